@@ -14,11 +14,14 @@
 #include "bench/bench.h"
 #include "bench/sample_ceiling.h"
 #include "core/graph/csc.h"
+#include "core/graph/part.h"
 #include "core/memory/alloc.h"
 #include "core/memory/arena.h"
+#include "core/numbers/rng.h"
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
 #include "sampler/blocks.h"
+#include "sampler/relabel.h"
 #include "sampler/wide.h"
 
 #define THREADS_MAX 256

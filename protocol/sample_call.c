@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/numbers/rng.h"
+
 static size_t sample_call_padded(size_t bytes)
 {
 	return (bytes + 7) & ~(size_t)7;

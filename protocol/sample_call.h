@@ -10,7 +10,8 @@
 #ifndef GW_PROTOCOL_SAMPLE_CALL_H
 #define GW_PROTOCOL_SAMPLE_CALL_H
 
-#include "sampler/pick.h"
+#include "core/errors/status.h"
+#include "core/graph/picks.h"
 
 #define GW_SAMPLE_ROWS_MAX 16384u /* rows of one call */
 #define GW_SAMPLE_RUN_ROWS 256u   /* rows of one run of a reply */

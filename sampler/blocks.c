@@ -10,6 +10,7 @@
 #include "core/memory/alloc.h"
 #include "sampler/blocks_private.h"
 #include "sampler/lists.h"
+#include "sampler/pick.h"
 
 gw_status gw_blocks_create(const struct gw_graph_meta *meta, struct gw_blocks **out)
 {
@@ -333,11 +334,6 @@ gw_status gw_blocks_hop_end(struct gw_blocks *blocks)
 	blocks->hops_done++;
 	blocks->state = GW_BLOCKS_BEGUN;
 	return GW_OK;
-}
-
-uint32_t gw_blocks_hops(const struct gw_blocks *blocks)
-{
-	return blocks->hops_done;
 }
 
 const struct gw_block *gw_blocks_hop(const struct gw_blocks *blocks, uint32_t hop)

@@ -14,9 +14,8 @@
 #include <graphwire/edges.h>
 
 #include "core/graph/meta.h"
-#include "core/memory/idmap.h"
 #include "sampler/exclude.h"
-#include "sampler/pick.h"
+#include "sampler/rule.h"
 
 #define GW_HOPS_MAX 16
 
@@ -30,12 +29,8 @@ struct gw_blocks_spec {
 };
 
 struct gw_blocks;
-/* The maps that relabelling needs; belongs to a thread and serves one gw_blocks at a time or several in turn (begin to
- * end). Dense (8 bytes * nodes of the graph) where that is at most dense_bytes_max, else hash maps sized to the batch.
- */
-struct gw_relabel;
-gw_status gw_relabel_create(const struct gw_graph_meta *meta, uint64_t dense_bytes_max, struct gw_relabel **out);
-void gw_relabel_destroy(struct gw_relabel *relabel);
+struct gw_adjacency; /* core/graph/part.h */
+struct gw_relabel;   /* relabel.h */
 
 gw_status gw_blocks_create(const struct gw_graph_meta *meta, struct gw_blocks **out);
 void gw_blocks_destroy(struct gw_blocks *blocks);
@@ -68,7 +63,6 @@ gw_status gw_blocks_hop_end(struct gw_blocks *blocks);
 gw_status gw_blocks_run_memory(struct gw_blocks *blocks, const struct gw_adjacency *const *parts);
 
 /* Results; valid until the next begin. */
-uint32_t gw_blocks_hops(const struct gw_blocks *blocks);
 const struct gw_block *gw_blocks_hop(const struct gw_blocks *blocks, uint32_t hop);
 const int64_t *gw_blocks_nodes(const struct gw_blocks *blocks, uint32_t ntype, uint64_t *count); /* global ids */
 const uint32_t *gw_blocks_seed_rows(const struct gw_blocks *blocks, uint64_t *count);

@@ -10,6 +10,7 @@
 #include <assert.h>
 
 #include "core/graph/book.h"
+#include "core/graph/part.h"
 #include "sampler/blocks_private.h"
 #include "sampler/lists.h"
 

@@ -2,6 +2,7 @@
 #ifndef GW_SAMPLER_BLOCKS_PRIVATE_H
 #define GW_SAMPLER_BLOCKS_PRIVATE_H
 
+#include "sampler/blocks.h"
 #include "sampler/relabel.h"
 
 /* The arrays of one edge type in one hop; kept from batch to batch. */

@@ -4,6 +4,8 @@
  * GW_RANGE before anything is read by it. Picks fail as gw_pick does.
  */
 #include "sampler/lists.h"
+
+#include "sampler/pick.h"
 #include "sampler/wide.h"
 
 #define INLINE static inline __attribute__((always_inline))

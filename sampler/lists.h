@@ -7,7 +7,8 @@
 #ifndef GW_SAMPLER_LISTS_H
 #define GW_SAMPLER_LISTS_H
 
-#include "sampler/pick.h"
+#include "core/graph/part.h"
+#include "sampler/rule.h"
 
 #define GW_RUN_MAX 256 /* destinations of a run */
 #define GW_AHEAD   16  /* how far in front of their use offsets are prefetched */
@@ -33,8 +34,5 @@ gw_status gw_lists_read(struct gw_lists *lists, const struct gw_adjacency *adjac
  * of elements of element_bytes (4 or 8); element_bytes 0: nothing to prefetch. out has room for GW_SLACK more. */
 gw_status gw_lists_pick(const struct gw_lists *lists, const struct gw_pick_rule *rule, struct gw_pick_scratch *scratch,
 			uint64_t *out, uintptr_t memory, uint32_t element_bytes);
-
-/* GW_INVALID for a fanout that is none. */
-gw_status gw_pick_rule_check(const struct gw_pick_rule *rule);
 
 #endif

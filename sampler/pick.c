@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#include "sampler/lists.h"
 #include "sampler/pick_long.h"
 
 #define SMALL_PICKS 64 /* sorted by insertion up to this */

@@ -5,7 +5,9 @@
 #ifndef GW_SAMPLER_PICK_LONG_H
 #define GW_SAMPLER_PICK_LONG_H
 
-#include "sampler/pick.h"
+#include "core/errors/status.h"
+#include "core/numbers/rng.h"
+#include "sampler/rule.h"
 
 #define GW_PICK_RADIX_BITS 11
 

@@ -4,7 +4,10 @@
  *
  * The arrays only grow. On an error their contents are undefined.
  */
+#include "sampler/picks.h"
+
 #include "sampler/lists.h"
+#include "sampler/pick.h"
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 

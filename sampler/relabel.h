@@ -1,4 +1,4 @@
-/* Numbering nodes in the order of first use; inside the sampler only.
+/* Numbering nodes in the order of first use. Callers of the sampler create and destroy the maps; it does the rest.
  *
  * All node types share one map: a key is the type's first key plus the id. Whatever comes in is checked against the
  * type's count before it becomes an index, for it may be a peer's.
@@ -6,7 +6,9 @@
 #ifndef GW_SAMPLER_RELABEL_H
 #define GW_SAMPLER_RELABEL_H
 
-#include "sampler/blocks.h"
+#include "core/graph/meta.h"
+#include "core/memory/idmap.h"
+#include "core/memory/vec.h"
 
 /* The nodes of a type that a batch has met so far. */
 struct gw_node_list {
@@ -22,6 +24,11 @@ struct gw_relabel {
 	struct gw_dense_map dense_map;
 	struct gw_hash_map hash_map;
 };
+
+/* The maps belong to a thread and serve one gw_blocks at a time, or several in turn (begin to end). They are dense (8
+ * bytes for each node of the graph) where that takes at most dense_bytes_max, else hash maps sized to the batch. */
+gw_status gw_relabel_create(const struct gw_graph_meta *meta, uint64_t dense_bytes_max, struct gw_relabel **out);
+void gw_relabel_destroy(struct gw_relabel *relabel);
 
 /* Forgets all nodes. */
 void gw_relabel_clear(struct gw_relabel *relabel);

@@ -31,6 +31,20 @@ static gw_status answer_catalog(void *context, const struct gw_call *call, struc
 	return reply_text(reply, ((const struct gw_server *)context)->catalog);
 }
 
+char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX])
+{
+	return gw_address_text(&server->bound, text); /* over TCP: clients choose the rest */
+}
+
+char *gw_server_transports(const struct gw_server *server, char text[GW_SERVER_TRANSPORTS_MAX])
+{
+	const char *first = server->bound.scheme, *network = server->listener->transport->scheme->name;
+	bool better = strcmp(network, first) != 0;
+	snprintf(text, GW_SERVER_TRANSPORTS_MAX, "%s%s%s%s%s", first, better ? "+" : "", better ? network : "",
+		 server->local ? "+" : "", server->local ? server->local->transport->scheme->name : "");
+	return text;
+}
+
 static json_t *stats_json(const struct gw_server *server)
 {
 	struct gw_service_counters counters;

@@ -12,7 +12,9 @@
 
 #include "core/memory/alloc.h"
 #include "protocol/sample_call.h"
+#include "sampler/pick.h"
 #include "sampler/pick_long.h"
+#include "sampler/picks.h"
 #include "server/server.h"
 
 #define REPLY_BYTES_MAX (16u << 20) /* of picks, whatever a client asks for */
@@ -82,11 +84,11 @@ static uint64_t vertex_of(const struct sample_slice *turn, uint32_t row)
 static uint64_t count_picks(const struct sample_slice *turn, uint32_t row)
 {
 	const struct gw_adjacency *adjacency = turn->adjacency;
-	uint64_t at = vertex_of(turn, row) - adjacency->dst_start, answer_sample_begin, end;
+	uint64_t at = vertex_of(turn, row) - adjacency->dst_start, begin, end;
 	if (at >= adjacency->rows)
 		return 0;
-	gw_adjacency_list(adjacency, at, &answer_sample_begin, &end);
-	return gw_pick_count(&turn->rule, end - answer_sample_begin);
+	gw_adjacency_list(adjacency, at, &begin, &end);
+	return gw_pick_count(&turn->rule, end - begin);
 }
 
 /* How many of the next n rows have picks that fit into the reply's room, and how many picks that are: found before
@@ -191,19 +193,18 @@ static gw_status list_begin(struct sample_slice *turn, uint32_t row, uint32_t pi
 {
 	struct sample_work *work = turn->work;
 	const struct gw_adjacency *adjacency = turn->adjacency;
-	uint64_t vertex = vertex_of(turn, row), answer_sample_begin, end;
-	gw_adjacency_list(adjacency, vertex - adjacency->dst_start, &answer_sample_begin, &end);
-	if (end < answer_sample_begin || end > adjacency->edges)
+	uint64_t vertex = vertex_of(turn, row), begin, end;
+	gw_adjacency_list(adjacency, vertex - adjacency->dst_start, &begin, &end);
+	if (end < begin || end > adjacency->edges)
 		return gw_fail(GW_RANGE, "vertex %llu: its list ends at %llu of %llu", (unsigned long long)vertex,
 			       (unsigned long long)end, (unsigned long long)adjacency->edges);
 	work->list = gw_calloc(1, sizeof(*work->list));
 	if (!work->list)
 		return GW_NO_MEMORY;
-	work->list->begin = answer_sample_begin;
+	work->list->begin = begin;
 	work->list->left = picks;
 	gw_sample_run_counts(run_of(turn), work->rows_done, 1, &picks);
-	return gw_pick_long_begin(&work->list->pick, &turn->rule, vertex, end - answer_sample_begin,
-				  &work->list->scratch);
+	return gw_pick_long_begin(&work->list->pick, &turn->rule, vertex, end - begin, &work->list->scratch);
 }
 
 static void list_go_on(struct sample_slice *turn)

@@ -5,7 +5,6 @@
  * The port stays reserved while the part loads, and clients are refused until then. Each thread polls a group of its
  * own; connections are dealt out over them.
  */
-#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +19,7 @@
 #include "core/system/parallel.h"
 #include "core/system/thread.h"
 #include "protocol/catalog.h"
+#include "sampler/picks.h"
 #include "server/footprint.h"
 #include "server/leftover_memory.h"
 #include "server/server.h"
@@ -330,20 +330,6 @@ static gw_status listen_all(struct gw_server *server)
 	close(server->reservation);
 	server->reservation = -1;
 	return status == GW_OK ? listen_local(server, groups) : status;
-}
-
-char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX])
-{
-	return gw_address_text(&server->bound, text); /* over TCP: clients choose the rest */
-}
-
-char *gw_server_transports(const struct gw_server *server, char text[GW_SERVER_TRANSPORTS_MAX])
-{
-	const char *first = server->bound.scheme, *network = server->listener->transport->scheme->name;
-	bool better = strcmp(network, first) != 0;
-	snprintf(text, GW_SERVER_TRANSPORTS_MAX, "%s%s%s%s%s", first, better ? "+" : "", better ? network : "",
-		 server->local ? "+" : "", server->local ? server->local->transport->scheme->name : "");
-	return text;
 }
 
 static gw_status start_threads(struct gw_server *server)

@@ -17,6 +17,7 @@
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "transport/replay_cache.h"
+#include "transport/transport.h"
 
 #define IDLE_TURNS 61 /* of so many polls one asks every part; a prime, so that each part comes first in some */
 

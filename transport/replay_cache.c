@@ -6,11 +6,13 @@
 #include "transport/replay_cache.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
 #include "core/system/clock.h"
+#include "transport/handler.h"
 
 #define BUCKETS 1024u
 

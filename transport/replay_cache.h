@@ -17,7 +17,8 @@
 #ifndef GW_TRANSPORT_REPLAY_CACHE_H
 #define GW_TRANSPORT_REPLAY_CACHE_H
 
-#include "transport/transport.h"
+#include "core/errors/status.h"
+#include "transport/once.h"
 
 #define GW_REPLAY_CLIENTS    4096u
 #define GW_REPLAY_REPLY_MAX  (64u << 10)                 /* bytes of an answer that are kept */
@@ -27,6 +28,7 @@
 #define GW_OP_GOODBYE        0xff01u                     /* the client ends: nothing of it will be repeated */
 
 struct gw_replay_cache;
+struct gw_reply;
 
 gw_status gw_replay_cache_create(uint64_t incarnation, struct gw_replay_cache **out);
 void gw_replay_cache_destroy(struct gw_replay_cache *cache); /* NULL is allowed */

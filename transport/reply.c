@@ -6,6 +6,7 @@
 
 #include "core/memory/alloc.h"
 #include "transport/service_private.h"
+#include "transport/transport.h"
 
 #define FIRST_BYTES 4096
 

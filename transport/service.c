@@ -3,11 +3,13 @@
  * want of memory. */
 #include "transport/service.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/errors/status.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
+#include "transport/replay_cache.h"
 #include "transport/service_private.h"
 
 static uint32_t or_default(uint32_t value, uint32_t otherwise)
@@ -61,27 +63,6 @@ gw_status gw_service_key_set(struct gw_service *service, const uint8_t *key, uin
 	memcpy(service->key, key, key_bytes);
 	service->key_bytes = key_bytes;
 	return GW_OK;
-}
-
-/* Readers look at sequences and small rows by whole words: memory must lie so that they can. */
-static gw_status rows_check(const uint8_t *base, uint64_t bytes, const struct gw_region_rows *rows)
-{
-	const struct gw_row_format *format = &rows->format;
-	uint32_t align = format->versioned ? GW_ROW_ALIGN : format->payload_bytes;
-	if (bytes % format->stride || (uintptr_t)base % align)
-		return gw_fail(GW_INVALID, "a region of %llu bytes at %p: rows lie %u apart, aligned to %u",
-			       (unsigned long long)bytes, (const void *)base, format->stride, align);
-	return GW_OK;
-}
-
-gw_status gw_service_region_check(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
-				  const struct gw_region_rows *rows)
-{
-	if (slice_bytes & (slice_bytes - 1))
-		return gw_fail(GW_INVALID, "slices of %llu bytes: not a power of two", (unsigned long long)slice_bytes);
-	if (bytes && (!base || (uintptr_t)base + bytes < (uintptr_t)base))
-		return gw_fail(GW_INVALID, "a region of %llu bytes that no memory holds", (unsigned long long)bytes);
-	return rows ? rows_check(base, bytes, rows) : GW_OK;
 }
 
 gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,

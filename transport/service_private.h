@@ -1,16 +1,17 @@
 /* A service as the backends see it: transport/service.h is what others see. */
-#ifndef GW_TRANSPORT_SERVICE_INSIDE_H
-#define GW_TRANSPORT_SERVICE_INSIDE_H
+#ifndef GW_TRANSPORT_SERVICE_PRIVATE_H
+#define GW_TRANSPORT_SERVICE_PRIVATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "transport/replay_cache.h"
-#include "transport/transport.h"
+#include "transport/service.h"
 
 #define GW_SERVICE_KEY_MAX 1024
 #define GW_OP_UPGRADE      0xff00u /* asks for what an RDMA connection needs; answered by the verbs listener */
 #define GW_OP_KEYS         0xff02u /* and for what reads of a late region need */
+
+struct gw_replay_cache;
 
 struct gw_service_counts { /* relaxed, since nobody decides by them */
 	_Atomic uint64_t connections_open, connections_total, refused, unproven, dropped;
@@ -152,7 +153,7 @@ void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t t
 gw_status gw_service_apply(struct gw_service *service, const struct gw_call *call, struct gw_reply *reply,
 			   uint32_t thread);
 
-/* GW_INVALID: memory that is no region. */
+/* GW_INVALID: memory that is no region. transport/region_check.c */
 gw_status gw_service_region_check(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
 				  const struct gw_region_rows *rows);
 

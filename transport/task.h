@@ -12,6 +12,7 @@
 #define GW_TRANSPORT_TASK_H
 
 #include "core/system/clock.h"
+#include "transport/once.h"
 #include "transport/service_private.h"
 
 #define GW_TASK_ROOM_NS  (5 * GW_NS_PER_MS) /* after which a task that is short of room is run again */

@@ -33,6 +33,7 @@
 
 #include "core/errors/status.h"
 #include "transport/address.h"
+#include "transport/once.h"
 #include "transport/scheme.h"
 #include "transport/service.h"
 
@@ -40,7 +41,6 @@
 #define GW_REPLY_BYTES_MAX   (64u << 20) /* bytes of one reply; a backend may carry it in chunks */
 #define GW_STAGED_BYTES      8192u       /* what a socket brings for fewer is copied to where it goes, by poll */
 #define GW_BUFFERS_MAX       (1u << 20)  /* registered buffers of one poll group */
-#define GW_WINDOW            64u         /* numbered calls of one client that are open at once, at most */
 
 struct gw_poll_group; /* one thread's connections, completions and clock */
 struct gw_endpoint;   /* one connection to one server, seen from the client */
@@ -113,14 +113,6 @@ struct gw_connect_options {
 	uint64_t deadline_ns;    /* of the connect */
 	uint64_t liveness_ns;    /* with reads or requests open and nothing heard for so long, the peer is probed, then
 				    lost; 0: 30 s */
-};
-
-/* A call that must not be applied twice. It is told by its number, over reconnects too: the server applies it once, and
- * answers a repeat as it answered the first. */
-struct gw_once {
-	uint64_t sequence; /* the client's running number, from 1, of its calls to this server */
-	uint64_t oldest;   /* of its calls, the first whose answer it has not got: at most GW_WINDOW - 1 before */
-	uint64_t window;   /* gw_peer.window of the connection that the call was first posted on */
 };
 
 /* Who answered: valid while the endpoint is open. */

@@ -10,6 +10,7 @@
 #include "client/engine/engine.h"
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
+#include "sampler/picks.h"
 
 static uint32_t parts_of(const struct gw_hop *hop)
 {

@@ -10,6 +10,7 @@
 #include "client/batch/hop_source.h"
 #include "client/engine/engine.h"
 #include "core/memory/alloc.h"
+#include "sampler/picks.h"
 
 #define SPAN_BYTES_MAX (1u << 20)
 

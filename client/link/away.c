@@ -48,19 +48,19 @@ void gw_link_log_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms)
 		       gw_text_duration(limit, (double)limit_ms / 1000));
 }
 
-/* Returns whether it was the last one that waited. */
-static bool nobody_waits(struct gw_link *link)
+/* The link waits no more. Returns how many of the server's links still do; UINT32_MAX: this one did not. */
+static uint32_t away_end_wait(struct gw_link *link)
 {
 	if (!link->told)
-		return false;
+		return UINT32_MAX;
 	link->told = false;
-	return atomic_fetch_sub(&link->server->waited_for, 1) == 1;
+	return atomic_fetch_sub(&link->server->waited_for, 1) - 1;
 }
 
 void gw_link_log_recovered(struct gw_link *link)
 {
 	char away[GW_UNIT_TEXT_MAX], text[GW_ERROR_TEXT_MAX];
-	bool last = nobody_waits(link);
+	bool last = away_end_wait(link) == 0;
 	atomic_store(&link->server->back_ns, gw_now_ns());
 	if (!last && !link->failure)
 		return;
@@ -88,7 +88,7 @@ static void fail_queue(struct gw_link *link)
 static void away_give_up(struct gw_link *link)
 {
 	link->state = GW_LINK_DOWN;
-	nobody_waits(link);
+	away_end_wait(link);
 	link->away_ns = 0;
 	link->lasting_ns = 0;
 	link->backoff_ns = 0;
@@ -108,13 +108,17 @@ static bool away_is_lasting(gw_status status)
 	       status == GW_LOCKED_MEMORY;
 }
 
-/* Whether it has been one stubborn failure after another for too long. */
-static bool has_failed_too_long(struct gw_link *link, gw_status status, uint64_t now_ns)
+/* Keeps since when stubborn failures follow each other. */
+static void away_note_stubborn(struct gw_link *link, gw_status status, uint64_t now_ns)
 {
 	if (!away_is_lasting(status))
 		link->lasting_ns = 0;
 	else if (!link->lasting_ns)
 		link->lasting_ns = now_ns;
+}
+
+static bool has_failed_too_long(const struct gw_link *link, uint64_t now_ns)
+{
 	return link->lasting_ns && now_ns - link->lasting_ns >= STUBBORN_NS;
 }
 
@@ -148,7 +152,8 @@ void gw_link_wait_or_give_up(struct gw_link *link, gw_status status)
 		away_give_up(link);
 		return;
 	}
-	if (has_failed_too_long(link, status, now)) {
+	away_note_stubborn(link, status, now);
+	if (has_failed_too_long(link, now)) {
 		away_append(link, "waiting does not help");
 		away_give_up(link);
 		return;

@@ -20,6 +20,7 @@
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
 #include "sampler/pick.h"
+#include "sampler/picks.h"
 
 #define PIECE (1u << 20) /* edges fetched at once */
 

@@ -196,7 +196,7 @@ static gw_status owned_walk_entry(struct owned_walk *walk, int depth, bool *chan
 
 static gw_status owned_walk_folder(struct owned_walk *walk, int depth, bool *changed)
 {
-	size_t old = strlen(walk->old), new = strlen(walk->new);
+	size_t old_bytes = strlen(walk->old), new_bytes = strlen(walk->new);
 	*changed = false;
 	if (depth == DEPTH_MAX)
 		return gw_fail(GW_LIMIT, "%s: more than %d folders below one another", walk->old, DEPTH_MAX);
@@ -208,15 +208,15 @@ static gw_status owned_walk_folder(struct owned_walk *walk, int depth, bool *cha
 		size_t bytes = strlen(entry->d_name) + 1;
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		if (old + 1 + bytes > PATH_MAX || new + 1 + bytes > PATH_MAX) {
+		if (old_bytes + 1 + bytes > PATH_MAX || new_bytes + 1 + bytes > PATH_MAX) {
 			status = gw_fail(GW_LIMIT, "%s/%s: the path is too long", walk->old, entry->d_name);
 			break;
 		}
-		walk->old[old] = walk->new[new] = '/';
-		memcpy(walk->old + old + 1, entry->d_name, bytes);
-		memcpy(walk->new + new + 1, entry->d_name, bytes);
+		walk->old[old_bytes] = walk->new[new_bytes] = '/';
+		memcpy(walk->old + old_bytes + 1, entry->d_name, bytes);
+		memcpy(walk->new + new_bytes + 1, entry->d_name, bytes);
 		status = owned_walk_entry(walk, depth + 1, changed);
-		walk->old[old] = walk->new[new] = '\0';
+		walk->old[old_bytes] = walk->new[new_bytes] = '\0';
 	}
 	if (status == GW_OK && errno)
 		status = gw_fail_errno(GW_IO, errno, "cannot list %s", walk->old);
@@ -224,21 +224,21 @@ static gw_status owned_walk_folder(struct owned_walk *walk, int depth, bool *cha
 	return status == GW_OK && *changed ? owned_sync(walk->new) : status;
 }
 
-gw_status gw_owned_keep_others(struct gw_owned *owned, const char *old, const char *new, bool again)
+gw_status gw_owned_keep_others(struct gw_owned *owned, const char *from, const char *to, bool again)
 {
 	bool changed;
-	size_t old_bytes = strlen(old), new_bytes = strlen(new);
-	if (old_bytes + 2 > PATH_MAX || new_bytes + 2 > PATH_MAX)
-		return gw_fail(GW_LIMIT, "%s: the path is too long", old);
+	size_t from_bytes = strlen(from), to_bytes = strlen(to);
+	if (from_bytes + 2 > PATH_MAX || to_bytes + 2 > PATH_MAX)
+		return gw_fail(GW_LIMIT, "%s: the path is too long", from);
 	struct owned_walk *walk = gw_calloc(1, sizeof(*walk));
 	if (!walk)
 		return GW_NO_MEMORY;
 	walk->owned = owned;
 	walk->again = again;
-	memcpy(walk->old, old, old_bytes + 1);
-	memcpy(walk->new, new, new_bytes + 1);
-	walk->old_root = old_bytes + 1;
-	walk->new_root = new_bytes + 1;
+	memcpy(walk->old, from, from_bytes + 1);
+	memcpy(walk->new, to, to_bytes + 1);
+	walk->old_root = from_bytes + 1;
+	walk->new_root = to_bytes + 1;
 	gw_status status = owned_walk_folder(walk, 0, &changed);
 	gw_free(walk);
 	return status;

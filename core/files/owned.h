@@ -14,10 +14,10 @@ gw_status gw_owned_create(struct gw_owned **out);
 gw_status gw_owned_add(struct gw_owned *owned, const char *path); /* copied; GW_NO_MEMORY */
 void gw_owned_destroy(struct gw_owned *owned);                    /* NULL is allowed */
 
-/* Gives everything in the folder `old` that is not owned a second name in the folder `new`, on the same file system:
- * hard links of files, new folders around them. `old` stays as it is, and may be missing. again: what is in `new` by
+/* Gives everything in the folder `from` that is not owned a second name in the folder `to`, on the same file system:
+ * hard links of files, new folders around them. `from` stays as it is, and may be missing. again: what is in `to` by
  * the same name is left there; else it is GW_EXISTS, as is what can have no second name. GW_LIMIT, GW_IO, GW_NO_MEMORY.
  */
-gw_status gw_owned_keep_others(struct gw_owned *owned, const char *old, const char *new, bool again);
+gw_status gw_owned_keep_others(struct gw_owned *owned, const char *from, const char *to, bool again);
 
 #endif

@@ -27,10 +27,4 @@
 gw_status gw_alias_build(const uint64_t *indptr, uint64_t rows, gw_dtype dtype, const void *weights, unsigned threads,
 			 uint32_t *table);
 
-/* The position that column c (below the list's length) and word u pick; list: the first entry of the list. */
-static inline uint32_t gw_alias_pick(const uint32_t *list, uint32_t column, uint32_t word)
-{
-	return word < list[2 * (uint64_t)column] ? column : list[2 * (uint64_t)column + 1];
-}
-
 #endif

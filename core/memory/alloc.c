@@ -55,7 +55,8 @@ void gw_free(void *memory)
 }
 
 /* jemalloc's, where the program that we are in runs on it. 4096: all arenas, of every version. */
-extern int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes) __attribute__((weak));
+extern int mallctl(const char *name, void *old, size_t *old_bytes, void *value, size_t value_bytes)
+	__attribute__((weak));
 
 void gw_memory_trim(void)
 {

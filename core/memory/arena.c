@@ -9,7 +9,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "core/errors/log.h"
 #include "core/errors/options.h"
@@ -200,11 +199,6 @@ uint64_t gw_arena_bytes(const struct gw_arena *arena)
 uint64_t gw_arena_slice_bytes(const struct gw_arena *arena)
 {
 	return arena->pages.slice_bytes;
-}
-
-uint32_t gw_arena_slice_count(const struct gw_arena *arena)
-{
-	return (uint32_t)((arena->pages.bytes + arena->pages.slice_bytes - 1) / arena->pages.slice_bytes);
 }
 
 enum gw_page_level gw_arena_page_level(const struct gw_arena *arena)

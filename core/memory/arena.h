@@ -12,15 +12,11 @@
 #include <stdbool.h>
 
 #include "core/errors/status.h"
+#include "core/memory/page_level.h"
 
-#define GW_ARENA_SLICE_MAX (1ull << 30) /* io_uring refuses fixed buffers above 1 GiB (EFAULT) */
-#define GW_ARENA_ALIGN     4096ull      /* arrays are packed at this alignment, O_DIRECT's */
+#define GW_ARENA_ALIGN 4096ull /* arrays are packed at this alignment, O_DIRECT's */
 
-enum gw_page_level { GW_PAGES_4K, GW_PAGES_COLLAPSED, GW_PAGES_HUGETLB };
 enum gw_huge_policy { GW_HUGE_TRY, GW_HUGE_REQUIRE, GW_HUGE_OFF };
-
-#define GW_NUMA_SPREAD (-1) /* slices dealt out over the nodes in turn */
-#define GW_NUMA_LOCAL  (-2) /* the kernel's default: the node of the thread that faults */
 
 struct gw_arena_options {
 	const char *name; /* for the log and /proc/PID/maps */
@@ -43,7 +39,6 @@ void gw_arena_destroy(struct gw_arena *arena); /* NULL is allowed */
 uint8_t *gw_arena_base(const struct gw_arena *arena);
 uint64_t gw_arena_bytes(const struct gw_arena *arena);       /* capacity, >= the bytes asked for */
 uint64_t gw_arena_slice_bytes(const struct gw_arena *arena); /* a power of two; the last slice may be shorter */
-uint32_t gw_arena_slice_count(const struct gw_arena *arena);
 enum gw_page_level gw_arena_page_level(const struct gw_arena *arena);
 int gw_arena_fd(const struct gw_arena *arena); /* the memfd, or -1; stays the arena's */
 

@@ -2,8 +2,10 @@
 #ifndef GW_MEMORY_ARENA_PAGES_H
 #define GW_MEMORY_ARENA_PAGES_H
 
-#include "core/memory/arena.h"
+#include <stdbool.h>
+
 #include "core/memory/memory.h"
+#include "core/memory/page_level.h"
 
 /* One attempt at a mapping of a certain kind. */
 struct gw_pages {

@@ -11,7 +11,7 @@
 
 #include "core/memory/arena.h"
 
-/* The number of an id, or a new one: the pattern of both maps. */
+/* Of an id whose tag is the map's the number counts; any other id is new (sampler/relabel.c puts them). */
 struct gw_dense_map {
 	uint64_t *entries; /* tag in the upper half, number in the lower */
 	uint64_t ids;      /* ids run from 0 to ids - 1 */
@@ -23,23 +23,6 @@ struct gw_dense_map {
 gw_status gw_dense_map_create(uint64_t ids, struct gw_dense_map *out);
 void gw_dense_map_destroy(struct gw_dense_map *map);
 void gw_dense_map_clear(struct gw_dense_map *map); /* O(1), but O(ids) once every 2^32 calls */
-
-static inline void gw_dense_map_prefetch(const struct gw_dense_map *map, uint64_t id)
-{
-	__builtin_prefetch(&map->entries[id], 1);
-}
-
-/* Returns the id's number; a new id gets `number`, and *is_new says so. id < map->ids is the caller's to ensure. */
-static inline uint32_t gw_dense_map_put(struct gw_dense_map *map, uint64_t id, uint32_t number, bool *is_new)
-{
-	uint64_t entry = map->entries[id];
-	*is_new = entry >> 32 != map->tag;
-	if (*is_new) {
-		map->entries[id] = (uint64_t)map->tag << 32 | number;
-		return number;
-	}
-	return (uint32_t)entry;
-}
 
 struct gw_hash_map {
 	uint64_t *keys;

@@ -1,15 +1,11 @@
-/* Looking at the machine: files of /proc and /sys, limits, and small trials where only trying tells. Then judging. */
+/* Looking at the machine: files of /proc and /sys, limits, and small trials where only trying tells. */
 #include "core/memory/probe.h"
 
-#include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "core/errors/options.h"
 #include "core/memory/arena_pages.h"
 #include "core/system/parallel.h"
 #include "core/system/sysfile.h"
@@ -149,140 +145,4 @@ void gw_probe_read(struct gw_probe *out)
 	gw_memory_read("", -1, &out->memory);
 	gw_numa_nodes_read("", &out->nodes);
 	read_hugetlb(out);
-}
-
-/* ---- judging ---- */
-
-static void probe_note(char text[GW_FINDING_TEXT_MAX], const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void probe_note(char text[GW_FINDING_TEXT_MAX], const char *format, ...)
-{
-	va_list arguments;
-	va_start(arguments, format);
-	vsnprintf(text, GW_FINDING_TEXT_MAX, format, arguments);
-	va_end(arguments);
-}
-
-static void judge_memory(const struct gw_probe *probe, uint64_t bytes, struct gw_finding *finding)
-{
-	char available[GW_UNIT_TEXT_MAX];
-	finding->what = "memory";
-	/* Pages in the hugetlb pool are taken already and serve us all the same. */
-	uint64_t pool = probe->hugetlb_free * GW_HUGETLB_BYTES;
-	finding->ok = bytes <= probe->memory.available || bytes <= pool;
-	probe_note(finding->found, "%s available", gw_text_bytes(available, (double)probe->memory.available));
-	if (!finding->ok && gw_memory_is_grouped(&probe->memory))
-		probe_note(finding->remedy, "raise the control group's limit of %s, %s",
-			   gw_text_bytes(available, (double)probe->memory.group.limit), probe->memory.group.file);
-	else if (!finding->ok)
-		probe_note(finding->remedy, "more parts, or a machine with more memory");
-}
-
-static void judge_locked(const struct gw_probe *probe, uint64_t bytes, struct gw_finding *finding)
-{
-	char limit[GW_UNIT_TEXT_MAX];
-	bool unlimited = probe->locked_bytes_max == UINT64_MAX;
-	finding->what = "locked memory";
-	finding->ok = unlimited || probe->locked_bytes_max >= (bytes ? bytes : 1);
-	probe_note(finding->found, "%s",
-		   unlimited ? "no limit" : gw_text_bytes(limit, (double)probe->locked_bytes_max));
-	if (!finding->ok)
-		probe_note(finding->remedy, "ulimit -l unlimited (a unit: LimitMEMLOCK=infinity; a container: docker "
-					    "run --ulimit memlock=-1)");
-}
-
-static void judge_hugetlb(const struct gw_probe *probe, uint64_t bytes, struct gw_finding *finding)
-{
-	uint64_t wanted = bytes / GW_HUGETLB_BYTES + (bytes % GW_HUGETLB_BYTES != 0);
-	uint64_t lent = probe->hugetlb_pages - probe->hugetlb_free;
-	finding->what = "hugetlb pages";
-	finding->ok = probe->hugetlb_free >= wanted;
-	probe_note(finding->found, "%llu of 2 MiB free", (unsigned long long)probe->hugetlb_free);
-	if (!finding->ok)
-		probe_note(finding->remedy, "sysctl -w vm.nr_hugepages=%llu", (unsigned long long)(lent + wanted));
-}
-
-static void judge_huge(const struct gw_probe *probe, struct gw_finding *finding)
-{
-	bool shared = strcmp(probe->thp_shared, "always") == 0 || strcmp(probe->thp_shared, "advise") == 0 ||
-		      strcmp(probe->thp_shared, "force") == 0 || strcmp(probe->thp_shared, "within_size") == 0;
-	finding->what = "huge pages";
-	finding->ok = probe->collapse || shared;
-	probe_note(finding->found, "%s; %s, for shared memory %s", probe->collapse ? "can be made" : "cannot be made",
-		   probe->thp[0] ? probe->thp : "none", probe->thp_shared[0] ? probe->thp_shared : "none");
-	if (!finding->ok && probe->thp_shared[0])
-		probe_note(finding->remedy, "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled");
-	else if (!finding->ok)
-		probe_note(finding->remedy, "a kernel with CONFIG_TRANSPARENT_HUGEPAGE, 6.1 or later");
-}
-
-static void judge_io_uring(const struct gw_probe *probe, struct gw_finding *finding)
-{
-	char buffer[128];
-	finding->what = "io_uring";
-	bool enough = probe->io_uring_rings >= probe->processors;
-	finding->ok = probe->io_uring_error == 0 && probe->io_uring_buffers && enough;
-	if (probe->io_uring_error)
-		probe_note(finding->found, "refused: %s", strerror_r(probe->io_uring_error, buffer, sizeof(buffer)));
-	else if (!enough)
-		probe_note(finding->found,
-			   "works for %u of %u threads: the limit of locked memory has no room for more",
-			   probe->io_uring_rings, probe->processors);
-	else
-		probe_note(finding->found, "%s",
-			   probe->io_uring_buffers ? "works" : "works, without registered buffers");
-	if (!finding->ok)
-		probe_note(finding->remedy, "%s",
-			   gw_uring_remedy(probe->io_uring_error ? probe->io_uring_error : ENOMEM,
-					   probe->io_uring_switch));
-}
-
-static void judge_open_files(const struct gw_probe *probe, struct gw_finding *finding)
-{
-	const uint64_t wanted = 1024;
-	finding->what = "open files";
-	finding->ok = probe->open_files_max >= wanted;
-	probe_note(finding->found, "at most %llu", (unsigned long long)probe->open_files_max);
-	if (!finding->ok)
-		probe_note(finding->remedy,
-			   "ulimit -n %llu (a unit: LimitNOFILE=%llu; a container: docker run --ulimit nofile=%llu)",
-			   (unsigned long long)wanted, (unsigned long long)wanted, (unsigned long long)wanted);
-}
-
-static void judge_nodes(const struct gw_probe *probe, struct gw_finding *finding)
-{
-	finding->what = "NUMA nodes";
-	finding->ok = true;
-	probe_note(finding->found, "%u, %u processors", probe->nodes.count, probe->processors);
-}
-
-uint32_t gw_probe_findings(const struct gw_probe *probe, uint64_t bytes, struct gw_finding findings[GW_FINDINGS_MAX])
-{
-	uint32_t count = 0;
-	memset(findings, 0, GW_FINDINGS_MAX * sizeof(*findings));
-	judge_memory(probe, bytes, &findings[count++]);
-	judge_locked(probe, bytes, &findings[count++]);
-	judge_hugetlb(probe, bytes, &findings[count++]);
-	judge_huge(probe, &findings[count++]);
-	judge_io_uring(probe, &findings[count++]);
-	judge_open_files(probe, &findings[count++]);
-	judge_nodes(probe, &findings[count++]);
-	return count;
-}
-
-char *gw_probe_missing(const struct gw_finding *findings, uint32_t count, char *buffer, size_t bytes)
-{
-	size_t used = 0;
-	buffer[0] = 0;
-	for (uint32_t i = 0; i < count && used < bytes; i++) {
-		if (findings[i].ok)
-			continue;
-		int length = snprintf(buffer + used, bytes - used, "%s%s: %s%s%s%s", used ? "; " : "", findings[i].what,
-				      findings[i].found, findings[i].remedy[0] ? " (" : "", findings[i].remedy,
-				      findings[i].remedy[0] ? ")" : "");
-		if (length < 0)
-			break;
-		used += (size_t)length;
-	}
-	return buffer;
 }

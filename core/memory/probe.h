@@ -1,10 +1,5 @@
-/* What this machine offers: asked once at start, so that a program can say in one line what is missing and which
- * command provides it.
- *
- *   gw_probe_read (looks, tries) -> gw_probe_findings (judges; pure) -> gw_probe_missing (one line)
- *
- * Nothing is printed or changed here.
- */
+/* What this machine offers: gw_probe_read looks and tries. The caller judges (tools/doctor). Nothing is printed or
+ * changed here. */
 #ifndef GW_MEMORY_PROBE_H
 #define GW_MEMORY_PROBE_H
 
@@ -36,24 +31,5 @@ struct gw_probe {
 
 /* Looks and tries; takes a few milliseconds and leaves nothing behind. What cannot be found out reads as absent. */
 void gw_probe_read(struct gw_probe *out);
-
-#define GW_FINDINGS_MAX     8
-#define GW_FINDING_TEXT_MAX 192
-
-struct gw_finding {
-	const char *what; /* "locked memory", "hugetlb pages", "huge pages", "io_uring", "memory", "NUMA nodes", "open
-			     files" */
-	bool ok;
-	char found[GW_FINDING_TEXT_MAX];  /* "8.00 MiB" */
-	char remedy[GW_FINDING_TEXT_MAX]; /* the command that would provide it; "" where ok or where there is none */
-};
-
-/* Judges what was found by a program's needs: bytes it will keep in memory and register (0: only whether things work at
- * all). Returns how many findings there are. */
-uint32_t gw_probe_findings(const struct gw_probe *probe, uint64_t bytes, struct gw_finding findings[GW_FINDINGS_MAX]);
-
-/* "hugetlb pages: 0 of 512 (sysctl -w vm.nr_hugepages=512); io_uring: ..."; "" if nothing is missing. Written to the
- * buffer, which is returned. */
-char *gw_probe_missing(const struct gw_finding *findings, uint32_t count, char *buffer, size_t bytes);
 
 #endif

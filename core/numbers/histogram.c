@@ -35,7 +35,6 @@ void gw_histogram_add(struct gw_histogram *histogram, uint64_t value)
 {
 	histogram->buckets[bucket_of(value)]++;
 	histogram->count++;
-	histogram->sum += value;
 	/* A histogram that is merely zeroed works as well: its first value sets min. */
 	if (value < histogram->min || histogram->count == 1)
 		histogram->min = value;
@@ -52,7 +51,6 @@ void gw_histogram_merge(struct gw_histogram *into, const struct gw_histogram *fr
 	if (from->max > into->max)
 		into->max = from->max;
 	into->count += from->count;
-	into->sum += from->sum;
 	for (uint32_t i = 0; i < GW_HISTOGRAM_BUCKETS; i++)
 		into->buckets[i] += from->buckets[i];
 }
@@ -78,9 +76,4 @@ uint64_t gw_histogram_quantile(const struct gw_histogram *histogram, double shar
 		}
 	}
 	return histogram->max;
-}
-
-double gw_histogram_mean(const struct gw_histogram *histogram)
-{
-	return histogram->count ? (double)histogram->sum / (double)histogram->count : 0;
 }

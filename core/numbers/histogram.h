@@ -8,7 +8,7 @@
 #define GW_HISTOGRAM_BUCKETS 3776
 
 struct gw_histogram {
-	uint64_t count, sum, min, max;
+	uint64_t count, min, max;
 	uint64_t buckets[GW_HISTOGRAM_BUCKETS];
 };
 
@@ -18,6 +18,5 @@ void gw_histogram_merge(struct gw_histogram *into, const struct gw_histogram *fr
 
 /* The value that the given share (0 to 1) of the recorded values does not exceed; 0 when empty. */
 uint64_t gw_histogram_quantile(const struct gw_histogram *histogram, double share);
-double gw_histogram_mean(const struct gw_histogram *histogram);
 
 #endif

@@ -22,15 +22,17 @@ static inline uint64_t gw_mix64(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* What a draw is for; part of the key, so that two uses never share numbers. */
+/* What a draw is for; part of the key, so that two uses never share numbers. A number stays forever: another one gives
+ * other negatives, orders, graphs and first values of rows. Random walks (2) and LABOR (5) have theirs reserved;
+ * nothing in the library draws for them. */
 enum gw_draw_kind {
 	GW_DRAW_NEIGHBOURS = 1,
-	GW_DRAW_WALK,
-	GW_DRAW_NEGATIVE,
-	GW_DRAW_SHUFFLE,
-	GW_DRAW_LABOR,
-	GW_DRAW_GENERATE,
-	GW_DRAW_INITIAL
+	GW_DRAW_WALK = 2,
+	GW_DRAW_NEGATIVE = 3,
+	GW_DRAW_SHUFFLE = 4,
+	GW_DRAW_LABOR = 5,
+	GW_DRAW_GENERATE = 6,
+	GW_DRAW_INITIAL = 7
 };
 
 #define GW_DRAW_OUT_HOP 0x800000u /* added to the hop of draws from lists of out-edges */

@@ -19,15 +19,12 @@
  */
 #include "core/numbers/row.h"
 
-#include <sched.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL /* twice as fast on short rows as the library's call, which was built for older processors */
 #include <xxhash.h>
 
 #include "core/numbers/rng.h"
-
-#define ROW_SPINS 64u
 
 #if defined(__SANITIZE_THREAD__)
 #define ROW_ATOMIC_WORDS 1
@@ -207,16 +204,6 @@ bool gw_row_try_lock(const struct gw_row_format *format, uint8_t *row, uint64_t 
 		return false;
 	row_fence(__ATOMIC_RELEASE);
 	return true;
-}
-
-uint64_t gw_row_lock(const struct gw_row_format *format, uint8_t *row)
-{
-	uint64_t sequence;
-	for (uint32_t spins = 0; !gw_row_try_lock(format, row, &sequence); spins++) {
-		if (spins >= ROW_SPINS)
-			sched_yield();
-	}
-	return sequence;
 }
 
 void gw_row_unlock(const struct gw_row_format *format, uint8_t *row, uint64_t sequence)

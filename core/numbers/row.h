@@ -74,10 +74,6 @@ void gw_row_make(const struct gw_row_format *format, uint64_t seed, uint64_t num
 /* Takes the row alone: true, and *sequence is what unlock and publish are given back. False: another has it. */
 bool gw_row_try_lock(const struct gw_row_format *format, uint8_t *row, uint64_t *sequence);
 
-/* The same, waiting: spins a little, then yields the processor between looks. Those who hold a row do not sleep. Never
- * on a thread that serves connections. */
-uint64_t gw_row_lock(const struct gw_row_format *format, uint8_t *row);
-
 /* Gives the row back as it was: readers who saw it before and after have seen the same bytes. */
 void gw_row_unlock(const struct gw_row_format *format, uint8_t *row, uint64_t sequence);
 

@@ -32,13 +32,13 @@ float gw_optimizer_mean_square(const float *gradient, uint64_t columns)
 	return lanes[0] / (float)columns;
 }
 
-static void optimizer_sgd(const struct gw_optimizer *optimizer, const float *gradient, float squares, const float *old,
-			  float *new, float *state, uint64_t columns)
+static void optimizer_sgd(const struct gw_optimizer *optimizer, const float *gradient, float squares,
+			  const float *before, float *after, float *state, uint64_t columns)
 {
 	(void)squares, (void)state;
 	float rate = optimizer->rate;
 	for (uint64_t i = 0; i < columns; i++)
-		new[i] = old[i] - rate *gradient[i];
+		after[i] = before[i] - rate * gradient[i];
 }
 
 /* numerator / divisor, which is 0 or more, or NaN. 0 / 0, of an element that never had a gradient, is no step.
@@ -50,29 +50,29 @@ static inline float optimizer_share(float numerator, float divisor, bool never_z
 }
 
 static void optimizer_adagrad(const struct gw_optimizer *optimizer, const float *gradient, float squares,
-			      const float *old, float *new, float *sums, uint64_t columns)
+			      const float *before, float *after, float *sums, uint64_t columns)
 {
 	(void)squares;
 	float rate = optimizer->rate, eps = optimizer->eps;
 	for (uint64_t i = 0; i < columns; i++) {
 		float sum = sums[i] + gradient[i] * gradient[i];
 		sums[i] = sum;
-		new[i] = old[i] - rate *optimizer_share(gradient[i], sqrtf(sum) + eps, eps > 0);
+		after[i] = before[i] - rate * optimizer_share(gradient[i], sqrtf(sum) + eps, eps > 0);
 	}
 }
 
 static void optimizer_adagrad_rows(const struct gw_optimizer *optimizer, const float *gradient, float squares,
-				   const float *old, float *new, float *sum, uint64_t columns)
+				   const float *before, float *after, float *sum, uint64_t columns)
 {
 	*sum += squares;
 	float divisor = sqrtf(*sum) + optimizer->eps, rate = optimizer->rate, factor = rate / divisor;
 	if (isnormal(factor)) {
 		for (uint64_t i = 0; i < columns; i++)
-			new[i] = old[i] - factor *gradient[i];
+			after[i] = before[i] - factor * gradient[i];
 		return;
 	}
 	for (uint64_t i = 0; i < columns; i++)
-		new[i] = old[i] - rate *optimizer_share(gradient[i], divisor, false);
+		after[i] = before[i] - rate * optimizer_share(gradient[i], divisor, false);
 }
 
 static double optimizer_power(double base, uint64_t exponent)
@@ -85,8 +85,8 @@ static double optimizer_power(double base, uint64_t exponent)
 	return power;
 }
 
-static void optimizer_adam(const struct gw_optimizer *optimizer, const float *gradient, float squares, const float *old,
-			   float *new, float *state, uint64_t columns)
+static void optimizer_adam(const struct gw_optimizer *optimizer, const float *gradient, float squares,
+			   const float *before, float *after, float *state, uint64_t columns)
 {
 	(void)squares;
 	float *means = state + 1, *powers = means + columns;
@@ -110,7 +110,7 @@ static void optimizer_adam(const struct gw_optimizer *optimizer, const float *gr
 		power += powers[i] - powers[i];
 		means[i] = mean;
 		powers[i] = power;
-		new[i] = old[i] - rate *optimizer_share(mean, sqrtf(power) + eps, eps > 0);
+		after[i] = before[i] - rate * optimizer_share(mean, sqrtf(power) + eps, eps > 0);
 	}
 }
 

@@ -33,9 +33,9 @@ struct gw_optimizer_rule {
 	bool needs_squares; /* apply takes the sum of mean(g^2) over all gradients for the row */
 	bool can_combine;   /* GW_COMBINE_EACH: the sum of the gradients does what they would one by one */
 
-	/* One gradient: new[] from old[] (they may be the same) and the state. squares: 0 unless it needs them. */
-	void (*apply)(const struct gw_optimizer *optimizer, const float *gradient, float squares, const float *old,
-		      float *new, float *state, uint64_t columns);
+	/* One gradient: after[] from before[] (they may be the same) and the state. squares: 0 unless it needs them. */
+	void (*apply)(const struct gw_optimizer *optimizer, const float *gradient, float squares, const float *before,
+		      float *after, float *state, uint64_t columns);
 };
 
 /* NULL: no optimizer has this number. */

@@ -137,11 +137,6 @@ const struct gw_row_format *gw_row_store_format(const struct gw_row_store *store
 	return &store->format;
 }
 
-gw_dtype gw_row_store_dtype(const struct gw_row_store *store)
-{
-	return store->dtype;
-}
-
 uint64_t gw_row_store_rows(const struct gw_row_store *store)
 {
 	return store->rows;
@@ -160,12 +155,6 @@ uint64_t gw_row_store_seed(const struct gw_row_store *store)
 struct gw_arena *gw_row_store_arena(const struct gw_row_store *store)
 {
 	return store->arena;
-}
-
-uint64_t gw_row_store_bytes(const struct gw_row_store *store)
-{
-	const struct row_state *state = atomic_load(&((struct gw_row_store *)(uintptr_t)store)->state);
-	return gw_arena_bytes(store->arena) + (state && state->arena ? gw_arena_bytes(state->arena) : 0);
 }
 
 static _Atomic uint32_t *store_stripe(struct gw_row_store *store, uint64_t number)
@@ -272,21 +261,6 @@ static gw_status store_read_all(struct gw_row_store *store, struct gw_row_slice 
 	return store_end_slice(turn, i, n);
 }
 
-static gw_status store_write_all(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
-				 uint64_t first, uint64_t n, const uint8_t *values)
-{
-	uint64_t i = store_begin(turn);
-	for (; i < n; i++) {
-		struct row_lock hold;
-		if (i + STORE_AHEAD < n)
-			store_prefetch(store, store_number(rows, first, i + STORE_AHEAD));
-		if (!gw_row_store_lock(store, store_number(rows, first, i), turn, &hold))
-			break;
-		gw_row_store_replace(store, &hold, values + i * store->format.payload_bytes);
-	}
-	return store_end_slice(turn, i, n);
-}
-
 gw_status gw_row_store_read_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
 				  uint64_t n, void *out)
 {
@@ -309,18 +283,18 @@ gw_status gw_row_store_write_slice(struct gw_row_store *store, struct gw_row_sli
 				   uint64_t n, const void *values)
 {
 	gw_status status = gw_row_store_check(store, turn, rows, n);
-	return status != GW_OK ? status : store_write_all(store, turn, rows, 0, n, values);
-}
-
-gw_status gw_row_store_write(struct gw_row_store *store, const uint64_t *rows, uint64_t n, const void *values)
-{
-	return gw_row_store_write_slice(store, NULL, rows, n, values);
-}
-
-gw_status gw_row_store_write_range(struct gw_row_store *store, uint64_t first, uint64_t n, const void *values)
-{
-	gw_status status = gw_row_store_check_range(store, first, n);
-	return status != GW_OK ? status : store_write_all(store, NULL, NULL, first, n, values);
+	if (status != GW_OK)
+		return status;
+	uint64_t i = store_begin(turn);
+	for (; i < n; i++) {
+		struct row_lock hold;
+		if (i + STORE_AHEAD < n)
+			store_prefetch(store, rows[i + STORE_AHEAD]);
+		if (!gw_row_store_lock(store, rows[i], turn, &hold))
+			break;
+		gw_row_store_replace(store, &hold, (const uint8_t *)values + i * store->format.payload_bytes);
+	}
+	return store_end_slice(turn, i, n);
 }
 
 /* Elements that are not zero; the sign of a floating-point zero does not count. */
@@ -369,9 +343,4 @@ gw_status gw_row_store_count_slice(struct gw_row_store *store, struct gw_row_sli
 	if (turn)
 		turn->taken = false;
 	return status != GW_OK ? status : store_count(store, turn, first, n, out);
-}
-
-gw_status gw_row_store_count_nonzero(struct gw_row_store *store, uint64_t first, uint64_t n, uint64_t *out)
-{
-	return gw_row_store_count_slice(store, NULL, first, n, out);
 }

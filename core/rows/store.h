@@ -48,18 +48,17 @@ gw_status gw_row_store_create(const struct gw_row_store_options *options, struct
 void gw_row_store_destroy(struct gw_row_store *store); /* no call may be under way; NULL is allowed */
 
 const struct gw_row_format *gw_row_store_format(const struct gw_row_store *store);
-gw_dtype gw_row_store_dtype(const struct gw_row_store *store);
 uint64_t gw_row_store_rows(const struct gw_row_store *store);
 uint64_t gw_row_store_columns(const struct gw_row_store *store);
 uint64_t gw_row_store_seed(const struct gw_row_store *store);
 struct gw_arena *gw_row_store_arena(const struct gw_row_store *store); /* base and descriptor; stays the store's */
-uint64_t gw_row_store_bytes(const struct gw_row_store *store);         /* taken: rows and state */
 
 /* --- Turns: for threads that serve others, and neither wait for a row nor work for long at a time ---
  *
- * Each call on many rows has a form that takes a turn. It goes on where the last one ended, and does rows, one at
- * least, until all are done (GW_OK), the turn has cost what it may, or another thread has the next row: GW_AGAIN,
- * without a text. The arguments are the same each time, though they may have moved. Errors come before the first row.
+ * Each call on many rows has a form that takes a turn (NULL: all rows at once, as a caller does that may wait). It goes
+ * on where the last one ended, and does rows, one at least, until all are done (GW_OK), the turn has cost what it may,
+ * or another thread has the next row: GW_AGAIN, without a text. The arguments are the same each time, though they may
+ * have moved. Errors come before the first row.
  */
 struct gw_row_slice {
 	uint64_t at;   /* rows that are done, of a push: different ones. Before the first turn: 0, or what an earlier
@@ -79,14 +78,11 @@ gw_status gw_row_store_read_slice(struct gw_row_store *store, struct gw_row_slic
 				  uint64_t n, void *out);
 
 /* Overwrites rows; of equal ones the last in the call counts. GW_RANGE: nothing is written. */
-gw_status gw_row_store_write(struct gw_row_store *store, const uint64_t *rows, uint64_t n, const void *values);
-gw_status gw_row_store_write_range(struct gw_row_store *store, uint64_t first, uint64_t n, const void *values);
 gw_status gw_row_store_write_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
 				   uint64_t n, const void *values);
 
-/* How many elements of rows first to first + n are not zero (-0.0 is zero). GW_RANGE, GW_NO_MEMORY. */
-gw_status gw_row_store_count_nonzero(struct gw_row_store *store, uint64_t first, uint64_t n, uint64_t *out);
-/* *out: those of this turn. */
+/* How many elements of rows first to first + n are not zero (-0.0 is zero). *out counts those of this turn. GW_RANGE,
+ * GW_NO_MEMORY. */
 gw_status gw_row_store_count_slice(struct gw_row_store *store, struct gw_row_slice *turn, uint64_t first, uint64_t n,
 				   uint64_t *out);
 
@@ -128,14 +124,11 @@ gw_status gw_row_store_push_slice(struct gw_row_store *store, struct gw_row_slic
 /* Copies of rows and of their state, of one moment for each row: for a checkpoint. state: n rows of
  * gw_optimizer_state_floats, wherever they lie, or NULL: no state is wanted. GW_RANGE; GW_INVALID: there is no state to
  * be had. */
-gw_status gw_row_store_save(struct gw_row_store *store, uint64_t first, uint64_t n, void *rows, void *state);
 gw_status gw_row_store_save_slice(struct gw_row_store *store, struct gw_row_slice *turn, uint64_t first, uint64_t n,
 				  void *rows, void *state);
 
 /* Sets some columns of rows' state, [n][floats], from `first` on. GW_RANGE: rows or columns that there are not;
  * GW_INVALID: there is no state. Nothing has changed then. */
-gw_status gw_row_store_set_state(struct gw_row_store *store, const uint64_t *rows, uint64_t n, uint64_t first,
-				 uint64_t floats, const float *values);
 gw_status gw_row_store_set_state_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
 				       uint64_t n, uint64_t first, uint64_t floats, const float *values);
 

@@ -32,11 +32,6 @@ gw_status gw_row_store_save_slice(struct gw_row_store *store, struct gw_row_slic
 	return store_end_slice(turn, i, n);
 }
 
-gw_status gw_row_store_save(struct gw_row_store *store, uint64_t first, uint64_t n, void *rows, void *state)
-{
-	return gw_row_store_save_slice(store, NULL, first, n, rows, state);
-}
-
 gw_status gw_row_store_set_state_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
 				       uint64_t n, uint64_t first, uint64_t floats, const float *values)
 {
@@ -58,10 +53,4 @@ gw_status gw_row_store_set_state_slice(struct gw_row_store *store, struct gw_row
 		gw_row_store_unlock(store, &hold);
 	}
 	return store_end_slice(turn, i, n);
-}
-
-gw_status gw_row_store_set_state(struct gw_row_store *store, const uint64_t *rows, uint64_t n, uint64_t first,
-				 uint64_t floats, const float *values)
-{
-	return gw_row_store_set_state_slice(store, NULL, rows, n, first, floats, values);
 }

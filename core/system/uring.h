@@ -38,14 +38,6 @@ static inline void io_uring_prep_cancel64(struct io_uring_sqe *sqe, uint64_t dat
 {
 	io_uring_prep_cancel(sqe, (void *)(uintptr_t)data, flags);
 }
-
-static inline int io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **cqe, unsigned count,
-						   struct __kernel_timespec *time, sigset_t *signals)
-{
-	int submitted = io_uring_submit(ring);
-	int error = submitted < 0 ? submitted : io_uring_wait_cqes(ring, cqe, count, time, signals);
-	return error < 0 ? error : submitted;
-}
 #endif
 
 /* io_uring_queue_init_params(3) and io_uring_queue_exit(3), for rings of threads that come and go

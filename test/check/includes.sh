@@ -19,7 +19,7 @@ core/graph: $base core/graph
 core/rows: $base core/rows
 transport: $base transport
 sampler: $base core/graph sampler
-protocol: $base core/graph core/rows sampler protocol
+protocol: $base core/graph core/rows protocol
 tensors: $base core/graph core/rows transport protocol tensors
 client/state: $below_client client/state
 client/link: $below_client client/state client/link
@@ -116,6 +116,7 @@ self_test() {
 		python/x.h|"client/state/client.h"|caught
 		sampler/x.c|"transport/transport.h"|caught
 		protocol/x.c|"transport/transport.h"|caught
+		protocol/x.h|"sampler/pick.h"|caught
 		protocol/x.c|"client/state/client.h"|caught
 		client/x.c|"server/server.h"|caught
 		client/link/x.c|"client/engine/engine.h"|caught

@@ -4,7 +4,9 @@
 #   tags       no struct, union or enum tag is defined in two files;
 #   globals    no function or variable that other files can see is defined in two files;
 #   functions  no function shares its name with one of another file, static ones included: a profile shows them bare, so
-#              a static carries its file's word.
+#              a static carries its file's word;
+#   locals     no parameter or local variable has the name of a function of its file, or of one that all files see: the
+#              compiler's -Wshadow is silent about that.
 #
 # Prints the names that break this, with where they stand. Without ROOT it first plants violations of each kind and sees
 # that they are caught. One exception: the lanes of sampler/wide_*.c, vec_*, which wide_kernel.h is compiled with, once
@@ -27,7 +29,7 @@ definitions() { # definitions ROOT: "name, file, line, kind, properties" of each
 		[ -d "$folder" ] && folders+=("$folder")
 	done
 	find "${folders[@]}" -path bench/peers -prune -o -name '*.[ch]' -print | sort |
-		"$ctags" --quiet=yes --options=NONE -L - -f - --languages=C --langmap=C:.c.h --kinds-C=sugfv --excmd=number --fields=K \
+		"$ctags" --quiet=yes --options=NONE -L - -f - --languages=C --langmap=C:.c.h --kinds-C=sugfvlz --excmd=number --fields=K \
 			--fields-C='{properties}'
 }
 
@@ -46,14 +48,23 @@ twice() { # twice ROOT: "kind name: file:line file:line" of each name that stand
 		is_static = $5 ~ /^properties:(.*,)?static(,|$)/
 	}
 	$4 == "struct" || $4 == "union" || $4 == "enum" { note("tag", $1, $2, line); next }
+	$4 == "local" || $4 == "parameter" { locals[++local_count] = $1 "\t" $2 "\t" line; next }
 	!is_static { note("global", $1, $2, line) }
-	$4 == "function" { note("function", $1, $2, line) }
+	$4 == "function" {
+		note("function", $1, $2, line)
+		here[$1, $2] = 1
+		if (!is_static && $1 ~ /^gw_/) everywhere[$1] = 1
+	}
 	END {
 		for (key in count) {
 			if (count[key] < 2) continue
 			split(key, word, " ")
 			if (word[1] == "function" && count["global " word[2]] > 1) continue # said already
 			print key ":" places[key]
+		}
+		for (i = 1; i <= local_count; i++) {
+			split(locals[i], word, "\t")
+			if ((word[1], word[2]) in here || word[1] in everywhere) print "local " word[1] ": " word[2] ":" word[3]
 		}
 	}' | sort
 }
@@ -95,6 +106,9 @@ self_test() {
 		core/base/x.h|extern int gw_count;|core/base/y.c|int gw_count;|allowed
 		core/base/x.c|static int lock;|core/base/y.c|static int lock;|allowed
 		core/base/x.c|void f(int run) { }|core/base/y.c|static void run(void) { }|allowed
+		core/base/x.c|static void run(void) { } void f(int run) { }|core/base/y.c|int gw_y;|caught
+		core/base/x.c|static void run(void) { } void f(void) { int a, run; }|core/base/y.c|int gw_y;|caught
+		core/base/x.c|void f(int gw_end) { }|core/base/y.c|void gw_end(void) { }|caught
 		tools/x.c|static void run(void) { }|bench/y.c|static void run(void) { }|caught
 		server/x.c|static void run(void) { }|cmd/y.c|static void run(int a) { }|caught
 		tools/x.c|static void run(void) { }|test/unit/y.c|static void run(void) { }|allowed

@@ -20,6 +20,7 @@
 #include "test/support/fake_peer.h"
 #include "test/support/relay.h"
 #include "test/support/transport_bed.h"
+#include "transport/replay_cache.h"
 #include "transport/service_private.h"
 
 #define MEASURE_MS 80

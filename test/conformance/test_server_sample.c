@@ -11,6 +11,7 @@
 #include "core/system/clock.h"
 #include "protocol/ops.h"
 #include "protocol/sample_call.h"
+#include "sampler/picks.h"
 #include "test/support/server_bed.h"
 
 #define REPLY_BYTES_MAX (16u << 20)

@@ -12,6 +12,7 @@
 
 #include "core/numbers/rng.h"
 #include "core/system/clock.h"
+#include "test/support/row_take.h"
 #include "test/support/transport_bed.h"
 
 #define HELD_MAX  64
@@ -212,7 +213,7 @@ static void torn_rows_are_told(void **state)
 		rows_begin(&one, state, bytes, n, (uint64_t)n * (bytes + 4));
 		const struct gw_row_format *format = &one.region.rows.format;
 		for (uint32_t i = 0; i < n; i += 3)
-			sequences[i] = gw_row_lock(format, gw_bed_row(&one.bed, i));
+			sequences[i] = row_take(format, gw_bed_row(&one.bed, i));
 		for (uint32_t i = 0; i < n; i++) {
 			remote[i] = (uint64_t)i * format->stride;
 			spans[i] = (struct gw_span){remote[i], (uint64_t)(n - 1 - i) * (bytes + 4), bytes};
@@ -256,7 +257,7 @@ static void sets_of_both_kinds(void **state)
 {
 	struct one one;
 	rows_begin(&one, state, 40, 4, 4096);
-	uint64_t sequence = gw_row_lock(&one.region.rows.format, gw_bed_row(&one.bed, 2));
+	uint64_t sequence = row_take(&one.region.rows.format, gw_bed_row(&one.bed, 2));
 	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
 	struct gw_span plain = {3, 1000, 333}, row = {2ull * one.region.rows.format.stride, 0, 40}, other = {0, 50, 40};
 	const struct gw_region *regions = one.endpoint->peer.regions;
@@ -396,7 +397,7 @@ static void lists_without_memory(void **state)
 	rows_begin(&one, state, 100, HELD_MAX, HELD_MAX * 110);
 	read_rows(&one, &seed, HELD_MAX, 0); /* the server has its buffers */
 	for (uint32_t i = 0; i < HELD_MAX; i++) {
-		gw_row_lock(&one.region.rows.format, gw_bed_row(&one.bed, i));
+		row_take(&one.region.rows.format, gw_bed_row(&one.bed, i));
 		remote[i] = (uint64_t)i * one.region.rows.format.stride;
 	}
 	struct gw_gather gather = {.remote = remote, .row_bytes = 100, .stride = 100};

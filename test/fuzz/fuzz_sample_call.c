@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "protocol/sample_call.h"
+#include "sampler/picks.h"
 
 #define ROWS_MAX 512
 

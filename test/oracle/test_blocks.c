@@ -8,7 +8,11 @@
 
 #include <cmocka.h>
 
+#include "core/graph/part.h"
+#include "core/numbers/rng.h"
 #include "sampler/blocks.h"
+#include "sampler/picks.h"
+#include "sampler/relabel.h"
 #include "sampler/wide.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/slow_sample.h"
@@ -58,7 +62,7 @@ static uint64_t run_and_compare(const struct slow_graph *graph, const struct set
 	assert_int_equal(gw_relabel_create(&graph->meta, s->dense_bytes_max, &relabel), GW_OK);
 	assert_int_equal(run(graph, s, blocks, relabel), GW_OK);
 	slow_blocks_compare(graph, blocks, &s->spec, s->seed, s->stream, s->ntype, s->seeds, s->n);
-	uint64_t digest = slow_blocks_digest(&graph->meta, blocks, s->spec.wide_indices);
+	uint64_t digest = slow_blocks_digest(&graph->meta, blocks, s->spec.hops, s->spec.wide_indices);
 	gw_relabel_destroy(relabel);
 	gw_blocks_destroy(blocks);
 	return digest;
@@ -511,7 +515,7 @@ static void *work(void *context)
 			.spec = {.hops = 2, .fanouts = fanouts}, .seed = 4, .stream = b, .seeds = seeds, .n = 40};
 		worker->status = run(worker->graph, &s, blocks, relabel);
 		if (!worker->status)
-			worker->digests[b] = slow_blocks_digest(&worker->graph->meta, blocks, false);
+			worker->digests[b] = slow_blocks_digest(&worker->graph->meta, blocks, s.spec.hops, false);
 	}
 	gw_relabel_destroy(relabel);
 	gw_blocks_destroy(blocks);

@@ -8,7 +8,10 @@
 #include <cmocka.h>
 
 #include "core/graph/csc.h"
+#include "core/graph/part.h"
+#include "core/numbers/rng.h"
 #include "sampler/blocks.h"
+#include "sampler/relabel.h"
 #include "sampler/wide.h"
 #include "test/support/real_graphs.h"
 #include "test/support/slow_sample.h"

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "sampler/pick.h"
+#include "sampler/picks.h"
 #include "sampler/wide.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/slow_sample.h"

@@ -6,6 +6,7 @@
 #ifndef GW_TEST_SLOW_SAMPLE_H
 #define GW_TEST_SLOW_SAMPLE_H
 
+#include "core/graph/part.h"
 #include "sampler/blocks.h"
 
 #define SLOW_TYPES_MAX 8
@@ -42,6 +43,6 @@ void slow_blocks_compare(const struct slow_graph *graph, const struct gw_blocks 
 			 const int64_t *seeds, uint64_t n);
 
 /* XXH3 over every array of the result: equal batches have equal digests. */
-uint64_t slow_blocks_digest(const struct gw_graph_meta *meta, const struct gw_blocks *blocks, bool wide);
+uint64_t slow_blocks_digest(const struct gw_graph_meta *meta, const struct gw_blocks *blocks, uint32_t hops, bool wide);
 
 #endif

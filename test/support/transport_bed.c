@@ -16,6 +16,7 @@
 #include "core/numbers/rng.h"
 #include "core/system/clock.h"
 #include "test/support/alloc_fault.h"
+#include "test/support/row_take.h"
 
 /* How long a completion may take: an emulated machine has all the time it wants. */
 static uint64_t patience_ns(void)
@@ -238,7 +239,7 @@ void gw_bed_row_write(struct bed *bed, uint32_t i, const void *payload)
 		gw_row_store(&rows->format, gw_bed_row(bed, i), payload);
 		return;
 	}
-	uint64_t sequence = gw_row_lock(&rows->format, gw_bed_row(bed, i));
+	uint64_t sequence = row_take(&rows->format, gw_bed_row(bed, i));
 	gw_row_publish(&rows->format, rows->seed, i, gw_bed_row(bed, i), sequence, payload);
 }
 

@@ -85,7 +85,6 @@ static void empty_is_zero(void **state)
 	(void)state;
 	gw_histogram_clear(&histogram);
 	assert_int_equal(gw_histogram_quantile(&histogram, 0.5), 0);
-	assert_true(gw_histogram_mean(&histogram) == 0);
 }
 
 static void merge_equals_adding_all(void **state)
@@ -95,16 +94,13 @@ static void merge_equals_adding_all(void **state)
 	gw_histogram_clear(&histogram);
 	gw_histogram_clear(&other);
 	gw_histogram_clear(&whole);
-	uint64_t sum = 0;
 	for (uint64_t i = 0; i < 5000; i++) {
 		uint64_t value = spread_value(i, 30);
 		gw_histogram_add(i % 3 ? &histogram : &other, value);
 		gw_histogram_add(&whole, value);
-		sum += value;
 	}
 	gw_histogram_merge(&histogram, &other);
 	assert_memory_equal(&histogram, &whole, sizeof(whole));
-	assert_true(gw_histogram_mean(&histogram) == (double)sum / 5000);
 
 	gw_histogram_clear(&other); /* merging nothing changes nothing; merging into nothing copies */
 	gw_histogram_merge(&histogram, &other);

@@ -10,6 +10,7 @@
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
 #include "protocol/sample_call.h"
+#include "sampler/picks.h"
 #include "test/support/alloc_fault.h"
 
 #define ROWS 300

@@ -69,6 +69,26 @@ static void keys_differ(void **state)
 			assert_true(keys[i] != keys[j]);
 }
 
+/* Keys of files, orders and trained rows that exist: none may ever become another. */
+static void keys_stay(void **state)
+{
+	(void)state;
+	static const struct {
+		enum gw_draw_kind kind;
+		int number;
+		uint64_t key;
+	} frozen[] = {
+		{GW_DRAW_NEIGHBOURS, 1, 0x2810d2fa060d0631ull}, {GW_DRAW_WALK, 2, 0xaf7538c908cb3143ull},
+		{GW_DRAW_NEGATIVE, 3, 0xd9950e1cce9e57a6ull},   {GW_DRAW_SHUFFLE, 4, 0x84b6523f0a446b8aull},
+		{GW_DRAW_LABOR, 5, 0xdfd058abda30103full},      {GW_DRAW_GENERATE, 6, 0x7c67ba79165b608aull},
+		{GW_DRAW_INITIAL, 7, 0xbf62c9004c04cd40ull},
+	};
+	for (size_t i = 0; i < sizeof(frozen) / sizeof(frozen[0]); i++) {
+		assert_int_equal(frozen[i].kind, frozen[i].number);
+		assert_int_equal(gw_draw_key(7, 11, frozen[i].kind, 2, 3), frozen[i].key);
+	}
+}
+
 static void draw_below_is_uniform(void **state)
 {
 	(void)state;
@@ -161,10 +181,15 @@ static void permutation_mixes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(philox_known_answers),     cmocka_unit_test(counter_holds_block_and_instance),
-		cmocka_unit_test(draw_i_is_word_i),         cmocka_unit_test(keys_differ),
-		cmocka_unit_test(draw_below_is_uniform),    cmocka_unit_test(draw_below_rejects),
-		cmocka_unit_test(permutation_is_bijective), cmocka_unit_test(permutation_of_huge_ranges),
+		cmocka_unit_test(philox_known_answers),
+		cmocka_unit_test(counter_holds_block_and_instance),
+		cmocka_unit_test(draw_i_is_word_i),
+		cmocka_unit_test(keys_differ),
+		cmocka_unit_test(keys_stay),
+		cmocka_unit_test(draw_below_is_uniform),
+		cmocka_unit_test(draw_below_rejects),
+		cmocka_unit_test(permutation_is_bijective),
+		cmocka_unit_test(permutation_of_huge_ranges),
 		cmocka_unit_test(permutation_mixes),
 	};
 	return cmocka_run_group_tests_name("rng", tests, NULL, NULL);

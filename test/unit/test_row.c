@@ -16,6 +16,7 @@
 
 #include "core/numbers/rng.h"
 #include "core/numbers/row.h"
+#include "test/support/row_take.h"
 
 #define SEED   0x1234567890abcdefull
 #define NUMBER 77u
@@ -134,7 +135,7 @@ static void every_cut_is_found(void **state)
 	fill(new, 120, 2);
 	gw_row_make(&format, SEED, NUMBER, row, old);
 	assert_true(gw_row_copy_with_trailer(&format, row, mixed, &before));
-	gw_row_publish(&format, SEED, NUMBER, row, gw_row_lock(&format, row), new);
+	gw_row_publish(&format, SEED, NUMBER, row, row_take(&format, row), new);
 	assert_true(gw_row_copy_with_trailer(&format, row, mixed, &after));
 	assert_memory_equal(mixed, new, 120);
 	assert_int_equal(after.sequence, before.sequence + 2);
@@ -217,7 +218,7 @@ static void write_in_the_midst(int signal_number)
 	if (midst.writes++ > 0)
 		abort();
 	mprotect(midst.row + HALF_BYTES, HALF_BYTES, PROT_READ | PROT_WRITE);
-	gw_row_publish(&midst.format, SEED, NUMBER, midst.row, gw_row_lock(&midst.format, midst.row), midst.payload);
+	gw_row_publish(&midst.format, SEED, NUMBER, midst.row, row_take(&midst.format, midst.row), midst.payload);
 }
 
 static void a_write_in_the_midst_of_a_copy(void **state)
@@ -278,7 +279,7 @@ static void *write_rows(void *context)
 	uint8_t *payload = malloc(bytes);
 	contest_begin(contest);
 	for (uint32_t i = 0; i < contest->writes; i++) {
-		uint64_t sequence = gw_row_lock(&contest->format, contest->row), count;
+		uint64_t sequence = row_take(&contest->format, contest->row), count;
 		memcpy(&count, contest->row, 8);
 		count++;
 		for (uint32_t at = 0; at < bytes; at += 8)

@@ -15,6 +15,7 @@ int main(void)
 
 #include <cmocka.h>
 
+#include "test/support/row_take.h"
 #include "test/support/verbs_reads.h"
 
 #define ROWS_MAX 600
@@ -68,7 +69,7 @@ static void row_write(struct side *side, uint32_t row, uint64_t value)
 {
 	uint8_t payload[8192], *at = side->memory + (uint64_t)row * side->format.stride;
 	payload_make(payload, side->format.payload_bytes, value);
-	uint64_t sequence = gw_row_lock(&side->format, at);
+	uint64_t sequence = row_take(&side->format, at);
 	gw_row_publish(&side->format, side->region.rows.seed, row, at, sequence, payload);
 }
 
@@ -161,7 +162,7 @@ static void what_stays_torn_is_told(void **state)
 	side_begin(&side, 100, 30, 20, 8);
 	side_land(&side, 100ull * ROWS_MAX + 70000);
 	for (uint32_t i = 0; i < 30; i += 3)
-		gw_row_lock(&side.format, side.memory + (uint64_t)i * side.format.stride);
+		row_take(&side.format, side.memory + (uint64_t)i * side.format.stride);
 	for (int i = 0; i < ROWS_MAX; i++) {
 		uint64_t row = gw_below(&seed, 30);
 		remote[i] = row * side.format.stride;

@@ -91,12 +91,17 @@ struct gw_agent {
 	int exit_status;
 };
 
-/* loop.c: everything there is to say goes through here; takes the reference. Told in order; lines of output are left
- * out where the launcher does not keep up, events are not. */
+/* tell.c: all events for the launcher go through here; takes the reference. They are told in order; lines of output are
+ * left out where the launcher does not keep up, events are not. */
+#define GW_AGENT_OUTPUT_MAX (8u << 20) /* bytes of events that nobody reads: then the launcher is given up */
 void gw_agent_report(struct gw_agent *agent, json_t *event);
+void gw_agent_send(struct gw_agent *agent); /* as much of what is told as standard output takes */
 bool gw_agent_may_report_output(const struct gw_agent *agent);
 /* Begins to end everything: SIGTERM now, SIGKILL after the grace; `why` is told. The first call counts. */
 void gw_agent_end(struct gw_agent *agent, const char *why);
+void gw_agent_process_signal(const struct gw_agent_process *process, int number);
+
+/* loop.c */
 int gw_agent_loop(struct gw_agent *agent);
 
 /* request.c */
@@ -105,10 +110,15 @@ void gw_agent_request(struct gw_agent *agent, json_t *request);
 /* process.c */
 gw_status gw_agent_process_start(struct gw_agent *agent, const json_t *request);
 void gw_agent_process_read(struct gw_agent *agent, struct gw_agent_process *process);
-void gw_agent_process_signal(const struct gw_agent_process *process, int number);
 /* Takes the ends of children, and tells those of processes whose output was read to its end. */
 void gw_agent_process_reap(struct gw_agent *agent);
 void gw_agent_process_report_end(struct gw_agent *agent, struct gw_agent_process *process);
+
+/* mark.c */
+uint64_t gw_agent_start_of(pid_t pid); /* its time of start; 0: it is not there, or has ended */
+void gw_agent_mark_text(const struct gw_agent_mark *mark, char out[GW_AGENT_MARK_MAX]);
+bool gw_agent_mark_parse(const char *text, struct gw_agent_mark *mark);
+bool gw_agent_worker_lives(const struct gw_agent_mark *mark);
 
 /* home.c: ~/.graphwire/HOST, 0700: a folder for each agent, and a record of each server. */
 gw_status gw_agent_home(char path[GW_AGENT_PATH_MAX]);
@@ -123,7 +133,6 @@ gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *serv
 void gw_agent_record_remove(uint16_t port, pid_t pid);
 json_t *gw_agent_record_read(uint16_t port); /* NULL: none, or its server is gone */
 json_t *gw_agent_records(void);
-uint64_t gw_agent_start_of(pid_t pid); /* its time of start; 0: it is not there, or has ended */
 
 /* old_logs.c: this job's folder of logs stays while this agent is there; those of jobs before the last `keep` go. */
 gw_status gw_agent_logs_lock(struct gw_agent *agent);
@@ -135,9 +144,6 @@ void gw_agent_watch_look(struct gw_agent *agent, bool ended);
 
 /* left.c: what is left here of jobs whose agents were killed: an array of objects, one an agent; a signal to what is
  * left of a job, and to how many processes; folders whose worker is gone, and of which nothing runs, go. */
-void gw_agent_mark_text(const struct gw_agent_mark *mark, char out[GW_AGENT_MARK_MAX]);
-bool gw_agent_mark_parse(const char *text, struct gw_agent_mark *mark);
-bool gw_agent_worker_lives(const struct gw_agent_mark *mark);
 json_t *gw_agent_left(void);
 int gw_agent_left_signal(const char *job, int number);
 void gw_agent_left_sweep(void);

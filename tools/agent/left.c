@@ -45,29 +45,6 @@ struct left {
 	char *environment;
 };
 
-void gw_agent_mark_text(const struct gw_agent_mark *mark, char out[GW_AGENT_MARK_MAX])
-{
-	snprintf(out, GW_AGENT_MARK_MAX, "%ld:%llu:%s", (long)mark->worker, (unsigned long long)mark->start, mark->job);
-}
-
-bool gw_agent_mark_parse(const char *text, struct gw_agent_mark *mark)
-{
-	char *end;
-	*mark = (struct gw_agent_mark){.worker = (pid_t)strtol(text, &end, 10)};
-	if (*end != ':' || mark->worker <= 0)
-		return false;
-	mark->start = strtoull(end + 1, &end, 10);
-	if (*end != ':' || strlen(end + 1) >= sizeof(mark->job))
-		return false;
-	memcpy(mark->job, end + 1, strlen(end + 1) + 1);
-	return true;
-}
-
-bool gw_agent_worker_lives(const struct gw_agent_mark *mark)
-{
-	return mark->start > 0 && gw_agent_start_of(mark->worker) == mark->start;
-}
-
 /* --- Looking. --- */
 
 /* The group of a mark whose worker is gone; -1: it is there, or there are too many groups. */

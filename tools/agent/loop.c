@@ -22,76 +22,13 @@
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
 
-#define INPUT_MAX     (1u << 20)   /* of a line */
-#define OUTPUT_MAX    (8u << 20)   /* of events that nobody reads: then the launcher is given up */
-#define OUTPUT_FLOOD  (128u << 10) /* beyond it lines of output are left out */
-#define GRACE_NS      (2 * GW_NS_PER_SECOND)
+#define INPUT_MAX     (1u << 20)             /* of a line */
 #define FAREWELL_NS   (GW_NS_PER_SECOND / 2) /* for the launcher to read the last events */
 #define PROCESSES_MAX 512
 #define FIXED         4
 #define BEATS         5 /* in the time of silence */
 
-/* --- Telling. --- */
-
-bool gw_agent_may_report_output(const struct gw_agent *agent)
-{
-	return agent->output_bytes - agent->output_sent < OUTPUT_FLOOD;
-}
-
-static void loop_send(struct gw_agent *agent)
-{
-	while (agent->output_sent < agent->output_bytes && !agent->hung_up) {
-		ssize_t n = write(STDOUT_FILENO, agent->output + agent->output_sent,
-				  agent->output_bytes - agent->output_sent);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			break;
-		if (n < 0) {
-			agent->hung_up = true;
-			gw_agent_end(agent, NULL);
-			break;
-		}
-		agent->output_sent += (size_t)n;
-	}
-	memmove(agent->output, agent->output + agent->output_sent, agent->output_bytes - agent->output_sent);
-	agent->output_bytes -= agent->output_sent;
-	agent->output_sent = 0;
-}
-
-void gw_agent_report(struct gw_agent *agent, json_t *event)
-{
-	char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
-	size_t bytes = text ? strlen(text) : 0;
-	json_decref(event);
-	agent->reported_ns = gw_now_ns();
-	if (!text || agent->hung_up || agent->output_bytes + bytes + 1 > OUTPUT_MAX) {
-		agent->hung_up = true; /* out of memory, or nobody reads */
-		free(text);
-		gw_agent_end(agent, NULL);
-		return;
-	}
-	memcpy(agent->output + agent->output_bytes, text, bytes);
-	agent->output[agent->output_bytes + bytes] = '\n';
-	agent->output_bytes += bytes + 1;
-	free(text);
-	loop_send(agent);
-}
-
 /* --- Ending. --- */
-
-void gw_agent_end(struct gw_agent *agent, const char *why)
-{
-	if (agent->ending)
-		return;
-	agent->ending = true;
-	agent->kill_ns = gw_now_ns() + GRACE_NS;
-	agent->exit_status = why ? 1 : 0;
-	for (struct gw_agent_process *p = agent->processes; p; p = p->next)
-		gw_agent_process_signal(p, SIGTERM);
-	if (why && !agent->hung_up)
-		gw_agent_report(agent, json_pack("{ss ss}", "event", "ending", "text", why));
-}
 
 static bool loop_has_ended(const struct gw_agent *agent)
 {
@@ -124,7 +61,7 @@ static void loop_finish(struct gw_agent *agent)
 	uint64_t end = gw_now_ns() + FAREWELL_NS;
 	while (agent->output_bytes && !agent->hung_up && gw_now_ns() < end) {
 		poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, 50);
-		loop_send(agent);
+		gw_agent_send(agent);
 	}
 	agent->finished = true;
 }
@@ -230,7 +167,7 @@ static void loop_wait(struct gw_agent *agent, struct pollfd *fds, struct gw_agen
 			gw_agent_process_read(agent, of[i]);
 	}
 	if (fds[count].revents)
-		loop_send(agent);
+		gw_agent_send(agent);
 }
 
 /* What has come, and was not read yet because we (or the whole machine) stood still, is no silence. */
@@ -273,7 +210,7 @@ int gw_agent_loop(struct gw_agent *agent)
 	struct pollfd *fds = gw_calloc(FIXED + PROCESSES_MAX + 1, sizeof(*fds));
 	struct gw_agent_process **of = gw_calloc(FIXED + PROCESSES_MAX, sizeof(*of));
 	agent->input = gw_malloc(INPUT_MAX);
-	agent->output = gw_malloc(OUTPUT_MAX);
+	agent->output = gw_malloc(GW_AGENT_OUTPUT_MAX);
 	/* A job may be suspended, and go on: silence is counted while we run. */
 	bool attends = gw_clock_attend() == GW_OK;
 	if (fds && of && agent->input && agent->output) {

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -111,12 +110,6 @@ void gw_agent_process_read(struct gw_agent *agent, struct gw_agent_process *p)
 }
 
 /* --- Its end. --- */
-
-void gw_agent_process_signal(const struct gw_agent_process *p, int number)
-{
-	if (!p->ended && kill(-p->pid, number) != 0 && errno == ESRCH)
-		kill(p->pid, number); /* it has no session of its own yet */
-}
 
 void gw_agent_process_reap(struct gw_agent *agent)
 {

@@ -4,7 +4,6 @@
 #include "tools/agent/agent.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,20 +14,6 @@
 #include "core/system/sysfile.h"
 
 #define RECORD_BYTES_MAX (1u << 20)
-#define START_FIELD      20 /* of /proc/PID/stat, behind the name: starttime is field 22 */
-
-uint64_t gw_agent_start_of(pid_t pid)
-{
-	char text[1024];
-	if (!gw_sysfile_read(text, sizeof(text), "/proc/%ld/stat", (long)pid))
-		return 0;
-	char *at = strrchr(text, ')');
-	if (at && strncmp(at, ") Z", 3) == 0)
-		return 0;
-	for (int i = 0; at && i < START_FIELD; i++)
-		at = strchr(at + 1, ' ');
-	return at ? strtoull(at, NULL, 10) : 0;
-}
 
 static void record_boot(char out[64])
 {

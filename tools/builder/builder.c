@@ -132,11 +132,6 @@ void gw_builder_ntype_count(struct gw_builder *builder, uint32_t ntype, uint64_t
 	builder->ntypes[ntype].count = count;
 }
 
-uint64_t gw_builder_ntype_nodes(const struct gw_builder *builder, uint32_t ntype)
-{
-	return builder->ntypes[ntype].count;
-}
-
 gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char *rel, uint32_t dst,
 			   const struct gw_builder_edges *edges, uint32_t *out)
 {

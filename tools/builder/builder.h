@@ -69,7 +69,6 @@ const char *gw_builder_name(const struct gw_builder *builder);
 /* The number of the node type of that name, added with count 0 if it is new. GW_INVALID for a bad name. */
 gw_status gw_builder_ntype(struct gw_builder *builder, const char *name, uint32_t *out);
 void gw_builder_ntype_count(struct gw_builder *builder, uint32_t ntype, uint64_t count);
-uint64_t gw_builder_ntype_nodes(const struct gw_builder *builder, uint32_t ntype);
 
 /* Makes edges symmetric: each that is no loop is there turned round as well, with the origin of the first. The arrays
  * are new ones, which the builder owns. */

@@ -17,19 +17,6 @@
 #define CPUS_MAX   8192u
 #define MELLANOX   0x15b3
 
-bool gw_doctor_device_names(const struct gw_doctor *doctor, struct gw_doctor_names *out)
-{
-	return gw_doctor_folder(doctor, "", out, CLASS) && out->count > 0;
-}
-
-const struct gw_verbs_report *gw_doctor_report(const struct gw_doctor *doctor, const char *device)
-{
-	for (uint32_t i = 0; i < doctor->report_count; i++)
-		if (strcmp(doctor->reports[i].name, device) == 0)
-			return &doctor->reports[i];
-	return NULL;
-}
-
 /* --- Modules and device files. --- */
 
 /* Cards of a maker whose every network card does RDMA, and that no driver has made a device of. */

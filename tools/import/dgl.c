@@ -10,6 +10,7 @@
  */
 #include "tools/import/dgl.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/builder/builder.h"

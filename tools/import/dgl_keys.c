@@ -1,4 +1,4 @@
-/* Keys of DGL's chunked graph that edges and features have alike: their files and format, and names of types. */
+/* The keys that edges and data of DGL's chunked graph share: types, formats and lists of files. */
 #include <stdio.h>
 #include <string.h>
 

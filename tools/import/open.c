@@ -5,6 +5,7 @@
  * taken for names they would hide a mistake. Inputs without any edge are refused where nothing says how many nodes
  * there are: they are mistakes more often than graphs.
  */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

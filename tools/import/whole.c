@@ -1,4 +1,6 @@
-/* Whole numbers of NumPy arrays, of any integer dtype, as uint64: what ids, offsets and shapes are read by. */
+/* Whole numbers of an array of any integer type, widened. Fails on a dtype that holds none, on a negative number and on
+ * one that is too large for an id; the error names the element.
+ */
 #include <string.h>
 
 #include "core/system/parallel.h"

@@ -1,6 +1,7 @@
 /* An endpoint over TCP, as the files that make it up see it.
  *
- *      client.c          connect, hello, loss, close, deadlines, liveness
+ *      client.c          connect, hello, close, deadlines, liveness
+ *      client_lose.c     questions end, the peer is lost
  *      client_post.c     reads and requests become frames in the output buffer and places in the queue
  *      client_dynamic.c     regions that come and go
  *      client_receive.c  answers come in the order of the queue
@@ -124,6 +125,7 @@ static inline struct client_frame *client_oldest(struct tcp_client *client)
 	return client_frame(client, client->queue_begin);
 }
 
+/* --- client_lose.c, client_post.c --- */
 const char *gw_tcp_client_name(const struct tcp_client *client, char text[GW_ADDRESS_MAX]);
 
 /* Room for a frame in the output buffer, header included; NULL when there is none now, or none at all (then the error

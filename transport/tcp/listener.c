@@ -28,33 +28,6 @@ static struct tcp_listener *tcp_listener_of_io(struct tcp_io *io)
 	return ((struct tcp_accept *)(void *)((uint8_t *)io - offsetof(struct tcp_accept, io)))->listener;
 }
 
-/* A socket that no driver has. NULL is allowed. */
-static void accept_drop(struct tcp_accept *accept)
-{
-	if (!accept)
-		return;
-	gw_socket_close(accept->io.fd);
-	gw_free(accept);
-}
-
-void gw_tcp_listener_release(struct tcp_listener *listener)
-{
-	if (atomic_fetch_sub(&listener->references, 1) != 1)
-		return;
-	accept_drop(atomic_load(&listener->renewed));
-	if (listener->export)
-		listener->local->export_free(listener->export);
-	gw_free(listener);
-}
-
-uint32_t gw_tcp_loop_number(const struct tcp_listener *listener, const struct tcp_loop *loop)
-{
-	for (uint32_t i = 0; i < listener->loop_count; i++)
-		if (listener->loops[i] == loop)
-			return i;
-	return 0;
-}
-
 /* Hands a socket to a loop of another thread. */
 static void deal_out(struct tcp_listener *listener, struct tcp_loop *loop, int fd)
 {
@@ -315,7 +288,7 @@ gw_status gw_tcp_listener_keep(struct gw_listener *base)
 		gw_free(accept);
 		return status;
 	}
-	accept_drop(atomic_exchange(&listener->renewed, accept));
+	gw_tcp_accept_drop(atomic_exchange(&listener->renewed, accept));
 	atomic_store(&listener->loop->renewed, true);
 	gw_poll_group_wake(listener->loop->group);
 	return GW_OK;
@@ -333,7 +306,7 @@ static void tcp_listener_renew(struct tcp_listener *listener, struct tcp_accept 
 	gw_log(GW_LOG_WARN, "%s: its socket could not be renewed: %s", gw_address_text(&listener->base.address, text),
 	       gw_last_error());
 	listener->local->stop(listener->export); /* so that the next look finds it gone */
-	accept_drop(accept);
+	gw_tcp_accept_drop(accept);
 }
 
 void gw_tcp_listeners_renew(struct tcp_loop *loop)

@@ -18,7 +18,6 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -29,7 +28,6 @@
 #include "core/system/clock.h"
 
 #define ANSWER_MIN (SERVER_WELCOME_MAX + SERVER_MEMORY_MAX)
-#define FINISH_NS  (2 * GW_NS_PER_SECOND)
 #define DRAINED_NS (2 * GW_NS_PER_MS)      /* between looks at whether the last bytes have arrived */
 #define UNREAD_NS  (60 * GW_NS_PER_SECOND) /* unix sockets: what TCP_USER_TIMEOUT is for TCP */
 #define CALLS_NS   200000ull               /* of handlers, in one turn of a client */
@@ -55,29 +53,6 @@ static void server_gone(struct tcp_io *io)
 	gw_free(server);
 }
 
-void gw_tcp_server_end(struct tcp_server *server)
-{
-	if (server->ended)
-		return;
-	server->ended = true;
-	server->reading = false;
-	gw_tcp_server_call_leave(server);
-	GW_LIST_REMOVE(server);
-	if (server->entered) {
-		gw_service_left(server->service, server->number, server->thread);
-		gw_service_reads_end(server->service, &server->read.reads);
-		gw_dynamic_pins_end(&server->holds, server->service);
-		if (server->window)
-			gw_replay_part(server->service->replay_cache, server->auth.client_uuid);
-		gw_service_disconnect(server->service);
-	} else {
-		gw_tcp_pending_end(server);
-	}
-	server->loop->bytes_ended += server->in_capacity + server->out_capacity;
-	server->service = NULL;
-	server->loop->driver->ops->remove(server->loop->driver, &server->io);
-}
-
 void gw_tcp_servers_end(struct tcp_loop *loop, bool all)
 {
 	for (struct tcp_server *server = loop->servers, *next; server; server = next) {
@@ -85,49 +60,6 @@ void gw_tcp_servers_end(struct tcp_loop *loop, bool all)
 		if (all || atomic_load(&server->listener->closing))
 			gw_tcp_server_end(server);
 	}
-}
-
-void gw_tcp_server_answer(struct tcp_server *server, const struct wire_header *header, const void *body)
-{
-	assert(gw_tcp_server_room(server) >= WIRE_HEADER_BYTES + header->bytes);
-	memcpy(server->out + server->out_end, header, WIRE_HEADER_BYTES);
-	if (header->bytes)
-		memcpy(server->out + server->out_end + WIRE_HEADER_BYTES, body, header->bytes);
-	server->out_end += WIRE_HEADER_BYTES + header->bytes;
-}
-
-void gw_tcp_server_answer_error(struct tcp_server *server, gw_status status, uint64_t tag)
-{
-	const char *text = gw_last_error();
-	struct wire_header header = {.bytes = (uint32_t)strnlen(text, WIRE_ERROR_TEXT),
-				     .type = WIRE_ERROR,
-				     .status = (uint8_t)status,
-				     .tag = tag};
-	gw_tcp_server_answer(server, &header, text);
-}
-
-static const char *name_of(const struct tcp_server *server, char text[GW_ADDRESS_MAX])
-{
-	return gw_address_text(&server->listener->base.address, text);
-}
-
-/* What is in the output goes out, then our end; nothing more is taken from it. */
-static void tcp_server_finish(struct tcp_server *server)
-{
-	server->phase = SERVER_FINISHING;
-	server->since_ns = gw_now_ns();
-	server->in_begin = server->in_end = 0;
-	tcp_loop_timer(server->loop, server->since_ns + FINISH_NS);
-}
-
-void gw_tcp_server_refuse(struct tcp_server *server, gw_status status)
-{
-	char text[GW_ADDRESS_MAX];
-	gw_count(&server->service->counts.refused, 1);
-	gw_log(GW_LOG_INFO, "%s: a client is turned away: %s", name_of(server, text), gw_last_error());
-	if (status != GW_OK)
-		gw_tcp_server_answer_error(server, status, 0);
-	tcp_server_finish(server);
 }
 
 /* --- Reads. --- */
@@ -284,7 +216,7 @@ static bool is_draining(const struct tcp_server *server)
  * lost if the socket were closed over unread input. */
 static void tcp_server_drained(struct tcp_server *server)
 {
-	tcp_server_finish(server);
+	gw_tcp_server_finish(server);
 	server->drained = server->io.yield = true;
 	tcp_loop_timer(server->loop, server->since_ns);
 }
@@ -463,12 +395,12 @@ static void tcp_server_tick(struct tcp_server *server, uint64_t now_ns)
 {
 	char text[GW_ADDRESS_MAX];
 	uint64_t patience =
-		server->phase == SERVER_FINISHING ? FINISH_NS : server->service->limits.idle_ms * GW_NS_PER_MS;
+		server->phase == SERVER_FINISHING ? SERVER_FINISH_NS : server->service->limits.idle_ms * GW_NS_PER_MS;
 	if (server->replying && gw_task_stalls(&server->task, server->since_ns, now_ns)) {
 		gw_count(&server->service->counts.dropped, 1);
 		gw_log(GW_LOG_WARN,
 		       "%s: a client does not read its reply of %u bytes, and others need the memory: closed",
-		       name_of(server, text), server->reply_bytes);
+		       gw_tcp_server_name(server, text), server->reply_bytes);
 		gw_tcp_server_end(server);
 		return;
 	}
@@ -498,7 +430,7 @@ static void tcp_server_tick(struct tcp_server *server, uint64_t now_ns)
 	}
 	if (server->phase != SERVER_FINISHING)
 		gw_log(GW_LOG_INFO, "%s: a client is silent inside a frame or the hello, or takes no answer: closed",
-		       name_of(server, text));
+		       gw_tcp_server_name(server, text));
 	gw_tcp_server_end(server);
 }
 

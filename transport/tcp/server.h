@@ -1,6 +1,8 @@
 /* A connection from the server's side, as its files see it:
  *
- *      server.c          the connection: frames in, answers out, ends, timers
+ *      server.c          the connection: frames in, answers out, timers
+ *      server_say.c      frames to the client, and the last words
+ *      server_end.c      the end
  *      server_hello.c    strangers, until they have proved the key
  *      server_call.c     requests: run in turns, replies that are long
  *      server_answer.c   reads
@@ -17,6 +19,8 @@
 #define SERVER_WELCOME_MAX                                                                                             \
 	(WIRE_HEADER_BYTES + sizeof(struct wire_welcome) + (size_t)GW_REGIONS_MAX * WIRE_REGION_BYTES)
 #define SERVER_MEMORY_MAX (WIRE_HEADER_BYTES + WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX))
+
+#define SERVER_FINISH_NS (2 * GW_NS_PER_SECOND) /* for the last words */
 
 enum server_phase { SERVER_HELLO, SERVER_PROOF, SERVER_OPEN, SERVER_FINISHING };
 
@@ -66,21 +70,26 @@ static inline uint32_t gw_tcp_server_room(const struct tcp_server *server)
 	return server->out_capacity - server->out_end;
 }
 
-/* --- server.c --- */
+/* --- server_say.c --- */
+const char *gw_tcp_server_name(const struct tcp_server *server, char text[GW_ADDRESS_MAX]);
 /* Appends a frame to the output, which has room for it. */
 void gw_tcp_server_answer(struct tcp_server *server, const struct wire_header *header, const void *body);
 /* An ERROR with the text of gw_last_error(). */
 void gw_tcp_server_answer_error(struct tcp_server *server, gw_status status, uint64_t tag);
 /* The last words to a client that is turned away: the text of gw_last_error(), unless GW_OK. */
 void gw_tcp_server_refuse(struct tcp_server *server, gw_status status);
+/* What is in the output goes out, then our end; nothing more is taken from it. */
+void gw_tcp_server_finish(struct tcp_server *server);
+
+/* --- server_end.c --- */
 /* From here on nothing of the service is touched; the memory goes when the io has. */
 void gw_tcp_server_end(struct tcp_server *server);
+void gw_tcp_pending_end(struct tcp_server *server); /* it is a stranger no more */
 
 /* --- server_hello.c --- */
 /* A socket that has said nothing yet: it gets buffers of its own size, and a place among the loop's strangers, of whom
  * the oldest goes if there are too many. GW_NO_MEMORY. */
 gw_status gw_tcp_pending_begin(struct tcp_server *server);
-void gw_tcp_pending_end(struct tcp_server *server);
 /* A frame of the hello. */
 void gw_tcp_server_hello(struct tcp_server *server, const struct wire_header *header, const uint8_t *body);
 /* One that is known now gets an input buffer for requests, while the driver does not hold the old one. */

@@ -4,6 +4,7 @@
 
 #include "transport/service_private.h"
 #include "transport/tcp/wire.h"
+#include "transport/transport.h"
 
 struct tcp_answer {
 	struct wire_ranges ranges; /* .bytes: of the payload */

@@ -16,6 +16,7 @@
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
+#include "transport/replay_cache.h"
 #include "transport/tcp/server.h"
 
 #define PENDING_BYTES  1024u /* of input, and of output: a hello, a challenge and an error fit */
@@ -50,22 +51,6 @@ gw_status gw_tcp_pending_begin(struct tcp_server *server)
 	loop->pending_count++;
 	gw_count(&server->service->counts.unproven, 1);
 	return GW_OK;
-}
-
-void gw_tcp_pending_end(struct tcp_server *server)
-{
-	struct tcp_loop *loop = server->loop;
-	if (server->older)
-		server->older->newer = server->newer;
-	else
-		loop->oldest_pending = server->newer;
-	if (server->newer)
-		server->newer->older = server->older;
-	else
-		loop->newest_pending = server->older;
-	server->older = server->newer = NULL;
-	loop->pending_count--;
-	atomic_fetch_sub(&server->service->counts.unproven, 1);
 }
 
 static void take_hello(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)

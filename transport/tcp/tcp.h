@@ -11,6 +11,7 @@
 #include "transport/tcp/driver.h"
 #include "transport/tcp/fd_passing.h"
 #include "transport/tcp/wire.h"
+#include "transport/transport.h"
 
 extern const struct gw_transport gw_transport_tcp;
 
@@ -183,14 +184,17 @@ void gw_tcp_listener_stop(struct gw_listener *base, bool close);
 void gw_tcp_listener_drain(struct gw_listener *base);
 void gw_tcp_listener_free(struct gw_listener *base);
 gw_status gw_tcp_listener_keep(struct gw_listener *base);
-void gw_tcp_listener_release(struct tcp_listener *listener);
 void gw_tcp_listeners_tick(struct tcp_loop *loop, uint64_t now_ns);
 /* Takes sockets into use that were made in the place of others. */
 void gw_tcp_listeners_renew(struct tcp_loop *loop);
 /* Connections dealt to this loop by another thread. */
 void gw_tcp_inbox_take(struct tcp_loop *loop);
 void gw_tcp_inbox_drop(struct tcp_loop *loop);
+
+/* --- listener_refs.c --- */
+void gw_tcp_listener_release(struct tcp_listener *listener);
 uint32_t gw_tcp_loop_number(const struct tcp_listener *listener, const struct tcp_loop *loop);
+void gw_tcp_accept_drop(struct tcp_accept *accept); /* a socket that no driver has; NULL is allowed */
 
 /* --- bind.c: and gw_port_reserve of transport.h --- */
 gw_status gw_socket_listen(const struct gw_address *address, int *out, uint16_t *port);

@@ -33,11 +33,6 @@ static const struct {
 	[WIRE_RELEASED] = {"RELEASED", sizeof(struct wire_dynamic), sizeof(struct wire_dynamic), true},
 };
 
-uint32_t gw_wire_body_max(uint8_t type)
-{
-	return type < WIRE_TYPES ? types[type].body_max : 0;
-}
-
 const char *gw_wire_type_name(uint8_t type)
 {
 	return type < WIRE_TYPES && types[type].name ? types[type].name : "unknown";

@@ -161,8 +161,6 @@ struct wire_ranges {
 	uint64_t bytes;                    /* of the answer's payload */
 };
 
-/* Bytes of body that a frame of the type may have, at most: checked before anything is allocated. 0: no such type. */
-uint32_t gw_wire_body_max(uint8_t type);
 const char *gw_wire_type_name(uint8_t type);
 
 /* Decodes and checks a header. from_client: only what clients may send, else only what servers may. GW_PROTOCOL. */

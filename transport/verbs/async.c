@@ -8,7 +8,6 @@
  * (ibv_get_async_event(3)), and that is after it was noted. librdmacm opens a device once for the whole process, so
  * events of other libraries' queue pairs come here, too: those are nobody's of ours.
  */
-#include <string.h>
 #include <unistd.h>
 
 #include "core/errors/log.h"
@@ -138,26 +137,4 @@ void gw_verbs_async(struct verbs_device *device, const struct ibv_async_event *e
 		gw_log(GW_LOG_DEBUG, "RDMA device %s: %s", name, ibv_event_type_str(event->event_type));
 		break;
 	}
-}
-
-void gw_verbs_async_take(struct verbs_loop *loop)
-{
-	if (!atomic_exchange(&loop->troubled, false))
-		return;
-	loop->next_timer_ns = 0; /* devices and ports are looked at there */
-	for (uint32_t p = 0; p < VERBS_POLLERS_MAX; p++) {
-		struct verbs_poller *poller = loop->pollers[p];
-		for (uint32_t i = 0; poller && i < poller->qp_capacity; i++) {
-			struct verbs_qp *qp = poller->qps[i];
-			int trouble = qp ? atomic_load(&qp->trouble) : 0;
-			if (trouble)
-				gw_verbs_qp_failed(qp, trouble);
-		}
-	}
-}
-
-const char *gw_verbs_qp_reason(const struct verbs_qp *qp)
-{
-	int trouble = atomic_load(&qp->trouble);
-	return trouble ? ibv_event_type_str((enum ibv_event_type)(trouble - 1)) : ibv_wc_status_str(qp->failure);
 }

@@ -7,114 +7,19 @@
  * The hello and the key go over TCP; a request over it brings the token, and every queue pair shows that. The TCP
  * connection stays: the server ends our queue pairs with it, and we notice the end of the server by it when its last
  * words over RDMA were lost. The server may have several addresses; they are tried in turn, each with a new token.
- *
- * An endpoint is silenced before anything of it completes with an error: its queue pairs are flushed and destroyed, so
- * that nothing writes to a destination any more. A lost one stays, and fails what is asked of it, until it is closed.
  */
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "core/errors/log.h"
 #include "core/memory/alloc.h"
 #include "core/memory/list.h"
 #include "core/system/clock.h"
-#include "transport/tcp/tcp.h"
 #include "transport/verbs/endpoint.h"
 
 #define LIVENESS_DEFAULT_NS (30 * GW_NS_PER_SECOND)
-#define DOUBT_NS            (2 * GW_NS_PER_SECOND) /* for the hello that resolves a doubt */
 #define PORT_DOWN_NS        (1 * GW_NS_PER_SECOND) /* that a port of ours may be down while something is open */
 
 static void endpoint_run(struct verbs_deferred *deferred);
-
-const char *gw_verbs_name(const struct verbs_endpoint *endpoint, char text[GW_ADDRESS_MAX])
-{
-	return gw_address_text(&endpoint->options.address, text);
-}
-
-void gw_verbs_connected(struct verbs_endpoint *endpoint, gw_status status)
-{
-	if (!endpoint->connecting)
-		return;
-	gw_completions_post(&endpoint->loop->completions, endpoint->connecting, status);
-	endpoint->connecting = NULL;
-	endpoint->loop->open--;
-}
-
-/* --- Silence. --- */
-
-void gw_verbs_conns_end(struct verbs_endpoint *endpoint)
-{
-	for (uint32_t i = 0; i < VERBS_QPS_MAX; i++)
-		if (endpoint->conns[i].qp)
-			gw_verbs_qp_break(endpoint->conns[i].qp); /* all at once, then one after the other */
-	for (uint32_t i = 0; i < VERBS_QPS_MAX; i++) {
-		struct verbs_conn *conn = &endpoint->conns[i];
-		gw_verbs_qp_destroy(conn->qp);
-		if (conn->id)
-			rdma_destroy_id(conn->id);
-		*conn = (struct verbs_conn){0};
-	}
-	gw_verbs_stream_end(&endpoint->stream);
-	gw_verbs_reads_silenced(endpoint);
-	gw_verbs_rows_end(endpoint);
-	gw_verbs_undefer(endpoint->loop, &endpoint->deferred);
-	endpoint->established = endpoint->qp_count = 0;
-	endpoint->poller = NULL;
-}
-
-/* Silenced already: everything open fails. */
-static void fail_all(struct verbs_endpoint *endpoint, gw_status status)
-{
-	char text[GW_ERROR_TEXT_MAX];
-	snprintf(text, sizeof(text), "%s", gw_last_error());
-	gw_verbs_connected(endpoint, status);
-	for (struct gw_read_set *set = endpoint->sets, *next; set; set = next) {
-		next = set->next;
-		gw_read_set_fail(set, gw_fail_text(status, text));
-		gw_verbs_set_drop(endpoint, set);
-	}
-	gw_fail_text(status, text);
-	gw_verbs_dynamic_fail(endpoint, status);
-	gw_verbs_requests_fail(endpoint, gw_fail_text(status, text));
-	if (endpoint->room_wanted)
-		gw_poll_group_room(endpoint->loop->group);
-	endpoint->room_wanted = false;
-}
-
-void gw_verbs_lose(struct verbs_endpoint *endpoint, gw_status status)
-{
-	char text[GW_ERROR_TEXT_MAX];
-	if (endpoint->phase == ENDPOINT_LOST)
-		return;
-	snprintf(text, sizeof(text), "%s", gw_last_error());
-	endpoint->phase = ENDPOINT_LOST;
-	endpoint->base.state = GW_ENDPOINT_LOST;
-	gw_verbs_conns_end(endpoint);
-	gw_verbs_hang_up(endpoint);
-	fail_all(endpoint, gw_fail_text(status, text));
-}
-
-/* The hello after a refused key: another generation of the data, or no reason that we know. */
-void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status)
-{
-	char text[GW_ADDRESS_MAX];
-	gw_verbs_name(endpoint, text);
-	bool stale = false;
-	if (status == GW_OK) {
-		const struct gw_peer *peer = &endpoint->control->peer;
-		stale = peer->incarnation != endpoint->base.peer.incarnation ||
-			peer->region_count != endpoint->base.peer.region_count;
-		for (uint32_t i = 0; i < peer->region_count && !stale; i++)
-			stale = peer->regions[i].generation != endpoint->regions[i].generation;
-	}
-	if (stale)
-		status = gw_fail(GW_STALE, "%s: the server has reloaded its data; connect again", text);
-	else
-		status = gw_fail(GW_PEER_LOST, "%s: the server's device refused a read", text);
-	gw_verbs_lose(endpoint, status);
-}
 
 /* --- Making and closing. --- */
 
@@ -191,51 +96,6 @@ void gw_verbs_endpoints_end(struct verbs_loop *loop)
 }
 
 /* --- Work. --- */
-
-/* Silenced: read sets that had failed before have nothing to wait for. */
-static void drop_failed(struct verbs_endpoint *endpoint)
-{
-	for (struct gw_read_set *set = endpoint->sets, *next; set; set = next) {
-		next = set->next;
-		if (set->status)
-			gw_verbs_set_drop(endpoint, set);
-	}
-}
-
-/* A queue pair has failed. Without a peer's help we know why only roughly; the device says what it saw. */
-static void qp_failed(struct verbs_endpoint *endpoint, const struct verbs_qp *qp)
-{
-	char text[GW_ADDRESS_MAX];
-	gw_verbs_name(endpoint, text);
-	if (qp->failure == IBV_WC_REM_ACCESS_ERR && endpoint->phase == ENDPOINT_OPENED) {
-		endpoint->phase = ENDPOINT_DOUBTING;
-		endpoint->base.state = GW_ENDPOINT_LOST;
-		gw_verbs_conns_end(endpoint);
-		drop_failed(endpoint);
-		if (gw_verbs_dial(endpoint, gw_now_ns() + DOUBT_NS))
-			gw_verbs_doubt_resolve(endpoint, GW_PEER_LOST);
-		return;
-	}
-	gw_status status = gw_fail(GW_PEER_LOST, "%s: RDMA %s", text, gw_verbs_qp_reason(qp));
-	if (endpoint->phase == ENDPOINT_CONNECTING)
-		gw_verbs_address_failed(endpoint, status);
-	else
-		gw_verbs_lose(endpoint, status);
-}
-
-bool gw_verbs_failed(struct verbs_endpoint *endpoint)
-{
-	const struct verbs_qp *failed = NULL;
-	for (uint32_t i = 0; i < endpoint->qp_count; i++) {
-		const struct verbs_qp *qp = endpoint->conns[i].qp;
-		/* A refused key makes the server close the others too: it is what says why. */
-		if (qp && qp->failure && (!failed || qp->failure == IBV_WC_REM_ACCESS_ERR))
-			failed = qp;
-	}
-	if (failed)
-		qp_failed(endpoint, failed);
-	return failed;
-}
 
 static void endpoint_run(struct verbs_deferred *deferred)
 {

@@ -74,6 +74,15 @@ struct verbs_request {
 	uint32_t reply_bytes, reply_done;
 };
 
+/* One region that is being opened. */
+struct verbs_opening {
+	struct verbs_opening *next;
+	uint64_t number; /* the cookie of what is open over TCP */
+	struct gw_note *note;
+	uint32_t id, generation;
+	bool held, asked; /* the server has said so; the keys are asked for */
+};
+
 /* A queue pair on its way. */
 struct verbs_conn {
 	struct verbs_cm_handler handler;
@@ -129,13 +138,15 @@ struct verbs_endpoint {
 	uint64_t tag;
 };
 
-const char *gw_verbs_name(const struct verbs_endpoint *endpoint, char text[GW_ADDRESS_MAX]);
+static inline const char *gw_verbs_name(const struct verbs_endpoint *endpoint, char text[GW_ADDRESS_MAX])
+{
+	return gw_address_text(&endpoint->options.address, text);
+}
 
+/* --- endpoint_lose.c --- */
 /* The peer is lost: silenced, then everything open fails with the status and the text of gw_last_error(). */
 void gw_verbs_lose(struct verbs_endpoint *endpoint, gw_status status);
 
-/* Whether a queue pair has failed: then the endpoint has been ended, or put in doubt, by what was seen first. */
-bool gw_verbs_failed(struct verbs_endpoint *endpoint);
 /* Ends all queue pairs: nothing is written by them after the return. */
 void gw_verbs_conns_end(struct verbs_endpoint *endpoint);
 /* The outcome of the connect, told once. */
@@ -143,26 +154,35 @@ void gw_verbs_connected(struct verbs_endpoint *endpoint, gw_status status);
 /* The hello after a refused key: another generation of the data (GW_STALE), or no reason that we know. */
 void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status);
 
+/* --- endpoint_control.c --- */
+void gw_verbs_hang_up(struct verbs_endpoint *endpoint);
+void gw_verbs_control_wait(struct verbs_endpoint *endpoint, bool wait); /* something is awaited, or nothing is */
+/* Whether TCP has to be looked at all the time: while something is awaited. */
+void gw_verbs_control_settle(struct verbs_endpoint *endpoint);
+/* A number that no other question over TCP has, of this process. */
+uint64_t gw_verbs_number(void);
+
 /* --- endpoint_connect.c --- */
+/* Whether a queue pair has failed: then the endpoint has been ended, or put in doubt, by what was seen first. */
+bool gw_verbs_failed(struct verbs_endpoint *endpoint);
 /* Begins a hello over TCP; its outcome comes to gw_verbs_control_completed. Ends the one before it. */
 gw_status gw_verbs_dial(struct verbs_endpoint *endpoint, uint64_t deadline_ns);
-void gw_verbs_hang_up(struct verbs_endpoint *endpoint);
 /* CONNECTING: this address does not work, says gw_last_error(). The next one is tried with a new token, unless it was
  * the last. */
 void gw_verbs_address_failed(struct verbs_endpoint *endpoint, gw_status status);
-/* A number that no other question over TCP has, of this process. */
-uint64_t gw_verbs_number(void);
-/* Whether TCP has to be looked at all the time: while something is awaited. */
-void gw_verbs_control_settle(struct verbs_endpoint *endpoint);
 
 /* --- endpoint_dynamic.c --- */
 void gw_verbs_dynamic_withdrawn(struct tcp_dynamic_reader *reader, uint32_t id, uint32_t generation);
-/* A frame of the region's is over. */
-void gw_verbs_dynamic_read(struct verbs_endpoint *endpoint, struct gw_dynamic_region_entry *entry);
 /* Questions that found no room. */
 void gw_verbs_dynamic_pump(struct verbs_endpoint *endpoint);
 /* A completion of the loop's TCP part; false: it is not about a late region. */
 bool gw_verbs_dynamic_completed(struct verbs_loop *loop, const struct gw_completion *completion);
+
+/* --- endpoint_dynamic_end.c --- */
+/* A frame of the region's is over. */
+void gw_verbs_dynamic_read(struct verbs_endpoint *endpoint, struct gw_dynamic_region_entry *entry);
+/* The outcome of an open. */
+void gw_verbs_opening_end(struct verbs_endpoint *endpoint, struct verbs_opening *opening, gw_status status);
 /* Ends what is being opened with the text of gw_last_error(). */
 void gw_verbs_dynamic_fail(struct verbs_endpoint *endpoint, gw_status status);
 void gw_verbs_dynamic_end(struct verbs_endpoint *endpoint);
@@ -192,9 +212,6 @@ void gw_verbs_reads_silenced(struct verbs_endpoint *endpoint);
 /* Read sets that read from it fail with the text of gw_last_error() (GW_NOT_FOUND), when what is in flight has landed.
  */
 void gw_verbs_reads_withdraw(struct verbs_endpoint *endpoint, const struct gw_dynamic_region_entry *entry);
-/* A place for so many bytes in the bounce buffer; false: not now. */
-#define VERBS_BOUNCE_PIECE (32u << 10) /* of the bounce buffer, at most, for one work request */
-bool gw_verbs_bounce_take(struct verbs_qp *qp, uint32_t bytes, struct verbs_wr *wr);
 
 /* Ranges of a frame. */
 static inline uint32_t verbs_range_bytes(const struct verbs_frame *frame, uint32_t i)
@@ -216,10 +233,21 @@ static inline uint8_t *verbs_range_local(const struct verbs_frame *frame, uint32
 /* GW_UNSUPPORTED: rows without trailers that the server's device might read in parts. */
 gw_status gw_verbs_words_check(const struct verbs_endpoint *endpoint, const struct gw_region *region);
 
-/* --- endpoint_request.c --- */
-void gw_verbs_requests_pump(struct verbs_endpoint *endpoint);
+/* --- endpoint_request_end.c --- */
+static inline struct verbs_request *verbs_request_at(struct verbs_endpoint *endpoint, uint32_t at)
+{
+	return &endpoint->requests[at % ENDPOINT_REQUESTS_MAX];
+}
+
+/* Ends a request for its caller. */
+void gw_verbs_request_complete(struct verbs_endpoint *endpoint, struct verbs_request *request, gw_status status);
+/* The oldest request has its whole answer: its place is free. */
+void gw_verbs_request_retire(struct verbs_endpoint *endpoint);
 /* Ends every request with the text of gw_last_error(). */
 void gw_verbs_requests_fail(struct verbs_endpoint *endpoint, gw_status status);
+
+/* --- endpoint_request.c --- */
+void gw_verbs_requests_pump(struct verbs_endpoint *endpoint);
 void gw_verbs_requests_tick(struct verbs_endpoint *endpoint, uint64_t now_ns);
 static inline uint32_t verbs_requests_open(const struct verbs_endpoint *endpoint)
 {

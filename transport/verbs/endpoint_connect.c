@@ -18,35 +18,9 @@
 #include "transport/tcp/tcp.h"
 #include "transport/verbs/endpoint.h"
 
-#define STEP_MS 2000 /* for an address or a route to be found */
-#define RETRIES 7    /* by the device, when no acknowledgement comes */
-
-static void control_wait(struct verbs_endpoint *endpoint, bool wait)
-{
-	if (endpoint->control_open != wait)
-		endpoint->loop->controls_busy += wait ? 1u : -1u;
-	endpoint->control_open = wait;
-}
-
-uint64_t gw_verbs_number(void)
-{
-	static _Atomic uint64_t count;
-	return atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1;
-}
-
-void gw_verbs_control_settle(struct verbs_endpoint *endpoint)
-{
-	control_wait(endpoint, endpoint->openings != NULL);
-}
-
-void gw_verbs_hang_up(struct verbs_endpoint *endpoint)
-{
-	if (endpoint->control)
-		gw_transport_tcp.close(endpoint->control);
-	endpoint->control = NULL;
-	endpoint->dialled = gw_verbs_number();
-	control_wait(endpoint, false);
-}
+#define STEP_MS  2000                   /* for an address or a route to be found */
+#define RETRIES  7                      /* by the device, when no acknowledgement comes */
+#define DOUBT_NS (2 * GW_NS_PER_SECOND) /* for the hello that resolves a doubt */
 
 /* --- The hello over TCP. --- */
 
@@ -61,7 +35,7 @@ gw_status gw_verbs_dial(struct verbs_endpoint *endpoint, uint64_t deadline_ns)
 	if (status != GW_OK)
 		return status;
 	gw_tcp_dynamic_reader(endpoint->control, &endpoint->dynamic_reader);
-	control_wait(endpoint, true);
+	gw_verbs_control_wait(endpoint, true);
 	return GW_OK;
 }
 
@@ -89,7 +63,7 @@ static void connect_ask(struct verbs_endpoint *endpoint)
 	if (status != GW_OK)
 		gw_verbs_lose(endpoint, status);
 	else
-		control_wait(endpoint, true);
+		gw_verbs_control_wait(endpoint, true);
 }
 
 /* --- Queue pairs. --- */
@@ -263,6 +237,53 @@ static gw_status connect_rejected(const struct verbs_endpoint *endpoint, const s
 		       *said ? said : "nothing listens there any more");
 }
 
+/* --- A queue pair fails. --- */
+
+/* Silenced: read sets that had failed before have nothing to wait for. */
+static void drop_failed(struct verbs_endpoint *endpoint)
+{
+	for (struct gw_read_set *set = endpoint->sets, *next; set; set = next) {
+		next = set->next;
+		if (set->status)
+			gw_verbs_set_drop(endpoint, set);
+	}
+}
+
+/* A queue pair has failed. Without a peer's help we know why only roughly; the device says what it saw. */
+static void qp_failed(struct verbs_endpoint *endpoint, const struct verbs_qp *qp)
+{
+	char text[GW_ADDRESS_MAX];
+	gw_verbs_name(endpoint, text);
+	if (qp->failure == IBV_WC_REM_ACCESS_ERR && endpoint->phase == ENDPOINT_OPENED) {
+		endpoint->phase = ENDPOINT_DOUBTING;
+		endpoint->base.state = GW_ENDPOINT_LOST;
+		gw_verbs_conns_end(endpoint);
+		drop_failed(endpoint);
+		if (gw_verbs_dial(endpoint, gw_now_ns() + DOUBT_NS))
+			gw_verbs_doubt_resolve(endpoint, GW_PEER_LOST);
+		return;
+	}
+	gw_status status = gw_fail(GW_PEER_LOST, "%s: RDMA %s", text, gw_verbs_qp_reason(qp));
+	if (endpoint->phase == ENDPOINT_CONNECTING)
+		gw_verbs_address_failed(endpoint, status);
+	else
+		gw_verbs_lose(endpoint, status);
+}
+
+bool gw_verbs_failed(struct verbs_endpoint *endpoint)
+{
+	const struct verbs_qp *failed = NULL;
+	for (uint32_t i = 0; i < endpoint->qp_count; i++) {
+		const struct verbs_qp *qp = endpoint->conns[i].qp;
+		/* A refused key makes the server close the others too: it is what says why. */
+		if (qp && qp->failure && (!failed || qp->failure == IBV_WC_REM_ACCESS_ERR))
+			failed = qp;
+	}
+	if (failed)
+		qp_failed(endpoint, failed);
+	return failed;
+}
+
 static void conn_event(struct verbs_cm_handler *handler, const struct rdma_cm_event *event)
 {
 	struct verbs_conn *conn = (struct verbs_conn *)handler;
@@ -360,7 +381,7 @@ void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_complet
 		gw_verbs_dynamic_completed(loop, completion); /* or of one that was closed */
 		return;
 	}
-	control_wait(endpoint, false);
+	gw_verbs_control_wait(endpoint, false);
 	gw_status status = completion->status;
 	if (status != GW_OK)
 		gw_fail_text(status, completion->text);

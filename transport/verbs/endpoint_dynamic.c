@@ -12,19 +12,9 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
-#include "core/memory/list.h"
 #include "core/system/clock.h"
 #include "transport/tcp/tcp.h"
 #include "transport/verbs/endpoint.h"
-
-/* One region that is being opened. */
-struct verbs_opening {
-	struct verbs_opening *next;
-	uint64_t number; /* the cookie of what is open over TCP */
-	struct gw_note *note;
-	uint32_t id, generation;
-	bool held, asked; /* the server has said so; the keys are asked for */
-};
 
 /* The keys of an open region. */
 struct verbs_dynamic_keys {
@@ -35,25 +25,6 @@ struct verbs_dynamic_keys {
 static gw_status endpoint_dynamic_gone(uint32_t id, uint32_t generation)
 {
 	return gw_fail(GW_NOT_FOUND, "region %u of generation %u is not there; it was deleted", id, generation);
-}
-
-/* --- Letting go. --- */
-
-/* Nothing of it is in flight, and nothing will be. */
-static void endpoint_dynamic_release(struct verbs_endpoint *endpoint, struct gw_dynamic_region_entry *entry)
-{
-	gw_free(entry->mapping);
-	entry->mapping = NULL;
-	if (!endpoint->control)
-		return;
-	gw_tcp_dynamic_release(endpoint->control, entry->region.id, entry->region.generation);
-	verbs_timer(endpoint->loop, 0); /* sent by the next look at TCP */
-}
-
-void gw_verbs_dynamic_read(struct verbs_endpoint *endpoint, struct gw_dynamic_region_entry *entry)
-{
-	if (--entry->reads == 0 && !entry->open)
-		endpoint_dynamic_release(endpoint, entry);
 }
 
 void gw_verbs_dynamic_withdrawn(struct tcp_dynamic_reader *reader, uint32_t id, uint32_t generation)
@@ -74,24 +45,6 @@ void gw_verbs_dynamic_withdrawn(struct tcp_dynamic_reader *reader, uint32_t id, 
 
 /* --- Opening. --- */
 
-static void opening_end(struct verbs_endpoint *endpoint, struct verbs_opening *opening, gw_status status)
-{
-	struct verbs_opening **at = &endpoint->openings;
-	while (*at != opening)
-		at = &(*at)->next;
-	*at = opening->next;
-	endpoint->opening_count--;
-	if (status != GW_OK && opening->held && endpoint->control)
-		gw_tcp_dynamic_release(endpoint->control, opening->id, opening->generation);
-	gw_completions_post(&endpoint->loop->completions, opening->note, status);
-	endpoint->loop->open--;
-	gw_free(opening);
-	if (endpoint->room_wanted) {
-		endpoint->room_wanted = false;
-		gw_poll_group_room(endpoint->loop->group);
-	}
-}
-
 /* Asks for the keys of those that are held, oldest first, as there is room for questions. */
 void gw_verbs_dynamic_pump(struct verbs_endpoint *endpoint)
 {
@@ -110,7 +63,7 @@ void gw_verbs_dynamic_pump(struct verbs_endpoint *endpoint)
 			return;
 		opening->asked = status == GW_OK;
 		if (status != GW_OK)
-			opening_end(endpoint, opening, status);
+			gw_verbs_opening_end(endpoint, opening, status);
 	}
 }
 
@@ -204,7 +157,7 @@ bool gw_verbs_dynamic_completed(struct verbs_loop *loop, const struct gw_complet
 	struct verbs_opening *opening = opening_find(endpoint, completion->cookie);
 	gw_status status = opening_goes_on(endpoint, opening, completion);
 	if (status != GW_AGAIN)
-		opening_end(endpoint, opening, status);
+		gw_verbs_opening_end(endpoint, opening, status);
 	if (status == GW_PROTOCOL)
 		gw_verbs_lose(endpoint, status);
 	else if (endpoint->control)
@@ -272,20 +225,4 @@ gw_status gw_verbs_region_open(struct gw_endpoint *base, uint32_t id, uint32_t g
 	endpoint->loop->open++;
 	gw_verbs_control_settle(endpoint);
 	return GW_OK;
-}
-
-/* --- The end. --- */
-
-void gw_verbs_dynamic_fail(struct verbs_endpoint *endpoint, gw_status status)
-{
-	while (endpoint->openings)
-		opening_end(endpoint, endpoint->openings, status);
-}
-
-void gw_verbs_dynamic_end(struct verbs_endpoint *endpoint)
-{
-	for (uint32_t i = 0; i < endpoint->base.dynamic.count; i++)
-		if (endpoint->base.dynamic.entries[i])
-			gw_free(endpoint->base.dynamic.entries[i]->mapping);
-	gw_dynamic_region_free(&endpoint->base);
 }

@@ -196,18 +196,6 @@ struct batch {
 	} works[VERBS_POST_MAX];
 };
 
-bool gw_verbs_bounce_take(struct verbs_qp *qp, uint32_t bytes, struct verbs_wr *wr)
-{
-	uint32_t at = qp->bounce_end % VERBS_BOUNCE_BYTES;
-	uint32_t padding = VERBS_BOUNCE_BYTES - at < bytes ? VERBS_BOUNCE_BYTES - at : 0;
-	if (padding + bytes > VERBS_BOUNCE_BYTES - (qp->bounce_end - qp->bounce_begin))
-		return false;
-	wr->bounce_at = padding ? 0 : at;
-	wr->bounce_held = padding + bytes;
-	qp->bounce_end += wr->bounce_held;
-	return true;
-}
-
 /* One work request through the bounce buffer. */
 static bool bounce_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
 			 struct ibv_sge *sge, uint64_t *remote)

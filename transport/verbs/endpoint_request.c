@@ -8,34 +8,6 @@
 #include "core/system/clock.h"
 #include "transport/verbs/endpoint.h"
 
-static struct verbs_request *request_at(struct verbs_endpoint *endpoint, uint32_t at)
-{
-	return &endpoint->requests[at % ENDPOINT_REQUESTS_MAX];
-}
-
-/* Ends a request for its caller. */
-static void request_complete(struct verbs_endpoint *endpoint, struct verbs_request *request, gw_status status)
-{
-	if (!request->note)
-		return;
-	gw_completions_post(&endpoint->loop->completions, request->note, status);
-	request->note = NULL;
-}
-
-/* The oldest request has its whole answer: its place is free. */
-static void request_retire(struct verbs_endpoint *endpoint)
-{
-	struct verbs_request *request = request_at(endpoint, endpoint->oldest++);
-	endpoint->loop->open--;
-	gw_free(request->bytes);
-	gw_free(request->reply);
-	request->bytes = request->reply = NULL;
-	if (endpoint->room_wanted) {
-		endpoint->room_wanted = false;
-		gw_poll_group_room(endpoint->loop->group);
-	}
-}
-
 static gw_status request_broken(struct verbs_endpoint *endpoint, const char *what)
 {
 	char text[GW_ADDRESS_MAX];
@@ -55,8 +27,8 @@ static void request_take_error(struct verbs_endpoint *endpoint, struct verbs_req
 	gw_status status = message->status;
 	if (status == GW_OK || status >= GW_STATUS_COUNT)
 		status = GW_PROTOCOL;
-	request_complete(endpoint, request, gw_fail(status, "%s: %s", gw_verbs_name(endpoint, text), said));
-	request_retire(endpoint);
+	gw_verbs_request_complete(endpoint, request, gw_fail(status, "%s: %s", gw_verbs_name(endpoint, text), said));
+	gw_verbs_request_retire(endpoint);
 }
 
 static gw_status request_take_reply(struct verbs_endpoint *endpoint, struct verbs_request *request,
@@ -85,9 +57,9 @@ static gw_status request_take_reply(struct verbs_endpoint *endpoint, struct verb
 		request->note->reply = request->reply;
 		request->note->reply_bytes = request->reply_bytes;
 		request->reply = NULL;
-		request_complete(endpoint, request, GW_OK);
+		gw_verbs_request_complete(endpoint, request, GW_OK);
 	}
-	request_retire(endpoint);
+	gw_verbs_request_retire(endpoint);
 	return GW_OK;
 }
 
@@ -98,7 +70,7 @@ static gw_status take_messages(struct verbs_endpoint *endpoint)
 	while (gw_verbs_stream_peek(&endpoint->stream, &message, &body)) {
 		if (endpoint->oldest == endpoint->unsent)
 			return request_broken(endpoint, "an answer to nothing that was asked");
-		struct verbs_request *request = request_at(endpoint, endpoint->oldest);
+		struct verbs_request *request = verbs_request_at(endpoint, endpoint->oldest);
 		gw_status status = GW_OK;
 		if (message.tag != request->tag || message.type == VERBS_REQUEST)
 			return request_broken(endpoint, "an answer that does not fit what was asked");
@@ -118,7 +90,7 @@ static gw_status take_messages(struct verbs_endpoint *endpoint)
 static void send_messages(struct verbs_endpoint *endpoint)
 {
 	while (endpoint->unsent != endpoint->newest) {
-		struct verbs_request *request = request_at(endpoint, endpoint->unsent);
+		struct verbs_request *request = verbs_request_at(endpoint, endpoint->unsent);
 		uint32_t left = request->n - request->sent;
 		struct verbs_message message = {
 			.type = VERBS_REQUEST,
@@ -175,7 +147,7 @@ gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, const struct g
 	gw_status status = gw_note_create(cookie, &note);
 	if (status != GW_OK)
 		return status;
-	struct verbs_request *request = request_at(endpoint, endpoint->newest);
+	struct verbs_request *request = verbs_request_at(endpoint, endpoint->newest);
 	*request = (struct verbs_request){.tag = ++endpoint->tag,
 					  .once = once ? *once : (struct gw_once){0},
 					  .deadline_ns = deadline_ns ? deadline_ns : GW_NO_DEADLINE,
@@ -201,35 +173,25 @@ void gw_verbs_request_cancel(struct gw_endpoint *base, const void *cookie)
 {
 	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
 	for (uint32_t at = endpoint->oldest; at != endpoint->newest; at++) {
-		struct verbs_request *request = request_at(endpoint, at);
+		struct verbs_request *request = verbs_request_at(endpoint, at);
 		if (!request->note || request->note->cookie != cookie)
 			continue;
-		request_complete(endpoint, request, gw_fail(GW_CANCELLED, "cancelled"));
+		gw_verbs_request_complete(endpoint, request, gw_fail(GW_CANCELLED, "cancelled"));
 		return;
 	}
-}
-
-void gw_verbs_requests_fail(struct verbs_endpoint *endpoint, gw_status status)
-{
-	while (endpoint->oldest != endpoint->newest) {
-		request_complete(endpoint, request_at(endpoint, endpoint->oldest), status);
-		request_retire(endpoint);
-	}
-	endpoint->unsent = endpoint->newest;
-	endpoint->unsent_bytes = 0;
 }
 
 void gw_verbs_requests_tick(struct verbs_endpoint *endpoint, uint64_t now_ns)
 {
 	char text[GW_ADDRESS_MAX];
 	for (uint32_t at = endpoint->oldest; at != endpoint->newest; at++) {
-		struct verbs_request *request = request_at(endpoint, at);
+		struct verbs_request *request = verbs_request_at(endpoint, at);
 		if (!request->note)
 			continue;
 		if (now_ns < request->deadline_ns)
 			verbs_timer(endpoint->loop, request->deadline_ns);
 		else
-			request_complete(
+			gw_verbs_request_complete(
 				endpoint, request,
 				gw_fail(GW_DEADLINE, "request to %s: not done in time", gw_verbs_name(endpoint, text)));
 	}

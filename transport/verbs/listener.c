@@ -13,6 +13,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "core/errors/log.h"
 #include "core/memory/alloc.h"
@@ -100,6 +102,31 @@ void gw_verbs_cm_listeners_end(struct verbs_loop *loop, bool all)
 			continue;
 		cm_listener_close(cm_listener);
 		cm_listener_unlist(cm_listener);
+	}
+}
+
+void gw_verbs_take_orders(struct verbs_loop *loop)
+{
+	uint32_t asked = atomic_load_explicit(&loop->close_asked, memory_order_acquire);
+	if (asked == atomic_load_explicit(&loop->close_done, memory_order_relaxed))
+		return;
+	gw_verbs_cm_listeners_end(loop, false);
+	atomic_store(&loop->close_done, asked);
+}
+
+static void listener_close_loop(struct verbs_loop *loop)
+{
+	uint32_t token = atomic_fetch_add(&loop->close_asked, 1) + 1;
+	uint64_t one = 1;
+	(void)!write(loop->wake_fd, &one, sizeof(one));
+	while ((int32_t)(atomic_load(&loop->close_done) - token) < 0) {
+		bool expected = false;
+		if (atomic_compare_exchange_strong(&loop->owned, &expected, true)) {
+			gw_verbs_take_orders(loop);
+			gw_verbs_release(loop);
+		} else {
+			nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+		}
 	}
 }
 
@@ -355,7 +382,7 @@ void gw_verbs_listener_stop(struct gw_listener *base, bool close)
 	}
 	if (!atomic_exchange(&listener->closing, true))
 		for (uint32_t i = 0; i < listener->cm_listener_count; i++)
-			gw_verbs_loop_close(listener->cm_listeners[i].loop);
+			listener_close_loop(listener->cm_listeners[i].loop);
 	gw_transport_tcp.listener_stop(listener->tcp, true);
 }
 

@@ -98,17 +98,19 @@ struct verbs_listener {
 	struct verbs_cm_listener cm_listeners[];
 };
 
+/* --- slices.c --- */
+/* Where clients find memory, and how it is cut. */
+struct handshake_region gw_verbs_place(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes);
+/* Registers slice i of it, for reading only. */
+gw_status gw_verbs_slice_register(struct ibv_pd *pd, const uint8_t *base, uint64_t bytes, uint32_t shift, uint64_t i,
+				  struct ibv_mr **out);
+
 /* --- region_mrs.c --- */
 /* The devices that the address stands for, and the addresses that clients may try. */
 gw_status gw_verbs_rails_find(struct verbs_listener *listener);
 /* Registers every region on every rail. */
 gw_status gw_verbs_rails_register(struct verbs_listener *listener);
 void gw_verbs_rail_close(struct verbs_listener *listener, struct verbs_rail *rail);
-/* Where clients find memory, and how it is cut. */
-struct handshake_region gw_verbs_place(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes);
-/* Registers slice i of it, for reading only. */
-gw_status gw_verbs_slice_register(struct ibv_pd *pd, const uint8_t *base, uint64_t bytes, uint32_t shift, uint64_t i,
-				  struct ibv_mr **out);
 
 /* --- dynamic_mrs.c --- */
 void gw_verbs_dynamic_mrs_begin(struct verbs_listener *listener);

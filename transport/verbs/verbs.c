@@ -13,12 +13,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "core/errors/log.h"
 #include "core/memory/alloc.h"
-#include "core/memory/list.h"
 #include "core/system/clock.h"
 #include "transport/tcp/driver.h"
 #include "transport/tcp/tcp.h"
@@ -29,46 +26,6 @@
 #define EVENTS_MAX    16
 #define CONTROL_TURNS 4 /* of TCP's part, before a sleep: those that wait in it are few */
 #define SPIN_TURNS    8 /* looks at the completion queues for one look at the clock */
-
-void gw_verbs_defer(struct verbs_loop *loop, struct verbs_deferred *deferred)
-{
-	if (deferred->queued)
-		return;
-	deferred->queued = true;
-	deferred->next = loop->deferred;
-	loop->deferred = deferred;
-}
-
-void gw_verbs_undefer(struct verbs_loop *loop, struct verbs_deferred *deferred)
-{
-	if (!deferred->queued)
-		return;
-	GW_SLIST_REMOVE(loop->deferred, deferred, next);
-	deferred->queued = false;
-}
-
-static void run_deferred(struct verbs_loop *loop)
-{
-	while (loop->deferred) {
-		struct verbs_deferred *deferred = loop->deferred;
-		loop->deferred = deferred->next;
-		deferred->queued = false;
-		deferred->run(deferred);
-	}
-}
-
-gw_status gw_verbs_watch(struct verbs_loop *loop, int fd)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
-		return gw_fail_errno(GW_IO, errno, "epoll_ctl");
-	return GW_OK;
-}
-
-void gw_verbs_unwatch(struct verbs_loop *loop, int fd)
-{
-	epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-}
 
 static gw_status verbs_open(struct gw_poll_group *group, void **out)
 {
@@ -132,23 +89,6 @@ static void verbs_shut(void *state)
 	gw_completions_end(&loop->completions);
 	gw_free(loop);
 	gw_verbs_end();
-}
-
-gw_status gw_verbs_control(struct verbs_loop *loop)
-{
-	if (loop->control)
-		return GW_OK;
-	gw_status status = gw_transport_tcp.open(loop->group, &loop->control);
-	if (status != GW_OK)
-		return status;
-	uint64_t ignored = GW_NO_DEADLINE;
-	loop->control_fd = gw_transport_tcp.wait_fd(loop->control, &ignored);
-	status = gw_verbs_watch(loop, loop->control_fd);
-	if (status != GW_OK) {
-		gw_transport_tcp.shut(loop->control);
-		loop->control = NULL;
-	}
-	return status;
 }
 
 /* Registered when a read first needs it, for the device that it needs. */
@@ -267,7 +207,7 @@ static bool pollers_poll(struct verbs_loop *loop)
 	for (uint32_t i = 0; i < VERBS_POLLERS_MAX; i++)
 		if (loop->pollers[i])
 			worked |= gw_verbs_poller_poll(loop->pollers[i]);
-	run_deferred(loop);
+	gw_verbs_run_deferred(loop);
 	return worked;
 }
 
@@ -294,48 +234,6 @@ static bool pollers_arm(struct verbs_loop *loop)
 	return worked;
 }
 
-/* --- Possession: held while polled, so that the thread that stops a listener may end its clients in a loop that nobody
- * polls.
- */
-
-void gw_verbs_possess(struct verbs_loop *loop)
-{
-	bool expected = false;
-	while (!atomic_compare_exchange_weak_explicit(&loop->owned, &expected, true, memory_order_acquire,
-						      memory_order_relaxed))
-		expected = false;
-}
-
-void gw_verbs_release(struct verbs_loop *loop)
-{
-	atomic_store_explicit(&loop->owned, false, memory_order_release);
-}
-
-static void verbs_take_orders(struct verbs_loop *loop)
-{
-	uint32_t asked = atomic_load_explicit(&loop->close_asked, memory_order_acquire);
-	if (asked == atomic_load_explicit(&loop->close_done, memory_order_relaxed))
-		return;
-	gw_verbs_cm_listeners_end(loop, false);
-	atomic_store(&loop->close_done, asked);
-}
-
-void gw_verbs_loop_close(struct verbs_loop *loop)
-{
-	uint32_t token = atomic_fetch_add(&loop->close_asked, 1) + 1;
-	uint64_t one = 1;
-	(void)!write(loop->wake_fd, &one, sizeof(one));
-	while ((int32_t)(atomic_load(&loop->close_done) - token) < 0) {
-		bool expected = false;
-		if (atomic_compare_exchange_strong(&loop->owned, &expected, true)) {
-			verbs_take_orders(loop);
-			gw_verbs_release(loop);
-		} else {
-			nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-		}
-	}
-}
-
 static size_t verbs_poll(void *state, struct gw_completion *completions, size_t max, uint64_t timeout_ns)
 {
 	struct verbs_loop *loop = state;
@@ -345,13 +243,13 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 	bool woken = false, first = true, spun = false;
 	size_t n = 0;
 	for (;;) {
-		verbs_take_orders(loop);
+		gw_verbs_take_orders(loop);
 		if (atomic_load_explicit(&loop->troubled, memory_order_relaxed))
 			gw_verbs_async_take(loop);
 		bool worked = pollers_poll(loop) || spun;
 		if (loop->calls) { /* a server's: one run for each look at everybody */
 			gw_verbs_clients_call(loop);
-			run_deferred(loop);
+			gw_verbs_run_deferred(loop);
 			worked = true;
 		}
 		/* When there is something to hand out, the exact time matters to nobody. */

@@ -1,6 +1,7 @@
 /* The RDMA backend's objects, as its files see each other.
  *
  *      verbs.c             the poll group's part: poll, sleep, wake, timers
+ *      loop.c              what the loop gives to all that it drives: deferred work, descriptors, possession
  *      device.c            devices of this process: opened once, shared by all groups, released when they are removed
  *      library.c           the host's libibverbs and librdmacm, opened at run time
  *      async.c             what devices say about themselves: failed queue pairs, completion queues, ports, devices
@@ -9,17 +10,21 @@
  *      cq_create.c         the completion queues of a poller: made, resized, armed
  *      domain.c            a thread's own doorbells: thread domain, parent domains
  *      port_window.c       bytes in flight toward a port of a device, shared by the process
- *      qp.c                a queue pair: ring of work in flight, window, silence
+ *      qp.c                a queue pair: made, silenced
+ *      qp_work.c           the work in flight on it: posted, completed, failed; the window
  *      stream.c            messages over a queue pair: chunks, credits
  *      handshake.c         what client and server tell each other before there is a queue pair (pure)
  *      report.c            what libibverbs says of this host's devices, for `graphwire doctor`
- *      endpoint.c          client: loss, close, deadlines, liveness
+ *      endpoint.c          client: connect, close, deadlines, liveness
+ *      endpoint_lose.c     client: silence and loss
+ *      endpoint_control.c  client: its connection over TCP
  *      endpoint_connect.c  client: hello over TCP, token, queue pairs
  *      endpoint_read.c     client: reads become work requests
  *      endpoint_rows.c     client: rows that change: where they land, and whether they are whole
- *      endpoint_dynamic.c     client: regions that came after the hello
- *      endpoint_request.c  client: requests and their replies
+ *      endpoint_dynamic.c     client: regions that came after the hello; endpoint_dynamic_end.c: they are let go
+ *      endpoint_request.c  client: requests and their replies; endpoint_request_end.c: they end
  *      listener.c          server: listens, hands out tokens, takes connection requests
+ *      slices.c            server: memory cut into slices, each with an MR
  *      region_mrs.c        server: its rails (devices), and the MRs of its regions on them
  *      dynamic_mrs.c          server: the MRs of regions that come and go
  *      accepted_client.c   server: one client: accepts its queue pairs, answers its requests
@@ -36,6 +41,7 @@
 
 #include "transport/completions.h"
 #include "transport/service_private.h"
+#include "transport/transport.h"
 
 extern const struct gw_transport gw_transport_verbs;
 
@@ -133,10 +139,6 @@ void gw_verbs_device_dead(struct verbs_device *device);
 /* The poller is told of its device's events, or is no more. */
 void gw_verbs_async_join(struct verbs_poller *poller);
 void gw_verbs_async_leave(struct verbs_poller *poller);
-/* By the loop's thread: fails the queue pairs that something was told of. */
-void gw_verbs_async_take(struct verbs_loop *loop);
-/* Why the queue pair failed. */
-const char *gw_verbs_qp_reason(const struct verbs_qp *qp);
 
 /* --- mr_cache.c --- */
 struct verbs_cached_mr {
@@ -376,11 +378,19 @@ static inline struct verbs_wr *verbs_qp_push(struct verbs_qp *qp)
 	qp->head++;
 	return wr;
 }
+/* --- qp_work.c --- */
+/* By the loop's thread: fails the queue pairs that something was told of. */
+void gw_verbs_async_take(struct verbs_loop *loop);
+/* Why the queue pair failed. */
+const char *gw_verbs_qp_reason(const struct verbs_qp *qp);
 /* A completion of this queue pair. */
 void gw_verbs_qp_completed(struct verbs_qp *qp, const struct ibv_wc *wc);
 /* Posts n work requests, the last n pushed to the ring; a failure is the queue pair's. */
 void gw_verbs_qp_post(struct verbs_qp *qp, struct ibv_send_wr *list, uint32_t n);
 gw_status gw_verbs_qp_receive(struct verbs_qp *qp, uint32_t slot, void *memory, uint32_t bytes, uint32_t lkey);
+/* A place for so many bytes in the bounce buffer; false: not now. */
+#define VERBS_BOUNCE_PIECE (32u << 10) /* of the bounce buffer, at most, for one work request */
+bool gw_verbs_bounce_take(struct verbs_qp *qp, uint32_t bytes, struct verbs_wr *wr);
 /* Posts a probe: a read of nothing, which the peer's device answers though its process may be stopped. */
 void gw_verbs_qp_probe(struct verbs_qp *qp);
 
@@ -426,7 +436,7 @@ void gw_verbs_stream_grant(struct verbs_stream *stream);
 void gw_verbs_stream_received(struct verbs_stream *stream, uint32_t slot, uint32_t bytes);
 void gw_verbs_stream_sent(struct verbs_stream *stream);
 
-/* --- The poll group's part. --- */
+/* --- The poll group's part: loop.c --- */
 struct verbs_loop {
 	struct gw_poll_group *group;
 	struct gw_completions completions;
@@ -455,6 +465,7 @@ static inline void verbs_timer(struct verbs_loop *loop, uint64_t at_ns)
 }
 void gw_verbs_defer(struct verbs_loop *loop, struct verbs_deferred *deferred);
 void gw_verbs_undefer(struct verbs_loop *loop, struct verbs_deferred *deferred);
+void gw_verbs_run_deferred(struct verbs_loop *loop);
 gw_status gw_verbs_watch(struct verbs_loop *loop, int fd);
 void gw_verbs_unwatch(struct verbs_loop *loop, int fd);
 /* The TCP part, made on first use. */
@@ -462,8 +473,6 @@ gw_status gw_verbs_control(struct verbs_loop *loop);
 /* The loop is one thread's at a time: held while polled, and by a caller that acts on it otherwise. */
 void gw_verbs_possess(struct verbs_loop *loop);
 void gw_verbs_release(struct verbs_loop *loop);
-/* Ends the clients of closing listeners: by the thread that polls the loop, or here when nobody does. */
-void gw_verbs_loop_close(struct verbs_loop *loop);
 
 /* --- endpoint*.c --- */
 gw_status gw_verbs_connect(void *state, const struct gw_connect_options *options, void *cookie,
@@ -494,5 +503,7 @@ void gw_verbs_listener_free(struct gw_listener *base);
 void gw_verbs_cm_listeners_tick(struct verbs_loop *loop, uint64_t now_ns);
 /* Ends the clients of listeners that are closing; all = true: every one. */
 void gw_verbs_cm_listeners_end(struct verbs_loop *loop, bool all);
+/* By the loop's thread: ends what a thread that stops a listener asked for. */
+void gw_verbs_take_orders(struct verbs_loop *loop);
 
 #endif

@@ -1,13 +1,28 @@
-/* What there is to import, entered one after another: node spaces, edge sets, their files, and archives, each once. The
- * command line names them (plan.c), or a chunked graph (dgl.c), or what a file holds (open.c, features.c).
+/* The node spaces, edge sets and files of an import, each added once; and how a word of an option is taken apart. Fails
+ * on bad names and on too many inputs.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/memory/alloc.h"
 #include "tools/import/import.h"
-#include "tools/import/npz.h"
 #include "tools/import/words.h"
+
+gw_status gw_import_grow(void **elements, uint32_t count, uint32_t *room, size_t bytes)
+{
+	if (count < *room)
+		return GW_OK;
+	if (count >= GW_IMPORT_INPUTS_MAX)
+		return gw_fail(GW_LIMIT, "more than %u inputs in one import", GW_IMPORT_INPUTS_MAX);
+	uint32_t wanted = *room ? *room * 2 : 4;
+	void *grown = gw_realloc(*elements, wanted, bytes);
+	if (!grown)
+		return GW_NO_MEMORY;
+	memset((char *)grown + (size_t)*room * bytes, 0, (wanted - *room) * bytes);
+	*elements = grown;
+	*room = wanted;
+	return GW_OK;
+}
 
 gw_status gw_import_space(struct gw_import *im, const char *name, uint32_t *out)
 {
@@ -59,7 +74,7 @@ gw_status gw_import_set_add(struct gw_import *im, const char *src, const char *r
 	return GW_OK;
 }
 
-static bool sets_end_with(const char *text, const char *end)
+static bool inputs_end_with(const char *text, const char *end)
 {
 	size_t bytes = strlen(text), tail = strlen(end);
 	return bytes >= tail && strcmp(text + bytes - tail, end) == 0;
@@ -68,11 +83,11 @@ static bool sets_end_with(const char *text, const char *end)
 enum gw_import_format gw_import_format_of(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	if (sets_end_with(name, ".npz"))
+	if (inputs_end_with(name, ".npz"))
 		return GW_FROM_NPZ;
-	if (sets_end_with(name, ".npy"))
+	if (inputs_end_with(name, ".npy"))
 		return GW_FROM_NPY;
-	return sets_end_with(name, ".json") ? GW_FROM_DGL : GW_FROM_TEXT;
+	return inputs_end_with(name, ".json") ? GW_FROM_DGL : GW_FROM_TEXT;
 }
 
 gw_status gw_import_file_add(struct gw_import_set *set, const char *path, enum gw_import_format format,
@@ -88,29 +103,24 @@ gw_status gw_import_file_add(struct gw_import_set *set, const char *path, enum g
 	return GW_OK;
 }
 
-gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_npz **out)
+gw_status gw_import_word_split(const char *text, uint32_t types_max, struct gw_import_parts *out)
 {
-	for (uint32_t i = 0; i < im->num_archives; i++) {
-		if (strcmp(im->archives[i].path, path) == 0) {
-			*out = im->archives[i].npz;
+	*out = (struct gw_import_parts){.value = text};
+	const char *equals = strchr(text, '=');
+	if (!equals)
+		return GW_OK;
+	const char *at = text;
+	out->value = equals + 1;
+	for (;;) {
+		size_t bytes = strcspn(at, ":=");
+		if (out->count > types_max)
+			return gw_fail(GW_INVALID, "\"%.200s\": too many ':' before the '='", text);
+		if (bytes > GW_NAME_MAX)
+			return gw_fail(GW_INVALID, "\"%.200s\": a name has at most %d bytes", text, GW_NAME_MAX);
+		memcpy(out->names[out->count], at, bytes);
+		out->names[out->count++][bytes] = '\0';
+		if (at[bytes] == '=')
 			return GW_OK;
-		}
+		at += bytes + 1;
 	}
-	struct gw_npz *npz;
-	gw_status status = gw_npz_open(path, &npz);
-	if (status != GW_OK)
-		return status;
-	if (im->num_archives == im->archives_room) {
-		uint32_t room = im->archives_room ? im->archives_room * 2 : 4;
-		void *grown = gw_realloc(im->archives, room, sizeof(*im->archives));
-		if (!grown) {
-			gw_npz_close(npz);
-			return GW_NO_MEMORY;
-		}
-		im->archives = grown;
-		im->archives_room = room;
-	}
-	im->archives[im->num_archives++] = (struct gw_import_archive){.path = path, .npz = npz};
-	*out = npz;
-	return GW_OK;
 }

@@ -1,0 +1,21 @@
+/* What an opened part is made of, for part.c and part_open.c. */
+#ifndef GW_GRAPH_PART_PRIVATE_H
+#define GW_GRAPH_PART_PRIVATE_H
+
+#include "core/graph/part.h"
+
+struct part_source; /* one for each array: part_open.c */
+
+struct gw_part {
+	const struct gw_graph_meta *meta;
+	uint32_t number;
+	uint32_t count;
+	struct gw_array *arrays;
+	struct part_source *sources;
+	struct gw_adjacency *adjacency;     /* [etypes] */
+	struct gw_adjacency *out_adjacency; /* [etypes], columns = 0 where there is none */
+	struct gw_arena *arena;
+	struct gw_load_stats stats;
+};
+
+#endif

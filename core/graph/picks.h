@@ -1,0 +1,24 @@
+/* What was picked from adjacency lists: the sampler fills it, and the sample request carries it. */
+#ifndef GW_GRAPH_PICKS_H
+#define GW_GRAPH_PICKS_H
+
+#include "core/memory/vec.h"
+
+#define GW_FANOUT_ALL (-1)
+#define GW_FANOUT_MAX (1 << 20)
+
+/* Working memory of the thread that picks. Zero-initialized is empty. */
+struct gw_pick_scratch {
+	struct gw_vec seen, sorted, wide;
+};
+
+/* The picks of a run of destinations, in their order. The arrays are vectors of the owner, reused. */
+struct gw_picks {
+	uint64_t dst_count, edge_count;
+	struct gw_vec counts;     /* uint32_t [dst_count]: picks of each destination */
+	struct gw_vec positions;  /* uint64_t [edge_count]: CSC positions in the part that owns the destination */
+	struct gw_vec neighbours; /* uint64_t [edge_count]: global source ids */
+	struct gw_pick_scratch scratch;
+};
+
+#endif

@@ -1,0 +1,22 @@
+/* Picks as arrays, which other arrays or a peer take. */
+#ifndef GW_SAMPLER_PICKS_H
+#define GW_SAMPLER_PICKS_H
+
+#include "core/graph/part.h"
+#include "core/graph/picks.h"
+#include "sampler/rule.h"
+
+void gw_picks_free(struct gw_picks *picks);
+
+/* Picks from lists in memory. vertices: global destination ids, all owned by this part (GW_RANGE names the first that
+ * is not; they may come from a peer). The fast path of sampling: offsets prefetched ahead, neighbours prefetched as
+ * positions are drawn. n should be a few hundred, so that what was prefetched is still in the cache when it is used. */
+gw_status gw_picks_from_memory(struct gw_picks *picks, const struct gw_adjacency *adjacency,
+			       const struct gw_pick_rule *rule, const uint64_t *vertices, uint64_t n);
+
+/* Positions alone, from degree records that were read elsewhere: begins and ends are CSC positions [n]; fills counts
+ * and positions; the caller then reads the neighbours. */
+gw_status gw_picks_from_records(struct gw_picks *picks, const struct gw_pick_rule *rule, const uint64_t *vertices,
+				const uint64_t *begins, const uint64_t *ends, uint64_t n);
+
+#endif

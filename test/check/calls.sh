@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# calls.sh BUILD [ROOT]: no source file calls a function of another one that leads back to it by calls, so that each can
+# be read, tested and changed with what it calls alone. test/check/circles.sh sees includes; a header that declares the
+# functions of several sources hides calls from it. The objects of a build (one for each source) name the functions that
+# they define and use. A call by a pointer, and the use of a variable, are no such call. Prints the circles that are
+# not known, and those known that are no more.
+# calls.sh --self-test: plants circles and sees that they are caught.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+known='' # circles that are left as they are, a line each
+
+circles() { # circles BUILD ROOT: the files of each circle, a line each
+	local object source objects=()
+	while IFS= read -r object; do
+		source=${object##*.dir/}
+		case $source in test/* | examples/*) continue ;; esac
+		[ -f "$2/${source%.o}" ] && objects+=("$object")
+	done < <(find "$1" -path '*.dir/*.c.o' | sort)
+	if [ ${#objects[@]} -eq 0 ]; then
+		echo "no object lies in $1"
+		return
+	fi
+	nm -A -g "${objects[@]}" | awk '
+	# Whether b can be reached from a. Marks what it has been at with this number.
+	function reaches(a, b, mark, next_of, n, i) {
+		seen[a] = mark
+		n = split(calls[a], next_of, " ")
+		for (i = 1; i <= n; i++) {
+			if (next_of[i] == b) return 1
+			if (seen[next_of[i]] != mark && reaches(next_of[i], b, mark)) return 1
+		}
+		return 0
+	}
+	{
+		file = $1
+		sub(/:[0-9a-f]*$/, "", file); sub(/.*\.dir\//, "", file); sub(/\.c\.o$/, "", file)
+		if (!(file in order)) { order[file] = ++count; name[count] = file }
+		type = $(NF - 1)
+		if (type == "T" || type == "W") home[$NF] = file
+		if (type == "U") { user[++uses] = file; used[uses] = $NF }
+	}
+	END {
+		for (i = 1; i <= uses; i++) {
+			if (!(used[i] in home)) continue
+			to = home[used[i]]
+			if (to == user[i] || (user[i], to) in known) continue
+			known[user[i], to] = 1
+			calls[user[i]] = calls[user[i]] " " to
+		}
+		for (i = 1; i <= count; i++) {
+			if (told[i] || !reaches(name[i], name[i], ++mark)) continue
+			circle = name[i]
+			for (j = i + 1; j <= count; j++)
+				if (reaches(name[i], name[j], ++mark) && reaches(name[j], name[i], ++mark)) {
+					circle = circle " " name[j]
+					told[j] = 1
+				}
+			print circle
+		}
+	}'
+}
+
+# plant ROOT FILE TEXT: a source, and its object as a build has it.
+plant() {
+	local object="$1/build/x.dir/$2.o"
+	mkdir -p "$1/$(dirname "$2")" "$(dirname "$object")"
+	printf '%s\n' "$3" >"$1/$2"
+	cc -c -o "$object" "$1/$2"
+}
+
+self_test() {
+	local root failed=0
+	root=$(mktemp -d)
+	trap 'rm -rf "$root"' RETURN
+	while IFS= read -r line; do
+		local verdict=${line##*|} planted=${line%|*} found=allowed parts part
+		IFS='|' read -ra parts <<<"$planted" # FILE TEXT
+		for part in "${parts[@]}"; do
+			plant "$root" "${part%% *}" "${part#* }"
+		done
+		[ -n "$(circles "$root/build" "$root")" ] && found=caught
+		if [ "$found" = "$verdict" ]; then
+			echo "ok - $planted is $verdict"
+		else
+			echo "not ok - $planted is $found, not $verdict"
+			failed=1
+		fi
+		rm -rf "${root:?}"/*
+	done <<-'PLANTED'
+		core/a.c void b(void); void a(void) { b(); }|core/b.c void a(void); void b(void) { a(); }|caught
+		core/a.c void b(void); void a(void) { b(); }|core/b.c void c(void); void b(void) { c(); }|server/c.c void a(void); void c(void) { a(); }|caught
+		core/a.c void b(void); void a(void) { b(); }|core/b.c void a(void); void b(void) { a(); }|core/c.c void a(void); void c(void) { a(); }|caught
+		core/a.c void b(void); void a(void) { b(); }|core/b.c void c(void); void b(void) { c(); }|core/c.c void c(void) { }|allowed
+		core/a.c void b(void (*done)(void)); static void end(void) { } void a(void) { b(end); }|core/b.c void b(void (*done)(void)) { done(); }|allowed
+		core/a.c void b(void); int at; void a(void) { b(); }|core/b.c extern int at; void b(void) { at++; }|allowed
+		core/a.c void b(void); static void run(void) { } void a(void) { run(); b(); }|core/b.c static void run(void) { } void b(void) { run(); }|allowed
+		core/a.c void b(void); void a(void) { b(); }|test/b.c void a(void); void b(void) { a(); }|allowed
+	PLANTED
+	return $failed
+}
+
+if [ "${1:-}" = --self-test ]; then
+	self_test
+	exit
+fi
+found=$(circles "${1:-$here/../../build/dev}" "${2:-$here/../..}" | sort)
+new=$(comm -23 <(echo "$found") <(sed '/^$/d' <<<"$known" | sort) | sed '/^$/d')
+gone=$(comm -13 <(echo "$found") <(sed '/^$/d' <<<"$known" | sort))
+if [ -n "$new$gone" ]; then
+	[ -n "$new" ] && printf 'a circle: %s\n' "${new//$'\n'/, and }"
+	[ -n "$gone" ] && printf 'no circle any more, take it off the list: %s\n' "${gone//$'\n'/, and }"
+	echo "not ok - these files call each other"
+	exit 1
+fi
+echo "ok - no file calls another one that leads back to it, but for $(sed '/^$/d' <<<"$known" | wc -l) circles that are listed"
