@@ -16,8 +16,7 @@ from typing import Callable, Optional
 from graphwire._native import GraphwireError
 from graphwire._scratch import Scratch
 from graphwire.kge import dictionaries, flags
-from graphwire.kge.data import BUILT_IN, DataError, Dataset, Sink, load
-from graphwire.kge.dictionaries import Dictionaries
+from graphwire.kge.data import BUILT_IN, DataError, Dataset, Dictionaries, Sink, load
 
 
 def load_of(args: argparse.Namespace, train_to: Optional[Sink] = None,

@@ -18,6 +18,8 @@ A fourth column of udd and raw_udd is a triple's importance, with has_edge_impor
 
 from __future__ import annotations
 
+import filecmp
+import shutil
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
@@ -25,14 +27,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Optional, TextIO
+from typing import Callable, Optional, TextIO
 
 import numpy as np
 
 from graphwire.kge.sources import obtain
-
-if TYPE_CHECKING:
-    from graphwire.kge.dictionaries import Dictionaries
 
 # Of the graphs with names: the files of entities, relations and the order of a triple's columns.
 BUILT_IN = {name: ("entities.dict", "relations.dict", "hrt") for name in (
@@ -153,6 +152,26 @@ def write_dictionary(path: Path, names: dict[str, int], delimiter: str = "\t") -
             file.writelines(lines())
 
 
+@dataclass(frozen=True)
+class Dictionaries:
+    """Two files that are there."""
+
+    entities: Path
+    relations: Path
+
+    def copy(self, folder: Path) -> None:
+        """Each is there whole or not at all."""
+        for path in (self.entities, self.relations):
+            with whole(folder / path.name) as temporary:
+                shutil.copyfile(path, temporary)
+
+    def check_same(self, others: Dictionaries) -> None:
+        """Raises DataError unless the others, of what a model is used with, have the same bytes."""
+        for own, other in ((self.entities, others.entities), (self.relations, others.relations)):
+            if not filecmp.cmp(own, other, shallow=False):
+                raise DataError(f"{other} is not {own}, which the model was trained by: its rows are of other numbers")
+
+
 def _count_lines(path: Path) -> int:
     """Lines of a dictionary of numbers; where the first is a number alone it is their count (Freebase)."""
     count = 0
@@ -235,7 +254,6 @@ class _Reader:
 
 def _check_same(numbers: Optional[Dictionaries], entity_file: Path, relation_file: Path) -> None:
     """Raises DataError unless files of numbers have the dictionaries that a model was trained by."""
-    from graphwire.kge.dictionaries import Dictionaries
 
     if numbers is not None:
         numbers.check_same(Dictionaries(entity_file, relation_file))

@@ -13,34 +13,13 @@ from __future__ import annotations
 
 import filecmp
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
-from graphwire.kge.data import DataError, Dataset, read_dictionary, warn, whole, write_dictionary
+from graphwire.kge.data import DataError, Dataset, Dictionaries, read_dictionary, warn, whole, write_dictionary
 
 NAMED = ("entities.tsv", "relations.tsv")
 NUMBERED = ("entity2id.txt", "relation2id.txt")  # Freebase's: a count, then "name number" a line
-
-
-@dataclass(frozen=True)
-class Dictionaries:
-    """Two files that are there."""
-
-    entities: Path
-    relations: Path
-
-    def copy(self, folder: Path) -> None:
-        """Each is there whole or not at all."""
-        for path in (self.entities, self.relations):
-            with whole(folder / path.name) as temporary:
-                shutil.copyfile(path, temporary)
-
-    def check_same(self, others: Dictionaries) -> None:
-        """Raises DataError unless the others, of what a model is used with, have the same bytes."""
-        for own, other in ((self.entities, others.entities), (self.relations, others.relations)):
-            if not filecmp.cmp(own, other, shallow=False):
-                raise DataError(f"{other} is not {own}, which the model was trained by: its rows are of other numbers")
 
 
 def of(folder: str | Path) -> Optional[Dictionaries]:
