@@ -5,6 +5,7 @@ ended, at every line, and at any moment: $GRAPHWIRE_INTERRUPTS (500) of them, an
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
 import gc
 import os
@@ -67,6 +68,7 @@ INTERRUPTS = int(os.environ.get("GRAPHWIRE_INTERRUPTS", 500))
 
 PACKAGE = Path(graphwire.__file__).parent
 FINALIZERS = re.compile(r"def __del__|\bfinalize\(|\bWeak\w+\(|\bref\([^()]*,|ThreadPoolExecutor\(|threading\.Thread\(")
+POP_EXCEPT = dis.opmap["POP_EXCEPT"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -129,6 +131,8 @@ def interrupted_at(number, opened):
         nonlocal count
         if "graphwire" not in frame.f_code.co_filename:
             return None
+        if event == "line" and frame.f_code.co_code[frame.f_lasti] == POP_EXCEPT:
+            return trace  # Python runs no signal's handler there, and what raises there leaves an exception handled
         if event == "line" or (event == "call" and frame.f_lasti <= 0):  # a generator is called as it is closed, too
             count += 1
             if count == number:
