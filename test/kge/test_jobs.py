@@ -155,7 +155,7 @@ def test_clients_read_triples_where_they_evaluate(data_path, tmp_path, capfd, ev
     if evaluates:
         with pytest.raises(ProgramError, match=r"client \d ended with status 1"):
             local.train_local(args, dataset, folder, words)
-        assert "train.txt is not there" in capfd.readouterr().err
+        assert "train.txt does not exist" in capfd.readouterr().err
     else:
         local.train_local(args, dataset, folder, words)
         assert np.load(folder / "grid_TransE_relation.npy").shape == (5, 8)

@@ -160,7 +160,7 @@ def test_what_a_model_does_not_know_is_refused(trained, tmp_path, capfd):
     assert f"test.tsv: line 11: 'nobody' is no entity of the dictionary {model}/entities.tsv" in capfd.readouterr().err
     (model / "relations.tsv").unlink()
     assert main(["eval", *raw(tmp_path / "data"), "--model_path", str(model)]) == 1
-    assert f"{model}/relations.tsv is not there, beside entities.tsv" in capfd.readouterr().err
+    assert f"{model}/relations.tsv does not exist, but entities.tsv does" in capfd.readouterr().err
     del before["ckpts/DistMult_own_0/relations.tsv"]
     assert tree(tmp_path) == before
 
