@@ -182,7 +182,8 @@ def test_dictionaries_that_contradict_the_model_are_refused(trained, tmp_path, c
     similar = ["emb_sim", "--emb_file", str(model / "own_DistMult_entity.npy"), "--format", "*", "--raw_data", *out]
     before = (tmp_path / "out.tsv").read_bytes()
     for command in (predict, [*similar, "--mfile"]):
-        for path, says in ((wrong, f"{model}/entities.tsv, which the model"), (short, " rows: it is of another")):
+        for path, says in ((wrong, f"{model}/entities.tsv, the dictionary of the model"),
+                           (short, " rows: it is the dictionary of another")):
             assert main([*command, str(path)]) == 1
             said = capfd.readouterr().err
             assert says in said and said.count("\n") == 1
@@ -319,7 +320,7 @@ def test_a_partition_that_fails_leaves_what_was_there(tmp_path, capfd):
     (parts / "graph.json").rename(parts / "mine.json")
     write(tmp_path, draw(9))
     assert main(["partition", "-k", "2", "--method", "random", *raw(tmp_path)]) == 1
-    assert f"{parts} is there and has no graph.json" in capfd.readouterr().err and (parts / "mine.json").exists()
+    assert f"{parts} exists but has no graph.json" in capfd.readouterr().err and (parts / "mine.json").exists()
 
 
 def test_a_table_that_fails_leaves_the_one_that_was_there(tmp_path):

@@ -71,8 +71,8 @@ def test_what_it_leaves(data_path, tmp_path, capfd):
     assert "[0]Valid average MRR: " in out
     assert len(re.findall(r"^\[0\]\[Train\] 200 steps take \S+ seconds, \d+ triples/s, \d+ triples per processor "
                           r"second$", out, re.MULTILINE)) == 3
-    shares = re.findall(r"^\[0\]rows: a step waits (\S+)% of its time for them; of (\S+) processor ms a step (\S+)% "
-                        r"pull and (\S+)% push$", out, re.MULTILINE)
+    shares = re.findall(r"^\[0\]rows: a step waits (\S+)% of its time for them; a step takes (\S+) processor ms: (\S+)% "
+                        r"pull, (\S+)% push$", out, re.MULTILINE)
     assert len(shares) == 4  # the last of them: 5 steps of another training
     for waits, each, pull, push in shares:
         assert 0 < float(waits) < 100 and float(each) > 0 and 0 < float(pull) + float(push) < 100
@@ -270,7 +270,7 @@ def test_broken_models_are_refused(data_path, tmp_path):
     with pytest.raises(DataError, match="cannot be read"):
         Saved(folder)
     (folder / "config.json").write_text("{")
-    with pytest.raises(DataError, match="is no JSON"):
+    with pytest.raises(DataError, match="is not valid JSON"):
         Saved(folder)
     with pytest.raises(DataError, match=r"config\.json does not exist"):
         Saved(tmp_path)
