@@ -1,9 +1,9 @@
 #!/bin/sh
-# bundle.sh BUILD VERSION GLIBC OLDER_GLIBC LIBRARY…: BUILD/graphwire-VERSION-linux-MACHINE.tar.gz, of what is installed, with
-# the bundle's own program and library in place of the build's, and the other libraries beside them.
+# bundle.sh BUILD VERSION GLIBC OLDER_GLIBC LIBRARY…: makes BUILD/graphwire-VERSION-linux-MACHINE.tar.gz. It contains the
+# installed files, but with the bundle's own program and library, and the other libraries in the library's folder.
 #
-# Says which C library it needs: the newest version that any symbol of any of its files asks for. Fails if that is
-# newer than GLIBC, or if a file needs a library that neither the bundle nor every host has.
+# The script prints the C library that the bundle needs: the newest version that a symbol in any file requires. It fails
+# if this version is newer than GLIBC, or if a file needs a library that neither the bundle nor every host has.
 set -eu
 build=$1 version=$2 glibc=$3 older=$4
 shift 4
@@ -14,7 +14,7 @@ cmake --install "$build" --prefix "$stage" >"$build/bundle/install.log"
 cp "$build/bundle/bin/graphwire" "$stage/bin/graphwire"
 library=$(ls "$stage"/lib*/libgraphwire.so."$version")
 folder=$(dirname "$library")
-# The program looks in lib, wherever this system would put libraries.
+# The program looks for libraries in lib, so the build must install them there, whatever this system's default is.
 if [ "$folder" != "$stage/lib" ]; then
 	echo "bundle.sh: the library lies in $folder: configure with -DCMAKE_INSTALL_LIBDIR=lib" >&2
 	exit 1

@@ -1,6 +1,6 @@
-/* Of the bundle alone: functions that the C library has by name since 2.33 (stat and its kin, inline before) and 2.35
- * (epoll_pwait2), as the system calls that they are, so that hosts with older ones run it. On 64-bit machines the
- * kernel's struct stat is the C library's. */
+/* Part of the bundle only: defines functions that older C libraries lack, as plain system calls. glibc has stat and its
+ * variants as functions since 2.33 (inline before), and epoll_pwait2 since 2.35. On 64-bit machines the kernel's struct
+ * stat is the C library's. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>

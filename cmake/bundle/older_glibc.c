@@ -1,14 +1,15 @@
 /* older_glibc LIMIT FILE…: makes programs and libraries that were linked here run on older C libraries.
  *
- *   a symbol wanted in a version newer than LIMIT ─▶ the newest one up to LIMIT that this host's C library still offers
- *   ─▶ its entry is told that version ─▶ versions that nobody wants any more leave the list
+ *   a symbol requires a version newer than LIMIT ─▶ find the newest version up to LIMIT that this host's C library offers
+ *   ─▶ write this version into the symbol's entry ─▶ remove unused versions from the list
  *
- * The C library keeps every version that a symbol ever had, and the linker always takes the newest. Most are new by
- * name alone: those of threads and of dlopen are, since they moved into libc.so.6 in 2.34 (a program that is to find
- * them on older hosts needs libpthread.so.0 and libdl.so.2, which are there ever since). Some behave otherwise: what is
- * changed is printed. The file is changed in place; it grows nowhere. 64-bit files of this machine's byte order.
+ * The C library keeps every version that a symbol ever had, and the linker always takes the newest. Most new versions
+ * differ only in name: those of threads and dlopen do, because these moved into libc.so.6 in 2.34. (To find them on
+ * older hosts, a program needs libpthread.so.0 and libdl.so.2, which newer C libraries still have.) Some versions
+ * behave differently, so the program prints every change. It changes the file in place; the file does not grow. It
+ * handles 64-bit files in this machine's byte order.
  *
- * Fails (status 1), naming the symbol, where there is no older version of one.
+ * If a symbol has no older version, the program names the symbol and fails (status 1).
  */
 #include <elf.h>
 #include <fcntl.h>

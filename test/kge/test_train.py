@@ -71,8 +71,8 @@ def test_what_it_leaves(data_path, tmp_path, capfd):
     assert "[0]Valid average MRR: " in out
     assert len(re.findall(r"^\[0\]\[Train\] 200 steps take \S+ seconds, \d+ triples/s, \d+ triples per processor "
                           r"second$", out, re.MULTILINE)) == 3
-    shares = re.findall(r"^\[0\]rows: a step waits (\S+)% of its time for them; a step takes (\S+) processor ms: (\S+)% "
-                        r"pull, (\S+)% push$", out, re.MULTILINE)
+    shares = re.findall(r"^\[0\]rows: a step waits (\S+)% of its time for them; a step takes (\S+) processor ms: "
+                        r"(\S+)% pull, (\S+)% push$", out, re.MULTILINE)
     assert len(shares) == 4  # the last of them: 5 steps of another training
     for waits, each, pull, push in shares:
         assert 0 < float(waits) < 100 and float(each) > 0 and 0 < float(pull) + float(push) < 100
