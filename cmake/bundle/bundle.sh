@@ -26,7 +26,7 @@ for file in "$@"; do
 	cp -L "$file" "$folder/$soname"
 	chmod 644 "$folder/$soname"
 done
-# Whose code is in it: as their packages say.
+# The licenses of the code in the bundle, from the Debian packages.
 for package in libmetis5 libjansson4 libjemalloc2 libssl3 liburing2 libxxhash0 zlib1g; do
 	if [ -r "/usr/share/doc/$package/copyright" ]; then
 		cp -L "/usr/share/doc/$package/copyright" "$stage/share/doc/graphwire/licenses/$package"
@@ -39,7 +39,7 @@ strip --strip-unneeded $files
 # shellcheck disable=SC2086
 "$older" "$glibc" $files >"$build/bundle/older_glibc.log"
 
-# What binds: the newest version of all, and who asks for it.
+# Find the newest version that any file requires, and the files that require it.
 # shellcheck disable=SC2086
 needs=$(objdump -T $files | sed -n 's/.*\*UND\*.*(\{0,1\}GLIBC_\([0-9.]*\))\{0,1\} *\(.*\)/\1 \2/p' | sort -u -V)
 newest=$(printf '%s\n' "$needs" | tail -n 1 | cut -d ' ' -f 1)

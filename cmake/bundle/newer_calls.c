@@ -48,8 +48,8 @@ int newer_epoll_pwait2(int fd, struct epoll_event *events, int max, const struct
 }
 
 #ifdef __x86_64__
-/* A version whose name is longer than those that become free, and that the linker writes down for this reference alone
- * (older_glibc.c cannot make room). */
+/* This reference makes the linker write a version whose name is longer than the names that become unused.
+ * (older_glibc.c cannot make room for a longer name.) */
 int newer_condattr_setclock(void *attributes, clockid_t clock);
 __asm__(".symver newer_condattr_setclock, pthread_condattr_setclock@GLIBC_2.3.3");
 __attribute__((used)) static int (*const newer_name)(void *, clockid_t) = newer_condattr_setclock;
