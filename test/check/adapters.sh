@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests scripts of other packages over Graphwire: test/adapters with our subset of dgl, then with DGL itself if its wheel
-# can be installed; then the guide of DGL's example on four hosts. Scripts and data are in ../shared; without them the
-# tests are skipped.
+# Tests scripts of other packages over Graphwire: test/adapters with our subset of dgl, then with DGL itself if its
+# wheel can be installed; then the guide of DGL's example on four hosts. Scripts and data are in ../shared; without them
+# the tests are skipped.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
 
 status=0

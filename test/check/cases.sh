@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the small inputs of former bugs (../shared/cases) through the interface that a user would take. Each case must give
-# the right value or an error that names the fault. One case runs on each processor at a time. If the folder does not
-# exist, CI fails and other machines skip the step. Cases are skipped if this machine cannot make their namespace or
+# Runs the small inputs of former bugs (../shared/cases) through the interface that a user would take. Each case must
+# give the right value or an error that names the fault. One case runs on each processor at a time. If the folder does
+# not exist, CI fails and other machines skip the step. Cases are skipped if this machine cannot make their namespace or
 # control group.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
 cases=$PWD/../shared/cases

@@ -2,9 +2,9 @@
 # Runs clang-tidy and cppcheck on every compiled C file, and shellcheck on the scripts.
 #
 # The static analyzer takes nearly all of clang-tidy's time. It analyzes every file, with up to NODES steps for each
-# function. This limits work instead of time, so that the verdict is the same on any machine. Files that differ from main,
-# up to DEEP_MAX of them, get the full depth; LINT_DEEP=1 gives the full depth to all files (half an hour). A clean file is
-# analyzed again only when the file, a header or the configuration changes (build/lint).
+# function. This limits work instead of time, so that the verdict is the same on any machine. Files that differ from
+# main, up to DEEP_MAX of them, get the full depth; LINT_DEEP=1 gives the full depth to all files (half an hour). A
+# clean file is analyzed again only when the file, a header or the configuration changes (build/lint).
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 NODES=20000
 DEEP_MAX=12

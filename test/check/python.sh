@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the Python package: builds the wheel and installs it into a virtual environment; runs ruff, mypy and the tests of
-# test/python on the installed package; then uses the package from the build tree.
+# Tests the Python package: builds the wheel and installs it into a virtual environment; runs ruff, mypy and the tests
+# of test/python on the installed package; then uses the package from the build tree.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
 
 checked() { # checked WHAT COMMAND…

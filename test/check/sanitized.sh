@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# sanitized.sh asan|tsan: runs test programs under sanitizers. The thread sanitizer runs only programs that make threads:
-# all of conformance and client, and other programs whose source mentions threads. Two programs read thousands of times on
-# the same threads; the thread sanitizer runs one of the two.
+# sanitized.sh asan|tsan: runs test programs under sanitizers. The thread sanitizer runs only programs that make
+# threads: all of conformance and client, and other programs whose source mentions threads. Two programs read thousands
+# of times on the same threads; the thread sanitizer runs one of the two.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 

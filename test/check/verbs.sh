@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests RDMA over Soft-RoCE devices in small guests (test/guest/run), which need neither root nor a device here. At the same
-# time run:
+# Tests RDMA over Soft-RoCE devices in small guests (test/guest/run), which need neither root nor a device here. At the
+# same time run:
 #
 #   one guest    the transport suite, RDMA's own faults, and the client, in one boot
 #   two guests   two hosts: a server and a trainer, with faults of servers, links and devices (test/faults)
@@ -31,9 +31,8 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-# Runs the scenarios on two hosts. If a pair's emulated link stalls (host_b.sh reports it), the pair boots again, at most
-# twice.
-# shellcheck disable=SC2317 # the trap calls it
+# Runs the scenarios on two hosts. If a pair's emulated link stalls (host_b.sh reports it), the pair boots again, at
+# most twice. shellcheck disable=SC2317 # the trap calls it
 faults() {
 	local pair='' status=0
 	trap 'kill "$pair" 2>/dev/null; wait "$pair"; exit 130' INT TERM
