@@ -2,7 +2,8 @@
 # circles.sh [ROOT]: checks that no file includes another file that leads back to it. Then each file can be read, tested
 # and changed with only the files below it. A source and its header count as one file. A header without a source belongs
 # to the file whose name begins its name: load_job.h to load.c. Prints circles that are not in the list below, and
-# circles in the list that no longer exist. circles.sh --self-test: plants circles and checks that they are found.
+# circles in the list that no longer exist.
+# circles.sh --self-test: plants circles and checks that they are found.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 

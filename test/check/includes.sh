@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # includes.sh [ROOT]: checks that every include stays on its layer or goes down (docs/ARCHITECTURE.md). Prints includes
-# that go up, and C files without a layer. Subfolders of a layer's folder belong to the layer. includes.sh --self-test:
-# plants one violation of each kind and checks that it is found.
+# that go up, and C files without a layer. Subfolders of a layer's folder belong to the layer.
+# includes.sh --self-test: plants one violation of each kind and checks that it is found.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 

@@ -7,8 +7,8 @@
 #
 # mmdebstrap makes the roots from the mirror that apt uses here, and keeps them in build/install. Each is entered in its
 # own namespaces. This needs root. Without root the roots are skipped with a note; in CI that is a failure. If the
-# mirror cannot be reached, or the machine forbids namespaces, the script prints a note everywhere. shellcheck
-# disable=SC2317 # functions that `holds` calls
+# mirror cannot be reached, or the machine forbids namespaces, the script prints a note everywhere.
+# shellcheck disable=SC2317 # functions that `holds` calls
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 folder=$PWD/build/install
 release=$PWD/build/release

@@ -32,7 +32,8 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 # Runs the scenarios on two hosts. If a pair's emulated link stalls (host_b.sh reports it), the pair boots again, at
-# most twice. shellcheck disable=SC2317 # the trap calls it
+# most twice.
+# shellcheck disable=SC2317 # the trap calls it
 faults() {
 	local pair='' status=0
 	trap 'kill "$pair" 2>/dev/null; wait "$pair"; exit 130' INT TERM
