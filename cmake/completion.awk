@@ -1,9 +1,9 @@
-# Completion for bash, from what the commands say to --help: one file after another, named as the command is
-# ("graphwire", "graphwire-serve", "graphwire-bench-latency").
+# Makes completion for bash from the commands' --help texts. Each input file has a command's name:
+# "graphwire", "graphwire-serve", "graphwire-bench-latency".
 #
 #   awk -f completion.awk graphwire graphwire-serve … > graphwire.bash
 #
-# An option's value is one of a list (--pin=node|core|off), a file, a folder, or nothing that could be guessed.
+# The completion of an option's value is a list (--pin=node|core|off), files, folders, or nothing.
 
 # "graphwire-bench-latency" -> "bench latency"
 function command_of(file) {

@@ -1,5 +1,5 @@
-# cmake --install: the program, the library with its header, pkg-config and CMake packages, manual pages, completion for
-# bash, the unit for systemd. All of it may be moved as one folder. `cpack` makes a .deb of the same.
+# cmake --install: installs the program, the library with its headers, pkg-config and CMake packages, manual pages,
+# completion for bash and the systemd unit. The folder may be moved. `cpack` makes a .deb of the same files.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -8,7 +8,8 @@ install(TARGETS graphwire-cmd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS graphwire EXPORT graphwire LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/graphwire DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 
-# Where the prefix is, as seen from the files that tell: they are found beside the library, wherever that was put.
+# The relative path from the pkg-config and CMake files to the prefix. These files are in the library's folder, so they
+# find the prefix in any place.
 file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/graphwire.pc.in graphwire.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/graphwire.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
@@ -16,7 +17,7 @@ install(EXPORT graphwire NAMESPACE graphwire:: FILE graphwire-config.cmake DESTI
 write_basic_package_version_file(graphwire-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/graphwire-config-version.cmake DESTINATION ${package_folder})
 
-# Manual pages and completion come out of the program itself.
+# The program's --help makes the manual pages and the completion.
 file(GLOB headers CONFIGURE_DEPENDS include/graphwire/*.h)
 list(REMOVE_ITEM headers ${PROJECT_SOURCE_DIR}/include/graphwire/graphwire.h)
 file(GLOB manual_scripts CONFIGURE_DEPENDS cmake/*.awk cmake/manuals.sh)
@@ -36,7 +37,7 @@ install(FILES deploy/systemd/graphwire@.service DESTINATION lib/systemd/system)
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES examples/minibatch.c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 
-# A Debian package: what it depends on is read from the symbols (dpkg-shlibdeps).
+# A Debian package; dpkg-shlibdeps derives its dependencies from the symbols.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME graphwire)
 set(CPACK_PACKAGE_VENDOR Graphwire)

@@ -1,12 +1,12 @@
-# Manual pages (roff) of a public header's functions, from its comments and declarations.
+# Makes manual pages (roff) of the public functions from the headers' comments and declarations.
 #
 #   awk -v folder=man3 -v version=0.1.0 -f manual_header.awk graphwire.h types.h block.h
 #
-#   /* … */, GW_API declarations right behind it       one page: the first one's name; the others' pages refer to it
-#   structs and enums since the page before            shown in it as they stand, with their comments
+#   /* … */ and the GW_API declarations after it       one page, named after the first; pages of the others refer to it
+#   structs and enums since the former page            copied into the page with their comments
 #   the first comment of the first header              graphwire(3), with the names of all functions
 #
-# A function without a comment has a page all the same, and a warning says so.
+# A function without a comment gets a page too, and a warning.
 
 function plain(text) {
 	gsub(/\\/, "\\e", text)
@@ -15,7 +15,7 @@ function plain(text) {
 	return text
 }
 
-# A comment's text: without its marks.
+# Returns a comment's text without the comment marks.
 function bare(text) {
 	gsub(/(^|\n)[ \t]*\*\/[ \t]*/, "\n", text)
 	gsub(/\/\* ?/, "", text)
@@ -35,7 +35,7 @@ function head(name) {
 	return ".TH " plain(toupper(name)) " 3 \"\" \"Graphwire " version "\" \"Graphwire\"\n.SH NAME\n"
 }
 
-# What it does, in a line: the comment's first sentence.
+# Returns the page's summary line: the comment's first sentence.
 function gist(text) {
 	gsub(/\n/, " ", text)
 	if (match(text, /[.;:] |\.$/)) text = substr(text, 1, RSTART - 1)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# manuals.sh PROGRAM VERSION OUT HEADER…: manual pages of all commands (OUT/man1) and of all public functions
-# (OUT/man3), and completion for bash (OUT/graphwire.bash), from --help and from the headers' comments: nothing of them
-# is written by hand. Needs sh and awk. Fails if a command gives no help.
+# manuals.sh PROGRAM VERSION OUT HEADER…: makes manual pages of all commands (OUT/man1) and of all public functions
+# (OUT/man3), and completion for bash (OUT/graphwire.bash). The sources are the --help texts and the headers' comments;
+# no page is written by hand. Needs sh and awk. Fails if a command has no help.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 program=$1 version=$2 out=$3
@@ -9,7 +9,7 @@ shift 3
 rm -rf "$out"
 mkdir -p "$out/man1" "$out/man3" "$out/help"
 
-# The words of a help text's list of commands, and what is said of them.
+# Prints the words of a help text's list of commands, with their descriptions.
 listed() { sed -n '/^Examples:/q; s/^  \([a-z][a-z]*\)  *\([^ ].*\)/\1 \2/p' "$1"; }
 
 page() { # page NAME WHAT COMMAND…
@@ -25,13 +25,13 @@ listed "$out/help/graphwire" | while read -r command what; do
 	listed "$out/help/graphwire-$command" | while read -r word more; do
 		page "graphwire-$command-$word" "$more" "$command" "$word"
 	done
-	# A form of the command that is told of in its text alone.
+	# A form of the command that only the help's text mentions.
 	sed -n "s/.*graphwire $command \([a-z][a-z]*\) --help.*/\1/p" "$out/help/graphwire-$command" | sort -u | while read -r word; do
 		page "graphwire-$command-$word" "$what: $word" "$command" "$word"
 	done
 done
 
-# What belongs together: a command and its forms; all commands.
+# see NAME: the SEE ALSO list: a command and its forms, or all commands.
 see() { # see NAME
 	sed -n 'p;n' "$out/pages" | awk -v name="$1" '
 		$0 != name && (name == "graphwire" ? $0 !~ /^graphwire-.*-/ : index($0, name "-") == 1 || index(name, $0 "-") == 1) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The servers on all hosts of an ip_config.txt: status, stop, logs, doctor. cluster.py --help has the options."""
+"""Shows, ends and examines the servers on all hosts of an ip_config.txt. cluster.py --help lists the options."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gwdeploy.main import run
 
 
 def show(lines: Sequence[str]) -> None:
-    """Prints them at once."""
+    """Prints lines in one write."""
     print("".join(f"{line}\n" for line in lines), end="", flush=True)
 
 
 async def status(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
-    """The table, once or again and again."""
+    """Prints the table of servers, once or repeatedly (--watch)."""
     while True:
         found = await cluster.status()
         if options.json:
@@ -33,14 +33,14 @@ async def status(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
 
 
 def what_ended(one: dict) -> str:
-    """A server, or what was left of a job."""
+    """Names what was ended: a server, or the remains of a job."""
     if is_left(one):
         return f"what was left of job {one['job']} ({len(one['processes'])} processes)"
     return f"server of part {one.get('part')} (pid {one.get('pid')})"
 
 
 async def stop(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
-    """Ends servers; that there is none of the name is an error."""
+    """Ends the servers of a name, and the remains of a job of that name. Raises DeployError if neither exists."""
     found = await cluster.each(lambda asked: asked.stop())
     if options.json:
         show(in_json(cluster.hosts, found, "stopped"))
@@ -49,14 +49,14 @@ async def stop(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
             show([f"{host}: {what_ended(one)} has ended" for one in ended])
     if not any(isinstance(ended, DeployError) or ended for ended in found):
         raise DeployError(
-            f'no host has a server named "{options.name}" on its port, nor anything left of such a job; '
-            "cluster.py status shows them"
+            f'no host has a server named "{options.name}" on its port, or processes left of such a job; '
+            "cluster.py status lists both"
         )
     return found
 
 
 async def lines_of(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
-    """What each host prints."""
+    """Prints the lines of each host: its logs, or the doctor's report."""
     servers = [host.listen for host in cluster.hosts]
     if options.what == "logs":
         found = await cluster.each(lambda asked: asked.logs())
@@ -72,7 +72,7 @@ async def lines_of(cluster: Cluster, options: argparse.Namespace) -> list[Any]:
 
 
 async def main(words: Sequence[str]) -> int:
-    """The whole command: 0, or 1 if a host could not be asked."""
+    """Runs the command. Returns 0, or 1 if a host failed."""
     options = parse(words)
     cluster = Cluster(options)
     work = {"status": status, "stop": stop}.get(options.what, lines_of)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Copies each part of a graph to its host, with the list of hosts and the scripts; DGL's copy_files.py and more.
+"""Copies each part of a graph to its host, with the list of hosts and the scripts. Has all options of DGL's
+copy_files.py.
 
-copy_files.py --help has the options.
+copy_files.py --help lists the options.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from gwdeploy.main import run
 
 
 async def main(words: Sequence[str]) -> int:
-    """The whole command: 0, or 1 if a host does not have all of it."""
+    """Runs the command. Returns 0, or 1 if a copy to a host failed."""
     failures = await copy_all(parse(words), lambda line: print(line, flush=True))
     for failure in failures:
         print(f"copy_files: {failure}", file=sys.stderr, flush=True)

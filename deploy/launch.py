@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Starts a graph's servers and a program's trainers on all hosts of an ip_config.txt; DGL's launch.py and more.
+"""Starts a graph's servers and a program's trainers on all hosts of an ip_config.txt. Has all options of DGL's
+launch.py.
 
-launch.py --help has the options, docs/DEPLOY.md the whole story.
+launch.py --help lists the options; docs/DEPLOY.md is the guide.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from gwdeploy.options import parse_launch
 
 
 async def main(words: Sequence[str]) -> int:
-    """The whole command."""
+    """Runs the command and returns 0; failures are raised."""
     options = parse_launch(words)
     if options.dry_run:
         print_plan(options)

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# packages.sh PURPOSE…: installs the packages that deploy/packages lists for the purposes; quick when all are there.
+# packages.sh PURPOSE…: installs the packages that deploy/packages lists for the purposes.
 # packages.sh --lists: fetches the package lists only.
 #
-# Needs apt and root or sudo only if something is missing. Where there is no apt it names what to install and goes on
-# (status 0): the build says what it still misses. Status 1: a package cannot be installed; 2: unknown purpose.
+# If all packages are installed, the script needs neither apt nor root. Otherwise it runs apt as root or with sudo.
+# Without apt it prints the missing packages and exits with 0; the build then reports what it lacks.
+# Exit status 1: a package cannot be installed; 2: unknown purpose.
 set -euo pipefail
 list=$(dirname "${BASH_SOURCE[0]}")/packages
 
 say() { printf 'packages: %s\n' "$*" >&2; }
 
-# Runs apt-get as root or with sudo; 1 where neither is there.
+# Runs apt-get as root or with sudo; returns 1 if neither is possible.
 apt() {
 	local root=()
 	if [ "$(id -u)" -ne 0 ]; then
@@ -28,14 +29,14 @@ wanted=()
 for purpose in "$@"; do
 	mapfile -t found < <(sed -n "s/^$purpose: *//p" "$list" | tr ' ' '\n')
 	if [ ${#found[@]} -eq 0 ]; then
-		say "unknown purpose \"$purpose\"; there are: $(sed -n 's/^\([a-z]*\):.*/\1/p' "$list" | sort -u | xargs)"
+		say "unknown purpose \"$purpose\"; the purposes are: $(sed -n 's/^\([a-z]*\):.*/\1/p' "$list" | sort -u | xargs)"
 		exit 2
 	fi
 	wanted+=("${found[@]}")
 done
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-	say "no apt here; these (by their Debian names) must be installed by hand: ${wanted[*]%\?}"
+	say "apt does not exist here; install these packages by hand (Debian's names): ${wanted[*]%\?}"
 	exit 0
 fi
 
@@ -50,15 +51,15 @@ for package in "${wanted[@]}"; do
 	*) missing+=("$package") ;;
 	esac
 done
-# The optional ones are worth a look only while their company is being installed.
+# Optional packages are installed only together with a missing required one.
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 say "installing ${missing[*]}"
-apt update || say "the package lists could not be fetched; trying with what is there"
+apt update || say "the package lists could not be fetched; trying with the old lists"
 for package in "${optional[@]}"; do
 	if offered "$package"; then missing+=("$package"); fi
 done
 if ! apt install --no-install-recommends "${missing[@]}"; then
-	say "could not install them; as root: apt-get install ${missing[*]}"
+	say "the packages could not be installed; as root: apt-get install ${missing[*]}"
 	exit 1
 fi

@@ -1,6 +1,6 @@
-/* Of the bundle alone: functions that the C library has by name since 2.33 (stat and its kin, inline before) and 2.35
- * (epoll_pwait2), as the system calls that they are, so that hosts with older ones run it. On 64-bit machines the
- * kernel's struct stat is the C library's. */
+/* Part of the bundle only: defines functions that older C libraries lack, as plain system calls. glibc has stat and its
+ * variants as functions since 2.33 (inline before), and epoll_pwait2 since 2.35. On 64-bit machines the kernel's struct
+ * stat is the C library's. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -48,8 +48,8 @@ int newer_epoll_pwait2(int fd, struct epoll_event *events, int max, const struct
 }
 
 #ifdef __x86_64__
-/* A version whose name is longer than those that become free, and that the linker writes down for this reference alone
- * (older_glibc.c cannot make room). */
+/* This reference makes the linker write a version whose name is longer than the names that become unused.
+ * (older_glibc.c cannot make room for a longer name.) */
 int newer_condattr_setclock(void *attributes, clockid_t clock);
 __asm__(".symver newer_condattr_setclock, pthread_condattr_setclock@GLIBC_2.3.3");
 __attribute__((used)) static int (*const newer_name)(void *, clockid_t) = newer_condattr_setclock;

@@ -1,7 +1,7 @@
-"""The launcher's side of `graphwire agent` (tools/agent): a process, usually ssh, that we exchange lines of JSON with.
+"""The launcher's connection to a `graphwire agent` (tools/agent): a process, usually ssh, that exchanges lines of JSON.
 
-One question at a time waits for its answer; everything else that an agent tells goes to the job. Whatever is waited
-for ends: with its answer, with the connection, or with the time that it was given.
+At most one request waits for its answer. All other events of an agent go to the job's callback. A wait ends with the
+answer, with the connection, or with a timeout.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .reach import Reach
 
 Event = dict[str, Any]
 _STDERR_LINES = 20
-# An agent waits two seconds for the end of its processes and kills for two; its guardian kills the rest for two more.
+# To end its processes, an agent waits two seconds and kills for two more; then its guardian kills for two seconds.
 _FAREWELL_S = 7.0
-_LAST_WORDS = ("bye", "end", "lost")  # of an agent, and of its guardian: what is left
+_LAST_EVENTS = ("bye", "end", "lost")  # the last events of an agent and its guardian; they list the processes left
 
 
 class Agent:
@@ -36,7 +36,7 @@ class Agent:
         self.heard = clock.now()
         self.closed = asyncio.Event()
         self.leaving = False
-        self.left: list[str] | None = None  # processes that could not be ended; None: nobody has said yet
+        self.left: list[str] | None = None  # processes that could not be ended; None: not reported yet
         self._on_event = on_event
         self._process: Any = None  # see Reach.connect
         self._said: collections.deque[str] = collections.deque(maxlen=_STDERR_LINES)
@@ -47,7 +47,7 @@ class Agent:
         self._turn = asyncio.Lock()
 
     async def open(self) -> None:
-        """Connects; the agent has said hello, or it is an error."""
+        """Connects and waits for the agent's hello; raises DeployError."""
         answer = self._expect("hello", "connect")
         self._process = await self.reach.connect(self.host, self.keep)
         self._reading = asyncio.ensure_future(self._read())
@@ -61,13 +61,14 @@ class Agent:
             return await self._wait(answer, timeout_s)
 
     def send(self, op: str, **fields: Any) -> None:
-        """Sends a request. One that does not arrive shows as the end of the connection."""
+        """Sends a request. If the request does not arrive, the connection ends, and the job gets that event."""
         stdin = self._process.stdin if self._process else None
         if stdin and not stdin.is_closing() and not self.closed.is_set():
             stdin.write(json.dumps({"op": op, **fields}).encode() + b"\n")
 
     async def close(self) -> None:
-        """Tells the agent to end all that it has started, and waits until it has; a deaf one is left to itself."""
+        """Asks the agent to end all processes that it has started, and waits for the end. Abandons an agent that does
+        not answer."""
         self.leaving = True
         self.send("bye")
         await self._closed_within(_FAREWELL_S)
@@ -75,7 +76,8 @@ class Agent:
         await self._closed_within(1.0)
 
     def abandon(self) -> None:
-        """Ends the connection: the agent notices by its end or, if it cannot, by the silence."""
+        """Ends the connection. The agent notices the end of the connection or, without network, the launcher's
+        silence; then it ends its processes."""
         self.leaving = True
         if self._process and self._process.returncode is None:
             try:
@@ -115,7 +117,7 @@ class Agent:
                     break
                 self._take(line)
         except (ValueError, ConnectionError):
-            self._said.append("its lines are too long to be an agent's")
+            self._said.append("its lines are too long for an agent")
         status = await self._reap()
         await asyncio.wait([errors], timeout=0.5)
         errors.cancel()
@@ -136,7 +138,7 @@ class Agent:
             return None
 
     async def _close_stdin(self) -> None:
-        """What was written into a connection that had ended is nobody's news."""
+        """Closes stdin. Errors of earlier writes are ignored: the connection has ended anyway."""
         assert self._process and self._process.stdin
         self._process.stdin.close()
         with contextlib.suppress(OSError, asyncio.TimeoutError):
@@ -154,7 +156,8 @@ class Agent:
             return
 
     def _take(self, line: bytes) -> None:
-        """A line: an answer, or an event for the job. What is no JSON (a banner of the shell's) is passed over."""
+        """Handles a line: an answer, or an event for the job. A line that is not JSON (a shell's banner) is kept for
+        error texts only."""
         try:
             event = json.loads(line)
         except ValueError:
@@ -164,7 +167,7 @@ class Agent:
             return
         self.heard = clock.now()
         kind = event.get("event")
-        if kind in _LAST_WORDS and isinstance(event.get("left"), list):
+        if kind in _LAST_EVENTS and isinstance(event.get("left"), list):
             self.left = [f"process {one.get('pid')} ({one.get('command')})" for one in event["left"]]
         waiting = self._answer is not None and not self._answer.done()
         if waiting and kind == self._expected:

@@ -1,9 +1,9 @@
-"""Why a trainer failed, from what it wrote: the exception of the first rank that failed, whatever stands behind it.
+"""Finds out from a trainer's output why the trainer failed: the exception of the first rank that failed.
 
-    lines ─▶ without torchrun's own, and without warnings ─▶ faults: exceptions, crashes ─▶ the first of the last ones
+    lines ─▶ drop torchrun's lines and warnings ─▶ find faults: exceptions, crashes ─▶ the first of the last group
 
-Ranks that torchrun starts on a host write into one stream, line by line among each other. PyTorch writes `[rank1]: ` in
-front of the lines of an exception, once there is a process group; torchrun's report tells which rank failed first.
+The ranks that torchrun starts on a host write into one stream; their lines interleave. With a process group, PyTorch
+writes `[rank1]: ` before each line of an exception. torchrun's report names the rank that failed first.
 """
 
 from __future__ import annotations
@@ -12,34 +12,34 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
-_BUFFER = 8192  # bytes of standard output that a Python process may write when it ends, behind its exception
-_MORE = 3  # lines of an exception's text, behind the first
-_LOOK = 500  # lines from the beginning of a traceback to its exception
-_LAST = 4  # lines that are told where there is no exception
-_NEAR = 40  # lines between an exception of another rank and its consequence in ours
+_BUFFER = 8192  # bytes of buffered standard output that an ending Python process may write after its exception
+_MORE = 3  # further lines of an exception's text to report
+_LOOK = 500  # most lines from the beginning of a traceback to its exception
+_LAST = 4  # last lines to report if no exception was found
+_NEAR = 40  # most lines between a rank's exception and another rank's exception that follows from it
 _LINE_MAX = 400
 
 _PREFIX = re.compile(r"\[([A-Za-z_]+)(\d+)\]: ?")
 _HEADER = re.compile(r"Traceback \(most recent call last\):$")
-_SYNTAX = re.compile(r'  File "[^"]+", line \d+$')  # of an error that the compiler found, which has no header
-_BAR = re.compile(r"^\s*\| ?")  # in front of the lines of an ExceptionGroup
-# An exception: of a module, or of a built-in's name; or of the script's own, such as any word with a capital letter.
+_SYNTAX = re.compile(r'  File "[^"]+", line \d+$')  # begins a compiler's error, which has no header
+_BAR = re.compile(r"^\s*\| ?")  # before the lines of an ExceptionGroup
+# An exception's name: qualified by a module, or with a built-in's ending. _OWN: the script's own, any capitalized word.
 _EXCEPTION = re.compile(
     r"(?:(?:[A-Za-z_][\w<>]*\.)+\w+|[A-Z]\w*(?:Error|Exception|Exit|Group|Interrupt|Iteration|Warning))(?::\s|:?$)"
 )
 _OWN = re.compile(r"[A-Z_]\w*(?::\s|:?$)")
-_MARKS = re.compile(r"\s+[~^]+$")  # under a line of code
-_BODY = re.compile(r'  File "|    \S')  # of a traceback
+_MARKS = re.compile(r"\s+[~^]+$")  # the marks under a line of code
+_BODY = re.compile(r'  File "|    \S')  # a traceback's lines between header and exception
 _CHAIN = re.compile(
     r"(During handling of the above exception|The above exception was the direct cause|Original exception was:"
     r"|-- Process \d+ terminated with the following error:)"
 )
-_QUIET = re.compile(r'"""$|Process \S+:$')  # around tracebacks of multiprocessing
+_QUIET = re.compile(r'"""$|Process \S+:$')  # lines around the tracebacks of multiprocessing
 _IGNORED = re.compile(r"Exception ignored in")
 _THREAD = re.compile(r"(Current thread|Thread) 0x")
 _CRASH = re.compile(r"Fatal Python error: |terminate called ")
 
-# What torchrun and PyTorch's C++ log of their own, and Python's warnings with their line of code.
+# Log lines of torchrun and of PyTorch's C++ code, and Python's warnings with their line of code.
 _LOG = re.compile(
     r"[EWI]\d{4} .*torch/(distributed|multiprocessing)/|(ERROR|WARNING|INFO):torch\.distributed\."
     r"|\[[-\d]+ [\d:,]+\] torch\.distributed\.|\[[EWIC]\d* ?[^\]]*\.(cpp|cc|cu|hpp):\d+\]|\S+:\d+: \w*Warning: "
@@ -50,7 +50,7 @@ _RULE = re.compile(r"={5,}$")
 _RANK = re.compile(r"\s*rank\s*: (\d+) ")
 _EXIT = re.compile(r"\s*exitcode\s*: (-?\d+) ")
 
-# What a rank says when another one has gone, or when it is being ended.
+# Texts of a rank that lost another rank, or that was being ended.
 _FOLLOWS = re.compile(
     r"closed by peer|reset by peer|Broken pipe|[Ss]ocket closed|remote process|remote worker|recv, got 0 bytes"
     r"|(recv|send)(Bytes|Value|Vector)|TCPStore|Dist(Network|Store|Backend)Error|NCCL|[Ww]atchdog|got signal: "
@@ -60,32 +60,32 @@ _FOLLOWS = re.compile(
 
 @dataclasses.dataclass
 class Fault:
-    """An exception that nobody caught, or a crash."""
+    """An uncaught exception, or a crash."""
 
     text: str
-    at: int  # the line that it begins with
-    end: int  # the line behind it
-    rank: int | None  # where the lines tell
-    follows: bool  # from another rank's end
+    at: int  # its first line
+    end: int  # the line after its last
+    rank: int | None  # if the lines have a rank's mark
+    follows: bool  # a consequence of another rank's end
 
 
 @dataclasses.dataclass
 class Cause:
-    """Why one process, torchrun with its trainers or a trainer, has failed."""
+    """Why one process has failed: a trainer, or torchrun with its trainers."""
 
     fault: Fault | None
-    rank: int | None  # of the first trainer that failed, as torchrun reports
-    how: str | None  # it ended, likewise
-    last: list[str]  # the last lines, for want of a fault
+    rank: int | None  # the first trainer that failed, from torchrun's report
+    how: str | None  # how this trainer ended, from torchrun's report
+    last: list[str]  # the last lines, reported if no fault was found
 
     @property
     def text(self) -> str:
-        """What is told."""
+        """The text to report."""
         return self.fault.text if self.fault else " | ".join(self.last)
 
     @property
     def follows(self) -> bool:
-        """Whether it is told to have failed because another rank has."""
+        """Whether the process failed because another rank had failed."""
         return self.fault is not None and self.fault.follows
 
 
@@ -108,15 +108,16 @@ def _split(number: int, text: str) -> _Line:
 
 
 def _without_report(lines: list[_Line]) -> tuple[list[_Line], int | None, str | None]:
-    """The lines without torchrun's report, the rank that it names as the first, and how that ended."""
+    """Returns the lines without torchrun's report, the rank that the report names as the first, and how the rank
+    ended."""
     kept: list[_Line] = []
     rank: int | None = None
     how: str | None = None
-    rules, root = 2, False  # lines of "=====" of the report: it is over after the second
+    rules, root = 2, False  # lines of "=====" seen in the report; the second ends the report
     for line in lines:
         if _REPORT.match(line.text):
             rules, root = 0, False
-            kept.append(line)  # the end of a traceback
+            kept.append(line)  # this line also ends a traceback
             continue
         if rules == 2:
             kept.append(line)
@@ -133,7 +134,7 @@ def _without_report(lines: list[_Line]) -> tuple[list[_Line], int | None, str | 
 
 def _without_logs(lines: list[_Line]) -> list[_Line]:
     kept: list[_Line] = []
-    code = False  # the line of code behind a warning
+    code = False  # the next line is the line of code of a warning
     for line in lines:
         log = _LOG.match(line.text)
         if not log and not (code and line.text[:2] == "  " and not _SYNTAX.match(line.text)):
@@ -150,20 +151,21 @@ def _is_header(text: str) -> bool:
 
 
 def _begins(text: str) -> bool:
-    """Whether something else begins, of which the exception before it is no part."""
+    """Whether the line begins something new, so that the exception before it has ended."""
     begins = (_CHAIN, _QUIET, _CRASH, _MARKS, _IGNORED, _OF_TORCHRUN)
     return _is_header(text) or text.startswith('  File "') or any(one.match(text) for one in begins)
 
 
 def _more(lines: list[_Line], at: int, first: str) -> tuple[list[str], int]:
-    """The further lines of an exception's text, and the line behind those that are surely its own (indented ones)."""
+    """Returns the further lines of an exception's text, and the index after the lines that surely belong to it: the
+    indented ones."""
     found: list[str] = []
     sure = at
     while at < len(lines) and len(found) < _MORE and not _begins(lines[at].text):
         text = lines[at].text.strip()
         if not text and (found or not first.endswith(":")):
             break
-        if text and text != first:  # another rank's, of the same
+        if text and text != first:  # an equal line is another rank's same exception
             found.append(text)
         at += 1
         if not text or lines[at - 1].text[0] in " \t" or text == first:
@@ -172,7 +174,8 @@ def _more(lines: list[_Line], at: int, first: str) -> tuple[list[str], int]:
 
 
 def _exception(lines: list[_Line], at: int) -> tuple[str, int] | None:
-    """The exception of the traceback that begins there, and the line behind it; None: it is cut."""
+    """Returns the exception of the traceback that begins at a line, and the index after it; None if the traceback is
+    incomplete."""
     grouped = "Exception Group" in lines[at].text
     compiled = not _is_header(lines[at].text)
     for i in range(at + 1, min(len(lines), at + _LOOK)):
@@ -181,7 +184,7 @@ def _exception(lines: list[_Line], at: int) -> tuple[str, int] | None:
             return None
         if not text or text[0] in ' \t"' or _is_header(text):
             continue
-        goes_on = i + 1 < len(lines) and _BODY.match(lines[i + 1].text)  # so that it is another rank's line
+        goes_on = i + 1 < len(lines) and _BODY.match(lines[i + 1].text)  # then this line is another rank's
         if not _EXCEPTION.match(text) and (goes_on or not _OWN.match(text)):
             continue
         if compiled and not re.match(r"\w*(Syntax|Indentation|Tab)Error", text):
@@ -198,7 +201,7 @@ def _exception(lines: list[_Line], at: int) -> tuple[str, int] | None:
 
 
 def _crash(lines: list[_Line], at: int) -> tuple[str, int]:
-    """A crash: what it is and, if that is told, where."""
+    """Returns a crash's text, with its place if the lines name it, and the index after the crash."""
     end, where, current = at + 1, "", False
     while end < len(lines) and (not lines[end].text or lines[end].text[0] == " " or _THREAD.match(lines[end].text)):
         text = lines[end].text.strip()
@@ -210,9 +213,10 @@ def _crash(lines: list[_Line], at: int) -> tuple[str, int]:
 
 
 def _of_group(lines: list[_Line]) -> list[Fault]:
-    """The faults in the lines of one prefix. Of exceptions that were raised for one another: the last."""
+    """Returns the faults in the lines of one prefix. A chain of exceptions that were raised from one another is one
+    fault, with the text of the last exception."""
     found: list[Fault] = []
-    at, begun = 0, None  # the beginning of a chain
+    at, begun = 0, None  # begun: the first line of a chain
     while at < len(lines):
         line = lines[at]
         if _CRASH.match(line.text):
@@ -247,9 +251,10 @@ def _faults(lines: list[_Line]) -> list[Fault]:
 
 
 def _choose(faults: list[Fault], plain: list[_Line]) -> Fault | None:
-    """The first of those that stand together at the end; what follows from another rank's end only for want of others.
+    """Chooses the first fault of the last group of faults. A fault that follows from another rank's end is chosen only
+    if no other exists.
 
-    plain: lines that belong to none of them. What was logged of an exception that the trainer has caught stands before
+    plain: the lines outside all faults. They separate groups: after a caught and logged exception, a trainer writes
     other lines.
     """
     chosen: Fault | None = None
@@ -264,16 +269,18 @@ def _choose(faults: list[Fault], plain: list[_Line]) -> Fault | None:
 
 
 def _signal_of(how: str) -> int:
-    """The signal that ended a process so (128 and more: in a shell); 0: none, or Ctrl-C, which is an exception."""
+    """Returns the signal that ended a process (a shell's status is 128 + signal). Returns 0 without a signal, and for
+    Ctrl-C, which raises an exception."""
     kind, number = how.split()
     signal = int(number) if kind == "signal" else int(number) - 128
     return signal if 0 < signal < 65 and signal != 2 else 0
 
 
 def _may_end_so(fault: Fault, signal: int, behind: int) -> bool:
-    """Whether a process that has such a fault may end so. behind: bytes of other lines behind it.
+    """Whether a fault can be the reason of this end. signal: as _signal_of() returns; behind: bytes of other lines
+    after the fault.
 
-    No exception leads to SIGKILL or SIGTERM; but a process may well crash when an exception ends it.
+    No exception leads to SIGKILL or SIGTERM, but an exception may make a process crash while it ends.
     """
     if signal and not _CRASH.match(fault.text):
         return signal not in (9, 15) and behind == 0
@@ -281,7 +288,8 @@ def _may_end_so(fault: Fault, signal: int, behind: int) -> bool:
 
 
 def find(lines: Sequence[str], how: str, trainers: int = 1) -> Cause:
-    """Why a process failed that wrote the lines last, and ended so: "status 1". trainers: how many wrote into them."""
+    """Finds out why a process failed. lines: its last lines; how: its end, such as "status 1"; trainers: how many
+    trainers wrote the lines."""
     split, rank, reported = _without_report([_split(number, text) for number, text in enumerate(lines)])
     split = _without_logs(split)
     mine = [line for line in split if rank is None or line.rank is None or line.rank == rank]
@@ -297,7 +305,7 @@ def find(lines: Sequence[str], how: str, trainers: int = 1) -> Cause:
 
 
 def _without_tracebacks(lines: list[str]) -> list[str]:
-    """The lines without the traceback that torchrun ends with."""
+    """Returns the lines without the last traceback of torchrun itself."""
     for i in range(len(lines) - 1, -1, -1):
         if _OF_TORCHRUN.match(lines[i]):
             headers = [k for k in range(i) if _is_header(lines[k])]

@@ -1,8 +1,12 @@
-"""What runs on the hosts of an ip_config.txt: one table, the logs, the doctor's findings, and the end of it.
+"""cluster.py: shows and ends servers on the hosts of an ip_config.txt, prints logs and runs the doctor.
 
-Each host is asked through an agent over ssh: which servers this user's launches started there (their records have the
-key), and what `graphwire stat` says of them; and what is left there of jobs whose agents were killed, which nobody else
-ends. A host that cannot be asked is a line of its own.
+An agent on each host, started over ssh, reports two things:
+
+1. The servers that this user's launches started there, with the output of `graphwire stat`. A server's record contains
+   its key.
+2. The remains of jobs: processes whose agents were killed, so that only cluster.py ends them.
+
+A host that cannot be reached gets a line with the error.
 """
 
 from __future__ import annotations
@@ -24,51 +28,51 @@ from .process import how_it_ended
 from .reach import Reach
 
 Record = dict[str, Any]
-_STOP_S = 10.0  # for a server to drain and end; then it is killed
-_GRACE_S = 2.0  # for what is left of a job; then it is killed
+_STOP_S = 10.0  # a server has this time to drain and end, then it is killed
+_GRACE_S = 2.0  # the remains of a job have this time to end, then they are killed
 _LOOK_S = 0.05
 _SILENCE_S = 30.0
-_DOCTOR_S = 5.0  # that it waits for a server which does not answer (doctor --timeout)
-_WAYS = 3  # to a server, each of which it measures
+_DOCTOR_S = 5.0  # the doctor waits this long for a server that does not answer (doctor --timeout)
+_PATHS = 3  # the doctor measures up to so many transports to each server
 _COLUMNS = ("host", "state", "name", "part", "pid", "up", "clients", "memory", "pages", "over", "errors", "last error")
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """cluster.py's command line."""
-    parser = Parser(prog="cluster.py", description="Look at the servers on all hosts, read their logs, or end them.")
+    """Parses cluster.py's command line."""
+    parser = Parser(prog="cluster.py", description="Show the servers on all hosts, read their logs, or end them.")
     commands = parser.add_subparsers(dest="what", required=True, metavar="status|stop|logs|doctor")
     for name, text in (
         ("status", "a table of all servers"),
-        ("stop", "end servers, by name, or what is left of a job"),
+        ("stop", "end servers by name, or the remains of a job"),
         ("logs", "the last lines of every process's log"),
-        ("doctor", "what every host lacks, and how it reaches all servers"),
+        ("doctor", "check every host's setup, and its paths to all servers"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         if name == "stop":
-            command.add_argument("name", help="of the servers, or of a job that is left over, as status shows it")
-        command.add_argument("--ip_config", required=True, metavar="FILE", help="the hosts")
-        command.add_argument("--workspace", default="~", metavar="DIR", help="where logs are (~)")
+            command.add_argument("name", help="the name of the servers, or of a job that status shows as left over")
+        command.add_argument("--ip_config", required=True, metavar="FILE", help="the file of hosts")
+        command.add_argument("--workspace", default="~", metavar="DIR", help="the folder that contains logs/ (~)")
         if name == "logs":
-            command.add_argument("--job", metavar="JOB", help="of this job (the last one)")
-            command.add_argument("--lines", type=positive, default=10, metavar="N", help="of each log (10)")
+            command.add_argument("--job", metavar="JOB", help="the job (the last one)")
+            command.add_argument("--lines", type=positive, default=10, metavar="N", help="lines of each log (10)")
         if name == "doctor":
             command.add_argument(
-                "--measure", type=positive, default=800, metavar="MS", help="each way to each server (800)"
+                "--measure", type=positive, default=800, metavar="MS", help="time for each path to each server (800)"
             )
         if name == "status":
-            command.add_argument("--watch", type=seconds, metavar="S", help="again, every so many seconds")
-        command.add_argument("--json", action="store_true", help="a JSON object for each host and line")
+            command.add_argument("--watch", type=seconds, metavar="S", help="repeat the table every S seconds")
+        command.add_argument("--json", action="store_true", help="print one JSON object a line, for each host")
         add_ssh(command)
     return parser.parse(words)
 
 
 def is_left(record: Record) -> bool:
-    """Whether it is no server, but what is left of a job whose agents were killed."""
+    """Whether a record is the remains of a job whose agents were killed, and not a server."""
     return "processes" in record
 
 
 class Cluster:
-    """The hosts, each with an agent for as long as a command takes."""
+    """The hosts of a command. Each host has an agent while the command runs."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -77,7 +81,7 @@ class Cluster:
         self._limit = asyncio.Semaphore(options.fanout)
 
     async def each(self, work: Any) -> list[Any]:
-        """What the work gives for each host; an error in its place where it fails."""
+        """Runs `work` for each host. Returns the results; a DeployError takes the place of a failed one."""
 
         async def one(host: Host) -> Any:
             async with self._limit:
@@ -93,7 +97,8 @@ class Cluster:
         return list(await asyncio.gather(*[one(host) for host in self.hosts]))
 
     async def status(self) -> list[Any]:
-        """What is served, and left, on each host; what several lines of one machine have in common with the first."""
+        """Returns the servers and the remains of jobs on each host. If several lines are one machine, only the first
+        has the machine's remains."""
         found = await self.each(lambda asked: asked.status())
         seen: set[tuple] = set()
         for i, records in enumerate(found):
@@ -106,7 +111,7 @@ class Cluster:
 
 
 class Asked:
-    """A host that is asked."""
+    """A host with its agent."""
 
     def __init__(self, host: Host, options: argparse.Namespace, by: Reach) -> None:
         self.host, self.options = host, options
@@ -132,7 +137,7 @@ class Asked:
         await self.agent.close()
 
     async def run(self, name: str, words: Sequence[str], work_s: float = 0.0) -> list[str]:
-        """The lines that a command prints on the host; work_s: what it takes where all is well."""
+        """Runs a command on the host and returns its lines. work_s: the command's own time, added to --timeout."""
         self.agent.send("start", name=name, argv=list(words), env={})
         limit = self.options.timeout + work_s
         end = clock.now() + limit
@@ -147,24 +152,25 @@ class Asked:
         return self._lines.get(name, [])
 
     async def set_up(self, work_s: float = 0.0) -> None:
-        """What commands need: a folder to run in. The agent, which hears nothing meanwhile, outlives them."""
+        """Sets up a folder for run(). The agent gets no message while a command runs, so its silence limit includes the
+        command's time."""
         silence_ms = round(1000 * (_SILENCE_S + self.options.timeout + work_s))
         await self.agent.ask(
             "setup", "setup", job="cluster", workspace=self.options.workspace, silence_ms=silence_ms, quiet=True
         )
 
     async def records(self) -> list[Record]:
-        """The servers on this host's port: all of them, or that of its line."""
+        """Returns the records of the servers on this host's port."""
         found = (await self.agent.ask("servers", "servers"))["servers"]
         return [dict(record) for record in found if record.get("port") == self.host.port]
 
     async def left(self) -> list[Record]:
-        """What is left here of jobs whose agents were killed: an entry for each agent."""
+        """Returns the remains of jobs on this host: an entry for each agent that was killed."""
         found = (await self.agent.ask("left", "left"))["left"]
         return [{**one, "machine": self.agent.hello.get("host")} for one in found]
 
     async def status(self) -> list[Record]:
-        """What stat says of the servers on record here; and what is left."""
+        """Returns the servers on record with the output of stat, and the remains of jobs."""
         left = await self.left()
         return [*await self._served(), *left]
 
@@ -187,7 +193,7 @@ class Asked:
         return records
 
     async def stop(self) -> list[Record]:
-        """Ends the servers of the name, and what is left of a job of it."""
+        """Ends the servers of a name, and the remains of a job of the same name. Returns their records."""
         ended = []
         for record in await self.records():
             if record.get("name") == self.options.name:
@@ -202,7 +208,7 @@ class Asked:
         return [*ended, *left]
 
     async def _end_left(self) -> None:
-        """SIGTERM; SIGKILL to what is there after the time of an agent's own, until nothing is."""
+        """Ends the remains of a job: SIGTERM, then SIGKILL after an agent's usual time, until no process is left."""
         began = clock.now()
         while clock.now() < began + _STOP_S:
             hard = clock.now() >= began + _GRACE_S
@@ -210,7 +216,7 @@ class Asked:
             if not await self._runs_left():
                 return
             await asyncio.sleep(_LOOK_S)
-        raise DeployError(f"{self.host}: what is left of job {self.options.name} does not end")
+        raise DeployError(f"{self.host}: the processes left of job {self.options.name} do not end")
 
     async def _runs_left(self) -> bool:
         return any(one["job"] == self.options.name and one["processes"] for one in await self.left())
@@ -226,7 +232,7 @@ class Asked:
         raise DeployError(f"{self.host}: the server of pid {pid} does not end")
 
     async def logs(self) -> list[str]:
-        """The last lines of each log of a job."""
+        """Returns the last lines of each log of a job."""
         await self.set_up()
         job = shlex.quote(self.options.job) if self.options.job else '"$(LC_ALL=C ls -1 logs 2>/dev/null | tail -n 1)"'
         script = f'j={job}; for f in "logs/$j"/*.log; do [ -e "$f" ] || continue; echo "==> $f"; '
@@ -234,9 +240,9 @@ class Asked:
         return await self.run("logs", ["sh", "-c", script])
 
     async def doctor(self, servers: Sequence[str]) -> list[str]:
-        """The doctor's report, with all servers reached from here."""
+        """Returns the doctor's report about this host and its paths to all servers."""
         records = await self.records()
-        work_s = len(servers) * (_DOCTOR_S + _WAYS * self.options.measure / 1000)
+        work_s = len(servers) * (_DOCTOR_S + _PATHS * self.options.measure / 1000)
         await self.set_up(work_s)
         words = ["@", "doctor", "--measure", str(self.options.measure)]
         words += [word for server in servers for word in ("--server", server)]
@@ -302,7 +308,7 @@ def _left_row(host: Host, one: Record) -> list[str]:
 
 
 def table(hosts: Sequence[Host], found: Sequence[Any]) -> list[str]:
-    """A line for each server, and for each host without one."""
+    """Returns the table: a line for each server, and for each host without servers."""
     rows = [list(_COLUMNS)]
     for host, records in zip(hosts, found):
         if isinstance(records, DeployError):
@@ -316,7 +322,7 @@ def table(hosts: Sequence[Host], found: Sequence[Any]) -> list[str]:
 
 
 def in_json(hosts: Sequence[Host], found: Sequence[Any], what: str) -> list[str]:
-    """A JSON object for each host."""
+    """Returns a line with a JSON object for each host."""
     lines = []
     for host, result in zip(hosts, found):
         value: dict[str, Any] = {"host": host.address, "port": host.port}

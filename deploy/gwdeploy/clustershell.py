@@ -1,14 +1,14 @@
-"""Hosts that are reached by ClusterShell, where it is installed: one loop for thousands of ssh, where asyncio has a
-thread for each of its processes.
+"""Reaches hosts by ClusterShell, if it is installed. One loop serves thousands of ssh processes; asyncio needs a thread
+for each process.
 
-ClusterShell's loop runs in a thread of its own, for as long as the process lives:
+ClusterShell's loop runs in a thread until the process ends:
 
-    connect ─▶ (port) ─▶ a worker of that loop, which is ssh ─▶ its lines ─▶ (call_soon) ─▶ the stream
-    what is written, its end, and giving up go the way of connect
+    connect ─▶ (port) ─▶ a worker of the loop: ssh ─▶ its lines ─▶ (call_soon) ─▶ the stream
+    writing, closing and aborting take the same path as connect
 
-A channel looks like a process of asyncio's, so that agents know no difference; what ssh says is told as ever. Gateways
-(topology.conf) are passed by: what is written through one goes to all hosts behind it, and agents are spoken to one by
-one.
+A Channel has the interface of an asyncio process, so Agent works with both; errors of ssh are reported in the same way.
+Gateways (topology.conf) are not used: a write through a gateway goes to all hosts behind it, but each agent needs its
+own lines.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from .errors import DeployError, UsageError
 from .ip_config import Host
 from .reach import LINE_MAX, Reach
 
-_HOSTS_MAX = 1 << 16  # of which none waits for another's end
+_HOSTS_MAX = 1 << 16  # ClusterShell's fanout: no host waits for another
 
 
 def is_installed() -> bool:
-    """Whether there is a ClusterShell here."""
+    """Whether ClusterShell is installed here."""
     return importlib.util.find_spec("ClusterShell") is not None
 
 
 class _Loop:
-    """ClusterShell's task, and the thread that it is bound to."""
+    """ClusterShell's task, and the thread that runs it."""
 
     def __init__(self, user: str, options: str) -> None:
         self._user, self._options = user, options
@@ -50,12 +50,12 @@ class _Loop:
         self._begun.wait()
         if self._failure:
             kind = type(self._failure).__name__
-            raise DeployError(f"ClusterShell cannot be used here: {kind}: {self._failure}; --via ssh needs none")
+            raise DeployError(f"ClusterShell cannot be used here: {kind}: {self._failure}; --via ssh works without it")
 
     def _run(self) -> None:
         try:
             self._begin()
-        except Exception as error:  # a module that is not there, a configuration that is none: whatever it raises
+        except Exception as error:  # any error: a missing module, a configuration that cannot be read
             self._failure = error
             return
         finally:
@@ -67,16 +67,16 @@ class _Loop:
         from ClusterShell.Task import task_self  # type: ignore[import-not-found,unused-ignore]
 
         class Calls(EventHandler):  # type: ignore[misc,unused-ignore]
-            """What other threads want done in this one."""
+            """Runs calls of other threads in this thread."""
 
             def ev_msg(self, _: Any, call: Callable[[], None]) -> None:
                 """Called by ClusterShell."""
                 call()
 
-        logging.getLogger("ClusterShell").addHandler(logging.NullHandler())  # what matters comes as an event
+        logging.getLogger("ClusterShell").addHandler(logging.NullHandler())  # events report all that matters
         self.task = task_self()
         for stream in ("stdout_msgtree", "stderr_msgtree"):
-            self.task.set_default(stream, False)  # would keep all that was ever said
+            self.task.set_default(stream, False)  # ClusterShell would keep all output
         for name, value in (
             ("fanout", _HOSTS_MAX),
             ("ssh_user", self._user or None),
@@ -86,7 +86,7 @@ class _Loop:
         self._port = self.task.port(handler=Calls())
 
     def call(self, what: Callable[[], None]) -> None:
-        """Has it done in the loop's thread."""
+        """Calls `what` in the loop's thread."""
         self._port.msg_send(what)
 
 
@@ -96,32 +96,32 @@ def _loop(user: str, options: str) -> _Loop:
 
 
 class _Input:
-    """What is written to the host: as of an asyncio.StreamWriter."""
+    """The host's stdin, with the methods of an asyncio.StreamWriter that Agent calls."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._closing = False
 
     def is_closing(self) -> bool:
-        """Whether nothing more can be written."""
+        """Whether close() was called."""
         return self._closing
 
     def write(self, data: bytes) -> None:
-        """Sends it."""
+        """Sends data."""
         self._channel.call(lambda worker: worker.write(data))
 
     def close(self) -> None:
-        """The host is told that nothing more comes."""
+        """Sends the end of the input."""
         if not self._closing:
             self._closing = True
             self._channel.call(lambda worker: worker.set_write_eof())
 
     async def wait_closed(self) -> None:
-        """Nothing is waited for."""
+        """Returns at once."""
 
 
 class Channel:
-    """A script that runs on a host: as of an asyncio.subprocess.Process."""
+    """A script that runs on a host, with the interface of an asyncio.subprocess.Process."""
 
     def __init__(self, loop: _Loop, address: str, command: str) -> None:
         self.stdin = _Input(self)
@@ -133,23 +133,23 @@ class Channel:
         loop.call(lambda: self._start(address, command))
 
     async def wait(self) -> int:
-        """The status that it ended with."""
+        """Waits for the script's end and returns its status."""
         await self._ended.wait()
         return -1 if self.returncode is None else self.returncode
 
     def kill(self) -> None:
-        """Gives it up."""
+        """Aborts the worker."""
         self.call(lambda worker: worker.abort())
 
     def call(self, what: Callable[[Any], None]) -> None:
-        """Does something with the worker, in ClusterShell's thread, unless it has ended."""
+        """Calls `what` with the worker in ClusterShell's thread, unless the worker has ended."""
 
-        def there() -> None:
+        def in_its_thread() -> None:
             if self._worker is not None:
-                with contextlib.suppress(KeyError, OSError):  # of a pipe that has ended: ev_hup tells so
+                with contextlib.suppress(KeyError, OSError):  # the pipe has ended; ev_hup reports the end
                     what(self._worker)
 
-        self._there.call(there)
+        self._there.call(in_its_thread)
 
     # --- In ClusterShell's thread. ---
 
@@ -160,37 +160,37 @@ class Channel:
         channel = self
 
         class Events(EventHandler):  # type: ignore[misc,unused-ignore]
-            """What befalls the worker."""
+            """The worker's events."""
 
             def ev_read(self, worker: Any, _node: str, sname: str, line: bytes) -> None:
                 """A line."""
                 stream = channel.stderr if sname == worker.SNAME_STDERR else channel.stdout
-                channel._tell(stream.feed_data, line + b"\n")
+                channel._report(stream.feed_data, line + b"\n")
 
             def ev_hup(self, _worker: Any, _node: str, status: int) -> None:
                 """The script has ended."""
                 channel._worker = None
-                channel._tell(channel._end, status)
+                channel._report(channel._end, status)
 
             def ev_close(self, _worker: Any, _timedout: bool) -> None:
-                """It has ended, also where it was given up (abort), of which ev_hup says nothing."""
+                """The worker has ended. After an abort, this is the only event: ev_hup does not come."""
                 if channel._worker is not None:
                     channel._worker = None
-                    channel._tell(channel._end, -signal.SIGKILL)
+                    channel._report(channel._end, -signal.SIGKILL)
 
         try:
             self._worker = self._there.task.shell(command, nodes=address, handler=Events(), stderr=True, tree=False)
         except (NodeSetException, OSError) as error:
-            self._tell(self.stderr.feed_data, f"{error}\n".encode())
-            self._tell(self._end, 255)
+            self._report(self.stderr.feed_data, f"{error}\n".encode())
+            self._report(self._end, 255)
 
-    def _tell(self, what: Callable[..., Any], *arguments: Any) -> None:
+    def _report(self, what: Callable[..., Any], *arguments: Any) -> None:
         try:
             self._here.call_soon_threadsafe(what, *arguments)
         except RuntimeError:
-            pass  # the desk's loop has ended: nobody listens any more
+            pass  # the launcher's loop has ended; the event has no receiver
 
-    # --- In the desk's. ---
+    # --- In the launcher's thread. ---
 
     def _end(self, status: int) -> None:
         self.returncode = status
@@ -210,9 +210,9 @@ class ClusterShell(Reach):
 
 
 def choose(via: str, many: bool) -> type[Reach]:
-    """How hosts are reached, by --via; many: more than are reached at once."""
+    """Chooses how to reach hosts. via: the option --via; many: whether there are more hosts than --fanout."""
     if via == "clustershell" and not is_installed():
         raise UsageError(
-            "--via clustershell: ClusterShell is not installed here (python3-clustershell); --via ssh needs none"
+            "--via clustershell: ClusterShell is not installed here (python3-clustershell); --via ssh works without it"
         )
     return ClusterShell if via == "clustershell" or (via == "auto" and many and is_installed()) else Reach

@@ -1,18 +1,18 @@
-"""The trainer's command: any command of the shell. One that runs a Python script gets torchrun in front of the script.
+"""Puts torchrun into the trainer's command, which is any shell command, if the command runs a Python script.
 
     cd code && OMP_X=1 python3 -u train.py --name "a b"
     cd code && OMP_X=1 python3 -u -m torch.distributed.run ... train.py --name "a b"
 
-and, for one that imports dgl, -m graphwire.dgl behind that.
+For a script that imports dgl, -m graphwire.dgl comes between torchrun's options and the script.
 
-The text is changed in that one place only, so that quotes, variables and whatever else the shell knows survive.
+The text changes in this one place only, so quotes, variables and other syntax of the shell stay as they are.
 """
 
 from __future__ import annotations
 
 import re
 
-# A Python at the place of a command: at the beginning or behind ; && || | ( and assignments.
+# A Python in the place of a command: at the beginning, or after ; && || | ( and assignments.
 _PYTHON = re.compile(
     r"""(?:^|[;&|(]|\bexec\b|\benv\b)\s*            # where a command begins
         (?:[A-Za-z_][A-Za-z0-9_]*=(?:"[^"]*"|'[^']*'|[^\s"';&|])*\s+)*   # assignments in front of it
@@ -24,7 +24,8 @@ _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 
 
 def _script_at(command: str, at: int) -> int | None:
-    """Where the script (or -m MODULE) of the Python that ends at `at` begins; None: it runs none."""
+    """Returns where the script (or -m MODULE) begins, for the word "python" that ends at `at`; None without a
+    script."""
     skip = False
     for word in _WORD.finditer(command, at):
         if word.start() != at:
@@ -60,8 +61,12 @@ _IMPORTS_DGL = r"^[[:space:]]*(import|from)[[:space:]]+([A-Za-z0-9_., ]*[, ])?dg
 
 
 def with_dgl(command: str, mode: str) -> str:
-    """The command with `-m graphwire.dgl` in front of its Python script. auto: where the script imports dgl, which the
-    host looks for when it runs it; as-is: whatever it imports; off: never."""
+    """Returns the command with `-m graphwire.dgl` before its Python script. mode:
+
+    auto   if the script imports dgl; the host checks this when it runs the command
+    as-is  always
+    off    never
+    """
     found = _find(command)
     if not found or mode == "off":
         return command
@@ -74,7 +79,7 @@ def with_dgl(command: str, mode: str) -> str:
 
 
 def torchrun(command: str, trainers: int, hosts: int, host: int, address: str, port: int) -> str:
-    """The command with torchrun in front of its script."""
+    """Returns the command with torchrun before its script."""
     found = _find(command)
     if not found:
         return command

@@ -1,16 +1,16 @@
-"""Copying a graph's parts, the list of hosts and a folder of scripts to all hosts, a few hosts at a time.
+"""copy_files.py: copies a graph's parts, the list of hosts and a folder of scripts to all hosts, a few hosts at a time.
 
-    workspace made, another graph's JSON removed -> (the program) -> the part's files; scripts, ip config beside it
-    -> verified -> the JSON
+    make the workspace, remove another graph's JSON -> (the program) -> the part's files; meanwhile scripts and ip
+    config -> verify -> the JSON
 
-Each step is one command on the host: of a small part they are what takes time.
+Each step is one command on the host, because for a small part the commands take most of the time.
 
-The JSON comes last, by a rename: a copy that was cut off has none and is no graph to anybody. Files travel by rsync
-where both sides have it, else by tar; those of the same size and time cost no bytes. What arrived is verified on the
-host against the digests that the part carries; what does not fit them is sent again by content, once.
+The JSON comes last, by a rename. An interrupted copy has no JSON, so no program takes it for a graph. rsync sends the
+files if both sides have it, else tar; files of the same size and time are not sent. The host verifies the files against
+the digests in the part; if they differ, the copy sends the part again once, comparing contents.
 
-rsync writes each file into a temporary folder first, and holds the folder's lock. Each line of the ip config has a
-folder of its own. A killed rsync leaves half of a file there; the next copy empties a folder whose lock is free.
+rsync writes each file into a temporary folder first, and holds a lock on the folder. Each line of the ip config has its
+own temporary folder. A killed rsync leaves half a file there; the next copy empties a folder whose lock is free.
 """
 
 from __future__ import annotations
@@ -38,40 +38,40 @@ from .reach import Local, home_of
 _OUTPUT_MAX = 1 << 22
 _FANOUT = 8
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
-_OF_SSH = (255, 12)  # what ssh, and rsync over it, end with when the connection fails
+_OF_SSH = (255, 12)  # exit statuses of ssh, and of rsync over ssh, when the connection fails
 _SENT = re.compile(r"Total transferred file size: ([0-9,.]+)")
-_HELD = 'exec 9<"$0" && flock -s -w 5 9; exec "$@"'  # sh: runs a command that holds the lock of a folder
+_LOCKED = 'exec 9<"$0" && flock -s -w 5 9; exec "$@"'  # sh: runs a command that holds the lock of a folder
 _FILES = re.compile(r"Number of regular files transferred: ([0-9,.]+)")
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """copy_files.py's command line."""
+    """Parses copy_files.py's command line."""
     parser = Parser(
         prog="copy_files.py",
         description="Copy each part of a graph to its host, with the list of hosts and the scripts.",
         epilog="Example: copy_files.py --ip_config ip_config.txt --workspace ~/sage --rel_data_path data --part_config "
         "parts/g.json --script_folder ~/code. Leaves WORKSPACE/{ip_config.txt, code/, data/} on each host. "
-        "Run it again after it was cut off. Exit status: 0 all is there and verified, 1 not (a line for each host), "
-        "2 wrong usage.",
+        "Run it again after an interruption. Exit status: 0 all is copied and verified, 1 a copy failed (a line for "
+        "each host), 2 wrong usage.",
     )
     group = parser.add_argument_group("as DGL's copy_files.py")
     group.add_argument("--workspace", required=True, metavar="DIR", help="the working folder, on every host")
-    group.add_argument("--rel_data_path", required=True, metavar="DIR", help="where the graph goes, in the workspace")
+    group.add_argument("--rel_data_path", required=True, metavar="DIR", help="the graph's folder in the workspace")
     group.add_argument("--part_config", required=True, metavar="JSON", help="the graph here: its JSON, or its folder")
-    group.add_argument("--script_folder", metavar="DIR", help="a folder here, or in the workspace here, for every host")
-    group.add_argument("--ip_config", required=True, metavar="FILE", help="the hosts; copied along")
+    group.add_argument("--script_folder", metavar="DIR", help="a folder here, or in the workspace here, to copy too")
+    group.add_argument("--ip_config", required=True, metavar="FILE", help="the file of hosts; copied too")
     group = parser.add_argument_group("Graphwire's own")
-    group.add_argument("--silence", type=seconds, default=60.0, metavar="S", help="of a host, then it is lost (60)")
+    group.add_argument("--silence", type=seconds, default=60.0, metavar="S", help="then a silent host is lost (60)")
     group.add_argument(
         "--with_program",
         nargs="?",
         const="",
         metavar="FILE",
-        help="the program as well, from its bundle (build/release/graphwire-*.tar.gz), to WORKSPACE/.graphwire",
+        help="copy the program too, from its bundle (build/release/graphwire-*.tar.gz), to WORKSPACE/.graphwire",
     )
-    group.add_argument("--no_verify", action="store_true", help="do not read everything back on the hosts")
+    group.add_argument("--no_verify", action="store_true", help="do not verify the files on the hosts")
     group.add_argument("--with_tar", action="store_true", help="do not use rsync")
-    group.add_argument("--dry_run", action="store_true", help="say what would be copied where")
+    group.add_argument("--dry_run", action="store_true", help="print what would be copied, and copy nothing")
     add_ssh(parser)
     parser.set_defaults(fanout=_FANOUT)
     return parser.parse(words)
@@ -92,11 +92,11 @@ class Copy:
         if len(self.graph.parts) != len(self.hosts):
             raise UsageError(
                 f"{self.graph.config} has {len(self.graph.parts)} parts, and {options.ip_config} {len(self.hosts)} "
-                "hosts: part i goes to line i"
+                "hosts: each part needs a line, part i goes to line i"
             )
 
     def plan(self) -> list[str]:
-        """What would be copied."""
+        """Returns a line for each host: what a copy would send."""
         lines = []
         for host in self.hosts:
             lines.append(
@@ -107,8 +107,8 @@ class Copy:
             )
         return lines
 
-    async def run(self, told: Callable[[str], None]) -> list[DeployError]:
-        """Copies to all hosts; the failures."""
+    async def run(self, report: Callable[[str], None]) -> list[DeployError]:
+        """Copies to all hosts. report: called with a line for each host that has all files. Returns the failures."""
         limit = asyncio.Semaphore(self.options.fanout)
         with sockets.folder() as folder:
 
@@ -116,7 +116,7 @@ class Copy:
                 async with limit:
                     target = Target(self, host, folder)
                     try:
-                        told(await target.copy())
+                        report(await target.copy())
                         return None
                     except DeployError as error:
                         return error
@@ -128,7 +128,7 @@ class Copy:
 
 
 class Target:
-    """One host that is copied to. Its connections share one, which ends with the copy."""
+    """One host that receives a copy. All its ssh sessions share one connection, which close() ends."""
 
     def __init__(self, copy: Copy, host: Host, folder: str) -> None:
         self.copy_of, self.host, self.options = copy, host, copy.options
@@ -140,7 +140,7 @@ class Target:
     # --- Running things. ---
 
     async def _call(self, words: Sequence[str], what: str, stdin: bytes | None = None, quick: bool = True) -> str:
-        """Runs a command here; its output. One that is to be quick has --timeout for it."""
+        """Runs a command here and returns its output. quick: the command has --timeout to end."""
         process = await asyncio.create_subprocess_exec(
             *words,
             stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
@@ -166,12 +166,12 @@ class Target:
         return out[:_OUTPUT_MAX].decode("utf-8", "replace")
 
     def _failure(self, what: str, errors: bytes, status: int | None) -> DeployError:
-        """ssh's own failures have a meaning; others are told as they are."""
+        """Makes an error from stderr: explains ssh's own failures, and quotes other programs' lines."""
         said = [line.strip() for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
         if status in _OF_SSH or not said:
             return self.copy_of.reach.failure(self.host, said, status)
-        told = [line for line in said if not line.startswith("rsync error: ")] or said
-        return DeployError(f"{self.host}: {what}: {' | '.join(told[:3])}")
+        shown = [line for line in said if not line.startswith("rsync error: ")] or said
+        return DeployError(f"{self.host}: {what}: {' | '.join(shown[:3])}")
 
     async def _on_host(self, script: str, what: str, stdin: bytes | None = None, quick: bool = True) -> str:
         words = self.copy_of.reach.shell(self.host, "set -e; " + script, self.socket)
@@ -187,33 +187,33 @@ class Target:
     # --- The steps. ---
 
     async def copy(self) -> str:
-        """All of it; the line that tells of it."""
+        """Copies all files; returns a line of report."""
         graph, part = self.copy_of.graph, self.host.index
         await self._prepare()
-        told = await self._send_program()
+        program_text = await self._send_program()
         await _together(self._send_part(by_content=False), self._send_rest())
         verified = await self._place_config()
         return (
             f"{self.host}: part {part}: {len(graph.parts[part])} files, {graph.sizes[part]} bytes there; "
             f"{self.sent_files} files, {self.sent_bytes} bytes sent by {'rsync' if self.by_rsync else 'tar'}; "
-            f"{verified}{told}"
+            f"{verified}{program_text}"
         )
 
     async def _send_program(self) -> str:
-        """The bundle, where the host has another or none; the words that tell of it."""
+        """Sends the bundle unless the host already has it. Returns the words for the report."""
         bundle = self.copy_of.bundle
         if not bundle:
             return ""
         said = (await self._on_host(bundle.look(self.workspace), "looking at the program")).split()
         if len(said) != 2 or said[0] != bundle.machine:
-            raise DeployError(f"{self.host}: it is {' '.join(said[:1])}, and {bundle.name} is for {bundle.machine}")
+            raise DeployError(f"{self.host}: it is {' '.join(said[:1])}, but {bundle.name} is for {bundle.machine}")
         if said[1] == bundle.digest:
             return "; the program was there"
         await self._on_host(bundle.unpack(self.workspace), f"unpacking {bundle.name}", bundle.content, quick=False)
         return f"; the program is there ({len(bundle.content)} bytes sent)"
 
     async def _prepare(self) -> None:
-        """The folders, and whether the host has rsync."""
+        """Makes the folders, removes another graph's JSON, and finds out whether the host has rsync."""
         home, refuse, rest = home_of(self.options.workspace)
         config = shlex.quote(f"{self.options.rel_data_path}/{self.copy_of.graph.config_name}")
         script = f'{home}; {refuse}; w={rest}; mkdir -p "$w"/{shlex.quote(self.options.rel_data_path)}; cd "$w"; '
@@ -223,20 +223,21 @@ class Target:
         said = await self._on_host(script, f"making {self.options.workspace}", self.copy_of.graph.text)
         lines = said.splitlines()
         if len(lines) < 2:
-            raise DeployError(f"{self.host}: a shell that prints nothing: {lines}")
+            raise DeployError(f"{self.host}: the host's shell printed too few lines: {lines}")
         self.workspace = lines[-2]
         self.by_rsync = lines[-1] == "rsync" and shutil.which("rsync") is not None and not self.options.with_tar
 
     def _temporary_of(self, to: str) -> str:
-        """The temporary folder for what goes to a folder in the workspace. Relative until the workspace is known."""
+        """Returns the temporary folder for a folder in the workspace. The path is relative until _prepare() knows the
+        workspace."""
         return os.path.join(self.workspace, to, f".graphwire-copy-{self.host.index}")
 
     def _temporary(self) -> list[str]:
-        """Both: for the part's files, and for the rest."""
+        """Returns both temporary folders: for the part's files, and for scripts and ip config."""
         return [self._temporary_of(to) for to in (self.options.rel_data_path, ".")]
 
     async def _send_rest(self) -> None:
-        """The scripts, and the list of hosts."""
+        """Sends the scripts and the list of hosts."""
         if self.copy_of.scripts:
             await self._send(os.path.dirname(self.copy_of.scripts), [os.path.basename(self.copy_of.scripts)], ".")
         folder, name = os.path.split(os.path.abspath(self.options.ip_config))
@@ -247,7 +248,7 @@ class Target:
         await self._send(graph.folder, graph.parts[self.host.index], self.options.rel_data_path, by_content)
 
     async def _send(self, folder: str, names: list[str], to: str, by_content: bool = False) -> None:
-        """Names in a folder here, files or folders, to a folder in the workspace there."""
+        """Sends files or folders (names in a folder here) to a folder in the host's workspace."""
         if self.by_rsync:
             await self._rsync(folder, names, to, by_content)
         else:
@@ -258,29 +259,29 @@ class Target:
         words = ["rsync", "-rlpt", "--stats", "--files-from=-", "--from0", "--partial-dir=.graphwire-partial"]
         words += ["--protect-args", "--omit-dir-times", f"--timeout={max(1, round(self.options.silence))}"]
         words += [f"--temp-dir={self._temporary_of(to)}"]
-        held = ["sh", "-c", _HELD, self._temporary_of(to)]
+        locked = ["sh", "-c", _LOCKED, self._temporary_of(to)]
         words += ["--checksum"] if by_content else []
         target = f"{self.workspace}/{to}/"
         if not isinstance(reach_by, Local):
-            words += ["-e", shlex.join(reach_by.ssh(self.socket)), f"--rsync-path={shlex.join([*held, 'rsync'])}"]
-            held = []
+            words += ["-e", shlex.join(reach_by.ssh(self.socket)), f"--rsync-path={shlex.join([*locked, 'rsync'])}"]
+            locked = []
             address = f"[{self.host.address}]" if ":" in self.host.address else self.host.address
             target = f"{reach_by.user + '@' if reach_by.user else ''}{address}:{target}"
         listed = b"".join(os.fsencode(name) + b"\0" for name in names)
-        text = await self._call([*held, *words, folder + "/", target], f"rsync of {folder}", listed, quick=False)
+        text = await self._call([*locked, *words, folder + "/", target], f"rsync of {folder}", listed, quick=False)
         for pattern, name in ((_SENT, "sent_bytes"), (_FILES, "sent_files")):
             match = pattern.search(text)
             number = int(re.sub(r"[,.]", "", match.group(1))) if match else 0
             setattr(self, name, getattr(self, name) + number)
 
     async def _tar(self, folder: str, names: list[str], to: str, by_content: bool) -> None:
-        """Only files whose size or time is another; one that was cut off has another."""
+        """Sends the files whose size or time differs on the host. This includes files of an interrupted copy."""
         files = [name for one in names for name in _walk(folder, one)]
-        there = {} if by_content else await self._list(to)
+        present = {} if by_content else await self._list(to)
         changed = []
         for name in files:
             stat = os.stat(os.path.join(folder, name))
-            if there.get(name) != (stat.st_size, int(stat.st_mtime)):
+            if present.get(name) != (stat.st_size, int(stat.st_mtime)):
                 changed.append(name)
                 self.sent_bytes += stat.st_size
         self.sent_files += len(changed)
@@ -333,7 +334,8 @@ class Target:
     # --- Whether it arrived. ---
 
     async def _place_config(self) -> str:
-        """The JSON, when the part was read back there; once more after what does not fit its digests was sent again."""
+        """Verifies the part and places the JSON. If the verification fails, sends the part again by content and tries
+        once more."""
         try:
             return await self._place_once()
         except DeployError:
@@ -343,7 +345,7 @@ class Target:
             return await self._place_once()
 
     async def _place_once(self) -> str:
-        """Under another name beside it, by which the part is verified; then renamed."""
+        """Writes the JSON under a temporary name in the graph's folder, verifies the part by it, then renames it."""
         text, name = self.copy_of.graph.text, shlex.quote(self.copy_of.graph.config_name)
         script = f"cd {shlex.quote(f'{self.workspace}/{self.options.rel_data_path}')}; c=.verify.json; "
         script += "trap 'rm -f \"$c\"' EXIT; "
@@ -360,7 +362,7 @@ class Target:
 
 
 async def _together(*of: Coroutine[Any, Any, None]) -> None:
-    """All at once; the first failure ends the others."""
+    """Runs all at once; the first failure cancels the others."""
     tasks = [asyncio.ensure_future(one) for one in of]
     try:
         await asyncio.gather(*tasks)
@@ -371,14 +373,15 @@ async def _together(*of: Coroutine[Any, Any, None]) -> None:
 
 
 def _die_with(parent: int) -> None:
-    """A new process here ends when we are killed: rsync would go on with its file, however long that is."""
+    """Runs in a new process: the kernel kills it when its parent ends. Otherwise rsync would go on to the end of its
+    file."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        os._exit(1)  # it was killed before
+        os._exit(1)  # the parent ended before prctl()
 
 
 def _walk(folder: str, name: str) -> list[str]:
-    """The files of a name: itself, or all below it."""
+    """Returns the file of a name, or all files below a folder."""
     path = os.path.join(folder, name)
     if not os.path.isdir(path):
         return [name]
@@ -390,7 +393,7 @@ def _walk(folder: str, name: str) -> list[str]:
 
 def _check_relative(path: str) -> None:
     if path.startswith(("/", "~")) or ".." in path.split("/"):
-        raise UsageError(f"--rel_data_path {path}: a folder in the workspace")
+        raise UsageError(f"--rel_data_path {path}: it must be a folder in the workspace, without .. and leading / or ~")
 
 
 def _scripts(options: argparse.Namespace) -> str:
@@ -402,11 +405,11 @@ def _scripts(options: argparse.Namespace) -> str:
     return os.path.abspath(path)
 
 
-async def copy_all(options: argparse.Namespace, told: Callable[[str], Any]) -> list[DeployError]:
-    """The whole copy, or its plan."""
+async def copy_all(options: argparse.Namespace, report: Callable[[str], Any]) -> list[DeployError]:
+    """Copies to all hosts and returns the failures; with --dry_run, only reports the plan."""
     copy = Copy(options)
     if options.dry_run:
         for line in copy.plan():
-            told(line)
+            report(line)
         return []
-    return await copy.run(told)
+    return await copy.run(report)

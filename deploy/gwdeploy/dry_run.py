@@ -1,4 +1,4 @@
-"""--dry_run: every command that a launch would run, host by host, to be read and copied."""
+"""--dry_run: prints every command that a launch would run, host by host, for the user to read and copy."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .ip_config import Host
 from .options import LaunchOptions
 from .process import rank_of, server_words, trainer_commands
 
-_KEY = "job.key"  # stands for the file that a launch makes
-_PORT = 29500  # stands for a port that is free on host 0
-_PROCESSORS = 2  # stands for the host's
+_KEY = "job.key"  # a placeholder for the key file that a launch makes
+_PORT = 29500  # a placeholder for a free port of host 0
+_PROCESSORS = 2  # a placeholder for the host's number of processors
 
 
 def _line(workspace: str, env: dict[str, str], words: str) -> str:
@@ -35,7 +35,7 @@ def _of_host(options: LaunchOptions, hosts: list[Host], host: Host) -> list[str]
 
 
 def print_plan(options: LaunchOptions) -> None:
-    """Prints the plan; the key's file, the rendezvous port and OMP_NUM_THREADS are found out by a real launch."""
+    """Prints the plan, with placeholders for the key file, the rendezvous port and OMP_NUM_THREADS."""
     reach, hosts = options.reach(), options.hosts()
     for host in hosts:
         print(f"# {host}: reached by")

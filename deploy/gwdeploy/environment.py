@@ -1,4 +1,4 @@
-"""What servers and trainers find in their environment: GRAPHWIRE_*, by which clients open, and DGL's DGL_*."""
+"""The environment of servers and trainers: GRAPHWIRE_*, which clients read to open the graph, and DGL's DGL_*."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .options import LaunchOptions
 
 
 def extra(options: LaunchOptions) -> dict[str, str]:
-    """What the user gave for servers and trainers alike: PYTHONPATH, and --extra_envs."""
+    """Returns the user's variables for servers and trainers: PYTHONPATH and --extra_envs."""
     result: dict[str, str] = {}
     if os.environ.get("PYTHONPATH"):
         result["PYTHONPATH"] = os.environ["PYTHONPATH"]
@@ -35,7 +35,7 @@ def _dgl(options: LaunchOptions, hosts: int) -> dict[str, str]:
 
 
 def of_server(options: LaunchOptions, hosts: int, part: int) -> dict[str, str]:
-    """A server's environment."""
+    """Returns a server's environment."""
     result = _dgl(options, hosts)
     result.update(DGL_ROLE="server", DGL_SERVER_ID=str(part), DGL_KEEP_ALIVE=str(int(options.keep_alive)))
     result["OMP_NUM_THREADS"] = str(options.num_server_threads)
@@ -44,12 +44,12 @@ def of_server(options: LaunchOptions, hosts: int, part: int) -> dict[str, str]:
 
 
 def threads_of_trainer(options: LaunchOptions, processors: int) -> int:
-    """DGL's default: the processors of a host, halved, for each trainer."""
+    """Returns OMP_NUM_THREADS. DGL's default: half of the host's processors, divided by the number of trainers."""
     return options.num_omp_threads or max(1, processors // 2 // options.num_trainers)
 
 
 def of_trainers(options: LaunchOptions, hosts: int, paths: dict[str, str], processors: int) -> dict[str, str]:
-    """What all trainers of a host share. `paths` has the names without GRAPHWIRE_, such as KEY_FILE."""
+    """Returns the variables that all trainers of a host share. paths: names without GRAPHWIRE_, such as KEY_FILE."""
     result = {f"GRAPHWIRE_{name}": value for name, value in paths.items() if value}
     result["GRAPHWIRE_SAMPLERS"] = str(options.num_samplers)
     if options.transport:
@@ -62,7 +62,7 @@ def of_trainers(options: LaunchOptions, hosts: int, paths: dict[str, str], proce
 
 
 def of_rank(rank: int, local: int, trainers: int, hosts: int, address: str, port: int) -> dict[str, str]:
-    """What torchrun would tell a process of its place, for commands that it does not start."""
+    """Returns the variables that torchrun would set, for trainers that torchrun does not start."""
     return {
         "RANK": str(rank),
         "LOCAL_RANK": str(local),
@@ -75,5 +75,5 @@ def of_rank(rank: int, local: int, trainers: int, hosts: int, address: str, port
 
 
 def shell(environment: dict[str, str]) -> list[str]:
-    """NAME=VALUE words, sorted, for people to read."""
+    """Returns sorted NAME=VALUE words."""
     return [f"{name}={value}" for name, value in sorted(environment.items())]

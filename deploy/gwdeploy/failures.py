@@ -1,7 +1,7 @@
-"""Which trainer failed first, of all hosts, and what is told of it.
+"""Finds the trainer that failed first on all hosts, and makes the text that reports it.
 
-Each line that a trainer writes gets a number as it comes. The first exception counts that does not follow from another
-rank's end; a rank that lost its peers may well be told of before the rank that they lost.
+Each line of a trainer gets a number when it arrives. The first exception counts that does not follow from another
+rank's end. The order of events alone is not enough: a rank that lost its peer may be reported before the peer.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from .process import Process, how_it_ended, log_of
 
 @dataclasses.dataclass
 class Failure:
-    """A process that failed, or is about to."""
+    """A process that has failed, or has written an exception and is about to end."""
 
     process: Process
     cause: cause.Cause
-    at: int  # the number of the line that it begins with, or of its end
+    at: int  # the number of the failure's first line, or of the process' end
 
     @property
     def text(self) -> str:
-        """Host, rank, how it ended, why, and where the log is."""
+        """The text to report: host, rank, how the process ended, why, and the path of its log."""
         process, why = self.process, self.cause
         rank = why.rank if why.rank is not None else why.fault.rank if why.fault else None
         title = f"trainer {rank}" if process.several and rank is not None else process.title
@@ -47,6 +47,7 @@ def _of(process: Process, trainers: int) -> Failure | None:
 
 
 def first(processes: Iterable[Process], trainers: int) -> Failure:
-    """The first failure of processes, of which one has failed. trainers: of a process that starts several."""
+    """Returns the first failure. At least one of the processes must have failed. trainers: how many trainers a process
+    runs that starts several."""
     found = [failure for failure in (_of(process, trainers) for process in processes) if failure]
     return min(found, key=lambda failure: (failure.cause.follows, failure.at))

@@ -1,6 +1,6 @@
-"""ip_config.txt: one host a line, `address [port [servers]]`; part i is served by line i.
+"""Reads ip_config.txt: one host a line, `address [port [servers]]`; the host of line i serves part i.
 
-Comments (#) and empty lines are skipped. Addresses are IPv4, IPv6 (with or without brackets) or names.
+Comments (#) and empty lines are skipped. An address is IPv4, IPv6 (with or without brackets) or a name.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Host:
 
 def _number(text: str, what: str, least: int, most: int, where: str) -> int:
     if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
-        raise UsageError(f'{where}: "{text[:40]}" is no {what} ({least} to {most})')
+        raise UsageError(f'{where}: "{text[:40]}" is not a {what} ({least} to {most})')
     return int(text)
 
 
@@ -75,7 +75,8 @@ def _host(index: int, line: str, where: str) -> Host:
 
 
 def parse(text: str, path: str = "ip_config.txt", one_machine: bool = False) -> list[Host]:
-    """The hosts of a file's text. Duplicates are refused; on one machine only those of address and port."""
+    """Returns the hosts of a file's text. Refuses an address that occurs twice; on one machine only the same address
+    and port."""
     hosts: list[Host] = []
     seen: dict = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -84,27 +85,27 @@ def parse(text: str, path: str = "ip_config.txt", one_machine: bool = False) -> 
             continue
         where = f"{path}:{number}"
         if len(line) > _LINE_MAX or len(hosts) == _HOSTS_MAX:
-            raise UsageError(f"{where}: more than {_HOSTS_MAX} hosts, or too long a line")
+            raise UsageError(f"{where}: the file has more than {_HOSTS_MAX} hosts, or the line is too long")
         host = _host(len(hosts), line, where)
         same = (host.address, host.port) if one_machine else host.address
         if same in seen:
-            raise UsageError(f"{where}: {host.address} stands on line {seen[same]} already: a host serves one part")
+            raise UsageError(f"{where}: {host.address} is on line {seen[same]} already: a host serves one part")
         seen[same] = number
         hosts.append(host)
     if not hosts:
-        raise UsageError(f"{path}: there is no host in it")
+        raise UsageError(f"{path}: the file has no host")
     return hosts
 
 
 def read(path: str, one_machine: bool = False) -> list[Host]:
-    """The hosts of a file."""
+    """Returns the hosts of a file."""
     try:
         with open(path, encoding="utf-8") as file:
             return parse(file.read(1 << 22), path, one_machine)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or 'is no text'}") from None
+        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or 'the file is not text'}") from None
 
 
 def text_of(hosts: list[Host]) -> str:
-    """What trainers read: a line `address port` for each host."""
+    """Returns the file for trainers: a line `address port` for each host."""
     return "".join(f"{host.address} {host.port}\n" for host in hosts)

@@ -1,7 +1,7 @@
-"""A job: agents on all hosts -> servers, or those that were kept -> trainers -> all of it ended.
+"""A job: agents on all hosts -> servers: started, or kept ones -> trainers -> the end of all processes.
 
-The first task to notice a failure calls fail(), which keeps that reason and wakes those who wait; then everything
-of the job is ended on every host, in whatever state it is. A host that is silent ends its part by itself.
+The first task that notices a failure calls fail(), which stores the reason and wakes all waiting tasks. Then the job
+ends all its processes on every host, in any state. If the launcher is silent, a host's agent ends the host's processes.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from .kept import Kept, find_kept
 from .options import LaunchOptions
 from .process import Process, how_it_ended, rank_of, read_key, server_name, server_words, tail_of, trainer_commands
 
-_BEATS = 5  # in the time of silence
+_BEATS = 5  # pings in the time of --silence
 _PORT_LOST = re.compile(r"EADDRINUSE|[Aa]ddress already in use")
 _END_JOB = "end-job"
-_END_JOB_S = 10  # that it may take
+_END_JOB_S = 10  # most seconds for end-job
 _PORT_TRIES = 4
-_SHOWN = 8  # last lines of a trainer that wrote too many
-_SETTLE_S = 3.0  # for the end of the rank that others have lost: torchrun takes a moment to notice
+_SHOWN = 8  # last lines to show of a trainer that wrote too many
+_SETTLE_S = 3.0  # time to find the rank whose end made others fail: torchrun notices an end with a delay
 
 
 def new_job() -> str:
-    """A name that no other job has: the time, and chance. Names sort as their jobs began, also within a second and in
-    the hour that comes twice: UTC, to the microsecond."""
+    """Makes a unique name for a job from the time and a random number. Names sort by the jobs' beginnings, because the
+    time is UTC in microseconds."""
     now, rest = divmod(time.time_ns(), 10**9)
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{rest // 1000:06d}-{secrets.token_hex(3)}"
 
@@ -58,20 +58,20 @@ class Job:
         self._stopping = False
         self._number = 0  # of the last line of any trainer
         self._settling: asyncio.TimerHandle | None = None
-        self._released = False  # servers of ours stay
+        self._released = False  # the servers that this job started will stay
         self._tensors_ended = asyncio.Event()
         self._reach = options.reach()
         self._limit = asyncio.Semaphore(options.fanout)
 
-    # --- What happens. ---
+    # --- Events. ---
 
     def say(self, text: str) -> None:
-        """A line for those who asked for more (--verbose)."""
+        """Prints a line with --verbose."""
         if self.options.verbose:
             print(f"launch: {text}", file=sys.stderr, flush=True)
 
     def fail(self, text: str) -> None:
-        """The job has failed; the first reason counts."""
+        """Marks the job as failed; only the first reason counts."""
         if not self._stopping and self.failure is None:
             self.failure = text
             self._changed.set()
@@ -94,7 +94,7 @@ class Job:
         elif kind == "ended":
             self._on_end(agent, event)
         elif kind == "gone":
-            self._tensors_ended.set()  # its own went with it; the others end theirs by themselves, later
+            self._tensors_ended.set()  # this server's tensors are gone; the other servers end theirs later
             self.fail(f"{agent.host}: the kept server of part {agent.host.index} has ended")
         elif kind in ("lost", "ending", "failed"):
             self.fail(f"{agent.host}: {event.get('text')}")
@@ -102,10 +102,10 @@ class Job:
             self.fail(str(event.get("text")))
 
     def _print(self, name: str, dropped: int, lines: list[str]) -> None:
-        """A trainer's lines; those that it wrote faster than they could be told are in its log alone."""
+        """Prints a trainer's lines. dropped: lines that the agent could not send in time; only the log has them."""
         mark = f"[{name}] " if len(self.hosts) * self.options.num_trainers > 1 else ""
         if dropped:
-            self._out(f"{mark}... {dropped} lines more are in its log")
+            self._out(f"{mark}... {dropped} more lines are in its log")
         for line in lines:
             self._out(mark + line)
 
@@ -115,7 +115,7 @@ class Job:
             process.said(self._number, line)
 
     def _print_last(self, process: Process, event: Event) -> None:
-        """Its last lines, where it wrote them faster than they could be told."""
+        """Prints a trainer's last lines if the agent could not send them in time."""
         dropped, tail = int(event.get("dropped") or 0), [str(line) for line in event.get("tail", [])]
         self._said(process, tail[max(0, len(tail) - dropped) :] if dropped else [])
         shown = tail[max(0, len(tail) - min(dropped, _SHOWN)) :] if dropped else []
@@ -138,7 +138,8 @@ class Job:
             self._look_at_trainers()
 
     def _look_at_trainers(self, at_last: bool = False) -> None:
-        """Whether one has failed. One that lost its peers is told of if none of those turns out to be the cause."""
+        """Fails the job if a trainer has failed. A trainer that lost its peers is reported only if no peer turns out to
+        be the cause within _SETTLE_S."""
         self._settling = None if at_last else self._settling
         if self._stopping or self._lost_the_port() or not any(one.failed for one in self.trainers.values()):
             return
@@ -149,7 +150,7 @@ class Job:
             self._settling = asyncio.get_running_loop().call_later(_SETTLE_S, self._look_at_trainers, True)
 
     def _lost_port(self, event: Event) -> bool:
-        """Whether a trainer ended because another job took the rendezvous port in between."""
+        """Whether a trainer ended because another program had taken the rendezvous port."""
         return command.runs_under_torchrun(self.options.command) and any(
             _PORT_LOST.search(str(line)) for line in event.get("tail", [])[-_SHOWN:]
         )
@@ -171,7 +172,7 @@ class Job:
             raise DeployError(self.failure)
 
     async def _until(self, done: Callable[[], bool], timeout_s: float | None, what: str) -> None:
-        """Waits for events until it is done, the job has failed, or the time is over."""
+        """Waits for events until done() is true. Raises DeployError when the job fails or the time is over."""
         end = None if timeout_s is None else clock.now() + timeout_s
         while True:
             self._changed.clear()
@@ -184,20 +185,20 @@ class Job:
                 raise DeployError(f"{what} within {timeout_s:g} s") from None
 
     async def _beat(self) -> None:
-        """Sends a sign of life to each agent, and looks for agents that have sent none."""
+        """Sends pings to all agents, and fails the job if an agent is silent for --silence."""
         while True:
             for agent in self.agents:
                 agent.send("ping")
                 silent = clock.now() - agent.heard
                 gone = agent.hello and not agent.closed.is_set() and silent > self.options.silence
-                if gone and not self._stopping:  # one that ends says nothing meanwhile
-                    self.fail(f"{agent.host}: silent for {silent:.0f} s: the host or the way to it is lost")
+                if gone and not self._stopping:  # an agent that ends its processes sends nothing meanwhile
+                    self.fail(f"{agent.host}: silent for {silent:.0f} s: the host or the network to it is lost")
                     agent.abandon()
             await asyncio.sleep(self.options.silence / _BEATS)
-            await asyncio.sleep(0.05)  # lines that came while this process did not run are read first
+            await asyncio.sleep(0.05)  # after a suspension, the events that arrived meanwhile are read first
 
     async def _watch_kept(self) -> None:
-        """Kept servers are not ours, but their end is the job's: agents tell of it ("gone")."""
+        """Asks the agents to report the end of a kept server ("gone"), which fails the job."""
         kept = self.kept
         if kept:
             await self._all(
@@ -208,7 +209,8 @@ class Job:
             )
 
     async def _all(self, of: Sequence[Awaitable[Any]]) -> list[Any]:
-        """All at once, as far as --fanout allows; the first failure, of any of them, ends the waiting."""
+        """Runs all at once, as far as --fanout allows, and returns the results. Raises DeployError as soon as one of
+        them, or the job, fails."""
 
         async def limited(one: Awaitable[Any]) -> Any:
             async with self._limit:
@@ -231,7 +233,7 @@ class Job:
     # --- The steps. ---
 
     async def connect(self) -> None:
-        """An agent on every host, which agrees with all others on the graph."""
+        """Connects an agent on every host, and checks that all agents find the same graph."""
         self.agents = [Agent(host, self._reach, self._on_event) for host in self.hosts]
         await self._all([self._open(agent) for agent in self.agents])
         await self._check_addresses()
@@ -260,22 +262,22 @@ class Job:
             )
 
     async def _check_addresses(self) -> None:
-        """No host's own address is loopback there: servers would listen, and no other host reach them."""
+        """Refuses a host whose address is loopback on the host itself: no other host would reach its server."""
         if len(self.hosts) == 1:
             return
         found = await self._all([agent.ask("own", "own", address=agent.host.address) for agent in self.agents])
         if len({own["network"] for own in found}) == 1:
-            return  # all hosts are one
+            return  # all hosts are one machine
         for host, own in zip(self.hosts, found):
             if not own["loopback"]:
                 continue
             if own["address"] == host.address:
                 raise DeployError(
-                    f"{host}: {host.address} is loopback, at which no other host reaches it: write an address or name "
+                    f"{host}: {host.address} is loopback, where no other host reaches it: write an address or name "
                     f"that all hosts know into {self.options.ip_config or 'NodeAddr of Slurm'}"
                 )
             raise DeployError(
-                f"{host}: its own name {host.address} means {own['address']} there, at which no other host reaches it: "
+                f"{host}: its own name {host.address} means {own['address']} there, where no other host reaches it: "
                 f"correct the line of {host.address} in its /etc/hosts, or write its address in the name's place"
             )
 
@@ -296,15 +298,15 @@ class Job:
         return await agent.ask("graph", "graph", part_config=self._path(agent, self.options.part_config))
 
     def _path(self, agent: Agent, path: str) -> str:
-        """A path on the host: absolute, so that a trainer may change its folder."""
+        """Returns an absolute path on the host, which stays valid if a trainer changes its folder."""
         if path.startswith("/"):
             return path
         if path.startswith("~"):
-            raise UsageError(f"{path}: give it as seen from the workspace")
+            raise UsageError(f"{path}: give the path relative to the workspace")
         return f"{agent.setup['workspace']}/{path}"
 
     async def find_servers(self) -> None:
-        """Kept servers of this graph, if there are any; then they are used."""
+        """Finds kept servers of this graph; if they exist, the job uses them. Then gives each agent the job's key."""
         found = await self._all([agent.ask("servers", "servers") for agent in self.agents])
         self.kept = find_kept(self.options, self.hosts, self.graph, self.agents[0].hello["version"], found)
         if self.kept:
@@ -318,7 +320,7 @@ class Job:
         agent.setup.update(key_file=(await agent.ask("key", "key", key=self.key.hex()))["key_file"])
 
     async def start_servers(self) -> None:
-        """A server of part i on host i; all are ready."""
+        """Starts a server of part i on host i, and waits until all are ready."""
         starters = self.agents
         if self.options.keep_alive:
             starters = [Agent(host, self._reach, self._on_event, keep=True) for host in self.hosts]
@@ -377,7 +379,7 @@ class Job:
         return str(agent.setup["key_file"])
 
     async def run_trainers(self) -> None:
-        """All trainers, until all have ended well."""
+        """Starts all trainers, and waits until all have ended with status 0."""
         for attempt in range(_PORT_TRIES):
             port = await self._rendezvous_port()
             self.trainers = {}
@@ -387,9 +389,9 @@ class Job:
             await self._until(lambda: self._lost_the_port() or self._all_ended(), None, "")
             if not self._lost_the_port():
                 return
-            self.say(f"the rendezvous port {port} was taken meanwhile; another one")
+            self.say(f"another program has taken the rendezvous port {port}; trying another port")
             self._kill_trainers()
-        raise DeployError(f"{self.hosts[0]}: each of {_PORT_TRIES} rendezvous ports was taken by somebody else")
+        raise DeployError(f"{self.hosts[0]}: other programs have taken each of {_PORT_TRIES} rendezvous ports")
 
     def _all_ended(self) -> bool:
         return all(process.ended for process in self.trainers.values())
@@ -414,7 +416,7 @@ class Job:
         raise DeployError(f"{self.hosts[0]}: no free port for the rendezvous")
 
     def _environment(self, agent: Agent) -> dict[str, str]:
-        """What the trainers of a host share."""
+        """Returns the variables that the trainers of a host share."""
         paths = {
             "PART_CONFIG": self._path(agent, self.options.part_config),
             "IP_CONFIG": str(agent.setup["ip_config"]),
@@ -441,27 +443,27 @@ class Job:
         return processes
 
     async def _end_tensors(self) -> None:
-        """The job's tensors, on servers that stay. Those that cannot be told end them by themselves, later."""
-        there = [agent for agent in self.agents if agent.hello and not agent.closed.is_set()]
-        if not self.kept or not self.trainers or len(there) < len(self.hosts) or self._tensors_ended.is_set():
+        """Ends the job's tensors on servers that stay. A server that cannot be reached ends them later by itself."""
+        connected = [agent for agent in self.agents if agent.hello and not agent.closed.is_set()]
+        if not self.kept or not self.trainers or len(connected) < len(self.hosts) or self._tensors_ended.is_set():
             return
         self._kill_trainers()
-        agent = there[0]
+        agent = connected[0]
         argv = ["@", "end-job", "--timeout", str(_END_JOB_S * 1000), self.name]
         agent.send("start", name=_END_JOB, argv=argv, env=self._environment(agent))
         try:
             await asyncio.wait_for(self._tensors_ended.wait(), _END_JOB_S)
         except asyncio.TimeoutError:
-            self.say("the servers could not be told that the job is over; they hold its tensors a while longer")
+            self.say("the end of the job could not be sent to the servers; they keep its tensors a while longer")
 
     async def end(self) -> None:
-        """Everything of the job, on every host."""
+        """Ends all processes of the job on every host."""
         self._stopping = True
         await self._end_tensors()
         await asyncio.gather(*[agent.close() for agent in self.agents])
 
     async def _end_whole(self) -> None:
-        """The end, which no signal cuts short."""
+        """Runs end(); a signal does not interrupt it."""
         ending = asyncio.ensure_future(self.end())
         while not ending.done():
             with contextlib.suppress(asyncio.CancelledError):
@@ -469,7 +471,8 @@ class Job:
         ending.result()
 
     def _left(self, reason: str) -> list[str]:
-        """What may still run when the end is over: a text for each host that could not end all, or did not say so."""
+        """Returns a text for each host where processes may still run: the agent could not end them, or did not
+        report."""
         texts = []
         for agent in self.agents:
             if agent.left:
@@ -482,7 +485,7 @@ class Job:
         return texts
 
     async def run(self) -> None:
-        """The whole job. A signal ends it (Interrupted); one that comes when it is ending changes nothing any more."""
+        """Runs the job. A signal ends the job (Interrupted); a signal that comes during the end has no effect."""
         reason: DeployError | None = None
         beat = asyncio.ensure_future(self._beat())
         try:
@@ -497,7 +500,7 @@ class Job:
             await asyncio.gather(beat, return_exceptions=True)
         left = self._left(str(reason))
         if isinstance(reason, Interrupted):
-            kept = ", but for the servers that stay" if self._released else ""
+            kept = ", except the servers that stay" if self._released else ""
             raise Interrupted("interrupted; " + ("; ".join(left) or f"everything of it was ended{kept}"))
         for line in left:
             print(f"launch: {line}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Servers that an earlier launch kept: whether those on record are the ones that this job wants."""
+"""Checks whether the servers that an earlier launch kept fit this job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Kept:
 
     name: str
     key: bytes
-    pids: list[int]  # of part i
+    pids: list[int]  # pids[i]: the server of part i
 
 
 def _at(host: Host, found: dict[str, Any]) -> Record | None:
@@ -29,7 +29,7 @@ def _at(host: Host, found: dict[str, Any]) -> Record | None:
 
 
 def _refuse(options: LaunchOptions, host: Host, record: Record, graph: dict[str, Any], version: str) -> None:
-    """Says what is another than the job wants."""
+    """Raises DeployError for a server that does not fit the job; the text names the difference."""
     who = f'{host}: the kept server "{record.get("name")}" on port {host.port}'
     if not record.get("kept"):
         raise DeployError(
@@ -45,16 +45,17 @@ def _refuse(options: LaunchOptions, host: Host, record: Record, graph: dict[str,
         ("version", version, "version"),
     ):
         if record.get(key) != wanted:
-            raise DeployError(f"{who} has {what} {record.get(key)}, and this job {wanted}: stop it with cluster.py")
+            raise DeployError(f"{who} has {what} {record.get(key)}, this job needs {wanted}: stop it with cluster.py")
 
 
 def find_kept(
     options: LaunchOptions, hosts: list[Host], graph: dict[str, Any], version: str, found: list[dict[str, Any]]
 ) -> Kept | None:
-    """The servers to use, or None where there are none; an error where there are others, or not all of them."""
+    """Returns the kept servers to use, or None if no host has one. Raises DeployError if a server does not fit the job,
+    or if only some hosts have one."""
     records = [_at(host, one) for host, one in zip(hosts, found)]
-    there = [record for record in records if record]
-    if not there:
+    existing = [record for record in records if record]
+    if not existing:
         return None
     for host, record in zip(hosts, records):
         if record:
@@ -62,9 +63,10 @@ def find_kept(
     for host, record in zip(hosts, records):
         if not record:
             raise DeployError(
-                f"{host} has no kept server, and {len(there)} of {len(hosts)} hosts have one: stop them with cluster.py"
+                f"{host} has no kept server, and {len(existing)} of {len(hosts)} hosts have one: stop them with "
+                "cluster.py"
             )
-    keys = {str(record.get("key", "")) for record in there}
+    keys = {str(record.get("key", "")) for record in existing}
     if len(keys) != 1 or not keys.copy().pop():
         raise DeployError("the kept servers have different keys: stop them with cluster.py")
-    return Kept(str(there[0]["name"]), bytes.fromhex(keys.pop()), [int(record["pid"]) for record in there])
+    return Kept(str(existing[0]["name"]), bytes.fromhex(keys.pop()), [int(record["pid"]) for record in existing])

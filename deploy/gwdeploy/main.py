@@ -1,4 +1,4 @@
-"""What all commands share: an event loop that ends well on signals, and errors as one line."""
+"""Runs a command's main(): an event loop that signals cancel, and errors printed as one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 async def _with_signals(work: Awaitable[Any]) -> Any:
-    """Runs the work; a signal cancels it, once: its own ending is not interrupted again."""
+    """Runs the work. The first signal cancels it; later signals do not interrupt its clean-up."""
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     received: list = []
@@ -37,13 +37,13 @@ async def _with_signals(work: Awaitable[Any]) -> Any:
 
 
 def run(name: str, main: Callable[[Sequence[str]], Awaitable[int]], words: Sequence[str]) -> int:
-    """A command: its exit status. An error is one line on stderr."""
+    """Runs a command and returns its exit status. Prints an error as one line on stderr."""
     try:
         return int(clock.run(_with_signals(main(words))))
     except DeployError as error:
         print(f"{name}: {error}", file=sys.stderr, flush=True)
         return error.status
-    except KeyboardInterrupt:  # before the loop had begun, or behind its end
+    except KeyboardInterrupt:  # before the loop had begun, or after its end
         print(f"{name}: interrupted", file=sys.stderr, flush=True)
         return 130
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""Command lines as DGL's users type them: `-` or `_` in names, options before or behind the command."""
+"""Parses command lines as DGL's users type them: `-` or `_` in names, options before or after the command."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .ip_config import Host
 from .ip_config import read as read_ip_config
 from .reach import Local, Reach, own_program
 
-_LISTS = ("--extra_envs",)  # options that take several values: words of the form NAME=VALUE
+_LISTS = ("--extra_envs",)  # options with several values, each NAME=VALUE
 
 
 class Parser(argparse.ArgumentParser):
-    """One line for wrong usage, status 2; --part-config is --part_config."""
+    """A parser that reports wrong usage in one line (status 2), and reads --part-config as --part_config."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
-        """What argparse calls for wrong usage."""
-        raise UsageError(f"{message}; {self.prog} --help tells more")
+        """argparse calls this for wrong usage."""
+        raise UsageError(f"{message}; see {self.prog} --help")
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         """Parses a command line."""
@@ -29,7 +29,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def _normalize(words: Sequence[str]) -> list[str]:
-    """Names with `_`; a list's values each with the option's name, so that the command behind them is none of them."""
+    """Writes `_` for `-` in names. Puts the option's name before each value of a list, so that argparse does not take
+    the command after the list for a value."""
     result: list[str] = []
     current = None
     for i, word in enumerate(words):
@@ -51,32 +52,32 @@ def _normalize(words: Sequence[str]) -> list[str]:
 
 
 def positive(text: str) -> int:
-    """A whole number from 1."""
+    """Parses a whole number from 1."""
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text}: at least 1")
+        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
     return number
 
 
 def natural(text: str) -> int:
-    """A whole number from 0."""
+    """Parses a whole number from 0."""
     number = int(text)
     if number < 0:
-        raise argparse.ArgumentTypeError(f"{text}: at least 0")
+        raise argparse.ArgumentTypeError(f"{text}: must be at least 0")
     return number
 
 
 def seconds(text: str) -> float:
-    """A time in seconds, above 0."""
+    """Parses a time in seconds, above 0."""
     number = float(text)
     if not 0 < number < 1e7:
-        raise argparse.ArgumentTypeError(f"{text}: seconds, above 0")
+        raise argparse.ArgumentTypeError(f"{text}: must be a number of seconds above 0")
     return number
 
 
 @dataclasses.dataclass
 class LaunchOptions:
-    """What launch.py was told."""
+    """The options of launch.py."""
 
     command: str
     workspace: str
@@ -113,14 +114,15 @@ class LaunchOptions:
     program: str | None = None
 
     def hosts(self) -> list[Host]:
-        """The hosts of --ip_config, which lies in the workspace here, or is a path of its own."""
+        """Returns the hosts of --ip_config, a path in the workspace here or in the current folder; with Slurm, the
+        nodes of the allocation."""
         listed = None
         if self.ip_config:
             listed = read_ip_config(self._ip_config_here(), self.scheduler == "local")
         if self.scheduler == "slurm":
             return slurm.hosts_of(slurm.allocated(), listed)
         if listed is None:
-            raise UsageError("the following arguments are required: --ip_config; launch.py --help tells more")
+            raise UsageError("the following arguments are required: --ip_config; see launch.py --help")
         return listed
 
     def _ip_config_here(self) -> str:
@@ -136,12 +138,12 @@ class LaunchOptions:
         raise UsageError(f"--ip_config {self.ip_config}: no such file, here or in the workspace{why and f': {why}'}")
 
     def reach(self) -> Reach:
-        """How the hosts are reached."""
+        """Returns how the hosts are reached."""
         return reach(self, len(self.hosts()))
 
 
 def reach(options: LaunchOptions | argparse.Namespace, hosts: int) -> Reach:
-    """How so many hosts are reached, of any command's options."""
+    """Returns how hosts are reached, by the options of any command. hosts: their number."""
     local = options.scheduler == "local"
     if options.scheduler == "slurm":
         nodes = slurm.allocated()
@@ -157,87 +159,100 @@ def reach(options: LaunchOptions | argparse.Namespace, hosts: int) -> Reach:
 
 
 def add_ssh(parser: argparse.ArgumentParser) -> None:
-    """The options by which hosts are reached, common to all commands."""
+    """Adds the options for reaching hosts, which all commands share."""
     group = parser.add_argument_group("reaching the hosts")
-    group.add_argument("--ssh_port", type=positive, metavar="N", help="sshd's port (22, or what ~/.ssh/config says)")
-    group.add_argument("--ssh_username", default="", metavar="NAME", help="user on the hosts (as here)")
-    group.add_argument("--ssh_key", metavar="FILE", help="private key for ssh")
+    group.add_argument("--ssh_port", type=positive, metavar="N", help="sshd's port (22, or from ~/.ssh/config)")
+    group.add_argument("--ssh_username", default="", metavar="NAME", help="the user on the hosts (the user here)")
+    group.add_argument("--ssh_key", metavar="FILE", help="the private key for ssh")
     group.add_argument(
         "--via",
         choices=("auto", "ssh", "clustershell"),
         default="auto",
-        help="whose loop runs ssh; auto: ClusterShell's, where it is installed and there are more hosts than --fanout",
+        help="what runs ssh: the launcher (ssh) or ClusterShell; auto: ClusterShell if it is installed and there are "
+        "more hosts than --fanout",
     )
-    group.add_argument("--timeout", type=seconds, default=30.0, metavar="S", help="for a host to answer (30)")
-    group.add_argument("--fanout", type=positive, default=64, metavar="N", help="hosts that are reached at once (64)")
+    group.add_argument("--timeout", type=seconds, default=30.0, metavar="S", help="the time for a host to answer (30)")
+    group.add_argument("--fanout", type=positive, default=64, metavar="N", help="hosts to reach at the same time (64)")
     group.add_argument("--program", metavar="PATH", help="graphwire on the hosts (WORKSPACE/.graphwire/bin, then PATH)")
     group.add_argument(
         "--scheduler",
         choices=("ssh", "local", "slurm"),
         default="ssh",
-        help="ssh; local: all hosts are this machine; slurm: the nodes of the allocation that this runs in",
+        help="ssh; local: all hosts are this machine; slurm: the nodes of the current allocation",
     )
 
 
 def _add_dgl(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("as DGL's launch.py")
     group.add_argument("--workspace", required=True, metavar="DIR", help="the working folder, on every host")
-    group.add_argument("--part_config", required=True, metavar="JSON", help="the graph, seen from the workspace")
+    group.add_argument("--part_config", required=True, metavar="JSON", help="the graph's JSON, seen from the workspace")
     group.add_argument(
-        "--ip_config", default="", metavar="FILE", help="the hosts: address [port [servers]]; Slurm's nodes without"
+        "--ip_config", default="", metavar="FILE", help="a file of hosts: address [port [servers]]; optional with Slurm"
     )
     group.add_argument("--num_trainers", type=positive, default=1, metavar="N", help="trainers on a host (1)")
     group.add_argument("--num_samplers", type=natural, default=0, metavar="N", help="sampling threads of a trainer (0)")
     group.add_argument("--num_servers", type=positive, metavar="N", help="a server's threads, by --num_server_threads")
     group.add_argument("--num_server_threads", type=positive, default=1, metavar="N", help="see --num_servers (1)")
-    group.add_argument("--num_omp_threads", type=positive, metavar="N", help="of a trainer (processors/2/trainers)")
-    group.add_argument("--graph_format", default="csc", metavar="F", help="for the trainers' DGL_GRAPH_FORMAT (csc)")
-    group.add_argument("--extra_envs", action="append", default=[], metavar="A=B", help="for servers and trainers")
+    group.add_argument(
+        "--num_omp_threads", type=positive, metavar="N", help="a trainer's OMP_NUM_THREADS (processors/2/trainers)"
+    )
+    group.add_argument("--graph_format", default="csc", metavar="F", help="DGL_GRAPH_FORMAT of the trainers (csc)")
+    group.add_argument(
+        "--extra_envs", action="append", default=[], metavar="A=B", help="variables for servers and trainers"
+    )
     group.add_argument("--keep_alive", action="store_true", help="the servers stay when the trainers have ended")
-    group.add_argument("--server_name", metavar="NAME", help="the servers' name; without: any kept ones do")
+    group.add_argument("--server_name", metavar="NAME", help="the servers' name; default: kept servers of any name")
 
 
 def _add_own(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("Graphwire's own")
-    group.add_argument("--verbose", action="store_true", help="say what happens")
-    group.add_argument("--transport", choices=("auto", "tcp", "shm", "verbs"), help="of servers and trainers (auto)")
+    group.add_argument("--verbose", action="store_true", help="print what happens")
+    group.add_argument(
+        "--transport", choices=("auto", "tcp", "shm", "verbs"), help="the transport of servers and trainers (auto)"
+    )
     group.add_argument(
         "--mutable",
         action="append",
         default=[],
         metavar="NAME",
-        help="servers that are started serve the feature NAME, or TYPE/NAME, as rows that trainers can write",
+        help="the feature NAME, or TYPE/NAME, whose rows trainers can write; for servers that this launch starts",
     )
-    group.add_argument("--key_file", metavar="FILE", help="the job's key, instead of one made for it")
-    group.add_argument("--no_torchrun", action="store_true", help="start Python trainers as any others, with RANK etc.")
+    group.add_argument("--key_file", metavar="FILE", help="the job's key (a new key for each job)")
+    group.add_argument("--no_torchrun", action="store_true", help="start Python trainers with RANK etc., no torchrun")
     group.add_argument(
         "--dgl",
         choices=("auto", "as-is", "off"),
         default="auto",
-        help="run Python scripts by graphwire.dgl: those that import dgl (auto), all, none",
-    )
-    group.add_argument("--restarts", type=natural, default=0, metavar="N", help="of each server that dies (0)")
-    group.add_argument("--silence", type=seconds, default=30.0, metavar="S", help="of a host, then it is lost (30)")
-    group.add_argument("--load_timeout", type=seconds, default=3600.0, metavar="S", help="for servers to load (3600)")
-    group.add_argument(
-        "--log_bytes", type=positive, default=64 << 20, metavar="N", help="a log, then it rotates (64Mi)"
+        help="Python scripts to run by graphwire.dgl: auto: scripts that import dgl; as-is: all; off: no script",
     )
     group.add_argument(
-        "--keep_logs", type=natural, default=100, metavar="N", help="jobs whose logs stay on a host; 0: all (100)"
+        "--restarts", type=natural, default=0, metavar="N", help="how often a server that dies is started again (0)"
+    )
+    group.add_argument(
+        "--silence", type=seconds, default=30.0, metavar="S", help="then a silent host is lost (30)"
+    )
+    group.add_argument(
+        "--load_timeout", type=seconds, default=3600.0, metavar="S", help="the time for servers to load (3600)"
+    )
+    group.add_argument(
+        "--log_bytes", type=positive, default=64 << 20, metavar="N", help="a log rotates at this size (64Mi)"
+    )
+    group.add_argument(
+        "--keep_logs", type=natural, default=100, metavar="N", help="number of jobs whose logs stay; 0: all (100)"
     )
     group.add_argument("--dry_run", action="store_true", help="print what would run on which host, and run nothing")
 
 
 def parse_launch(words: Sequence[str], program: str = "launch.py") -> LaunchOptions:
-    """launch.py's command line."""
+    """Parses launch.py's command line."""
     parser = Parser(
         prog=program,
         description="Start a graph's servers and a program's trainers on all hosts, watch them, and end them all.",
         epilog="Example: launch.py --workspace ~/sage --num_trainers 2 --num_samplers 4 --num_servers 1 --part_config "
         'data/g.json --ip_config ip_config.txt "python3 code/train.py --lr 0.01". Exit status: 0 all trainers ended '
-        "with 0, 1 something failed (one line says what), 2 wrong usage, 130 interrupted.",
+        "with 0, 1 something failed (one line names the cause), 2 wrong usage, 130 interrupted.",
     )
-    parser.add_argument("command", help="of a trainer: any; a Python script is started by torchrun")
+    parser.add_argument("command", help="the trainer's command, any shell command; torchrun starts a Python script")
     _add_dgl(parser)
     _add_own(parser)
     add_ssh(parser)
@@ -245,5 +260,5 @@ def parse_launch(words: Sequence[str], program: str = "launch.py") -> LaunchOpti
     if not options.command.strip():
         raise UsageError("the trainers' command is empty")
     if options.server_name is not None and not options.server_name.replace("-", "a").replace("_", "a").isalnum():
-        raise UsageError(f'--server_name: "{options.server_name[:60]}": letters, digits, - and _')
+        raise UsageError(f'--server_name: "{options.server_name[:60]}": only letters, digits, - and _ are allowed')
     return options

@@ -1,4 +1,4 @@
-"""A partitioned graph's files, as far as copying needs them: which belong to a part, and the JSON that names them."""
+"""Reads which files belong to each part of a partitioned graph, and the JSON that names them, for copying."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from .errors import UsageError
 
-FORMAT = "graphwire-1"  # of any minor version: files are copied as the JSON names them
+FORMAT = "graphwire-1"  # any minor version: the copy sends the files that the JSON names
 _JSON_MAX = 256 << 20
 
 
@@ -21,13 +21,13 @@ class Graph:
     config: str  # the JSON's path
     folder: str
     name: str
-    parts: list[list[str]]  # of each part: its files, from the folder, digests included
-    sizes: list[int]  # of each part, in bytes
-    text: bytes  # of the JSON
+    parts: list[list[str]]  # for each part, its files relative to the folder, digests included
+    sizes: list[int]  # bytes of each part
+    text: bytes  # the JSON's content
 
     @property
     def config_name(self) -> str:
-        """The JSON's name, which it keeps."""
+        """The JSON's file name, the same on the hosts."""
         return os.path.basename(self.config)
 
 
@@ -37,12 +37,12 @@ def _find_config(path: str) -> str:
         return path
     found = sorted(name for name in os.listdir(path) if name.endswith(".json"))
     if len(found) != 1:
-        raise UsageError(f"--part_config {path}: {len(found)} JSON files in it; name the graph's")
+        raise UsageError(f"--part_config {path}: the folder has {len(found)} JSON files; name the graph's JSON")
     return os.path.join(path, found[0])
 
 
 def _load(config: str) -> tuple[dict[str, Any], bytes]:
-    if os.path.exists(config) and not os.path.isfile(config):  # a pipe would be waited for
+    if os.path.exists(config) and not os.path.isfile(config):  # reading a pipe would wait
         raise UsageError(f"--part_config {config}: it is no file")
     try:
         with open(config, "rb") as file:
@@ -51,16 +51,16 @@ def _load(config: str) -> tuple[dict[str, Any], bytes]:
     except OSError as error:
         raise UsageError(f"--part_config {config}: {error.strerror}") from None
     except ValueError as error:
-        raise UsageError(f"--part_config {config}: no JSON: {error}") from None
+        raise UsageError(f"--part_config {config}: it is no JSON: {error}") from None
     kind = graph.get("format") if isinstance(graph, dict) else None
     if isinstance(kind, str) and re.fullmatch("graphwire-[0-9]+", kind) and kind != FORMAT:
         raise UsageError(
-            f"--part_config {config}: its format is {kind}, and this launcher knows {FORMAT}: take the Graphwire that "
-            "wrote it, or partition the graph again"
+            f"--part_config {config}: its format is {kind}, but this launcher reads {FORMAT}: use the Graphwire "
+            "version that wrote it, or partition the graph again"
         )
     if kind != FORMAT:
         raise UsageError(
-            f"--part_config {config}: not a graph that graphwire partition made; graphwire import takes DGL's"
+            f"--part_config {config}: not a graph that graphwire partition made; graphwire import converts DGL's"
         )
     return graph, text
 
@@ -77,7 +77,7 @@ def _files_of(config: str, number: int, part: Any) -> list[str]:
 
 
 def read(path: str) -> Graph:
-    """The graph of a JSON, or of a folder with one; all its files are here."""
+    """Returns the graph of a JSON, or of a folder with one JSON. All its files must exist here."""
     config = _find_config(path)
     graph, text = _load(config)
     folder = os.path.dirname(os.path.abspath(config))
@@ -90,6 +90,6 @@ def read(path: str) -> Graph:
         try:
             sizes.append(sum(os.path.getsize(os.path.join(folder, name)) for name in files))
         except OSError as error:
-            raise UsageError(f"{error.filename}: {error.strerror}: part {number} is not whole here") from None
+            raise UsageError(f"{error.filename}: {error.strerror}: part {number} is incomplete here") from None
         parts.append(files)
     return Graph(config, folder, str(graph.get("graph_name")), parts, sizes, text)

@@ -1,8 +1,9 @@
-"""--with_program: the bundle (docs/INSTALL.md) to each host, so that it needs nothing but sshd.
+"""--with_program: copies the bundle (docs/INSTALL.md) to each host, so that a host needs nothing except sshd.
 
-    the bundle's digest is not the host's -> unpacked beside -> it runs there -> the digest -> two renames
+    the digests differ -> unpack into a new folder -> check that the program runs -> write the digest -> two renames
 
-Programs look for WORKSPACE/.graphwire/bin/graphwire first (reach.py). One that runs while it is replaced goes on.
+The launcher looks for WORKSPACE/.graphwire/bin/graphwire first (reach.py). A program that runs during the replacement
+goes on.
 """
 
 from __future__ import annotations
@@ -26,16 +27,17 @@ class Bundle:
     """A bundle's tarball, read."""
 
     name: str
-    machine: str  # as `uname -m` calls it
+    machine: str  # the name that `uname -m` prints
     content: bytes
     digest: str
 
     def look(self, workspace: str) -> str:
-        """A script of sh that prints what the host is (`uname -m`), and the digest of the bundle that it has."""
+        """Returns a script of sh that prints the host's machine (`uname -m`) and the digest of its bundle."""
         return f"uname -m; cat {shlex.quote(workspace)}/{FOLDER}/.digest 2>/dev/null || echo none"
 
     def unpack(self, workspace: str) -> str:
-        """A script of sh that takes the tarball on stdin. A bundle that does not run there leaves the one before."""
+        """Returns a script of sh that reads the tarball from stdin. If the new bundle does not run on the host, the old
+        one stays."""
         return (
             f"cd {shlex.quote(workspace)}; rm -rf {FOLDER}.new {FOLDER}.old; trap 'rm -rf {FOLDER}.new' EXIT; "
             f"mkdir {FOLDER}.new; "
@@ -46,7 +48,7 @@ class Bundle:
 
 
 def _find() -> str:
-    """The bundle of this checkout, or of the folder that these scripts were unpacked in."""
+    """Finds the bundle of this checkout, or of the folder where these scripts were unpacked."""
     top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     found = [
         path
@@ -55,23 +57,23 @@ def _find() -> str:
     ]
     if len(found) != 1:
         raise UsageError(
-            f"--with_program: {len(found)} bundles in {top}/build/release: "
-            "cmake --build build/release --target bundle, or --with_program=FILE"
+            f"--with_program: {len(found)} bundles in {top}/build/release: run cmake --build build/release --target "
+            "bundle, or give --with_program=FILE"
         )
     return found[0]
 
 
 def read(path: str) -> Bundle:
-    """The bundle of a path; of this checkout, where it is empty."""
+    """Reads the bundle of a path; an empty path stands for this checkout's bundle."""
     path = os.path.expanduser(path) if path else _find()
     match = _NAME.match(os.path.basename(path))
     if not match:
-        raise UsageError(f"--with_program {path}: no bundle's name; graphwire-VERSION-linux-MACHINE.tar.gz is one")
+        raise UsageError(f"--with_program {path}: a bundle is named graphwire-VERSION-linux-MACHINE.tar.gz")
     try:
         with open(path, "rb") as file:
             content = file.read(_BYTES_MAX + 1)
     except OSError as error:
         raise UsageError(f"--with_program {path}: {error.strerror}") from None
     if len(content) > _BYTES_MAX or content[:2] != b"\x1f\x8b":
-        raise UsageError(f"--with_program {path}: no .tar.gz of at most {_BYTES_MAX} bytes")
+        raise UsageError(f"--with_program {path}: it is no .tar.gz of at most {_BYTES_MAX} bytes")
     return Bundle(os.path.basename(path), match.group("machine"), content, hashlib.sha256(content).hexdigest())

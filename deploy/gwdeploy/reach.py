@@ -1,4 +1,4 @@
-"""How a host is reached: the words of the command that runs something there, and what its failures mean."""
+"""How a host is reached: the command that runs a script on the host, and the meanings of its failures."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from .errors import DeployError, UsageError
 from .ip_config import Host
 
-LINE_MAX = 1 << 20  # of what an agent says
+LINE_MAX = 1 << 20  # bytes of an agent's line
 
-# Where the program may be on a host, in this order, when --program does not say: in the workspace, in PATH.
+# Places of the program on a host without --program, in this order: the workspace, PATH.
 _PLACES = (".graphwire/bin/graphwire", "graphwire")
-_OURS = re.compile("there is no user|the workspace is not there")  # as our scripts say it: nothing to explain
+_OURS = re.compile("there is no user|the workspace is not there")  # texts of our own scripts, which need no explanation
 
-# What OpenSSH says, and what to do about it. {host}, {port} and {to} are filled in.
+# Texts of OpenSSH, and what to do. explain() fills in {host}, {port} and {to}.
 _MEANINGS: tuple[tuple[str, str], ...] = (
     (
         r"host key verification failed|no .* host key is known",
@@ -29,7 +29,7 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
         "ssh is refused without a password, and none is asked for here: ssh-copy-id -p {port} {to}, or --ssh_key",
     ),
     (r"could not resolve|name or service not known", "its name is not known here"),
-    (r"connection refused", "nobody listens on its port {port}: is sshd running, is --ssh_port right?"),
+    (r"connection refused", "its port {port} is closed: is sshd running, is --ssh_port right?"),
     (r"closed by remote host|connection reset|broken pipe", "the connection was lost: is the host up?"),
     (r"no route to host|network is unreachable", "there is no route to it"),
     (r"timed out|timeout", "it does not answer in time: is it up, is port {port} open?"),
@@ -39,7 +39,7 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
 
 
 def explain(host: Host, port: int, to: str, lines: list[str], status: int | None) -> str:
-    """Why a connection failed, from what ssh said on stderr."""
+    """Returns why a connection failed. lines: ssh's stderr; status: its exit status, or None."""
     for line in lines:
         if _OURS.search(line):
             return line
@@ -56,7 +56,7 @@ def explain(host: Host, port: int, to: str, lines: list[str], status: int | None
 
 @dataclasses.dataclass(frozen=True)
 class Reach:
-    """Over ssh, with the user's own configuration; never with a prompt."""
+    """Reaches hosts by ssh, with the user's own configuration and without prompts."""
 
     workspace: str
     ssh_port: int | None = None
@@ -66,11 +66,11 @@ class Reach:
     timeout_s: float = 30.0
 
     def to(self, host: Host) -> str:
-        """What ssh calls the host."""
+        """Returns the host's name for ssh."""
         return f"{self.user}@{host.address}" if self.user else host.address
 
     def ssh(self, multiplex: str | None = None) -> list[str]:
-        """ssh and its options. The connection is ours alone, or shared by those that name the same socket."""
+        """Returns ssh and its options. multiplex: a socket's path; sessions with the same socket share a connection."""
         words = ["ssh", "-T", "-e", "none", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR"]
         words += ["-o", f"ConnectTimeout={max(1, round(self.timeout_s / 2))}", "-o", "ClearAllForwardings=yes"]
         if multiplex:
@@ -84,12 +84,13 @@ class Reach:
         return words
 
     def shell(self, host: Host, script: str, multiplex: str | None = None) -> list[str]:
-        """The words that run a script of sh on a host, whatever the user's shell there is."""
+        """Returns the command that runs a script of sh on a host, for any login shell there."""
         return self.ssh(multiplex) + [self.to(host), f"exec sh -c {shlex.quote(script)}"]
 
     def find_program(self, optional: bool = False) -> str:
-        """A line of sh that sets $g to the program on the host; to nothing, where it may be missing. Where it may not,
-        a wrong workspace is told of first: the program may well be in the right one."""
+        """Returns a line of sh that sets $g to the program on the host. If the program does not exist, `optional`
+        leaves $g empty; otherwise the line fails. A wrong workspace is reported first, because the program may be in
+        the right one."""
         home, refuse, workspace = home_of(self.workspace)
         if self.program:
             places = _path(self.program)
@@ -102,15 +103,15 @@ class Reach:
         return f"g=; {home}; {tries}" + ("" if optional else f'; [ -n "$g" ] || {{ {missing}; }}')
 
     def agent_script(self, keep: bool = False) -> str:
-        """The script that becomes an agent."""
+        """Returns the script that becomes an agent."""
         return f'{self.find_program()}; exec "$g" agent{" --keep" if keep else ""}'
 
     def agent(self, host: Host, keep: bool = False) -> list[str]:
-        """The words that run an agent on a host."""
+        """Returns the command that runs an agent on a host."""
         return self.shell(host, self.agent_script(keep))
 
     async def connect(self, host: Host, keep: bool = False) -> Any:
-        """Runs an agent on a host: a process, or what looks like one."""
+        """Runs an agent on a host. Returns a process of asyncio, or an object with the same interface."""
         words = self.agent(host, keep)
         try:
             return await asyncio.create_subprocess_exec(
@@ -125,26 +126,26 @@ class Reach:
             raise DeployError(f"{host}: {words[0]} cannot be run: {error.strerror}") from None
 
     def failure(self, host: Host, lines: list[str], status: int | None) -> DeployError:
-        """Why a connection failed."""
+        """Returns an error that explains why a connection failed."""
         return DeployError(f"{host}: {explain(host, self.ssh_port or 22, self.to(host), lines, status)}")
 
 
 @dataclasses.dataclass(frozen=True)
 class Local(Reach):
-    """All hosts are this machine: agents are processes of it."""
+    """All hosts are this machine: an agent is a local process."""
 
     def shell(self, host: Host, script: str, multiplex: str | None = None) -> list[str]:
-        """The words that run a script of sh here."""
+        """Returns the command that runs a script of sh here."""
         return ["sh", "-c", script]
 
 
 def home_of(workspace: str) -> tuple[str, str, str]:
-    """Three pieces of sh: one sets h to the home that a path begins with, one ends with a line where that is nobody's,
-    and the path as a word."""
+    """Returns three pieces of sh for a workspace: one sets h to the home folder at the path's beginning; one prints a
+    line and exits if the home's user does not exist; and the path as a word."""
     if workspace.startswith("~"):
         name, _, rest = workspace[1:].partition("/")
         if not re.fullmatch(r"[A-Za-z0-9._-]*", name):
-            raise UsageError(f"--workspace {workspace}: no user's name")
+            raise UsageError(f"--workspace {workspace}: after ~ comes a user's name, or /")
         message = shlex.quote(f'{workspace}: there is no user "{name}" here; did you mean ~/{name}/{rest}?')
         refuse = f'case $h in "~"*) echo {message} >&2; exit 127;; esac' if name else ":"
         rest = rest.rstrip("/")
@@ -155,14 +156,14 @@ def home_of(workspace: str) -> tuple[str, str, str]:
 
 
 def _path(path: str) -> str:
-    """A path for sh: a ~ in front is the host's home."""
+    """Quotes a path for sh; a leading ~/ becomes the home folder on the host."""
     if path.startswith("~/"):
         return '"$HOME"/' + shlex.quote(path[2:])
     return shlex.quote(path)
 
 
 def own_program() -> str | None:
-    """The program beside this checkout's scripts, for hosts that are this machine."""
+    """Finds the program of this checkout or bundle, for hosts that are this machine."""
     top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     for place in ("build/release/graphwire", "bin/graphwire", "build/dev/graphwire"):
         if os.access(os.path.join(top, place), os.X_OK):

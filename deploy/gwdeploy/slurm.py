@@ -1,6 +1,6 @@
-"""Inside an allocation of Slurm's (salloc, sbatch): its nodes are the hosts, and srun reaches them; no ssh.
+"""Reaches the nodes of a Slurm allocation (salloc, sbatch) by srun, without ssh.
 
-The allocation ends what it holds: a job that is cancelled or out of time takes servers, agents and trainers along.
+When a Slurm job is cancelled or its time is over, Slurm ends the servers, agents and trainers in the allocation.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ def _scontrol(*words: str) -> str:
 
 
 def read_nodes(names: str, details: str) -> dict[str, str]:
-    """name -> address, in the order of `scontrol show hostnames`; the addresses from `scontrol -o show node`."""
+    """Returns name -> address. names: the output of `scontrol show hostnames`, which gives the order; details: the
+    output of `scontrol -o show node`, which gives the addresses."""
     order = names.split()
     if not 0 < len(order) <= _NODES_MAX:
-        raise DeployError(f"the allocation has {len(order)} nodes; 1 to {_NODES_MAX} are possible")
+        raise DeployError(f"the allocation has {len(order)} nodes; it must have 1 to {_NODES_MAX}")
     addresses: dict[str, str] = {}
     for line in details.splitlines():
         fields: dict[str, str] = dict(re.findall(r"\b(NodeName|NodeAddr)=(\S+)", line))
@@ -47,15 +48,16 @@ def read_nodes(names: str, details: str) -> dict[str, str]:
 
 
 def allocated() -> dict[str, str]:
-    """The nodes of the allocation that we run in: name -> address."""
+    """Returns the nodes of the current allocation: name -> address."""
     nodes = os.environ.get("SLURM_JOB_NODELIST")
     if not nodes or not os.environ.get("SLURM_JOB_ID"):
-        raise UsageError("--scheduler slurm works inside an allocation: salloc --nodes=4 launch.py ..., or by sbatch")
+        raise UsageError("--scheduler slurm works inside an allocation: salloc --nodes=4 launch.py ..., or sbatch")
     return read_nodes(_scontrol("show", "hostnames", nodes), _scontrol("-o", "show", "node", nodes))
 
 
 def hosts_of(nodes: dict[str, str], listed: list[Host] | None) -> list[Host]:
-    """The hosts: those of an ip_config.txt, which must be nodes of the allocation, or all nodes in their order."""
+    """Returns the hosts of an ip_config.txt, which must be nodes of the allocation, or else all nodes in their
+    order."""
     if listed is None:
         return [Host(index, address, PORT) for index, address in enumerate(nodes.values())]
     for host in listed:
@@ -66,7 +68,7 @@ def hosts_of(nodes: dict[str, str], listed: list[Host] | None) -> list[Host]:
 
 @dataclasses.dataclass(frozen=True)
 class Slurm(Reach):
-    """A step of the allocation for each agent, beside whatever else runs in it."""
+    """Runs each agent as a step of the allocation, which overlaps with other steps."""
 
     nodes: dict[str, str] = dataclasses.field(default_factory=dict)
 
@@ -77,13 +79,13 @@ class Slurm(Reach):
         raise UsageError(f"{host} is no node of this allocation")
 
     def shell(self, host: Host, script: str, multiplex: str | None = None) -> list[str]:
-        """The words that run a script of sh on a node."""
+        """Returns the command that runs a script of sh on a node."""
         words = ["srun", "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={self._node(host)}", "--mem=0"]
         words += ["--cpu-bind=none", "--mpi=none", "--job-name=graphwire", f"--chdir={os.environ.get('HOME', '/')}"]
         return [*words, "sh", "-c", script]
 
     def failure(self, host: Host, lines: list[str], status: int | None) -> DeployError:
-        """Why a step failed: srun says it."""
+        """Returns an error with srun's own text."""
         said = " | ".join(line for line in lines[-3:] if line)
         if re.search(r"graphwire: not found", said):
             said = f"graphwire is not there: copy_files.py --with_program, or --program PATH ({said})"

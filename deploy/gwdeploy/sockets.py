@@ -1,9 +1,9 @@
-"""A folder for the sockets of shared connections: short, as a socket's path has to be, and gone with its owner.
+"""A folder for the sockets of shared connections. Its path is short, because a socket's path is limited.
 
-    swept of what killed ones left -> made -> locked by its owner -> used -> removed
+    remove the folders of killed owners -> make -> lock -> use -> remove
 
-The kernel drops the lock of whoever is killed; the next owner sweeps what nobody holds, as writers of graphs do
-(core/files/leftovers.h). Another user's folders are left alone.
+The kernel drops the lock of a killed owner. The next owner removes folders without a lock, as writers of graphs do
+(core/files/leftovers.h). Other users' folders stay.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from collections.abc import Iterator
 from .errors import DeployError
 
 _PLACE, _PREFIX = "/tmp", "gw-sockets-"
-_TRIES = 100  # to have it locked before a sweeper takes it for a dead one's
+_TRIES = 100  # attempts to lock a new folder before another process sweeps it
 
 
 def _lock(path: str) -> int | None:
-    """A descriptor of the folder that holds it; None where it is another's, or gone."""
+    """Locks a folder and returns a descriptor that holds the lock. Returns None for another owner's folder, or one that
+    does not exist."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
@@ -49,7 +50,7 @@ def _sweep() -> None:
 
 @contextlib.contextmanager
 def folder() -> Iterator[str]:
-    """The folder, for as long as it is used."""
+    """Makes the folder, yields its path, and removes it."""
     _sweep()
     for _ in range(_TRIES):
         try:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What lets scripts of other packages run over Graphwire: the tests of test/adapters over the subset of dgl, and then over
-# DGL itself where its wheel can be had; the guide of DGL's example on four hosts. Scripts and data are those in ../shared;
-# without them their tests are skipped.
+# Tests scripts of other packages over Graphwire: test/adapters with our subset of dgl, then with DGL itself if its
+# wheel can be installed; then the guide of DGL's example on four hosts. Scripts and data are in ../shared; without them
+# the tests are skipped.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
 
 status=0

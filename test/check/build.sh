@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Three builds, every warning an error: gcc for release and dev; clang, which warns of other things, with the fuzz targets
-# (and clang-tidy, in the step lint, says what clang has to say of the tests). Then, by the objects: no file calls another
-# one that leads back to it.
+# Three builds where every warning is an error: gcc for release and dev, and clang, which has other warnings, for the
+# fuzz targets. (clang-tidy, in the step lint, gives clang's warnings for the tests.) Then, from the objects: no file calls
+# a file that leads back to it.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 status=0
 for preset in release dev fuzz; do

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Small inputs that once went wrong (../shared/cases): each is run by the interface that a user would take, and has to
-# give the right value or say what is wrong. As many at once as there are processors. In CI their absence is a failure;
-# elsewhere they are skipped, as are those that need a namespace or a control group that cannot be made here.
+# Runs the small inputs of former bugs (../shared/cases) through the interface that a user would take. Each case must
+# give the right value or an error that names the fault. One case runs on each processor at a time. If the folder does
+# not exist, CI fails and other machines skip the step. Cases are skipped if this machine cannot make their namespace or
+# control group.
 #
-#   cases.sh [CASE…]   these cases, by their names below ../shared/cases; without names, those of the table below
+#   cases.sh [CASE…]   runs these cases, by their names below ../shared/cases; without names, those of the table below
 cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
 cases=$PWD/../shared/cases
 folders='questions rows python'
@@ -23,7 +24,7 @@ dgl_ready || note "DGL 1.1.3 has no wheel for this Python: cases that need it ar
 export GRAPHWIRE=$PWD/build/release/graphwire PATH=$PWD/build/release:$PATH TOP=$PWD PY=$venv/bin/python
 export PYTHONPATH=$beside/dgl:$beside/extras
 
-# The names of all cases, as `run` takes them.
+# Prints the names of all cases, in the form that `run` takes.
 names() { # names [CASE…]
 	local folder found
 	[ $# -eq 0 ] || { printf '%s\n' "$@" && return; }
@@ -35,7 +36,7 @@ names() { # names [CASE…]
 	xargs -n 1 <<<"$files"
 }
 
-# The scripts first: one of them waits for a minute, while the others run.
+# Scripts start first, because one of them waits for a minute while the other cases run.
 in_order() { awk '/[.]sh$/ { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }'; }
 
 one() { # one CASE

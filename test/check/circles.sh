@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# circles.sh [ROOT]: no file includes another one that leads back to it, so that each can be read, tested and changed
-# with what lies under it alone. A source and its header count as one file; a header without a source belongs to the
-# file whose name it goes on: load_job.h to load.c. Prints the circles.
-# circles.sh --self-test: plants circles and sees that they are caught.
+# circles.sh [ROOT]: checks that no file includes another file that leads back to it. Then each file can be read, tested
+# and changed with only the files below it. A source and its header count as one file. A header without a source belongs
+# to the file whose name begins its name: load_job.h to load.c. Prints the circles.
+# circles.sh --self-test: plants circles and checks that they are found.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -25,7 +25,7 @@ circles() { # circles ROOT: the files of each circle, a line each
 		}
 		return s
 	}
-	# Whether b can be reached from a. Marks what it has been at with this number.
+	# Whether b can be reached from a. Marks visited files with this number.
 	function reaches(a, b, mark, next_of, n, i) {
 		seen[a] = mark
 		n = split(includes[a], next_of, " ")

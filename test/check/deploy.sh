@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The scripts of deploy/ and `graphwire agent`, with the release build's program; see test/deploy/bed.py.
+# Tests the scripts of deploy/ and `graphwire agent` with the release build's program (test/deploy/bed.py).
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 build release && cmake --build --preset release --target bundle || exit 1
 export GRAPHWIRE=$PWD/build/release/graphwire

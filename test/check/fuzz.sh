@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Each fuzz target replays its corpus (test/fuzz/corpus/TARGET, every crash ever found is in it), then looks for new
-# inputs for FUZZ_SECONDS (20). One target a processor at a time. A crash leaves its input in build/check/fuzz. An input
-# that takes a minute hangs: libFuzzer's clock is the wall's, and a process may wait long for a busy processor.
+# Each fuzz target replays its corpus (test/fuzz/corpus/TARGET, which contains every crash ever found), then searches
+# for new inputs for FUZZ_SECONDS (20). One target runs on each processor at a time. A crash leaves its input in
+# build/check/fuzz. An input counts as hanging after a minute: libFuzzer measures wall time, and a process may wait long
+# for a busy processor.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 build fuzz || exit 1
 export FUZZ_SECONDS=${FUZZ_SECONDS:-20} ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1

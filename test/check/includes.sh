@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# includes.sh [ROOT]: every include stays on its layer or goes down (docs/ARCHITECTURE.md). Prints the ones that go up,
-# and the C files of which nobody said what layer they are on. Folders below a layer's are of that layer.
-# includes.sh --self-test: plants one violation of each kind and sees that it is caught.
+# includes.sh [ROOT]: checks that every include stays on its layer or goes down (docs/ARCHITECTURE.md). Prints includes
+# that go up, and C files without a layer. Subfolders of a layer's folder belong to the layer.
+# includes.sh --self-test: plants one violation of each kind and checks that it is found.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-# Folder: the folders it may include from. The longest folder that fits a file counts.
+# Folder: the folders that it may include from. The longest folder that fits a file counts.
 base='core/errors core/system core/memory core/numbers core/files'
 below_client="$base core/graph transport sampler protocol tensors"
 client='client/state client/link client/engine client/rows client/tensors client/batch client/queries client'
@@ -37,9 +37,9 @@ include: graphwire
 examples: graphwire
 python: graphwire python
 "
-# The public headers are vocabulary for all, except the client's own: that belongs to it and to who calls it.
+# All layers may include the public headers, except the client's own header: only the client and its callers may.
 callers_of_the_client='client tools bench cmd include examples python'
-# C that stands on no layer: tests look at everything, peers are compared from outside, the bundle is made after all.
+# C files without a layer: tests include every layer, peers run outside of Graphwire, and the bundle is made last.
 beside='./test ./bench/peers ./cmake/bundle ./build ./.git ./.cache'
 
 upward() { # upward ROOT: "file:line: include" of each one that climbs

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# What is installed, as its users meet it:
+# Tests the installed files from a user's view:
 #
-#   here       manual pages and completion of what there is; the moved tree found by pkg-config and CMake; the unit
-#   in roots   README's tour (test/install/tour.sh), each in a root with nothing but what Debian cannot be without:
-#              the bundle in Debian 12 and 11; the .deb, and then `cmake --install`, in Debian 12 with what the .deb
-#              depends on
+#   here       manual pages and completion of all commands; pkg-config and CMake find the moved tree; the unit
+#   in roots   README's tour (test/install/tour.sh), each in a root with Debian's essential packages only: the bundle in
+#              Debian 12 and 11; the .deb, then `cmake --install`, in Debian 12 with the .deb's dependencies
 #
-# Roots are made by mmdebstrap from the mirror that apt uses here, kept in build/install, and entered with namespaces of
-# their own: all that needs root. Without it they are left out, with a note; in CI that is a failure. A mirror that
-# cannot be reached, or a machine that lets nobody make namespaces, is a note everywhere.
-# shellcheck disable=SC2317 # what `holds` calls
+# mmdebstrap makes the roots from the mirror that apt uses here, and keeps them in build/install. Each is entered in its
+# own namespaces. This needs root. Without root the roots are skipped with a note; in CI that is a failure. If the
+# mirror cannot be reached, or the machine forbids namespaces, the script prints a note everywhere.
+# shellcheck disable=SC2317 # functions that `holds` calls
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 folder=$PWD/build/install
 release=$PWD/build/release
@@ -63,17 +62,17 @@ every_page() {
 }
 holds "every command and every function has a page" every_page
 
-# Each option of serve's table is in its page; what --help says nowhere is not made up.
+# Checks that each option of serve's --help is in its manual page.
 page_tells() {
 	local option
 	"$tree/bin/graphwire" serve --help | grep -oE '^      --[a-z-]+' | tr -d ' ' >"$run/options"
 	sed -n 's/^\.B \(.*\)/\1/p' "$tree/share/man/man1/graphwire-serve.1" | sed 's/\\-/-/g; s/=.*//' >"$run/told"
 	while read -r option; do
-		grep -qx -- "$option" "$run/told" || { echo "$option is not told of"; return 1; }
+		grep -qx -- "$option" "$run/told" || { echo "the page lacks $option"; return 1; }
 	done <"$run/options"
 	[ "$(wc -l <"$run/options")" -gt 10 ]
 }
-holds "a page tells of every option" page_tells
+holds "a page has every option" page_tells
 if command -v groff >/dev/null; then
 	formatted() {
 		local page
@@ -85,7 +84,7 @@ if command -v groff >/dev/null; then
 	holds "groff has no complaint" formatted
 fi
 
-# completes LINE WORDS: what the completion offers for the last word of a line.
+# completes LINE WORDS: checks that the completion offers WORDS for the last word of a line.
 completes() {
 	local -a COMP_WORDS=() COMPREPLY=()
 	local word COMP_CWORD
@@ -168,8 +167,8 @@ reached() { # reached SUITE: whether the mirror has it
 	/usr/lib/apt/apt-helper download-file "$mirror/dists/$1/Release" "$run/Release" >/dev/null 2>&1
 }
 
-# root SUITE PACKAGES: $folder/SUITE-bare.tar, the root of what is essential, and SUITE-full.tar, with PACKAGES as well;
-# as of this week.
+# root SUITE PACKAGES: makes $folder/SUITE-bare.tar, a root of the essential packages, and SUITE-full.tar, with PACKAGES
+# too. Makes them again every week.
 root() {
 	local suite=$1 packages=$2 stamp
 	stamp=$(printf '%s %s %s' "$mirror" "$packages" "$(date +%Y-%V)" | sha1sum)
@@ -181,13 +180,13 @@ root() {
 		"$suite" "$folder/$suite-full.tar" "$mirror" && echo "$stamp" >"$folder/$suite.stamp"
 }
 
-# unpack NAME TAR: $run/NAME
+# unpack NAME TAR: unpacks a root into $run/NAME.
 unpack() {
 	mkdir "$run/$1" && tar -C "$run/$1" -xf "$folder/$2.tar" && mkdir -p "$run/$1/opt/tour" &&
 		cp test/install/tour.sh "$run/$1/opt/tour"
 }
 
-# inside ROOT COMMAND…: in the root, as a host without other processes and networks.
+# inside ROOT COMMAND…: runs a command in a root, without the host's processes and networks.
 inside() {
 	local at=$run/$1
 	shift
@@ -215,7 +214,7 @@ if [ -n "$why" ]; then
 	note "no tour in empty roots: $why"
 	exit $status
 fi
-# What the .deb asks for, by name; that it is satisfied is dpkg's to say.
+# The names of the packages that the .deb depends on; dpkg checks that the dependencies are satisfied.
 needed=$(dpkg-deb -f "$deb" Depends | sed 's/([^)]*)//g; s/ //g')
 suites=()
 for suite in bookworm bullseye; do

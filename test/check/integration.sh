@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The scripts of test/integration in order, each with the release build's program; see test/integration/lib.sh.
+# Runs the scripts of test/integration in order with the release build's program (test/integration/lib.sh).
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 build release || exit 1
 export GRAPHWIRE=$PWD/build/release/graphwire
@@ -11,7 +11,7 @@ for script in test/integration/*.sh; do
 	timeout -k 10 600 bash "$script" 2>&1 | tee "$log"
 	if [ "${PIPESTATUS[0]}" -ne 0 ]; then
 		status=1
-		# One that died before it could report a failed test counts as one.
+		# A script that died before it reported a failed test counts as one failed test.
 		grep -q '^not ok - ' "$log" || not_ok "$script ended early"
 	fi
 	rm -f "$log"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# No include climbs a layer or goes in a circle, no import of Python goes in a circle, and the tests would notice.
+# Checks that no include goes up a layer or in a circle, and no Python import goes in a circle; plants violations to
+# check that they are found.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 status=0
 for check in includes.sh circles.sh py_circles.py; do

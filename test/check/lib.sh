@@ -1,13 +1,13 @@
-# Shared by the scripts in test/check; to be sourced. They run in the root of the checkout.
+# Functions for the scripts in test/check, which source this file and run in the root of the checkout.
 # shellcheck shell=bash
 set -uo pipefail
 
-# What a test reports; ./check counts these lines.
+# The report lines of a test; ./check counts them.
 ok() { printf 'ok - %s\n' "$*"; }
 not_ok() { printf 'not ok - %s\n' "$*"; }
 note() { printf 'note: %s\n' "$*"; }
 
-# Every C file of ours.
+# Prints the names of all our C files.
 c_files() {
 	local folder
 	for folder in core include transport sampler protocol tensors client server tools bench cmd cmake examples test; do
@@ -15,8 +15,8 @@ c_files() {
 	done | sort
 }
 
-# configure PRESET: the preset's name is its folder under build/. The release build goes without tests, as ./quickstart
-# makes it, but here its warnings are errors too.
+# configure PRESET: configures a preset in build/PRESET. The release build has no tests, as in ./quickstart, but here
+# its warnings are errors too.
 configure() {
 	if [ "$1" = release ]; then
 		cmake --preset release -DGRAPHWIRE_TESTS=OFF -DGRAPHWIRE_WERROR=ON -DGRAPHWIRE_PYTHON=OFF
@@ -25,18 +25,18 @@ configure() {
 	fi
 }
 
-# build PRESET: all of it.
+# build PRESET: builds all targets of a preset.
 build() { configure "$1" && cmake --build --preset "$1"; }
 
-# build_tests PRESET REGEX: the test programs whose names match, and nothing else.
+# build_tests PRESET REGEX: builds only the test programs whose names match.
 build_tests() {
 	local names
 	configure "$1" && mapfile -t names < <(ctest --test-dir "build/$1" -N -R "$2" | sed -n 's/^ *Test *#[0-9]*: *//p') &&
 		cmake --build --preset "$1" --target "${names[@]}"
 }
 
-# run_tests PRESET REGEX: the test programs whose names match, several at a time, each test of theirs as one ok/not ok
-# line. A program that dies or runs out of time counts as one failed test, whatever it had reported.
+# run_tests PRESET REGEX: runs the test programs whose names match, several at a time, and prints an ok/not ok line for
+# each test. A program that dies or runs out of time counts as one failed test, whatever it has reported.
 run_tests() {
 	local folder=build/$1 regex=$2 log
 	if [ "$(ctest --test-dir "$folder" -N -R "$regex" | grep -c 'Test *#')" -eq 0 ]; then
@@ -44,7 +44,7 @@ run_tests() {
 		return 1
 	fi
 	log=$(mktemp)
-	# Most programs wait more than they compute: twice as many at once as there are processors.
+	# Most programs wait more than they compute, so two run on each processor at a time.
 	CMOCKA_MESSAGE_OUTPUT=TAP ctest --test-dir "$folder" -R "$regex" -j "$((2 * $(nproc)))" -V 2>&1 | tee "$log"
 	local status=${PIPESTATUS[0]}
 	awk '
@@ -65,7 +65,7 @@ run_tests() {
 	return "$status"
 }
 
-# The names of the test programs in folders of test/, as a regex for ctest.
+# Prints the names of the test programs in folders of test/, as a regex for ctest.
 test_regex() {
 	local folder names=()
 	for folder in "$@"; do

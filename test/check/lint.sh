@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# clang-tidy over every C file that is compiled, cppcheck over the same, shellcheck over the scripts.
+# Runs clang-tidy and cppcheck on every compiled C file, and shellcheck on the scripts.
 #
-# Nearly all of clang-tidy's time is the static analyzer's. It looks at every file every time, up to NODES steps for
-# each function: a bound in work, not in time, so that the verdict is the same on any machine. Files that differ from
-# main get the full depth, up to DEEP_MAX of them; LINT_DEEP=1 gives it to all (half an hour). A file that was clean is
-# not looked at again until it, a header or the configuration changes (build/lint).
+# The static analyzer takes nearly all of clang-tidy's time. It analyzes every file, with up to NODES steps for each
+# function. This limits work instead of time, so that the verdict is the same on any machine. Files that differ from
+# main, up to DEEP_MAX of them, get the full depth; LINT_DEEP=1 gives the full depth to all files (half an hour). A
+# clean file is analyzed again only when the file, a header or the configuration changes (build/lint).
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 NODES=20000
 DEEP_MAX=12
@@ -34,7 +34,7 @@ cmake --preset fuzz >/dev/null || { not_ok "fuzz is not configured, so its targe
 sources() { c_files | grep '\.c$' | grep -v '^bench/peers/'; } # those stand alone, and are built by bench/peers/run
 configuration=$({ c_files | grep '\.h$' | xargs cat; cat .clang-tidy "$0"; "$tidy" --version; } | sha1sum | cut -c 1-16)
 
-# Changed since the branch left main, and not committed yet.
+# Files that changed since the branch left main, and files that are not committed yet.
 changed() {
 	git diff --name-only "$(git merge-base HEAD main 2>/dev/null || echo HEAD)"
 	git ls-files --others --exclude-standard
@@ -46,7 +46,7 @@ work=$(
 		depth=usual
 		grep -qxF "$file" <<<"$deep" && depth=deep
 		sum=$(printf '%s' "$configuration" | cat - "$file" | sha1sum | cut -c 1-16)
-		# What is clean in depth is clean.
+		# A file that is clean in full depth is clean in any depth.
 		[ -e "$stamps/$sum-deep-${file##*/}" ] || [ -e "$stamps/$sum-$depth-${file##*/}" ] && continue
 		printf '%s %s %s\n' "$depth" "$file" "$stamps/$sum-$depth-${file##*/}"
 	done | sort

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# names.sh [ROOT]: one name for one thing, so that what a debugger, a profile or a search finds is the thing meant.
+# names.sh [ROOT]: checks that each name has one meaning, so that a debugger, a profile or a search finds the right thing.
 #
 #   tags       no struct, union or enum tag is defined in two files;
 #   globals    no function or variable that other files can see is defined in two files;
-#   functions  no function shares its name with one of another file, static ones included: a profile shows them bare, so
-#              a static carries its file's word;
-#   locals     no parameter or local variable has the name of a function of its file, or of one that all files see: the
-#              compiler's -Wshadow is silent about that.
+#   functions  no function has the name of another file's function. This includes static functions: a profile shows names
+#              without files, so a static function's name contains its file's word.
+#   locals     no parameter or local variable has the name of a function of its file or of a function that all files see.
+#              The compiler's -Wshadow does not report that.
 #
-# Prints the names that break this, with where they stand. Without ROOT it first plants violations of each kind and sees
-# that they are caught. One exception: the lanes of sampler/wide_*.c, vec_*, which wide_kernel.h is compiled with, once
-# for each width.
+# Prints the names that break a rule, with their places. Without ROOT it first plants violations of each kind, and checks
+# that they are found. One exception: vec_*, the lanes in sampler/wide_*.c, because wide_kernel.h is compiled once with
+# the vec_* functions of each width.
 set -uo pipefail
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 

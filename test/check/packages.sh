@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# What the other steps need, installed where it is missing; train: the oldest torch, under which the package is tried.
+# Installs the packages that the other steps need. The purpose train brings the oldest torch that the package is tested
+# with.
 exec "$(dirname "$0")/../../deploy/packages.sh" build check train

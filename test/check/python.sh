@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Python package: its wheel built and installed into a virtual environment, ruff, mypy, and the tests of
-# test/python against what was installed; then from the build tree.
+# Tests the Python package: builds the wheel and installs it into a virtual environment; runs ruff, mypy and the tests
+# of test/python on the installed package; then uses the package from the build tree.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
 
 checked() { # checked WHAT COMMAND…
@@ -20,7 +20,7 @@ checked "mypy deploy" env MYPYPATH=deploy "$venv/bin/mypy" --config-file python/
 export GRAPHWIRE=$PWD/build/release/graphwire OMP_NUM_THREADS=1
 run_pytest test/python || status=1
 
-# The wheel brings the library along, and names what else it needs.
+# The wheel contains the library and names its dependencies.
 empty=$(mktemp -d)
 if python3 -m venv --without-pip "$empty/venv" &&
 	"$venv/bin/pip" --python "$empty/venv/bin/python" install -q --no-compile "$wheel"/*.whl >"$log" 2>&1 &&
@@ -31,7 +31,7 @@ batch = next(iter(graphwire.NodeLoader(graphwire.open(sys.argv[1]), None, [3], f
 sys.exit(batch.x.shape[1] != 4 or not graphwire.__file__.startswith(sys.prefix))' "$empty/graph"; then
 	ok "the wheel installs into an empty environment, and works there"
 else
-	not_ok "the wheel does not install into an empty environment, or not work there; pip's output: $log"
+	not_ok "the wheel does not install into an empty environment, or does not work there; pip's output: $log"
 	status=1
 fi
 rm -rf "$empty"
@@ -40,10 +40,10 @@ checked "the package works from the build tree" env PYTHONPATH=python \
 	GRAPHWIRE_BUILD=build/wheel "$venv/bin/python" \
 	-c 'import graphwire, sys; sys.exit("site-packages" in graphwire.__file__)'
 
-# Trainers of several hosts, under torchrun; prints a line for each test.
+# Runs trainers on several hosts under torchrun; prints a line for each test.
 GRAPHWIRE_PYTHON=$venv/bin/python /usr/bin/python3 test/deploy/run.py ddp_trainers || status=1
 
-# ./quickstart goes on to train, with this environment's Python.
+# ./quickstart trains with this environment's Python.
 quick=$(mktemp -d)
 export XDG_RUNTIME_DIR=$quick/runtime
 mkdir -m 700 "$XDG_RUNTIME_DIR"

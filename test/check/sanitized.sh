@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# sanitized.sh asan|tsan: test programs under sanitizers. The thread sanitizer sees only programs that make threads: all
-# of conformance and client, whose servers and clients do, and the others that say so. Of the two that read by the
-# thousand on the same threads it sees one.
+# sanitized.sh asan|tsan: runs test programs under sanitizers. The thread sanitizer runs only programs that make
+# threads: all of conformance and client, and other programs whose source mentions threads. Two programs read thousands
+# of times on the same threads; the thread sanitizer runs one of the two.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 
@@ -17,6 +17,6 @@ case $1 in
 asan) regex=$(test_regex unit conformance fabric client oracle) ;;
 tsan) regex=$(threaded_regex) ;;
 esac
-# The second driver under mapped memory shows the thread sanitizer nothing that the first does not.
+# With mapped memory, the second driver gives the thread sanitizer no case that the first does not.
 [ "$1" = tsan ] && export GRAPHWIRE_TEST_WITHOUT=shm/io_uring
 build_tests "$1" "$regex" && run_tests "$1" "$regex"

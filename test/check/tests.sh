@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests.sh PRESET FOLDER…: the test programs of these folders of test/, from the preset's build.
+# tests.sh PRESET FOLDER…: runs the test programs of these folders of test/ from the preset's build.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 preset=$1
 shift

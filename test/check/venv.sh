@@ -1,9 +1,9 @@
-# The steps' Python: a virtual environment with this package installed into it; to be sourced after lib.sh.
+# The Python of the steps: a virtual environment with this package installed. Sourced after lib.sh.
 # shellcheck shell=bash
 #
-# The environment lies in build/python/venv and is made again when its list of packages changes; nothing is compiled
-# ahead, since most of torch is never imported. The package's wheel is built into build/python/wheel, and installed, when
-# a file that goes into it is newer than what was installed.
+# The environment is in build/python/venv and is made again when its list of packages changes. Nothing is compiled in
+# advance, because most of torch is never imported. If a file of the package is newer than the installed one, the wheel
+# is built into build/python/wheel and installed.
 packages='torch==2.13.0 numpy cffi pytest pytest-xdist mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4' # linters fixed: others judge differently
 venv=$PWD/build/python/venv
 wheel=$PWD/build/python/wheel
@@ -19,7 +19,7 @@ make_venv() {
 	python3 -m venv "$venv" && "$venv/bin/pip" install -q --no-compile $packages >"$log" 2>&1 && echo "$packages" >"$venv/packages"
 }
 
-# Builds the program and installs the package; ends the step where that fails.
+# Builds the program and installs the package; ends the step on failure.
 python_ready() {
 	build release >/dev/null || { not_ok "the release build fails" && exit 1; }
 	make_venv || { tail -n 5 "$log"; not_ok "the virtual environment could not be made; all of pip's output: $log"; exit 1; }
@@ -41,8 +41,8 @@ python_ready() {
 	echo "installed after $SECONDS s"
 }
 
-# install_beside FOLDER PACKAGE…: packages beside the environment's, without what they need in turn, in a folder for
-# PYTHONPATH.
+# install_beside FOLDER PACKAGE…: installs packages without their dependencies into a folder for PYTHONPATH, outside the
+# environment.
 install_beside() {
 	local folder=$1
 	shift
@@ -51,7 +51,7 @@ install_beside() {
 	"$venv/bin/pip" install -q --no-compile --no-deps --target "$folder" "$@" >"$log" 2>&1 && echo "$*" >"$folder/packages"
 }
 
-# Packages that scripts of others import, beside the environment.
+# Packages that other projects' scripts import, in a folder of their own.
 extras_ready() {
 	install_beside "$beside/extras" pyinstrument 'scikit-learn<1.8' scipy joblib threadpoolctl cloudpickle ogb pandas python-dateutil six || {
 		tail -n 5 "$log"
@@ -60,13 +60,14 @@ extras_ready() {
 	}
 }
 
-# DGL itself, beside the environment; fails where it has no wheel for this Python. Its wheel imports setuptools.extern.
+# DGL itself, in a folder of its own; fails if DGL has no wheel for this Python. Its wheel imports setuptools.extern.
 dgl_ready() {
 	install_beside "$beside/dgl" dgl==1.1.3 'setuptools<70' networkx psutil requests packaging &&
 		PYTHONPATH=$beside/dgl:$beside/extras "$venv/bin/python" -c 'import dgl' >>"$log" 2>&1
 }
 
-# run_pytest FOLDER [ARGUMENT…]: its tests, against what was installed; files side by side, one on each processor.
+# run_pytest FOLDER [ARGUMENT…]: runs the folder's tests on the installed package; one file runs on each processor at a
+# time.
 run_pytest() {
 	local tests status=0
 	tests=$(mktemp)

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# RDMA over Soft-RoCE devices in small guests (test/guest/run), which need neither root nor a device here. Side by side:
+# Tests RDMA over Soft-RoCE devices in small guests (test/guest/run), which need neither root nor a device here. At the
+# same time run:
 #
-#   one guest    the transport suite, what only RDMA can suffer, and the client, all in one boot
-#   two guests   that are two hosts: a server and a trainer, and what befalls servers, links and devices in between
-#                (test/faults)
+#   one guest    the transport suite, RDMA's own faults, and the client, in one boot
+#   two guests   two hosts: a server and a trainer, with faults of servers, links and devices (test/faults)
 #
-# Each test of theirs is one ok/not ok line; a program that dies or runs out of time is one failed test.
+# Each test prints one ok/not ok line; a program that dies or runs out of time is one failed test.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
-# Two at a time, the longest first, over RDMA alone.
+# Runs two programs at a time, the longest first, over RDMA only.
 together='test_client test_tensor_writes test_transport_calls test_transport_deferred test_tensor_turns test_transport_reads test_transport_life
 	test_transport_verbs_trust test_transport_once test_transport_several test_client_edges test_transport_fork test_request_cancel
 	test_client_small test_client_memory test_client_strangers test_client_texts test_client_links test_tensors
@@ -31,7 +31,8 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-# The scenarios on two hosts; a pair whose emulated link has stalled (host_b.sh tells) is booted again, twice at most.
+# Runs the scenarios on two hosts. If a pair's emulated link stalls (host_b.sh reports it), the pair boots again, at
+# most twice.
 # shellcheck disable=SC2317 # the trap calls it
 faults() {
 	local pair='' status=0

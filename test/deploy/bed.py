@@ -94,11 +94,11 @@ wait
 
 
 class BedError(Exception):
-    """The test bed itself does not work."""
+    """The test bed failed, not the test."""
 
 
 def wait_for(what: Callable[[], object], seconds: float = HANG_S) -> bool:
-    """Whether it comes true in time; looked at a hundred times a second. The time is for what never would."""
+    """Waits until a condition is true, checked a hundred times a second. Returns False after the time limit."""
     end = time.monotonic() + seconds
     while not what():
         if time.monotonic() > end:
@@ -122,7 +122,7 @@ class Host:
         self._outer: subprocess.Popen | None = None
 
     def begin(self) -> None:
-        """Begins to make the namespaces, in which the first process waits for the network."""
+        """Starts to make the namespaces; the host's first process waits for the network."""
         environment = dict(
             os.environ,
             TOP=str(TOP),
@@ -158,7 +158,7 @@ class Host:
         self.pid = int(children[0])
 
     def go(self) -> None:
-        """The network is plugged in: the first process starts."""
+        """Connects the network, so that the first process goes on."""
         assert self._outer and self._outer.stdin
         self._outer.stdin.write(b"plugged\n")
         self._outer.stdin.close()
@@ -168,7 +168,7 @@ class Host:
         self._said(b"up\n")
 
     def words(self, command: Sequence[str]) -> list[str]:
-        """The words that run a command on this host, in its home."""
+        """Returns the command that runs a command on this host, in its home folder."""
         environment = [f"{name}={value}" for name, value in {**_ENVIRONMENT, **self.bed.environment}.items()]
         return ["nsenter", f"--target={self.pid}", "--all", "env", "-i", "-C", HOME, *environment, *command]
 
@@ -191,15 +191,15 @@ class Host:
         return self.run("bash", "-c", text, timeout=timeout)
 
     def processes(self) -> dict[int, str]:
-        """pid (here) -> command line of all processes of the host but its first."""
+        """Returns pid (here) -> command line of all processes of the host except the first."""
         return {pid: text for _, pid, text in processes_of([self])}
 
     def find(self, *words: str) -> list[int]:
-        """The pids of processes whose command line has all the words."""
+        """Returns the pids of processes whose command line has all the words."""
         return [pid for pid, text in self.processes().items() if all(word in text for word in words)]
 
     def kill(self) -> None:
-        """The host begins to die."""
+        """Starts to kill the host."""
         if self._outer:
             try:
                 os.kill(self.pid or self._outer.pid, signal.SIGKILL)  # one that did not begin has no pid
@@ -207,7 +207,7 @@ class Host:
                 pass
 
     def end(self) -> None:
-        """The host dies, with all that runs on it."""
+        """Kills the host and all its processes."""
         self.kill()
         if self._outer:
             self._outer.wait(HANG_S)
@@ -218,7 +218,7 @@ class Host:
 
 
 def processes_of(hosts: Sequence[Host]) -> list[tuple[Host, int, str]]:
-    """(host, pid here, command line) of all processes of the hosts but their first, in one look."""
+    """Returns (host, pid here, command line) of all processes of the hosts except their first, in one scan."""
     spaces: dict[int, Host] = {}
     for host in hosts:
         with contextlib.suppress(OSError):
@@ -275,7 +275,7 @@ class Bed:
             (ssh / "known_hosts").write_text(known)
 
     def _set_env(self) -> str:
-        """sshd_config's line for the environment."""
+        """Returns sshd_config's line for the environment."""
         words = " ".join(f'"{name}={value}"' for name, value in self.environment.items())
         return f"SetEnv {words}\n" if words else ""
 
@@ -297,7 +297,7 @@ class Bed:
         self.begin(*self.hosts, self.desk)
 
     def begin(self, *hosts: Host) -> None:
-        """Starts hosts side by side, or starts one again after it died."""
+        """Starts hosts in parallel, or starts a dead host again."""
         for host in hosts:
             host.begin()
         plug = []
@@ -315,7 +315,7 @@ class Bed:
             host.up()
 
     def on_switch(self, script: str) -> None:
-        """Runs a script where the bridge is."""
+        """Runs a script in the bridge's network namespace."""
         assert self.switch
         words = ["nsenter", f"--target={self.switch.pid}", "--net", "sh", "-c", script]
         result = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
@@ -323,7 +323,7 @@ class Bed:
             raise BedError(f"{script}: {result.stderr}")
 
     def reachable(self) -> None:
-        """Waits until the sshd of every host has said that it is one."""
+        """Waits until the sshd of every host answers."""
         addresses = [host.address for host in self.hosts]
         answered = self.desk.run("bash", "-c", _ANSWERED, str(HANG_S), *addresses, timeout=2 * HANG_S).stdout.split()
         for host in self.hosts:
@@ -331,20 +331,21 @@ class Bed:
                 raise BedError(f"{host.name} does not answer: {(host.folder / 'sshd.log').read_text()}")
 
     def cut(self, host: Host) -> None:
-        """Nothing gets through to the host or from it any more."""
+        """Cuts the host's network."""
         self.on_switch(f"ip link set {host.link} down")
 
     def mend(self, host: Host) -> None:
-        """It does again."""
+        """Restores the host's network."""
         self.on_switch(f"ip link set {host.link} up")
 
     def left(self, sessions: bool = True) -> list[str]:
-        """What runs on the hosts besides their sshd; or besides its sessions, too, which live while TCP has hope."""
+        """Returns the processes on the hosts except sshd. Its sessions may be left out too: they live until TCP gives
+        up."""
         found = processes_of(self.hosts)
         return [f"{host.name}: {text}" for host, _, text in found if sessions or not text.startswith("sshd: ")]
 
     def end(self) -> None:
-        """The end of all hosts."""
+        """Kills all hosts."""
         for host in [*self.hosts, self.desk]:
             host.kill()
         for host in [*self.hosts, self.desk]:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the tests of this folder, or those of the files that are named; each is a line "ok - ..." or "not ok - ...".
+"""Runs the tests of this folder, or of the named files; prints a line "ok - ..." or "not ok - ..." for each test.
 
 run.py [--soak] [--jobs N] [test_words ...]; --soak: the full counts of what the step `deploy` does a few times, one
 after the other. Otherwise classes of tests run side by side, as many as there are processors, each in a process of its
@@ -17,7 +17,7 @@ import unittest
 from collections.abc import Iterator
 from pathlib import Path
 
-_LINE_MAX, _LINES_MAX = 500, 30  # of what a failed test says
+_LINE_MAX, _LINES_MAX = 500, 30  # of a failed test's output
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parents[1] / "deploy")]
@@ -25,7 +25,7 @@ sys.dont_write_bytecode = True
 
 
 class Lines(unittest.TestResult):
-    """A line for each test; a skipped one is a note."""
+    """Prints a line for each test; for a skipped test a note."""
 
     def startTest(self, test: unittest.TestCase) -> None:
         """Called by unittest."""
@@ -56,7 +56,7 @@ class Lines(unittest.TestResult):
         self._bad(test, err)
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: object) -> None:  # type: ignore[override]
-        """Called by unittest: the parts of a test are told only where they fail."""
+        """Called by unittest: prints a subtest only if it fails."""
         super().addSubTest(test, subtest, err)  # type: ignore[arg-type]
         if err:
             self._bad(subtest, err)
@@ -72,7 +72,7 @@ class Lines(unittest.TestResult):
 
 
 def tests_of(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
-    """The tests in a suite of suites."""
+    """Yields the tests in a suite of suites."""
     for one in suite:
         if isinstance(one, unittest.TestSuite):
             yield from tests_of(one)
@@ -81,7 +81,7 @@ def tests_of(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
 
 
 def classes_of(suite: unittest.TestSuite) -> list[unittest.TestSuite]:
-    """A suite for each class; what takes long (`weight`, or the number of tests) comes first."""
+    """Returns a suite for each class. The longest come first, by `weight` or the number of tests."""
     found: dict[type, list[unittest.TestCase]] = {}
     for test in tests_of(suite):
         found.setdefault(type(test), []).append(test)
@@ -90,14 +90,14 @@ def classes_of(suite: unittest.TestSuite) -> list[unittest.TestSuite]:
 
 
 def run(suite: unittest.TestSuite) -> bool:
-    """Whether none failed and at least one ran."""
+    """Whether at least one test ran and no test failed."""
     result = Lines()
     suite.run(result)
     return bool(result.testsRun) and result.wasSuccessful()
 
 
 def begin(suite: unittest.TestSuite) -> int:
-    """Runs a suite in a process of its own, which ends with this one; its pid."""
+    """Forks a process that runs a suite, and ends with this process. Returns its pid."""
     pid = os.fork()
     if pid:
         return pid
@@ -111,7 +111,7 @@ def begin(suite: unittest.TestSuite) -> int:
 
 
 def side_by_side(suites: list[unittest.TestSuite], jobs: int) -> bool:
-    """Runs them, so many at once; whether all are good."""
+    """Runs suites, so many at a time. Returns whether all passed."""
     good, running = True, 0
     while suites or running:
         while suites and running < jobs:
@@ -127,7 +127,7 @@ def side_by_side(suites: list[unittest.TestSuite], jobs: int) -> bool:
 
 
 def main(words: list[str]) -> int:
-    """Runs them; 0 if none failed and at least one ran."""
+    """Runs the tests. Returns 0 if at least one test ran and no test failed."""
     jobs = len(os.sched_getaffinity(0))
     if "--soak" in words:
         words.remove("--soak")

@@ -379,7 +379,7 @@ class Failures(OnHosts):
 
     def test_duplicate_hosts(self) -> None:
         (self.bed.desk.home / "twice.txt").write_text("10.77.0.1\n10.77.0.2\n10.77.0.1\n10.77.0.3\n")
-        self.fails("twice.txt:3: 10.77.0.1 stands on line 1 already", "--ip_config", "twice.txt", "true", status=2)
+        self.fails("twice.txt:3: 10.77.0.1 is on line 1 already", "--ip_config", "twice.txt", "true", status=2)
 
     def test_a_host_key_is_unknown(self) -> None:
         known = self.bed.desk.home / ".ssh/known_hosts"

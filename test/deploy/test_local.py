@@ -230,7 +230,7 @@ class Local(unittest.TestCase):
         result = self.launch("--num_trainers", "1", "--log_bytes", "1000000", "yes | head -n 2000000; echo the end")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stdout.count("the end"), 2, result.stdout[-300:])
-        self.assertIn("lines more are in its log", result.stdout[-3000:])
+        self.assertIn("more lines are in its log", result.stdout[-3000:])
         logs = list((self.work / "logs").glob("*/trainer-127.0.0.1-0.log*"))
         self.assertEqual(len(logs), 4, logs)
         self.assertTrue(all(log.stat().st_size <= 1000000 for log in logs))

@@ -106,8 +106,8 @@ class Words(unittest.TestCase):
         """Names that are none, files that are not there."""
         for path, says in (
             ("/nowhere/graphwire-1-linux-x86_64.tar.gz", "No such file"),
-            ("graphwire.tar.gz", "no bundle's name"),
-            ("/proc/self/cmdline", "no bundle's name"),
+            ("graphwire.tar.gz", "a bundle is named"),
+            ("/proc/self/cmdline", "a bundle is named"),
         ):
             with self.subTest(path=path), self.assertRaisesRegex(UsageError, says):
                 program.read(path)

@@ -169,7 +169,7 @@ class Graphs(unittest.TestCase):
                 config.write_text(json.dumps({**graph, **minor}))
                 self.assertEqual(parts.read(folder).parts, [["a.npy", "a.xxh"]])
             config.write_text(json.dumps({**graph, "format": "graphwire-2"}))
-            self.refused(config, "graphwire-2, and this launcher knows graphwire-1: take the Graphwire that wrote it")
+            self.refused(config, "graphwire-2, but this launcher reads graphwire-1: use the Graphwire version")
             config.write_text(json.dumps({**graph, "format": "dgl"}))
             self.refused(config, "not a graph that graphwire partition made")
 

@@ -29,7 +29,7 @@ def pytest_runtest_logreport(report):
 
 @pytest.fixture(scope="session", autouse=True)
 def runtime_folder(tmp_path_factory):
-    """Keys and locks of these servers only."""
+    """Uses a runtime folder with the keys and locks of these servers only."""
     folder = tmp_path_factory.mktemp("runtime")
     folder.chmod(0o700)
     os.environ["XDG_RUNTIME_DIR"] = str(folder)
@@ -40,7 +40,7 @@ MOVES = {"right": (1, 0), "left": (-1, 0), "up": (0, 1), "down": (0, -1), "leap"
 
 
 def grid():
-    """Triples of a grid: what lies right of, above … each place. A translation is all there is to learn."""
+    """Triples of a grid: the place right of, above … each place. A model has to learn translations only."""
     lines = []
     for x in range(SIDE):
         for y in range(SIDE):
@@ -52,7 +52,8 @@ def grid():
 
 @pytest.fixture(scope="session")
 def data_path(tmp_path_factory):
-    """<data_path>/wn18/ holds the grid under a name that is built in; 30 triples each are for validation and test."""
+    """Writes the grid to <data_path>/wn18/, the name of a built-in dataset; validation and test have 30 triples
+    each."""
     top = tmp_path_factory.mktemp("data")
     folder = top / "wn18"
     folder.mkdir()
@@ -80,7 +81,8 @@ def graph_folder(dataset, tmp_path_factory):
 
 @pytest.fixture
 def pinned_rows(monkeypatch):
-    """The tensors that were made in pinned memory, which is ordinary memory here: there is no GPU that asks for it."""
+    """Records the tensors made in pinned memory. Without a GPU the fixture replaces pinned memory by ordinary
+    memory."""
     found, empty = [], torch.empty
 
     def recorded(*shape, pin_memory=False, **more):

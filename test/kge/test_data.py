@@ -137,7 +137,7 @@ def test_bad_dictionaries_are_refused(data_path, tmp_path):
     folder.mkdir()
     for name in ("relations.dict", "train.txt", "valid.txt", "test.txt"):
         (folder / name).write_bytes((data_path / "wn18" / name).read_bytes())
-    for text, message in (("0\ta\n2\tb\n", "not those from 0 to 1"), ("0\ta\n1\ta\n", "line 2: 'a' is there twice"),
+    for text, message in (("0\ta\n2\tb\n", "not those from 0 to 1"), ("0\ta\n1\ta\n", "line 2: 'a' occurs twice"),
                           ("a\t0\n", "line 1: expected a number"), ("0\ta\n", "is no entity of the dictionary")):
         (folder / "entities.dict").write_text(text)
         with pytest.raises(DataError, match=message):
@@ -152,8 +152,8 @@ def test_bad_dictionaries_are_refused(data_path, tmp_path):
     (("own", "udd_xyz"), {}, "there is no format udd_xyz"), (("own", "csv_hrt"), {}, "there is no format"),
     (("own", "udd_hrt"), {"files": ["a"]}, "not 1 files"),
     (("own", "raw_udd_hrt"), {"files": ["a", "b"]}, "not 2 files"),
-    (("own", "raw_udd_hrt"), {"files": ["gone"]}, "is not there"), (("FB15k", "udd_hrt"), {}, "not 0 files"),
-    (("wn18",), {"has_edge_importance": True}, "built-in datasets have none"),
+    (("own", "raw_udd_hrt"), {"files": ["gone"]}, "does not exist"), (("FB15k", "udd_hrt"), {}, "not 0 files"),
+    (("wn18",), {"has_edge_importance": True}, "built-in datasets have no importance"),
     (("wn18",), {"files": ["a"]}, "--data_files goes with"), (("wn18",), {"delimiter": "::"}, "one character")])
 def test_what_makes_no_sense_is_refused(tmp_path, arguments, options, message):
     with pytest.raises(DataError, match=message):

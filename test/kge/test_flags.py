@@ -85,7 +85,7 @@ def test_names_may_be_shortened():
     ("train", "--eval_percent 1.5", "eval_percent"), ("train", "--neg_sample_size_eval 0", "neg_sample_size_eval"),
     ("train", "--rel_part", "num_proc"), ("train", "--mix_cpu_gpu", "needs --gpu"),
     ("train", "--gpu 99", "this machine"),
-    ("train", "--gpu -1 0", "names devices"), ("train", "-rc -1", "0 or more"),
+    ("train", "--gpu -1 0", "numbers of GPUs"), ("train", "-rc -1", "0 or more"),
     ("train", "--staleness -1", "0 or more"), ("train", "--seed -1", "--seed is 0 or more"),
     ("train", f"--seed {2**64 - 2}", "--seed is at most"), ("train", "--lr nan", "--lr is a finite number"),
     ("train", "--lr -1", "--lr is 0 or more"), ("train", "-g inf", "--gamma is a finite"),
@@ -123,7 +123,7 @@ def test_every_gpu_has_a_client(monkeypatch, command, words, clients):
         args = flags.parse(command, f"{words}--gpu 0 1 2 --{clients} {count}".split())
         assert getattr(args, clients) == expected
     assert getattr(flags.parse(command, f"{words}--gpu 1".split()), clients) == 1
-    with pytest.raises(flags.UsageError, match=f"--{clients} is a multiple of the 3 of --gpu, not 4"):
+    with pytest.raises(flags.UsageError, match=f"--{clients} must be a multiple of the 3 GPUs of --gpu, not 4"):
         flags.parse(command, f"{words}--gpu 0 1 2 --{clients} 4".split())
 
 

@@ -160,7 +160,7 @@ def test_what_a_model_does_not_know_is_refused(trained, tmp_path, capfd):
     assert f"test.tsv: line 11: 'nobody' is no entity of the dictionary {model}/entities.tsv" in capfd.readouterr().err
     (model / "relations.tsv").unlink()
     assert main(["eval", *raw(tmp_path / "data"), "--model_path", str(model)]) == 1
-    assert f"{model}/relations.tsv is not there, beside entities.tsv" in capfd.readouterr().err
+    assert f"{model}/relations.tsv does not exist, but entities.tsv does" in capfd.readouterr().err
     del before["ckpts/DistMult_own_0/relations.tsv"]
     assert tree(tmp_path) == before
 
@@ -182,7 +182,8 @@ def test_dictionaries_that_contradict_the_model_are_refused(trained, tmp_path, c
     similar = ["emb_sim", "--emb_file", str(model / "own_DistMult_entity.npy"), "--format", "*", "--raw_data", *out]
     before = (tmp_path / "out.tsv").read_bytes()
     for command in (predict, [*similar, "--mfile"]):
-        for path, says in ((wrong, f"{model}/entities.tsv, which the model"), (short, " rows: it is of another")):
+        for path, says in ((wrong, f"{model}/entities.tsv, the dictionary of the model"),
+                           (short, " rows: it is the dictionary of another")):
             assert main([*command, str(path)]) == 1
             said = capfd.readouterr().err
             assert says in said and said.count("\n") == 1
@@ -319,7 +320,7 @@ def test_a_partition_that_fails_leaves_what_was_there(tmp_path, capfd):
     (parts / "graph.json").rename(parts / "mine.json")
     write(tmp_path, draw(9))
     assert main(["partition", "-k", "2", "--method", "random", *raw(tmp_path)]) == 1
-    assert f"{parts} is there and has no graph.json" in capfd.readouterr().err and (parts / "mine.json").exists()
+    assert f"{parts} exists but has no graph.json" in capfd.readouterr().err and (parts / "mine.json").exists()
 
 
 def test_a_table_that_fails_leaves_the_one_that_was_there(tmp_path):

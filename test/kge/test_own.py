@@ -71,7 +71,7 @@ def test_importance_reaches_the_trainer(own, cluster, tmp_path, monkeypatch, cap
     train = [*cluster, *own, *TRAIN, "--save_path", str(tmp_path / "ckpts")]
     assert main(["partition", "-k", "2", *own]) == 0
     assert main([*train, "--has_edge_importance"]) == 1
-    assert "--has_edge_importance: the graph's triples have none" in capfd.readouterr().err
+    assert "--has_edge_importance: the graph has no importance" in capfd.readouterr().err
     assert main(["partition", "-k", "2", "--has_edge_importance", *own]) == 0
     assert not seen and main(train) == 0
     assert seen == [None] * 4

@@ -71,8 +71,8 @@ def test_what_it_leaves(data_path, tmp_path, capfd):
     assert "[0]Valid average MRR: " in out
     assert len(re.findall(r"^\[0\]\[Train\] 200 steps take \S+ seconds, \d+ triples/s, \d+ triples per processor "
                           r"second$", out, re.MULTILINE)) == 3
-    shares = re.findall(r"^\[0\]rows: a step waits (\S+)% of its time for them; of (\S+) processor ms a step (\S+)% "
-                        r"pull and (\S+)% push$", out, re.MULTILINE)
+    shares = re.findall(r"^\[0\]rows: a step waits (\S+)% of its time for them; a step takes (\S+) processor ms: "
+                        r"(\S+)% pull, (\S+)% push$", out, re.MULTILINE)
     assert len(shares) == 4  # the last of them: 5 steps of another training
     for waits, each, pull, push in shares:
         assert 0 < float(waits) < 100 and float(each) > 0 and 0 < float(pull) + float(push) < 100
@@ -152,7 +152,7 @@ def test_other_options_do_not_go_on(data_path, tmp_path, capfd):
     assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--lr", "0.3", "--resume", folder) == 1
     assert "its --lr was 0.5, not 0.3" in capfd.readouterr().err
     assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--resume", str(tmp_path / "gone")) == 1
-    assert "there is no training to go on with" in capfd.readouterr().err
+    assert "no training can be resumed here" in capfd.readouterr().err
 
 
 OTHERS = (  # every flag that makes a training another one
@@ -209,7 +209,7 @@ def test_a_folder_without_a_checkpoint_is_begun_anew(data_path, tmp_path, capfd)
     assert "has no checkpoint" not in capfd.readouterr().out
     assert train(data_path, tmp_path, "--max_step", "4", "--resume", str(folder)) == 0
     said = [line for line in capfd.readouterr().out.splitlines() if "checkpoint" in line]
-    assert said == [f"{folder} has no checkpoint (--checkpoint_interval): begins at step 0 of 4"]
+    assert said == [f"{folder} has no checkpoint (--checkpoint_interval): the training begins at step 0 of 4"]
     assert steps_of(folder) == [4]
 
 
@@ -270,9 +270,9 @@ def test_broken_models_are_refused(data_path, tmp_path):
     with pytest.raises(DataError, match="cannot be read"):
         Saved(folder)
     (folder / "config.json").write_text("{")
-    with pytest.raises(DataError, match="is no JSON"):
+    with pytest.raises(DataError, match="is not valid JSON"):
         Saved(folder)
-    with pytest.raises(DataError, match=r"config\.json is not there"):
+    with pytest.raises(DataError, match=r"config\.json does not exist"):
         Saved(tmp_path)
 
 

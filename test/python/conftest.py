@@ -53,7 +53,7 @@ class Servers:
             self.start(part)
 
     def start(self, part):
-        """Starts a part's server, at the address that it had before if there was one; returns when it serves."""
+        """Starts a part's server, at its former address if it had one; returns when it serves."""
         log = Path(self.log_folder, f"server{part}.log")
         with open(log, "w") as out:
             self.processes[part] = subprocess.Popen(
@@ -68,7 +68,7 @@ class Servers:
         self.addresses[part] = up.group(1)
 
     def stop(self):
-        """Until go_on() they do nothing. A thread that runs as the signal comes may answer yet."""
+        """Suspends the servers until go_on(). A thread that runs when the signal comes may still answer."""
         for process in self.processes:
             process.send_signal(signal.SIGSTOP)
         for process in self.processes:
@@ -90,7 +90,7 @@ class Servers:
 
 @pytest.fixture(scope="session", autouse=True)
 def runtime_folder(tmp_path_factory):
-    """Keys and locks of these servers only."""
+    """Uses a runtime folder with the keys and locks of these servers only."""
     folder = tmp_path_factory.mktemp("runtime")
     folder.chmod(0o700)
     os.environ["XDG_RUNTIME_DIR"] = str(folder)
@@ -107,7 +107,7 @@ def whole(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def parts(whole):
-    """The same in two parts."""
+    """The R-MAT graph in two parts."""
     folder = whole.parent / "parts"
     run("partition", whole, "--num-parts", 2, "--method", "random", "--out", folder)
     return folder
@@ -132,7 +132,7 @@ def hetero2(hetero, tmp_path_factory):
 
 @pytest.fixture
 def first_of_two(monkeypatch):
-    """As if torch.distributed had two ranks, of which this is the first."""
+    """Pretends that torch.distributed has two ranks and this process is the first."""
     import torch.distributed as dist
 
     for name, value in (("is_initialized", True), ("get_world_size", 2), ("get_rank", 0)):
@@ -141,7 +141,8 @@ def first_of_two(monkeypatch):
 
 @pytest.fixture
 def made_up_gpu(monkeypatch):
-    """torch's names of a GPU where there is none: batches stay where they are, and are taken one ahead all the same."""
+    """Replaces torch's GPU functions on a machine without GPU: batches stay in memory, but are still loaded one
+    ahead."""
     import torch
 
     class Stream:
@@ -161,7 +162,8 @@ def made_up_gpu(monkeypatch):
 
 @pytest.fixture
 def own_servers(parts, tmp_path, monkeypatch):
-    """Servers of one test, to be stopped and killed; in a runtime folder of their own: a host serves a part once."""
+    """Servers of one test, which may stop and kill them. They have their own runtime folder, because a host serves a
+    part once."""
     runtime = tmp_path / "runtime"
     runtime.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))

@@ -1,4 +1,4 @@
-"""Archives in memory, for tests of what is fetched and unpacked."""
+"""Makes archives in memory, for tests of fetch and unpack."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zipfile
 
 
 def zipped(files, inner=""):
-    """A zip of {name: bytes or text}; inner: what the names begin with."""
+    """Makes a zip of {name: bytes or text}. inner: a prefix for the names."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, body in files.items():
@@ -17,7 +17,7 @@ def zipped(files, inner=""):
 
 
 def tarred(files, mode="w:gz", link=None):
-    """A tar of {name: bytes or text}; link: the name of a symbolic link beside."""
+    """Makes a tar of {name: bytes or text}. link: the name of a further symbolic link."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode=mode) as archive:
         for name, body in files.items():

@@ -16,7 +16,7 @@ TENSORS = {"nodes": {"kind": "adam", "lr": 0.1}, "edges": {"kind": "adagrad", "l
 
 
 def digest(*arrays):
-    """SHA-256 of types, shapes and bytes."""
+    """Returns the SHA-256 of types, shapes and bytes."""
     found = hashlib.sha256()
     for array in arrays:
         array = np.ascontiguousarray(array)
@@ -30,7 +30,7 @@ def opened(folder, **options):
 
 
 def graph_account(folder, **options):
-    """Counts, edges, rows of features, texts, mini-batches."""
+    """Returns counts, edges, rows of features, texts and mini-batches."""
     graph = opened(folder, **options)
     found = {"graph_id": f"{graph.graph_id:016x}", "parts": graph.num_parts}
     for ntype in graph.ntypes:
@@ -57,7 +57,7 @@ def graph_account(folder, **options):
 
 
 def step(tensor, options, number):
-    """One push, to every third row."""
+    """Pushes once, to every third row."""
     ids = np.arange(0, len(tensor), 3)
     shape = (len(ids), *tensor.shape[1:])
     gradients = (np.arange(np.prod(shape)) * (36 + number) % 101 - 50).reshape(shape).astype(np.float32) / 64
@@ -65,7 +65,7 @@ def step(tensor, options, number):
 
 
 def checkpoint_account(parts, folder):
-    """Restored rows, and what one more step of their optimizers makes of them."""
+    """Returns the restored rows, and the rows after one more optimizer step."""
     graph = opened(parts)
     graph.restore(folder)
     found = {"tensors": sorted([one["name"], one["kept"], one["dtype"], list(one["shape"])] for one in graph.tensors)}

@@ -11,11 +11,11 @@ AT_EXIT = Path(__file__).resolve().parent / "at_exit"
 
 
 def counted(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with which a Python program counts them and prints the number."""
+    """Returns an environment in which a Python program counts and prints its threads at exit."""
     path = environment.get("PYTHONPATH")
     return {**environment, "PYTHONPATH": os.pathsep.join([str(AT_EXIT), *([path] if path else [])])}
 
 
 def left(text: str) -> list[int]:
-    """What programs printed, each its number."""
+    """Returns the numbers that the programs printed."""
     return [int(count) for count in re.findall(r"threads of a process group at exit: (\d+)", text)]

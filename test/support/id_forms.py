@@ -78,7 +78,7 @@ def meaning(value, count, index=False):
 
 
 def must(value):
-    """What a user may rely on: integers in lists, tuples, ranges and arrays, masks of bools, slices."""
+    """The documented forms: integers in lists, tuples, ranges and arrays, masks of bools, slices."""
     if isinstance(value, (slice, range, tuple)):
         return True
     if isinstance(value, list):

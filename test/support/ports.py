@@ -1,4 +1,4 @@
-"""Ports of loopback for servers of a test."""
+"""Loopback ports for a test's servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody has, and that the kernel gives to nobody who connects in between."""
+    """Returns free ports that the kernel does not give to outgoing connections."""
     first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     found: list[int] = []
     while len(found) < count:

@@ -1,4 +1,4 @@
-"""Ranks of torch.distributed on this host for a test: forks of it, that meet over a file."""
+"""Runs torch.distributed ranks on this host for a test: forks of the test, which meet through a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _rank(work, folder, rank, world, meet, backend, pipe):
 
 
 def in_ranks(work, folder, meet, world=2, backend="gloo"):
-    """What work(graph, rank, join) returns on each rank; join() makes the group."""
+    """Returns what work(graph, rank, join) returned on each rank. join() makes the process group."""
     forked, started = multiprocessing.get_context("fork"), []
     for rank in range(world):
         ours, theirs = forked.Pipe()

@@ -1,4 +1,4 @@
-"""What a run of pytest tells ./check: a line "ok - …" or "not ok - …" for every test."""
+"""Prints pytest's results for ./check: a line "ok - …" or "not ok - …" for every test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 def tell(report, area):
     if "PYTEST_XDIST_WORKER" in os.environ:
-        return  # the process that began this one tells it
+        return  # the process that started this one prints the line
     if report.when == "call" or report.outcome == "failed":
         word = "not ok" if report.outcome == "failed" else "ok"
         if report.outcome == "skipped":

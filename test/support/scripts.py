@@ -44,7 +44,7 @@ class Script:
         self._process.kill()
 
     def communicate(self) -> tuple[str, str]:
-        """What it printed to both, to its end."""
+        """Waits for the end; returns its output and its errors."""
         with self.stdout:
             out = self.stdout.read()
         self._process.join()

@@ -14,8 +14,8 @@ TOP = Path(__file__).resolve().parents[2]
 
 
 def find(path: str) -> Path | None:
-    """A path in the nearest shared/ above the checkout that has it; real graphs are looked for in $GRAPHWIRE_TEST_DATA
-    alone, where that is set."""
+    """Returns a path in the nearest shared/ above the checkout that has it, or None. If $GRAPHWIRE_TEST_DATA is set,
+    real graphs are searched only there."""
     folder, _, rest = path.partition("/")
     if folder == "data" and "GRAPHWIRE_TEST_DATA" in os.environ:
         found = [Path(os.environ["GRAPHWIRE_TEST_DATA"]) / rest]
@@ -25,7 +25,7 @@ def find(path: str) -> Path | None:
 
 
 def given(path: str) -> Path:
-    """The same, for a test that cannot do without."""
+    """Returns the path. If it does not exist, raises lacking()'s exception."""
     found = find(path)
     if found is not None:
         return found
@@ -33,7 +33,7 @@ def given(path: str) -> Path:
 
 
 def imported(name: str) -> ModuleType:
-    """A module that a test cannot do without."""
+    """Imports a module. If it cannot be imported, raises lacking()'s exception."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -46,5 +46,5 @@ def need_root(what: str) -> None:
 
 
 def lacking(what: str) -> Exception:
-    """What a test ends with that lacks something."""
+    """Returns the exception for a test that lacks a file or a module: a skip, in CI a failure."""
     return AssertionError(what) if os.environ.get("CI") == "true" else unittest.SkipTest(what)

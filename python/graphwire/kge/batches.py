@@ -1,7 +1,7 @@
-"""Batches of triples, drawn by the C library: see include/graphwire/triples.h.
+"""Batches of triples, drawn by the C library (include/graphwire/triples.h).
 
     batches = Batches(head, relation, tail, batch_size=1000, chunk_size=200, negatives=200, entities=(0, 14541), seed=1)
-    batch = batches[step]                                     # any step, in any order: a pure function of it
+    batch = batches[step]                                     # a pure function of the step; steps come in any order
 """
 
 from __future__ import annotations
@@ -18,21 +18,26 @@ from graphwire._native import check, ffi, lib, owned
 
 
 def rounded(batch_size: int, neg_sample_size: int) -> int:
-    """A batch size as DGL-KE rounds it: up to whole chunks of neg_sample_size, where it is above that."""
+    """Rounds a batch size as DGL-KE does: a size above neg_sample_size becomes a multiple of neg_sample_size."""
     if neg_sample_size < batch_size and batch_size % neg_sample_size:
         return math.ceil(batch_size / neg_sample_size) * neg_sample_size
     return batch_size
 
 
 def _tensor(pointer: Any, count: int, dtype: str) -> Tensor:
-    """A copy of a C array; rows become int64, which torch indexes by."""
+    """Copies a C array to int64, the type of torch's indices."""
     array = np.frombuffer(ffi.buffer(pointer, count * np.dtype(dtype).itemsize), dtype=dtype)
     return torch.from_numpy(array.astype(np.int64))
 
 
 class Batch:
-    """A step's triples. Rows count in `entities` and `relations`, the ids that have to be read; the first
-    `positive_count` of the entities are heads and tails. side: which end the negatives are put at."""
+    """The triples of one step.
+
+    entities, relations  ids whose rows the step reads; the first `positive_count` entities are heads and tails
+    *_rows               positions in `entities` or `relations`
+    positions            positions of the triples in the arrays that Batches was given
+    side                 the end that negatives replace: "head" or "tail"
+    """
 
     def __init__(self, batch: Any):
         self.side = "head" if batch.corrupt_head else "tail"
@@ -48,8 +53,13 @@ class Batch:
 
 
 class Batches:
-    """head, relation, tail: int64 ids, which are kept. entities: (first, end) that negatives are drawn from; others:
-    int64 ids that they are drawn from too. stream: another one for each trainer of a job. Raises InvalidError."""
+    """Draws batches of triples. Raises InvalidError.
+
+    head, relation, tail  int64 ids; the object keeps the arrays
+    entities              (first, end): the range of ids that negatives are drawn from
+    others                int64 ids that negatives are drawn from too
+    stream                a different number for each trainer of a job
+    """
 
     def __init__(self, head: np.ndarray, relation: np.ndarray, tail: np.ndarray, *, batch_size: int, chunk_size: int,
                  negatives: int, entities: tuple[int, int], others: Optional[np.ndarray] = None, seed: int = 0,
@@ -57,7 +67,7 @@ class Batches:
         self._arrays = [_arrays.ids_array(array, None, what) for array, what in (
             (head, "head"), (relation, "relation"), (tail, "tail"))]
         if len({len(array) for array in self._arrays}) != 1:
-            raise ValueError("heads, relations and tails are as many")
+            raise ValueError("heads, relations and tails must have the same length")
         pointers = [ffi.from_buffer("int64_t[]", array) for array in self._arrays]
         self._arrays.append(_arrays.ids_array([] if others is None else others, None, "others"))
         pointers.append(ffi.from_buffer("int64_t[]", self._arrays[3]))
@@ -72,7 +82,7 @@ class Batches:
 
     @property
     def steps(self) -> int:
-        """Of an epoch of one side."""
+        """Steps of an epoch in which negatives replace one side."""
         return int(lib.gw_triples_steps(self._held[0]))
 
     def __getitem__(self, step: int) -> Batch:

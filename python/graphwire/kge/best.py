@@ -1,8 +1,8 @@
-"""The best of many scores that come block by block: memory for the best alone.
+"""Keeps the best of many scores that arrive block by block; memory grows with the best scores only.
 
     best = Best(rows=len(heads), k=10, width=3)
-    best.add(first_row, scores, [heads, relations, tails])    # [n, m], and what each is the score of
-    for row in range(rows): ids, scores = best.of(row)        # descending; fewer than k where there were fewer
+    best.add(first_row, scores, [heads, relations, tails])    # scores [n, m], and the ids that each score belongs to
+    for row in range(rows): ids, scores = best.of(row)        # descending; fewer than k if fewer were added
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from torch import Tensor
 
 from graphwire.kge.data import DataError, lines_of, read_dictionary, written
 
-BLOCK = 1024  # rows of a side of a block
+BLOCK = 1024  # ids on each side of a block
 
 
 class Best:
-    """For each of some rows its k highest scores, and the ids that they are of."""
+    """The k highest scores of each row, and the ids that the scores belong to."""
 
     def __init__(self, rows: int, k: int, width: int):
         self.scores = torch.full((rows, k), float("-inf"))
         self.ids = torch.full((rows, k, width), -1, dtype=torch.int64)
 
     def add(self, first: int, scores: Tensor, ids: Sequence[Tensor]) -> None:
-        """scores: [n, m], of rows first to first + n; ids: each [n, m], or what broadcasts to it."""
+        """Adds scores [n, m] to rows first to first + n. ids: `width` tensors that broadcast to [n, m]."""
         n, m = scores.shape
         k = self.scores.shape[1]
         top, places = scores.topk(min(k, m), dim=1)
@@ -40,24 +40,25 @@ class Best:
         self.ids[rows] = every.gather(1, order.unsqueeze(-1).expand(-1, -1, every.shape[-1]))
 
     def of(self, row: int) -> tuple[list[list[int]], list[float]]:
-        """ids of each, and their scores."""
-        there = self.ids[row, :, 0] >= 0
-        return self.ids[row][there].tolist(), self.scores[row][there].tolist()
+        """Returns the ids of each of a row's scores, and the scores."""
+        filled = self.ids[row, :, 0] >= 0
+        return self.ids[row][filled].tolist(), self.scores[row][filled].tolist()
 
 
 class Names:
-    """Turns names into numbers and back; without a dictionary numbers are all there is. Raises DataError unless it
-    has a name for each of `count` rows."""
+    """Turns names into numbers and back. Without a dictionary (path is None), a name is the number itself.
+    Raises DataError unless the dictionary has a name for each of `count` rows."""
 
     def __init__(self, path: str | Path | None, count: int):
         self.path, self.count = path, count
         self.numbers = None if path is None else read_dictionary(path)
         self.names = None if self.numbers is None else {number: name for name, number in self.numbers.items()}
         if self.numbers is not None and len(self.numbers) != count:
-            raise DataError(f"{path} has {len(self.numbers)} names, and the model {count} rows: it is of another model")
+            raise DataError(f"{path} has {len(self.numbers)} names, but the model has {count} rows: it is the "
+                            "dictionary of another model")
 
     def read(self, path: str | Path) -> np.ndarray:
-        """A list of them, one a line; raises DataError."""
+        """Returns the numbers of the names in a file, one name a line; raises DataError."""
         found = []
         for line, word in lines_of(path):
             if self.numbers is not None:
@@ -66,11 +67,11 @@ class Names:
                 number = int(word) if word.strip().isdecimal() else -1
             if not 0 <= number < self.count:
                 what = f"{self.path} does not have {word!r}" if self.numbers is not None else (
-                    f"{word!r} is no number below {self.count} (names need --raw_data)")
+                    f"{word!r} is not a number below {self.count} (names need --raw_data)")
                 raise DataError(f"{path}: line {line}: {what}")
             found.append(number)
         if not found:
-            raise DataError(f"{path}: it is empty")
+            raise DataError(f"{path}: the file is empty")
         return np.array(found, dtype=np.int64)
 
     def of(self, number: int) -> str:
@@ -78,13 +79,13 @@ class Names:
 
 
 def blocks(ids: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """Pieces of at most BLOCK, with the place of their first."""
+    """Cuts ids into pieces of at most BLOCK; each comes with the position of its first id."""
     return [(first, ids[first:first + BLOCK]) for first in range(0, len(ids), BLOCK)]
 
 
 def write_table(path: str | Path, header: Sequence[str], best: Best, names: Sequence[Names], sign: int = 1) -> int:
-    """Ids, by name, and their scores, a row of `best` after the other; the lines written. A file is there whole, or
-    as it was."""
+    """Writes names and scores, row by row of `best`. Returns the number of lines. After an error the file is as it was,
+    unless the path is a pipe or a terminal."""
     lines, path = 0, Path(path)
     special = path.exists() and not path.is_file()  # a pipe, a terminal
     with open(path, "w", encoding="utf-8") if special else written(path) as file:

@@ -1,10 +1,11 @@
-"""One client of a training job, from its rows to the results: gwke_train with one process, and each process of several.
+"""One client of a training job: the only process of gwke_train, or one of several.
 
-    rows: created, or restored -> steps, with reports, validations and checkpoints -> rows and figures, by the first
-    client
+    create or restore the rows -> steps, with reports, validations and checkpoints -> the first client writes rows and
+    figures
 
-Clients meet only where a flag says so (--force_sync_interval, --valid, --checkpoint_interval) and at the end. Figures
-of a ranking come from all of them, through a tensor of ranks.
+Clients wait for each other at the end, and where a flag asks for it: --force_sync_interval, --valid,
+--checkpoint_interval. All clients compute ranks; a shared tensor collects the ranks, and each client computes the
+figures from it.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from graphwire.kge.ranking import Known, Ranking, report
 from graphwire.kge.store import POLL_SECONDS, Store
 from graphwire.kge.training import WAITS, Trainer
 
-CACHE_BYTES = 1 << 30  # rows of entities that a ranking keeps
+CACHE_BYTES = 1 << 30  # a ranking keeps all entity rows in memory if they fit into this
 CHECKPOINT = "checkpoint"
 
 
 def sampled(triples: Triples, share: float) -> Triples:
-    """A share of triples, drawn once; the same for every client and command, whatever --seed a training has."""
+    """Draws a share of the triples, with replacement. The draw is the same for every client and command, and does not
+    depend on --seed."""
     if share >= 1:
         return triples
     at = np.random.default_rng([0, len(triples)]).integers(0, len(triples), max(1, int(len(triples) * share)))
@@ -40,8 +42,8 @@ def sampled(triples: Triples, share: float) -> Triples:
 
 
 def candidates_of(args: argparse.Namespace, dataset: Dataset) -> Optional[np.ndarray]:
-    """Whom --neg_sample_size_eval ranks against, by the dictionary's numbers; None: everybody. The same for every
-    client and command."""
+    """Draws the candidates of --neg_sample_size_eval, as numbers of the dictionary; None stands for all entities. The
+    draw is the same for every client and command."""
     if args.neg_sample_size_eval < 0 or args.neg_sample_size_eval >= dataset.num_entities:
         return None
     draw = np.random.default_rng([0, 1])
@@ -58,8 +60,8 @@ def print_figures(what: str, figures: dict[str, float]) -> None:
 
 
 class Client:
-    """dataset: None where nothing is evaluated and its size is told otherwise. folder: the results' (the first client's
-    alone is written to)."""
+    """dataset: None if the client evaluates nothing. folder: for the results; only the first client (rank 0) writes.
+    names: file names of the two dictionaries, for config.json."""
 
     def __init__(self, args: argparse.Namespace, graph: graphwire.Graph, num_relations: int, folder: Path,
                  dataset: Optional[Dataset], names: tuple[str, str], rank: int = 0, world: int = 1):
@@ -71,10 +73,10 @@ class Client:
         self.model = make(args.model_name, args.hidden_dim, args.gamma, args.double_ent, args.double_rel)
         self.store = Store(graph, self.model, num_relations, seed=args.seed, rank=rank, world=world)
         self.known: Optional[Known] = None
-        self.seconds_before = 0.0  # of training, up to the checkpoint that is gone on from
+        self.seconds_before = 0.0  # of training, up to the checkpoint that this run resumes from
 
     def run(self) -> Optional[dict[str, float]]:
-        """The whole of it; the test set's figures, where they are asked for."""
+        """Trains and writes the results. Returns the test set's figures with --test, else None."""
         start = self._begin()
         trainer = self._trainer()
         began = time.perf_counter()
@@ -96,10 +98,10 @@ class Client:
         self.store.barrier()
         return figures
 
-    # --- Before. ---
+    # --- Before the training. ---
 
     def _begin(self) -> int:
-        """Makes the rows, or takes them from the checkpoint; the step that comes next."""
+        """Creates the rows, or restores them from the checkpoint. Returns the number of the first step."""
         checkpoint = self.folder / CHECKPOINT
         restored = bool(self.args.resume) and checkpoint.is_dir()
         if restored and self.rank == 0:
@@ -115,7 +117,7 @@ class Client:
             if restored:
                 print(f"goes on at step {step} of {self.args.max_step}", flush=True)
             elif self.args.resume:
-                print(f"{self.folder} has no checkpoint (--checkpoint_interval): begins at step 0 of "
+                print(f"{self.folder} has no checkpoint (--checkpoint_interval): the training begins at step 0 of "
                       f"{self.args.max_step}", flush=True)
         return step
 
@@ -123,7 +125,7 @@ class Client:
         args = self.args
         own = self.store.own_triples(getattr(args, "rel_part", False) and self.world > 1, args.has_edge_importance)
         if not len(own):
-            raise ValueError(f"client {self.rank} of {self.world} has no triples: fewer clients")
+            raise ValueError(f"client {self.rank} of {self.world} has no triples: use fewer clients")
         size = rounded(args.batch_size, args.neg_sample_size)
         if self.rank == 0 and size != args.batch_size:
             print(f"batch size ({args.batch_size}) is incompatible to the negative sample size "
@@ -141,8 +143,8 @@ class Client:
     # --- Training. ---
 
     def _next_stop(self, step: int) -> int:
-        """The last step before clients meet: no rows are pulled ahead of it, so that a job that goes on from a
-        checkpoint goes on as this one does."""
+        """Returns the next step at which clients wait for each other. The trainer pulls no rows for steps beyond it:
+        so a job resumed from a checkpoint computes the same as this job."""
         args, stop = self.args, self.args.max_step
         for every in (args.force_sync_interval, args.checkpoint_interval, args.eval_interval if args.valid else 0):
             if every > 0:
@@ -170,7 +172,7 @@ class Client:
 
     def _report(self, step: int, means: dict[str, float], steps: int, seconds: float, speed: float, trainer: Trainer,
                 all_seconds: float) -> None:
-        """DGL-KE's lines, of every client; the first one's are the curve."""
+        """Prints DGL-KE's lines for this client. The first client adds its figures to the curve."""
         head = f"[{self.rank}]"
         for name, value in means.items():
             print(f"{head}[Train]({step}/{self.args.max_step}) average {name}: {value}")
@@ -180,15 +182,16 @@ class Client:
               "triples per processor second")
         print(head + ", ".join(f"{name}: {value:.3f}" for name, value in spent.items()))
         waited = sum(spent.get(name, 0.0) for name in WAITS) / sum(spent.values())
-        print(f"{head}rows: a step waits {waited:.1%} of its time for them; of {1e3 * processor['all'] / steps:.2f} "
-              f"processor ms a step {processor['pull'] / processor['all']:.1%} pull and "
+        print(f"{head}rows: a step waits {waited:.1%} of its time for them; a step takes "
+              f"{1e3 * processor['all'] / steps:.2f} processor ms: {processor['pull'] / processor['all']:.1%} pull, "
               f"{processor['push'] / processor['all']:.1%} push", flush=True)
         if self.rank == 0:
             self.curve.add(step=step, seconds=f"{all_seconds:.3f}", triples_per_second=f"{speed:.0f}",
                            triples_per_processor_second=f"{per_processor:.0f}", **means)
 
     def _meet(self, trainer: Trainer, step: int, seconds: float) -> None:
-        """Validates, then writes the checkpoint: what goes on from it has all that its step had to tell."""
+        """Validates, then writes the checkpoint. With this order a resumed job need not repeat the validation of the
+        checkpoint's step."""
         args = self.args
         trainer.flush()
         self.store.barrier()
@@ -206,7 +209,7 @@ class Client:
                 self.graph.checkpoint(self.folder / CHECKPOINT, self.store.names, replace=True)
             self.store.barrier()
 
-    # --- After. ---
+    # --- After the training. ---
 
     def _write(self) -> None:
         if not self.args.no_save_emb:
@@ -215,7 +218,8 @@ class Client:
         self.curve.draw()
 
     def _evaluate(self, triples: Triples, what: str) -> dict[str, float]:
-        """The figures of all clients' ranks: each ranks its batches, writes them where all see them, and waits."""
+        """Computes the figures of all clients' ranks. Each client ranks its own batches and shares the ranks; then it
+        waits for the ranks of the others."""
         dataset, args = self.dataset, self.args
         assert dataset is not None
         if self.known is None and not args.no_eval_filter:
@@ -233,14 +237,14 @@ class Client:
         return report(ranks)
 
     def _entity_rows(self, order: np.ndarray) -> Any:
-        """Rows by the dictionary's numbers; kept, where they fit."""
+        """Returns a function that reads rows by the dictionary's numbers; it keeps all rows if they fit."""
         if 4 * len(order) * self.model.entity_width > CACHE_BYTES:
             return lambda numbers: self.store.entity_rows(order[numbers])
         rows = self.store.entity_rows(order)
         return lambda numbers: rows[torch.from_numpy(numbers)]
 
     def _collected(self, ranks: np.ndarray, what: str) -> np.ndarray:
-        """Everybody's ranks: a rank is 1 or more, so that 0 is one that has not come yet."""
+        """Collects the ranks of all clients. A rank is at least 1, so 0 marks a rank that no client has written."""
         name = f"kge.ranks.{what}"
         shared = self.graph.create_tensor(name, ranks.shape, "float64")
         own = np.flatnonzero(ranks[:, 0])

@@ -1,6 +1,7 @@
 """The commands: gwke_NAME, dglke_NAME, and python -m graphwire.kge NAME.
 
-Exit status: 0; 1: it failed, and a line on stderr says why; 2: wrong usage; 130: interrupted.
+Exit status: 0 for success, 1 for a failure (a line on stderr names the cause), 2 for wrong usage, 130 for an
+interrupt.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def load_of(args: argparse.Namespace, train_to: Optional[Sink] = None,
 
 
 def check_sets(args: argparse.Namespace) -> None:
-    """What a training is to evaluate is there, and is known before it begins: files of one's own are all sets, or the
-    first alone."""
+    """Raises DataError before a training whose validation or test set does not exist. --data_files names either all
+    three sets or the training set only."""
     if args.format == "built_in" or len(args.data_files or ()) != (1 if args.format.startswith("raw_") else 3):
         return
     if args.valid:
@@ -37,7 +38,8 @@ def check_sets(args: argparse.Namespace) -> None:
 
 
 def results_folder(args: argparse.Namespace, num_clients: int) -> Path:
-    """A new one; with --resume that one, if its training was of the same options and of as many clients."""
+    """Makes a new folder; with --resume returns that folder. Raises DataError unless the folder's training had the same
+    options and the same number of clients."""
     from graphwire.kge.outputs import new_folder
 
     if not args.resume:
@@ -46,9 +48,9 @@ def results_folder(args: argparse.Namespace, num_clients: int) -> Path:
     try:
         config = dictionaries.read_config(folder)
     except DataError as error:
-        raise DataError(f"--resume {folder}: there is no training to go on with: {error}") from error
+        raise DataError(f"--resume {folder}: no training can be resumed here: {error}") from error
     if config is None:
-        raise DataError(f"--resume {folder}: there is no training to go on with: config.json does not exist")
+        raise DataError(f"--resume {folder}: no training can be resumed here: config.json does not exist")
     others, clients = flags.changed(config, args), config.get("num_clients", num_clients)
     if clients != num_clients:
         others.append(f"it had {clients} client{'' if clients == 1 else 's'}, not {num_clients}")
@@ -65,17 +67,17 @@ def names_of(args: argparse.Namespace) -> tuple[str, str]:
 
 
 def num_relations_of(args: argparse.Namespace) -> int:
-    """As gwke_partition has left it."""
+    """Reads the number of relations from the files of gwke_partition."""
     path = Path(args.data_path) / args.dataset / "partition_0" / "relation_count.txt"
     try:
         return int(path.read_text(encoding="ascii"))
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: is not what gwke_partition leaves: {error}") from error
+        raise DataError(f"{path}: this is not a file that gwke_partition wrote: {error}") from error
 
 
 def numbers_of_parts(args: argparse.Namespace) -> Optional[Dictionaries]:
-    """The dictionaries by which gwke_partition numbered what the servers have. None: its files have them, or, of names,
-    no triples are to be read."""
+    """Returns the dictionaries that number the entities and relations in the servers' parts. Returns None if this
+    client does not need them: the data's own files contain numbers, or the client reads no triples by name."""
     from graphwire.kge.partition import parts_folder
 
     parts = parts_folder(args.data_path, args.dataset)
@@ -83,13 +85,14 @@ def numbers_of_parts(args: argparse.Namespace) -> Optional[Dictionaries]:
     if numbers is None and dictionaries.recorded(args.data_path, args.format):
         numbers = dictionaries.of_model(parts, args.data_path, args.format, os.environ.get("RANK", "0") == "0")
     if numbers is None and args.format.startswith("raw_") and (args.test or args.valid):
-        raise DataError(f"{parts} has no {' and '.join(dictionaries.NAMED)}, by which its entities are numbered: copy "
-                        "all of it from the host of gwke_partition, or partition again")
+        raise DataError(f"{parts} has no {' and '.join(dictionaries.NAMED)}, which number its entities: copy the "
+                        "complete folder from the host of gwke_partition, or partition again")
     return numbers
 
 
 def keep_numbers_of_parts(folder: Path, dataset: Optional[Dataset], numbers: Optional[Dictionaries]) -> None:
-    """Into the results; those of a training that goes on have to be the same."""
+    """Stores the parts' dictionaries with the results. Raises DataError if a resumed training has other
+    dictionaries."""
     own = dictionaries.of(folder)
     if own is not None and numbers is not None:
         own.check_same(numbers)
@@ -134,8 +137,11 @@ def train(args: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def client(words: Sequence[str]) -> int:
-    """A process of a job, in the environment of a launcher: client train FOLDER RELATIONS FLAGS, with the folder of the
-    results and the number of relations; client dist_train - FLAGS, where the first client makes the folder."""
+    """Runs one process of a job, in the environment that a launcher sets. words:
+
+    train FOLDER RELATIONS FLAGS  the folder of the results, and the number of relations
+    dist_train - FLAGS            the first client makes the folder
+    """
     import graphwire
     from graphwire.kge.client import Client
 
@@ -189,7 +195,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
 
 
 def run(command: str, words: Sequence[str]) -> int:
-    """A command's exit status."""
+    """Runs a command and returns its exit status."""
     from graphwire.kge.store import ProgramError
 
     try:
@@ -205,12 +211,12 @@ def run(command: str, words: Sequence[str]) -> int:
 
 
 def script() -> int:
-    """gwke_NAME …, dglke_NAME …: the command is the program's name."""
+    """Entry point of gwke_NAME and dglke_NAME: the program's name gives the command."""
     return run(Path(sys.argv[0]).name.partition("_")[2], sys.argv[1:])
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """python -m graphwire.kge COMMAND …"""
+    """Entry point of python -m graphwire.kge COMMAND …"""
     words = sys.argv[1:] if words is None else words
     if words and words[0] in ("-h", "--help"):
         print(f"usage: python -m graphwire.kge {{{','.join(flags.COMMANDS)}}} …; each with --help")

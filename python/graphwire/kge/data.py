@@ -1,19 +1,21 @@
-"""Knowledge graphs on disk: the ones with names, and one's own in DGL-KE's formats.
+"""Reads knowledge graphs from disk: built-in datasets, and the user's own files in DGL-KE's formats.
 
     dataset = load("data", "FB15k-237")                       # <data_path>/<dataset>/: entities.dict, train.txt, …
     dataset = load("data", "mine", "udd_hrt", files=["entities.tsv", "relations.tsv", "train.tsv"])
     dataset = load("data", "mine", "raw_udd_htr", files=["train.tsv", "valid.tsv", "test.tsv"])
 
-built_in     <data_path>/<dataset>/entities.dict, relations.dict ("id name"), train.txt, valid.txt, test.txt (names; h
-             r t); Freebase: entity2id.txt, relation2id.txt (a first line with their number), and numbers; h t r. Where
-             one is missing it is fetched (sources.py)
-udd_XYZ      entities, relations, train [valid test]: numbers; XYZ: the order of h, r and t in a line
+built_in     files in <data_path>/<dataset>/: entities.dict and relations.dict ("id name"), train.txt, valid.txt and
+             test.txt (names; h r t). Freebase has entity2id.txt and relation2id.txt, whose first line is the number of
+             names; its triples are numbers (h t r). sources.py fetches missing files
+udd_XYZ      entities, relations, train [valid test]: numbers. XYZ is the order of h, r and t in a line
 raw_udd_XYZ  train [valid test]: names, numbered in the order of first use
 
-What is read for a model that is there gets the model's numbers (dictionaries.py): names by its dictionaries, numbers if
-their dictionaries are the same. Nothing is written, but what is fetched.
+A dataset for an existing model gets the model's numbers (dictionaries.py). Files of names are read with the model's
+dictionaries; files of numbers must have the same dictionaries as the model. Reading writes no file except the fetched
+ones.
 
-A fourth column of udd and raw_udd is a triple's importance, with has_edge_importance. Errors name file and line.
+With has_edge_importance, the fourth column of udd and raw_udd files is the triple's importance. Errors name the file
+and the line.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ import numpy as np
 from graphwire._scratch import Scratch
 from graphwire.kge.sources import obtain
 
-# Of the graphs with names: the files of entities, relations and the order of a triple's columns.
+# The built-in datasets: the files of entities and relations, and the order of a triple's columns.
 BUILT_IN = {name: ("entities.dict", "relations.dict", "hrt") for name in (
     "FB15k", "FB15k-237", "wn18", "wn18rr", "wikidata5m")}
 BUILT_IN["Freebase"] = ("entity2id.txt", "relation2id.txt", "htr")
@@ -48,7 +50,7 @@ def warn(text: str) -> None:
 
 
 class DataError(ValueError):
-    """A file that is not there, or not what it should be; the text says which, where and what is wrong."""
+    """A file does not exist or has wrong contents; the text names the file, the line and the fault."""
 
 
 @dataclass
@@ -64,13 +66,16 @@ class Triples:
         return len(self.head)
 
 
-Sink = Callable[[Triples], None]  # takes triples block by block
+Sink = Callable[[Triples], None]  # called with each block of triples
 
 
 @dataclass
 class Dataset:
-    """entity_file, relation_file: the dictionaries that the numbers are of; None where names were numbered in the order
-    of first use. entities, relations: the numbers of names; None where the files of triples have numbers."""
+    """A knowledge graph in memory.
+
+    entity_file, relation_file  the files of the dictionaries; None if names were numbered in the order of first use
+    entities, relations         the number of each name; None if the files of triples contain numbers
+    """
 
     name: str
     folder: Path
@@ -87,8 +92,9 @@ class Dataset:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Where to write a file, in a temporary folder beside its place: the file is there whole or not at all, even where
-    others write the same one. Half of a file goes with its writer, whatever ends the writer."""
+    """Yields a temporary path to write to, and on success renames it to `path`. So `path` is either complete or
+    unchanged, even if several processes write it. The temporary folder is in the same folder as `path`; it is removed
+    even if a signal kills the writer."""
     with Scratch(path.parent, f".{path.name}") as scratch:
         temporary = scratch / path.name
         yield temporary
@@ -97,7 +103,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def written(path: Path) -> Iterator[TextIO]:
-    """A file to write text to; it is there whole or not at all."""
+    """Yields a text file to write; `path` appears when the file is complete."""
     with whole(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as file:
         yield file
 
@@ -107,7 +113,8 @@ _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFDIR: "a folder", stat.S_IFSOCK: "a so
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file exists. Raises DataError where something else has its name: a read of a pipe would wait."""
+    """Whether a regular file exists. Raises DataError for a pipe, a folder or a device of that name: reading a pipe
+    would wait."""
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -120,7 +127,8 @@ def is_there(path: Path) -> bool:
 
 
 def lines_of(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Number and text of each line. They end at "\\n" alone: a name may have what else str.splitlines ends one at."""
+    """Yields the number and text of each line. Only "\\n" ends a line: a name may contain the other characters at which
+    str.splitlines splits."""
     try:
         with open(path, encoding="utf-8", newline="\n") as file:
             for number, line in enumerate(file, 1):
@@ -130,28 +138,29 @@ def lines_of(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Number and columns of each line that is not empty."""
+    """Yields the number and columns of each line that is not empty."""
     return ((number, line.split(delimiter)) for number, line in lines_of(path) if line)
 
 
 def _holds(path: Path, lines: Iterator[str]) -> bool:
-    """Whether a file has these lines, and no others."""
+    """Whether a file consists of exactly these lines."""
     try:
         with open(path, encoding="utf-8", newline="\n") as file:
-            return all(there == line for there, line in zip_longest(file, lines))
+            return all(found == line for found, line in zip_longest(file, lines))
     except (OSError, UnicodeDecodeError):
         return False
 
 
 def read_dictionary(path: str | Path, delimiter: str = "\t") -> dict[str, int]:
-    """Names and their numbers, of lines "number name"; each number from 0 on is there once."""
+    """Reads lines "number name" and returns the number of each name. Raises DataError unless the numbers are 0, 1, 2, …
+    and each occurs once."""
     path = Path(path)
     numbers: dict[str, int] = {}
     for line, columns in _lines(path, delimiter):
         if len(columns) != 2 or not columns[0].isdecimal():
             raise DataError(f"{path}: line {line}: expected a number and a name, not {columns!r}")
         if columns[1] in numbers:
-            raise DataError(f"{path}: line {line}: {columns[1]!r} is there twice")
+            raise DataError(f"{path}: line {line}: {columns[1]!r} occurs twice")
         numbers[columns[1]] = int(columns[0])
     if sorted(numbers.values()) != list(range(len(numbers))):
         raise DataError(f"{path}: its {len(numbers)} numbers are not those from 0 to {len(numbers) - 1}")
@@ -159,7 +168,7 @@ def read_dictionary(path: str | Path, delimiter: str = "\t") -> dict[str, int]:
 
 
 def write_dictionary(path: Path, names: dict[str, int], delimiter: str = "\t") -> None:
-    """One that is there with the same names is left alone."""
+    """Writes a dictionary, unless the file already has the same names."""
     def lines() -> Iterator[str]:
         return (f"{number}{delimiter}{name}\n" for name, number in names.items())
 
@@ -170,26 +179,28 @@ def write_dictionary(path: Path, names: dict[str, int], delimiter: str = "\t") -
 
 @dataclass(frozen=True)
 class Dictionaries:
-    """Two files that are there."""
+    """The two files of a model's dictionaries; both exist."""
 
     entities: Path
     relations: Path
 
     def copy(self, folder: Path) -> None:
-        """Each is there whole or not at all."""
+        """Copies both files into a folder; each appears when it is complete."""
         for path in (self.entities, self.relations):
             with whole(folder / path.name) as temporary:
                 shutil.copyfile(path, temporary)
 
     def check_same(self, others: Dictionaries) -> None:
-        """Raises DataError unless the others, of what a model is used with, have the same bytes."""
+        """Raises DataError unless the other dictionaries have the same bytes. self belongs to a model, `others` to the
+        data that the model is used with."""
         for own, other in ((self.entities, others.entities), (self.relations, others.relations)):
             if not filecmp.cmp(own, other, shallow=False):
-                raise DataError(f"{other} is not {own}, which the model was trained by: its rows are of other numbers")
+                raise DataError(f"{other} is not {own}, the dictionary of the model's training: the two number the "
+                                "rows differently")
 
 
 def _count_lines(path: Path) -> int:
-    """Lines of a dictionary of numbers; where the first is a number alone it is their count (Freebase)."""
+    """Counts the lines of a dictionary. If the first line is a single number, the number is the count (Freebase)."""
     count = 0
     for line, columns in _lines(path, "\t"):
         if line == 1 and len(columns) == 1 and columns[0].isdecimal():
@@ -199,7 +210,8 @@ def _count_lines(path: Path) -> int:
 
 
 class _Reader:
-    """Turns lines into triples. entities, relations: names' numbers, or None where lines have numbers."""
+    """Turns lines into triples. entities, relations: the number of each name; None if the lines contain numbers. grow:
+    a new name gets the next number."""
 
     def __init__(self, order: str, delimiter: str, importance: bool, entities: Optional[dict[str, int]],
                  relations: Optional[dict[str, int]], counts: tuple[int, int], grow: bool = False,
@@ -219,7 +231,7 @@ class _Reader:
                 raise DataError(f"{word!r} is no {what} of the dictionary {self.files.get(what, '')}".rstrip())
             if "\t" in word or word.endswith("\r"):
                 end = "has a tab" if "\t" in word else "ends with a carriage return"
-                raise DataError(f"{word!r} {end}, which ends a name in the dictionaries: give it another name")
+                raise DataError(f"{word!r} {end}: dictionaries cannot store such a name; rename it")
             names[word] = len(names)
         return names[word]
 
@@ -228,7 +240,7 @@ class _Reader:
         return Triples(head, relation, tail, np.array(importance, dtype=np.float32) if self.importance else None)
 
     def blocks(self, path: Path) -> Iterator[Triples]:
-        """At most BLOCK triples at a time, and at least one in all."""
+        """Yields blocks of at most BLOCK triples. Raises DataError for a file without triples."""
         columns: list[list[int]] = [[], [], []]
         importance: list[float] = []
         first = True
@@ -244,7 +256,7 @@ class _Reader:
                 if self.importance:
                     importance.append(float(words[3]))
                     if not 0 < importance[-1] < float("inf"):
-                        raise DataError(f"an importance is above 0, not {words[3]}")
+                        raise DataError(f"an importance must be above 0, not {words[3]}")
             except ValueError as error:
                 raise DataError(f"{path}: line {number}: {error}") from error
             if len(columns[0]) == BLOCK:
@@ -253,10 +265,10 @@ class _Reader:
         if columns[0]:
             yield self._triples(columns, importance)
         elif first:
-            raise DataError(f"{path}: there are no triples")
+            raise DataError(f"{path}: the file has no triples")
 
     def read(self, path: Path, sink: Optional[Sink] = None) -> Triples:
-        """All triples; with a sink they go there, and what is returned has none."""
+        """Returns all triples. With a sink, passes the triples to the sink instead and returns an empty Triples."""
         if sink is not None:
             for block in self.blocks(path):
                 sink(block)
@@ -269,8 +281,7 @@ class _Reader:
 
 
 def _check_same(numbers: Optional[Dictionaries], entity_file: Path, relation_file: Path) -> None:
-    """Raises DataError unless files of numbers have the dictionaries that a model was trained by."""
-
+    """Raises DataError if a model was trained with other dictionaries than those of these files of numbers."""
     if numbers is not None:
         numbers.check_same(Dictionaries(entity_file, relation_file))
 
@@ -304,7 +315,7 @@ def _own_files(folder: Path, kind: str, files: Sequence[str]) -> list[Path]:
     paths = [folder / file for file in files]
     for path in paths:
         if not is_there(path):
-            raise DataError(f"{path} is not there")
+            raise DataError(f"{path} does not exist")
     return paths
 
 
@@ -338,21 +349,28 @@ def _own(folder: Path, name: str, kind: str, order: str, delimiter: str, files: 
 def load(data_path: str | Path, name: str, form: str = "built_in", *, delimiter: str = "\t",
          files: Optional[Sequence[str]] = None, has_edge_importance: bool = False,
          train_to: Optional[Sink] = None, numbers: Optional[Dictionaries] = None) -> Dataset:
-    """A dataset; raises DataError. As DGL-KE's --data_path, --dataset, --format, --delimiter, --data_files and
-    --has_edge_importance say; one's own may have a built-in one's name. train_to: takes the training triples, which are
-    then not kept here. numbers: those of a model that is there."""
+    """Reads a dataset; raises DataError.
+
+    The first six parameters are DGL-KE's --data_path, --dataset, --format, --delimiter, --data_files and
+    --has_edge_importance. The user's own data may have the name of a built-in dataset.
+
+    train_to: receives the training triples, which the returned dataset then lacks.
+    numbers: the dictionaries of the model that the dataset is read for.
+    """
     if len(delimiter) != 1:
-        raise DataError(f"--delimiter is one character, not {delimiter!r}")
+        raise DataError(f"--delimiter must be one character, not {delimiter!r}")
     if form == "built_in":
         if name not in BUILT_IN:
-            raise DataError(f"there is no built-in dataset {name}: {', '.join(BUILT_IN)}; or --format udd_hrt or "
-                            "raw_udd_hrt and --data_files")
+            raise DataError(f"there is no built-in dataset {name}: choose one of {', '.join(BUILT_IN)}, or give your "
+                            "own files by --format udd_hrt or raw_udd_hrt and --data_files")
         if has_edge_importance:
-            raise DataError("--has_edge_importance: built-in datasets have none; --format udd_hrt or raw_udd_hrt")
+            raise DataError("--has_edge_importance: built-in datasets have no importance; it goes with --format "
+                            "udd_hrt or raw_udd_hrt")
         if files:
             raise DataError("--data_files goes with --format udd_hrt or raw_udd_hrt")
         return _built_in(Path(data_path) / name, name, train_to, numbers)
     kind, _, order = form.rpartition("_")
     if kind not in ("udd", "raw_udd") or order not in ORDERS:
-        raise DataError(f"there is no format {form}: built_in, udd_XYZ or raw_udd_XYZ with XYZ of {', '.join(ORDERS)}")
+        raise DataError(f"there is no format {form}: choose built_in, udd_XYZ or raw_udd_XYZ, where XYZ is one of "
+                        f"{', '.join(ORDERS)}")
     return _own(Path(data_path), name, kind, order, delimiter, files or (), has_edge_importance, train_to, numbers)

@@ -1,13 +1,13 @@
-"""Which row of a model is which entity and relation: the dictionaries that lie with the model, and with parts.
+"""The dictionaries in the folder of a model or of parts: they name the entity or relation of each row.
 
-    keep(dataset, folder)                                     # at the beginning of a training, or with the parts
+    keep(dataset, folder)                                     # when a training begins, or when parts are written
     found = of(folder)                                        # None: a model of DGL-KE, or of an older Graphwire
-    dataset = load(…, numbers=found)                          # names get these numbers, or DataError names what differs
+    dataset = load(…, numbers=found)                          # names get these numbers; a difference is a DataError
 
-A number means nothing without its dictionary, and two readings of the same files in another order number names
-differently. So each model has the dictionaries that it was trained by: entities.tsv and relations.tsv, "number name" a
-line (entity2id.txt and relation2id.txt, as they are, of Freebase). Nothing is written where the data lies. config.json
-has their digests: a dictionary that was edited afterwards is an error.
+A number means nothing without its dictionary: the same files read in another order give other numbers. So each model's
+folder contains the dictionaries of its training: entities.tsv and relations.tsv, with a line "number name" for each
+row. For Freebase the folder contains copies of entity2id.txt and relation2id.txt. Nothing is written into the data's
+folder. config.json has the digests of the dictionaries: a dictionary that was edited after the training is an error.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from graphwire.kge.data import (
 )
 
 NAMED = ("entities.tsv", "relations.tsv")
-NUMBERED = ("entity2id.txt", "relation2id.txt")  # Freebase's: a count, then "name number" a line
+NUMBERED = ("entity2id.txt", "relation2id.txt")  # Freebase: a line with the count, then lines "name number"
 DIGESTS = ("emap_digest", "rmap_digest")  # in config.json; optional
 
 
 def read_config(folder: str | Path) -> Optional[dict[str, Any]]:
-    """A model's config.json; None where it does not exist. Raises DataError."""
+    """Reads a model's config.json; returns None if it does not exist. Raises DataError."""
     path = Path(folder) / "config.json"
     if not is_there(path):
         return None
@@ -47,7 +47,7 @@ def read_config(folder: str | Path) -> Optional[dict[str, Any]]:
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
     except ValueError as error:
-        raise DataError(f"{path}: is no JSON: {error}") from error
+        raise DataError(f"{path}: this is not valid JSON: {error}") from error
     return config
 
 
@@ -63,20 +63,20 @@ def _digest(path: Path) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """What config.json says of the dictionaries in its folder."""
+    """Returns config.json's entries for the dictionaries in a folder: their digests."""
     found = _found(folder)
     return {} if found is None else dict(zip(DIGESTS, map(_digest, (found.entities, found.relations))))
 
 
 def of(folder: str | Path) -> Optional[Dictionaries]:
-    """Those in a folder of results or of parts; None where it has none. Raises DataError where one is missing, or is
-    not the one whose digest config.json has."""
+    """Returns the dictionaries in a folder of results or of parts; None if the folder has neither. Raises DataError if
+    one of the two is missing, or if its digest differs from config.json's."""
     found = _found(folder)
     config = None if found is None else read_config(folder)
     if found is not None and config is not None:
         for path, key in zip((found.entities, found.relations), DIGESTS):
             if key in config and config[key] != _digest(path):
-                raise DataError(f"{path} is not the dictionary of the training: its digest is not the {key} of "
+                raise DataError(f"{path} is not the dictionary of the training: its digest differs from {key} in "
                                 "config.json")
     return found
 
@@ -84,37 +84,40 @@ def of(folder: str | Path) -> Optional[Dictionaries]:
 def _found(folder: str | Path) -> Optional[Dictionaries]:
     for names in (NAMED, NUMBERED):
         paths = [Path(folder) / name for name in names]
-        there = [path for path in paths if is_there(path)]
-        if len(there) == 2:
+        existing = [path for path in paths if is_there(path)]
+        if len(existing) == 2:
             return Dictionaries(*paths)
-        if there:
-            missing = paths[1 - paths.index(there[0])]
-            raise DataError(f"{missing} is not there, beside {there[0].name}: nothing else tells which row is which")
+        if existing:
+            missing = paths[1 - paths.index(existing[0])]
+            raise DataError(f"{missing} does not exist, but {existing[0].name} does: without both dictionaries the "
+                            "rows have no names")
     return None
 
 
 def recorded(data_path: str | Path, form: str) -> Optional[Dictionaries]:
-    """For a model, or parts, of an older version: its trainings on names left their dictionaries where the data lies,
-    over those of others. None: it was not on names, or they are not there."""
+    """Finds the dictionaries of a model, or of parts, that an older version wrote. That version stored the dictionaries
+    of a training on names in the data's folder, and each training overwrote the former ones. Returns None for data
+    without names, or if the files do not exist."""
     paths = [Path(data_path) / name for name in NAMED]
     return Dictionaries(*paths) if form.startswith("raw_") and all([is_there(path) for path in paths]) else None
 
 
-def of_model(folder: str | Path, data_path: str | Path, form: str, told: bool = True) -> Optional[Dictionaries]:
-    """A model's own, or what is recorded of it. A line warns (told) of what cannot be known."""
+def of_model(folder: str | Path, data_path: str | Path, form: str, warns: bool = True) -> Optional[Dictionaries]:
+    """Returns a model's own dictionaries, else those of recorded(). For data with names and a model without
+    dictionaries, the result may be wrong: a line warns of it (unless `warns` is False)."""
     own = of(folder)
     if own is not None or not form.startswith("raw_"):
         return own
     found = recorded(data_path, form)
-    if told:
+    if warns:
         warn(f"{folder} has no {NAMED[0]}: names are numbered " + (
-            "in the order of first use, which is right if --data_files are those of the training, in that order"
+            "in the order of first use, which is right if --data_files are the training's files in the same order"
             if found is None else f"by {found.entities}, which is right unless another training wrote it"))
     return found
 
 
 def keep(dataset: Dataset, folder: Path) -> None:
-    """Writes a dataset's dictionaries into a folder; each is there whole or not at all."""
+    """Writes a dataset's dictionaries into a folder; each file appears when it is complete."""
     given = dataset.entity_file, dataset.relation_file
     names = NUMBERED if tuple(path.name for path in given if path) == NUMBERED else NAMED
     for path, numbers, name in zip(given, (dataset.entities, dataset.relations), names):
@@ -126,12 +129,12 @@ def keep(dataset: Dataset, folder: Path) -> None:
 
 
 def check_named(own: Optional[Path], given: str | Path) -> None:
-    """Raises DataError where a name has other numbers in two dictionaries: the rows of `given` are not those of `own`.
-    Names that one of them alone has are other names for the same rows."""
+    """Raises DataError if a name has different numbers in a model's dictionary (own) and another one (given). A name
+    that only one of the two has is another name for the same row."""
     if own is None or filecmp.cmp(own, given, shallow=False):
         return
     numbers = read_dictionary(own)
     for name, number in read_dictionary(given).items():
         if numbers.get(name, number) != number:
-            raise DataError(f"{given}: {name!r} is number {number} there, and {numbers[name]} in {own}, which the "
-                            "model was trained by")
+            raise DataError(f"{given}: {name!r} is number {number} there, but {numbers[name]} in {own}, the dictionary "
+                            "of the model's training")

@@ -1,7 +1,7 @@
-"""gwke_eval: the figures of a saved model, of this program or DGL-KE's, on a dataset's test set.
+"""gwke_eval: the figures of a saved model (Graphwire's or DGL-KE's) on a dataset's test set.
 
-Names are numbered by the model's own dictionaries. --num_proc processes share the batches of triples; whoever ranks
-them, the figures are the same. Nothing is written.
+The model's own dictionaries number the names. --num_proc processes share the batches of triples; the figures do not
+depend on their number. The command writes no files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from graphwire.kge.ranking import Known, Ranking, report
 
 
 def _ranks(args: argparse.Namespace, rank: int, world: int) -> np.ndarray:
-    """One process' ranks; rows of the others are 0."""
+    """Computes the ranks of one process' batches; the rows of other processes' batches are 0."""
     torch.set_num_threads(args.num_thread)
     dataset, saved = _opened(args, False)
     gpu = args.gpu[rank % len(args.gpu)]
@@ -39,21 +39,21 @@ def _test_of(args: argparse.Namespace, dataset: Dataset) -> Triples:
     return sampled(dataset.test, args.eval_percent)
 
 
-def _opened(args: argparse.Namespace, told: bool = True) -> tuple[Dataset, Saved]:
-    """told: warns of a model without dictionaries."""
+def _opened(args: argparse.Namespace, warns: bool = True) -> tuple[Dataset, Saved]:
+    """Opens the dataset and the model. warns: a line warns of a model without dictionaries."""
     saved = Saved(args.model_path, args.model_name, args.dataset, hidden_dim=args.hidden_dim, gamma=args.gamma,
                   double_ent=args.double_ent, double_rel=args.double_rel)
-    numbers = dictionaries.of_model(saved.folder, args.data_path, args.format, told)
+    numbers = dictionaries.of_model(saved.folder, args.data_path, args.format, warns)
     dataset = load(args.data_path, args.dataset, args.format, delimiter=args.delimiter, files=args.data_files,
                    has_edge_importance=args.has_edge_importance, numbers=numbers)
     if (len(saved.entity), len(saved.relation)) != (dataset.num_entities, dataset.num_relations):
-        raise DataError(f"{args.model_path} has {len(saved.entity)} entities and {len(saved.relation)} relations, and "
-                        f"{dataset.name} {dataset.num_entities} and {dataset.num_relations}")
+        raise DataError(f"{args.model_path} has {len(saved.entity)} entities and {len(saved.relation)} relations, but "
+                        f"{dataset.name} has {dataset.num_entities} and {dataset.num_relations}")
     return dataset, saved
 
 
 def evaluate(args: argparse.Namespace) -> None:
-    """The command."""
+    """Runs the command."""
     dataset, _ = _opened(args)
     _test_of(args, dataset)
     if args.num_proc == 1:

@@ -1,9 +1,8 @@
-"""The flags of all commands: DGL-KE 0.1.2's, with its abbreviations, meanings and defaults, and a few of Graphwire's
-own.
+"""The flags of all commands: DGL-KE 0.1.2's, with its abbreviations, meanings and defaults, and a few of Graphwire's.
 
-One table; docs/KGE.md prints it, and a test holds it against DGL-KE's list. A flag that a command does not know, and
-one that it cannot honour as it was started, is refused (UsageError). Two are ignored as DGL-KE ignores them:
---eval_interval without --valid, and --data_path of predict without --raw_data.
+All flags are in one table, FLAGS. docs/KGE.md contains the table, and a test compares it with DGL-KE's list. A command
+refuses unknown flags, and flags that have no effect in combination with the others (UsageError). Two flags are ignored,
+as in DGL-KE: --eval_interval without --valid, and --data_path of predict without --raw_data.
 """
 
 from __future__ import annotations
@@ -25,11 +24,12 @@ INFER = ("predict", "emb_sim")
 
 
 class UsageError(Exception):
-    """Flags that make no sense; the text says which and why."""
+    """Flags are unknown, out of range or contradictory; the text names the flag and the reason."""
 
 
 class Flag(NamedTuple):
-    """names: as they are given; commands: that have it; options: of argparse; own: Graphwire's, not DGL-KE's."""
+    """A flag. names: with their dashes; commands: the commands that have the flag; options: for argparse's
+    add_argument(); own: a flag of Graphwire that DGL-KE does not have."""
 
     names: tuple[str, ...]
     commands: tuple[str, ...]
@@ -39,7 +39,8 @@ class Flag(NamedTuple):
 
 
 class _Dataset(argparse.Action):
-    """--dataset, whose default means nothing for one's own files."""
+    """The action of --dataset; it records whether the flag was given. The default makes no sense for the user's own
+    files."""
 
     given = False
 
@@ -59,111 +60,121 @@ def _switch(names: str, commands: tuple[str, ...], text: str, own: bool = False,
 
 FLAGS = (
     # Data.
-    _flag("--data_path", (*DATA, "predict"), "the folder of the datasets, or of one's own files", default="data"),
-    _flag("--dataset", DATA, "a built-in dataset's name; any name for one's own files, which need one", default="FB15k",
-          action=_Dataset),
+    _flag("--data_path", (*DATA, "predict"), "the folder of the datasets, or of your own files", default="data"),
+    _flag("--dataset", DATA, "the name of a built-in dataset; your own files need a name too, any name",
+          default="FB15k", action=_Dataset),
     _flag("--format", DATA, "built_in, udd_XYZ or raw_udd_XYZ; XYZ: the order of h, r and t", default="built_in"),
-    _flag("--data_files", (*DATA, *INFER), "file names, as the format says", nargs="+"),
-    _flag("--delimiter", DATA, "between the columns of data files", default="\t"),
-    _switch("--has_edge_importance", DATA, "the fourth column of udd and raw_udd weighs a triple's loss"),
-    _flag("-k --num-parts --num_parts", ("partition",), "how many parts", type=int, required=True),
+    _flag("--data_files", (*DATA, *INFER), "file names; --format determines their number and order", nargs="+"),
+    _flag("--delimiter", DATA, "the character between the columns of data files", default="\t"),
+    _switch("--has_edge_importance", DATA, "the fourth column of udd and raw_udd files weighs the triple's loss"),
+    _flag("-k --num-parts --num_parts", ("partition",), "the number of parts", type=int, required=True),
     # Model.
     _flag("--model_name", TRAIN, "the score function", default="TransE", choices=NAMES),
-    _flag("--hidden_dim", TRAIN, "elements of a row", type=int, default=400),
-    _flag("-g --gamma", TRAIN, "of TransE, TransR and RotatE, and of the initial range", type=float, default=12.0),
+    _flag("--hidden_dim", TRAIN, "the number of elements of a row", type=int, default=400),
+    _flag("-g --gamma", TRAIN, "the margin gamma of TransE, TransR and RotatE; sets the initial range of all models",
+          type=float, default=12.0),
     _switch("-de --double_ent", TRAIN, "rows of entities are twice as wide"),
     _switch("-dr --double_rel", TRAIN, "rows of relations are twice as wide"),
-    _flag("--model_name", ("eval",), "without this and the next ones: as config.json says", choices=NAMES),
-    _flag("--hidden_dim", ("eval",), "elements of a row", type=int),
-    _flag("-g --gamma", ("eval",), "of the training", type=float),
+    _flag("--model_name", ("eval",), "the score function; default of this and the next four: config.json's value",
+          choices=NAMES),
+    _flag("--hidden_dim", ("eval",), "the number of elements of a row", type=int),
+    _flag("-g --gamma", ("eval",), "the training's gamma", type=float),
     _switch("-de --double_ent", ("eval",), "rows of entities are twice as wide", default=None),
     _switch("-dr --double_rel", ("eval",), "rows of relations are twice as wide", default=None),
     # Loss.
     _flag("--loss_genre", TRAIN, "the loss", default="Logsigmoid", choices=GENRES),
-    _flag("-m --margin", TRAIN, "of the Hinge loss", type=float, default=1.0),
+    _flag("-m --margin", TRAIN, "the margin of the Hinge loss", type=float, default=1.0),
     _switch("-pw --pairwise", TRAIN, "compare each positive with each of its negatives"),
-    _switch("-adv --neg_adversarial_sampling", TRAIN, "weigh negatives by their scores' softmax"),
-    _flag("-a --adversarial_temperature", TRAIN, "of that softmax", type=float, default=1.0),
-    _flag("-rc --regularization_coef", TRAIN, "of the rows' norm; 0: none", type=float, default=0.000002),
-    _flag("-rn --regularization_norm", TRAIN, "which norm; 0: none", type=int, default=3),
+    _switch("-adv --neg_adversarial_sampling", TRAIN, "weigh negatives by the softmax of their scores"),
+    _flag("-a --adversarial_temperature", TRAIN, "the temperature of the softmax of -adv", type=float, default=1.0),
+    _flag("-rc --regularization_coef", TRAIN, "the coefficient of the regularization; 0: no regularization", type=float,
+          default=0.000002),
+    _flag("-rn --regularization_norm", TRAIN, "the norm of the regularization; 0: no regularization", type=int,
+          default=3),
     # Steps.
     _flag("--max_step", TRAIN, "steps of each client", type=int, default=80000),
-    _flag("--batch_size", TRAIN, "triples of a step; rounded up to whole chunks", type=int, default=1024),
-    _flag("--neg_sample_size", TRAIN, "negatives of each chunk of as many triples", type=int, default=256),
+    _flag("--batch_size", TRAIN, "triples of a step; rounded up to a multiple of --neg_sample_size", type=int,
+          default=1024),
+    _flag("--neg_sample_size", TRAIN, "triples of a chunk, and negatives that the chunk shares", type=int, default=256),
     _switch("--neg_deg_sample", TRAIN, "the other heads or tails of the chunk are negatives too"),
-    _flag("--lr", TRAIN, "of the row-wise Adagrad", type=float, default=0.01),
-    _flag("--force_sync_interval", TRAIN, "clients wait for each other every so many steps; -1: never", type=int,
+    _flag("--lr", TRAIN, "the learning rate of the row-wise Adagrad", type=float, default=0.01),
+    _flag("--force_sync_interval", TRAIN, "steps after which clients wait for each other; -1: never", type=int,
           default=-1),
-    _switch("--async_update", TRAIN, "rows of further steps do not wait for this step's push"),
-    _switch("--rel_part", ("train",), "with --num_proc: most relations are one client's alone"),
+    _switch("--async_update", TRAIN, "the rows of the next steps do not wait for this step's push"),
+    _switch("--rel_part", ("train",), "with --num_proc: most relations belong to one client"),
     _flag("-log --log_interval", TRAIN, "steps between two reports", type=int, default=1000),
     # Evaluation.
     _switch("--valid", TRAIN, "evaluate the validation set while training"),
     _flag("--eval_interval", TRAIN, "steps between two validations", type=int, default=10000),
-    _switch("--test", TRAIN, "evaluate the test set in the end"),
+    _switch("--test", TRAIN, "evaluate the test set after the training"),
     _flag("--batch_size_eval", SCORED, "triples that are ranked at once", type=int, default=8),
-    _flag("--neg_sample_size_eval", SCORED, "candidates of a ranking; -1: all entities", type=int, default=-1),
+    _flag("--neg_sample_size_eval", SCORED, "the number of candidates of a ranking; -1: all entities", type=int,
+          default=-1),
     _switch("--neg_deg_sample_eval", SCORED,
             "the other heads or tails of the batch are candidates too; only with --no_eval_filter"),
-    _flag("--eval_percent", SCORED, "the share of the triples that is evaluated, 1 for all", type=float, default=1.0),
-    _switch("--no_eval_filter", SCORED, "known triples stay among the candidates"),
+    _flag("--eval_percent", SCORED, "the share of the triples to evaluate; 1: all", type=float, default=1.0),
+    _switch("--no_eval_filter", SCORED, "candidates may make known triples"),
     # Where it runs.
     _flag("--num_proc", ("train", "eval"), "clients on this machine", type=int, default=1),
-    _flag("--num_thread", SCORED, "threads that a client computes with", type=int, default=1),
-    _flag("--gpu", SCORED, "devices, -1: none; the clients take them in turn, and are at least as many", type=int,
+    _flag("--num_thread", SCORED, "threads of each client for computation", type=int, default=1),
+    _flag("--gpu", SCORED, "GPUs, dealt out to the clients in turn; each GPU has a client; -1: no GPU", type=int,
           nargs="+", default=[-1]),
-    _switch("--mix_cpu_gpu", SCORED, "rows in memory, computation on --gpu: what is always done with --gpu"),
-    _flag("--path", ("dist_train",), "the workspace on every host, where logs and results go"),
-    _flag("--ip_config", ("dist_train",), 'the hosts: "address port servers" a line; servers: threads of a server',
+    _switch("--mix_cpu_gpu", SCORED, "rows in main memory, computation on --gpu; always so with --gpu"),
+    _flag("--path", ("dist_train",), "the workspace on every host, for logs and results"),
+    _flag("--ip_config", ("dist_train",), 'a file of hosts, lines "address port servers"; servers: a server\'s threads',
           required=True),
-    _flag("--ssh_key", ("dist_train",), "private key for ssh"),
+    _flag("--ssh_key", ("dist_train",), "the private key for ssh"),
     _flag("--num_client_proc", ("dist_train",), "clients on each host", type=int, default=1),
     # Results.
-    _flag("--save_path", TRAIN, "where MODEL_DATASET_N/ is made", default="ckpts"),
+    _flag("--save_path", TRAIN, "the folder for the results; the training makes MODEL_DATASET_N/ there",
+          default="ckpts"),
     _switch("--no_save_emb --no_save_embed", TRAIN, "do not write the rows"),
     _flag("--model_path", ("eval", "predict"), "a folder that train wrote", default="ckpts"),
     # Inference.
-    _flag("--format", ("predict",), "h_r_t; * in the place of one or two: all of them", required=True),
-    _flag("--format", ("emb_sim",), "l_r, l_*, *_r or *: *: all of them", required=True),
+    _flag("--format", ("predict",), "h_r_t: a data file for each letter; * instead of a letter: all of them",
+          required=True),
+    _flag("--format", ("emb_sim",), "l_r, l_*, *_r or *; a letter: a data file; *: all rows", required=True),
     _switch("--raw_data", INFER, "data files have names, not numbers"),
-    _flag("--exec_mode", ("predict",), "what the best are of", default="all",
-          choices=("triplet_wise", "all", "batch_head", "batch_rel", "batch_tail")),
-    _flag("--exec_mode", ("emb_sim",), "what the best are of", default="all",
-          choices=("pairwise", "all", "batch_left")),
-    _flag("--topK --topk", INFER, "how many", type=int, default=10),
-    _flag("--score_func", ("predict",), "of the score x: x, or log sigma(x)", default="none",
+    _flag("--exec_mode", ("predict",), "best of line i of each file, of all, or for each head, relation or tail",
+          default="all", choices=("triplet_wise", "all", "batch_head", "batch_rel", "batch_tail")),
+    _flag("--exec_mode", ("emb_sim",), "best of line i of both files, of all pairs, or for each left row",
+          default="all", choices=("pairwise", "all", "batch_left")),
+    _flag("--topK --topk", INFER, "the number of results", type=int, default=10),
+    _flag("--score_func", ("predict",), "print the score x, or log sigma(x)", default="none",
           choices=("none", "logsigmoid")),
-    _flag("--sim_func", ("emb_sim",), "the likeness", default="cosine",
+    _flag("--sim_func", ("emb_sim",), "the similarity", default="cosine",
           choices=("cosine", "l2", "l1", "dot", "ext_jaccard")),
-    _flag("--output", INFER, "the table that is written", default="result.tsv"),
-    _flag("--entity_mfile", ("predict",), "names of entities; without: as the model's config.json says"),
-    _flag("--rel_mfile", ("predict",), "names of relations, likewise"),
-    _flag("--mfile", ("emb_sim",), "names of the rows"),
-    _flag("--emb_file", ("emb_sim",), "the rows, .npy", required=True),
-    _flag("--gpu", INFER, "device, -1: none", type=int, default=-1),
+    _flag("--output", INFER, "the file for the results", default="result.tsv"),
+    _flag("--entity_mfile", ("predict",), "a file with the names of entities; default: the model's"),
+    _flag("--rel_mfile", ("predict",), "a file with the names of relations; default: the model's"),
+    _flag("--mfile", ("emb_sim",), "a file with the names of the rows; default: the model's"),
+    _flag("--emb_file", ("emb_sim",), "the .npy file of the rows", required=True),
+    _flag("--gpu", INFER, "the GPU; -1: no GPU", type=int, default=-1),
     # Graphwire's own.
-    _flag("--method", ("partition",), "metis cuts few triples; random takes any size", True, default="metis",
+    _flag("--method", ("partition",), "metis cuts few triples; random works for any size", True, default="metis",
           choices=("metis", "random")),
-    _flag("--memory", ("partition",), "that METIS may take, as 20Gi; without: what is free", True),
-    _flag("--seed", TRAIN, "of rows, batches and negatives: the same seed, the same training (one client)", True,
+    _flag("--memory", ("partition",), "the memory for METIS, for example 20Gi; default: the free memory", True),
+    _flag("--seed", TRAIN, "seeds rows, batches and negatives; with one client the seed determines the result", True,
           type=int, default=0),
-    _flag("--staleness", TRAIN, "pull rows so many steps ahead", True, type=int, default=1),
-    _flag("--checkpoint_interval", TRAIN, "steps between two checkpoints; clients wait for each other; 0: none", True,
-          type=int, default=0),
-    _flag("--resume", TRAIN, "go on in this folder, from its last checkpoint", True),
-    _flag("--ssh_port", ("dist_train",), "sshd's port; without: as ~/.ssh/config says", True, type=int),
-    _flag("--via", ("dist_train",), "whose loop runs ssh (launch.py --help)", True,
+    _flag("--staleness", TRAIN, "how many steps ahead rows are pulled", True, type=int, default=1),
+    _flag("--checkpoint_interval", TRAIN,
+          "steps between two checkpoints, where clients wait for each other; 0: no checkpoint", True, type=int,
+          default=0),
+    _flag("--resume", TRAIN, "continue the training in this folder from its last checkpoint", True),
+    _flag("--ssh_port", ("dist_train",), "sshd's port; default: from ~/.ssh/config", True, type=int),
+    _flag("--via", ("dist_train",), "how ssh is run on the hosts (launch.py --help)", True,
           choices=("auto", "ssh", "clustershell")),
-    _flag("--program", ("dist_train",), "graphwire on the hosts; without: .graphwire/bin in --path, then PATH", True),
+    _flag("--program", ("dist_train",),
+          "the program graphwire on the hosts; default: in .graphwire/bin in --path, then in the PATH", True),
     _flag("--scheduler", ("dist_train",), "ssh; local: all hosts are this machine; slurm: the allocation's nodes", True,
           default="ssh", choices=("ssh", "local", "slurm")),
-    _switch("--mean_ties", SCORED, "equal candidates: the middle of their ranks, not the last", True),
+    _switch("--mean_ties", SCORED, "a triple gets the middle of the ranks of its ties, not the last", True),
 )
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with exceptions. Names may be shortened, as DGL-KE's may: to what only one of its flags begins with,
-    whatever Graphwire's own flags are called."""
+    """argparse's parser, which raises UsageError. As in DGL-KE, a name may be shortened if only one flag of DGL-KE
+    begins with it; Graphwire's own flags do not count."""
 
     def __init__(self, command: str):
         super().__init__(f"gwke_{command}")
@@ -175,12 +186,12 @@ class Parser(argparse.ArgumentParser):
                     self._own.append(action)
 
     def _get_option_tuples(self, option_string: str) -> list[Any]:
-        """argparse's: what a shortened name may stand for; one of each flag."""
+        """Overrides argparse's: returns the flags that a shortened name may stand for, each once."""
         found = {id(some[0]): some for some in super()._get_option_tuples(option_string)}
         return [some for some in found.values() if some[0] not in self._own] or list(found.values())
 
     def dataset_given(self) -> bool:
-        """Whether --dataset was, of what was parsed."""
+        """Whether --dataset was given."""
         return any(isinstance(action, _Dataset) and action.given for action in self._actions)
 
     def error(self, message: str) -> NoReturn:
@@ -188,7 +199,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(command: str, words: Sequence[str]) -> argparse.Namespace:
-    """The flags of a command; raises UsageError."""
+    """Parses and checks the flags of a command; raises UsageError."""
     parser = Parser(command)
     args = parser.parse_args(words)
     try:
@@ -200,14 +211,14 @@ def parse(command: str, words: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-# What numbers a flag takes: from the first to the last; of fractions any that is finite.
+# The range of each integer flag, first and last, and the least value of each fraction; fractions must be finite.
 _INTEGERS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("num_parts", "hidden_dim", "batch_size", "neg_sample_size", "batch_size_eval", "num_proc",
                      "num_thread", "num_client_proc", "topK"), (1, 2**31 - 1)),
     "ssh_port": (1, 65535),
     **dict.fromkeys(("max_step", "log_interval", "eval_interval"), (1, 2**62)),
     "regularization_norm": (0, 2**31 - 1), "staleness": (0, 2**31 - 1), "checkpoint_interval": (0, 2**62),
-    "force_sync_interval": (-1, 2**62), "seed": (0, _checks.U64 - 2)}  # the model's tensors have it, and the next two
+    "force_sync_interval": (-1, 2**62), "seed": (0, _checks.U64 - 2)}  # tensors use the seed and the next two
 _NUMBERS: dict[str, float] = {
     "lr": 0, "regularization_coef": 0, "gamma": -math.inf, "margin": -math.inf, "adversarial_temperature": -math.inf}
 
@@ -248,30 +259,31 @@ def _check_data(args: argparse.Namespace) -> None:
 def _check_gpus(gpus: Sequence[int]) -> None:
     import torch
 
-    there = torch.cuda.device_count()
+    count = torch.cuda.device_count()
     for gpu in gpus:
-        if gpu >= there:
-            raise ValueError(f"--gpu {gpu}: this machine has {there} of them")
+        if gpu >= count:
+            raise ValueError(f"--gpu {gpu}: this machine has {count} GPUs")
 
 
 def _check_scored(args: argparse.Namespace) -> None:
     if args.neg_deg_sample_eval and not args.no_eval_filter:
-        raise ValueError("--neg_deg_sample_eval goes with --no_eval_filter only")
+        raise ValueError("--neg_deg_sample_eval needs --no_eval_filter")
     if not 0 < args.eval_percent <= 1:
-        raise ValueError(f"--eval_percent is above 0 and at most 1, not {args.eval_percent}")
+        raise ValueError(f"--eval_percent must be above 0 and at most 1, not {args.eval_percent}")
     if args.neg_sample_size_eval == 0 or args.neg_sample_size_eval < -1:
-        raise ValueError("--neg_sample_size_eval is -1 or above 0")
+        raise ValueError("--neg_sample_size_eval must be -1 or above 0")
     if args.mix_cpu_gpu and min(args.gpu) < 0:
         raise ValueError("--mix_cpu_gpu needs --gpu")
     if min(args.gpu) < 0 and args.gpu != [-1]:
-        raise ValueError("--gpu is -1, or names devices")
+        raise ValueError("--gpu must be -1, or the numbers of GPUs")
     if args.gpu != [-1]:
         _check_gpus(args.gpu)
     if len(args.gpu) > 1:
         clients = "num_client_proc" if hasattr(args, "num_client_proc") else "num_proc"
         setattr(args, clients, max(getattr(args, clients), len(args.gpu)))
         if getattr(args, clients) % len(args.gpu):
-            raise ValueError(f"--{clients} is a multiple of the {len(args.gpu)} of --gpu, not {getattr(args, clients)}")
+            raise ValueError(f"--{clients} must be a multiple of the {len(args.gpu)} GPUs of --gpu, not "
+                             f"{getattr(args, clients)}")
 
 
 def _check_train(command: str, args: argparse.Namespace) -> None:
@@ -288,8 +300,9 @@ def _check_train(command: str, args: argparse.Namespace) -> None:
         raise ValueError("--rel_part needs --num_proc above 1")
 
 
-# Of a training that goes on: where its data lies, how long it takes, what it reports and evaluates, where it runs, what
-# it leaves. The number of clients is compared by itself: num_client_proc is that of a host.
+# The flags that may differ when a training is resumed. They set where the data is, when the training ends, what it
+# reports and evaluates, where it runs, and which files it writes. results_folder() compares the number of clients,
+# because num_client_proc is the number on one host.
 MAY_CHANGE = frozenset((
     "data_path", "max_step", "force_sync_interval", "log_interval", "checkpoint_interval", "resume",
     "valid", "eval_interval", "test", "batch_size_eval", "neg_sample_size_eval", "neg_deg_sample_eval", "eval_percent",
@@ -297,8 +310,8 @@ MAY_CHANGE = frozenset((
 
 
 def changed(config: Mapping[str, Any], args: argparse.Namespace) -> list[str]:
-    """What makes `args` another training than that of a config.json, flag by flag. What either does not have is its
-    default there: train and dist_train differ in a few flags, and all that dist_train alone has may change."""
+    """Returns a text for each flag that makes `args` another training than config.json's. A flag that one side lacks
+    has its default there: train and dist_train differ in a few flags. All flags that only dist_train has may change."""
     found = []
     for name, default in vars(Parser("train").parse_args([])).items():
         was, now = config.get(name, default), getattr(args, name, default)
@@ -317,8 +330,8 @@ def _default(flag: Flag) -> str:
 
 
 def table() -> str:
-    """The table of docs/KGE.md: DGL-KE's flags, then Graphwire's own."""
-    lines = ["| flag | commands | default | is |", "|---|---|---|---|"]
+    """Returns the table of docs/KGE.md: DGL-KE's flags, then Graphwire's own."""
+    lines = ["| flag | commands | default | meaning |", "|---|---|---|---|"]
     for flag in sorted(FLAGS, key=lambda some: some.own):
         names = ", ".join(f"`{name}`" for name in flag.names)
         text = flag.help + (" (Graphwire)" if flag.own else "")

@@ -1,6 +1,6 @@
-"""Several clients on this machine, over a server that lives as long as they do: gwke_train --num_proc.
+"""gwke_train --num_proc: several clients on this machine, and a server that ends with them.
 
-The first client that fails, or the server, ends all of them; so does the end of this process, whatever ends it.
+If a client fails, or a server ends, this process ends all others. They end too if this process is killed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _end_with_parent() -> None:
-    """In a new process: it gets SIGTERM when the one that started it has gone."""
+    """Runs in a new process: the kernel sends it SIGTERM when its parent ends."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Processes:
-    """What was started here; leaving it ends all of it."""
+    """A context of child processes; leaving the context ends all of them."""
 
     def __init__(self) -> None:
         self._all: list[tuple[str, subprocess.Popen[bytes]]] = []
@@ -48,16 +48,17 @@ class Processes:
         return process
 
     def wait(self) -> None:
-        """Returns when every client has ended well; raises ProgramError when one has not, or a server has ended."""
+        """Returns when every client has ended with status 0. Raises ProgramError when a client fails or a server
+        ends."""
         while True:
-            left = 0
+            running = 0
             for name, process in self._all:
                 status = process.poll()
                 if status is None:
-                    left += name.startswith("client")
+                    running += name.startswith("client")
                 elif status or not name.startswith("client"):
                     raise ProgramError(f"{name} ended with status {status}; the others are ended too")
-            if not left:
+            if not running:
                 return
             time.sleep(_POLL_SECONDS)
 
@@ -74,7 +75,7 @@ class Processes:
 
 
 def serve(processes: Processes, graph: Path, part: int, log: Path) -> str:
-    """Starts a part's server on a free port of loopback; its address, when it serves."""
+    """Starts a part's server on a free loopback port; returns its address when it serves."""
     with open(log, "wb") as out:
         server = processes.start(f"server of part {part}", [
             program(), "serve", "--part-config", graph, "--part", str(part), "--listen", "127.0.0.1:0"],
@@ -88,7 +89,7 @@ def serve(processes: Processes, graph: Path, part: int, log: Path) -> str:
 
 
 def clients(processes: Processes, world: int, words: Sequence[str], graph: Path, servers: Sequence[str]) -> None:
-    """Starts the clients of a job, as `deploy/launch.py` would."""
+    """Starts the clients of a job, with the environment that deploy/launch.py sets."""
     addresses = graph.parent / "servers.txt"
     addresses.write_text("".join(address.replace(":", " ") + "\n" for address in servers))
     shared = {**os.environ, "GRAPHWIRE_PART_CONFIG": str(graph), "GRAPHWIRE_IP_CONFIG": str(addresses),
@@ -100,7 +101,7 @@ def clients(processes: Processes, world: int, words: Sequence[str], graph: Path,
 
 def train_local(args: argparse.Namespace, dataset: Dataset, folder: Path, words: Sequence[str],
                 num_parts: int = 1) -> None:
-    """Trains with --num_proc clients. num_parts: servers, of as many parts."""
+    """Trains with --num_proc clients. num_parts: the number of parts; each part has a server."""
     with Scratch(prefix="gwke") as top, Processes() as processes:
         build(dataset, top / "graph")
         graph = top / "graph"

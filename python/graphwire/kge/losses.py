@@ -1,4 +1,4 @@
-"""Losses of scored triples and their negatives, and the regularization of the rows that a step reads.
+"""Losses for scored triples and their negatives, and the regularization of the rows that a step reads.
 
     loss = Loss("Logsigmoid", adversarial=True, temperature=1.0)
     total, parts = loss(positive, negative, weights)          # [chunks, n], [chunks, n, m], [chunks, n] or None
@@ -16,22 +16,23 @@ GENRES = ("Hinge", "Logistic", "Logsigmoid", "BCE")
 
 
 class Loss:
-    """genre: of a score x and its label y, 1 or -1:
+    """The loss of one batch. genre: the loss of one score x with its label y, 1 or -1:
 
     Hinge       max(0, margin - y · x)
     Logistic    log(1 + e^(-y · x))
-    Logsigmoid  the same, which DGL-KE computes as -log sigma(y · x)
-    BCE         the binary cross entropy of sigma(x) (DGL-KE takes x itself for a probability, and stops outside 0 to 1)
+    Logsigmoid  the same value, which DGL-KE computes as -log sigma(y · x)
+    BCE         the binary cross entropy of sigma(x). (DGL-KE uses x itself as a probability, and stops if x is outside
+                0 to 1)
 
-    The loss is (mean over positives + mean over each positive's negatives) / 2. adversarial: negatives are weighted by
-    the softmax of temperature · score, through which no gradient flows (Sun et al., ICLR 2019). pairwise: instead, the
-    genre of (positive - negative) with label 1.
+    The loss is (mean over positives + mean over each positive's negatives) / 2. adversarial: the softmax of
+    temperature · score weighs the negatives; no gradient flows through the weights (Sun et al., ICLR 2019). pairwise:
+    the loss is the mean genre of (positive - negative) with label 1 instead.
     """
 
     def __init__(self, genre: str = "Logsigmoid", *, margin: float = 1.0, adversarial: bool = False,
                  temperature: float = 1.0, pairwise: bool = False):
         if genre not in GENRES:
-            raise ValueError(f"there is no loss {genre}; there are {', '.join(GENRES)}")
+            raise ValueError(f"there is no loss {genre}: choose one of {', '.join(GENRES)}")
         if pairwise and genre not in ("Hinge", "Logistic"):
             raise ValueError(f"pairwise goes with Hinge and Logistic, not with {genre}")
         if pairwise and adversarial:
@@ -46,8 +47,12 @@ class Loss:
 
     def __call__(self, positive: Tensor, negative: Tensor, weights: Optional[Tensor] = None,
                  mask: Optional[Tensor] = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss, and its parts by name. weights: of triples; their negatives have them too. mask: bool, of
-        negatives; those that are not set are none (a positive's own entity among its negatives by degree)."""
+        """Returns the loss, and its parts by name.
+
+        weights: one for each triple; the triple's negatives have the same weight.
+        mask: bool, one for each negative; False leaves the negative out. (With negatives by degree, a triple's own
+        entity is among its candidates.)
+        """
         if self.pairwise:
             each = self._of(positive.unsqueeze(-1) - negative, 1)
         else:
@@ -75,12 +80,12 @@ class Loss:
 
 
 class Regularizer:
-    """coefficient · Σ |x|^norm over the elements of all rows that a step reads, each as often as it has a gradient of
-    its own. Its gradient is added to the rows' own, without autograd."""
+    """coefficient · Σ |x|^norm over the elements of all rows that a step reads. A row counts once for each gradient
+    that the step computes for it. The regularization's gradient is added to the rows' gradients without autograd."""
 
     def __init__(self, coefficient: float, norm: int):
         if coefficient < 0 or norm < 0:
-            raise ValueError("a regularization's coefficient and norm are 0 or more")
+            raise ValueError("a regularization's coefficient and norm must be 0 or more")
         self.coefficient, self.norm = coefficient, norm
 
     @property
@@ -88,7 +93,7 @@ class Regularizer:
         return self.coefficient > 0 and self.norm > 0
 
     def _sign_power(self, some: Tensor) -> Tensor:
-        """|x|^(norm-1) with the sign of x; new memory."""
+        """Returns |x|^(norm-1) with the sign of x, in new memory."""
         if self.norm == 1:
             return some.sign()
         if self.norm == 2:
@@ -97,7 +102,7 @@ class Regularizer:
 
     @torch.no_grad()
     def __call__(self, rows: list[Tensor]) -> Tensor:
-        """The regularization of rows whose gradients are there, to which its own is added."""
+        """Returns the regularization of rows that have gradients, and adds its own gradient to them."""
         total = torch.zeros(())
         for some in rows:
             assert some.grad is not None

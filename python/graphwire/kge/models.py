@@ -1,13 +1,12 @@
-"""Score functions of knowledge graph embeddings: of triples, and of entities that are put in the place of a head or
-tail.
+"""Score functions of knowledge graph embeddings: for triples, and for entities that replace a head or tail.
 
     model = make("RotatE", hidden_dim=200, gamma=12.0, double_ent=True)
     model.score(heads, relations, tails)                      # [n]
-    model.against("tail", heads, relations, others)           # [chunks, n of a chunk, others of a chunk]
+    model.against("tail", heads, relations, others)           # [chunks, triples of a chunk, others of a chunk]
 
-A higher score is a likelier triple. A relation's row is a vector, a matrix (RESCAL), or both (TransR); vectors come
-with a row for each triple, matrices once for each relation with the triples' places among them, since a row may have
-640 KB. Widths and initial ranges are DGL-KE's.
+A triple with a higher score is likelier. A relation's row is a vector, a matrix (RESCAL), or both (TransR). Callers
+pass a vector for each triple. A matrix may have 640 KB, so callers pass it once for each relation, with the position of
+each triple's matrix. Widths and initial ranges are DGL-KE's.
 """
 
 from __future__ import annotations
@@ -23,14 +22,16 @@ from torch import Tensor
 from graphwire.kge.data import DataError
 
 NAMES = ("TransE", "TransE_l1", "TransE_l2", "TransR", "RESCAL", "DistMult", "ComplEx", "RotatE", "SimplE")
-TINY = 1e-30  # under a root, so that its slope is 0 and not infinite where the distance is 0
-BLOCK_ELEMENTS = {"cpu": 1 << 18, "cuda": 1 << 26}  # of what pairs of rows are computed in: fits a processor's cache
+TINY = 1e-30  # the least value under a root: at distance 0 the slope is then 0, not infinite
+BLOCK_ELEMENTS = {"cpu": 1 << 18, "cuda": 1 << 26}  # elements of a block of row pairs; a CPU's fits into its cache
 
 
 def check_finite(scores: Tensor, what: str, ids: Sequence[Any], why: str) -> None:
-    """Raises DataError where a score is no finite number: whatever sorts by it would take it for the best. what: text
-    with a place for each of ids, which are arrays that broadcast to the scores."""
-    if not scores.numel() or all(math.isfinite(bound) for bound in scores.aminmax()):  # NaN is both
+    """Raises DataError if a score is NaN or infinite: a sort would put it first.
+
+    what: the error's text, with a {} for each array of `ids`. The arrays broadcast to the shape of the scores.
+    """
+    if not scores.numel() or all(math.isfinite(bound) for bound in scores.aminmax()):  # any NaN makes both bounds NaN
         return
     at = tuple((~scores.isfinite()).nonzero()[0].tolist())
     numbers = [int(np.broadcast_to(np.asarray(some), scores.shape)[at]) for some in ids]
@@ -38,26 +39,26 @@ def check_finite(scores: Tensor, what: str, ids: Sequence[Any], why: str) -> Non
 
 
 def check_scores(scores: Tensor, heads: Any, relations: Any, tails: Any) -> None:
-    """Of triples."""
+    """check_finite() for the scores of triples."""
     check_finite(scores, "the score of head {}, relation {}, tail {}", (heads, relations, tails),
                  "the model's rows have NaN or infinity, or are too large; train it with a smaller --lr")
 
 
 class Relations(NamedTuple):
-    """What the relations of triples are."""
+    """The rows of the relations of some triples."""
 
     vectors: Any  # [triples, width], or None
-    matrices: Any  # [relations, rows * columns]
-    places: Any  # [triples]: of a triple's relation in `matrices`
+    matrices: Any  # [relations, rows * columns], or None
+    places: Any  # [triples]: the position of each triple's relation in `matrices`, or None
 
     def to(self, device: str) -> Relations:
-        """The same on a device."""
+        """Returns a copy on a device."""
         return Relations(*(None if some is None else some.to(device) for some in self))
 
 
 class Model:
-    """What the models share. hidden_dim is doubled for entities and relations on request, as DGL-KE's -de and -dr
-    do."""
+    """The base class of the models. double_ent and double_rel are DGL-KE's -de and -dr: they double the width of
+    entities and of relations."""
 
     has_vectors, has_matrices = True, False
 
@@ -69,42 +70,46 @@ class Model:
         self.check()
 
     def check(self) -> None:
-        """Raises ValueError where the widths do not fit each other."""
+        """Raises ValueError if the model does not allow the two widths."""
         if self.entity_width != self.relation_width:
-            raise ValueError(f"{self.name} has entities and relations of one width, not {self.entity_width} and "
+            raise ValueError(f"{self.name} needs entities and relations of the same width, not {self.entity_width} and "
                              f"{self.relation_width}: give both -de and -dr, or neither")
 
     @property
     def matrix_width(self) -> int:
-        """Elements of a matrix' row."""
+        """Elements of a relation's matrix."""
         return self.entity_width * self.relation_width
 
     def score(self, heads: Tensor, relations: Relations, tails: Tensor) -> Tensor:
-        """[n] scores of n triples."""
+        """Returns the scores [n] of n triples."""
         raise NotImplementedError
 
     def query(self, side: str, known: Tensor, relations: Relations) -> Tensor:
-        """[n, width] of n triples without their `side`: what the entities there are held against."""
+        """Combines the known ends and relations of n triples into queries [n, width], which compare() compares with the
+        entities at `side`."""
         raise NotImplementedError
 
     def compare(self, queries: Tensor, others: Tensor) -> Tensor:
-        """[chunks, n, m] scores of queries [chunks, n, width] and entities [chunks, m, width]."""
+        """Returns the scores [chunks, n, m] of queries [chunks, n, width] and entities [chunks, m, width]."""
         raise NotImplementedError
 
     def against(self, side: str, known: Tensor, relations: Relations, others: Tensor) -> Tensor:
-        """Scores of others [chunks, m, width] as the head or tail (`side`) of triples whose other end is `known`
-        [triples, width], chunk by chunk: [chunks, n, m]."""
+        """Returns the scores [chunks, n, m] of each chunk's entities `others` [chunks, m, width] as the head or tail
+        (`side`) of the chunk's n triples. known: [chunks * n, width], the other ends of the triples."""
         queries = self.query(side, known, relations)
         return self.compare(queries.reshape(len(others), -1, queries.shape[-1]), others)
 
     def bounded(self, scores: Tensor) -> Tensor:
-        """Scores as training and ranking take them."""
+        """Returns scores limited to the range that training and ranking use."""
         return scores
 
 
 class _Distance(torch.autograd.Function):
-    """Euclidean distances of all pairs, of [chunks, n, width] and [chunks, m, width]. Its gradient is written out,
-    since autograd's own takes a third more: of d = |q - o| it is (q - o) / d, summed as two products of matrices."""
+    """Euclidean distances of all pairs of [chunks, n, width] and [chunks, m, width].
+
+    The gradient is written by hand, because autograd's takes a third more time. The gradient of d = |q - o| is
+    (q - o) / d; two matrix products compute its sum.
+    """
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, others: Tensor) -> Tensor:
@@ -122,8 +127,8 @@ class _Distance(torch.autograd.Function):
 
 
 class TransE(Model):
-    """gamma - ‖h + r - t‖, of the first or second norm. Bordes, Usunier, García-Durán, Weston, Yakhnenko: "Translating
-    embeddings for modeling multi-relational data", NIPS 2013."""
+    """gamma - ‖h + r - t‖, with the first or second norm. Bordes, Usunier, García-Durán, Weston, Yakhnenko:
+    "Translating embeddings for modeling multi-relational data", NIPS 2013."""
 
     def __init__(self, name: str, hidden_dim: int, gamma: float, double_ent: bool, double_rel: bool):
         super().__init__(name, hidden_dim, gamma, double_ent, double_rel)
@@ -156,36 +161,40 @@ class DistMult(Model):
 
 
 class Halves(DistMult):
-    """Models whose rows are two vectors, a half each: their score is the product of a query with the other rows."""
+    """Models whose rows consist of two vectors of half the width. The score is the product of a query and a row."""
 
     def check(self) -> None:
         super().check()
         if self.entity_width % 2:
-            raise ValueError(f"{self.name} has rows of an even width, not {self.entity_width}")
+            raise ValueError(f"{self.name} needs rows of an even width, not {self.entity_width}")
 
     def score(self, heads: Tensor, relations: Relations, tails: Tensor) -> Tensor:
         return (self.query("tail", heads, relations) * tails).sum(-1)
 
 
 class ComplEx(Halves):
-    """Re Σ h · r · conj(t), of complex numbers: the first half of a row is real, the second imaginary. Trouillon,
+    """Re Σ h · r · conj(t), in complex numbers: the first half of a row is real, the second imaginary. Trouillon,
     Welbl, Riedel, Gaussier, Bouchard: "Complex embeddings for simple link prediction", ICML 2016."""
 
     def query(self, side: str, known: Tensor, relations: Relations) -> Tensor:
         real, imaginary = known.chunk(2, -1)
         cos, sin = relations.vectors.chunk(2, -1)
-        if side == "head":  # t · conj(r): its real product with h is the score
+        if side == "head":  # t · conj(r); the real part of its product with h is the score
             return torch.cat([real * cos + imaginary * sin, imaginary * cos - real * sin], -1)
         return torch.cat([real * cos - imaginary * sin, real * sin + imaginary * cos], -1)
 
 
 class _Lengths(torch.autograd.Function):
-    """Σ |q - o| of all pairs, of complex [chunks, n, width] and [chunks, m, width], the real halves first. Block by
-    block, forth and back: n · m · width elements fit no cache, and autograd would keep several times as many."""
+    """Σ |q - o| of all pairs of complex [chunks, n, width] and [chunks, m, width], the real halves first.
+
+    Both passes work block by block: n · m · width elements fit into no cache, and autograd would keep several times as
+    many.
+    """
 
     @staticmethod
     def _blocks(queries: Tensor, others: Tensor) -> Iterator[tuple[int, slice, Tensor, Tensor]]:
-        """(chunk, some of its queries, their real and imaginary differences [some, m, width / 2]), in turn."""
+        """Yields (chunk, slice of its queries, their real and imaginary differences [slice, m, width / 2]). The next
+        block overwrites the differences."""
         half = others.shape[-1] // 2
         elements = max(1, others.shape[1] * half)
         size = min(max(1, BLOCK_ELEMENTS[queries.device.type] // elements), max(1, queries.shape[1]))
@@ -220,13 +229,13 @@ class _Lengths(torch.autograd.Function):
 
 
 class RotatE(Model):
-    """gamma - Σ |h · e^(iφ) - t|, of complex numbers, φ = r · π / initial. Sun, Deng, Nie, Tang: "RotatE: Knowledge
-    graph embedding by relational rotation in complex space", ICLR 2019. Entities have the double width (-de)."""
+    """gamma - Σ |h · e^(iφ) - t|, in complex numbers, φ = r · π / initial. Sun, Deng, Nie, Tang: "RotatE: Knowledge
+    graph embedding by relational rotation in complex space", ICLR 2019. Entities have twice the width (-de)."""
 
     def check(self) -> None:
         if self.entity_width != 2 * self.relation_width:
-            raise ValueError(f"{self.name} has entities of twice the width of relations, not {self.entity_width} and "
-                             f"{self.relation_width}: give -de, and no -dr")
+            raise ValueError(f"{self.name} needs entities of twice the width of relations, not {self.entity_width} and "
+                             f"{self.relation_width}: give -de, but not -dr")
 
     def query(self, side: str, known: Tensor, relations: Relations) -> Tensor:
         phase = relations.vectors * (math.pi / self.initial)
@@ -245,22 +254,23 @@ class RotatE(Model):
 
 
 class SimplE(Halves):
-    """½ Σ (h₁ · r₁ · t₂ + t₁ · r₂ · h₂), each row's halves, bounded by ±20. Kazemi, Poole: "SimplE embedding for link
-    prediction in knowledge graphs", NeurIPS 2018."""
+    """½ Σ (h₁ · r₁ · t₂ + t₁ · r₂ · h₂), where 1 and 2 are the halves of a row; bounded by ±20. Kazemi, Poole: "SimplE
+    embedding for link prediction in knowledge graphs", NeurIPS 2018."""
 
     def query(self, side: str, known: Tensor, relations: Relations) -> Tensor:
         first, second = known.chunk(2, -1)
         forward, backward = relations.vectors.chunk(2, -1)
-        if side == "head":  # its product with (h₁, h₂)
+        if side == "head":  # the product with (h₁, h₂) is the score
             return torch.cat([forward * second, backward * first], -1) / 2
-        return torch.cat([backward * second, forward * first], -1) / 2  # with (t₁, t₂)
+        return torch.cat([backward * second, forward * first], -1) / 2  # the product with (t₁, t₂) is the score
 
     def bounded(self, scores: Tensor) -> Tensor:
         return scores.clamp(-20, 20)
 
 
 def _by_relation(places: Tensor, call: Callable[[int, Tensor], Tensor]) -> Tensor:
-    """call(relation, triples of it) for each relation; the results in the order of the triples."""
+    """Calls `call` with each relation and the indices of its triples. Returns the results in the order of the
+    triples."""
     order = torch.argsort(places, stable=True)
     found, counts = torch.unique_consecutive(places[order], return_counts=True)
     pieces = [call(int(relation), some) for relation, some in zip(found, order.split(counts.tolist()))]
@@ -271,7 +281,8 @@ def _by_relation(places: Tensor, call: Callable[[int, Tensor], Tensor]) -> Tenso
 
 class RESCAL(DistMult):
     """hᵀ · M · t. Nickel, Tresp, Kriegel: "A three-way model for collective learning on multi-relational data", ICML
-    2011. (DGL-KE holds negative tails against M · h, the transposed: here both sides are the same triple's score.)"""
+    2011. (DGL-KE compares negative tails with M · h, the transposed product. Here both sides give the triple's
+    score.)"""
 
     has_vectors, has_matrices = False, True
 
@@ -285,9 +296,9 @@ class RESCAL(DistMult):
 
 
 class TransR(Model):
-    """gamma - ‖h · M + r - t · M‖₁, a matrix M for each relation. Lin, Liu, Sun, Liu, Zhu: "Learning entity and
-    relation embeddings for knowledge graph completion", AAAI 2015. (DGL-KE subtracts r from the heads of negative
-    tails, and its distributed mode never pushes M. Here r is added to them, and M is pushed, as all rows are.)"""
+    """gamma - ‖h · M + r - t · M‖₁, with a matrix M for each relation. Lin, Liu, Sun, Liu, Zhu: "Learning entity and
+    relation embeddings for knowledge graph completion", AAAI 2015. (For negative tails DGL-KE subtracts r from the
+    head, and its distributed mode never pushes M. Graphwire adds r, and pushes M like all rows.)"""
 
     has_matrices = True
 
@@ -323,7 +334,8 @@ _CLASSES: dict[str, type[Model]] = {
 
 
 def make(name: str, hidden_dim: int, gamma: float, double_ent: bool = False, double_rel: bool = False) -> Model:
-    """A model by DGL-KE's name for it. Raises ValueError for another name, and for widths that do not fit."""
+    """Makes a model by its DGL-KE name. Raises ValueError for an unknown name, and for widths that the model does not
+    allow."""
     if name not in _CLASSES:
-        raise ValueError(f"there is no model {name}; there are {', '.join(NAMES)}")
+        raise ValueError(f"there is no model {name}: choose one of {', '.join(NAMES)}")
     return _CLASSES[name](name, hidden_dim, gamma, double_ent, double_rel)

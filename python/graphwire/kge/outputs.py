@@ -1,8 +1,8 @@
-"""What a training leaves, as DGL-KE does: MODEL_DATASET_N/{DATASET_MODEL_entity.npy, …_relation.npy, config.json}.
+"""The files of a trained model, as in DGL-KE: MODEL_DATASET_N/{DATASET_MODEL_entity.npy, …_relation.npy, config.json}.
 
-TransR has DATASET_MODELprojection.npy too. Rows are in the order of the dictionaries. They are written block by block,
-so that no process ever has all of them. curve.csv, and curve.png where matplotlib is installed, tell how the training
-went.
+TransR also has DATASET_MODELprojection.npy. Rows are in the order of the dictionaries. Rows are written block by block,
+so no process ever has all of them in memory. curve.csv is the learning curve; curve.png draws it if matplotlib is
+installed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BLOCK_BYTES = 16 << 20
 
 
 def new_folder(save_path: str | Path, model: str, dataset: str) -> Path:
-    """MODEL_DATASET_N, N the first that is free; made, even where others make theirs at the same time."""
+    """Makes the folder MODEL_DATASET_N with the first free N, even if other trainings make theirs at the same time."""
     top = Path(save_path)
     top.mkdir(parents=True, exist_ok=True)
     number = 0
@@ -41,7 +41,8 @@ def new_folder(save_path: str | Path, model: str, dataset: str) -> Path:
 
 
 def write_rows(path: Path, count: int, width: int, read: Callable[[np.ndarray], np.ndarray]) -> None:
-    """A .npy of float32 rows, read by number, a block at a time. It is there whole or not at all."""
+    """Writes a .npy of float32 rows. read: returns the rows of an array of numbers; called for one block at a time. The
+    file appears when it is complete."""
     size = max(1, BLOCK_BYTES // (4 * width))
     with whole(path) as temporary, open(temporary, "wb") as file:
         np.lib.format.write_array_header_1_0(file, {
@@ -54,14 +55,14 @@ def write_rows(path: Path, count: int, width: int, read: Callable[[np.ndarray], 
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """It is there whole or not at all."""
+    """Writes a JSON file, which appears when it is complete."""
     with written(path) as file:
         file.write(json.dumps(values, indent=4) + "\n")
 
 
 def config_of(args: Any, folder: Path, entity_file: str, relation_file: str, num_clients: int) -> dict[str, Any]:
-    """config.json: DGL-KE's fields, every flag under its own name, the number of clients on all hosts, and the digests
-    of the dictionaries that lie in the folder."""
+    """Returns the contents of config.json: DGL-KE's fields, every flag by name, the number of clients on all hosts, and
+    the digests of the dictionaries in the folder."""
     flags = {name: value for name, value in vars(args).items() if isinstance(
         value, (str, int, float, bool, list, type(None)))}
     return {**flags, "model": args.model_name, "emb_size": args.hidden_dim, "max_train_step": args.max_step,
@@ -69,7 +70,7 @@ def config_of(args: Any, folder: Path, entity_file: str, relation_file: str, num
 
 
 def save(folder: Path, dataset: str, store: Store) -> None:
-    """Writes the rows of a store, of one that nobody trains any more."""
+    """Writes the rows of a store. The training must have ended."""
     model = store.model
     order = np.empty(store.num_entities, np.int64)
     order[store.numbers()] = np.arange(store.num_entities)
@@ -84,7 +85,7 @@ def save(folder: Path, dataset: str, store: Store) -> None:
 
 
 def mapped(path: Path) -> np.ndarray:
-    """The array of an .npy, as it lies on disk. Raises DataError."""
+    """Maps the array of a .npy into memory. Raises DataError."""
     is_there(path)
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
@@ -97,14 +98,15 @@ def _read(rows: np.ndarray, ids: np.ndarray) -> Tensor:
 
 
 class Saved:
-    """A model on disk, of this program or DGL-KE's: its rows are mapped, not read. Raises DataError."""
+    """A model on disk, written by Graphwire or DGL-KE. Its rows are mapped, not read. Raises DataError."""
 
     def __init__(self, folder: str | Path, name: Optional[str] = None, dataset: Optional[str] = None,
                  **options: Any):
         self.folder = Path(folder)
         config = read_config(self.folder)
         if config is None and name is None:
-            raise DataError(f"{self.folder}/config.json is not there: --model_path names the folder that train wrote")
+            raise DataError(f"{self.folder}/config.json does not exist: --model_path must name a folder that train "
+                            "wrote")
         self.config: dict[str, Any] = config or {}
         self.name = name or self.config.get("model") or self.config.get("model_name") or ""
         self.dataset = dataset or self.config.get("dataset") or ""
@@ -130,7 +132,7 @@ class Saved:
             for key in (name, *others):
                 if key in self.config:
                     return self.config[key]
-            raise DataError(f"{self.folder}/config.json does not say {name}")
+            raise DataError(f"{self.folder}/config.json has no {name}")
 
         try:
             return make(self.name, int(of("hidden_dim", "emb_size")), float(of("gamma")), bool(of("double_ent")),
@@ -152,8 +154,8 @@ class Saved:
         for what, rows, expected in (("entities", self.entity, model.entity_width), ("relations", self.relation, width),
                                      ("projections", self.matrix, model.matrix_width)):
             if rows is not None and rows.shape[1] != expected:
-                raise DataError(f"{self.folder}: rows of {what} have {rows.shape[1]} elements, and {model.name} of "
-                                f"these options has {expected}: --hidden_dim, -de, -dr are those of the training")
+                raise DataError(f"{self.folder}: rows of {what} have {rows.shape[1]} elements, but {model.name} with "
+                                f"these options has {expected}: give the training's --hidden_dim, -de and -dr")
 
 
 # --- The learning curve. ---
@@ -163,7 +165,8 @@ CURVE = ("step", "seconds", "triples_per_second", "triples_per_processor_second"
 
 
 def _numbers(row: Mapping[str, str]) -> bool:
-    """Whether a line of the curve is one: a kill, or what was written after it, may have left half of one."""
+    """Whether a line of the curve is complete. A killed training may have left half a line, and a resumed one may have
+    appended to the half."""
     try:
         int(row["step"])
         float(row["seconds"])
@@ -175,7 +178,8 @@ def _numbers(row: Mapping[str, str]) -> bool:
 
 
 class Curve:
-    """curve.csv, a line at a time; a resumed training goes on at its step. seconds: of training, up to there."""
+    """curve.csv, written a line at a time. A resumed training keeps the lines up to its first step. seconds: the
+    training time of the kept lines."""
 
     def __init__(self, folder: Path, step: int = 0):
         self.path = folder / "curve.csv"
@@ -187,7 +191,7 @@ class Curve:
             writer.writerows(rows)
 
     def _read(self) -> list[dict[str, str]]:
-        """Its lines that are whole."""
+        """Returns the complete lines of the file."""
         text = self.path.read_bytes().decode(errors="replace") if self.path.is_file() else ""
         names, *lines = [line.rstrip("\r").split(",") for line in text.split("\n")[:-1]] or [[]]
         rows = [dict(zip(names, words)) for words in lines if len(words) == len(names)]
@@ -198,7 +202,7 @@ class Curve:
             csv.DictWriter(file, CURVE).writerow(values)
 
     def draw(self) -> None:
-        """curve.png, where matplotlib is installed."""
+        """Draws curve.png if matplotlib is installed."""
         try:
             import matplotlib
         except ImportError:

@@ -1,15 +1,15 @@
-"""gwke_partition: a dataset cut for dist_train, as Graphwire's parts and as DGL-KE's files.
+"""gwke_partition: partitions a dataset for dist_train. It writes Graphwire's parts and DGL-KE's files.
 
-<data_path>/<dataset>/graphwire/         the parts that servers load, and the dictionaries of their numbers
-<data_path>/<dataset>/partition_P/       of part P:
-    train.txt            its triples, "head relation tail" by local numbers
-    local_to_global.txt  of each local number the dictionary's: first the entities that P has, then the other ends
-    partition_book.txt   of each entity of the dictionary its part
-    relation_count.txt   how many relations there are
+<data_path>/<dataset>/graphwire/         the parts that the servers load, and the dictionaries of their numbers
+<data_path>/<dataset>/partition_P/       the files of part P for DGL-KE:
+    train.txt            the part's triples, "head relation tail" by local numbers
+    local_to_global.txt  the dictionary's number for each local number: P's own entities, then the other ends
+    partition_book.txt   the part of each entity, in the order of the dictionary
+    relation_count.txt   the number of relations
 
-A triple is in the part that has its tail. Triples are read, handed over and written a block at a time: what this
-process keeps is some 40 bytes an entity, and the dictionaries where lines have names. METIS takes more (docs/KGE.md);
---method random does not.
+The part that owns the tail stores the triple. This process reads, passes on and writes one block of triples at a time.
+It keeps some 40 bytes for each entity in memory, and the dictionaries if lines have names. METIS needs more memory
+(docs/KGE.md); --method random does not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from graphwire.kge.store import ENTITY, TRIPLE, TripleFiles, run_program
 
 BLOCK = 1 << 20  # triples at once
 PARTS = "graphwire"
-FILES = {"train.txt", "local_to_global.txt", "partition_book.txt", "relation_count.txt"}  # of a part, for DGL-KE
+FILES = {"train.txt", "local_to_global.txt", "partition_book.txt", "relation_count.txt"}  # a part's files for DGL-KE
 
 
 def parts_folder(data_path: str | Path, dataset: str) -> Path:
@@ -43,7 +43,7 @@ def _write_numbers(path: Path, numbers: np.ndarray) -> None:
 
 
 class _Parts:
-    """What is read of a graph in parts: array by array and block by block, from its files (docs/FORMAT.md)."""
+    """Reads the arrays of a partitioned graph block by block from its files (docs/FORMAT.md)."""
 
     def __init__(self, folder: Path):
         self._folder = folder
@@ -55,7 +55,7 @@ class _Parts:
         return key in self._meta[f"part-{part}"]
 
     def rows(self, part: int, key: str, first: int = 0, end: Optional[int] = None) -> np.ndarray:
-        """Rows of an array of one element each."""
+        """Reads rows first to end of an array whose rows have one element."""
         with open(self._folder / self._meta[f"part-{part}"][key]["file"], "rb") as file:
             np.lib.format.read_magic(file)
             shape, _, dtype = np.lib.format.read_array_header_1_0(file)
@@ -63,7 +63,7 @@ class _Parts:
             return np.fromfile(file, dtype, (shape[0] if end is None else end) - first)
 
     def numbers(self) -> np.ndarray:
-        """Of each entity, its number in the dictionary."""
+        """Returns the dictionary's number for each entity."""
         key = f"node/{ENTITY}/orig_id"
         return np.concatenate([self.rows(part, key).astype(np.int64) if self.has(part, key) else np.asarray(own)
                                for part, own in enumerate(self.nodes)])
@@ -73,7 +73,8 @@ EDGE = "edge/" + TRIPLE.replace(":", "__")
 
 
 def _write_part(parts: _Parts, part: int, numbers: np.ndarray, folder: Path) -> int:
-    """A part's train.txt and local_to_global.txt; how many of its triples have their head in another part."""
+    """Writes a part's train.txt and local_to_global.txt. Returns the number of triples whose head is in another
+    part."""
     own, count = parts.nodes[part], len(parts.edges[part])
     ends = parts.rows(part, f"node/{ENTITY}/indptr")[1:]
     local = np.full(len(numbers), -1, np.int32 if len(numbers) < 1 << 31 else np.int64)
@@ -84,7 +85,7 @@ def _write_part(parts: _Parts, part: int, numbers: np.ndarray, folder: Path) -> 
             end = min(first + BLOCK, count)
             head = parts.rows(part, f"{EDGE}/indices", first, end)
             relation = parts.rows(part, f"{EDGE}/relation", first, end)
-            tail = np.searchsorted(ends, np.arange(first, end), side="right")  # local already
+            tail = np.searchsorted(ends, np.arange(first, end), side="right")  # a local number
             cut += int(((head < own.start) | (head >= own.stop)).sum())
             new = np.unique(head[local[head] < 0])
             local[new] = known + np.arange(len(new))
@@ -97,7 +98,8 @@ def _write_part(parts: _Parts, part: int, numbers: np.ndarray, folder: Path) -> 
 
 
 def _remove_beyond(top: Path, num_parts: int) -> None:
-    """Removes what a run with more parts has left: folders of exactly the files that this command writes."""
+    """Removes the folders of a former run with more parts. A folder is removed only if it contains exactly the files
+    that this command writes."""
     for folder in sorted(top.glob("partition_*")):
         number = folder.name.partition("_")[2]
         if not number.isdecimal() or str(int(number)) != number or int(number) < num_parts or folder.is_symlink():
@@ -106,11 +108,11 @@ def _remove_beyond(top: Path, num_parts: int) -> None:
             for name in FILES:
                 (folder / name).unlink()
             folder.rmdir()
-            print(f"{folder.name} is of a former run: removed")
+            print(f"{folder.name}: removed, a former run with more parts wrote it")
 
 
 def write_files(graph_folder: Path, top: Path, num_relations: int) -> tuple[int, int]:
-    """DGL-KE's files of a graph in parts; triples, and those that are cut."""
+    """Writes DGL-KE's files for a partitioned graph. Returns the number of triples, and how many of them are cut."""
     parts = _Parts(graph_folder)
     numbers = parts.numbers()
     book = np.empty(len(numbers), np.int32)
@@ -131,9 +133,10 @@ def write_files(graph_folder: Path, top: Path, num_relations: int) -> tuple[int,
 
 
 def _replace(place: Path, ready: Path, former: Path) -> None:
-    """Puts a folder of parts into its place; what was there is moved to `former`, and is back where that fails."""
+    """Moves a folder of parts (`ready`) to `place`. An existing folder at `place` is first moved to `former`; if the
+    second move fails, it is moved back."""
     if place.exists() and not (place / "graph.json").is_file():
-        raise DataError(f"{place} is there and has no graph.json: remove it, or move it away")
+        raise DataError(f"{place} exists but has no graph.json: remove it, or move it away")
     if place.exists():
         place.rename(former)
     try:
@@ -145,20 +148,20 @@ def _replace(place: Path, ready: Path, former: Path) -> None:
 
 
 def partition(args: argparse.Namespace, load: Callable[[Sink], Dataset]) -> None:
-    """The command. load: reads the dataset, whose training triples go where it is told."""
+    """Runs the command. load: reads the dataset, and passes the training triples to the given sink."""
     top = Path(args.data_path) / args.dataset
     top.mkdir(parents=True, exist_ok=True)
     parts = parts_folder(args.data_path, args.dataset)
     with Scratch(top, ".graph") as scratch:
-        whole = scratch / "whole"
+        uncut = scratch / "whole"
         files = TripleFiles(scratch)
         dataset = load(files.add)
-        files.build(dataset.num_entities, whole)
+        files.build(dataset.num_entities, uncut)
         method = "random" if args.num_parts == 1 else args.method
-        run_program("partition", whole, "--num-parts", str(args.num_parts), "--method", method,
+        run_program("partition", uncut, "--num-parts", str(args.num_parts), "--method", method,
                     *(["--memory", args.memory] if args.memory else []), "--out", Path(scratch) / PARTS)
         keep(dataset, Path(scratch) / PARTS)
         _replace(parts, Path(scratch) / PARTS, Path(scratch) / "former")
     triples, cuts = write_files(parts, top, dataset.num_relations)
     print(f"there are {triples} edges in the graph and {cuts} edge cuts for {args.num_parts} partitions.")
-    print(f"{1 - cuts / (2 * triples):.1%} of the rows of triples' ends are in the triples' own parts")
+    print(f"{1 - cuts / (2 * triples):.1%} of all heads and tails are in the same part as their triple")

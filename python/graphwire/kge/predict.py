@@ -1,8 +1,9 @@
-"""gwke_predict: the likeliest triples of given heads, relations and tails, * for all of them.
+"""gwke_predict: the likeliest triples of given heads, relations and tails; * stands for all of them.
 
-The model's rows are mapped, and read block by block: memory is that of a block and of the results. score_func none is
-the model's score without gamma, as DGL-KE gives it; logsigmoid is log sigma(score) with it. (DGL-KE leaves gamma out of
-RotatE's phases too, and so predicts with other relations than it trained: here not.)
+The model's rows are mapped and read block by block: only a block and the results are in memory. With score_func none
+the score is the model's without gamma, as in DGL-KE; with logsigmoid it is log sigma(score with gamma). (DGL-KE leaves
+gamma out of RotatE's phases too, so it predicts with other rotations than it trained. Graphwire keeps the training's
+phases.)
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Predictor:
         self.saved, self.model, self.device = saved, saved.model, device
         self.logsigmoid = score_func == "logsigmoid"
         if not self.logsigmoid:
-            self.model.gamma = 0.0  # of the score alone: the initial range keeps the training's
+            self.model.gamma = 0.0  # changes the score only; model.initial was computed from the training's gamma
 
     def _rows(self, ids: np.ndarray) -> Tensor:
         return self.saved.entity_rows(ids).to(self.device)
@@ -48,10 +49,10 @@ class Predictor:
 
     @torch.no_grad()
     def triplet_wise(self, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray, k: int) -> Best:
-        """The best of triples (heads[i], relations[i], tails[i])."""
+        """Returns the best of the triples (heads[i], relations[i], tails[i])."""
         if not len(heads) == len(relations) == len(tails):
-            raise DataError(f"triplet_wise: {len(heads)} heads, {len(relations)} relations, {len(tails)} tails: as "
-                            "many of each")
+            raise DataError(f"triplet_wise: {len(heads)} heads, {len(relations)} relations, {len(tails)} tails: give "
+                            "the same number of each")
         best = Best(1, k, 3)
         for first, some in blocks(heads):
             at = slice(first, first + len(some))
@@ -62,10 +63,10 @@ class Predictor:
 
     @torch.no_grad()
     def combined(self, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray, k: int, mode: str) -> Best:
-        """The best of all combinations: over all, or for each head, relation or tail."""
+        """Returns the best of all combinations. mode: the best of all, or for each head, relation or tail."""
         best = Best({"all": 1, "batch_head": len(heads), "batch_rel": len(relations), "batch_tail": len(tails)}[mode],
                     k, 3)
-        size = max(1, min(BLOCK, (1 << 24) // (BLOCK * self.model.entity_width)))  # heads at once: bounds memory
+        size = max(1, min(BLOCK, (1 << 24) // (BLOCK * self.model.entity_width)))  # heads of a block: bounds memory
         for place, relation in enumerate(relations):
             for first, some in [(i, heads[i:i + size]) for i in range(0, len(heads), size)]:
                 rows, of_relation = self._rows(some), self._relations(np.full(len(some), relation))
@@ -86,8 +87,12 @@ class Predictor:
 
 def _dictionary(args: argparse.Namespace, own: Optional[Path], given: Optional[str], config: dict, key: str,
                 kinds: tuple[str, ...]) -> Path:
-    """The dictionary given, where it does not contradict the model's own; that; or, of a model without, as DGL-KE finds
-    it: config.json's, or what lies in --data_path."""
+    """Finds a dictionary. The first of these counts:
+
+    1. the one that the user gave; DataError if it contradicts the model's own
+    2. the model's own
+    3. DGL-KE's, in --data_path: the name in config.json (`key`), else one of `kinds`
+    """
     if given:
         check_named(own, given)
         return Path(given)
@@ -98,14 +103,14 @@ def _dictionary(args: argparse.Namespace, own: Optional[Path], given: Optional[s
         path = Path(args.data_path) / name
         if is_there(path):
             return path
-    raise DataError(f"--raw_data: there is no {' or '.join([*names, *kinds])} in {args.data_path}; name one by "
-                    "--entity_mfile, --rel_mfile")
+    raise DataError(f"--raw_data: {args.data_path} has no {' or '.join([*names, *kinds])}; name a dictionary by "
+                    "--entity_mfile or --rel_mfile")
 
 
 def predict(args: argparse.Namespace) -> None:
-    """The command."""
+    """Runs the command."""
     if args.format not in FORMATS:
-        raise DataError(f"there is no format {args.format}: {', '.join(FORMATS)}")
+        raise DataError(f"there is no format {args.format}: choose one of {', '.join(FORMATS)}")
     saved = Saved(args.model_path)
     paths: tuple[Optional[Path], Optional[Path]] = (None, None)
     if args.raw_data:
@@ -119,7 +124,7 @@ def predict(args: argparse.Namespace) -> None:
     columns, files = args.format.split("_"), list(args.data_files or ())
     if len(files) != sum(column != "*" for column in columns):
         raise DataError(f"--data_files: format {args.format} takes {sum(column != '*' for column in columns)}, not "
-                        f"{len(files)}")
+                        f"{len(files)} files")
     lists = [np.arange(names.count) if column == "*" else names.read(files.pop(0))
              for column, names in zip(columns, (entities, relations, entities))]
     predictor = Predictor(saved, args.score_func, "cpu" if args.gpu < 0 else f"cuda:{args.gpu}")

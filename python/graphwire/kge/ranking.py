@@ -1,13 +1,15 @@
-"""Ranks of triples among all that could stand in their place, and what is reported of them: MR, MRR, Hits@1/3/10.
+"""Ranks each triple among the triples with another head or tail, and reports MR, MRR and Hits@1/3/10.
 
-    known = Known(dataset)                                    # what is filtered out
-    ranks = Ranking(model, rows, known, …).ranks(triples)     # [n, 2]: of the head, of the tail
+    known = Known(dataset)                                    # the triples to filter out
+    ranks = Ranking(model, rows, known, …).ranks(triples)     # [n, 2]: the rank of the head, and of the tail
     report(ranks)
 
-A triple's rank is 1 + those candidates that score as high or higher: ties count against it, as DGL-KE counts them;
-mean_ties puts it in the middle of them. Candidates that make a known triple are left out (no_eval_filter: they stay).
-The batches are those of the whole list whoever ranks them, so that any number of clients find the same figures. A score
-that is NaN or infinite is a DataError: nothing is above NaN, and every rank would be the first.
+A triple's rank is 1 + the number of candidates that score as high or higher. So ties count against the triple, as in
+DGL-KE; with mean_ties the triple is in the middle of its ties. Candidates that make a known triple are left out, except
+with no_eval_filter.
+
+The list of triples is cut into the same batches for any number of clients, so the figures do not depend on that number.
+A NaN or infinite score is a DataError: nothing compares as higher than NaN, so every rank would be 1.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from torch import Tensor
 from graphwire.kge.data import Dataset, Triples
 from graphwire.kge.models import Model, Relations, check_scores
 
-BLOCK_ELEMENTS = 1 << 24  # of scores' intermediates: bounds memory
+BLOCK_ELEMENTS = 1 << 24  # elements of the intermediate tensors of scores: bounds memory
 
 
 class Known:
-    """Tails of (head, relation) and heads of (tail, relation), over all splits."""
+    """The known tails of each (head, relation) and heads of each (tail, relation), in all splits."""
 
     def __init__(self, dataset: Dataset):
         splits = [split for split in (dataset.train, dataset.valid, dataset.test) if split is not None]
@@ -41,17 +43,22 @@ class Known:
         return keys[order], other[order]
 
     def of(self, side: str, known: int, relation: int) -> np.ndarray:
-        """Entities that make a known triple at `side`."""
+        """Returns the entities at `side` that make a known triple."""
         keys, others = self._lists[side]
         key = known * self.relations + relation
         return others[np.searchsorted(keys, key, "left"):np.searchsorted(keys, key, "right")]
 
 
 class Ranking:
-    """entity_rows(ids), relations_of(ids): rows of the model, wherever they are: what computes with them takes them to
-    `device`. candidates: ids to be ranked among, None: all entities. Blocks of them are read again for each batch of
-    triples, so batch_size decides how often. degree_candidates: the heads or tails of the batch are candidates too,
-    each as often as it is there; where nothing is known."""
+    """Ranks triples.
+
+    entity_rows(ids), relations_of(ids)  return rows of the model on any device; Ranking copies them to `device`
+    known                                the triples to filter out, or None
+    batch_size                           triples ranked at once; each batch reads all candidates again
+    candidates                           ids of the candidates; None for all entities
+    degree_candidates                    the batch's heads or tails are candidates too, each as often as it occurs;
+                                         only without `known`
+    """
 
     def __init__(self, model: Model, entity_rows: Callable[[np.ndarray], Tensor],
                  relations_of: Callable[[np.ndarray], Relations], num_entities: int, known: Optional[Known], *,
@@ -62,7 +69,7 @@ class Ranking:
         self.degree_candidates = degree_candidates
         self.candidates = np.arange(num_entities) if candidates is None else np.unique(candidates)
         if known is None and candidates is not None:
-            self.candidates = candidates  # drawn with replacement; each counts
+            self.candidates = candidates  # drawn with replacement: a repeated candidate counts repeatedly
 
     @torch.no_grad()
     def _one_side(self, side: str, known_ids: np.ndarray, relations: np.ndarray, answers: np.ndarray) -> np.ndarray:
@@ -77,8 +84,8 @@ class Ranking:
             check_scores(scores, ends[0], relations[:, None], ends[1])
             return model.bounded(scores)
 
-        among = scores_of(answers, answer_rows)
-        own = among.diagonal().unsqueeze(1)
+        batch_scores = scores_of(answers, answer_rows)
+        own = batch_scores.diagonal().unsqueeze(1)
         above, equal = np.zeros(len(answers), np.int64), np.zeros(len(answers), np.int64)
 
         def count(ids: np.ndarray, scores: Tensor) -> None:
@@ -90,7 +97,7 @@ class Ranking:
             equal[:] += same.sum(1).numpy()
 
         if self.degree_candidates:
-            count(answers, among)
+            count(answers, batch_scores)
         size = max(1, BLOCK_ELEMENTS // (len(answers) * model.entity_width))
         for first in range(0, len(self.candidates), size):
             ids = self.candidates[first:first + size]
@@ -100,8 +107,8 @@ class Ranking:
 
     def _left_out(self, side: str, known_ids: np.ndarray, relations: np.ndarray, answers: np.ndarray,
                   ids: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Which triple is not held against which of the candidates `ids`: its own answer's, and what makes a known
-        one."""
+        """Returns pairs (triple, candidate) to leave out, as positions in `answers` and in `ids`. A pair is left out if
+        the candidate is the triple's own answer, or if it makes a known triple."""
         if self.known is None:
             triples, places = np.nonzero(ids[None, :] == answers[:, None])
             return torch.from_numpy(triples), torch.from_numpy(places)
@@ -115,7 +122,7 @@ class Ranking:
         return torch.from_numpy(triples), torch.from_numpy(places)
 
     def ranks(self, triples: Triples, rank: int = 0, world: int = 1) -> np.ndarray:
-        """float64 [n, 2]: of heads and tails; rows of other clients' batches are 0."""
+        """Returns the ranks of heads and tails, float64 [n, 2]. The rows of other clients' batches are 0."""
         out = np.zeros((len(triples), 2))
         for first in range(rank * self.batch_size, len(triples), self.batch_size * world):
             at = slice(first, first + self.batch_size)
@@ -126,7 +133,7 @@ class Ranking:
 
 
 def report(ranks: np.ndarray) -> dict[str, float]:
-    """MRR, MR and HITS of ranks, by DGL-KE's names."""
+    """Returns MRR, MR and HITS of ranks, by DGL-KE's names."""
     flat = ranks.reshape(-1)
     return {"MRR": float((1 / flat).mean()), "MR": float(flat.mean()),
             **{f"HITS@{k}": float((flat <= k).mean()) for k in (1, 3, 10)}}

@@ -1,9 +1,9 @@
-"""gwke_emb_sim: the rows of a .npy that are most alike; * for all of them.
+"""gwke_emb_sim: the most similar rows of a .npy; * stands for all rows.
 
 cosine  x · y / (‖x‖ ‖y‖)               dot  x · y
 l2, l1  ‖x - y‖, smallest first          ext_jaccard  x · y / (‖x‖² + ‖y‖² - x · y)
 
-The file is mapped, and read block by block.
+The file is mapped and read block by block.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ DISTANCES = ("l2", "l1")
 
 
 def likeness(x: Tensor, y: Tensor, kind: str) -> Tensor:
-    """[n, m] of [n, width] and [m, width]; distances are negative, so that more is more alike."""
+    """Returns the similarities [n, m] of rows [n, width] and [m, width]. Distances are negated, so that a higher value
+    is more similar."""
     if kind == "l1":
         return -torch.cdist(x, y, p=1.0)
     if kind == "l2":
@@ -44,7 +45,7 @@ def likeness(x: Tensor, y: Tensor, kind: str) -> Tensor:
 
 
 class Similar:
-    """rows: [n, width], a mapped file perhaps."""
+    """Finds similar rows. rows: [n, width]; may be a mapped file."""
 
     def __init__(self, rows: np.ndarray, kind: str = "cosine", device: str = "cpu"):
         self.rows, self.kind, self.device = rows, kind, device
@@ -54,13 +55,13 @@ class Similar:
 
     def _checked(self, scores: Tensor, ids: Sequence[Tensor]) -> Tensor:
         check_finite(scores, f"the {self.kind} of {{}} and {{}}", ids,
-                     "their rows have NaN or infinity, are too large, or all 0")
+                     "the rows have NaN or infinity, are too large, or are all 0")
         return scores.cpu()
 
     def pairwise(self, left: np.ndarray, right: np.ndarray, k: int) -> Best:
-        """The best of pairs (left[i], right[i])."""
+        """Returns the best of the pairs (left[i], right[i])."""
         if len(left) != len(right):
-            raise DataError(f"pairwise: {len(left)} left and {len(right)} right objects: as many of each")
+            raise DataError(f"pairwise: {len(left)} left and {len(right)} right objects: give the same number of each")
         best = Best(1, k, 2)
         for first, some in blocks(left):
             other = right[first:first + len(some)]
@@ -71,7 +72,7 @@ class Similar:
         return best
 
     def combined(self, left: np.ndarray, right: np.ndarray, k: int, each: bool) -> Best:
-        """The best of all pairs; each: for every one of the left."""
+        """Returns the best of all pairs; with `each`, the best pairs of each row on the left."""
         best = Best(len(left) if each else 1, k, 2)
         for first, some in blocks(left):
             x = self._of(some)
@@ -86,10 +87,11 @@ class Similar:
 
 
 def _names_file(args: argparse.Namespace) -> Optional[Path]:
-    """The dictionary of the rows: --mfile, where it does not contradict the model's that lies beside them, or that."""
+    """Finds the dictionary of the rows: --mfile, else the model's in the folder of the rows. Raises DataError if the
+    two contradict each other."""
     if not args.raw_data:
         if args.mfile:
-            warn(f"--mfile {args.mfile} is not read: it goes with --raw_data")
+            warn(f"--mfile {args.mfile} is not read without --raw_data")
         return None
     path = Path(args.emb_file)
     found = dictionaries_of(path.parent)
@@ -99,22 +101,22 @@ def _names_file(args: argparse.Namespace) -> Optional[Path]:
         check_named(own, args.mfile)
         return Path(args.mfile)
     if own is None:
-        raise DataError("--raw_data needs --mfile, the names of the rows")
+        raise DataError("--raw_data needs --mfile, a file with the names of the rows")
     return own
 
 
 def emb_sim(args: argparse.Namespace) -> None:
-    """The command."""
+    """Runs the command."""
     if args.format not in FORMATS:
-        raise DataError(f"there is no format {args.format}: {', '.join(FORMATS)}")
+        raise DataError(f"there is no format {args.format}: choose one of {', '.join(FORMATS)}")
     rows = mapped(Path(args.emb_file))
     if rows.ndim != 2 or rows.dtype.kind != "f":
         raise DataError(f"{args.emb_file}: expected rows of floats, not {rows.dtype} {rows.shape}")
     names, files = Names(_names_file(args), len(rows)), list(args.data_files or ())
     given = FORMATS[args.format]
     if len(files) != sum(given):
-        raise DataError(f"--data_files: format {args.format} takes {sum(given)}, not {len(files)}")
-    left, right = (names.read(files.pop(0)) if there else np.arange(len(rows)) for there in given)
+        raise DataError(f"--data_files: format {args.format} takes {sum(given)}, not {len(files)} files")
+    left, right = (names.read(files.pop(0)) if has_file else np.arange(len(rows)) for has_file in given)
     similar = Similar(rows, args.sim_func, "cpu" if args.gpu < 0 else f"cuda:{args.gpu}")
     if args.exec_mode == "pairwise":
         best = similar.pairwise(left, right, args.topK)

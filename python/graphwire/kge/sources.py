@@ -1,10 +1,10 @@
-"""Datasets by name, from their public addresses: <data_path>/<name>/ made where files of it are missing.
+"""Fetches built-in datasets from their public addresses, if files of <data_path>/<name>/ are missing.
 
-    obtain("data", "FB15k-237")        # data/FB15k-237.zip, resumed where it was cut -> data/FB15k-237/entities.dict, …
+    obtain("data", "FB15k-237")        # data/FB15k-237.zip, resumed if interrupted -> data/FB15k-237/entities.dict, …
 
-The archive stays beside the folder, as DGL-KE leaves it. Where nobody has published a digest, that of the first fetch
-is written to ARCHIVE.sha256 and holds from then on. Fails with FetchError, and with ValueError for an archive that is
-not what it should be; the folder then has none of it.
+The archive stays in <data_path>, as in DGL-KE. If no digest is published, the first fetch writes its digest to
+ARCHIVE.sha256, and later fetches must match it. Raises FetchError, and ValueError for an archive with wrong contents;
+the folder then gets no file of the archive.
 """
 
 from __future__ import annotations
@@ -22,8 +22,12 @@ FILES = ("entities.dict", "relations.dict", "train.txt", "valid.txt", "test.txt"
 
 @dataclass(frozen=True)
 class Source:
-    """Where a dataset is. names: of its members, by the name that they get here. numbered: it has no dictionaries:
-    entities and relations are numbered in the order of first use."""
+    """The address of a dataset's archive.
+
+    names     for each member of the archive, the name of the file in the dataset's folder
+    digest    the published digest, or None
+    numbered  the archive has no dictionaries: entities and relations are numbered in the order of first use
+    """
 
     url: str
     names: dict[str, str]
@@ -36,7 +40,7 @@ class Source:
 
 
 def _of_dgl(name: str, files: tuple[str, ...] = FILES) -> Source:
-    """The archives that DGL-KE fetches."""
+    """Returns the source of an archive that DGL-KE fetches too."""
     return Source(f"https://data.dgl.ai/dataset/{name}.zip", {file: file for file in files})
 
 
@@ -50,7 +54,7 @@ SOURCES["wikidata5m"] = Source(
 
 
 def _write_numbers(folder: Path, splits: list[str]) -> None:
-    """entities.dict and relations.dict of triples "head relation tail" by name."""
+    """Writes entities.dict and relations.dict for triples "head relation tail" of names."""
     numbers: tuple[dict[str, int], dict[str, int]] = {}, {}
     for split in splits:
         with open(folder / split, encoding="utf-8", newline="\n") as file:
@@ -66,7 +70,7 @@ def _write_numbers(folder: Path, splits: list[str]) -> None:
 
 
 def obtain(data_path: str | Path, name: str) -> Path:
-    """The dataset's folder; files that are there are left alone."""
+    """Fetches the missing files of a dataset and returns its folder. Existing files stay as they are."""
     source, top = SOURCES[name], Path(data_path)
     folder = top / name
     missing = [file for file in (FILES if source.numbered else source.names.values()) if not (folder / file).exists()]
@@ -77,7 +81,8 @@ def obtain(data_path: str | Path, name: str) -> Path:
         members = {path.name: path for path in sorted(unpacked.rglob("*")) if path.name in source.names}
         missing = [member for member in source.names if member not in members]
         if missing:
-            raise ValueError(f"{archive}: has no {missing[0]}: it is not {name}; remove it to fetch it again")
+            raise ValueError(f"{archive} has no {missing[0]}: it is not the archive of {name}; remove it to fetch it "
+                             "again")
         ready = scratch / "ready"
         ready.mkdir()
         for member, file in source.names.items():

@@ -1,12 +1,13 @@
-"""A knowledge graph as Graphwire's: triples are edges of one type with their relation as a feature, and the model's
-rows are tensors beside them.
+"""Stores a knowledge graph in Graphwire: a triple is an edge whose feature is its relation; the model's rows are
+tensors.
 
-    build(dataset, folder)                                    # one part, by the program `graphwire`
-    store = Store(graph, model, num_relations, seed)          # every client: the first creates the rows
-    triples = store.own_triples(rank, world)                  # of the client's own part first
+    build(dataset, folder)                                    # writes a graph of one part with the program `graphwire`
+    store = Store(graph, model, num_relations, seed=seed)     # in every client
+    store.create()                                            # the first client creates the rows, the others open them
+    triples = store.own_triples()                             # this client's share; its own part comes first
 
-Ids of entities are those of the graph, which a partition renumbers; `numbers` has the dictionary's. Relations keep
-theirs.
+Entities have the graph's ids, which a partition renumbers; Store.numbers() returns the dictionary's numbers. Relations
+keep the dictionary's numbers.
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ from graphwire.kge.data import DataError, Dataset, Triples
 from graphwire.kge.models import Model, Relations
 
 ENTITY, TRIPLE = "entity", "entity:triple:entity"
-EPS = 1e-10  # DGL-KE's
-EACH_BYTES = 1 << 20  # of gradients of one row in one push
+EPS = 1e-10  # DGL-KE's value
+EACH_BYTES = 1 << 20  # a push takes at most this many bytes of gradients for one row
 POLL_SECONDS = 0.02
 
 
 class ProgramError(RuntimeError):
-    """`graphwire` is not there, or failed; the text says how."""
+    """The program `graphwire` does not exist or failed; the text names the cause."""
 
 
 def program() -> str:
-    """The program: $GRAPHWIRE, the PATH's, or the one built in this checkout."""
+    """Finds the program `graphwire`: $GRAPHWIRE, else in the PATH, else in this checkout's build."""
     top = Path(__file__).resolve().parents[3]
     for path in (os.environ.get("GRAPHWIRE"), shutil.which("graphwire"), str(top / "build/release/graphwire"),
                  str(top / "build/dev/graphwire")):
         if path and os.access(path, os.X_OK):
             return path
-    raise ProgramError("the program graphwire is not there: install it (docs/INSTALL.md), or name it by GRAPHWIRE=PATH")
+    raise ProgramError("the program graphwire was not found: install it (docs/INSTALL.md), or set GRAPHWIRE=PATH")
 
 
 def run_program(*words: str | Path) -> None:
-    """Runs it; raises ProgramError with the last line that it wrote."""
+    """Runs the program; raises ProgramError with the program's last line on stderr."""
     done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True, pass_fds=descriptors())
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
@@ -57,7 +58,7 @@ def run_program(*words: str | Path) -> None:
 
 
 class _GrowingArray:
-    """A .npy whose number of rows is known in the end."""
+    """A .npy file whose number of rows is known only when the last row has been added."""
 
     HEADER = 128
 
@@ -71,7 +72,8 @@ class _GrowingArray:
         self._count += len(rows)
 
     def end(self) -> None:
-        """The header, of version 1.0: magic, the text's length, the text padded to whole lines of 64 bytes."""
+        """Writes the header of version 1.0: magic, length of the text, and the text, padded to a multiple of 64 bytes
+        in all."""
         text = repr({"descr": self._dtype, "fortran_order": False, "shape": (self._count, *self._columns)})
         size = self.HEADER - 10
         self._file.seek(0)
@@ -80,7 +82,8 @@ class _GrowingArray:
 
 
 class TripleFiles:
-    """Triples as the arrays that `graphwire import` takes: added block by block, then built. folder: a scratch one."""
+    """Collects triples block by block in the arrays that `graphwire import` reads, then builds a graph. folder: a
+    temporary folder for the arrays."""
 
     def __init__(self, folder: Path):
         self._edges = _GrowingArray(folder / "edges.npy", "<i8", (2,))
@@ -116,30 +119,31 @@ def build(dataset: Dataset, folder: Path) -> None:
 
 
 def numbers_of(graph: graphwire.Graph) -> np.ndarray:
-    """Of each entity, its number in the dictionary: a partition renumbers them."""
+    """Returns the dictionary's number for each entity of the graph; a partition renumbers entities."""
     if any(feature.name == "orig_id" and not feature.of_edges for feature in graph.features):
         return np.asarray(graph.gather("orig_id", slice(None), ENTITY)).reshape(-1).astype(np.int64)
     return np.arange(graph.num_nodes(ENTITY))
 
 
 def _merged(ids: np.ndarray, gradients: np.ndarray, row_bytes: int) -> tuple[np.ndarray, np.ndarray]:
-    """As they are, unless one row has more gradients than a push takes of it: then each so many are added up."""
+    """Limits the number of gradients of each row to the `most` that one push takes. The gradients of a row with more
+    are added up into `most` sums; if no row has more, the arrays are returned unchanged."""
     most = max(1, EACH_BYTES // row_bytes)
     ascending = np.sort(ids)
-    if not (ascending[most:] == ascending[:-most]).any():  # nobody stands at both ends of so many and one
+    if not (ascending[most:] == ascending[:-most]).any():  # no id occurs more than `most` times
         return ids, gradients
     found, inverse, counts = np.unique(ids, return_inverse=True, return_counts=True)
     order = np.argsort(inverse, kind="stable")
-    turn = np.empty(len(ids), np.int64)
-    turn[order] = np.arange(len(ids)) - np.repeat(np.cumsum(counts) - counts, counts)
-    places, slots = np.unique(inverse * most + turn % most, return_inverse=True)
+    occurrence = np.empty(len(ids), np.int64)
+    occurrence[order] = np.arange(len(ids)) - np.repeat(np.cumsum(counts) - counts, counts)
+    places, slots = np.unique(inverse * most + occurrence % most, return_inverse=True)
     out = np.zeros((len(places), gradients.shape[1]), np.float32)
     np.add.at(out, slots, gradients)
     return found[places // most], out
 
 
 class Store:
-    """The model's rows, and how clients wait for each other. seed: of the initial rows."""
+    """The model's rows, and a barrier of the clients. seed: for the initial rows."""
 
     def __init__(self, graph: graphwire.Graph, model: Model, num_relations: int, *, seed: int = 0, rank: int = 0,
                  world: int = 1):
@@ -157,7 +161,7 @@ class Store:
         return self.graph.num_nodes(ENTITY)
 
     def create(self) -> None:
-        """Makes or opens the rows."""
+        """Creates the rows; opens them if another client has created them."""
         model, graph = self.model, self.graph
         low, high = -model.initial, model.initial
         self.step = graph.create_tensor("kge.step", (1, 1), "int64")
@@ -167,20 +171,20 @@ class Store:
             self.relation = graph.create_tensor("kge.relation", (self.num_relations, model.relation_width),
                                                 place="striped", initial=("uniform", low, high), seed=self.seed + 1)
         if model.has_matrices:
-            bound = 1.0 if model.has_vectors else model.initial  # TransR's projections begin in ±1, as DGL-KE's
+            bound = 1.0 if model.has_vectors else model.initial  # TransR's projections begin in ±1, as in DGL-KE
             self.matrix = graph.create_tensor("kge.matrix", (self.num_relations, model.matrix_width), place="striped",
                                               initial=("uniform", -bound, bound), seed=self.seed + 2)
 
     @property
     def names(self) -> list[str]:
-        """Of the tensors that a checkpoint has."""
+        """The names of the tensors in a checkpoint."""
         return [tensor.name for tensor in (self.step, self.entity, self.relation, self.matrix) if tensor is not None]
 
-    # --- Clients wait for each other. ---
+    # --- The barrier. ---
 
     def barrier(self) -> None:
-        """Returns when every client of the job has called it as often as this one. One that has died is for whoever
-        started them to notice: it ends the others."""
+        """Returns when every client of the job has called barrier() as often as this client. It does not notice a
+        client that has died: the launcher ends all clients then."""
         self._phase += 1
         if self.world == 1:
             return
@@ -191,12 +195,14 @@ class Store:
     # --- Triples. ---
 
     def own_triples(self, by_relation: bool = False, importance: bool = False) -> Triples:
-        """This client's share of the training triples; no two clients' differ by more than one. by_relation: the
-        clients share the triples of all parts so that most relations are one client's alone. importance: theirs too,
-        which has to be there (DataError)."""
+        """Returns this client's share of the training triples. The shares of two clients differ by at most one triple.
+
+        by_relation: shares out the triples of all parts, such that most relations belong to one client.
+        importance: returns the triples' importance too; DataError if the graph has no importance.
+        """
         if importance and not any(some.of_edges and some.name == "importance" for some in self.graph.features):
-            raise DataError("--has_edge_importance: the graph's triples have none: gwke_partition "
-                            "--has_edge_importance makes parts with it")
+            raise DataError("--has_edge_importance: the graph has no importance: gwke_partition --has_edge_importance "
+                            "makes parts with it")
         if by_relation:
             ids = self._by_relation()
         else:
@@ -213,27 +219,27 @@ class Store:
         return order[first:end]
 
     def negative_range(self) -> tuple[int, int]:
-        """Ids of the entities of this client's own part, from which it draws negatives."""
+        """Returns the range of ids of this client's own part. The client draws negatives from the range."""
         part = self.rank * self.graph.num_parts // self.world
         own = self.graph.part_range(part, ENTITY)
         return (own.start, own.stop) if len(own) else (0, self.num_entities)
 
     def negative_others(self, own: Triples) -> np.ndarray:
-        """Ids of the entities of other parts that are ends of this client's triples, ascending: its negatives too, as
-        in DGL-KE, where a part's negatives are all that its local_to_global.txt names."""
+        """Returns the entities of other parts that are ends of this client's triples, ascending. The client draws
+        negatives from them too, as in DGL-KE, which draws from all entities of a part's local_to_global.txt."""
         first, end = self.negative_range()
         ends = np.unique(np.concatenate([own.head, own.tail]))
         return ends[(ends < first) | (ends >= end)]
 
     def numbers(self) -> np.ndarray:
-        """Of each entity, its number in the dictionary."""
+        """Returns the dictionary's number for each entity."""
         return numbers_of(self.graph)
 
     # --- Rows. ---
 
     def pull(self, batch: Batch, pinned: bool = False) -> tuple[Tensor, Optional[Tensor], Optional[Tensor]]:
-        """Rows of a batch's entities, its relations' vectors, and their matrices. pinned: into memory that a GPU reads
-        by itself."""
+        """Reads the rows of a batch's entities, and the vectors and matrices of its relations. pinned: returns the rows
+        in pinned memory, which a GPU can read directly."""
         def rows(tensor: Any, ids: Tensor) -> Any:
             if tensor is None:
                 return None
@@ -245,7 +251,8 @@ class Store:
             self.matrix, batch.relations)
 
     def push(self, tensor: Any, ids: Tensor, gradients: Tensor, lr: float) -> None:
-        """Row-wise Adagrad where the rows are; every gradient of a row counts by itself in its sum of squares."""
+        """Sends gradients to the servers, which apply row-wise Adagrad. If a row has several gradients, each one's
+        square is added to the row's sum of squares."""
         some, rows = _merged(ids.numpy(), gradients.detach().cpu().numpy(), gradients.shape[1] * 4)
         tensor.push(some, rows, kind="adagrad_rows", combine="each", lr=lr, eps=EPS)
 

@@ -1,16 +1,18 @@
-"""A client's training: draws a step's triples, pulls their rows, computes in torch, pushes the gradients.
+"""A training step of a client: draws triples, pulls their rows, computes in torch, pushes the gradients.
 
     trainer = Trainer(store, model, loss, regularizer, batches, lr=0.25)
     for step in range(steps):
         parts = trainer.step(step)                            # {"pos_loss": …, "neg_loss": …, "loss": …, …}
 
-Nothing waits for other clients. The rows of `staleness` steps ahead are pulled beside the computation, before this
-step's gradients are pushed: 0 pulls each step's rows when the step before is pushed. Otherwise the push, too, goes on
-beside the next step, in the thread that pulls and in its turn: it is over before the rows of any further step are
-pulled, so that what a step computes with does not depend on how fast anything is.
+A step never waits for other clients. staleness: how many steps ahead rows are pulled.
 
-What has a gradient of its own, as in DGL-KE: a head or tail, once for the batch; every negative; every triple's
-relation. (Matrices have one for each relation of the batch.)
+0  A step pulls its rows after the push of the step before, and waits for both.
+1… One thread pulls and pushes while the training thread computes, in a fixed order. It pulls the rows of `staleness`
+   steps ahead before it pushes this step's gradients, and pushes them before it pulls further rows. So the rows that a
+   step computes with do not depend on timing. With async_push, another thread pushes, and pulls do not wait for it.
+
+As in DGL-KE, a step has one gradient for each head or tail of the batch, for each negative, and for each triple's
+relation; a matrix has one for each relation of the batch.
 """
 
 from __future__ import annotations
@@ -35,12 +37,12 @@ Pulled = tuple[Batch, tuple[Tensor, Optional[Tensor], Optional[Tensor]]]
 
 
 class Seconds:
-    """Where the training thread's time went, by name; and the processor time of what moves rows, in whichever thread,
-    beside that of the whole process."""
+    """The training thread's time by name, and the processor time of pulls, pushes and the process. Pulls and pushes may
+    run in any thread."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = {}
-        self._moved = {"pull": 0.0, "push": 0.0}  # each is written by one thread alone
+        self._moved = {"pull": 0.0, "push": 0.0}  # only one thread writes each value
         self._last = time.perf_counter()
         self._taken = self._processor()
 
@@ -54,7 +56,7 @@ class Seconds:
 
     @contextmanager
     def moving(self, name: str) -> Iterator[None]:
-        """Around a pull or a push: the processor time of the thread that does it."""
+        """A context around a pull or a push; adds the thread's processor time."""
         began = time.thread_time()
         yield
         self._moved[name] += time.thread_time() - began
@@ -63,18 +65,23 @@ class Seconds:
         return {**self._moved, "all": time.process_time()}
 
     def taken(self) -> tuple[dict[str, float], dict[str, float]]:
-        """Since the last call: seconds by name, and processor seconds: pull, push, and all of the process'."""
+        """Returns, since the last call, the seconds by name, and the processor seconds of pull, push and "all": the
+        process."""
         spent, self.spent = self.spent, {}
         before, self._taken = self._taken, self._processor()
         return spent, {name: value - before[name] for name, value in self._taken.items()}
 
 
-WAITS = ("sample", "update")  # of the training thread: for rows, and for its last push
+WAITS = ("sample", "update")  # the training thread waits for rows, and for its last push
 
 
 class Trainer:
-    """importance: float32 of each triple of `batches`, or None. degree_negatives: the batch's own heads or tails are
-    further negatives of each other, chunk by chunk. async_push: pulls do not wait for the push of the step before."""
+    """Trains batch by batch.
+
+    importance        float32 for each triple of `batches`, or None
+    degree_negatives  the heads or tails of a chunk are negatives of the chunk's other triples too
+    async_push        pulls do not wait for the push of the step before
+    """
 
     def __init__(self, store: Store, model: Model, loss: Loss, regularizer: Regularizer, batches: Batches, *, lr: float,
                  staleness: int = 1, importance: Optional[np.ndarray] = None, degree_negatives: bool = False,
@@ -90,11 +97,11 @@ class Trainer:
         self.last_count = 0  # triples of the last step
 
     def flush(self) -> None:
-        """Waits until every gradient is pushed, and raises what that failed with."""
+        """Waits until every gradient is pushed; raises the error of a push that failed."""
         self._pushed()
 
     def close(self) -> None:
-        """Waits for what is under way."""
+        """Waits for the pull and the push in progress."""
         self.flush()
         for pool in (self._puller, self._pusher):
             if pool is not None:
@@ -109,7 +116,7 @@ class Trainer:
             return batch, self.store.pull(batch, pinned=self.device != "cpu")
 
     def _rows(self, step: int, last: int) -> Pulled:
-        """Of this step; those of the steps ahead are begun."""
+        """Returns this step's rows, and starts the pulls of the steps ahead."""
         if self._puller is None:
             return self._pull(step)
         if not self._ahead or self._ahead[0][0] != step:
@@ -120,7 +127,8 @@ class Trainer:
         return self._ahead.popleft()[1].result()
 
     def _settle(self) -> None:
-        """Rows that were to be pulled before this step's push have been, or will be: one thread takes its turns."""
+        """Ensures that the pulls of the steps ahead come before this step's push. One thread for both does its work in
+        order; with a thread for pushes, the training thread waits for the pulls."""
         if self._pusher is not self._puller:
             for _, future in self._ahead:
                 future.exception()
@@ -133,7 +141,7 @@ class Trainer:
     # --- A step. ---
 
     def step(self, number: int, last: Optional[int] = None) -> dict[str, float]:
-        """Trains one batch. last: the number of the last step, beyond which nothing is pulled ahead."""
+        """Trains one batch. last: the number of the last step whose rows may be pulled ahead."""
         self.seconds.start()
         batch, (entities, vectors, matrices) = self._rows(number, number if last is None else last)
         self.last_count = batch.count
@@ -156,17 +164,17 @@ class Trainer:
 
     def _leaves(self, batch: Batch, entities: Tensor, vectors: Optional[Tensor],
                 matrices: Optional[Tensor]) -> dict[str, Any]:
-        def there(rows: Tensor) -> Tensor:
+        def on_device(rows: Tensor) -> Tensor:
             return rows.to(self.device, non_blocking=True)
 
         def leaf(rows: Tensor, at: Optional[Tensor] = None) -> Tensor:
-            return (rows if at is None else rows.index_select(0, there(at))).detach().requires_grad_()
+            return (rows if at is None else rows.index_select(0, on_device(at))).detach().requires_grad_()
 
-        entities = there(entities)
+        entities = on_device(entities)
         return {"positive": leaf(entities[:batch.positive_count]),
                 "negative": leaf(entities, batch.negative_rows),
-                "relation": None if vectors is None else leaf(there(vectors), batch.relation_rows),
-                "matrix": None if matrices is None else leaf(there(matrices))}
+                "relation": None if vectors is None else leaf(on_device(vectors), batch.relation_rows),
+                "matrix": None if matrices is None else leaf(on_device(matrices))}
 
     def _forward(self, batch: Batch, leaves: dict[str, Any]) -> tuple[Tensor, dict[str, Tensor]]:
         model, chunks = self.model, batch.chunks
@@ -180,7 +188,7 @@ class Trainer:
             size = batch.count // chunks
             others = torch.cat([replaced.reshape(chunks, size, -1), others], 1)
             mask = torch.ones(size, others.shape[1], dtype=torch.bool, device=others.device)
-            mask.fill_diagonal_(False)  # a triple is no negative of itself
+            mask.fill_diagonal_(False)  # a triple is not its own negative
             mask = mask.expand(chunks, -1, -1)
         positive = model.bounded(model.score(heads, relations, tails)).reshape(chunks, -1)
         negative = model.bounded(model.against(batch.side, known, relations, others))
