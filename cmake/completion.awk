@@ -1,9 +1,9 @@
-# Completion for bash, from what the commands say to --help: one file after another, named as the command is
-# ("graphwire", "graphwire-serve", "graphwire-bench-latency").
+# Writes completion for bash from the --help texts of the commands. Each file is named after its command ("graphwire",
+# "graphwire-serve", "graphwire-bench-latency").
 #
 #   awk -f completion.awk graphwire graphwire-serve … > graphwire.bash
 #
-# An option's value is one of a list (--pin=node|core|off), a file, a folder, or nothing that could be guessed.
+# An option's value is completed if it is one of a list (--pin=node|core|off), a file or a folder.
 
 # "graphwire-bench-latency" -> "bench latency"
 function command_of(file) {

@@ -1,14 +1,17 @@
 /* older_glibc LIMIT FILE…: makes programs and libraries that were linked here run on older C libraries.
  *
- *   a symbol wanted in a version newer than LIMIT ─▶ the newest one up to LIMIT that this host's C library still offers
- *   ─▶ its entry is told that version ─▶ versions that nobody wants any more leave the list
+ *   a symbol requires a version newer than LIMIT
+ *     ─▶ find the newest version up to LIMIT that this host's C library offers
+ *     ─▶ write this version into the symbol's entry
+ *     ─▶ remove versions that no symbol requires any more from the list
  *
- * The C library keeps every version that a symbol ever had, and the linker always takes the newest. Most are new by
- * name alone: those of threads and of dlopen are, since they moved into libc.so.6 in 2.34 (a program that is to find
- * them on older hosts needs libpthread.so.0 and libdl.so.2, which are there ever since). Some behave otherwise: what is
- * changed is printed. The file is changed in place; it grows nowhere. 64-bit files of this machine's byte order.
+ * The C library keeps every version that a symbol ever had, and the linker always takes the newest. Most new versions
+ * differ only in name. Those of threads and dlopen do: they moved into libc.so.6 in 2.34. To find them on older hosts,
+ * a program needs libpthread.so.0 and libdl.so.2, which still exist on newer hosts. Some versions behave differently,
+ * so every change is printed. The file is changed in place and never grows. Only 64-bit files in this machine's byte
+ * order.
  *
- * Fails (status 1), naming the symbol, where there is no older version of one.
+ * Fails (status 1) and names the symbol if a symbol has no older version.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -22,7 +25,7 @@
 
 #define VERSIONS_MAX  64
 #define LIBRARIES_MAX 16
-#define MOVED         0x4000 /* a symbol's version is the final one */
+#define MOVED         0x4000 /* the symbol's version is final */
 
 struct file {
 	const char *path;
@@ -53,7 +56,7 @@ static struct file file_open(const char *path, bool write)
 	close(fd);
 	if (file.bytes == MAP_FAILED || info.st_size < (off_t)sizeof(Elf64_Ehdr) ||
 	    memcmp(file.bytes, ELFMAG, SELFMAG) != 0)
-		fail(path, "is no ELF file");
+		fail(path, "is not an ELF file");
 	const Elf64_Ehdr *header = (const Elf64_Ehdr *)file.bytes;
 	const Elf64_Shdr *sections = (const Elf64_Shdr *)(file.bytes + header->e_shoff);
 	for (unsigned i = 0; i < header->e_shnum; i++) {
@@ -94,7 +97,7 @@ static unsigned number_of(const char *name)
 	return (major * 1000 + minor) * 1000 + patch;
 }
 
-/* As ELF hashes names. */
+/* ELF's hash of a name. */
 static Elf64_Word hash_of(const char *name)
 {
 	Elf64_Word hash = 0;
@@ -105,7 +108,7 @@ static Elf64_Word hash_of(const char *name)
 	return hash;
 }
 
-/* The newest version up to the limit in which the library offers the symbol; NULL: none. */
+/* The newest version up to the limit in which the library offers the symbol, or NULL. */
 static const char *offered(const struct file *library, const char *symbol, unsigned limit)
 {
 	const char *best = NULL;
@@ -151,7 +154,7 @@ static const struct file *library_of(const char *soname)
 	return NULL;
 }
 
-/* The versions that a file needs of one library. A slot whose wanted is NULL names one that is too new. */
+/* The versions that a file needs of one library. A slot whose `wanted` is NULL has a version that is too new. */
 struct need {
 	Elf64_Verneed *header;
 	const char *soname;
@@ -179,7 +182,7 @@ static void need_read(const struct file *file, uint8_t *at, unsigned limit, stru
 	}
 }
 
-/* The slot that stands for a version; else one up to `last` that stands for none any more. */
+/* The slot of a version; else a free slot up to `last`. */
 static struct slot *slot_for(const struct file *file, struct need *need, const char *version, unsigned last)
 {
 	for (unsigned i = 0; i < need->count; i++)
@@ -194,7 +197,7 @@ static struct slot *slot_for(const struct file *file, struct need *need, const c
 	return NULL;
 }
 
-/* The symbols of a slot that is too new go to others; whether all could. */
+/* Moves the symbols of a slot that is too new to other slots. True if it could move all of them. */
 static bool symbols_move(struct file *file, struct need *need, unsigned from, unsigned limit)
 {
 	bool all = true;
@@ -215,7 +218,8 @@ static bool symbols_move(struct file *file, struct need *need, unsigned from, un
 	return all;
 }
 
-/* Where the file has this text; else it takes the place of a name that is too new, and that nobody uses any more. */
+/* The offset of this text in the file. If the file lacks the text, it replaces an unused name of a version that is too
+ * new. */
 static Elf64_Word text_place(struct file *file, const char *text, unsigned limit)
 {
 	size_t bytes = strlen(text) + 1;
@@ -233,7 +237,7 @@ static Elf64_Word text_place(struct file *file, const char *text, unsigned limit
 	return 0;
 }
 
-/* What the slots stand for is written down, and those that stand for nothing leave the list. */
+/* Writes the versions of the slots into the file, and removes unused slots from the list. */
 static void need_write(struct file *file, struct need *need, unsigned limit)
 {
 	uint8_t *last = NULL;

@@ -1,12 +1,13 @@
-/* Of the bundle's program alone: constructors, where nobody has run them.
+/* Linked into the bundle's program only: runs the program's constructors on hosts with an older C library.
  *
- * Since 2.34 the C library runs a program's constructors; before, each program brought code that did. One that is
- * linked on a newer host has none, so main (ld's --wrap) looks whether they were run, and does it. */
+ * Since 2.34 the C library runs a program's constructors; before, each program contained code for this. A program that
+ * is linked on a newer host lacks this code. Its main (by ld's --wrap) therefore checks whether the constructors have
+ * run, and runs them otherwise. */
 #include <stdbool.h>
 
 typedef void constructor(int argc, char **argv, char **environment);
 
-/* The linker's, and crti.o's, under names of our own. */
+/* Symbols of the linker and of crti.o, under names of this file. */
 extern constructor *const start_first[] __asm__("__init_array_start") __attribute__((visibility("hidden")));
 extern constructor *const start_end[] __asm__("__init_array_end") __attribute__((visibility("hidden")));
 extern char **environ;
