@@ -1,7 +1,7 @@
-# cmake --build … --target bundle: makes a tarball of one folder, which runs on a bare host in any place. It contains the
-# installed files. Libraries whose archives can be linked are linked in; the others are in the library's folder, found by
-# a relative RPATH. All files use the oldest versions of the C library's symbols (cmake/bundle/older_glibc.c).
-set(GRAPHWIRE_BUNDLE_GLIBC 2.28 CACHE STRING "the oldest C library that the bundle is to run on")
+# cmake --build … --target bundle: a tarball with one folder that runs on a bare host, in any place. It has the installed
+# files. Libraries that have an archive are linked in. The others are in the library's folder, and found relative to it
+# (RPATH). All symbols are bound to the oldest versions of the C library (cmake/bundle/older_glibc.c).
+set(GRAPHWIRE_BUNDLE_GLIBC 2.28 CACHE STRING "the oldest C library that the bundle runs on")
 
 foreach(name jemalloc_pic crypto uring xxhash z)
   find_library(BUNDLE_${name} lib${name}.a)
@@ -12,7 +12,7 @@ foreach(name jemalloc_pic crypto uring xxhash z)
 endforeach()
 
 add_executable(older_glibc EXCLUDE_FROM_ALL cmake/bundle/older_glibc.c)
-# Before glibc 2.34, threads and dlopen are in separate libraries.
+# Before 2.34, threads and dlopen are in separate libraries.
 set(bundle_system -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -Wl,--as-needed m)
 foreach(layer ${layers})
   list(APPEND bundle_objects $<TARGET_OBJECTS:${layer}>)

@@ -1,9 +1,9 @@
-# Makes completion for bash from the commands' --help texts. Each input file has a command's name:
-# "graphwire", "graphwire-serve", "graphwire-bench-latency".
+# Writes completion for bash from the --help texts of the commands. Each file is named after its command ("graphwire",
+# "graphwire-serve", "graphwire-bench-latency").
 #
 #   awk -f completion.awk graphwire graphwire-serve … > graphwire.bash
 #
-# The completion of an option's value is a list (--pin=node|core|off), files, folders, or nothing.
+# An option's value is completed if it is one of a list (--pin=node|core|off), a file or a folder.
 
 # "graphwire-bench-latency" -> "bench latency"
 function command_of(file) {

@@ -1,5 +1,5 @@
-# cmake --install: installs the program, the library with its headers, pkg-config and CMake packages, manual pages,
-# completion for bash and the systemd unit. The folder may be moved. `cpack` makes a .deb of the same files.
+# cmake --install: the program, the library with its headers, pkg-config and CMake packages, manual pages, completion for
+# bash, the systemd unit. Users may move the installed folder. `cpack` makes a .deb of the same files.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -8,8 +8,7 @@ install(TARGETS graphwire-cmd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS graphwire EXPORT graphwire LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/graphwire DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 
-# The relative path from the pkg-config and CMake files to the prefix. These files are in the library's folder, so they
-# find the prefix in any place.
+# graphwire.pc names the prefix relative to its own folder, so that it stays valid when the installed folder is moved.
 file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/graphwire.pc.in graphwire.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/graphwire.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
@@ -17,10 +16,10 @@ install(EXPORT graphwire NAMESPACE graphwire:: FILE graphwire-config.cmake DESTI
 write_basic_package_version_file(graphwire-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/graphwire-config-version.cmake DESTINATION ${package_folder})
 
-# The program's --help makes the manual pages and the completion.
+# The program prints the text of most manual pages and of the completion; those of section 7 are in docs/man7.
 file(GLOB headers CONFIGURE_DEPENDS include/graphwire/*.h)
 list(REMOVE_ITEM headers ${PROJECT_SOURCE_DIR}/include/graphwire/graphwire.h)
-file(GLOB manual_scripts CONFIGURE_DEPENDS cmake/*.awk cmake/manuals.sh)
+file(GLOB manual_scripts CONFIGURE_DEPENDS cmake/*.awk cmake/manuals.sh docs/man7/*.7)
 add_custom_command(
   OUTPUT manuals/graphwire.bash
   COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/manuals.sh $<TARGET_FILE:graphwire-cmd> ${PROJECT_VERSION} manuals
@@ -28,16 +27,16 @@ add_custom_command(
   DEPENDS graphwire-cmd ${PROJECT_SOURCE_DIR}/include/graphwire/graphwire.h ${headers} ${manual_scripts}
   COMMENT "Manual pages" VERBATIM)
 add_custom_target(manuals ALL DEPENDS manuals/graphwire.bash)
-install(DIRECTORY ${PROJECT_BINARY_DIR}/manuals/man1 ${PROJECT_BINARY_DIR}/manuals/man3 DESTINATION ${CMAKE_INSTALL_MANDIR})
+install(DIRECTORY ${PROJECT_BINARY_DIR}/manuals/man1 ${PROJECT_BINARY_DIR}/manuals/man3 ${PROJECT_BINARY_DIR}/manuals/man7
+        DESTINATION ${CMAKE_INSTALL_MANDIR})
 install(FILES ${PROJECT_BINARY_DIR}/manuals/graphwire.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
         RENAME graphwire)
 
 install(FILES deploy/systemd/graphwire@.service DESTINATION lib/systemd/system)
-install(FILES deploy/systemd/graphwire@.service DESTINATION lib/systemd/system)
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES examples/minibatch.c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 
-# A Debian package; dpkg-shlibdeps derives its dependencies from the symbols.
+# A Debian package: dpkg-shlibdeps derives its dependencies from the symbols.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME graphwire)
 set(CPACK_PACKAGE_VENDOR Graphwire)

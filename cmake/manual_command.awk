@@ -1,13 +1,13 @@
-# Makes a manual page (roff) of a command from its --help text.
+# Writes the manual page (roff) of a command from its --help text.
 #
 #   graphwire serve --help | awk -v name=graphwire-serve -v version=0.1.0 -v what='serve a part' -v see=FILE -f manual_command.awk
 #
 #   "Usage: …"                             SYNOPSIS
 #   text at the margin                     DESCRIPTION, one paragraph up to an empty line
-#   "      --name=VALUE     what it does"  OPTIONS: an option; lines indented further continue it
+#   "      --name=VALUE     what it does"  OPTIONS: an option; lines that are indented further continue it
 #   "  word    what it is"                 a word of a list
-#   " Words:"                              a heading in the list
-#   "Examples:", and indented lines        EXAMPLES, copied unchanged
+#   " Words:"                              a heading between options
+#   "Examples:", and indented lines        EXAMPLES, verbatim
 
 function plain(text) {
 	gsub(/\\/, "\\e", text)
@@ -33,7 +33,7 @@ function leave() {
 	mode = ""
 }
 
-# Splits a line into a word and its text: two spaces are between them, or one space in the column where texts begin.
+# A word and its description. Two spaces separate them, or one space in the column where descriptions begin.
 function entry(line, where, text, at, indent) {
 	leave()
 	section(where)

@@ -1,12 +1,12 @@
-# Makes manual pages (roff) of the public functions from the headers' comments and declarations.
+# Writes manual pages (roff) of a public header's functions from its comments and declarations.
 #
 #   awk -v folder=man3 -v version=0.1.0 -f manual_header.awk graphwire.h types.h block.h
 #
-#   /* … */ and the GW_API declarations after it       one page, named after the first; pages of the others refer to it
-#   structs and enums since the former page            copied into the page with their comments
+#   /* … */, GW_API declarations directly after it     one page, named after the first; the others refer to it
+#   structs and enums since the previous page          shown on the page verbatim, with their comments
 #   the first comment of the first header              graphwire(3), with the names of all functions
 #
-# A function without a comment gets a page too, and a warning.
+# A function without a comment gets a page and a warning.
 
 function plain(text) {
 	gsub(/\\/, "\\e", text)
@@ -15,7 +15,7 @@ function plain(text) {
 	return text
 }
 
-# Returns a comment's text without the comment marks.
+# The text of a comment, without its delimiters.
 function bare(text) {
 	gsub(/(^|\n)[ \t]*\*\/[ \t]*/, "\n", text)
 	gsub(/\/\* ?/, "", text)
@@ -35,7 +35,7 @@ function head(name) {
 	return ".TH " plain(toupper(name)) " 3 \"\" \"Graphwire " version "\" \"Graphwire\"\n.SH NAME\n"
 }
 
-# Returns the page's summary line: the comment's first sentence.
+# The one-line description: the comment's first sentence.
 function gist(text) {
 	gsub(/\n/, " ", text)
 	if (match(text, /[.;:] |\.$/)) text = substr(text, 1, RSTART - 1)
@@ -107,5 +107,5 @@ END {
 	for (i = 1; i <= n; i++) print plain(lines[i]) > page
 	printf ".fi\n.SH FUNCTIONS\n" > page
 	for (i = 1; i <= total; i++) printf ".BR %s (3)%s\n", plain(all[i]), i < total ? "," : "" > page
-	printf ".SH SEE ALSO\n.BR graphwire (1)\n" > page
+	printf ".SH SEE ALSO\n.BR graphwire (1),\n.BR graphwire (7)\n" > page
 }

@@ -1,9 +1,9 @@
 #!/bin/sh
-# bundle.sh BUILD VERSION GLIBC OLDER_GLIBC LIBRARY…: makes BUILD/graphwire-VERSION-linux-MACHINE.tar.gz. It contains the
-# installed files, but with the bundle's own program and library, and the other libraries in the library's folder.
+# bundle.sh BUILD VERSION GLIBC OLDER_GLIBC LIBRARY…: writes BUILD/graphwire-VERSION-linux-MACHINE.tar.gz. The tarball has the
+# installed files, the bundle's program and library instead of the build's, and each LIBRARY in the library's folder.
 #
-# The script prints the C library that the bundle needs: the newest version that a symbol in any file requires. It fails
-# if this version is newer than GLIBC, or if a file needs a library that neither the bundle nor every host has.
+# Prints the C library that the bundle needs: the newest version that a symbol of any file requires. Fails if this version
+# is newer than GLIBC, or if a file needs a library that neither the bundle nor every host has.
 set -eu
 build=$1 version=$2 glibc=$3 older=$4
 shift 4
@@ -14,9 +14,9 @@ cmake --install "$build" --prefix "$stage" >"$build/bundle/install.log"
 cp "$build/bundle/bin/graphwire" "$stage/bin/graphwire"
 library=$(ls "$stage"/lib*/libgraphwire.so."$version")
 folder=$(dirname "$library")
-# The program looks for libraries in lib, so the build must install them there, whatever this system's default is.
+# The program looks for the library in lib, even if this system installs libraries in another folder.
 if [ "$folder" != "$stage/lib" ]; then
-	echo "bundle.sh: the library lies in $folder: configure with -DCMAKE_INSTALL_LIBDIR=lib" >&2
+	echo "bundle.sh: the library is in $folder: configure with -DCMAKE_INSTALL_LIBDIR=lib" >&2
 	exit 1
 fi
 cp "$build/bundle/lib/libgraphwire.so.$version" "$library"
@@ -26,7 +26,7 @@ for file in "$@"; do
 	cp -L "$file" "$folder/$soname"
 	chmod 644 "$folder/$soname"
 done
-# The licenses of the code in the bundle, from the Debian packages.
+# The licenses of the linked code, from its packages.
 for package in libmetis5 libjansson4 libjemalloc2 libssl3 liburing2 libxxhash0 zlib1g; do
 	if [ -r "/usr/share/doc/$package/copyright" ]; then
 		cp -L "/usr/share/doc/$package/copyright" "$stage/share/doc/graphwire/licenses/$package"
@@ -39,7 +39,7 @@ strip --strip-unneeded $files
 # shellcheck disable=SC2086
 "$older" "$glibc" $files >"$build/bundle/older_glibc.log"
 
-# Find the newest version that any file requires, and the files that require it.
+# The newest version that the files require, and the symbols that require it.
 # shellcheck disable=SC2086
 needs=$(objdump -T $files | sed -n 's/.*\*UND\*.*(\{0,1\}GLIBC_\([0-9.]*\))\{0,1\} *\(.*\)/\1 \2/p' | sort -u -V)
 newest=$(printf '%s\n' "$needs" | tail -n 1 | cut -d ' ' -f 1)
@@ -47,7 +47,7 @@ newest=$(printf '%s\n' "$needs" | tail -n 1 | cut -d ' ' -f 1)
 	echo "Graphwire $version for $(uname -m)"
 	echo "needs glibc $newest or newer"
 	echo "because of: $(printf '%s\n' "$needs" | awk -v newest="$newest" '$1 == newest { print $2 }' | xargs)"
-	echo "RDMA: libibverbs.so.1 and librdmacm.so.1 of the host, where it has them"
+	echo "RDMA: libibverbs.so.1 and librdmacm.so.1 of the host, if it has them"
 } >"$stage/share/doc/graphwire/BUNDLE"
 if [ "$(printf '%s\n' "$glibc" "$newest" | sort -V | tail -n 1)" != "$glibc" ]; then
 	echo "bundle.sh: needs glibc $newest, not $glibc:" >&2

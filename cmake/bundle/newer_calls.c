@@ -1,6 +1,7 @@
-/* Part of the bundle only: defines functions that older C libraries lack, as plain system calls. glibc has stat and its
- * variants as functions since 2.33 (inline before), and epoll_pwait2 since 2.35. On 64-bit machines the kernel's struct
- * stat is the C library's. */
+/* Linked into the bundle only: functions that older C libraries lack, as direct system calls.
+ *
+ * The C library exports stat and related functions since 2.33 (they were inline before), and epoll_pwait2 since 2.35.
+ * On 64-bit machines the kernel's struct stat is the C library's. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -9,11 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(long) == 8, "the kernel's struct stat is another one on 32-bit machines");
+_Static_assert(sizeof(long) == 8, "the kernel's struct stat differs on 32-bit machines");
 
 #define KERNEL_SIGSET_BYTES 8
 
-/* Under the C library's names. */
+/* They have the C library's names. */
 int newer_fstatat(int folder, const char *path, struct stat *out, int flags) __asm__("fstatat");
 int newer_stat(const char *path, struct stat *out) __asm__("stat");
 int newer_lstat(const char *path, struct stat *out) __asm__("lstat");
@@ -48,8 +49,8 @@ int newer_epoll_pwait2(int fd, struct epoll_event *events, int max, const struct
 }
 
 #ifdef __x86_64__
-/* This reference makes the linker write a version whose name is longer than the names that become unused.
- * (older_glibc.c cannot make room for a longer name.) */
+/* This reference makes the linker write the version name GLIBC_2.3.3 into the file. older_glibc.c needs the name, which
+ * is longer than the names that become free, and it cannot enlarge the file. */
 int newer_condattr_setclock(void *attributes, clockid_t clock);
 __asm__(".symver newer_condattr_setclock, pthread_condattr_setclock@GLIBC_2.3.3");
 __attribute__((used)) static int (*const newer_name)(void *, clockid_t) = newer_condattr_setclock;

@@ -1,15 +1,17 @@
 /* older_glibc LIMIT FILE…: makes programs and libraries that were linked here run on older C libraries.
  *
- *   a symbol requires a version newer than LIMIT ─▶ find the newest one up to LIMIT in this host's C library
- *   ─▶ write this version into the symbol's entry ─▶ remove unused versions from the list
+ *   a symbol requires a version newer than LIMIT
+ *     ─▶ find the newest version up to LIMIT that this host's C library offers
+ *     ─▶ write this version into the symbol's entry
+ *     ─▶ remove versions that no symbol requires any more from the list
  *
  * The C library keeps every version that a symbol ever had, and the linker always takes the newest. Most new versions
- * differ only in name: those of threads and dlopen do, because these moved into libc.so.6 in 2.34. (To find them on
- * older hosts, a program needs libpthread.so.0 and libdl.so.2, which newer C libraries still have.) Some versions
- * behave differently, so the program prints every change. It changes the file in place; the file does not grow. It
- * handles 64-bit files in this machine's byte order.
+ * differ only in name. Those of threads and dlopen do: they moved into libc.so.6 in 2.34. To find them on older hosts,
+ * a program needs libpthread.so.0 and libdl.so.2, which still exist on newer hosts. Some versions behave differently,
+ * so every change is printed. The file is changed in place and never grows. Only 64-bit files in this machine's byte
+ * order.
  *
- * If a symbol has no older version, the program names the symbol and fails (status 1).
+ * Fails (status 1) and names the symbol if a symbol has no older version.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -23,7 +25,7 @@
 
 #define VERSIONS_MAX  64
 #define LIBRARIES_MAX 16
-#define MOVED         0x4000 /* a symbol's version is the final one */
+#define MOVED         0x4000 /* the symbol's version is final */
 
 struct file {
 	const char *path;
@@ -54,7 +56,7 @@ static struct file file_open(const char *path, bool write)
 	close(fd);
 	if (file.bytes == MAP_FAILED || info.st_size < (off_t)sizeof(Elf64_Ehdr) ||
 	    memcmp(file.bytes, ELFMAG, SELFMAG) != 0)
-		fail(path, "is no ELF file");
+		fail(path, "is not an ELF file");
 	const Elf64_Ehdr *header = (const Elf64_Ehdr *)file.bytes;
 	const Elf64_Shdr *sections = (const Elf64_Shdr *)(file.bytes + header->e_shoff);
 	for (unsigned i = 0; i < header->e_shnum; i++) {
@@ -106,7 +108,7 @@ static Elf64_Word hash_of(const char *name)
 	return hash;
 }
 
-/* Returns the newest version up to the limit in which the library offers the symbol, or NULL. */
+/* The newest version up to the limit in which the library offers the symbol, or NULL. */
 static const char *offered(const struct file *library, const char *symbol, unsigned limit)
 {
 	const char *best = NULL;
@@ -152,7 +154,7 @@ static const struct file *library_of(const char *soname)
 	return NULL;
 }
 
-/* The versions that a file needs of one library. A slot with wanted == NULL is a version that is too new. */
+/* The versions that a file needs of one library. A slot whose `wanted` is NULL has a version that is too new. */
 struct need {
 	Elf64_Verneed *header;
 	const char *soname;
@@ -180,7 +182,7 @@ static void need_read(const struct file *file, uint8_t *at, unsigned limit, stru
 	}
 }
 
-/* Returns the slot of a version; else a free slot up to `last`, whose version is no longer used. */
+/* The slot of a version; else a free slot up to `last`. */
 static struct slot *slot_for(const struct file *file, struct need *need, const char *version, unsigned last)
 {
 	for (unsigned i = 0; i < need->count; i++)
@@ -195,7 +197,7 @@ static struct slot *slot_for(const struct file *file, struct need *need, const c
 	return NULL;
 }
 
-/* Moves the symbols of a slot that is too new to other slots. Returns whether all could be moved. */
+/* Moves the symbols of a slot that is too new to other slots. True if it could move all of them. */
 static bool symbols_move(struct file *file, struct need *need, unsigned from, unsigned limit)
 {
 	bool all = true;
@@ -216,7 +218,8 @@ static bool symbols_move(struct file *file, struct need *need, unsigned from, un
 	return all;
 }
 
-/* Returns where the file has this text; else writes the text over the name of a version that is no longer used. */
+/* The offset of this text in the file. If the file lacks the text, it replaces an unused name of a version that is too
+ * new. */
 static Elf64_Word text_place(struct file *file, const char *text, unsigned limit)
 {
 	size_t bytes = strlen(text) + 1;

@@ -1,13 +1,13 @@
-/* Part of the bundle's program only: runs the program's constructors if the C library has not run them.
+/* Linked into the bundle's program only: runs the program's constructors on hosts with an older C library.
  *
- * Since 2.34 the C library runs a program's constructors; before, each program contained code that did. A program that
- * is linked on a newer host lacks this code. So main (ld's --wrap) checks whether the constructors ran, and runs them
- * if not. */
+ * Since 2.34 the C library runs a program's constructors; before, each program contained code for this. A program that
+ * is linked on a newer host lacks this code. Its main (by ld's --wrap) therefore checks whether the constructors have
+ * run, and runs them otherwise. */
 #include <stdbool.h>
 
 typedef void constructor(int argc, char **argv, char **environment);
 
-/* Symbols of the linker and of crti.o, under our own names. */
+/* Symbols of the linker and of crti.o, under names of this file. */
 extern constructor *const start_first[] __asm__("__init_array_start") __attribute__((visibility("hidden")));
 extern constructor *const start_end[] __asm__("__init_array_end") __attribute__((visibility("hidden")));
 extern char **environ;

@@ -25,13 +25,13 @@ _MARKS = re.compile(r"([*|\\_])")
 
 
 def _plain(text):
-    """A line without markup but for `code`."""
+    """A line without markup, except `code`."""
     parts = _CODE.split(text)
     return "".join(f"``{part}``" if i % 2 else _MARKS.sub(r"\\\1", part) for i, part in enumerate(parts))
 
 
 def _items(lines):
-    """A paragraph that lists arguments, as a field list; what stands before and behind an item stays its own."""
+    """A paragraph that lists arguments, as a list; text before and after an item stays a paragraph."""
     found = []
     for line in lines:
         item = _ITEM.match(line)

@@ -51,16 +51,19 @@ library=$(dirname "$(find "$tree" -name libgraphwire.so)")
 # --- Manual pages and completion. ---
 
 every_page() {
-	local command function missing=0
+	local command function concept missing=0
 	for command in $("$tree/bin/graphwire" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p'); do
 		[ -s "$tree/share/man/man1/graphwire-$command.1" ] || { echo "no page of $command"; missing=1; }
 	done
 	for function in $(nm -D --defined-only "$library/libgraphwire.so" | sed -n 's/.* T \(gw_[a-z0-9_]*\)@.*/\1/p'); do
 		[ -s "$tree/share/man/man3/$function.3" ] || { echo "no page of $function"; missing=1; }
 	done
+	for concept in graphwire graphwire-sampling graphwire-transports; do
+		grep -q "Graphwire $version" "$tree/share/man/man7/$concept.7" || { echo "no page of $concept"; missing=1; }
+	done
 	[ -n "${command:-}" ] && [ -n "${function:-}" ] && return "$missing"
 }
-holds "every command and every function has a page" every_page
+holds "every command, every function and every concept has a page" every_page
 
 # Checks that each option of serve's --help is in its manual page.
 page_tells() {
@@ -76,7 +79,7 @@ holds "a page has every option" page_tells
 if command -v groff >/dev/null; then
 	formatted() {
 		local page
-		for page in "$tree"/share/man/man[13]/*; do
+		for page in "$tree"/share/man/man[137]/*; do
 			(cd "$tree/share/man" && groff -man -Tutf8 -wall -z "$page") 2>>"$run/warnings" || return 1
 		done
 		! grep . "$run/warnings"
