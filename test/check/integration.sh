@@ -2,7 +2,7 @@
 # The scripts of test/integration, each with the release build's program (test/integration/lib.sh). Most of them wait more
 # than they compute: twice as many at once as there are processors, the longest first.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
-longest='33_strangers 32_restarts 40_quickstart 36_server_memory 25_files 45_bench'
+longest='45_bench 40_quickstart 37_service 38_doctor 25_files 32_restarts 33_strangers'
 logs=build/check/integration
 
 one() { # one SCRIPT
