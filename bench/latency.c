@@ -68,7 +68,8 @@ static gw_status latency_check(void *input)
 	const struct latency_arguments *a = input;
 	if (!a->matrix && (a->plot_path || a->size_count))
 		return gw_fail(GW_INVALID, "--%s needs --matrix", a->plot_path ? "plot" : "sizes");
-	if (!a->matrix && a->transport && (strcmp(a->transport, "memory") == 0 || strcmp(a->transport, "shm") == 0))
+	const struct gw_scheme *way = a->transport ? gw_scheme_find(a->transport) : NULL; /* NULL: a driver of TCP */
+	if (!a->matrix && way && way->local)
 		return gw_fail(GW_INVALID, "--transport %s needs --matrix: there is nobody to wait for", a->transport);
 	return GW_OK;
 }
@@ -185,8 +186,7 @@ static gw_status latency_run_ways(struct latency_arguments *a)
 					.landing = a->landing};
 	for (unsigned i = 0; i < ROW_WAYS && !status; i++) {
 		const struct gw_row_way *way = &gw_row_ways[i];
-		bool waits = way->tcp_driver || strcmp(way->scheme, "verbs") == 0;
-		if (!waits || (a->transport && strcmp(a->transport, way->option) != 0))
+		if (gw_scheme_find(way->scheme)->local || (a->transport && strcmp(a->transport, way->option) != 0))
 			continue;
 		status = latency_run_way(a, way);
 	}

@@ -15,6 +15,7 @@
 #include "bench/own_servers.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
+#include "transport/scheme.h"
 
 #define SERVERS_MAX 256
 #define PER_EDGE    3u /* seeds: two ends and a negative */
@@ -48,8 +49,6 @@ static gw_status links_take_servers(void *input, char *text)
 	return gw_split_list(text, SERVERS_MAX, a->servers, &a->client.server_count);
 }
 
-static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
-
 #define A struct links_arguments
 static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
@@ -58,8 +57,8 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(links_take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, client.key_file)},
 	{"insecure", NULL, "servers on loopback need not have a key", 0, GW_OPTION_FLAG(A, client.insecure)},
-	{"transport", "auto|tcp|shm|verbs", "how the servers are reached (tcp)", 0,
-	 GW_OPTION_CHOICE(A, client.transport, transports)},
+	{"transport", GW_SCHEME_CHOICES, "how the servers are reached (tcp)", 0,
+	 GW_OPTION_CHOICE(A, client.transport, gw_scheme_choices)},
 	{"standalone", NULL, "no servers: the parts in this process's memory", 0, GW_OPTION_FLAG(A, standalone)},
 	{"features", "NAME", "feature read for every input node (feat)", 0, GW_OPTION_TEXT(A, features)},
 	{"labels", "NAME", "names the type of the nodes: that which has it (label)", 0, GW_OPTION_TEXT(A, labels)},

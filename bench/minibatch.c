@@ -18,6 +18,7 @@
 #include "bench/own_servers.h"
 #include "core/memory/arena.h"
 #include "core/system/parallel.h"
+#include "transport/scheme.h"
 
 #define SERVERS_MAX     256
 #define BARE_SECONDS    0.5
@@ -63,8 +64,6 @@ static gw_status minibatch_take_servers(void *input, char *text)
 static const char *const neighbours[] = {"auto", "reads", "requests", NULL};
 static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
-static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
-
 #define A struct minibatch_arguments
 static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
@@ -73,8 +72,8 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(minibatch_take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, client.key_file)},
 	{"insecure", NULL, "servers on loopback need not have a key", 0, GW_OPTION_FLAG(A, client.insecure)},
-	{"transport", "auto|tcp|shm|verbs", "how the servers are reached (tcp)", 0,
-	 GW_OPTION_CHOICE(A, client.transport, transports)},
+	{"transport", GW_SCHEME_CHOICES, "how the servers are reached (tcp)", 0,
+	 GW_OPTION_CHOICE(A, client.transport, gw_scheme_choices)},
 	{"standalone", NULL, "no servers: the parts in this process's memory", 0, GW_OPTION_FLAG(A, standalone)},
 	{"features", "NAME", "feature read for every input node (feat)", 0, GW_OPTION_TEXT(A, features)},
 	{"labels", "NAME", "feature read for every seed (label)", 0, GW_OPTION_TEXT(A, labels)},
@@ -160,17 +159,20 @@ static gw_status minibatch_measure_bare(void *context, double *figure)
 /* How the parts are reached. */
 static const char *way_of(const struct minibatch_arguments *a)
 {
+	const struct gw_scheme *first = NULL;
 	uint32_t mapped = 0, parts = gw_client_graph(a->alone)->num_parts;
 	if (a->standalone)
 		return "in memory";
 	for (uint32_t part = 0; part < parts; part++) {
-		const char *way = gw_part_transport(a->measured, part);
-		mapped += way && strcmp(way, "shm") == 0;
+		const char *name = gw_part_transport(a->measured, part);
+		const struct gw_scheme *way = name ? gw_scheme_find(name) : NULL;
+		mapped += way && way->mapped;
+		if (part == 0)
+			first = way;
 	}
-	const char *first = gw_part_transport(a->measured, 0);
 	if (mapped)
 		return mapped == parts ? "mapped" : "mapped in part";
-	return first && strcmp(first, "verbs") == 0 ? "over RDMA" : "over TCP";
+	return first == &gw_schemes[GW_SCHEME_VERBS] ? "over RDMA" : "over TCP";
 }
 
 static void minibatch_report(struct minibatch_arguments *a, const struct gw_bench_fanouts *fanouts,

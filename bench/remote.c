@@ -29,6 +29,7 @@
 #include "core/memory/arena.h"
 #include "core/numbers/rng.h"
 #include "core/system/clock.h"
+#include "transport/scheme.h"
 
 #define SERVERS_MAX     256
 #define ROWS            10000u
@@ -71,8 +72,6 @@ static gw_status remote_take_servers(void *input, char *text)
 	return gw_split_list(text, SERVERS_MAX, a->servers, &a->clients.client.server_count);
 }
 
-static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
-
 #define A struct remote_arguments
 static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
@@ -81,8 +80,8 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(remote_take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, clients.client.key_file)},
 	{"insecure", NULL, "servers on loopback need not have a key", 0, GW_OPTION_FLAG(A, clients.client.insecure)},
-	{"transport", "auto|tcp|shm|verbs", "how the servers are reached (tcp)", 0,
-	 GW_OPTION_CHOICE(A, clients.client.transport, transports)},
+	{"transport", GW_SCHEME_CHOICES, "how the servers are reached (tcp)", 0,
+	 GW_OPTION_CHOICE(A, clients.client.transport, gw_scheme_choices)},
 	{"features", "NAME", "feature whose rows are read (feat)", 0, GW_OPTION_TEXT(A, features)},
 	{"labels", "NAME", "feature that the seeds' type has (label)", 0, GW_OPTION_TEXT(A, labels)},
 	{"part", "N", "the part whose rows are read (the last one)", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
@@ -143,7 +142,8 @@ static gw_status verify_rows(struct remote_arguments *a, uint32_t n)
 
 static bool is_mapped(const struct remote_arguments *a)
 {
-	return strcmp(a->clients.client.transport, "shm") == 0;
+	const struct gw_scheme *way = gw_scheme_find(a->clients.client.transport);
+	return way && way->mapped;
 }
 
 /* Where the server of the rows runs; it is one of our own. */

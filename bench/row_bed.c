@@ -79,7 +79,7 @@ static void choose_address(const char *scheme, struct gw_address *address)
 {
 	*address = (struct gw_address){0};
 	snprintf(address->scheme, sizeof(address->scheme), "%s", scheme);
-	if (strcmp(scheme, "tcp") == 0 || strcmp(scheme, "verbs") == 0)
+	if (gw_address_has_port(address))
 		snprintf(address->host, sizeof(address->host), "127.0.0.1");
 	else
 		snprintf(address->host, sizeof(address->host), "bench-rows-%ld", (long)getpid());

@@ -8,11 +8,12 @@
  *   push        gradients for random rows in memory, row-wise Adagrad, against the arithmetic and a hash
  *   step        rows pulled and gradients pushed over TCP, as DGL-KE trains, against a bare loop that does both
  *   mix         several clients that pull and push the same rows, and one row that all want
+ *   lookup      single rows by several threads, of few and of many tensors, against tensors that were found once
  *   checkpoint  a tensor from servers to disk, against a bare write and sync of as many bytes, and beside fio's; and
  *               steps beside one
  *
- * Reads and pushes are checked before anything is measured. The first three are update_memory.c, the mix is
- * update_mix.c.
+ * Reads and pushes are checked before anything is measured. The first three are in update_memory.c, ways, mix and
+ * lookup each in update_NAME.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,7 @@
 #define UPDATE_LISTS 64u /* steps with numbers of their own */
 #define UPDATE_WRITE (4u << 20)
 
-static const char *const update_parts[] = {"memory", "reads", "step", "mix", "checkpoint", "beside", NULL};
+static const char *const update_parts[] = {"memory", "reads", "step", "mix", "lookup", "checkpoint", "beside", NULL};
 
 #define A struct gw_update
 static const struct gw_option table[] = {
@@ -44,7 +45,7 @@ static const struct gw_option table[] = {
 	{"row", "BYTES", "bytes of a row, a multiple of 16 (1600)", 0, GW_OPTION_NUMBER(A, row_bytes, 16, 64 << 10)},
 	{"batch", "N", "rows of a step (3000)", 0, GW_OPTION_NUMBER(A, step_rows, 1, 1 << 20)},
 	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
-	{"only", "NAME", "memory, reads, step, mix, checkpoint or beside (all)", 0,
+	{"only", "NAME", "memory, reads, step, mix, lookup, checkpoint or beside (all)", 0,
 	 GW_OPTION_CHOICE(A, only, update_parts)},
 	{"transport", "NAME", "reads: shm, epoll, io_uring or verbs only", 0,
 	 GW_OPTION_CHOICE(A, transport, gw_row_options + 1)},
@@ -383,8 +384,9 @@ static gw_status update_run_memory(struct gw_update *a)
 
 static gw_status update_run_parts(struct gw_update *a)
 {
-	static gw_status (*const parts[])(struct gw_update * a) = {update_run_memory, gw_update_ways, run_step,
-								   gw_update_mix,     run_checkpoint, run_beside};
+	static gw_status (*const parts[])(struct gw_update * a) = {update_run_memory, gw_update_ways,   run_step,
+								   gw_update_mix,     gw_update_lookup, run_checkpoint,
+								   run_beside};
 	gw_status status = GW_OK;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !status; i++) {
 		if (!a->only || strcmp(a->only, update_parts[i]) == 0)

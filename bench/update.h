@@ -54,5 +54,7 @@ gw_status gw_update_push(struct gw_update *a);
 gw_status gw_update_ways(struct gw_update *a);
 /* bench/update_mix.c */
 gw_status gw_update_mix(struct gw_update *a);
+/* bench/update_lookup.c */
+gw_status gw_update_lookup(struct gw_update *a);
 
 #endif

@@ -90,12 +90,6 @@ static gw_status connect_all(struct gw_client *client)
 	}
 }
 
-static void map_parts(struct gw_client *client, struct gw_engine *engine)
-{
-	for (uint32_t i = 0; i < client->server_count; i++)
-		engine->part_links[client->servers[i].part] = &engine->links[i];
-}
-
 /* The number of a choice; none given is the first. */
 static gw_status open_choose(const char *what, const char *text, const char *const *choices, int *out)
 {
@@ -108,7 +102,6 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 {
 	static const char *const ways[] = {"auto", "reads", "requests", NULL};
 	static const char *const orders[] = {"auto", "always", "never", NULL};
-	static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 	int choice = 0;
 	client->timeout_ms = options->timeout_ms ? options->timeout_ms : 30000;
 	client->reconnect_ms = options->reconnect_ms ? options->reconnect_ms : 300000;
@@ -133,10 +126,10 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 		status = open_choose("order", options->order, orders, &choice);
 	client->order = (enum gw_gather_order)choice;
 	if (status == GW_OK)
-		status = open_choose("transport", options->transport, transports, &choice);
-	client->transport = (enum gw_client_transport)choice;
+		status = open_choose("transport", options->transport, gw_scheme_choices, &choice);
 	if (status != GW_OK)
 		return status;
+	client->transport = gw_scheme_find(gw_scheme_choices[choice]);
 	if (client->neighbours == GW_NEIGHBOURS_REQUESTS && options->server_count == 0)
 		return gw_fail(GW_INVALID,
 			       "neighbours = \"requests\" needs servers: a standalone client has its lists in "
@@ -191,7 +184,7 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 	if (status == GW_OK)
 		status = gw_tensor_hold_create(client, &client->hold);
 	for (uint32_t i = 0; i < client->engine_count && status == GW_OK; i++) {
-		map_parts(client, &client->engines[i]);
+		gw_engine_map_parts(&client->engines[i]);
 		status = gw_engine_start_thread(&client->engines[i]);
 	}
 	/* Nobody's but this process's, tensors of a standalone client end with it. */

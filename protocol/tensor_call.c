@@ -1,5 +1,6 @@
-/* Decoding of the calls on tensors: see tensor_call.h. Encoding is a copy of the structures. Nothing is read before its
- * length is known; a text that has no end, or an enum out of range, is the peer's fault. */
+/* Decoding of the calls on tensors: see tensor_call.h. Encoding is a copy of the structures, but for the list of a
+ * push's parameters. Nothing is read before its length is known; a text that has no end, or an enum out of range, is
+ * the peer's fault. */
 #include "protocol/tensor_call.h"
 
 #include <string.h>
@@ -129,15 +130,41 @@ gw_status gw_tensor_rows_parse(const void *bytes, size_t byte_count, struct gw_t
 	return rows_split(bytes, byte_count, sizeof(*call), call->count, rows, payload, payload_bytes);
 }
 
-gw_status gw_tensor_push_parse(const void *bytes, size_t byte_count, struct gw_tensor_push_call *call,
-			       const uint8_t **rows, const uint8_t **payload, size_t *payload_bytes)
+uint32_t gw_tensor_push_encode(const struct gw_tensor_push *push, uint8_t out[GW_TENSOR_PUSH_HEAD_MAX])
 {
-	if (byte_count < sizeof(*call))
+	uint64_t values[GW_OPTIMIZER_PARAMETERS_MAX];
+	struct gw_tensor_push_call call = {.rows = push->rows,
+					   .kind = (uint32_t)push->optimizer.kind,
+					   .combine = (uint32_t)push->optimizer.combine,
+					   .squares = push->squares,
+					   .parameters = gw_optimizer_parameters(&push->optimizer, values)};
+	memcpy(out, &call, sizeof(call));
+	memcpy(out + sizeof(call), values, call.parameters * sizeof(values[0]));
+	return (uint32_t)(sizeof(call) + call.parameters * sizeof(values[0]));
+}
+
+gw_status gw_tensor_push_parse(const void *bytes, size_t byte_count, struct gw_tensor_push *push, const uint8_t **rows,
+			       const uint8_t **payload, size_t *payload_bytes)
+{
+	struct gw_tensor_push_call call;
+	uint64_t values[GW_OPTIMIZER_PARAMETERS_MAX];
+	if (byte_count < sizeof(call))
 		return call_too_short("a push", byte_count);
-	memcpy(call, bytes, sizeof(*call));
-	if (call->kind > GW_ADAM || call->combine > GW_COMBINE_EACH || call->squares > 1 || call->padding != 0)
-		return gw_fail(GW_PROTOCOL, "a push with optimizer %u, combine %u", call->kind, call->combine);
-	return rows_split(bytes, byte_count, sizeof(*call), call->rows.count, rows, payload, payload_bytes);
+	memcpy(&call, bytes, sizeof(call));
+	if (!gw_optimizer_rule_of(call.kind) || call.combine > GW_COMBINE_EACH || call.squares > 1)
+		return gw_fail(GW_PROTOCOL, "a push with optimizer %u, combine %u", call.kind, call.combine);
+	size_t value_bytes = (size_t)call.parameters * sizeof(values[0]);
+	if (call.parameters > GW_OPTIMIZER_PARAMETERS_MAX || byte_count - sizeof(call) < value_bytes)
+		return gw_fail(GW_PROTOCOL, "a push with %u parameters in %zu bytes", call.parameters, byte_count);
+	memcpy(values, (const uint8_t *)bytes + sizeof(call), value_bytes);
+	*push = (struct gw_tensor_push){.rows = call.rows,
+					.optimizer.kind = (enum gw_optimizer_kind)call.kind,
+					.optimizer.combine = (enum gw_combine)call.combine,
+					.squares = call.squares == 1};
+	gw_status status = gw_optimizer_put_parameters(&push->optimizer, values, call.parameters);
+	return status == GW_OK ? rows_split(bytes, byte_count, sizeof(call) + value_bytes, call.rows.count, rows,
+					    payload, payload_bytes)
+			       : status;
 }
 
 gw_status gw_tensor_range_parse(const void *bytes, size_t byte_count, struct gw_tensor_range_call *call)
@@ -155,7 +182,7 @@ gw_status gw_tensor_restore_parse(const void *bytes, size_t byte_count, struct g
 	if (byte_count < sizeof(*call))
 		return call_too_short("a call that restores an optimizer's state", byte_count);
 	memcpy(call, bytes, sizeof(*call));
-	if (call->kind > GW_ADAM)
+	if (!gw_optimizer_rule_of(call->kind))
 		return gw_fail(GW_PROTOCOL, "state of optimizer %u", call->kind);
 	gw_status status =
 		rows_split(bytes, byte_count, sizeof(*call), call->rows.count, rows, payload, &payload_bytes);
@@ -177,8 +204,8 @@ gw_status gw_tensor_saved_parse(const void *bytes, size_t byte_count, uint32_t c
 	memcpy(saved, bytes, sizeof(*saved));
 	bool head = byte_count == sizeof(*saved) && count > 0 && saved->state_floats > 0;
 	*state = *rows = NULL;
-	/* A row has at most three numbers for each of its bytes, and a reply is not that long. */
-	if (saved->kind > GW_ADAM || saved->state_floats > 3 * row_bytes + 3 ||
+	/* A row has at most so many columns as bytes, and a reply is not that long. */
+	if (!gw_optimizer_rule_of(saved->kind) || saved->state_floats > GW_OPTIMIZER_ARRAYS_MAX * (row_bytes + 1) ||
 	    (!head && byte_count - sizeof(*saved) != count * (saved->state_floats * sizeof(float) + row_bytes)))
 		return gw_fail(GW_PROTOCOL,
 			       "%u saved rows of %llu bytes, with %llu numbers of state each, in %zu bytes", count,

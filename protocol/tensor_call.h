@@ -18,9 +18,9 @@
  *   DELETE:    struct gw_tensor_delete_call -> uint64: how many there were
  *   PULL:      struct gw_tensor_rows_call, rows [count] uint64 -> rows' bytes [count]
  *   UPDATE:    struct gw_tensor_rows_call, rows [count] uint64, bytes [count] -> nothing. Of equal rows the last counts
- *   PUSH:      struct gw_tensor_push_call, rows [count] uint64, float32 [count] if squares, float32 [count][row]
- *              -> nothing. Of no rows: whether the optimizer's state is there, which is made if it is not -> nothing:
- *              it is, and no push waits for it; uint64 0: not yet, to be asked again
+ *   PUSH:      struct gw_tensor_push_call, uint64 [parameters], rows [count] uint64, float32 [count] if squares,
+ *              float32 [count][row] -> nothing. Of no rows: whether the optimizer's state is there, which is made if it
+ *              is not -> nothing: it is, and no push waits for it; uint64 0: not yet, to be asked again
  *   COUNT:     struct gw_tensor_range_call -> uint64: elements of these rows that are not zero
  *   HOLD:      char job[GW_JOB_NAME_MAX + 1] -> uint64: a client of the job is there, and is to say so again after so
  *              many milliseconds; 0: need not. Told by each client that belongs to a job, from its opening on
@@ -41,6 +41,7 @@
 #include <graphwire/tensors.h>
 
 #include "core/graph/meta.h"
+#include "core/rows/optimizer.h"
 
 #define GW_JOB_NAME_MAX         63
 #define GW_TENSOR_SOURCE_MAX    255
@@ -118,11 +119,18 @@ struct gw_tensor_rows_call {
 struct gw_tensor_push_call {
 	struct gw_tensor_rows_call rows; /* first */
 	uint32_t kind, combine;
-	float rate, eps, beta1, beta2;
-	uint64_t step;
-	uint32_t squares; /* 1: gradients for equal rows were added up, and the sums of their mean(g^2) come first */
-	uint32_t padding;
+	uint32_t squares;    /* 1: gradients for equal rows were added up, and the sums of their mean(g^2) come first */
+	uint32_t parameters; /* of the optimizer, in the order of its table (core/rows/optimizer.h): they follow */
 };
+
+/* A push in memory, and the bytes that it begins with: those in front of its rows. */
+struct gw_tensor_push {
+	struct gw_tensor_rows_call rows;
+	struct gw_optimizer optimizer;
+	bool squares;
+};
+#define GW_TENSOR_PUSH_HEAD_MAX (sizeof(struct gw_tensor_push_call) + GW_OPTIMIZER_PARAMETERS_MAX * sizeof(uint64_t))
+uint32_t gw_tensor_push_encode(const struct gw_tensor_push *push, uint8_t out[GW_TENSOR_PUSH_HEAD_MAX]);
 
 /* Rows first to first + count. */
 struct gw_tensor_range_call {
@@ -151,8 +159,8 @@ gw_status gw_tensor_delete_parse(const void *bytes, size_t byte_count, struct gw
 /* A call on rows: *rows and what follows them, *payload of *payload_bytes, point into the call's bytes. */
 gw_status gw_tensor_rows_parse(const void *bytes, size_t byte_count, struct gw_tensor_rows_call *call,
 			       const uint8_t **rows, const uint8_t **payload, size_t *payload_bytes);
-gw_status gw_tensor_push_parse(const void *bytes, size_t byte_count, struct gw_tensor_push_call *call,
-			       const uint8_t **rows, const uint8_t **payload, size_t *payload_bytes);
+gw_status gw_tensor_push_parse(const void *bytes, size_t byte_count, struct gw_tensor_push *push, const uint8_t **rows,
+			       const uint8_t **payload, size_t *payload_bytes);
 gw_status gw_tensor_range_parse(const void *bytes, size_t byte_count, struct gw_tensor_range_call *call);
 gw_status gw_tensor_restore_parse(const void *bytes, size_t byte_count, struct gw_tensor_restore_call *call,
 				  const uint8_t **rows, const uint8_t **payload);

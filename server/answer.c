@@ -38,14 +38,14 @@ static json_t *stats_json(const struct gw_server *server)
 	static const char *const levels[] = {"4 KiB", "2 MiB, collapsed", "2 MiB, hugetlb"};
 	const struct gw_arena *arena = gw_part_arena(server->part);
 	const struct gw_load_stats *load = gw_part_load_stats(server->part);
-	char address[GW_ADDRESS_MAX], id[17];
+	char address[GW_ADDRESS_MAX], transports[GW_SERVER_TRANSPORTS_MAX], id[17];
 	snprintf(id, sizeof(id), "%016llx", (unsigned long long)server->meta->graph_id);
 	return json_pack(
 		"{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:I, s:f, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:I, s:I, "
 		"s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 		"version", GRAPHWIRE_VERSION, "graph", server->meta->graph_name, "graph_id", id, "part",
 		(json_int_t)server->options.part, "parts", (json_int_t)server->meta->num_parts, "address",
-		gw_server_address(server, address), "transports", gw_server_transports(server), "name",
+		gw_server_address(server, address), "transports", gw_server_transports(server, transports), "name",
 		server->options.name ? server->options.name : "", "pid", (json_int_t)getpid(), "uptime_s",
 		(double)(gw_monotonic_ns() - server->started_ns) / 1e9, "threads", (json_int_t)server->options.threads,
 		"bytes", (json_int_t)gw_arena_bytes(arena), "pages", levels[gw_arena_page_level(arena)], "load_driver",

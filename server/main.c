@@ -56,7 +56,7 @@ static gw_status take_listen(void *input, char *text)
 {
 	struct gw_address *address = &((struct server_arguments *)input)->server.listen;
 	gw_status status = gw_address_parse(text, address);
-	if (status == GW_OK && strcmp(address->scheme, "tcp") != 0)
+	if (status == GW_OK && gw_scheme_find(address->scheme)->rank != GW_RANK_FIRST)
 		return gw_fail(GW_UNSUPPORTED, "\"%.64s\": this version serves over TCP only: ADDR:PORT", text);
 	return status;
 }
@@ -101,12 +101,13 @@ static gw_status take_runtime_dir(void *input, char *text)
 	if (!S_ISDIR(st.st_mode))
 		return gw_fail(GW_INVALID, "%.200s: not a folder", text);
 	/* What the variable says holds for the rest of the program, for it is read in one place. */
-	return setenv("XDG_RUNTIME_DIR", path, 1) == 0 ? GW_OK : GW_NO_MEMORY;
+	return setenv("XDG_RUNTIME_DIR", path, 1) == 0
+		       ? GW_OK
+		       : gw_fail_errno(GW_NO_MEMORY, errno, "XDG_RUNTIME_DIR=%.200s", path);
 }
 
 static const char *const pins[] = {"node", "core", "off", NULL}; /* enum gw_server_pin */
 static const char *const huge[] = {"try", "require", "off", NULL};
-static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
 static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
 #define A struct server_arguments
@@ -117,11 +118,11 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(A, server.part, 0, GW_PARTS_MAX - 1, .missing = "which part of it?")},
 	{"listen", "ADDR:PORT", "where to listen; [V6]:PORT for IPv6; port 0: any (127.0.0.1:30050)", 0,
 	 GW_OPTION_CALL(take_listen)},
-	{"transport", "auto|tcp|shm|verbs",
+	{"transport", GW_SCHEME_CHOICES,
 	 "besides TCP: what can be of RDMA and of memory mapped by clients on this host (auto), nothing (tcp), or one "
 	 "of "
 	 "them, which must be",
-	 0, GW_OPTION_CHOICE(A, server.transport, transports)},
+	 0, GW_OPTION_CHOICE(A, server.transport, gw_scheme_choices)},
 	{"threads", "N", "threads that answer clients (one per processor)", 0,
 	 GW_OPTION_NUMBER(A, server.threads, 1, GW_SERVER_THREADS_MAX)},
 	{"pin", "node|core|off",
@@ -170,15 +171,16 @@ static gw_status check_together(void *input)
 /* Our parent waits for this line. */
 static gw_status print_ready(const struct gw_server *server)
 {
-	char address[GW_ADDRESS_MAX], bytes[GW_UNIT_TEXT_MAX], took[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX];
+	char transports[GW_SERVER_TRANSPORTS_MAX], address[GW_ADDRESS_MAX];
+	char bytes[GW_UNIT_TEXT_MAX], took[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX];
 	const struct gw_load_stats *load = gw_part_load_stats(server->part);
 	double seconds = (double)load->ns / 1e9;
 	printf("serving part %u of %u of %s at %s: %s in %s (%s/s), over %s, %u thread%s, pid %ld\n",
 	       server->options.part, server->meta->num_parts, server->meta->graph_name,
 	       gw_server_address(server, address), gw_text_bytes(bytes, (double)load->bytes),
 	       gw_text_duration(took, seconds), gw_text_bytes(rate, seconds > 0 ? (double)load->bytes / seconds : 0),
-	       gw_server_transports(server), server->options.threads, server->options.threads == 1 ? "" : "s",
-	       (long)getpid());
+	       gw_server_transports(server, transports), server->options.threads,
+	       server->options.threads == 1 ? "" : "s", (long)getpid());
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return gw_fail_errno(GW_IO, errno, "standard output");
 	return GW_OK;

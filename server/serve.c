@@ -275,23 +275,26 @@ static gw_status server_publish(struct gw_server *server)
 	return status;
 }
 
-static const char *transport_of(const struct gw_server *server)
+/* The transport that must be, besides TCP; NULL: those that can be. */
+static const struct gw_scheme *asked_transport(const struct gw_server *server)
 {
-	return server->options.transport ? server->options.transport : "auto";
+	return server->options.transport ? gw_scheme_find(server->options.transport) : NULL;
 }
 
-/* For clients elsewhere: RDMA, whose listener takes clients over TCP as well, or TCP alone. On loopback nobody is
- * elsewhere. */
+/* For clients elsewhere: RDMA, whose listener takes clients over TCP as well, or TCP alone. No client of a loopback
+ * address is elsewhere. */
 static gw_status listen_network(struct gw_server *server, struct gw_poll_group *const *groups)
 {
-	const char *transport = transport_of(server);
-	struct gw_address address = server->options.listen;
-	bool must = strcmp(transport, "verbs") == 0;
-	if (must || (strcmp(transport, "auto") == 0 && !gw_address_is_loopback(&address))) {
-		snprintf(address.scheme, sizeof(address.scheme), "verbs");
+	const struct gw_scheme *way = NULL, *asked = asked_transport(server);
+	bool loopback = gw_address_is_loopback(&server->options.listen);
+	while ((way = gw_scheme_below(way)) != NULL) {
+		struct gw_address address = server->options.listen;
+		if (way->local || (asked ? way != asked : loopback))
+			continue;
+		snprintf(address.scheme, sizeof(address.scheme), "%s", way->name);
 		gw_status status =
 			gw_listen(groups, server->options.threads, &address, server->service, &server->listener);
-		if (status == GW_OK || status == GW_BUSY || must)
+		if (status == GW_OK || status == GW_BUSY || asked)
 			return status;
 		gw_log(status == GW_UNSUPPORTED ? GW_LOG_INFO : GW_LOG_WARN,
 		       "clients elsewhere come over TCP alone: %s", gw_last_error());
@@ -302,14 +305,18 @@ static gw_status listen_network(struct gw_server *server, struct gw_poll_group *
 /* For clients on this host. Where it cannot be, the others' way serves them as well, unless it was asked for. */
 static gw_status listen_local(struct gw_server *server, struct gw_poll_group *const *groups)
 {
-	const char *transport = transport_of(server);
-	struct gw_address address = {.scheme = "shm"}; /* named by our incarnation */
-	if (strcmp(transport, "tcp") == 0 || strcmp(transport, "verbs") == 0)
-		return GW_OK;
-	gw_status status = gw_listen(groups, server->options.threads, &address, server->service, &server->local);
-	if (status == GW_OK || strcmp(transport, "shm") == 0)
-		return status;
-	gw_log(GW_LOG_INFO, "clients on this host come over TCP, too: %s", gw_last_error());
+	const struct gw_scheme *way = NULL, *asked = asked_transport(server);
+	while ((way = gw_scheme_below(way)) != NULL) {
+		struct gw_address address = {0}; /* named by our incarnation */
+		if (!way->local || (asked && way != asked))
+			continue;
+		snprintf(address.scheme, sizeof(address.scheme), "%s", way->name);
+		gw_status status =
+			gw_listen(groups, server->options.threads, &address, server->service, &server->local);
+		if (status == GW_OK || asked)
+			return status;
+		gw_log(GW_LOG_INFO, "clients on this host come over TCP, too: %s", gw_last_error());
+	}
 	return GW_OK;
 }
 
@@ -330,12 +337,13 @@ char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX
 	return gw_address_text(&server->bound, text); /* over TCP: clients choose the rest */
 }
 
-const char *gw_server_transports(const struct gw_server *server)
+char *gw_server_transports(const struct gw_server *server, char text[GW_SERVER_TRANSPORTS_MAX])
 {
-	bool rdma = strcmp(server->listener->transport->name, "verbs") == 0;
-	if (server->local)
-		return rdma ? "tcp+verbs+shm" : "tcp+shm";
-	return rdma ? "tcp+verbs" : "tcp";
+	const char *first = server->bound.scheme, *network = server->listener->transport->scheme->name;
+	bool better = strcmp(network, first) != 0;
+	snprintf(text, GW_SERVER_TRANSPORTS_MAX, "%s%s%s%s%s", first, better ? "+" : "", better ? network : "",
+		 server->local ? "+" : "", server->local ? server->local->transport->scheme->name : "");
+	return text;
 }
 
 static gw_status start_threads(struct gw_server *server)

@@ -80,9 +80,11 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms);
  * started the server and will end it, every GW_SERVER_KEEP_S. */
 void gw_server_keep(struct gw_server *server);
 
+#define GW_SERVER_TRANSPORTS_MAX 48 /* bytes of its transports as text */
+
 /* Where clients find it, and over what, for people and stat: "10.0.0.2:30050", "tcp+verbs+shm". */
 char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX]);
-const char *gw_server_transports(const struct gw_server *server);
+char *gw_server_transports(const struct gw_server *server, char text[GW_SERVER_TRANSPORTS_MAX]);
 
 /* answer.c: sets the handlers of the two-sided calls. */
 gw_status gw_server_answer(struct gw_server *server);

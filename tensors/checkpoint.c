@@ -301,8 +301,10 @@ static gw_status checkpoint_read_arrays(const json_t *arrays, const char *folder
 					struct gw_checkpoint_tensor *tensor, uint32_t number)
 {
 	struct gw_checkpoint_part *part = &tensor->parts[number];
-	uint32_t state =
-		tensor->trained ? gw_optimizer_arrays(tensor->kind, 1, (struct gw_optimizer_array[3]){{0}}) : 0;
+	uint32_t state = tensor->trained
+				 ? gw_optimizer_arrays(tensor->kind, 1,
+						       (struct gw_optimizer_array[GW_OPTIMIZER_ARRAYS_MAX]){{0}})
+				 : 0;
 	const char *names[GW_CHECKPOINT_ARRAYS];
 	if (number == 0)
 		tensor->text_ids = json_object_get(arrays, "orig_text") != NULL;
@@ -383,12 +385,9 @@ static gw_status checkpoint_check_tiles(struct gw_checkpoint_tensor *tensor, uin
 static gw_status checkpoint_read_optimizer(const char *text, struct gw_checkpoint_tensor *tensor)
 {
 	tensor->trained = *text != 0;
-	for (tensor->kind = GW_SGD; *text && tensor->kind <= GW_ADAM; tensor->kind++) {
-		if (strcmp(text, gw_optimizer_name(tensor->kind)) == 0)
-			return GW_OK;
-	}
-	tensor->kind = GW_SGD;
-	return *text ? gw_fail(GW_FORMAT, "\"optimizer\": there is no \"%.64s\"", text) : GW_OK;
+	if (tensor->trained && gw_optimizer_parse(text, &tensor->kind) != GW_OK)
+		return gw_fail(GW_FORMAT, "\"optimizer\": there is no \"%.64s\"", text);
+	return GW_OK;
 }
 
 static gw_status checkpoint_read_type(const char *text, struct gw_checkpoint_tensor *tensor)

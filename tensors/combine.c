@@ -7,7 +7,12 @@
 
 bool gw_gradients_can_combine(const struct gw_optimizer *optimizer)
 {
-	return optimizer->combine != GW_COMBINE_EACH || optimizer->kind == GW_ADAGRAD_ROWS;
+	return optimizer->combine != GW_COMBINE_EACH || gw_optimizer_rule_of((uint32_t)optimizer->kind)->can_combine;
+}
+
+bool gw_gradients_need_squares(const struct gw_optimizer *optimizer)
+{
+	return optimizer->combine == GW_COMBINE_EACH && gw_optimizer_rule_of((uint32_t)optimizer->kind)->needs_squares;
 }
 
 void gw_gradients_combine(const struct gw_optimizer *optimizer, const float *gradients, const uint32_t *order,

@@ -12,15 +12,6 @@
 #include "protocol/ops.h"
 #include "tensors/service_private.h"
 
-gw_status gw_tensor_reply_number(struct gw_reply *reply, uint64_t number)
-{
-	uint8_t *out = gw_reply_extend(reply, sizeof(number));
-	if (!out)
-		return GW_NO_MEMORY;
-	memcpy(out, &number, sizeof(number));
-	return GW_OK;
-}
-
 static gw_status answer_create(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
 	(void)thread;

@@ -18,6 +18,8 @@ struct gw_rows_work {
 	struct gw_row_push_scratch scratch;
 };
 
+/* service_rows.c, which service.c and service_save.c use. */
+
 /* Finds the shard, in the first turn, and sets what this turn may cost. */
 gw_status gw_rows_work_begin(struct gw_tensor_table *table, struct gw_reply *reply, uint64_t birth,
 			     struct gw_rows_work **out);
@@ -28,7 +30,6 @@ gw_status gw_rows_work_turned(const struct gw_rows_work *work, struct gw_reply *
 
 gw_status gw_tensor_reply_number(struct gw_reply *reply, uint64_t number);
 
-/* service_rows.c */
 gw_status gw_tensor_answer_pull(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
 gw_status gw_tensor_answer_update(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
 gw_status gw_tensor_answer_push(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);

@@ -60,6 +60,15 @@ gw_status gw_rows_work_turned(const struct gw_rows_work *work, struct gw_reply *
 	return status;
 }
 
+gw_status gw_tensor_reply_number(struct gw_reply *reply, uint64_t number)
+{
+	uint8_t *out = gw_reply_extend(reply, sizeof(number));
+	if (!out)
+		return GW_NO_MEMORY;
+	memcpy(out, &number, sizeof(number));
+	return GW_OK;
+}
+
 static gw_status pull_rows(struct gw_rows_work *work, const uint8_t *rows, uint32_t count, struct gw_reply *reply)
 {
 	struct gw_shard *shard = work->shard;
@@ -148,25 +157,19 @@ static gw_status push_ask(struct gw_rows_work *work, enum gw_optimizer_kind kind
 	return status == GW_AGAIN ? gw_tensor_reply_number(reply, 0) : status;
 }
 
-static gw_status push_rows(struct gw_rows_work *work, const struct gw_tensor_push_call *push, const uint8_t *rows,
+static gw_status push_rows(struct gw_rows_work *work, const struct gw_tensor_push *push, const uint8_t *rows,
 			   size_t payload_bytes, struct gw_reply *reply)
 {
 	struct gw_shard *shard = work->shard;
 	uint32_t count = push->rows.count;
 	uint64_t square_bytes = push->squares ? count * sizeof(float) : 0;
-	struct gw_optimizer optimizer = {.kind = (enum gw_optimizer_kind)push->kind,
-					 .combine = (enum gw_combine)push->combine,
-					 .rate = push->rate,
-					 .eps = push->eps,
-					 .beta1 = push->beta1,
-					 .beta2 = push->beta2,
-					 .step = push->step};
+	enum gw_optimizer_kind kind = push->optimizer.kind;
 	if (payload_bytes != square_bytes + count * shard->layout.row_elements * sizeof(float))
 		return gw_fail(GW_PROTOCOL, "gradients of %u rows of %llu elements in %zu bytes", count,
 			       (unsigned long long)shard->layout.row_elements, payload_bytes);
 	if (count == 0)
-		return push_ask(work, optimizer.kind, reply);
-	gw_status status = work->pushes ? GW_OK : gw_shard_prepare(work->table, shard, optimizer.kind);
+		return push_ask(work, kind, reply);
+	gw_status status = work->pushes ? GW_OK : gw_shard_prepare(work->table, shard, kind);
 	if (status != GW_OK) {
 		if (status == GW_AGAIN)
 			gw_reply_wait(reply);
@@ -180,7 +183,7 @@ static gw_status push_rows(struct gw_rows_work *work, const struct gw_tensor_pus
 		gw_tensor_table_take_scratch(work->table, &work->scratch);
 	work->pushes = true;
 	const uint8_t *squares = numbers + (size_t)count * 8;
-	status = gw_row_store_push_turn(shard->store, &work->turn, &optimizer, (const void *)numbers, count,
+	status = gw_row_store_push_turn(shard->store, &work->turn, &push->optimizer, (const void *)numbers, count,
 					(const void *)(squares + square_bytes),
 					square_bytes ? (const void *)squares : NULL, &work->scratch);
 	*gw_reply_progress(reply) = work->turn.at;
@@ -190,7 +193,7 @@ static gw_status push_rows(struct gw_rows_work *work, const struct gw_tensor_pus
 gw_status gw_tensor_answer_push(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
 	(void)thread;
-	struct gw_tensor_push_call push;
+	struct gw_tensor_push push;
 	struct gw_rows_work *work;
 	const uint8_t *rows = NULL, *payload = NULL;
 	size_t payload_bytes = 0;

@@ -10,11 +10,12 @@
 /* What an optimizer has of each row, at the moment. */
 static struct gw_tensor_saved save_head(const struct gw_shard *shard)
 {
-	enum gw_optimizer_kind kind = GW_SGD;
+	enum gw_optimizer_kind kind;
 	struct gw_tensor_saved saved = {0};
-	if (gw_row_store_trained(shard->store, &kind))
+	if (gw_row_store_trained(shard->store, &kind)) {
 		saved.state_floats = gw_optimizer_state_floats(kind, shard->layout.row_elements);
-	saved.kind = (uint32_t)kind;
+		saved.kind = (uint32_t)kind;
+	}
 	return saved;
 }
 

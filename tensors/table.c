@@ -1,177 +1,13 @@
-/* Keeping tensors: see table.h.
- *
- * One lock, held for a look into a list; what takes long (filling, freeing) happens outside of it, in the
- * table's threads (table_thread.c). A shard is freed by its last user: a call that is under way when its tensor is
- * deleted ends well. Clients that read its memory by themselves are such users, all together, from when it is published
- * until the transport says that the last has let go. Bytes count until then.
- */
+/* Keeping tensors: see table.h. Here they are made, completed and deleted, under the table's lock, which is held for a
+ * look into a list. What takes long (filling, freeing) happens outside of it, in the table's threads (table_thread.c).
+ * Pulls and pushes do not take it: see table_shards.c. */
 #include "tensors/table.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "core/errors/units.h"
 #include "core/memory/alloc.h"
-#include "core/memory/list.h"
-#include "core/system/clock.h"
 #include "tensors/table_private.h"
-
-/* --- Holding and freeing; the table is locked where it says so. --- */
-
-static void shard_free(struct gw_table_shard *entry)
-{
-	gw_row_store_destroy(entry->shard.store);
-	gw_tensor_layout_free(&entry->shard.layout);
-	gw_free(entry->births);
-	gw_free(entry);
-}
-
-void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard)
-{
-	struct gw_error_kept kept;
-	if (!shard)
-		return;
-	pthread_mutex_lock(&table->lock);
-	bool last = --shard->refs == 0;
-	pthread_mutex_unlock(&table->lock);
-	if (!last)
-		return;
-	gw_error_keep(&kept);
-	uint64_t bytes = gw_entry_of(shard)->bytes;
-	struct gw_table_shard *source = gw_entry_of(shard)->source;
-	shard_free(gw_entry_of(shard));
-	pthread_mutex_lock(&table->lock);
-	table->bytes -= bytes;
-	pthread_mutex_unlock(&table->lock);
-	if (source)
-		gw_shard_leave(table, &source->shard);
-	gw_error_restore(&kept);
-}
-
-void gw_shard_withdraw(struct gw_tensor_table *table, struct gw_shard *shard)
-{
-	if (!shard)
-		return;
-	pthread_mutex_lock(&table->lock);
-	struct gw_region region = gw_entry_of(shard)->region;
-	pthread_mutex_unlock(&table->lock);
-	if (region.generation)
-		gw_service_withdraw(table->options.service, &region);
-}
-
-static struct gw_shard *shard_named(const struct gw_tensor_table *table, const char *job, const char *name)
-{
-	struct gw_shard *shard = table->shards;
-	while (shard && (strcmp(shard->plan.name, name) != 0 || strcmp(shard->plan.job, job) != 0))
-		shard = shard->next;
-	return shard;
-}
-
-static struct gw_shard *shard_born(const struct gw_tensor_table *table, uint64_t birth)
-{
-	struct gw_shard *shard = table->shards;
-	while (shard && shard->birth != birth)
-		shard = shard->next;
-	return shard;
-}
-
-/* --- Jobs: those that have tensors here, and no others, so that names alone take no place. All of it locked. --- */
-
-/* NULL: it has none. */
-static struct gw_tensor_job *job_find(struct gw_tensor_table *table, const char *job)
-{
-	for (uint32_t i = 0; i < table->job_count; i++) {
-		if (strcmp(table->jobs[i].name, job) == 0)
-			return &table->jobs[i];
-	}
-	return NULL;
-}
-
-static void job_heard(struct gw_tensor_table *table, const char *name)
-{
-	struct gw_tensor_job *job = job_find(table, name);
-	if (job)
-		job->heard_ns = gw_now_ns();
-}
-
-/* The job has one shard more: there is room for it (table_check_room). */
-static void job_enter(struct gw_tensor_table *table, const char *name)
-{
-	struct gw_tensor_job *job = job_find(table, name);
-	if (!name[0])
-		return;
-	if (!job) {
-		job = &table->jobs[table->job_count++];
-		*job = (struct gw_tensor_job){0};
-		memcpy(job->name, name, strlen(name) + 1);
-	}
-	job->shards++;
-	job->heard_ns = gw_now_ns();
-}
-
-/* One shard less: with the last, the job is forgotten. */
-static void job_leave(struct gw_tensor_table *table, const char *name)
-{
-	struct gw_tensor_job *job = job_find(table, name);
-	if (job && --job->shards == 0)
-		*job = table->jobs[--table->job_count];
-}
-
-/* Off the list, with the lock: the caller leaves it, without the lock. */
-static void shard_unlist(struct gw_tensor_table *table, struct gw_shard *shard)
-{
-	GW_SLIST_REMOVE(table->shards, shard, next);
-	shard->listed = false;
-	table->shard_count--;
-	job_leave(table, shard->plan.job);
-}
-
-uint32_t gw_tensor_table_hold(struct gw_tensor_table *table, const char *name)
-{
-	pthread_mutex_lock(&table->lock);
-	job_heard(table, name);
-	pthread_mutex_unlock(&table->lock);
-	return gw_table_hold_ms(table);
-}
-
-/* A shard of the job, off the list, for the caller to withdraw and leave; NULL: it has none. */
-static struct gw_shard *job_take(struct gw_tensor_table *table, const char *job)
-{
-	struct gw_shard *shard = table->shards;
-	while (shard && strcmp(shard->plan.job, job) != 0)
-		shard = shard->next;
-	if (shard)
-		shard_unlist(table, shard);
-	return shard;
-}
-
-gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job, uint32_t *count)
-{
-	*count = 0;
-	if (!job[0])
-		return gw_fail(GW_INVALID, "which job has ended? Tensors that are kept are no job's");
-	for (;; (*count)++) {
-		pthread_mutex_lock(&table->lock);
-		struct gw_shard *shard = job_take(table, job);
-		pthread_mutex_unlock(&table->lock);
-		if (!shard)
-			return GW_OK;
-		gw_shard_withdraw(table, shard);
-		gw_shard_leave(table, shard);
-	}
-}
-
-struct gw_shard *gw_table_take_ended(struct gw_tensor_table *table, uint64_t now_ns)
-{
-	/* The last client may have been there for as long without a word. */
-	uint64_t last_ns = ((uint64_t)table->options.lease_ms + gw_table_hold_ms(table)) * GW_NS_PER_MS;
-	for (uint32_t i = 0; last_ns && i < table->job_count; i++) {
-		const struct gw_tensor_job *job = &table->jobs[i];
-		if (now_ns >= job->heard_ns + last_ns)
-			return job_take(table, job->name);
-	}
-	return NULL;
-}
 
 gw_status gw_tensor_table_create(const struct gw_tensor_table_options *options, struct gw_tensor_table **out)
 {
@@ -201,11 +37,16 @@ void gw_tensor_table_destroy(struct gw_tensor_table *table)
 		gw_shard_leave(table, shard);
 	while (table->shards) {
 		struct gw_shard *shard = table->shards;
-		shard_unlist(table, shard);
+		gw_table_unlist(table, shard);
 		gw_shard_leave(table, shard);
 	}
-	while (table->scratch_count > 0)
-		gw_row_push_scratch_free(&table->scratches[--table->scratch_count]);
+	while (table->spare_users) {
+		struct gw_shard_users *users = table->spare_users;
+		table->spare_users = users->next_spare;
+		gw_free(users);
+	}
+	for (uint32_t i = 0; i < GW_TENSOR_SCRATCHES_MAX; i++)
+		gw_row_push_scratch_free(&table->scratches[i].scratch);
 	pthread_cond_destroy(&table->changed);
 	pthread_mutex_destroy(&table->lock);
 	gw_free(table);
@@ -218,21 +59,6 @@ const struct gw_tensor_table_options *gw_tensor_table_options(const struct gw_te
 
 /* --- Making. All of it with the lock. --- */
 
-gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, const char *what, uint64_t bytes)
-{
-	char wanted[GW_UNIT_TEXT_MAX], left[GW_UNIT_TEXT_MAX], all[GW_UNIT_TEXT_MAX];
-	uint64_t bytes_max = table->options.bytes_max;
-	if (bytes_max && (bytes > bytes_max || table->bytes > bytes_max - bytes))
-		return gw_fail(
-			GW_NO_SPACE,
-			"tensor \"%s\" needs %s for %s of part %u, and %s of %s for tensors are free there: give its "
-			"server more (serve --tensor-memory)",
-			name, gw_text_bytes(wanted, (double)bytes), what, gw_part_number(table->options.part),
-			gw_text_bytes(left, (double)(bytes_max - table->bytes)), gw_text_bytes(all, (double)bytes_max));
-	table->bytes += bytes;
-	return GW_OK;
-}
-
 /* Whose rows a copy begins with: the tensor, held. */
 static gw_status table_find_source(const struct gw_tensor_table *table, const struct gw_tensor_plan *plan,
 				   struct gw_table_shard **out)
@@ -240,8 +66,8 @@ static gw_status table_find_source(const struct gw_tensor_table *table, const st
 	*out = NULL;
 	if (plan->initial != GW_INITIAL_COPY || (plan->source[0] != '=' && plan->source[0] != '+'))
 		return GW_OK;
-	struct gw_shard *shard = shard_named(table, plan->source[0] == '=' ? plan->job : "", plan->source + 1);
-	if (!shard || gw_entry_of(shard)->state != GW_SHARD_READY)
+	struct gw_shard *shard = gw_table_named(table, plan->source[0] == '=' ? plan->job : "", plan->source + 1);
+	if (!shard || gw_shard_state(shard) != GW_SHARD_READY)
 		return gw_fail(GW_NOT_FOUND, "tensor \"%s\": there is no tensor \"%s\" to copy", plan->name,
 			       plan->source + 1);
 	struct gw_tensor_plan wanted = *plan;
@@ -253,7 +79,7 @@ static gw_status table_find_source(const struct gw_tensor_table *table, const st
 	gw_status status = gw_tensor_plan_match(&shard->plan, &wanted);
 	if (status != GW_OK)
 		return gw_context(GW_INVALID, "tensor \"%s\" as a copy", plan->name);
-	shard->refs++;
+	gw_shard_hold(shard);
 	*out = gw_entry_of(shard);
 	return GW_OK;
 }
@@ -263,7 +89,7 @@ static gw_status table_check_room(struct gw_tensor_table *table, const struct gw
 	if (table->shard_count == GW_TENSORS_MAX)
 		return gw_fail(GW_LIMIT, "tensor \"%s\": there are %d tensors already: delete some", plan->name,
 			       GW_TENSORS_MAX);
-	if (plan->job[0] && table->job_count == GW_TENSOR_JOBS_MAX && !job_find(table, plan->job))
+	if (plan->job[0] && table->job_count == GW_TENSOR_JOBS_MAX && !gw_table_job(table, plan->job))
 		return gw_fail(GW_LIMIT, "%d jobs have tensors here already: end one of them", GW_TENSOR_JOBS_MAX);
 	return GW_OK;
 }
@@ -283,7 +109,7 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 		status = gw_table_start(table);
 	if (status != GW_OK)
 		return status;
-	struct gw_table_shard *entry = gw_calloc(1, sizeof(*entry));
+	struct gw_table_shard *entry = gw_table_shard_new(table);
 	if (!entry)
 		return GW_NO_MEMORY;
 	entry->shard.plan = *plan;
@@ -297,20 +123,15 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	if (status == GW_OK)
 		status = gw_table_take_bytes(table, plan->name, "its rows", bytes);
 	if (status != GW_OK) {
+		/* Its source is listed: this is not the last user, who would lock. */
 		if (entry->source)
-			entry->source->shard.refs--; /* others hold it: it is listed */
-		shard_free(entry);
+			gw_shard_leave(table, &entry->source->shard);
+		gw_table_shard_drop(table, entry);
 		return status;
 	}
 	entry->bytes = bytes;
-	entry->shard.birth = table->line << 32 | ++table->births;
-	entry->shard.leader = call->leader ? call->leader : entry->shard.birth;
-	entry->shard.refs = 1;
-	entry->shard.listed = true;
-	entry->shard.next = table->shards;
-	table->shards = &entry->shard;
-	table->shard_count++;
-	job_enter(table, plan->job);
+	entry->shard.leader = call->leader;
+	gw_table_enter(table, entry);
 	pthread_cond_broadcast(&table->changed);
 	*out = &entry->shard;
 	return GW_OK;
@@ -344,24 +165,24 @@ static gw_status shard_check(const struct gw_tensor_table *table, struct gw_shar
 static gw_status table_make(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
 			    struct gw_shard **dropped, struct gw_shard **out)
 {
-	struct gw_shard *shard = shard_named(table, call->plan.job, call->plan.name);
+	struct gw_shard *shard = gw_table_named(table, call->plan.job, call->plan.name);
 	if (shard && is_left_over(shard, call)) {
-		shard_unlist(table, shard);
+		gw_table_unlist(table, shard);
 		*dropped = shard;
 		shard = NULL;
 	}
 	if (!shard && call->open)
 		return gw_fail(GW_NOT_FOUND, "there is no tensor \"%s\"", call->plan.name);
-	job_heard(table, call->plan.job);
+	gw_table_job_heard(table, call->plan.job);
 	gw_status status = shard ? shard_check(table, shard, call) : table_add(table, call, &shard);
 	if (status != GW_OK)
 		return status;
-	if (gw_entry_of(shard)->state == GW_SHARD_FAILED) {
-		shard_unlist(table, shard);
+	if (gw_shard_state(shard) == GW_SHARD_FAILED) {
+		gw_table_unlist(table, shard);
 		*dropped = shard;
 		return gw_fail_text(gw_entry_of(shard)->status, gw_entry_of(shard)->text);
 	}
-	shard->refs++;
+	gw_shard_hold(shard);
 	*out = shard;
 	return GW_OK;
 }
@@ -381,7 +202,7 @@ gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_te
 			.plan = entry->shard.plan,
 			.birth = entry->shard.birth,
 			.leader = entry->shard.leader,
-			.ready = entry->state == GW_SHARD_READY,
+			.ready = gw_shard_state(*out) == GW_SHARD_READY,
 			.hold_ms = entry->shard.plan.job[0] ? gw_table_hold_ms(table) : 0,
 			.births = entry->births ? table->options.meta->num_parts : 0,
 			.region = entry->region.id,
@@ -420,7 +241,7 @@ gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth
 		return GW_NO_MEMORY;
 	memcpy(copy, births, parts * sizeof(*copy));
 	pthread_mutex_lock(&table->lock);
-	struct gw_shard *shard = shard_born(table, birth);
+	struct gw_shard *shard = gw_table_hold_birth(table, birth);
 	if (!shard || shard->leader != birth || copy[0] != birth) {
 		status = gw_fail(GW_NOT_FOUND, "the tensor was deleted while it was created");
 	} else {
@@ -429,44 +250,13 @@ gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth
 			copy = NULL;
 		}
 		*kept = gw_entry_of(shard)->births;
-		shard->refs++;
 		*out = shard;
+		shard = NULL;
 	}
 	pthread_mutex_unlock(&table->lock);
+	gw_shard_leave(table, shard);
 	gw_free(copy);
 	return status;
-}
-
-/* --- Using. --- */
-
-gw_status gw_table_fail_gone(void)
-{
-	return gw_fail(GW_NOT_FOUND,
-		       "the tensor is gone: it was deleted, its job has ended or was not heard of for too long (serve "
-		       "--tensor-lease), or what kept its rows was started again: delete it, and create it again");
-}
-
-gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, struct gw_shard **out)
-{
-	gw_status status = GW_OK;
-	pthread_mutex_lock(&table->lock);
-	struct gw_shard *shard = shard_born(table, birth);
-	if (shard && gw_entry_of(shard)->state == GW_SHARD_READY)
-		shard->refs++;
-	else
-		status = gw_table_fail_gone();
-	pthread_mutex_unlock(&table->lock);
-	*out = status == GW_OK ? shard : NULL;
-	return status;
-}
-
-void gw_tensor_table_note_reads(struct gw_tensor_table *table, uint64_t birth, uint64_t rows)
-{
-	pthread_mutex_lock(&table->lock);
-	struct gw_shard *shard = shard_born(table, birth);
-	if (shard)
-		atomic_fetch_add_explicit(&shard->counts.read, rows, memory_order_relaxed);
-	pthread_mutex_unlock(&table->lock);
 }
 
 gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name, uint64_t leader,
@@ -474,7 +264,7 @@ gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job,
 {
 	gw_status status = GW_OK;
 	pthread_mutex_lock(&table->lock);
-	struct gw_shard *shard = shard_named(table, job, name);
+	struct gw_shard *shard = gw_table_named(table, job, name);
 	if (shard && leader && shard->leader != leader)
 		shard = NULL;
 	if (shard && leader && gw_entry_of(shard)->births) {
@@ -482,7 +272,7 @@ gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job,
 		shard = NULL;
 	}
 	if (shard)
-		shard_unlist(table, shard);
+		gw_table_unlist(table, shard);
 	pthread_mutex_unlock(&table->lock);
 	gw_shard_withdraw(table, shard);
 	gw_shard_leave(table, shard);

@@ -3,8 +3,9 @@
  *   make ─▶ WAITING ─▶ the table's filler fills it ─▶ READY ─▶ delete, or the end of its job ─▶ the last user leaves
  *                                                 └─▶ FAILED: the next who asks is told, and it is gone
  *
- * Threads: every call but create, stop and destroy may be made by any thread at once. No call waits but for a short
- * lock. Limits: memory (bytes_max), GW_TENSORS_MAX tensors, GW_TENSOR_JOBS_MAX jobs.
+ * Threads: any thread may make any call but create, stop and destroy, at once with others. Those of pulls and pushes
+ * wait for nothing (find, leave, prepare once the state is there, scratch, note_reads); others wait for a short lock.
+ * Limits: memory (bytes_max), GW_TENSORS_MAX tensors, GW_TENSOR_JOBS_MAX jobs.
  */
 #ifndef GW_TENSORS_TABLE_H
 #define GW_TENSORS_TABLE_H
@@ -37,10 +38,12 @@ struct gw_shard_counts {
 	_Atomic uint64_t torn;                    /* rows pulled because a read did not get them whole */
 };
 
+struct gw_shard_users;
+
 struct gw_shard {
-	struct gw_shard *next; /* the table's from here on to `refs` */
+	struct gw_shard *next; /* the table's from here on to `users` */
 	bool listed;
-	uint32_t refs;
+	struct gw_shard_users *users; /* counted */
 	/* Set before others see it. */
 	struct gw_tensor_plan plan;
 	struct gw_tensor_layout layout;

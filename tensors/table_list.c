@@ -53,7 +53,7 @@ void gw_tensor_table_each(struct gw_tensor_table *table,
 {
 	pthread_mutex_lock(&table->lock);
 	for (struct gw_shard *shard = table->shards; shard; shard = shard->next)
-		visit(context, shard, gw_entry_of(shard)->bytes, gw_entry_of(shard)->state == GW_SHARD_READY);
+		visit(context, shard, gw_entry_of(shard)->bytes, gw_shard_state(shard) == GW_SHARD_READY);
 	pthread_mutex_unlock(&table->lock);
 }
 

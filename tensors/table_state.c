@@ -61,7 +61,7 @@ struct gw_table_shard *gw_table_take_stateless(const struct gw_tensor_table *tab
 	while (shard && gw_entry_of(shard)->making != GW_STATE_WANTED)
 		shard = shard->next;
 	if (shard)
-		shard->refs++;
+		gw_shard_hold(shard);
 	return (struct gw_table_shard *)shard;
 }
 

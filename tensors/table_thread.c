@@ -42,11 +42,11 @@ static struct gw_table_shard *table_take_waiting(const struct gw_tensor_table *t
 {
 	struct gw_shard *oldest = NULL; /* new ones come to the front */
 	for (struct gw_shard *shard = table->shards; shard; shard = shard->next) {
-		if (gw_entry_of(shard)->state == GW_SHARD_WAITING)
+		if (gw_shard_state(shard) == GW_SHARD_WAITING)
 			oldest = shard;
 	}
 	if (oldest)
-		oldest->refs++;
+		gw_shard_hold(oldest);
 	return (struct gw_table_shard *)oldest;
 }
 
@@ -67,10 +67,8 @@ static void shard_publish(struct gw_tensor_table *table, struct gw_table_shard *
 	*out = (struct gw_region){0};
 	if (!table->options.service || region.bytes == 0)
 		return;
-	pthread_mutex_lock(&table->lock);
-	entry->shard.refs++; /* the readers' */
+	gw_shard_hold(&entry->shard); /* for its readers */
 	entry->table = table;
-	pthread_mutex_unlock(&table->lock);
 	if (gw_service_publish(table->options.service, &region, out) == GW_OK)
 		return;
 	gw_log(GW_LOG_INFO, "tensor \"%s\" is read by requests: %s", entry->shard.plan.name, gw_last_error());
@@ -89,10 +87,10 @@ static void table_fill(struct gw_tensor_table *table, struct gw_table_shard *ent
 	bool deleted = !entry->shard.listed;
 	struct gw_table_shard *source = entry->source;
 	entry->source = NULL;
-	entry->state = status == GW_OK ? GW_SHARD_READY : GW_SHARD_FAILED;
 	entry->status = status;
 	if (status != GW_OK)
 		memcpy(entry->text, gw_last_error(), sizeof(entry->text));
+	atomic_store_explicit(&entry->state, status == GW_OK ? GW_SHARD_READY : GW_SHARD_FAILED, memory_order_release);
 	pthread_mutex_unlock(&table->lock);
 	if (deleted)
 		gw_shard_withdraw(table, &entry->shard);

@@ -22,12 +22,14 @@
 #include "core/system/progress.h"
 #include "tools/epoch_side.h"
 #include "tools/minibatch_compare.h"
+#include "transport/scheme.h"
 
 #define SERVERS_MAX 4096
 /* The library's: more is a usage error, not a failure. */
 #define FANOUT_MAX  (1 << 20)
 #define DEPTH_MAX   256
 #define THREADS_MAX 64
+#define WORD_BYTES  64 /* the names of all transports */
 
 struct epoch_command {
 	struct gw_client_options client;
@@ -42,8 +44,8 @@ struct epoch_command {
 struct epoch_totals {
 	uint64_t batches, seeds, edges, nodes, rows, bytes;
 	double seconds;
-	uint32_t parts, mapped, rdma; /* how many there are, and how many of them are reached so; the others over TCP */
-	struct gw_histogram waits_ns; /* from one batch to the next */
+	uint32_t parts, parts_by[GW_SCHEMES]; /* how many there are, and how many of them are reached by each way */
+	struct gw_histogram waits_ns;         /* from one batch to the next */
 };
 
 /* --- The command line. --- */
@@ -127,8 +129,6 @@ static gw_status epoch_check_command(void *input)
 	return GW_OK;
 }
 
-static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
-
 #define C struct epoch_command
 static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "the partitioned graph", 0,
@@ -138,9 +138,9 @@ static const struct gw_option table[] = {
 	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(C, client.key_file)},
 	{"insecure", NULL, "read from servers on loopback that have no key, too", 0,
 	 GW_OPTION_FLAG(C, client.insecure)},
-	{"transport", "auto|tcp|shm|verbs",
+	{"transport", GW_SCHEME_CHOICES,
 	 "memory mapped on this host, RDMA, TCP: for each part the first of them that works (auto), or one alone", 0,
-	 GW_OPTION_CHOICE(C, client.transport, transports)},
+	 GW_OPTION_CHOICE(C, client.transport, gw_scheme_choices)},
 	{"ntype", "NAME", "type of the seeds (the first that has labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},
 	{"edges", "ETYPE", "the seeds are edges of this type", 1, GW_OPTION_TEXT(C, plan.edges)},
 	{"negatives", "N", "for each edge, with its destination drawn again (1); 0: none", 1,
@@ -195,9 +195,8 @@ static void count_parts(struct epoch_totals *t, const struct gw_client *client)
 {
 	t->parts = gw_client_graph(client)->num_parts;
 	for (uint32_t p = 0; p < t->parts; p++) {
-		const char *transport = gw_part_transport(client, p);
-		t->mapped += strcmp(transport, "shm") == 0;
-		t->rdma += strcmp(transport, "verbs") == 0;
+		const struct gw_scheme *way = gw_scheme_find(gw_part_transport(client, p));
+		t->parts_by[way - gw_schemes]++;
 	}
 }
 
@@ -283,37 +282,46 @@ static double ms(const struct epoch_totals *t, double share)
 	return (double)gw_histogram_quantile(&t->waits_ns, share) / 1e6;
 }
 
-/* As a word: "tcp", "shm+verbs". */
-static void print_word(char text[32], const struct epoch_command *c, const struct epoch_totals *t)
+static void add_way(char text[WORD_BYTES], const struct epoch_totals *t, const struct gw_scheme *way)
 {
-	bool tcp = t->parts > t->mapped + t->rdma;
+	size_t used = strlen(text);
+	if (t->parts_by[way - gw_schemes])
+		snprintf(text + used, WORD_BYTES - used, "%s%s", used ? "+" : "", way->name);
+}
+
+/* As a word, the best way first: "tcp", "shm+verbs". */
+static void print_word(char text[WORD_BYTES], const struct epoch_command *c, const struct epoch_totals *t)
+{
+	const struct gw_scheme *way = NULL;
+	snprintf(text, WORD_BYTES, "%s", c->client.server_count ? "" : "standalone");
 	if (!c->client.server_count)
-		snprintf(text, 32, "standalone");
-	else
-		snprintf(text, 32, "%s%s%s%s%s", t->mapped ? "shm" : "", t->mapped && t->rdma ? "+" : "",
-			 t->rdma ? "verbs" : "", tcp && t->mapped + t->rdma ? "+" : "", tcp ? "tcp" : "");
+		return;
+	while ((way = gw_scheme_below(way)) != NULL)
+		add_way(text, t, way);
+	add_way(text, t, &gw_schemes[GW_SCHEME_TCP]);
 }
 
 /* For people. */
 static void print_way(char text[96], const struct epoch_command *c, const struct epoch_totals *t)
 {
-	uint32_t tcp = t->parts - t->mapped - t->rdma;
+	uint32_t mapped = t->parts_by[GW_SCHEME_SHM], rdma = t->parts_by[GW_SCHEME_VERBS],
+		 tcp = t->parts_by[GW_SCHEME_TCP];
 	if (!c->client.server_count)
 		snprintf(text, 96, "standalone, from the folder");
 	else if (tcp == t->parts)
 		snprintf(text, 96, "over TCP");
-	else if (t->rdma == t->parts)
+	else if (rdma == t->parts)
 		snprintf(text, 96, "by RDMA");
-	else if (t->mapped == t->parts)
+	else if (mapped == t->parts)
 		snprintf(text, 96, "out of the mapped memory of servers on this host");
 	else
 		snprintf(text, 96, "parts: %" PRIu32 " mapped on this host, %" PRIu32 " by RDMA, %" PRIu32 " over TCP",
-			 t->mapped, t->rdma, tcp);
+			 mapped, rdma, tcp);
 }
 
 static void epoch_print_json(const struct epoch_command *c, const struct epoch_totals *t)
 {
-	char word[32];
+	char word[WORD_BYTES];
 	print_word(word, c, t);
 	printf("{\"epoch\":\"%s\",\"batches\":%" PRIu64 ",\"seconds\":%.3f,\"batches_per_s\":%.2f,\"edges_per_s\":%.0f,"
 	       "\"rows_per_s\":%.0f,\"bytes_per_s\":%.0f,\"p50_ms\":%.3f,\"p99_ms\":%.3f,\"verified\":%s}\n",

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "transport/scheme.h"
+
 #define SCHEME_BYTES sizeof(((struct gw_address *)NULL)->scheme)
 
 static gw_status address_malformed(const char *text, const char *what)
@@ -43,16 +45,15 @@ static gw_status parse_port(const char *text, const char *digits, uint16_t *port
 /* The scheme, if the text begins with one that is known; `rest` is what follows. "tcp" alone is a host name. */
 static const char *parse_scheme(const char *text, char scheme[16])
 {
-	static const char *const schemes[] = {"tcp", "memory", "verbs", "shm"};
-	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
-		size_t n = strlen(schemes[i]);
-		if (strncmp(text, schemes[i], n) != 0 || text[n] != ':')
+	for (size_t i = 0; i < GW_SCHEMES; i++) {
+		size_t n = strlen(gw_schemes[i].name);
+		if (strncmp(text, gw_schemes[i].name, n) != 0 || text[n] != ':')
 			continue;
-		snprintf(scheme, SCHEME_BYTES, "%s", schemes[i]);
+		snprintf(scheme, SCHEME_BYTES, "%s", gw_schemes[i].name);
 		text += n + 1;
 		return strncmp(text, "//", 2) == 0 ? text + 2 : text;
 	}
-	snprintf(scheme, SCHEME_BYTES, "tcp");
+	snprintf(scheme, SCHEME_BYTES, "%s", gw_schemes[GW_SCHEME_TCP].name);
 	return text;
 }
 
@@ -96,9 +97,10 @@ static gw_status parse_host_and_port(const char *text, const char *rest, struct 
 }
 
 /* Schemes without host and port. */
-static bool is_named(const char *scheme)
+static bool is_named(const struct gw_address *address)
 {
-	return strcmp(scheme, "memory") == 0 || strcmp(scheme, "shm") == 0;
+	const struct gw_scheme *scheme = gw_scheme_find(address->scheme);
+	return scheme && scheme->local;
 }
 
 bool gw_address_name_check(const char *name)
@@ -116,21 +118,21 @@ gw_status gw_address_parse(const char *text, struct gw_address *out)
 	if (strlen(text) >= GW_ADDRESS_MAX)
 		return address_malformed(text, "too long");
 	const char *rest = parse_scheme(text, out->scheme);
-	if (!is_named(out->scheme))
+	if (!is_named(out))
 		return parse_host_and_port(text, rest, out);
 	out->port = 0;
 	if (!address_copy(out->host, sizeof(out->host), rest, strlen(rest)))
 		return address_malformed(text, "no name");
-	if (strcmp(out->scheme, "shm") == 0 && !gw_address_name_check(out->host))
+	if (gw_scheme_find(out->scheme)->is_file && !gw_address_name_check(out->host))
 		return address_malformed(text, "a character that no name in a folder should have");
 	return GW_OK;
 }
 
 char *gw_address_text(const struct gw_address *address, char buffer[GW_ADDRESS_MAX])
 {
-	const char *prefix = strcmp(address->scheme, "tcp") == 0 ? "" : address->scheme;
+	const char *prefix = strcmp(address->scheme, gw_schemes[GW_SCHEME_TCP].name) == 0 ? "" : address->scheme;
 	const char *colon = *prefix ? ":" : "";
-	if (is_named(address->scheme))
+	if (is_named(address))
 		snprintf(buffer, GW_ADDRESS_MAX, "%s:%s", address->scheme, address->host);
 	else if (strchr(address->host, ':'))
 		snprintf(buffer, GW_ADDRESS_MAX, "%s%s[%s]:%u", prefix, colon, address->host, address->port);
@@ -141,12 +143,12 @@ char *gw_address_text(const struct gw_address *address, char buffer[GW_ADDRESS_M
 
 bool gw_address_has_port(const struct gw_address *address)
 {
-	return !is_named(address->scheme);
+	return !is_named(address);
 }
 
 bool gw_address_is_loopback(const struct gw_address *address)
 {
-	if (is_named(address->scheme))
+	if (is_named(address))
 		return true;
 	return strcasecmp(address->host, "localhost") == 0 || strcmp(address->host, "::1") == 0 ||
 	       (strncmp(address->host, "127.", 4) == 0 &&

@@ -12,7 +12,7 @@
 #define GW_ADDRESS_NAME_MAX 64 /* characters of a shm name */
 
 struct gw_address {
-	char scheme[16]; /* "tcp", "shm", "memory" */
+	char scheme[16]; /* a name of transport/scheme.h */
 	char host[256];  /* a name, an IPv4 or IPv6 address without brackets, or the name */
 	uint16_t port;   /* 0: any (listen) */
 };

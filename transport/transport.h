@@ -33,6 +33,7 @@
 
 #include "core/errors/status.h"
 #include "transport/address.h"
+#include "transport/scheme.h"
 #include "transport/service.h"
 
 #define GW_REQUEST_BYTES_MAX (9u << 20)  /* bytes of one request: a tensor's longest row, its gradient, and more */
@@ -138,13 +139,13 @@ struct gw_poll_group_options {
 	uint32_t queue_pairs; /* verbs: of one endpoint, 1 to 8; 0: 2 */
 };
 
-#define GW_TRANSPORTS_MAX 4 /* backends of one build */
+#define GW_TRANSPORTS_MAX 8 /* backends of one build; > GW_SCHEMES: there is room for another */
 
 /* A backend. Every slot is filled; gw_transport_find asserts it. `state` is the backend's part of a poll group.
  * All but listen are called by the poll group's thread. */
 struct gw_transport {
-	const char *name; /* "tcp" */
-	uint32_t number;  /* < GW_TRANSPORTS_MAX, no other backend's: which word of a buffer is its own */
+	const struct gw_scheme *scheme; /* what it is called, and what it can do */
+	uint32_t number;                /* of the scheme; < GW_TRANSPORTS_MAX: which word of a buffer is its own */
 
 	/* What a range costs besides its bytes, in bytes: a gap shorter than this is better read than skipped. */
 	uint32_t range_cost_bytes;
@@ -285,7 +286,7 @@ struct gw_listener {
 	struct gw_service *service;
 };
 
-/* The backend of an address scheme: "tcp", "memory". GW_UNSUPPORTED lists what was built. */
+/* The backend of a scheme: "tcp", "memory". GW_UNSUPPORTED lists what was built. */
 gw_status gw_transport_find(const char *name, const struct gw_transport **out);
 
 /* --- Poll groups: one thread's view of all backends (transport/poll_group.c). --- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/batch/local_lists.h"
+#include "client/engine/engine.h"
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
 #include "protocol/ops.h"
@@ -232,7 +233,7 @@ static void share_ask(struct gw_edges_share *share)
 	share->request.job = op->answers.job;
 	share->request.done = share_replied;
 	share->request.owner = share;
-	gw_link_post(op->engine->part_links[share->part], &share->request);
+	gw_engine_post(op->engine, share->part, &share->request);
 }
 
 /* The lists of a part that this process can address, or NULL. */

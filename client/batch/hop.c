@@ -7,6 +7,7 @@
 
 #include "client/batch/hop_source.h"
 #include "client/batch/local_lists.h"
+#include "client/engine/engine.h"
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
 
@@ -130,7 +131,7 @@ static enum gw_hop_way choose_way(struct gw_engine *engine, const struct gw_hop_
 	if (starts[part + 1] - starts[part] > UINT32_MAX)
 		return GW_HOP_READS;
 	if (client->neighbours == GW_NEIGHBOURS_AUTO)
-		return engine->part_links[part]->one_sided ? GW_HOP_READS : GW_HOP_REQUEST;
+		return gw_engine_link(engine, part)->one_sided ? GW_HOP_READS : GW_HOP_REQUEST;
 	return client->neighbours == GW_NEIGHBOURS_READS ? GW_HOP_READS : GW_HOP_REQUEST;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/batch/hop_source.h"
+#include "client/engine/engine.h"
 #include "core/memory/alloc.h"
 
 #define SPAN_BYTES_MAX (1u << 20)
@@ -67,7 +68,7 @@ static gw_status read_records(struct gw_hop_share *share)
 	share->link_op.job = share->answers->job;
 	share->link_op.done = records_read;
 	share->link_op.owner = share;
-	gw_link_post(engine->part_links[share->part], &share->link_op);
+	gw_engine_post(engine, share->part, &share->link_op);
 	return GW_OK;
 }
 
@@ -168,7 +169,7 @@ static gw_status read_neighbours(struct gw_hop_source *source)
 	if (status != GW_OK || edges == 0)
 		return status;
 	const struct gw_place *place = &engine->client->indices[source->etype][share->part];
-	uint64_t gap_max = gap_of(engine->part_links[share->part]);
+	uint64_t gap_max = gap_of(gw_engine_link(engine, share->part));
 	if (gw_vec_reserve(&source->spans, edges * sizeof(struct gw_span)) != GW_OK ||
 	    gw_vec_reserve(&source->landed_at, edges * 8) != GW_OK ||
 	    gw_vec_reserve(&source->picks.neighbours, edges * 8) != GW_OK)
@@ -187,7 +188,7 @@ static gw_status read_neighbours(struct gw_hop_source *source)
 	source->link_op.job = source->answers->job;
 	source->link_op.done = neighbours_read;
 	source->link_op.owner = source;
-	gw_link_post(engine->part_links[share->part], &source->link_op);
+	gw_engine_post(engine, share->part, &source->link_op);
 	return GW_OK;
 }
 

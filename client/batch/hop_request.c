@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/batch/hop_source.h"
+#include "client/engine/engine.h"
 #include "protocol/ops.h"
 #include "protocol/sample_call.h"
 
@@ -87,7 +88,7 @@ static void hop_request_ask(struct gw_hop_source *source)
 	source->link_op.job = source->answers->job;
 	source->link_op.done = hop_request_replied;
 	source->link_op.owner = source;
-	gw_link_post(source->answers->job->engine->part_links[source->share->part], &source->link_op);
+	gw_engine_post(source->answers->job->engine, source->share->part, &source->link_op);
 }
 
 void gw_hop_request(struct gw_hop_source *source)

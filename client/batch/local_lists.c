@@ -3,7 +3,7 @@
  * sampler, as those of a peer must be. Without memory for the views, the server is asked as if nothing were mapped. */
 #include "client/batch/local_lists.h"
 
-#include "client/link/link.h"
+#include "client/engine/engine.h"
 #include "core/memory/alloc.h"
 
 static const uint8_t *address_of(const struct gw_link *link, const struct gw_place *place)
@@ -60,7 +60,7 @@ const struct gw_adjacency *gw_local_lists_of_part(struct gw_engine *engine, uint
 		return NULL;
 	if (client->adjacencies)
 		return client->adjacencies[part];
-	struct gw_link *link = engine->part_links[part];
+	struct gw_link *link = gw_engine_link(engine, part);
 	if (link->state != GW_LINK_OPEN || !link->mapped)
 		return NULL;
 	if (!link->lists)

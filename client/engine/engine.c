@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "client/link/link.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "core/system/futex.h"
@@ -37,6 +36,13 @@ gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uin
 	for (uint32_t i = 0; i < client->server_count; i++)
 		gw_link_init(&engine->links[i], engine, &client->servers[i]);
 	return GW_OK;
+}
+
+void gw_engine_map_parts(struct gw_engine *engine)
+{
+	const struct gw_client *client = engine->client;
+	for (uint32_t i = 0; i < client->server_count; i++)
+		engine->part_links[client->servers[i].part] = &engine->links[i];
 }
 
 static void take_inbox(struct gw_engine *engine)

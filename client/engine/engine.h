@@ -9,6 +9,7 @@
 #ifndef GW_CLIENT_ENGINE_ENGINE_H
 #define GW_CLIENT_ENGINE_ENGINE_H
 
+#include "client/link/link.h"
 #include "client/state/client.h"
 #include "client/state/job.h"
 
@@ -16,6 +17,8 @@
 
 gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number);
 gw_status gw_engine_start_thread(struct gw_engine *engine);
+/* Notes which link serves which part. The servers' parts are known, and the engine runs nothing. */
+void gw_engine_map_parts(struct gw_engine *engine);
 /* Ends the thread and closes links and poll group. No job may be open. */
 void gw_engine_close(struct gw_engine *engine);
 /* Ends its thread: what belongs to the engine is the caller's from now on. */
@@ -30,6 +33,18 @@ bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns);
 
 /* Asks a job to end early; it still must be waited for. Any thread. */
 void gw_job_cancel(struct gw_job *job);
+
+/* The link that serves a part. The choice is made here alone: a caller that needs the same link twice keeps it. */
+static inline struct gw_link *gw_engine_link(const struct gw_engine *engine, uint32_t part)
+{
+	return engine->part_links[part];
+}
+
+/* Posts an op to the link that serves a part, as gw_link_post does. */
+static inline void gw_engine_post(const struct gw_engine *engine, uint32_t part, struct gw_link_op *op)
+{
+	gw_link_post(gw_engine_link(engine, part), op);
+}
 
 /* For opening: runs the engine once, by the thread that made it, before its thread starts. */
 void gw_engine_turn(struct gw_engine *engine, uint64_t deadline_ns);

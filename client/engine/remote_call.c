@@ -42,7 +42,7 @@ static void remote_call_start(struct gw_job *job)
 {
 	struct gw_remote_call *call = (struct gw_remote_call *)job;
 	call->op.job = job;
-	gw_link_post(job->engine->part_links[call->part], &call->op);
+	gw_engine_post(job->engine, call->part, &call->op);
 }
 
 static void remote_call_cancel(struct gw_job *job)

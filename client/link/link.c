@@ -32,9 +32,10 @@ void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remo
 	link->expiry_ns = GW_NO_DEADLINE;
 }
 
-static bool is_reached_by(const struct gw_link *link, const char *transport)
+/* How the server is reached now. */
+static const struct gw_scheme *link_way(const struct gw_link *link)
 {
-	return strcmp(link->endpoint->transport->name, transport) == 0;
+	return link->endpoint->transport->scheme;
 }
 
 static void endpoints_close(struct gw_link *link)
@@ -84,9 +85,9 @@ static void link_ready(struct gw_link *link)
 	gw_link_tell_back(link);
 	link->state = GW_LINK_OPEN;
 	link->ever_open = true;
-	link->mapped = is_reached_by(link, "shm");
+	link->mapped = link_way(link)->mapped;
 	link->one_sided = link->endpoint->transport->one_sided;
-	if (link->mapped || is_reached_by(link, "verbs"))
+	if (link_way(link)->needs_watch)
 		atomic_store(&link->engine->watches, true);
 	link->incarnation = link->endpoint->peer.incarnation;
 	link->failure = GW_OK;
@@ -103,40 +104,39 @@ static void tell_way(struct gw_link *link)
 {
 	struct gw_remote *server = link->server;
 	char address[GW_ADDRESS_MAX];
-	const char *way = link->endpoint->transport->name;
-	if (atomic_exchange(&server->way, way) == way)
+	const struct gw_scheme *way = link_way(link);
+	if (atomic_exchange(&server->way, way->name) == way->name)
 		return;
 	gw_address_text(&server->address, address);
-	if (is_reached_by(link, "shm"))
+	if (way->mapped)
 		gw_log(GW_LOG_INFO, "part %u is mapped from the memory of %s, which is on this host", server->part,
 		       address);
-	else if (is_reached_by(link, "verbs"))
-		gw_log(GW_LOG_INFO, "part %u is read by RDMA from %s", server->part, address);
+	else if (way->rank > GW_RANK_FIRST)
+		gw_log(GW_LOG_INFO, "part %u is read by %s from %s", server->part, way->title, address);
 	else
-		gw_log(GW_LOG_INFO, "part %u is read over %s from %s: %s", server->part, way, address,
+		gw_log(GW_LOG_INFO, "part %u is read over %s from %s: %s", server->part, way->name, address,
 		       link->upgrade.reason);
 }
 
 /* The server is connected, and known: is there a better way to it? */
 static void link_upgrade(struct gw_link *link)
 {
-	enum gw_client_transport transport = link->engine->client->transport;
-	if (transport == GW_REACH_TCP || strcmp(link->server->address.scheme, "tcp") != 0) {
+	const struct gw_scheme *asked = link->engine->client->transport, *way = link_way(link);
+	if (way == asked || way->rank != GW_RANK_FIRST) {
 		link->upgrade.retry_ns = GW_NO_DEADLINE;
-		atomic_store(&link->server->way, link->endpoint->transport->name);
+		atomic_store(&link->server->way, way->name);
 		link_ready(link);
 		return;
 	}
 	link->state = GW_LINK_UPGRADING;
 	/* Opening a client waits for the outcome; ops that wait are not kept waiting for RDMA. */
-	gw_upgrade_begin(link, !link->ever_open || transport == GW_REACH_VERBS);
+	gw_upgrade_begin(link, !link->ever_open);
 }
 
 static void link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_status status)
 {
-	enum gw_client_transport transport = link->engine->client->transport;
 	bool was_open = link->state == GW_LINK_OPEN;
-	if (!better && (transport == GW_REACH_SHM || transport == GW_REACH_VERBS)) {
+	if (!better && link->engine->client->transport) {
 		link_failed(link, status, link->upgrade.reason);
 		return;
 	}
@@ -309,8 +309,9 @@ static void link_pump(struct gw_link *link)
 
 static void link_lose(struct gw_link *link, gw_status status, const char *reason)
 {
-	if (is_reached_by(link, "verbs"))
-		gw_upgrade_lost(&link->upgrade, gw_now_ns());
+	const struct gw_scheme *way = link_way(link);
+	if (way->rank > GW_RANK_FIRST && !way->local)
+		gw_upgrade_lost(&link->upgrade, way, gw_now_ns());
 	link_failed(link, status, reason);
 }
 

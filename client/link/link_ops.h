@@ -44,24 +44,27 @@ struct gw_link_op {
 };
 
 /* See upgrade.h. */
-enum gw_upgrade_step { GW_UPGRADE_IDLE, GW_UPGRADE_MAPPING, GW_UPGRADE_CONNECTING, GW_UPGRADE_READING };
+enum gw_upgrade_step { GW_UPGRADE_IDLE, GW_UPGRADE_CONNECTING, GW_UPGRADE_READING };
 
 struct gw_upgrade {
 	struct gw_event connected, landed; /* connected: first */
 	/* The search has ended: with an endpoint that takes TCP's place, or NULL and why there is none (reason). */
 	void (*done)(struct gw_link *link, struct gw_endpoint *better, gw_status status);
 	enum gw_upgrade_step step;
+	const struct gw_scheme *way;  /* the one that was tried last in this search; NULL: none yet */
 	struct gw_endpoint *endpoint; /* the one that may take TCP's place */
 	uint32_t open;                /* completions on their way: a new upgrade waits for those of the last one */
-	struct gw_read_set sets[2];   /* of the read: over TCP, by RDMA */
+	struct gw_read_set sets[2];   /* of the read: over TCP, by the better way */
 	uint8_t *bytes;               /* what they read, one behind the other */
 	uint32_t byte_count;
 	struct gw_buffer *buffer;
-	bool rdma_waits;   /* RDMA is not tried now, but once the link is open */
-	bool beside;       /* the link is open over TCP meanwhile: nobody waits */
-	uint64_t retry_ns; /* when RDMA is tried again; GW_NO_DEADLINE: not on this connection */
-	uint64_t hold_ns;  /* the last pause */
-	uint64_t since_ns; /* when RDMA was taken */
+	bool network_waits;           /* a way over the network is not tried now, but once the link is open */
+	bool network_tried;           /* in this search */
+	bool beside;                  /* the link is open over TCP meanwhile: no op waits for the search */
+	const struct gw_scheme *lost; /* the way over the network that was lost, or could not be had, last */
+	uint64_t retry_ns;            /* when such ways are tried again; GW_NO_DEADLINE: not on this connection */
+	uint64_t hold_ns;             /* the last pause */
+	uint64_t since_ns;            /* when such a way was taken */
 	bool failed;
 	char reason[GW_ERROR_TEXT_MAX];
 };

@@ -1,6 +1,7 @@
-/* Mapped memory first, then RDMA, then neither: see upgrade.h. */
+/* The better ways in turn, each by the properties of its scheme: see upgrade.h. */
 #include "client/link/upgrade.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,7 +10,7 @@
 #include "core/system/clock.h"
 
 #define UPGRADE_NS  (10000 * GW_NS_PER_MS) /* how long one way may take to connect and to read */
-#define READ_BYTES  4096u                  /* of the server's first region, at most, to see that RDMA reads right */
+#define READ_BYTES  4096u                  /* of the server's first region, at most, to see that the way reads right */
 #define HOLD_MIN_NS (1000 * GW_NS_PER_MS)
 #define HOLD_MAX_NS (60000 * GW_NS_PER_MS)
 
@@ -62,11 +63,17 @@ static void landing_close(struct gw_upgrade *upgrade)
 
 /* --- The ways. --- */
 
-static void upgrade_note(struct gw_upgrade *upgrade, const char *what, const char *why)
+__attribute__((format(printf, 2, 3))) static void upgrade_note(struct gw_upgrade *upgrade, const char *format, ...)
 {
-	size_t used = strlen(upgrade->reason);
-	if (used < sizeof(upgrade->reason))
-		snprintf(upgrade->reason + used, sizeof(upgrade->reason) - used, "%s%s%s", used ? "; " : "", what, why);
+	char *at = upgrade->reason + strlen(upgrade->reason), *end = upgrade->reason + sizeof(upgrade->reason);
+	va_list arguments;
+	if (at > upgrade->reason)
+		at += snprintf(at, (size_t)(end - at), "; ");
+	if (at >= end)
+		return;
+	va_start(arguments, format);
+	vsnprintf(at, (size_t)(end - at), format, arguments);
+	va_end(arguments);
 }
 
 /* This way does not work: its endpoint is given up. */
@@ -77,29 +84,38 @@ static void upgrade_give_up(struct gw_upgrade *upgrade)
 	upgrade->step = GW_UPGRADE_IDLE;
 }
 
-static void upgrade_stay(struct gw_upgrade *upgrade, gw_status status)
-{
-	upgrade->done(link_of(upgrade), NULL, status);
-}
-
 /* How long a way may take to connect and to read: where there is TCP as well, nobody waits for long. An attempt that
  * nobody waits for has as long as the pause before it, which grows: a machine may be too slow for the first ones. */
 static uint64_t deadline_ns(struct gw_upgrade *upgrade)
 {
 	const struct gw_client *client = link_of(upgrade)->engine->client;
-	uint64_t patience_ns = client->transport == GW_REACH_AUTO ? gw_link_patience_ns(client) : UPGRADE_NS;
+	uint64_t patience_ns = client->transport ? UPGRADE_NS : gw_link_patience_ns(client);
 	if (upgrade->beside && upgrade->hold_ns > patience_ns)
 		patience_ns = upgrade->hold_ns;
 	return gw_now_ns() + patience_ns;
 }
 
-static gw_status try_way(struct gw_upgrade *upgrade, enum gw_upgrade_step step, const struct gw_address *address)
+/* The server's address by this way: its incarnation's name on this host, or its host and port. */
+static struct gw_address address_by(const struct gw_link *link, const struct gw_scheme *way)
+{
+	struct gw_address address = {0};
+	if (way->local)
+		snprintf(address.host, sizeof(address.host), "%016llx",
+			 (unsigned long long)link->endpoint->peer.incarnation);
+	else
+		address = link->server->address;
+	snprintf(address.scheme, sizeof(address.scheme), "%s", way->name);
+	return address;
+}
+
+static gw_status try_way(struct gw_upgrade *upgrade, const struct gw_scheme *way)
 {
 	struct gw_link *link = link_of(upgrade);
 	struct gw_connect_options options;
 	gw_status status = gw_link_connect_options(link, deadline_ns(upgrade), &options);
-	options.address = *address;
-	upgrade->step = step;
+	options.address = address_by(link, way);
+	upgrade->way = way;
+	upgrade->step = GW_UPGRADE_CONNECTING;
 	if (status == GW_OK)
 		status = gw_endpoint_connect(link->engine->group, &options, &upgrade->connected, &upgrade->endpoint);
 	if (status == GW_OK)
@@ -118,47 +134,57 @@ static void tell_failure(struct gw_upgrade *upgrade)
 		       (unsigned long long)(upgrade->hold_ns / GW_NS_PER_SECOND));
 }
 
-static void rdma_failed(struct gw_upgrade *upgrade, gw_status status, const char *why)
+/* Notes why the way that was tried last is not taken, and when such ways are tried again. */
+static void note_failure(struct gw_upgrade *upgrade, gw_status status, const char *why)
 {
+	const struct gw_scheme *way = upgrade->way;
 	upgrade_give_up(upgrade);
 	landing_close(upgrade);
-	upgrade->retry_ns = GW_NO_DEADLINE;
-	if (status != GW_UNSUPPORTED && status != GW_DIGEST)
-		gw_upgrade_lost(upgrade, gw_now_ns());
-	upgrade_note(upgrade, "no RDMA: ", why);
+	if (way->mapped)
+		upgrade_note(upgrade, "not mapped: %s", why);
+	else
+		upgrade_note(upgrade, "no %s: %s", way->title, why);
+	if (way->local)
+		return;
+	if (!upgrade->network_tried)
+		upgrade->retry_ns = GW_NO_DEADLINE;
+	upgrade->network_tried = true;
+	/* One way that may come back is enough; the pause grows once for the whole search. */
+	if (status != GW_UNSUPPORTED && status != GW_DIGEST && upgrade->retry_ns == GW_NO_DEADLINE)
+		gw_upgrade_lost(upgrade, way, gw_now_ns());
+}
+
+/* The next way of this search; NULL: none is left. */
+static const struct gw_scheme *next_way(struct gw_upgrade *upgrade)
+{
+	const struct gw_scheme *way = upgrade->way, *asked = link_of(upgrade)->engine->client->transport;
+	do {
+		way = gw_scheme_below(way);
+	} while (way && (asked ? way != asked : way->local ? upgrade->beside : upgrade->network_waits));
+	return way;
+}
+
+/* Tries the ways that are left until one is on its way. Status: of the way that was tried before. */
+static void upgrade_search(struct gw_upgrade *upgrade, gw_status status)
+{
+	for (;;) {
+		const struct gw_scheme *way = next_way(upgrade);
+		if (!way)
+			break;
+		status = try_way(upgrade, way);
+		if (status == GW_OK)
+			return;
+		note_failure(upgrade, status, gw_last_error());
+	}
 	if (upgrade->beside)
 		tell_failure(upgrade);
-	upgrade_stay(upgrade, status);
+	upgrade->done(link_of(upgrade), NULL, status);
 }
 
-static void try_rdma(struct gw_upgrade *upgrade)
+static void way_failed(struct gw_upgrade *upgrade, gw_status status, const char *why)
 {
-	struct gw_address address = link_of(upgrade)->server->address;
-	snprintf(address.scheme, sizeof(address.scheme), "verbs");
-	gw_status status = try_way(upgrade, GW_UPGRADE_CONNECTING, &address);
-	if (status != GW_OK)
-		rdma_failed(upgrade, status, gw_last_error());
-}
-
-static void mapping_failed(struct gw_upgrade *upgrade, gw_status status, const char *why)
-{
-	enum gw_client_transport transport = link_of(upgrade)->engine->client->transport;
-	upgrade_give_up(upgrade);
-	upgrade_note(upgrade, "not mapped: ", why);
-	if (transport == GW_REACH_AUTO && !upgrade->rdma_waits)
-		try_rdma(upgrade);
-	else
-		upgrade_stay(upgrade, status);
-}
-
-static void try_mapping(struct gw_upgrade *upgrade)
-{
-	struct gw_address address = {.scheme = "shm"};
-	snprintf(address.host, sizeof(address.host), "%016llx",
-		 (unsigned long long)link_of(upgrade)->endpoint->peer.incarnation);
-	gw_status status = try_way(upgrade, GW_UPGRADE_MAPPING, &address);
-	if (status != GW_OK)
-		mapping_failed(upgrade, status, gw_last_error());
+	note_failure(upgrade, status, why);
+	upgrade_search(upgrade, status);
 }
 
 static void upgrade_take(struct gw_upgrade *upgrade)
@@ -181,7 +207,7 @@ static bool upgrade_post(struct gw_upgrade *upgrade, uint32_t number, struct gw_
 	return accepted;
 }
 
-/* RDMA is connected: does it read what TCP reads? */
+/* The better way is connected: does it read what TCP reads? */
 static void read_both(struct gw_upgrade *upgrade)
 {
 	struct gw_endpoint *there = link_of(upgrade)->endpoint;
@@ -191,11 +217,11 @@ static void read_both(struct gw_upgrade *upgrade)
 	upgrade->failed = false;
 	gw_status status = landing_open(upgrade);
 	if (status != GW_OK) {
-		rdma_failed(upgrade, status, gw_last_error());
+		way_failed(upgrade, status, gw_last_error());
 		return;
 	}
 	if (!there->peer.region_count) {
-		rdma_failed(upgrade, GW_PROTOCOL, "its server has no memory to read");
+		way_failed(upgrade, GW_PROTOCOL, "its server has no memory to read");
 		return;
 	}
 	struct gw_span one = {0, 0, upgrade->byte_count}, other = {0, READ_BYTES, upgrade->byte_count};
@@ -205,7 +231,7 @@ static void read_both(struct gw_upgrade *upgrade)
 	gw_endpoint_cancel(there, &upgrade->sets[0]);
 	upgrade->failed = true;
 	if (!upgrade->open)
-		rdma_failed(upgrade, GW_AGAIN, "no room for one read");
+		way_failed(upgrade, GW_AGAIN, "no room for one read");
 }
 
 static void upgrade_landed(struct gw_event *event, const struct gw_completion *completion)
@@ -216,20 +242,20 @@ static void upgrade_landed(struct gw_event *event, const struct gw_completion *c
 		return; /* of an upgrade that was stopped */
 	if (completion->status != GW_OK && !upgrade->failed) {
 		upgrade->failed = true;
-		upgrade_note(upgrade, "", *completion->text ? completion->text : gw_status_text(completion->status));
+		upgrade_note(upgrade, "%s", *completion->text ? completion->text : gw_status_text(completion->status));
 		gw_endpoint_cancel(link_of(upgrade)->endpoint, &upgrade->sets[0]);
 		gw_endpoint_cancel(upgrade->endpoint, &upgrade->sets[1]);
 	}
 	if (upgrade->open)
 		return;
 	if (upgrade->failed) {
-		rdma_failed(upgrade, GW_PEER_LOST, "its first read failed");
+		way_failed(upgrade, GW_PEER_LOST, "its first read failed");
 		return;
 	}
 	if (memcmp(upgrade->bytes, upgrade->bytes + READ_BYTES, upgrade->byte_count) != 0) {
-		gw_log(GW_LOG_WARN, "part %u: RDMA reads other bytes than TCP: it is not used",
-		       link_of(upgrade)->server->part);
-		rdma_failed(upgrade, GW_DIGEST, "it reads other bytes than TCP");
+		gw_log(GW_LOG_WARN, "part %u: %s reads other bytes than TCP: it is not used",
+		       link_of(upgrade)->server->part, upgrade->way->title);
+		way_failed(upgrade, GW_DIGEST, "it reads other bytes than TCP");
 		return;
 	}
 	landing_close(upgrade);
@@ -256,9 +282,8 @@ static void upgrade_connected(struct gw_event *event, const struct gw_completion
 {
 	struct gw_upgrade *upgrade = (struct gw_upgrade *)event;
 	upgrade->open--;
-	if (upgrade->step != GW_UPGRADE_MAPPING && upgrade->step != GW_UPGRADE_CONNECTING)
+	if (upgrade->step != GW_UPGRADE_CONNECTING)
 		return; /* of an upgrade that was stopped */
-	bool mapping = upgrade->step == GW_UPGRADE_MAPPING;
 	gw_status status = completion->status;
 	char text[GW_ERROR_TEXT_MAX];
 	snprintf(text, sizeof(text), "%s", completion->text); /* the endpoint's own, perhaps */
@@ -266,11 +291,9 @@ static void upgrade_connected(struct gw_event *event, const struct gw_completion
 		status = GW_PROTOCOL;
 		snprintf(text, sizeof(text), "another server answers there");
 	}
-	if (status != GW_OK && mapping)
-		mapping_failed(upgrade, status, text);
-	else if (status != GW_OK)
-		rdma_failed(upgrade, status, text);
-	else if (mapping)
+	if (status != GW_OK)
+		way_failed(upgrade, status, text);
+	else if (upgrade->way->mapped)
 		upgrade_take(upgrade);
 	else
 		read_both(upgrade);
@@ -282,22 +305,21 @@ void gw_upgrade_begin(struct gw_link *link, bool wait)
 {
 	struct gw_upgrade *upgrade = &link->upgrade;
 	uint64_t now = gw_now_ns();
-	enum gw_client_transport transport = link->engine->client->transport;
+	upgrade->way = NULL;
 	upgrade->reason[0] = 0;
 	if (upgrade->retry_ns == GW_NO_DEADLINE)
 		upgrade->retry_ns = 0; /* a new connection, perhaps another server */
-	upgrade->rdma_waits = !wait || now < upgrade->retry_ns;
+	upgrade->network_waits = !wait || now < upgrade->retry_ns;
+	upgrade->network_tried = false;
 	upgrade->beside = false;
 	if (now < upgrade->retry_ns)
-		upgrade_note(upgrade, "", "RDMA lost; retrying later");
-	if (upgrade->open) {
-		upgrade_note(upgrade, "", "the previous upgrade has not ended");
-		upgrade_stay(upgrade, GW_AGAIN);
-	} else if (transport == GW_REACH_VERBS) {
-		try_rdma(upgrade);
-	} else {
-		try_mapping(upgrade);
+		upgrade_note(upgrade, "%s lost; retrying later", upgrade->lost->title);
+	if (!upgrade->open) {
+		upgrade_search(upgrade, GW_UNSUPPORTED);
+		return;
 	}
+	upgrade_note(upgrade, "the previous upgrade has not ended");
+	upgrade->done(link, NULL, GW_AGAIN);
 }
 
 void gw_upgrade_again(struct gw_link *link)
@@ -305,15 +327,18 @@ void gw_upgrade_again(struct gw_link *link)
 	struct gw_upgrade *upgrade = &link->upgrade;
 	if (upgrade->step != GW_UPGRADE_IDLE || upgrade->open || gw_now_ns() < upgrade->retry_ns)
 		return;
+	upgrade->way = NULL;
 	upgrade->reason[0] = 0;
+	upgrade->network_waits = upgrade->network_tried = false;
 	upgrade->beside = true;
-	try_rdma(upgrade);
+	upgrade_search(upgrade, GW_UNSUPPORTED);
 }
 
-void gw_upgrade_lost(struct gw_upgrade *upgrade, uint64_t now_ns)
+void gw_upgrade_lost(struct gw_upgrade *upgrade, const struct gw_scheme *way, uint64_t now_ns)
 {
 	bool lasted = upgrade->since_ns && now_ns - upgrade->since_ns > HOLD_MAX_NS;
 	upgrade->since_ns = 0;
+	upgrade->lost = way;
 	upgrade->hold_ns = lasted || !upgrade->hold_ns ? HOLD_MIN_NS : 2 * upgrade->hold_ns;
 	if (upgrade->hold_ns > HOLD_MAX_NS)
 		upgrade->hold_ns = HOLD_MAX_NS;

@@ -204,7 +204,7 @@ static void records_done(struct gw_gather_op *op, gw_status status)
 		link_op->job = &call->job;
 		link_op->done = texts_read_done;
 		link_op->owner = call;
-		gw_link_post(call->job.engine->part_links[p], link_op);
+		gw_engine_post(call->job.engine, p, link_op);
 	}
 	gw_fan_in_leave(&call->reads);
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "client/engine/engine.h"
 #include "client/rows/rows_pull.h"
 #include "core/errors/log.h"
 #include "core/graph/book.h"
@@ -232,7 +233,7 @@ static uint64_t gather_build_spans(struct gw_gather_op *op, struct gw_span *span
 static bool wants_order(const struct gw_gather_op *op, uint32_t part)
 {
 	const struct gw_client *client = op->engine->client;
-	const struct gw_endpoint *endpoint = op->engine->part_links[part]->endpoint;
+	const struct gw_endpoint *endpoint = gw_engine_link(op->engine, part)->endpoint;
 	return client->order == GW_ADDRESS_ORDER_ALWAYS ||
 	       (client->order == GW_ADDRESS_ORDER_AUTO && endpoint && endpoint->transport->order_pays);
 }
@@ -253,7 +254,7 @@ static void pull_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 	pull->row_bytes = op->row_bytes;
 	pull->reads = &op->reads;
 	pull->read = rows->read ? &rows->read[(size_t)op->engine->number * rows->read_stride + part] : NULL;
-	gw_pull_start(pull, op->engine->part_links[part], link_op);
+	gw_pull_start(pull, gw_engine_link(op->engine, part), link_op);
 }
 
 static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const struct gw_rows *rows, uint32_t part,
@@ -290,7 +291,7 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 	if (rows->births)
 		pull_part(op, link_op, rows, part, first, local);
 	else
-		gw_link_post(op->engine->part_links[part], link_op);
+		gw_engine_post(op->engine, part, link_op);
 }
 
 /* In order of address, neighbours are to meet: that takes the whole list. */

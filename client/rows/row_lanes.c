@@ -92,9 +92,10 @@ static void call_fail(struct gw_write_call *call, gw_status status)
 
 /* --- Pieces. --- */
 
-static uint64_t lane_piece_head(const struct gw_write_call *call)
+/* What a request has in front of its rows, at most. */
+static uint64_t lane_piece_head_max(const struct gw_write_call *call)
 {
-	return call->is_push ? sizeof(struct gw_tensor_push_call) : sizeof(struct gw_tensor_rows_call);
+	return call->is_push ? GW_TENSOR_PUSH_HEAD_MAX : sizeof(struct gw_tensor_rows_call);
 }
 
 /* How many of the share's rows go into one request. Equal rows of a push stay together: they are one unit. *combined:
@@ -102,8 +103,8 @@ static uint64_t lane_piece_head(const struct gw_write_call *call)
 static gw_status lane_piece_end(const struct gw_write_share *share, uint64_t *end, bool *combined)
 {
 	const struct gw_write_call *call = share->call;
-	uint64_t room = (GW_REQUEST_BYTES_MAX - lane_piece_head(call)) / (8 + call->row_bytes);
-	uint64_t wanted = (GW_TENSOR_REQUEST_BYTES - lane_piece_head(call)) / (8 + call->row_bytes);
+	uint64_t room = (GW_REQUEST_BYTES_MAX - lane_piece_head_max(call)) / (8 + call->row_bytes);
+	uint64_t wanted = (GW_TENSOR_REQUEST_BYTES - lane_piece_head_max(call)) / (8 + call->row_bytes);
 	wanted = wanted ? wanted : 1;
 	*combined = false;
 	*end = share->end - share->at <= wanted ? share->end : share->at + wanted;
@@ -141,26 +142,20 @@ static gw_status lane_piece_make(struct lane_piece *piece, const struct gw_write
 				 bool combined)
 {
 	const struct gw_write_call *call = share->call;
-	const struct gw_optimizer *optimizer = &call->optimizer;
-	uint64_t count = combined ? 1 : end - share->at, head = lane_piece_head(call);
-	bool squares = combined && optimizer->combine == GW_COMBINE_EACH;
-	uint64_t bytes = head + count * (8 + call->row_bytes) + (squares ? sizeof(float) : 0);
-	gw_status status = gw_vec_reserve(&piece->request, bytes);
+	uint64_t count = combined ? 1 : end - share->at, head = sizeof(struct gw_tensor_rows_call);
+	bool squares = combined && gw_gradients_need_squares(&call->optimizer);
+	uint64_t bytes = count * (8 + call->row_bytes) + (squares ? sizeof(float) : 0);
+	gw_status status = gw_vec_reserve(&piece->request, lane_piece_head_max(call) + bytes);
 	if (status != GW_OK)
 		return status;
-	struct gw_tensor_push_call push = {
-		.rows = {.birth = piece->birth, .count = (uint32_t)count},
-		.kind = (uint32_t)optimizer->kind,
-		.combine = (uint32_t)optimizer->combine,
-		.rate = optimizer->rate,
-		.eps = optimizer->eps,
-		.beta1 = optimizer->beta1,
-		.beta2 = optimizer->beta2,
-		.step = optimizer->step,
-		.squares = squares,
-	};
+	struct gw_tensor_push push = {.rows = {.birth = piece->birth, .count = (uint32_t)count},
+				      .optimizer = call->optimizer,
+				      .squares = squares};
 	uint8_t *at = piece->request.data;
-	memcpy(at, &push, head);
+	if (call->is_push)
+		head = gw_tensor_push_encode(&push, at);
+	else
+		memcpy(at, &push.rows, head);
 	memcpy(at + head, call->keys + share->at, count * 8);
 	at += head + count * 8;
 	if (combined)
@@ -168,7 +163,7 @@ static gw_status lane_piece_make(struct lane_piece *piece, const struct gw_write
 	for (uint64_t i = share->at; i < end && !combined; i++, at += call->row_bytes)
 		memcpy(at, call->rows + call->order[i] * call->row_bytes, call->row_bytes);
 	piece->op.request = piece->request.data;
-	piece->op.request_bytes = (uint32_t)bytes;
+	piece->op.request_bytes = (uint32_t)(head + bytes);
 	piece->op.call = call->is_push ? GW_OP_TENSOR_PUSH : GW_OP_TENSOR_UPDATE;
 	return GW_OK;
 }
@@ -234,7 +229,7 @@ static void lane_piece_post(struct lane_piece *piece, struct gw_write_share *sha
 	piece->op.once = (struct gw_once){.sequence = lane->sequence, .oldest = oldest};
 	piece->op.job = job;
 	piece->op.done = lane_piece_done;
-	gw_link_post(job->engine->part_links[lane->part], &piece->op);
+	gw_engine_post(job->engine, lane->part, &piece->op);
 }
 
 /* --- Lanes. --- */
@@ -298,7 +293,8 @@ static gw_status lane_take_rows(const struct write_lane *lane, struct lane_piece
 	const struct gw_write_call *call = share->call;
 	bool combined = false;
 	piece->asks = false;
-	if (call->is_push && call->optimizer.kind != GW_SGD && call->handle->states[lane->part] == GW_STATE_UNKNOWN)
+	if (call->is_push && call->handle->states[lane->part] == GW_STATE_UNKNOWN &&
+	    gw_optimizer_state_floats(call->optimizer.kind, 1) > 0)
 		return lane_take_question(piece, share);
 	gw_status status = lane_piece_end(share, end, &combined);
 	if (status != GW_OK)

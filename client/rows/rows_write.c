@@ -162,7 +162,8 @@ gw_status gw_update_start(struct gw_client *client, const struct gw_tensor *tens
 
 static gw_status write_push_check(const struct gw_optimizer *optimizer)
 {
-	if (!optimizer || (unsigned)optimizer->kind > GW_ADAM || (unsigned)optimizer->combine > GW_COMBINE_EACH)
+	if (!optimizer || !gw_optimizer_rule_of((uint32_t)optimizer->kind) ||
+	    (unsigned)optimizer->combine > GW_COMBINE_EACH)
 		return gw_fail(GW_INVALID, "a push by an unknown optimizer");
 	return GW_OK;
 }

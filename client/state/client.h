@@ -91,16 +91,13 @@ enum gw_neighbour_way { GW_NEIGHBOURS_AUTO, GW_NEIGHBOURS_READS, GW_NEIGHBOURS_R
 /* Whether rows are fetched in the order of their addresses. */
 enum gw_gather_order { GW_ADDRESS_ORDER_AUTO, GW_ADDRESS_ORDER_ALWAYS, GW_ADDRESS_ORDER_NEVER };
 
-/* How servers are reached: the best that they offer, or one way alone. */
-enum gw_client_transport { GW_REACH_AUTO, GW_REACH_TCP, GW_REACH_SHM, GW_REACH_VERBS };
-
 /* What runs operations: see engine.h. */
 struct gw_engine {
 	struct gw_client *client;
 	uint32_t number;
 	struct gw_poll_group *group;
 	struct gw_link *links;             /* [server_count] */
-	struct gw_link **part_links;       /* [num_parts], once the parts are known */
+	struct gw_link **part_links;       /* [num_parts]: gw_engine_link's alone */
 	const struct gw_adjacency **lists; /* [num_parts]: of gw_local_lists_of_all */
 	struct gw_slab slab;               /* what replies land in */
 	struct gw_hop *spare_hop;          /* of the last list of in-edges, for the next; or NULL */
@@ -126,8 +123,8 @@ struct gw_client {
 	uint32_t forks; /* of this process and those before it, when the client was opened */
 	/* Options. */
 	int64_t timeout_ms, reconnect_ms;
-	const char *tcp_driver; /* until the engines have opened */
-	enum gw_client_transport transport;
+	const char *tcp_driver;            /* until the engines have opened */
+	const struct gw_scheme *transport; /* the way that servers are reached by; NULL: the best that each offers */
 	bool insecure;
 	uint64_t spin_ns;
 	uint32_t queue_pairs;

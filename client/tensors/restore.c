@@ -236,12 +236,14 @@ static gw_status restore_make_state(struct restore *restore)
 	const struct gw_tensor_layout *layout = &restore->handle->layout;
 	gw_status status = GW_OK;
 	for (uint32_t part = 0; part < layout->parts && restore->state_floats && status == GW_OK; part++) {
-		const struct gw_tensor_push_call call = {.rows = {.birth = restore->handle->births[part]},
-							 .kind = (uint32_t)restore->kind};
+		const struct gw_tensor_push ask = {.rows = {.birth = restore->handle->births[part]},
+						   .optimizer.kind = restore->kind};
+		uint8_t call[GW_TENSOR_PUSH_HEAD_MAX];
+		uint32_t call_bytes = gw_tensor_push_encode(&ask, call);
 		size_t bytes = 0;
 		bool there = gw_tensor_layout_count(layout, part) == 0;
 		while (!there && status == GW_OK) {
-			status = gw_remote_call(restore->client, part, GW_OP_TENSOR_PUSH, &call, sizeof(call),
+			status = gw_remote_call(restore->client, part, GW_OP_TENSOR_PUSH, call, call_bytes,
 						&restore->reply, &bytes);
 			there = bytes == 0;
 		}

@@ -1,75 +1,19 @@
-/* The optimizers, one function each: old row, gradient and state -> new row and state.
+/* The optimizers: the formula of each, a function from old row, gradient and state to new row and state; then the table
+ * of them, and what is asked of it.
  *
- * Loops over a row are plain, for the compiler to make vectors of; what is the same for all its elements is computed
- * once in front of them. A gradient that is not finite is no error: arithmetic carries it into the row and the state,
- * so no comparison here may take a NaN for a number. Nothing can fail but the check of the parameters.
+ * Loops over a row are plain, for the compiler to make vectors of them; what all elements share is computed once before
+ * the loop. A gradient that is not finite is no error: arithmetic carries it into the row and the state, so no
+ * comparison here may take a NaN for a number. Only the check of the parameters, their decoding and the search for a
+ * name can fail.
  */
 #include "core/rows/optimizer.h"
 
+#include <float.h>
 #include <math.h>
-#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #define OPTIMIZER_LANES 16u
-
-static const char *const optimizer_names[] = {
-	[GW_SGD] = "sgd", [GW_ADAGRAD] = "adagrad", [GW_ADAGRAD_ROWS] = "adagrad-rows", [GW_ADAM] = "adam"};
-#define OPTIMIZER_KINDS (sizeof(optimizer_names) / sizeof(optimizer_names[0]))
-
-const char *gw_optimizer_name(enum gw_optimizer_kind kind)
-{
-	return (unsigned)kind < OPTIMIZER_KINDS ? optimizer_names[kind] : "?";
-}
-
-gw_status gw_optimizer_check(const struct gw_optimizer *optimizer)
-{
-	if ((unsigned)optimizer->kind >= OPTIMIZER_KINDS)
-		return gw_fail(GW_INVALID, "optimizer: no kind %u", (unsigned)optimizer->kind);
-	if ((unsigned)optimizer->combine > GW_COMBINE_EACH)
-		return gw_fail(GW_INVALID, "optimizer: no way %u to combine", (unsigned)optimizer->combine);
-	if (!isfinite(optimizer->rate))
-		return gw_fail(GW_INVALID, "optimizer: a rate of %g", (double)optimizer->rate);
-	if (optimizer->kind == GW_SGD)
-		return GW_OK;
-	if (!isfinite(optimizer->eps) || optimizer->eps < 0)
-		return gw_fail(GW_INVALID, "optimizer: an eps of %g; it is 0 or more", (double)optimizer->eps);
-	if (optimizer->kind != GW_ADAM)
-		return GW_OK;
-	float beta[] = {optimizer->beta1, optimizer->beta2};
-	for (int i = 0; i < 2; i++) {
-		if (!(beta[i] >= 0 && beta[i] < 1))
-			return gw_fail(GW_INVALID, "optimizer: a beta%d of %g; it is from 0 to less than 1", i + 1,
-				       (double)beta[i]);
-	}
-	return GW_OK;
-}
-
-uint32_t gw_optimizer_arrays(enum gw_optimizer_kind kind, uint64_t columns,
-			     struct gw_optimizer_array out[GW_OPTIMIZER_ARRAYS_MAX])
-{
-	switch (kind) {
-	case GW_ADAGRAD:
-	case GW_ADAGRAD_ROWS:
-		out[0] = (struct gw_optimizer_array){"sum", GW_FLOAT32, kind == GW_ADAGRAD ? columns : 1};
-		return 1;
-	case GW_ADAM:
-		out[0] = (struct gw_optimizer_array){"step", GW_UINT32, 1};
-		out[1] = (struct gw_optimizer_array){"mean", GW_FLOAT32, columns};
-		out[2] = (struct gw_optimizer_array){"power", GW_FLOAT32, columns};
-		return 3;
-	default:
-		return 0;
-	}
-}
-
-uint64_t gw_optimizer_state_floats(enum gw_optimizer_kind kind, uint64_t columns)
-{
-	struct gw_optimizer_array arrays[GW_OPTIMIZER_ARRAYS_MAX];
-	uint64_t floats = 0;
-	for (uint32_t i = 0, n = gw_optimizer_arrays(kind, columns, arrays); i < n; i++)
-		floats += arrays[i].columns;
-	return floats;
-}
 
 float gw_optimizer_mean_square(const float *gradient, uint64_t columns)
 {
@@ -88,9 +32,10 @@ float gw_optimizer_mean_square(const float *gradient, uint64_t columns)
 	return lanes[0] / (float)columns;
 }
 
-static void optimizer_sgd(const struct gw_optimizer *optimizer, const float *gradient, const float *old, float *new,
-			  uint64_t columns)
+static void optimizer_sgd(const struct gw_optimizer *optimizer, const float *gradient, float squares, const float *old,
+			  float *new, float *state, uint64_t columns)
 {
+	(void)squares, (void)state;
 	float rate = optimizer->rate;
 	for (uint64_t i = 0; i < columns; i++)
 		new[i] = old[i] - rate *gradient[i];
@@ -104,9 +49,10 @@ static inline float optimizer_share(float numerator, float divisor, bool never_z
 	return !never_zero && fabsf(numerator) + divisor == 0 ? 0 : numerator / divisor;
 }
 
-static void optimizer_adagrad(const struct gw_optimizer *optimizer, const float *gradient, const float *old, float *new,
-			      float *sums, uint64_t columns)
+static void optimizer_adagrad(const struct gw_optimizer *optimizer, const float *gradient, float squares,
+			      const float *old, float *new, float *sums, uint64_t columns)
 {
+	(void)squares;
 	float rate = optimizer->rate, eps = optimizer->eps;
 	for (uint64_t i = 0; i < columns; i++) {
 		float sum = sums[i] + gradient[i] * gradient[i];
@@ -139,9 +85,10 @@ static double optimizer_power(double base, uint64_t exponent)
 	return power;
 }
 
-static void optimizer_adam(const struct gw_optimizer *optimizer, const float *gradient, const float *old, float *new,
-			   float *state, uint64_t columns)
+static void optimizer_adam(const struct gw_optimizer *optimizer, const float *gradient, float squares, const float *old,
+			   float *new, float *state, uint64_t columns)
 {
+	(void)squares;
 	float *means = state + 1, *powers = means + columns;
 	uint32_t counted;
 	memcpy(&counted, state, sizeof(counted));
@@ -167,21 +114,189 @@ static void optimizer_adam(const struct gw_optimizer *optimizer, const float *gr
 	}
 }
 
-void gw_optimizer_apply(const struct gw_optimizer *optimizer, const float *gradient, float squares, const float *old,
-			float *new, float *state, uint64_t columns)
+/* --- The table. --- */
+
+/* A hyper-parameter: a float from low to high, or a whole number of 8 bytes, of which all make sense. */
+struct gw_optimizer_parameter {
+	const char *name, *range; /* for a line of error, such as "an eps" and "; it is 0 or more" */
+	size_t offset, bytes;     /* in struct gw_optimizer */
+	float low, high;
+};
+
+#define OPTIMIZER_BELOW_ONE 0x1.fffffep-1f
+
+static const struct gw_optimizer_parameter optimizer_rate = {
+	.name = "a rate",
+	.range = "",
+	.offset = offsetof(struct gw_optimizer, rate),
+	.bytes = sizeof(float),
+	.low = -FLT_MAX,
+	.high = FLT_MAX,
+};
+static const struct gw_optimizer_parameter optimizer_eps = {
+	.name = "an eps",
+	.range = "; it is 0 or more",
+	.offset = offsetof(struct gw_optimizer, eps),
+	.bytes = sizeof(float),
+	.low = 0,
+	.high = FLT_MAX,
+};
+static const struct gw_optimizer_parameter optimizer_beta1 = {
+	.name = "a beta1",
+	.range = "; it is from 0 to less than 1",
+	.offset = offsetof(struct gw_optimizer, beta1),
+	.bytes = sizeof(float),
+	.low = 0,
+	.high = OPTIMIZER_BELOW_ONE,
+};
+static const struct gw_optimizer_parameter optimizer_beta2 = {
+	.name = "a beta2",
+	.range = "; it is from 0 to less than 1",
+	.offset = offsetof(struct gw_optimizer, beta2),
+	.bytes = sizeof(float),
+	.low = 0,
+	.high = OPTIMIZER_BELOW_ONE,
+};
+static const struct gw_optimizer_parameter optimizer_step = {
+	.name = "a step",
+	.range = "",
+	.offset = offsetof(struct gw_optimizer, step),
+	.bytes = sizeof(uint64_t),
+};
+
+static const struct gw_optimizer_rule optimizer_rules[] = {
+	[GW_SGD] =
+		{
+			.name = "sgd",
+			.parameters = {&optimizer_rate},
+			.apply = optimizer_sgd,
+		},
+	[GW_ADAGRAD] =
+		{
+			.name = "adagrad",
+			.parameters = {&optimizer_rate, &optimizer_eps},
+			.arrays = {{"sum", GW_FLOAT32, 0}},
+			.apply = optimizer_adagrad,
+		},
+	[GW_ADAGRAD_ROWS] =
+		{
+			.name = "adagrad-rows",
+			.parameters = {&optimizer_rate, &optimizer_eps},
+			.arrays = {{"sum", GW_FLOAT32, 1}},
+			.needs_squares = true,
+			.can_combine = true,
+			.apply = optimizer_adagrad_rows,
+		},
+	[GW_ADAM] =
+		{
+			.name = "adam",
+			.parameters = {&optimizer_rate, &optimizer_eps, &optimizer_beta1, &optimizer_beta2,
+				       &optimizer_step},
+			.arrays = {{"step", GW_UINT32, 1}, {"mean", GW_FLOAT32, 0}, {"power", GW_FLOAT32, 0}},
+			.apply = optimizer_adam,
+		},
+};
+#define OPTIMIZER_KINDS (sizeof(optimizer_rules) / sizeof(optimizer_rules[0]))
+
+const struct gw_optimizer_rule *gw_optimizer_rule_of(uint32_t kind)
 {
-	switch (optimizer->kind) {
-	case GW_SGD:
-		optimizer_sgd(optimizer, gradient, old, new, columns);
-		return;
-	case GW_ADAGRAD:
-		optimizer_adagrad(optimizer, gradient, old, new, state, columns);
-		return;
-	case GW_ADAGRAD_ROWS:
-		optimizer_adagrad_rows(optimizer, gradient, squares, old, new, state, columns);
-		return;
-	case GW_ADAM:
-		optimizer_adam(optimizer, gradient, old, new, state, columns);
-		return;
+	return kind < OPTIMIZER_KINDS ? &optimizer_rules[kind] : NULL;
+}
+
+gw_status gw_optimizer_parse(const char *name, enum gw_optimizer_kind *kind)
+{
+	for (uint32_t i = 0; i < OPTIMIZER_KINDS; i++) {
+		if (strcmp(name, optimizer_rules[i].name) == 0) {
+			*kind = (enum gw_optimizer_kind)i;
+			return GW_OK;
+		}
 	}
+	return gw_fail(GW_NOT_FOUND, "there is no optimizer \"%.64s\"", name);
+}
+
+const char *gw_optimizer_name(enum gw_optimizer_kind kind)
+{
+	const struct gw_optimizer_rule *rule = gw_optimizer_rule_of((uint32_t)kind);
+	return rule ? rule->name : "?";
+}
+
+/* Parameter i of a rule, or NULL behind the last. */
+static const struct gw_optimizer_parameter *optimizer_parameter(const struct gw_optimizer_rule *rule, uint32_t i)
+{
+	return i < GW_OPTIMIZER_PARAMETERS_MAX ? rule->parameters[i] : NULL;
+}
+
+static gw_status optimizer_check_parameter(const struct gw_optimizer *optimizer,
+					   const struct gw_optimizer_parameter *parameter)
+{
+	float value;
+	if (parameter->bytes != sizeof(value))
+		return GW_OK;
+	memcpy(&value, (const uint8_t *)optimizer + parameter->offset, sizeof(value));
+	if (!(value >= parameter->low && value <= parameter->high))
+		return gw_fail(GW_INVALID, "optimizer: %s of %g%s", parameter->name, (double)value, parameter->range);
+	return GW_OK;
+}
+
+gw_status gw_optimizer_check(const struct gw_optimizer *optimizer)
+{
+	const struct gw_optimizer_rule *rule = gw_optimizer_rule_of((uint32_t)optimizer->kind);
+	const struct gw_optimizer_parameter *parameter;
+	gw_status status = GW_OK;
+	if (!rule)
+		return gw_fail(GW_INVALID, "optimizer: no kind %u", (unsigned)optimizer->kind);
+	if ((unsigned)optimizer->combine > GW_COMBINE_EACH)
+		return gw_fail(GW_INVALID, "optimizer: no way %u to combine", (unsigned)optimizer->combine);
+	for (uint32_t i = 0; status == GW_OK && (parameter = optimizer_parameter(rule, i)); i++)
+		status = optimizer_check_parameter(optimizer, parameter);
+	return status;
+}
+
+uint32_t gw_optimizer_parameters(const struct gw_optimizer *optimizer, uint64_t out[GW_OPTIMIZER_PARAMETERS_MAX])
+{
+	const struct gw_optimizer_rule *rule = gw_optimizer_rule_of((uint32_t)optimizer->kind);
+	const struct gw_optimizer_parameter *parameter;
+	uint32_t count = 0;
+	for (; (parameter = optimizer_parameter(rule, count)); count++) {
+		out[count] = 0;
+		memcpy(&out[count], (const uint8_t *)optimizer + parameter->offset, parameter->bytes);
+	}
+	return count;
+}
+
+gw_status gw_optimizer_put_parameters(struct gw_optimizer *optimizer, const uint64_t *values, uint32_t count)
+{
+	const struct gw_optimizer_rule *rule = gw_optimizer_rule_of((uint32_t)optimizer->kind);
+	const struct gw_optimizer_parameter *parameter;
+	uint32_t i = 0;
+	for (; i < count && (parameter = optimizer_parameter(rule, i)); i++) {
+		if (parameter->bytes < sizeof(*values) && values[i] >> (8 * parameter->bytes))
+			return gw_fail(GW_PROTOCOL, "%s: %s of more than %zu bytes", rule->name, parameter->name,
+				       parameter->bytes);
+		memcpy((uint8_t *)optimizer + parameter->offset, &values[i], parameter->bytes);
+	}
+	if (i < count || optimizer_parameter(rule, i))
+		return gw_fail(GW_PROTOCOL, "%s with %u parameters", rule->name, count);
+	return GW_OK;
+}
+
+uint32_t gw_optimizer_arrays(enum gw_optimizer_kind kind, uint64_t columns,
+			     struct gw_optimizer_array out[GW_OPTIMIZER_ARRAYS_MAX])
+{
+	const struct gw_optimizer_rule *rule = gw_optimizer_rule_of((uint32_t)kind);
+	uint32_t count = 0;
+	for (; rule && count < GW_OPTIMIZER_ARRAYS_MAX && rule->arrays[count].name; count++) {
+		out[count] = rule->arrays[count];
+		out[count].columns = out[count].columns ? out[count].columns : columns;
+	}
+	return count;
+}
+
+uint64_t gw_optimizer_state_floats(enum gw_optimizer_kind kind, uint64_t columns)
+{
+	struct gw_optimizer_array arrays[GW_OPTIMIZER_ARRAYS_MAX];
+	uint64_t floats = 0;
+	for (uint32_t i = 0, n = gw_optimizer_arrays(kind, columns, arrays); i < n; i++)
+		floats += arrays[i].columns;
+	return floats;
 }

@@ -113,10 +113,10 @@ struct gw_row_push_scratch {
 };
 void gw_row_push_scratch_free(struct gw_row_push_scratch *scratch);
 
-/* Applies gradients [n][columns]: equal rows as the optimizer's `combine` says, as one. squares: NULL; or, for
- * GW_ADAGRAD_ROWS with GW_COMBINE_EACH, where a caller has added gradients for equal rows up already, the sum of their
- * mean(g^2), [n]. Prepares state if need be. GW_INVALID, GW_RANGE, GW_NO_MEMORY and the errors of prepare: nothing has
- * changed then. n < 2^32. */
+/* Applies gradients [n][columns]: equal rows as the optimizer's `combine` says, as one. squares: NULL; or, for an
+ * optimizer that needs them with GW_COMBINE_EACH, where a caller has added gradients for equal rows up already, the sum
+ * of their mean(g^2), [n]. Prepares state if need be. GW_INVALID, GW_RANGE, GW_NO_MEMORY and the errors of prepare:
+ * nothing has changed then. n < 2^32. */
 gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimizer *optimizer, const uint64_t *rows,
 			    uint64_t n, const float *gradients, const float *squares,
 			    struct gw_row_push_scratch *scratch);

@@ -1,8 +1,8 @@
 /* Training rows of a store: gradients for equal rows are brought together, and each row changes once.
  *
  *   check -> state -> group equal rows, in the order of the call -> for each group:
- *     combine its gradients (sum, mean), or their squares (row-wise Adagrad) -> take the row -> apply -> give it back
- *     new
+ *     combine its gradients (sum, mean), or their squares (if the optimizer needs them) -> take the row -> apply ->
+ *     give it back new
  *
  * All that can fail comes before the first row: parameters, rows, dtype, memory. In turns, grouping takes some of them
  * too. Who goes on where another has ended groups anew, and finds the same groups.
@@ -27,6 +27,7 @@ struct push_group {
 struct push {
 	struct gw_row_store *store;
 	const struct gw_optimizer *optimizer;
+	const struct gw_optimizer_rule *rule; /* the optimizer's */
 	const struct row_state *state;
 	const uint64_t *rows;
 	const float *gradients, *squares;
@@ -215,12 +216,13 @@ static bool push_apply(const struct push *push, struct gw_row_turn *turn, const 
 {
 	struct gw_row_store *store = push->store;
 	const struct gw_optimizer *optimizer = push->optimizer;
+	const struct gw_optimizer_rule *rule = push->rule;
 	uint64_t number = push->rows[group->first], columns = store->columns;
 	bool each = optimizer->combine == GW_COMBINE_EACH;
 	struct row_hold hold;
 	const float *gradient = each ? push_gradient(push, group->first) : push_combine(push, group);
 	float squares = 0;
-	if (optimizer->kind == GW_ADAGRAD_ROWS)
+	if (rule->needs_squares)
 		squares = each ? push_sum_squares(push, group) : gw_optimizer_mean_square(gradient, columns);
 	float *state = push->state ? push->state->base + number * push->state->floats : NULL;
 
@@ -228,9 +230,9 @@ static bool push_apply(const struct push *push, struct gw_row_turn *turn, const 
 		return false;
 	(void)store_pay(turn, (group->count - 1) * columns * sizeof(float));
 	const float *old = push_load(push, hold.row);
-	gw_optimizer_apply(optimizer, gradient, squares, old, push->changed, state, columns);
+	rule->apply(optimizer, gradient, squares, old, push->changed, state, columns);
 	for (uint32_t i = push->next[group->first]; each && i != PUSH_NONE; i = push->next[i])
-		gw_optimizer_apply(optimizer, push_gradient(push, i), 0, push->changed, push->changed, state, columns);
+		rule->apply(optimizer, push_gradient(push, i), 0, push->changed, push->changed, state, columns);
 	gw_row_store_give_new(store, &hold, push_round(push));
 	return true;
 }
@@ -242,9 +244,9 @@ static gw_status push_check(const struct push *push, uint64_t n)
 		return status;
 	if (n >= PUSH_NONE)
 		return gw_fail(GW_LIMIT, "%llu gradients in one call", (unsigned long long)n);
-	if (push->squares && (push->optimizer->kind != GW_ADAGRAD_ROWS || push->optimizer->combine != GW_COMBINE_EACH))
-		return gw_fail(GW_INVALID, "squares belong to %s, each gradient applied",
-			       gw_optimizer_name(GW_ADAGRAD_ROWS));
+	if (push->squares && (!push->rule->needs_squares || push->optimizer->combine != GW_COMBINE_EACH))
+		return gw_fail(GW_INVALID, "%s, combine %u, takes no squares", push->rule->name,
+			       (unsigned)push->optimizer->combine);
 	return gw_row_store_check(push->store, NULL, push->rows, n);
 }
 
@@ -273,8 +275,9 @@ static gw_status push_turn(struct push *push, struct gw_row_turn *turn, bool wai
 			   struct gw_row_push_scratch *scratch)
 {
 	struct gw_row_store *store = push->store;
+	push->rule = gw_optimizer_rule_of((uint32_t)push->optimizer->kind); /* NULL: push_begin refuses the kind */
 	gw_status status = turn->checked ? GW_OK : push_begin(push, turn, n, scratch);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	push_use_room(push, n, scratch);
 	if (gw_optimizer_state_floats(push->optimizer->kind, store->columns) > 0)

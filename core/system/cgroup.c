@@ -23,6 +23,8 @@ static void walk_up(const struct cgroup_walk *walk, const char *mount, const cha
 	int length = snprintf(folder, sizeof(folder), "%s%s", mount, path);
 	if (length < 0 || (size_t)length >= sizeof(folder))
 		return;
+	if (folder[length - 1] == '/') /* the path of a container's own root is "/" */
+		folder[length - 1] = 0;
 	size_t root_length = strlen(mount);
 	for (;;) {
 		walk->look(walk->context, folder, version2);

@@ -10,9 +10,9 @@ import asyncio
 import collections
 import contextlib
 import json
-import time
 from typing import Any, Callable
 
+from . import clock
 from .errors import DeployError
 from .ip_config import Host
 from .reach import Reach
@@ -33,7 +33,7 @@ class Agent:
         self.keep = keep
         self.hello: Event = {}
         self.setup: Event = {}
-        self.heard = time.monotonic()
+        self.heard = clock.now()
         self.closed = asyncio.Event()
         self.leaving = False
         self.left: list[str] | None = None  # processes that could not be ended; None: nobody has said yet
@@ -162,7 +162,7 @@ class Agent:
             return
         if not isinstance(event, dict):
             return
-        self.heard = time.monotonic()
+        self.heard = clock.now()
         kind = event.get("event")
         if kind in _LAST_WORDS and isinstance(event.get("left"), list):
             self.left = [f"process {one.get('pid')} ({one.get('command')})" for one in event["left"]]

@@ -11,10 +11,10 @@ import argparse
 import asyncio
 import json
 import shlex
-import time
 from collections.abc import Sequence
 from typing import Any
 
+from . import clock
 from .agent import Agent, Event
 from .errors import DeployError
 from .ip_config import Host
@@ -135,11 +135,11 @@ class Asked:
         """The lines that a command prints on the host; work_s: what it takes where all is well."""
         self.agent.send("start", name=name, argv=list(words), env={})
         limit = self.options.timeout + work_s
-        end = time.monotonic() + limit
+        end = clock.now() + limit
         while name not in self._ends:
             self._changed.clear()
             try:
-                await asyncio.wait_for(self._changed.wait(), max(0.01, end - time.monotonic()))
+                await asyncio.wait_for(self._changed.wait(), max(0.01, end - clock.now()))
             except asyncio.TimeoutError:
                 raise DeployError(f"{self.host}: {name} takes longer than {limit:g} s") from None
             if "None" in self._ends:
@@ -203,9 +203,9 @@ class Asked:
 
     async def _end_left(self) -> None:
         """SIGTERM; SIGKILL to what is there after the time of an agent's own, until nothing is."""
-        began = time.monotonic()
-        while time.monotonic() < began + _STOP_S:
-            hard = time.monotonic() >= began + _GRACE_S
+        began = clock.now()
+        while clock.now() < began + _STOP_S:
+            hard = clock.now() >= began + _GRACE_S
             await self.agent.ask("end_left", "ending_left", job=self.options.name, hard=hard)
             if not await self._runs_left():
                 return
@@ -218,8 +218,8 @@ class Asked:
     async def _end(self, port: int, pid: int) -> None:
         for hard in (False, True):
             await self.agent.ask("stop", "stopping", port=port, name=self.options.name, hard=hard)
-            end = time.monotonic() + _STOP_S
-            while time.monotonic() < end:
+            end = clock.now() + _STOP_S
+            while clock.now() < end:
                 if pid not in [record.get("pid") for record in await self.records()]:
                     return
                 await asyncio.sleep(_LOOK_S)

@@ -8,6 +8,9 @@ Each step is one command on the host: of a small part they are what takes time.
 The JSON comes last, by a rename: a copy that was cut off has none and is no graph to anybody. Files travel by rsync
 where both sides have it, else by tar; those of the same size and time cost no bytes. What arrived is verified on the
 host against the digests that the part carries; what does not fit them is sent again by content, once.
+
+rsync writes each file into a temporary folder first, and holds the folder's lock. Each line of the ip config has a
+folder of its own. A killed rsync leaves half of a file there; the next copy empties a folder whose lock is free.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ _FANOUT = 8
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 _OF_SSH = (255, 12)  # what ssh, and rsync over it, end with when the connection fails
 _SENT = re.compile(r"Total transferred file size: ([0-9,.]+)")
+_HELD = 'exec 9<"$0" && flock -s -w 5 9; exec "$@"'  # sh: runs a command that holds the lock of a folder
 _FILES = re.compile(r"Number of regular files transferred: ([0-9,.]+)")
 
 
@@ -213,6 +217,8 @@ class Target:
         home, refuse, rest = home_of(self.options.workspace)
         config = shlex.quote(f"{self.options.rel_data_path}/{self.copy_of.graph.config_name}")
         script = f'{home}; {refuse}; w={rest}; mkdir -p "$w"/{shlex.quote(self.options.rel_data_path)}; cd "$w"; '
+        for path in map(shlex.quote, self._temporary()):
+            script += f"mkdir -p {path}; flock -n {path} find {path} -mindepth 1 -delete || :; "
         script += f"cmp -s - {config} || rm -f {config}; pwd; command -v rsync >/dev/null && echo rsync || echo tar"
         said = await self._on_host(script, f"making {self.options.workspace}", self.copy_of.graph.text)
         lines = said.splitlines()
@@ -220,6 +226,14 @@ class Target:
             raise DeployError(f"{self.host}: a shell that prints nothing: {lines}")
         self.workspace = lines[-2]
         self.by_rsync = lines[-1] == "rsync" and shutil.which("rsync") is not None and not self.options.with_tar
+
+    def _temporary_of(self, to: str) -> str:
+        """The temporary folder for what goes to a folder in the workspace. Relative until the workspace is known."""
+        return os.path.join(self.workspace, to, f".graphwire-copy-{self.host.index}")
+
+    def _temporary(self) -> list[str]:
+        """Both: for the part's files, and for the rest."""
+        return [self._temporary_of(to) for to in (self.options.rel_data_path, ".")]
 
     async def _send_rest(self) -> None:
         """The scripts, and the list of hosts."""
@@ -243,14 +257,17 @@ class Target:
         reach_by = self.copy_of.reach
         words = ["rsync", "-rlpt", "--stats", "--files-from=-", "--from0", "--partial-dir=.graphwire-partial"]
         words += ["--protect-args", "--omit-dir-times", f"--timeout={max(1, round(self.options.silence))}"]
+        words += [f"--temp-dir={self._temporary_of(to)}"]
+        held = ["sh", "-c", _HELD, self._temporary_of(to)]
         words += ["--checksum"] if by_content else []
         target = f"{self.workspace}/{to}/"
         if not isinstance(reach_by, Local):
-            words += ["-e", shlex.join(reach_by.ssh(self.socket))]
+            words += ["-e", shlex.join(reach_by.ssh(self.socket)), f"--rsync-path={shlex.join([*held, 'rsync'])}"]
+            held = []
             address = f"[{self.host.address}]" if ":" in self.host.address else self.host.address
             target = f"{reach_by.user + '@' if reach_by.user else ''}{address}:{target}"
         listed = b"".join(os.fsencode(name) + b"\0" for name in names)
-        text = await self._call([*words, folder + "/", target], f"rsync of {folder}", listed, quick=False)
+        text = await self._call([*held, *words, folder + "/", target], f"rsync of {folder}", listed, quick=False)
         for pattern, name in ((_SENT, "sent_bytes"), (_FILES, "sent_files")):
             match = pattern.search(text)
             number = int(re.sub(r"[,.]", "", match.group(1))) if match else 0
@@ -337,7 +354,8 @@ class Target:
             script += f'{self.copy_of.reach.find_program(optional=True)}; said=verified; if [ -n "$g" ]; then '
             script += f'"$g" verify --quiet --part {self.host.index} "$c" >&2; '
             script += "else said='not verified: graphwire is not there yet'; fi; "
-        script += f'if ! cmp -s "$c" {name}; then sync -d "$c" 2>/dev/null || sync; mv -f "$c" {name}; fi; echo "$said"'
+        script += f'if ! cmp -s "$c" {name}; then sync -d "$c" 2>/dev/null || sync; mv -f "$c" {name}; fi; '
+        script += f'rmdir {shlex.join(self._temporary())} || :; echo "$said"'
         return (await self._on_host(script, "verifying", text, quick=False)).splitlines()[-1]
 
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Sequence
 from typing import Any, Callable
 
-from . import command, environment, failures
+from . import clock, command, environment, failures
 from .agent import Agent, Event
 from .errors import DeployError, Interrupted, UsageError
 from .ip_config import text_of
@@ -172,35 +172,29 @@ class Job:
 
     async def _until(self, done: Callable[[], bool], timeout_s: float | None, what: str) -> None:
         """Waits for events until it is done, the job has failed, or the time is over."""
-        end = None if timeout_s is None else time.monotonic() + timeout_s
+        end = None if timeout_s is None else clock.now() + timeout_s
         while True:
             self._changed.clear()
             self._check()
             if done():
                 return
             try:
-                await asyncio.wait_for(self._changed.wait(), None if end is None else end - time.monotonic())
+                await asyncio.wait_for(self._changed.wait(), None if end is None else end - clock.now())
             except asyncio.TimeoutError:
                 raise DeployError(f"{what} within {timeout_s:g} s") from None
 
     async def _beat(self) -> None:
-        """Says that we are here, and looks whether the others are."""
-        due = time.monotonic()
+        """Sends a sign of life to each agent, and looks for agents that have sent none."""
         while True:
-            now = time.monotonic()
-            stood = now - due  # a job that is suspended goes on everywhere, though not everywhere at once
             for agent in self.agents:
-                if stood > 1:
-                    agent.heard = min(now, agent.heard + stood)
                 agent.send("ping")
-                silent = now - agent.heard
+                silent = clock.now() - agent.heard
                 gone = agent.hello and not agent.closed.is_set() and silent > self.options.silence
                 if gone and not self._stopping:  # one that ends says nothing meanwhile
                     self.fail(f"{agent.host}: silent for {silent:.0f} s: the host or the way to it is lost")
                     agent.abandon()
-            due = time.monotonic() + self.options.silence / _BEATS + 0.05
             await asyncio.sleep(self.options.silence / _BEATS)
-            await asyncio.sleep(0.05)  # what came while we, or the whole machine, stood still is read first
+            await asyncio.sleep(0.05)  # lines that came while this process did not run are read first
 
     async def _watch_kept(self) -> None:
         """Kept servers are not ours, but their end is the job's: agents tell of it ("gone")."""

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Awaitable, Sequence
 from typing import Any, Callable
 
+from . import clock
 from .errors import DeployError, Interrupted
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -38,7 +39,7 @@ async def _with_signals(work: Awaitable[Any]) -> Any:
 def run(name: str, main: Callable[[Sequence[str]], Awaitable[int]], words: Sequence[str]) -> int:
     """A command: its exit status. An error is one line on stderr."""
     try:
-        return int(asyncio.run(_with_signals(main(words))))
+        return int(clock.run(_with_signals(main(words))))
     except DeployError as error:
         print(f"{name}: {error}", file=sys.stderr, flush=True)
         return error.status

@@ -63,6 +63,9 @@ __all__ = [
     "sample",
 ]
 
+# Batch.to_pyg needs graphwire.pyg, which stands above batch.py.
+Batch._converter = staticmethod(lambda batch, attributes: __getattr__("pyg").to_pyg(batch, attributes))
+
 
 def __getattr__(name: str) -> Any:
     """What needs torch, or few need, is imported when it is first asked for."""

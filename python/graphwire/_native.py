@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import importlib
 import importlib.util
 import os
 import threading
@@ -28,9 +29,7 @@ def _load() -> Any:
     GRAPHWIRE_BUILD names another build folder.
     """
     try:
-        from graphwire import _c
-
-        return _c
+        return importlib.import_module("graphwire._c")
     except ImportError as error:
         missing = error
     top = Path(__file__).resolve().parents[2]

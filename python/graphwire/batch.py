@@ -8,18 +8,13 @@ destinations: a layer's output is the next layer's input.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable, ClassVar
 
 import numpy as np
 
 from graphwire import _arrays
-from graphwire._arrays import Array, Lease, window
+from graphwire._arrays import Array, Lease
 from graphwire._native import lib
-
-if TYPE_CHECKING:
-    from graphwire.graph import Graph
-    from graphwire.loader import Spec
-
 
 Change = Callable[[Any], Any]  # of one tensor
 
@@ -182,6 +177,8 @@ class Batch:
     a DataLoader. What is unpickled has no digest().
     """
 
+    _converter: ClassVar[Callable[[Batch, Any], Any]]  # of to_pyg(); graphwire/__init__.py puts graphwire.pyg's here
+
     def __init__(self, seeds: Any, seed_rows: Any, nodes: dict[str, Array], blocks: list[Block],
                  features: dict[str, dict[str, Array]], labels: dict[str, Any]):
         self.epoch = self.step = 0
@@ -255,9 +252,7 @@ class Batch:
         Raises ValueError where two features of a type, or of all types in Data, would have one name, and for names that
         are PyG's own (edge_index, num_nodes, …); it names the features.
         """
-        from graphwire.pyg import to_pyg
-
-        return to_pyg(self, attributes)
+        return Batch._converter(self, attributes)
 
     def to(self, device: Any, non_blocking: bool = False) -> Batch:
         """The same on another device (torch)."""
@@ -283,101 +278,3 @@ class Batch:
     def __repr__(self) -> str:
         nodes = ", ".join(f"{len(ids)} {ntype}" for ntype, ids in self.nodes.items())
         return f"<graphwire.Batch: {self.num_seeds} seeds, {nodes}, {self.num_edges} edges, {len(self.blocks)} hops>"
-
-
-def _blocks(graph: Graph, lease: Lease, spec: Spec) -> list[Block]:
-    """The hops, outermost first."""
-    mini, torch = lease.minibatch, graph._torch
-    index = np.dtype(np.int64 if spec.wide else np.int32)
-    blocks = []
-    for hop in range(mini.hops):
-        block = mini.blocks[hop][0]
-        src = {ntype: int(block.src_counts[i]) for i, ntype in enumerate(graph.ntypes)}
-        dst = {ntype: int(block.dst_counts[i]) for i, ntype in enumerate(graph.ntypes)}
-        edges = {}
-        for i in range(block.edges_count):
-            some = block.edges[i]
-            etype, count = graph.etypes[some.etype], int(some.edge_count)
-            ends = tuple(graph.ntypes[end] for end in graph._ends[some.etype])
-            arrays = (window(lease, some.indptr, (int(some.dst_count) + 1,), np.int64),
-                      window(lease, some.indices, (count,), index),
-                      window(lease, some.edge_ids, (count,), np.int64))
-            edges[etype] = Edges(etype, (ends[0], ends[1]), (src[ends[0]], int(some.dst_count)), (
-                _arrays.public(arrays[0], torch), _arrays.public(arrays[1], torch), _arrays.public(arrays[2], torch)))
-        blocks.append(Block(src, dst, edges))
-    return blocks[::-1]
-
-
-def _ids(pointer: Any, count: int, torch: Any) -> Array:
-    return _arrays.public(_arrays.copied(pointer, (count,), np.int64), torch)
-
-
-def _row_numbers(lease: Lease, pointer: Any, shape: tuple[int, ...], torch: Any) -> Array:
-    """uint32 as int64: torch indexes by signed integers."""
-    return _arrays.public(window(lease, pointer, shape, np.uint32).astype(np.int64), torch)
-
-
-def _seeds(graph: Graph, lease: Lease, spec: Spec) -> tuple[Any, Any]:
-    """Seeds and their rows; of several node types, by type."""
-    mini, torch = lease.minibatch, graph._torch
-    if not spec.several:
-        count = int(mini.seed_count)
-        return _ids(mini.seeds, count, torch), _row_numbers(lease, mini.seed_rows, (count,), torch)
-    found: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
-    begin = 0
-    for i in range(mini.seed_list_count):
-        ntype, count = graph.ntypes[mini.seed_lists[i].type], int(mini.seed_lists[i].count)
-        found[0][ntype] = _ids(mini.seeds + begin, count, torch)
-        found[1][ntype] = _row_numbers(lease, mini.seed_rows + begin, (count,), torch)
-        begin += count
-    return found
-
-
-def _add_edges(batch: Batch, graph: Graph, lease: Lease, spec: Spec) -> None:
-    """What a batch of edges holds besides; of several edge types, by type."""
-    mini, torch = lease.minibatch, graph._torch
-    parts: dict[str, dict[str, Any]] = {
-        name: {} for name in ("seeds", "src_rows", "dst_rows", "negative_rows", "true_edges")}
-    for i, kind in enumerate(spec.edges.types if spec.edges is not None else ()):
-        edges, etype = mini.edges[i], graph.etypes[kind]
-        count = int(edges.count)
-        parts["seeds"][etype] = _ids(edges.ids, count, torch)
-        parts["src_rows"][etype] = _row_numbers(lease, edges.src_rows, (count,), torch)
-        parts["dst_rows"][etype] = _row_numbers(lease, edges.dst_rows, (count,), torch)
-        parts["negative_rows"][etype] = _row_numbers(
-            lease, edges.negative_rows, (count, int(edges.negatives_each)), torch)
-        parts["true_edges"][etype] = int(edges.true_edges)
-    for name, part in parts.items():
-        setattr(batch, name, part if spec.several else next(iter(part.values())))
-    batch.edge_type = None if spec.several else next(iter(parts["seeds"]))
-
-
-def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
-    """The arrays of a gw_minibatch."""
-    mini, torch = lease.minibatch, graph._torch
-    nodes = {ntype: _ids(mini.nodes[i], int(mini.node_counts[i]), torch) for i, ntype in enumerate(graph.ntypes)}
-    seeds, seed_rows = _seeds(graph, lease, spec) if spec.edges is None else (None, None)
-    batch = Batch(seeds, seed_rows, nodes, _blocks(graph, lease, spec), {ntype: {} for ntype in graph.ntypes}, {})
-    if spec.edges is not None:
-        _add_edges(batch, graph, lease, spec)
-    if spec.several:
-        batch.labels = {kind: {} for kind in batch.seeds}
-    batch._lease = lease
-    batch.epoch, batch.step = int(mini.epoch), int(mini.step)
-    for i, (tensor, kind, name, at) in enumerate(spec.fetches):
-        shape, dtype = _arrays.stored_rows(tensor, int(mini.row_counts[i]))
-        if at == lib.GW_AT_SEEDS:
-            labels = batch.labels[kind] if spec.several else batch.labels
-            labels[name] = _arrays.public_rows(_arrays.copied(mini.rows[i], shape, dtype), tensor.dtype, torch)
-            continue
-        rows = window(lease, mini.rows[i], shape, dtype)
-        if at == lib.GW_AT_INPUTS:
-            batch.features[kind][name] = _arrays.public_rows(rows, tensor.dtype, torch)
-            continue
-        begin = 0
-        for block in reversed(batch.blocks):  # rows come in the order of sampling
-            if kind in block.edges:
-                edges = block.edges[kind]
-                edges.data[name] = _arrays.public_rows(rows[begin:begin + edges.num_edges], tensor.dtype, torch)
-                begin += edges.num_edges
-    return batch

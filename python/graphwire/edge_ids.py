@@ -13,16 +13,15 @@ other names of the package, and C, take and return positions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from graphwire import _arrays
 from graphwire._arrays import Array, Ids
 from graphwire._native import NotFoundError, OutOfRangeError
-
-if TYPE_CHECKING:
-    from graphwire.graph import Etype, Feature, Graph
+from graphwire._opened import Etype
+from graphwire.graph import Feature, Graph
 
 _ORIGINAL, _INVERSE = "orig_id", "orig_id.inverse"
 

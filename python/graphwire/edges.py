@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 
 import numpy as np
 
 from graphwire import _arrays, _checks, fanouts
 from graphwire._arrays import Array, Ids
 from graphwire._native import aside, check, ffi, finish, lib, owned
-
-if TYPE_CHECKING:
-    from graphwire.graph import Etype, Graph
+from graphwire._opened import Etype, OpenedGraph
 
 
 class EdgeList:
@@ -42,14 +40,14 @@ class EdgeList:
         return f"<graphwire.EdgeList: {len(self)} edges, {len(self.offsets) - 1} questions>"
 
 
-def _copied(graph: Graph, pointer: Any, count: int) -> Array:
+def _copied(graph: OpenedGraph, pointer: Any, count: int) -> Array:
     array = np.empty(count, np.int64)
     if count:
         ffi.memmove(array, pointer, 8 * count)
     return _arrays.public(array, graph._torch)
 
 
-def _list(graph: Graph, start: Callable[[Any, Any], int]) -> EdgeList:
+def _list(graph: OpenedGraph, start: Callable[[Any, Any], int]) -> EdgeList:
     """What start(out, ticket) makes, as arrays over its memory, which goes with the last of them."""
     out = owned("struct gw_edge_list **", lib.edge_list_end)
     finish(lambda ticket: start(out, ticket))
@@ -59,14 +57,14 @@ def _list(graph: Graph, start: Callable[[Any, Any], int]) -> EdgeList:
         (found.edge_ids, found.edge_count))])
 
 
-def _output(graph: Graph, count: int, start: Callable[[Any, Any], int], rows: int = 1) -> list[Array]:
+def _output(graph: OpenedGraph, count: int, start: Callable[[Any, Any], int], rows: int = 1) -> list[Array]:
     """`rows` int64 arrays of `count`, filled by start(pointers, ticket)."""
     arrays = [np.empty(count, np.int64) for _ in range(rows)]
     finish(lambda ticket: start([_arrays.pointer(array, "int64_t *") for array in arrays], ticket))
     return [_arrays.public(array, graph._torch) for array in arrays]
 
 
-def _pairs(graph: Graph, number: int, src: Ids, dst: Ids) -> tuple[np.ndarray, np.ndarray]:
+def _pairs(graph: OpenedGraph, number: int, src: Ids, dst: Ids) -> tuple[np.ndarray, np.ndarray]:
     ends = graph._ends[number]
     arrays = [_arrays.ids_array(ids, graph._node_counts[end], what)
               for ids, end, what in zip((src, dst), ends, ("src", "dst"))]
@@ -75,7 +73,7 @@ def _pairs(graph: Graph, number: int, src: Ids, dst: Ids) -> tuple[np.ndarray, n
     return arrays[0], arrays[1]
 
 
-def find_edges(graph: Graph, ids: Ids, etype: Etype | None) -> tuple[Array, Array]:
+def find_edges(graph: OpenedGraph, ids: Ids, etype: Etype | None) -> tuple[Array, Array]:
     number, client = graph.etype_number(etype), graph._opened()
     array = _arrays.ids_array(ids, graph._edge_counts[number])
     src, dst = _output(graph, len(array), lambda out, ticket: lib.gw_find_edges_start(
@@ -83,14 +81,14 @@ def find_edges(graph: Graph, ids: Ids, etype: Etype | None) -> tuple[Array, Arra
     return src, dst
 
 
-def edge_ids(graph: Graph, src: Ids, dst: Ids, etype: Etype | None) -> EdgeList:
+def edge_ids(graph: OpenedGraph, src: Ids, dst: Ids, etype: Etype | None) -> EdgeList:
     number, client = graph.etype_number(etype), graph._opened()
     ends = _pairs(graph, number, src, dst)
     return _list(graph, lambda out, ticket: lib.gw_edge_ids_start(
         client.pointer, number, *map(_arrays.ids_pointer, ends), len(ends[0]), out, ticket))
 
 
-def has_edges(graph: Graph, src: Ids, dst: Ids, etype: Etype | None) -> Array:
+def has_edges(graph: OpenedGraph, src: Ids, dst: Ids, etype: Etype | None) -> Array:
     number, client = graph.etype_number(etype), graph._opened()
     ends = _pairs(graph, number, src, dst)
     out = np.empty(len(ends[0]), np.bool_)
@@ -99,7 +97,7 @@ def has_edges(graph: Graph, src: Ids, dst: Ids, etype: Etype | None) -> Array:
     return _arrays.public(out, graph._torch)
 
 
-def degrees(graph: Graph, ids: Ids, etype: Etype | None, out_edges: bool) -> Array:
+def degrees(graph: OpenedGraph, ids: Ids, etype: Etype | None, out_edges: bool) -> Array:
     number, client = graph.etype_number(etype), graph._opened()
     array = _arrays.ids_array(ids, graph._node_counts[graph._ends[number][0 if out_edges else 1]])
     call = lib.gw_out_degrees_start if out_edges else lib.gw_degrees_start
@@ -107,8 +105,8 @@ def degrees(graph: Graph, ids: Ids, etype: Etype | None, out_edges: bool) -> Arr
         client.pointer, number, _arrays.ids_pointer(array), len(array), out[0], ticket))[0]
 
 
-def neighbours(graph: Graph, ids: Ids, etype: Etype | None, fanout: int, out_edges: bool, replace: bool, seed: int,
-               stream: int) -> EdgeList:
+def neighbours(graph: OpenedGraph, ids: Ids, etype: Etype | None, fanout: int, out_edges: bool, replace: bool,
+               seed: int, stream: int) -> EdgeList:
     number, client = graph.etype_number(etype), graph._opened()
     array = _arrays.ids_array(ids, graph._node_counts[graph._ends[number][0 if out_edges else 1]])
     seed, stream = _checks.integer("seed", seed, 0, _checks.U64), _checks.integer("stream", stream, 0, _checks.U64)
@@ -119,16 +117,16 @@ def neighbours(graph: Graph, ids: Ids, etype: Etype | None, fanout: int, out_edg
         client.pointer, spec, seed, stream, _arrays.ids_pointer(array), len(array), out, ticket))
 
 
-def split(graph: Graph, what: Any, ntype: str | None, etype: Etype | None, world: int, rank: int) -> Array:
-    """what: None, a mask or ids, or the name of a mask."""
+def split(graph: OpenedGraph, what: Any, ntype: str | None, etype: Etype | None, world: int, rank: int) -> Array:
+    """what: None, a mask or ids, or the gw_tensor of a mask."""
     client = graph._opened()
     number = graph.ntype_number(ntype) if etype is None else graph.etype_number(etype)
     count = (graph._node_counts if etype is None else graph._edge_counts)[number]
     options = ffi.new("struct gw_split_options *", {
         "of_edges": etype is not None, "type": number, "world": world, "rank": rank})
     kept: list[np.ndarray] = []  # by the call, which may outlive this one
-    if isinstance(what, str):
-        options.mask_tensor = graph.feature(what, ntype, etype=etype).pointer()
+    if isinstance(what, ffi.CData):
+        options.mask_tensor = what
     elif what is not None:
         array = _arrays.own_ids(what, count, "what")
         if not len(array):

@@ -11,13 +11,11 @@ Each error names the fanouts. A text is a type's name and never a count, whateve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 from graphwire import _checks
 from graphwire._native import NotFoundError
-
-if TYPE_CHECKING:
-    from graphwire.graph import Etype, Graph
+from graphwire._opened import Etype, OpenedGraph
 
 Fanout = Union[int, Mapping[Any, int]]
 Fanouts = Union[Sequence[Fanout], Mapping[Any, Sequence[int]]]
@@ -41,7 +39,7 @@ def _hops(given: Any) -> list[Any]:
     raise TypeError(f"fanouts: {_FORMS}; not {given!r}")
 
 
-def _number(graph: Graph, etype: Etype, seen: Mapping[int, Any]) -> int:
+def _number(graph: OpenedGraph, etype: Etype, seen: Mapping[int, Any]) -> int:
     """A type's number, which was not seen before."""
     if not isinstance(etype, str) and not (isinstance(etype, tuple) and all(isinstance(word, str) for word in etype)):
         raise TypeError(f"fanouts: {etype!r} is no edge type's name")
@@ -54,7 +52,7 @@ def _number(graph: Graph, etype: Etype, seen: Mapping[int, Any]) -> int:
     return number
 
 
-def _hop(graph: Graph, hop: Fanout) -> list[int]:
+def _hop(graph: OpenedGraph, hop: Fanout) -> list[int]:
     """One hop's count for each edge type."""
     if not isinstance(hop, Mapping):
         return [count(hop)] * len(graph.etypes)
@@ -64,7 +62,7 @@ def _hop(graph: Graph, hop: Fanout) -> list[int]:
     return [found.get(number, 0) for number in range(len(graph.etypes))]
 
 
-def _by_type(graph: Graph, given: Mapping[Any, Any]) -> list[list[int]]:
+def _by_type(graph: OpenedGraph, given: Mapping[Any, Any]) -> list[list[int]]:
     found: dict[int, list[int]] = {}
     for etype, hops in given.items():
         found[_number(graph, etype, found)] = [count(one) for one in _hops(hops)]
@@ -77,7 +75,7 @@ def _by_type(graph: Graph, given: Mapping[Any, Any]) -> list[list[int]]:
     return [list(hop) for hop in zip(*[found[number] for number in range(len(graph.etypes))])]
 
 
-def hops_of(graph: Graph, given: Fanouts) -> list[list[int]]:
+def hops_of(graph: OpenedGraph, given: Fanouts) -> list[list[int]]:
     """[hop][edge type], from the seeds outwards; at least one hop. Raises TypeError, InvalidError, NotFoundError."""
     if isinstance(given, Mapping):
         hops = _by_type(graph, given)

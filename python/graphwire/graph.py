@@ -10,7 +10,6 @@ array over a mini-batch of it are gone.
 from __future__ import annotations
 
 import os
-import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -21,48 +20,10 @@ import numpy as np
 from graphwire import _arrays, _checks, edges, tensor
 from graphwire._arrays import Array, Ids
 from graphwire._index import RowIndex
-from graphwire._native import NotFoundError, OfProcess, OutOfRangeError, aside, c_text, check, ffi, lib, owned, text
+from graphwire._native import aside, c_text, check, ffi, lib, text
+from graphwire._opened import Etype, OpenedGraph
 from graphwire.edges import EdgeList
 from graphwire.tensor import Initial, Tensor
-
-Etype = Any  # "src:rel:dst", "rel" where that is unique, or ("src", "rel", "dst")
-
-
-class _Client(OfProcess):
-    """A gw_client, which ends when nobody refers to it any more and the last loader and mini-batch of it are gone:
-    objects that are garbage together, as a cycle, end in any order."""
-
-    def __init__(self, options: Mapping[str, Any]):
-        self.pid = os.getpid()
-        self._held = held = owned("struct held_client *", lib.client_end)
-        aside(lambda: _open(options, held))
-
-    @property
-    def pointer(self) -> Any:
-        return self._held.client
-
-    def lend(self, kind: str, end: Any) -> Any:
-        """owned(kind, end) with a share of the client, in its field `client`."""
-        held = owned(kind, end)
-        lib.share_take(self._held.share, ffi.addressof(held, "client"))
-        return held
-
-
-def _open(options: Mapping[str, Any], out: Any) -> None:
-    """gw_client_open into a held_client. The strings live as long as this call."""
-    given = ffi.new("struct gw_client_options *")
-    kept: list[Any] = []
-    for name, value in options.items():
-        if name == "servers":
-            texts = [ffi.new("char[]", c_text("servers", server)) for server in value]
-            kept += [texts, ffi.new("char *[]", texts)]
-            given.servers, given.server_count = kept[-1], len(value)
-        elif isinstance(value, (str, bytes)):
-            kept.append(ffi.new("char[]", c_text(name, value)))
-            setattr(given, name, kept[-1])
-        elif value is not None:
-            setattr(given, name, value)
-    check(lib.client_open(given, out))
 
 
 def _text(name: str, value: Any) -> str | bytes | None:
@@ -133,34 +94,12 @@ def open(
         _checks.flag("numpy", numpy), None if named else os.getpid())
 
 
-class Graph:
+class Graph(OpenedGraph):
     """An opened graph; see `open`. A context manager: leaving it closes it.
 
     name, graph_id, num_parts; ntypes, etypes: names of the node types, and "src:rel:dst" of the edge types; standalone:
     this process reads the parts itself.
     """
-
-    def __init__(self, options: Mapping[str, Any], numpy: bool = False, job_of: int | None = None):
-        self._options, self._job_of = dict(options), job_of  # the process that made the job's name up
-        self._shares: dict[int, ref[Any]] = {}  # what split() gave one of several ranks, by its id()
-        self._scratch: Any = None  # the temporary folder of its parts
-        self._edge_ids_told = False  # graphwire.pyg's warning: once for a graph
-        self._torch = None if numpy else _arrays.torch_module()
-        self._opening: dict[int, threading.Lock] = {}
-        self._client: _Client | None = _Client(self._options)
-        graph = lib.gw_client_graph(self._client.pointer)
-        self.name = text(graph.name)
-        self.graph_id = int(graph.graph_id)
-        self.num_parts = int(graph.num_parts)
-        self.ntypes = [text(graph.ntypes[i].name) for i in range(graph.num_ntypes)]
-        self.etypes = [text(graph.etypes[i].name) for i in range(graph.num_etypes)]
-        self._node_counts = [int(graph.ntypes[i].count) for i in range(graph.num_ntypes)]
-        self._edge_counts = [int(graph.etypes[i].count) for i in range(graph.num_etypes)]
-        ways = sorted({self.transport(part) for part in range(self.num_parts)})
-        self.standalone = ways == ["memory"]
-        self._where = "standalone" if self.standalone else f"{self.num_parts} servers by {', '.join(ways)}"
-        self._ends = [(int(graph.etypes[i].src), int(graph.etypes[i].dst)) for i in range(graph.num_etypes)]
-        self._reverses = [int(graph.etypes[i].reverse) for i in range(graph.num_etypes)]
 
     # --- Lifetime. ---
 
@@ -177,90 +116,9 @@ class Graph:
     def __reduce__(self) -> Any:
         return Graph, (self._options, self._torch is None, self._job_of)
 
-    def _opened(self) -> _Client:
-        """The client of this process."""
-        if self._client is None:
-            raise ValueError(f"the graph {self.name} is closed")
-        if self._client.pid != os.getpid():  # a child's: its parent's threads are not here
-            # One lock for each process: a fork copies those that are held, by threads that are not here.
-            with self._opening.setdefault(os.getpid(), threading.Lock()):
-                if self._client is not None and self._client.pid != os.getpid():
-                    self._client = _Client(self._options)
-            return self._opened()
-        return self._client
-
     def __repr__(self) -> str:
         return (f"<graphwire.Graph {self.name}: {sum(self._node_counts)} nodes of {len(self.ntypes)} types, "
                 f"{sum(self._edge_counts)} edges of {len(self.etypes)} types, {self._where}>")
-
-    # --- Types. ---
-
-    def ntype_number(self, ntype: str | None = None) -> int:
-        """A node type's number; None: the only one. Raises NotFoundError, which lists the types."""
-        if ntype is None:
-            if len(self.ntypes) == 1:
-                return 0
-            raise NotFoundError("GW_NOT_FOUND", f"which node type? name one of {', '.join(self.ntypes)}")
-        number = ffi.new("uint32_t *")
-        check(lib.gw_node_type(self._opened().pointer, c_text("ntype", ntype), number))
-        return int(number[0])
-
-    def etype_number(self, etype: Etype | None = None) -> int:
-        """An edge type's number; None: the only one. Raises NotFoundError, which lists the types."""
-        if etype is None:
-            if len(self.etypes) == 1:
-                return 0
-            raise NotFoundError("GW_NOT_FOUND", f"which edge type? name one of {', '.join(self.etypes)}")
-        number = ffi.new("uint32_t *")
-        name = etype if isinstance(etype, str) else ":".join(etype)
-        check(lib.gw_edge_type(self._opened().pointer, c_text("etype", name), number))
-        return int(number[0])
-
-    def ends(self, etype: Etype | None = None) -> tuple[str, str]:
-        """The node types that an edge type leads from and to. Raises NotFoundError, which lists the types."""
-        src, dst = self._ends[self.etype_number(etype)]
-        return self.ntypes[src], self.ntypes[dst]
-
-    def reverse(self, etype: Etype | None = None) -> str | None:
-        """The edge type that holds the same edges turned round, as the graph names it: itself where each edge is there
-        both ways; None where it names none. Raises NotFoundError, which lists the types."""
-        number = self._reverses[self.etype_number(etype)]
-        return self.etypes[number] if number < len(self.etypes) else None
-
-    def num_nodes(self, ntype: str | None = None) -> int:
-        """Nodes of a type, over all parts; without a type, of all types. Raises NotFoundError, which lists the types.
-        """
-        return sum(self._node_counts) if ntype is None else self._node_counts[self.ntype_number(ntype)]
-
-    def num_edges(self, etype: Etype | None = None) -> int:
-        """Edges of a type, over all parts; without a type, of all types. Raises NotFoundError, which lists the types.
-        """
-        return sum(self._edge_counts) if etype is None else self._edge_counts[self.etype_number(etype)]
-
-    def part_range(self, part: int, ntype: str | None = None) -> range:
-        """The ids of a node type that a part owns. Raises OutOfRangeError for a part that there is not, NotFoundError
-        for a type."""
-        begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
-        check(lib.gw_part_range(self._opened().pointer, self.ntype_number(ntype), self._part(part), begin, end))
-        return range(begin[0], end[0])
-
-    def part_edge_range(self, part: int, etype: Etype | None = None) -> range:
-        """The ids of an edge type that a part owns: edges are where they end. Errors as part_range's."""
-        begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
-        check(lib.gw_part_edge_range(self._opened().pointer, self.etype_number(etype), self._part(part), begin, end))
-        return range(begin[0], end[0])
-
-    def transport(self, part: int) -> str:
-        """How a part is reached: "memory", "shm", "verbs", "tcp". Raises IndexError for a part that there is not."""
-        return text(lib.gw_part_transport(self._opened().pointer, self._part(part)))
-
-    def _part(self, part: int) -> int:
-        found = _checks.as_integer(part)
-        if found is None:
-            raise TypeError(f"part is an integer, not {part!r}")
-        if not 0 <= found < self.num_parts:
-            raise OutOfRangeError("GW_RANGE", f"the graph has {self.num_parts} parts, and no part {found}")
-        return found
 
     # --- Features. ---
 
@@ -364,6 +222,8 @@ class Graph:
         not; PeerError and DeadlineError where a mask cannot be read.
         """
         world, rank = _arrays.world_of(world, rank)
+        if isinstance(what, str):
+            what = self.feature(what, ntype, etype=etype).pointer()
         share = edges.split(self, what, ntype, etype, world, rank)
         if world > 1:
             for key in [key for key, gone in list(self._shares.items()) if gone() is None]:

@@ -16,83 +16,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Callable, Union
+from typing import Any, Callable
 from weakref import ref
 
 from graphwire import _arrays, _checks
 from graphwire._arrays import Ids, Lease
+from graphwire._minibatch import Names, Spec, make_batch
 from graphwire._native import SLICE_MS, OfProcess, Workers, check, error_of, ffi, finish, lib
-from graphwire.batch import Batch, make_batch
-from graphwire.fanouts import Fanouts, hops_of
-from graphwire.graph import Etype, Graph
+from graphwire._opened import Etype
+from graphwire.batch import Batch
+from graphwire.fanouts import Fanouts
+from graphwire.graph import Graph
 from graphwire.ranks import Agreement, Steps
 from graphwire.seeds import EdgeSeeds, NodeSeeds, Seeds
 
-Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
 _DEPTH_MAX = 256
 _LAST = {"wrap": "GW_LAST_WRAP", "drop": "GW_LAST_DROP", "short": "GW_LAST_SHORT"}
-
-
-def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any) -> list[tuple[str, str]]:
-    """(type, feature) for each feature named; without types, of the only type."""
-    if given is None:
-        return []
-    if isinstance(given, Mapping):
-        return [(kinds[number(kind)], name) for kind, names in given.items()
-                for name in ([names] if isinstance(names, str) else names)]
-    if not isinstance(given, (str, Sequence)):
-        raise TypeError(f"{what} are names of features, or {{type: names}}, not {given!r}")
-    if len(kinds) != 1:
-        raise ValueError(f"{what}: there are several types: give {{type: names}} of {', '.join(kinds)}")
-    return [(kinds[0], name) for name in ([given] if isinstance(given, str) else given)]
-
-
-class Spec:
-    """What each mini-batch consists of: gw_sample_spec, and what its parts are called."""
-
-    def __init__(self, graph: Graph, fanouts: Fanouts, *, nodes: NodeSeeds | None, features: Names,
-                 labels: Names, edge_features: Names, replace: bool, index_dtype: str, edges: EdgeSeeds | None = None):
-        _checks.choice("index_dtype", index_dtype, ("int32", "int64"))
-        hops, replace = hops_of(graph, fanouts), _checks.flag("replace", replace)
-        self.wide = index_dtype == "int64"
-        self.edges = edges  # what its pointers point to
-        self.several = any(seeds is not None and seeds.several for seeds in (nodes, edges))
-        self._client = graph._opened()  # the tensors are its
-        self._counts = ffi.new("int32_t[]", [count for hop in hops for count in hop])
-        named = [(kind, name, lib.GW_AT_INPUTS) for kind, name in _names(
-            graph, features, graph.ntypes, "features", graph.ntype_number)]
-        named += self._labels(graph, labels, nodes, edges)
-        named += [(kind, name, lib.GW_AT_EDGES) for kind, name in _names(
-            graph, edge_features, graph.etypes, "edge_features", graph.etype_number)]
-        self.fetches = []
-        for kind, name, at in named:
-            of_edges = at == lib.GW_AT_EDGES or (at == lib.GW_AT_SEEDS and edges is not None)
-            feature = graph.feature(name, etype=kind) if of_edges else graph.feature(name, kind)
-            self.fetches.append((feature.pointer(), kind, name, at))
-        self._fetches = ffi.new("struct gw_fetch[]", [
-            {"tensor": tensor, "at": at} for tensor, _, _, at in self.fetches])
-        self.pointer = ffi.new("struct gw_sample_spec *", {
-            "ntype": nodes.types[0] if nodes is not None else 0, "hops": len(hops), "fanouts": self._counts,
-            "replace": replace, "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
-            "edges": ffi.NULL if edges is None else edges.pointer,
-            "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})
-
-    @staticmethod
-    def _labels(graph: Graph, labels: Names, nodes: NodeSeeds | None,
-                edges: EdgeSeeds | None) -> list[tuple[str, str, Any]]:
-        """Features of the seeds, whose types are the only ones that have any."""
-        if nodes is not None:
-            kinds = [graph.ntypes[one] for one in nodes.types]
-        else:
-            kinds = [] if edges is None else [graph.etypes[one] for one in edges.types]
-
-        def place(kind: Any) -> int:
-            name = graph.ntypes[graph.ntype_number(kind)] if edges is None else graph.etypes[graph.etype_number(kind)]
-            if name not in kinds:
-                raise ValueError(f"labels: {name} has no seeds; there are seeds of {', '.join(kinds)}")
-            return kinds.index(name)
-
-        return [(kind, name, lib.GW_AT_SEEDS) for kind, name in _names(graph, labels, kinds, "labels", place)]
 
 
 class _Stream:

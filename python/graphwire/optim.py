@@ -22,7 +22,8 @@ import torch.distributed as dist
 
 from graphwire import _arrays, _checks
 from graphwire._arrays import Ids
-from graphwire.graph import Etype, Graph
+from graphwire._opened import Etype
+from graphwire.graph import Graph
 from graphwire.tensor import Initial, Tensor, check_optimizer, shared
 
 

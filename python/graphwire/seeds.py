@@ -11,7 +11,8 @@ import numpy as np
 from graphwire import _arrays, _checks
 from graphwire._arrays import Ids
 from graphwire._native import ResourceError, ffi, lib, owned
-from graphwire.graph import Etype, Graph
+from graphwire._opened import Etype
+from graphwire.graph import Graph
 
 Seeds = Union[Ids, Mapping[Any, Union[Ids, None]], None]  # ids; of several types {type: ids}
 _EXCLUDE = {"edges": "GW_EXCLUDE_EDGES", "ends": "GW_EXCLUDE_ENDS", "reverse": "GW_EXCLUDE_REVERSE"}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 import numpy as np
 
@@ -19,14 +19,12 @@ from graphwire import _arrays, _checks
 from graphwire._arrays import Array, Ids
 from graphwire._index import RowIndex
 from graphwire._native import aside, c_text, check, ffi, finish, lib, text
-
-if TYPE_CHECKING:
-    from graphwire.graph import Etype, Graph
+from graphwire._opened import Etype, OpenedGraph
 
 Initial = Union[str, float, tuple]
 _PLACES = {"even": "GW_PLACE_EVEN", "striped": "GW_PLACE_STRIPED"}
 _COMBINE = {"sum": "GW_COMBINE_SUM", "mean": "GW_COMBINE_MEAN", "each": "GW_COMBINE_EACH"}
-_KINDS = {"sgd": "GW_SGD", "adagrad": "GW_ADAGRAD", "adagrad_rows": "GW_ADAGRAD_ROWS", "adam": "GW_ADAM"}
+_KINDS = {name[3:].lower(): kind for kind, name in sorted(ffi.typeof("enum gw_optimizer_kind").elements.items())}
 
 
 def _dtype(name: Any) -> int:
@@ -68,7 +66,7 @@ class Tensor:
 
     rows_by_id = True
 
-    def __init__(self, graph: Graph, name: str, kept: bool, pointer: Any, client: Any):
+    def __init__(self, graph: OpenedGraph, name: str, kept: bool, pointer: Any, client: Any):
         self._graph, self.name, self.kept = graph, name, kept
         self._pointer, self._client = pointer, client
         self.shape = _arrays.public_shape(pointer)
@@ -145,7 +143,7 @@ class Tensor:
         if rows.shape != expected:
             raise ValueError(f"gradients have shape {rows.shape}, not {expected}")
         optimizer = ffi.new("struct gw_optimizer *", {
-            "kind": getattr(lib, _KINDS[kind]), "combine": getattr(lib, _COMBINE[combine]), "rate": lr, "eps": eps,
+            "kind": _KINDS[kind], "combine": getattr(lib, _COMBINE[combine]), "rate": lr, "eps": eps,
             "beta1": betas[0], "beta2": betas[1], "step": step})
         finish(lambda ticket: lib.gw_push_start(
             client.pointer, tensor, _arrays.ids_pointer(array), len(array), _arrays.pointer(rows, "float *"), optimizer,
@@ -202,16 +200,16 @@ def _open(client: Any, name: str, kept: bool) -> Any:
     return aside(call)
 
 
-def _reopened(graph: Graph, name: str, kept: bool) -> Tensor:
+def _reopened(graph: OpenedGraph, name: str, kept: bool) -> Tensor:
     return open_tensor(graph, name, kept)
 
 
-def open_tensor(graph: Graph, name: str, kept: bool) -> Tensor:
+def open_tensor(graph: OpenedGraph, name: str, kept: bool) -> Tensor:
     client = graph._opened()
     return Tensor(graph, name, kept, _open(client, name, kept), client)
 
 
-def shared(graph: Graph, kept: bool) -> None:
+def shared(graph: OpenedGraph, kept: bool) -> None:
     """Refuses tensors that each rank would have for itself, without a word."""
     world, _ = _arrays.world_of(None, None)
     if world == 1:
@@ -225,7 +223,7 @@ def shared(graph: Graph, kept: bool) -> None:
                          "sets")
 
 
-def create_tensor(graph: Graph, name: str, shape: Any, dtype: Any, *, ntype: str | None, etype: Etype | None,
+def create_tensor(graph: OpenedGraph, name: str, shape: Any, dtype: Any, *, ntype: str | None, etype: Etype | None,
                   place: str, initial: Initial, seed: int, kept: bool) -> Tensor:
     """Graph.create_tensor, which tells."""
     shared(graph, kept)
@@ -250,7 +248,7 @@ def create_tensor(graph: Graph, name: str, shape: Any, dtype: Any, *, ntype: str
     return Tensor(graph, name, kept, aside(call)[1], client)
 
 
-def delete_tensor(graph: Graph, name: str, kept: bool) -> None:
+def delete_tensor(graph: OpenedGraph, name: str, kept: bool) -> None:
     client, word = graph._opened(), c_text("name", name)
     aside(lambda: check(lib.gw_tensor_delete(client.pointer, word, _lifetime(kept))))
 
@@ -263,7 +261,8 @@ def _words(names: Sequence[str] | None) -> tuple[Any, int, list[Any]]:
     return (ffi.NULL if names is None else ffi.new("char *[]", words)), len(words), words
 
 
-def checkpoint(graph: Graph, folder: str, names: Sequence[str] | None, replace: bool, bytes_per_second: int) -> None:
+def checkpoint(graph: OpenedGraph, folder: str, names: Sequence[str] | None, replace: bool,
+               bytes_per_second: int) -> None:
     client, path = graph._opened(), c_text("folder", folder)
     words, count, kept = _words(names)
     options = ffi.new("struct gw_checkpoint_options *", {
@@ -277,7 +276,7 @@ def checkpoint(graph: Graph, folder: str, names: Sequence[str] | None, replace: 
     aside(call)
 
 
-def restore(graph: Graph, folder: str, names: Sequence[str] | None) -> None:
+def restore(graph: OpenedGraph, folder: str, names: Sequence[str] | None) -> None:
     client, path = graph._opened(), c_text("folder", folder)
     words, count, kept = _words(names)
 
@@ -288,7 +287,7 @@ def restore(graph: Graph, folder: str, names: Sequence[str] | None) -> None:
     aside(call)
 
 
-def list_tensors(graph: Graph) -> list[Mapping[str, Any]]:
+def list_tensors(graph: OpenedGraph) -> list[Mapping[str, Any]]:
     """Graph.tensors."""
     client = graph._opened()
 

@@ -2,10 +2,15 @@
 # Small inputs that once went wrong (../shared/cases): each is run by the interface that a user would take, and has to
 # give the right value or say what is wrong. As many at once as there are processors. In CI their absence is a failure;
 # elsewhere they are skipped, as are those that need a namespace or a control group that cannot be made here.
+#
+#   cases.sh [CASE…]   these cases, by their names below ../shared/cases; without names, those of the table below
 cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
 cases=$PWD/../shared/cases
 folders='questions rows python'
-files='pyg/edge_ids.py pyg/edge_ids_types.py pyg/to_pyg_names.py pyg/folder_after_sigterm.py dgl/one_part_edge_ids.py'
+# Of ops, cases that take more than 15 s are in test/soak/cases.sh.
+files='ops/dlclose_lookup.sh ops/doctor_fix.sh ops/key_of_unit.sh ops/memlock.sh ops/memlock_doctor.sh ops/memory_limit.sh
+	ops/own_name.sh ops/pid1_load.sh ops/runtime_folder_gone.sh ops/seccomp_fix.sh ops/two_runtime_folders.sh
+	pyg/edge_ids.py pyg/edge_ids_types.py pyg/to_pyg_names.py pyg/folder_after_sigterm.py dgl/one_part_edge_ids.py'
 
 if [ ! -x "$cases/run" ]; then
 	[ "${CI:-}" = true ] && not_ok "there are no cases in ../shared/cases" && exit 1
@@ -19,14 +24,15 @@ export GRAPHWIRE=$PWD/build/release/graphwire PATH=$PWD/build/release:$PATH TOP=
 export PYTHONPATH=$beside/dgl:$beside/extras
 
 # The names of all cases, as `run` takes them.
-names() {
+names() { # names [CASE…]
 	local folder found
+	[ $# -eq 0 ] || { printf '%s\n' "$@" && return; }
 	for folder in $folders; do
 		for found in "$cases/$folder"/*.py "$cases/$folder"/*.sh "$cases/$folder"/*/case.py "$cases/$folder"/*/case.sh; do
 			[ -e "$found" ] && echo "${found#"$cases"/}"
 		done
 	done
-	tr ' ' '\n' <<<"$files"
+	xargs -n 1 <<<"$files"
 }
 
 # The scripts first: one of them waits for a minute, while the others run.
@@ -44,4 +50,4 @@ one() { # one CASE
 export -f one ok not_ok note
 export cases
 # shellcheck disable=SC2016 # bash -c expands it
-names | in_order | xargs -P "$(nproc)" -I NAME bash -c 'one "$1"' one NAME
+names "$@" | in_order | xargs -P "$(nproc)" -I NAME bash -c 'one "$1"' one NAME

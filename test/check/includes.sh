@@ -19,7 +19,7 @@ core/graph: $base core/graph
 core/rows: $base core/rows
 transport: $base transport
 sampler: $base core/graph sampler
-protocol: $base core/graph sampler protocol
+protocol: $base core/graph core/rows sampler protocol
 tensors: $base core/graph core/rows transport protocol tensors
 client/state: $below_client client/state
 client/link: $below_client client/state client/link

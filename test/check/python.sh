@@ -12,7 +12,7 @@ checked() { # checked WHAT COMMAND…
 status=0
 python_ready
 checked "ruff" "$venv/bin/ruff" check --quiet --config python/pyproject.toml python test/python test/kge test/adapters \
-	examples docs/api bench/accuracy.py deploy test/deploy test/support
+	examples docs/api bench/accuracy.py deploy test/deploy test/support test/check
 checked "mypy" "$venv/bin/mypy" --config-file python/pyproject.toml --cache-dir build/python/mypy python/graphwire
 checked "mypy deploy" env MYPYPATH=deploy "$venv/bin/mypy" --config-file python/pyproject.toml \
 	--cache-dir build/python/mypy deploy/gwdeploy deploy/launch.py deploy/copy_files.py deploy/cluster.py

@@ -46,8 +46,8 @@ static const uint8_t *scripted_map(struct gw_endpoint *endpoint, const struct gw
 }
 
 const struct gw_transport gw_transport_verbs = {
-	.name = "verbs",
-	.number = 3,
+	.scheme = &gw_schemes[GW_SCHEME_VERBS],
+	.number = GW_SCHEME_VERBS,
 	.range_cost_bytes = 310,
 	.open = scripted_open,
 	.shut = gw_tcp_shut,

@@ -181,12 +181,18 @@ static void request_update(struct desk *desk, uint32_t n, float value)
 	request_rows(desk, n, value);
 }
 
+static void request_push_of(struct desk *desk, uint32_t n, const struct gw_optimizer *optimizer, float gradient)
+{
+	const struct gw_tensor_push push = {.rows = rows_of(desk, n), .optimizer = *optimizer};
+	uint8_t head[GW_TENSOR_PUSH_HEAD_MAX];
+	request_begin(desk, head, gw_tensor_push_encode(&push, head), n);
+	request_rows(desk, n, gradient);
+}
+
 /* One is added to each element. */
 static void request_push(struct desk *desk, uint32_t n)
 {
-	struct gw_tensor_push_call push = {.rows = rows_of(desk, n), .kind = GW_SGD, .rate = -1};
-	request_begin(desk, &push, sizeof(push), n);
-	request_rows(desk, n, 1);
+	request_push_of(desk, n, &(struct gw_optimizer){.kind = GW_SGD, .rate = -1}, 1);
 }
 
 static void request_restore(struct desk *desk, uint32_t n)
@@ -345,21 +351,22 @@ static void expect_head_alone(struct gw_completion answer, uint64_t state_floats
 static void state_that_comes_in_the_midst_is_not_left_out(void **state)
 {
 	struct desk desk;
-	struct {
-		struct gw_tensor_push_call call;
-		uint64_t row;
-		float gradients[COLUMNS];
-	} push;
+	const uint64_t last = FEW - 1;
+	static const float gradient[COLUMNS];
+	uint8_t push[GW_TENSOR_PUSH_HEAD_MAX + sizeof(last) + sizeof(gradient)];
 	desk_begin(&desk, state);
-	push.call = (struct gw_tensor_push_call){.rows = rows_of(&desk, 1), .kind = GW_ADAM, .rate = 1, .eps = 1};
-	push.row = FEW - 1;
-	memset(push.gradients, 0, sizeof(push.gradients));
+	const struct gw_tensor_push head = {.rows = rows_of(&desk, 1),
+					    .optimizer = {.kind = GW_ADAM, .rate = 1, .eps = 1}};
+	uint32_t head_bytes = gw_tensor_push_encode(&head, push);
+	memcpy(push + head_bytes, &last, sizeof(last));
+	memcpy(push + head_bytes + sizeof(last), gradient, sizeof(gradient));
+	uint32_t push_bytes = head_bytes + (uint32_t)(sizeof(last) + sizeof(gradient));
 	uint64_t before = counters_of(&desk).deferred;
 	desk_take(&desk);
 	request_range(&desk, 0, FEW);
 	desk_ask(&desk, GW_OP_TENSOR_SAVE, 0, 0);
 	await_deferred(&desk, before, 3);
-	assert_int_equal(gw_one_call(&desk.one, GW_OP_TENSOR_PUSH, 0, &push, sizeof(push)).status, GW_OK);
+	assert_int_equal(gw_one_call(&desk.one, GW_OP_TENSOR_PUSH, 0, push, push_bytes).status, GW_OK);
 	desk_give(&desk);
 	expect_head_alone(gw_bed_wait(desk.group, &desk), gw_optimizer_state_floats(GW_ADAM, COLUMNS), GW_ADAM);
 	desk_ask(&desk, GW_OP_TENSOR_SAVE, 0, 0);

@@ -270,8 +270,9 @@ static void sleeper_wake(void *state)
 	(void)!write(((struct sleeper *)state)->wake_fd, &one, sizeof(one));
 }
 
+static const struct gw_scheme sleeper_scheme = {.name = "sleeper", .title = "sleep"};
 static const struct gw_transport sleepers = {
-	.name = "sleeper",
+	.scheme = &sleeper_scheme,
 	.open = sleeper_open,
 	.shut = sleeper_shut,
 	.poll = sleeper_poll,

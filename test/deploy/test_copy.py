@@ -149,12 +149,41 @@ class Copying(OnHosts):
             with Gate(parts) as gate:
                 process = self.bed.desk.start(*self.words(*more))
                 self.assertTrue(gate.held(HOSTS), "nothing is copied")
+                if not more:
+                    self.assertEqual(self.sweeps(), [False] * HOSTS)
                 os.kill(self.copier(), 9)
                 gone = wait_for(lambda: not self.bed.left() and not self.bed.desk.processes(), 30)
                 self.assertTrue(gone, f"{self.bed.left()} {self.bed.desk.processes()}")
             process.communicate(timeout=HANG_S)
             self.assertFalse(any((host.home / "new/data/x/rmat.json").exists() for host in self.bed.hosts))
         self.leaves_what_is_not_its_own()
+
+    def sweeps(self) -> list[bool]:
+        """Of each host, whether a copy would remove what lies in the temporary folder of the part."""
+        folders = [f"new/data/x/.graphwire-copy-{host.index}" for host in self.bed.hosts]
+        return [host.shell(f"flock -n {folder} true").returncode == 0 for host, folder in zip(self.bed.hosts, folders)]
+
+    def test_half_of_a_file_goes_with_the_next_copy(self) -> None:
+        """What a killed rsync left, of the part and of the scripts; what another one holds stays."""
+        self.copy()
+        halves = [host.home / "new" / to / f".graphwire-copy-{host.index}/half.AbCdEf"
+                  for host in self.bed.hosts for to in ("data/x", "")]
+        for path in halves:
+            path.parent.mkdir()
+            path.write_text("half")
+        held, command = halves[0], "echo held; exec sleep 900"
+        holder = self.bed.hosts[0].start("flock", "-s", "new/data/x/.graphwire-copy-0", "sh", "-c", command)
+        assert holder.stdout
+        self.assertEqual(holder.stdout.readline(), "held\n")
+        result = self.bed.desk.run(*self.words())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        left = [path for path in halves if path.parent.exists()]
+        for pid in self.bed.hosts[0].find("sleep 900"):
+            os.kill(pid, 9)
+        holder.communicate(timeout=HANG_S)
+        self.assertEqual(left, [held])
+        self.copy()
+        self.is_whole()
 
     def leaves_what_is_not_its_own(self) -> None:
         """What a killed one left in /tmp goes with the next; what another holds, or another user's, stays."""

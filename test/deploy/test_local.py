@@ -458,6 +458,29 @@ class Local(unittest.TestCase):
         self.assertEqual(output.count("the end"), 2, output)
         self.assertTrue(wait_for(lambda: not marked(self.mark)), "processes are left")
 
+    def test_the_launcher_is_suspended_while_servers_load(self) -> None:
+        """For longer than they have (--load_timeout): its time stands still, and the job goes on."""
+        held, source = self.work / "held_load.so", str(Path(__file__).with_name("held_load.c"))
+        subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(held), source], check=True, timeout=60)
+        preload = f"LD_PRELOAD={held}", "HELD_LOAD=/feat.npy", f"HELD_LOAD_AT={self.work}"
+        words = self.words("--load_timeout", "3", "--silence", "60", "true", "--extra_envs", *preload)
+        process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=self.environment())
+        self.assertTrue(wait_for((self.work / "held").exists))
+        self.assertTrue(wait_for(lambda: len(self.servers_ready()) == 2))
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(4)  # which the launcher does not wait for
+        (self.work / "go").write_text("")
+        ready = wait_for(lambda: self.servers_ready() == [True, True])
+        process.send_signal(signal.SIGCONT)
+        _, errors = process.communicate(timeout=HANG_S)
+        self.assertEqual((process.returncode, errors), (0, ""))
+        self.assertTrue(ready)
+        self.assertTrue(wait_for(lambda: not marked(self.mark)), "processes are left")
+
+    def servers_ready(self) -> list[bool]:
+        """For each server of the job, whether its log has the ready line."""
+        return ["serving part " in log.read_text() for log in self.work.glob("logs/*/server-*.log")]
+
     def server(self) -> int:
         """The server of part 0, as it is on record; 0: none now."""
         for path in self.home.glob(f".graphwire/*/server-{self.ports[0]}.json"):

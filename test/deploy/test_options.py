@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from bed import TOP
+from bed import PROGRAM, TOP
 
 _OPTION = re.compile(r"--[a-z][a-z0-9_]*")
 # Of DGL 0.6 to 1.1.3 (tools/launch.py, tools/copy_files.py) and of DGL-KE 0.1 (dist_train.py; KGE.md has its others).
@@ -82,6 +82,18 @@ class Tables(unittest.TestCase):
         for left, right in self.rows(heading):
             names = _OPTION.findall(right) or _OPTION.findall(left)
             self.assertEqual(set(names) - real, set(), left)
+
+    def test_transports(self) -> None:
+        """The launcher offers the transports that the server does, in the same order."""
+        helps = {}
+        for command, value in (
+            ([sys.executable, str(TOP / "deploy/launch.py")], r"--transport \{([a-z,]+)\}"),
+            ([PROGRAM, "serve"], r"--transport=([a-z|]+)"),
+        ):
+            printed = subprocess.run([*command, "--help"], capture_output=True, text=True, timeout=60, check=True)
+            helps[command[-1]] = re.findall(value, printed.stdout)[0].replace("|", ",")
+        self.assertEqual(len(set(helps.values())), 1, helps)
+        self.assertIn("tcp", helps["serve"].split(","))
 
 
 if __name__ == "__main__":

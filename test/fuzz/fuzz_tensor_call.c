@@ -51,16 +51,21 @@ static void fuzz_plan(const struct gw_tensor_plan *plan)
 	gw_tensor_layout_free(&layout);
 }
 
-static void fuzz_rows(const uint8_t *data, size_t size, bool push)
+static void fuzz_rows(const uint8_t *data, size_t size, bool is_push)
 {
-	struct gw_tensor_push_call call;
+	struct gw_tensor_push push;
+	uint8_t head[GW_TENSOR_PUSH_HEAD_MAX];
 	const uint8_t *rows = NULL, *payload = NULL;
 	size_t payload_bytes = 0;
-	gw_status status = push ? gw_tensor_push_parse(data, size, &call, &rows, &payload, &payload_bytes)
-				: gw_tensor_rows_parse(data, size, &call.rows, &rows, &payload, &payload_bytes);
-	if (status == GW_OK)
-		assert(rows >= data && payload == rows + (size_t)call.rows.count * 8 &&
-		       payload + payload_bytes == data + size);
+	gw_status status = is_push ? gw_tensor_push_parse(data, size, &push, &rows, &payload, &payload_bytes)
+				   : gw_tensor_rows_parse(data, size, &push.rows, &rows, &payload, &payload_bytes);
+	if (status != GW_OK)
+		return;
+	assert(rows >= data && payload == rows + (size_t)push.rows.count * 8 && payload + payload_bytes == data + size);
+	if (is_push) {
+		uint32_t bytes = gw_tensor_push_encode(&push, head);
+		assert(rows == data + bytes && memcmp(head, data, bytes) == 0);
+	}
 }
 
 static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)

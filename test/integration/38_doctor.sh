@@ -69,9 +69,9 @@ fi
 holds "a small graph" "$GRAPHWIRE" generate rmat --scale 8 --out little --quiet
 little=(serve --part-config little --part 0 --listen 127.0.0.1:0)
 if [ -d /sys/fs/cgroup/pids ]; then group=/sys/fs/cgroup/pids/gw-test-$$; else group=/sys/fs/cgroup/gw-test-$$; fi
+# shellcheck disable=SC2016 # what the inner shell expands
+within_group=(bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group")
 if mkdir "$group" 2>/dev/null && [ -w "$group/pids.max" ]; then
-	# shellcheck disable=SC2016 # what the inner shell expands
-	within_group=(bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group")
 	echo 6 >"$group/pids.max"
 	"${within_group[@]}" "$GRAPHWIRE" doctor >doctor.txt
 	holds "a group of six threads is no problem yet" test $? -eq 0
@@ -82,6 +82,19 @@ if mkdir "$group" 2>/dev/null && [ -w "$group/pids.max" ]; then
 	within 50 rmdir "$group"
 else
 	echo "# no group of processes can be made: its limit is not tried"
+fi
+# The second version of control groups has huge pages, if the kernel has.
+for root in /sys/fs/cgroup/unified /sys/fs/cgroup; do [ ! -e $root/cgroup.controllers ] || break; done
+group=$root/gw-test-$$
+if { echo +hugetlb >"$root/cgroup.subtree_control" && mkdir "$group"; } 2>/dev/null && [ -w "$group/hugetlb.2MB.max" ]; then
+	within_group[3]=$group
+	echo 4M >"$group/hugetlb.2MB.max"
+	"${within_group[@]}" "$GRAPHWIRE" doctor >doctor.txt
+	holds "a group's huge pages, and the file of their limit" grep -qE \
+		"^ +[a-z]+ +huge pages of the group +2 MiB: at most 4.00 MiB, 0 B in use \(.*/gw-test-$$/hugetlb.2MB.max\)" doctor.txt
+	within 50 rmdir "$group"
+else
+	echo "# no group of huge pages can be made: its limit is not tried"
 fi
 (ulimit -f 64 && "$GRAPHWIRE" doctor --bytes 1Mi | cat) >doctor.txt
 holds "files of at most 64 KiB are a problem for shared memory" grep -qE '^ +problem +file size +soft 64.0 KiB' doctor.txt
@@ -128,11 +141,11 @@ finds "a server that is gone" 1 '
 	"ss -ltn" in f(a)["fix"] and "graphwire serve" in f(a)["fix"]' --server "$address" "${quick[@]}"
 
 serve --key-file good.key --transport tcp
-rm -rf "$XDG_RUNTIME_DIR/graphwire"
-finds "a server with a key, over TCP alone" 0 '
+mkdir -m 700 bare
+XDG_RUNTIME_DIR=$work/bare finds "a server with a key, over TCP alone" 0 '
 	f(a + " tcp")["status"] == "ok" and f(a + " shm")["status"] == "note"
 	f(a)["value"] == "clients here read over tcp"' --server "$address" --key-file good.key "${quick[@]}"
-if [ -e "$XDG_RUNTIME_DIR/graphwire" ]; then
+if [ -e bare/graphwire ]; then
 	not_ok "the doctor made a runtime folder"
 else
 	ok "the doctor makes no runtime folder"
@@ -191,7 +204,22 @@ stranger "SSH-2.0-OpenSSH_9.2" ""
 finds "an SSH server on the port" 1 '"an SSH server (\"SSH-2.0-OpenSSH_9.2\")" in f(a)["value"]' \
 	--server "$address" --insecure --timeout 500
 
-# A server that is far away: clients use it without trouble, and so it is no problem.
+# at_the_end_of KIND WHAT STATUS "PYTHON": what the doctor finds of a server at the end of such a way (the file way).
+at_the_end_of() {
+	local program=$GRAPHWIRE kind=$1
+	shift
+	printf '#!/bin/sh\nexec unshare -n -m sh "%s/test/integration/way" %s "%s" "%s" "$@"\n' "$top" "$kind" "$program" \
+		"$program" >on_way
+	chmod +x on_way
+	address=10.93.0.2:30050 GRAPHWIRE=./on_way
+	finds "$@" --server "$address" --key-file good.key "${quick[@]}"
+	GRAPHWIRE=$program
+}
+way_is_there() { unshare -n -m sh "$top/test/integration/way" "$1" "$GRAPHWIRE" true; }
+
+# A server that is far away: clients use it without trouble, and so it is no problem. By a relay and by the network itself.
+far='f(a + " tcp")["status"] == "note" and f(a + " tcp")["p50_us"] >= 300000 and "round trip" in f(a + " tcp")["costs"]
+	f(a)["status"] == "ok" and f(a)["value"] == "clients here read over tcp"'
 serve --key-file good.key --transport tcp
 mkfifo far.in
 python3 "$top/test/integration/far.py" "$address" 150 <far.in >far.at &
@@ -199,12 +227,23 @@ started+=($!)
 exec 7>far.in
 within 100 test -s far.at
 address=$(cat far.at)
-finds "a server that is far away" 0 '
-	f(a + " tcp")["status"] == "note" and f(a + " tcp")["p50_us"] >= 300000 and "round trip" in f(a + " tcp")["costs"]
-	f(a)["status"] == "ok" and f(a)["value"] == "clients here read over tcp"' \
-	--server "$address" --key-file good.key "${quick[@]}"
+finds "a server that is far away" 0 "$far" --server "$address" --key-file good.key "${quick[@]}"
 exec 7>&-
 stop
+if way_is_there far 2>/dev/null; then
+	at_the_end_of far "a server at the end of a way that takes 300 ms" 0 "$far"
+else
+	echo "# no netem in network namespaces: a server that is far away is tried by a relay alone"
+fi
+if way_is_there narrow 2>/dev/null; then
+	at_the_end_of narrow "a server at the end of a way that drops packets above 1500 bytes" 1 '
+	"reads fail" in f(a + " tcp")["value"] and f(a)["status"] == "problem"
+	"short answers come, long ones do not" in f(a)["value"]
+	"tracepath 10.93.0.2" in f(a)["fix"] and "mtu 1400" in f(a)["fix"]' --timeout 1000
+	at_the_end_of cut "the same way with the remedy" 0 'f(a)["status"] == "ok"'
+else
+	echo "# no bridge between network namespaces: a way that drops large packets is not tried"
+fi
 
 # Ways that lead nowhere, in a network of our own: no route, one that forbids, and one on which nobody answers.
 cat >ways.sh <<'WAYS'

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -154,3 +158,43 @@ def test_bad_dictionaries_are_refused(data_path, tmp_path):
 def test_what_makes_no_sense_is_refused(tmp_path, arguments, options, message):
     with pytest.raises(DataError, match=message):
         load(tmp_path, *arguments, **options)
+
+
+@pytest.mark.parametrize(("make", "kind"), [(os.mkfifo, "a pipe"), (os.mkdir, "a folder")])
+def test_what_is_no_file_is_named(data_path, tmp_path, make, kind):
+    """One's own file and a built-in's, which is not fetched then."""
+    make(tmp_path / "train.tsv")
+    with pytest.raises(DataError, match=f"train.tsv is {kind}, not a file"):
+        load(tmp_path, "own", "raw_udd_hrt", files=["train.tsv"])
+    (tmp_path / "wn18").mkdir()
+    for path in (data_path / "wn18").iterdir():
+        if path.name != "entities.dict":
+            (tmp_path / "wn18" / path.name).write_bytes(path.read_bytes())
+    make(tmp_path / "wn18/entities.dict")
+    with pytest.raises(DataError, match=f"entities.dict is {kind}, not a file"):
+        load(tmp_path, "wn18")
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_half_of_a_file_goes_with_its_writer(tmp_path, end):
+    """The file that was there stays."""
+    path = tmp_path / "file.tsv"
+    path.write_text("before\n")
+    script = """
+import sys
+from pathlib import Path
+from graphwire.kge.data import written
+with written(Path(sys.argv[1])) as file:
+    file.write("half\\n")
+    file.flush()
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+    with subprocess.Popen([sys.executable, "-c", script, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as process:
+        assert process.stdout.readline() == "ready\n" and len(list(tmp_path.iterdir())) == 2
+        process.send_signal(end)
+        assert process.wait() == -end
+        while len(list(tmp_path.iterdir())) > 1:  # its guard removes the rest
+            time.sleep(0.001)
+    assert path.read_text() == "before\n"

@@ -305,11 +305,11 @@ def test_pipes_are_not_waited_for(tmp_path):
     try:
         for name in ("wn18_DistMult_entity.npy", "config.json"):
             os.mkfifo(tmp_path / name)
-        with pytest.raises(DataError, match="it is no file"):
+        with pytest.raises(DataError, match="is a pipe, not a file"):
             mapped(tmp_path / "wn18_DistMult_entity.npy")
-        with pytest.raises(DataError, match=r"config\.json is not there"):
+        with pytest.raises(DataError, match=r"config\.json is a pipe, not a file"):
             Saved(tmp_path)
-        with pytest.raises(DataError, match="is no file"):
+        with pytest.raises(DataError, match="is a pipe, not a file"):
             results_folder(SimpleNamespace(resume=str(tmp_path)), 1)
     finally:
         signal.alarm(0)

@@ -5,7 +5,9 @@ The peer is plain Python: names numbered in the order of first use over train, v
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import graphwire
@@ -335,3 +337,44 @@ def test_config_names_the_dictionaries(trained):
     _, model, _ = trained(10)
     config = json.loads((model / "config.json").read_text())
     assert (config["emap_file"], config["rmap_file"]) == dictionaries.NAMED
+    assert [config[key] for key in dictionaries.DIGESTS] == [
+        "sha256:" + hashlib.sha256((model / name).read_bytes()).hexdigest() for name in dictionaries.NAMED]
+
+
+@pytest.mark.parametrize("name", dictionaries.NAMED)
+def test_a_dictionary_that_was_edited_is_refused(trained, tmp_path, capfd, name):
+    """By each command that reads names, in a line. A model without digests opens as before."""
+    _, model, _ = trained(12)
+    predicted(model, tmp_path)
+    lines = (model / name).read_text().splitlines()
+    first, second = (line.split("\t")[1] for line in lines[:2])
+    lines[:2] = [f"0\t{second}", f"1\t{first}"]
+    (model / name).write_text("\n".join(lines) + "\n")
+    predict = ["predict", "--model_path", str(model), "--format", "h_r_*", "--raw_data", "--data_files",
+               str(tmp_path / "h"), str(tmp_path / "r"), "--output", str(tmp_path / "new.tsv")]
+    similar = ["emb_sim", "--emb_file", str(model / "own_DistMult_entity.npy"), "--format", "*", "--raw_data",
+               "--output", str(tmp_path / "new.tsv")]
+    evaluate = ["eval", *raw(tmp_path / "data"), "--model_path", str(model)]
+    resume = ["train", *raw(tmp_path / "data"), *TRAIN, "--resume", str(model)]
+    capfd.readouterr()
+    before = tree(tmp_path)
+    for command in (predict, similar, evaluate, resume):
+        assert main(command) == 1
+        said = capfd.readouterr().err
+        assert f"{model / name} is not the dictionary of the training" in said and said.count("\n") == 1, command
+    assert tree(tmp_path) == before
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({
+        key: value for key, value in config.items() if key not in dictionaries.DIGESTS}))
+    for command in (predict, similar, evaluate):
+        assert main(command) == 0
+
+
+@pytest.mark.parametrize("name", dictionaries.NAMED)
+def test_a_dictionary_that_is_a_pipe_is_named(trained, tmp_path, capfd, name):
+    _, model, _ = trained(13)
+    (model / name).unlink()
+    os.mkfifo(model / name)
+    assert main(["eval", *raw(tmp_path / "data"), "--model_path", str(model)]) == 1
+    said = capfd.readouterr().err
+    assert f"{model / name} is a pipe, not a file" in said and said.count("\n") == 1

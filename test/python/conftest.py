@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import graphwire
 import numpy as np
 import pytest
 
@@ -141,7 +142,6 @@ def first_of_two(monkeypatch):
 @pytest.fixture
 def made_up_gpu(monkeypatch):
     """torch's names of a GPU where there is none: batches stay where they are, and are taken one ahead all the same."""
-    import graphwire
     import torch
 
     class Stream:
@@ -203,3 +203,17 @@ def hetero(tmp_path_factory):
         *[word for feature in of_papers for word in ("--node-feature", feature)],
         "--edge-feature", f"paper:cites:paper:strength={folder}/strength.npy", "--out", folder / "graph", "--quiet")
     return folder / "graph"
+
+
+@pytest.fixture(scope="module")
+def graph(hetero):
+    """The heterogeneous graph, opened from its folder."""
+    with graphwire.open(hetero) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def rmat(parts):
+    """The R-MAT graph in two parts, opened from their folder."""
+    with graphwire.open(parts) as opened:
+        yield opened

@@ -17,18 +17,6 @@ FORMS = {"int64": lambda ids: torch.tensor(ids), "int32": lambda ids: torch.tens
          "strided": lambda ids: torch.tensor(ids).repeat_interleave(2)[::2]}
 
 
-@pytest.fixture(scope="module")
-def rmat(parts):
-    with graphwire.open(parts) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def hetero_graph(hetero):
-    with graphwire.open(hetero) as opened:
-        yield opened
-
-
 def spoil(given):
     """Other ids that are there too, so that nothing would fail; what else a caller may change is emptied."""
     if isinstance(given, dict):
@@ -105,19 +93,19 @@ def digests(loader):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_loaders_of_nodes_have_their_own_seeds(rmat, hetero_graph, form):
+def test_loaders_of_nodes_have_their_own_seeds(rmat, graph, form):
     def of_one_type():
         return rmat, {"seeds": FORMS[form](range(5, 405)), "fanouts": [4, 3], "features": ["feat"], "labels": ["label"]}
 
     def of_two_types():
-        return hetero_graph, {"seeds": {"paper": FORMS[form](range(3, 90)), "author": FORMS[form](range(40))},
-                              "fanouts": [{"cites": 3, "writes": 2}, {"cites": 2}], "features": {"paper": ["feat"]}}
+        return graph, {"seeds": {"paper": FORMS[form](range(3, 90)), "author": FORMS[form](range(40))},
+                       "fanouts": [{"cites": 3, "writes": 2}, {"cites": 2}], "features": {"paper": ["feat"]}}
 
     for make in (of_one_type, of_two_types):
         expected = None
         for changed in (False, True):
-            graph, arguments = make()
-            loader = graphwire.NodeLoader(graph, **arguments, batch_size=60, shuffle=True, seed=3)
+            opened, arguments = make()
+            loader = graphwire.NodeLoader(opened, **arguments, batch_size=60, shuffle=True, seed=3)
             if changed:
                 spoil(arguments)
             found = digests(loader)
@@ -127,11 +115,11 @@ def test_loaders_of_nodes_have_their_own_seeds(rmat, hetero_graph, form):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("option", ["negative_ids", "reverse_ids"])
-def test_loaders_of_edges_have_their_own_ids(hetero_graph, form, option):
-    count = hetero_graph.num_edges("writes")
-    (back,) = [name for name in hetero_graph.etypes if hetero_graph.ends(name) == ("paper", "author")]
-    src, dst = hetero_graph.find_edges(range(count), "writes")
-    found = hetero_graph.edge_ids(dst, src, back)
+def test_loaders_of_edges_have_their_own_ids(graph, form, option):
+    count = graph.num_edges("writes")
+    (back,) = [name for name in graph.etypes if graph.ends(name) == ("paper", "author")]
+    src, dst = graph.find_edges(range(count), "writes")
+    found = graph.edge_ids(dst, src, back)
     reverses = [int(found.edge_ids[first]) for first in found.offsets[:-1].tolist()]
     expected = None
     for changed in (False, True):
@@ -140,7 +128,7 @@ def test_loaders_of_edges_have_their_own_ids(hetero_graph, form, option):
             arguments.update(negative_ids=FORMS[form](range(100, 140)), negatives=2)
         else:
             arguments.update(reverse_ids=FORMS[form](reverses), reverse_etype=back)
-        loader = graphwire.EdgeLoader(hetero_graph, **arguments, etype="writes", batch_size=50, shuffle=True, seed=4)
+        loader = graphwire.EdgeLoader(graph, **arguments, etype="writes", batch_size=50, shuffle=True, seed=4)
         if changed:
             spoil(arguments)
         found = digests(loader)

@@ -14,12 +14,6 @@ from graphwire import edges
 
 
 @pytest.fixture(scope="module")
-def graph(hetero):
-    with graphwire.open(hetero) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def ends(graph):
     """Source and destination of each paper:cites:paper, by its id here."""
     src, dst = arrays_of_hetero()["cites"]

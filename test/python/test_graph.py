@@ -13,12 +13,6 @@ import torch
 from conftest import arrays_of_hetero, run
 
 
-@pytest.fixture(scope="module")
-def graph(hetero):
-    with graphwire.open(hetero) as opened:
-        yield opened
-
-
 def test_types(graph):
     assert sorted(graph.ntypes) == ["author", "paper"]
     assert "author:writes:paper" in graph.etypes and len(graph.etypes) == 4

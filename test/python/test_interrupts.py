@@ -21,7 +21,7 @@ import graphwire
 import numpy as np
 import pytest
 import torch
-from graphwire import _native, edges
+from graphwire import _native, _opened, edges
 
 
 def live():
@@ -297,7 +297,7 @@ def test_a_childs_threads_open_one_client(whole, monkeypatch):
     graph = graphwire.open(whole)
     graph._client.pid = -1
     other, opened, found = threading.Barrier(2), [], []
-    client = graphwire.graph._Client
+    client = _opened._Client
 
     def opens(options):
         opened.append(1)
@@ -305,7 +305,7 @@ def test_a_childs_threads_open_one_client(whole, monkeypatch):
             other.wait(0.5)  # for the other thread, if that opens one too
         return client(options)
 
-    monkeypatch.setattr(graphwire.graph, "_Client", opens)
+    monkeypatch.setattr(_opened, "_Client", opens)
     threads = [threading.Thread(target=lambda: found.append(graph._opened())) for _ in range(2)]
     for thread in threads:
         thread.start()

@@ -22,18 +22,6 @@ def edges_by_id(graph):
     return graph.gather("orig_id", slice(None), etype="cites").numpy(), arrays["cites"]
 
 
-@pytest.fixture(scope="module")
-def graph(hetero):
-    with graphwire.open(hetero) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def rmat(parts):
-    with graphwire.open(parts) as opened:
-        yield opened
-
-
 @pytest.mark.parametrize("index_dtype", ["int32", "int64"])
 def test_blocks_hold_the_graphs_edges(graph, index_dtype):
     batch = graphwire.sample(graph, [5, 9, 5], [4, -1], ntype="paper", features={"paper": "feat", "author": ["age"]},

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "client/engine/engine.h"
 #include "client/rows/gather.h"
 
 #define PARTS       10000u
@@ -41,20 +42,18 @@ static void begin(struct bed *bed)
 {
 	bed->meta.num_parts = PARTS;
 	bed->client.meta = &bed->meta;
-	bed->engine.client = &bed->client;
-	bed->engine.links = calloc(PARTS, sizeof(*bed->engine.links));
-	bed->engine.part_links = calloc(PARTS, sizeof(*bed->engine.part_links));
+	bed->client.server_count = PARTS;
 	bed->rows.places = calloc(PARTS, sizeof(*bed->rows.places));
-	struct gw_remote *servers = calloc(PARTS, sizeof(*servers));
-	assert_true(bed->engine.links && bed->engine.part_links && bed->rows.places && servers);
-	bed->client.servers = servers;
+	bed->client.servers = calloc(PARTS, sizeof(*bed->client.servers));
+	assert_true(bed->rows.places && bed->client.servers);
+	assert_int_equal(gw_engine_open(&bed->engine, &bed->client, 0), GW_OK);
 	for (uint32_t p = 0; p < PARTS; p++) {
-		gw_link_init(&bed->engine.links[p], &bed->engine, &servers[p]);
 		bed->engine.links[p].state = GW_LINK_WAITING;
-		bed->engine.part_links[p] = &bed->engine.links[p];
+		bed->client.servers[p].part = p;
 		bed->starts[p + 1] = p + 1;
 		bed->ids[p] = p;
 	}
+	gw_engine_map_parts(&bed->engine);
 	bed->rows.starts = bed->starts;
 	bed->rows.step = bed->rows.row_bytes = 8;
 	bed->buffer = (struct gw_buffer){.base = bed->landing, .bytes = sizeof(bed->landing)};
@@ -70,10 +69,9 @@ static void begin(struct bed *bed)
 static void end(struct bed *bed)
 {
 	gw_gather_op_free(&bed->op);
+	gw_engine_close(&bed->engine);
 	free(bed->client.servers);
 	free(bed->rows.places);
-	free(bed->engine.part_links);
-	free(bed->engine.links);
 	free(bed);
 }
 

@@ -140,6 +140,11 @@ static void memory_names_the_file_that_binds(void **state)
 	put("/sys/fs/cgroup/a/memory.max", "max\n");
 	gw_memory_read(root, -1, &memory);
 	assert_false(gw_memory_is_grouped(&memory));
+	/* A container's own group is the root of its tree. */
+	put("/proc/self/cgroup", "0::/\n");
+	put("/sys/fs/cgroup/memory.max", "1073741824\n");
+	gw_memory_read(root, -1, &memory);
+	assert_string_equal(memory.group.file, "/sys/fs/cgroup/memory.max");
 }
 
 static void commands_raise_what_they_name(void **state)

@@ -1,5 +1,6 @@
-/* Names in the calls on tensors: a field that does not end, or has anything behind its end, is refused by every
- * decoder, wherever the field lies; a longer name is never taken for one that it begins with. */
+/* The calls on tensors. Names: a field that does not end, or has anything behind its end, is refused by every decoder,
+ * wherever the field lies; a longer name is never taken for one that it begins with. Pushes: the parameters of every
+ * optimizer arrive as they were, and a list that the optimizer does not have is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -135,12 +136,82 @@ static void names_are_checked_where_they_come_in(void **state)
 	assert_false(gw_tensor_name_valid("a b"));
 }
 
+static gw_status parse_push(const uint8_t *bytes, size_t count, struct gw_tensor_push *push, size_t *left)
+{
+	uint8_t *exact = malloc(count ? count : 1); /* so that a sanitizer sees a read past the end */
+	const uint8_t *rows, *payload;
+	memcpy(exact, bytes, count);
+	gw_status status = gw_tensor_push_parse(exact, count, push, &rows, &payload, left);
+	free(exact);
+	return status;
+}
+
+static void pushes_carry_their_parameters(void **state)
+{
+	(void)state;
+	const struct gw_tensor_rows_call rows = {.birth = 7, .count = 1};
+	uint32_t kinds = 0;
+	for (; gw_optimizer_rule_of(kinds); kinds++) {
+		struct gw_tensor_push push = {.rows = rows, .squares = true}, out;
+		uint8_t bytes[GW_TENSOR_PUSH_HEAD_MAX + 8] = {0};
+		uint64_t values[GW_OPTIMIZER_PARAMETERS_MAX], arrived[GW_OPTIMIZER_PARAMETERS_MAX];
+		size_t left;
+		memset(&push.optimizer, 0x3e, sizeof(push.optimizer)); /* floats of 0.186 */
+		push.optimizer.kind = (enum gw_optimizer_kind)kinds;
+		push.optimizer.combine = GW_COMBINE_EACH;
+		uint32_t head = gw_tensor_push_encode(&push, bytes),
+			 count = gw_optimizer_parameters(&push.optimizer, values);
+		assert_int_equal(head, sizeof(struct gw_tensor_push_call) + 8 * count);
+		assert_int_equal(parse_push(bytes, head + 8, &out, &left), GW_OK);
+		assert_int_equal(left, 0);
+		assert_memory_equal(&out.rows, &rows, sizeof(rows));
+		assert_true(out.squares && out.optimizer.kind == push.optimizer.kind &&
+			    out.optimizer.combine == GW_COMBINE_EACH);
+		assert_int_equal(gw_optimizer_parameters(&out.optimizer, arrived), count);
+		assert_memory_equal(arrived, values, count * 8);
+		assert_int_equal(gw_optimizer_check(&out.optimizer), GW_OK);
+		for (size_t n = 0; n < head + 8; n++)
+			assert_int_equal(parse_push(bytes, n, &out, &left), GW_PROTOCOL);
+	}
+	assert_true(kinds > 0);
+}
+
+static void parameters_that_an_optimizer_does_not_have_are_refused(void **state)
+{
+	(void)state;
+	const struct gw_tensor_push push = {.optimizer = {.kind = GW_SGD, .rate = 1}};
+	uint8_t bytes[GW_TENSOR_PUSH_HEAD_MAX] = {0};
+	struct gw_tensor_push out;
+	struct gw_tensor_push_call call, bad[6];
+	size_t left, bytes_count = sizeof(bytes);
+	gw_tensor_push_encode(&push, bytes);
+	assert_int_equal(parse_push(bytes, bytes_count, &out, &left), GW_OK);
+	memcpy(&call, bytes, sizeof(call));
+	for (int i = 0; i < 6; i++)
+		bad[i] = call;
+	bad[0].parameters = 0;
+	bad[1].parameters = 2;
+	bad[2].parameters = UINT32_MAX;
+	bad[3].kind = UINT32_MAX;
+	bad[4].combine = 3;
+	bad[5].squares = 2;
+	for (int i = 0; i < 6; i++) {
+		memcpy(bytes, &bad[i], sizeof(call));
+		assert_int_equal(parse_push(bytes, bytes_count, &out, &left), GW_PROTOCOL);
+	}
+	memcpy(bytes, &call, sizeof(call));
+	bytes[sizeof(call) + 4] = 1; /* beside the rate's four bytes */
+	assert_int_equal(parse_push(bytes, bytes_count, &out, &left), GW_PROTOCOL);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_stands_behind_a_name_is_refused),
 		cmocka_unit_test(a_name_without_an_end_is_refused),
 		cmocka_unit_test(names_are_checked_where_they_come_in),
+		cmocka_unit_test(pushes_carry_their_parameters),
+		cmocka_unit_test(parameters_that_an_optimizer_does_not_have_are_refused),
 	};
 	return cmocka_run_group_tests_name("protocol/tensor_call", tests, NULL, NULL);
 }

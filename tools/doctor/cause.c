@@ -80,12 +80,19 @@ static void knock_at(const struct gw_address *address, uint64_t timeout_ms, stru
 	out->name_error = getaddrinfo(address->host, port, &hints, &list);
 	if (out->name_error)
 		return;
-	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	out->error = fd < 0 ? errno : knock_connect(fd, list, end);
-	if (!out->error)
-		knock_ask(fd, end, out);
-	if (fd >= 0)
-		close(fd);
+	bool refused = false; /* by one of its addresses: the host is there */
+	out->error = EHOSTUNREACH;
+	for (const struct addrinfo *at = list; at && out->error; at = at->ai_next) {
+		int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		out->error = fd < 0 ? errno : knock_connect(fd, at, end);
+		if (!out->error)
+			knock_ask(fd, end, out);
+		if (fd >= 0)
+			close(fd);
+		refused |= out->error == ECONNREFUSED;
+	}
+	if (out->error && refused)
+		out->error = ECONNREFUSED;
 	freeaddrinfo(list);
 }
 
@@ -233,9 +240,8 @@ void gw_doctor_cause_large(const char *server, struct gw_doctor_finding *finding
 	if (gw_address_parse(server, &address))
 		return;
 	gw_doctor_value(finding, "; short answers come, long ones do not: the way drops packets above some size");
-	gw_doctor_fix(
-		finding,
-		"tracepath %.200s shows the size; sudo ip link set dev DEV mtu 1400 on both hosts, or sudo sysctl -w "
-		"net.ipv4.tcp_mtu_probing=1 on both, or let ICMP \"fragmentation needed\" pass",
-		address.host);
+	gw_doctor_fix(finding,
+		      "tracepath %.200s shows the size; sudo ip link set dev DEV mtu 1400 on both hosts, or let ICMP "
+		      "\"fragmentation needed\" pass",
+		      address.host);
 }

@@ -49,11 +49,12 @@ void gw_doctor_host(struct gw_doctor *doctor)
 
 void gw_doctor_transports(struct gw_doctor *doctor)
 {
-	static const char *const names[] = {"tcp", "shm", "verbs"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "%s", names[i]);
+	for (const struct gw_scheme *scheme = gw_schemes; scheme < gw_schemes + GW_SCHEMES; scheme++) {
 		const struct gw_transport *transport;
-		if (gw_transport_find(names[i], &transport)) {
+		if (!scheme->rank)
+			continue;
+		struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "%s", scheme->name);
+		if (gw_transport_find(scheme->name, &transport) != GW_OK) {
 			gw_doctor_raise(finding, GW_DOCTOR_NOTE);
 			gw_doctor_value(finding, "%s", gw_last_error());
 			gw_doctor_fix(finding, "sudo apt install libibverbs-dev librdmacm-dev, then cmake --preset "
@@ -105,8 +106,6 @@ static gw_status doctor_check_together(void *input)
 	return GW_OK;
 }
 
-static const char *const transports[] = {"auto", "tcp", "shm", "verbs", NULL};
-
 static const struct gw_option table[] = {
 	{"server", "HOST:PORT", "a server to reach by every transport; may be given again", 0,
 	 GW_OPTION_CALL(doctor_take_server)},
@@ -114,8 +113,8 @@ static const struct gw_option table[] = {
 	 GW_OPTION_TEXT(struct doctor_command, key_file)},
 	{"insecure", NULL, "reach servers on loopback that have no key, too", 0,
 	 GW_OPTION_FLAG(struct doctor_command, peers.insecure)},
-	{"transport", "auto|tcp|shm|verbs", "one that must reach every server (auto: any)", 0,
-	 GW_OPTION_CHOICE(struct doctor_command, peers.transport, transports)},
+	{"transport", GW_SCHEME_CHOICES, "one that must reach every server (auto: any)", 0,
+	 GW_OPTION_CHOICE(struct doctor_command, peers.transport, gw_scheme_choices)},
 	{"row", "BYTES", "bytes of a row, for the times and rates of reads (512)", 0,
 	 GW_OPTION_NUMBER(struct doctor_command, peers.row_bytes, 1, GW_DOCTOR_ROW_MAX)},
 	{"timeout", "MS", "how long a connect may take (5000)", 0,

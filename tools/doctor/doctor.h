@@ -74,6 +74,8 @@ void gw_doctor_fix(struct gw_doctor_finding *finding, const char *format, ...) _
 void gw_doctor_figure(struct gw_doctor_finding *finding, const char *name, double value);
 /* The status becomes this one, unless it is worse already. */
 void gw_doctor_raise(struct gw_doctor_finding *finding, enum gw_doctor_status status);
+/* The text of a number of bytes; UINT64_MAX is "unlimited". */
+const char *gw_doctor_bytes(char text[GW_UNIT_TEXT_MAX], uint64_t bytes);
 /* Makes it a note that this file could not be read. */
 void gw_doctor_unread(struct gw_doctor_finding *finding, const char *path);
 

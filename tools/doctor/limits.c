@@ -1,6 +1,7 @@
-/* Limits that containers, units and pods set: of threads, swap, huge pages, the size of files and of /dev/shm, and of
- * what RDMA devices give. Each is read from the file in which the kernel keeps it, for the group in which least is
- * left, and judged by what a server of this host's processors, or of --bytes, needs.
+/* Limits that containers, units and pods set: of threads, locked memory, address space, open files, swap, huge pages,
+ * the size of files and of /dev/shm, and of what RDMA devices give. Each is read from the file in which the kernel
+ * keeps it, for the group in which least is left, and judged by what a server of this host's processors, or of --bytes,
+ * needs.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,21 +12,128 @@
 #include "server/footprint.h"
 #include "tools/doctor/doctor.h"
 
-#define MIB           (1ull << 20)
-#define GIB           (1ull << 30)
-#define THREADS_OTHER 16u  /* of a server, besides those that answer: tensors, names, the library's own */
-#define THREADS_ROOM  256u /* what an advised limit is beyond that */
-#define SHM_USUAL     GIB  /* with less, PyTorch's workers have died */
-#define MOUNTS_BYTES  65536
-#define RDMA_HANDLES  4u   /* contexts of a device: the program's, the connection manager's, one to spare */
-#define RDMA_OBJECTS  512u /* queues and registrations of a server with some clients */
-#define CAP_RESOURCE  24   /* CAP_SYS_RESOURCE in the masks of /proc/self/status */
-#define CAP_ADMIN     21   /* CAP_SYS_ADMIN */
+#define MIB            (1ull << 20)
+#define GIB            (1ull << 30)
+#define THREADS_OTHER  16u  /* of a server, besides those that answer: tensors, names, the library's own */
+#define THREADS_ROOM   256u /* what an advised limit is beyond that */
+#define SHM_USUAL      GIB  /* with less, PyTorch's workers have died */
+#define MOUNTS_BYTES   65536
+#define RDMA_HANDLES   4u         /* contexts of a device: the program's, the connection manager's, one to spare */
+#define RDMA_OBJECTS   512u       /* queues and registrations of a server with some clients */
+#define LOCKED_MIN     (64 * MIB) /* below this not even a client's landing memory is registered whole */
+#define OPEN_FILES_MIN 1024u
+#define OPEN_FILES     65536u
+#define CAP_LOCK       14 /* CAP_IPC_LOCK in the masks of /proc/self/status */
+#define CAP_RESOURCE   24 /* CAP_SYS_RESOURCE */
+#define CAP_ADMIN      21 /* CAP_SYS_ADMIN */
 
 static const char *limit_text(uint64_t limit, char text[24])
 {
 	snprintf(text, 24, "%llu", (unsigned long long)limit);
 	return limit == UINT64_MAX ? "any number" : text;
+}
+
+/* --- The process's. --- */
+
+/* A finding about a row of /proc/self/limits; NULL: that cannot be read, and a finding says so. */
+static struct gw_doctor_finding *limits_find(struct gw_doctor *doctor, const char *name, const char *row,
+					     uint64_t *soft, uint64_t *hard)
+{
+	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "%s", name);
+	if (gw_doctor_limit(doctor, row, soft, hard))
+		return finding;
+	gw_doctor_unread(finding, "/proc/self/limits");
+	return NULL;
+}
+
+static void limits_value(struct gw_doctor_finding *finding, uint64_t soft, uint64_t hard)
+{
+	char first[GW_UNIT_TEXT_MAX], second[GW_UNIT_TEXT_MAX];
+	gw_doctor_value(finding, "soft %s, hard %s", gw_doctor_bytes(first, soft), gw_doctor_bytes(second, hard));
+}
+
+/* Whether the limit binds this process: by trial where that was made; else by what the kernel grants it. */
+static bool limit_binds(const struct gw_doctor *doctor, uint64_t soft)
+{
+	char mask[GW_DOCTOR_WORD_MAX];
+	unsigned long long capabilities = 0;
+	if (soft == UINT64_MAX)
+		return false;
+	if (doctor->probe)
+		return doctor->probe->locked_bytes_max != UINT64_MAX;
+	return !gw_doctor_self(doctor, "CapEff", mask) || sscanf(mask, "%16llx", &capabilities) != 1 ||
+	       !(capabilities >> CAP_LOCK & 1);
+}
+
+void gw_doctor_locked(struct gw_doctor *doctor)
+{
+	struct gw_doctor_names devices;
+	char need[GW_UNIT_TEXT_MAX], fix[GW_LIMIT_FIX_MAX];
+	uint64_t soft, hard, wanted = doctor->bytes ? doctor->bytes : LOCKED_MIN;
+	struct gw_doctor_finding *finding = limits_find(doctor, "locked memory", "Max locked memory", &soft, &hard);
+	if (!finding)
+		return;
+	limits_value(finding, soft, hard);
+	bool binds = limit_binds(doctor, soft);
+	gw_doctor_value(finding, "%s; RDMA locks what it registers: a server %s, a client the memory that rows land in",
+			binds || soft == UINT64_MAX ? "" : ", not binding this process (CAP_IPC_LOCK)",
+			doctor->bytes ? gw_doctor_bytes(need, doctor->bytes) : "its whole part");
+	if (!binds || soft >= wanted)
+		return;
+	gw_doctor_raise(finding, gw_doctor_device_names(doctor, &devices) ? GW_DOCTOR_WARNING : GW_DOCTOR_NOTE);
+	gw_doctor_costs(finding, "servers cannot register their part for RDMA, and clients copy every row once more");
+	gw_doctor_fix(finding, "%s", gw_process_fix(GW_PROCESS_LOCKED, UINT64_MAX, hard, fix));
+}
+
+void gw_doctor_address_space(struct gw_doctor *doctor)
+{
+	char fix[GW_LIMIT_FIX_MAX];
+	uint64_t soft, hard;
+	struct gw_doctor_finding *finding = limits_find(doctor, "address space", "Max address space", &soft, &hard);
+	if (!finding)
+		return;
+	limits_value(finding, soft, hard);
+	if (soft == UINT64_MAX)
+		return;
+	uint64_t need = doctor->bytes ? gw_server_footprint(doctor->bytes, gw_processors(), 0) : 0;
+	gw_doctor_raise(finding, need > soft ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
+	gw_doctor_costs(finding, "parts and mapped memory above it are refused");
+	gw_doctor_fix(finding, "%s", gw_process_fix(GW_PROCESS_SPACE, UINT64_MAX, hard, fix));
+}
+
+void gw_doctor_file_size(struct gw_doctor *doctor)
+{
+	char fix[GW_LIMIT_FIX_MAX];
+	uint64_t soft, hard;
+	struct gw_doctor_finding *finding = limits_find(doctor, "file size", "Max file size", &soft, &hard);
+	if (!finding)
+		return;
+	limits_value(finding, soft, hard);
+	if (soft == UINT64_MAX || (doctor->bytes && soft >= doctor->bytes))
+		return;
+	gw_doctor_raise(finding, doctor->bytes ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
+	gw_doctor_costs(finding, "it holds for shared memory as well: a server whose arrays are larger does not load");
+	gw_doctor_fix(finding, "%s", gw_process_fix(GW_PROCESS_FILE_SIZE, UINT64_MAX, hard, fix));
+}
+
+void gw_doctor_open_files(struct gw_doctor *doctor)
+{
+	char most[24], fix[GW_LIMIT_FIX_MAX];
+	uint64_t soft, hard;
+	struct gw_doctor_finding *finding = limits_find(doctor, "open files", "Max open files", &soft, &hard);
+	if (!finding)
+		return;
+	gw_doctor_value(finding, "at most %llu, which may be raised to %s", (unsigned long long)soft,
+			limit_text(hard, most));
+	if (soft >= OPEN_FILES_MIN)
+		return;
+	/* A server raises its own as far as it may. */
+	gw_doctor_raise(finding, hard >= OPEN_FILES_MIN ? GW_DOCTOR_NOTE : GW_DOCTOR_WARNING);
+	gw_doctor_costs(finding,
+			"a client takes a descriptor for each thread and server, a server one for each client");
+	gw_doctor_fix(
+		finding, "%s",
+		gw_process_fix(GW_PROCESS_FILES, hard >= OPEN_FILES_MIN ? OPEN_FILES_MIN : OPEN_FILES, hard, fix));
 }
 
 /* --- Threads. --- */
@@ -118,25 +226,6 @@ void gw_doctor_huge_group(struct gw_doctor *doctor)
 	gw_doctor_raise(finding, doctor->probe && doctor->probe->collapse ? GW_DOCTOR_NOTE : GW_DOCTOR_WARNING);
 	gw_doctor_costs(finding, "pages that are free in the pool are refused to a server here");
 	gw_doctor_fix(finding, "%s", gw_group_fix(which, &group, group.used + wanted, fix));
-}
-
-void gw_doctor_file_size(struct gw_doctor *doctor)
-{
-	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "file size");
-	char first[GW_UNIT_TEXT_MAX], second[GW_UNIT_TEXT_MAX], fix[GW_LIMIT_FIX_MAX];
-	uint64_t soft, hard;
-	if (!gw_doctor_limit(doctor, "Max file size", &soft, &hard)) {
-		gw_doctor_unread(finding, "/proc/self/limits");
-		return;
-	}
-	gw_doctor_value(finding, "soft %s, hard %s",
-			soft == UINT64_MAX ? "unlimited" : gw_text_bytes(first, (double)soft),
-			hard == UINT64_MAX ? "unlimited" : gw_text_bytes(second, (double)hard));
-	if (soft == UINT64_MAX || (doctor->bytes && soft >= doctor->bytes))
-		return;
-	gw_doctor_raise(finding, doctor->bytes ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
-	gw_doctor_costs(finding, "it holds for shared memory as well: a server whose arrays are larger does not load");
-	gw_doctor_fix(finding, "%s", gw_process_fix(GW_PROCESS_FILE_SIZE, UINT64_MAX, hard, fix));
 }
 
 /* The bytes that /dev/shm may take: "size=65536k" among the mount's options; without it, half of the machine's memory.

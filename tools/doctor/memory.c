@@ -1,5 +1,4 @@
-/* Memory and the process's limits: how much there is, how much of it may be locked, which pages it comes in, and how
- * many files may be open. */
+/* Memory: how much there is, which pages it comes in, and whether it is granted. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,19 +7,8 @@
 #include "server/leftover_memory.h"
 #include "tools/doctor/doctor.h"
 
-#define MIB            (1ull << 20)
-#define CAP_LOCK_BIT   14         /* CAP_IPC_LOCK in the masks of /proc/self/status */
-#define LOCKED_MIN     (64 * MIB) /* below this not even a client's landing memory is registered whole */
-#define PAGES_UNASKED  512u       /* of 2 MiB, proposed where nobody said how many bytes */
-#define OPEN_FILES_MIN 1024u
-#define OPEN_FILES     65536u
-
-static const char *text_of_limit(char text[GW_UNIT_TEXT_MAX], uint64_t bytes)
-{
-	if (bytes == UINT64_MAX)
-		return "unlimited";
-	return gw_text_bytes(text, (double)bytes);
-}
+#define MIB           (1ull << 20)
+#define PAGES_UNASKED 512u /* of 2 MiB, proposed where nobody said how many bytes */
 
 /* Huge pages in the pool are taken already, and serve us all the same, as far as the control group lets us have them.
  */
@@ -43,11 +31,11 @@ void gw_doctor_memory(struct gw_doctor *doctor)
 		return;
 	}
 	bool group = gw_memory_is_grouped(&memory);
-	gw_doctor_value(finding, "%s available of %s", text_of_limit(available, memory.available),
-			text_of_limit(total, memory.total));
+	gw_doctor_value(finding, "%s available of %s", gw_doctor_bytes(available, memory.available),
+			gw_doctor_bytes(total, memory.total));
 	if (group)
 		gw_doctor_value(finding, ", bound by the control group's limit of %s (%s)",
-				text_of_limit(total, memory.group.limit), memory.group.file);
+				gw_doctor_bytes(total, memory.group.limit), memory.group.file);
 	uint64_t pool = pool_bytes(doctor);
 	uint64_t need = doctor->bytes ? gw_server_footprint(doctor->bytes, gw_processors(), 0) : 0;
 	need -= doctor->bytes <= pool ? doctor->bytes : 0;
@@ -70,43 +58,6 @@ void gw_doctor_memory(struct gw_doctor *doctor)
 		gw_doctor_fix(finding, "%s; or more parts", gw_memory_fix_group(&memory, need - memory.available, fix));
 	else
 		gw_doctor_fix(finding, "graphwire partition GRAPH --num-parts MORE --out parts/");
-}
-
-/* Whether the limit binds this process: by trial where that was made; else by what the kernel grants it. */
-static bool limit_binds(const struct gw_doctor *doctor, uint64_t soft)
-{
-	char mask[GW_DOCTOR_WORD_MAX];
-	unsigned long long capabilities = 0;
-	if (soft == UINT64_MAX)
-		return false;
-	if (doctor->probe)
-		return doctor->probe->locked_bytes_max != UINT64_MAX;
-	return !gw_doctor_self(doctor, "CapEff", mask) || sscanf(mask, "%16llx", &capabilities) != 1 ||
-	       !(capabilities >> CAP_LOCK_BIT & 1);
-}
-
-void gw_doctor_locked(struct gw_doctor *doctor)
-{
-	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "locked memory");
-	struct gw_doctor_names devices;
-	char first[GW_UNIT_TEXT_MAX], second[GW_UNIT_TEXT_MAX], need[GW_UNIT_TEXT_MAX], fix[GW_LIMIT_FIX_MAX];
-	uint64_t soft, hard, wanted = doctor->bytes ? doctor->bytes : LOCKED_MIN;
-	if (!gw_doctor_limit(doctor, "Max locked memory", &soft, &hard)) {
-		gw_doctor_unread(finding, "/proc/self/limits");
-		return;
-	}
-	bool binds = limit_binds(doctor, soft);
-	gw_doctor_value(finding,
-			"soft %s, hard %s%s; RDMA locks what it registers: a server %s, a client the memory "
-			"that rows land in",
-			text_of_limit(first, soft), text_of_limit(second, hard),
-			binds || soft == UINT64_MAX ? "" : ", not binding this process (CAP_IPC_LOCK)",
-			doctor->bytes ? text_of_limit(need, doctor->bytes) : "its whole part");
-	if (!binds || soft >= wanted)
-		return;
-	gw_doctor_raise(finding, gw_doctor_device_names(doctor, &devices) ? GW_DOCTOR_WARNING : GW_DOCTOR_NOTE);
-	gw_doctor_costs(finding, "servers cannot register their part for RDMA, and clients copy every row once more");
-	gw_doctor_fix(finding, "%s", gw_process_fix(GW_PROCESS_LOCKED, UINT64_MAX, hard, fix));
 }
 
 /* --- Pages. --- */
@@ -220,47 +171,4 @@ void gw_doctor_overcommit(struct gw_doctor *doctor)
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 	gw_doctor_costs(finding, "a part may be refused though memory is free: what is reserved counts as taken");
 	gw_doctor_fix(finding, "sudo sysctl -w vm.overcommit_memory=0");
-}
-
-void gw_doctor_address_space(struct gw_doctor *doctor)
-{
-	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "address space");
-	char first[GW_UNIT_TEXT_MAX], second[GW_UNIT_TEXT_MAX], fix[GW_LIMIT_FIX_MAX];
-	uint64_t soft, hard;
-	if (!gw_doctor_limit(doctor, "Max address space", &soft, &hard)) {
-		gw_doctor_unread(finding, "/proc/self/limits");
-		return;
-	}
-	gw_doctor_value(finding, "soft %s, hard %s", text_of_limit(first, soft), text_of_limit(second, hard));
-	if (soft == UINT64_MAX)
-		return;
-	uint64_t need = doctor->bytes ? gw_server_footprint(doctor->bytes, gw_processors(), 0) : 0;
-	gw_doctor_raise(finding, need > soft ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
-	gw_doctor_costs(finding, "parts and mapped memory above it are refused");
-	gw_doctor_fix(finding, "%s", gw_process_fix(GW_PROCESS_SPACE, UINT64_MAX, hard, fix));
-}
-
-void gw_doctor_open_files(struct gw_doctor *doctor)
-{
-	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "open files");
-	char fix[GW_LIMIT_FIX_MAX];
-	uint64_t soft, hard;
-	if (!gw_doctor_limit(doctor, "Max open files", &soft, &hard)) {
-		gw_doctor_unread(finding, "/proc/self/limits");
-		return;
-	}
-	gw_doctor_value(finding, "at most %llu, which may be raised to ", (unsigned long long)soft);
-	if (hard == UINT64_MAX)
-		gw_doctor_value(finding, "any number");
-	else
-		gw_doctor_value(finding, "%llu", (unsigned long long)hard);
-	if (soft >= OPEN_FILES_MIN)
-		return;
-	/* A server raises its own as far as it may. */
-	gw_doctor_raise(finding, hard >= OPEN_FILES_MIN ? GW_DOCTOR_NOTE : GW_DOCTOR_WARNING);
-	gw_doctor_costs(finding,
-			"a client takes a descriptor for each thread and server, a server one for each client");
-	gw_doctor_fix(
-		finding, "%s",
-		gw_process_fix(GW_PROCESS_FILES, hard >= OPEN_FILES_MIN ? OPEN_FILES_MIN : OPEN_FILES, hard, fix));
 }

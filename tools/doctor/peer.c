@@ -22,15 +22,13 @@
 #define FAR_NS     (20 * GW_NS_PER_MS)
 #define OFF_FACTOR 4 /* a constant that is so far from what was measured is worth a word */
 
-enum way { BY_TCP, BY_SHM, BY_VERBS, WAYS };
-static const char *const schemes[WAYS] = {"tcp", "shm", "verbs"};
-
 struct peer {
 	struct gw_doctor *doctor;
 	const struct gw_doctor_peers *peers;
 	const char *text;
 	struct gw_address address;
-	bool reached[WAYS];
+	bool reached[GW_SCHEMES];
+	bool mapped;          /* by one of them its memory */
 	const char *first;    /* the transport that reached it first; NULL: none yet */
 	uint64_t incarnation; /* of whom it reached; the others must reach the same */
 	uint8_t *sample, *other;
@@ -44,9 +42,9 @@ gw_status gw_doctor_server_check(const char *text)
 {
 	struct gw_address address;
 	gw_status status = gw_address_parse(text, &address);
-	if (!status && (strcmp(address.scheme, "shm") == 0 || strcmp(address.scheme, "memory") == 0))
+	if (status == GW_OK && !gw_address_has_port(&address))
 		status = gw_fail(GW_INVALID, "\"%.64s\": give HOST:PORT; every transport is tried there", text);
-	if (!status && address.port == 0)
+	if (status == GW_OK && address.port == 0)
 		status = gw_fail(GW_INVALID, "\"%.64s\": no server has port 0", text);
 	return status;
 }
@@ -58,7 +56,7 @@ static bool is_asked_for(const struct peer *peer, const char *scheme)
 
 /* --- One transport. --- */
 
-static gw_status reach(const struct peer *peer, enum way way, struct gw_doctor_reader **out)
+static gw_status reach(const struct peer *peer, const struct gw_scheme *way, struct gw_doctor_reader **out)
 {
 	const struct gw_doctor_peers *peers = peer->peers;
 	struct gw_connect_options to = {.address = peer->address,
@@ -67,67 +65,69 @@ static gw_status reach(const struct peer *peer, enum way way, struct gw_doctor_r
 					.deadline_ns = gw_deadline_ns((int64_t)peers->timeout_ms)};
 	uint8_t found[GW_KEY_BYTES];
 	gw_status status = peers->key ? GW_OK : gw_key_choose(&to, peers->insecure, found);
-	snprintf(to.address.scheme, sizeof(to.address.scheme), "%s", schemes[way]);
-	if (way == BY_SHM) {
+	snprintf(to.address.scheme, sizeof(to.address.scheme), "%s", way->name);
+	if (way->local) {
 		snprintf(to.address.host, sizeof(to.address.host), "%016llx", (unsigned long long)peer->incarnation);
 		to.address.port = 0;
 	}
 	(void)!getrandom(to.client_uuid, sizeof(to.client_uuid), 0); /* nothing here is asked twice */
 	*out = NULL;
 	if (!status)
-		status = gw_doctor_reader_open(schemes[way], &to, peers->row_bytes, peers->measure_ms, out);
+		status = gw_doctor_reader_open(way->name, &to, peers->row_bytes, peers->measure_ms, out);
 	explicit_bzero(found, sizeof(found));
 	return status;
 }
 
 /* What is lost by it, and what may help. */
-static void judge_unreached(const struct peer *peer, enum way way, gw_status status, struct gw_doctor_finding *finding)
+static void judge_unreached(const struct peer *peer, const struct gw_scheme *way, gw_status status,
+			    struct gw_doctor_finding *finding)
 {
 	struct gw_doctor_names devices;
-	bool mapped = way == BY_VERBS && peer->reached[BY_SHM];
-	if (is_asked_for(peer, schemes[way])) {
+	bool network = !way->local && way->rank > GW_RANK_FIRST, mapped = network && peer->mapped;
+	if (is_asked_for(peer, way->name)) {
 		gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
 		gw_doctor_costs(finding, "--transport asks for it");
 	} else if (mapped) {
 		gw_doctor_costs(finding, "nothing: the server's memory is mapped");
-	} else if (way == BY_VERBS) {
+	} else if (network) {
 		gw_doctor_costs(finding, "every row goes through both kernels and takes the server's processors");
-	} else if (way == BY_SHM) {
+	} else if (way->local) {
 		gw_doctor_costs(finding, "nothing, if the server is on another host or another user's");
 	}
 	if (status == GW_REFUSED)
 		gw_doctor_fix(finding, "graphwire doctor --server %s --key-file FILE, the one that the server has%s",
 			      peer->text, peer->peers->key ? "" : "; --insecure, if it is to have none");
-	if (way != BY_VERBS || mapped || !gw_doctor_device_names(peer->doctor, &devices))
+	if (way != &gw_schemes[GW_SCHEME_VERBS] || mapped || !gw_doctor_device_names(peer->doctor, &devices))
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 	gw_doctor_fix(finding, "%sgraphwire doctor, on the server's host", finding->fix[0] ? "; " : "");
 }
 
-static void tell_unreached(const struct peer *peer, enum way way, gw_status status, const char *reason)
+static void tell_unreached(const struct peer *peer, const struct gw_scheme *way, gw_status status, const char *reason)
 {
 	struct gw_doctor_finding *finding =
-		gw_doctor_find(peer->doctor, GW_DOCTOR_NOTE, "%s %s", peer->text, schemes[way]);
+		gw_doctor_find(peer->doctor, GW_DOCTOR_NOTE, "%s %s", peer->text, way->name);
 	gw_doctor_value(finding, "not reached: %s", reason);
 	judge_unreached(peer, way, status, finding);
 }
 
-static void tell_untried(const struct peer *peer, enum way way, const char *reason)
+static void tell_untried(const struct peer *peer, const struct gw_scheme *way, const char *reason)
 {
 	struct gw_doctor_finding *finding =
-		gw_doctor_find(peer->doctor, GW_DOCTOR_NOTE, "%s %s", peer->text, schemes[way]);
+		gw_doctor_find(peer->doctor, GW_DOCTOR_NOTE, "%s %s", peer->text, way->name);
 	gw_doctor_value(finding, "not tried, since %s", reason);
-	if (is_asked_for(peer, schemes[way])) {
+	if (is_asked_for(peer, way->name)) {
 		gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
 		gw_doctor_costs(finding, "--transport asks for it");
 	}
 }
 
 /* Whether it is the server that the transport before reached. */
-static bool judge_identity(struct peer *peer, enum way way, struct gw_doctor_finding *finding, uint64_t incarnation)
+static bool judge_identity(struct peer *peer, const struct gw_scheme *way, struct gw_doctor_finding *finding,
+			   uint64_t incarnation)
 {
 	if (!peer->first) {
-		peer->first = schemes[way];
+		peer->first = way->name;
 		peer->incarnation = incarnation;
 	}
 	if (incarnation == peer->incarnation)
@@ -175,7 +175,7 @@ static void tell_figures(struct gw_doctor_finding *finding, const struct gw_doct
 static void tell_range(const struct peer *peer, const struct gw_transport *transport, double measured)
 {
 	struct gw_doctor_finding *finding =
-		gw_doctor_find(peer->doctor, GW_DOCTOR_OK, "%s %s ranges", peer->text, transport->name);
+		gw_doctor_find(peer->doctor, GW_DOCTOR_OK, "%s %s ranges", peer->text, transport->scheme->name);
 	double constant = transport->range_cost_bytes;
 	gw_doctor_figure(finding, "range_cost_bytes", measured);
 	gw_doctor_figure(finding, "range_cost_constant", constant);
@@ -194,7 +194,7 @@ static void tell_range(const struct peer *peer, const struct gw_transport *trans
 }
 
 /* Short answers still come, over another connection: so the server lives. */
-static bool answers_in_short(const struct peer *peer, enum way way)
+static bool answers_in_short(const struct peer *peer, const struct gw_scheme *way)
 {
 	struct gw_doctor_reader *reader;
 	uint64_t ns;
@@ -206,13 +206,15 @@ static bool answers_in_short(const struct peer *peer, enum way way)
 	return status == GW_OK;
 }
 
-static void tell_failed_reads(struct peer *peer, enum way way, gw_status status, bool pinged,
+static void tell_failed_reads(struct peer *peer, const struct gw_scheme *way, gw_status status, bool pinged,
 			      struct gw_doctor_finding *finding)
 {
-	gw_doctor_raise(finding, is_asked_for(peer, schemes[way]) ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
+	gw_doctor_raise(finding, is_asked_for(peer, way->name) ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
 	gw_doctor_value(finding, "connected, but reads fail: %s", gw_last_error());
 	gw_doctor_costs(finding, "a client that chooses it loses time, or fails");
-	if (way == BY_TCP && status == GW_DEADLINE && pinged && answers_in_short(peer, way)) {
+	/* With a long time-out the kernel may give up the connection before. */
+	bool silent = status == GW_DEADLINE || status == GW_PEER_LOST;
+	if (way->rank == GW_RANK_FIRST && silent && pinged && answers_in_short(peer, way)) {
 		peer->loses_large = true;
 		gw_doctor_cause_large(peer->text, finding);
 	} else {
@@ -235,13 +237,12 @@ static void judge_distance(struct gw_doctor_finding *finding, uint64_t trip_ns)
 }
 
 /* What was reached: who it is, its bytes, its figures. */
-static void tell_reached(struct peer *peer, enum way way, struct gw_doctor_reader *reader)
+static void tell_reached(struct peer *peer, const struct gw_scheme *way, struct gw_doctor_reader *reader)
 {
 	const struct gw_endpoint *endpoint = gw_doctor_reader_endpoint(reader);
 	const struct gw_peer who = endpoint->peer;
 	bool empty = who.region_count == 0 || who.regions[0].bytes == 0;
-	struct gw_doctor_finding *finding =
-		gw_doctor_find(peer->doctor, GW_DOCTOR_OK, "%s %s", peer->text, schemes[way]);
+	struct gw_doctor_finding *finding = gw_doctor_find(peer->doctor, GW_DOCTOR_OK, "%s %s", peer->text, way->name);
 	struct gw_doctor_figures figures = {0};
 	uint64_t trip_ns = 0;
 	uint32_t bytes = 0;
@@ -264,18 +265,19 @@ static void tell_reached(struct peer *peer, enum way way, struct gw_doctor_reade
 	/* Rows that change may have changed. */
 	if (same && !empty && who.regions[0].kind == GW_REGION_IMMUTABLE)
 		same = judge_sample(peer, finding, bytes);
-	peer->reached[way] = same;
+	peer->reached[way - gw_schemes] = same;
+	peer->mapped |= same && way->mapped;
 	if (!empty)
 		tell_range(peer, endpoint->transport, figures.range_cost_bytes);
 }
 
 /* --- One server. --- */
 
-static gw_status doctor_try_way(struct peer *peer, enum way way)
+static gw_status doctor_try_way(struct peer *peer, const struct gw_scheme *way)
 {
 	struct gw_doctor_reader *reader;
 	gw_status status = reach(peer, way, &reader);
-	if (status && way == BY_TCP) {
+	if (status && way->rank == GW_RANK_FIRST) {
 		peer->status = status;
 		snprintf(peer->reason, sizeof(peer->reason), "%s", gw_last_error());
 	}
@@ -288,17 +290,18 @@ static gw_status doctor_try_way(struct peer *peer, enum way way)
 	return status;
 }
 
-/* As client/link/upgrade.c chooses: mapped memory, then RDMA that reads what TCP reads, then TCP. */
+/* As client/link/upgrade.c chooses: the best way that reads what TCP reads, else TCP. */
 static void tell_choice(const struct peer *peer)
 {
-	bool any = peer->reached[BY_TCP] || peer->reached[BY_SHM] || peer->reached[BY_VERBS];
+	const struct gw_scheme *way = gw_scheme_below(NULL), *first = &gw_schemes[GW_SCHEME_TCP];
+	while (way && !peer->reached[way - gw_schemes])
+		way = gw_scheme_below(way);
+	if (!way && peer->reached[first - gw_schemes])
+		way = first;
 	struct gw_doctor_finding *finding =
-		gw_doctor_find(peer->doctor, any ? GW_DOCTOR_OK : GW_DOCTOR_PROBLEM, "%s", peer->text);
-	if (any) {
-		gw_doctor_value(finding, "clients here read over %s",
-				peer->reached[BY_SHM]     ? "shm"
-				: peer->reached[BY_VERBS] ? "verbs"
-							  : "tcp");
+		gw_doctor_find(peer->doctor, way ? GW_DOCTOR_OK : GW_DOCTOR_PROBLEM, "%s", peer->text);
+	if (way) {
+		gw_doctor_value(finding, "clients here read over %s", way->name);
 		return;
 	}
 	gw_doctor_value(finding, "reached by no transport");
@@ -313,12 +316,16 @@ static void tell_choice(const struct peer *peer)
 
 static void ask_server(struct peer *peer)
 {
-	if (doctor_try_way(peer, BY_TCP) == GW_OK) {
-		doctor_try_way(peer, BY_SHM);
-		doctor_try_way(peer, BY_VERBS);
-	} else {
-		tell_untried(peer, BY_SHM, "the server tells its name over TCP");
-		tell_untried(peer, BY_VERBS, "it begins with a hello over TCP");
+	bool answers = doctor_try_way(peer, &gw_schemes[GW_SCHEME_TCP]) == GW_OK;
+	for (const struct gw_scheme *way = gw_schemes; way < gw_schemes + GW_SCHEMES; way++) {
+		if (way->rank <= GW_RANK_FIRST)
+			continue;
+		if (answers)
+			doctor_try_way(peer, way);
+		else
+			tell_untried(peer, way,
+				     way->local ? "the server tells its name over TCP"
+						: "it begins with a hello over TCP");
 	}
 	tell_choice(peer);
 }

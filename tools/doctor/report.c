@@ -99,6 +99,11 @@ void gw_doctor_raise(struct gw_doctor_finding *finding, enum gw_doctor_status st
 		finding->status = status;
 }
 
+const char *gw_doctor_bytes(char text[GW_UNIT_TEXT_MAX], uint64_t bytes)
+{
+	return bytes == UINT64_MAX ? "unlimited" : gw_text_bytes(text, (double)bytes);
+}
+
 void gw_doctor_unread(struct gw_doctor_finding *finding, const char *path)
 {
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);

@@ -1,4 +1,5 @@
-/* DGL's chunked graph, from the inside: what its two files share. */
+/* DGL's chunked graph, from the inside: what its files share. Of them dgl.c uses dgl_data.c, and both use dgl_keys.c.
+ */
 #ifndef GW_TOOLS_IMPORT_DGL_H
 #define GW_TOOLS_IMPORT_DGL_H
 

@@ -310,13 +310,17 @@ static gw_status no_member(const struct gw_npz *npz, const char *name)
 	return gw_fail(GW_NOT_FOUND, "%s: no member \"%.64s\"; there are: %s", npz->path, name, list);
 }
 
-/* A member's bytes, in a mapping of their own. */
-static gw_status extract(const struct gw_npz *npz, const struct member *member, void **out)
+/* A member and its bytes, in a mapping of their own. */
+static gw_status npz_extract(const struct gw_npz *npz, const char *name, const struct member **found, void **out)
 {
-	const char *name = member->name;
+	const struct member *member = find_member(npz, name);
+	*found = member;
+	*out = NULL;
+	if (!member)
+		return no_member(npz, name);
 	/* A directory may claim any size: it must at least be one that this machine could hold. */
-	gw_status status = gw_memory_check(member->bytes, -1, name);
-	if (status)
+	gw_status status = gw_memory_check(member->bytes, -1, member->name);
+	if (status != GW_OK)
 		return gw_context(status, "%s", npz->path);
 	if (member->bytes == 0)
 		return gw_fail(GW_FORMAT, "%s: member \"%s\" is empty", npz->path, name);
@@ -326,7 +330,7 @@ static gw_status extract(const struct gw_npz *npz, const struct member *member, 
 	status = fill_member(npz, member, memory);
 	if (status == GW_OK)
 		status = check_crc(npz, member, memory);
-	if (status)
+	if (status != GW_OK)
 		munmap(memory, member->bytes);
 	else
 		*out = memory;
@@ -336,12 +340,10 @@ static gw_status extract(const struct gw_npz *npz, const struct member *member, 
 gw_status gw_npz_read(const struct gw_npz *npz, const char *name, struct gw_npy_file *out)
 {
 	*out = (struct gw_npy_file){0};
-	const struct member *member = find_member(npz, name);
-	void *memory = NULL;
-	if (!member)
-		return no_member(npz, name);
-	gw_status status = extract(npz, member, &memory);
-	if (status)
+	const struct member *member;
+	void *memory;
+	gw_status status = npz_extract(npz, name, &member, &memory);
+	if (status != GW_OK)
 		return status;
 	assert(memory);
 	status = gw_npy_parse(memory, member->bytes, &out->npy);
@@ -391,12 +393,10 @@ static bool word_of(const char *file, uint64_t file_bytes, char *word, size_t by
 
 gw_status gw_npz_word(const struct gw_npz *npz, const char *name, char *word, size_t bytes)
 {
-	const struct member *member = find_member(npz, name);
-	void *memory = NULL;
-	if (!member)
-		return no_member(npz, name);
-	gw_status status = extract(npz, member, &memory);
-	if (status)
+	const struct member *member;
+	void *memory;
+	gw_status status = npz_extract(npz, name, &member, &memory);
+	if (status != GW_OK)
 		return status;
 	assert(memory);
 	if (!word_of(memory, member->bytes, word, bytes))

@@ -5,12 +5,10 @@
  * taken for names they would hide a mistake. Inputs without any edge are refused where nothing says how many nodes
  * there are: they are mistakes more often than graphs.
  */
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "core/errors/log.h"
-#include "core/memory/alloc.h"
 #include "tools/import/import.h"
 #include "tools/import/matrix.h"
 #include "tools/import/npz.h"
@@ -247,33 +245,6 @@ static gw_status open_text(struct gw_import *im, struct gw_import_set *set, stru
 	if (status == GW_OK && guessed && file->text_format.header == GW_HEADER_NONE)
 		status = check_first_row(file);
 	return status;
-}
-
-gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_npz **out)
-{
-	for (uint32_t i = 0; i < im->num_archives; i++) {
-		if (strcmp(im->archives[i].path, path) == 0) {
-			*out = im->archives[i].npz;
-			return GW_OK;
-		}
-	}
-	struct gw_npz *npz;
-	gw_status status = gw_npz_open(path, &npz);
-	if (status)
-		return status;
-	if (im->num_archives == im->archives_room) {
-		uint32_t room = im->archives_room ? im->archives_room * 2 : 4;
-		void *grown = gw_realloc(im->archives, room, sizeof(*im->archives));
-		if (!grown) {
-			gw_npz_close(npz);
-			return GW_NO_MEMORY;
-		}
-		im->archives = grown;
-		im->archives_room = room;
-	}
-	im->archives[im->num_archives++] = (struct gw_import_archive){.path = path, .npz = npz};
-	*out = npz;
-	return GW_OK;
 }
 
 /* The members that hold edges, by the names people give them. */

@@ -1,74 +1,9 @@
 /* Reading the edges of every set: text through tables (table_read.c takes the lines), NumPy by widening. Ids stay as
  * the input has them. */
-#include <string.h>
 
 #include "core/memory/memory.h"
-#include "core/system/parallel.h"
 #include "tools/import/import.h"
 #include "tools/import/matrix.h"
-
-#define GRAIN (64u << 10)
-
-struct widening {
-	const void *data;
-	gw_dtype dtype;
-	uint64_t first, stride;
-	const char *what;
-	uint64_t *out;
-};
-
-#define WIDEN(type)                                                                                                    \
-	for (uint64_t i = begin; i < end; i++) {                                                                       \
-		type value;                                                                                            \
-		memcpy(&value, (const type *)w->data + w->first + i * w->stride, sizeof(value));                       \
-		w->out[i] = (uint64_t)(int64_t)value;                                                                  \
-	}                                                                                                              \
-	break
-
-static gw_status import_widen(void *context, uint64_t begin, uint64_t end, unsigned thread)
-{
-	(void)thread;
-	const struct widening *w = context;
-	switch (w->dtype) {
-	case GW_UINT8:
-	case GW_BOOL:
-		WIDEN(uint8_t);
-	case GW_INT8:
-		WIDEN(int8_t);
-	case GW_UINT16:
-		WIDEN(uint16_t);
-	case GW_INT16:
-		WIDEN(int16_t);
-	case GW_INT32:
-		WIDEN(int32_t);
-	case GW_UINT32:
-		WIDEN(uint32_t);
-	case GW_INT64:
-	case GW_UINT64:
-		WIDEN(int64_t);
-	default:
-		return gw_fail(GW_FORMAT, "%s: dtype %s holds no whole numbers", w->what, gw_dtype_name(w->dtype));
-	}
-	bool negative = w->dtype != GW_UINT64;
-	for (uint64_t i = begin; i < end; i++) {
-		if (w->out[i] < GW_NONE)
-			continue;
-		if (negative && (int64_t)w->out[i] < 0)
-			return gw_fail(GW_RANGE, "%s: element %llu is %lld: it is negative", w->what,
-				       (unsigned long long)i, (long long)w->out[i]);
-		return gw_fail(GW_RANGE, "%s: element %llu is %llu: it is too large, ids are below 2^63 - 1", w->what,
-			       (unsigned long long)i, (unsigned long long)w->out[i]);
-	}
-	return GW_OK;
-}
-
-gw_status gw_import_whole(const struct gw_npy *npy, const void *data, uint64_t first, uint64_t stride, uint64_t count,
-			  const char *what, unsigned threads, uint64_t *out)
-{
-	struct widening w = {
-		.data = data, .dtype = npy->dtype, .first = first, .stride = stride, .what = what, .out = out};
-	return gw_parallel_for(threads, count, GRAIN, import_widen, &w);
-}
 
 /* Arrays and matrices have numbers; another file may have made names of a type's ids. */
 static gw_status check_numbers(const struct gw_import *im, const struct gw_import_set *set,

@@ -71,6 +71,18 @@ uint64_t gw_symmetric_loops(const struct gw_symmetric_source *sources, size_t co
 	return loops;
 }
 
+/* The source of an edge, whose cursor is asked for ahead of its use. */
+static inline uint64_t symmetric_source(const struct symmetric_build *build, uint64_t i)
+{
+	const struct gw_symmetric_source *source = build->source;
+	const struct gw_adjacency *a = source->adjacency;
+	if (i + PREFETCH_AHEAD < a->edges) {
+		uint64_t next = gw_load_id(a->indices, a->index_bytes, i + PREFETCH_AHEAD);
+		__builtin_prefetch(&build->cursor[source->src_base + next], 1);
+	}
+	return source->src_base + gw_load_id(a->indices, a->index_bytes, i);
+}
+
 /* Adds one to the count of both ends of every edge that is no loop. */
 static gw_status count_ends(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
@@ -82,11 +94,7 @@ static gw_status count_ends(void *context, uint64_t begin, uint64_t end, unsigne
 		uint32_t own = 0;
 		gw_adjacency_list(a, row, &from, &to);
 		for (uint64_t i = from; i < to; i++) {
-			if (i + PREFETCH_AHEAD < a->edges) {
-				uint64_t next = gw_load_id(a->indices, a->index_bytes, i + PREFETCH_AHEAD);
-				__builtin_prefetch(&build->cursor[source->src_base + next], 1);
-			}
-			uint64_t other = source->src_base + gw_load_id(a->indices, a->index_bytes, i);
+			uint64_t other = symmetric_source(build, i);
 			if (other == self)
 				continue;
 			__atomic_fetch_add(&build->cursor[other], 1u, __ATOMIC_RELAXED);
@@ -112,11 +120,7 @@ static gw_status scatter_ends(void *context, uint64_t begin, uint64_t end, unsig
 			own += source->src_base + gw_load_id(a->indices, a->index_bytes, i) != self;
 		uint32_t *mine = build->list + __atomic_fetch_add(&build->cursor[self], own, __ATOMIC_RELAXED);
 		for (uint64_t i = from; i < to; i++) {
-			if (i + PREFETCH_AHEAD < a->edges) {
-				uint64_t next = gw_load_id(a->indices, a->index_bytes, i + PREFETCH_AHEAD);
-				__builtin_prefetch(&build->cursor[source->src_base + next], 1);
-			}
-			uint64_t other = source->src_base + gw_load_id(a->indices, a->index_bytes, i);
+			uint64_t other = symmetric_source(build, i);
 			if (other == self)
 				continue;
 			*mine++ = (uint32_t)other;

@@ -506,8 +506,8 @@ static void memory_wake(void *opaque)
 }
 
 const struct gw_transport gw_transport_memory = {
-	.name = "memory",
-	.number = 0,
+	.scheme = &gw_schemes[GW_SCHEME_MEMORY],
+	.number = GW_SCHEME_MEMORY,
 	.one_sided = true,
 	.range_cost_bytes = 64,
 	.open = memory_open,

@@ -124,8 +124,8 @@ static gw_status shm_listen(struct gw_poll_group *const *groups, uint32_t group_
 }
 
 const struct gw_transport gw_transport_shm = {
-	.name = "shm",
-	.number = 2,
+	.scheme = &gw_schemes[GW_SCHEME_SHM],
+	.number = GW_SCHEME_SHM,
 	.one_sided = true,
 	.range_cost_bytes = 64,
 	.open = shm_open_state,

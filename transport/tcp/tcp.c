@@ -198,8 +198,8 @@ void gw_tcp_wake(void *state)
 }
 
 const struct gw_transport gw_transport_tcp = {
-	.name = "tcp",
-	.number = 1,
+	.scheme = &gw_schemes[GW_SCHEME_TCP],
+	.number = GW_SCHEME_TCP,
 	.range_cost_bytes = 64,
 	.open = tcp_open,
 	.shut = gw_tcp_shut,

@@ -414,8 +414,8 @@ static void verbs_wake(void *state)
 }
 
 const struct gw_transport gw_transport_verbs = {
-	.name = "verbs",
-	.number = 3,
+	.scheme = &gw_schemes[GW_SCHEME_VERBS],
+	.number = GW_SCHEME_VERBS,
 	.one_sided = true,
 	.range_cost_bytes = 310,
 	.order_pays = true,

@@ -10,12 +10,13 @@ import importlib.util
 import os
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, Callable
 
 # DGL's names of what a node, an edge and their types were called before (dgl.NID, …).
 NID = EID = "_ID"
 NTYPE = ETYPE = "_TYPE"
 
+subset: Callable[[], ModuleType] | None = None  # imports the subset; graphwire/dgl/__init__.py sets it
 _chosen: ModuleType | None = None
 
 
@@ -54,7 +55,8 @@ def dgl() -> Any:
                 print(f"graphwire.dgl: dgl is installed and cannot be imported ({str(error)[:200]}): Graphwire's "
                       "subset takes its place", file=sys.stderr)
         if _chosen is None:
-            _chosen = importlib.import_module("graphwire.dgl.subset")
+            assert subset is not None
+            _chosen = subset()
     return _chosen
 
 

@@ -109,7 +109,7 @@ class Client:
         step = int(np.asarray(self.store.step[:])[0, 0]) if restored or self.world > 1 else 0
         if self.rank == 0:
             outputs.write_json(self.folder / "config.json", outputs.config_of(
-                self.args, *self.names, self.world))
+                self.args, self.folder, *self.names, self.world))
             self.curve = outputs.Curve(self.folder, step)
             self.seconds_before = self.curve.seconds
             if restored:

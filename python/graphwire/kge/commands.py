@@ -6,7 +6,6 @@ Exit status: 0; 1: it failed, and a line on stderr says why; 2: wrong usage; 130
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -16,8 +15,7 @@ from typing import Callable, Optional
 from graphwire._native import GraphwireError
 from graphwire._scratch import Scratch
 from graphwire.kge import dictionaries, flags
-from graphwire.kge.data import BUILT_IN, DataError, Dataset, Sink, load
-from graphwire.kge.dictionaries import Dictionaries
+from graphwire.kge.data import BUILT_IN, DataError, Dataset, Dictionaries, Sink, load
 
 
 def load_of(args: argparse.Namespace, train_to: Optional[Sink] = None,
@@ -46,12 +44,11 @@ def results_folder(args: argparse.Namespace, num_clients: int) -> Path:
         return new_folder(args.save_path, args.model_name, args.dataset)
     folder = Path(args.resume)
     try:
-        path = folder / "config.json"
-        if path.exists() and not path.is_file():  # a pipe would be waited for
-            raise ValueError(f"{path} is no file")
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        config = dictionaries.read_config(folder)
+    except DataError as error:
         raise DataError(f"--resume {folder}: there is no training to go on with: {error}") from error
+    if config is None:
+        raise DataError(f"--resume {folder}: there is no training to go on with: config.json does not exist")
     others, clients = flags.changed(config, args), config.get("num_clients", num_clients)
     if clients != num_clients:
         others.append(f"it had {clients} client{'' if clients == 1 else 's'}, not {num_clients}")

@@ -18,21 +18,21 @@ A fourth column of udd and raw_udd is a triple's importance, with has_edge_impor
 
 from __future__ import annotations
 
+import filecmp
+import shutil
+import stat
 import sys
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Optional, TextIO
+from typing import Callable, Optional, TextIO
 
 import numpy as np
 
+from graphwire._scratch import Scratch
 from graphwire.kge.sources import obtain
-
-if TYPE_CHECKING:
-    from graphwire.kge.dictionaries import Dictionaries
 
 # Of the graphs with names: the files of entities, relations and the order of a triple's columns.
 BUILT_IN = {name: ("entities.dict", "relations.dict", "hrt") for name in (
@@ -87,14 +87,12 @@ class Dataset:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Where to write a file, beside its place: it is there whole or not at all, even where others write the same
-    one."""
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
-    try:
+    """Where to write a file, in a temporary folder beside its place: the file is there whole or not at all, even where
+    others write the same one. Half of a file goes with its writer, whatever ends the writer."""
+    with Scratch(path.parent, f".{path.name}") as scratch:
+        temporary = scratch / path.name
         yield temporary
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -102,6 +100,23 @@ def written(path: Path) -> Iterator[TextIO]:
     """A file to write text to; it is there whole or not at all."""
     with whole(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as file:
         yield file
+
+
+_KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFDIR: "a folder", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device",
+          stat.S_IFBLK: "a device"}
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file exists. Raises DataError where something else has its name: a read of a pipe would wait."""
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+    if kind != stat.S_IFREG:
+        raise DataError(f"{path} is {_KINDS.get(kind, 'something else')}, not a file")
+    return True
 
 
 def lines_of(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -151,6 +166,26 @@ def write_dictionary(path: Path, names: dict[str, int], delimiter: str = "\t") -
     if not _holds(path, lines()):
         with written(path) as file:
             file.writelines(lines())
+
+
+@dataclass(frozen=True)
+class Dictionaries:
+    """Two files that are there."""
+
+    entities: Path
+    relations: Path
+
+    def copy(self, folder: Path) -> None:
+        """Each is there whole or not at all."""
+        for path in (self.entities, self.relations):
+            with whole(folder / path.name) as temporary:
+                shutil.copyfile(path, temporary)
+
+    def check_same(self, others: Dictionaries) -> None:
+        """Raises DataError unless the others, of what a model is used with, have the same bytes."""
+        for own, other in ((self.entities, others.entities), (self.relations, others.relations)):
+            if not filecmp.cmp(own, other, shallow=False):
+                raise DataError(f"{other} is not {own}, which the model was trained by: its rows are of other numbers")
 
 
 def _count_lines(path: Path) -> int:
@@ -235,7 +270,6 @@ class _Reader:
 
 def _check_same(numbers: Optional[Dictionaries], entity_file: Path, relation_file: Path) -> None:
     """Raises DataError unless files of numbers have the dictionaries that a model was trained by."""
-    from graphwire.kge.dictionaries import Dictionaries
 
     if numbers is not None:
         numbers.check_same(Dictionaries(entity_file, relation_file))
@@ -247,7 +281,7 @@ def _built_in(folder: Path, name: str, train_to: Optional[Sink], numbers: Option
     split_files = [folder / f"{split}.txt" for split in SPLITS]
     if numbers is not None and name != "Freebase":
         entity_file, relation_file = numbers.entities, numbers.relations
-    if not all(path.is_file() for path in (entity_file, relation_file, *split_files)):
+    if not all([is_there(path) for path in (entity_file, relation_file, *split_files)]):
         obtain(folder.parent, name)
     entities: Optional[dict[str, int]] = None
     relations: Optional[dict[str, int]] = None
@@ -269,7 +303,7 @@ def _own_files(folder: Path, kind: str, files: Sequence[str]) -> list[Path]:
         raise DataError(f"--data_files of format {kind}: {wanted}, not {len(files)} files")
     paths = [folder / file for file in files]
     for path in paths:
-        if not path.is_file():
+        if not is_there(path):
             raise DataError(f"{path} is not there")
     return paths
 

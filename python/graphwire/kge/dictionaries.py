@@ -6,48 +6,85 @@
 
 A number means nothing without its dictionary, and two readings of the same files in another order number names
 differently. So each model has the dictionaries that it was trained by: entities.tsv and relations.tsv, "number name" a
-line (entity2id.txt and relation2id.txt, as they are, of Freebase). Nothing is written where the data lies.
+line (entity2id.txt and relation2id.txt, as they are, of Freebase). Nothing is written where the data lies. config.json
+has their digests: a dictionary that was edited afterwards is an error.
 """
 
 from __future__ import annotations
 
 import filecmp
+import hashlib
+import json
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import Any, Optional
 
-from graphwire.kge.data import DataError, Dataset, read_dictionary, warn, whole, write_dictionary
+from graphwire.kge.data import (
+    DataError,
+    Dataset,
+    Dictionaries,
+    is_there,
+    read_dictionary,
+    warn,
+    whole,
+    write_dictionary,
+)
 
 NAMED = ("entities.tsv", "relations.tsv")
 NUMBERED = ("entity2id.txt", "relation2id.txt")  # Freebase's: a count, then "name number" a line
+DIGESTS = ("emap_digest", "rmap_digest")  # in config.json; optional
 
 
-@dataclass(frozen=True)
-class Dictionaries:
-    """Two files that are there."""
+def read_config(folder: str | Path) -> Optional[dict[str, Any]]:
+    """A model's config.json; None where it does not exist. Raises DataError."""
+    path = Path(folder) / "config.json"
+    if not is_there(path):
+        return None
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError("expected an object")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+    except ValueError as error:
+        raise DataError(f"{path}: is no JSON: {error}") from error
+    return config
 
-    entities: Path
-    relations: Path
 
-    def copy(self, folder: Path) -> None:
-        """Each is there whole or not at all."""
-        for path in (self.entities, self.relations):
-            with whole(folder / path.name) as temporary:
-                shutil.copyfile(path, temporary)
+def _digest(path: Path) -> str:
+    found = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                found.update(block)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+    return f"sha256:{found.hexdigest()}"
 
-    def check_same(self, others: Dictionaries) -> None:
-        """Raises DataError unless the others, of what a model is used with, have the same bytes."""
-        for own, other in ((self.entities, others.entities), (self.relations, others.relations)):
-            if not filecmp.cmp(own, other, shallow=False):
-                raise DataError(f"{other} is not {own}, which the model was trained by: its rows are of other numbers")
+
+def digests(folder: Path) -> dict[str, str]:
+    """What config.json says of the dictionaries in its folder."""
+    found = _found(folder)
+    return {} if found is None else dict(zip(DIGESTS, map(_digest, (found.entities, found.relations))))
 
 
 def of(folder: str | Path) -> Optional[Dictionaries]:
-    """Those in a folder of results or of parts; None where it has none. Raises DataError where one is missing."""
+    """Those in a folder of results or of parts; None where it has none. Raises DataError where one is missing, or is
+    not the one whose digest config.json has."""
+    found = _found(folder)
+    config = None if found is None else read_config(folder)
+    if found is not None and config is not None:
+        for path, key in zip((found.entities, found.relations), DIGESTS):
+            if key in config and config[key] != _digest(path):
+                raise DataError(f"{path} is not the dictionary of the training: its digest is not the {key} of "
+                                "config.json")
+    return found
+
+
+def _found(folder: str | Path) -> Optional[Dictionaries]:
     for names in (NAMED, NUMBERED):
         paths = [Path(folder) / name for name in names]
-        there = [path for path in paths if path.is_file()]
+        there = [path for path in paths if is_there(path)]
         if len(there) == 2:
             return Dictionaries(*paths)
         if there:
@@ -60,7 +97,7 @@ def recorded(data_path: str | Path, form: str) -> Optional[Dictionaries]:
     """For a model, or parts, of an older version: its trainings on names left their dictionaries where the data lies,
     over those of others. None: it was not on names, or they are not there."""
     paths = [Path(data_path) / name for name in NAMED]
-    return Dictionaries(*paths) if form.startswith("raw_") and all(path.is_file() for path in paths) else None
+    return Dictionaries(*paths) if form.startswith("raw_") and all([is_there(path) for path in paths]) else None
 
 
 def of_model(folder: str | Path, data_path: str | Path, form: str, told: bool = True) -> Optional[Dictionaries]:

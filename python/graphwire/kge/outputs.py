@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphwire.kge.data import DataError, written
+from graphwire.kge.data import DataError, is_there, whole, written
+from graphwire.kge.dictionaries import digests, read_config
 from graphwire.kge.models import Model, Relations, make
 from graphwire.kge.store import Store
 
@@ -41,9 +42,8 @@ def new_folder(save_path: str | Path, model: str, dataset: str) -> Path:
 
 def write_rows(path: Path, count: int, width: int, read: Callable[[np.ndarray], np.ndarray]) -> None:
     """A .npy of float32 rows, read by number, a block at a time. It is there whole or not at all."""
-    temporary = path.with_name(path.name + ".part")
     size = max(1, BLOCK_BYTES // (4 * width))
-    with open(temporary, "wb") as file:
+    with whole(path) as temporary, open(temporary, "wb") as file:
         np.lib.format.write_array_header_1_0(file, {
             "descr": "<f4", "fortran_order": False, "shape": (count, width)})
         for first in range(0, count, size):
@@ -51,7 +51,6 @@ def write_rows(path: Path, count: int, width: int, read: Callable[[np.ndarray], 
             file.write(np.ascontiguousarray(rows, dtype="<f4").tobytes())
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
@@ -60,12 +59,13 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
         file.write(json.dumps(values, indent=4) + "\n")
 
 
-def config_of(args: Any, entity_file: str, relation_file: str, num_clients: int) -> dict[str, Any]:
-    """config.json: DGL-KE's fields, every flag under its own name, and the number of clients on all hosts."""
+def config_of(args: Any, folder: Path, entity_file: str, relation_file: str, num_clients: int) -> dict[str, Any]:
+    """config.json: DGL-KE's fields, every flag under its own name, the number of clients on all hosts, and the digests
+    of the dictionaries that lie in the folder."""
     flags = {name: value for name, value in vars(args).items() if isinstance(
         value, (str, int, float, bool, list, type(None)))}
     return {**flags, "model": args.model_name, "emb_size": args.hidden_dim, "max_train_step": args.max_step,
-            "emap_file": entity_file, "rmap_file": relation_file, "num_clients": num_clients}
+            "emap_file": entity_file, "rmap_file": relation_file, **digests(folder), "num_clients": num_clients}
 
 
 def save(folder: Path, dataset: str, store: Store) -> None:
@@ -85,9 +85,8 @@ def save(folder: Path, dataset: str, store: Store) -> None:
 
 def mapped(path: Path) -> np.ndarray:
     """The array of an .npy, as it lies on disk. Raises DataError."""
+    is_there(path)
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for
-            raise ValueError("it is no file")
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
@@ -103,15 +102,10 @@ class Saved:
     def __init__(self, folder: str | Path, name: Optional[str] = None, dataset: Optional[str] = None,
                  **options: Any):
         self.folder = Path(folder)
-        self.config: dict[str, Any] = {}
-        path = self.folder / "config.json"
-        if path.is_file():
-            try:
-                self.config = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError as error:
-                raise DataError(f"{path}: is no JSON: {error}") from error
-        elif name is None:
-            raise DataError(f"{path} is not there: --model_path names the folder that train wrote")
+        config = read_config(self.folder)
+        if config is None and name is None:
+            raise DataError(f"{self.folder}/config.json is not there: --model_path names the folder that train wrote")
+        self.config: dict[str, Any] = config or {}
         self.name = name or self.config.get("model") or self.config.get("model_name") or ""
         self.dataset = dataset or self.config.get("dataset") or ""
         self.entity = self._rows(f"{self.dataset}_{self.name}_entity.npy")

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from graphwire.kge.best import BLOCK, Best, Names, blocks, write_table
-from graphwire.kge.data import DataError
+from graphwire.kge.data import DataError, is_there
 from graphwire.kge.dictionaries import check_named
 from graphwire.kge.dictionaries import of as dictionaries_of
 from graphwire.kge.models import Relations, check_scores
@@ -96,7 +96,7 @@ def _dictionary(args: argparse.Namespace, own: Optional[Path], given: Optional[s
     names = [config[key]] if config.get(key) else []
     for name in [*names, *kinds]:
         path = Path(args.data_path) / name
-        if path.is_file():
+        if is_there(path):
             return path
     raise DataError(f"--raw_data: there is no {' or '.join([*names, *kinds])} in {args.data_path}; name one by "
                     "--entity_mfile, --rel_mfile")

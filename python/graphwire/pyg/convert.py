@@ -8,9 +8,10 @@ from typing import Any, Callable, Union
 import torch
 from torch_geometric.data import Data, HeteroData
 
-import graphwire
 from graphwire._scratch import Scratch
 from graphwire.batch import Batch, Edges
+from graphwire.graph import Graph
+from graphwire.graph import open as open_graph
 from graphwire.partition import partition_graph
 from graphwire.pyg.names import Attributes, Names
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
@@ -88,7 +89,7 @@ def _add_links(data: Any, batch: Batch, found: Subgraph, hetero: bool, names: Na
 
 
 def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None, *, name: str = "graph",
-             num_parts: int = 1, method: str = "random", **options: Any) -> graphwire.Graph:
+             num_parts: int = 1, method: str = "random", **options: Any) -> Graph:
     """The graph of what PyG has in memory: cut into parts, written and opened.
 
     out: the folder of its parts; None: a temporary one, which goes with the graph and with this process, however that
@@ -98,11 +99,11 @@ def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None
     graphwire.partition_graph's.
     """
     if out is not None:
-        return graphwire.open(partition_graph(data, name, num_parts, out, method=method, **options))
+        return open_graph(partition_graph(data, name, num_parts, out, method=method, **options))
     scratch = Scratch()
     try:
         parts = partition_graph(data, name, num_parts, scratch.path / "parts", method=method, **options)
-        graph = graphwire.open(parts)
+        graph = open_graph(parts)
         graph._scratch = scratch
     except BaseException:
         scratch.close()

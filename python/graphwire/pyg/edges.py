@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-import graphwire
 from graphwire.edge_ids import EdgeIds
+from graphwire.graph import Graph
 from graphwire.pyg.subgraph import EdgeType, triple
 
 
-def edge_ids(graph: graphwire.Graph) -> EdgeIds:
+def edge_ids(graph: Graph) -> EdgeIds:
     """What translates; warns, once for a graph, where it does not."""
     ids = EdgeIds(graph)
     unknown = [etype for etype in graph.etypes if not ids.is_known(etype)]
@@ -59,7 +59,7 @@ class EdgePermutations(dict[EdgeType, EdgePermutation]):
     """The same of every edge type that has original ids, by (source, relation, destination). Of a homogeneous graph PyG
     asks the whole, by positions."""
 
-    def __init__(self, ids: EdgeIds, graph: graphwire.Graph):
+    def __init__(self, ids: EdgeIds, graph: Graph):
         super().__init__((triple(name), EdgePermutation(ids, triple(name)))
                          for name in graph.etypes if ids.is_known(name))
 

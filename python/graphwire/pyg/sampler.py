@@ -22,9 +22,10 @@ from torch_geometric.sampler import (
 from torch_geometric.sampler.base import SubgraphType
 from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 
-import graphwire
 from graphwire import _arrays, _checks
 from graphwire.fanouts import count
+from graphwire.graph import Graph
+from graphwire.loader import sample
 from graphwire.pyg.edges import EdgePermutations, edge_ids
 from graphwire.pyg.stores import GraphStore
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
@@ -48,7 +49,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
     the edge_index that the graph was made of. In several parts e_id are the graph's ids; a UserWarning says so once.
     """
 
-    def __init__(self, graph_store: GraphStore | graphwire.Graph,
+    def __init__(self, graph_store: GraphStore | Graph,
                  num_neighbors: NumNeighbors | Sequence[int] | Mapping[Any, Sequence[int]], *, replace: bool = False,
                  subgraph_type: str | SubgraphType = "directional"):
         graph = graph_store.graph if isinstance(graph_store, GraphStore) else graph_store
@@ -96,7 +97,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         seeds = {ntype: _arrays.ids_array(ids, None, "seeds (input_nodes, edge_label_index)")
                  for ntype, ids in (seed.items() if typed else [(ntypes[0], seed)])}
         number, stream = torch.randint(0, 2**63 - 1, (2,)).tolist()
-        batch = graphwire.sample(self.graph, seeds, self._hops, replace=self.replace, seed=number, stream=stream)
+        batch = sample(self.graph, seeds, self._hops, replace=self.replace, seed=number, stream=stream)
         found = Subgraph(batch, batch.seed_rows, self.graph.etypes)
         return _hetero_output(found) if typed else _output(found, ntypes[0], self.edge_types[0])
 

@@ -17,15 +17,17 @@ import torch_geometric.data as pyg
 from torch_geometric.data import EdgeAttr, TensorAttr
 from torch_geometric.data.graph_store import EdgeLayout
 
-import graphwire
 from graphwire import _arrays
 from graphwire._index import RowIndex
+from graphwire._native import GraphwireError, NotFoundError
+from graphwire.graph import Feature, Graph
 from graphwire.pyg.edges import edge_ids
 from graphwire.pyg.names import check_names
 from graphwire.pyg.subgraph import triple
+from graphwire.tensor import Tensor
 
 Names = Union[str, Sequence[str], Mapping[str, str]]
-Rows = Union[graphwire.Feature, graphwire.Tensor]
+Rows = Union[Feature, Tensor]
 
 
 def _pairs(names: Names) -> dict[str, str]:
@@ -35,7 +37,7 @@ def _pairs(names: Names) -> dict[str, str]:
     return {name: name for name in ([names] if isinstance(names, str) else names)}
 
 
-def _is_typed(graph: graphwire.Graph, hetero: bool | None) -> bool:
+def _is_typed(graph: Graph, hetero: bool | None) -> bool:
     """Whether types are named. PyG calls a graph of one node and one edge type by None."""
     several = len(graph.ntypes) > 1 or len(graph.etypes) > 1
     if hetero is False and several:
@@ -61,7 +63,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
     of one; the graph's features do not change.
     """
 
-    def __init__(self, graph: graphwire.Graph, names: Names | Mapping[str, Names], hetero: bool | None = None):
+    def __init__(self, graph: Graph, names: Names | Mapping[str, Names], hetero: bool | None = None):
         super().__init__(NodeAttr)
         self._graph, self._typed = graph, _is_typed(graph, hetero)
         given: Any = names if len(graph.ntypes) > 1 else {graph.ntypes[0]: names}
@@ -85,7 +87,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
             for find in (lambda: self._graph.feature(key[1], key[0]), lambda: self._graph.open_tensor(_put_name(key))):
                 try:
                     return find()
-                except graphwire.NotFoundError:
+                except NotFoundError:
                     continue
             return None
         return self._rows[key]
@@ -105,7 +107,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
         key, graph = self._key(attr), self._graph
         rows = self._there(attr)
-        if isinstance(rows, graphwire.Feature):
+        if isinstance(rows, Feature):
             raise ValueError(f"{key[1]} is a feature of the graph, which does not change: put it under another name")
         tensor, made = torch.as_tensor(tensor), None
         if attr.index is None and tuple(tensor.shape[:1]) != (graph.num_nodes(key[0]),):
@@ -118,7 +120,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
             rows[_index(attr.index)] = tensor
         except BaseException:
             if made is not None:
-                with contextlib.suppress(graphwire.GraphwireError):  # what failed first is what is told
+                with contextlib.suppress(GraphwireError):  # what failed first is what is told
                     graph.delete_tensor(made.name)
             raise
         self._rows[key] = rows
@@ -127,7 +129,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
     def _remove_tensor(self, attr: TensorAttr) -> bool:
         key = self._key(attr)
         rows = self._there(attr)
-        if not isinstance(rows, graphwire.Tensor):
+        if not isinstance(rows, Tensor):
             return False
         self._graph.delete_tensor(rows.name)
         self._rows.pop(key, None)
@@ -165,10 +167,10 @@ def _index(index: Any) -> Any:
     return slice(None) if index is None else index
 
 
-def _gather(graph: graphwire.Graph, asked: Sequence[tuple[Rows, Any]]) -> list[torch.Tensor]:
+def _gather(graph: Graph, asked: Sequence[tuple[Rows, Any]]) -> list[torch.Tensor]:
     """Rows of each, all asked for at once."""
     client = graph._opened()
-    pointers = [(rows.pointer() if isinstance(rows, graphwire.Feature) else rows._there()[1], index)
+    pointers = [(rows.pointer() if isinstance(rows, Feature) else rows._there()[1], index)
                 for rows, index in asked]
     return [torch.as_tensor(rows) for rows in _arrays.gather_all(client, pointers, torch)]
 
@@ -176,7 +178,7 @@ def _gather(graph: graphwire.Graph, asked: Sequence[tuple[Rows, Any]]) -> list[t
 class _EdgeRows:
     """FeatureStore.edge_rows tells."""
 
-    def __init__(self, graph: graphwire.Graph, names: Any):
+    def __init__(self, graph: Graph, names: Any):
         self._graph = graph
         given = names if len(graph.etypes) > 1 else {graph.etypes[0]: names}
         if not isinstance(given, Mapping):
@@ -213,7 +215,7 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
     directions of an edge share one: then, and in several parts, they are the graph's. Edges do not change.
     """
 
-    def __init__(self, graph: graphwire.Graph, hetero: bool | None = None):
+    def __init__(self, graph: Graph, hetero: bool | None = None):
         super().__init__()
         self.graph, self._typed, self._ids = graph, _is_typed(graph, hetero), edge_ids(graph)
 
@@ -244,7 +246,7 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
         raise NotImplementedError("the edges of a graph do not change: make another one, graphwire.pyg.from_pyg")
 
 
-def stores(graph: graphwire.Graph, names: Names | Mapping[str, Names],
+def stores(graph: Graph, names: Names | Mapping[str, Names],
            hetero: bool | None = None) -> tuple[FeatureStore, GraphStore]:
     """What PyG's loaders take as `data`; the arguments are FeatureStore's."""
     return FeatureStore(graph, names, hetero), GraphStore(graph, hetero)

@@ -30,6 +30,8 @@ from graphwire.dgl.distributed.tensor import DistTensor
 from graphwire.dgl.host import not_here
 
 SparseNodeEmbedding = DistEmbedding
+DistNodeDataLoader: Any  # of graphwire.dgl.dataloading; graphwire/dgl/__init__.py sets both
+DistEdgeDataLoader: Any
 __all__ = [
     "DistDataLoader", "DistEdgeDataLoader", "DistEmbedding", "DistGraph", "DistNodeDataLoader", "DistTensor",
     "EdgePartitionPolicy", "GraphPartitionBook", "NodePartitionPolicy", "PartitionPolicy", "RangePartitionBook",
@@ -39,10 +41,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("DistNodeDataLoader", "DistEdgeDataLoader"):  # as in DGL 2
-        from graphwire.dgl.dataloading import loaders
-
-        return getattr(loaders, name)
     if name.startswith("__"):
         raise AttributeError(name)
     raise not_here(f"dgl.distributed.{name}")

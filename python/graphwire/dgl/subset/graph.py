@@ -290,17 +290,10 @@ class DGLGraph(Types):
     def apply_nodes(self, func: Any, ntype: str | None = None) -> None:
         message.apply_nodes(self._dst_frames[self._only(self._dst_frames, ntype)], func)
 
-    # --- Parts of it. ---
+    # --- Parts of it: transforms.py, which makes graphs, sets these. ---
 
-    def subgraph(self, nodes: Any, **named: Any) -> DGLGraph:
-        from graphwire.dgl.subset import transforms
-
-        return transforms.node_subgraph(self, nodes, **named)
-
-    def edge_subgraph(self, edges: Any, **named: Any) -> DGLGraph:
-        from graphwire.dgl.subset import transforms
-
-        return transforms.edge_subgraph(self, edges, **named)
+    subgraph: Callable[..., DGLGraph]
+    edge_subgraph: Callable[..., DGLGraph]
 
 
 def _some(values: torch.Tensor, ids: Any) -> Any:

@@ -252,3 +252,6 @@ def add_edges(g: DGLGraph, u: Any, v: Any, data: Any = None, etype: Any = None) 
         more = (data or {}).get(name, rows.new_zeros(len(u), *rows.shape[1:]))
         made.edata[name] = torch.cat([rows, more])
     return made
+
+
+DGLGraph.subgraph, DGLGraph.edge_subgraph = node_subgraph, edge_subgraph

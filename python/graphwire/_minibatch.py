@@ -1,0 +1,181 @@
+"""A mini-batch as C has it: what is asked for, and what comes, as a Batch.
+
+Spec(graph, fanouts, …) -> gw_sample_spec -> the library fills a gw_minibatch -> make_batch(graph, lease, spec)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from graphwire import _arrays, _checks
+from graphwire._arrays import Array, Lease, window
+from graphwire._native import ffi, lib
+from graphwire.batch import Batch, Block, Edges
+from graphwire.fanouts import Fanouts, hops_of
+from graphwire.graph import Graph
+from graphwire.seeds import EdgeSeeds, NodeSeeds
+
+Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
+
+
+def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any) -> list[tuple[str, str]]:
+    """(type, feature) for each feature named; without types, of the only type."""
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        return [(kinds[number(kind)], name) for kind, names in given.items()
+                for name in ([names] if isinstance(names, str) else names)]
+    if not isinstance(given, (str, Sequence)):
+        raise TypeError(f"{what} are names of features, or {{type: names}}, not {given!r}")
+    if len(kinds) != 1:
+        raise ValueError(f"{what}: there are several types: give {{type: names}} of {', '.join(kinds)}")
+    return [(kinds[0], name) for name in ([given] if isinstance(given, str) else given)]
+
+
+class Spec:
+    """What each mini-batch consists of: gw_sample_spec, and what its parts are called."""
+
+    def __init__(self, graph: Graph, fanouts: Fanouts, *, nodes: NodeSeeds | None, features: Names,
+                 labels: Names, edge_features: Names, replace: bool, index_dtype: str, edges: EdgeSeeds | None = None):
+        _checks.choice("index_dtype", index_dtype, ("int32", "int64"))
+        hops, replace = hops_of(graph, fanouts), _checks.flag("replace", replace)
+        self.wide = index_dtype == "int64"
+        self.edges = edges  # what its pointers point to
+        self.several = any(seeds is not None and seeds.several for seeds in (nodes, edges))
+        self._client = graph._opened()  # the tensors are its
+        self._counts = ffi.new("int32_t[]", [count for hop in hops for count in hop])
+        named = [(kind, name, lib.GW_AT_INPUTS) for kind, name in _names(
+            graph, features, graph.ntypes, "features", graph.ntype_number)]
+        named += self._labels(graph, labels, nodes, edges)
+        named += [(kind, name, lib.GW_AT_EDGES) for kind, name in _names(
+            graph, edge_features, graph.etypes, "edge_features", graph.etype_number)]
+        self.fetches = []
+        for kind, name, at in named:
+            of_edges = at == lib.GW_AT_EDGES or (at == lib.GW_AT_SEEDS and edges is not None)
+            feature = graph.feature(name, etype=kind) if of_edges else graph.feature(name, kind)
+            self.fetches.append((feature.pointer(), kind, name, at))
+        self._fetches = ffi.new("struct gw_fetch[]", [
+            {"tensor": tensor, "at": at} for tensor, _, _, at in self.fetches])
+        self.pointer = ffi.new("struct gw_sample_spec *", {
+            "ntype": nodes.types[0] if nodes is not None else 0, "hops": len(hops), "fanouts": self._counts,
+            "replace": replace, "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
+            "edges": ffi.NULL if edges is None else edges.pointer,
+            "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})
+
+    @staticmethod
+    def _labels(graph: Graph, labels: Names, nodes: NodeSeeds | None,
+                edges: EdgeSeeds | None) -> list[tuple[str, str, Any]]:
+        """Features of the seeds, whose types are the only ones that have any."""
+        if nodes is not None:
+            kinds = [graph.ntypes[one] for one in nodes.types]
+        else:
+            kinds = [] if edges is None else [graph.etypes[one] for one in edges.types]
+
+        def place(kind: Any) -> int:
+            name = graph.ntypes[graph.ntype_number(kind)] if edges is None else graph.etypes[graph.etype_number(kind)]
+            if name not in kinds:
+                raise ValueError(f"labels: {name} has no seeds; there are seeds of {', '.join(kinds)}")
+            return kinds.index(name)
+
+        return [(kind, name, lib.GW_AT_SEEDS) for kind, name in _names(graph, labels, kinds, "labels", place)]
+
+
+def _blocks(graph: Graph, lease: Lease, spec: Spec) -> list[Block]:
+    """The hops, outermost first."""
+    mini, torch = lease.minibatch, graph._torch
+    index = np.dtype(np.int64 if spec.wide else np.int32)
+    blocks = []
+    for hop in range(mini.hops):
+        block = mini.blocks[hop][0]
+        src = {ntype: int(block.src_counts[i]) for i, ntype in enumerate(graph.ntypes)}
+        dst = {ntype: int(block.dst_counts[i]) for i, ntype in enumerate(graph.ntypes)}
+        edges = {}
+        for i in range(block.edges_count):
+            some = block.edges[i]
+            etype, count = graph.etypes[some.etype], int(some.edge_count)
+            ends = tuple(graph.ntypes[end] for end in graph._ends[some.etype])
+            arrays = (window(lease, some.indptr, (int(some.dst_count) + 1,), np.int64),
+                      window(lease, some.indices, (count,), index),
+                      window(lease, some.edge_ids, (count,), np.int64))
+            edges[etype] = Edges(etype, (ends[0], ends[1]), (src[ends[0]], int(some.dst_count)), (
+                _arrays.public(arrays[0], torch), _arrays.public(arrays[1], torch), _arrays.public(arrays[2], torch)))
+        blocks.append(Block(src, dst, edges))
+    return blocks[::-1]
+
+
+def _ids(pointer: Any, count: int, torch: Any) -> Array:
+    return _arrays.public(_arrays.copied(pointer, (count,), np.int64), torch)
+
+
+def _row_numbers(lease: Lease, pointer: Any, shape: tuple[int, ...], torch: Any) -> Array:
+    """uint32 as int64: torch indexes by signed integers."""
+    return _arrays.public(window(lease, pointer, shape, np.uint32).astype(np.int64), torch)
+
+
+def _seeds(graph: Graph, lease: Lease, spec: Spec) -> tuple[Any, Any]:
+    """Seeds and their rows; of several node types, by type."""
+    mini, torch = lease.minibatch, graph._torch
+    if not spec.several:
+        count = int(mini.seed_count)
+        return _ids(mini.seeds, count, torch), _row_numbers(lease, mini.seed_rows, (count,), torch)
+    found: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
+    begin = 0
+    for i in range(mini.seed_list_count):
+        ntype, count = graph.ntypes[mini.seed_lists[i].type], int(mini.seed_lists[i].count)
+        found[0][ntype] = _ids(mini.seeds + begin, count, torch)
+        found[1][ntype] = _row_numbers(lease, mini.seed_rows + begin, (count,), torch)
+        begin += count
+    return found
+
+
+def _add_edges(batch: Batch, graph: Graph, lease: Lease, spec: Spec) -> None:
+    """What a batch of edges holds besides; of several edge types, by type."""
+    mini, torch = lease.minibatch, graph._torch
+    parts: dict[str, dict[str, Any]] = {
+        name: {} for name in ("seeds", "src_rows", "dst_rows", "negative_rows", "true_edges")}
+    for i, kind in enumerate(spec.edges.types if spec.edges is not None else ()):
+        edges, etype = mini.edges[i], graph.etypes[kind]
+        count = int(edges.count)
+        parts["seeds"][etype] = _ids(edges.ids, count, torch)
+        parts["src_rows"][etype] = _row_numbers(lease, edges.src_rows, (count,), torch)
+        parts["dst_rows"][etype] = _row_numbers(lease, edges.dst_rows, (count,), torch)
+        parts["negative_rows"][etype] = _row_numbers(
+            lease, edges.negative_rows, (count, int(edges.negatives_each)), torch)
+        parts["true_edges"][etype] = int(edges.true_edges)
+    for name, part in parts.items():
+        setattr(batch, name, part if spec.several else next(iter(part.values())))
+    batch.edge_type = None if spec.several else next(iter(parts["seeds"]))
+
+
+def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
+    """The arrays of a gw_minibatch."""
+    mini, torch = lease.minibatch, graph._torch
+    nodes = {ntype: _ids(mini.nodes[i], int(mini.node_counts[i]), torch) for i, ntype in enumerate(graph.ntypes)}
+    seeds, seed_rows = _seeds(graph, lease, spec) if spec.edges is None else (None, None)
+    batch = Batch(seeds, seed_rows, nodes, _blocks(graph, lease, spec), {ntype: {} for ntype in graph.ntypes}, {})
+    if spec.edges is not None:
+        _add_edges(batch, graph, lease, spec)
+    if spec.several:
+        batch.labels = {kind: {} for kind in batch.seeds}
+    batch._lease = lease
+    batch.epoch, batch.step = int(mini.epoch), int(mini.step)
+    for i, (tensor, kind, name, at) in enumerate(spec.fetches):
+        shape, dtype = _arrays.stored_rows(tensor, int(mini.row_counts[i]))
+        if at == lib.GW_AT_SEEDS:
+            labels = batch.labels[kind] if spec.several else batch.labels
+            labels[name] = _arrays.public_rows(_arrays.copied(mini.rows[i], shape, dtype), tensor.dtype, torch)
+            continue
+        rows = window(lease, mini.rows[i], shape, dtype)
+        if at == lib.GW_AT_INPUTS:
+            batch.features[kind][name] = _arrays.public_rows(rows, tensor.dtype, torch)
+            continue
+        begin = 0
+        for block in reversed(batch.blocks):  # rows come in the order of sampling
+            if kind in block.edges:
+                edges = block.edges[kind]
+                edges.data[name] = _arrays.public_rows(rows[begin:begin + edges.num_edges], tensor.dtype, torch)
+                begin += edges.num_edges
+    return batch

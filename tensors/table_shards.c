@@ -1,0 +1,308 @@
+/* The shards of a table: entered, looked up, held and freed; and the jobs whose tensors they are.
+ *
+ *   enter ─▶ the list, for names, and the slot of its birth, for pulls and pushes ─▶ unlist ─▶ the last user leaves
+ *
+ * A shard is freed by its last user: a call that is under way when its tensor is deleted ends well. The list is one
+ * user. Clients that read a shard's memory by themselves are another, all together, from when it is published until
+ * the transport says that the last has let go. Bytes count until then.
+ *
+ * Pulls and pushes take no lock: gw_table_hold_birth and gw_shard_leave are a load and one atomic addition each. A
+ * shard that a slot names may be freed at any moment, so its count lies outside of it, in a struct gw_shard_users that
+ * lives as long as the table and counts for one shard after another. Why a shard that was found stays:
+ *
+ *   - The count is set to 1 with release order once `birth` and `shard` are written; the slot is stored after that,
+ * with release order. A finder that loads the slot (acquire) sees an initialized count.
+ *   - A finder adds 1 unless the count is 0. A count that has reached 0 stays there until the next shard sets it: the
+ *     thread that took it to 0 alone frees the shard, and hands the count on afterwards, under the lock.
+ *   - The addition (acquire) reads the 1 or a later addition or subtraction to it, all one release sequence, so
+ *     the finder sees `birth` and `shard` as they were set with that 1. They don't change before the finder leaves.
+ *   - A finder that was slow may have counted itself a user of a later shard. No two shards have one birth: the finder
+ *     sees another birth than its own, leaves, and reports none.
+ *   - A user leaves by a subtraction with release and acquire order: all that any user did comes before the freeing.
+ *   - READY is stored with release order once `store` is written, and a finder loads it with acquire order.
+ *
+ * A thread that has the lock and a listed shard may add to its count at once: the list's own 1 cannot go.
+ */
+#include <string.h>
+
+#include "core/errors/units.h"
+#include "core/memory/alloc.h"
+#include "core/memory/list.h"
+#include "core/system/clock.h"
+#include "tensors/table_private.h"
+
+/* --- Users. --- */
+
+/* Not locked: the rows of a large one take long to free. */
+static void shard_free(struct gw_table_shard *entry)
+{
+	gw_row_store_destroy(entry->shard.store);
+	gw_tensor_layout_free(&entry->shard.layout);
+	gw_free(entry->births);
+	gw_free(entry);
+}
+
+/* Locked. The count is 0, and the shard that it was for is freed. */
+static void shard_spare_users(struct gw_tensor_table *table, struct gw_shard_users *users)
+{
+	users->shard = NULL;
+	users->next_spare = table->spare_users;
+	table->spare_users = users;
+}
+
+static struct gw_shard_users *shard_take_users(struct gw_tensor_table *table)
+{
+	struct gw_shard_users *users = table->spare_users;
+	if (!users)
+		return gw_calloc(1, sizeof(*users));
+	table->spare_users = users->next_spare;
+	return users;
+}
+
+struct gw_table_shard *gw_table_shard_new(struct gw_tensor_table *table)
+{
+	struct gw_table_shard *entry = gw_calloc(1, sizeof(*entry));
+	if (!entry)
+		return NULL;
+	entry->shard.users = shard_take_users(table);
+	if (entry->shard.users)
+		return entry;
+	gw_free(entry);
+	return NULL;
+}
+
+void gw_table_shard_drop(struct gw_tensor_table *table, struct gw_table_shard *entry)
+{
+	shard_spare_users(table, entry->shard.users);
+	shard_free(entry);
+}
+
+void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard)
+{
+	struct gw_error_kept kept;
+	if (!shard)
+		return;
+	struct gw_shard_users *users = shard->users;
+	if (atomic_fetch_sub_explicit(&users->count, 1, memory_order_acq_rel) > 1)
+		return;
+	gw_error_keep(&kept);
+	uint64_t bytes = gw_entry_of(shard)->bytes;
+	struct gw_table_shard *source = gw_entry_of(shard)->source;
+	shard_free(gw_entry_of(shard));
+	pthread_mutex_lock(&table->lock);
+	table->bytes -= bytes;
+	shard_spare_users(table, users);
+	pthread_mutex_unlock(&table->lock);
+	if (source)
+		gw_shard_leave(table, &source->shard);
+	gw_error_restore(&kept);
+}
+
+struct gw_shard *gw_table_hold_birth(struct gw_tensor_table *table, uint64_t birth)
+{
+	struct gw_shard_users *users =
+		atomic_load_explicit(&table->slots[birth % GW_TABLE_SLOTS], memory_order_acquire);
+	if (!users)
+		return NULL;
+	uint32_t count = atomic_load_explicit(&users->count, memory_order_relaxed);
+	do {
+		if (count == 0)
+			return NULL;
+	} while (!atomic_compare_exchange_weak_explicit(&users->count, &count, count + 1, memory_order_acquire,
+							memory_order_relaxed));
+	if (users->birth == birth)
+		return users->shard;
+	gw_shard_leave(table, users->shard);
+	return NULL;
+}
+
+void gw_shard_withdraw(struct gw_tensor_table *table, struct gw_shard *shard)
+{
+	if (!shard)
+		return;
+	pthread_mutex_lock(&table->lock);
+	struct gw_region region = gw_entry_of(shard)->region;
+	pthread_mutex_unlock(&table->lock);
+	if (region.generation)
+		gw_service_withdraw(table->options.service, &region);
+}
+
+/* --- Jobs: those that have tensors here, and no others, so that names alone take no place. All of it locked. --- */
+
+struct gw_tensor_job *gw_table_job(struct gw_tensor_table *table, const char *name)
+{
+	for (uint32_t i = 0; i < table->job_count; i++) {
+		if (strcmp(table->jobs[i].name, name) == 0)
+			return &table->jobs[i];
+	}
+	return NULL;
+}
+
+void gw_table_job_heard(struct gw_tensor_table *table, const char *name)
+{
+	struct gw_tensor_job *job = gw_table_job(table, name);
+	if (job)
+		job->heard_ns = gw_now_ns();
+}
+
+/* The job has one shard more: the caller has seen that there is room for it. */
+static void job_enter(struct gw_tensor_table *table, const char *name)
+{
+	struct gw_tensor_job *job = gw_table_job(table, name);
+	if (!name[0])
+		return;
+	if (!job) {
+		job = &table->jobs[table->job_count++];
+		*job = (struct gw_tensor_job){0};
+		memcpy(job->name, name, strlen(name) + 1);
+	}
+	job->shards++;
+	job->heard_ns = gw_now_ns();
+}
+
+/* One shard less: with the last, the job is forgotten. */
+static void job_leave(struct gw_tensor_table *table, const char *name)
+{
+	struct gw_tensor_job *job = gw_table_job(table, name);
+	if (job && --job->shards == 0)
+		*job = table->jobs[--table->job_count];
+}
+
+/* --- The list, and the slots. --- */
+
+/* Numbers whose slot is taken are left out. A table lists half as many shards as it has slots, so that fewer than two
+ * numbers go to a shard, taken all together, however few of them are deleted. */
+static uint64_t shard_next_birth(struct gw_tensor_table *table)
+{
+	uint64_t birth;
+	do
+		birth = table->line << 32 | ++table->births;
+	while (atomic_load_explicit(&table->slots[birth % GW_TABLE_SLOTS], memory_order_relaxed));
+	return birth;
+}
+
+void gw_table_enter(struct gw_tensor_table *table, struct gw_table_shard *entry)
+{
+	struct gw_shard *shard = &entry->shard;
+	struct gw_shard_users *users = shard->users;
+	shard->birth = shard_next_birth(table);
+	if (!shard->leader)
+		shard->leader = shard->birth;
+	shard->listed = true;
+	shard->next = table->shards;
+	table->shards = shard;
+	table->shard_count++;
+	job_enter(table, shard->plan.job);
+	users->birth = shard->birth;
+	users->shard = shard;
+	atomic_store_explicit(&users->count, 1, memory_order_release);
+	atomic_store_explicit(&table->slots[shard->birth % GW_TABLE_SLOTS], users, memory_order_release);
+}
+
+void gw_table_unlist(struct gw_tensor_table *table, struct gw_shard *shard)
+{
+	atomic_store_explicit(&table->slots[shard->birth % GW_TABLE_SLOTS], NULL, memory_order_relaxed);
+	GW_SLIST_REMOVE(table->shards, shard, next);
+	shard->listed = false;
+	table->shard_count--;
+	job_leave(table, shard->plan.job);
+}
+
+struct gw_shard *gw_table_named(const struct gw_tensor_table *table, const char *job, const char *name)
+{
+	struct gw_shard *shard = table->shards;
+	while (shard && (strcmp(shard->plan.name, name) != 0 || strcmp(shard->plan.job, job) != 0))
+		shard = shard->next;
+	return shard;
+}
+
+gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, const char *what, uint64_t bytes)
+{
+	char wanted[GW_UNIT_TEXT_MAX], left[GW_UNIT_TEXT_MAX], all[GW_UNIT_TEXT_MAX];
+	uint64_t bytes_max = table->options.bytes_max;
+	if (bytes_max && (bytes > bytes_max || table->bytes > bytes_max - bytes))
+		return gw_fail(
+			GW_NO_SPACE,
+			"tensor \"%s\" needs %s for %s of part %u, and %s of %s for tensors are free there: give its "
+			"server more (serve --tensor-memory)",
+			name, gw_text_bytes(wanted, (double)bytes), what, gw_part_number(table->options.part),
+			gw_text_bytes(left, (double)(bytes_max - table->bytes)), gw_text_bytes(all, (double)bytes_max));
+	table->bytes += bytes;
+	return GW_OK;
+}
+
+/* --- A job's life. --- */
+
+uint32_t gw_tensor_table_hold(struct gw_tensor_table *table, const char *name)
+{
+	pthread_mutex_lock(&table->lock);
+	gw_table_job_heard(table, name);
+	pthread_mutex_unlock(&table->lock);
+	return gw_table_hold_ms(table);
+}
+
+/* A shard of the job, off the list, for the caller to withdraw and leave; NULL: the job has none. Locked. */
+static struct gw_shard *job_take(struct gw_tensor_table *table, const char *job)
+{
+	struct gw_shard *shard = table->shards;
+	while (shard && strcmp(shard->plan.job, job) != 0)
+		shard = shard->next;
+	if (shard)
+		gw_table_unlist(table, shard);
+	return shard;
+}
+
+gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job, uint32_t *count)
+{
+	*count = 0;
+	if (!job[0])
+		return gw_fail(GW_INVALID, "which job has ended? Tensors that are kept are no job's");
+	for (;; (*count)++) {
+		pthread_mutex_lock(&table->lock);
+		struct gw_shard *shard = job_take(table, job);
+		pthread_mutex_unlock(&table->lock);
+		if (!shard)
+			return GW_OK;
+		gw_shard_withdraw(table, shard);
+		gw_shard_leave(table, shard);
+	}
+}
+
+struct gw_shard *gw_table_take_ended(struct gw_tensor_table *table, uint64_t now_ns)
+{
+	/* The last client may have been there for as long without a word. */
+	uint64_t last_ns = ((uint64_t)table->options.lease_ms + gw_table_hold_ms(table)) * GW_NS_PER_MS;
+	for (uint32_t i = 0; last_ns && i < table->job_count; i++) {
+		const struct gw_tensor_job *job = &table->jobs[i];
+		if (now_ns >= job->heard_ns + last_ns)
+			return job_take(table, job->name);
+	}
+	return NULL;
+}
+
+/* --- What pulls, pushes and reads look up. --- */
+
+gw_status gw_table_fail_gone(void)
+{
+	return gw_fail(GW_NOT_FOUND,
+		       "the tensor is gone: it was deleted, its job has ended or was not heard of for too long (serve "
+		       "--tensor-lease), or what kept its rows was started again: delete it, and create it again");
+}
+
+gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, struct gw_shard **out)
+{
+	*out = gw_table_hold_birth(table, birth);
+	if (*out && gw_shard_state(*out) == GW_SHARD_READY)
+		return GW_OK;
+	gw_shard_leave(table, *out);
+	*out = NULL;
+	return gw_table_fail_gone();
+}
+
+void gw_tensor_table_note_reads(struct gw_tensor_table *table, uint64_t birth, uint64_t rows)
+{
+	struct gw_shard *shard = gw_table_hold_birth(table, birth);
+	if (shard)
+		atomic_fetch_add_explicit(&shard->counts.read, rows, memory_order_relaxed);
+	gw_shard_leave(table, shard);
+}

@@ -1,0 +1,116 @@
+/* What there is to import, entered one after another: node spaces, edge sets, their files, and archives, each once. The
+ * command line names them (plan.c), or a chunked graph (dgl.c), or what a file holds (open.c, features.c).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/memory/alloc.h"
+#include "tools/import/import.h"
+#include "tools/import/npz.h"
+#include "tools/import/words.h"
+
+gw_status gw_import_space(struct gw_import *im, const char *name, uint32_t *out)
+{
+	for (uint32_t i = 0; i < im->num_spaces; i++) {
+		if (strcmp(im->spaces[i].name, name) == 0) {
+			*out = i;
+			return GW_OK;
+		}
+	}
+	gw_status status = gw_name_check("node type", name);
+	if (status == GW_OK)
+		status = gw_import_grow((void **)&im->spaces, im->num_spaces, &im->spaces_room, sizeof(*im->spaces));
+	if (status)
+		return status;
+	struct gw_import_space *space = &im->spaces[im->num_spaces];
+	snprintf(space->name, sizeof(space->name), "%s", name);
+	space->ids = im->options->ids;
+	space->num_nodes = GW_NONE;
+	*out = im->num_spaces++;
+	return gw_builder_ntype(im->builder, name, &space->ntype);
+}
+
+gw_status gw_import_set_add(struct gw_import *im, const char *src, const char *rel, const char *dst,
+			    struct gw_import_set **out)
+{
+	uint32_t from, to;
+	gw_status status = gw_name_check("edge type", rel);
+	if (status == GW_OK)
+		status = gw_import_space(im, src, &from);
+	if (status == GW_OK)
+		status = gw_import_space(im, dst, &to);
+	if (status)
+		return status;
+	for (uint32_t i = 0; i < im->num_sets; i++) {
+		struct gw_import_set *set = &im->sets[i];
+		if (set->src == from && set->dst == to && strcmp(set->rel, rel) == 0) {
+			*out = set;
+			return GW_OK;
+		}
+	}
+	status = gw_import_grow((void **)&im->sets, im->num_sets, &im->sets_room, sizeof(*im->sets));
+	if (status)
+		return status;
+	struct gw_import_set *set = &im->sets[im->num_sets++];
+	set->src = from;
+	set->dst = to;
+	snprintf(set->rel, sizeof(set->rel), "%s", rel);
+	*out = set;
+	return GW_OK;
+}
+
+static bool sets_end_with(const char *text, const char *end)
+{
+	size_t bytes = strlen(text), tail = strlen(end);
+	return bytes >= tail && strcmp(text + bytes - tail, end) == 0;
+}
+
+enum gw_import_format gw_import_format_of(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	if (sets_end_with(name, ".npz"))
+		return GW_FROM_NPZ;
+	if (sets_end_with(name, ".npy"))
+		return GW_FROM_NPY;
+	return sets_end_with(name, ".json") ? GW_FROM_DGL : GW_FROM_TEXT;
+}
+
+gw_status gw_import_file_add(struct gw_import_set *set, const char *path, enum gw_import_format format,
+			     enum gw_import_split split)
+{
+	gw_status status = gw_import_grow((void **)&set->files, set->num_files, &set->files_room, sizeof(*set->files));
+	if (status)
+		return status;
+	struct gw_import_file *file = &set->files[set->num_files++];
+	file->path = path;
+	file->format = format == GW_FROM_AUTO ? gw_import_format_of(path) : format;
+	file->split = split;
+	return GW_OK;
+}
+
+gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_npz **out)
+{
+	for (uint32_t i = 0; i < im->num_archives; i++) {
+		if (strcmp(im->archives[i].path, path) == 0) {
+			*out = im->archives[i].npz;
+			return GW_OK;
+		}
+	}
+	struct gw_npz *npz;
+	gw_status status = gw_npz_open(path, &npz);
+	if (status)
+		return status;
+	if (im->num_archives == im->archives_room) {
+		uint32_t room = im->archives_room ? im->archives_room * 2 : 4;
+		void *grown = gw_realloc(im->archives, room, sizeof(*im->archives));
+		if (!grown) {
+			gw_npz_close(npz);
+			return GW_NO_MEMORY;
+		}
+		im->archives = grown;
+		im->archives_room = room;
+	}
+	im->archives[im->num_archives++] = (struct gw_import_archive){.path = path, .npz = npz};
+	*out = npz;
+	return GW_OK;
+}
