@@ -25,7 +25,7 @@ static gw_status list_seeds(struct gw_batches *b, struct gw_client *client, int6
 	uint32_t ntype = b->options.spec.ntype;
 	int64_t begin = 0, end = (int64_t)b->type_count;
 	gw_status status = part >= 0 ? gw_part_range(client, ntype, (uint32_t)part, &begin, &end) : GW_OK;
-	if (status)
+	if (status != GW_OK)
 		return status;
 	b->options.id_count = (uint64_t)(end - begin);
 	b->ids = gw_calloc(b->options.id_count, sizeof(*b->ids));
@@ -58,13 +58,13 @@ gw_status gw_batches_begin(struct gw_batches *b, struct gw_client *alone, const 
 	b->options = (struct gw_loader_options){
 		.batch_size = spec->batch_size, .shuffle = true, .seed = 7, .depth = spec->depth};
 	gw_status status = find_labels(alone, spec->labels, &labels);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	b->options.spec.ntype = labels->type;
 	b->type_count = gw_client_graph(alone)->ntypes[labels->type].count;
 	if (spec->features) {
 		status = gw_node_tensor(alone, labels->type, spec->features, &features);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		b->fetches[0] = (struct gw_fetch){features, GW_AT_INPUTS};
 		b->fetches[1] = (struct gw_fetch){labels, GW_AT_SEEDS};
@@ -72,7 +72,7 @@ gw_status gw_batches_begin(struct gw_batches *b, struct gw_client *alone, const 
 		b->row_bytes = features->row_bytes;
 	}
 	status = batches_fill_fanouts(b, alone, &spec->fanouts);
-	return status ? status : list_seeds(b, alone, spec->part);
+	return status != GW_OK ? status : list_seeds(b, alone, spec->part);
 }
 
 void gw_batches_end(struct gw_batches *b)
@@ -92,7 +92,7 @@ gw_status gw_batches_loader(const struct gw_batches *b, struct gw_client *client
 		const struct gw_tensor *tensor = b->fetches[i].tensor;
 		fetches[i].at = b->fetches[i].at;
 		gw_status status = gw_node_tensor(client, tensor->type, tensor->name, &fetches[i].tensor);
-		if (status)
+		if (status != GW_OK)
 			return status;
 	}
 	mine.spec.fetches = fetches;
@@ -109,17 +109,17 @@ gw_status gw_batches_check(struct gw_batches *b, struct gw_client *alone, struct
 {
 	struct gw_loader *reference;
 	gw_status status = gw_batches_loader(b, alone, &reference);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_batches_loader(b, measured, &b->loader);
-	for (int i = 0; i < CHECKED && !status; i++) {
+	for (int i = 0; i < CHECKED && status == GW_OK; i++) {
 		struct gw_minibatch *right = NULL, *got = NULL;
 		status = gw_batches_next(reference, &right);
-		if (!status)
+		if (status == GW_OK)
 			status = gw_batches_next(b->loader, &got);
-		if (!status && gw_minibatch_digest(right) != gw_minibatch_digest(got))
+		if (status == GW_OK && gw_minibatch_digest(right) != gw_minibatch_digest(got))
 			status = gw_fail(GW_DIGEST, "mini-batch %d differs from the standalone client's", i);
-		if (!status && got->fetch_count)
+		if (status == GW_OK && got->fetch_count)
 			b->rows_of_one = got->row_counts[0];
 		gw_minibatch_release(right);
 		gw_minibatch_release(got);
@@ -143,7 +143,7 @@ gw_status gw_batches_run(struct gw_batches *b, uint32_t n, double *per_second)
 	for (uint32_t i = 0; i < n; i++) {
 		struct gw_minibatch *batch;
 		gw_status status = gw_batches_next(b->loader, &batch);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		uint64_t now = gw_now_ns();
 		gw_histogram_add(&b->waits, now - last);

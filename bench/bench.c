@@ -113,7 +113,7 @@ static gw_status bench_measure(gw_bench_measure function, void *context, struct 
 {
 	double figure = 0;
 	gw_status status = function ? function(context, &figure) : GW_OK;
-	if (!status && function)
+	if (status == GW_OK && function)
 		gw_bench_series_add(series, figure);
 	return status;
 }
@@ -122,10 +122,10 @@ gw_status gw_bench_alternate(const struct gw_bench *bench, gw_bench_measure ceil
 			     void *context, struct gw_bench_series *ceilings, struct gw_bench_series *values)
 {
 	gw_status status = GW_OK;
-	for (unsigned i = 0; i < bench->repeats && !status; i++) {
+	for (unsigned i = 0; i < bench->repeats && status == GW_OK; i++) {
 		bool value_first = i % 2;
 		status = bench_measure(value_first ? value : ceiling, context, value_first ? values : ceilings);
-		if (!status)
+		if (status == GW_OK)
 			status = bench_measure(value_first ? ceiling : value, context, value_first ? ceilings : values);
 	}
 	return status;

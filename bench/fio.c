@@ -63,5 +63,5 @@ gw_status gw_bench_fio_write(const char *folder, uint64_t bytes, uint64_t block_
 		"fio",        "--name=graphwire-bench", directory,       size,         block,       "--rw=write",
 		"--direct=1", "--ioengine=psync",       "--end_fsync=1", "--unlink=1", "--minimal", NULL};
 	gw_status status = fio_run(arguments, line);
-	return status ? status : fio_parse(line, figure);
+	return status != GW_OK ? status : fio_parse(line, figure);
 }

@@ -52,7 +52,7 @@ static gw_status take_row(void *input, char *text)
 	if (a->row_sizes == SIZES_MAX)
 		return gw_fail(GW_LIMIT, "more than %d sizes", SIZES_MAX);
 	gw_status status = gw_parse_u64(text, 1, ROW_BYTES_MAX, &bytes);
-	if (!status)
+	if (status == GW_OK)
 		a->row_bytes[a->row_sizes++] = (uint32_t)bytes;
 	return status;
 }
@@ -140,19 +140,19 @@ static gw_status bench_gather_measure(struct gather_arguments *a, struct gw_benc
 				      struct gw_bench_series *values, struct gw_bench_series *streams)
 {
 	gw_status status = gw_row_stream_begin(&a->stream, &a->bed, &a->bare);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_row_stream_verify(&a->stream);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_bench_alternate(&a->bench, bench_gather_measure_bare, bench_gather_measure_rows, a,
 					    ceilings, values);
-	if (!status && is(a, "tcp"))
+	if (status == GW_OK && is(a, "tcp"))
 		status = bench_gather_measure_stream(a, streams);
 	gw_row_stream_end(&a->stream);
 	return status;
 }
 
-static void bench_gather_report(struct gather_arguments *a, const struct gw_row_way *way,
+static void bench_gather_report(struct gather_arguments *a, const struct gw_row_path *way,
 				const struct gw_bench_series *ceilings, const struct gw_bench_series *values,
 				double stream)
 {
@@ -191,7 +191,7 @@ static void bench_gather_report(struct gather_arguments *a, const struct gw_row_
 	gw_bench_report(&a->bench, &result);
 }
 
-static gw_status bench_gather_run_case(struct gather_arguments *a, const struct gw_row_way *way)
+static gw_status bench_gather_run_case(struct gather_arguments *a, const struct gw_row_path *way)
 {
 	const struct gw_poll_group_options options = {
 		.tcp_driver = way->tcp_driver, .spin_ns = 1000 * a->spin_us, .queue_pairs = (uint32_t)a->queue_pairs};
@@ -200,7 +200,7 @@ static gw_status bench_gather_run_case(struct gather_arguments *a, const struct 
 		fprintf(a->bench.table, "%s: not measured: %s\n", way->name, gw_last_error());
 		return GW_OK;
 	}
-	if (status)
+	if (status != GW_OK)
 		return status;
 	a->scheme = way->scheme;
 	int error = is(a, "verbs")
@@ -217,7 +217,7 @@ static gw_status bench_gather_run_case(struct gather_arguments *a, const struct 
 	gw_row_bed_end(&a->bed);
 	gw_bare_verbs_close(a->bare_verbs);
 	a->bare_verbs = NULL;
-	if (!status)
+	if (status == GW_OK)
 		bench_gather_report(a, way, &ceilings, &values, gw_bench_series_median(&streams));
 	return status;
 }
@@ -233,9 +233,9 @@ static gw_status run_size(struct gather_arguments *a, uint32_t row_bytes)
 					.landing = gw_arena_base(a->landing),
 					.seconds = a->seconds};
 	gw_status status = GW_OK;
-	for (unsigned i = 0; i < ROW_WAYS && !status; i++)
-		if (!a->transport || strcmp(a->transport, gw_row_ways[i].option) == 0)
-			status = bench_gather_run_case(a, &gw_row_ways[i]);
+	for (unsigned i = 0; i < ROW_WAYS && status == GW_OK; i++)
+		if (!a->transport || strcmp(a->transport, gw_row_paths[i].option) == 0)
+			status = bench_gather_run_case(a, &gw_row_paths[i]);
 	return status;
 }
 
@@ -247,16 +247,16 @@ static gw_status bench_gather_run(struct gather_arguments *a)
 	const struct gw_arena_options pages = {.name = "bench-landing", .numa = GW_NUMA_LOCAL};
 	gw_bare_pin(0);
 	gw_status status = gw_bench_open(&a->bench);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_arena_create(a->depth * a->batch * widest, &pages, &a->landing);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_row_table_make(a->table_bytes, &a->table);
-	for (unsigned i = 0; i < a->row_sizes && !status; i++)
+	for (unsigned i = 0; i < a->row_sizes && status == GW_OK; i++)
 		status = run_size(a, a->row_bytes[i]);
 	gw_arena_destroy(a->landing);
 	gw_arena_destroy(a->table);
 	gw_status closed = gw_bench_close(&a->bench);
-	return status ? status : closed;
+	return status != GW_OK ? status : closed;
 }
 
 int gw_bench_gather(int argc, char **argv)

@@ -38,7 +38,7 @@ struct latency_arguments {
 	struct gw_arena *table;
 	struct gw_row_bed bed;
 	struct gw_bare_rows rows;
-	struct gw_row_turns turns;
+	struct gw_row_rounds turns;
 	uint8_t *landing;
 	struct gw_bare_verbs *bare;     /* or */
 	struct gw_ping_pong *ping_pong; /* over TCP */
@@ -52,11 +52,11 @@ static gw_status take_sizes(void *input, char *text)
 	const char *words[MATRIX_SIZES_MAX];
 	uint32_t count = 0;
 	gw_status status = gw_split_list(text, MATRIX_SIZES_MAX, words, &count);
-	for (uint32_t i = 0; i < count && !status; i++) {
+	for (uint32_t i = 0; i < count && status == GW_OK; i++) {
 		uint64_t bytes = 0;
 		status = gw_parse_u64(words[i], 1, ROW_BYTES_MAX, &bytes);
 		a->sizes[i] = (uint32_t)bytes;
-		if (!status && i && a->sizes[i] <= a->sizes[i - 1])
+		if (status == GW_OK && i && a->sizes[i] <= a->sizes[i - 1])
 			status = gw_fail(GW_INVALID, "%s after %s: sizes must grow", words[i], words[i - 1]);
 	}
 	a->size_count = count;
@@ -107,10 +107,10 @@ static gw_status latency_measure_rows(void *context, uint32_t rounds, double *mi
 {
 	struct latency_arguments *a = context;
 	uint64_t done;
-	return gw_row_turns_run(&a->turns, rounds, 0, microseconds, &done);
+	return gw_row_rounds_run(&a->turns, rounds, 0, microseconds, &done);
 }
 
-static gw_status open_ceiling(struct latency_arguments *a, const struct gw_row_way *way, unsigned processor)
+static gw_status open_ceiling(struct latency_arguments *a, const struct gw_row_path *way, unsigned processor)
 {
 	int error = way->tcp_driver ? gw_ping_pong_begin(QUESTION_BYTES, ANSWER_HEADER + (uint32_t)a->row_bytes,
 							 processor, a->spin_ns, &a->ping_pong)
@@ -119,16 +119,16 @@ static gw_status open_ceiling(struct latency_arguments *a, const struct gw_row_w
 	return error ? gw_fail_errno(GW_IO, error, "the ceiling") : GW_OK;
 }
 
-static gw_status latency_measure(struct latency_arguments *a, const struct gw_row_way *way, unsigned processor)
+static gw_status latency_measure(struct latency_arguments *a, const struct gw_row_path *way, unsigned processor)
 {
 	gw_row_bed_place(&a->bed, processor);
 	gw_status status = open_ceiling(a, way, processor);
-	if (!status)
-		status = gw_row_turns_begin(&a->turns, &a->bed, &a->rows);
-	if (!status) {
+	if (status == GW_OK)
+		status = gw_row_rounds_begin(&a->turns, &a->bed, &a->rows);
+	if (status == GW_OK) {
 		status = gw_rounds_run(&a->measured, &a->bench, (uint32_t)a->rounds, latency_measure_bare,
 				       latency_measure_rows, a);
-		gw_row_turns_end(&a->turns);
+		gw_row_rounds_end(&a->turns);
 	}
 	gw_ping_pong_end(a->ping_pong);
 	a->ping_pong = NULL;
@@ -137,19 +137,19 @@ static gw_status latency_measure(struct latency_arguments *a, const struct gw_ro
 	return status;
 }
 
-static gw_status latency_run_case(struct latency_arguments *a, const struct gw_row_way *way, uint64_t spin_ns,
+static gw_status latency_run_case(struct latency_arguments *a, const struct gw_row_path *way, uint64_t spin_ns,
 				  enum gw_bench_place place)
 {
 	const struct gw_poll_group_options options = {
 		.tcp_driver = way->tcp_driver, .spin_ns = spin_ns, .queue_pairs = (uint32_t)a->queue_pairs};
 	gw_status status =
 		gw_row_bed_begin(&a->bed, a->table, gw_arena_bytes(a->table), NULL, way->scheme, &options, 1);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	a->spin_ns = spin_ns;
 	status = latency_measure(a, way, place == GW_BENCH_APART ? 1 : 0);
 	gw_row_bed_end(&a->bed);
-	if (!status) {
+	if (status == GW_OK) {
 		char title[96];
 		snprintf(title, sizeof(title), "%s, 1 x %llu B, %s, %s", way->name, (unsigned long long)a->row_bytes,
 			 spin_ns ? "spinning" : "sleeping", gw_bench_place_text(place));
@@ -161,7 +161,7 @@ static gw_status latency_run_case(struct latency_arguments *a, const struct gw_r
 }
 
 /* Reads by RDMA need no code of the server's: it does not matter where that runs. */
-static gw_status latency_run_way(struct latency_arguments *a, const struct gw_row_way *way)
+static gw_status latency_run_path(struct latency_arguments *a, const struct gw_row_path *way)
 {
 	bool two = gw_bench_processors() > 1;
 	gw_status status = latency_run_case(a, way, 0, two ? GW_BENCH_APART : GW_BENCH_TOGETHER);
@@ -169,14 +169,14 @@ static gw_status latency_run_way(struct latency_arguments *a, const struct gw_ro
 		fprintf(a->bench.table, "%s: not measured: %s\n", way->name, gw_last_error());
 		return GW_OK;
 	}
-	if (!status && way->tcp_driver && two)
+	if (status == GW_OK && way->tcp_driver && two)
 		status = latency_run_case(a, way, 0, GW_BENCH_TOGETHER);
-	if (!status && a->spin_us && (two || !way->tcp_driver))
+	if (status == GW_OK && a->spin_us && (two || !way->tcp_driver))
 		status = latency_run_case(a, way, 1000 * a->spin_us, two ? GW_BENCH_APART : GW_BENCH_TOGETHER);
 	return status;
 }
 
-static gw_status latency_run_ways(struct latency_arguments *a)
+static gw_status latency_run_paths(struct latency_arguments *a)
 {
 	a->landing = gw_malloc(a->row_bytes);
 	gw_status status = a->landing ? GW_OK : GW_NO_MEMORY;
@@ -184,11 +184,11 @@ static gw_status latency_run_ways(struct latency_arguments *a)
 					.rows = gw_arena_bytes(a->table) / a->row_bytes,
 					.row_bytes = (uint32_t)a->row_bytes,
 					.landing = a->landing};
-	for (unsigned i = 0; i < ROW_WAYS && !status; i++) {
-		const struct gw_row_way *way = &gw_row_ways[i];
+	for (unsigned i = 0; i < ROW_WAYS && status == GW_OK; i++) {
+		const struct gw_row_path *way = &gw_row_paths[i];
 		if (gw_scheme_find(way->scheme)->local || (a->transport && strcmp(a->transport, way->option) != 0))
 			continue;
-		status = latency_run_way(a, way);
+		status = latency_run_path(a, way);
 	}
 	gw_free(a->landing);
 	return status;
@@ -213,13 +213,13 @@ static gw_status latency_run(struct latency_arguments *a)
 {
 	gw_status status = gw_bench_open(&a->bench);
 	gw_bench_pin(pthread_self(), 0);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_row_table_make(a->table_bytes, &a->table);
-	if (!status)
-		status = a->matrix ? run_matrix(a) : latency_run_ways(a);
+	if (status == GW_OK)
+		status = a->matrix ? run_matrix(a) : latency_run_paths(a);
 	gw_arena_destroy(a->table);
 	gw_status closed = gw_bench_close(&a->bench);
-	return status ? status : closed;
+	return status != GW_OK ? status : closed;
 }
 
 int gw_bench_latency(int argc, char **argv)

@@ -52,7 +52,7 @@ static gw_status load_take_piece(void *input, char *text)
 {
 	uint64_t bytes = 0;
 	gw_status status = gw_parse_u64(text, 4096, GW_DIGEST_CHUNK, &bytes);
-	if (!status && (bytes % 4096 || GW_DIGEST_CHUNK % bytes))
+	if (status == GW_OK && (bytes % 4096 || GW_DIGEST_CHUNK % bytes))
 		status = gw_fail(GW_INVALID, "%.64s is no multiple of 4096 that divides 4Mi", text);
 	((struct load_arguments *)input)->load.piece_bytes = (unsigned)bytes;
 	return status;
@@ -110,14 +110,14 @@ static gw_status write_file(const struct load_arguments *a, uint64_t number, uin
 		return gw_fail_errno(GW_IO, errno, "make %s", path);
 	memset(buffer, 'h', HEADER_BYTES);
 	gw_status status = load_write_all(fd, path, buffer, HEADER_BYTES);
-	for (uint64_t at = 0; at < a->file_bytes && !status; at += GW_DIGEST_CHUNK) {
+	for (uint64_t at = 0; at < a->file_bytes && status == GW_OK; at += GW_DIGEST_CHUNK) {
 		uint64_t left = a->file_bytes - at, bytes = left < GW_DIGEST_CHUNK ? left : GW_DIGEST_CHUNK;
 		load_fill(buffer, bytes / 8, number << 32 | at / GW_DIGEST_CHUNK);
 		digests[at / GW_DIGEST_CHUNK] = gw_digest(buffer, bytes);
 		status = load_write_all(fd, path, buffer, bytes);
 		gw_progress_update(progress, number * a->file_bytes + at);
 	}
-	if (!status && fdatasync(fd))
+	if (status == GW_OK && fdatasync(fd))
 		status = gw_fail_errno(GW_IO, errno, "write %s", path);
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	close(fd);
@@ -132,7 +132,7 @@ static gw_status write_files(struct load_arguments *a)
 	struct gw_progress progress;
 	gw_progress_begin(&progress, "writing the input", "B", a->files * a->file_bytes);
 	gw_status status = GW_OK;
-	for (uint64_t i = 0; i < a->files && !status; i++)
+	for (uint64_t i = 0; i < a->files && status == GW_OK; i++)
 		status = write_file(a, i, a->digests + i * gw_digest_count(a->file_bytes), buffer, &progress);
 	gw_progress_end(&progress, a->files * a->file_bytes);
 	gw_free(buffer);
@@ -154,7 +154,7 @@ static gw_status describe_files(struct load_arguments *a)
 			return GW_NO_MEMORY;
 		uint64_t offset;
 		gw_status status = gw_arena_take(a->arena, a->file_bytes, GW_ARENA_ALIGN, &offset);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		a->items[i] = (struct gw_load_item){.path = a->paths[i],
 						    .key = "input",
@@ -178,11 +178,11 @@ static gw_status make_input(struct load_arguments *a)
 	gw_status status = gw_staging_begin(name, false, &a->staging);
 	gw_free(name);
 	const struct gw_arena_options pages = {.name = "bench-load", .numa = GW_NUMA_SPREAD, .shareable = true};
-	if (!status)
+	if (status == GW_OK)
 		status = gw_arena_create(a->files * a->file_bytes, &pages, &a->arena);
-	if (!status)
+	if (status == GW_OK)
 		status = describe_files(a);
-	return status ? status : write_files(a);
+	return status != GW_OK ? status : write_files(a);
 }
 
 /* ---- measuring ---- */
@@ -208,7 +208,7 @@ static gw_status measure_load(void *context, double *figure)
 	double cpu = gw_bench_cpu_seconds();
 	uint64_t begin = gw_now_ns();
 	gw_status status = gw_load(a->arena, a->items, a->files, &a->load, &stats);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	*figure = (double)stats.bytes / (double)(gw_now_ns() - begin);
 	a->cpu_seconds += gw_bench_cpu_seconds() - cpu;
@@ -236,12 +236,12 @@ static gw_status load_verify(struct load_arguments *a)
 	double figure;
 	memset(gw_arena_base(a->arena), 0, gw_arena_bytes(a->arena));
 	gw_status status = load_measure_bare(a, &figure);
-	if (!status)
+	if (status == GW_OK)
 		status = load_compare(a, "the bare loop");
 	memset(gw_arena_base(a->arena), 0, gw_arena_bytes(a->arena));
-	if (!status)
+	if (status == GW_OK)
 		status = measure_load(a, &figure);
-	if (!status)
+	if (status == GW_OK)
 		status = load_compare(a, "gw_load");
 	a->cpu_seconds = 0;
 	return status;
@@ -294,17 +294,17 @@ static gw_status load_run(struct load_arguments *a)
 	static struct gw_bench_series ceilings, values; /* 8 KB each */
 	ceilings.count = values.count = 0;
 	gw_status status = gw_bench_open(&a->bench);
-	if (!status)
+	if (status == GW_OK)
 		status = make_input(a);
-	if (!status)
+	if (status == GW_OK)
 		status = load_verify(a);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_bench_alternate(&a->bench, load_measure_bare, measure_load, a, &ceilings, &values);
-	if (!status)
+	if (status == GW_OK)
 		load_report(a, &ceilings, &values);
 	clean_up(a);
 	gw_status closed = gw_bench_close(&a->bench);
-	return status ? status : closed;
+	return status != GW_OK ? status : closed;
 }
 
 /* Unless told otherwise: 2 GiB, or a quarter of what memory there is. */

@@ -37,11 +37,11 @@ struct matrix {
 	const struct gw_matrix_spec *spec;
 	struct gw_arena *landing;
 	double *microseconds; /* [ROUNDS_MAX] */
-	double turn_seconds;  /* of one kind in one repeat */
+	double round_seconds; /* of one kind in one repeat */
 	struct cell cells[ROW_WAYS][MATRIX_SIZES_MAX];
 	/* of the cell that is measured */
 	struct gw_row_bed bed;
-	struct gw_row_turns turns;
+	struct gw_row_rounds turns;
 	struct gw_row_stream stream;
 	struct gw_histogram waits; /* ns */
 	struct gw_bench_series p50, rates;
@@ -49,11 +49,11 @@ struct matrix {
 
 /* ---- a cell ---- */
 
-static gw_status measure_turns(void *context, double *figure)
+static gw_status measure_rounds(void *context, double *figure)
 {
 	struct matrix *m = context;
 	uint64_t done;
-	gw_status status = gw_row_turns_run(&m->turns, ROUNDS_MAX, m->turn_seconds, m->microseconds, &done);
+	gw_status status = gw_row_rounds_run(&m->turns, ROUNDS_MAX, m->round_seconds, m->microseconds, &done);
 	for (uint64_t i = 0; i < done; i++)
 		gw_histogram_add(&m->waits, (uint64_t)(m->microseconds[i] * 1e3));
 	*figure = gw_bench_quantile(m->microseconds, done, 0.5);
@@ -78,10 +78,10 @@ static struct gw_bare_rows rows_of(const struct matrix *m, uint32_t row_bytes)
 				     .batch = batch < BATCH_MIN ? BATCH_MIN : batch,
 				     .depth = DEPTH,
 				     .landing = gw_arena_base(m->landing),
-				     .seconds = m->turn_seconds};
+				     .seconds = m->round_seconds};
 }
 
-static void matrix_report(struct matrix *m, const struct gw_row_way *way, uint32_t row_bytes, const struct cell *cell)
+static void matrix_report(struct matrix *m, const struct gw_row_path *way, uint32_t row_bytes, const struct cell *cell)
 {
 	char title[64];
 	snprintf(title, sizeof(title), "%s, %u B", way->name, row_bytes);
@@ -114,33 +114,33 @@ static gw_status run_cell(struct matrix *m, unsigned way, unsigned size)
 	struct cell *cell = &m->cells[way][size];
 	gw_histogram_clear(&m->waits);
 	m->p50.count = m->rates.count = 0;
-	gw_status status = gw_row_turns_begin(&m->turns, &m->bed, &rows);
-	if (status)
+	gw_status status = gw_row_rounds_begin(&m->turns, &m->bed, &rows);
+	if (status != GW_OK)
 		return status;
 	status = gw_row_stream_begin(&m->stream, &m->bed, &rows);
-	if (!status) {
+	if (status == GW_OK) {
 		status = gw_row_stream_verify(&m->stream);
-		if (!status)
-			status = gw_bench_alternate(m->bench, measure_turns, matrix_measure_stream, m, &m->p50,
+		if (status == GW_OK)
+			status = gw_bench_alternate(m->bench, measure_rounds, matrix_measure_stream, m, &m->p50,
 						    &m->rates);
 		gw_row_stream_end(&m->stream);
 	}
-	gw_row_turns_end(&m->turns);
-	if (status)
+	gw_row_rounds_end(&m->turns);
+	if (status != GW_OK)
 		return status;
 	*cell = (struct cell){.p50_us = gw_bench_series_median(&m->p50),
 			      .p99_us = (double)gw_histogram_quantile(&m->waits, 0.99) * 1e-3,
 			      .p999_us = (double)gw_histogram_quantile(&m->waits, 0.999) * 1e-3,
 			      .rows_per_s = gw_bench_series_median(&m->rates)};
-	matrix_report(m, &gw_row_ways[way], row_bytes, cell);
+	matrix_report(m, &gw_row_paths[way], row_bytes, cell);
 	return GW_OK;
 }
 
 /* ---- all of them ---- */
 
-static gw_status matrix_run_way(struct matrix *m, unsigned number)
+static gw_status matrix_run_path(struct matrix *m, unsigned number)
 {
-	const struct gw_row_way *way = &gw_row_ways[number];
+	const struct gw_row_path *way = &gw_row_paths[number];
 	const struct gw_poll_group_options options = {
 		.tcp_driver = way->tcp_driver, .spin_ns = 1000 * m->spec->spin_us, .queue_pairs = m->spec->queue_pairs};
 	gw_status status = gw_row_bed_begin(&m->bed, m->spec->table, gw_arena_bytes(m->spec->table), NULL, way->scheme,
@@ -149,35 +149,35 @@ static gw_status matrix_run_way(struct matrix *m, unsigned number)
 		gw_bench_missing(m->bench, way->name, gw_last_error());
 		return GW_OK;
 	}
-	if (status)
+	if (status != GW_OK)
 		return status;
-	for (unsigned size = 0; size < m->spec->row_sizes && !status; size++)
+	for (unsigned size = 0; size < m->spec->row_sizes && status == GW_OK; size++)
 		status = run_cell(m, number, size);
 	gw_row_bed_end(&m->bed);
-	return status ? gw_context(status, "%s", way->name) : GW_OK;
+	return status != GW_OK ? gw_context(status, "%s", way->name) : GW_OK;
 }
 
 static bool wanted(const struct gw_matrix_spec *spec, unsigned way)
 {
-	return !spec->transport || strcmp(spec->transport, gw_row_ways[way].option) == 0;
+	return !spec->transport || strcmp(spec->transport, gw_row_paths[way].option) == 0;
 }
 
-static gw_status matrix_run_ways(struct matrix *m)
+static gw_status matrix_run_paths(struct matrix *m)
 {
 	const struct gw_matrix_spec *spec = m->spec;
 	unsigned ways = 0;
 	for (unsigned way = 0; way < ROW_WAYS; way++)
 		ways += wanted(spec, way);
-	m->turn_seconds = spec->seconds / (2.0 * ways * spec->row_sizes * m->bench->repeats);
+	m->round_seconds = spec->seconds / (2.0 * ways * spec->row_sizes * m->bench->repeats);
 	fprintf(m->bench->table,
 		"One row at a time, looked for %llu us before sleeping; then %u batches of rows in flight. Rows at "
 		"random from %.4g MiB on %s.\n%-12s %8s %10s %10s %10s %12s %10s\n",
 		(unsigned long long)spec->spin_us, DEPTH, (double)gw_arena_bytes(spec->table) / (1 << 20),
 		gw_row_pages(spec->table), "transport", "row B", "p50 us", "p99 us", "p99.9 us", "rows/s", "GB/s");
 	gw_status status = GW_OK;
-	for (unsigned way = 0; way < ROW_WAYS && !status; way++)
+	for (unsigned way = 0; way < ROW_WAYS && status == GW_OK; way++)
 		if (wanted(spec, way))
-			status = matrix_run_way(m, way);
+			status = matrix_run_path(m, way);
 	return status;
 }
 
@@ -196,7 +196,7 @@ static void plot(const struct matrix *m, FILE *to)
 			y[1][way][size] = m->cells[way][size].p99_us * 1e-6;
 			y[2][way][size] = m->cells[way][size].rows_per_s;
 		}
-		const char *name = gw_row_ways[way].name;
+		const char *name = gw_row_paths[way].name;
 		latency[way] = (struct gw_plot_line){.name = name, .hue = way, .y = y[0][way]};
 		latency[ROW_WAYS + way] =
 			(struct gw_plot_line){.name = name, .hue = way, .y = y[1][way], .dashed = true};
@@ -231,20 +231,20 @@ gw_status gw_matrix_run(struct gw_bench *bench, const struct gw_matrix_spec *spe
 		return gw_fail_errno(GW_IO, errno, "write %s", spec->plot_path);
 	struct matrix *m = gw_calloc(1, sizeof(*m));
 	gw_status status = m ? GW_OK : GW_NO_MEMORY;
-	if (!status) {
+	if (status == GW_OK) {
 		m->bench = bench;
 		m->spec = spec;
 		m->microseconds = gw_calloc(ROUNDS_MAX, sizeof(double));
 		status = m->microseconds ? gw_arena_create(LANDING_BYTES, &pages, &m->landing) : GW_NO_MEMORY;
 	}
-	if (!status)
-		status = matrix_run_ways(m);
-	if (!status && picture)
+	if (status == GW_OK)
+		status = matrix_run_paths(m);
+	if (status == GW_OK && picture)
 		plot(m, picture);
 	if (picture) {
 		bool failed = ferror(picture);
 		failed |= fclose(picture) != 0;
-		if (failed && !status)
+		if (failed && status == GW_OK)
 			status = gw_fail_errno(GW_IO, errno, "write %s", spec->plot_path);
 	}
 	if (m) {

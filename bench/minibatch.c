@@ -126,7 +126,7 @@ static gw_status make_memory(struct minibatch_arguments *a)
 	a->table = a->landing = NULL;
 	gw_status status =
 		gw_arena_create(table_bytes < TABLE_BYTES_MAX ? table_bytes : TABLE_BYTES_MAX, &arena, &a->table);
-	return status ? status : gw_arena_create(a->depth * rows_max(a) * b->row_bytes, &arena, &a->landing);
+	return status != GW_OK ? status : gw_arena_create(a->depth * rows_max(a) * b->row_bytes, &arena, &a->landing);
 }
 
 static gw_status minibatch_measure(void *context, double *figure)
@@ -157,7 +157,7 @@ static gw_status minibatch_measure_bare(void *context, double *figure)
 }
 
 /* How the parts are reached. */
-static const char *way_of(const struct minibatch_arguments *a)
+static const char *path_of(const struct minibatch_arguments *a)
 {
 	const struct gw_scheme *first = NULL;
 	uint32_t mapped = 0, parts = gw_client_graph(a->alone)->num_parts;
@@ -183,7 +183,7 @@ static void minibatch_report(struct minibatch_arguments *a, const struct gw_benc
 	size_t used = 0;
 	for (uint32_t h = 0; h < fanouts->hops; h++)
 		used += (size_t)snprintf(title + used, sizeof(title) - used, "%s%d", h ? "," : "[", fanouts->of_hop[h]);
-	snprintf(title + used, sizeof(title) - used, "] x %u seeds, %s", a->batch_size, way_of(a));
+	snprintf(title + used, sizeof(title) - used, "] x %u seeds, %s", a->batch_size, path_of(a));
 	snprintf(note, sizeof(note), "ceiling: the feature rows alone, by %s",
 		 a->standalone   ? "a prefetching copy"
 		 : a->pairs == 1 ? "a bare loop over TCP"

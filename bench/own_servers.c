@@ -96,7 +96,7 @@ static gw_status run_to_end(struct gw_own_servers *own, const char *const *argum
 		return gw_fail_errno(GW_IO, errno, "/dev/null");
 	gw_status status = run_self(arguments, quiet, &own->working);
 	close(quiet);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	pid_t pid = atomic_load(&own->working);
 	while (waitpid(pid, &result, 0) < 0) {
@@ -120,7 +120,7 @@ static gw_status servers_make_folder(struct gw_own_servers *own)
 		return GW_NO_MEMORY;
 	gw_status status = gw_staging_begin(name, false, &own->staging);
 	gw_free(name);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (setenv("XDG_RUNTIME_DIR", gw_staging_path(own->staging), 1) != 0)
 		return gw_fail_errno(GW_NO_MEMORY, errno, "XDG_RUNTIME_DIR");
@@ -146,7 +146,7 @@ static gw_status servers_make_graph(struct gw_own_servers *own, uint32_t scale, 
 	const char *partition[] = {"graphwire", "partition", whole,   "--num-parts",    parts_text,
 				   "--method",  "random",    "--out", own->part_config, NULL};
 	gw_status status = run_to_end(own, generate);
-	if (!status)
+	if (status == GW_OK)
 		status = run_to_end(own, partition);
 	gw_free(whole);
 	return status;
@@ -199,7 +199,7 @@ static gw_status start_server(struct gw_own_servers *own, const char *part_confi
 	uint32_t i = own->count;
 	gw_status status = run_self(serve, ends[1], &own->pids[i]);
 	close(ends[1]);
-	if (status) {
+	if (status != GW_OK) {
 		close(ends[0]);
 		return status;
 	}
@@ -227,24 +227,24 @@ gw_status gw_own_clients_open(struct gw_own_servers *own, const struct gw_own_cl
 		gw_launched_fill(&own->launched, &client);
 	}
 	bool own_servers = !options->standalone && !client.server_count;
-	if (!status && (!client.part_config || own_servers))
+	if (status == GW_OK && (!client.part_config || own_servers))
 		status = servers_make_folder(own);
-	if (!status && !client.part_config) {
+	if (status == GW_OK && !client.part_config) {
 		status = servers_make_graph(own, options->scale, options->features);
 		client.part_config = own->part_config;
 	}
 	const struct gw_client_options folder = {.part_config = client.part_config, .threads = client.threads};
-	if (!status)
+	if (status == GW_OK)
 		status = gw_client_open(&folder, alone);
-	if (status || options->standalone)
+	if (status != GW_OK || options->standalone)
 		return status;
 	if (own_servers) {
 		client.servers = own->list;
 		client.server_count = gw_client_graph(*alone)->num_parts;
-		while (!status && own->count < client.server_count)
+		while (status == GW_OK && own->count < client.server_count)
 			status = start_server(own, client.part_config, options);
 	}
-	return status ? status : gw_client_open(&client, served);
+	return status != GW_OK ? status : gw_client_open(&client, served);
 }
 
 void gw_own_servers_end(struct gw_own_servers *own)

@@ -102,17 +102,17 @@ static gw_status find_rows(struct remote_arguments *a)
 	uint32_t ntype = 0;
 	for (; ntype < graph->num_ntypes && status; ntype += status != GW_OK)
 		status = gw_node_tensor(a->served, ntype, a->features, &a->tensor);
-	if (status)
+	if (status != GW_OK)
 		return gw_fail(GW_NOT_FOUND, "no node type has a feature \"%s\": name one with --features",
 			       a->features);
 	status = gw_node_tensor(a->alone, ntype, a->features, &a->tensor_alone);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_part_range(a->served, ntype,
 				       a->part == UINT64_MAX ? graph->num_parts - 1 : (uint32_t)a->part, &a->begin,
 				       &a->end);
-	if (!status && a->begin == a->end)
+	if (status == GW_OK && a->begin == a->end)
 		status = gw_fail(GW_NOT_FOUND, "the part has no node with \"%s\": choose another --part", a->features);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t bytes = ROWS * a->tensor->row_bytes, all = a->tensor->shape[0] * a->tensor->row_bytes;
 	const struct gw_arena_options pages = {.name = "bench", .numa = GW_NUMA_LOCAL};
@@ -133,9 +133,9 @@ static gw_status verify_rows(struct remote_arguments *a, uint32_t n)
 {
 	draw_ids(a, n);
 	gw_status status = gw_gather(a->served, a->tensor, a->ids, n, a->rows);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_gather(a->alone, a->tensor_alone, a->ids, n, a->expected);
-	if (!status && memcmp(a->rows, a->expected, n * a->tensor->row_bytes) != 0)
+	if (status == GW_OK && memcmp(a->rows, a->expected, n * a->tensor->row_bytes) != 0)
 		status = gw_fail(GW_DIGEST, "%u rows differ from the standalone client's", n);
 	return status;
 }
@@ -161,7 +161,7 @@ static gw_status single_rows(struct remote_arguments *a, struct gw_client *clien
 		draw_ids(a, 1);
 		uint64_t begun = gw_now_ns();
 		gw_status status = gw_gather(client, tensor, a->ids, 1, a->rows);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		microseconds[i] = (double)(gw_now_ns() - begun) * 1e-3;
 	}
@@ -195,7 +195,7 @@ static gw_status measure_many(void *context, double *figure)
 		draw_ids(a, ROWS);
 		uint64_t begun = gw_now_ns();
 		gw_status status = gw_gather(a->served, a->tensor, a->ids, ROWS, a->rows);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		waited += gw_now_ns() - begun;
 	}
@@ -223,12 +223,12 @@ static gw_status run_one_at(struct remote_arguments *a, unsigned server, enum gw
 				 : gw_ping_pong_begin(QUESTION_BYTES, ANSWER_HEADER + (uint32_t)a->tensor->row_bytes,
 						      server, 0, &a->ping_pong);
 	gw_status status = error ? gw_fail_errno(GW_IO, error, "the bare ping-pong") : GW_OK;
-	if (!status)
+	if (status == GW_OK)
 		status = gw_rounds_run(&a->one, &a->bench, ROUNDS, measure_bare_one, measure_one, a);
 	gw_ping_pong_end(a->ping_pong);
 	a->ping_pong = NULL;
 	gw_bench_unpin(pthread_self());
-	if (!status) {
+	if (status == GW_OK) {
 		snprintf(title, sizeof(title), "1 row of %llu B%s%s", (unsigned long long)a->tensor->row_bytes,
 			 placed ? ", " : "", placed ? placement : "");
 		gw_rounds_report(
@@ -243,12 +243,12 @@ static gw_status run_one_at(struct remote_arguments *a, unsigned server, enum gw
 static gw_status run_one(struct remote_arguments *a)
 {
 	gw_status status = GW_OK;
-	for (int i = 0; i < 100 && !status; i++)
+	for (int i = 0; i < 100 && status == GW_OK; i++)
 		status = verify_rows(a, 1);
 	bool two = gw_bench_processors() > 1, placed = a->own.count && !is_mapped(a);
-	if (!status && (two || !placed))
+	if (status == GW_OK && (two || !placed))
 		status = run_one_at(a, server_processor(a), GW_BENCH_APART);
-	if (!status && placed)
+	if (status == GW_OK && placed)
 		status = run_one_at(a, server_processor(a), GW_BENCH_TOGETHER);
 	return status;
 }
@@ -264,12 +264,12 @@ static gw_status run_many(struct remote_arguments *a)
 					.landing = a->expected,
 					.seconds = BARE_SECONDS};
 	gw_status status = GW_OK;
-	for (int i = 0; i < 3 && !status; i++)
+	for (int i = 0; i < 3 && status == GW_OK; i++)
 		status = verify_rows(a, ROWS);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_bench_alternate(&a->bench, measure_bare_many, measure_many, a, &ceilings, &values);
 	gw_bench_unpin(pthread_self());
-	if (status)
+	if (status != GW_OK)
 		return status;
 	char title[96];
 	double value = gw_bench_series_median(&values);
@@ -307,7 +307,7 @@ static gw_status sample_alone(struct remote_arguments *a, double *edges_per_s)
 	for (uint64_t i = 0; i < a->batches; i++) {
 		struct gw_minibatch *batch;
 		gw_status status = gw_batches_next(a->sampling_alone, &batch);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		edges += batch->edge_count;
 		gw_minibatch_release(batch);
@@ -321,7 +321,7 @@ static gw_status measure_bounds(void *context, double *figure)
 	struct remote_arguments *a = context;
 	double stream, alone;
 	gw_status status = sample_alone(a, &alone);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_bench_series_add(&a->processors, alone * 1e-6);
 	*figure = alone * 1e-6;
@@ -345,13 +345,13 @@ static gw_status run_samples(struct remote_arguments *a)
 					     .depth = 4,
 					     .part = -1};
 	gw_status status = gw_batches_begin(&a->sampling, a->alone, &spec);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_batches_check(&a->sampling, a->alone, a->served);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_batches_loader(&a->sampling, a->alone, &a->sampling_alone);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_bench_alternate(&a->bench, measure_bounds, measure_samples, a, &ceilings, &values);
-	if (!status) {
+	if (status == GW_OK) {
 		char title[96], note[160];
 		double wire = gw_bench_series_median(&a->wire), processors = gw_bench_series_median(&a->processors);
 		uint32_t servers = gw_client_graph(a->served)->num_parts;
@@ -386,15 +386,15 @@ static gw_status run_samples(struct remote_arguments *a)
 static gw_status remote_run(struct remote_arguments *a)
 {
 	gw_status status = gw_bench_open(&a->bench);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_own_clients_open(&a->own, &a->clients, &a->alone, &a->served);
-	if (!status)
+	if (status == GW_OK)
 		status = find_rows(a);
-	if (!status)
+	if (status == GW_OK)
 		status = run_one(a);
-	if (!status)
+	if (status == GW_OK)
 		status = run_many(a);
-	if (!status)
+	if (status == GW_OK)
 		status = run_samples(a);
 	char text[GW_ERROR_TEXT_MAX];
 	snprintf(text, sizeof(text), "%s", gw_last_error());
@@ -406,7 +406,7 @@ static gw_status remote_run(struct remote_arguments *a)
 	gw_client_close(a->alone);
 	gw_own_servers_end(&a->own);
 	gw_status closed = gw_bench_close(&a->bench);
-	return status ? gw_fail_text(status, text) : closed;
+	return status != GW_OK ? gw_fail_text(status, text) : closed;
 }
 
 static gw_status remote_check_command(void *input)

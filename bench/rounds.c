@@ -24,7 +24,7 @@ static gw_status run_slice(struct gw_rounds_side *side, gw_rounds_measure measur
 {
 	double sorted[SLICE_ROUNDS];
 	gw_status status = measure(context, rounds, microseconds);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	memcpy(sorted, microseconds, rounds * sizeof(*sorted));
 	side->slices[side->slice_count++] = gw_bench_quantile(sorted, rounds, 0.5);
@@ -42,16 +42,16 @@ static gw_status run_repeat(struct gw_rounds *rounds, uint32_t count, gw_rounds_
 {
 	struct gw_rounds_side *sides[] = {&rounds->ceiling, &rounds->value};
 	gw_status status = GW_OK;
-	for (uint32_t slice = 0; slice < slices_of(count) && !status; slice++) {
+	for (uint32_t slice = 0; slice < slices_of(count) && status == GW_OK; slice++) {
 		uint32_t done = slice * SLICE_ROUNDS, left = count - done,
 			 n = left < SLICE_ROUNDS ? left : SLICE_ROUNDS;
-		for (uint32_t turn = 0; turn < 2 && !status; turn++) {
+		for (uint32_t turn = 0; turn < 2 && status == GW_OK; turn++) {
 			uint32_t who = (slice + turn) % 2;
 			status = run_slice(sides[who], who ? value : ceiling, context, n,
 					   microseconds + (size_t)who * count + done);
 		}
 	}
-	for (uint32_t who = 0; who < 2 && !status; who++)
+	for (uint32_t who = 0; who < 2 && status == GW_OK; who++)
 		summarize(sides[who], microseconds + (size_t)who * count, count);
 	return status;
 }
@@ -69,7 +69,7 @@ gw_status gw_rounds_run(struct gw_rounds *rounds, const struct gw_bench *bench, 
 	gw_status status = GW_NO_MEMORY;
 	if (rounds->value.slices && rounds->ceiling.slices && microseconds)
 		status = GW_OK;
-	for (unsigned i = 0; i < bench->repeats && !status; i++)
+	for (unsigned i = 0; i < bench->repeats && status == GW_OK; i++)
 		status = run_repeat(rounds, count, ceiling, value, context, microseconds);
 	gw_free(microseconds);
 	return status;

@@ -9,7 +9,7 @@
 #include "core/numbers/rng.h"
 #include "core/system/clock.h"
 
-const struct gw_row_way gw_row_ways[ROW_WAYS] = {
+const struct gw_row_path gw_row_paths[ROW_WAYS] = {
 	{"memory", "memory", "memory", NULL},   {"shm", "shm", "shm", NULL},
 	{"tcp/epoll", "epoll", "tcp", "epoll"}, {"tcp/io_uring", "io_uring", "tcp", "io_uring"},
 	{"verbs", "verbs", "verbs", NULL},
@@ -22,7 +22,7 @@ gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out)
 	const struct gw_arena_options options = {
 		.name = "bench-rows", .numa = GW_NUMA_LOCAL, .shareable = true}; /* as a server's part */
 	gw_status status = gw_arena_create(bytes, &options, out);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t *words = (uint64_t *)(void *)gw_arena_base(*out);
 	for (uint64_t i = 0; i < bytes / 8; i++)
@@ -51,15 +51,15 @@ gw_status gw_row_client_open(const struct gw_row_bed *bed, struct gw_row_client 
 		.address = bed->listener->address, .graph_id = 1, .deadline_ns = gw_now_ns() + 10 * GW_NS_PER_SECOND};
 	*client = (struct gw_row_client){0};
 	gw_status status = gw_poll_group_create(&bed->options, &client->group);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_endpoint_connect(client->group, &connect, client, &client->endpoint);
 	struct gw_completion completion;
 	size_t n = 0;
-	while (!status && n == 0)
+	while (status == GW_OK && n == 0)
 		n = gw_poll_group_poll(client->group, &completion, 1, GW_NS_PER_SECOND);
-	if (!status && completion.status)
+	if (status == GW_OK && completion.status)
 		status = gw_fail_text(completion.status, completion.text);
-	if (status) {
+	if (status != GW_OK) {
 		char text[GW_ERROR_TEXT_MAX];
 		snprintf(text, sizeof(text), "%s", gw_last_error());
 		gw_row_client_close(client);
@@ -89,15 +89,15 @@ static gw_status listen_and_serve(struct gw_row_bed *bed, const struct gw_addres
 {
 	struct gw_poll_group *groups[ROW_THREADS_MAX];
 	gw_status status = GW_OK;
-	for (unsigned i = 0; i < bed->threads && !status; i++) {
+	for (unsigned i = 0; i < bed->threads && status == GW_OK; i++) {
 		bed->servers[i].bed = bed;
 		bed->servers[i].number = i;
 		status = gw_poll_group_create(&bed->options, &bed->servers[i].group);
 		groups[i] = bed->servers[i].group;
 	}
-	if (!status)
+	if (status == GW_OK)
 		status = gw_listen(groups, bed->threads, address, bed->service, &bed->listener);
-	for (unsigned i = 0; i < bed->threads && !status; i++) {
+	for (unsigned i = 0; i < bed->threads && status == GW_OK; i++) {
 		int error = pthread_create(&bed->servers[i].thread, NULL, serve, &bed->servers[i]);
 		if (error)
 			status = gw_fail_errno(GW_LIMIT, error, "no thread for the server");
@@ -122,24 +122,24 @@ gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table,
 	bed->threads = threads;
 	choose_address(scheme, &address);
 	gw_status status = gw_service_create(&identity, NULL, &bed->service);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_service_expose(bed->service, gw_arena_base(table), bytes, gw_arena_slice_bytes(table), NULL,
 					   &id);
-	if (!status && changing)
+	if (status == GW_OK && changing)
 		status = gw_service_expose(bed->service, gw_arena_base(table), bytes, gw_arena_slice_bytes(table),
 					   &changing->rows, &id);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_service_memory(bed->service, gw_arena_base(table), gw_arena_bytes(table),
 					   gw_arena_fd(table));
-	if (!status && changing)
+	if (status == GW_OK && changing)
 		status = gw_service_expose(bed->service, gw_arena_base(changing->bare), changing->bare_bytes,
 					   gw_arena_slice_bytes(changing->bare), NULL, &id);
-	if (!status && changing)
+	if (status == GW_OK && changing)
 		status = gw_service_memory(bed->service, gw_arena_base(changing->bare), gw_arena_bytes(changing->bare),
 					   gw_arena_fd(changing->bare));
-	if (!status)
+	if (status == GW_OK)
 		status = listen_and_serve(bed, &address);
-	if (status) {
+	if (status != GW_OK) {
 		char text[GW_ERROR_TEXT_MAX];
 		snprintf(text, sizeof(text), "%s", gw_last_error());
 		gw_row_bed_end(bed);

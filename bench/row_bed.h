@@ -12,12 +12,12 @@
 #define ROW_WAYS        5u
 
 /* The ways to a row that the row benchmarks know. */
-struct gw_row_way {
+struct gw_row_path {
 	const char *name;                /* "tcp/epoll" */
 	const char *option;              /* "epoll": what --transport calls it */
 	const char *scheme, *tcp_driver; /* of the bed; tcp_driver: NULL but for TCP */
 };
-extern const struct gw_row_way gw_row_ways[ROW_WAYS];
+extern const struct gw_row_path gw_row_paths[ROW_WAYS];
 extern const char *const gw_row_options[]; /* their names for --transport, and NULL */
 
 struct gw_row_server {

@@ -77,10 +77,10 @@ gw_status gw_row_stream_begin(struct gw_row_stream *s, const struct gw_row_bed *
 	*s = (struct gw_row_stream){.rows = *rows};
 	s->offsets = gw_calloc((size_t)rows->depth * rows->batch, sizeof(*s->offsets));
 	gw_status status = s->offsets ? gw_row_client_open(bed, &s->client) : GW_NO_MEMORY;
-	if (!status)
+	if (status == GW_OK)
 		status = gw_buffer_register(s->client.group, rows->landing,
 					    (uint64_t)rows->depth * rows->batch * rows->row_bytes, &s->buffer);
-	if (status)
+	if (status != GW_OK)
 		gw_row_stream_end(s);
 	return status;
 }
@@ -101,15 +101,15 @@ gw_status gw_row_stream_verify(struct gw_row_stream *s)
 	gw_status status = GW_OK;
 	uint32_t row_bytes = s->rows.row_bytes;
 	s->deadline_ns = gw_now_ns() + PATIENCE_NS;
-	for (uint32_t round = 0; round < 3 && !status; round++) {
+	for (uint32_t round = 0; round < 3 && status == GW_OK; round++) {
 		uint32_t slot = round % s->rows.depth, done;
 		const uint8_t *rows = landing_of(s, slot);
 		const uint64_t *offsets = offsets_of(s, slot);
 		memset(landing_of(s, slot), 0, (size_t)s->rows.batch * row_bytes);
 		status = stream_post(s, slot);
-		if (!status)
+		if (status == GW_OK)
 			status = stream_wait_one(s, &done);
-		for (uint32_t i = 0; i < s->rows.batch && !status; i++)
+		for (uint32_t i = 0; i < s->rows.batch && status == GW_OK; i++)
 			if (memcmp(rows + (size_t)i * row_bytes, s->rows.table + offsets[i], row_bytes) != 0)
 				status = gw_fail(GW_DIGEST, "row %u of a gather is wrong", i);
 	}
@@ -122,17 +122,17 @@ gw_status gw_row_stream_run(struct gw_row_stream *s, double *bytes_per_second, u
 	uint64_t done = 0, begun, elapsed = 0;
 	double limit_ns = s->rows.seconds * 1e9;
 	s->deadline_ns = gw_now_ns() + (uint64_t)limit_ns + PATIENCE_NS;
-	for (uint32_t slot = 0; slot < s->rows.depth && !status; slot++)
+	for (uint32_t slot = 0; slot < s->rows.depth && status == GW_OK; slot++)
 		status = stream_post(s, slot);
 	begun = gw_now_ns();
-	while (!status && (double)(elapsed = gw_now_ns() - begun) < limit_ns) {
+	while (status == GW_OK && (double)(elapsed = gw_now_ns() - begun) < limit_ns) {
 		uint32_t slot;
 		status = stream_wait_one(s, &slot);
-		if (!status)
+		if (status == GW_OK)
 			status = stream_post(s, slot);
 		done++;
 	}
-	for (uint32_t i = 0, slot; i < s->rows.depth && !status; i++)
+	for (uint32_t i = 0, slot; i < s->rows.depth && status == GW_OK; i++)
 		status = stream_wait_one(s, &slot);
 	*bytes_per_second = (double)done * s->rows.batch * s->rows.row_bytes / ((double)(elapsed ? elapsed : 1) * 1e-9);
 	if (batches)

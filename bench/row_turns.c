@@ -8,28 +8,29 @@
 
 #define PATIENCE_NS (60 * GW_NS_PER_SECOND)
 
-gw_status gw_row_turns_begin(struct gw_row_turns *turns, const struct gw_row_bed *bed, const struct gw_bare_rows *rows)
+gw_status gw_row_rounds_begin(struct gw_row_rounds *turns, const struct gw_row_bed *bed,
+			      const struct gw_bare_rows *rows)
 {
-	*turns = (struct gw_row_turns){.rows = *rows};
+	*turns = (struct gw_row_rounds){.rows = *rows};
 	gw_status status = gw_row_client_open(bed, &turns->client);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_buffer_register(turns->client.group, rows->landing, rows->row_bytes, &turns->buffer);
-	if (status)
-		gw_row_turns_end(turns);
+	if (status != GW_OK)
+		gw_row_rounds_end(turns);
 	return status;
 }
 
-void gw_row_turns_end(struct gw_row_turns *turns)
+void gw_row_rounds_end(struct gw_row_rounds *turns)
 {
 	/* A read that a failure has left open ends with its connection, before its buffer. */
 	gw_endpoint_close(turns->client.endpoint);
 	turns->client.endpoint = NULL;
 	gw_buffer_release(turns->buffer);
 	gw_row_client_close(&turns->client);
-	*turns = (struct gw_row_turns){0};
+	*turns = (struct gw_row_rounds){0};
 }
 
-static gw_status one_row(struct gw_row_turns *turns, double *microseconds)
+static gw_status one_row(struct gw_row_rounds *turns, double *microseconds)
 {
 	const struct gw_bare_rows *rows = &turns->rows;
 	struct gw_endpoint *endpoint = turns->client.endpoint;
@@ -50,15 +51,15 @@ static gw_status one_row(struct gw_row_turns *turns, double *microseconds)
 	return GW_OK;
 }
 
-gw_status gw_row_turns_run(struct gw_row_turns *turns, uint64_t rounds, double seconds, double *microseconds,
-			   uint64_t *done)
+gw_status gw_row_rounds_run(struct gw_row_rounds *turns, uint64_t rounds, double seconds, double *microseconds,
+			    uint64_t *done)
 {
 	uint64_t end = seconds > 0 ? gw_now_ns() + (uint64_t)(seconds * 1e9) : GW_NO_DEADLINE;
 	gw_status status = GW_OK;
 	*done = 0;
-	while (*done < rounds && !status && (*done == 0 || gw_now_ns() < end)) {
+	while (*done < rounds && status == GW_OK && (*done == 0 || gw_now_ns() < end)) {
 		status = one_row(turns, &microseconds[*done]);
-		*done += !status;
+		*done += status == GW_OK;
 	}
 	return status;
 }

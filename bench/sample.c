@@ -121,16 +121,16 @@ static gw_status store_lists(struct sample_arguments *a, const struct edge_list 
 	};
 	struct gw_csc csc;
 	gw_status status = gw_csc_build(&coo, 0, &csc);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	const struct gw_arena_options pages = {.name = "bench-sample", .numa = GW_NUMA_SPREAD, .shareable = true};
 	uint64_t indptr = 0, indices = 0;
 	status = gw_arena_create((a->nodes + a->edges + 1) * 4 + 2 * GW_ARENA_ALIGN, &pages, &a->arena);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_arena_take(a->arena, (a->nodes + 1) * 4, GW_ARENA_ALIGN, &indptr);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_arena_take(a->arena, a->edges * 4, GW_ARENA_ALIGN, &indices);
-	if (!status) {
+	if (status == GW_OK) {
 		a->indptr = (uint32_t *)(void *)(gw_arena_base(a->arena) + indptr);
 		a->indices = (uint32_t *)(void *)(gw_arena_base(a->arena) + indices);
 		for (uint64_t i = 0; i <= a->nodes; i++)
@@ -156,9 +156,9 @@ static gw_status bench_sample_make_graph(struct sample_arguments *a)
 		.dst = gw_malloc(a->edges * sizeof(uint64_t)),
 	};
 	gw_status status = list.src && list.dst ? GW_OK : GW_NO_MEMORY;
-	if (!status)
+	if (status == GW_OK)
 		status = gw_parallel_for(0, a->edges, 1 << 16, bench_sample_make_edges, &list);
-	if (!status)
+	if (status == GW_OK)
 		status = store_lists(a, &list);
 	gw_free(list.src);
 	gw_free(list.dst);
@@ -198,11 +198,11 @@ static gw_status make_workers(struct sample_arguments *a, uint32_t count)
 		worker->number = i;
 		a->workers_used = i + 1;
 		gw_status status = gw_blocks_create(&a->meta, &worker->blocks);
-		if (!status)
+		if (status == GW_OK)
 			status = gw_relabel_create(&a->meta, a->hash ? 0 : UINT64_MAX, &worker->relabel);
-		if (!status && ceiling_begin(&worker->ceiling, &graph, a->ceiling_fanouts, a->hops, a->seeds))
+		if (status == GW_OK && ceiling_begin(&worker->ceiling, &graph, a->ceiling_fanouts, a->hops, a->seeds))
 			status = gw_fail_errno(GW_NO_MEMORY, errno, "memory of the bare loop");
-		if (status)
+		if (status != GW_OK)
 			return status;
 	}
 	return GW_OK;
@@ -224,7 +224,7 @@ static gw_status sample_batch(struct sample_worker *worker, uint64_t batch)
 	gw_status status =
 		gw_blocks_begin(worker->blocks, worker->relabel, &spec, 1, worker->number * a->batches + batch, 0,
 				bench_seeds_of(worker, batch), a->seeds);
-	return status ? status : gw_blocks_run_memory(worker->blocks, parts);
+	return status != GW_OK ? status : gw_blocks_run_memory(worker->blocks, parts);
 }
 
 static void *run_worker(void *context)
@@ -267,7 +267,7 @@ static gw_status run_threads(struct sample_arguments *a, void *(*body)(void *con
 	uint32_t started = 0;
 	uint64_t begin = gw_now_ns(), edges = 0, inputs = 0;
 	gw_status status = GW_OK;
-	for (; started < a->threads && !status; started++) {
+	for (; started < a->threads && status == GW_OK; started++) {
 		int error = pthread_create(&threads[started], NULL, body, &a->workers[started]);
 		if (error) {
 			status = gw_fail_errno(GW_NO_MEMORY, error, "thread %u", started);
@@ -276,7 +276,7 @@ static gw_status run_threads(struct sample_arguments *a, void *(*body)(void *con
 	}
 	for (uint32_t i = 0; i < started; i++) {
 		pthread_join(threads[i], NULL);
-		if (!status && a->workers[i].status)
+		if (status == GW_OK && a->workers[i].status)
 			status = gw_fail_text(a->workers[i].status, a->workers[i].error);
 		edges += a->workers[i].edges;
 		inputs += a->workers[i].inputs;
@@ -323,7 +323,7 @@ static gw_status check_batch(struct sample_worker *worker, uint64_t batch, uint8
 {
 	const struct sample_arguments *a = worker->arguments;
 	gw_status status = sample_batch(worker, batch);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t count, rows_count, dst_count = 0;
 	const int64_t *nodes = gw_blocks_nodes(worker->blocks, 0, &count), *seeds = bench_seeds_of(worker, batch);
@@ -362,9 +362,9 @@ static gw_status bench_sample_verify(struct sample_arguments *a, uint32_t worker
 	uint8_t *seen = gw_malloc(a->nodes);
 	gw_status status = seen ? GW_OK : GW_NO_MEMORY;
 	for (uint32_t i = 0; i < workers; i++) {
-		for (uint64_t b = 0; b < CHECKED && !status; b++) {
+		for (uint64_t b = 0; b < CHECKED && status == GW_OK; b++) {
 			status = check_batch(&a->workers[i], b, seen);
-			if (!status)
+			if (status == GW_OK)
 				status = check_ceiling(&a->workers[i], b);
 		}
 	}
@@ -380,9 +380,9 @@ static gw_status bench_sample_measure(struct sample_arguments *a)
 	ceilings.count = values.count = 0;
 	gw_status status = gw_bench_alternate(&a->bench, measure_ceiling, measure_sample, a, &ceilings, &values);
 	double figure;
-	if (!status)
+	if (status == GW_OK)
 		status = measure_sample(a, &figure); /* so that edges and inputs per batch are its own */
-	if (status)
+	if (status != GW_OK)
 		return status;
 	char title[96], note[160];
 	snprintf(title, sizeof(title), "R-MAT %llu x %llu, %llu thread%s", (unsigned long long)a->scale,
@@ -413,19 +413,19 @@ static gw_status bench_sample_run(struct sample_arguments *a)
 	uint32_t workers = a->threads ? (uint32_t)a->threads : all;
 	bool both = a->threads == 0 && all > 1;
 	gw_status status = gw_bench_open(&a->bench);
-	if (!status)
+	if (status == GW_OK)
 		status = bench_sample_make_graph(a);
-	if (!status) {
+	if (status == GW_OK) {
 		describe_graph(a);
 		status = make_workers(a, workers);
 	}
-	if (!status)
+	if (status == GW_OK)
 		status = bench_sample_verify(a, workers);
 	if (a->threads == 0)
 		a->threads = 1;
-	if (!status)
+	if (status == GW_OK)
 		status = bench_sample_measure(a);
-	if (!status && both) {
+	if (status == GW_OK && both) {
 		a->threads = all;
 		status = bench_sample_measure(a);
 	}
@@ -438,7 +438,7 @@ static gw_status bench_sample_run(struct sample_arguments *a)
 	gw_free(a->seed_ids);
 	gw_arena_destroy(a->arena);
 	gw_status closed = gw_bench_close(&a->bench);
-	return status ? status : closed;
+	return status != GW_OK ? status : closed;
 }
 
 int gw_bench_sample(int argc, char **argv)

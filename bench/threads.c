@@ -70,9 +70,9 @@ static gw_status threads_run_stream(const struct client *client, double *bytes_p
 		return GW_NO_MEMORY;
 	rows.landing += (size_t)client->number * rows.depth * rows.batch * rows.row_bytes;
 	gw_status status = gw_row_stream_begin(stream, &a->bed, &rows);
-	if (!status && !a->verified)
+	if (status == GW_OK && !a->verified)
 		status = gw_row_stream_verify(stream);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_row_stream_run(stream, bytes_per_second, NULL);
 	gw_row_stream_end(stream);
 	gw_free(stream);
@@ -96,9 +96,9 @@ static gw_status measure_server(void *context, double *figure)
 	const struct gw_poll_group_options options = {.tcp_driver = a->driver};
 	gw_status status = gw_row_bed_begin(&a->bed, a->table, a->table_bytes, NULL, "tcp", &options, a->pairs);
 	unsigned started = 0;
-	if (status)
+	if (status != GW_OK)
 		return status;
-	while (started < a->pairs && !status) {
+	while (started < a->pairs && status == GW_OK) {
 		struct client *client = &a->clients[started];
 		client->arguments = a;
 		client->number = started;
@@ -110,7 +110,7 @@ static gw_status measure_server(void *context, double *figure)
 	*figure = 0;
 	for (unsigned i = 0; i < started; i++) {
 		pthread_join(a->clients[i].thread, NULL);
-		if (!status && a->clients[i].status)
+		if (status == GW_OK && a->clients[i].status)
 			status = gw_fail_text(a->clients[i].status, a->clients[i].error);
 		*figure += a->clients[i].bytes_per_second * 1e-9;
 	}
@@ -134,9 +134,9 @@ static gw_status threads_run_case(struct threads_arguments *a, double *one, doub
 	a->verified = false;
 	gw_status status = measure_server(a, &figure); /* unmeasured: every client checks its rows */
 	a->verified = true;
-	if (!status)
+	if (status == GW_OK)
 		status = gw_bench_alternate(&a->bench, threads_measure_bare, measure_server, a, &ceilings, &values);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	double value = gw_bench_series_median(&values), ceiling = gw_bench_series_median(&ceilings);
 	if (a->pairs == 1) {
@@ -171,11 +171,11 @@ static gw_status threads_run(struct threads_arguments *a)
 	const struct gw_arena_options pages = {.name = "bench-landing", .numa = GW_NUMA_LOCAL};
 	double one = 0, bare_one = 0;
 	gw_status status = gw_bench_open(&a->bench);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_arena_create(most * a->depth * a->batch * a->row_bytes, &pages, &a->landing);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_row_table_make(a->table_bytes, &a->table);
-	if (!status)
+	if (status == GW_OK)
 		a->bare = (struct gw_bare_rows){.table = gw_arena_base(a->table),
 						.rows = a->table_bytes / a->row_bytes,
 						.row_bytes = (uint32_t)a->row_bytes,
@@ -183,12 +183,12 @@ static gw_status threads_run(struct threads_arguments *a)
 						.depth = (uint32_t)a->depth,
 						.landing = gw_arena_base(a->landing),
 						.seconds = a->seconds};
-	for (a->pairs = 1; a->pairs <= most && !status; a->pairs *= 2)
+	for (a->pairs = 1; a->pairs <= most && status == GW_OK; a->pairs *= 2)
 		status = threads_run_case(a, &one, &bare_one);
 	gw_arena_destroy(a->landing);
 	gw_arena_destroy(a->table);
 	gw_status closed = gw_bench_close(&a->bench);
-	return status ? status : closed;
+	return status != GW_OK ? status : closed;
 }
 
 int gw_bench_threads(int argc, char **argv)

@@ -64,11 +64,11 @@ static gw_status measure_step(void *context, double *figure)
 	do {
 		const int64_t *ids = a->ids + a->next++ % UPDATE_LISTS * a->step_rows;
 		status = gw_gather(a->served, a->tensor, ids, a->step_rows, a->landing);
-		if (!status)
+		if (status == GW_OK)
 			status = gw_push(a->served, a->tensor, ids, a->step_rows, a->gradients, &gw_update_optimizer);
 		steps++;
 		elapsed = gw_now_ns() - begun;
-	} while (!status && (double)elapsed < a->seconds * 1e9);
+	} while (status == GW_OK && (double)elapsed < a->seconds * 1e9);
 	*figure = (double)steps * 1e9 / (double)elapsed;
 	return status;
 }
@@ -104,9 +104,9 @@ static gw_status update_check_step(struct gw_update *a)
 	for (uint32_t i = 0; i < gw_update_columns(a); i++)
 		squares += (double)a->gradients[i] * (double)a->gradients[i] / gw_update_columns(a);
 	gw_status status = gw_push(a->served, a->tensor, &id, 1, a->gradients, &gw_update_optimizer);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_gather(a->served, a->tensor, &id, 1, a->landing);
-	for (uint32_t i = 0; i < gw_update_columns(a) && !status; i++) {
+	for (uint32_t i = 0; i < gw_update_columns(a) && status == GW_OK; i++) {
 		double wanted = -0.1 * (double)a->gradients[i] / (sqrt(squares) + 1e-10);
 		if (fabs((double)rows[i] - wanted) > 1e-5)
 			status = gw_fail(GW_DIGEST, "a push gives %g, not %g", (double)rows[i], wanted);
@@ -119,10 +119,10 @@ static gw_status run_step(struct gw_update *a)
 	static struct gw_bench_series ceilings, values;
 	int error = gw_bare_step_begin(a->rows, gw_update_columns(a), (uint32_t)a->step_rows, &a->bare_step);
 	gw_status status = error ? gw_fail_errno(GW_IO, error, "the bare loop") : update_check_step(a);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_bench_alternate(&a->bench, measure_bare_step, measure_step, a, &ceilings, &values);
 	gw_bare_step_end(a->bare_step);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	char title[96], note[160];
 	snprintf(title, sizeof(title), "pull and push over TCP, %llu x %llu B", (unsigned long long)a->step_rows,
@@ -154,7 +154,7 @@ static gw_status measure_checkpoint(void *context, double *figure)
 	uint64_t begun = gw_now_ns();
 	gw_status status = folder ? gw_checkpoint(a->served, folder, &options) : GW_NO_MEMORY;
 	*figure = a->checkpoint_bytes / (double)(gw_now_ns() - begun);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_remove_tree(folder);
 	gw_free(folder);
 	return status;
@@ -177,13 +177,13 @@ static gw_status measure_write(void *context, double *figure)
 	gw_status status = fd < 0 ? gw_fail_errno(GW_IO, errno, "%s", path) : GW_OK;
 	unlink(path); /* nothing is left, whatever ends this */
 	uint64_t most = a->batch * a->row_bytes < UPDATE_WRITE ? a->batch * a->row_bytes : UPDATE_WRITE;
-	while (!status && left) {
+	while (status == GW_OK && left) {
 		ssize_t got = write(fd, a->landing, left < most ? left : most);
 		if (got < 0)
 			status = gw_fail_errno(GW_IO, errno, "%s", path);
 		left -= got > 0 ? (uint64_t)got : 0;
 	}
-	if (!status && fsync(fd) != 0)
+	if (status == GW_OK && fsync(fd) != 0)
 		status = gw_fail_errno(GW_IO, errno, "%s", path);
 	*figure = a->checkpoint_bytes / (double)(gw_now_ns() - begun);
 	if (fd >= 0)
@@ -214,9 +214,9 @@ static gw_status run_checkpoint(struct gw_update *a)
 	static struct gw_bench_series ceilings, values;
 	gw_status status = update_train_one(a);
 	a->checkpoint_bytes = update_checkpoint_bytes(a);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_bench_alternate(&a->bench, measure_write, measure_checkpoint, a, &ceilings, &values);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	char title[96], note[400], fio[240];
 	double rate = gw_bench_series_median(&values);
@@ -265,7 +265,7 @@ static void *update_write_slowly(void *context)
 }
 
 /* Steps while a checkpoint is written at a quarter of the rate that it has alone. */
-static gw_status measure_beside(void *context, double *figure)
+static gw_status measure_concurrently(void *context, double *figure)
 {
 	struct gw_update *a = context;
 	struct update_writer writer = {
@@ -278,7 +278,7 @@ static gw_status measure_beside(void *context, double *figure)
 	gw_status status = measure_step(a, figure);
 	atomic_store(&writer.stop, true);
 	pthread_join(thread, NULL);
-	return status ? status : writer.status ? gw_fail_text(writer.status, writer.error) : GW_OK;
+	return status != GW_OK ? status : writer.status ? gw_fail_text(writer.status, writer.error) : GW_OK;
 }
 
 static gw_status update_open_writer(struct gw_update *a)
@@ -290,27 +290,27 @@ static gw_status update_open_writer(struct gw_update *a)
 }
 
 /* What a checkpoint's rate is where that was not measured before. */
-static gw_status beside_prepare(struct gw_update *a)
+static gw_status concurrent_prepare(struct gw_update *a)
 {
 	double rate = 0;
 	gw_status status = update_open_writer(a);
-	if (status || a->checkpoint_rate > 0)
+	if (status != GW_OK || a->checkpoint_rate > 0)
 		return status;
 	status = update_train_one(a);
 	a->checkpoint_bytes = update_checkpoint_bytes(a);
-	if (!status)
+	if (status == GW_OK)
 		status = measure_checkpoint(a, &rate);
 	a->checkpoint_rate = rate * 1e9;
 	return status;
 }
 
-static gw_status run_beside(struct gw_update *a)
+static gw_status run_concurrently(struct gw_update *a)
 {
 	static struct gw_bench_series ceilings, values;
-	gw_status status = beside_prepare(a);
-	if (!status)
-		status = gw_bench_alternate(&a->bench, measure_step, measure_beside, a, &ceilings, &values);
-	if (status)
+	gw_status status = concurrent_prepare(a);
+	if (status == GW_OK)
+		status = gw_bench_alternate(&a->bench, measure_step, measure_concurrently, a, &ceilings, &values);
+	if (status != GW_OK)
 		return status;
 	char note[160];
 	snprintf(note, sizeof(note), "the checkpoint at %.3g GB/s, a quarter of its rate; the ceiling: no checkpoint",
@@ -355,9 +355,9 @@ static gw_status update_make(struct gw_update *a)
 		a->gradients[i] = (float)(gw_bare_mix(i) % 2001) * 1e-3f - 1;
 	memset(a->bare_rows, 0, a->rows * (a->row_bytes + 16)); /* touched now, as the store's */
 	gw_status status = gw_row_store_create(&options, &a->store);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_arena_create(a->rows * a->row_bytes, &pages, &a->bare);
-	return status ? status : gw_row_store_read_range(a->store, 0, a->rows, gw_arena_base(a->bare));
+	return status != GW_OK ? status : gw_row_store_read_range(a->store, 0, a->rows, gw_arena_base(a->bare));
 }
 
 static void update_free(struct gw_update *a)
@@ -377,18 +377,18 @@ static void update_free(struct gw_update *a)
 static gw_status update_run_memory(struct gw_update *a)
 {
 	gw_status status = gw_update_reads(a);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_update_hash(a);
-	return status ? status : gw_update_push(a);
+	return status != GW_OK ? status : gw_update_push(a);
 }
 
 static gw_status update_run_parts(struct gw_update *a)
 {
-	static gw_status (*const parts[])(struct gw_update * a) = {update_run_memory, gw_update_ways,   run_step,
+	static gw_status (*const parts[])(struct gw_update * a) = {update_run_memory, gw_update_paths,  run_step,
 								   gw_update_mix,     gw_update_lookup, run_checkpoint,
-								   run_beside};
+								   run_concurrently};
 	gw_status status = GW_OK;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !status; i++) {
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && status == GW_OK; i++) {
 		if (!a->only || strcmp(a->only, update_parts[i]) == 0)
 			status = parts[i](a);
 	}
@@ -399,16 +399,16 @@ static gw_status update_run(struct gw_update *a)
 {
 	gw_status status = gw_bench_open(&a->bench);
 	/* Servers are processes of their own: started before this one takes its memory. */
-	if (!status)
+	if (status == GW_OK)
 		status = gw_own_clients_open(&a->own, &a->clients, &a->alone, &a->served);
 	if (!a->folder && a->own.staging)
 		a->folder = gw_staging_path(a->own.staging); /* goes at the end, on Ctrl-C too */
 	gw_bare_pin(0);
-	if (!status)
+	if (status == GW_OK)
 		status = update_make(a);
-	if (!status)
+	if (status == GW_OK)
 		status = update_make_tensor(a);
-	if (!status)
+	if (status == GW_OK)
 		status = update_run_parts(a);
 	char text[GW_ERROR_TEXT_MAX];
 	snprintf(text, sizeof(text), "%s", gw_last_error());
@@ -418,7 +418,7 @@ static gw_status update_run(struct gw_update *a)
 	gw_own_servers_end(&a->own);
 	update_free(a);
 	gw_status closed = gw_bench_close(&a->bench);
-	return status ? gw_fail_text(status, text) : closed;
+	return status != GW_OK ? gw_fail_text(status, text) : closed;
 }
 
 int gw_bench_update(int argc, char **argv)

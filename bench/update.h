@@ -50,8 +50,8 @@ extern const struct gw_optimizer gw_update_optimizer;
 gw_status gw_update_reads(struct gw_update *a);
 gw_status gw_update_hash(struct gw_update *a);
 gw_status gw_update_push(struct gw_update *a);
-/* bench/update_ways.c: the same of reads over each transport. */
-gw_status gw_update_ways(struct gw_update *a);
+/* bench/update_paths.c: the same of reads over each transport. */
+gw_status gw_update_paths(struct gw_update *a);
 /* bench/update_mix.c */
 gw_status gw_update_mix(struct gw_update *a);
 /* bench/update_lookup.c */

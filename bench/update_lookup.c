@@ -40,7 +40,7 @@ struct lookup {
 	struct gw_update *arguments;
 	struct gw_tensor_table *table;
 	struct gw_shard *shards[LOOKUP_TENSORS]; /* held, and found once */
-	uint64_t births[LOOKUP_TENSORS];
+	uint64_t epochs[LOOKUP_TENSORS];
 	uint32_t tensors, threads;
 	bool pushes;
 	bool finds; /* each call; not: the ceiling */
@@ -74,9 +74,9 @@ static gw_status lookup_push(struct lookup *lookup, struct gw_shard *shard, uint
 	gw_status status = gw_shard_prepare(lookup->table, shard, optimizer.kind);
 	if (status != GW_OK)
 		return status;
-	gw_tensor_table_take_scratch(lookup->table, &scratch);
+	gw_tensor_table_acquire_scratch(lookup->table, &scratch);
 	status = gw_row_store_push(shard->store, &optimizer, &row, 1, ones, NULL, &scratch);
-	gw_tensor_table_give_scratch(lookup->table, &scratch);
+	gw_tensor_table_release_scratch(lookup->table, &scratch);
 	return status;
 }
 
@@ -87,7 +87,7 @@ static gw_status lookup_call(struct lookup *lookup, uint64_t random, struct gw_r
 	const uint64_t row = random % gw_row_store_rows(shard->store);
 	gw_status status = GW_OK;
 	if (lookup->finds)
-		status = gw_tensor_table_find(lookup->table, lookup->births[tensor], &shard);
+		status = gw_tensor_table_find(lookup->table, lookup->epochs[tensor], &shard);
 	if (status != GW_OK)
 		return status;
 	if (shard != lookup->shards[tensor])
@@ -95,7 +95,7 @@ static gw_status lookup_call(struct lookup *lookup, uint64_t random, struct gw_r
 	else
 		status = lookup->pushes ? lookup_push(lookup, shard, row, own) : lookup_pull(shard, row);
 	if (lookup->finds)
-		gw_shard_leave(lookup->table, shard);
+		gw_shard_unref(lookup->table, shard);
 	return status;
 }
 
@@ -237,15 +237,15 @@ static gw_status lookup_make_tensor(struct lookup *lookup, uint32_t number)
 						      .placement = GW_PLACE_EVEN,
 						      .initial = GW_INITIAL_ZERO}};
 	struct gw_tensor_state tensor = {0};
-	const uint64_t *births;
+	const uint64_t *epochs;
 	gw_status status = GW_OK;
 	snprintf(call.plan.name, sizeof(call.plan.name), "lookup%u", number);
 	while (status == GW_OK && !tensor.ready) {
-		gw_shard_leave(lookup->table, lookup->shards[number]);
+		gw_shard_unref(lookup->table, lookup->shards[number]);
 		sched_yield();
-		status = gw_tensor_table_make(lookup->table, &call, &tensor, &births, &lookup->shards[number]);
+		status = gw_tensor_table_make(lookup->table, &call, &tensor, &epochs, &lookup->shards[number]);
 	}
-	lookup->births[number] = tensor.birth;
+	lookup->epochs[number] = tensor.epoch;
 	return status;
 }
 
@@ -256,7 +256,7 @@ static void lookup_free(struct lookup *lookup)
 	for (uint32_t i = 0; i < LOOKUP_TENSORS && lookup->shards[i]; i++) {
 		uint32_t count;
 		(void)gw_tensor_table_delete(lookup->table, "", lookup->shards[i]->plan.name, 0, &count);
-		gw_shard_leave(lookup->table, lookup->shards[i]);
+		gw_shard_unref(lookup->table, lookup->shards[i]);
 		lookup->shards[i] = NULL;
 	}
 	gw_error_restore(&kept);

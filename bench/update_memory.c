@@ -67,7 +67,7 @@ static gw_status measure_immutable(void *context, double *figure)
 	struct gw_update *a = context;
 	double plain;
 	gw_status status = update_read(a, gw_arena_base(a->bare), a->row_bytes, NULL, &plain);
-	if (!status) {
+	if (status == GW_OK) {
 		gw_bench_series_add(&a->plain, plain);
 		status = update_read(a, gw_arena_base(gw_row_store_arena(a->store)),
 				     gw_row_store_format(a->store)->stride, NULL, figure);
@@ -94,9 +94,9 @@ gw_status gw_update_reads(struct gw_update *a)
 {
 	static struct gw_bench_series ceilings, values;
 	gw_status status = update_check_reads(a);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_bench_alternate(&a->bench, measure_immutable, measure_versioned, a, &ceilings, &values);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	char title[96], note[160];
 	double plain = gw_bench_series_median(&a->plain);
@@ -163,7 +163,7 @@ gw_status gw_update_hash(struct gw_update *a)
 {
 	static struct gw_bench_series ceilings, values;
 	gw_status status = gw_bench_alternate(&a->bench, measure_hash, measure_verify, a, &ceilings, &values);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	char title[96];
 	snprintf(title, sizeof(title), "verifying a row of %llu B", (unsigned long long)a->row_bytes);
@@ -196,7 +196,7 @@ static gw_status measure_push(void *context, double *figure)
 					   &a->scratch);
 		pushed += a->step_rows;
 		elapsed = update_spent_ns() - begun;
-	} while (!status && (double)elapsed < a->seconds * 1e9);
+	} while (status == GW_OK && (double)elapsed < a->seconds * 1e9);
 	*figure = (double)pushed * 1e3 / (double)elapsed;
 	return status;
 }
@@ -235,9 +235,9 @@ static gw_status update_check_push(struct gw_update *a)
 	for (uint32_t i = 0; i < columns; i++)
 		squares += (double)a->gradients[i] * (double)a->gradients[i] / columns;
 	gw_status status = gw_row_store_push(a->store, &gw_update_optimizer, &row, 1, a->gradients, NULL, &a->scratch);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_row_store_read(a->store, &row, 1, seen);
-	for (uint32_t i = 0; i < columns && !status; i++) {
+	for (uint32_t i = 0; i < columns && status == GW_OK; i++) {
 		double wanted = (double)before[i] - 0.1 * (double)a->gradients[i] / (sqrt(squares) + 1e-10);
 		if (fabs((double)seen[i] - wanted) > 1e-5)
 			status = gw_fail(GW_DIGEST, "a push gives %g, not %g", (double)seen[i], wanted);
@@ -249,9 +249,9 @@ gw_status gw_update_push(struct gw_update *a)
 {
 	static struct gw_bench_series ceilings, values;
 	gw_status status = update_check_push(a);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_bench_alternate(&a->bench, measure_arithmetic, measure_push, a, &ceilings, &values);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	char title[96];
 	snprintf(title, sizeof(title), "pushes in memory, %llu x %llu B", (unsigned long long)a->step_rows,

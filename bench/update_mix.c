@@ -265,7 +265,7 @@ static gw_status mix_together(struct mix *mix)
 }
 
 /* Thousands of reads of the hot row a second, and how long each took, beside what the others do. */
-static gw_status mix_read_beside(struct mix *mix, void *(*others)(void *), bool takes_times, double *figure)
+static gw_status mix_read_concurrently(struct mix *mix, void *(*others)(void *), bool takes_times, double *figure)
 {
 	uint64_t done, begun = gw_now_ns();
 	mix->takes_times = takes_times;
@@ -276,12 +276,12 @@ static gw_status mix_read_beside(struct mix *mix, void *(*others)(void *), bool 
 
 static gw_status mix_measure_hot(void *context, double *figure)
 {
-	return mix_read_beside(context, mix_push_hot, true, figure);
+	return mix_read_concurrently(context, mix_push_hot, true, figure);
 }
 
 static gw_status mix_measure_quiet(void *context, double *figure)
 {
-	return mix_read_beside(context, mix_rest, false, figure);
+	return mix_read_concurrently(context, mix_rest, false, figure);
 }
 
 static gw_status mix_hot_row(struct mix *mix)

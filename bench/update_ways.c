@@ -10,9 +10,9 @@
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 
-enum ways_region { WAYS_IMMUTABLE, WAYS_VERSIONED, WAYS_BARE };
+enum paths_region { WAYS_IMMUTABLE, WAYS_VERSIONED, WAYS_BARE };
 
-struct update_ways {
+struct update_paths {
 	struct gw_update *update;
 	struct gw_row_bed bed;
 	struct gw_row_client client;
@@ -21,7 +21,7 @@ struct update_ways {
 };
 
 /* One batch; GW_AGAIN, were a row torn, is an error: nobody writes. */
-static gw_status ways_gather(struct update_ways *ways, enum ways_region number)
+static gw_status paths_gather(struct update_paths *ways, enum paths_region number)
 {
 	const struct gw_update *a = ways->update;
 	const struct gw_region *region = &ways->client.endpoint->peer.regions[number];
@@ -41,7 +41,7 @@ static gw_status ways_gather(struct update_ways *ways, enum ways_region number)
 	return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
 }
 
-static void ways_draw(struct gw_update *a, enum ways_region number)
+static void paths_draw(struct gw_update *a, enum paths_region number)
 {
 	uint64_t stride = number == WAYS_BARE ? a->row_bytes : gw_row_store_format(a->store)->stride;
 	for (uint64_t i = 0; i < a->batch; i++)
@@ -49,47 +49,47 @@ static void ways_draw(struct gw_update *a, enum ways_region number)
 }
 
 /* GB of payload a second. */
-static gw_status ways_measure(struct update_ways *ways, enum ways_region number, double *figure)
+static gw_status paths_measure(struct update_paths *ways, enum paths_region number, double *figure)
 {
 	struct gw_update *a = ways->update;
 	uint64_t batches = 0, begun = gw_now_ns(), elapsed;
 	gw_status status;
 	do {
-		ways_draw(a, number);
-		status = ways_gather(ways, number);
+		paths_draw(a, number);
+		status = paths_gather(ways, number);
 		batches++;
 		elapsed = gw_now_ns() - begun;
-	} while (!status && (double)elapsed < a->seconds * 1e9);
+	} while (status == GW_OK && (double)elapsed < a->seconds * 1e9);
 	*figure = (double)(batches * a->batch * a->row_bytes) / (double)elapsed;
 	return status;
 }
 
-static gw_status ways_measure_immutable(void *context, double *figure)
+static gw_status paths_measure_immutable(void *context, double *figure)
 {
-	struct update_ways *ways = context;
+	struct update_paths *ways = context;
 	double bare;
-	gw_status status = ways_measure(ways, WAYS_BARE, &bare);
-	if (status)
+	gw_status status = paths_measure(ways, WAYS_BARE, &bare);
+	if (status != GW_OK)
 		return status;
 	gw_bench_series_add(&ways->bare, bare);
-	return ways_measure(ways, WAYS_IMMUTABLE, figure);
+	return paths_measure(ways, WAYS_IMMUTABLE, figure);
 }
 
-static gw_status ways_measure_versioned(void *context, double *figure)
+static gw_status paths_measure_versioned(void *context, double *figure)
 {
-	return ways_measure(context, WAYS_VERSIONED, figure);
+	return paths_measure(context, WAYS_VERSIONED, figure);
 }
 
 /* Each region brings the rows that are there. */
-static gw_status ways_check(struct update_ways *ways)
+static gw_status paths_check(struct update_paths *ways)
 {
 	struct gw_update *a = ways->update;
 	for (int number = WAYS_IMMUTABLE; number <= WAYS_BARE; number++) {
 		const uint8_t *base = gw_arena_base(number == WAYS_BARE ? a->bare : gw_row_store_arena(a->store));
-		ways_draw(a, (enum ways_region)number);
+		paths_draw(a, (enum paths_region)number);
 		memset(a->landing, 0, a->batch * a->row_bytes);
-		gw_status status = ways_gather(ways, (enum ways_region)number);
-		if (status)
+		gw_status status = paths_gather(ways, (enum paths_region)number);
+		if (status != GW_OK)
 			return status;
 		for (uint64_t i = 0; i < a->batch; i++)
 			if (memcmp(a->landing + i * a->row_bytes, base + a->offsets[i], a->row_bytes) != 0)
@@ -99,22 +99,22 @@ static gw_status ways_check(struct update_ways *ways)
 	return GW_OK;
 }
 
-static gw_status ways_run(struct update_ways *ways, const struct gw_row_way *way)
+static gw_status paths_run(struct update_paths *ways, const struct gw_row_path *way)
 {
 	static struct gw_bench_series ceilings, values;
 	struct gw_update *a = ways->update;
 	ceilings = values = (struct gw_bench_series){0};
 	gw_status status = gw_row_client_open(&ways->bed, &ways->client);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_buffer_register(ways->client.group, a->landing, a->batch * a->row_bytes, &ways->buffer);
-	if (!status)
-		status = ways_check(ways);
-	if (!status)
-		status = gw_bench_alternate(&a->bench, ways_measure_immutable, ways_measure_versioned, ways, &ceilings,
-					    &values);
+	if (status == GW_OK)
+		status = paths_check(ways);
+	if (status == GW_OK)
+		status = gw_bench_alternate(&a->bench, paths_measure_immutable, paths_measure_versioned, ways,
+					    &ceilings, &values);
 	gw_buffer_release(ways->buffer);
 	gw_row_client_close(&ways->client);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "reads over %s", way->name);
 	char title[96], note[160];
 	double bare = gw_bench_series_median(&ways->bare), bare_ratio = gw_bench_series_median(&values) / bare;
@@ -140,7 +140,7 @@ static gw_status ways_run(struct update_ways *ways, const struct gw_row_way *way
 	return GW_OK;
 }
 
-gw_status gw_update_ways(struct gw_update *a)
+gw_status gw_update_paths(struct gw_update *a)
 {
 	const struct gw_row_format *format = gw_row_store_format(a->store);
 	const struct gw_row_bed_changing changing = {.rows = {.format = *format, .seed = gw_row_store_seed(a->store)},
@@ -148,10 +148,10 @@ gw_status gw_update_ways(struct gw_update *a)
 						     .bare_bytes = a->rows * a->row_bytes};
 	static const struct gw_poll_group_options plain;
 	gw_status status = GW_OK;
-	for (unsigned i = 0; i < ROW_WAYS && !status; i++) {
-		const struct gw_row_way *way = &gw_row_ways[i];
+	for (unsigned i = 0; i < ROW_WAYS && status == GW_OK; i++) {
+		const struct gw_row_path *way = &gw_row_paths[i];
 		struct gw_poll_group_options options = plain;
-		struct update_ways ways = {.update = a};
+		struct update_paths ways = {.update = a};
 		options.tcp_driver = way->tcp_driver;
 		if (strcmp(way->scheme, "memory") == 0)
 			continue; /* gw_update_reads, without a service between */
@@ -164,9 +164,9 @@ gw_status gw_update_ways(struct gw_update *a)
 			status = GW_OK;
 			continue;
 		}
-		if (status)
+		if (status != GW_OK)
 			return status;
-		status = ways_run(&ways, way);
+		status = paths_run(&ways, way);
 		gw_row_bed_end(&ways.bed);
 	}
 	return status;

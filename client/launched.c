@@ -44,10 +44,10 @@ static gw_status launched_load(const char *path, char **text)
 	if (!S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX)
 		status = gw_fail(GW_FORMAT, "GRAPHWIRE_IP_CONFIG, %s: not a file of at most %u bytes", path,
 				 FILE_BYTES_MAX);
-	*text = status ? NULL : gw_calloc((size_t)st.st_size + 1, 1);
-	if (!status && !*text)
+	*text = status != GW_OK ? NULL : gw_calloc((size_t)st.st_size + 1, 1);
+	if (status == GW_OK && !*text)
 		status = GW_NO_MEMORY;
-	ssize_t n = status ? 0 : read(fd, *text, (size_t)st.st_size);
+	ssize_t n = status != GW_OK ? 0 : read(fd, *text, (size_t)st.st_size);
 	if (n < 0)
 		status = gw_fail_errno(GW_IO, errno, "GRAPHWIRE_IP_CONFIG, %s", path);
 	else if (n > 0 && memchr(*text, 0, (size_t)n))
@@ -82,13 +82,13 @@ static gw_status launched_address(char *line, char out[ADDRESS_MAX])
 	char *column = strtok_r(NULL, " \t\r", &rest);
 	gw_status status = column ? gw_parse_u64(column, 1, UINT16_MAX, &port) : GW_OK;
 	column = column ? strtok_r(NULL, " \t\r", &rest) : NULL;
-	if (!status && column)
+	if (status == GW_OK && column)
 		status = gw_parse_u64(column, 1, UINT16_MAX, &number);
-	if (!status && column && strtok_r(NULL, " \t\r", &rest))
+	if (status == GW_OK && column && strtok_r(NULL, " \t\r", &rest))
 		status = gw_fail(GW_FORMAT, "more than three columns");
-	if (!status)
+	if (status == GW_OK)
 		status = launched_check_host(host);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	bool bare = strchr(host, ':') && *host != '[';
 	snprintf(out, ADDRESS_MAX, bare ? "[%s]:%u" : "%s:%u", host, (unsigned)port);
@@ -105,9 +105,9 @@ static gw_status launched_parse(const char *path, char *text, struct gw_launched
 			*next++ = '\0';
 		number++;
 		gw_status status = launched_address(line, address);
-		if (!status && *address && out->server_count == GW_PARTS_MAX)
+		if (status == GW_OK && *address && out->server_count == GW_PARTS_MAX)
 			status = gw_fail(GW_LIMIT, "more than %u servers", GW_PARTS_MAX);
-		if (status)
+		if (status != GW_OK)
 			return gw_context(status, "GRAPHWIRE_IP_CONFIG, %s:%u", path, number);
 		if (!*address)
 			continue;
@@ -130,7 +130,7 @@ gw_status gw_launched_read(struct gw_launched *out)
 	char *text = NULL;
 	out->servers = gw_calloc(GW_PARTS_MAX, sizeof(*out->servers));
 	gw_status status = out->servers ? launched_load(path, &text) : GW_NO_MEMORY;
-	if (!status)
+	if (status == GW_OK)
 		status = launched_parse(path, text, out);
 	gw_free(text);
 	return status;

@@ -40,7 +40,7 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 		server->client = client;
 		gw_status status = gw_address_parse(options->servers[i], &server->address);
 		if (status == GW_OK && options->key_file)
-			status = gw_secret_read(options->key_file, server->key, &server->key_bytes);
+			status = gw_key_read(options->key_file, server->key, &server->key_bytes);
 		if (status != GW_OK)
 			return status;
 	}
@@ -75,7 +75,7 @@ static gw_status connect_all(struct gw_client *client)
 			if (link->state == GW_LINK_OPEN)
 				continue;
 			if (now < deadline)
-				gw_link_tell_away(link, now, client->timeout_ms);
+				gw_link_log_away(link, now, client->timeout_ms);
 			waiting = link;
 		}
 		if (!waiting)
@@ -86,7 +86,7 @@ static gw_status connect_all(struct gw_client *client)
 					       waiting->server->address.host, waiting->server->address.port);
 			return gw_fail(waiting->failure, "%s; tried %u times", waiting->reason, waiting->attempts);
 		}
-		gw_engine_turn(engine, until);
+		gw_engine_run_once(engine, until);
 	}
 }
 
@@ -121,7 +121,7 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 	if (options->threads)
 		client->engine_count = options->threads;
 	gw_status status = open_choose("neighbours", options->neighbours, ways, &choice);
-	client->neighbours = (enum gw_neighbour_way)choice;
+	client->neighbours = (enum gw_neighbour_mode)choice;
 	if (status == GW_OK)
 		status = open_choose("order", options->order, orders, &choice);
 	client->order = (enum gw_gather_order)choice;
@@ -182,14 +182,14 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 	if (status == GW_OK)
 		status = gw_row_lanes_create(client, &client->lanes);
 	if (status == GW_OK)
-		status = gw_tensor_hold_create(client, &client->hold);
+		status = gw_tensor_leases_create(client, &client->hold);
 	for (uint32_t i = 0; i < client->engine_count && status == GW_OK; i++) {
 		gw_engine_map_parts(&client->engines[i]);
 		status = gw_engine_start_thread(&client->engines[i]);
 	}
 	/* Nobody's but this process's, tensors of a standalone client end with it. */
 	if (status == GW_OK && client->shares_job && !client->local_group)
-		status = gw_tensor_hold_begin(client, true, 0);
+		status = gw_tensor_leases_begin(client, true, 0);
 	return status;
 }
 
@@ -202,8 +202,8 @@ static gw_status open_any(struct gw_client *client, const struct gw_client_optio
 	struct gw_launched launched;
 	gw_status status = gw_launched_read(&launched);
 	gw_launched_fill(&launched, &filled);
-	status = status ? gw_context(status, "neither a part config nor a server is given, and")
-			: open_steps(client, &filled);
+	status = status != GW_OK ? gw_context(status, "neither a part config nor a server is given, and")
+				 : open_steps(client, &filled);
 	gw_launched_free(&launched);
 	return status;
 }
@@ -237,7 +237,7 @@ void gw_client_close(struct gw_client *client)
 	if (!client || gw_client_is_inherited(client))
 		return;
 	gw_error_keep(&kept);
-	gw_tensor_hold_destroy(client->hold);
+	gw_tensor_leases_destroy(client->hold);
 	for (uint32_t i = 0; client->engines && i < client->engine_count; i++)
 		gw_engine_stop_thread(&client->engines[i]);
 	gw_batches_free(client);

@@ -103,5 +103,5 @@ gw_status gw_edge_reply_parse(const void *bytes, size_t byte_count, const struct
 	if (call->ask == GW_EDGE_ENDS)
 		return check_ends(call, bounds, *numbers);
 	gw_status status = check_counts(call, bounds, reply, *numbers);
-	return status || !ids ? status : check_positions(call, bounds, *numbers);
+	return status != GW_OK || !ids ? status : check_positions(call, bounds, *numbers);
 }

@@ -77,14 +77,14 @@ gw_status gw_tensor_create_parse(const void *bytes, size_t byte_count, struct gw
 }
 
 gw_status gw_tensor_complete_parse(const void *bytes, size_t byte_count, struct gw_tensor_complete_call *call,
-				   const uint8_t **births)
+				   const uint8_t **epochs)
 {
 	if (byte_count < sizeof(*call))
 		return call_too_short("a call that completes a tensor", byte_count);
 	memcpy(call, bytes, sizeof(*call));
 	if (call->parts > GW_PARTS_MAX || byte_count - sizeof(*call) != (size_t)call->parts * 8)
 		return gw_fail(GW_PROTOCOL, "a tensor of %u parts in %zu bytes", call->parts, byte_count);
-	*births = (const uint8_t *)bytes + sizeof(*call);
+	*epochs = (const uint8_t *)bytes + sizeof(*call);
 	return GW_OK;
 }
 
@@ -233,7 +233,7 @@ gw_status gw_tensor_reads_parse(const void *bytes, size_t byte_count, const uint
 	return GW_OK;
 }
 
-gw_status gw_tensor_hold_parse(const void *bytes, size_t byte_count, char job[GW_JOB_NAME_MAX + 1])
+gw_status gw_tensor_lease_parse(const void *bytes, size_t byte_count, char job[GW_JOB_NAME_MAX + 1])
 {
 	if (byte_count != GW_JOB_NAME_MAX + 1 || !is_name_field(bytes, byte_count))
 		return gw_fail(GW_PROTOCOL, "a job's name in %zu bytes", byte_count);
@@ -242,15 +242,15 @@ gw_status gw_tensor_hold_parse(const void *bytes, size_t byte_count, char job[GW
 }
 
 gw_status gw_tensor_state_parse(const void *bytes, size_t byte_count, uint32_t parts, struct gw_tensor_state *state,
-				const uint8_t **births)
+				const uint8_t **epochs)
 {
 	if (byte_count < sizeof(*state))
 		return call_too_short("a tensor's state", byte_count);
 	memcpy(state, bytes, sizeof(*state));
-	if ((state->births != 0 && state->births != parts) ||
-	    byte_count - sizeof(*state) != (size_t)state->births * 8 || state->ready > 1 || state->restored > 1)
-		return gw_fail(GW_PROTOCOL, "a tensor's state with %u births in %zu bytes", state->births, byte_count);
-	*births = (const uint8_t *)bytes + sizeof(*state);
+	if ((state->epochs != 0 && state->epochs != parts) ||
+	    byte_count - sizeof(*state) != (size_t)state->epochs * 8 || state->ready > 1 || state->restored > 1)
+		return gw_fail(GW_PROTOCOL, "a tensor's state with %u births in %zu bytes", state->epochs, byte_count);
+	*epochs = (const uint8_t *)bytes + sizeof(*state);
 	return plan_parse(&state->plan, true);
 }
 

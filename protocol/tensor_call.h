@@ -73,17 +73,17 @@ struct gw_tensor_create_call {
 
 struct gw_tensor_state {
 	struct gw_tensor_plan plan;
-	uint64_t birth, leader;
+	uint64_t epoch, leader;
 	uint64_t filled;             /* rows of this part that have their values so far, for who waits */
 	uint32_t ready;              /* 1: all rows of this part have their values */
 	uint32_t hold_ms;            /* a client that holds it is to be heard of as often; 0: need not */
-	uint32_t births;             /* that follow: none until it is complete */
+	uint32_t epochs;             /* that follow: none until it is complete */
 	uint32_t region, generation; /* where clients may read the rows by themselves; generation 0: nowhere */
 	uint32_t restored;           /* as it was created: whoever completes it creates the other parts likewise */
 };
 
 struct gw_tensor_complete_call {
-	uint64_t birth; /* at part 0 */
+	uint64_t epoch; /* at part 0 */
 	uint32_t parts, padding;
 };
 
@@ -95,12 +95,12 @@ struct gw_tensor_list_call {
 
 struct gw_tensor_listed {
 	struct gw_tensor_plan plan;
-	uint64_t birth, leader, bytes;
+	uint64_t epoch, leader, bytes;
 };
 
 /* Rows of a shard that a client read without its server seeing it, since it told last. An estimate: see READS. */
 struct gw_tensor_read {
-	uint64_t birth, rows;
+	uint64_t epoch, rows;
 };
 
 struct gw_tensor_delete_call {
@@ -111,7 +111,7 @@ struct gw_tensor_delete_call {
 };
 
 struct gw_tensor_rows_call {
-	uint64_t birth;
+	uint64_t epoch;
 	uint32_t count;
 	uint32_t torn; /* PULL: 1: read before, and torn each time */
 };
@@ -134,7 +134,7 @@ uint32_t gw_tensor_push_encode(const struct gw_tensor_push *push, uint8_t out[GW
 
 /* Rows first to first + count. */
 struct gw_tensor_range_call {
-	uint64_t birth, first;
+	uint64_t epoch, first;
 	uint32_t count, padding; /* SAVE: 0: only the head is asked for */
 };
 
@@ -153,7 +153,7 @@ struct gw_tensor_restore_call {
  * with something behind it, numbers that name nothing. Whether a plan makes sense for a graph is not looked at here. */
 gw_status gw_tensor_create_parse(const void *bytes, size_t byte_count, struct gw_tensor_create_call *call);
 gw_status gw_tensor_complete_parse(const void *bytes, size_t byte_count, struct gw_tensor_complete_call *call,
-				   const uint8_t **births);
+				   const uint8_t **epochs);
 gw_status gw_tensor_list_parse(const void *bytes, size_t byte_count, struct gw_tensor_list_call *call);
 gw_status gw_tensor_delete_parse(const void *bytes, size_t byte_count, struct gw_tensor_delete_call *call);
 /* A call on rows: *rows and what follows them, *payload of *payload_bytes, point into the call's bytes. */
@@ -166,11 +166,11 @@ gw_status gw_tensor_restore_parse(const void *bytes, size_t byte_count, struct g
 				  const uint8_t **rows, const uint8_t **payload);
 /* Pair i of *count: gw_tensor_number(reads, 2 * i) is the birth, and the next the rows. */
 gw_status gw_tensor_reads_parse(const void *bytes, size_t byte_count, const uint8_t **reads, uint32_t *count);
-gw_status gw_tensor_hold_parse(const void *bytes, size_t byte_count, char job[GW_JOB_NAME_MAX + 1]);
+gw_status gw_tensor_lease_parse(const void *bytes, size_t byte_count, char job[GW_JOB_NAME_MAX + 1]);
 
 /* Replies, likewise. *births points into them: none, or one for each of `parts`. */
 gw_status gw_tensor_state_parse(const void *bytes, size_t byte_count, uint32_t parts, struct gw_tensor_state *state,
-				const uint8_t **births);
+				const uint8_t **epochs);
 gw_status gw_tensor_listed_parse(const void *bytes, size_t byte_count, struct gw_tensor_listed *out, uint32_t *count);
 
 /* *state and *rows point into the reply to a SAVE of so many rows of so many bytes; NULL: it is the head alone. */

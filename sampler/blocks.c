@@ -81,7 +81,7 @@ static gw_status make_arrays(struct gw_blocks *blocks)
 	for (size_t i = 0; i < (size_t)blocks->spec.hops * blocks->meta->num_etypes; i++)
 		used += blocks->spec.fanouts[i] != 0;
 	gw_status status = gw_vec_reserve(&blocks->edges, used * sizeof(struct gw_block_edges));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (used > blocks->arrays_count) {
 		struct gw_block_arrays *arrays = gw_realloc(blocks->arrays, used, sizeof(*arrays));
@@ -100,9 +100,9 @@ static gw_status take_spec(struct gw_blocks *blocks, const struct gw_blocks_spec
 {
 	size_t etypes = blocks->meta->num_etypes, ntypes = blocks->meta->num_ntypes;
 	gw_status status = gw_vec_reserve(&blocks->fanouts, (size_t)spec->hops * etypes * sizeof(int32_t));
-	if (!status)
+	if (status == GW_OK)
 		status = gw_vec_reserve(&blocks->counts, (size_t)spec->hops * 2 * ntypes * sizeof(uint64_t));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (etypes)
 		memcpy(blocks->fanouts.data, spec->fanouts, (size_t)spec->hops * etypes * sizeof(int32_t));
@@ -121,12 +121,12 @@ static gw_status number_seeds(struct gw_blocks *blocks, const struct gw_seeds *l
 		return gw_fail(GW_LIMIT, "%llu seeds: at most 2^31 - 1 in a batch",
 			       (unsigned long long)(blocks->seed_count + list->count));
 	gw_status status = gw_vec_reserve(&blocks->seed_rows, (blocks->seed_count + list->count) * sizeof(uint32_t));
-	if (status || !list->count)
+	if (status != GW_OK || !list->count)
 		return status;
 	struct gw_relabel_source source = {.ids = (const uint64_t *)list->ids};
 	status = gw_relabel_run(blocks->relabel, &blocks->nodes[list->type], source, list->count,
 				(uint32_t *)blocks->seed_rows.data + blocks->seed_count, false);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "seeds of node type %s", meta->ntypes[list->type].name);
 	blocks->seed_count += list->count;
 	return GW_OK;
@@ -141,19 +141,19 @@ gw_status gw_blocks_begin_lists(struct gw_blocks *blocks, struct gw_relabel *rel
 	for (uint32_t t = 0; t < blocks->meta->num_ntypes; t++)
 		blocks->nodes[t].count = 0;
 	gw_status status = check_spec(blocks, spec);
-	if (!status)
+	if (status == GW_OK)
 		status = take_spec(blocks, spec);
-	for (uint32_t t = 0; t < blocks->meta->num_ntypes && !status; t++)
+	for (uint32_t t = 0; t < blocks->meta->num_ntypes && status == GW_OK; t++)
 		status = gw_vec_reserve(&blocks->nodes[t].ids, sizeof(uint64_t)); /* so that a list is never NULL */
-	if (status)
+	if (status != GW_OK)
 		return status;
 	blocks->relabel = relabel;
 	blocks->seed = seed;
 	blocks->stream = stream;
 	gw_relabel_clear(relabel);
-	for (uint32_t i = 0; i < list_count && !status; i++)
+	for (uint32_t i = 0; i < list_count && status == GW_OK; i++)
 		status = number_seeds(blocks, &lists[i]);
-	if (!status)
+	if (status == GW_OK)
 		blocks->state = GW_BLOCKS_BEGUN;
 	return status;
 }
@@ -210,7 +210,7 @@ gw_status gw_blocks_edges_begin(struct gw_blocks *blocks, uint32_t etype)
 	gw_blocks_frontier(blocks, etype, &rows);
 	struct gw_vec *indptr = &blocks->arrays[blocks->edges_done].indptr;
 	gw_status status = gw_vec_reserve(indptr, (rows + 1) * sizeof(int64_t));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	*(int64_t *)indptr->data = 0;
 	*edges = (struct gw_block_edges){.etype = etype, .dst_count = rows, .indptr = indptr->data};
@@ -224,7 +224,7 @@ gw_status gw_blocks_edges_room(struct gw_blocks *blocks, uint64_t more)
 	struct gw_block_arrays *arrays = &blocks->arrays[blocks->edges_done];
 	uint64_t edges = gw_blocks_edges_now(blocks)->edge_count + more + GW_SLACK;
 	gw_status status = gw_vec_reserve(&arrays->edge_ids, edges * sizeof(int64_t));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	return gw_vec_reserve(&arrays->indices,
 			      edges * (blocks->spec.wide_indices ? sizeof(int64_t) : sizeof(int32_t)));
@@ -279,7 +279,7 @@ static gw_status add_kept(struct gw_blocks *blocks, uint64_t n, const uint32_t *
 	if (total == 0)
 		return GW_OK;
 	gw_status status = gw_blocks_edges_room(blocks, total);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	int64_t *edge_ids = (int64_t *)arrays->edge_ids.data + edges->edge_count;
 	for (uint64_t i = 0; i < total; i++)
@@ -290,7 +290,7 @@ static gw_status add_kept(struct gw_blocks *blocks, uint64_t n, const uint32_t *
 	status = gw_relabel_run(blocks->relabel, nodes, source, total,
 				(char *)arrays->indices.data + edges->edge_count * width, blocks->spec.wide_indices);
 	edges->edge_count += total;
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "neighbours by edge type %s", blocks->meta->etypes[edges->etype].folder);
 	return GW_OK;
 }
@@ -304,7 +304,7 @@ gw_status gw_blocks_add(struct gw_blocks *blocks, uint64_t n, const uint32_t *co
 	if (!gw_exclude_concerns(blocks->spec.exclude, edges->etype))
 		return add_kept(blocks, n, counts, positions, neighbours, edge_start);
 	gw_status status = drop_excluded(blocks, n, &run, edge_start);
-	return status ? status : add_kept(blocks, n, run.counts, run.edges, run.neighbours, 0);
+	return status != GW_OK ? status : add_kept(blocks, n, run.counts, run.edges, run.neighbours, 0);
 }
 
 gw_status gw_blocks_edges_end(struct gw_blocks *blocks)
@@ -312,7 +312,7 @@ gw_status gw_blocks_edges_end(struct gw_blocks *blocks)
 	struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
 	assert(blocks->state == GW_BLOCKS_IN_EDGES && blocks->rows_done == edges->dst_count);
 	gw_status status = gw_blocks_edges_room(blocks, 0); /* so that an empty array is not NULL */
-	if (status)
+	if (status != GW_OK)
 		return status;
 	edges->indices = blocks->arrays[blocks->edges_done].indices.data;
 	edges->edge_ids = blocks->arrays[blocks->edges_done].edge_ids.data;

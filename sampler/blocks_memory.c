@@ -57,12 +57,12 @@ static gw_status read_mixed(struct blocks_walk *walk, const uint64_t *vertices, 
 	lists->vertices = vertices;
 	for (uint32_t i = 0; i < n; i++) {
 		gw_status status = find_list(walk, vertices[i + GW_AHEAD < last ? i + GW_AHEAD : i], &a, &row);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		assert(a);
 		__builtin_prefetch((const char *)a->indptr + row * a->columns * a->indptr_bytes);
 		status = find_list(walk, vertices[i], &a, &row);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		gw_adjacency_list(a, row, &lists->begins[i], &ends[i]);
 		if (lists->begins[i] > ends[i] || ends[i] > a->edges)
@@ -111,12 +111,12 @@ static gw_status pick_run(struct blocks_walk *walk, uintptr_t memory)
 {
 	struct gw_blocks *blocks = walk->blocks;
 	gw_status status = gw_blocks_edges_room(blocks, walk->lists.starts[walk->lists.n]);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t *picks =
 		(uint64_t *)blocks->arrays[blocks->edges_done].edge_ids.data + gw_blocks_edges_now(blocks)->edge_count;
 	status = gw_lists_pick(&walk->lists, &walk->rule, walk->scratch, picks, memory, walk->index_bytes);
-	if (!status && gw_exclude_concerns(blocks->spec.exclude, walk->etype))
+	if (status == GW_OK && gw_exclude_concerns(blocks->spec.exclude, walk->etype))
 		drop_picks(walk, picks, memory);
 	return status;
 }
@@ -131,7 +131,7 @@ static gw_status add_run(struct blocks_walk *walk)
 	bool mixed = walk->num_parts > 1;
 	uintptr_t memory = mixed ? 0 : (uintptr_t)walk->parts[0][walk->etype].indices;
 	gw_status status = lists->starts[lists->n] ? pick_run(walk, memory) : GW_OK;
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t total = lists->starts[lists->n];
 	int64_t *indptr = (int64_t *)arrays->indptr.data + blocks->rows_done;
@@ -160,7 +160,7 @@ static gw_status walk_edges(struct blocks_walk *walk)
 {
 	struct gw_blocks *blocks = walk->blocks;
 	gw_status status = gw_blocks_edges_begin(blocks, walk->etype);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t count;
 	gw_blocks_frontier(blocks, walk->etype, &count);
@@ -173,9 +173,9 @@ static gw_status walk_edges(struct blocks_walk *walk)
 			status = walk->parts[0] ? gw_lists_read(&walk->lists, &walk->parts[0][walk->etype], &walk->rule,
 								vertices, n, count - at - n)
 						: not_in_memory(walk, 0);
-		if (!status)
+		if (status == GW_OK)
 			status = add_run(walk);
-		if (status)
+		if (status != GW_OK)
 			return gw_context(status, "edge type %s", blocks->meta->etypes[walk->etype].folder);
 	}
 	return gw_blocks_edges_end(blocks);
@@ -186,7 +186,7 @@ static gw_status walk_hop(struct blocks_walk *walk)
 	struct gw_blocks *blocks = walk->blocks;
 	const struct gw_graph_meta *meta = blocks->meta;
 	gw_status status = gw_blocks_hop_begin(blocks);
-	for (uint32_t etype = 0; etype < meta->num_etypes && !status; etype++) {
+	for (uint32_t etype = 0; etype < meta->num_etypes && status == GW_OK; etype++) {
 		walk->rule = gw_blocks_rule(blocks, etype);
 		if (walk->rule.fanout == 0)
 			continue;
@@ -199,7 +199,7 @@ static gw_status walk_hop(struct blocks_walk *walk)
 		}
 		status = walk_edges(walk);
 	}
-	return status ? status : gw_blocks_hop_end(blocks);
+	return status != GW_OK ? status : gw_blocks_hop_end(blocks);
 }
 
 gw_status gw_blocks_run_memory(struct gw_blocks *blocks, const struct gw_adjacency *const *parts)
@@ -207,7 +207,7 @@ gw_status gw_blocks_run_memory(struct gw_blocks *blocks, const struct gw_adjacen
 	struct blocks_walk walk = {.blocks = blocks, .parts = parts, .num_parts = blocks->meta->num_parts};
 	walk.scratch = &blocks->scratch;
 	gw_status status = GW_OK;
-	while (!status && blocks->hops_done < blocks->spec.hops)
+	while (status == GW_OK && blocks->hops_done < blocks->spec.hops)
 		status = walk_hop(&walk);
 	return status;
 }

@@ -112,7 +112,7 @@ static gw_status emit_slowly(const struct sink *sink, uint32_t i, const struct g
 	const struct gw_lists *lists = sink->lists;
 	uint64_t *picks = sink->out + lists->starts[i], count = lists->starts[i + 1] - lists->starts[i];
 	gw_status status = gw_pick(rule, lists->vertices[i], lists->degrees[i], scratch, picks);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "vertex %llu", (unsigned long long)lists->vertices[i]);
 	for (uint64_t j = 0; j < count; j++) {
 		picks[j] += lists->begins[i];
@@ -156,7 +156,7 @@ INLINE gw_status draw_widely(const struct sink *sink, const uint16_t *drawn, uin
 		emit_lanes(sink, drawn + at, n, wide, fanout, element_bytes);
 		for (redo &= (1u << n) - 1; redo; redo &= redo - 1) {
 			gw_status status = emit_slowly(sink, drawn[at + (uint32_t)__builtin_ctz(redo)], rule, scratch);
-			if (status)
+			if (status != GW_OK)
 				return status;
 		}
 	}
@@ -171,7 +171,7 @@ static gw_status prepare_wide(const struct gw_pick_rule *rule, struct gw_pick_sc
 		return GW_OK;
 	bool first = !scratch->wide.data;
 	gw_status status = gw_vec_reserve(&scratch->wide, sizeof(struct wide_scratch));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct wide_scratch *wide_scratch = scratch->wide.data;
 	if (first || wide_scratch->network.n != (uint32_t)rule->fanout)
@@ -196,7 +196,7 @@ INLINE gw_status pick_lists(const struct sink *sink, const struct gw_pick_rule *
 	}
 	gw_wide_draw draw;
 	gw_status status = prepare_wide(rule, scratch, &draw);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	for (uint32_t at = 0; at < drawn_count && draw; at++) {
 		if (lists->degrees[drawn[at]] > UINT32_MAX)
@@ -204,7 +204,7 @@ INLINE gw_status pick_lists(const struct sink *sink, const struct gw_pick_rule *
 	}
 	if (draw)
 		return draw_widely(sink, drawn, drawn_count, rule, scratch, draw, element_bytes);
-	for (uint32_t at = 0; at < drawn_count && !status; at++)
+	for (uint32_t at = 0; at < drawn_count && status == GW_OK; at++)
 		status = emit_slowly(sink, drawn[at], rule, scratch);
 	return status;
 }

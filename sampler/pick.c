@@ -63,7 +63,7 @@ static gw_status at_one_go(const struct gw_pick_rule *rule, uint64_t instance, u
 {
 	struct gw_pick_long pick;
 	gw_status status = gw_pick_long_begin(&pick, rule, instance, degree, scratch);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_pick_long_run(&pick, UINT64_MAX / 2);
 	gw_pick_long_take(&pick, out, gw_pick_count(rule, degree));

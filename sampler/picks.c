@@ -21,7 +21,7 @@ static gw_status picks_begin(struct gw_picks *picks, const struct gw_pick_rule *
 {
 	picks->dst_count = picks->edge_count = 0;
 	gw_status status = gw_pick_rule_check(rule);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (n > SIZE_MAX / 16)
 		return gw_fail(GW_LIMIT, "%llu vertices at once are too many", (unsigned long long)n);
@@ -34,7 +34,7 @@ static gw_status picks_append(struct gw_picks *picks, const struct gw_lists *lis
 {
 	uint64_t total = lists->starts[lists->n];
 	gw_status status = gw_vec_reserve(&picks->positions, (picks->edge_count + total + GW_SLACK) * sizeof(uint64_t));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint32_t *counts = (uint32_t *)picks->counts.data + picks->dst_count;
 	for (uint32_t i = 0; i < lists->n; i++)
@@ -42,7 +42,7 @@ static gw_status picks_append(struct gw_picks *picks, const struct gw_lists *lis
 	uint64_t *positions = (uint64_t *)picks->positions.data + picks->edge_count;
 	status = gw_lists_pick(lists, rule, &picks->scratch, positions, adjacency ? (uintptr_t)adjacency->indices : 0,
 			       adjacency ? adjacency->index_bytes : 0);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	picks->dst_count += lists->n;
 	picks->edge_count += total;
@@ -54,17 +54,17 @@ gw_status gw_picks_from_memory(struct gw_picks *picks, const struct gw_adjacency
 {
 	gw_status status = picks_begin(picks, rule, n);
 	struct gw_lists lists;
-	for (uint64_t at = 0; !status && at < n; at += lists.n) {
+	for (uint64_t at = 0; status == GW_OK && at < n; at += lists.n) {
 		uint32_t run = (uint32_t)MIN(n - at, GW_RUN_MAX);
 		status = gw_lists_read(&lists, adjacency, rule, vertices + at, run, n - at - run);
-		if (status)
+		if (status != GW_OK)
 			break;
 		uint64_t first = picks->edge_count, last = first + lists.starts[run];
 		status = gw_vec_reserve(&picks->neighbours, last * sizeof(uint64_t));
-		if (status)
+		if (status != GW_OK)
 			break;
 		status = picks_append(picks, &lists, rule, adjacency);
-		if (status)
+		if (status != GW_OK)
 			break;
 		const uint64_t *positions = picks->positions.data;
 		uint64_t *neighbours = picks->neighbours.data;
@@ -84,13 +84,13 @@ gw_status gw_picks_from_records(struct gw_picks *picks, const struct gw_pick_rul
 {
 	gw_status status = picks_begin(picks, rule, n);
 	struct gw_lists lists;
-	for (uint64_t at = 0; !status && at < n; at += lists.n) {
+	for (uint64_t at = 0; status == GW_OK && at < n; at += lists.n) {
 		lists.n = (uint32_t)MIN(n - at, GW_RUN_MAX);
 		lists.vertices = vertices + at;
 		for (uint32_t i = 0; i < lists.n; i++)
 			lists.begins[i] = begins[at + i];
 		status = gw_lists_count(&lists, rule, ends + at, UINT64_MAX);
-		if (!status)
+		if (status == GW_OK)
 			status = picks_append(picks, &lists, rule, NULL);
 	}
 	return status;

@@ -30,7 +30,7 @@ gw_status gw_relabel_create(const struct gw_graph_meta *meta, uint64_t dense_byt
 	relabel->dense = ids <= dense_bytes_max / sizeof(uint64_t);
 	gw_status status = relabel->dense ? gw_dense_map_create(ids, &relabel->dense_map)
 					  : gw_hash_map_create(FIRST_NODES, &relabel->hash_map);
-	if (status) {
+	if (status != GW_OK) {
 		gw_free(relabel);
 		return gw_context(status, "maps for relabelling");
 	}
@@ -114,7 +114,7 @@ static gw_status make_room(struct gw_relabel *relabel, struct gw_node_list *node
 		return gw_fail(GW_LIMIT, "a batch of more than %llu nodes: take fewer seeds%s",
 			       (unsigned long long)count_max, wide ? "" : " or wide indices");
 	gw_status status = gw_vec_reserve(&nodes->ids, (nodes->count + more + 1) * sizeof(uint64_t));
-	if (!status && !relabel->dense)
+	if (status == GW_OK && !relabel->dense)
 		status = gw_hash_map_reserve(&relabel->hash_map, more);
 	return status;
 }
@@ -151,9 +151,9 @@ INLINE gw_status run(struct gw_relabel *relabel, struct gw_node_list *nodes, con
 	for (uint64_t at = 0; at < n; at += PIECE) {
 		uint64_t end = n - at < PIECE ? n : at + PIECE;
 		gw_status status = make_room(relabel, nodes, end - at, wide);
-		if (!status)
+		if (status == GW_OK)
 			status = run_piece(relabel, nodes, &copy, at, end, numbers, wide, dense, element_bytes);
-		if (status)
+		if (status != GW_OK)
 			return status;
 	}
 	return GW_OK;

@@ -28,7 +28,7 @@ struct edges_work {
 };
 
 /* One turn's view of the call. */
-struct edges_turn {
+struct edges_slice {
 	struct gw_edge_call call;
 	const uint8_t *numbers;
 	const struct gw_adjacency *lists;
@@ -38,24 +38,24 @@ struct edges_turn {
 	uint64_t budget;
 };
 
-static void edges_spend(struct edges_turn *turn, uint64_t work)
+static void edges_spend(struct edges_slice *turn, uint64_t work)
 {
 	turn->budget -= work < turn->budget ? work : turn->budget;
 }
 
-static void put_number(const struct edges_turn *turn, uint64_t at, uint64_t number)
+static void put_number(const struct edges_slice *turn, uint64_t at, uint64_t number)
 {
 	uint32_t bytes;
 	uint8_t *data = gw_reply_data(turn->reply, &bytes);
 	memcpy(data + sizeof(struct gw_edge_reply) + at * 8, &number, 8);
 }
 
-static gw_status answer_ends(struct edges_turn *turn)
+static gw_status answer_ends(struct edges_slice *turn)
 {
 	uint32_t i = turn->work->answered;
 	uint64_t row, position = gw_edge_number(turn->numbers, i);
 	gw_status status = gw_lookup_row(turn->lists, position, &row);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	put_number(turn, 2ull * i, row);
 	put_number(turn, 2ull * i + 1, gw_load_id(turn->lists->indices, turn->lists->index_bytes, position));
@@ -65,7 +65,7 @@ static gw_status answer_ends(struct edges_turn *turn)
 }
 
 /* Positions of the pair, as many as the turn and the reply have room for. */
-static gw_status list_positions(struct edges_turn *turn, bool *full)
+static gw_status list_positions(struct edges_slice *turn, bool *full)
 {
 	struct edges_work *work = turn->work;
 	uint64_t positions[CHUNK], n = 0;
@@ -84,7 +84,7 @@ static gw_status list_positions(struct edges_turn *turn, bool *full)
 	return GW_OK;
 }
 
-static void count_positions(struct edges_turn *turn)
+static void count_positions(struct edges_slice *turn)
 {
 	uint64_t position;
 	while (gw_lookup_next(&turn->work->lookup, &turn->budget, &position))
@@ -92,7 +92,7 @@ static void count_positions(struct edges_turn *turn)
 }
 
 /* Begins or goes on with the next pair; *full: the reply is, before its end. */
-static gw_status answer_pair(struct edges_turn *turn, bool *full)
+static gw_status answer_pair(struct edges_slice *turn, bool *full)
 {
 	struct edges_work *work = turn->work;
 	uint32_t i = work->answered;
@@ -109,7 +109,7 @@ static gw_status answer_pair(struct edges_turn *turn, bool *full)
 		status = list_positions(turn, full);
 	else if (status == GW_OK)
 		count_positions(turn);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	put_number(turn, i, work->found);
 	if (work->lookup.at == work->lookup.end) {
@@ -120,14 +120,14 @@ static gw_status answer_pair(struct edges_turn *turn, bool *full)
 	return GW_OK;
 }
 
-static gw_status edges_begin(struct edges_turn *turn)
+static gw_status edges_begin(struct edges_slice *turn)
 {
 	const struct gw_edge_call *call = &turn->call;
 	uint64_t fixed = gw_edge_reply_bytes(call->ask, call->count), bytes = fixed;
 	if (call->ask == GW_EDGE_IDS)
 		bytes = call->reply_bytes_max < REPLY_BYTES_MAX ? call->reply_bytes_max : REPLY_BYTES_MAX;
 	gw_status status = gw_reply_reserve(turn->reply, bytes);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint8_t *out = gw_reply_extend(turn->reply, (uint32_t)fixed);
 	if (!out)
@@ -138,7 +138,7 @@ static gw_status edges_begin(struct edges_turn *turn)
 	return GW_OK;
 }
 
-static void edges_end(const struct edges_turn *turn)
+static void edges_end(const struct edges_slice *turn)
 {
 	const struct edges_work *work = turn->work;
 	struct gw_edge_reply head = {
@@ -151,10 +151,10 @@ gw_status gw_server_edges(void *context, const struct gw_call *call, struct gw_r
 {
 	(void)thread;
 	const struct gw_server *server = context;
-	struct edges_turn turn = {.reply = reply, .budget = SLICE_WORK};
+	struct edges_slice turn = {.reply = reply, .budget = SLICE_WORK};
 	gw_status status =
 		gw_edge_call_parse(call->bytes, call->byte_count, server->meta->num_etypes, &turn.call, &turn.numbers);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	turn.lists = gw_part_adjacency(server->part, turn.call.etype);
 	turn.order = server->meta->etypes[turn.call.etype].order;
@@ -164,12 +164,12 @@ gw_status gw_server_edges(void *context, const struct gw_call *call, struct gw_r
 	if (!turn.work->begun)
 		status = edges_begin(&turn);
 	bool full = false;
-	while (!status && !full && turn.work->answered < turn.call.count) {
+	while (status == GW_OK && !full && turn.work->answered < turn.call.count) {
 		if (!turn.budget)
 			return GW_AGAIN;
 		status = turn.call.ask == GW_EDGE_ENDS ? answer_ends(&turn) : answer_pair(&turn, &full);
 	}
-	if (!status)
+	if (status == GW_OK)
 		edges_end(&turn);
 	return status;
 }

@@ -42,7 +42,7 @@ struct sample_work {
 };
 
 /* One turn's view of the call. */
-struct sample_turn {
+struct sample_slice {
 	const struct gw_adjacency *adjacency;
 	struct gw_pick_rule rule;
 	uint32_t id_bytes, row_count;
@@ -66,12 +66,12 @@ static void work_end(void *work)
 	list_end(work);
 }
 
-static void answer_sample_spend(struct sample_turn *turn, uint64_t work)
+static void answer_sample_spend(struct sample_slice *turn, uint64_t work)
 {
 	turn->budget -= MIN(work, turn->budget);
 }
 
-static uint64_t vertex_of(const struct sample_turn *turn, uint32_t row)
+static uint64_t vertex_of(const struct sample_slice *turn, uint32_t row)
 {
 	uint32_t number;
 	memcpy(&number, turn->rows + row, sizeof(number));
@@ -79,7 +79,7 @@ static uint64_t vertex_of(const struct sample_turn *turn, uint32_t row)
 }
 
 /* How many picks a row has; none if it is not ours: picking from it is what fails. */
-static uint64_t count_picks(const struct sample_turn *turn, uint32_t row)
+static uint64_t count_picks(const struct sample_slice *turn, uint32_t row)
 {
 	const struct gw_adjacency *adjacency = turn->adjacency;
 	uint64_t at = vertex_of(turn, row) - adjacency->dst_start, answer_sample_begin, end;
@@ -92,7 +92,7 @@ static uint64_t count_picks(const struct sample_turn *turn, uint32_t row)
 /* How many of the next n rows have picks that fit into the reply's room, and how many picks that are: found before
  * anything is picked, so that no request makes the server take more memory than its reply may have. *edges is more than
  * there are where that is few enough. */
-static uint32_t count_fitting(const struct sample_turn *turn, uint32_t n, uint64_t *edges)
+static uint32_t count_fitting(const struct sample_slice *turn, uint32_t n, uint64_t *edges)
 {
 	const struct sample_work *work = turn->work;
 	const struct gw_adjacency *adjacency = turn->adjacency;
@@ -118,23 +118,23 @@ static uint32_t count_fitting(const struct sample_turn *turn, uint32_t n, uint64
 }
 
 /* Picks from the next n rows. */
-static gw_status pick_rows(struct sample_turn *turn, uint32_t first, uint32_t n)
+static gw_status pick_rows(struct sample_slice *turn, uint32_t first, uint32_t n)
 {
 	uint64_t vertices[GW_SAMPLE_RUN_ROWS];
 	for (uint32_t i = 0; i < n; i++)
 		vertices[i] = vertex_of(turn, first + i);
 	gw_status status = gw_picks_from_memory(turn->picks, turn->adjacency, &turn->rule, vertices, n);
-	if (!status)
+	if (status == GW_OK)
 		answer_sample_spend(turn, (uint64_t)n * ROW_WORK + turn->picks->edge_count);
 	return status;
 }
 
 /* The usual run: few picks, at one go. */
-static gw_status run_at_once(struct sample_turn *turn, uint32_t n)
+static gw_status run_at_once(struct sample_slice *turn, uint32_t n)
 {
 	struct sample_work *work = turn->work;
 	gw_status status = pick_rows(turn, work->row, n);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	size_t bytes = gw_sample_run_bytes(n, turn->picks->edge_count, turn->id_bytes);
 	uint8_t *out = gw_reply_extend(turn->reply, (uint32_t)bytes);
@@ -146,7 +146,7 @@ static gw_status run_at_once(struct sample_turn *turn, uint32_t n)
 	return GW_OK;
 }
 
-static gw_status run_begin(struct sample_turn *turn)
+static gw_status run_begin(struct sample_slice *turn)
 {
 	struct sample_work *work = turn->work;
 	uint32_t n = MIN(turn->row_count - work->row, GW_SAMPLE_RUN_ROWS);
@@ -172,14 +172,14 @@ static gw_status run_begin(struct sample_turn *turn)
 	return GW_OK;
 }
 
-static uint8_t *run_of(const struct sample_turn *turn)
+static uint8_t *run_of(const struct sample_slice *turn)
 {
 	uint32_t bytes;
 	return gw_reply_data(turn->reply, &bytes) + turn->work->at;
 }
 
 /* Picks of the run, in the order of its rows. */
-static void write_edges(struct sample_turn *turn, const uint64_t *positions, const uint64_t *neighbours, uint64_t n)
+static void write_edges(struct sample_slice *turn, const uint64_t *positions, const uint64_t *neighbours, uint64_t n)
 {
 	struct sample_work *work = turn->work;
 	assert(n <= work->edges - work->edges_done);
@@ -187,7 +187,7 @@ static void write_edges(struct sample_turn *turn, const uint64_t *positions, con
 	work->edges_done += n;
 }
 
-static gw_status list_begin(struct sample_turn *turn, uint32_t row, uint32_t picks)
+static gw_status list_begin(struct sample_slice *turn, uint32_t row, uint32_t picks)
 {
 	struct sample_work *work = turn->work;
 	const struct gw_adjacency *adjacency = turn->adjacency;
@@ -206,7 +206,7 @@ static gw_status list_begin(struct sample_turn *turn, uint32_t row, uint32_t pic
 				  &work->list->scratch);
 }
 
-static void list_go_on(struct sample_turn *turn)
+static void list_go_on(struct sample_slice *turn)
 {
 	const struct gw_adjacency *adjacency = turn->adjacency;
 	struct sample_work *work = turn->work;
@@ -235,7 +235,7 @@ static void list_go_on(struct sample_turn *turn)
 }
 
 /* More of a run with many picks: the next rows that are a slice together, or a list that is one alone. */
-static gw_status run_go_on(struct sample_turn *turn)
+static gw_status run_go_on(struct sample_slice *turn)
 {
 	struct sample_work *work = turn->work;
 	if (work->list) {
@@ -251,7 +251,7 @@ static gw_status run_go_on(struct sample_turn *turn)
 		n += picks <= SLICE_WORK;
 	}
 	gw_status status = pick_rows(turn, work->row, n);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_sample_run_counts(run_of(turn), work->rows_done, n, turn->picks->counts.data);
 	write_edges(turn, turn->picks->positions.data, turn->picks->neighbours.data, turn->picks->edge_count);
@@ -261,7 +261,7 @@ static gw_status run_go_on(struct sample_turn *turn)
 }
 
 /* The most that the reply and the drawing of its longest list can take. */
-static gw_status answer_sample_begin(struct sample_turn *turn, uint32_t reply_bytes_max)
+static gw_status answer_sample_begin(struct sample_slice *turn, uint32_t reply_bytes_max)
 {
 	struct sample_work *work = turn->work;
 	uint64_t rows = turn->row_count, runs = rows / GW_SAMPLE_RUN_ROWS + 1, bytes = REPLY_BYTES_MAX, scratch = 0;
@@ -284,10 +284,10 @@ gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_
 {
 	const struct gw_server *server = context;
 	struct gw_sample_call sample;
-	struct sample_turn turn = {.picks = &server->threads[thread].picks, .reply = reply, .budget = SLICE_WORK};
+	struct sample_slice turn = {.picks = &server->threads[thread].picks, .reply = reply, .budget = SLICE_WORK};
 	gw_status status =
 		gw_sample_call_parse(call->bytes, call->byte_count, server->meta->num_etypes, &sample, &turn.rows);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	turn.adjacency = gw_part_adjacency(server->part, sample.etype);
 	turn.id_bytes = turn.adjacency->index_bytes == 8 || turn.adjacency->indptr_bytes == 8 ? 8 : 4;
@@ -299,7 +299,7 @@ gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_
 	struct sample_work *work = turn.work;
 	if (!work->begun)
 		status = answer_sample_begin(&turn, sample.reply_bytes_max);
-	while (!status) {
+	while (status == GW_OK) {
 		bool filling = work->rows_done < work->rows;
 		if (!filling && work->last_run)
 			return GW_OK;

@@ -16,7 +16,7 @@ static gw_status keep_all(struct gw_server *server)
 {
 	gw_status status = gw_server_guard_keep(server);
 	if (status == GW_OK && server->has_key)
-		status = gw_secret_keep(server->options.listen.port, server->service);
+		status = gw_key_keep(server->options.listen.port, server->service);
 	if (status == GW_OK && server->local)
 		status = gw_listener_keep(server->local);
 	return status;

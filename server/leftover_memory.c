@@ -100,7 +100,7 @@ static const struct dirent *next_process(DIR *processes)
 }
 
 /* "process 12 (python3 train.py) still maps 3.1 GiB" */
-static void leftover_tell(const char *root, const char *pid, uint64_t held, char *text, size_t bytes)
+static void leftover_log(const char *root, const char *pid, uint64_t held, char *text, size_t bytes)
 {
 	char path[512], command[COMMAND_MAX] = "", amount[GW_UNIT_TEXT_MAX];
 	snprintf(path, sizeof(path), "%s/proc/%s/cmdline", root, pid);
@@ -134,7 +134,7 @@ bool gw_leftover_memory_find(const char *root, char *text, size_t bytes)
 	for (const struct dirent *entry; search.file_count && (entry = next_process(processes));) {
 		uint64_t held = search_process(&search, root, entry->d_name, false);
 		if (held && found++ < TOLD_MAX)
-			leftover_tell(root, entry->d_name, held, text, bytes);
+			leftover_log(root, entry->d_name, held, text, bytes);
 	}
 	closedir(processes);
 	size_t used = strlen(text);

@@ -122,7 +122,7 @@ static gw_status find_key(struct gw_server *server)
 	if (server->options.insecure)
 		return GW_OK;
 	if (server->options.key_file)
-		return gw_secret_read(server->options.key_file, server->key, &server->key_bytes);
+		return gw_key_read(server->options.key_file, server->key, &server->key_bytes);
 	if (gw_address_is_loopback(&server->options.listen))
 		return GW_OK; /* made when the part is loaded, so that a load that is ended leaves none behind */
 	return gw_fail(GW_INVALID,
@@ -136,10 +136,10 @@ static gw_status find_key(struct gw_server *server)
 static gw_status leave_key(struct gw_server *server)
 {
 	if (server->options.insecure || server->options.key_file) {
-		gw_secret_remove(server->options.listen.port);
+		gw_key_remove(server->options.listen.port);
 		return GW_OK;
 	}
-	gw_status status = gw_secret_make(server->options.listen.port, server->key);
+	gw_status status = gw_key_make(server->options.listen.port, server->key);
 	server->has_key = status == GW_OK;
 	server->key_bytes = GW_KEY_BYTES;
 	return status;
@@ -456,7 +456,7 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	uint32_t threads = server->threads ? server->options.threads : 0;
 	/* While the port is still ours: the next server on it makes a key of the same name. */
 	if (server->has_key)
-		gw_secret_remove(server->options.listen.port);
+		gw_key_remove(server->options.listen.port);
 	if (server->listener && threads && server->threads[0].started && drain_ms)
 		server_drain(server, drain_ms);
 	atomic_store(&server->stop, true);

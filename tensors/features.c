@@ -88,11 +88,11 @@ gw_status gw_feature_load(struct gw_tensor_table *table, const struct gw_array_m
 		status = gw_tensor_table_expect(table, &call.plan);
 	while (status == GW_OK && !state.ready) {
 		struct timespec step = {.tv_nsec = LOAD_STEP_NS};
-		const uint64_t *births = NULL;
+		const uint64_t *epochs = NULL;
 		struct gw_shard *shard = NULL;
 		call.open = 1;
-		status = gw_tensor_table_make(table, &call, &state, &births, &shard);
-		gw_shard_leave(table, shard);
+		status = gw_tensor_table_make(table, &call, &state, &epochs, &shard);
+		gw_shard_unref(table, shard);
 		if (status == GW_OK && !state.ready)
 			nanosleep(&step, NULL);
 	}

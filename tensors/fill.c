@@ -109,7 +109,7 @@ gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw
 		.dtype = (gw_dtype)plan->dtype,
 		.rows = gw_tensor_layout_count(&entry->shard.layout, part),
 		.columns = entry->shard.layout.row_elements,
-		.seed = gw_mix64(options->incarnation ^ entry->shard.birth),
+		.seed = gw_mix64(options->incarnation ^ entry->shard.epoch),
 		.huge = options->huge,
 		.numa = options->numa,
 		.initial = {.how = (enum gw_initial)plan->initial,

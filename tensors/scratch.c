@@ -30,7 +30,7 @@ static struct gw_kept_scratch *scratch_seize(struct gw_tensor_table *table, enum
 	return NULL;
 }
 
-void gw_tensor_table_take_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *out)
+void gw_tensor_table_acquire_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *out)
 {
 	struct gw_kept_scratch *kept = scratch_seize(table, GW_KEPT_THERE);
 	*out = (struct gw_row_push_scratch){0};
@@ -41,7 +41,7 @@ void gw_tensor_table_take_scratch(struct gw_tensor_table *table, struct gw_row_p
 	atomic_store_explicit(&kept->state, GW_KEPT_NONE, memory_order_release);
 }
 
-void gw_tensor_table_give_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *scratch)
+void gw_tensor_table_release_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *scratch)
 {
 	bool keep = scratch->map.keys && scratch->map.mask < SCRATCH_SLOTS_MAX &&
 		    scratch->numbers.capacity <= SCRATCH_BYTES_MAX && scratch->floats.capacity <= SCRATCH_BYTES_MAX;

@@ -19,20 +19,20 @@ static gw_status answer_create(void *context, const struct gw_call *call, struct
 	struct gw_tensor_create_call create;
 	struct gw_tensor_state state;
 	struct gw_shard *shard = NULL;
-	const uint64_t *births = NULL;
+	const uint64_t *epochs = NULL;
 	gw_status status = gw_tensor_create_parse(call->bytes, call->byte_count, &create);
 	if (status == GW_OK)
-		status = gw_tensor_table_make(table, &create, &state, &births, &shard);
+		status = gw_tensor_table_make(table, &create, &state, &epochs, &shard);
 	if (status != GW_OK)
 		return status;
-	size_t birth_bytes = (size_t)state.births * sizeof(*births);
-	uint8_t *out = gw_reply_extend(reply, (uint32_t)(sizeof(state) + birth_bytes));
+	size_t epoch_bytes = (size_t)state.epochs * sizeof(*epochs);
+	uint8_t *out = gw_reply_extend(reply, (uint32_t)(sizeof(state) + epoch_bytes));
 	if (out) {
 		memcpy(out, &state, sizeof(state));
-		if (birth_bytes)
-			memcpy(out + sizeof(state), births, birth_bytes);
+		if (epoch_bytes)
+			memcpy(out + sizeof(state), epochs, epoch_bytes);
 	}
-	gw_shard_leave(table, shard);
+	gw_shard_unref(table, shard);
 	return out ? GW_OK : GW_NO_MEMORY;
 }
 
@@ -49,13 +49,13 @@ static gw_status answer_complete(void *context, const struct gw_call *call, stru
 		return status;
 	if (complete.parts != gw_tensor_table_options(table)->meta->num_parts)
 		return gw_fail(GW_PROTOCOL, "a tensor of %u parts", complete.parts);
-	status = gw_tensor_table_complete(table, complete.birth, bytes, &kept, &shard);
+	status = gw_tensor_table_complete(table, complete.epoch, bytes, &kept, &shard);
 	if (status != GW_OK)
 		return status;
 	uint8_t *out = gw_reply_extend(reply, complete.parts * (uint32_t)sizeof(*kept));
 	if (out)
 		memcpy(out, kept, complete.parts * sizeof(*kept));
-	gw_shard_leave(table, shard);
+	gw_shard_unref(table, shard);
 	return out ? GW_OK : GW_NO_MEMORY;
 }
 
@@ -93,12 +93,12 @@ static gw_status answer_delete(void *context, const struct gw_call *call, struct
 	return status == GW_OK ? gw_tensor_reply_number(reply, count) : status;
 }
 
-static gw_status answer_hold(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
+static gw_status answer_lease(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
 	(void)thread;
 	char job[GW_JOB_NAME_MAX + 1];
-	gw_status status = gw_tensor_hold_parse(call->bytes, call->byte_count, job);
-	return status == GW_OK ? gw_tensor_reply_number(reply, gw_tensor_table_hold(context, job)) : status;
+	gw_status status = gw_tensor_lease_parse(call->bytes, call->byte_count, job);
+	return status == GW_OK ? gw_tensor_reply_number(reply, gw_tensor_table_lease(context, job)) : status;
 }
 
 static gw_status answer_end_job(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
@@ -106,7 +106,7 @@ static gw_status answer_end_job(void *context, const struct gw_call *call, struc
 	(void)thread;
 	char job[GW_JOB_NAME_MAX + 1];
 	uint32_t count = 0;
-	gw_status status = gw_tensor_hold_parse(call->bytes, call->byte_count, job);
+	gw_status status = gw_tensor_lease_parse(call->bytes, call->byte_count, job);
 	if (status == GW_OK)
 		status = gw_tensor_table_end_job(context, job, &count);
 	return status == GW_OK ? gw_tensor_reply_number(reply, count) : status;
@@ -139,7 +139,7 @@ gw_status gw_tensor_service_set(struct gw_service *service, struct gw_tensor_tab
 		{GW_OP_TENSOR_UPDATE, gw_tensor_answer_update},
 		{GW_OP_TENSOR_PUSH, gw_tensor_answer_push},
 		{GW_OP_TENSOR_COUNT, gw_tensor_answer_count},
-		{GW_OP_TENSOR_HOLD, answer_hold},
+		{GW_OP_TENSOR_LEASE, answer_lease},
 		{GW_OP_TENSOR_END_JOB, answer_end_job},
 		{GW_OP_TENSOR_READS, answer_reads},
 		{GW_OP_TENSOR_SAVE, gw_tensor_answer_save},

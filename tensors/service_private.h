@@ -9,7 +9,7 @@ struct gw_rows_work {
 	struct gw_tensor_table *table; /* NULL until the shard is found, and held */
 	struct gw_shard *shard;
 	void *copy; /* of the call's numbers and what follows them, where they were not aligned */
-	struct gw_row_turn turn;
+	struct gw_row_slice turn;
 	uint64_t found;        /* COUNT */
 	uint64_t state_floats; /* SAVE: of a row */
 	bool begun;            /* the reply has its length */
@@ -21,7 +21,7 @@ struct gw_rows_work {
 /* service_rows.c, which service.c and service_save.c use. */
 
 /* Finds the shard, in the first turn, and sets what this turn may cost. */
-gw_status gw_rows_work_begin(struct gw_tensor_table *table, struct gw_reply *reply, uint64_t birth,
+gw_status gw_rows_work_begin(struct gw_tensor_table *table, struct gw_reply *reply, uint64_t epoch,
 			     struct gw_rows_work **out);
 /* Numbers of a call, aligned: those of the call itself, or a copy. NULL: no memory. */
 const uint8_t *gw_rows_work_numbers(struct gw_rows_work *work, const uint8_t *bytes, size_t byte_count);

@@ -21,12 +21,12 @@ static void rows_work_end(void *opaque)
 	if (!work->table)
 		return;
 	if (work->pushes)
-		gw_tensor_table_give_scratch(work->table, &work->scratch);
-	gw_shard_leave(work->table, work->shard);
+		gw_tensor_table_release_scratch(work->table, &work->scratch);
+	gw_shard_unref(work->table, work->shard);
 	gw_free(work->copy);
 }
 
-gw_status gw_rows_work_begin(struct gw_tensor_table *table, struct gw_reply *reply, uint64_t birth,
+gw_status gw_rows_work_begin(struct gw_tensor_table *table, struct gw_reply *reply, uint64_t epoch,
 			     struct gw_rows_work **out)
 {
 	struct gw_rows_work *work = *out = gw_reply_work(reply, sizeof(*work), rows_work_end);
@@ -35,7 +35,7 @@ gw_status gw_rows_work_begin(struct gw_tensor_table *table, struct gw_reply *rep
 	work->turn.cost = TURN_COST;
 	if (work->table)
 		return GW_OK;
-	gw_status status = gw_tensor_table_find(table, birth, &work->shard);
+	gw_status status = gw_tensor_table_find(table, epoch, &work->shard);
 	if (status != GW_OK)
 		return status;
 	work->table = table;
@@ -81,8 +81,8 @@ static gw_status pull_rows(struct gw_rows_work *work, const uint8_t *rows, uint3
 	if (!numbers || (!work->begun && !gw_reply_extend(reply, (uint32_t)bytes)))
 		return GW_NO_MEMORY;
 	work->begun = true;
-	return gw_row_store_read_turn(shard->store, &work->turn, (const void *)numbers, count,
-				      gw_reply_data(reply, &all));
+	return gw_row_store_read_slice(shard->store, &work->turn, (const void *)numbers, count,
+				       gw_reply_data(reply, &all));
 }
 
 gw_status gw_tensor_answer_pull(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
@@ -96,7 +96,7 @@ gw_status gw_tensor_answer_pull(void *context, const struct gw_call *call, struc
 	if (status == GW_OK && payload_bytes)
 		status = gw_fail(GW_PROTOCOL, "%zu bytes behind the numbers of rows to read", payload_bytes);
 	if (status == GW_OK)
-		status = gw_rows_work_begin(context, reply, pull.birth, &work);
+		status = gw_rows_work_begin(context, reply, pull.epoch, &work);
 	if (status == GW_OK)
 		status = gw_rows_work_turned(work, reply, pull_rows(work, rows, pull.count, reply));
 	if (status != GW_OK)
@@ -120,8 +120,8 @@ static gw_status update_rows(struct gw_rows_work *work, uint32_t count, const ui
 	const uint8_t *numbers = gw_rows_work_numbers(work, rows, (size_t)count * 8);
 	if (!numbers)
 		return GW_NO_MEMORY;
-	gw_status status = gw_row_store_write_turn(shard->store, &work->turn, (const void *)numbers, count,
-						   rows + (size_t)count * 8);
+	gw_status status = gw_row_store_write_slice(shard->store, &work->turn, (const void *)numbers, count,
+						    rows + (size_t)count * 8);
 	*gw_reply_progress(reply) = work->turn.at;
 	return status;
 }
@@ -136,7 +136,7 @@ gw_status gw_tensor_answer_update(void *context, const struct gw_call *call, str
 	gw_status status =
 		gw_tensor_rows_parse(call->bytes, call->byte_count, &update, &rows, &payload, &payload_bytes);
 	if (status == GW_OK)
-		status = gw_rows_work_begin(context, reply, update.birth, &work);
+		status = gw_rows_work_begin(context, reply, update.epoch, &work);
 	if (status == GW_OK)
 		status = gw_rows_work_turned(work, reply, update_rows(work, update.count, rows, payload_bytes, reply));
 	if (status == GW_OK)
@@ -180,12 +180,12 @@ static gw_status push_rows(struct gw_rows_work *work, const struct gw_tensor_pus
 	if (!numbers)
 		return GW_NO_MEMORY;
 	if (!work->pushes)
-		gw_tensor_table_take_scratch(work->table, &work->scratch);
+		gw_tensor_table_acquire_scratch(work->table, &work->scratch);
 	work->pushes = true;
 	const uint8_t *squares = numbers + (size_t)count * 8;
-	status = gw_row_store_push_turn(shard->store, &work->turn, &push->optimizer, (const void *)numbers, count,
-					(const void *)(squares + square_bytes),
-					square_bytes ? (const void *)squares : NULL, &work->scratch);
+	status = gw_row_store_push_slice(shard->store, &work->turn, &push->optimizer, (const void *)numbers, count,
+					 (const void *)(squares + square_bytes),
+					 square_bytes ? (const void *)squares : NULL, &work->scratch);
 	*gw_reply_progress(reply) = work->turn.at;
 	return status;
 }
@@ -199,7 +199,7 @@ gw_status gw_tensor_answer_push(void *context, const struct gw_call *call, struc
 	size_t payload_bytes = 0;
 	gw_status status = gw_tensor_push_parse(call->bytes, call->byte_count, &push, &rows, &payload, &payload_bytes);
 	if (status == GW_OK)
-		status = gw_rows_work_begin(context, reply, push.rows.birth, &work);
+		status = gw_rows_work_begin(context, reply, push.rows.epoch, &work);
 	if (status == GW_OK)
 		status = gw_rows_work_turned(work, reply, push_rows(work, &push, rows, payload_bytes, reply));
 	if (status == GW_OK)
@@ -215,10 +215,10 @@ gw_status gw_tensor_answer_count(void *context, const struct gw_call *call, stru
 	uint64_t found = 0;
 	gw_status status = gw_tensor_range_parse(call->bytes, call->byte_count, &range);
 	if (status == GW_OK)
-		status = gw_rows_work_begin(context, reply, range.birth, &work);
+		status = gw_rows_work_begin(context, reply, range.epoch, &work);
 	if (status != GW_OK)
 		return status;
-	status = gw_row_store_count_turn(work->shard->store, &work->turn, range.first, range.count, &found);
+	status = gw_row_store_count_slice(work->shard->store, &work->turn, range.first, range.count, &found);
 	work->found += status == GW_OK || status == GW_AGAIN ? found : 0;
 	status = gw_rows_work_turned(work, reply, status);
 	return status == GW_OK ? gw_tensor_reply_number(reply, work->found) : status;

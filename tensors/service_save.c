@@ -54,8 +54,8 @@ static gw_status answer_save_rows(struct gw_rows_work *work, const struct gw_ten
 	uint32_t all;
 	state_bytes = work->state_floats * sizeof(float);
 	uint8_t *state = gw_reply_data(reply, &all) + sizeof(saved), *rows = state + call->count * state_bytes;
-	status = gw_row_store_save_turn(shard->store, &work->turn, call->first, call->count, rows,
-					state_bytes ? state : NULL);
+	status = gw_row_store_save_slice(shard->store, &work->turn, call->first, call->count, rows,
+					 state_bytes ? state : NULL);
 	/* Looked at behind the copy: a row that was pushed before it was copied has state, which is not in the copy. */
 	saved = save_head(shard);
 	if ((status == GW_OK || status == GW_AGAIN) && saved.state_floats != work->state_floats)
@@ -70,7 +70,7 @@ gw_status gw_tensor_answer_save(void *context, const struct gw_call *call, struc
 	struct gw_rows_work *work;
 	gw_status status = gw_tensor_range_parse(call->bytes, call->byte_count, &save);
 	if (status == GW_OK)
-		status = gw_rows_work_begin(context, reply, save.birth, &work);
+		status = gw_rows_work_begin(context, reply, save.epoch, &work);
 	return status == GW_OK ? gw_rows_work_turned(work, reply, answer_save_rows(work, &save, reply)) : status;
 }
 
@@ -89,8 +89,8 @@ static gw_status answer_restore_state(struct gw_rows_work *work, const struct gw
 		gw_rows_work_numbers(work, rows, number_bytes + restore->rows.count * restore->floats * sizeof(float));
 	if (!numbers)
 		return GW_NO_MEMORY;
-	return gw_row_store_set_state_turn(work->shard->store, &work->turn, (const void *)numbers, restore->rows.count,
-					   restore->first, restore->floats, (const void *)(numbers + number_bytes));
+	return gw_row_store_set_state_slice(work->shard->store, &work->turn, (const void *)numbers, restore->rows.count,
+					    restore->first, restore->floats, (const void *)(numbers + number_bytes));
 }
 
 gw_status gw_tensor_answer_restore(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
@@ -101,7 +101,7 @@ gw_status gw_tensor_answer_restore(void *context, const struct gw_call *call, st
 	const uint8_t *rows = NULL, *payload = NULL;
 	gw_status status = gw_tensor_restore_parse(call->bytes, call->byte_count, &restore, &rows, &payload);
 	if (status == GW_OK)
-		status = gw_rows_work_begin(context, reply, restore.rows.birth, &work);
+		status = gw_rows_work_begin(context, reply, restore.rows.epoch, &work);
 	return status == GW_OK ? gw_rows_work_turned(work, reply, answer_restore_state(work, &restore, rows, reply))
 			       : status;
 }

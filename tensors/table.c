@@ -34,11 +34,11 @@ void gw_tensor_table_destroy(struct gw_tensor_table *table)
 	assert(!table->filler.started && !table->keeper.started);
 	/* The service has ended, and with it the last reader of each. */
 	for (struct gw_shard *shard; (shard = gw_table_take_released(table));)
-		gw_shard_leave(table, shard);
+		gw_shard_unref(table, shard);
 	while (table->shards) {
 		struct gw_shard *shard = table->shards;
 		gw_table_unlist(table, shard);
-		gw_shard_leave(table, shard);
+		gw_shard_unref(table, shard);
 	}
 	while (table->spare_users) {
 		struct gw_shard_users *users = table->spare_users;
@@ -125,7 +125,7 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	if (status != GW_OK) {
 		/* Its source is listed: this is not the last user, who would lock. */
 		if (entry->source)
-			gw_shard_leave(table, &entry->source->shard);
+			gw_shard_unref(table, &entry->source->shard);
 		gw_table_shard_drop(table, entry);
 		return status;
 	}
@@ -188,23 +188,23 @@ static gw_status table_make(struct gw_tensor_table *table, const struct gw_tenso
 }
 
 gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
-			       struct gw_tensor_state *state, const uint64_t **births, struct gw_shard **out)
+			       struct gw_tensor_state *state, const uint64_t **epochs, struct gw_shard **out)
 {
 	struct gw_shard *dropped = NULL;
 	*out = NULL;
-	*births = NULL;
+	*epochs = NULL;
 	pthread_mutex_lock(&table->lock);
 	gw_status status = table_make(table, call, &dropped, out);
 	if (*out) {
 		const struct gw_table_shard *entry = gw_entry_of(*out);
-		*births = entry->births;
+		*epochs = entry->epochs;
 		*state = (struct gw_tensor_state){
 			.plan = entry->shard.plan,
-			.birth = entry->shard.birth,
+			.epoch = entry->shard.epoch,
 			.leader = entry->shard.leader,
 			.ready = gw_shard_state(*out) == GW_SHARD_READY,
-			.hold_ms = entry->shard.plan.job[0] ? gw_table_hold_ms(table) : 0,
-			.births = entry->births ? table->options.meta->num_parts : 0,
+			.hold_ms = entry->shard.plan.job[0] ? gw_table_lease_ms(table) : 0,
+			.epochs = entry->epochs ? table->options.meta->num_parts : 0,
 			.region = entry->region.id,
 			.generation = entry->region.generation,
 			.restored = entry->restored,
@@ -214,7 +214,7 @@ gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_te
 	}
 	pthread_mutex_unlock(&table->lock);
 	gw_shard_withdraw(table, dropped);
-	gw_shard_leave(table, dropped);
+	gw_shard_unref(table, dropped);
 	return status;
 }
 
@@ -230,7 +230,7 @@ gw_status gw_tensor_table_expect(struct gw_tensor_table *table, const struct gw_
 	return status;
 }
 
-gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth, const void *births,
+gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t epoch, const void *epochs,
 				   const uint64_t **kept, struct gw_shard **out)
 {
 	uint32_t parts = table->options.meta->num_parts;
@@ -239,22 +239,22 @@ gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth
 	*out = NULL;
 	if (!copy)
 		return GW_NO_MEMORY;
-	memcpy(copy, births, parts * sizeof(*copy));
+	memcpy(copy, epochs, parts * sizeof(*copy));
 	pthread_mutex_lock(&table->lock);
-	struct gw_shard *shard = gw_table_hold_birth(table, birth);
-	if (!shard || shard->leader != birth || copy[0] != birth) {
+	struct gw_shard *shard = gw_table_hold_epoch(table, epoch);
+	if (!shard || shard->leader != epoch || copy[0] != epoch) {
 		status = gw_fail(GW_NOT_FOUND, "the tensor was deleted while it was created");
 	} else {
-		if (!gw_entry_of(shard)->births) {
-			gw_entry_of(shard)->births = copy;
+		if (!gw_entry_of(shard)->epochs) {
+			gw_entry_of(shard)->epochs = copy;
 			copy = NULL;
 		}
-		*kept = gw_entry_of(shard)->births;
+		*kept = gw_entry_of(shard)->epochs;
 		*out = shard;
 		shard = NULL;
 	}
 	pthread_mutex_unlock(&table->lock);
-	gw_shard_leave(table, shard);
+	gw_shard_unref(table, shard);
 	gw_free(copy);
 	return status;
 }
@@ -267,7 +267,7 @@ gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job,
 	struct gw_shard *shard = gw_table_named(table, job, name);
 	if (shard && leader && shard->leader != leader)
 		shard = NULL;
-	if (shard && leader && gw_entry_of(shard)->births) {
+	if (shard && leader && gw_entry_of(shard)->epochs) {
 		status = gw_fail(GW_EXISTS, "tensor \"%s\" is complete", name);
 		shard = NULL;
 	}
@@ -275,7 +275,7 @@ gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job,
 		gw_table_unlist(table, shard);
 	pthread_mutex_unlock(&table->lock);
 	gw_shard_withdraw(table, shard);
-	gw_shard_leave(table, shard);
+	gw_shard_unref(table, shard);
 	*count = shard != NULL;
 	return status;
 }

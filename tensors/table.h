@@ -47,7 +47,7 @@ struct gw_shard {
 	/* Set before others see it. */
 	struct gw_tensor_plan plan;
 	struct gw_tensor_layout layout;
-	uint64_t birth;
+	uint64_t epoch;
 	uint64_t leader; /* 0: the first that a client names */
 	/* Set once it is READY. */
 	struct gw_row_store *store;
@@ -67,7 +67,7 @@ const struct gw_tensor_table_options *gw_tensor_table_options(const struct gw_te
 /* Creates or finds what the call names: *state is how far it is, and *births, [state->births], stay as they are as long
  * as the shard is held: *out is the caller's to leave. GW_EXISTS, GW_NO_SPACE, GW_NOT_FOUND (call->open), GW_LIMIT. */
 gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
-			       struct gw_tensor_state *state, const uint64_t **births, struct gw_shard **out);
+			       struct gw_tensor_state *state, const uint64_t **epochs, struct gw_shard **out);
 
 /* Makes what a server has from its start, before clients come: its leader, unless that is here, is the first that a
  * client names. Errors as of gw_tensor_table_make. */
@@ -75,20 +75,20 @@ gw_status gw_tensor_table_expect(struct gw_tensor_table *table, const struct gw_
 
 /* Notes which births ([parts] uint64, wherever they lie) belong to a tensor whose part 0 is here; who comes later gets
  * those of the first. */
-gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t birth, const void *births,
+gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t epoch, const void *epochs,
 				   const uint64_t **kept, struct gw_shard **out);
 
 /* The shard of a birth, filled. GW_NOT_FOUND: it is not here any more. It is the caller's to leave. */
-gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, struct gw_shard **out);
-void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard);
+gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t epoch, struct gw_shard **out);
+void gw_shard_unref(struct gw_tensor_table *table, struct gw_shard *shard);
 
 /* Room for an optimizer's state beside the rows: taken into account once, and made by the table's keeper: GW_AGAIN
  * until it has. GW_NO_SPACE, GW_NOT_FOUND (deleted meanwhile) and the errors of gw_row_store_prepare. */
 gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind);
 
 /* What a push works with, kept from one to the next: any thread takes one, and gives it back when it is done. */
-void gw_tensor_table_take_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *out);
-void gw_tensor_table_give_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *scratch);
+void gw_tensor_table_acquire_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *out);
+void gw_tensor_table_release_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *scratch);
 
 /* *count: how many it deleted: 0 or 1. job "": a kept one. leader: as in struct gw_tensor_delete_call. GW_EXISTS. */
 gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name, uint64_t leader,
@@ -96,7 +96,7 @@ gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job,
 
 /* A client of the job `name` is there: what the job has here stays. Returns after how many milliseconds it is to be
  * heard again; 0: it need not. A job that has nothing here is not noted, so that any number of them may be there. */
-uint32_t gw_tensor_table_hold(struct gw_tensor_table *table, const char *name);
+uint32_t gw_tensor_table_lease(struct gw_tensor_table *table, const char *name);
 
 /* Deletes all that a job has; *count of them. GW_INVALID: kept ones are no job's. */
 gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job, uint32_t *count);
@@ -106,7 +106,7 @@ uint32_t gw_tensor_table_list(struct gw_tensor_table *table, const char *job, co
 			      const char *after_name, struct gw_tensor_listed *out, uint32_t max);
 
 /* A client tells that it has read so many rows of a shard by itself. One that is gone is no error. */
-void gw_tensor_table_note_reads(struct gw_tensor_table *table, uint64_t birth, uint64_t rows);
+void gw_tensor_table_note_reads(struct gw_tensor_table *table, uint64_t epoch, uint64_t rows);
 
 /* For statistics: each shard that is listed, with the bytes that it takes; the table is locked meanwhile. */
 void gw_tensor_table_each(struct gw_tensor_table *table,

@@ -37,7 +37,7 @@ uint32_t gw_tensor_table_list(struct gw_tensor_table *table, const char *job, co
 		if (!shard)
 			break;
 		out[n++] = (struct gw_tensor_listed){.plan = shard->plan,
-						     .birth = shard->birth,
+						     .epoch = shard->epoch,
 						     .leader = shard->leader,
 						     .bytes = ((const struct gw_table_shard *)shard)->bytes};
 		after_job = shard->plan.job;

@@ -26,7 +26,7 @@ enum gw_state_making { GW_STATE_NONE, GW_STATE_WANTED, GW_STATE_FAILED };
  */
 struct gw_shard_users {
 	_Atomic uint32_t count; /* 0: of no shard */
-	uint64_t birth;
+	uint64_t epoch;
 	struct gw_shard *shard;
 	struct gw_shard_users *next_spare;
 	uint8_t apart[96];
@@ -44,7 +44,7 @@ struct gw_table_shard {
 	char text[GW_ERROR_TEXT_MAX];
 	uint64_t bytes;                /* taken into account */
 	uint64_t state_bytes;          /* of these, an optimizer's */
-	uint64_t *births;              /* [num_parts], at part 0 once it is complete */
+	uint64_t *epochs;              /* [num_parts], at part 0 once it is complete */
 	struct gw_region region;       /* generation 0: it is not published */
 	struct gw_tensor_table *table; /* of `released` */
 	struct gw_table_shard *next_released;
@@ -81,7 +81,7 @@ struct gw_tensor_table {
 	uint32_t shard_count, job_count;
 	struct gw_table_shard *released; /* that no reader has any more: the keeper leaves them */
 	uint64_t bytes;
-	uint64_t line, births; /* the halves of births: of this process, and so many by now */
+	uint64_t line, epochs; /* the halves of births: of this process, and so many by now */
 	struct gw_tensor_job jobs[GW_TENSOR_JOBS_MAX];
 	struct gw_kept_scratch scratches[GW_TENSOR_SCRATCHES_MAX];
 	bool stop;
@@ -105,7 +105,7 @@ static inline void gw_shard_hold(struct gw_shard *shard)
 }
 
 /* How often each client of a job is to be heard of. */
-static inline uint32_t gw_table_hold_ms(const struct gw_tensor_table *table)
+static inline uint32_t gw_table_lease_ms(const struct gw_tensor_table *table)
 {
 	return table->options.lease_ms / 4;
 }
@@ -121,7 +121,7 @@ void gw_table_unlist(struct gw_tensor_table *table, struct gw_shard *shard);
 /* NULL: none is listed. Locked. */
 struct gw_shard *gw_table_named(const struct gw_tensor_table *table, const char *job, const char *name);
 /* The listed shard of a birth, held; NULL: none is. Locked or not. */
-struct gw_shard *gw_table_hold_birth(struct gw_tensor_table *table, uint64_t birth);
+struct gw_shard *gw_table_hold_epoch(struct gw_tensor_table *table, uint64_t epoch);
 /* NULL: the job has no tensors here. Locked. */
 struct gw_tensor_job *gw_table_job(struct gw_tensor_table *table, const char *name);
 /* A client of the job is there, if the job has tensors here. Locked. */

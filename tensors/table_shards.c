@@ -6,7 +6,7 @@
  * user. Clients that read a shard's memory by themselves are another, all together, from when it is published until
  * the transport says that the last has let go. Bytes count until then.
  *
- * Pulls and pushes take no lock: gw_table_hold_birth and gw_shard_leave are a load and one atomic addition each. A
+ * Pulls and pushes take no lock: gw_table_hold_epoch and gw_shard_unref are a load and one atomic addition each. A
  * shard that a slot names may be freed at any moment, so its count lies outside of it, in a struct gw_shard_users that
  * lives as long as the table and counts for one shard after another. Why a shard that was found stays:
  *
@@ -38,7 +38,7 @@ static void shard_free(struct gw_table_shard *entry)
 {
 	gw_row_store_destroy(entry->shard.store);
 	gw_tensor_layout_free(&entry->shard.layout);
-	gw_free(entry->births);
+	gw_free(entry->epochs);
 	gw_free(entry);
 }
 
@@ -77,7 +77,7 @@ void gw_table_shard_drop(struct gw_tensor_table *table, struct gw_table_shard *e
 	shard_free(entry);
 }
 
-void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard)
+void gw_shard_unref(struct gw_tensor_table *table, struct gw_shard *shard)
 {
 	struct gw_error_kept kept;
 	if (!shard)
@@ -94,14 +94,14 @@ void gw_shard_leave(struct gw_tensor_table *table, struct gw_shard *shard)
 	shard_spare_users(table, users);
 	pthread_mutex_unlock(&table->lock);
 	if (source)
-		gw_shard_leave(table, &source->shard);
+		gw_shard_unref(table, &source->shard);
 	gw_error_restore(&kept);
 }
 
-struct gw_shard *gw_table_hold_birth(struct gw_tensor_table *table, uint64_t birth)
+struct gw_shard *gw_table_hold_epoch(struct gw_tensor_table *table, uint64_t epoch)
 {
 	struct gw_shard_users *users =
-		atomic_load_explicit(&table->slots[birth % GW_TABLE_SLOTS], memory_order_acquire);
+		atomic_load_explicit(&table->slots[epoch % GW_TABLE_SLOTS], memory_order_acquire);
 	if (!users)
 		return NULL;
 	uint32_t count = atomic_load_explicit(&users->count, memory_order_relaxed);
@@ -110,9 +110,9 @@ struct gw_shard *gw_table_hold_birth(struct gw_tensor_table *table, uint64_t bir
 			return NULL;
 	} while (!atomic_compare_exchange_weak_explicit(&users->count, &count, count + 1, memory_order_acquire,
 							memory_order_relaxed));
-	if (users->birth == birth)
+	if (users->epoch == epoch)
 		return users->shard;
-	gw_shard_leave(table, users->shard);
+	gw_shard_unref(table, users->shard);
 	return NULL;
 }
 
@@ -172,36 +172,36 @@ static void job_leave(struct gw_tensor_table *table, const char *name)
 
 /* Numbers whose slot is taken are left out. A table lists half as many shards as it has slots, so that fewer than two
  * numbers go to a shard, taken all together, however few of them are deleted. */
-static uint64_t shard_next_birth(struct gw_tensor_table *table)
+static uint64_t shard_next_epoch(struct gw_tensor_table *table)
 {
-	uint64_t birth;
+	uint64_t epoch;
 	do
-		birth = table->line << 32 | ++table->births;
-	while (atomic_load_explicit(&table->slots[birth % GW_TABLE_SLOTS], memory_order_relaxed));
-	return birth;
+		epoch = table->line << 32 | ++table->epochs;
+	while (atomic_load_explicit(&table->slots[epoch % GW_TABLE_SLOTS], memory_order_relaxed));
+	return epoch;
 }
 
 void gw_table_enter(struct gw_tensor_table *table, struct gw_table_shard *entry)
 {
 	struct gw_shard *shard = &entry->shard;
 	struct gw_shard_users *users = shard->users;
-	shard->birth = shard_next_birth(table);
+	shard->epoch = shard_next_epoch(table);
 	if (!shard->leader)
-		shard->leader = shard->birth;
+		shard->leader = shard->epoch;
 	shard->listed = true;
 	shard->next = table->shards;
 	table->shards = shard;
 	table->shard_count++;
 	job_enter(table, shard->plan.job);
-	users->birth = shard->birth;
+	users->epoch = shard->epoch;
 	users->shard = shard;
 	atomic_store_explicit(&users->count, 1, memory_order_release);
-	atomic_store_explicit(&table->slots[shard->birth % GW_TABLE_SLOTS], users, memory_order_release);
+	atomic_store_explicit(&table->slots[shard->epoch % GW_TABLE_SLOTS], users, memory_order_release);
 }
 
 void gw_table_unlist(struct gw_tensor_table *table, struct gw_shard *shard)
 {
-	atomic_store_explicit(&table->slots[shard->birth % GW_TABLE_SLOTS], NULL, memory_order_relaxed);
+	atomic_store_explicit(&table->slots[shard->epoch % GW_TABLE_SLOTS], NULL, memory_order_relaxed);
 	GW_SLIST_REMOVE(table->shards, shard, next);
 	shard->listed = false;
 	table->shard_count--;
@@ -233,12 +233,12 @@ gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, c
 
 /* --- A job's life. --- */
 
-uint32_t gw_tensor_table_hold(struct gw_tensor_table *table, const char *name)
+uint32_t gw_tensor_table_lease(struct gw_tensor_table *table, const char *name)
 {
 	pthread_mutex_lock(&table->lock);
 	gw_table_job_heard(table, name);
 	pthread_mutex_unlock(&table->lock);
-	return gw_table_hold_ms(table);
+	return gw_table_lease_ms(table);
 }
 
 /* A shard of the job, off the list, for the caller to withdraw and leave; NULL: the job has none. Locked. */
@@ -264,14 +264,14 @@ gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job
 		if (!shard)
 			return GW_OK;
 		gw_shard_withdraw(table, shard);
-		gw_shard_leave(table, shard);
+		gw_shard_unref(table, shard);
 	}
 }
 
 struct gw_shard *gw_table_take_ended(struct gw_tensor_table *table, uint64_t now_ns)
 {
 	/* The last client may have been there for as long without a word. */
-	uint64_t last_ns = ((uint64_t)table->options.lease_ms + gw_table_hold_ms(table)) * GW_NS_PER_MS;
+	uint64_t last_ns = ((uint64_t)table->options.lease_ms + gw_table_lease_ms(table)) * GW_NS_PER_MS;
 	for (uint32_t i = 0; last_ns && i < table->job_count; i++) {
 		const struct gw_tensor_job *job = &table->jobs[i];
 		if (now_ns >= job->heard_ns + last_ns)
@@ -289,20 +289,20 @@ gw_status gw_table_fail_gone(void)
 		       "--tensor-lease), or what kept its rows was started again: delete it, and create it again");
 }
 
-gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t birth, struct gw_shard **out)
+gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t epoch, struct gw_shard **out)
 {
-	*out = gw_table_hold_birth(table, birth);
+	*out = gw_table_hold_epoch(table, epoch);
 	if (*out && gw_shard_state(*out) == GW_SHARD_READY)
 		return GW_OK;
-	gw_shard_leave(table, *out);
+	gw_shard_unref(table, *out);
 	*out = NULL;
 	return gw_table_fail_gone();
 }
 
-void gw_tensor_table_note_reads(struct gw_tensor_table *table, uint64_t birth, uint64_t rows)
+void gw_tensor_table_note_reads(struct gw_tensor_table *table, uint64_t epoch, uint64_t rows)
 {
-	struct gw_shard *shard = gw_table_hold_birth(table, birth);
+	struct gw_shard *shard = gw_table_hold_epoch(table, epoch);
 	if (shard)
 		atomic_fetch_add_explicit(&shard->counts.read, rows, memory_order_relaxed);
-	gw_shard_leave(table, shard);
+	gw_shard_unref(table, shard);
 }

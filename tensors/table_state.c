@@ -81,5 +81,5 @@ void gw_shard_make_state(struct gw_tensor_table *table, struct gw_table_shard *e
 		entry->state_bytes = 0;
 	}
 	pthread_mutex_unlock(&table->lock);
-	gw_shard_leave(table, &entry->shard);
+	gw_shard_unref(table, &entry->shard);
 }

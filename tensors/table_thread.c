@@ -57,13 +57,13 @@ static void shard_publish(struct gw_tensor_table *table, struct gw_table_shard *
 	const struct gw_row_format *format = gw_row_store_format(store);
 	struct gw_arena *arena = gw_row_store_arena(store);
 	struct gw_region_rows rows = {.format = *format, .seed = gw_row_store_seed(store)};
-	struct gw_late_region region = {.base = gw_arena_base(arena),
-					.bytes = gw_row_store_rows(store) * format->stride,
-					.slice_bytes = gw_arena_slice_bytes(arena),
-					.rows = &rows,
-					.fd = gw_arena_fd(arena),
-					.freed = shard_released,
-					.context = entry};
+	struct gw_dynamic_region region = {.base = gw_arena_base(arena),
+					   .bytes = gw_row_store_rows(store) * format->stride,
+					   .slice_bytes = gw_arena_slice_bytes(arena),
+					   .rows = &rows,
+					   .fd = gw_arena_fd(arena),
+					   .freed = shard_released,
+					   .context = entry};
 	*out = (struct gw_region){0};
 	if (!table->options.service || region.bytes == 0)
 		return;
@@ -73,7 +73,7 @@ static void shard_publish(struct gw_tensor_table *table, struct gw_table_shard *
 		return;
 	gw_log(GW_LOG_INFO, "tensor \"%s\" is read by requests: %s", entry->shard.plan.name, gw_last_error());
 	out->generation = 0;
-	gw_shard_leave(table, &entry->shard);
+	gw_shard_unref(table, &entry->shard);
 }
 
 static void table_fill(struct gw_tensor_table *table, struct gw_table_shard *entry)
@@ -95,8 +95,8 @@ static void table_fill(struct gw_tensor_table *table, struct gw_table_shard *ent
 	if (deleted)
 		gw_shard_withdraw(table, &entry->shard);
 	if (source)
-		gw_shard_leave(table, &source->shard);
-	gw_shard_leave(table, &entry->shard);
+		gw_shard_unref(table, &source->shard);
+	gw_shard_unref(table, &entry->shard);
 }
 
 static void table_wait(struct gw_tensor_table *table)
@@ -146,8 +146,8 @@ static void *table_keep(void *argument)
 		if (ended)
 			gw_log(GW_LOG_INFO, "tensor \"%s\" ends with its job %s", ended->plan.name, ended->plan.job);
 		gw_shard_withdraw(table, ended);
-		gw_shard_leave(table, ended);
-		gw_shard_leave(table, released);
+		gw_shard_unref(table, ended);
+		gw_shard_unref(table, released);
 		pthread_mutex_lock(&table->lock);
 	}
 	pthread_mutex_unlock(&table->lock);

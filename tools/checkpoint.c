@@ -56,9 +56,9 @@ static gw_status restore_check_job(const struct checkpoint_command *c)
 	struct gw_checkpoint_index *index;
 	const char *job = c->client.options.job ? c->client.options.job : getenv("GRAPHWIRE_JOB");
 	gw_status status = job && *job ? GW_OK : gw_checkpoint_read(c->folder, &index);
-	if (status || (job && *job))
+	if (status != GW_OK || (job && *job))
 		return status;
-	for (uint32_t t = 0; t < index->count && !status; t++) {
+	for (uint32_t t = 0; t < index->count && status == GW_OK; t++) {
 		const struct gw_tensor_plan *plan = &index->tensors[t].plan;
 		if (plan->job[0] && gw_checkpoint_wants(c->checkpoint.names, c->name_count, plan->name))
 			status = gw_fail(GW_INVALID, "%s: tensor \"%s\" is a job's; whose shall it be? --job NAME",
@@ -76,14 +76,14 @@ static gw_status checkpoint_run(struct checkpoint_command *c, bool restore)
 	c->checkpoint.name_count = c->name_count;
 	uint64_t begun = gw_now_ns();
 	gw_status status = restore ? restore_check_job(c) : GW_OK;
-	if (!status)
+	if (status == GW_OK)
 		status = gw_client_open(&c->client.options, &client);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = restore ? gw_restore(client, c->folder, c->checkpoint.names, c->name_count)
 			 : gw_checkpoint(client, c->folder, &c->checkpoint);
 	gw_client_close(client);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	char took[GW_UNIT_TEXT_MAX];
 	gw_text_duration(took, (double)(gw_now_ns() - begun) / (double)GW_NS_PER_SECOND);

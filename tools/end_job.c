@@ -21,11 +21,11 @@ static gw_status end_job_run(struct end_job_command *c)
 	c->client.options.threads = 1;
 	c->client.options.transport = "tcp";
 	gw_status status = gw_client_open(&c->client.options, &client);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_tensor_end_job(client, c->job, &count);
 	gw_client_close(client);
-	if (!status)
+	if (status == GW_OK)
 		printf("job %s has ended: %llu tensor%s\n", c->job, (unsigned long long)count, count == 1 ? "" : "s");
 	return status;
 }

@@ -97,7 +97,7 @@ static gw_status epoch_check_command(void *input)
 	struct epoch_command *c = input;
 	if (!c->client.part_config && c->client.server_count == 0 && gw_is_launched()) {
 		gw_status status = gw_launched_read(&c->launched);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		gw_launched_fill(&c->launched, &c->client);
 	}
@@ -214,10 +214,10 @@ static gw_status epoch_stream(const struct epoch_command *c, struct gw_epoch_sid
 	gw_progress_begin(&progress, "streaming", "batches", steps);
 	gw_status status = GW_OK;
 	uint64_t start = gw_now_ns(), last = start;
-	while (!status && t->batches < steps) {
+	while (status == GW_OK && t->batches < steps) {
 		struct gw_minibatch *batch = NULL;
 		status = gw_loader_next(side->loader, &batch, -1);
-		if (status)
+		if (status != GW_OK)
 			break;
 		uint64_t now = gw_now_ns();
 		gw_histogram_add(&t->waits_ns, now - last);
@@ -228,19 +228,19 @@ static gw_status epoch_stream(const struct epoch_command *c, struct gw_epoch_sid
 	}
 	t->seconds = (double)(gw_now_ns() - start) / (double)GW_NS_PER_SECOND;
 	gw_progress_end(&progress, t->batches);
-	return status ? gw_context(status, "batch %" PRIu64, t->batches) : GW_OK;
+	return status != GW_OK ? gw_context(status, "batch %" PRIu64, t->batches) : GW_OK;
 }
 
 static gw_status compare_next(struct gw_epoch_side *side, struct gw_epoch_side *reference, uint64_t *bytes)
 {
 	struct gw_minibatch *batch = NULL, *expected = NULL;
 	gw_status status = gw_loader_next(side->loader, &batch, -1);
-	if (!status) {
+	if (status == GW_OK) {
 		status = gw_loader_next(reference->loader, &expected, -1);
-		if (status)
+		if (status != GW_OK)
 			gw_context(status, "standalone client");
 	}
-	if (!status)
+	if (status == GW_OK)
 		status = gw_minibatch_compare(&side->options.spec, batch, expected, bytes);
 	gw_minibatch_release(expected);
 	gw_minibatch_release(batch);
@@ -253,10 +253,10 @@ static gw_status epoch_check(const struct epoch_command *c, uint64_t *bytes)
 	struct gw_client_options alone = {.part_config = c->client.part_config, .threads = c->client.threads};
 	struct gw_epoch_side side, reference = {0};
 	gw_status status = gw_epoch_side_open(&c->plan, &c->client, &side);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_epoch_side_open(&c->plan, &alone, &reference);
-	if (status) {
+	if (status != GW_OK) {
 		gw_context(status, "standalone client");
 		goto close_side;
 	}
@@ -264,7 +264,7 @@ static gw_status epoch_check(const struct epoch_command *c, uint64_t *bytes)
 	struct gw_progress progress;
 	gw_progress_begin(&progress, "comparing", "batches", steps);
 	uint64_t done = 0;
-	for (; !status && done < steps; done++) {
+	for (; status == GW_OK && done < steps; done++) {
 		status = compare_next(&side, &reference, bytes);
 		gw_progress_update(&progress, done);
 	}
@@ -302,7 +302,7 @@ static void print_word(char text[WORD_BYTES], const struct epoch_command *c, con
 }
 
 /* For people. */
-static void print_way(char text[96], const struct epoch_command *c, const struct epoch_totals *t)
+static void print_path(char text[96], const struct epoch_command *c, const struct epoch_totals *t)
 {
 	uint32_t mapped = t->parts_by[GW_SCHEME_SHM], rdma = t->parts_by[GW_SCHEME_VERBS],
 		 tcp = t->parts_by[GW_SCHEME_TCP];
@@ -341,7 +341,7 @@ static void epoch_print_text(const struct epoch_command *c, const struct epoch_t
 {
 	double batches = (double)t->batches;
 	char text[GW_UNIT_TEXT_MAX], way[96];
-	print_way(way, c, t);
+	print_path(way, c, t);
 	printf("%" PRIu64 " mini-batches of %" PRIu32 " seeds in %s, %s\n", t->batches, c->plan.batch_size,
 	       gw_text_duration(text, t->seconds), way);
 	printf("  %-14s %10s/s\n", "batches", gw_text_count(text, batches / t->seconds));
@@ -363,16 +363,16 @@ static gw_status epoch_run(const struct epoch_command *c)
 	uint64_t compared = 0;
 	struct gw_epoch_side side;
 	gw_status status = gw_epoch_side_open(&c->plan, &c->client, &side);
-	if (status)
+	if (status != GW_OK)
 		goto free_totals;
 	status = epoch_stream(c, &side, t);
 	count_parts(t, side.client);
 	gw_epoch_side_close(&side);
-	if (!status && c->check)
+	if (status == GW_OK && c->check)
 		status = epoch_check(c, &compared);
-	if (!status && c->json)
+	if (status == GW_OK && c->json)
 		epoch_print_json(c, t);
-	else if (!status)
+	else if (status == GW_OK)
 		epoch_print_text(c, t, compared);
 free_totals:
 	gw_free(t);

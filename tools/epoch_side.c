@@ -74,7 +74,7 @@ static gw_status side_fill_fanouts(const struct gw_epoch_plan *plan, struct gw_e
 		const struct gw_epoch_override *override = &plan->overrides[i];
 		uint32_t e;
 		gw_status status = gw_edge_type(side->client, override->etype, &e);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		for (uint32_t hop = 0; hop < hops; hop++)
 			side->fanouts[hop * etypes + e] = override->fanouts.of_hop[hop];
@@ -100,7 +100,7 @@ static gw_status choose_fetches(const struct gw_epoch_plan *plan, struct gw_epoc
 		const struct gw_tensor *features =
 			side_find_tensor(side->client, t, plan->features ? plan->features : FEATURES);
 		gw_status status = features ? add_fetch(side, features, GW_AT_INPUTS) : GW_OK;
-		if (status)
+		if (status != GW_OK)
 			return status;
 	}
 	if (plan->features && side->options.spec.fetch_count == 0)
@@ -112,7 +112,7 @@ static gw_status choose_fetches(const struct gw_epoch_plan *plan, struct gw_epoc
 		status = find_of_seeds(side, plan->labels, LABELS, &labels);
 	else if (plan->labels)
 		status = gw_edge_tensor(side->client, side->edges.etype, plan->labels, &labels);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	return labels ? add_fetch(side, labels, GW_AT_SEEDS) : GW_OK;
 }
@@ -125,7 +125,7 @@ static gw_status add_seeds(struct gw_epoch_side *side, const struct gw_tensor *m
 		ids[i] = begin + (int64_t)i;
 	if (mask) {
 		gw_status status = gw_gather(side->client, mask, ids, n, mask_rows);
-		if (status)
+		if (status != GW_OK)
 			return gw_context(status, "mask \"%s\"", mask->name);
 	}
 	for (uint64_t i = 0; i < n; i++) {
@@ -142,7 +142,7 @@ static gw_status collect_seeds(struct gw_epoch_side *side, const struct gw_tenso
 	int64_t *ids = gw_calloc(SEEDS_STEP, sizeof *ids);
 	uint8_t *mask_rows = gw_calloc(SEEDS_STEP, 1);
 	gw_status status = side->seeds && ids && mask_rows ? GW_OK : GW_NO_MEMORY;
-	for (int64_t at = begin; !status && at < end; at += SEEDS_STEP) {
+	for (int64_t at = begin; status == GW_OK && at < end; at += SEEDS_STEP) {
 		uint64_t n = (uint64_t)(end - at < SEEDS_STEP ? end - at : SEEDS_STEP);
 		status = add_seeds(side, mask, at, n, ids, mask_rows);
 	}
@@ -183,17 +183,17 @@ static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_
 	int64_t begin = 0, end = (int64_t)gw_client_graph(side->client)->ntypes[ntype].count;
 	const struct gw_tensor *mask;
 	gw_status status = find_of_seeds(side, plan->mask, MASK, &mask);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (mask)
 		status = side_check_mask(mask);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (plan->one_part)
 		status = gw_part_range(side->client, ntype, plan->part, &begin, &end);
-	if (!status)
+	if (status == GW_OK)
 		status = collect_seeds(side, mask, begin, end);
-	if (!status && side->seed_count == 0)
+	if (status == GW_OK && side->seed_count == 0)
 		status = no_seeds(plan, side, mask);
 	side->options.ids = side->seeds;
 	side->options.id_count = side->seed_count;
@@ -205,7 +205,7 @@ static gw_status choose_edges(const struct gw_epoch_plan *plan, struct gw_epoch_
 {
 	struct gw_edge_seeds *edges = &side->edges;
 	gw_status status = gw_edge_type(side->client, plan->edges, &edges->etype);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	edges->negatives = plan->negatives ? GW_NEGATIVES_DST : GW_NEGATIVES_NONE;
 	edges->negatives_each = plan->negatives;
@@ -228,13 +228,13 @@ static gw_status choose_edge_seeds(const struct gw_epoch_plan *plan, struct gw_e
 	if (!plan->mask)
 		return GW_OK;
 	gw_status status = gw_edge_tensor(side->client, side->edges.etype, plan->mask, &mask);
-	if (!status)
+	if (status == GW_OK)
 		status = side_check_mask(mask);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	const struct gw_split_options options = {.of_edges = true, .type = side->edges.etype, .mask_tensor = mask};
 	status = gw_split_ids(side->client, &options, &ids);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "mask \"%s\"", plan->mask);
 	side->seeds = gw_calloc(ids->count + 1, sizeof *side->seeds);
 	if (side->seeds)
@@ -254,17 +254,17 @@ gw_status gw_epoch_side_open(const struct gw_epoch_plan *plan, const struct gw_c
 {
 	*side = (struct gw_epoch_side){0};
 	gw_status status = gw_client_open(client, &side->client);
-	if (!status && plan->edges)
+	if (status == GW_OK && plan->edges)
 		status = choose_edges(plan, side);
-	else if (!status)
+	else if (status == GW_OK)
 		status = choose_ntype(plan, side, &side->options.spec.ntype);
-	if (!status)
+	if (status == GW_OK)
 		status = side_fill_fanouts(plan, side);
-	if (!status)
+	if (status == GW_OK)
 		status = choose_fetches(plan, side);
-	if (!status)
+	if (status == GW_OK)
 		status = plan->edges ? choose_edge_seeds(plan, side) : choose_seeds(plan, side);
-	if (!status) {
+	if (status == GW_OK) {
 		side->options.spec.replace = plan->replace;
 		side->options.batch_size = plan->batch_size;
 		side->options.depth = plan->depth;
@@ -274,7 +274,7 @@ gw_status gw_epoch_side_open(const struct gw_epoch_plan *plan, const struct gw_c
 		side->options.last = GW_LAST_SHORT;
 		status = gw_loader_open(side->client, &side->options, &side->loader);
 	}
-	if (status)
+	if (status != GW_OK)
 		gw_epoch_side_close(side);
 	return status;
 }

@@ -73,7 +73,7 @@ static gw_status generate(const struct generate_arguments *a)
 	gw_status status = gw_builder_target_check(a->out, a->build.replace);
 	if (status == GW_OK)
 		status = gw_builder_create(a->name, &builder);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_phase_hush(a->build.quiet);
 	struct gw_phase phase = gw_phase_begin(a->build.threads, a->build.quiet);
@@ -85,7 +85,7 @@ static gw_status generate(const struct generate_arguments *a)
 	}
 	if (status == GW_OK) {
 		gw_phase_end(&phase, "sort and write", stats.bytes);
-		gw_phase_tell_graph(a->build.quiet, a->out, a->name, stats.nodes, stats.edges);
+		gw_phase_print_graph(a->build.quiet, a->out, a->name, stats.nodes, stats.edges);
 	}
 	gw_builder_destroy(builder);
 	return status;

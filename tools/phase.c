@@ -30,7 +30,7 @@ void gw_phase_hush(bool quiet)
 		gw_log_level_set(GW_LOG_ERROR);
 }
 
-void gw_phase_tell_graph(bool quiet, const char *folder, const char *name, uint64_t nodes, uint64_t edges)
+void gw_phase_print_graph(bool quiet, const char *folder, const char *name, uint64_t nodes, uint64_t edges)
 {
 	char some[GW_UNIT_TEXT_MAX], others[GW_UNIT_TEXT_MAX];
 	if (!quiet)

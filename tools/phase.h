@@ -16,7 +16,7 @@ struct gw_phase {
 void gw_phase_hush(bool quiet);
 
 /* The line of a command that has written a graph, on standard output. */
-void gw_phase_tell_graph(bool quiet, const char *folder, const char *name, uint64_t nodes, uint64_t edges);
+void gw_phase_print_graph(bool quiet, const char *folder, const char *name, uint64_t nodes, uint64_t edges);
 
 /* threads: 0 for all processors. */
 struct gw_phase gw_phase_begin(unsigned threads, bool quiet);

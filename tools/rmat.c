@@ -131,7 +131,7 @@ static gw_status add_nodes(struct generating *g, struct gw_builder *builder, uin
 		g->val_below = share_threshold(options->train_share + options->val_share);
 		g->test_below = share_threshold(options->train_share + options->val_share + options->test_share);
 	}
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_parallel_for(options->threads, nodes, GRAIN, make_nodes, g);
 	const struct gw_builder_array arrays[] = {
@@ -160,7 +160,7 @@ static gw_status add_edges(struct generating *g, struct gw_builder *builder, uin
 	g->dst = gw_builder_take(builder, count, sizeof(*g->dst), &status);
 	if (options->weights)
 		g->weights = gw_builder_take(builder, count, sizeof(*g->weights), &status);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_parallel_for(options->threads, count, GRAIN, rmat_make_edges, g);
 	struct gw_builder_edges edges = {.count = count,
@@ -172,7 +172,7 @@ static gw_status add_edges(struct generating *g, struct gw_builder *builder, uin
 	status = options->undirected ? gw_builder_mirror(builder, &edges) : GW_OK;
 	if (status == GW_OK)
 		status = gw_builder_etype(builder, ntype, "_E", ntype, &edges, &etype);
-	if (status || !options->weights)
+	if (status != GW_OK || !options->weights)
 		return status;
 	gw_parallel_for(options->threads, count, GRAIN, make_weights, g);
 	struct gw_builder_array weight = {
@@ -193,10 +193,10 @@ gw_status gw_rmat_build(const struct gw_rmat_options *options, struct gw_builder
 	gw_status status = gw_memory_check(bytes, -1, "generating the graph: a smaller --scale takes less;");
 	if (status == GW_OK)
 		status = gw_builder_ntype(builder, "_N", &ntype);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_builder_ntype_count(builder, ntype, nodes);
 	g.shuffle = gw_permutation_begin(gw_draw_key(options->seed, 0, GW_DRAW_SHUFFLE, 0, 0), nodes);
 	status = add_nodes(&g, builder, ntype, nodes);
-	return status ? status : add_edges(&g, builder, ntype, edges);
+	return status != GW_OK ? status : add_edges(&g, builder, ntype, edges);
 }

@@ -78,7 +78,7 @@ static gw_status stat_check_command(void *input)
 	if (!gw_is_launched())
 		return gw_fail(GW_INVALID, "which servers? such as 127.0.0.1:30050");
 	gw_status status = gw_launched_read(&c->launched);
-	for (uint32_t i = 0; !status && i < c->launched.server_count; i++)
+	for (uint32_t i = 0; status == GW_OK && i < c->launched.server_count; i++)
 		status = stat_take_server(c, (char *)c->launched.servers[i]);
 	if (!c->key_file && !c->insecure)
 		c->key_file = c->launched.key_file;
@@ -103,12 +103,12 @@ static void connect_to(struct stat_command *c, struct gw_poll_group *group, stru
 	gw_status status = gw_address_parse(question->text, &to.address);
 	if (!c->key_file)
 		to.key = NULL;
-	if (!status && !c->key_file)
+	if (status == GW_OK && !c->key_file)
 		status = gw_key_choose(&to, c->insecure, found);
 	(void)!getrandom(to.client_uuid, sizeof(to.client_uuid), 0); /* nothing here is asked twice */
-	if (!status)
+	if (status == GW_OK)
 		status = gw_endpoint_connect(group, &to, question, &question->endpoint);
-	if (status)
+	if (status != GW_OK)
 		fail_question(question, gw_last_error());
 }
 
@@ -149,7 +149,7 @@ static gw_status ask_all(struct stat_command *c)
 {
 	struct gw_poll_group *group;
 	gw_status status = gw_poll_group_create(NULL, &group);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t deadline = gw_deadline_ns((int64_t)c->timeout_ms);
 	uint32_t open = 0;
@@ -334,12 +334,12 @@ int gw_tool_stat(int argc, char **argv)
 	gw_status status = command.questions ? GW_OK : GW_NO_MEMORY;
 	if (command.ready)
 		gw_log_level_set(GW_LOG_ERROR); /* a probe's log is read by nobody, and grows */
-	if (!status && command.key_file)
-		status = gw_secret_read(command.key_file, command.key, &command.key_bytes);
-	if (!status)
+	if (status == GW_OK && command.key_file)
+		status = gw_key_read(command.key_file, command.key, &command.key_bytes);
+	if (status == GW_OK)
 		status = ask_all(&command);
 	explicit_bzero(command.key, sizeof(command.key));
-	if (status)
+	if (status != GW_OK)
 		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
 	else
 		result = show(&command, argv[0]);

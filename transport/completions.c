@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/memory/alloc.h"
-#include "transport/late_regions.h"
+#include "transport/dynamic_regions.h"
 #include "transport/row_ranges.h"
 
 void gw_completions_begin(struct gw_completions *completions)
@@ -62,7 +62,7 @@ static bool block_keep(struct gw_completions *completions, void *block)
 static const char *text_keep(struct gw_completions *completions, char *text, gw_status status)
 {
 	if (!text)
-		return status ? gw_status_text(status) : "";
+		return status != GW_OK ? gw_status_text(status) : "";
 	return block_keep(completions, text) ? text : gw_status_text(status);
 }
 
@@ -160,7 +160,7 @@ void gw_note_destroy(struct gw_note *note)
 void gw_completions_post(struct gw_completions *completions, struct gw_note *note, gw_status status)
 {
 	note->status = status;
-	if (status) {
+	if (status != GW_OK) {
 		gw_free(note->memory);
 		note->memory = (uint8_t *)gw_strdup(gw_last_error());
 		note->has_text = note->memory != NULL;
@@ -203,10 +203,10 @@ void gw_read_set_torn(struct gw_read_set *set, uint64_t remote, uint64_t local)
 	torn->rows[torn->count++] = (struct gw_torn_row){remote, local};
 }
 
-gw_status gw_check_late(const struct gw_endpoint *endpoint, const struct gw_region *region,
-			struct gw_late_entry **entry)
+gw_status gw_check_dynamic(const struct gw_endpoint *endpoint, const struct gw_region *region,
+			   struct gw_dynamic_region_entry **entry)
 {
-	*entry = gw_late_find(endpoint, region->id, region->generation);
+	*entry = gw_dynamic_region_find(endpoint, region->id, region->generation);
 	if (*entry && (*entry)->open)
 		return GW_OK;
 	return gw_fail(GW_NOT_FOUND, "region %u of generation %u is not open here, or it was deleted", region->id,
@@ -215,9 +215,9 @@ gw_status gw_check_late(const struct gw_endpoint *endpoint, const struct gw_regi
 
 gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_region *region)
 {
-	struct gw_late_entry *entry;
+	struct gw_dynamic_region_entry *entry;
 	if (region->id >= GW_REGIONS_MAX)
-		return gw_check_late(endpoint, region, &entry);
+		return gw_check_dynamic(endpoint, region, &entry);
 	if (region->id >= endpoint->peer.region_count)
 		return gw_fail(GW_RANGE, "region %u; the server has %u", region->id, endpoint->peer.region_count);
 	if (region->generation != endpoint->peer.regions[region->id].generation)

@@ -117,8 +117,8 @@ static inline void gw_read_set_settle(struct gw_completions *completions, struct
  * whole row of a versioned one. */
 gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_region *region);
 /* The same for a region that came after the hello: GW_NOT_FOUND. */
-gw_status gw_check_late(const struct gw_endpoint *endpoint, const struct gw_region *region,
-			struct gw_late_entry **entry);
+gw_status gw_check_dynamic(const struct gw_endpoint *endpoint, const struct gw_region *region,
+			   struct gw_dynamic_region_entry **entry);
 gw_status gw_check_gather(const struct gw_region *region, const struct gw_buffer *buffer,
 			  const struct gw_gather *gather, size_t n);
 gw_status gw_check_spans(const struct gw_region *region, const struct gw_buffer *buffer, const struct gw_span *spans,

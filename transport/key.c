@@ -77,7 +77,7 @@ gw_status gw_runtime_folder_open(bool make, int *folder)
 	char path[GW_RUNTIME_PATH_MAX];
 	*folder = -1;
 	gw_status status = folder_find(path, make);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	*folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	return *folder < 0 ? gw_fail_errno(GW_IO, errno, "%s", path) : GW_OK;
@@ -110,7 +110,7 @@ gw_status gw_runtime_folder_lock(int folder)
 static gw_status path_find(char path[GW_RUNTIME_PATH_MAX], uint16_t port, bool make)
 {
 	gw_status status = folder_find(path, make);
-	if (!status)
+	if (status == GW_OK)
 		sprintf(path + strlen(path), "/key-%u", port);
 	return status;
 }
@@ -163,7 +163,7 @@ static gw_status file_read(const char *path, gw_status (*check)(const char *, co
 	else if (n < (ssize_t)min || n > (ssize_t)max)
 		status = gw_fail(GW_INVALID, "key file %s: not %u to %u bytes", path, min, max);
 	close(fd);
-	if (!status) {
+	if (status == GW_OK) {
 		memcpy(key, buffer, (size_t)n);
 		*bytes = (uint32_t)n;
 	}
@@ -172,11 +172,11 @@ static gw_status file_read(const char *path, gw_status (*check)(const char *, co
 }
 
 /* By rename, so that a client never reads half a key. */
-static gw_status secret_write(uint16_t port, const uint8_t key[GW_KEY_BYTES])
+static gw_status key_write(uint16_t port, const uint8_t key[GW_KEY_BYTES])
 {
 	char path[GW_RUNTIME_PATH_MAX], temporary[GW_RUNTIME_PATH_MAX + 32];
 	gw_status status = path_find(path, port, true);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	snprintf(temporary, sizeof(temporary), "%s.%ld", path, (long)getpid());
 	unlink(temporary);
@@ -190,30 +190,30 @@ static gw_status secret_write(uint16_t port, const uint8_t key[GW_KEY_BYTES])
 				       "%s: cannot write the key: free space there, or %s", temporary, OTHERWISE);
 	else if (rename(temporary, path) != 0)
 		status = gw_fail_errno(GW_IO, errno, "%s: cannot name the key", path);
-	if (status)
+	if (status != GW_OK)
 		unlink(temporary);
 	return status;
 }
 
-gw_status gw_secret_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
+gw_status gw_key_make(uint16_t port, uint8_t key[GW_KEY_BYTES])
 {
 	if (getrandom(key, GW_KEY_BYTES, 0) != GW_KEY_BYTES)
 		return gw_fail_errno(GW_IO, errno, "no random bytes for a key");
-	return secret_write(port, key);
+	return key_write(port, key);
 }
 
-gw_status gw_secret_keep(uint16_t port, const struct gw_service *service)
+gw_status gw_key_keep(uint16_t port, const struct gw_service *service)
 {
 	uint8_t found[GW_KEY_BYTES];
 	char file[32];
 	int folder;
 	assert(service->key_bytes == GW_KEY_BYTES);
-	bool there = gw_secret_find(port, found) == GW_OK && memcmp(found, service->key, GW_KEY_BYTES) == 0;
+	bool there = gw_key_find(port, found) == GW_OK && memcmp(found, service->key, GW_KEY_BYTES) == 0;
 	explicit_bzero(found, sizeof(found));
 	if (!there)
-		return secret_write(port, service->key);
+		return key_write(port, service->key);
 	gw_status status = gw_runtime_folder_open(false, &folder);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	snprintf(file, sizeof(file), "key-%u", port);
 	gw_runtime_file_touch(folder, file);
@@ -221,15 +221,15 @@ gw_status gw_secret_keep(uint16_t port, const struct gw_service *service)
 	return GW_OK;
 }
 
-gw_status gw_secret_find(uint16_t port, uint8_t key[GW_KEY_BYTES])
+gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES])
 {
 	char path[GW_RUNTIME_PATH_MAX];
 	uint32_t bytes;
 	gw_status status = path_find(path, port, false);
-	return status ? status : file_read(path, check_own, key, GW_KEY_BYTES, GW_KEY_BYTES, &bytes);
+	return status != GW_OK ? status : file_read(path, check_own, key, GW_KEY_BYTES, GW_KEY_BYTES, &bytes);
 }
 
-char *gw_secret_place(uint16_t port, char path[GW_RUNTIME_PATH_MAX])
+char *gw_key_place(uint16_t port, char path[GW_RUNTIME_PATH_MAX])
 {
 	if (folder_path(path))
 		sprintf(path + strlen(path), "/key-%u", port);
@@ -238,14 +238,14 @@ char *gw_secret_place(uint16_t port, char path[GW_RUNTIME_PATH_MAX])
 	return path;
 }
 
-void gw_secret_remove(uint16_t port)
+void gw_key_remove(uint16_t port)
 {
 	char path[GW_RUNTIME_PATH_MAX];
 	if (path_find(path, port, false) == GW_OK)
 		unlink(path);
 }
 
-gw_status gw_secret_read(const char *path, uint8_t key[1024], uint32_t *key_bytes)
+gw_status gw_key_read(const char *path, uint8_t key[1024], uint32_t *key_bytes)
 {
 	return file_read(path, check_named, key, KEY_FILE_BYTES_MIN, KEY_FILE_BYTES_MAX, key_bytes);
 }
@@ -254,7 +254,7 @@ gw_status gw_key_choose(struct gw_connect_options *options, bool insecure, uint8
 {
 	if (!gw_address_has_port(&options->address) || !gw_address_is_loopback(&options->address))
 		return GW_OK;
-	gw_status status = gw_secret_find(options->address.port, found);
+	gw_status status = gw_key_find(options->address.port, found);
 	if (status == GW_OK) {
 		options->key = found;
 		options->key_bytes = GW_KEY_BYTES;

@@ -27,7 +27,7 @@ static inline gw_status gw_mapped_read(const struct gw_region *region, const uin
 				       const struct gw_reads *reads, size_t *taken, uint64_t *bytes)
 {
 	gw_status status = gw_check_reads(region, buffer, reads);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	*taken = reads->gather ? gw_mapped_gather(region, from, buffer->base, set, reads->gather, reads->n, bytes)
 			       : gw_mapped_readv(region, from, buffer->base, set, reads->spans, reads->n, bytes);

@@ -103,11 +103,11 @@ gw_status gw_poll_group_state(struct gw_poll_group *group, const struct gw_trans
 	struct part *part = &group->parts[count];
 	part->transport = transport;
 	gw_status status = transport->open(group, &part->state);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	for (uint32_t i = 0; i < group->buffer_count; i++) {
 		status = transport->buffer_register(part->state, group->buffers[i]);
-		if (!status)
+		if (status == GW_OK)
 			continue;
 		while (i-- > 0)
 			transport->buffer_release(part->state, group->buffers[i]);
@@ -263,7 +263,7 @@ gw_status gw_buffer_register(struct gw_poll_group *group, void *base, uint64_t b
 	uint32_t count = atomic_load_explicit(&group->part_count, memory_order_relaxed);
 	for (uint32_t i = 0; i < count; i++) {
 		gw_status status = group->parts[i].transport->buffer_register(group->parts[i].state, buffer);
-		if (!status)
+		if (status == GW_OK)
 			continue;
 		while (i-- > 0)
 			group->parts[i].transport->buffer_release(group->parts[i].state, buffer);
@@ -306,9 +306,9 @@ gw_status gw_endpoint_connect(struct gw_poll_group *group, const struct gw_conne
 	void *state;
 	*out = NULL;
 	gw_status status = gw_transport_find(options->address.scheme, &transport);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_poll_group_state(group, transport, &state);
-	return status ? status : transport->connect(state, options, cookie, out);
+	return status != GW_OK ? status : transport->connect(state, options, cookie, out);
 }
 
 gw_status gw_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
@@ -319,7 +319,7 @@ gw_status gw_listen(struct gw_poll_group *const *groups, uint32_t group_count, c
 	if (group_count == 0)
 		return gw_fail(GW_INVALID, "a listener without a poll group");
 	gw_status status = gw_transport_find(address->scheme, &transport);
-	return status ? status : transport->listen(groups, group_count, address, service, out);
+	return status != GW_OK ? status : transport->listen(groups, group_count, address, service, out);
 }
 
 void gw_endpoint_close(struct gw_endpoint *endpoint)

@@ -290,7 +290,7 @@ gw_status gw_replay_enter(struct gw_replay_cache *cache, const uint8_t client_uu
 	pthread_mutex_lock(&cache->lock);
 	struct replay_window *window = *window_find(cache, client_uuid);
 	gw_status status = window_check(cache, window, once);
-	if (!status)
+	if (status == GW_OK)
 		status = window_enter(cache, window, once, reply, out);
 	pthread_mutex_unlock(&cache->lock);
 	return status;
@@ -301,7 +301,7 @@ static void answer_keep(struct gw_replay_cache *cache, struct gw_replay_entry *e
 {
 	uint32_t bytes;
 	const uint8_t *data;
-	if (status) {
+	if (status != GW_OK) {
 		entry->answer = (uint8_t *)gw_strdup(gw_last_error());
 		return;
 	}

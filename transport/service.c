@@ -24,13 +24,13 @@ gw_status gw_service_create(const struct gw_service_identity *identity, const st
 	if (!service)
 		return GW_NO_MEMORY;
 	gw_status status = gw_replay_cache_create(identity->incarnation, &service->replay_cache);
-	if (status) {
+	if (status != GW_OK) {
 		gw_free(service);
 		return status;
 	}
 	pthread_mutex_init(&service->reads.lock, NULL);
 	service->identity = *identity;
-	gw_service_late_begin(service);
+	gw_service_dynamic_begin(service);
 	limits = limits ? limits : &defaults;
 	service->limits.connections = or_default(limits->connections, 1024);
 	service->limits.unproven = or_default(limits->unproven, 256);
@@ -47,7 +47,7 @@ void gw_service_destroy(struct gw_service *service)
 	if (!service)
 		return;
 	assert(atomic_load(&service->counts.connections_open) == 0);
-	gw_service_late_end(service);
+	gw_service_dynamic_end(service);
 	gw_replay_cache_destroy(service->replay_cache);
 	pthread_mutex_destroy(&service->reads.lock);
 	explicit_bzero(service->key, sizeof(service->key));
@@ -91,7 +91,7 @@ gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uin
 	if (id == GW_REGIONS_MAX)
 		return gw_fail(GW_LIMIT, "more than %d regions", GW_REGIONS_MAX);
 	gw_status status = gw_service_region_check(base, bytes, slice_bytes, rows);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	service->bases[id] = base ? base : (const uint8_t *)""; /* empty: any address, so that offset 0 is one */
 	service->slice_bytes[id] = slice_bytes;
@@ -162,7 +162,7 @@ gw_status gw_service_enter(struct gw_service *service)
 		       service->limits.connections);
 }
 
-void gw_service_leave(struct gw_service *service)
+void gw_service_disconnect(struct gw_service *service)
 {
 	atomic_fetch_sub(&service->counts.connections_open, 1);
 }

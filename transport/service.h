@@ -114,9 +114,9 @@ gw_status gw_service_memory(struct gw_service *service, const uint8_t *base, uin
  *
  * A client learns id and generation by a call, and opens the region at its endpoint (gw_endpoint_region_open). No
  * region had this pair before while the server lives. Any thread. */
-#define GW_LATE_REGIONS_MAX 4096u /* at a time: a place of a table at the server, and of one at each endpoint */
+#define GW_DYNAMIC_REGIONS_MAX 4096u /* at a time: a place of a table at the server, and of one at each endpoint */
 
-struct gw_late_region {
+struct gw_dynamic_region {
 	const uint8_t *base;
 	uint64_t bytes, slice_bytes;       /* as of gw_service_expose */
 	const struct gw_region_rows *rows; /* copied; not NULL: what never changes is there from the start */
@@ -129,7 +129,7 @@ struct gw_late_region {
 };
 
 /* GW_LIMIT: too many. GW_INVALID as of gw_service_expose. */
-gw_status gw_service_publish(struct gw_service *service, const struct gw_late_region *region, struct gw_region *out);
+gw_status gw_service_publish(struct gw_service *service, const struct gw_dynamic_region *region, struct gw_region *out);
 /* From here on nobody opens it, and reads of it fail with GW_NOT_FOUND, those of its connections that are about other
  * regions do not. Clients that map or address its memory are asked to let go; a client that is stopped keeps it until
  * its connection is gone. Twice is allowed. */
@@ -166,16 +166,16 @@ gw_status gw_runtime_folder_lock(int folder);
 /* The key that a server on loopback makes for itself and clients of the same user find: 32 random bytes, 0600, in
  * $XDG_RUNTIME_DIR/graphwire (or /tmp/graphwire-UID, 0700, owner checked) as key-PORT. */
 #define GW_KEY_BYTES 32
-gw_status gw_secret_make(uint16_t port, uint8_t key[GW_KEY_BYTES]);
+gw_status gw_key_make(uint16_t port, uint8_t key[GW_KEY_BYTES]);
 /* The key that a service has, where a server made it: written again if somebody has removed or replaced it. */
 struct gw_service;
-gw_status gw_secret_keep(uint16_t port, const struct gw_service *service);
-gw_status gw_secret_find(uint16_t port, uint8_t key[GW_KEY_BYTES]); /* GW_NOT_FOUND: none there */
+gw_status gw_key_keep(uint16_t port, const struct gw_service *service);
+gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES]); /* GW_NOT_FOUND: none there */
 /* Where it was looked for, as text: "" if the folder has no path. Returns the buffer. */
-char *gw_secret_place(uint16_t port, char path[GW_RUNTIME_PATH_MAX]);
-void gw_secret_remove(uint16_t port);
+char *gw_key_place(uint16_t port, char path[GW_RUNTIME_PATH_MAX]);
+void gw_key_remove(uint16_t port);
 /* A key file given by the user: its whole content, 16 to 1024 bytes; refused when others own it or may
  * read it. */
-gw_status gw_secret_read(const char *path, uint8_t key[1024], uint32_t *key_bytes);
+gw_status gw_key_read(const char *path, uint8_t key[1024], uint32_t *key_bytes);
 
 #endif

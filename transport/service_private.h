@@ -33,54 +33,54 @@ struct gw_service_upgrade {
 	void *context;
 };
 
-/* A place for a region that comes late: transport/service_late.c. */
-struct gw_late_place {
+/* A place for a region that comes late: transport/service_dynamic.c. */
+struct gw_dynamic_region_place {
 	_Atomic uint64_t users;      /* its publication, threads that look at it, clients that hold it */
 	_Atomic uint32_t generation; /* 0: nobody may enter */
 	_Atomic bool withdrawn;      /* and not freed yet */
 	bool published;
 	void *registered;        /* the registrar's; NULL: it has nothing to take back */
 	struct gw_region region; /* this and the rest: for those who use it */
-	struct gw_late_region what;
-	struct gw_late_place *next_free;
+	struct gw_dynamic_region what;
+	struct gw_dynamic_region_place *next_free;
 };
 
 /* Who has to tell clients that a region was withdrawn. Called under a lock, by any thread. */
-struct gw_late_watcher {
-	void (*withdrawn)(struct gw_late_watcher *watcher);
-	struct gw_late_watcher *next;
+struct gw_dynamic_region_watcher {
+	void (*withdrawn)(struct gw_dynamic_region_watcher *watcher);
+	struct gw_dynamic_region_watcher *next;
 };
 
 /* Who makes the memory of late regions readable for devices: one for a service. */
-struct gw_late_registrar {
+struct gw_dynamic_region_registrar {
 	/* By the thread that publishes, before anybody can find the region; or by the one that sets the registrar,
 	 * before anybody can ask it. NULL, with text: it is not read that way. */
-	void *(*add)(struct gw_late_registrar *registrar, const struct gw_late_region *region);
+	void *(*add)(struct gw_dynamic_region_registrar *registrar, const struct gw_dynamic_region *region);
 	/* Nobody reads it any more. What was registered is taken back, then `freed` is called: by a thread that may
 	 * take its time. Any thread, under a lock: it neither waits nor fails. */
-	void (*remove)(struct gw_late_registrar *registrar, void *registered);
+	void (*remove)(struct gw_dynamic_region_registrar *registrar, void *registered);
 };
 
-struct gw_service_late {
+struct gw_service_dynamic {
 	pthread_mutex_t registering; /* by who publishes, as long as that takes; before `lock` */
-	struct gw_late_registrar *registrar;
+	struct gw_dynamic_region_registrar *registrar;
 	pthread_mutex_t lock;
-	_Atomic(struct gw_late_place *) places; /* GW_LATE_REGIONS_MAX, once there was one */
-	struct gw_late_place *free;
+	_Atomic(struct gw_dynamic_region_place *) places; /* GW_DYNAMIC_REGIONS_MAX, once there was one */
+	struct gw_dynamic_region_place *free;
 	uint32_t next_generation;
 	_Atomic uint64_t withdrawals; /* ever */
-	struct gw_late_watcher *watchers;
+	struct gw_dynamic_region_watcher *watchers;
 };
 
 /* What the client of one connection maps or addresses. The connection's thread's. */
-struct gw_late_hold {
-	struct gw_late_hold *next;
-	struct gw_late_place *place;
+struct gw_dynamic_pin {
+	struct gw_dynamic_pin *next;
+	struct gw_dynamic_region_place *place;
 	uint32_t id, generation;
 	bool told; /* to let go */
 };
-struct gw_late_holds {
-	struct gw_late_hold *first;
+struct gw_dynamic_pins {
+	struct gw_dynamic_pin *first;
 	uint64_t seen; /* withdrawals that were looked through */
 };
 
@@ -104,7 +104,7 @@ struct gw_service {
 		void *context;
 	} handlers[GW_OPS_MAX];
 	struct gw_replay_cache *replay_cache;
-	struct gw_service_late late;
+	struct gw_service_dynamic dynamic;
 	_Atomic(const struct gw_service_upgrade *) upgrade;
 	struct gw_service_counts counts;
 	struct {
@@ -144,7 +144,7 @@ static inline void gw_count_read(struct gw_service_reads *reads, uint64_t ranges
 
 /* Takes a place for a connection; GW_LIMIT when all are taken: the caller counts the refusal. */
 gw_status gw_service_enter(struct gw_service *service);
-void gw_service_leave(struct gw_service *service);
+void gw_service_disconnect(struct gw_service *service);
 /* A TCP connection has ended: tells the upgrade, if there is one. */
 void gw_service_left(struct gw_service *service, uint64_t connection, uint32_t thread);
 
@@ -156,25 +156,27 @@ gw_status gw_service_apply(struct gw_service *service, const struct gw_call *cal
 gw_status gw_service_region_check(const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
 				  const struct gw_region_rows *rows);
 
-/* --- service_late.c --- */
-void gw_service_late_begin(struct gw_service *service);
-void gw_service_late_end(struct gw_service *service); /* after the listeners */
+/* --- service_dynamic.c --- */
+void gw_service_dynamic_begin(struct gw_service *service);
+void gw_service_dynamic_end(struct gw_service *service); /* after the listeners */
 /* A thread looks at a late region: its memory stays until it leaves. NULL: it is not there (GW_NOT_FOUND). */
-struct gw_late_place *gw_late_enter(struct gw_service *service, uint32_t id, uint32_t generation);
-void gw_late_leave(struct gw_service *service, struct gw_late_place *place);
+struct gw_dynamic_region_place *gw_dynamic_region_enter(struct gw_service *service, uint32_t id, uint32_t generation);
+void gw_dynamic_region_leave(struct gw_service *service, struct gw_dynamic_region_place *place);
 /* The client of a connection is given what it needs to read it by itself, until it lets go. GW_NOT_FOUND. */
-gw_status gw_late_hold(struct gw_late_holds *holds, struct gw_service *service, uint32_t id, uint32_t generation,
-		       struct gw_late_place **out);
-void gw_late_release(struct gw_late_holds *holds, struct gw_service *service, uint32_t id, uint32_t generation);
-void gw_late_holds_end(struct gw_late_holds *holds, struct gw_service *service);
+gw_status gw_dynamic_pin(struct gw_dynamic_pins *holds, struct gw_service *service, uint32_t id, uint32_t generation,
+			 struct gw_dynamic_region_place **out);
+void gw_dynamic_region_release(struct gw_dynamic_pins *holds, struct gw_service *service, uint32_t id,
+			       uint32_t generation);
+void gw_dynamic_pins_end(struct gw_dynamic_pins *holds, struct gw_service *service);
 /* One that the client is to be asked to let go, each once; false: none. */
-bool gw_late_withdrawn(struct gw_late_holds *holds, const struct gw_service *service, uint32_t *id,
-		       uint32_t *generation);
+bool gw_dynamic_region_withdrawn(struct gw_dynamic_pins *holds, const struct gw_service *service, uint32_t *id,
+				 uint32_t *generation);
 /* Regions are registered: those that are published, before this returns, and those that will be; NULL: nothing is, and
  * nothing will be taken back any more. Before clients may ask for what the registrar knows. */
-void gw_late_registrar_set(struct gw_service *service, struct gw_late_registrar *registrar);
-void gw_late_watch(struct gw_service *service, struct gw_late_watcher *watcher);
-void gw_late_unwatch(struct gw_service *service, struct gw_late_watcher *watcher); /* twice is allowed */
+void gw_dynamic_region_registrar_set(struct gw_service *service, struct gw_dynamic_region_registrar *registrar);
+void gw_dynamic_region_watch(struct gw_service *service, struct gw_dynamic_region_watcher *watcher);
+void gw_dynamic_region_unwatch(struct gw_service *service,
+			       struct gw_dynamic_region_watcher *watcher); /* twice is allowed */
 
 /* --- reply.c --- */
 

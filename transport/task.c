@@ -53,7 +53,7 @@ gw_status gw_task_run(struct gw_task *task)
 		gw_count(&task->service->counts.deferred, 1);
 		return status;
 	}
-	if (status) {
+	if (status != GW_OK) {
 		gw_count(&task->service->counts.errors, 1);
 		gw_reply_shrink(&task->reply, task->reply.bytes);
 	}

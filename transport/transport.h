@@ -256,10 +256,10 @@ struct gw_transport {
 	gw_status (*listener_keep)(struct gw_listener *listener);
 };
 
-/* Regions that an endpoint asked for after its hello: transport/late_regions.h. */
-struct gw_late_entry;
-struct gw_late_table {
-	struct gw_late_entry **entries;
+/* Regions that an endpoint asked for after its hello: transport/dynamic_regions.h. */
+struct gw_dynamic_region_entry;
+struct gw_dynamic_region_table {
+	struct gw_dynamic_region_entry **entries;
 	uint32_t count;
 };
 
@@ -269,7 +269,7 @@ struct gw_endpoint {
 	struct gw_poll_group *group;
 	enum gw_endpoint_state state;
 	struct gw_peer peer;
-	struct gw_late_table late;
+	struct gw_dynamic_region_table dynamic;
 };
 
 struct gw_buffer {

@@ -12,7 +12,7 @@ void gw_batch_destroy(struct gw_batch *batch)
 {
 	for (uint32_t i = 0; i < batch->fetch_capacity; i++) {
 		gw_gather_op_free(&batch->work[i].op);
-		gw_landing_free(&batch->work[i].rows);
+		gw_recv_buffer_free(&batch->work[i].rows);
 		gw_vec_free(&batch->work[i].ids);
 	}
 	gw_free(batch->work);
@@ -88,10 +88,10 @@ void gw_batch_discard(struct gw_batch *batch)
 	gw_engine_submit(batch->engine, &discard.job, true);
 	gw_job_wait(&discard.job, GW_NO_DEADLINE);
 	if (discard.batch) /* too many jobs: it is kept for the next mini-batch */
-		gw_batch_give(batch);
+		gw_batch_release(batch);
 }
 
-gw_status gw_batch_take(struct gw_engine *engine, struct gw_batch **out)
+gw_status gw_batch_acquire(struct gw_engine *engine, struct gw_batch **out)
 {
 	struct gw_client *client = engine->client;
 	pthread_mutex_lock(&client->batches_lock);
@@ -103,7 +103,7 @@ gw_status gw_batch_take(struct gw_engine *engine, struct gw_batch **out)
 	return batch ? GW_OK : batch_create(engine, out);
 }
 
-void gw_batch_give(struct gw_batch *batch)
+void gw_batch_release(struct gw_batch *batch)
 {
 	struct gw_client *client = batch->engine->client;
 	pthread_mutex_lock(&client->batches_lock);

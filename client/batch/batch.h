@@ -13,12 +13,12 @@
 #include "client/engine/fan_in.h"
 #include "client/engine/ticket.h"
 #include "client/rows/gather.h"
-#include "client/state/landing.h"
+#include "client/state/recv_buffer.h"
 #include "sampler/blocks.h"
 
 struct gw_batch_fetch {
 	struct gw_gather_op op;
-	struct gw_landing rows;
+	struct gw_recv_buffer rows;
 	struct gw_vec ids; /* edge ids of all hops, for GW_AT_EDGES */
 };
 
@@ -62,8 +62,8 @@ struct gw_batch {
 
 /* A batch of this engine: an unused one, or a new one. Given back it is kept for the next; destroyed, its memory is
  * free. */
-gw_status gw_batch_take(struct gw_engine *engine, struct gw_batch **out);
-void gw_batch_give(struct gw_batch *batch);
+gw_status gw_batch_acquire(struct gw_engine *engine, struct gw_batch **out);
+void gw_batch_release(struct gw_batch *batch);
 void gw_batch_destroy(struct gw_batch *batch); /* in its engine, or when that has no thread any more */
 /* The same from any thread, while the engine runs. The batch's job has ended. */
 void gw_batch_discard(struct gw_batch *batch);

@@ -122,7 +122,7 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 		ids = work->ids.data;
 	}
 	if (status == GW_OK)
-		status = gw_landing_reserve(&work->rows, &batch->engine->slab, n * rows->row_bytes);
+		status = gw_recv_buffer_reserve(&work->rows, &batch->engine->slab, n * rows->row_bytes);
 	if (status != GW_OK)
 		return status;
 	batch->view_rows[number] = work->rows.data;

@@ -149,7 +149,7 @@ static void finish_batch(struct gw_ticket *ticket, gw_status status)
 	if (status == GW_OK)
 		*out = &batch->view;
 	else
-		gw_batch_give(batch);
+		gw_batch_release(batch);
 }
 
 /* What a lone mini-batch is sampled from. */
@@ -216,12 +216,12 @@ static gw_status sample_submit(struct gw_client *client, const struct sample_cal
 		status = check_call(client, call, &n);
 	struct gw_batch *batch = NULL;
 	if (status == GW_OK)
-		status = gw_batch_take(gw_client_engine(client), &batch);
+		status = gw_batch_acquire(gw_client_engine(client), &batch);
 	if (status != GW_OK)
 		return status;
 	status = batch_take_call(batch, call, n);
 	if (status != GW_OK) {
-		gw_batch_give(batch);
+		gw_batch_release(batch);
 		return status;
 	}
 	batch->seed = call->seed;
@@ -331,5 +331,5 @@ uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch)
 void gw_minibatch_release(struct gw_minibatch *minibatch)
 {
 	if (minibatch && !gw_client_is_inherited(batch_of(minibatch)->engine->client))
-		gw_batch_give(batch_of(minibatch));
+		gw_batch_release(batch_of(minibatch));
 }

@@ -58,7 +58,7 @@ static void hop_share_free(struct gw_hop_share *share)
 	gw_vec_free(&share->rows);
 	gw_vec_free(&share->vertices);
 	gw_vec_free(&share->offsets);
-	gw_landing_free(&share->records);
+	gw_recv_buffer_free(&share->records);
 }
 
 static void hop_source_free(struct gw_hop_source *source)
@@ -69,7 +69,7 @@ static void hop_source_free(struct gw_hop_source *source)
 	gw_vec_free(&source->ends);
 	gw_vec_free(&source->spans);
 	gw_vec_free(&source->landed_at);
-	gw_landing_free(&source->landing);
+	gw_recv_buffer_free(&source->landing);
 }
 
 void gw_hop_free(struct gw_hop *hop)
@@ -121,7 +121,7 @@ static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const uint64_t *n
 }
 
 /* Which way a source goes. Rows beyond 32 bits have no place in a request. */
-static enum gw_hop_way choose_way(struct gw_engine *engine, const struct gw_hop_source *source)
+static enum gw_hop_mode choose_mode(struct gw_engine *engine, const struct gw_hop_source *source)
 {
 	const struct gw_client *client = engine->client;
 	uint32_t part = source->share->part;
@@ -321,7 +321,7 @@ void gw_hop_start(struct gw_hop *hop, struct gw_job *job)
 			struct gw_hop_source *source = source_of(hop, e, p);
 			if (!source->active || source->share->count == 0)
 				continue;
-			source->way = choose_way(hop->engine, source);
+			source->way = choose_mode(hop->engine, source);
 			if (source->way == GW_HOP_MAPPED)
 				status = pick_at_once(hop->engine, source);
 			if (source->way == GW_HOP_MEMORY || source->way == GW_HOP_MAPPED)

@@ -49,7 +49,7 @@ static gw_status read_records(struct gw_hop_share *share)
 	uint64_t step = (uint64_t)places->columns * place->element_bytes, n = share->count;
 	if (gw_vec_reserve(&share->offsets, n * 8) != GW_OK)
 		return GW_NO_MEMORY;
-	gw_status status = gw_landing_reserve(&share->records, &engine->slab, n * 2 * step);
+	gw_status status = gw_recv_buffer_reserve(&share->records, &engine->slab, n * 2 * step);
 	if (status != GW_OK)
 		return status;
 	const uint64_t *rows = share->rows.data;
@@ -62,7 +62,7 @@ static gw_status read_records(struct gw_hop_share *share)
 	share->link_op.region = place->region;
 	share->link_op.count = n;
 	share->link_op.gather = (struct gw_gather){.remote = offsets,
-						   .local = gw_landing_start(&share->records),
+						   .local = gw_recv_buffer_start(&share->records),
 						   .row_bytes = (uint32_t)(2 * step),
 						   .stride = (uint32_t)(2 * step)};
 	share->link_op.job = share->answers->job;
@@ -175,11 +175,11 @@ static gw_status read_neighbours(struct gw_hop_source *source)
 	    gw_vec_reserve(&source->picks.neighbours, edges * 8) != GW_OK)
 		return GW_NO_MEMORY;
 	uint64_t landing_bytes = hop_reads_build_spans(source, place, gap_max, &source->link_op.count);
-	status = gw_landing_reserve(&source->landing, &engine->slab, landing_bytes);
+	status = gw_recv_buffer_reserve(&source->landing, &engine->slab, landing_bytes);
 	if (status != GW_OK)
 		return status;
 	struct gw_span *spans = source->spans.data;
-	for (uint64_t i = 0, start = gw_landing_start(&source->landing); i < source->link_op.count; i++)
+	for (uint64_t i = 0, start = gw_recv_buffer_start(&source->landing); i < source->link_op.count; i++)
 		spans[i].local += start;
 	source->link_op.form = GW_LINK_SPANS;
 	source->link_op.buffer = source->landing.buffer;

@@ -4,12 +4,12 @@
 
 #include "client/engine/fan_in.h"
 #include "client/link/link.h"
-#include "client/state/landing.h"
+#include "client/state/recv_buffer.h"
 #include "sampler/pick.h"
 
 /* GW_HOP_MEMORY: lists that stay, picked from run by run when they are taken. GW_HOP_MAPPED: lists that go when
  * their server does, picked from at once. */
-enum gw_hop_way { GW_HOP_MEMORY, GW_HOP_MAPPED, GW_HOP_READS, GW_HOP_REQUEST };
+enum gw_hop_mode { GW_HOP_MEMORY, GW_HOP_MAPPED, GW_HOP_READS, GW_HOP_REQUEST };
 
 struct gw_hop_share {
 	struct gw_fan_in *answers;     /* the hop's */
@@ -21,7 +21,7 @@ struct gw_hop_share {
 	/* By reads: the degree records, read once for all edge types. */
 	struct gw_link_op link_op;
 	struct gw_vec offsets;
-	struct gw_landing records;
+	struct gw_recv_buffer records;
 	bool reading, recorded;
 };
 
@@ -31,7 +31,7 @@ struct gw_hop_source {
 	uint32_t etype;
 	bool active;   /* its edge type has a fanout in this hop */
 	bool awaiting; /* the share's degree records */
-	enum gw_hop_way way;
+	enum gw_hop_mode way;
 	struct gw_pick_rule rule;
 	struct gw_picks picks;
 	uint64_t taken_dst, taken_edges, seen_dst; /* cursors of the merge */
@@ -41,7 +41,7 @@ struct gw_hop_source {
 	uint64_t asked; /* rows of the call in progress */
 	/* By reads. */
 	struct gw_vec begins, ends, spans, landed_at;
-	struct gw_landing landing;
+	struct gw_recv_buffer landing;
 };
 
 /* hop_reads.c, hop_request.c: start a source, which ends as one of the answers. */

@@ -143,11 +143,11 @@ static void fill_slot(struct gw_loader *loader, uint64_t number)
 	uint32_t slot = (uint32_t)(number % loader->depth);
 	struct gw_batch *batch;
 	struct gw_engine *engine = &loader->client->engines[number % loader->client->engine_count];
-	gw_status status = gw_batch_take(engine, &batch);
+	gw_status status = gw_batch_acquire(engine, &batch);
 	if (status == GW_OK) {
 		status = gw_batch_set_spec(batch, &loader->spec, types_of(loader));
 		if (status != GW_OK)
-			gw_batch_give(batch);
+			gw_batch_release(batch);
 	}
 	loader->slots[slot] = NULL;
 	loader->slot_status[slot] = status;
@@ -455,7 +455,7 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 		char text[GW_ERROR_TEXT_MAX];
 		memcpy(text, gw_last_error(), sizeof(text));
 		if (batch)
-			gw_batch_give(batch);
+			gw_batch_release(batch);
 		fill_slot(loader, loader->next++ + loader->depth);
 		return gw_fail_text(status, text);
 	}

@@ -8,8 +8,8 @@
 #include "core/system/futex.h"
 #include "core/system/thread.h"
 
-#define COMPLETIONS_PER_TURN 64
-#define TURN_MAX_NS          (100 * GW_NS_PER_MS) /* how long a turn sleeps at most: links have timers */
+#define COMPLETIONS_PER_RUN 64
+#define RUN_MAX_NS          (100 * GW_NS_PER_MS) /* how long a turn sleeps at most: links have timers */
 /* How often an idle engine looks that keeps something from others: a device that is removed waits for its users, and
  * the memory of a server that ended is there until its last client has let it go. */
 #define WATCH_NS     (500 * GW_NS_PER_MS)
@@ -78,26 +78,26 @@ static void take_inbox(struct gw_engine *engine)
 	}
 }
 
-static void tell_cancels(struct gw_engine *engine)
+static void run_cancels(struct gw_engine *engine)
 {
 	if (atomic_exchange(&engine->cancels, 0) == 0)
 		return;
 	struct gw_job *next;
 	for (struct gw_job *job = engine->jobs; job; job = next) {
 		next = job->next;
-		if (atomic_load(&job->cancel_wanted) && !job->cancel_told) {
-			job->cancel_told = true;
+		if (atomic_load(&job->cancel_wanted) && !job->cancel_begun) {
+			job->cancel_begun = true;
 			job->cancel(job);
 		}
 	}
 }
 
-void gw_engine_turn(struct gw_engine *engine, uint64_t deadline_ns)
+void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns)
 {
 	uint64_t ended = engine->jobs_ended;
 	take_inbox(engine);
-	tell_cancels(engine);
-	uint64_t now = gw_now_ns(), until = now + TURN_MAX_NS;
+	run_cancels(engine);
+	uint64_t now = gw_now_ns(), until = now + RUN_MAX_NS;
 	for (uint32_t i = 0; i < engine->client->server_count; i++) {
 		uint64_t timer = gw_link_tick(&engine->links[i], now);
 		until = timer < until ? timer : until;
@@ -106,8 +106,8 @@ void gw_engine_turn(struct gw_engine *engine, uint64_t deadline_ns)
 	if (engine->jobs_ended != ended)
 		until = now; /* the caller that runs this may have what it came for */
 
-	struct gw_completion completions[COMPLETIONS_PER_TURN];
-	size_t n = gw_poll_group_poll(engine->group, completions, COMPLETIONS_PER_TURN, until > now ? until - now : 0);
+	struct gw_completion completions[COMPLETIONS_PER_RUN];
+	size_t n = gw_poll_group_poll(engine->group, completions, COMPLETIONS_PER_RUN, until > now ? until - now : 0);
 	for (size_t i = 0; i < n; i++) {
 		struct gw_event *event = completions[i].cookie;
 		event->fire(event, &completions[i]);
@@ -135,8 +135,8 @@ static void wake_thread(struct gw_engine *engine)
 static void engine_disown(struct gw_engine *engine)
 {
 	bool watches = atomic_load_explicit(&engine->watches, memory_order_relaxed);
-	bool open = engine->jobs_open > 0 || watches != engine->watches_told;
-	engine->watches_told = watches;
+	bool open = engine->jobs_open > 0 || watches != engine->watches_noted;
+	engine->watches_noted = watches;
 	atomic_store(&engine->owner, 0);
 	if (open || atomic_load(&engine->inbox) || atomic_load(&engine->cancels))
 		wake_thread(engine);
@@ -149,7 +149,7 @@ void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
 	job->waits_away = 0;
 	atomic_store(&job->ended, GW_JOB_OPEN);
 	atomic_store(&job->cancel_wanted, false);
-	job->cancel_told = false;
+	job->cancel_begun = false;
 	struct gw_job *newest = atomic_load(&engine->inbox);
 	do
 		job->next_in_inbox = newest;
@@ -185,7 +185,7 @@ bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns)
 		}
 		if (engine && try_own(engine)) {
 			while (!has_ended(job) && (deadline_ns == GW_NO_DEADLINE || gw_now_ns() < deadline_ns))
-				gw_engine_turn(engine, deadline_ns);
+				gw_engine_run_once(engine, deadline_ns);
 			engine_disown(engine);
 		} else {
 			sleep_on(job, deadline_ns);
@@ -216,10 +216,10 @@ static void *engine_run(void *argument)
 		uint32_t seen = atomic_load(&engine->wakeups);
 		if (try_own(engine)) {
 			if (atomic_load(&engine->watches))
-				gw_engine_turn(engine, gw_now_ns() + WATCH_FOR_NS);
+				gw_engine_run_once(engine, gw_now_ns() + WATCH_FOR_NS);
 			/* Nothing to do, nothing to own: a turn would sleep, and keep callers from running it. */
 			while (engine->jobs_open > 0 || atomic_load(&engine->inbox))
-				gw_engine_turn(engine, GW_NO_DEADLINE);
+				gw_engine_run_once(engine, GW_NO_DEADLINE);
 			/* Not disown(): whatever came after the last look raised wakeups or will find no owner. */
 			atomic_store(&engine->owner, 0);
 			if (atomic_load(&engine->inbox))

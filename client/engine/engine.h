@@ -47,6 +47,6 @@ static inline void gw_engine_post(const struct gw_engine *engine, uint32_t part,
 }
 
 /* For opening: runs the engine once, by the thread that made it, before its thread starts. */
-void gw_engine_turn(struct gw_engine *engine, uint64_t deadline_ns);
+void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns);
 
 #endif

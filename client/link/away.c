@@ -15,7 +15,7 @@
 #define STUBBORN_MS 5000
 #define STUBBORN_NS (STUBBORN_MS * GW_NS_PER_MS)
 #define TELL_MS     1000 /* shorter absences are nobody's news, nor are waits that end so soon */
-#define TELL_NS     (TELL_MS * GW_NS_PER_MS)
+#define LOG_NS      (TELL_MS * GW_NS_PER_MS)
 
 /* --- What is said. --- */
 
@@ -23,16 +23,16 @@
 static bool is_news(const struct gw_link *link, uint64_t now_ns)
 {
 	uint64_t back_ns = atomic_load(&link->server->back_ns);
-	return link->away_ns && now_ns >= link->away_ns + TELL_NS &&
-	       (!back_ns || now_ns >= back_ns + BACKOFF_MAX_NS + TELL_NS);
+	return link->away_ns && now_ns >= link->away_ns + LOG_NS &&
+	       (!back_ns || now_ns >= back_ns + BACKOFF_MAX_NS + LOG_NS);
 }
 
-void gw_link_tell_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms)
+void gw_link_log_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms)
 {
 	char reason[GW_ERROR_TEXT_MAX], limit[GW_UNIT_TEXT_MAX];
 	if (link->told || (limit_ms >= 0 && limit_ms / 2 < TELL_MS) || !is_news(link, now_ns))
 		return;
-	if (link->stubborn_ns && (limit_ms < 0 || limit_ms > STUBBORN_MS))
+	if (link->lasting_ns && (limit_ms < 0 || limit_ms > STUBBORN_MS))
 		limit_ms = STUBBORN_MS;
 	link->told = true;
 	if (atomic_fetch_add(&link->server->waited_for, 1) > 0)
@@ -57,7 +57,7 @@ static bool nobody_waits(struct gw_link *link)
 	return atomic_fetch_sub(&link->server->waited_for, 1) == 1;
 }
 
-void gw_link_tell_back(struct gw_link *link)
+void gw_link_log_recovered(struct gw_link *link)
 {
 	char away[GW_UNIT_TEXT_MAX], text[GW_ERROR_TEXT_MAX];
 	bool last = nobody_waits(link);
@@ -90,7 +90,7 @@ static void away_give_up(struct gw_link *link)
 	link->state = GW_LINK_DOWN;
 	nobody_waits(link);
 	link->away_ns = 0;
-	link->stubborn_ns = 0;
+	link->lasting_ns = 0;
 	link->backoff_ns = 0;
 	fail_queue(link);
 }
@@ -102,20 +102,20 @@ static bool is_final(gw_status status)
 }
 
 /* Nor do, as a rule, another key, a stranger on the port, and what this process has run out of. */
-static bool is_stubborn(gw_status status)
+static bool is_lasting(gw_status status)
 {
 	return status == GW_REFUSED || status == GW_PROTOCOL || status == GW_NO_MEMORY || status == GW_LIMIT ||
 	       status == GW_LOCKED_MEMORY;
 }
 
 /* Whether it has been one stubborn failure after another for too long. */
-static bool is_stubborn_too_long(struct gw_link *link, gw_status status, uint64_t now_ns)
+static bool has_failed_too_long(struct gw_link *link, gw_status status, uint64_t now_ns)
 {
-	if (!is_stubborn(status))
-		link->stubborn_ns = 0;
-	else if (!link->stubborn_ns)
-		link->stubborn_ns = now_ns;
-	return link->stubborn_ns && now_ns - link->stubborn_ns >= STUBBORN_NS;
+	if (!is_lasting(status))
+		link->lasting_ns = 0;
+	else if (!link->lasting_ns)
+		link->lasting_ns = now_ns;
+	return link->lasting_ns && now_ns - link->lasting_ns >= STUBBORN_NS;
 }
 
 /* An attempt that the end of the budget cut short says less than the one before it. */
@@ -148,7 +148,7 @@ void gw_link_wait_or_give_up(struct gw_link *link, gw_status status)
 		away_give_up(link);
 		return;
 	}
-	if (is_stubborn_too_long(link, status, now)) {
+	if (has_failed_too_long(link, status, now)) {
 		away_append(link, "waiting does not help");
 		away_give_up(link);
 		return;

@@ -23,7 +23,7 @@ void gw_link_wait_or_give_up(struct gw_link *link, gw_status status);
 bool gw_link_overdue(struct gw_link *link, uint64_t now_ns);
 
 /* Somebody waits for the server, for up to limit_ms (negative: without limit); and it is there again. */
-void gw_link_tell_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms);
-void gw_link_tell_back(struct gw_link *link);
+void gw_link_log_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms);
+void gw_link_log_recovered(struct gw_link *link);
 
 #endif

@@ -82,7 +82,7 @@ void gw_link_open(struct gw_link *link)
 
 static void link_ready(struct gw_link *link)
 {
-	gw_link_tell_back(link);
+	gw_link_log_recovered(link);
 	link->state = GW_LINK_OPEN;
 	link->ever_open = true;
 	link->mapped = link_way(link)->mapped;
@@ -91,7 +91,7 @@ static void link_ready(struct gw_link *link)
 		atomic_store(&link->engine->watches, true);
 	link->incarnation = link->endpoint->peer.incarnation;
 	link->failure = GW_OK;
-	link->away_ns = link->stubborn_ns = 0;
+	link->away_ns = link->lasting_ns = 0;
 	link->attempts = 0;
 	/* The backoff stays until the server has answered something: one that dies of every read is not hurried. */
 	uint64_t now = gw_now_ns();
@@ -100,7 +100,7 @@ static void link_ready(struct gw_link *link)
 }
 
 /* Notes how the server is reached, and says it, and why, when that is new. */
-static void tell_way(struct gw_link *link)
+static void report_transport(struct gw_link *link)
 {
 	struct gw_remote *server = link->server;
 	char address[GW_ADDRESS_MAX];
@@ -149,7 +149,7 @@ static void link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_s
 			link->connection++;
 	}
 	if (better || !was_open) {
-		tell_way(link);
+		report_transport(link);
 		link_ready(link);
 	}
 }
@@ -242,11 +242,11 @@ static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 	const struct gw_region *region = link_region(link, op);
 	/* Withdrawn meanwhile: the transport, which has reads of it, ends them all. */
 	if (!region && op->open && op->generation)
-		region = &op->late;
+		region = &op->dynamic;
 	if (!region)
 		return gw_fail(op->generation ? GW_NOT_FOUND : GW_PROTOCOL, "it has no region %u any more", op->region);
-	if (op->generation && region != &op->late)
-		op->late = *region;
+	if (op->generation && region != &op->dynamic)
+		op->dynamic = *region;
 	uint64_t left = op->count - op->posted;
 	size_t accepted;
 	if (op->form == GW_LINK_GATHER) {
@@ -284,7 +284,7 @@ static void link_fail_op(struct gw_link *link, struct gw_link_op *op, gw_status 
 	end_op(link, op, status, text);
 }
 
-static void fail_late(struct gw_link *link, struct gw_link_op *op)
+static void fail_dynamic(struct gw_link *link, struct gw_link_op *op)
 {
 	gw_fail(GW_DEADLINE, "not done within the operation's deadline of %lld ms",
 		(long long)link->engine->client->timeout_ms);
@@ -330,7 +330,7 @@ static void link_expire(struct gw_link *link, uint64_t now_ns)
 			op = op->next;
 			continue;
 		}
-		fail_late(link, op);
+		fail_dynamic(link, op);
 		op = link->head; /* others may have gone with it */
 	}
 }
@@ -344,7 +344,7 @@ uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 	if (!link->head)
 		return GW_NO_DEADLINE;
 	if (link->state != GW_LINK_OPEN)
-		gw_link_tell_away(link, now_ns, link->engine->client->reconnect_ms);
+		gw_link_log_away(link, now_ns, link->engine->client->reconnect_ms);
 	if (link->state == GW_LINK_CONNECTING || link->state == GW_LINK_CHECKING || link->state == GW_LINK_UPGRADING)
 		return GW_NO_DEADLINE;
 	if (link->state == GW_LINK_OPEN) {
@@ -377,7 +377,7 @@ void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 	 * account. */
 	if (!link->head && link->away_ns) {
 		link->away_ns = gw_now_ns();
-		link->stubborn_ns = 0;
+		link->lasting_ns = 0;
 		if (link->retry_ns > link->away_ns + GW_BACKOFF_MIN_NS)
 			link->retry_ns = link->away_ns + GW_BACKOFF_MIN_NS;
 	}
@@ -459,7 +459,7 @@ static void read_completed(struct gw_event *event, const struct gw_completion *c
 		return;
 	}
 	if (status == GW_DEADLINE) {
-		fail_late(link, op);
+		fail_dynamic(link, op);
 		return;
 	}
 	if (status != GW_OK && !is_torn(op, status)) {

@@ -35,10 +35,10 @@ struct gw_link_op {
 	void *owner;
 	/* The link's: */
 	uint64_t posted;
-	uint64_t deadline_ns;  /* the job's, when the op was queued or its server came back */
-	uint64_t lost_ns;      /* when its connection was lost for the first time, or 0 */
-	uint64_t connection;   /* the one that it is open on: link->connection of then */
-	struct gw_region late; /* as it was when the first reads of it were posted */
+	uint64_t deadline_ns;     /* the job's, when the op was queued or its server came back */
+	uint64_t lost_ns;         /* when its connection was lost for the first time, or 0 */
+	uint64_t connection;      /* the one that it is open on: link->connection of then */
+	struct gw_region dynamic; /* as it was when the first reads of it were posted */
 	bool queued, cancelled, open;
 	bool away; /* the job's clock stands still for it */
 };
@@ -63,7 +63,7 @@ struct gw_upgrade {
 	bool beside;                  /* the link is open over TCP meanwhile: no op waits for the search */
 	const struct gw_scheme *lost; /* the way over the network that was lost, or could not be had, last */
 	uint64_t retry_ns;            /* when such ways are tried again; GW_NO_DEADLINE: not on this connection */
-	uint64_t hold_ns;             /* the last pause */
+	uint64_t pause_ns;            /* the last pause */
 	uint64_t since_ns;            /* when such a way was taken */
 	bool failed;
 	char reason[GW_ERROR_TEXT_MAX];
@@ -97,7 +97,7 @@ struct gw_link {
 	uint64_t connection;             /* counts connects */
 	bool opens_region;               /* a region that came late is being opened */
 	uint64_t away_ns;                /* since when it is not open, though it should be; 0: it is */
-	uint64_t stubborn_ns;            /* since when it fails of what waiting hardly helps; 0: it does not */
+	uint64_t lasting_ns;             /* since when it fails of what waiting hardly helps; 0: it does not */
 	uint64_t retry_ns, backoff_ns;
 	uint32_t attempts;         /* to connect, since it was open */
 	uint8_t key[GW_KEY_BYTES]; /* found in the runtime folder */

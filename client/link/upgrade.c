@@ -90,8 +90,8 @@ static uint64_t deadline_ns(struct gw_upgrade *upgrade)
 {
 	const struct gw_client *client = link_of(upgrade)->engine->client;
 	uint64_t patience_ns = client->transport ? UPGRADE_NS : gw_link_patience_ns(client);
-	if (upgrade->beside && upgrade->hold_ns > patience_ns)
-		patience_ns = upgrade->hold_ns;
+	if (upgrade->beside && upgrade->pause_ns > patience_ns)
+		patience_ns = upgrade->pause_ns;
 	return gw_now_ns() + patience_ns;
 }
 
@@ -108,7 +108,7 @@ static struct gw_address address_by(const struct gw_link *link, const struct gw_
 	return address;
 }
 
-static gw_status try_way(struct gw_upgrade *upgrade, const struct gw_scheme *way)
+static gw_status try_transport(struct gw_upgrade *upgrade, const struct gw_scheme *way)
 {
 	struct gw_link *link = link_of(upgrade);
 	struct gw_connect_options options;
@@ -124,14 +124,14 @@ static gw_status try_way(struct gw_upgrade *upgrade, const struct gw_scheme *way
 }
 
 /* Why an attempt that nobody waited for came to nothing: the way stays as it is, so that nothing else says it. */
-static void tell_failure(struct gw_upgrade *upgrade)
+static void report_failure(struct gw_upgrade *upgrade)
 {
 	uint32_t part = link_of(upgrade)->server->part;
 	if (upgrade->retry_ns == GW_NO_DEADLINE)
 		gw_log(GW_LOG_INFO, "part %u: %s", part, upgrade->reason);
 	else
 		gw_log(GW_LOG_INFO, "part %u: %s; tried again in %llu s", part, upgrade->reason,
-		       (unsigned long long)(upgrade->hold_ns / GW_NS_PER_SECOND));
+		       (unsigned long long)(upgrade->pause_ns / GW_NS_PER_SECOND));
 }
 
 /* Notes why the way that was tried last is not taken, and when such ways are tried again. */
@@ -171,13 +171,13 @@ static void upgrade_search(struct gw_upgrade *upgrade, gw_status status)
 		const struct gw_scheme *way = next_way(upgrade);
 		if (!way)
 			break;
-		status = try_way(upgrade, way);
+		status = try_transport(upgrade, way);
 		if (status == GW_OK)
 			return;
 		note_failure(upgrade, status, gw_last_error());
 	}
 	if (upgrade->beside)
-		tell_failure(upgrade);
+		report_failure(upgrade);
 	upgrade->done(link_of(upgrade), NULL, status);
 }
 
@@ -339,10 +339,10 @@ void gw_upgrade_lost(struct gw_upgrade *upgrade, const struct gw_scheme *way, ui
 	bool lasted = upgrade->since_ns && now_ns - upgrade->since_ns > HOLD_MAX_NS;
 	upgrade->since_ns = 0;
 	upgrade->lost = way;
-	upgrade->hold_ns = lasted || !upgrade->hold_ns ? HOLD_MIN_NS : 2 * upgrade->hold_ns;
-	if (upgrade->hold_ns > HOLD_MAX_NS)
-		upgrade->hold_ns = HOLD_MAX_NS;
-	upgrade->retry_ns = now_ns + upgrade->hold_ns;
+	upgrade->pause_ns = lasted || !upgrade->pause_ns ? HOLD_MIN_NS : 2 * upgrade->pause_ns;
+	if (upgrade->pause_ns > HOLD_MAX_NS)
+		upgrade->pause_ns = HOLD_MAX_NS;
+	upgrade->retry_ns = now_ns + upgrade->pause_ns;
 }
 
 void gw_upgrade_stop(struct gw_upgrade *upgrade)

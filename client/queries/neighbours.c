@@ -16,7 +16,7 @@
 #include "client/queries/edge_list.h"
 #include "client/rows/gather.h"
 #include "client/rows/tensors.h"
-#include "client/state/landing.h"
+#include "client/state/recv_buffer.h"
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
 #include "sampler/pick.h"
@@ -38,7 +38,7 @@ struct neighbours_call {
 	struct gw_place *offsets, *ends, *eids;
 	/* The work. */
 	struct gw_gather_op op;
-	struct gw_landing landing;
+	struct gw_recv_buffer landing;
 	struct gw_vec positions; /* int64_t [edge_count]: numbers of positions, over all parts */
 	uint64_t done, piece;    /* edges that are fetched; of the piece under way */
 };
@@ -53,7 +53,7 @@ static const struct gw_edge_type *type_of(const struct neighbours_call *call)
 /* In the engine, where landings belong. */
 static void neighbours_end(struct neighbours_call *call, gw_status status)
 {
-	gw_landing_free(&call->landing);
+	gw_recv_buffer_free(&call->landing);
 	gw_job_end(&call->ticket.job, status);
 }
 
@@ -67,7 +67,7 @@ static gw_status fetch_start(struct neighbours_call *call, const struct gw_place
 				     .places = (struct gw_place *)(uintptr_t)places,
 				     .step = width,
 				     .row_bytes = width};
-	gw_status status = gw_landing_reserve(&call->landing, &engine->slab, call->piece * width);
+	gw_status status = gw_recv_buffer_reserve(&call->landing, &engine->slab, call->piece * width);
 	if (status != GW_OK)
 		return status;
 	call->op.done = done;
@@ -156,7 +156,7 @@ static gw_status read_list(const struct neighbours_call *call, uint64_t i, uint3
 	return GW_OK;
 }
 
-static gw_status tell_degrees(struct neighbours_call *call)
+static gw_status report_degrees(struct neighbours_call *call)
 {
 	gw_status status = GW_OK;
 	for (uint64_t i = 0; i < call->n && status == GW_OK; i++) {
@@ -216,7 +216,7 @@ static void records_fetched(struct gw_gather_op *op, gw_status status)
 {
 	struct neighbours_call *call = op->owner;
 	if (status == GW_OK && call->degrees) {
-		neighbours_end(call, tell_degrees(call));
+		neighbours_end(call, report_degrees(call));
 		return;
 	}
 	if (status == GW_OK)
@@ -235,7 +235,7 @@ static void neighbours_start(struct gw_job *job)
 	uint64_t step = (uint64_t)call->columns * call->offsets[0].element_bytes;
 	const struct gw_rows rows = {
 		.starts = call->node_starts, .places = call->offsets, .step = step, .row_bytes = 2 * step};
-	gw_status status = gw_landing_reserve(&call->landing, &job->engine->slab, call->n * 2 * step);
+	gw_status status = gw_recv_buffer_reserve(&call->landing, &job->engine->slab, call->n * 2 * step);
 	if (status != GW_OK) {
 		neighbours_end(call, status);
 		return;

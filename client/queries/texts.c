@@ -14,7 +14,7 @@
 #include "client/engine/fan_in.h"
 #include "client/rows/gather.h"
 #include "client/rows/tensors.h"
-#include "client/state/landing.h"
+#include "client/state/recv_buffer.h"
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
@@ -29,9 +29,9 @@ struct texts_call {
 	const int64_t *ids;
 	uint64_t n;
 	struct gw_rows offsets;
-	struct gw_place *bytes;    /* [num_parts] */
-	uint64_t *bytes_count;     /* [num_parts]: how many there are */
-	struct gw_landing records; /* [n] */
+	struct gw_place *bytes;        /* [num_parts] */
+	uint64_t *bytes_count;         /* [num_parts]: how many there are */
+	struct gw_recv_buffer records; /* [n] */
 	struct gw_gather_op op;
 	bool reading; /* the second step */
 	struct gw_texts *texts;
@@ -48,7 +48,7 @@ static void texts_end(struct texts_call *call, gw_status status)
 	gw_error_keep(&kept);
 	gw_buffer_release(call->buffer);
 	call->buffer = NULL;
-	gw_landing_free(&call->records);
+	gw_recv_buffer_free(&call->records);
 	gw_error_restore(&kept);
 	gw_job_end(&call->job, status);
 }
@@ -214,7 +214,7 @@ static void records_done(struct gw_gather_op *op, gw_status status)
 static void call_start(struct gw_job *job)
 {
 	struct texts_call *call = (struct texts_call *)job;
-	gw_status status = gw_landing_reserve(&call->records, &job->engine->slab, call->n * RECORD_BYTES);
+	gw_status status = gw_recv_buffer_reserve(&call->records, &job->engine->slab, call->n * RECORD_BYTES);
 	if (status != GW_OK) {
 		texts_end(call, status);
 		return;

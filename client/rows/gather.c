@@ -244,7 +244,7 @@ static void pull_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 {
 	struct gw_pull *pull = &op->pulls[link_op - op->link_ops];
 	pull->name = rows->name;
-	pull->birth = rows->births[part];
+	pull->epoch = rows->epochs[part];
 	pull->rows = (uint64_t *)op->remote.data + first;
 	pull->to = (uint32_t *)op->rows.data + first;
 	pull->count = link_op->count;
@@ -273,7 +273,7 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 	if (n > 1 && wants_order(op, part) && gw_sort_rows(remote, to, n, &op->sorting) != GW_OK)
 		gw_log(GW_LOG_DEBUG, "rows are fetched unsorted: %s", gw_last_error());
 	/* Rows that change are read one by one. */
-	if (n > 1 && !rows->births && count_adjacent(remote, to, n, op->row_bytes) * 2 >= n) {
+	if (n > 1 && !rows->epochs && count_adjacent(remote, to, n, op->row_bytes) * 2 >= n) {
 		struct gw_span *spans = (struct gw_span *)op->spans.data + first;
 		link_op->form = GW_LINK_SPANS;
 		link_op->count = gather_build_spans(op, spans, first, n, local);
@@ -288,7 +288,7 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 						     .row_bytes = (uint32_t)op->row_bytes,
 						     .stride = (uint32_t)op->row_bytes};
 	}
-	if (rows->births)
+	if (rows->epochs)
 		pull_part(op, link_op, rows, part, first, local);
 	else
 		gw_engine_post(op->engine, part, link_op);
@@ -332,7 +332,7 @@ static gw_status gather_prepare(struct gw_gather_op *op, const struct gw_rows *r
 	if (gw_vec_reserve(&op->owners, n * 4) != GW_OK || gw_vec_reserve(&op->remote, n * 8) != GW_OK ||
 	    gw_vec_reserve(&op->rows, n * 4) != GW_OK ||
 	    gw_vec_reserve(&op->spans, n * sizeof(struct gw_span)) != GW_OK || link_ops_room(op, n) != GW_OK ||
-	    (rows->births && gw_pulls_reserve(&op->pulls, &op->pull_room, op->link_op_room) != GW_OK))
+	    (rows->epochs && gw_pulls_reserve(&op->pulls, &op->pull_room, op->link_op_room) != GW_OK))
 		return GW_NO_MEMORY;
 	op->seen_slots = 0;
 	return unique ? GW_OK : forget_seen(op, n);

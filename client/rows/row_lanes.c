@@ -23,7 +23,7 @@ struct lane_piece {
 	struct write_lane *lane;
 	struct gw_write_share *share;
 	struct gw_vec request;
-	uint64_t birth, low, high;
+	uint64_t epoch, low, high;
 	bool asks; /* whether the optimizer's state is there: it has no rows */
 	bool busy;
 	bool failed; /* it may still come to the server, late, as long as that is not told that it has ended here */
@@ -56,13 +56,13 @@ static void call_end_one(struct gw_write_call *call)
 }
 
 /* A share that has nothing more to send, and whose requests have ended, leaves; a flush when it is first. */
-static bool share_is_over(const struct write_lane *lane, const struct gw_write_share *share)
+static bool share_done(const struct write_lane *lane, const struct gw_write_share *share)
 {
 	return share->at == share->end && share->carried == 0 &&
 	       (!gw_write_is_flush(share->call) || lane->head == share);
 }
 
-static void share_leave(struct write_lane *lane, struct gw_write_share *share)
+static void share_unref(struct write_lane *lane, struct gw_write_share *share)
 {
 	GW_QUEUE_REMOVE(lane->head, lane->tail, share, next);
 	share->queued = false;
@@ -84,7 +84,7 @@ static void call_fail(struct gw_write_call *call, gw_status status)
 			continue;
 		share->at = share->end;
 		if (share->carried == 0)
-			share_leave(&lanes->lanes[p], share);
+			share_unref(&lanes->lanes[p], share);
 		lane_pump(&lanes->lanes[p]);
 	}
 	call_end_one(call);
@@ -148,7 +148,7 @@ static gw_status lane_piece_make(struct lane_piece *piece, const struct gw_write
 	gw_status status = gw_vec_reserve(&piece->request, lane_piece_head_max(call) + bytes);
 	if (status != GW_OK)
 		return status;
-	struct gw_tensor_push push = {.rows = {.birth = piece->birth, .count = (uint32_t)count},
+	struct gw_tensor_push push = {.rows = {.epoch = piece->epoch, .count = (uint32_t)count},
 				      .optimizer = call->optimizer,
 				      .squares = squares};
 	uint8_t *at = piece->request.data;
@@ -210,8 +210,8 @@ static void lane_piece_done(struct gw_link_op *op, gw_status status, const struc
 		gw_vec_free(&piece->request);
 	if (status != GW_OK)
 		call_fail(share->call, status); /* takes this share along */
-	else if (share_is_over(lane, share))
-		share_leave(lane, share);
+	else if (share_done(lane, share))
+		share_unref(lane, share);
 	lane_pump(lane);
 }
 
@@ -244,11 +244,11 @@ static struct lane_piece *lane_free_piece(struct write_lane *lane)
 
 /* Whether a request under way carries one of these rows: then they wait, since requests under way take effect in any
  * order. One that failed counts as such, until the next request says that it has ended (`oldest`). */
-static bool lane_carries(const struct write_lane *lane, uint64_t birth, uint64_t low, uint64_t high)
+static bool lane_carries(const struct write_lane *lane, uint64_t epoch, uint64_t low, uint64_t high)
 {
 	for (uint32_t i = 0; i < LANE_DEPTH; i++) {
 		const struct lane_piece *piece = &lane->pieces[i];
-		if ((piece->busy || piece->failed) && piece->birth == birth && piece->low <= high && low <= piece->high)
+		if ((piece->busy || piece->failed) && piece->epoch == epoch && piece->low <= high && low <= piece->high)
 			return true;
 	}
 	return false;
@@ -276,7 +276,7 @@ static void lane_forget_failed(struct write_lane *lane, uint64_t oldest)
 static gw_status lane_take_question(struct lane_piece *piece, const struct gw_write_share *share)
 {
 	const struct gw_tensor_handle *handle = share->call->handle;
-	piece->birth = handle->births[piece->lane->part];
+	piece->epoch = handle->epochs[piece->lane->part];
 	piece->low = UINT64_MAX; /* no rows */
 	piece->high = 0;
 	piece->asks = true;
@@ -299,10 +299,10 @@ static gw_status lane_take_rows(const struct write_lane *lane, struct lane_piece
 	gw_status status = lane_piece_end(share, end, &combined);
 	if (status != GW_OK)
 		return status;
-	uint64_t birth = call->handle->births[lane->part];
-	if (lane_carries(lane, birth, call->keys[share->at], call->keys[*end - 1]))
+	uint64_t epoch = call->handle->epochs[lane->part];
+	if (lane_carries(lane, epoch, call->keys[share->at], call->keys[*end - 1]))
 		return GW_AGAIN;
-	piece->birth = birth;
+	piece->epoch = epoch;
 	piece->low = call->keys[share->at];
 	piece->high = call->keys[*end - 1];
 	return lane_piece_make(piece, share, *end, combined);
@@ -312,7 +312,7 @@ static void lane_take_request(struct lane_piece *piece, const struct gw_write_sh
 {
 	const struct gw_write_call *call = share->call;
 	*end = share->end;
-	piece->birth = 0; /* no rows */
+	piece->epoch = 0; /* no rows */
 	piece->asks = false;
 	piece->op.call = call->op;
 	piece->op.request = call->request;
@@ -369,8 +369,8 @@ static struct gw_write_share *lane_next(const struct write_lane *lane)
 /* One step: something leaves, or is sent. Shares are sent in their order, each whole before the next begins. */
 static bool lane_step(struct write_lane *lane)
 {
-	if (lane->head && share_is_over(lane, lane->head)) {
-		share_leave(lane, lane->head);
+	if (lane->head && share_done(lane, lane->head)) {
+		share_unref(lane, lane->head);
 		return true;
 	}
 	struct gw_write_share *share = lane_next(lane);

@@ -71,7 +71,7 @@ static void pull_ask(struct gw_pull *pull, struct gw_link_op *op)
 		return;
 	}
 	struct gw_tensor_rows_call *call = pull->request.data;
-	*call = (struct gw_tensor_rows_call){.birth = pull->birth, .count = (uint32_t)pull->asked, .torn = pull->torn};
+	*call = (struct gw_tensor_rows_call){.epoch = pull->epoch, .count = (uint32_t)pull->asked, .torn = pull->torn};
 	uint64_t *numbers = (uint64_t *)(call + 1);
 	for (uint64_t i = 0; i < pull->asked; i++)
 		numbers[i] = pull->rows[pull->at + i] / pull->step;

@@ -10,7 +10,7 @@
 /* The rows of one part. */
 struct gw_pull {
 	const char *name; /* of the tensor */
-	uint64_t birth;
+	uint64_t epoch;
 	uint64_t *rows; /* where they lie in the region: their numbers times `step`. Changed when some are torn */
 	uint32_t *to;   /* where they go: rows of `out`; likewise */
 	uint64_t count;

@@ -12,9 +12,9 @@
 #define LINE_BYTES  64u /* of a cache */
 
 struct gw_tensor_handles {
-	pthread_mutex_t lock; /* of who makes one, or looks at what was told */
-	uint32_t count;       /* in the last block */
-	size_t *next_told;    /* [num_parts]: the handle to begin with, telling of reads */
+	pthread_mutex_t lock;  /* of who makes one, or looks at what was told */
+	uint32_t count;        /* in the last block */
+	size_t *next_reported; /* [num_parts]: the handle to begin with, telling of reads */
 	_Atomic uint32_t block_count;
 	struct gw_tensor_handle *blocks[BLOCKS_MAX];
 };
@@ -28,8 +28,8 @@ gw_status gw_tensor_handles_create(uint32_t parts, struct gw_tensor_handles **ou
 {
 	struct gw_tensor_handles *handles = gw_calloc(1, sizeof(*handles));
 	if (handles)
-		handles->next_told = gw_calloc(parts, sizeof(*handles->next_told));
-	if (!handles || !handles->next_told) {
+		handles->next_reported = gw_calloc(parts, sizeof(*handles->next_reported));
+	if (!handles || !handles->next_reported) {
 		gw_free(handles);
 		return GW_NO_MEMORY;
 	}
@@ -41,7 +41,7 @@ gw_status gw_tensor_handles_create(uint32_t parts, struct gw_tensor_handles **ou
 static void handle_free(struct gw_tensor_handle *handle)
 {
 	gw_free(handle->base.name);
-	gw_free(handle->births);
+	gw_free(handle->epochs);
 	gw_free(handle->states);
 	gw_free(handle->places);
 	gw_free(handle->read_memory);
@@ -60,7 +60,7 @@ void gw_tensor_handles_destroy(struct gw_tensor_handles *handles)
 		gw_free(handles->blocks[b]);
 	}
 	pthread_mutex_destroy(&handles->lock);
-	gw_free(handles->next_told);
+	gw_free(handles->next_reported);
 	gw_free(handles);
 }
 
@@ -111,10 +111,10 @@ void gw_tensor_handles_delete(struct gw_client *client, const char *job, const c
 }
 
 static struct gw_tensor_handle *handle_find(struct gw_tensor_handles *handles, const struct gw_tensor_plan *plan,
-					    const uint64_t *births, uint32_t parts)
+					    const uint64_t *epochs, uint32_t parts)
 {
 	struct gw_tensor_handle *handle = handle_at(handles, 0);
-	for (size_t i = 1; handle && (memcmp(handle->births, births, parts * sizeof(*births)) != 0 ||
+	for (size_t i = 1; handle && (memcmp(handle->epochs, epochs, parts * sizeof(*epochs)) != 0 ||
 				      strcmp(handle->plan.name, plan->name) != 0);
 	     i++)
 		handle = handle_at(handles, i);
@@ -131,13 +131,13 @@ static uint64_t handle_read(const struct gw_client *client, const struct gw_tens
 	return read;
 }
 
-uint32_t gw_tensor_handles_take_reads(struct gw_client *client, uint32_t part, struct gw_tensor_read *reads,
-				      uint32_t max)
+uint32_t gw_tensor_handles_collect_reads(struct gw_client *client, uint32_t part, struct gw_tensor_read *reads,
+					 uint32_t max)
 {
 	struct gw_tensor_handles *handles = client->handles;
 	uint32_t count = 0;
 	pthread_mutex_lock(&handles->lock);
-	size_t all = handles_all(handles), first = handles->next_told[part];
+	size_t all = handles_all(handles), first = handles->next_reported[part];
 	for (size_t i = 0; i < all && count < max; i++) {
 		struct gw_tensor_handle *handle = handle_at(handles, (first + i) % all);
 		uint64_t rows = handle_read(client, handle, part) - handle->told[part];
@@ -145,21 +145,21 @@ uint32_t gw_tensor_handles_take_reads(struct gw_client *client, uint32_t part, s
 		if (rows == 0)
 			continue;
 		handle->told[part] += rows;
-		handles->next_told[part] = (first + i + 1) % all;
-		reads[count++] = (struct gw_tensor_read){.birth = handle->births[part], .rows = rows};
+		handles->next_reported[part] = (first + i + 1) % all;
+		reads[count++] = (struct gw_tensor_read){.epoch = handle->epochs[part], .rows = rows};
 	}
 	pthread_mutex_unlock(&handles->lock);
 	return count;
 }
 
-void gw_tensor_handles_give_reads(struct gw_client *client, uint32_t part, const struct gw_tensor_read *reads,
-				  uint32_t count)
+void gw_tensor_handles_return_reads(struct gw_client *client, uint32_t part, const struct gw_tensor_read *reads,
+				    uint32_t count)
 {
 	struct gw_tensor_handle *handle;
 	pthread_mutex_lock(&client->handles->lock);
 	for (size_t i = 0; (handle = handle_at(client->handles, i)); i++) {
 		for (uint32_t r = 0; r < count; r++) {
-			if (reads[r].birth == handle->births[part])
+			if (reads[r].epoch == handle->epochs[part])
 				handle->told[part] -= reads[r].rows;
 		}
 	}
@@ -201,7 +201,7 @@ static gw_status handle_reads_create(const struct gw_client *client, struct gw_t
 	return GW_OK;
 }
 
-static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_plan *plan, const uint64_t *births,
+static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_plan *plan, const uint64_t *epochs,
 			     const struct gw_place *places, struct gw_tensor_handle *handle)
 {
 	uint32_t parts = client->meta->num_parts;
@@ -213,18 +213,18 @@ static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_pl
 		return status;
 	handle->plan = *plan;
 	handle->base.name = gw_strdup(plan->name);
-	handle->births = gw_calloc(parts, sizeof(*births));
+	handle->epochs = gw_calloc(parts, sizeof(*epochs));
 	handle->states = gw_calloc(parts, sizeof(*handle->states));
 	handle->places = gw_calloc(parts, sizeof(*handle->places));
-	if (!handle->base.name || !handle->births || !handle->states || !handle->places)
+	if (!handle->base.name || !handle->epochs || !handle->states || !handle->places)
 		return GW_NO_MEMORY;
-	memcpy(handle->births, births, parts * sizeof(*births));
+	memcpy(handle->epochs, epochs, parts * sizeof(*epochs));
 	memcpy(handle->places, places, parts * sizeof(*places));
 	handle->base.rows = (struct gw_rows){.starts = handle->layout.starts,
 					     .places = handle->places,
 					     .step = format.stride,
 					     .row_bytes = handle->layout.row_bytes,
-					     .births = handle->births,
+					     .epochs = handle->epochs,
 					     .name = handle->base.name,
 					     .striped = handle->layout.striped};
 	bool has_type = plan->placement <= GW_PLACE_EDGES;
@@ -240,19 +240,19 @@ static gw_status handle_fill(struct gw_client *client, const struct gw_tensor_pl
 	return handle_reads_create(client, handle);
 }
 
-gw_status gw_tensor_handle_make(struct gw_client *client, const struct gw_tensor_plan *plan, const uint64_t *births,
+gw_status gw_tensor_handle_make(struct gw_client *client, const struct gw_tensor_plan *plan, const uint64_t *epochs,
 				const struct gw_place *places, struct gw_tensor_handle **out)
 {
 	struct gw_tensor_handles *handles = client->handles;
 	gw_status status = GW_OK;
 	pthread_mutex_lock(&handles->lock);
-	struct gw_tensor_handle *handle = handle_find(handles, plan, births, client->meta->num_parts);
+	struct gw_tensor_handle *handle = handle_find(handles, plan, epochs, client->meta->num_parts);
 	if (handle) {
 		atomic_store(&handle->deleted, false);
 	} else {
 		status = handle_room(handles, &handle);
 		if (status == GW_OK)
-			status = handle_fill(client, plan, births, places, handle);
+			status = handle_fill(client, plan, epochs, places, handle);
 		if (status == GW_OK) {
 			handles->count++;
 			atomic_store(&handle->ready, true);

@@ -12,7 +12,7 @@
 
 #include <graphwire/graphwire.h>
 
-#include "client/state/landing.h"
+#include "client/state/recv_buffer.h"
 #include "core/graph/part.h"
 #include "core/memory/vec.h"
 #include "protocol/catalog.h"
@@ -63,7 +63,7 @@ struct gw_rows {
 	uint64_t step, row_bytes; /* bytes; rows overlap where row_bytes > step */
 	/* Rows that change: the births of the shards that have them, [num_parts]; a place without a generation is none,
 	 * such rows are asked for. Else NULL. */
-	const uint64_t *births;
+	const uint64_t *epochs;
 	const char *name; /* likewise: the tensor's */
 	/* Likewise: rows that were read without their owner seeing it, [engine_count][read_stride], of each part. An
 	 * engine's lie in cache lines of their own, and who runs it alone writes them. */
@@ -86,7 +86,7 @@ struct gw_node_places {
 	uint32_t columns;
 };
 
-enum gw_neighbour_way { GW_NEIGHBOURS_AUTO, GW_NEIGHBOURS_READS, GW_NEIGHBOURS_REQUESTS };
+enum gw_neighbour_mode { GW_NEIGHBOURS_AUTO, GW_NEIGHBOURS_READS, GW_NEIGHBOURS_REQUESTS };
 
 /* Whether rows are fetched in the order of their addresses. */
 enum gw_gather_order { GW_ADDRESS_ORDER_AUTO, GW_ADDRESS_ORDER_ALWAYS, GW_ADDRESS_ORDER_NEVER };
@@ -111,7 +111,7 @@ struct gw_engine {
 	uint64_t jobs_ended;
 	_Atomic uint32_t owner;   /* 1: somebody runs it */
 	atomic_bool watches;      /* it looks while it is idle: see WATCH_NS */
-	bool watches_told;        /* its thread knows */
+	bool watches_noted;       /* its thread knows */
 	_Atomic uint32_t wakeups; /* futex of the engine's thread */
 	atomic_bool sleeps;       /* that thread does, or is about to look at wakeups and then to sleep */
 	atomic_bool stop;
@@ -129,7 +129,7 @@ struct gw_client {
 	uint64_t spin_ns;
 	uint32_t queue_pairs;
 	uint64_t dense_bytes_max;
-	enum gw_neighbour_way neighbours;
+	enum gw_neighbour_mode neighbours;
 	enum gw_gather_order order;
 	uint8_t uuid[16];
 	/* The graph. */
@@ -163,7 +163,7 @@ struct gw_client {
 	bool shares_job; /* it was given: other clients may be of it */
 	struct gw_tensor_handles *handles;
 	struct gw_row_lanes *lanes;
-	struct gw_tensor_hold *hold;
+	struct gw_tensor_leases *hold;
 };
 
 /* Notes which process opens the client. */

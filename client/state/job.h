@@ -39,7 +39,7 @@ struct gw_job {
 	struct gw_job *next, *previous; /* jobs that wait for events */
 	_Atomic uint32_t ended;         /* futex: enum gw_job_state */
 	atomic_bool cancel_wanted;
-	bool cancel_told;
+	bool cancel_begun;
 	uint64_t deadline_ns; /* GW_NO_DEADLINE: none */
 	uint64_t left_ns;     /* of it, from when its first server went away */
 	uint32_t waits_away;  /* its reads that wait for a server that is away */

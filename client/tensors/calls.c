@@ -229,7 +229,7 @@ static gw_status count_range(struct gw_client *client, const struct gw_tensor_ha
 		uint64_t rows = gw_tensor_layout_count(&handle->layout, p);
 		if (first > 0 && first >= rows)
 			continue;
-		count->range = (struct gw_tensor_range_call){.birth = handle->births[p],
+		count->range = (struct gw_tensor_range_call){.epoch = handle->epochs[p],
 							     .first = first,
 							     .count = (uint32_t)(rows - first < n ? rows - first : n)};
 		gw_remote_call_begin(&count->call, gw_client_engine(client), p, GW_OP_TENSOR_COUNT, &count->range,

@@ -102,7 +102,7 @@ static void slot_ask(struct save *save, struct save_slot *slot, uint64_t first, 
 {
 	slot_free(slot);
 	slot->request = (struct gw_tensor_range_call){
-		.birth = save->handle->births[save->part], .first = first, .count = count};
+		.epoch = save->handle->epochs[save->part], .first = first, .count = count};
 	gw_remote_call_begin(&slot->call, gw_client_engine(save->client), save->part, GW_OP_TENSOR_SAVE, &slot->request,
 			     sizeof(slot->request), NULL, false);
 	slot->open = true;

@@ -49,7 +49,7 @@ gw_status gw_checkpoint_check_names(const char *const *names, uint32_t name_coun
 gw_status gw_checkpoint_look(struct gw_client *client, const struct gw_tensor_handle *handle, uint32_t part,
 			     struct gw_vec *reply, struct gw_tensor_saved *saved)
 {
-	struct gw_tensor_range_call call = {.birth = handle->births[part]};
+	struct gw_tensor_range_call call = {.epoch = handle->epochs[part]};
 	const uint8_t *state, *rows;
 	size_t bytes = 0;
 	gw_status status = gw_remote_call(client, part, GW_OP_TENSOR_SAVE, &call, sizeof(call), reply, &bytes);

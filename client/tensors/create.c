@@ -24,19 +24,19 @@
 
 #define PAUSE_MIN_NS (100000ull)
 #define PAUSE_MAX_NS (20 * GW_NS_PER_MS)
-#define TELL_NS      (1000 * GW_NS_PER_MS) /* what is filled sooner is nobody's news */
-#define TELL_EACH_NS (5000 * GW_NS_PER_MS)
+#define LOG_NS       (1000 * GW_NS_PER_MS) /* what is filled sooner is nobody's news */
+#define LOG_EACH_NS  (5000 * GW_NS_PER_MS)
 
 /* A tensor that is being created, or opened. */
 struct creation {
 	struct gw_client *client;
 	struct gw_tensor_create_call call;
-	uint64_t *births;        /* [parts], as they become known */
+	uint64_t *epochs;        /* [parts], as they become known */
 	struct gw_place *places; /* [parts], where rows can be read */
 	bool complete;
 	struct gw_vec reply;
 	struct gw_tensor_state state; /* of the part asked last */
-	uint64_t pause_ns, begun_ns, tell_ns;
+	uint64_t pause_ns, begun_ns, log_ns;
 	/* Of the round under way: rows that have their values; parts that are at it, and some of them by number. */
 	uint64_t filled;
 	uint32_t waiting;
@@ -128,14 +128,14 @@ static gw_status lost_with(const struct creation *creation, uint32_t part, gw_st
 }
 
 /* Asks a part for its state, creating it if the call says so. *births: what part 0 knows of a complete tensor. */
-static gw_status creation_ask(struct creation *creation, uint32_t part, const uint8_t **births)
+static gw_status creation_ask(struct creation *creation, uint32_t part, const uint8_t **epochs)
 {
 	size_t bytes = 0;
 	gw_status status = gw_remote_call(creation->client, part, GW_OP_TENSOR_CREATE, &creation->call,
 					  sizeof(creation->call), &creation->reply, &bytes);
 	if (status == GW_OK)
 		status = gw_tensor_state_parse(creation->reply.data, bytes, creation->client->meta->num_parts,
-					       &creation->state, births);
+					       &creation->state, epochs);
 	if (status == GW_OK)
 		creation->places[part] =
 			(struct gw_place){.region = creation->state.region, .generation = creation->state.generation};
@@ -157,18 +157,18 @@ static void creation_pause(struct creation *creation)
 /* Part 0 says what there is: whether the tensor is complete, and of which births it consists. */
 static gw_status creation_lead(struct creation *creation)
 {
-	const uint8_t *births = NULL;
+	const uint8_t *epochs = NULL;
 	creation->call.leader = 0;
-	gw_status status = creation_ask(creation, 0, &births);
+	gw_status status = creation_ask(creation, 0, &epochs);
 	if (status != GW_OK)
 		return status;
 	uint32_t parts = creation->client->meta->num_parts;
-	creation->births[0] = creation->call.leader = creation->state.birth;
+	creation->epochs[0] = creation->call.leader = creation->state.epoch;
 	creation->call.restored = creation->state.restored;
-	creation->complete = creation->state.births != 0;
+	creation->complete = creation->state.epochs != 0;
 	for (uint32_t p = 0; p < parts && creation->complete; p++)
-		creation->births[p] = gw_tensor_number(births, p);
-	if (creation->complete && creation->births[0] != creation->state.birth)
+		creation->epochs[p] = gw_tensor_number(epochs, p);
+	if (creation->complete && creation->epochs[0] != creation->state.epoch)
 		return gw_fail(GW_PROTOCOL, "tensor \"%s\": part 0 names itself wrong", creation->call.plan.name);
 	return GW_OK;
 }
@@ -187,14 +187,14 @@ static void creation_note(struct creation *creation, uint32_t part)
 	creation->waiting++;
 }
 
-static void creation_tell(struct creation *creation)
+static void creation_log(struct creation *creation)
 {
 	char after[GW_UNIT_TEXT_MAX];
 	const struct gw_tensor_plan *plan = &creation->call.plan;
 	uint64_t now = gw_now_ns();
-	if (now < creation->tell_ns)
+	if (now < creation->log_ns)
 		return;
-	creation->tell_ns = now + TELL_EACH_NS;
+	creation->log_ns = now + LOG_EACH_NS;
 	double share = plan->shape[0] ? (double)creation->filled / (double)plan->shape[0] : 1;
 	gw_log(GW_LOG_WARN, "tensor \"%s\": after %s %.0f %% of %llu rows have their values; waiting for part%s %s",
 	       plan->name, gw_text_duration(after, (double)(now - creation->begun_ns) / (double)GW_NS_PER_SECOND),
@@ -206,22 +206,22 @@ static void creation_tell(struct creation *creation)
 static gw_status creation_fill(struct creation *creation)
 {
 	uint32_t parts = creation->client->meta->num_parts;
-	const uint8_t *births = NULL;
+	const uint8_t *epochs = NULL;
 	gw_status status = GW_OK;
 	do {
 		creation->filled = creation->waiting = 0;
 		for (uint32_t p = 0; p < parts && status == GW_OK; p++) {
 			creation->call.open = p == 0; /* there it was made before */
-			status = creation_ask(creation, p, &births);
+			status = creation_ask(creation, p, &epochs);
 			if (status != GW_OK)
 				break;
-			if (creation->births[p] && creation->births[p] != creation->state.birth)
+			if (creation->epochs[p] && creation->epochs[p] != creation->state.epoch)
 				return lost_with(creation, p, GW_OK);
-			creation->births[p] = creation->state.birth;
+			creation->epochs[p] = creation->state.epoch;
 			creation_note(creation, p);
 		}
 		if (creation->waiting && status == GW_OK) {
-			creation_tell(creation);
+			creation_log(creation);
 			creation_pause(creation);
 		}
 	} while (creation->waiting && status == GW_OK);
@@ -236,8 +236,8 @@ static gw_status creation_complete(struct creation *creation)
 	struct gw_tensor_complete_call *call = gw_calloc(1, bytes);
 	if (!call)
 		return GW_NO_MEMORY;
-	*call = (struct gw_tensor_complete_call){.birth = creation->births[0], .parts = parts};
-	memcpy(call + 1, creation->births, parts * sizeof(uint64_t));
+	*call = (struct gw_tensor_complete_call){.epoch = creation->epochs[0], .parts = parts};
+	memcpy(call + 1, creation->epochs, parts * sizeof(uint64_t));
 	gw_status status = gw_remote_call(creation->client, 0, GW_OP_TENSOR_COMPLETE, call, (uint32_t)bytes,
 					  &creation->reply, &reply_bytes);
 	gw_free(call);
@@ -247,7 +247,7 @@ static gw_status creation_complete(struct creation *creation)
 		return gw_fail(GW_PROTOCOL, "tensor \"%s\": births in %zu bytes", creation->call.plan.name,
 			       reply_bytes);
 	for (uint32_t p = 0; p < parts; p++) {
-		if (gw_tensor_number(creation->reply.data, p) != creation->births[p])
+		if (gw_tensor_number(creation->reply.data, p) != creation->epochs[p])
 			return lost_with(creation, p, GW_OK);
 	}
 	return GW_OK;
@@ -256,11 +256,11 @@ static gw_status creation_complete(struct creation *creation)
 /* The other parts of a tensor that is complete: they must be those of its beginning. */
 static gw_status creation_join(struct creation *creation)
 {
-	const uint8_t *births = NULL;
+	const uint8_t *epochs = NULL;
 	creation->call.open = 1;
 	for (uint32_t p = 1; p < creation->client->meta->num_parts; p++) {
-		gw_status status = creation_ask(creation, p, &births);
-		if (status != GW_OK || creation->state.birth != creation->births[p])
+		gw_status status = creation_ask(creation, p, &epochs);
+		if (status != GW_OK || creation->state.epoch != creation->epochs[p])
 			return lost_with(creation, p, status);
 	}
 	return GW_OK;
@@ -271,7 +271,7 @@ static gw_status creation_join(struct creation *creation)
 static void creation_undo(struct creation *creation)
 {
 	struct gw_error_kept kept;
-	struct gw_tensor_delete_call call = {.leader = creation->births[0]};
+	struct gw_tensor_delete_call call = {.leader = creation->epochs[0]};
 	gw_status status = GW_OK;
 	if (!call.leader || creation->complete)
 		return;
@@ -317,9 +317,9 @@ static gw_status creation_result(struct creation *creation, const struct gw_tens
 	gw_status status = gw_tensor_plan_check(creation->client->meta, plan);
 	bool held = plan->job[0] && hold_ms;
 	if (status == GW_OK && (held || !creation->client->local_group))
-		status = gw_tensor_hold_begin(creation->client, held, held ? hold_ms : 0);
+		status = gw_tensor_leases_begin(creation->client, held, held ? hold_ms : 0);
 	if (status == GW_OK)
-		status = gw_tensor_handle_make(creation->client, plan, creation->births, creation->places, &handle);
+		status = gw_tensor_handle_make(creation->client, plan, creation->epochs, creation->places, &handle);
 	*out = handle ? &handle->base.tensor : NULL;
 	return status;
 }
@@ -328,14 +328,14 @@ static gw_status creation_do(struct creation *creation, const struct gw_tensor *
 {
 	creation->pause_ns = PAUSE_MIN_NS;
 	creation->begun_ns = gw_now_ns();
-	creation->tell_ns = creation->begun_ns + TELL_NS;
+	creation->log_ns = creation->begun_ns + LOG_NS;
 	uint32_t parts = creation->client->meta->num_parts;
-	creation->births = gw_calloc(parts, sizeof(uint64_t));
+	creation->epochs = gw_calloc(parts, sizeof(uint64_t));
 	creation->places = gw_calloc(parts, sizeof(*creation->places));
-	gw_status status = creation->births && creation->places ? creation_run(creation) : GW_NO_MEMORY;
+	gw_status status = creation->epochs && creation->places ? creation_run(creation) : GW_NO_MEMORY;
 	if (status == GW_OK)
 		status = creation_result(creation, out);
-	gw_free(creation->births);
+	gw_free(creation->epochs);
 	gw_free(creation->places);
 	gw_vec_free(&creation->reply);
 	return status;

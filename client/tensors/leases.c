@@ -25,7 +25,7 @@
 #define LAST_NS  (200 * GW_NS_PER_MS) /* for the last of them, when the client closes */
 
 /* One server's. */
-struct hold_call {
+struct lease_call {
 	struct gw_remote_call call;
 	struct gw_vec reply;
 	bool begun;
@@ -33,14 +33,14 @@ struct hold_call {
 	uint32_t read_count; /* 0 too for a call that tells of none */
 };
 
-struct gw_tensor_hold {
+struct gw_tensor_leases {
 	struct gw_client *client;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool holds;
 	uint32_t every_ms; /* that servers want to hear so; 0: none has said it yet */
 	bool stop, started, telling;
-	struct hold_call *calls; /* [num_parts] */
+	struct lease_call *calls; /* [num_parts] */
 	pthread_t thread;
 };
 
@@ -62,10 +62,10 @@ gw_status gw_client_choose_job(struct gw_client *client, const char *job)
 	return GW_OK;
 }
 
-gw_status gw_tensor_hold_create(struct gw_client *client, struct gw_tensor_hold **out)
+gw_status gw_tensor_leases_create(struct gw_client *client, struct gw_tensor_leases **out)
 {
 	pthread_condattr_t monotonic;
-	struct gw_tensor_hold *hold = *out = gw_calloc(1, sizeof(*hold));
+	struct gw_tensor_leases *hold = *out = gw_calloc(1, sizeof(*hold));
 	if (!hold)
 		return GW_NO_MEMORY;
 	hold->client = client;
@@ -78,7 +78,7 @@ gw_status gw_tensor_hold_create(struct gw_client *client, struct gw_tensor_hold 
 }
 
 /* How often servers are told. Locked. */
-static uint64_t hold_period_ns(const struct gw_tensor_hold *hold)
+static uint64_t lease_period_ns(const struct gw_tensor_leases *hold)
 {
 	if (hold->every_ms)
 		return hold->every_ms * GW_NS_PER_MS;
@@ -86,15 +86,15 @@ static uint64_t hold_period_ns(const struct gw_tensor_hold *hold)
 }
 
 /* Begins to tell a server that tensors are held, or what was read of its rows, if there is something. */
-static void hold_call_begin(struct gw_tensor_hold *hold, uint32_t part, uint16_t op)
+static void lease_call_begin(struct gw_tensor_leases *hold, uint32_t part, uint16_t op)
 {
 	struct gw_client *client = hold->client;
-	struct hold_call *call = &hold->calls[part];
+	struct lease_call *call = &hold->calls[part];
 	const void *request = client->job;
 	uint32_t bytes = sizeof(client->job);
 	call->read_count = 0;
 	if (op == GW_OP_TENSOR_READS) {
-		call->read_count = gw_tensor_handles_take_reads(client, part, call->reads, GW_TENSOR_READS_MAX);
+		call->read_count = gw_tensor_handles_collect_reads(client, part, call->reads, GW_TENSOR_READS_MAX);
 		request = call->reads;
 		bytes = call->read_count * (uint32_t)sizeof(call->reads[0]);
 	}
@@ -104,48 +104,48 @@ static void hold_call_begin(struct gw_tensor_hold *hold, uint32_t part, uint16_t
 }
 
 /* With the lock. */
-static void hold_at_least(struct gw_tensor_hold *hold, uint64_t every_ms)
+static void lease_at_least(struct gw_tensor_leases *hold, uint64_t every_ms)
 {
 	if (every_ms && (!hold->every_ms || every_ms < hold->every_ms))
 		hold->every_ms = every_ms < READS_MS ? (uint32_t)every_ms : READS_MS;
 }
 
 /* How often a server wants to hear it. */
-static void hold_take_reply(struct gw_tensor_hold *hold, const struct hold_call *call)
+static void lease_parse_reply(struct gw_tensor_leases *hold, const struct lease_call *call)
 {
 	uint64_t every_ms = call->call.reply_bytes == sizeof(every_ms) ? gw_tensor_number(call->reply.data, 0) : 0;
 	pthread_mutex_lock(&hold->lock);
-	hold_at_least(hold, every_ms ? every_ms : READS_MS);
+	lease_at_least(hold, every_ms ? every_ms : READS_MS);
 	pthread_mutex_unlock(&hold->lock);
 }
 
 /* False: it failed. */
-static bool hold_call_end(struct gw_tensor_hold *hold, uint32_t part, uint16_t op)
+static bool lease_call_end(struct gw_tensor_leases *hold, uint32_t part, uint16_t op)
 {
-	struct hold_call *call = &hold->calls[part];
+	struct lease_call *call = &hold->calls[part];
 	bool begun = call->begun;
 	gw_status status = begun ? gw_remote_call_end(&call->call) : GW_OK;
 	call->begun = false;
-	if (status == GW_OK && begun && op == GW_OP_TENSOR_HOLD)
-		hold_take_reply(hold, call);
+	if (status == GW_OK && begun && op == GW_OP_TENSOR_LEASE)
+		lease_parse_reply(hold, call);
 	if (status == GW_OK)
 		return true;
 	gw_log(GW_LOG_DEBUG, "part %u could not be told that tensors are held, or read: %s", part, gw_last_error());
 	if (op == GW_OP_TENSOR_READS)
-		gw_tensor_handles_give_reads(hold->client, part, call->reads, call->read_count);
+		gw_tensor_handles_return_reads(hold->client, part, call->reads, call->read_count);
 	return false;
 }
 
 /* Tells all at once; who does not hear it until then is not waited for. last: the client closes. Returns whether all
  * heard it, and there is more to tell. */
-static bool hold_tell(struct gw_tensor_hold *hold, uint16_t op, bool last, uint64_t until)
+static bool leases_report(struct gw_tensor_leases *hold, uint16_t op, bool last, uint64_t until)
 {
 	bool heard = true, more = false;
 	uint32_t parts = hold->client->meta->num_parts;
 	pthread_mutex_lock(&hold->lock);
 	hold->telling = last || !hold->stop;
 	for (uint32_t p = 0; p < parts && hold->telling; p++)
-		hold_call_begin(hold, p, op);
+		lease_call_begin(hold, p, op);
 	bool telling = hold->telling;
 	pthread_mutex_unlock(&hold->lock);
 	for (uint32_t p = 0; p < parts && telling; p++) {
@@ -158,26 +158,26 @@ static bool hold_tell(struct gw_tensor_hold *hold, uint16_t op, bool last, uint6
 	pthread_mutex_unlock(&hold->lock);
 	for (uint32_t p = 0; p < parts && telling; p++) {
 		more |= hold->calls[p].begun && hold->calls[p].read_count == GW_TENSOR_READS_MAX;
-		heard &= hold_call_end(hold, p, op);
+		heard &= lease_call_end(hold, p, op);
 	}
 	return heard && more;
 }
 
 /* What is told in turns, as it must not take long; and all of it, at the end. */
-static void hold_tell_last(struct gw_tensor_hold *hold)
+static void leases_report_last(struct gw_tensor_leases *hold)
 {
 	uint64_t until = gw_later_ns(gw_now_ns(), LAST_NS);
-	while (hold_tell(hold, GW_OP_TENSOR_READS, true, until) && gw_now_ns() < until)
+	while (leases_report(hold, GW_OP_TENSOR_READS, true, until) && gw_now_ns() < until)
 		;
 }
 
 /* Waits until the lease has to be renewed; false: the hold ends. The servers' clocks go on while this process is
  * suspended, so that a suspension ends the wait at once. */
-static bool hold_wait(struct gw_tensor_hold *hold)
+static bool leases_wait(struct gw_tensor_leases *hold)
 {
 	pthread_mutex_lock(&hold->lock);
 	uint64_t begun = gw_monotonic_ns(), now = begun, until;
-	while (!hold->stop && now < (until = gw_later_ns(begun, hold_period_ns(hold)))) {
+	while (!hold->stop && now < (until = gw_later_ns(begun, lease_period_ns(hold)))) {
 		struct timespec end = gw_timespec(until);
 		pthread_cond_timedwait(&hold->changed, &hold->lock, &end);
 		now = gw_monotonic_ns();
@@ -188,28 +188,28 @@ static bool hold_wait(struct gw_tensor_hold *hold)
 }
 
 /* first: nothing was read yet. */
-static void hold_tell_all(struct gw_tensor_hold *hold, bool first)
+static void leases_report_all(struct gw_tensor_leases *hold, bool first)
 {
 	pthread_mutex_lock(&hold->lock);
-	uint64_t until = gw_later_ns(gw_now_ns(), hold_period_ns(hold));
+	uint64_t until = gw_later_ns(gw_now_ns(), lease_period_ns(hold));
 	bool holds = hold->holds;
 	pthread_mutex_unlock(&hold->lock);
 	if (holds)
-		hold_tell(hold, GW_OP_TENSOR_HOLD, false, until);
+		leases_report(hold, GW_OP_TENSOR_LEASE, false, until);
 	if (!first)
-		hold_tell(hold, GW_OP_TENSOR_READS, false, until);
+		leases_report(hold, GW_OP_TENSOR_READS, false, until);
 }
 
-static void *hold_run(void *argument)
+static void *leases_run(void *argument)
 {
-	struct gw_tensor_hold *hold = argument;
-	hold_tell_all(hold, true);
-	while (hold_wait(hold))
-		hold_tell_all(hold, false);
+	struct gw_tensor_leases *hold = argument;
+	leases_report_all(hold, true);
+	while (leases_wait(hold))
+		leases_report_all(hold, false);
 	return NULL;
 }
 
-void gw_tensor_hold_destroy(struct gw_tensor_hold *hold)
+void gw_tensor_leases_destroy(struct gw_tensor_leases *hold)
 {
 	if (!hold)
 		return;
@@ -223,7 +223,7 @@ void gw_tensor_hold_destroy(struct gw_tensor_hold *hold)
 	if (hold->started)
 		pthread_join(hold->thread, NULL);
 	if (hold->started)
-		hold_tell_last(hold);
+		leases_report_last(hold);
 	pthread_cond_destroy(&hold->changed);
 	pthread_mutex_destroy(&hold->lock);
 	for (uint32_t p = 0; hold->calls && p < hold->client->meta->num_parts; p++)
@@ -232,29 +232,29 @@ void gw_tensor_hold_destroy(struct gw_tensor_hold *hold)
 	gw_free(hold);
 }
 
-static gw_status hold_start(struct gw_tensor_hold *hold)
+static gw_status leases_start(struct gw_tensor_leases *hold)
 {
 	if (!hold->calls)
 		hold->calls = gw_calloc(hold->client->meta->num_parts, sizeof(*hold->calls));
 	if (!hold->calls)
 		return GW_NO_MEMORY;
-	int error = gw_thread_start(&hold->thread, hold_run, hold);
+	int error = gw_thread_start(&hold->thread, leases_run, hold);
 	if (error)
 		return gw_thread_failed(error, "cannot start a thread that holds tensors");
 	hold->started = true;
 	return GW_OK;
 }
 
-gw_status gw_tensor_hold_begin(struct gw_client *client, bool holds, uint32_t every_ms)
+gw_status gw_tensor_leases_begin(struct gw_client *client, bool holds, uint32_t every_ms)
 {
-	struct gw_tensor_hold *hold = client->hold;
+	struct gw_tensor_leases *hold = client->hold;
 	gw_status status = GW_OK;
 	pthread_mutex_lock(&hold->lock);
 	hold->holds |= holds;
-	hold_at_least(hold, every_ms);
+	lease_at_least(hold, every_ms);
 	pthread_cond_signal(&hold->changed);
 	if (!hold->started)
-		status = hold_start(hold);
+		status = leases_start(hold);
 	pthread_mutex_unlock(&hold->lock);
 	return status;
 }

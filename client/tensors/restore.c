@@ -111,7 +111,7 @@ static gw_status restore_look_for_state(struct restore *restore)
 }
 
 /* Whether ids are still the same, or original ids can tell. */
-static gw_status restore_choose_way(struct restore *restore)
+static gw_status restore_choose_path(struct restore *restore)
 {
 	const struct gw_tensor_plan *plan = &restore->handle->plan;
 	bool alike = restore->index->graph_id == restore->client->graph_id, known = true;
@@ -236,7 +236,7 @@ static gw_status restore_make_state(struct restore *restore)
 	const struct gw_tensor_layout *layout = &restore->handle->layout;
 	gw_status status = GW_OK;
 	for (uint32_t part = 0; part < layout->parts && restore->state_floats && status == GW_OK; part++) {
-		const struct gw_tensor_push ask = {.rows = {.birth = restore->handle->births[part]},
+		const struct gw_tensor_push ask = {.rows = {.epoch = restore->handle->epochs[part]},
 						   .optimizer.kind = restore->kind};
 		uint8_t call[GW_TENSOR_PUSH_HEAD_MAX];
 		uint32_t call_bytes = gw_tensor_push_encode(&ask, call);
@@ -256,7 +256,7 @@ static gw_status restore_send_state(struct restore *restore, uint32_t part, cons
 				    uint64_t first, uint64_t floats)
 {
 	const struct gw_tensor_layout *layout = &restore->handle->layout;
-	struct gw_tensor_restore_call call = {.rows = {.birth = restore->handle->births[part], .count = count},
+	struct gw_tensor_restore_call call = {.rows = {.epoch = restore->handle->epochs[part], .count = count},
 					      .kind = (uint32_t)restore->kind,
 					      .first = first,
 					      .floats = floats};
@@ -414,7 +414,7 @@ static gw_status restore_tensor(struct gw_client *client, const char *folder, co
 	uint64_t rows = restore.tensor->plan.shape[0];
 	gw_status status = restore_open_tensor(&restore);
 	if (status == GW_OK)
-		status = restore_choose_way(&restore);
+		status = restore_choose_path(&restore);
 	if (status == GW_OK)
 		status = restore_look_for_state(&restore);
 	if (status == GW_OK)

@@ -74,7 +74,7 @@ static gw_status options_take_number(const struct gw_option_target *to, void *fi
 {
 	uint64_t value = 0;
 	gw_status status = gw_parse_u64(text, to->min, to->max, &value);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (to->kind == GW_OPTION_IS_U32)
 		*(uint32_t *)field = (uint32_t)value;
@@ -87,7 +87,7 @@ static gw_status take_choice(const struct gw_option_target *to, void *field, con
 {
 	int index = 0;
 	gw_status status = gw_parse_choice(text, to->choices, &index);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (to->kind == GW_OPTION_IS_CHOICE)
 		*(int *)field = index;

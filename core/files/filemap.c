@@ -107,7 +107,7 @@ gw_status gw_filemap_open(int fd, const char *path, size_t bytes, void **out)
 	if (mapping == MAP_FAILED)
 		return gw_fail_errno(GW_IO, errno, "%s: cannot map %zu bytes", path, bytes);
 	gw_status status = register_map(mapping, bytes, path, &info);
-	if (status) {
+	if (status != GW_OK) {
 		munmap(mapping, bytes);
 		return status;
 	}
@@ -146,8 +146,8 @@ gw_status gw_filemap_check(void)
 	gw_status status = GW_OK;
 	struct stat now;
 	pthread_mutex_lock(&lock);
-	for (struct block *block = &first_block; block && !status; block = atomic_load(&block->next)) {
-		for (int i = 0; i < SLOTS_PER_BLOCK && !status; i++) {
+	for (struct block *block = &first_block; block && status == GW_OK; block = atomic_load(&block->next)) {
+		for (int i = 0; i < SLOTS_PER_BLOCK && status == GW_OK; i++) {
 			const struct filemap_slot *slot = &block->slots[i];
 			if (atomic_load(&slot->from) && has_changed(slot, &now))
 				status = gw_fail(GW_IO,

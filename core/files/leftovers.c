@@ -85,7 +85,7 @@ static int leftovers_open_folder(const char *path)
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-int gw_leftover_hold(const char *path)
+int gw_leftover_lock(const char *path)
 {
 	int folder = leftovers_open_folder(path);
 	if (folder < 0)

@@ -8,7 +8,7 @@ char *gw_leftover_name(const char *final);
 
 /* Opens the folder and locks it as its writer. The descriptor and its duplicates hold the lock until all are closed,
  * which the kernel does for a process that dies. -1 with errno; ENOENT also if another process is sweeping it away. */
-int gw_leftover_hold(const char *path);
+int gw_leftover_lock(const char *path);
 
 /* Removes temporary folders of `final` that this user left on this host and nobody holds. What cannot be removed is
  * logged. */

@@ -74,7 +74,7 @@ gw_status gw_load_file_open(struct gw_load_job *job, size_t number, struct gw_lo
 		return gw_fail_errno(errno == ENOENT || errno == ENOTDIR ? GW_NOT_FOUND : GW_IO, errno, "open %s (%s)",
 				     item->path, item->key);
 	gw_status status = load_check_file(item, file->fd);
-	if (status)
+	if (status != GW_OK)
 		gw_load_file_close(file);
 	return status;
 }
@@ -205,7 +205,7 @@ static gw_status set_options(struct gw_load_job *job, const struct gw_load_optio
 static gw_status set_up(struct gw_load_job *job, const struct gw_arena *arena, const struct gw_load_options *options)
 {
 	gw_status status = set_options(job, options);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	job->base = gw_arena_base(arena);
 	job->slice_bytes = gw_arena_slice_bytes(arena);
@@ -214,7 +214,7 @@ static gw_status set_up(struct gw_load_job *job, const struct gw_arena *arena, c
 		return GW_NO_MEMORY;
 	for (size_t i = 0; i < job->count; i++) {
 		status = check_item(arena, &job->items[i]);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		uint64_t chunks = gw_digest_count(job->items[i].bytes);
 		job->first_unit[i + 1] = job->first_unit[i] + (chunks ? chunks : 1);
@@ -256,10 +256,10 @@ gw_status gw_load(struct gw_arena *arena, const struct gw_load_item *items, size
 	uint64_t begin = gw_now_ns();
 	const char *driver = "none";
 	gw_status status = set_up(&job, arena, options);
-	if (!status)
+	if (status == GW_OK)
 		status = run_driver(&job, arena, &driver);
 	gw_free(job.first_unit);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_load_stats result = {.bytes = job.bytes_total,
 				       .ns = gw_now_ns() - begin,

@@ -48,7 +48,7 @@ static gw_status open_for(struct gw_load_job *job, struct load_reader *reader, s
 	reader->open = false;
 	reader->item = item;
 	gw_status status = gw_load_file_open(job, item, &reader->file);
-	reader->open = !status;
+	reader->open = status == GW_OK;
 	return status;
 }
 
@@ -70,7 +70,7 @@ static gw_status read_piece(struct gw_load_job *job, struct load_reader *reader,
 			return gw_load_truncated(job, reader->item, at);
 		at += got > 0 ? (uint64_t)got : 0;
 		gw_status status = refused ? gw_load_file_refuse(job, reader->item, file) : GW_OK;
-		if (status)
+		if (status != GW_OK)
 			return status;
 	}
 	return GW_OK;
@@ -85,12 +85,12 @@ static gw_status read_unit(struct readers *all, uint64_t unit, unsigned thread)
 	gw_status status = open_for(job, reader, number);
 	uint64_t chunk = unit - job->first_unit[number];
 	uint64_t begin = chunk * GW_DIGEST_CHUNK, end = begin + gw_load_chunk_bytes(item, chunk);
-	for (uint64_t at = begin; !status && at < end;) {
+	for (uint64_t at = begin; status == GW_OK && at < end;) {
 		uint64_t bytes = gw_load_piece(job, number, at);
 		status = read_piece(job, reader, at, at + bytes);
 		at += bytes;
 	}
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (end == item->bytes)
 		gw_load_clear_tail(job, number);
@@ -107,7 +107,7 @@ static gw_status read_unit(struct readers *all, uint64_t unit, unsigned thread)
 static gw_status read_units(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	gw_status status = GW_OK;
-	for (uint64_t unit = begin; unit < end && !status; unit++)
+	for (uint64_t unit = begin; unit < end && status == GW_OK; unit++)
 		status = read_unit(context, unit, thread);
 	return status;
 }
@@ -125,7 +125,7 @@ gw_status gw_load_pread(struct gw_load_job *job, const char **driver)
 			gw_load_file_close(&all.readers[i].file);
 	}
 	gw_free(all.readers);
-	if (!status)
+	if (status == GW_OK)
 		gw_load_progress(job);
 	return status;
 }

@@ -150,7 +150,7 @@ static gw_status start_item(struct loader *loader, size_t item)
 	struct gw_load_job *job = loader->job;
 	struct file *file = &loader->files[item];
 	gw_status status = gw_load_file_open(job, item, &file->file);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	file->open = true;
 	file->slot = NO_SLOT;
@@ -211,7 +211,7 @@ static gw_status find_piece(struct loader *loader)
 	while (loader->item < job->count) {
 		struct file *file = &loader->files[loader->item];
 		gw_status status = loader->at == 0 ? start_item(loader, loader->item) : GW_OK;
-		if (status)
+		if (status != GW_OK)
 			return status;
 		if (loader->at < job->items[loader->item].bytes)
 			return GW_OK;
@@ -230,7 +230,7 @@ static gw_status fill_queue(struct loader *loader)
 	struct gw_load_job *job = loader->job;
 	while (loader->free_read < job->options.queue_depth) {
 		gw_status status = find_piece(loader);
-		if (status)
+		if (status != GW_OK)
 			return status == GW_END ? GW_OK : status;
 		uint32_t number = loader->free_read;
 		struct read *read = &loader->reads[number];
@@ -286,7 +286,7 @@ static gw_status complete_read(struct loader *loader, uint32_t number, int resul
 	if (result < 0 && !put_off && !(refused && read->direct))
 		return gw_load_read_failed(job, read->item, read->at, -result);
 	gw_status status = refused ? gw_load_file_refuse(job, read->item, file) : GW_OK;
-	if (!status)
+	if (status == GW_OK)
 		queue_read(loader, number);
 	return status;
 }
@@ -312,7 +312,7 @@ static gw_status load_uring_reap(struct loader *loader)
 {
 	gw_status status = GW_OK;
 	struct io_uring_cqe *cqe;
-	while (!status && io_uring_peek_cqe(&loader->ring, &cqe) == 0) {
+	while (status == GW_OK && io_uring_peek_cqe(&loader->ring, &cqe) == 0) {
 		uint32_t number = (uint32_t)io_uring_cqe_get_data64(cqe);
 		int result = cqe->res;
 		io_uring_cqe_seen(&loader->ring, cqe);
@@ -340,12 +340,12 @@ static gw_status load_uring_run(struct loader *loader)
 {
 	for (;;) {
 		gw_status status = fill_queue(loader);
-		if (status || (loader->in_flight == 0 && loader->unsubmitted == 0))
+		if (status != GW_OK || (loader->in_flight == 0 && loader->unsubmitted == 0))
 			return status;
 		status = load_uring_submit(loader);
-		if (!status)
+		if (status == GW_OK)
 			status = load_uring_reap(loader);
-		if (status || gw_verifier_failed(loader->verifier))
+		if (status != GW_OK || gw_verifier_failed(loader->verifier))
 			return status;
 		gw_load_progress(loader->job);
 	}
@@ -355,14 +355,14 @@ gw_status gw_load_uring(struct gw_load_job *job, struct gw_arena *arena, const c
 {
 	struct loader loader = {.job = job, .arena = arena};
 	gw_status status = make_ring(&loader);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = load_uring_allocate(&loader);
-	if (!status)
+	if (status == GW_OK)
 		status = register_buffers(&loader);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_verifier_create(job, &loader.verifier);
-	if (!status) {
+	if (status == GW_OK) {
 		register_files(&loader);
 		status = load_uring_run(&loader);
 		load_uring_drain(&loader);
@@ -377,5 +377,5 @@ gw_status gw_load_uring(struct gw_load_job *job, struct gw_arena *arena, const c
 	gw_free(loader.chunk_left);
 	gw_free(loader.files);
 	gw_free(loader.reads);
-	return status ? gw_fail_text(status, text) : verified;
+	return status != GW_OK ? gw_fail_text(status, text) : verified;
 }

@@ -35,7 +35,7 @@ struct gw_verifier {
 static void do_verify(struct gw_verifier *verifier, struct chunk chunk)
 {
 	gw_status status = gw_load_verify(verifier->job, chunk.item, chunk.number);
-	if (!status)
+	if (status == GW_OK)
 		return;
 	pthread_mutex_lock(&verifier->lock);
 	if (!verifier->status) {

@@ -125,10 +125,10 @@ static gw_status check_final(const char *final, bool replace)
 
 /* Takes the lock and the descriptors that a removal will need. *swept: another process took the folder for a leftover,
  * as it may between mkdir and the lock. */
-static gw_status staging_hold(struct gw_staging *staging, bool *swept)
+static gw_status staging_lock(struct gw_staging *staging, bool *swept)
 {
 	struct staging_slot *slot = staging->slot;
-	slot->held[0] = gw_leftover_hold(staging->temporary);
+	slot->held[0] = gw_leftover_lock(staging->temporary);
 	*swept = slot->held[0] < 0 && errno == ENOENT;
 	bool held = slot->held[0] >= 0;
 	for (int i = 1; held && i < HELD_MAX; i++) {
@@ -157,8 +157,8 @@ static gw_status make_held(struct gw_staging *staging, bool *swept)
 	atomic_store(&slot->state, SLOT_OPEN);
 	gw_status status;
 	if (mkdir(staging->temporary, 0777) == 0) {
-		status = staging_hold(staging, swept);
-		if (status)
+		status = staging_lock(staging, swept);
+		if (status != GW_OK)
 			rmdir(staging->temporary);
 	} else if (errno == ENOENT) {
 		status = gw_fail(GW_NOT_FOUND, "%s: its parent folder is not there: make it first (mkdir -p)",
@@ -166,7 +166,7 @@ static gw_status make_held(struct gw_staging *staging, bool *swept)
 	} else {
 		status = gw_fail_errno(GW_IO, errno, "make folder %s", staging->temporary);
 	}
-	if (status) {
+	if (status != GW_OK) {
 		staging_let_go(slot, 0);
 		atomic_store(&slot->state, SLOT_CLAIMED);
 	}
@@ -210,9 +210,9 @@ gw_status gw_staging_begin(const char *folder, bool replace, struct gw_staging *
 	staging->replace = replace;
 	staging->final = staging_trimmed(folder);
 	gw_status status = staging->final ? check_final(staging->final, replace) : GW_NO_MEMORY;
-	if (!status)
+	if (status == GW_OK)
 		status = make_temporary(staging);
-	if (status) {
+	if (status != GW_OK) {
 		free_staging(staging);
 		return status;
 	}
@@ -254,7 +254,7 @@ gw_status gw_staging_mkdir(struct gw_staging *staging, const char *relative)
 		return GW_NO_MEMORY;
 	gw_status status = GW_OK;
 	char *end = path + strlen(staging->temporary) + 1;
-	while (!status && end) {
+	while (status == GW_OK && end) {
 		end = strchr(end + 1, '/');
 		if (end)
 			*end = 0;
@@ -300,7 +300,7 @@ static gw_status rename_new(struct gw_staging *staging)
 		return GW_OK;
 	if (errno == EINVAL || errno == ENOSYS) { /* a file system without RENAME_NOREPLACE: look, then rename */
 		gw_status status = check_final(staging->final, false);
-		if (status || rename(staging->temporary, staging->final) == 0)
+		if (status != GW_OK || rename(staging->temporary, staging->final) == 0)
 			return status;
 	}
 	if (errno == EEXIST)
@@ -352,18 +352,18 @@ gw_status gw_staging_commit(struct gw_staging *staging)
 	char *old = NULL;
 	staging_let_go(staging->slot, 1); /* for the syncing, which gives them back */
 	gw_status status = gw_sync_tree(staging->temporary);
-	if (status)
+	if (status != GW_OK)
 		gw_context(status, "write %s", staging->final);
 	else if (staging->owned)
 		status = gw_owned_keep_others(staging->owned, staging->final, staging->temporary, false);
-	if (!status)
+	if (status == GW_OK)
 		status = staging->replace ? rename_replacing(staging, &old) : rename_new(staging);
-	if (status) {
+	if (status != GW_OK) {
 		gw_staging_abort(staging);
 		return status;
 	}
 	status = sync_parent(staging);
-	if (status)
+	if (status != GW_OK)
 		gw_context(status, "%s is in place, but a crash of the machine may undo that", staging->final);
 	if (staging->replace)
 		remove_replaced(staging, old ? old : staging->temporary);

@@ -39,9 +39,9 @@ static gw_status add_path(struct tree *tree, const char *path)
 {
 	size_t bytes = strlen(path) + 1;
 	gw_status status = gw_vec_reserve(&tree->text, tree->used + bytes);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_vec_reserve(&tree->starts, (tree->count + 1) * sizeof(size_t));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	memcpy((char *)tree->text.data + tree->used, path, bytes);
 	((size_t *)tree->starts.data)[tree->count++] = tree->used;
@@ -81,7 +81,7 @@ static gw_status sync_tree_list(struct tree *tree, char *path, int depth)
 		return sync_tree_failed("list", path);
 	gw_status status = add_path(tree, path);
 	size_t length = strlen(path);
-	for (struct dirent *entry; !status && (errno = 0, entry = readdir(folder));) {
+	for (struct dirent *entry; status == GW_OK && (errno = 0, entry = readdir(folder));) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		size_t bytes = strlen(entry->d_name) + 1;
@@ -94,7 +94,7 @@ static gw_status sync_tree_list(struct tree *tree, char *path, int depth)
 		status = sync_tree_list(tree, path, depth + 1);
 		path[length] = 0;
 	}
-	if (!status && errno)
+	if (status == GW_OK && errno)
 		status = sync_tree_failed("list", path);
 	closedir(folder);
 	return status;
@@ -105,7 +105,7 @@ static gw_status sync_entries(void *context, uint64_t begin, uint64_t end, unsig
 	const struct tree *tree = context;
 	gw_status status = GW_OK;
 	(void)thread;
-	for (uint64_t i = begin; i < end && !status; i++) {
+	for (uint64_t i = begin; i < end && status == GW_OK; i++) {
 		const char *path = (const char *)tree->text.data + ((const size_t *)tree->starts.data)[i];
 		int file = open_entry(path);
 		if (file < 0)
@@ -127,7 +127,7 @@ gw_status gw_sync_tree(const char *folder)
 		return gw_fail(GW_LIMIT, "%s: the path is too long", folder);
 	memcpy(path, folder, bytes);
 	gw_status status = sync_tree_list(&tree, path, 0);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_parallel_for(THREADS, tree.count, 1, sync_entries, &tree);
 	gw_vec_free(&tree.text);
 	gw_vec_free(&tree.starts);

@@ -61,19 +61,19 @@ static gw_status try_level(struct attempt *attempt, enum gw_page_level level, st
 	uint32_t spread = options->numa == GW_NUMA_SPREAD ? attempt->nodes.count : 1;
 	/* The hugetlb pool is set aside already: the map itself says whether it suffices. */
 	gw_status status = level == GW_PAGES_HUGETLB ? GW_OK : gw_memory_check(attempt->bytes, node, "memory");
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_pages_map(attempt->bytes, level, options->shareable, attempt->name, spread, pages);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_pages_place(pages, options->numa, &attempt->nodes, &attempt->note);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_pages_populate(pages, options->populate_threads);
-	if (!status && level == GW_PAGES_COLLAPSED && options->huge == GW_HUGE_REQUIRE &&
+	if (status == GW_OK && level == GW_PAGES_COLLAPSED && options->huge == GW_HUGE_REQUIRE &&
 	    pages->huge_share < SHARE_FULL)
 		status = gw_fail(GW_UNSUPPORTED, "the kernel made only %.1f %% into huge pages",
 				 100 * pages->huge_share);
-	if (status)
+	if (status != GW_OK)
 		gw_pages_unmap(pages);
 	else if (level == GW_PAGES_COLLAPSED && pages->huge_share < SHARE_MOSTLY)
 		pages->level = GW_PAGES_4K;
@@ -108,7 +108,7 @@ static gw_status try_levels(struct attempt *attempt, struct gw_pages *pages)
 		level = GW_PAGES_4K;
 	for (;;) {
 		gw_status status = try_level(attempt, level, pages);
-		if (!status)
+		if (status == GW_OK)
 			return GW_OK;
 		if (level == GW_PAGES_4K || (level == GW_PAGES_COLLAPSED && status != GW_UNSUPPORTED))
 			return gw_context(status, "arena %s", attempt->name);
@@ -162,7 +162,7 @@ gw_status gw_arena_create(uint64_t bytes, const struct gw_arena_options *options
 			       (unsigned long long)bytes);
 	gw_numa_nodes_read("", &attempt.nodes);
 	gw_status status = check_node(&attempt);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_arena *arena = gw_calloc(1, sizeof(*arena));
 	if (!arena)
@@ -170,7 +170,7 @@ gw_status gw_arena_create(uint64_t bytes, const struct gw_arena_options *options
 	snprintf(arena->name, sizeof(arena->name), "%s", attempt.name);
 	attempt.name = arena->name; /* cut to what memfd_create takes */
 	status = try_levels(&attempt, &arena->pages);
-	if (status) {
+	if (status != GW_OK) {
 		gw_free(arena);
 		return status;
 	}

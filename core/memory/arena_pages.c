@@ -175,9 +175,9 @@ gw_status gw_pages_map(uint64_t bytes, enum gw_page_level level, bool shareable,
 	*out = (struct gw_pages){.level = level, .fd = -1, .bytes = pages_round_up(bytes ? bytes : 1, page_bytes)};
 	out->slice_bytes = choose_slice_bytes(out->bytes, page_bytes, spread);
 	gw_status status = pages_reserve(out, align);
-	if (!status)
+	if (status == GW_OK)
 		status = shareable ? map_shared(out, name) : map_private(out, name);
-	if (status)
+	if (status != GW_OK)
 		gw_pages_unmap(out);
 	return status;
 }
@@ -300,7 +300,7 @@ gw_status gw_pages_populate(struct gw_pages *pages, unsigned threads)
 {
 	uint64_t grain = pages_round_up(POPULATE_BYTES, level_page_bytes(pages->level));
 	gw_status status = gw_parallel_for(threads, pages->bytes, grain, populate_range, pages);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (pages->level == GW_PAGES_COLLAPSED)
 		pages->huge_share = gw_pages_huge_share(pages->base, pages->bytes);

@@ -21,7 +21,7 @@ gw_status gw_dense_map_create(uint64_t ids, struct gw_dense_map *out)
 		return gw_fail(GW_LIMIT, "a dense map of %llu ids: use a hash map", (unsigned long long)ids);
 	const struct gw_arena_options options = {.name = "id map", .huge = GW_HUGE_TRY, .numa = GW_NUMA_LOCAL};
 	gw_status status = gw_arena_create(ids * sizeof(*out->entries), &options, &out->arena);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "id map of %llu ids", (unsigned long long)ids);
 	out->entries = (uint64_t *)(void *)gw_arena_base(out->arena);
 	out->ids = ids;
@@ -43,7 +43,7 @@ void gw_dense_map_clear(struct gw_dense_map *map)
 	}
 }
 
-static uint64_t make_secret(void)
+static uint64_t make_key(void)
 {
 	uint64_t secret = 0;
 	if (getrandom(&secret, sizeof(secret), GRND_NONBLOCK) != sizeof(secret))
@@ -54,7 +54,7 @@ static uint64_t make_secret(void)
 /* Sets up an empty map of the given number of slots, a power of two. */
 static gw_status hash_map_init(struct gw_hash_map *map, uint64_t slots)
 {
-	*map = (struct gw_hash_map){.mask = slots - 1, .limit = slots / 2, .secret = make_secret()};
+	*map = (struct gw_hash_map){.mask = slots - 1, .limit = slots / 2, .secret = make_key()};
 	map->keys = gw_malloc(slots * sizeof(*map->keys));
 	map->numbers = gw_malloc(slots * sizeof(*map->numbers));
 	if (!map->keys || !map->numbers) {
@@ -107,7 +107,7 @@ gw_status gw_hash_map_reserve(struct gw_hash_map *map, uint64_t more)
 		return gw_fail(GW_LIMIT, "a hash map of %llu further ids", (unsigned long long)more);
 	struct gw_hash_map grown;
 	gw_status status = hash_map_init(&grown, slots);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	for (uint64_t i = 0; i <= map->mask; i++) {
 		bool is_new;

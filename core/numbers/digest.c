@@ -71,7 +71,7 @@ static gw_status append_digest(struct gw_digester *digester, uint64_t value)
 static gw_status end_chunk(struct gw_digester *digester)
 {
 	gw_status status = append_digest(digester, XXH3_64bits_digest(digester->state));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	XXH3_64bits_reset(digester->state);
 	digester->chunk_bytes = 0;
@@ -94,7 +94,7 @@ gw_status gw_digester_add(struct gw_digester *digester, const void *data, size_t
 			if (digester->chunk_bytes == GW_DIGEST_CHUNK)
 				status = end_chunk(digester);
 		}
-		if (status)
+		if (status != GW_OK)
 			return status;
 		next += piece;
 		bytes -= piece;
@@ -106,7 +106,7 @@ gw_status gw_digester_finish(struct gw_digester *digester, const uint64_t **dige
 {
 	if (digester->chunk_bytes > 0) {
 		gw_status status = end_chunk(digester);
-		if (status)
+		if (status != GW_OK)
 			return status;
 	}
 	*digests = digester->digests;

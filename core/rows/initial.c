@@ -112,7 +112,7 @@ static double initial_log(uint64_t n)
 }
 
 /* Cosine and sine of 2 pi turn / 2^32. The nearest quarter is split off, so that the rest is at most pi / 4. */
-static void initial_turn(uint32_t turn, double *cosine, double *sine)
+static void initial_angle(uint32_t turn, double *cosine, double *sine)
 {
 	uint32_t quarter = (turn + 0x20000000u) >> 30;
 	double angle = (double)(int32_t)(turn - (quarter << 30)) * 0x1p-32 * INITIAL_TAU;
@@ -135,7 +135,7 @@ static void initial_random(const struct gw_row_initial *initial, struct gw_words
 	}
 	for (int i = 0; i < 4; i += 2) {
 		double cosine, sine, radius = sqrt(-2 * initial_log((uint64_t)words.word[i] + 1));
-		initial_turn(words.word[i + 1], &cosine, &sine);
+		initial_angle(words.word[i + 1], &cosine, &sine);
 		out[i] = initial->low + initial->high * (radius * cosine);
 		out[i + 1] = initial->low + initial->high * (radius * sine);
 	}

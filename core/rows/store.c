@@ -29,7 +29,7 @@ gw_status gw_row_store_measure(gw_dtype dtype, uint64_t rows, uint64_t columns, 
 	if (element == 0)
 		return gw_fail(GW_UNSUPPORTED, "rows that change cannot be %s", gw_dtype_name(dtype));
 	gw_status status = gw_row_format_init(columns > GW_ROW_PAYLOAD_MAX ? columns : columns * element, format);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (rows > STORE_BYTES_MAX / format->stride)
 		return gw_fail(GW_LIMIT, "%llu rows of %u bytes are more than a process can map",
@@ -52,7 +52,7 @@ static gw_status store_fill(void *context, uint64_t begin, uint64_t end, unsigne
 	for (uint64_t number = begin; number < end; number++) {
 		uint8_t *row = store_row(store, number);
 		gw_status status = gw_row_initial_write(job->initial, store->dtype, store->columns, number, row);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		gw_row_make(&store->format, store->seed, number, row, row);
 	}
@@ -76,11 +76,11 @@ static gw_status store_build(struct gw_row_store *store, const struct gw_row_sto
 	uint64_t bytes;
 	gw_status status =
 		gw_row_store_measure(options->dtype, options->rows, options->columns, &store->format, &bytes);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_row_initial_check(&options->initial, options->dtype);
-	if (!status && !store->format.versioned)
+	if (status == GW_OK && !store->format.versioned)
 		status = store_make_stripes(store);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_arena_options arena = {.name = options->name,
 					 .huge = options->huge,
@@ -88,7 +88,7 @@ static gw_status store_build(struct gw_row_store *store, const struct gw_row_sto
 					 .shareable = true,
 					 .populate_threads = options->threads};
 	status = gw_arena_create(bytes, &arena, &store->arena);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	store->base = gw_arena_base(store->arena);
 	uint64_t grain = STORE_GRAIN_BYTES / store->format.stride + 1;
@@ -110,7 +110,7 @@ gw_status gw_row_store_create(const struct gw_row_store_options *options, struct
 	store->huge = options->huge;
 	pthread_mutex_init(&store->preparing, NULL);
 	gw_status status = store_build(store, options);
-	if (status) {
+	if (status != GW_OK) {
 		gw_row_store_destroy(store);
 		return gw_context(status, "rows of %s", options->name);
 	}
@@ -174,17 +174,17 @@ static _Atomic uint32_t *store_stripe(struct gw_row_store *store, uint64_t numbe
 }
 
 /* One look; false: another thread has it. */
-static bool store_try(struct gw_row_store *store, struct row_hold *hold)
+static bool store_try(struct gw_row_store *store, struct row_lock *hold)
 {
 	if (store->format.versioned)
 		return gw_row_try_lock(&store->format, hold->row, &hold->sequence);
 	return !atomic_exchange_explicit(store_stripe(store, hold->number), 1, memory_order_acquire);
 }
 
-bool gw_row_store_take(struct gw_row_store *store, uint64_t number, struct gw_row_turn *turn, struct row_hold *hold)
+bool gw_row_store_lock(struct gw_row_store *store, uint64_t number, struct gw_row_slice *turn, struct row_lock *hold)
 {
-	*hold = (struct row_hold){.number = number, .row = store_row(store, number)};
-	if (!store_pay(turn, store->format.payload_bytes + GW_ROW_TURN_COST))
+	*hold = (struct row_lock){.number = number, .row = store_row(store, number)};
+	if (!store_pay(turn, store->format.payload_bytes + GW_ROW_SLICE_COST))
 		return false;
 	for (uint32_t looks = 0; !store_try(store, hold); looks++) {
 		if (looks < STORE_LOOKS)
@@ -198,7 +198,7 @@ bool gw_row_store_take(struct gw_row_store *store, uint64_t number, struct gw_ro
 	return true;
 }
 
-void gw_row_store_give(struct gw_row_store *store, const struct row_hold *hold)
+void gw_row_store_unlock(struct gw_row_store *store, const struct row_lock *hold)
 {
 	if (store->format.versioned)
 		gw_row_unlock(&store->format, hold->row, hold->sequence);
@@ -206,7 +206,7 @@ void gw_row_store_give(struct gw_row_store *store, const struct row_hold *hold)
 		atomic_store_explicit(store_stripe(store, hold->number), 0, memory_order_release);
 }
 
-void gw_row_store_give_new(struct gw_row_store *store, const struct row_hold *hold, const void *payload)
+void gw_row_store_replace(struct gw_row_store *store, const struct row_lock *hold, const void *payload)
 {
 	if (store->format.versioned) {
 		gw_row_publish(&store->format, store->seed, hold->number, hold->row, hold->sequence, payload);
@@ -216,7 +216,7 @@ void gw_row_store_give_new(struct gw_row_store *store, const struct row_hold *ho
 	atomic_store_explicit(store_stripe(store, hold->number), 0, memory_order_release);
 }
 
-gw_status gw_row_store_check(const struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
+gw_status gw_row_store_check(const struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
 			     uint64_t n)
 {
 	if (turn) {
@@ -248,79 +248,79 @@ static uint64_t store_number(const uint64_t *rows, uint64_t first, uint64_t i)
 	return rows ? rows[i] : first + i;
 }
 
-static gw_status store_read_all(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
+static gw_status store_read_all(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
 				uint64_t first, uint64_t n, uint8_t *out)
 {
 	uint32_t bytes = store->format.payload_bytes;
 	uint64_t i = store_begin(turn);
 	for (; i < n; i++) {
-		struct row_hold hold;
+		struct row_lock hold;
 		if (i + STORE_AHEAD < n)
 			store_prefetch(store, store_number(rows, first, i + STORE_AHEAD));
 		uint64_t number = store_number(rows, first, i);
 		if (!store->format.versioned) {
-			if (!store_pay(turn, bytes + GW_ROW_TURN_COST))
+			if (!store_pay(turn, bytes + GW_ROW_SLICE_COST))
 				break;
 			gw_row_copy(&store->format, store_row(store, number), out + i * bytes);
 			continue;
 		}
-		if (!gw_row_store_take(store, number, turn, &hold))
+		if (!gw_row_store_lock(store, number, turn, &hold))
 			break;
 		memcpy(out + i * bytes, hold.row, bytes);
-		gw_row_store_give(store, &hold);
+		gw_row_store_unlock(store, &hold);
 	}
-	return store_end_turn(turn, i, n);
+	return store_end_slice(turn, i, n);
 }
 
-static gw_status store_write_all(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
+static gw_status store_write_all(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
 				 uint64_t first, uint64_t n, const uint8_t *values)
 {
 	uint64_t i = store_begin(turn);
 	for (; i < n; i++) {
-		struct row_hold hold;
+		struct row_lock hold;
 		if (i + STORE_AHEAD < n)
 			store_prefetch(store, store_number(rows, first, i + STORE_AHEAD));
-		if (!gw_row_store_take(store, store_number(rows, first, i), turn, &hold))
+		if (!gw_row_store_lock(store, store_number(rows, first, i), turn, &hold))
 			break;
-		gw_row_store_give_new(store, &hold, values + i * store->format.payload_bytes);
+		gw_row_store_replace(store, &hold, values + i * store->format.payload_bytes);
 	}
-	return store_end_turn(turn, i, n);
+	return store_end_slice(turn, i, n);
 }
 
-gw_status gw_row_store_read_turn(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows, uint64_t n,
-				 void *out)
+gw_status gw_row_store_read_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+				  uint64_t n, void *out)
 {
 	gw_status status = gw_row_store_check(store, turn, rows, n);
-	return status ? status : store_read_all(store, turn, rows, 0, n, out);
+	return status != GW_OK ? status : store_read_all(store, turn, rows, 0, n, out);
 }
 
 gw_status gw_row_store_read(struct gw_row_store *store, const uint64_t *rows, uint64_t n, void *out)
 {
-	return gw_row_store_read_turn(store, NULL, rows, n, out);
+	return gw_row_store_read_slice(store, NULL, rows, n, out);
 }
 
 gw_status gw_row_store_read_range(struct gw_row_store *store, uint64_t first, uint64_t n, void *out)
 {
 	gw_status status = gw_row_store_check_range(store, first, n);
-	return status ? status : store_read_all(store, NULL, NULL, first, n, out);
+	return status != GW_OK ? status : store_read_all(store, NULL, NULL, first, n, out);
 }
 
-gw_status gw_row_store_write_turn(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
-				  uint64_t n, const void *values)
+gw_status gw_row_store_write_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+				   uint64_t n, const void *values)
 {
 	gw_status status = gw_row_store_check(store, turn, rows, n);
-	return status ? status : store_write_all(store, turn, rows, 0, n, values);
+	return status != GW_OK ? status : store_write_all(store, turn, rows, 0, n, values);
 }
 
 gw_status gw_row_store_write(struct gw_row_store *store, const uint64_t *rows, uint64_t n, const void *values)
 {
-	return gw_row_store_write_turn(store, NULL, rows, n, values);
+	return gw_row_store_write_slice(store, NULL, rows, n, values);
 }
 
 gw_status gw_row_store_write_range(struct gw_row_store *store, uint64_t first, uint64_t n, const void *values)
 {
 	gw_status status = gw_row_store_check_range(store, first, n);
-	return status ? status : store_write_all(store, NULL, NULL, first, n, values);
+	return status != GW_OK ? status : store_write_all(store, NULL, NULL, first, n, values);
 }
 
 /* Elements that are not zero; the sign of a floating-point zero does not count. */
@@ -338,7 +338,7 @@ static uint64_t store_count_elements(gw_dtype dtype, uint64_t columns, const uin
 }
 
 /* Rows first to first + n. A row is copied as readers do it; one that is being written is taken. */
-static gw_status store_count(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t first, uint64_t n,
+static gw_status store_count(struct gw_row_store *store, struct gw_row_slice *turn, uint64_t first, uint64_t n,
 			     uint64_t *out)
 {
 	uint8_t *payload = gw_malloc(store->format.payload_bytes);
@@ -347,31 +347,31 @@ static gw_status store_count(struct gw_row_store *store, struct gw_row_turn *tur
 	*out = 0;
 	uint64_t i = store_begin(turn);
 	for (; i < n; i++) {
-		struct row_hold hold;
-		if (!store_pay(turn, store->format.payload_bytes + GW_ROW_TURN_COST))
+		struct row_lock hold;
+		if (!store_pay(turn, store->format.payload_bytes + GW_ROW_SLICE_COST))
 			break;
 		if (!gw_row_copy(&store->format, store_row(store, first + i), payload)) {
-			if (!gw_row_store_take(store, first + i, turn, &hold))
+			if (!gw_row_store_lock(store, first + i, turn, &hold))
 				break;
 			memcpy(payload, hold.row, store->format.payload_bytes);
-			gw_row_store_give(store, &hold);
+			gw_row_store_unlock(store, &hold);
 		}
 		*out += store_count_elements(store->dtype, store->columns, payload);
 	}
 	gw_free(payload);
-	return store_end_turn(turn, i, n);
+	return store_end_slice(turn, i, n);
 }
 
-gw_status gw_row_store_count_turn(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t first, uint64_t n,
-				  uint64_t *out)
+gw_status gw_row_store_count_slice(struct gw_row_store *store, struct gw_row_slice *turn, uint64_t first, uint64_t n,
+				   uint64_t *out)
 {
 	gw_status status = gw_row_store_check_range(store, first, n);
 	if (turn)
 		turn->taken = false;
-	return status ? status : store_count(store, turn, first, n, out);
+	return status != GW_OK ? status : store_count(store, turn, first, n, out);
 }
 
 gw_status gw_row_store_count_nonzero(struct gw_row_store *store, uint64_t first, uint64_t n, uint64_t *out)
 {
-	return gw_row_store_count_turn(store, NULL, first, n, out);
+	return gw_row_store_count_slice(store, NULL, first, n, out);
 }

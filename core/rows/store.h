@@ -61,34 +61,34 @@ uint64_t gw_row_store_bytes(const struct gw_row_store *store);         /* taken:
  * least, until all are done (GW_OK), the turn has cost what it may, or another thread has the next row: GW_AGAIN,
  * without a text. The arguments are the same each time, though they may have moved. Errors come before the first row.
  */
-struct gw_row_turn {
+struct gw_row_slice {
 	uint64_t at;   /* rows that are done, of a push: different ones. Before the first turn: 0, or what an earlier
 			  call with the same arguments has done already */
-	uint64_t cost; /* that is left of this turn, to be set before each: bytes, and GW_ROW_TURN_COST for a row */
+	uint64_t cost; /* that is left of this turn, to be set before each: bytes, and GW_ROW_SLICE_COST for a row */
 	bool taken;    /* GW_AGAIN: another thread has the next row */
 	bool checked;  /* the calls' own, as what follows */
 	uint64_t grouped, groups;
 };
-#define GW_ROW_TURN_COST 128u
+#define GW_ROW_SLICE_COST 128u
 
 /* Copies rows out, one behind the other, each whole: each was taken alone for the copy (PULL). GW_RANGE names the first
  * row that there is not; nothing is copied then. */
 gw_status gw_row_store_read(struct gw_row_store *store, const uint64_t *rows, uint64_t n, void *out);
 gw_status gw_row_store_read_range(struct gw_row_store *store, uint64_t first, uint64_t n, void *out);
-gw_status gw_row_store_read_turn(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows, uint64_t n,
-				 void *out);
+gw_status gw_row_store_read_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+				  uint64_t n, void *out);
 
 /* Overwrites rows; of equal ones the last in the call counts. GW_RANGE: nothing is written. */
 gw_status gw_row_store_write(struct gw_row_store *store, const uint64_t *rows, uint64_t n, const void *values);
 gw_status gw_row_store_write_range(struct gw_row_store *store, uint64_t first, uint64_t n, const void *values);
-gw_status gw_row_store_write_turn(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
-				  uint64_t n, const void *values);
+gw_status gw_row_store_write_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+				   uint64_t n, const void *values);
 
 /* How many elements of rows first to first + n are not zero (-0.0 is zero). GW_RANGE, GW_NO_MEMORY. */
 gw_status gw_row_store_count_nonzero(struct gw_row_store *store, uint64_t first, uint64_t n, uint64_t *out);
 /* *out: those of this turn. */
-gw_status gw_row_store_count_turn(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t first, uint64_t n,
-				  uint64_t *out);
+gw_status gw_row_store_count_slice(struct gw_row_store *store, struct gw_row_slice *turn, uint64_t first, uint64_t n,
+				   uint64_t *out);
 
 /* --- Training --- */
 
@@ -121,22 +121,22 @@ gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimize
 			    uint64_t n, const float *gradients, const float *squares,
 			    struct gw_row_push_scratch *scratch);
 /* The scratch is the call's until its last turn. */
-gw_status gw_row_store_push_turn(struct gw_row_store *store, struct gw_row_turn *turn,
-				 const struct gw_optimizer *optimizer, const uint64_t *rows, uint64_t n,
-				 const float *gradients, const float *squares, struct gw_row_push_scratch *scratch);
+gw_status gw_row_store_push_slice(struct gw_row_store *store, struct gw_row_slice *turn,
+				  const struct gw_optimizer *optimizer, const uint64_t *rows, uint64_t n,
+				  const float *gradients, const float *squares, struct gw_row_push_scratch *scratch);
 
 /* Copies of rows and of their state, of one moment for each row: for a checkpoint. state: n rows of
  * gw_optimizer_state_floats, wherever they lie, or NULL: no state is wanted. GW_RANGE; GW_INVALID: there is no state to
  * be had. */
 gw_status gw_row_store_save(struct gw_row_store *store, uint64_t first, uint64_t n, void *rows, void *state);
-gw_status gw_row_store_save_turn(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t first, uint64_t n,
-				 void *rows, void *state);
+gw_status gw_row_store_save_slice(struct gw_row_store *store, struct gw_row_slice *turn, uint64_t first, uint64_t n,
+				  void *rows, void *state);
 
 /* Sets some columns of rows' state, [n][floats], from `first` on. GW_RANGE: rows or columns that there are not;
  * GW_INVALID: there is no state. Nothing has changed then. */
 gw_status gw_row_store_set_state(struct gw_row_store *store, const uint64_t *rows, uint64_t n, uint64_t first,
 				 uint64_t floats, const float *values);
-gw_status gw_row_store_set_state_turn(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
-				      uint64_t n, uint64_t first, uint64_t floats, const float *values);
+gw_status gw_row_store_set_state_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+				       uint64_t n, uint64_t first, uint64_t floats, const float *values);
 
 #endif

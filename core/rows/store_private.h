@@ -41,18 +41,18 @@ static inline uint8_t *store_row(const struct gw_row_store *store, uint64_t numb
 }
 
 /* A row that the calling thread has alone, with its state. */
-struct row_hold {
+struct row_lock {
 	uint64_t number, sequence;
 	uint8_t *row;
 };
 
 /* Takes a row: for a turn, or, where that is NULL, when it can be had. False: the turn ends before it. */
-bool gw_row_store_take(struct gw_row_store *store, uint64_t number, struct gw_row_turn *turn, struct row_hold *hold);
-void gw_row_store_give(struct gw_row_store *store, const struct row_hold *hold); /* as it was */
-void gw_row_store_give_new(struct gw_row_store *store, const struct row_hold *hold, const void *payload);
+bool gw_row_store_lock(struct gw_row_store *store, uint64_t number, struct gw_row_slice *turn, struct row_lock *hold);
+void gw_row_store_unlock(struct gw_row_store *store, const struct row_lock *hold); /* as it was */
+void gw_row_store_replace(struct gw_row_store *store, const struct row_lock *hold, const void *payload);
 
 /* Whether a turn has some cost left, of which it pays a row's, or another. */
-static inline bool store_pay(struct gw_row_turn *turn, uint64_t cost)
+static inline bool store_pay(struct gw_row_slice *turn, uint64_t cost)
 {
 	if (!turn)
 		return true;
@@ -62,12 +62,12 @@ static inline bool store_pay(struct gw_row_turn *turn, uint64_t cost)
 }
 
 /* Where a turn begins; and what the call returns that ends before row i. */
-static inline uint64_t store_begin(const struct gw_row_turn *turn)
+static inline uint64_t store_begin(const struct gw_row_slice *turn)
 {
 	return turn ? turn->at : 0;
 }
 
-static inline gw_status store_end_turn(struct gw_row_turn *turn, uint64_t i, uint64_t n)
+static inline gw_status store_end_slice(struct gw_row_slice *turn, uint64_t i, uint64_t n)
 {
 	if (turn)
 		turn->at = i;
@@ -75,7 +75,7 @@ static inline gw_status store_end_turn(struct gw_row_turn *turn, uint64_t i, uin
 }
 
 /* GW_RANGE names the first row that there is not; in a call's first turn. */
-gw_status gw_row_store_check(const struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
+gw_status gw_row_store_check(const struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
 			     uint64_t n);
 gw_status gw_row_store_check_range(const struct gw_row_store *store, uint64_t first, uint64_t n);
 

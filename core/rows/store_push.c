@@ -62,7 +62,7 @@ static gw_status push_make_state(struct gw_row_store *store, enum gw_optimizer_k
 	struct gw_arena_options options = {.name = name, .huge = store->huge, .numa = store->numa};
 	gw_status status =
 		gw_arena_create(gw_row_store_state_bytes(kind, store->rows, store->columns), &options, &state->arena);
-	if (status) {
+	if (status != GW_OK) {
 		gw_free(state);
 		return status;
 	}
@@ -82,7 +82,7 @@ gw_status gw_row_store_trainable(const struct gw_row_store *store)
 gw_status gw_row_store_prepare(struct gw_row_store *store, enum gw_optimizer_kind kind)
 {
 	gw_status status = gw_row_store_trainable(store);
-	if (status || gw_optimizer_state_floats(kind, store->columns) == 0)
+	if (status != GW_OK || gw_optimizer_state_floats(kind, store->columns) == 0)
 		return status;
 	struct row_state *state = atomic_load(&store->state);
 	if (!state) {
@@ -110,13 +110,13 @@ bool gw_row_store_trained(const struct gw_row_store *store, enum gw_optimizer_ki
 static gw_status push_make_room(const struct gw_row_store *store, uint64_t n, struct gw_row_push_scratch *scratch)
 {
 	gw_status status = scratch->map.keys ? GW_OK : gw_hash_map_create(n, &scratch->map);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_hash_map_clear(&scratch->map);
 	status = gw_hash_map_reserve(&scratch->map, n);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_vec_reserve(&scratch->numbers, n * (sizeof(struct push_group) + sizeof(uint32_t)));
-	if (!status)
+	if (status == GW_OK)
 		status = gw_vec_reserve(&scratch->floats,
 					3 * store->columns * sizeof(float) + store->format.payload_bytes);
 	return status;
@@ -134,7 +134,7 @@ static void push_use_room(struct push *push, uint64_t n, const struct gw_row_pus
 }
 
 /* Groups rows on from turn->grouped, as many as the turn may. */
-static gw_status push_group_rows(struct push *push, struct gw_row_turn *turn, bool waits, uint64_t n,
+static gw_status push_group_rows(struct push *push, struct gw_row_slice *turn, bool waits, uint64_t n,
 				 struct gw_hash_map *map)
 {
 	uint32_t i = (uint32_t)turn->grouped;
@@ -212,35 +212,35 @@ static const void *push_round(const struct push *push)
 }
 
 /* False: the turn ends before it. */
-static bool push_apply(const struct push *push, struct gw_row_turn *turn, const struct push_group *group)
+static bool push_apply(const struct push *push, struct gw_row_slice *turn, const struct push_group *group)
 {
 	struct gw_row_store *store = push->store;
 	const struct gw_optimizer *optimizer = push->optimizer;
 	const struct gw_optimizer_rule *rule = push->rule;
 	uint64_t number = push->rows[group->first], columns = store->columns;
 	bool each = optimizer->combine == GW_COMBINE_EACH;
-	struct row_hold hold;
+	struct row_lock hold;
 	const float *gradient = each ? push_gradient(push, group->first) : push_combine(push, group);
 	float squares = 0;
 	if (rule->needs_squares)
 		squares = each ? push_sum_squares(push, group) : gw_optimizer_mean_square(gradient, columns);
 	float *state = push->state ? push->state->base + number * push->state->floats : NULL;
 
-	if (!gw_row_store_take(store, number, turn, &hold))
+	if (!gw_row_store_lock(store, number, turn, &hold))
 		return false;
 	(void)store_pay(turn, (group->count - 1) * columns * sizeof(float));
 	const float *old = push_load(push, hold.row);
 	rule->apply(optimizer, gradient, squares, old, push->changed, state, columns);
 	for (uint32_t i = push->next[group->first]; each && i != PUSH_NONE; i = push->next[i])
 		rule->apply(optimizer, push_gradient(push, i), 0, push->changed, push->changed, state, columns);
-	gw_row_store_give_new(store, &hold, push_round(push));
+	gw_row_store_replace(store, &hold, push_round(push));
 	return true;
 }
 
 static gw_status push_check(const struct push *push, uint64_t n)
 {
 	gw_status status = gw_optimizer_check(push->optimizer);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (n >= PUSH_NONE)
 		return gw_fail(GW_LIMIT, "%llu gradients in one call", (unsigned long long)n);
@@ -251,13 +251,13 @@ static gw_status push_check(const struct push *push, uint64_t n)
 }
 
 /* A call's first turn: all that can fail. */
-static gw_status push_begin(const struct push *push, struct gw_row_turn *turn, uint64_t n,
+static gw_status push_begin(const struct push *push, struct gw_row_slice *turn, uint64_t n,
 			    struct gw_row_push_scratch *scratch)
 {
 	gw_status status = push_check(push, n);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_row_store_prepare(push->store, push->optimizer->kind);
-	if (!status)
+	if (status == GW_OK)
 		status = push_make_room(push->store, n, scratch);
 	turn->checked = status == GW_OK;
 	return status;
@@ -271,8 +271,8 @@ static inline __attribute__((always_inline)) void push_prefetch(const struct pus
 		prefetch_bytes(push->state->base + number * push->state->floats, push->state->floats * sizeof(float));
 }
 
-static gw_status push_turn(struct push *push, struct gw_row_turn *turn, bool waits, uint64_t n,
-			   struct gw_row_push_scratch *scratch)
+static gw_status push_slice(struct push *push, struct gw_row_slice *turn, bool waits, uint64_t n,
+			    struct gw_row_push_scratch *scratch)
 {
 	struct gw_row_store *store = push->store;
 	push->rule = gw_optimizer_rule_of((uint32_t)push->optimizer->kind); /* NULL: push_begin refuses the kind */
@@ -283,7 +283,7 @@ static gw_status push_turn(struct push *push, struct gw_row_turn *turn, bool wai
 	if (gw_optimizer_state_floats(push->optimizer->kind, store->columns) > 0)
 		push->state = atomic_load(&store->state);
 	status = push_group_rows(push, turn, waits, n, &scratch->map);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t i = turn->at;
 	for (; i < turn->groups && (waits || turn->cost); i++) {
@@ -292,17 +292,17 @@ static gw_status push_turn(struct push *push, struct gw_row_turn *turn, bool wai
 		if (!push_apply(push, waits ? NULL : turn, &push->groups[i]))
 			break;
 	}
-	return store_end_turn(turn, i, turn->groups);
+	return store_end_slice(turn, i, turn->groups);
 }
 
-gw_status gw_row_store_push_turn(struct gw_row_store *store, struct gw_row_turn *turn,
-				 const struct gw_optimizer *optimizer, const uint64_t *rows, uint64_t n,
-				 const float *gradients, const float *squares, struct gw_row_push_scratch *scratch)
+gw_status gw_row_store_push_slice(struct gw_row_store *store, struct gw_row_slice *turn,
+				  const struct gw_optimizer *optimizer, const uint64_t *rows, uint64_t n,
+				  const float *gradients, const float *squares, struct gw_row_push_scratch *scratch)
 {
 	struct push push = {
 		.store = store, .optimizer = optimizer, .rows = rows, .gradients = gradients, .squares = squares};
 	turn->taken = false;
-	return push_turn(&push, turn, false, n, scratch);
+	return push_slice(&push, turn, false, n, scratch);
 }
 
 gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimizer *optimizer, const uint64_t *rows,
@@ -311,6 +311,6 @@ gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimize
 {
 	struct push push = {
 		.store = store, .optimizer = optimizer, .rows = rows, .gradients = gradients, .squares = squares};
-	struct gw_row_turn turn = {0};
-	return push_turn(&push, &turn, true, n, scratch);
+	struct gw_row_slice turn = {0};
+	return push_slice(&push, &turn, true, n, scratch);
 }

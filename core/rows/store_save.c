@@ -6,39 +6,39 @@
 #include "core/rows/store.h"
 #include "core/rows/store_private.h"
 
-gw_status gw_row_store_save_turn(struct gw_row_store *store, struct gw_row_turn *turn, uint64_t first, uint64_t n,
-				 void *rows, void *state)
+gw_status gw_row_store_save_slice(struct gw_row_store *store, struct gw_row_slice *turn, uint64_t first, uint64_t n,
+				  void *rows, void *state)
 {
 	const struct row_state *kept = atomic_load(&store->state);
 	gw_status status = gw_row_store_check_range(store, first, n);
-	if (!status && state && !kept)
+	if (status == GW_OK && state && !kept)
 		status = gw_fail(GW_INVALID, "these rows have no optimizer's state");
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t bytes = store->format.payload_bytes, state_bytes = state ? kept->floats * sizeof(float) : 0;
 	uint64_t i = store_begin(turn);
 	if (turn)
 		turn->taken = false;
 	for (; i < n; i++) {
-		struct row_hold hold;
-		if (!gw_row_store_take(store, first + i, turn, &hold))
+		struct row_lock hold;
+		if (!gw_row_store_lock(store, first + i, turn, &hold))
 			break;
 		memcpy((uint8_t *)rows + i * bytes, hold.row, bytes);
 		if (state)
 			memcpy((uint8_t *)state + i * state_bytes, kept->base + (first + i) * kept->floats,
 			       state_bytes);
-		gw_row_store_give(store, &hold);
+		gw_row_store_unlock(store, &hold);
 	}
-	return store_end_turn(turn, i, n);
+	return store_end_slice(turn, i, n);
 }
 
 gw_status gw_row_store_save(struct gw_row_store *store, uint64_t first, uint64_t n, void *rows, void *state)
 {
-	return gw_row_store_save_turn(store, NULL, first, n, rows, state);
+	return gw_row_store_save_slice(store, NULL, first, n, rows, state);
 }
 
-gw_status gw_row_store_set_state_turn(struct gw_row_store *store, struct gw_row_turn *turn, const uint64_t *rows,
-				      uint64_t n, uint64_t first, uint64_t floats, const float *values)
+gw_status gw_row_store_set_state_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+				       uint64_t n, uint64_t first, uint64_t floats, const float *values)
 {
 	const struct row_state *kept = atomic_load(&store->state);
 	if (!kept)
@@ -47,21 +47,21 @@ gw_status gw_row_store_set_state_turn(struct gw_row_store *store, struct gw_row_
 		return gw_fail(GW_RANGE, "columns %llu to %llu of a state of %llu", (unsigned long long)first,
 			       (unsigned long long)(first + floats), (unsigned long long)kept->floats);
 	gw_status status = gw_row_store_check(store, turn, rows, n);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t i = store_begin(turn);
 	for (; i < n; i++) {
-		struct row_hold hold;
-		if (!gw_row_store_take(store, rows[i], turn, &hold))
+		struct row_lock hold;
+		if (!gw_row_store_lock(store, rows[i], turn, &hold))
 			break;
 		memcpy(kept->base + rows[i] * kept->floats + first, values + i * floats, floats * sizeof(float));
-		gw_row_store_give(store, &hold);
+		gw_row_store_unlock(store, &hold);
 	}
-	return store_end_turn(turn, i, n);
+	return store_end_slice(turn, i, n);
 }
 
 gw_status gw_row_store_set_state(struct gw_row_store *store, const uint64_t *rows, uint64_t n, uint64_t first,
 				 uint64_t floats, const float *values)
 {
-	return gw_row_store_set_state_turn(store, NULL, rows, n, first, floats, values);
+	return gw_row_store_set_state_slice(store, NULL, rows, n, first, floats, values);
 }

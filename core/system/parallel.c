@@ -56,7 +56,7 @@ static void take_chunks(struct parallel_loop *loop, unsigned thread)
 		uint64_t begin = chunk * loop->grain;
 		uint64_t end = loop->n - begin < loop->grain ? loop->n : begin + loop->grain;
 		gw_status status = loop->body(loop->context, begin, end, thread);
-		if (status)
+		if (status != GW_OK)
 			parallel_note_failure(loop, chunk, status);
 	}
 }

@@ -27,11 +27,11 @@
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
 static char uring_addresses; /* stands for all of them */
-#define uring_give() __tsan_release(&uring_addresses)
-#define uring_take() __tsan_acquire(&uring_addresses)
+#define uring_release() __tsan_release(&uring_addresses)
+#define uring_acquire() __tsan_acquire(&uring_addresses)
 #else
-#define uring_give() ((void)0)
-#define uring_take() ((void)0)
+#define uring_release() ((void)0)
+#define uring_acquire() ((void)0)
 #endif
 
 #define CLOSING_NS   (5 * GW_NS_PER_SECOND) /* since the last was closed: by then the kernel is through */
@@ -103,7 +103,7 @@ int gw_uring_init(unsigned entries, struct io_uring *ring, struct io_uring_param
 					 : init_waiting(entries, ring, parameters);
 	if (!error)
 		atomic_fetch_add_explicit(&uring_live_bytes, bytes, memory_order_relaxed);
-	uring_take();
+	uring_acquire();
 	return error;
 }
 
@@ -112,7 +112,7 @@ void gw_uring_exit(struct io_uring *ring)
 	const struct io_uring_params parameters = {.flags = IORING_SETUP_CQSIZE, .cq_entries = ring->cq.ring_entries};
 	atomic_fetch_sub_explicit(&uring_live_bytes, ring_bytes(ring->sq.ring_entries, &parameters),
 				  memory_order_relaxed);
-	uring_give();
+	uring_release();
 	io_uring_queue_exit(ring);
 	atomic_store_explicit(&uring_closed_ns, gw_now_ns(), memory_order_relaxed);
 }

@@ -133,7 +133,7 @@ static void trained_in_the_midst(void **state)
 	const struct gw_server *server = save_bed.cluster.servers[0];
 	assert_int_equal(gw_tensor_table_list(server->tensors, "served-job", NULL, NULL, &listed, 1), 1);
 	assert_string_equal(listed.plan.name, "midst");
-	must(gw_tensor_table_find(server->tensors, listed.birth, &shard));
+	must(gw_tensor_table_find(server->tensors, listed.epoch, &shard));
 	const struct gw_row_format *format = gw_row_store_format(shard->store);
 	uint8_t *row = (uint8_t *)gw_arena_base(gw_row_store_arena(shard->store)) + MIDST_HELD * (size_t)format->stride;
 	uint64_t sequence, waits;
@@ -148,7 +148,7 @@ static void trained_in_the_midst(void **state)
 	/* By a connection of its own: the one that waits for the row is held up. */
 	push_midst(trainer, create_midst(trainer, "midst"), 0);
 	gw_row_unlock(format, row, sequence);
-	gw_shard_leave(server->tensors, shard);
+	gw_shard_unref(server->tensors, shard);
 	must(gw_wait(ticket, -1));
 
 	float *then[2], *later[2], *saved, *on; /* trained in the midst, and not */

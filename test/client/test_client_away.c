@@ -201,7 +201,7 @@ static void another_key_is_told_soon(void **state)
 	uint8_t key[GW_KEY_BYTES];
 	cluster_use_own_runtime_folder();
 	setup_begin(&setup, 57, 1, NULL);
-	assert_int_equal(gw_secret_find(setup.cluster.addresses[0].port, key), GW_OK);
+	assert_int_equal(gw_key_find(setup.cluster.addresses[0].port, key), GW_OK);
 	snprintf(path, sizeof(path), "%s/key", setup.fixture.root);
 	FILE *file = fopen(path, "w");
 	assert_non_null(file);

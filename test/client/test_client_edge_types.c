@@ -102,9 +102,9 @@ static void batches_are_what_they_should_be(void **state)
 	(void)state;
 	for (size_t i = 0; i < (cluster_is_rdma() ? 1 : sizeof(beds) / sizeof(beds[0])); i++) {
 		struct ways ways;
-		ways_begin(&ways, 71 + i, beds[i].parts, beds[i].offer, beds[i].driver);
+		paths_begin(&ways, 71 + i, beds[i].parts, beds[i].offer, beds[i].driver);
 		check_batches(&ways);
-		ways_end(&ways);
+		paths_end(&ways);
 	}
 }
 
@@ -178,10 +178,10 @@ static uint32_t open_threads(const struct setup *setup, const char *const *trans
 static void check_threads(const struct gw_loader_options *options, struct gw_client **clients, uint32_t n)
 {
 	uint64_t wanted[EPOCH_MAX], got[EPOCH_MAX];
-	uint32_t batches = ways_run_loader(clients[0], *options, (struct gw_loader_state){0}, wanted);
+	uint32_t batches = paths_run_loader(clients[0], *options, (struct gw_loader_state){0}, wanted);
 	assert_in_range(batches, 8, EPOCH_MAX);
 	for (uint32_t i = 1; i < n; i++) {
-		assert_int_equal(ways_run_loader(clients[i], *options, (struct gw_loader_state){0}, got), batches);
+		assert_int_equal(paths_run_loader(clients[i], *options, (struct gw_loader_state){0}, got), batches);
 		for (uint32_t b = 0; b < batches; b++) {
 			if (got[b] != wanted[b])
 				fail_msg("client %u, batch %u: another one", i, b);
@@ -189,7 +189,7 @@ static void check_threads(const struct gw_loader_options *options, struct gw_cli
 	}
 	/* From a state within the epoch, the rest. */
 	struct gw_loader_state state = {.step = batches / 2};
-	assert_int_equal(ways_run_loader(clients[n - 1], *options, state, got), batches - batches / 2);
+	assert_int_equal(paths_run_loader(clients[n - 1], *options, state, got), batches - batches / 2);
 	assert_memory_equal(got, wanted + batches / 2, (batches - batches / 2) * sizeof(*got));
 }
 
@@ -251,7 +251,7 @@ static void an_epoch_has_every_edge_once(void **state)
 						    .list_count = TYPES};
 		options.spec.fetches = &fetch;
 		options.spec.fetch_count = 1;
-		struct gw_loader *loader = ways_loader(client, &options);
+		struct gw_loader *loader = paths_loader(client, &options);
 		struct gw_minibatch *batch;
 		while (gw_loader_next(loader, &batch, -1) == GW_OK) {
 			float weights[37];

@@ -155,8 +155,8 @@ static gw_status answer_lie(void *context, const struct gw_call *call, struct gw
 	return GW_OK;
 }
 
-static const uint16_t lies_of[] = {GW_OP_TENSOR_CREATE, GW_OP_TENSOR_COMPLETE, GW_OP_TENSOR_LIST, GW_OP_TENSOR_COUNT,
-				   GW_OP_TENSOR_PULL,   GW_OP_TENSOR_SAVE,     GW_OP_TENSOR_HOLD, GW_OP_TENSOR_DELETE};
+static const uint16_t lies_of[] = {GW_OP_TENSOR_CREATE, GW_OP_TENSOR_COMPLETE, GW_OP_TENSOR_LIST,  GW_OP_TENSOR_COUNT,
+				   GW_OP_TENSOR_PULL,   GW_OP_TENSOR_SAVE,     GW_OP_TENSOR_LEASE, GW_OP_TENSOR_DELETE};
 #define LIARS (sizeof(lies_of) / sizeof(lies_of[0]))
 
 /* Before any client comes. */

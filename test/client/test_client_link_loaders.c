@@ -17,23 +17,23 @@
 static void check_loader(const struct ways *ways, const struct gw_loader_options *options)
 {
 	uint64_t expected[EPOCH_MAX], next[EPOCH_MAX], got[EPOCH_MAX];
-	uint32_t n = ways_run_loader(ways->clients[0], *options, (struct gw_loader_state){0}, expected);
+	uint32_t n = paths_run_loader(ways->clients[0], *options, (struct gw_loader_state){0}, expected);
 	assert_in_range(n, 3, EPOCH_MAX);
-	assert_int_equal(ways_run_loader(ways->clients[0], *options, (struct gw_loader_state){.epoch = 1}, next), n);
+	assert_int_equal(paths_run_loader(ways->clients[0], *options, (struct gw_loader_state){.epoch = 1}, next), n);
 	assert_true(memcmp(expected, next, n * sizeof(*next)) != 0);
 	for (uint32_t i = 1; i < ways->count; i++) {
-		assert_int_equal(ways_run_loader(ways->clients[i], *options, (struct gw_loader_state){0}, got), n);
+		assert_int_equal(paths_run_loader(ways->clients[i], *options, (struct gw_loader_state){0}, got), n);
 		assert_memory_equal(got, expected, n * sizeof(*got));
 	}
 	/* From the state after each batch, the rest. */
-	struct gw_loader *loader = ways_loader(ways->clients[0], options);
+	struct gw_loader *loader = paths_loader(ways->clients[0], options);
 	for (uint32_t b = 0; b < n; b++) {
 		struct gw_minibatch *batch;
 		struct gw_loader_state state;
 		assert_int_equal(gw_loader_next(loader, &batch, -1), GW_OK);
 		gw_minibatch_release(batch);
 		gw_loader_get_state(loader, &state);
-		assert_int_equal(ways_run_loader(ways->clients[2], *options, state, got), n - b - 1);
+		assert_int_equal(paths_run_loader(ways->clients[2], *options, state, got), n - b - 1);
 		assert_memory_equal(got, expected + b + 1, (n - b - 1) * sizeof(*got));
 	}
 	gw_loader_close(loader);
@@ -43,7 +43,7 @@ static void loaders_go_over_edges_and_types(void **state)
 {
 	(void)state;
 	struct ways ways;
-	ways_begin(&ways, 55, 2, NULL, NULL);
+	paths_begin(&ways, 55, 2, NULL, NULL);
 	static const int64_t few[] = {3, 5, 9, 12, 13, 14};
 	struct gw_edge_seeds edges = {.etype = FIXTURE_WRITES,
 				      .negatives = GW_NEGATIVES_DST,
@@ -65,7 +65,7 @@ static void loaders_go_over_edges_and_types(void **state)
 					     .lists = lists,
 					     .list_count = 2};
 	check_loader(&ways, &options);
-	ways_end(&ways);
+	paths_end(&ways);
 }
 
 /* Every edge, and every node of several types, once in an epoch over all ranks; each rank knows its own steps. */
@@ -77,7 +77,7 @@ static void check_shares(struct gw_client *client, const struct gw_loader_option
 		struct gw_loader_options options = *wanted;
 		options.world = world;
 		options.rank = rank;
-		struct gw_loader *loader = ways_loader(client, &options);
+		struct gw_loader *loader = paths_loader(client, &options);
 		struct gw_minibatch *batch;
 		struct gw_loader_state at;
 		for (int epoch = 0; epoch < 2; epoch++) {
@@ -100,7 +100,7 @@ static void check_shares(struct gw_client *client, const struct gw_loader_option
 		gw_loader_close(loader);
 		/* The state of a rank that has a step more: this one has none left. */
 		options.start = (struct gw_loader_state){.step = most};
-		loader = ways_loader(client, &options);
+		loader = paths_loader(client, &options);
 		if (gw_loader_steps(loader) <= most)
 			assert_int_equal(gw_loader_next(loader, &batch, -1), GW_END);
 		gw_loader_close(loader);
@@ -158,14 +158,14 @@ static struct gw_loader *loader_with_features(struct gw_client *client, struct g
 		.batch_size = 60,
 		.shuffle = true,
 		.last = GW_LAST_SHORT};
-	return ways_loader(client, &options);
+	return paths_loader(client, &options);
 }
 
 static void a_restart_costs_no_batch_of_edges(void **state)
 {
 	(void)state;
 	struct ways ways;
-	ways_begin(&ways, 60, 2, NULL, NULL);
+	paths_begin(&ways, 60, 2, NULL, NULL);
 	struct gw_fetch alone_fetches[2], fetches[2];
 	struct gw_edge_seeds edges = {.etype = FIXTURE_CITES,
 				      .negatives = GW_NEGATIVES_DST,
@@ -195,7 +195,7 @@ static void a_restart_costs_no_batch_of_edges(void **state)
 	}
 	gw_loader_close(alone);
 	gw_loader_close(loader);
-	ways_end(&ways);
+	paths_end(&ways);
 }
 
 /* --- Other threads. --- */
@@ -233,12 +233,12 @@ static void any_thread_releases_a_mini_batch(void **state)
 {
 	(void)state;
 	struct ways ways;
-	ways_begin(&ways, 57, 2, NULL, NULL);
+	paths_begin(&ways, 57, 2, NULL, NULL);
 	struct held held = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 	struct gw_edge_seeds edges = {.etype = FIXTURE_CITES, .negatives = GW_NEGATIVES_SRC, .negatives_each = 1};
 	struct gw_loader_options options = {
 		.spec = {.hops = 2, .fanouts = all_fanouts, .edges = &edges}, .batch_size = 20, .last = GW_LAST_SHORT};
-	struct gw_loader *loader = ways_loader(ways.clients[2], &options);
+	struct gw_loader *loader = paths_loader(ways.clients[2], &options);
 	pthread_t threads[2];
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, release_held, &held), 0);
@@ -261,7 +261,7 @@ static void any_thread_releases_a_mini_batch(void **state)
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	gw_loader_close(loader);
-	ways_end(&ways);
+	paths_end(&ways);
 }
 
 int main(void)

@@ -135,20 +135,20 @@ static void batches_of_edges_are_what_they_should_be(void **state)
 {
 	(void)state;
 	struct ways ways;
-	ways_begin(&ways, 51, 3, NULL, NULL);
+	paths_begin(&ways, 51, 3, NULL, NULL);
 	if (!cluster_is_rdma())
 		check_negatives(&ways);
 	check_exclusion(&ways);
-	ways_end(&ways);
+	paths_end(&ways);
 	if (cluster_is_rdma())
 		return; /* other servers are no other way, and this is slow there */
-	ways_begin(&ways, 52, 1, NULL, "epoll");
+	paths_begin(&ways, 52, 1, NULL, "epoll");
 	check_exclusion(&ways);
-	ways_end(&ways);
-	ways_begin(&ways, 53, 2, "shm", NULL);
+	paths_end(&ways);
+	paths_begin(&ways, 53, 2, "shm", NULL);
 	check_negatives(&ways);
 	check_exclusion(&ways);
-	ways_end(&ways);
+	paths_end(&ways);
 }
 
 /* --- A map of reverses that may be wrong. --- */
@@ -241,9 +241,9 @@ static void a_map_of_reverses_is_held_against_the_ends(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(beds) / sizeof(beds[0]); i++) {
 		struct ways ways;
-		ways_begin(&ways, 61 + i, beds[i].parts, beds[i].offer, beds[i].driver);
+		paths_begin(&ways, 61 + i, beds[i].parts, beds[i].offer, beds[i].driver);
 		check_maps(&ways);
-		ways_end(&ways);
+		paths_end(&ways);
 	}
 }
 
@@ -252,7 +252,7 @@ static void a_batch_with_a_map_may_be_cancelled(void **state)
 {
 	(void)state;
 	struct ways ways;
-	ways_begin(&ways, 65, 3, "tcp", NULL);
+	paths_begin(&ways, 65, 3, "tcp", NULL);
 	int64_t *map = make_reverse_ids(&ways.setup.fixture), seeds[COUNT];
 	struct gw_edge_seeds edges = {.etype = FIXTURE_WRITES,
 				      .exclude = GW_EXCLUDE_REVERSE_IDS,
@@ -274,7 +274,7 @@ static void a_batch_with_a_map_may_be_cancelled(void **state)
 		check_batch(&ways, &spec, seeds, COUNT);
 	}
 	free(map);
-	ways_end(&ways);
+	paths_end(&ways);
 }
 
 /* A wrong entry fails the batches that have its edge, and a loader goes on with the others. */
@@ -282,7 +282,7 @@ static void a_wrong_reverse_fails_its_batch_alone(void **state)
 {
 	(void)state;
 	struct ways ways;
-	ways_begin(&ways, 64, 2, NULL, NULL);
+	paths_begin(&ways, 64, 2, NULL, NULL);
 	const struct gw_fixture *fixture = &ways.setup.fixture;
 	uint64_t count = fixture->edges[FIXTURE_WRITES].count;
 	int64_t *map = make_reverse_ids(fixture), ids[] = {0, 1, 2, 3, 4};
@@ -299,7 +299,7 @@ static void a_wrong_reverse_fails_its_batch_alone(void **state)
 						    .id_count = 5,
 						    .batch_size = 1,
 						    .depth = 3};
-		struct gw_loader *loader = ways_loader(ways.clients[i], &options);
+		struct gw_loader *loader = paths_loader(ways.clients[i], &options);
 		struct gw_minibatch *batch;
 		for (int64_t b = 0; b < 5; b++) {
 			char text[64];
@@ -312,7 +312,7 @@ static void a_wrong_reverse_fails_its_batch_alone(void **state)
 		gw_loader_close(loader);
 	}
 	free(map);
-	ways_end(&ways);
+	paths_end(&ways);
 }
 
 /* --- Seeds of several types. --- */
@@ -321,7 +321,7 @@ static void seeds_may_be_of_several_types(void **state)
 {
 	(void)state;
 	struct ways ways;
-	ways_begin(&ways, 54, 3, NULL, NULL);
+	paths_begin(&ways, 54, 3, NULL, NULL);
 	const int64_t papers[] = {4, 9, 4, 17}, authors[] = {1, 0, 5}, venues[] = {0};
 	const struct gw_seeds lists[] = {{.type = 1, .ids = authors, .count = 3},
 					 {.type = 0, .ids = papers, .count = 4},
@@ -364,7 +364,7 @@ static void seeds_may_be_of_several_types(void **state)
 	assert_true(gw_minibatch_digest(one) == gw_minibatch_digest(same));
 	gw_minibatch_release(one);
 	gw_minibatch_release(same);
-	ways_end(&ways);
+	paths_end(&ways);
 }
 
 /* A digest sees each array of its own: one bit more, another digest. */
@@ -417,7 +417,7 @@ static void wrong_seeds_are_named(void **state)
 {
 	(void)state;
 	struct ways ways;
-	ways_begin(&ways, 58, 2, NULL, NULL);
+	paths_begin(&ways, 58, 2, NULL, NULL);
 	struct gw_client *client = ways.clients[2];
 	struct gw_minibatch *batch;
 	struct gw_loader *loader;
@@ -491,7 +491,7 @@ static void wrong_seeds_are_named(void **state)
 		expect(gw_sample(client, &later, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED, texts[i]);
 	}
 	assert_null(batch);
-	ways_end(&ways);
+	paths_end(&ways);
 }
 
 static gw_status sample_links(struct gw_client *client)

@@ -259,7 +259,7 @@ static void the_key_decides_who_comes_in(void **state)
 
 	/* A server that wants none is not hidden behind the key that a killed one has left. */
 	uint8_t key[GW_KEY_BYTES];
-	assert_int_equal(gw_secret_make(port, key), GW_OK);
+	assert_int_equal(gw_key_make(port, key), GW_OK);
 	serve.listen.port = port;
 	serve.key_file = NULL;
 	serve.insecure = true;

@@ -153,7 +153,7 @@ static void they_are_read_one_sided(void **state)
 	do {
 		assert_true(turns++ < TURNS_MAX);
 		must(gw_gather(client, feat, &first, 1, row));
-	} while (gw_tensor_handles_take_reads(client, 0, &read, 1) == 0);
+	} while (gw_tensor_handles_collect_reads(client, 0, &read, 1) == 0);
 	/* Deleted, it is gone for them too. */
 	must(gw_tensor_delete(client, "node/paper/feat", GW_KEPT));
 	expect(gw_gather(client, feat, &first, 1, row), GW_NOT_FOUND, "gone");

@@ -115,7 +115,7 @@ static void what_is_removed_comes_back(void **state)
 	struct plan plan;
 	make_plan(old, &plan, false, false);
 	expect_transport(old, "shm");
-	assert_int_equal(gw_secret_find(port, before), GW_OK);
+	assert_int_equal(gw_key_find(port, before), GW_OK);
 	for (int i = 0; i < 4; i++) {
 		char path[GW_RUNTIME_PATH_MAX + 300] = "";
 		if (i == 3)
@@ -125,7 +125,7 @@ static void what_is_removed_comes_back(void **state)
 		assert_true(i == 3 || unlink(path) == 0);
 		gw_server_keep(server);
 		assert_int_equal(list_files("", path), 3);
-		assert_int_equal(gw_secret_find(port, after), GW_OK);
+		assert_int_equal(gw_key_find(port, after), GW_OK);
 		assert_memory_equal(before, after, GW_KEY_BYTES);
 		expect_guarded(&setup);
 		expect_found(&setup);

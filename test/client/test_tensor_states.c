@@ -58,7 +58,7 @@ static void bench_shut(struct bench *bench)
 	struct gw_tensor_listed listed;
 	assert_int_equal(gw_tensor_table_list(tensors, JOB, JOB, "tr", &listed, 1), 1);
 	assert_string_equal(listed.plan.name, "trained");
-	must(gw_tensor_table_find(tensors, listed.birth, &bench->shard));
+	must(gw_tensor_table_find(tensors, listed.epoch, &bench->shard));
 	pthread_mutex_lock(&bench->shard->store->preparing);
 	bench->connections = connections_of(bench);
 }
@@ -67,7 +67,7 @@ static void bench_open(struct bench *bench)
 {
 	assert_int_equal(connections_of(bench), bench->connections);
 	pthread_mutex_unlock(&bench->shard->store->preparing);
-	gw_shard_leave(bench->setup.cluster.servers[0]->tensors, bench->shard);
+	gw_shard_unref(bench->setup.cluster.servers[0]->tensors, bench->shard);
 }
 
 static void bench_end(struct bench *bench)

@@ -18,11 +18,11 @@
 
 /* Stands where the server publishes what it has filled. */
 struct gate {
-	struct gw_late_registrar registrar; /* first */
+	struct gw_dynamic_region_registrar registrar; /* first */
 	sem_t go;
 };
 
-static void *gate_add(struct gw_late_registrar *registrar, const struct gw_late_region *region)
+static void *gate_add(struct gw_dynamic_region_registrar *registrar, const struct gw_dynamic_region *region)
 {
 	(void)region;
 	sem_wait(&((struct gate *)registrar)->go);
@@ -64,7 +64,7 @@ static void how_far_it_is_is_told(void **state)
 	sem_init(&gate.go, 0, 0);
 	sem_init(&ear.heard, 0, 0);
 	setup_begin(&setup, 247, PARTS, NULL);
-	gw_late_registrar_set(setup.cluster.servers[SLOW]->service, &gate.registrar);
+	gw_dynamic_region_registrar_set(setup.cluster.servers[SLOW]->service, &gate.registrar);
 	struct gw_client *client = striped_client(&setup.cluster, "waits", 400);
 	gw_log_sink_set(ear_hear, &ear);
 	for (int i = 0; i < 2; i++)
@@ -81,7 +81,7 @@ static void how_far_it_is_is_told(void **state)
 		pthread_join(threads[i], NULL);
 	gw_client_close(client);
 	gw_log_sink_set(NULL, NULL);
-	gw_late_registrar_set(setup.cluster.servers[SLOW]->service, NULL);
+	gw_dynamic_region_registrar_set(setup.cluster.servers[SLOW]->service, NULL);
 	setup_end(&setup);
 	sem_destroy(&gate.go);
 	sem_destroy(&ear.heard);

@@ -107,7 +107,7 @@ static void read_by_itself(struct gw_client *client, const struct gw_tensor *con
 		assert_true(turns < TURNS_MAX);
 		for (uint32_t i = 0; i < count; i++)
 			must(gw_gather(client, tensors[i], (int64_t[]){0}, 1, row));
-		read = gw_tensor_handles_take_reads(client, 0, reads, 8);
+		read = gw_tensor_handles_collect_reads(client, 0, reads, 8);
 	}
 }
 
@@ -138,22 +138,22 @@ static void threads_count_what_they_read(void **state)
 			must(gw_wait(tickets[i], -1));
 		e += atomic_load(&rows->read[e * rows->read_stride]) > 0;
 	}
-	assert_int_equal(gw_tensor_handles_take_reads(client, 0, &read, 1), 1);
+	assert_int_equal(gw_tensor_handles_collect_reads(client, 0, &read, 1), 1);
 	for (int i = 0; i < READERS; i++) {
 		readers[i] = (struct reader){.client = client, .tensor = tensor};
 		assert_int_equal(pthread_create(&readers[i].thread, NULL, read_again_and_again, &readers[i]), 0);
 	}
 	for (int i = 0; i < READERS; i++)
 		pthread_join(readers[i].thread, NULL);
-	assert_int_equal(gw_tensor_handles_take_reads(client, 0, &read, 1), 1);
+	assert_int_equal(gw_tensor_handles_collect_reads(client, 0, &read, 1), 1);
 	assert_int_equal(read.rows, READERS * READER_ROWS);
-	assert_int_equal(gw_tensor_handles_take_reads(client, 0, &read, 1), 0);
-	assert_int_equal(gw_tensor_handles_take_reads(client, 1, &read, 1), 0);
+	assert_int_equal(gw_tensor_handles_collect_reads(client, 0, &read, 1), 0);
+	assert_int_equal(gw_tensor_handles_collect_reads(client, 1, &read, 1), 0);
 	/* What could not be told is told later. */
-	read.birth = ((const struct gw_tensor_handle *)tensor)->births[0];
+	read.epoch = ((const struct gw_tensor_handle *)tensor)->epochs[0];
 	read.rows = 7;
-	gw_tensor_handles_give_reads(client, 0, &read, 1);
-	assert_int_equal(gw_tensor_handles_take_reads(client, 0, &read, 1), 1);
+	gw_tensor_handles_return_reads(client, 0, &read, 1);
+	assert_int_equal(gw_tensor_handles_collect_reads(client, 0, &read, 1), 1);
 	assert_int_equal(read.rows, 7);
 	gw_client_close(client);
 	setup_end(&setup);
@@ -183,10 +183,10 @@ static void reads_are_told_in_turns(void **state)
 		struct gw_tensor_read reads[2];
 		for (int i = 0; i < SEVERAL; i++)
 			must(gw_gather(client, tensors[i], (int64_t[]){0}, 1, row));
-		assert_int_equal(gw_tensor_handles_take_reads(client, 0, reads, 2), 2);
+		assert_int_equal(gw_tensor_handles_collect_reads(client, 0, reads, 2), 2);
 		for (int i = 0; i < SEVERAL; i++) {
-			uint64_t birth = ((const struct gw_tensor_handle *)tensors[i])->births[0];
-			told[i] += reads[0].birth == birth || reads[1].birth == birth;
+			uint64_t epoch = ((const struct gw_tensor_handle *)tensors[i])->epochs[0];
+			told[i] += reads[0].epoch == epoch || reads[1].epoch == epoch;
 		}
 	}
 	for (int i = 0; i < SEVERAL; i++)

@@ -117,7 +117,7 @@ static void a_silent_server_ends_at_the_deadline(void **state)
 		options.deadline_ns = gw_now_ns() + s * GW_NS_PER_SECOND;
 		status = gw_doctor_reader_open(kind->scheme, &options, 512, DOCTOR_MEASURE_MS, &reader);
 	}
-	if (status)
+	if (status != GW_OK)
 		fail_msg("%s", gw_last_error());
 	gw_bed_pause(&bed);
 	uint64_t begun = gw_now_ns();
@@ -137,7 +137,7 @@ static gw_status read_all(void *context)
 	struct gw_doctor_reader *reader;
 	uint32_t used;
 	gw_status status = gw_doctor_reader_open(bed->kind->scheme, &options, 64, DOCTOR_MEASURE_MS, &reader);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_doctor_reader_sample(reader, sample, &used);
 	gw_doctor_reader_close(reader);
 	return status;

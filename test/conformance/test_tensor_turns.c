@@ -56,15 +56,15 @@ static void desk_make_tensor(struct desk *desk)
 	const struct gw_tensor_table_options options = {
 		.meta = desk->meta, .part = desk->part, .incarnation = 9, .numa = GW_NUMA_LOCAL};
 	struct gw_tensor_state tensor = {0};
-	const uint64_t *births;
+	const uint64_t *epochs;
 	must(gw_tensor_table_create(&options, &desk->table));
 	while (!tensor.ready) {
 		struct gw_shard *shard;
-		must(gw_tensor_table_make(desk->table, &call, &tensor, &births, &shard));
-		gw_shard_leave(desk->table, shard);
+		must(gw_tensor_table_make(desk->table, &call, &tensor, &epochs, &shard));
+		gw_shard_unref(desk->table, shard);
 		pause_a_little();
 	}
-	must(gw_tensor_table_find(desk->table, tensor.birth, &desk->shard));
+	must(gw_tensor_table_find(desk->table, tensor.epoch, &desk->shard));
 }
 
 static void desk_connect(struct desk *desk)
@@ -99,7 +99,7 @@ static void desk_end(struct desk *desk)
 {
 	desk_disconnect(desk);
 	gw_one_end(&desk->one);
-	gw_shard_leave(desk->table, desk->shard);
+	gw_shard_unref(desk->table, desk->shard);
 	gw_tensor_table_stop(desk->table);
 	gw_tensor_table_destroy(desk->table);
 	gw_part_close(desk->part);
@@ -160,7 +160,7 @@ static void request_begin(struct desk *desk, const void *head, size_t head_bytes
 
 static struct gw_tensor_rows_call rows_of(const struct desk *desk, uint32_t n)
 {
-	return (struct gw_tensor_rows_call){.birth = desk->shard->birth, .count = n};
+	return (struct gw_tensor_rows_call){.epoch = desk->shard->epoch, .count = n};
 }
 
 static void request_pull(struct desk *desk, uint32_t n)
@@ -206,7 +206,7 @@ static void request_restore(struct desk *desk, uint32_t n)
 /* To save, or to count. */
 static void request_range(struct desk *desk, uint64_t first, uint32_t n)
 {
-	struct gw_tensor_range_call range = {.birth = desk->shard->birth, .first = first, .count = n};
+	struct gw_tensor_range_call range = {.epoch = desk->shard->epoch, .first = first, .count = n};
 	request_begin(desk, &range, sizeof(range), 0);
 }
 

@@ -270,7 +270,7 @@ static void a_drain_under_load_ends(void **state)
 	while (!lost) {
 		while (open < 30) {
 			gw_status status = ask(&other, BED_OP_LARGE, 0, &bytes, 4);
-			if (status)
+			if (status != GW_OK)
 				break;
 			open++;
 		}

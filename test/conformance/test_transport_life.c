@@ -109,11 +109,11 @@ static gw_status try_connect_as(struct one *one, const char *key, uint64_t graph
 	connect.key_bytes = key ? (uint32_t)strlen(key) : 0;
 	connect.graph_id = graph_id;
 	gw_status status = gw_bed_connect(one->group, &connect, &endpoint);
-	if (status && !strstr(gw_last_error(), word))
+	if (status != GW_OK && !strstr(gw_last_error(), word))
 		print_error("\"%s\" lacks \"%s\"\n", gw_last_error(), word);
-	assert_true(!status || strstr(gw_last_error(), word));
-	assert_int_equal(endpoint->state, status ? GW_ENDPOINT_LOST : GW_ENDPOINT_OPEN);
-	assert_true(!status || endpoint->peer.region_count == 0);
+	assert_true(status == GW_OK || strstr(gw_last_error(), word));
+	assert_int_equal(endpoint->state, status != GW_OK ? GW_ENDPOINT_LOST : GW_ENDPOINT_OPEN);
+	assert_true(status == GW_OK || endpoint->peer.region_count == 0);
 	gw_endpoint_close(endpoint);
 	return status;
 }
@@ -171,7 +171,7 @@ static void connections_are_limited(void **state)
 	for (int i = 0; i < 10000 && status; i++) {
 		gw_one_nothing_more(&one, 5);
 		status = gw_bed_connect(one.group, &connect, &endpoints[1]);
-		if (status)
+		if (status != GW_OK)
 			gw_endpoint_close(endpoints[1]);
 	}
 	assert_int_equal(status, GW_OK);
@@ -357,45 +357,45 @@ static gw_status live(struct life *life)
 	uint32_t id;
 	gw_bed_name(life->kind, &address);
 	gw_status status = gw_poll_group_create(&options, &life->group);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_service_create(&identity, NULL, &life->service);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_service_memory(life->service, life->memory, gw_arena_bytes(life->arena),
 					   gw_arena_fd(life->arena));
-	if (!status)
+	if (status == GW_OK)
 		status = gw_service_expose(life->service, life->memory, 4096, 0, NULL, &id);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_service_handle(life->service, 1, echo, NULL);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_service_key_set(life->service, (const uint8_t *)"0123456789abcdef", 16);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_listen(&life->group, 1, &address, life->service, &life->listener);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_buffer_register(life->group, life->landing, 4096, &buffer);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_connect_options connect = {.address = life->listener->address,
 					     .key = (const uint8_t *)"0123456789abcdef",
 					     .key_bytes = 16,
 					     .deadline_ns = GW_NO_DEADLINE};
 	status = gw_endpoint_connect(life->group, &connect, life, &life->endpoint);
-	if (!status)
+	if (status == GW_OK)
 		status = await(life, life);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_span span = {0, 0, 4096};
 	struct gw_read_set set = {.cookie = &set};
 	assert_int_equal(
 		gw_endpoint_readv(life->endpoint, &set, &life->endpoint->peer.regions[0], buffer, &span, 1, true), 1);
 	status = await(life, &set);
-	if (!status)
+	if (status == GW_OK)
 		assert_memory_equal(life->landing, life->memory, 4096);
 	/* Larger than the first buffers of either side. */
 	static uint8_t bytes[300000];
 	struct gw_once once = {5, 5, life->endpoint->peer.window};
-	if (!status)
+	if (status == GW_OK)
 		status = gw_endpoint_request(life->endpoint, 1, &once, bytes, sizeof(bytes), GW_NO_DEADLINE, &span);
-	if (!status)
+	if (status == GW_OK)
 		status = await(life, &span);
 	return status;
 }
@@ -414,7 +414,7 @@ static gw_status live_and_end(void *context)
 	gw_poll_group_destroy(life->group);
 	gw_service_destroy(life->service);
 	/* The server's shortage ends its connection, which the client sees as a loss. */
-	if (status && gw_fault_hit())
+	if (status != GW_OK && gw_fault_hit())
 		status = gw_fail(GW_NO_MEMORY, "short of memory");
 	return status;
 }

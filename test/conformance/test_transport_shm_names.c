@@ -122,9 +122,9 @@ static void memory_that_cannot_be_shared(void **state)
 			assert_int_equal(gw_service_memory(service, base, 8192, gw_arena_fd(arena)), GW_OK);
 		gw_status status = gw_listen(&group, 1, &address, service, &listener);
 		assert_int_equal(status, way == 3 ? GW_OK : GW_UNSUPPORTED);
-		assert_true(!status || strstr(gw_last_error(), "memfd"));
+		assert_true(status == GW_OK || strstr(gw_last_error(), "memfd"));
 		assert_true(is_there("0000000000abcdef") == (way == 3));
-		if (!status)
+		if (status == GW_OK)
 			assert_string_equal(listener->address.host, "0000000000abcdef");
 		gw_listener_free(listener);
 		gw_service_destroy(service);

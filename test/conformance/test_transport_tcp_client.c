@@ -59,8 +59,8 @@ static gw_status meet_within(uint64_t seconds, const struct bed_kind *kind, scri
 	struct gw_endpoint *endpoint;
 	assert_int_equal(gw_buffer_register(group, landing, sizeof(landing), &buffer), GW_OK);
 	gw_status status = gw_bed_connect(group, &options, &endpoint);
-	snprintf(text, GW_ERROR_TEXT_MAX, "%s", status ? gw_last_error() : "");
-	if (!status) {
+	snprintf(text, GW_ERROR_TEXT_MAX, "%s", status != GW_OK ? gw_last_error() : "");
+	if (status == GW_OK) {
 		struct gw_span span = {0, 0, REGION_BYTES};
 		struct gw_read_set reads = {.cookie = &reads, .deadline_ns = GW_NO_DEADLINE};
 		gw_bed_readv(endpoint, &reads, &endpoint->peer.regions[0], buffer, &span, 1);
@@ -76,7 +76,7 @@ static gw_status meet_within(uint64_t seconds, const struct bed_kind *kind, scri
 	gw_poll_group_destroy(group);
 	close(stage.listener);
 	assert_true(stage.good);
-	assert_true(!status || strlen(text) > 0);
+	assert_true(status == GW_OK || strlen(text) > 0);
 	return status;
 }
 

@@ -21,10 +21,10 @@ struct scene {
 	struct gw_poll_group *group;
 	struct gw_endpoint *endpoint;
 	struct tcp_client *client;
-	struct tcp_late_reader reader;
+	struct tcp_dynamic_reader reader;
 	int listener, fd;
 	uint8_t *request;
-	struct wire_late released;
+	struct wire_dynamic released;
 };
 
 static void *say_hello(void *argument)
@@ -53,7 +53,7 @@ static void begin(struct scene *scene, const struct bed_kind *kind)
 	assert_non_null(welcomed);
 	scene->client = (struct tcp_client *)scene->endpoint;
 	assert_int_equal(setsockopt(scene->client->io.fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little)), 0);
-	gw_tcp_late_reader(scene->endpoint, &scene->reader);
+	gw_tcp_dynamic_reader(scene->endpoint, &scene->reader);
 }
 
 static void end(struct scene *scene)
@@ -79,7 +79,7 @@ static void fill(struct scene *scene)
 	ask(scene, 4 << 20); /* with io_uring the buffer does not grow while it is sent */
 	uint32_t left = client->out_capacity - client->out_end;
 	assert_int_equal(ask(scene, left - WIRE_HEADER_BYTES - WIRE_REQUEST_BYTES), GW_OK);
-	assert_null(gw_tcp_client_reserve(client, sizeof(struct wire_late), &status));
+	assert_null(gw_tcp_client_reserve(client, sizeof(struct wire_dynamic), &status));
 	assert_int_equal(status, GW_AGAIN);
 }
 
@@ -105,13 +105,13 @@ static void a_region_without_a_place_is_let_go(void **state)
 {
 	struct scene scene;
 	struct wire_header header;
-	struct wire_late asked;
+	struct wire_dynamic asked;
 	struct wire_region region = {.bytes = 4096, .id = REGION, .generation = 5};
 	struct gw_completion completion;
 	pthread_t thread;
 	void *drained;
 	begin(&scene, *state);
-	assert_int_equal(gw_tcp_late_hold(scene.endpoint, REGION, 5, &scene), GW_OK);
+	assert_int_equal(gw_tcp_dynamic_pin(scene.endpoint, REGION, 5, &scene), GW_OK);
 	assert_true(gw_fake_expect(scene.fd, WIRE_OPEN, &header, &asked, sizeof(asked)));
 	fill(&scene);
 	assert_true(gw_fake_frame(scene.fd, WIRE_REGION, header.tag, &region, sizeof(region)));

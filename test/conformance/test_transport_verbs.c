@@ -167,7 +167,7 @@ static void a_queue_pair_in_error(void **state)
 		assert_int_equal(ibv_modify_qp(verbs_inside(&one)->conns[number].qp->id->qp, &error, IBV_QP_STATE), 0);
 		/* What was in flight may have been done by then; what comes to this queue pair next is not. */
 		gw_status status = gw_bed_wait(one.group, &set).status;
-		for (int i = 0; i < 4 && !status; i++) {
+		for (int i = 0; i < 4 && status == GW_OK; i++) {
 			struct gw_read_set next = {.cookie = &next, .deadline_ns = GW_NO_DEADLINE};
 			gw_bed_readv(one.endpoint, &next, &one.region, one.buffer, &span, 1);
 			status = gw_bed_wait(one.group, &next).status;
@@ -296,7 +296,7 @@ static void a_link_that_goes_down(void **state)
 	verbs_wait_for_gate(&one, port, false);
 	gw_status status = GW_PEER_LOST;
 	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
-	while (status && gw_now_ns() < end) {
+	while (status != GW_OK && gw_now_ns() < end) {
 		struct gw_connect_options connect = gw_bed_options(&one.bed);
 		gw_endpoint_close(one.endpoint);
 		status = gw_bed_connect(one.group, &connect, &one.endpoint);
@@ -442,7 +442,7 @@ static void removal(void **state)
 	/* Reads go on until the device goes. */
 	gw_status status = GW_OK;
 	uint64_t end = gw_now_ns() + 200 * GW_NS_PER_SECOND;
-	while (!status && gw_now_ns() < end) {
+	while (status == GW_OK && gw_now_ns() < end) {
 		struct gw_span span = {5, 0, 1 << 19};
 		struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
 		gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &span, 1);

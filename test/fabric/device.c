@@ -120,7 +120,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	return 0;
 }
 
-static void cq_tell(struct fabric_cq *cq)
+static void cq_report(struct fabric_cq *cq)
 {
 	struct fabric_channel *channel = (struct fabric_channel *)cq->ibv.channel;
 	uint64_t one = 1;
@@ -136,7 +136,7 @@ static void cq_push(struct ibv_cq *ibv, struct ibv_wc wc)
 	fabric_must(cq->end - cq->begin < (uint32_t)cq->ibv.cqe, "a completion queue overflows");
 	cq->entries[cq->end++ % (uint32_t)cq->ibv.cqe] = wc;
 	if (cq->armed)
-		cq_tell(cq);
+		cq_report(cq);
 }
 
 /* What has come before is no event: who arms looks once more. */

@@ -184,7 +184,7 @@ static struct fabric_id *id_asking(const struct fabric_id *listener)
 	return NULL;
 }
 
-static void id_turn_away(const struct fabric_id *listener)
+static void id_refuse(const struct fabric_id *listener)
 {
 	struct fabric_id *asking;
 	while ((asking = id_asking(listener)))
@@ -196,7 +196,7 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 	pthread_mutex_lock(&fabric_lock);
 	fabric_must(!id->qp, "an id with a queue pair ends");
 	if (((struct fabric_id *)id)->listens)
-		id_turn_away((struct fabric_id *)id);
+		id_refuse((struct fabric_id *)id);
 	id_free((struct fabric_id *)id);
 	pthread_mutex_unlock(&fabric_lock);
 	return 0;

@@ -44,13 +44,13 @@ static void late_begin(struct late *late, struct one *one, bool open)
 		gw_row_make(&format.format, SEED, i, gw_arena_base(late->arena) + (uint64_t)i * format.format.stride,
 			    payload);
 	}
-	struct gw_late_region region = {.base = gw_arena_base(late->arena),
-					.bytes = bytes,
-					.slice_bytes = 1 << 14,
-					.rows = &format,
-					.fd = gw_arena_fd(late->arena),
-					.freed = late_freed,
-					.context = late};
+	struct gw_dynamic_region region = {.base = gw_arena_base(late->arena),
+					   .bytes = bytes,
+					   .slice_bytes = 1 << 14,
+					   .rows = &format,
+					   .fd = gw_arena_fd(late->arena),
+					   .freed = late_freed,
+					   .context = late};
 	assert_int_equal(gw_service_publish(one->bed.service, &region, &late->region), GW_OK);
 	if (!open)
 		return;
@@ -139,7 +139,7 @@ static void regions_survive_their_device(void **state)
 			gw_service_withdraw(one.bed.service, &withdrawn.region);
 		assert_int_equal(pthread_create(&thread, NULL, remove_device, NULL), 0);
 		gw_status status = GW_OK;
-		while (!status)
+		while (status == GW_OK)
 			status = late_read(&read, &one);
 		assert_int_equal(status, GW_PEER_LOST);
 		pthread_join(thread, NULL);

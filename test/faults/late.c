@@ -70,14 +70,14 @@ static gw_status connect_rounds(const struct command *c, struct gw_poll_group *g
 {
 	uint8_t key[1024];
 	struct gw_connect_options options = {.address = c->server, .client_uuid = {1}, .key = key};
-	gw_status status = gw_secret_read(c->key_file, key, &options.key_bytes);
-	for (uint32_t i = 0; i < ROUNDS && !status; i++) {
+	gw_status status = gw_key_read(c->key_file, key, &options.key_bytes);
+	for (uint32_t i = 0; i < ROUNDS && status == GW_OK; i++) {
 		struct round *round = &rounds[i];
 		options.deadline_ns = gw_now_ns() + PATIENCE_MS * GW_NS_PER_MS;
 		status = gw_buffer_register(group, round->landing, BYTES, &round->buffer);
-		if (!status)
+		if (status == GW_OK)
 			status = gw_endpoint_connect(group, &options, round, &round->endpoint);
-		if (!status)
+		if (status == GW_OK)
 			status = await(group, round, PATIENCE_MS);
 	}
 	return status;
@@ -100,14 +100,14 @@ static gw_status miss_deadline(struct gw_poll_group *group, uint32_t number, uin
 	struct round *round = &rounds[number];
 	uint64_t deadline = gw_now_ns() + (1 + 10 * number) * GW_NS_PER_MS;
 	gw_status status = post(round, deadline);
-	if (!status)
+	if (status == GW_OK)
 		status = await(group, round, SLACK_MS);
 	uint64_t now = gw_now_ns(), late = now > deadline ? (now - deadline) / GW_NS_PER_MS : 0;
 	memcpy(round->noted, round->landing, BYTES);
 	*late_ms = late > *late_ms ? late : *late_ms;
 	if (status != GW_DEADLINE)
 		return gw_fail(GW_INVALID, "round %u: a deadline of %u ms: \"%s\": %s", number, 1 + 10 * number,
-			       gw_status_text(status), status ? gw_last_error() : "");
+			       gw_status_text(status), status != GW_OK ? gw_last_error() : "");
 	return GW_OK;
 }
 
@@ -116,23 +116,23 @@ static gw_status run(const struct command *c, struct gw_poll_group *group)
 	struct gw_completion completion;
 	uint64_t late_ms = 0;
 	gw_status status = connect_rounds(c, group);
-	for (uint32_t i = 0; i < ROUNDS && !status; i++) { /* they work */
+	for (uint32_t i = 0; i < ROUNDS && status == GW_OK; i++) { /* they work */
 		status = post(&rounds[i], gw_now_ns() + PATIENCE_MS * GW_NS_PER_MS);
-		if (!status)
+		if (status == GW_OK)
 			status = await(group, &rounds[i], PATIENCE_MS);
 	}
-	if (!status)
+	if (status == GW_OK)
 		status = go_wait(c->ready, c->go);
-	for (uint32_t i = 0; i < ROUNDS && !status; i++)
+	for (uint32_t i = 0; i < ROUNDS && status == GW_OK; i++)
 		status = miss_deadline(group, i, &late_ms);
 	uint64_t end = gw_now_ns() + AFTER_MS * GW_NS_PER_MS;
-	while (!status && gw_now_ns() < end)
+	while (status == GW_OK && gw_now_ns() < end)
 		if (gw_poll_group_poll(group, &completion, 1, 10 * GW_NS_PER_MS))
 			status = gw_fail(GW_INVALID, "a second completion: %s", completion.text);
-	for (uint32_t i = 0; i < ROUNDS && !status; i++)
+	for (uint32_t i = 0; i < ROUNDS && status == GW_OK; i++)
 		if (memcmp(rounds[i].noted, rounds[i].landing, BYTES) != 0)
 			status = gw_fail(GW_DIGEST, "round %u: its buffer was written to after its deadline", i);
-	if (!status)
+	if (status == GW_OK)
 		printf("%u deadlines, the latest told %" PRIu64 " ms after it\n", ROUNDS, late_ms);
 	return status;
 }
@@ -144,14 +144,14 @@ int main(int argc, char **argv)
 	struct gw_poll_group *group = NULL;
 	gw_options_parse(&options, argc, argv, &command);
 	gw_status status = gw_poll_group_create(&(struct gw_poll_group_options){0}, &group);
-	if (!status)
+	if (status == GW_OK)
 		status = run(&command, group);
-	if (status)
+	if (status != GW_OK)
 		fprintf(stderr, "late: %s\n", gw_last_error());
 	for (uint32_t i = 0; i < ROUNDS; i++)
 		gw_endpoint_close(rounds[i].endpoint);
 	for (uint32_t i = 0; i < ROUNDS; i++)
 		gw_buffer_release(rounds[i].buffer);
 	gw_poll_group_destroy(group);
-	return status ? 1 : 0;
+	return status != GW_OK ? 1 : 0;
 }

@@ -48,18 +48,18 @@ static gw_status compare_epoch(struct gw_epoch_side *side, struct gw_epoch_side 
 {
 	gw_status status = GW_OK;
 	uint64_t bytes = 0;
-	while (!status && *batches < gw_loader_steps(side->loader)) {
+	while (status == GW_OK && *batches < gw_loader_steps(side->loader)) {
 		struct gw_minibatch *batch = NULL, *expected = NULL;
 		status = gw_loader_next(side->loader, &batch, -1);
-		if (!status)
+		if (status == GW_OK)
 			status = gw_loader_next(reference->loader, &expected, -1);
-		if (!status)
+		if (status == GW_OK)
 			status = gw_minibatch_compare(&side->options.spec, batch, expected, &bytes);
 		gw_minibatch_release(expected);
 		gw_minibatch_release(batch);
-		*batches += !status;
+		*batches += status == GW_OK;
 	}
-	return status ? gw_context(status, "batch %" PRIu64, *batches) : GW_OK;
+	return status != GW_OK ? gw_context(status, "batch %" PRIu64, *batches) : GW_OK;
 }
 
 /* Rows of part 0 in random order, none twice in a call and seldom two neighbours in a row: each is a read. */
@@ -74,9 +74,9 @@ static gw_status read_rows(struct gw_epoch_side *side, struct gw_epoch_side *ref
 	uint8_t *expected = malloc(n * tensor->row_bytes);
 	if (!ids || !rows || !expected)
 		status = GW_NO_MEMORY;
-	for (uint64_t i = 0; !status && i < n; i++)
+	for (uint64_t i = 0; status == GW_OK && i < n; i++)
 		ids[i] = begin + (int64_t)i;
-	while (!status && *reads < READS) {
+	while (status == GW_OK && *reads < READS) {
 		for (uint64_t i = n - 1; i > 0; i--) {
 			word = gw_mix64(word + 0x9e3779b97f4a7c15ull);
 			uint64_t j = word % (i + 1);
@@ -86,16 +86,16 @@ static gw_status read_rows(struct gw_epoch_side *side, struct gw_epoch_side *ref
 		}
 		memset(rows, 0xee, n * tensor->row_bytes);
 		status = gw_gather(side->client, tensor, ids, n, rows);
-		if (!status)
+		if (status == GW_OK)
 			status = gw_gather(reference->client, reference->options.spec.fetches[0].tensor, ids, n,
 					   expected);
-		if (!status && memcmp(rows, expected, n * tensor->row_bytes) != 0)
+		if (status == GW_OK && memcmp(rows, expected, n * tensor->row_bytes) != 0)
 			status = gw_fail(GW_DIGEST, "other rows than the folder's");
 		*reads += n;
 	}
 	free(expected);
 	free(ids);
-	return status ? gw_context(status, "after %" PRIu64 " rows", *reads) : GW_OK;
+	return status != GW_OK ? gw_context(status, "after %" PRIu64 " rows", *reads) : GW_OK;
 }
 
 /* One mini-batch by requests: GW_DEADLINE, the server named, and not too early. */
@@ -130,27 +130,27 @@ static gw_status run(const struct command *c, struct gw_epoch_side sides[3])
 	by_requests.timeout_ms = REQUEST_MS;
 	uint64_t batches = 0, reads = 0, more = 0, took_ms = 0;
 	gw_status status = gw_epoch_side_open(&plan, &by_reads, &sides[0]);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_epoch_side_open(&plan, &by_requests, &sides[1]);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_epoch_side_open(&plan, &alone, &sides[2]);
-	if (!status && strcmp(gw_part_transport(sides[0].client, 0), "verbs") != 0)
+	if (status == GW_OK && strcmp(gw_part_transport(sides[0].client, 0), "verbs") != 0)
 		status = gw_fail(GW_UNSUPPORTED, "part 0 is reached over %s", gw_part_transport(sides[0].client, 0));
-	if (!status)
+	if (status == GW_OK)
 		status = go_wait(c->ready, c->go);
-	if (!status)
+	if (status == GW_OK)
 		status = compare_epoch(&sides[0], &sides[2], &batches);
 	uint64_t begun = gw_now_ns();
-	if (!status)
+	if (status == GW_OK)
 		status = read_rows(&sides[0], &sides[2], &reads);
 	uint64_t rows_ms = (gw_now_ns() - begun) / GW_NS_PER_MS;
-	if (!status)
+	if (status == GW_OK)
 		status = expect_deadline(&sides[1], c->servers[0], &took_ms);
-	if (!status) {
+	if (status == GW_OK) {
 		more = READS - 1;
 		status = read_rows(&sides[0], &sides[2], &more);
 	}
-	if (!status)
+	if (status == GW_OK)
 		printf("%" PRIu64 " batches, %" PRIu64 " rows in %" PRIu64 " ms, a request that ended after %" PRIu64
 		       " ms\n",
 		       batches, reads, rows_ms, took_ms);
@@ -164,9 +164,9 @@ int main(int argc, char **argv)
 	struct gw_epoch_side sides[3] = {0};
 	gw_options_parse(&options, argc, argv, &command);
 	gw_status status = run(&command, sides);
-	if (status)
+	if (status != GW_OK)
 		fprintf(stderr, "stopped: %s\n", gw_last_error());
 	for (int i = 0; i < 3; i++)
 		gw_epoch_side_close(&sides[i]);
-	return status ? 1 : 0;
+	return status != GW_OK ? 1 : 0;
 }

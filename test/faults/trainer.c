@@ -85,7 +85,7 @@ static gw_status write_digests(const struct trainer *t)
 	if (!file)
 		return gw_fail(GW_IO, "%s cannot be written", t->digests);
 	gw_status status = gw_epoch_side_open(&t->plan, &t->client, &side);
-	if (status) {
+	if (status != GW_OK) {
 		fclose(file);
 		return status;
 	}
@@ -180,12 +180,12 @@ static gw_status next_batch(struct trainer *t, struct gw_epoch_side *side, uint6
 	uint64_t begun = gw_now_ns();
 	gw_status status = gw_loader_next(side->loader, &batch, -1);
 	uint64_t took = gw_now_ns() - begun;
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "batch %" PRIu64 ", waited for %" PRIu64 " ms", t->batches, ms(took));
 	status = accidents(t, side, batch);
 	uint64_t digest = gw_minibatch_digest(batch);
 	gw_minibatch_release(batch);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (digest != t->expected[number])
 		return gw_fail(GW_DIGEST, "batch %" PRIu64 " is not the standalone client's", t->batches);
@@ -205,18 +205,18 @@ static gw_status stream(struct trainer *t, struct gw_epoch_side *side, uint64_t 
 	gw_status status = GW_OK;
 	note_ways(t, side->client);
 	do {
-		for (uint64_t i = 0; i < count && !status; i++) {
+		for (uint64_t i = 0; i < count && status == GW_OK; i++) {
 			status = next_batch(t, side, i);
-			if (!status)
+			if (status == GW_OK)
 				status = note_progress(t, progress);
 		}
-		if (status)
+		if (status != GW_OK)
 			break;
 		t->epochs++;
 		gw_loader_close(side->loader); /* the next one begins at the first epoch again */
 		side->loader = NULL;
 		status = gw_loader_open(side->client, &side->options, &side->loader);
-	} while (!status && !is_over(t));
+	} while (status == GW_OK && !is_over(t));
 	return status;
 }
 
@@ -225,20 +225,20 @@ static gw_status train(struct trainer *t)
 	struct gw_epoch_side side;
 	uint64_t count = 0;
 	gw_status status = read_digests(t, &count);
-	FILE *progress = status ? NULL : fopen(t->progress, "we");
-	if (!status && !progress)
+	FILE *progress = status != GW_OK ? NULL : fopen(t->progress, "we");
+	if (status == GW_OK && !progress)
 		status = gw_fail(GW_IO, "%s cannot be written", t->progress);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	/* A short deadline is for what comes; to begin with, everybody has time. */
 	for (int tries = 0; (status = gw_epoch_side_open(&t->plan, &t->client, &side)) == GW_DEADLINE && tries < 5;)
 		tries++;
-	if (!status) {
+	if (status == GW_OK) {
 		status = stream(t, &side, count, fileno(progress));
 		char text[GW_ERROR_TEXT_MAX];
-		snprintf(text, sizeof(text), "%s", status ? gw_last_error() : "");
+		snprintf(text, sizeof(text), "%s", status != GW_OK ? gw_last_error() : "");
 		gw_epoch_side_close(&side);
-		if (status)
+		if (status != GW_OK)
 			gw_fail_text(status, text);
 	}
 	fclose(progress);
@@ -255,9 +255,9 @@ int main(int argc, char **argv)
 	};
 	gw_options_parse(&options, argc, argv, &trainer);
 	gw_status status = trainer.client.server_count ? train(&trainer) : write_digests(&trainer);
-	if (status)
+	if (status != GW_OK)
 		fprintf(stderr, "trainer: %s\n", gw_last_error());
 	else if (trainer.client.server_count)
 		print_summary(&trainer);
-	return status ? 1 : 0;
+	return status != GW_OK ? 1 : 0;
 }

@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	gw_status status = gw_builder_create("graph", &im.builder);
 	assert(status == GW_OK);
 	status = gw_import_chunked(&im, path);
-	if (status) {
+	if (status != GW_OK) {
 		assert(gw_last_error()[0] != '\0' && !strchr(gw_last_error(), '\n'));
 	} else {
 		assert(im.num_spaces > 0);

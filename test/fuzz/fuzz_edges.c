@@ -129,9 +129,9 @@ static void try_matrix(const struct gw_text *text)
 	status = gw_table_read(&file.table, columns, 2, 2);
 	if (status == GW_OK)
 		status = gw_import_matrix_check(&file, ids, ids + file.rows);
-	if (status)
+	if (status != GW_OK)
 		check_error();
-	for (uint64_t i = 0; i < file.rows && !status; i++)
+	for (uint64_t i = 0; i < file.rows && status == GW_OK; i++)
 		assert(ids[i] >= 1 && ids[i] <= file.matrix.rows && ids[file.rows + i] >= 1 &&
 		       ids[file.rows + i] <= file.matrix.columns);
 	gw_free(ids);

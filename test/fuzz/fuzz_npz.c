@@ -28,9 +28,9 @@ static void read_matrix(struct gw_import *im, struct gw_import_file *file)
 	gw_status status = gw_import_matrix_read(im, file, ids, ids + file->rows);
 	if (status == GW_OK)
 		status = gw_import_matrix_check(file, ids, ids + file->rows);
-	if (status)
+	if (status != GW_OK)
 		assert(gw_last_error()[0] != '\0' && !strchr(gw_last_error(), '\n'));
-	for (uint64_t i = 0; i < file->rows && !status; i++)
+	for (uint64_t i = 0; i < file->rows && status == GW_OK; i++)
 		assert(ids[i] < m->rows && ids[file->rows + i] < m->columns);
 	gw_free(ids);
 }
@@ -77,7 +77,7 @@ static void try_matrix(const struct gw_npz *npz)
 	gw_status status = gw_builder_create("graph", &im.builder);
 	assert(status == GW_OK);
 	status = gw_import_matrix_npz(npz, &file);
-	if (status)
+	if (status != GW_OK)
 		assert(gw_last_error()[0] != '\0' && !strchr(gw_last_error(), '\n'));
 	else if (file.matrix.what)
 		read_matrix(&im, &file);

@@ -43,22 +43,22 @@ static void give(struct tcp_fd_passing *fd_passing, const int *fds, uint32_t whi
 }
 
 /* A late region: mapped as of this length and as of another one, as two clients of a process do, and let go. */
-static void map_late(int fd, uint64_t bytes, uint64_t other)
+static void map_dynamic(int fd, uint64_t bytes, uint64_t other)
 {
 	void *mappings[3];
 	const uint8_t *bases[3];
 	const uint64_t lengths[3] = {bytes, bytes, other};
 	volatile uint8_t seen = 0;
 	for (int i = 0; i < 3; i++) {
-		gw_status status = gw_shm_map_late(fd, lengths[i], &mappings[i], &bases[i]);
-		assert(!status == (mappings[i] != NULL));
+		gw_status status = gw_shm_map_dynamic(fd, lengths[i], &mappings[i], &bases[i]);
+		assert(status == GW_OK == (mappings[i] != NULL));
 	}
 	assert(!mappings[0] == !mappings[1]);
 	for (int i = 0; i < 3; i++) {
 		if (!mappings[i])
 			continue;
 		seen = seen ^ bases[i][0] ^ bases[i][lengths[i] - 1];
-		gw_shm_unmap_late(mappings[i]);
+		gw_shm_unmap_dynamic(mappings[i]);
 	}
 }
 
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(&bytes, lengths, sizeof(bytes));
 		if (size >= sizeof(which) + sizeof(lengths) + sizeof(other))
 			memcpy(&other, data, sizeof(other));
-		map_late(fds[which % KINDS], bytes, other);
+		map_dynamic(fds[which % KINDS], bytes, other);
 		return 0;
 	}
 	uint32_t n = (uint32_t)(size - sizeof(which) - sizeof(lengths)), count = which >> 13 & 3;
@@ -96,11 +96,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	close(next);
 	void *opaque = NULL;
 	gw_status status = gw_wire_memory(data, n, regions, count, &told);
-	if (status)
+	if (status != GW_OK)
 		gw_tcp_fd_passing_end(&fd_passing);
 	else
 		status = gw_shm_map(&told, &fd_passing, &opaque);
-	assert(fd_passing.in_count == 0 && !status == (opaque != NULL));
+	assert(fd_passing.in_count == 0 && status == GW_OK == (opaque != NULL));
 	const struct shm_mapped *mapped = opaque;
 	volatile uint8_t seen = 0;
 	for (uint32_t i = 0; i < count && mapped; i++)

@@ -40,7 +40,7 @@ static void set_up(void)
 	static uint8_t memory[100000];
 	static _Alignas(16) uint8_t rows[20 * 64];
 	struct gw_region_rows format = {.seed = 1};
-	struct gw_late_region late = {.base = rows, .bytes = sizeof(rows), .rows = &format, .fd = -1};
+	struct gw_dynamic_region late = {.base = rows, .bytes = sizeof(rows), .rows = &format, .fd = -1};
 	struct gw_region region;
 	if (gw_service_create(&identity, NULL, &service) ||
 	    gw_service_expose(service, memory, sizeof(memory), 0, NULL, &id) ||

@@ -77,14 +77,14 @@ static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)
 	struct gw_tensor_range_call range;
 	struct gw_tensor_restore_call restore;
 	struct gw_tensor_saved saved;
-	const uint8_t *births = NULL, *rows = NULL, *payload = NULL;
+	const uint8_t *epochs = NULL, *rows = NULL, *payload = NULL;
 	char job[GW_JOB_NAME_MAX + 1];
 	uint32_t count = 0;
 	gw_status status;
 	switch (which) {
 	case 3:
-		status = gw_tensor_complete_parse(data, size, &complete, &births);
-		assert(status != GW_OK || births + (size_t)complete.parts * 8 == data + size);
+		status = gw_tensor_complete_parse(data, size, &complete, &epochs);
+		assert(status != GW_OK || epochs + (size_t)complete.parts * 8 == data + size);
 		return status;
 	case 4:
 		return gw_tensor_list_parse(data, size, &list);
@@ -94,7 +94,7 @@ static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)
 			fuzz_text(delete.name, sizeof(delete.name));
 		return status;
 	case 6: /* and a job's end */
-		status = gw_tensor_hold_parse(data, size, job);
+		status = gw_tensor_lease_parse(data, size, job);
 		if (status == GW_OK)
 			fuzz_text(job, sizeof(job));
 		return status;
@@ -115,8 +115,8 @@ static gw_status fuzz_others(uint8_t which, const uint8_t *data, size_t size)
 		       (payload + 3 * saved.state_floats * 4 == rows && rows + 60 == data + size));
 		return status;
 	default:
-		status = gw_tensor_state_parse(data, size, PARTS, &state, &births);
-		assert(status != GW_OK || births + (size_t)state.births * 8 == data + size);
+		status = gw_tensor_state_parse(data, size, PARTS, &state, &epochs);
+		assert(status != GW_OK || epochs + (size_t)state.epochs * 8 == data + size);
 		return status;
 	}
 }

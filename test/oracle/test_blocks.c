@@ -46,7 +46,7 @@ static gw_status run(const struct slow_graph *graph, const struct setting *s, st
 		     struct gw_relabel *relabel)
 {
 	gw_status status = gw_blocks_begin(blocks, relabel, &s->spec, s->seed, s->stream, s->ntype, s->seeds, s->n);
-	return status ? status : gw_blocks_run_memory(blocks, graph->parts);
+	return status != GW_OK ? status : gw_blocks_run_memory(blocks, graph->parts);
 }
 
 /* One batch in fresh objects, compared; returns its digest. */
@@ -308,16 +308,16 @@ static gw_status run_by_adding(const struct slow_graph *graph, const struct sett
 	struct gw_picks picks = {0};
 	const struct gw_adjacency *a = graph->adjacencies[0];
 	gw_status status = gw_blocks_begin(blocks, relabel, &s->spec, s->seed, s->stream, s->ntype, s->seeds, s->n);
-	for (uint32_t hop = 0; !status && hop < s->spec.hops; hop++) {
+	for (uint32_t hop = 0; status == GW_OK && hop < s->spec.hops; hop++) {
 		status = gw_blocks_hop_begin(blocks);
-		for (uint32_t e = 0; !status && e < graph->meta.num_etypes; e++) {
+		for (uint32_t e = 0; status == GW_OK && e < graph->meta.num_etypes; e++) {
 			struct gw_pick_rule rule = gw_blocks_rule(blocks, e);
 			if (rule.fanout == 0)
 				continue;
 			status = gw_blocks_edges_begin(blocks, e);
 			uint64_t count, n;
 			gw_blocks_frontier(blocks, e, &count);
-			for (uint64_t at = 0; !status && at < count; at += n) {
+			for (uint64_t at = 0; status == GW_OK && at < count; at += n) {
 				const uint64_t *vertices = gw_blocks_frontier(blocks, e, &count) + at;
 				n = count - at < run_length ? count - at : run_length;
 				if (records) {
@@ -325,23 +325,23 @@ static gw_status run_by_adding(const struct slow_graph *graph, const struct sett
 					for (uint64_t i = 0; i < n; i++)
 						gw_adjacency_list(&a[e], vertices[i], &begins[i], &ends[i]);
 					status = gw_picks_from_records(&picks, &rule, vertices, begins, ends, n);
-					if (!status)
+					if (status == GW_OK)
 						status = gw_vec_reserve(&picks.neighbours, picks.edge_count * 8 + 8);
-					for (uint64_t i = 0; !status && i < picks.edge_count; i++)
+					for (uint64_t i = 0; status == GW_OK && i < picks.edge_count; i++)
 						((uint64_t *)picks.neighbours.data)[i] =
 							gw_load_id(a[e].indices, a[e].index_bytes,
 								   ((uint64_t *)picks.positions.data)[i]);
 				} else {
 					status = gw_picks_from_memory(&picks, &a[e], &rule, vertices, n);
 				}
-				if (!status)
+				if (status == GW_OK)
 					status = gw_blocks_add(blocks, n, picks.counts.data, picks.positions.data,
 							       picks.neighbours.data, a[e].edge_start);
 			}
-			if (!status)
+			if (status == GW_OK)
 				status = gw_blocks_edges_end(blocks);
 		}
-		if (!status)
+		if (status == GW_OK)
 			status = gw_blocks_hop_end(blocks);
 	}
 	gw_picks_free(&picks);
@@ -418,11 +418,11 @@ static gw_status build_once(void *context)
 	struct gw_blocks *blocks = NULL;
 	struct gw_relabel *relabel = NULL;
 	gw_status status = gw_blocks_create(&shortage->graph->meta, &blocks);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_relabel_create(&shortage->graph->meta, shortage->setting.dense_bytes_max, &relabel);
-	if (!status)
+	if (status == GW_OK)
 		status = run(shortage->graph, &shortage->setting, blocks, relabel);
-	if (!status)
+	if (status == GW_OK)
 		slow_blocks_compare(shortage->graph, blocks, &shortage->setting.spec, 1, 2, 0, shortage->setting.seeds,
 				    shortage->setting.n);
 	gw_relabel_destroy(relabel);

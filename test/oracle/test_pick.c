@@ -412,7 +412,7 @@ static gw_status pick_once(void *context)
 	make_records(&records, rule->fanout, 3);
 	struct gw_picks picks = {0};
 	gw_status status = gw_picks_from_records(&picks, rule, records.vertices, records.begins, records.ends, LISTS);
-	if (!status)
+	if (status == GW_OK)
 		check_records(&records, rule, &picks);
 	gw_picks_free(&picks);
 	return status;

@@ -136,13 +136,13 @@ static unsigned long each(gw_status (*body)(void *context), void *context, bool 
 			fail_msg("allocation %lu failing: %ld blocks leaked (status: %s)", n, leaked,
 				 gw_status_text(status));
 		if (!gw_fault_hit()) {
-			if (status)
+			if (status != GW_OK)
 				fail_msg("no allocation failed, yet: %s: %s", gw_status_text(status), gw_last_error());
 			return n - 1;
 		}
-		if (status && status != GW_NO_MEMORY)
+		if (status != GW_OK && status != GW_NO_MEMORY)
 			fail_msg("allocation %lu failing: %s: %s", n, gw_status_text(status), gw_last_error());
-		if (status && !gw_last_error()[0])
+		if (status != GW_OK && !gw_last_error()[0])
 			fail_msg("allocation %lu failing: no error text", n);
 	}
 	fail_msg("still meeting faults after %lu runs", RUNS_MAX);

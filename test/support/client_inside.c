@@ -26,7 +26,7 @@ __attribute__((no_sanitize_thread)) void client_failed_long_ago(struct gw_client
 		for (uint32_t j = 0; j < client->server_count; j++) {
 			struct gw_link *link = &client->engines[i].links[j];
 			link->away_ns -= link->away_ns ? ns : 0;
-			link->stubborn_ns -= link->stubborn_ns ? ns : 0;
+			link->lasting_ns -= link->lasting_ns ? ns : 0;
 		}
 	}
 }

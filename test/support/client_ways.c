@@ -8,7 +8,7 @@
 
 const int32_t all_fanouts[2 * GW_FIXTURE_ETYPES] = {4, 3, 5, 2, 2, 2, GW_ALL_NEIGHBOURS, 3};
 
-void ways_begin(struct ways *ways, uint64_t seed, uint32_t parts, const char *offer, const char *driver)
+void paths_begin(struct ways *ways, uint64_t seed, uint32_t parts, const char *offer, const char *driver)
 {
 	cluster_offer(offer);
 	setup_begin(&ways->setup, seed, parts, driver);
@@ -25,7 +25,7 @@ void ways_begin(struct ways *ways, uint64_t seed, uint32_t parts, const char *of
 		ways->clients[i] = open_client(&options[i]);
 }
 
-void ways_end(struct ways *ways)
+void paths_end(struct ways *ways)
 {
 	for (uint32_t i = 0; i < ways->count; i++)
 		gw_client_close(ways->clients[i]);
@@ -33,7 +33,7 @@ void ways_end(struct ways *ways)
 	cluster_offer(NULL);
 }
 
-struct gw_loader *ways_loader(struct gw_client *client, const struct gw_loader_options *options)
+struct gw_loader *paths_loader(struct gw_client *client, const struct gw_loader_options *options)
 {
 	struct gw_loader *loader;
 	if (gw_loader_open(client, options, &loader) != GW_OK)
@@ -41,11 +41,11 @@ struct gw_loader *ways_loader(struct gw_client *client, const struct gw_loader_o
 	return loader;
 }
 
-uint32_t ways_run_loader(struct gw_client *client, struct gw_loader_options options, struct gw_loader_state start,
-			 uint64_t *digests)
+uint32_t paths_run_loader(struct gw_client *client, struct gw_loader_options options, struct gw_loader_state start,
+			  uint64_t *digests)
 {
 	options.start = start;
-	struct gw_loader *loader = ways_loader(client, &options);
+	struct gw_loader *loader = paths_loader(client, &options);
 	struct gw_minibatch *batch;
 	gw_status status;
 	uint32_t n = 0;

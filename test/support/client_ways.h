@@ -12,13 +12,13 @@ struct ways {
 };
 
 /* offer: the servers' transport; NULL: all. */
-void ways_begin(struct ways *ways, uint64_t seed, uint32_t parts, const char *offer, const char *driver);
-void ways_end(struct ways *ways);
+void paths_begin(struct ways *ways, uint64_t seed, uint32_t parts, const char *offer, const char *driver);
+void paths_end(struct ways *ways);
 
-struct gw_loader *ways_loader(struct gw_client *client, const struct gw_loader_options *options);
+struct gw_loader *paths_loader(struct gw_client *client, const struct gw_loader_options *options);
 /* One epoch from a start; digests of its batches; returns how many. */
-uint32_t ways_run_loader(struct gw_client *client, struct gw_loader_options options, struct gw_loader_state start,
-			 uint64_t *digests);
+uint32_t paths_run_loader(struct gw_client *client, struct gw_loader_options options, struct gw_loader_state start,
+			  uint64_t *digests);
 
 /* Two hops over all edge types. */
 extern const int32_t all_fanouts[2 * GW_FIXTURE_ETYPES];

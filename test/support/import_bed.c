@@ -148,7 +148,7 @@ static void assert_nothing_left(const struct import_bed *bed)
 gw_status import_bed_import(struct import_bed *bed)
 {
 	gw_status status = gw_import_run(&bed->options, &bed->stats, bed->name);
-	if (status)
+	if (status != GW_OK)
 		assert_nothing_left(bed);
 	return status;
 }

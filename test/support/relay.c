@@ -154,7 +154,7 @@ void relay_begin(struct relay *relay, const struct gw_address *to)
 	assert_int_equal(bind(relay->listen_fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(listen(relay->listen_fd, 64), 0);
 	assert_int_equal(getsockname(relay->listen_fd, (struct sockaddr *)&at, &bytes), 0);
-	gw_secret_remove(ntohs(at.sin_port)); /* of a server that was killed here once: not ours */
+	gw_key_remove(ntohs(at.sin_port)); /* of a server that was killed here once: not ours */
 	snprintf(relay->text, sizeof(relay->text), "127.0.0.1:%u", ntohs(at.sin_port));
 	assert_int_equal(pthread_create(&relay->thread, NULL, run, relay), 0);
 }

@@ -50,10 +50,10 @@ bool gw_bed_possible(const struct bed_kind *kind)
 		return false;
 	check(gw_poll_group_create(&options, &group) == GW_OK, "poll group");
 	gw_status status = gw_transport_find(kind->scheme, &transport);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_poll_group_state(group, transport, &state);
-	check(!status || !wanted, "the bed that is wanted");
-	if (status)
+	check(status == GW_OK || !wanted, "the bed that is wanted");
+	if (status != GW_OK)
 		printf("[  SKIPPED ] %s: %s\n", kind->name, gw_last_error());
 	gw_poll_group_destroy(group);
 	return status == GW_OK;
@@ -137,7 +137,7 @@ static gw_status handler(void *context, const struct gw_call *call, struct gw_re
 	bool large = call->op == BED_OP_LARGE || call->op == BED_OP_RESERVE;
 	if (call->op == BED_OP_RESERVE) {
 		gw_status status = gw_reply_reserve(reply, number);
-		if (status)
+		if (status != GW_OK)
 			return status;
 	}
 	uint32_t bytes = call->op == BED_OP_ECHO ? call->byte_count : large ? number : 4;
@@ -374,7 +374,7 @@ gw_status gw_bed_connect(struct gw_poll_group *group, const struct gw_connect_op
 			 struct gw_endpoint **out)
 {
 	gw_status status = gw_endpoint_connect(group, options, out, out);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_completion completion = gw_bed_wait(group, out);
 	return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;

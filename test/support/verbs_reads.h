@@ -228,7 +228,7 @@ static void side_end(struct side *side)
 	struct verbs_endpoint *endpoint = side->endpoint;
 	reads.hold = false;
 	gw_verbs_conns_end(endpoint);
-	gw_verbs_late_end(endpoint);
+	gw_verbs_dynamic_end(endpoint);
 	gw_poll_group_destroy(side->group);
 	free(endpoint);
 	free(side->memory);

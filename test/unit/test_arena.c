@@ -101,7 +101,7 @@ static void test_huge_required(void **state)
 		options.huge = GW_HUGE_REQUIRE;
 		struct gw_arena *arena;
 		gw_status status = gw_arena_create(10 * MIB, &options, &arena);
-		if (status) {
+		if (status != GW_OK) {
 			assert_int_equal(status, GW_UNSUPPORTED);
 			assert_null(arena);
 			assert_non_null(strstr(gw_last_error(), "sysctl"));
@@ -211,7 +211,7 @@ static gw_status create_body(void *context)
 {
 	struct gw_arena *arena;
 	gw_status status = gw_arena_create(4096, context, &arena);
-	if (status)
+	if (status != GW_OK)
 		assert_null(arena);
 	gw_arena_destroy(arena);
 	return status;

@@ -65,7 +65,7 @@ static struct gw_arena *make(const struct kind *kind, int numa)
 	gw_status status = gw_arena_create(kind->bytes, &options, &arena);
 	if (status == GW_UNSUPPORTED && kind->huge == GW_HUGE_REQUIRE)
 		return NULL;
-	if (status)
+	if (status != GW_OK)
 		fail_msg("%s", gw_last_error());
 	if (kind->huge == GW_HUGE_OFF)
 		assert_int_equal(gw_arena_page_level(arena), GW_PAGES_4K);
@@ -162,7 +162,7 @@ static void test_bound_beyond_the_pool(void **state)
 	const struct gw_arena_options options = {.name = "numa", .numa = node, .shareable = true};
 	struct gw_arena *arena;
 	gw_status status = gw_arena_create((pool + 4) * 2 * MIB, &options, &arena);
-	if (status) {
+	if (status != GW_OK) {
 		assert_int_equal(status, GW_NO_MEMORY);
 		assert_null(arena);
 		assert_true(strlen(gw_last_error()) > 0);

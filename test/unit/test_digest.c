@@ -56,12 +56,12 @@ static gw_status digest_in_pieces(size_t bytes, size_t piece, uint64_t digests[4
 {
 	struct gw_digester *digester;
 	gw_status status = gw_digester_create(&digester);
-	for (size_t done = 0; !status && done < bytes; done += piece)
+	for (size_t done = 0; status == GW_OK && done < bytes; done += piece)
 		status = gw_digester_add(digester, payload + done, bytes - done < piece ? bytes - done : piece);
 	const uint64_t *list = NULL;
-	if (!status)
+	if (status == GW_OK)
 		status = gw_digester_finish(digester, &list, count);
-	if (!status && *count)
+	if (status == GW_OK && *count)
 		memcpy(digests, list, *count * sizeof(*list));
 	gw_digester_destroy(digester);
 	return status;

@@ -89,25 +89,25 @@ static void made_found_and_removed(void **state)
 	struct place *place = *state;
 	uint8_t first[GW_KEY_BYTES] = {0}, second[GW_KEY_BYTES] = {0}, found[GW_KEY_BYTES];
 	static const uint8_t zero[GW_KEY_BYTES];
-	expect_error(gw_secret_find(7, found), GW_NOT_FOUND, place->folder);
-	gw_secret_remove(7);
+	expect_error(gw_key_find(7, found), GW_NOT_FOUND, place->folder);
+	gw_key_remove(7);
 	assert_int_equal(entries(place->root), 0); /* looking makes nothing */
-	assert_int_equal(gw_secret_make(7, first), GW_OK);
+	assert_int_equal(gw_key_make(7, first), GW_OK);
 	assert_memory_not_equal(first, zero, GW_KEY_BYTES);
-	assert_int_equal(gw_secret_find(7, found), GW_OK);
+	assert_int_equal(gw_key_find(7, found), GW_OK);
 	assert_memory_equal(found, first, GW_KEY_BYTES);
-	expect_error(gw_secret_find(8, found), GW_NOT_FOUND, "key-8");
+	expect_error(gw_key_find(8, found), GW_NOT_FOUND, "key-8");
 	/* A new server of the port has a new key; another port's is another. */
-	assert_int_equal(gw_secret_make(7, second), GW_OK);
+	assert_int_equal(gw_key_make(7, second), GW_OK);
 	assert_memory_not_equal(first, second, GW_KEY_BYTES);
-	assert_int_equal(gw_secret_find(7, found), GW_OK);
+	assert_int_equal(gw_key_find(7, found), GW_OK);
 	assert_memory_equal(found, second, GW_KEY_BYTES);
-	assert_int_equal(gw_secret_make(65535, first), GW_OK);
+	assert_int_equal(gw_key_make(65535, first), GW_OK);
 	assert_memory_not_equal(first, second, GW_KEY_BYTES);
 	assert_int_equal(entries(place->folder), 2); /* nothing temporary stays */
-	gw_secret_remove(7);
-	expect_error(gw_secret_find(7, found), GW_NOT_FOUND, place->file);
-	assert_int_equal(gw_secret_find(65535, found), GW_OK);
+	gw_key_remove(7);
+	expect_error(gw_key_find(7, found), GW_NOT_FOUND, place->file);
+	assert_int_equal(gw_key_find(65535, found), GW_OK);
 	assert_memory_equal(found, first, GW_KEY_BYTES);
 }
 
@@ -117,7 +117,7 @@ static void closed_whatever_the_umask(void **state)
 	uint8_t key[GW_KEY_BYTES];
 	char path[GW_RUNTIME_PATH_MAX];
 	mode_t before = umask(0);
-	gw_status status = gw_secret_make(7, key);
+	gw_status status = gw_key_make(7, key);
 	umask(before);
 	assert_int_equal(status, GW_OK);
 	assert_int_equal(mode_of(place->folder), 0700);
@@ -131,10 +131,10 @@ static void folder_is_refused(struct place *place)
 {
 	uint8_t key[GW_KEY_BYTES];
 	char path[GW_RUNTIME_PATH_MAX];
-	expect_error(gw_secret_make(8, key), GW_REFUSED, place->folder);
-	expect_error(gw_secret_find(7, key), GW_REFUSED, place->folder);
+	expect_error(gw_key_make(8, key), GW_REFUSED, place->folder);
+	expect_error(gw_key_find(7, key), GW_REFUSED, place->folder);
 	expect_error(gw_runtime_folder(path), GW_REFUSED, place->folder);
-	gw_secret_remove(7);
+	gw_key_remove(7);
 }
 
 static void open_folders_are_refused(void **state)
@@ -142,13 +142,13 @@ static void open_folders_are_refused(void **state)
 	static const mode_t modes[] = {0701, 0710, 0720, 0740, 0750, 0755, 0704, 0702, 0777, 01777};
 	struct place *place = *state;
 	uint8_t key[GW_KEY_BYTES];
-	assert_int_equal(gw_secret_make(7, key), GW_OK);
+	assert_int_equal(gw_key_make(7, key), GW_OK);
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		assert_int_equal(chmod(place->folder, modes[i]), 0);
 		folder_is_refused(place);
 	}
 	assert_int_equal(chmod(place->folder, 0700), 0);
-	assert_int_equal(gw_secret_find(7, key), GW_OK);
+	assert_int_equal(gw_key_find(7, key), GW_OK);
 	assert_int_equal(entries(place->folder), 1);
 }
 
@@ -175,16 +175,16 @@ static void what_others_own_is_refused(void **state)
 	uint32_t bytes;
 	if (geteuid() != 0)
 		skip();
-	assert_int_equal(gw_secret_make(7, key), GW_OK);
+	assert_int_equal(gw_key_make(7, key), GW_OK);
 	assert_int_equal(chown(place->folder, NOBODY, NOBODY), 0);
 	folder_is_refused(place);
 	assert_int_equal(chown(place->folder, 0, 0), 0);
-	assert_int_equal(gw_secret_find(7, key), GW_OK);
+	assert_int_equal(gw_key_find(7, key), GW_OK);
 	assert_int_equal(chown(place->file, NOBODY, NOBODY), 0);
-	expect_error(gw_secret_find(7, key), GW_REFUSED, place->file);
-	expect_error(gw_secret_read(place->file, key, &bytes), GW_REFUSED, place->file);
+	expect_error(gw_key_find(7, key), GW_REFUSED, place->file);
+	expect_error(gw_key_read(place->file, key, &bytes), GW_REFUSED, place->file);
 	/* The next server makes it its own. */
-	assert_int_equal(gw_secret_make(7, key), GW_OK);
+	assert_int_equal(gw_key_make(7, key), GW_OK);
 	assert_int_equal(mode_of(place->file), 0600);
 }
 
@@ -194,9 +194,9 @@ static void expect_read(struct place *place, bool wanted)
 	uint8_t key[1024];
 	uint32_t bytes;
 	if (wanted)
-		assert_int_equal(gw_secret_read(place->file, key, &bytes), GW_OK);
+		assert_int_equal(gw_key_read(place->file, key, &bytes), GW_OK);
 	else
-		expect_error(gw_secret_read(place->file, key, &bytes), GW_REFUSED, place->file);
+		expect_error(gw_key_read(place->file, key, &bytes), GW_REFUSED, place->file);
 }
 
 /* Every mode of a file, by owner: of this user alone, and of root, who may let a group read. */
@@ -212,7 +212,7 @@ static void modes_of_files(void **state)
 		if (!root && !(mode & 0400))
 			continue; /* this user cannot open it */
 		expect_read(place, !(mode & 027) && (root || !(mode & 070)));
-		gw_status status = gw_secret_find(7, key); /* a server's own is nobody else's */
+		gw_status status = gw_key_find(7, key); /* a server's own is nobody else's */
 		assert_int_equal(status, mode & 077 ? GW_REFUSED : GW_OK);
 	}
 }
@@ -265,19 +265,19 @@ static void lengths(void **state)
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		memset(key, 0xee, sizeof(key));
 		put(place->file, good[i], 0600);
-		assert_int_equal(gw_secret_read(place->file, key, &bytes), GW_OK);
+		assert_int_equal(gw_key_read(place->file, key, &bytes), GW_OK);
 		assert_int_equal(bytes, good[i]);
 		for (uint32_t b = 0; b < 1024; b++)
 			assert_int_equal(key[b], b < bytes ? b & 255 : 0xee);
 		/* A server's own has one length. */
-		gw_status status = gw_secret_find(7, key);
+		gw_status status = gw_key_find(7, key);
 		assert_int_equal(status, good[i] == GW_KEY_BYTES ? GW_OK : GW_INVALID);
 	}
 	memset(key, 0xee, sizeof(key));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		put(place->file, bad[i], 0600);
-		expect_error(gw_secret_read(place->file, key, &bytes), GW_INVALID, place->file);
-		expect_error(gw_secret_find(7, key), GW_INVALID, place->file);
+		expect_error(gw_key_read(place->file, key, &bytes), GW_INVALID, place->file);
+		expect_error(gw_key_find(7, key), GW_INVALID, place->file);
 		assert_memory_equal(key, untouched, sizeof(key));
 	}
 }
@@ -288,14 +288,14 @@ static void what_is_no_file_is_refused(void **state)
 	uint8_t key[1024];
 	uint32_t bytes;
 	assert_int_equal(mkdir(place->folder, 0700), 0);
-	expect_error(gw_secret_read(place->file, key, &bytes), GW_NOT_FOUND, place->file);
+	expect_error(gw_key_read(place->file, key, &bytes), GW_NOT_FOUND, place->file);
 	assert_int_equal(mkfifo(place->file, 0600), 0); /* nobody writes to it: must not wait */
-	expect_error(gw_secret_read(place->file, key, &bytes), GW_INVALID, place->file);
-	expect_error(gw_secret_find(7, key), GW_INVALID, place->file);
+	expect_error(gw_key_read(place->file, key, &bytes), GW_INVALID, place->file);
+	expect_error(gw_key_find(7, key), GW_INVALID, place->file);
 	assert_int_equal(unlink(place->file), 0);
 	assert_int_equal(mkdir(place->file, 0700), 0);
-	expect_error(gw_secret_read(place->file, key, &bytes), GW_INVALID, place->file);
-	expect_error(gw_secret_make(7, key), GW_IO, place->file);
+	expect_error(gw_key_read(place->file, key, &bytes), GW_INVALID, place->file);
+	expect_error(gw_key_make(7, key), GW_IO, place->file);
 	assert_int_equal(entries(place->folder), 1); /* the one that could not be named is gone */
 }
 
@@ -312,11 +312,11 @@ static void planted_links_are_not_followed(void **state)
 	assert_int_equal(mkdir(place->folder, 0700), 0);
 	assert_int_equal(symlink(victim, link), 0);
 	assert_int_equal(symlink(victim, place->file), 0);
-	assert_int_equal(gw_secret_make(7, key), GW_OK);
+	assert_int_equal(gw_key_make(7, key), GW_OK);
 	assert_int_equal(stat(victim, &st), 0);
 	assert_int_equal(st.st_size, 5);
 	assert_int_equal(mode_of(place->file), 0600);
-	assert_int_equal(gw_secret_find(7, found), GW_OK);
+	assert_int_equal(gw_key_find(7, found), GW_OK);
 	assert_memory_equal(found, key, GW_KEY_BYTES);
 	assert_int_equal(entries(place->folder), 1);
 }
@@ -333,17 +333,17 @@ static void where_the_folder_is(void **state)
 			setenv("XDG_RUNTIME_DIR", unusable[i], 1);
 		else
 			unsetenv("XDG_RUNTIME_DIR");
-		assert_int_not_equal(gw_secret_find(1, key), GW_OK); /* no server has this port */
+		assert_int_not_equal(gw_key_find(1, key), GW_OK); /* no server has this port */
 		assert_non_null(strstr(gw_last_error(), fallback));
 	}
 	memset(longest, 'x', sizeof(longest));
 	longest[0] = '/';
 	longest[GW_RUNTIME_PATH_MAX] = 0;
 	setenv("XDG_RUNTIME_DIR", longest, 1);
-	expect_error(gw_secret_make(7, key), GW_INVALID, "XDG_RUNTIME_DIR");
+	expect_error(gw_key_make(7, key), GW_INVALID, "XDG_RUNTIME_DIR");
 	longest[200] = 0; /* no such folder to make ours in */
 	setenv("XDG_RUNTIME_DIR", longest, 1);
-	expect_error(gw_secret_make(7, key), GW_IO, longest);
+	expect_error(gw_key_make(7, key), GW_IO, longest);
 }
 
 #define EACH(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)

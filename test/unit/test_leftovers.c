@@ -27,10 +27,10 @@ static gw_status write_folder(const struct place *place)
 {
 	struct gw_staging *staging;
 	gw_status status = gw_staging_begin(place->final, true, &staging);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_staging_mkdir(staging, "part0/node/paper");
-	if (status) {
+	if (status != GW_OK) {
 		gw_staging_abort(staging);
 		return status;
 	}

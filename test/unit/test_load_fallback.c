@@ -21,7 +21,7 @@ static int load_and_tell(void *context)
 	struct load_bed *f = context;
 	struct gw_load_stats stats;
 	gw_status status = gw_load(f->arena, f->items, LOAD_BED_ITEMS, NULL, &stats);
-	if (status)
+	if (status != GW_OK)
 		return RAN_FAILED + (int)status;
 	if (!load_bed_holds(f))
 		return RAN_WRONG;
@@ -129,7 +129,7 @@ static int pread_and_tell(void *context)
 	const struct gw_load_options options = {.driver = GW_LOAD_PREAD};
 	struct gw_load_stats stats;
 	gw_status status = gw_load(f->arena, &f->items[1], 1, &options, &stats);
-	if (status)
+	if (status != GW_OK)
 		return RAN_FAILED + (int)status;
 	if (memcmp(gw_arena_base(f->arena) + f->items[1].arena_offset, f->payloads[1], load_bed_sizes[1]) != 0)
 		return RAN_WRONG;

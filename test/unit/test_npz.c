@@ -232,7 +232,7 @@ static gw_status open_and_read(void *context)
 	struct gw_npz *npz;
 	struct gw_npy_file array;
 	gw_status status = gw_npz_open(context, &npz);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_npz_read(npz, "first", &array);
 	if (status == GW_OK)

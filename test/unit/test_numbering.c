@@ -176,7 +176,7 @@ static gw_status number_few(void *context)
 	uint64_t *offsets;
 	char *bytes;
 	gw_status status = gw_numbering_create(&column, 1, 2, &numbering);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_numbering_strings(&numbering, &column, 2, &offsets, &bytes);
 	if (status == GW_OK) {

@@ -74,7 +74,7 @@ static void defaults(void **state)
 	assert_true(gw_processors() >= 1);
 }
 
-static gw_status fail_late(void *context, uint64_t begin, uint64_t end, unsigned thread)
+static gw_status fail_dynamic(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
 	struct tally *t = context;
@@ -98,7 +98,7 @@ static void lowest_failure_wins(void **state)
 			memset(&tally, 0, sizeof(tally));
 			tally.fail_from = 137;
 			gw_fail(GW_IO, "an older failure");
-			assert_int_equal(gw_parallel_for(threads, ITEMS, 1, fail_late, &tally), GW_RANGE);
+			assert_int_equal(gw_parallel_for(threads, ITEMS, 1, fail_dynamic, &tally), GW_RANGE);
 			assert_string_equal(gw_last_error(), "item 137");
 			for (uint64_t i = 0; i <= 137; i++)
 				assert_int_equal(tally.seen[i], 1);

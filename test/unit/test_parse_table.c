@@ -22,7 +22,7 @@ static gw_status read_pairs(const char *data, size_t bytes, struct gw_table_form
 	struct gw_table table;
 	*values = NULL;
 	gw_status status = gw_text_borrow("input", data, bytes, &text);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_table_sniff(&text, numbers, 2, &format);
 	status = gw_table_scan(&text, &format, threads, &table);
@@ -40,7 +40,7 @@ static gw_status read_pairs(const char *data, size_t bytes, struct gw_table_form
 		gw_table_close(&table);
 	}
 	gw_text_close(&text);
-	if (status) {
+	if (status != GW_OK) {
 		free(*values);
 		*values = NULL;
 	}

@@ -315,7 +315,7 @@ struct faulty {
 static gw_status assign(struct faulty *f)
 {
 	gw_status status = gw_assignment_make(&f->plan, f->part, &f->assignment);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	return f->plan.method == GW_PLAN_METIS ? gw_assign_metis(&f->plan, f->part, &f->assignment)
 					       : gw_assign_random(&f->plan, f->part, &f->assignment);
@@ -326,7 +326,7 @@ static gw_status assign_and_measure(void *context)
 	struct faulty *f = context;
 	struct gw_plan_quality quality = {0};
 	gw_status status = assign(f);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_plan_quality_measure(&f->plan, f->part, &f->assignment, &quality);
 	gw_plan_quality_free(&quality);
 	gw_assignment_free(&f->assignment);
@@ -338,7 +338,7 @@ static gw_status split(void *context)
 	struct faulty *f = context;
 	struct gw_split_stats stats;
 	gw_status status = gw_split(&f->plan, f->part, &f->assignment, f->out, false, &stats);
-	if (status)
+	if (status != GW_OK)
 		assert_int_equal(access(f->out, F_OK), -1);
 	else
 		assert_int_equal(gw_remove_tree(f->out), GW_OK);

@@ -36,14 +36,14 @@ static void partition(const struct gw_part *part, const char *in, const char *ou
 	struct gw_split_stats stats;
 	struct gw_oracle_result result;
 	gw_status status = gw_assignment_make(&plan, part, &assignment);
-	if (!status)
+	if (status == GW_OK)
 		status = method == GW_PLAN_METIS ? gw_assign_metis(&plan, part, &assignment)
 						 : gw_assign_random(&plan, part, &assignment);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_plan_quality_measure(&plan, part, &assignment, &quality);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_split(&plan, part, &assignment, out, true, &stats);
-	if (status)
+	if (status != GW_OK)
 		fail_msg("%s", gw_last_error());
 	gw_oracle_check(in, out, &result);
 	assert_int_equal(result.edges_cut, quality.edges_cut);

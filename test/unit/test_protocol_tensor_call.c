@@ -28,7 +28,7 @@ static gw_status parse(int call, const uint8_t *bytes, size_t count)
 	struct gw_tensor_delete_call delete;
 	struct gw_tensor_state state;
 	static struct gw_tensor_listed listed[GW_TENSOR_LIST_MAX];
-	const uint8_t *births;
+	const uint8_t *epochs;
 	char job[GW_JOB_NAME_MAX + 1];
 	uint32_t n;
 	switch (call) {
@@ -39,9 +39,9 @@ static gw_status parse(int call, const uint8_t *bytes, size_t count)
 	case CALL_DELETE:
 		return gw_tensor_delete_parse(bytes, count, &delete);
 	case CALL_HOLD:
-		return gw_tensor_hold_parse(bytes, count, job);
+		return gw_tensor_lease_parse(bytes, count, job);
 	case REPLY_STATE:
-		return gw_tensor_state_parse(bytes, count, 2, &state, &births);
+		return gw_tensor_state_parse(bytes, count, 2, &state, &epochs);
 	default:
 		return gw_tensor_listed_parse(bytes, count, listed, &n);
 	}
@@ -149,7 +149,7 @@ static gw_status parse_push(const uint8_t *bytes, size_t count, struct gw_tensor
 static void pushes_carry_their_parameters(void **state)
 {
 	(void)state;
-	const struct gw_tensor_rows_call rows = {.birth = 7, .count = 1};
+	const struct gw_tensor_rows_call rows = {.epoch = 7, .count = 1};
 	uint32_t kinds = 0;
 	for (; gw_optimizer_rule_of(kinds); kinds++) {
 		struct gw_tensor_push push = {.rows = rows, .squares = true}, out;

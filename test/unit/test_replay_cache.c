@@ -240,12 +240,12 @@ static gw_status life_of_a_client(void *context)
 	struct gw_replay_cache *cache;
 	(void)context;
 	gw_status status = gw_replay_cache_create(1, &cache);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t window = join(cache, 1, 0);
 	status = window ? apply(cache, 1, (struct gw_once){1, 1, window}, 100) : gw_fail(GW_NO_MEMORY, "no place");
 	/* Applied once at most: a repeat is answered, or says that its answer is gone. */
-	gw_status again = status ? GW_OK : apply(cache, 1, (struct gw_once){1, 1, window}, 0);
+	gw_status again = status != GW_OK ? GW_OK : apply(cache, 1, (struct gw_once){1, 1, window}, 0);
 	assert_true(again == GW_OK || again == GW_LIMIT || again == GW_NO_MEMORY);
 	gw_replay_cache_destroy(cache);
 	return status;

@@ -30,7 +30,7 @@ static gw_status generate(const struct gw_rmat_options *options)
 	struct gw_builder *builder;
 	const struct gw_builder_options build = {.threads = options->threads, .quiet = true, .replace = true};
 	gw_status status = gw_builder_create("graph", &builder);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_rmat_build(options, builder);
 	if (status == GW_OK)

@@ -533,20 +533,20 @@ static gw_status short_of_memory(void *context)
 	struct gw_row_push_scratch scratch = {0};
 	struct gw_row_store *store;
 	gw_status status = gw_row_store_create(&options, &store);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	for (uint64_t i = 0; i < 300; i++) {
 		rows[i] = i % 4;
 		gradients[i * *columns] = 1;
 	}
-	for (uint64_t n = 3; n <= 300 && !status; n *= 100) {
+	for (uint64_t n = 3; n <= 300 && status == GW_OK; n *= 100) {
 		assert_int_equal(gw_row_store_read_range(store, 0, 4, seen), GW_OK);
 		float before = seen[0];
 		status = gw_row_store_push(store, &optimizer, rows, n, gradients, NULL, &scratch);
 		assert_int_equal(gw_row_store_read_range(store, 0, 4, seen), GW_OK);
 		assert_int_equal(status == GW_OK, seen[0] != before);
 	}
-	if (!status)
+	if (status == GW_OK)
 		status = gw_row_store_count_nonzero(store, 0, 4, &count);
 	gw_row_push_scratch_free(&scratch);
 	gw_row_store_destroy(store);

@@ -70,20 +70,20 @@ static void check_alike(const struct pair *pair)
 }
 
 /* Whether a call has to be run again, for its turn was over. */
-static bool again(struct gw_row_turn *turn, gw_status status, uint64_t cost)
+static bool again(struct gw_row_slice *turn, gw_status status, uint64_t cost)
 {
 	assert_true(status == GW_OK || (status == GW_AGAIN && !turn->taken));
 	turn->cost = cost;
 	return status == GW_AGAIN;
 }
 
-static uint32_t push_in_turns(struct pair *pair, struct gw_row_turn *turn, uint64_t cost)
+static uint32_t push_in_turns(struct pair *pair, struct gw_row_slice *turn, uint64_t cost)
 {
 	uint32_t turns = 1;
 	turn->cost = cost;
 	while (again(turn,
-		     gw_row_store_push_turn(pair->turned, turn, &adagrad, pair->rows, CALL, pair->values, NULL,
-					    &pair->scratch),
+		     gw_row_store_push_slice(pair->turned, turn, &adagrad, pair->rows, CALL, pair->values, NULL,
+					     &pair->scratch),
 		     cost))
 		turns++;
 	return turns;
@@ -93,13 +93,14 @@ static uint32_t push_in_turns(struct pair *pair, struct gw_row_turn *turn, uint6
 static void check_turns(uint64_t columns, uint64_t cost, bool most)
 {
 	struct pair pair;
-	struct gw_row_turn write = {.cost = cost}, read = write, save = write, state = write, count = write, push = {0};
+	struct gw_row_slice write = {.cost = cost}, read = write, save = write, state = write, count = write,
+			    push = {0};
 	uint8_t one[CALL * (COLUMNS + 1) * sizeof(float)], other[sizeof(one)];
 	uint32_t turns = 0;
 	uint64_t found, sum = 0;
 	pair_begin(&pair, columns);
 	assert_int_equal(gw_row_store_write(pair.whole, pair.rows, CALL, pair.values), GW_OK);
-	while (again(&write, gw_row_store_write_turn(pair.turned, &write, pair.rows, CALL, pair.values), cost))
+	while (again(&write, gw_row_store_write_slice(pair.turned, &write, pair.rows, CALL, pair.values), cost))
 		turns++;
 	assert_true(!most || turns == CALL - 1);
 	assert_true(cost < UINT64_MAX || turns == 0);
@@ -109,25 +110,25 @@ static void check_turns(uint64_t columns, uint64_t cost, bool most)
 	assert_true(push_in_turns(&pair, &push, cost) >= (most ? CALL : 1));
 	check_alike(&pair);
 	assert_int_equal(gw_row_store_read(pair.whole, pair.rows, CALL, one), GW_OK);
-	while (again(&read, gw_row_store_read_turn(pair.turned, &read, pair.rows, CALL, other), cost))
+	while (again(&read, gw_row_store_read_slice(pair.turned, &read, pair.rows, CALL, other), cost))
 		;
 	assert_memory_equal(one, other, CALL * columns * sizeof(float));
 	assert_int_equal(gw_row_store_set_state(pair.whole, pair.rows, CALL, 0, 1, pair.values), GW_OK);
-	while (again(&state, gw_row_store_set_state_turn(pair.turned, &state, pair.rows, CALL, 0, 1, pair.values),
+	while (again(&state, gw_row_store_set_state_slice(pair.turned, &state, pair.rows, CALL, 0, 1, pair.values),
 		     cost))
 		;
 	/* The state lies unaligned in one of them. */
 	assert_int_equal(gw_row_store_save(pair.whole, 1, ROWS - 1, one, one + ROWS * columns * sizeof(float)), GW_OK);
 	while (again(&save,
-		     gw_row_store_save_turn(pair.turned, &save, 1, ROWS - 1, other,
-					    other + ROWS * columns * sizeof(float) + 1),
+		     gw_row_store_save_slice(pair.turned, &save, 1, ROWS - 1, other,
+					     other + ROWS * columns * sizeof(float) + 1),
 		     cost))
 		;
 	assert_memory_equal(one, other, (ROWS - 1) * columns * sizeof(float));
 	assert_memory_equal(one + ROWS * columns * sizeof(float), other + ROWS * columns * sizeof(float) + 1,
 			    (ROWS - 1) * sizeof(float));
 	for (bool more = true; more; sum += found)
-		more = again(&count, gw_row_store_count_turn(pair.turned, &count, 1, ROWS - 2, &found), cost);
+		more = again(&count, gw_row_store_count_slice(pair.turned, &count, 1, ROWS - 2, &found), cost);
 	assert_int_equal(gw_row_store_count_nonzero(pair.whole, 1, ROWS - 2, &found), GW_OK);
 	assert_int_equal(sum, found);
 	pair_end(&pair);
@@ -149,7 +150,7 @@ static void a_taken_row_ends_the_turn(void **state)
 	(void)state;
 	struct pair pair;
 	uint64_t sequence;
-	struct gw_row_turn turn = {.cost = UINT64_MAX};
+	struct gw_row_slice turn = {.cost = UINT64_MAX};
 	pair_begin(&pair, COLUMNS);
 	const struct gw_row_format *format = gw_row_store_format(pair.turned);
 	uint8_t *row = gw_arena_base(gw_row_store_arena(pair.turned));
@@ -157,19 +158,19 @@ static void a_taken_row_ends_the_turn(void **state)
 	assert_true(pair.rows[CALL / 4] != pair.rows[0]);
 	assert_true(gw_row_try_lock(format, row, &sequence));
 	for (int times = 0; times < 2; times++) {
-		assert_int_equal(gw_row_store_push_turn(pair.turned, &turn, &adagrad, pair.rows, CALL, pair.values,
-							NULL, &pair.scratch),
+		assert_int_equal(gw_row_store_push_slice(pair.turned, &turn, &adagrad, pair.rows, CALL, pair.values,
+							 NULL, &pair.scratch),
 				 GW_AGAIN);
 		assert_true(turn.taken && turn.at > 0 && turn.at < turn.groups);
 	}
 	gw_row_unlock(format, row, sequence);
-	struct gw_row_turn next = {.at = turn.at};
+	struct gw_row_slice next = {.at = turn.at};
 	push_in_turns(&pair, &next, 1000);
 	assert_int_equal(gw_row_store_push(pair.whole, &adagrad, pair.rows, CALL, pair.values, NULL, &pair.scratch),
 			 GW_OK);
 	check_alike(&pair);
 	/* As one would that says more than there is. */
-	next = (struct gw_row_turn){.at = CALL + 1};
+	next = (struct gw_row_slice){.at = CALL + 1};
 	push_in_turns(&pair, &next, 1000);
 	check_alike(&pair);
 	pair_end(&pair);

@@ -302,7 +302,7 @@ static void test_limit(void **state)
 	struct gw_staging *open[64];
 	int count = 0;
 	gw_status status = GW_OK;
-	for (; count < 64 && !status; count++) {
+	for (; count < 64 && status == GW_OK; count++) {
 		char path[256];
 		snprintf(path, sizeof(path), "%s/graph%d", place->root, count);
 		status = gw_staging_begin(path, false, &open[count]);
@@ -342,10 +342,10 @@ static gw_status write_body(void *context)
 	struct place *place = context;
 	struct gw_staging *staging;
 	gw_status status = gw_staging_begin(place->final, true, &staging);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_staging_mkdir(staging, "a/b");
-	if (status) {
+	if (status != GW_OK) {
 		gw_staging_abort(staging);
 		return status;
 	}

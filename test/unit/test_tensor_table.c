@@ -58,9 +58,9 @@ static struct gw_tensor_create_call call_of(int number)
 static gw_status make_and_leave(struct desk *desk, struct gw_tensor_create_call *call, struct gw_tensor_state *tensor)
 {
 	struct gw_shard *shard;
-	const uint64_t *births;
-	gw_status status = gw_tensor_table_make(desk->table, call, tensor, &births, &shard);
-	gw_shard_leave(desk->table, shard);
+	const uint64_t *epochs;
+	gw_status status = gw_tensor_table_make(desk->table, call, tensor, &epochs, &shard);
+	gw_shard_unref(desk->table, shard);
 	return status;
 }
 
@@ -69,8 +69,8 @@ static bool desk_hold(struct desk *desk, int number, struct gw_shard **shard)
 {
 	struct gw_tensor_create_call call = call_of(number);
 	struct gw_tensor_state tensor;
-	const uint64_t *births;
-	must(gw_tensor_table_make(desk->table, &call, &tensor, &births, shard));
+	const uint64_t *epochs;
+	must(gw_tensor_table_make(desk->table, &call, &tensor, &epochs, shard));
 	return tensor.ready;
 }
 
@@ -78,7 +78,7 @@ static bool desk_make(struct desk *desk, int number)
 {
 	struct gw_shard *shard;
 	bool ready = desk_hold(desk, number, &shard);
-	gw_shard_leave(desk->table, shard);
+	gw_shard_unref(desk->table, shard);
 	return ready;
 }
 
@@ -126,12 +126,12 @@ static void a_table_stops_before_its_service_ends(void **state)
 
 /* Stands where the table's filler publishes what it has filled. */
 struct gate {
-	struct gw_late_registrar registrar; /* first */
+	struct gw_dynamic_region_registrar registrar; /* first */
 	sem_t come, go;
 	uint32_t published, shut_at; /* how many there are; the one that is held up, until `go` */
 };
 
-static void *gate_add(struct gw_late_registrar *registrar, const struct gw_late_region *region)
+static void *gate_add(struct gw_dynamic_region_registrar *registrar, const struct gw_dynamic_region *region)
 {
 	struct gate *gate = (struct gate *)registrar;
 	(void)region;
@@ -148,7 +148,7 @@ static struct gw_shard *desk_hold_ready(struct desk *desk, int number)
 {
 	struct gw_shard *shard;
 	while (!desk_hold(desk, number, &shard)) {
-		gw_shard_leave(desk->table, shard);
+		gw_shard_unref(desk->table, shard);
 		sched_yield();
 	}
 	return shard;
@@ -166,7 +166,7 @@ static void nothing_waits_for_a_tensor_that_is_filled(void **state)
 	desk_begin(&desk);
 	desk.lease_ms = 1;
 	desk_serve(&desk);
-	gw_late_registrar_set(desk.service, &gate.registrar);
+	gw_dynamic_region_registrar_set(desk.service, &gate.registrar);
 	struct gw_shard *trained = desk_hold_ready(&desk, 0);
 	desk_make(&desk, 1);
 	sem_wait(&gate.come);
@@ -180,8 +180,8 @@ static void nothing_waits_for_a_tensor_that_is_filled(void **state)
 	while (gw_tensor_table_list(desk.table, "job", "job", "", &listed, 1) > 0)
 		sched_yield();
 	sem_post(&gate.go);
-	gw_shard_leave(desk.table, trained);
-	gw_late_registrar_set(desk.service, NULL);
+	gw_shard_unref(desk.table, trained);
+	gw_dynamic_region_registrar_set(desk.service, NULL);
 	desk_close(&desk);
 	desk_end(&desk);
 	sem_destroy(&gate.come);
@@ -210,7 +210,7 @@ static void a_deleted_tensor_gets_no_state(void **state)
 	assert_int_equal(gw_shard_prepare(desk.table, shards[2], GW_ADAGRAD), GW_NOT_FOUND);
 	pthread_mutex_unlock(&shards[0]->store->preparing);
 	for (int i = 0; i < 3; i++)
-		gw_shard_leave(desk.table, shards[i]);
+		gw_shard_unref(desk.table, shards[i]);
 	desk_close(&desk);
 	desk_end(&desk);
 }
@@ -224,7 +224,7 @@ static void a_job_too_many_leaves_no_tensor(void **state)
 	struct gw_tensor_create_call call = call_of(0);
 	struct gw_tensor_state tensor;
 	struct gw_shard *shard;
-	const uint64_t *births;
+	const uint64_t *epochs;
 	desk_begin(&desk);
 	desk_serve(&desk);
 	call.plan.shape[0] = 1;
@@ -234,7 +234,7 @@ static void a_job_too_many_leaves_no_tensor(void **state)
 	}
 	uint64_t bytes = gw_tensor_table_bytes(desk.table);
 	snprintf(call.plan.job, sizeof(call.plan.job), "another");
-	assert_int_equal(gw_tensor_table_make(desk.table, &call, &tensor, &births, &shard), GW_LIMIT);
+	assert_int_equal(gw_tensor_table_make(desk.table, &call, &tensor, &epochs, &shard), GW_LIMIT);
 	assert_null(shard);
 	assert_int_equal(gw_tensor_table_list(desk.table, "another", NULL, NULL, &listed, 1), 0);
 	assert_int_equal(gw_tensor_table_bytes(desk.table), bytes);
@@ -254,7 +254,7 @@ static void jobs_without_tensors_take_no_place(void **state)
 	for (int i = 0; i < GW_TENSOR_JOBS_MAX; i++) {
 		char job[GW_JOB_NAME_MAX + 1];
 		snprintf(job, sizeof(job), "job%d", i);
-		gw_tensor_table_hold(desk.table, job);
+		gw_tensor_table_lease(desk.table, job);
 	}
 	snprintf(call.plan.job, sizeof(call.plan.job), "another");
 	must(make_and_leave(&desk, &call, &tensor));
@@ -272,7 +272,7 @@ static void use_name(struct desk *desk, int number, int way)
 	call.plan.shape[0] = 1;
 	snprintf(call.plan.job, sizeof(call.plan.job), "name%d", number);
 	if (way == 0)
-		gw_tensor_table_hold(desk->table, call.plan.job);
+		gw_tensor_table_lease(desk->table, call.plan.job);
 	call.open = way == 1;
 	if (way == 2) {
 		call.plan.initial = GW_INITIAL_COPY;
@@ -305,14 +305,14 @@ static void names_that_leave_nothing_take_no_place(void **state)
 		snprintf(call.plan.name, sizeof(call.plan.name), "t%d", i);
 		must(make_and_leave(&desk, &call, &tensor));
 	}
-	uint64_t birth = tensor.birth;
+	uint64_t epoch = tensor.epoch;
 	uint32_t count;
 	must(gw_tensor_table_delete(desk.table, "stays", "t0", 0, &count));
 	for (int i = 0; i < 5 * (GW_TENSOR_JOBS_MAX + 9); i++)
 		use_name(&desk, i, i % 5);
 	call.open = 1;
 	must(make_and_leave(&desk, &call, &tensor));
-	assert_int_equal(tensor.birth, birth);
+	assert_int_equal(tensor.epoch, epoch);
 	/* All the places but its own are free. */
 	call.open = 0;
 	for (int i = 1; i <= GW_TENSOR_JOBS_MAX; i++) {
@@ -333,17 +333,17 @@ static void a_restored_copy_has_no_source(void **state)
 	struct gw_tensor_create_call call = call_of(0);
 	struct gw_tensor_state tensor = {0};
 	struct gw_shard *shard = NULL;
-	const uint64_t *births;
+	const uint64_t *epochs;
 	uint64_t nonzero = 1;
 	desk_begin(&desk);
 	desk_serve(&desk);
 	call.plan.initial = GW_INITIAL_COPY;
 	snprintf(call.plan.source, sizeof(call.plan.source), "+nowhere");
-	assert_int_equal(gw_tensor_table_make(desk.table, &call, &tensor, &births, &shard), GW_NOT_FOUND);
+	assert_int_equal(gw_tensor_table_make(desk.table, &call, &tensor, &epochs, &shard), GW_NOT_FOUND);
 	call.restored = 1;
 	while (!tensor.ready) {
-		gw_shard_leave(desk.table, shard);
-		must(gw_tensor_table_make(desk.table, &call, &tensor, &births, &shard));
+		gw_shard_unref(desk.table, shard);
+		must(gw_tensor_table_make(desk.table, &call, &tensor, &epochs, &shard));
 		assert_int_equal(tensor.restored, 1);
 		call.open = 1;
 		call.restored = 0;
@@ -351,7 +351,7 @@ static void a_restored_copy_has_no_source(void **state)
 	}
 	must(gw_row_store_count_nonzero(shard->store, 0, call.plan.shape[0], &nonzero));
 	assert_int_equal(nonzero, 0);
-	gw_shard_leave(desk.table, shard);
+	gw_shard_unref(desk.table, shard);
 	desk_close(&desk);
 	desk_end(&desk);
 }

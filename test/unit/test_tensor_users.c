@@ -27,7 +27,7 @@ struct desk {
 	struct gw_graph_meta *meta;
 	struct gw_part *part;
 	struct gw_tensor_table *table;
-	_Atomic uint64_t births[PLACES]; /* of what is there now, or was */
+	_Atomic uint64_t epochs[PLACES]; /* of what is there now, or was */
 	_Atomic uint64_t pushed[ROUNDS]; /* rows, by the tensor's number, which its name says */
 	_Atomic(const char *) wrong;     /* what a thread has seen */
 	_Atomic bool stop;
@@ -63,17 +63,17 @@ static uint64_t make_tensor(struct desk *desk, uint32_t number)
 						      .initial = GW_INITIAL_ZERO}};
 	struct gw_tensor_state tensor;
 	struct gw_shard *shard;
-	const uint64_t *births;
+	const uint64_t *epochs;
 	snprintf(call.plan.name, sizeof(call.plan.name), "%u", number);
-	must(gw_tensor_table_make(desk->table, &call, &tensor, &births, &shard));
-	gw_shard_leave(desk->table, shard);
-	return tensor.birth;
+	must(gw_tensor_table_make(desk->table, &call, &tensor, &epochs, &shard));
+	gw_shard_unref(desk->table, shard);
+	return tensor.epoch;
 }
 
-static struct gw_shard *find_filled(struct desk *desk, uint64_t birth)
+static struct gw_shard *find_filled(struct desk *desk, uint64_t epoch)
 {
 	struct gw_shard *shard;
-	while (gw_tensor_table_find(desk->table, birth, &shard) != GW_OK)
+	while (gw_tensor_table_find(desk->table, epoch, &shard) != GW_OK)
 		sched_yield();
 	return shard;
 }
@@ -104,11 +104,11 @@ static const char *use_shard(struct desk *desk, struct gw_shard *shard, uint64_t
 			return "a row is torn";
 	}
 	struct gw_row_push_scratch scratch;
-	gw_tensor_table_take_scratch(desk->table, &scratch);
+	gw_tensor_table_acquire_scratch(desk->table, &scratch);
 	gw_status status = gw_shard_prepare(desk->table, shard, GW_SGD);
 	if (status == GW_OK)
 		status = gw_row_store_push(shard->store, &optimizer, &pushed, 1, gradients, NULL, &scratch);
-	gw_tensor_table_give_scratch(desk->table, &scratch);
+	gw_tensor_table_release_scratch(desk->table, &scratch);
 	atomic_fetch_add(&desk->pushed[number], 1);
 	return status == GW_OK ? NULL : "a push fails";
 }
@@ -117,15 +117,15 @@ static void *use_shards(void *context)
 {
 	struct desk *desk = context;
 	for (uint64_t turn = 0; !atomic_load(&desk->stop); turn++) {
-		const uint64_t birth = atomic_load(&desk->births[turn % PLACES]);
+		const uint64_t epoch = atomic_load(&desk->epochs[turn % PLACES]);
 		struct gw_shard *shard;
-		if (gw_tensor_table_find(desk->table, birth, &shard) != GW_OK) {
+		if (gw_tensor_table_find(desk->table, epoch, &shard) != GW_OK) {
 			sched_yield();
 			continue;
 		}
-		const char *wrong = shard->birth == birth ? use_shard(desk, shard, turn) : "the shard of another birth";
-		gw_tensor_table_note_reads(desk->table, birth, 1);
-		gw_shard_leave(desk->table, shard);
+		const char *wrong = shard->epoch == epoch ? use_shard(desk, shard, turn) : "the shard of another birth";
+		gw_tensor_table_note_reads(desk->table, epoch, 1);
+		gw_shard_unref(desk->table, shard);
 		if (wrong)
 			atomic_store(&desk->wrong, wrong);
 	}
@@ -152,14 +152,14 @@ static void replace_tensor(struct desk *desk, uint32_t number)
 {
 	if (number >= PLACES && (number - PLACES) % 3 != 0) {
 		const uint32_t old = number - PLACES;
-		struct gw_shard *shard = find_filled(desk, atomic_load(&desk->births[old % PLACES]));
+		struct gw_shard *shard = find_filled(desk, atomic_load(&desk->epochs[old % PLACES]));
 		while (atomic_load(&desk->pushed[old]) < PUSHES && !atomic_load(&desk->wrong))
 			sched_yield();
 		delete_tensor(desk, old);
 		expect_pushes(desk, shard, old);
-		gw_shard_leave(desk->table, shard);
+		gw_shard_unref(desk->table, shard);
 	}
-	atomic_store(&desk->births[number % PLACES], make_tensor(desk, number));
+	atomic_store(&desk->epochs[number % PLACES], make_tensor(desk, number));
 	if (number % 3 == 0)
 		delete_tensor(desk, number);
 }
@@ -189,16 +189,16 @@ static void a_deleted_shard_is_its_last_users(void **state)
 	static struct desk desk;
 	struct gw_shard *found;
 	desk_begin(&desk);
-	const uint64_t birth = make_tensor(&desk, 0);
-	struct gw_shard *shard = find_filled(&desk, birth);
+	const uint64_t epoch = make_tensor(&desk, 0);
+	struct gw_shard *shard = find_filled(&desk, epoch);
 	delete_tensor(&desk, 0);
-	assert_int_equal(gw_tensor_table_find(desk.table, birth, &found), GW_NOT_FOUND);
+	assert_int_equal(gw_tensor_table_find(desk.table, epoch, &found), GW_NOT_FOUND);
 	assert_null(found);
 	assert_null(use_shard(&desk, shard, 0));
 	while (atomic_load(&shard->users->count) > 1) /* the filler, which is at its end */
 		sched_yield();
 	assert_true(gw_tensor_table_bytes(desk.table) > 0);
-	gw_shard_leave(desk.table, shard);
+	gw_shard_unref(desk.table, shard);
 	assert_int_equal(gw_tensor_table_bytes(desk.table), 0);
 	desk_end(&desk);
 }
@@ -210,17 +210,17 @@ static void a_late_finder_gets_nothing(void **state)
 	static struct desk desk;
 	struct gw_shard *found;
 	desk_begin(&desk);
-	const uint64_t birth = make_tensor(&desk, 0);
-	struct gw_shard *shard = find_filled(&desk, birth);
+	const uint64_t epoch = make_tensor(&desk, 0);
+	struct gw_shard *shard = find_filled(&desk, epoch);
 	struct gw_shard_users *users = shard->users;
 	delete_tensor(&desk, 0);
 	while (atomic_load(&users->count) > 1)
 		sched_yield();
-	gw_shard_leave(desk.table, shard);
-	_Atomic(struct gw_shard_users *) *slot = &desk.table->slots[birth % GW_TABLE_SLOTS];
+	gw_shard_unref(desk.table, shard);
+	_Atomic(struct gw_shard_users *) *slot = &desk.table->slots[epoch % GW_TABLE_SLOTS];
 	assert_null(atomic_load(slot));
 	atomic_store(slot, users);
-	assert_int_equal(gw_tensor_table_find(desk.table, birth, &found), GW_NOT_FOUND);
+	assert_int_equal(gw_tensor_table_find(desk.table, epoch, &found), GW_NOT_FOUND);
 	assert_int_equal(atomic_load(&users->count), 0);
 	atomic_store(slot, NULL);
 	const uint64_t later = make_tensor(&desk, 1);
@@ -229,11 +229,11 @@ static void a_late_finder_gets_nothing(void **state)
 	while (atomic_load(&users->count) > 2)
 		sched_yield();
 	atomic_store(slot, users);
-	assert_int_equal(gw_tensor_table_find(desk.table, birth, &found), GW_NOT_FOUND);
+	assert_int_equal(gw_tensor_table_find(desk.table, epoch, &found), GW_NOT_FOUND);
 	assert_null(found);
 	assert_int_equal(atomic_load(&users->count), 2);
 	atomic_store(slot, NULL);
-	gw_shard_leave(desk.table, shard);
+	gw_shard_unref(desk.table, shard);
 	desk_end(&desk);
 }
 
@@ -244,11 +244,11 @@ static void births_leave_taken_slots_out(void **state)
 	static struct desk desk;
 	desk_begin(&desk);
 	const uint64_t stays = make_tensor(&desk, 0);
-	desk.table->births += GW_TABLE_SLOTS - 1;
+	desk.table->epochs += GW_TABLE_SLOTS - 1;
 	const uint64_t later = make_tensor(&desk, 1);
 	assert_int_equal(later, stays + GW_TABLE_SLOTS + 1);
-	gw_shard_leave(desk.table, find_filled(&desk, stays));
-	gw_shard_leave(desk.table, find_filled(&desk, later));
+	gw_shard_unref(desk.table, find_filled(&desk, stays));
+	gw_shard_unref(desk.table, find_filled(&desk, later));
 	desk_end(&desk);
 }
 

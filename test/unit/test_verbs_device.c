@@ -70,7 +70,7 @@ static gw_status side_add(struct side *side, struct ibv_pd *pd, uint8_t port)
 	struct rdma_cm_id *id = bound_id(port);
 	assert_true(side->n < QPS_MAX);
 	gw_status status = gw_verbs_qp_create(side->port, id, pd, &needs, &side->qps[side->n]);
-	if (status) {
+	if (status != GW_OK) {
 		rdma_destroy_id(id);
 		return status;
 	}
@@ -363,7 +363,7 @@ static void shares_of_a_window(void **state)
 	for (uint32_t q = 0; q < 128; q++) {
 		struct verbs_qp *qp = sides[q % 2].qps[q / 2];
 		/* One alone has all that a queue pair may have; the more there are, the less each. */
-		verbs_qp_take(qp, 1);
+		verbs_qp_acquire(qp, 1);
 		uint64_t share = verbs_qp_share(qp)->bytes, all = share * (q + 1);
 		assert_true(q || share == VERBS_WINDOW_BYTES);
 		assert_true(all <= port->window && (share == VERBS_WINDOW_BYTES || all > port->window - q - 1));
@@ -373,19 +373,19 @@ static void shares_of_a_window(void **state)
 	for (uint32_t q = 0; q < 128; q++) {
 		struct verbs_qp *qp = sides[q % 2].qps[q / 2];
 		while (verbs_qp_room(qp))
-			verbs_qp_take(qp, verbs_qp_share(qp)->read_bytes);
+			verbs_qp_acquire(qp, verbs_qp_share(qp)->read_bytes);
 		sum += qp->bytes_open;
 	}
 	assert_in_range(sum, port->window - 128, port->window + port->window / 4 + 128);
 	for (uint32_t q = 0; q < 64; q++)
-		verbs_qp_give(sides[1].qps[q], sides[1].qps[q]->bytes_open);
+		verbs_qp_release(sides[1].qps[q], sides[1].qps[q]->bytes_open);
 	assert_int_equal(verbs_qp_room(sides[0].qps[0]), 0); /* told before a sleep, not at once */
 	struct gw_completion completion;
 	gw_poll_group_poll(sides[1].group, &completion, 1, 1);
 	assert_true(verbs_qp_room(sides[0].qps[0]) > 0);
 	/* By another port of the device comes something else. */
 	assert_int_equal(side_add(&sides[0], sides[0].port->device->pd, 2), GW_OK);
-	verbs_qp_take(sides[0].qps[64], 1);
+	verbs_qp_acquire(sides[0].qps[64], 1);
 	assert_int_equal(verbs_qp_share(sides[0].qps[64])->bytes, VERBS_WINDOW_BYTES);
 	for (int i = 0; i < 2; i++)
 		side_end(&sides[i]);

@@ -47,20 +47,20 @@ static void words_need_a_device_that_promises(void **state)
 
 /* --- Regions that come late and go. --- */
 
-struct late_place {
+struct dynamic_place {
 	struct verbs_place place;
 	uint8_t keys[4 * SLICES];
 };
 
 /* The region of the side as one that came late: what a completed open leaves. */
-static struct gw_late_entry *side_late(struct side *side, uint32_t id, uint32_t generation)
+static struct gw_dynamic_region_entry *side_dynamic(struct side *side, uint32_t id, uint32_t generation)
 {
-	struct gw_late_entry *entry, before;
+	struct gw_dynamic_region_entry *entry, before;
 	side->region.id = id;
 	side->region.generation = generation;
-	assert_int_equal(gw_late_add(&side->endpoint->base, &side->region, &entry, &before), GW_OK);
+	assert_int_equal(gw_dynamic_region_add(&side->endpoint->base, &side->region, &entry, &before), GW_OK);
 	assert_null(before.mapping);
-	struct late_place *late = gw_malloc(sizeof(*late));
+	struct dynamic_place *late = gw_malloc(sizeof(*late));
 	memcpy(late->keys, side->keys, sizeof(late->keys));
 	late->place = side->endpoint->places[0];
 	late->place.keys = late->keys;
@@ -85,14 +85,14 @@ static void withdrawn_regions_end_their_reads_alone(void **state)
 	side_begin(&side, 40, 10, 20, 8);
 	side_land(&side, 1000);
 	struct gw_region first = side.region;
-	struct gw_late_entry *entry = side_late(&side, GW_REGIONS_MAX + 3, 9);
+	struct gw_dynamic_region_entry *entry = side_dynamic(&side, GW_REGIONS_MAX + 3, 9);
 	reads.hold = true;
 	post_one(&side, &gone, &side.region, &remote);
 	post_one(&side, &stays, &first, &remote);
 	assert_int_equal(reads.count, 2);
 	assert_int_equal(entry->reads, 1);
 	/* It is in flight: the keys stay until it has landed, and the set tells then. */
-	gw_verbs_late_withdrawn(&side.endpoint->late_reader, side.region.id, side.region.generation);
+	gw_verbs_dynamic_withdrawn(&side.endpoint->dynamic_reader, side.region.id, side.region.generation);
 	assert_false(entry->open);
 	assert_int_equal(entry->reads, 1);
 	assert_non_null(entry->mapping);

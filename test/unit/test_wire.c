@@ -247,7 +247,7 @@ static gw_status greet(bool hello, uint64_t magic, uint32_t version, uint32_t fl
 	for (uint32_t i = 16; i < n; i++)
 		body.at[i] = (uint8_t)i;
 	gw_status status = hello ? gw_wire_hello(body.at, n, &as_hello) : gw_wire_challenge(body.at, n, &as_challenge);
-	if (!status)
+	if (status == GW_OK)
 		assert_memory_equal(hello ? (const void *)&as_hello : &as_challenge, body.at, n);
 	free(body.memory);
 	return status;
@@ -299,7 +299,7 @@ static gw_status welcome(uint32_t region_count, uint32_t n, int word, uint32_t v
 	if (word >= 0)
 		memcpy(body.at + 4 * word, &value, 4);
 	gw_status status = gw_wire_welcome(body.at, n, &out, regions);
-	for (uint32_t i = 0; !status && i < out.region_count; i++) {
+	for (uint32_t i = 0; status == GW_OK && i < out.region_count; i++) {
 		assert_int_equal(regions[i].bytes, i * 100ull);
 		assert_int_equal(regions[i].id, i);
 		assert_int_equal(regions[i].generation, i ^ 5);
@@ -353,7 +353,7 @@ static gw_status memory(uint32_t n, int word, uint32_t value)
 		memcpy((uint8_t *)&good + 4 * word, &value, 4);
 	memcpy(body.at, &good, n < sizeof(good) ? n : sizeof(good));
 	gw_status status = gw_wire_memory(body.at, n, regions, 3, &out);
-	if (!status) {
+	if (status == GW_OK) {
 		assert_int_equal(out.memory_count, 2);
 		assert_int_equal(out.region_count, 3);
 		for (uint32_t i = 0; i < 2; i++)
@@ -447,25 +447,25 @@ static void rows(void **state)
 	}
 }
 
-static void late_regions(void **state)
+static void dynamic_regions(void **state)
 {
 	(void)state;
 	static const struct {
-		struct wire_late late;
+		struct wire_dynamic late;
 		gw_status status;
 	} cases[] = {
 		{{GW_REGIONS_MAX, 1, 0, 0}, GW_OK},
-		{{GW_REGIONS_MAX + GW_LATE_REGIONS_MAX - 1, UINT32_MAX, 1, 0}, GW_OK},
+		{{GW_REGIONS_MAX + GW_DYNAMIC_REGIONS_MAX - 1, UINT32_MAX, 1, 0}, GW_OK},
 		{{GW_REGIONS_MAX - 1, 1, 0, 0}, GW_PROTOCOL},
-		{{GW_REGIONS_MAX + GW_LATE_REGIONS_MAX, 1, 0, 0}, GW_PROTOCOL},
+		{{GW_REGIONS_MAX + GW_DYNAMIC_REGIONS_MAX, 1, 0, 0}, GW_PROTOCOL},
 		{{UINT32_MAX, 1, 0, 0}, GW_PROTOCOL},
 		{{GW_REGIONS_MAX, 0, 0, 0}, GW_PROTOCOL},
 		{{GW_REGIONS_MAX, 1, 2, 0}, GW_PROTOCOL},
 		{{GW_REGIONS_MAX, 1, 0, 1}, GW_PROTOCOL},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct wire_late out;
-		assert_int_equal(gw_wire_late((const uint8_t *)&cases[i].late, &out), cases[i].status);
+		struct wire_dynamic out;
+		assert_int_equal(gw_wire_dynamic((const uint8_t *)&cases[i].late, &out), cases[i].status);
 		assert_memory_equal(&out, &cases[i].late, sizeof(out));
 	}
 }
@@ -592,7 +592,7 @@ int main(void)
 		cmocka_unit_test(memories_of_rows),
 		cmocka_unit_test(rows),
 		cmocka_unit_test(torn),
-		cmocka_unit_test(late_regions),
+		cmocka_unit_test(dynamic_regions),
 		cmocka_unit_test(reads),
 		cmocka_unit_test(payloads),
 	};

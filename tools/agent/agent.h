@@ -79,7 +79,7 @@ struct gw_agent {
 	bool keep, set_up, ending, finished, released;
 	bool deaf, hung_up;             /* the launcher's lines have ended; it reads nothing more */
 	int guardian, release, signals; /* descriptors: ends with the guardian; a word to it; signalfd. -1: none */
-	uint64_t silence_ns, heard_ns, told_ns, kill_ns, end_ns, log_bytes_max;
+	uint64_t silence_ns, heard_ns, reported_ns, kill_ns, end_ns, log_bytes_max;
 	char job[GW_AGENT_NAME_MAX];
 	struct gw_agent_mark mark; /* of what it starts */
 	char workspace[GW_AGENT_PATH_MAX], logs[GW_AGENT_PATH_MAX];
@@ -93,8 +93,8 @@ struct gw_agent {
 
 /* loop.c: everything there is to say goes through here; takes the reference. Told in order; lines of output are left
  * out where the launcher does not keep up, events are not. */
-void gw_agent_tell(struct gw_agent *agent, json_t *event);
-bool gw_agent_may_tell_output(const struct gw_agent *agent);
+void gw_agent_report(struct gw_agent *agent, json_t *event);
+bool gw_agent_may_report_output(const struct gw_agent *agent);
 /* Begins to end everything: SIGTERM now, SIGKILL after the grace; `why` is told. The first call counts. */
 void gw_agent_end(struct gw_agent *agent, const char *why);
 int gw_agent_loop(struct gw_agent *agent);
@@ -108,7 +108,7 @@ void gw_agent_process_read(struct gw_agent *agent, struct gw_agent_process *proc
 void gw_agent_process_signal(const struct gw_agent_process *process, int number);
 /* Takes the ends of children, and tells those of processes whose output was read to its end. */
 void gw_agent_process_reap(struct gw_agent *agent);
-void gw_agent_process_tell_end(struct gw_agent *agent, struct gw_agent_process *process);
+void gw_agent_process_report_end(struct gw_agent *agent, struct gw_agent_process *process);
 
 /* home.c: ~/.graphwire/HOST, 0700: a folder for each agent, and a record of each server. */
 gw_status gw_agent_home(char path[GW_AGENT_PATH_MAX]);
@@ -126,7 +126,7 @@ json_t *gw_agent_records(void);
 uint64_t gw_agent_start_of(pid_t pid); /* its time of start; 0: it is not there, or has ended */
 
 /* old_logs.c: this job's folder of logs stays while this agent is there; those of jobs before the last `keep` go. */
-gw_status gw_agent_logs_hold(struct gw_agent *agent);
+gw_status gw_agent_logs_lock(struct gw_agent *agent);
 void gw_agent_logs_remove_old(const struct gw_agent *agent, size_t keep);
 
 /* watch.c: tells "gone" when the server of a port and pid has ended. The loop calls the second, whenever it wakes. */

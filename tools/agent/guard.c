@@ -26,7 +26,7 @@
 
 #define HUNG_UP_NS (4 * GW_NS_PER_SECOND) /* a worker's grace and a little */
 
-static void guard_tell(json_t *event)
+static void guard_report(json_t *event)
 {
 	char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
 	json_decref(event);
@@ -43,13 +43,13 @@ _Noreturn static void guard_finish(pid_t worker, int status)
 	json_t *left = gw_agent_descendants_kill(NULL);
 	gw_agent_folder_remove(worker);
 	if (WIFEXITED(status)) {
-		guard_tell(json_pack("{ss so?}", "event", "end", "left", left));
+		guard_report(json_pack("{ss so?}", "event", "end", "left", left));
 		exit(WEXITSTATUS(status));
 	}
 	char text[192];
 	snprintf(text, sizeof(text), "the agent's worker was killed by signal %d%s", WTERMSIG(status),
 		 left && json_array_size(left) == 0 ? "; all that it had started was killed" : "");
-	guard_tell(json_pack("{ss ss so?}", "event", "lost", "text", text, "left", left));
+	guard_report(json_pack("{ss ss so?}", "event", "lost", "text", text, "left", left));
 	exit(1);
 }
 

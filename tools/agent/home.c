@@ -50,7 +50,7 @@ gw_status gw_agent_home(char path[GW_AGENT_PATH_MAX])
 	if (snprintf(path, GW_AGENT_PATH_MAX, "%s/.graphwire", home_of_user()) >= GW_AGENT_PATH_MAX - 160)
 		return gw_fail(GW_INVALID, "HOME is too long");
 	gw_status status = home_make(path);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	snprintf(path + strlen(path), 80, "/%s", *host ? host : "host");
 	return home_make(path);
@@ -98,12 +98,12 @@ gw_status gw_agent_folder_make(struct gw_agent *agent)
 	char mark[GW_AGENT_MARK_MAX];
 	gw_agent_folder_remove(getpid());
 	gw_status status = gw_agent_home(agent->folder);
-	if (!status)
+	if (status == GW_OK)
 		snprintf(agent->folder + strlen(agent->folder), 32, "/agent-%ld", (long)getpid());
-	if (!status && mkdir(agent->folder, 0700) != 0)
+	if (status == GW_OK && mkdir(agent->folder, 0700) != 0)
 		status = gw_fail_errno(GW_IO, errno, "%s: cannot be made", agent->folder);
 	gw_agent_mark_text(&agent->mark, mark);
-	return status ? status : gw_agent_file_write(agent->folder, "mark", mark, strlen(mark));
+	return status != GW_OK ? status : gw_agent_file_write(agent->folder, "mark", mark, strlen(mark));
 }
 
 /* By rename, so that nobody reads half of it. */

@@ -33,7 +33,7 @@
 
 /* --- Telling. --- */
 
-bool gw_agent_may_tell_output(const struct gw_agent *agent)
+bool gw_agent_may_report_output(const struct gw_agent *agent)
 {
 	return agent->output_bytes - agent->output_sent < OUTPUT_FLOOD;
 }
@@ -59,12 +59,12 @@ static void loop_send(struct gw_agent *agent)
 	agent->output_sent = 0;
 }
 
-void gw_agent_tell(struct gw_agent *agent, json_t *event)
+void gw_agent_report(struct gw_agent *agent, json_t *event)
 {
 	char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
 	size_t bytes = text ? strlen(text) : 0;
 	json_decref(event);
-	agent->told_ns = gw_now_ns();
+	agent->reported_ns = gw_now_ns();
 	if (!text || agent->hung_up || agent->output_bytes + bytes + 1 > OUTPUT_MAX) {
 		agent->hung_up = true; /* out of memory, or nobody reads */
 		free(text);
@@ -90,7 +90,7 @@ void gw_agent_end(struct gw_agent *agent, const char *why)
 	for (struct gw_agent_process *p = agent->processes; p; p = p->next)
 		gw_agent_process_signal(p, SIGTERM);
 	if (why && !agent->hung_up)
-		gw_agent_tell(agent, json_pack("{ss ss}", "event", "ending", "text", why));
+		gw_agent_report(agent, json_pack("{ss ss}", "event", "ending", "text", why));
 }
 
 static bool loop_has_ended(const struct gw_agent *agent)
@@ -116,11 +116,11 @@ static void loop_finish(struct gw_agent *agent)
 	}
 	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
 		if (!p->told)
-			gw_agent_process_tell_end(agent, p);
+			gw_agent_process_report_end(agent, p);
 	}
 	if (agent->folder[0])
 		gw_agent_folder_remove(getpid());
-	gw_agent_tell(agent, json_pack("{ss so?}", "event", "bye", "left", left));
+	gw_agent_report(agent, json_pack("{ss so?}", "event", "bye", "left", left));
 	uint64_t end = gw_now_ns() + FAREWELL_NS;
 	while (agent->output_bytes && !agent->hung_up && gw_now_ns() < end) {
 		poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, 50);
@@ -191,7 +191,7 @@ static uint64_t loop_next_ns(const struct gw_agent *agent, uint64_t now)
 	if (agent->ending)
 		return agent->kill_ns;
 	uint64_t next = gw_later_ns(agent->heard_ns, agent->silence_ns);
-	uint64_t beat = gw_later_ns(agent->told_ns, agent->silence_ns / BEATS);
+	uint64_t beat = gw_later_ns(agent->reported_ns, agent->silence_ns / BEATS);
 	next = beat < next ? beat : next;
 	next = agent->watch.look_ns < next ? agent->watch.look_ns : next;
 	return next > now ? next : now;
@@ -246,20 +246,21 @@ static void loop_look(struct gw_agent *agent, uint64_t now)
 {
 	if (loop_is_silent(agent, now))
 		gw_agent_end(agent, "the launcher was silent for too long");
-	else if (agent->silence_ns != GW_NO_DEADLINE && now >= gw_later_ns(agent->told_ns, agent->silence_ns / BEATS))
-		gw_agent_tell(agent, json_pack("{ss}", "event", "ping"));
+	else if (agent->silence_ns != GW_NO_DEADLINE &&
+		 now >= gw_later_ns(agent->reported_ns, agent->silence_ns / BEATS))
+		gw_agent_report(agent, json_pack("{ss}", "event", "ping"));
 	if (agent->released && agent->guardian >= 0 && agent->output_bytes == 0)
 		loop_detach(agent);
 	if (agent->released && loop_has_ended(agent))
 		gw_agent_end(agent, NULL); /* the last kept server has ended */
 }
 
-static void loop_turn(struct gw_agent *agent)
+static void loop_step(struct gw_agent *agent)
 {
 	uint64_t now = gw_now_ns();
 	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
 		if (p->ended && !p->told)
-			gw_agent_process_tell_end(agent, p);
+			gw_agent_process_report_end(agent, p);
 	}
 	if (!agent->ending)
 		loop_look(agent, now);
@@ -281,11 +282,11 @@ int gw_agent_loop(struct gw_agent *agent)
 		char host[65] = "";
 		gethostname(host, sizeof(host) - 1);
 		agent->heard_ns = gw_now_ns();
-		gw_agent_tell(agent, json_pack("{ss ss ss si si si}", "event", "hello", "version", GRAPHWIRE_VERSION,
-					       "host", host, "pid", (int)getpid(), "guardian", (int)getppid(),
-					       "processors", (int)gw_processors()));
+		gw_agent_report(agent, json_pack("{ss ss ss si si si}", "event", "hello", "version", GRAPHWIRE_VERSION,
+						 "host", host, "pid", (int)getpid(), "guardian", (int)getppid(),
+						 "processors", (int)gw_processors()));
 		while (!agent->finished) {
-			loop_turn(agent);
+			loop_step(agent);
 			if (!agent->finished)
 				loop_wait(agent, fds, of);
 		}

@@ -46,7 +46,7 @@ static bool old_logs_is_over(const char *folder)
 	return over;
 }
 
-gw_status gw_agent_logs_hold(struct gw_agent *agent)
+gw_status gw_agent_logs_lock(struct gw_agent *agent)
 {
 	char path[GW_AGENT_PATH_MAX + 16];
 	snprintf(path, sizeof(path), "%s/" RUNNING, agent->logs);

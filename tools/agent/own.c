@@ -43,7 +43,7 @@ gw_status gw_agent_own(struct gw_agent *agent, const char *name)
 		return gw_fail(GW_INVALID, "own needs an address");
 	bool found = own_resolve(name, address.host, sizeof(address.host));
 	own_network(network, sizeof(network));
-	gw_agent_tell(agent, json_pack("{ss ss sb ss}", "event", "own", "address", found ? address.host : "",
-				       "loopback", found && gw_address_is_loopback(&address), "network", network));
+	gw_agent_report(agent, json_pack("{ss ss sb ss}", "event", "own", "address", found ? address.host : "",
+					 "loopback", found && gw_address_is_loopback(&address), "network", network));
 	return GW_OK;
 }

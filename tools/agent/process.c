@@ -38,7 +38,7 @@ static json_t *process_text(const char *text, size_t bytes)
 	return json_stringn(plain, bytes);
 }
 
-static void process_tell_line(struct gw_agent *agent, struct gw_agent_process *p, const char *what)
+static void process_report_line(struct gw_agent *agent, struct gw_agent_process *p, const char *what)
 {
 	json_t *event = json_object();
 	json_object_set_new(event, "event", json_string(what));
@@ -47,16 +47,16 @@ static void process_tell_line(struct gw_agent *agent, struct gw_agent_process *p
 	if (p->dropped)
 		json_object_set_new(event, "dropped", json_integer((json_int_t)p->dropped));
 	p->dropped = 0;
-	gw_agent_tell(agent, event);
+	gw_agent_report(agent, event);
 }
 
 /* A second's worth of lines at once, then as many as come due. */
-static bool process_may_tell(const struct gw_agent *agent, struct gw_agent_process *p)
+static bool process_may_report(const struct gw_agent *agent, struct gw_agent_process *p)
 {
 	uint64_t now = gw_now_ns();
 	if (p->allowance_ns + GW_NS_PER_SECOND < now)
 		p->allowance_ns = now - GW_NS_PER_SECOND;
-	if (p->allowance_ns + LINE_NS > now || !gw_agent_may_tell_output(agent))
+	if (p->allowance_ns + LINE_NS > now || !gw_agent_may_report_output(agent))
 		return false;
 	p->allowance_ns += LINE_NS;
 	return true;
@@ -71,9 +71,9 @@ static void process_end_line(struct gw_agent *agent, struct gw_agent_process *p)
 	if (p->ready && !p->is_ready && p->line_bytes >= strlen(p->ready) &&
 	    memcmp(p->line, p->ready, strlen(p->ready)) == 0) {
 		p->is_ready = true;
-		process_tell_line(agent, p, "ready");
-	} else if (process_may_tell(agent, p)) {
-		process_tell_line(agent, p, "output");
+		process_report_line(agent, p, "ready");
+	} else if (process_may_report(agent, p)) {
+		process_report_line(agent, p, "output");
 	} else {
 		p->dropped++;
 	}
@@ -132,7 +132,7 @@ void gw_agent_process_reap(struct gw_agent *agent)
 	}
 }
 
-void gw_agent_process_tell_end(struct gw_agent *agent, struct gw_agent_process *p)
+void gw_agent_process_report_end(struct gw_agent *agent, struct gw_agent_process *p)
 {
 	/* What is in the pipe is read; its end need not come: a grandchild may hold it. */
 	for (int i = 0; i < 64 && p->output >= 0; i++) {
@@ -164,7 +164,7 @@ void gw_agent_process_tell_end(struct gw_agent *agent, struct gw_agent_process *
 	if (p->log.error)
 		json_object_set_new(event, "log_error", json_string(strerror(p->log.error)));
 	gw_agent_log_close(&p->log);
-	gw_agent_tell(agent, event);
+	gw_agent_report(agent, event);
 }
 
 /* --- Its start. --- */
@@ -281,9 +281,9 @@ gw_status gw_agent_process_start(struct gw_agent *agent, const json_t *request)
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	p->ready = ready ? gw_strdup(ready) : NULL;
 	gw_status status = gw_agent_log_open(&p->log, path, agent->log_bytes_max);
-	if (!status)
+	if (status == GW_OK)
 		status = process_launch(agent, p, request);
-	if (status) {
+	if (status != GW_OK) {
 		gw_agent_log_close(&p->log);
 		gw_free(p->ready);
 		gw_free(p);
@@ -292,6 +292,6 @@ gw_status gw_agent_process_start(struct gw_agent *agent, const json_t *request)
 	p->next = agent->processes;
 	agent->processes = p;
 	json_t *event = json_pack("{ss ss si ss}", "event", "started", "name", name, "pid", (int)p->pid, "log", path);
-	gw_agent_tell(agent, event);
+	gw_agent_report(agent, event);
 	return process_put_on_record(agent, p, request);
 }

@@ -40,7 +40,7 @@ static void record_boot(char out[64])
 static gw_status record_path(uint16_t port, char path[GW_AGENT_PATH_MAX + 64])
 {
 	gw_status status = gw_agent_home(path);
-	if (!status)
+	if (status == GW_OK)
 		snprintf(path + strlen(path), 64, "/server-%u.json", port);
 	return status;
 }
@@ -49,7 +49,7 @@ gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *serv
 {
 	char home[GW_AGENT_PATH_MAX], name[64], boot[64];
 	gw_status status = gw_agent_home(home);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	record_boot(boot);
 	json_t *record = json_deep_copy(server);

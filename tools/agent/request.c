@@ -85,10 +85,10 @@ static gw_status request_take_job(struct gw_agent *agent, const json_t *request)
 	memcpy(agent->mark.job, agent->job, sizeof(agent->job));
 	gw_status status = gw_agent_expand(workspace, agent->workspace);
 	struct stat st;
-	if (!status && (stat(agent->workspace, &st) != 0 || !S_ISDIR(st.st_mode)))
+	if (status == GW_OK && (stat(agent->workspace, &st) != 0 || !S_ISDIR(st.st_mode)))
 		status = gw_fail(GW_NOT_FOUND, "%s: the workspace is not there: copy_files.py makes it",
 				 agent->workspace);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	json_int_t silence = json_integer_value(json_object_get(request, "silence_ms"));
 	json_int_t bytes = json_integer_value(json_object_get(request, "log_bytes"));
@@ -103,11 +103,11 @@ static gw_status request_take_job(struct gw_agent *agent, const json_t *request)
 		return gw_fail(GW_INVALID, "%s: too long a path", agent->workspace);
 	gw_agent_left_sweep();
 	json_int_t keep = json_integer_value(json_object_get(request, "logs_kept"));
-	if (!status)
+	if (status == GW_OK)
 		status = request_make_folders(agent->logs);
-	if (!status)
-		status = gw_agent_logs_hold(agent);
-	if (!status && keep > 0)
+	if (status == GW_OK)
+		status = gw_agent_logs_lock(agent);
+	if (status == GW_OK && keep > 0)
 		gw_agent_logs_remove_old(agent, (size_t)keep);
 	return status;
 }
@@ -117,10 +117,10 @@ static gw_status request_key(struct gw_agent *agent, const json_t *request)
 	char path[GW_AGENT_PATH_MAX + 16];
 	const char *key = request_text(request, "key");
 	gw_status status = key ? request_write_key(agent, key) : gw_fail(GW_INVALID, "no key");
-	if (status)
+	if (status != GW_OK)
 		return status;
 	snprintf(path, sizeof(path), "%s/key", agent->folder);
-	gw_agent_tell(agent, json_pack("{ss ss}", "event", "key", "key_file", path));
+	gw_agent_report(agent, json_pack("{ss ss}", "event", "key", "key_file", path));
 	return GW_OK;
 }
 
@@ -131,14 +131,14 @@ static gw_status request_setup(struct gw_agent *agent, const json_t *request)
 	if (agent->set_up)
 		return gw_fail(GW_INVALID, "setup comes once");
 	gw_status status = request_take_job(agent, request);
-	if (!status && hosts)
+	if (status == GW_OK && hosts)
 		status = gw_agent_file_write(agent->folder, "ip_config", hosts, strlen(hosts));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	agent->set_up = true;
 	snprintf(path, sizeof(path), "%s/ip_config", agent->folder);
-	gw_agent_tell(agent, json_pack("{ss ss ss ss}", "event", "setup", "workspace", agent->workspace, "logs",
-				       agent->logs, "ip_config", path));
+	gw_agent_report(agent, json_pack("{ss ss ss ss}", "event", "setup", "workspace", agent->workspace, "logs",
+					 agent->logs, "ip_config", path));
 	return GW_OK;
 }
 
@@ -152,11 +152,11 @@ static gw_status request_graph(struct gw_agent *agent, const json_t *request)
 	if (!config || chdir(agent->workspace) != 0)
 		return gw_fail_errno(GW_IO, errno, "%s", agent->workspace);
 	gw_status status = gw_meta_read(config, &meta);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	snprintf(id, sizeof(id), "%016llx", (unsigned long long)meta->graph_id);
-	gw_agent_tell(agent, json_pack("{ss ss ss si}", "event", "graph", "name", meta->graph_name, "id", id, "parts",
-				       (int)meta->num_parts));
+	gw_agent_report(agent, json_pack("{ss ss ss si}", "event", "graph", "name", meta->graph_name, "id", id, "parts",
+					 (int)meta->num_parts));
 	gw_meta_destroy(meta);
 	return GW_OK;
 }
@@ -188,7 +188,7 @@ static gw_status request_servers(struct gw_agent *agent)
 	{
 		request_add_key(record);
 	}
-	gw_agent_tell(agent, json_pack("{ss so}", "event", "servers", "servers", records));
+	gw_agent_report(agent, json_pack("{ss so}", "event", "servers", "servers", records));
 	return GW_OK;
 }
 
@@ -208,9 +208,9 @@ static gw_status request_port(struct gw_agent *agent)
 	if (fd < 0 || bind(fd, any, bytes) != 0 || getsockname(fd, any, &bytes) != 0)
 		status = gw_fail_errno(GW_IO, errno, "no free port");
 	else
-		gw_agent_tell(agent,
-			      json_pack("{ss si}", "event", "port", "port",
-					(int)ntohs(any->sa_family == AF_INET6 ? address.sin6_port : old.sin_port)));
+		gw_agent_report(agent,
+				json_pack("{ss si}", "event", "port", "port",
+					  (int)ntohs(any->sa_family == AF_INET6 ? address.sin6_port : old.sin_port)));
 	if (fd >= 0)
 		close(fd);
 	return status;
@@ -236,8 +236,8 @@ static gw_status request_watch(struct gw_agent *agent, const json_t *request)
 				   ? gw_agent_watch(agent, (uint16_t)port,
 						    (pid_t)json_integer_value(json_object_get(request, "pid")))
 				   : gw_fail(GW_INVALID, "watch needs a port");
-	if (!status)
-		gw_agent_tell(agent, json_pack("{ss}", "event", "watching"));
+	if (status == GW_OK)
+		gw_agent_report(agent, json_pack("{ss}", "event", "watching"));
 	return status;
 }
 
@@ -259,7 +259,8 @@ static gw_status request_stop(struct gw_agent *agent, const json_t *request)
 	else if (kill(pid, hard ? SIGKILL : SIGTERM) != 0)
 		status = gw_fail_errno(GW_IO, errno, "the server of pid %d", (int)pid);
 	else
-		gw_agent_tell(agent, json_pack("{ss si si}", "event", "stopping", "port", (int)port, "pid", (int)pid));
+		gw_agent_report(agent,
+				json_pack("{ss si si}", "event", "stopping", "port", (int)port, "pid", (int)pid));
 	json_decref(record);
 	return status;
 }
@@ -271,7 +272,7 @@ static gw_status request_end_left(struct gw_agent *agent, const json_t *request)
 	if (!job)
 		return gw_fail(GW_INVALID, "end_left needs a job");
 	int count = gw_agent_left_signal(job, json_is_true(json_object_get(request, "hard")) ? SIGKILL : SIGTERM);
-	gw_agent_tell(agent, json_pack("{ss si}", "event", "ending_left", "count", count));
+	gw_agent_report(agent, json_pack("{ss si}", "event", "ending_left", "count", count));
 	return GW_OK;
 }
 
@@ -279,7 +280,7 @@ static gw_status request_left(struct gw_agent *agent, bool sweep)
 {
 	if (sweep)
 		gw_agent_left_sweep();
-	gw_agent_tell(agent, json_pack("{ss so}", "event", sweep ? "swept" : "left", "left", gw_agent_left()));
+	gw_agent_report(agent, json_pack("{ss so}", "event", sweep ? "swept" : "left", "left", gw_agent_left()));
 	return GW_OK;
 }
 
@@ -288,7 +289,7 @@ static gw_status request_release(struct gw_agent *agent)
 	if (!agent->keep)
 		return gw_fail(GW_INVALID, "release is for agents that were started with --keep");
 	agent->released = true;
-	gw_agent_tell(agent, json_pack("{ss}", "event", "released"));
+	gw_agent_report(agent, json_pack("{ss}", "event", "released"));
 	return GW_OK;
 }
 
@@ -332,7 +333,7 @@ void gw_agent_request(struct gw_agent *agent, json_t *request)
 		status = request_release(agent);
 	else
 		status = gw_fail(GW_UNSUPPORTED, "unknown: launcher and program are of different versions");
-	if (status)
-		gw_agent_tell(agent,
-			      json_pack("{ss ss ss}", "event", "failed", "op", op ? op : "?", "text", gw_last_error()));
+	if (status != GW_OK)
+		gw_agent_report(agent, json_pack("{ss ss ss}", "event", "failed", "op", op ? op : "?", "text",
+						 gw_last_error()));
 }

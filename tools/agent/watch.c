@@ -44,8 +44,8 @@ void gw_agent_watch_look(struct gw_agent *agent, bool ended)
 		watch->look_ns = gw_now_ns() + LOOK_NS;
 		return;
 	}
-	gw_agent_tell(agent,
-		      json_pack("{ss si si}", "event", "gone", "port", (int)watch->port, "pid", (int)watch->pid));
+	gw_agent_report(agent,
+			json_pack("{ss si si}", "event", "gone", "port", (int)watch->port, "pid", (int)watch->pid));
 	if (watch->fd >= 0)
 		close(watch->fd);
 	*watch = (struct gw_agent_watch){.fd = -1, .pid = -1, .look_ns = GW_NO_DEADLINE};

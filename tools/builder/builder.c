@@ -36,7 +36,7 @@ gw_status gw_builder_create(const char *graph_name, struct gw_builder **out)
 {
 	*out = NULL;
 	gw_status status = gw_name_check("graph", graph_name);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_builder *builder = gw_calloc(1, sizeof(*builder));
 	if (!builder)
@@ -79,7 +79,7 @@ gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*releas
 {
 	gw_status status = builder_make_room((void **)&builder->owned, builder->num_owned, &builder->owned_room,
 					     sizeof(*builder->owned));
-	if (status) {
+	if (status != GW_OK) {
 		release(memory);
 		return status;
 	}
@@ -112,13 +112,13 @@ gw_status gw_builder_ntype(struct gw_builder *builder, const char *name, uint32_
 		}
 	}
 	gw_status status = gw_name_check("node type", name);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (builder->num_ntypes == GW_TYPES_MAX)
 		return gw_fail(GW_LIMIT, "more than %u node types", GW_TYPES_MAX);
 	status = builder_make_room((void **)&builder->ntypes, builder->num_ntypes, &builder->ntype_room,
 				   sizeof(*builder->ntypes));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct builder_ntype *type = &builder->ntypes[builder->num_ntypes];
 	memset(type, 0, sizeof(*type));
@@ -149,7 +149,7 @@ gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char 
 			"edge type \"%s\": lists of many relations are in their order, and cannot be in that of a "
 			"time column too: import each relation as an edge type, or leave the time column out",
 			rel);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	for (uint32_t i = 0; i < builder->num_etypes; i++) {
 		const struct builder_etype *other = &builder->etypes[i];
@@ -161,7 +161,7 @@ gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char 
 		return gw_fail(GW_LIMIT, "more than %u edge types", GW_TYPES_MAX / 2);
 	status = builder_make_room((void **)&builder->etypes, builder->num_etypes, &builder->etype_room,
 				   sizeof(*builder->etypes));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct builder_etype *type = &builder->etypes[builder->num_etypes];
 	memset(type, 0, sizeof(*type));
@@ -184,7 +184,7 @@ gw_status gw_builder_mirror(struct gw_builder *builder, struct gw_builder_edges 
 	uint64_t total = 2 * count - loops;
 	uint64_t *memory = total <= SIZE_MAX / 24 ? gw_malloc(total * 3 * sizeof(*memory)) : NULL;
 	gw_status status = memory ? gw_builder_own(builder, memory, gw_free) : GW_NO_MEMORY;
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "edges turned round");
 	uint64_t *src = memory, *dst = src + total, *origin = dst + total, at = count;
 	for (uint64_t i = 0; i < count; i++) {
@@ -210,14 +210,14 @@ static gw_status add_item(struct builder_items *list, const char *what, const st
 			  const char *name)
 {
 	gw_status status = gw_name_check(what, name);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	for (uint32_t i = 0; i < list->count; i++) {
 		if (strcmp(list->items[i].name, name) == 0)
 			return gw_fail(GW_EXISTS, "%s \"%s\" is given twice", what, name);
 	}
 	status = builder_make_room((void **)&list->items, list->count, &list->capacity, sizeof(*list->items));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct builder_item *added = &list->items[list->count++];
 	*added = *item;
@@ -237,7 +237,7 @@ gw_status gw_builder_node_array(struct gw_builder *builder, uint32_t ntype, cons
 	gw_status status = gw_name_is_taken(false, array->name)
 				   ? fail_taken("node feature", array->name)
 				   : add_item(&builder->ntypes[ntype].arrays, "node feature", &item, array->name);
-	return status ? gw_context(status, "node type %s", builder->ntypes[ntype].name) : GW_OK;
+	return status != GW_OK ? gw_context(status, "node type %s", builder->ntypes[ntype].name) : GW_OK;
 }
 
 gw_status gw_builder_edge_array(struct gw_builder *builder, uint32_t etype, const struct gw_builder_array *array)
@@ -249,7 +249,7 @@ gw_status gw_builder_edge_array(struct gw_builder *builder, uint32_t etype, cons
 		gw_name_is_taken(true, array->name) || (type->edges.time && strcmp(array->name, type->time_name) == 0);
 	gw_status status = taken ? fail_taken("edge feature", array->name)
 				 : add_item(&builder->etypes[etype].arrays, "edge feature", &item, array->name);
-	return status ? gw_context(status, "edge type %s", builder->etypes[etype].rel) : GW_OK;
+	return status != GW_OK ? gw_context(status, "edge type %s", builder->etypes[etype].rel) : GW_OK;
 }
 
 static struct builder_item strings_item(uint64_t count, const uint64_t *offsets, const char *bytes)

@@ -77,7 +77,7 @@ static gw_status write_permuted(struct builder_writing *w, const char *key, cons
 	uint64_t step = bytes && bytes < PIECE_BYTES ? PIECE_BYTES / bytes : 1;
 	struct gw_array_stream *stream;
 	gw_status status = gw_writer_begin(w->writer, 0, key, array->dtype, array->ndim, shape, &stream);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	step = step < count ? step : count; /* of no rows, a row may be as long as it says */
 	uint8_t *piece = gw_malloc(step * bytes);
@@ -91,7 +91,7 @@ static gw_status write_permuted(struct builder_writing *w, const char *key, cons
 		status = gw_writer_append(stream, piece, part * bytes);
 		gw_builder_wrote(w, part * bytes);
 	}
-	if (status)
+	if (status != GW_OK)
 		gw_writer_drop(stream);
 	else
 		status = gw_writer_end(stream);
@@ -211,7 +211,7 @@ static gw_status write_transpose(struct builder_writing *w, const struct turned 
 	gw_status status = make_keys(w, t, &keys);
 	if (!src || !dst)
 		status = GW_NO_MEMORY;
-	if (status)
+	if (status != GW_OK)
 		goto free_columns;
 	builder_gather(w, src, t->src, csc->order, count);
 	builder_gather(w, dst, t->dst, csc->order, count);
@@ -222,7 +222,7 @@ static gw_status write_transpose(struct builder_writing *w, const struct turned 
 			     .dst = src,
 			     .time = (const int64_t *)keys};
 	status = gw_csc_build(&coo, w->threads, &out);
-	if (status)
+	if (status != GW_OK)
 		goto free_columns;
 	builder_gather(w, src, dst, out.order, count); /* destinations by source */
 	snprintf(key, sizeof(key), "edge/%s/out/indices", t->folder);
@@ -266,7 +266,7 @@ static gw_status write_alias(struct builder_writing *w, const struct turned *t, 
 	gw_free(weights);
 	gw_free(table);
 	gw_builder_wrote(w, count * 8);
-	return status ? gw_context(status, "weight \"%s\"", item->name) : GW_OK;
+	return status != GW_OK ? gw_context(status, "weight \"%s\"", item->name) : GW_OK;
 }
 
 static uint64_t builder_origin_of(const void *context, uint64_t position)
@@ -327,7 +327,7 @@ static gw_status write_etype(struct builder_writing *w, struct turned *t)
 	uint64_t *scratch = NULL;
 	t->folder = schema->folder;
 	gw_status status = build_csc(w, t, &csc);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "edge type %s", schema->name);
 	scratch = gw_malloc(edges->count * sizeof(*scratch));
 	if (!scratch) {
@@ -366,14 +366,14 @@ gw_status gw_builder_write_edges(struct builder_writing *w)
 		struct turned t = {.type = type, .number = number, .src = type->edges.src, .dst = type->edges.dst};
 		gw_status status = write_etype(w, &t);
 		number++;
-		if (status)
+		if (status != GW_OK)
 			return status;
 		if (!type->edges.reverse)
 			continue;
 		t = (struct turned){.type = type, .number = number, .src = type->edges.dst, .dst = type->edges.src};
 		status = write_etype(w, &t);
 		number++;
-		if (status)
+		if (status != GW_OK)
 			return status;
 	}
 	return GW_OK;

@@ -51,7 +51,7 @@ static gw_status builder_make_schema(const struct gw_builder *builder, struct gw
 	gw_status status = builder_check_counts(builder);
 	if (status == GW_OK)
 		status = gw_meta_create(builder->name, 1, builder->num_ntypes, etypes, out);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_graph_meta *meta = *out;
 	snprintf(meta->part_method, sizeof(meta->part_method), "none");
@@ -80,7 +80,7 @@ static gw_status builder_make_schema(const struct gw_builder *builder, struct gw
 	}
 	if (status == GW_OK)
 		status = gw_meta_finish(meta);
-	if (status) {
+	if (status != GW_OK) {
 		gw_meta_destroy(meta);
 		*out = NULL;
 	}
@@ -147,13 +147,13 @@ static gw_status write_node_arrays(struct builder_writing *w)
 			else if (status == GW_OK)
 				status = gw_writer_array(w->writer, 0, key, array->dtype, array->ndim, array->shape,
 							 array->data);
-			if (status)
+			if (status != GW_OK)
 				return status;
 			gw_builder_wrote(w, item->strings ? 0 : gw_builder_row_bytes(array) * type->count);
 		}
 		snprintf(key, sizeof(key), "node/%s/orig_id", type->name);
 		gw_status status = has_orig_id ? GW_OK : write_identity(w, key, type->count);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		w->stats.nodes += type->count;
 	}
@@ -224,12 +224,12 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 	struct builder_writing w = {.builder = builder, .threads = options->threads};
 	uint64_t start_ns = gw_now_ns();
 	gw_status status = builder_make_schema(builder, &w.meta);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	w.indptr = gw_calloc(w.meta->num_etypes, sizeof(*w.indptr));
 	w.out_indptr = gw_calloc(w.meta->num_etypes, sizeof(*w.out_indptr));
 	status = w.indptr && w.out_indptr ? gw_writer_open(folder, w.meta, options->replace, &w.writer) : GW_NO_MEMORY;
-	if (status)
+	if (status != GW_OK)
 		goto free_all;
 	gw_progress_begin(&w.progress, "writing", "B", expected_bytes(builder, w.meta));
 	if (options->quiet)

@@ -98,7 +98,7 @@ static void knock_at(const struct gw_address *address, uint64_t timeout_ms, stru
 
 /* --- Findings. --- */
 
-static void tell_name(const struct gw_address *address, struct gw_doctor_finding *finding)
+static void report_name(const struct gw_address *address, struct gw_doctor_finding *finding)
 {
 	gw_doctor_value(finding, ": its name is not known here");
 	gw_doctor_fix(
@@ -108,7 +108,7 @@ static void tell_name(const struct gw_address *address, struct gw_doctor_finding
 		address->host, address->host);
 }
 
-static void tell_key(const char *server, bool given, struct gw_doctor_finding *finding)
+static void report_key(const char *server, bool given, struct gw_doctor_finding *finding)
 {
 	gw_doctor_value(finding, ": its key is another one, or missing");
 	gw_doctor_fix(
@@ -118,14 +118,14 @@ static void tell_key(const char *server, bool given, struct gw_doctor_finding *f
 		server, given ? "" : "; --insecure, if it is to have none");
 }
 
-static void tell_forbidden(const struct gw_address *address, int error, struct gw_doctor_finding *finding)
+static void report_forbidden(const struct gw_address *address, int error, struct gw_doctor_finding *finding)
 {
 	char text[128];
 	gw_doctor_value(finding, ": this host lets nobody connect there: %s", strerror_r(error, text, sizeof(text)));
 	gw_doctor_fix(finding, "ip route get %.200s; sudo nft list ruleset, both here", address->host);
 }
 
-static void tell_closed(const struct gw_address *address, const char *server, struct gw_doctor_finding *finding)
+static void report_closed(const struct gw_address *address, const char *server, struct gw_doctor_finding *finding)
 {
 	gw_doctor_value(finding, ": nobody listens there");
 	gw_doctor_fix(
@@ -135,7 +135,7 @@ static void tell_closed(const struct gw_address *address, const char *server, st
 		address->port, server);
 }
 
-static void tell_no_answer(const struct gw_address *address, struct gw_doctor_finding *finding)
+static void report_no_answer(const struct gw_address *address, struct gw_doctor_finding *finding)
 {
 	gw_doctor_value(finding, ": nothing comes back: a firewall drops it, or the host is down");
 	gw_doctor_fix(finding,
@@ -144,8 +144,8 @@ static void tell_no_answer(const struct gw_address *address, struct gw_doctor_fi
 		      address->host, address->port);
 }
 
-static void tell_stranger(const struct gw_address *address, const struct knock *knock,
-			  struct gw_doctor_finding *finding)
+static void report_pending(const struct gw_address *address, const struct knock *knock,
+			   struct gw_doctor_finding *finding)
 {
 	const char *what = strncmp(knock->said, "HTTP/", 5) == 0  ? "an HTTP server"
 			   : strncmp(knock->said, "SSH-", 4) == 0 ? "an SSH server"
@@ -159,7 +159,7 @@ static void tell_stranger(const struct gw_address *address, const struct knock *
 		      address->port);
 }
 
-static void tell_mute(const struct gw_address *address, struct gw_doctor_finding *finding)
+static void report_mute(const struct gw_address *address, struct gw_doctor_finding *finding)
 {
 	gw_doctor_value(finding,
 			": who listens there takes connections and says nothing: a server that is stopped, or a "
@@ -169,22 +169,22 @@ static void tell_mute(const struct gw_address *address, struct gw_doctor_finding
 		      address->host);
 }
 
-static void tell_knock(const struct gw_address *address, const char *server, const struct knock *knock,
-		       struct gw_doctor_finding *finding)
+static void report_knock(const struct gw_address *address, const char *server, const struct knock *knock,
+			 struct gw_doctor_finding *finding)
 {
 	if (knock->name_error) {
-		tell_name(address, finding);
+		report_name(address, finding);
 		return;
 	}
 	switch (knock->error) {
 	case 0:
 		if (knock->bytes < 0)
-			tell_mute(address, finding);
+			report_mute(address, finding);
 		else
-			tell_stranger(address, knock, finding);
+			report_pending(address, knock, finding);
 		break;
 	case ECONNREFUSED:
-		tell_closed(address, server, finding);
+		report_closed(address, server, finding);
 		break;
 	case EHOSTUNREACH:
 	case ENETUNREACH:
@@ -192,10 +192,10 @@ static void tell_knock(const struct gw_address *address, const char *server, con
 		gw_doctor_fix(finding, "ip route get %.200s; ping -c 3 %.200s", address->host, address->host);
 		break;
 	case ETIMEDOUT:
-		tell_no_answer(address, finding);
+		report_no_answer(address, finding);
 		break;
 	default:
-		tell_forbidden(address, knock->error, finding);
+		report_forbidden(address, knock->error, finding);
 	}
 }
 
@@ -208,11 +208,11 @@ void gw_doctor_cause(const struct gw_doctor_peers *peers, const char *server, gw
 		return;
 	switch (status) {
 	case GW_NOT_FOUND:
-		tell_name(&address, finding);
+		report_name(&address, finding);
 		break;
 	case GW_REFUSED:
 		if (!strstr(reason, "too many connections")) {
-			tell_key(server, peers->key != NULL, finding);
+			report_key(server, peers->key != NULL, finding);
 			break;
 		}
 		gw_doctor_value(finding, ": it has as many connections as it takes");
@@ -230,7 +230,7 @@ void gw_doctor_cause(const struct gw_doctor_peers *peers, const char *server, gw
 		break;
 	default:
 		knock_at(&address, peers->timeout_ms, &knock);
-		tell_knock(&address, server, &knock, finding);
+		report_knock(&address, server, &knock, finding);
 	}
 }
 

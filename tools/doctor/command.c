@@ -94,7 +94,7 @@ static gw_status doctor_check_together(void *input)
 	struct doctor_command *c = input;
 	if (c->peers.count == 0 && gw_is_launched()) {
 		gw_status status = gw_launched_read(&c->launched);
-		for (uint32_t i = 0; !status && i < c->launched.server_count; i++)
+		for (uint32_t i = 0; status == GW_OK && i < c->launched.server_count; i++)
 			status = doctor_take_server(c, (char *)c->launched.servers[i]);
 		if (!c->key_file && !c->peers.insecure)
 			c->key_file = c->launched.key_file;
@@ -162,10 +162,10 @@ static gw_status doctor_run(struct doctor_command *c)
 {
 	gw_status status = GW_OK;
 	if (c->key_file) {
-		status = gw_secret_read(c->key_file, c->key, &c->peers.key_bytes);
+		status = gw_key_read(c->key_file, c->key, &c->peers.key_bytes);
 		c->peers.key = c->key;
 	}
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_probe_read(&c->probe);
 	c->doctor.probe = &c->probe;
@@ -179,7 +179,7 @@ static gw_status doctor_run(struct doctor_command *c)
 		status = gw_doctor_print_json(&c->doctor);
 	else
 		gw_doctor_print(&c->doctor);
-	if (!status && c->doctor.left_out)
+	if (status == GW_OK && c->doctor.left_out)
 		status = gw_fail(GW_NO_MEMORY, "no memory for %u of the findings", c->doctor.left_out);
 	return status;
 }
@@ -202,7 +202,7 @@ int gw_tool_doctor(int argc, char **argv)
 		gw_options_parse(&options, argc, argv, c);
 	}
 	gw_status status = c ? doctor_run(c) : GW_NO_MEMORY;
-	if (status)
+	if (status != GW_OK)
 		fprintf(stderr, "%s: %s\n", argv[0], gw_last_error());
 	else
 		result = gw_doctor_worst(&c->doctor) == GW_DOCTOR_PROBLEM;

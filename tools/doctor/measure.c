@@ -78,13 +78,13 @@ static gw_status doctor_open_steps(struct gw_doctor_reader *reader, const char *
 	const struct gw_transport *transport;
 	struct gw_completion completion;
 	gw_status status = gw_transport_find(scheme, &transport);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_poll_group_create(NULL, &reader->group);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_endpoint_connect(reader->group, options, reader, &reader->endpoint);
-	if (!status)
+	if (status == GW_OK)
 		status = doctor_wait_one(reader, &completion);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_buffer_register(reader->group, reader->landing, LANDING_BYTES, &reader->buffer);
 	reader->deadline_ns += reader->measure_ns + READS_NS;
 	return status;
@@ -102,7 +102,7 @@ gw_status gw_doctor_reader_open(const char *scheme, const struct gw_connect_opti
 	reader->measure_ns = measure_ms * GW_NS_PER_MS;
 	reader->landing = gw_calloc(1, LANDING_BYTES);
 	gw_status status = reader->landing ? doctor_open_steps(reader, scheme, options) : GW_NO_MEMORY;
-	if (status) {
+	if (status != GW_OK) {
 		char text[GW_ERROR_TEXT_MAX];
 		snprintf(text, sizeof(text), "%s", gw_last_error());
 		gw_doctor_reader_close(reader);
@@ -210,7 +210,7 @@ gw_status gw_doctor_reader_ping(struct gw_doctor_reader *reader, uint64_t *ns)
 	reader->slots[0].spans[0] = (struct gw_span){0, 0, row};
 	gw_status status = read_alone(reader, 1);
 	*ns = reader->trip_ns = gw_now_ns() - begun;
-	if (!status)
+	if (status == GW_OK)
 		reader->deadline_ns += TRIPS * *ns;
 	return status;
 }
@@ -232,7 +232,7 @@ gw_status gw_doctor_reader_sample(struct gw_doctor_reader *reader, uint8_t out[G
 		}
 		memset(reader->landing, 0, (size_t)SPANS * row);
 		gw_status status = read_alone(reader, SPANS);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		memcpy(out + (size_t)done * row, reader->landing, (size_t)SPANS * row);
 	}
@@ -249,7 +249,7 @@ static gw_status measure_latency(struct gw_doctor_reader *reader, uint32_t bytes
 		reader->slots[0].spans[0] = (struct gw_span){draw_place(reader, bytes), 0, bytes};
 		uint64_t begun = gw_now_ns();
 		gw_status status = read_alone(reader, 1);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		uint64_t now = gw_now_ns();
 		if (round >= WARM_ROUNDS || now >= warm)
@@ -283,7 +283,7 @@ static gw_status doctor_stream(struct gw_doctor_reader *reader, uint32_t bytes, 
 	while (open > 0) {
 		struct measure_slot *slot;
 		gw_status status = slots_wait(reader, &slot);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		ranges += slot->count;
 		now = gw_now_ns();
@@ -310,11 +310,11 @@ static gw_status measure_range(struct gw_doctor_reader *reader, double *bytes)
 	for (uint32_t i = 0; i < RANGE_REPEATS; i++) {
 		double seconds;
 		gw_status status = doctor_stream(reader, SHORT_BYTES, budget_ns, &seconds);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		brief = fmin(brief, seconds);
 		status = doctor_stream(reader, length, budget_ns, &seconds);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		lengthy = fmin(lengthy, seconds);
 	}
@@ -330,11 +330,11 @@ gw_status gw_doctor_reader_measure(struct gw_doctor_reader *reader, struct gw_do
 	double seconds_each = 0;
 	*out = (struct gw_doctor_figures){.row_bytes = fit(reader, reader->row_bytes)};
 	gw_status status = measure_latency(reader, out->row_bytes, out);
-	if (!status)
+	if (status == GW_OK)
 		status = doctor_stream(reader, out->row_bytes, reader->measure_ns / 4, &seconds_each);
-	if (!status)
+	if (status == GW_OK)
 		status = measure_range(reader, &out->range_cost_bytes);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	out->rows_per_second = seconds_each > 0 ? 1 / seconds_each : 0;
 	out->bytes_per_second = out->rows_per_second * out->row_bytes;

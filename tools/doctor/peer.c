@@ -72,7 +72,7 @@ static gw_status reach(const struct peer *peer, const struct gw_scheme *way, str
 	}
 	(void)!getrandom(to.client_uuid, sizeof(to.client_uuid), 0); /* nothing here is asked twice */
 	*out = NULL;
-	if (!status)
+	if (status == GW_OK)
 		status = gw_doctor_reader_open(way->name, &to, peers->row_bytes, peers->measure_ms, out);
 	explicit_bzero(found, sizeof(found));
 	return status;
@@ -103,7 +103,7 @@ static void judge_unreached(const struct peer *peer, const struct gw_scheme *way
 	gw_doctor_fix(finding, "%sgraphwire doctor, on the server's host", finding->fix[0] ? "; " : "");
 }
 
-static void tell_unreached(const struct peer *peer, const struct gw_scheme *way, gw_status status, const char *reason)
+static void report_unreached(const struct peer *peer, const struct gw_scheme *way, gw_status status, const char *reason)
 {
 	struct gw_doctor_finding *finding =
 		gw_doctor_find(peer->doctor, GW_DOCTOR_NOTE, "%s %s", peer->text, way->name);
@@ -111,7 +111,7 @@ static void tell_unreached(const struct peer *peer, const struct gw_scheme *way,
 	judge_unreached(peer, way, status, finding);
 }
 
-static void tell_untried(const struct peer *peer, const struct gw_scheme *way, const char *reason)
+static void report_untried(const struct peer *peer, const struct gw_scheme *way, const char *reason)
 {
 	struct gw_doctor_finding *finding =
 		gw_doctor_find(peer->doctor, GW_DOCTOR_NOTE, "%s %s", peer->text, way->name);
@@ -158,7 +158,7 @@ static bool judge_sample(struct peer *peer, struct gw_doctor_finding *finding, u
 	return true;
 }
 
-static void tell_figures(struct gw_doctor_finding *finding, const struct gw_doctor_figures *figures)
+static void report_figures(struct gw_doctor_finding *finding, const struct gw_doctor_figures *figures)
 {
 	char rows[GW_UNIT_TEXT_MAX], p50[GW_UNIT_TEXT_MAX], p99[GW_UNIT_TEXT_MAX];
 	gw_doctor_value(finding, "a row of %u B in %s (99 of 100 in %s); %s rows/s, %.3g GB/s", figures->row_bytes,
@@ -172,7 +172,7 @@ static void tell_figures(struct gw_doctor_finding *finding, const struct gw_doct
 }
 
 /* The break-even between reading a list whole and picking from it: as measured, beside what is counted with. */
-static void tell_range(const struct peer *peer, const struct gw_transport *transport, double measured)
+static void report_range(const struct peer *peer, const struct gw_transport *transport, double measured)
 {
 	struct gw_doctor_finding *finding =
 		gw_doctor_find(peer->doctor, GW_DOCTOR_OK, "%s %s ranges", peer->text, transport->scheme->name);
@@ -199,15 +199,15 @@ static bool answers_in_short(const struct peer *peer, const struct gw_scheme *wa
 	struct gw_doctor_reader *reader;
 	uint64_t ns;
 	gw_status status = reach(peer, way, &reader);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_doctor_reader_ping(reader, &ns);
 	gw_doctor_reader_goodbye(reader);
 	gw_doctor_reader_close(reader);
 	return status == GW_OK;
 }
 
-static void tell_failed_reads(struct peer *peer, const struct gw_scheme *way, gw_status status, bool pinged,
-			      struct gw_doctor_finding *finding)
+static void report_failed_reads(struct peer *peer, const struct gw_scheme *way, gw_status status, bool pinged,
+				struct gw_doctor_finding *finding)
 {
 	gw_doctor_raise(finding, is_asked_for(peer, way->name) ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
 	gw_doctor_value(finding, "connected, but reads fail: %s", gw_last_error());
@@ -237,7 +237,7 @@ static void judge_distance(struct gw_doctor_finding *finding, uint64_t trip_ns)
 }
 
 /* What was reached: who it is, its bytes, its figures. */
-static void tell_reached(struct peer *peer, const struct gw_scheme *way, struct gw_doctor_reader *reader)
+static void report_reached(struct peer *peer, const struct gw_scheme *way, struct gw_doctor_reader *reader)
 {
 	const struct gw_endpoint *endpoint = gw_doctor_reader_endpoint(reader);
 	const struct gw_peer who = endpoint->peer;
@@ -249,49 +249,49 @@ static void tell_reached(struct peer *peer, const struct gw_scheme *way, struct 
 	bool same = judge_identity(peer, way, finding, who.incarnation);
 	gw_status status = empty ? GW_OK : gw_doctor_reader_ping(reader, &trip_ns);
 	bool pinged = status == GW_OK;
-	if (!status && !empty)
+	if (status == GW_OK && !empty)
 		status = gw_doctor_reader_sample(reader, peer->other, &bytes);
-	if (!status && !empty)
+	if (status == GW_OK && !empty)
 		status = gw_doctor_reader_measure(reader, &figures);
-	if (status) {
-		tell_failed_reads(peer, way, status, pinged, finding);
+	if (status != GW_OK) {
+		report_failed_reads(peer, way, status, pinged, finding);
 		return;
 	}
 	judge_distance(finding, trip_ns);
 	if (empty)
 		gw_doctor_value(finding, "connected; it has nothing to read");
 	else
-		tell_figures(finding, &figures);
+		report_figures(finding, &figures);
 	/* Rows that change may have changed. */
 	if (same && !empty && who.regions[0].kind == GW_REGION_IMMUTABLE)
 		same = judge_sample(peer, finding, bytes);
 	peer->reached[way - gw_schemes] = same;
 	peer->mapped |= same && way->mapped;
 	if (!empty)
-		tell_range(peer, endpoint->transport, figures.range_cost_bytes);
+		report_range(peer, endpoint->transport, figures.range_cost_bytes);
 }
 
 /* --- One server. --- */
 
-static gw_status doctor_try_way(struct peer *peer, const struct gw_scheme *way)
+static gw_status doctor_try_transport(struct peer *peer, const struct gw_scheme *way)
 {
 	struct gw_doctor_reader *reader;
 	gw_status status = reach(peer, way, &reader);
-	if (status && way->rank == GW_RANK_FIRST) {
+	if (status != GW_OK && way->rank == GW_RANK_FIRST) {
 		peer->status = status;
 		snprintf(peer->reason, sizeof(peer->reason), "%s", gw_last_error());
 	}
-	if (status)
-		tell_unreached(peer, way, status, gw_last_error());
+	if (status != GW_OK)
+		report_unreached(peer, way, status, gw_last_error());
 	else
-		tell_reached(peer, way, reader);
+		report_reached(peer, way, reader);
 	gw_doctor_reader_goodbye(reader);
 	gw_doctor_reader_close(reader);
 	return status;
 }
 
 /* As client/link/upgrade.c chooses: the best way that reads what TCP reads, else TCP. */
-static void tell_choice(const struct peer *peer)
+static void report_choice(const struct peer *peer)
 {
 	const struct gw_scheme *way = gw_scheme_below(NULL), *first = &gw_schemes[GW_SCHEME_TCP];
 	while (way && !peer->reached[way - gw_schemes])
@@ -316,18 +316,18 @@ static void tell_choice(const struct peer *peer)
 
 static void ask_server(struct peer *peer)
 {
-	bool answers = doctor_try_way(peer, &gw_schemes[GW_SCHEME_TCP]) == GW_OK;
+	bool answers = doctor_try_transport(peer, &gw_schemes[GW_SCHEME_TCP]) == GW_OK;
 	for (const struct gw_scheme *way = gw_schemes; way < gw_schemes + GW_SCHEMES; way++) {
 		if (way->rank <= GW_RANK_FIRST)
 			continue;
 		if (answers)
-			doctor_try_way(peer, way);
+			doctor_try_transport(peer, way);
 		else
-			tell_untried(peer, way,
-				     way->local ? "the server tells its name over TCP"
-						: "it begins with a hello over TCP");
+			report_untried(peer, way,
+				       way->local ? "the server tells its name over TCP"
+						  : "it begins with a hello over TCP");
 	}
-	tell_choice(peer);
+	report_choice(peer);
 }
 
 void gw_doctor_ask(struct gw_doctor *doctor, const struct gw_doctor_peers *peers)

@@ -80,16 +80,16 @@ gw_status gw_import_apt_run(const struct gw_import_apt *a, struct gw_builder_sta
 	gw_status status = gw_builder_target_check(a->out, a->build.replace);
 	if (status == GW_OK)
 		status = gw_builder_create(a->name, &builder);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_phase phase = gw_phase_begin(1, a->build.quiet);
 	status = a->from ? gw_text_open(a->from, &text) : run_apt_cache(&text);
-	if (status)
+	if (status != GW_OK)
 		goto destroy_builder;
 	gw_phase_end(&phase, a->from ? "open" : "apt-cache dumpavail", text.bytes);
 	phase = gw_phase_begin(a->build.threads, a->build.quiet);
 	status = gw_apt_build(&text, &apt_options, builder, &apt);
-	if (status)
+	if (status != GW_OK)
 		goto close_text;
 	gw_phase_end(&phase, "parse and resolve", text.bytes);
 	if (!a->build.quiet)
@@ -125,6 +125,6 @@ int gw_import_apt_main(int argc, char **argv)
 		fprintf(stderr, "graphwire import apt: %s\n", gw_last_error());
 		return 1;
 	}
-	gw_phase_tell_graph(a.build.quiet, a.out, a.name, stats.nodes, stats.edges);
+	gw_phase_print_graph(a.build.quiet, a.out, a.name, stats.nodes, stats.edges);
 	return 0;
 }

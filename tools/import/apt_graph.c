@@ -113,7 +113,7 @@ static gw_status add_strings(struct building *b, uint32_t ntype, const char *key
 		bytes += spans[i].bytes;
 	uint64_t *offsets = take(b, count + 1, sizeof(*offsets), &status);
 	char *text = take(b, bytes, 1, &status);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	offsets[0] = 0;
 	for (uint64_t i = 0; i < count; i++) {
@@ -184,7 +184,7 @@ static gw_status append_edges(struct relation_edges *edges, uint32_t package, st
 	gw_status status = gw_vec_reserve(&edges->src, bytes);
 	if (status == GW_OK)
 		status = gw_vec_reserve(&edges->dst, bytes);
-	if (status || targets->count == 0)
+	if (status != GW_OK || targets->count == 0)
 		return status;
 	qsort(targets->packages, targets->count, sizeof(*targets->packages), compare_numbers);
 	for (size_t i = 0; i < targets->count; i++) {
@@ -243,7 +243,7 @@ static gw_status add_belonging(struct building *b, uint32_t package_type, const 
 	gw_status status = gw_builder_ntype(b->builder, type, &ntype);
 	if (status == GW_OK)
 		status = collect_names(b, name_of, &names);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_builder_ntype_count(b->builder, ntype, names.count);
 	status = add_strings(b, ntype, "orig_id", names.spans, names.count);
@@ -316,7 +316,7 @@ static gw_status add_features(struct building *b, uint32_t ntype)
 	gw_status status = GW_OK;
 	struct hashing hashing = {.b = b};
 	hashing.rows = take(b, (uint64_t)b->index.count * GW_APT_FEATURES, sizeof(float), &status);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_parallel_for(b->options->threads, b->index.count, GRAIN, hash_descriptions, &hashing);
 	struct gw_builder_array array = {.name = "feat",
@@ -351,7 +351,7 @@ static gw_status add_split(struct building *b, uint32_t ntype)
 	gw_status status = GW_OK;
 	uint64_t count = b->index.count;
 	uint8_t *masks = take(b, 3 * count, 1, &status);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	memset(masks, 0, 3 * count);
 	for (uint64_t i = 0; i < count; i++) {
@@ -380,7 +380,7 @@ static gw_status add_packages(struct building *b, uint32_t *ntype)
 {
 	struct names names = {0};
 	gw_status status = gw_builder_ntype(b->builder, "package", ntype);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_builder_ntype_count(b->builder, *ntype, b->index.count);
 	status = collect_names(b, apt_name_of, &names);
@@ -391,7 +391,7 @@ static gw_status add_packages(struct building *b, uint32_t *ntype)
 		status = add_features(b, *ntype);
 	if (status == GW_OK)
 		status = add_labels(b, *ntype);
-	return status ? status : add_split(b, *ntype);
+	return status != GW_OK ? status : add_split(b, *ntype);
 }
 
 gw_status gw_apt_build(const struct gw_text *text, const struct gw_apt_options *options, struct gw_builder *builder,
@@ -400,7 +400,7 @@ gw_status gw_apt_build(const struct gw_text *text, const struct gw_apt_options *
 	struct building b = {.builder = builder, .options = options};
 	uint32_t package;
 	gw_status status = gw_apt_index_read(text, &b.index);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = add_packages(&b, &package);
 	if (status == GW_OK)

@@ -126,7 +126,7 @@ static gw_status read_stanzas(const struct gw_text *text, struct apt_index *inde
 		const char *next = gw_line_next(at, stop, &end);
 		reader.line++;
 		gw_status status = read_line(&reader, at, end);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		at = next;
 	}
@@ -220,7 +220,7 @@ gw_status gw_apt_index_read(const struct gw_text *text, struct apt_index *out)
 		out->count = kept;
 		status = collect_providers(out);
 	}
-	if (status)
+	if (status != GW_OK)
 		gw_apt_index_free(out);
 	return status;
 }

@@ -49,7 +49,7 @@ struct import_arguments {
 static gw_status add_word(struct import_arguments *a, enum gw_import_kind kind, const char *text)
 {
 	gw_status status = gw_import_word_check(kind, text);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_import_word *grown = gw_realloc(a->words, a->import.num_words + 1, sizeof(*a->words));
 	if (!grown)
@@ -136,7 +136,7 @@ static gw_status import_check(void *input)
 		       {"time", o->time_column}};
 	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
 		gw_status status = columns[i].column ? gw_import_column_check(columns[i].column) : GW_OK;
-		if (status)
+		if (status != GW_OK)
 			return gw_context(status, "--%s", columns[i].option);
 	}
 	if (o->name && gw_name_check("graph", o->name) != GW_OK)
@@ -238,10 +238,10 @@ int gw_tool_import(int argc, char **argv)
 	gw_phase_hush(a.import.build.quiet);
 	gw_status status = gw_import_run(&a.import, &stats, name);
 	gw_free(a.words);
-	if (status) {
+	if (status != GW_OK) {
 		fprintf(stderr, "graphwire import: %s\n", gw_last_error());
 		return 1;
 	}
-	gw_phase_tell_graph(a.import.build.quiet, a.import.out, name, stats.nodes, stats.edges);
+	gw_phase_print_graph(a.import.build.quiet, a.import.out, name, stats.nodes, stats.edges);
 	return 0;
 }

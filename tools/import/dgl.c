@@ -54,7 +54,7 @@ static gw_status count_under(const struct gw_chunked *c, const char *key, size_t
 	{
 		uint64_t count = 0;
 		gw_status status = whole_count(c, chunk, key, &count);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		*out += count;
 		if (*out >= GW_NONE)
@@ -71,7 +71,7 @@ static gw_status dgl_count_of(const struct gw_chunked *c, const char *const keys
 	gw_status status = count_under(c, keys[0], i, types, &counts[0]);
 	if (status == GW_OK)
 		status = count_under(c, keys[1], i, types, &counts[1]);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (counts[0] != GW_NONE && counts[1] != GW_NONE && counts[0] != counts[1])
 		return gw_fail(GW_FORMAT, "%s: \"%s\" says %llu for type %zu, but \"%s\" says %llu", c->path, keys[0],
@@ -105,7 +105,7 @@ static gw_status read_node_types(struct gw_chunked *c)
 			status = gw_chunked_bad(c, keys[0], "it is missing: how many nodes are there of each type?");
 		if (status == GW_OK)
 			status = gw_import_space(c->im, json_string_value(name), &space);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		c->im->spaces[space].num_nodes = count;
 		c->im->spaces[space].ids = GW_IDS_DENSE;
@@ -170,7 +170,7 @@ static gw_status read_edge_types(struct gw_chunked *c)
 		gw_status status = read_edges(c, text, entry, &set);
 		if (status == GW_OK)
 			status = dgl_count_of(c, keys, i, json_array_size(types), &set->rows_key, &set->rows_expected);
-		if (status)
+		if (status != GW_OK)
 			return status;
 	}
 	return GW_OK;
@@ -185,7 +185,7 @@ static gw_status read_name(struct gw_chunked *c)
 	if (!json_is_string(name))
 		return gw_chunked_bad(c, "graph_name", "not a name");
 	gw_status status = gw_builder_rename(c->im->builder, json_string_value(name));
-	return status ? gw_context(status, "%s: \"graph_name\": choose another with --name", c->path) : GW_OK;
+	return status != GW_OK ? gw_context(status, "%s: \"graph_name\": choose another with --name", c->path) : GW_OK;
 }
 
 gw_status gw_import_chunked(struct gw_import *im, const char *path)
@@ -194,7 +194,7 @@ gw_status gw_import_chunked(struct gw_import *im, const char *path)
 	struct gw_text text;
 	json_error_t error;
 	gw_status status = gw_text_open_file(path, &text);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	c.root = json_loadb(text.data ? text.data : "", text.bytes, JSON_REJECT_DUPLICATES, &error);
 	gw_text_close(&text);

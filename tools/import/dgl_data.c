@@ -38,7 +38,7 @@ static gw_status open_chunks(const struct gw_chunked *c, const json_t *files, co
 			status = gw_import_array(c->im, path, &chunks[i]);
 		if (status == GW_OK)
 			status = check_chunk(c, &chunks[0]->npy, &chunks[i]->npy, key, path);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		*bytes += chunks[i]->npy.data_bytes;
 	}
@@ -54,14 +54,14 @@ static gw_status join_arrays(const struct gw_chunked *c, const json_t *files, co
 	const struct gw_npy_file **chunks = gw_import_take(c->im, count, sizeof(struct gw_npy_file *), &status);
 	if (status == GW_OK)
 		status = open_chunks(c, files, key, chunks, &bytes);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	*out = *chunks[0];
 	out->mapping = NULL; /* the chunks' owner unmaps it */
 	if (count == 1)
 		return GW_OK;
 	uint8_t *joined = gw_import_take(c->im, bytes, 1, &status);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	out->data = joined;
 	out->npy.shape[0] = 0;
@@ -98,7 +98,7 @@ static gw_status read_rows(const struct gw_chunked *c, const struct gw_text *tex
 			       (unsigned long long)rows->columns);
 	rows->columns = have;
 	gw_status status = gw_vec_reserve(&rows->values, (rows->count + table->rows) * have * sizeof(uint64_t));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_table_column *plan = gw_calloc(have, sizeof(*plan));
 	if (!plan)
@@ -121,7 +121,7 @@ static gw_status append_csv(const struct gw_chunked *c, const char *path, char d
 	struct gw_table table;
 	struct gw_table_format format = {.delimiter = delimiter, .quotes = delimiter == ',', .header = GW_HEADER_NONE};
 	gw_status status = gw_text_open_file(path, &text);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_table_scan(&text, &format, c->im->threads, &table);
 	if (status == GW_OK) {
@@ -183,17 +183,17 @@ static gw_status read_feature(const struct gw_chunked *c, const char *name, cons
 	char delimiter;
 	const json_t *files;
 	gw_status status = gw_name_check("feature", name);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "%s", c->path);
 	status = gw_chunked_files(c, entry, name, &files);
-	if (status || json_array_size(files) == 0)
+	if (status != GW_OK || json_array_size(files) == 0)
 		return status;
 	status = gw_chunked_format(c, entry, name, &format, &delimiter);
 	struct gw_npy_file *array = gw_import_take(c->im, 1, sizeof(*array), &status);
 	if (status == GW_OK)
 		status = format == GW_FROM_NPY ? join_arrays(c, files, name, array)
 					       : join_csv(c, files, name, delimiter, array);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	memcpy(feature.name, name, strlen(name) + 1);
 	feature.kind = gw_import_is_mask(name) ? GW_FEATURE_FLAGS : GW_FEATURE_ARRAY;
@@ -210,7 +210,7 @@ static gw_status dgl_find_owner(const struct gw_chunked *c, const char *type, st
 	gw_status status;
 	if (!feature->edge) {
 		status = gw_chunked_known(c, type);
-		return status ? status : gw_import_space(c->im, type, &feature->owner);
+		return status != GW_OK ? status : gw_import_space(c->im, type, &feature->owner);
 	}
 	if (!json_object_get(json_object_get(c->root, "edges"), type))
 		return gw_chunked_bad(c, type, "\"edge_data\" of a type that \"edges\" does not have");
@@ -236,12 +236,12 @@ static gw_status read_data(const struct gw_chunked *c, const char *key, bool edg
 		gw_status status = dgl_find_owner(c, type, &feature);
 		if (status == GW_OK && !json_is_object(features))
 			status = gw_chunked_bad(c, type, "not an object of features");
-		if (status)
+		if (status != GW_OK)
 			return status;
 		json_object_foreach(features, name, entry)
 		{
 			status = read_feature(c, name, entry, feature);
-			if (status)
+			if (status != GW_OK)
 				return status;
 		}
 	}
@@ -251,5 +251,5 @@ static gw_status read_data(const struct gw_chunked *c, const char *key, bool edg
 gw_status gw_chunked_features(struct gw_chunked *c)
 {
 	gw_status status = read_data(c, "node_data", false);
-	return status ? status : read_data(c, "edge_data", true);
+	return status != GW_OK ? status : read_data(c, "edge_data", true);
 }

@@ -17,7 +17,7 @@ gw_status gw_chunked_path(const struct gw_chunked *c, const json_t *text, const 
 	gw_status status = GW_OK;
 	size_t room = strlen(c->path) + strlen(relative) + 2;
 	char *path = gw_import_take(c->im, room, 1, &status);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (relative[0] == '/' || !slash)
 		snprintf(path, room, "%s", relative);

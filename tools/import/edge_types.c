@@ -111,7 +111,7 @@ static gw_status add_set(struct gw_import *im, struct gw_import_set *set)
 						 im->relations.offsets, im->relations.bytes);
 	if (status == GW_OK)
 		status = add_columns(im, set);
-	return status ? status : add_splits(im, set);
+	return status != GW_OK ? status : add_splits(im, set);
 }
 
 gw_status gw_import_add_edges(struct gw_import *im)

@@ -58,7 +58,7 @@ gw_status gw_import_array(struct gw_import *im, const char *source, const struct
 	} else {
 		status = gw_npy_open(source, &array);
 	}
-	return status ? status : own_array(im, &array, out);
+	return status != GW_OK ? status : own_array(im, &array, out);
 }
 
 bool gw_import_is_mask(const char *name)
@@ -93,7 +93,7 @@ gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_fea
 	if (status == GW_OK)
 		status = gw_import_grow((void **)&im->features, im->num_features, &im->features_room,
 					sizeof(*im->features));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (feature->array->npy.ndim == 0)
 		return gw_fail(GW_FORMAT, "feature \"%s\": %s: a single number is not a feature", feature->name,
@@ -145,7 +145,7 @@ static gw_status open_word(struct gw_import *im, const struct gw_import_word *wo
 	if (word->kind == GW_IMPORT_NODE_MASK)
 		feature.kind = GW_FEATURE_MASK;
 	gw_status status = gw_import_word_split(word->text, 3, &parts);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (parts.count != 1 && parts.count != (feature.edge ? 4u : 2u))
 		return gw_fail(GW_INVALID, "\"%.200s\": features are given as %s:NAME=FILE", word->text,
@@ -155,11 +155,12 @@ static gw_status open_word(struct gw_import *im, const struct gw_import_word *wo
 		feature.kind = GW_FEATURE_FLAGS;
 	feature.source = parts.value;
 	status = features_find_owner(im, &parts, &feature);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	/* By name, for the file may be another program's, and temporary. */
 	status = gw_import_array(im, parts.value, &feature.array);
-	return status ? gw_context(status, "feature \"%s\"", feature.name) : gw_import_feature_add(im, &feature);
+	return status != GW_OK ? gw_context(status, "feature \"%s\"", feature.name)
+			       : gw_import_feature_add(im, &feature);
 }
 
 gw_status gw_import_open_features(struct gw_import *im)
@@ -181,7 +182,7 @@ static gw_status read_member(struct gw_import *im, const struct gw_npz *npz, con
 {
 	struct gw_npy_file array;
 	gw_status status = gw_npz_read(npz, name, &array);
-	return status ? status : own_array(im, &array, out);
+	return status != GW_OK ? status : own_array(im, &array, out);
 }
 
 static gw_status read_scalar(struct gw_import *im, const struct gw_npz *npz, const char *path, const char *name,
@@ -189,7 +190,7 @@ static gw_status read_scalar(struct gw_import *im, const struct gw_npz *npz, con
 {
 	const struct gw_npy_file *array;
 	gw_status status = read_member(im, npz, name, &array);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (array->npy.data_bytes != gw_dtype_bytes(array->npy.dtype))
 		return gw_fail(GW_FORMAT, "%s: member \"%s\" is not a single number", path, name);
@@ -207,7 +208,7 @@ static gw_status sparse_member(struct gw_import *im, const struct gw_npz *npz, c
 		status = read_scalar(im, npz, path, "x_dim", &feature.columns);
 	if (status == GW_OK && gw_npz_has(npz, "x_values"))
 		status = read_member(im, npz, "x_values", &feature.values);
-	return status ? status : gw_import_feature_add(im, &feature);
+	return status != GW_OK ? status : gw_import_feature_add(im, &feature);
 }
 
 gw_status gw_import_archive_features(struct gw_import *im, const struct gw_npz *npz, const char *path, uint32_t space)
@@ -284,7 +285,7 @@ static gw_status pick_compact(struct gw_import *im, const struct gw_import_space
 	gw_status status = GW_OK;
 	struct picking picking = {.from = array->data, .rows = space->values, .base = space->base, .row_bytes = bytes};
 	picking.to = gw_import_take(im, space->count, bytes ? bytes : 1, &status);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_parallel_for(im->threads, space->count, GRAIN, features_pick_rows, &picking);
 	array->data = picking.to;
@@ -302,7 +303,7 @@ static gw_status mask_numbers(struct gw_import *im, const struct gw_import_featu
 	*numbers = gw_import_take(im, *count, 8, &status);
 	if (status == GW_OK)
 		status = gw_import_whole(npy, feature->array->data, 0, 1, *count, feature->name, im->threads, *numbers);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "%s", feature->source);
 	*flags = *count == rows;
 	for (uint64_t i = 0; i < *count && *flags; i++)
@@ -323,7 +324,7 @@ static gw_status flags_mask(struct gw_import *im, const struct gw_import_feature
 	uint64_t *numbers = NULL, count = 0;
 	bool flags = false;
 	gw_status status = mask_numbers(im, feature, rows, &numbers, &count, &flags);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (!flags)
 		return gw_fail(GW_FORMAT, "%s: mask \"%s\" of %llu rows is not a 0 or 1 for each of the %llu",
@@ -342,7 +343,7 @@ static gw_status index_mask(struct gw_import *im, const struct gw_import_space *
 	uint64_t *ids = NULL, count = 0;
 	bool flags = false;
 	gw_status status = mask_numbers(im, feature, space->count, &ids, &count, &flags);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (space->values && !space->list)
 		return gw_fail(
@@ -354,7 +355,7 @@ static gw_status index_mask(struct gw_import *im, const struct gw_import_space *
 		return gw_fail(GW_UNSUPPORTED, "%s: \"%s\" lists ids, which count from %u in %s: pass a mask of bools",
 			       feature->source, feature->name, space->base, space->base_path);
 	uint8_t *mask = gw_import_take(im, space->count, 1, &status);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	memset(mask, 0, space->count);
 	for (uint64_t i = 0; i < count; i++) {
@@ -435,7 +436,7 @@ static gw_status densify(struct gw_import *im, const struct gw_import_feature *f
 	if (status == GW_OK)
 		status = gw_import_whole(indices, feature->indices->data, 0, 1, indices->shape[0], "x_indices",
 					 im->threads, columns);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	memset(filling.dense, 0, bytes);
 	filling.indptr = offsets;
@@ -487,7 +488,7 @@ static gw_status add_node_feature(struct gw_import *im, const struct gw_import_f
 	gw_status status = GW_OK;
 	if (feature->kind == GW_FEATURE_MASK && !bools) {
 		status = index_mask(im, space, feature, &array);
-		return status ? status : gw_builder_node_array(im->builder, space->ntype, &array);
+		return status != GW_OK ? status : gw_builder_node_array(im->builder, space->ntype, &array);
 	}
 	if (feature->kind == GW_FEATURE_SPARSE)
 		status = densify(im, feature, &array);
@@ -497,7 +498,7 @@ static gw_status add_node_feature(struct gw_import *im, const struct gw_import_f
 		status = pick_compact(im, space, feature, &array);
 	if (status == GW_OK)
 		status = check_node_rows(space, feature, array.shape[0]);
-	return status ? status : gw_builder_node_array(im->builder, space->ntype, &array);
+	return status != GW_OK ? status : gw_builder_node_array(im->builder, space->ntype, &array);
 }
 
 static gw_status add_edge_feature(struct gw_import *im, const struct gw_import_feature *feature)
@@ -511,7 +512,7 @@ static gw_status add_edge_feature(struct gw_import *im, const struct gw_import_f
 	gw_status status = GW_OK;
 	if (feature->kind == GW_FEATURE_FLAGS && array.dtype != GW_BOOL)
 		status = flags_mask(im, feature, set->rows, &array);
-	return status ? status : gw_builder_edge_array(im->builder, set->etype, &array);
+	return status != GW_OK ? status : gw_builder_edge_array(im->builder, set->etype, &array);
 }
 
 gw_status gw_import_features(struct gw_import *im)

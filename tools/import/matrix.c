@@ -165,7 +165,7 @@ gw_status gw_import_matrix_npz(const struct gw_npz *npz, struct gw_import_file *
 		return GW_OK;
 	m->what = "SciPy";
 	gw_status status = gw_npz_word(npz, "format", layout, sizeof(layout));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	bool coo = strcmp(layout, "coo") == 0;
 	if (!coo && strcmp(layout, "csr") != 0 && strcmp(layout, "csc") != 0)
@@ -177,7 +177,7 @@ gw_status gw_import_matrix_npz(const struct gw_npz *npz, struct gw_import_file *
 		status = open_column(npz, file->path, coo ? "row" : "indptr", &file->arrays[0]);
 	if (status == GW_OK)
 		status = open_column(npz, file->path, coo ? "col" : "indices", &file->arrays[1]);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	m->entries = file->arrays[1].npy.shape[0];
 	uint64_t lists = m->layout == GW_MATRIX_CSR ? m->rows : m->columns, first = file->arrays[0].npy.shape[0];
@@ -216,7 +216,7 @@ static gw_status spread_offsets(struct gw_import *im, const struct gw_import_fil
 	uint64_t *offsets = gw_import_take(im, lists + 1, 8, &status);
 	if (status == GW_OK)
 		status = gw_import_whole(npy, file->arrays[0].data, 0, 1, lists + 1, file->path, im->threads, offsets);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	for (uint64_t i = 0; i < lists; i++) {
 		if (offsets[i] > offsets[i + 1])
@@ -237,7 +237,7 @@ gw_status gw_import_matrix_read(struct gw_import *im, const struct gw_import_fil
 	bool csc = file->matrix.layout == GW_MATRIX_CSC;
 	gw_status status =
 		gw_import_whole(&b->npy, b->data, 0, 1, file->rows, file->path, im->threads, csc ? src : dst);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (file->matrix.layout == GW_MATRIX_COO)
 		return gw_import_whole(&a->npy, a->data, 0, 1, file->rows, file->path, im->threads, src);
@@ -292,7 +292,7 @@ gw_status gw_import_matrix_claim(struct gw_import *im, struct gw_import_set *set
 			       "%s: it is symmetric: its rows and columns are nodes of one type, not %s and %s",
 			       file->path, im->spaces[set->src].name, im->spaces[set->dst].name);
 	gw_status status = claim_space(&im->spaces[set->src], file, from);
-	return status || set->src == set->dst ? status : claim_space(&im->spaces[set->dst], file, to);
+	return status != GW_OK || set->src == set->dst ? status : claim_space(&im->spaces[set->dst], file, to);
 }
 
 gw_status gw_import_matrix_check(const struct gw_import_file *file, const uint64_t *src, const uint64_t *dst)

@@ -218,7 +218,7 @@ static gw_status place_list(struct gw_import *im, struct gw_import_space *space,
 	gw_status status = GW_OK;
 	uint64_t *placed = gw_import_take(im, rows, 8, &status);
 	uint64_t *check = gw_import_take(im, rows, 8, &status);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	memcpy(check, places, rows * 8);
 	qsort(check, rows, 8, compare_ids);
@@ -319,7 +319,7 @@ static gw_status node_ids_read_list(struct gw_import *im, struct gw_import_space
 		status = look_at_list(space, &form);
 	if (status == GW_OK)
 		status = gw_table_scan(&space->list_text, &form.format, im->threads, &space->list_table);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t rows = space->list_table.rows, *places = NULL;
 	if (form.has_count && form.counted != rows)
@@ -328,7 +328,7 @@ static gw_status node_ids_read_list(struct gw_import *im, struct gw_import_space
 	space->list = gw_import_take(im, rows, 8, &status);
 	if (form.numbered)
 		places = gw_import_take(im, rows, 8, &status);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	/* A list without numbers is text when the edges' ids are, or when it plainly is. */
 	space->list_is_text = !form.first_is_id || space->ids == GW_IDS_TEXT;
@@ -339,10 +339,10 @@ static gw_status node_ids_read_list(struct gw_import *im, struct gw_import_space
 		 .values = space->list},
 		{.index = form.names_first ? 1 : 0, .kind = GW_COLUMN_ID, .what = "number", .values = places}};
 	status = gw_table_read(&space->list_table, columns, form.numbered ? 2 : 1, im->threads);
-	if (status || !form.numbered)
+	if (status != GW_OK || !form.numbered)
 		return status;
 	status = form.names_first ? GW_OK : check_line_ends(space);
-	return status ? status : place_list(im, space, places);
+	return status != GW_OK ? status : place_list(im, space, places);
 }
 
 /* ---- the ways to number ---- */
@@ -376,7 +376,7 @@ static gw_status keep_dense(struct gw_import *im, struct gw_import_space *space,
 }
 
 /* Names are kept byte for byte, however they are encoded; who reads them later will take them for UTF-8. */
-static void tell_encoding(const struct gw_import_space *space)
+static void report_encoding(const struct gw_import_space *space)
 {
 	for (uint64_t i = 0; i < space->count; i++) {
 		const char *name = space->bytes + space->offsets[i];
@@ -411,7 +411,7 @@ static gw_status keep_values(struct gw_import *im, struct gw_import_space *space
 		else if (space->bytes)
 			gw_free(space->bytes);
 		if (status == GW_OK)
-			tell_encoding(space);
+			report_encoding(space);
 	}
 	return status;
 }
@@ -422,7 +422,7 @@ static gw_status number_values(struct gw_import *im, struct gw_import_space *spa
 	if (sources->count == 0)
 		return GW_OK; /* a type without edges and without a list has no nodes */
 	gw_status status = gw_numbering_create(sources->columns, sources->count, im->threads, &numbering);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t listed = space->list_table.rows;
 	for (uint64_t i = 0; space->list && i < listed && status == GW_OK; i++) {
@@ -453,7 +453,7 @@ static gw_status number_by_place(struct gw_import *im, struct gw_import_space *s
 			       .values = edges->values};
 	space->num_nodes = space->list_table.rows;
 	gw_status status = keep_dense(im, space, &rest);
-	return status ? status : number_values(im, space, &list);
+	return status != GW_OK ? status : number_values(im, space, &list);
 }
 
 /* Do ids that are numbers keep them? Told to, or because few numbers would be left out. */
@@ -480,7 +480,7 @@ static gw_status number_numbers(struct gw_import *im, struct gw_import_space *sp
 {
 	bool dense;
 	gw_status status = stay_dense(im, space, sources, &dense);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	return dense ? keep_dense(im, space, sources) : number_values(im, space, sources);
 }
@@ -494,10 +494,10 @@ static gw_status number_space(struct gw_import *im, struct gw_import_space *spac
 			"node type %s: its ids are names, which --num-nodes cannot make up: list them with --nodes",
 			space->name);
 	gw_status status = space->list_path ? node_ids_read_list(im, space) : GW_OK;
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gather_sources(im, space, &sources);
-	if (status)
+	if (status != GW_OK)
 		goto free_all;
 	if (space->list && space->list_is_text && space->ids != GW_IDS_TEXT && space->ids != GW_IDS_COMPACT)
 		status = number_by_place(im, space, &sources);
@@ -520,7 +520,7 @@ static gw_status add_orig_ids(struct gw_import *im, const struct gw_import_space
 	if (!ids && space->base) { /* the input's ids count from 1, even where they stayed in their order */
 		gw_status status = GW_OK;
 		uint64_t *counted = gw_import_take(im, space->count, 8, &status);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		for (uint64_t i = 0; i < space->count; i++)
 			counted[i] = i + space->base;

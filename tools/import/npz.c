@@ -154,7 +154,7 @@ static gw_status read_directory(struct gw_npz *npz)
 {
 	uint64_t at = 0, bytes = 0, entries = 0;
 	gw_status status = find_directory(npz, &at, &bytes, &entries);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	npz->members = gw_calloc(entries, sizeof(*npz->members));
 	if (!npz->members)
@@ -162,7 +162,7 @@ static gw_status read_directory(struct gw_npz *npz)
 	for (uint64_t i = 0; i < entries; i++) {
 		uint64_t used = 0;
 		status = read_entry(npz, npz->data + at, bytes, &npz->members[i], &used);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		at += used;
 		bytes -= used;
@@ -176,7 +176,7 @@ static gw_status npz_map_file(struct gw_npz *npz)
 	int fd;
 	uint64_t bytes;
 	gw_status status = gw_regular_open(npz->path, &fd, &bytes);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (bytes == 0)
 		status = gw_fail(GW_FORMAT, "%s: not a .npz archive: an empty file", npz->path);
@@ -200,7 +200,7 @@ gw_status gw_npz_open(const char *path, struct gw_npz **out)
 	gw_status status = npz->path ? npz_map_file(npz) : GW_NO_MEMORY;
 	if (status == GW_OK)
 		status = read_directory(npz);
-	if (status)
+	if (status != GW_OK)
 		gw_npz_close(npz);
 	else
 		*out = npz;
@@ -350,9 +350,9 @@ gw_status gw_npz_read(const struct gw_npz *npz, const char *name, struct gw_npy_
 	if (status == GW_OK &&
 	    (out->npy.data_offset > member->bytes || out->npy.data_bytes > member->bytes - out->npy.data_offset))
 		status = gw_fail(GW_FORMAT, "it is shorter than its header says");
-	if (status)
+	if (status != GW_OK)
 		gw_context(status, "%s: member \"%s\"", npz->path, name);
-	if (status) {
+	if (status != GW_OK) {
 		munmap(memory, member->bytes);
 		*out = (struct gw_npy_file){0};
 		return status;

@@ -219,7 +219,7 @@ static gw_status find_in_shards(void *context, uint64_t begin, uint64_t end, uns
 		for (uint64_t i = work->shard_start[shard]; i < last; i++) {
 			if (!slots.places || slots.used * 2 > slots.mask) {
 				gw_status status = grow_slots(work, &slots);
-				if (status) {
+				if (status != GW_OK) {
 					gw_free(slots.places);
 					return status;
 				}
@@ -308,7 +308,7 @@ gw_status gw_numbering_create(struct gw_numbering_column *columns, uint32_t coun
 	*out = (struct gw_numbering){0};
 	struct work work = {.columns = columns, .out = out};
 	gw_status status = cut_pieces(&work, count);
-	if (status)
+	if (status != GW_OK)
 		goto free_work;
 	work.hashes = gw_malloc(work.positions * sizeof(uint64_t));
 	work.order = gw_malloc(work.positions * sizeof(uint64_t));
@@ -331,7 +331,7 @@ free_work:
 	gw_free(work.order);
 	gw_free(work.first);
 	gw_free(work.cursors);
-	if (status)
+	if (status != GW_OK)
 		gw_numbering_free(out);
 	return status;
 }

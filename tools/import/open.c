@@ -213,7 +213,7 @@ static gw_status open_text(struct gw_import *im, struct gw_import_set *set, stru
 	const char *names[5];
 	gw_status status =
 		file->delimiter ? gw_text_open_file(file->path, &file->text) : gw_text_open(file->path, &file->text);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	im->input_bytes += file->text.file_bytes;
 	file->text_format = im->options->text;
@@ -223,14 +223,14 @@ static gw_status open_text(struct gw_import *im, struct gw_import_set *set, stru
 		status = look_at_matrix_columns(im, set, file);
 	else if (status == GW_OK)
 		sniff_text(im, set, file);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	bool guessed = !file->matrix.what && !file->delimiter && im->options->text.header == GW_HEADER_AUTO;
 	column_names(im, set, names);
 	for (int i = 0; i < (set->triples ? 3 : 2); i++) {
 		uint32_t column;
 		status = gw_table_find(&file->text, &file->text_format, names[i], &column);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		file->text_ids[i] = !file->matrix.what && column_is_text(file, column, &file->mixed[i]);
 		/* Entities are names, even where they look like numbers, unless a dictionary numbers them. */
@@ -258,13 +258,13 @@ static gw_status open_npz(struct gw_import *im, struct gw_import_set *set, struc
 		status = gw_import_archive_features(im, npz, file->path, set->src);
 	if (status == GW_OK)
 		status = gw_import_matrix_npz(npz, file);
-	if (status || file->matrix.what)
+	if (status != GW_OK || file->matrix.what)
 		return status;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		if (!gw_npz_has(npz, pairs[i][0]) || !gw_npz_has(npz, pairs[i][1]))
 			continue;
 		status = gw_npz_read(npz, pairs[i][0], &file->arrays[0]);
-		return status ? status : gw_npz_read(npz, pairs[i][1], &file->arrays[1]);
+		return status != GW_OK ? status : gw_npz_read(npz, pairs[i][1], &file->arrays[1]);
 	}
 	for (size_t i = 0; i < sizeof(singles) / sizeof(singles[0]); i++) {
 		if (gw_npz_has(npz, singles[i]))
@@ -324,7 +324,7 @@ static gw_status import_open_file(struct gw_import *im, struct gw_import_set *se
 	default:
 		return open_text(im, set, file);
 	}
-	return status ? status : check_edge_arrays(im, file);
+	return status != GW_OK ? status : check_edge_arrays(im, file);
 }
 
 /* Has someone said how many nodes of this type there are? */
@@ -346,8 +346,8 @@ static gw_status check_rows(const struct gw_import *im, const struct gw_import_s
 }
 
 /* One word makes text of all ids: nobody should have to find that out from the graph. */
-static void tell_mixed(const struct gw_import_file *file, const struct gw_import_mixed *mixed,
-		       const struct gw_import_space *space)
+static void report_mixed(const struct gw_import_file *file, const struct gw_import_mixed *mixed,
+			 const struct gw_import_space *space)
 {
 	if (!mixed->word.at)
 		return;
@@ -364,13 +364,13 @@ static gw_status open_set(struct gw_import *im, struct gw_import_set *set)
 	for (uint32_t f = 0; f < set->num_files; f++) {
 		struct gw_import_file *file = &set->files[f];
 		gw_status status = import_open_file(im, set, file);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		file->first_row = set->rows;
 		set->rows += file->rows;
 		if (!set->triples)
 			status = gw_import_matrix_claim(im, set, file);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		if (file->text_ids[2])
 			im->relations.ids = GW_IDS_TEXT;
@@ -378,7 +378,7 @@ static gw_status open_set(struct gw_import *im, struct gw_import_set *set)
 			struct gw_import_space *space = &im->spaces[side ? set->dst : set->src];
 			if (file->text_ids[side] && space->ids == GW_IDS_AUTO) {
 				space->ids = GW_IDS_TEXT;
-				tell_mixed(file, &file->mixed[side], space);
+				report_mixed(file, &file->mixed[side], space);
 			}
 		}
 	}

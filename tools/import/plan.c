@@ -32,7 +32,7 @@ static gw_status plan_edges(struct gw_import *im, const char *text)
 	struct gw_import_set *set;
 	enum gw_import_format format = im->options->format;
 	gw_status status = split_edges(text, &parts);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (format == GW_FROM_AUTO)
 		format = gw_import_format_of(parts.value);
@@ -40,7 +40,7 @@ static gw_status plan_edges(struct gw_import *im, const char *text)
 		return gw_import_chunked(im, parts.value);
 	status = parts.count ? gw_import_set_add(im, parts.names[0], parts.names[1], parts.names[2], &set)
 			     : gw_import_set_add(im, "_N", "_E", "_N", &set);
-	return status ? status : gw_import_file_add(set, parts.value, format, GW_SPLIT_NONE);
+	return status != GW_OK ? status : gw_import_file_add(set, parts.value, format, GW_SPLIT_NONE);
 }
 
 /* "train=FILE" or FILE. */
@@ -49,7 +49,7 @@ static gw_status split_triples(const char *text, struct gw_import_parts *parts, 
 	static const char *const splits[] = {"", "train", "valid", "test", NULL};
 	*split = GW_SPLIT_NONE;
 	gw_status status = gw_import_word_split(text, 1, parts);
-	if (status || parts->count != 1)
+	if (status != GW_OK || parts->count != 1)
 		return status;
 	if (strcmp(parts->names[0], "val") != 0)
 		return gw_parse_choice(parts->names[0], splits, split);
@@ -63,10 +63,10 @@ static gw_status plan_triples(struct gw_import *im, const char *text)
 	struct gw_import_set *set;
 	int split;
 	gw_status status = split_triples(text, &parts, &split);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "--triples");
 	status = gw_import_set_add(im, "_N", "_E", "_N", &set);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	set->triples = true;
 	return gw_import_file_add(set, parts.value, GW_FROM_TEXT, (enum gw_import_split)split);
@@ -101,7 +101,7 @@ static gw_status plan_nodes(struct gw_import *im, const char *text, bool list)
 	gw_status status = gw_import_word_split(text, 1, &parts);
 	if (status == GW_OK)
 		status = find_space(im, list ? "--nodes" : "--num-nodes", parts.count ? parts.names[0] : "_N", &space);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (list) {
 		space->list_path = parts.value;
@@ -110,13 +110,13 @@ static gw_status plan_nodes(struct gw_import *im, const char *text, bool list)
 	status = gw_parse_u64(parts.value, 0, GW_NONE - 1, &space->num_nodes);
 	if (status == GW_OK && space->ids == GW_IDS_AUTO)
 		space->ids = GW_IDS_DENSE;
-	return status ? gw_context(status, "--num-nodes") : GW_OK;
+	return status != GW_OK ? gw_context(status, "--num-nodes") : GW_OK;
 }
 
 static gw_status add_column(struct gw_import_set *set, const char *name, const char *column, bool weight)
 {
 	gw_status status = gw_name_check("edge feature", name);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (set->num_columns == GW_IMPORT_COLUMNS_MAX)
 		return gw_fail(GW_LIMIT, "more than %u edge columns", GW_IMPORT_COLUMNS_MAX);
@@ -204,10 +204,10 @@ gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 			status = gw_fail(GW_INVALID, "an edge column is given as NAME=COLUMN");
 		if (status == GW_OK)
 			status = gw_name_check("edge feature", parts.names[0]);
-		return status ? status : gw_import_column_check(parts.value);
+		return status != GW_OK ? status : gw_import_column_check(parts.value);
 	default:
 		status = gw_import_word_split(text, 3, &parts);
-		return status ? status : check_feature(text, &parts, kind == GW_IMPORT_EDGE_FEATURE);
+		return status != GW_OK ? status : check_feature(text, &parts, kind == GW_IMPORT_EDGE_FEATURE);
 	}
 	for (uint32_t i = 0; i < parts.count && status == GW_OK; i++)
 		status = gw_name_check(i == 1 ? "edge type" : "node type", parts.names[i]);

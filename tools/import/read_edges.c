@@ -78,7 +78,7 @@ static gw_status import_read_text(struct gw_import *im, struct gw_import_set *se
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		gw_status status = gw_table_find(&file->text, &file->text_format, names[i], &columns[i].index);
-		if (status)
+		if (status != GW_OK)
 			return status;
 	}
 	return gw_table_read(&file->table, columns, count, im->threads);
@@ -88,13 +88,13 @@ static gw_status read_file(struct gw_import *im, struct gw_import_set *set, stru
 {
 	uint64_t *src = set->src_ids + file->first_row, *dst = set->dst_ids + file->first_row;
 	gw_status status = file->format != GW_FROM_TEXT || file->matrix.what ? check_numbers(im, set, file) : GW_OK;
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (file->format == GW_FROM_TEXT)
 		status = import_read_text(im, set, file);
 	else
 		status = file->matrix.what ? gw_import_matrix_read(im, file, src, dst) : read_arrays(im, set, file);
-	return status || !file->matrix.what ? status : gw_import_matrix_check(file, src, dst);
+	return status != GW_OK || !file->matrix.what ? status : gw_import_matrix_check(file, src, dst);
 }
 
 /* float64 -> float32, in place; a weight that no alias table can hold is named with its line. */

@@ -49,7 +49,7 @@ static gw_status run_steps(struct gw_import *im)
 		status = gw_import_open_all(im);
 	if (status == GW_OK)
 		status = gw_import_open_features(im);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t text_bytes = 0, inflated_bytes = 0;
 	for (uint32_t s = 0; s < im->num_sets; s++) {
@@ -62,16 +62,16 @@ static gw_status run_steps(struct gw_import *im)
 		     inflated_bytes);
 	phase = gw_phase_begin(im->threads, quiet);
 	status = gw_import_read_all(im);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_phase_end(&phase, "parse", text_bytes ? text_bytes : im->input_bytes);
 	phase = gw_phase_begin(im->threads, quiet);
 	status = gw_import_number(im);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_phase_end(&phase, "number nodes", 0);
 	status = gw_import_add_edges(im);
-	return status ? status : gw_import_features(im);
+	return status != GW_OK ? status : gw_import_features(im);
 }
 
 gw_status gw_import_run(const struct gw_import_options *options, struct gw_builder_stats *stats,

@@ -20,7 +20,7 @@ gw_status gw_import_space(struct gw_import *im, const char *name, uint32_t *out)
 	gw_status status = gw_name_check("node type", name);
 	if (status == GW_OK)
 		status = gw_import_grow((void **)&im->spaces, im->num_spaces, &im->spaces_room, sizeof(*im->spaces));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_import_space *space = &im->spaces[im->num_spaces];
 	snprintf(space->name, sizeof(space->name), "%s", name);
@@ -39,7 +39,7 @@ gw_status gw_import_set_add(struct gw_import *im, const char *src, const char *r
 		status = gw_import_space(im, src, &from);
 	if (status == GW_OK)
 		status = gw_import_space(im, dst, &to);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	for (uint32_t i = 0; i < im->num_sets; i++) {
 		struct gw_import_set *set = &im->sets[i];
@@ -49,7 +49,7 @@ gw_status gw_import_set_add(struct gw_import *im, const char *src, const char *r
 		}
 	}
 	status = gw_import_grow((void **)&im->sets, im->num_sets, &im->sets_room, sizeof(*im->sets));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_import_set *set = &im->sets[im->num_sets++];
 	set->src = from;
@@ -79,7 +79,7 @@ gw_status gw_import_file_add(struct gw_import_set *set, const char *path, enum g
 			     enum gw_import_split split)
 {
 	gw_status status = gw_import_grow((void **)&set->files, set->num_files, &set->files_room, sizeof(*set->files));
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_import_file *file = &set->files[set->num_files++];
 	file->path = path;
@@ -98,7 +98,7 @@ gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_np
 	}
 	struct gw_npz *npz;
 	gw_status status = gw_npz_open(path, &npz);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (im->num_archives == im->archives_room) {
 		uint32_t room = im->archives_room ? im->archives_room * 2 : 4;

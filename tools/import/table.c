@@ -251,7 +251,7 @@ gw_status gw_table_scan(const struct gw_text *text, const struct gw_table_format
 		return gw_context(GW_NO_MEMORY, "%s", text->name);
 	struct scan scan = {.table = out, .start = start};
 	gw_status status = gw_parallel_for(threads, out->count, 1, scan_chunks, &scan);
-	if (status) {
+	if (status != GW_OK) {
 		gw_table_close(out);
 		return status;
 	}

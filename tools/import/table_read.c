@@ -255,7 +255,7 @@ static gw_status read_chunks(void *context, uint64_t begin, uint64_t end, unsign
 			line++;
 			if (gw_line_is_row(at, line_end, &table->format)) {
 				gw_status status = read_row(reading, at, line_end, row++, line);
-				if (status)
+				if (status != GW_OK)
 					return status;
 			}
 			at = next;

@@ -78,7 +78,7 @@ static gw_status text_read_all(int fd, const char *name, struct growing *memory)
 {
 	for (;;) {
 		gw_status status = growing_reserve(memory, READ_BYTES, name);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		ssize_t got = read(fd, memory->data + memory->bytes, READ_BYTES);
 		if (got < 0 && errno == EINTR)
@@ -95,7 +95,7 @@ static gw_status text_read_all(int fd, const char *name, struct growing *memory)
 static gw_status inflate_step(z_stream *stream, const struct gw_text *text, struct growing *memory, bool *ended)
 {
 	gw_status status = growing_reserve(memory, INFLATE_BYTES, text->name);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	stream->next_out = (Bytef *)memory->data + memory->bytes;
 	stream->avail_out = INFLATE_BYTES;
@@ -189,7 +189,7 @@ static gw_status inflate_text(struct gw_text *text)
 {
 	struct growing memory = {.limit = memory_limit()};
 	gw_status status = inflate_all(text, &memory);
-	if (status) {
+	if (status != GW_OK) {
 		growing_free(&memory);
 		return status;
 	}
@@ -226,7 +226,7 @@ static gw_status map_or_read(struct gw_text *text, int fd)
 		return GW_OK;
 	void *mapping;
 	gw_status status = gw_filemap_open(fd, text->name, text->bytes, &mapping);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	text->data = text->mapping = mapping;
 	text->mapping_bytes = text->bytes;
@@ -246,7 +246,7 @@ gw_status gw_text_open_fd(const char *name, int fd, struct gw_text *out)
 		status = inflate_text(&text);
 	if (status == GW_OK)
 		status = check_text(&text);
-	if (status) {
+	if (status != GW_OK) {
 		gw_text_close(&text);
 		return status;
 	}
@@ -276,7 +276,7 @@ gw_status gw_text_open_file(const char *path, struct gw_text *out)
 	uint64_t bytes;
 	*out = (struct gw_text){0};
 	gw_status status = gw_regular_open(path, &fd, &bytes);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_text_open_fd(path, fd, out);
 	close(fd);

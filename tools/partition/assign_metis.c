@@ -67,7 +67,7 @@ static gw_status metis_check_memory(const struct gw_plan *plan, uint64_t bytes, 
 						   : gw_fail(GW_NO_MEMORY, "%s: needs about %s, --memory allows %s",
 							     what, gw_text_bytes(want, (double)bytes),
 							     gw_text_bytes(have, (double)plan->memory_max));
-	if (!status)
+	if (status == GW_OK)
 		return GW_OK;
 	char why[GW_ERROR_TEXT_MAX];
 	snprintf(why, sizeof(why), "%s", gw_last_error());
@@ -95,7 +95,7 @@ static gw_status survey(struct metis_plan *m)
 		loops = gw_symmetric_loops(m->sources, m->meta->num_etypes, m->plan->threads);
 	uint32_t constraints = m->classes.count * (m->plan->balance_edges ? 2 : 1);
 	gw_status status = gw_metis_check_counts(nodes, edges - loops, loops, constraints);
-	if (!status)
+	if (status == GW_OK)
 		status = metis_check_memory(m->plan, gw_symmetric_bytes_max(nodes, edges - loops),
 					    "the symmetric graph for METIS");
 	return status;
@@ -179,9 +179,9 @@ static gw_status cut(struct metis_plan *m, int32_t *piece)
 	}
 	uint64_t bytes = gw_metis_bytes(m->graph.nodes, m->graph.entries, m->constraints, pieces);
 	gw_status status = metis_check_memory(m->plan, bytes, "METIS");
-	if (!status)
+	if (status == GW_OK)
 		status = gw_metis_run(&job);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	m->assignment->objective = (uint64_t)job.measure;
 	m->assignment->has_objective = true;
@@ -227,7 +227,7 @@ static gw_status fill_up(struct metis_plan *m, const int32_t *piece)
 	uint64_t *loose = gw_calloc(classes, sizeof(*loose));
 	uint32_t *filling = gw_calloc(classes, sizeof(*filling)); /* the piece that a class fills now */
 	gw_status status = counts && shares && loose && filling ? GW_OK : GW_NO_MEMORY;
-	for (int pass = 0; !status && pass < 2; pass++, next = 0) {
+	for (int pass = 0; status == GW_OK && pass < 2; pass++, next = 0) {
 		for (uint32_t t = 0; t < m->meta->num_ntypes; t++) {
 			for (uint64_t node = 0; node < m->meta->ntypes[t].count; node++) {
 				uint32_t class = gw_plan_class(&m->classes, t, node);
@@ -264,9 +264,9 @@ static gw_status assign(struct metis_plan *m)
 	uint64_t start_ns = gw_now_ns();
 	gw_status status = gw_symmetric_build(m->sources, m->meta->num_etypes, m->base[m->meta->num_ntypes],
 					      m->plan->threads, &m->graph);
-	if (!status)
+	if (status == GW_OK)
 		status = weigh(m);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	m->assignment->symmetric_s = (double)(gw_now_ns() - start_ns) * 1e-9;
 
@@ -275,7 +275,7 @@ static gw_status assign(struct metis_plan *m)
 	if (!piece)
 		return GW_NO_MEMORY;
 	status = cut(m, piece);
-	if (!status)
+	if (status == GW_OK)
 		status = fill_up(m, piece);
 	gw_free(piece);
 	m->assignment->method_s = (double)(gw_now_ns() - start_ns) * 1e-9;
@@ -287,9 +287,9 @@ gw_status gw_assign_metis(const struct gw_plan *plan, const struct gw_part *part
 	struct metis_plan m = {
 		.plan = plan, .part = part, .meta = gw_part_meta(part), .assignment = assignment, .constraints = 1};
 	gw_status status = gw_plan_classes_make(plan, part, &m.classes);
-	if (!status && assignment->pieces > 1) {
+	if (status == GW_OK && assignment->pieces > 1) {
 		status = survey(&m);
-		if (!status)
+		if (status == GW_OK)
 			status = assign(&m);
 	}
 	gw_symmetric_free(&m.graph);

@@ -58,7 +58,7 @@ gw_status gw_assign_random(const struct gw_plan *plan, const struct gw_part *par
 	struct gw_plan_classes classes;
 	uint64_t start_ns = gw_now_ns(), offset = 0;
 	gw_status status = gw_plan_classes_make(plan, part, &classes);
-	for (uint32_t t = 0; !status && t < meta->num_ntypes; t++) {
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++) {
 		struct deal deal = {
 			.mask = classes.mask[t], .pieces = assignment->pieces, .piece = assignment->piece[t]};
 		uint64_t nodes = meta->ntypes[t].count, group[2] = {nodes, 0};

@@ -139,16 +139,16 @@ static gw_status run_part(const struct partition_arguments *a, const struct gw_p
 	uint64_t measure_ns;
 	const struct gw_plan *plan = &a->plan;
 	gw_status status = gw_assignment_make(plan, part, &assignment);
-	if (!status)
+	if (status == GW_OK)
 		status = plan->method == GW_PLAN_METIS ? gw_assign_metis(plan, part, &assignment)
 						       : gw_assign_random(plan, part, &assignment);
 	measure_ns = gw_now_ns();
-	if (!status)
+	if (status == GW_OK)
 		status = gw_plan_quality_measure(plan, part, &assignment, &quality);
 	report->measure_s = partition_seconds_since(measure_ns);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_split(plan, part, &assignment, a->out, a->replace, &split);
-	if (!status) {
+	if (status == GW_OK) {
 		report->assignment = &assignment;
 		report->quality = &quality;
 		report->split = &split;
@@ -173,16 +173,16 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 	struct gw_part *part = NULL;
 	uint64_t start_ns = gw_now_ns();
 	gw_status status = gw_meta_read(a->graph, &meta);
-	if (!status)
+	if (status == GW_OK)
 		status = check_output(a, meta);
-	if (!status && meta->num_parts != 1)
+	if (status == GW_OK && meta->num_parts != 1)
 		status = gw_fail(GW_INVALID, "%s: in %u parts already; partition the one-part graph it was made from",
 				 a->graph, meta->num_parts);
-	if (!status)
+	if (status == GW_OK)
 		status = partition_check_counts(&a->plan, meta);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_part_open(meta, 0, &open, &part);
-	if (status) {
+	if (status != GW_OK) {
 		gw_meta_destroy(meta);
 		return status;
 	}

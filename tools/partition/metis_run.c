@@ -160,7 +160,7 @@ gw_status gw_metis_run(struct gw_metis_job *job)
 	close(alive[1]);
 	alive[1] = -1;
 	status = judge(wait_child(child, alive[0]), shared, output);
-	if (!status)
+	if (status == GW_OK)
 		status = take_result(job, shared);
 unmap:
 	munmap(shared, bytes);

@@ -62,14 +62,14 @@ static gw_status quality_count_edges(const struct gw_plan *plan, const struct gw
 	m.cut = gw_calloc((uint64_t)threads * CUT_STRIDE, sizeof(*m.cut));
 	m.owned = gw_calloc((uint64_t)threads * plan->parts, sizeof(*m.owned));
 	gw_status status = m.cut && m.owned ? GW_OK : GW_NO_MEMORY;
-	for (uint32_t e = 0; !status && e < meta->num_etypes; e++) {
+	for (uint32_t e = 0; status == GW_OK && e < meta->num_etypes; e++) {
 		m.adjacency = gw_part_adjacency(part, e);
 		m.src_piece = assignment->piece[meta->etypes[e].src];
 		m.dst_piece = assignment->piece[meta->etypes[e].dst];
 		out->edges += m.adjacency->edges;
 		status = gw_parallel_for(threads, m.adjacency->rows, ROWS_GRAIN, count_rows, &m);
 	}
-	for (unsigned t = 0; !status && t < threads; t++) {
+	for (unsigned t = 0; status == GW_OK && t < threads; t++) {
 		out->edges_cut += m.cut[(size_t)t * CUT_STRIDE];
 		for (uint32_t p = 0; p < plan->parts; p++)
 			out->part_edges[p] += m.owned[(uint64_t)t * plan->parts + p];
@@ -105,7 +105,7 @@ gw_status gw_plan_quality_measure(const struct gw_plan *plan, const struct gw_pa
 	asks.balance_train = true; /* counted wherever there is a mask, asked for or not */
 	*out = (struct gw_plan_quality){.parts = plan->parts, .num_ntypes = gw_part_meta(part)->num_ntypes};
 	gw_status status = gw_plan_classes_make(&asks, part, &train);
-	if (status && status != GW_NOT_FOUND)
+	if (status != GW_OK && status != GW_NOT_FOUND)
 		return status;
 	out->nodes = gw_calloc((out->num_ntypes + 1ull) * plan->parts, sizeof(*out->nodes));
 	out->part_edges = gw_calloc(plan->parts, sizeof(*out->part_edges));
@@ -117,7 +117,7 @@ gw_status gw_plan_quality_measure(const struct gw_plan *plan, const struct gw_pa
 		status = quality_count_edges(plan, part, assignment, out);
 	}
 	gw_plan_classes_free(&train);
-	if (status)
+	if (status != GW_OK)
 		gw_plan_quality_free(out);
 	return status;
 }

@@ -124,7 +124,7 @@ gw_status gw_plan_report_print(const struct gw_plan_report *report, bool json)
 		status = partition_print_json(report);
 	else
 		partition_print_text(report);
-	if (!status && (fflush(stdout) != 0 || ferror(stdout)))
+	if (status == GW_OK && (fflush(stdout) != 0 || ferror(stdout)))
 		return gw_fail_errno(GW_IO, errno, "%s: written, but its report is not: stdout", report->config);
 	return status;
 }

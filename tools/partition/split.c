@@ -32,9 +32,9 @@ static gw_status renumber(struct gw_split *split, uint32_t ntype)
 	struct gw_node_type *type = &split->schema->ntypes[ntype];
 	uint32_t parts = split->plan->parts;
 	gw_status status = gw_numbers_make(type->count, type->count, &split->new_id[ntype]);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_numbers_make(type->count, type->count, &split->old_id[ntype]);
-	uint64_t *next = status ? NULL : gw_calloc(parts, sizeof(*next));
+	uint64_t *next = status != GW_OK ? NULL : gw_calloc(parts, sizeof(*next));
 	if (!next)
 		return GW_NO_MEMORY;
 	for (uint64_t v = 0; v < type->count; v++)
@@ -74,17 +74,17 @@ static gw_status split_make_schema(struct gw_split *split)
 	const struct gw_graph_meta *in = split->in;
 	gw_status status =
 		gw_meta_create(in->graph_name, split->plan->parts, in->num_ntypes, in->num_etypes, &split->schema);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct gw_graph_meta *out = split->schema;
 	snprintf(out->part_method, sizeof(out->part_method), "%s",
 		 split->plan->method == GW_PLAN_METIS ? "metis" : "random");
-	for (uint32_t t = 0; t < in->num_ntypes && !status; t++) {
+	for (uint32_t t = 0; t < in->num_ntypes && status == GW_OK; t++) {
 		memcpy(out->ntypes[t].name, in->ntypes[t].name, sizeof(out->ntypes[t].name));
 		out->ntypes[t].count = in->ntypes[t].count;
 		status = renumber(split, t);
 	}
-	for (uint32_t e = 0; e < in->num_etypes && !status; e++) {
+	for (uint32_t e = 0; e < in->num_etypes && status == GW_OK; e++) {
 		const struct gw_edge_type *from = &in->etypes[e];
 		struct gw_edge_type *to = &out->etypes[e];
 		memcpy(to->name, from->name, sizeof(to->name));
@@ -98,7 +98,7 @@ static gw_status split_make_schema(struct gw_split *split)
 		to->out_column = from->out_column;
 		split_count_edges(split, e);
 	}
-	return status ? status : gw_meta_finish(out);
+	return status != GW_OK ? status : gw_meta_finish(out);
 }
 
 struct note {
@@ -125,7 +125,7 @@ static gw_status note_edges(struct gw_split *split, const struct gw_split_lists 
 		return GW_OK;
 	if (!edge_id->data) {
 		gw_status status = gw_numbers_make(type->count, type->count, edge_id);
-		if (status)
+		if (status != GW_OK)
 			return status;
 	}
 	struct note note = {.edge_id = edge_id, .lists = lists, .start = type->starts[lists->part]};
@@ -151,13 +151,13 @@ static gw_status split_write_lists(struct gw_split *split, struct gw_split_lists
 {
 	char key[GW_KEY_MAX];
 	gw_status status = gw_split_fill(split, lists);
-	if (!status)
+	if (status == GW_OK)
 		status = write_ids(split, lists, out ? "out/indices" : "indices");
-	if (!status && !out)
+	if (status == GW_OK && !out)
 		status = gw_split_edge_rows(split, lists);
-	if (!status && !out)
+	if (status == GW_OK && !out)
 		status = note_edges(split, lists);
-	if (!status && out) {
+	if (status == GW_OK && out) {
 		snprintf(key, sizeof(key), "edge/%s/out/eid", split->schema->etypes[lists->etype].folder);
 		status = gw_split_write_numbers(split, lists->part, key, GW_UINT64, &lists->at, 0,
 						lists->offsets[lists->rows], &split->edge_id[lists->etype]);
@@ -193,7 +193,7 @@ static gw_status write_type(struct gw_split *split, uint32_t ntype, uint32_t par
 	if (!lists)
 		return GW_NO_MEMORY;
 	gw_status status = GW_OK;
-	for (uint32_t c = 0; c < columns && !status; c++) {
+	for (uint32_t c = 0; c < columns && status == GW_OK; c++) {
 		uint32_t e = out ? type->out_column_edge_types[c] : type->column_edge_types[c];
 		const struct gw_edge_type *etype = &split->schema->etypes[e];
 		lists[c].from = out ? gw_part_out_adjacency(split->part, e) : gw_part_adjacency(split->part, e);
@@ -203,9 +203,9 @@ static gw_status write_type(struct gw_split *split, uint32_t ntype, uint32_t par
 		lists[c].id_type = out ? etype->dst : etype->src;
 		status = gw_split_offsets(split, &lists[c]);
 	}
-	if (!status)
+	if (status == GW_OK)
 		status = write_indptr(split, lists, columns, out);
-	for (uint32_t c = 0; c < columns && !status; c++) {
+	for (uint32_t c = 0; c < columns && status == GW_OK; c++) {
 		split->edges_done += lists[c].offsets[lists[c].rows];
 		status = split_write_lists(split, &lists[c], out);
 		gw_progress_update(&split->progress, split->edges_done);
@@ -223,9 +223,9 @@ static gw_status split_write_edges(struct gw_split *split)
 	for (uint32_t e = 0; e < split->in->num_etypes; e++)
 		edges += split->in->etypes[e].count * (split->in->etypes[e].out_column == GW_TYPE_NONE ? 1 : 2);
 	gw_progress_begin(&split->progress, "writing edges", "edges", edges);
-	for (int out = 0; out < 2 && !status; out++) {
-		for (uint32_t t = 0; t < split->in->num_ntypes && !status; t++) {
-			for (uint32_t p = 0; p < split->plan->parts && !status; p++)
+	for (int out = 0; out < 2 && status == GW_OK; out++) {
+		for (uint32_t t = 0; t < split->in->num_ntypes && status == GW_OK; t++) {
+			for (uint32_t p = 0; p < split->plan->parts && status == GW_OK; p++)
 				status = write_type(split, t, p, out);
 		}
 	}
@@ -260,7 +260,7 @@ static gw_status prepare(struct gw_split *split, const char *folder, bool replac
 	if (!split->new_id || !split->old_id || !split->edge_id)
 		return GW_NO_MEMORY;
 	gw_status status = split_make_schema(split);
-	return status ? status : gw_writer_open(folder, split->schema, replace, &split->writer);
+	return status != GW_OK ? status : gw_writer_open(folder, split->schema, replace, &split->writer);
 }
 
 gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const struct gw_assignment *assignment,
@@ -275,16 +275,16 @@ gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const
 	*stats = (struct gw_split_stats){0};
 	gw_status status = prepare(&split, folder, replace);
 	stats->renumber_s = split_seconds_since(start_ns);
-	if (status)
+	if (status != GW_OK)
 		goto done;
 	start_ns = gw_now_ns();
 	status = split_write_edges(&split);
 	stats->edges_s = split_seconds_since(start_ns);
 	start_ns = gw_now_ns();
-	if (!status)
+	if (status == GW_OK)
 		status = gw_split_node_rows(&split);
 	stats->rows_s = split_seconds_since(start_ns);
-	if (status) {
+	if (status != GW_OK) {
 		gw_writer_abort(split.writer);
 		goto done;
 	}

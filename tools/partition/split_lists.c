@@ -165,7 +165,7 @@ static gw_status split_lists_fill_rows(void *context, uint64_t begin, uint64_t e
 		gw_adjacency_list(from, old, &first, &last);
 		uint64_t n = last - first, to = lists->offsets[row];
 		gw_status status = split_lists_make_room(room, n);
-		if (status)
+		if (status != GW_OK)
 			return status;
 		for (uint64_t i = 0; i < n; i++) {
 			uint64_t neighbour = gw_load_id(from->indices, from->index_bytes, first + i);
@@ -208,9 +208,9 @@ gw_status gw_split_fill(const struct gw_split *split, struct gw_split_lists *lis
 			    .parts = split->plan->parts};
 	find_keys(&fill);
 	gw_status status = gw_numbers_make(edges, neighbours->count, &lists->ids);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_numbers_make(edges, split->in->etypes[lists->etype].count, &lists->at);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	fill.rooms = gw_calloc(split->threads, sizeof(*fill.rooms));
 	if (!fill.rooms)

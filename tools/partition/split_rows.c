@@ -49,7 +49,7 @@ static bool split_rows_ends_with(const char *text, const char *suffix)
 static gw_status split_rows_finish(struct gw_split *split, struct gw_array_stream *stream, gw_status status,
 				   uint64_t bytes)
 {
-	if (status) {
+	if (status != GW_OK) {
 		gw_writer_drop(stream);
 		return status;
 	}
@@ -94,7 +94,7 @@ static gw_status split_rows_gather(const struct job *job, struct gw_array_stream
 			copy_row(block + used, row, row_bytes);
 			used += row_bytes;
 		}
-		if (status)
+		if (status != GW_OK)
 			return status;
 		if (mapped && row > dropped + DROP_BYTES) {
 			drop_pages(dropped, row);
@@ -112,7 +112,7 @@ static gw_status split_rows_run(struct gw_split *split, const struct job *job)
 	memcpy(shape, meta->shape, sizeof(shape));
 	shape[0] = job->count;
 	gw_status status = gw_writer_begin(split->writer, job->part, job->key, meta->dtype, meta->ndim, shape, &stream);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint8_t *block = gw_malloc(BLOCK_BYTES);
 	status = block ? split_rows_gather(job, stream, block, !gw_part_arena(split->part)) : GW_NO_MEMORY;
@@ -126,9 +126,9 @@ static gw_status run_strings(struct gw_split *split, const struct job *job)
 	struct gw_array_stream *stream;
 	uint64_t sum = 0, shape = job->count + 1;
 	gw_status status = gw_writer_begin(split->writer, job->part, job->key, GW_UINT64, 1, &shape, &stream);
-	if (status)
+	if (status != GW_OK)
 		return status;
-	for (uint64_t i = 0; i <= job->count && !status; i++) {
+	for (uint64_t i = 0; i <= job->count && status == GW_OK; i++) {
 		status = gw_writer_append(stream, &sum, sizeof(sum));
 		if (i < job->count) {
 			uint64_t row = gw_numbers_get(job->from, job->begin + i);
@@ -136,15 +136,15 @@ static gw_status run_strings(struct gw_split *split, const struct job *job)
 		}
 	}
 	status = split_rows_finish(split, stream, status, shape * sizeof(uint64_t));
-	if (status)
+	if (status != GW_OK)
 		return status;
 
 	char key[GW_KEY_MAX];
 	snprintf(key, sizeof(key), "%.*s.bytes", (int)(strlen(job->key) - strlen(".offsets")), job->key);
 	status = gw_writer_begin(split->writer, job->part, key, GW_UINT8, 1, &sum, &stream);
-	if (status)
+	if (status != GW_OK)
 		return status;
-	for (uint64_t i = 0; i < job->count && !status; i++) {
+	for (uint64_t i = 0; i < job->count && status == GW_OK; i++) {
 		uint64_t row = gw_numbers_get(job->from, job->begin + i);
 		status = gw_writer_append(stream, job->bytes->data + offsets[row], offsets[row + 1] - offsets[row]);
 	}
@@ -188,11 +188,11 @@ static gw_status run_alias(struct gw_split *split, const struct job *job)
 		longest = n > longest ? n : longest;
 	}
 	gw_status status = gw_writer_begin(split->writer, job->part, job->key, GW_UINT32, 2, shape, &stream);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint32_t *room = gw_malloc(longest * 3 * sizeof(*room));
 	status = room ? GW_OK : GW_NO_MEMORY;
-	for (uint64_t row = 0; row < lists->rows && !status; row++) {
+	for (uint64_t row = 0; row < lists->rows && status == GW_OK; row++) {
 		uint64_t n = lists->offsets[row + 1] - lists->offsets[row];
 		uint64_t old = gw_numbers_get(&split->old_id[lists->row_type], lists->row_start + row);
 		gw_adjacency_list(lists->from, old, &old_first, &old_end);
@@ -212,9 +212,9 @@ gw_status gw_split_write_numbers(struct gw_split *split, uint32_t part, const ch
 	struct gw_numbers block = {.data = memory, .bytes = dtype == GW_UINT32 ? 4 : 8};
 	uint32_t used = 0;
 	gw_status status = gw_writer_begin(split->writer, part, key, dtype, 1, &count, &stream);
-	if (status)
+	if (status != GW_OK)
 		return status;
-	for (uint64_t i = 0; i < count && !status; i++) {
+	for (uint64_t i = 0; i < count && status == GW_OK; i++) {
 		uint64_t value = gw_numbers_get(numbers, begin + i);
 		gw_numbers_put(&block, used++, map ? gw_numbers_get(map, value) : value);
 		if (used == 1024 || i + 1 == count) {
@@ -257,12 +257,12 @@ static gw_status run_trainer(struct gw_split *split, const struct job *job)
 	uint64_t rows = split->schema->ntypes[ntype].starts[job->part + 1] - first;
 	struct gw_array_stream *stream;
 	gw_status status = gw_writer_begin(split->writer, job->part, job->key, GW_INT64, 1, &job->count, &stream);
-	if (status)
+	if (status != GW_OK)
 		return status;
-	for (uint64_t row = 0; row < rows && !status; row++) {
+	for (uint64_t row = 0; row < rows && status == GW_OK; row++) {
 		int64_t trainer = split->assignment->piece[ntype][gw_numbers_get(old_id, first + row)];
 		uint64_t n = lists ? lists->offsets[row + 1] - lists->offsets[row] : 1;
-		for (uint64_t i = 0; i < n && !status; i++)
+		for (uint64_t i = 0; i < n && status == GW_OK; i++)
 			status = gw_writer_append(stream, &trainer, sizeof(trainer));
 	}
 	return split_rows_finish(split, stream, status, job->count * sizeof(int64_t));
@@ -272,7 +272,7 @@ static gw_status run_job(void *context, uint64_t begin, uint64_t end, unsigned t
 {
 	struct jobs *jobs = context;
 	gw_status status = GW_OK;
-	for (uint64_t i = begin; i < end && !status; i++) {
+	for (uint64_t i = begin; i < end && status == GW_OK; i++) {
 		const struct job *job = &jobs->jobs[i];
 		if (job->kind == JOB_ROWS)
 			status = split_rows_run(jobs->split, job);
@@ -288,7 +288,7 @@ static gw_status run_job(void *context, uint64_t begin, uint64_t end, unsigned t
 			status = run_inverse(jobs->split, job);
 		else
 			status = run_origin(jobs->split, job);
-		if (status)
+		if (status != GW_OK)
 			status = gw_context(status, "part %u: %s", job->part, job->key);
 	}
 	(void)thread;
@@ -334,11 +334,11 @@ static gw_status add_made(struct jobs *jobs, const struct job *base, const char 
 		made.kind = JOB_ORIGIN;
 		status = add_job(jobs, made);
 	}
-	if (!status && base->lists && split->plan->parts == 1 && (origin || made.array)) {
+	if (status == GW_OK && base->lists && split->plan->parts == 1 && (origin || made.array)) {
 		made.kind = JOB_INVERSE;
 		status = add_job(jobs, made);
 	}
-	if (!status && split->plan->trainers > 1) {
+	if (status == GW_OK && split->plan->trainers > 1) {
 		made.kind = JOB_TRAINER;
 		snprintf(made.key, sizeof(made.key), "%s/%s/" GW_PLAN_TRAINER_ID, of, folder);
 		status = add_job(jobs, made);
@@ -353,11 +353,11 @@ static gw_status add_type(struct jobs *jobs, const struct job *base, const char 
 	const struct gw_array *array;
 	bool edge = base->lists != NULL, has_origin = false, has_rows = false;
 	gw_status status = GW_OK;
-	for (uint32_t i = 0; !status && (array = gw_part_array_at(split->part, i)); i++) {
+	for (uint32_t i = 0; status == GW_OK && (array = gw_part_array_at(split->part, i)); i++) {
 		struct gw_array_key key;
 		struct job job = *base;
 		status = gw_array_key_parse(split->in, array->meta->key, &key);
-		if (status || key.edge != edge || key.type != base->type || skip(split, &key))
+		if (status != GW_OK || key.edge != edge || key.type != base->type || skip(split, &key))
 			continue;
 		snprintf(job.key, sizeof(job.key), "%s", array->meta->key);
 		job.array = array;
@@ -375,12 +375,12 @@ static gw_status add_type(struct jobs *jobs, const struct job *base, const char 
 		}
 		status = add_job(jobs, job);
 	}
-	return status ? status : add_made(jobs, base, folder, !has_origin && (!edge || has_rows));
+	return status != GW_OK ? status : add_made(jobs, base, folder, !has_origin && (!edge || has_rows));
 }
 
 static gw_status run_jobs(struct jobs *jobs, gw_status status)
 {
-	if (!status)
+	if (status == GW_OK)
 		status = gw_parallel_for(jobs->split->threads, jobs->count, 1, run_job, jobs);
 	gw_free(jobs->jobs);
 	return status;
@@ -390,9 +390,9 @@ gw_status gw_split_node_rows(struct gw_split *split)
 {
 	struct jobs jobs = {.split = split};
 	gw_status status = GW_OK;
-	for (uint32_t t = 0; !status && t < split->schema->num_ntypes; t++) {
+	for (uint32_t t = 0; status == GW_OK && t < split->schema->num_ntypes; t++) {
 		const struct gw_node_type *type = &split->schema->ntypes[t];
-		for (uint32_t p = 0; !status && p < split->plan->parts; p++) {
+		for (uint32_t p = 0; status == GW_OK && p < split->plan->parts; p++) {
 			struct job base = {.part = p,
 					   .type = t,
 					   .from = &split->old_id[t],

@@ -243,7 +243,7 @@ static gw_status for_sources(struct symmetric_build *build, const struct gw_symm
 			     unsigned threads, gw_status (*body)(void *, uint64_t, uint64_t, unsigned))
 {
 	gw_status status = GW_OK;
-	for (size_t i = 0; i < count && !status; i++) {
+	for (size_t i = 0; i < count && status == GW_OK; i++) {
 		build->source = &sources[i];
 		status = gw_parallel_for(threads, sources[i].adjacency->rows, ROWS_GRAIN, body, build);
 	}
@@ -270,7 +270,7 @@ static gw_status take_room(struct gw_arena *arena, uint64_t bytes, void *out)
 {
 	uint64_t offset;
 	gw_status status = gw_arena_take(arena, bytes, GW_ARENA_ALIGN, &offset);
-	if (!status)
+	if (status == GW_OK)
 		*(void **)out = gw_arena_base(arena) + offset;
 	return status;
 }
@@ -287,15 +287,15 @@ static gw_status place_result(struct symmetric_build *build)
 	struct gw_arena_options options = {.name = "symmetric graph", .numa = GW_NUMA_LOCAL};
 	uint64_t bytes = (2 * out->nodes + 1 + 2 * out->entries) * sizeof(int32_t) + 4 * GW_ARENA_ALIGN;
 	gw_status status = gw_arena_create(bytes, &options, &out->arena);
-	if (!status)
+	if (status == GW_OK)
 		status = take_room(out->arena, (out->nodes + 1) * sizeof(int32_t), &out->xadj);
-	if (!status)
+	if (status == GW_OK)
 		status = take_room(out->arena, out->nodes * sizeof(int32_t), &out->origin);
-	if (!status)
+	if (status == GW_OK)
 		status = take_room(out->arena, out->entries * sizeof(int32_t), &out->adjncy);
-	if (!status)
+	if (status == GW_OK)
 		status = take_room(out->arena, out->entries * sizeof(int32_t), &out->adjwgt);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	int32_t sum = 0, next = 0;
 	for (uint64_t v = 0; v < build->nodes; v++) {
@@ -315,15 +315,15 @@ static gw_status symmetric_run(struct symmetric_build *build, const struct gw_sy
 			       unsigned threads)
 {
 	gw_status status = for_sources(build, sources, count, threads, count_ends);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	symmetric_place_lists(build);
 	status = for_sources(build, sources, count, threads, scatter_ends);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_parallel_for(threads, build->nodes, ROWS_GRAIN, sort_lists, build);
-	if (!status)
+	if (status == GW_OK)
 		status = place_result(build);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_parallel_for(threads, build->nodes, ROWS_GRAIN, symmetric_write_lists, build);
 	return status;
 }
@@ -344,13 +344,13 @@ gw_status gw_symmetric_build(const struct gw_symmetric_source *sources, size_t c
 	struct gw_arena *room = NULL;
 	unsigned scratches = threads ? threads : gw_processors();
 	gw_status status = gw_arena_create(list_bytes(nodes, out->edges) + 3 * GW_ARENA_ALIGN, &options, &room);
-	if (!status)
+	if (status == GW_OK)
 		status = take_room(room, (nodes + 1) * sizeof(uint32_t), &build.start);
-	if (!status)
+	if (status == GW_OK)
 		status = take_room(room, nodes * sizeof(uint32_t), &build.cursor);
-	if (!status)
+	if (status == GW_OK)
 		status = take_room(room, 2 * out->edges * sizeof(uint32_t), &build.list);
-	if (status)
+	if (status != GW_OK)
 		goto free_room;
 	build.scratch = gw_calloc(scratches, sizeof(*build.scratch));
 	if (!build.scratch) {
@@ -363,7 +363,7 @@ gw_status gw_symmetric_build(const struct gw_symmetric_source *sources, size_t c
 	gw_free(build.scratch);
 free_room:
 	gw_arena_destroy(room);
-	if (status)
+	if (status != GW_OK)
 		gw_symmetric_free(out);
 	return status;
 }

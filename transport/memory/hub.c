@@ -117,7 +117,7 @@ static void leave_service(struct memory_link *link)
 	if (link->window)
 		gw_replay_part(link->service->replay_cache, link->client_uuid);
 	link->window = 0;
-	gw_service_leave(link->service);
+	gw_service_disconnect(link->service);
 	link->service = NULL;
 }
 
@@ -176,7 +176,7 @@ gw_status gw_memory_join(const char *name, struct memory_link *link)
 	struct memory_listener *listener = hub_find(name);
 	gw_status status = listener ? gw_service_enter(listener->base.service)
 				    : gw_fail(GW_PEER_LOST, "memory:%s: nobody in this process serves it", name);
-	if (!status) {
+	if (status == GW_OK) {
 		listener->references++;
 		link->listener = listener;
 		link->service = listener->base.service;
@@ -219,7 +219,7 @@ void gw_memory_await_stop(void)
 	pthread_mutex_unlock(&hub.lock);
 }
 
-void gw_memory_leave(struct memory_link *link)
+void gw_memory_disconnect(struct memory_link *link)
 {
 	atomic_store_explicit(&link->inside, false, memory_order_release);
 }

@@ -14,7 +14,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/list.h"
 #include "core/system/clock.h"
-#include "transport/late_regions.h"
+#include "transport/dynamic_regions.h"
 #include "transport/mapped.h"
 
 struct memory_endpoint {
@@ -79,7 +79,7 @@ static void memory_close(struct gw_endpoint *base)
 	gw_memory_part(&endpoint->link);
 	requests_fail(endpoint, gw_fail(GW_CANCELLED, "the endpoint was closed"));
 	GW_LIST_REMOVE(endpoint);
-	gw_late_free(base);
+	gw_dynamic_region_free(base);
 	gw_free(endpoint);
 }
 
@@ -116,7 +116,7 @@ static gw_status memory_greet(struct memory_endpoint *endpoint, const struct gw_
 {
 	const char *name = options->address.host;
 	gw_status status = gw_memory_join(name, &endpoint->link);
-	if (status) /* a full service refuses, and has counted it */
+	if (status != GW_OK) /* a full service refuses, and has counted it */
 		return status == GW_LIMIT ? GW_REFUSED : status;
 	if (!gw_memory_enter(&endpoint->link)) {
 		gw_memory_part(&endpoint->link);
@@ -124,7 +124,7 @@ static gw_status memory_greet(struct memory_endpoint *endpoint, const struct gw_
 	}
 	struct gw_service *service = endpoint->link.service;
 	status = memory_question(service, options);
-	if (status) {
+	if (status != GW_OK) {
 		gw_count(&service->counts.refused, 1);
 	} else {
 		endpoint->link.client_uuid = endpoint->client_uuid;
@@ -141,8 +141,8 @@ static gw_status memory_greet(struct memory_endpoint *endpoint, const struct gw_
 			.region_count = service->region_count,
 		};
 	}
-	gw_memory_leave(&endpoint->link);
-	if (status)
+	gw_memory_disconnect(&endpoint->link);
+	if (status != GW_OK)
 		gw_memory_part(&endpoint->link);
 	return status;
 }
@@ -154,7 +154,7 @@ static gw_status memory_connect(void *opaque, const struct gw_connect_options *o
 	struct gw_note *note;
 	*out = NULL;
 	gw_status status = gw_note_create(cookie, &note);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct memory_endpoint *endpoint = gw_calloc(1, sizeof(*endpoint));
 	if (!endpoint) {
@@ -165,7 +165,7 @@ static gw_status memory_connect(void *opaque, const struct gw_connect_options *o
 	endpoint->state = state;
 	memcpy(endpoint->client_uuid, options->client_uuid, 16);
 	status = memory_greet(endpoint, options);
-	endpoint->base.state = status ? GW_ENDPOINT_LOST : GW_ENDPOINT_OPEN;
+	endpoint->base.state = status != GW_OK ? GW_ENDPOINT_LOST : GW_ENDPOINT_OPEN;
 	GW_LIST_INSERT(state->endpoints, endpoint);
 	gw_completions_post(&state->completions, note, status);
 	*out = &endpoint->base;
@@ -204,12 +204,12 @@ static bool memory_begin(struct memory_endpoint *endpoint, struct gw_read_set *s
 	if (set->status)
 		return false;
 	gw_status status = memory_enter(endpoint, set->deadline_ns);
-	if (!status) {
+	if (status == GW_OK) {
 		status = gw_check_region(&endpoint->base, region);
-		if (status)
-			gw_memory_leave(&endpoint->link);
+		if (status != GW_OK)
+			gw_memory_disconnect(&endpoint->link);
 	}
-	if (status)
+	if (status != GW_OK)
 		gw_read_set_fail(set, status);
 	return status == GW_OK;
 }
@@ -218,18 +218,18 @@ static bool memory_begin(struct memory_endpoint *endpoint, struct gw_read_set *s
 static void memory_leave(struct memory_endpoint *endpoint, struct gw_read_set *set, gw_status status, uint64_t ranges,
 			 uint64_t bytes)
 {
-	if (status)
+	if (status != GW_OK)
 		gw_read_set_fail(set, status);
 	else
 		gw_count_read(&endpoint->link.reads, ranges, bytes);
-	gw_memory_leave(&endpoint->link);
+	gw_memory_disconnect(&endpoint->link);
 }
 
 /* The region that a read is about, as the endpoint knows it, while the endpoint is inside. */
 struct memory_view {
 	const struct gw_region *region;
 	const uint8_t *base;
-	struct gw_late_place *place; /* of a region that came late; NULL: another, or it is gone */
+	struct gw_dynamic_region_place *place; /* of a region that came late; NULL: another, or it is gone */
 };
 
 static gw_status memory_view_begin(struct memory_endpoint *endpoint, const struct gw_region *region,
@@ -240,7 +240,7 @@ static gw_status memory_view_begin(struct memory_endpoint *endpoint, const struc
 		*view = (struct memory_view){&endpoint->regions[region->id], service->bases[region->id], NULL};
 		return GW_OK;
 	}
-	*view = (struct memory_view){.place = gw_late_enter(service, region->id, region->generation)};
+	*view = (struct memory_view){.place = gw_dynamic_region_enter(service, region->id, region->generation)};
 	if (!view->place)
 		return GW_NOT_FOUND;
 	view->region = &view->place->region;
@@ -251,7 +251,7 @@ static gw_status memory_view_begin(struct memory_endpoint *endpoint, const struc
 static void memory_view_end(struct memory_endpoint *endpoint, const struct memory_view *view)
 {
 	if (view->place)
-		gw_late_leave(endpoint->link.service, view->place);
+		gw_dynamic_region_leave(endpoint->link.service, view->place);
 }
 
 static inline size_t memory_read(struct gw_endpoint *base, struct gw_read_set *set, const struct gw_region *region,
@@ -267,7 +267,7 @@ static inline size_t memory_read(struct gw_endpoint *base, struct gw_read_set *s
 	if (!memory_begin(endpoint, set, region))
 		return gw_mapped_end(base, completions, set, reads->n, reads->n, last);
 	gw_status status = memory_view_begin(endpoint, region, &view);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_mapped_read(view.region, view.base, buffer, set, reads, &taken, &bytes);
 	memory_view_end(endpoint, &view);
 	memory_leave(endpoint, set, status, taken, bytes);
@@ -291,17 +291,17 @@ static gw_status memory_region_open(struct gw_endpoint *base, uint32_t id, uint3
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
 	struct gw_note *note;
 	gw_status status = gw_note_create(cookie, &note);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = memory_enter(endpoint, GW_NO_DEADLINE);
-	if (!status) {
+	if (status == GW_OK) {
 		struct gw_service *service = endpoint->link.service;
-		struct gw_late_place *place = gw_late_enter(service, id, generation);
-		struct gw_late_entry *entry, before;
-		status = place ? gw_late_add(base, &place->region, &entry, &before) : GW_NOT_FOUND;
+		struct gw_dynamic_region_place *place = gw_dynamic_region_enter(service, id, generation);
+		struct gw_dynamic_region_entry *entry, before;
+		status = place ? gw_dynamic_region_add(base, &place->region, &entry, &before) : GW_NOT_FOUND;
 		if (place)
-			gw_late_leave(service, place);
-		gw_memory_leave(&endpoint->link);
+			gw_dynamic_region_leave(service, place);
+		gw_memory_disconnect(&endpoint->link);
 	}
 	gw_completions_post(&endpoint->state->completions, note, status);
 	return GW_OK;
@@ -343,18 +343,18 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, const str
 		return gw_fail(GW_LIMIT, "a request of %u bytes; %u are possible", n, GW_REQUEST_BYTES_MAX);
 	uint32_t open_max = 64;
 	gw_status status = memory_enter(endpoint, deadline_ns);
-	if (!status)
+	if (status == GW_OK)
 		open_max = endpoint->link.service->limits.requests_per_client;
 	struct gw_note *note = NULL;
 	gw_status accepted = completions->note_count + endpoint->state->request_count >= open_max
 				     ? gw_fail(GW_AGAIN, "%u requests wait for poll", open_max)
 				     : gw_note_create(cookie, &note);
 	if (accepted) {
-		if (!status)
-			gw_memory_leave(&endpoint->link);
+		if (status == GW_OK)
+			gw_memory_disconnect(&endpoint->link);
 		return accepted;
 	}
-	if (status) {
+	if (status != GW_OK) {
 		gw_completions_post(completions, note, status);
 		return GW_OK;
 	}
@@ -367,7 +367,7 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, const str
 	status = endpoint->link.requests ? GW_AGAIN : request_run(endpoint, &task, note);
 	if (status == GW_AGAIN) {
 		status = request_keep(endpoint, &call, &request);
-		if (status)
+		if (status != GW_OK)
 			gw_completions_post(completions, note, status);
 	}
 	if (request) {
@@ -379,12 +379,12 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, const str
 	} else {
 		gw_task_end(&task);
 	}
-	gw_memory_leave(&endpoint->link);
+	gw_memory_disconnect(&endpoint->link);
 	return GW_OK;
 }
 
 /* A turn of an endpoint's oldest deferred request. */
-static void request_turn(struct memory_endpoint *endpoint)
+static void request_slice(struct memory_endpoint *endpoint)
 {
 	struct memory_request *request = endpoint->link.requests;
 	gw_status status = memory_enter(endpoint, request->note ? request->deadline_ns : GW_NO_DEADLINE);
@@ -393,14 +393,14 @@ static void request_turn(struct memory_endpoint *endpoint)
 		request->note = NULL;
 		return;
 	}
-	if (status) {
+	if (status != GW_OK) {
 		requests_fail(endpoint, status);
 		return;
 	}
 	bool over = request_run(endpoint, &request->task, request->note) != GW_AGAIN;
 	if (over)
 		request_drop(endpoint);
-	gw_memory_leave(&endpoint->link);
+	gw_memory_disconnect(&endpoint->link);
 	if (over && !endpoint->link.requests)
 		gw_memory_idle(&endpoint->link);
 }
@@ -434,7 +434,7 @@ static const uint8_t *memory_map(struct gw_endpoint *base, const struct gw_regio
 	    endpoint->regions[region->id].kind == GW_REGION_VERSIONED || !gw_memory_enter(&endpoint->link))
 		return NULL;
 	const uint8_t *mapped = endpoint->link.service->bases[region->id];
-	gw_memory_leave(&endpoint->link);
+	gw_memory_disconnect(&endpoint->link);
 	return mapped;
 }
 
@@ -471,7 +471,7 @@ static size_t memory_poll(void *opaque, struct gw_completion *completions, size_
 		for (struct memory_endpoint *endpoint = state->endpoints; endpoint && state->request_count;
 		     endpoint = endpoint->next)
 			if (endpoint->link.requests)
-				request_turn(endpoint);
+				request_slice(endpoint);
 		size_t n = gw_completions_take(&state->completions, completions, max);
 		if (n || timeout_ns == 0)
 			return n;

@@ -51,12 +51,12 @@ void gw_memory_listener_free(struct gw_listener *base);
 gw_status gw_memory_join(const char *name, struct memory_link *link);
 void gw_memory_part(struct memory_link *link); /* twice is allowed */
 
-/* Whether the service may be used until gw_memory_leave: false once its listener is closed, or drains and has nothing
- * of this client's to answer. */
+/* Whether the service may be used until gw_memory_disconnect: false once its listener is closed, or drains and has
+ * nothing of this client's to answer. */
 bool gw_memory_enter(struct memory_link *link);
 /* After false: the thread that stops the service is through with the link's requests. */
 void gw_memory_await_stop(void);
-void gw_memory_leave(struct memory_link *link);
+void gw_memory_disconnect(struct memory_link *link);
 /* The last deferred request is answered: ends the connection if the listener drains. */
 void gw_memory_idle(struct memory_link *link);
 

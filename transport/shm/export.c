@@ -50,13 +50,13 @@ static gw_status shm_export_reopen(int fd, int *out)
 			: GW_OK;
 }
 
-gw_status gw_shm_share(const struct gw_late_region *region, int *fd)
+gw_status gw_shm_share(const struct gw_dynamic_region *region, int *fd)
 {
 	*fd = -1;
 	if (region->fd < 0)
 		return gw_fail(GW_UNSUPPORTED, "its memory is not a memfd");
 	gw_status status = shm_export_seal(region->fd);
-	return status ? status : shm_export_reopen(region->fd, fd);
+	return status != GW_OK ? status : shm_export_reopen(region->fd, fd);
 }
 
 static gw_status add_memory(struct shm_export *export, const struct gw_service_memory *memory)
@@ -64,9 +64,9 @@ static gw_status add_memory(struct shm_export *export, const struct gw_service_m
 	if (memory->fd < 0)
 		return gw_fail(GW_UNSUPPORTED, "its memory is not a memfd");
 	gw_status status = shm_export_seal(memory->fd);
-	if (!status)
+	if (status == GW_OK)
 		status = shm_export_reopen(memory->fd, &export->fds[export->fd_count]);
-	if (!status)
+	if (status == GW_OK)
 		export->told.bytes[export->fd_count++] = memory->bytes;
 	return status;
 }
@@ -93,9 +93,9 @@ static gw_status shm_export_place(const struct gw_service *service, uint32_t id,
 static gw_status shm_export_fill(struct shm_export *export, const struct gw_service *service)
 {
 	gw_status status = GW_OK;
-	for (uint32_t i = 0; i < service->memory_count && !status; i++)
+	for (uint32_t i = 0; i < service->memory_count && status == GW_OK; i++)
 		status = add_memory(export, &service->memories[i]);
-	for (uint32_t i = 0; i < service->region_count && !status; i++)
+	for (uint32_t i = 0; i < service->region_count && status == GW_OK; i++)
 		status = shm_export_place(service, i, &export->told.places[i]);
 	export->told.memory_count = service->memory_count;
 	export->told.region_count = service->region_count;
@@ -118,11 +118,11 @@ gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *ser
 		return GW_NO_MEMORY;
 	snprintf(export->name, sizeof(export->name), "%.64s", address->host);
 	gw_status status = shm_export_fill(export, service);
-	if (status)
+	if (status != GW_OK)
 		gw_context(status, "shm:%s", export->name);
 	else
 		status = gw_shm_socket_listen(export->name, fd);
-	if (status)
+	if (status != GW_OK)
 		gw_shm_export_free(export);
 	else
 		*out = export;
@@ -147,7 +147,7 @@ void gw_shm_export_free(void *opaque)
 	gw_free(export);
 }
 
-uint32_t gw_shm_tell(const void *opaque, uint8_t *body, struct tcp_fd_passing *fd_passing)
+uint32_t gw_shm_notify(const void *opaque, uint8_t *body, struct tcp_fd_passing *fd_passing)
 {
 	const struct shm_export *export = opaque;
 	const struct wire_memories *told = &export->told;

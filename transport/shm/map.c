@@ -112,7 +112,7 @@ static gw_status memory_get(int fd, const struct stat *st, uint64_t bytes, struc
 	memory->bytes = bytes;
 	memory->references = 1;
 	gw_status status = shm_map_memory_map(memory, fd, (uint64_t)st->st_blksize);
-	if (status) {
+	if (status != GW_OK) {
 		memory_free(memory);
 		return status;
 	}
@@ -140,7 +140,7 @@ static gw_status map_one(int fd, uint64_t bytes, struct shm_memory **out)
 {
 	struct stat st;
 	gw_status status = shm_map_check(fd, bytes, &st);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_fork_guard(&guard);
 	pthread_mutex_lock(&here.lock);
@@ -149,7 +149,7 @@ static gw_status map_one(int fd, uint64_t bytes, struct shm_memory **out)
 	return status;
 }
 
-gw_status gw_shm_map_late(int fd, uint64_t bytes, void **mapping, const uint8_t **base)
+gw_status gw_shm_map_dynamic(int fd, uint64_t bytes, void **mapping, const uint8_t **base)
 {
 	struct shm_memory *memory = NULL;
 	gw_status status = map_one(fd, bytes, &memory);
@@ -158,7 +158,7 @@ gw_status gw_shm_map_late(int fd, uint64_t bytes, void **mapping, const uint8_t 
 	return status;
 }
 
-void gw_shm_unmap_late(void *mapping)
+void gw_shm_unmap_dynamic(void *mapping)
 {
 	pthread_mutex_lock(&here.lock);
 	memory_put(mapping);
@@ -175,12 +175,12 @@ gw_status gw_shm_map(const struct wire_memories *told, struct tcp_fd_passing *fd
 	else if (fd_passing->in_count != told->memory_count)
 		status = gw_fail(GW_PROTOCOL, "the server gave %u descriptors and told of %u (is ulimit -n reached?)",
 				 fd_passing->in_count, told->memory_count);
-	for (uint32_t i = 0; i < told->memory_count && !status; i++) {
+	for (uint32_t i = 0; i < told->memory_count && status == GW_OK; i++) {
 		status = map_one(fd_passing->in[i], told->bytes[i], &mapped->memories[mapped->memory_count]);
 		mapped->memory_count += status == GW_OK;
 	}
 	gw_tcp_fd_passing_end(fd_passing); /* mappings hold the memory by themselves */
-	if (status) {
+	if (status != GW_OK) {
 		if (mapped)
 			gw_shm_unmap(mapped);
 		return status;

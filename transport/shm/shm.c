@@ -7,7 +7,7 @@
 #include "transport/shm/shm.h"
 
 #include "core/system/clock.h"
-#include "transport/late_regions.h"
+#include "transport/dynamic_regions.h"
 #include "transport/mapped.h"
 #include "transport/tcp/client.h"
 
@@ -20,12 +20,12 @@ static const struct tcp_local shm_local = {
 	.stop = gw_shm_export_stop,
 	.export_free = gw_shm_export_free,
 	.admit = gw_shm_admit,
-	.tell = gw_shm_tell,
+	.tell = gw_shm_notify,
 	.map = gw_shm_map,
 	.unmap = gw_shm_unmap,
 	.share = gw_shm_share,
-	.map_late = gw_shm_map_late,
-	.unmap_late = gw_shm_unmap_late,
+	.map_dynamic = gw_shm_map_dynamic,
+	.unmap_dynamic = gw_shm_unmap_dynamic,
 };
 
 static gw_status shm_open_state(struct gw_poll_group *group, void **out)
@@ -44,7 +44,8 @@ static const struct gw_region *shm_look(const struct tcp_client *client, const s
 		*base = ((const struct shm_mapped *)client->mapped)->bases[region->id];
 		return &client->regions[region->id];
 	}
-	const struct gw_late_entry *entry = gw_late_find(&client->base, region->id, region->generation);
+	const struct gw_dynamic_region_entry *entry =
+		gw_dynamic_region_find(&client->base, region->id, region->generation);
 	*base = entry->base;
 	return &entry->region;
 }
@@ -64,7 +65,7 @@ static bool shm_begin(struct tcp_client *client, struct gw_read_set *set, const 
 				 gw_tcp_client_name(client, text));
 	else
 		status = gw_check_region(&client->base, region);
-	if (status)
+	if (status != GW_OK)
 		gw_read_set_fail(set, status);
 	return status == GW_OK;
 }
@@ -83,7 +84,7 @@ static inline size_t shm_read(struct gw_endpoint *base, struct gw_read_set *set,
 	const uint8_t *from;
 	const struct gw_region *known = shm_look(client, region, &from);
 	gw_status status = gw_mapped_read(known, from, buffer, set, reads, &taken, &bytes);
-	if (status)
+	if (status != GW_OK)
 		gw_read_set_fail(set, status);
 	return gw_mapped_end(base, completions, set, reads->n, taken, last);
 }

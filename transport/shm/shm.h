@@ -37,8 +37,8 @@ void gw_shm_export_stop(void *opaque);
 void gw_shm_export_free(void *opaque);
 /* A descriptor of a late region's memory, sealed, opened for reading; the caller closes it. GW_UNSUPPORTED: no memfd.
  */
-gw_status gw_shm_share(const struct gw_late_region *region, int *fd);
-uint32_t gw_shm_tell(const void *opaque, uint8_t *body, struct tcp_fd_passing *fd_passing);
+gw_status gw_shm_share(const struct gw_dynamic_region *region, int *fd);
+uint32_t gw_shm_notify(const void *opaque, uint8_t *body, struct tcp_fd_passing *fd_passing);
 
 /* --- map.c: the client's side --- */
 struct shm_memory; /* mapped once for all endpoints of the process */
@@ -53,7 +53,7 @@ struct shm_mapped {
 gw_status gw_shm_map(const struct wire_memories *told, struct tcp_fd_passing *fd_passing, void **out);
 void gw_shm_unmap(void *opaque);
 /* The memory of one late region, from its first byte on; the descriptor stays the caller's. */
-gw_status gw_shm_map_late(int fd, uint64_t bytes, void **mapping, const uint8_t **base);
-void gw_shm_unmap_late(void *mapping);
+gw_status gw_shm_map_dynamic(int fd, uint64_t bytes, void **mapping, const uint8_t **base);
+void gw_shm_unmap_dynamic(void *mapping);
 
 #endif

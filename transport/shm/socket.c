@@ -104,7 +104,7 @@ gw_status gw_shm_dial(const struct gw_address *address, int *out)
 		return gw_fail(GW_INVALID, "shm:%.64s is not a valid name", address->host);
 	snprintf(file, sizeof(file), PREFIX "%.64s", address->host);
 	gw_status status = gw_runtime_folder_open(false, &folder);
-	if (status)
+	if (status != GW_OK)
 		return status == GW_NOT_FOUND ? shm_socket_nobody(address->host) : status;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
@@ -121,7 +121,7 @@ gw_status gw_shm_dial(const struct gw_address *address, int *out)
 	} else {
 		status = peer_check(fd);
 	}
-	if (status)
+	if (status != GW_OK)
 		close(fd);
 	else
 		*out = fd;
@@ -146,7 +146,7 @@ static gw_status name_socket(int folder, int fd, const char *name)
 		status = gw_fail(GW_BUSY, "shm:%s is taken by another server of this user", name);
 	else if (renameat(folder, UNFINISHED, folder, file) != 0)
 		status = gw_fail_errno(GW_IO, errno, "shm:%s: cannot name its socket", name);
-	if (status)
+	if (status != GW_OK)
 		unlinkat(folder, UNFINISHED, 0);
 	return status;
 }
@@ -156,16 +156,16 @@ gw_status gw_shm_socket_listen(const char *name, int *out)
 	int folder;
 	*out = -1;
 	gw_status status = gw_runtime_folder_open(true, &folder);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		status = gw_fail_errno(GW_IO, errno, "socket");
 	else
 		status = gw_runtime_folder_lock(folder);
-	if (!status)
+	if (status == GW_OK)
 		status = name_socket(folder, fd, name);
-	if (!status) {
+	if (status == GW_OK) {
 		shm_socket_sweep(folder);
 		*out = fd;
 	} else if (fd >= 0) {
@@ -182,7 +182,7 @@ gw_status gw_shm_socket_keep(const char *name, int *out)
 	int folder;
 	*out = -1;
 	gw_status status = gw_runtime_folder_open(true, &folder);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	snprintf(file, sizeof(file), PREFIX "%.64s", name);
 	bool there = shm_socket_exists(folder, file) && !is_dead(folder, file);

@@ -38,7 +38,7 @@ static gw_status bind_to(const struct gw_address *address, bool wait_to_listen, 
 	struct addrinfo *list = NULL;
 	*out = -1;
 	gw_status status = gw_socket_resolve(address, &list);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "listen");
 	/* The first address of a name: a name that stands for several is for clients. */
 	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -116,7 +116,7 @@ static void client_free(struct tcp_client *client)
 	gw_free(client->out);
 	gw_free(client->staging);
 	gw_tcp_fd_passing_end(&client->fd_passing);
-	gw_tcp_client_late_end(client);
+	gw_tcp_client_dynamic_end(client);
 	if (client->mapped)
 		client->loop->local->unmap(client->mapped);
 	explicit_bzero(client->key, sizeof(client->key));
@@ -133,7 +133,7 @@ static gw_status tcp_client_watch(struct tcp_client *client, int fd, short event
 	io->awaited = false;
 	io->low_water = io->low_water_set = 0;
 	gw_status status = client->loop->driver->ops->add(client->loop->driver, io);
-	if (status) {
+	if (status != GW_OK) {
 		gw_socket_close(fd);
 		return status;
 	}
@@ -209,7 +209,7 @@ static gw_status dial_local(struct tcp_client *client)
 {
 	int fd;
 	gw_status status = client->loop->local->dial(&client->address, &fd);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	client->fd_passing.wanted = true;
 	client->io.fd_passing = &client->fd_passing;
@@ -222,7 +222,7 @@ static gw_status look_up(struct tcp_client *client)
 {
 	int fd;
 	gw_status status = gw_tcp_resolve_begin(&client->address, &client->resolve, &fd);
-	return status ? status : tcp_client_watch(client, fd, POLLIN);
+	return status != GW_OK ? status : tcp_client_watch(client, fd, POLLIN);
 }
 
 /* The name's addresses are there, or it has none. `gone` then dials the first. */
@@ -234,7 +234,7 @@ static void looked_up(struct tcp_client *client)
 		return;
 	}
 	client->resolve = NULL;
-	if (status) {
+	if (status != GW_OK) {
 		gw_tcp_client_lose(client, status);
 		return;
 	}
@@ -286,7 +286,7 @@ static void client_gone(struct tcp_io *io)
 		client_free(client);
 	else if (client->phase == CLIENT_DIALLING) {
 		gw_status status = tcp_client_dial(client);
-		if (status)
+		if (status != GW_OK)
 			gw_tcp_client_lose(client, status);
 	}
 }
@@ -310,8 +310,8 @@ static void client_sent(struct tcp_io *io, ssize_t n)
 	client->out_begin += (uint32_t)n;
 	if (client->out_begin == client->out_end)
 		client->out_begin = client->out_end = 0;
-	if (client->late_owed)
-		gw_tcp_client_late_sent(client);
+	if (client->dynamic_owed)
+		gw_tcp_client_dynamic_sent(client);
 	gw_tcp_client_room(client);
 }
 
@@ -370,12 +370,12 @@ gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, 
 	struct tcp_client *client;
 	*out = NULL;
 	gw_status status = client_create(loop, options, &client);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_note_create(cookie, &client->connecting);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_nonce_make(client->auth.client_nonce);
-	if (status) {
+	if (status != GW_OK) {
 		client_free(client);
 		return status;
 	}
@@ -388,7 +388,7 @@ gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, 
 	} else {
 		status = look_up(client);
 	}
-	if (status)
+	if (status != GW_OK)
 		gw_tcp_client_lose(client, status);
 	else
 		tcp_loop_timer(loop, client->connect_deadline_ns);

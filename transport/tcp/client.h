@@ -2,7 +2,7 @@
  *
  *      client.c          connect, hello, loss, close, deadlines, liveness
  *      client_post.c     reads and requests become frames in the output buffer and places in the queue
- *      client_late.c     regions that come and go
+ *      client_dynamic.c     regions that come and go
  *      client_receive.c  answers come in the order of the queue
  */
 #ifndef GW_TRANSPORT_TCP_CLIENT_H
@@ -53,7 +53,7 @@ struct client_frame {
 
 struct tcp_client {
 	struct gw_endpoint base;
-	struct tcp_late_reader *late_reader; /* NULL: we let go of what is withdrawn ourselves */
+	struct tcp_dynamic_reader *dynamic_reader; /* NULL: we let go of what is withdrawn ourselves */
 	struct tcp_io io;
 	struct tcp_loop *loop;
 	struct tcp_client *next, **previous;
@@ -62,8 +62,8 @@ struct tcp_client {
 	bool io_added, io_gone;
 	bool send_broken; /* what the peer still says is read, then it is lost */
 	bool room_wanted;
-	bool late_owed;                               /* RELEASED frames that found no room: for entries, */
-	struct wire_late unwanted[CLIENT_FRAMES_MAX]; /* and for regions that came and have no entry */
+	bool dynamic_owed;                               /* RELEASED frames that found no room: for entries, */
+	struct wire_dynamic unwanted[CLIENT_FRAMES_MAX]; /* and for regions that came and have no entry */
 	uint32_t unwanted_count;
 	bool probed;
 	/* Dialling. */
@@ -152,7 +152,7 @@ void gw_tcp_client_connected(struct tcp_client *client, gw_status status);
 /* A frame of the hello has come. */
 gw_status gw_tcp_client_hello(struct tcp_client *client, const struct wire_header *header, const uint8_t *body);
 
-/* --- client_late.c --- */
+/* --- client_dynamic.c --- */
 /* hold: the client reads the memory by itself, and lets go when it is told. */
 gw_status gw_tcp_client_open_region(struct tcp_client *client, uint32_t id, uint32_t generation, bool hold,
 				    void *cookie);
@@ -160,8 +160,8 @@ gw_status gw_tcp_client_open_region(struct tcp_client *client, uint32_t id, uint
 gw_status gw_tcp_client_take_region(struct tcp_client *client, const uint8_t *body);
 gw_status gw_tcp_client_take_withdrawn(struct tcp_client *client, const uint8_t *body);
 /* There may be room for what is owed. */
-void gw_tcp_client_late_sent(struct tcp_client *client);
-void gw_tcp_client_late_end(struct tcp_client *client);
+void gw_tcp_client_dynamic_sent(struct tcp_client *client);
+void gw_tcp_client_dynamic_end(struct tcp_client *client);
 
 /* The io's callbacks of client_receive.c. */
 size_t gw_tcp_client_target(struct tcp_io *io, struct iovec *iov);

@@ -94,7 +94,7 @@ static bool post_begin(struct tcp_client *client, struct gw_read_set *set, const
 		status = gw_fail(GW_PEER_LOST, "%s is not connected", gw_tcp_client_name(client, text));
 	else
 		status = gw_check_region(&client->base, region);
-	if (status)
+	if (status != GW_OK)
 		gw_read_set_fail(set, status);
 	else
 		*known = gw_endpoint_region(&client->base, region->id, region->generation);
@@ -222,7 +222,7 @@ static size_t post_reads(struct gw_endpoint *base, struct gw_read_set *set, cons
 	if (!post_begin(client, set, region, &known))
 		return post_end(client, set, reads->n, reads->n, last);
 	gw_status status = gw_check_reads(known, buffer, reads);
-	if (status) {
+	if (status != GW_OK) {
 		gw_read_set_fail(set, status);
 		return post_end(client, set, reads->n, reads->n, last);
 	}
@@ -281,7 +281,7 @@ gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, const struct gw_
 	if (!room)
 		return status;
 	status = gw_note_create(cookie, &note);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	static const struct gw_once twice;
 	memcpy(room + WIRE_HEADER_BYTES, once ? once : &twice, WIRE_REQUEST_BYTES);

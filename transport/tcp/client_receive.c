@@ -153,7 +153,7 @@ static gw_status begin_body(struct tcp_client *client)
 static gw_status key_is_wanted(const struct tcp_client *client, const char *name)
 {
 	char path[GW_RUNTIME_PATH_MAX];
-	if (!client->must_prove || !*gw_secret_place(client->address.port, path))
+	if (!client->must_prove || !*gw_key_place(client->address.port, path))
 		return gw_fail(GW_REFUSED, "%s: " WIRE_KEY_WANTED ", and none was given; give the key file that it has",
 			       name);
 	return gw_fail(GW_REFUSED,
@@ -204,7 +204,7 @@ static gw_status receive_take_torn(struct tcp_client *client, const uint8_t *bod
 	struct client_frame *frame = client_oldest(client);
 	char text[GW_ADDRESS_MAX];
 	gw_status status = gw_wire_torn(body, client->header.bytes, frame->count);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "%s", gw_tcp_client_name(client, text));
 	for (uint32_t at = 0; frame->set && at < client->header.bytes; at += 4) {
 		uint32_t i;
@@ -260,7 +260,7 @@ static gw_status take_whole(struct tcp_client *client, bool *more)
 		return GW_OK; /* it is heard, which is all */
 	if (client->header.type == WIRE_REGION)
 		status = gw_tcp_client_take_region(client, body);
-	if (!status && client->phase != CLIENT_LOST)
+	if (status == GW_OK && client->phase != CLIENT_LOST)
 		receive_answered(client); /* PONG too */
 	return status;
 }
@@ -293,12 +293,12 @@ static void take_part(struct tcp_client *client, bool *more)
 static gw_status receive_parse(struct tcp_client *client)
 {
 	gw_status status = GW_OK;
-	for (bool more = true; more && !status && client->phase != CLIENT_LOST;) {
+	for (bool more = true; more && status == GW_OK && client->phase != CLIENT_LOST;) {
 		if (!client->in_body) {
 			if (receive_staged(client) < WIRE_HEADER_BYTES)
 				return GW_OK;
 			status = gw_wire_header(client->staging + client->in_begin, false, &client->header);
-			if (status) {
+			if (status != GW_OK) {
 				char text[GW_ADDRESS_MAX];
 				return gw_context(status, "%s", gw_tcp_client_name(client, text));
 			}
@@ -351,7 +351,7 @@ void gw_tcp_client_received(struct tcp_io *io, ssize_t n)
 				 client->phase == CLIENT_HELLO_SENT ? " at our hello; is it a Graphwire server?" : "");
 	else if (n != -ECANCELED)
 		status = gw_fail_errno(GW_PEER_LOST, (int)-n, "%s", gw_tcp_client_name(client, text));
-	if (status)
+	if (status != GW_OK)
 		gw_tcp_client_lose(client, status);
 	else
 		set_low_water(client);
@@ -365,7 +365,7 @@ static gw_status hello_challenge(struct tcp_client *client, const struct wire_he
 	if (header->type != WIRE_CHALLENGE)
 		return receive_broken(client, "no challenge in answer to our hello");
 	gw_status status = gw_wire_challenge(body, header->bytes, &challenge);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "%s", text);
 	if (challenge.key_wanted && !client->auth.key_bytes)
 		return key_is_wanted(client, text);
@@ -381,7 +381,7 @@ static gw_status hello_challenge(struct tcp_client *client, const struct wire_he
 	uint8_t proof[WIRE_PROOF_BYTES] = {0};
 	if (client->auth.key_bytes)
 		status = gw_proof_make(&client->auth, GW_AUTH_CLIENT, proof);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	client->phase = CLIENT_PROOF_SENT;
 	gw_tcp_client_send(client, WIRE_PROOF, proof, sizeof(proof));
@@ -403,7 +403,7 @@ static gw_status hello_welcome(struct tcp_client *client, const struct wire_head
 	struct wire_welcome welcome;
 	gw_tcp_client_name(client, text);
 	gw_status status = gw_wire_welcome(body, header->bytes, &welcome, client->regions);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "%s", text);
 	if (client->auth.key_bytes && !gw_proof_check(&client->auth, GW_AUTH_SERVER, welcome.proof))
 		return gw_fail(GW_REFUSED, "%s: the server does not know the key", text);
@@ -435,9 +435,9 @@ static gw_status hello_memory(struct tcp_client *client, const struct wire_heade
 	if (header->type != WIRE_MEMORY)
 		return receive_broken(client, "no memory after the welcome");
 	gw_status status = gw_wire_memory(body, header->bytes, client->regions, client->region_count, &told);
-	if (!status)
+	if (status == GW_OK)
 		status = client->loop->local->map(&told, &client->fd_passing, &client->mapped);
-	if (status)
+	if (status != GW_OK)
 		return gw_context(status, "%s", gw_tcp_client_name(client, text));
 	hello_over(client);
 	return GW_OK;

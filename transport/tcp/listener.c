@@ -194,7 +194,7 @@ static gw_status accept_begin(struct tcp_listener *listener, struct tcp_accept *
 {
 	struct tcp_driver *driver = listener->loop->driver;
 	gw_status status = driver->ops->add(driver, &accept->io);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	atomic_fetch_add(&listener->references, 1);
 	listener->accept = accept;
@@ -213,7 +213,7 @@ static void tcp_listener_unlisten(struct tcp_listener *listener)
 }
 
 /* A region was withdrawn: every loop looks through its connections. */
-static void tcp_listener_withdrawn(struct gw_late_watcher *watcher)
+static void tcp_listener_withdrawn(struct gw_dynamic_region_watcher *watcher)
 {
 	struct tcp_listener *listener =
 		(struct tcp_listener *)(void *)((uint8_t *)watcher - offsetof(struct tcp_listener, watcher));
@@ -233,17 +233,17 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 	if (!listener)
 		return GW_NO_MEMORY;
 	gw_status status = GW_OK;
-	for (uint32_t i = 0; i < group_count && !status; i++) {
+	for (uint32_t i = 0; i < group_count && status == GW_OK; i++) {
 		void *state;
 		status = gw_poll_group_state(groups[i], &gw_transport_tcp, &state);
 		listener->loops[i] = state;
 	}
-	if (status)
+	if (status != GW_OK)
 		goto free_listener;
 	listener->base = (struct gw_listener){transport, *address, service};
 	listener->local = local;
 	listener->loop_count = group_count;
-	listener->strangers_max = service->limits.unproven / group_count;
+	listener->pending_max = service->limits.unproven / group_count;
 	listener->loop = listener->loops[0];
 	struct tcp_accept *accept = accept_make(listener);
 	if (!accept) {
@@ -253,16 +253,16 @@ gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tc
 	status = listener->local
 			 ? listener->local->listen(&listener->base.address, service, &accept->io.fd, &listener->export)
 			 : gw_socket_listen(address, &accept->io.fd, &listener->base.address.port);
-	if (status)
+	if (status != GW_OK)
 		goto free_accept;
 	listener->references = 1;
 	status = accept_begin(listener, accept);
-	if (status)
+	if (status != GW_OK)
 		goto close_socket;
 	listener->next = listener->loop->listeners;
 	listener->loop->listeners = listener;
 	listener->watcher.withdrawn = tcp_listener_withdrawn;
-	gw_late_watch(service, &listener->watcher);
+	gw_dynamic_region_watch(service, &listener->watcher);
 	*out = &listener->base;
 	return GW_OK;
 
@@ -311,7 +311,7 @@ gw_status gw_tcp_listener_keep(struct gw_listener *base)
 	if (!accept)
 		return GW_NO_MEMORY;
 	gw_status status = listener->local->keep(listener->export, &accept->io.fd);
-	if (status || accept->io.fd < 0) {
+	if (status != GW_OK || accept->io.fd < 0) {
 		gw_free(accept);
 		return status;
 	}
@@ -364,7 +364,7 @@ void gw_tcp_listener_stop(struct gw_listener *base, bool close)
 	tcp_listener_stop_accepting(listener);
 	if (!close)
 		return;
-	gw_late_unwatch(listener->base.service, &listener->watcher);
+	gw_dynamic_region_unwatch(listener->base.service, &listener->watcher);
 	atomic_store(&listener->closing, true);
 	/* Each loop is polled, and so ends its connections soon, or is not, and is ours for the moment. */
 	for (uint32_t i = 0; i < listener->loop_count; i++) {

@@ -109,19 +109,19 @@ gw_status gw_tcp_resolve_begin(const struct gw_address *address, struct tcp_reso
 	error = resolve_start(resolve);
 	if (error) {
 		status = gw_thread_failed(error, "cannot start a thread to look up %s", gw_address_text(address, text));
-		goto close_told;
+		goto close_noted;
 	}
 	*out = resolve;
 	*fd = told;
 	return GW_OK;
 
-close_told:
+close_noted:
 	close(told);
 close_fd:
 	close(resolve->fd);
 free_resolve:
 	gw_free(resolve);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_fail_errno(GW_IO, error, "look up %s", gw_address_text(address, text));
 leave:
 	atomic_fetch_sub(&under_way, 1);
@@ -136,7 +136,7 @@ gw_status gw_tcp_resolve_take(struct tcp_resolve *resolve, struct addrinfo **lis
 	gw_status status = resolve->status;
 	*list = resolve->list;
 	resolve->list = NULL;
-	if (status)
+	if (status != GW_OK)
 		gw_fail_text(status, resolve->text);
 	resolve_release(resolve);
 	return status;

@@ -66,12 +66,12 @@ void gw_tcp_server_end(struct tcp_server *server)
 	if (server->entered) {
 		gw_service_left(server->service, server->number, server->thread);
 		gw_service_reads_end(server->service, &server->read.reads);
-		gw_late_holds_end(&server->holds, server->service);
+		gw_dynamic_pins_end(&server->holds, server->service);
 		if (server->window)
 			gw_replay_part(server->service->replay_cache, server->auth.client_uuid);
-		gw_service_leave(server->service);
+		gw_service_disconnect(server->service);
 	} else {
-		gw_tcp_stranger_end(server);
+		gw_tcp_pending_end(server);
 	}
 	server->loop->bytes_ended += server->in_capacity + server->out_capacity;
 	server->service = NULL;
@@ -125,7 +125,7 @@ void gw_tcp_server_refuse(struct tcp_server *server, gw_status status)
 	char text[GW_ADDRESS_MAX];
 	gw_count(&server->service->counts.refused, 1);
 	gw_log(GW_LOG_INFO, "%s: a client is turned away: %s", name_of(server, text), gw_last_error());
-	if (status)
+	if (status != GW_OK)
 		gw_tcp_server_answer_error(server, status, 0);
 	tcp_server_finish(server);
 }
@@ -139,7 +139,7 @@ static void begin_read(struct tcp_server *server, const struct wire_header *head
 		gw_tcp_server_refuse(server, status);
 		return;
 	}
-	if (status) {
+	if (status != GW_OK) {
 		gw_tcp_server_answer_error(server, status, header->tag);
 		return;
 	}
@@ -160,7 +160,7 @@ static bool go_on_reading(struct tcp_server *server)
 						       server->out_capacity);
 		if (status == GW_AGAIN)
 			return false;
-		if (status)
+		if (status != GW_OK)
 			gw_tcp_server_answer_error(server, status, server->tag);
 	}
 	server->reading = false;
@@ -243,23 +243,23 @@ static bool take_frame(struct tcp_server *server)
 	if (have < WIRE_HEADER_BYTES)
 		return false;
 	gw_status status = gw_wire_header(server->in + server->in_begin, true, &header);
-	if (!status && server->phase == SERVER_OPEN && header.tag == 0 && header.type != WIRE_RELEASED)
+	if (status == GW_OK && server->phase == SERVER_OPEN && header.tag == 0 && header.type != WIRE_RELEASED)
 		status = gw_fail(GW_PROTOCOL, "a %s frame without a tag", gw_wire_type_name(header.type));
-	if (status && server->phase == SERVER_HELLO) {
+	if (status != GW_OK && server->phase == SERVER_HELLO) {
 		gw_count(&server->service->counts.refused, 1);
 		gw_tcp_server_end(server);
 		return false;
 	}
-	if (!status && is_out_of_place(server, &header)) {
+	if (status == GW_OK && is_out_of_place(server, &header)) {
 		gw_tcp_server_hello(server, &header, NULL);
 		return false;
 	}
 	server->frame_bytes = WIRE_HEADER_BYTES + header.bytes;
-	if (!status && server->frame_bytes > server->in_capacity)
+	if (status == GW_OK && server->frame_bytes > server->in_capacity)
 		status = in_grow(server, server->frame_bytes);
 	if (status == GW_AGAIN)
 		return false;
-	if (status) {
+	if (status != GW_OK) {
 		gw_tcp_server_refuse(server, status);
 		return false;
 	}
@@ -304,7 +304,7 @@ static void tcp_server_advance(struct tcp_server *server)
 			continue;
 		}
 		if (server->holds.first && !server->calling)
-			gw_tcp_server_tell_withdrawn(server);
+			gw_tcp_server_notify_withdrawn(server);
 		if (server->calling || gw_tcp_server_room(server) < room_needed(server) || !take_frame(server)) {
 			return;
 		}
@@ -409,10 +409,10 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 	static _Atomic uint64_t numbers;
 	struct tcp_server *server = NULL;
 	if (atomic_load(&listener->closing) || atomic_load(&listener->stopped) || atomic_load(&listener->draining))
-		goto turn_away;
+		goto refuse;
 	server = gw_calloc(1, sizeof(*server));
 	if (!server)
-		goto turn_away;
+		goto refuse;
 	server->io.events = &server_events;
 	server->io.fd = fd;
 	server->passed = -1;
@@ -426,11 +426,11 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 		server->io.fd_passing = &server->fd_passing;
 	else
 		gw_socket_tune(fd);
-	if (gw_tcp_stranger_begin(server))
-		goto turn_away;
+	if (gw_tcp_pending_begin(server))
+		goto refuse;
 	if (loop->driver->ops->add(loop->driver, &server->io)) {
-		gw_tcp_stranger_end(server);
-		goto turn_away;
+		gw_tcp_pending_end(server);
+		goto refuse;
 	}
 	loop->ios++;
 	GW_LIST_INSERT(loop->servers, server);
@@ -438,7 +438,7 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 	loop->driver->ops->kick(loop->driver, &server->io);
 	return;
 
-turn_away:
+refuse:
 	gw_socket_close(fd);
 	if (server) {
 		gw_free(server->in);

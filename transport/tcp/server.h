@@ -4,7 +4,7 @@
  *      server_hello.c    strangers, until they have proved the key
  *      server_call.c     requests: run in turns, replies that are long
  *      server_answer.c   reads
- *      server_late.c     regions that come and go
+ *      server_dynamic.c     regions that come and go
  */
 #ifndef GW_TRANSPORT_TCP_SERVER_H
 #define GW_TRANSPORT_TCP_SERVER_H
@@ -41,7 +41,7 @@ struct tcp_server {
 	uint64_t budget_ns, window;       /* of the client's numbered calls */
 	struct tcp_fd_passing fd_passing; /* unix sockets */
 	int passed;                       /* a late region's, on its way to the client; -1: none */
-	struct gw_late_holds holds;
+	struct gw_dynamic_pins holds;
 	/* In: frames, the oldest at in_begin. */
 	uint8_t *in;
 	uint32_t in_begin, in_end, in_capacity;
@@ -79,8 +79,8 @@ void gw_tcp_server_end(struct tcp_server *server);
 /* --- server_hello.c --- */
 /* A socket that has said nothing yet: it gets buffers of its own size, and a place among the loop's strangers, of whom
  * the oldest goes if there are too many. GW_NO_MEMORY. */
-gw_status gw_tcp_stranger_begin(struct tcp_server *server);
-void gw_tcp_stranger_end(struct tcp_server *server);
+gw_status gw_tcp_pending_begin(struct tcp_server *server);
+void gw_tcp_pending_end(struct tcp_server *server);
 /* A frame of the hello. */
 void gw_tcp_server_hello(struct tcp_server *server, const struct wire_header *header, const uint8_t *body);
 /* One that is known now gets an input buffer for requests, while the driver does not hold the old one. */
@@ -95,12 +95,12 @@ void gw_tcp_server_call_leave(struct tcp_server *server);
 /* A call that is short of room tries again. */
 void gw_tcp_server_call_tick(struct tcp_server *server, uint64_t now_ns);
 
-/* --- server_late.c --- */
+/* --- server_dynamic.c --- */
 /* Answers an OPEN; false: not now, the descriptor of an earlier one is on its way. */
 bool gw_tcp_server_open(struct tcp_server *server, const struct wire_header *header, const uint8_t *body);
 void gw_tcp_server_released(struct tcp_server *server, const uint8_t *body);
 /* Between two answers: what the client holds and was withdrawn, as far as there is room. */
-void gw_tcp_server_tell_withdrawn(struct tcp_server *server);
+void gw_tcp_server_notify_withdrawn(struct tcp_server *server);
 /* A descriptor has gone out, or never will. */
 void gw_tcp_server_passed(struct tcp_server *server);
 

@@ -20,20 +20,20 @@
 static gw_status answer_check(const struct wire_ranges *ranges, const struct gw_region *region)
 {
 	gw_status status = gw_wire_ranges_check(ranges, region->bytes);
-	if (!status && region->kind == GW_REGION_VERSIONED)
+	if (status == GW_OK && region->kind == GW_REGION_VERSIONED)
 		status = gw_wire_rows_check(ranges, &region->rows.format);
 	return status;
 }
 
 /* The region of the read, checked; a late one is entered: *place. */
 static gw_status answer_region(const struct tcp_answer *answer, const struct gw_region **region,
-			       struct gw_late_place **place)
+			       struct gw_dynamic_region_place **place)
 {
 	const struct gw_service *service = answer->service;
 	const struct wire_read *read = &answer->ranges.read;
 	*place = NULL;
 	if (read->region >= GW_REGIONS_MAX) {
-		*place = gw_late_enter(answer->service, read->region, read->generation);
+		*place = gw_dynamic_region_enter(answer->service, read->region, read->generation);
 		if (!*place)
 			return GW_NOT_FOUND;
 		*region = &(*place)->region;
@@ -51,21 +51,21 @@ gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *serv
 			      uint32_t n)
 {
 	const struct gw_region *region = NULL;
-	struct gw_late_place *place;
+	struct gw_dynamic_region_place *place;
 	gw_status status = gw_wire_ranges(type, body, n, &answer->ranges);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	answer->service = service;
 	status = answer_region(answer, &region, &place);
-	if (!status) {
+	if (status == GW_OK) {
 		answer->from = place ? place->what.base : service->bases[region->id];
-		answer->late = place != NULL;
+		answer->dynamic = place != NULL;
 		answer->row_copy = region->rows;
 		answer->rows = region->kind == GW_REGION_VERSIONED ? &answer->row_copy : NULL;
 	}
 	if (place)
-		gw_late_leave(service, place);
-	if (status) {
+		gw_dynamic_region_leave(service, place);
+	if (status != GW_OK) {
 		gw_count(&service->counts.errors, 1);
 		return status;
 	}
@@ -230,14 +230,14 @@ static bool answer_gather_all(struct tcp_answer *answer, uint8_t *out, uint32_t 
 static bool gather_versioned(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes)
 {
 	const struct wire_read *read = &answer->ranges.read;
-	struct gw_late_place *place = NULL;
-	if (answer->late && !answer->gone) {
-		place = gw_late_enter(answer->service, read->region, read->generation);
+	struct gw_dynamic_region_place *place = NULL;
+	if (answer->dynamic && !answer->gone) {
+		place = gw_dynamic_region_enter(answer->service, read->region, read->generation);
 		answer->gone = !place;
 	}
 	bool all = answer_gather_all(answer, out, out_end, out_bytes);
 	if (place)
-		gw_late_leave(answer->service, place);
+		gw_dynamic_region_leave(answer->service, place);
 	return all;
 }
 

@@ -13,7 +13,7 @@ struct tcp_answer {
 	/* Versioned regions. */
 	const struct gw_region_rows *rows; /* NULL: immutable, and there as long as the service */
 	struct gw_region_rows row_copy;    /* what it points to */
-	bool late, gone;                   /* may be withdrawn; was, and zeros are sent for it */
+	bool dynamic, gone;                /* may be withdrawn; was, and zeros are sent for it */
 	uint8_t *long_row;                 /* of a row that is longer than the output buffer: a whole copy */
 	uint32_t *torn;                    /* ranges that are */
 	uint32_t torn_count, torn_capacity;

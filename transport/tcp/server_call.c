@@ -53,7 +53,7 @@ static void server_call_reply(struct tcp_server *server, gw_status status)
 {
 	server->calling = false;
 	server->in_begin += server->frame_bytes;
-	if (status) {
+	if (status != GW_OK) {
 		gw_tcp_server_answer_error(server, status, server->tag);
 		gw_task_end(&server->task);
 		return;

@@ -18,53 +18,53 @@
 #include "core/system/clock.h"
 #include "transport/tcp/server.h"
 
-#define STRANGER_BYTES 1024u /* of input, and of output: a hello, a challenge and an error fit */
+#define PENDING_BYTES  1024u /* of input, and of output: a hello, a challenge and an error fit */
 #define IN_FIRST_BYTES (128u << 10)
 #define OUT_BYTES      (256u << 10)
 
-static_assert(WIRE_HEADER_BYTES + sizeof(struct wire_challenge) + WIRE_HEADER_BYTES + WIRE_ERROR_TEXT <= STRANGER_BYTES,
+static_assert(WIRE_HEADER_BYTES + sizeof(struct wire_challenge) + WIRE_HEADER_BYTES + WIRE_ERROR_TEXT <= PENDING_BYTES,
 	      "fits");
-static_assert(SERVER_WELCOME_MAX + SERVER_MEMORY_MAX + STRANGER_BYTES <= OUT_BYTES, "fits");
+static_assert(SERVER_WELCOME_MAX + SERVER_MEMORY_MAX + PENDING_BYTES <= OUT_BYTES, "fits");
 
-gw_status gw_tcp_stranger_begin(struct tcp_server *server)
+gw_status gw_tcp_pending_begin(struct tcp_server *server)
 {
 	struct tcp_loop *loop = server->loop;
-	uint32_t most = server->listener->strangers_max;
-	server->in = gw_malloc(STRANGER_BYTES);
-	server->out = gw_malloc(STRANGER_BYTES);
+	uint32_t most = server->listener->pending_max;
+	server->in = gw_malloc(PENDING_BYTES);
+	server->out = gw_malloc(PENDING_BYTES);
 	if (!server->in || !server->out)
 		return GW_NO_MEMORY;
-	server->in_capacity = server->out_capacity = STRANGER_BYTES;
-	while (loop->stranger_count && loop->stranger_count >= most) {
+	server->in_capacity = server->out_capacity = PENDING_BYTES;
+	while (loop->pending_count && loop->pending_count >= most) {
 		gw_count(&server->service->counts.dropped, 1);
 		gw_log(GW_LOG_DEBUG, "the oldest of %u sockets that have not proved anything is closed",
-		       loop->stranger_count);
-		gw_tcp_server_end(loop->oldest_stranger);
+		       loop->pending_count);
+		gw_tcp_server_end(loop->oldest_pending);
 	}
-	server->older = loop->newest_stranger;
+	server->older = loop->newest_pending;
 	if (server->older)
 		server->older->newer = server;
 	else
-		loop->oldest_stranger = server;
-	loop->newest_stranger = server;
-	loop->stranger_count++;
+		loop->oldest_pending = server;
+	loop->newest_pending = server;
+	loop->pending_count++;
 	gw_count(&server->service->counts.unproven, 1);
 	return GW_OK;
 }
 
-void gw_tcp_stranger_end(struct tcp_server *server)
+void gw_tcp_pending_end(struct tcp_server *server)
 {
 	struct tcp_loop *loop = server->loop;
 	if (server->older)
 		server->older->newer = server->newer;
 	else
-		loop->oldest_stranger = server->newer;
+		loop->oldest_pending = server->newer;
 	if (server->newer)
 		server->newer->older = server->older;
 	else
-		loop->newest_stranger = server->older;
+		loop->newest_pending = server->older;
 	server->older = server->newer = NULL;
-	loop->stranger_count--;
+	loop->pending_count--;
 	atomic_fetch_sub(&server->service->counts.unproven, 1);
 }
 
@@ -84,15 +84,15 @@ static void take_hello(struct tcp_server *server, const struct wire_header *head
 		gw_tcp_server_refuse(server, GW_OK);
 		return;
 	}
-	if (status) { /* no client of ours: it would not understand a word */
+	if (status != GW_OK) { /* no client of ours: it would not understand a word */
 		gw_count(&server->service->counts.refused, 1);
 		gw_tcp_server_end(server);
 		return;
 	}
 	status = gw_nonce_make(server->auth.server_nonce);
-	if (!status && server->service->key_bytes && !hello.key_offered)
+	if (status == GW_OK && server->service->key_bytes && !hello.key_offered)
 		status = gw_fail(GW_REFUSED, WIRE_KEY_WANTED ", and none was given; give the key file that it has");
-	if (status) {
+	if (status != GW_OK) {
 		gw_tcp_server_refuse(server, status);
 		return;
 	}
@@ -115,11 +115,11 @@ static gw_status server_hello_admit(struct tcp_server *server)
 	if (!out)
 		return GW_NO_MEMORY;
 	gw_status status = gw_service_enter(server->service);
-	if (status) {
+	if (status != GW_OK) {
 		gw_free(out);
 		return status;
 	}
-	gw_tcp_stranger_end(server);
+	gw_tcp_pending_end(server);
 	server->entered = true;
 	uint32_t held = server->out_end - server->out_begin;
 	if (held)
@@ -133,7 +133,7 @@ static gw_status server_hello_admit(struct tcp_server *server)
 }
 
 /* Where a client of this host finds the regions. */
-static void tell_memory(struct tcp_server *server)
+static void report_memory(struct tcp_server *server)
 {
 	uint8_t body[WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX)];
 	struct wire_header header = {.type = WIRE_MEMORY};
@@ -160,9 +160,9 @@ static void take_proof(struct tcp_server *server, const struct wire_header *head
 			gw_fail(GW_REFUSED, "the server has another key than this client; give both the same key file");
 	else if (service->key_bytes && gw_proof_make(&server->auth, GW_AUTH_SERVER, welcome.head.proof))
 		status = GW_IO;
-	if (!status)
+	if (status == GW_OK)
 		status = server_hello_admit(server);
-	if (status) {
+	if (status != GW_OK) {
 		gw_tcp_server_refuse(server, status);
 		return;
 	}
@@ -175,7 +175,7 @@ static void take_proof(struct tcp_server *server, const struct wire_header *head
 					    .type = WIRE_WELCOME};
 	gw_tcp_server_answer(server, &answer_header, &welcome);
 	if (server->listener->local)
-		tell_memory(server);
+		report_memory(server);
 	server->phase = SERVER_OPEN;
 	server->since_ns = gw_now_ns();
 }

@@ -19,7 +19,7 @@ gw_status gw_tcp_loop_open(struct gw_poll_group *group, const struct gw_transpor
 		return GW_NO_MEMORY;
 	const struct gw_poll_group_options *options = gw_poll_group_options(group);
 	gw_status status = gw_tcp_driver_open(options->tcp_driver, options->spin_ns > 0, &loop->driver);
-	if (status) {
+	if (status != GW_OK) {
 		gw_free(loop);
 		return status;
 	}

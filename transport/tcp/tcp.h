@@ -40,9 +40,9 @@ struct tcp_local {
 	gw_status (*map)(const struct wire_memories *told, struct tcp_fd_passing *fd_passing, void **mapped);
 	void (*unmap)(void *mapped);
 	/* Late regions: a descriptor for the client, and what the client makes of it. */
-	gw_status (*share)(const struct gw_late_region *region, int *fd);
-	gw_status (*map_late)(int fd, uint64_t bytes, void **mapping, const uint8_t **base);
-	void (*unmap_late)(void *mapping);
+	gw_status (*share)(const struct gw_dynamic_region *region, int *fd);
+	gw_status (*map_dynamic)(int fd, uint64_t bytes, void **mapping, const uint8_t **base);
+	void (*unmap_dynamic)(void *mapping);
 };
 
 /* A poll group's part: one driver, and what it drives. One thread's, but for the inbox, `owned` and wake. */
@@ -54,8 +54,8 @@ struct tcp_loop {
 	struct gw_completions completions;
 	struct tcp_client *clients;
 	struct tcp_server *servers;
-	struct tcp_server *oldest_stranger, *newest_stranger; /* of the servers, those that have proved nothing yet */
-	uint32_t stranger_count;
+	struct tcp_server *oldest_pending, *newest_pending; /* of the servers, those that have proved nothing yet */
+	uint32_t pending_count;
 	struct tcp_server *calls, *last_call; /* whose handlers have more to do: each has its turn */
 	uint64_t bytes_ended;                 /* buffers of connections that have ended since the last trim */
 	struct tcp_listener *listeners;       /* those that accept here */
@@ -126,16 +126,16 @@ struct tcp_io *gw_tcp_lone(struct tcp_loop *loop);
 /* How that went. */
 void gw_tcp_lone_ended(struct tcp_loop *loop, enum tcp_awaited outcome);
 
-/* --- client_late.c --- */
+/* --- client_dynamic.c --- */
 gw_status gw_tcp_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie);
 /* Who reads late regions by a way of its own: hears of withdrawals, and lets go when it reads no more. */
-struct tcp_late_reader {
-	void (*withdrawn)(struct tcp_late_reader *reader, uint32_t id, uint32_t generation);
+struct tcp_dynamic_reader {
+	void (*withdrawn)(struct tcp_dynamic_reader *reader, uint32_t id, uint32_t generation);
 };
-void gw_tcp_late_reader(struct gw_endpoint *base, struct tcp_late_reader *reader);
+void gw_tcp_dynamic_reader(struct gw_endpoint *base, struct tcp_dynamic_reader *reader);
 /* As gw_tcp_region_open, and the server keeps the memory until it is released. */
-gw_status gw_tcp_late_hold(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie);
-void gw_tcp_late_release(struct gw_endpoint *base, uint32_t id, uint32_t generation);
+gw_status gw_tcp_dynamic_pin(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie);
+void gw_tcp_dynamic_release(struct gw_endpoint *base, uint32_t id, uint32_t generation);
 
 /* --- server.c: accepted connections --- */
 /* Takes the socket in any case; on failure it is closed. Takes the caller's reference to the listener. */
@@ -158,7 +158,7 @@ struct tcp_accept { /* a socket that listens */
 
 struct tcp_listener {
 	struct gw_listener base;
-	struct gw_late_watcher watcher;
+	struct gw_dynamic_region_watcher watcher;
 	struct tcp_accept *accept;
 	_Atomic(struct tcp_accept *) renewed; /* to be taken into use by the loop in its place */
 	struct tcp_loop *loop;                /* accepts */
@@ -169,7 +169,7 @@ struct tcp_listener {
 	_Atomic bool stopped, draining, closing;
 	uint64_t retry_ns; /* descriptors had run out: accept again then */
 	bool short_of_descriptors;
-	uint32_t strangers_max; /* of one loop */
+	uint32_t pending_max; /* of one loop */
 	uint32_t loop_count, turn;
 	struct tcp_loop *loops[];
 };

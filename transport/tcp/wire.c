@@ -27,10 +27,10 @@ static const struct {
 	[WIRE_PONG] = {"PONG", 0, 0, false},
 	[WIRE_MEMORY] = {"MEMORY", WIRE_MEMORY_BYTES(0, 0), WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX), false},
 	[WIRE_TORN] = {"TORN", 0, WIRE_RANGES_MAX * 4, false},
-	[WIRE_OPEN] = {"OPEN", sizeof(struct wire_late), sizeof(struct wire_late), true},
+	[WIRE_OPEN] = {"OPEN", sizeof(struct wire_dynamic), sizeof(struct wire_dynamic), true},
 	[WIRE_REGION] = {"REGION", WIRE_REGION_BYTES, WIRE_REGION_BYTES, false},
-	[WIRE_WITHDRAWN] = {"WITHDRAWN", sizeof(struct wire_late), sizeof(struct wire_late), false},
-	[WIRE_RELEASED] = {"RELEASED", sizeof(struct wire_late), sizeof(struct wire_late), true},
+	[WIRE_WITHDRAWN] = {"WITHDRAWN", sizeof(struct wire_dynamic), sizeof(struct wire_dynamic), false},
+	[WIRE_RELEASED] = {"RELEASED", sizeof(struct wire_dynamic), sizeof(struct wire_dynamic), true},
 };
 
 uint32_t gw_wire_body_max(uint8_t type)
@@ -74,7 +74,7 @@ static gw_status wire_check_version(const uint8_t *body, const char *self, const
 gw_status gw_wire_hello(const uint8_t *body, uint32_t n, struct wire_hello *out)
 {
 	gw_status status = wire_check_version(body, "server", "client");
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (n != sizeof(*out))
 		return gw_fail(GW_PROTOCOL, "a HELLO of %u bytes", n);
@@ -87,7 +87,7 @@ gw_status gw_wire_hello(const uint8_t *body, uint32_t n, struct wire_hello *out)
 gw_status gw_wire_challenge(const uint8_t *body, uint32_t n, struct wire_challenge *out)
 {
 	gw_status status = wire_check_version(body, "client", "server");
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (n != sizeof(*out))
 		return gw_fail(GW_PROTOCOL, "a CHALLENGE of %u bytes", n);
@@ -248,10 +248,10 @@ gw_status gw_wire_rows_check(const struct wire_ranges *ranges, const struct gw_r
 	return GW_OK;
 }
 
-gw_status gw_wire_late(const uint8_t *body, struct wire_late *out)
+gw_status gw_wire_dynamic(const uint8_t *body, struct wire_dynamic *out)
 {
 	memcpy(out, body, sizeof(*out));
-	if (out->id < GW_REGIONS_MAX || out->id >= GW_REGIONS_MAX + GW_LATE_REGIONS_MAX || !out->generation ||
+	if (out->id < GW_REGIONS_MAX || out->id >= GW_REGIONS_MAX + GW_DYNAMIC_REGIONS_MAX || !out->generation ||
 	    out->hold > 1 || out->zero)
 		return gw_fail(GW_PROTOCOL, "a frame about region %u of generation %u is malformed", out->id,
 			       out->generation);

@@ -135,13 +135,13 @@ struct wire_memories {
 };
 
 /* Which late region: OPEN, WITHDRAWN, RELEASED. */
-struct wire_late {
+struct wire_dynamic {
 	uint32_t id, generation;
 	uint32_t hold; /* OPEN: the client will read its memory by itself, and is to be told when it is withdrawn; else
 			  0 */
 	uint32_t zero;
 };
-static_assert(sizeof(struct wire_late) == 16, "no padding");
+static_assert(sizeof(struct wire_dynamic) == 16, "no padding");
 
 /* A read: `count` offsets of `width` bytes each follow; offset i is base + (relative << shift). GATHER: every range has
  * `length` bytes. READV: count lengths of 4 bytes follow the offsets, and `length` is their sum. */
@@ -215,7 +215,7 @@ gw_status gw_wire_rows_check(const struct wire_ranges *ranges, const struct gw_r
 gw_status gw_wire_torn(const uint8_t *body, uint32_t n, uint32_t ranges);
 
 /* GW_PROTOCOL: no late region. */
-gw_status gw_wire_late(const uint8_t *body, struct wire_late *out);
+gw_status gw_wire_dynamic(const uint8_t *body, struct wire_dynamic *out);
 
 /* What a region is in a WELCOME or REGION, and back: GW_PROTOCOL. */
 struct wire_region gw_wire_region_of(const struct gw_region *region);

@@ -164,7 +164,7 @@ static gw_status conn_open(struct verbs_client *client, struct verbs_server_conn
 {
 	struct verbs_poller *poller;
 	gw_status status = gw_verbs_poller_get(client->cm_listener->loop, id, &poller);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	/* We read nothing: only messages are sent, by the first. */
 	bool first = conn == client->conns;
@@ -172,7 +172,7 @@ static gw_status conn_open(struct verbs_client *client, struct verbs_server_conn
 				    .sges = 1,
 				    .receives = first ? VERBS_RECEIVES + VERBS_RECEIVES_SPARE : 0};
 	status = gw_verbs_qp_create(poller, id, client->rail->pd, &needs, &conn->qp);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	*conn = (struct verbs_server_conn){.handler.event = server_conn_event, .client = client, .qp = conn->qp};
 	id->context = &conn->handler;
@@ -189,7 +189,7 @@ gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct r
 {
 	struct handshake_token token;
 	gw_status status = gw_handshake_token(param->private_data, param->private_data_len, &token);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct verbs_client *client = client_of(cm_listener, token.token);
 	struct verbs_rail *rail = verbs_client_rail_of(cm_listener, id);
@@ -200,7 +200,7 @@ gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct r
 	client->rail = rail;
 	struct verbs_server_conn *conn = &client->conns[token.number];
 	status = conn_open(client, conn, id);
-	if (status && !conn->qp)
+	if (status != GW_OK && !conn->qp)
 		return status;
 	uint32_t most = (uint32_t)rail->device->attr.max_qp_rd_atom;
 	most = most < 254 ? most : 254;
@@ -208,10 +208,10 @@ gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct r
 		.responder_resources = (uint8_t)(param->responder_resources < most ? param->responder_resources : most),
 		.rnr_retry_count = 0,
 	};
-	if (!status && rdma_accept(conn->qp->id, &accept) == 0)
+	if (status == GW_OK && rdma_accept(conn->qp->id, &accept) == 0)
 		return GW_OK;
 	/* The id is the queue pair's: rejected here, where it still is one. */
-	const char *text = status ? gw_last_error() : "the server's device refused";
+	const char *text = status != GW_OK ? gw_last_error() : "the server's device refused";
 	rdma_reject(conn->qp->id, text, (uint8_t)strnlen(text, 100));
 	gw_verbs_client_end(client);
 	return GW_OK;
@@ -249,7 +249,7 @@ static void verbs_client_run(struct verbs_client *client)
 	client->replied_ns = gw_now_ns();
 	client->reply_sent = 0;
 	client->reply_status = GW_OK;
-	if (status)
+	if (status != GW_OK)
 		begin_error(client, status);
 }
 
@@ -319,7 +319,7 @@ static gw_status take_piece(struct verbs_client *client, const struct verbs_mess
 		return GW_OK;
 	}
 	gw_status status = client->request ? GW_OK : request_begin(client, message);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (message->tag != client->request_tag || message->total != client->request_bytes ||
 	    message->bytes > client->request_bytes - client->request_done)
@@ -329,7 +329,7 @@ static gw_status take_piece(struct verbs_client *client, const struct verbs_mess
 	client->piece_ns = gw_now_ns();
 	verbs_timer(client->cm_listener->loop, client->piece_ns + limits_of(client)->idle_ms * GW_NS_PER_MS);
 	status = gw_verbs_stream_next(&client->stream);
-	if (!status && client->request_done == client->request_bytes)
+	if (status == GW_OK && client->request_done == client->request_bytes)
 		verbs_client_answer(client, message, client->request);
 	return status;
 }
@@ -365,16 +365,16 @@ static gw_status verbs_client_serve(struct verbs_client *client)
 	const uint8_t *body;
 	gw_status status = verbs_client_settle(client);
 	send_reply(client);
-	while (!status && !client->calling && !client->replying &&
+	while (status == GW_OK && !client->calling && !client->replying &&
 	       !atomic_load(&client->cm_listener->listener->draining) &&
 	       gw_verbs_stream_peek(&client->stream, &message, &body)) {
 		status = take_piece(client, &message, body);
-		if (!status)
+		if (status == GW_OK)
 			status = verbs_client_settle(client);
 		send_reply(client);
 	}
 	gw_verbs_stream_grant(&client->stream);
-	return status ? status : client->stream.failure;
+	return status != GW_OK ? status : client->stream.failure;
 }
 
 void gw_verbs_clients_call(struct verbs_loop *loop)
@@ -426,12 +426,12 @@ static void client_run(struct verbs_deferred *deferred)
 	struct verbs_client *client =
 		(struct verbs_client *)(void *)((uint8_t *)deferred - offsetof(struct verbs_client, deferred));
 	gw_status status = GW_OK;
-	for (uint32_t i = 0; i < client->qp_count && !status; i++)
+	for (uint32_t i = 0; i < client->qp_count && status == GW_OK; i++)
 		if (client->conns[i].qp && client->conns[i].qp->failure)
 			status = gw_fail(GW_PEER_LOST, "RDMA %s", gw_verbs_qp_reason(client->conns[i].qp));
-	if (!status && client->stream.qp)
+	if (status == GW_OK && client->stream.qp)
 		status = verbs_client_serve(client);
-	if (!status)
+	if (status == GW_OK)
 		return;
 	gw_log(GW_LOG_INFO, "an RDMA client is ended: %s", gw_last_error());
 	gw_verbs_client_end(client);

@@ -23,7 +23,7 @@ static void async_wake(struct verbs_loop *loop)
 }
 
 /* false: it was told before. A device may say the same for every completion that it drops. */
-static bool async_tell(struct verbs_qp *qp, enum ibv_event_type type)
+static bool async_notify(struct verbs_qp *qp, enum ibv_event_type type)
 {
 	int none = 0;
 	return atomic_compare_exchange_strong(&qp->trouble, &none, 1 + (int)type);
@@ -63,7 +63,7 @@ static enum concern port_concerned(struct verbs_poller *poller, const struct ibv
 		struct verbs_qp *qp = poller->qps[i];
 		if (!qp || (of_cq ? qp->cq != cq : atomic_load(&qp->qp_num) != event->element.qp->qp_num))
 			continue;
-		bool first = async_tell(qp, event->event_type);
+		bool first = async_notify(qp, event->event_type);
 		found = first || found == CONCERNS_SOMEBODY ? CONCERNS_SOMEBODY : CONCERNS_AGAIN;
 	}
 	pthread_mutex_unlock(&poller->qps_lock);

@@ -79,7 +79,7 @@ gw_status gw_verbs_cq_enter(struct verbs_poller *poller, uint32_t entries, struc
 		*out = cq_resized(poller, entries);
 	if (!*out)
 		status = cq_another(poller, entries, out);
-	if (!status)
+	if (status == GW_OK)
 		(*out)->used += entries;
 	return status;
 }

@@ -49,9 +49,9 @@ static gw_status poller_create(struct verbs_loop *loop, struct verbs_device *dev
 		goto free_qps;
 	}
 	status = gw_verbs_nonblocking(poller->channel->fd);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_verbs_watch(loop, poller->channel->fd);
-	if (status)
+	if (status != GW_OK)
 		goto destroy_channel;
 	pthread_mutex_init(&poller->qps_lock, NULL);
 	gw_verbs_async_join(poller);
@@ -86,10 +86,10 @@ gw_status gw_verbs_poller_get(struct verbs_loop *loop, struct rdma_cm_id *id, st
 	if (!place)
 		return gw_fail(GW_LIMIT, "more than %u RDMA devices in one thread", VERBS_POLLERS_MAX);
 	gw_status status = gw_verbs_device_get(id, &device);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = poller_create(loop, device, out);
-	if (status) {
+	if (status != GW_OK) {
 		gw_verbs_device_put(device);
 		return status;
 	}
@@ -150,10 +150,10 @@ gw_status gw_verbs_poller_enter(struct verbs_poller *poller, struct verbs_qp *qp
 {
 	uint32_t slot;
 	gw_status status = poller_find_slot(poller, &slot);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	status = gw_verbs_cq_enter(poller, entries, &qp->cq);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	poller->generation++;
 	poller->qp_count++;

@@ -76,7 +76,7 @@ static gw_status device_watch(int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 	gw_status status = gw_verbs_nonblocking(fd);
-	if (!status && epoll_ctl(watch_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+	if (status == GW_OK && epoll_ctl(watch_fd, EPOLL_CTL_ADD, fd, &event) != 0)
 		status = gw_fail_errno(GW_IO, errno, "RDMA events");
 	return status;
 }
@@ -96,7 +96,7 @@ static void make_fork_safe(void)
 gw_status gw_verbs_begin(void)
 {
 	gw_status status = gw_verbs_library();
-	if (status)
+	if (status != GW_OK)
 		return status;
 	gw_fork_guard(&guard);
 	pthread_mutex_lock(&gw_verbs_lock);
@@ -109,7 +109,7 @@ gw_status gw_verbs_begin(void)
 			watch_fd = epoll_create1(EPOLL_CLOEXEC);
 			status = watch_fd < 0 ? gw_fail_errno(GW_IO, errno, "epoll") : device_watch(channel->fd);
 		}
-		if (status) {
+		if (status != GW_OK) {
 			users = 0;
 			if (watch_fd >= 0)
 				close(watch_fd);
@@ -188,7 +188,7 @@ static gw_status device_check(struct ibv_context *context, uint8_t port, const c
 }
 
 /* A second id on the device of the first. */
-static gw_status device_hold(struct verbs_device *device, struct rdma_cm_id *id)
+static gw_status device_ref(struct verbs_device *device, struct rdma_cm_id *id)
 {
 	struct sockaddr_storage local = {0};
 	const struct sockaddr *address = rdma_get_local_addr(id);
@@ -234,7 +234,7 @@ static gw_status device_open(struct rdma_cm_id *id, struct verbs_device **out)
 	*out = NULL;
 	const char *name = ibv_get_device_name(id->verbs->device);
 	gw_status status = device_check(id->verbs, id->port_num, name);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct verbs_device *device = gw_calloc(1, sizeof(*device));
 	if (!device)
@@ -243,15 +243,15 @@ static gw_status device_open(struct rdma_cm_id *id, struct verbs_device **out)
 	device->references = 1;
 	int error = ibv_query_device(device->context, &device->attr);
 	gw_verbs_ports_begin(device);
-	status = error ? gw_verbs_missing("RDMA device", error) : device_hold(device, id);
-	if (!status)
+	status = error ? gw_verbs_missing("RDMA device", error) : device_ref(device, id);
+	if (status == GW_OK)
 		status = device_watch(device->context->async_fd);
-	if (!status) {
+	if (status == GW_OK) {
 		device->pd = ibv_alloc_pd(device->context);
 		if (!device->pd)
 			status = gw_verbs_object_fail(device->context, errno, "RDMA protection domain");
 	}
-	if (status) {
+	if (status != GW_OK) {
 		device_free(device);
 		return status;
 	}
@@ -272,7 +272,7 @@ gw_status gw_verbs_device_get(struct rdma_cm_id *id, struct verbs_device **out)
 		status = gw_fail(GW_PEER_LOST, "the RDMA device is being removed");
 	else
 		(*out)->references++;
-	if (status)
+	if (status != GW_OK)
 		*out = NULL;
 	pthread_mutex_unlock(&gw_verbs_lock);
 	return status;

@@ -76,7 +76,7 @@ static void fail_all(struct verbs_endpoint *endpoint, gw_status status)
 		gw_verbs_set_drop(endpoint, set);
 	}
 	gw_fail_text(status, text);
-	gw_verbs_late_fail(endpoint, status);
+	gw_verbs_dynamic_fail(endpoint, status);
 	gw_verbs_requests_fail(endpoint, gw_fail_text(status, text));
 	if (endpoint->room_wanted)
 		gw_poll_group_room(endpoint->loop->group);
@@ -102,7 +102,7 @@ void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status)
 	char text[GW_ADDRESS_MAX];
 	gw_verbs_name(endpoint, text);
 	bool stale = false;
-	if (!status) {
+	if (status == GW_OK) {
 		const struct gw_peer *peer = &endpoint->control->peer;
 		stale = peer->incarnation != endpoint->base.peer.incarnation ||
 			peer->region_count != endpoint->base.peer.region_count;
@@ -121,7 +121,7 @@ void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status)
 static void endpoint_free(struct verbs_endpoint *endpoint)
 {
 	GW_LIST_REMOVE(endpoint);
-	gw_verbs_late_end(endpoint);
+	gw_verbs_dynamic_end(endpoint);
 	gw_note_destroy(endpoint->connecting);
 	gw_free(endpoint->answer_bytes);
 	explicit_bzero(endpoint->key, sizeof(endpoint->key));
@@ -137,7 +137,7 @@ gw_status gw_verbs_connect(void *state, const struct gw_connect_options *options
 		return gw_fail(GW_INVALID, "a key of %u bytes; 1 to %d are possible", options->key_bytes,
 			       GW_SERVICE_KEY_MAX);
 	gw_status status = gw_verbs_control(loop);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct verbs_endpoint *endpoint = gw_calloc(1, sizeof(*endpoint));
 	if (!endpoint)
@@ -145,7 +145,7 @@ gw_status gw_verbs_connect(void *state, const struct gw_connect_options *options
 	endpoint->base = (struct gw_endpoint){.transport = &gw_transport_verbs, .group = loop->group};
 	endpoint->loop = loop;
 	endpoint->deferred.run = endpoint_run;
-	endpoint->late_reader.withdrawn = gw_verbs_late_withdrawn;
+	endpoint->dynamic_reader.withdrawn = gw_verbs_dynamic_withdrawn;
 	endpoint->options = *options;
 	if (options->key) {
 		memcpy(endpoint->key, options->key, options->key_bytes);
@@ -157,9 +157,9 @@ gw_status gw_verbs_connect(void *state, const struct gw_connect_options *options
 	gw_verbs_reads_begin(endpoint);
 	GW_LIST_INSERT(loop->endpoints, endpoint);
 	status = gw_note_create(cookie, &endpoint->connecting);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_verbs_dial(endpoint, endpoint->options.deadline_ns);
-	if (status) {
+	if (status != GW_OK) {
 		endpoint_free(endpoint);
 		return status;
 	}
@@ -332,7 +332,7 @@ static void tick_opened(struct verbs_endpoint *endpoint, uint64_t now_ns)
 	}
 	if (tick_port(endpoint, now_ns))
 		return;
-	gw_verbs_late_pump(endpoint);
+	gw_verbs_dynamic_pump(endpoint);
 	gw_verbs_requests_tick(endpoint, now_ns);
 	endpoint_tick_liveness(endpoint, now_ns);
 	if (endpoint->phase == ENDPOINT_OPENED)

@@ -2,7 +2,7 @@
 #ifndef GW_TRANSPORT_VERBS_ENDPOINT_H
 #define GW_TRANSPORT_VERBS_ENDPOINT_H
 
-#include "transport/late_regions.h"
+#include "transport/dynamic_regions.h"
 #include "transport/tcp/tcp.h"
 #include "transport/verbs/handshake.h"
 #include "transport/verbs/verbs.h"
@@ -53,13 +53,13 @@ struct verbs_frame {
 	uint32_t n, at;          /* ranges; the one to be posted next */
 	uint32_t at_done;        /* bytes of it that were posted */
 	const struct verbs_place *place;
-	const struct gw_region_rows *rows; /* versioned rows: */
-	struct verbs_stage *stage;         /* and their trailers; else NULL */
-	struct gw_late_entry *late;        /* the region's, if it is one */
-	uint32_t open;                     /* work requests in flight */
-	bool waiting;                      /* in the list of those to be posted */
-	bool dying;                        /* nobody wants it: it only waits for what is in flight, */
-	uint64_t dying_ns;                 /* since then */
+	const struct gw_region_rows *rows;       /* versioned rows: */
+	struct verbs_stage *stage;               /* and their trailers; else NULL */
+	struct gw_dynamic_region_entry *dynamic; /* the region's, if it is one */
+	uint32_t open;                           /* work requests in flight */
+	bool waiting;                            /* in the list of those to be posted */
+	bool dying;                              /* nobody wants it: it only waits for what is in flight, */
+	uint64_t dying_ns;                       /* since then */
 };
 
 struct verbs_request {
@@ -101,7 +101,7 @@ struct verbs_endpoint {
 	struct gw_endpoint *control;
 	uint64_t dialled;  /* tells this endpoint's completions from those of earlier ones */
 	bool control_open; /* something is awaited */
-	struct tcp_late_reader late_reader;
+	struct tcp_dynamic_reader dynamic_reader;
 	struct verbs_opening *openings; /* oldest first */
 	uint32_t opening_count;
 	/* What the server told. */
@@ -155,24 +155,24 @@ uint64_t gw_verbs_number(void);
 /* Whether TCP has to be looked at all the time: while something is awaited. */
 void gw_verbs_control_settle(struct verbs_endpoint *endpoint);
 
-/* --- endpoint_late.c --- */
-void gw_verbs_late_withdrawn(struct tcp_late_reader *reader, uint32_t id, uint32_t generation);
+/* --- endpoint_dynamic.c --- */
+void gw_verbs_dynamic_withdrawn(struct tcp_dynamic_reader *reader, uint32_t id, uint32_t generation);
 /* A frame of the region's is over. */
-void gw_verbs_late_read(struct verbs_endpoint *endpoint, struct gw_late_entry *entry);
+void gw_verbs_dynamic_read(struct verbs_endpoint *endpoint, struct gw_dynamic_region_entry *entry);
 /* Questions that found no room. */
-void gw_verbs_late_pump(struct verbs_endpoint *endpoint);
+void gw_verbs_dynamic_pump(struct verbs_endpoint *endpoint);
 /* A completion of the loop's TCP part; false: it is not about a late region. */
-bool gw_verbs_late_completed(struct verbs_loop *loop, const struct gw_completion *completion);
+bool gw_verbs_dynamic_completed(struct verbs_loop *loop, const struct gw_completion *completion);
 /* Ends what is being opened with the text of gw_last_error(). */
-void gw_verbs_late_fail(struct verbs_endpoint *endpoint, gw_status status);
-void gw_verbs_late_end(struct verbs_endpoint *endpoint);
+void gw_verbs_dynamic_fail(struct verbs_endpoint *endpoint, gw_status status);
+void gw_verbs_dynamic_end(struct verbs_endpoint *endpoint);
 
 /* --- endpoint_rows.c --- */
 /* Before the first read of versioned rows. */
 gw_status gw_verbs_rows_begin(struct verbs_endpoint *endpoint);
-void gw_verbs_rows_end(struct verbs_endpoint *endpoint);                  /* after the queue pairs */
-struct verbs_stage *gw_verbs_stage_take(struct verbs_endpoint *endpoint); /* NULL: none now */
-void gw_verbs_stage_give(struct verbs_endpoint *endpoint, struct verbs_stage *stage);
+void gw_verbs_rows_end(struct verbs_endpoint *endpoint);                     /* after the queue pairs */
+struct verbs_stage *gw_verbs_stage_acquire(struct verbs_endpoint *endpoint); /* NULL: none now */
+void gw_verbs_stage_release(struct verbs_endpoint *endpoint, struct verbs_stage *stage);
 /* One work request; its scatter elements, or 0: nothing is left, or there is no bounce buffer now. */
 uint32_t gw_verbs_rows_build(struct verbs_qp *qp, struct verbs_frame *frame, struct verbs_wr *wr, struct ibv_sge *sges,
 			     uint64_t *remote);
@@ -191,7 +191,7 @@ uint64_t gw_verbs_dying_since(const struct verbs_endpoint *endpoint);
 void gw_verbs_reads_silenced(struct verbs_endpoint *endpoint);
 /* Read sets that read from it fail with the text of gw_last_error() (GW_NOT_FOUND), when what is in flight has landed.
  */
-void gw_verbs_reads_withdraw(struct verbs_endpoint *endpoint, const struct gw_late_entry *entry);
+void gw_verbs_reads_withdraw(struct verbs_endpoint *endpoint, const struct gw_dynamic_region_entry *entry);
 /* A place for so many bytes in the bounce buffer; false: not now. */
 #define VERBS_BOUNCE_PIECE (32u << 10) /* of the bounce buffer, at most, for one work request */
 bool gw_verbs_bounce_take(struct verbs_qp *qp, uint32_t bytes, struct verbs_wr *wr);

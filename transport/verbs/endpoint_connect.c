@@ -58,9 +58,9 @@ gw_status gw_verbs_dial(struct verbs_endpoint *endpoint, uint64_t deadline_ns)
 	gw_verbs_hang_up(endpoint); /* numbers the attempt */
 	gw_status status = gw_transport_tcp.connect(endpoint->loop->control, &options,
 						    (void *)(uintptr_t)endpoint->dialled, &endpoint->control);
-	if (status)
+	if (status != GW_OK)
 		return status;
-	gw_tcp_late_reader(endpoint->control, &endpoint->late_reader);
+	gw_tcp_dynamic_reader(endpoint->control, &endpoint->dynamic_reader);
 	control_wait(endpoint, true);
 	return GW_OK;
 }
@@ -86,7 +86,7 @@ static void connect_ask(struct verbs_endpoint *endpoint)
 	gw_status status =
 		gw_transport_tcp.request(endpoint->control, GW_OP_UPGRADE, 0, &question, sizeof(question),
 					 endpoint->options.deadline_ns, (void *)(uintptr_t)endpoint->dialled);
-	if (status)
+	if (status != GW_OK)
 		gw_verbs_lose(endpoint, status);
 	else
 		control_wait(endpoint, true);
@@ -183,7 +183,7 @@ static gw_status conn_connect(struct verbs_conn *conn)
 	struct verbs_endpoint *endpoint = conn->endpoint;
 	struct verbs_poller *poller;
 	gw_status status = gw_verbs_poller_get(endpoint->loop, conn->id, &poller);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (endpoint->poller && endpoint->poller != poller) /* destinations are registered on one */
 		return step_failed(endpoint, GW_PEER_LOST, 0, "by one and the same device");
@@ -192,7 +192,7 @@ static gw_status conn_connect(struct verbs_conn *conn)
 	struct verbs_needs needs = {.work = VERBS_RING, .sges = VERBS_SGES_MAX};
 	needs.receives = conn->number == 0 ? VERBS_RECEIVES + VERBS_RECEIVES_SPARE : 0;
 	status = gw_verbs_qp_create(endpoint->poller, conn->id, pd, &needs, &conn->qp);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	conn->qp->deferred = &endpoint->deferred;
 	conn->qp->owner = endpoint;
@@ -202,7 +202,7 @@ static gw_status conn_connect(struct verbs_conn *conn)
 	conn->id = NULL; /* the queue pair's */
 	if (needs.receives)
 		status = gw_verbs_stream_begin(&endpoint->stream, conn->qp, pd);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct handshake_token token = {
 		.magic = HANDSHAKE_MAGIC, .version = HANDSHAKE_VERSION, .number = (uint16_t)conn->number};
@@ -304,9 +304,9 @@ static void conn_event(struct verbs_cm_handler *handler, const struct rdma_cm_ev
 	default: /* address changes, the end of TIMEWAIT */
 		break;
 	}
-	if (status && endpoint->phase == ENDPOINT_CONNECTING)
+	if (status != GW_OK && endpoint->phase == ENDPOINT_CONNECTING)
 		gw_verbs_address_failed(endpoint, status);
-	else if (status)
+	else if (status != GW_OK)
 		gw_verbs_lose(endpoint, status);
 }
 
@@ -322,7 +322,7 @@ static gw_status take_answer(struct verbs_endpoint *endpoint, const uint8_t *rep
 	endpoint->answer_bytes = bytes;
 	gw_status status =
 		gw_handshake_answer(bytes, n, endpoint->regions, endpoint->base.peer.region_count, &endpoint->answer);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	const struct handshake_answer *answer = &endpoint->answer.answer;
 	if (endpoint->address_at >= answer->address_count) /* fewer than when it was asked before */
@@ -346,7 +346,7 @@ static gw_status take_answer(struct verbs_endpoint *endpoint, const uint8_t *rep
 	for (uint32_t i = 0; i < endpoint->qp_count; i++)
 		endpoint->conns[i] =
 			(struct verbs_conn){.handler.event = conn_event, .endpoint = endpoint, .number = i};
-	for (uint32_t i = 0; i < endpoint->qp_count && !status; i++)
+	for (uint32_t i = 0; i < endpoint->qp_count && status == GW_OK; i++)
 		status = conn_begin(endpoint, i);
 	return status;
 }
@@ -357,26 +357,26 @@ void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_complet
 	while (endpoint && (!endpoint->control || (void *)(uintptr_t)endpoint->dialled != completion->cookie))
 		endpoint = endpoint->next;
 	if (!endpoint) {
-		gw_verbs_late_completed(loop, completion); /* or of one that was closed */
+		gw_verbs_dynamic_completed(loop, completion); /* or of one that was closed */
 		return;
 	}
 	control_wait(endpoint, false);
 	gw_status status = completion->status;
-	if (status)
+	if (status != GW_OK)
 		gw_fail_text(status, completion->text);
 	if (endpoint->phase == ENDPOINT_DOUBTING) {
 		gw_verbs_doubt_resolve(endpoint, status);
 		return;
 	}
-	if (!status && endpoint->phase == ENDPOINT_DIALLING) {
+	if (status == GW_OK && endpoint->phase == ENDPOINT_DIALLING) {
 		connect_greet(endpoint);
 		connect_ask(endpoint);
 		return;
 	}
-	if (!status)
+	if (status == GW_OK)
 		status = take_answer(endpoint, completion->reply, completion->reply_bytes);
-	if (status && endpoint->phase == ENDPOINT_CONNECTING)
+	if (status != GW_OK && endpoint->phase == ENDPOINT_CONNECTING)
 		gw_verbs_address_failed(endpoint, status);
-	else if (status)
+	else if (status != GW_OK)
 		gw_verbs_lose(endpoint, status);
 }

@@ -49,9 +49,9 @@ static void frame_end(struct verbs_endpoint *endpoint, struct verbs_frame *frame
 		gw_poll_group_room(endpoint->loop->group);
 	}
 	if (frame->stage)
-		gw_verbs_stage_give(endpoint, frame->stage);
-	if (frame->late)
-		gw_verbs_late_read(endpoint, frame->late);
+		gw_verbs_stage_release(endpoint, frame->stage);
+	if (frame->dynamic)
+		gw_verbs_dynamic_read(endpoint, frame->dynamic);
 	set->frames_open--;
 	gw_read_set_settle(&endpoint->loop->completions, set);
 }
@@ -99,11 +99,11 @@ void gw_verbs_set_drop(struct verbs_endpoint *endpoint, struct gw_read_set *set)
 	gw_read_set_settle(&endpoint->loop->completions, set);
 }
 
-void gw_verbs_reads_withdraw(struct verbs_endpoint *endpoint, const struct gw_late_entry *entry)
+void gw_verbs_reads_withdraw(struct verbs_endpoint *endpoint, const struct gw_dynamic_region_entry *entry)
 {
 	for (uint32_t i = 0; i < ENDPOINT_FRAMES_MAX; i++) {
 		struct verbs_frame *frame = &endpoint->frames[i];
-		if (!frame->set || frame->late != entry)
+		if (!frame->set || frame->dynamic != entry)
 			continue;
 		gw_read_set_fail(frame->set, GW_NOT_FOUND);
 		if (frame->waiting)
@@ -134,8 +134,8 @@ void gw_verbs_reads_silenced(struct verbs_endpoint *endpoint)
 {
 	for (uint32_t i = 0; i < ENDPOINT_FRAMES_MAX; i++) {
 		endpoint->frames[i].open = 0;
-		endpoint->frames[i].stage = NULL; /* goes with all of them */
-		endpoint->frames[i].late = NULL;  /* and there is nobody to be told */
+		endpoint->frames[i].stage = NULL;   /* goes with all of them */
+		endpoint->frames[i].dynamic = NULL; /* and there is nobody to be told */
 	}
 }
 
@@ -266,7 +266,7 @@ static bool read_build(struct verbs_qp *qp, struct verbs_frame *frame, struct ba
 	if (count == 0)
 		return false;
 	qp->head++;
-	verbs_qp_take(qp, wr->bytes);
+	verbs_qp_acquire(qp, wr->bytes);
 	frame->open++;
 	bool signal = ++qp->unsignalled >= VERBS_SIGNAL_EVERY;
 	qp->unsignalled = signal ? 0 : qp->unsignalled;
@@ -345,7 +345,7 @@ static gw_status read_destination(struct verbs_endpoint *endpoint, struct gw_buf
 		return GW_NO_MEMORY;
 	*mr = (*cached)->mr;
 	gw_status status = GW_OK;
-	for (uint32_t i = 0; i < endpoint->qp_count && !*mr && !status; i++)
+	for (uint32_t i = 0; i < endpoint->qp_count && !*mr && status == GW_OK; i++)
 		if (!endpoint->conns[i].qp->bounce.base)
 			status = gw_verbs_pages_create(device->pd, VERBS_BOUNCE_BYTES, &endpoint->conns[i].qp->bounce);
 	return status;
@@ -355,7 +355,7 @@ static gw_status read_destination(struct verbs_endpoint *endpoint, struct gw_buf
 struct read_source {
 	const struct gw_region *region;
 	const struct verbs_place *place;
-	struct gw_late_entry *late; /* the region's, if it came late */
+	struct gw_dynamic_region_entry *dynamic; /* the region's, if it came late */
 	struct ibv_mr *mr;
 	bool staged; /* versioned rows */
 };
@@ -376,15 +376,15 @@ static gw_status read_source(struct verbs_endpoint *endpoint, const struct gw_re
 			     struct read_source *source)
 {
 	gw_status status = gw_check_region(&endpoint->base, region);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (region->id < GW_REGIONS_MAX) {
 		source->region = &endpoint->regions[region->id];
 		source->place = &endpoint->places[region->id];
 	} else {
-		source->late = gw_late_find(&endpoint->base, region->id, region->generation);
-		source->region = &source->late->region;
-		source->place = source->late->mapping; /* what it begins with */
+		source->dynamic = gw_dynamic_region_find(&endpoint->base, region->id, region->generation);
+		source->region = &source->dynamic->region;
+		source->place = source->dynamic->mapping; /* what it begins with */
 	}
 	if (source->region->kind != GW_REGION_VERSIONED)
 		return GW_OK;
@@ -410,9 +410,9 @@ static bool read_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set,
 		status = gw_fail(GW_DEADLINE, "the deadline had passed before anything was read");
 	else
 		status = read_source(endpoint, region, source);
-	if (!status)
+	if (status == GW_OK)
 		status = read_destination(endpoint, buffer, &source->mr);
-	if (status)
+	if (status != GW_OK)
 		gw_read_set_fail(set, status);
 	return status == GW_OK;
 }
@@ -445,7 +445,7 @@ static struct verbs_frame *frame_begin(struct verbs_endpoint *endpoint, struct g
 	struct verbs_frame *frame = endpoint->free_frames;
 	if (!frame)
 		return NULL;
-	frame->stage = source->staged ? gw_verbs_stage_take(endpoint) : NULL;
+	frame->stage = source->staged ? gw_verbs_stage_acquire(endpoint) : NULL;
 	if (source->staged && !frame->stage)
 		return NULL;
 	endpoint->free_frames = frame->next;
@@ -457,9 +457,9 @@ static struct verbs_frame *frame_begin(struct verbs_endpoint *endpoint, struct g
 	frame->at = frame->at_done = frame->open = 0;
 	frame->place = source->place;
 	frame->rows = &source->region->rows;
-	frame->late = source->late;
-	if (frame->late)
-		frame->late->reads++;
+	frame->dynamic = source->dynamic;
+	if (frame->dynamic)
+		frame->dynamic->reads++;
 	frame->dying = false;
 	read_wait(endpoint, frame);
 	set->frames_open++;
@@ -479,7 +479,7 @@ static size_t read_call(struct gw_endpoint *base, struct gw_read_set *set, const
 	if (!read_begin(endpoint, set, region, buffer, &source))
 		return read_end(endpoint, set, n, n, last);
 	gw_status status = gw_check_reads(source.region, buffer, reads);
-	if (status) {
+	if (status != GW_OK) {
 		gw_read_set_fail(set, status);
 		return read_end(endpoint, set, n, n, last);
 	}

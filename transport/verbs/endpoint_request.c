@@ -106,9 +106,9 @@ static gw_status take_messages(struct verbs_endpoint *endpoint)
 			request_take_error(endpoint, request, &message, body);
 		else
 			status = request_take_reply(endpoint, request, &message, body);
-		if (!status)
+		if (status == GW_OK)
 			status = gw_verbs_stream_next(&endpoint->stream);
-		if (status)
+		if (status != GW_OK)
 			return status;
 	}
 	return endpoint->stream.failure;
@@ -143,7 +143,7 @@ static void send_messages(struct verbs_endpoint *endpoint)
 void gw_verbs_requests_pump(struct verbs_endpoint *endpoint)
 {
 	gw_status status = take_messages(endpoint);
-	if (status) {
+	if (status != GW_OK) {
 		gw_verbs_lose(endpoint, status);
 		return;
 	}
@@ -173,7 +173,7 @@ gw_status gw_verbs_request(struct gw_endpoint *base, uint16_t op, const struct g
 		return gw_fail(GW_AGAIN, "%u requests are open", verbs_requests_open(endpoint));
 	}
 	gw_status status = gw_note_create(cookie, &note);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct verbs_request *request = request_at(endpoint, endpoint->newest);
 	*request = (struct verbs_request){.tag = ++endpoint->tag,

@@ -39,7 +39,7 @@ gw_status gw_verbs_rows_begin(struct verbs_endpoint *endpoint)
 	size_t bytes = (size_t)STAGE_ROWS * TAIL_BYTES;
 	gw_status status =
 		gw_verbs_pages_create(endpoint->poller->device->pd, ENDPOINT_STAGES * bytes, &staging->pages);
-	if (status) {
+	if (status != GW_OK) {
 		gw_free(staging);
 		return status;
 	}
@@ -62,7 +62,7 @@ void gw_verbs_rows_end(struct verbs_endpoint *endpoint)
 	endpoint->staging = NULL;
 }
 
-struct verbs_stage *gw_verbs_stage_take(struct verbs_endpoint *endpoint)
+struct verbs_stage *gw_verbs_stage_acquire(struct verbs_endpoint *endpoint)
 {
 	struct verbs_stage *stage = endpoint->staging->free;
 	if (!stage)
@@ -73,7 +73,7 @@ struct verbs_stage *gw_verbs_stage_take(struct verbs_endpoint *endpoint)
 	return stage;
 }
 
-void gw_verbs_stage_give(struct verbs_endpoint *endpoint, struct verbs_stage *stage)
+void gw_verbs_stage_release(struct verbs_endpoint *endpoint, struct verbs_stage *stage)
 {
 	stage->next = endpoint->staging->free;
 	endpoint->staging->free = stage;

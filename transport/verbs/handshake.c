@@ -27,7 +27,7 @@ gw_status gw_handshake_question(const uint8_t *bytes, uint32_t n, struct handsha
 		return gw_fail(GW_PROTOCOL, "an RDMA hello of %u bytes", n);
 	memcpy(&out->version, bytes, 4);
 	gw_status status = handshake_check_version(out->version, "server", "client");
-	if (status)
+	if (status != GW_OK)
 		return status;
 	if (n != sizeof(*out))
 		return gw_fail(GW_PROTOCOL, "an RDMA hello of %u bytes", n);
@@ -97,7 +97,7 @@ gw_status gw_handshake_answer(const uint8_t *bytes, uint32_t n, const struct gw_
 		return gw_fail(GW_PROTOCOL, "an answer to the RDMA hello of %u bytes", n);
 	memcpy(&out->answer.version, bytes, 4);
 	gw_status status = handshake_check_version(out->answer.version, "client", "server");
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct handshake_answer *answer = &out->answer;
 	uint64_t left = n;
@@ -120,9 +120,9 @@ gw_status gw_handshake_answer(const uint8_t *bytes, uint32_t n, const struct gw_
 	out->keys = out->places + answer->region_count * sizeof(struct handshake_region);
 	left -= fixed;
 	status = check_addresses(out);
-	if (!status)
+	if (status == GW_OK)
 		status = check_places(out, regions, &out->keys_per_rail);
-	if (!status && left != answer->rail_count * out->keys_per_rail * 4)
+	if (status == GW_OK && left != answer->rail_count * out->keys_per_rail * 4)
 		status = gw_fail(GW_PROTOCOL, "an answer to the RDMA hello with %llu bytes of keys",
 				 (unsigned long long)left);
 	return status;

@@ -39,7 +39,7 @@ static void cm_listener_event(struct verbs_cm_handler *handler, const struct rdm
 		status = gw_fail(GW_REFUSED, "the server takes no more clients");
 	else
 		status = gw_verbs_client_accept(cm_listener, event->id, &event->param.conn);
-	if (!status)
+	if (status == GW_OK)
 		return;
 	const char *text = gw_last_error();
 	gw_count(&cm_listener->listener->base.service->counts.refused, 1);
@@ -165,8 +165,8 @@ void gw_verbs_cm_listeners_tick(struct verbs_loop *loop, uint64_t now_ns)
 
 /* --- What clients ask over TCP, by the thread of their connection. --- */
 
-static gw_status verbs_listener_tell(const struct verbs_cm_listener *cm_listener, const struct verbs_client *client,
-				     struct gw_reply *reply)
+static gw_status verbs_listener_notify(const struct verbs_cm_listener *cm_listener, const struct verbs_client *client,
+				       struct gw_reply *reply)
 {
 	const struct verbs_listener *listener = cm_listener->listener;
 	const struct gw_service *service = listener->base.service;
@@ -215,18 +215,18 @@ static gw_status answer_question(void *context, const struct gw_call *call, stru
 	if (call->listener != listener->tcp || thread >= listener->cm_listener_count)
 		return gw_fail(GW_UNSUPPORTED, "this port of the server offers no RDMA");
 	gw_status status = gw_handshake_question(call->bytes, call->byte_count, &question);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	struct verbs_cm_listener *cm_listener = &listener->cm_listeners[thread];
 	gw_verbs_possess(cm_listener->loop);
 	rails_look(cm_listener);
 	if (atomic_load(&listener->stopped) || !cm_listener->id)
 		status = gw_fail(GW_REFUSED, "the server takes no more clients over RDMA");
-	if (!status)
+	if (status == GW_OK)
 		status = gw_verbs_client_create(cm_listener, call, &question, &client);
-	if (!status) {
-		status = verbs_listener_tell(cm_listener, client, reply);
-		if (status)
+	if (status == GW_OK) {
+		status = verbs_listener_notify(cm_listener, client, reply);
+		if (status != GW_OK)
 			gw_verbs_client_end(client);
 	}
 	gw_verbs_release(cm_listener->loop);
@@ -239,7 +239,7 @@ static gw_status answer_keys(void *context, const struct gw_call *call, struct g
 	(void)thread;
 	if (call->listener != listener->tcp)
 		return gw_fail(GW_UNSUPPORTED, "this port of the server offers no RDMA");
-	return gw_verbs_late_mrs_tell(listener, call, reply);
+	return gw_verbs_dynamic_mrs_notify(listener, call, reply);
 }
 
 static void connection_left(void *context, uint64_t connection, uint32_t thread)
@@ -262,13 +262,13 @@ static void connection_left(void *context, uint64_t connection, uint32_t thread)
 
 static void listener_destroy(struct verbs_listener *listener)
 {
-	gw_verbs_late_mrs_end(listener);
+	gw_verbs_dynamic_mrs_end(listener);
 	for (uint32_t i = 0; i < listener->rail_count; i++)
 		if (listener->rails[i].device)
 			gw_verbs_rail_close(listener, &listener->rails[i]);
-	pthread_cond_destroy(&listener->late.changed);
-	pthread_mutex_destroy(&listener->late.lock);
-	pthread_mutex_destroy(&listener->late.rails_lock);
+	pthread_cond_destroy(&listener->dynamic.changed);
+	pthread_mutex_destroy(&listener->dynamic.lock);
+	pthread_mutex_destroy(&listener->dynamic.rails_lock);
 	gw_free(listener);
 }
 
@@ -284,28 +284,28 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 		return GW_NO_MEMORY;
 	listener->base = (struct gw_listener){&gw_transport_verbs, *address, service};
 	listener->cm_listener_count = group_count;
-	pthread_mutex_init(&listener->late.rails_lock, NULL);
-	pthread_mutex_init(&listener->late.lock, NULL);
-	pthread_cond_init(&listener->late.changed, NULL);
+	pthread_mutex_init(&listener->dynamic.rails_lock, NULL);
+	pthread_mutex_init(&listener->dynamic.lock, NULL);
+	pthread_cond_init(&listener->dynamic.changed, NULL);
 	atomic_store(&listener->cm_listeners_undrained, group_count);
 	gw_status status = GW_OK;
-	for (uint32_t i = 0; i < group_count && !status; i++) {
+	for (uint32_t i = 0; i < group_count && status == GW_OK; i++) {
 		void *loop;
 		status = gw_poll_group_state(groups[i], &gw_transport_verbs, &loop);
 		listener->cm_listeners[i] = (struct verbs_cm_listener){
 			.handler.event = cm_listener_event, .listener = listener, .loop = loop, .number = i};
 	}
-	if (!status)
+	if (status == GW_OK)
 		status = gw_verbs_rails_find(listener);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_verbs_rails_register(listener);
-	if (!status) /* before clients can connect, who would wait for it */
-		gw_verbs_late_mrs_begin(listener);
-	for (uint32_t i = 0; i < group_count && !status; i++)
+	if (status == GW_OK) /* before clients can connect, who would wait for it */
+		gw_verbs_dynamic_mrs_begin(listener);
+	for (uint32_t i = 0; i < group_count && status == GW_OK; i++)
 		status = cm_listener_open(&listener->cm_listeners[i]);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_transport_tcp.listen(groups, group_count, address, service, &listener->tcp);
-	if (status) {
+	if (status != GW_OK) {
 		for (uint32_t i = 0; i < group_count; i++) {
 			if (!listener->cm_listeners[i].id)
 				continue;

@@ -68,14 +68,14 @@ struct verbs_cm_listener {
 };
 
 /* The MRs of regions that come and go. */
-struct verbs_late_mrs;
-struct verbs_late {
-	struct gw_late_registrar registrar; /* the service's, from when it listens */
-	pthread_mutex_t rails_lock;         /* of MRs and of the rails' domains; held as long as registering takes */
-	struct verbs_late_mrs *first;
+struct verbs_dynamic_mrs;
+struct verbs_dynamic {
+	struct gw_dynamic_region_registrar registrar; /* the service's, from when it listens */
+	pthread_mutex_t rails_lock; /* of MRs and of the rails' domains; held as long as registering takes */
+	struct verbs_dynamic_mrs *first;
 	pthread_mutex_t lock; /* of what follows; held for a moment */
 	pthread_cond_t changed;
-	struct verbs_late_mrs *removed; /* to be deregistered */
+	struct verbs_dynamic_mrs *removed; /* to be deregistered */
 	pthread_t thread;
 	bool started, stop;
 };
@@ -93,7 +93,7 @@ struct verbs_listener {
 	uint32_t address_count;
 	struct handshake_region places[GW_REGIONS_MAX];
 	uint64_t slice_count; /* of all regions */
-	struct verbs_late late;
+	struct verbs_dynamic dynamic;
 	uint32_t cm_listener_count;
 	struct verbs_cm_listener cm_listeners[];
 };
@@ -110,14 +110,15 @@ struct handshake_region gw_verbs_place(const uint8_t *base, uint64_t bytes, uint
 gw_status gw_verbs_slice_register(struct ibv_pd *pd, const uint8_t *base, uint64_t bytes, uint32_t shift, uint64_t i,
 				  struct ibv_mr **out);
 
-/* --- late_mrs.c --- */
-void gw_verbs_late_mrs_begin(struct verbs_listener *listener);
+/* --- dynamic_mrs.c --- */
+void gw_verbs_dynamic_mrs_begin(struct verbs_listener *listener);
 /* What was published stays, and is not registered any more. Before the rails are closed. */
-void gw_verbs_late_mrs_end(struct verbs_listener *listener);
+void gw_verbs_dynamic_mrs_end(struct verbs_listener *listener);
 /* With rails_lock: a rail takes its MRs along. */
-void gw_verbs_late_mrs_rail_close(struct verbs_listener *listener, struct verbs_rail *rail);
+void gw_verbs_dynamic_mrs_rail_close(struct verbs_listener *listener, struct verbs_rail *rail);
 /* Answers GW_OP_KEYS. */
-gw_status gw_verbs_late_mrs_tell(struct verbs_listener *listener, const struct gw_call *call, struct gw_reply *reply);
+gw_status gw_verbs_dynamic_mrs_notify(struct verbs_listener *listener, const struct gw_call *call,
+				      struct gw_reply *reply);
 
 /* --- accepted_client.c --- */
 /* A client asks for a token; its earlier one, and what came of it, ends. */

@@ -46,7 +46,7 @@ gw_status gw_verbs_qp_create(struct verbs_poller *poller, struct rdma_cm_id *id,
 	qp->entries = qp->depth + needs->receives;
 	qp->share = port_share(poller, id->port_num);
 	gw_status status = gw_verbs_poller_enter(poller, qp, qp->entries);
-	if (status)
+	if (status != GW_OK)
 		goto free_qp;
 	struct verbs_cq *cq = qp->cq;
 	struct ibv_qp_init_attr init = {
@@ -108,7 +108,7 @@ void gw_verbs_qp_destroy(struct verbs_qp *qp)
 	gw_verbs_qp_drain(qp);
 	rdma_destroy_qp(qp->id);
 	rdma_destroy_id(qp->id);
-	verbs_qp_give(qp, qp->bytes_open);
+	verbs_qp_release(qp, qp->bytes_open);
 	gw_verbs_domain_put(qp->poller, qp->domain);
 	gw_verbs_poller_leave(qp->poller, qp, qp->entries);
 	gw_verbs_pages_destroy(&qp->bounce);
@@ -186,7 +186,7 @@ static void qp_adapt(struct verbs_qp *qp, uint32_t done)
 
 static void work_done(struct verbs_qp *qp, struct verbs_wr *wr)
 {
-	verbs_qp_give(qp, wr->bytes);
+	verbs_qp_release(qp, wr->bytes);
 	if (wr->bounce_to) {
 		memcpy(wr->bounce_to, qp->bounce.base + wr->bounce_at, wr->bytes - wr->apart);
 		qp->bounce_begin += wr->bounce_held;

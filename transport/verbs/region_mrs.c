@@ -25,7 +25,7 @@ static gw_status region_mrs_rail_of(struct verbs_listener *listener, struct rdma
 {
 	struct verbs_device *device;
 	gw_status status = gw_verbs_device_get(id, &device);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	for (uint32_t i = 0; i < listener->rail_count; i++) {
 		if (listener->rails[i].device != device)
@@ -93,7 +93,7 @@ static gw_status add_all(struct verbs_listener *listener)
 	if (getifaddrs(&list) != 0)
 		return gw_fail_errno(GW_IO, errno, "this host's addresses");
 	gw_status status = GW_OK;
-	for (const struct ifaddrs *at = list; at && !status; at = at->ifa_next) {
+	for (const struct ifaddrs *at = list; at && status == GW_OK; at = at->ifa_next) {
 		if (!at->ifa_addr || (at->ifa_addr->sa_family != AF_INET && at->ifa_addr->sa_family != AF_INET6))
 			continue;
 		if (is_link_local(at->ifa_addr))
@@ -119,7 +119,7 @@ gw_status gw_verbs_rails_find(struct verbs_listener *listener)
 	char text[GW_ADDRESS_MAX];
 	const struct gw_address *address = &listener->base.address;
 	gw_status status = gw_socket_resolve(address, &list);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	/* Loopback has no device; a client that may come by it may come by any address of this host. */
 	if (is_any(list->ai_addr) || gw_address_is_loopback(address))
@@ -130,9 +130,9 @@ gw_status gw_verbs_rails_find(struct verbs_listener *listener)
 	else
 		status = region_mrs_add(listener, list->ai_addr);
 	freeaddrinfo(list);
-	if (!status && !listener->rail_count)
+	if (status == GW_OK && !listener->rail_count)
 		status = gw_fail(GW_UNSUPPORTED, "no address of this host belongs to an RDMA device that is up");
-	return status ? gw_context(status, "listen on %s", gw_address_text(address, text)) : GW_OK;
+	return status != GW_OK ? gw_context(status, "listen on %s", gw_address_text(address, text)) : GW_OK;
 }
 
 /* --- Registration. --- */
@@ -179,7 +179,7 @@ static gw_status register_slices(void *context, uint64_t begin, uint64_t end, un
 			gw_status status =
 				gw_verbs_slice_register(work->rail->pd, service->bases[r], service->regions[r].bytes,
 							place->slice_shift, i, &work->rail->mrs[first + i]);
-			if (status)
+			if (status != GW_OK)
 				return status;
 		}
 		first += place->slice_count;
@@ -198,7 +198,7 @@ gw_status gw_verbs_rails_register(struct verbs_listener *listener)
 		bytes += service->regions[r].bytes;
 	}
 	gw_status status = GW_OK;
-	for (uint32_t i = 0; i < listener->rail_count && !status; i++) {
+	for (uint32_t i = 0; i < listener->rail_count && status == GW_OK; i++) {
 		struct registering work = {listener, &listener->rails[i]};
 		work.rail->mrs = gw_calloc(listener->slice_count ? listener->slice_count : 1, sizeof(struct ibv_mr *));
 		if (!work.rail->mrs)
@@ -206,7 +206,7 @@ gw_status gw_verbs_rails_register(struct verbs_listener *listener)
 		/* Pinning a gigabyte takes long enough for threads to pay. */
 		unsigned threads = bytes >> 28 ? 0 : 1;
 		status = gw_parallel_for(threads, listener->slice_count, 1, register_slices, &work);
-		if (!status)
+		if (status == GW_OK)
 			gw_log(GW_LOG_INFO, "%llu bytes in %llu slices are registered on RDMA device %s",
 			       (unsigned long long)bytes, (unsigned long long)listener->slice_count,
 			       ibv_get_device_name(work.rail->device->context->device));
@@ -216,8 +216,8 @@ gw_status gw_verbs_rails_register(struct verbs_listener *listener)
 
 void gw_verbs_rail_close(struct verbs_listener *listener, struct verbs_rail *rail)
 {
-	pthread_mutex_lock(&listener->late.rails_lock);
-	gw_verbs_late_mrs_rail_close(listener, rail);
+	pthread_mutex_lock(&listener->dynamic.rails_lock);
+	gw_verbs_dynamic_mrs_rail_close(listener, rail);
 	for (uint64_t i = 0; rail->mrs && i < listener->slice_count; i++)
 		if (rail->mrs[i])
 			ibv_dereg_mr(rail->mrs[i]);
@@ -226,7 +226,7 @@ void gw_verbs_rail_close(struct verbs_listener *listener, struct verbs_rail *rai
 	if (rail->pd)
 		ibv_dealloc_pd(rail->pd);
 	rail->pd = NULL;
-	pthread_mutex_unlock(&listener->late.rails_lock);
+	pthread_mutex_unlock(&listener->dynamic.rails_lock);
 	if (rail->device)
 		gw_verbs_device_put(rail->device);
 	rail->device = NULL;

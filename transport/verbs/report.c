@@ -77,7 +77,7 @@ gw_status gw_verbs_report(struct gw_verbs_report *reports, uint32_t max, uint32_
 	int listed = 0;
 	*count = 0;
 	gw_status status = gw_verbs_library();
-	if (status)
+	if (status != GW_OK)
 		return status;
 	errno = 0;
 	struct ibv_device **devices = ibv_get_device_list(&listed);

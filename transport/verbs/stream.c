@@ -37,7 +37,7 @@ gw_status gw_verbs_stream_begin(struct verbs_stream *stream, struct verbs_qp *qp
 	*stream = (struct verbs_stream){.qp = qp, .credits = VERBS_RECEIVES};
 	gw_status status =
 		gw_verbs_pages_create(pd, (size_t)(PLACES + VERBS_SENDS) * VERBS_CHUNK_BYTES, &stream->pages);
-	for (uint32_t slot = 0; slot < PLACES && !status; slot++)
+	for (uint32_t slot = 0; slot < PLACES && status == GW_OK; slot++)
 		status = receive_again(stream, slot);
 	return status;
 }

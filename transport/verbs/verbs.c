@@ -81,7 +81,7 @@ static gw_status verbs_open(struct gw_poll_group *group, void **out)
 	loop->next_timer_ns = GW_NO_DEADLINE;
 	gw_completions_begin(&loop->completions);
 	gw_status status = gw_verbs_begin();
-	if (status)
+	if (status != GW_OK)
 		goto free_loop;
 	loop->events = rdma_create_event_channel();
 	if (!loop->events) {
@@ -92,15 +92,15 @@ static gw_status verbs_open(struct gw_poll_group *group, void **out)
 	loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (loop->epoll_fd < 0 || loop->wake_fd < 0)
 		status = gw_fail_errno(GW_IO, errno, "epoll");
-	if (!status)
+	if (status == GW_OK)
 		status = gw_verbs_nonblocking(loop->events->fd);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_verbs_watch(loop, loop->wake_fd);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_verbs_watch(loop, loop->events->fd);
-	if (!status)
+	if (status == GW_OK)
 		status = gw_verbs_watch(loop, gw_verbs_devices_fd());
-	if (!status) {
+	if (status == GW_OK) {
 		*out = loop;
 		return GW_OK;
 	}
@@ -139,12 +139,12 @@ gw_status gw_verbs_control(struct verbs_loop *loop)
 	if (loop->control)
 		return GW_OK;
 	gw_status status = gw_transport_tcp.open(loop->group, &loop->control);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	uint64_t ignored = GW_NO_DEADLINE;
 	loop->control_fd = gw_transport_tcp.wait_fd(loop->control, &ignored);
 	status = gw_verbs_watch(loop, loop->control_fd);
-	if (status) {
+	if (status != GW_OK) {
 		gw_transport_tcp.shut(loop->control);
 		loop->control = NULL;
 	}

@@ -17,11 +17,11 @@
  *      endpoint_connect.c  client: hello over TCP, token, queue pairs
  *      endpoint_read.c     client: reads become work requests
  *      endpoint_rows.c     client: rows that change: where they land, and whether they are whole
- *      endpoint_late.c     client: regions that came after the hello
+ *      endpoint_dynamic.c     client: regions that came after the hello
  *      endpoint_request.c  client: requests and their replies
  *      listener.c          server: listens, hands out tokens, takes connection requests
  *      region_mrs.c        server: its rails (devices), and the MRs of its regions on them
- *      late_mrs.c          server: the MRs of regions that come and go
+ *      dynamic_mrs.c          server: the MRs of regions that come and go
  *      accepted_client.c   server: one client: accepts its queue pairs, answers its requests
  *
  * Everything that belongs to a poll group is one thread's; devices and cached MRs are the process's, behind one lock
@@ -346,13 +346,13 @@ static inline uint32_t verbs_qp_room(const struct verbs_qp *qp)
 }
 
 /* Bytes of reads that are in flight on it: more, and fewer. */
-static inline void verbs_qp_take(struct verbs_qp *qp, uint32_t bytes)
+static inline void verbs_qp_acquire(struct verbs_qp *qp, uint32_t bytes)
 {
 	if (!qp->bytes_open && ++qp->share->reading > qp->share->counted)
 		gw_verbs_share_raise(qp->share);
 	qp->bytes_open += bytes;
 }
-static inline void verbs_qp_give(struct verbs_qp *qp, uint64_t bytes)
+static inline void verbs_qp_release(struct verbs_qp *qp, uint64_t bytes)
 {
 	qp->bytes_open -= bytes;
 	qp->share->reading -= bytes && !qp->bytes_open;

@@ -6,7 +6,7 @@
 #include "transport/transport.h"
 
 /* One of them. */
-struct gw_late_entry {
+struct gw_dynamic_region_entry {
 	struct gw_region region;
 	bool open;           /* may be read */
 	bool refused;        /* verbs: not to be had that way */
@@ -18,10 +18,11 @@ struct gw_late_entry {
 
 /* Puts a region in its place; what was there before is gone from the server, and *before is what is left of it, or
  * zero. GW_NO_MEMORY; GW_PROTOCOL: no place that a server has. */
-gw_status gw_late_add(struct gw_endpoint *endpoint, const struct gw_region *region, struct gw_late_entry **out,
-		      struct gw_late_entry *before);
+gw_status gw_dynamic_region_add(struct gw_endpoint *endpoint, const struct gw_region *region,
+				struct gw_dynamic_region_entry **out, struct gw_dynamic_region_entry *before);
 /* NULL: it was never opened, or another one is in its place. */
-struct gw_late_entry *gw_late_find(const struct gw_endpoint *endpoint, uint32_t id, uint32_t generation);
-void gw_late_free(struct gw_endpoint *endpoint);
+struct gw_dynamic_region_entry *gw_dynamic_region_find(const struct gw_endpoint *endpoint, uint32_t id,
+						       uint32_t generation);
+void gw_dynamic_region_free(struct gw_endpoint *endpoint);
 
 #endif

@@ -1,7 +1,7 @@
-/* The slab: see landing.h. A chunk is divided in halves of halves, down to units. `largest` is the tree of that: for
- * each node, the order of the largest free block in it, plus one; 0: there is none. Node 0 is the chunk, 2i + 1 and
+/* The slab: see recv_buffer.h. A chunk is divided in halves of halves, down to units. `largest` is the tree of that:
+ * for each node, the order of the largest free block in it, plus one; 0: there is none. Node 0 is the chunk, 2i + 1 and
  * 2i + 2 are the halves of node i. */
-#include "client/state/landing.h"
+#include "client/state/recv_buffer.h"
 
 #include "core/memory/alloc.h"
 #include "core/memory/list.h"
@@ -116,7 +116,7 @@ static void update_above(struct gw_slab_chunk *chunk, uint64_t node, uint32_t or
 }
 
 /* The chunk has room for it. Of two halves with room the one with less is taken. */
-static uint8_t *chunk_take(struct gw_slab_chunk *chunk, uint32_t order)
+static uint8_t *chunk_acquire(struct gw_slab_chunk *chunk, uint32_t order)
 {
 	uint8_t *largest = chunk->largest;
 	uint64_t node = 0;
@@ -131,7 +131,7 @@ static uint8_t *chunk_take(struct gw_slab_chunk *chunk, uint32_t order)
 	return (uint8_t *)chunk->memory.data + (node + 1 - first) * (chunk->unit << order);
 }
 
-static void chunk_give(struct gw_slab_chunk *chunk, const uint8_t *data, uint32_t order)
+static void chunk_release(struct gw_slab_chunk *chunk, const uint8_t *data, uint32_t order)
 {
 	uint64_t first = 1ull << (chunk->order - order);
 	uint64_t number = (uint64_t)(data - (uint8_t *)chunk->memory.data) / (chunk->unit << order);
@@ -178,11 +178,11 @@ static gw_status chunk_for(struct gw_slab *slab, uint64_t bytes, struct gw_slab_
 	return status;
 }
 
-gw_status gw_landing_reserve(struct gw_landing *landing, struct gw_slab *slab, size_t bytes)
+gw_status gw_recv_buffer_reserve(struct gw_recv_buffer *landing, struct gw_slab *slab, size_t bytes)
 {
 	if (bytes <= landing->capacity)
 		return GW_OK;
-	gw_landing_free(landing);
+	gw_recv_buffer_free(landing);
 	if (bytes > SIZE_MAX / 4)
 		return gw_fail(GW_NO_MEMORY, "no memory for %zu bytes", bytes);
 	struct gw_slab_chunk *chunk;
@@ -190,7 +190,7 @@ gw_status gw_landing_reserve(struct gw_landing *landing, struct gw_slab *slab, s
 	if (status != GW_OK)
 		return status;
 	uint32_t order = order_of(chunk, bytes);
-	landing->data = chunk_take(chunk, order);
+	landing->data = chunk_acquire(chunk, order);
 	landing->capacity = chunk->unit << order;
 	landing->buffer = chunk->buffer;
 	landing->chunk = chunk;
@@ -198,14 +198,14 @@ gw_status gw_landing_reserve(struct gw_landing *landing, struct gw_slab *slab, s
 	return GW_OK;
 }
 
-void gw_landing_free(struct gw_landing *landing)
+void gw_recv_buffer_free(struct gw_recv_buffer *landing)
 {
 	struct gw_slab_chunk *chunk = landing->chunk;
 	if (!chunk)
 		return;
 	forbid(landing->data, landing->capacity);
-	chunk_give(chunk, landing->data, order_of(chunk, landing->capacity));
-	*landing = (struct gw_landing){0};
+	chunk_release(chunk, landing->data, order_of(chunk, landing->capacity));
+	*landing = (struct gw_recv_buffer){0};
 	bool first = chunk->memory.capacity == CHUNK_MIN && chunk->slab->bytes == CHUNK_MIN;
 	if (!is_free(chunk) || first)
 		return;

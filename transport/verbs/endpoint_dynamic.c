@@ -27,12 +27,12 @@ struct verbs_opening {
 };
 
 /* The keys of an open region. */
-struct verbs_late_keys {
+struct verbs_dynamic_keys {
 	struct verbs_place place; /* first: endpoint_read.c looks for it there */
 	uint8_t keys[];
 };
 
-static gw_status endpoint_late_gone(uint32_t id, uint32_t generation)
+static gw_status endpoint_dynamic_gone(uint32_t id, uint32_t generation)
 {
 	return gw_fail(GW_NOT_FOUND, "region %u of generation %u is not there; it was deleted", id, generation);
 }
@@ -40,36 +40,36 @@ static gw_status endpoint_late_gone(uint32_t id, uint32_t generation)
 /* --- Letting go. --- */
 
 /* Nothing of it is in flight, and nothing will be. */
-static void endpoint_late_release(struct verbs_endpoint *endpoint, struct gw_late_entry *entry)
+static void endpoint_dynamic_release(struct verbs_endpoint *endpoint, struct gw_dynamic_region_entry *entry)
 {
 	gw_free(entry->mapping);
 	entry->mapping = NULL;
 	if (!endpoint->control)
 		return;
-	gw_tcp_late_release(endpoint->control, entry->region.id, entry->region.generation);
+	gw_tcp_dynamic_release(endpoint->control, entry->region.id, entry->region.generation);
 	verbs_timer(endpoint->loop, 0); /* sent by the next look at TCP */
 }
 
-void gw_verbs_late_read(struct verbs_endpoint *endpoint, struct gw_late_entry *entry)
+void gw_verbs_dynamic_read(struct verbs_endpoint *endpoint, struct gw_dynamic_region_entry *entry)
 {
 	if (--entry->reads == 0 && !entry->open)
-		endpoint_late_release(endpoint, entry);
+		endpoint_dynamic_release(endpoint, entry);
 }
 
-void gw_verbs_late_withdrawn(struct tcp_late_reader *reader, uint32_t id, uint32_t generation)
+void gw_verbs_dynamic_withdrawn(struct tcp_dynamic_reader *reader, uint32_t id, uint32_t generation)
 {
 	struct verbs_endpoint *endpoint =
-		(struct verbs_endpoint *)(void *)((uint8_t *)reader - offsetof(struct verbs_endpoint, late_reader));
-	struct gw_late_entry *entry = gw_late_find(&endpoint->base, id, generation);
+		(struct verbs_endpoint *)(void *)((uint8_t *)reader - offsetof(struct verbs_endpoint, dynamic_reader));
+	struct gw_dynamic_region_entry *entry = gw_dynamic_region_find(&endpoint->base, id, generation);
 	if (!entry || !entry->open) {
-		gw_tcp_late_release(endpoint->control, id, generation); /* it was to be opened */
+		gw_tcp_dynamic_release(endpoint->control, id, generation); /* it was to be opened */
 		return;
 	}
 	entry->open = false;
 	entry->reads++; /* ours, so that it stays */
-	endpoint_late_gone(id, generation);
+	endpoint_dynamic_gone(id, generation);
 	gw_verbs_reads_withdraw(endpoint, entry);
-	gw_verbs_late_read(endpoint, entry);
+	gw_verbs_dynamic_read(endpoint, entry);
 }
 
 /* --- Opening. --- */
@@ -81,8 +81,8 @@ static void opening_end(struct verbs_endpoint *endpoint, struct verbs_opening *o
 		at = &(*at)->next;
 	*at = opening->next;
 	endpoint->opening_count--;
-	if (status && opening->held && endpoint->control)
-		gw_tcp_late_release(endpoint->control, opening->id, opening->generation);
+	if (status != GW_OK && opening->held && endpoint->control)
+		gw_tcp_dynamic_release(endpoint->control, opening->id, opening->generation);
 	gw_completions_post(&endpoint->loop->completions, opening->note, status);
 	endpoint->loop->open--;
 	gw_free(opening);
@@ -93,7 +93,7 @@ static void opening_end(struct verbs_endpoint *endpoint, struct verbs_opening *o
 }
 
 /* Asks for the keys of those that are held, oldest first, as there is room for questions. */
-void gw_verbs_late_pump(struct verbs_endpoint *endpoint)
+void gw_verbs_dynamic_pump(struct verbs_endpoint *endpoint)
 {
 	for (struct verbs_opening *opening = endpoint->openings, *next; opening; opening = next) {
 		struct handshake_keys_question question = {.version = HANDSHAKE_VERSION,
@@ -108,18 +108,18 @@ void gw_verbs_late_pump(struct verbs_endpoint *endpoint)
 						 GW_NO_DEADLINE, (void *)(uintptr_t)opening->number);
 		if (status == GW_AGAIN)
 			return;
-		opening->asked = !status;
-		if (status)
+		opening->asked = status == GW_OK;
+		if (status != GW_OK)
 			opening_end(endpoint, opening, status);
 	}
 }
 
 /* A place in the table, which the region before it has left. */
-static gw_status endpoint_late_enter(struct verbs_endpoint *endpoint, const struct gw_region *region,
-				     struct gw_late_entry **entry)
+static gw_status endpoint_dynamic_enter(struct verbs_endpoint *endpoint, const struct gw_region *region,
+					struct gw_dynamic_region_entry **entry)
 {
-	struct gw_late_entry before;
-	gw_status status = gw_late_add(&endpoint->base, region, entry, &before);
+	struct gw_dynamic_region_entry before;
+	gw_status status = gw_dynamic_region_add(&endpoint->base, region, entry, &before);
 	if (!before.reads) {
 		gw_free(before.mapping);
 		return status;
@@ -132,33 +132,33 @@ static gw_status endpoint_late_enter(struct verbs_endpoint *endpoint, const stru
 static gw_status take_keys(struct verbs_endpoint *endpoint, const struct gw_region *region,
 			   const struct gw_completion *completion)
 {
-	struct gw_late_entry *entry;
+	struct gw_dynamic_region_entry *entry;
 	struct handshake_region place;
 	const uint8_t *keys;
 	gw_status status = gw_handshake_keys(completion->reply, completion->reply_bytes, region, &place, &keys);
-	if (status)
+	if (status != GW_OK)
 		return status;
-	struct verbs_late_keys *late = gw_malloc(sizeof(*late) + 4 * (size_t)place.slice_count);
-	if (!late)
+	struct verbs_dynamic_keys *dynamic = gw_malloc(sizeof(*dynamic) + 4 * (size_t)place.slice_count);
+	if (!dynamic)
 		return GW_NO_MEMORY;
-	memcpy(late->keys, keys, 4 * (size_t)place.slice_count);
-	late->place = (struct verbs_place){place.base, late->keys, place.slice_shift};
-	status = endpoint_late_enter(endpoint, region, &entry);
-	if (status) {
-		gw_free(late);
+	memcpy(dynamic->keys, keys, 4 * (size_t)place.slice_count);
+	dynamic->place = (struct verbs_place){place.base, dynamic->keys, place.slice_shift};
+	status = endpoint_dynamic_enter(endpoint, region, &entry);
+	if (status != GW_OK) {
+		gw_free(dynamic);
 		return status;
 	}
-	entry->mapping = late;
+	entry->mapping = dynamic;
 	return GW_OK;
 }
 
 /* Not to be had over RDMA: who asks again is told at once. */
-static gw_status endpoint_late_refuse(struct verbs_endpoint *endpoint, const struct gw_region *region)
+static gw_status endpoint_dynamic_refuse(struct verbs_endpoint *endpoint, const struct gw_region *region)
 {
-	struct gw_late_entry *entry;
+	struct gw_dynamic_region_entry *entry;
 	struct gw_error_kept kept;
 	gw_error_keep(&kept);
-	if (endpoint_late_enter(endpoint, region, &entry) == GW_OK) {
+	if (endpoint_dynamic_enter(endpoint, region, &entry) == GW_OK) {
 		entry->open = false;
 		entry->refused = true;
 	}
@@ -174,14 +174,14 @@ static gw_status opening_goes_on(struct verbs_endpoint *endpoint, struct verbs_o
 	if (completion->status && completion->status != GW_UNSUPPORTED)
 		return gw_fail_text(completion->status, completion->text);
 	if (!region)
-		return endpoint_late_gone(opening->id, opening->generation);
+		return endpoint_dynamic_gone(opening->id, opening->generation);
 	if (completion->status) {
 		gw_fail_text(completion->status, completion->text);
-		return endpoint_late_refuse(endpoint, region);
+		return endpoint_dynamic_refuse(endpoint, region);
 	}
 	if (!opening->held) {
 		opening->held = true;
-		return gw_verbs_words_check(endpoint, region) ? endpoint_late_refuse(endpoint, region) : GW_AGAIN;
+		return gw_verbs_words_check(endpoint, region) ? endpoint_dynamic_refuse(endpoint, region) : GW_AGAIN;
 	}
 	return take_keys(endpoint, region, completion);
 }
@@ -194,7 +194,7 @@ static struct verbs_opening *opening_find(const struct verbs_endpoint *endpoint,
 	return opening;
 }
 
-bool gw_verbs_late_completed(struct verbs_loop *loop, const struct gw_completion *completion)
+bool gw_verbs_dynamic_completed(struct verbs_loop *loop, const struct gw_completion *completion)
 {
 	struct verbs_endpoint *endpoint = loop->endpoints;
 	while (endpoint && !opening_find(endpoint, completion->cookie))
@@ -208,7 +208,7 @@ bool gw_verbs_late_completed(struct verbs_loop *loop, const struct gw_completion
 	if (status == GW_PROTOCOL)
 		gw_verbs_lose(endpoint, status);
 	else if (endpoint->control)
-		gw_verbs_late_pump(endpoint);
+		gw_verbs_dynamic_pump(endpoint);
 	gw_verbs_control_settle(endpoint);
 	return true;
 }
@@ -222,9 +222,9 @@ static gw_status opening_create(struct verbs_endpoint *endpoint, uint32_t id, ui
 		return GW_NO_MEMORY;
 	*opening = (struct verbs_opening){.number = gw_verbs_number(), .id = id, .generation = generation};
 	gw_status status = gw_note_create(cookie, &opening->note);
-	if (!status)
-		status = gw_tcp_late_hold(endpoint->control, id, generation, (void *)(uintptr_t)opening->number);
-	if (!status)
+	if (status == GW_OK)
+		status = gw_tcp_dynamic_pin(endpoint->control, id, generation, (void *)(uintptr_t)opening->number);
+	if (status == GW_OK)
 		return GW_OK;
 	endpoint->room_wanted |= status == GW_AGAIN;
 	gw_note_destroy(opening->note);
@@ -233,24 +233,24 @@ static gw_status opening_create(struct verbs_endpoint *endpoint, uint32_t id, ui
 }
 
 /* What is known without asking; GW_AGAIN: nothing. */
-static gw_status endpoint_late_known(const struct verbs_endpoint *endpoint, uint32_t id, uint32_t generation)
+static gw_status endpoint_dynamic_known(const struct verbs_endpoint *endpoint, uint32_t id, uint32_t generation)
 {
 	char text[GW_ADDRESS_MAX];
-	const struct gw_late_entry *entry = gw_late_find(&endpoint->base, id, generation);
+	const struct gw_dynamic_region_entry *entry = gw_dynamic_region_find(&endpoint->base, id, generation);
 	if (endpoint->phase != ENDPOINT_OPENED)
 		return gw_fail(GW_PEER_LOST, "%s is not connected", gw_verbs_name(endpoint, text));
 	if (!entry)
 		return GW_AGAIN;
 	if (entry->refused)
 		return gw_fail(GW_UNSUPPORTED, "region %u of generation %u is not read over RDMA", id, generation);
-	return entry->open ? GW_OK : endpoint_late_gone(id, generation);
+	return entry->open ? GW_OK : endpoint_dynamic_gone(id, generation);
 }
 
 gw_status gw_verbs_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie)
 {
 	struct verbs_endpoint *endpoint = (struct verbs_endpoint *)base;
 	struct verbs_opening *opening, **end = &endpoint->openings;
-	gw_status known = endpoint_late_known(endpoint, id, generation);
+	gw_status known = endpoint_dynamic_known(endpoint, id, generation);
 	if (known != GW_AGAIN) {
 		struct gw_note *note;
 		gw_status made = gw_note_create(cookie, &note);
@@ -263,7 +263,7 @@ gw_status gw_verbs_region_open(struct gw_endpoint *base, uint32_t id, uint32_t g
 		return gw_fail(GW_AGAIN, "%u regions are being opened", endpoint->opening_count);
 	}
 	gw_status status = opening_create(endpoint, id, generation, cookie, &opening);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	while (*end)
 		end = &(*end)->next;
@@ -276,16 +276,16 @@ gw_status gw_verbs_region_open(struct gw_endpoint *base, uint32_t id, uint32_t g
 
 /* --- The end. --- */
 
-void gw_verbs_late_fail(struct verbs_endpoint *endpoint, gw_status status)
+void gw_verbs_dynamic_fail(struct verbs_endpoint *endpoint, gw_status status)
 {
 	while (endpoint->openings)
 		opening_end(endpoint, endpoint->openings, status);
 }
 
-void gw_verbs_late_end(struct verbs_endpoint *endpoint)
+void gw_verbs_dynamic_end(struct verbs_endpoint *endpoint)
 {
-	for (uint32_t i = 0; i < endpoint->base.late.count; i++)
-		if (endpoint->base.late.entries[i])
-			gw_free(endpoint->base.late.entries[i]->mapping);
-	gw_late_free(&endpoint->base);
+	for (uint32_t i = 0; i < endpoint->base.dynamic.count; i++)
+		if (endpoint->base.dynamic.entries[i])
+			gw_free(endpoint->base.dynamic.entries[i]->mapping);
+	gw_dynamic_region_free(&endpoint->base);
 }

@@ -25,8 +25,8 @@ struct gw_slab {
 	uint64_t bytes; /* of all chunks */
 };
 
-/* Read-only for users: grown by gw_landing_reserve alone. Zero-initialized is empty. */
-struct gw_landing {
+/* Read-only for users: grown by gw_recv_buffer_reserve alone. Zero-initialized is empty. */
+struct gw_recv_buffer {
 	uint8_t *data;
 	size_t capacity;          /* bytes */
 	struct gw_buffer *buffer; /* the chunk's */
@@ -38,11 +38,11 @@ void gw_slab_open(struct gw_slab *slab, struct gw_poll_group *group);
 void gw_slab_close(struct gw_slab *slab);
 
 /* Makes it at least `bytes` long. No read may be open on it. On failure it is as it was, or empty. */
-gw_status gw_landing_reserve(struct gw_landing *landing, struct gw_slab *slab, size_t bytes);
-void gw_landing_free(struct gw_landing *landing);
+gw_status gw_recv_buffer_reserve(struct gw_recv_buffer *landing, struct gw_slab *slab, size_t bytes);
+void gw_recv_buffer_free(struct gw_recv_buffer *landing);
 
 /* Where it begins in its buffer. */
-static inline uint64_t gw_landing_start(const struct gw_landing *landing)
+static inline uint64_t gw_recv_buffer_start(const struct gw_recv_buffer *landing)
 {
 	return (uint64_t)(landing->data - landing->buffer->base);
 }

@@ -12,54 +12,54 @@
 
 #include "transport/tcp/server.h"
 
-static gw_status late_share(struct tcp_server *server, const struct gw_late_place *place)
+static gw_status late_share(struct tcp_server *server, const struct gw_dynamic_region_place *place)
 {
 	if (place->region.bytes == 0)
 		return GW_OK;
 	gw_status status = server->listener->local->share(&place->what, &server->passed);
-	if (status)
+	if (status != GW_OK)
 		return status;
 	server->fd_passing.out[0] = server->passed;
 	server->fd_passing.out_count = 1;
 	return GW_OK;
 }
 
-static gw_status late_open(struct tcp_server *server, const struct wire_late *late, struct wire_region *out)
+static gw_status dynamic_open(struct tcp_server *server, const struct wire_dynamic *dynamic, struct wire_region *out)
 {
-	struct gw_late_place *place;
-	if (!late->hold) {
-		place = gw_late_enter(server->service, late->id, late->generation);
+	struct gw_dynamic_region_place *place;
+	if (!dynamic->hold) {
+		place = gw_dynamic_region_enter(server->service, dynamic->id, dynamic->generation);
 		if (!place)
 			return GW_NOT_FOUND;
 		*out = gw_wire_region_of(&place->region);
-		gw_late_leave(server->service, place);
+		gw_dynamic_region_leave(server->service, place);
 		return GW_OK;
 	}
-	gw_status status = gw_late_hold(&server->holds, server->service, late->id, late->generation, &place);
-	if (status)
+	gw_status status = gw_dynamic_pin(&server->holds, server->service, dynamic->id, dynamic->generation, &place);
+	if (status != GW_OK)
 		return status;
 	*out = gw_wire_region_of(&place->region);
 	if (server->listener->local)
 		status = late_share(server, place);
-	if (status)
-		gw_late_release(&server->holds, server->service, late->id, late->generation);
+	if (status != GW_OK)
+		gw_dynamic_region_release(&server->holds, server->service, dynamic->id, dynamic->generation);
 	return status;
 }
 
 bool gw_tcp_server_open(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
 {
-	struct wire_late late;
+	struct wire_dynamic dynamic;
 	struct wire_region region;
 	struct wire_header answer = {.bytes = sizeof(region), .type = WIRE_REGION, .tag = header->tag};
 	if (server->passed >= 0)
 		return false;
-	gw_status status = gw_wire_late(body, &late);
-	if (status) {
+	gw_status status = gw_wire_dynamic(body, &dynamic);
+	if (status != GW_OK) {
 		gw_tcp_server_refuse(server, status);
 		return true;
 	}
-	status = late_open(server, &late, &region);
-	if (status)
+	status = dynamic_open(server, &dynamic, &region);
+	if (status != GW_OK)
 		gw_tcp_server_answer_error(server, status, header->tag);
 	else
 		gw_tcp_server_answer(server, &answer, &region);
@@ -68,23 +68,23 @@ bool gw_tcp_server_open(struct tcp_server *server, const struct wire_header *hea
 
 void gw_tcp_server_released(struct tcp_server *server, const uint8_t *body)
 {
-	struct wire_late late;
-	gw_status status = gw_wire_late(body, &late);
-	if (status)
+	struct wire_dynamic dynamic;
+	gw_status status = gw_wire_dynamic(body, &dynamic);
+	if (status != GW_OK)
 		gw_tcp_server_refuse(server, status);
 	else
-		gw_late_release(&server->holds, server->service, late.id, late.generation);
+		gw_dynamic_region_release(&server->holds, server->service, dynamic.id, dynamic.generation);
 }
 
-void gw_tcp_server_tell_withdrawn(struct tcp_server *server)
+void gw_tcp_server_notify_withdrawn(struct tcp_server *server)
 {
-	struct wire_late late = {0};
-	struct wire_header header = {.bytes = sizeof(late), .type = WIRE_WITHDRAWN};
+	struct wire_dynamic dynamic = {0};
+	struct wire_header header = {.bytes = sizeof(dynamic), .type = WIRE_WITHDRAWN};
 	/* An ERROR that has to follow finds room too. */
-	const size_t needed = WIRE_HEADER_BYTES + sizeof(late) + WIRE_HEADER_BYTES + WIRE_ERROR_TEXT;
+	const size_t needed = WIRE_HEADER_BYTES + sizeof(dynamic) + WIRE_HEADER_BYTES + WIRE_ERROR_TEXT;
 	while (gw_tcp_server_room(server) >= needed &&
-	       gw_late_withdrawn(&server->holds, server->service, &late.id, &late.generation))
-		gw_tcp_server_answer(server, &header, &late);
+	       gw_dynamic_region_withdrawn(&server->holds, server->service, &dynamic.id, &dynamic.generation))
+		gw_tcp_server_answer(server, &header, &dynamic);
 }
 
 void gw_tcp_server_passed(struct tcp_server *server)
