@@ -1,20 +1,33 @@
 #!/usr/bin/env bash
-# Runs the scripts of test/integration in order with the release build's program (test/integration/lib.sh).
+# Runs the scripts of test/integration with the release build's program (test/integration/lib.sh). Most scripts wait more
+# than they compute, so twice as many run at once as there are processors. The longest scripts start first.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
+longest='45_bench 40_quickstart 37_service 38_doctor 25_files 32_restarts 33_strangers'
+logs=build/check/integration
+
+one() { # one SCRIPT
+	local name=${1##*/} start=$SECONDS status
+	timeout -k 10 600 bash "$1" >"$logs/$name.log" 2>&1
+	status=$?
+	# One that died before it could report a failed test counts as one.
+	if [ $status -ne 0 ] && ! grep -q '^not ok - ' "$logs/$name.log"; then
+		not_ok "$1 ended early, with status $status" >>"$logs/$name.log"
+	fi
+	echo "$1: $((SECONDS - start)) s" >>"$logs/$name.log"
+	return $((status != 0))
+}
+
+if [ "${1:-}" = --one ]; then
+	one "$2"
+	exit
+fi
 build release || exit 1
 export GRAPHWIRE=$PWD/build/release/graphwire
-status=0
-for script in test/integration/*.sh; do
-	[ "${script##*/}" = lib.sh ] && continue
-	start=$SECONDS
-	log=$(mktemp)
-	timeout -k 10 600 bash "$script" 2>&1 | tee "$log"
-	if [ "${PIPESTATUS[0]}" -ne 0 ]; then
-		status=1
-		# A script that died before it reported a failed test counts as one failed test.
-		grep -q '^not ok - ' "$log" || not_ok "$script ended early"
-	fi
-	rm -f "$log"
-	echo "$script: $((SECONDS - start)) s"
-done
+mkdir -p "$logs"
+rm -f "$logs"/*.log
+first=$(for name in $longest; do echo "test/integration/$name.sh"; done)
+rest=$(printf '%s\n' test/integration/[0-9]*.sh | grep -vxF "$first")
+xargs -P "$((2 * $(nproc)))" -n 1 bash "$0" --one <<<"$first"$'\n'"$rest"
+status=$?
+cat "$logs"/*.log
 exit $status

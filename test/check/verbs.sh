@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.." && . test/check/lib.sh
 together='test_client test_tensor_writes test_transport_calls test_transport_deferred test_tensor_turns test_transport_reads test_transport_life
 	test_transport_verbs_trust test_transport_once test_transport_several test_client_edges test_transport_fork test_request_cancel
 	test_client_small test_client_memory test_client_strangers test_client_texts test_client_links test_tensors
-	test_mutable_features test_doctor_peer test_transport_late test_transport_versioned test_checkpoint test_checkpoint_beside
+	test_mutable_features test_doctor_peer test_doctor_strangers test_transport_late test_transport_versioned test_checkpoint test_checkpoint_beside
 	test_client_split'
 choosing='test_client_ways test_arena_numa'                                    # the same, but free to choose
 alone='test_transport_verbs'                                                   # takes the device away, and brings it back

@@ -52,6 +52,15 @@ static gw_status ask(struct other *other, uint16_t op, uint64_t sequence, const 
 	return gw_endpoint_request(other->endpoint, op, &once, bytes, n, GW_NO_DEADLINE, other);
 }
 
+/* A server, and a client whose call is being put off. */
+static void defer_begin(struct one *one, struct other *other, void **state)
+{
+	gw_one_begin(one, state, NULL, 4096);
+	other_begin(other, one, 10);
+	assert_int_equal(ask(other, BED_OP_DEFER, 0, "abc", 3), GW_OK);
+	await_runs(one, other, 3);
+}
+
 static struct gw_service_counters counters_of(const struct one *one)
 {
 	struct gw_service_counters counters;
@@ -136,10 +145,7 @@ static void a_client_leaves(void **state)
 {
 	struct one one;
 	struct other other;
-	gw_one_begin(&one, state, NULL, 4096);
-	other_begin(&other, &one, 10);
-	assert_int_equal(ask(&other, BED_OP_DEFER, 0, "abc", 3), GW_OK);
-	await_runs(&one, &other, 3);
+	defer_begin(&one, &other, state);
 	other_end(&other);
 	while (atomic_load(&one.bed.works_ended) == 0)
 		pause_a_little();
@@ -215,10 +221,7 @@ static void the_service_ends(void **state)
 {
 	struct one one;
 	struct other other;
-	gw_one_begin(&one, state, NULL, 4096);
-	other_begin(&other, &one, 10);
-	assert_int_equal(ask(&other, BED_OP_DEFER, 0, "abc", 3), GW_OK);
-	await_runs(&one, &other, 3);
+	defer_begin(&one, &other, state);
 	gw_bed_pause(&one.bed);
 	gw_listener_stop(one.bed.listener, true);
 	assert_int_equal(atomic_load(&one.bed.works_ended), 1);
@@ -233,10 +236,7 @@ static void a_drain_ends_what_was_begun(void **state)
 {
 	struct one one;
 	struct other other;
-	gw_one_begin(&one, state, NULL, 4096);
-	other_begin(&other, &one, 10);
-	assert_int_equal(ask(&other, BED_OP_DEFER, 0, "abc", 3), GW_OK);
-	await_runs(&one, &other, 3);
+	defer_begin(&one, &other, state);
 	gw_bed_pause(&one.bed);
 	gw_listener_drain(one.bed.listener);
 	gw_bed_resume(&one.bed);

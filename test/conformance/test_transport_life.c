@@ -1,5 +1,6 @@
 /* The life of connections, one suite over every backend: hello, who may connect, loss and reconnect, drain, threads,
  * and memory shortage at every allocation of it. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -273,11 +274,17 @@ static void several_clients_and_server_threads(void **state)
 }
 
 /* A listener is closed by another thread while clients read: they lose it, and nothing else happens. */
-static void *close_later(void *argument)
+struct load {
+	struct bed *bed;
+	_Atomic uint32_t reads; /* that have ended */
+};
+
+static void *close_under_it(void *argument)
 {
-	struct bed *bed = argument;
-	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-	gw_bed_end(bed);
+	struct load *load = argument;
+	while (atomic_load(&load->reads) < 10)
+		sched_yield();
+	gw_bed_end(load->bed);
 	return NULL;
 }
 
@@ -287,14 +294,17 @@ static void closing_under_load(void **state)
 	struct bed_options options = {.threads = 2};
 	pthread_t thread;
 	gw_one_begin(&one, state, &options, 1 << 20);
-	assert_int_equal(pthread_create(&thread, NULL, close_later, &one.bed), 0);
+	struct load load = {.bed = &one.bed};
+	assert_int_equal(pthread_create(&thread, NULL, close_under_it, &load), 0);
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; status == GW_OK; i++) {
 		struct gw_span span = {i % 1000, 0, 1 << 19};
 		struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
 		gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &span, 1);
 		status = gw_bed_wait(one.group, &set).status;
+		atomic_fetch_add(&load.reads, 1);
 	}
+	atomic_store(&load.reads, 10); /* whatever ended them */
 	assert_int_equal(status, GW_PEER_LOST);
 	pthread_join(thread, NULL);
 	gw_endpoint_close(one.endpoint);

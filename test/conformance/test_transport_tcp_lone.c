@@ -12,63 +12,12 @@
 #include <cmocka.h>
 
 #include "core/system/clock.h"
-#include "test/support/fake_peer.h"
-#include "test/support/transport_bed.h"
-#include "transport/tcp/client.h"
+#include "test/support/tcp_scene.h"
 
-#define REGION_BYTES (1u << 20)
 #define ROW_BYTES    400u
 #define ANSWER_BYTES (WIRE_HEADER_BYTES + ROW_BYTES)
-#define READS        2u
 #define LONG_NS      (200 * GW_NS_PER_SECOND)
 #define LONG_BYTES   90000u /* an answer that sets a low-water mark, for all that is left of it */
-
-struct scene {
-	struct gw_poll_group *group;
-	struct gw_endpoint *endpoint;
-	struct tcp_client *client;
-	struct gw_buffer *buffer;
-	struct gw_read_set reads[READS];
-	int listener, fd;
-	uint8_t landing[REGION_BYTES], answer[ANSWER_BYTES];
-};
-
-static void *say_hello(void *argument)
-{
-	struct scene *scene = argument;
-	scene->fd = gw_fake_accept(scene->listener);
-	return scene->fd >= 0 && gw_fake_welcome(scene->fd, REGION_BYTES) ? scene : NULL;
-}
-
-static struct scene *begin(const struct bed_kind *kind)
-{
-	static struct scene scene;
-	pthread_t thread;
-	void *welcomed;
-	struct gw_connect_options options = {.address = {.scheme = "tcp", .host = "127.0.0.1"},
-					     .deadline_ns = gw_now_ns() + 20 * GW_NS_PER_SECOND};
-	memset(&scene, 0, sizeof(scene));
-	scene.listener = gw_fake_listen(&options.address.port);
-	assert_true(scene.listener >= 0);
-	assert_int_equal(pthread_create(&thread, NULL, say_hello, &scene), 0);
-	scene.group = gw_bed_group(kind);
-	assert_int_equal(gw_buffer_register(scene.group, scene.landing, REGION_BYTES, &scene.buffer), GW_OK);
-	assert_int_equal(gw_bed_connect(scene.group, &options, &scene.endpoint), GW_OK);
-	pthread_join(thread, &welcomed);
-	assert_non_null(welcomed);
-	scene.client = (struct tcp_client *)scene.endpoint;
-	return &scene;
-}
-
-static void end(struct scene *scene)
-{
-	gw_endpoint_close(scene->endpoint);
-	gw_buffer_release(scene->buffer);
-	gw_poll_group_destroy(scene->group);
-	if (scene->fd >= 0)
-		close(scene->fd);
-	close(scene->listener);
-}
 
 static void ask(struct scene *scene, uint32_t i, uint32_t bytes, uint64_t deadline_ns)
 {
@@ -147,15 +96,17 @@ struct meanwhile {
 	size_t step;
 };
 
+/* In a system call; that of a lock is none of the client's: a sanitizer has locks of its own. */
 static bool sleeps(long thread)
 {
-	char path[64], state = 0;
-	snprintf(path, sizeof(path), "/proc/self/task/%ld/stat", thread);
+	char path[64];
+	long call = -1;
+	snprintf(path, sizeof(path), "/proc/self/task/%ld/syscall", thread);
 	FILE *file = fopen(path, "re");
 	assert_non_null(file);
-	bool known = fscanf(file, "%*d (%*[^)]) %c", &state) == 1;
+	bool blocked = fscanf(file, "%ld", &call) == 1; /* else "running" */
 	fclose(file);
-	return known && state == 'S';
+	return blocked && call >= 0 && call != SYS_futex;
 }
 
 static void *do_meanwhile(void *argument)
@@ -206,7 +157,7 @@ static void act_close(struct scene *scene, size_t step)
 
 static void whose_turn_it_is(void **state)
 {
-	struct scene *scene = begin(*state);
+	struct scene *scene = scene_begin(*state, 0);
 	struct tcp_loop *loop = scene->client->loop;
 	assert_null(gw_tcp_lone(loop));
 	ask(scene, 0, ROW_BYTES, GW_NO_DEADLINE);
@@ -219,15 +170,15 @@ static void whose_turn_it_is(void **state)
 	assert_ptr_equal(gw_tcp_lone(loop), &scene->client->io);
 	ask(scene, 1, ROW_BYTES, GW_NO_DEADLINE);
 	assert_null(gw_tcp_lone(loop));
-	end(scene);
+	scene_end(scene);
 
-	scene = begin(*state);
+	scene = scene_begin(*state, 0);
 	loop = scene->client->loop;
 	ask(scene, 0, CLIENT_LOW_WATER_MIN, GW_NO_DEADLINE);
 	assert_null(gw_tcp_lone(loop)); /* a long answer's wake-ups have a mark */
-	end(scene);
+	scene_end(scene);
 
-	scene = begin(*state);
+	scene = scene_begin(*state, 0);
 	loop = scene->client->loop;
 	ask(scene, 0, ROW_BYTES, GW_NO_DEADLINE);
 	uint32_t usual = 0;
@@ -239,12 +190,12 @@ static void whose_turn_it_is(void **state)
 	gw_tcp_lone_ended(loop, TCP_AWAIT_TOO_LONG);
 	for (int i = 0; i < 100; i++)
 		assert_null(gw_tcp_lone(loop));
-	end(scene);
+	scene_end(scene);
 }
 
 static void answers_cut_everywhere(void **state)
 {
-	struct scene *scene = begin(*state);
+	struct scene *scene = scene_begin(*state, 0);
 	for (size_t cut = 1; cut <= ANSWER_BYTES; cut += cut < 32 ? 1 : 61) {
 		ask(scene, 0, ROW_BYTES, GW_NO_DEADLINE);
 		take_question(scene, (uint8_t)cut);
@@ -252,13 +203,13 @@ static void answers_cut_everywhere(void **state)
 		assert_memory_equal(scene->landing, scene->answer + WIRE_HEADER_BYTES, ROW_BYTES);
 	}
 	assert_true(scene->client->io.awaited);
-	end(scene);
+	scene_end(scene);
 }
 
 static void a_wake_ends_it(void **state)
 {
 	for (int round = 0; round < 5; round++) {
-		struct scene *scene = begin(*state);
+		struct scene *scene = scene_begin(*state, 0);
 		struct gw_completion completion;
 		ask(scene, 0, ROW_BYTES, GW_NO_DEADLINE);
 		take_question(scene, 1);
@@ -269,25 +220,25 @@ static void a_wake_ends_it(void **state)
 		assert_int_equal(gw_poll_group_poll(scene->group, &completion, 1, 0), 0);
 		assert_int_equal(poll_while(scene, act_answer, 20), GW_OK);
 		assert_memory_equal(scene->landing, scene->answer + WIRE_HEADER_BYTES, ROW_BYTES);
-		end(scene);
+		scene_end(scene);
 	}
 }
 
 static void an_end_ends_it(void **state)
 {
 	for (size_t said = 0; said < ANSWER_BYTES; said += 100) {
-		struct scene *scene = begin(*state);
+		struct scene *scene = scene_begin(*state, 0);
 		ask(scene, 0, ROW_BYTES, GW_NO_DEADLINE);
 		take_question(scene, 1);
 		assert_int_equal(poll_while(scene, act_close, said), GW_PEER_LOST);
 		assert_true(scene->client->io.awaited);
-		end(scene);
+		scene_end(scene);
 	}
 }
 
 static void a_deadline_ends_it(void **state)
 {
-	struct scene *scene = begin(*state);
+	struct scene *scene = scene_begin(*state, 0);
 	struct gw_completion completion;
 	size_t n = 0;
 	ask(scene, 0, ROW_BYTES, gw_now_ns() + 50 * GW_NS_PER_MS);
@@ -296,14 +247,14 @@ static void a_deadline_ends_it(void **state)
 	assert_int_equal(completion.status, GW_DEADLINE);
 	/* Whoever was disappointed asks less. */
 	assert_true(scene->client->loop->lone_pause > 0);
-	end(scene);
+	scene_end(scene);
 }
 
 /* The mark that spared the wake-ups of a long answer is not there any more when a short one is waited for, whose few
  * bytes would not reach it. */
 static void a_mark_ends_with_its_answer(void **state)
 {
-	struct scene *scene = begin(*state);
+	struct scene *scene = scene_begin(*state, 0);
 	struct gw_completion completion;
 	bool uring = strcmp(scene->client->loop->driver->ops->name, "io_uring") == 0, marked = false;
 	/* The mark is taken back before the answer's end where this thread is held up. */
@@ -323,7 +274,7 @@ static void a_mark_ends_with_its_answer(void **state)
 		assert_int_equal(mark_of(scene), 1);
 	}
 	assert_true(marked || !uring); /* epoll takes it back with the last byte */
-	end(scene);
+	scene_end(scene);
 }
 
 int main(void)

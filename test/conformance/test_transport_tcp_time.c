@@ -11,67 +11,17 @@
 #include <linux/sockios.h>
 
 #include "core/system/clock.h"
-#include "test/support/fake_peer.h"
-#include "test/support/transport_bed.h"
-#include "transport/tcp/client.h"
+#include "test/support/tcp_scene.h"
 
-#define REGION_BYTES (1u << 20)
-#define LONG_NS      (30 * GW_NS_PER_SECOND)
-
-struct scene {
-	struct gw_poll_group *group;
-	struct gw_endpoint *endpoint;
-	struct tcp_client *client;
-	struct gw_buffer *buffer;
-	struct gw_read_set reads;
-	int listener, fd;
-	uint8_t landing[REGION_BYTES], answer[WIRE_HEADER_BYTES + REGION_BYTES];
-};
-
-static void *say_hello(void *argument)
-{
-	struct scene *scene = argument;
-	scene->fd = gw_fake_accept(scene->listener);
-	return scene->fd >= 0 && gw_fake_welcome(scene->fd, REGION_BYTES) ? scene : NULL;
-}
-
-static struct scene *begin(const struct bed_kind *kind)
-{
-	static struct scene scene;
-	pthread_t thread;
-	void *welcomed;
-	struct gw_connect_options options = {.address = {.scheme = "tcp", .host = "127.0.0.1"},
-					     .deadline_ns = gw_now_ns() + 60 * GW_NS_PER_SECOND,
-					     .liveness_ns = LONG_NS};
-	memset(&scene, 0, sizeof(scene));
-	scene.listener = gw_fake_listen(&options.address.port);
-	assert_true(scene.listener >= 0);
-	assert_int_equal(pthread_create(&thread, NULL, say_hello, &scene), 0);
-	scene.group = gw_bed_group(kind);
-	assert_int_equal(gw_buffer_register(scene.group, scene.landing, REGION_BYTES, &scene.buffer), GW_OK);
-	assert_int_equal(gw_bed_connect(scene.group, &options, &scene.endpoint), GW_OK);
-	pthread_join(thread, &welcomed);
-	assert_non_null(welcomed);
-	scene.client = (struct tcp_client *)scene.endpoint;
-	return &scene;
-}
-
-static void end(struct scene *scene)
-{
-	gw_endpoint_close(scene->endpoint);
-	gw_buffer_release(scene->buffer);
-	gw_poll_group_destroy(scene->group);
-	close(scene->fd);
-	close(scene->listener);
-}
+#define LONG_NS (30 * GW_NS_PER_SECOND)
 
 static void ask(struct scene *scene, uint32_t bytes, uint64_t deadline_ns)
 {
 	struct gw_span span = {.bytes = bytes};
 	struct wire_header header;
 	uint8_t body[64];
-	scene->reads = (struct gw_read_set){.cookie = &scene->reads, .deadline_ns = deadline_ns};
-	assert_int_equal(gw_endpoint_readv(scene->endpoint, &scene->reads, &scene->endpoint->peer.regions[0],
+	scene->reads[0] = (struct gw_read_set){.cookie = scene->reads, .deadline_ns = deadline_ns};
+	assert_int_equal(gw_endpoint_readv(scene->endpoint, scene->reads, &scene->endpoint->peer.regions[0],
 					   scene->buffer, &span, 1, true),
 			 1);
 	assert_true(gw_fake_expect(scene->fd, WIRE_GATHER, &header, body, sizeof(body)));
@@ -102,7 +52,7 @@ static gw_status wait_end(struct scene *scene)
 static void what_came_in_time_counts(void **state)
 {
 	static const uint32_t sizes[] = {0, 400, 30000}; /* the last one lands in place, its header before it */
-	struct scene *scene = begin(*state);
+	struct scene *scene = scene_begin(*state, LONG_NS);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		uint64_t deadline = gw_now_ns() + 5 * GW_NS_PER_MS;
 		ask(scene, sizes[i], deadline);
@@ -116,7 +66,7 @@ static void what_came_in_time_counts(void **state)
 	ask(scene, 400, gw_now_ns() + 5 * GW_NS_PER_MS);
 	say(scene, scene->answer, 100);
 	assert_int_equal(wait_end(scene), GW_DEADLINE);
-	end(scene);
+	scene_end(scene);
 }
 
 /* As if nothing had been polled for so long. */
@@ -138,7 +88,7 @@ static void look(struct scene *scene)
 static void a_server_that_is_asked_has_time_to_answer(void **state)
 {
 	struct wire_header ping;
-	struct scene *scene = begin(*state);
+	struct scene *scene = scene_begin(*state, LONG_NS);
 	ask(scene, 400, GW_NO_DEADLINE);
 	look(scene);
 	let_time_pass(scene, 2 * LONG_NS);
@@ -156,7 +106,7 @@ static void a_server_that_is_asked_has_time_to_answer(void **state)
 	assert_true(gw_fake_expect(scene->fd, WIRE_PING, &ping, NULL, 0));
 	let_time_pass(scene, 2 * LONG_NS);
 	assert_int_equal(wait_end(scene), GW_PEER_LOST);
-	end(scene);
+	scene_end(scene);
 }
 
 /* A call that takes long: its server says unasked that it lives, between whatever answers. */
@@ -165,7 +115,7 @@ static void a_sign_of_life_is_taken_for_one(void **state)
 	struct wire_header header;
 	struct gw_completion completion;
 	uint8_t body[64];
-	struct scene *scene = begin(*state);
+	struct scene *scene = scene_begin(*state, LONG_NS);
 	assert_int_equal(gw_endpoint_request(scene->endpoint, 1, NULL, "abc", 3, GW_NO_DEADLINE, scene), GW_OK);
 	assert_true(gw_fake_expect(scene->fd, WIRE_REQUEST, &header, body, sizeof(body)));
 	for (int i = 0; i < 5; i++) {
@@ -183,7 +133,7 @@ static void a_sign_of_life_is_taken_for_one(void **state)
 	assert_int_equal(completion.status, GW_OK);
 	assert_int_equal(completion.reply_bytes, 5);
 	assert_memory_equal(completion.reply, "reply", 5);
-	end(scene);
+	scene_end(scene);
 }
 
 int main(void)

@@ -3,7 +3,8 @@
 #   $GRAPHWIRE   the program (build/release/graphwire)
 #   $work        a folder that goes when the script ends
 #
-# Results are lines "ok - …" and "not ok - …"; the script's status says whether all were ok.
+# Results are lines "ok - …" and "not ok - …". A script exits with 0 if it ran to its end and each result was ok, with 1
+# if one was not, and else with the status of the early death.
 # shellcheck shell=bash
 set -uo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -13,13 +14,13 @@ failures=0
 started=() # process ids
 
 finish() {
-	local pid
+	local status=$? pid # the status first: each command replaces it
 	for pid in "${started[@]}"; do
 		kill -KILL "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
 	done
 	rm -rf "$work"
-	[ "$failures" -eq 0 ]
-	exit
+	[ "$failures" -eq 0 ] || status=1
+	exit "$status"
 }
 trap finish EXIT
 

@@ -108,17 +108,21 @@ unsigned long gw_fault_count(void)
 
 #define EACH_UP_TO 20
 #if defined(__SANITIZE_THREAD__)
-#define STRIDE 11
+#define STRIDE      37
+#define STRIDE_MANY 11
 #elif defined(__SANITIZE_ADDRESS__)
-#define STRIDE 3
+#define STRIDE      5
+#define STRIDE_MANY 3
 #else
-#define STRIDE 1
+#define STRIDE      1
+#define STRIDE_MANY 1
 #endif
 
 unsigned long gw_fault_step(unsigned long runs)
 {
-	const unsigned long stride = STRIDE;
-	return runs < EACH_UP_TO ? 1 : stride;
+	if (runs < EACH_UP_TO)
+		return 1;
+	return getenv("GRAPHWIRE_TEST_MANY") ? STRIDE_MANY : STRIDE;
 }
 
 static unsigned long each(gw_status (*body)(void *context), void *context, bool all_after)

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -183,4 +184,43 @@ void doctor_has(const char *text, const char *part)
 {
 	if (!strstr(text, part))
 		fail_msg("\"%s\" does not say \"%s\"", text, part);
+}
+
+int doctor_host_set_up(void **state)
+{
+	struct doctor_host *host = calloc(1, sizeof(*host));
+	doctor_host_make(host);
+	*state = host;
+	return 0;
+}
+
+int doctor_host_tear_down(void **state)
+{
+	doctor_host_end(*state);
+	free(*state);
+	return 0;
+}
+
+const struct gw_doctor_finding *doctor_expect(struct doctor_host *host, const char *name, enum gw_doctor_status status,
+					      const char *value, const char *fix)
+{
+	doctor_host_check(host);
+	const struct gw_doctor_finding *finding = doctor_find(&host->doctor, name);
+	if (finding->status != status)
+		fail_msg("%s: status %d, not %d: %s", name, finding->status, status, finding->value);
+	doctor_has(finding->value, value);
+	if (fix)
+		doctor_has(finding->fix, fix);
+	else
+		assert_string_equal(finding->fix, "");
+	return finding;
+}
+
+double doctor_figure(const struct gw_doctor_finding *finding, const char *name)
+{
+	for (int i = 0; i < GW_DOCTOR_FIGURES_MAX && finding->figures[i].name; i++)
+		if (strcmp(finding->figures[i].name, name) == 0)
+			return finding->figures[i].value;
+	fail_msg("%s has no figure %s", finding->name, name);
+	return 0;
 }

@@ -33,5 +33,14 @@ void doctor_host_check(struct doctor_host *host);
 const struct gw_doctor_finding *doctor_find(const struct gw_doctor *doctor, const char *name);
 /* Fails the test unless the text has the part in it. */
 void doctor_has(const char *text, const char *part);
+/* Runs the checks and looks at one finding. fix: part of it; NULL: none. */
+const struct gw_doctor_finding *doctor_expect(struct doctor_host *host, const char *name, enum gw_doctor_status status,
+					      const char *value, const char *fix);
+double doctor_figure(const struct gw_doctor_finding *finding, const char *name);
+
+/* A test that has such a host as its state. */
+#define DOCTOR_TEST(function) cmocka_unit_test_setup_teardown(function, doctor_host_set_up, doctor_host_tear_down)
+int doctor_host_set_up(void **state);
+int doctor_host_tear_down(void **state);
 
 #endif

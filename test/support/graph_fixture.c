@@ -380,16 +380,25 @@ void gw_fixture_end(struct gw_fixture *fixture)
 	assert_int_equal(gw_remove_tree(fixture->root), GW_OK);
 }
 
-char *gw_fixture_json(void)
+char *gw_fixture_json;
+
+int gw_fixture_json_set_up(void **state)
 {
 	struct gw_fixture fixture;
 	struct gw_graph_meta *meta;
-	char *text;
+	(void)state;
 	gw_fixture_begin(&fixture, 3, 40, 2);
 	gw_fixture_write(&fixture);
 	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
-	assert_int_equal(gw_meta_print(meta, &text), GW_OK);
+	assert_int_equal(gw_meta_print(meta, &gw_fixture_json), GW_OK);
 	gw_meta_destroy(meta);
 	gw_fixture_end(&fixture);
-	return text;
+	return 0;
+}
+
+int gw_fixture_json_tear_down(void **state)
+{
+	(void)state;
+	gw_free(gw_fixture_json);
+	return 0;
 }

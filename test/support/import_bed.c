@@ -15,6 +15,8 @@
 #include "core/files/staging.h"
 #include "test/support/scratch.h"
 
+struct import_bed import_bed;
+
 static void default_options(struct import_bed *bed)
 {
 	memset(&bed->options, 0, sizeof(bed->options));
@@ -26,12 +28,14 @@ static void default_options(struct import_bed *bed)
 	strcpy(bed->options.text.comments, "#%");
 }
 
-void import_bed_begin(struct import_bed *bed)
+int import_bed_set_up(void **state)
 {
-	memset(bed, 0, sizeof(*bed));
-	gw_scratch_make_in_memory("import", bed->root);
-	snprintf(bed->out, sizeof(bed->out), "%s/out", bed->root);
-	default_options(bed);
+	(void)state;
+	memset(&import_bed, 0, sizeof(import_bed));
+	gw_scratch_make_in_memory("import", import_bed.root);
+	snprintf(import_bed.out, sizeof(import_bed.out), "%s/out", import_bed.root);
+	default_options(&import_bed);
+	return 0;
 }
 
 static void close_graph(struct import_bed *bed)
@@ -43,10 +47,12 @@ static void close_graph(struct import_bed *bed)
 	assert_int_equal(gw_remove_tree(bed->out), GW_OK);
 }
 
-void import_bed_end(struct import_bed *bed)
+int import_bed_tear_down(void **state)
 {
-	close_graph(bed);
-	assert_int_equal(gw_remove_tree(bed->root), GW_OK);
+	(void)state;
+	close_graph(&import_bed);
+	assert_int_equal(gw_remove_tree(import_bed.root), GW_OK);
+	return 0;
 }
 
 void import_bed_reset(struct import_bed *bed)

@@ -22,8 +22,10 @@ struct import_bed {
 	struct gw_part *part;
 };
 
-void import_bed_begin(struct import_bed *bed);
-void import_bed_end(struct import_bed *bed);
+/* The bed of a program's tests, from the group's set-up to its tear-down. */
+extern struct import_bed import_bed;
+int import_bed_set_up(void **state);
+int import_bed_tear_down(void **state);
 
 /* Writes <root>/<name>. */
 void import_bed_file(const struct import_bed *bed, const char *name, const void *data, size_t bytes);

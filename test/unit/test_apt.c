@@ -14,22 +14,13 @@
 #include "test/support/import_bed.h"
 #include "tools/import/apt.h"
 
-static struct import_bed bed;
 static char input[300], out[300];
 
 static int begin(void **state)
 {
-	(void)state;
-	import_bed_begin(&bed);
-	snprintf(input, sizeof(input), "%s/dump", bed.root);
-	snprintf(out, sizeof(out), "%s", bed.out);
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	import_bed_end(&bed);
+	import_bed_set_up(state);
+	snprintf(input, sizeof(input), "%s/dump", import_bed.root);
+	snprintf(out, sizeof(out), "%s", import_bed.out);
 	return 0;
 }
 
@@ -40,15 +31,16 @@ static gw_status import_dump(const char *to, unsigned threads)
 					  .name = "packages",
 					  .apt = {.seed = 1, .transpose = true},
 					  .build = {.threads = threads, .quiet = true}};
-	return gw_import_apt_run(&apt, &bed.stats);
+	return gw_import_apt_run(&apt, &import_bed.stats);
 }
 
 static void open_dump(const char *text)
 {
 	struct gw_part_options options = {.mapped = true};
-	import_bed_text(&bed, "dump", text);
-	if (import_dump(out, 2) != GW_OK || gw_meta_read(out, &bed.meta) != GW_OK ||
-	    gw_part_open(bed.meta, 0, &options, &bed.part) != GW_OK || gw_part_check(bed.part, 1) != GW_OK)
+	import_bed_text(&import_bed, "dump", text);
+	if (import_dump(out, 2) != GW_OK || gw_meta_read(out, &import_bed.meta) != GW_OK ||
+	    gw_part_open(import_bed.meta, 0, &options, &import_bed.part) != GW_OK ||
+	    gw_part_check(import_bed.part, 1) != GW_OK)
 		fail_msg("%s", gw_last_error());
 }
 
@@ -93,42 +85,42 @@ static void relations_as_documented(void **state)
 {
 	(void)state;
 	open_dump(small);
-	assert_int_equal(bed.meta->ntypes[0].count, 4);
+	assert_int_equal(import_bed.meta->ntypes[0].count, 4);
 	static const char *const names[] = {"exim", "liba", "libb", "zed"};
 	for (uint64_t i = 0; i < 4; i++)
-		assert_true(import_bed_string_is(&bed, "node/package/orig_id", i, names[i]));
+		assert_true(import_bed_string_is(&import_bed, "node/package/orig_id", i, names[i]));
 	/* depends of zed: libb once, mta = exim (and zed itself, left out), liba by the alternative and by Pre-Depends
 	 */
 	static const uint64_t d_src[] = {3, 3, 3}, d_dst[] = {0, 1, 2};
-	import_bed_check_edges(&bed, "package:depends:package", 3, d_src, d_dst, NULL, false);
-	import_bed_check_edges(&bed, "package:rev_depends:package", 3, d_dst, d_src, NULL, false);
+	import_bed_check_edges(&import_bed, "package:depends:package", 3, d_src, d_dst, NULL, false);
+	import_bed_check_edges(&import_bed, "package:rev_depends:package", 3, d_dst, d_src, NULL, false);
 	static const uint64_t r_src[] = {3, 3}, r_dst[] = {1, 2};
-	import_bed_check_edges(&bed, "package:recommends:package", 2, r_src, r_dst, NULL, false);
+	import_bed_check_edges(&import_bed, "package:recommends:package", 2, r_src, r_dst, NULL, false);
 	static const uint64_t s_src[] = {1, 1}, s_dst[] = {0, 3}; /* the first stanza of liba counts */
-	import_bed_check_edges(&bed, "package:suggests:package", 2, s_src, s_dst, NULL, false);
+	import_bed_check_edges(&import_bed, "package:suggests:package", 2, s_src, s_dst, NULL, false);
 	static const uint64_t c_src[] = {3, 3}, c_dst[] = {0, 1};
-	import_bed_check_edges(&bed, "package:conflicts:package", 2, c_src, c_dst, NULL, false);
+	import_bed_check_edges(&import_bed, "package:conflicts:package", 2, c_src, c_dst, NULL, false);
 	static const uint64_t all[] = {0, 1, 2, 3}, sources[] = {0, 1, 2, 3}, maintainers[] = {2, 1, 0, 0};
-	import_bed_check_edges(&bed, "package:built-from:source", 4, all, sources, NULL, false);
-	assert_true(import_bed_string_is(&bed, "node/source/orig_id", 3, "tools"));
-	import_bed_check_edges(&bed, "package:maintained-by:maintainer", 4, all, maintainers, NULL, false);
-	import_bed_check_edges(&bed, "maintainer:rev_maintained-by:package", 4, maintainers, all, NULL, false);
-	assert_true(import_bed_string_is(&bed, "node/maintainer/orig_id", 2, "unknown"));
+	import_bed_check_edges(&import_bed, "package:built-from:source", 4, all, sources, NULL, false);
+	assert_true(import_bed_string_is(&import_bed, "node/source/orig_id", 3, "tools"));
+	import_bed_check_edges(&import_bed, "package:maintained-by:maintainer", 4, all, maintainers, NULL, false);
+	import_bed_check_edges(&import_bed, "maintainer:rev_maintained-by:package", 4, maintainers, all, NULL, false);
+	assert_true(import_bed_string_is(&import_bed, "node/maintainer/orig_id", 2, "unknown"));
 
 	static const int64_t labels[] = {2, 1, 1, 0};
-	assert_memory_equal(import_bed_array(&bed, "node/package/label"), labels, sizeof(labels));
+	assert_memory_equal(import_bed_array(&import_bed, "node/package/label"), labels, sizeof(labels));
 	static const char *const sections[] = {"games", "libs", "mail"};
 	for (uint64_t i = 0; i < 3; i++)
-		assert_true(import_bed_string_is(&bed, "node/package/label.names", i, sections[i]));
-	const uint8_t *train = import_bed_array(&bed, "node/package/train_mask");
-	const uint8_t *val = import_bed_array(&bed, "node/package/val_mask");
-	const uint8_t *test = import_bed_array(&bed, "node/package/test_mask");
+		assert_true(import_bed_string_is(&import_bed, "node/package/label.names", i, sections[i]));
+	const uint8_t *train = import_bed_array(&import_bed, "node/package/train_mask");
+	const uint8_t *val = import_bed_array(&import_bed, "node/package/val_mask");
+	const uint8_t *test = import_bed_array(&import_bed, "node/package/test_mask");
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(train[i] + val[i] + test[i], 1);
 
 	/* "game" twice, "of", "war", "and", "peace" once, "A" not at all: squares sum to 8 unless columns collide */
-	const float *feat = import_bed_array(&bed, "node/package/feat");
-	assert_int_equal(gw_part_array(bed.part, "node/package/feat")->row_bytes, 512);
+	const float *feat = import_bed_array(&import_bed, "node/package/feat");
+	assert_int_equal(gw_part_array(import_bed.part, "node/package/feat")->row_bytes, 512);
 	double squares = 0, largest = 0;
 	for (int d = 0; d < 128; d++) {
 		squares += (double)feat[3 * 128 + d] * (double)feat[3 * 128 + d];
@@ -137,7 +129,7 @@ static void relations_as_documented(void **state)
 		assert_true(feat[d] == 0); /* exim has no words */
 	}
 	assert_true(squares > 0.9999 && squares < 1.0001 && largest > 0.5);
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 /* A made-up archive with everything that the real one has; sections are taken from a list in the order given. */
@@ -182,7 +174,7 @@ static void label_is_out_of_reach(void **state)
 	const uint32_t packages = 500;
 	uint32_t sections[500];
 	char other[320];
-	snprintf(other, sizeof(other), "%s/out2", bed.root);
+	snprintf(other, sizeof(other), "%s/out2", import_bed.root);
 	for (uint32_t i = 0; i < packages; i++)
 		sections[i] = gw_philox(9, i, 0).word[0] % 6;
 	char *text = make_dump(sections, packages);
@@ -194,7 +186,7 @@ static void label_is_out_of_reach(void **state)
 		sections[j] = kept;
 	}
 	text = make_dump(sections, packages);
-	import_bed_text(&bed, "dump", text);
+	import_bed_text(&import_bed, "dump", text);
 	free(text);
 	assert_int_equal(import_dump(other, 1), GW_OK);
 	struct gw_graph_meta *meta;
@@ -203,22 +195,22 @@ static void label_is_out_of_reach(void **state)
 	assert_int_equal(gw_meta_read(other, &meta), GW_OK);
 	assert_int_equal(gw_part_open(meta, 0, &options, &part), GW_OK);
 	uint32_t count = 0, labels = 0;
-	for (; gw_part_array_at(bed.part, count); count++) {
+	for (; gw_part_array_at(import_bed.part, count); count++) {
 		bool label;
-		expect_same_array(bed.part, part, count, &label);
+		expect_same_array(import_bed.part, part, count, &label);
 		labels += label;
 	}
 	assert_null(gw_part_array_at(part, count));
 	assert_int_equal(labels, 3); /* label, label.names.bytes, label.names.offsets */
 	assert_true(count > 40);
 	/* They did change, and as the input did: the names of the classes are still the same. */
-	assert_memory_not_equal(import_bed_array(&bed, "node/package/label"),
+	assert_memory_not_equal(import_bed_array(&import_bed, "node/package/label"),
 				gw_part_array(part, "node/package/label")->data, (size_t)packages * 8);
-	assert_true(import_bed_string_is(&bed, "node/package/label.names", 3, "math"));
+	assert_true(import_bed_string_is(&import_bed, "node/package/label.names", 3, "math"));
 	gw_part_close(part);
 	gw_meta_destroy(meta);
 	assert_int_equal(gw_remove_tree(other), GW_OK);
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 static void faults(void **state)
@@ -235,7 +227,7 @@ static void faults(void **state)
 		      {"Package:\n", "line 1"},
 		      {": a\n", "line 1"}};
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
-		import_bed_text(&bed, "dump", broken[i].text);
+		import_bed_text(&import_bed, "dump", broken[i].text);
 		assert_int_equal(import_dump(out, 1), GW_FORMAT);
 		if (!strstr(gw_last_error(), broken[i].why))
 			fail_msg("no \"%s\" in \"%s\"", broken[i].why, gw_last_error());
@@ -247,15 +239,15 @@ static gw_status import_small(void *context)
 	(void)context;
 	const struct gw_import_apt apt = {
 		.from = input, .out = out, .name = "packages", .build = {.threads = 1, .quiet = true, .replace = true}};
-	return gw_import_apt_run(&apt, &bed.stats);
+	return gw_import_apt_run(&apt, &import_bed.stats);
 }
 
 static void shortage(void **state)
 {
 	(void)state;
-	import_bed_text(&bed, "dump", small);
+	import_bed_text(&import_bed, "dump", small);
 	assert_true(gw_fault_each(import_small, NULL) > 40);
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 int main(void)
@@ -266,5 +258,5 @@ int main(void)
 		cmocka_unit_test(faults),
 		cmocka_unit_test(shortage),
 	};
-	return cmocka_run_group_tests_name("apt", tests, begin, end);
+	return cmocka_run_group_tests_name("apt", tests, begin, import_bed_tear_down);
 }

@@ -21,22 +21,6 @@
 #define COUNT(of) (sizeof(of) / sizeof((of)[0]))
 #define ENTRIES   4000u
 
-static struct import_bed bed;
-
-static int begin(void **state)
-{
-	(void)state;
-	import_bed_begin(&bed);
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	import_bed_end(&bed);
-	return 0;
-}
-
 /* Random edges; in both directions after mirroring. */
 struct edges {
 	uint64_t src[2 * ENTRIES], dst[2 * ENTRIES];
@@ -69,14 +53,14 @@ static void mirror(struct edges *edges)
 
 static void check(const char *etype, const struct edges *edges)
 {
-	import_bed_check_edges(&bed, etype, edges->count, edges->src, edges->dst, NULL, false);
+	import_bed_check_edges(&import_bed, etype, edges->count, edges->src, edges->dst, NULL, false);
 }
 
 /* ids of the input count from 1. */
 static void check_orig(const char *key, uint64_t count)
 {
-	const int64_t *orig = import_bed_array(&bed, key);
-	assert_int_equal(import_bed_rows(&bed, key), count);
+	const int64_t *orig = import_bed_array(&import_bed, key);
+	assert_int_equal(import_bed_rows(&import_bed, key), count);
 	for (uint64_t i = 0; i < count; i++)
 		assert_int_equal(orig[i], i + 1);
 }
@@ -94,7 +78,7 @@ static void write_market(const char *banner, uint64_t rows, uint64_t columns, co
 					(unsigned long long)edges->dst[i] + 1);
 		used += (size_t)sprintf(text + used, value ? " %llu.5e0\n" : "\n", (unsigned long long)i);
 	}
-	import_bed_file(&bed, "a.mtx", text, used);
+	import_bed_file(&import_bed, "a.mtx", text, used);
 	free(text);
 }
 
@@ -106,31 +90,31 @@ static void market(void **state)
 	for (size_t i = 0; i < COUNT(general); i++) {
 		make_edges(&edges, i, 900, 900); /* of 1000: the last hundred have no edge */
 		write_market(general[i], 1000, 1000, &edges, i > 0);
-		import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-		import_bed_open(&bed);
-		assert_int_equal(bed.meta->ntypes[0].count, 1000);
+		import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+		import_bed_open(&import_bed);
+		assert_int_equal(import_bed.meta->ntypes[0].count, 1000);
 		check(EDGES, &edges);
 		check_orig(NODE("orig_id"), 1000);
-		import_bed_reset(&bed);
+		import_bed_reset(&import_bed);
 	}
 	/* A value is a column like any other; the sources are the columns where that is said. */
 	make_edges(&edges, 9, 50, 50);
 	write_market("real general", 50, 50, &edges, true);
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-	bed.options.weight_column = "3";
-	import_bed_open(&bed);
-	import_bed_check_edges(&bed, EDGES, edges.count, edges.src, edges.dst, NULL, true);
-	const uint32_t *rows = import_bed_array(&bed, EDGE("orig_id"));
-	const float *weights = import_bed_array(&bed, EDGE("weight"));
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+	import_bed.options.weight_column = "3";
+	import_bed_open(&import_bed);
+	import_bed_check_edges(&import_bed, EDGES, edges.count, edges.src, edges.dst, NULL, true);
+	const uint32_t *rows = import_bed_array(&import_bed, EDGE("orig_id"));
+	const float *weights = import_bed_array(&import_bed, EDGE("weight"));
 	for (uint64_t i = 0; i < edges.count; i++)
 		assert_true(weights[i] == (float)rows[i] + 0.5f);
-	import_bed_reset(&bed);
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-	bed.options.src_column = "2";
-	bed.options.dst_column = "1";
-	import_bed_open(&bed);
-	import_bed_check_edges(&bed, EDGES, edges.count, edges.dst, edges.src, NULL, false);
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+	import_bed.options.src_column = "2";
+	import_bed.options.dst_column = "1";
+	import_bed_open(&import_bed);
+	import_bed_check_edges(&import_bed, EDGES, edges.count, edges.dst, edges.src, NULL, false);
+	import_bed_reset(&import_bed);
 }
 
 static void market_symmetric(void **state)
@@ -142,23 +126,23 @@ static void market_symmetric(void **state)
 		make_edges(&edges, 20 + i, 300, 300);
 		write_market(symmetric[i], 300, 300, &edges, i > 0);
 		mirror(&edges);
-		import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-		bed.options.reverse = i > 0; /* it is its own: nothing more to add */
-		import_bed_open(&bed);
-		assert_int_equal(bed.meta->num_etypes, 1);
-		assert_int_equal(bed.meta->etypes[0].reverse, 0);
+		import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+		import_bed.options.reverse = i > 0; /* it is its own: nothing more to add */
+		import_bed_open(&import_bed);
+		assert_int_equal(import_bed.meta->num_etypes, 1);
+		assert_int_equal(import_bed.meta->etypes[0].reverse, 0);
 		check(EDGES, &edges);
-		import_bed_reset(&bed);
+		import_bed_reset(&import_bed);
 	}
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-	bed.options.weight_column = "3";
-	import_bed_fails(&bed, GW_UNSUPPORTED, "a.mtx", "skew-symmetric", "general");
-	import_bed_word(&bed, GW_IMPORT_EDGES, "a:r:b=@a.mtx");
-	import_bed_fails(&bed, GW_INVALID, "a.mtx", "symmetric", "one type");
-	import_bed_text(&bed, "g.mtx", "%%MatrixMarket matrix coordinate pattern general\n300 300 1\n1 2\n");
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@g.mtx");
-	import_bed_fails(&bed, GW_INVALID, "a.mtx is symmetric", "g.mtx", "--undirected");
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+	import_bed.options.weight_column = "3";
+	import_bed_fails(&import_bed, GW_UNSUPPORTED, "a.mtx", "skew-symmetric", "general");
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "a:r:b=@a.mtx");
+	import_bed_fails(&import_bed, GW_INVALID, "a.mtx", "symmetric", "one type");
+	import_bed_text(&import_bed, "g.mtx", "%%MatrixMarket matrix coordinate pattern general\n300 300 1\n1 2\n");
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@g.mtx");
+	import_bed_fails(&import_bed, GW_INVALID, "a.mtx is symmetric", "g.mtx", "--undirected");
 }
 
 /* Two node types, with features that go by rows of the matrix. */
@@ -170,21 +154,21 @@ static void market_rectangular(void **state)
 	const uint64_t shape[] = {70};
 	make_edges(&edges, 30, 400, 60);
 	write_market("pattern general", 500, 70, &edges, false);
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-	import_bed_fails(&bed, GW_INVALID, "a.mtx", "500 rows and 70 columns", "--edges ROW:REL:COLUMN=");
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+	import_bed_fails(&import_bed, GW_INVALID, "a.mtx", "500 rows and 70 columns", "--edges ROW:REL:COLUMN=");
 	for (uint64_t i = 0; i < 70; i++)
 		feat[i] = (float)i;
-	import_bed_npy(&bed, "feat.npy", GW_FLOAT32, 1, shape, feat);
-	import_bed_word(&bed, GW_IMPORT_EDGES, "user:rates:film=@a.mtx");
-	import_bed_word(&bed, GW_IMPORT_NODE_FEATURE, "film:feat=@feat.npy");
-	import_bed_open(&bed);
-	assert_int_equal(bed.meta->ntypes[0].count, 500);
-	assert_int_equal(bed.meta->ntypes[1].count, 70);
+	import_bed_npy(&import_bed, "feat.npy", GW_FLOAT32, 1, shape, feat);
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "user:rates:film=@a.mtx");
+	import_bed_word(&import_bed, GW_IMPORT_NODE_FEATURE, "film:feat=@feat.npy");
+	import_bed_open(&import_bed);
+	assert_int_equal(import_bed.meta->ntypes[0].count, 500);
+	assert_int_equal(import_bed.meta->ntypes[1].count, 70);
 	check("user:rates:film", &edges);
 	check_orig("node/user/orig_id", 500);
 	check_orig("node/film/orig_id", 70);
-	assert_memory_equal(import_bed_array(&bed, "node/film/feat"), feat, sizeof(feat));
-	import_bed_reset(&bed);
+	assert_memory_equal(import_bed_array(&import_bed, "node/film/feat"), feat, sizeof(feat));
+	import_bed_reset(&import_bed);
 }
 
 static void market_faults(void **state)
@@ -210,29 +194,29 @@ static void market_faults(void **state)
 		 "4 columns"},
 	};
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		import_bed_text(&bed, "a.mtx", bad[i].text);
-		import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-		import_bed_fails(&bed, bad[i].status, "a.mtx", bad[i].a, bad[i].b);
+		import_bed_text(&import_bed, "a.mtx", bad[i].text);
+		import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+		import_bed_fails(&import_bed, bad[i].status, "a.mtx", bad[i].a, bad[i].b);
 	}
-	import_bed_text(&bed, "a.mtx", "%%MatrixMarket matrix coordinate pattern general\n3 3 1\n1 2\n");
-	import_bed_text(&bed, "b.mtx", "%%MatrixMarket matrix coordinate pattern general\n4 4 1\n1 2\n");
-	import_bed_text(&bed, "e", "0 1\n");
-	import_bed_text(&bed, "t", "x y\n");
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@e");
-	import_bed_fails(&bed, GW_INVALID, "_N", "from 1", "from 0");
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@b.mtx");
-	import_bed_fails(&bed, GW_INVALID, "has 3 of them", "has 4", "--num-nodes _N=N");
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-	import_bed_word(&bed, GW_IMPORT_NUM_NODES, "2");
-	import_bed_fails(&bed, GW_INVALID, "3 nodes of type _N", "--num-nodes says 2", NULL);
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-	bed.options.ids = GW_IDS_TEXT;
-	import_bed_fails(&bed, GW_INVALID, "a.mtx", "text ids", NULL);
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-	bed.options.src_column = "3";
-	import_bed_fails(&bed, GW_INVALID, "a.mtx", "1 is its row, 2 its column", NULL);
+	import_bed_text(&import_bed, "a.mtx", "%%MatrixMarket matrix coordinate pattern general\n3 3 1\n1 2\n");
+	import_bed_text(&import_bed, "b.mtx", "%%MatrixMarket matrix coordinate pattern general\n4 4 1\n1 2\n");
+	import_bed_text(&import_bed, "e", "0 1\n");
+	import_bed_text(&import_bed, "t", "x y\n");
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@e");
+	import_bed_fails(&import_bed, GW_INVALID, "_N", "from 1", "from 0");
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@b.mtx");
+	import_bed_fails(&import_bed, GW_INVALID, "has 3 of them", "has 4", "--num-nodes _N=N");
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+	import_bed_word(&import_bed, GW_IMPORT_NUM_NODES, "2");
+	import_bed_fails(&import_bed, GW_INVALID, "3 nodes of type _N", "--num-nodes says 2", NULL);
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+	import_bed.options.ids = GW_IDS_TEXT;
+	import_bed_fails(&import_bed, GW_INVALID, "a.mtx", "text ids", NULL);
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+	import_bed.options.src_column = "3";
+	import_bed_fails(&import_bed, GW_INVALID, "a.mtx", "1 is its row, 2 its column", NULL);
 }
 
 /* "82168,948464,d,graph", then pairs: how LightGraphs and the collections made with it write. */
@@ -248,20 +232,20 @@ static void light_graphs(void **state)
 		for (uint64_t i = 0; i < edges.count; i++)
 			used += (size_t)sprintf(text + used, "%llu,%llu\n", (unsigned long long)edges.src[i] + 1,
 						(unsigned long long)edges.dst[i] + 1);
-		import_bed_gzip(&bed, "soc.csv", text, used);
+		import_bed_gzip(&import_bed, "soc.csv", text, used);
 		free(text);
 		if (!directed)
 			mirror(&edges);
-		import_bed_word(&bed, GW_IMPORT_EDGES, "@soc.csv");
-		import_bed_open(&bed);
-		assert_int_equal(bed.meta->ntypes[0].count, 1000);
+		import_bed_word(&import_bed, GW_IMPORT_EDGES, "@soc.csv");
+		import_bed_open(&import_bed);
+		assert_int_equal(import_bed.meta->ntypes[0].count, 1000);
 		check(EDGES, &edges);
 		check_orig(NODE("orig_id"), 1000);
-		import_bed_reset(&bed);
+		import_bed_reset(&import_bed);
 	}
-	import_bed_text(&bed, "two.lg", "3,1,d,a\n1,2\n3,2,d,b\n1,2\n2,3\n");
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@two.lg");
-	import_bed_fails(&bed, GW_FORMAT, "two.lg", "1 entries", "there are 4");
+	import_bed_text(&import_bed, "two.lg", "3,1,d,a\n1,2\n3,2,d,b\n1,2\n2,3\n");
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@two.lg");
+	import_bed_fails(&import_bed, GW_FORMAT, "two.lg", "1 entries", "there are 4");
 }
 
 /* ---- SciPy ---- */
@@ -277,7 +261,7 @@ static void write_archive(const char *format, const int64_t shape[2], const stru
 	static double data[ENTRIES];
 	char path[160], count[64];
 	shape_text(count, entries);
-	snprintf(path, sizeof(path), "%s/a.npz", bed.root);
+	snprintf(path, sizeof(path), "%s/a.npz", import_bed.root);
 	const struct npz_member members[] = {{"format", "|S3", "()", format, 3},
 					     {"shape", "<i8", "(2,)", shape, 16},
 					     {"data", "<f8", count, data, entries * 8},
@@ -333,32 +317,33 @@ static void scipy(void **state)
 	for (size_t i = 0; i < COUNT(layouts); i++) {
 		make_edges(&edges, 50 + i, 180, 190); /* of 200: ends without edges */
 		write_scipy(layouts[i], 200, 200, &edges);
-		import_bed_word(&bed, GW_IMPORT_EDGES, "@a.npz");
-		import_bed_word(&bed, GW_IMPORT_EDGE_FEATURE, "value=@a.npz:data");
-		import_bed_open(&bed);
-		assert_int_equal(bed.meta->ntypes[0].count, 200);
-		import_bed_check_edges(&bed, EDGES, edges.count, edges.src, edges.dst, NULL, true);
-		import_bed_reset(&bed);
+		import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.npz");
+		import_bed_word(&import_bed, GW_IMPORT_EDGE_FEATURE, "value=@a.npz:data");
+		import_bed_open(&import_bed);
+		assert_int_equal(import_bed.meta->ntypes[0].count, 200);
+		import_bed_check_edges(&import_bed, EDGES, edges.count, edges.src, edges.dst, NULL, true);
+		import_bed_reset(&import_bed);
 
 		make_edges(&edges, 60 + i, 300, 33);
 		write_scipy(layouts[i], 310, 40, &edges);
-		import_bed_word(&bed, GW_IMPORT_EDGES, "@a.npz");
-		import_bed_fails(&bed, GW_INVALID, "a.npz", "310 rows and 40 columns", "--edges ROW:REL:COLUMN=");
-		import_bed_word(&bed, GW_IMPORT_EDGES, "user:likes:film=@a.npz");
-		bed.options.transpose = true;
-		import_bed_open(&bed);
-		assert_int_equal(bed.meta->ntypes[0].count, 310);
-		assert_int_equal(bed.meta->ntypes[1].count, 40);
+		import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.npz");
+		import_bed_fails(&import_bed, GW_INVALID, "a.npz", "310 rows and 40 columns",
+				 "--edges ROW:REL:COLUMN=");
+		import_bed_word(&import_bed, GW_IMPORT_EDGES, "user:likes:film=@a.npz");
+		import_bed.options.transpose = true;
+		import_bed_open(&import_bed);
+		assert_int_equal(import_bed.meta->ntypes[0].count, 310);
+		assert_int_equal(import_bed.meta->ntypes[1].count, 40);
 		check("user:likes:film", &edges);
-		import_bed_reset(&bed);
+		import_bed_reset(&import_bed);
 	}
 	edges.count = 0;
 	write_scipy("csr", 7, 7, &edges); /* no edges at all, but seven nodes */
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.npz");
-	import_bed_open(&bed);
-	assert_int_equal(bed.meta->ntypes[0].count, 7);
-	assert_int_equal(bed.meta->etypes[0].count, 0);
-	import_bed_reset(&bed);
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.npz");
+	import_bed_open(&import_bed);
+	assert_int_equal(import_bed.meta->ntypes[0].count, 7);
+	assert_int_equal(import_bed.meta->etypes[0].count, 0);
+	import_bed_reset(&import_bed);
 }
 
 static void scipy_faults(void **state)
@@ -389,8 +374,8 @@ static void scipy_faults(void **state)
 					     bad[i].count[1] == '4' ? 16 : 12},
 					b = {"indices", "<i4", "(2,)", bad[i].indices, 8};
 		write_archive(bad[i].format, shape, &a, &b, 2);
-		import_bed_word(&bed, GW_IMPORT_EDGES, "@a.npz");
-		import_bed_fails(&bed, bad[i].status, "a.npz", bad[i].why, NULL);
+		import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.npz");
+		import_bed_fails(&import_bed, bad[i].status, "a.npz", bad[i].why, NULL);
 	}
 	/* A word that is none, one that is too long, one in UTF-32. */
 	static const struct {
@@ -403,26 +388,26 @@ static void scipy_faults(void **state)
 		     {"<U3", "()", "c\0\0\0s\0\0\0r\0\0\0", 12, GW_OK}};
 	for (size_t i = 0; i < COUNT(words); i++) {
 		char path[160];
-		snprintf(path, sizeof(path), "%s/a.npz", bed.root);
+		snprintf(path, sizeof(path), "%s/a.npz", import_bed.root);
 		const struct npz_member members[] = {
 			{"format", words[i].descr, words[i].shape, words[i].data, words[i].bytes},
 			{"shape", "<i8", "(2,)", shape, 16},
 			{"indptr", "<i4", "(4,)", good, 16},
 			{"indices", "<i4", "(2,)", indices, 8}};
 		npz_file_write(path, members, COUNT(members));
-		import_bed_word(&bed, GW_IMPORT_EDGES, "@a.npz");
+		import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.npz");
 		if (words[i].status)
-			import_bed_fails(&bed, words[i].status, "a.npz", "format", "short string");
+			import_bed_fails(&import_bed, words[i].status, "a.npz", "format", "short string");
 		else
-			import_bed_open(&bed);
+			import_bed_open(&import_bed);
 	}
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 static gw_status import_it(void *context)
 {
 	(void)context;
-	return gw_import_run(&bed.options, &bed.stats, bed.name);
+	return gw_import_run(&import_bed.options, &import_bed.stats, import_bed.name);
 }
 
 static void shortage(void **state)
@@ -432,18 +417,18 @@ static void shortage(void **state)
 	make_edges(&edges, 80, 30, 30);
 	edges.count = 20;
 	write_market("real symmetric", 30, 30, &edges, true);
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.mtx");
-	bed.options.weight_column = "3";
-	bed.options.build.threads = 1;
-	bed.options.build.replace = true;
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
+	import_bed.options.weight_column = "3";
+	import_bed.options.build.threads = 1;
+	import_bed.options.build.replace = true;
 	assert_true(gw_fault_each(import_it, NULL) > 20);
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 	write_scipy("csc", 30, 30, &edges);
-	import_bed_word(&bed, GW_IMPORT_EDGES, "@a.npz");
-	bed.options.build.threads = 1;
-	bed.options.build.replace = true;
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.npz");
+	import_bed.options.build.threads = 1;
+	import_bed.options.build.replace = true;
 	assert_true(gw_fault_each(import_it, NULL) > 20);
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 int main(void)
@@ -458,5 +443,5 @@ int main(void)
 		cmocka_unit_test(scipy_faults),
 		cmocka_unit_test(shortage),
 	};
-	return cmocka_run_group_tests_name("import_matrix", tests, begin, end);
+	return cmocka_run_group_tests_name("import_matrix", tests, import_bed_set_up, import_bed_tear_down);
 }

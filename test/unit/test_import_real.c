@@ -12,21 +12,12 @@
 #include "test/support/import_bed.h"
 #include "tools/import/npz.h"
 
-static struct import_bed bed;
 static const char *data;
 
 static int begin(void **state)
 {
-	(void)state;
 	data = import_bed_real_data();
-	import_bed_begin(&bed);
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	import_bed_end(&bed);
+	import_bed_set_up(state);
 	return 0;
 }
 
@@ -38,9 +29,9 @@ static int end(void **state)
 
 static void open_graph(uint64_t nodes, uint64_t edges)
 {
-	import_bed_open(&bed);
-	assert_int_equal(bed.meta->ntypes[0].count, nodes);
-	assert_int_equal(bed.meta->etypes[0].count, edges);
+	import_bed_open(&import_bed);
+	assert_int_equal(import_bed.meta->ntypes[0].count, nodes);
+	assert_int_equal(import_bed.meta->etypes[0].count, edges);
 }
 
 /* Both columns of an archive, widened. */
@@ -63,11 +54,11 @@ static void check_archive(const char *file, uint64_t nodes, uint64_t edges)
 	struct gw_npz *npz;
 	uint64_t count;
 	snprintf(path, sizeof(path), "%s/%s", data, file);
-	import_bed_word(&bed, GW_IMPORT_EDGES, "%s", path);
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "%s", path);
 	open_graph(nodes, edges);
 	assert_int_equal(gw_npz_open(path, &npz), GW_OK);
 	uint64_t *src = column(npz, "src", &count), *dst = column(npz, "dst", &count);
-	import_bed_check_edges(&bed, "_N:_E:_N", count, src, dst, NULL, false);
+	import_bed_check_edges(&import_bed, "_N:_E:_N", count, src, dst, NULL, false);
 	free(src);
 	free(dst);
 	gw_npz_close(npz);
@@ -78,7 +69,7 @@ static void cnr_2000(void **state)
 	(void)state;
 	NEED_DATA();
 	check_archive("cnr-2000/edges.npz", 325557, 3216152);
-	const struct gw_adjacency *lists = gw_part_adjacency(bed.part, 0);
+	const struct gw_adjacency *lists = gw_part_adjacency(import_bed.part, 0);
 	uint64_t loops = 0, degree_max = 0;
 	for (uint64_t v = 0; v < lists->rows; v++) {
 		uint64_t from, to;
@@ -89,7 +80,7 @@ static void cnr_2000(void **state)
 	}
 	assert_int_equal(loops, 87442);
 	assert_int_equal(degree_max, 18235);
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 static void ego_twitter(void **state)
@@ -97,7 +88,7 @@ static void ego_twitter(void **state)
 	(void)state;
 	NEED_DATA();
 	check_archive("ego-twitter/edges.npz", 81306, 1342310);
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 static void facebook(void **state)
@@ -105,7 +96,7 @@ static void facebook(void **state)
 	(void)state;
 	NEED_DATA();
 	check_archive("facebook/facebook.npz", 22470, 170823);
-	const struct gw_array *feat = gw_part_array(bed.part, "node/_N/feat");
+	const struct gw_array *feat = gw_part_array(import_bed.part, "node/_N/feat");
 	assert_non_null(feat);
 	assert_int_equal(feat->rows, 22470);
 	assert_int_equal(feat->row_bytes, 4714);
@@ -113,10 +104,10 @@ static void facebook(void **state)
 	for (uint64_t i = 0; i < feat->rows * feat->row_bytes; i++)
 		ones += feat->data[i];
 	assert_int_equal(ones, 314583); /* no feature twice in a row */
-	const int64_t *label = import_bed_array(&bed, "node/_N/label");
+	const int64_t *label = import_bed_array(&import_bed, "node/_N/label");
 	for (uint64_t i = 0; i < 22470; i++)
 		assert_in_range(label[i], 0, 3);
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 static void cora(void **state)
@@ -124,34 +115,34 @@ static void cora(void **state)
 	(void)state;
 	NEED_DATA();
 	check_archive("cora/cora.npz", 2708, 10556);
-	assert_int_equal(gw_part_array(bed.part, "node/_N/feat")->row_bytes, 1433);
+	assert_int_equal(gw_part_array(import_bed.part, "node/_N/feat")->row_bytes, 1433);
 	static const char *const masks[] = {"node/_N/train_mask", "node/_N/val_mask", "node/_N/test_mask"};
 	static const uint64_t sizes[] = {140, 500, 1000};
 	for (int m = 0; m < 3; m++) {
-		const uint8_t *mask = import_bed_array(&bed, masks[m]);
+		const uint8_t *mask = import_bed_array(&import_bed, masks[m]);
 		uint64_t ones = 0;
 		for (uint64_t i = 0; i < 2708; i++)
 			ones += mask[i];
 		assert_int_equal(ones, sizes[m]);
 	}
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 static void check_knowledge_graph(const char *name, uint64_t entities, uint32_t relations, const uint64_t sizes[3])
 {
 	static const char *const files[] = {"train", "valid", "test"};
 	static const char *const masks[] = {"train_mask", "val_mask", "test_mask"};
-	bed.options.text.comments[0] = '\0';
+	import_bed.options.text.comments[0] = '\0';
 	for (int f = 0; f < 3; f++)
-		import_bed_word(&bed, GW_IMPORT_TRIPLES, "%s=%s/%s/%s.tsv.gz", files[f], data, name, files[f]);
+		import_bed_word(&import_bed, GW_IMPORT_TRIPLES, "%s=%s/%s/%s.tsv.gz", files[f], data, name, files[f]);
 	open_graph(entities, sizes[0] + sizes[1] + sizes[2]);
-	assert_int_equal(bed.meta->etypes[0].relations, relations);
+	assert_int_equal(import_bed.meta->etypes[0].relations, relations);
 	char key[64];
 	for (int m = 0; m < 3; m++) {
 		snprintf(key, sizeof(key), "edge/_N___E___N/%s", masks[m]);
-		const uint8_t *mask = import_bed_array(&bed, key);
+		const uint8_t *mask = import_bed_array(&import_bed, key);
 		uint64_t ones = 0;
-		for (uint64_t i = 0; i < bed.meta->etypes[0].count; i++)
+		for (uint64_t i = 0; i < import_bed.meta->etypes[0].count; i++)
 			ones += mask[i];
 		assert_int_equal(ones, sizes[m]);
 	}
@@ -161,9 +152,9 @@ static void check_knowledge_graph(const char *name, uint64_t entities, uint32_t 
 static void check_names(const char *name)
 {
 	static const char *const files[] = {"train", "valid", "test"};
-	const struct gw_adjacency *lists = gw_part_adjacency(bed.part, 0);
-	const uint32_t *rows = import_bed_array(&bed, "edge/_N___E___N/orig_id");
-	const uint8_t *rel = import_bed_array(&bed, "edge/_N___E___N/rel");
+	const struct gw_adjacency *lists = gw_part_adjacency(import_bed.part, 0);
+	const uint32_t *rows = import_bed_array(&import_bed, "edge/_N___E___N/orig_id");
+	const uint8_t *rel = import_bed_array(&import_bed, "edge/_N___E___N/rel");
 	uint64_t *place = calloc(lists->edges, sizeof(*place)), *tail = calloc(lists->edges, sizeof(*tail));
 	for (uint64_t v = 0; v < lists->rows; v++) {
 		uint64_t from, to;
@@ -182,10 +173,10 @@ static void check_names(const char *name)
 		while (gzgets(file, line, sizeof(line))) {
 			char *h = strtok(line, "\t\r\n"), *r = strtok(NULL, "\t\r\n"), *t = strtok(NULL, "\t\r\n");
 			uint64_t at = place[row++];
-			assert_true(import_bed_string_is(&bed, "node/_N/orig_id",
+			assert_true(import_bed_string_is(&import_bed, "node/_N/orig_id",
 							 gw_load_id(lists->indices, lists->index_bytes, at), h));
-			assert_true(import_bed_string_is(&bed, "edge/_N___E___N/rel.names", rel[at], r));
-			assert_true(import_bed_string_is(&bed, "node/_N/orig_id", tail[at], t));
+			assert_true(import_bed_string_is(&import_bed, "edge/_N___E___N/rel.names", rel[at], r));
+			assert_true(import_bed_string_is(&import_bed, "node/_N/orig_id", tail[at], t));
 		}
 		gzclose(file);
 	}
@@ -200,7 +191,7 @@ static void fb15k_237(void **state)
 	NEED_DATA();
 	check_knowledge_graph("fb15k-237", 14541, 237, (const uint64_t[]){272115, 17535, 20466});
 	check_names("fb15k-237");
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 static void wn18rr(void **state)
@@ -209,22 +200,22 @@ static void wn18rr(void **state)
 	NEED_DATA();
 	check_knowledge_graph("wn18rr", 40943, 11, (const uint64_t[]){86835, 3034, 3134});
 	check_names("wn18rr");
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 static void bitcoin_otc(void **state)
 {
 	(void)state;
 	NEED_DATA();
-	import_bed_word(&bed, GW_IMPORT_EDGES, "%s/bitcoin-otc/soc-sign-bitcoinotc.csv.gz", data);
-	import_bed_word(&bed, GW_IMPORT_EDGE_COLUMN, "rating=TRUST_INDEX");
-	bed.options.time_column = "TIME_SINCE_EPOCH";
-	bed.options.time_digits = 5;
-	bed.options.ids = GW_IDS_COMPACT;
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "%s/bitcoin-otc/soc-sign-bitcoinotc.csv.gz", data);
+	import_bed_word(&import_bed, GW_IMPORT_EDGE_COLUMN, "rating=TRUST_INDEX");
+	import_bed.options.time_column = "TIME_SINCE_EPOCH";
+	import_bed.options.time_digits = 5;
+	import_bed.options.ids = GW_IDS_COMPACT;
 	open_graph(5881, 35592);
-	const struct gw_adjacency *lists = gw_part_adjacency(bed.part, 0);
-	const int64_t *time = import_bed_array(&bed, "edge/_N___E___N/time");
-	const float *rating = import_bed_array(&bed, "edge/_N___E___N/rating");
+	const struct gw_adjacency *lists = gw_part_adjacency(import_bed.part, 0);
+	const int64_t *time = import_bed_array(&import_bed, "edge/_N___E___N/time");
+	const float *rating = import_bed_array(&import_bed, "edge/_N___E___N/rating");
 	for (uint64_t v = 0; v < lists->rows; v++) {
 		uint64_t from, to;
 		gw_adjacency_list(lists, v, &from, &to);
@@ -234,7 +225,7 @@ static void bitcoin_otc(void **state)
 			assert_true(time[from] > 128900000000000 && time[from] < 145400000000000); /* 2010 to 2016 */
 		}
 	}
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 int main(void)
@@ -244,5 +235,5 @@ int main(void)
 		cmocka_unit_test(cora),        cmocka_unit_test(fb15k_237),   cmocka_unit_test(wn18rr),
 		cmocka_unit_test(bitcoin_otc),
 	};
-	return cmocka_run_group_tests_name("import_real", tests, begin, end);
+	return cmocka_run_group_tests_name("import_real", tests, begin, import_bed_tear_down);
 }

@@ -20,51 +20,7 @@
 #include "core/files/leftovers.h"
 #include "core/files/staging.h"
 #include "core/memory/alloc.h"
-#include "test/support/scratch.h"
-
-struct place {
-	char root[64];
-	char final[128];
-};
-
-static int set_up(void **state)
-{
-	struct place *place = calloc(1, sizeof(*place));
-	strcpy(place->root, "/tmp/gw-test-leftovers-XXXXXX");
-	gw_scratch_make(place->root);
-	snprintf(place->final, sizeof(place->final), "%s/graph", place->root);
-	*state = place;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct place *place = *state;
-	assert_int_equal(gw_remove_tree(place->root), GW_OK);
-	free(place);
-	return 0;
-}
-
-static int entries(const char *folder)
-{
-	DIR *dir = opendir(folder);
-	int count = -2; /* "." and ".." */
-	while (dir && readdir(dir))
-		count++;
-	if (dir)
-		closedir(dir);
-	return count;
-}
-
-static void put(const char *folder, const char *name)
-{
-	char path[512];
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (file < 0 || write(file, "x", 1) != 1)
-		abort();
-	close(file);
-}
+#include "test/support/place.h"
 
 /* A whole life of a staging, which replaces what is there. */
 static gw_status write_folder(const struct place *place)
@@ -78,8 +34,8 @@ static gw_status write_folder(const struct place *place)
 		gw_staging_abort(staging);
 		return status;
 	}
-	put(gw_staging_path(staging), "part0/node/paper/feat.npy");
-	put(gw_staging_path(staging), "part0/node/indptr.npy");
+	place_put(gw_staging_path(staging), "part0/node/paper/feat.npy", "x");
+	place_put(gw_staging_path(staging), "part0/node/indptr.npy", "x");
 	return gw_staging_commit(staging);
 }
 
@@ -117,15 +73,15 @@ static void test_killed_at_each_call(void **state)
 	assert_int_equal(write_folder(place), GW_OK);
 	while (kill_at(place, killed)) {
 		killed++;
-		left += entries(place->root) > 1;
+		left += place_entries(place->root) > 1;
 		struct gw_staging *staging;
 		assert_int_equal(gw_staging_begin(place->final, true, &staging), GW_OK);
-		assert_int_equal(entries(place->root), 2); /* the final folder and the new writer's */
+		assert_int_equal(place_entries(place->root), 2); /* the final folder and the new writer's */
 		gw_staging_abort(staging);
 		assert_int_equal(access(place->final, F_OK), 0);
 	}
 	assert_true(killed > 20 && left > 5); /* it was killed in between */
-	assert_int_equal(entries(place->root), 1);
+	assert_int_equal(place_entries(place->root), 1);
 }
 
 /* The child's answer is its exit status: 0 when nobody's folder but its own went. */
@@ -135,21 +91,21 @@ static void test_living_writer_stays(void **state)
 	struct gw_staging *staging;
 	int status;
 	assert_int_equal(gw_staging_begin(place->final, false, &staging), GW_OK);
-	put(gw_staging_path(staging), "file");
+	place_put(gw_staging_path(staging), "file", "x");
 	pid_t child = fork();
 	if (child == 0) {
 		struct gw_staging *other;
 		if (gw_staging_begin(place->final, false, &other))
 			_exit(1);
-		_exit(entries(place->root) == 2 ? 0 : 2); /* like a kill, it leaves its folder */
+		_exit(place_entries(place->root) == 2 ? 0 : 2); /* like a kill, it leaves its folder */
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	assert_int_equal(entries(gw_staging_path(staging)), 1);
+	assert_int_equal(place_entries(gw_staging_path(staging)), 1);
 	gw_leftovers_sweep(place->final);
-	assert_int_equal(entries(place->root), 1); /* the child's is gone, the living one's is not */
+	assert_int_equal(place_entries(place->root), 1); /* the child's is gone, the living one's is not */
 	assert_int_equal(gw_staging_commit(staging), GW_OK);
-	assert_int_equal(entries(place->final), 1);
+	assert_int_equal(place_entries(place->final), 1);
 }
 
 static void test_only_ours(void **state)
@@ -171,15 +127,15 @@ static void test_only_ours(void **state)
 	snprintf(other[7], sizeof(other[7]), "%s/x%s", place->root, tail);
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(mkdir(other[i], 0755), 0);
-		put(other[i], "file");
+		place_put(other[i], "file", "x");
 	}
 	assert_int_equal(mkdir(ours, 0755), 0);
-	put(ours, "file");
-	put("/", ours_too + 1); /* a file by such a name is no folder of ours */
-	assert_int_equal(entries(place->root), 10);
+	place_put(ours, "file", "x");
+	place_put("/", ours_too + 1, "x"); /* a file by such a name is no folder of ours */
+	assert_int_equal(place_entries(place->root), 10);
 	gw_leftovers_sweep(place->final);
 	assert_int_equal(access(ours, F_OK), -1);
-	assert_int_equal(entries(place->root), 9);
+	assert_int_equal(place_entries(place->root), 9);
 	gw_free(ours);
 	gw_free(ours_too);
 }
@@ -195,7 +151,7 @@ static void test_writers_at_once(void **state)
 			struct gw_staging *staging;
 			if (gw_staging_begin(place->final, false, &staging))
 				_exit(1);
-			put(gw_staging_path(staging), "file");
+			place_put(gw_staging_path(staging), "file", "x");
 			if (access(gw_staging_path(staging), F_OK))
 				_exit(2);
 			gw_staging_abort(staging);
@@ -207,7 +163,7 @@ static void test_writers_at_once(void **state)
 		assert_true(wait(&status) > 0);
 		assert_int_equal(status, 0);
 	}
-	assert_int_equal(entries(place->root), 0);
+	assert_int_equal(place_entries(place->root), 0);
 }
 
 /* Descriptors run out before the first file, or when the folder is half written: nothing is left either way. */
@@ -234,11 +190,11 @@ static void test_no_descriptors(void **state)
 		}
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, 0);
-		assert_int_equal(entries(place->root), 0);
+		assert_int_equal(place_entries(place->root), 0);
 	}
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, place_set_up, place_tear_down)
 
 int main(void)
 {

@@ -20,22 +20,6 @@
 #include "test/support/graph_fixture.h"
 #include "test/support/scratch.h"
 
-static char *good; /* a JSON that reads well */
-
-static int make_good(void **state)
-{
-	(void)state;
-	good = gw_fixture_json();
-	return 0;
-}
-
-static int drop_good(void **state)
-{
-	(void)state;
-	gw_free(good);
-	return 0;
-}
-
 /* --- names and types ---------------------------------------------------------------------------------------------- */
 
 static void test_names(void **state)
@@ -224,10 +208,10 @@ static void test_round_trip(void **state)
 	(void)state;
 	struct gw_graph_meta *meta;
 	char *again;
-	if (gw_meta_parse(good, strlen(good), "good.json", &meta) != GW_OK)
+	if (gw_meta_parse(gw_fixture_json, strlen(gw_fixture_json), "good.json", &meta) != GW_OK)
 		fail_msg("%s", gw_last_error());
 	assert_int_equal(gw_meta_print(meta, &again), GW_OK);
-	assert_string_equal(good, again);
+	assert_string_equal(gw_fixture_json, again);
 	assert_int_equal(meta->num_parts, 2);
 	assert_int_equal(meta->etypes[FIXTURE_WRITES].reverse, FIXTURE_WRITTEN_BY);
 	assert_int_equal(meta->etypes[FIXTURE_WRITES].out_column, 0);
@@ -252,7 +236,7 @@ static void test_round_trip(void **state)
 static void test_dgl_keys(void **state)
 {
 	(void)state;
-	json_t *root = json_loads(good, 0, NULL), *range;
+	json_t *root = json_loads(gw_fixture_json, 0, NULL), *range;
 	json_int_t begin, end;
 	assert_string_equal(json_string_value(json_object_get(root, "graph_name")), "fixture");
 	assert_int_equal(json_integer_value(json_object_get(root, "num_nodes")), 40 + 21 + 3);
@@ -400,7 +384,7 @@ static void test_edits(void **state)
 	};
 	int faults = 0;
 	for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
-		char *text = replace_first(good, edits[i].from, edits[i].to);
+		char *text = replace_first(gw_fixture_json, edits[i].from, edits[i].to);
 		struct gw_graph_meta *meta;
 		gw_status status = gw_meta_parse(text, strlen(text), "some.json", &meta);
 		if (status != edits[i].status || !strstr(gw_last_error(), edits[i].says) ||
@@ -479,7 +463,8 @@ static void test_id(void **state)
 {
 	(void)state;
 	struct gw_graph_meta *meta;
-	char *edited = replace_first(good, "\"digest\":\"", "\"digest\":\""), *digest = strstr(edited, "\"digest\":\"");
+	char *edited = replace_first(gw_fixture_json, "\"digest\":\"", "\"digest\":\""),
+	     *digest = strstr(edited, "\"digest\":\"");
 	digest[10] = digest[10] == '0' ? '1' : '0';
 	assert_int_equal(gw_meta_parse(edited, strlen(edited), "some.json", &meta), GW_DIGEST);
 	assert_non_null(strstr(gw_last_error(), "json_digest"));
@@ -487,7 +472,7 @@ static void test_id(void **state)
 	assert_int_equal(gw_meta_parse(edited, strlen(edited), "some.json", &meta), GW_DIGEST);
 	assert_non_null(strstr(gw_last_error(), "graph_id"));
 	free(edited);
-	char *renamed = replace_first(good, "\"graph_name\": \"fixture\"", "\"graph_name\": \"other\"");
+	char *renamed = replace_first(gw_fixture_json, "\"graph_name\": \"fixture\"", "\"graph_name\": \"other\"");
 	assert_int_equal(gw_meta_parse(renamed, strlen(renamed), "some.json", &meta), GW_OK); /* only a name */
 	gw_meta_destroy(meta);
 	free(renamed);
@@ -496,11 +481,11 @@ static void test_id(void **state)
 static void test_every_cut(void **state)
 {
 	(void)state;
-	size_t bytes = strlen(good);
+	size_t bytes = strlen(gw_fixture_json);
 	for (size_t cut = 0; cut < bytes - 2; cut += cut < 200 ? 1 : 61) {
 		struct gw_graph_meta *meta;
 		char *block = malloc(cut + 1); /* of exactly the bytes: no terminator to lean on */
-		memcpy(block, good, cut);
+		memcpy(block, gw_fixture_json, cut);
 		char *exact = realloc(block, cut ? cut : 1);
 		assert_int_equal(gw_meta_parse(exact, cut, "cut.json", &meta), GW_FORMAT);
 		free(exact);
@@ -514,7 +499,7 @@ static gw_status parse_and_print(void *context)
 	struct gw_graph_meta *meta, *copy = NULL;
 	char *text = NULL;
 	(void)context;
-	gw_status status = gw_meta_parse(good, strlen(good), "good.json", &meta);
+	gw_status status = gw_meta_parse(gw_fixture_json, strlen(gw_fixture_json), "good.json", &meta);
 	if (status == GW_OK)
 		status = gw_meta_print(meta, &text);
 	if (status == GW_OK)
@@ -543,14 +528,14 @@ static void test_memory_short_in_jansson(void **state)
 {
 	(void)state;
 	struct gw_graph_meta *whole;
-	assert_int_equal(gw_meta_parse(good, strlen(good), "good.json", &whole), GW_OK);
+	assert_int_equal(gw_meta_parse(gw_fixture_json, strlen(gw_fixture_json), "good.json", &whole), GW_OK);
 	json_set_alloc_funcs(json_allocate, free);
 	for (long n = 0, done = 0; done < 2; n = n < 50 ? n + 1 : n + 37) {
 		struct gw_graph_meta *meta;
 		char *text;
 		done = 0;
 		json_allocations_left = n;
-		gw_status status = gw_meta_parse(good, strlen(good), "good.json", &meta);
+		gw_status status = gw_meta_parse(gw_fixture_json, strlen(gw_fixture_json), "good.json", &meta);
 		assert_true(status == GW_OK || status == GW_NO_MEMORY || status == GW_FORMAT);
 		if (status == GW_OK) {
 			gw_meta_destroy(meta);
@@ -560,7 +545,7 @@ static void test_memory_short_in_jansson(void **state)
 		status = gw_meta_print(whole, &text);
 		assert_true(status == GW_OK || status == GW_NO_MEMORY);
 		if (status == GW_OK) { /* whole, or not at all */
-			assert_string_equal(text, good);
+			assert_string_equal(text, gw_fixture_json);
 			gw_free(text);
 			done++;
 		}
@@ -586,5 +571,5 @@ int main(void)
 		cmocka_unit_test(test_empty_claims),
 		cmocka_unit_test(test_huge_texts),
 	};
-	return cmocka_run_group_tests(tests, make_good, drop_good);
+	return cmocka_run_group_tests(tests, gw_fixture_json_set_up, gw_fixture_json_tear_down);
 }

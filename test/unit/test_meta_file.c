@@ -17,22 +17,6 @@
 #include "test/support/graph_fixture.h"
 #include "test/support/scratch.h"
 
-static char *good; /* a JSON that reads well */
-
-static int make_good(void **state)
-{
-	(void)state;
-	good = gw_fixture_json();
-	return 0;
-}
-
-static int drop_good(void **state)
-{
-	(void)state;
-	gw_free(good);
-	return 0;
-}
-
 static void put_file(const char *folder, const char *name, const char *text)
 {
 	char path[128];
@@ -51,13 +35,13 @@ static void test_read(void **state)
 	gw_scratch_make(folder);
 	assert_int_equal(gw_meta_read(folder, &meta), GW_NOT_FOUND);
 	put_file(folder, "metadata.json", "{\"graph_name\": \"another kind\"}");
-	put_file(folder, "notes.txt", good);
+	put_file(folder, "notes.txt", gw_fixture_json);
 	assert_int_equal(gw_meta_read(folder, &meta), GW_NOT_FOUND);
-	put_file(folder, "one.json", good);
+	put_file(folder, "one.json", gw_fixture_json);
 	assert_int_equal(gw_meta_read(folder, &meta), GW_OK);
 	assert_string_equal(meta->folder, folder);
 	gw_meta_destroy(meta);
-	put_file(folder, "two.json", good);
+	put_file(folder, "two.json", gw_fixture_json);
 	assert_int_equal(gw_meta_read(folder, &meta), GW_INVALID);
 	assert_non_null(strstr(gw_last_error(), "more than one"));
 	snprintf(path, sizeof(path), "%s/two.json", folder);
@@ -81,7 +65,7 @@ static void test_odd_folders(void **state)
 	char folder[] = "/tmp/gw-meta-XXXXXX", path[64];
 	struct gw_graph_meta *meta;
 	gw_scratch_make(folder);
-	put_file(folder, "one.json", good);
+	put_file(folder, "one.json", gw_fixture_json);
 	snprintf(path, sizeof(path), "%s/folder.json", folder);
 	assert_int_equal(mkdir(path, 0700), 0);
 	snprintf(path, sizeof(path), "%s/long.json", folder);
@@ -106,5 +90,5 @@ int main(void)
 		cmocka_unit_test(test_read),
 		cmocka_unit_test(test_odd_folders),
 	};
-	return cmocka_run_group_tests(tests, make_good, drop_good);
+	return cmocka_run_group_tests(tests, gw_fixture_json_set_up, gw_fixture_json_tear_down);
 }

@@ -21,22 +21,6 @@
 #define FLIPS  4000 /* of the larger text, at random */
 #define DIGITS 16
 
-static char *good; /* a JSON that reads well, of several types and two parts */
-
-static int make_good(void **state)
-{
-	(void)state;
-	good = gw_fixture_json();
-	return 0;
-}
-
-static int drop_good(void **state)
-{
-	(void)state;
-	gw_free(good);
-	return 0;
-}
-
 /* A copy in which all of `from` are `to`; free it. */
 static char *replaced(const char *text, const char *from, const char *to)
 {
@@ -125,10 +109,10 @@ static void a_flipped_bit_is_noticed(void **state)
 	for (size_t bit = 0; bit < 8 * bytes; bit++)
 		check_flip(small, bytes, bit);
 	gw_free(small);
-	bytes = strlen(good);
+	bytes = strlen(gw_fixture_json);
 	for (uint64_t i = 0; i < FLIPS; i++)
-		check_flip(good, bytes, gw_mix64(i) % (8 * bytes));
-	assert_int_equal(parsed(good, &meta), GW_OK);
+		check_flip(gw_fixture_json, bytes, gw_mix64(i) % (8 * bytes));
+	assert_int_equal(parsed(gw_fixture_json, &meta), GW_OK);
 	gw_meta_destroy(meta);
 }
 
@@ -136,10 +120,10 @@ static void a_flipped_bit_is_noticed(void **state)
 static void the_digest_is_of_all_bytes(void **state)
 {
 	(void)state;
-	char *spaced = replaced(good, "\n}\n", "\n}\n\n");
+	char *spaced = replaced(gw_fixture_json, "\n}\n", "\n}\n\n");
 	expect_refusal(spaced, GW_DIGEST, "json_digest");
 	free(spaced);
-	char *renamed = replaced(good, "\"fixture\"", "\"fixtures\"");
+	char *renamed = replaced(gw_fixture_json, "\"fixture\"", "\"fixtures\"");
 	expect_refusal(renamed, GW_DIGEST, "json_digest");
 	struct gw_graph_meta *meta;
 	assert_int_equal(parsed(sealed(renamed), &meta), GW_OK); /* and the graph is the same */
@@ -160,12 +144,13 @@ static void a_digest_is_there_once(void **state)
 		{"\"json_digest\": ", "\"note\": {\"json_digest\": \"0000000000000000\"}, \"json_digest\": ", "twice"},
 	};
 	for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
-		char *text = replaced(good, edits[i].from, edits[i].to);
+		char *text = replaced(gw_fixture_json, edits[i].from, edits[i].to);
 		expect_refusal(text, GW_FORMAT, edits[i].says);
 		assert_false(gw_json_digest_set(text, strlen(text)));
 		free(text);
 		/* Whatever version the text says it is of. */
-		char *older = replaced(good, MINOR, ""), *again = replaced(older, edits[i].from, edits[i].to);
+		char *older = replaced(gw_fixture_json, MINOR, ""),
+		     *again = replaced(older, edits[i].from, edits[i].to);
 		expect_refusal(again, GW_FORMAT, "json_digest");
 		free(older);
 		free(again);
@@ -177,10 +162,10 @@ static void a_digest_is_there_once(void **state)
 /* Without the lines of the minor version and of the digest: as version 0.1 wrote it; free it. */
 static char *of_minor_0(void)
 {
-	char digest[64], *at = strstr(good, "\"json_digest\"");
+	char digest[64], *at = strstr(gw_fixture_json, "\"json_digest\"");
 	assert_non_null(at);
 	snprintf(digest, sizeof(digest), " %.*s\n", (int)strcspn(at, "\n"), at);
-	char *without = replaced(good, digest, ""), *older = replaced(without, " " MINOR "\n", "");
+	char *without = replaced(gw_fixture_json, digest, ""), *older = replaced(without, " " MINOR "\n", "");
 	free(without);
 	return older;
 }
@@ -191,7 +176,7 @@ static void version_0_1_is_read(void **state)
 	char *older = of_minor_0(), *again;
 	struct gw_graph_meta *meta, *now;
 	assert_int_equal(parsed(older, &meta), GW_OK);
-	assert_int_equal(parsed(good, &now), GW_OK);
+	assert_int_equal(parsed(gw_fixture_json, &now), GW_OK);
 	assert_int_equal(meta->minor, 0);
 	assert_int_equal(meta->graph_id, now->graph_id);
 	assert_int_equal(gw_meta_print(meta, &again), GW_OK);
@@ -238,10 +223,10 @@ static void a_newer_minor_version_is_read(void **state)
 {
 	(void)state;
 	struct gw_graph_meta *now, *meta, *again;
-	char *text, *all = replaced(good, MINOR, "\"minor\": 70000,");
-	assert_int_equal(parsed(good, &now), GW_OK);
+	char *text, *all = replaced(gw_fixture_json, MINOR, "\"minor\": 70000,");
+	assert_int_equal(parsed(gw_fixture_json, &now), GW_OK);
 	for (size_t i = 0; i < ADDITIONS; i++) {
-		char *added = sealed(replaced(good, additions[i].from, additions[i].to));
+		char *added = sealed(replaced(gw_fixture_json, additions[i].from, additions[i].to));
 		expect_refusal(added, GW_FORMAT, additions[i].says);
 		char *newer = sealed(replaced(added, MINOR, "\"minor\": 2,"));
 		if (parsed(newer, &meta) != GW_OK)
@@ -295,7 +280,7 @@ static void a_newer_minor_version_is_checked(void **state)
 		{"\"minor\": 2", "\"minor\": \"2\"", "minor"},
 		{"\"minor\": 2", "\"minor\": 4294967296", "minor"},
 	};
-	char *newer = replaced(good, MINOR, "\"minor\": 2,");
+	char *newer = replaced(gw_fixture_json, MINOR, "\"minor\": 2,");
 	expect_refusal(newer, GW_DIGEST, "json_digest");
 	for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
 		char *text = sealed(replaced(newer, edits[i].from, edits[i].to));
@@ -310,7 +295,8 @@ static void a_newer_minor_version_is_checked(void **state)
 static void a_newer_major_version_is_refused(void **state)
 {
 	(void)state;
-	char *next = replaced(good, "graphwire-1", "graphwire-2"), *text = replaced(next, "\"num_parts\"", "\"parts\"");
+	char *next = replaced(gw_fixture_json, "graphwire-1", "graphwire-2"),
+	     *text = replaced(next, "\"num_parts\"", "\"parts\"");
 	expect_refusal(next, GW_VERSION,
 		       "graphwire-2\"; this program reads graphwire-1: take the Graphwire that wrote it");
 	expect_refusal(text, GW_VERSION, "build the graph again");
@@ -329,7 +315,7 @@ static gw_status read_newer(void *text)
 static void memory_short(void **state)
 {
 	(void)state;
-	char *newer = replaced(good, MINOR, "\"minor\": 2,");
+	char *newer = replaced(gw_fixture_json, MINOR, "\"minor\": 2,");
 	char *added = sealed(replaced(newer, additions[3].from, additions[3].to));
 	assert_true(gw_fault_each(read_newer, added) > 100);
 	free(newer);
@@ -344,5 +330,5 @@ int main(void)
 		cmocka_unit_test(a_newer_minor_version_is_read),    cmocka_unit_test(a_newer_minor_version_is_checked),
 		cmocka_unit_test(a_newer_major_version_is_refused), cmocka_unit_test(memory_short),
 	};
-	return cmocka_run_group_tests(tests, make_good, drop_good);
+	return cmocka_run_group_tests(tests, gw_fixture_json_set_up, gw_fixture_json_tear_down);
 }

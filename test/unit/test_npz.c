@@ -14,21 +14,12 @@
 #include "test/support/import_bed.h"
 #include "tools/import/npz.h"
 
-static struct import_bed bed;
 static char path[300];
 
 static int begin(void **state)
 {
-	(void)state;
-	import_bed_begin(&bed);
-	snprintf(path, sizeof(path), "%s/a.npz", bed.root);
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	import_bed_end(&bed);
+	import_bed_set_up(state);
+	snprintf(path, sizeof(path), "%s/a.npz", import_bed.root);
 	return 0;
 }
 
@@ -134,7 +125,7 @@ static void finish(struct archive *a)
 
 static void save(const struct archive *a, size_t bytes)
 {
-	import_bed_file(&bed, "a.npz", a->data, bytes);
+	import_bed_file(&import_bed, "a.npz", a->data, bytes);
 }
 
 static const int32_t numbers[] = {3, 1, 4, 1, 5, 9, 2, 6};
@@ -266,5 +257,5 @@ int main(void)
 		cmocka_unit_test(changed_bytes),
 		cmocka_unit_test(shortage),
 	};
-	return cmocka_run_group_tests_name("npz", tests, begin, end);
+	return cmocka_run_group_tests_name("npz", tests, begin, import_bed_tear_down);
 }

@@ -14,26 +14,10 @@
 #include "test/support/import_bed.h"
 #include "tools/import/text.h"
 
-static struct import_bed bed;
-
-static int begin(void **state)
-{
-	(void)state;
-	import_bed_begin(&bed);
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	import_bed_end(&bed);
-	return 0;
-}
-
 static gw_status open_name(const char *name, struct gw_text *text)
 {
 	char path[256];
-	snprintf(path, sizeof(path), "%s/%s", bed.root, name);
+	snprintf(path, sizeof(path), "%s/%s", import_bed.root, name);
 	return gw_text_open(path, text);
 }
 
@@ -41,7 +25,7 @@ static gw_status open_name(const char *name, struct gw_text *text)
 static char *slurp(const char *name, size_t *bytes)
 {
 	char path[256];
-	snprintf(path, sizeof(path), "%s/%s", bed.root, name);
+	snprintf(path, sizeof(path), "%s/%s", import_bed.root, name);
 	FILE *file = fopen(path, "rb");
 	assert_non_null(file);
 	char *data = malloc(8 << 20);
@@ -66,8 +50,8 @@ static void plain_and_gzip_are_one(void **state)
 	size_t bytes;
 	char *data = long_text(&bytes);
 	struct gw_text text;
-	import_bed_file(&bed, "plain", data, bytes);
-	import_bed_gzip(&bed, "packed.gz", data, bytes);
+	import_bed_file(&import_bed, "plain", data, bytes);
+	import_bed_gzip(&import_bed, "packed.gz", data, bytes);
 	assert_int_equal(open_name("plain", &text), GW_OK);
 	assert_int_equal(text.bytes, bytes);
 	assert_memory_equal(text.data, data, bytes);
@@ -87,17 +71,17 @@ static void streams_in_a_row(void **state)
 	(void)state;
 	struct gw_text text;
 	size_t a, b;
-	import_bed_gzip(&bed, "a.gz", "one\n", 4);
-	import_bed_gzip(&bed, "b.gz", "two\n", 4);
+	import_bed_gzip(&import_bed, "a.gz", "one\n", 4);
+	import_bed_gzip(&import_bed, "b.gz", "two\n", 4);
 	char *first = slurp("a.gz", &a), *second = slurp("b.gz", &b);
 	memcpy(first + a, second, b);
 	memset(first + a + b, 0, 100); /* padding */
-	import_bed_file(&bed, "both.gz", first, a + b + 100);
+	import_bed_file(&import_bed, "both.gz", first, a + b + 100);
 	assert_int_equal(open_name("both.gz", &text), GW_OK);
 	assert_int_equal(text.bytes, 8);
 	assert_memory_equal(text.data, "one\ntwo\n", 8);
 	gw_text_close(&text);
-	import_bed_gzip(&bed, "empty.gz", "", 0);
+	import_bed_gzip(&import_bed, "empty.gz", "", 0);
 	assert_int_equal(open_name("empty.gz", &text), GW_OK);
 	assert_int_equal(text.bytes, 0);
 	gw_text_close(&text);
@@ -112,17 +96,17 @@ static void truncated_and_damaged_gzip(void **state)
 	size_t bytes, plain_bytes;
 	char *data = long_text(&plain_bytes);
 	struct gw_text text;
-	import_bed_gzip(&bed, "whole.gz", data, 20000);
+	import_bed_gzip(&import_bed, "whole.gz", data, 20000);
 	char *packed = slurp("whole.gz", &bytes);
 	for (size_t cut = 3; cut < bytes; cut += 37) {
-		import_bed_file(&bed, "cut.gz", packed, cut);
+		import_bed_file(&import_bed, "cut.gz", packed, cut);
 		assert_int_equal(open_name("cut.gz", &text), GW_FORMAT);
 		assert_non_null(strstr(gw_last_error(), "cut.gz"));
 		assert_null(text.data);
 	}
 	for (size_t at = 10; at < bytes; at += 101) {
 		packed[at] ^= 0x10;
-		import_bed_file(&bed, "bad.gz", packed, bytes);
+		import_bed_file(&import_bed, "bad.gz", packed, bytes);
 		if (open_name("bad.gz", &text) == GW_OK) { /* the size field's upper bits, say, are checked too */
 			fail_msg("a flipped bit at %zu of %zu went unnoticed", at, bytes);
 		}
@@ -135,7 +119,7 @@ static void truncated_and_damaged_gzip(void **state)
 static void expect_refused(const char *bytes, size_t count, gw_status status, const char *why)
 {
 	struct gw_text text;
-	import_bed_file(&bed, "odd", bytes, count);
+	import_bed_file(&import_bed, "odd", bytes, count);
 	assert_int_equal(open_name("odd", &text), status);
 	assert_non_null(strstr(gw_last_error(), why));
 	assert_null(text.name);
@@ -155,9 +139,9 @@ static void what_is_no_text(void **state)
 	expect_refused("\x93NUMPY..", 8, GW_UNSUPPORTED, "npy");
 	expect_refused("1 2\n3\0 4\n", 9, GW_FORMAT, "offset 5");
 	assert_int_equal(open_name("missing", &text), GW_NOT_FOUND);
-	assert_int_equal(gw_text_open(bed.root, &text), GW_INVALID);
+	assert_int_equal(gw_text_open(import_bed.root, &text), GW_INVALID);
 	assert_non_null(strstr(gw_last_error(), "folder"));
-	import_bed_file(&bed, "empty", "", 0);
+	import_bed_file(&import_bed, "empty", "", 0);
 	assert_int_equal(open_name("empty", &text), GW_OK);
 	assert_int_equal(text.bytes, 0);
 	gw_text_close(&text);
@@ -187,7 +171,7 @@ static void pipes(void **state)
 	(void)state;
 	size_t bytes, packed_bytes;
 	char *data = long_text(&bytes);
-	import_bed_gzip(&bed, "piped.gz", data, bytes);
+	import_bed_gzip(&import_bed, "piped.gz", data, bytes);
 	char *packed = slurp("piped.gz", &packed_bytes);
 	for (int compressed = 0; compressed < 2; compressed++) {
 		int ends[2];
@@ -221,7 +205,7 @@ static void shortage(void **state)
 {
 	(void)state;
 	char name[] = "short.gz";
-	import_bed_gzip(&bed, name, "1 2\n", 4);
+	import_bed_gzip(&import_bed, name, "1 2\n", 4);
 	assert_true(gw_fault_each(open_packed, name) > 0);
 }
 
@@ -261,5 +245,5 @@ int main(void)
 		cmocka_unit_test(shortage),
 		cmocka_unit_test(utf8),
 	};
-	return cmocka_run_group_tests_name("parse_text", tests, begin, end);
+	return cmocka_run_group_tests_name("parse_text", tests, import_bed_set_up, import_bed_tear_down);
 }

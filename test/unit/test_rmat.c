@@ -12,22 +12,6 @@
 #include "test/support/import_bed.h"
 #include "tools/rmat.h"
 
-static struct import_bed bed;
-
-static int begin(void **state)
-{
-	(void)state;
-	import_bed_begin(&bed);
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	import_bed_end(&bed);
-	return 0;
-}
-
 static struct gw_rmat_options usual(void)
 {
 	return (struct gw_rmat_options){.scale = 12,
@@ -50,7 +34,7 @@ static gw_status generate(const struct gw_rmat_options *options)
 		return status;
 	status = gw_rmat_build(options, builder);
 	if (status == GW_OK)
-		status = gw_builder_write(builder, bed.out, &build, &bed.stats);
+		status = gw_builder_write(builder, import_bed.out, &build, &import_bed.stats);
 	gw_builder_destroy(builder);
 	return status;
 }
@@ -58,8 +42,9 @@ static gw_status generate(const struct gw_rmat_options *options)
 static void open_graph(const struct gw_rmat_options *options)
 {
 	struct gw_part_options part = {.mapped = true};
-	if (generate(options) != GW_OK || gw_meta_read(bed.out, &bed.meta) != GW_OK ||
-	    gw_part_open(bed.meta, 0, &part, &bed.part) != GW_OK || gw_part_check(bed.part, 1) != GW_OK)
+	if (generate(options) != GW_OK || gw_meta_read(import_bed.out, &import_bed.meta) != GW_OK ||
+	    gw_part_open(import_bed.meta, 0, &part, &import_bed.part) != GW_OK ||
+	    gw_part_check(import_bed.part, 1) != GW_OK)
 		fail_msg("%s", gw_last_error());
 }
 
@@ -70,13 +55,13 @@ static void threads_do_not_matter(void **state)
 	uint64_t first = 0;
 	for (options.threads = 1; options.threads <= 5; options.threads++) {
 		assert_int_equal(generate(&options), GW_OK);
-		first = first ? first : bed.stats.graph_id;
-		assert_int_equal(bed.stats.graph_id, first);
+		first = first ? first : import_bed.stats.graph_id;
+		assert_int_equal(import_bed.stats.graph_id, first);
 	}
 	options.seed++;
 	assert_int_equal(generate(&options), GW_OK);
-	assert_true(bed.stats.graph_id != first);
-	import_bed_reset(&bed);
+	assert_true(import_bed.stats.graph_id != first);
+	import_bed_reset(&import_bed);
 }
 
 /* Graph500's probabilities, seen at the vertex that was number 0 before the shuffle: it starts (.57 + .19)^scale of all
@@ -86,7 +71,7 @@ static void graph500_parameters(void **state)
 	(void)state;
 	const struct gw_rmat_options options = {.scale = 10, .edge_factor = 256, .seed = 3, .threads = 2};
 	open_graph(&options);
-	const struct gw_adjacency *lists = gw_part_adjacency(bed.part, 0);
+	const struct gw_adjacency *lists = gw_part_adjacency(import_bed.part, 0);
 	uint64_t out[1024] = {0}, busiest = 0, popular = 0, in_max = 0, loops = 0;
 	for (uint64_t v = 0; v < lists->rows; v++) {
 		uint64_t from, to;
@@ -109,7 +94,7 @@ static void graph500_parameters(void **state)
 	assert_in_range(in_max, 16852 - 630, 16852 + 630);
 	assert_in_range(out[popular], 16852 - 630, 16852 + 630);
 	assert_in_range(loops, 949 - 155, 949 + 155);
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 /* In R-MAT, an edge's ends differ in distribution from uniform as the parameters say: the share of nodes without any
@@ -120,7 +105,7 @@ static void heavy_tail_shuffled(void **state)
 	(void)state;
 	struct gw_rmat_options options = usual();
 	open_graph(&options);
-	const struct gw_adjacency *lists = gw_part_adjacency(bed.part, 0);
+	const struct gw_adjacency *lists = gw_part_adjacency(import_bed.part, 0);
 	uint64_t nodes = lists->rows, empty = 0, degree_max = 0, low = 0;
 	assert_int_equal(nodes, 4096);
 	assert_int_equal(lists->edges, 65536);
@@ -134,7 +119,7 @@ static void heavy_tail_shuffled(void **state)
 	assert_true(empty > nodes / 10);                      /* uniform: none */
 	assert_true(degree_max > 16ull * 20);                 /* uniform: under 40 */
 	assert_in_range(low, 65536 * 4 / 10, 65536 * 6 / 10); /* unshuffled: 3/4 */
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 static void arrays_as_asked(void **state)
@@ -142,12 +127,12 @@ static void arrays_as_asked(void **state)
 	(void)state;
 	struct gw_rmat_options options = usual();
 	open_graph(&options);
-	const int64_t *label = import_bed_array(&bed, "node/_N/label");
-	const float *feat = import_bed_array(&bed, "node/_N/feat");
-	const float *weight = import_bed_array(&bed, "edge/_N___E___N/weight");
-	const uint8_t *masks[] = {import_bed_array(&bed, "node/_N/train_mask"),
-				  import_bed_array(&bed, "node/_N/val_mask"),
-				  import_bed_array(&bed, "node/_N/test_mask")};
+	const int64_t *label = import_bed_array(&import_bed, "node/_N/label");
+	const float *feat = import_bed_array(&import_bed, "node/_N/feat");
+	const float *weight = import_bed_array(&import_bed, "edge/_N___E___N/weight");
+	const uint8_t *masks[] = {import_bed_array(&import_bed, "node/_N/train_mask"),
+				  import_bed_array(&import_bed, "node/_N/val_mask"),
+				  import_bed_array(&import_bed, "node/_N/test_mask")};
 	uint64_t classes[7] = {0}, sizes[3] = {0};
 	double centres[7][24] = {{0}};
 	for (uint64_t v = 0; v < 4096; v++) {
@@ -172,7 +157,7 @@ static void arrays_as_asked(void **state)
 	assert_in_range(sizes[1], 700, 940);
 	for (uint64_t i = 0; i < 65536; i++)
 		assert_true(weight[i] > 0 && weight[i] <= 1);
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 static void too_big_is_refused_first(void **state)
@@ -199,7 +184,7 @@ static void shortage(void **state)
 {
 	(void)state;
 	assert_true(gw_fault_each(generate_small, NULL) > 20);
-	import_bed_reset(&bed);
+	import_bed_reset(&import_bed);
 }
 
 int main(void)
@@ -209,5 +194,5 @@ int main(void)
 		cmocka_unit_test(heavy_tail_shuffled),      cmocka_unit_test(arrays_as_asked),
 		cmocka_unit_test(too_big_is_refused_first), cmocka_unit_test(shortage),
 	};
-	return cmocka_run_group_tests_name("rmat", tests, begin, end);
+	return cmocka_run_group_tests_name("rmat", tests, import_bed_set_up, import_bed_tear_down);
 }

@@ -19,53 +19,8 @@
 
 #include "core/files/staging.h"
 #include "test/support/alloc_fault.h"
+#include "test/support/place.h"
 #include "test/support/sandbox.h"
-#include "test/support/scratch.h"
-
-struct place {
-	char root[64];
-	char final[128];
-};
-
-static int set_up(void **state)
-{
-	struct place *place = calloc(1, sizeof(*place));
-	strcpy(place->root, "/tmp/gw-test-staging-XXXXXX");
-	gw_scratch_make(place->root);
-	snprintf(place->final, sizeof(place->final), "%s/graph", place->root);
-	*state = place;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct place *place = *state;
-	assert_int_equal(gw_remove_tree(place->root), GW_OK);
-	assert_int_equal(access(place->root, F_OK), -1);
-	free(place);
-	return 0;
-}
-
-static int entries(const char *folder)
-{
-	DIR *dir = opendir(folder);
-	int count = -2; /* "." and ".." */
-	while (dir && readdir(dir))
-		count++;
-	if (dir)
-		closedir(dir);
-	return count;
-}
-
-static void put(const char *folder, const char *name, const char *text)
-{
-	char path[512];
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	FILE *file = fopen(path, "w");
-	assert_non_null(file);
-	fputs(text, file);
-	fclose(file);
-}
 
 static bool has(const char *folder, const char *name, const char *text)
 {
@@ -89,13 +44,13 @@ static void test_commit(void **state)
 	assert_int_equal(gw_staging_mkdir(staging, "part0/node/paper"), GW_OK);
 	assert_int_equal(gw_staging_mkdir(staging, "part0/node/author/"), GW_OK);
 	assert_int_equal(gw_staging_mkdir(staging, "part0"), GW_OK);
-	put(gw_staging_path(staging), "part0/node/paper/feat.npy", "12345");
+	place_put(gw_staging_path(staging), "part0/node/paper/feat.npy", "12345");
 	char link[256];
 	snprintf(link, sizeof(link), "%s/link", gw_staging_path(staging));
 	assert_int_equal(symlink("/nowhere", link), 0); /* what cannot be opened need not be synced */
 	assert_int_equal(gw_staging_commit(staging), GW_OK);
 	assert_true(has(place->final, "part0/node/paper/feat.npy", "12345"));
-	assert_int_equal(entries(place->root), 1);
+	assert_int_equal(place_entries(place->root), 1);
 }
 
 static void test_trailing_slashes_and_relative(void **state)
@@ -112,7 +67,7 @@ static void test_trailing_slashes_and_relative(void **state)
 	assert_int_equal(gw_staging_begin("other", false, &staging), GW_OK);
 	assert_int_equal(gw_staging_commit(staging), GW_OK);
 	assert_int_equal(chdir(old), 0);
-	assert_int_equal(entries(place->root), 2);
+	assert_int_equal(place_entries(place->root), 2);
 	static const char *const bad[] = {"", "/", ".", "..", "/tmp/.."};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		assert_int_equal(gw_staging_begin(bad[i], true, &staging), GW_INVALID);
@@ -126,10 +81,10 @@ static void test_abort(void **state)
 	struct gw_staging *staging;
 	assert_int_equal(gw_staging_begin(place->final, false, &staging), GW_OK);
 	assert_int_equal(gw_staging_mkdir(staging, "a/b"), GW_OK);
-	put(gw_staging_path(staging), "a/b/c", "x");
+	place_put(gw_staging_path(staging), "a/b/c", "x");
 	gw_staging_abort(staging);
 	gw_staging_abort(NULL);
-	assert_int_equal(entries(place->root), 0);
+	assert_int_equal(place_entries(place->root), 0);
 }
 
 static void test_paths_stay_inside(void **state)
@@ -142,7 +97,7 @@ static void test_paths_stay_inside(void **state)
 		assert_int_equal(gw_staging_mkdir(staging, bad[i]), GW_INVALID);
 	assert_int_equal(gw_staging_mkdir(staging, "..a/b.."), GW_OK);
 	gw_staging_abort(staging);
-	assert_int_equal(entries(place->root), 0);
+	assert_int_equal(place_entries(place->root), 0);
 }
 
 static void test_exists(void **state)
@@ -154,7 +109,7 @@ static void test_exists(void **state)
 	assert_null(staging);
 	assert_non_null(strstr(gw_last_error(), place->final));
 	assert_int_equal(rmdir(place->final), 0);
-	put(place->root, "graph", "a file");
+	place_put(place->root, "graph", "a file");
 	assert_int_equal(gw_staging_begin(place->final, true, &staging), GW_EXISTS);
 	assert_true(has(place->root, "graph", "a file"));
 }
@@ -167,7 +122,7 @@ static void test_exists_at_commit(void **state)
 	assert_int_equal(gw_staging_begin(place->final, false, &staging), GW_OK);
 	assert_int_equal(mkdir(place->final, 0755), 0);
 	assert_int_equal(gw_staging_commit(staging), GW_EXISTS);
-	assert_int_equal(entries(place->root), 1);
+	assert_int_equal(place_entries(place->root), 1);
 }
 
 static void test_replace(void **state)
@@ -179,10 +134,10 @@ static void test_replace(void **state)
 		snprintf(text, sizeof(text), "version %d", i);
 		assert_int_equal(gw_staging_begin(place->final, true, &staging), GW_OK);
 		assert_int_equal(gw_staging_mkdir(staging, "sub"), GW_OK);
-		put(gw_staging_path(staging), "sub/file", text);
+		place_put(gw_staging_path(staging), "sub/file", text);
 		assert_int_equal(gw_staging_commit(staging), GW_OK);
 		assert_true(has(place->final, "sub/file", text));
-		assert_int_equal(entries(place->root), 1);
+		assert_int_equal(place_entries(place->root), 1);
 	}
 }
 
@@ -192,10 +147,10 @@ static int replace_once(void *context)
 	struct gw_staging *staging;
 	if (gw_staging_begin(place->final, true, &staging))
 		return 1;
-	put(gw_staging_path(staging), "file", "new");
+	place_put(gw_staging_path(staging), "file", "new");
 	if (gw_staging_commit(staging))
 		return 2;
-	return has(place->final, "file", "new") && entries(place->root) == 1 ? 0 : 3;
+	return has(place->final, "file", "new") && place_entries(place->root) == 1 ? 0 : 3;
 }
 
 /* A file system that knows neither exchange nor no-replace. */
@@ -204,7 +159,7 @@ static void test_plain_rename(void **state)
 	struct place *place = *state;
 	const struct sandbox_rule rule = {.call = SYS_renameat2, .error = EINVAL};
 	assert_int_equal(sandbox_run(&rule, 1, false, replace_once, place), 0);
-	put(place->final, "file", "old");
+	place_put(place->final, "file", "old");
 	assert_int_equal(sandbox_run(&rule, 1, false, replace_once, place), 0);
 }
 
@@ -214,7 +169,7 @@ static int rename_fails(void *context)
 	struct gw_staging *staging;
 	if (gw_staging_begin(place->final, true, &staging))
 		return 100;
-	put(gw_staging_path(staging), "file", "new");
+	place_put(gw_staging_path(staging), "file", "new");
 	return (int)gw_staging_commit(staging);
 }
 
@@ -223,7 +178,7 @@ static void test_failed_commit(void **state)
 {
 	struct place *place = *state;
 	assert_int_equal(mkdir(place->final, 0755), 0);
-	put(place->final, "file", "old");
+	place_put(place->final, "file", "old");
 	static const struct {
 		long call;
 		int error;
@@ -236,7 +191,7 @@ static void test_failed_commit(void **state)
 		const struct sandbox_rule rule = {.call = faults[i].call, .error = faults[i].error};
 		assert_int_equal(sandbox_run(&rule, 1, false, rename_fails, place), faults[i].status);
 		assert_true(has(place->final, "file", "old"));
-		assert_int_equal(entries(place->root), 1);
+		assert_int_equal(place_entries(place->root), 1);
 	}
 }
 
@@ -264,7 +219,7 @@ static int fill_disk(void *context)
 	gw_status status = gw_staging_mkdir(staging, "a/b/c/d/e/f");
 	bool named = strstr(gw_last_error(), "No space") != NULL;
 	gw_staging_abort(staging);
-	return status == GW_NO_SPACE && named && entries(place->root) == 0 ? 0 : 2;
+	return status == GW_NO_SPACE && named && place_entries(place->root) == 0 ? 0 : 2;
 }
 
 static void test_no_space(void **state)
@@ -286,7 +241,7 @@ static void test_cleanup(void **state)
 	snprintf(path, sizeof(path), "%s/done", place->root);
 	assert_int_equal(gw_staging_begin(path, false, &done), GW_OK);
 	assert_int_equal(gw_staging_mkdir(first, "a/b"), GW_OK);
-	put(gw_staging_path(first), "a/b/c", "x");
+	place_put(gw_staging_path(first), "a/b/c", "x");
 	assert_int_equal(gw_staging_commit(done), GW_OK);
 	pid_t child = fork();
 	if (child == 0) { /* what a parent writes is not a child's to remove */
@@ -294,13 +249,13 @@ static void test_cleanup(void **state)
 		_exit(0);
 	}
 	waitpid(child, NULL, 0);
-	assert_int_equal(entries(place->root), 3);
+	assert_int_equal(place_entries(place->root), 3);
 	gw_staging_cleanup();
-	assert_int_equal(entries(place->root), 1);
+	assert_int_equal(place_entries(place->root), 1);
 	assert_int_equal(gw_staging_commit(first), GW_IO); /* its folder is gone */
 	gw_staging_abort(second);
 	gw_staging_cleanup();
-	assert_int_equal(entries(place->root), 1);
+	assert_int_equal(place_entries(place->root), 1);
 }
 
 static void on_signal(int number)
@@ -325,7 +280,7 @@ static void test_interrupted(void **state)
 		for (unsigned i = 0;; i++) {
 			char name[32];
 			snprintf(name, sizeof(name), "file%u", i % 1000);
-			put(gw_staging_path(staging), name, "x");
+			place_put(gw_staging_path(staging), name, "x");
 			if (i == 300 && write(ready[1], "r", 1) != 1)
 				_exit(2);
 		}
@@ -338,7 +293,7 @@ static void test_interrupted(void **state)
 	close(ready[0]);
 	close(ready[1]);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
-	assert_int_equal(entries(place->root), 0);
+	assert_int_equal(place_entries(place->root), 0);
 }
 
 static void test_limit(void **state)
@@ -355,7 +310,7 @@ static void test_limit(void **state)
 	assert_int_equal(status, GW_LIMIT);
 	for (int i = 0; i < count - 1; i++)
 		gw_staging_abort(open[i]);
-	assert_int_equal(entries(place->root), 0);
+	assert_int_equal(place_entries(place->root), 0);
 }
 
 /* Links are removed, not followed. */
@@ -365,14 +320,14 @@ static void test_remove_tree(void **state)
 	char path[256], link[256];
 	snprintf(path, sizeof(path), "%s/kept", place->root);
 	assert_int_equal(mkdir(path, 0755), 0);
-	put(path, "file", "kept");
+	place_put(path, "file", "kept");
 	assert_int_equal(mkdir(place->final, 0755), 0);
 	snprintf(link, sizeof(link), "%s/link", place->final);
 	assert_int_equal(symlink(path, link), 0);
 	for (int i = 0; i < 500; i++) {
 		char name[32];
 		snprintf(name, sizeof(name), "a-file-with-a-long-name-%d", i);
-		put(place->final, name, "x");
+		place_put(place->final, name, "x");
 	}
 	assert_int_equal(gw_remove_tree(place->final), GW_OK);
 	assert_int_equal(access(place->final, F_OK), -1);
@@ -401,10 +356,10 @@ static void test_memory_shortage(void **state)
 {
 	struct place *place = *state;
 	assert_true(gw_fault_each(write_body, place) >= 4);
-	assert_int_equal(entries(place->root), 1);
+	assert_int_equal(place_entries(place->root), 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, place_set_up, place_tear_down)
 
 int main(void)
 {

@@ -54,6 +54,16 @@ static struct gw_tensor_create_call call_of(int number)
 	return call;
 }
 
+/* Creates or finds one, and leaves it. */
+static gw_status make_and_leave(struct desk *desk, struct gw_tensor_create_call *call, struct gw_tensor_state *tensor)
+{
+	struct gw_shard *shard;
+	const uint64_t *epochs;
+	gw_status status = gw_tensor_table_make(desk->table, call, tensor, &epochs, &shard);
+	gw_shard_unref(desk->table, shard);
+	return status;
+}
+
 /* Creates or finds one, which is the caller's to leave: whether its rows have their values. */
 static bool desk_hold(struct desk *desk, int number, struct gw_shard **shard)
 {
@@ -165,11 +175,8 @@ static void nothing_waits_for_a_tensor_that_is_filled(void **state)
 	must(gw_shard_prepare(desk.table, trained, GW_ADAGRAD));
 	struct gw_tensor_create_call call = call_of(2);
 	struct gw_tensor_state tensor;
-	struct gw_shard *shard;
-	const uint64_t *epochs;
 	snprintf(call.plan.job, sizeof(call.plan.job), "job");
-	must(gw_tensor_table_make(desk.table, &call, &tensor, &epochs, &shard));
-	gw_shard_unref(desk.table, shard);
+	must(make_and_leave(&desk, &call, &tensor));
 	while (gw_tensor_table_list(desk.table, "job", "job", "", &listed, 1) > 0)
 		sched_yield();
 	sem_post(&gate.go);
@@ -223,8 +230,7 @@ static void a_job_too_many_leaves_no_tensor(void **state)
 	call.plan.shape[0] = 1;
 	for (int i = 0; i < GW_TENSOR_JOBS_MAX; i++) {
 		snprintf(call.plan.job, sizeof(call.plan.job), "job%d", i);
-		must(gw_tensor_table_make(desk.table, &call, &tensor, &epochs, &shard));
-		gw_shard_unref(desk.table, shard);
+		must(make_and_leave(&desk, &call, &tensor));
 	}
 	uint64_t bytes = gw_tensor_table_bytes(desk.table);
 	snprintf(call.plan.job, sizeof(call.plan.job), "another");
@@ -243,8 +249,6 @@ static void jobs_without_tensors_take_no_place(void **state)
 	struct desk desk;
 	struct gw_tensor_create_call call = call_of(0);
 	struct gw_tensor_state tensor;
-	struct gw_shard *shard;
-	const uint64_t *epochs;
 	desk_begin(&desk);
 	desk_serve(&desk);
 	for (int i = 0; i < GW_TENSOR_JOBS_MAX; i++) {
@@ -253,8 +257,7 @@ static void jobs_without_tensors_take_no_place(void **state)
 		gw_tensor_table_lease(desk.table, job);
 	}
 	snprintf(call.plan.job, sizeof(call.plan.job), "another");
-	must(gw_tensor_table_make(desk.table, &call, &tensor, &epochs, &shard));
-	gw_shard_unref(desk.table, shard);
+	must(make_and_leave(&desk, &call, &tensor));
 	desk_close(&desk);
 	desk_end(&desk);
 }
@@ -265,8 +268,6 @@ static void use_name(struct desk *desk, int number, int way)
 {
 	struct gw_tensor_create_call call = call_of(0);
 	struct gw_tensor_state tensor;
-	struct gw_shard *shard;
-	const uint64_t *epochs;
 	uint32_t count;
 	call.plan.shape[0] = 1;
 	snprintf(call.plan.job, sizeof(call.plan.job), "name%d", number);
@@ -278,11 +279,10 @@ static void use_name(struct desk *desk, int number, int way)
 		snprintf(call.plan.source, sizeof(call.plan.source), "=nowhere");
 	}
 	if (way == 1 || way == 2)
-		assert_int_equal(gw_tensor_table_make(desk->table, &call, &tensor, &epochs, &shard), GW_NOT_FOUND);
+		assert_int_equal(make_and_leave(desk, &call, &tensor), GW_NOT_FOUND);
 	if (way < 3)
 		return;
-	must(gw_tensor_table_make(desk->table, &call, &tensor, &epochs, &shard));
-	gw_shard_unref(desk->table, shard);
+	must(make_and_leave(desk, &call, &tensor));
 	if (way == 3)
 		must(gw_tensor_table_delete(desk->table, call.plan.job, call.plan.name, 0, &count));
 	else
@@ -297,16 +297,13 @@ static void names_that_leave_nothing_take_no_place(void **state)
 	struct desk desk;
 	struct gw_tensor_create_call call = call_of(0);
 	struct gw_tensor_state tensor;
-	struct gw_shard *shard;
-	const uint64_t *epochs;
 	desk_begin(&desk);
 	desk_serve(&desk);
 	call.plan.shape[0] = 1;
 	snprintf(call.plan.job, sizeof(call.plan.job), "stays");
 	for (int i = 0; i < 2; i++) { /* two tensors: one of them goes, and the job is there still */
 		snprintf(call.plan.name, sizeof(call.plan.name), "t%d", i);
-		must(gw_tensor_table_make(desk.table, &call, &tensor, &epochs, &shard));
-		gw_shard_unref(desk.table, shard);
+		must(make_and_leave(&desk, &call, &tensor));
 	}
 	uint64_t epoch = tensor.epoch;
 	uint32_t count;
@@ -314,16 +311,14 @@ static void names_that_leave_nothing_take_no_place(void **state)
 	for (int i = 0; i < 5 * (GW_TENSOR_JOBS_MAX + 9); i++)
 		use_name(&desk, i, i % 5);
 	call.open = 1;
-	must(gw_tensor_table_make(desk.table, &call, &tensor, &epochs, &shard));
+	must(make_and_leave(&desk, &call, &tensor));
 	assert_int_equal(tensor.epoch, epoch);
-	gw_shard_unref(desk.table, shard);
 	/* All the places but its own are free. */
 	call.open = 0;
 	for (int i = 1; i <= GW_TENSOR_JOBS_MAX; i++) {
 		snprintf(call.plan.job, sizeof(call.plan.job), "job%d", i);
-		gw_status status = gw_tensor_table_make(desk.table, &call, &tensor, &epochs, &shard);
+		gw_status status = make_and_leave(&desk, &call, &tensor);
 		assert_int_equal(status, i < GW_TENSOR_JOBS_MAX ? GW_OK : GW_LIMIT);
-		gw_shard_unref(desk.table, shard);
 	}
 	desk_close(&desk);
 	desk_end(&desk);
