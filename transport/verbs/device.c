@@ -1,8 +1,8 @@
 /* The RDMA devices of this process.
  *
  *   first poll group to use verbs ─ begin ──▶ an event channel of our own
- *   an id is bound ──────────────── get ───▶ a device: librdmacm's context, a protection domain, an id that keeps both
- * open its removal is announced ───── look ───▶ dead: every group releases it ─▶ the last one frees it
+ *   an id is bound ──────────────── get ───▶ a device: librdmacm's context, a protection domain, an id to keep both
+ *   its removal is announced ───── look ───▶ dead: every group releases it ─▶ the last one frees it
  *
  * librdmacm opens a device once and shares its context among all ids. It may close the context when no id refers to the
  * device; `hold` is an id that prevents that. If the only device is removed, librdmacm (44) keeps it open for ever, and

@@ -1,8 +1,7 @@
 /* Messages over a queue pair. Both directions work alike.
  *
  *   A: takes a credit, copies a piece into a send buffer, posts it ──▶ B: one of its posted receives
- *   B: handles it, posts the receive again, owes A a credit ─────────▶ granted in B's next message, or in a message of
- * its own
+ *   B: handles it, posts the receive again, owes A a credit ─────▶ granted in B's next message, or in a separate one
  *
  * A side begins with as many credits as the other side has receives. A message therefore always finds a posted receive:
  * a "receiver not ready" error would be a fault of Graphwire, and no retry hides it. A message that only grants credits
