@@ -1,5 +1,5 @@
 /* The lookup of tensors, a part of graphwire bench update. Several threads pull and push single rows at once from a
- * server's table, as the handlers of a server's calls do, so that the lookup takes most of the time.
+ * server's table, as the handlers of a server's calls do. The lookup therefore takes most of the time.
  *
  *   lookup   1, 2 and 4 threads; 4 and 1,000 tensors: each call finds a tensor by its shard epoch, and unreferences it.
  *            The ceiling is the same calls on the same rows, of tensors that were found once

@@ -116,9 +116,9 @@ void gw_verbs_cqs_end(struct verbs_poller *poller)
 		cq_destroy(poller->cqs[--poller->cq_count]);
 }
 
-/* Reads the events that woke the loop from the channel. It does so before the next sleep and not at the wake-up, so
- * that completions are handled first and this work runs while the next reads are in flight. Each arming causes one
- * event at most. */
+/* Reads the events that woke the loop from the channel. The loop does this before its next sleep and not at the
+ * wake-up: completions come first, and this work runs while the next reads are in flight. Each arming causes one event
+ * at most. */
 static void take_events(struct verbs_poller *poller)
 {
 	struct ibv_cq *raw;

@@ -14,8 +14,8 @@
  * its own protection domain on it. Some kernel drivers take commands on a context only from the process that opened it
  * (Soft-RoCE's posts). There RDMA fails in the child, and its client uses TCP.
  *
- * Fails where the host lacks libibverbs or librdmacm (library.h), where no device exists, or where the device needs a
- * writable key at the reader for one-sided reads (iWARP).
+ * Fails where the host lacks libibverbs or librdmacm (library.h), or where no device exists. Fails for a device that
+ * needs a writable key at the reader for one-sided reads (iWARP).
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -19,8 +19,8 @@
 
 enum endpoint_phase {
 	ENDPOINT_DIALLING,   /* the hello over TCP */
-	ENDPOINT_ASKING,     /* for a token, over TCP */
-	ENDPOINT_CONNECTING, /* queue pairs */
+	ENDPOINT_ASKING,     /* the request for a token, over TCP */
+	ENDPOINT_CONNECTING, /* queue pairs are being connected */
 	ENDPOINT_OPENED,
 	ENDPOINT_DOUBTING, /* a key was refused, and the endpoint is silenced; a new hello shows whether the server has
 			      other data */
@@ -193,7 +193,7 @@ void gw_verbs_dynamic_end(struct verbs_endpoint *endpoint);
 /* --- endpoint_rows.c --- */
 /* Prepares for reads of versioned rows; every such read calls it. */
 gw_status gw_verbs_rows_begin(struct verbs_endpoint *endpoint);
-void gw_verbs_rows_end(struct verbs_endpoint *endpoint);                     /* after the queue pairs */
+void gw_verbs_rows_end(struct verbs_endpoint *endpoint); /* call it after the queue pairs have ended */
 struct verbs_stage *gw_verbs_stage_acquire(struct verbs_endpoint *endpoint); /* NULL: none now */
 void gw_verbs_stage_release(struct verbs_endpoint *endpoint, struct verbs_stage *stage);
 /* Builds one work request. Returns the number of its scatter elements; 0: no rows are left, or the bounce buffer has no

@@ -6,8 +6,8 @@
  *
  * So no read of ours uses a key that no longer exists; such a read would cost the connection and all work open on it.
  * The client remembers a region that the server cannot offer over RDMA, or whose rows the device might tear, and
- * refuses it again without asking. The completion of the open reports failures. If a server gives the place of a region
- * to another region while we still read it, the server breaks the protocol, and the endpoint is lost.
+ * refuses it again without asking. The completion of the open reports failures. A server must not give the place of a
+ * region to another region while we still read it. If it does, the endpoint is lost.
  */
 #include <string.h>
 

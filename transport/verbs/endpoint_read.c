@@ -408,7 +408,7 @@ static bool read_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set,
 	return status == GW_OK;
 }
 
-/* Ends a read call of which `taken` of n reads were accepted. */
+/* Ends a read call that accepted `taken` of n reads. */
 static size_t read_end(struct verbs_endpoint *endpoint, struct gw_read_set *set, size_t n, size_t taken, bool last)
 {
 	if (set->status) {

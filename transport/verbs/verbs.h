@@ -165,7 +165,7 @@ void gw_verbs_mr_cache_put(struct verbs_cached_mr *cached, const uint8_t *base, 
 /* For the last user of a dead device. The caller holds gw_verbs_lock. */
 void gw_verbs_mr_cache_drop(struct verbs_device *device);
 extern pthread_mutex_t gw_verbs_lock;
-/* Page-aligned memory of its own mapping, registered for local use; NULL with error text. */
+/* Page-aligned memory in its own mapping, registered for local writes only. */
 struct verbs_pages {
 	uint8_t *base;
 	size_t bytes;
@@ -186,7 +186,7 @@ struct verbs_deferred {
 	void (*run)(struct verbs_deferred *deferred);
 };
 
-/* --- Events of the connection manager: what an id's context points to. --- */
+/* --- Handler of connection manager events: the context of each id points to one. --- */
 struct verbs_cm_handler {
 	/* The event is a copy that was acknowledged already, so the handler may destroy its id. The copy and its data
 	 * are valid during the call. */
@@ -231,7 +231,7 @@ void gw_verbs_domains_end(struct verbs_poller *poller);
 struct verbs_poller {
 	struct verbs_loop *loop;
 	struct verbs_device *device;
-	struct verbs_poller *next; /* of the device */
+	struct verbs_poller *next; /* in the device's list */
 	uint32_t index;            /* index in loop->pollers */
 	int vector;                /* completion vector of its completion queues */
 	struct ibv_comp_channel *channel;
