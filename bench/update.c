@@ -253,7 +253,7 @@ static void *update_write_slowly(void *context)
 {
 	struct update_writer *writer = context;
 	const struct gw_checkpoint_options options = {.bytes_per_second = writer->bytes_per_second, .replace = true};
-	char *folder = gw_format("%s/graphwire-bench-beside", writer->arguments->folder);
+	char *folder = gw_format("%s/graphwire-bench-concurrent", writer->arguments->folder);
 	writer->status = folder ? GW_OK : GW_NO_MEMORY;
 	while (!atomic_load(&writer->stop) && !writer->status)
 		writer->status = gw_checkpoint(writer->client, folder, &options);
