@@ -1,11 +1,11 @@
 /* graphwire bench latency --matrix: size x transport.
  *
- *   each way -> a bed -> each size: rows one at a time, then batches in flight, in turn, `repeats` times
- *            -> a line of the table, a JSON object, a point of the plot
+ *   each path -> a bed -> each size: rows one at a time, then batches in flight, in turn, `repeats` times
+ *             -> a line of the table, a JSON object, a point of the plot
  *
- * The time is dealt out evenly, so that all of it takes as long as was asked for and a little more: servers begin,
- * memory is registered, the last batches end. Single rows are compared with the table every one; batches before they
- * are measured. A way that this host lacks is named and left out.
+ * The time is divided evenly among the measurements. The run takes a little longer than requested: servers start,
+ * memory is registered, and the last batches end. Every single row is compared with the table; batches are checked
+ * before they are measured. If this host lacks a path, the output names the path and leaves it out.
  */
 #include "bench/matrix.h"
 
@@ -20,14 +20,14 @@
 #include "core/numbers/histogram.h"
 #include "core/system/clock.h"
 
-#define ROUNDS_MAX    65536u /* single rows of one turn */
+#define ROUNDS_MAX    65536u /* most single rows of one turn */
 #define BATCH_MAX     1000u
 #define BATCH_MIN     16u
-#define BATCH_BYTES   (1u << 20) /* rows of a batch, about */
+#define BATCH_BYTES   (1u << 20) /* approximate bytes of a batch */
 #define DEPTH         4u
 #define LANDING_BYTES ((uint64_t)DEPTH * (BATCH_BYTES + BATCH_MIN * (64u << 10)))
 
-/* What one way and size came to; zeros: it was not measured. */
+/* The results of one path and size; zeros: not measured. */
 struct cell {
 	double p50_us, p99_us, p999_us, rows_per_s;
 };
@@ -37,9 +37,9 @@ struct matrix {
 	const struct gw_matrix_spec *spec;
 	struct gw_arena *landing;
 	double *microseconds; /* [ROUNDS_MAX] */
-	double round_seconds; /* of one kind in one repeat */
+	double round_seconds; /* time of rounds, or of batches, in one repeat */
 	struct cell cells[ROW_WAYS][MATRIX_SIZES_MAX];
-	/* of the cell that is measured */
+	/* of the cell being measured */
 	struct gw_row_bed bed;
 	struct gw_row_rounds turns;
 	struct gw_row_stream stream;
@@ -81,17 +81,17 @@ static struct gw_bare_rows rows_of(const struct matrix *m, uint32_t row_bytes)
 				     .seconds = m->round_seconds};
 }
 
-static void matrix_report(struct matrix *m, const struct gw_row_path *way, uint32_t row_bytes, const struct cell *cell)
+static void matrix_report(struct matrix *m, const struct gw_row_path *path, uint32_t row_bytes, const struct cell *cell)
 {
 	char title[64];
-	snprintf(title, sizeof(title), "%s, %u B", way->name, row_bytes);
+	snprintf(title, sizeof(title), "%s, %u B", path->name, row_bytes);
 	const struct gw_bench_result result = {
 		.title = title,
 		.unit = "us",
 		.values = &m->p50,
 		.verified = true,
 		.lower_is_better = true,
-		.fields = {{"transport", 0, way->name},
+		.fields = {{"transport", 0, path->name},
 			   {"row_bytes", row_bytes, NULL},
 			   {"p50_us", cell->p50_us, NULL},
 			   {"p99_us", cell->p99_us, NULL},
@@ -102,16 +102,16 @@ static void matrix_report(struct matrix *m, const struct gw_row_path *way, uint3
 			   {"rate_spread", gw_bench_series_spread(&m->rates), NULL}},
 	};
 	gw_bench_report_json(m->bench, &result);
-	fprintf(m->bench->table, "%-12s %8u %10.4g %10.4g %10.4g %12.4g %10.4g\n", way->name, row_bytes, cell->p50_us,
+	fprintf(m->bench->table, "%-12s %8u %10.4g %10.4g %10.4g %12.4g %10.4g\n", path->name, row_bytes, cell->p50_us,
 		cell->p99_us, cell->p999_us, cell->rows_per_s, cell->rows_per_s * row_bytes * 1e-9);
 	fflush(m->bench->table);
 }
 
-static gw_status run_cell(struct matrix *m, unsigned way, unsigned size)
+static gw_status run_cell(struct matrix *m, unsigned path, unsigned size)
 {
 	uint32_t row_bytes = m->spec->row_bytes[size];
 	const struct gw_bare_rows rows = rows_of(m, row_bytes);
-	struct cell *cell = &m->cells[way][size];
+	struct cell *cell = &m->cells[path][size];
 	gw_histogram_clear(&m->waits);
 	m->p50.count = m->rates.count = 0;
 	gw_status status = gw_row_rounds_begin(&m->turns, &m->bed, &rows);
@@ -132,21 +132,22 @@ static gw_status run_cell(struct matrix *m, unsigned way, unsigned size)
 			      .p99_us = (double)gw_histogram_quantile(&m->waits, 0.99) * 1e-3,
 			      .p999_us = (double)gw_histogram_quantile(&m->waits, 0.999) * 1e-3,
 			      .rows_per_s = gw_bench_series_median(&m->rates)};
-	matrix_report(m, &gw_row_paths[way], row_bytes, cell);
+	matrix_report(m, &gw_row_paths[path], row_bytes, cell);
 	return GW_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- all cells ---- */
 
 static gw_status matrix_run_path(struct matrix *m, unsigned number)
 {
-	const struct gw_row_path *way = &gw_row_paths[number];
-	const struct gw_poll_group_options options = {
-		.tcp_driver = way->tcp_driver, .spin_ns = 1000 * m->spec->spin_us, .queue_pairs = m->spec->queue_pairs};
-	gw_status status = gw_row_bed_begin(&m->bed, m->spec->table, gw_arena_bytes(m->spec->table), NULL, way->scheme,
+	const struct gw_row_path *path = &gw_row_paths[number];
+	const struct gw_poll_group_options options = {.tcp_driver = path->tcp_driver,
+						      .spin_ns = 1000 * m->spec->spin_us,
+						      .queue_pairs = m->spec->queue_pairs};
+	gw_status status = gw_row_bed_begin(&m->bed, m->spec->table, gw_arena_bytes(m->spec->table), NULL, path->scheme,
 					    &options, 1);
 	if (status == GW_UNSUPPORTED || status == GW_LOCKED_MEMORY) {
-		gw_bench_missing(m->bench, way->name, gw_last_error());
+		gw_bench_missing(m->bench, path->name, gw_last_error());
 		return GW_OK;
 	}
 	if (status != GW_OK)
@@ -154,30 +155,30 @@ static gw_status matrix_run_path(struct matrix *m, unsigned number)
 	for (unsigned size = 0; size < m->spec->row_sizes && status == GW_OK; size++)
 		status = run_cell(m, number, size);
 	gw_row_bed_end(&m->bed);
-	return status != GW_OK ? gw_context(status, "%s", way->name) : GW_OK;
+	return status != GW_OK ? gw_context(status, "%s", path->name) : GW_OK;
 }
 
-static bool wanted(const struct gw_matrix_spec *spec, unsigned way)
+static bool wanted(const struct gw_matrix_spec *spec, unsigned path)
 {
-	return !spec->transport || strcmp(spec->transport, gw_row_paths[way].option) == 0;
+	return !spec->transport || strcmp(spec->transport, gw_row_paths[path].option) == 0;
 }
 
 static gw_status matrix_run_paths(struct matrix *m)
 {
 	const struct gw_matrix_spec *spec = m->spec;
-	unsigned ways = 0;
-	for (unsigned way = 0; way < ROW_WAYS; way++)
-		ways += wanted(spec, way);
-	m->round_seconds = spec->seconds / (2.0 * ways * spec->row_sizes * m->bench->repeats);
+	unsigned paths = 0;
+	for (unsigned path = 0; path < ROW_WAYS; path++)
+		paths += wanted(spec, path);
+	m->round_seconds = spec->seconds / (2.0 * paths * spec->row_sizes * m->bench->repeats);
 	fprintf(m->bench->table,
-		"One row at a time, looked for %llu us before sleeping; then %u batches of rows in flight. Rows at "
+		"One row at a time, polled for %llu us before sleeping; then %u batches of rows in flight. Rows at "
 		"random from %.4g MiB on %s.\n%-12s %8s %10s %10s %10s %12s %10s\n",
 		(unsigned long long)spec->spin_us, DEPTH, (double)gw_arena_bytes(spec->table) / (1 << 20),
 		gw_row_pages(spec->table), "transport", "row B", "p50 us", "p99 us", "p99.9 us", "rows/s", "GB/s");
 	gw_status status = GW_OK;
-	for (unsigned way = 0; way < ROW_WAYS && status == GW_OK; way++)
-		if (wanted(spec, way))
-			status = matrix_run_path(m, way);
+	for (unsigned path = 0; path < ROW_WAYS && status == GW_OK; path++)
+		if (wanted(spec, path))
+			status = matrix_run_path(m, path);
 	return status;
 }
 
@@ -190,17 +191,17 @@ static void plot(const struct matrix *m, FILE *to)
 	struct gw_plot_line latency[2 * ROW_WAYS], rate[ROW_WAYS];
 	for (unsigned size = 0; size < m->spec->row_sizes; size++)
 		sizes[size] = m->spec->row_bytes[size];
-	for (unsigned way = 0; way < ROW_WAYS; way++) {
+	for (unsigned path = 0; path < ROW_WAYS; path++) {
 		for (unsigned size = 0; size < m->spec->row_sizes; size++) {
-			y[0][way][size] = m->cells[way][size].p50_us * 1e-6;
-			y[1][way][size] = m->cells[way][size].p99_us * 1e-6;
-			y[2][way][size] = m->cells[way][size].rows_per_s;
+			y[0][path][size] = m->cells[path][size].p50_us * 1e-6;
+			y[1][path][size] = m->cells[path][size].p99_us * 1e-6;
+			y[2][path][size] = m->cells[path][size].rows_per_s;
 		}
-		const char *name = gw_row_paths[way].name;
-		latency[way] = (struct gw_plot_line){.name = name, .hue = way, .y = y[0][way]};
-		latency[ROW_WAYS + way] =
-			(struct gw_plot_line){.name = name, .hue = way, .y = y[1][way], .dashed = true};
-		rate[way] = (struct gw_plot_line){.name = name, .hue = way, .y = y[2][way]};
+		const char *name = gw_row_paths[path].name;
+		latency[path] = (struct gw_plot_line){.name = name, .hue = path, .y = y[0][path]};
+		latency[ROW_WAYS + path] =
+			(struct gw_plot_line){.name = name, .hue = path, .y = y[1][path], .dashed = true};
+		rate[path] = (struct gw_plot_line){.name = name, .hue = path, .y = y[2][path]};
 	}
 	const struct gw_plot_panel panels[] = {{.title = "One row: median (solid) and 99th percentile (dashed)",
 						.unit = GW_PLOT_SECONDS,
@@ -226,7 +227,7 @@ gw_status gw_matrix_run(struct gw_bench *bench, const struct gw_matrix_spec *spe
 {
 	FILE *picture = NULL;
 	const struct gw_arena_options pages = {.name = "bench-landing", .numa = GW_NUMA_LOCAL};
-	/* Opened first: a folder that does not exist is told before anything is measured. */
+	/* Open the plot first, to report a missing folder before measuring. */
 	if (spec->plot_path && !(picture = fopen(spec->plot_path, "we")))
 		return gw_fail_errno(GW_IO, errno, "write %s", spec->plot_path);
 	struct matrix *m = gw_calloc(1, sizeof(*m));

@@ -1,12 +1,13 @@
-/* graphwire bench minibatch: whole mini-batches through the loader: sampled, relabelled, features and labels fetched.
+/* graphwire bench minibatch: complete mini-batches through the loader: sampled, relabelled, features and labels
+ * fetched.
  *
  *   own graph and servers (or the given ones) -> the first batches compared with the standalone client's, byte by byte
  *   -> bare row loop and loader in turn -> report
  *
- * The ceiling is the time that bare loops over TCP need for the batch's feature rows alone, no sampling and no labels:
- * as many pairs of a client and a server at once as there are servers and processors for them, out of a table as large
- * as the features, with as many batches in flight as the loader has. Without servers (--standalone) it is a prefetching
- * copy of the rows.
+ * The ceiling is the time that bare loops over TCP need for the batch's feature rows only, without sampling and labels.
+ * As many pairs of a client and a server run at once as there are servers and processors for them. They read from a
+ * table as large as the features, with as many batches in flight as the loader. Without servers (--standalone) the
+ * ceiling is a prefetching copy of the rows.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 
 #define SERVERS_MAX     256
 #define BARE_SECONDS    0.5
-#define TABLE_BYTES_MAX (2ull << 30) /* of the bare loop */
+#define TABLE_BYTES_MAX (2ull << 30) /* largest table of the bare loop */
 
 struct minibatch_arguments {
 	struct gw_bench bench;
@@ -31,15 +32,15 @@ struct minibatch_arguments {
 	bool standalone;
 	const char *features, *labels;
 	uint32_t scale, batch_size, depth, batches, server_threads;
-	int64_t part; /* whose seeds; -1: all */
+	int64_t part; /* the part whose seeds are used; -1: all parts */
 	struct gw_bench_fanouts fanouts[4];
 	uint32_t fanouts_count;
 	/* while it runs */
 	struct gw_own_servers own;
 	struct gw_client *measured, *alone;
 	struct gw_arena *table, *landing;
-	struct gw_batches batches_now; /* of the case */
-	unsigned pairs;                /* of bare loops */
+	struct gw_batches batches_now; /* of the case being measured */
+	unsigned pairs;                /* pairs of bare loops */
 };
 
 /* ---- options ---- */
@@ -71,8 +72,8 @@ static const struct gw_option table[] = {
 	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
 	 GW_OPTION_CALL(minibatch_take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, client.key_file)},
-	{"insecure", NULL, "servers on loopback need not have a key", 0, GW_OPTION_FLAG(A, client.insecure)},
-	{"transport", GW_SCHEME_CHOICES, "how the servers are reached (tcp)", 0,
+	{"insecure", NULL, "accept servers on loopback without a key", 0, GW_OPTION_FLAG(A, client.insecure)},
+	{"transport", GW_SCHEME_CHOICES, "transport to the servers (tcp)", 0,
 	 GW_OPTION_CHOICE(A, client.transport, gw_scheme_choices)},
 	{"standalone", NULL, "no servers: the parts in this process's memory", 0, GW_OPTION_FLAG(A, standalone)},
 	{"features", "NAME", "feature read for every input node (feat)", 0, GW_OPTION_TEXT(A, features)},
@@ -80,12 +81,15 @@ static const struct gw_option table[] = {
 	{"scale", "N", "own graph: 2^N nodes, 16 edges each, 128 float32 features (18)", 0,
 	 GW_OPTION_NUMBER(A, scale, 10, 26)},
 	{"batch-size", "N", "seeds of a mini-batch (1000)", 0, GW_OPTION_NUMBER(A, batch_size, 1, 1 << 20)},
-	{"depth", "N", "mini-batches ahead (4)", 0, GW_OPTION_NUMBER(A, depth, 1, 256)},
+	{"depth", "N", "mini-batches prepared ahead (4)", 0, GW_OPTION_NUMBER(A, depth, 1, 256)},
 	{"batches", "N", "mini-batches of one repeat (40)", 0, GW_OPTION_NUMBER(A, batches, 1, 1 << 20)},
-	{"threads", "N", "of the client (one for each processor)", 0, GW_OPTION_NUMBER(A, client.threads, 1, 64)},
-	{"server-threads", "N", "of each server of its own (1)", 0, GW_OPTION_NUMBER(A, server_threads, 1, 256)},
+	{"threads", "N", "threads of the client (one for each processor)", 0,
+	 GW_OPTION_NUMBER(A, client.threads, 1, 64)},
+	{"server-threads", "N", "threads of each of its own servers (1)", 0,
+	 GW_OPTION_NUMBER(A, server_threads, 1, 256)},
 	{"seeds-of-part", "N", "only seeds that this part owns", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
-	{"fanouts", "N,N,...", "may be repeated (15,10,5 and 10,25)", 0, GW_OPTION_CALL(minibatch_take_fanouts)},
+	{"fanouts", "N,N,...", "fanouts of each hop; may be repeated (15,10,5 and 10,25)", 0,
+	 GW_OPTION_CALL(minibatch_take_fanouts)},
 	{"neighbours", "auto|reads|requests", "how remote neighbours are sampled (auto)", 0,
 	 GW_OPTION_CHOICE(A, client.neighbours, neighbours)},
 	{"tcp-driver", "auto|io_uring|epoll", "how the client drives sockets (auto)", 0,
@@ -106,13 +110,13 @@ static gw_status open_clients(struct minibatch_arguments *a)
 	return gw_own_clients_open(&a->own, &own, &a->alone, &a->measured);
 }
 
-/* Rows that a batch of the bare loops may have: batches may be a little larger than those that were seen. */
+/* The most rows of a batch of the bare loops. Later batches may be a little larger than the batches seen so far. */
 static uint64_t rows_max(const struct minibatch_arguments *a)
 {
 	return a->batches_now.rows_of_one * 5 / 4 + a->pairs;
 }
 
-/* The bare loops' table, and room for all batches in flight. */
+/* Allocates the bare loops' table, and room for all batches in flight. */
 static gw_status make_memory(struct minibatch_arguments *a)
 {
 	const struct gw_arena_options arena = {.name = "bench", .numa = GW_NUMA_LOCAL};
@@ -156,7 +160,7 @@ static gw_status minibatch_measure_bare(void *context, double *figure)
 	return GW_OK;
 }
 
-/* How the parts are reached. */
+/* The transport to the parts, as a text. */
 static const char *transport_of(const struct minibatch_arguments *a)
 {
 	const struct gw_scheme *first = NULL;
@@ -165,10 +169,10 @@ static const char *transport_of(const struct minibatch_arguments *a)
 		return "in memory";
 	for (uint32_t part = 0; part < parts; part++) {
 		const char *name = gw_part_transport(a->measured, part);
-		const struct gw_scheme *way = name ? gw_scheme_find(name) : NULL;
-		mapped += way && way->mapped;
+		const struct gw_scheme *scheme = name ? gw_scheme_find(name) : NULL;
+		mapped += scheme && scheme->mapped;
 		if (part == 0)
-			first = way;
+			first = scheme;
 	}
 	if (mapped)
 		return mapped == parts ? "mapped" : "mapped in part";
@@ -256,7 +260,8 @@ int gw_bench_minibatch(int argc, char **argv)
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct minibatch_arguments, bench),
 		.check = minibatch_check_command,
-		.doc = "Whole mini-batches through the loader, against a bare loop that moves their feature rows.\v"
+		.doc = "Measures complete mini-batches through the loader, against a bare loop that moves their "
+		       "feature rows.\v"
 		       "Examples:\n  graphwire bench minibatch\n"
 		       "  graphwire bench minibatch --part-config parts/ --json - \\\n"
 		       "                            --servers 10.0.0.1:30050,10.0.0.2:30050"};

@@ -1,10 +1,11 @@
-/* Running this program's other commands as processes: /proc/self/exe generate, partition, serve. A server's address is
- * read from its ready line.
+/* Runs this program's other commands as processes: /proc/self/exe generate, partition, serve. Reads a server's address
+ * from its ready line.
  *
  *   temporary folder -> generate -> partition -> serve, one for each part -> clients
  *
- * The processes die with this one. A signal that ends it ends them first and then removes the folder, so that nobody
- * writes into it any more. Fails where the folder has no room, or with whatever a command says on stderr.
+ * The processes end with this process. A signal that ends this process first ends them and then removes the folder, so
+ * that no process writes into it any more. Fails when the folder has no room, or when a command fails; the command
+ * prints its reason on stderr.
  */
 #include "bench/own_servers.h"
 
@@ -31,7 +32,7 @@
 
 /* ---- signals ---- */
 
-static struct gw_own_servers *_Atomic running; /* what a signal has to end */
+static struct gw_own_servers *_Atomic running; /* the servers that a signal handler must end */
 
 static void kill_and_wait(pid_t pid)
 {
@@ -66,7 +67,8 @@ static void servers_catch_signals(void)
 
 /* ---- processes ---- */
 
-/* Starts this program with arguments; its stdout goes to `output`. *pid is set before a signal can come in between. */
+/* Starts this program with arguments; its stdout goes to `output`. Signals are blocked until *pid is set, so a signal
+ * handler always knows the process. */
 static gw_status run_self(const char *const *arguments, int output, _Atomic pid_t *pid)
 {
 	sigset_t all, before;
@@ -105,13 +107,13 @@ static gw_status run_to_end(struct gw_own_servers *own, const char *const *argum
 	}
 	atomic_store(&own->working, 0);
 	if (!WIFEXITED(result) || WEXITSTATUS(result) != 0)
-		return gw_fail(GW_IO, "graphwire %s failed: its line above says why", arguments[1]);
+		return gw_fail(GW_IO, "graphwire %s failed: its line above has the reason", arguments[1]);
 	return GW_OK;
 }
 
 /* ---- the folder and the graph ---- */
 
-/* Keys and locks lie there too: a server of a benchmark is nobody else's. */
+/* Keys and locks are in this folder too, so that other programs do not meet a benchmark's server. */
 static gw_status servers_make_folder(struct gw_own_servers *own)
 {
 	const char *base = getenv("TMPDIR");
@@ -167,15 +169,15 @@ static gw_status read_ready(int output, char *address, size_t bytes)
 			return gw_fail(GW_DEADLINE, "a server was not ready within %d s", READY_MS / 1000);
 		ssize_t n = read(output, line + used, sizeof(line) - 1 - used);
 		if (n <= 0)
-			return gw_fail(GW_IO, "a server ended before it was ready: its line above says why");
+			return gw_fail(GW_IO, "a server ended before it was ready: its line above has the reason");
 		used += (size_t)n;
 	}
 	line[used] = 0;
 	char *at = strstr(line, " at "), *end = at ? strstr(at, ": ") : NULL;
 	if (!end || (size_t)(end - at) - 4 >= bytes)
-		return gw_fail(GW_FORMAT, "a server's ready line is not understood: %.80s", line);
+		return gw_fail(GW_FORMAT, "a server's ready line has an unknown format: %.80s", line);
 	*end = 0;
-	memcpy(address, at + 4, (size_t)(end - at) - 4 + 1); /* with its end */
+	memcpy(address, at + 4, (size_t)(end - at) - 4 + 1); /* with the terminating 0 */
 	return GW_OK;
 }
 
@@ -213,7 +215,7 @@ gw_status gw_own_clients_check(const struct gw_client_options *client)
 {
 	if (client->part_config || !client->server_count)
 		return GW_OK;
-	return gw_fail(GW_INVALID, "--servers needs --part-config, to check what they answer against");
+	return gw_fail(GW_INVALID, "--servers needs --part-config, to check the servers' answers");
 }
 
 gw_status gw_own_clients_open(struct gw_own_servers *own, const struct gw_own_clients_options *options,

@@ -1,4 +1,4 @@
-/* connect -> a thread answers -> rounds by the caller, as often as wanted -> shut down, join. */
+/* connect -> start the answering thread -> rounds by the caller, any number of times -> shut down, join. */
 #include "bench/ping_pong.h"
 
 #include <errno.h>
@@ -18,7 +18,8 @@ struct gw_ping_pong {
 	uint64_t spin_ns;
 	pthread_t thread;
 	bool answering;
-	uint8_t *asked, *answer; /* of the client, of the thread: room for the larger of the two */
+	uint8_t *asked,
+		*answer; /* buffers of the client and of the answering thread, each as large as the longer message */
 };
 
 static uint64_t now_ns(void)
@@ -28,7 +29,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Looks while it may, then sleeps; what is left of a message that has begun is waited for asleep. */
+/* Polls for spin_ns, then sleeps. After the first bytes of a message it waits for the rest asleep. */
 static bool ping_pong_receive_all(int fd, uint8_t *at, size_t bytes, uint64_t spin_ns)
 {
 	ssize_t n = -1;

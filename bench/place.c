@@ -1,3 +1,4 @@
+/* Placement of threads on the processors that the process had at the first call: see place.h. */
 #include "bench/place.h"
 
 #include <sched.h>

@@ -1,6 +1,7 @@
-/* Which processor a benchmark's threads run on. The two sides of a ping-pong wake each other in one way on one
- * processor and in another way on two, at half the price or twice: a benchmark says which it measures, and puts its
- * ceiling there, too. */
+/* Chooses the processors of a benchmark's threads. The two sides of a ping-pong wake each other differently on one
+ * processor and on two, which can halve or double the time. A benchmark therefore reports its placement, and places its
+ * ceiling likewise.
+ */
 #ifndef GW_BENCH_PLACE_H
 #define GW_BENCH_PLACE_H
 
@@ -8,18 +9,18 @@
 
 enum gw_bench_place {
 	GW_BENCH_APART,    /* client and server on different processors */
-	GW_BENCH_TOGETHER, /* both on one */
+	GW_BENCH_TOGETHER, /* both on the same processor */
 };
 
-/* "two processors", "one processor". */
+/* Returns "two processors" or "one processor". */
 const char *gw_bench_place_text(enum gw_bench_place place);
 
-/* How many processors the process had when it was first asked: before a thread of its own was kept on one. */
+/* The number of processors that the process had at the first call. Make that call before pinning a thread. */
 unsigned gw_bench_processors(void);
 
-/* Keeps a thread on the n-th of them, counted round. */
+/* Pins a thread to the n-th of these processors, modulo their number. */
 void gw_bench_pin(pthread_t thread, unsigned number);
-/* Lets it run on all of them again. */
+/* Lets the thread run on all of them again. */
 void gw_bench_unpin(pthread_t thread);
 
 #endif

@@ -1,4 +1,4 @@
-/* Pictures of figures over a size, as SVG: panels side by side, logarithmic axes, a legend below. */
+/* Plots of figures over a size, as SVG: panels in a row, logarithmic axes, a legend below. */
 #ifndef GW_BENCH_PLOT_H
 #define GW_BENCH_PLOT_H
 
@@ -7,9 +7,9 @@
 
 #define GW_PLOT_HUES 8u /* colours of lines */
 
-/* What the numbers of an axis are: how its ticks read. */
+/* The unit of an axis, which decides the texts of its ticks. */
 enum gw_plot_unit {
-	GW_PLOT_BYTES,   /* 8 B, 4 KiB: ticks at the points themselves */
+	GW_PLOT_BYTES,   /* 8 B, 4 KiB: the ticks are at the points */
 	GW_PLOT_SECONDS, /* 20 us */
 	GW_PLOT_COUNT,   /* 10 M */
 };
@@ -18,7 +18,7 @@ struct gw_plot_line {
 	const char *name; /* lines of one name and hue share an entry of the legend */
 	unsigned hue;     /* < GW_PLOT_HUES */
 	bool dashed;
-	const double *y; /* [points]; what is not a positive number is left out */
+	const double *y; /* [points]; values that are not positive numbers are left out */
 };
 
 struct gw_plot_panel {
@@ -37,7 +37,7 @@ struct gw_plot {
 	unsigned panel_count; /* at least 1 */
 };
 
-/* Writes the picture, a whole SVG file in UTF-8 without references to anything outside. Errors show in ferror(). */
+/* Writes the plot as a complete SVG file in UTF-8, without references to other files. Check ferror() for errors. */
 void gw_plot_write(const struct gw_plot *plot, FILE *to);
 
 #endif

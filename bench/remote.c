@@ -1,17 +1,18 @@
-/* graphwire bench remote: what a client asks of parts that lie elsewhere: one row, many rows, samples without rows.
+/* graphwire bench remote: a client's calls to remote parts: one row, many rows, samples without rows.
  *
  *   own graph and servers (or the given ones) -> each answer compared with the standalone client's
  *   -> one row against a bare ping-pong of the same bytes, the client on the server's processor and on another one
- *   -> 10,000 rows, one call after the other, against the bare row loop with one batch in flight, the client of both
- *      away from the server's processor
- *   -> samples, against the wire or the processors, whichever binds
+ *   -> 10,000 rows, one call after the other, against the bare row loop with one batch in flight; both clients run on
+ *      another processor than their server
+ *   -> samples, against the wire or the processors, whichever is the lower limit
  *
- * Where all servers' memory is mapped (--transport shm), there is no wire: the ceilings are the standalone client's row
- * and samples, which lie in its own memory, and a prefetching copy of the rows.
- * Else the ceiling of sampling is the lower of two: a raw stream of the bytes that have to cross (an id and a position
- * for each sampled edge, no more), and the standalone client, which does the same work with all processors and no
- * network. The loops run on loopback, wherever the servers are. Servers of its own have a processor each; where others
- * run is theirs.
+ * With --transport shm all servers' memory is mapped, and no wire is used. The ceilings are then the standalone
+ * client's row and samples, which are in its own memory, and a prefetching copy of the rows.
+ *
+ * Otherwise the ceiling of sampling is the lower of two rates. The first is a raw stream of the necessary bytes: an id
+ * and a position for each sampled edge. The second is the standalone client, which does the same work with all
+ * processors and no network. The loops run on loopback, wherever the servers are. The benchmark's own servers have a
+ * processor each; it does not place other servers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,12 +34,13 @@
 
 #define SERVERS_MAX     256
 #define ROWS            10000u
-#define ROUNDS          2000u /* single rows of one measurement */
-#define GATHERS         50u   /* gathers of ROWS of one measurement */
+#define ROUNDS          2000u /* single rows in one measurement */
+#define GATHERS         50u   /* gathers of ROWS rows in one measurement */
 #define BARE_SECONDS    0.5
 #define TABLE_BYTES_MAX (2ull << 30)
-#define EDGE_BYTES      8.0 /* on the wire: the neighbour's id, its position in the list */
-/* On the wire: a header of 16 bytes, the read's 32, an offset of 4; an answer's header of 16. */
+#define EDGE_BYTES      8.0 /* bytes on the wire: the neighbour's id, and its position in the list */
+/* On the wire a question is a header of 16 bytes, the read's 32 bytes and an offset of 4 bytes. An answer has a header
+ * of 16 bytes. */
 #define QUESTION_BYTES 52u
 #define ANSWER_HEADER  16u
 
@@ -47,15 +49,15 @@ struct remote_arguments {
 	struct gw_own_clients_options clients;
 	const char *servers[SERVERS_MAX];
 	const char *features, *labels;
-	uint64_t batches, batch_size, part; /* part: whose rows; UINT64_MAX: the last part's */
+	uint64_t batches, batch_size, part; /* part: the part whose rows are read; UINT64_MAX: the last */
 	/* while it runs */
 	struct gw_own_servers own;
 	struct gw_client *alone, *served;
 	const struct gw_tensor *tensor, *tensor_alone; /* of the features */
-	int64_t begin, end;                            /* ids of the part */
+	int64_t begin, end;                            /* the ids of the part: [begin, end) */
 	int64_t ids[ROWS];
 	uint8_t *rows, *expected;       /* [ROWS][row_bytes] */
-	struct gw_ping_pong *ping_pong; /* NULL: nobody is waited for */
+	struct gw_ping_pong *ping_pong; /* NULL: the ceiling is not a ping-pong */
 	struct gw_rounds one;
 	struct gw_bare_rows bare;
 	struct gw_arena *store;
@@ -79,8 +81,8 @@ static const struct gw_option table[] = {
 	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
 	 GW_OPTION_CALL(remote_take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, clients.client.key_file)},
-	{"insecure", NULL, "servers on loopback need not have a key", 0, GW_OPTION_FLAG(A, clients.client.insecure)},
-	{"transport", GW_SCHEME_CHOICES, "how the servers are reached (tcp)", 0,
+	{"insecure", NULL, "accept servers on loopback without a key", 0, GW_OPTION_FLAG(A, clients.client.insecure)},
+	{"transport", GW_SCHEME_CHOICES, "transport to the servers (tcp)", 0,
 	 GW_OPTION_CHOICE(A, clients.client.transport, gw_scheme_choices)},
 	{"features", "NAME", "feature whose rows are read (feat)", 0, GW_OPTION_TEXT(A, features)},
 	{"labels", "NAME", "feature that the seeds' type has (label)", 0, GW_OPTION_TEXT(A, labels)},
@@ -142,18 +144,18 @@ static gw_status verify_rows(struct remote_arguments *a, uint32_t n)
 
 static bool is_mapped(const struct remote_arguments *a)
 {
-	const struct gw_scheme *way = gw_scheme_find(a->clients.client.transport);
-	return way && way->mapped;
+	const struct gw_scheme *scheme = gw_scheme_find(a->clients.client.transport);
+	return scheme && scheme->mapped;
 }
 
-/* Where the server of the rows runs; it is one of our own. */
+/* The processor of the server of the rows, which must be one of the benchmark's own. */
 static unsigned server_processor(const struct remote_arguments *a)
 {
 	unsigned last = gw_client_graph(a->served)->num_parts - 1;
 	return a->part == UINT64_MAX ? last : (unsigned)a->part;
 }
 
-/* Single rows by a client. */
+/* Reads single rows by this client, and measures the time of each. */
 static gw_status single_rows(struct remote_arguments *a, struct gw_client *client, const struct gw_tensor *tensor,
 			     uint32_t rounds, double *microseconds)
 {
@@ -207,7 +209,7 @@ static gw_status measure_bare_many(void *context, double *figure)
 {
 	struct remote_arguments *a = context;
 	if (!is_mapped(a))
-		gw_bare_pin(0); /* its server is on 1 */
+		gw_bare_pin(0); /* the bare loop's server is on processor 1 */
 	int error = is_mapped(a) ? gw_bare_rows_copy(&a->bare, figure) : gw_bare_rows_tcp(&a->bare, figure);
 	*figure *= 1e-6 / (double)a->bare.row_bytes;
 	return error ? gw_fail_errno(GW_IO, error, "the bare loop") : GW_OK;
@@ -281,7 +283,7 @@ static gw_status run_many(struct remote_arguments *a)
 		.ceilings = &ceilings,
 		.verified = true,
 		.note = is_mapped(a) ? "one call after the other; the bare loop is a prefetching copy"
-				     : "one call after the other; the bare loop has one batch in flight, too",
+				     : "one call after the other; the bare loop also has one batch in flight",
 		.fields = {{"remote_rows_per_s", value * 1e6, NULL},
 			   {"gb_per_s", value * 1e-3 * (double)a->tensor->row_bytes, NULL}},
 	};
@@ -358,11 +360,13 @@ static gw_status run_samples(struct remote_arguments *a)
 		snprintf(title, sizeof(title), "[15,10,5] x %llu seeds, %u server%s", (unsigned long long)a->batch_size,
 			 servers, servers == 1 ? "" : "s");
 		if (is_mapped(a))
-			snprintf(note, sizeof(note), "no rows; the ceiling: the same samples from memory of its own");
+			snprintf(note, sizeof(note),
+				 "no rows; the ceiling: the same samples from the client's own memory");
 		else
 			snprintf(note, sizeof(note),
 				 "no rows; %s: wire %.4g, processors (no network at all) %.4g M edges/s",
-				 wire < processors ? "the wire binds" : "the processors bind", wire, processors);
+				 wire < processors ? "the wire is the limit" : "the processors are the limit", wire,
+				 processors);
 		const struct gw_bench_result result = {
 			.title = title,
 			.unit = "M edges/s",
@@ -421,7 +425,7 @@ int gw_bench_remote(int argc, char **argv)
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct remote_arguments, bench),
 		.check = remote_check_command,
-		.doc = "Measures what a client asks of parts that lie elsewhere: one row, 10,000 rows, samples without "
+		.doc = "Measures a client's calls to remote parts: one row, 10,000 rows, samples without "
 		       "rows.\vExamples:\n  graphwire bench remote\n"
 		       "  graphwire bench remote --part-config parts/ \\\n"
 		       "                  --servers 10.0.0.1:30050,10.0.0.2:30050 --json -"};

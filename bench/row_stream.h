@@ -9,15 +9,15 @@
 
 struct gw_row_stream {
 	struct gw_row_client client;
-	struct gw_bare_rows rows; /* what the bare loop is given too */
-	struct gw_buffer *buffer; /* rows.landing */
+	struct gw_bare_rows rows; /* the same rows as the bare loop's */
+	struct gw_buffer *buffer; /* the registered rows.landing */
 	struct gw_read_set sets[ROW_DEPTH_MAX];
 	uint64_t *offsets; /* [depth][batch] */
 	uint64_t next;     /* number of the next row */
 	uint64_t deadline_ns;
 };
 
-/* Connects and takes memory. The thread that calls it is the one that uses it. On failure nothing is left. */
+/* Connects and allocates memory. The calling thread must be the thread that uses it. On failure everything is freed. */
 gw_status gw_row_stream_begin(struct gw_row_stream *stream, const struct gw_row_bed *bed,
 			      const struct gw_bare_rows *rows);
 void gw_row_stream_end(struct gw_row_stream *stream);

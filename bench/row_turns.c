@@ -1,5 +1,6 @@
-/* Ask, poll until it is there, compare, ask again. Fails where the transport does, where a row is not the table's, or
- * where one takes longer than a minute. */
+/* Request a row, poll until it arrives, compare it, request the next. Fails when the transport fails, when a row
+ * differs from the table, or when a row takes longer than a minute.
+ */
 #include "bench/row_turns.h"
 
 #include <string.h>
@@ -22,7 +23,7 @@ gw_status gw_row_rounds_begin(struct gw_row_rounds *turns, const struct gw_row_b
 
 void gw_row_rounds_end(struct gw_row_rounds *turns)
 {
-	/* A read that a failure has left open ends with its connection, before its buffer. */
+	/* After a failure a read may be open: close its connection before releasing its buffer. */
 	gw_endpoint_close(turns->client.endpoint);
 	turns->client.endpoint = NULL;
 	gw_buffer_release(turns->buffer);

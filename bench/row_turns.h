@@ -1,4 +1,4 @@
-/* One client that asks for a row, waits for it, and asks for the next: what latency means here. */
+/* One client that requests a row, waits for it, and requests the next: the time of each round is the latency. */
 #ifndef GW_BENCH_ROW_TURNS_H
 #define GW_BENCH_ROW_TURNS_H
 
@@ -7,18 +7,18 @@
 
 struct gw_row_rounds {
 	struct gw_row_client client;
-	struct gw_bare_rows rows; /* table, rows, row_bytes, landing: one row's; the rest is not looked at */
-	struct gw_buffer *buffer; /* rows.landing */
+	struct gw_bare_rows rows; /* table, rows, row_bytes, landing (of one row); the rest is not used */
+	struct gw_buffer *buffer; /* the registered rows.landing */
 	uint64_t next;            /* number of the next row */
 };
 
-/* Connects. The thread that calls it is the one that uses it. On failure nothing is left. */
+/* Connects. The calling thread must be the thread that uses it. On failure everything is freed. */
 gw_status gw_row_rounds_begin(struct gw_row_rounds *turns, const struct gw_row_bed *bed,
 			      const struct gw_bare_rows *rows);
 void gw_row_rounds_end(struct gw_row_rounds *turns);
 
-/* Rows at random, one at a time, up to `rounds` or until the seconds are up (0: they are not counted), at least one.
- * Every row is compared with the table. microseconds[rounds] takes the time of each; *done: how many there were. */
+/* Reads random rows, one at a time: at least one, up to `rounds`, and until `seconds` have passed (0: no time limit).
+ * Compares every row with the table. microseconds[rounds] gets the time of each row, *done their number. */
 gw_status gw_row_rounds_run(struct gw_row_rounds *turns, uint64_t rounds, double seconds, double *microseconds,
 			    uint64_t *done);
 

@@ -1,10 +1,10 @@
-/* Uniform sampling without replacement, blocks relabelled through a dense map, as bare as it goes.
+/* Uniform sampling without replacement, and blocks relabelled through a dense map, with as little code as possible.
  *
  *   hop: offsets prefetched 16 ahead -> Floyd, neighbours prefetched as they are picked -> all neighbours read, map
  *   entries prefetched 16 ahead -> numbers
  *
- * It does what a sampler must do and nothing else: no checks, one node and one edge type, offsets and ids of 4 bytes, a
- * cheap mixer for random numbers, picks in no order. What it leaves out is what Graphwire's figure pays for.
+ * It does only what every sampler must do: no checks, one node type and one edge type, offsets and ids of 4 bytes, a
+ * cheap mixer for random numbers, unordered picks. Graphwire's figure pays for the rest.
  */
 #include "bench/sample_ceiling.h"
 
@@ -24,7 +24,7 @@ static inline uint64_t mix(uint64_t x)
 	return x ^ x >> 33;
 }
 
-/* The most edges that a batch's last hop can have; nodes cannot be more than those of all hops. */
+/* The most edges of a batch's last hop, or the most nodes of all its hops, whichever is more. */
 static uint64_t edges_max(const struct ceiling *ceiling, uint64_t seeds)
 {
 	uint64_t nodes = seeds, edges = 0;
@@ -66,8 +66,8 @@ void ceiling_end(struct ceiling *ceiling)
 	memset(ceiling, 0, sizeof(*ceiling));
 }
 
-/* What the inner loops touch, in local variables: through a struct, every store would make the compiler load all of it
- * again. */
+/* The inner loops' state. They keep it in local variables: through a pointer to the struct, the compiler would reload
+ * all of it after every store. */
 struct numbering {
 	uint64_t *restrict map, tag;
 	uint32_t *restrict nodes;

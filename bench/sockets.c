@@ -1,4 +1,5 @@
-/* Blocking sockets, without Nagle: see sockets.h. Nothing of the transports is used: the bare loops are their ceiling.
+/* Blocking sockets without Nagle's algorithm: see sockets.h. They use no code of the transports, because the bare loops
+ * are the transports' ceiling.
  */
 #include "bench/sockets.h"
 

@@ -1,10 +1,11 @@
-/* graphwire bench threads: one server of 1, 2, 4, ... threads and as many clients, against as many bare loops at once.
+/* graphwire bench threads: one server with 1, 2, 4, ... threads and as many clients, against as many bare loops at
+ * once.
  *
  *   table -> for each number of threads: as many pairs of bare loops, and one server with as many clients, in turn
  *
- * Every client is a thread with a connection of its own; clients run on even processors and servers on odd ones, in
- * both loops. Bare pairs share nothing, so that what they reach together is what the machine has for so many: linear,
- * as far as there are processors. The ratio says what sharing a server costs.
+ * Every client is a thread with its own connection. In both loops clients run on even processors and servers on odd
+ * ones. Bare pairs share nothing, so their sum is what the machine can do with so many pairs: it grows linearly while
+ * there are processors. The ratio is the cost of sharing one server.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ struct client {
 
 struct threads_arguments {
 	struct gw_bench bench;
-	uint64_t table_bytes, row_bytes, batch, depth, threads; /* threads 0: up to as many as processors, at least 2 */
+	uint64_t table_bytes, row_bytes, batch, depth,
+		threads; /* threads 0: up to the number of processors, at least 2 */
 	double seconds;
 	const char *driver;
 	/* while it runs */
@@ -39,7 +41,7 @@ struct threads_arguments {
 	struct gw_row_bed bed;
 	struct gw_bare_rows bare;
 	struct client clients[ROW_THREADS_MAX];
-	unsigned pairs; /* of the case that is measured */
+	unsigned pairs; /* of the case being measured */
 	bool verified;
 };
 
@@ -47,7 +49,7 @@ static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
 #define A struct threads_arguments
 static const struct gw_option table[] = {
-	{"threads", "N", "up to so many threads (one for each processor, at least 2)", 0,
+	{"threads", "N", "most threads of the server (one for each processor, at least 2)", 0,
 	 GW_OPTION_NUMBER(A, threads, 1, ROW_THREADS_MAX)},
 	{"table", "BYTES", "size of the table (1Gi)", 0, GW_OPTION_NUMBER(A, table_bytes, 1 << 20, 1ull << 44)},
 	{"row", "BYTES", "bytes of a row (400)", 0, GW_OPTION_NUMBER(A, row_bytes, 1, 64 << 10)},
@@ -65,7 +67,7 @@ static gw_status threads_run_stream(const struct client *client, double *bytes_p
 {
 	const struct threads_arguments *a = client->arguments;
 	struct gw_bare_rows rows = a->bare;
-	struct gw_row_stream *stream = gw_calloc(1, sizeof(*stream)); /* big for a thread's stack */
+	struct gw_row_stream *stream = gw_calloc(1, sizeof(*stream)); /* too big for a thread's stack */
 	if (!stream)
 		return GW_NO_MEMORY;
 	rows.landing += (size_t)client->number * rows.depth * rows.batch * rows.row_bytes;
@@ -105,7 +107,7 @@ static gw_status measure_server(void *context, double *figure)
 		int error = pthread_create(&client->thread, NULL, run_client, client);
 		started += !error;
 		if (error)
-			status = gw_fail_errno(GW_LIMIT, error, "no thread for client %u", started);
+			status = gw_fail_errno(GW_LIMIT, error, "cannot start the thread of client %u", started);
 	}
 	*figure = 0;
 	for (unsigned i = 0; i < started; i++) {
@@ -132,7 +134,7 @@ static gw_status threads_run_case(struct threads_arguments *a, double *one, doub
 	double figure;
 	ceilings.count = values.count = 0;
 	a->verified = false;
-	gw_status status = measure_server(a, &figure); /* unmeasured: every client checks its rows */
+	gw_status status = measure_server(a, &figure); /* not measured: every client checks its rows */
 	a->verified = true;
 	if (status == GW_OK)
 		status = gw_bench_alternate(&a->bench, threads_measure_bare, measure_server, a, &ceilings, &values);
@@ -197,7 +199,7 @@ int gw_bench_threads(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct threads_arguments, bench),
-		.doc = "Measures what a server gains from more threads, with a client for each, against as many bare "
+		.doc = "Measures how a server gains from more threads, with a client for each, against as many bare "
 		       "loops at once.\vExamples:\n  graphwire bench threads\n"
 		       "  graphwire bench threads --threads 8 --json -"};
 	static struct threads_arguments a;

@@ -1,19 +1,19 @@
-/* graphwire bench update: rows that change, against the same loops without what makes it safe.
+/* graphwire bench update: rows that change, against the same loops without the protection from torn rows.
  *
- *   reads       versioned rows, at random from memory, against a prefetching memcpy at the same stride, and at the bare
- *               one
- *   ways        the same over each transport, against rows that never change, of the same memory, and at the bare
- *               stride
- *   hash        of one row: ns, against the hash alone
- *   push        gradients for random rows in memory, row-wise Adagrad, against the arithmetic and a hash
+ *   memory      reads: versioned rows, at random from memory, against a prefetching memcpy at the same stride, and at
+ *               the bare stride
+ *               hash: of one row, in ns, against the hash alone
+ *               pushes: gradients for random rows, row-wise Adagrad, against the arithmetic and a hash
+ *   reads       the reads over each transport, against rows of the same memory that never change, at the same stride,
+ *               and at the bare stride
  *   step        rows pulled and gradients pushed over TCP, as DGL-KE trains, against a bare loop that does both
- *   mix         several clients that pull and push the same rows, and one row that all want
+ *   mix         several clients that pull and push the same rows, and one row that all of them use
  *   lookup      single rows by several threads, of few and of many tensors, against tensors that were found once
- *   checkpoint  a tensor from servers to disk, against a bare write and sync of as many bytes, and beside fio's; and
- *               steps beside one
+ *   checkpoint  a tensor from servers to disk, against a bare write and sync of as many bytes, and compared with fio
+ *   beside      steps while a checkpoint is written, against the same steps without a checkpoint
  *
- * Reads and pushes are checked before anything is measured. The first three are in update_memory.c, ways, mix and
- * lookup each in update_NAME.c.
+ * Reads and pushes are checked before anything is measured. update_memory.c has memory, update_paths.c has reads, and
+ * mix and lookup are each in update_NAME.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@
 #include "core/numbers/digest.h"
 #include "core/system/clock.h"
 
-#define UPDATE_LISTS 64u /* steps with numbers of their own */
+#define UPDATE_LISTS 64u /* different lists of rows, one for each step in turn */
 #define UPDATE_WRITE (4u << 20)
 
 static const char *const update_parts[] = {"memory", "reads", "step", "mix", "lookup", "checkpoint", "beside", NULL};
@@ -95,7 +95,7 @@ static gw_status update_make_tensor(struct gw_update *a)
 	return status;
 }
 
-/* A pull, a push, a pull: rows change as the formula says. */
+/* Pushes to one row, pulls it, and checks it against the formula. */
 static gw_status update_check_step(struct gw_update *a)
 {
 	int64_t id = 1;
@@ -109,7 +109,7 @@ static gw_status update_check_step(struct gw_update *a)
 	for (uint32_t i = 0; i < gw_update_columns(a) && status == GW_OK; i++) {
 		double wanted = -0.1 * (double)a->gradients[i] / (sqrt(squares) + 1e-10);
 		if (fabs((double)rows[i] - wanted) > 1e-5)
-			status = gw_fail(GW_DIGEST, "a push gives %g, not %g", (double)rows[i], wanted);
+			status = gw_fail(GW_DIGEST, "a push gives %g instead of %g", (double)rows[i], wanted);
 	}
 	return status;
 }
@@ -160,7 +160,7 @@ static gw_status measure_checkpoint(void *context, double *figure)
 	return status;
 }
 
-/* As many bytes to one file, and synced. */
+/* Writes as many bytes as a checkpoint to one file, and syncs it. *figure: GB/s. */
 static gw_status measure_write(void *context, double *figure)
 {
 	struct gw_update *a = context;
@@ -175,7 +175,7 @@ static gw_status measure_write(void *context, double *figure)
 	uint64_t begun = gw_now_ns(), left = (uint64_t)a->checkpoint_bytes;
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	gw_status status = fd < 0 ? gw_fail_errno(GW_IO, errno, "%s", path) : GW_OK;
-	unlink(path); /* nothing is left, whatever ends this */
+	unlink(path); /* removed at once, so that no file remains even after a crash */
 	uint64_t most = a->batch * a->row_bytes < UPDATE_WRITE ? a->batch * a->row_bytes : UPDATE_WRITE;
 	while (status == GW_OK && left) {
 		ssize_t got = write(fd, a->landing, left < most ? left : most);
@@ -192,21 +192,22 @@ static gw_status measure_write(void *context, double *figure)
 	return status;
 }
 
-/* So that there is a state, whatever has run before. */
+/* Pushes once, so that the tensor has an optimizer state, even if no other part has run. */
 static gw_status update_train_one(struct gw_update *a)
 {
 	static const int64_t id = 2;
 	return gw_push(a->served, a->tensor, &id, 1, a->gradients, &gw_update_optimizer);
 }
 
-/* In blocks as long as a checkpoint's, and past the page cache as those. */
+/* Compares the checkpoint's rate with fio's. fio's blocks are as long as the checkpoint's, and bypass the page cache
+ * likewise. */
 static void update_compare_fio(const struct gw_update *a, double rate, char *text, size_t room)
 {
 	double fio = gw_bench_series_median(&a->fio);
 	if (fio > 0)
 		snprintf(text, room, "fio: %.4g GB/s, ratio %.3f", fio, rate / fio);
 	else
-		snprintf(text, room, "without fio's: %s", a->no_fio);
+		snprintf(text, room, "fio not measured: %s", a->no_fio);
 }
 
 static gw_status run_checkpoint(struct gw_update *a)
@@ -236,9 +237,9 @@ static gw_status run_checkpoint(struct gw_update *a)
 	return GW_OK;
 }
 
-/* --- Training beside a checkpoint. --- */
+/* --- Training during a checkpoint. --- */
 
-/* Writes checkpoints one after another, slowly, until told to stop. */
+/* A thread that writes checkpoints one after another, at a limited rate, until `stop` is set. */
 struct update_writer {
 	struct gw_update *arguments;
 	struct gw_client *client;
@@ -252,7 +253,7 @@ static void *update_write_slowly(void *context)
 {
 	struct update_writer *writer = context;
 	const struct gw_checkpoint_options options = {.bytes_per_second = writer->bytes_per_second, .replace = true};
-	char *folder = gw_format("%s/graphwire-bench-beside", writer->arguments->folder);
+	char *folder = gw_format("%s/graphwire-bench-concurrent", writer->arguments->folder);
 	writer->status = folder ? GW_OK : GW_NO_MEMORY;
 	while (!atomic_load(&writer->stop) && !writer->status)
 		writer->status = gw_checkpoint(writer->client, folder, &options);
@@ -264,7 +265,7 @@ static void *update_write_slowly(void *context)
 	return NULL;
 }
 
-/* Steps while a checkpoint is written at a quarter of the rate that it has alone. */
+/* Measures steps while a checkpoint is written at a quarter of its rate without other work. */
 static gw_status measure_concurrently(void *context, double *figure)
 {
 	struct gw_update *a = context;
@@ -273,7 +274,7 @@ static gw_status measure_concurrently(void *context, double *figure)
 	pthread_t thread;
 	int error = pthread_create(&thread, NULL, update_write_slowly, &writer);
 	if (error)
-		return gw_fail_errno(GW_LIMIT, error, "no thread for the checkpoint");
+		return gw_fail_errno(GW_LIMIT, error, "cannot start the checkpoint's thread");
 	gw_bench_unpin(thread);
 	gw_status status = measure_step(a, figure);
 	atomic_store(&writer.stop, true);
@@ -289,7 +290,7 @@ static gw_status update_open_writer(struct gw_update *a)
 	return gw_client_open(&options, &a->writer);
 }
 
-/* What a checkpoint's rate is where that was not measured before. */
+/* Opens the writer's client, and measures a checkpoint's rate if no other part has. */
 static gw_status concurrent_prepare(struct gw_update *a)
 {
 	double rate = 0;
@@ -325,7 +326,7 @@ static gw_status run_concurrently(struct gw_update *a)
 	return GW_OK;
 }
 
-/* --- All of it. --- */
+/* --- The benchmark. --- */
 
 static gw_status update_make(struct gw_update *a)
 {
@@ -341,7 +342,7 @@ static gw_status update_make(struct gw_update *a)
 		.initial = {.how = GW_INITIAL_UNIFORM, .low = -1, .high = 1, .seed = 1}};
 	const struct gw_arena_options pages = {.name = "bench-plain", .numa = GW_NUMA_LOCAL, .shareable = true};
 	if (a->row_bytes % 16 != 0)
-		return gw_fail(GW_INVALID, "--row: a multiple of 16");
+		return gw_fail(GW_INVALID, "--row must be a multiple of 16");
 	a->landing = gw_malloc(widest * a->row_bytes);
 	a->offsets = gw_malloc(a->batch * sizeof(*a->offsets));
 	a->numbers = gw_malloc(a->step_rows * sizeof(*a->numbers));
@@ -353,7 +354,7 @@ static gw_status update_make(struct gw_update *a)
 		return GW_NO_MEMORY;
 	for (uint64_t i = 0; i < a->step_rows * columns; i++)
 		a->gradients[i] = (float)(gw_bare_mix(i) % 2001) * 1e-3f - 1;
-	memset(a->bare_rows, 0, a->rows * (a->row_bytes + 16)); /* touched now, as the store's */
+	memset(a->bare_rows, 0, a->rows * (a->row_bytes + 16)); /* touch the pages now, as the store's are */
 	gw_status status = gw_row_store_create(&options, &a->store);
 	if (status == GW_OK)
 		status = gw_arena_create(a->rows * a->row_bytes, &pages, &a->bare);
@@ -398,11 +399,11 @@ static gw_status update_run_parts(struct gw_update *a)
 static gw_status update_run(struct gw_update *a)
 {
 	gw_status status = gw_bench_open(&a->bench);
-	/* Servers are processes of their own: started before this one takes its memory. */
+	/* Start the servers, which are processes, before this process allocates its memory. */
 	if (status == GW_OK)
 		status = gw_own_clients_open(&a->own, &a->clients, &a->alone, &a->served);
 	if (!a->folder && a->own.staging)
-		a->folder = gw_staging_path(a->own.staging); /* goes at the end, on Ctrl-C too */
+		a->folder = gw_staging_path(a->own.staging); /* removed at the end, on Ctrl-C too */
 	gw_bare_pin(0);
 	if (status == GW_OK)
 		status = update_make(a);
@@ -428,8 +429,8 @@ int gw_bench_update(int argc, char **argv)
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct gw_update, bench),
 		.doc = "Measures rows that change: reads, hashes, pushes, steps of training over TCP and checkpoints, "
-		       "each "
-		       "beside the same loop without what makes it safe.\vExamples:\n  graphwire bench update\n"
+		       "each against the same loop without protection from torn rows.\vExamples:\n  graphwire bench "
+		       "update\n"
 		       "  graphwire bench update --row 400 --folder /data --json -"};
 	static struct gw_update a;
 	a = (struct gw_update){.bench = {.name = "update"},

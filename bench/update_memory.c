@@ -1,4 +1,4 @@
-/* What of graphwire bench update needs no servers: reads, hashes and pushes in memory. See update.c. */
+/* The parts of graphwire bench update that need no servers: reads, hashes and pushes in memory. See update.c. */
 #include "bench/update.h"
 
 #include <math.h>
@@ -11,10 +11,11 @@
 #include "core/numbers/digest.h"
 #include "core/system/clock.h"
 
-#define UPDATE_AHEAD 12u /* rows prefetched, as the bare loop does */
-#define UPDATE_HOT   64u /* rows that stay in the cache, for the hash */
+#define UPDATE_AHEAD 12u /* rows prefetched ahead, as in the bare loop */
+#define UPDATE_HOT   64u /* rows that stay in the cache, to measure the hash */
 
-/* Processor time of this thread: what is measured in memory never sleeps, and other work on the machine counts less. */
+/* Processor time of this thread. Work in memory never sleeps, and this clock is disturbed less by other work on the
+ * machine. */
 static uint64_t update_spent_ns(void)
 {
 	struct timespec spent;
@@ -31,7 +32,7 @@ static inline __attribute__((always_inline)) void update_prefetch(const uint8_t 
 	__builtin_prefetch(row + bytes - 1);
 }
 
-/* GB of payload a second; format NULL: plain copies. */
+/* *figure: GB of payload a second. format NULL: plain copies. */
 static gw_status update_read(struct gw_update *a, const uint8_t *base, uint64_t stride,
 			     const struct gw_row_format *format, double *figure)
 {
@@ -52,7 +53,7 @@ static gw_status update_read(struct gw_update *a, const uint8_t *base, uint64_t 
 		elapsed = update_spent_ns() - begun;
 	} while ((double)elapsed < a->seconds * 1e9);
 	*figure = (double)(batches * a->batch * a->row_bytes) / (double)elapsed;
-	return torn ? gw_fail(GW_DIGEST, "%llu torn rows, and nobody writes", (unsigned long long)torn) : GW_OK;
+	return torn ? gw_fail(GW_DIGEST, "%llu torn rows without a writer", (unsigned long long)torn) : GW_OK;
 }
 
 static gw_status measure_versioned(void *context, double *figure)
@@ -75,7 +76,7 @@ static gw_status measure_immutable(void *context, double *figure)
 	return status;
 }
 
-/* Every versioned row is the plain one. */
+/* Checks that every versioned row equals the plain row. */
 static gw_status update_check_reads(struct gw_update *a)
 {
 	const struct gw_row_format *format = gw_row_store_format(a->store);
@@ -145,7 +146,7 @@ static gw_status measure_hash(void *context, double *figure)
 {
 	const struct gw_update *a = context;
 	const uint8_t *base = gw_arena_base(a->bare);
-	static volatile uint64_t kept; /* so that no hash is left out */
+	static volatile uint64_t kept; /* keeps the compiler from removing hashes */
 	uint64_t hashed = 0, sum = 0, begun = update_spent_ns(), elapsed;
 	do {
 		for (uint64_t row = 0; row < UPDATE_HOT; row++)
@@ -224,7 +225,7 @@ static gw_status measure_arithmetic(void *context, double *figure)
 	return GW_OK;
 }
 
-/* One row by the formula. */
+/* Pushes to one row, and checks it against the formula. */
 static gw_status update_check_push(struct gw_update *a)
 {
 	uint32_t columns = gw_update_columns(a);
@@ -240,7 +241,7 @@ static gw_status update_check_push(struct gw_update *a)
 	for (uint32_t i = 0; i < columns && status == GW_OK; i++) {
 		double wanted = (double)before[i] - 0.1 * (double)a->gradients[i] / (sqrt(squares) + 1e-10);
 		if (fabs((double)seen[i] - wanted) > 1e-5)
-			status = gw_fail(GW_DIGEST, "a push gives %g, not %g", (double)seen[i], wanted);
+			status = gw_fail(GW_DIGEST, "a push gives %g instead of %g", (double)seen[i], wanted);
 	}
 	return status;
 }

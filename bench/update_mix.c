@@ -1,12 +1,12 @@
-/* Who trains together, of graphwire bench update: clients that pull and push the same rows at once.
+/* Training together, a part of graphwire bench update: clients that pull and push the same rows at once.
  *
- *   mix       four clients, 3,000 of 100,000 rows a step, by Zipf's law, against the same steps where each client has
- *             rows of its own: how many rows are read while they are written, so that a request has to fetch them
- *   hot row   three clients that push to one row without a pause, one that reads it: every read must come in time;
- *             beside it the same reads while nobody pushes
+ *   mix       four clients, 3,000 of 100,000 rows a step, by Zipf's law, against the same steps with separate rows for
+ *             each client. Counts the rows that are read while they are written, so that a request has to fetch them
+ *   hot row   three clients that push to one row without a pause, and a client that reads it: every read must complete
+ *             in time. The ceiling is the same reads without pushes
  *
- * All gradients are ones, so that whatever a row has been through, it has one value everywhere: one that was torn has
- * two. A client without servers is a table of its own, which its four threads share.
+ * All gradients are ones. Whatever updates a row has had, all its elements therefore have the same value; a torn row
+ * has two values. A client without servers has its own table, which its four threads share.
  */
 #include <jansson.h>
 #include <math.h>
@@ -27,18 +27,18 @@
 #include "tensors/table.h"
 
 #define MIX_CLIENTS 4u
-#define MIX_LISTS   16u     /* steps with numbers of their own */
-#define MIX_ROWS    100000u /* of the table, at most */
-#define MIX_LOOK    16u     /* one row in so many is looked at */
+#define MIX_LISTS   16u     /* different lists of rows, one for each step in turn */
+#define MIX_ROWS    100000u /* rows of the table, at most */
+#define MIX_LOOK    16u     /* one row of so many is checked */
 
 struct mix_client {
 	struct gw_update *arguments;
 	struct mix *mix;
 	struct gw_client *client;
 	const struct gw_tensor *tensor;
-	bool owned; /* the client is this one's alone */
+	bool owned; /* this struct opened the client, and closes it */
 	pthread_t thread;
-	int64_t *shared, *own; /* [MIX_LISTS][step]: by Zipf's law of all rows; of a quarter of them */
+	int64_t *shared, *own; /* [MIX_LISTS][step]: drawn by Zipf's law, from all rows; from this client's quarter */
 	const int64_t *lists;
 	float *landing;
 	uint64_t done;
@@ -49,19 +49,19 @@ struct mix_client {
 struct mix {
 	struct gw_update *arguments;
 	struct mix_client clients[MIX_CLIENTS];
-	const char *way; /* NULL: in memory */
+	const char *transport; /* NULL: without servers, in memory */
 	uint64_t rows, step;
 	float *ones; /* [step][columns] */
 	uint64_t read, torn;
 	atomic_bool stop;
-	double *microseconds; /* of reads of the hot row */
+	double *microseconds; /* [MIX_TIMES]: times of reads of the hot row */
 	uint64_t times;
 	bool takes_times;
 };
 
 #define MIX_TIMES 200000u
 
-/* --- What servers count. --- */
+/* --- The servers' counts. --- */
 
 static void mix_add_torn(void *context, const struct gw_shard *shard, uint64_t bytes, bool ready)
 {
@@ -70,7 +70,7 @@ static void mix_add_torn(void *context, const struct gw_shard *shard, uint64_t b
 	*(uint64_t *)context += atomic_load(&shard->counts.torn);
 }
 
-/* Rows that a request fetched since a read did not get them whole, of all servers so far. */
+/* *torn: the rows that requests fetched because reads found them torn, of all servers so far. */
 static gw_status mix_count_torn(const struct mix *mix, uint64_t *torn)
 {
 	struct gw_client *client = mix->clients[0].client;
@@ -79,7 +79,7 @@ static gw_status mix_count_torn(const struct mix *mix, uint64_t *torn)
 	gw_status status = GW_OK;
 	*torn = 0;
 	for (uint32_t p = 0; p < client->server_count && status == GW_OK; p++) {
-		if (!mix->way) {
+		if (!mix->transport) {
 			gw_tensor_table_each(client->servers[p].table, mix_add_torn, torn);
 			continue;
 		}
@@ -130,7 +130,7 @@ static void *mix_train(void *context)
 	return NULL;
 }
 
-/* Pushes to the first row alone. */
+/* Pushes only to the first row. */
 static void *mix_push_hot(void *context)
 {
 	static const int64_t hot = 0;
@@ -143,7 +143,7 @@ static void *mix_push_hot(void *context)
 	return NULL;
 }
 
-/* Leaves the first row alone. */
+/* Does not touch the first row: the ceiling's other threads. */
 static void *mix_rest(void *context)
 {
 	struct mix_client *c = context;
@@ -151,7 +151,7 @@ static void *mix_rest(void *context)
 	return NULL;
 }
 
-/* Reads it, and takes the time of each; at least once. */
+/* Reads the first row at least once, and measures the time of each read. */
 static void *mix_read_hot(void *context)
 {
 	static const int64_t hot = 0;
@@ -172,7 +172,7 @@ static void *mix_read_hot(void *context)
 	return NULL;
 }
 
-/* All clients at once, until the time is over; *done of their calls. */
+/* Runs all clients at once until the time is over. *done: the number of their calls. */
 static gw_status mix_run(struct mix *mix, void *(*first)(void *), void *(*others)(void *), uint64_t *done)
 {
 	uint32_t begun = 0;
@@ -184,7 +184,7 @@ static gw_status mix_run(struct mix *mix, void *(*first)(void *), void *(*others
 		c->done = 0;
 		int error = pthread_create(&c->thread, NULL, begun ? others : first, c);
 		if (error) {
-			status = gw_fail_errno(GW_LIMIT, error, "no thread for a client");
+			status = gw_fail_errno(GW_LIMIT, error, "cannot start a client's thread");
 			break;
 		}
 		gw_bench_unpin(c->thread);
@@ -247,10 +247,10 @@ static gw_status mix_together(struct mix *mix)
 	double share = (double)mix->torn / (double)(mix->read ? mix->read : 1);
 	char title[96], note[224];
 	snprintf(title, sizeof(title), "%u clients, %llu of %llu rows, %s", MIX_CLIENTS, (unsigned long long)mix->step,
-		 (unsigned long long)mix->rows, mix->way ? mix->way : "memory");
+		 (unsigned long long)mix->rows, mix->transport ? mix->transport : "memory");
 	snprintf(note, sizeof(note),
-		 "%llu of %llu rows were torn each time and asked for: %.2g; the ceiling: each client has rows of its "
-		 "own",
+		 "%llu of %llu rows were torn at every try and requested: %.2g; the ceiling: each client has separate "
+		 "rows",
 		 (unsigned long long)mix->torn, (unsigned long long)mix->read, share);
 	const struct gw_bench_result result = {
 		.title = title,
@@ -264,7 +264,8 @@ static gw_status mix_together(struct mix *mix)
 	return GW_OK;
 }
 
-/* Thousands of reads of the hot row a second, and how long each took, beside what the others do. */
+/* *figure: thousands of reads of the hot row a second, while the other clients run `others`. Records the time of each
+ * read if takes_times. */
 static gw_status mix_read_concurrently(struct mix *mix, void *(*others)(void *), bool takes_times, double *figure)
 {
 	uint64_t done, begun = gw_now_ns();
@@ -302,10 +303,10 @@ static gw_status mix_hot_row(struct mix *mix)
 	double median = gw_bench_quantile(mix->microseconds, count, 0.5), worst = mix->microseconds[count - 1];
 	char title[96], note[224];
 	snprintf(title, sizeof(title), "one row that %u clients push to, %s", MIX_CLIENTS - 1,
-		 mix->way ? mix->way : "memory");
+		 mix->transport ? mix->transport : "memory");
 	snprintf(note, sizeof(note),
-		 "all of %llu reads in time: %.3g us in the middle, %.3g at most; %llu of them were asked for; the "
-		 "ceiling: nobody pushes",
+		 "all of %llu reads in time: median %.3g us, at most %.3g us; %llu of the rows were requested; the "
+		 "ceiling: no pushes",
 		 (unsigned long long)mix->times, median, worst, (unsigned long long)(after - before));
 	const struct gw_bench_result result = {.title = title,
 					       .unit = "k reads/s",
@@ -318,9 +319,9 @@ static gw_status mix_hot_row(struct mix *mix)
 	return GW_OK;
 }
 
-/* --- Making and taking down. --- */
+/* --- Creating and freeing. --- */
 
-/* How likely the rows up to each are. */
+/* Returns [rows]: the sum of the weights of the rows up to each row. NULL: out of memory. */
 static double *mix_make_law(uint64_t rows)
 {
 	double *sums = gw_malloc(rows * sizeof(*sums)), sum = 0;
@@ -343,7 +344,8 @@ static uint64_t mix_draw(const double *law, uint64_t rows, uint64_t number)
 	return low;
 }
 
-/* Lists without equal rows, as a trainer makes them: the first `step` that the law draws, of all or of a quarter. */
+/* Makes lists without duplicates, as a trainer does: the first `step` different rows that the law draws, from all rows
+ * or from the client's quarter. */
 static gw_status mix_make_lists(struct mix *mix, uint32_t number, bool shared, const double *law, int64_t *lists)
 {
 	uint64_t next = (uint64_t)number << 40 | (uint64_t)shared << 39, quarter = mix->rows / MIX_CLIENTS;
@@ -371,9 +373,9 @@ static gw_status mix_open_client(struct mix *mix, uint32_t number)
 	struct gw_client_options options = a->clients.client;
 	options.servers = a->own.list;
 	options.server_count = a->own.count;
-	options.transport = mix->way;
+	options.transport = mix->transport;
 	c->client = a->alone;
-	c->owned = mix->way != NULL;
+	c->owned = mix->transport != NULL;
 	if (c->owned)
 		c->client = NULL;
 	return c->owned ? gw_client_open(&options, &c->client) : GW_OK;
@@ -437,12 +439,12 @@ static void mix_free(struct mix *mix)
 
 gw_status gw_update_mix(struct gw_update *a)
 {
-	static const char *const ways[] = {NULL, "shm", "tcp"};
+	static const char *const transports[] = {NULL, "shm", "tcp"};
 	gw_status status = GW_OK;
-	for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]) && status == GW_OK; w++) {
-		struct mix mix = {.arguments = a, .way = ways[w]};
+	for (size_t w = 0; w < sizeof(transports) / sizeof(transports[0]) && status == GW_OK; w++) {
+		struct mix mix = {.arguments = a, .transport = transports[w]};
 		mix.rows = a->rows < MIX_ROWS ? a->rows : MIX_ROWS;
-		/* A quarter of the rows must have as many. */
+		/* Each client's quarter must have enough different rows. */
 		mix.step = a->step_rows < mix.rows / 2 / MIX_CLIENTS ? a->step_rows : mix.rows / 2 / MIX_CLIENTS;
 		status = mix_make(&mix);
 		if (status == GW_OK)

@@ -13,10 +13,10 @@
 #undef ibv_query_port
 
 #define SGES_MAX  16
-#define WORKS_MAX 1024 /* of one queue pair */
+#define WORKS_MAX 1024 /* in flight on one queue pair */
 #define QPS_MAX   4096
 #define LATE_NS   (50 * GW_NS_PER_MS)
-#define DEVICES   64 /* one after the other */
+#define DEVICES   64 /* devices during the program's life, one at a time */
 
 pthread_mutex_t fabric_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -29,7 +29,7 @@ struct fabric_cq {
 
 struct fabric_channel {
 	struct ibv_comp_channel ibv;
-	struct fabric_cq *told[64]; /* events that nobody has taken */
+	struct fabric_cq *unread[64]; /* events that were not read yet */
 	uint32_t count;
 };
 
@@ -56,7 +56,7 @@ struct fabric_qp {
 static struct {
 	struct ibv_device device;
 	struct verbs_context contexts[DEVICES];
-	uint32_t turn; /* which of them is there */
+	uint32_t turn; /* index of the present device in contexts */
 	bool gone, running;
 	pthread_cond_t posted;
 	struct fabric_qp *qps[QPS_MAX];
@@ -85,13 +85,13 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 			     int vector)
 {
 	struct fabric_cq *cq = fabric_calloc(sizeof(*cq));
-	fabric_must(vector == 0 && cqe > 0, "a completion queue that cannot be");
+	fabric_must(vector == 0 && cqe > 0, "a completion queue with impossible arguments");
 	cq->ibv = (struct ibv_cq){.context = context, .channel = channel, .cq_context = cq_context, .cqe = cqe};
 	cq->entries = fabric_calloc((size_t)cqe * sizeof(*cq->entries));
 	return &cq->ibv;
 }
 
-/* Some drivers do not: then another one is made. */
+/* Fails, as some drivers do: the caller must create another completion queue. */
 int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
 	(void)cq, (void)cqe;
@@ -107,11 +107,11 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 		fabric_must(fabric.qps[i]->ibv.send_cq != ibv, "a completion queue in use is destroyed");
 	for (uint32_t i = 0; i < channel->count;) {
 		uint64_t one;
-		if (channel->told[i] != cq) {
+		if (channel->unread[i] != cq) {
 			i++;
 			continue;
 		}
-		channel->told[i] = channel->told[--channel->count];
+		channel->unread[i] = channel->unread[--channel->count];
 		(void)!read(channel->ibv.fd, &one, sizeof(one));
 	}
 	pthread_mutex_unlock(&fabric_lock);
@@ -125,8 +125,8 @@ static void cq_report(struct fabric_cq *cq)
 	struct fabric_channel *channel = (struct fabric_channel *)cq->ibv.channel;
 	uint64_t one = 1;
 	cq->armed = false;
-	fabric_must(channel->count < 64, "events that nobody takes");
-	channel->told[channel->count++] = cq;
+	fabric_must(channel->count < 64, "events are not read");
+	channel->unread[channel->count++] = cq;
 	(void)!write(channel->ibv.fd, &one, sizeof(one));
 }
 
@@ -139,10 +139,10 @@ static void cq_push(struct ibv_cq *ibv, struct ibv_wc wc)
 		cq_report(cq);
 }
 
-/* What has come before is no event: who arms looks once more. */
+/* Earlier completions cause no event: the caller must poll once more after arming. */
 static int fabric_arm(struct ibv_cq *ibv, int solicited)
 {
-	fabric_must(!solicited, "armed for messages that say so alone");
+	fabric_must(!solicited, "armed for solicited messages only");
 	pthread_mutex_lock(&fabric_lock);
 	((struct fabric_cq *)ibv)->armed = true;
 	pthread_mutex_unlock(&fabric_lock);
@@ -157,9 +157,9 @@ int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **co
 	bool any = channel->count > 0;
 	if (any) {
 		(void)!read(ibv->fd, &one, sizeof(one));
-		*cq = &channel->told[0]->ibv;
+		*cq = &channel->unread[0]->ibv;
 		*context = (*cq)->cq_context;
-		memmove(channel->told, channel->told + 1, --channel->count * sizeof(struct fabric_cq *));
+		memmove(channel->unread, channel->unread + 1, --channel->count * sizeof(struct fabric_cq *));
 	}
 	pthread_mutex_unlock(&fabric_lock);
 	errno = EAGAIN;
@@ -229,13 +229,14 @@ static enum ibv_wc_status do_send(struct fabric_qp *qp, const struct fabric_work
 	fabric_must(work->sge_count == 1 && from->length <= to->length, "a message longer than its receive");
 	fabric_must(fabric_mr_holds(from->lkey, from->addr, from->length, 0),
 		    "a message from memory that is not registered");
-	fabric_must(fabric_mr_holds(to->lkey, to->addr, to->length, IBV_ACCESS_LOCAL_WRITE), "a receive in no memory");
+	fabric_must(fabric_mr_holds(to->lkey, to->addr, to->length, IBV_ACCESS_LOCAL_WRITE),
+		    "a receive in memory that is not registered");
 	memcpy((void *)(uintptr_t)to->addr, (const void *)(uintptr_t)from->addr, from->length);
 	cq_push(peer->ibv.recv_cq, (struct ibv_wc){.wr_id = peer->receives[at].wr_id, .byte_len = from->length});
 	return IBV_WC_SUCCESS;
 }
 
-/* The next work of a queue pair. */
+/* Does the next work of a queue pair. */
 static void work_do(struct fabric_qp *qp)
 {
 	struct fabric_work work = qp->works[qp->work_begin++ % WORKS_MAX];
@@ -247,7 +248,8 @@ static void work_do(struct fabric_qp *qp)
 		fabric_qp_fail(qp);
 }
 
-/* A device does not wait for a processor: what the thread has left lying for long is done now. */
+/* A device does not wait for a processor, so this does the work that the device's thread has left for more than
+ * LATE_NS. */
 static void works_catch_up(const struct ibv_cq *cq)
 {
 	for (uint32_t i = 0; i < fabric.qp_count; i++) {
@@ -270,7 +272,7 @@ static int fabric_poll(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* The device. It lives as long as the process. */
+/* The device's thread. It runs until the process ends. */
 static void *device_run(void *argument)
 {
 	(void)argument;
@@ -287,7 +289,7 @@ static void *device_run(void *argument)
 			continue;
 		}
 		work_do(busy);
-		/* Others may post, poll and take memory away in between. */
+		/* Let other threads post, poll and deregister memory in between. */
 		pthread_mutex_unlock(&fabric_lock);
 		pthread_mutex_lock(&fabric_lock);
 	}
@@ -300,7 +302,8 @@ static int fabric_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct i
 	(void)bad;
 	pthread_mutex_lock(&fabric_lock);
 	for (; wr; wr = wr->next) {
-		fabric_must(qp->work_end - qp->work_begin < WORKS_MAX && wr->num_sge <= SGES_MAX, "too much work");
+		fabric_must(qp->work_end - qp->work_begin < WORKS_MAX && wr->num_sge <= SGES_MAX,
+			    "too much work is posted");
 		struct fabric_work *work = &qp->works[qp->work_end++ % WORKS_MAX];
 		*work = (struct fabric_work){.wr_id = wr->wr_id,
 					     .remote = wr->wr.rdma.remote_addr,
@@ -324,7 +327,8 @@ static int fabric_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct i
 	struct fabric_qp *qp = fabric_qp_of(ibv);
 	(void)bad;
 	pthread_mutex_lock(&fabric_lock);
-	fabric_must(qp->receive_end - qp->receive_begin < WORKS_MAX && wr->num_sge == 1 && !wr->next, "a receive");
+	fabric_must(qp->receive_end - qp->receive_begin < WORKS_MAX && wr->num_sge == 1 && !wr->next,
+		    "a receive that the device does not support");
 	qp->receives[qp->receive_end % WORKS_MAX].wr_id = wr->wr_id;
 	qp->receives[qp->receive_end++ % WORKS_MAX].sge = wr->sg_list[0];
 	if (qp->failed)
@@ -346,7 +350,7 @@ struct ibv_qp *fabric_qp_create(struct ibv_context *context, struct ibv_pd *pd, 
 	fabric_must(fabric.qp_count < QPS_MAX, "more queue pairs than the device has");
 	fabric.qps[fabric.qp_count++] = qp;
 	if (!fabric.running) {
-		fabric_must(pthread_create(&thread, NULL, device_run, NULL) == 0, "no thread");
+		fabric_must(pthread_create(&thread, NULL, device_run, NULL) == 0, "cannot start the device's thread");
 		pthread_detach(thread);
 	}
 	fabric.running = true;
@@ -370,7 +374,7 @@ void fabric_qp_destroy(struct ibv_qp *ibv)
 
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	fabric_must(mask == IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR, "another state than that of an error");
+	fabric_must(mask == IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR, "a state other than the error state");
 	pthread_mutex_lock(&fabric_lock);
 	fabric_qp_fail(fabric_qp_of(qp));
 	pthread_mutex_unlock(&fabric_lock);
@@ -389,7 +393,7 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct i
 static int fabric_query_port(struct ibv_context *context, uint8_t number, struct ibv_port_attr *attr, size_t bytes)
 {
 	(void)context;
-	fabric_must(number == 1, "another port than the only one");
+	fabric_must(number == 1, "a port other than the only one");
 	memset(attr, 0, bytes);
 	attr->max_msg_sz = 1u << 30;
 	attr->active_speed = 32; /* 4 lanes of 25 Gb/s */
@@ -424,7 +428,7 @@ void fabric_remove(void)
 	pthread_mutex_lock(&fabric_lock);
 	for (uint32_t i = 0; i < fabric.qp_count; i++)
 		fabric_qp_fail(fabric.qps[i]);
-	fabric_tell_removed(fabric_context());
+	fabric_send_removed(fabric_context());
 	fabric.gone = true;
 	pthread_mutex_unlock(&fabric_lock);
 }
@@ -461,9 +465,9 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
 	pthread_mutex_lock(&fabric_lock);
-	fabric_must(!fabric_mr_in(pd), "a domain with memory in it ends");
+	fabric_must(!fabric_mr_in(pd), "a domain with memory in it is destroyed");
 	for (uint32_t i = 0; i < fabric.qp_count; i++)
-		fabric_must(fabric.qps[i]->ibv.pd != pd, "a domain with queue pairs in it ends");
+		fabric_must(fabric.qps[i]->ibv.pd != pd, "a domain with queue pairs in it is destroyed");
 	pthread_mutex_unlock(&fabric_lock);
 	free(pd);
 	return 0;

@@ -1,4 +1,4 @@
-/* The connection manager: ids, requests for connections, and the events that tell of them. See fabric.h. */
+/* The connection manager: ids, connection requests, and their events. See fabric.h. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,17 +22,17 @@ struct fabric_events {
 
 struct fabric_id {
 	struct rdma_cm_id id;
-	struct fabric_id *next; /* of all */
-	struct fabric_id *peer; /* from the request on */
+	struct fabric_id *next; /* in the list of all ids */
+	struct fabric_id *peer; /* set by the connection request */
 	bool listens, connected;
-	uint16_t port; /* where it listens, or asks to be heard */
+	uint16_t port; /* the port where it listens or connects to */
 };
 
 static struct fabric_id *ids;
 static uint16_t next_port = 20000;
 static unsigned connects_failing;
 
-/* --- Events. With the lock. --- */
+/* --- Events. The callers hold the lock. --- */
 
 static void event_push(struct fabric_id *to, enum rdma_cm_event_type type, int status, struct fabric_id *listen,
 		       const struct rdma_conn_param *param)
@@ -41,7 +41,7 @@ static void event_push(struct fabric_id *to, enum rdma_cm_event_type type, int s
 	struct fabric_event *event = calloc(1, sizeof(*event)), **at;
 	uint64_t one = 1;
 	fabric_must(event != NULL, "out of memory");
-	if (!events) { /* nobody asks this id */
+	if (!events) { /* no program reads events of this id */
 		free(event);
 		return;
 	}
@@ -68,7 +68,7 @@ static void event_drop(struct fabric_events *events, struct fabric_event **at)
 	free(event);
 }
 
-/* What nobody has taken of an id. */
+/* Drops the unread events of an id. */
 static void events_drop(const struct fabric_id *of)
 {
 	struct fabric_events *events = (struct fabric_events *)of->id.channel;
@@ -92,7 +92,7 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct fabric_events *events = (struct fabric_events *)channel;
-	fabric_must(!events->first, "a channel with events of ids ends");
+	fabric_must(!events->first, "a channel with unread events is destroyed");
 	close(channel->fd);
 	free(events);
 }
@@ -141,7 +141,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	return 0;
 }
 
-/* Both sides' queue pairs fail, and the other side is told. */
+/* Fails both sides' queue pairs, and sends the other side an event. */
 static void id_part(struct fabric_id *id)
 {
 	struct fabric_id *peer = id->peer;
@@ -169,7 +169,7 @@ static void id_free(struct fabric_id *id)
 	free(id);
 }
 
-/* Somebody who asks to be let in, whom nobody has looked at: the question is taken away. */
+/* Removes an unread connection request of the listener. Returns its id; NULL: no request is left. */
 static struct fabric_id *id_asking(const struct fabric_id *listener)
 {
 	struct fabric_events *events = (struct fabric_events *)listener->id.channel;
@@ -194,7 +194,7 @@ static void id_refuse(const struct fabric_id *listener)
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
 	pthread_mutex_lock(&fabric_lock);
-	fabric_must(!id->qp, "an id with a queue pair ends");
+	fabric_must(!id->qp, "an id with a queue pair is destroyed");
 	if (((struct fabric_id *)id)->listens)
 		id_refuse((struct fabric_id *)id);
 	id_free((struct fabric_id *)id);
@@ -215,7 +215,7 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, siz
 	return 0;
 }
 
-/* To the device, but for an address that stands for all. */
+/* Binds the id to the device, except for a wildcard address, which names no device. */
 static int id_bind(struct rdma_cm_id *id, bool any)
 {
 	id->verbs = any ? NULL : fabric_context();
@@ -224,7 +224,7 @@ static int id_bind(struct rdma_cm_id *id, bool any)
 	return any || id->verbs ? 0 : -1;
 }
 
-/* The one that connections come from. */
+/* Sets the source address of connections. */
 static void id_address(struct rdma_cm_id *id)
 {
 	id->route.addr.src_sin = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -379,7 +379,7 @@ int rdma_disconnect(struct rdma_cm_id *id)
 	return connected ? 0 : -1;
 }
 
-void fabric_tell_removed(const struct ibv_context *context)
+void fabric_send_removed(const struct ibv_context *context)
 {
 	for (struct fabric_id *id = ids; id; id = id->next)
 		if (context && id->id.verbs == context)

@@ -1,4 +1,4 @@
-/* The device's memory: regions by their keys, and copies as a device makes them. See fabric.h. */
+/* The device's memory: regions by their keys, and copies in the way of a device. See fabric.h. */
 #include <stdlib.h>
 
 #include "core/numbers/rng.h"
@@ -15,7 +15,7 @@ struct fabric_mr {
 
 static struct {
 	struct fabric_mr *by_key[MRS_MAX];
-	uint32_t readable; /* by others */
+	uint32_t readable; /* memory regions that peers may read */
 	uint32_t next_key;
 	uint64_t seed;
 } regions = {.next_key = 1};
@@ -24,7 +24,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *memory, size_t bytes, int acc
 {
 	struct fabric_mr *mr = fabric_calloc(sizeof(*mr));
 	pthread_mutex_lock(&fabric_lock);
-	uint32_t key = regions.next_key++; /* never twice: an old key is nobody's */
+	uint32_t key = regions.next_key++; /* a key is never reused, so an old key matches no region */
 	fabric_must(key < MRS_MAX, "more keys than the device has");
 	*mr = (struct fabric_mr){
 		.ibv = {.context = pd->context, .pd = pd, .addr = memory, .length = bytes, .lkey = key, .rkey = key},
@@ -37,7 +37,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *memory, size_t bytes, int acc
 
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t iova, unsigned access)
 {
-	fabric_must(iova == (uintptr_t)memory, "memory at another address");
+	fabric_must(iova == (uintptr_t)memory, "memory registered at another address");
 	return ibv_reg_mr(pd, memory, bytes, (int)access);
 }
 
@@ -45,7 +45,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 {
 	struct fabric_mr *mr = (struct fabric_mr *)ibv;
 	pthread_mutex_lock(&fabric_lock);
-	fabric_must(regions.by_key[ibv->lkey] == mr, "a memory region that is none is deregistered");
+	fabric_must(regions.by_key[ibv->lkey] == mr, "a memory region that does not exist is deregistered");
 	regions.by_key[ibv->lkey] = NULL;
 	regions.readable -= mr->access & IBV_ACCESS_REMOTE_READ ? 1 : 0;
 	pthread_mutex_unlock(&fabric_lock);
@@ -70,12 +70,12 @@ bool fabric_mr_holds(uint32_t key, uint64_t at, uint64_t bytes, int access)
 	return at >= base && bytes <= mr->ibv.length && at - base <= mr->ibv.length - bytes;
 }
 
-/* A word that may lie anywhere. */
+/* A word at any alignment. */
 struct fabric_word {
 	uint64_t word;
 } __attribute__((packed, may_alias));
 
-/* As a device reads and writes memory, which no thread sanitizer sees: aligned words are read whole. */
+/* Reads and writes memory as a device does, invisibly to the thread sanitizer. An aligned word is read at once. */
 __attribute__((no_sanitize_thread, no_sanitize("undefined"))) static void copy_piece(uint8_t *to, const uint8_t *from,
 										     uint32_t bytes)
 {

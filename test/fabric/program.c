@@ -1,4 +1,4 @@
-/* A program that stands on the made-up device: it is about this device alone, and ends where the device is misused. */
+/* A program on the simulated device: its tests run over that device alone, and it aborts when the device is misused. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
-/* Clients over a made-up device (fabric.h): those that fall silent or ask for too much inside a request, addresses of
- * the server's that lead nowhere, and what a forked child keeps open. */
+/* Clients over a simulated device (fabric.h): requests that stop halfway or exceed their memory, server addresses that
+ * lead nowhere, and the descriptors that a forked child keeps open.
+ */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@
 #include "transport/service_private.h"
 
 static const char *awaited;
-static atomic_uint heard; /* lines of the log that hold it */
+static atomic_uint heard; /* log lines that contain `awaited` */
 
 static void hear(void *context, enum gw_log_level level, const char *line)
 {
@@ -38,7 +39,7 @@ static int listen_to_the_log(void **state)
 
 /* --- Requests in pieces. --- */
 
-/* More pieces than the server has receives for: they go on only while the client is polled. */
+/* Begins a request of more pieces than the server has receives. Its pieces are sent only while the client is polled. */
 static void begin_request(struct one *one, uint32_t bytes)
 {
 	uint8_t *request = calloc(1, bytes);
@@ -59,7 +60,7 @@ static void silence_inside_a_request_ends_it(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 4096);
-	set_idle_ms(&one, 50); /* connections have had more time to be made */
+	set_idle_ms(&one, 50); /* only now: the connections needed more time than that */
 	awaited = "silent inside a request";
 	atomic_store(&heard, 0);
 	begin_request(&one, 2 << 20);
@@ -91,8 +92,8 @@ static void requests_count_from_their_first_piece(void **state)
 
 /* --- Addresses. --- */
 
-/* The first one's queue pair dies before anybody answers: the second is tried, as after any other failure of an
- * address. */
+/* The queue pair of the first address fails before the server answers. The client then tries the second address, as
+ * after any other failure of an address. */
 static void a_queue_pair_that_fails_early_is_its_address(void **state)
 {
 	struct one one;
@@ -105,7 +106,7 @@ static void a_queue_pair_that_fails_early_is_its_address(void **state)
 	fabric_fail_connects(1);
 	verbs_connect_again(&one);
 	assert_int_equal(verbs_inside(&one)->address_at, 1);
-	/* After the last one there is none. */
+	/* After the last address the connect fails. */
 	fabric_fail_connects(100);
 	struct gw_connect_options connect = gw_bed_options(&one.bed);
 	gw_endpoint_close(one.endpoint);
@@ -156,5 +157,5 @@ int main(void)
 	};
 	if (!gw_bed_possible(verbs_kind()))
 		return 0;
-	return cmocka_run_group_tests_name("clients over a made-up device", tests, listen_to_the_log, NULL);
+	return cmocka_run_group_tests_name("clients over a simulated device", tests, listen_to_the_log, NULL);
 }

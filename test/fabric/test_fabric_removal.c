@@ -1,5 +1,7 @@
-/* A device that is taken away and comes back (fabric.h), under regions that came late: reads end by name, keys go with
- * the device, memory is given back once and no sooner, and what comes afterwards is told that there is no RDMA. */
+/* A device that is removed and comes back (fabric.h) under dynamic regions: reads end with a clear status, keys end
+ * with the device, and each region's memory is returned exactly once and no sooner. Later connects learn that no RDMA
+ * exists.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -16,21 +18,21 @@
 #define ROWS      2000
 #define SEED      7
 
-struct late {
+struct published {
 	struct gw_arena *arena;
 	struct gw_region region;
 	_Atomic uint32_t freed;
 };
 
-static void late_freed(void *context)
+static void published_freed(void *context)
 {
-	struct late *late = context;
+	struct published *late = context;
 	memset(gw_arena_base(late->arena), 0xee, gw_arena_bytes(late->arena));
 	atomic_fetch_add(&late->freed, 1);
 }
 
-/* Published, and opened by the client where it has one. */
-static void late_begin(struct late *late, struct one *one, bool open)
+/* Publishes a region, and opens it at the client if `open`. */
+static void published_begin(struct published *late, struct one *one, bool open)
 {
 	struct gw_arena_options memory = {.name = "late", .numa = GW_NUMA_LOCAL, .shareable = true};
 	struct gw_region_rows format = {.seed = SEED};
@@ -49,7 +51,7 @@ static void late_begin(struct late *late, struct one *one, bool open)
 					   .slice_bytes = 1 << 14,
 					   .rows = &format,
 					   .fd = gw_arena_fd(late->arena),
-					   .freed = late_freed,
+					   .freed = published_freed,
 					   .context = late};
 	assert_int_equal(gw_service_publish(one->bed.service, &region, &late->region), GW_OK);
 	if (!open)
@@ -58,8 +60,8 @@ static void late_begin(struct late *late, struct one *one, bool open)
 	assert_int_equal(gw_bed_wait(one->group, late).status, GW_OK);
 }
 
-/* Reads all rows, more than are in flight at once; the status of the set. */
-static gw_status late_read(struct late *late, struct one *one)
+/* Reads all rows, more than can be in flight at once. Returns the status of the set. */
+static gw_status published_read(struct published *late, struct one *one)
 {
 	static uint64_t remote[ROWS];
 	struct gw_gather gather = {.remote = remote, .row_bytes = ROW_BYTES, .stride = ROW_BYTES};
@@ -84,7 +86,7 @@ static void await(struct one *one, unsigned (*count)(void), unsigned wanted)
 	assert_int_equal(count(), wanted);
 }
 
-static void await_freed(struct one *one, struct late *late)
+static void await_freed(struct one *one, struct published *late)
 {
 	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
 	while (!atomic_load(&late->freed) && gw_now_ns() < end)
@@ -101,17 +103,17 @@ static void begin(struct one *one, void **state)
 static void keys_end_before_their_memory(void **state)
 {
 	struct one one;
-	struct late late;
+	struct published late;
 	begin(&one, state);
 	unsigned before = fabric_readable();
-	late_begin(&late, &one, true);
+	published_begin(&late, &one, true);
 	unsigned slices = fabric_readable() - before;
 	assert_int_equal(slices, (late.region.bytes + (1 << 14) - 1) >> 14);
-	assert_int_equal(late_read(&late, &one), GW_OK);
+	assert_int_equal(published_read(&late, &one), GW_OK);
 	gw_service_withdraw(one.bed.service, &late.region);
 	await_freed(&one, &late);
 	assert_int_equal(fabric_readable(), before);
-	assert_int_equal(late_read(&late, &one), GW_NOT_FOUND);
+	assert_int_equal(published_read(&late, &one), GW_NOT_FOUND);
 	gw_one_read_works(&one);
 	gw_one_end(&one);
 	assert_int_equal(fabric_readable(), 0);
@@ -124,33 +126,33 @@ static void *remove_device(void *nothing)
 	return nothing;
 }
 
-/* Taken away while rows are read; what was withdrawn before, and what is afterwards, is given back all the same. */
+/* Removes the device while rows are read. Regions withdrawn before or afterwards are still freed. */
 static void regions_survive_their_device(void **state)
 {
 	for (int round = 0; round < 3; round++) {
 		struct one one;
-		struct late read, withdrawn, after;
+		struct published read, withdrawn, after;
 		pthread_t thread;
 		begin(&one, state);
-		late_begin(&read, &one, true);
-		late_begin(&withdrawn, &one, true);
-		assert_int_equal(late_read(&read, &one), GW_OK);
+		published_begin(&read, &one, true);
+		published_begin(&withdrawn, &one, true);
+		assert_int_equal(published_read(&read, &one), GW_OK);
 		if (round == 1)
 			gw_service_withdraw(one.bed.service, &withdrawn.region);
 		assert_int_equal(pthread_create(&thread, NULL, remove_device, NULL), 0);
 		gw_status status = GW_OK;
 		while (status == GW_OK)
-			status = late_read(&read, &one);
+			status = published_read(&read, &one);
 		assert_int_equal(status, GW_PEER_LOST);
 		pthread_join(thread, NULL);
-		/* Client and server let go, polled as usual. */
+		/* Client and server release the device while they are polled as usual. */
 		await(&one, fabric_readable, 0);
 		verbs_wait_for_loss(&one);
 		gw_endpoint_close(one.endpoint);
 		gw_service_withdraw(one.bed.service, &withdrawn.region);
 		await_freed(&one, &withdrawn);
-		/* Published without a device: by whom it is asked for is told so. */
-		late_begin(&after, &one, false);
+		/* Published without a device: the registration count stays 0, and a client cannot connect. */
+		published_begin(&after, &one, false);
 		assert_int_equal(fabric_readable(), 0);
 		struct gw_connect_options connect = gw_bed_options(&one.bed);
 		assert_true(gw_bed_connect(one.group, &connect, &one.endpoint) != GW_OK);
@@ -162,12 +164,12 @@ static void regions_survive_their_device(void **state)
 		gw_arena_destroy(read.arena);
 		gw_arena_destroy(withdrawn.arena);
 		gw_arena_destroy(after.arena);
-		/* Another device serves again. */
+		/* A new device serves again. */
 		fabric_return();
 		begin(&one, state);
 		gw_one_read_works(&one);
-		late_begin(&read, &one, true);
-		assert_int_equal(late_read(&read, &one), GW_OK);
+		published_begin(&read, &one, true);
+		assert_int_equal(published_read(&read, &one), GW_OK);
 		gw_one_end(&one);
 		assert_int_equal(atomic_load(&read.freed), 1);
 		gw_arena_destroy(read.arena);
@@ -183,5 +185,5 @@ int main(void)
 	};
 	if (!gw_bed_possible(verbs_kind()))
 		return 0;
-	return cmocka_run_group_tests_name("a device that is taken away", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("a device that is removed", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Queue pairs that go to the error state in mid-epoch, at the client and at the server, cost no batch.
-# shellcheck disable=SC2016 # host a knows its server
+# Queue pairs at the client and at the server go to the error state in mid-epoch: no batch is lost.
+# shellcheck disable=SC2016 # host a expands $server
 # shellcheck source=test/faults/lib.sh
 . "$(dirname "$0")/lib.sh"
 serve_all
@@ -10,9 +10,9 @@ trained "a client's queue pairs in error cost no batch"
 train --break-every 30
 comes_by tcp
 comes_by verbs
-trained "a client whose queue pairs are in error goes on over TCP, and returns"
+trained "a client whose queue pairs are in error goes on over TCP, and returns to RDMA"
 
-on_a 'ends KILL; serve "$programs/test/faults_server"' || not_ok "a server that breaks comes up"
+on_a 'ends KILL; serve "$programs/test/faults_server"' || not_ok "the server that breaks queue pairs does not start"
 train
 for _ in 1 2; do
 	comes_by verbs

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# More requests than the server gives credits for, while it is slow: it is stopped again and again. All are answered.
-# shellcheck disable=SC2016 # host a knows its server
+# More requests than a slow server gives credits for: the server is stopped again and again, and answers all of them.
+# shellcheck disable=SC2016 # host a expands $server
 # shellcheck source=test/faults/lib.sh
 . "$(dirname "$0")/lib.sh"
 serve_all

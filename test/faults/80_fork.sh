@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A trainer that forks in mid-epoch: parent and child have what is theirs.
+# A trainer forks in mid-epoch: parent and child do not disturb each other.
 # shellcheck source=test/faults/lib.sh
 . "$(dirname "$0")/lib.sh"
 serve_all

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# graphs.sh FOLDER: the graph that two hosts serve, with the digests of its mini-batches, and another one of the same
-# shape; made again each time, by the programs of build/dev, in a second.
+# graphs.sh FOLDER: creates the graph that the two hosts serve, the digests of its mini-batches, and another graph of the
+# same shape. It creates them anew each time, with the programs of build/dev, in a second.
 set -euo pipefail
 programs=$(cd "$(dirname "$0")/../../build/dev" && pwd)
 rm -rf "$1"

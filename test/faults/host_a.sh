@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Host a: does what host b asks for, one thing after the other, in one shell, so that $server is known to the next.
+# Host a: runs the commands of host b, one after the other, in one shell, so that a command knows the $server of earlier ones.
 #
 #   b writes N.ask into the box ─▶ evaluated here ─▶ its output in N.said, then its status in N.did ─▶ N + 1
 #
-# The box is a folder that both see beside the link: they understand each other while the link is down. Goes on until
-# the guest ends.
+# The box is a folder that both hosts see without the link, so it works while the link is down. Runs until the guest ends.
 # shellcheck source=test/faults/common.sh
 . "$(dirname "$0")/common.sh"
 for ((number = 0; ; number++)); do

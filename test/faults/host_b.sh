@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Host b: runs the scenarios, all of them or those that are given.
+# Host b: runs all scenarios, or the scenarios that the arguments name.
 #
-# Between two scenarios nothing is wrong with the link. If host a's kernel then answers nothing all the same, the emulated
-# network card has stalled (its kernel says so: "NETDEV WATCHDOG: transmit queue timed out"), which no program in the guests
-# can do: we end with status 126, and test/check/verbs.sh boots both hosts again.
+# Between two scenarios the link has no fault. If host a's kernel does not answer then, the emulated network card has
+# stalled (its kernel logs "NETDEV WATCHDOG: transmit queue timed out"). No program in the guests can cause that. Host b
+# then ends with status 126, and test/check/verbs.sh boots both hosts again.
 
-# A port without a listener: the kernel at the other end refuses it, whatever else runs there.
+# No program listens on port 9, so the other host's kernel refuses the connection, whatever runs there.
 answers() { timeout 10 bash -c ': </dev/tcp/10.0.3.1/9' 2>&1 | grep -q refused; }
 link_stalled() { ! answers && ! answers && ! answers; }
 

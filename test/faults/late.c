@@ -1,10 +1,10 @@
-/* Reads whose deadlines pass before their bytes can come.
+/* Reads whose deadlines pass before their bytes can arrive.
  *
- *   a read of the whole stretch, for comparison -> one connection for each round -> "ready" appears, "go" is awaited:
- *   meanwhile the link gets slow -> rounds: a read with a short deadline -> GW_DEADLINE, in time -> what lies in its
- *   buffer then is noted -> the bytes have had their time to come -> no buffer has changed
+ *   a read of all bytes, for comparison -> one connection for each round -> creates "ready", waits for "go": meanwhile
+ *   the link is made slow -> rounds: a read with a short deadline -> GW_DEADLINE, in time -> copies the buffer
+ *   -> waits long enough for the late bytes to arrive -> no buffer has changed
  *
- * Fails, with status 1 and a line that says where, when any of it is otherwise.
+ * Otherwise fails, with status 1 and a line that says where.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,9 +18,9 @@
 
 #define ROUNDS      12u
 #define BYTES       (64u << 10)
-#define SLACK_MS    60000  /* that a deadline may be late on a busy machine */
-#define AFTER_MS    1000   /* for bytes that are late: several times the link's delay */
-#define PATIENCE_MS 120000 /* to connect */
+#define SLACK_MS    60000  /* how late a completion may be on a busy machine */
+#define AFTER_MS    1000   /* wait for late bytes: several times the link's delay */
+#define PATIENCE_MS 120000 /* time limit to connect */
 
 struct command {
 	struct gw_address server;
@@ -43,15 +43,16 @@ static gw_status take_server(void *input, char *text)
 
 #define C struct command
 static const struct gw_option table[] = {
-	{"server", "ADDRESS", "with its scheme", 0, GW_OPTION_CALL(take_server)},
-	{"key-file", "FILE", "its key", 0, GW_OPTION_TEXT(C, key_file, .missing = "which key?")},
-	{"ready", "FILE", "made when all is connected", 0, GW_OPTION_TEXT(C, ready, .missing = "which file?")},
-	{"go", "FILE", "waited for then", 0, GW_OPTION_TEXT(C, go, .missing = "which file?")},
+	{"server", "ADDRESS", "the server, with its scheme", 0, GW_OPTION_CALL(take_server)},
+	{"key-file", "FILE", "the server's key", 0, GW_OPTION_TEXT(C, key_file, .missing = "which key?")},
+	{"ready", "FILE", "created when every round is connected", 0,
+	 GW_OPTION_TEXT(C, ready, .missing = "which file?")},
+	{"go", "FILE", "then awaited", 0, GW_OPTION_TEXT(C, go, .missing = "which file?")},
 	{0},
 };
 #undef C
 
-/* The completion with the cookie. */
+/* Waits for the completion with this cookie; another completion is an error. */
 static gw_status await(struct gw_poll_group *group, const void *cookie, uint64_t ms)
 {
 	struct gw_completion completion;
@@ -60,7 +61,7 @@ static gw_status await(struct gw_poll_group *group, const void *cookie, uint64_t
 		if (gw_poll_group_poll(group, &completion, 1, 10 * GW_NS_PER_MS) == 0)
 			continue;
 		if (completion.cookie != cookie)
-			return gw_fail(GW_PROTOCOL, "a completion of something else");
+			return gw_fail(GW_PROTOCOL, "a completion with another cookie");
 		return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
 	}
 	return gw_fail(GW_INVALID, "nothing completed within %" PRIu64 " ms", ms);
@@ -83,7 +84,7 @@ static gw_status connect_rounds(const struct command *c, struct gw_poll_group *g
 	return status;
 }
 
-/* Posts the read of a round; a small part of its bytes may be on the way at once, the rest waits for room. */
+/* Posts the read of a round. Only a small part of its bytes can be in flight at once; the rest waits for room. */
 static gw_status post(struct round *round, uint64_t deadline_ns)
 {
 	struct gw_span span = {.bytes = BYTES};
@@ -116,7 +117,7 @@ static gw_status run(const struct command *c, struct gw_poll_group *group)
 	struct gw_completion completion;
 	uint64_t late_ms = 0;
 	gw_status status = connect_rounds(c, group);
-	for (uint32_t i = 0; i < ROUNDS && status == GW_OK; i++) { /* they work */
+	for (uint32_t i = 0; i < ROUNDS && status == GW_OK; i++) { /* every connection works */
 		status = post(&rounds[i], gw_now_ns() + PATIENCE_MS * GW_NS_PER_MS);
 		if (status == GW_OK)
 			status = await(group, &rounds[i], PATIENCE_MS);
@@ -133,13 +134,14 @@ static gw_status run(const struct command *c, struct gw_poll_group *group)
 		if (memcmp(rounds[i].noted, rounds[i].landing, BYTES) != 0)
 			status = gw_fail(GW_DIGEST, "round %u: its buffer was written to after its deadline", i);
 	if (status == GW_OK)
-		printf("%u deadlines, the latest told %" PRIu64 " ms after it\n", ROUNDS, late_ms);
+		printf("%u deadlines, the latest completion %" PRIu64 " ms after it\n", ROUNDS, late_ms);
 	return status;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct gw_options options = {.table = table, .doc = "Reads that come too late."};
+	static const struct gw_options options = {.table = table,
+						  .doc = "Tests reads whose bytes arrive after their deadlines."};
 	struct command command = {0};
 	struct gw_poll_group *group = NULL;
 	gw_options_parse(&options, argc, argv, &command);

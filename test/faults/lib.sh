@@ -1,10 +1,10 @@
-# What the scenarios on host b share; to be sourced by each of them (test/faults/NN_*.sh), which then runs a flow or two
-# and says "ok - …" or "not ok - …" for each.
+# Shared by the scenarios on host b (test/faults/NN_*.sh). Each scenario sources this file, runs a flow or two, and prints
+# "ok - …" or "not ok - …" for each.
 # shellcheck shell=bash
 # shellcheck source=test/faults/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-said=/tmp/said # what the trainer says
+said=/tmp/said # the trainer's output
 ok() { printf 'ok - %s\n' "$*"; }
 not_ok() {
 	printf 'not ok - %s\n' "$*"
@@ -12,7 +12,7 @@ not_ok() {
 }
 : >"$said"
 
-# on_a COMMAND…: host a does it; prints what it said and returns its status, 124 when it does not answer.
+# on_a COMMAND…: runs the command on host a; prints its output and returns its status, or 124 without an answer.
 on_a() {
 	local number=0 status
 	[ ! -e /tmp/asked ] || read -r number </tmp/asked
@@ -25,11 +25,11 @@ on_a() {
 	return "$status"
 }
 
-# Both parts, until the scenario ends.
+# Serves both parts until the scenario ends.
 serve_all() {
 	trap end_all EXIT
 	on_a serve_usual && serve_usual && return
-	not_ok "servers come up"
+	not_ok "servers do not start"
 	exit 1
 }
 end_all() {
@@ -39,7 +39,7 @@ end_all() {
 	wait
 }
 
-# train ARGUMENT…: a trainer in the background, which goes on until it is `trained`; returns when it is in mid-epoch.
+# train ARGUMENT…: starts a trainer in the background, which runs until `trained`; returns when it is in mid-epoch.
 train() {
 	rm -f /tmp/until
 	: >/tmp/progress
@@ -60,29 +60,29 @@ batches() {
 	[ "${had:-0}" -ge "$1" ]
 }
 
-# more N: N more batches come.
+# more N: waits for N more batches.
 more() {
 	local had=0
 	read -r had _ </tmp/progress
 	within $step_limit batches $((had + $1)) || not_ok "the trainer does not go on"
 }
 
-# way PART NAME: whether the trainer reaches that part so now; "by NAME" waits for it.
-way() {
+# is_reached PART NAME: whether the trainer now reaches the part over transport NAME. comes_by NAME: waits for that of part 0.
+is_reached() {
 	local words
 	read -r -a words </tmp/progress
 	[ "${words[$1 + 1]:-}" = "$2" ]
 }
-comes_by() { within $step_limit way 0 "$1" || not_ok "part 0 is not reached by $1, but: $(cat /tmp/progress)"; }
+comes_by() { within $step_limit is_reached 0 "$1" || not_ok "part 0 is not reached over $1, but: $(cat /tmp/progress)"; }
 
-# trained WHAT: the trainer ends its epoch, and every batch was right.
+# trained WHAT: lets the trainer end its epoch; checks that every batch was right.
 trained() {
 	touch /tmp/until
 	if wait "$trainer"; then ok "$*"; else not_ok "$*: status $?"; fi
 	[ -z "${VERBOSE:-}" ] || cat "$said"
 }
 
-# gives_up PATTERN WHAT: the trainer ends by itself, before somebody else ends it, with one line that matches.
+# gives_up PATTERN WHAT: checks that the trainer ends by itself, before its time limit, with one line that matches PATTERN.
 gives_up() {
 	local status
 	wait "$trainer"
@@ -90,7 +90,7 @@ gives_up() {
 	if [ $status -ne 1 ]; then
 		not_ok "$2: status $status"
 	elif [ "$(grep -c '^trainer: ' "$said")" -ne 1 ] || ! grep -qE -- "^trainer: .*$1" "$said"; then
-		not_ok "$2: the line does not say \"$1\""
+		not_ok "$2: no single line matches \"$1\""
 	else
 		ok "$2"
 	fi

@@ -1,5 +1,6 @@
-/* A server as of `graphwire serve`, with one more signal: SIGUSR1 puts the queue pairs of all its clients into the
- * error state, as a device does that has had enough. Says how many it broke. */
+/* A server like `graphwire serve` with one more signal. SIGUSR1 puts the queue pairs of all its clients into the error
+ * state, as a failing device does; the server prints how many it broke.
+ */
 #include <signal.h>
 #include <stdio.h>
 
@@ -16,9 +17,9 @@ static gw_status take_listen(void *input, char *text)
 static const struct gw_option table[] = {
 	{"part-config", "FOLDER", "the graph", 0, GW_OPTION_TEXT(S, part_config, .missing = "which graph?")},
 	{"part", "N", "its part", 0, GW_OPTION_NUMBER(S, part, 0, 1, .missing = "which part?")},
-	{"listen", "ADDR:PORT", "where", 0, GW_OPTION_CALL(take_listen)},
+	{"listen", "ADDR:PORT", "where to listen", 0, GW_OPTION_CALL(take_listen)},
 	{"key-file", "FILE", "the key", 0, GW_OPTION_TEXT(S, key_file)},
-	{"threads", "N", "that answer", 0, GW_OPTION_NUMBER(S, threads, 1, 64)},
+	{"threads", "N", "serving threads", 0, GW_OPTION_NUMBER(S, threads, 1, 64)},
 	{0},
 };
 #undef S

@@ -1,11 +1,11 @@
-/* What a client can have of a server that does not run.
+/* What a client can still do while its server is stopped.
  *
- *   two clients connect, one that samples by reads and one that samples by requests
- *   -> "ready" appears, "go" is awaited: meanwhile the server is stopped
- *   -> a whole epoch by reads, compared -> 20,000 rows of its part, one read each, compared
- *   -> a request ends at its deadline, by name -> reads still work
+ *   connects two clients: one samples by reads, one by requests
+ *   -> creates "ready", waits for "go": meanwhile the server is stopped
+ *   -> a complete epoch by reads, compared -> 20,000 rows of the server's part, one read each, compared
+ *   -> a request ends at its deadline, and the error names the server -> reads still work
  *
- * Fails, with status 1 and a line that says where, when any of it is otherwise.
+ * Otherwise fails, with status 1 and a line that says where.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,10 +36,12 @@ static gw_status take_servers(void *input, char *text)
 #define C struct command
 static const struct gw_option table[] = {
 	{"part-config", "FOLDER", "the graph", 0, GW_OPTION_TEXT(C, part_config, .missing = "which graph?")},
-	{"servers", "ADDR:PORT,...", "one for each part; the first will be stopped", 0, GW_OPTION_CALL(take_servers)},
-	{"key-file", "FILE", "their key", 0, GW_OPTION_TEXT(C, key_file)},
-	{"ready", "FILE", "made when the clients are connected", 0, GW_OPTION_TEXT(C, ready, .missing = "which file?")},
-	{"go", "FILE", "waited for then", 0, GW_OPTION_TEXT(C, go, .missing = "which file?")},
+	{"servers", "ADDR:PORT,...", "a server for each part; the first will be stopped", 0,
+	 GW_OPTION_CALL(take_servers)},
+	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(C, key_file)},
+	{"ready", "FILE", "created when the clients are connected", 0,
+	 GW_OPTION_TEXT(C, ready, .missing = "which file?")},
+	{"go", "FILE", "then awaited", 0, GW_OPTION_TEXT(C, go, .missing = "which file?")},
 	{0},
 };
 #undef C
@@ -62,7 +64,8 @@ static gw_status compare_epoch(struct gw_epoch_side *side, struct gw_epoch_side 
 	return status != GW_OK ? gw_context(status, "batch %" PRIu64, *batches) : GW_OK;
 }
 
-/* Rows of part 0 in random order, none twice in a call and seldom two neighbours in a row: each is a read. */
+/* Reads rows of part 0 in random order. A call has no row twice and seldom two adjacent rows in sequence, so each row
+ * is a read of its own. */
 static gw_status read_rows(struct gw_epoch_side *side, struct gw_epoch_side *reference, uint64_t *reads)
 {
 	const struct gw_tensor *tensor = side->options.spec.fetches[0].tensor;
@@ -90,7 +93,7 @@ static gw_status read_rows(struct gw_epoch_side *side, struct gw_epoch_side *ref
 			status = gw_gather(reference->client, reference->options.spec.fetches[0].tensor, ids, n,
 					   expected);
 		if (status == GW_OK && memcmp(rows, expected, n * tensor->row_bytes) != 0)
-			status = gw_fail(GW_DIGEST, "other rows than the folder's");
+			status = gw_fail(GW_DIGEST, "the rows differ from the folder's");
 		*reads += n;
 	}
 	free(expected);
@@ -98,7 +101,7 @@ static gw_status read_rows(struct gw_epoch_side *side, struct gw_epoch_side *ref
 	return status != GW_OK ? gw_context(status, "after %" PRIu64 " rows", *reads) : GW_OK;
 }
 
-/* One mini-batch by requests: GW_DEADLINE, the server named, and not too early. */
+/* Samples a mini-batch by requests. It must fail with GW_DEADLINE, name the server, and not end too early. */
 static gw_status expect_deadline(struct gw_epoch_side *side, const char *server, uint64_t *took_ms)
 {
 	struct gw_minibatch *batch = NULL;
@@ -159,7 +162,7 @@ static gw_status run(const struct command *c, struct gw_epoch_side sides[3])
 
 int main(int argc, char **argv)
 {
-	static const struct gw_options options = {.table = table, .doc = "A client of a server that does not run."};
+	static const struct gw_options options = {.table = table, .doc = "Tests a client of a stopped server."};
 	struct command command = {0};
 	struct gw_epoch_side sides[3] = {0};
 	gw_options_parse(&options, argc, argv, &command);

@@ -1,13 +1,12 @@
-/* A trainer that trusts nobody: streams epochs from servers and compares every mini-batch with the one that a
- * standalone client samples from the folder.
+/* A trainer that checks everything: it streams epochs from servers and compares every mini-batch with the mini-batch
+ * that a standalone client samples from the folder.
  *
  *   without servers:  an epoch from the folder -> the digest of every batch, a line each
- *   with servers:     epochs from them, each the same, until a file appears -> the epoch in progress comes to its end
- *                     accidents on the way: its own queue pairs broken, a child forked (test/support/rdma.h, forked.h)
+ *   with servers:     identical epochs from them, until a file exists -> ends the epoch in progress
+ *                     accidents meanwhile: breaks its own queue pairs, forks a child (test/support/rdma.h, forked.h)
  *
- * Notes its progress in a file after every batch, so that the script that watches knows that something happens in
- * mid-epoch. Status 1: a batch differs or failed, with one line that says which, how long it had been waited for, and
- * why.
+ * After every batch it writes its progress to a file, so that the watching script can act in mid-epoch. Status 1: a
+ * batch differs or failed. One line then says which batch, how long the trainer waited for it, and why.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +22,7 @@
 
 #define SERVERS_MAX 8
 #define BATCHES_MAX 4096
-#define WAYS_MAX    32 /* changes of the way to one part that are told */
+#define PATHS_MAX   32 /* recorded changes of the transport to one part */
 
 struct trainer {
 	struct gw_client_options client;
@@ -31,10 +30,10 @@ struct trainer {
 	const char *servers[SERVERS_MAX];
 	const char *digests, *until, *progress;
 	uint64_t break_every, fork_every, steps;
-	uint64_t expected[BATCHES_MAX]; /* the digest of each batch */
+	uint64_t expected[BATCHES_MAX]; /* the expected digest of each batch */
 	uint64_t batches, epochs, longest_ns, forked;
-	const char *ways[SERVERS_MAX][WAYS_MAX]; /* how each part was reached, in turn */
-	uint32_t way_counts[SERVERS_MAX];
+	const char *paths[SERVERS_MAX][PATHS_MAX]; /* the transports to each part, in order */
+	uint32_t path_counts[SERVERS_MAX];
 };
 
 /* --- The command line. --- */
@@ -52,30 +51,30 @@ static const char *const neighbours[] = {"auto", "reads", "requests", NULL};
 #define T struct trainer
 static const struct gw_option table[] = {
 	{"part-config", "FOLDER", "the graph", 0, GW_OPTION_TEXT(T, client.part_config, .missing = "which graph?")},
-	{"digests", "FILE", "of its batches: written without servers, read with them", 0,
+	{"digests", "FILE", "digests of its batches: written without servers, read with servers", 0,
 	 GW_OPTION_TEXT(T, digests, .missing = "which digests?")},
-	{"servers", "ADDR:PORT,...", "one for each part", 0, GW_OPTION_CALL(take_servers)},
+	{"servers", "ADDR:PORT,...", "a server for each part", 0, GW_OPTION_CALL(take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(T, client.key_file)},
-	{"transport", "NAME", "how to reach them", 0, GW_OPTION_CHOICE(T, client.transport, transports)},
-	{"neighbours", "NAME", "how to sample there", 0, GW_OPTION_CHOICE(T, client.neighbours, neighbours)},
+	{"transport", "NAME", "transport to the servers", 0, GW_OPTION_CHOICE(T, client.transport, transports)},
+	{"neighbours", "NAME", "how to sample on the servers", 0, GW_OPTION_CHOICE(T, client.neighbours, neighbours)},
 	{"timeout", "MS", "an operation's deadline", 0, GW_OPTION_NUMBER(T, client.timeout_ms, 1, INT32_MAX)},
 	{"reconnect", "MS", "the reconnect budget", 0, GW_OPTION_NUMBER(T, client.reconnect_ms, 1, INT32_MAX)},
-	{"threads", "N", "of the client", 0, GW_OPTION_NUMBER(T, client.threads, 1, 64)},
+	{"threads", "N", "threads of the client", 0, GW_OPTION_NUMBER(T, client.threads, 1, 64)},
 	{"depth", "N", "batches ahead", 0, GW_OPTION_NUMBER(T, plan.depth, 1, 256)},
 	{"batch-size", "N", "seeds of a batch", 0, GW_OPTION_NUMBER(T, plan.batch_size, 1, 65536)},
 	{"steps", "N", "batches of an epoch; the rest is left out", 0, GW_OPTION_NUMBER(T, steps, 1, BATCHES_MAX)},
-	{"until", "FILE", "go on, epoch after epoch, until it is there", 1, GW_OPTION_TEXT(T, until)},
-	{"progress", "FILE", "rewritten after each batch: how many there were, and the way to each part", 1,
+	{"until", "FILE", "run epoch after epoch until the file exists", 1, GW_OPTION_TEXT(T, until)},
+	{"progress", "FILE", "rewritten after each batch: number of batches, and the transport to each part", 1,
 	 GW_OPTION_TEXT(T, progress)},
-	{"break-every", "N", "batches: all queue pairs of this process go to the error state", 1,
+	{"break-every", "N", "every N batches, put all queue pairs of this process into the error state", 1,
 	 GW_OPTION_NUMBER(T, break_every, 1, UINT32_MAX)},
-	{"fork-every", "N", "batches: a child that writes where reads land, and tries to use the client", 1,
-	 GW_OPTION_NUMBER(T, fork_every, 1, UINT32_MAX)},
+	{"fork-every", "N", "every N batches, fork a child that writes to receive buffers and tries to use the client",
+	 1, GW_OPTION_NUMBER(T, fork_every, 1, UINT32_MAX)},
 	{0},
 };
 #undef T
 
-/* --- What is expected. --- */
+/* --- Expected digests. --- */
 
 static gw_status write_digests(const struct trainer *t)
 {
@@ -99,7 +98,7 @@ static gw_status write_digests(const struct trainer *t)
 	return status == GW_END ? GW_OK : status;
 }
 
-/* As many as there are steps, the epoch's if none are given. */
+/* Reads at most t->steps digests: by default, all of the epoch. */
 static gw_status read_digests(struct trainer *t, uint64_t *count)
 {
 	FILE *file = fopen(t->digests, "re");
@@ -119,24 +118,24 @@ static uint64_t ms(uint64_t ns)
 	return ns / GW_NS_PER_MS;
 }
 
-static void note_ways(struct trainer *t, const struct gw_client *client)
+static void note_paths(struct trainer *t, const struct gw_client *client)
 {
 	for (uint32_t p = 0; p < t->client.server_count; p++) {
-		uint32_t n = t->way_counts[p];
-		const char *way = gw_part_transport(client, p);
-		if (n < WAYS_MAX && (n == 0 || t->ways[p][n - 1] != way))
-			t->ways[p][t->way_counts[p]++] = way;
+		uint32_t n = t->path_counts[p];
+		const char *path = gw_part_transport(client, p);
+		if (n < PATHS_MAX && (n == 0 || t->paths[p][n - 1] != path))
+			t->paths[p][t->path_counts[p]++] = path;
 	}
 }
 
-/* "120 verbs shm": one line of constant length, so that a reader never sees parts of two. */
+/* Writes a line such as "120 verbs shm". Its length is constant, so a reader never sees parts of two lines. */
 static gw_status note_progress(const struct trainer *t, int file)
 {
 	char line[64];
 	int n = snprintf(line, sizeof(line), "%" PRIu64, t->batches);
 	for (uint32_t p = 0; p < t->client.server_count; p++)
 		n += snprintf(line + n, sizeof(line) - (size_t)n, " %s",
-			      t->way_counts[p] ? t->ways[p][t->way_counts[p] - 1] : "-");
+			      t->path_counts[p] ? t->paths[p][t->path_counts[p] - 1] : "-");
 	memset(line + n, ' ', sizeof(line) - (size_t)n);
 	line[sizeof(line) - 1] = '\n';
 	return pwrite(file, line, sizeof(line), 0) == sizeof(line) ? GW_OK : gw_fail(GW_IO, "%s", t->progress);
@@ -150,8 +149,8 @@ static void print_summary(const struct trainer *t)
 		printf("%" PRIu64 " children\n", t->forked);
 	for (uint32_t p = 0; p < t->client.server_count; p++) {
 		printf("part %u:", p);
-		for (uint32_t i = 0; i < t->way_counts[p]; i++)
-			printf(" %s", t->ways[p][i]);
+		for (uint32_t i = 0; i < t->path_counts[p]; i++)
+			printf(" %s", t->paths[p][i]);
 		printf("\n");
 	}
 }
@@ -163,7 +162,7 @@ static bool is_due(const struct trainer *t, uint64_t every)
 	return every && t->batches % every == every / 2;
 }
 
-/* While the batch is held, and others are on their way. */
+/* Causes the accidents that are due, while this batch is in use and later ones are in flight. */
 static gw_status accidents(struct trainer *t, const struct gw_epoch_side *side, const struct gw_minibatch *batch)
 {
 	if (is_due(t, t->break_every))
@@ -188,10 +187,10 @@ static gw_status next_batch(struct trainer *t, struct gw_epoch_side *side, uint6
 	if (status != GW_OK)
 		return status;
 	if (digest != t->expected[number])
-		return gw_fail(GW_DIGEST, "batch %" PRIu64 " is not the standalone client's", t->batches);
+		return gw_fail(GW_DIGEST, "batch %" PRIu64 " differs from the standalone client's", t->batches);
 	t->longest_ns = took > t->longest_ns ? took : t->longest_ns;
 	t->batches++;
-	note_ways(t, side->client);
+	note_paths(t, side->client);
 	return GW_OK;
 }
 
@@ -203,7 +202,7 @@ static bool is_over(const struct trainer *t)
 static gw_status stream(struct trainer *t, struct gw_epoch_side *side, uint64_t count, int progress)
 {
 	gw_status status = GW_OK;
-	note_ways(t, side->client);
+	note_paths(t, side->client);
 	do {
 		for (uint64_t i = 0; i < count && status == GW_OK; i++) {
 			status = next_batch(t, side, i);
@@ -213,7 +212,7 @@ static gw_status stream(struct trainer *t, struct gw_epoch_side *side, uint64_t 
 		if (status != GW_OK)
 			break;
 		t->epochs++;
-		gw_loader_close(side->loader); /* the next one begins at the first epoch again */
+		gw_loader_close(side->loader); /* the next loader begins at the first epoch again */
 		side->loader = NULL;
 		status = gw_loader_open(side->client, &side->options, &side->loader);
 	} while (status == GW_OK && !is_over(t));
@@ -230,7 +229,7 @@ static gw_status train(struct trainer *t)
 		status = gw_fail(GW_IO, "%s cannot be written", t->progress);
 	if (status != GW_OK)
 		return status;
-	/* A short deadline is for what comes; to begin with, everybody has time. */
+	/* A short deadline is meant for the epochs; allow several attempts to open the client. */
 	for (int tries = 0; (status = gw_epoch_side_open(&t->plan, &t->client, &side)) == GW_DEADLINE && tries < 5;)
 		tries++;
 	if (status == GW_OK) {

@@ -1,6 +1,7 @@
-/* Prints how many thousand times a second this processor's time stamp counter counts: test/guest/run tells guests,
- * whose own attempt to find out goes wrong where the emulator has to wait for a processor. Prints nothing where it
- * cannot be found, and ends with 1. */
+/* Prints the frequency of this processor's time stamp counter in kHz. test/guest/run passes it to guests, because a
+ * guest's own measurement fails while the emulator waits for a processor. If the frequency cannot be measured, it
+ * prints nothing and ends with 1.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
@@ -9,8 +10,8 @@
 #include <x86intrin.h>
 
 #define LOOKS   200
-#define NEAR_NS 2000      /* a look at both clocks that took longer was interrupted */
-#define APART   100000000 /* ns between two looks */
+#define NEAR_NS 2000      /* a read of both clocks that took longer was interrupted */
+#define APART   100000000 /* ns between the two measurements */
 
 struct look {
 	int64_t ns, ticks;
@@ -23,7 +24,7 @@ static int64_t now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Both clocks at one moment; 0 if none was found. */
+/* Reads both clocks at one moment; 0 if every attempt was interrupted. */
 static int look(struct look *out)
 {
 	for (int i = 0; i < LOOKS; i++) {

@@ -2,14 +2,15 @@
  *
  *   question ─▶ token ─▶ connection requests, one for each queue pair ─▶ established ─▶ ended
  *
- * The server has no part in reads. Requests come over the first queue pair in messages; one is answered after the
- * other, and until its reply has gone out nothing more is taken: the client's messages stay in their receives, its
- * credits run out, and it holds one request and one reply of ours, no more. A client that does not read its replies
- * keeps nobody waiting, and is ended when others need the memory. Deferred calls of the loop's clients take turns, one
- * run for each look at the completion queues.
+ * Reads need no code of the server. Requests arrive in messages over the first queue pair, and the server answers one
+ * after the other. Until a reply has been sent, the server takes no further message: the client's messages stay in
+ * their receives, and its credits run out. A client therefore uses memory for one request and one reply at most. A
+ * client that does not read its replies delays no other client; the server ends it when others need the memory. When
+ * handlers yield, the loop runs one of them, in turn, for each poll of the completion queues.
  *
- * Ends on a failed or disconnected queue pair, a malformed message, a request that is longer than its share of memory,
- * silence inside a request, its TCP connection's end, a removed device, or when its queue pairs do not come in time.
+ * A client ends when a queue pair fails or disconnects, or a message is malformed. It also ends with its TCP connection
+ * or its device, and if its queue pairs do not connect in time. A request that exceeds the client's share of memory
+ * ends it, and so does silence inside a request.
  */
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -24,7 +25,7 @@
 
 static void client_run(struct verbs_deferred *deferred);
 
-/* --- Whose handlers have more to do. --- */
+/* --- Clients whose handlers have more to do. --- */
 
 static void verbs_client_queue_add(struct verbs_client *client)
 {
@@ -79,7 +80,7 @@ gw_status gw_verbs_client_create(struct verbs_cm_listener *cm_listener, const st
 		return GW_NO_MEMORY;
 	if (getrandom(client->token, sizeof(client->token), 0) != sizeof(client->token)) {
 		gw_free(client);
-		return gw_fail_errno(GW_IO, errno, "no random bytes for a token");
+		return gw_fail_errno(GW_IO, errno, "cannot get random bytes for a token");
 	}
 	client->deferred.run = client_run;
 	client->cm_listener = cm_listener;
@@ -133,7 +134,7 @@ static void server_conn_sent(struct verbs_qp *qp)
 	gw_verbs_stream_sent(&client->stream);
 }
 
-/* The server reads nothing. */
+/* The server posts no reads. */
 static void conn_read(struct verbs_qp *qp, struct verbs_wr *wr)
 {
 	(void)qp;
@@ -159,14 +160,14 @@ static struct verbs_rail *verbs_client_rail_of(struct verbs_cm_listener *cm_list
 	return NULL;
 }
 
-/* A queue pair for the id, ready to take messages if it is the first. */
+/* Creates a queue pair for the id. The first queue pair can also receive messages. */
 static gw_status conn_open(struct verbs_client *client, struct verbs_server_conn *conn, struct rdma_cm_id *id)
 {
 	struct verbs_poller *poller;
 	gw_status status = gw_verbs_poller_get(client->cm_listener->loop, id, &poller);
 	if (status != GW_OK)
 		return status;
-	/* We read nothing: only messages are sent, by the first. */
+	/* The server posts no reads; only the first queue pair sends messages. */
 	bool first = conn == client->conns;
 	struct verbs_needs needs = {.work = first ? VERBS_SENDS : 1,
 				    .sges = 1,
@@ -196,7 +197,7 @@ gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct r
 	if (!client || token.number >= client->qp_count || client->conns[token.number].qp)
 		return gw_fail(GW_REFUSED, "this token is used up or out of date");
 	if (!rail || (client->rail && client->rail != rail))
-		return gw_fail(GW_REFUSED, "this token is for another device");
+		return gw_fail(GW_REFUSED, "this token belongs to another device");
 	client->rail = rail;
 	struct verbs_server_conn *conn = &client->conns[token.number];
 	status = conn_open(client, conn, id);
@@ -210,7 +211,7 @@ gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct r
 	};
 	if (status == GW_OK && rdma_accept(conn->qp->id, &accept) == 0)
 		return GW_OK;
-	/* The id is the queue pair's: rejected here, where it still is one. */
+	/* The queue pair owns the id, and gw_verbs_client_end destroys it: reject before that. */
 	const char *text = status != GW_OK ? gw_last_error() : "the server's device refused";
 	rdma_reject(conn->qp->id, text, (uint8_t)strnlen(text, 100));
 	gw_verbs_client_end(client);
@@ -219,7 +220,7 @@ gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct r
 
 /* --- Requests. --- */
 
-/* An error's text instead of the reply. */
+/* Replaces the reply with the error's text. */
 static void begin_error(struct verbs_client *client, gw_status status)
 {
 	const char *text = gw_last_error();
@@ -232,7 +233,7 @@ static void begin_error(struct verbs_client *client, gw_status status)
 	client->reply_status = status;
 }
 
-/* One run of the handler. What it answered is sent by send_reply. */
+/* Runs the handler once. send_reply sends its answer. */
 static void verbs_client_run(struct verbs_client *client)
 {
 	gw_status status = gw_task_run(&client->task);
@@ -266,7 +267,7 @@ static void verbs_client_answer(struct verbs_client *client, const struct verbs_
 	verbs_client_run(client);
 }
 
-/* The bytes of a request whose handler is through may go. */
+/* Frees the bytes of a request whose handler has finished. */
 static gw_status verbs_client_settle(struct verbs_client *client)
 {
 	if (client->calling)
@@ -286,7 +287,7 @@ static const struct gw_service_limits *limits_of(const struct verbs_client *clie
 	return &client->cm_listener->listener->base.service->limits;
 }
 
-/* Memory for a request in pieces, within the client's share. */
+/* Allocates memory for a request in pieces, within the client's share. */
 static gw_status request_begin(struct verbs_client *client, const struct verbs_message *message)
 {
 	if (client->stream.pages.bytes + message->total > limits_of(client)->bytes_per_client)
@@ -301,13 +302,13 @@ static gw_status request_begin(struct verbs_client *client, const struct verbs_m
 	return GW_OK;
 }
 
-/* Whether pieces are still to come. */
+/* Whether pieces of a request are still missing. */
 static bool is_inside_request(const struct verbs_client *client)
 {
 	return client->request && client->request_done < client->request_bytes;
 }
 
-/* Another piece of a request. */
+/* Handles a message: a request, or a piece of one. */
 static gw_status take_piece(struct verbs_client *client, const struct verbs_message *message, const uint8_t *body)
 {
 	if (message->type != VERBS_REQUEST || message->total > GW_REQUEST_BYTES_MAX ||
@@ -334,7 +335,7 @@ static gw_status take_piece(struct verbs_client *client, const struct verbs_mess
 	return status;
 }
 
-/* Sends as much of the reply as there are credits for. */
+/* Sends the reply as far as credits and send buffers allow. */
 static void send_reply(struct verbs_client *client)
 {
 	uint32_t bytes;
@@ -393,7 +394,7 @@ bool gw_verbs_client_busy(const struct verbs_client *client)
 	return client->calling || client->replying || client->stream.send_begin != client->stream.send_end;
 }
 
-/* Silent inside a request; whether it was ended for that. */
+/* Ends a client that is silent inside a request; true if it did. */
 static bool tick_request(struct verbs_client *client, uint64_t now_ns)
 {
 	if (!is_inside_request(client))

@@ -1,12 +1,13 @@
-/* What devices say about themselves.
+/* Asynchronous events of devices.
  *
- *   event ─▶ which queue pairs: one, a completion queue's, a port's, the device's ─▶ noted ─▶ their loops are woken
- *                                                                                    └─▶ failed by their threads
+ *   event ─▶ its queue pairs: one, a completion queue's, a port's, the device's ─▶ marked ─▶ their loops are woken
+ *                                                                                   └─▶ their threads fail them
  *
- * Any thread may be the one that reads an event, and queue pairs belong to others: what it tells is noted beside the
- * queue pair, and its own thread acts on it. What an event names cannot be destroyed until the event is acknowledged
- * (ibv_get_async_event(3)), and that is after it was noted. librdmacm opens a device once for the whole process, so
- * events of other libraries' queue pairs come here, too: those are nobody's of ours.
+ * Any thread may read an event, but a queue pair belongs to its loop's thread. The reader therefore only marks the
+ * queue pair, and that thread acts on the mark. The object that an event names cannot be destroyed until the event is
+ * acknowledged (ibv_get_async_event(3)), and the reader acknowledges the event after marking. librdmacm opens a device
+ * once for the whole process, so events of other libraries' queue pairs arrive here too. They match no queue pair of
+ * ours.
  */
 #include <unistd.h>
 
@@ -21,7 +22,8 @@ static void async_wake(struct verbs_loop *loop)
 	(void)!write(loop->wake_fd, &one, sizeof(one));
 }
 
-/* false: it was told before. A device may say the same for every completion that it drops. */
+/* Marks the queue pair; false: it was marked already. A device may repeat an event for every completion that it
+ * drops. */
 static bool async_notify(struct verbs_qp *qp, enum ibv_event_type type)
 {
 	int none = 0;
@@ -43,19 +45,19 @@ void gw_verbs_async_leave(struct verbs_poller *poller)
 	pthread_mutex_unlock(&gw_verbs_lock);
 }
 
-enum concern { CONCERNS_NOBODY, CONCERNS_AGAIN, CONCERNS_SOMEBODY };
+enum concern { CONCERNS_NONE, CONCERNS_AGAIN, CONCERNS_NEW };
 
-/* Notes it beside the queue pairs of this poller that it concerns. Those of a completion queue are all of its, which
- * takes no more. */
+/* Marks the poller's queue pairs that the event concerns. For an event of a completion queue these are all of its queue
+ * pairs; the completion queue takes no new ones. */
 static enum concern port_concerned(struct verbs_poller *poller, const struct ibv_async_event *event)
 {
 	bool of_cq = event->event_type == IBV_EVENT_CQ_ERR;
-	enum concern found = CONCERNS_NOBODY;
+	enum concern found = CONCERNS_NONE;
 	const struct verbs_cq *cq = NULL;
 	pthread_mutex_lock(&poller->qps_lock);
 	for (uint32_t i = 0; i < poller->cq_count && of_cq; i++)
 		if (poller->cqs[i]->ibv == event->element.cq) {
-			found = atomic_exchange(&poller->cqs[i]->failed, true) ? CONCERNS_AGAIN : CONCERNS_SOMEBODY;
+			found = atomic_exchange(&poller->cqs[i]->failed, true) ? CONCERNS_AGAIN : CONCERNS_NEW;
 			cq = poller->cqs[i];
 		}
 	for (uint32_t i = 0; i < poller->qp_capacity; i++) {
@@ -63,10 +65,10 @@ static enum concern port_concerned(struct verbs_poller *poller, const struct ibv
 		if (!qp || (of_cq ? qp->cq != cq : atomic_load(&qp->qp_num) != event->element.qp->qp_num))
 			continue;
 		bool first = async_notify(qp, event->event_type);
-		found = first || found == CONCERNS_SOMEBODY ? CONCERNS_SOMEBODY : CONCERNS_AGAIN;
+		found = first || found == CONCERNS_NEW ? CONCERNS_NEW : CONCERNS_AGAIN;
 	}
 	pthread_mutex_unlock(&poller->qps_lock);
-	if (found == CONCERNS_SOMEBODY) {
+	if (found == CONCERNS_NEW) {
 		atomic_store(&poller->loop->troubled, true);
 		async_wake(poller->loop);
 	}
@@ -75,13 +77,13 @@ static enum concern port_concerned(struct verbs_poller *poller, const struct ibv
 
 static void async_concern(struct verbs_device *device, const struct ibv_async_event *event, const char *name)
 {
-	enum concern found = CONCERNS_NOBODY;
+	enum concern found = CONCERNS_NONE;
 	for (struct verbs_poller *poller = device->pollers; poller && !found; poller = poller->next)
 		found = port_concerned(poller, event);
-	if (found == CONCERNS_SOMEBODY)
+	if (found == CONCERNS_NEW)
 		gw_log(GW_LOG_WARN, "RDMA device %s: %s: its connections are ended", name,
 		       ibv_event_type_str(event->event_type));
-	else if (found == CONCERNS_NOBODY)
+	else if (found == CONCERNS_NONE)
 		gw_log(GW_LOG_INFO, "RDMA device %s: %s, of another user of the device", name,
 		       ibv_event_type_str(event->event_type));
 }
@@ -95,7 +97,7 @@ void gw_verbs_device_dead(struct verbs_device *device)
 	}
 }
 
-/* Its connections wait for a while: a port that comes back soon has cost nothing, since devices send again. */
+/* Connections outlive a port that is down for a short time, because devices retransmit. */
 static void port_state(struct verbs_device *device, int number, bool down)
 {
 	uint32_t place = number > 0 && number <= (int)VERBS_PORTS_MAX ? (uint32_t)number - 1 : VERBS_PORTS_MAX - 1;
@@ -118,7 +120,8 @@ void gw_verbs_async(struct verbs_device *device, const struct ibv_async_event *e
 		async_concern(device, event, name);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		gw_log(GW_LOG_WARN, "RDMA device %s: %s: it is given up", name, ibv_event_type_str(event->event_type));
+		gw_log(GW_LOG_WARN, "RDMA device %s: %s: the device is not used any more", name,
+		       ibv_event_type_str(event->event_type));
 		gw_verbs_device_dead(device);
 		break;
 	case IBV_EVENT_PORT_ERR:
@@ -128,12 +131,13 @@ void gw_verbs_async(struct verbs_device *device, const struct ibv_async_event *e
 		       ibv_event_type_str(event->event_type));
 		port_state(device, event->element.port_num, event->event_type == IBV_EVENT_PORT_ERR);
 		break;
-	case IBV_EVENT_SRQ_ERR: /* we make neither of these: they are somebody else's in this process */
+	case IBV_EVENT_SRQ_ERR: /* Graphwire creates no SRQ and no WQ: these events belong to other code of this process
+				 */
 	case IBV_EVENT_WQ_FATAL:
 		gw_log(GW_LOG_INFO, "RDMA device %s: %s, of another user of the device", name,
 		       ibv_event_type_str(event->event_type));
 		break;
-	default: /* established, drained, migrated; addresses, keys and managers that change: connections go on */
+	default: /* established, drained, migrated, changes of addresses, keys or managers: connections go on */
 		gw_log(GW_LOG_DEBUG, "RDMA device %s: %s", name, ibv_event_type_str(event->event_type));
 		break;
 	}

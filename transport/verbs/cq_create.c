@@ -1,11 +1,11 @@
-/* The completion queues of a poller: made, resized, armed. They are polled in cq_poller.c.
+/* The completion queues of a poller: created, resized, armed. cq_poller.c polls them.
  *
- *   a queue pair enters ─▶ room in one that is there, else ─▶ the newest is made larger, else ─▶ another one is made
+ *   a queue pair enters ─▶ a queue with room, else ─▶ the newest queue is resized, else ─▶ another queue is created
  *
- * A completion queue that overflows is lost with all that it had to tell, so it has an entry for everything that its
- * queue pairs can have in flight at once, flushes included. How many enter is not known beforehand. Most drivers resize
- * a completion queue; some do not, or not with work in flight, and for those another one is made, on the same channel,
- * twice as large: few are ever polled. Fails when the device's limits are reached.
+ * A completion queue that overflows loses all its completions. It therefore has an entry for everything that its queue
+ * pairs can have in flight at once, flushes included. The number of queue pairs is not known beforehand. Most drivers
+ * resize a completion queue. Where a driver does not, or not with work in flight, the poller creates another queue,
+ * twice as large, on the same channel; so it never polls many. Fails when the device's limits are reached.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static struct verbs_cq *with_room(const struct verbs_poller *poller, uint32_t en
 	return NULL;
 }
 
-/* The newest is made larger; NULL: it cannot be. */
+/* Resizes the newest completion queue; NULL: it cannot be resized. */
 static struct verbs_cq *cq_resized(const struct verbs_poller *poller, uint32_t entries)
 {
 	uint32_t most = (uint32_t)poller->device->attr.max_cqe;
@@ -40,7 +40,7 @@ static struct verbs_cq *cq_resized(const struct verbs_poller *poller, uint32_t e
 		return NULL;
 	int error = ibv_resize_cq(cq->ibv, (int)cq_least(2 * (cq->used + entries), most));
 	if (error)
-		gw_log(GW_LOG_INFO, "RDMA device %s does not resize a completion queue (%s): another one is made",
+		gw_log(GW_LOG_INFO, "RDMA device %s does not resize a completion queue (%s): another one is created",
 		       ibv_get_device_name(poller->device->context->device), strerror(error));
 	return !error && cq->used + entries <= (uint32_t)cq->ibv->cqe ? cq : NULL;
 }
@@ -63,7 +63,7 @@ static gw_status cq_another(struct verbs_poller *poller, uint32_t entries, struc
 		gw_free(cq);
 		return gw_verbs_object_fail(poller->device->context, error, "RDMA completion queue");
 	}
-	/* Others look for it there when an event tells of it. */
+	/* The threads that read asynchronous events search this table. */
 	pthread_mutex_lock(&poller->qps_lock);
 	poller->cqs[poller->cq_count++] = cq;
 	pthread_mutex_unlock(&poller->qps_lock);
@@ -92,7 +92,7 @@ static void cq_destroy(struct verbs_cq *cq)
 	gw_free(cq);
 }
 
-/* A failed one goes with its last queue pair; the others stay for the next. */
+/* A failed completion queue ends with its last queue pair. Other completion queues stay for later queue pairs. */
 void gw_verbs_cq_leave(struct verbs_cq *cq, uint32_t entries)
 {
 	struct verbs_poller *poller = cq->poller;
@@ -116,8 +116,9 @@ void gw_verbs_cqs_end(struct verbs_poller *poller)
 		cq_destroy(poller->cqs[--poller->cq_count]);
 }
 
-/* The events that woke the loop are taken from the channel here, not when they came: what they told of goes out first,
- * and this passes while the next reads are on their way. There is one for each arming at most. */
+/* Reads the events that woke the loop from the channel. The loop does this before its next sleep and not at the
+ * wake-up: completions come first, and this work runs while the next reads are in flight. Each arming causes one event
+ * at most. */
 static void take_events(struct verbs_poller *poller)
 {
 	struct ibv_cq *raw;
@@ -126,13 +127,13 @@ static void take_events(struct verbs_poller *poller)
 	while (ibv_get_cq_event(poller->channel, &raw, &context) == 0) {
 		struct verbs_cq *cq = context;
 		cq->armed = false;
-		/* Acknowledging takes a lock: not each time, but before the count could overflow. */
+		/* Acknowledging takes a lock, so acknowledge many events at once, before the count could overflow. */
 		if (++cq->events == 1000) {
 			ibv_ack_cq_events(raw, cq->events);
 			cq->events = 0;
 		}
 		if (poller->cq_count == 1)
-			return; /* there is no other: a look that finds nothing costs a system call */
+			return; /* no other queue has an event: save the system call that would find none */
 	}
 }
 

@@ -1,6 +1,6 @@
-/* A poll group's part of one device: a channel, completion queues (cq_create.c), and whose their completions are. A
- * completion names its queue pair by slot and generation, so that one that comes late, after its queue pair has gone,
- * is nobody's.
+/* A poll group's part of one device: a channel, completion queues (cq_create.c), and the table that finds the queue
+ * pair of a completion. A completion names its queue pair by slot and generation. A completion that arrives after its
+ * queue pair has ended therefore matches no queue pair.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,10 +12,10 @@
 #define QPS_FIRST   16u
 #define QPS_MAX     65536u
 #define BATCH       32
-#define BATCHES_MAX 64 /* in one look: peers that keep the device busy do not keep us here */
+#define BATCHES_MAX 64 /* in one poll: the loop must return even while peers keep the device busy */
 
-/* Interrupts of completion queues are spread over the processors that serve the device: each poller takes the next
- * vector, beginning elsewhere in each process. */
+/* Spreads the interrupts of completion queues over the processors that serve the device. Each poller takes the next
+ * vector; each process starts at a different one. */
 static int next_vector(struct verbs_device *device)
 {
 	uint32_t turn = atomic_fetch_add(&device->vector, 1) + (uint32_t)getpid();
@@ -117,7 +117,7 @@ void gw_verbs_poller_destroy(struct verbs_poller *poller)
 	gw_free(poller);
 }
 
-/* A free slot, if need be in a larger table. */
+/* Finds a free slot, and enlarges the table if it is full. */
 static gw_status poller_find_slot(struct verbs_poller *poller, uint32_t *place)
 {
 	uint32_t slot = 0;

@@ -1,20 +1,21 @@
 /* The RDMA devices of this process.
  *
  *   first poll group to use verbs ─ begin ──▶ an event channel of our own
- *   an id is bound ──────────────── get ───▶ a device: librdmacm's context, a protection domain, an id that holds both
- *   its removal is announced ───── look ───▶ dead: every group lets go ─▶ the last one releases all of it
+ *   an id is bound ──────────────── get ───▶ a device: librdmacm's context, a protection domain, an id to keep both
+ *   its removal is announced ───── look ───▶ dead: every group releases it ─▶ the last one frees it
  *
- * librdmacm opens a device once and shares its context among all ids; it may close it when no id refers to it, hence
- * the id that holds. When a device is removed while it was the only one, librdmacm (44) keeps it open for ever, and the
- * kernel waits for that in the removal: its descriptors are then given to /dev/null, which is what closing them means.
+ * librdmacm opens a device once and shares its context among all ids. It may close the context when no id refers to the
+ * device; `hold` is an id that prevents that. If the only device is removed, librdmacm (44) keeps it open for ever, and
+ * the kernel's removal waits for the close. device_free therefore replaces the device's descriptors with /dev/null,
+ * which closes the device for the kernel.
  *
- * A forked child begins without devices. It may not share its parent's: a registration covers addresses, and what a
- * device writes to the parent's goes to the parent's pages. librdmacm gives it the context that it inherited, on which
- * it makes a protection domain of its own; where the kernel takes no commands on that from another process than its
- * opener (Soft-RoCE's posts), RDMA fails in the child, and a client goes by TCP.
+ * A forked child begins without devices. It must not share its parent's: a registration covers addresses, and the
+ * device writes to the parent's pages behind them. librdmacm gives the child the inherited context, and the child makes
+ * its own protection domain on it. Some kernel drivers take commands on a context only from the process that opened it
+ * (Soft-RoCE's posts). There RDMA fails in the child, and its client uses TCP.
  *
- * Fails where the host lacks libibverbs or librdmacm (library.h), where there is no device, or one that cannot serve
- * one-sided reads without a writable key at the reader (iWARP).
+ * Fails where the host lacks libibverbs or librdmacm (library.h), or where no device exists. Fails for a device that
+ * needs a writable key at the reader for one-sided reads (iWARP).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,12 +33,12 @@
 #include "transport/verbs/verbs.h"
 
 pthread_mutex_t gw_verbs_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rdma_event_channel *channel; /* of the ids that hold devices */
+static struct rdma_event_channel *channel; /* for the ids that keep devices open */
 static int watch_fd = -1;                  /* epoll: the channel and every device's asynchronous events */
 static uint32_t users;
 static struct verbs_device *devices;
 
-/* The channel's memory stays: it is the library's, whose state the child may not touch. */
+/* The channel's memory leaks in the child: it belongs to the library, whose state the child must not touch. */
 static void device_forget(void)
 {
 	if (watch_fd >= 0)
@@ -60,7 +61,7 @@ gw_status gw_verbs_missing(const char *what, int error)
 			       "rdma link shows devices",
 			       what);
 	if (error == EPERM || error == EACCES)
-		return gw_fail(GW_UNSUPPORTED, "%s: /dev/infiniband/rdma_cm and uverbs* may not be opened", what);
+		return gw_fail(GW_UNSUPPORTED, "%s: this user may not open /dev/infiniband/rdma_cm or uverbs*", what);
 	return gw_fail_errno(error == ENOMEM ? GW_NO_MEMORY : GW_IO, error, "%s", what);
 }
 
@@ -81,8 +82,9 @@ static gw_status device_watch(int fd)
 	return status;
 }
 
-/* Pages that a device writes to must not be shared with a child by copy on write. Newer kernels copy them at the fork;
- * older ones need the library to mark them, huge pages by their true size. Does nothing once memory is registered. */
+/* A child must not share pages that a device writes to by copy on write. Newer kernels copy such pages at the fork. On
+ * older kernels the library must mark them, huge pages by their true size. ibv_fork_init has no effect once memory is
+ * registered. */
 static void make_fork_safe(void)
 {
 	if (ibv_is_fork_initialized() != IBV_FORK_DISABLED)
@@ -172,7 +174,7 @@ void gw_verbs_devices_look(void)
 	pthread_mutex_unlock(&gw_verbs_lock);
 }
 
-/* Whether the device is one that we can use by this port of it. */
+/* Fails if we cannot use the device through this port. */
 static gw_status device_check(struct ibv_context *context, uint8_t port, const char *name)
 {
 	struct ibv_port_attr attr;
@@ -182,12 +184,12 @@ static gw_status device_check(struct ibv_context *context, uint8_t port, const c
 	if (error)
 		return gw_verbs_missing("RDMA device", error);
 	if (attr.max_msg_sz < VERBS_READ_BYTES)
-		return gw_fail(GW_UNSUPPORTED, "RDMA device %s reads %u bytes at once, not %u", name, attr.max_msg_sz,
-			       VERBS_READ_BYTES);
+		return gw_fail(GW_UNSUPPORTED, "RDMA device %s reads at most %u bytes at once; Graphwire needs %u",
+			       name, attr.max_msg_sz, VERBS_READ_BYTES);
 	return GW_OK;
 }
 
-/* A second id on the device of the first. */
+/* Binds a second id, device->hold, to the device of `id`. */
 static gw_status device_ref(struct verbs_device *device, struct rdma_cm_id *id)
 {
 	struct sockaddr_storage local = {0};
@@ -205,7 +207,7 @@ static gw_status device_ref(struct verbs_device *device, struct rdma_cm_id *id)
 	if (rdma_bind_addr(device->hold, (struct sockaddr *)&local) != 0)
 		return gw_verbs_missing("RDMA device", errno);
 	if (device->hold->verbs != id->verbs)
-		return gw_fail(GW_UNSUPPORTED, "RDMA device: its address belongs to another device as well");
+		return gw_fail(GW_UNSUPPORTED, "RDMA device: another device has the same address");
 	return GW_OK;
 }
 

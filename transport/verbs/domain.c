@@ -1,18 +1,20 @@
 /* A thread's own doorbells.
  *
- * Queue pairs of a process share the few doorbell pages that the driver maps for it, each behind a lock: with hundreds
- * of queue pairs, threads that have nothing to do with each other wait for one another at every post. A thread domain
- * (ibv_alloc_td) is a promise that what is made under it is used by one thread at a time, which a poller's queue pairs
- * are; the driver then gives them a doorbell of their own and takes no locks. It is handed over in a parent domain
- * (ibv_alloc_parent_domain) around a protection domain, and that can be used wherever the protection domain can: memory
- * registered in the one is open to queue pairs made in the other (ibv_alloc_parent_domain(3)).
+ * The queue pairs of a process share the few doorbell pages that the driver maps for it. Each page is behind a lock:
+ * with hundreds of queue pairs, independent threads wait for one another at every post. A thread domain (ibv_alloc_td)
+ * promises the driver that one thread at a time uses the objects made under it. That holds for a poller's queue pairs.
+ * The driver then gives them a doorbell of their own and takes no locks.
  *
- *   poller ── thread domain ──┬── parent domain of the device's own protection domain: the client's queue pairs
- *                             └── parent domain of a listener's: its clients' queue pairs
+ * A queue pair gets the thread domain through a parent domain (ibv_alloc_parent_domain) around a protection domain. The
+ * parent domain can replace the protection domain everywhere: queue pairs made in one can use memory registered in the
+ * other (ibv_alloc_parent_domain(3)).
  *
- * A parent domain ends with its last queue pair, before the protection domain that it is around; the thread domain ends
- * with the poller. Not every driver has thread domains, and a device's doorbells are limited in number: then the
- * protection domain itself is used, and locks are the driver's matter.
+ *   poller ── thread domain ──┬── parent domain of the device's protection domain: the client's queue pairs
+ *                             └── parent domain of a listener's protection domain: its clients' queue pairs
+ *
+ * A parent domain ends with its last queue pair, before the protection domain that it surrounds. The thread domain ends
+ * with the poller. Some drivers have no thread domains, and a device has a limited number of doorbells. In both cases
+ * queue pairs use the protection domain itself, and the driver locks its doorbells.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,7 +24,7 @@
 #include "core/memory/list.h"
 #include "transport/verbs/verbs.h"
 
-/* Asked for once: a device that has none does not get one later. */
+/* Tries once: a device that refuses a thread domain will refuse it later as well. */
 static void ask_td(struct verbs_poller *poller)
 {
 	struct ibv_td_init_attr init = {0};

@@ -1,16 +1,17 @@
-/* The memory regions (MRs) of late regions: of tensors, which come and go while clients read others.
+/* The memory regions (MRs) of dynamic regions: those of tensors, which are published and withdrawn while clients read
+ * others.
  *
- *   publish ─▶ every slice is registered on every rail, by the thread that publishes ─▶ clients can find the region
- *   listen  ─▶ so is what was published before, by the thread that listens ─▶ clients can connect
- *   a client asks over TCP (GW_OP_KEYS), when it holds the region ─▶ its place and the keys of one rail
- *   withdrawn, and the last client has let go ─▶ our thread deregisters ─▶ `freed`: the memory is its owner's
+ *   publish ─▶ the publishing thread registers every slice on every rail ─▶ clients can find the region
+ *   listen  ─▶ the listening thread registers the regions published before ─▶ clients can connect
+ *   a client with a lease asks over TCP (GW_OP_KEYS) ─▶ the region's place and the keys of one rail
+ *   withdrawn, and the last client has released it ─▶ our thread deregisters ─▶ `freed`: the owner has its memory back
  *
- * So no key of a region outlives its memory, and none is refused that a client was not asked to forget first. No thread
- * that serves registers or deregisters, which takes as long as pages are many; our thread begins with the first region.
- * A rail that is removed takes its MRs along.
+ * So no key of a region outlives its memory, and a key becomes invalid only after each client was asked to forget it.
+ * The time to register or deregister grows with the number of pages, so no serving thread does it. Our thread starts
+ * with the first region. A removed rail deregisters its MRs.
  *
- * What cannot be registered (the locked-memory limit, no thread, no memory) is published all the same, and clients are
- * told GW_UNSUPPORTED when they ask for keys: they ask for rows.
+ * If a region cannot be registered (the locked-memory limit, no thread, no memory), it is published all the same.
+ * Clients that ask for its keys get GW_UNSUPPORTED, and request rows instead.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,8 +27,8 @@ struct verbs_dynamic_mrs {
 	struct verbs_dynamic_mrs *next_removed;
 	struct gw_dynamic_region what;
 	struct handshake_region place;
-	struct ibv_mr **mrs; /* of a rail after the other, NULL where it is gone */
-	uint32_t *keys;      /* likewise, and as they were */
+	struct ibv_mr **mrs; /* rail by rail; NULL on a removed rail */
+	uint32_t *keys;      /* likewise; kept on a removed rail */
 };
 
 static struct verbs_listener *dynamic_mrs_listener(struct gw_dynamic_region_registrar *registrar)
@@ -36,7 +37,7 @@ static struct verbs_listener *dynamic_mrs_listener(struct gw_dynamic_region_regi
 						 offsetof(struct verbs_listener, dynamic.registrar));
 }
 
-/* With rails_lock. */
+/* The caller holds rails_lock. */
 static void dynamic_mrs_deregister(struct verbs_dynamic_mrs *dynamic, const struct verbs_listener *listener,
 				   uint32_t rail)
 {
@@ -56,7 +57,7 @@ static void dynamic_mrs_free(struct verbs_dynamic_mrs *dynamic)
 	gw_free(dynamic);
 }
 
-/* Off every rail. */
+/* Deregisters the region on every rail, and frees it. */
 static void dynamic_mrs_end(struct verbs_listener *listener, struct verbs_dynamic_mrs *dynamic)
 {
 	pthread_mutex_lock(&listener->dynamic.rails_lock);
@@ -93,24 +94,24 @@ static void *dynamic_mrs_run(void *argument)
 	return NULL;
 }
 
-/* With the first region; by one thread at a time. */
+/* Starts the thread with the first region. One thread at a time calls this. */
 static gw_status dynamic_mrs_start(struct verbs_listener *listener)
 {
 	if (listener->dynamic.started)
 		return GW_OK;
 	int error = gw_thread_start(&listener->dynamic.thread, dynamic_mrs_run, listener);
 	if (error)
-		return gw_thread_failed(error, "cannot start a thread that deregisters");
+		return gw_thread_failed(error, "cannot start the thread that deregisters memory");
 	listener->dynamic.started = true;
 	return GW_OK;
 }
 
-/* --- What the service asks for. --- */
+/* --- The registrar: calls by the service. --- */
 
 struct dynamic_mrs_registering {
 	struct verbs_dynamic_mrs *dynamic;
 	struct ibv_pd *pd;
-	uint64_t first; /* of the rail's MRs */
+	uint64_t first; /* index of the rail's first MR */
 };
 
 static gw_status dynamic_mrs_register(void *context, uint64_t begin, uint64_t end, unsigned thread)
@@ -150,7 +151,7 @@ static void *dynamic_mrs_add(struct gw_dynamic_region_registrar *registrar, cons
 		struct dynamic_mrs_registering work = {dynamic, listener->rails[rail].pd,
 						       (uint64_t)rail * dynamic->place.slice_count};
 		unsigned threads = region->bytes >> 28 ? 0 : 1;
-		if (work.pd) /* nobody is let in at one that is gone */
+		if (work.pd) /* a removed rail accepts no clients */
 			status = gw_parallel_for(threads, dynamic->place.slice_count, 1, dynamic_mrs_register, &work);
 	}
 	pthread_mutex_unlock(&listener->dynamic.rails_lock);
@@ -171,7 +172,7 @@ static void dynamic_mrs_remove(struct gw_dynamic_region_registrar *registrar, vo
 	pthread_mutex_unlock(&listener->dynamic.lock);
 }
 
-/* --- What clients ask. --- */
+/* --- Questions of clients. --- */
 
 gw_status gw_verbs_dynamic_mrs_notify(struct verbs_listener *listener, const struct gw_call *call,
 				      struct gw_reply *reply)
@@ -182,7 +183,7 @@ gw_status gw_verbs_dynamic_mrs_notify(struct verbs_listener *listener, const str
 	if (status != GW_OK)
 		return status;
 	if (question.rail >= listener->rail_count)
-		return gw_fail(GW_PROTOCOL, "keys for device %u; the server has %u", question.rail,
+		return gw_fail(GW_PROTOCOL, "keys for device %u; the server has %u devices", question.rail,
 			       listener->rail_count);
 	struct gw_dynamic_region_place *place = gw_dynamic_region_enter(service, question.id, question.generation);
 	if (!place)

@@ -4,9 +4,10 @@
  *       └──────────┴──────────┴────────────┼────────┘   refused, another version, wrong graph, deadline
  *                                          └─▶ DOUBTING ─▶ LOST   a key was refused: has the server reloaded?
  *
- * The hello and the key go over TCP; a request over it brings the token, and every queue pair shows that. The TCP
- * connection stays: the server ends our queue pairs with it, and we notice the end of the server by it when its last
- * words over RDMA were lost. The server may have several addresses; they are tried in turn, each with a new token.
+ * The hello and the service's key go over TCP. A request over the same connection gets a token, and every queue pair's
+ * connection request carries the token. The TCP connection stays open. When it ends, the server ends our queue pairs.
+ * The client notices by it that the server has ended, if the server's last messages over RDMA were lost. The server may
+ * have several addresses; the client tries them in turn, each with a new token.
  */
 #include <assert.h>
 #include <string.h>
@@ -17,11 +18,11 @@
 #include "transport/verbs/endpoint.h"
 
 #define LIVENESS_DEFAULT_NS (30 * GW_NS_PER_SECOND)
-#define PORT_DOWN_NS        (1 * GW_NS_PER_SECOND) /* that a port of ours may be down while something is open */
+#define PORT_DOWN_NS        (1 * GW_NS_PER_SECOND) /* how long a local port may be down while work is open */
 
 static void endpoint_run(struct verbs_deferred *deferred);
 
-/* --- Making and closing. --- */
+/* --- Creating and closing. --- */
 
 static void endpoint_free(struct verbs_endpoint *endpoint)
 {
@@ -81,7 +82,7 @@ void gw_verbs_close(struct gw_endpoint *base)
 	for (struct gw_read_set *set = endpoint->sets; set; set = set->next)
 		set->last_accepted = true;
 	gw_verbs_lose(endpoint, gw_fail(GW_CANCELLED, "the endpoint was closed"));
-	/* Those that had failed before were waiting for their last read only. */
+	/* Sets that had failed earlier were waiting only for their last read call. */
 	for (struct gw_read_set *set = endpoint->sets, *next; set; set = next) {
 		next = set->next;
 		gw_read_set_settle(&endpoint->loop->completions, set);
@@ -140,10 +141,11 @@ static void tick_groups(struct verbs_endpoint *endpoint, uint64_t now_ns)
 	if (now_ns < due)
 		verbs_timer(endpoint->loop, due);
 	else
-		gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "silenced, since a read that was given up did not end"));
+		gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "silenced: a failed read did not end"));
 }
 
-/* Something is open and the peer is silent: a read of nothing asks its device, then it is given up. */
+/* While work is open and the peer is silent: after liveness_ns a read of 0 bytes probes the peer's device. After
+ * another liveness_ns the peer is lost. */
 static void endpoint_tick_liveness(struct verbs_endpoint *endpoint, uint64_t now_ns)
 {
 	char text[GW_ADDRESS_MAX];
@@ -155,7 +157,7 @@ static void endpoint_tick_liveness(struct verbs_endpoint *endpoint, uint64_t now
 	if (now_ns < due) {
 		verbs_timer(endpoint->loop, due);
 	} else if (endpoint->probed) {
-		gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "%s: nothing heard for %llu ms, nor an answer to a probe",
+		gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "%s: nothing heard for %llu ms, and no answer to a probe",
 						gw_verbs_name(endpoint, text),
 						(unsigned long long)((now_ns - endpoint->heard_ns) / GW_NS_PER_MS)));
 	} else {
@@ -164,7 +166,7 @@ static void endpoint_tick_liveness(struct verbs_endpoint *endpoint, uint64_t now
 	}
 }
 
-/* The port that it reads by is down, and something waits for it: the device would send again for seconds. */
+/* Loses the endpoint if its local port is down while work is open. The device itself would retransmit for seconds. */
 static bool tick_port(struct verbs_endpoint *endpoint, uint64_t now_ns)
 {
 	char text[GW_ADDRESS_MAX];
@@ -199,7 +201,7 @@ static void tick_opened(struct verbs_endpoint *endpoint, uint64_t now_ns)
 		tick_groups(endpoint, now_ns);
 }
 
-/* Nothing is in flight; what was open waits for the hello's answer, but not beyond its deadline. */
+/* In doubt no work is in flight. Open work waits for the hello's answer, at most until its deadline. */
 static void tick_doubting(struct verbs_endpoint *endpoint, uint64_t now_ns)
 {
 	gw_verbs_requests_tick(endpoint, now_ns);

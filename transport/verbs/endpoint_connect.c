@@ -1,10 +1,10 @@
-/* An endpoint's way to its queue pairs.
+/* Connects an endpoint's queue pairs.
  *
- *   dial: hello and key over TCP ─▶ ask: for a token, over the same ─▶ an address of the server's
+ *   dial: hello and key over TCP ─▶ ask: for a token, over the same connection ─▶ an address of the server
  *        ─▶ for each queue pair: address ─▶ route ─▶ queue pair ─▶ connection request with the token ─▶ established
  *
- * An address that does not work is followed by the next one, with a new token; after the last the endpoint is lost,
- * with what the connection manager or the server said.
+ * If an address does not work, the client tries the next one, with a new token. After the last address the endpoint is
+ * lost, with the reason from the connection manager or the server.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,9 +18,9 @@
 #include "transport/tcp/tcp.h"
 #include "transport/verbs/endpoint.h"
 
-#define STEP_MS  2000                   /* for an address or a route to be found */
-#define RETRIES  7                      /* by the device, when no acknowledgement comes */
-#define DOUBT_NS (2 * GW_NS_PER_SECOND) /* for the hello that resolves a doubt */
+#define STEP_MS  2000                   /* time limit to resolve an address or a route */
+#define RETRIES  7                      /* retransmissions by the device without an acknowledgement */
+#define DOUBT_NS (2 * GW_NS_PER_SECOND) /* time limit of the hello that resolves a doubt */
 
 /* --- The hello over TCP. --- */
 
@@ -29,7 +29,7 @@ gw_status gw_verbs_dial(struct verbs_endpoint *endpoint, uint64_t deadline_ns)
 	struct gw_connect_options options = endpoint->options;
 	snprintf(options.address.scheme, sizeof(options.address.scheme), "tcp");
 	options.deadline_ns = deadline_ns;
-	gw_verbs_hang_up(endpoint); /* numbers the attempt */
+	gw_verbs_hang_up(endpoint); /* also gives the attempt a new number */
 	gw_status status = gw_transport_tcp.connect(endpoint->loop->control, &options,
 						    (void *)(uintptr_t)endpoint->dialled, &endpoint->control);
 	if (status != GW_OK)
@@ -39,7 +39,7 @@ gw_status gw_verbs_dial(struct verbs_endpoint *endpoint, uint64_t deadline_ns)
 	return GW_OK;
 }
 
-/* Copies what the hello told. */
+/* Copies the server's description from the hello. */
 static void connect_greet(struct verbs_endpoint *endpoint)
 {
 	const struct gw_peer *peer = &endpoint->control->peer;
@@ -98,8 +98,8 @@ static gw_status step_failed(const struct verbs_endpoint *endpoint, gw_status st
 	return gw_fail(status, "%s: RDMA %s to %s failed", name, what, address);
 }
 
-/* The device gives up after RETRIES + 1 times about twice this, so choose it to fit into the time of silence allowed.
- * 4.096 us * 2^n: from 0.13 s (loss and delay on a busy network are no death) to 1.07 s. */
+/* The ACK timeout exponent n: 4.096 us * 2^n, from 0.13 s to 1.07 s. The device gives up after RETRIES + 1 times about
+ * twice that, which must fit into liveness_ns. The lower end leaves room for loss and delay on a busy network. */
 static uint8_t acknowledge_timeout(uint64_t liveness_ns)
 {
 	uint8_t n = 15;
@@ -151,7 +151,7 @@ static void conn_sent(struct verbs_qp *qp)
 	gw_verbs_stream_sent(&endpoint->stream);
 }
 
-/* The route is known: a queue pair, and a connection request with our token. */
+/* The route is known: creates a queue pair, and sends a connection request with our token. */
 static gw_status conn_connect(struct verbs_conn *conn)
 {
 	struct verbs_endpoint *endpoint = conn->endpoint;
@@ -159,8 +159,8 @@ static gw_status conn_connect(struct verbs_conn *conn)
 	gw_status status = gw_verbs_poller_get(endpoint->loop, conn->id, &poller);
 	if (status != GW_OK)
 		return status;
-	if (endpoint->poller && endpoint->poller != poller) /* destinations are registered on one */
-		return step_failed(endpoint, GW_PEER_LOST, 0, "by one and the same device");
+	if (endpoint->poller && endpoint->poller != poller) /* destinations are registered on one device */
+		return step_failed(endpoint, GW_PEER_LOST, 0, "connection through the first queue pair's device");
 	endpoint->poller = poller;
 	struct ibv_pd *pd = endpoint->poller->device->pd;
 	struct verbs_needs needs = {.work = VERBS_RING, .sges = VERBS_SGES_MAX};
@@ -173,7 +173,7 @@ static gw_status conn_connect(struct verbs_conn *conn)
 	conn->qp->read_done = gw_verbs_read_done;
 	conn->qp->received = conn_received;
 	conn->qp->sent = conn_sent;
-	conn->id = NULL; /* the queue pair's */
+	conn->id = NULL; /* the queue pair owns it */
 	if (needs.receives)
 		status = gw_verbs_stream_begin(&endpoint->stream, conn->qp, pd);
 	if (status != GW_OK)
@@ -187,7 +187,7 @@ static gw_status conn_connect(struct verbs_conn *conn)
 		.private_data_len = sizeof(token),
 		.initiator_depth = (uint8_t)(depth < 254 ? depth : 254),
 		.retry_count = RETRIES,
-		.rnr_retry_count = 0, /* credits see to it that it is never needed */
+		.rnr_retry_count = 0, /* credits make RNR retries unnecessary */
 	};
 	if (rdma_connect(conn->qp->id, &param) != 0)
 		return step_failed(endpoint, GW_PEER_LOST, errno, "connection");
@@ -214,7 +214,7 @@ static void conn_established(struct verbs_conn *conn)
 		return;
 	conn->established = true;
 	conn->qp->connected = true;
-	/* Whatever was told of the port, or was not: it is up. */
+	/* A connection was established, so the port is up, whatever its events reported. */
 	atomic_store(&conn->qp->share->port->down_ns, 0);
 	if (++endpoint->established < endpoint->qp_count)
 		return;
@@ -225,7 +225,7 @@ static void conn_established(struct verbs_conn *conn)
 	gw_verbs_connected(endpoint, GW_OK);
 }
 
-/* What the server said when it turned the connection request down. */
+/* Fails with the reason that the server sent with its rejection. */
 static gw_status connect_rejected(const struct verbs_endpoint *endpoint, const struct rdma_cm_event *event)
 {
 	char name[GW_ADDRESS_MAX], said[160] = "";
@@ -233,13 +233,13 @@ static gw_status connect_rejected(const struct verbs_endpoint *endpoint, const s
 	uint32_t n = data ? event->param.conn.private_data_len : 0;
 	for (uint32_t i = 0; i < n && i < sizeof(said) - 1 && data[i] >= ' ' && data[i] < 127; i++)
 		said[i] = (char)data[i];
-	return gw_fail(GW_REFUSED, "%s: the server turned our RDMA connection down: %s", gw_verbs_name(endpoint, name),
-		       *said ? said : "nothing listens there any more");
+	return gw_fail(GW_REFUSED, "%s: the server rejected the RDMA connection: %s", gw_verbs_name(endpoint, name),
+		       *said ? said : "no server listens there any more");
 }
 
 /* --- A queue pair fails. --- */
 
-/* Silenced: read sets that had failed before have nothing to wait for. */
+/* After silence, read sets that had failed earlier have nothing to wait for. */
 static void drop_failed(struct verbs_endpoint *endpoint)
 {
 	for (struct gw_read_set *set = endpoint->sets, *next; set; set = next) {
@@ -249,7 +249,7 @@ static void drop_failed(struct verbs_endpoint *endpoint)
 	}
 }
 
-/* A queue pair has failed. Without a peer's help we know why only roughly; the device says what it saw. */
+/* Handles a failed queue pair. The device's status is the only hint at the reason: the peer reports none. */
 static void qp_failed(struct verbs_endpoint *endpoint, const struct verbs_qp *qp)
 {
 	char text[GW_ADDRESS_MAX];
@@ -275,7 +275,8 @@ bool gw_verbs_failed(struct verbs_endpoint *endpoint)
 	const struct verbs_qp *failed = NULL;
 	for (uint32_t i = 0; i < endpoint->qp_count; i++) {
 		const struct verbs_qp *qp = endpoint->conns[i].qp;
-		/* A refused key makes the server close the others too: it is what says why. */
+		/* A refused key makes the server close the other queue pairs too. Its failure is the reason, so prefer
+		 * it. */
 		if (qp && qp->failure && (!failed || qp->failure == IBV_WC_REM_ACCESS_ERR))
 			failed = qp;
 	}
@@ -313,7 +314,7 @@ static void conn_event(struct verbs_cm_handler *handler, const struct rdma_cm_ev
 	case RDMA_CM_EVENT_DISCONNECTED:
 		if (endpoint->phase == ENDPOINT_OPENED && gw_verbs_poller_poll(endpoint->poller) &&
 		    gw_verbs_failed(endpoint))
-			return; /* a completion had said why */
+			return; /* a completion has given the reason */
 		status = gw_fail(GW_PEER_LOST, "%s: the server closed the RDMA connection",
 				 gw_verbs_name(endpoint, text));
 		break;
@@ -331,7 +332,7 @@ static void conn_event(struct verbs_cm_handler *handler, const struct rdma_cm_ev
 		gw_verbs_lose(endpoint, status);
 }
 
-/* The server has answered: places and keys, and where to connect. */
+/* The server has answered with addresses, places and keys: connects the queue pairs. */
 static gw_status take_answer(struct verbs_endpoint *endpoint, const uint8_t *reply, uint32_t n)
 {
 	struct handshake_address address;
@@ -346,7 +347,8 @@ static gw_status take_answer(struct verbs_endpoint *endpoint, const uint8_t *rep
 	if (status != GW_OK)
 		return status;
 	const struct handshake_answer *answer = &endpoint->answer.answer;
-	if (endpoint->address_at >= answer->address_count) /* fewer than when it was asked before */
+	if (endpoint->address_at >=
+	    answer->address_count) /* the server has fewer addresses than in its earlier answer */
 		return gw_fail(GW_PEER_LOST, "the server has no other address");
 	memcpy(&address, endpoint->answer.addresses + endpoint->address_at * sizeof(address), sizeof(address));
 	const uint8_t *keys = endpoint->answer.keys + 4ull * address.rail * endpoint->answer.keys_per_rail;
@@ -378,7 +380,7 @@ void gw_verbs_control_completed(struct verbs_loop *loop, const struct gw_complet
 	while (endpoint && (!endpoint->control || (void *)(uintptr_t)endpoint->dialled != completion->cookie))
 		endpoint = endpoint->next;
 	if (!endpoint) {
-		gw_verbs_dynamic_completed(loop, completion); /* or of one that was closed */
+		gw_verbs_dynamic_completed(loop, completion); /* or the completion belongs to a closed endpoint */
 		return;
 	}
 	gw_verbs_control_wait(endpoint, false);

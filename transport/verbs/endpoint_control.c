@@ -1,4 +1,4 @@
-/* An endpoint's connection over TCP: whether something is awaited there, and its end. */
+/* An endpoint's connection over TCP: whether an answer is awaited there, and its end. */
 #include "transport/tcp/tcp.h"
 #include "transport/verbs/endpoint.h"
 

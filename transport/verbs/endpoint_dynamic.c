@@ -1,13 +1,13 @@
-/* Late regions at a client: opened and let go over the endpoint's TCP connection, read over RDMA.
+/* Dynamic regions at a client: opened and released over the endpoint's TCP connection, read over RDMA.
  *
- *   open ─▶ OPEN over TCP: the server holds the region for us ─▶ GW_OP_KEYS: its place, and the keys of our rail
- *        ─▶ may be read ─▶ WITHDRAWN over TCP: reads that are not posted fail, no more are
- *        ─▶ what is in flight has landed ─▶ RELEASED: the server deregisters when it has that of everybody
+ *   open ─▶ OPEN over TCP: the server holds a lease of the region for us ─▶ GW_OP_KEYS: its place, the keys of our rail
+ *        ─▶ may be read ─▶ WITHDRAWN over TCP: unposted reads fail, new reads are refused
+ *        ─▶ the work in flight has landed ─▶ RELEASED: the server deregisters after every client has released
  *
- * So no read of ours ever meets a key that is gone, which would cost the connection and all that is open on it.
- * A region that the server cannot offer over RDMA, or whose rows the device might tear, is remembered: asking again
- * costs nothing. Fails by the completion of the open. A server that gives a place away that we still read from breaks
- * the contract, and is lost.
+ * So no read of ours uses a key that no longer exists; such a read would cost the connection and all work open on it.
+ * The client remembers a region that the server cannot offer over RDMA, or whose rows the device might tear, and
+ * refuses it again without asking. The completion of the open reports failures. A server must not give the place of a
+ * region to another region while we still read it. If it does, the endpoint is lost.
  */
 #include <string.h>
 
@@ -18,13 +18,13 @@
 
 /* The keys of an open region. */
 struct verbs_dynamic_keys {
-	struct verbs_place place; /* first: endpoint_read.c looks for it there */
+	struct verbs_place place; /* must be first: endpoint_read.c uses this struct as its place */
 	uint8_t keys[];
 };
 
 static gw_status endpoint_dynamic_gone(uint32_t id, uint32_t generation)
 {
-	return gw_fail(GW_NOT_FOUND, "region %u of generation %u is not there; it was deleted", id, generation);
+	return gw_fail(GW_NOT_FOUND, "region %u of generation %u does not exist: it was deleted", id, generation);
 }
 
 void gw_verbs_dynamic_withdrawn(struct tcp_dynamic_reader *reader, uint32_t id, uint32_t generation)
@@ -33,11 +33,11 @@ void gw_verbs_dynamic_withdrawn(struct tcp_dynamic_reader *reader, uint32_t id, 
 		(struct verbs_endpoint *)(void *)((uint8_t *)reader - offsetof(struct verbs_endpoint, dynamic_reader));
 	struct gw_dynamic_region_entry *entry = gw_dynamic_region_find(&endpoint->base, id, generation);
 	if (!entry || !entry->open) {
-		gw_tcp_dynamic_release(endpoint->control, id, generation); /* it was to be opened */
+		gw_tcp_dynamic_release(endpoint->control, id, generation); /* the region was still being opened */
 		return;
 	}
 	entry->open = false;
-	entry->reads++; /* ours, so that it stays */
+	entry->reads++; /* keeps the entry during this call */
 	endpoint_dynamic_gone(id, generation);
 	gw_verbs_reads_withdraw(endpoint, entry);
 	gw_verbs_dynamic_read(endpoint, entry);
@@ -45,7 +45,7 @@ void gw_verbs_dynamic_withdrawn(struct tcp_dynamic_reader *reader, uint32_t id, 
 
 /* --- Opening. --- */
 
-/* Asks for the keys of those that are held, oldest first, as there is room for questions. */
+/* Asks for the keys of leased regions, oldest first, as far as there is room for questions. */
 void gw_verbs_dynamic_pump(struct verbs_endpoint *endpoint)
 {
 	for (struct verbs_opening *opening = endpoint->openings, *next; opening; opening = next) {
@@ -67,7 +67,7 @@ void gw_verbs_dynamic_pump(struct verbs_endpoint *endpoint)
 	}
 }
 
-/* A place in the table, which the region before it has left. */
+/* Enters a region in the table. An earlier region at its place must have no reads open. */
 static gw_status endpoint_dynamic_enter(struct verbs_endpoint *endpoint, const struct gw_region *region,
 					struct gw_dynamic_region_entry **entry)
 {
@@ -78,8 +78,8 @@ static gw_status endpoint_dynamic_enter(struct verbs_endpoint *endpoint, const s
 		return status;
 	}
 	(*entry)->open = false;
-	(*entry)->mapping = before.mapping; /* frames know it */
-	return gw_fail(GW_PROTOCOL, "region %u was given away while it was read", region->id);
+	(*entry)->mapping = before.mapping; /* open frames refer to it */
+	return gw_fail(GW_PROTOCOL, "region %u was replaced by the server while it was read", region->id);
 }
 
 static gw_status take_keys(struct verbs_endpoint *endpoint, const struct gw_region *region,
@@ -105,7 +105,7 @@ static gw_status take_keys(struct verbs_endpoint *endpoint, const struct gw_regi
 	return GW_OK;
 }
 
-/* Not to be had over RDMA: who asks again is told at once. */
+/* Remembers that the region is not available over RDMA, so that a later open fails at once. */
 static gw_status endpoint_dynamic_refuse(struct verbs_endpoint *endpoint, const struct gw_region *region)
 {
 	struct gw_dynamic_region_entry *entry;
@@ -119,7 +119,8 @@ static gw_status endpoint_dynamic_refuse(struct verbs_endpoint *endpoint, const 
 	return GW_UNSUPPORTED;
 }
 
-/* The server holds it, or has answered with its keys. */
+/* Continues an open: the server has granted the lease, or has answered with the keys. GW_AGAIN: the keys are still
+ * missing. */
 static gw_status opening_goes_on(struct verbs_endpoint *endpoint, struct verbs_opening *opening,
 				 const struct gw_completion *completion)
 {
@@ -185,7 +186,7 @@ static gw_status opening_create(struct verbs_endpoint *endpoint, uint32_t id, ui
 	return status;
 }
 
-/* What is known without asking; GW_AGAIN: nothing. */
+/* The outcome that is known without asking the server; GW_AGAIN: it is not known. */
 static gw_status endpoint_dynamic_known(const struct verbs_endpoint *endpoint, uint32_t id, uint32_t generation)
 {
 	char text[GW_ADDRESS_MAX];
@@ -195,7 +196,7 @@ static gw_status endpoint_dynamic_known(const struct verbs_endpoint *endpoint, u
 	if (!entry)
 		return GW_AGAIN;
 	if (entry->refused)
-		return gw_fail(GW_UNSUPPORTED, "region %u of generation %u is not read over RDMA", id, generation);
+		return gw_fail(GW_UNSUPPORTED, "region %u of generation %u cannot be read over RDMA", id, generation);
 	return entry->open ? GW_OK : endpoint_dynamic_gone(id, generation);
 }
 

@@ -1,7 +1,8 @@
 /* Silence, and loss.
  *
- * An endpoint is silenced before anything of it completes with an error: its queue pairs are flushed and destroyed, so
- * that nothing writes to a destination any more. A lost one stays, and fails what is asked of it, until it is closed.
+ * An endpoint is silenced before any work of it completes with an error: its queue pairs are flushed and destroyed, so
+ * that nothing writes to a destination any more. A lost endpoint exists until the caller closes it, and fails all
+ * calls.
  */
 #include <stdio.h>
 
@@ -20,7 +21,7 @@ void gw_verbs_conns_end(struct verbs_endpoint *endpoint)
 {
 	for (uint32_t i = 0; i < VERBS_QPS_MAX; i++)
 		if (endpoint->conns[i].qp)
-			gw_verbs_qp_break(endpoint->conns[i].qp); /* all at once, then one after the other */
+			gw_verbs_qp_break(endpoint->conns[i].qp); /* break all first, so that their flushes overlap */
 	for (uint32_t i = 0; i < VERBS_QPS_MAX; i++) {
 		struct verbs_conn *conn = &endpoint->conns[i];
 		gw_verbs_qp_destroy(conn->qp);
@@ -36,7 +37,7 @@ void gw_verbs_conns_end(struct verbs_endpoint *endpoint)
 	endpoint->poller = NULL;
 }
 
-/* Silenced already: everything open fails. */
+/* Fails everything open. The endpoint is silenced already. */
 static void fail_all(struct verbs_endpoint *endpoint, gw_status status)
 {
 	char text[GW_ERROR_TEXT_MAX];
@@ -68,7 +69,6 @@ void gw_verbs_lose(struct verbs_endpoint *endpoint, gw_status status)
 	fail_all(endpoint, gw_fail_text(status, text));
 }
 
-/* The hello after a refused key: another generation of the data, or no reason that we know. */
 void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status)
 {
 	char text[GW_ADDRESS_MAX];

@@ -3,15 +3,17 @@
  *   call ─▶ frames (up to ENDPOINT_FRAMES_MAX, by reference to the caller's offsets) ─▶ waiting
  *        ─▶ as a queue pair has room: pieces ─▶ work requests, lists of up to VERBS_POST_MAX ─▶ in flight ─▶ frame ends
  *
- * A piece is contiguous at both sides: ranges that follow each other at both are one, long ones are cut at the slices
- * of the region, which have keys of their own, and at VERBS_READ_BYTES, or less (port_window.c). Pieces that follow
- * each other at the server alone share a work request, one scatter element each. A destination that is not registered
- * is read by way of the queue pair's bounce buffer, which is a ring, since a queue pair completes in order.
+ * A piece is contiguous on both sides. Ranges that follow each other on both sides form one piece. Long ranges are cut
+ * at the region's slices, which have separate keys, and at VERBS_READ_BYTES or less (port_window.c). Pieces that follow
+ * each other only at the server share a work request, with one scatter element each. Reads into an unregistered
+ * destination go through the queue pair's bounce buffer. That buffer is a ring, because a queue pair completes in
+ * order.
  *
- * Rows that change are longer than what is asked for, and land in two places: endpoint_rows.c.
+ * Versioned rows are longer than the ranges that the caller asks for, and land in two places: endpoint_rows.c.
  *
- * No room is a normal event: what was taken so far is told. A range that does not fit region or destination fails the
- * set before anything of the call is posted. A set that has failed completes when what is in flight for it is over.
+ * A full endpoint is normal: the call returns the number of reads that it accepted. If a range does not fit the region
+ * or the destination, the set fails before any read of the call is posted. A failed set completes when its work in
+ * flight has ended.
  */
 #include <string.h>
 
@@ -64,7 +66,7 @@ static void read_wait(struct verbs_endpoint *endpoint, struct verbs_frame *frame
 	endpoint->waiting_end = &frame->next;
 }
 
-/* All of a frame was posted and has landed. */
+/* All work requests of a frame have been posted and have landed. */
 static void frame_landed(struct verbs_endpoint *endpoint, struct verbs_frame *frame)
 {
 	if (frame->stage && !frame->set->status && !gw_verbs_rows_landed(frame))
@@ -134,8 +136,8 @@ void gw_verbs_reads_silenced(struct verbs_endpoint *endpoint)
 {
 	for (uint32_t i = 0; i < ENDPOINT_FRAMES_MAX; i++) {
 		endpoint->frames[i].open = 0;
-		endpoint->frames[i].stage = NULL;   /* goes with all of them */
-		endpoint->frames[i].dynamic = NULL; /* and there is nobody to be told */
+		endpoint->frames[i].stage = NULL;   /* gw_verbs_rows_end frees all stages */
+		endpoint->frames[i].dynamic = NULL; /* the connection has ended, so no server waits for a release */
 	}
 }
 
@@ -147,7 +149,7 @@ struct read_piece {
 	uint32_t bytes;
 };
 
-/* Takes the next piece, of at most `most` bytes and within one slice; false: there is none left. */
+/* Takes the next piece, of at most `most` bytes and within one slice; false: no piece is left. */
 static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most, struct read_piece *piece)
 {
 	while (frame->at < frame->n && verbs_range_bytes(frame, frame->at) == 0)
@@ -177,7 +179,7 @@ static bool piece_take(struct verbs_frame *frame, uint32_t shift, uint32_t most,
 	return true;
 }
 
-/* Whether the next piece begins at this place of the region, in the slice that the one before it lies in. */
+/* Whether the next piece begins at `remote` in the region, in the same slice as the byte before. */
 static bool piece_follows(const struct verbs_frame *frame, uint32_t shift, uint64_t remote)
 {
 	if (frame->at == frame->n || verbs_range_bytes(frame, frame->at) == 0)
@@ -187,7 +189,8 @@ static bool piece_follows(const struct verbs_frame *frame, uint32_t shift, uint6
 
 /* --- Work requests. --- */
 
-/* What is posted at once. Each work request has its scatter elements beside it, so that a lone one touches one page. */
+/* Work requests that are posted together. Each is stored next to its scatter elements, so that a single one touches one
+ * page. */
 struct batch {
 	uint32_t n;
 	struct {
@@ -196,7 +199,7 @@ struct batch {
 	} works[VERBS_POST_MAX];
 };
 
-/* One work request through the bounce buffer. */
+/* Builds one work request through the bounce buffer; false: no piece is left, or the buffer has no room now. */
 static bool bounce_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
 			 struct ibv_sge *sge, uint64_t *remote)
 {
@@ -217,7 +220,7 @@ static bool bounce_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_
 	return true;
 }
 
-/* One work request into the destination; its scatter elements, or 0: nothing is left. */
+/* Builds one work request into the destination. Returns the number of its scatter elements; 0: no piece is left. */
 static uint32_t direct_build(struct verbs_qp *qp, struct verbs_frame *frame, uint32_t shift, struct verbs_wr *wr,
 			     struct ibv_sge *sges, uint64_t *remote)
 {
@@ -237,7 +240,7 @@ static uint32_t direct_build(struct verbs_qp *qp, struct verbs_frame *frame, uin
 	return count;
 }
 
-/* Adds one work request of the frame to the batch; false: nothing is left of it, or there is no bounce buffer now. */
+/* Adds one work request of the frame to the batch; false: no piece is left, or the bounce buffer has no room now. */
 static bool read_build(struct verbs_qp *qp, struct verbs_frame *frame, struct batch *batch)
 {
 	struct verbs_wr *wr = verbs_qp_next(qp);
@@ -258,7 +261,7 @@ static bool read_build(struct verbs_qp *qp, struct verbs_frame *frame, struct ba
 	frame->open++;
 	bool signal = ++qp->unsignalled >= VERBS_SIGNAL_EVERY;
 	qp->unsignalled = signal ? 0 : qp->unsignalled;
-	/* Field by field: the rest is not looked at for a read, and clearing it took longer than filling in these. */
+	/* Set field by field: a read uses no other field, and clearing all took longer than setting these. */
 	struct ibv_send_wr *out = &batch->works[batch->n].wr;
 	out->wr_id = verbs_wr_id(qp);
 	out->next = NULL;
@@ -274,7 +277,7 @@ static bool read_build(struct verbs_qp *qp, struct verbs_frame *frame, struct ba
 	return true;
 }
 
-/* Posts what this queue pair has room for; false: it had none. */
+/* Posts as many work requests as the queue pair has room for; false: none. */
 static bool post_batch(struct verbs_endpoint *endpoint, struct verbs_qp *qp)
 {
 	struct batch batch;
@@ -291,7 +294,7 @@ static bool post_batch(struct verbs_endpoint *endpoint, struct verbs_qp *qp)
 	}
 	if (!batch.n)
 		return false;
-	/* Nobody may come to post the one that would have been signalled. */
+	/* Signal the last work request: a later one that would be signalled may never be posted. */
 	batch.works[batch.n - 1].wr.send_flags = IBV_SEND_SIGNALED;
 	qp->unsignalled = 0;
 	gw_verbs_qp_post(qp, &batch.works[0].wr, batch.n);
@@ -313,7 +316,7 @@ void gw_verbs_reads_pump(struct verbs_endpoint *endpoint)
 
 /* --- The calls. --- */
 
-/* The MR of a buffer on the endpoint's device, or what it takes to go without. */
+/* The MR of a buffer on the endpoint's device. If it has none, *mr is NULL, and the queue pairs get bounce buffers. */
 static gw_status read_destination(struct verbs_endpoint *endpoint, struct gw_buffer *buffer, struct ibv_mr **mr)
 {
 	struct verbs_device *device = endpoint->poller->device;
@@ -324,7 +327,7 @@ static gw_status read_destination(struct verbs_endpoint *endpoint, struct gw_buf
 		return GW_NO_MEMORY;
 	struct verbs_cached_mr **cached = &mrs->on[endpoint->poller->index];
 	if (*cached && (*cached)->device != device) {
-		gw_verbs_mr_cache_put(*cached, buffer->base, buffer->bytes); /* of a device that is gone */
+		gw_verbs_mr_cache_put(*cached, buffer->base, buffer->bytes); /* it belonged to a removed device */
 		*cached = NULL;
 	}
 	if (!*cached)
@@ -339,11 +342,11 @@ static gw_status read_destination(struct verbs_endpoint *endpoint, struct gw_buf
 	return status;
 }
 
-/* What a call reads from, and by what it lands. */
+/* The source of a read call, and the MR of its destination. */
 struct read_source {
 	const struct gw_region *region;
 	const struct verbs_place *place;
-	struct gw_dynamic_region_entry *dynamic; /* the region's, if it came late */
+	struct gw_dynamic_region_entry *dynamic; /* entry of a dynamic region; else NULL */
 	struct ibv_mr *mr;
 	bool staged; /* versioned rows */
 };
@@ -355,8 +358,8 @@ gw_status gw_verbs_words_check(const struct verbs_endpoint *endpoint, const stru
 	    endpoint->whole_words)
 		return GW_OK;
 	return gw_fail(GW_UNSUPPORTED,
-		       "rows of %u bytes that change: the server's RDMA device does not say that it reads them in one; "
-		       "ask for them",
+		       "rows of %u bytes that change: the server's RDMA device does not promise to read them at once; "
+		       "request them instead",
 		       format->payload_bytes);
 }
 
@@ -372,7 +375,7 @@ static gw_status read_source(struct verbs_endpoint *endpoint, const struct gw_re
 	} else {
 		source->dynamic = gw_dynamic_region_find(&endpoint->base, region->id, region->generation);
 		source->region = &source->dynamic->region;
-		source->place = source->dynamic->mapping; /* what it begins with */
+		source->place = source->dynamic->mapping; /* verbs_dynamic_keys begins with the place */
 	}
 	if (source->region->kind != GW_REGION_VERSIONED)
 		return GW_OK;
@@ -380,7 +383,7 @@ static gw_status read_source(struct verbs_endpoint *endpoint, const struct gw_re
 	return source->staged ? gw_verbs_rows_begin(endpoint) : gw_verbs_words_check(endpoint, source->region);
 }
 
-/* Begins a read call. false: the set has failed, and everything is accepted. */
+/* Begins a read call. false: the set has failed, and the call counts as accepted. */
 static bool read_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
 		       struct gw_buffer *buffer, struct read_source *source)
 {
@@ -395,7 +398,7 @@ static bool read_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set,
 	if (endpoint->phase != ENDPOINT_OPENED)
 		status = gw_fail(GW_PEER_LOST, "%s is not connected", gw_verbs_name(endpoint, text));
 	else if (set->deadline_ns && set->deadline_ns != GW_NO_DEADLINE && gw_past_ns() >= set->deadline_ns)
-		status = gw_fail(GW_DEADLINE, "the deadline had passed before anything was read");
+		status = gw_fail(GW_DEADLINE, "the deadline passed before the read began");
 	else
 		status = read_source(endpoint, region, source);
 	if (status == GW_OK)
@@ -405,7 +408,7 @@ static bool read_begin(struct verbs_endpoint *endpoint, struct gw_read_set *set,
 	return status == GW_OK;
 }
 
-/* Ends a read call of which `taken` of n reads were accepted. */
+/* Ends a read call that accepted `taken` of n reads. */
 static size_t read_end(struct verbs_endpoint *endpoint, struct gw_read_set *set, size_t n, size_t taken, bool last)
 {
 	if (set->status) {
@@ -437,7 +440,7 @@ static struct verbs_frame *frame_begin(struct verbs_endpoint *endpoint, struct g
 	if (source->staged && !frame->stage)
 		return NULL;
 	endpoint->free_frames = frame->next;
-	/* Field by field, which is a third of clearing it first; the ranges are the caller's to fill in. */
+	/* Set field by field: clearing it first takes three times as long. The caller sets the ranges. */
 	frame->set = set;
 	frame->base = buffer->base;
 	frame->mr = source->mr;

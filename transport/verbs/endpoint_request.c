@@ -1,6 +1,7 @@
-/* Two-sided calls of a client: requests are cut into messages and sent as credits allow, one after the other; replies
- * come in their order. A request whose caller has gone (deadline, cancel) keeps its place until its reply has come.
- * Fails by losing the endpoint: on replies that nobody asked for, and when out of memory for one.
+/* Two-sided calls of a client. Each request is cut into messages, which are sent one after the other as credits allow.
+ * Replies arrive in the order of the requests. A request whose caller has ended it (deadline, cancel) keeps its place
+ * until its reply has arrived. Fails by losing the endpoint: on a reply that no request expects, and without memory for
+ * a reply.
  */
 #include <string.h>
 
@@ -36,7 +37,7 @@ static gw_status request_take_reply(struct verbs_endpoint *endpoint, struct verb
 {
 	if (!request->answered) {
 		if (message->total > GW_REPLY_BYTES_MAX)
-			return request_broken(endpoint, "a reply longer than any may be");
+			return request_broken(endpoint, "a reply longer than the limit");
 		request->reply = gw_malloc(message->total);
 		if (!request->reply)
 			return GW_NO_MEMORY;
@@ -69,11 +70,11 @@ static gw_status take_messages(struct verbs_endpoint *endpoint)
 	const uint8_t *body;
 	while (gw_verbs_stream_peek(&endpoint->stream, &message, &body)) {
 		if (endpoint->oldest == endpoint->unsent)
-			return request_broken(endpoint, "an answer to nothing that was asked");
+			return request_broken(endpoint, "an answer without a request");
 		struct verbs_request *request = verbs_request_at(endpoint, endpoint->oldest);
 		gw_status status = GW_OK;
 		if (message.tag != request->tag || message.type == VERBS_REQUEST)
-			return request_broken(endpoint, "an answer that does not fit what was asked");
+			return request_broken(endpoint, "an answer that does not match its request");
 		if (message.type == VERBS_ERROR)
 			request_take_error(endpoint, request, &message, body);
 		else
@@ -86,7 +87,7 @@ static gw_status take_messages(struct verbs_endpoint *endpoint)
 	return endpoint->stream.failure;
 }
 
-/* Sends as much of the waiting requests as there are credits and places for. */
+/* Sends waiting requests as far as credits and send buffers allow. */
 static void send_messages(struct verbs_endpoint *endpoint)
 {
 	while (endpoint->unsent != endpoint->newest) {

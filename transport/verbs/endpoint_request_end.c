@@ -1,4 +1,4 @@
-/* Requests end: for their callers, and for the endpoint, which has a place free then. */
+/* Ends requests: for their callers, and for the endpoint, which then has a free place. */
 #include "core/memory/alloc.h"
 #include "transport/verbs/endpoint.h"
 

@@ -1,18 +1,18 @@
-/* Rows that change, read over RDMA: a READ of a whole row lands in two places.
+/* Versioned rows over RDMA: a READ of a complete row lands in two places.
  *
  *   at the server   [ payload | padding, sequence, hash ]
- *                        │              └──▶ a staging area of the endpoint's: its tail
+ *                        │              └──▶ a staging area of the endpoint: the row's tail
  *                        └──▶ the row of the result (or the bounce buffer, and then there)
- *   all of a frame has landed ─▶ the hash of each row is compared (gw_row_verify)
- *                             ─▶ torn ones are read again, a bounded number of times
- *                             ─▶ what is torn still is listed in the completion, for a PULL
+ *   all of a frame has landed ─▶ each row's hash is compared (gw_row_verify)
+ *                             ─▶ torn rows are read again, a bounded number of times
+ *                             ─▶ rows that are still torn are listed in the completion, for a PULL
  *
- * Nothing rests on an order of bytes: a device fetches the cache lines of a row as it likes, while a processor may
- * write them, and rows that are longer than a read, or that cross two slices, come by several reads and queue pairs.
- * The hash tells a row that is not of one moment.
+ * The check relies on no order of bytes. A device fetches the cache lines of a row in any order while a processor may
+ * write them. A row that is longer than a read, or that crosses two slices, arrives by several reads and queue pairs.
+ * The hash detects a row whose bytes are not of one moment.
  *
- * Frames of such rows are short, so that one is verified while others are on their way, and there are few of them; a
- * call that finds none left accepts a prefix. Fails for want of memory that can be locked.
+ * Frames of such rows are short, so that one is verified while others are in flight. Their number is small; a call that
+ * finds no free one accepts only a prefix. Fails without memory that can be locked.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@
 #include "transport/verbs/endpoint.h"
 
 #define ROW_TRIES  8u
-#define TAIL_BYTES 32u /* less than 16 bytes of padding, and the trailer */
+#define TAIL_BYTES 32u /* at most 15 bytes of padding, and the trailer */
 static_assert(TAIL_BYTES >= GW_ROW_ALIGN - 1 + GW_ROW_TRAILER_BYTES, "fits");
 
 struct verbs_staging {
@@ -79,15 +79,16 @@ void gw_verbs_stage_release(struct verbs_endpoint *endpoint, struct verbs_stage 
 	endpoint->staging->free = stage;
 }
 
-/* --- What is read. --- */
+/* --- Building reads. --- */
 
-/* The range that is to be read as number `at`: all of the frame's at first, then those that were torn. */
+/* The index of the range to read at position `at`. The first pass reads all ranges of the frame, later passes the torn
+ * ones. */
 static inline uint32_t rows_index(const struct verbs_frame *frame, uint32_t at)
 {
 	return frame->stage->again ? frame->stage->torn[at] : at;
 }
 
-/* A contiguous part of a row: of its payload, or of its tail. */
+/* A contiguous part of a row's payload or of its tail. */
 struct rows_piece {
 	uint64_t remote;
 	uint8_t *to;
@@ -95,7 +96,7 @@ struct rows_piece {
 	bool tail;
 };
 
-/* The rest of the payload or tail that comes next; false: nothing is left. */
+/* The remainder of the payload or tail that is read next; false: no row is left. */
 static bool rows_next(struct verbs_frame *frame, struct rows_piece *piece)
 {
 	const struct gw_row_format *format = &frame->rows->format;
@@ -125,7 +126,7 @@ static void rows_taken(struct verbs_frame *frame, uint32_t bytes)
 	frame->at_done = 0;
 }
 
-/* Where the piece lands by a queue pair: false: not by this work request. */
+/* Chooses where the piece lands, through this queue pair; false: not in this work request. */
 static bool rows_land(struct verbs_qp *qp, const struct verbs_frame *frame, struct rows_piece *piece,
 		      struct verbs_wr *wr, struct ibv_sge *sge)
 {
@@ -134,7 +135,7 @@ static bool rows_land(struct verbs_qp *qp, const struct verbs_frame *frame, stru
 	if (!piece->tail && frame->mr) {
 		lkey = frame->mr->lkey;
 	} else if (!piece->tail) {
-		/* One place in the bounce buffer for each work request. */
+		/* A work request uses one place in the bounce buffer. */
 		piece->bytes = piece->bytes < VERBS_BOUNCE_PIECE ? piece->bytes : VERBS_BOUNCE_PIECE;
 		if (wr->bounce_to || !gw_verbs_bounce_take(qp, piece->bytes, wr))
 			return false;
@@ -155,7 +156,7 @@ uint32_t gw_verbs_rows_build(struct verbs_qp *qp, struct verbs_frame *frame, str
 	struct rows_piece piece;
 	while (count < qp->sges_max && wr->bytes < most && rows_next(frame, &piece)) {
 		uint64_t slice_left = (((piece.remote >> shift) + 1) << shift) - piece.remote;
-		/* A slice has a key of its own. */
+		/* Each slice has its own key. */
 		if (count && (piece.remote != *remote + wr->bytes || (piece.remote & ((1ull << shift) - 1)) == 0))
 			break;
 		piece.bytes = piece.bytes < most - wr->bytes ? piece.bytes : most - wr->bytes;
@@ -170,7 +171,7 @@ uint32_t gw_verbs_rows_build(struct verbs_qp *qp, struct verbs_frame *frame, str
 	return count;
 }
 
-/* --- What has landed. --- */
+/* --- Checking landed rows. --- */
 
 static bool rows_whole(const struct verbs_frame *frame, uint32_t index)
 {
@@ -189,7 +190,8 @@ bool gw_verbs_rows_landed(struct verbs_frame *frame)
 	for (uint32_t at = 0; at < frame->n; at++) {
 		uint32_t index = rows_index(frame, at);
 		if (verbs_range_bytes(frame, index) && !rows_whole(frame, index))
-			stage->torn[torn++] = (uint16_t)index; /* never before one that is still to be looked at */
+			stage->torn[torn++] =
+				(uint16_t)index; /* torn <= at, so this overwrites no index that is still needed */
 	}
 	if (!torn)
 		return true;

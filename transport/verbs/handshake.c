@@ -1,4 +1,6 @@
-/* Questions, answers and tokens, checked: lengths against counts, counts against limits, slices against regions. */
+/* Decodes questions, answers and tokens, and checks them: lengths against counts, counts against limits, slices against
+ * regions.
+ */
 #include "transport/verbs/handshake.h"
 
 #include <string.h>
@@ -76,7 +78,7 @@ static bool place_fits(const struct handshake_region *place, const struct gw_reg
 	       place->base + region->bytes >= place->base;
 }
 
-/* The keys of one rail. */
+/* Checks the places of all regions; *keys becomes the number of keys of one rail. */
 static gw_status check_places(const struct handshake_view *view, const struct gw_region *regions, uint64_t *keys)
 {
 	*keys = 0;

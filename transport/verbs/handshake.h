@@ -1,16 +1,17 @@
-/* What a client and a server tell each other before there is a queue pair: a question and its answer over the
- * authenticated TCP connection, and the token that a connection request carries. Pure: bytes in, structs out.
+/* The messages of a client and a server before a queue pair exists: a question and its answer over the authenticated
+ * TCP connection, and the token in a connection request. Pure: bytes in, structs out.
  *
  *      client                                           server
- *      REQUEST GW_OP_UPGRADE: question ─────────────────▶ a token for this TCP connection, and no other
+ *      REQUEST GW_OP_UPGRADE: question ─────────────────▶ a token for this TCP connection only
  *              ◀────────── REPLY: answer, addresses, regions, keys
  *      connection request with a token ─────────────────▶ no token, no queue pair
  *
- *      REQUEST GW_OP_KEYS: which late region ───────────▶ one that this TCP connection holds
+ *      REQUEST GW_OP_KEYS: which dynamic region ────────▶ one of which this TCP connection holds a lease
  *              ◀────────── REPLY: its place, a key for each slice on the client's rail
  *
- * The answer: struct handshake_answer; address_count times handshake_address; region_count times handshake_region; then
- * for each rail the keys of all slices of all regions, 4 bytes each. Numbers are little-endian.
+ * The answer consists of struct handshake_answer, then address_count times handshake_address, then region_count times
+ * handshake_region. The keys follow: for each rail the keys of all slices of all regions, 4 bytes each. Numbers are
+ * little-endian.
  */
 #ifndef GW_TRANSPORT_VERBS_HANDSHAKE_H
 #define GW_TRANSPORT_VERBS_HANDSHAKE_H
@@ -24,20 +25,20 @@
 
 struct handshake_question {
 	uint32_t version;
-	uint32_t qps;         /* that the client would like */
-	uint32_t receives;    /* messages that it takes unseen */
-	uint32_t chunk_bytes; /* of a message, at most */
+	uint32_t qps;         /* the number that the client wants */
+	uint32_t receives;    /* messages that the client can receive before it looks at the first */
+	uint32_t chunk_bytes; /* largest message */
 };
 
 struct handshake_answer {
 	uint32_t version;
-	uint32_t qps; /* that it gets */
+	uint32_t qps; /* the number that the client gets */
 	uint8_t token[HANDSHAKE_TOKEN_BYTES];
 	uint32_t receives, chunk_bytes;
-	uint32_t port; /* of the connection manager */
+	uint32_t port; /* the connection manager's port */
 	uint32_t requests_max;
 	uint32_t rail_count, address_count, region_count;
-	uint32_t whole_words; /* bit r: the device of rail r reads words of 8 bytes, aligned, in one */
+	uint32_t whole_words; /* bit r: the device of rail r reads aligned words of 8 bytes at once */
 };
 
 struct handshake_address {
@@ -49,41 +50,41 @@ struct handshake_address {
 
 struct handshake_region {
 	uint64_t base;        /* the region's address at the server */
-	uint32_t slice_shift; /* slices of 1 << slice_shift bytes, the last one shorter */
+	uint32_t slice_shift; /* slices of 1 << slice_shift bytes; the last slice may be shorter */
 	uint32_t slice_count;
 };
 
-/* A late region by id and generation, and the rail that the client reads by. */
+/* A dynamic region by id and generation, and the rail that the client reads through. */
 struct handshake_keys_question {
 	uint32_t version, rail, id, generation;
 };
 
 struct handshake_token {
 	uint32_t magic;
-	uint16_t version, number; /* of the queue pair, from 0 */
+	uint16_t version, number; /* number: of the queue pair, from 0 */
 	uint8_t token[HANDSHAKE_TOKEN_BYTES];
 };
 static_assert(sizeof(struct handshake_token) <= 56, "fits the connection manager's private data");
 
-/* An answer as decoded: the arrays lie in the bytes, at any alignment. */
+/* A decoded answer. The pointers refer to the caller's bytes, at any alignment. */
 struct handshake_view {
 	struct handshake_answer answer;
 	const uint8_t *addresses, *places, *keys;
 	uint64_t keys_per_rail;
 };
 
-/* GW_PROTOCOL, or GW_VERSION. */
+/* All of these fail with GW_PROTOCOL, or with GW_VERSION. */
 gw_status gw_handshake_question(const uint8_t *bytes, uint32_t n, struct handshake_question *out);
 gw_status gw_handshake_token(const void *bytes, uint32_t n, struct handshake_token *out);
 /* Checks an answer against the regions of the hello: every slice of every region has a key on every rail. */
 gw_status gw_handshake_answer(const uint8_t *bytes, uint32_t n, const struct gw_region *regions, uint32_t region_count,
 			      struct handshake_view *out);
 gw_status gw_handshake_keys_question(const uint8_t *bytes, uint32_t n, struct handshake_keys_question *out);
-/* What was told of a late region, checked against what the hello or an OPEN told: *keys, one for each slice, 4 bytes
- * each, lie in the bytes. */
+/* Checks the answer for a dynamic region against `region`, which a hello or an OPEN described. *keys points into bytes:
+ * a key of 4 bytes for each slice. */
 gw_status gw_handshake_keys(const uint8_t *bytes, uint32_t n, const struct gw_region *region,
 			    struct handshake_region *place, const uint8_t **keys);
-/* The slices of a region. */
+/* The number of slices of a region. */
 uint32_t gw_handshake_slices(uint64_t bytes, uint32_t shift);
 
 #endif

@@ -1,16 +1,17 @@
-/* libibverbs and librdmacm of this host, opened when RDMA is first asked for.
+/* Opens libibverbs and librdmacm of this host when RDMA is first needed.
  *
- *   gw_verbs_library ─▶ dlopen of both ─▶ each of their calls looked up ─▶ all there, or GW_UNSUPPORTED
+ *   gw_verbs_library ─▶ dlopen of both ─▶ dlsym of each function ─▶ all found, or GW_UNSUPPORTED
  *
- * They are the host's, never ours: their providers go with its kernel and cards. So they are not linked, and the
- * functions that are called of them stand here under their own names, each one jump from the library's. What verbs.h
- * has inline (posting, polling, arming) goes by way of the device's context and does not come by here.
+ * The host provides both libraries, because their providers must fit its kernel and cards. Graphwire therefore does not
+ * link them. This file defines the functions that Graphwire calls under the libraries' own names; each one jumps to the
+ * library's function. The inline functions of verbs.h (posting, polling, arming) call through the device's context and
+ * bypass this file.
  *
- * The names are weak and hidden: a test puts its own in their place, and no other program's calls end here. Looked up
- * without a version a name is the newest of its kind, which is what the linker would have taken.
+ * The names are weak and hidden: a test can replace them, and calls of other code in the process do not reach them.
+ * dlsym without a version returns the newest version of a name, which is the version that the linker would choose.
  *
- * Fails where a library is missing, or so old that it lacks a function that nothing stands in for: once in a line of
- * the log, which a host with RDMA devices sees without asking.
+ * Fails where a library is missing, or is too old and lacks a function that has no substitute. The log reports the
+ * failure once: as a warning where the kernel has an RDMA device.
  */
 #include "transport/verbs/library.h"
 
@@ -27,12 +28,12 @@
 
 #define PACKAGES "sudo apt install libibverbs1 librdmacm1 ibverbs-providers"
 
-/* The functions, not what verbs.h makes of their names. */
+/* verbs.h defines macros of these names; this file needs the functions. */
 #undef ibv_query_port
 #undef ibv_reg_mr
 
-/* RETURNS(type, name, parameters, arguments): what both libraries must have; GIVES likewise, of type void. OR: what
- * older ones lack, with the value that stands for it. */
+/* RETURNS(type, name, parameters, arguments): a function that its library must have. GIVES: likewise, of type void. OR:
+ * a function that older libraries lack, with the value that it then returns. */
 /* clang-format off */
 #define VERBS_CALLS(RETURNS, GIVES, OR)                                                                                \
 	RETURNS(struct ibv_device **, ibv_get_device_list, (int *num_devices), (num_devices))                          \
@@ -107,7 +108,7 @@
 	RETURNS(int, rdma_disconnect, (struct rdma_cm_id *id), (id))
 /* clang-format on */
 
-/* The libraries' own. */
+/* The libraries' functions. */
 static struct {
 #define POINTER_RETURNS(type, name, parameters, arguments)   type(*name) parameters;
 #define POINTER_GIVES(name, parameters, arguments)           void(*name) parameters;
@@ -116,7 +117,7 @@ static struct {
 	CM_CALLS(POINTER_RETURNS, POINTER_GIVES, POINTER_OR)
 } real;
 
-/* Ours under their names. */
+/* Our functions under the libraries' names. */
 #define JUMP_RETURNS(type, name, parameters, arguments)                                                                \
 	__attribute__((weak)) type name parameters                                                                     \
 	{                                                                                                              \
@@ -151,7 +152,7 @@ static const struct call verbs_calls[] = {VERBS_CALLS(ROW_RETURNS, ROW_GIVES, RO
 static const struct call cm_calls[] = {CM_CALLS(ROW_RETURNS, ROW_GIVES, ROW_OR)};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char missing[256]; /* why RDMA cannot be used; empty: it can */
+static char missing[256]; /* why RDMA cannot be used; empty: RDMA can be used */
 
 static bool library_open(const char *file, const struct call *calls, size_t n)
 {
@@ -173,10 +174,10 @@ static bool library_open(const char *file, const struct call *calls, size_t n)
 		}
 		memcpy(calls[i].at, &function, sizeof(function));
 	}
-	return true; /* open for as long as the process runs: librdmacm has threads' state and atfork handlers */
+	return true; /* never closed: librdmacm has per-thread state and atfork handlers */
 }
 
-/* Whether the kernel has an RDMA device that goes unused. */
+/* Whether the kernel has an RDMA device, which Graphwire then cannot use. */
 static bool is_device_here(void)
 {
 	bool any = false;

@@ -1,12 +1,12 @@
-/* A service over RDMA: a TCP listener, which says the hello, and for each poll group a CM listener, where clients
- * connect that have asked for a token over their TCP connection. A client's queue pairs and its TCP connection are one
- * thread's, so that nothing between them needs a lock; each CM listener therefore has a port of its own, which the
- * answer tells.
+/* A service over RDMA: a TCP listener that answers the hello, and a CM listener for each poll group. Clients that have
+ * got a token over their TCP connection connect to the CM listener. One thread serves a client's queue pairs and its
+ * TCP connection, so they share data without locks. Each CM listener therefore has its own port, which the answer
+ * contains.
  *
  *   TCP hello ─▶ question ─▶ a client with a token ─▶ connection request with the token ─▶ queue pair
- *                                     └── ends with the TCP connection, or when its time is up
+ *                                     └── ends with the TCP connection, or when the token expires
  *
- * Fails where there is no device, on what the TCP listener fails on, and on the locked-memory limit.
+ * Fails without a device, when the TCP listener fails, and at the locked-memory limit.
  */
 #include "transport/verbs/listener.h"
 
@@ -22,8 +22,8 @@
 #include "transport/tcp/tcp.h"
 
 #define BACKLOG      128
-#define REJECT_BYTES 100                /* of text, in a rejection */
-#define DRAIN_NS     (5 * GW_NS_PER_MS) /* between looks at whether the last replies have gone out */
+#define REJECT_BYTES 100                /* most bytes of text in a rejection */
+#define DRAIN_NS     (5 * GW_NS_PER_MS) /* time between checks whether the last replies were sent */
 
 /* --- CM listeners: one for each poll group. --- */
 
@@ -38,19 +38,19 @@ static void cm_listener_event(struct verbs_cm_handler *handler, const struct rdm
 		return;
 	gw_status status;
 	if (atomic_load(&cm_listener->listener->stopped))
-		status = gw_fail(GW_REFUSED, "the server takes no more clients");
+		status = gw_fail(GW_REFUSED, "the server accepts no more clients");
 	else
 		status = gw_verbs_client_accept(cm_listener, event->id, &event->param.conn);
 	if (status == GW_OK)
 		return;
 	const char *text = gw_last_error();
 	gw_count(&cm_listener->listener->base.service->counts.refused, 1);
-	gw_log(GW_LOG_INFO, "an RDMA connection request is turned down: %s", text);
+	gw_log(GW_LOG_INFO, "an RDMA connection request is rejected: %s", text);
 	rdma_reject(event->id, text, (uint8_t)strnlen(text, REJECT_BYTES));
 	rdma_destroy_id(event->id);
 }
 
-/* Listens at a port of the CM listener's own, at the listener's address if that is one, else at all. */
+/* Listens at the CM listener's own port: at the listener's address if it has only one, else at all addresses. */
 static gw_status cm_listener_open(struct verbs_cm_listener *cm_listener)
 {
 	const struct verbs_listener *listener = cm_listener->listener;
@@ -130,7 +130,7 @@ static void listener_close_loop(struct verbs_loop *loop)
 	}
 }
 
-/* A device was removed: the CM listener's clients on it end, and the last CM listener releases its memory regions. */
+/* Handles removed devices: ends the CM listener's clients on them. The last CM listener releases the device's MRs. */
 static void rails_look(struct verbs_cm_listener *cm_listener)
 {
 	struct verbs_listener *listener = cm_listener->listener;
@@ -149,8 +149,8 @@ static void rails_look(struct verbs_cm_listener *cm_listener)
 	}
 }
 
-/* Clients that are owed nothing end. TCP connections, whose end is that of their queue pairs, drain behind the last CM
- * listener. */
+/* Ends clients that wait for no reply. The end of a TCP connection ends its client's queue pairs, so the TCP listener
+ * drains only after the last CM listener has drained. */
 static void cm_listener_drain(struct verbs_cm_listener *cm_listener, uint64_t now_ns)
 {
 	for (struct verbs_client *client = cm_listener->clients, *next; client; client = next) {
@@ -190,7 +190,7 @@ void gw_verbs_cm_listeners_tick(struct verbs_loop *loop, uint64_t now_ns)
 	}
 }
 
-/* --- What clients ask over TCP, by the thread of their connection. --- */
+/* --- Questions of clients over TCP, answered by the thread of their connection. --- */
 
 static gw_status verbs_listener_notify(const struct verbs_cm_listener *cm_listener, const struct verbs_client *client,
 				       struct gw_reply *reply)
@@ -227,7 +227,7 @@ static gw_status verbs_listener_notify(const struct verbs_cm_listener *cm_listen
 	room += places;
 	for (uint32_t i = 0; i < listener->rail_count; i++)
 		for (uint64_t slice = 0; slice < listener->slice_count; slice++, room += 4) {
-			/* A rail that is gone keeps its place among the others; nobody is let in there. */
+			/* A removed rail keeps its number, but accepts no clients, so its keys are 0. */
 			uint32_t key = cm_listener->rails_gone[i] ? 0 : listener->rails[i].mrs[slice]->rkey;
 			memcpy(room, &key, 4);
 		}
@@ -248,7 +248,7 @@ static gw_status answer_question(void *context, const struct gw_call *call, stru
 	gw_verbs_possess(cm_listener->loop);
 	rails_look(cm_listener);
 	if (atomic_load(&listener->stopped) || !cm_listener->id)
-		status = gw_fail(GW_REFUSED, "the server takes no more clients over RDMA");
+		status = gw_fail(GW_REFUSED, "the server accepts no more clients over RDMA");
 	if (status == GW_OK)
 		status = gw_verbs_client_create(cm_listener, call, &question, &client);
 	if (status == GW_OK) {
@@ -272,7 +272,7 @@ static gw_status answer_keys(void *context, const struct gw_call *call, struct g
 static void connection_left(void *context, uint64_t connection, uint32_t thread)
 {
 	struct verbs_listener *listener = context;
-	/* While it is closed all clients end anyhow, and the loop may be somebody else's. */
+	/* The closing listener ends all clients itself, and another thread may possess the loop. */
 	if (atomic_load(&listener->closing) || thread >= listener->cm_listener_count)
 		return;
 	struct verbs_cm_listener *cm_listener = &listener->cm_listeners[thread];
@@ -326,7 +326,7 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 		status = gw_verbs_rails_find(listener);
 	if (status == GW_OK)
 		status = gw_verbs_rails_register(listener);
-	if (status == GW_OK) /* before clients can connect, who would wait for it */
+	if (status == GW_OK) /* register before clients can connect: they would wait for it */
 		gw_verbs_dynamic_mrs_begin(listener);
 	for (uint32_t i = 0; i < group_count && status == GW_OK; i++)
 		status = cm_listener_open(&listener->cm_listeners[i]);
@@ -337,7 +337,8 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 			if (!listener->cm_listeners[i].id)
 				continue;
 			gw_verbs_possess(
-				listener->cm_listeners[i].loop); /* it may be polled, and have an event of ours */
+				listener->cm_listeners[i]
+					.loop); /* another thread may poll the loop, and handle an event of this id */
 			rdma_destroy_id(listener->cm_listeners[i].id);
 			gw_verbs_release(listener->cm_listeners[i].loop);
 		}
@@ -347,13 +348,13 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 	listener->base.address.port = listener->tcp->address.port;
 	for (uint32_t i = 0; i < group_count; i++) {
 		struct verbs_cm_listener *cm_listener = &listener->cm_listeners[i];
-		gw_poll_group_wake(groups[i]); /* it may be polled already, and hold its loop while it sleeps, */
+		gw_poll_group_wake(groups[i]); /* a thread may sleep in a poll and possess the loop: wake it */
 		gw_verbs_possess(cm_listener->loop);
 		cm_listener->next = cm_listener->loop->cm_listeners;
 		cm_listener->loop->cm_listeners = cm_listener;
 		verbs_timer(cm_listener->loop, 0);
 		gw_verbs_release(cm_listener->loop);
-		gw_poll_group_wake(groups[i]); /* or sleep where it would not hear of the CM listener's clients */
+		gw_poll_group_wake(groups[i]); /* it may sleep again, without a timer for the new CM listener */
 	}
 	listener->way = (struct gw_service_upgrade){answer_question, answer_keys, connection_left, listener};
 	atomic_store(&service->upgrade, &listener->way);
@@ -361,7 +362,7 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 	return GW_OK;
 }
 
-/* Reads need no code of ours: those that are under way when a client is owed nothing more end with its queue pairs. */
+/* Reads in flight do not count as work: they end with the client's queue pairs once no reply is owed. */
 void gw_verbs_listener_drain(struct gw_listener *base)
 {
 	struct verbs_listener *listener = (struct verbs_listener *)base;

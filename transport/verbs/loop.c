@@ -1,8 +1,8 @@
-/* The loop as everything that it drives sees it: what is to run when all completions are taken, descriptors that wake
- * it, its TCP part, and whose it is.
+/* The loop's services to the objects that it drives: work that runs after a poll's completions, descriptors that wake
+ * the loop, its TCP part, and possession.
  *
- * It is held while it is polled, so that the thread that stops a listener may end its clients in a loop that nobody
- * polls.
+ * The thread that polls the loop possesses it. If no thread polls a loop, the thread that stops a listener possesses
+ * the loop and ends the listener's clients.
  */
 #include <errno.h>
 #include <sys/epoll.h>

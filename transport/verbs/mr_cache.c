@@ -1,12 +1,12 @@
-/* Memory that a device may write to: the memory regions (MRs) of clients' buffers, in a cache.
+/* A cache of memory regions (MRs) of clients' buffers: the memory that a device may write to.
  *
- * An MR pins its pages and belongs to the device, so all poll groups of the process share it: memory that lies inside
- * of a living one needs none of its own. It ends with its last user. Kept any longer it would be wrong: the owner may
- * unmap the memory and map other pages at the same address, and reads would land in the old ones. For the same reason
- * those who share it keep it for themselves when its owner has gone.
+ * An MR pins its pages and belongs to the device. All poll groups of the process therefore share it: a buffer that lies
+ * inside an existing MR needs no other. An MR ends with its last user. The cache keeps it no longer, because the owner
+ * may unmap the memory and map other pages at the same address; reads would then land in the old pages. For the same
+ * reason no further buffer joins an MR whose owner has released it; the present users keep it.
  *
- * What cannot be registered (the locked-memory limit, a mapping that pins badly) is still a place to read to: by way of
- * a bounce buffer. So is what is too small to be worth it.
+ * Memory that cannot be registered (the locked-memory limit, a mapping that pins badly) can still be a destination:
+ * through a bounce buffer. Small buffers also use it, because registering them does not pay.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,9 +18,10 @@
 #include "core/system/limits.h"
 #include "transport/verbs/verbs.h"
 
-/* Registering for one read and releasing takes 25,000 to 40,000 instructions, copying what was read 4,000 to 12,000 for
- * 16 to 64 KiB (Soft-RoCE, counted): memory that is read to once breaks even far above this, near half a megabyte. What
- * is read to again and again pays for its registration within some three reads of this size: hence no more. */
+/* Registering and releasing memory for one read takes 25,000 to 40,000 instructions. Copying the bytes takes 4,000 to
+ * 12,000 for 16 to 64 KiB (Soft-RoCE, counted). Memory that is read into once breaks even far above this size, near
+ * half a megabyte. Memory that is read into again and again pays for its registration within about three reads of this
+ * size, so the limit is no higher. */
 #define SMALL_BYTES (64u << 10)
 
 gw_status gw_verbs_mr_fail(uint64_t bytes, int error)

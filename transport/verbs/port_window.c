@@ -1,16 +1,17 @@
-/* How many bytes of reads are in flight toward one port of a device.
+/* Limits the bytes of reads in flight toward one port of a device.
  *
- * A read's answer comes when its server sends it, and many servers answer at once: what is asked of them together
- * stands in the switch before this port, and beyond its buffers packets are dropped, or pauses reach back into the
- * network. So all queue pairs of the process that read by one port have a window together, of what the port takes in
- * WINDOW_US, and each of those that have reads in flight may fill an equal share of it:
+ * Read responses arrive when the servers send them, and many servers send at once. All bytes requested from them
+ * together queue in the switch before this port. Beyond the switch's buffers packets are dropped, or pauses reach back
+ * into the network. All queue pairs of the process that read through one port therefore share a window: the bytes that
+ * the port receives in WINDOW_US. Each queue pair with reads in flight may fill an equal share of it:
  *
  *   share = window / queue pairs that read            SHARE_MIN to VERBS_WINDOW_BYTES, reads cut at a quarter of it
  *
- * Nobody waits for another's share: one whose reads are all done is no reader, and one that has none in flight may
- * always post. The readers of a port are one number of the process, which its threads look at before they post and
- * change only when one of theirs begins to read that was not counted, and before they sleep: not for every read. The
- * sum is therefore near the window, not at it; beyond window / SHARE_MIN readers it grows with them.
+ * No queue pair waits for another's share: a queue pair whose reads have all ended is not a reader, and a queue pair
+ * without reads in flight may always post. The process has one count of readers for each port. Its threads read the
+ * count before they post. A thread changes it only when an uncounted queue pair begins to read, and before the thread
+ * sleeps: not for every read. The price is that the sum of bytes in flight is only near the window. Beyond window /
+ * SHARE_MIN readers the sum grows with their number.
  */
 #include "core/errors/log.h"
 #include "transport/verbs/verbs.h"
@@ -20,9 +21,9 @@
 #define WINDOW_MAX (64ull << 20)
 #define SHARE_MIN  (16u << 10)
 #define READ_MIN   (4u << 10)
-#define SPEED      12500000000ull /* bytes a second, of a port that does not tell */
+#define SPEED      12500000000ull /* bytes a second, assumed for a port that does not report its speed */
 
-/* Megabits a second, of one lane. */
+/* Megabits a second of one lane. */
 static uint64_t lane_speed(uint8_t speed)
 {
 	static const struct {

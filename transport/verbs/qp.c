@@ -1,6 +1,6 @@
-/* A queue pair: made on a poller's device, and silenced.
+/* A queue pair: created on a poller's device, and silenced.
  *
- *   destroy: to the error state ─▶ flushes polled ─▶ queue pair and id destroyed: nothing is written from then on
+ *   destroy: to the error state ─▶ flushes polled ─▶ queue pair and id destroyed: from then on nothing is written
  */
 #include <errno.h>
 
@@ -8,7 +8,9 @@
 #include "core/system/clock.h"
 #include "transport/verbs/verbs.h"
 
-#define DRAIN_NS (200 * GW_NS_PER_MS) /* for flushes, which no peer delays; a device that has died has none */
+#define DRAIN_NS                                                                                                       \
+	(200 * GW_NS_PER_MS) /* time limit for flushes: no peer delays them, and a dead device delivers none           \
+			      */
 
 static uint32_t qp_least(uint32_t a, uint32_t b)
 {
@@ -72,7 +74,8 @@ free_qp:
 void gw_verbs_qp_break(struct verbs_qp *qp)
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
-	/* Tells the peer as well, and moves the queue pair; before there is a connection, only the second is wanted. */
+	/* rdma_disconnect notifies the peer and moves the queue pair to the error state. Without a connection only the
+	 * move is needed. */
 	if (!qp->connected || rdma_disconnect(qp->id) != 0)
 		ibv_modify_qp(qp->id->qp, &error, IBV_QP_STATE);
 	qp->connected = false;

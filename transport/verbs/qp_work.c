@@ -1,18 +1,19 @@
 /* The work in flight on a queue pair.
  *
  *   push an entry ─▶ post ─▶ [tail … head) ─▶ completion of entry e: everything up to e is done (reliable connections
- *                                             complete in order, so only one in VERBS_SIGNAL_EVERY asks to be told)
- *   a completion with an error ─▶ failure is set, the owner is deferred; what is in flight is never called done
+ *                                             complete in order, so only one in VERBS_SIGNAL_EVERY is signalled)
+ *   a completion with an error ─▶ failure is set, the owner is deferred; work in flight is never reported as done
  *
- * The window of reads in flight adapts: more of them hide the latency until the device's own queues overflow its
- * caches, from where on more are slower. It climbs as long as reads per second grow, and turns round when they do not.
+ * The window of reads in flight adapts. More reads hide the latency, until the device's own queues overflow its caches;
+ * beyond that point more reads are slower. The window moves in one direction while the reads per second grow, and turns
+ * round when they do not.
  */
 #include <string.h>
 
 #include "core/system/clock.h"
 #include "transport/verbs/verbs.h"
 
-#define EPOCH_READS 2048u /* looked at before the window turns or goes on */
+#define EPOCH_READS 2048u /* reads measured before each step of the window */
 #define BETTER      1.02  /* a gain below this is noise */
 
 static uint32_t work_least(uint32_t a, uint32_t b)
@@ -38,7 +39,7 @@ void gw_verbs_qp_post(struct verbs_qp *qp, struct ibv_send_wr *list, uint32_t n)
 	struct ibv_send_wr *bad = NULL;
 	if (ibv_post_send(qp->id->qp, list, &bad) == 0)
 		return;
-	/* From the bad one on they are not in flight. */
+	/* Work requests from the bad one on are not in flight. */
 	uint32_t posted = 0;
 	for (struct ibv_send_wr *wr = list; wr && wr != bad; wr = wr->next)
 		posted++;
@@ -58,18 +59,18 @@ gw_status gw_verbs_qp_receive(struct verbs_qp *qp, uint32_t slot, void *memory, 
 void gw_verbs_qp_probe(struct verbs_qp *qp)
 {
 	if (verbs_qp_open(qp) >= qp->depth)
-		return; /* so much in flight tells as well */
+		return; /* the work in flight proves liveness as well */
 	verbs_qp_push(qp)->work = VERBS_PROBE;
 	struct ibv_send_wr wr = {.wr_id = verbs_wr_id(qp), .opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED};
 	qp->unsignalled = 0;
 	gw_verbs_qp_post(qp, &wr, 1);
 }
 
-/* The window after some more reads are done. */
+/* Adapts the window after `done` more reads have completed. */
 static void qp_adapt(struct verbs_qp *qp, uint32_t done)
 {
 	qp->epoch_done += done;
-	if (verbs_qp_open(qp) == 0) { /* idle: how long says nothing about the device */
+	if (verbs_qp_open(qp) == 0) { /* idle: the time then does not measure the device */
 		qp->epoch_done = 0;
 		return;
 	}
@@ -126,7 +127,7 @@ void gw_verbs_async_take(struct verbs_loop *loop)
 {
 	if (!atomic_exchange(&loop->troubled, false))
 		return;
-	loop->next_timer_ns = 0; /* devices and ports are looked at there */
+	loop->next_timer_ns = 0; /* the tick checks devices and ports */
 	for (uint32_t p = 0; p < VERBS_POLLERS_MAX; p++) {
 		struct verbs_poller *poller = loop->pollers[p];
 		for (uint32_t i = 0; poller && i < poller->qp_capacity; i++) {

@@ -1,9 +1,10 @@
-/* A service's memory on the RDMA devices of this host: which devices, and a memory region (MR) for every slice.
+/* A service's memory on the RDMA devices of this host: finds the devices, and registers a memory region (MR) for every
+ * slice.
  *
- *   address ─▶ local addresses that it stands for ─▶ their devices: the rails ─▶ slices registered, several at a time
+ *   address ─▶ its local addresses ─▶ their devices: the rails ─▶ slices registered, several at a time
  *
- * Registered for remote reading only, in a protection domain that holds nothing else: no key of it can be written by.
- * Fails where no address belongs to a device, and on the locked-memory limit, naming it.
+ * The memory is registered for remote reads only, in a protection domain that contains nothing else: no key of it
+ * permits a write. Fails where no address belongs to a device, and at the locked-memory limit, which the error names.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,7 +39,7 @@ static gw_status region_mrs_rail_of(struct verbs_listener *listener, struct rdma
 	*number = listener->rail_count;
 	struct verbs_rail *rail = &listener->rails[listener->rail_count++];
 	rail->device = device;
-	/* What the device promises: atomic to processors as well. Less says nothing of reads. */
+	/* IBV_ATOMIC_GLOB promises atomicity toward processors as well. A weaker promise does not cover reads. */
 	if (device->attr.atomic_cap == IBV_ATOMIC_GLOB)
 		listener->whole_words |= 1u << *number;
 	atomic_init(&rail->cm_listeners_left, listener->cm_listener_count);
@@ -46,7 +47,7 @@ static gw_status region_mrs_rail_of(struct verbs_listener *listener, struct rdma
 	return rail->pd ? GW_OK : gw_verbs_object_fail(device->context, errno, "RDMA protection domain");
 }
 
-/* Adds the address if a device has it; GW_UNSUPPORTED if none does. */
+/* Adds the address if a device has it; GW_UNSUPPORTED if no device has it. */
 static gw_status region_mrs_add(struct verbs_listener *listener, const struct sockaddr *address)
 {
 	struct sockaddr_storage local = {0};
@@ -64,7 +65,7 @@ static gw_status region_mrs_add(struct verbs_listener *listener, const struct so
 		((struct sockaddr_in6 *)&local)->sin6_port = 0;
 		memcpy(out->bytes, &((struct sockaddr_in6 *)&local)->sin6_addr, 16);
 	}
-	/* Without a channel the id has one of its own. */
+	/* An id without a channel gets its own. */
 	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) != 0)
 		return gw_verbs_missing("RDMA connection manager", errno);
 	gw_status status;
@@ -83,7 +84,7 @@ static bool is_link_local(const struct sockaddr *address)
 	       IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
 }
 
-/* Every address of this host that a client elsewhere could use. */
+/* Adds every address of this host that a client on another host could use. */
 static gw_status add_all(struct verbs_listener *listener)
 {
 	struct ifaddrs *list;
@@ -94,7 +95,7 @@ static gw_status add_all(struct verbs_listener *listener)
 		if (!at->ifa_addr || (at->ifa_addr->sa_family != AF_INET && at->ifa_addr->sa_family != AF_INET6))
 			continue;
 		if (is_link_local(at->ifa_addr))
-			continue; /* means something only with an interface of the client's */
+			continue; /* valid only together with an interface of the client */
 		status = region_mrs_add(listener, at->ifa_addr);
 		if (status == GW_UNSUPPORTED)
 			status = GW_OK;
@@ -118,12 +119,12 @@ gw_status gw_verbs_rails_find(struct verbs_listener *listener)
 	gw_status status = gw_socket_resolve(address, &list);
 	if (status != GW_OK)
 		return status;
-	/* Loopback has no device; a client that may come by it may come by any address of this host. */
+	/* Loopback has no device. A client that may use it may use any address of this host. */
 	if (is_any(list->ai_addr) || gw_address_is_loopback(address))
 		status = add_all(listener);
 	else if (is_link_local(list->ai_addr))
-		status = gw_fail(GW_UNSUPPORTED, "RDMA clients cannot be told of an interface of theirs that leads "
-						 "to a link-local address; give another one");
+		status = gw_fail(GW_UNSUPPORTED, "RDMA clients do not know which of their interfaces leads "
+						 "to a link-local address; use another address");
 	else
 		status = region_mrs_add(listener, list->ai_addr);
 	freeaddrinfo(list);
@@ -175,7 +176,7 @@ gw_status gw_verbs_rails_register(struct verbs_listener *listener)
 		work.rail->mrs = gw_calloc(listener->slice_count ? listener->slice_count : 1, sizeof(struct ibv_mr *));
 		if (!work.rail->mrs)
 			return GW_NO_MEMORY;
-		/* Pinning a gigabyte takes long enough for threads to pay. */
+		/* Pinning a gigabyte takes long enough that threads pay; they begin at 256 MiB. */
 		unsigned threads = bytes >> 28 ? 0 : 1;
 		status = gw_parallel_for(threads, listener->slice_count, 1, register_slices, &work);
 		if (status == GW_OK)

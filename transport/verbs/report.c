@@ -1,7 +1,8 @@
-/* Devices as libibverbs sees them: list -> open -> ask the device, then its ports -> close.
+/* Reports the devices that libibverbs lists: list -> open -> query the device, then its ports -> close.
  *
- * A device that cannot be opened (its file is closed to this user, its provider's library is missing) is listed with
- * the reason. Fails only where there is no list: no libraries here, no RDMA in the kernel, no memory. */
+ * If a device cannot be opened (this user may not open its file, its provider's library is missing), the report lists
+ * the device with the reason. Fails only where no list exists: no libraries, no RDMA in the kernel, out of memory.
+ */
 #include "transport/verbs/report.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "transport/verbs/library.h"
 #include "transport/verbs/verbs.h"
 
-/* enum ibv_mtu counts powers of two from 256 on. */
+/* enum ibv_mtu numbers the powers of two from 256 upwards. */
 static uint32_t mtu_bytes(enum ibv_mtu mtu)
 {
 	return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0;

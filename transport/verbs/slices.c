@@ -1,4 +1,4 @@
-/* Memory cut into slices, each of which is an MR of its own. */
+/* Cuts memory into slices and registers each slice as its own MR. */
 #include <errno.h>
 
 #include "transport/verbs/listener.h"
@@ -25,7 +25,7 @@ gw_status gw_verbs_slice_register(struct ibv_pd *pd, const uint8_t *base, uint64
 				  struct ibv_mr **out)
 {
 	uint64_t at = i << shift, left = bytes - at, most = 1ull << shift;
-	/* Registering for reading only does not write to it. */
+	/* The cast is safe: registering for reads only does not write to the memory. */
 	void *memory = (void *)(uintptr_t)(base + at);
 	*out = ibv_reg_mr(pd, memory, left < most ? left : most, IBV_ACCESS_REMOTE_READ);
 	return *out ? GW_OK : gw_verbs_mr_fail(left < most ? left : most, errno);

@@ -1,14 +1,15 @@
-/* Messages over a queue pair, in both directions alike.
+/* Messages over a queue pair. Both directions work alike.
  *
- *   A: takes a credit, copies a piece into a send place, posts it ──▶ B: one of its posted receives
- *   B: looks at it, posts the receive again, owes A a credit ──────▶ told in B's next message, or in one of its own
+ *   A: takes a credit, copies a piece into a send buffer, posts it ──▶ B: one of its posted receives
+ *   B: handles it, posts the receive again, owes A a credit ─────▶ granted in B's next message, or in a separate one
  *
- * A side begins with as many credits as the other has receives, so that a message always finds one: "receiver not
- * ready" is our mistake, and no retry hides it. A message that only grants credits needs none itself: for those there
- * are VERBS_RECEIVES_SPARE receives more. Two are enough: such a message grants half of all credits at least, and the
- * side that has not looked at two of them has been granted all there are, so that no third is due.
+ * A side begins with as many credits as the other side has receives. A message therefore always finds a posted receive:
+ * a "receiver not ready" error would be a fault of Graphwire, and no retry hides it. A message that only grants credits
+ * needs no credit; VERBS_RECEIVES_SPARE extra receives are for such messages. Two are enough: such a message grants at
+ * least half of all credits, so two of them grant all credits. Before the receiver has handled two, no third can be
+ * due.
  *
- * Fails on a message that is malformed (GW_PROTOCOL) and when the device refuses work.
+ * Fails on a malformed message (GW_PROTOCOL) and when the device refuses work.
  */
 #include <string.h>
 
@@ -53,7 +54,7 @@ void gw_verbs_stream_sent(struct verbs_stream *stream)
 	stream->send_begin++;
 }
 
-/* The header of a message, checked against its length and against what credits there can be. */
+/* Checks a message's header against the message's length and against the credits that can exist. */
 static gw_status stream_check(const struct verbs_stream *stream, const struct verbs_message *message, uint32_t bytes)
 {
 	if (bytes < sizeof(*message) || message->bytes != bytes - sizeof(*message))
@@ -61,12 +62,12 @@ static gw_status stream_check(const struct verbs_stream *stream, const struct ve
 	if (message->type < VERBS_REQUEST || message->type > VERBS_CREDIT ||
 	    (message->type != VERBS_ERROR && message->status) || message->bytes > message->total)
 		return gw_fail(GW_PROTOCOL, "a malformed RDMA message of type %u", message->type);
-	/* Such a one needs no credit and takes a place: too many of them would keep us busy for nothing. */
+	/* Such a message needs no credit but takes a receive: too many of them would only waste our time. */
 	if (message->type == VERBS_CREDIT && (message->bytes || message->credits < VERBS_RECEIVES / 2))
 		return gw_fail(GW_PROTOCOL, "an RDMA message that grants %u credits and nothing else",
 			       message->credits);
 	if (message->credits > VERBS_RECEIVES - stream->credits)
-		return gw_fail(GW_PROTOCOL, "an RDMA message that grants %u credits more than there are",
+		return gw_fail(GW_PROTOCOL, "an RDMA message that grants %u credits, more than exist",
 			       message->credits);
 	return GW_OK;
 }
@@ -81,8 +82,8 @@ void gw_verbs_stream_received(struct verbs_stream *stream, uint32_t slot, uint32
 	if (stream->failure)
 		return;
 	stream->credits += message.credits;
-	/* Credits are taken, and those that brought nothing else received again, whatever waits behind other messages.
-	 */
+	/* Apply credits at once, even while messages wait in the inbox. A message that only grants credits is handled
+	 * here, so its receive is posted again. */
 	if (message.type == VERBS_CREDIT)
 		stream->failure = receive_again(stream, slot);
 	else if (stream->inbox_end - stream->inbox_begin == VERBS_RECEIVES)
@@ -141,5 +142,5 @@ void gw_verbs_stream_grant(struct verbs_stream *stream)
 {
 	static const struct verbs_message credit = {.type = VERBS_CREDIT};
 	if (stream->grant >= VERBS_RECEIVES / 2)
-		gw_verbs_stream_send(stream, &credit, NULL); /* no place now: after the next one is sent */
+		gw_verbs_stream_send(stream, &credit, NULL); /* without a send buffer now, a later call grants */
 }

@@ -1,10 +1,11 @@
-/* The RDMA backend: one loop for each poll group, which drives its endpoints and the clients that it serves.
+/* The RDMA backend: one loop for each poll group. The loop drives the group's endpoints and the clients that it serves.
  *
- *   poll: completion queues ─▶ what they deferred runs ─▶ completions are handed out
- *         now and then, and before every sleep: the connection manager, the TCP part that carries hellos, removals
+ *   poll: completion queues ─▶ deferred work of their completions ─▶ completions are handed out
+ *         every LOOK_NS, and before every sleep: the connection manager, the TCP part that carries hellos, removals
  *
- * Nothing but the completion queues is looked at while reads keep the loop busy. Asleep it waits for any of them: the
- * completion queues are armed first and looked at once more, so that no completion slips in between.
+ * While reads keep the loop busy, it polls little more than the completion queues. When the loop sleeps, it waits for
+ * all of its descriptors. Before it sleeps, it arms the completion queues and polls them once more, so that it misses
+ * no completion.
  */
 #include "transport/verbs/verbs.h"
 
@@ -20,12 +21,12 @@
 #include "transport/tcp/driver.h"
 #include "transport/tcp/tcp.h"
 
-#define TICK_MAX_NS   (250 * GW_NS_PER_MS) /* timers, and TCP connections that have ended, are looked at so often */
-#define LOOK_NS       (2 * GW_NS_PER_MS)   /* descriptors, while the loop is busy */
-#define HELLO_NS      (GW_NS_PER_MS) /* a hello under way: TCP's part has steps of its own that no descriptor shows */
+#define TICK_MAX_NS   (250 * GW_NS_PER_MS) /* longest time between checks of timers and of ended TCP connections */
+#define LOOK_NS       (2 * GW_NS_PER_MS)   /* time between looks at descriptors while the loop is busy */
+#define HELLO_NS      (GW_NS_PER_MS) /* longest sleep during a hello: the TCP part has steps that no descriptor shows */
 #define EVENTS_MAX    16
-#define CONTROL_TURNS 4 /* of TCP's part, before a sleep: those that wait in it are few */
-#define SPIN_TURNS    8 /* looks at the completion queues for one look at the clock */
+#define CONTROL_TURNS 4 /* polls of the TCP part before a sleep; few operations wait in it */
+#define SPIN_TURNS    8 /* polls of the completion queues for each look at the clock */
 
 static gw_status verbs_open(struct gw_poll_group *group, void **out)
 {
@@ -91,7 +92,7 @@ static void verbs_shut(void *state)
 	gw_verbs_end();
 }
 
-/* Registered when a read first needs it, for the device that it needs. */
+/* The first read into the buffer registers it, on the device of that read. */
 static gw_status verbs_buffer_register(void *state, struct gw_buffer *buffer)
 {
 	(void)state;
@@ -117,7 +118,7 @@ static const uint8_t *verbs_map(struct gw_endpoint *endpoint, const struct gw_re
 	return NULL;
 }
 
-/* --- What else than completion queues there is to look at. --- */
+/* --- Events other than completions. --- */
 
 static void control_poll(struct verbs_loop *loop)
 {
@@ -134,7 +135,8 @@ static void manager_poll(struct verbs_loop *loop)
 {
 	struct rdma_cm_event *event;
 	while (rdma_get_cm_event(loop->events, &event) == 0) {
-		/* Acknowledged before it is handled: destroying an id waits for its events. */
+		/* Acknowledge the event before handling it: rdma_destroy_id waits for the id's unacknowledged
+		 * events. */
 		struct rdma_cm_event copy = *event;
 		uint8_t data[256];
 		uint8_t bytes = event->param.conn.private_data_len;
@@ -147,7 +149,7 @@ static void manager_poll(struct verbs_loop *loop)
 	}
 }
 
-/* What others may have of the window, since we have less in flight. */
+/* Returns unused shares of the ports' windows to other groups. */
 static void shares_settle(struct verbs_loop *loop)
 {
 	for (uint32_t i = 0; i < VERBS_POLLERS_MAX; i++)
@@ -163,14 +165,14 @@ static void verbs_tick(struct verbs_loop *loop, uint64_t now_ns)
 		control_poll(loop);
 	gw_verbs_endpoints_tick(loop, now_ns);
 	gw_verbs_cm_listeners_tick(loop, now_ns);
-	/* Those who used a removed device have let go of it now. */
+	/* The ticks above have released the queue pairs of removed devices. */
 	for (uint32_t i = 0; i < VERBS_POLLERS_MAX; i++)
 		if (loop->pollers[i] && !loop->pollers[i]->qp_count && atomic_load(&loop->pollers[i]->device->dead))
 			gw_verbs_poller_destroy(loop->pollers[i]);
 	shares_settle(loop);
 }
 
-/* Waits for a descriptor and handles those that are ready. */
+/* Waits for a descriptor and handles the ready ones. */
 static void verbs_look(struct verbs_loop *loop, uint64_t timeout_ns, bool *woken)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -211,7 +213,7 @@ static bool pollers_poll(struct verbs_loop *loop)
 	return worked;
 }
 
-/* What the TCP part has to send, and its wish to receive, reach the kernel before a sleep on its descriptor. */
+/* Before a sleep on its descriptor, the TCP part must pass its sends and receives to the kernel. */
 static void control_arm(struct verbs_loop *loop)
 {
 	uint64_t ignored = GW_NO_DEADLINE;
@@ -222,7 +224,7 @@ static void control_arm(struct verbs_loop *loop)
 	}
 }
 
-/* Before a sleep; true if there is something to do after all. */
+/* Prepares for a sleep; true if there is work to do instead. */
 static bool pollers_arm(struct verbs_loop *loop)
 {
 	control_arm(loop);
@@ -247,12 +249,12 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 		if (atomic_load_explicit(&loop->troubled, memory_order_relaxed))
 			gw_verbs_async_take(loop);
 		bool worked = pollers_poll(loop) || spun;
-		if (loop->calls) { /* a server's: one run for each look at everybody */
+		if (loop->calls) { /* a server's handlers: one run for each poll of all completion queues */
 			gw_verbs_clients_call(loop);
 			gw_verbs_run_deferred(loop);
 			worked = true;
 		}
-		/* When there is something to hand out, the exact time matters to nobody. */
+		/* With completions to hand out, an approximate time is enough. */
 		n = gw_completions_take(&loop->completions, completions, max);
 		now = n ? gw_past_ns() : gw_now_ns();
 		if (now >= loop->next_timer_ns)

@@ -1,9 +1,9 @@
-/* Late regions are let go; what is being opened ends. */
+/* Releases dynamic regions, and ends opens. */
 #include "core/memory/alloc.h"
 #include "transport/tcp/tcp.h"
 #include "transport/verbs/endpoint.h"
 
-/* Nothing of it is in flight, and nothing will be. */
+/* Releases a withdrawn region. No read of it is in flight, and no read can begin. */
 static void endpoint_dynamic_release(struct verbs_endpoint *endpoint, struct gw_dynamic_region_entry *entry)
 {
 	gw_free(entry->mapping);
@@ -11,7 +11,7 @@ static void endpoint_dynamic_release(struct verbs_endpoint *endpoint, struct gw_
 	if (!endpoint->control)
 		return;
 	gw_tcp_dynamic_release(endpoint->control, entry->region.id, entry->region.generation);
-	verbs_timer(endpoint->loop, 0); /* sent by the next look at TCP */
+	verbs_timer(endpoint->loop, 0); /* the next poll of the TCP part sends it */
 }
 
 void gw_verbs_dynamic_read(struct verbs_endpoint *endpoint, struct gw_dynamic_region_entry *entry)
