@@ -46,7 +46,7 @@ class _Client(OfProcess):
     def lend(self, kind: str, end: Any) -> Any:
         """Returns owned(kind, end), whose field `client` has a share of the client."""
         held = owned(kind, end)
-        lib.share_take(self._held.share, ffi.addressof(held, "client"))
+        lib.share_acquire(self._held.share, ffi.addressof(held, "client"))
         return held
 
 

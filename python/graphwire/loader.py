@@ -44,7 +44,7 @@ class _Stream:
         self.place = int(options.world), int(options.rank)
         self._held = client.lend("struct held_loader *", lib.loader_end)
         if memory is not None:
-            lib.share_take(memory.share, ffi.addressof(self._held, "memory"))
+            lib.share_acquire(memory.share, ffi.addressof(self._held, "memory"))
         check(lib.gw_loader_open(client.pointer, options, ffi.addressof(self._held, "loader")))
 
     @property
