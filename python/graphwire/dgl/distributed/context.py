@@ -142,8 +142,8 @@ class Context:
         return use
 
     def collect(self) -> None:
-        """Deletes the tensors that are not persistent and have no object any more. Called when a tensor is made or used,
-        and at a barrier. With several trainers, it only marks them, and the next barrier deletes them.
+        """Deletes the tensors that are not persistent and have no object any more. Called when a tensor is made or
+        used, and at a barrier. With several trainers, it only marks them, and the next barrier deletes them.
 
         An object does not delete its tensor when it is freed, because Python drops an interrupt that comes then.
         """
