@@ -328,8 +328,8 @@ class NodeLoader(Loader):
     """Mini-batches around seed nodes.
 
     seeds: the seeds of an epoch: ids (integers, or a mask of all nodes); None: every node of `ntype`. For several node
-        types, {node type: ids, or None}; each batch takes its part from the common order of all types. Empty seeds, [],
-        give no batches.
+        types, {node type: ids, or None}: all types are ordered together, so a batch may have no seeds of some types.
+        Empty seeds, [], give no batches.
     fanouts: how many neighbours to sample in each hop, from the seeds outwards: a count, -1 for all, or {edge type:
         count}. Or PyTorch Geometric's form, {edge type: [count of each hop]}, which names all edge types.
     ntype: the seeds' node type; may be left out if the graph has only one.
@@ -381,8 +381,8 @@ class EdgeLoader(Loader):
     """Mini-batches around seed edges, with negatives, for link prediction.
 
     seeds: ids of edges (integers, or a mask of all edges of etype); None: every edge. For several edge types,
-        {edge type: ids, or None}; each batch takes its part from the common order of all types. Each option from
-        `negatives` to `reverse_ids` is then one value for all types, or {edge type: value}.
+        {edge type: ids, or None}: all types are ordered together, so a batch may have no seeds of some types. Each
+        option from `negatives` to `reverse_ids` is then one value for all types, or {edge type: value}.
     etype: the seeds' edge type; may be left out if the graph has only one.
     negatives: the number of negatives for each edge. A negative is the edge with one end drawn again, uniformly from
         the nodes of the end's type.

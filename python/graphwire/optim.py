@@ -175,6 +175,8 @@ class SparseAdagrad(_Sparse):
     """Adagrad: s += g²; w -= lr · g / (√s + eps). The formula of torch.optim.Adagrad.
 
     lr: the learning rate. eps: see the formula. combine, sync: as in the module's description and Tensor.push.
+
+    Source: Duchi, Hazan and Singer, Adaptive Subgradient Methods for Online Learning and Stochastic Optimization, 2011.
     """
 
     kind = "adagrad"
@@ -190,6 +192,8 @@ class SparseAdam(_Sparse):
 
     lr: the learning rate. betas, eps: as in torch.optim.Adam. combine, sync: as in the module's description and
     Tensor.push.
+
+    Source: Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015.
     """
 
     kind = "adam"

@@ -127,7 +127,7 @@ class EdgeSeeds(_Lists):
             out.reverse_ids, out.reverse_id_count = self._copied(some), len(some)
 
     def _copied(self, ids: np.ndarray) -> Any:
-        """Copies ids to `memory`, of which the loader has a share."""
+        """Copies ids to `memory`, which the loader shares."""
         if self.memory is None:
             self.memory = owned("struct held_memory *", lib.memory_end)
         copy = lib.memory_copy(self.memory, ffi.from_buffer(ids), ids.nbytes)

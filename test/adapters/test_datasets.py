@@ -378,7 +378,7 @@ def test_what_is_not_there(tmp_path):
         (lambda: load("ogbn-arxiv", tmp_path, download=False), "put arxiv.zip"),
         (lambda: load("snap:x", tmp_path, download=False), "put it there"),
         (lambda: load("snap:../x", tmp_path), "SNAP"),
-        (lambda: edge_list(tmp_path / "none.txt"), "does not exist"), (lambda: triples(tmp_path / "none.tsv"), "not there"),
+        (lambda: edge_list(tmp_path / "none.txt"), "does not exist"), (lambda: triples(tmp_path / "none.tsv"), "does not exist"),
     ):
         with pytest.raises(DatasetError, match=says):
             make()
