@@ -1,8 +1,12 @@
-"""What the examples share: options, the graph, the ranks, checkpoints, progress, inference layer by layer.
+"""The common part of the examples: options, the graph, ranks, checkpoints, progress, inference layer by layer.
 
-Options are written with - or _ alike and have the names that DGL's examples use. A script is distributed where it is
-started as a rank (RANK and WORLD_SIZE, as torchrun sets them), and reads servers where it is given them; without either
-it is one process that reads the parts itself.
+begin() -> options, Ranks, an opened graph -> train() -> inference()
+
+Options may be written with - or _, and have the names of DGL's examples. A script is one of several ranks if RANK and
+WORLD_SIZE are set, as by torchrun. It uses servers if an option names them. Otherwise it is one process, which reads
+the parts itself.
+
+Errors: SystemExit with a line of text for options that do not fit.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ import graphwire
 import numpy as np
 import torch
 import torch.distributed as dist
-import torch.distributed.nn.functional  # before there is a group: Ranks.close tells why
+import torch.distributed.nn.functional  # must be imported before a group exists: see Ranks.close
 import torch.nn.functional as F
 
 DEFAULT_PORT = 30050
@@ -33,39 +37,39 @@ def options(text):
     """A parser with the options of all examples."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     where = parser.add_argument_group("the graph")
-    where.add_argument("--graph_name", help="checked against the graph's name")
+    where.add_argument("--graph_name", help="fail unless the graph has this name")
     where.add_argument("--part_config", help="the graph's JSON or its folder")
-    where.add_argument("--ip_config", help="a file of servers, one a line: host [port]; part i is line i's")
-    where.add_argument("--servers", help="the same here: host:port,host:port")
-    where.add_argument("--key_file", help="the servers' key; found by itself on this host")
+    where.add_argument("--ip_config", help="a file of servers, one a line: host [port]; line i is the server of part i")
+    where.add_argument("--servers", help="the servers' addresses instead of a file: host:port,host:port")
+    where.add_argument("--key_file", help="the file of the servers' key; not needed on a server's host")
     where.add_argument("--transport", help="auto, tcp, shm or verbs")
-    where.add_argument("--standalone", action="store_true", help="one process that reads the parts itself")
+    where.add_argument("--standalone", action="store_true", help="this process reads the parts itself")
     train = parser.add_argument_group("training")
     train.add_argument("--num_epochs", type=int, default=20)
     train.add_argument("--batch_size", type=int, default=1000)
     train.add_argument("--fan_out", default="10,10", help="neighbours of each hop, from the seeds outwards; -1: all")
-    train.add_argument("--num_layers", type=int, help="as many as fan_out has hops, which is the default")
+    train.add_argument("--num_layers", type=int, help="must equal the number of hops in fan_out, which is the default")
     train.add_argument("--num_hidden", type=int, default=64)
     train.add_argument("--dropout", type=float, default=0.5)
     train.add_argument("--lr", type=float, default=0.003)
-    train.add_argument("--num_gpus", type=int, default=-1, help="GPUs of this host that are used; -1: the processor")
-    train.add_argument("--num_workers", type=int, default=0, help="threads that sample; 0: one per processor")
+    train.add_argument("--num_gpus", type=int, default=-1, help="GPUs of this host to use; -1: train on the CPU")
+    train.add_argument("--num_workers", type=int, default=0, help="threads that sample; 0: one for each processor")
     train.add_argument("--seed", type=int, default=0)
-    train.add_argument("--init_method", help="how ranks meet: torch.distributed's (default: env://)")
+    train.add_argument("--init_method", help="torch.distributed's init_method (default: env://)")
     out = parser.add_argument_group("output")
-    out.add_argument("--log_every", type=int, default=20, help="steps between two lines; 0: none")
+    out.add_argument("--log_every", type=int, default=20, help="steps between two lines; 0: no lines")
     out.add_argument("--eval_every", type=int, default=5, help="epochs between two evaluations")
-    out.add_argument("--checkpoint", help="a file to go on from, written as training goes")
+    out.add_argument("--checkpoint", help="a file: training continues from it if it exists, and writes it")
     out.add_argument("--checkpoint_every", type=int, default=100, help="steps between two checkpoints")
-    out.add_argument("--metrics", help="a file of JSON objects, one a line")
-    out.add_argument("--plot", help="a PNG of the learning curve (needs matplotlib)")
+    out.add_argument("--metrics", help="a file to write, with a JSON object in each line")
+    out.add_argument("--plot", help="a PNG file to write, with the learning curve (needs matplotlib)")
     for flag, kind in (("num_servers", int), ("num_clients", int), ("local_rank", int), ("id", int)):
         parser.add_argument(f"--{flag}", type=kind, help=argparse.SUPPRESS)  # DGL's launcher and scripts pass them
     return parser
 
 
 def read_options(parser, arguments=None):
-    """Options with - read as options with _."""
+    """Parses options, whose names may have - instead of _."""
     given = sys.argv[1:] if arguments is None else arguments
     same = []
     for word in given:
@@ -75,7 +79,7 @@ def read_options(parser, arguments=None):
 
 
 def parse(parser, arguments=None):
-    """The options of the examples that train."""
+    """Parses and checks the options of the examples that train. Raises SystemExit."""
     args = read_options(parser, arguments)
     args.fan_out = [int(count) for count in args.fan_out.split(",")]
     if args.num_layers and args.num_layers != len(args.fan_out):
@@ -84,33 +88,33 @@ def parse(parser, arguments=None):
     if args.plot and first:
         try:
             import matplotlib  # noqa: F401
-        except ImportError as error:  # now, and not when everything has been computed
+        except ImportError as error:  # report it before the training, not after it
             raise SystemExit(f"--plot needs matplotlib: {error}") from error
     several, launched = int(os.environ.get("WORLD_SIZE", 1)) > 1, "GRAPHWIRE_IP_CONFIG" in os.environ
     if args.standalone and (several or launched):
         if not args.part_config:
             raise SystemExit("--standalone reads the parts itself: --part_config")
         if first:
-            print("--standalone: every process reads the parts and trains for itself; servers and trainers that a "
-                  "launcher has started are ignored", file=sys.stderr, flush=True)
+            print("--standalone: every process reads the parts and trains separately; the servers and ranks of the "
+                  "launcher are ignored", file=sys.stderr, flush=True)
     return args
 
 
 def begin(parser, arguments=None):
-    """Options, ranks, graph."""
+    """Returns (options, Ranks, opened graph)."""
     args = parse(parser, arguments)
     ranks = Ranks(args)
     return args, ranks, open_graph(args, ranks)
 
 
 def columns(graph, name):
-    """{node type: columns}, of the types that have the feature `name`."""
+    """{node type: number of columns} of the node types that have the feature `name`."""
     return {feature.type: feature.shape[1] if len(feature.shape) > 1 else 1
             for feature in graph.features if not feature.of_edges and feature.name == name}
 
 
 def labelled(graph, args):
-    """The node type whose labels are learned."""
+    """The node type whose labels are learned: --ntype, else the first type with labels."""
     target = args.ntype or next(iter(columns(graph, args.label)), None)
     if target is None:
         raise SystemExit(f'no node type has "{args.label}"; --label names another feature')
@@ -118,7 +122,7 @@ def labelled(graph, args):
 
 
 def servers_of(path):
-    """The addresses in an ip_config file."""
+    """The addresses in an ip_config file, as "host:port"."""
     found = []
     for line in Path(path).read_text().splitlines():
         words = line.split("#")[0].split()
@@ -129,7 +133,7 @@ def servers_of(path):
 
 
 def open_graph(args, ranks):
-    """From the servers that are named; else as this script was launched; else from the folder."""
+    """Opens the graph: over the servers that options name, else over the launcher's servers, else from its folder."""
     servers = args.servers
     launched = "GRAPHWIRE_IP_CONFIG" in os.environ and not servers
     if args.ip_config and not servers and not launched:
@@ -146,7 +150,7 @@ def open_graph(args, ranks):
 
 
 class Ranks:
-    """This process among the trainers: world, rank, device; sums over all of them."""
+    """This process among the trainers: world, rank and device, and operations of all ranks."""
 
     def __init__(self, args):
         self.world, self.rank = 1, 0
@@ -166,31 +170,33 @@ class Ranks:
         self.job = self.of_first(os.environ.get("GRAPHWIRE_JOB") or f"example-{uuid.uuid4().hex}")
 
     def of_first(self, thing):
-        """What the first rank gave, on every rank."""
+        """Returns rank 0's `thing` on every rank."""
         things = [thing]
         if self.world > 1:
             dist.broadcast_object_list(things)
         return things[0]
 
     def random(self, epoch, step):
-        """Random numbers of a step depend on where it is, so that a job which goes on draws what it would have."""
+        """Seeds torch's random numbers by epoch, step and rank, so that a resumed job draws the same numbers as an
+        uninterrupted one."""
         torch.manual_seed((((self.seed * 1000003 + epoch) * 1000003 + step) * 4099 + self.rank) % 2**63)
 
     def parallel(self, model, some_unused=False):
-        """The model, with its gradients averaged over the ranks."""
+        """The model on the device, with gradients averaged over the ranks (DDP)."""
         model = model.to(self.device)
         if self.world == 1:
             return model
         return torch.nn.parallel.DistributedDataParallel(model, find_unused_parameters=some_unused)
 
     def joined(self, model):
-        """Around an epoch: ranks may have unequal numbers of steps, and have the same model after it."""
-        warnings.filterwarnings("ignore", ".*ranks have unequal numbers of steps")  # which are no harm here
+        """A context for an epoch in which ranks may have unequal numbers of steps. After it, all ranks have the same
+        model."""
+        warnings.filterwarnings("ignore", ".*ranks have unequal numbers of steps")  # join() handles them
         return model.join() if self.world > 1 else contextlib.nullcontext()
 
     def together(self, optimizer, steps):
-        """After an epoch: every rank has the optimizer of one that made the most steps, as joined() sees to for the
-        model. Its moments would differ for good."""
+        """Called after an epoch: copies the optimizer's state from a rank with the most steps to all ranks. joined()
+        does that for the model only, and the optimizers' moments would stay different."""
         every = [steps] * self.world
         if self.world > 1:
             dist.all_gather_object(every, steps)
@@ -201,11 +207,11 @@ class Ranks:
             optimizer.load_state_dict(state[0])
 
     def share(self, count):
-        """This rank's of `count` things."""
+        """This rank's range of `count` things."""
         return range(count * self.rank // self.world, count * (self.rank + 1) // self.world)
 
     def sum(self, tensor):
-        """Over all ranks."""
+        """The sum of a tensor over all ranks, on the CPU."""
         if self.world > 1:
             tensor = tensor.to(self.device)
             dist.all_reduce(tensor)
@@ -220,16 +226,20 @@ class Ranks:
             print(text, flush=True)
 
     def close(self):
-        """Ends the group and its threads, of which one that asks for Python's lock as the interpreter goes would abort
-        the program. Nobody else may have the group by then: not torch.distributed.nn.functional, which keeps the one it
-        finds as it is imported, and not what parallel() gave (model = None), which would wait, as it goes, for such a
-        thread, and hold the lock."""
+        """Destroys the group and ends its threads. A thread that asks for the GIL while the interpreter ends would
+        abort the program. No other object may refer to the group:
+
+        - torch.distributed.nn.functional keeps the group that exists when it is imported, so this file imports it
+          before a group exists;
+        - the model of parallel() refers to the group, so the caller sets model = None before. The model would otherwise
+          be freed later, and wait for such a thread while it holds the GIL.
+        """
         if self.world > 1:
             dist.destroy_process_group()
 
 
 def on_processor(state):
-    """The same with its tensors in the processor's memory: a rank's GPU is none of the others'."""
+    """Copies the tensors of a state to the CPU, because other ranks cannot use this rank's GPU."""
     if isinstance(state, torch.Tensor):
         return state.cpu()
     if isinstance(state, dict):
@@ -238,8 +248,13 @@ def on_processor(state):
 
 
 class Inputs(torch.nn.Module):
-    """What the first layer takes, all of one width: the feature through a linear layer, and for types that lack it rows
-    of a table in the servers, one for each node, which SparseAdam trains there. widths: of the feature, by type."""
+    """The input rows of the first layer, all of width num_hidden.
+
+    For node types with the feature, a linear layer computes the rows from it. For other types, the rows are those of a
+    table on the servers, which has a row for each node, and which SparseAdam trains there.
+
+    widths: {node type: width of the feature}.
+    """
 
     def __init__(self, graph, args, widths):
         super().__init__()
@@ -248,7 +263,8 @@ class Inputs(torch.nn.Module):
             {ntype: torch.nn.Linear(width, args.num_hidden) for ntype, width in widths.items()})
 
     def tables(self):
-        """The tables, and the optimizer that trains them; they are the servers', and no part of the module's state."""
+        """Makes ({node type: table}, the optimizer of the tables). The servers store the tables; the module's state
+        does not hold them."""
         found = {ntype: graphwire.Embedding(self.graph, f"embedding/{ntype}", self.args.num_hidden, ntype=ntype,
                                             seed=self.args.seed)
                  for ntype in self.graph.ntypes if ntype not in self.widths}
@@ -259,21 +275,25 @@ class Inputs(torch.nn.Module):
 
 
 def input_options(parser):
-    """Those of Inputs."""
+    """Adds the options that Inputs uses."""
     parser.add_argument("--feature", default="feat")
-    parser.add_argument("--sparse_lr", type=float, default=0.01, help="of the tables")
-    parser.add_argument("--sync", action="store_true", help="combine the ranks' gradients of the tables in order")
+    parser.add_argument("--sparse_lr", type=float, default=0.01, help="the learning rate of the tables")
+    parser.add_argument("--sync", action="store_true",
+                        help="combine the ranks' gradients of the tables in the order of the ranks")
 
 
 def inputs_of(batch, tables, args):
-    """A batch's rows of the feature, and of the tables."""
+    """({node type: rows of the feature}, {node type: rows of the table}) of a batch."""
     features = {ntype: rows[args.feature].float() for ntype, rows in batch.features.items() if args.feature in rows}
     return features, {ntype: table(batch.nodes[ntype], batch.seeds.device) for ntype, table in tables.items()}
 
 
 def train(args, ranks, loader, optimizers, loss_of, evaluate, checkpoint):
-    """Epochs of equal steps for all ranks, up to --num_epochs. evaluate: called with the number of epochs that were
-    trained. Returns what it found last, in this job or the one that it goes on from."""
+    """Trains up to --num_epochs epochs, in which all ranks have equal steps.
+
+    loss_of(batch) returns the loss. evaluate(number of trained epochs) returns {name: figure}. Returns the figures of
+    the last evaluation, which a resumed job may have from its checkpoint.
+    """
     while (epoch := (state := loader.state_dict())["epoch"]) < args.num_epochs:
         begun, total = time.time(), torch.zeros(2)
         for batch in progress(loader):
@@ -303,11 +323,14 @@ def train(args, ranks, loader, optimizers, loss_of, evaluate, checkpoint):
 
 @torch.no_grad()
 def inference(model, graph, ranks, args, features, ntypes, first):
-    """What the last of model.layers gives for all nodes of `ntypes`: {node type: tensor of the servers}, of types that
-    edges lead to.
+    """Computes the last layer's output for all nodes of `ntypes`. Returns {node type: graphwire.Tensor}, for the types
+    that edges lead to. The caller passes it to forget().
 
-    One layer for all nodes, then the next; each rank a share of the nodes, with all neighbours. What lies between is in
-    tensors too. first(batch): what the first layer takes; model.layer(number, block, rows): what a layer gives.
+    It computes one layer for all nodes, and then the next layer. Each rank computes a share of the nodes, with all
+    neighbours. The rows between two layers are in tensors on the servers too.
+
+    first(batch): returns the input rows of the first layer.
+    model.layer(number, block, rows): returns the output rows of a layer.
     """
     model.eval()
     rows = {}
@@ -329,7 +352,7 @@ def inference(model, graph, ranks, args, features, ntypes, first):
                                                            ntype=ntype)
                     found[ntype][batch.seeds] = out[ntype][batch.seed_rows]
         ranks.barrier()
-        for ntype in graph.ntypes:  # of types that have fewer nodes than there are ranks
+        for ntype in graph.ntypes:  # another rank has made the tensor if a type has fewer nodes than ranks
             if ntype not in found and any(t["name"] == f"layer{number}/{ntype}" for t in graph.tensors):
                 found[ntype] = graph.open_tensor(f"layer{number}/{ntype}")
         forget(graph, ranks, rows)
@@ -339,7 +362,7 @@ def inference(model, graph, ranks, args, features, ntypes, first):
 
 
 def forget(graph, ranks, tensors):
-    """Deletes tensors, once every rank is done with them."""
+    """Deletes tensors when every rank has finished using them."""
     ranks.barrier()
     for tensor in tensors.values() if ranks.rank == 0 else ():
         graph.delete_tensor(tensor.name)
@@ -347,7 +370,8 @@ def forget(graph, ranks, tensors):
 
 
 def fitted(model, x, y, steps, tested):
-    """Scores of `tested`, by a model of rows alone that learns the classes y of the rows x."""
+    """Trains a model, which sees only single rows, to predict the classes y of the rows x. Returns its scores of
+    `tested`."""
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
     for _ in range(steps):
         some = torch.randint(len(x), (min(len(x), 5000),))
@@ -361,10 +385,10 @@ def fitted(model, x, y, steps, tested):
 
 
 def write_rows(path, graph, ntype, tensor, count):
-    """A tensor's rows, one for each node of a type, as a .npy file, `count` at a time.
+    """Writes a tensor with a row for each node of a type to a .npy file, `count` rows at a time.
 
-    A node's row is that of its original id, where these are 0 to nodes - 1, each once; else that of the graph's id.
-    Returns which.
+    The rows are in the order of original ids, if these are 0 to nodes - 1, each once; else in the order of the graph's
+    ids. Returns a text that names the order.
     """
     nodes = graph.num_nodes(ntype)
     blocks = [slice(begin, min(begin + count, nodes)) for begin in range(0, nodes, count)]
@@ -385,7 +409,7 @@ def write_rows(path, graph, ntype, tensor, count):
 
 
 def progress(loader):
-    """Its batches, with a bar of the first rank on a terminal, where tqdm is installed."""
+    """The loader's batches. If tqdm is installed and the output is a terminal, rank 0 shows a progress bar."""
     try:
         from tqdm import tqdm
     except ImportError:
@@ -394,32 +418,32 @@ def progress(loader):
 
 
 def at_epoch(loader, epoch):
-    """The loader, which gives this epoch next. What evaluation draws depends on how far training is, and not on how
-    often this process has evaluated: a job that goes on finds what it would have."""
+    """Sets the loader's next epoch, and returns the loader. So the sampling of an evaluation depends on the training's
+    epoch, and not on how often this process has evaluated: a resumed job gets the same figures."""
     loader.load_state_dict({"epoch": epoch, "step": 0, "plan": 0})
     return loader
 
 
 def epoch_of(state):
-    """Which epoch a loader is about to give, and of one that a killed job had begun, from where: its figures are those
-    of the rest."""
+    """Names the epoch that a loader begins. For an epoch that a killed job had begun, it also names the first step,
+    because the figures are those of the remaining steps."""
     return f"epoch {state['epoch']}" + (f" from step {state['step']}" if state["step"] else "")
 
 
 def in_words(figures):
-    """Figures are floats, counts are not."""
+    """Figures as text: floats with four digits, counts as they are."""
     return ", ".join(f"{name} {value:.4f}" if isinstance(value, float) else f"{name} {value}"
                      for name, value in figures.items())
 
 
 class Log:
-    """Lines of metrics, and their curve."""
+    """The lines of --metrics, and the plot of --plot."""
 
     def __init__(self, args, ranks, title):
         self.args, self.ranks, self.title, self.lines, self.start = args, ranks, title, [], time.time()
 
     def begin(self, lines=()):
-        """From nothing; or from the lines that a checkpoint has, which are all that the file holds then."""
+        """Begins the log with the lines of a checkpoint, if any, and overwrites the file with them."""
         self.lines = list(lines)
         self.start = time.time() - max((line["seconds"] for line in self.lines), default=0)
         if self.ranks.rank == 0 and self.args.metrics:
@@ -433,7 +457,7 @@ class Log:
                 out.write(json.dumps(line) + "\n")
 
     def plot(self):
-        """Every figure that was logged by epoch, as one PNG."""
+        """Draws all figures over the epochs, in one PNG file."""
         if self.ranks.rank != 0 or not self.args.plot:
             return
         import matplotlib
@@ -454,10 +478,12 @@ class Log:
 
 
 class Checkpoint:
-    """Model, optimizer, loader and log in one file of the first rank, replaced as a whole; the same for all ranks.
+    """Saves model, optimizer, loader and log in one file, which rank 0 writes and replaces atomically. All ranks load
+    the same file.
 
-    tables: {node type: Embedding} of a graph; saved too, in a folder beside the file, which names it. Ranks that have
-    some have equal steps, and wait for each other. found: figures that the job keeps, by name.
+    tables: {node type: Embedding}. They are saved in another folder, in the same place as the file; the file names the
+    folder. With tables, all ranks must have equal steps, and they wait for each other.
+    found: {name: figure} that the job keeps.
     """
 
     def __init__(self, args, ranks, model, optimizer, loader, log, graph=None, tables=None):
@@ -467,7 +493,8 @@ class Checkpoint:
         self.model, self.optimizer, self.loader = model, optimizer, loader
 
     def load(self):
-        """Begins the log; goes on from the first rank's file, where it has one, and says whether it does."""
+        """Begins the log. If rank 0 has a checkpoint's file, restores its state on all ranks. Returns whether it does.
+        Raises SystemExit for a file that does not fit."""
         saved = None
         if self.path and self.ranks.rank == 0 and Path(self.path).exists():
             saved = torch.load(self.path, map_location="cpu")
@@ -492,7 +519,8 @@ class Checkpoint:
         return True
 
     def step(self, batch):
-        """After every step: saves when it is time, but for the last ones, which not every rank may have."""
+        """Called after each step: saves every --checkpoint_every steps, except at the last two steps of an epoch, which
+        some ranks may not have."""
         if (batch.step + 1) % self.every == 0 and batch.step + 2 < len(self.loader):
             self.save()
 
@@ -514,7 +542,7 @@ class Checkpoint:
             folder = Path(f"{self.path}.tables-{state['epoch']}-{state['step']}")
             saved["tables"] = folder.name
             self.graph.checkpoint(folder, self.tables, replace=True)
-        unfinished = f"{self.path}.tmp"  # of a job that was killed too
+        unfinished = f"{self.path}.tmp"  # overwrites the one that a killed job may have left
         torch.save(saved, unfinished)
         os.replace(unfinished, self.path)
         own = re.compile(re.escape(Path(self.path).name) + r"\.tables-\d+-\d+")

@@ -1,11 +1,11 @@
-"""Supervised GraphSAGE: the classes of nodes, learned from sampled neighbourhoods.
+"""Supervised GraphSAGE: learns the classes of nodes from sampled neighbourhoods.
 
   python examples/graphsage.py --part_config parts/                              one process, without servers
   torchrun --nproc_per_node 2 examples/graphsage.py --ip_config ip_config.txt    two, over servers
 
-Ranks share every epoch; gradients are averaged (DDP). Evaluation computes all nodes layer by layer, with all
-neighbours, a share of the nodes on each rank. On a heterogeneous graph each edge type has weights of its own, and node
-types without the feature start from a learned vector.
+The ranks share each epoch, and average their gradients (DDP). Evaluation computes all nodes layer by layer, with all
+neighbours; each rank computes a share of the nodes. In a heterogeneous graph each edge type has its own weights, and
+node types without the feature start from a learned vector.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ from torch import nn
 
 
 class SAGE(nn.Module):
-    """widths: of the feature, {node type: columns}; the classes are those of `target`."""
+    """GraphSAGE over all edge types. widths: {node type: columns of the feature}. target: the node type whose classes
+    the model predicts."""
 
     def __init__(self, graph, widths, target, hidden, classes, layers, dropout, input_dropout=0.0):
         super().__init__()
         self.target, self.dropout, self.input_dropout = target, nn.Dropout(dropout), nn.Dropout(input_dropout)
         self.inputs, self.starts = nn.ModuleDict(), nn.ParameterDict()
-        if len(graph.ntypes) > 1:  # to one width
+        if len(graph.ntypes) > 1:  # brings the rows of all types to the width `hidden`
             self.inputs.update({ntype: nn.Linear(width, hidden) for ntype, width in widths.items()})
             self.starts.update({ntype: nn.Parameter(torch.randn(hidden) / hidden**0.5)
                                 for ntype in graph.ntypes if ntype not in widths})
@@ -53,7 +54,7 @@ class SAGE(nn.Module):
             widths = {ntype: hidden for ntype in graph.ntypes}
 
     def first(self, x, counts):
-        """The rows that the first layer takes, of the feature's."""
+        """The input rows of the first layer. x: {node type: rows of the feature}; counts: {node type: nodes}."""
         x = {ntype: self.input_dropout(some) for ntype, some in x.items()}
         rows = {ntype: self.inputs[ntype](some) if ntype in self.inputs else some for ntype, some in x.items()}
         return {**rows, **{ntype: start.expand(counts[ntype], -1) for ntype, start in self.starts.items()}}
@@ -72,7 +73,7 @@ class SAGE(nn.Module):
 
 
 def features_of(batch, args):
-    """{node type: rows}, float32; with --normalize each divided by its sum."""
+    """{node type: rows of the feature}, float32; --normalize divides each row by its sum."""
     found = {ntype: rows[args.feature].float() for ntype, rows in batch.features.items() if args.feature in rows}
     if args.normalize:
         found = {ntype: rows / rows.sum(1, keepdim=True).clamp(min=1e-12) for ntype, rows in found.items()}
@@ -80,7 +81,7 @@ def features_of(batch, args):
 
 
 def evaluate(model, graph, ranks, args, features, labels, parts):
-    """Accuracy on val and test."""
+    """The accuracy on the val nodes, and on the test nodes."""
     scores = inference(model, graph, ranks, args, features, [model.target], lambda batch: model.first(
         features_of(batch, args), batch.blocks[0].num_src))[model.target]
     right = torch.zeros(2)
@@ -93,7 +94,7 @@ def evaluate(model, graph, ranks, args, features, labels, parts):
 
 
 def baselines(graph, args, target, labels, parts, classes):
-    """Test accuracy of the most frequent class, and of a perceptron that sees a node's own feature alone."""
+    """The test accuracy of the most frequent class, and of a perceptron that sees only a node's own feature."""
     torch.manual_seed(args.seed)
     train, test = (parts[name][:100000] for name in ("train", "test"))
     frequent = torch.bincount(labels[train], minlength=classes).argmax()
@@ -105,8 +106,8 @@ def baselines(graph, args, target, labels, parts, classes):
 
 
 def train_epoch(loader, model, ranks, args, optimizer, checkpoint):
-    """One epoch, or the rest of one. Returns the mean loss and accuracy of all ranks, and the share of time that this
-    one waited for data."""
+    """Trains one epoch, or the rest of one. Returns the mean loss and the accuracy over all ranks, and the share of the
+    time that this rank waited for data."""
     total, steps = torch.zeros(3), 0  # loss, right, seeds
     waited, begun = 0.0, time.time()
     with ranks.joined(model):
@@ -135,16 +136,17 @@ def train_epoch(loader, model, ranks, args, optimizer, checkpoint):
 
 def main(arguments=None):
     parser = options(__doc__.split("\n")[0])
-    parser.add_argument("--n_classes", type=int, help="default: as many as the labels tell")
-    parser.add_argument("--close_profiler", action="store_true", help="of DGL's script; changes nothing: there is none")
+    parser.add_argument("--n_classes", type=int, help="the number of classes; default: the greatest label plus 1")
+    parser.add_argument("--close_profiler", action="store_true", help="ignored; for the options of DGL's script")
     parser.add_argument("--batch_size_eval", type=int, default=10000)
-    parser.add_argument("--ntype", help="the node type that has labels; default: the first that has")
+    parser.add_argument("--ntype", help="the node type with labels; default: the first one")
     parser.add_argument("--feature", default="feat")
     parser.add_argument("--label", default="label")
     parser.add_argument("--weight_decay", type=float, default=0.0)
     parser.add_argument("--input_dropout", type=float, default=0.0)
     parser.add_argument("--normalize", action="store_true", help="divide each row of the feature by its sum")
-    parser.add_argument("--baselines", action="store_true", help="also the most frequent class, and features alone")
+    parser.add_argument("--baselines", action="store_true",
+                        help="also report the accuracy of the most frequent class, and of a node's own features")
     parser.add_argument("--baseline_steps", type=int, default=300)
     args, ranks, graph = begin(parser, arguments)
     target, widths, fanouts = labelled(graph, args), columns(graph, args.feature), args.fan_out
@@ -191,7 +193,7 @@ def main(arguments=None):
         ranks.say(f"a node's own features alone: {own:.4f}; the most frequent class: {frequent:.4f}")
         log.add(frequent=frequent, own=own)
     log.plot()
-    model = None  # goes before its group: Ranks.close tells why
+    model = None  # must be freed before the group: see Ranks.close
     ranks.close()
     return tested
 

@@ -1,15 +1,18 @@
-"""GraphSAGE without labels: nodes that are linked come out alike. Learns from edges and negatives, and ranks links.
+"""Unsupervised GraphSAGE: learns from edges and negatives to give linked nodes similar rows, and ranks links.
 
   python examples/links.py --part_config parts/                              one process, without servers
   torchrun --nproc_per_node 2 examples/links.py --ip_config ip_config.txt    two, over servers
 
-A share of the edges is kept for evaluation: never a target of training, and ranked against --num_ranked other ends by
-the mean reciprocal rank and how many are among the first ten. An edge is never among those that its own ends are
-computed from, and neither is its reverse, in the type that the graph names for it (an undirected graph: the same type)
-or --reverse_etype. Nodes without the feature start from a row of a table in the servers.
+A share of the edges is kept for evaluation and is never a target of training. Each such edge is ranked against
+--num_ranked other ends. The figures are the mean reciprocal rank, and the share of edges among the first ten.
 
-At the end the rows of all nodes are computed layer by layer, with all neighbours, a share of the nodes on each rank:
-for --embeddings, and, where nodes have labels and masks, for the accuracy of a linear model of them.
+The rows of an edge's ends are computed without the edge itself and without its reverse. The reverse is in the edge type
+that the graph records, which is the same type in an undirected graph, or in --reverse_etype. Node types without the
+feature start from a row of a table on the servers.
+
+At the end, the rows of all nodes are computed layer by layer, with all neighbours; each rank computes a share of the
+nodes. --embeddings writes the rows. If nodes have labels and masks, a linear model of the rows is trained too, and its
+accuracy is printed.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ from torch import nn
 
 
 class Encoder(nn.Module):
-    """Rows of nodes, by layers of GraphSAGE over all edge types; a link's score is the product of its ends' rows."""
+    """Computes rows of nodes by layers of GraphSAGE over all edge types. A link's score is the dot product of the rows
+    of its ends."""
 
     def __init__(self, graph, inputs, hidden, layers, dropout):
         super().__init__()
@@ -63,8 +67,8 @@ class Encoder(nn.Module):
 
 
 def division(graph, etype, share, seed):
-    """Edges to learn from, and those kept for evaluation, a share of all. Where an edge's reverse is of the same type
-    (an undirected graph) it is not learned from either."""
+    """(edges to learn from, edges kept for evaluation). share: of all edges, the part to keep. If the reverses have the
+    same edge type (an undirected graph), the reverses of kept edges are not learned from either."""
     order = torch.randperm(graph.num_edges(etype), generator=torch.Generator().manual_seed(seed))
     count = max(1, int(share * len(order)))
     learned, held = order[count:], order[:count]
@@ -78,14 +82,14 @@ def division(graph, etype, share, seed):
 
 
 def exclusion(graph, etype, reverse_etype):
-    """Of a batch's own edges: what its ends are not computed from."""
+    """The EdgeLoader's options that exclude a batch's edges and their reverses from the sampling."""
     if reverse_etype:
         return {"exclude": ["ends"], "reverse_etype": reverse_etype}
     return {"exclude": ["ends", "reverse"] if graph.reverse(etype) else ["ends"]}
 
 
 def scores_of(model, tables, batch, ends, args):
-    """[edges, 1 + negatives]: of each edge, and of its negatives."""
+    """The scores of each edge and of its negatives, [edges, 1 + negatives]."""
     rows = model(batch.blocks, *inputs_of(batch, tables, args))
     src, dst = rows[ends[0]][batch.src_rows], rows[ends[1]][batch.dst_rows]
     true = (src * dst).sum(1, keepdim=True)
@@ -100,8 +104,8 @@ def loss_of(scores):
 
 @torch.no_grad()
 def evaluate(model, tables, loader, ends, ranks, args):
-    """Mean reciprocal rank, and the share of ranks up to 10, over a loader's edges, a share on each rank. Ties count
-    half."""
+    """The mean reciprocal rank and the share of ranks up to 10, over the edges of a loader. Each rank evaluates a share
+    of the edges. An equal score of a negative counts as half a place."""
     model.eval()
     total = torch.zeros(3)
     for batch in loader:
@@ -115,8 +119,8 @@ def evaluate(model, tables, loader, ends, ranks, args):
 
 
 def linear_accuracy(graph, args, ntype, rows):
-    """On the test nodes, of a linear model that learns the classes of the train nodes from their rows, at most 100,000
-    of each; None where one part has no labels."""
+    """The accuracy of a linear model on the test nodes. The model learns the classes of the train nodes from their
+    rows. At most 100,000 nodes of each part are used. None if one part has no labels."""
     torch.manual_seed(args.seed)
     found = []
     for part in ("train", "test"):
@@ -134,7 +138,8 @@ def linear_accuracy(graph, args, ntype, rows):
 
 
 def embed(model, tables, graph, ranks, args, widths):
-    """Rows of all nodes: written, and tried by a linear model, where there is what that needs."""
+    """Computes the rows of all nodes. Writes them if --embeddings is given, and evaluates a linear model of them for
+    the node types with labels and masks."""
     divided = columns(graph, "train_mask").keys() & columns(graph, "test_mask").keys()
     labelled = [ntype for ntype, width in columns(graph, args.label).items() if width == 1 and ntype in divided]
     if not args.embeddings and not labelled:
@@ -156,20 +161,22 @@ def embed(model, tables, graph, ranks, args, widths):
 def main(arguments=None):
     parser = options(__doc__.split("\n")[0])
     input_options(parser)
-    parser.add_argument("--etype", help='the links: "src:rel:dst"; may be left out where there is one')
+    parser.add_argument("--etype", help='the edge type of the links, "src:rel:dst"; default: the only edge type')
     parser.add_argument("--num_negs", type=int, default=5)
     parser.add_argument("--num_ranked", type=int, default=100)
     parser.add_argument("--test_share", type=float, default=0.1)
-    parser.add_argument("--batch_size_eval", type=int, default=10000, help="of the rows of all nodes")
-    parser.add_argument("--embeddings", help="a .npy to write, with a row for each node: row i is of the node whose "
-                        "original id is i, where these are 0 to nodes - 1, else of the graph's node i; of several node "
-                        "types NAME_TYPE.npy")
-    parser.add_argument("--label", default="label", help="of nodes, for the linear model's accuracy")
+    parser.add_argument("--batch_size_eval", type=int, default=10000,
+                        help="nodes of a batch when the rows of all nodes are computed")
+    parser.add_argument("--embeddings", help="a .npy file to write, with a row for each node, in the order of original "
+                        "ids if these are 0 to nodes - 1, else in the order of the graph's ids; for several node types "
+                        "NAME_TYPE.npy")
+    parser.add_argument("--label", default="label", help="the feature with the classes of nodes, for the linear model")
     for flag, why in (("neg_share", "each edge has negatives of its own"),
-                      ("remove_edge", "a batch's edges are left out always")):
-        parser.add_argument(f"--{flag}", action="store_true", help=f"of DGL's script; changes nothing: {why}")
-    parser.add_argument("--n_classes", type=int, help="of DGL's script; changes nothing: links have no classes")
-    parser.add_argument("--reverse_etype", help="the edge type of the reverses, where the graph does not name it")
+                      ("remove_edge", "a batch's edges are always excluded")):
+        parser.add_argument(f"--{flag}", action="store_true", help=f"ignored; for the options of DGL's script: {why}")
+    parser.add_argument("--n_classes", type=int,
+                        help="ignored; for the options of DGL's script: links have no classes")
+    parser.add_argument("--reverse_etype", help="the edge type of the reverses, if the graph does not record it")
     args, ranks, graph = begin(parser, arguments)
     etype = graph.etypes[graph.etype_number(args.etype)]
     ends, widths = graph.ends(etype), columns(graph, args.feature)
@@ -201,7 +208,7 @@ def main(arguments=None):
     train(args, ranks, learned, [optimizer, sparse],
           lambda batch: loss_of(scores_of(model, tables, batch, ends, args)), found_after, checkpoint)
     embed(plain, tables, graph, ranks, args, widths)
-    model = None  # goes before its group: Ranks.close tells why
+    model = None  # must be freed before the group: see Ranks.close
     ranks.close()
 
 

@@ -1,10 +1,10 @@
-"""A data set cut into parts: DGL's partition_graph.py, with its options and its names of sets.
+"""Divides a data set into parts, with the options and data sets' names of DGL's partition_graph.py.
 
     python examples/partition_graph.py --dataset ogb-product --num_parts 4 --balance_train --balance_edges
 
-The set is read from the folder of its own package below --root, and fetched where it is not there; --dataset of a JSON
-is a folder of parts that DGL itself has written. The parts, OUTPUT/NAME.json, are named as the set was, and features as
-DGL's training scripts want them: "features" and "labels".
+The script reads the data set from its own package's folder in --root, and fetches it if the folder does not exist. If
+--dataset is a JSON file, the script converts parts that DGL itself has written. It writes OUTPUT/NAME.json, where NAME
+is the data set's name. Features have the names that DGL's training scripts use, "features" and "labels".
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ def options():
                         help=f"{', '.join(ALIASES)}, {', '.join(graphwire.datasets.names())}, snap:NAME, or a JSON")
     parser.add_argument("--num_parts", type=int, default=4, help="number of partitions")
     parser.add_argument("--part_method", default="metis", help="metis or random")
-    parser.add_argument("--balance_train", action="store_true", help="as many nodes of the training in each part")
+    parser.add_argument("--balance_train", action="store_true", help="give each part about as many training nodes")
     parser.add_argument("--undirected", action="store_true", help="every edge in both directions")
-    parser.add_argument("--balance_edges", action="store_true", help="as many edges in each part")
+    parser.add_argument("--balance_edges", action="store_true", help="give each part about as many edges")
     parser.add_argument("--num_trainers_per_machine", type=int, default=1, help="pieces of each part")
     parser.add_argument("--output", default="data", help="the folder of the parts")
     parser.add_argument("--root", default="dataset", help="the folder of data sets")
-    parser.add_argument("--no_download", action="store_true", help="take what is there alone")
+    parser.add_argument("--no_download", action="store_true", help="fail if the data set's files are missing")
     return parser
 
 
 def renamed(dataset):
-    """With the names of DGL's scripts. Labels that are whole numbers, or not there, stay what they are."""
+    """Renames the features for DGL's scripts. A data set of files has no features, and is returned unchanged."""
     return dataset.renamed({"feat": "features", "label": "labels"}) if dataset.arrays is not None else dataset
 
 
-def tell(dataset):
-    """Sizes, as the original prints them."""
+def print_sizes(dataset):
+    """Prints the sizes of the graph and of its splits, in the format of DGL's script."""
     nodes, edges = dataset.arrays.counts, dataset.arrays.edges
     print(f"|V|={sum(nodes.values())}, |E|={sum(len(src) for src, _ in edges.values())}")
     counts = {split: sum(int(np.count_nonzero(rows)) for (_, name), rows in dataset.arrays.node_features.items()
@@ -58,7 +58,7 @@ def main():
     args = read_options(options())
     chosen = {"method": args.part_method, "balance_train": args.balance_train, "balance_edges": args.balance_edges,
               "num_trainers_per_machine": args.num_trainers_per_machine, "undirected": args.undirected,
-              "transpose": True}  # out-edges too, as DGL's parts have them
+              "transpose": True}  # also store edges by source, as DGL's parts do
     start = time.time()
     if args.dataset.endswith(".json"):
         print(graphwire.dgl.convert_parts(args.dataset, args.output, num_parts=args.num_parts, **chosen))
@@ -67,7 +67,7 @@ def main():
                                               download=not args.no_download))
     print(f"load {args.dataset} takes {time.time() - start:.3f} seconds")
     if dataset.arrays is not None:
-        tell(dataset)
+        print_sizes(dataset)
     name = Path(args.dataset.partition(":")[2] or args.dataset).name
     print(dataset.partition(args.num_parts, args.output, name=name, **chosen))
 

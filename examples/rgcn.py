@@ -1,10 +1,11 @@
-"""R-GCN on a heterogeneous graph, with embeddings that are learned in the servers: the classes of nodes.
+"""R-GCN on a heterogeneous graph: learns the classes of nodes, and embeddings that the servers store.
 
   python examples/rgcn.py --part_config parts/                              one process, without servers
   torchrun --nproc_per_node 2 examples/rgcn.py --ip_config ip_config.txt    two, over servers
 
-Node types without the feature (with --embed_all: all types) have a row each in a table of the servers, which SparseAdam
-trains there. With --sync the ranks' gradients are combined in their order, and the same job gives the same bytes again.
+Nodes of types without the feature (with --embed_all: of all types) have a row in a table on the servers, which
+SparseAdam trains there. --sync combines the ranks' gradients in the order of the ranks, so that a repeated job gives
+the same bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from torch import nn
 
 
 class RGCN(nn.Module):
-    """Scores of a target type's nodes."""
+    """Computes the scores of each class for nodes of the type `target`."""
 
     def __init__(self, graph, inputs, target, hidden, classes, layers, bases, dropout):
         super().__init__()
@@ -50,13 +51,13 @@ class RGCN(nn.Module):
 
 
 def scores_of(model, tables, batch, args):
-    """[seeds, classes], of a batch and the tables' rows for its nodes."""
+    """The scores of a batch's seeds, [seeds, classes]."""
     return model(batch.blocks, *inputs_of(batch, tables, args))[batch.seed_rows]
 
 
 @torch.no_grad()
 def evaluate(model, tables, loader, ranks, args):
-    """Accuracy over the nodes of a loader."""
+    """The accuracy over the seeds of a loader."""
     model.eval()
     total = torch.zeros(2)
     for batch in loader:
@@ -69,10 +70,10 @@ def evaluate(model, tables, loader, ranks, args):
 def main(arguments=None):
     parser = options(__doc__.split("\n")[0])
     input_options(parser)
-    parser.add_argument("--ntype", help="the node type that has labels; default: the first that has")
+    parser.add_argument("--ntype", help="the node type with labels; default: the first one")
     parser.add_argument("--label", default="label")
-    parser.add_argument("--num_bases", type=int, default=0, help="0: a weight for each edge type")
-    parser.add_argument("--embed_all", action="store_true", help="no features: a table for every node type")
+    parser.add_argument("--num_bases", type=int, default=0, help="the number of bases; 0: a weight for each edge type")
+    parser.add_argument("--embed_all", action="store_true", help="use no features, and a table for every node type")
     args, ranks, graph = begin(parser, arguments)
     target = labelled(graph, args)
     widths = {} if args.embed_all else columns(graph, args.feature)
@@ -103,7 +104,7 @@ def main(arguments=None):
                                  for name, some in tests.items()},
                   checkpoint)
     ranks.say(f"test accuracy {found.get('test', 0.0):.4f}")
-    model = None  # goes before its group: Ranks.close tells why
+    model = None  # must be freed before the group: see Ranks.close
     ranks.close()
 
 

@@ -1,10 +1,11 @@
-"""Writes the C source of graphwire._c, the module over the public header, with cffi in API mode.
+"""Writes the C source of graphwire._c, the Python module over the public header. It uses cffi in API mode.
 
 bindings.py CC INCLUDE_DIR OUT.c
 
-The header is the only description of the library: it goes through the preprocessor, with owned.h, which has what Python
-adds, and with empty headers in the place of the system's, whose types cffi knows; what is left is what cffi takes.
-Constants that are macros are listed here.
+    owned.h, which includes the public header -> the C preprocessor, with empty system headers -> cffi -> OUT.c
+
+The header is the only description of the library. cffi knows the types of the system headers, so empty files replace
+them. The preprocessor removes macros, so constants that are macros are listed here.
 """
 
 import re
@@ -21,7 +22,7 @@ INTEGERS = ("GW_DIMS_MAX", "GW_ALL_NEIGHBOURS", "GW_NONE")
 
 
 def declarations(compiler: str, include: str) -> str:
-    """The public header and owned.h as cffi reads them: without directives and attributes."""
+    """The declarations of the public header and of owned.h, without directives and attributes, which cffi refuses."""
     with tempfile.TemporaryDirectory() as empty:
         for name in SYSTEM:
             Path(empty, name).touch()

@@ -1,5 +1,6 @@
-/* The ends of what Python holds: owned.h tells. What can fail: a client that cannot be opened, a shortage of memory or
- * descriptors. */
+/* Functions that end the C objects of Python's objects; owned.h describes them.
+ *
+ * Errors: the client cannot be opened; memory or descriptors run out. */
 #include "python/owned.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ static struct share *share_new(void (*end)(void *what), void *what)
 	return share;
 }
 
-void share_take(struct share *from, struct share **to)
+void share_acquire(struct share *from, struct share **to)
 {
 	if (from) {
 		atomic_fetch_add_explicit(&from->count, 1, memory_order_relaxed);
@@ -61,7 +62,7 @@ void share_take(struct share *from, struct share **to)
 	*to = from;
 }
 
-static void share_give(struct share **place)
+static void share_release(struct share **place)
 {
 	struct share *share = *place;
 	*place = NULL;
@@ -90,29 +91,29 @@ gw_status client_open(const struct gw_client_options *options, struct held_clien
 	share->what = out->client;
 	out->share = share;
 	if (status != GW_OK)
-		client_end(out); /* closing no client does nothing */
+		client_end(out); /* end_client ignores a NULL client */
 	return status;
 }
 
 void client_end(struct held_client *held)
 {
 	held->client = NULL;
-	share_give(&held->share);
+	share_release(&held->share);
 }
 
 void minibatch_end(struct held_minibatch *held)
 {
 	gw_minibatch_release(held->minibatch);
 	held->minibatch = NULL;
-	share_give(&held->client);
+	share_release(&held->client);
 }
 
 void loader_end(struct held_loader *held)
 {
 	gw_loader_close(held->loader);
 	held->loader = NULL;
-	share_give(&held->memory);
-	share_give(&held->client);
+	share_release(&held->memory);
+	share_release(&held->client);
 }
 
 static void end_memory(void *blocks)
@@ -140,7 +141,7 @@ void *memory_copy(struct held_memory *held, const void *bytes, size_t count)
 
 void memory_end(struct held_memory *held)
 {
-	share_give(&held->share);
+	share_release(&held->share);
 }
 
 void edge_list_end(struct gw_edge_list **list)
@@ -200,7 +201,7 @@ void guard_reads_end(struct held_guard *held)
 void guard_end(struct held_guard *held)
 {
 	close_held(&held->reads);
-	close_held(&held->folder); /* before the guard removes it: whoever sweeps meanwhile removes the same */
+	close_held(&held->folder); /* unlocks the folder; a process that sweeps now removes the same as the guard */
 	close_held(&held->writes);
 }
 

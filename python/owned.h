@@ -1,13 +1,15 @@
-/* What Python adds to the public header: memory for what a call makes, and one function of C that ends it.
+/* Additions to the public header for Python: memory for the result of a call, and a C function that ends the result.
  *
- *   held = ffi.gc(ffi.new("struct held_loader *"), lib.loader_end) -> a share of the client -> the call writes into it
- *        -> the last reference goes -> loader_end: the loader ends, the share is given back, the last share ends the
- * client
+ *   held = ffi.gc(ffi.new("struct held_loader *"), lib.loader_end) -> held acquires a share of the client
+ *        -> a call writes its result into held -> Python frees the last reference -> cffi calls loader_end
+ *        -> the loader closes, and its share is released -> the release of the last share closes the client
  *
- * The exception of a signal (Ctrl-C) comes between two lines of Python. In a finalizer that is written in Python, it is
- * printed and dropped, and the rest of the finalizer does not run. No line of Python runs here: cffi calls a function
- * of this library when the memory goes. Objects that are garbage together end in any order: a loader holds what it
- * reads by shares, which are counted in C.
+ * Why in C: a signal's exception (Ctrl-C) may arrive between any two lines of Python. In a finalizer written in Python
+ * it is printed and dropped, and the rest of the finalizer does not run. Here no Python code runs, because cffi calls
+ * the C function when the memory is freed.
+ *
+ * Why shares: Python frees the objects of a cycle in any order. So a loader has shares of the objects that it reads,
+ * and C counts the shares.
  */
 #ifndef PYTHON_OWNED_H
 #define PYTHON_OWNED_H
@@ -16,23 +18,25 @@
 
 /* --- Waiting. --- */
 
-/* Operations that one call has started. */
+/* The tickets of the operations that one call has started. cancel_tickets ends the struct. */
 struct tickets {
 	size_t count;
 	struct gw_ticket *each[];
 };
 
-/* gw_wait, and forgets a ticket that has ended in the same breath. */
+/* Calls gw_wait, and sets *ticket to NULL when the operation has ended. Both happen in one call from Python, so that no
+ * signal comes between them. */
 gw_status wait_for(struct gw_ticket **ticket, int64_t timeout_ms);
-/* Cancels those that have not ended. */
+/* Cancels the operations that have not ended. */
 void cancel_tickets(struct tickets *tickets);
 
 /* --- Shares. --- */
 
-struct share; /* of something that ends when the last of its shares is given back; from any thread */
+/* A reference-counted share of an object, which ends when its last share is released. Any thread may use it. */
+struct share;
 
-/* *to, which is NULL, gets a share of what `from` is one of; NULL: of nothing. */
-void share_take(struct share *from, struct share **to);
+/* Sets *to to a new share of the object that `from` is a share of. *to must be NULL; if `from` is NULL, it stays so. */
+void share_acquire(struct share *from, struct share **to);
 
 struct held_client {
 	struct gw_client *client;
@@ -56,39 +60,39 @@ struct held_loader {
 
 void loader_end(struct held_loader *held);
 
-/* Copies of arrays that a loader reads until it ends. */
+/* Owns copies of the arrays that a loader reads until it closes. */
 struct held_memory {
 	struct share *share;
 };
 
-/* A copy, which lives as long as the shares; NULL: out of memory. */
+/* Copies `count` bytes. The last share of the memory frees the copy. Returns NULL if memory runs out. */
 void *memory_copy(struct held_memory *held, const void *bytes, size_t count);
 void memory_end(struct held_memory *held);
 
-/* --- What has no share of a client. --- */
+/* --- Objects without a share of a client. --- */
 
 void edge_list_end(struct gw_edge_list **list);
 void triples_end(struct gw_triples **triples);
 void triple_batch_end(struct gw_triple_batch **batch);
 
-/* --- A folder that goes with its process (graphwire/_scratch.py). --- */
+/* --- A folder that is removed when its process ends (graphwire/_scratch.py). --- */
 
-/* Descriptors, each one more than its number, 0: none. They are closed by exec. */
+/* Each field is a descriptor's number plus 1; 0: no descriptor. exec closes them. */
 struct held_guard {
-	int reads, writes; /* the ends of a pipe: the guard reads, and sees the end when no process has `writes` */
-	int folder;        /* locked, as long as a process has it */
+	int reads, writes; /* the ends of a pipe; the guard reads, and sees its end when no process has `writes` open */
+	int folder;        /* locked while a process has it open */
 };
 
-/* Both return 0 or an errno. guard_lock: EAGAIN where another process has the folder, or has swept it away; on file
- * systems that lock no folders it is not locked. */
+/* Both return 0 or an errno. guard_lock returns EAGAIN if another process has locked the folder or swept it away. On
+ * file systems that cannot lock folders, it returns 0 without a lock. */
 int guard_pipe(struct held_guard *held);
 int guard_lock(struct held_guard *held, const char *path);
-void guard_reads_end(struct held_guard *held); /* of `reads` alone */
-void guard_end(struct held_guard *held);
+void guard_reads_end(struct held_guard *held); /* closes `reads` only */
+void guard_end(struct held_guard *held);       /* closes all three */
 
 /* --- For tests. --- */
 
-/* Clients that are open in this process, and shares. */
+/* The numbers of open clients and of shares in this process. */
 struct live {
 	uint64_t clients, shares;
 };

@@ -1,9 +1,9 @@
-"""Sphinx: the API reference of the Python package, from its docstrings.
+"""Sphinx configuration: makes the API reference of the Python package from its docstrings.
 
     python -m sphinx -W -b html docs/api build/api        # with graphwire installed, or PYTHONPATH=python
 
-The docstrings are written to be read in a terminal: arguments as "name: what it is", code by indentation. _rewritten
-makes of them what Sphinx reads; whatever it cannot is a warning, which -W makes an error.
+The docstrings are written for a terminal: arguments as "name: description", and code by indentation. _rewritten
+converts them to reStructuredText. Sphinx warns about text that it cannot read, and -W makes a warning an error.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _MARKS = re.compile(r"([*|\\_])")
 
 
 def _plain(text):
-    """A line without markup, except `code`."""
+    """Escapes reStructuredText's markup in a line, except `code`."""
     parts = _CODE.split(text)
     return "".join(f"``{part}``" if i % 2 else _MARKS.sub(r"\\\1", part) for i, part in enumerate(parts))
 
 
 def _items(lines):
-    """A paragraph that lists arguments, as a list; text before and after an item stays a paragraph."""
+    """Converts a paragraph that lists arguments to a bullet list, with an item for each argument."""
     found = []
     for line in lines:
         item = _ITEM.match(line)

@@ -5,7 +5,7 @@
     for batch in loader:                                        # one epoch
         loss = criterion(model(batch.blocks, batch.x)[batch.seed_rows], batch.y)
 
-graphwire.nn has layers over blocks. docs/PYTHON.md tells the whole of it.
+graphwire.nn has layers over blocks. docs/PYTHON.md is the guide to the package.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ __all__ = [
     "sample",
 ]
 
-# Batch.to_pyg needs graphwire.pyg, which stands above batch.py.
+# Batch.to_pyg needs graphwire.pyg, which imports batch.py: the import happens at the first call.
 Batch._converter = staticmethod(lambda batch, attributes: __getattr__("pyg").to_pyg(batch, attributes))
 
 
 def __getattr__(name: str) -> Any:
-    """What needs torch, or few need, is imported when it is first asked for."""
+    """Imports a submodule at its first use, because it needs torch or because few programs use it."""
     if name in ("datasets", "nn", "optim", "pyg"):
         return importlib.import_module(f"graphwire.{name}")
     if name == "Embedding":

@@ -1,9 +1,13 @@
-"""Ids that go in, and arrays that come out: torch tensors where torch is there, else NumPy arrays.
+"""Converts ids on their way to C, and arrays on their way to the caller: torch tensors, or NumPy arrays without torch.
 
-Rows of features and edges of a mini-batch lie in the library's memory, without a copy where the type stays
-(public_rows tells); each array holds a reference to its lease, and the batch goes back to the library when the last
-array over it is gone, in whichever thread that is. Labels, ids and row numbers are copies: they are small beside the
-rows, and whoever kept them would keep it all.
+Feature rows and edges of a mini-batch stay in the library's memory. They are copied only where public_rows must change
+their type. Each such array refers to the mini-batch's lease. When the last of these arrays is freed, in any thread, the
+lease ends and the library takes the mini-batch back.
+
+Labels, ids and row numbers are copies. They are small compared with the rows, and a view of them would keep the whole
+mini-batch in memory.
+
+Errors: TypeError, IndexError and ValueError for ids and rows of the wrong kind; ids_array lists them.
 """
 
 from __future__ import annotations
@@ -20,15 +24,16 @@ from graphwire._native import ffi, finish, lib
 Array = Any  # torch.Tensor, or numpy.ndarray
 Ids = Any  # a tensor, array, list, range or slice of integers
 
-# What a row's elements lie in memory as.
+# The NumPy type of a row's elements in memory. bfloat16 has no NumPy type: its bits are uint16.
 _STORED = {
     "GW_UINT8": "u1", "GW_INT8": "i1", "GW_BOOL": "?", "GW_UINT16": "<u2", "GW_FLOAT16": "<f2", "GW_BFLOAT16": "<u2",
     "GW_INT32": "<i4", "GW_UINT32": "<u4", "GW_FLOAT32": "<f4", "GW_INT64": "<i8", "GW_UINT64": "<u8",
     "GW_FLOAT64": "<f8", "GW_INT8_ROW": "i1", "GW_INT16": "<i2"}
-# torch 1.13 has no unsigned types but uint8: the next wider signed one. 64 bits are kept as they are.
+# torch 1.13 has no unsigned type except uint8, so these become the next wider signed type. uint64 keeps its 64 bits
+# and becomes int64.
 _SIGNED = {"GW_UINT16": np.int32, "GW_UINT32": np.int64}
-DTYPES = tuple(name[3:].lower() for name in _STORED if name != "GW_INT8_ROW")  # of tensors that change
-_NOTHING = ffi.new("int64_t *")  # where an empty array lies
+DTYPES = tuple(name[3:].lower() for name in _STORED if name != "GW_INT8_ROW")  # that Tensor can have
+_NOTHING = ffi.new("int64_t *")  # the address of every empty array
 MASK_TYPES = ("bool", "uint8", "int8")  # an element is a byte: 0 or 1
 
 
@@ -42,7 +47,10 @@ def torch_module() -> Any:
 
 
 def world_of(world: int | None, rank: int | None) -> tuple[int, int]:
-    """As given, else torch.distributed's where that is initialized, else one trainer."""
+    """(world, rank) as given; if both are None, those of an initialized torch.distributed, else (1, 0).
+
+    Raises ValueError unless rank < world and both or neither are given.
+    """
     if world is None and rank is None:
         torch = torch_module()
         if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
@@ -60,7 +68,7 @@ def dtype_name(code: int) -> str:
 
 
 def public_dtype(code: int, torch: Any) -> Any:
-    """The type that rows of a C type come out as."""
+    """The torch or NumPy dtype in which callers get rows of a gw_dtype."""
     name = dtype_name(code)
     if torch is None:
         return np.dtype(np.float32) if name in ("GW_BFLOAT16", "GW_INT8_ROW") else np.dtype(_STORED[name])
@@ -74,7 +82,7 @@ def public_dtype(code: int, torch: Any) -> Any:
 
 
 def public_shape(tensor: Any) -> tuple[int, ...]:
-    """A tensor's shape as it comes out: rows of int8_row without what scales them."""
+    """The shape that callers see: rows of int8_row without their 8 bytes of scale and offset."""
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     if dtype_name(tensor.dtype) == "GW_INT8_ROW":
         return shape[:-1] + (shape[-1] - 8,)
@@ -82,12 +90,12 @@ def public_shape(tensor: Any) -> tuple[int, ...]:
 
 
 def is_byte(ids: Ids) -> bool:
-    """Whether ids are of a type that masks have; a lone one of these is nothing."""
+    """Whether the dtype of `ids` is a mask's. A single value of such a type is neither an id nor a mask."""
     return str(getattr(ids, "dtype", "")).replace("torch.", "") in MASK_TYPES
 
 
 def _items(items: Any, what: str) -> np.ndarray:
-    """A list or tuple as an array. Bools among integers are refused: NumPy would make ones and zeros of them."""
+    """Converts a list or tuple to an array. Refuses bools among integers, which NumPy would turn into 1 and 0."""
     kinds = set(map(type, items))
     if kinds <= {int} or kinds <= {bool}:
         array = np.asarray(items)
@@ -106,7 +114,7 @@ def _items(items: Any, what: str) -> np.ndarray:
 
 
 def _plain(ids: Ids, what: str) -> np.ndarray:
-    """What is no slice, as an array of whatever it holds."""
+    """Converts anything except a slice to an array of its own type. Raises TypeError for floating-point tensors."""
     if hasattr(ids, "detach"):
         ids = ids.detach().cpu()
         if (ids.is_floating_point() and ids.numel()) or ids.is_complex():
@@ -125,23 +133,24 @@ def _of_mask(array: np.ndarray, count: int | None, what: str) -> np.ndarray:
     if array.shape != (count,):
         raise IndexError(f"{what}: {kind} of shape {array.shape} does not fit {count} rows")
     if array.dtype != np.bool_ and np.any((array != 0) & (array != 1)):
-        raise ValueError(f"{what}: {kind} of 0 and 1, which this has others than: ids.astype(int), or ids.long()")
+        raise ValueError(f"{what}: {kind} holds 0 and 1 only, and this one has other values: pass ids.astype(int), or "
+                         "ids.long()")
     return np.flatnonzero(array).astype(np.int64)
 
 
 def ids_array(ids: Ids, count: int | None, what: str = "ids") -> np.ndarray:
-    """Ids as contiguous int64, whatever they are given as: the one place that says what ids are.
+    """Converts ids in any accepted form to contiguous int64. All functions that take ids use this definition.
 
-    ids: integers: an array of one dimension, a list, tuple or range, or a lone one; or a slice, or a mask, of `count`,
-        which stand for the ids that they select. What is a mask is told by its type, never by its values: bools, and
-        arrays of one byte an element, uint8 as in torch and int8; or a feature of such rows. count: None: there is
-        nothing that a mask or a slice could be of.
+    ids: integers: an array of one dimension, a list, tuple or range, or a single integer. Or a slice or a mask over
+        `count` rows, which stands for the ids that it selects. The type alone decides what is a mask, never the values:
+        bools, arrays of uint8 (as in torch) or int8, and features of such rows are masks.
+    count: the number of rows that a mask or a slice selects from. None: masks and slices are refused.
     what: the argument's name, for errors.
 
     Raises TypeError for anything else (fractions, bools among integers, texts, objects); IndexError for a mask of
-    another length; ValueError for two dimensions, and for a mask of uint8 or int8 with other values than 0 and 1. An
-    empty array may be of any number type, as NumPy and torch make them of []. Whether there are such ids is for others
-    to say.
+    another length, and for integers of 2^63 or more; ValueError for two dimensions, and for a mask of uint8 or int8
+    with other values than 0 and 1. An empty array may be of any number type, because NumPy and torch make [] a
+    floating-point array. The function does not check that the ids exist.
     """
     if isinstance(ids, slice) and count is not None:
         return np.arange(*ids.indices(count), dtype=np.int64)
@@ -162,18 +171,18 @@ def ids_array(ids: Ids, count: int | None, what: str = "ids") -> np.ndarray:
 
 
 def own_ids(ids: Ids, count: int | None, what: str = "ids") -> np.ndarray:
-    """The same in memory of its own, for what is read after the call: what the caller changes then changes nothing."""
+    """As ids_array, but always a copy, for ids that are read after the call: the caller may change its array then."""
     return ids_array(ids, count, what).copy()
 
 
 def ids_pointer(ids: np.ndarray) -> Any:
-    """The same as const int64_t *, which keeps the array."""
+    """The ids as const int64_t *. The pointer keeps the array alive."""
     return ffi.from_buffer("int64_t[]", ids)
 
 
 class Lease:
-    """A mini-batch, which a call writes into `cell`, and which goes back to the library when the last array over it is
-    gone."""
+    """Owns one mini-batch. A call writes the mini-batch into `cell`. When the last array over its memory is freed, the
+    lease ends and the library takes the mini-batch back."""
 
     __slots__ = ("__weakref__", "_held")
 
@@ -190,7 +199,8 @@ class Lease:
 
 
 class _Window:
-    """Memory under a lease, for NumPy, which keeps a reference to this object."""
+    """Memory under a lease, in NumPy's array interface. The array keeps a reference to this object, and so the lease.
+    """
 
     __slots__ = ("__array_interface__", "lease")
 
@@ -200,7 +210,7 @@ class _Window:
 
 
 def window(lease: Any, pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An array over memory that is somebody's, a Lease's or of owned(), for as long as there is an array."""
+    """An array over memory that `lease` owns: a Lease, or memory of owned(). The array keeps its owner alive."""
     kind = np.dtype(dtype)
     if 0 in shape:
         return np.empty(shape, kind)
@@ -208,7 +218,7 @@ def window(lease: Any, pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.n
 
 
 def copied(pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An array of its own of what lies at a pointer."""
+    """A new array with a copy of the memory at `pointer`."""
     array = np.empty(shape, dtype)
     if array.size:
         ffi.memmove(ffi.from_buffer(array), pointer, array.nbytes)
@@ -216,12 +226,13 @@ def copied(pointer: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def stored_rows(tensor: Any, rows: int) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and type of `rows` rows of a C tensor as they lie in memory."""
+    """Shape and NumPy type of `rows` rows of a gw_tensor in memory."""
     return (rows,) + tuple(tensor.shape[i] for i in range(1, tensor.ndim)), np.dtype(_STORED[dtype_name(tensor.dtype)])
 
 
 def public_rows(rows: np.ndarray, code: int, torch: Any) -> Array:
-    """Stored rows as they come out: without a copy, but for bfloat16 in NumPy, int8_row, uint16 and uint32 in torch."""
+    """Converts stored rows to the caller's type. Copies only bfloat16 for NumPy, uint16 and uint32 for torch, and
+    int8_row for both."""
     name = dtype_name(code)
     if name == "GW_INT8_ROW":
         width = rows.shape[-1]
@@ -239,12 +250,14 @@ def public_rows(rows: np.ndarray, code: int, torch: Any) -> Array:
 
 
 def pointer(array: np.ndarray, kind: str = "void *") -> Any:
-    """An array's memory; the caller keeps the array. Of an empty one as well: to C, NULL may stand for all."""
+    """The address of an array's memory; the caller keeps the array alive. An empty array has an address too, because C
+    may read NULL as "all"."""
     return ffi.cast(kind, ffi.from_buffer(array) if array.size else _NOTHING)
 
 
 def _check_held(rows: np.ndarray, dtype: np.dtype) -> None:
-    """Refuses numbers that an integer type does not hold. What is int64 where uint64 is stored keeps its bits."""
+    """Raises ValueError for numbers that the integer type `dtype` cannot hold. int64 rows for uint64 keep their bits.
+    """
     kept = rows.dtype == dtype or (rows.dtype == np.int64 and dtype == np.uint64)
     if kept or not rows.size or rows.dtype.kind not in "iuf":
         return
@@ -256,9 +269,12 @@ def _check_held(rows: np.ndarray, dtype: np.dtype) -> None:
 
 
 def to_stored(rows: Any, code: int, dtype: np.dtype) -> np.ndarray:
-    """Rows that go in, as they are stored. bfloat16: of torch as it is, of NumPy rounded to nearest, ties to even.
-    Floating-point types round, and what is too large for one becomes infinite. Raises ValueError for a number that an
-    integer type does not hold: NaN, a fraction, one out of its range."""
+    """Converts the caller's rows to the stored type.
+
+    For bfloat16, torch converts torch tensors; NumPy arrays are rounded to nearest, ties to even. Other floating-point
+    types round too, and a number that is too large for the type becomes infinite. Raises ValueError for a number that
+    an integer type cannot hold: NaN, a fraction, a number out of range.
+    """
     if dtype_name(code) == "GW_BFLOAT16":
         if hasattr(rows, "detach"):
             import torch
@@ -278,7 +294,7 @@ def to_stored(rows: Any, code: int, dtype: np.dtype) -> np.ndarray:
 
 
 def gather_all(client: Any, asked: Sequence[tuple[Any, Ids]], torch: Any) -> list[Array]:
-    """Rows of several C tensors, in memory of their own; all of them are under way at once."""
+    """Reads rows of several gw_tensors into new arrays. All reads are under way at once."""
     arrays = [ids_array(ids, tensor.shape[0]) for tensor, ids in asked]
     found = [np.empty(*stored_rows(tensor, len(array))) for (tensor, _), array in zip(asked, arrays)]
     finish(*[partial(lib.gw_gather_start, client.pointer, tensor, ids_pointer(array), len(array), pointer(rows))
@@ -287,16 +303,17 @@ def gather_all(client: Any, asked: Sequence[tuple[Any, Ids]], torch: Any) -> lis
 
 
 def gather(client: Any, tensor: Any, ids: Ids, torch: Any) -> Array:
-    """Rows of a C tensor, in memory of their own."""
+    """Reads rows of one gw_tensor into a new array."""
     return gather_all(client, [(tensor, ids)], torch)[0]
 
 
 def gather_into(client: Any, tensor: Any, ids: Ids, out: Array, torch: Any) -> None:
-    """Rows of a C tensor, in memory of the caller's."""
+    """Reads rows of one gw_tensor into the caller's memory; Tensor.gather lists the errors."""
     array = ids_array(ids, tensor.shape[0])
     name, dtype = dtype_name(tensor.dtype), public_dtype(tensor.dtype, torch)
     if name == "GW_INT8_ROW" or (name == "GW_BFLOAT16" if torch is None else name in _SIGNED):
-        raise TypeError(f"rows of {name[3:].lower()} come out converted to {dtype}: not into memory that is there")
+        raise TypeError(f"rows of {name[3:].lower()} come out converted to {dtype}, and cannot be read into existing "
+                        "memory: read them by [ids]")
     if out.dtype != dtype:
         raise TypeError(f"out is of {out.dtype}, and the rows are of {dtype}")
     shape = (len(array), *public_shape(tensor)[1:])
@@ -307,7 +324,7 @@ def gather_into(client: Any, tensor: Any, ids: Ids, out: Array, torch: Any) -> N
     else:
         fit, address = out.is_contiguous() and out.device.type == "cpu", out.data_ptr()
     if not fit:
-        raise ValueError("out is contiguous memory of the host that can be written")
+        raise ValueError("out must be contiguous memory of the host that can be written")
     finish(partial(lib.gw_gather_start, client.pointer, tensor, ids_pointer(array), len(array),
                    ffi.cast("void *", address)))
 

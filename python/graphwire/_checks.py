@@ -1,7 +1,8 @@
-"""Arguments: what a number, a switch or a word may be. Each call names the argument in its error.
+"""Checks arguments: numbers, flags, and words of a fixed choice. Each error names the argument.
 
-TypeError for what is no number (a bool, a text, a fraction where an integer is due), InvalidError, a ValueError, for a
-number that makes no sense. NumPy's and torch's numbers are numbers. No value is rounded, cut or guessed.
+TypeError: the value is not a number (a bool, a text, a fraction where an integer is needed).
+InvalidError, a ValueError: a number out of its range, or a word that is not one of the choices.
+Numbers of NumPy and torch are accepted. No value is rounded, cut or guessed.
 """
 
 from __future__ import annotations
@@ -19,27 +20,27 @@ U32 = 2**32 - 1
 U64 = 2**64 - 1
 SEEDS_MAX = 1 << 24  # GW_SEEDS_MAX
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
-_SECONDS_MAX = 1e9  # thirty years; more is no limit
+_SECONDS_MAX = 1e9  # about thirty years
 
 
 def invalid(text: str) -> InvalidError:
-    """The exception for a number that makes no sense."""
+    """The exception for a value out of its range."""
     return InvalidError("GW_INVALID", text)
 
 
 def _is_array(value: Any) -> bool:
-    """Whether it has dimensions: one element in an array is no number."""
+    """Whether the value has dimensions. An array of one element does not count as a number."""
     return bool(getattr(value, "ndim", None))
 
 
 def is_bool(value: Any) -> bool:
-    """Whether a lone value is True or False, of Python, NumPy or torch: none of these is a number here."""
+    """Whether a single value is a bool of Python, NumPy or torch. Bools do not count as numbers."""
     return isinstance(value, (bool, np.bool_)) or (
         getattr(value, "ndim", None) == 0 and str(getattr(value, "dtype", "")) in ("bool", "torch.bool"))
 
 
 def as_integer(value: Any) -> int | None:
-    """A lone integer of Python, NumPy or torch; None for anything else: bools, fractions, texts, arrays."""
+    """A single integer of Python, NumPy or torch as an int; None for bools, fractions, texts, arrays and the rest."""
     if type(value) is int:
         return value
     if is_bool(value) or _is_array(value):
@@ -51,7 +52,7 @@ def as_integer(value: Any) -> int | None:
 
 
 def integer(name: str, value: Any, low: int = 0, high: int = U32) -> int:
-    """An integer from low to high."""
+    """Returns an integer from low to high, both included. Raises TypeError and InvalidError."""
     found = as_integer(value)
     if found is None:
         raise TypeError(f"{name} is an integer, not {value!r}")
@@ -64,7 +65,8 @@ def integer(name: str, value: Any, low: int = 0, high: int = U32) -> int:
 
 def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, above: bool = False,
            below: bool = False) -> float:
-    """A finite number from low to high; above: low itself is too little; below: high itself is too much."""
+    """Returns a finite number from low to high. above: low itself is refused; below: high itself is refused. Raises
+    TypeError and InvalidError."""
     if is_bool(value) or isinstance(value, complex) or not hasattr(type(value), "__float__") or _is_array(
             value):
         raise TypeError(f"{name} is a number, not {value!r}")
@@ -82,15 +84,15 @@ def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf
 
 
 def milliseconds(name: str, seconds: Any, *, above: bool = False) -> int:
-    """Seconds as C takes them. None: no limit. 0 would be the library's default there, and so 1 is the least. above: 0
-    seconds make no sense."""
+    """Converts seconds to the milliseconds that C takes; None, no limit, becomes -1. The least result is 1, because 0
+    selects the library's default. above: 0 seconds are refused."""
     if seconds is None:
         return -1
     return max(1, int(number(name, seconds, 0, _SECONDS_MAX, above=above) * 1000))
 
 
 def flag(name: str, value: Any) -> bool:
-    """True or False; 1 and 0 stand for them."""
+    """Returns a bool for True, False, 1 or 0. Raises TypeError for other values."""
     found = bool(value) if is_bool(value) else as_integer(value)
     if found not in (0, 1):
         raise TypeError(f"{name} is True or False, not {value!r}")
@@ -98,16 +100,16 @@ def flag(name: str, value: Any) -> bool:
 
 
 def choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """One of some words."""
-    there = list(choices)
-    if not isinstance(value, str) or value not in there:
-        words = " or ".join(there) if len(there) < 3 else f"one of {', '.join(there)}"
+    """Returns the value, which must be one of the words. Raises InvalidError, which lists them."""
+    known = list(choices)
+    if not isinstance(value, str) or value not in known:
+        words = " or ".join(known) if len(known) < 3 else f"one of {', '.join(known)}"
         raise invalid(f"{name} is {words}, not {value!r}")
     return value
 
 
 def optimizer(lr: Any, combine: Any, combines: Iterable[str], eps: Any = 1e-8, betas: Any = (0.9, 0.999)) -> None:
-    """What all optimizers take. Raises as number and choice do."""
+    """Checks the arguments that all optimizers share. Raises TypeError and InvalidError."""
     number("lr", lr, 0, _FLOAT32_MAX)
     choice("combine", combine, combines)
     number("eps", eps, 0, _FLOAT32_MAX)

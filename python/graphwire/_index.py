@@ -1,9 +1,9 @@
-"""x[index] of rows that lie elsewhere, in torch's meaning: which rows to fetch, and what to do with them.
+"""Evaluates x[index] with torch's meaning, where the rows of x are remote.
 
-    index -> ids of rows, in their order -> fetched, [len(ids), …] -> of(rows)
+    index -> RowIndex.ids, the rows to fetch -> the caller fetches them, [len(ids), …] -> RowIndex.of(rows)
 
-Only rows that are asked for are fetched: the first dimension is looked up by id, and the rest of an index is applied to
-what came. Where torch's meaning needs something else, an IndexError says so.
+The part of the index for the first dimension selects the rows to fetch. The rest of the index is applied to the fetched
+rows. Raises IndexError for an index that would need more than this.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from graphwire import _arrays, _checks
 
 
 def _is_plain(one: Any) -> bool:
-    """An index of a further dimension that means the same behind any number of rows: no array, no mask."""
+    """Whether the index of a further dimension is a slice, an integer, None or an ellipsis. Arrays and masks are not
+    plain: torch combines them with the array of row ids."""
     return one is None or one is Ellipsis or isinstance(one, slice) or (
         isinstance(one, (int, np.integer)) and not _checks.is_bool(one))
 
@@ -26,7 +27,8 @@ def _is_all(one: Any) -> bool:
 
 
 class RowIndex:
-    """One index. ids: rows to fetch, int64; whole: it asks for whole rows; alone: for one row, by its number."""
+    """One index. ids: the rows to fetch, int64; whole: the index selects whole rows; alone: the index selects one row
+    by an integer, and so the result lacks the first dimension."""
 
     __slots__ = ("_first", "_rest", "alone", "ids", "whole")
 
@@ -47,23 +49,23 @@ class RowIndex:
         self._first = first
 
     def of(self, rows: Any) -> Any:
-        """What the index selects of the rows that were fetched for it."""
+        """Applies the rest of the index to the rows that were fetched by `ids`, [len(ids), …]."""
         if self.whole and not self.alone:
             return rows
         first: Any = 0
         if not self.alone:
-            aside = isinstance(self._first, slice) or all(map(_is_plain, self._rest))
-            first = slice(None) if aside else np.arange(len(self.ids))  # ids and the other arrays go side by side
+            separate = isinstance(self._first, slice) or all(map(_is_plain, self._rest))
+            first = slice(None) if separate else np.arange(len(self.ids))  # torch pairs the ids with the other arrays
         where = (first, *self._rest)
         return rows[where]
 
 
 def _split(index: Any, shape: tuple[int, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """The index of the first dimension, and the rest."""
+    """Splits an index into that of the first dimension, and the rest."""
     parts = index if isinstance(index, tuple) else (index,)
     named = sum(one is not None and one is not Ellipsis and not isinstance(one, bool) for one in parts)
     if sum(one is Ellipsis for one in parts) > 1:
-        raise IndexError("an index of rows has one ellipsis at most")
+        raise IndexError("an index of rows has at most one ellipsis")
     if named > len(shape):
         raise IndexError(f"{named} indices for rows of shape {list(shape)}: several rows are a list, x[[3, 2]]")
     if not parts:
@@ -71,5 +73,5 @@ def _split(index: Any, shape: tuple[int, ...]) -> tuple[Any, tuple[Any, ...]]:
     if parts[0] is not Ellipsis:
         return parts[0], parts[1:]
     if named < len(shape):
-        return slice(None), parts  # behind all rows it stands for what is between
+        return slice(None), parts  # the ellipsis covers the first dimension and others, and stays for those
     return _split(parts[1:], shape)

@@ -1,6 +1,8 @@
-"""A mini-batch as C has it: what is asked for, and what comes, as a Batch.
+"""Describes mini-batches to C, and makes a Batch of each gw_minibatch that C returns.
 
 Spec(graph, fanouts, …) -> gw_sample_spec -> the library fills a gw_minibatch -> make_batch(graph, lease, spec)
+
+Errors: Spec raises TypeError, ValueError (InvalidError) and NotFoundError for arguments; make_batch raises none.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
 
 
 def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any) -> list[tuple[str, str]]:
-    """(type, feature) for each feature named; without types, of the only type."""
+    """(type, feature) for each feature in `given`. Names without a type belong to the only type; with several types
+    they raise ValueError."""
     if given is None:
         return []
     if isinstance(given, Mapping):
@@ -36,16 +39,20 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
 
 
 class Spec:
-    """What each mini-batch consists of: gw_sample_spec, and what its parts are called."""
+    """What each mini-batch consists of. pointer: the gw_sample_spec; fetches: (gw_tensor, type, feature, place) of each
+    feature, in the order of gw_minibatch.rows; several: the seeds are given by type; wide: indices are int64.
+
+    The object owns all memory that the gw_sample_spec points to.
+    """
 
     def __init__(self, graph: Graph, fanouts: Fanouts, *, nodes: NodeSeeds | None, features: Names,
                  labels: Names, edge_features: Names, replace: bool, index_dtype: str, edges: EdgeSeeds | None = None):
         _checks.choice("index_dtype", index_dtype, ("int32", "int64"))
         hops, replace = hops_of(graph, fanouts), _checks.flag("replace", replace)
         self.wide = index_dtype == "int64"
-        self.edges = edges  # what its pointers point to
+        self.edges = edges  # the gw_sample_spec points into it
         self.several = any(seeds is not None and seeds.several for seeds in (nodes, edges))
-        self._client = graph._opened()  # the tensors are its
+        self._client = graph._opened()  # owns the tensors of `fetches`
         self._counts = ffi.new("int32_t[]", [count for hop in hops for count in hop])
         named = [(kind, name, lib.GW_AT_INPUTS) for kind, name in _names(
             graph, features, graph.ntypes, "features", graph.ntype_number)]
@@ -68,7 +75,7 @@ class Spec:
     @staticmethod
     def _labels(graph: Graph, labels: Names, nodes: NodeSeeds | None,
                 edges: EdgeSeeds | None) -> list[tuple[str, str, Any]]:
-        """Features of the seeds, whose types are the only ones that have any."""
+        """The features that are labels. Only types with seeds have labels; others raise ValueError."""
         if nodes is not None:
             kinds = [graph.ntypes[one] for one in nodes.types]
         else:
@@ -84,7 +91,7 @@ class Spec:
 
 
 def _blocks(graph: Graph, lease: Lease, spec: Spec) -> list[Block]:
-    """The hops, outermost first."""
+    """The blocks of all hops, outermost first. Their arrays are views of the library's memory."""
     mini, torch = lease.minibatch, graph._torch
     index = np.dtype(np.int64 if spec.wide else np.int32)
     blocks = []
@@ -111,12 +118,12 @@ def _ids(pointer: Any, count: int, torch: Any) -> Array:
 
 
 def _row_numbers(lease: Lease, pointer: Any, shape: tuple[int, ...], torch: Any) -> Array:
-    """uint32 as int64: torch indexes by signed integers."""
+    """Copies uint32 row numbers to int64, because torch indexes by signed integers."""
     return _arrays.public(window(lease, pointer, shape, np.uint32).astype(np.int64), torch)
 
 
 def _seeds(graph: Graph, lease: Lease, spec: Spec) -> tuple[Any, Any]:
-    """Seeds and their rows; of several node types, by type."""
+    """The seeds and their row numbers; {node type: …} of both where the seeds were given by type."""
     mini, torch = lease.minibatch, graph._torch
     if not spec.several:
         count = int(mini.seed_count)
@@ -132,7 +139,7 @@ def _seeds(graph: Graph, lease: Lease, spec: Spec) -> tuple[Any, Any]:
 
 
 def _add_edges(batch: Batch, graph: Graph, lease: Lease, spec: Spec) -> None:
-    """What a batch of edges holds besides; of several edge types, by type."""
+    """Sets the attributes that only a batch of edges has; {edge type: …} where the seeds were given by type."""
     mini, torch = lease.minibatch, graph._torch
     parts: dict[str, dict[str, Any]] = {
         name: {} for name in ("seeds", "src_rows", "dst_rows", "negative_rows", "true_edges")}
@@ -151,7 +158,8 @@ def _add_edges(batch: Batch, graph: Graph, lease: Lease, spec: Spec) -> None:
 
 
 def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
-    """The arrays of a gw_minibatch."""
+    """Makes the Batch of the lease's gw_minibatch. Feature rows and blocks are views of its memory; the rest is copied.
+    """
     mini, torch = lease.minibatch, graph._torch
     nodes = {ntype: _ids(mini.nodes[i], int(mini.node_counts[i]), torch) for i, ntype in enumerate(graph.ntypes)}
     seeds, seed_rows = _seeds(graph, lease, spec) if spec.edges is None else (None, None)
@@ -173,7 +181,7 @@ def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
             batch.features[kind][name] = _arrays.public_rows(rows, tensor.dtype, torch)
             continue
         begin = 0
-        for block in reversed(batch.blocks):  # rows come in the order of sampling
+        for block in reversed(batch.blocks):  # the rows are in the order of sampling: the seeds' hop first
             if kind in block.edges:
                 edges = block.edges[kind]
                 edges.data[name] = _arrays.public_rows(rows[begin:begin + edges.num_edges], tensor.dtype, torch)

@@ -1,11 +1,13 @@
-"""The C library: found, called, waited for; its errors as exceptions.
+"""Loads the C library, waits for its operations, and turns its errors into exceptions.
 
-Everything here runs without the GIL while it is in C. What waits does so in slices, between which Python looks for
-signals: Ctrl-C ends a wait within SLICE_MS, and what was under way is cancelled.
+    start(ticket) for each operation -> wait in slices of SLICE_MS -> the result, or the exception of its status
 
-What a call makes is written into memory of owned(), which C ends (python/owned.h). Nothing of this package ends by a
-line of Python: Python drops the exception of a signal that comes within __del__, or a weak reference's call, and the
-rest of it does not run.
+Calls into C run without the GIL. Waits are divided into slices, and Python handles signals between two slices: Ctrl-C
+ends a wait within SLICE_MS and cancels the operations under way.
+
+A call writes its result into memory of owned(), and a C function ends that memory (python/owned.h). The package
+releases nothing in Python code. If a signal arrives within __del__ or a weak reference's callback, Python drops its
+exception and skips the rest of that code.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Callable
 
-SLICE_MS = 50  # between two looks for signals
+SLICE_MS = 50  # Python handles signals after each slice of a wait
 
 
 def _load() -> Any:
-    """graphwire._c: beside this file in an installed package, else in the checkout's build folder.
+    """Imports graphwire._c from this file's folder in an installed package, else from the checkout's build folder.
 
-    GRAPHWIRE_BUILD names another build folder.
+    GRAPHWIRE_BUILD names another build folder. Raises ImportError.
     """
     try:
         return importlib.import_module("graphwire._c")
@@ -44,8 +46,9 @@ def _load() -> Any:
             spec.loader.exec_module(module)
             return module
     raise ImportError(
-        f"graphwire's library is not there: {missing}; `pip install ./python` builds and installs it, and in a "
-        "checkout `cmake --preset release -DGRAPHWIRE_PYTHON=ON && cmake --build --preset release` does") from missing
+        f"graphwire's library was not found: {missing}; `pip install ./python` builds and installs it, and in a "
+        "checkout `cmake --preset release -DGRAPHWIRE_PYTHON=ON && cmake --build --preset release` builds it"
+    ) from missing
 
 
 _module = _load()
@@ -54,7 +57,8 @@ lib: Any = _module.lib
 
 
 class GraphwireError(Exception):
-    """What a call failed with; the text is the C library's line: what, where, what to do. `status` is its name."""
+    """A failed call. The text is the C library's line: what, where, what to do. status: the name of the gw_status, such
+    as "GW_EXISTS"."""
 
     def __init__(self, status: str, text: str):
         super().__init__(text)
@@ -65,7 +69,7 @@ class GraphwireError(Exception):
 
 
 class InvalidError(GraphwireError, ValueError):
-    """An argument makes no sense."""
+    """An argument is invalid."""
 
 
 class OutOfRangeError(GraphwireError, IndexError):
@@ -73,19 +77,19 @@ class OutOfRangeError(GraphwireError, IndexError):
 
 
 class NotFoundError(GraphwireError, LookupError):
-    """No such type, feature, file; the text lists those there are."""
+    """A type, a feature, a tensor or a file does not exist. The text lists the existing types or features."""
 
 
 class DeadlineError(GraphwireError, TimeoutError):
-    """An operation's time was used up."""
+    """An operation did not end within its timeout."""
 
 
 class PeerError(GraphwireError, ConnectionError):
-    """A server cannot be reached, refuses, or is not the one that was."""
+    """A server cannot be reached, refuses the request, or was replaced by another server."""
 
 
 class ResourceError(GraphwireError, MemoryError):
-    """No memory, or more than a limit allows."""
+    """Memory has run out, or a request exceeds a limit."""
 
 
 _ERRORS: dict[str, type[GraphwireError]] = {
@@ -96,13 +100,15 @@ _ERRORS: dict[str, type[GraphwireError]] = {
 
 
 def text(chars: Any) -> str:
-    """A C string; bytes that are no UTF-8 are kept as os.fsdecode keeps them."""
+    """Converts a C string. Bytes that are not UTF-8 become surrogates, as os.fsdecode makes them."""
     return os.fsdecode(ffi.string(chars))
 
 
 def c_text(what: str, value: str | bytes | os.PathLike) -> bytes:
-    """A name or path for the C library, whose texts end at the first NUL: one that has a NUL would be another name.
-    what: the argument, for the ValueError; other types are a TypeError."""
+    """Encodes a name or path for C. what: the argument's name, for errors.
+
+    Raises ValueError for a text with a NUL byte, because C would read a shorter name; TypeError for other types.
+    """
     if not isinstance(value, (str, bytes, os.PathLike)):
         raise TypeError(f"{what} is a str, not {type(value).__name__}")
     encoded = os.fsencode(value)
@@ -112,7 +118,7 @@ def c_text(what: str, value: str | bytes | os.PathLike) -> bytes:
 
 
 def error_of(status: int) -> GraphwireError:
-    """The exception of the call that just failed in this thread."""
+    """The exception for the call that has just failed in this thread."""
     name: str = ffi.string(ffi.cast("gw_status", status))
     return _ERRORS.get(name, GraphwireError)(name, text(lib.gw_last_error()) or text(lib.gw_status_text(status)))
 
@@ -123,9 +129,13 @@ def check(status: int) -> None:
 
 
 def finish(*starts: Callable[[Any], int]) -> None:
-    """Each start(ticket) begins an operation; waits for the end of all. An exception of a signal, or of one that fails,
-    cancels them first: in one call of C, which no second signal divides, or, where that comes before the call, when the
-    tickets go, and they go before what the caller's frame holds."""
+    """Calls each start(ticket), which begins an operation, and waits for the end of all.
+
+    If one operation fails, or a signal's exception ends the wait, all operations are cancelled before the exception
+    leaves this function. One call into C cancels them, so that a second signal cannot interrupt the cancelling. A
+    signal may come before that call: then the tickets cancel the operations when they are freed, which happens before
+    the caller's frame frees the operations' arrays.
+    """
     tickets = ffi.gc(ffi.new("struct tickets *", {"count": len(starts), "each": len(starts)}), lib.cancel_tickets)
     each = tickets.each
     try:
@@ -141,13 +151,13 @@ def finish(*starts: Callable[[Any], int]) -> None:
 
 
 def owned(kind: str, end: Any) -> Any:
-    """Zeroed memory of a kind of owned.h, for what a call makes. end: the function of the library that is called when
-    the last reference has gone, in C alone."""
+    """Returns zeroed memory of a type of owned.h, into which a call writes its result. end: the library's function that
+    ends the result; cffi calls it, without Python code, when the last reference is gone."""
     return ffi.gc(ffi.new(kind), end)
 
 
 class OfProcess:
-    """What belongs to the process that made it."""
+    """Base of objects that belong to the process that made them: pickle and copy raise TypeError."""
 
     __slots__ = ()
 
@@ -157,7 +167,7 @@ class OfProcess:
 
 
 class Call:
-    """A call in another thread, and what became of it: wait() gives that, once."""
+    """A call that another thread runs. wait() returns its result, or raises its exception, once."""
 
     def __init__(self, call: Callable[[], Any]):
         self._call: Callable[[], Any] | None = call
@@ -177,7 +187,8 @@ class Call:
             self._under_way.release()
 
     def wait(self) -> Any:
-        """Its result, or its exception; a signal's exception ends the wait."""
+        """Waits for the end of the call, and returns its result or raises its exception. A signal's exception ends the
+        wait, and the call goes on."""
         while not self._under_way.acquire(timeout=SLICE_MS / 1000):
             pass
         result, failure = self._result, self._failure
@@ -187,30 +198,35 @@ class Call:
         try:
             raise failure
         finally:
-            del failure  # its traceback holds this frame
+            del failure  # its traceback refers to this frame, which would be a cycle
 
 
-def aside(call: Callable[[], Any]) -> Any:
-    """Runs a call that cannot be cancelled. The main thread waits for it beside, so that a signal ends the wait; then
-    the call goes on alone: it holds all that it reads, none of it the caller's arrays, and its result goes when it
-    ends."""
+def in_thread(call: Callable[[], Any]) -> Any:
+    """Runs a call that cannot be cancelled, and returns its result.
+
+    In the main thread, the call runs in a thread of its own, so that a signal can end the wait. After a signal the call
+    goes on alone, and its result is freed at its end. So the call must own all that it reads, and read none of the
+    caller's arrays. In other threads, which get no signals, the call runs directly.
+    """
     if threading.get_ident() != threading.main_thread().ident:
         return call()
     one = Call(call)
-    # Not threading.Thread: a signal within its start() would leave it, and all that it holds, in a list for ever; and
-    # Python calls a function of Python's when it goes.
+    # Not threading.Thread, for two reasons. A signal within its start() would leave the thread, and all that it refers
+    # to, in a list for ever. And Python calls a function written in Python when the Thread is freed.
     _thread.start_new_thread(one.run, ())
     return one.wait()
 
 
 class Workers:
-    """Threads that run calls, in the order of submit(). They end when this object is gone, without a line of Python
-    that a signal could divide: what is left in the queue is run, and then the queue gives them the end. The end of the
-    process waits for what they run."""
+    """Threads that run calls in the order of submit().
+
+    When this object is freed, C code puts an end mark into the queue; no signal can interrupt that. The threads run the
+    calls before the mark and then end. At the end of the process, Python waits for the calls that are running.
+    """
 
     def __init__(self, count: int):
         self._asked: SimpleQueue[Any] = SimpleQueue()
-        self._end = ffi.gc(ffi.new("char *"), self._asked.put)  # put() is C
+        self._end = ffi.gc(ffi.new("char *"), self._asked.put)  # put() is written in C
         for _ in range(count):
             _thread.start_new_thread(_work, (self._asked,))
 
@@ -220,7 +236,7 @@ class Workers:
         return one
 
 
-_busy: set[Any] = set()  # a lock of each worker that runs a call
+_busy: set[Any] = set()  # a lock for each worker that runs a call; its worker has it
 _ending = threading.Event()
 
 
@@ -228,7 +244,7 @@ def _work(asked: SimpleQueue[Any]) -> None:
     while True:
         one = asked.get()
         if not isinstance(one, Call) or _ending.is_set():
-            asked.put(one)  # for the others
+            asked.put(one)  # for the other workers
             return
         runs = _thread.allocate_lock()
         runs.acquire()
@@ -242,7 +258,7 @@ def _work(asked: SimpleQueue[Any]) -> None:
 
 
 def _end_workers() -> None:
-    """A thread that comes back from torch when Python has ended ends the process."""
+    """Waits for the workers' calls: a thread that returns from torch after the interpreter's end aborts the process."""
     _ending.set()
     for runs in list(_busy):
         runs.acquire()

@@ -1,8 +1,8 @@
-"""A graph as this process has it open: the client, the graph's types and its parts.
+"""Opens a graph in this process: its client, its types and its parts.
 
-OpenedGraph(options) -> a client; graph.Graph adds features, edges and tensors
+OpenedGraph(options) -> a client; graph.Graph derives from it and adds features, edges and tensors
 
-The modules under graph.py take this class, and Graph is one: edges.py, tensor.py, fanouts.py.
+edges.py, tensor.py and fanouts.py take an OpenedGraph, so that they need not import graph.py, which imports them.
 """
 
 from __future__ import annotations
@@ -14,33 +14,44 @@ from typing import Any
 from weakref import ref
 
 from graphwire import _arrays, _checks
-from graphwire._native import NotFoundError, OfProcess, OutOfRangeError, aside, c_text, check, ffi, lib, owned, text
+from graphwire._native import (
+    NotFoundError,
+    OfProcess,
+    OutOfRangeError,
+    c_text,
+    check,
+    ffi,
+    in_thread,
+    lib,
+    owned,
+    text,
+)
 
-Etype = Any  # "src:rel:dst", "rel" where that is unique, or ("src", "rel", "dst")
+Etype = Any  # "src:rel:dst", a unique "rel", or ("src", "rel", "dst")
 
 
 class _Client(OfProcess):
-    """A gw_client, which ends when nobody refers to it any more and the last loader and mini-batch of it are gone:
-    objects that are garbage together, as a cycle, end in any order."""
+    """Owns a gw_client. The client closes when this object, its last loader and its last mini-batch are freed. Each of
+    them has a share of the client, because Python frees the objects of a cycle in any order."""
 
     def __init__(self, options: Mapping[str, Any]):
         self.pid = os.getpid()
         self._held = held = owned("struct held_client *", lib.client_end)
-        aside(lambda: _open(options, held))
+        in_thread(lambda: _open(options, held))
 
     @property
     def pointer(self) -> Any:
         return self._held.client
 
     def lend(self, kind: str, end: Any) -> Any:
-        """owned(kind, end) with a share of the client, in its field `client`."""
+        """Returns owned(kind, end), whose field `client` has a share of the client."""
         held = owned(kind, end)
-        lib.share_take(self._held.share, ffi.addressof(held, "client"))
+        lib.share_acquire(self._held.share, ffi.addressof(held, "client"))
         return held
 
 
 def _open(options: Mapping[str, Any], out: Any) -> None:
-    """gw_client_open into a held_client. The strings live as long as this call."""
+    """Calls gw_client_open, which writes into a held_client. The strings are freed after the call."""
     given = ffi.new("struct gw_client_options *")
     kept: list[Any] = []
     for name, value in options.items():
@@ -57,13 +68,13 @@ def _open(options: Mapping[str, Any], out: Any) -> None:
 
 
 class OpenedGraph:
-    """An opened graph's client, types and parts; see Graph."""
+    """The client, types and parts of an opened graph. Graph documents the attributes."""
 
     def __init__(self, options: Mapping[str, Any], numpy: bool = False, job_of: int | None = None):
-        self._options, self._job_of = dict(options), job_of  # the process that made the job's name up
-        self._shares: dict[int, ref[Any]] = {}  # what split() gave one of several ranks, by its id()
-        self._scratch: Any = None  # the temporary folder of its parts
-        self._edge_ids_told = False  # graphwire.pyg's warning: once for a graph
+        self._options, self._job_of = dict(options), job_of  # the process that generated the job's name, or None
+        self._shares: dict[int, ref[Any]] = {}  # arrays that split() returned to one of several ranks, by their id()
+        self._scratch: Any = None  # owns the temporary folder of the graph's parts
+        self._edge_ids_told = False  # whether graphwire.pyg has warned about edge ids: it warns once for a graph
         self._torch = None if numpy else _arrays.torch_module()
         self._opening: dict[int, threading.Lock] = {}
         self._client: _Client | None = _Client(self._options)
@@ -75,18 +86,18 @@ class OpenedGraph:
         self.etypes = [text(graph.etypes[i].name) for i in range(graph.num_etypes)]
         self._node_counts = [int(graph.ntypes[i].count) for i in range(graph.num_ntypes)]
         self._edge_counts = [int(graph.etypes[i].count) for i in range(graph.num_etypes)]
-        ways = sorted({self.transport(part) for part in range(self.num_parts)})
-        self.standalone = ways == ["memory"]
-        self._where = "standalone" if self.standalone else f"{self.num_parts} servers by {', '.join(ways)}"
+        transports = sorted({self.transport(part) for part in range(self.num_parts)})
+        self.standalone = transports == ["memory"]
+        self._where = "standalone" if self.standalone else f"{self.num_parts} servers by {', '.join(transports)}"
         self._ends = [(int(graph.etypes[i].src), int(graph.etypes[i].dst)) for i in range(graph.num_etypes)]
         self._reverses = [int(graph.etypes[i].reverse) for i in range(graph.num_etypes)]
 
     def _opened(self) -> _Client:
-        """The client of this process."""
+        """The client of this process; a child process opens its own. Raises ValueError if the graph is closed."""
         if self._client is None:
             raise ValueError(f"the graph {self.name} is closed")
-        if self._client.pid != os.getpid():  # a child's: its parent's threads are not here
-            # One lock for each process: a fork copies those that are held, by threads that are not here.
+        if self._client.pid != os.getpid():  # inherited by fork: the client's threads are in the parent only
+            # One lock for each process, because a fork may copy a lock that another thread of the parent has locked.
             with self._opening.setdefault(os.getpid(), threading.Lock()):
                 if self._client is not None and self._client.pid != os.getpid():
                     self._client = _Client(self._options)
@@ -115,41 +126,44 @@ class OpenedGraph:
         return int(number[0])
 
     def ends(self, etype: Etype | None = None) -> tuple[str, str]:
-        """The node types that an edge type leads from and to. Raises NotFoundError, which lists the types."""
+        """(source, destination): the node types of an edge type's ends. Raises NotFoundError, which lists the types."""
         src, dst = self._ends[self.etype_number(etype)]
         return self.ntypes[src], self.ntypes[dst]
 
     def reverse(self, etype: Etype | None = None) -> str | None:
-        """The edge type that holds the same edges turned round, as the graph names it: itself where each edge is there
-        both ways; None where it names none. Raises NotFoundError, which lists the types."""
+        """The edge type that the graph records as the reverse of `etype`: it has the same edges, with source and
+        destination exchanged. An edge type that has each edge in both directions is its own reverse. None: the graph
+        records no reverse. Raises NotFoundError, which lists the types."""
         number = self._reverses[self.etype_number(etype)]
         return self.etypes[number] if number < len(self.etypes) else None
 
     def num_nodes(self, ntype: str | None = None) -> int:
-        """Nodes of a type, over all parts; without a type, of all types. Raises NotFoundError, which lists the types.
-        """
+        """The number of nodes of a type, over all parts; without a type, of all types. Raises NotFoundError, which
+        lists the types."""
         return sum(self._node_counts) if ntype is None else self._node_counts[self.ntype_number(ntype)]
 
     def num_edges(self, etype: Etype | None = None) -> int:
-        """Edges of a type, over all parts; without a type, of all types. Raises NotFoundError, which lists the types.
-        """
+        """The number of edges of a type, over all parts; without a type, of all types. Raises NotFoundError, which
+        lists the types."""
         return sum(self._edge_counts) if etype is None else self._edge_counts[self.etype_number(etype)]
 
     def part_range(self, part: int, ntype: str | None = None) -> range:
-        """The ids of a node type that a part owns. Raises OutOfRangeError for a part that there is not, NotFoundError
-        for a type."""
+        """The range of ids of a node type that a part owns. Raises OutOfRangeError for a part that does not exist, and
+        NotFoundError for a type."""
         begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
         check(lib.gw_part_range(self._opened().pointer, self.ntype_number(ntype), self._part(part), begin, end))
         return range(begin[0], end[0])
 
     def part_edge_range(self, part: int, etype: Etype | None = None) -> range:
-        """The ids of an edge type that a part owns: edges are where they end. Errors as part_range's."""
+        """The range of ids of an edge type that a part owns: a part owns the edges that end at its nodes. Raises the
+        errors of part_range."""
         begin, end = ffi.new("int64_t *"), ffi.new("int64_t *")
         check(lib.gw_part_edge_range(self._opened().pointer, self.etype_number(etype), self._part(part), begin, end))
         return range(begin[0], end[0])
 
     def transport(self, part: int) -> str:
-        """How a part is reached: "memory", "shm", "verbs", "tcp". Raises IndexError for a part that there is not."""
+        """The transport to a part: "memory" (this process has loaded the part), "shm", "verbs" or "tcp". Raises
+        OutOfRangeError, an IndexError, for a part that does not exist."""
         return text(lib.gw_part_transport(self._opened().pointer, self._part(part)))
 
     def _part(self, part: int) -> int:

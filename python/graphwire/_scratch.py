@@ -1,14 +1,19 @@
-"""Temporary folders that go with their process, whatever ends that.
+"""Temporary folders that are removed when their process ends, however it ends.
 
-    killed ones of before are swept -> a guard waits for the end of a pipe -> the folder is made, and locked -> used
-    -> it is removed, at the end of the process too -> the pipe ends: the guard removes what is there, and ends
-    SIGTERM, SIGKILL, a crash, os._exit(): the kernel closes the pipe, and the guard removes the folder
+    Scratch() removes the folders of killed processes -> starts a guard, which waits for the end of a pipe
+    -> makes the folder and locks it -> the caller uses it
+    -> close(), the object's end or the process's normal end removes the folder; the pipe ends, and so does the guard
+    -> SIGTERM, SIGKILL, a crash or os._exit(): the kernel closes the pipe, and the guard removes the folder
 
-A library leaves the signals to its program; and Python drops an interrupt in a finalizer. The guard is a shell in a
-session of its own, which ignores what a terminal or a batch system sends to all. Children that were forked have the
-pipe too, and so have programs that work there: the folder stays until they have ended. Where the guard is killed as
-well, or a shell does not exist, the next process that makes such a folder there removes it (as core/files/leftovers.h
-does): nobody holds its lock.
+Signal handlers would not do: a library leaves signals to its program, and Python drops an interrupt in a finalizer. So
+the guard is a shell in a session of its own. It ignores the signals that a terminal or a batch system sends to all
+processes of a job. Forked children inherit the pipe, and so do programs that were started with descriptors(): the
+folder stays until all of them have ended.
+
+If the guard is killed too, or no shell exists, the folder remains without a lock. The next process that makes such a
+folder in the same place removes it, as core/files/leftovers.h does.
+
+Errors: OSError if the folder, the pipe or the lock cannot be made.
 """
 
 from __future__ import annotations
@@ -28,19 +33,20 @@ from weakref import ref
 
 from graphwire._native import ffi, lib, owned
 
-_TRIES = 100  # to have a new folder locked before a sweeper takes it for a dead one's
+_TRIES = 100  # attempts to lock a new folder before another process sweeps it as a dead process's
 _GUARD = """exec 3<&0 </dev/null
 (trap '' HUP INT QUIT TERM; read -r line <&3; exec rm -rf -- "$1") &"""
 _made: list[ref[Scratch]] = []
 
 
 def _host() -> str:
-    """Locks are told between processes of one kernel, and file systems may be others' too."""
+    """This host's name as a number, for folders' names. A lock is visible only on its own host, and other hosts may use
+    the same file system."""
     return f"{zlib.crc32(os.uname().nodename.encode()):08x}"
 
 
 def _sweep(parent: str, prefix: str) -> None:
-    """Removes folders of this name that nobody holds, of this user and host."""
+    """Removes the folders of this name, user and host that no process has locked."""
     ours = re.compile(rf"{re.escape(prefix)}\.tmp-\d+-{_host()}-[0-9a-f]{{8}}")
     for name in os.listdir(parent):
         if not ours.fullmatch(name):
@@ -57,10 +63,12 @@ def _sweep(parent: str, prefix: str) -> None:
 
 
 class Scratch:
-    """A folder, `path`, for as long as this object is there: as a context, or held by who needs the folder. In a
-    context it is removed when that is left, else soon after the object is gone, and before the process ends.
+    """A temporary folder, `path`, which this object owns. Leaving the context removes the folder. Without a context the
+    guard removes it soon after the object is freed, and at the latest when the process ends.
 
-    parent: None: where temporary files are. prefix: of its name.
+    parent: the folder to make it in; None: the system's folder for temporary files. prefix: how its name begins.
+
+    Raises OSError.
     """
 
     def __init__(self, parent: str | os.PathLike | None = None, prefix: str = "graphwire"):
@@ -79,7 +87,7 @@ class Scratch:
         _made[:] = [one for one in _made if one() is not None] + [ref(self)]
 
     def _guarded(self) -> None:
-        """Starts the guard, before there is anything to remove."""
+        """Starts the guard. The folder does not exist yet, so a kill at any time leaves nothing unguarded."""
         error = lib.guard_pipe(self._held)
         if error:
             raise OSError(error, os.strerror(error))
@@ -89,7 +97,7 @@ class Scratch:
         lib.guard_reads_end(self._held)
 
     def close(self) -> None:
-        """Removes it, in the process that made it."""
+        """Removes the folder. In another process than the one that made it, only closes the descriptors."""
         if os.getpid() == self._process:
             shutil.rmtree(self.path, ignore_errors=True)
         ffi.release(self._held)
@@ -101,17 +109,18 @@ class Scratch:
         self.close()
 
 
-def _there() -> list[Scratch]:
+def _open_folders() -> list[Scratch]:
     return [scratch for scratch in (one() for one in _made) if scratch is not None and scratch._held.writes]
 
 
 def descriptors() -> tuple[int, ...]:
-    """For pass_fds of a program that works in such folders: they stay until the program has ended."""
-    return tuple(scratch._held.writes - 1 for scratch in _there())
+    """Descriptors for subprocess's pass_fds, for a program that works in these folders: they stay until it has ended.
+    """
+    return tuple(scratch._held.writes - 1 for scratch in _open_folders())
 
 
 def _close_all() -> None:
-    for scratch in _there():
+    for scratch in _open_folders():
         scratch.close()
 
 

@@ -1,6 +1,9 @@
-"""Archives: zip, tar (gz, bz2, xz) and single .gz files into a folder, which is there whole or not at all.
+"""Unpacks zip, tar (gz, bz2, xz) and single .gz files into a folder, completely or not at all.
 
-Nothing of an archive is believed: members lie inside the folder, are files or folders, and are no more than a limit.
+    the archive's members -> checked and copied to a temporary folder -> renamed to the folder
+
+The archive is not trusted. Each member must be a file or a folder, and lie inside the folder, and all files together
+must not exceed a limit. Raises ValueError, which names the archive.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ CHUNK = 1 << 20
 
 
 class _Limit:
-    """Bytes that may still be written."""
+    """Copies members to files, and counts the bytes that may still be written."""
 
     def __init__(self, archive: Path, most: int):
         self._archive, self._left, self._most = archive, most, most
@@ -33,12 +36,13 @@ class _Limit:
             while block := source.read(CHUNK):
                 self._left -= len(block)
                 if self._left < 0:
-                    raise ValueError(f"{self._archive}: it has more than {self._most} bytes: max_bytes=")
+                    raise ValueError(f"{self._archive}: it has more than {self._most} bytes, the limit that max_bytes= "
+                                     "sets")
                 out.write(block)
 
 
 def _inside(archive: Path, name: str) -> PurePosixPath:
-    """A member's path below the folder."""
+    """A member's path below the folder. Raises ValueError for a path that leads out of it."""
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or "\0" in name or (path.parts and path.parts[0].endswith(":")):
         raise ValueError(f"{archive}: {name!r} leads out of the folder")
@@ -62,7 +66,7 @@ def _tar_members(archive: Path) -> Iterator[tuple[str, Any]]:
             if info.isdir():
                 continue
             if not info.isfile():
-                raise ValueError(f"{archive}: {info.name!r} is no file and no folder")
+                raise ValueError(f"{archive}: {info.name!r} is neither a file nor a folder")
             source = whole.extractfile(info)
             assert source is not None
             with source:
@@ -70,7 +74,7 @@ def _tar_members(archive: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _members(archive: Path) -> Iterator[tuple[str, Any]]:
-    """Name and bytes of each file."""
+    """The name and an open stream of each file in the archive."""
     if zipfile.is_zipfile(archive):
         yield from _zip_members(archive)
     elif tarfile.is_tarfile(archive):
@@ -83,9 +87,12 @@ def _members(archive: Path) -> Iterator[tuple[str, Any]]:
 
 
 def unpack(archive: str | os.PathLike, folder: str | os.PathLike, *, max_bytes: int = 1 << 40) -> Path:
-    """The files of an archive in a folder; one that is there is taken as it is.
+    """Unpacks an archive into `folder`, and returns the folder. An existing folder is returned unchanged.
 
-    Raises ValueError, which names the archive: none, damaged, a member that leads out or is a link, over max_bytes.
+    archive: a zip, tar (gz, bz2, xz) or .gz file. max_bytes: the most that all files together may have.
+
+    Raises ValueError, which names the archive, if it is not an archive or is damaged, if a member leads out of the
+    folder or is a link, or if the files exceed max_bytes.
     """
     archive, folder = Path(archive), Path(folder)
     if folder.is_dir():
@@ -101,7 +108,7 @@ def unpack(archive: str | os.PathLike, folder: str | os.PathLike, *, max_bytes: 
             try:
                 os.rename(made, folder)
             except OSError:
-                if not folder.is_dir():  # else another process has unpacked it meanwhile
+                if not folder.is_dir():  # if it exists, another process has unpacked the archive meanwhile
                     raise
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, FileExistsError, NotADirectoryError, RuntimeError,
             zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:

@@ -1,8 +1,10 @@
-"""A mini-batch: nodes, blocks and rows; features and edges over the library's memory.
+"""A mini-batch: its nodes, blocks and rows. Features and edges are views of the library's memory.
 
-The order is a model's: blocks[0] is the outermost hop, whose sources are all nodes of the batch, and blocks[-1] ends at
-the seeds. The destinations of a block are the first of its sources, and the sources of the next one are its
-destinations: a layer's output is the next layer's input.
+    blocks[0], the outermost hop -> blocks[1] -> … -> blocks[-1], whose destinations are the seeds
+
+The blocks are in the order in which a model's layers use them. The sources of blocks[0] are all nodes of the batch. A
+block's destinations are the first of its sources, and they are the sources of the next block. So the output rows of one
+layer are the input rows of the next.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from graphwire import _arrays
 from graphwire._arrays import Array, Lease
 from graphwire._native import lib
 
-Change = Callable[[Any], Any]  # of one tensor
+Change = Callable[[Any], Any]  # from one tensor to another
 
 
 def _each(value: dict, change: Change) -> dict:
@@ -24,7 +26,7 @@ def _each(value: dict, change: Change) -> dict:
 
 
 def _of(value: Any, change: Change) -> Any:
-    """The same of a tensor, of the tensors in dictionaries, or of nothing."""
+    """Applies `change` to a tensor, or to all tensors of nested dictionaries; None stays None."""
     if isinstance(value, dict):
         return _each(value, change)
     return None if value is None else change(value)
@@ -39,7 +41,8 @@ def _leaves(value: Any) -> Iterator[Array]:
 
 
 def _one_of_each(rows: dict[str, dict[str, Array]], what: str, argument: str) -> dict[str, Array]:
-    """{type: rows}, where each type has at most one feature."""
+    """{type: rows}, if each type has at most one feature. Raises ValueError if a type has several, or no type has one.
+    """
     found = {kind: some for kind, some in rows.items() if some}
     if any(len(some) != 1 for some in found.values()):
         raise ValueError(f"the batch has several {what} of a type: use batch.{argument}[type][name]")
@@ -49,13 +52,14 @@ def _one_of_each(rows: dict[str, dict[str, Array]], what: str, argument: str) ->
 
 
 class Edges:
-    """The edges of one type in one block, by destination (CSC).
+    """The edges of one type in one block, grouped by destination (CSC).
 
-    src_type, dst_type: the node types; num_src, num_dst: rows of them in this block.
-    indptr: [num_dst + 1] int64: edges indptr[i] to indptr[i + 1] end at destination i.
-    indices: [edges] int64 (or int32: the loader's index_dtype): the source of each edge, a row number.
-    edge_ids: [edges] int64: global ids.
-    data: {feature: rows of these edges}, of the loader's edge_features.
+    etype: "src:rel:dst". src_type, dst_type: the node types of the ends.
+    num_src, num_dst: how many rows of src_type and of dst_type the block has.
+    indptr: [num_dst + 1] int64; the edges indptr[i] to indptr[i + 1] - 1 end at destination i.
+    indices: [edges] int64, or int32 with the loader's index_dtype; the row number of each edge's source.
+    edge_ids: [edges] int64, global ids.
+    data: {feature: [edges, …]}, the rows of the loader's edge_features.
     """
 
     def __init__(self, etype: str, ends: tuple[str, str], sizes: tuple[int, int], arrays: tuple[Array, Array, Array]):
@@ -87,7 +91,7 @@ class Edges:
 
     @property
     def edge_index(self) -> Array:
-        """[2, edges]: sources and destinations, as PyTorch Geometric's layers take them."""
+        """[2, edges] int64: row numbers of sources and destinations, as PyTorch Geometric's layers take them."""
         if isinstance(self.indptr, np.ndarray):
             return np.stack([self.indices, self.dst])
         return _arrays.torch_module().stack([self.indices.to(self.dst.dtype), self.dst])
@@ -109,28 +113,32 @@ class Edges:
 
 
 class Block:
-    """One hop: num_src and num_dst are rows by node type, edges holds the Edges by edge type ("src:rel:dst")."""
+    """One hop of a batch.
+
+    num_src, num_dst: {node type: number of rows} of sources and of destinations.
+    edges: {"src:rel:dst": Edges}.
+    """
 
     def __init__(self, num_src: dict[str, int], num_dst: dict[str, int], edges: dict[str, Edges]):
         self.num_src, self.num_dst, self.edges = num_src, num_dst, edges
 
     def __getitem__(self, etype: Any) -> Edges:
-        """The edges of a type: "src:rel:dst", ("src", "rel", "dst"), or "rel" where that is unique.
+        """The Edges of a type: "src:rel:dst", ("src", "rel", "dst"), or "rel" if only one edge type has that relation.
 
-        Raises KeyError, which lists those of the block: types that no fanout names are not there.
+        Raises KeyError, which lists the block's edge types. A block lacks the types that no fanout names.
         """
         name = etype if isinstance(etype, str) else ":".join(etype)
         if name in self.edges:
             return self.edges[name]
         found = [edges for full, edges in self.edges.items() if full.split(":")[1:2] == [name]]
         if len(found) != 1:
-            there = ", ".join(self.edges)
-            raise KeyError(f"the block has {len(found) or 'no'} edge types {name!r}; there are: {there}")
+            known = ", ".join(self.edges)
+            raise KeyError(f"the block has {len(found) or 'no'} edge types {name!r}; there are: {known}")
         return found[0]
 
     @property
     def only(self) -> Edges:
-        """The edges, where there is one edge type. Raises ValueError, which lists them, where there are several."""
+        """The Edges of the only edge type. Raises ValueError, which lists the types, if the block has several."""
         if len(self.edges) != 1:
             raise ValueError(f"the block has {len(self.edges)} edge types: name one of {', '.join(self.edges)}")
         return next(iter(self.edges.values()))
@@ -152,32 +160,38 @@ class Block:
 class Batch:
     """A mini-batch.
 
-    epoch, step: where the loader was.
-    seeds: [seeds] int64, global ids; seed_rows: [seeds] int64: each one's row among the nodes of its type, which is its
-        row in a model's output too. Equal seeds share a row.
-    nodes: {node type: [n] int64}: global ids, each once; the rows of blocks[0]'s sources.
-    blocks: outermost hop first.
-    features: {node type: {feature: [n, …]}}: rows of nodes; labels: {feature: [seeds, …]}: rows of the seeds.
+    epoch, step: the loader's position when it returned the batch.
+    seeds: [seeds] int64, global ids.
+    seed_rows: [seeds] int64, the row of each seed among the nodes of its type, and so its row in a model's output.
+        Equal seeds share a row.
+    nodes: {node type: [n] int64}, global ids, each once, in the order of the rows of blocks[0]'s sources.
+    blocks: a list of Block, outermost hop first.
+    features: {node type: {feature: [n, …]}}, a row for each node.
+    labels: {feature: [seeds, …]}, a row for each seed.
 
-    Of seeds of several node types, seeds and seed_rows are {node type: …}, labels {node type: {feature: …}}.
+    If the seeds were given by node type, seeds and seed_rows are {node type: …}, and labels {node type: {feature: …}}.
 
-    Of an EdgeLoader seeds are ids of edges, labels theirs, seed_rows None, and there are besides
-    src_rows, dst_rows: [seeds] int64: the ends of each, rows of the edge type's node types;
-    negative_rows: [seeds, negatives] int64: rows of the type whose end was redrawn; true_edges: how many of them are
-        edges all the same, with no_true_edges; edge_type: of the seeds.
-    Of seeds of several edge types these, seeds and labels are {edge type: …}, and edge_type is None.
+    In a batch of an EdgeLoader, seeds are ids of edges, labels are features of these edges, and seed_rows is None. It
+    has more attributes:
 
-    What keeps what: rows of features, rows of edges, and the arrays of the blocks lie in the library's memory, which
-    goes back, all of it, when the batch and the last array over it are gone: a batch needs no release, and one that is
-    kept (x, an indptr, a slice of one) keeps as much memory as the batch. Ids (seeds, nodes), row numbers and labels
-    have memory of their own, and so has all that to_pyg() returns and what is of a type that torch lacks (see Feature):
-    keep those, or copies.
+    src_rows, dst_rows: [seeds] int64, the rows of each edge's source and destination among the nodes of their types.
+    negative_rows: [seeds, negatives] int64, rows of the node type whose end was drawn again.
+    true_edges: with no_true_edges, the number of negatives that are edges of the graph nevertheless.
+    edge_type: the edge type of the seeds.
 
-    A batch goes to another process, and into a file, as copies of its arrays: by pickle, torch.save and the workers of
-    a DataLoader. What is unpickled has no digest().
+    If the seeds were given by edge type, these attributes, seeds and labels are {edge type: …}, and edge_type is None.
+
+    Memory: feature rows, edge rows and the arrays of the blocks are views of the library's memory. The library takes
+    all of it back when the batch and the last such array are freed; a batch need not be released. A single array that
+    is kept (x, an indptr, or a slice of one) keeps the memory of the whole batch. Ids (seeds, nodes), row numbers and
+    labels own their memory. So do the results of to_pyg(), and rows of a type that torch lacks (see Feature). Keep
+    those, or copies.
+
+    pickle, torch.save and the workers of a DataLoader copy a batch's arrays to another process or a file. An unpickled
+    batch has no digest().
     """
 
-    _converter: ClassVar[Callable[[Batch, Any], Any]]  # of to_pyg(); graphwire/__init__.py puts graphwire.pyg's here
+    _converter: ClassVar[Callable[[Batch, Any], Any]]  # to_pyg() calls it; graphwire/__init__.py sets it
 
     def __init__(self, seeds: Any, seed_rows: Any, nodes: dict[str, Array], blocks: list[Block],
                  features: dict[str, dict[str, Array]], labels: dict[str, Any]):
@@ -197,21 +211,20 @@ class Batch:
 
     @property
     def num_seeds(self) -> int:
-        """Seeds of all types."""
+        """The number of seeds of all types."""
         return sum(len(ids) for ids in _leaves(self.seeds))
 
     @property
     def x(self) -> Any:
-        """The features, where each node type has at most one: a tensor where there is one node type, else
-        {node type: tensor}. Raises ValueError where a type has several, and where there are none (the loader's
-        features=)."""
+        """The feature rows, if each node type has at most one feature: [n, …] if the graph has one node type, else
+        {node type: [n, …]}. Raises ValueError if a type has several features, or if the loader got no features=."""
         only = _one_of_each(self.features, "features", "features")
         return next(iter(only.values())) if len(self.nodes) == 1 else only
 
     @property
     def y(self) -> Any:
-        """The labels, where the loader was given one name; of seeds of several types {node type: labels}. Raises
-        ValueError where there are several of a type, and where there are none (the loader's labels=)."""
+        """The label rows, if the loader got one name of a label: [seeds, …]; {type: [seeds, …]} if the seeds were given
+        by type. Raises ValueError if a type has several labels, or if the loader got no labels=."""
         if isinstance(self.seeds, dict):
             return _one_of_each(self.labels, "labels", "labels")
         if len(self.labels) != 1:
@@ -219,11 +232,11 @@ class Batch:
         return next(iter(self.labels.values()))
 
     def digest(self) -> int:
-        """XXH3-64 over everything that the batch holds: equal batches have equal digests, in every language and over
-        every transport. Raises ValueError for a batch that was moved to a device, or that was pickled or copied, by
-        another process too: what the digest is taken of did not come along."""
+        """XXH3-64 over the whole content of the batch. Equal batches have equal digests, in every language and over
+        every transport. Raises ValueError for a batch that was moved to a device, pickled or copied: such a batch has
+        only copies of the arrays, and the digest is computed from the library's memory."""
         if self._lease is None:
-            raise ValueError("a batch that was moved, pickled or copied has no digest: take it before")
+            raise ValueError("a batch that was moved, pickled or copied has no digest: compute it before")
         return int(lib.gw_minibatch_digest(self._lease.minibatch))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -239,27 +252,31 @@ class Batch:
         return changed
 
     def to_pyg(self, attributes: Mapping[str, str | Mapping[str, str]] | None = None) -> Any:
-        """The mini-batch as torch_geometric's Data, or HeteroData where there are several types: each node once, its
-        neighbours drawn once, at the hop that found it, seeds first, as NeighborLoader gives it; with rows of edges.
+        """Converts the mini-batch to torch_geometric's Data, or to HeteroData if it has several types.
 
-        attributes: {feature: what it is called there}, as {"feat": "x", "label": "y"}; for one kind of rows alone
-            {"features" (of nodes), "edge_features" or "labels": such names}, as {"feat": "x", "edge_features":
-            {"feat": "edge_attr"}}. Labels have batch_size rows.
-        Besides: n_id, e_id, batch_size, num_sampled_nodes, num_sampled_edges; of an EdgeLoader edge_label_index,
-        input_id, negative_index: rows of negatives, [seeds, negatives]. e_id and an EdgeLoader's input_id are the
-        graph's ids of edges; graphwire.EdgeIds leads to those that they had before.
+        The result has the form of NeighborLoader's batches: seeds first, each node once, and each node's neighbours
+        drawn once, at the hop that reached it. It has feature rows of nodes and edges, and owns its memory.
 
-        Raises ValueError where two features of a type, or of all types in Data, would have one name, and for names that
-        are PyG's own (edge_index, num_nodes, …); it names the features.
+        attributes: {feature: attribute's name}, such as {"feat": "x", "label": "y"}. To name one kind of rows only,
+            give {"features", "edge_features" or "labels": {feature: name}}; "features" are those of nodes. Both forms
+            combine: {"feat": "x", "edge_features": {"feat": "edge_attr"}}. Labels have batch_size rows.
+
+        The result also has n_id, e_id, batch_size, num_sampled_nodes and num_sampled_edges. A batch of an EdgeLoader
+        gives edge_label_index, input_id and, if it has negatives, negative_index: [seeds, negatives], rows of nodes.
+        e_id and an EdgeLoader's input_id are the graph's ids of edges; graphwire.EdgeIds translates them to original
+        ids.
+
+        Raises ValueError, which names the features, if two features of a type would have the same name (in Data, two
+        features of any type), or if a name is PyG's own (edge_index, num_nodes, …).
         """
         return Batch._converter(self, attributes)
 
     def to(self, device: Any, non_blocking: bool = False) -> Batch:
-        """The same on another device (torch)."""
+        """A copy of the batch on another device; needs torch. It has no digest()."""
         return self._changed(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pinned(self) -> Batch:
-        """A copy in memory that a GPU reads by itself."""
+        """A copy of the batch in pinned memory, which a GPU can read directly."""
         return self._changed(lambda tensor: tensor.pin_memory())
 
     def _tensors(self) -> Iterator[Array]:
@@ -271,7 +288,7 @@ class Batch:
                 yield from (edges.indptr, edges.indices, edges.edge_ids, *edges.data.values())
 
     def record_stream(self, stream: Any) -> None:
-        """Tells CUDA's allocator that the tensors are used on this stream."""
+        """Calls record_stream of all tensors: CUDA's allocator then knows that this stream uses them."""
         for tensor in self._tensors():
             tensor.record_stream(stream)
 

@@ -1,8 +1,9 @@
-"""python -m graphwire.bench --part_config parts/: the loader from Python beside the same without Python's arrays.
+"""Measures the cost of Python in a loader: python -m graphwire.bench --part_config parts/
 
-Both stream the same epoch in turn: the ceiling takes each mini-batch from the library and hands it back, the case makes
-its tensors and touches what a model would. Medians of the rounds, and their ratio: of batches per second, and of the
-processor time that the process takes, which other work on the machine disturbs less. --json: one JSON object.
+Two loops over the same epoch alternate. The ceiling takes each mini-batch from the library and releases it. The case
+also makes the tensors of each mini-batch, and reads what a model would. The program prints the medians of the rounds
+and their ratio, in batches per second and in processor time. Other work on the machine disturbs processor time less.
+--json prints one JSON object.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from graphwire.loader import Loader
 
 
 def _bare(loader: Loader) -> int:
-    """One epoch of mini-batches that nobody looks at."""
+    """One epoch of mini-batches that are released unread. Returns their number."""
     stream, out, batches = loader._there(), ffi.new("struct gw_minibatch **"), 0
     while (status := lib.gw_loader_next(stream.pointer, out, -1)) != lib.GW_END:
         check(status)
@@ -38,15 +39,15 @@ def _whole(loader: Loader) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="The loader from Python beside the C loader.")
-    parser.add_argument("--part_config", "--part-config", required=True)
-    parser.add_argument("--servers", help="host:port,host:port; none: standalone")
-    parser.add_argument("--fanouts", default="15,10,5")
-    parser.add_argument("--batch_size", "--batch-size", type=int, default=1000)
-    parser.add_argument("--batches", type=int, default=40, help="of one round")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--feature", default="feat")
-    parser.add_argument("--json", action="store_true")
+    parser = argparse.ArgumentParser(description="Compares the loader from Python with the C loader.")
+    parser.add_argument("--part_config", "--part-config", required=True, help="the graph's JSON or its folder")
+    parser.add_argument("--servers", help="host:port,host:port; without servers, this process reads the parts")
+    parser.add_argument("--fanouts", default="15,10,5", help="neighbours of each hop, from the seeds outwards")
+    parser.add_argument("--batch_size", "--batch-size", type=int, default=1000, help="seeds of a mini-batch")
+    parser.add_argument("--batches", type=int, default=40, help="mini-batches of one round")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds of each loop")
+    parser.add_argument("--feature", default="feat", help="the feature of the nodes that is fetched")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
 
     with graphwire.open(args.part_config, args.servers) as graph:
@@ -61,7 +62,7 @@ def main() -> None:
         rates: dict[str, list[float]] = {"ceiling": [], "case": []}
         costs: dict[str, list[float]] = {"ceiling": [], "case": []}
         pairs: list[tuple[str, Callable[[Loader], int]]] = [("ceiling", _bare), ("case", _whole)]
-        for one in range(args.rounds + 1):  # the first is not counted; they take turns at being first
+        for one in range(args.rounds + 1):  # round 0 is a warm-up; the loops alternate in going first
             for name, run in pairs[::-1] if one % 2 else pairs:
                 with loader() as some:
                     begun, used = time.perf_counter(), time.process_time()

@@ -1,14 +1,16 @@
-"""The ids that edges had before they were part of a graph, and those that they have in it.
+"""Translates between an edge's id in the graph and its original id, the row of the input.
 
     ids = EdgeIds(graph)
     if ids.translates("cites"):
         rows = ids.to_original("cites", batch_edges)         # rows of the caller's own arrays
         edges = ids.to_position("cites", rows)               # what graph.find_edges and features take
 
-In the graph an edge's id is its position among the edges of its type (docs/FORMAT.md). Its original id is the row of
-the input. A graph in one part has both ways as arrays, of which a call fetches the rows that it needs from their owner,
-over any transport: no process holds an array of all edges. `graphwire.dgl` and `graphwire.pyg` translate by them; all
-other names of the package, and C, take and return positions.
+In the graph an edge's id is its position among the edges of its type (docs/FORMAT.md). A graph in one part stores two
+arrays for each edge type: from positions to original ids, and back. A call fetches the rows that it needs from the
+arrays' owner, over any transport. This costs a request for each call, but no process needs an array of all edges.
+
+`graphwire.dgl` and `graphwire.pyg` take and return original ids. All other parts of the package, and C, take and return
+positions.
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ _ORIGINAL, _INVERSE = "orig_id", "orig_id.inverse"
 
 
 class EdgeIds:
-    """Translates edge ids of one graph, which it keeps. It passes through pickle and forks as the graph does.
+    """Translates the edge ids of one graph. It keeps the graph open, and can be pickled and forked as the graph can.
 
-    Ids are what graph.feature(…)[ids] takes: integers in any order, repeated or none at all, a slice, a mask. Results
-    are int64, [len(ids)], the caller's own memory: torch tensors of the host, or NumPy arrays of a graph that was
-    opened with numpy=True.
+    Methods take ids in the forms that graph.feature(…)[ids] takes: integers in any order, also repeated or empty; a
+    slice; a mask. Results are int64, [len(ids)], and own their memory: torch tensors on the CPU, or NumPy arrays if the
+    graph was opened with numpy=True.
     """
 
     def __init__(self, graph: Graph):
@@ -39,7 +41,7 @@ class EdgeIds:
         self._found: dict[int, tuple[Feature, Feature] | None] = {}
 
     def _arrays(self, number: int) -> tuple[Feature, Feature] | None:
-        """(orig_id, orig_id.inverse) of an edge type; None: the graph does not have both."""
+        """(orig_id, orig_id.inverse) of an edge type; None unless the graph has both."""
         if number not in self._found:
             found = None
             if self._graph.num_parts == 1:
@@ -53,20 +55,22 @@ class EdgeIds:
         return self._found[number]
 
     def translates(self, etype: Etype | None = None) -> bool:
-        """Whether every edge of the type has an original id of its own, 0 to num_edges(etype) - 1, and the graph has
-        the way back: one part, no edges doubled by undirected=True, no graph of version 0.1. Raises NotFoundError for
-        a type."""
+        """Whether every edge of the type has a unique original id, 0 to num_edges(etype) - 1, and to_position can
+        translate it back. False for a graph in several parts, for edges that undirected=True has doubled, and for a
+        graph of version 0.1. Raises NotFoundError for an edge type that does not exist."""
         number = self._graph.etype_number(etype)
         found = self._arrays(number)
         return found is not None and len(found[1]) == self._graph._edge_counts[number]
 
     def is_known(self, etype: Etype | None = None) -> bool:
-        """Whether original ids are known, 0 to num_originals(etype) - 1, of which several edges may share one: those
-        of an undirected graph, whose two directions are one row of the input. Raises NotFoundError for a type."""
+        """Whether the edges of the type have original ids, 0 to num_originals(etype) - 1. Several edges may share an
+        original id: in an undirected graph both directions of an edge are one row of the input. Raises NotFoundError
+        for an edge type that does not exist."""
         return self._arrays(self._graph.etype_number(etype)) is not None
 
     def num_originals(self, etype: Etype | None = None) -> int:
-        """How many original ids there are. Raises NotFoundError for a type, and where they are not known."""
+        """The number of original ids of an edge type. Raises NotFoundError if the type does not exist, or if is_known()
+        is false."""
         return len(self._both(etype)[1])
 
     def _both(self, etype: Etype | None) -> tuple[Feature, Feature]:
@@ -91,17 +95,18 @@ class EdgeIds:
     def to_original(self, etype: Etype | None, positions: Ids) -> Array:
         """The original id of each edge, [len(positions)] int64.
 
-        etype: None: the only one. positions: ids of edges as native calls have them.
+        etype: None: the only edge type. positions: the graph's ids of edges.
 
-        Raises NotFoundError for a type, and where original ids are not known (is_known); OutOfRangeError, which names
-        the first id that no edge has; TypeError for what are no ids; PeerError and DeadlineError where the server
-        cannot be asked.
+        Raises NotFoundError if the type does not exist or is_known() is false; OutOfRangeError, which names the first
+        id that no edge has; TypeError for values that are not ids; PeerError and DeadlineError if the server does not
+        answer.
         """
         return self._fetch(self._both(etype)[0], positions, "position")
 
     def to_position(self, etype: Etype | None, originals: Ids) -> Array:
-        """The edge of each original id, [len(originals)] int64; where several share one, the first of them.
+        """The graph's id of the edge with each original id, [len(originals)] int64. If several edges share an original
+        id, the result is the first of them.
 
-        Errors as to_original's; OutOfRangeError names the first original id that no edge has.
+        Raises the errors of to_original. OutOfRangeError names the first original id that no edge has.
         """
         return self._fetch(self._both(etype)[1], originals, "original id")

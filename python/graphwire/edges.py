@@ -1,4 +1,9 @@
-"""Edges looked up by id or by their ends and listed around nodes, and the shares of ranks: Graph's methods tell."""
+"""Finds edges by id or by their ends, lists edges around nodes, and divides ids among ranks.
+
+ids -> int64 -> one C operation -> new arrays, or an EdgeList over the library's memory
+
+Graph's methods of the same names call these functions, and document them and their errors.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,19 @@ import numpy as np
 
 from graphwire import _arrays, _checks, fanouts
 from graphwire._arrays import Array, Ids
-from graphwire._native import aside, check, ffi, finish, lib, owned
+from graphwire._native import check, ffi, finish, in_thread, lib, owned
 from graphwire._opened import Etype, OpenedGraph
 
 
 class EdgeList:
-    """Edges as answers to questions: those of question i are [offsets[i], offsets[i + 1]).
+    """The edges that a call found for each of its questions. A question is one pair of ends, or one node. The edges of
+    question i are src[offsets[i]:offsets[i + 1]], and likewise dst and edge_ids.
 
-    offsets: [questions + 1] int64; src, dst, edge_ids: [edges] int64, global ids; all over one memory of the
-    library's, which goes with the last of them, of() of a question too. pickle makes copies, without the rest.
+    offsets: [questions + 1] int64.
+    src, dst, edge_ids: [edges] int64, global ids.
+
+    All arrays are views of one memory of the library, which is freed with the last of them. The arrays of of() are
+    views too. pickle copies only this list's own edges.
     """
 
     def __init__(self, offsets: Array, src: Array, dst: Array, edge_ids: Array):
@@ -26,14 +35,14 @@ class EdgeList:
         return len(self.edge_ids)
 
     def of(self, question: int) -> EdgeList:
-        """The edges of one question; -1 is the last one's. Raises IndexError."""
+        """The edges of one question, as an EdgeList of one question; -1 is the last question. Raises IndexError."""
         question = range(len(self.offsets) - 1)[question]
         part = slice(int(self.offsets[question]), int(self.offsets[question + 1]))
         return EdgeList(self.offsets[question:question + 2] - self.offsets[question], self.src[part], self.dst[part],
                         self.edge_ids[part])
 
     def __getstate__(self) -> dict[str, Array]:
-        """A part of a tensor would take the whole along."""
+        """Copies the arrays: torch pickles the whole memory of a tensor that is a slice."""
         return {name: array.clone() if hasattr(array, "clone") else array for name, array in self.__dict__.items()}
 
     def __repr__(self) -> str:
@@ -48,7 +57,7 @@ def _copied(graph: OpenedGraph, pointer: Any, count: int) -> Array:
 
 
 def _list(graph: OpenedGraph, start: Callable[[Any, Any], int]) -> EdgeList:
-    """What start(out, ticket) makes, as arrays over its memory, which goes with the last of them."""
+    """Runs start(out, ticket), which makes a gw_edge_list. The arrays of the result own it together."""
     out = owned("struct gw_edge_list **", lib.edge_list_end)
     finish(lambda ticket: start(out, ticket))
     found = out[0]
@@ -58,7 +67,7 @@ def _list(graph: OpenedGraph, start: Callable[[Any, Any], int]) -> EdgeList:
 
 
 def _output(graph: OpenedGraph, count: int, start: Callable[[Any, Any], int], rows: int = 1) -> list[Array]:
-    """`rows` int64 arrays of `count`, filled by start(pointers, ticket)."""
+    """Runs start(pointers, ticket), which fills `rows` int64 arrays of `count` elements. Returns the arrays."""
     arrays = [np.empty(count, np.int64) for _ in range(rows)]
     finish(lambda ticket: start([_arrays.pointer(array, "int64_t *") for array in arrays], ticket))
     return [_arrays.public(array, graph._torch) for array in arrays]
@@ -118,13 +127,13 @@ def neighbours(graph: OpenedGraph, ids: Ids, etype: Etype | None, fanout: int, o
 
 
 def split(graph: OpenedGraph, what: Any, ntype: str | None, etype: Etype | None, world: int, rank: int) -> Array:
-    """what: None, a mask or ids, or the gw_tensor of a mask."""
+    """Graph.split. what: None, a mask or ids, or the gw_tensor of a mask."""
     client = graph._opened()
     number = graph.ntype_number(ntype) if etype is None else graph.etype_number(etype)
     count = (graph._node_counts if etype is None else graph._edge_counts)[number]
     options = ffi.new("struct gw_split_options *", {
         "of_edges": etype is not None, "type": number, "world": world, "rank": rank})
-    kept: list[np.ndarray] = []  # by the call, which may outlive this one
+    kept: list[np.ndarray] = []  # what the call reads; after a signal the call outlives this function
     if isinstance(what, ffi.CData):
         options.mask_tensor = what
     elif what is not None:
@@ -144,4 +153,4 @@ def split(graph: OpenedGraph, what: Any, ntype: str | None, etype: Etype | None,
             lib.gw_rank_ids_free(out[0])
             kept.clear()
 
-    return aside(call)
+    return in_thread(call)

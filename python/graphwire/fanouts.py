@@ -1,11 +1,11 @@
-"""Fanouts as they are given -> a count for each hop and edge type, as C takes them.
+"""Converts fanouts to a count for each hop and edge type, as C takes them. hops_of accepts three forms:
 
     [15, 10]                                    a count for each hop, from the seeds outwards; -1: all neighbours
-    [15, {"cites": 5, ("a", "writes", "p"): 3}] in a hop, by edge type: types that it does not name are left out
-    {"cites": [15, 10], "writes": [5, 0]}       PyTorch Geometric's: by edge type, the counts of all hops; each type of
-                                                the graph is named, as there
+    [15, {"cites": 5, ("a", "writes", "p"): 3}] a hop by edge type; the hop samples no edges of other types
+    {"cites": [15, 10], "writes": [5, 0]}       PyTorch Geometric's form: the counts of all hops for each edge type; as
+                                                in PyG, every edge type of the graph must be named
 
-Each error names the fanouts. A text is a type's name and never a count, whatever the relations are called.
+Each error begins with "fanouts". A string is always an edge type's name and never a count, even if it is "15".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FORMS = "a list of one count for each hop, from the seeds outwards, -1: all nei
 
 
 def count(value: Any, what: str = "fanouts") -> int:
-    """One count: -1, or 0 and more. what: the argument's name."""
+    """Returns one count, which is -1, or 0 or more. what: the argument's name. Raises TypeError and InvalidError."""
     found = _checks.integer(what, value, -2**63, 2**31 - 1)
     if found < -1:
         raise _checks.invalid(f"{what}: fanout {found}: it is 0 or more, or -1 for all neighbours")
@@ -31,7 +31,7 @@ def count(value: Any, what: str = "fanouts") -> int:
 
 
 def _hops(given: Any) -> list[Any]:
-    """A list, tuple, range, or array of one dimension; its integers as they are."""
+    """The elements of a list, tuple, range, or array of one dimension. Raises TypeError for anything else."""
     if isinstance(given, (list, tuple, range)):
         return list(given)
     if getattr(given, "ndim", 0) == 1 and hasattr(given, "tolist"):
@@ -40,20 +40,20 @@ def _hops(given: Any) -> list[Any]:
 
 
 def _number(graph: OpenedGraph, etype: Etype, seen: Mapping[int, Any]) -> int:
-    """A type's number, which was not seen before."""
+    """An edge type's number. Raises InvalidError if `seen` has it already; TypeError and NotFoundError."""
     if not isinstance(etype, str) and not (isinstance(etype, tuple) and all(isinstance(word, str) for word in etype)):
-        raise TypeError(f"fanouts: {etype!r} is no edge type's name")
+        raise TypeError(f"fanouts: {etype!r} is not an edge type's name")
     try:
         number = graph.etype_number(etype)
     except NotFoundError as error:
         raise NotFoundError(error.status, f"fanouts: {error}") from None
     if number in seen:
-        raise _checks.invalid(f"fanouts: {graph.etypes[number]} is there twice")
+        raise _checks.invalid(f"fanouts: {graph.etypes[number]} is named twice")
     return number
 
 
 def _hop(graph: OpenedGraph, hop: Fanout) -> list[int]:
-    """One hop's count for each edge type."""
+    """The count of one hop for each edge type of the graph."""
     if not isinstance(hop, Mapping):
         return [count(hop)] * len(graph.etypes)
     found: dict[int, int] = {}
@@ -68,19 +68,20 @@ def _by_type(graph: OpenedGraph, given: Mapping[Any, Any]) -> list[list[int]]:
         found[_number(graph, etype, found)] = [count(one) for one in _hops(hops)]
     lacking = [name for number, name in enumerate(graph.etypes) if number not in found]
     if lacking:
-        raise _checks.invalid(f"fanouts: there are none for {', '.join(lacking)}; 0 leaves a type out")
+        raise _checks.invalid(f"fanouts: {', '.join(lacking)} must be named too; 0 leaves a type out")
     if len({len(hops) for hops in found.values()}) != 1:
-        raise _checks.invalid("fanouts: as many hops for each edge type, not " + ", ".join(
+        raise _checks.invalid("fanouts: each edge type needs the same number of hops, not " + ", ".join(
             f"{len(hops)} for {graph.etypes[number]}" for number, hops in found.items()))
     return [list(hop) for hop in zip(*[found[number] for number in range(len(graph.etypes))])]
 
 
 def hops_of(graph: OpenedGraph, given: Fanouts) -> list[list[int]]:
-    """[hop][edge type], from the seeds outwards; at least one hop. Raises TypeError, InvalidError, NotFoundError."""
+    """The counts as [hop][edge type], from the seeds outwards, with at least one hop. Raises TypeError, InvalidError
+    and NotFoundError."""
     if isinstance(given, Mapping):
         hops = _by_type(graph, given)
     else:
         hops = [_hop(graph, hop) for hop in _hops(given)]
     if not hops:
-        raise _checks.invalid(f"fanouts: {_FORMS}; not none")
+        raise _checks.invalid(f"fanouts: {_FORMS}; an empty one has no hop")
     return hops

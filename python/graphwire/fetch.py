@@ -1,14 +1,19 @@
-"""Files from the network: fetched whole, resumed where a link was cut, compared with a digest; archives unpacked.
+"""Downloads files, resumes broken downloads, compares files with digests, and unpacks archives.
 
     path = fetch("https://data.dgl.ai/dataset/FB15k.zip", "data/FB15k.zip", digest="sha256:…")
     unpack(path, "data/FB15k")
 
-What has come lies in NAME.part until it is whole, with NAME.part.from beside it, which says of which file it is
-(address, the server's tag, size): a later call, of another process too, asks for the rest, and takes it only where that
-is still the same file. Without a digest the file's own is written to NAME.sha256 when it has come: a file that changed
-on the disk since is found all the same. Calls for one file at once wait for each other.
+    attempts append to NAME.part -> the size is complete -> the digest is compared -> NAME.part is renamed to NAME
 
-GRAPHWIRE_MIRROR, an address, is asked instead of the public hosts: MIRROR/data.dgl.ai/dataset/FB15k.zip.
+NAME.part.from records the address, the server's tag and the size of the file that NAME.part is a part of. A later call,
+also in another process, asks the server for the rest, and uses it only if the server still has the same file. If the
+caller gives no digest, fetch writes the sha256 of the received file to NAME.sha256. Later calls compare the file with
+it, and so notice a file that has changed on the disk. Simultaneous calls for the same file wait for each other.
+
+If GRAPHWIRE_MIRROR holds an address, fetch asks there instead of the public hosts:
+MIRROR/data.dgl.ai/dataset/FB15k.zip.
+
+Errors: FetchError, an OSError.
 """
 
 from __future__ import annotations
@@ -39,24 +44,24 @@ _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)$")
 
 
 class FetchError(OSError):
-    """What could not be fetched; the text says what, from where, and what to do."""
+    """A file could not be fetched. The text names the file, its address, and what to do."""
 
 
 class _AgainError(Exception):
-    """An attempt that failed in a way that may pass."""
+    """An attempt failed for a cause that may be temporary."""
 
 
 def address_of(url: str) -> str:
-    """Where a public address is asked for: there, or at GRAPHWIRE_MIRROR."""
+    """The address to ask: `url` itself, or its place at GRAPHWIRE_MIRROR. Raises FetchError for an invalid address."""
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise FetchError(f"{url}: not an address that can be fetched: it begins with http:// or https://")
+        raise FetchError(f"{url}: not an address that can be fetched: an address begins with http:// or https://")
     mirror = os.environ.get("GRAPHWIRE_MIRROR")
     return f"{mirror.rstrip('/')}/{url.split('://', 1)[1]}" if mirror else url
 
 
 def digest_of(path: Path, kind: str = "sha256") -> str:
-    """"sha256:…" of a file."""
+    """The digest of a file, as "sha256:…"."""
     found = hashlib.new(kind)
     with open(path, "rb") as file:
         while block := file.read(CHUNK):
@@ -67,12 +72,13 @@ def digest_of(path: Path, kind: str = "sha256") -> str:
 def _kind(digest: str) -> str:
     kind, _, value = digest.partition(":")
     if kind not in DIGESTS or len(value) != 2 * hashlib.new(kind).digest_size:
-        raise ValueError(f'a digest is "sha256:" or another of {", ".join(DIGESTS)} and the number, not {digest!r}')
+        raise ValueError(f'a digest is one of {", ".join(DIGESTS)}, ":" and the number in hexadecimal, such as '
+                         f'"sha256:…", not {digest!r}')
     return kind
 
 
 def _is_whole(path: Path, digest: str | None) -> bool:
-    """Whether the file is there. Raises FetchError where it is another than it should be."""
+    """Whether the file exists. Raises FetchError if its digest is not `digest`, or the one that NAME.sha256 records."""
     record = path.with_name(path.name + ".sha256")
     if not path.is_file():
         return False
@@ -80,7 +86,7 @@ def _is_whole(path: Path, digest: str | None) -> bool:
     if expected is None and record.is_file():
         expected = f"sha256:{record.read_text().split(' ')[0].strip()}"
     if expected is None:
-        return True  # the user's own
+        return True  # the user has put the file there
     found = digest_of(path, _kind(expected))
     if found != expected:
         raise FetchError(f"{path}: its digest is {found}, not {expected}: the file is damaged, or another one; remove "
@@ -90,23 +96,24 @@ def _is_whole(path: Path, digest: str | None) -> bool:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """One process at a time fetches a file. The lock goes with the process, whatever ends it."""
+    """Locks a file's name, so that one process at a time fetches it. The kernel unlocks it when the process ends."""
     with open(path.with_name(path.name + ".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-        with contextlib.suppress(FileNotFoundError):  # who waits for it finds the file whole, and needs it no more
+        with contextlib.suppress(FileNotFoundError):  # a process that waits finds the complete file, and needs no lock
             os.unlink(lock.name)
 
 
 class _Part:
-    """NAME.part and NAME.part.from: what has come so far, and of which file."""
+    """NAME.part and NAME.part.from: the bytes received so far, and the file that they belong to."""
 
     def __init__(self, path: Path, url: str):
         self.url = url
         self.path, self._note = path.with_name(path.name + ".part"), path.with_name(path.name + ".part.from")
 
     def begun(self) -> tuple[int, dict[str, Any]]:
-        """Bytes that are there, and what they are of; (0, {}) where they are of nothing that can be gone on with."""
+        """(size, record): the number of bytes in NAME.part, and the content of NAME.part.from. (0, {}) if the download
+        cannot be resumed: no part, another address, or no tag."""
         try:
             of = json.loads(self._note.read_text())
             size = self.path.stat().st_size
@@ -116,7 +123,7 @@ class _Part:
         return (size, of) if known and size else (0, {})
 
     def begin(self, tag: str, size: int | None) -> None:
-        """A new file. Without a tag it is not gone on with by a later call."""
+        """Begins a new NAME.part. Without a tag no later call can resume it, because the file may have changed."""
         self._note.unlink(missing_ok=True)
         self.path.write_bytes(b"")
         if tag:
@@ -132,7 +139,7 @@ class _Part:
 
 
 def _tag(headers: Any) -> str:
-    """What names this state of the file: a strong ETag, or the time of its change (RFC 9110, 13.1.5)."""
+    """The tag that identifies this version of the file: a strong ETag, or else Last-Modified (RFC 9110, 13.1.5)."""
     etag = headers.get("ETag", "")
     return etag if etag.startswith('"') else headers.get("Last-Modified", "")
 
@@ -143,15 +150,15 @@ def _length(headers: Any) -> int | None:
 
 
 class _Download:
-    """Attempts for one file, until it is whole."""
+    """The attempts to fetch one file."""
 
     def __init__(self, url: str, part: _Part, max_bytes: int, timeout: float):
         self.url, self.part, self.max_bytes, self.timeout = url, part, max_bytes, timeout
-        self.reached = 0  # the furthest byte of all attempts
+        self.reached = 0  # the most bytes that an attempt has reached
 
     def attempt(self) -> None:
-        """Asks for what is missing; returns when the file is whole. Raises _AgainError where it may help to ask once
-        more, FetchError where not."""
+        """Asks for the missing bytes, and returns when the file is complete. Raises _AgainError if another attempt may
+        succeed, else FetchError."""
         have, of = self.part.begun()
         request = urllib.request.Request(address_of(self.url), headers={
             "User-Agent": "graphwire", "Accept-Encoding": "identity"})
@@ -168,11 +175,11 @@ class _Download:
 
     def _refused(self, error: urllib.error.HTTPError, have: int, of: dict[str, Any]) -> None:
         error.close()
-        if error.code == 416 and have:  # nothing is left of it, or it is shorter now
+        if error.code == 416 and have:  # the part is complete, or the server's file is shorter now
             if have == of.get("size"):
                 return
             self.part.drop()
-            raise _AgainError("the file is another than it was")
+            raise _AgainError("the file on the server has changed")
         if error.code in (408, 425, 429) or error.code >= 500:
             raise _AgainError(f"the server answers {error.code} {error.reason}")
         raise FetchError(f"{self.url}: the server answers {error.code} {error.reason}; fetch the file yourself, and "
@@ -185,13 +192,13 @@ class _Download:
             size = int(found.group(3)) if found and found.group(3) != "*" else None
             if not have or not found or int(found.group(1)) != have or of.get("size") not in (None, size):
                 self.part.drop()
-                raise _AgainError(f"the server answers with {answer.headers.get('Content-Range')!r}, not from {have} "
-                                  f"on of {of.get('size')}")
+                raise _AgainError(f"the server answers with {answer.headers.get('Content-Range')!r}, and the request "
+                                  f"was from byte {have} on of {of.get('size')}")
         elif answer.status == 200:
             have = 0
             self.part.begin(_tag(answer.headers), size)
         else:
-            raise FetchError(f"{self.url}: the server answers {answer.status}, and no file")
+            raise FetchError(f"{self.url}: the server answers {answer.status} without a file")
         if size is not None and size > self.max_bytes:
             raise FetchError(f"{self.url}: {size} bytes are more than the {self.max_bytes} that this file may have")
         with open(self.part.path, "ab") as out:
@@ -202,14 +209,16 @@ class _Download:
             have += len(block)
             self.reached = max(self.reached, have)
             if have > self.max_bytes or (size is not None and have > size):
-                raise FetchError(f"{self.url}: more bytes come than the {size or self.max_bytes} that it may have")
+                raise FetchError(f"{self.url}: the server sends more than the {size or self.max_bytes} bytes that the "
+                                 "file may have")
             out.write(block)
         if size is not None and have < size:
             raise _AgainError(f"the link was cut after {have} of {size} bytes")
 
 
 def _whole(download: _Download, attempts: int, pause: float) -> None:
-    """Attempts that come no further are counted, and each waits longer than the one before."""
+    """Repeats attempts until the file is complete. Counts the attempts in a row that have got no further; the pause
+    doubles after each of them, up to a minute. Raises FetchError."""
     idle = 0
     while True:
         before = download.reached
@@ -218,21 +227,25 @@ def _whole(download: _Download, attempts: int, pause: float) -> None:
         except _AgainError as error:
             idle = 0 if download.reached > before else idle + 1
             if idle >= attempts:
-                raise FetchError(f"{download.url}: {error}; {attempts} attempts came no further. What has come is "
-                                 "kept: try again later") from error
+                raise FetchError(f"{download.url}: {error}; {attempts} attempts came no further. The received bytes "
+                                 "are kept: try again later") from error
             if idle:
                 time.sleep(min(60.0, pause * 2 ** (idle - 1)))
 
 
 def fetch(url: str, path: str | os.PathLike, *, digest: str | None = None, max_bytes: int = 1 << 40, attempts: int = 5,
           timeout: float = 60.0, pause: float = 1.0) -> Path:
-    """The file of an address, at `path`; one that is there already is taken as it is, if its digest is right.
+    """Fetches a file to `path`, and returns the path. An existing file with the right digest is not fetched again.
 
-    digest: "sha256:…" (md5, sha1, sha512): what the file must have. None: the digest that it had when it came.
-    max_bytes: more is refused. attempts: in a row that come no further than those before. timeout: seconds without a
-    byte. pause: seconds after the first attempt of such a row, doubled after each, up to a minute.
+    digest: "sha256:…", or md5, sha1 or sha512, which the file must have. None: an existing file must have the digest
+        that NAME.sha256 records, if that exists.
+    max_bytes: the most bytes that the file may have.
+    attempts: how many attempts in a row may get no further than those before them.
+    timeout: seconds that an attempt waits without receiving a byte.
+    pause: seconds between two attempts that got no further, doubled after each, up to a minute.
 
-    Raises FetchError, an OSError: no such file there, another digest, too many bytes, attempts used up.
+    Raises FetchError, an OSError: the server does not have the file, the digest differs, the file has too many bytes,
+    or the attempts are used up. Raises ValueError for an invalid digest.
     """
     path = Path(path)
     address_of(url)
@@ -249,8 +262,8 @@ def fetch(url: str, path: str | os.PathLike, *, digest: str | None = None, max_b
         found = digest_of(part.path, _kind(digest or "sha256:" + 64 * "0"))
         if digest is not None and found != digest:
             part.drop()
-            raise FetchError(f"{url}: what came has the digest {found}, not {digest}: it was changed on its way, or "
-                             "there; nothing of it is kept")
+            raise FetchError(f"{url}: the received file has the digest {found}, not {digest}: it was "
+                             "changed on its way, or on the server; the received bytes are removed")
         if digest is None:
             path.with_name(path.name + ".sha256").write_text(f"{found.partition(':')[2]}  {path.name}\n")
         part.publish(path)

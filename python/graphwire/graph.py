@@ -1,10 +1,10 @@
-"""The graph: opened from its folder or over its servers; its types, its features, one call at a time.
+"""The graph, opened from its folder or over its servers: its types, features, edges and tensors.
 
-open -> Graph -> Feature (rows by id), NodeLoader (mini-batches)
+open -> Graph -> Feature (rows by id), NodeLoader (mini-batches), Tensor (rows that change)
 
-A graph may be used by any number of threads. A process that was forked, or that unpickles a graph, opens its own
-connections when it first uses it. Memory and connections go when the graph is closed and the last loader and the last
-array over a mini-batch of it are gone.
+Any number of threads may use a graph. A forked process, and a process that unpickles a graph, opens its own connections
+when it first uses the graph. Memory and connections are released when the graph is closed and its last loader and the
+last array over one of its mini-batches are freed.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ import numpy as np
 from graphwire import _arrays, _checks, edges, tensor
 from graphwire._arrays import Array, Ids
 from graphwire._index import RowIndex
-from graphwire._native import aside, c_text, check, ffi, lib, text
+from graphwire._native import c_text, check, ffi, in_thread, lib, text
 from graphwire._opened import Etype, OpenedGraph
 from graphwire.edges import EdgeList
 from graphwire.tensor import Initial, Tensor
 
 
 def _text(name: str, value: Any) -> str | bytes | None:
-    """A text, a path too, or None."""
+    """Returns a str, bytes or path as str or bytes; None stays None. Raises TypeError for other values."""
     if value is None or isinstance(value, (str, bytes, os.PathLike)):
         return None if value is None else os.fspath(value)
     raise TypeError(f"{name} is a text, not {value!r}")
 
 
 def _addresses(servers: Sequence[str] | str | None) -> list[str]:
-    """Of the servers; none where they are not given. Servers that are given are not none."""
+    """The servers' addresses as a list; [] if `servers` is None. Raises ValueError for an empty list: the caller meant
+    to use servers, and [] would open the graph standalone."""
     if servers is None:
         return []
     if isinstance(servers, str):
@@ -62,26 +63,27 @@ def open(
     numpy: bool = False,
     job: str | None = None,
 ) -> Graph:
-    """Opens a graph. Without part_config and servers: as this program was launched (deploy/launch.py).
+    """Opens a graph. Without part_config and servers, deploy/launch.py must have launched the program; it then provides
+    both.
 
-    part_config: its JSON, or the folder that holds it. Without `servers` the parts are loaded from there into this
-        process (standalone); with them it is compared with what they serve, and may be left out.
-    servers: "host:port" or "[v6]:port" of one server per part, in any order; a list, or one string with commas.
-    key_file: the servers' key; on this host it is found without.
-    transport: "auto" (mapped memory, RDMA, TCP: the best there is), "tcp", "shm" or "verbs".
-    neighbours: how remote neighbours are sampled: "auto", "reads", "requests".
-    threads: that sample and do input and output; 0: one per processor.
+    part_config: the graph's JSON, or the folder that holds it. Without `servers`, this process loads the parts from
+        there (standalone). With `servers` it may be left out; if given, it is compared with what the servers serve.
+    servers: "host:port" or "[v6]:port" of one server for each part, in any order; a list, or one string with commas.
+    key_file: the file with the servers' key. On the servers' own host the key is found without it.
+    transport: "auto" (the best available of mapped memory, RDMA and TCP), "tcp", "shm" or "verbs".
+    neighbours: how remote neighbours are sampled: "auto", "reads" or "requests".
+    threads: the number of threads that sample and do input and output; 0: one for each processor.
     timeout: seconds that one operation may take; None: no limit.
-    reconnect: seconds to try to reach a server that went away; None: no limit.
-    insecure: believe servers on loopback that prove no key.
-    verify: standalone: compare digests while loading.
-    job: whose tensors are seen and created. None: GRAPHWIRE_JOB, which deploy/launch.py sets, else a name that is made
-        up here, and shared with children and with who unpickles the graph: ranks that torchrun alone has started do not
-        have it in common, and are refused tensors (Graph.create_tensor).
-    numpy: arrays come as NumPy's even where torch is installed.
+    reconnect: seconds to try to reach a server after its connection is lost; None: no limit.
+    insecure: accept servers on loopback that do not prove a key.
+    verify: in a standalone process, compare digests while loading.
+    job: the job whose tensors this process sees and creates. None: the name in GRAPHWIRE_JOB, which deploy/launch.py
+        sets. Without GRAPHWIRE_JOB, a random name, which child processes and unpickled graphs share. Ranks that
+        torchrun alone has started do not share a random name, and Graph.create_tensor refuses them.
+    numpy: return NumPy arrays even if torch is installed.
 
-    Raises NotFoundError, PeerError (no server, another graph, another key), DeadlineError, GraphwireError; TypeError
-    and ValueError for arguments that make no sense.
+    Raises NotFoundError; PeerError (no server, another graph, another key); DeadlineError; other GraphwireErrors;
+    TypeError and ValueError for invalid arguments.
     """
     named = _text("job", job) or os.environ.get("GRAPHWIRE_JOB")
     return Graph({
@@ -95,16 +97,21 @@ def open(
 
 
 class Graph(OpenedGraph):
-    """An opened graph; see `open`. A context manager: leaving it closes it.
+    """An opened graph; `open` makes it. As a context manager, it closes when the context is left.
 
-    name, graph_id, num_parts; ntypes, etypes: names of the node types, and "src:rel:dst" of the edge types; standalone:
-    this process reads the parts itself.
+    name: the graph's name.
+    graph_id: a digest over all arrays; graphs with equal content and equal parts have equal ids.
+    num_parts: the number of parts.
+    ntypes: the names of the node types.
+    etypes: the edge types, as "src:rel:dst".
+    standalone: True if this process has loaded the parts itself.
     """
 
     # --- Lifetime. ---
 
     def close(self) -> None:
-        """Ends the graph's use. Loaders and arrays that are still there keep what they need until they are gone."""
+        """Ends the use of the graph. Existing loaders and arrays stay usable, and keep the memory that they need until
+        they are freed."""
         self._client = None
 
     def __enter__(self) -> Graph:
@@ -124,7 +131,7 @@ class Graph(OpenedGraph):
 
     @property
     def features(self) -> list[Feature]:
-        """All features of nodes and edges."""
+        """All features of nodes and of edges."""
         found: list[Feature] = []
         while (found_one := lib.gw_tensor_at(self._opened().pointer, len(found))) != ffi.NULL:
             names = self.etypes if found_one.of_edges else self.ntypes
@@ -132,22 +139,23 @@ class Graph(OpenedGraph):
         return found
 
     def feature(self, name: str, ntype: str | None = None, *, etype: Etype | None = None) -> Feature:
-        """The feature `name` of a node type, or of `etype`. Raises NotFoundError, which lists those there are."""
+        """The feature `name` of a node type, or of the edge type `etype`. Raises NotFoundError, which lists what
+        exists."""
         if etype is not None:
             return Feature(self, True, self.etypes[self.etype_number(etype)], name)
         return Feature(self, False, self.ntypes[self.ntype_number(ntype)], name)
 
     def gather(self, name: str, ids: Ids, ntype: str | None = None, *, etype: Etype | None = None) -> Array:
-        """Rows of a feature: [len(ids), …]. As `feature(name, …)[ids]`."""
+        """Rows of a feature, [len(ids), …]. The same as `feature(name, …)[ids]`."""
         return self.feature(name, ntype, etype=etype)[list(ids) if isinstance(ids, tuple) else ids]
 
     def node_texts(self, ids: Ids, ntype: str | None = None, name: str = "orig_id") -> list[str]:
-        """Strings of nodes, one for each of ids: "orig_id" for the ids that they had in the input, where these were
+        """The strings of nodes, a list with one for each id. "orig_id" names the original ids, if the input's ids were
         text.
 
-        Raises NotFoundError for a type, and where it has no such strings (ids that were numbers are the feature
-        "orig_id"); OutOfRangeError, which names the first id that there is not; ResourceError for 4 GiB of text or
-        more; PeerError and DeadlineError where a server cannot be asked.
+        Raises NotFoundError if the node type or the strings do not exist (original ids that were numbers are the
+        feature "orig_id"); OutOfRangeError, which names the first id that does not exist; ResourceError for 4 GiB of
+        text or more; PeerError and DeadlineError if a server does not answer.
         """
         number = self.ntype_number(ntype)
         client = self._opened()
@@ -163,63 +171,77 @@ class Graph(OpenedGraph):
             finally:
                 lib.gw_texts_free(out[0])
 
-        return aside(call)
+        return in_thread(call)
 
     # --- Edges. ---
 
     def in_degrees(self, ids: Ids, etype: Etype | None = None) -> Array:
-        """[len(ids)] int64: edges that end at nodes of the type that `etype` leads to. Errors as find_edges'."""
+        """[len(ids)] int64: the number of edges that end at each node. ids: nodes of etype's destination type. Raises
+        the errors of find_edges."""
         return edges.degrees(self, ids, etype, False)
 
     def out_degrees(self, ids: Ids, etype: Etype | None = None) -> Array:
-        """[len(ids)] int64: edges that start at nodes of the type that `etype` leads from. Raises GraphwireError
-        (GW_UNSUPPORTED) where the edge type is not stored by source (graphwire import --transpose); else errors as
-        find_edges'."""
+        """[len(ids)] int64: the number of edges that start at each node. ids: nodes of etype's source type.
+
+        Raises GraphwireError (GW_UNSUPPORTED) if the edge type is not stored by source (graphwire import --transpose),
+        and the errors of find_edges.
+        """
         return edges.degrees(self, ids, etype, True)
 
     def find_edges(self, ids: Ids, etype: Etype | None = None) -> tuple[Array, Array]:
-        """Sources and destinations of edges, [len(ids)] int64 each.
+        """(sources, destinations) of edges, [len(ids)] int64 each.
 
-        Raises OutOfRangeError, which names the first id that there is not; NotFoundError for an edge type; PeerError
-        and DeadlineError where a server cannot be asked; ResourceError for 2^32 ids or more, or as many edges.
+        Raises OutOfRangeError, which names the first id that does not exist; NotFoundError if the edge type does not
+        exist; PeerError and DeadlineError if a server does not answer; ResourceError for 2^32 or more ids, or edges in
+        the result.
         """
         return edges.find_edges(self, ids, etype)
 
     def edge_ids(self, src: Ids, dst: Ids, etype: Etype | None = None) -> EdgeList:
-        """All edges from src[i] to dst[i], parallel ones too: those of question i, by ascending id. Raises ValueError
-        where src and dst differ in length; else errors as find_edges', of ids of nodes."""
+        """All edges from src[i] to dst[i], including parallel edges: an EdgeList with one question for each i. A
+        question's edges are in the order of their ids.
+
+        Raises ValueError if src and dst differ in length, and the errors of find_edges, for ids of nodes.
+        """
         return edges.edge_ids(self, src, dst, etype)
 
     def has_edges(self, src: Ids, dst: Ids, etype: Etype | None = None) -> Array:
-        """[len(src)] bool: is there an edge from src[i] to dst[i]? Errors as edge_ids'."""
+        """[len(src)] bool: whether an edge from src[i] to dst[i] exists. Raises the errors of edge_ids."""
         return edges.has_edges(self, src, dst, etype)
 
     def neighbours(self, ids: Ids, etype: Etype | None = None, fanout: int = -1, *, out_edges: bool = False,
                    replace: bool = False, seed: int = 0, stream: int = 0) -> EdgeList:
-        """The edges that end at ids[i] (out_edges: start there): all of them, or a sample of `fanout`, which is the one
-        that the first hop of a mini-batch with the same seed and stream takes.
+        """The edges at nodes: an EdgeList with one question for each id.
 
-        Raises InvalidError and TypeError for a number that makes no sense; GraphwireError (GW_UNSUPPORTED) for
-        out_edges where the edge type is not stored by source; else errors as find_edges', of ids of nodes.
+        ids: nodes at which the edges end; with out_edges=True, nodes at which they start.
+        fanout: -1: all edges of each node; else the size of a sample for each node.
+        replace: sample with replacement.
+        seed, stream: decide what is sampled. The first hop of a mini-batch with the same seed and stream samples the
+            same edges.
+
+        Raises InvalidError and TypeError for invalid numbers; GraphwireError (GW_UNSUPPORTED) for out_edges if the edge
+        type is not stored by source; and the errors of find_edges, for ids of nodes.
         """
         return edges.neighbours(self, ids, etype, fanout, out_edges, replace, seed, stream)
 
     def split(self, what: Any = None, ntype: str | None = None, *, etype: Etype | None = None, world: int | None = None,
               rank: int | None = None) -> Array:
-        """This rank's share, int64 ids; no two ranks differ by more than one. Each takes what lies on its own part
-        first: rank r is taken to be at part r * parts / world.
+        """This rank's share of nodes, or of edges of `etype`, as int64 ids. The sizes of two ranks' shares differ by at
+        most one. A rank gets the ids of its own part first; rank r counts as a rank of part r * parts / world.
 
-        what: the name of a mask, a mask, or ids: bools, uint8 and int8 are a mask, wider integers are ids; None: all of
-        the type. world, rank: None: torch.distributed's, else one trainer. The calculation is the same on all ranks,
-        which say nothing to each other.
+        what: the name of a mask, a mask, or ids. bools, uint8 and int8 are a mask, wider integers are ids. None: all
+            ids of the type.
+        world, rank: the number of ranks, and this one's number. None: torch.distributed's, else one trainer.
 
-        A loader divides its seeds among the ranks as well: give it these with world=1, rank=0, or else the seeds of all
-        ranks, and no split. One that would divide a share again refuses the array that this returns; of what is made
-        of that (a part of it, a list, a copy) it cannot know.
+        All ranks make the same calculation, and do not communicate.
 
-        Raises ValueError for a rank that is none of the world; NotFoundError for a type or a mask's name; InvalidError
-        for a feature that is no mask; IndexError for a mask of another length; OutOfRangeError for an id that there is
-        not; PeerError and DeadlineError where a mask cannot be read.
+        A loader divides its seeds among the ranks too. So give a loader the result with world=1, rank=0; or do not
+        split, and give it the seeds of all ranks. A loader that would divide a share again recognizes the array that
+        this method returned, and refuses it. A slice, list or copy of the array is not recognized.
+
+        Raises ValueError unless 0 <= rank < world; NotFoundError if a type or a mask's name does not exist;
+        InvalidError for a feature that is not a mask; IndexError for a mask of another length; OutOfRangeError for an
+        id that does not exist; PeerError and DeadlineError if a mask cannot be read.
         """
         world, rank = _arrays.world_of(world, rank)
         if isinstance(what, str):
@@ -236,73 +258,88 @@ class Graph(OpenedGraph):
     def create_tensor(self, name: str, shape: Any, dtype: Any = "float32", *, ntype: str | None = None,
                       etype: Etype | None = None, place: str = "even", initial: Initial = "zeros", seed: int = 0,
                       kept: bool = False) -> Tensor:
-        """Creates a tensor, or opens the one of this name: every trainer may call it at once.
+        """Creates a tensor, or opens the existing tensor of this name. All trainers may call it at the same time.
 
-        shape: (rows, …); rows: 0 for as many as ntype or etype has. ntype, etype: row i lies with node or edge i;
-            without them place: "even" (equal shares of neighbouring rows) or "striped".
-        dtype: "float32", "float16", "bfloat16", "float64", "bool" or an integer type. initial: "zeros", a number,
-            ("uniform", low, high), ("normal", mean, deviation), all of them within what the dtype holds; random ones
-            depend on seed and original id alone (of edges that have none, on the id, which depends on the partition).
-        kept: stays when the job has ended, until it is deleted.
+        shape: (rows, …). With ntype or etype, rows may be 0, which stands for the type's number of nodes or edges.
+        ntype, etype: row i is stored on the server of node or edge i.
+        place: without ntype and etype, where rows are stored: "even" gives each server an equal range of consecutive
+            rows; "striped" stores row i on part i % num_parts.
+        dtype: "float32", "float16", "bfloat16", "float64", "bool" or an integer type.
+        initial: "zeros", a number, ("uniform", low, high) or ("normal", mean, deviation). The dtype must hold all
+            values. Random values depend only on seed and original id. Edges without original ids use the graph's id,
+            which depends on the partition.
+        kept: the tensor stays after the end of the job, until it is deleted.
 
-        Raises GraphwireError (GW_EXISTS) where there is another one of this name, and says in what it differs;
-        ValueError for a shape, dtype, place or initial that makes no sense, and where torch.distributed has several
-        ranks that would have one each: of a graph that is read standalone, or whose job has no name that they share.
+        Raises GraphwireError (GW_EXISTS) if a different tensor of this name exists, and the text names the difference;
+        ValueError for an invalid shape, dtype, place or initial. Also raises ValueError if torch.distributed has
+        several ranks and each would get a tensor of its own: the graph is standalone, or the ranks share no job's name.
         """
         return tensor.create_tensor(self, name, shape, dtype, ntype=ntype, etype=etype, place=place, initial=initial,
                              seed=seed, kept=kept)
 
     def open_tensor(self, name: str, *, kept: bool = False) -> Tensor:
-        """Opens a tensor that some trainer has created. Raises NotFoundError."""
+        """Opens a tensor that a trainer of this job has created; with kept=True, a kept tensor. Raises NotFoundError.
+        """
         return tensor.open_tensor(self, name, kept)
 
     def delete_tensor(self, name: str, *, kept: bool = False) -> None:
-        """Deletes a tensor and frees its memory. Raises NotFoundError."""
+        """Deletes a tensor and frees its memory on all servers. Raises NotFoundError."""
         tensor.delete_tensor(self, name, kept)
 
     def checkpoint(self, folder: str | os.PathLike, names: Sequence[str] | None = None, *, replace: bool = False,
                    bytes_per_second: int = 0) -> None:
-        """Writes tensors, and what their optimizers remember, into a folder of this machine, whole or not at all.
+        """Writes tensors and their optimizers' state to a folder of this machine, completely or not at all.
 
-        names: None: all of the job, and the kept ones. bytes_per_second: at most; 0: no limit. replace: the files of a
-        checkpoint that has this name already; other files in its folder stay. Ctrl-C ends the wait; what writes goes
-        on until the program ends.
+        names: the tensors; None: all tensors of the job, and the kept ones.
+        replace: replace the files of an existing checkpoint; other files in its folder stay.
+        bytes_per_second: a limit; 0: no limit.
 
-        Raises GraphwireError: GW_EXISTS where the folder is there, without replace, or is no checkpoint, or where a
-        file in it that is not the checkpoint's cannot stay; GW_NO_SPACE and GW_IO; NotFoundError for a name, and for a
-        tensor that is deleted meanwhile; PeerError and DeadlineError where a server cannot be asked.
+        Ctrl-C ends the wait only: the writing goes on until it is done or the program ends.
+
+        Raises GraphwireError: GW_EXISTS if the folder exists and replace is False, if it is not a checkpoint, or if a
+        foreign file in it cannot stay; GW_NO_SPACE and GW_IO. Raises NotFoundError for a name that does not exist, and
+        for a tensor that is deleted meanwhile; PeerError and DeadlineError if a server does not answer.
         """
         tensor.checkpoint(self, os.fspath(folder), names, replace, bytes_per_second)
 
     def restore(self, folder: str | os.PathLike, names: Sequence[str] | None = None) -> None:
-        """Creates the tensors of a checkpoint, or overwrites those that are there; optimizers go on where they were.
-        Not beside trainers. The graph may be in other parts than it was.
+        """Creates the tensors of a checkpoint, or overwrites existing ones. Optimizers continue from their saved state.
+        No trainer may use the tensors meanwhile. The graph's partition may differ from that of the checkpoint.
 
-        names: None: all that it has.
+        names: the tensors to restore; None: all tensors of the checkpoint.
 
-        Raises NotFoundError where there is no checkpoint, where it has no tensor of a name, and where a server has
-        ended and took rows of a tensor along (delete it before); GraphwireError: GW_EXISTS where there is another
-        tensor of the name, or one that another optimizer trains, GW_DIGEST and GW_FORMAT for files that are not what
-        was written, or not of one save, GW_VERSION for those of a newer major version, GW_UNSUPPORTED for other parts
-        where nodes have no original ids; PeerError and DeadlineError where a server cannot be asked.
+        Raises NotFoundError if the folder has no checkpoint, if the checkpoint lacks a name, or if rows of an existing
+        tensor were lost with a server that has ended (delete the tensor first). Raises PeerError and DeadlineError if a
+        server does not answer. Raises GraphwireError:
+
+            GW_EXISTS        a different tensor of the name exists, or another kind of optimizer trains it
+            GW_DIGEST        a file is not what was written
+            GW_FORMAT        a file is not what was written, or the files are not of one save
+            GW_VERSION       the files are of a newer major version
+            GW_UNSUPPORTED   the partition differs, and the nodes have no original ids
         """
         tensor.restore(self, os.fspath(folder), names)
 
     @property
     def tensors(self) -> list[Mapping[str, Any]]:
-        """The tensors of this job and the kept ones: name, kept, dtype, shape, bytes. Raises PeerError and
-        DeadlineError where a server cannot be asked."""
+        """The tensors of this job and the kept ones, each a dictionary with name, kept, dtype, shape and bytes. Raises
+        PeerError and DeadlineError if a server does not answer."""
         return tensor.list_tensors(self)
 
 
 class Feature:
-    """Rows of a node or edge type, read by id: `feature[ids]`.
+    """The rows of one feature of a node or edge type, read by id: `feature[ids]`.
 
-    name, type: "feat", and its node or edge type; of_edges: which of the two.
-    shape: shape[0] rows over all parts; dtype: of what comes out. bfloat16 is float32 in NumPy; int8_row is scaled to
-    float32 (up to 3 values of padding at the end of a row); torch gets uint16 as int32 and uint32 as int64.
+    name: the feature's name, such as "feat".
+    type: its node or edge type.
+    of_edges: True if `type` is an edge type.
+    shape: shape[0] is the number of rows over all parts.
+    dtype: the torch or NumPy dtype of the rows that are returned.
 
-    One of bools, uint8 or int8 stands for its mask wherever ids are asked for.
+    Some stored types are converted. NumPy gets bfloat16 as float32. int8_row is scaled to float32; its rows may end
+    with up to 3 values of padding. torch gets uint16 as int32, uint32 as int64, and the bits of uint64 as int64.
+
+    A feature of bools, uint8 or int8 can be passed as a mask to every function that takes ids.
     """
 
     rows_by_id = True
@@ -315,7 +352,7 @@ class Feature:
         self.dtype = _arrays.public_dtype(tensor.dtype, graph._torch)
 
     def pointer(self) -> Any:
-        """The gw_tensor, of this process's client."""
+        """The gw_tensor of this process's client. The client owns it."""
         client = self._graph._opened()
         out = ffi.new("const struct gw_tensor **")
         word = c_text("name", self.name)
@@ -329,18 +366,22 @@ class Feature:
         return self.shape[0]
 
     def __getitem__(self, ids: Ids) -> Array:
-        """Rows, [len(ids), …]. ids: integers in any order, a slice, or a mask of all rows (bools; uint8 or int8 of 0
-        and 1); of one integer, its row, and -1 is the last. What follows, x[ids, 0], is torch's, on the rows that came.
+        """Reads rows, [len(ids), …]. The result owns its memory.
 
-        Raises OutOfRangeError, which names the first id that is no row (in a list -1 is none: it stands for "nothing"
-        in too many programs); IndexError, TypeError and ValueError for what is no index of rows; PeerError and
-        DeadlineError where a server cannot be asked. The result is the caller's own memory.
+        ids: integers in any order, a slice, or a mask of all rows (bools; uint8 or int8 of 0 and 1). A single integer
+            gives its row without the first dimension; -1 is the last row. Indices of further dimensions, as in
+            x[ids, 0], have torch's meaning, and apply to the rows that were read.
+
+        Raises OutOfRangeError, which names the first id that is not a row. In a list, -1 is not a row, because many
+        programs use -1 for "no id". Raises IndexError, TypeError and ValueError for an invalid index; PeerError and
+        DeadlineError if a server does not answer.
         """
         index = RowIndex(ids, self.shape)
         return index.of(_arrays.gather(self._graph._opened(), self.pointer(), index.ids, self._graph._torch))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """All rows. Raises TypeError for bfloat16 beside torch, which NumPy has no type for; else as feature[:]."""
+        """All rows as a NumPy array. Raises TypeError for torch's bfloat16, because NumPy has no such type; else as
+        feature[:]."""
         if str(self.dtype) == "torch.bfloat16":
             raise TypeError(f"{self!r}: NumPy has no bfloat16; take feature[:].float(), or open(…, numpy=True)")
         rows = np.asarray(self[:])

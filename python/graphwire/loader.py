@@ -1,15 +1,17 @@
-"""Loaders: streams of mini-batches that the library samples several ahead, in its own threads.
+"""Loaders: epochs of mini-batches, which the library's threads sample ahead.
 
     for batch in loader:      one epoch
         …
 
-Each loop is an epoch, with a stream of its own while others are under way: zip(loader, loader) is two epochs side by
-side, and a loop that was left early is an epoch that ended. state_dict() and load_state_dict() go on within an epoch,
-in another process too, byte for byte.
+Each loop is one epoch. Loops that run at the same time have a stream each: zip(loader, loader) runs two epochs. A loop
+that the caller leaves early ends its epoch. state_dict() and load_state_dict() continue within an epoch, with the same
+bytes, also in another process.
 
-    made -> a stream is open, which samples ahead; divided among the ranks that there are
-    loop -> divided anew if the ranks are others by now -> the ranks compare their seeds, once -> takes the stream
-         -> its end: the stream is the next loop's
+    a new loader opens a stream, which divides the seeds among the current ranks and samples ahead
+    loop -> opens a new stream if the ranks have changed -> the ranks compare their seeds, once -> takes the stream
+         -> at its end, returns the stream for the next loop
+
+Errors: NodeLoader and EdgeLoader list them.
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ _LAST = {"wrap": "GW_LAST_WRAP", "drop": "GW_LAST_DROP", "short": "GW_LAST_SHORT
 
 
 class _Stream:
-    """A gw_loader, which ends when nobody refers to it any more. place: its (world, rank). memory: what it reads until
-    it ends, of EdgeSeeds."""
+    """Owns a gw_loader, which closes when this object is freed. place: its (world, rank). memory: the copies of
+    EdgeSeeds that the gw_loader reads until it closes, or None."""
 
     def __init__(self, client: Any, options: Any, memory: Any):
         self.place = int(options.world), int(options.rank)
         self._held = client.lend("struct held_loader *", lib.loader_end)
         if memory is not None:
-            lib.share_take(memory.share, ffi.addressof(self._held, "memory"))
+            lib.share_acquire(memory.share, ffi.addressof(self._held, "memory"))
         check(lib.gw_loader_open(client.pointer, options, ffi.addressof(self._held, "loader")))
 
     @property
@@ -56,7 +58,8 @@ class _Stream:
 
 
 class _Loop:
-    """A loop over a loader: its stream, until it has ended, and the state after the last batch that it gave."""
+    """A loop over a loader: its stream, which is None after the loop's end, and the state after its last batch. era:
+    the loader's _era when the loop began."""
 
     __slots__ = ("era", "state", "stream")
 
@@ -66,7 +69,7 @@ class _Loop:
 
 
 class Batches(OfProcess):
-    """A loop over a loader, as its user holds it."""
+    """The iterator of a loop over a loader."""
 
     __slots__ = ("_each",)
 
@@ -81,7 +84,7 @@ class Batches(OfProcess):
 
 
 class Loader(OfProcess):
-    """What NodeLoader and EdgeLoader share: epochs, ranks, states, the end."""
+    """The common part of NodeLoader and EdgeLoader: epochs, ranks, states and closing. Any threads may use a loader."""
 
     def __init__(self, graph: Graph, spec: Spec, seeds: NodeSeeds | EdgeSeeds, *, batch_size: int = 1000,
                  shuffle: bool = False, seed: int = 0, world: int | None = None, rank: int | None = None,
@@ -100,12 +103,12 @@ class Loader(OfProcess):
             self._options.lists, self._options.list_count = seeds.lists, len(seeds.types)
         else:
             self._options.ids, self._options.id_count = seeds.lists[0].ids, seeds.lists[0].count
-        self._lock = threading.Lock()  # of what follows; nothing that ends with an object takes it
+        self._lock = threading.Lock()  # protects the attributes below; code that runs as an object is freed never locks
         self._closed = False
-        self._era = 0  # of close() and load_state_dict(), which end the loops that are under way
+        self._era = 0  # counts close() and load_state_dict(), which end the loops under way
         self._coming = 0  # the epoch that the next loop begins
-        self._loop: _Loop | None = None  # that was begun last
-        self._stream: _Stream | None = None  # of the next loop, where it is there already
+        self._loop: _Loop | None = None  # the loop that began last
+        self._stream: _Stream | None = None  # the next loop's stream, if it is open already
         self._agreement = Agreement()
         self._steps = Steps("graphwire", 'A loader that divides the seeds of all ranks with last="wrap" or "drop" has '
                             "equal steps; docs/PYTHON.md, Several trainers.")
@@ -113,22 +116,24 @@ class Loader(OfProcess):
 
     @property
     def world(self) -> int:
-        """How many trainers share an epoch; torch.distributed's as it is now, unless it was given."""
+        """The number of trainers that share an epoch: the argument, else the current world of torch.distributed."""
         return _arrays.world_of(*self._asked)[0]
 
     @property
     def rank(self) -> int:
+        """This trainer's number: the argument, else the current rank of torch.distributed."""
         return _arrays.world_of(*self._asked)[1]
 
     @property
     def last(self) -> str:
+        """How the last step of an epoch is made: "wrap", "drop" or "short"."""
         return self._last if self._last is not None else "short" if self.world == 1 else "wrap"
 
     def _opened(self, state: Mapping[str, int]) -> _Stream:
-        """A stream, divided among the ranks that there are now."""
+        """Opens a stream from `state`, with the seeds divided among the current ranks."""
         world, rank = _arrays.world_of(*self._asked)
         if self._seeds.of_rank and world > 1 and self._asked == (None, None):
-            raise ValueError("the seeds are one rank's share already, of Graph.split, and the loader would divide them "
+            raise ValueError("the seeds are one rank's share already, by Graph.split, and the loader would divide them "
                              f"among {world} ranks again: give it world=1, rank=0, or the seeds of all ranks")
         options = self._options
         options.world, options.rank, options.last = world, rank, getattr(lib, _LAST[self.last])
@@ -138,7 +143,8 @@ class Loader(OfProcess):
         return stream
 
     def _there(self) -> _Stream:
-        """The stream that the next loop takes."""
+        """The stream of the next loop. Opens it if it does not exist, or if the ranks have changed since it was opened.
+        """
         if self._closed:
             raise ValueError("the loader is closed")
         if self._stream is None:
@@ -149,7 +155,8 @@ class Loader(OfProcess):
         return self._stream
 
     def _compare(self, stream: _Stream) -> None:
-        """Ranks that divide seeds have the same. What is told of this loader is what its plan is a digest of."""
+        """Checks that all ranks divide the same seeds. Sends the other ranks the options that determine the plan's
+        digest, so that an error can name the one that differs, and the digest itself. Raises ValueError."""
         counts = self.graph._edge_counts if isinstance(self._seeds, EdgeSeeds) else self.graph._node_counts
         count = sum(counts[kind] if ids is None else len(ids) for kind, ids in zip(self._seeds.types, self._seeds.ids))
         options = self._options
@@ -159,7 +166,7 @@ class Loader(OfProcess):
             "plan": stream.state()["plan"]})
 
     def _begun(self) -> _Loop:
-        """A loop takes the stream that is there, or opens one."""
+        """Begins a loop, which takes the stream of the next loop."""
         with self._lock:
             stream = self._there()
             if self._asked == (None, None):
@@ -171,7 +178,7 @@ class Loader(OfProcess):
             return self._loop
 
     def _ended(self, loop: _Loop, stream: _Stream) -> None:
-        """A loop's end: the next loop has its stream, unless others have begun later epochs."""
+        """Ends a loop. The next loop gets its stream, unless another loop has begun a later epoch meanwhile."""
         with self._lock:
             loop.stream, loop.state = None, stream.state()
             fits = loop.era == self._era and stream.place == self._place and loop.state["epoch"] == self._coming
@@ -185,7 +192,8 @@ class Loader(OfProcess):
             return self._count
 
     def _next(self, stream: _Stream, going: Callable[[], Any] | None = None) -> Batch | None:
-        """The next batch; None at the end of an epoch, and when the loop that it would be for is not going any more."""
+        """The next batch; None at the end of the epoch. going: a function that returns None once the loop has ended;
+        then the wait ends with None too."""
         lease = Lease(self._client)
         status = lib.GW_AGAIN
         while status == lib.GW_AGAIN:
@@ -217,9 +225,12 @@ class Loader(OfProcess):
         self._ended(loop, stream)
 
     def _moved(self) -> Iterator[Batch]:
-        """The batches on the device. To a GPU they are copied on a stream of their own, one ahead, by a thread beside:
-        the copy into pinned memory that comes before takes a processor as long as the rows are, while the trainer has
-        the batch before."""
+        """The batches of a loop, on the device.
+
+        For a GPU, a second thread copies one batch ahead, on a CUDA stream of its own. A batch is first copied to
+        pinned memory, which keeps a processor busy in proportion to its rows. The thread does this while the trainer
+        uses the batch before.
+        """
         torch = _arrays.torch_module()
         if torch is None:
             raise ValueError("device= needs torch")
@@ -228,14 +239,14 @@ class Loader(OfProcess):
             for batch in self._epoch():
                 yield batch.to(device)
             return
-        ahead = Workers(1)  # this frame's alone: it goes with the loop, however that ends
+        ahead = Workers(1)  # only this frame refers to it: the thread ends with the loop, however the loop ends
         side, going = torch.cuda.Stream(device), ref(ahead)
         loop = self._begun()
         stream = loop.stream
         assert stream is not None
 
         def start() -> tuple[Batch | None, dict[str, int]]:
-            """The next batch, on its way, and where the loop is behind it."""
+            """The next batch, whose copy to the device is under way, and the state after it."""
             batch = self._next(stream, going)
             if batch is not None:
                 with torch.cuda.stream(side):
@@ -249,7 +260,7 @@ class Loader(OfProcess):
             self._still(loop)
             if ready is None:
                 break
-            torch.cuda.current_stream(device).wait_stream(side)  # for this one alone: the next comes after
+            torch.cuda.current_stream(device).wait_stream(side)  # waits for this batch only: the next copy begins below
             coming = ahead.submit(start)
             ready.record_stream(torch.cuda.current_stream(device))
             loop.state = state
@@ -259,35 +270,41 @@ class Loader(OfProcess):
         self._ended(loop, stream)
 
     def __iter__(self) -> Iterator[Batch]:
-        """A loop: one epoch; the rest of one, after load_state_dict. It begins with its first batch, in the thread that
-        asks for it, and is independent of other loops under way, in any threads: each begins the epoch after the one
-        that was begun last, and ends it. A batch that fails raises, and ends the loop.
+        """A loop over one epoch; after load_state_dict, over the rest of one.
 
-        The first loop raises ValueError where torch.distributed's ranks divide seeds that are not the same on each, or
-        do not all begin to loop; within 30 s, on every rank."""
+        The loop begins when its first batch is requested. Several loops may run at once, in any threads, and do not
+        affect each other. Each loop takes the epoch after the one that began last. If a batch fails, its exception ends
+        the loop.
+
+        The first loop raises ValueError if torch.distributed's ranks divide different seeds, or if some ranks do not
+        begin a loop. Every rank gets the error within 30 s.
+        """
         if self._closed:
             raise ValueError("the loader is closed")
         return Batches(self._epoch() if self.device is None else self._moved())
 
     def state_dict(self) -> dict[str, int]:
-        """Where the loader is: {"epoch", "step", "plan"}, after the last batch that it gave; of several loops under
-        way, the one that was begun last."""
+        """The loader's position after the last batch that it returned, as {"epoch", "step", "plan"}: three ints. plan
+        is a digest of the options and the seeds. With several loops under way, the position of the one that began last.
+        """
         with self._lock:
             if not self._closed and self._loop is not None and self._loop.stream is not None:
                 return dict(self._loop.state)
             return self._there().state()
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Goes on from there: the next loop does; those under way raise RuntimeError. Raises InvalidError where the
-        state is that of a loader with another plan: other seeds, batch size, world, shuffle seed, graph; ValueError and
-        TypeError where it is no state. World and rank are torch.distributed's as they are now, unless they were
-        given."""
+        """Sets the position of the next loop to a result of state_dict(). Loops under way raise RuntimeError. A closed
+        loader opens again. World and rank are the arguments', else torch.distributed's current ones.
+
+        Raises InvalidError if the state is of a loader with another plan: other seeds, batch size, world, shuffle seed
+        or graph. Raises ValueError and TypeError if it is not a state.
+        """
         names = ("epoch", "step", "plan")
         if not isinstance(state, Mapping):
-            raise TypeError(f"state is what state_dict() gave, not {type(state).__name__}")
+            raise TypeError(f"state must be a result of state_dict(), not {type(state).__name__}")
         missing = [name for name in names if name not in state]
         if missing:
-            raise ValueError(f"state is what state_dict() gave: this one has no {', '.join(missing)}")
+            raise ValueError(f"state must be a result of state_dict(): this one has no {', '.join(missing)}")
         start = {name: _checks.integer(f"state[{name!r}]", state[name], 0, _checks.U64) for name in names}
         with self._lock:
             self._stream, self._closed = self._opened(start), False
@@ -295,7 +312,7 @@ class Loader(OfProcess):
             self._era += 1
 
     def close(self) -> None:
-        """Ends the sampling ahead; batches that are held stay."""
+        """Stops the sampling ahead, and ends the loops under way. Existing batches stay valid."""
         with self._lock:
             self._stream, self._loop, self._closed = None, None, True
             self._era += 1
@@ -310,36 +327,45 @@ class Loader(OfProcess):
 class NodeLoader(Loader):
     """Mini-batches around seed nodes.
 
-    seeds: ids of the seeds of an epoch (integers, or a mask of all nodes); None: every node of `ntype`. Of several node
-        types {node type: ids, or None}: a batch has of each type what falls to it. Where there are none, [], there are
-        no batches.
-    fanouts: neighbours for each hop, from the seeds outwards: a count, -1 for all, or {edge type: count}; or, as
-        PyTorch Geometric has them, {edge type: [count of each hop]} of all edge types.
-    ntype: of the seeds; may be left out where there is one.
-    features: names of features to fetch for every node of a batch, or {node type: names}; labels: the same for the
-        seeds; edge_features: {edge type: names}, for every edge.
-    batch_size: seeds of one rank's batch. shuffle: a new order in each epoch. seed: of shuffle and sampling.
-    world, rank: the trainers that share an epoch, and which of them this is; None: torch.distributed's, as they are
-        when a loop begins, else one. The loader divides the seeds among them (graphwire.pyg's never do), and they are
-        the same on each: the ranks compare them in their first loops, which they begin together. world=1: nothing is
-        divided or compared, for seeds that are one rank's share (Graph.split) and for a loop of one rank alone. Both
-        given: divided, and not compared.
-    last: the last step of an epoch: "wrap" (equal steps and ceil(seeds / world) seeds for each rank, less than `world`
-        of all repeated from the start of the order), "drop", or "short": the last batch may be, and with several ranks
-        some may have a step less than others (DDP: join); None: "short" for one trainer, "wrap" for several.
-    replace: sample with replacement. index_dtype: "int64" or "int32", of the blocks' indices.
-    depth: batches sampled ahead. device: where the batches go (torch); to a GPU through pinned memory, copied while the
-        batch before is used.
+    seeds: the seeds of an epoch: ids (integers, or a mask of all nodes); None: every node of `ntype`. For several node
+        types, {node type: ids, or None}: all types are ordered together, so a batch may have no seeds of some types.
+        Empty seeds, [], give no batches.
+    fanouts: how many neighbours to sample in each hop, from the seeds outwards: a count, -1 for all, or {edge type:
+        count}. Or PyTorch Geometric's form, {edge type: [count of each hop]}, which names all edge types.
+    ntype: the seeds' node type; may be left out if the graph has only one.
+    features: names of features to fetch for every node of a batch, or {node type: names}.
+    labels: names of features to fetch for the seeds, or {node type: names}.
+    edge_features: {edge type: names} of features to fetch for every edge, or names if the graph has one edge type.
+    batch_size: the number of seeds in one rank's batch.
+    shuffle: use a new order of the seeds in each epoch.
+    seed: determines the order and the sampling.
+    world, rank: the number of trainers that share an epoch, and this one's number. The loader divides the seeds among
+        the trainers; loaders of graphwire.pyg never do.
+        None: torch.distributed's, as they are when a loop begins, else one trainer. All ranks must pass the same seeds.
+        The ranks compare them in their first loops, which they must begin together.
+        world=1: the seeds are neither divided nor compared. Use it for seeds that are one rank's share (Graph.split),
+        and for a loop on one rank only.
+        Both given: the seeds are divided, and not compared.
+    last: how the last step of an epoch is made. "wrap": all ranks have equal steps, and each has ceil(seeds / world)
+        seeds; fewer than `world` seeds, the first of the order, are used twice. "drop": incomplete steps are dropped.
+        "short": the last batch may be smaller, and with several ranks some may have one step less (DDP: use join).
+        None: "short" for one trainer, "wrap" for several.
+    replace: sample with replacement.
+    index_dtype: the type of the blocks' indices, "int64" or "int32".
+    depth: the number of batches to sample ahead.
+    device: the torch device of the batches. For a GPU, a batch is copied through pinned memory while the trainer uses
+        the batch before.
 
-    len(loader): this rank's batches in an epoch. The same seed gives the same batches over every transport and in every
-    language.
+    len(loader) is the number of this rank's batches in an epoch. The same seed gives the same batches over every
+    transport and in every language.
 
-    Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts and numbers that make no sense, or seeds
-    that are too few for one step, NotFoundError for a type or a feature, TypeError for seeds, fanouts and numbers that
-    are something else, ValueError for other options, and for a share of Graph.split that would be divided again. A loop
-    raises ValueError where ranks divide seeds that are not the same on each, or do not all begin it, within 30 s on
-    every rank; a batch PeerError or DeadlineError where a server cannot be asked. UserWarning: ranks have unequal
-    numbers of steps.
+    Raises OutOfRangeError for a seed that is not a node; InvalidError for invalid fanouts and numbers, and for too few
+    seeds for one step; NotFoundError if a type or a feature does not exist; TypeError for seeds, fanouts and numbers of
+    a wrong type; ValueError for other options, and for a share of Graph.split that would be divided again.
+
+    A loop raises ValueError if the ranks divide different seeds, or do not all begin it; every rank gets the error
+    within 30 s. A batch raises PeerError or DeadlineError if a server does not answer. A UserWarning reports that ranks
+    have unequal numbers of steps.
     """
 
     def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Fanouts = (10, 10), *,
@@ -352,24 +378,31 @@ class NodeLoader(Loader):
 
 
 class EdgeLoader(Loader):
-    """Mini-batches around seed edges, with negatives: to learn links.
+    """Mini-batches around seed edges, with negatives, for link prediction.
 
-    seeds: ids of edges (integers, or a mask of all edges of etype); None: every edge. etype: of the seeds. Of several
-        edge types {edge type: ids, or None}: a batch has of each type what falls to it. The options below are for all
-        types then, or {edge type: its own}.
-    negatives: so many for each edge, with its "dst" (or "src": negative_end) drawn again, uniformly over its type, or
-        over negative_ids. no_true_edges: what is an edge of the type is drawn again, up to 16 times.
-    exclude: what is not sampled, so that it does not tell what is to be predicted: "edges" (the batch's own), "ends"
-        (all between the same ends), "reverse" (of the type that the graph names as their reverse). reverse_etype: the
-        same of this type; with reverse_ids, [edges of etype], of these edges of it, each of which leads from its edge's
-        destination to its source (reverse_etype may be left out where the graph has one edge type). What one type's
-        edges exclude is excluded for all.
-    labels: names of features of the seed edges, or {edge type: names}. The other arguments are NodeLoader's.
+    seeds: ids of edges (integers, or a mask of all edges of etype); None: every edge. For several edge types,
+        {edge type: ids, or None}: all types are ordered together, so a batch may have no seeds of some types. Each
+        option from `negatives` to `reverse_ids` is then one value for all types, or {edge type: value}.
+    etype: the seeds' edge type; may be left out if the graph has only one.
+    negatives: the number of negatives for each edge. A negative is the edge with one end drawn again, uniformly from
+        the nodes of the end's type.
+    negative_end: the end that is drawn again, "dst" or "src".
+    negative_ids: the nodes to draw from, instead of all nodes of the type.
+    no_true_edges: draw a negative that is an edge of the type again, up to 16 times.
+    exclude: edges that are not sampled, so that the batch does not leak its targets. "edges": the batch's own edges;
+        "ends": all edges between the same ends; "reverse": the reverses of the batch's edges, in the edge type that the
+        graph records as the reverse. Edges that one type's seeds exclude are excluded for all types.
+    reverse_etype: exclude reverses in this edge type.
+    reverse_ids: [edges of etype], ids of edges of reverse_etype: exclude these instead. Edge reverse_ids[i] must lead
+        from edge i's destination to its source. reverse_etype may be left out if the graph has one edge type.
+    labels: names of features of the seed edges, or {edge type: names}.
 
-    A batch's edge i leads from row src_rows[i] of its source type to row dst_rows[i] of its destination type.
+    The other arguments are NodeLoader's. Edge i of a batch leads from row src_rows[i] of its source type to row
+    dst_rows[i] of its destination type.
 
-    Raises what NodeLoader does, of edges; GraphwireError (GW_UNSUPPORTED) for "reverse" where the graph names none. A
-    batch raises InvalidError where reverse_ids names an edge that is no reverse, OutOfRangeError where it names none.
+    Raises the errors of NodeLoader, for edges; and GraphwireError (GW_UNSUPPORTED) for "reverse" if the graph records
+    no reverse type. A batch raises InvalidError if an edge of reverse_ids is not the reverse, and OutOfRangeError if it
+    does not exist.
     """
 
     def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Fanouts = (10, 10), *,
@@ -392,12 +425,12 @@ class EdgeLoader(Loader):
 def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, stream: int = 0,
            ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
            replace: bool = False, index_dtype: str = "int64") -> Batch:
-    """One mini-batch around `seeds`, which may be none; the arguments are NodeLoader's. (seed, stream, seeds) decide
-    what is drawn.
+    """Samples one mini-batch around `seeds`, which may be empty. The other arguments are NodeLoader's, except stream:
+    seed, stream and seeds together determine the sampling.
 
-    Raises OutOfRangeError for a seed that is no node, InvalidError for fanouts that make no sense, NotFoundError for a
-    type or a feature, ValueError and TypeError for other arguments, PeerError or DeadlineError where a server cannot be
-    asked.
+    Raises OutOfRangeError for a seed that is not a node; InvalidError for invalid fanouts; NotFoundError if a type or a
+    feature does not exist; ValueError and TypeError for other arguments; PeerError or DeadlineError if a server does
+    not answer.
     """
     client = graph._opened()
     seed, stream = _checks.integer("seed", seed, 0, _checks.U64), _checks.integer("stream", stream, 0, _checks.U64)

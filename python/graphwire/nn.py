@@ -1,23 +1,23 @@
-"""Layers over blocks, from PyTorch's own operations.
+"""Layers over blocks, made of PyTorch's operations.
 
-layer(block, x) -> rows of the block's destinations
+layer(block, x) -> rows of the block's destinations, [num_dst, out]
 
-x: [num_src, d], the rows of the block's sources, whose first num_dst are the destinations (as Batch has them); where
-source and destination types differ a pair, (rows of the sources, rows of the destinations). A layer takes a Block with
-one edge type or the Edges of one; RelGraphConv and HeteroConv take a Block and {node type: rows}. Destinations without
-an edge get what their neighbours' part is for no neighbours: zeros.
+x: [num_src, d], the rows of the block's sources. The first num_dst of them are the destinations, as in Batch. If source
+and destination types differ, x is a pair, (rows of the sources, rows of the destinations). A layer takes a Block with
+one edge type, or Edges. RelGraphConv and HeteroConv take a Block and {node type: rows}. For a destination without
+edges, the neighbours' part of the result is zeros.
 
-Sums over neighbours are embedding bags: gathered and summed in one pass over the block as it lies in memory, without an
-array of messages. Equal to the layers of the same names in DGL and PyTorch Geometric (GraphConv: DGL's; PyTorch
-Geometric calls it GCNConv, where the self loops are in the graph).
+Sums over neighbours use torch's embedding bags, which gather and sum rows in one pass over the block's arrays, without
+an array of messages. The layers compute the same as DGL's and PyTorch Geometric's of the same names. GraphConv is DGL's
+name; PyTorch Geometric calls it GCNConv, and adds self loops, which must be in the graph here.
 
-Layers start from the weights that PyTorch Geometric's start from, of one seed of torch's the same ones bit by bit:
-SAGEConv as its SAGEConv, GraphConv as GCNConv, GATConv as GATConv, RelGraphConv as RGCNConv. Each layer's docstring has
-the distribution. reset_parameters() draws them again. DGL's layers start from other ones: graphwire.dgl has those.
+Layers start from the same weights as PyTorch Geometric's, bit by bit for the same seed of torch: SAGEConv as its
+SAGEConv, GraphConv as GCNConv, GATConv as GATConv, RelGraphConv as RGCNConv. Each layer's docstring gives the
+distribution. reset_parameters() draws the weights again. DGL's layers start from other weights; graphwire.dgl has them.
 
-Errors: ValueError for an aggregator or norm that there is not, for a block of several edge types where one is meant,
-for one tensor of rows where the types differ, and for fewer rows than the block has; KeyError for an edge type or rows
-of a node type that a RelGraphConv was not given (HeteroConv leaves those out).
+Errors: ValueError for an unknown aggregator or norm; for a block of several edge types, where a layer needs one; for
+one tensor of rows, where the types of the ends differ; and for fewer rows than the block has. KeyError for an edge type
+that a RelGraphConv was not made for, and for a node type without rows; HeteroConv skips such edge types.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def _edges(block: Block | Edges) -> Edges:
 
 
 def _pair(edges: Edges, x: Rows) -> tuple[Tensor, Tensor]:
-    """Rows of the sources, and of the destinations."""
+    """(rows of the sources, rows of the destinations). Raises ValueError if x does not fit the block."""
     if isinstance(x, Tensor):
         if edges.src_type != edges.dst_type:
-            raise ValueError(f"{edges.etype} leads to another type: x is a pair, (rows of {edges.src_type}, rows of "
-                             f"{edges.dst_type})")
+            raise ValueError(f"{edges.etype} leads to another type: x must be a pair, (rows of {edges.src_type}, rows "
+                             f"of {edges.dst_type})")
         x = (x, x[:edges.num_dst])
     if len(x[0]) < edges.num_src or len(x[1]) < edges.num_dst:
         raise ValueError(f"{edges.etype}: {len(x[0])} and {len(x[1])} rows for {edges.num_src} sources and "
@@ -64,13 +64,14 @@ def _spread(weight: Tensor, bound: float) -> None:
 
 
 def _glorot(weight: Tensor | None) -> None:
-    """Uniform in ±√(6 / (rows + columns)) of each matrix. (torch.nn.init's counts all matrices of a stack as one.)"""
+    """Uniform in ±√(6 / (rows + columns)) of each matrix. torch.nn.init would count a stack of matrices as one."""
     if weight is not None:
         _spread(weight, math.sqrt(6.0 / (weight.shape[-2] + weight.shape[-1])))
 
 
 def _as_linear(layer: nn.Linear) -> None:
-    """Uniform in ±1/√inputs, the bias too: torch.nn.Linear's, rounded as PyTorch Geometric rounds it."""
+    """Uniform in ±1/√inputs, for the bias too. This is torch.nn.Linear's distribution, with the bound rounded as in
+    PyTorch Geometric."""
     fan = max(layer.in_features, 1)
     _spread(layer.weight, math.sqrt(6 / ((1 + math.sqrt(5) ** 2) * fan)))
     if layer.bias is not None:
@@ -78,8 +79,12 @@ def _as_linear(layer: nn.Linear) -> None:
 
 
 def aggregate(edges: Edges, x: Tensor, how: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """[num_dst, d]: the sum, mean or max of each destination's neighbours' rows. weight: [edges], "sum" only. Raises
-    ValueError for another word."""
+    """The sum, mean or max of the rows of each destination's neighbours, [num_dst, d].
+
+    x: [num_src, d]. how: "sum", "mean" or "max". weight: [edges], a factor for each edge; with "sum" only.
+
+    Raises ValueError for another `how`.
+    """
     _known(how)
     if edges.num_edges == 0:
         return x.new_zeros(edges.num_dst, x.shape[1]) + 0 * x[:0].sum()
@@ -89,10 +94,10 @@ def aggregate(edges: Edges, x: Tensor, how: str = "mean", weight: Tensor | None 
 
 
 def edge_softmax(edges: Edges, scores: Tensor) -> Tensor:
-    """[edges, …]: the softmax of scores over the edges that end at the same destination."""
+    """The softmax of scores, [edges, …], over the edges that end at the same destination; [edges, …]."""
     shape = (edges.num_dst, *scores.shape[1:])
     dst = edges.dst
-    with torch.no_grad():  # the greatest cancels out
+    with torch.no_grad():  # the maximum cancels out, and so needs no gradient
         index = dst.view(-1, *[1] * (scores.dim() - 1)).expand_as(scores)
         top = scores.new_full(shape, -torch.inf).scatter_reduce(0, index, scores, "amax")
     grown = torch.exp(scores - top[dst])
@@ -100,12 +105,18 @@ def edge_softmax(edges: Edges, scores: Tensor) -> Tensor:
 
 
 class SAGEConv(nn.Module):
-    """out = lin_self(x_dst) + lin_neigh(aggregated neighbours).
+    """GraphSAGE: out = lin_self(x_dst) + lin_neigh(aggregated neighbours).
 
-    in_feats: width of x, or of (sources, destinations). aggregator: "mean", "sum", "max". Raises ValueError for
-    another one, and in forward as the module tells.
+    in_feats: the width of x, or (width of the sources, width of the destinations).
+    out_feats: the width of the result.
+    aggregator: "mean", "sum" or "max".
+    bias: whether lin_neigh has a bias.
 
     Weights start uniform in ±1/√(their inputs), the bias in ±1/√(inputs of lin_neigh).
+
+    Raises ValueError for another aggregator. forward raises the errors that the module lists.
+
+    Source: Hamilton, Ying and Leskovec, Inductive Representation Learning on Large Graphs, 2017.
     """
 
     def __init__(self, in_feats: int | tuple[int, int], out_feats: int, aggregator: str = "mean", bias: bool = True):
@@ -125,7 +136,7 @@ class SAGEConv(nn.Module):
         edges = _edges(block)
         src, dst = _pair(edges, x)
         weight = self.lin_neigh.weight
-        if self.aggregator != "max" and weight.shape[0] < weight.shape[1]:  # narrow first: less to gather
+        if self.aggregator != "max" and weight.shape[0] < weight.shape[1]:  # linear first: narrower rows
             near = aggregate(edges, functional.linear(src, weight), self.aggregator)
             if self.lin_neigh.bias is not None:
                 near = near + self.lin_neigh.bias
@@ -134,14 +145,20 @@ class SAGEConv(nn.Module):
 
 
 class GraphConv(nn.Module):
-    """out = Σ c · x_src W + b over the neighbours.
+    """Graph convolution: out = Σ c · x_src W + b, summed over the neighbours.
 
-    norm: "both": c = 1 / sqrt(out-degree of the source · in-degree of the destination), degrees in the block;
-        "right": 1 / in-degree; "none": 1.
-    edge_weight, in forward: [edges], a factor of each edge. Raises ValueError for another norm, and in forward for a
-    block of several edge types.
+    in_feats, out_feats: the widths of x and of the result.
+    norm: "both": c = 1 / sqrt(out-degree of the source · in-degree of the destination), with the degrees in the block.
+        "right": c = 1 / in-degree. "none": c = 1.
+    bias: whether the layer has b.
+
+    forward(block, x, edge_weight): edge_weight is [edges], a factor for each edge; None: 1.
 
     W starts uniform in ±√(6 / (in_feats + out_feats)), b at zero.
+
+    Raises ValueError for another norm. forward raises ValueError for a block of several edge types.
+
+    Source: Kipf and Welling, Semi-Supervised Classification with Graph Convolutional Networks, 2017.
     """
 
     def __init__(self, in_feats: int, out_feats: int, norm: str = "both", bias: bool = True):
@@ -175,13 +192,21 @@ class GraphConv(nn.Module):
 
 
 class GATConv(nn.Module):
-    """Attention: out = Σ softmax(leaky_relu(a_src · W x_src + a_dst · W x_dst)) · W x_src, for each head.
+    """Graph attention: out = Σ softmax(leaky_relu(a_src · W x_src + a_dst · W x_dst)) · W x_src, for each head.
 
-    Returns [num_dst, heads · out_feats], or with concat=False the heads' mean, [num_dst, out_feats].
-    feat_drop, attn_drop: dropout of the rows and of the attention. forward raises ValueError as the module tells.
+    in_feats, out_feats: the widths of x, and of one head's result.
+    heads: the number of heads.
+    feat_drop, attn_drop: the dropout of the rows, and of the attention.
+    negative_slope: of leaky_relu.
+    concat: True: the result is [num_dst, heads · out_feats]. False: the heads' mean, [num_dst, out_feats].
+    bias: whether a bias is added.
 
     W starts uniform in ±√(6 / (in_feats + heads · out_feats)), a_src and a_dst in ±√(6 / (heads + out_feats)), the bias
     at zero.
+
+    forward raises the ValueErrors that the module lists.
+
+    Source: Veličković et al., Graph Attention Networks, 2018.
     """
 
     def __init__(self, in_feats: int, out_feats: int, heads: int = 1, *, feat_drop: float = 0.0,
@@ -217,16 +242,23 @@ class GATConv(nn.Module):
 
 
 class RelGraphConv(nn.Module):
-    """R-GCN: out = Σ over edge types r of aggregated neighbours · W_r, + x_dst · W_self + b.
+    """R-GCN: out = Σ_r (aggregated neighbours of edge type r) · W_r + x_dst · W_self + b.
 
-    etypes: the graph's edge types, which have a weight each; num_bases: W_r = Σ_b coeff[r, b] · bases[b].
-    aggregator: "sum" (DGL's) or "mean" (PyTorch Geometric's), or "max", within an edge type.
-    forward(block, {node type: rows}) -> {node type: rows of its destinations}, for each type that has some.
+    in_feats, out_feats: the widths of the rows of all node types, and of the result.
+    etypes: the graph's edge types, "src:rel:dst"; each has a weight W_r.
+    num_bases: W_r = Σ_b coeff[r, b] · bases[b], with so many bases; None: each W_r is a parameter.
+    aggregator: how the neighbours of one edge type are combined: "sum" (as DGL), "mean" (as PyTorch Geometric) or
+        "max".
+    self_loop, bias: whether the layer has W_self, and b.
 
-    Raises ValueError for another aggregator; in forward KeyError for an edge type that is not among etypes, and for a
-    node type without rows.
+    forward(block, {node type: rows}) returns {node type: rows of its destinations}, for the types with destinations.
 
     bases, coeff and W_self start uniform in ±√(6 / (rows + columns)) of each matrix, b at zero.
+
+    Raises ValueError for another aggregator. forward raises KeyError for an edge type that is not among etypes, and for
+    a node type without rows.
+
+    Source: Schlichtkrull et al., Modeling Relational Data with Graph Convolutional Networks, 2018.
     """
 
     def __init__(self, in_feats: int, out_feats: int, etypes: Sequence[str], *, num_bases: int | None = None,
@@ -260,18 +292,22 @@ class RelGraphConv(nn.Module):
                 rows = aggregate(edges, x[edges.src_type], self.aggregator) @ weights[self.etypes[etype]]
                 out[edges.dst_type] = out[edges.dst_type] + rows
         for ntype, rows in out.items():
-            if not isinstance(rows, Tensor):  # no edge type leads here
+            if not isinstance(rows, Tensor):  # no edge type leads to this node type
                 rows = x[ntype].new_zeros(block.num_dst[ntype], weights.shape[2])
             out[ntype] = rows if self.bias is None else rows + self.bias
         return out
 
 
 class HeteroConv(nn.Module):
-    """A layer for each edge type, and how their results at a node type become one.
+    """One layer for each edge type. The results that several edge types give for a node type are combined.
 
-    layers: {edge type: a layer over Edges and a pair of rows}; aggregator: "sum", "mean", "max" or "cat".
-    forward(block, {node type: rows}) -> {node type: rows of its destinations}, for types that an edge type leads to;
-    edge types without a layer, or without rows of an end, are left out. Raises ValueError for another aggregator.
+    layers: {edge type: layer}. A layer takes Edges, and rows or a pair of rows.
+    aggregator: how results are combined, "sum", "mean", "max" or "cat".
+
+    forward(block, {node type: rows}) returns {node type: rows of its destinations}, for the node types that an edge
+    type leads to. It skips edge types without a layer, and those without rows for one of their ends.
+
+    Raises ValueError for another aggregator.
     """
 
     def __init__(self, layers: Mapping[str, nn.Module], aggregator: str = "sum"):
@@ -281,7 +317,7 @@ class HeteroConv(nn.Module):
         self.etypes, self.layers, self.aggregator = list(layers), nn.ModuleList(layers.values()), aggregator
 
     def reset_parameters(self) -> None:
-        """Of every layer that has it."""
+        """Calls reset_parameters of each layer that has it."""
         for layer in self.layers:
             reset = getattr(layer, "reset_parameters", None)
             if callable(reset):

@@ -1,14 +1,16 @@
-"""Embeddings that live in the servers, and optimizers that run there.
+"""Embeddings whose rows are stored on the servers, and optimizers that run there.
 
     table = graphwire.Embedding(graph, "author", 64, ntype="author")
     optimizer = graphwire.optim.SparseAdam([table], lr=0.01)
     rows = table(batch.nodes["author"])      # a leaf of autograd
     loss.backward()
-    optimizer.step()                         # pushes what the rows' gradients are; then forgets the rows
+    optimizer.step()                         # pushes the gradients and clears the list of rows
 
-Pushes of several trainers are applied as they come. With sync=True every rank's gradients of a step are combined in the
-order of the ranks and pushed as one, so that the same job gives the same bytes again; all ranks must step then.
-They meet over gloo, whatever torch.distributed was initialized with.
+The servers apply the pushes of several trainers in the order of their arrival. With sync=True, the gradients of all
+ranks are combined in the order of the ranks and pushed once for each step, so that a repeated job gives the same bytes.
+All ranks must then call step(). They communicate over gloo, whatever backend torch.distributed was initialized with.
+
+Errors: those of graphwire.Tensor, and ValueError for tables that the ranks do not share.
 """
 
 from __future__ import annotations
@@ -28,73 +30,83 @@ from graphwire.tensor import Initial, Tensor, check_optimizer, shared
 
 
 class Embedding:
-    """A table of rows, [rows, width] float32, in a graph's tensors.
+    """A table of rows, [rows, width] float32, stored in a tensor of the graph.
 
-    rows: None: one for each node of ntype, or edge of etype. initial: as Graph.create_tensor's; None: uniform in
-    ±1/sqrt(width). Every rank of a job may make it: the first creates it; ranks that have no job's name in common are
-    refused, as Graph.create_tensor tells. Not a parameter of a module: a module's state_dict
-    does not hold it, `weight` reads it.
+    width: the number of columns.
+    rows: the number of rows; None: one for each node of ntype, or for each edge of etype.
+    initial: as in Graph.create_tensor; None: uniform in ±1/sqrt(width).
+    seed, kept: as in Graph.create_tensor.
 
-    Raises ValueError without a number of rows, or with two; else as Graph.create_tensor. Rows that are read raise what
-    Feature's do, and NotFoundError where a server took some along when it ended.
+    Every rank of a job may make the table: the first one creates the tensor. Ranks that share no job's name are
+    refused, as by Graph.create_tensor. A table is not a parameter of a module, so a module's state_dict does not hold
+    it; `weight` reads it.
+
+    Raises ValueError unless exactly one of rows, and ntype or etype, gives the number of rows; and the errors of
+    Graph.create_tensor. Reading rows raises the errors of Feature, and NotFoundError if rows were lost with a server
+    that has ended.
     """
 
     def __init__(self, graph: Graph, name: str, width: int, *, rows: int | None = None, ntype: str | None = None,
                  etype: Etype | None = None, initial: Initial | None = None, seed: int = 0, kept: bool = False):
         if (rows is None) == (ntype is None and etype is None):
-            raise ValueError("an embedding has a number of rows, or an ntype or etype to have a row each")
+            raise ValueError("an embedding needs a number of rows, or an ntype or etype that gives it, and not both")
         width = _checks.integer("width", width, 1)
         rows = None if rows is None else _checks.integer("rows", rows, 1, 2**63 - 1)
         bound = width**-0.5
         self.tensor: Tensor = graph.create_tensor(
             name, (rows or 0, width), ntype=ntype, etype=etype, seed=seed, kept=kept,
             initial=("uniform", -bound, bound) if initial is None else initial)
-        self.pending: list[tuple[torch.Tensor, torch.Tensor]] = []  # ids, rows
+        self.pending: list[tuple[torch.Tensor, torch.Tensor]] = []  # (ids, rows) read since the last step()
 
     def __call__(self, ids: Ids, device: Any = None) -> torch.Tensor:
-        """Rows, [len(ids), width]. While gradients are recorded they are a leaf whose gradient the optimizer pushes.
-        ids: integers, or a mask of all rows; of a lone one [width]. Raises what Feature's rows do."""
-        alone = _checks.as_integer(ids) is not None  # one of a byte is refused below
-        ids = torch.from_numpy(_arrays.ids_array(ids, len(self)).copy())  # which the caller may change before the step
+        """Reads rows, [len(ids), width]. While gradients are recorded, the rows are a leaf of autograd, and the next
+        step() of an optimizer pushes their gradient.
+
+        ids: integers, or a mask of all rows; a single integer gives [width]. device: the rows' device; None: the CPU.
+
+        Raises the errors of Feature.
+        """
+        alone = _checks.as_integer(ids) is not None  # ids_array refuses a single uint8 or int8
+        ids = torch.from_numpy(_arrays.ids_array(ids, len(self)).copy())  # the caller may change its array meanwhile
         rows = torch.as_tensor(self.tensor[ids])
         if device is not None:
             rows = rows.to(device)
         if torch.is_grad_enabled():
             rows.requires_grad_()
-            self.pending.append((ids.clone(), rows))  # the caller may change the ids before step()
+            self.pending.append((ids.clone(), rows))
         return rows[0] if alone else rows
 
     @property
     def weight(self) -> torch.Tensor:
-        """All rows."""
+        """All rows, [rows, width], read from the servers."""
         return torch.as_tensor(self.tensor[:])
 
     def __len__(self) -> int:
         return len(self.tensor)
 
 
-_beside: tuple[Any, Any] = (None, None)  # references to the group of all ranks, and to the one beside it
+_gloo_of: tuple[Any, Any] = (None, None)  # weak references to the group of all ranks, and to its gloo group
 
 
 def _over_gloo() -> Any:
-    """A group that takes what lies in the processor's memory, as nccl's does not. All ranks make it, in their first
-    step; it is torch's, and goes with destroy_process_group."""
-    global _beside
-    world, beside = _beside
-    group = beside() if world is not None and world() is dist.group.WORLD else None
+    """A group over gloo of all ranks, for tensors in the CPU's memory, which nccl does not take. All ranks make it in
+    their first step. torch owns the group, and destroy_process_group destroys it."""
+    global _gloo_of
+    world, gloo = _gloo_of
+    group = gloo() if world is not None and world() is dist.group.WORLD else None
     if group is None:
         group = dist.new_group(backend="gloo")
-        _beside = ref(dist.group.WORLD), ref(group)
+        _gloo_of = ref(dist.group.WORLD), ref(group)
     return group
 
 
 def _joined(parts: list[torch.Tensor], none: torch.Tensor) -> torch.Tensor:
-    """One after another; a lone one as it is, without a copy."""
+    """The parts concatenated; a single part without a copy; `none` for no parts."""
     return parts[0] if len(parts) == 1 else torch.cat(parts or [none])
 
 
 def _of_all_ranks(ids: torch.Tensor, gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Every rank's, in the order of the ranks."""
+    """The ids and gradients of all ranks, concatenated in the order of the ranks."""
     world, group = dist.get_world_size(), _over_gloo()
     counts = [torch.zeros(1, dtype=torch.int64) for _ in range(world)]
     dist.all_gather(counts, torch.tensor([len(ids)]), group)
@@ -110,7 +122,12 @@ def _of_all_ranks(ids: torch.Tensor, gradients: torch.Tensor) -> tuple[torch.Ten
 
 
 class _Sparse:
-    """What the optimizers share: step() pushes the gradients of the rows that were read since the last one."""
+    """The common part of the optimizers.
+
+    embeddings: the tables to train. lr: the learning rate. combine: how gradients of equal ids are combined, as in
+    Tensor.push. sync: combine the gradients of all ranks, and push them once. Raises InvalidError and TypeError for
+    other values.
+    """
 
     kind = ""
 
@@ -121,17 +138,20 @@ class _Sparse:
         self.sync = _checks.flag("sync", sync)
 
     def zero_grad(self) -> None:
-        """Forgets the rows that were read, and their gradients."""
+        """Clears the tables' lists of rows, with their gradients."""
         for table in self.embeddings:
             table.pending.clear()
 
     def step(self) -> None:
-        """Returns when the rows are changed: a read that begins afterwards, in any process, sees it. Raises ValueError
-        with sync=True for tables that the ranks do not share."""
+        """Pushes the gradients of the rows that were read since the last step, and clears the list of rows. It returns
+        when the servers have changed the rows: a read that begins afterwards, in any process, sees the change.
+
+        Raises the errors of Tensor.push; with sync=True, ValueError for tables that the ranks do not share.
+        """
         together = self.sync and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
         for table in self.embeddings:
             if together:
-                shared(table.tensor._graph, table.tensor.kept)  # it may have been made before the group
+                shared(table.tensor._graph, table.tensor.kept)  # checked again: the table may be older than the group
             touched = [(ids, rows.grad.detach().cpu()) for ids, rows in table.pending if rows.grad is not None]
             table.pending.clear()
             width = table.tensor.shape[1]
@@ -146,13 +166,18 @@ class _Sparse:
 
 
 class SparseSGD(_Sparse):
-    """w -= lr · g. As torch.optim.SGD."""
+    """Stochastic gradient descent: w -= lr · g. The formula of torch.optim.SGD without momentum."""
 
     kind = "sgd"
 
 
 class SparseAdagrad(_Sparse):
-    """s += g²; w -= lr · g / (√s + eps). As torch.optim.Adagrad."""
+    """Adagrad: s += g²; w -= lr · g / (√s + eps). The formula of torch.optim.Adagrad.
+
+    lr: the learning rate. eps: see the formula. combine, sync: as in the module's description and Tensor.push.
+
+    Source: Duchi, Hazan and Singer, Adaptive Subgradient Methods for Online Learning and Stochastic Optimization, 2011.
+    """
 
     kind = "adagrad"
 
@@ -162,8 +187,14 @@ class SparseAdagrad(_Sparse):
 
 
 class SparseAdam(_Sparse):
-    """Adam of the rows that are touched, each of which counts its own steps. As DGL's; as torch.optim.Adam for rows
-    that are touched in every step."""
+    """Adam for the rows that a step reads. Each row counts its own steps, as in DGL's SparseAdam. A row that every step
+    reads is trained as by torch.optim.Adam.
+
+    lr: the learning rate. betas, eps: as in torch.optim.Adam. combine, sync: as in the module's description and
+    Tensor.push.
+
+    Source: Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015.
+    """
 
     kind = "adam"
 

@@ -1,9 +1,13 @@
-"""A graph in memory, cut into parts on disk: arrays -> `graphwire import` -> `graphwire partition` -> a folder.
+"""Divides a graph in memory into parts on disk.
 
     graphwire.partition_graph((src, dst), "web", 4, "parts/", node_features={"feat": x})
 
-The work is the program's, which has to be there: $GRAPHWIRE, in PATH, or in the build folder of a checkout. The arrays
-go to it through files beside the result, which are removed again, whether it succeeds or not.
+    arrays -> .npy files in a temporary folder -> `graphwire import` -> `graphwire partition` -> the folder of parts
+
+The graphwire program does the work. It is found by $GRAPHWIRE, in PATH, or in a checkout's build folder. The temporary
+folder is made where the result goes, and is always removed.
+
+Errors: RuntimeError with the program's last line; ValueError and TypeError; FileNotFoundError without the program.
 """
 
 from __future__ import annotations
@@ -23,11 +27,11 @@ from graphwire._scratch import Scratch, descriptors
 
 Canonical = tuple[str, str, str]
 HOMOGENEOUS: Canonical = ("_N", "_E", "_N")
-_INTERNAL = ("_ID", "_TYPE")  # DGL's own columns
+_INTERNAL = ("_ID", "_TYPE")  # columns that DGL adds
 
 
 def program() -> str:
-    """The graphwire program. Raises FileNotFoundError, which says where it was looked for."""
+    """The path of the graphwire program. Raises FileNotFoundError, which lists the places that were searched."""
     top = Path(__file__).resolve().parents[2]
     named = os.environ.get("GRAPHWIRE")
     for found in (named, shutil.which("graphwire"), top / "build/release/graphwire", top / "build/dev/graphwire"):
@@ -36,12 +40,12 @@ def program() -> str:
     raise FileNotFoundError("the program graphwire is neither $GRAPHWIRE nor in PATH nor built: docs/INSTALL.md")
 
 
-def _said(line: str, names: Mapping[str, str]) -> str:
-    """A line of the program's in the words of who called: arguments instead of options, and what was given instead of
-    the files (names) by which it went there."""
+def _in_arguments(line: str, names: Mapping[str, str]) -> str:
+    """Translates an error line of the program to the caller's terms: arguments instead of options, and the caller's
+    data instead of temporary files. names: {file: what it holds}."""
     for path in sorted(names, key=len, reverse=True):
         line = line.replace(path, names[path])
-    line = re.sub(r'feature "[^"]*": (?=(node|edge) feature )', "", line)  # which the program names by its option
+    line = re.sub(r'feature "[^"]*": (?=(node|edge) feature )', "", line)  # the option names the feature again
     line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name): ", "", line)
     return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda option: option.group(1).replace("-", "_"), line)
 
@@ -51,7 +55,8 @@ def _run(words: Sequence[Any], names: Mapping[str, str]) -> None:
                           pass_fds=descriptors())
     if done.returncode:
         lines = done.stderr.strip().splitlines()
-        raise RuntimeError(_said(lines[-1], names) if lines else f"graphwire {words[0]} ended with {done.returncode}")
+        raise RuntimeError(_in_arguments(lines[-1], names) if lines else
+                           f"graphwire {words[0]} ended with {done.returncode}")
 
 
 def _array(values: Any) -> np.ndarray:
@@ -62,7 +67,12 @@ def _array(values: Any) -> np.ndarray:
 
 
 class Arrays:
-    """A graph as arrays: edges by type, nodes by type, features of both."""
+    """A graph as arrays.
+
+    counts: {node type: number of nodes}.
+    edges: {edge type: (sources, destinations)}, int64 [edges] each.
+    node_features: {(node type, name): [nodes, …]}. edge_features: {(edge type, name): [edges, …]}.
+    """
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
@@ -101,7 +111,7 @@ def _of_dgl(graph: Any) -> Arrays:
 
 
 def _of_pyg(data: Any) -> Arrays:
-    """Data and HeteroData; what is no row for each node or edge is left out."""
+    """Converts Data and HeteroData. Attributes without a row for each node or edge are left out."""
     arrays = Arrays()
     stores = data.edge_stores
     for store in stores:
@@ -123,7 +133,8 @@ def _of_pyg(data: Any) -> Arrays:
 
 
 def _of_matrix(matrix: Any) -> Arrays:
-    """Row i, column j is the edge from i to j; values other than 1 are its feature "weight"."""
+    """Converts a SciPy matrix: an element in row i and column j is the edge from i to j. If not all values are 1, they
+    become the edge feature "weight"."""
     arrays, coo = Arrays(), matrix.tocoo()
     arrays.add_edges(HOMOGENEOUS, coo.row, coo.col)
     arrays.counts["_N"] = int(max(matrix.shape))
@@ -133,7 +144,7 @@ def _of_matrix(matrix: Any) -> Arrays:
 
 
 def _of_numpy(graph: Any) -> Arrays:
-    """(src, dst), an array of pairs, or {(source type, relation, destination type): either}."""
+    """Converts (src, dst), an array of pairs, or {(source type, relation, destination type): either of these}."""
     arrays = Arrays()
     given = graph if isinstance(graph, Mapping) else {HOMOGENEOUS: graph}
     for etype, edges in given.items():
@@ -148,7 +159,7 @@ def _of_numpy(graph: Any) -> Arrays:
 
 
 def _copied(arrays: Arrays) -> Arrays:
-    """Of a dataset: names may be added, rows stay its."""
+    """Copies the dictionaries of a dataset's Arrays, so that names can be added. The rows are shared."""
     made = Arrays()
     for name, value in vars(arrays).items():
         setattr(made, name, dict(value))
@@ -156,8 +167,8 @@ def _copied(arrays: Arrays) -> Arrays:
 
 
 def arrays_of(graph: Any) -> Arrays:
-    """Of a graph of DGL's or its subset, PyTorch Geometric's Data or HeteroData, a dataset, a SciPy matrix, NumPy
-    arrays."""
+    """The Arrays of a graph of DGL or of Graphwire's subset of it, PyTorch Geometric's Data or HeteroData, a dataset, a
+    SciPy matrix, or NumPy arrays. Raises ValueError and TypeError."""
     if isinstance(getattr(graph, "arrays", None), Arrays):
         return _copied(graph.arrays)
     if hasattr(graph, "canonical_etypes"):
@@ -170,7 +181,8 @@ def arrays_of(graph: Any) -> Arrays:
 
 
 def _written(arrays: Arrays, folder: Path) -> tuple[list[str], dict[str, str]]:
-    """The arrays as files, and the words of `graphwire import` that name them; of each file, what it has."""
+    """Writes the arrays to files in `folder`. Returns the arguments of `graphwire import`, and {file: what it holds}
+    for error texts."""
     words: list[str] = []
     names: dict[str, str] = {}
 
@@ -201,7 +213,7 @@ def _written(arrays: Arrays, folder: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def _typed(features: Mapping[Any, Any] | None, only: Any) -> dict[Any, Mapping[str, Any]]:
-    """{type: {name: rows}}; {name: rows} is of the only type."""
+    """Features as {type: {name: rows}}; {name: rows} belongs to the type `only`."""
     if not features:
         return {}
     if all(isinstance(rows, Mapping) for rows in features.values()):
@@ -211,7 +223,7 @@ def _typed(features: Mapping[Any, Any] | None, only: Any) -> dict[Any, Mapping[s
 
 def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_features: Mapping[Any, Any] | None,
                num_nodes: int | Mapping[str, int] | None) -> Arrays:
-    """The graph's arrays, with what is given besides."""
+    """The graph's arrays, with the given features and numbers of nodes added."""
     arrays = arrays_of(graph)
     if num_nodes is not None:
         given = num_nodes if isinstance(num_nodes, Mapping) else {next(iter(arrays.counts)): num_nodes}
@@ -227,27 +239,35 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                     num_nodes: int | Mapping[str, int] | None = None, balance_train: bool = False,
                     balance_edges: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
                     reverse: bool = False, undirected: bool = False, transpose: bool = False, seed: int = 0) -> Path:
-    """Cuts a graph into parts, and returns their JSON, out/name.json.
+    """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
-    graph: of DGL, PyTorch Geometric (Data, HeteroData), SciPy or graphwire.datasets; (src, dst), an array of pairs, or
-        {(source type, relation, destination type): either}.
-    out: a folder, which is made; a graph that is there is replaced, and other files in the folder stay.
-    method: "metis" or "random". balance_train: as many nodes of the feature train_mask in each part; balance_edges.
-    node_features, edge_features: besides those of the graph: {name: rows}, or {type: {name: rows}}.
-    num_nodes: where the greatest id does not tell. reverse, undirected, transpose: as `graphwire import` has them.
+    graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), SciPy or graphwire.datasets; or (src, dst), an array of
+        pairs, or {(source type, relation, destination type): either of these}.
+    name: the graph's name.
+    num_parts: the number of parts.
+    out: the folder, which is created. An existing graph in it is replaced; other files in the folder stay.
+    method: "metis" or "random".
+    node_features, edge_features: features to add to those of the graph, {name: rows} or {type: {name: rows}}.
+    num_nodes: the number of nodes, or {node type: number}, if it exceeds the greatest id plus 1.
+    balance_train: give each part about as many nodes of the feature train_mask.
+    balance_edges: give each part about as many edges.
+    num_trainers_per_machine: the number of pieces that each part is divided into, one for each trainer.
+    objtype: what METIS minimizes, "cut" or "vol".
+    reverse, undirected, transpose: as the options of `graphwire import`.
+    seed: of the partition.
 
-    The feature "orig_id" has the ids that nodes had, and of each edge its row or column in the graph that is given.
+    The feature "orig_id" holds the original ids: a node's id, and an edge's row or column, in the given graph.
 
-    Raises RuntimeError with the program's line, which names features and types as they were given, ValueError where
-    rows do not fit, FileNotFoundError without the program; TypeError and ValueError for other arguments that make no
-    sense, before anything is written.
+    Raises RuntimeError with the program's error line, which names features and types as the caller does; ValueError if
+    rows do not fit; FileNotFoundError without the program. Raises TypeError and ValueError for other invalid arguments,
+    before it writes anything.
     """
     num_parts = _checks.integer("num_parts", num_parts, 1)
     trainers = _checks.integer("num_trainers_per_machine", num_trainers_per_machine, 1)
     seed = _checks.integer("seed", seed, 0, _checks.U64)
     for word, value in (("method", method), ("objtype", objtype)):
         if not isinstance(value, str):
-            raise TypeError(f"{word} is a word, not {value!r}")
+            raise TypeError(f"{word} is a string, not {value!r}")
     given_flags = {name: _checks.flag(name, value) for name, value in (
         ("reverse", reverse), ("undirected", undirected), ("transpose", transpose), ("balance_train", balance_train),
         ("balance_edges", balance_edges))}

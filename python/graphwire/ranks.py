@@ -1,10 +1,14 @@
-"""What the ranks of torch.distributed tell each other about their loaders, through the store that they met over.
+"""Compares the loaders of torch.distributed's ranks, through the store that the ranks use to form their group.
 
-    first loop over a loader that divides -> Agreement: all ranks have the same seeds and options, or all have an error
-    first loop over one that does not     -> Steps: a warning where ranks have unequal numbers of steps
+    first loop over a loader that divides seeds -> Agreement: all ranks have the same seeds and options, or all get an
+                                                   error
+    first loop over a loader that does not      -> Steps: a warning if ranks have unequal numbers of steps
 
-A store takes no tensors and belongs to no backend. What ranks say is numbered by group and by name: the first loader
-that a rank loops over meets the first of each other rank. A group without a store (MPI) compares nothing.
+The store is used instead of a collective operation, because it needs no backend and no device. Comparisons are
+numbered by group and by name: the first loader that a rank loops over is compared with the first of each other rank. In
+a group without a store (MPI), nothing is compared.
+
+Errors: Agreement.reach raises ValueError; Steps only warns.
 """
 
 from __future__ import annotations
@@ -23,20 +27,20 @@ from typing import Any
 
 from graphwire import _arrays
 
-WAIT_SECONDS = 25.0  # for the other ranks to begin their loops: every rank knows how it ended within 30
-LEAVE_SECONDS = 3.0  # for the others to read what was found out, before an error ends the process that has the store
-POLL_SECONDS = (0.001, 0.05)  # the first pause between two looks, the longest one
-GAVE_UP = 1 << 32  # in a count of ranks: one that waits no more
+WAIT_SECONDS = 25.0  # for the other ranks to begin their loops; every rank then knows the result within 30 s
+LEAVE_SECONDS = 3.0  # for the other ranks to read the result, before an error ends the process that has the store
+POLL_SECONDS = (0.001, 0.05)  # the first pause between two reads of the store, and the longest pause
+GAVE_UP = 1 << 32  # added to a count of ranks by a rank that has stopped waiting
 
-WAY_OUT = ("A loader divides its seeds among all ranks, which begin to loop over it together and are given the same "
-           "seeds and options. Give it world=1 for seeds that are divided already, and for a loop of one rank alone "
-           "(an evaluation); world= and rank= for ranks that begin at different times")
+WAY_OUT = ("A loader divides its seeds among all ranks. All ranks must give it the same seeds and options, and begin "
+           "to loop over it together. Give it world=1 for seeds that are divided already, and for a loop of one rank "
+           "only (an evaluation); give it world= and rank= for ranks that begin at different times")
 
-# Of each group {name: the number of the next meeting}, by its id; groups that are gone leave at the next meeting. Not a
-# dictionary of weak keys: those call a line of Python when a key goes, where an interrupt would be lost.
+# {id of a group: (the group, {name: the number of the next meeting})}. The next meeting removes groups that were freed.
+# Not a WeakKeyDictionary: it runs Python code when a key is freed, and an interrupt there would be lost.
 _numbers: dict[int, tuple[weakref.ref[Any], dict[str, Iterator[int]]]] = {}
-_inherited: Any = None  # a reference to the group of the process that forked this one
-_said: set[tuple[str, str]] = set()
+_inherited: Any = None  # a weak reference to the group of the process that forked this one
+_warned: set[tuple[str, str]] = set()
 
 
 def _world_group() -> Any:
@@ -48,7 +52,7 @@ def _world_group() -> Any:
 
 def _forked() -> None:
     global _inherited
-    dist = sys.modules.get("torch.distributed")  # no import: one may have been under way in a thread that is gone
+    dist = sys.modules.get("torch.distributed")  # no import: the fork may have interrupted one in another thread
     if dist is not None and getattr(dist, "is_initialized", bool)():
         _inherited = weakref.ref(dist.group.WORLD)
 
@@ -57,13 +61,14 @@ os.register_at_fork(after_in_child=_forked)
 
 
 def _in_worker() -> bool:
-    """Is this a process of a DataLoader? Its group and store are its parent's."""
+    """Whether this process is a worker of a DataLoader, whose group and store belong to its parent."""
     torch = _arrays.torch_module()
     return torch is not None and torch.utils.data.get_worker_info() is not None
 
 
 class _Meeting:
-    """One exchange of all ranks of a group: what each says, and how many have."""
+    """One exchange between all ranks of a group: the text that each rank has sent, and the number of ranks that have.
+    """
 
     def __init__(self, store: Any, prefix: str, world: int, rank: int):
         self.store, self._prefix, self.world, self.rank = store, prefix, world, rank
@@ -71,22 +76,22 @@ class _Meeting:
     def add(self, key: str, count: int) -> int:
         return int(self.store.add(self._prefix + key, count))
 
-    def say(self, what: str) -> int:
-        """Returns how many ranks are here."""
+    def send(self, what: str) -> int:
+        """Writes this rank's text. Returns the number of ranks that have written theirs."""
         self.store.set(f"{self._prefix}says/{self.rank}", what)
         self.add(f"at/{self.rank}", 1)
         return self.add("here", 1)
 
-    def said(self, rank: int) -> str:
-        """What a rank that is here has said."""
+    def text_of(self, rank: int) -> str:
+        """The text of a rank that has written it."""
         return bytes(self.store.get(f"{self._prefix}says/{rank}")).decode()
 
     def missing(self) -> list[int]:
         return [rank for rank in range(self.world) if not self.add(f"at/{rank}", 0)]
 
     def wait(self, done: Callable[[], bool], until: float) -> bool:
-        """Until it is done, or the time is over. Looks again and again: a wait in the store would keep other threads
-        from it, and signals from this one."""
+        """Waits until done() is true, and returns True; or until the time `until`, and returns False. It polls, because
+        a wait within the store would block other threads' use of it, and signals in this thread."""
         pause, longest = POLL_SECONDS
         while not done():
             if time.monotonic() > until:
@@ -96,9 +101,9 @@ class _Meeting:
         return True
 
     def forget(self, others: Iterable[str] = ()) -> None:
-        """What was said, once nobody reads it any more."""
+        """Deletes the meeting's keys. Called when no rank reads them any more."""
         keys = [f"{word}/{rank}" for rank in range(self.world) for word in ("says", "at")]
-        with contextlib.suppress(RuntimeError):  # some stores cannot
+        with contextlib.suppress(RuntimeError):  # some stores cannot delete
             for key in [*keys, "here", "left", *others]:
                 self.store.delete_key(self._prefix + key)
 
@@ -110,7 +115,7 @@ def _meetings_of(group: Any) -> dict[str, Iterator[int]]:
 
 
 def _meeting(group: Any, name: str) -> _Meeting | None:
-    """The next one of this name; None where there is nobody to meet."""
+    """The next meeting of this name; None if the group has one rank, no usable store, or belongs to the parent."""
     import torch.distributed as dist
 
     if dist.get_world_size() == 1 or _in_worker() or (_inherited is not None and _inherited() is group):
@@ -131,14 +136,17 @@ def _meeting(group: Any, name: str) -> _Meeting | None:
 
 
 class Agreement:
-    """Of a loader: with which group it has been reached."""
+    """For one loader: the group whose ranks have been found to have the same seeds and options."""
 
     def __init__(self) -> None:
         self._group: Any = None
 
     def reach(self, what: Mapping[str, Any]) -> None:
-        """Once for a group, in its ranks' first loops: all of them say the same, or all raise ValueError within 30 s,
-        those too that come later. what: {option: value}; "plan" stands for all that the others do not tell."""
+        """Compares `what` between all ranks, once for a group, in the ranks' first loops. If it differs, or a rank does
+        not arrive, all ranks raise ValueError within 30 s, also those that arrive later.
+
+        what: {option: value}; "plan" is a digest, which covers what the other options do not.
+        """
         group = _world_group()
         if group is None or (self._group is not None and self._group() is group):
             return
@@ -146,7 +154,7 @@ class Agreement:
         if meeting is not None:
             try:
                 _agree(meeting, json.dumps(what))
-            except RuntimeError as error:  # the store's: the process that has it is gone
+            except RuntimeError as error:  # raised by the store, if the process that has it has ended
                 raise ValueError(f"the ranks' loaders cannot be compared: {error}. {WAY_OUT}") from error
         self._group = weakref.ref(group)
 
@@ -155,7 +163,7 @@ def _agree(meeting: _Meeting, text: str) -> None:
     until = time.monotonic() + WAIT_SECONDS
     same = f"same/{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     meeting.add(same, 1)
-    if not _all_here(meeting, meeting.say(text), until):
+    if not _all_here(meeting, meeting.send(text), until):
         raise ValueError(f"{_who_is_missing(meeting)}. {WAY_OUT}")
     if meeting.add(same, 0) == meeting.world:
         if _last_to_leave(meeting):
@@ -167,17 +175,22 @@ def _agree(meeting: _Meeting, text: str) -> None:
 
 
 def _last_to_leave(meeting: _Meeting) -> bool:
-    """The first rank, in whose process the store may be, waits until the others have read all that they need."""
+    """Rank 0, whose process may have the store, waits until the others have read all that they need. Returns whether
+    this rank is rank 0 and all others have finished reading."""
     if meeting.rank == 0:
         return meeting.wait(lambda: meeting.add("left", 0) == meeting.world - 1, time.monotonic() + LEAVE_SECONDS)
-    with contextlib.suppress(RuntimeError):  # its answer may be lost: the first rank has heard it, and may be gone
+    with contextlib.suppress(RuntimeError):  # no answer comes if rank 0 has read the count and ended
         meeting.add("left", 1)
     return False
 
 
 def _all_here(meeting: _Meeting, here: int, until: float) -> bool:
-    """Waits for all ranks. One that gives up says so: then all ranks do. Both may be said at once, by two ranks; the
-    later one takes it back, and until then the others look again."""
+    """Waits for all ranks. Returns whether all have arrived.
+
+    A rank whose wait times out adds GAVE_UP to the count, and then all ranks give up. At the same moment the last rank
+    may arrive. Of these two, the one that changed the count later undoes its change; until then, the count shows both,
+    and the other ranks read it again.
+    """
     if here >= GAVE_UP:
         meeting.add("here", -1)
         return False
@@ -206,12 +219,12 @@ def _who_is_missing(meeting: _Meeting) -> str:
 
 
 def _difference(meeting: _Meeting, text: str) -> str:
-    """In what another rank's loader is not like this one's."""
-    other, theirs = next((rank, said) for rank in range(meeting.world) if (said := meeting.said(rank)) != text)
+    """Describes the first difference between this rank's loader and another rank's."""
+    other, theirs = next((rank, sent) for rank in range(meeting.world) if (sent := meeting.text_of(rank)) != text)
     one, two = json.loads(text), json.loads(theirs)
     found = [f"{name} is {one[name]!r} and {two[name]!r}" for name in one if name != "plan" and one[name] != two[name]]
     return (f"the loaders of ranks {meeting.rank} and {other} differ: "
-            f"{', '.join(found) or 'their seeds are others, though as many'}")
+            f"{', '.join(found) or 'they have different seeds, in equal number'}")
 
 
 # --- Unequal steps. ---
@@ -223,7 +236,7 @@ def _ranks_in_words(ranks: list[int], most: int = 8) -> str:
 
 
 def _counts_in_words(counts: list[int]) -> str:
-    """Which ranks have how many steps."""
+    """Lists the numbers of steps, and the ranks that have each number."""
     by_count: dict[int, list[int]] = {}
     for rank, count in enumerate(counts):
         by_count.setdefault(count, []).append(rank)
@@ -232,7 +245,7 @@ def _counts_in_words(counts: list[int]) -> str:
 
 
 def _level_of_the_loop() -> int:
-    """For a warning of the caller's: the frame outside of this package."""
+    """The stacklevel of the first frame outside of this package, so that a warning names the caller's line."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("graphwire."):
         frame, level = frame.f_back, level + 1
@@ -240,11 +253,13 @@ def _level_of_the_loop() -> int:
 
 
 class Steps:
-    """Says once that the ranks' loops have unequal numbers of steps: a rank that averages gradients waits for ever for
-    one that has ended its loop. Only of loops that record gradients.
+    """Warns once if the ranks' loops have unequal numbers of steps. A rank that averages gradients would wait for ever
+    for a rank whose loop has ended. Loops that record no gradients are not compared.
 
-    Nobody waits: the rank that begins its loop last knows all of the others' numbers, before its first step; the first
-    rank looks before each of its steps until it does. who: whose loader it is; advice: how to get equal steps.
+    No rank waits. The rank that begins its loop last knows all numbers before its first step. Rank 0 reads the store
+    before each of its steps, until it knows them too.
+
+    who: the package that the loader belongs to, for the warning. advice: how to get equal steps.
     """
 
     def __init__(self, who: str, advice: str):
@@ -254,11 +269,11 @@ class Steps:
         self._readers = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_group": None, "_pending": None}  # of this process alone
+        return {**self.__dict__, "_group": None, "_pending": None}  # these belong to this process
 
     def begin(self, count: int, kind: str) -> None:
-        """At the begin of a loop of so many steps; told once for a group. kind: what loaders of other ranks that are
-        counterparts of this one have in common with it."""
+        """Called when a loop of `count` steps begins. Sends the number once for each group. kind: a text that is equal
+        for the corresponding loaders of all ranks."""
         group = _world_group()
         if group is None or (self._group is not None and self._group() is group):
             return
@@ -271,15 +286,15 @@ class Steps:
         if meeting is None:
             return
         try:
-            last = meeting.say(str(count)) == meeting.world
-        except RuntimeError:  # without the store there is nothing to be said
+            last = meeting.send(str(count)) == meeting.world
+        except RuntimeError:  # the store is gone, and no comparison is possible
             return
         if last or meeting.rank == 0:
             self._pending, self._readers = meeting, 1 if last and meeting.rank == 0 else 2
             self.look()
 
     def look(self) -> None:
-        """Before each step."""
+        """Called before each step: warns as soon as the numbers of all ranks are known and unequal."""
         meeting = self._pending
         if meeting is None:
             return
@@ -287,24 +302,24 @@ class Steps:
             if meeting.add("here", 0) < meeting.world:
                 return
             self._pending = None
-            counts = [int(meeting.said(rank)) for rank in range(meeting.world)]
+            counts = [int(meeting.text_of(rank)) for rank in range(meeting.world)]
             if meeting.add("left", 1) == self._readers:
                 meeting.forget()
         except RuntimeError:
             self._pending = None
             return
         if min(counts) < max(counts):
-            self._say(_counts_in_words(counts))
+            self._warn(_counts_in_words(counts))
 
-    def _say(self, counts: str) -> None:
-        if (self._who, counts) not in _said:
-            _said.add((self._who, counts))
+    def _warn(self, counts: str) -> None:
+        if (self._who, counts) not in _warned:
+            _warned.add((self._who, counts))
             warnings.warn(f"{self._who}: ranks have unequal numbers of steps in an epoch: {counts}. "
                           "DistributedDataParallel waits for ever for ranks whose loop has ended, unless the loop runs "
                           f"in `with model.join():`. {self._advice}", UserWarning, stacklevel=_level_of_the_loop())
 
     def watched(self, batches: Iterable[Any], count: int, kind: str) -> Iterator[Any]:
-        """A loop's batches."""
+        """The batches of a loop of `count` steps, with begin() and look() at their places."""
         self.begin(count, kind)
         for batch in batches:
             yield batch

@@ -1,5 +1,12 @@
-"""Seeds as C takes them: nodes or edges, of one type or of several. Checked, and kept while a loader reads them or may
-begin again, in memory of their own: what the caller does with the arrays afterwards changes no batch."""
+"""Checks seeds, which are nodes or edges of one type or of several, and converts them to C's structures.
+
+seeds as given -> NodeSeeds or EdgeSeeds -> gw_seeds, gw_edge_seeds -> a loader, or one mini-batch
+
+A loader reads its seeds until it closes, and again when it starts anew. So the seeds are copies, which the loader
+keeps: a caller that changes its arrays afterwards changes no batch.
+
+Errors: ValueError, TypeError and IndexError; InvalidError and NotFoundError; ResourceError if memory runs out.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +21,17 @@ from graphwire._native import ResourceError, ffi, lib, owned
 from graphwire._opened import Etype
 from graphwire.graph import Graph
 
-Seeds = Union[Ids, Mapping[Any, Union[Ids, None]], None]  # ids; of several types {type: ids}
+Seeds = Union[Ids, Mapping[Any, Union[Ids, None]], None]  # ids, or {type: ids}
 _EXCLUDE = {"edges": "GW_EXCLUDE_EDGES", "ends": "GW_EXCLUDE_ENDS", "reverse": "GW_EXCLUDE_REVERSE"}
 
 
 class _Lists:
-    """gw_seeds of each type: `types` their numbers, `ids` their arrays (None: all), `lists` both, for C. memory: of
-    what a loader reads until it ends; the rest is copied when it opens.
+    """Seeds by type. types: the types' numbers; ids: their arrays, None for all of a type; lists: a gw_seeds for each
+    type, for C. empty: the seeds are {}, which names no type, and so there are no batches.
 
-    one: of one mini-batch, where None is no short word for all of a type. {} names no type: no seeds of any.
+    memory: a held_memory with copies that the loader reads until it closes. The loader copies all else when it opens.
+
+    one: the seeds are of one mini-batch. Then None does not mean all nodes of a type, and {} raises ValueError.
     """
 
     memory: Any = None
@@ -38,13 +47,13 @@ class _Lists:
                     array(slice(None) if ids is None else ids, counts[kind], "seeds")
                     for kind, ids in zip(self.types, every)]
         self.lists = ffi.new("struct gw_seeds[]", [
-            {"type": kind, "count": 0 if ids is None else len(ids),  # to C, NULL is all of a type
+            {"type": kind, "count": 0 if ids is None else len(ids),  # C reads NULL as all of a type
              "ids": ffi.NULL if ids is None else _arrays.pointer(ids, "int64_t *")}
             for kind, ids in zip(self.types, self.ids)])
 
 
 def _of_rank(graph: Graph, given: Mapping[Any, Any]) -> bool:
-    """Are some of the seeds one rank's share already, as Graph.split gave it?"""
+    """Whether some of the seeds are an array that Graph.split returned, and so one rank's share already."""
     def is_share(ids: Any) -> bool:
         known = graph._shares.get(id(ids))
         return known is not None and known() is ids
@@ -53,24 +62,25 @@ def _of_rank(graph: Graph, given: Mapping[Any, Any]) -> bool:
 
 
 class NodeSeeds(_Lists):
-    """Seeds that are nodes: NodeLoader tells."""
+    """Seeds that are nodes. NodeLoader documents the arguments."""
 
     def __init__(self, graph: Graph, seeds: Seeds, ntype: str | None, one: bool = False):
         self.several = isinstance(seeds, Mapping)
         if self.several and ntype is not None:
-            raise ValueError("ntype is told by the seeds, which are {node type: ids}")
+            raise ValueError("ntype: the seeds are {node type: ids}, which names the types: leave ntype out")
         given = seeds if isinstance(seeds, Mapping) else {ntype: seeds}
         super().__init__(given, graph.ntype_number, graph._node_counts, one)
         self.of_rank = _of_rank(graph, given)
 
 
 class EdgeSeeds(_Lists):
-    """Seeds that are edges, with gw_edge_seeds of each type at `pointer`: EdgeLoader tells."""
+    """Seeds that are edges. pointer: an array with a gw_edge_seeds for each type. EdgeLoader documents the arguments.
+    """
 
     def __init__(self, graph: Graph, seeds: Seeds, etype: Etype | None, **options: Any):
         self.several = isinstance(seeds, Mapping)
         if self.several and etype is not None:
-            raise ValueError("etype is told by the seeds, which are {edge type: ids}")
+            raise ValueError("etype: the seeds are {edge type: ids}, which names the types: leave etype out")
         given = seeds if isinstance(seeds, Mapping) else {etype: seeds}
         super().__init__(given, graph.etype_number, graph._edge_counts, False)
         self.of_rank = _of_rank(graph, given)
@@ -83,7 +93,8 @@ class EdgeSeeds(_Lists):
                 self._fill(graph, self.pointer[place], **{name: option[place] for name, option in by_type.items()})
 
     def _by_type(self, graph: Graph, name: str, option: Any) -> list[Any]:
-        """An option of each type with seeds: one for all, or {edge type: its own}, None where it is not named."""
+        """The option's value for each type with seeds. `option` is one value for all types, or {edge type: value};
+        types that it does not name get None."""
         if not isinstance(option, Mapping):
             return [option] * len(self.types)
         found = {graph.etype_number(kind): value for kind, value in option.items()}
@@ -98,7 +109,7 @@ class EdgeSeeds(_Lists):
         end = _checks.choice("negative_end", "dst" if negative_end is None else negative_end, ("dst", "src"))
         words = {exclude} if isinstance(exclude, str) else set(exclude or ())
         if words - _EXCLUDE.keys():
-            raise ValueError(f"exclude has {', '.join(sorted(map(str, words - _EXCLUDE.keys())))}; there are "
+            raise ValueError(f"exclude has {', '.join(sorted(map(str, words - _EXCLUDE.keys())))}; the words are "
                              f"{', '.join(_EXCLUDE)}")
         out.exclude = sum(getattr(lib, _EXCLUDE[word]) for word in words)
         out.no_true_edges = no_true_edges is not None and _checks.flag("no_true_edges", no_true_edges)
@@ -116,12 +127,12 @@ class EdgeSeeds(_Lists):
             out.reverse_ids, out.reverse_id_count = self._copied(some), len(some)
 
     def _copied(self, ids: np.ndarray) -> Any:
-        """Ids in memory that a loader shares."""
+        """Copies ids to `memory`, which the loader shares."""
         if self.memory is None:
             self.memory = owned("struct held_memory *", lib.memory_end)
         copy = lib.memory_copy(self.memory, ffi.from_buffer(ids), ids.nbytes)
         if copy == ffi.NULL:
-            raise ResourceError("GW_NO_MEMORY", f"reverse_ids: there is no memory for a copy of {len(ids)} ids")
+            raise ResourceError("GW_NO_MEMORY", f"reverse_ids: no memory for a copy of {len(ids)} ids")
         return ffi.cast("int64_t *", copy)
 
     def _keep(self, what: str, ids: Ids, count: int) -> np.ndarray:

@@ -1,10 +1,12 @@
-"""Tensors that change: rows in the memory of the servers (standalone: of this process), read, overwritten and trained.
+"""Tensors that change: rows in the servers' memory, or in this process's memory if the graph is standalone.
 
-create_tensor (every trainer: the first creates, the others open) -> t[ids], t[ids] = rows, t.push -> delete_tensor
+create_tensor (the first trainer creates, the others open) -> t[ids], t[ids] = rows, t.push -> delete_tensor
 
-Rows live in memory: when a server ends, its rows are gone, and who touches the tensor gets NotFoundError. A read that
-begins after a write has returned sees it, in any process. Processes share the tensors of a job: open(job=…), or the
-GRAPHWIRE_JOB of deploy/launch.py. torchrun alone names no job, and its ranks would have a tensor each: that is refused.
+Rows are in memory only. When a server ends, its rows are lost, and later uses of the tensor raise NotFoundError. A read
+that begins after a write has returned sees the write, in any process.
+
+Processes share the tensors of a job. open(job=…) names the job, or GRAPHWIRE_JOB, which deploy/launch.py sets. torchrun
+alone names no job. Each of its ranks would get a tensor of its own, so create_tensor refuses them.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import numpy as np
 from graphwire import _arrays, _checks
 from graphwire._arrays import Array, Ids
 from graphwire._index import RowIndex
-from graphwire._native import aside, c_text, check, ffi, finish, lib, text
+from graphwire._native import c_text, check, ffi, finish, in_thread, lib, text
 from graphwire._opened import Etype, OpenedGraph
 
 Initial = Union[str, float, tuple]
@@ -28,7 +30,7 @@ _KINDS = {name[3:].lower(): kind for kind, name in sorted(ffi.typeof("enum gw_op
 
 
 def _dtype(name: Any) -> int:
-    """A C type: of "float32", np.float32 or torch.float32."""
+    """The gw_dtype of "float32", np.float32 or torch.float32. Raises ValueError, which lists the types."""
     word = str(name).replace("torch.", "")
     if isinstance(name, type):
         try:
@@ -36,12 +38,13 @@ def _dtype(name: Any) -> int:
         except TypeError:
             pass
     if word not in _arrays.DTYPES:
-        raise ValueError(f"dtype: {name!r} is no type of a tensor's elements: {', '.join(_arrays.DTYPES)}")
+        raise ValueError(f"dtype: {name!r} is not one of the types {', '.join(_arrays.DTYPES)}")
     return int(getattr(lib, f"GW_{word.upper()}"))
 
 
 def _initial(spec: Any, initial: Initial) -> None:
-    """"zeros", a number, ("uniform", low, high), ("normal", mean, deviation)."""
+    """Writes initial values into a gw_tensor_spec: "zeros", a number, ("uniform", low, high) or ("normal", mean,
+    deviation). Raises ValueError and TypeError."""
     if isinstance(initial, str) and initial == "zeros":
         spec.initial = lib.GW_INITIAL_ZERO
     elif isinstance(initial, tuple) and len(initial) == 3 and initial[0] in ("uniform", "normal"):
@@ -52,16 +55,19 @@ def _initial(spec: Any, initial: Initial) -> None:
         spec.initial = lib.GW_INITIAL_CONSTANT
         spec.low = float(bool(initial)) if _checks.is_bool(initial) else _checks.number("initial", initial)
         if whole is not None and spec.low != whole:
-            raise ValueError(f"initial is a double, which does not hold {whole}: write the rows instead")
+            raise ValueError(f"initial is sent as a double, which cannot hold {whole} exactly: write the rows instead")
     else:
         raise ValueError(f'initial is "zeros", a number, ("uniform", low, high) or ("normal", mean, deviation), not '
                          f"{initial!r}")
 
 
 class Tensor:
-    """Rows that change. Made by Graph.create_tensor and Graph.open_tensor.
+    """A table of rows that can be overwritten and trained. Graph.create_tensor and Graph.open_tensor make it.
 
-    name; shape: (rows, …) over all parts; dtype: torch's, or NumPy's without torch.
+    name: the tensor's name.
+    shape: (rows, …) over all parts.
+    dtype: torch's dtype, or NumPy's without torch.
+    kept: True if the tensor stays after the end of its job.
     """
 
     rows_by_id = True
@@ -73,7 +79,7 @@ class Tensor:
         self.dtype = _arrays.public_dtype(pointer.dtype, graph._torch)
 
     def _there(self) -> tuple[Any, Any]:
-        """Client and gw_tensor of this process."""
+        """The client and the gw_tensor of this process, which are opened again after a fork."""
         client = self._graph._opened()
         if client is not self._client:
             self._pointer, self._client = _open(client, self.name, self.kept), client
@@ -83,30 +89,40 @@ class Tensor:
         return self.shape[0]
 
     def __getitem__(self, ids: Ids) -> Array:
-        """Rows, as Feature's, with the same errors; NotFoundError where the tensor is gone: deleted, or with a server
-        that ended."""
+        """Reads rows as Feature does, with the same forms of ids and the same errors. Also raises NotFoundError if the
+        tensor was deleted, or rows were lost with a server that has ended."""
         index = RowIndex(ids, self.shape)
         client, tensor = self._there()
         return index.of(_arrays.gather(client, tensor, index.ids, self._graph._torch))
 
     def gather(self, ids: Ids, out: Array) -> Array:
-        """Rows into memory that is there, such as pinned memory that a GPU reads by itself; returns it.
+        """Reads rows into existing memory, such as pinned memory for a GPU, and returns `out`.
 
-        out: [len(ids), …] of the tensor's dtype, contiguous, of the host; a tensor (without torch, an array). Raises
-        ValueError and TypeError where it is not; errors as Feature's, and what it holds then is undefined.
+        ids: as for t[ids].
+        out: a torch tensor on the CPU, or a NumPy array without torch: [len(ids), …] of the tensor's dtype, contiguous
+            and writable.
+
+        Raises ValueError and TypeError for an unsuitable out, and the errors of t[ids]. After an error of a read, the
+        content of out is undefined.
         """
         client, tensor = self._there()
         _arrays.gather_into(client, tensor, ids, out, self._graph._torch)
         return out
 
     def __setitem__(self, ids: Ids, rows: Any) -> None:
-        """Overwrites rows: [len(ids), …], or what broadcasts to it; ids: as for reading, of whole rows. Of equal ids
-        the last counts. Floating-point rows take NaN and infinities, and what is too large for them as infinite. Raises
-        OutOfRangeError, IndexError, TypeError and ValueError, also for a number that rows of integers do not hold; and
-        nothing is written then."""
+        """Overwrites rows.
+
+        ids: as for reading, but only whole rows. If an id occurs twice, its last row is stored.
+        rows: [len(ids), …], or an array that broadcasts to this shape. Floating-point tensors store NaN and infinities;
+            a number that is too large for the dtype becomes infinite.
+
+        Raises OutOfRangeError, IndexError, TypeError and ValueError, also for a number that an integer dtype cannot
+        hold. After these errors nothing is written.
+        """
         index = RowIndex(ids, self.shape)
         if not index.whole:
-            raise IndexError(f"tensor {self.name}: whole rows are overwritten: read them, change them, and write them")
+            raise IndexError(f"tensor {self.name}: only whole rows can be overwritten: read them, change them, and "
+                             "write them")
         client, tensor = self._there()
         array = index.ids
         shape, dtype = _arrays.stored_rows(tensor, len(array))
@@ -121,16 +137,22 @@ class Tensor:
 
     def push(self, ids: Ids, gradients: Any, *, kind: str, lr: float, combine: str = "sum", eps: float = 1e-8,
              betas: tuple[float, float] = (0.9, 0.999), step: int = 0) -> None:
-        """Trains rows where they are.
+        """Trains rows on their servers, by one step of an optimizer.
 
-        gradients: float32, [len(ids), …]. kind: "sgd", "adagrad", "adagrad_rows" (one sum of squares for a row, as
-        DGL-KE), "adam". combine: what becomes of equal ids: "sum", "mean", "each". step: "adam": of all rows; 0: each
-        row counts its own. The first push decides the kind. lr, eps and betas are rounded to float32.
+        ids: integers, or a mask of all rows.
+        gradients: float32, [len(ids), …].
+        kind: "sgd", "adagrad", "adagrad_rows" (one sum of squares for each row, as in DGL-KE) or "adam". The first push
+            of a tensor fixes its kind.
+        lr, eps, betas: as in torch's optimizers; rounded to float32.
+        combine: how gradients of equal ids are combined: "sum", "mean", or "each", which applies them one after
+            another.
+        step: for "adam", the number of the step for all rows; 0: each row counts its own steps.
 
-        A gradient that is NaN or infinite is no error: it is seen in the rows that it trains, as with torch's
-        optimizers. Raises GraphwireError (GW_EXISTS) for another kind than the first, and (GW_UNSUPPORTED) for rows
-        that are not float32, float16 or bfloat16; InvalidError for a word, an lr, eps or betas that make no sense;
-        TypeError for what is no number.
+        A gradient that is NaN or infinite is not an error. As with torch's optimizers, the trained rows show it.
+
+        Raises GraphwireError: GW_EXISTS for another kind than the first, and GW_UNSUPPORTED unless the rows are
+        float32, float16 or bfloat16. Raises InvalidError for an invalid word, lr, eps or betas; TypeError for values
+        that are not numbers; ValueError for gradients of another shape; and the errors of t[ids].
         """
         check_optimizer(kind, lr, combine, eps, betas)
         step = _checks.integer("step", step, 0, _checks.U64)
@@ -150,15 +172,15 @@ class Tensor:
             ticket))
 
     def count_nonzero(self) -> int:
-        """Elements that are not zero, over all parts. Raises NotFoundError where the tensor is gone: deleted, or with
-        a server that ended; PeerError and DeadlineError where a server cannot be asked."""
+        """The number of elements that are not zero, over all parts. Raises NotFoundError if the tensor was deleted, or
+        rows were lost with a server that has ended; PeerError and DeadlineError if a server does not answer."""
         client, tensor = self._there()
         out = ffi.new("uint64_t *")
-        aside(lambda: check(lib.gw_tensor_count_nonzero(client.pointer, tensor, out)))
+        in_thread(lambda: check(lib.gw_tensor_count_nonzero(client.pointer, tensor, out)))
         return int(out[0])
 
     def __reduce__(self) -> Any:
-        """Another process opens it by its name, in the same job."""
+        """The other process opens the tensor by its name, in the same job. Raises TypeError for a standalone graph."""
         if self._graph.standalone:
             raise TypeError(f"{self.name}: the rows of a standalone graph's tensor are this process's own, and cannot "
                             "be pickled or copied: send tensor[:], or open the graph over servers")
@@ -169,7 +191,7 @@ class Tensor:
 
 
 def check_optimizer(kind: Any, lr: Any, combine: Any, eps: Any = 1e-8, betas: Any = (0.9, 0.999)) -> None:
-    """Raises InvalidError and TypeError for what no optimizer takes."""
+    """Checks the arguments of Tensor.push that configure the optimizer. Raises InvalidError and TypeError."""
     _checks.choice("kind", kind, _KINDS)
     _checks.optimizer(lr, combine, _COMBINE, eps, betas)
 
@@ -179,7 +201,7 @@ def _lifetime(kept: bool) -> int:
 
 
 def shape_of(shape: Any) -> tuple[int, ...]:
-    """A number of rows, or (rows, …)."""
+    """Returns a shape as a tuple; a single number is a number of rows. Raises TypeError and ValueError."""
     alone = _checks.as_integer(shape)
     if alone is None and not isinstance(shape, (tuple, list)):
         raise TypeError(f"shape is (rows, …), not {shape!r}")
@@ -197,7 +219,7 @@ def _open(client: Any, name: str, kept: bool) -> Any:
         check(lib.gw_tensor_open(client.pointer, word, _lifetime(kept), out))
         return out[0]
 
-    return aside(call)
+    return in_thread(call)
 
 
 def _reopened(graph: OpenedGraph, name: str, kept: bool) -> Tensor:
@@ -210,22 +232,23 @@ def open_tensor(graph: OpenedGraph, name: str, kept: bool) -> Tensor:
 
 
 def shared(graph: OpenedGraph, kept: bool) -> None:
-    """Refuses tensors that each rank would have for itself, without a word."""
+    """Raises ValueError if torch.distributed has several ranks, and each would get a tensor of its own. Otherwise
+    training would go on, silently, with different tables."""
     world, _ = _arrays.world_of(None, None)
     if world == 1:
         return
     if graph.standalone:
-        raise ValueError(f"a standalone graph's tensors are this process's own, and {world} ranks are to share them: "
-                         "open it over servers")
+        raise ValueError(f"a standalone graph's tensors belong to this process, and {world} ranks are to share them: "
+                         "open the graph over servers")
     if not kept and graph._job_of == os.getpid():
-        raise ValueError(f"the job's name was made up in this process, and {world} ranks are to share its tensors: "
-                         "graphwire.open(job=…), the same for all of them, or GRAPHWIRE_JOB, which deploy/launch.py "
-                         "sets")
+        raise ValueError(f"this process has a job's name of its own, and {world} ranks are to share the job's tensors: "
+                         "pass the same graphwire.open(job=…) on all ranks, or set GRAPHWIRE_JOB, as deploy/launch.py "
+                         "does")
 
 
 def create_tensor(graph: OpenedGraph, name: str, shape: Any, dtype: Any, *, ntype: str | None, etype: Etype | None,
                   place: str, initial: Initial, seed: int, kept: bool) -> Tensor:
-    """Graph.create_tensor, which tells."""
+    """Graph.create_tensor, which documents the arguments."""
     shared(graph, kept)
     client = graph._opened()
     shape, seed = shape_of(shape), _checks.integer("seed", seed, 0, _checks.U64)
@@ -245,16 +268,16 @@ def create_tensor(graph: OpenedGraph, name: str, shape: Any, dtype: Any, *, ntyp
         check(lib.gw_tensor_create(client.pointer, spec, out))
         return word, out[0]
 
-    return Tensor(graph, name, kept, aside(call)[1], client)
+    return Tensor(graph, name, kept, in_thread(call)[1], client)
 
 
 def delete_tensor(graph: OpenedGraph, name: str, kept: bool) -> None:
     client, word = graph._opened(), c_text("name", name)
-    aside(lambda: check(lib.gw_tensor_delete(client.pointer, word, _lifetime(kept))))
+    in_thread(lambda: check(lib.gw_tensor_delete(client.pointer, word, _lifetime(kept))))
 
 
 def _words(names: Sequence[str] | None) -> tuple[Any, int, list[Any]]:
-    """An array of C strings, and what it points to."""
+    """(names as an array of C strings or NULL, their number, the strings that the array points to)."""
     if isinstance(names, str):
         raise TypeError(f"names is a list of names, not {names!r}")
     words = [ffi.new("char[]", c_text("names", name)) for name in names or ()]
@@ -273,7 +296,7 @@ def checkpoint(graph: OpenedGraph, folder: str, names: Sequence[str] | None, rep
         check(lib.gw_checkpoint(client.pointer, path, options))
         kept.clear()
 
-    aside(call)
+    in_thread(call)
 
 
 def restore(graph: OpenedGraph, folder: str, names: Sequence[str] | None) -> None:
@@ -284,7 +307,7 @@ def restore(graph: OpenedGraph, folder: str, names: Sequence[str] | None) -> Non
         check(lib.gw_restore(client.pointer, path, words, count))
         kept.clear()
 
-    aside(call)
+    in_thread(call)
 
 
 def list_tensors(graph: OpenedGraph) -> list[Mapping[str, Any]]:
@@ -302,4 +325,4 @@ def list_tensors(graph: OpenedGraph) -> list[Mapping[str, Any]]:
         finally:
             lib.gw_tensor_list_free(out[0])
 
-    return aside(call)
+    return in_thread(call)

@@ -378,15 +378,16 @@ def test_what_is_not_there(tmp_path):
         (lambda: load("ogbn-arxiv", tmp_path, download=False), "put arxiv.zip"),
         (lambda: load("snap:x", tmp_path, download=False), "put it there"),
         (lambda: load("snap:../x", tmp_path), "SNAP"),
-        (lambda: edge_list(tmp_path / "none.txt"), "not there"), (lambda: triples(tmp_path / "none.tsv"), "not there"),
+        (lambda: edge_list(tmp_path / "none.txt"), "does not exist"),
+        (lambda: triples(tmp_path / "none.tsv"), "does not exist"),
     ):
         with pytest.raises(DatasetError, match=says):
             make()
     files = of_nodes("time")
     for name, body, says in (("raw/edge.csv.gz", csv(A["edge"] + 5), "name nodes beyond"),
-                             ("raw/edge.csv.gz", csv(A["feat"][:, :3]), "not two a line|no table|integers"),
-                             ("raw/edge.csv.gz", files["raw/edge.csv.gz"][:-20], "no table"),
-                             ("raw/node-label.csv.gz", None, "no whole set"),
+                             ("raw/edge.csv.gz", csv(A["feat"][:, :3]), "not two numbers a line|not a table|integers"),
+                             ("raw/edge.csv.gz", files["raw/edge.csv.gz"][:-20], "not a table"),
+                             ("raw/node-label.csv.gz", None, "not a complete set"),
                              ("split/time/test.csv.gz", csv(np.array([70])), "names node 70")):
         folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
         write(folder / "ogbn_arxiv", {**files, name: body or b""})

@@ -204,7 +204,7 @@ def link_in_zip():
 
 @pytest.mark.parametrize("name, body, says", [
     ("a.zip", zipped({"../x": b"1"}), "leads out"), ("b.zip", zipped({"/x": b"1"}), "leads out"),
-    ("c.zip", link_in_zip(), "link"), ("d.tgz", tarred({}, link="x"), "no file and no folder"),
+    ("c.zip", link_in_zip(), "link"), ("d.tgz", tarred({}, link="x"), "neither a file nor a folder"),
     ("e.tgz", tarred({"a/../../x": b"1"}), "leads out"), ("f.zip", zipped(FILES)[:-10], "not a zip"),
     ("g.txt.gz", gzip.compress(BODY)[:1000], "cannot be unpacked"), ("h.zip", zipped({"x": bytes(5000)}), "max_bytes"),
     ("i.zip", zipped({"x": b"1", "x/y": b"2"}), "cannot be unpacked"), ("j.bin", b"no archive", "not a zip")],

@@ -148,7 +148,7 @@ def test_edges_as_seeds(ring):
 
 def test_what_attributes_are(ring):
     batch = graphwire.sample(ring, [3], [2], features="feat", edge_features="feat")
-    for one, text in (({"nodes": {"feat": "x"}}, "'nodes' is no kind"), ({"feat": "x"}, "'feat'"),
+    for one, text in (({"nodes": {"feat": "x"}}, "'nodes' is not a kind"), ({"feat": "x"}, "'feat'"),
                       ({"features": {"feat": "num_edges"}}, "'feat'.*something else")):
         with pytest.raises(ValueError, match=text):
             batch.to_pyg(one)

@@ -322,7 +322,7 @@ def test_over_servers(both, tmp_path, monkeypatch):
 @pytest.mark.parametrize("parts", [1, 2])
 def test_graphs_that_do_not_know(parts, tmp_path, monkeypatch):
     """In one part, without the ids that edges had: they are new, as in several parts, and that is told, once."""
-    monkeypatch.setattr(user_edges, "_told", False)
+    monkeypatch.setattr(user_edges, "_warned", False)
     np.save(tmp_path / "edges.npy", np.array([[0, 3], [1, 2], [2, 1], [3, 0]]))
     run("import", "--edges", f"_N:_E:_N={tmp_path}/edges.npy", "--name", "old", "--out", tmp_path / "one", "--quiet")
     if parts == 2:

@@ -171,7 +171,7 @@ def test_calls_that_go_on_alone_read_nothing_of_the_callers(rmat, tmp_path, monk
 
         with monkeypatch.context() as patch:
             for module in (edges, graphs, tensors):
-                patch.setattr(module, "aside", later)
+                patch.setattr(module, "in_thread", later)
             found = call(given)
         assert torch.equal(found, expected) if isinstance(expected, torch.Tensor) else found == expected
     rmat.delete_tensor("one"), rmat.delete_tensor("two")

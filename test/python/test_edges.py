@@ -346,7 +346,7 @@ def test_several_edge_types_over_servers_in_ranks_and_later(graph, hetero2):
     ({"cites": None}, {"labels": {"writes": "strength"}}, "author:writes:paper has no seeds"),
     ({"cites": None, "writes": None}, {"exclude": {"writes": ["nodes"]}}, "exclude has nodes"),
     ({"cites": None, "nix": None}, {}, "nix"),
-    ({"cites": None}, {"etype": "cites"}, "told by the seeds"),
+    ({"cites": None}, {"etype": "cites"}, "names the types"),
 ])
 def test_several_edge_types_that_do_not_fit(graph, seeds, options, text):
     with pytest.raises((ValueError, graphwire.GraphwireError, LookupError), match=text):

@@ -362,7 +362,7 @@ def test_standalone_under_a_launcher_is_said(whole):
     for more in (["--part_config", str(whole)], []):
         process = Script(SAGE, [*words, *more], environment)
         printed.append((*process.communicate(), process.returncode))
-    assert printed[0][2] == 0 and "a launcher has started are ignored" in printed[0][1]
+    assert printed[0][2] == 0 and "ranks of the launcher are ignored" in printed[0][1]
     assert printed[1][2] == 1 and "--standalone reads the parts itself: --part_config" in printed[1][1]
 
 

@@ -283,7 +283,7 @@ def test_what_goes_on_holds_what_it_reads(whole, monkeypatch):
     with graphwire.open(whole) as graph:
         ids = np.arange(100)
         expected = graph.split(ids).tolist()
-        monkeypatch.setattr(edges, "aside", left)
+        monkeypatch.setattr(edges, "in_thread", left)
         monkeypatch.setattr(edges._arrays, "own_ids", copied)
         with pytest.raises(KeyboardInterrupt):
             graph.split(ids)

@@ -460,7 +460,7 @@ def test_all_or_none_of_a_type(graph):
     ({"author": [1], "nix": [1]}, {}, "nix"),
     ({"author": [1], "paper": [1]}, {"labels": "label"}, "several types"),
     ({"author": [1]}, {"labels": {"paper": "label"}}, "paper has no seeds"),
-    ({"author": [1]}, {"ntype": "author"}, "told by the seeds"),
+    ({"author": [1]}, {"ntype": "author"}, "names the types"),
 ])
 def test_several_types_that_do_not_fit(graph, arguments, options, text):
     with pytest.raises((graphwire.GraphwireError, ValueError), match=text):

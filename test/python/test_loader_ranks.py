@@ -124,7 +124,8 @@ def test_other_seeds_are_refused_on_every_rank(whole, tmp_path):
 
     (one, first, half), (two, second, rest) = in_ranks(work, whole, tmp_path / "meet")
     assert sorted(first + second) == list(range(200)) and sorted(half + rest) == list(range(100))
-    words = ["others", "number of seeds is", "batch_size is", "seed is", "shuffle is", "last is", "number of seeds is"]
+    words = ["different seeds", "number of seeds is", "batch_size is", "seed is", "shuffle is", "last is",
+             "number of seeds is"]
     for texts in (one, two):
         assert len(texts) == len(words) and all("world=1" in text for text in texts)
         assert all(word in text for word, text in zip(words, texts)), texts

@@ -1,18 +1,24 @@
-"""Graphs that people have: read from the folders that their own packages use, or fetched from their public addresses.
+"""Public data sets: read from the folders that their own packages use, or fetched from their public addresses.
 
     dataset = graphwire.datasets.load("ogbn-products", root="dataset")     # dataset/ogbn_products, as ogb has it
     dataset.partition(4, "parts/", balance_train=True, balance_edges=True)
 
-load() knows the sets by name (names() lists them): Planetoid's, OGB's of nodes and of links, Reddit, and SNAP's edge
-lists as "snap:NAME". What is not there is fetched (graphwire.fetch), unless download=False. edge_list() and triples()
-take files of one's own. Features are called "feat" and "label", splits "train_mask", "val_mask", "test_mask".
+load() knows the sets by name: Planetoid's, OGB's sets of nodes and of links, Reddit, and SNAP's edge lists as
+"snap:NAME". names() lists them. Missing files are fetched (graphwire.fetch), unless download=False. edge_list() and
+triples() read the caller's own files. Features are named "feat" and "label", and splits "train_mask", "val_mask" and
+"test_mask".
 
-What is compared: arxiv.zip of OGB's with a digest that is written here. No publisher of these sets tells digests, and
-so any other file is compared with itself alone: the sha256 that it had when it came is written beside it, NAME.sha256,
-and holds when that file is fetched again. One that changed on the disk since is an error; one that was altered on its
-way here is not noticed (OGB's addresses are http://). Planetoid's and SNAP's files keep their record; an archive goes
-once it is unpacked, its record with it, and a zip's members are compared with the CRC-32 that it has of them. The files
-of a folder that is there are read as they are.
+Integrity of fetched files:
+
+    - OGB's arxiv.zip is compared with a digest that this package contains.
+    - No publisher of these sets provides digests. So the sha256 of each other file is recorded in NAME.sha256 when the
+      file is received, and later calls of fetch compare the file with it. A file that has changed on the disk is an
+      error. A file that was altered on its way is not noticed; OGB's addresses are http://.
+    - Planetoid's and SNAP's files keep their record. An archive and its record are removed when it is unpacked. The
+      members of a zip file are compared with its CRC-32 sums.
+    - The files of an existing folder are read without a comparison.
+
+Errors: DatasetError; graphwire.fetch.FetchError.
 """
 
 from __future__ import annotations
@@ -33,18 +39,24 @@ _LOADERS: dict[str, Callable[[str, Path, bool], Dataset]] = {
 
 
 def names() -> list[str]:
-    """The sets that load() knows; and "snap:NAME" for the edge list NAME.txt.gz of snap.stanford.edu/data."""
+    """The names that load() knows. It also takes "snap:NAME", for the edge list NAME.txt.gz of snap.stanford.edu/data.
+    """
     return list(_LOADERS)
 
 
 def load(name: str, root: str | os.PathLike = "dataset", *, download: bool = True) -> Dataset:
-    """A set by name, from the folder `root`, where its own package looks for it too.
+    """Loads a data set by name.
 
-    Raises DatasetError: no such set, no files, damaged ones; FetchError: they cannot be fetched.
+    name: one of names(), or "snap:NAME".
+    root: the folder of data sets; the set's own package finds its files there too.
+    download: fetch missing files.
+
+    Raises DatasetError if the set is unknown, or its files are missing or damaged; FetchError if they cannot be
+    fetched.
     """
     root = Path(root)
     if name.startswith("snap:"):
         return plain.load_snap(name, root, download)
     if name not in _LOADERS:
-        raise DatasetError(f"there is no set {name!r}; there are {', '.join(_LOADERS)}, and snap:NAME")
+        raise DatasetError(f"there is no set {name!r}; the sets are {', '.join(_LOADERS)}, and snap:NAME")
     return _LOADERS[name](name, root, download)

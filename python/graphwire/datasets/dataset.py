@@ -1,4 +1,4 @@
-"""What a loader of datasets gives: arrays, or files that `graphwire import` reads by itself."""
+"""Dataset, the result of all loaders of data sets: arrays, or files that `graphwire import` reads by itself."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ SPLITS = ("train", "val", "test")
 
 
 class DatasetError(ValueError):
-    """Files that are not there, or not what they should be; the text says which, and what to do."""
+    """Files of a data set are missing or damaged. The text names them, and what to do."""
 
 
 class Dataset:
-    """name; arrays: edges and features by type, None where words, of `graphwire import`, name files instead.
+    """A data set.
 
-    splits: of a set of links, {"train": …, "valid": …, "test": …} as its package has them.
+    name: its name.
+    arrays: its edges and features by type; None if import_words name files instead.
+    import_words: arguments of `graphwire import` that name the files; None if arrays has the data.
+    splits: for a set of links, {"train": …, "valid": …, "test": …} in the form of its own package; else None.
     """
 
     def __init__(self, name: str, arrays: Optional[Arrays] = None, words: Optional[list[str]] = None,
@@ -31,11 +34,13 @@ class Dataset:
         self.name, self.arrays, self.import_words, self.splits = name, arrays, words, splits
 
     def partition(self, num_parts: int, out: str | os.PathLike, *, name: Optional[str] = None, **options: Any) -> Path:
-        """Its parts; as graphwire.partition_graph(dataset, …), which has the options."""
+        """Divides the data set into parts. Returns the path of their JSON. The arguments and errors are those of
+        graphwire.partition_graph(dataset, …)."""
         return partition_graph(self, name or self.name, num_parts, out, **options)
 
     def renamed(self, features: dict[str, str]) -> Dataset:
-        """The same, with other names of features: {"feat": "features"}."""
+        """A data set with the same rows and other names of features, {old: new}, such as {"feat": "features"}. Raises
+        DatasetError if the data set consists of files."""
         if self.arrays is None:
             raise DatasetError(f"{self.name}: its files have no features to be renamed")
         made = Arrays()
@@ -54,7 +59,8 @@ class Dataset:
 
 
 def masks_of(arrays: Arrays, ntype: str, ids: dict[str, np.ndarray]) -> None:
-    """train_mask, val_mask and test_mask of the ids of each split."""
+    """Adds train_mask, val_mask and test_mask to a node type. ids: {split: ids of its nodes}. Raises DatasetError for
+    an id that does not exist."""
     count = arrays.counts[ntype]
     for split, some in ids.items():
         if len(some) and not (0 <= some.min() and some.max() < count):
@@ -65,17 +71,17 @@ def masks_of(arrays: Arrays, ntype: str, ids: dict[str, np.ndarray]) -> None:
 
 
 def column(rows: np.ndarray) -> np.ndarray:
-    """[n, 1] as [n]."""
+    """Rows of shape [n, 1] as [n]; other rows unchanged."""
     return rows[:, 0] if rows.ndim == 2 and rows.shape[1] == 1 else rows
 
 
 def there(folder: Path, download: bool, what: str, get: Callable[[], Any]) -> None:
-    """The folder; what get() makes where it is not there. Processes that want it at once wait for the one that makes
-    it."""
+    """Calls get(), which makes the folder, if the folder does not exist. Of several processes, one calls get(), and the
+    others wait. Raises DatasetError if download is False."""
     if folder.is_dir():
         return
     if not download:
-        raise DatasetError(f"{folder} is not there: put {what} there, or leave out download=False")
+        raise DatasetError(f"{folder} does not exist: put {what} there, or leave out download=False")
     folder.absolute().parent.mkdir(parents=True, exist_ok=True)
     with _alone(folder):
         if not folder.is_dir():
@@ -83,7 +89,7 @@ def there(folder: Path, download: bool, what: str, get: Callable[[], Any]) -> No
 
 
 def fetched_folder(url: str, root: Path, folder: Path, inner: str, digest: Optional[str] = None) -> None:
-    """An archive's folder `inner` as `folder`. The archive goes when it is unpacked."""
+    """Fetches and unpacks an archive, renames its folder `inner` to `folder`, and removes the archive."""
     archive = fetch(url, root / url.rsplit("/", 1)[1], digest=digest)
     with Scratch(root, f".{folder.name}") as scratch:
         os.rename(unpack(archive, scratch / "all") / inner, folder)

@@ -1,8 +1,12 @@
-"""The Open Graph Benchmark's sets of nodes and links, from the folders of its package: ROOT/ogbn_products/raw, split.
+"""The Open Graph Benchmark's sets of nodes and links, from the folders of its package, such as
+ROOT/ogbn_products/{raw,split}.
 
-CSV files (gzip), one graph or one by types; data.npz where the package has it binary. Edges come in both directions
-where the package adds the other one. Features are called "feat" and "label", and as in the package without "node_" and
-"edge_".
+raw/*.csv.gz, or data.npz for a binary set -> Arrays -> labels and splits -> Dataset
+
+A set is homogeneous, or has a folder for each type. Edges are in both directions if the package adds the reverse
+direction. Features are named "feat" and "label"; others have the package's name without "node_" or "edge_".
+
+Errors: DatasetError, which names the file; FetchError.
 """
 
 from __future__ import annotations
@@ -18,12 +22,13 @@ from graphwire.datasets.dataset import Dataset, DatasetError, column, fetched_fo
 from graphwire.partition import HOMOGENEOUS, Arrays, Canonical
 
 ADDRESS = "http://snap.stanford.edu/ogb/data"
-ALLOWED = 1 << 20  # of a file of numbers of nodes or edges
+ALLOWED = 1 << 20  # bytes to read of a table of words
 
 
 class _Set(NamedTuple):
-    """archive: its name, and that of the folder in it; split: the folder of its split. more: further columns.
-    digest: of the archive, where it is known for certain."""
+    """One set. archive: the name of the zip file, and of the folder in it. split: the folder of its split. inverse: the
+    reverses of edges are added. hetero: the set has types. binary: the set is data.npz. more: further columns. digest:
+    the archive's digest, if it is known for certain."""
 
     archive: str
     split: str
@@ -37,7 +42,7 @@ class _Set(NamedTuple):
 SETS = {
     "ogbn-proteins": _Set("proteins", "species", True, more=("node_species",)),
     "ogbn-products": _Set("products", "sales_ranking", True),
-    "ogbn-arxiv": _Set("arxiv", "time", more=("node_year",),  # of 83,058,288 bytes, as ten projects have pinned it
+    "ogbn-arxiv": _Set("arxiv", "time", more=("node_year",),  # 83,058,288 bytes; ten projects pin this digest
                        digest="sha256:49f85c801589ecdcc52cfaca99693aaea7b8af16a9ac3f41dd85a5f3193fe276"),
     "ogbn-mag": _Set("mag", "time", hetero=True, more=("node_year", "edge_reltype")),
     "ogbn-papers100M": _Set("papers100M-bin", "time", binary=True),
@@ -51,7 +56,7 @@ SETS = {
 
 
 def _file(folder: Path, name: str) -> Optional[Path]:
-    """NAME.csv.gz or NAME.csv."""
+    """The path of NAME.csv.gz or NAME.csv; None if neither exists."""
     return next((path for path in (folder / f"{name}.csv.gz", folder / f"{name}.csv") if path.is_file()), None)
 
 
@@ -60,10 +65,11 @@ def _opened(path: Path) -> IO[str]:
 
 
 def read_csv(folder: Path, name: str) -> np.ndarray:
-    """A table of numbers: int64 where all are whole, else float32, as the package reads it."""
+    """Reads a table of numbers, [lines, columns]: int64 if all are integers, else float32, as the package does. Raises
+    DatasetError."""
     path = _file(folder, name)
     if path is None:
-        raise DatasetError(f"{folder / name}.csv.gz is not there: the folder is no whole set of OGB's")
+        raise DatasetError(f"{folder / name}.csv.gz does not exist: the folder is not a complete set of OGB's")
     try:
         for dtype in (np.int64, np.float32):
             try:
@@ -73,12 +79,12 @@ def read_csv(folder: Path, name: str) -> np.ndarray:
                 if dtype is np.float32:
                     raise
     except (ValueError, EOFError, OSError) as error:
-        raise DatasetError(f"{path}: no table of numbers: {error}") from error
+        raise DatasetError(f"{path}: not a table of numbers: {error}") from error
     raise AssertionError
 
 
 def _words(path: Path) -> list[list[str]]:
-    """The lines of a short table of words."""
+    """Reads a short table of words, a list for each line. Raises DatasetError."""
     try:
         with _opened(path) as file:
             return [line.strip().split(",") for line in file.read(ALLOWED).splitlines() if line.strip()]
@@ -87,13 +93,13 @@ def _words(path: Path) -> list[list[str]]:
 
 
 def _both_ways(rows: np.ndarray) -> np.ndarray:
-    """Each edge, and after it the same backwards."""
+    """Repeats each row, for an edge and its reverse."""
     return np.repeat(rows, 2, axis=0)
 
 
 def _add_edges(arrays: Arrays, etype: Canonical, pairs: np.ndarray, inverse: bool) -> None:
     if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise DatasetError(f"edges of {':'.join(etype)} have {pairs.shape} numbers, and not two a line")
+        raise DatasetError(f"edges of {':'.join(etype)} have the shape {pairs.shape}, and not two numbers a line")
     counts = dict(arrays.counts)
     if inverse:
         pairs = _both_ways(pairs)
@@ -127,7 +133,7 @@ def _typed(raw: Path, of: _Set) -> Arrays:
     arrays = Arrays()
     table, triplets = _file(raw, "num-node-dict"), _file(raw, "triplet-type-list")
     if table is None or triplets is None:
-        raise DatasetError(f"{raw}: num-node-dict.csv.gz and triplet-type-list.csv.gz are not there")
+        raise DatasetError(f"{raw}: num-node-dict.csv.gz and triplet-type-list.csv.gz do not both exist")
     header, numbers = _words(table)[:2]
     for ntype, number in zip(header, numbers):
         arrays.counts[ntype] = int(number)
@@ -156,7 +162,7 @@ def _binary(raw: Path) -> Arrays:
                 elif word.startswith("edge_") and word != "edge_index":
                     arrays.edge_features[HOMOGENEOUS, _name(word)] = column(data[word])
     except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise DatasetError(f"{raw / 'data.npz'}: {error}: no binary set of OGB's") from error
+        raise DatasetError(f"{raw / 'data.npz'}: {error}: not a binary set of OGB's") from error
     return arrays
 
 
@@ -173,7 +179,7 @@ def _node_splits(folder: Path) -> dict[str, np.ndarray]:
 
 
 def _add_node_targets(arrays: Arrays, folder: Path, of: _Set) -> None:
-    """Labels and splits; of a typed set, of the types that have some."""
+    """Adds labels and splits; in a set with types, for the types that have labels."""
     if not of.hetero:
         arrays.node_features["_N", "label"] = _labels(folder / "raw")
         masks_of(arrays, "_N", _node_splits(folder / "split" / of.split))
@@ -184,7 +190,8 @@ def _add_node_targets(arrays: Arrays, folder: Path, of: _Set) -> None:
 
 
 def _link_splits(folder: Path) -> dict[str, Any]:
-    """The package's own dictionaries of links: torch's files of NumPy arrays. Nothing else is taken of them."""
+    """Reads the package's dictionaries of links, {split: dictionary}. They are torch's files of NumPy arrays; other
+    objects in them are refused."""
     import torch
 
     core: Any = getattr(np, "_core", None) or np.core
@@ -195,14 +202,15 @@ def _link_splits(folder: Path) -> dict[str, Any]:
     for split in ("train", "valid", "test"):
         path = folder / f"{split}.pt"
         if not path.is_file():
-            raise DatasetError(f"{path} is not there: the folder is no whole set of OGB's")
+            raise DatasetError(f"{path} does not exist: the folder is not a complete set of OGB's")
         with torch.serialization.safe_globals(allowed):
             found[split] = torch.load(path, weights_only=True)
     return found
 
 
 def load(name: str, root: Path, download: bool) -> Dataset:
-    """A set of SETS, from ROOT/ogbn_products; fetched and unpacked where that is not there."""
+    """Loads a set of SETS from its folder, such as ROOT/ogbn_products. Fetches the folder if it does not exist and
+    `download` is true. Raises DatasetError and FetchError."""
     of, folder = SETS[name], root / name.replace("-", "_")
     kind = "nodeproppred" if name.startswith("ogbn") else "linkproppred"
     there(folder, download, f"{of.archive}.zip's folder {of.archive}", lambda: fetched_folder(

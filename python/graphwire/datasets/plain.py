@@ -1,4 +1,4 @@
-"""Reddit's arrays; SNAP's edge lists; triples: what needs no more than the files say."""
+"""Loaders of simple files: Reddit's arrays, SNAP's edge lists, and triples. Errors: DatasetError, FetchError."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ SNAP = "https://snap.stanford.edu/data"
 
 
 def load_reddit(name: str, root: Path, download: bool) -> Dataset:
-    """ROOT/reddit/{reddit_data.npz, reddit_graph.npz}, as DGL and PyTorch Geometric unpack it (there in raw/)."""
+    """Loads ROOT/reddit/{reddit_data.npz, reddit_graph.npz}, where DGL unpacks them, or the same files in
+    ROOT/reddit/raw/, where PyTorch Geometric does."""
     folder = root / name
     there(folder, download, f"{name}.zip's files", lambda: fetched_folder(f"{DGL}/{name}.zip", root, folder, ""))
     where = folder / "raw" if (folder / "raw" / "reddit_data.npz").is_file() else folder
@@ -32,39 +33,50 @@ def load_reddit(name: str, root: Path, download: bool) -> Dataset:
             arrays.node_features["_N", "label"] = np.asarray(data["label"], np.int64)
             kinds = data["node_types"]
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise DatasetError(f"{where}: {error}: no files of Reddit's") from error
+        raise DatasetError(f"{where}: {error}: no files of Reddit's data set") from error
     masks_of(arrays, "_N", {split: np.flatnonzero(kinds == number) for number, split in enumerate(SPLITS, 1)})
     return Dataset(name, arrays)
 
 
 def load_snap(name: str, root: Path, download: bool) -> Dataset:
-    """"snap:NAME": ROOT/NAME.txt or NAME.txt.gz."""
+    """Loads "snap:NAME" from ROOT/NAME.txt or ROOT/NAME.txt.gz."""
     word = name.partition(":")[2]
     if not word or "/" in word or word.startswith("."):
-        raise DatasetError(f'{name!r}: a list of SNAP\'s is "snap:" and its name, as "snap:soc-LiveJournal1"')
-    there_is = [path for path in (root / f"{word}.txt", root / f"{word}.txt.gz") if path.is_file()]
-    if not there_is and not download:
-        raise DatasetError(f"{root / word}.txt.gz is not there: put it there, or leave out download=False")
-    return edge_list(there_is[0] if there_is else fetch(f"{SNAP}/{word}.txt.gz", root / f"{word}.txt.gz"), name=word)
+        raise DatasetError(f'{name!r}: name an edge list of SNAP as "snap:NAME", such as "snap:soc-LiveJournal1"')
+    found = [path for path in (root / f"{word}.txt", root / f"{word}.txt.gz") if path.is_file()]
+    if not found and not download:
+        raise DatasetError(f"{root / word}.txt.gz does not exist: put it there, or leave out download=False")
+    return edge_list(found[0] if found else fetch(f"{SNAP}/{word}.txt.gz", root / f"{word}.txt.gz"), name=word)
 
 
 def edge_list(path: str | os.PathLike, *, name: str | None = None) -> Dataset:
-    """A file of edges, as SNAP has them: two ids a line, "#" before what is said about it, gzip or not. The feature
-    orig_id has the ids of the file; other columns: `graphwire import`."""
+    """A file of edges in SNAP's format: two ids a line, comments after "#", compressed by gzip or not.
+
+    path: the file. name: the data set's name; None: that of the file, up to its first dot.
+
+    The feature orig_id holds the ids of the file. `graphwire import` can read further columns. Raises DatasetError if
+    the file does not exist.
+    """
     if not Path(path).is_file():
-        raise DatasetError(f"{path} is not there")
+        raise DatasetError(f"{path} does not exist")
     return Dataset(name or Path(path).name.split(".")[0], words=["--from", os.fspath(path), "--format", "text"])
 
 
 def triples(files: str | os.PathLike | Sequence[str | os.PathLike] | Mapping[str, str | os.PathLike], *,
             name: str = "triples") -> Dataset:
-    """Head, relation, tail a line, by tabs: a file, several, or {"train": …, "valid": …, "test": …}, which become masks
-    of the edges. For embeddings of knowledge graphs graphwire.kge reads such files by itself."""
+    """Files of triples: head, relation and tail in a line, separated by tabs.
+
+    files: a file, several files, or {"train": …, "valid": …, "test": …}; the splits become masks of the edges.
+    name: the data set's name.
+
+    graphwire.kge, for embeddings of knowledge graphs, reads such files by itself. Raises DatasetError if a file does
+    not exist.
+    """
     given = files if isinstance(files, Mapping) else {
         f"#{number}": file for number, file in enumerate([files] if isinstance(files, (str, os.PathLike)) else files)}
     words = []
     for split, file in given.items():
         if not Path(file).is_file():
-            raise DatasetError(f"{file} is not there")
+            raise DatasetError(f"{file} does not exist")
         words += ["--triples", os.fspath(file) if split.startswith("#") else f"{split}={os.fspath(file)}"]
     return Dataset(name, words=words)

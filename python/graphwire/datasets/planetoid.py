@@ -1,7 +1,9 @@
-"""Cora, CiteSeer and PubMed as Planetoid has them: ROOT/Cora/raw/ind.cora.{x,tx,allx,y,ty,ally,graph,test.index}.
+"""Cora, CiteSeer and PubMed in Planetoid's format: ROOT/Cora/raw/ind.cora.{x,tx,allx,y,ty,ally,graph,test.index}.
 
-The files are pickles of Python 2. A pickle may run anything: these are read by a reader that makes arrays, SciPy's
-sparse matrices and plain containers, and refuses all else.
+The files are pickles of Python 2. A pickle can run any code. So a special reader reads them, which makes only arrays,
+SciPy's sparse matrices and plain containers, and refuses everything else.
+
+Errors: DatasetError, which names the file; FetchError.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from graphwire.partition import HOMOGENEOUS, Arrays
 NAMES = ("Cora", "CiteSeer", "PubMed")
 ADDRESS = "https://github.com/kimiyoung/planetoid/raw/master/data"
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-VALIDATION = 500  # nodes, after those of the training
+VALIDATION = 500  # nodes for validation, after the training nodes
 
 
 class _Sparse:
-    """What SciPy's csr_matrix is pickled as."""
+    """Stands for SciPy's csr_matrix when it is unpickled, so that SciPy is not needed."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.shape = tuple(state["_shape"] if "_shape" in state else state["shape"])
@@ -69,26 +71,28 @@ def _read(path: Path) -> Any:
         with open(path, "rb") as file:
             found = _Reader(file, encoding="latin1").load()
     except (OSError, pickle.UnpicklingError, ValueError, EOFError, KeyError, TypeError, AttributeError) as error:
-        raise DatasetError(f"{path}: no file of Planetoid's: {error}") from error
+        raise DatasetError(f"{path}: no file of Planetoid's sets: {error}") from error
     return found.dense() if isinstance(found, _Sparse) else found
 
 
 def _stretched(rows: np.ndarray, test: np.ndarray) -> np.ndarray:
-    """Rows of the test nodes, by ascending id; CiteSeer has ids between that no row belongs to."""
+    """Rows of the test nodes in the order of their ids, from the first to the last. CiteSeer has ids without a row
+    between them; these get zeros."""
     whole = np.zeros((int(test.max() - test.min()) + 1, rows.shape[1]), rows.dtype)
     whole[np.sort(test) - test.min()] = rows
     return whole
 
 
 def _edges(graph: Any) -> np.ndarray:
-    """Both directions, each once, without loops."""
+    """[edges, 2]: both directions of each edge, without duplicates and self-loops."""
     src = np.repeat(np.fromiter(graph, np.int64, len(graph)), [len(ends) for ends in graph.values()])
     dst = np.concatenate([np.asarray(ends, np.int64) for ends in graph.values()])
     return np.unique(np.stack([src, dst], 1)[src != dst], axis=0)
 
 
 def load(name: str, root: Path, download: bool) -> Dataset:
-    """The public split: 20 nodes a class for training, 500 for validation, 1,000 for the test."""
+    """Loads a set with its public split: 20 nodes of each class for training, 500 for validation, 1,000 for the test.
+    Fetches missing files if `download` is true. Raises DatasetError and FetchError."""
     raw, prefix = root / name / "raw", f"ind.{name.lower()}"
 
     def get() -> None:

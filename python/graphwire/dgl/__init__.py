@@ -1,9 +1,9 @@
 """DGL's distributed API over Graphwire.
 
-    python -m graphwire.dgl SCRIPT …        runs a DGL script as it is
-    import graphwire.dgl as dgl             or by name: dgl.distributed, dgl.dataloading, dgl.NID, dgl.EID
+    python -m graphwire.dgl SCRIPT …        runs an unchanged DGL script
+    import graphwire.dgl as dgl             gives dgl.distributed, dgl.dataloading, dgl.NID and dgl.EID
 
-docs/DGL.md has a table of every name.
+docs/DGL.md has a table of all names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from graphwire.dgl.parts import convert_parts
 
 __all__ = ["EID", "ETYPE", "NID", "NTYPE", "convert_parts", "dataloading", "distributed", "install"]
 
-# What modules below take from modules above.
+# Names that lower modules need from higher ones, which they cannot import.
 host.subset = lambda: importlib.import_module("graphwire.dgl.subset")
 distributed.DistNodeDataLoader = dataloading.DistNodeDataLoader  # as in DGL 2
 distributed.DistEdgeDataLoader = dataloading.DistEdgeDataLoader

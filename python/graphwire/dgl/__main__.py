@@ -1,4 +1,4 @@
-"""python -m graphwire.dgl SCRIPT [ARGUMENT…]: runs a DGL script as it is, over Graphwire."""
+"""python -m graphwire.dgl SCRIPT [ARGUMENT…]: runs an unchanged DGL script over Graphwire."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
-import torch.distributed.nn.functional  # noqa: F401, before there is a group: it keeps the one it finds, for ever
+import torch.distributed.nn.functional  # noqa: F401, before a group exists, which it would keep for ever
 
 from graphwire.dgl.install import install
 
@@ -19,8 +19,8 @@ USAGE = "usage: python -m graphwire.dgl SCRIPT [ARGUMENT…]"
 
 
 def _watch_arguments() -> None:
-    """Scripts assert DGL_NUM_SAMPLER and DGL_NUM_SERVER, which a launcher sets: where there is none they are what the
-    script was given. --standalone is told to initialize()."""
+    """Watches argparse, for two purposes. Scripts assert DGL_NUM_SAMPLER and DGL_NUM_SERVER, which a launcher sets:
+    without a launcher, the script's own options set them. And a script's --standalone is passed to initialize()."""
     original = argparse.ArgumentParser.parse_args
 
     @functools.wraps(original)
@@ -50,7 +50,7 @@ def main() -> None:
     sys.argv = sys.argv[1:]
     sys.path[0] = str(script.resolve().parent)
     runpy.run_path(str(script), run_name="__main__")
-    if dist.is_available() and dist.is_initialized():  # a script that leaves it: its threads may abort the exit
+    if dist.is_available() and dist.is_initialized():  # the script left it; its threads may abort the exit
         dist.destroy_process_group()
 
 

@@ -1,6 +1,8 @@
-"""Which dgl gives graphs and blocks: the installed one, or else the subset that comes with Graphwire.
+"""Chooses the dgl module that makes graphs and blocks: an installed dgl, else Graphwire's subset.
 
-dgl() -> the module          blocks, frontiers and compacted graphs are made by it, so that its layers take them
+dgl() -> the module, which makes blocks, frontiers and compacted graphs, so that its own layers accept them
+
+Errors: MissingError for a name that the subset lacks.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import sys
 from types import ModuleType
 from typing import Any, Callable
 
-# DGL's names of what a node, an edge and their types were called before (dgl.NID, …).
+# DGL's names of the columns with original ids and types (dgl.NID, …).
 NID = EID = "_ID"
 NTYPE = ETYPE = "_TYPE"
 
@@ -21,7 +23,7 @@ _chosen: ModuleType | None = None
 
 
 class MissingError(NotImplementedError, AttributeError):
-    """What Graphwire's part of dgl lacks; the text says what to do."""
+    """Graphwire's subset of dgl lacks a name. The text names a remedy."""
 
 
 def missing(name: str) -> MissingError:
@@ -29,24 +31,25 @@ def missing(name: str) -> MissingError:
 
 
 def not_here(name: str) -> AttributeError:
-    """Of dgl.distributed, which is Graphwire's whether dgl is installed or not."""
+    """The error for a name that Graphwire's dgl.distributed lacks. An installed dgl would not help."""
     return AttributeError(f"{name} is not in Graphwire: docs/DGL.md lists what is")
 
 
 def is_installed() -> bool:
-    """Whether there is a dgl besides the subset."""
-    there = sys.modules.get("dgl")
-    if there is not None:
-        return not getattr(there, "is_graphwire_subset", False)
+    """Whether a dgl other than the subset is installed or imported."""
+    imported = sys.modules.get("dgl")
+    if imported is not None:
+        return not getattr(imported, "is_graphwire_subset", False)
     return importlib.util.find_spec("dgl") is not None
 
 
 def dgl() -> Any:
-    """The dgl of this process. One that is installed and cannot be imported counts as none, and is told."""
+    """The dgl of this process. If an installed dgl cannot be imported, a line on stderr reports it, and the subset is
+    used."""
     global _chosen
     if _chosen is None:
         if is_installed():
-            os.environ.setdefault("DGLBACKEND", "pytorch")  # scripts set it before they import dgl; this is before them
+            os.environ.setdefault("DGLBACKEND", "pytorch")  # before the script's own import of dgl, which may set it
             try:
                 _chosen = importlib.import_module("dgl")
             except Exception as error:  # its wheel is for another PyTorch or NumPy: OSError, ImportError, …

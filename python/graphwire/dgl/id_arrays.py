@@ -1,4 +1,4 @@
-"""Ids as DGL's callers give them, as int64 tensors: graphwire._arrays says what ids are, and what is a mask."""
+"""Converts ids, in the forms that DGL's callers use, to int64 tensors. graphwire._arrays defines ids and masks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from graphwire import _arrays
 
 
 def ids_tensor(ids: Any, count: int | None, what: str = "ids") -> torch.Tensor:
-    """Ids, or a mask or slice of `count`; errors as graphwire._arrays.ids_array's. Of an int64 tensor it is the memory.
-    """
+    """Converts ids, or a mask or slice of `count` rows. The result of a contiguous int64 tensor shares its memory.
+    Raises the errors of graphwire._arrays.ids_array."""
     return torch.from_numpy(_arrays.ids_array(ids, count, what))

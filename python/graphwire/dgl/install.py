@@ -1,8 +1,13 @@
-"""Puts Graphwire's distributed part under dgl's names, before a script imports it.
+"""Installs graphwire.dgl under dgl's names, before a script imports dgl.
 
-install() -> dgl, the installed one or the subset: dgl.distributed and its submodules are graphwire.dgl.distributed, and
-what other modules of dgl took from the original is replaced there. left_over() lists what still holds an original. To
-import what Graphwire lacks is an ImportError that names it.
+    install() -> chooses dgl, the installed one or the subset
+              -> sys.modules: dgl.distributed and its submodules become graphwire.dgl.distributed
+              -> other modules of dgl: replaces the names that they imported from the original dgl.distributed
+              -> an import hook, which refuses submodules that Graphwire lacks
+
+left_over() lists the names that still refer to the original.
+
+Errors: the import of a name that Graphwire lacks raises ImportError, which names it.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ _SUBMODULES = (
     "graph_services", "id_map", "kvstore", "nn", "nn.pytorch", "nn.pytorch.sparse_emb", "optim", "optim.pytorch",
     "optim.pytorch.sparse_optim", "partition", "role", "rpc", "rpc_client", "rpc_server", "server_state",
     "shared_mem_utils", "sparse_emb", "standalone_kvstore")
-# What the subset's modules are called besides.
+# Further names under which the subset's modules are imported: {name below dgl: module of the subset}.
 _SUBSET = {
     "function": "function", "nn": "nn", "nn.pytorch": "nn", "nn.pytorch.conv": "nn",
     "data": "data", "data.utils": "data", "convert": "convert", "transforms": "transforms", "heterograph": "graph",
@@ -31,7 +36,7 @@ _SUBSET = {
 
 
 class _Alias(ModuleType):
-    """A module by another name."""
+    """A module that forwards to another module's names."""
 
     def __init__(self, name: str, of: ModuleType):
         super().__init__(name, f"{name} of Graphwire")
@@ -45,12 +50,15 @@ class _Alias(ModuleType):
 
 
 class _Lacking(importlib.abc.MetaPathFinder):
-    """Asked for modules that are not imported yet: there is none more under dgl, so it says what is lacking. `from
-    dgl.nn import X` asks for dgl.nn.X where dgl.nn has no X, and would tell nothing of that AttributeError's text; and
-    no file of Graphwire's is imported twice, by a name under dgl too."""
+    """An import hook for modules that are not imported yet. All of Graphwire's modules under dgl are, so an import that
+    reaches the hook raises ModuleNotFoundError with the reason.
+
+    It is also needed because `from dgl.nn import X` imports dgl.nn.X if dgl.nn has no X, and would hide the text of
+    that AttributeError. And it keeps a file of Graphwire from being imported a second time, under a name of dgl.
+    """
 
     def __init__(self, modules: dict[str, str]):
-        self._modules = modules  # Graphwire's, by what they are called in DGL
+        self._modules = modules  # {name in DGL: Graphwire's module}
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
                   ) -> ModuleSpec | None:
@@ -68,7 +76,8 @@ class _Lacking(importlib.abc.MetaPathFinder):
 
 
 def _put(name: str, module: ModuleType) -> None:
-    """sys.modules, and the attribute of its parent; a function of this name stays, as dgl.heterograph in DGL."""
+    """Puts a module into sys.modules, and into its parent as an attribute. A function of the same name stays there:
+    dgl.heterograph is both a function and a module in DGL."""
     sys.modules[name] = module
     parent, _, last = name.rpartition(".")
     if parent and isinstance(vars(sys.modules[parent]).get(last, module), ModuleType):
@@ -88,7 +97,7 @@ def _put_distributed() -> None:
 
 
 def _of_dgl(value: Any) -> bool:
-    """A class or function of the original dgl.distributed, or of DGL's distributed loaders."""
+    """Whether a value is a class or function of the original dgl.distributed, or of DGL's distributed loaders."""
     module = str(getattr(value, "__module__", ""))
     return (isinstance(value, type) or callable(value)) and (
         module.startswith("dgl.distributed") or module == "dgl.dataloading.dist_dataloader")
@@ -101,7 +110,7 @@ def _modules() -> list[tuple[str, ModuleType]]:
 
 
 def _replace_names() -> None:
-    """In other modules of dgl: every class and function of the original that Graphwire has, under the same name."""
+    """Replaces, in other modules of dgl, the original's classes and functions by Graphwire's of the same names."""
     ours = sys.modules["dgl.distributed"]
     for _, module in _modules():
         for name, value in list(vars(module).items()):
@@ -110,8 +119,8 @@ def _replace_names() -> None:
 
 
 def _put_exclusion() -> None:
-    """In DGL's own samplers and collators, which find the edges that a batch excludes by ids that a DistGraph may not
-    have kept."""
+    """Replaces the function by which DGL's own samplers and collators find the edges to exclude. It relies on original
+    edge ids, and a DistGraph may have renumbered its edges."""
     exclude = importlib.import_module("graphwire.dgl.dataloading.exclude")
     for name in ("dgl.dataloading.base", "dgl.dataloading.dist_dataloader"):
         module: Any = sys.modules.get(name)
@@ -120,13 +129,14 @@ def _put_exclusion() -> None:
 
 
 def left_over() -> list[str]:
-    """"module.name" of each original of dgl.distributed that a module of dgl still holds."""
+    """"module.name" of each reference to the original dgl.distributed in the other modules of dgl."""
     return sorted(f"{name}.{attribute}" for name, module in _modules()
                   for attribute, value in list(vars(module).items()) if _of_dgl(value))
 
 
 def install() -> Any:
-    """dgl, as scripts import it from now on. Again: nothing happens."""
+    """Installs Graphwire under dgl's names, and returns the dgl that scripts import from now on. A second call changes
+    nothing."""
     dgl = host.dgl()
     if getattr(dgl, "is_graphwire_installed", False):
         return dgl

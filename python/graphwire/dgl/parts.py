@@ -1,15 +1,21 @@
-"""A folder that dgl.distributed.partition_graph of DGL itself has written, as a graph of Graphwire's.
+"""Converts a folder that DGL's own dgl.distributed.partition_graph has written to a graph of Graphwire.
 
     graphwire.dgl.convert_parts("data/ogb-product.json", "parts/")
 
-JSON      graph_name, num_parts, node_map and edge_map: {type: [[begin, end] of each part]}, in ids that number all
-          types of part 0 first; before DGL 0.6 lists of ends. ntypes, etypes: {name: number}; edge types are
-          relations alone before DGL 1.0, and "source:relation:destination" since.
-part-N    graph.dgl, with nodes of other parts around its own (inner_node, inner_edge tell); node_feat.dgl and
-          edge_feat.dgl: "type/name" of its own rows.
+    DGL's JSON and parts -> the complete graph as Arrays -> graphwire.partition_graph
 
-The files are read by DGL, which has to be there: any version reads those of the versions before it. Parts are put
-together and cut anew; "orig_id" is a node's id in DGL's parts, within its type.
+DGL's format:
+
+    JSON      graph_name; num_parts; node_map and edge_map: {type: [[begin, end] of each part]}, in ids that number all
+              types of part 0 first; lists of ends before DGL 0.6. ntypes, etypes: {name: number}; an edge type is a
+              relation before DGL 1.0, and "source:relation:destination" since.
+    part-N    graph.dgl: the part's nodes and edges, and nodes of other parts around them, which inner_node and
+              inner_edge distinguish. node_feat.dgl and edge_feat.dgl: "type/name" of the part's own rows.
+
+DGL must be installed, because it reads the files; each version reads those of earlier versions. "orig_id" of a node is
+its id in DGL's parts, within its type.
+
+Errors: PartsError; MissingError without DGL; those of partition_graph.
 """
 
 from __future__ import annotations
@@ -29,21 +35,21 @@ Ranges = dict[str, np.ndarray]  # {type: [parts, 2]}
 
 
 class PartsError(ValueError):
-    """A folder that is none of DGL's parts, or cannot be read; the text says why."""
+    """The folder does not hold DGL's parts, or cannot be read. The text gives the cause."""
 
 
 def _ranges(config: dict[str, Any], word: str, only: str) -> Ranges:
-    """node_map or edge_map."""
+    """Reads node_map or edge_map. only: the type of a list without types. Raises PartsError."""
     given = config[word]
     if isinstance(given, str):
-        raise PartsError(f"{word} is a file: DGL has not renumbered these parts; partition the graph again, with "
+        raise PartsError(f"{word} is a file: DGL has not renumbered these parts; partition the graph again with "
                          "reshuffle=True")
     if isinstance(given, list):
         given = {only: given}
     found = {}
     for kind, ranges in given.items():
         rows = np.asarray(ranges, np.int64)
-        if rows.ndim == 1:  # ends alone
+        if rows.ndim == 1:  # only the ends of the ranges
             rows = np.stack([np.concatenate([[0], rows[:-1]]), rows], 1)
         if rows.shape != (config["num_parts"], 2) or (rows[:, 0] > rows[:, 1]).any():
             raise PartsError(f"{word}: {kind} has no two ends for each of {config['num_parts']} parts")
@@ -53,7 +59,7 @@ def _ranges(config: dict[str, Any], word: str, only: str) -> Ranges:
 
 def _config(path: Path) -> dict[str, Any]:
     try:
-        config = json.loads(path.read_text() if path.is_file() else "")  # a pipe is not waited for
+        config = json.loads(path.read_text() if path.is_file() else "")  # not a pipe, which might never end
         for word in ("graph_name", "num_parts", "node_map", "edge_map", "part-0"):
             config[word]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -63,7 +69,7 @@ def _config(path: Path) -> dict[str, Any]:
 
 
 def _named(kind: str) -> Canonical:
-    """A type without edges."""
+    """The canonical edge type of a type that has no edges, by its name."""
     if kind.count(":") == 2:
         source, relation, target = kind.split(":")
         return source, relation, target
@@ -71,7 +77,7 @@ def _named(kind: str) -> Canonical:
 
 
 class _Numbers:
-    """Homogeneous ids of parts, as ids within a type."""
+    """Translates homogeneous ids of DGL's parts to ids within a type."""
 
     def __init__(self, ranges: Ranges):
         self.ranges = ranges
@@ -86,7 +92,7 @@ class _Numbers:
         self._kinds = [kind for _, _, kind, _ in flat]
 
     def of(self, ids: np.ndarray) -> tuple[str, np.ndarray]:
-        """(type, ids within it) of ids that are all of one type."""
+        """(type, ids within the type) of homogeneous ids, which must be of one type. Raises PartsError."""
         slot = np.searchsorted(self._starts, ids, side="right") - 1
         kinds = {self._kinds[number] for number in np.unique(slot)}
         if len(kinds) != 1 or (slot < 0).any() or (ids >= self._ends[slot]).any():
@@ -95,12 +101,12 @@ class _Numbers:
 
 
 def _relation(kind: str) -> str:
-    """Of an edge type's name in either form."""
+    """The relation of an edge type's name, in the form of DGL 1.0 or an earlier one."""
     return kind.split(":")[1] if kind.count(":") == 2 else kind
 
 
 class _Parts:
-    """The whole of them, as it is put together."""
+    """Collects the parts into one graph: read() for each part, then whole()."""
 
     def __init__(self, path: Path):
         self.path, self.config = path, _config(path)
@@ -117,7 +123,7 @@ class _Parts:
         return os.path.join(self.path.parent, self.config[f"part-{part}"][word])
 
     def read(self, dgl: Any, part: int) -> None:
-        """One part into the arrays."""
+        """Reads one part into the arrays. Raises PartsError."""
         utils = __import__("dgl.data.utils", fromlist=["load_tensors"])
         graph = dgl.load_graphs(self._file(part, "part_graph"))[0][0]
         ids, edge_ids = graph.ndata[dgl.NID].numpy(), graph.edata[dgl.EID].numpy()
@@ -148,7 +154,7 @@ class _Parts:
     def _column(self, of_edges: bool, numbers: _Numbers, part: int, name: str, rows: np.ndarray) -> None:
         kind, _, name = name.rpartition("/")
         kind = kind or next(iter(numbers.ranges))
-        if kind not in numbers.ranges:  # the other form of an edge type's name
+        if kind not in numbers.ranges:  # an edge type's name may be in the other form
             kind = next((word for word in numbers.ranges if _relation(word) == _relation(kind)), kind)
         if kind not in numbers.ranges:
             raise PartsError(f"part {part}: {name} is of {kind}, which the parts do not have")
@@ -173,7 +179,7 @@ class _Parts:
 
 
 class _Whole:
-    """What partition_graph takes."""
+    """A graph in the form of a dataset, which partition_graph accepts."""
 
     def __init__(self, arrays: Arrays):
         self.arrays = arrays
@@ -181,10 +187,14 @@ class _Whole:
 
 def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, name: str | None = None,
                   num_parts: int | None = None, **options: Any) -> Path:
-    """A graph of the parts that DGL wrote; its JSON. name, num_parts: None: as they were. options:
-    graphwire.partition_graph's; out-edges are kept, as DGL keeps them, unless transpose=False.
+    """Converts parts that DGL wrote to a graph of Graphwire. Returns the path of its JSON.
 
-    Raises PartsError, MissingError where dgl is not installed, and what partition_graph raises.
+    part_config: DGL's JSON.
+    out: the folder of the new parts.
+    name, num_parts: None: as in DGL's JSON.
+    options: those of graphwire.partition_graph. Edges are also stored by source, as DGL does, unless transpose=False.
+
+    Raises PartsError; MissingError if dgl is not installed; and the errors of graphwire.partition_graph.
     """
     parts = _Parts(Path(part_config))
     dgl = host.dgl()

@@ -11,7 +11,8 @@ Canonical = tuple[str, str, str]
 
 
 class Types:
-    """ntypes, and canonical_etypes: (source type, relation, destination type)."""
+    """The types of a graph. ntypes: names of node types; canonical_etypes: (source type, relation, destination type).
+    Unknown and ambiguous names raise DGLError, in DGL's words."""
 
     def __init__(self, ntypes: list[str], canonical_etypes: list[Canonical]):
         self.ntypes, self.canonical_etypes = list(ntypes), list(canonical_etypes)
@@ -29,7 +30,7 @@ class Types:
         return len(self.ntypes) == 1 and len(self.canonical_etypes) == 1
 
     def get_ntype_id(self, ntype: str | None) -> int:
-        """A type's number. None, and "_N", stand for the only one."""
+        """A node type's number. None and "_N" stand for the only type."""
         if ntype in self.ntypes:
             return self.ntypes.index(ntype)
         if ntype in (None, "_N"):
@@ -40,7 +41,8 @@ class Types:
         raise error_type()(f'Node type "{ntype}" does not exist; there are {", ".join(self.ntypes)}.')
 
     def to_canonical_etype(self, etype: Any) -> Canonical:
-        """(source type, relation, destination type). None, and "_E", stand for the only one."""
+        """(source type, relation, destination type) of an edge type in any form. None and "_E" stand for the only type.
+        """
         if isinstance(etype, (tuple, list)) and tuple(etype) in self.canonical_etypes:
             return tuple(etype)
         if isinstance(etype, str) and ":" in etype and _canonical(etype) in self.canonical_etypes:

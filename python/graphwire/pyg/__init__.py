@@ -1,15 +1,15 @@
-"""PyTorch Geometric over Graphwire: its loaders read a partitioned graph, from a folder or over servers.
+"""PyTorch Geometric over Graphwire: PyG's loaders read a partitioned graph, from a folder or over servers.
 
     graph = graphwire.open("parts/")
     stores = graphwire.pyg.stores(graph, {"x": "feat", "y": "label"})         # (FeatureStore, GraphStore)
     sampler = graphwire.pyg.NeighborSampler(graph, [15, 10])
     loader = graphwire.pyg.NodeLoader(stores, node_sampler=sampler, input_nodes=train, batch_size=1024)
 
-PyG's own loaders take the same; graphwire.pyg's warn where ranks have unequal numbers of batches. Neither divides the
-nodes among ranks, as graphwire.NodeLoader does.
+PyG's own loaders take the same arguments. The loaders of graphwire.pyg also warn if ranks have unequal numbers of
+batches. Neither kind divides the nodes among ranks, as graphwire.NodeLoader does.
 
-`graphwire.NodeLoader` samples ahead, and its batches become PyG's too: batch.to_pyg(). from_pyg() makes a graph of what
-PyG has in memory. docs/PYG.md tells the whole of it.
+`graphwire.NodeLoader` samples ahead, and batch.to_pyg() converts its batches to PyG's. from_pyg() makes a graph from
+PyG's data in memory. docs/PYG.md is the guide.
 """
 
 from __future__ import annotations

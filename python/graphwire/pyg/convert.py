@@ -1,4 +1,9 @@
-"""Between PyTorch Geometric's data and Graphwire's: a mini-batch as Data or HeteroData, and a graph of either."""
+"""Converts a mini-batch to PyTorch Geometric's Data or HeteroData, and these to a graph.
+
+to_pyg: Batch -> Subgraph -> Data or HeteroData. from_pyg: Data or HeteroData -> partition_graph -> an opened Graph.
+
+Errors: ValueError for names that collide; from_pyg raises those of partition_graph and open.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
 
 
 def to_pyg(batch: Batch, attributes: Attributes | None = None) -> Union[Data, HeteroData]:
-    """Batch.to_pyg, which tells."""
+    """Converts a mini-batch. Batch.to_pyg documents the arguments, the result and the errors."""
     found = Subgraph(batch, _seed_rows(batch))
     hetero = len(found.rows) > 1 or len(found.src) > 1
     data: Any = HeteroData() if hetero else Data()
@@ -32,7 +37,7 @@ def to_pyg(batch: Batch, attributes: Attributes | None = None) -> Union[Data, He
 
 
 def _seed_rows(batch: Batch) -> dict[str, torch.Tensor]:
-    """Of seeds that are nodes, by type."""
+    """The rows of seed nodes, {node type: [seeds]}; {} for a batch of edges."""
     if batch.seed_rows is None:
         return {}
     if isinstance(batch.seed_rows, dict):
@@ -74,7 +79,7 @@ def _add_seeds(data: Any, batch: Batch, found: Subgraph, hetero: bool, names: Na
 
 
 def _add_links(data: Any, batch: Batch, found: Subgraph, hetero: bool, names: Names) -> None:
-    """The ends of seed edges, by names of LinkLoader's; rows of seeds stay what they are."""
+    """Adds the ends of seed edges under LinkLoader's names. The ends' rows are the same in the batch and in Data."""
     parts: tuple[Any, ...] = (batch.seeds, batch.src_rows, batch.dst_rows, batch.negative_rows, batch.labels)
     if batch.edge_type is not None:
         parts = tuple({batch.edge_type: part} for part in parts)
@@ -90,13 +95,15 @@ def _add_links(data: Any, batch: Batch, found: Subgraph, hetero: bool, names: Na
 
 def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None, *, name: str = "graph",
              num_parts: int = 1, method: str = "random", **options: Any) -> Graph:
-    """The graph of what PyG has in memory: cut into parts, written and opened.
+    """Makes a graph from PyG's data in memory: divides it into parts, writes them to a folder, and opens the graph.
 
-    out: the folder of its parts; None: a temporary one, which goes with the graph and with this process, however that
-        ends; children that were forked have it until they end.
-    In one part nodes keep their ids, and so do edges in what PyG's loaders give; in several the features "orig_id" have
-    them. method and options:
-    graphwire.partition_graph's.
+    data: Data or HeteroData.
+    out: the folder of the parts. None: a temporary folder, which is removed with the graph, and at the latest when this
+        process ends, however it ends. Forked children keep the folder until they end.
+    name, num_parts, method, options: as in graphwire.partition_graph.
+
+    In one part, nodes keep their ids, and PyG's loaders return the edges' original ids. In several parts, the features
+    "orig_id" hold the original ids. Raises the errors of graphwire.partition_graph and graphwire.open.
     """
     if out is not None:
         return open_graph(partition_graph(data, name, num_parts, out, method=method, **options))

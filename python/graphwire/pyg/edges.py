@@ -1,10 +1,11 @@
-"""Ids of edges as PyTorch Geometric's users have them: columns of their own edge_index.
+"""Translates edge ids for PyTorch Geometric, whose edge ids are columns of the user's own edge_index.
 
-In a graph in one part e_id, FeatureStore.edge_rows and GraphStore.coo are in these ids. The way of an edge id:
+In a graph in one part, e_id, FeatureStore.edge_rows and GraphStore.coo use these original ids. An edge id's path:
 
-    sampler -> positions -> PyG's loader asks edge_permutation[positions] -> e_id -> edge_rows: positions again -> rows
+    the sampler returns positions -> PyG's loader asks edge_permutation[positions] -> e_id
+    edge_rows(e_id) -> positions -> rows
 
-In a graph in several parts, and in one without original ids, ids are the graph's own, and a warning says so once.
+In a graph in several parts, and in a graph without original ids, ids are the graph's own. A warning reports this once.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ from graphwire.pyg.subgraph import EdgeType, triple
 
 
 def edge_ids(graph: Graph) -> EdgeIds:
-    """What translates; warns, once for a graph, where it does not."""
+    """The EdgeIds of a graph. Warns once for each graph if an edge type has no original ids."""
     ids = EdgeIds(graph)
     unknown = [etype for etype in graph.etypes if not ids.is_known(etype)]
     if unknown and not graph._edge_ids_told:
         graph._edge_ids_told = True
         if graph.num_parts > 1:
             why = f"is in {graph.num_parts} parts"
-            way = 'the features "orig_id" of nodes and edges lead to yours'
+            remedy = 'the features "orig_id" of nodes and edges hold yours'
         else:
             why = f"has no original ids of {', '.join(unknown)}"
-            way = "make it again to have yours (graphwire import --edge-ids)"
+            remedy = "import the graph again to have yours (graphwire import --edge-ids)"
         warnings.warn(f"graph {graph.name} {why}: the ids of these edges that graphwire.pyg takes and returns (e_id, "
-                      f"edge_rows, the order of coo()) are the graph's, and not columns of your edge_index; {way}",
+                      f"edge_rows, the order of coo()) are the graph's, and not columns of your edge_index; {remedy}",
                       UserWarning, stacklevel=3)
     return ids
 
 
 class EdgePermutation:
-    """BaseSampler.edge_permutation of one edge type: permutation[positions] are the original ids, [len(positions)]
-    int64, on the device of positions. They are fetched from the graph's owner: it holds no ids itself."""
+    """BaseSampler.edge_permutation of one edge type. permutation[positions] gives the original ids,
+    [len(positions)] int64, on the device of positions. It fetches them from their owners, and stores none itself."""
 
     def __init__(self, ids: EdgeIds, etype: EdgeType):
         self._ids, self._etype = ids, etype
@@ -48,7 +49,8 @@ class EdgePermutation:
         return torch.as_tensor(self._ids.to_original(self._etype, positions)).to(positions.device)
 
     def to(self, *_: Any, **__: Any) -> EdgePermutation:
-        """Itself, as PyG asks for it on a feature's device: what comes out follows what goes in."""
+        """Returns itself. PyG asks for a permutation on a feature's device; the result is on the device of positions
+        anyway."""
         return self
 
     def cpu(self) -> EdgePermutation:
@@ -56,8 +58,8 @@ class EdgePermutation:
 
 
 class EdgePermutations(dict[EdgeType, EdgePermutation]):
-    """The same of every edge type that has original ids, by (source, relation, destination). Of a homogeneous graph PyG
-    asks the whole, by positions."""
+    """{(source, relation, destination): EdgePermutation} of all edge types with original ids. For a homogeneous graph,
+    PyG indexes this object itself by positions."""
 
     def __init__(self, ids: EdgeIds, graph: Graph):
         super().__init__((triple(name), EdgePermutation(ids, triple(name)))
@@ -70,7 +72,7 @@ class EdgePermutations(dict[EdgeType, EdgePermutation]):
         return super().__getitem__(key)
 
     def to(self, *_: Any, **__: Any) -> EdgePermutations:
-        """As EdgePermutation.to."""
+        """Returns itself, as EdgePermutation.to does."""
         return self
 
     def cpu(self) -> EdgePermutations:

@@ -1,8 +1,10 @@
 """PyTorch Geometric's NodeLoader and LinkLoader, for several ranks and several loops at once.
 
-    loop -> what it takes: workers that no other loop has -> the ranks hear how many batches each has -> PyG's batches
+    a loop begins -> it gets workers that no other loop uses -> the ranks exchange their numbers of batches
+        -> PyG's batches
 
-They divide nothing: input_nodes and edge_label_index are one rank's share, or a DistributedSampler divides them.
+The loaders do not divide seeds among ranks. input_nodes and edge_label_index are one rank's share, or a
+DistributedSampler divides them.
 """
 
 from __future__ import annotations
@@ -17,16 +19,16 @@ from graphwire.ranks import Steps
 
 
 class _Loops:
-    """Loops over a DataLoader."""
+    """Makes each loop over a DataLoader an epoch of its own, and compares the ranks' numbers of batches."""
 
     def __init__(self, *arguments: Any, **named: Any):
         super().__init__(*arguments, **named)
-        self._steps = Steps("graphwire.pyg", "drop_last=True helps where the shares have equally many whole batches; "
+        self._steps = Steps("graphwire.pyg", "drop_last=True helps if the shares have equally many whole batches; "
                             "docs/PYG.md, Several ranks.")
-        self._workers_of: Any = None  # a reference to the loop that has the persistent workers
+        self._workers_of: Any = None  # a weak reference to the loop that uses the persistent workers
 
     def __getstate__(self) -> dict[str, Any]:
-        """For a spawned worker: what loops have is this process's."""
+        """For a spawned worker: the state of loops belongs to this process and is left out."""
         return {**self.__dict__, "_workers_of": None, "_iterator": None}
 
     def __iter__(self) -> Iterator[Any]:
@@ -40,7 +42,7 @@ class _Loops:
     def _loop(self, batches: Iterator[Any]) -> Any:
         try:
             count = len(self)  # type: ignore[arg-type]
-        except TypeError:  # of a sampler that does not know
+        except TypeError:  # the sampler does not know its length
             return (batch for batch in batches)
         kind = f"{type(self).__name__}/{self.batch_size}/{int(self.drop_last)}"  # type: ignore[attr-defined]
         return self._steps.watched(batches, count, kind)
@@ -49,12 +51,17 @@ class _Loops:
 class NodeLoader(_Loops, pyg.NodeLoader):  # type: ignore[misc]
     """torch_geometric.loader.NodeLoader, with its arguments and batches.
 
-    It never divides input_nodes among ranks (graphwire.NodeLoader does): give each rank its own, of graph.split(…), or
-    a sampler=DistributedSampler. Where ranks have unequal numbers of batches, one warning says so as the first loop
-    that records gradients begins: DistributedDataParallel would wait for ever. Each loop is an epoch of its own, beside
-    others and with persistent_workers too, where PyG's own loops would share one.
+    It does not divide input_nodes among ranks, as graphwire.NodeLoader does. Give each rank its own nodes, of
+    graph.split(…), or pass sampler=DistributedSampler.
+
+    If ranks have unequal numbers of batches, a UserWarning reports it once, when the first loop that records gradients
+    begins: DistributedDataParallel would wait for ever.
+
+    Each loop is an epoch of its own, also while other loops run and with persistent_workers. PyG's own loops would
+    share an epoch then.
     """
 
 
 class LinkLoader(_Loops, pyg.LinkLoader):  # type: ignore[misc]
-    """torch_geometric.loader.LinkLoader; as NodeLoader, of edge_label_index."""
+    """torch_geometric.loader.LinkLoader, with its arguments and batches. Ranks, warnings and loops are as NodeLoader's,
+    for edge_label_index."""

@@ -1,4 +1,5 @@
-"""What the rows of a graph are called in PyG's data: no name stands for two things, and none for what is PyG's own."""
+"""Chooses the attributes' names of feature rows in PyG's data. Raises ValueError if two features would have the same
+name, or if a name is PyG's own."""
 
 from __future__ import annotations
 
@@ -7,14 +8,14 @@ from typing import Any, Union
 
 Attributes = Mapping[str, Union[str, Mapping[str, str]]]  # {feature: its name}, {kind: {feature: its name}}, or both
 _KINDS = {"features": "node feature", "edge_features": "edge feature", "labels": "label"}
-# What to_pyg() and PyG's own loaders write.
+# Names that to_pyg() and PyG's own loaders write.
 OWN = frozenset(("batch_size", "dst_neg_index", "dst_pos_index", "e_id", "edge_index", "edge_label",
                  "edge_label_index", "edge_label_time", "input_id", "n_id", "negative_index", "num_nodes",
                  "num_sampled_edges", "num_sampled_nodes", "seed_time", "src_index"))
 
 
 def check_names(names: Iterable[str], what: str) -> None:
-    """Raises ValueError for a name that PyG's loaders write, and TypeError for what is no name."""
+    """Raises ValueError for a name that PyG's loaders write, and TypeError for a name that is not a string."""
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"{what}: a name is a string, not {name!r}")
@@ -24,33 +25,33 @@ def check_names(names: Iterable[str], what: str) -> None:
 
 
 class Names:
-    """Of one to_pyg(): the attributes that are taken, by store."""
+    """The names that one to_pyg() uses: those that the caller asked for, and those already taken in each store."""
 
     def __init__(self, attributes: Attributes | None):
         self._called: dict[tuple[str | None, str], str] = {}
         for key, value in (attributes or {}).items():
             if isinstance(value, Mapping):
                 if key not in _KINDS:
-                    raise ValueError(f"attributes: {key!r} is no kind of rows; there are {', '.join(_KINDS)}")
+                    raise ValueError(f"attributes: {key!r} is not a kind of rows; the kinds are {', '.join(_KINDS)}")
                 self._called.update({(key, name): called for name, called in value.items()})
             else:
                 self._called[None, key] = value
         for called in self._called.values():
             if not isinstance(called, str):
                 raise TypeError(f"attributes: a name is a string, not {called!r}")
-        self._taken: dict[tuple[int, str], str] = {}  # by the store's id(): it lives as long as the result
+        self._taken: dict[tuple[int, str], str] = {}  # {(id() of a store, name): feature}; the stores outlive it
 
     def put(self, store: Any, kind: str, name: str, rows: Any) -> None:
-        """Rows of a feature into a store. Raises ValueError where their name is taken."""
+        """Writes rows of a feature into a store. Raises ValueError if their name is taken."""
         called = self._called.get((kind, name), self._called.get((None, name), name))
         what, place = f"the {_KINDS[kind]} {name!r}", (id(store), called)
-        way = f'give it another, as attributes={{"{kind}": {{{name!r}: "…"}}}}'
+        remedy = f'give it another name, as attributes={{"{kind}": {{{name!r}: "…"}}}}'
         if place in self._taken:
-            raise ValueError(f"to_pyg: {self._taken[place]} and {what} would both be {called!r}: {way}")
+            raise ValueError(f"to_pyg: {self._taken[place]} and {what} would both be {called!r}: {remedy}")
         if called in OWN:
-            raise ValueError(f"to_pyg: {what} would be {called!r}, which is PyG's own: {way}")
+            raise ValueError(f"to_pyg: {what} would be {called!r}, which is PyG's own: {remedy}")
         store[called] = rows
         if getattr(store, called, None) is not rows:
             raise ValueError(f"to_pyg: {what} would be {called!r}, which is something else in PyG's "
-                             f"{type(store).__name__}: {way}")
+                             f"{type(store).__name__}: {remedy}")
         self._taken[place] = what

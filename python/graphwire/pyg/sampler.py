@@ -1,7 +1,11 @@
-"""PyTorch Geometric's BaseSampler over a graph: NodeLoader and LinkLoader ask it for the neighbourhood of each batch.
+"""PyTorch Geometric's BaseSampler over a graph.
 
-torch's random numbers decide what is drawn, as they decide PyG's shuffling and negatives: torch.manual_seed repeats it.
-The workers of a loader are forks, or get the sampler by pickle: each opens connections of its own.
+NodeLoader or LinkLoader asks for the neighbourhood of a batch -> graphwire.loader.sample -> Subgraph -> SamplerOutput
+
+torch's random numbers determine the sampling, like PyG's shuffling and negatives. So torch.manual_seed repeats it. The
+workers of a loader are forks, or get the sampler by pickle; each opens its own connections.
+
+Errors: ValueError, TypeError and NotImplementedError for arguments; those of graphwire.sample.
 """
 
 from __future__ import annotations
@@ -34,19 +38,23 @@ Output = Union[SamplerOutput, HeteroSamplerOutput]
 
 
 class NeighborSampler(BaseSampler):  # type: ignore[misc]
-    """The neighbours of nodes and of the ends of links, as torch_geometric.sampler.NeighborSampler draws them.
+    """Samples the neighbours of nodes, and of the ends of links, as torch_geometric.sampler.NeighborSampler does.
 
     graph_store: a GraphStore, or its graph.
-    num_neighbors: for each hop, from the seeds outwards, -1: all; or {(source, relation, destination): such a list}; or
-        NumNeighbors.
-    replace: with replacement. subgraph_type: "directional" or "bidirectional".
+    num_neighbors: a count for each hop, from the seeds outwards, -1: all; or {(source, relation, destination): such a
+        list}; or NumNeighbors.
+    replace: sample with replacement.
+    subgraph_type: "directional" or "bidirectional".
 
-    Seeds of a homogeneous graph come without a type, as PyG has it; with one the batch is heterogeneous. Not there:
-    disjoint, temporal and weighted sampling, "induced".
+    As in PyG, seeds of a homogeneous graph have no type; seeds with a type give a heterogeneous batch. Disjoint,
+    temporal and weighted sampling, and the subgraph_type "induced", are not supported.
 
-    Edges of what sample_from_nodes and sample_from_edges return are the graph's, and edge_permutation leads to the ids
-    that they had before, where the graph is in one part: PyG's loaders apply it, so that a batch's e_id are columns of
-    the edge_index that the graph was made of. In several parts e_id are the graph's ids; a UserWarning says so once.
+    sample_from_nodes and sample_from_edges return the graph's ids of edges. In a graph in one part, edge_permutation
+    translates them to original ids. PyG's loaders apply it, so that a batch's e_id are columns of the edge_index from
+    which the graph was made. In several parts, e_id are the graph's ids, and a UserWarning reports it once.
+
+    Raises NotImplementedError for "induced" and for input_time; ValueError for seeds without a type in a heterogeneous
+    graph; TypeError and InvalidError for num_neighbors; and the errors of graphwire.sample.
     """
 
     def __init__(self, graph_store: GraphStore | Graph,
@@ -56,7 +64,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         self.graph, self.replace = graph, _checks.flag("replace", replace)
         self.subgraph_type = SubgraphType(subgraph_type)
         if self.subgraph_type == SubgraphType.induced:
-            raise NotImplementedError('subgraph_type "induced" is not in graphwire.pyg; there are "directional" and '
+            raise NotImplementedError('subgraph_type "induced" is not in graphwire.pyg; use "directional" or '
                                       '"bidirectional"')
         self.edge_types = [triple(name) for name in graph.etypes]
         self._permutations = EdgePermutations(edge_ids(graph), graph)
@@ -76,15 +84,16 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 
     @property
     def edge_permutation(self) -> EdgePermutations | None:
-        """{(source, relation, destination): from the graph's ids of edges to those that they had}; None: there is no
-        type whose edges have such ids. edge_permutation[edges] of a homogeneous graph."""
+        """{(source, relation, destination): translation from the graph's ids of edges to original ids}, of the edge
+        types that have original ids; None if no type has. In a homogeneous graph, edge_permutation[edges] translates
+        directly."""
         return self._permutations or None
 
     def _directed(self, out: Output) -> Output:
         return out.to_bidirectional() if self.subgraph_type == SubgraphType.bidirectional else out
 
     def _sample(self, seed: Any, seed_time: Any = None, **_: Any) -> Output:
-        """Called back by PyG's node_sample and edge_sample. seed: ids, or {node type: ids}."""
+        """PyG's node_sample and edge_sample call this. seed: ids, or {node type: ids}."""
         if seed_time is not None:
             raise NotImplementedError("input_time: graphwire.pyg does not sample by time")
         ntypes = self.graph.ntypes
@@ -103,7 +112,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 
 
 def _plain(num_neighbors: Any) -> Any:
-    """Counts as NumNeighbors takes them: of arrays and ranges, too."""
+    """Converts counts, also arrays and ranges, to the lists that NumNeighbors takes. Raises TypeError."""
     if isinstance(num_neighbors, Mapping):
         return {etype: _plain(counts) for etype, counts in num_neighbors.items()}
     found = num_neighbors.tolist() if hasattr(num_neighbors, "tolist") else num_neighbors

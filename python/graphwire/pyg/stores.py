@@ -1,8 +1,12 @@
 """PyTorch Geometric's FeatureStore and GraphStore over a graph.
 
-PyG's loaders fetch every attribute that a FeatureStore names for the nodes of each batch, so that the names are chosen
-when it is made; all of them are under way at once. It fetches no edge rows: batch.to_pyg() of graphwire.NodeLoader has
-them, and so has FeatureStore.edge_rows as a loader's transform.
+a loader asks for the attributes of a batch's nodes -> all rows are read at once -> a tensor for each attribute
+
+PyG's loaders fetch every attribute that a FeatureStore lists, for the nodes of each batch. So the caller chooses the
+attributes when it makes the store. PyG's loaders do not fetch rows of edges. batch.to_pyg() of graphwire.NodeLoader has
+them, and so has a loader whose transform is FeatureStore.edge_rows.
+
+Errors: ValueError for names; those of Feature and Tensor for rows.
 """
 
 from __future__ import annotations
@@ -31,14 +35,15 @@ Rows = Union[Feature, Tensor]
 
 
 def _pairs(names: Names) -> dict[str, str]:
-    """{attribute: feature}."""
+    """Names as {attribute: feature}."""
     if isinstance(names, Mapping):
         return dict(names)
     return {name: name for name in ([names] if isinstance(names, str) else names)}
 
 
 def _is_typed(graph: Graph, hetero: bool | None) -> bool:
-    """Whether types are named. PyG calls a graph of one node and one edge type by None."""
+    """Whether the store uses types' names. In a homogeneous graph PyG uses None as the type. Raises ValueError for
+    hetero=False if the graph has several types."""
     several = len(graph.ntypes) > 1 or len(graph.etypes) > 1
     if hetero is False and several:
         raise ValueError(f"the graph has {len(graph.ntypes)} node types and {len(graph.etypes)} edge types: it is not "
@@ -48,19 +53,21 @@ def _is_typed(graph: Graph, hetero: bool | None) -> bool:
 
 @dataclass
 class NodeAttr(TensorAttr):  # type: ignore[misc]
-    """(node type, attribute): all rows, unless an index says which."""
+    """(node type, attribute, index). index: the rows; None: all rows."""
 
     index: Any = None
 
 
 class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
-    """Features of nodes by (node type, attribute, index); the type of a homogeneous graph is None.
+    """PyG's FeatureStore: features of nodes by (node type, attribute, index). In a homogeneous graph the type is None.
 
-    names: what the batches get: a feature, several, or {attribute: feature}, as {"x": "feat"}; of a graph of several
-        node types {node type: such names}. hetero: name types even where there is one.
+    graph: the graph.
+    names: the attributes of the batches: the name of a feature, several names, or {attribute: feature}, such as
+        {"x": "feat"}. For a graph of several node types, {node type: such names}.
+    hetero: True uses types' names even if the graph has one node type and one edge type.
 
-    put_tensor makes a tensor that changes, shared by the trainers of a job, of a row for each node, and overwrites rows
-    of one; the graph's features do not change.
+    put_tensor for all rows makes a graphwire.Tensor with a row for each node, which the trainers of a job share.
+    put_tensor with an index overwrites rows of such a tensor. Features of the graph cannot be changed.
     """
 
     def __init__(self, graph: Graph, names: Names | Mapping[str, Names], hetero: bool | None = None):
@@ -81,7 +88,8 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         return self._graph.ntypes[self._graph.ntype_number(group)], str(attr.attr_name)
 
     def _there(self, attr: TensorAttr) -> Rows | None:
-        """What has the rows: chosen at the start, a feature, or a tensor that was put, here or by another trainer."""
+        """The Feature or Tensor with the rows of an attribute: one of `names`, another feature of the graph, or a
+        tensor that this or another trainer has put. None if it does not exist."""
         key = self._key(attr)
         if key not in self._rows:
             for find in (lambda: self._graph.feature(key[1], key[0]), lambda: self._graph.open_tensor(_put_name(key))):
@@ -96,7 +104,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         return self._multi_get_tensor([attr])[0]
 
     def _multi_get_tensor(self, attrs: list[TensorAttr]) -> list[Any]:
-        """Rows of several tensors; all of them are asked for before the first is waited for."""
+        """Rows of several attributes. All reads are under way before the first wait."""
         found = [self._there(attr) for attr in attrs]
         asked = [(rows, RowIndex(_index(attr.index), tuple(rows.shape)))
                  for rows, attr in zip(found, attrs) if rows is not None]
@@ -120,7 +128,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
             rows[_index(attr.index)] = tensor
         except BaseException:
             if made is not None:
-                with contextlib.suppress(GraphwireError):  # what failed first is what is told
+                with contextlib.suppress(GraphwireError):  # the first error is the one to raise
                     graph.delete_tensor(made.name)
             raise
         self._rows[key] = rows
@@ -143,11 +151,14 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         return [NodeAttr(ntype if self._typed else None, attribute) for ntype, attribute in self._rows]
 
     def edge_rows(self, names: Names | Mapping[Any, Names]) -> Any:
-        """A transform for PyG's loaders that adds features of the edges of a batch, by their e_id: names as of nodes;
-        of several edge types {edge type: names}. Not for what batch.to_pyg() makes, whose e_id are the graph's.
+        """A transform for PyG's loaders, which adds features of a batch's edges, by their e_id.
 
-        Raises ValueError for a feature that changes (serve --mutable) of edges that share ids: both directions of an
-        undirected graph; and for a name that the nodes' rows or PyG have.
+        names: as for nodes; for a graph of several edge types, {edge type: names}.
+
+        Do not use it for results of batch.to_pyg(), whose e_id are the graph's ids.
+
+        Raises ValueError for a name that the nodes' rows or PyG use. Also raises ValueError for a feature that can
+        change (serve --mutable) if edges share ids, as both directions of an edge in an undirected graph do.
         """
         made = _EdgeRows(self._graph, names)
         here = {} if self._typed else {attribute for _, attribute in self._rows}
@@ -163,12 +174,12 @@ def _put_name(key: tuple[str, str]) -> str:
 
 
 def _index(index: Any) -> Any:
-    """As it is; None: all rows."""
+    """The index; None becomes all rows."""
     return slice(None) if index is None else index
 
 
 def _gather(graph: Graph, asked: Sequence[tuple[Rows, Any]]) -> list[torch.Tensor]:
-    """Rows of each, all asked for at once."""
+    """Reads rows of several features and tensors at once."""
     client = graph._opened()
     pointers = [(rows.pointer() if isinstance(rows, Feature) else rows._there()[1], index)
                 for rows, index in asked]
@@ -176,7 +187,7 @@ def _gather(graph: Graph, asked: Sequence[tuple[Rows, Any]]) -> list[torch.Tenso
 
 
 class _EdgeRows:
-    """FeatureStore.edge_rows tells."""
+    """The transform of FeatureStore.edge_rows, which documents it."""
 
     def __init__(self, graph: Graph, names: Any):
         self._graph = graph
@@ -189,8 +200,8 @@ class _EdgeRows:
         check_names([attribute for _, attribute, _ in self._features], "edge_rows")
         for etype, _, feature in self._features:
             if feature.pointer().writable and self._ids.is_known(etype) and not self._ids.translates(etype):
-                raise ValueError(f"{etype}: both directions of an edge have one e_id, and {feature.name} changes in "
-                                 "each by itself: graphwire.NodeLoader(…, edge_features=…) has the rows of both")
+                raise ValueError(f"{etype}: both directions of an edge share an e_id, and {feature.name} can differ "
+                                 "between them: use graphwire.NodeLoader(…, edge_features=…), which has both rows")
 
     def __call__(self, data: Any) -> Any:
         stores = [data[tuple(etype.split(":"))] if isinstance(data, pyg.HeteroData) else data
@@ -201,18 +212,23 @@ class _EdgeRows:
             store[attribute] = found
         return data
 
-
     def _positions(self, etype: str, ids: Any) -> Any:
-        """Of edges that share an id the first: their rows are those of one row of the input."""
+        """The graph's ids for e_id. If edges share an id, the first of them stands for all: they have equal rows."""
         return self._ids.to_position(etype, ids) if self._ids.is_known(etype) else ids
 
 
 class GraphStore(pyg.GraphStore):  # type: ignore[misc]
-    """Edges by (source type, relation, destination type); the type of a homogeneous graph is None.
+    """PyG's GraphStore: edges by (source type, relation, destination type). In a homogeneous graph the type is None.
 
-    A whole edge type is read as "coo", in the order of the edges' ids, or "csc", by destination: for LinkLoader without
-    ids of links, and graphs that fit into memory. In one part the ids are those that edges had before, unless both
-    directions of an edge share one: then, and in several parts, they are the graph's. Edges do not change.
+    graph: the graph.
+    hetero: as FeatureStore's.
+
+    get_edge_index reads a complete edge type, as "coo", in the order of the edges' ids, or as "csc", by destination. It
+    is meant for LinkLoader without ids of links, and for graphs that fit into memory.
+
+    In one part, the ids are the original ids, unless both directions of an edge share an id. Then, and in several
+    parts, the ids are the graph's. Edges cannot be changed: put_edge_index and remove_edge_index raise
+    NotImplementedError.
     """
 
     def __init__(self, graph: Graph, hetero: bool | None = None):
@@ -220,7 +236,8 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
         self.graph, self._typed, self._ids = graph, _is_typed(graph, hetero), edge_ids(graph)
 
     def get_all_edge_attrs(self) -> list[EdgeAttr]:
-        """The graph's ids ascend with destinations, so that no sorting is needed for "csc"."""
+        """The attributes of all edge types. The graph's ids are in the order of destinations, so those edges are marked
+        as sorted, and PyG need not sort them for "csc"."""
         graph = self.graph
         return [EdgeAttr(triple(name) if self._typed else None, EdgeLayout.COO, not self._ids.translates(name),
                          tuple(graph.num_nodes(end) for end in graph.ends(name))) for name in graph.etypes]
@@ -240,13 +257,13 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
         return src, torch.cat([counts.new_zeros(1), torch.cumsum(counts, 0)])
 
     def _put_edge_index(self, edge_index: Any, edge_attr: EdgeAttr) -> bool:
-        raise NotImplementedError("the edges of a graph do not change: make another one, graphwire.pyg.from_pyg")
+        raise NotImplementedError("the edges of a graph cannot be changed: make a new graph by graphwire.pyg.from_pyg")
 
     def _remove_edge_index(self, edge_attr: EdgeAttr) -> bool:
-        raise NotImplementedError("the edges of a graph do not change: make another one, graphwire.pyg.from_pyg")
+        raise NotImplementedError("the edges of a graph cannot be changed: make a new graph by graphwire.pyg.from_pyg")
 
 
 def stores(graph: Graph, names: Names | Mapping[str, Names],
            hetero: bool | None = None) -> tuple[FeatureStore, GraphStore]:
-    """What PyG's loaders take as `data`; the arguments are FeatureStore's."""
+    """(FeatureStore, GraphStore) of a graph, which PyG's loaders take as `data`. The arguments are FeatureStore's."""
     return FeatureStore(graph, names, hetero), GraphStore(graph, hetero)

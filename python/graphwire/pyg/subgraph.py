@@ -1,12 +1,17 @@
-"""The subgraph of a mini-batch as PyTorch Geometric has it: each node once, its neighbours drawn once.
+"""The subgraph of a mini-batch in PyTorch Geometric's form: each node once, its neighbours drawn once.
 
-Graphwire's blocks draw for all nodes that are there at every hop, so that a model computes layer by layer. PyG's
-subgraph draws for each node at the hop that found it alone, and a model runs all its layers over the whole. The second
-lies within the first: edges at a node are kept at the hop after the one that reached it, and what only edges that were
-left out lead to is left out too. The draws that are kept are independent of those that are not, so that the
-distribution is PyG's.
+    the hop that reached each node -> the edges that PyG would draw -> nodes in the order of hops -> edges renumbered
 
-Nodes come hop by hop, seeds first, one for each seed: equal seeds share the draw, and each has its edges.
+Graphwire's blocks draw neighbours for all known nodes at every hop, so that a model computes layer by layer. PyG draws
+neighbours for a node only once, at the hop after the one that reached it, and a model runs all its layers over the
+complete subgraph.
+
+PyG's subgraph is a part of the blocks. This module keeps a node's edges only at the hop after the one that reached the
+node. It also removes the nodes that only removed edges lead to. The kept draws are independent of the removed ones, so
+the distribution is the same as PyG's.
+
+Nodes are in the order of hops, seeds first. Each seed has a node of its own: equal seeds share one draw, and each gets
+its own copy of the edges.
 """
 
 from __future__ import annotations
@@ -19,19 +24,20 @@ import torch
 from graphwire.batch import Batch, Edges
 
 EdgeType = tuple[str, str, str]
-_FAR = 127  # the hop of nodes that nothing has reached
+_FAR = 127  # the hop of a node that no edge has reached
 
 
 class Subgraph:
-    """Of all node and edge types.
+    """The subgraph of all node and edge types.
 
-    rows[ntype]: of each node, its row among batch.nodes[ntype]; src, dst[etype]: rows of the nodes as they stand here.
-    num_nodes, num_edges: of each hop; the first of num_nodes are the seeds. picked[etype]: of each hop the edges that
-    were kept, as positions in its block.
+    rows[ntype]: the row of each of its nodes among batch.nodes[ntype].
+    src[etype], dst[etype]: the ends of its edges, as row numbers of the subgraph.
+    num_nodes[ntype], num_edges[etype]: the number in each hop; num_nodes begins with the number of seeds.
+    picked[etype]: for each hop, the positions of the kept edges in their block.
     """
 
     def __init__(self, batch: Batch, seed_rows: Mapping[str, torch.Tensor], etypes: Iterable[str] = ()):
-        """etypes: those that are there even without an edge, besides those of the batch."""
+        """etypes: edge types that the subgraph has even without an edge, in addition to those of the batch."""
         self.batch, self.hops = batch, len(batch.blocks)
         names = dict.fromkeys([*etypes, *[name for block in batch.blocks for name in block.edges]])
         self._etypes = {name: triple(name) for name in names}
@@ -54,7 +60,7 @@ class Subgraph:
             self.num_edges[etype] = [len(dst) for _, dst in found]
 
     def _reached(self) -> dict[str, torch.Tensor]:
-        """The hop that reached each node; and the edges that did."""
+        """The hop that reached each node, {node type: [n] int8}. Also stores the kept edges of each hop."""
         batch, seeds = self.batch, self.batch.blocks[-1].num_dst
         reached = {ntype: torch.full((len(ids),), _FAR, dtype=torch.int8) for ntype, ids in batch.nodes.items()}
         for ntype, count in seeds.items():
@@ -69,7 +75,8 @@ class Subgraph:
         return reached
 
     def _repeat_seeds(self) -> None:
-        """Equal seeds after the first: the edges of the row that they share, at rows of their own, below zero."""
+        """Copies edges for seeds that repeat an earlier seed. The copies end at the seed's own node, which is marked by
+        a negative number: -1 - (the place of the seed)."""
         for etype, found in self._found.items():
             seeds, edges = self._seeds.get(etype[2]), self.batch.blocks[-1].edges.get(":".join(etype))
             if seeds is None or not len(seeds.again) or edges is None:
@@ -80,7 +87,7 @@ class Subgraph:
             self.picked[etype][0] = torch.cat([self.picked[etype][0], more])
 
     def _ordered(self, ntype: str, reached: torch.Tensor) -> torch.Tensor:
-        """rows and num_nodes of a type; the new number of each row of the batch."""
+        """Sets rows and num_nodes of a type. Returns the subgraph's row number of each row of the batch."""
         by_hop = [torch.nonzero(reached == hop).flatten() for hop in range(self.hops + 1)]
         seeds = self._seeds.get(ntype)
         if seeds is not None:
@@ -94,26 +101,29 @@ class Subgraph:
         return number
 
     def _placed(self, ntype: str, rows: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
-        """Destinations as they stand here; below zero: the seed of that place."""
+        """The subgraph's row numbers of destinations. -1 - i stands for the seed at place i."""
         seeds = self._seeds.get(ntype)
         if seeds is None or not len(seeds.again):
             return number[rows]
         return torch.where(rows < 0, -1 - rows, number[rows.clamp(min=0)])
 
     def nodes(self, ntype: str) -> torch.Tensor:
-        """Global ids."""
+        """The global ids of a type's nodes, [n] int64."""
         return torch.as_tensor(self.batch.nodes[ntype])[self.rows[ntype]]
 
     def edge_rows(self, etype: EdgeType, of: Callable[[Edges], Any]) -> torch.Tensor:
-        """What of(edges) has for each edge of a block, for the edges here."""
+        """Rows for the subgraph's edges. of(edges): rows for all edges of a block, [edges, …]."""
         blocks = [block.edges.get(":".join(etype)) for block in reversed(self.batch.blocks)]
         rows = [torch.as_tensor(of(edges))[some] for edges, some in zip(blocks, self.picked[etype]) if edges]
         return torch.cat(rows) if rows else torch.empty(0, dtype=torch.int64)
 
 
 class _Seeds:
-    """rows: of each seed, among `count` different ones; first: the place of each row's first seed; again: the places of
-    the others."""
+    """The seeds of one type.
+
+    rows: the row of each seed, one of `count` different rows. first: for each row, the place of its first seed.
+    again: the places of the seeds that repeat an earlier seed.
+    """
 
     def __init__(self, rows: torch.Tensor, count: int):
         self.rows = torch.as_tensor(rows).to(torch.int64)
@@ -123,7 +133,8 @@ class _Seeds:
         self.again = places[self.first[self.rows] != places] if count != len(self.rows) else places[:0]
 
     def edges_again(self, indptr: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(positions, places): the edges of the rows of `again`, and where they end."""
+        """(positions, places): the edges of the repeated seeds' rows, as positions in the block, and the place of the
+        seed at which each copy ends."""
         rows = self.rows[self.again]
         counts = indptr[rows + 1] - indptr[rows]
         begins = torch.repeat_interleave(indptr[rows] - torch.cumsum(counts, 0) + counts, counts)
@@ -136,7 +147,7 @@ def triple(name: str) -> EdgeType:
 
 
 def _kept(edges: Edges | None, reached: torch.Tensor, hop: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Of the edges of a block those that end at nodes which this hop draws for: positions, sources, destinations."""
+    """(positions, sources, destinations) of a block's edges that end at nodes for which PyG draws at this hop."""
     if edges is None:
         none = torch.empty(0, dtype=torch.int64)
         return none, none, none

@@ -1,4 +1,8 @@
-"""Blocks of all layers around seeds: one call of the library where it can be one, else a frontier for each layer."""
+"""Samples the blocks of all layers around seeds.
+
+If possible, one call of the library samples all layers: unique seeds of one node type, in-edges, and no excluded edges.
+Else each layer is sampled as a frontier.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +19,15 @@ from graphwire.dgl.distributed.sampling import _refuse_weights, fanouts_by_type,
 
 def sample_blocks(g: Any, seeds: Any, fanouts: Sequence[Any], *, edge_dir: str = "in", prob: Any = None,
                   replace: bool = False, exclude_eids: Any = None) -> tuple[Any, Any, list[Any]]:
-    """(input nodes, output nodes, blocks), as DGL's samplers give them. fanouts: from the first layer to the seeds'."""
+    """(input nodes, output nodes, blocks), in the form of DGL's samplers. fanouts: from the first layer to the last,
+    which ends at the seeds."""
     _refuse_weights(prob)
     around = nodes_by_type(g, seeds)
     seeds = around if isinstance(seeds, Mapping) else next(iter(around.values()))
     some = [ntype for ntype, ids in around.items() if len(ids)]
     if len(some) == 1 and edge_dir == "in" and exclude_eids is None:
         ids = around[some[0]]
-        if len(torch.unique(ids)) == len(ids):  # equal seeds share a row there, and have one each here
+        if len(torch.unique(ids)) == len(ids):  # graphwire's equal seeds share a row; DGL's have a row each
             return _at_once(g, seeds, some[0], ids, fanouts, replace)
     return _by_layer(g, seeds, fanouts, edge_dir, replace, exclude_eids)
 
@@ -31,7 +36,7 @@ def _at_once(g: Any, seeds: Any, ntype: str, ids: torch.Tensor, fanouts: Sequenc
              replace: bool) -> tuple[Any, Any, list[Any]]:
     seed, stream = context.draw()
     hops = [fanouts_by_type(g, fanout) for fanout in reversed(fanouts)]
-    # The edges' ids come with the batch, instead of by requests of their own.
+    # The batch fetches the original ids of its edges, which saves separate requests for them.
     own_ids = {":".join(etype): ["orig_id"] for etype in g.canonical_etypes if g.keeps_edge_ids(etype)}
     batch = graphwire.sample(g.graph, ids, hops, ntype=ntype, replace=replace, seed=seed, stream=stream,
                              edge_features=own_ids or None)
@@ -41,7 +46,7 @@ def _at_once(g: Any, seeds: Any, ntype: str, ids: torch.Tensor, fanouts: Sequenc
 
 
 def _name_nodes(g: Any, blocks: Sequence[Any], nodes: Mapping[str, torch.Tensor]) -> None:
-    """The first rows of a batch's nodes are those of every inner layer."""
+    """Sets NID of all blocks. Each block's nodes are the first of the batch's nodes."""
     for block in blocks:
         for ntype in g.ntypes:
             block.srcnodes[ntype].data[host.NID] = nodes[ntype][:block.num_src_nodes(ntype)]
@@ -49,7 +54,7 @@ def _name_nodes(g: Any, blocks: Sequence[Any], nodes: Mapping[str, torch.Tensor]
 
 
 def block_of(g: Any, block: graphwire.Block) -> Any:
-    """A dgl block over the same memory."""
+    """A dgl block over the memory of a graphwire.Block."""
     none = torch.empty(0, dtype=torch.int64)
     data = {}
     for etype in g.canonical_etypes:

@@ -1,10 +1,12 @@
-"""Which edges are not sampled around a batch of edges: dgl.dataloading's exclude modes.
+"""Finds the edges that are not sampled around a batch of edges: dgl.dataloading's exclude modes.
 
-    the batch's edges -> they alone ("self"), their reverses too ("reverse_id", "reverse_types"), or a function's choice
+    the batch's edges -> "self": these edges; "reverse_id", "reverse_types": also their reverses; or a function's result
 
-A graph that keeps its users' edge ids (DistGraph.keeps_edge_ids) takes reverse_eids, and equal ids of two types, at
-their word, as DGL does. In one that was renumbered those would be other edges: there the reverses are the edges that
-lead from an edge's destination to its source, all of them, and reverse_eids that disagree are refused.
+In a graph that keeps original edge ids (DistGraph.keeps_edge_ids), reverse_eids names the reverses, or equal ids of two
+types do, as in DGL. In a renumbered graph these ids would name other edges. There, the reverses are all edges from an
+edge's destination to its source, and reverse_eids that disagree with this are refused.
+
+Errors: ValueError and KeyError; exclude_ids lists them.
 """
 
 from __future__ import annotations
@@ -23,11 +25,15 @@ ByType = dict[Canonical, torch.Tensor]
 
 
 def exclude_ids(g: Any, mode: Any, eids: Any, reverse_eids: Any, reverse_etypes: Any) -> Any:
-    """Ids, or {edge type: ids}; None: nothing. mode: None, "self", "reverse_id", "reverse_types", or a function of the
-    batch's edges. reverse_eids: None: reverses are found by their ends.
+    """The ids to exclude, or {edge type: ids}; None: no edges.
 
-    Raises ValueError for another mode, for edge types that are no reverses, and for reverse_eids of a renumbered graph
-    that name an edge which is no reverse; KeyError for a type that reverse_eids lacks.
+    mode: None, "self", "reverse_id", "reverse_types", or a function of the batch's edges.
+    eids: the batch's edges, ids or {edge type: ids}.
+    reverse_eids: the id of each edge's reverse; None: reverses are found by their ends.
+    reverse_etypes: for "reverse_types", {edge type: edge type of its reverses}.
+
+    Raises ValueError for another mode; for an edge type whose edges cannot be reverses; and if the graph is renumbered
+    and reverse_eids names an edge that is not the reverse. Raises KeyError for a type that reverse_eids lacks.
     """
     if mode is None:
         return None
@@ -43,7 +49,8 @@ def exclude_ids(g: Any, mode: Any, eids: Any, reverse_eids: Any, reverse_etypes:
 
 
 def for_dist_graphs(original: Callable[..., Any]) -> Callable[..., Any]:
-    """DGL's own _find_exclude_eids, which its samplers and collators call; of a DistGraph it is exclude_ids."""
+    """Wraps DGL's _find_exclude_eids, which its samplers and collators call. The wrapper calls exclude_ids for a
+    DistGraph."""
     def find(g: Any, exclude_mode: Any, eids: Any, **maps: Any) -> Any:
         if isinstance(g, DistGraph):
             return exclude_ids(g, exclude_mode, eids, maps.get("reverse_eid_map"), maps.get("reverse_etype_map"))
@@ -53,19 +60,19 @@ def for_dist_graphs(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _by_type(g: Any, given: Any) -> dict[Canonical, Any]:
-    """{edge type: …}: what is no such mapping is of the only type."""
+    """A mapping by canonical edge type. A value that is not a mapping belongs to the only type."""
     if isinstance(given, Mapping):
         return {g.to_canonical_etype(etype): some for etype, some in given.items()}
     return {g.to_canonical_etype(None): given}
 
 
 def _int64(g: Any, etype: Canonical, ids: Any) -> torch.Tensor:
-    """Ids as the package takes them anywhere."""
+    """Ids in any form that the package accepts, as int64."""
     return torch.from_numpy(_arrays.ids_array(ids, g.num_edges(etype)))
 
 
 def _and_mapped(g: Any, found: ByType, reverse_eids: Any) -> ByType:
-    """Edges, and what reverse_eids has for them."""
+    """The edges, and the reverses that reverse_eids names."""
     maps = None if reverse_eids is None else _by_type(g, reverse_eids)
     if maps is not None and found.keys() - maps.keys():
         raise KeyError(f"reverse_eids has nothing of {', '.join(map(str, found.keys() - maps.keys()))}")
@@ -85,14 +92,14 @@ def _mapped(g: Any, etype: Canonical, ids: torch.Tensor, reverse_eids: Any) -> t
 
 
 def _check(g: Any, etype: Canonical, ids: torch.Tensor, named: torch.Tensor) -> None:
-    """Edges of a renumbered graph, and those that are to be their reverses."""
-    way_out = ("the graph was renumbered when it was cut, and reverse_eids are of its new ids: leave reverse_eids out, "
-               "and reverses are found by their ends")
+    """Checks, in a renumbered graph, that the edges `named` are the reverses of the edges `ids`. Raises ValueError."""
+    remedy = ("the graph was renumbered by its partition, and reverse_eids must use its new ids: leave reverse_eids "
+              "out, and reverses are found by their ends")
     outside = torch.nonzero((named < 0) | (named >= g.num_edges(etype))).flatten()
     if len(outside):
         at = int(outside[0])
         raise ValueError(f"exclude='reverse_id': reverse_eids[{int(ids[at])}] is {int(named[at])}, and "
-                         f"{':'.join(etype)} has {g.num_edges(etype)} edges; {way_out}")
+                         f"{':'.join(etype)} has {g.num_edges(etype)} edges; {remedy}")
     src, dst = g.find_edges(torch.cat([ids, named]), etype)
     count = len(ids)
     wrong = torch.nonzero((src[:count] != dst[count:]) | (dst[:count] != src[count:])).flatten()
@@ -100,11 +107,11 @@ def _check(g: Any, etype: Canonical, ids: torch.Tensor, named: torch.Tensor) -> 
         at = int(wrong[0])
         raise ValueError(f"exclude='reverse_id': edge {int(ids[at])} leads from {int(src[at])} to {int(dst[at])}, and "
                          f"edge {int(named[at])}, its reverse in reverse_eids, from {int(src[count + at])} to "
-                         f"{int(dst[count + at])}; {way_out}")
+                         f"{int(dst[count + at])}; {remedy}")
 
 
 def _and_typed(g: Any, found: ByType, reverse_etypes: Any) -> ByType:
-    """Edges, and those of the types that hold their reverses."""
+    """The edges, and their reverses in the edge types that reverse_etypes names."""
     if reverse_etypes is None:
         raise ValueError("exclude='reverse_types' needs reverse_etypes")
     turned = {g.to_canonical_etype(etype): g.to_canonical_etype(other) for etype, other in reverse_etypes.items()}
@@ -119,10 +126,10 @@ def _and_typed(g: Any, found: ByType, reverse_etypes: Any) -> ByType:
 
 
 def _turned(g: Any, etype: Canonical, ids: torch.Tensor, other: Canonical) -> torch.Tensor:
-    """Ids of all edges of `other` that lead from the destination of one of these edges to its source."""
+    """The ids of all edges of the type `other` that lead from the destination of one of the edges to its source."""
     if (etype[0], etype[2]) != (other[2], other[0]):
         raise ValueError(f"exclude: {':'.join(other)} leads from {other[0]} to {other[2]}, so that none of its edges "
-                         f"is the reverse of one of {':'.join(etype)}: name the edge type that has those in "
+                         f"is the reverse of one of {':'.join(etype)}: name the edge type of the reverses in "
                          "reverse_etypes, with exclude='reverse_types'")
     src, dst = g.find_edges(ids, etype)
     found: torch.Tensor = g.edges_between(dst, src, other)

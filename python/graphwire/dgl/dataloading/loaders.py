@@ -1,4 +1,9 @@
-"""DistNodeDataLoader and DistEdgeDataLoader: a sampler around batches of nodes or edges of a DistGraph."""
+"""DistNodeDataLoader and DistEdgeDataLoader: apply a sampler to batches of nodes or edges of a DistGraph.
+
+ids -> DistDataLoader -> a batch of ids -> the sampler -> a mini-batch
+
+Errors: TypeError, NotImplementedError and AssertionError for arguments.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +22,15 @@ _EDGE_OPTIONS = ("exclude", "reverse_eids", "reverse_etypes", "negative_sampler"
 
 
 def _dataset(ids: Any, what: str, count: Callable[..., int]) -> Any:
-    """Ids, or pairs (type, id) for {type: ids}; masks stand for the ids that they set. count(type): of all ids."""
+    """The dataset of a DistDataLoader: ids, or pairs (type, id) for {type: ids}. Masks stand for the ids that they
+    select. count(type): the number of nodes or edges of a type."""
     if isinstance(ids, Mapping):
         return Pairs({kind: ids_tensor(some, _count_of(kind, count), what) for kind, some in ids.items()})
     return ids_tensor(ids, count(), what)
 
 
 def _count_of(kind: Any, count: Callable[..., int]) -> int | None:
-    """None for a type that there is not: that is for the sampler to say, whose types they are."""
+    """The count of a type; None if the type does not exist. The sampler reports that, because it uses the types."""
     try:
         return count(kind)
     except error_type():
@@ -32,7 +38,7 @@ def _count_of(kind: Any, count: Callable[..., int]) -> int | None:
 
 
 def _grouped(items: list[Any]) -> Any:
-    """Ids as a tensor, pairs as {type: tensor}."""
+    """A batch of ids as a tensor, or of pairs as {type: tensor}."""
     if items and isinstance(items[0], tuple):
         found: dict[Any, list[int]] = {}
         for kind, one in items:
@@ -48,7 +54,7 @@ def _only_cpu(device: Any) -> str:
 
 
 class _Collator:
-    """Callable on a batch's items; what a child of a process needs to make batches too."""
+    """Makes a mini-batch from a batch's items. It can be pickled, so that child processes make batches too."""
 
     def __init__(self, g: Any, call: Callable[[Any, Any], Any]):
         self.g, self.call = g, call
@@ -58,9 +64,14 @@ class _Collator:
 
 
 class DistNodeDataLoader(DistDataLoader):
-    """(input nodes, output nodes, blocks) for each batch of nids: ids, or {type: ids}.
+    """dgl.dataloading.DistNodeDataLoader: (input nodes, output nodes, blocks) for each batch of nodes.
 
-    graph_sampler: a NeighborSampler of DGL's or of graphwire.dgl, or whatever has sample or sample_blocks(g, seeds).
+    nids: ids, or {node type: ids}, of this trainer.
+    graph_sampler: a NeighborSampler of DGL or of graphwire.dgl, or an object with sample or sample_blocks(g, seeds).
+    device: None or the CPU.
+    named: the arguments of DistDataLoader; batch_size is 1 by default.
+
+    Raises AssertionError for another device, and the errors of DistDataLoader.
     """
 
     def __init__(self, g: Any, nids: Any, graph_sampler: Any, device: Any = None, **named: Any):
@@ -72,10 +83,16 @@ class DistNodeDataLoader(DistDataLoader):
 
 
 class DistEdgeDataLoader(DistDataLoader):
-    """(input nodes, graph of the edges, [graph of the negatives,] blocks) for each batch of eids: ids, or {type: ids}.
+    """dgl.dataloading.DistEdgeDataLoader: (input nodes, graph of the edges, [graph of the negatives,] blocks) for each
+    batch of edges.
 
-    graph_sampler: of nodes, with exclude, reverse_eids, reverse_etypes and negative_sampler here; or what
-    as_edge_prediction_sampler made.
+    eids: ids, or {edge type: ids}, of this trainer.
+    graph_sampler: a result of as_edge_prediction_sampler; or a sampler of nodes, and then exclude, reverse_eids,
+        reverse_etypes and negative_sampler are arguments of the loader.
+    device, named: as DistNodeDataLoader's.
+
+    Raises TypeError if exclusion or negatives are given twice; NotImplementedError for g_sampling; and the errors of
+    DistNodeDataLoader.
     """
 
     def __init__(self, g: Any, eids: Any, graph_sampler: Any, device: Any = None, **named: Any):
@@ -83,9 +100,10 @@ class DistEdgeDataLoader(DistDataLoader):
         options = {name: named.pop(name) for name in _EDGE_OPTIONS if name in named}
         around = _edge_sampler(graph_sampler)
         if around is not None and options:
-            raise TypeError(f"DistEdgeDataLoader({', '.join(options)}): as_edge_prediction_sampler was told already")
+            raise TypeError(f"DistEdgeDataLoader({', '.join(options)}): pass these to as_edge_prediction_sampler only, "
+                            "which made the sampler")
         if named.pop("g_sampling", None) is not None:
-            raise NotImplementedError("DistEdgeDataLoader(g_sampling=…): sampling is around the loader's own graph")
+            raise NotImplementedError("DistEdgeDataLoader(g_sampling=…): the loader samples from its own graph only")
         if around is None:
             around = EdgePredictionSampler(_Simple(graph_sampler), **options)
         self.collator = _Collator(g, around.sample)
@@ -94,12 +112,12 @@ class DistEdgeDataLoader(DistDataLoader):
 
 
 def _is_dgl(sampler: Any) -> bool:
-    """DGL's own samplers: their sample() marks columns as lazy, which a DistGraph has none of."""
+    """Whether a sampler is DGL's own. Its sample() marks columns as lazy, which a DistGraph does not support."""
     return type(sampler).__module__.split(".")[0] == "dgl"
 
 
 def _edge_sampler(sampler: Any) -> Any:
-    """What as_edge_prediction_sampler made, DGL's as Graphwire's own; None: a sampler of nodes."""
+    """The EdgePredictionSampler of a sampler of edges, which DGL or Graphwire made; None for a sampler of nodes."""
     if isinstance(sampler, EdgePredictionSampler):
         return sampler
     if not _is_dgl(sampler) or not hasattr(sampler, "negative_sampler"):
@@ -109,7 +127,7 @@ def _edge_sampler(sampler: Any) -> Any:
 
 
 class _Simple:
-    """sample() of any sampler of nodes; a script's own may have no exclude_eids."""
+    """Calls any sampler of nodes. A script's own sampler may lack the argument exclude_eids."""
 
     def __init__(self, sampler: Any):
         call = sampler.sample_blocks if _is_dgl(sampler) else getattr(sampler, "sample", None) or sampler.sample_blocks

@@ -1,4 +1,4 @@
-"""dgl.dataloading.negative_sampler: pairs that are (mostly, or surely) no edges."""
+"""dgl.dataloading.negative_sampler: pairs of nodes that are probably, or certainly, not edges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Pair = tuple[torch.Tensor, torch.Tensor]
 
 class _Negatives:
     def __call__(self, g: Any, eids: Any) -> Any:
-        """(sources, destinations), or {edge type: …} for {edge type: ids}."""
+        """(sources, destinations), int64 each; {edge type: (sources, destinations)} for {edge type: ids}."""
         if isinstance(eids, Mapping):
             return {g.to_canonical_etype(etype): self._generate(
                 g, ids_tensor(ids, g.num_edges(etype), "eids"), g.to_canonical_etype(etype))
@@ -27,7 +27,7 @@ class _Negatives:
 
 
 class PerSourceUniform(_Negatives):
-    """For each edge k pairs of its source and any node of the destinations' type."""
+    """For each edge, k pairs of its source and a random node of the destination's type. A pair may be an edge."""
 
     def __init__(self, k: int):
         self.k = _checks.integer("k", k, 1)
@@ -42,7 +42,8 @@ Uniform = PerSourceUniform
 
 
 class GlobalUniform(_Negatives):
-    """At most k pairs for each edge, of any source and any destination, that are no edges. replace: equal pairs too."""
+    """At most k pairs for each edge, of a random source and a random destination, that are not edges. replace: pairs
+    may be equal."""
 
     def __init__(self, k: int, exclude_self_loops: bool = True, replace: bool = False):
         self.k, self.exclude_self_loops, self.replace = _checks.integer("k", k, 1), exclude_self_loops, replace

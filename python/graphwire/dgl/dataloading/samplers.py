@@ -1,7 +1,9 @@
 """Samplers over a DistGraph: NeighborSampler, MultiLayerFullNeighborSampler, as_edge_prediction_sampler.
 
-sampler.sample(g, seeds) -> (input nodes, output nodes, blocks). DGL's own, where it is installed, do as well: they call
-g.sample_neighbors. These sample all layers in one call of the library.
+sampler.sample(g, seeds) -> (input nodes, output nodes, blocks)
+
+DGL's own samplers, if DGL is installed, work too: they call g.sample_neighbors for each layer. These samplers sample
+all layers in one call of the library.
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ from graphwire.fanouts import count
 
 
 class Sampler:
-    """sample(g, indices) -> a mini-batch."""
+    """The interface of samplers: sample(g, indices) returns a mini-batch."""
 
     def sample(self, g: Any, indices: Any) -> Any:
         raise NotImplementedError
 
 
 class BlockSampler(Sampler):
-    """What scripts derive samplers of their own from: sample_blocks(g, seed_nodes, exclude_eids)."""
+    """The base class of scripts' own samplers, which implement sample_blocks(g, seed_nodes, exclude_eids)."""
 
     def __init__(self, prefetch_node_feats: Any = None, prefetch_labels: Any = None, prefetch_edge_feats: Any = None,
                  output_device: Any = None):
@@ -38,7 +40,7 @@ class BlockSampler(Sampler):
         raise NotImplementedError
 
     def sample(self, g: Any, seed_nodes: Any, exclude_eids: Any = None) -> Any:
-        """With the columns that prefetch_… name."""
+        """(input nodes, output nodes, blocks), with the columns that the arguments prefetch_… name."""
         inputs, outputs, blocks = self.sample_blocks(g, seed_nodes, exclude_eids)
         for ntype, name in _named(g.ntypes, self.prefetch_node_feats):
             blocks[0].srcnodes[ntype].data[name] = g.nodes[ntype].data[name][blocks[0].srcnodes[ntype].data[host.NID]]
@@ -59,8 +61,13 @@ def _named(kinds: Sequence[Any], names: Any) -> list[tuple[Any, str]]:
 
 
 class NeighborSampler(BlockSampler):
-    """fanouts: of the layers from the first, so that the last is the seeds' (as DGL's; the examples' own sampler begins
-    with the seeds)."""
+    """dgl.dataloading.NeighborSampler.
+
+    fanouts: a count, or {edge type: count}, for each layer from the first to the last, which ends at the seeds. This is
+        DGL's order; graphwire.NodeLoader's fanouts begin at the seeds.
+
+    Raises TypeError and ValueError for arguments; sampling with prob or mask raises NotImplementedError.
+    """
 
     def __init__(self, fanouts: Sequence[Any], edge_dir: str = "in", prob: Any = None, mask: Any = None,
                  replace: bool = False, prefetch_node_feats: Any = None, prefetch_labels: Any = None,
@@ -69,7 +76,7 @@ class NeighborSampler(BlockSampler):
         if mask is not None and prob is not None:
             raise ValueError("Mask and probability arguments are mutually exclusive.")
         if isinstance(fanouts, (str, Mapping)) or not isinstance(fanouts, Iterable):
-            raise TypeError(f"fanouts: a list of a count, or {{edge type: count}}, for each layer, not {fanouts!r}")
+            raise TypeError(f"fanouts: a list with a count, or {{edge type: count}}, for each layer, not {fanouts!r}")
         self.fanouts = [fanout if fanout is None or isinstance(fanout, Mapping) else count(fanout, "fanouts")
                         for fanout in fanouts]
         self.edge_dir, self.replace, self.fused = edge_dir, _checks.flag("replace", replace), fused
@@ -91,7 +98,7 @@ class MultiLayerFullNeighborSampler(NeighborSampler):
 
 
 class EdgePredictionSampler(Sampler):
-    """as_edge_prediction_sampler tells."""
+    """A sampler of edges. as_edge_prediction_sampler makes it and documents the arguments."""
 
     def __init__(self, sampler: Any, exclude: Any = None, reverse_eids: Any = None, reverse_etypes: Any = None,
                  negative_sampler: Any = None, prefetch_labels: Any = None):
@@ -100,7 +107,8 @@ class EdgePredictionSampler(Sampler):
         self.prefetch_labels, self.output_device = prefetch_labels or [], None
 
     def sample(self, g: Any, seed_edges: Any) -> Any:
-        """(input nodes, graph of the edges, graph of the negatives, blocks); without negatives three of them."""
+        """(input nodes, graph of the edges, graph of the negatives, blocks), without the third if negative_sampler is
+        None."""
         dgl = host.dgl()
         if isinstance(seed_edges, Mapping):
             seed_edges = {g.to_canonical_etype(etype): ids_tensor(ids, g.num_edges(etype), "seed_edges")
@@ -136,5 +144,10 @@ class EdgePredictionSampler(Sampler):
 
 def as_edge_prediction_sampler(sampler: Any, exclude: Any = None, reverse_eids: Any = None, reverse_etypes: Any = None,
                                negative_sampler: Any = None, prefetch_labels: Any = None) -> EdgePredictionSampler:
-    """A sampler of edges from one of nodes. exclude: None, "self", "reverse_id", "reverse_types"."""
+    """Makes a sampler of edges from a sampler of nodes.
+
+    sampler: the sampler of nodes. exclude, reverse_eids, reverse_etypes: as exclude_ids has them; exclude is None,
+    "self", "reverse_id", "reverse_types" or a function. negative_sampler: makes (sources, destinations) of negatives.
+    prefetch_labels: names of columns of the edges.
+    """
     return EdgePredictionSampler(sampler, exclude, reverse_eids, reverse_etypes, negative_sampler, prefetch_labels)

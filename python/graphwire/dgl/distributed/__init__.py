@@ -1,4 +1,4 @@
-"""dgl.distributed over Graphwire: the same names, arguments and meanings as DGL 1.1.3's."""
+"""dgl.distributed over Graphwire, with the names, arguments and meanings of DGL 1.1.3."""
 
 from __future__ import annotations
 

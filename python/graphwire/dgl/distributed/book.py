@@ -1,7 +1,9 @@
-"""The partition book: which part has which ids, and policies, which say whose rows a tensor has.
+"""The partition book, which maps ids to parts; and partition policies, which name the type whose rows a tensor has.
 
-Ids of a type are contiguous within a part, so that everything is arithmetic on a list of ends. Homogeneous ids number
-all types of part 0 first, then those of part 1, as DGL's do.
+The ids of a type are contiguous within a part, so that all calculations use a list of the ranges' ends. Homogeneous ids
+number all types of part 0 first, and then those of part 1, as in DGL.
+
+Errors: OutOfRangeError, IndexError and TypeError for ids and parts; DGLError for types and policies.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ Ids = Any
 
 
 class _Ranges:
-    """The ids of each type in each part: ends[type][part] of its own ids, offsets[part][type] of homogeneous ones."""
+    """The ranges of ids. ends[type][part]: the end of the part's ids of the type. offsets[part][type]: the first
+    homogeneous id of the type in the part. `kind` is a type's number; None stands for homogeneous ids."""
 
     def __init__(self, sizes: np.ndarray):
         self.ends = np.cumsum(sizes, 1)  # [types, parts]
@@ -34,7 +37,7 @@ class _Ranges:
         return torch.from_numpy(np.searchsorted(ends, self.checked(kind, ids), side="right"))
 
     def checked(self, kind: int | None, ids: Ids) -> np.ndarray:
-        """Ids of a type, which there are."""
+        """Ids as int64. Raises OutOfRangeError for an id that does not exist."""
         count = self.count(kind)
         array = _arrays.ids_array(ids, count)
         wrong = np.flatnonzero((array < 0) | (array >= count))
@@ -65,7 +68,7 @@ class _Ranges:
         return torch.from_numpy(array - begin[part] + self.offsets[part, kind])
 
     def from_homo(self, ids: Ids) -> tuple[torch.Tensor, torch.Tensor]:
-        """(types, ids within their type)."""
+        """(types, ids within the types) of homogeneous ids."""
         array = self.checked(None, ids)
         slot = np.searchsorted(self.flat_ends, array, side="right")
         part, kind = np.divmod(slot, self.ends.shape[0])
@@ -74,7 +77,10 @@ class _Ranges:
 
 
 class GraphPartitionBook(Types):
-    """dgl.distributed.GraphPartitionBook, of ranges."""
+    """dgl.distributed.GraphPartitionBook, as ranges of ids.
+
+    node_sizes, edge_sizes: [types, parts], the number of ids of each type in each part. part: this trainer's part.
+    """
 
     def __init__(self, name: str, part: int, ntypes: list[str], canonical_etypes: list[tuple[str, str, str]],
                  node_sizes: np.ndarray, edge_sizes: np.ndarray):
@@ -85,7 +91,7 @@ class GraphPartitionBook(Types):
 
     @property
     def partid(self) -> int:
-        """The part that this trainer is at."""
+        """The part of this trainer."""
         return self._partid
 
     def num_partitions(self) -> int:
@@ -96,10 +102,10 @@ class GraphPartitionBook(Types):
                  "num_edges": len(self._edges.ids_of(None, part))} for part in range(self._parts)]
 
     def shared_memory(self, graph_name: str) -> None:
-        """Nothing to do: every process calculates its own book."""
+        """Does nothing, because each process calculates its own book."""
 
     def _node_kind(self, ntype: str | None) -> int | None:
-        """A number; None for homogeneous ids, which "_N" stands for."""
+        """A node type's number; None for homogeneous ids, for which "_N" stands."""
         if ntype in (None, "_N") and "_N" not in self.ntypes:
             return None if len(self.ntypes) > 1 else 0
         return self.get_ntype_id(ntype)
@@ -129,7 +135,7 @@ class GraphPartitionBook(Types):
 
     def _own(self, partid: int) -> None:
         if partid != self._partid:
-            raise RuntimeError(f"local ids are those of this trainer's part, {self._partid}, not of part {partid}")
+            raise RuntimeError(f"local ids exist only for this trainer's part, {self._partid}, not for part {partid}")
 
     def nid2localnid(self, nids: Ids, partid: int, ntype: str | None = "_N") -> torch.Tensor:
         self._own(partid)
@@ -168,7 +174,7 @@ RangePartitionBook = GraphPartitionBook
 
 
 def book_of(graph: graphwire.Graph, part: int) -> GraphPartitionBook:
-    """The book of an opened graph."""
+    """The partition book of an opened graph. part: this trainer's part."""
     types = Types.of(graph)
     nodes = np.array([[len(graph.part_range(p, ntype)) for p in range(graph.num_parts)] for ntype in graph.ntypes])
     edges = np.array([[len(graph.part_edge_range(p, etype)) for p in range(graph.num_parts)]
@@ -177,7 +183,7 @@ def book_of(graph: graphwire.Graph, part: int) -> GraphPartitionBook:
 
 
 class PartitionPolicy:
-    """Whose rows a tensor has: those of a node type ("node~_N") or of an edge type ("edge~_N:_E:_N")."""
+    """The type whose rows a tensor has: a node type, "node~_N", or an edge type, "edge~_N:_E:_N"."""
 
     def __init__(self, policy_str: str, partition_book: GraphPartitionBook):
         kind, tilde, name = policy_str.partition("~")
@@ -217,7 +223,7 @@ class PartitionPolicy:
         return (self._book.nid2partid if self._is_node else self._book.eid2partid)(id_tensor, self.type_name)
 
     def ids_of(self, part: int) -> torch.Tensor:
-        """The ids that a part has."""
+        """The ids of the type in a part, int64."""
         return (self._book.partid2nids if self._is_node else self._book.partid2eids)(part, self.type_name)
 
     def get_part_size(self) -> int:

@@ -1,8 +1,12 @@
-"""What a process knows of its job: initialize() -> Context -> the graph, the rank, the barrier.
+"""The state of this process's job: its graph, ranks, barriers, tensors and random numbers.
 
-A process is distributed where a launcher has started it (GRAPHWIRE_IP_CONFIG, or DGL_DIST_MODE=distributed), else
-standalone. `--standalone` of a script that `python -m graphwire.dgl` runs, and initialize(standalone=True), override
-that and say so.
+initialize() -> Context -> DistGraph opens the graph -> DistTensors -> barrier() -> exit_client(), or the process ends
+
+A process is distributed if a launcher has started it (GRAPHWIRE_IP_CONFIG, or DGL_DIST_MODE=distributed), else
+standalone. Two things override this, and are reported on stderr: initialize(standalone=True), and the option
+--standalone of a script that `python -m graphwire.dgl` runs.
+
+Errors: TypeError and ValueError for arguments; RuntimeError for a barrier without a group.
 """
 
 from __future__ import annotations
@@ -23,19 +27,19 @@ import graphwire
 from graphwire._native import ffi
 from graphwire.optim import _over_gloo
 
-# Arguments that some version of dgl.distributed.initialize takes, and that mean nothing here.
+# Arguments of some version of dgl.distributed.initialize that have no effect here.
 _IGNORED = {"num_servers", "num_workers", "max_queue_size", "num_worker_threads", "use_graphbolt"}
 _NET_TYPES = ("socket", "tensorpipe")
 
 
 def _folder_of(part_config: str | os.PathLike[str]) -> str:
-    """Where a graph lies, which its folder and its JSON both name."""
+    """The folder of a graph, which part_config names itself, or by the JSON in it."""
     path = os.path.realpath(part_config)
     return path if os.path.isdir(path) else os.path.dirname(path)
 
 
 class Client:
-    """What scripts call through DistGraph._client."""
+    """The object that scripts use as DistGraph._client."""
 
     def __init__(self, context: Context):
         self._context = context
@@ -49,28 +53,29 @@ class Client:
 
 
 class Use:
-    """What all objects of a tensor refer to. When it goes it says so in a queue: put() is C."""
+    """All objects of one tensor refer to one Use. When the last of them is freed, the Use puts a mark into a queue.
+    put() is written in C, so that no signal interrupts it."""
 
-    __slots__ = ("__weakref__", "_told")
+    __slots__ = ("__weakref__", "_mark")
 
     def __init__(self, gone: SimpleQueue[Any]):
-        self._told = ffi.gc(ffi.new("char *"), gone.put)
+        self._mark = ffi.gc(ffi.new("char *"), gone.put)
 
 
 class Context:
-    """One of a process. graph: opened by the first DistGraph."""
+    """The only Context of a process. graph: the first DistGraph opens it."""
 
     def __init__(self) -> None:
         self.initialized = False
         self.standalone = True
         self.transport: str | None = None
         self.graph: graphwire.Graph | None = None
-        self._folder: str | None = None  # of a standalone graph
+        self._folder: str | None = None  # the folder of a standalone graph
         self.dist_graph: Any = None
         self._store: Any = None
         self._barriers = 0
-        self._tensors: dict[str, tuple[ref[Use], bool]] = {}  # name: what its objects refer to, persistent
-        self._gone: SimpleQueue[Any] = SimpleQueue()  # what the last object of a tensor left
+        self._tensors: dict[str, tuple[ref[Use], bool]] = {}  # {name: (its Use, whether it is persistent)}
+        self._gone: SimpleQueue[Any] = SimpleQueue()  # a mark for each Use that was freed
         self._dropped: set[str] = set()
         self.client = Client(self)
         self._streams = 0
@@ -97,21 +102,21 @@ class Context:
 
     @property
     def samplers(self) -> int:
-        """Threads that sample ahead, as the launcher was told (--num_samplers)."""
+        """The number of threads that sample ahead: the launcher's --num_samplers."""
         word = os.environ.get("GRAPHWIRE_SAMPLERS") or os.environ.get("DGL_NUM_SAMPLER") or "0"
         return int(word) if word.isdigit() else 0
 
     def part_of(self, rank: int, parts: int) -> int:
-        """The part that a rank is at."""
+        """The part of a rank."""
         return rank * parts // self.world
 
     def barrier(self) -> None:
-        """Returns when every trainer is here. What was written before is acknowledged by then."""
+        """Returns when every trainer has called it. All writes before it have then been acknowledged."""
         self.collect()
         if self.world == 1:
             return
         if dist.is_available() and dist.is_initialized():
-            group = None if dist.get_backend() == "gloo" else _over_gloo()  # nccl exchanges no objects without a GPU
+            group = None if dist.get_backend() == "gloo" else _over_gloo()  # nccl cannot exchange objects without a GPU
             dist.barrier(group)
             self._delete_dropped(group)
             return
@@ -137,9 +142,11 @@ class Context:
         return use
 
     def collect(self) -> None:
-        """With the last object goes what is not persistent: the next time that a tensor is made or used or that
-        trainers meet, and with several trainers at a barrier alone. Not when the object goes: Python drops an interrupt
-        that comes then."""
+        """Deletes the tensors that are not persistent and have no object any more. Called when a tensor is made or
+        used, and at a barrier. With several trainers, it only marks them, and the next barrier deletes them.
+
+        An object does not delete its tensor when it is freed, because Python drops an interrupt that comes then.
+        """
         if self._gone.empty():
             return
         while not self._gone.empty():
@@ -150,12 +157,12 @@ class Context:
             if self.world > 1:
                 self._dropped.add(name)
             elif self.graph is not None:
-                with contextlib.suppress(graphwire.GraphwireError):  # the server's end may have been before
+                with contextlib.suppress(graphwire.GraphwireError):  # the server may have ended before
                     self.graph.delete_tensor(name)
             self._tensors.pop(name, None)
 
     def _delete_dropped(self, group: Any) -> None:
-        """Deletes what no trainer has an object of any more."""
+        """Deletes the tensors of which no trainer has an object any more."""
         self.collect()
         every: list[Any] = [None] * self.world
         dist.all_gather_object(every, sorted(self._dropped), group=group)
@@ -170,7 +177,8 @@ class Context:
         dist.barrier(group)
 
     def _own_store(self) -> Any:
-        """torchrun's store, for barriers before torch.distributed is initialized."""
+        """torchrun's store, for barriers before torch.distributed is initialized. Raises RuntimeError without torchrun.
+        """
         if self._store is None:
             if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
                 raise RuntimeError("barrier: call torch.distributed.init_process_group before it, or start the "
@@ -179,14 +187,15 @@ class Context:
             self._store = getattr(dist, "TCPStore")(address, port, self.world, False)  # noqa: B009
         return self._store
 
-    # --- What is drawn. ---
+    # --- Random numbers. ---
 
     def at(self, stream: int | None) -> None:
-        """What this thread draws from now on is decided by `stream`: a loader says which batch it makes."""
+        """Sets the stream of this thread's sampling. A loader calls it for each batch, so that a batch's sampling does
+        not depend on the thread. None: the process's own streams."""
         self._local.stream, self._local.calls = stream, 0
 
     def draw(self) -> tuple[int, int]:
-        """(seed, stream) of one call that samples. The seed is torch.manual_seed's, another one for each rank."""
+        """(seed, stream) for one call that samples. The seed is derived from torch.manual_seed's and the rank."""
         seed = (torch.initial_seed() + 0x9E3779B97F4A7C15 * self.rank) % 2**63
         stream = getattr(self._local, "stream", None)
         if stream is None:
@@ -199,11 +208,12 @@ class Context:
     # --- The graph. ---
 
     def open(self, name: str | None, part_config: str | None) -> graphwire.Graph:
-        """The job's graph, opened once. Raises ValueError where a name or a folder is another graph's."""
+        """Opens the job's graph once, and returns it. Raises ValueError if the name or the folder is of another graph.
+        """
         if self.graph is None:
             if self.standalone:
                 if part_config is None:
-                    raise ValueError("DistGraph: a standalone script names its graph: part_config='…/graph.json'")
+                    raise ValueError("DistGraph: a standalone script must name its graph: part_config='…/graph.json'")
                 self.graph, self._folder = graphwire.open(part_config), _folder_of(part_config)
             else:
                 self.graph = graphwire.open(transport=self.transport)
@@ -230,13 +240,15 @@ def _launched() -> bool:
 
 def initialize(ip_config: str | None = None, *arguments: Any, standalone: bool | None = None,
                net_type: str | None = None, **named: Any) -> None:
-    """dgl.distributed.initialize, in all its historic forms.
+    """dgl.distributed.initialize, in the forms of all versions of DGL.
 
-    ip_config: the launcher has told where the servers are, and a standalone script has none: never opened.
-    arguments: (num_servers, num_workers, max_queue_size, net_type, …) of old versions, (max_queue_size, net_type,
-        num_worker_threads) of DGL 1: numbers are not used, a word is net_type. net_type: "socket" and "tensorpipe" are
-        TCP here, with a note; without it the best there is.
+    ip_config: ignored. The launcher has set the servers' addresses, and a standalone script has no servers.
+    arguments: (num_servers, num_workers, max_queue_size, net_type, …) of old versions, or (max_queue_size, net_type,
+        num_worker_threads) of DGL 1. Numbers are ignored; a string is net_type.
+    net_type: "socket" and "tensorpipe" select TCP, and a line on stderr reports it. None: the best available transport.
     standalone: True ignores the launcher.
+
+    Raises TypeError for an unknown argument; ValueError for another net_type.
     """
     unknown = set(named) - _IGNORED
     if unknown:
@@ -248,7 +260,7 @@ def initialize(ip_config: str | None = None, *arguments: Any, standalone: bool |
         raise ValueError(f"initialize: net_type is {' or '.join(_NET_TYPES)}, not {net_type!r}")
     forced = standalone or os.environ.get("GRAPHWIRE_DGL_STANDALONE") == "1"
     if forced and _launched():
-        print("graphwire.dgl: standalone, as the script asks: the launcher's servers are not used", file=sys.stderr)
+        print("graphwire.dgl: the script asks for standalone: the launcher's servers are not used", file=sys.stderr)
     context.standalone = bool(forced) or not _launched()
     if net_type is not None and not context.standalone:
         context.transport = "tcp"
@@ -263,7 +275,7 @@ def is_initialized() -> bool:
 
 
 def exit_client() -> None:
-    """Ends this process's use of the graph: DGL's scripts may call it; the end of the process does the same."""
+    """Ends this process's use of the graph. DGL's scripts may call it; the end of the process does the same."""
     context.close()
 
 

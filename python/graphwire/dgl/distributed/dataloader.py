@@ -1,11 +1,15 @@
-"""DistDataLoader: batches of ids, each handed to a function of the script's.
+"""DistDataLoader: divides ids into batches, and calls the script's function for each batch.
 
-DGL_NUM_SAMPLER (launch.py --num_samplers) threads call the function ahead, so that sampling and fetching, which run
-without the GIL, go on while the trainer computes. Without samplers it is called when the batch is asked for. Batches
-come in order.
+ids -> a batch of ids -> collate_fn, in a sampling thread or in the caller's -> the mini-batch, in order
 
-A loader divides nothing: its ids are this trainer's share, of node_split or edge_split. Shares may differ by one, and
-make unequal numbers of steps: the ranks tell each other how many they have, and warn (graphwire/ranks.py).
+DGL_NUM_SAMPLER threads (launch.py --num_samplers) call the function ahead. Sampling and fetching run without the GIL,
+and so proceed while the trainer computes. Without such threads, the loader calls the function when the trainer requests
+the batch.
+
+A loader does not divide ids among ranks: its ids are this trainer's share, of node_split or edge_split. The shares may
+differ by one id, and so give unequal numbers of steps. The ranks compare these numbers, and warn (graphwire/ranks.py).
+
+Errors: TypeError and ValueError for arguments; those of the function.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ _numbers = itertools.count()
 
 
 class Pairs:
-    """(type, id) of {type: ids}, type by type: a pair is made when a batch has it."""
+    """The pairs (type, id) of {type: ids}, in the order of types. A pair is made only when a batch needs it."""
 
     def __init__(self, ids: Mapping[Any, Any]):
         self._kinds = list(ids)
@@ -45,13 +49,14 @@ class Pairs:
         return self.at(torch.tensor([range(len(self))[number]]))[0]
 
     def at(self, numbers: torch.Tensor) -> list[tuple[Any, int]]:
-        """The pairs of these numbers."""
+        """The pairs at the given places."""
         kinds = torch.searchsorted(self._ends, numbers, right=True).tolist()
         return [(self._kinds[kind], one) for kind, one in zip(kinds, self._ids[numbers].tolist())]
 
 
 def _ids(dataset: Any) -> torch.Tensor:
-    """Ids; rows of ids, as pairs of nodes, are items too. A mask is refused: nobody knows here of what."""
+    """Ids as int64. Rows of ids, such as pairs of nodes, are items too. A mask raises TypeError, because its type of
+    nodes or edges is not known here."""
     if getattr(dataset, "ndim", 1) == 1:
         return ids_tensor(dataset, None, "dataset")
     rows = torch.as_tensor(dataset)
@@ -61,20 +66,24 @@ def _ids(dataset: Any) -> torch.Tensor:
 
 
 class _Loop:
-    """A loop over a loader that is going on."""
+    """A loop over a loader. Only the loop's frame refers to it, so it is freed when the loop ends."""
 
 
 class DistDataLoader:
     """dgl.distributed.DistDataLoader.
 
-    dataset: ids, or a list of (type, id), of this trainer alone: nothing is divided among the ranks. collate_fn gets a
-        list of them, as integers. queue_size: batches ahead.
+    dataset: ids, or a list of (type, id), of this trainer only. They are not divided among the ranks.
+    batch_size: the number of ids in a batch.
+    shuffle: use a new order in each epoch.
+    collate_fn: gets a list of ids or pairs, with the ids as ints, and returns the batch; None: the batch is the list.
+    drop_last: drop a last batch that is smaller.
+    queue_size: the number of batches to make ahead.
 
-    iter(loader) is an epoch of its own, whatever other loops are under way; next(loader) goes on with the epoch that
-    was begun last. In its first loop that records gradients, ranks of torch.distributed that have unequal numbers of
-    steps are warned of, once: DistributedDataParallel would wait for ever.
+    iter(loader) begins a new epoch, independent of other loops. next(loader) continues the epoch that began last. In
+    the first loop that records gradients, a UserWarning reports once if ranks of torch.distributed have unequal numbers
+    of steps: DistributedDataParallel would wait for ever.
 
-    Raises TypeError for a dataset of anything else, a mask too, and TypeError and ValueError for other arguments.
+    Raises TypeError for another dataset, also for a mask; TypeError and ValueError for other arguments.
     """
 
     def __init__(self, dataset: Any, batch_size: int, shuffle: bool = False,
@@ -90,7 +99,7 @@ class DistDataLoader:
         ahead = 0 if queue_size is None else _checks.integer("queue_size", queue_size)
         self.queue_size = ahead or max(4, 4 * self.num_workers)
         self._number, self._epochs = next(_numbers), itertools.count()
-        self._steps = Steps("graphwire.dgl", "drop_last=True helps where the shares have equally many whole batches; "
+        self._steps = Steps("graphwire.dgl", "drop_last=True helps if the shares have equally many whole batches; "
                             "docs/DGL.md, Unequal steps.")
         self._pool: Workers | None = None
         self._batches: Iterator[Any] | None = None
@@ -111,7 +120,7 @@ class DistDataLoader:
         return self.expected_idxs
 
     def _collate(self, epoch: int, step: int, order: torch.Tensor) -> Any:
-        """One batch; what it draws depends on where it is, whichever thread makes it."""
+        """Makes one batch. Its sampling depends on the loader, epoch and step, and not on the thread."""
         chosen = order[step * self.batch_size:(step + 1) * self.batch_size]
         if self._typed is not None:
             items: list[Any] = self._typed.at(chosen)
@@ -138,7 +147,7 @@ class DistDataLoader:
             return
         if self._pool is None:
             self._pool = Workers(self.num_workers)
-        loop = _Loop()  # this frame's alone: it goes with the loop, however that ends
+        loop = _Loop()  # freed with this frame, however the loop ends
         going = ref(loop)
 
         def made(step: int) -> Any:
@@ -157,7 +166,7 @@ class DistDataLoader:
         return batches
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process has loops and threads of its own."""
+        """Loops and threads belong to this process, and are not pickled."""
         return {**self.__dict__, "_batches": None, "_pool": None}
 
     def __next__(self) -> Any:

@@ -1,4 +1,4 @@
-"""DistEmbedding: rows that are trained where they lie, a row for each node or edge of a type."""
+"""DistEmbedding: a row for each node or edge of a type, which the servers store and train."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from graphwire.dgl.id_arrays import ids_tensor
 
 
 class DistEmbedding:
-    """dgl.distributed.DistEmbedding. init_func: None for zeros. Trained by dgl.distributed.optim."""
+    """dgl.distributed.DistEmbedding, which dgl.distributed.optim trains.
+
+    num_embeddings, embedding_dim: the shape of its DistTensor, float32. init_func: as DistTensor's; None: zeros.
+    name, part_policy: as DistTensor's. Raises the errors of DistTensor.
+    """
 
     def __init__(self, num_embeddings: int, embedding_dim: int, name: str | None = None,
                  init_func: InitFunc | None = None, part_policy: PartitionPolicy | None = None):
@@ -20,16 +24,17 @@ class DistEmbedding:
         self._trace: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def __call__(self, idx: Any, device: Any = "cpu") -> torch.Tensor:
-        """Rows; while gradients are recorded, a leaf whose gradient the optimizer pushes."""
-        ids = ids_tensor(idx, len(self._tensor), "idx").clone()  # which the caller may change before the step
+        """Reads rows, [len(idx), embedding_dim]. While gradients are recorded, they are a leaf of autograd, whose
+        gradient the optimizer pushes."""
+        ids = ids_tensor(idx, len(self._tensor), "idx").clone()  # the caller may change its own before step()
         rows = self._tensor[ids].to(device)
         if torch.is_grad_enabled():
             rows.requires_grad_()
-            self._trace.append((ids.clone(), rows))  # the caller may change the ids before step()
+            self._trace.append((ids.clone(), rows))
         return rows
 
     def reset_trace(self) -> None:
-        """Forgets the rows that were read."""
+        """Clears the list of rows that were read."""
         self._trace = []
 
     @property

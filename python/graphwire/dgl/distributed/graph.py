@@ -1,6 +1,8 @@
-"""DistGraph: the graph as DGL's scripts see it.
+"""DistGraph, the graph with DGL's interface.
 
 DistGraph(name, part_config=…) -> ndata, edata, find_edges, sample_neighbors, get_partition_book
+
+Errors: those of graphwire.Graph; DGLError, AssertionError and KeyError where DGL raises them.
 """
 
 from __future__ import annotations
@@ -22,20 +24,20 @@ from graphwire.dgl.distributed.book import (
 )
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.tensor import DistTensor
-from graphwire.dgl.distributed.user_edges import UserEdges, tell_lost
+from graphwire.dgl.distributed.user_edges import UserEdges, warn_lost
 from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.dgl.types import Types
 
 
 class Scheme(NamedTuple):
-    """Shape and type of a row."""
+    """The shape and the type of a row."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
 
 
 class DataView(MutableMapping):
-    """{name: DistTensor} of one type. What is put in is seen by this process only."""
+    """{name: DistTensor} of one type. An entry that a script adds exists in this process only."""
 
     def __init__(self, data: dict[str, DistTensor]):
         self._data = data
@@ -66,7 +68,7 @@ class _TypeSpace(NamedTuple):
 
 
 class TypeView:
-    """g.nodes[type].data and g.edges[type].data."""
+    """g.nodes and g.edges, whose [type].data is a DataView."""
 
     def __init__(self, of: Any, data: dict[Any, dict[str, DistTensor]]):
         self._of, self._data = of, data
@@ -78,8 +80,11 @@ class TypeView:
 class DistGraph(Types):
     """dgl.distributed.DistGraph.
 
-    graph_name: compared with the graph's own. part_config: standalone, its JSON or folder; launched, not used. It may
-    be the second argument too.
+    graph_name: must equal the graph's own name, if given.
+    gpb: ignored, unless it is a string, which is then part_config.
+    part_config: the graph's JSON or folder, for a standalone process; ignored in a launched one.
+
+    Raises AssertionError before initialize(); ValueError for another name; and the errors of graphwire.open.
     """
 
     def __init__(self, graph_name: str | None = None, gpb: Any = None, part_config: str | None = None):
@@ -98,7 +103,7 @@ class DistGraph(Types):
         self._client = context.client
         self._user_edges = UserEdges(self.graph)
         if self.graph.num_parts == 1 and context.rank == 0:
-            tell_lost(self._user_edges, [etype for etype in self.canonical_etypes if self.num_edges(etype)])
+            warn_lost(self._user_edges, [etype for etype in self.canonical_etypes if self.num_edges(etype)])
         self._ndata: dict[Any, dict[str, DistTensor]] = {ntype: {} for ntype in self.ntypes}
         self._edata: dict[Any, dict[str, DistTensor]] = {etype: {} for etype in self.canonical_etypes}
         for feature in self.graph.features:
@@ -131,7 +136,7 @@ class DistGraph(Types):
         return False
 
     def num_nodes(self, ntype: str | None = None) -> int:
-        """Nodes of a type; without one, of all."""
+        """The number of nodes of a type; None: of all types."""
         return self.graph.num_nodes(None if ntype is None else self.ntypes[self.get_ntype_id(ntype)])
 
     def num_edges(self, etype: Any = None) -> int:
@@ -141,7 +146,8 @@ class DistGraph(Types):
     number_of_edges = num_edges
 
     def keeps_edge_ids(self, etype: Any = None) -> bool:
-        """Are edge ids those of the graph that was cut, as in DGL with one part? False: they are new ones."""
+        """Whether edge ids are those of the graph before its partition, as in DGL with one part. False: the graph has
+        renumbered its edges."""
         return self._user_edges.keeps(self.to_canonical_etype(etype))
 
     # --- Data. ---
@@ -175,7 +181,7 @@ class DistGraph(Types):
     # --- Structure. ---
 
     def find_edges(self, edges: Any, etype: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
-        """Sources and destinations of edges."""
+        """(sources, destinations) of edges, int64 each."""
         etype = self.to_canonical_etype(etype)
         positions = self._user_edges.positions(etype, edges)
         found: tuple[torch.Tensor, torch.Tensor] = self.graph.find_edges(positions, etype)
@@ -198,14 +204,14 @@ class DistGraph(Types):
         return self.graph.has_edges(u, v, self.to_canonical_etype(etype))
 
     def edges_between(self, u: Any, v: Any, etype: Any = None) -> torch.Tensor:
-        """Ids of all edges from u[i] to v[i], parallel ones too: those of the first pair first, each pair's in no
-        order."""
+        """The ids of all edges from u[i] to v[i], including parallel edges, in the order of the pairs. The ids of one
+        pair are in no order."""
         etype = self.to_canonical_etype(etype)
         return self._user_edges.of(etype, self.graph.edge_ids(u, v, etype).edge_ids)
 
     def edge_subgraph(self, edges: Any, relabel_nodes: bool = True, store_ids: bool = True,
                       output_device: Any = None) -> Any:
-        """The graph of these edges; relabel_nodes: of their nodes alone."""
+        """The graph of the given edges. relabel_nodes: it has only their nodes, with new ids."""
         if not store_ids:
             raise AssertionError("edge_subgraph always stores original node/edge IDs.")
         dgl = host.dgl()
@@ -221,14 +227,15 @@ class DistGraph(Types):
     def sample_neighbors(self, seed_nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None,
                          exclude_edges: Any = None, replace: bool = False, etype_sorted: bool = True,
                          output_device: Any = None) -> Any:
-        """What DGL's NeighborSampler calls. exclude_edges are dropped after the draw (DGL 1.1.3 forgets them)."""
+        """A frontier, for DGL's NeighborSampler. exclude_edges are removed after the sampling; DGL 1.1.3 ignores them.
+        """
         return sampling.frontier_of(self, seed_nodes, fanout, edge_dir, prob, replace, exclude_edges)
 
     def global_uniform_negative_sampling(self, num_samples: int, exclude_self_loops: bool = True, replace: bool = False,
                                          etype: Any = None, redundancy: float | None = None
                                          ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Of DGL's GlobalUniform: at most num_samples pairs that are no edges, evenly drawn; equal ones with replace.
-        redundancy: how many more are drawn, of num_samples, since some are edges."""
+        """At most num_samples pairs that are not edges, drawn uniformly, for DGL's GlobalUniform. replace: pairs may be
+        equal. redundancy: the extra pairs to draw, as a fraction of num_samples, because some pairs are edges."""
         src_type, _, dst_type = etype = self.to_canonical_etype(etype)
         count = num_samples + int(num_samples * (0.25 if redundancy is None else redundancy)) + 10
         src = torch.randint(self.num_nodes(src_type), (count,))
@@ -260,12 +267,12 @@ class DistGraph(Types):
 
     @property
     def local_partition(self) -> Any:
-        raise host.error_type()("local_partition: a trainer holds no part; g.get_partition_book() tells which ids are "
-                                "near, and g.sample_neighbors takes any")
+        raise host.error_type()("local_partition: a trainer has no part in its memory; g.get_partition_book() lists a "
+                                "part's ids, and g.sample_neighbors takes any ids")
 
 
 def _again(name: str, graph: Any) -> DistGraph:
-    """In another process of the job."""
+    """Unpickles a DistGraph in another process of the job."""
     if context.graph is None:
         context.graph, context.initialized = graph, True
     return context.dist_graph if context.dist_graph is not None else DistGraph(name)

@@ -1,8 +1,11 @@
-"""First values of tensors that trainers make: DGL's init_func, a callable on (shape, dtype).
+"""The initial values of tensors that trainers make: DGL's init_func, a function of (shape, dtype).
 
-known() -> one that the servers draw by themselves; else filled(): the first trainer calls it once for each part and
-writes the rows, and the others wait until they are written: all trainers make such a tensor, as in DGL, each time that
-it has an init_func to be called.
+    known(init_func) -> a name of initial values that the servers can compute, and they do
+    else filled() -> rank 0 calls init_func once for each part and writes the rows; the others wait
+
+Because of the barriers in filled(), all trainers must make such a tensor together, as in DGL.
+
+Errors: ValueError if init_func returns another shape; the exceptions of init_func.
 """
 
 from __future__ import annotations
@@ -21,12 +24,13 @@ _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def seed_of(name: str) -> int:
-    """Of random first values: torch.manual_seed's, another one for each name. That of the trainer that comes first."""
+    """The seed of random initial values, derived from torch.manual_seed's and the tensor's name. The first trainer's
+    seed counts."""
     return (torch.initial_seed() ^ zlib.crc32(name.encode())) % 2**63
 
 
 def known(function: Callable[..., Any] | None, dtype: torch.dtype) -> Any:
-    """What create_tensor calls it; None for what has to be called."""
+    """create_tensor's name for the values of init_func; None if init_func must be called."""
     if function is None or function is torch.zeros:
         return "zeros"
     if function is torch.ones:
@@ -40,22 +44,28 @@ def known(function: Callable[..., Any] | None, dtype: torch.dtype) -> Any:
 
 def filled(create: Callable[[], Any], policy: PartitionPolicy, name: str, function: Callable[..., Any] | None,
            rows_of: Callable[[Any], Any]) -> Any:
-    """The tensor, with what the function returned for a part's ids in the rows that rows_of has for these; no tensor is
-    left where the function failed. One that is there already is taken as it is. Which it is does not depend on what
-    this process has: objects may be collected in one trainer and not in another."""
+    """Creates a tensor, and fills it with the results of init_func.
+
+    create: creates or opens the tensor. policy: its type of rows. function: init_func. rows_of(ids): the tensor's rows
+    of a part's ids.
+
+    An existing tensor is returned unchanged. Whether it exists is asked of the servers and not of this process's
+    objects, because an object may have been freed in one trainer and not in another. If the function raises, the tensor
+    is deleted.
+    """
     assert function is not None
     full = policy.get_data_name(name).replace("~", "/")
-    context.barrier()  # deletes what no trainer has any more
+    context.barrier()  # deletes the tensors of which no trainer has an object any more
     context.wanted(full)
     if context.rank == 0:
         graph = context.open(None, None)
-        there = any(tensor["name"] == full for tensor in graph.tensors)
+        exists = any(tensor["name"] == full for tensor in graph.tensors)
         data = create()
-        if not there:
+        if not exists:
             try:
                 _fill(data, policy, function, rows_of)
             except BaseException:
-                with contextlib.suppress(graphwire.GraphwireError):  # what the function raised is what is told
+                with contextlib.suppress(graphwire.GraphwireError):  # raise the function's own error
                     graph.delete_tensor(full)
                 raise
         context.barrier()

@@ -1,8 +1,11 @@
-"""dgl.distributed.optim: SparseAdam and SparseAdagrad, which run in the servers.
+"""dgl.distributed.optim: SparseAdam and SparseAdagrad, which run on the servers.
 
-step() exchanges the trainers' gradients, as DGL does: those of equal ids are averaged over all trainers, and one of
-them pushes; it ends with a barrier, and every trainer must step. With sync=False each trainer pushes its own when it
-has them (equal ids within it are averaged), and nobody waits.
+sync=True: step() exchanges the trainers' gradients, as in DGL. Gradients of equal ids are averaged over all trainers,
+and rank 0 pushes them. step() ends with a barrier, so every trainer must call it.
+
+sync=False: each trainer pushes its own gradients without waiting. Gradients of equal ids within a push are averaged.
+
+Errors: AssertionError for other tables; those of graphwire.Tensor.push.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from graphwire.tensor import check_optimizer
 
 
 class DistSparseGradOptimizer:
-    """What both share. params: DistEmbeddings."""
+    """The common part of both optimizers. params: a list of DistEmbedding; lr: the learning rate."""
 
     kind = ""
 
@@ -35,7 +38,7 @@ class DistSparseGradOptimizer:
         self._clean_grad = False
 
     def zero_grad(self) -> None:
-        """The rows that were read are forgotten after the next step, as in DGL; without it they stay."""
+        """Makes the next step() clear the lists of rows that were read, as in DGL. Otherwise the lists stay."""
         self._clean_grad = True
 
     def step(self) -> None:
@@ -56,7 +59,7 @@ class DistSparseGradOptimizer:
             context.barrier()
 
     def save(self, f: str) -> None:
-        """Rows and what the optimizer remembers of them, into a folder; all trainers may call it."""
+        """Writes the rows and the optimizer's state to the folder f. All trainers must call it; rank 0 writes."""
         if context.rank == 0:
             graph = context.open(None, None)
             graph.checkpoint(os.fspath(f), [table.weight._data.name for table in self._params], replace=True)
@@ -69,7 +72,7 @@ class DistSparseGradOptimizer:
 
 
 class SparseAdagrad(DistSparseGradOptimizer):
-    """s += g²; w -= lr · g / (√s + eps)."""
+    """Adagrad: s += g²; w -= lr · g / (√s + eps)."""
 
     kind = "adagrad"
 
@@ -78,7 +81,7 @@ class SparseAdagrad(DistSparseGradOptimizer):
 
 
 class SparseAdam(DistSparseGradOptimizer):
-    """Adam of the rows that are touched, each of which counts its own steps."""
+    """Adam for the rows that a step reads. Each row counts its own steps."""
 
     kind = "adam"
 

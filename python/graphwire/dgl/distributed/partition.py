@@ -1,7 +1,9 @@
-"""dgl.distributed.partition_graph, load_partition_book, load_partition: of graphs that lie on disk.
+"""dgl.distributed.partition_graph, load_partition_book and load_partition, for parts on disk.
 
-Parts are in Graphwire's format (docs/FORMAT.md), which keeps no halo: num_hops means nothing here. graph_formats says
-whether out-edges are kept besides in-edges.
+The parts are in Graphwire's format (docs/FORMAT.md). It stores no halo, so num_hops has no effect. graph_formats
+decides whether edges are stored by source, in addition to by destination.
+
+Errors: DGLError, AssertionError and NotImplementedError for arguments; those of graphwire.partition_graph.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from graphwire.dgl.types import Canonical, Types, _canonical
 
 
 def _balances_train(g: Any, balance_ntypes: Any) -> bool:
-    """Whether nodes are balanced by the training mask, which is what is there to balance by."""
+    """Whether to balance the training nodes. Raises NotImplementedError for other balance_ntypes, because Graphwire can
+    balance only by the column train_mask."""
     if balance_ntypes is None:
         return False
     given = balance_ntypes if isinstance(balance_ntypes, dict) else {g.ntypes[0]: balance_ntypes}
@@ -38,14 +41,14 @@ def _balances_train(g: Any, balance_ntypes: Any) -> bool:
 
 
 def _keeps_out_edges(graph_formats: Any) -> bool:
-    """Whether out-edges are asked for: by all formats, None, or by csr among those named."""
+    """Whether to store edges by source: for all formats, None, and for formats with "csr"."""
     if graph_formats is None:
         return True
     return "csr" in ([graph_formats] if isinstance(graph_formats, str) else list(graph_formats))
 
 
 def _orig(path: Path, types: Types) -> tuple[dict[str, torch.Tensor], dict[Canonical, torch.Tensor]]:
-    """Original ids of nodes and edges by the ids that a DistGraph has."""
+    """The original ids of nodes and of edges, in the order of a DistGraph's ids."""
     with graphwire.open(path) as graph:
         users = UserEdges(graph)
         nodes = {ntype: torch.as_tensor(graph.feature("orig_id", ntype)[:]) for ntype in types.ntypes}
@@ -58,13 +61,22 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
                     part_method: str = "metis", balance_ntypes: Any = None, balance_edges: bool = False,
                     return_mapping: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
                     graph_formats: Any = None, reshuffle: bool = True) -> Any:
-    """dgl.distributed.partition_graph: out_path/graph_name.json. return_mapping: (original node ids, original edge ids)
-    by new id, {type: ids} of both where there are several types of either. Nodes and edges have them as the feature
-    "orig_id" in any case; in one part they are the ids. graph_formats: without "csr" among those named there are no
-    out-edges. reshuffle: of versions before 1.0; ids of a part are always contiguous."""
+    """dgl.distributed.partition_graph. Writes out_path/graph_name.json and the parts.
+
+    num_hops: ignored.
+    balance_ntypes: None, or the nodes' column train_mask.
+    return_mapping: return (original node ids, original edge ids) in the order of new ids; {type: ids} of both if the
+        graph has several types. The feature "orig_id" of nodes and edges always holds them. In one part, they are the
+        ids.
+    graph_formats: None, or formats. Edges are stored by source if it is None or has "csr".
+    reshuffle: an argument of DGL before 1.0, which must be True: the ids of a part are always contiguous.
+
+    The other arguments are those of graphwire.partition_graph. Raises DGLError for reshuffle=False;
+    NotImplementedError for other balance_ntypes; and the errors of graphwire.partition_graph.
+    """
     if not reshuffle:
-        raise host.error_type()("partition_graph(reshuffle=False): ids of a part are contiguous, as in DGL since 1.0; "
-                                'the feature "orig_id" has those of before')
+        raise host.error_type()("partition_graph(reshuffle=False): the ids of a part are contiguous, as in DGL since "
+                                '1.0; the feature "orig_id" has the original ids')
     path = of_arrays.partition_graph(
         g, graph_name, num_parts, out_path, method=part_method, balance_train=_balances_train(g, balance_ntypes),
         balance_edges=balance_edges, num_trainers_per_machine=num_trainers_per_machine, objtype=objtype,
@@ -78,12 +90,15 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
 
 def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionBook, str, dict[str, int],
                                                                  dict[Canonical, int]]:
-    """(book, graph's name, {node type: number}, {edge type: number}), of the JSON alone. Raises GraphwireError where
-    that is not what was written, or of a newer major version."""
+    """(book, graph's name, {node type: number}, {edge type: number}). Reads only the JSON.
+
+    Raises DGLError if the file is not Graphwire's; AssertionError for a part that does not exist; GraphwireError if the
+    JSON has been changed, or is of a newer major version.
+    """
     path = Path(os.fspath(part_config))
     text = json.loads(path.read_text()) if path.is_file() else {}
     if not str(text.get("format", "")).startswith("graphwire-"):
-        raise host.error_type()(f"{path} is no graph of Graphwire's: partition_graph writes one")
+        raise host.error_type()(f"{path} is no graph of Graphwire's: partition_graph writes such a file")
     if _checks.as_integer(part_id) is None:
         raise TypeError(f"part_id is an integer, not {part_id!r}")
     check(lib.gw_part_config_check(c_text("part_config", path)))
@@ -99,7 +114,7 @@ def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionB
 
 
 def _ends(graph: graphwire.Graph, book: GraphPartitionBook, part_id: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sources and destinations of a part's edges, type by type; of several types by homogeneous ids."""
+    """(sources, destinations) of a part's edges as homogeneous ids, in the order of edge types."""
     found: list[list[torch.Tensor]] = [[], []]
     users = UserEdges(graph)
     for etype in book.canonical_etypes:
@@ -110,10 +125,12 @@ def _ends(graph: graphwire.Graph, book: GraphPartitionBook, part_id: int) -> tup
 
 
 def load_partition(part_config: str, part_id: int, load_feats: bool = True) -> Any:
-    """(graph, node features, edge features, book, name, node types, edge types) of one part. The graph has the part's
-    nodes and edges, and behind them the nodes of other parts that its edges start at. Of several types it is
-    homogeneous, as DGL's: NID and EID are ids that number all types, NTYPE and ETYPE the types' numbers; features stay
-    by type."""
+    """Loads one part: (graph, node features, edge features, book, name, node types, edge types).
+
+    The graph has the part's nodes and edges. After the part's nodes, it has the nodes of other parts from which its
+    edges start. As in DGL, a graph of several types becomes homogeneous: NID and EID number all types, and NTYPE and
+    ETYPE are the types' numbers. Features are {"type/name": rows}. Raises the errors of load_partition_book.
+    """
     book, name, ntypes, etypes = load_partition_book(part_config, part_id)
     own, edges = book.partid2nids(part_id), book.partid2eids(part_id)
     with graphwire.open(part_config) as graph:

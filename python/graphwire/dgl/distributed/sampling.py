@@ -1,7 +1,9 @@
-"""Sampling on a DistGraph: frontiers, which are graphs over all nodes that hold the sampled edges and, in
-edata[dgl.EID], their ids.
+"""Samples frontiers on a DistGraph. A frontier is a graph of all nodes and the sampled edges; edata[dgl.EID] has the
+edges' ids.
 
 sample_neighbors(g, nodes, fanout) -> frontier -> dgl.to_block(frontier, nodes)
+
+Errors: DGLError, AssertionError and NotImplementedError for arguments; those of graphwire.Graph.neighbours.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ from graphwire.fanouts import count
 def _refuse_weights(prob: Any) -> None:
     if prob is not None:
         name = getattr(prob, "tensor_name", prob)
-        raise NotImplementedError(f"prob={name!r}: Graphwire samples neighbours uniformly; weighted sampling is not "
-                                  "there yet: leave prob and mask out")
+        raise NotImplementedError(f"prob={name!r}: Graphwire samples neighbours uniformly, and not by weights: leave "
+                                  "prob and mask out")
 
 
 def nodes_by_type(g: Any, nodes: Any) -> dict[str, torch.Tensor]:
-    """{node type: ids}: a tensor stands for nodes of the only type."""
+    """Nodes as {node type: ids}. A tensor stands for nodes of the only type. Raises DGLError."""
     if isinstance(nodes, Mapping):
         for ntype in nodes:
             g.get_ntype_id(ntype)
@@ -39,7 +41,7 @@ def nodes_by_type(g: Any, nodes: Any) -> dict[str, torch.Tensor]:
 
 
 def fanouts_by_type(g: Any, fanout: Any) -> dict[Canonical, int]:
-    """{edge type: count}, of every edge type."""
+    """A fanout as {edge type: count} of every edge type. Raises AssertionError if a type is missing."""
     if fanout is None:
         fanout = -1
     if not isinstance(fanout, Mapping):
@@ -47,18 +49,18 @@ def fanouts_by_type(g: Any, fanout: Any) -> dict[Canonical, int]:
     given = {g.to_canonical_etype(etype): count(one, "fanout") for etype, one in fanout.items()}
     lacking = [etype for etype in g.canonical_etypes if etype not in given]
     if lacking:
-        raise AssertionError(f"Not all etypes have valid fanout: there is none for {lacking}")
+        raise AssertionError(f"Not all etypes have valid fanout: {lacking} must be named too")
     return given
 
 
 def _among(ids: torch.Tensor, few: torch.Tensor) -> torch.Tensor:
-    """Which ids are some of a few; torch.isin would sort all of them."""
+    """Whether each id is one of `few`. torch.isin would sort all ids; this sorts only `few`."""
     few = torch.sort(few)[0]
     return few[torch.searchsorted(few, ids).clamp(max=len(few) - 1)] == ids
 
 
 def _excluded(found: EdgeList, ids: torch.Tensor, eids: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The edges, of these ids, but those of eids."""
+    """(sources, destinations, ids) of the found edges, without the edges in eids. ids: the ids of the found edges."""
     src, dst = found.src, found.dst
     if eids is not None and len(eids):
         stay = ~_among(ids, eids)
@@ -77,7 +79,7 @@ def _exclude_of(g: Any, exclude: Any) -> dict[Canonical, Any]:
 
 def frontier_of(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None, replace: bool = False,
                 exclude_edges: Any = None) -> Any:
-    """A frontier around nodes. exclude_edges: ids that are dropped after the draw."""
+    """Samples a frontier around nodes. exclude_edges: ids of edges that are removed after the sampling."""
     _refuse_weights(prob)
     if edge_dir not in ("in", "out"):
         raise host.error_type()(f"edge_dir is in or out, not {edge_dir!r}")
@@ -96,7 +98,7 @@ def frontier_of(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any
 
 
 def graph_of(g: Any, edges: Mapping[Canonical, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) -> Any:
-    """A graph over all nodes of g, of {edge type: (sources, destinations, ids)}."""
+    """A graph of all nodes of g and the given edges, {edge type: (sources, destinations, ids)}."""
     dgl = host.dgl()
     if len(g.canonical_etypes) == 1 and len(g.ntypes) == 1:
         src, dst, ids = edges[g.canonical_etypes[0]]
@@ -117,8 +119,8 @@ def sample_neighbors(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob
 
 
 def sample_etype_neighbors(g: Any, nodes: Any, *arguments: Any, **named: Any) -> Any:
-    """dgl.distributed.sample_etype_neighbors(g, nodes, fanout, edge_dir, prob, replace, etype_sorted); older versions
-    have names of columns before fanout: of the edges' types, and of their ids."""
+    """dgl.distributed.sample_etype_neighbors(g, nodes, fanout, edge_dir, prob, replace, etype_sorted). In older
+    versions of DGL, names of columns precede fanout, those of the edges' types and ids; they are ignored."""
     while arguments and isinstance(arguments[0], str):
         arguments = arguments[1:]
     for name in ("etype_sorted", "etype_field", "eid_field"):
@@ -127,7 +129,7 @@ def sample_etype_neighbors(g: Any, nodes: Any, *arguments: Any, **named: Any) ->
 
 
 def in_subgraph(g: Any, nodes: Any) -> Any:
-    """All edges that end at the nodes, over all nodes of the graph."""
+    """A graph of all nodes, and all edges that end at the given nodes."""
     return frontier_of(g, nodes, -1)
 
 

@@ -1,8 +1,12 @@
-"""node_split and edge_split: a trainer's own share of nodes or edges.
+"""node_split and edge_split: a trainer's share of nodes or edges.
 
-Shares are as even as they can be with any number of trainers, and each trainer takes what its own part has first;
-force_even=False: what the own part has, and no more; with fewer trainers than parts, what the parts from its own to the
-next trainer's have.
+force_even=True: the shares are as equal as possible, for any number of trainers. Each trainer gets the ids of its own
+part first.
+
+force_even=False: each trainer gets only ids of its own part. If there are fewer trainers than parts, it also gets the
+ids of the parts up to the next trainer's part.
+
+Errors: AssertionError, as in DGL; ValueError and TypeError for masks.
 """
 
 from __future__ import annotations
@@ -18,21 +22,25 @@ from graphwire.dgl.distributed.book import EdgePartitionPolicy, GraphPartitionBo
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.tensor import DistTensor
 
-_told = False
+_noted = False
 
 
-def _tell_all() -> None:
-    global _told
-    if not _told and context.rank == 0:
+def _note_all() -> None:
+    """Prints, once in a process, that np.arange(N) has another meaning than in DGL."""
+    global _noted
+    if not _noted and context.rank == 0:
         print("graphwire.dgl: node_split and edge_split take np.arange(N) as all ids; DGL takes it as a mask, which "
               "leaves out id 0", file=sys.stderr)
-    _told = True
+    _noted = True
 
 
 def _chosen(mask: Any, count: int, what: str) -> torch.Tensor | None:
-    """The ids that a mask sets; None: all of them. A DistTensor is a mask, whatever numbers it has; so is an array of
-    bools. An array of other numbers is one where it holds 0 and 1 alone: what holds others is refused, but for
-    np.arange(count), which DGL's scripts give for all ids, and which of two ids is a mask as well: that it is then."""
+    """The ids that a mask selects; None: all ids. Raises AssertionError, TypeError and ValueError.
+
+    A DistTensor is a mask, whatever its numbers are; so is an array of bools. An array of other numbers is a mask if it
+    holds only 0 and 1. Other arrays are refused, except np.arange(count), which DGL's scripts pass for all ids. For two
+    ids, np.arange(2) holds only 0 and 1, and is taken as a mask.
+    """
     if getattr(type(mask), "rows_by_id", False):
         array = np.asarray(mask[:] != 0)
     else:
@@ -44,9 +52,9 @@ def _chosen(mask: Any, count: int, what: str) -> torch.Tensor | None:
         raise TypeError(f"{what}: a mask of {what} is one bool for each, not {array.dtype}")
     if array.dtype != np.bool_ and np.any((array != 0) & (array != 1)):
         if array.dtype.kind not in "iu" or not np.array_equal(array, np.arange(count)):
-            raise ValueError(f"{what}: a mask holds 0 and 1, and this {array.dtype} has others: are these ids? "
-                             "mask[ids] = True makes one of them")
-        _tell_all()
+            raise ValueError(f"{what}: a mask holds 0 and 1, and this {array.dtype} has other values; if they are "
+                             "ids, mask[ids] = True makes a mask of them")
+        _note_all()
         return None
     if array.dtype == np.bool_ and array.all():
         return None
@@ -72,17 +80,17 @@ def _split(mask: Any, policy: PartitionPolicy, rank: int | None, force_even: boo
     own = torch.cat([policy.ids_of(part) for part in near] or [torch.empty(0, dtype=torch.int64)])
     if ids is not None:
         own = own[torch.isin(own, ids, assume_unique=True)]
-    beside = [other for other in range(context.world)
-              if context.part_of(other, graph.num_parts) == context.part_of(rank, graph.num_parts)]
-    if len(beside) == 1:
+    trainers = [other for other in range(context.world)
+                if context.part_of(other, graph.num_parts) == context.part_of(rank, graph.num_parts)]
+    if len(trainers) == 1:
         return own
-    mine = beside.index(rank)
-    return own[len(own) * mine // len(beside):len(own) * (mine + 1) // len(beside)]
+    mine = trainers.index(rank)
+    return own[len(own) * mine // len(trainers):len(own) * (mine + 1) // len(trainers)]
 
 
 def _trainers_part(part: int, parts: int) -> int:
-    """The part whose trainers take a part's ids: its own, or where it has no trainers the next one before it that has
-    some. Part 0 always does."""
+    """The part whose trainers get a part's ids: the part itself, or, if it has no trainers, the last part before it
+    that has. Part 0 always has trainers."""
     return max(at for at in (context.part_of(rank, parts) for rank in range(context.world)) if at <= part)
 
 
@@ -90,11 +98,15 @@ def node_split(nodes: Any, partition_book: GraphPartitionBook | None = None, nty
                rank: int | None = None, force_even: bool = True, node_trainer_ids: Any = None) -> torch.Tensor:
     """dgl.distributed.node_split, for any number of trainers.
 
-    nodes: a mask of all nodes of ntype: a DistTensor, or an array of bools, or of numbers that are 0 and 1;
-        np.arange(N), of more than two nodes: all of them. node_trainer_ids: not used: shares follow the parts.
+    nodes: a mask of all nodes of ntype: a DistTensor, an array of bools, or an array of 0 and 1. np.arange(N), for more
+        than two nodes, stands for all nodes.
+    partition_book: needed unless nodes is a DistTensor.
+    rank: None: this trainer's.
+    force_even: see the module's description.
+    node_trainer_ids: ignored, because shares follow the parts.
 
-    Raises AssertionError, as DGL, for a mask of another length and a rank that there is not; ValueError for an array
-    of other numbers; TypeError for what is none.
+    Returns int64 ids. Raises AssertionError, as DGL, for a mask of another length and for a rank that does not exist;
+    ValueError for an array of other numbers; TypeError for an array of another type.
     """
     book = _book(nodes, partition_book)
     return _split(nodes, NodePartitionPolicy(book, ntype), rank, force_even, "nodes")
@@ -102,7 +114,7 @@ def node_split(nodes: Any, partition_book: GraphPartitionBook | None = None, nty
 
 def edge_split(edges: Any, partition_book: GraphPartitionBook | None = None, etype: Any = "_E",
                rank: int | None = None, force_even: bool = True, edge_trainer_ids: Any = None) -> torch.Tensor:
-    """dgl.distributed.edge_split; as node_split."""
+    """dgl.distributed.edge_split: as node_split, for edges of etype."""
     book = _book(edges, partition_book)
     return _split(edges, EdgePartitionPolicy(book, etype), rank, force_even, "edges")
 

@@ -1,10 +1,12 @@
-"""DistTensor: a feature of the graph, or a tensor that the trainers make, by the rows of a node or edge type.
+"""DistTensor: a feature of the graph, or a tensor that the trainers make, with a row for each node or edge of a type.
 
 DistTensor(shape, dtype, name) -> t[ids] -> t[ids] = rows
 
-Creating is no barrier: the first trainer creates, the others open. What has the name already is taken where shape and
-dtype are the same, whatever it began with. An init_func is called once for each part, by one trainer that all agree on,
-and those who come wait for it.
+The first trainer creates the tensor, and the others open it, without a barrier. An existing tensor of the name is
+opened if it has the same shape and dtype, even if its initial values differ. For an init_func that must be called,
+there are barriers: rank 0 calls it once for each part, and the other trainers wait.
+
+Errors: AssertionError and DGLError, as in DGL; those of graphwire.Tensor and Feature.
 """
 
 from __future__ import annotations
@@ -29,24 +31,24 @@ _anonymous = 0
 
 
 def rows_of(ids: Any, count: int) -> np.ndarray:
-    """Ids as DGL takes them: an integer stands for a tensor of one row. A tuple is an element in torch, and rows in
-    DGL: neither here."""
+    """Converts ids as DGL does: a single integer gives one row, with the first dimension. A tuple raises IndexError,
+    because it means one element in torch and several rows in DGL."""
     if isinstance(ids, tuple):
         raise IndexError(f"rows are a list or a tensor of ids, a slice or a mask, not {ids!r}")
     return _arrays.ids_array(slice(None) if ids is Ellipsis else ids, count, "rows")
 
 
 def _policies() -> list[PartitionPolicy]:
-    """Those of every node and edge type of the graph."""
+    """The policies of all node and edge types of the graph."""
     if context.dist_graph is None:
-        raise error_type()("DistTensor: there is no graph yet: make the DistGraph before")
+        raise error_type()("DistTensor: no graph is open: make the DistGraph before")
     book = context.dist_graph.get_partition_book()
     return [*[NodePartitionPolicy(book, ntype) for ntype in book.ntypes],
             *[EdgePartitionPolicy(book, etype) for etype in book.canonical_etypes]]
 
 
 def policy_for(rows: int, given: PartitionPolicy | None) -> PartitionPolicy:
-    """The policy given, or the only one of so many rows."""
+    """The given policy, or the only policy with `rows` rows. Raises AssertionError, as DGL does."""
     found = [given] if given is not None else [policy for policy in _policies() if policy.get_size() == rows]
     if len(found) > 1:
         raise AssertionError(f"Multiple partition policies match the input shape: {rows} rows may be "
@@ -61,8 +63,16 @@ def policy_for(rows: int, given: PartitionPolicy | None) -> PartitionPolicy:
 
 
 class DistTensor:
-    """dgl.distributed.DistTensor. Of a feature (which is read only): made by DistGraph. One of bools, uint8 or int8
-    stands for its mask wherever ids are asked for."""
+    """dgl.distributed.DistTensor.
+
+    shape: (rows, …). dtype: torch's. name: None: an anonymous tensor.
+    init_func: initial values, a function of (shape, dtype); None: zeros.
+    part_policy: the type of the rows; None: the only type with this number of rows.
+    persistent: keep the tensor when its last object is freed.
+
+    DistGraph makes the DistTensors of features, which are read-only. A tensor of bools, uint8 or int8 can be passed
+    as a mask to every function that takes ids.
+    """
 
     rows_by_id = True
 
@@ -97,10 +107,10 @@ class DistTensor:
             except graphwire.GraphwireError as error:
                 if error.status != "GW_EXISTS":
                     raise
-                there = graph.open_tensor(full)  # a name says the type of nodes or edges; first values may differ
-                if (tuple(there.shape), there.dtype) != (shape, dtype):
+                found = graph.open_tensor(full)  # the name includes the type, so only initial values may differ
+                if (tuple(found.shape), found.dtype) != (shape, dtype):
                     raise
-                return there
+                return found
 
         self._data: Any = create() if known is not None else initial.filled(create, policy, name, init_func,
                                                                             self._rows)
@@ -108,7 +118,7 @@ class DistTensor:
 
     @classmethod
     def of_feature(cls, feature: graphwire.Feature, policy: PartitionPolicy) -> DistTensor:
-        """A feature of the graph."""
+        """Makes the DistTensor of a feature of the graph."""
         made = cls.__new__(cls)
         made._data, made._part_policy, made._graph = feature, policy, feature._graph
         made._tensor_name, made._persistent, made._gdata = feature.name, True, True
@@ -117,7 +127,7 @@ class DistTensor:
         return made
 
     def _rows(self, idx: Any) -> Any:
-        """Ids, as the tensor's owners have them."""
+        """Translates ids to the rows of the graph's tensor."""
         ids = rows_of(idx, self._part_policy.get_size())
         return ids if self._user_edges is None else self._user_edges.positions(self._part_policy.type_name, ids)
 
@@ -134,14 +144,14 @@ class DistTensor:
         self._data[ids] = val
 
     def push(self, idx: Any, gradients: torch.Tensor, **options: Any) -> None:
-        """Trains rows where they are: graphwire.Tensor.push tells."""
+        """Trains rows on their servers. graphwire.Tensor.push documents the options."""
         self._data.push(self._rows(idx), gradients, **options)
 
     def __len__(self) -> int:
         return int(self._data.shape[0])
 
     def __or__(self, other: DistTensor) -> DistTensor:
-        """A mask of what either has."""
+        """The union of two masks, as a new DistTensor. All trainers must call it."""
         union = DistTensor(self.shape, self.dtype, part_policy=self._part_policy)
         if context.rank == 0:
             for part in range(self._graph.num_parts):
@@ -187,7 +197,7 @@ class DistTensor:
 
     @property
     def local_partition(self) -> torch.Tensor:
-        """The rows of this trainer's part; a copy."""
+        """A copy of the rows of this trainer's part."""
         return self[self._part_policy.ids_of(self._part_policy.part_id)]
 
     def count_nonzero(self) -> int:
@@ -202,7 +212,7 @@ def _policy_again(text: str) -> PartitionPolicy:
 
 
 def _again(shape: Any, dtype: torch.dtype, name: str, policy: str) -> DistTensor:
-    """In another process of the job: the tensor is there."""
+    """Unpickles a DistTensor in another process of the job, in which the tensor exists already."""
     return DistTensor(shape, dtype, name, part_policy=_policy_again(policy), persistent=True)
 
 

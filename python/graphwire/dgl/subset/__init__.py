@@ -1,5 +1,5 @@
-"""A stand-in for dgl where it is not installed: graphs, blocks, messages, layers, as far as distributed training needs
-them. What it lacks is an error that names it and says "install dgl"."""
+"""A subset of dgl, used if dgl is not installed: the graphs, blocks, messages and layers that distributed training
+needs. A name that the subset lacks raises MissingError, which names it and asks to install dgl."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DGLHeteroGraph = DGLGraph
 
 
 def seed(value: int) -> None:
-    """Of everything random: Python's, NumPy's, PyTorch's, and what is sampled."""
+    """Sets the seed of Python's, NumPy's and PyTorch's random numbers. PyTorch's determine the sampling too."""
     _random.seed(value)
     _numpy.random.seed(value % 2**32)
     _torch.manual_seed(value)

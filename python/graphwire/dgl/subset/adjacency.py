@@ -1,4 +1,5 @@
-"""The edges of one type: sources and destinations in the order of their ids, and the same by destination (CSC)."""
+"""The edges of one type, as pairs in the order of their ids, and as a CSC, grouped by destination. Each form is
+computed from the other when it is first needed."""
 
 from __future__ import annotations
 
@@ -10,13 +11,14 @@ from graphwire.batch import Edges
 
 
 class Adjacency:
-    """num_src, num_dst: nodes; src, dst: [edges]. Made of pairs, or of a CSC whose edges are in its order."""
+    """The edges of one type. sizes: the numbers of source and of destination nodes. pairs: (sources, destinations),
+    [edges] each; or csc: (indptr, indices), whose edges are in the order of ids."""
 
     def __init__(self, sizes: tuple[int, int], pairs: tuple[torch.Tensor, torch.Tensor] | None = None,
                  csc: tuple[torch.Tensor, torch.Tensor] | None = None):
         self.num_src, self.num_dst = sizes
         self._pairs, self._csc = pairs, csc
-        self._order: torch.Tensor | None = None  # the ids of the CSC's edges; None: 0, 1, 2, …
+        self._order: torch.Tensor | None = None  # the ids of the edges in the CSC's order; None: 0, 1, 2, …
         self.num_edges = len(pairs[0]) if pairs is not None else len(csc[1])  # type: ignore[index]
 
     @property
@@ -46,7 +48,7 @@ class Adjacency:
 
     @property
     def csc(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """indptr, indices, and the ids of the edges in that order, None where they are in the order of ids."""
+        """(indptr, indices, ids of the edges in this order). ids is None if the edges are in the order of ids."""
         if self._csc is None:
             src, dst = self.pairs
             counts = torch.bincount(dst, minlength=self.num_dst)
@@ -59,7 +61,7 @@ class Adjacency:
         return self._csc[0], self._csc[1], self._order
 
     def edges(self) -> Edges:
-        """As the layers of graphwire.nn take them."""
+        """The edges in the form that the layers of graphwire.nn take."""
         indptr, indices, order = self.csc
         ids = torch.arange(self.num_edges) if order is None else order
         return Edges("_E", ("_S", "_D"), (self.num_src, self.num_dst), (indptr, indices, ids))
@@ -78,7 +80,7 @@ class Adjacency:
         return torch.bincount(indices, minlength=self.num_src)
 
     def edges_between(self, u: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(questions, edge ids): every edge from u[i] to v[i], parallel ones too."""
+        """(i, edge id) of every edge from u[i] to v[i], including parallel edges: two arrays of the same length."""
         keys = self.src.to(torch.int64) * self.num_dst + self.dst
         keys, order = torch.sort(keys, stable=True)
         asked = u.to(torch.int64) * self.num_dst + v

@@ -1,4 +1,5 @@
-"""Graphs and blocks from arrays: dgl.graph, heterograph, create_block, from_scipy."""
+"""Makes graphs and blocks from arrays: dgl.graph, heterograph, create_block, from_scipy. Errors: DGLError and
+MissingError."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from graphwire.dgl.types import Canonical
 
 
 class _Parsed:
-    """One edge type's edges, as dgl.graph takes them."""
+    """The edges of one type, parsed from the forms that dgl.graph takes."""
 
     def __init__(self, data: Any, idtype: torch.dtype | None, device: Any):
         self.csc: tuple[torch.Tensor, torch.Tensor] | None = None
@@ -51,7 +52,7 @@ class _Parsed:
             self.src, self.dst = self.src.to(idtype), self.dst.to(idtype)
 
     def sizes(self) -> tuple[int, int]:
-        """The fewest nodes that the edges need."""
+        """The smallest number of nodes that the edges need."""
         most = [int(ids.max()) + 1 if len(ids) else 0 for ids in (self.src, self.dst)]
         return max(most[0], self.least[0]), max(most[1], self.least[1])
 

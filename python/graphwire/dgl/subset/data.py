@@ -1,5 +1,5 @@
-"""dgl.data for scripts that read what is on disk: register_data_args, load_graphs, save_graphs, Subset,
-RedditDataset."""
+"""The part of dgl.data that reads files on disk: register_data_args, load_graphs, save_graphs, Subset,
+RedditDataset. Errors: DGLError, MissingError and FileNotFoundError."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def register_data_args(parser: argparse.ArgumentParser) -> None:
 
 
 def load_data(args: Any) -> RedditDataset:
-    """The data set that args.dataset names: "reddit" or "reddit-self-loop"; another needs dgl."""
+    """The data set that args.dataset names: "reddit" or "reddit-self-loop"; other data sets raise MissingError."""
     name = getattr(args, "dataset", None)
     if name is not None and name.startswith("reddit"):
         return RedditDataset(self_loop="self-loop" in name)
@@ -34,7 +34,7 @@ def load_data(args: Any) -> RedditDataset:
 
 def save_graphs(filename: str, g_list: Any, labels: Mapping[str, torch.Tensor] | None = None,
                 formats: Any = None) -> None:
-    """Graphs and their columns, in a format of the subset's own."""
+    """Writes graphs and their columns, in a format of the subset, which DGL cannot read."""
     graphs = [g_list] if isinstance(g_list, DGLGraph) else list(g_list)
     saved = [{"nodes": dict(g._num_src), "node_data": {ntype: dict(frame) for ntype, frame in g._src_frames.items()},
               "edges": [[*etype, *g.adjacency(etype).pairs, dict(g._edge_frames[etype])]
@@ -44,7 +44,8 @@ def save_graphs(filename: str, g_list: Any, labels: Mapping[str, torch.Tensor] |
 
 
 def load_graphs(filename: str, idx_list: Sequence[int] | None = None) -> tuple[list[DGLGraph], dict[str, torch.Tensor]]:
-    """What save_graphs of the subset wrote; DGL's own files need dgl."""
+    """Reads graphs that the subset's save_graphs wrote. Raises MissingError for DGL's own files, and DGLError for other
+    files."""
     with open(filename, "rb") as file:
         if file.read(2) != b"PK":
             raise missing(f"the format of {filename}")
@@ -65,7 +66,7 @@ def load_graphs(filename: str, idx_list: Sequence[int] | None = None) -> tuple[l
 
 
 class Subset:
-    """Some items of a data set."""
+    """The items of a data set at the given indices."""
 
     def __init__(self, dataset: Any, indices: Any):
         self.dataset, self.indices = dataset, indices
@@ -78,7 +79,7 @@ class Subset:
 
 
 class RedditDataset:
-    """reddit_graph.npz (self_loop: reddit_self_loop_graph.npz) and reddit_data.npz in raw_dir/reddit."""
+    """Reads reddit_graph.npz, or reddit_self_loop_graph.npz with self_loop, and reddit_data.npz from raw_dir/reddit."""
 
     num_classes = num_labels = 41
 
@@ -86,13 +87,13 @@ class RedditDataset:
                  verbose: bool = False, transform: Any = None):
         folder = Path(raw_dir or os.environ.get("DGL_DOWNLOAD_DIR") or Path.home() / ".dgl")
         word = "_self_loop" if self_loop else ""
-        there = [path for path in (folder / f"reddit{word}", folder / "reddit", folder)
+        found = [path for path in (folder / f"reddit{word}", folder / "reddit", folder)
                  if (path / f"reddit{word}_graph.npz").exists()]
-        if not there:
+        if not found:
             raise FileNotFoundError(f"reddit{word}_graph.npz is not in {folder}: unpack DGL's reddit{word}.zip there, "
                                     "or name another folder, raw_dir=")
-        data = np.load(there[0] / "reddit_data.npz")
-        edges = np.load(there[0] / f"reddit{word}_graph.npz")
+        data = np.load(found[0] / "reddit_data.npz")
+        edges = np.load(found[0] / f"reddit{word}_graph.npz")
         self._graph = graph((edges["row"], edges["col"]), num_nodes=len(data["label"]))
         self._graph.ndata["feat"] = torch.from_numpy(np.asarray(data["feature"], np.float32))
         self._graph.ndata["label"] = torch.from_numpy(np.asarray(data["label"], np.int64))

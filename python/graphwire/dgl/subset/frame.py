@@ -1,4 +1,4 @@
-"""Columns of rows, {name: tensor}, of one node or edge type, and how a graph shows them."""
+"""The columns, {name: tensor}, of one node or edge type, and the views by which a graph gives access to them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 
 
 class DGLError(Exception):
-    """What dgl's calls fail with."""
+    """The error of dgl's calls."""
 
 
 class Frame(dict):
-    """Columns of `rows` rows."""
+    """Columns with `rows` rows each. Raises DGLError for a column of another length."""
 
     def __init__(self, rows: int, columns: Mapping[str, torch.Tensor] | None = None):
         super().__init__(columns or {})
@@ -37,7 +37,7 @@ class Frame(dict):
 
 
 class View(MutableMapping):
-    """ndata, srcdata, …: {name: tensor} of the only type, {name: {type: tensor}} of several."""
+    """g.ndata, g.srcdata, …: {name: tensor} if the graph has one type, else {name: {type: tensor}}."""
 
     def __init__(self, frames: Mapping[Any, Frame], number: Callable[[Any], Any]):
         self._frames, self._number = frames, number
@@ -55,7 +55,7 @@ class View(MutableMapping):
             next(iter(self._frames.values()))[name] = value
             return
         if not isinstance(value, Mapping):
-            raise DGLError(f"{name}: {{type: tensor}} in a graph of several types")
+            raise DGLError(f"{name}: pass {{type: tensor}} in a graph of several types")
         for kind, rows in value.items():
             self._frames[self._number(kind)][name] = rows
 
@@ -77,14 +77,14 @@ class View(MutableMapping):
 
 
 class Space:
-    """g.nodes[type]: .data is its frame."""
+    """g.nodes[type], whose .data is the type's frame."""
 
     def __init__(self, data: Frame):
         self.data = data
 
 
 class TypeView:
-    """g.nodes, g.edges, …: [type].data, and a call for ids."""
+    """g.nodes, g.edges, …: [type].data is a frame, and a call returns ids."""
 
     def __init__(self, frames: Mapping[Any, Frame], number: Callable[[Any], Any], call: Callable[..., Any]):
         self._frames, self._number, self._call = frames, number, call

@@ -1,6 +1,6 @@
-"""dgl.function: messages and how they are reduced, by name.
+"""dgl.function: the built-in message functions and reduce functions.
 
-copy_u, copy_e, u_add_v, e_mul_u, …, u_dot_v; sum, max, min, mean.
+Messages: copy_u, copy_e, u_add_v, e_mul_u, …, u_dot_v. Reductions: sum, max, min, mean.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Binary", "Copy", "Reduce", "copy_e", "copy_edge", "copy_src", "copy_
 
 
 class Copy(NamedTuple):
-    """of: "u" or "e"."""
+    """The message is a column of the source ("u") or of the edge ("e")."""
 
     of: str
     field: str
@@ -22,7 +22,7 @@ class Copy(NamedTuple):
 
 
 class Binary(NamedTuple):
-    """lhs op rhs, where each side is "u", "v" or "e"."""
+    """The message is lhs op rhs. Each side is a column of the source ("u"), the destination ("v") or the edge ("e")."""
 
     op: str
     lhs: str

@@ -1,6 +1,6 @@
 """DGLGraph and DGLBlock of the subset: nodes and edges of one or several types, and their columns.
 
-Graphs are made by convert.py and transforms.py; messages go along edges in message.py.
+convert.py and transforms.py make graphs; message.py sends messages along edges. Errors: DGLError and MissingError.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from graphwire.dgl.types import Canonical, Types
 
 
 def as_ids(ids: Any, device: Any = None, count: int | None = None) -> torch.Tensor:
-    """Ids as int64, or those that a mask of `count` sets. A tensor of int32 stays, as in DGL; NumPy's int32, which
-    SciPy's matrices have, does not. Raises DGLError for what graphwire._arrays.ids_array refuses."""
+    """Ids as int64; a mask of `count` rows stands for the ids that it selects. A tensor of int32 keeps its type, as in
+    DGL. NumPy's int32, which SciPy's matrices have, becomes int64. Raises DGLError for ids that
+    graphwire._arrays.ids_array refuses."""
     if isinstance(ids, torch.Tensor) and ids.dtype in (torch.int32, torch.int64) and ids.dim() == 1:
         return ids if device is None else ids.to(device)
     try:
@@ -34,7 +35,7 @@ def as_ids(ids: Any, device: Any = None, count: int | None = None) -> torch.Tens
 
 
 class DGLGraph(Types):
-    """A graph. A block has source and destination nodes of their own (is_block)."""
+    """A graph, or a block (is_block), which has separate source and destination nodes."""
 
     def __init__(self, num_src: Mapping[str, int], num_dst: Mapping[str, int], edges: Mapping[Canonical, Adjacency],
                  is_block: bool = False):
@@ -120,7 +121,7 @@ class DGLGraph(Types):
         return self.num_nodes()
 
     def adjacency(self, etype: Any = None) -> Adjacency:
-        """The edges of a type."""
+        """The Adjacency of an edge type."""
         return self._adjacencies[self.to_canonical_etype(etype)]
 
     # --- Columns. ---
@@ -174,7 +175,7 @@ class DGLGraph(Types):
 
     @contextlib.contextmanager
     def local_scope(self) -> Iterator[None]:
-        """Columns that are set within are gone afterwards."""
+        """A context. Columns that are set in it are removed when it is left."""
         saved = self._src_frames, self._dst_frames, self._edge_frames
         self._copy_frames()
         try:
@@ -194,7 +195,7 @@ class DGLGraph(Types):
         made._copy_frames()
         return made
 
-    # --- Moved. ---
+    # --- Copies: other devices, other id types. ---
 
     def _changed(self, structure: Callable[[torch.Tensor], torch.Tensor],
                  rows: Callable[[torch.Tensor], torch.Tensor]) -> DGLGraph:
@@ -228,7 +229,7 @@ class DGLGraph(Types):
             _ = some.csc
 
     def __getitem__(self, etype: Any) -> DGLGraph:
-        """The graph of one edge type, whose columns are this graph's."""
+        """The graph of one edge type. It shares its columns with this graph."""
         full = self.to_canonical_etype(etype)
         src, dst = full[0], full[2]
         made = DGLGraph({src: self._num_src[src]}, {dst: self._num_dst[dst]}, {full: self._adjacencies[full]},
@@ -237,7 +238,7 @@ class DGLGraph(Types):
         made._edge_frames = {full: self._edge_frames[full]}
         return made
 
-    # --- Questions. ---
+    # --- Structure. ---
 
     def in_degrees(self, v: Any = None, etype: Any = None) -> Any:
         degrees = self.adjacency(etype).in_degrees()
@@ -259,8 +260,11 @@ class DGLGraph(Types):
         return found
 
     def edge_ids(self, u: Any, v: Any, return_uv: bool = False, etype: Any = None, **_: Any) -> Any:
-        """return_uv: (sources, destinations, ids) of all edges between, parallel ones too; else the first id of each
-        pair, which has to be there."""
+        """The ids of the edges between pairs of nodes.
+
+        return_uv: return (sources, destinations, ids) of all edges from u[i] to v[i], including parallel edges. Else
+        return the first id for each pair; a pair without an edge raises DGLError.
+        """
         u, v = torch.broadcast_tensors(as_ids(u), as_ids(v))
         question, ids = self.adjacency(etype).edges_between(u, v)
         if return_uv:
@@ -290,7 +294,7 @@ class DGLGraph(Types):
     def apply_nodes(self, func: Any, ntype: str | None = None) -> None:
         message.apply_nodes(self._dst_frames[self._only(self._dst_frames, ntype)], func)
 
-    # --- Parts of it: transforms.py, which makes graphs, sets these. ---
+    # --- Transforms: transforms.py, which imports this file, sets these methods. ---
 
     subgraph: Callable[..., DGLGraph]
     edge_subgraph: Callable[..., DGLGraph]
@@ -304,4 +308,4 @@ def _some(values: torch.Tensor, ids: Any) -> Any:
 
 
 class DGLBlock(DGLGraph):
-    """A block's type, for those who ask isinstance."""
+    """The type of blocks, for isinstance."""

@@ -1,5 +1,10 @@
-"""Messages along the edges of one type: apply_edges, update_all. Built-in functions of dgl.function, and functions of
-the script's on edges.src, edges.dst, edges.data, and on nodes.mailbox."""
+"""Sends messages along the edges of one type: apply_edges, update_all.
+
+message function -> a row for each edge -> reduce function -> a row for each destination
+
+The functions are those of dgl.function, or a script's own, which use edges.src, edges.dst, edges.data and
+nodes.mailbox. Errors: MissingError for other functions.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from graphwire.nn import aggregate
 
 
 class EdgeBatch:
-    """What a function of the script's gets: rows for each edge."""
+    """The argument of a script's message function: src, dst and data have a row for each edge."""
 
     def __init__(self, graph: Any, etype: Canonical):
         some = graph.adjacency(etype)
@@ -40,7 +45,8 @@ class _Rows:
 
 
 class NodeBatch:
-    """What a function of the script's gets of nodes. mailbox: [nodes, edges of each, …], by edge id."""
+    """The argument of a script's reduce function. mailbox: {name: [nodes, edges of each node, …]}, in the order of edge
+    ids."""
 
     def __init__(self, frame: Mapping[str, torch.Tensor], ids: torch.Tensor | None = None,
                  mailbox: Mapping[str, torch.Tensor] | None = None):
@@ -63,14 +69,14 @@ def _side(graph: Any, etype: Canonical, side: str, field: str) -> torch.Tensor:
 
 
 def _fit(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Columns of fewer dimensions count for all of the other's last ones."""
+    """Adds dimensions to `one`, so that it broadcasts over the last dimensions of `other`."""
     while one.dim() < other.dim():
         one = one.unsqueeze(1)
     return one
 
 
 def _messages(graph: Any, func: Any, etype: Canonical) -> dict[str, torch.Tensor]:
-    """{name: a row for each edge}."""
+    """The messages, {name: [edges, …]}."""
     if isinstance(func, Copy):
         return {func.out: _side(graph, etype, func.of, func.field)}
     if isinstance(func, Binary):
@@ -92,7 +98,7 @@ def apply_edges(graph: Any, func: Any, etype: Canonical) -> None:
 
 
 def _reduced(graph: Any, message_func: Any, reduce: Any, etype: Canonical) -> torch.Tensor:
-    """[destinations, …]: zeros where no edge ends."""
+    """The reduced messages, [destinations, …]; zeros for destinations without edges."""
     some = graph.adjacency(etype)
     if isinstance(message_func, Copy) and message_func.of == "u" and reduce.how in ("sum", "mean", "max"):
         rows = graph._src_frames[etype[0]][message_func.field]
@@ -117,8 +123,8 @@ def apply_nodes(frame: Any, func: Any) -> None:
 
 
 def _reduced_by(graph: Any, message_func: Any, function: Any, etype: Canonical) -> dict[str, torch.Tensor]:
-    """The script's own function, called for the nodes of each in-degree together, as DGL does: zeros where no edge
-    ends."""
+    """Calls a script's reduce function, once for all nodes of the same in-degree, as DGL does. Destinations without
+    edges get zeros."""
     some, frame = graph.adjacency(etype), graph._dst_frames[etype[2]]
     messages = _messages(graph, message_func, etype)
     degrees = torch.bincount(some.dst, minlength=some.num_dst)
@@ -150,7 +156,7 @@ def update_all(graph: Any, message_func: Any, reduce: Any, apply_node_func: Any,
 
 
 def multi_update_all(graph: Any, functions: Mapping[Any, Any], cross: str, apply_node_func: Any) -> None:
-    """What reaches a node type along several edge types becomes one: "sum", "min", "max", "mean", "stack"."""
+    """Combines the results that several edge types give for a node type: "sum", "min", "max", "mean" or "stack"."""
     found: dict[tuple[str, str], list[torch.Tensor]] = {}
     for etype, (message_func, reduce, *_) in functions.items():
         full = graph.to_canonical_etype(etype)

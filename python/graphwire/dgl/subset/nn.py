@@ -1,8 +1,13 @@
-"""dgl.nn's layers by their names and arguments: SAGEConv, GraphConv, GATConv, RelGraphConv, HeteroGraphConv.
+"""dgl.nn's layers, with its names and arguments: SAGEConv, GraphConv, GATConv, RelGraphConv, HeteroGraphConv.
 
-layer(graph, rows) -> rows of the destinations. Parameters have DGL's names, so that its state_dicts load, and start as
-DGL's do, of one seed of torch's the same bit by bit (graphwire.nn's start as PyTorch Geometric's). Sums run in one pass
-over the block (graphwire.nn.aggregate).
+layer(graph, rows) -> rows of the destinations
+
+The parameters have DGL's names, so that DGL's state_dicts can be loaded. They start from DGL's initial values, bit by
+bit for the same seed of torch; graphwire.nn's layers start from PyTorch Geometric's. Sums run in one pass over the
+block (graphwire.nn.aggregate).
+
+Errors: DGLError, ValueError and KeyError where DGL raises them; MissingError for arguments that the subset
+lacks.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ Rows = Any
 
 
 def _pair(graph: Any, feat: Rows) -> tuple[Tensor, Tensor]:
-    """Rows of the sources and of the destinations."""
+    """(rows of the sources, rows of the destinations)."""
     if isinstance(feat, tuple):
         return feat
     return feat, feat[:graph.num_dst_nodes()] if graph.is_block else feat
@@ -34,7 +39,7 @@ def _widths(in_feats: int | tuple[int, int]) -> tuple[int, int]:
 
 
 class SAGEConv(nn.Module):
-    """aggregator_type: mean, gcn, pool."""
+    """dgl.nn.SAGEConv. aggregator_type: "mean", "gcn" or "pool"."""
 
     def __init__(self, in_feats: int | tuple[int, int], out_feats: int, aggregator_type: str, feat_drop: float = 0.0,
                  bias: bool = True, norm: Callable[..., Any] | None = None,
@@ -79,7 +84,7 @@ class SAGEConv(nn.Module):
         elif self._aggre_type == "gcn":
             total = aggregate(edges, src, "sum") + dst
             near = self.fc_neigh(total / (edges.in_degrees.to(total.dtype) + 1)[:, None])
-        elif weight.shape[0] < weight.shape[1]:  # narrow first: less to gather
+        elif weight.shape[0] < weight.shape[1]:  # the linear layer first: narrower rows to gather
             near = aggregate(edges, functional.linear(src, weight), "mean")
         else:
             near = self.fc_neigh(aggregate(edges, src, "mean"))
@@ -99,7 +104,7 @@ def _refuse_lonely(graph: Any, allow: bool) -> None:
 
 
 class GraphConv(nn.Module):
-    """norm: both, right, left, none."""
+    """dgl.nn.GraphConv. norm: "both", "right", "left" or "none"."""
 
     def __init__(self, in_feats: int, out_feats: int, norm: str = "both", weight: bool = True, bias: bool = True,
                  activation: Callable[..., Any] | None = None, allow_zero_in_degree: bool = False):
@@ -151,7 +156,7 @@ class GraphConv(nn.Module):
 
 
 class GATConv(nn.Module):
-    """[destinations, heads, out_feats]."""
+    """dgl.nn.GATConv. The result is [destinations, heads, out_feats]."""
 
     def __init__(self, in_feats: int | tuple[int, int], out_feats: int, num_heads: int, feat_drop: float = 0.0,
                  attn_drop: float = 0.0, negative_slope: float = 0.2, residual: bool = False,
@@ -173,7 +178,7 @@ class GATConv(nn.Module):
                 dst, out_feats * num_heads, bias=bias)
         else:
             self.register_buffer("res_fc", None)
-        if bias and not isinstance(self.res_fc, nn.Linear):  # which has one of its own
+        if bias and not isinstance(self.res_fc, nn.Linear):  # that layer has a bias of its own
             self.bias = nn.Parameter(torch.zeros(num_heads * out_feats))
         else:
             self.register_buffer("bias", None)
@@ -229,8 +234,11 @@ class GATConv(nn.Module):
 
 
 class TypedLinear(nn.Module):
-    """x · W of each row's type. regularizer: None; "basis": W of a type is coeff[type] · W, num_bases matrices; "bdd":
-    W of a type has num_bases blocks on its diagonal."""
+    """dgl.nn.TypedLinear: x · W, with a W for each row's type.
+
+    regularizer: None: each type has its own W. "basis": a type's W is a combination of num_bases matrices, by
+    coeff[type]. "bdd": a type's W has num_bases blocks on its diagonal.
+    """
 
     def __init__(self, in_size: int, out_size: int, num_types: int, regularizer: str | None = None,
                  num_bases: int | None = None):
@@ -282,9 +290,12 @@ class TypedLinear(nn.Module):
 
 
 class RelGraphConv(nn.Module):
-    """R-GCN over a graph of one type, whose edges have a number of a relation each: forward(graph, rows, etypes, norm).
+    """dgl.nn.RelGraphConv: R-GCN over a homogeneous graph, in which each edge has the number of a relation.
 
-    regularizer: None, "basis", "bdd", with num_bases (num_rels where that is None). norm: a factor of each edge.
+    regularizer: None, "basis" or "bdd". num_bases: for "basis" and "bdd"; None: num_rels.
+    forward(graph, rows, etypes, norm): etypes: [edges], the relations' numbers; norm: a factor for each edge.
+
+    Source: Schlichtkrull et al., Modeling Relational Data with Graph Convolutional Networks, 2018.
     """
 
     def __init__(self, in_feat: int, out_feat: int, num_rels: int, regularizer: str | None = None,
@@ -321,14 +332,15 @@ class RelGraphConv(nn.Module):
 
 
 class HeteroGraphConv(nn.Module):
-    """A layer for each relation; what reaches a node type becomes one by sum, mean, max, min or stack."""
+    """dgl.nn.HeteroGraphConv: a layer for each relation. The results that several relations give for a node type are
+    combined by "sum", "mean", "max", "min" or "stack", or by a function."""
 
     def __init__(self, mods: Mapping[Any, nn.Module], aggregate: Any = "sum"):
         super().__init__()
         self.mod_dict = mods
         self.mods = nn.ModuleDict({str(name): layer for name, layer in mods.items()})
         self.agg = aggregate
-        for layer in self.mods.values():  # a node has edges of some relations, and none of others
+        for layer in self.mods.values():  # a node need not have edges of every relation
             allow = getattr(layer, "set_allow_zero_in_degree", None)
             if callable(allow):
                 allow(True)

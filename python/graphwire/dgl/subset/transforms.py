@@ -1,4 +1,7 @@
-"""Graphs from graphs: to_block, compact_graphs, remove_edges, subgraphs, both directions, self loops."""
+"""Makes graphs from graphs: to_block, compact_graphs, remove_edges, subgraphs, reverse edges, self loops.
+
+Errors: DGLError and MissingError.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def _by_type(g: DGLGraph, ids: Any) -> dict[str, torch.Tensor]:
 
 
 def _numbered(lists: Sequence[torch.Tensor], first: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(ids, number of each id): `first` in its order, then what else the lists have, ascending."""
+    """(ids, map from an id to its place): `first` in its order, then the other ids of the lists in ascending order."""
     rest = torch.unique(torch.cat([*[ids.to(torch.int64) for ids in lists], first.new_empty(0)]))
     if len(first):
         rest = rest[~torch.isin(rest, first)]
@@ -35,7 +38,7 @@ def _numbered(lists: Sequence[torch.Tensor], first: torch.Tensor, count: int) ->
 
 
 class _Renumber:
-    """Ids of one node type, from old ones to new ones: by a table, or by search where there are very many nodes."""
+    """Translates old ids of one node type to new ids: by a table, or by search if the type has very many nodes."""
 
     def __init__(self, lists: Sequence[torch.Tensor], first: torch.Tensor, count: int):
         self.ids, self._table = _numbered(lists, first, count)
@@ -51,8 +54,8 @@ class _Renumber:
 
 
 def to_block(g: DGLGraph, dst_nodes: Any = None, include_dst_in_src: bool = True, src_nodes: Any = None) -> DGLGraph:
-    """The edges of g as a block, whose first sources are the destinations. dst_nodes: in which order; they must have
-    all that edges end at."""
+    """Converts g to a block, whose first source nodes are the destination nodes. dst_nodes: the destination nodes in
+    their order, which must include all nodes that edges end at; else DGLError."""
     if src_nodes is not None:
         raise DGLError("to_block(src_nodes=…) is not in Graphwire's subset of dgl: install dgl")
     ends: dict[str, list[torch.Tensor]] = {ntype: [] for ntype in g.ntypes}
@@ -92,7 +95,7 @@ def to_block(g: DGLGraph, dst_nodes: Any = None, include_dst_in_src: bool = True
 
 
 def compact_graphs(graphs: Any, always_preserve: Any = None, copy_ndata: bool = True, copy_edata: bool = True) -> Any:
-    """Without the nodes that have no edge in any of the graphs; ndata[dgl.NID] has what is left."""
+    """Removes the nodes that have no edge in any of the graphs. ndata[dgl.NID] has the old ids of the others."""
     several = isinstance(graphs, Sequence)
     every = list(graphs) if several else [graphs]
     keep = {} if always_preserve is None else _by_type(every[0], always_preserve)
@@ -123,7 +126,7 @@ def compact_graphs(graphs: Any, always_preserve: Any = None, copy_ndata: bool = 
 
 
 def _with_edges(g: DGLGraph, keep: Mapping[Any, torch.Tensor], store_ids: bool) -> DGLGraph:
-    """The same nodes, and of each edge type the edges of these ids."""
+    """A graph with the nodes of g, and the given edges of each type."""
     edges = {}
     for etype in g.canonical_etypes:
         some, ids = g.adjacency(etype), keep[etype]
@@ -158,7 +161,7 @@ def edge_subgraph(g: DGLGraph, edges: Any, *, relabel_nodes: bool = True, store_
 
 def node_subgraph(g: DGLGraph, nodes: Any, *, relabel_nodes: bool = True, store_ids: bool = True,
                   **_: Any) -> DGLGraph:
-    """The nodes, and the edges between them."""
+    """The graph of the given nodes and the edges between them."""
     given = _by_type(g, nodes)
     number, counts = {}, {}
     for ntype in g.ntypes:
@@ -186,7 +189,7 @@ def node_subgraph(g: DGLGraph, nodes: Any, *, relabel_nodes: bool = True, store_
 
 
 def in_subgraph(g: DGLGraph, nodes: Any, *, store_ids: bool = True, **_: Any) -> DGLGraph:
-    """The edges that end at the nodes."""
+    """A graph with the nodes of g, and the edges that end at the given nodes."""
     given = _by_type(g, nodes)
     none = torch.empty(0, dtype=torch.int64)
     keep = {etype: torch.nonzero(torch.isin(g.adjacency(etype).dst, given.get(etype[2], none))).flatten()
@@ -200,9 +203,9 @@ def _homogeneous(g: DGLGraph, src: torch.Tensor, dst: torch.Tensor) -> DGLGraph:
 
 
 def to_bidirected(g: DGLGraph, copy_ndata: bool = False, readonly: Any = None) -> DGLGraph:
-    """Every edge in both directions, each once."""
+    """A graph with every edge in both directions, without parallel edges."""
     some = g.adjacency()
-    src, dst = (ids.to(torch.int64) for ids in some.pairs)  # a pair as one number is larger than int32
+    src, dst = (ids.to(torch.int64) for ids in some.pairs)  # the number of a pair may exceed int32
     pairs = torch.unique(torch.cat([src * some.num_dst + dst, dst * some.num_dst + src]))
     src = torch.div(pairs, max(1, some.num_dst), rounding_mode="floor")
     made = _homogeneous(g, src.to(some.dtype), (pairs % max(1, some.num_dst)).to(some.dtype))
