@@ -48,7 +48,7 @@ C_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)
 
 
 def is_product(name: str) -> bool:
-    return name.startswith(FOLDERS) or "/" not in name and name.endswith(".md") and name != "CHANGELOG.md"
+    return name.startswith(FOLDERS) or ("/" not in name and name.endswith(".md") and name != "CHANGELOG.md")
 
 
 def c_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -101,7 +101,7 @@ def matches(name: str, text: str) -> Iterator[tuple[int, str, str, str]]:
 
 def self_test() -> int:
     failed = 0
-    for _, remedy, wrong, right in PATTERNS:
+    for _, _, wrong, right in PATTERNS:
         for text, wanted in ((wrong, True), (right, False)):
             for name, form in (("a.c", f"int a; /* {text} */"), ("a.py", f"a = 1  # {text}"), ("a.md", text)):
                 ok = any(matches(name, form)) == wanted
@@ -143,7 +143,7 @@ def main(words: list[str]) -> int:
     for entry in +allowed:
         print(f"words.allowed: matches nothing any more: {entry}")
     if bad or stale or count >= MOST_ALLOWED:
-        print(f"not ok - {bad} lines of product text that make a reader stop; {count} are allowed, of {MOST_ALLOWED - 1}")
+        print(f"not ok - {bad} lines of product text make a reader stop; {count} are allowed, of {MOST_ALLOWED - 1}")
         return 1
     print(f"ok - product text has none of {len(PATTERNS)} constructions, except {count} lines that are allowed")
     return 0
