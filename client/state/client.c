@@ -81,7 +81,7 @@ const char *gw_part_transport(const struct gw_client *client, uint32_t part)
 {
 	for (uint32_t i = 0; i < client->server_count; i++) {
 		if (client->servers[i].part == part)
-			return atomic_load(&client->servers[i].way);
+			return atomic_load(&client->servers[i].transport);
 	}
 	return NULL;
 }

@@ -41,10 +41,10 @@ struct gw_remote {
 	struct gw_catalog catalog;
 	/* the server has proved a key once, and must prove one on every later connection */
 	atomic_bool proved;
-	_Atomic uint32_t waited_for; /* links that have logged that they wait for the server */
-	_Atomic uint64_t back_ns;    /* when a link to the server was last reopened */
-	_Atomic(const char *) way;   /* the transport that an engine used last; NULL: none yet */
-	struct gw_part *local;       /* standalone: the opened part behind the server inside this process */
+	_Atomic uint32_t waited_for;     /* links that have logged that they wait for the server */
+	_Atomic uint64_t back_ns;        /* when a link to the server was last reopened */
+	_Atomic(const char *) transport; /* the transport that an engine used last; NULL: none yet */
+	struct gw_part *local;           /* standalone: the opened part behind the server inside this process */
 	struct gw_service *service;
 	struct gw_listener *listener;
 	struct gw_tensor_table *table;
@@ -166,7 +166,7 @@ struct gw_client {
 	bool shares_job; /* the caller named the job: other clients may belong to it */
 	struct gw_tensor_handles *handles;
 	struct gw_row_lanes *lanes;
-	struct gw_tensor_leases *hold;
+	struct gw_tensor_leases *leases;
 };
 
 /* Records which process opens the client. */

@@ -263,9 +263,9 @@ static void names_mean_features(void **state)
 	start_fails(&setup, "eat", GW_NOT_FOUND, "--mutable eat");
 	start_fails(&setup, "", GW_NOT_FOUND, "--mutable");
 	start_fails(&setup, "author/feat", GW_NOT_FOUND, "author/feat");
-	start_fails(&setup, "indptr", GW_INVALID, "no feature that can change");
-	start_fails(&setup, "author/orig_id", GW_INVALID, "no feature that can change");
-	start_fails(&setup, "q", GW_UNSUPPORTED, "do not change");
+	start_fails(&setup, "indptr", GW_INVALID, "not a feature that can be mutable");
+	start_fails(&setup, "author/orig_id", GW_INVALID, "not a feature that can be mutable");
+	start_fails(&setup, "q", GW_UNSUPPORTED, "cannot be mutable");
 	/* What is loaded apart is held against its digests, too. */
 	char folder[160];
 	snprintf(folder, sizeof(folder), "%s/part0/node/paper", setup.fixture.folder);
