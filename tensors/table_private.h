@@ -119,7 +119,7 @@ void gw_table_shard_drop(struct gw_tensor_table *table, struct gw_table_shard *e
 /* Adds a shard to the list, which is its only user then. Sets its epoch, which is also its leader unless it has one.
  * The lock must be held; the caller has checked that there is room. */
 void gw_table_enter(struct gw_tensor_table *table, struct gw_table_shard *entry);
-/* Removes a shard from the list. The caller must release it, without the lock. The lock must be held. */
+/* Removes a shard from the list. The lock must be held. The caller releases the shard afterwards, without the lock. */
 void gw_table_unlist(struct gw_tensor_table *table, struct gw_shard *shard);
 /* NULL: no listed shard has this name. The lock must be held. */
 struct gw_shard *gw_table_named(const struct gw_tensor_table *table, const char *job, const char *name);

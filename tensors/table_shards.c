@@ -173,7 +173,7 @@ static void job_drop_shard(struct gw_tensor_table *table, const char *name)
 
 /* --- The list, and the slots. --- */
 
-/* Skips numbers whose slot is used. A table lists at most half as many shards as it has slots, so a new shard takes
+/* Skips numbers whose slot is used. A table lists at most half as many shards as it has slots. So a new shard takes
  * fewer than two numbers on average, even if few shards are deleted. */
 static uint64_t shard_next_epoch(struct gw_tensor_table *table)
 {

@@ -167,7 +167,8 @@ static gw_status check_fetch(const struct gw_client *client, const struct gw_sam
 		return gw_fail(GW_INVALID, "fetch %u: at = %u: it is inputs, seeds or edges", number,
 			       (unsigned)fetch->at);
 	if (tensor->placement > GW_PLACE_EDGES)
-		return gw_fail(GW_INVALID, "fetch %u: rows of \"%s\" go with no nodes or edges", number, tensor->name);
+		return gw_fail(GW_INVALID, "fetch %u: rows of \"%s\" belong to no nodes or edges", number,
+			       tensor->name);
 	bool of_edges = fetch->at == GW_AT_EDGES || (fetch->at == GW_AT_SEEDS && spec->edges);
 	if (tensor->of_edges != of_edges)
 		return gw_fail(GW_INVALID, "fetch %u: \"%s\" is a feature of %s", number, tensor->name,

@@ -1,5 +1,5 @@
-/* See edge_seeds.h. Fails as edges_op.h does, on an edge that does not exist, if reverse_ids names an edge that is not
- * the reverse (GW_INVALID), and if memory runs out. */
+/* See edge_seeds.h. Fails as edges_op.h does, on an edge that does not exist, and if memory runs out. GW_INVALID:
+ * reverse_ids names an edge that is not the reverse. */
 #include "client/batch/edge_seeds.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ static gw_status check_reverse_type(const struct gw_client *client, const struct
 		return gw_fail(GW_RANGE, "reverse edge type %u of %u", spec->reverse_etype, meta->num_etypes);
 	const struct gw_edge_type *reverse = &meta->etypes[spec->reverse_etype];
 	if (reverse->src != type->dst || reverse->dst != type->src)
-		return gw_fail(GW_INVALID, "%s is no reverse of %s: other ends",
+		return gw_fail(GW_INVALID, "%s is not a reverse of %s: its ends differ",
 			       client->etypes[spec->reverse_etype].name, client->etypes[spec->etype].name);
 	if (spec->exclude & GW_EXCLUDE_REVERSE_IDS && (!spec->reverse_ids || spec->reverse_id_count != type->count))
 		return gw_fail(GW_INVALID, "%llu ids of reverses: %s has %llu edges",

@@ -1,9 +1,9 @@
 /* Neighbours by reads alone, without using the server's CPU: degree records -> positions -> neighbours.
  *
  * A degree record is two neighbouring rows of the type's offset table: one read returns the offsets of all edge types.
- * Picked positions that are close together are read as one span, including the gaps between them, since a separate
- * range costs as much as some extra bytes (the transport defines how many). So a list that is short for its fanout is
- * read completely. The offsets come from a peer and are checked.
+ * Picked positions that are close together are read as one span, including the gaps between them. A separate range
+ * costs as much as some extra bytes; the transport defines how many. So a list that is short for its fanout is read
+ * completely. The offsets come from a peer and are checked.
  */
 #include <string.h>
 

@@ -188,7 +188,7 @@ static gw_status check_seeds(const struct gw_client *client, const struct gw_loa
 	uint32_t batch_size = options->batch_size ? options->batch_size : BATCH_DEFAULT;
 	gw_status status = GW_OK;
 	if (options->lists && options->ids)
-		return gw_fail(GW_INVALID, "the seeds are given as ids, and as lists too: give one of them");
+		return gw_fail(GW_INVALID, "the seeds are given both as ids and as lists: give one of them");
 	for (uint32_t i = 0; i < gw_spec_edge_types(spec) && status == GW_OK; i++) {
 		uint64_t negatives = 0; /* a batch may consist of one type only */
 		status = gw_edge_seeds_check_ids(client, &spec->edges[i]);
@@ -380,10 +380,12 @@ static gw_status loader_take_options(struct gw_loader *loader, const struct gw_l
 	loader->steps = count_steps(loader, &most);
 	/* A rank may have no seeds. Having seeds and dropping all of them is a mistake. */
 	if (most == 0 && loader->id_count > 0)
-		return gw_fail(
-			GW_INVALID, "%llu seeds make no step of %llu (batch size %u, %u ranks): no batch would come",
-			(unsigned long long)loader->id_count, (unsigned long long)loader->batch_size * loader->world,
-			loader->batch_size, loader->world);
+		return gw_fail(GW_INVALID,
+			       "%llu seeds are fewer than one step of %llu (batch size %u, %u ranks): no batch would "
+			       "be returned",
+			       (unsigned long long)loader->id_count,
+			       (unsigned long long)loader->batch_size * loader->world, loader->batch_size,
+			       loader->world);
 	return take_start(loader, &options->start, most);
 }
 
@@ -430,7 +432,7 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 		return status;
 	if (loader->steps == 0) { /* the other ranks have all batches, or there are no seeds */
 		loader->ended_epoch++;
-		return gw_fail(GW_END, "the epoch is over: no batch of it is this rank's");
+		return gw_fail(GW_END, "the epoch is over: this rank has no batch in it");
 	}
 	if (loader->next % loader->steps == 0 && loader->next / loader->steps > loader->ended_epoch) {
 		loader->ended_epoch = loader->next / loader->steps;
@@ -441,7 +443,7 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 	status = loader->slot_status[slot];
 	if (batch) {
 		if (!gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms)))
-			return gw_fail(GW_AGAIN, "the batch is not there within %lld ms: call again",
+			return gw_fail(GW_AGAIN, "the batch is not ready within %lld ms: call again",
 				       (long long)timeout_ms);
 		status = batch->ticket.job.status;
 		if (status == GW_OK)

@@ -1,5 +1,5 @@
-/* Gives up or tries again: see away.h. Retry times are randomized and back off, so that not all clients of a lost
- * server reconnect at the same moment, and no client overloads a server that keeps dying. */
+/* Gives up or tries again: see away.h. Retry times are random, so that not all clients of a lost server reconnect at
+ * the same moment. Pauses grow, so that no client overloads a server that keeps dying. */
 #include "client/link/away.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 /* --- Logging. --- */
 
-/* Whether the server itself is away, rather than only this link's next attempt due: engines reconnect one by one. */
+/* Whether the server is away. If another engine has reconnected recently, this link only waits for its next attempt. */
 static bool is_worth_logging(const struct gw_link *link, uint64_t now_ns)
 {
 	uint64_t back_ns = atomic_load(&link->server->back_ns);
@@ -170,7 +170,7 @@ void gw_link_wait_or_give_up(struct gw_link *link, gw_status status)
 	       (unsigned long long)((link->retry_ns - now) / GW_NS_PER_MS));
 }
 
-bool gw_link_overdue(struct gw_link *link, uint64_t now_ns)
+bool gw_link_give_up_if_overdue(struct gw_link *link, uint64_t now_ns)
 {
 	char budget[64];
 	if (now_ns < gw_link_budget_end(link, link->away_ns))

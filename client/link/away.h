@@ -20,7 +20,7 @@ void gw_link_note_failure(struct gw_link *link, gw_status status, const char *re
 void gw_link_wait_or_give_up(struct gw_link *link, gw_status status);
 
 /* For a link that waits: gives up if the reconnect budget has ended. Returns whether it gave up. */
-bool gw_link_overdue(struct gw_link *link, uint64_t now_ns);
+bool gw_link_give_up_if_overdue(struct gw_link *link, uint64_t now_ns);
 
 /* Log that the client waits for the server, up to limit_ms (negative: without limit); and that the server is back. */
 void gw_link_log_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms);

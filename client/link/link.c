@@ -357,7 +357,7 @@ uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 	}
 	if (link->state == GW_LINK_WAITING) {
 		uint64_t end = gw_link_budget_end(link, link->away_ns);
-		if (gw_link_overdue(link, now_ns))
+		if (gw_link_give_up_if_overdue(link, now_ns))
 			return GW_NO_DEADLINE;
 		if (now_ns < link->retry_ns)
 			return link->retry_ns < end ? link->retry_ns : end;
@@ -416,7 +416,7 @@ static void op_lost(struct gw_link *link, struct gw_link_op *op, const struct gw
 	if (!op->lost_ns)
 		op->lost_ns = now;
 	if (now >= gw_link_budget_end(link, op->lost_ns)) {
-		gw_fail(GW_PEER_LOST, "%s; lost again and again for as long as the reconnect budget of %lld ms",
+		gw_fail(GW_PEER_LOST, "%s; lost repeatedly during the reconnect budget of %lld ms",
 			*completion->text ? completion->text : gw_status_text(completion->status),
 			(long long)link->engine->client->reconnect_ms);
 		link_fail_op(link, op, GW_PEER_LOST);

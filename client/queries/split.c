@@ -43,7 +43,7 @@ static gw_status check_mask_tensor(const struct split_work *work)
 	bool is_mask = tensor->dtype == GW_BOOL || tensor->dtype == GW_UINT8 || tensor->dtype == GW_INT8;
 	if (!is_mask || tensor->row_bytes != 1 || tensor->of_edges != options->of_edges ||
 	    tensor->type != options->type || tensor->shape[0] != work->count)
-		return gw_fail(GW_INVALID, "\"%s\" is no mask of this type: one bool, int8 or uint8 for each id",
+		return gw_fail(GW_INVALID, "\"%s\" is not a mask of this type: one bool, int8 or uint8 for each id",
 			       tensor->name);
 	return GW_OK;
 }
@@ -59,7 +59,7 @@ static gw_status split_check(struct split_work *work)
 	work->starts = options->of_edges ? meta->etypes[options->type].starts : meta->ntypes[options->type].starts;
 	work->count = work->starts[meta->num_parts];
 	if ((options->mask != NULL) + (options->mask_tensor != NULL) + (options->ids != NULL) > 1)
-		return gw_fail(GW_INVALID, "of mask, mask_tensor and ids give one at most");
+		return gw_fail(GW_INVALID, "give at most one of mask, mask_tensor and ids");
 	if (options->mask && options->mask_count != work->count)
 		return gw_fail(GW_INVALID, "a mask of %llu for %llu ids", (unsigned long long)options->mask_count,
 			       (unsigned long long)work->count);

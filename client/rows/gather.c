@@ -23,7 +23,7 @@
 
 #define SPAN_BYTES_MAX GW_ROW_BYTES_MAX
 #define SEEN_SLOTS_MAX (1u << 16)
-#define DUPLICATES_PAY 8     /* duplicates are removed if at least one row in this many is one */
+#define DUPLICATES_PAY 8     /* duplicates are removed if at least one in so many rows is a duplicate */
 #define FIRST_PIECE    2048u /* rows */
 #define PIECES_MAX     33u   /* enough for 2^32 rows, plus one */
 

@@ -30,7 +30,7 @@ static const struct gw_catalog_array *catalog_array(const struct gw_client *clie
 	if (!server)
 		gw_fail(GW_PROTOCOL, "part %u has no server", part);
 	else if (!array)
-		gw_fail(GW_PROTOCOL, "part %u's server does not say where \"%s\" lies", part, key);
+		gw_fail(GW_PROTOCOL, "part %u's server does not report the place of \"%s\"", part, key);
 	return array;
 }
 
@@ -44,7 +44,7 @@ static gw_status place_find(const struct gw_client *client, uint32_t part, const
 	if (!array)
 		return GW_PROTOCOL;
 	if (array->changes)
-		return gw_fail(GW_PROTOCOL, "part %u serves \"%s\" as rows that change", part, key);
+		return gw_fail(GW_PROTOCOL, "part %u serves \"%s\" as mutable rows", part, key);
 	*out = (struct gw_place){
 		.region = array->region, .element_bytes = gw_dtype_bytes(described->dtype), .offset = array->offset};
 	return GW_OK;
@@ -90,7 +90,7 @@ static gw_status check_changes_alike(const struct gw_client *client, const char 
 			*changes = array->changes;
 		else if (array->changes != *changes)
 			return gw_fail(GW_INVALID,
-				       "part %u serves \"%s\" as rows that change, and part %u does not: start all "
+				       "part %u serves \"%s\" as mutable rows, and part %u does not: start all "
 				       "servers with the same --mutable",
 				       *changes ? 0 : p, key, *changes ? p : 0);
 	}
@@ -234,7 +234,7 @@ gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor
 			       "gw_tensor_open find them");
 	if (feature && ((const struct gw_client_tensor *)tensor)->changes)
 		return gw_fail(GW_INVALID,
-			       "\"%s\" is served as rows that change: gw_node_tensor and gw_edge_tensor open them",
+			       "\"%s\" is served as mutable rows: gw_node_tensor and gw_edge_tensor open them",
 			       tensor->name);
 	if (!feature && atomic_load(&((const struct gw_tensor_handle *)tensor)->deleted))
 		return gw_fail(GW_NOT_FOUND, "tensor \"%s\" is gone: it was deleted", tensor->name);

@@ -26,7 +26,7 @@
 #include "tensors/array_file.h"
 
 #define SAVE_SLOTS        8u  /* open requests */
-#define SAVE_PAUSE_MAX    1e9 /* seconds: an upper limit that fits the clock */
+#define SAVE_PAUSE_MAX    1e9 /* seconds: limits a pause to a time that the clock can represent */
 #define SAVE_PAUSE_MIN_NS (20 * GW_NS_PER_MS)
 
 /* One SAVE request. Several slots are used in rotation. */

@@ -3,10 +3,10 @@
  *   checkpoint.json -> for each tensor: create or open -> for each part of the checkpoint, in pieces:
  *     read and verify -> ids -> gw_update -> state, if any, to the owners of the rows
  *
- * If the graph and its partition are the same, or if the rows do not belong to nodes or edges, the ids in the
- * checkpoint are used. Otherwise original ids map to the new ids. A pass puts the original ids of some millions of the
- * graph's rows into a map, and reads the complete checkpoint for them. So memory is bounded, and a graph of a few
- * million rows needs one pass.
+ * The ids in the checkpoint are used if the graph and its partition are the same, or if the rows belong to no nodes or
+ * edges. Otherwise original ids map to the new ids. A pass puts the original ids of some millions of the graph's rows
+ * into a map, and reads the complete checkpoint for them. So memory is bounded, and a graph of a few million rows needs
+ * one pass.
  *
  * Fails as files and calls do, and if original ids do not identify rows uniquely.
  */

@@ -116,7 +116,7 @@ static void check_hidden(struct gw_client *client)
 	const struct gw_sample_spec spec = {.hops = 1, .fanouts = fanouts, .fetch_count = 1, .fetches = &fetch};
 	const int64_t seed = 1;
 	struct gw_minibatch *batch;
-	expect(gw_sample(client, &spec, 1, 1, &seed, 1, &batch), GW_INVALID, "go with no nodes or edges");
+	expect(gw_sample(client, &spec, 1, 1, &seed, 1, &batch), GW_INVALID, "belong to no nodes or edges");
 }
 
 static void every_transport(void **state)

@@ -230,7 +230,7 @@ static void servers_must_agree(void **state)
 	cluster_serve_mutable("feat");
 	cluster_revive(&setup.cluster, 1);
 	struct gw_client_options options = {.servers = setup.cluster.list, .server_count = PARTS, .threads = 1};
-	expect(gw_client_open(&options, &client), GW_INVALID, "part 1 serves \"node/paper/feat\" as rows that change");
+	expect(gw_client_open(&options, &client), GW_INVALID, "part 1 serves \"node/paper/feat\" as mutable rows");
 	end(&setup);
 }
 
