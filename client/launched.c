@@ -1,5 +1,5 @@
-/* Opening as launched: the environment -> the file with the servers' addresses -> options. A line that is no address is
- * an error that names file and line; the address itself is judged by who connects to it. */
+/* Opening in a launched program: the environment -> the file with the servers' addresses -> options. A line that is not
+ * an address is an error that names the file and the line. Connecting checks the address itself. */
 #include "client/launched.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "transport/address.h"
 
 #define FILE_BYTES_MAX (1u << 20)
-#define ADDRESS_MAX    (256 + 10) /* with brackets, a port and the end of the text */
+#define ADDRESS_MAX    (256 + 10) /* including brackets, a port and the terminating NUL */
 
 static const char *launched_word(const char *name)
 {
@@ -29,7 +29,7 @@ bool gw_is_launched(void)
 	return launched_word("GRAPHWIRE_IP_CONFIG") != NULL;
 }
 
-/* The whole file, with a zero behind it. */
+/* Reads the complete file and adds a terminating NUL. */
 static gw_status launched_load(const char *path, char **text)
 {
 	struct stat st;
@@ -51,18 +51,18 @@ static gw_status launched_load(const char *path, char **text)
 	if (n < 0)
 		status = gw_fail_errno(GW_IO, errno, "GRAPHWIRE_IP_CONFIG, %s", path);
 	else if (n > 0 && memchr(*text, 0, (size_t)n))
-		status = gw_fail(GW_FORMAT, "GRAPHWIRE_IP_CONFIG, %s: a NUL byte, which no address has", path);
+		status = gw_fail(GW_FORMAT, "GRAPHWIRE_IP_CONFIG, %s: it contains a NUL byte", path);
 	close(fd);
 	return status;
 }
 
-/* ADDRESS:PORT, as elsewhere: of an IPv6 address without brackets nothing tells a port. */
+/* Rejects ADDRESS:PORT, the form used elsewhere. An IPv6 address without brackets cannot contain a port. */
 static gw_status launched_check_host(const char *host)
 {
 	const char *colon = strrchr(host, ':');
 	bool with_port = colon && (*host == '[' ? colon[-1] == ']' : colon == strchr(host, ':'));
 	if (strlen(host) > 255)
-		return gw_fail(GW_FORMAT, "too long a name");
+		return gw_fail(GW_FORMAT, "the name is too long");
 	if (with_port && strspn(colon + 1, "0123456789") == strlen(colon + 1))
 		return gw_fail(GW_FORMAT, "\"%.80s\": the port stands behind a space: %.*s %s", host,
 			       (int)(colon - host), host, colon + 1);
@@ -116,7 +116,7 @@ static gw_status launched_parse(const char *path, char *text, struct gw_launched
 			return GW_NO_MEMORY;
 		out->servers[out->server_count++] = copy;
 	}
-	return out->server_count ? GW_OK : gw_fail(GW_FORMAT, "GRAPHWIRE_IP_CONFIG, %s: no server in it", path);
+	return out->server_count ? GW_OK : gw_fail(GW_FORMAT, "GRAPHWIRE_IP_CONFIG, %s: it names no server", path);
 }
 
 gw_status gw_launched_read(struct gw_launched *out)

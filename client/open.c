@@ -1,7 +1,7 @@
-/* Opening a client: options -> servers (or parts of this process) -> connect and catalog -> one graph -> engines.
+/* Opens a client: options -> servers (or parts of this process) -> connect and catalog -> one graph -> engines.
  *
- * Which part a server has is known from its catalog; the order of the addresses means nothing. Every part must be
- * served exactly once, and all servers must serve the same graph id.
+ * Each server's catalog names its part; the order of the addresses has no meaning. Every part must be served exactly
+ * once, and all servers must serve the same graph id.
  */
 #include <sys/random.h>
 
@@ -47,14 +47,14 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 	return GW_OK;
 }
 
-/* A failure that does not go away by waiting for a server that is not there yet. */
+/* Whether waiting for a server that is not up yet cannot remove the failure. */
 static bool is_lasting(const struct gw_link *link)
 {
 	return link->failure == GW_REFUSED || link->failure == GW_NO_MEMORY || link->failure == GW_PROTOCOL ||
 	       link->failure == GW_NOT_FOUND;
 }
 
-/* Runs the first engine until every link is open. A server that is not there yet is tried until the deadline. */
+/* Runs the first engine until every link is open. Tries a server that is not up yet until the deadline. */
 static gw_status connect_all(struct gw_client *client)
 {
 	struct gw_engine *engine = &client->engines[0];
@@ -90,7 +90,7 @@ static gw_status connect_all(struct gw_client *client)
 	}
 }
 
-/* The number of a choice; none given is the first. */
+/* The number of a choice; without a text it is the first. */
 static gw_status open_choose(const char *what, const char *text, const char *const *choices, int *out)
 {
 	*out = 0;
@@ -100,7 +100,7 @@ static gw_status open_choose(const char *what, const char *text, const char *con
 
 static gw_status open_take_options(struct gw_client *client, const struct gw_client_options *options)
 {
-	static const char *const ways[] = {"auto", "reads", "requests", NULL};
+	static const char *const modes[] = {"auto", "reads", "requests", NULL};
 	static const char *const orders[] = {"auto", "always", "never", NULL};
 	int choice = 0;
 	client->timeout_ms = options->timeout_ms ? options->timeout_ms : 30000;
@@ -120,7 +120,7 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 		return gw_fail(GW_RANGE, "threads = %u: at most %u", options->threads, ENGINES_MAX);
 	if (options->threads)
 		client->engine_count = options->threads;
-	gw_status status = open_choose("neighbours", options->neighbours, ways, &choice);
+	gw_status status = open_choose("neighbours", options->neighbours, modes, &choice);
 	client->neighbours = (enum gw_neighbour_mode)choice;
 	if (status == GW_OK)
 		status = open_choose("order", options->order, orders, &choice);
@@ -154,7 +154,7 @@ static gw_status open_engines(struct gw_client *client)
 	return status;
 }
 
-/* All of it, by options that name a graph or servers. */
+/* All steps of opening, for options that name a graph or servers. */
 static gw_status open_steps(struct gw_client *client, const struct gw_client_options *options)
 {
 	gw_status status = open_take_options(client, options);
@@ -168,7 +168,7 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 		status = gw_standalone_open(client, !options->no_verify);
 	if (status == GW_OK)
 		status = open_engines(client);
-	client->tcp_driver = NULL; /* the caller's: engines have opened */
+	client->tcp_driver = NULL; /* the caller's memory; the engines have opened */
 	if (status == GW_OK)
 		status = connect_all(client);
 	if (status == GW_OK)
@@ -182,18 +182,18 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 	if (status == GW_OK)
 		status = gw_row_lanes_create(client, &client->lanes);
 	if (status == GW_OK)
-		status = gw_tensor_leases_create(client, &client->hold);
+		status = gw_tensor_leases_create(client, &client->leases);
 	for (uint32_t i = 0; i < client->engine_count && status == GW_OK; i++) {
 		gw_engine_map_parts(&client->engines[i]);
 		status = gw_engine_start_thread(&client->engines[i]);
 	}
-	/* Nobody's but this process's, tensors of a standalone client end with it. */
+	/* Tensors of a standalone client belong only to this process and end with it. */
 	if (status == GW_OK && client->shares_job && !client->local_group)
 		status = gw_tensor_leases_begin(client, true, 0);
 	return status;
 }
 
-/* Options that name neither are those of a program that was launched. */
+/* Options that name neither a graph nor servers use the values of the launcher. */
 static gw_status open_any(struct gw_client *client, const struct gw_client_options *options)
 {
 	if (options->part_config || options->server_count > 0)
@@ -233,11 +233,11 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 void gw_client_close(struct gw_client *client)
 {
 	struct gw_error_kept kept;
-	/* In a forked process nothing here may be touched: it is given up, the other process has its own. */
+	/* A forked process must not touch anything here and leaks the client. The parent has its own. */
 	if (!client || gw_client_is_inherited(client))
 		return;
 	gw_error_keep(&kept);
-	gw_tensor_leases_destroy(client->hold);
+	gw_tensor_leases_destroy(client->leases);
 	for (uint32_t i = 0; client->engines && i < client->engine_count; i++)
 		gw_engine_stop_thread(&client->engines[i]);
 	gw_batches_free(client);

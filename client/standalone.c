@@ -1,5 +1,5 @@
-/* Standalone: every part is opened in this process and served to the client's engines by the in-process transport, so
- * that all that lies above does not know the difference. */
+/* Standalone: this process opens every part and serves the parts to the client's engines over the in-process transport.
+ * The layers above work as with servers. */
 #include "client/standalone.h"
 
 #include <stdatomic.h>
@@ -10,7 +10,7 @@
 #include "core/memory/alloc.h"
 #include "tensors/service.h"
 
-static atomic_uint instances; /* of standalone clients in this process, for their addresses */
+static atomic_uint instances; /* standalone clients in this process so far, for their addresses */
 
 static gw_status catalog_of(struct gw_remote *server)
 {
@@ -40,7 +40,7 @@ static gw_status open_part(struct gw_client *client, uint32_t part, unsigned ins
 	if (status != GW_OK)
 		return status;
 	server->known = true;
-	atomic_store(&server->way, "memory");
+	atomic_store(&server->transport, "memory");
 
 	struct gw_service_identity identity = {
 		.graph_id = meta->graph_id, .incarnation = server->incarnation, .part = part, .parts = meta->num_parts};

@@ -1,4 +1,4 @@
-/* A client without servers: those of all parts of a graph are in this process. */
+/* A client without servers: all parts of a graph are opened in this process. */
 #ifndef GW_CLIENT_STANDALONE_H
 #define GW_CLIENT_STANDALONE_H
 

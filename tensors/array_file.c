@@ -1,11 +1,11 @@
 /* Arrays of a checkpoint.
  *
- *   out: header -> append: a chunk of 4 MiB is filled -> digested and written while the next one is ->
- *     end: the digests beside it, and their digest for the JSON
- *   in:  header, digests, lengths checked -> a chunk of 4 MiB is read and verified -> handed out in pieces
+ *   out: header -> append: a chunk of 4 MiB is filled -> digested and written while the next one is filled ->
+ *     end: the digests in a file next to it, and their digest for the JSON
+ *   in:  header, digests, lengths checked -> a chunk of 4 MiB is read and verified -> returned in pieces
  *
- * Chunks go past the page cache where the file system can: a checkpoint is not read soon, and copying it there took
- * most of the processor time. Nothing that was not verified is handed out. Fails as files do; no space left is
+ * Chunks bypass the page cache where the file system allows it. A checkpoint is not read soon, and copying it into the
+ * cache took most of the processor time. Reads return only verified bytes. Fails as files do; a full disk is
  * GW_NO_SPACE.
  */
 #include "tensors/array_file.h"
@@ -24,17 +24,17 @@
 #include "core/memory/vec.h"
 #include "core/numbers/digest.h"
 
-#define PAGE 4096u /* what O_DIRECT asks of memory and places */
+#define PAGE 4096u /* alignment that O_DIRECT requires of memory and file offsets */
 
 struct gw_array_out {
-	char *path; /* without ending */
+	char *path; /* without extension */
 	struct gw_digester *digester;
 	uint64_t bytes_wanted, bytes_got;
 	int fd;
 	struct gw_write_behind *writer; /* the caller's */
-	/* One is filled, while the other one may be under way. */
-	struct gw_vec memory; /* huge pages: each small one costs a write past the page cache something */
-	uint8_t *chunks[2];   /* of it, at pages */
+	/* One chunk is filled while the writer may write the other one. */
+	struct gw_vec memory; /* huge pages: each small page adds cost to a write that bypasses the page cache */
+	uint8_t *chunks[2];   /* inside `memory`, page-aligned */
 	uint32_t filling;
 	size_t chunk_bytes, used;
 };
@@ -42,7 +42,7 @@ struct gw_array_out {
 struct gw_array_in {
 	char *path;
 	int fd;
-	uint64_t bytes, done; /* of payload; done: whole chunks that were read */
+	uint64_t bytes, done; /* of payload; done: chunks that were read completely */
 	uint64_t *digests;
 	uint8_t *chunk;
 	size_t chunk_bytes, at;
@@ -67,7 +67,7 @@ static gw_status array_create(const char *path, const char *ending, int *fd)
 	return status;
 }
 
-/* Closing may be what tells that a disk is full. */
+/* A full disk may be reported only by close. */
 static gw_status array_close(const char *path, int fd, gw_status status)
 {
 	if (close(fd) < 0 && status == GW_OK)
@@ -81,7 +81,7 @@ void gw_array_out_drop(struct gw_array_out *array)
 	if (!array)
 		return;
 	gw_error_keep(&kept);
-	if (array->memory.data) /* the writer may be at it */
+	if (array->memory.data) /* the writer may be using the chunks */
 		(void)gw_write_behind_flush(array->writer);
 	if (array->fd >= 0)
 		close(array->fd);
@@ -92,7 +92,7 @@ void gw_array_out_drop(struct gw_array_out *array)
 	gw_error_restore(&kept);
 }
 
-/* Chunks that are whole go to the disk without a copy in the page cache, where that is to be had. */
+/* Lets complete chunks bypass the page cache, where the file system allows it. */
 static void array_pass_cache(const struct gw_array_out *array, bool pass)
 {
 	int flags = fcntl(array->fd, F_GETFL);
@@ -100,7 +100,7 @@ static void array_pass_cache(const struct gw_array_out *array, bool pass)
 		(void)fcntl(array->fd, F_SETFL, pass ? flags | O_DIRECT : flags & ~O_DIRECT);
 }
 
-/* Two chunks on pages of their own, no longer than the array. */
+/* Allocates two page-aligned chunks, no longer than the array. */
 static gw_status array_make_chunks(struct gw_array_out *array)
 {
 	array->chunk_bytes = GW_DIGEST_CHUNK;
@@ -144,7 +144,7 @@ gw_status gw_array_out_begin(struct gw_write_behind *writer, const char *path, g
 	return GW_OK;
 }
 
-/* Hands over what is filled. */
+/* Passes the filled chunk to the writer. */
 static gw_status array_put_chunk(struct gw_array_out *array)
 {
 	const struct gw_write_chunk chunk = {.path = array->path,
@@ -173,7 +173,7 @@ gw_status gw_array_out_append(struct gw_array_out *array, const void *data, size
 	return status;
 }
 
-/* What is left is no whole number of pages. */
+/* The remaining bytes are not a whole number of pages, so they go through the page cache. */
 static gw_status array_put_rest(struct gw_array_out *array)
 {
 	gw_status status = gw_write_behind_flush(array->writer);
@@ -189,7 +189,7 @@ static gw_status array_out_end(struct gw_array_out *array, uint64_t *digest)
 	const uint64_t *digests;
 	uint64_t count;
 	if (array->bytes_got != array->bytes_wanted)
-		return gw_fail(GW_INVALID, "%s: %llu bytes came, its shape has %llu", array->path,
+		return gw_fail(GW_INVALID, "%s: %llu bytes were written, but its shape has %llu", array->path,
 			       (unsigned long long)array->bytes_got, (unsigned long long)array->bytes_wanted);
 	gw_status status = array_put_rest(array);
 	status = array_close(array->path, array->fd, status);
@@ -228,7 +228,7 @@ void gw_array_in_close(struct gw_array_in *array)
 	gw_free(array);
 }
 
-/* All of the bytes, or an error. */
+/* Reads all of the bytes, or fails. */
 static gw_status array_read(const char *path, int fd, void *data, size_t bytes)
 {
 	for (size_t at = 0; at < bytes;) {
@@ -238,13 +238,13 @@ static gw_status array_read(const char *path, int fd, void *data, size_t bytes)
 		if (got < 0)
 			return gw_fail_errno(GW_IO, errno, "%s: cannot read", path);
 		if (got == 0)
-			return gw_fail(GW_FORMAT, "%s: it ends early", path);
+			return gw_fail(GW_FORMAT, "%s: the file is too short", path);
 		at += (size_t)got;
 	}
 	return GW_OK;
 }
 
-/* Opens a file that has exactly so many bytes; *fd is the caller's to close in any case. */
+/* Opens a file that must have exactly this many bytes. The caller closes *fd in any case. */
 static gw_status array_open(const char *path, uint64_t bytes, int *fd)
 {
 	uint64_t length;
@@ -265,7 +265,8 @@ static gw_status array_read_digests(struct gw_array_in *array, const char *path,
 	if (status == GW_OK)
 		status = array_read(name, fd, array->digests, bytes);
 	if (status == GW_OK && gw_digest(array->digests, bytes) != digest)
-		status = gw_fail(GW_DIGEST, "%s: not the digests that were written: damaged, or of another save", name);
+		status = gw_fail(GW_DIGEST,
+				 "%s: not the digests that were written: the file is damaged or of another save", name);
 	if (fd >= 0)
 		close(fd);
 	gw_free(name);

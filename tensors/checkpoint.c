@@ -1,12 +1,14 @@
-/* checkpoint.json, written and read.
+/* Writes and reads checkpoint.json.
  *
- *   struct <-> JSON: versions, digest, save, graph, tensors -> plan, optimizer, parts -> the arrays that are there,
- * with their digests
+ *   struct <-> JSON: versions, digest, save, graph, tensors -> plan, optimizer, parts -> the existing arrays
+ *                    with their digests
  *
- * Files have the names that follow from their places, so that no path is taken from the file. A reader trusts nothing:
- * a text that is not what was written is GW_DIGEST; a key that is missing, unknown or of another type, numbers that no
- * tensor has, and parts that leave out a row or have one twice are GW_FORMAT and name the key or the part. Keys and
- * arrays of a newer minor version are passed over.
+ * The names of files follow from their places, so no path is taken from the JSON. The reader checks everything:
+ * - A text that differs from what was written is GW_DIGEST.
+ * - GW_FORMAT names the key or the part: a key that is missing, unknown or of another type; a number that no tensor can
+ *   have; parts that omit a row or contain one twice.
+ *
+ * Keys and arrays of a newer minor version are ignored.
  */
 #include "tensors/checkpoint.h"
 
@@ -95,8 +97,8 @@ struct gw_checkpoint_shape gw_checkpoint_shape_of(const struct gw_checkpoint_ten
 
 /* --- Writing. ---
  *
- * jansson says by NULL that it is out of memory, and what takes NULL fails in its turn. Whatever was not added is
- * noted: a reader would take what is missing for what was never there. */
+ * jansson returns NULL if memory runs out, and its functions fail if an argument is NULL. `failed` records every value
+ * that could not be added: otherwise a reader would assume that the value never existed. */
 
 static json_t *checkpoint_hex(uint64_t number)
 {
@@ -152,7 +154,7 @@ static json_t *checkpoint_print_tensor(const struct gw_checkpoint_index *checkpo
 			 "optimizer", tensor->trained ? gw_optimizer_name(tensor->kind) : "", "parts", parts);
 }
 
-/* The text as it is printed. json_dumps would leave a key out where one allocation fails and the next does not. */
+/* The printed text. json_dumps would omit a key if one allocation failed and the next one succeeded. */
 struct checkpoint_printed {
 	struct gw_vec text;
 	size_t used;
@@ -177,7 +179,7 @@ static gw_status checkpoint_write_text(const char *path, const struct checkpoint
 	if (fd < 0)
 		return gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
 	gw_status status = gw_write_all(path, fd, printed->text.data, printed->used);
-	if (close(fd) < 0 && status == GW_OK) /* which may be what tells that a disk is full */
+	if (close(fd) < 0 && status == GW_OK) /* a full disk may be reported only by close */
 		status = gw_fail_errno(GW_IO, errno, "%s: cannot write", path);
 	return status;
 }
@@ -208,7 +210,7 @@ gw_status gw_checkpoint_write(const struct gw_checkpoint_index *checkpoint, cons
 
 /* --- Reading. --- */
 
-/* Keys of a newer minor version are passed over; else one that is unknown is a mistake. */
+/* Unknown keys are ignored in a newer minor version, and an error otherwise. */
 #define CHECKPOINT_ONLY(newer, object, what, ...)                                                                      \
 	((newer) ? GW_OK                                                                                               \
 		 : gw_json_only(object, what, (const char *const[]){__VA_ARGS__},                                      \
@@ -223,7 +225,7 @@ static gw_status checkpoint_choice(const char *key, const char *text, const char
 			return GW_OK;
 		}
 	}
-	return gw_fail(GW_FORMAT, "\"%s\": there is no \"%.64s\"", key, text);
+	return gw_fail(GW_FORMAT, "\"%s\": unknown value \"%.64s\"", key, text);
 }
 
 static gw_status checkpoint_text(const char *key, const char *text, size_t room, char *out)
@@ -273,7 +275,7 @@ static gw_status checkpoint_read_initial(json_t *initial, bool newer, struct gw_
 	return status == GW_OK ? checkpoint_text("source", source, sizeof(plan->source), plan->source) : status;
 }
 
-/* An array is what its place makes it: its file and its dtype say the same. */
+/* The place of an array defines its file and dtype; the JSON must name the same ones. */
 static gw_status checkpoint_read_array(const json_t *json, const char *folder, const struct gw_checkpoint_shape *shape,
 				       bool newer, uint64_t *digest)
 {
@@ -296,7 +298,7 @@ static gw_status checkpoint_read_array(const json_t *json, const char *folder, c
 	return GW_OK;
 }
 
-/* The arrays that a part has. tensor: with its optimizer and the part's rows. */
+/* Reads the arrays of a part. tensor: its optimizer and the part's rows must be set. */
 static gw_status checkpoint_read_arrays(const json_t *arrays, const char *folder, bool newer,
 					struct gw_checkpoint_tensor *tensor, uint32_t number)
 {
@@ -319,13 +321,13 @@ static gw_status checkpoint_read_arrays(const json_t *arrays, const char *folder
 		if (status != GW_OK)
 			return gw_context(status, "\"%s\"", shape.name);
 	}
-	/* State is there as a whole or not at all: a part that nobody had trained has none. */
+	/* The arrays of an optimizer's state exist all or not at all: a part that was never trained has none. */
 	for (uint32_t a = 1; a < state; a++) {
 		if (part->there[GW_CHECKPOINT_STATE + a] != part->there[GW_CHECKPOINT_STATE])
-			return gw_fail(GW_FORMAT, "the optimizer's state is not whole");
+			return gw_fail(GW_FORMAT, "the optimizer's state is incomplete");
 	}
 	if (!part->there[GW_CHECKPOINT_ROWS])
-		return gw_fail(GW_FORMAT, "there is no array \"rows\"");
+		return gw_fail(GW_FORMAT, "array \"rows\" is missing");
 	return newer ? GW_OK : gw_json_only(arrays, "\"arrays\"", names, GW_CHECKPOINT_STATE + state);
 }
 
@@ -351,7 +353,7 @@ static gw_status checkpoint_read_part(const json_t *json, uint32_t number, bool 
 	return status == GW_OK ? status : gw_context(status, "part %u", part_number);
 }
 
-/* Every row is in one part: in ranges that follow each other, or in turn. */
+/* Checks that every row is in exactly one part: in consecutive ranges, or striped. */
 static gw_status checkpoint_check_tiles(struct gw_checkpoint_tensor *tensor, uint32_t parts)
 {
 	bool striped = tensor->plan.placement == GW_PLACE_STRIPED;
@@ -363,8 +365,9 @@ static gw_status checkpoint_check_tiles(struct gw_checkpoint_tensor *tensor, uin
 			return gw_fail(GW_FORMAT, "part %u: \"step\" is %llu, not %llu", p,
 				       (unsigned long long)part->step, step);
 		if (striped && rows != all / parts + (p < all % parts))
-			return gw_fail(GW_FORMAT, "part %u: %llu rows; of %llu in turn it has %llu", p, rows, all,
-				       all / parts + (p < all % parts));
+			return gw_fail(GW_FORMAT,
+				       "part %u: %llu rows; striped over the parts, its share of %llu is %llu", p, rows,
+				       all, all / parts + (p < all % parts));
 		if (striped && rows > 0 && first != p)
 			return gw_fail(GW_FORMAT, "part %u: its first row is %llu, not %u", p, first, p);
 		if (!striped && rows > 0 && first != next)
@@ -374,7 +377,7 @@ static gw_status checkpoint_check_tiles(struct gw_checkpoint_tensor *tensor, uin
 				       : gw_fail(GW_FORMAT, "part %u: rows %llu to %llu before it are in no part", p,
 						 next, first - 1);
 		if (rows == 0)
-			part->first = 0; /* which means nothing then, and may be beyond */
+			part->first = 0; /* it has no meaning then, and may be out of range */
 		next += rows;
 	}
 	if (next != all)
@@ -386,7 +389,7 @@ static gw_status checkpoint_read_optimizer(const char *text, struct gw_checkpoin
 {
 	tensor->trained = *text != 0;
 	if (tensor->trained && gw_optimizer_parse(text, &tensor->kind) != GW_OK)
-		return gw_fail(GW_FORMAT, "\"optimizer\": there is no \"%.64s\"", text);
+		return gw_fail(GW_FORMAT, "\"optimizer\": unknown optimizer \"%.64s\"", text);
 	return GW_OK;
 }
 
@@ -399,7 +402,7 @@ static gw_status checkpoint_read_type(const char *text, struct gw_checkpoint_ten
 	return checkpoint_text("type", text, sizeof(tensor->type), tensor->type);
 }
 
-/* What a tensor's plan says, and its parts. number: of its folder. */
+/* Reads a tensor's plan and its parts. number: of its folder. */
 static gw_status checkpoint_read_tensor(json_t *json, uint32_t number, bool newer, uint32_t parts_count,
 					struct gw_checkpoint_tensor *tensor)
 {
@@ -415,9 +418,9 @@ static gw_status checkpoint_read_tensor(json_t *json, uint32_t number, bool newe
 			   "initial", &initial, "optimizer", &optimizer, "parts", &parts) != 0)
 		return checkpoint_bad("\"tensors\"", &error);
 	if (!gw_tensor_name_valid(name))
-		return gw_fail(GW_FORMAT, "\"name\": \"%.64s\" is no tensor's name", name);
+		return gw_fail(GW_FORMAT, "\"name\": \"%.64s\" is not a valid name of a tensor", name);
 	if (gw_dtype_parse(dtype_name, &dtype) != GW_OK || dtype == GW_INT8_ROW)
-		return gw_fail(GW_FORMAT, "\"dtype\": no tensor is of \"%.32s\"", dtype_name);
+		return gw_fail(GW_FORMAT, "\"dtype\": tensors cannot have \"%.32s\"", dtype_name);
 	plan->dtype = (uint32_t)dtype;
 	memcpy(plan->name, name, strlen(name) + 1);
 	gw_status status = CHECKPOINT_ONLY(newer, json, "a tensor", "name", "lifetime", "dtype", "shape", "placement",
@@ -446,7 +449,7 @@ static gw_status checkpoint_read_tensor(json_t *json, uint32_t number, bool newe
 	return GW_OK;
 }
 
-/* A job's tensor and a kept one may have the same name; two of one lifetime may not. */
+/* A job's tensor and a kept one may have the same name. Two tensors of one lifetime may not. */
 static gw_status checkpoint_check_once(const struct gw_checkpoint_index *checkpoint)
 {
 	for (uint32_t t = 0; t < checkpoint->count; t++) {
@@ -454,7 +457,7 @@ static gw_status checkpoint_check_once(const struct gw_checkpoint_index *checkpo
 		for (uint32_t other = 0; other < t; other++) {
 			if (strcmp(plan->name, checkpoint->tensors[other].plan.name) == 0 &&
 			    plan->job[0] == checkpoint->tensors[other].plan.job[0])
-				return gw_fail(GW_FORMAT, "tensor \"%s\" is there twice", plan->name);
+				return gw_fail(GW_FORMAT, "tensor \"%s\" appears twice", plan->name);
 		}
 	}
 	return GW_OK;
@@ -470,10 +473,11 @@ static gw_status checkpoint_read_tensors(json_t *root, bool newer, struct gw_che
 	if (status != GW_OK)
 		return status;
 	size_t count = json_array_size(tensors);
-	/* Each part of each tensor has its lines in the file: no memory is taken for what is only claimed. */
+	/* The file must contain lines for each part of each tensor. So a small file cannot make the reader allocate
+	 * much memory. */
 	for (size_t t = 0; t < count; t++) {
 		if (json_array_size(json_object_get(json_array_get(tensors, t), "parts")) != parts)
-			return gw_fail(GW_FORMAT, "tensor %zu has not as many parts as the graph", t);
+			return gw_fail(GW_FORMAT, "tensor %zu: its number of parts is not that of the graph", t);
 	}
 	if (parts < 1 || count > GW_CHECKPOINT_TENSORS_MAX)
 		return gw_fail(GW_FORMAT, "%zu tensors in %llu parts", count, (unsigned long long)parts);

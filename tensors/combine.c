@@ -1,4 +1,4 @@
-/* The sums are those of core/rows/store_push.c, in the same order: the same bits. */
+/* Computes the same sums as core/rows/store_push.c, in the same order, so that the results have the same bits. */
 #include "tensors/combine.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Gradients for one row that are more than a request carries: added up by the client, as the server would. */
+/* Combines the gradients of one row, if a request cannot carry all of them. The client adds them up as the server
+ * would. */
 #ifndef GW_TENSORS_COMBINE_H
 #define GW_TENSORS_COMBINE_H
 
@@ -6,15 +7,15 @@
 
 #include <graphwire/rows.h>
 
-/* Whether their sum does what they would: not where each of them changes the optimizer's state by itself. The optimizer
- * is a known one, here and below. */
+/* Whether applying the sum equals applying the gradients; not if each gradient changes the optimizer's state
+ * separately. The optimizer must be a known one, here and below. */
 bool gw_gradients_can_combine(const struct gw_optimizer *optimizer);
 
-/* Whether the sum goes along with the sum of their mean(g^2). */
+/* Whether the sum of their mean(g^2) must be sent with the sum. */
 bool gw_gradients_need_squares(const struct gw_optimizer *optimizer);
 
-/* Gradients order[0] to order[n], in that order, of `columns` elements each: their sum, or mean. squares: NULL, or
- * the sum of their mean(g^2). */
+/* Combines gradients order[0] to order[n], in that order, of `columns` elements each, to their sum or mean. squares:
+ * NULL, or receives the sum of their mean(g^2). */
 void gw_gradients_combine(const struct gw_optimizer *optimizer, const float *gradients, const uint32_t *order,
 			  uint64_t n, uint64_t columns, float *out, float *squares);
 

@@ -1,5 +1,5 @@
-/* key -> plan -> a shard without a leader, which is that of the first client that asks: see features.h. Fails on
- * features whose dtype or name no tensor can have, and as the table does. */
+/* key -> plan -> a shard without a leader; the first client that requests it sets the leader: see features.h. Fails if
+ * a tensor cannot have the feature's dtype or name, and as the table does. */
 #include "tensors/features.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define LOAD_STEP_NS (GW_NS_PER_MS)
 
-/* Arrays that carry the graph's structure, or that rows of a fixed length cannot be read from. */
+/* Arrays that describe the graph's structure, or that do not consist of rows of fixed length. */
 static bool is_structure(bool of_edges, const char *name)
 {
 	static const char *const exact[2][2] = {{"indptr", "out_indptr"}, {"indices", GW_INVERSE_NAME}};
@@ -61,10 +61,10 @@ gw_status gw_feature_plan(const struct gw_graph_meta *meta, const struct gw_arra
 	const char *name;
 	if (array->ndim == 0 || !gw_feature_parse(meta, array->key, &of_edges, &type, &name) ||
 	    strcmp(name, "orig_id") == 0)
-		return gw_fail(GW_INVALID, "\"%s\" is no feature that can change", array->key);
+		return gw_fail(GW_INVALID, "\"%s\" is not a feature that can be mutable", array->key);
 	if (!gw_tensor_name_valid(array->key))
 		return gw_fail(GW_INVALID,
-			       "feature \"%s\" cannot change: its name would be a tensor's, of letters, digits and "
+			       "feature \"%s\" cannot be mutable: the name of a tensor consists of letters, digits and "
 			       "\"._-:/\", at most %d",
 			       array->key, GW_TENSOR_NAME_MAX);
 	*plan = (struct gw_tensor_plan){.dtype = (uint32_t)array->dtype,

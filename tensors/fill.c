@@ -1,5 +1,5 @@
-/* Filling a shard: where its rows' first values come from. Random ones go by original ids, so that they are the same
- * however the graph is partitioned; those that were text count as the digest of their bytes. */
+/* Fills a shard with its initial values. Random values depend on original ids, so they are the same for every partition
+ * of the graph. For original ids that are text, the digest of the bytes is used. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,17 +7,17 @@
 #include "core/numbers/rng.h"
 #include "tensors/table_private.h"
 
-/* What the callbacks of the row store need: of each at most one. */
+/* Data for the callbacks of the row store. At most one source of ids and one source of rows is set. */
 struct fill_source {
 	const struct gw_tensor_layout *layout;
 	uint32_t part;
 	const void *numbers;     /* original ids, */
-	uint8_t number_bytes;    /* ... of so many bytes */
-	const uint64_t *offsets; /* original texts */
+	uint8_t number_bytes;    /* ... of this many bytes each */
+	const uint64_t *offsets; /* original ids that are text */
 	const uint8_t *bytes;
 	const uint8_t *rows; /* to copy */
 	struct gw_row_store *store;
-	struct gw_arena *apart; /* that they are in, if they were loaded for this alone */
+	struct gw_arena *apart; /* memory of `rows`, if they were loaded only for this fill */
 };
 
 static uint64_t fill_original(const void *context, uint64_t row)
@@ -67,7 +67,7 @@ static void fill_find_ids(const struct gw_tensor_table_options *options, const s
 	}
 }
 
-/* A feature that is served as rows is in memory once: it is read from its file when they are filled. */
+/* A mutable feature is in memory only once, as the tensor's rows: the filler reads the array from its file. */
 static gw_status fill_load_apart(const struct gw_tensor_table_options *options, const struct gw_array *array,
 				 struct fill_source *source)
 {
@@ -91,8 +91,8 @@ static gw_status fill_find_rows(const struct gw_tensor_table_options *options, c
 	uint64_t rows = gw_tensor_layout_count(&entry->shard.layout, source->part);
 	if (!array || array->meta->dtype != (gw_dtype)plan->dtype || array->rows != rows ||
 	    array->row_bytes != entry->shard.layout.row_bytes)
-		return gw_fail(GW_NOT_FOUND, "tensor \"%s\": there is no array \"%s\" like it to copy", plan->name,
-			       plan->source);
+		return gw_fail(GW_NOT_FOUND, "tensor \"%s\": no array \"%s\" of its dtype and shape exists to copy",
+			       plan->name, plan->source);
 	source->rows = array->data;
 	return array->apart ? fill_load_apart(options, array, source) : GW_OK;
 }

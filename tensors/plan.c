@@ -1,4 +1,4 @@
-/* Checking and comparing plans of tensors, and dealing their rows out: see plan.h. */
+/* Checks and compares plans of tensors, and assigns their rows to parts: see plan.h. */
 #include "tensors/plan.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static bool is_floating(uint32_t dtype)
 	return dtype == GW_FLOAT16 || dtype == GW_BFLOAT16 || dtype == GW_FLOAT32 || dtype == GW_FLOAT64;
 }
 
-/* Rows of the type that the plan's rows go with; UINT64_MAX: they go with none. */
+/* The number of rows of the plan's node or edge type; UINT64_MAX: the rows belong to no type. */
 static gw_status plan_type_rows(const struct gw_graph_meta *meta, const struct gw_tensor_plan *plan, uint64_t *rows)
 {
 	*rows = UINT64_MAX;
@@ -71,7 +71,7 @@ gw_status gw_tensor_plan_check(const struct gw_graph_meta *meta, const struct gw
 	if (plan->placement > GW_PLACE_STRIPED)
 		return gw_fail(GW_INVALID, "tensor \"%s\": placement %u", plan->name, plan->placement);
 	if (plan->dtype >= GW_DTYPE_COUNT || plan->dtype == GW_INT8_ROW)
-		return gw_fail(GW_UNSUPPORTED, "tensor \"%s\": rows of %s do not change", plan->name,
+		return gw_fail(GW_UNSUPPORTED, "tensor \"%s\": rows of %s cannot be mutable", plan->name,
 			       gw_dtype_name(plan->dtype));
 	gw_status status = plan_type_rows(meta, plan, &rows);
 	if (status == GW_OK && rows != UINT64_MAX && plan->shape[0] != rows)
@@ -128,7 +128,7 @@ gw_status gw_tensor_plan_match(const struct gw_tensor_plan *have, const struct g
 	return GW_OK;
 }
 
-/* Equal shares: of neighbouring rows, or of every parts-th one. */
+/* Equal shares: of consecutive rows, or of every parts-th row. */
 static uint64_t share_of(const struct gw_tensor_plan *plan, uint32_t parts, uint32_t part)
 {
 	uint64_t rows = plan->shape[0], share = (rows + parts - 1) / parts, first = share * part;

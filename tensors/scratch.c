@@ -1,19 +1,20 @@
-/* Scratch of pushes, kept by the table in a few places: any thread takes what is in one, and puts it, or other scratch,
- * into a free one. One that has grown large ends: clearing its map would cost small pushes more than making one.
+/* Scratch memory of pushes. The table keeps it in a few places: a thread takes the scratch of one place and later
+ * stores it, or other scratch, in a free place. Scratch that has grown large is freed: clearing its map would cost
+ * small pushes more than creating a new map.
  *
  *   NONE ─▶ MOVING ─▶ THERE ─▶ MOVING ─▶ NONE
  *
- * No lock. The thread that has set a place to MOVING (acquire) has it alone, until it sets it to what follows
- * (release). Each thread begins with the place that it was at last, so that threads keep out of each other's way.
+ * There is no lock. A thread that has set a place to MOVING (acquire) owns the place until it stores the next state
+ * (release). Each thread starts with the place that it used last, so that threads rarely contend.
  */
 #include "tensors/table_private.h"
 
 #define SCRATCH_SLOTS_MAX (16u << 10) /* of its map */
-#define SCRATCH_BYTES_MAX (4u << 20)  /* of its lists, each */
+#define SCRATCH_BYTES_MAX (4u << 20)  /* of each of its lists */
 
 static _Thread_local uint32_t scratch_last;
 
-/* A place that was in this state, and is MOVING now; NULL: all are in others. */
+/* Finds a place in this state and sets it to MOVING. NULL: no place is in this state. */
 static struct gw_kept_scratch *scratch_seize(struct gw_tensor_table *table, enum gw_kept_state wanted)
 {
 	for (uint32_t i = 0; i < GW_TENSOR_SCRATCHES_MAX; i++) {

@@ -1,8 +1,8 @@
-/* Handlers of the calls on tensors as a whole: create, complete, list, delete, hold, end_job, reads. Those on rows are
+/* Handlers of the calls on complete tensors: create, complete, list, delete, lease, end_job, reads. Those on rows are
  * in service_rows.c and service_save.c.
  *
- * What a peer sends is checked by protocol/tensor_call.c for itself, and here against what there is. Each handler
- * leaves the shard that it has found.
+ * protocol/tensor_call.c checks the fields of a request; the handlers check them against the table. Each handler
+ * releases the shard that it has found.
  */
 #include "tensors/service.h"
 
@@ -48,7 +48,7 @@ static gw_status answer_complete(void *context, const struct gw_call *call, stru
 	if (status != GW_OK)
 		return status;
 	if (complete.parts != gw_tensor_table_options(table)->meta->num_parts)
-		return gw_fail(GW_PROTOCOL, "a tensor of %u parts", complete.parts);
+		return gw_fail(GW_PROTOCOL, "a tensor of %u parts, which is not the graph's number", complete.parts);
 	status = gw_tensor_table_complete(table, complete.epoch, bytes, &kept, &shard);
 	if (status != GW_OK)
 		return status;

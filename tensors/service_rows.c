@@ -1,11 +1,11 @@
-/* Handlers of the calls on rows: pull, update, push, count. They are run by threads that serve connections, and may be
- * long: each takes turns, of about TURN_COST, and neither waits for a row that another thread has.
+/* Handlers of the calls on rows: pull, update, push, count. The threads that serve connections run them. A call may be
+ * long, so it runs in slices of about SLICE_COST each, and never waits for a row that another thread uses.
  *
- *   first run: parse, find the shard, check lengths ─▶ a turn over some rows ─▶ GW_AGAIN ─▶ a turn … ─▶ the reply
+ *   first run: parse, find the shard, check lengths ─▶ a slice over some rows ─▶ GW_AGAIN ─▶ a slice … ─▶ the reply
  *
- * The shard is held from the first run to the last, so that a call which is under way when its tensor is deleted ends
- * well. Writes count the rows that they have done in the reply's progress: a client that was lost in the middle, and
- * repeats the call, has every row written once.
+ * The call references the shard from the first run to the last, so that it succeeds even if its tensor is deleted
+ * meanwhile. Writes count their finished rows in the reply's progress. If a client is lost in the middle and repeats
+ * the call, every row is thus written once.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "core/memory/alloc.h"
 #include "tensors/service_private.h"
 
-#define TURN_COST (256u << 10)
+#define SLICE_COST (256u << 10)
 
 static void rows_work_end(void *opaque)
 {
@@ -32,14 +32,14 @@ gw_status gw_rows_work_begin(struct gw_tensor_table *table, struct gw_reply *rep
 	struct gw_rows_work *work = *out = gw_reply_work(reply, sizeof(*work), rows_work_end);
 	if (!work)
 		return GW_NO_MEMORY;
-	work->turn.cost = TURN_COST;
+	work->slice.cost = SLICE_COST;
 	if (work->table)
 		return GW_OK;
 	gw_status status = gw_tensor_table_find(table, epoch, &work->shard);
 	if (status != GW_OK)
 		return status;
 	work->table = table;
-	work->turn.at = *gw_reply_progress(reply);
+	work->slice.at = *gw_reply_progress(reply);
 	return GW_OK;
 }
 
@@ -53,9 +53,9 @@ const uint8_t *gw_rows_work_numbers(struct gw_rows_work *work, const uint8_t *by
 	return work->copy;
 }
 
-gw_status gw_rows_work_turned(const struct gw_rows_work *work, struct gw_reply *reply, gw_status status)
+gw_status gw_rows_work_yield(const struct gw_rows_work *work, struct gw_reply *reply, gw_status status)
 {
-	if (status == GW_AGAIN && work->turn.taken)
+	if (status == GW_AGAIN && work->slice.taken)
 		gw_reply_wait(reply);
 	return status;
 }
@@ -81,7 +81,7 @@ static gw_status pull_rows(struct gw_rows_work *work, const uint8_t *rows, uint3
 	if (!numbers || (!work->begun && !gw_reply_extend(reply, (uint32_t)bytes)))
 		return GW_NO_MEMORY;
 	work->begun = true;
-	return gw_row_store_read_slice(shard->store, &work->turn, (const void *)numbers, count,
+	return gw_row_store_read_slice(shard->store, &work->slice, (const void *)numbers, count,
 				       gw_reply_data(reply, &all));
 }
 
@@ -98,7 +98,7 @@ gw_status gw_tensor_answer_pull(void *context, const struct gw_call *call, struc
 	if (status == GW_OK)
 		status = gw_rows_work_begin(context, reply, pull.epoch, &work);
 	if (status == GW_OK)
-		status = gw_rows_work_turned(work, reply, pull_rows(work, rows, pull.count, reply));
+		status = gw_rows_work_yield(work, reply, pull_rows(work, rows, pull.count, reply));
 	if (status != GW_OK)
 		return status;
 	struct gw_shard_counts *counts = &work->shard->counts;
@@ -116,13 +116,13 @@ static gw_status update_rows(struct gw_rows_work *work, uint32_t count, const ui
 	if (payload_bytes != count * shard->layout.row_bytes)
 		return gw_fail(GW_PROTOCOL, "%u rows of %llu bytes to write in %zu bytes", count,
 			       (unsigned long long)shard->layout.row_bytes, payload_bytes);
-	/* The rows lie right behind the numbers, and need not be aligned. */
+	/* The rows directly follow the numbers, and need not be aligned. */
 	const uint8_t *numbers = gw_rows_work_numbers(work, rows, (size_t)count * 8);
 	if (!numbers)
 		return GW_NO_MEMORY;
-	gw_status status = gw_row_store_write_slice(shard->store, &work->turn, (const void *)numbers, count,
+	gw_status status = gw_row_store_write_slice(shard->store, &work->slice, (const void *)numbers, count,
 						    rows + (size_t)count * 8);
-	*gw_reply_progress(reply) = work->turn.at;
+	*gw_reply_progress(reply) = work->slice.at;
 	return status;
 }
 
@@ -138,14 +138,14 @@ gw_status gw_tensor_answer_update(void *context, const struct gw_call *call, str
 	if (status == GW_OK)
 		status = gw_rows_work_begin(context, reply, update.epoch, &work);
 	if (status == GW_OK)
-		status = gw_rows_work_turned(work, reply, update_rows(work, update.count, rows, payload_bytes, reply));
+		status = gw_rows_work_yield(work, reply, update_rows(work, update.count, rows, payload_bytes, reply));
 	if (status == GW_OK)
 		atomic_fetch_add_explicit(&work->shard->counts.written, update.count, memory_order_relaxed);
 	return status;
 }
 
-/* Whether the optimizer's state is there, looked at twice: who is told that it is not asks again, and others on its
- * connection have their turn meanwhile. */
+/* Requests the optimizer's state, and checks twice whether it exists. If the reply is negative, the client asks again;
+ * meanwhile other requests on its connection are served. */
 static gw_status push_ask(struct gw_rows_work *work, enum gw_optimizer_kind kind, struct gw_reply *reply)
 {
 	gw_status status = gw_shard_prepare(work->table, work->shard, kind);
@@ -175,7 +175,7 @@ static gw_status push_rows(struct gw_rows_work *work, const struct gw_tensor_pus
 			gw_reply_wait(reply);
 		return status;
 	}
-	/* Squares and gradients lie right behind the numbers. */
+	/* Squares and gradients directly follow the numbers. */
 	const uint8_t *numbers = gw_rows_work_numbers(work, rows, (size_t)count * 8 + payload_bytes);
 	if (!numbers)
 		return GW_NO_MEMORY;
@@ -183,10 +183,10 @@ static gw_status push_rows(struct gw_rows_work *work, const struct gw_tensor_pus
 		gw_tensor_table_acquire_scratch(work->table, &work->scratch);
 	work->pushes = true;
 	const uint8_t *squares = numbers + (size_t)count * 8;
-	status = gw_row_store_push_slice(shard->store, &work->turn, &push->optimizer, (const void *)numbers, count,
+	status = gw_row_store_push_slice(shard->store, &work->slice, &push->optimizer, (const void *)numbers, count,
 					 (const void *)(squares + square_bytes),
 					 square_bytes ? (const void *)squares : NULL, &work->scratch);
-	*gw_reply_progress(reply) = work->turn.at;
+	*gw_reply_progress(reply) = work->slice.at;
 	return status;
 }
 
@@ -201,7 +201,7 @@ gw_status gw_tensor_answer_push(void *context, const struct gw_call *call, struc
 	if (status == GW_OK)
 		status = gw_rows_work_begin(context, reply, push.rows.epoch, &work);
 	if (status == GW_OK)
-		status = gw_rows_work_turned(work, reply, push_rows(work, &push, rows, payload_bytes, reply));
+		status = gw_rows_work_yield(work, reply, push_rows(work, &push, rows, payload_bytes, reply));
 	if (status == GW_OK)
 		atomic_fetch_add_explicit(&work->shard->counts.pushed, push.rows.count, memory_order_relaxed);
 	return status;
@@ -218,8 +218,8 @@ gw_status gw_tensor_answer_count(void *context, const struct gw_call *call, stru
 		status = gw_rows_work_begin(context, reply, range.epoch, &work);
 	if (status != GW_OK)
 		return status;
-	status = gw_row_store_count_slice(work->shard->store, &work->turn, range.first, range.count, &found);
+	status = gw_row_store_count_slice(work->shard->store, &work->slice, range.first, range.count, &found);
 	work->found += status == GW_OK || status == GW_AGAIN ? found : 0;
-	status = gw_rows_work_turned(work, reply, status);
+	status = gw_rows_work_yield(work, reply, status);
 	return status == GW_OK ? gw_tensor_reply_number(reply, work->found) : status;
 }

@@ -1,13 +1,14 @@
-/* The calls that a checkpoint is made of and restored by: rows with their optimizer's state, and state alone.
+/* The calls that write and restore a checkpoint: rows with their optimizer's state, and state alone.
  *
- * A SAVE's reply is as long as its rows and their state: a piece of GW_TENSOR_PULL_BYTES, or one row. Where state has
- * come since the client counted on none, its head alone says so. What a peer sends is checked as in service.c.
+ * The reply to a SAVE is as long as its rows and their state: a piece of GW_TENSOR_PULL_BYTES, or one row. If the rows
+ * have got state that the client did not expect, the reply consists of the head alone. Requests are checked as in
+ * service.c.
  */
 #include <string.h>
 
 #include "tensors/service_private.h"
 
-/* What an optimizer has of each row, at the moment. */
+/* The optimizer's current state per row. */
 static struct gw_tensor_saved save_head(const struct gw_shard *shard)
 {
 	enum gw_optimizer_kind kind;
@@ -19,7 +20,7 @@ static struct gw_tensor_saved save_head(const struct gw_shard *shard)
 	return saved;
 }
 
-/* The reply is this head, with room for so many bytes behind it. */
+/* Starts the reply again, with this head and room for this many bytes after it. */
 static gw_status save_begin(struct gw_reply *reply, const struct gw_tensor_saved *saved, uint64_t bytes)
 {
 	uint32_t all;
@@ -54,9 +55,10 @@ static gw_status answer_save_rows(struct gw_rows_work *work, const struct gw_ten
 	uint32_t all;
 	state_bytes = work->state_floats * sizeof(float);
 	uint8_t *state = gw_reply_data(reply, &all) + sizeof(saved), *rows = state + call->count * state_bytes;
-	status = gw_row_store_save_slice(shard->store, &work->turn, call->first, call->count, rows,
+	status = gw_row_store_save_slice(shard->store, &work->slice, call->first, call->count, rows,
 					 state_bytes ? state : NULL);
-	/* Looked at behind the copy: a row that was pushed before it was copied has state, which is not in the copy. */
+	/* Read after the copy: a row that was pushed before it was copied has state, and the copy does not contain that
+	 * state. */
 	saved = save_head(shard);
 	if ((status == GW_OK || status == GW_AGAIN) && saved.state_floats != work->state_floats)
 		status = save_begin(reply, &saved, 0);
@@ -71,7 +73,7 @@ gw_status gw_tensor_answer_save(void *context, const struct gw_call *call, struc
 	gw_status status = gw_tensor_range_parse(call->bytes, call->byte_count, &save);
 	if (status == GW_OK)
 		status = gw_rows_work_begin(context, reply, save.epoch, &work);
-	return status == GW_OK ? gw_rows_work_turned(work, reply, answer_save_rows(work, &save, reply)) : status;
+	return status == GW_OK ? gw_rows_work_yield(work, reply, answer_save_rows(work, &save, reply)) : status;
 }
 
 static gw_status answer_restore_state(struct gw_rows_work *work, const struct gw_tensor_restore_call *restore,
@@ -83,14 +85,15 @@ static gw_status answer_restore_state(struct gw_rows_work *work, const struct gw
 			gw_reply_wait(reply);
 		return status;
 	}
-	/* The state lies right behind the numbers. */
+	/* The state directly follows the numbers. */
 	size_t number_bytes = (size_t)restore->rows.count * 8;
 	const uint8_t *numbers =
 		gw_rows_work_numbers(work, rows, number_bytes + restore->rows.count * restore->floats * sizeof(float));
 	if (!numbers)
 		return GW_NO_MEMORY;
-	return gw_row_store_set_state_slice(work->shard->store, &work->turn, (const void *)numbers, restore->rows.count,
-					    restore->first, restore->floats, (const void *)(numbers + number_bytes));
+	return gw_row_store_set_state_slice(work->shard->store, &work->slice, (const void *)numbers,
+					    restore->rows.count, restore->first, restore->floats,
+					    (const void *)(numbers + number_bytes));
 }
 
 gw_status gw_tensor_answer_restore(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
@@ -102,6 +105,6 @@ gw_status gw_tensor_answer_restore(void *context, const struct gw_call *call, st
 	gw_status status = gw_tensor_restore_parse(call->bytes, call->byte_count, &restore, &rows, &payload);
 	if (status == GW_OK)
 		status = gw_rows_work_begin(context, reply, restore.rows.epoch, &work);
-	return status == GW_OK ? gw_rows_work_turned(work, reply, answer_restore_state(work, &restore, rows, reply))
+	return status == GW_OK ? gw_rows_work_yield(work, reply, answer_restore_state(work, &restore, rows, reply))
 			       : status;
 }

@@ -1,6 +1,6 @@
-/* Keeping tensors: see table.h. Here they are made, completed and deleted, under the table's lock, which is held for a
- * look into a list. What takes long (filling, freeing) happens outside of it, in the table's threads (table_thread.c).
- * Pulls and pushes do not take it: see table_shards.c. */
+/* Tables of tensors: see table.h. This file creates, completes and deletes tensors under the table's lock, which is
+ * held only to search a list. Filling and freeing take long: the table's threads do them without the lock
+ * (table_thread.c). Pulls and pushes do not take the lock: see table_shards.c. */
 #include "tensors/table.h"
 
 #include <assert.h>
@@ -32,7 +32,7 @@ void gw_tensor_table_destroy(struct gw_tensor_table *table)
 	if (!table)
 		return;
 	assert(!table->filler.started && !table->keeper.started);
-	/* The service has ended, and with it the last reader of each. */
+	/* The service has ended, and with it the last reader of each shard. */
 	for (struct gw_shard *shard; (shard = gw_table_take_released(table));)
 		gw_shard_unref(table, shard);
 	while (table->shards) {
@@ -57,9 +57,9 @@ const struct gw_tensor_table_options *gw_tensor_table_options(const struct gw_te
 	return &table->options;
 }
 
-/* --- Making. All of it with the lock. --- */
+/* --- Creating. All of it runs with the lock held. --- */
 
-/* Whose rows a copy begins with: the tensor, held. */
+/* Finds the tensor whose rows a copy begins with, and references it. */
 static gw_status table_find_source(const struct gw_tensor_table *table, const struct gw_tensor_plan *plan,
 				   struct gw_table_shard **out)
 {
@@ -68,8 +68,8 @@ static gw_status table_find_source(const struct gw_tensor_table *table, const st
 		return GW_OK;
 	struct gw_shard *shard = gw_table_named(table, plan->source[0] == '=' ? plan->job : "", plan->source + 1);
 	if (!shard || gw_shard_state(shard) != GW_SHARD_READY)
-		return gw_fail(GW_NOT_FOUND, "tensor \"%s\": there is no tensor \"%s\" to copy", plan->name,
-			       plan->source + 1);
+		return gw_fail(GW_NOT_FOUND, "tensor \"%s\": tensor \"%s\", which it copies, does not exist",
+			       plan->name, plan->source + 1);
 	struct gw_tensor_plan wanted = *plan;
 	wanted.initial = shard->plan.initial;
 	wanted.low = shard->plan.low;
@@ -79,7 +79,7 @@ static gw_status table_find_source(const struct gw_tensor_table *table, const st
 	gw_status status = gw_tensor_plan_match(&shard->plan, &wanted);
 	if (status != GW_OK)
 		return gw_context(GW_INVALID, "tensor \"%s\" as a copy", plan->name);
-	gw_shard_hold(shard);
+	gw_shard_ref(shard);
 	*out = gw_entry_of(shard);
 	return GW_OK;
 }
@@ -87,7 +87,7 @@ static gw_status table_find_source(const struct gw_tensor_table *table, const st
 static gw_status table_check_room(struct gw_tensor_table *table, const struct gw_tensor_plan *plan)
 {
 	if (table->shard_count == GW_TENSORS_MAX)
-		return gw_fail(GW_LIMIT, "tensor \"%s\": there are %d tensors already: delete some", plan->name,
+		return gw_fail(GW_LIMIT, "tensor \"%s\": %d tensors exist already: delete some", plan->name,
 			       GW_TENSORS_MAX);
 	if (plan->job[0] && table->job_count == GW_TENSOR_JOBS_MAX && !gw_table_job(table, plan->job))
 		return gw_fail(GW_LIMIT, "%d jobs have tensors here already: end one of them", GW_TENSOR_JOBS_MAX);
@@ -123,7 +123,7 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	if (status == GW_OK)
 		status = gw_table_take_bytes(table, plan->name, "its rows", bytes);
 	if (status != GW_OK) {
-		/* Its source is listed: this is not the last user, who would lock. */
+		/* The source is still listed, so this is not its last user; the last user would take the lock. */
 		if (entry->source)
 			gw_shard_unref(table, &entry->source->shard);
 		gw_table_shard_drop(table, entry);
@@ -137,13 +137,13 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	return GW_OK;
 }
 
-/* Whether a shard is what is left of a tensor that was deleted: part 0 has made a later one of this name since. */
+/* Whether a shard belongs to a tensor that was deleted: part 0 has created a later tensor of this name. */
 static bool is_left_over(const struct gw_shard *shard, const struct gw_tensor_create_call *call)
 {
 	return call->leader >> 32 == shard->leader >> 32 && call->leader > shard->leader;
 }
 
-/* What is there of this name: whether it is what the call means. */
+/* Checks that an existing shard of this name is the one that the call means. */
 static gw_status shard_check(const struct gw_tensor_table *table, struct gw_shard *shard,
 			     const struct gw_tensor_create_call *call)
 {
@@ -156,12 +156,12 @@ static gw_status shard_check(const struct gw_tensor_table *table, struct gw_shar
 		return gw_fail(GW_NOT_FOUND, "tensor \"%s\" was deleted while it was created", shard->plan.name);
 	return gw_fail(
 		GW_NOT_FOUND,
-		"tensor \"%s\": part %u has rows of another one of this name, since a server ended: delete it, and "
+		"tensor \"%s\": part %u has rows of another tensor of this name, since a server ended: delete it, and "
 		"create it again",
 		shard->plan.name, gw_part_number(table->options.part));
 }
 
-/* *dropped: a shard that is listed no more, for the caller to leave. */
+/* *dropped: a shard that is not listed any more, which the caller must release. */
 static gw_status table_make(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
 			    struct gw_shard **dropped, struct gw_shard **out)
 {
@@ -172,8 +172,8 @@ static gw_status table_make(struct gw_tensor_table *table, const struct gw_tenso
 		shard = NULL;
 	}
 	if (!shard && call->open)
-		return gw_fail(GW_NOT_FOUND, "there is no tensor \"%s\"", call->plan.name);
-	gw_table_job_heard(table, call->plan.job);
+		return gw_fail(GW_NOT_FOUND, "tensor \"%s\" does not exist", call->plan.name);
+	gw_table_job_renew(table, call->plan.job);
 	gw_status status = shard ? shard_check(table, shard, call) : table_add(table, call, &shard);
 	if (status != GW_OK)
 		return status;
@@ -182,7 +182,7 @@ static gw_status table_make(struct gw_tensor_table *table, const struct gw_tenso
 		*dropped = shard;
 		return gw_fail_text(gw_entry_of(shard)->status, gw_entry_of(shard)->text);
 	}
-	gw_shard_hold(shard);
+	gw_shard_ref(shard);
 	*out = shard;
 	return GW_OK;
 }
@@ -241,7 +241,7 @@ gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t epoch
 		return GW_NO_MEMORY;
 	memcpy(copy, epochs, parts * sizeof(*copy));
 	pthread_mutex_lock(&table->lock);
-	struct gw_shard *shard = gw_table_hold_epoch(table, epoch);
+	struct gw_shard *shard = gw_table_ref_epoch(table, epoch);
 	if (!shard || shard->leader != epoch || copy[0] != epoch) {
 		status = gw_fail(GW_NOT_FOUND, "the tensor was deleted while it was created");
 	} else {

@@ -1,11 +1,11 @@
-/* The tensors of one part: what a server, or a standalone client's part, has of each. A tensor's rows here are a shard.
+/* The tensors of one part, at a server or in a standalone client. The rows of a tensor in this part are a shard.
  *
- *   make ─▶ WAITING ─▶ the table's filler fills it ─▶ READY ─▶ delete, or the end of its job ─▶ the last user leaves
- *                                                 └─▶ FAILED: the next who asks is told, and it is gone
+ *   make ─▶ WAITING ─▶ the filler fills it ─▶ READY ─▶ delete, or its job ends ─▶ the last user releases it
+ *                                           └─▶ FAILED: the next request gets the error; the shard is removed
  *
- * Threads: any thread may make any call but create, stop and destroy, at once with others. Those of pulls and pushes
- * wait for nothing (find, leave, prepare once the state is there, scratch, note_reads); others wait for a short lock.
- * Limits: memory (bytes_max), GW_TENSORS_MAX tensors, GW_TENSOR_JOBS_MAX jobs.
+ * Threads: any thread may make any call at any time, except create, stop and destroy. Calls of pulls and pushes never
+ * wait (find, unref, prepare once the state exists, scratch, note_reads). Others wait only for a lock that is held
+ * briefly. Limits: memory (bytes_max), GW_TENSORS_MAX tensors, GW_TENSOR_JOBS_MAX jobs.
  */
 #ifndef GW_TENSORS_TABLE_H
 #define GW_TENSORS_TABLE_H
@@ -20,36 +20,38 @@
 
 struct gw_tensor_table_options {
 	const struct gw_graph_meta *meta;
-	const struct gw_part *part; /* original ids, and features to copy; outlives the table */
-	/* Where filled rows are published, to be read; ends between the table's stop and its end. NULL: nowhere. */
+	const struct gw_part *part; /* original ids, and features to copy; must outlive the table */
+	/* Publishes filled rows, so that clients can read them. It must end after the table's stop and before its
+	 * destroy. NULL: rows are not published. */
 	struct gw_service *service;
 	uint64_t incarnation;
-	uint64_t bytes_max; /* of all rows and their state; 0: no limit but the machine's */
-	uint32_t lease_ms;  /* a job without a client for so long has ended; 0: none ends */
+	uint64_t bytes_max; /* of all rows and their state; 0: limited only by the machine */
+	uint32_t lease_ms;  /* a job ends if no client renews its lease for this long; 0: jobs do not end */
 	enum gw_huge_policy huge;
 	int numa;
 };
 
-/* What has been done with a shard's rows. */
+/* Operations on a shard's rows so far. */
 struct gw_shard_counts {
 	_Atomic uint64_t written, pushed, pulled; /* rows */
-	_Atomic uint64_t read;                    /* rows that clients read by themselves, as far as they have told */
-	_Atomic uint64_t pulls;                   /* requests for rows */
-	_Atomic uint64_t torn;                    /* rows pulled because a read did not get them whole */
+	/* rows that clients read without a request, as far as the clients have reported them */
+	_Atomic uint64_t read;
+	_Atomic uint64_t pulls; /* requests for rows */
+	_Atomic uint64_t torn;  /* rows pulled because a read was torn */
 };
 
 struct gw_shard_users;
 
 struct gw_shard {
-	struct gw_shard *next; /* the table's from here on to `users` */
+	struct gw_shard *next; /* the table owns the fields from here to `users` */
 	bool listed;
-	struct gw_shard_users *users; /* counted */
-	/* Set before others see it. */
+	struct gw_shard_users *users; /* reference count */
+	/* Set before other threads see the shard. */
 	struct gw_tensor_plan plan;
 	struct gw_tensor_layout layout;
 	uint64_t epoch;
-	uint64_t leader; /* 0: the first that a client names */
-	/* Set once it is READY. */
+	uint64_t leader; /* 0: set by the first client that names one */
+	/* Set once the shard is READY. */
 	struct gw_row_store *store;
 	struct gw_shard_counts counts;
 };
@@ -57,58 +59,64 @@ struct gw_shard {
 struct gw_tensor_table;
 
 gw_status gw_tensor_table_create(const struct gw_tensor_table_options *options, struct gw_tensor_table **out);
-/* Ends its threads, when one has filled what it is filling: before the service ends, which they publish to.
- * What waits is not filled any more. No call may be under way. NULL is allowed. */
+/* Ends the threads, after they have finished the shard that they are filling. Call it before the service ends, since
+ * the threads publish to it. Waiting shards are not filled any more. No call may be open. NULL is allowed. */
 void gw_tensor_table_stop(struct gw_tensor_table *table);
 /* Frees all tensors of a table that was stopped and whose service has ended. NULL is allowed. */
 void gw_tensor_table_destroy(struct gw_tensor_table *table);
 const struct gw_tensor_table_options *gw_tensor_table_options(const struct gw_tensor_table *table);
 
-/* Creates or finds what the call names: *state is how far it is, and *births, [state->births], stay as they are as long
- * as the shard is held: *out is the caller's to leave. GW_EXISTS, GW_NO_SPACE, GW_NOT_FOUND (call->open), GW_LIMIT. */
+/* Creates or finds the tensor that the call names. *state is its progress. *epochs, [state->epochs], stays valid while
+ * the caller references the shard *out, which the caller must release. GW_EXISTS, GW_NO_SPACE, GW_NOT_FOUND
+ * (call->open), GW_LIMIT. */
 gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
 			       struct gw_tensor_state *state, const uint64_t **epochs, struct gw_shard **out);
 
-/* Makes what a server has from its start, before clients come: its leader, unless that is here, is the first that a
- * client names. Errors as of gw_tensor_table_make. */
+/* Creates a tensor that a server has from its start, before clients connect. At part 0 its leader is known; elsewhere
+ * the first client that names a leader sets it. Fails as gw_tensor_table_make does. */
 gw_status gw_tensor_table_expect(struct gw_tensor_table *table, const struct gw_tensor_plan *plan);
 
-/* Notes which births ([parts] uint64, wherever they lie) belong to a tensor whose part 0 is here; who comes later gets
- * those of the first. */
+/* Stores which epochs ([parts] uint64, unaligned) belong to a tensor whose part 0 is in this table. Later calls get the
+ * epochs of the first call. */
 gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t epoch, const void *epochs,
 				   const uint64_t **kept, struct gw_shard **out);
 
-/* The shard of a birth, filled. GW_NOT_FOUND: it is not here any more. It is the caller's to leave. */
+/* Finds the filled shard of an epoch, for the caller to release. GW_NOT_FOUND: the shard does not exist any more. */
 gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t epoch, struct gw_shard **out);
 void gw_shard_unref(struct gw_tensor_table *table, struct gw_shard *shard);
 
-/* Room for an optimizer's state beside the rows: taken into account once, and made by the table's keeper: GW_AGAIN
- * until it has. GW_NO_SPACE, GW_NOT_FOUND (deleted meanwhile) and the errors of gw_row_store_prepare. */
+/* Makes room for an optimizer's state of the rows. Its bytes are counted once. The table's keeper allocates it;
+ * until then the call returns GW_AGAIN. GW_NO_SPACE, GW_NOT_FOUND (deleted meanwhile) and the errors of
+ * gw_row_store_prepare. */
 gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind);
 
-/* What a push works with, kept from one to the next: any thread takes one, and gives it back when it is done. */
+/* Scratch memory of a push, kept from one push to the next. Any thread may acquire scratch, and releases it when the
+ * push ends. */
 void gw_tensor_table_acquire_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *out);
 void gw_tensor_table_release_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *scratch);
 
-/* *count: how many it deleted: 0 or 1. job "": a kept one. leader: as in struct gw_tensor_delete_call. GW_EXISTS. */
+/* *count: the number of deleted shards, 0 or 1. job "": a kept tensor. leader: as in struct gw_tensor_delete_call.
+ * GW_EXISTS. */
 gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name, uint64_t leader,
 				 uint32_t *count);
 
-/* A client of the job `name` is there: what the job has here stays. Returns after how many milliseconds it is to be
- * heard again; 0: it need not. A job that has nothing here is not noted, so that any number of them may be there. */
+/* Renews the lease of a job, so that its tensors stay. Returns after how many milliseconds the client must renew it
+ * again; 0: never. A job without tensors here is not recorded, so any number of such jobs may exist. */
 uint32_t gw_tensor_table_lease(struct gw_tensor_table *table, const char *name);
 
-/* Deletes all that a job has; *count of them. GW_INVALID: kept ones are no job's. */
+/* Deletes all tensors of a job and returns their number in *count. GW_INVALID: kept tensors belong to no job. */
 gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job, uint32_t *count);
 
-/* Up to max shards after one, in the order of job and name; job NULL: of all jobs. after_job NULL: from the first. */
+/* Lists up to max shards after the given one, in the order of job and name. job NULL: of all jobs. after_job NULL: from
+ * the first shard. */
 uint32_t gw_tensor_table_list(struct gw_tensor_table *table, const char *job, const char *after_job,
 			      const char *after_name, struct gw_tensor_listed *out, uint32_t max);
 
-/* A client tells that it has read so many rows of a shard by itself. One that is gone is no error. */
+/* Records that a client has read this many rows of a shard without a request. A shard that does not exist any more is
+ * not an error. */
 void gw_tensor_table_note_reads(struct gw_tensor_table *table, uint64_t epoch, uint64_t rows);
 
-/* For statistics: each shard that is listed, with the bytes that it takes; the table is locked meanwhile. */
+/* For statistics: visits each listed shard, with the bytes that it uses. The table is locked meanwhile. */
 void gw_tensor_table_each(struct gw_tensor_table *table,
 			  void (*visit)(void *context, const struct gw_shard *shard, uint64_t bytes, bool ready),
 			  void *context);

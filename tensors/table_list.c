@@ -1,4 +1,4 @@
-/* Looking through a table of tensors, in the order of jobs and names: see table.h. Under its lock all the while. */
+/* Searches a table of tensors in the order of jobs and names: see table.h. All functions hold the table's lock. */
 #include "tensors/table.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static int shard_order(const struct gw_shard *shard, const char *job, const char
 	return order ? order : strcmp(shard->plan.name, name);
 }
 
-/* The first shard behind the given one. */
+/* The first shard after the given one. */
 static const struct gw_shard *shard_after(const struct gw_tensor_table *table, const char *job, const char *after_job,
 					  const char *after_name)
 {

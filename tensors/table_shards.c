@@ -1,27 +1,29 @@
-/* The shards of a table: entered, looked up, held and freed; and the jobs whose tensors they are.
+/* The shards of a table: added, found, referenced and freed; and the jobs that own the tensors.
  *
- *   enter ─▶ the list, for names, and the slot of its birth, for pulls and pushes ─▶ unlist ─▶ the last user leaves
+ *   enter ─▶ the list, for names, and the slot of its epoch, for pulls and pushes ─▶ unlist ─▶ last unref: freed
  *
- * A shard is freed by its last user: a call that is under way when its tensor is deleted ends well. The list is one
- * user. Clients that read a shard's memory by themselves are another, all together, from when it is published until
- * the transport says that the last has let go. Bytes count until then.
+ * The last user frees a shard, so that an open call on a deleted tensor ends without error. The list is one user. All
+ * clients that read the shard's memory together are another user: from publishing the shard until the transport reports
+ * that the last reader has released it. The bytes count until then.
  *
- * Pulls and pushes take no lock: gw_table_hold_epoch and gw_shard_unref are a load and one atomic addition each. A
- * shard that a slot names may be freed at any moment, so its count lies outside of it, in a struct gw_shard_users that
- * lives as long as the table and counts for one shard after another. Why a shard that was found stays:
+ * Pulls and pushes take no lock: gw_table_ref_epoch and gw_shard_unref are a load and one atomic addition each. A
+ * shard that a slot names may be freed at any moment. Its count is therefore outside of it, in a struct gw_shard_users,
+ * which lives as long as the table and counts for one shard after another. The following rules keep a found shard
+ * valid:
  *
- *   - The count is set to 1 with release order once `birth` and `shard` are written; the slot is stored after that,
- * with release order. A finder that loads the slot (acquire) sees an initialized count.
- *   - A finder adds 1 unless the count is 0. A count that has reached 0 stays there until the next shard sets it: the
- *     thread that took it to 0 alone frees the shard, and hands the count on afterwards, under the lock.
- *   - The addition (acquire) reads the 1 or a later addition or subtraction to it, all one release sequence, so
- *     the finder sees `birth` and `shard` as they were set with that 1. They don't change before the finder leaves.
- *   - A finder that was slow may have counted itself a user of a later shard. No two shards have one birth: the finder
- *     sees another birth than its own, leaves, and reports none.
- *   - A user leaves by a subtraction with release and acquire order: all that any user did comes before the freeing.
+ *   - The count is set to 1 with release order after `epoch` and `shard` are written. The slot is stored after that,
+ *     with release order. A finder that loads the slot (acquire) sees an initialized count.
+ *   - A finder adds 1 unless the count is 0. A count of 0 stays until the next shard sets it. Only the thread that
+ *     took the count to 0 frees the shard; afterwards it makes the count available again, under the lock.
+ *   - The addition (acquire) reads the 1, or a later addition to it or subtraction from it. All of these form one
+ *     release sequence, so the finder sees the `epoch` and `shard` that were set with that 1. They do not change
+ *     before the finder releases the shard.
+ *   - A slow finder may have counted itself as a user of a later shard. No two shards have the same epoch: the finder
+ *     sees another epoch than its own, releases the shard, and returns NULL.
+ *   - A user leaves by a subtraction with release and acquire order, so the actions of all users precede the free.
  *   - READY is stored with release order once `store` is written, and a finder loads it with acquire order.
  *
- * A thread that has the lock and a listed shard may add to its count at once: the list's own 1 cannot go.
+ * A thread that has the lock and a listed shard may add to its count directly: the list's own 1 cannot disappear.
  */
 #include <string.h>
 
@@ -33,7 +35,7 @@
 
 /* --- Users. --- */
 
-/* Not locked: the rows of a large one take long to free. */
+/* Call it without the lock: freeing the rows of a large shard takes long. */
 static void shard_free(struct gw_table_shard *entry)
 {
 	gw_row_store_destroy(entry->shard.store);
@@ -42,7 +44,7 @@ static void shard_free(struct gw_table_shard *entry)
 	gw_free(entry);
 }
 
-/* Locked. The count is 0, and the shard that it was for is freed. */
+/* The lock must be held. The count is 0, and its shard is freed. */
 static void shard_spare_users(struct gw_tensor_table *table, struct gw_shard_users *users)
 {
 	users->shard = NULL;
@@ -98,7 +100,7 @@ void gw_shard_unref(struct gw_tensor_table *table, struct gw_shard *shard)
 	gw_error_restore(&kept);
 }
 
-struct gw_shard *gw_table_hold_epoch(struct gw_tensor_table *table, uint64_t epoch)
+struct gw_shard *gw_table_ref_epoch(struct gw_tensor_table *table, uint64_t epoch)
 {
 	struct gw_shard_users *users =
 		atomic_load_explicit(&table->slots[epoch % GW_TABLE_SLOTS], memory_order_acquire);
@@ -127,7 +129,8 @@ void gw_shard_withdraw(struct gw_tensor_table *table, struct gw_shard *shard)
 		gw_service_withdraw(table->options.service, &region);
 }
 
-/* --- Jobs: those that have tensors here, and no others, so that names alone take no place. All of it locked. --- */
+/* --- Jobs that have tensors here. Others are not recorded, so names alone use no memory. All functions need the lock.
+ * --- */
 
 struct gw_tensor_job *gw_table_job(struct gw_tensor_table *table, const char *name)
 {
@@ -138,15 +141,15 @@ struct gw_tensor_job *gw_table_job(struct gw_tensor_table *table, const char *na
 	return NULL;
 }
 
-void gw_table_job_heard(struct gw_tensor_table *table, const char *name)
+void gw_table_job_renew(struct gw_tensor_table *table, const char *name)
 {
 	struct gw_tensor_job *job = gw_table_job(table, name);
 	if (job)
-		job->heard_ns = gw_now_ns();
+		job->renewed_ns = gw_now_ns();
 }
 
-/* The job has one shard more: the caller has seen that there is room for it. */
-static void job_enter(struct gw_tensor_table *table, const char *name)
+/* The job gets one more shard. The caller has checked that there is room. */
+static void job_add_shard(struct gw_tensor_table *table, const char *name)
 {
 	struct gw_tensor_job *job = gw_table_job(table, name);
 	if (!name[0])
@@ -157,11 +160,11 @@ static void job_enter(struct gw_tensor_table *table, const char *name)
 		memcpy(job->name, name, strlen(name) + 1);
 	}
 	job->shards++;
-	job->heard_ns = gw_now_ns();
+	job->renewed_ns = gw_now_ns();
 }
 
-/* One shard less: with the last, the job is forgotten. */
-static void job_leave(struct gw_tensor_table *table, const char *name)
+/* The job loses one shard. With its last shard, the job is removed. */
+static void job_drop_shard(struct gw_tensor_table *table, const char *name)
 {
 	struct gw_tensor_job *job = gw_table_job(table, name);
 	if (job && --job->shards == 0)
@@ -170,8 +173,8 @@ static void job_leave(struct gw_tensor_table *table, const char *name)
 
 /* --- The list, and the slots. --- */
 
-/* Numbers whose slot is taken are left out. A table lists half as many shards as it has slots, so that fewer than two
- * numbers go to a shard, taken all together, however few of them are deleted. */
+/* Skips numbers whose slot is used. A table lists at most half as many shards as it has slots. So a new shard takes
+ * fewer than two numbers on average, even if few shards are deleted. */
 static uint64_t shard_next_epoch(struct gw_tensor_table *table)
 {
 	uint64_t epoch;
@@ -192,7 +195,7 @@ void gw_table_enter(struct gw_tensor_table *table, struct gw_table_shard *entry)
 	shard->next = table->shards;
 	table->shards = shard;
 	table->shard_count++;
-	job_enter(table, shard->plan.job);
+	job_add_shard(table, shard->plan.job);
 	users->epoch = shard->epoch;
 	users->shard = shard;
 	atomic_store_explicit(&users->count, 1, memory_order_release);
@@ -205,7 +208,7 @@ void gw_table_unlist(struct gw_tensor_table *table, struct gw_shard *shard)
 	GW_SLIST_REMOVE(table->shards, shard, next);
 	shard->listed = false;
 	table->shard_count--;
-	job_leave(table, shard->plan.job);
+	job_drop_shard(table, shard->plan.job);
 }
 
 struct gw_shard *gw_table_named(const struct gw_tensor_table *table, const char *job, const char *name)
@@ -221,27 +224,28 @@ gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, c
 	char wanted[GW_UNIT_TEXT_MAX], left[GW_UNIT_TEXT_MAX], all[GW_UNIT_TEXT_MAX];
 	uint64_t bytes_max = table->options.bytes_max;
 	if (bytes_max && (bytes > bytes_max || table->bytes > bytes_max - bytes))
-		return gw_fail(
-			GW_NO_SPACE,
-			"tensor \"%s\" needs %s for %s of part %u, and %s of %s for tensors are free there: give its "
-			"server more (serve --tensor-memory)",
-			name, gw_text_bytes(wanted, (double)bytes), what, gw_part_number(table->options.part),
-			gw_text_bytes(left, (double)(bytes_max - table->bytes)), gw_text_bytes(all, (double)bytes_max));
+		return gw_fail(GW_NO_SPACE,
+			       "tensor \"%s\" needs %s for %s of part %u, and %s of %s for tensors are free: give its "
+			       "server more (serve --tensor-memory)",
+			       name, gw_text_bytes(wanted, (double)bytes), what, gw_part_number(table->options.part),
+			       gw_text_bytes(left, (double)(bytes_max - table->bytes)),
+			       gw_text_bytes(all, (double)bytes_max));
 	table->bytes += bytes;
 	return GW_OK;
 }
 
-/* --- A job's life. --- */
+/* --- The life of a job. --- */
 
 uint32_t gw_tensor_table_lease(struct gw_tensor_table *table, const char *name)
 {
 	pthread_mutex_lock(&table->lock);
-	gw_table_job_heard(table, name);
+	gw_table_job_renew(table, name);
 	pthread_mutex_unlock(&table->lock);
 	return gw_table_lease_ms(table);
 }
 
-/* A shard of the job, off the list, for the caller to withdraw and leave; NULL: the job has none. Locked. */
+/* Removes a shard of the job from the list, for the caller to withdraw and release; NULL: the job has none. The lock
+ * must be held. */
 static struct gw_shard *job_take(struct gw_tensor_table *table, const char *job)
 {
 	struct gw_shard *shard = table->shards;
@@ -256,7 +260,7 @@ gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job
 {
 	*count = 0;
 	if (!job[0])
-		return gw_fail(GW_INVALID, "which job has ended? Tensors that are kept are no job's");
+		return gw_fail(GW_INVALID, "no job is named: kept tensors belong to no job");
 	for (;; (*count)++) {
 		pthread_mutex_lock(&table->lock);
 		struct gw_shard *shard = job_take(table, job);
@@ -270,28 +274,28 @@ gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job
 
 struct gw_shard *gw_table_take_ended(struct gw_tensor_table *table, uint64_t now_ns)
 {
-	/* The last client may have been there for as long without a word. */
+	/* The last client may have been alive for one interval after its last renewal. */
 	uint64_t last_ns = ((uint64_t)table->options.lease_ms + gw_table_lease_ms(table)) * GW_NS_PER_MS;
 	for (uint32_t i = 0; last_ns && i < table->job_count; i++) {
 		const struct gw_tensor_job *job = &table->jobs[i];
-		if (now_ns >= job->heard_ns + last_ns)
+		if (now_ns >= job->renewed_ns + last_ns)
 			return job_take(table, job->name);
 	}
 	return NULL;
 }
 
-/* --- What pulls, pushes and reads look up. --- */
+/* --- Lookups of pulls, pushes and reads. --- */
 
 gw_status gw_table_fail_gone(void)
 {
 	return gw_fail(GW_NOT_FOUND,
-		       "the tensor is gone: it was deleted, its job has ended or was not heard of for too long (serve "
-		       "--tensor-lease), or what kept its rows was started again: delete it, and create it again");
+		       "the tensor is gone: it was deleted, its job has ended or did not renew its lease (serve "
+		       "--tensor-lease), or its server was restarted: delete it, and create it again");
 }
 
 gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t epoch, struct gw_shard **out)
 {
-	*out = gw_table_hold_epoch(table, epoch);
+	*out = gw_table_ref_epoch(table, epoch);
 	if (*out && gw_shard_state(*out) == GW_SHARD_READY)
 		return GW_OK;
 	gw_shard_unref(table, *out);
@@ -301,7 +305,7 @@ gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t epoch, st
 
 void gw_tensor_table_note_reads(struct gw_tensor_table *table, uint64_t epoch, uint64_t rows)
 {
-	struct gw_shard *shard = gw_table_hold_epoch(table, epoch);
+	struct gw_shard *shard = gw_table_ref_epoch(table, epoch);
 	if (shard)
 		atomic_fetch_add_explicit(&shard->counts.read, rows, memory_order_relaxed);
 	gw_shard_unref(table, shard);

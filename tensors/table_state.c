@@ -1,17 +1,16 @@
-/* The state that an optimizer keeps beside a shard's rows: as much memory as the rows, or more, so the table's keeper
- * (table_thread.c) makes it.
+/* The optimizer's state of a shard's rows. It takes as much memory as the rows, or more, so the table's keeper
+ * allocates it (table_thread.c).
  *
- *   the first push ─▶ its bytes are taken ─▶ WANTED ─▶ the keeper makes it ─▶ later pushes find it
- *                                                  └─▶ FAILED: one of those who ask is told why; the next has it tried
- *                                                      again
+ *   the first push ─▶ its bytes are counted ─▶ WANTED ─▶ the keeper allocates it ─▶ later pushes find it
+ *                                                    └─▶ FAILED: one request gets the error; the next one retries
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "tensors/table_private.h"
 
-/* Locked. Asks the keeper for an optimizer's state, or tells what became of that. GW_AGAIN: it is not made yet.
- * GW_NOT_FOUND: the tensor was deleted, and the keeper does not look at it any more. */
+/* Requests an optimizer's state from the keeper, or returns the result of that request. GW_AGAIN: the state is not
+ * allocated yet. GW_NOT_FOUND: the tensor was deleted, and the keeper ignores it. The lock must be held. */
 static gw_status shard_ask_state(struct gw_tensor_table *table, struct gw_table_shard *entry,
 				 enum gw_optimizer_kind kind, uint64_t bytes)
 {
@@ -20,7 +19,7 @@ static gw_status shard_ask_state(struct gw_tensor_table *table, struct gw_table_
 	if (entry->making == GW_STATE_WANTED)
 		return GW_AGAIN;
 	if (entry->making == GW_STATE_FAILED) {
-		entry->making = GW_STATE_NONE; /* who asks next has it tried again */
+		entry->making = GW_STATE_NONE; /* the next request retries */
 		return gw_fail_text(entry->status, entry->text);
 	}
 	char what[48];
@@ -41,14 +40,14 @@ gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard
 	enum gw_optimizer_kind have;
 	uint64_t bytes =
 		gw_row_store_state_bytes(kind, gw_row_store_rows(shard->store), gw_row_store_columns(shard->store));
-	/* What needs no memory, or can only fail, is not long. */
+	/* This is fast: it needs no memory, or can only fail. */
 	if (bytes == 0 || gw_row_store_trained(shard->store, &have))
 		return gw_row_store_prepare(shard->store, kind);
 	gw_status status = gw_row_store_trainable(shard->store);
 	if (status != GW_OK)
 		return status;
 	pthread_mutex_lock(&table->lock);
-	/* The keeper may have made it since. */
+	/* The keeper may have allocated the state since. */
 	status = gw_row_store_trained(shard->store, &have) ? GW_OK
 							   : shard_ask_state(table, gw_entry_of(shard), kind, bytes);
 	pthread_mutex_unlock(&table->lock);
@@ -61,7 +60,7 @@ struct gw_table_shard *gw_table_take_stateless(const struct gw_tensor_table *tab
 	while (shard && gw_entry_of(shard)->making != GW_STATE_WANTED)
 		shard = shard->next;
 	if (shard)
-		gw_shard_hold(shard);
+		gw_shard_ref(shard);
 	return (struct gw_table_shard *)shard;
 }
 
@@ -72,7 +71,7 @@ void gw_shard_make_state(struct gw_tensor_table *table, struct gw_table_shard *e
 	entry->making = GW_STATE_NONE;
 	if (status != GW_OK) {
 		entry->making = GW_STATE_FAILED;
-		gw_context(status, "tensor \"%s\": no memory for the state of %s, which its first push makes",
+		gw_context(status, "tensor \"%s\": no memory for the state of %s, which its first push creates",
 			   entry->shard.plan.name, gw_optimizer_name(entry->kind));
 		entry->status = status;
 		memcpy(entry->text, gw_last_error(), sizeof(entry->text));

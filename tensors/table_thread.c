@@ -1,15 +1,15 @@
-/* The threads of a table of tensors: what takes long, or must not be done where it is found out. Each does one thing
- * after another:
+/* The threads of a table of tensors. They do work that takes long, or that must not be done where the need is detected.
+ * Each thread does one task after another:
  *
- *   filler: a tensor that waits ─▶ filled (fill.c) ─▶ published, for clients to read by themselves ─▶ READY, or FAILED
- *   keeper: a push that needs an optimizer's state ─▶ made (table_state.c) ─▶ found by the next turn of the push
- *           memory that its last reader has let go ─▶ left
- *           a job that was not heard of for the lease ─▶ its tensors off the list, withdrawn, left
+ *   filler: a waiting tensor ─▶ filled (fill.c) ─▶ published, so that clients can read it ─▶ READY, or FAILED
+ *   keeper: a push that needs an optimizer's state ─▶ allocated (table_state.c) ─▶ found by the next slice of the push
+ *           memory that its last reader has released ─▶ released
+ *           a job whose lease has ended ─▶ its tensors removed from the list, withdrawn, released
  *
- * Two, since a large tensor takes minutes to fill: who creates it waits for as long as that goes on, but a push waits
- * within its operation's deadline. Of the keeper's things state comes first, for the same reason. They start with the
- * first tensor. What cannot be published is read by requests, with a line of the log; what cannot be filled tells why
- * to the next who asks for it.
+ * There are two threads, since filling a large tensor takes minutes. Its creator waits that long, but a push waits only
+ * within its operation's deadline. For the same reason the keeper handles state first. The threads start with the first
+ * tensor. If a shard cannot be published, clients request its rows, and the log has a line. If a shard cannot be
+ * filled, the next request for it gets the error.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@
 #include "core/system/thread.h"
 #include "tensors/table_private.h"
 
-/* Whichever thread was the last to read it must not work for long: freeing is the table's. */
+/* The last reader's thread must not work for long: the table frees the shard. */
 static void shard_released(void *context)
 {
 	struct gw_table_shard *entry = context;
@@ -40,17 +40,17 @@ struct gw_shard *gw_table_take_released(struct gw_tensor_table *table)
 
 static struct gw_table_shard *table_take_waiting(const struct gw_tensor_table *table)
 {
-	struct gw_shard *oldest = NULL; /* new ones come to the front */
+	struct gw_shard *oldest = NULL; /* new shards are added at the front */
 	for (struct gw_shard *shard = table->shards; shard; shard = shard->next) {
 		if (gw_shard_state(shard) == GW_SHARD_WAITING)
 			oldest = shard;
 	}
 	if (oldest)
-		gw_shard_hold(oldest);
+		gw_shard_ref(oldest);
 	return (struct gw_table_shard *)oldest;
 }
 
-/* Clients may read it by themselves, from here on. Where that cannot be they ask for rows. */
+/* Lets clients read the rows from here on. If that is impossible, they request rows. */
 static void shard_publish(struct gw_tensor_table *table, struct gw_table_shard *entry, struct gw_region *out)
 {
 	struct gw_row_store *store = entry->shard.store;
@@ -67,7 +67,7 @@ static void shard_publish(struct gw_tensor_table *table, struct gw_table_shard *
 	*out = (struct gw_region){0};
 	if (!table->options.service || region.bytes == 0)
 		return;
-	gw_shard_hold(&entry->shard); /* for its readers */
+	gw_shard_ref(&entry->shard); /* for its readers */
 	entry->table = table;
 	if (gw_service_publish(table->options.service, &region, out) == GW_OK)
 		return;
@@ -160,7 +160,7 @@ static gw_status table_start_one(struct gw_tensor_table *table, struct gw_table_
 		return GW_OK;
 	int error = gw_thread_start(&thread->id, run, table);
 	if (error)
-		return gw_thread_failed(error, "cannot start a thread that fills tensors, or keeps them");
+		return gw_thread_failed(error, "cannot start a thread of the table of tensors");
 	thread->started = true;
 	return GW_OK;
 }

@@ -1,8 +1,9 @@
-/* Writing behind its owner's back:
+/* Writes chunks in a background thread:
  *
- *   put: the chunk before has ended? -> handed over -> the thread: digest, write -> ended
+ *   put: wait until the previous chunk is written -> pass the chunk -> the thread: digest, write -> done
  *
- * One chunk at a time, so that memory is bounded by who fills them. Fails as files do; the first failure stays.
+ * The thread has one chunk at a time, so the owner of the chunks bounds the memory. Fails as files do; the first
+ * failure is kept.
  */
 #include "tensors/write_behind.h"
 
@@ -32,11 +33,11 @@ gw_status gw_write_all(const char *path, int fd, const void *data, size_t bytes)
 		ssize_t got = write(fd, (const uint8_t *)data + at, bytes - at);
 		if (got < 0 && errno == EINTR)
 			continue;
-		/* Past the page cache only where the file system takes it so. */
+		/* Not all file systems support O_DIRECT here: continue without it. */
 		int flags = got < 0 && errno == EINVAL ? fcntl(fd, F_GETFL) : 0;
 		if (flags > 0 && (flags & O_DIRECT) && fcntl(fd, F_SETFL, flags & ~O_DIRECT) == 0)
 			continue;
-		if (got <= 0) /* nothing of it: nothing would ever be */
+		if (got <= 0) /* nothing was written, and a retry would not write anything either */
 			return gw_fail_errno(GW_IO, got < 0 ? errno : ENOSPC, "%s: cannot write", path);
 		at += (size_t)got;
 	}
@@ -85,13 +86,13 @@ gw_status gw_write_behind_create(struct gw_write_behind **out)
 		pthread_cond_destroy(&writer->changed);
 		pthread_mutex_destroy(&writer->lock);
 		gw_free(writer);
-		return gw_thread_failed(error, "cannot start a thread that writes");
+		return gw_thread_failed(error, "cannot start the thread that writes files");
 	}
 	*out = writer;
 	return GW_OK;
 }
 
-/* With the lock. */
+/* The lock must be held. */
 static gw_status behind_wait(struct gw_write_behind *writer)
 {
 	while (writer->busy)
@@ -127,7 +128,7 @@ void gw_write_behind_destroy(struct gw_write_behind *writer)
 		return;
 	gw_error_keep(&kept);
 	pthread_mutex_lock(&writer->lock);
-	writer->stop = true; /* what was handed over is still written: its memory is the owner's */
+	writer->stop = true; /* a chunk that was passed is still written, since the owner frees its memory */
 	pthread_cond_broadcast(&writer->changed);
 	pthread_mutex_unlock(&writer->lock);
 	pthread_join(writer->thread, NULL);

@@ -1,4 +1,4 @@
-/* The memory of mini-batches: see batch.h. Made once, grown as needed, kept by its engine. */
+/* The memory of mini-batches: see batch.h. A batch is created once and grows as needed; its engine keeps it. */
 #include "client/batch/batch.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ static gw_status batch_create(struct gw_engine *engine, struct gw_batch **out)
 	return GW_OK;
 }
 
-/* Destroying a batch is a job of its own: what it lands in is registered with its engine's transports. */
+/* A job of its own destroys a batch, since its receive buffers are registered with the engine's transports. */
 struct discard {
 	struct gw_job job;
 	struct gw_batch *batch;
@@ -88,7 +88,7 @@ void gw_batch_discard(struct gw_batch *batch)
 	struct discard discard = {.job = {.start = discard_start, .cancel = discard_cancel}, .batch = batch};
 	gw_engine_submit(batch->engine, &discard.job, true);
 	gw_job_wait(&discard.job, GW_NO_DEADLINE);
-	if (discard.batch) /* too many jobs: it is kept for the next mini-batch */
+	if (discard.batch) /* the engine has too many jobs: keep the batch for the next mini-batch */
 		gw_batch_release(batch);
 }
 
@@ -139,7 +139,7 @@ static gw_status check_fanouts(const struct gw_client *client, const struct gw_s
 	return GW_OK;
 }
 
-/* Whether the seeds are of a tensor's type. */
+/* Checks that seeds of the tensor's type exist. */
 static gw_status check_at_seeds(const struct gw_client *client, const struct gw_sample_spec *spec, uint32_t number,
 				struct gw_seed_types types)
 {
@@ -167,7 +167,8 @@ static gw_status check_fetch(const struct gw_client *client, const struct gw_sam
 		return gw_fail(GW_INVALID, "fetch %u: at = %u: it is inputs, seeds or edges", number,
 			       (unsigned)fetch->at);
 	if (tensor->placement > GW_PLACE_EDGES)
-		return gw_fail(GW_INVALID, "fetch %u: rows of \"%s\" go with no nodes or edges", number, tensor->name);
+		return gw_fail(GW_INVALID, "fetch %u: rows of \"%s\" belong to no nodes or edges", number,
+			       tensor->name);
 	bool of_edges = fetch->at == GW_AT_EDGES || (fetch->at == GW_AT_SEEDS && spec->edges);
 	if (tensor->of_edges != of_edges)
 		return gw_fail(GW_INVALID, "fetch %u: \"%s\" is a feature of %s", number, tensor->name,
@@ -175,25 +176,25 @@ static gw_status check_fetch(const struct gw_client *client, const struct gw_sam
 	return fetch->at == GW_AT_SEEDS ? check_at_seeds(client, spec, number, types) : GW_OK;
 }
 
-/* What the spec has room for, and the library does not do. */
-static gw_status check_to_come(const struct gw_sample_spec *spec)
+/* Options that the spec has fields for, but that the library does not support yet. */
+static gw_status check_unsupported(const struct gw_sample_spec *spec)
 {
 	const struct {
 		const char *name;
 		bool wanted;
-	} to_come[] = {{"weights", spec->weights != NULL},
-		       {"masks", spec->masks != NULL},
-		       {"times", spec->times != NULL},
-		       {"direction", spec->direction != GW_IN}};
-	for (size_t i = 0; i < sizeof(to_come) / sizeof(to_come[0]); i++) {
-		if (to_come[i].wanted)
+	} unsupported[] = {{"weights", spec->weights != NULL},
+			   {"masks", spec->masks != NULL},
+			   {"times", spec->times != NULL},
+			   {"direction", spec->direction != GW_IN}};
+	for (size_t i = 0; i < sizeof(unsupported) / sizeof(unsupported[0]); i++) {
+		if (unsupported[i].wanted)
 			return gw_fail(GW_UNSUPPORTED, "the spec's %s: this version samples in-edges, uniformly",
-				       to_come[i].name);
+				       unsupported[i].name);
 	}
 	return GW_OK;
 }
 
-/* Whether there is a list for each edge type of a spec, and no edge type twice. */
+/* Checks that each edge type of a spec has one list, and that no edge type appears twice. */
 static gw_status check_edge_lists(const struct gw_client *client, const struct gw_sample_spec *spec,
 				  struct gw_seed_types types)
 {
@@ -245,7 +246,7 @@ gw_status gw_seed_types_check(const struct gw_client *client, const struct gw_sa
 gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec, struct gw_seed_types types)
 {
 	const struct gw_graph_meta *meta = client->meta;
-	gw_status status = check_to_come(spec);
+	gw_status status = check_unsupported(spec);
 	if (status != GW_OK)
 		return status;
 	if (!spec->edges && spec->edge_type_count)
@@ -268,7 +269,7 @@ gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_s
 	return status;
 }
 
-/* Room for as many fetches as the spec has. */
+/* Makes room for the fetches of the spec. */
 static gw_status grow_fetches(struct gw_batch *batch, uint32_t count)
 {
 	if (count <= batch->fetch_capacity)
@@ -296,7 +297,7 @@ static gw_status grow_fetches(struct gw_batch *batch, uint32_t count)
 	return GW_OK;
 }
 
-/* The types of the seeds; those of the spec where there are no lists. */
+/* Sets the types of the seeds: those of the lists, or the type of the spec if there are no lists. */
 static gw_status set_types(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types)
 {
 	uint32_t count = types.list_count ? types.list_count : 1;

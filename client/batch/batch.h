@@ -1,9 +1,9 @@
-/* Mini-batches: the job that samples one, and the memory that holds it.
+/* Mini-batches: the job that samples one, and the memory that stores it.
  *
  *   [edges -> ends, negatives (batch_edges.h)] -> seeds -> blocks (all hops from memory, or hop by hop from the owners)
  *                                              -> fetches -> the view that the caller gets
  *
- * A batch belongs to an engine and goes back to its list when released; its memory is kept and reused.
+ * A batch belongs to an engine. A released batch returns to the engine's list, which keeps its memory for reuse.
  */
 #ifndef GW_CLIENT_BATCH_BATCH_H
 #define GW_CLIENT_BATCH_BATCH_H
@@ -27,22 +27,22 @@ struct gw_batch {
 	struct gw_minibatch view;
 	struct gw_engine *engine;
 	struct gw_batch *next_unused;
-	/* What to sample: the spec's copies. */
+	/* What to sample: copies of the spec's arrays. */
 	struct gw_blocks_spec spec;
-	struct gw_batch_edges edges; /* of seeds that are edges: what they lead to */
-	bool asking;                 /* about edges */
-	struct gw_vec lists;         /* struct gw_seeds: types, then counts and ids too */
+	struct gw_batch_edges edges; /* for seeds that are edges: their ends and negatives */
+	bool asking;                 /* a request about edges is open */
+	struct gw_vec lists;         /* struct gw_seeds: the types; later also counts and ids */
 	uint32_t list_count;
 	struct gw_vec fanouts, fetches, seeds; /* int32_t; struct gw_fetch; int64_t */
 	uint32_t fetch_count;
 	uint64_t seed_count, seed, stream;
-	/* Set before submission, called in the engine: fills seeds, seed_count and the lists' counts (the loader). May
-	 * be NULL. */
+	/* Set before submission and called in the engine: fills seeds, seed_count and the counts of the lists. The
+	 * loader uses it. May be NULL. */
 	gw_status (*fill_seeds)(struct gw_batch *batch);
 	void *owner;
 	uint64_t number;         /* the loader's */
-	struct gw_vec positions; /* uint64_t: the loader's, while it fills the seeds of several types */
-	/* The work. */
+	struct gw_vec positions; /* uint64_t: used by the loader while it fills the seeds of several types */
+	/* Sampling state. */
 	struct gw_blocks *blocks;
 	struct gw_relabel *relabel;
 	struct gw_hop hop;
@@ -52,7 +52,7 @@ struct gw_batch {
 	uint32_t fetch_capacity;
 	struct gw_fan_in gathers; /* of the fetches */
 	bool fetching;
-	/* What the view points to. */
+	/* Arrays that the view points to. */
 	const struct gw_block **view_blocks;
 	uint64_t *view_node_counts;
 	const int64_t **view_nodes;
@@ -60,50 +60,52 @@ struct gw_batch {
 	uint64_t *view_row_counts;
 };
 
-/* A batch of this engine: an unused one, or a new one. Given back it is kept for the next; destroyed, its memory is
- * free. */
+/* Returns a batch of this engine: an unused one, or a new one. gw_batch_release keeps the batch for reuse;
+ * gw_batch_destroy frees its memory. */
 gw_status gw_batch_acquire(struct gw_engine *engine, struct gw_batch **out);
 void gw_batch_release(struct gw_batch *batch);
-void gw_batch_destroy(struct gw_batch *batch); /* in its engine, or when that has no thread any more */
-/* The same from any thread, while the engine runs. The batch's job has ended. */
+/* call it in the batch's engine, or after the engine's thread has ended */
+void gw_batch_destroy(struct gw_batch *batch);
+/* Destroys a batch from any thread, while the engine runs. The batch's job must have ended. */
 void gw_batch_discard(struct gw_batch *batch);
 void gw_batches_free(struct gw_client *client);
 
 #define GW_SEEDS_MAX   (1u << 24) /* of one mini-batch */
 #define GW_FETCHES_MAX 256
 
-/* Seeds that a spec is for: lists of nodes, or of the edges that it tells; with list_count 0: of the one type that it
- * tells. */
+/* The types of the seeds of a spec: one per list of nodes or of edges. If list_count is 0, the spec names the only
+ * type. */
 struct gw_seed_types {
 	const struct gw_seeds *lists;
 	uint32_t list_count;
 };
 
-/* Whether a spec can be copied and followed. GW_INVALID, GW_RANGE, GW_LIMIT, GW_UNSUPPORTED. */
+/* Checks that a spec is valid and supported. GW_INVALID, GW_RANGE, GW_LIMIT, GW_UNSUPPORTED. */
 gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec, struct gw_seed_types types);
-/* Whether lists are of different node types, or one of each edge type of the spec, in its order. GW_INVALID, GW_RANGE,
- * GW_LIMIT. */
+/* Checks that the lists have different node types, or one list for each edge type of the spec, in its order.
+ * GW_INVALID, GW_RANGE, GW_LIMIT. */
 gw_status gw_seed_types_check(const struct gw_client *client, const struct gw_sample_spec *spec,
 			      struct gw_seed_types types);
 
-/* How many edge types the seeds are of; 0: they are nodes. */
+/* The number of edge types of the seeds; 0: the seeds are nodes. */
 static inline uint32_t gw_spec_edge_types(const struct gw_sample_spec *spec)
 {
 	return !spec->edges ? 0 : spec->edge_type_count ? spec->edge_type_count : 1;
 }
 
-/* Copies a spec into a batch; checks it. What spec.edges points to stays the caller's. */
+/* Checks a spec and copies it into a batch. The caller still owns the arrays that spec.edges points to. */
 gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types);
 
-/* A step of the job: the current hop's frontiers are what batch->hop is about to ask for; once that is done, its edges
- * are the hop's blocks (client/batch/batch_hop.c). */
+/* Steps of the job (client/batch/batch_hop.c). Begin passes the frontiers of the current hop to batch->hop. Merge
+ * stores the edges that the hop has found in the hop's blocks. */
 gw_status gw_batch_hop_begin(struct gw_batch *batch);
 gw_status gw_batch_hop_merge(struct gw_batch *batch);
 
-/* The last step of the job, once the blocks are there: the fetches, and then its end (client/batch/batch_fetch.c). */
+/* The last step of the job, once the blocks are complete: runs the fetches and ends the job
+ * (client/batch/batch_fetch.c). */
 void gw_batch_fetch(struct gw_batch *batch);
 
-/* The job of a batch: submit it to the batch's engine. */
+/* The job of a batch. Submit it to the batch's engine. */
 struct gw_job *gw_batch_job(struct gw_batch *batch);
 
 #endif

@@ -1,10 +1,10 @@
-/* See batch_edges.h. Fails as edge_seeds.h does, with the first failure of a type, and for want of memory. */
+/* See batch_edges.h. Fails as edge_seeds.h does, with the first failure of a type, or if memory runs out. */
 #include "client/batch/batch_edges.h"
 
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
 
-#define LISTS_EACH 3 /* of a type: sources, destinations, negatives */
+#define LISTS_EACH 3 /* per type: sources, destinations, negatives */
 
 static const struct gw_graph_meta *edges_meta(const struct gw_batch_edges *edges)
 {
@@ -28,7 +28,7 @@ void gw_batch_edges_free(struct gw_batch_edges *edges)
 	gw_vec_free(&edges->views);
 }
 
-/* One more type that a batch can be of. */
+/* Makes room for one more edge type. */
 static gw_status edges_add_type(struct gw_batch_edges *edges)
 {
 	struct gw_edge_seeds_op **types =
@@ -72,7 +72,7 @@ gw_status gw_batch_edges_keep_ids(struct gw_batch_edges *edges)
 	return status;
 }
 
-/* --- What is excluded, and the lists: the last step. --- */
+/* --- Exclusions and lists: the last step. --- */
 
 static void exclude_edges(struct gw_exclude *exclude, const struct gw_graph_meta *meta,
 			  const struct gw_edge_seeds_op *op)
@@ -106,7 +106,7 @@ static gw_status exclude_all(struct gw_batch_edges *edges)
 	return status;
 }
 
-/* Sources, destinations and negatives of a type, behind those of the types before it. */
+/* Appends the lists of one type: sources, destinations, negatives. */
 static void batch_edges_list(struct gw_batch_edges *edges, const struct gw_edge_seeds_op *op)
 {
 	const struct gw_edge_seeds *spec = &op->spec;
@@ -153,7 +153,7 @@ const struct gw_edge_batch *gw_batch_edges_show(struct gw_batch_edges *edges, co
 	return views;
 }
 
-/* --- The course. --- */
+/* --- Start, cancel, end. --- */
 
 static void asking_cancel(struct gw_fan_in *asking)
 {

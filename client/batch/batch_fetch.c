@@ -1,8 +1,8 @@
-/* A mini-batch's last step: the rows of its features, labels and edges, one gather for each fetch, all at once.
+/* The last step of a mini-batch: fetches the rows of its features, labels and edges, with one gather per fetch, all at
+ * once.
  *
- *   nodes of the blocks | seeds | edges -> ids -> gw_gather_op_start (client/rows/gather.c), into the batch's own
- * memory
- *                                              -> all there: the mini-batch as the caller sees it -> the job ends
+ *   nodes of the blocks | seeds | edges -> ids -> gw_gather_op_start (client/rows/gather.c), into the batch's memory
+ *                                       -> all gathers done: the mini-batch as the caller sees it -> the job ends
  *
  * The first gather that fails cancels the others, and the job ends with its error.
  */
@@ -70,7 +70,7 @@ static void fetch_done(struct gw_gather_op *op, gw_status status)
 	gw_fan_in_end_one(&batch->gathers, status);
 }
 
-/* The edge ids of one edge type, hop after hop. */
+/* Collects the edge ids of one edge type, hop after hop. */
 static gw_status collect_edges(struct gw_batch *batch, struct gw_batch_fetch *work, uint32_t etype, uint64_t *count)
 {
 	*count = 0;

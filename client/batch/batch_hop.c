@@ -1,6 +1,6 @@
-/* A hop of a mini-batch: frontiers out of the blocks, edges into them.
+/* A hop of a mini-batch: takes the frontiers from the blocks, and adds the edges to them.
  *
- *   gw_blocks_hop_begin -> frontiers -> gw_hop_want ... [the owners are asked] ... gw_hop_take -> gw_blocks_add
+ *   gw_blocks_hop_begin -> frontiers -> gw_hop_want ... [requests to the owners] ... gw_hop_take -> gw_blocks_add
  */
 #include <string.h>
 

@@ -1,9 +1,8 @@
-/* The job of a mini-batch: seeds, then hop after hop, then the fetches, each step ending in an event of the engine.
+/* The job of a mini-batch: seeds, then hop after hop, then the fetches. Each step ends in an event of the engine.
  *
  *   start -> [edges: ends, negatives (client/batch/batch_edges.c)] -> seeds
- *         -> [all lists in memory] gw_blocks_run_memory -----------------+
- *         -> [else] hop 0 -> ... -> hop n - 1 (client/batch/batch_hop.c) ------+-> fetches (client/batch/batch_fetch.c)
- * -> end
+ *         -> [all lists in memory] gw_blocks_run_memory ----------------+-> fetches (client/batch/batch_fetch.c)
+ *         -> [else] hop 0 -> ... -> hop n - 1 (client/batch/batch_hop.c) +      -> end
  */
 #include "client/batch/batch.h"
 
@@ -51,7 +50,7 @@ static void batch_start_hop(struct gw_batch *batch)
 	gw_hop_start(&batch->hop, &batch->ticket.job);
 }
 
-/* The lists' seeds lie one behind the other. */
+/* The seeds of all lists are stored one after the other. */
 static void place_lists(struct gw_batch *batch)
 {
 	struct gw_seeds *lists = batch->lists.data;
@@ -64,7 +63,7 @@ static void place_lists(struct gw_batch *batch)
 	}
 }
 
-/* The seeds are known: from here on edges and nodes go the same way. */
+/* The seeds are known. From here on, seeds that are edges and seeds that are nodes are handled alike. */
 static void batch_sample(struct gw_batch *batch)
 {
 	const struct gw_adjacency *const *lists = gw_local_lists_of_all(batch->engine);
@@ -140,7 +139,7 @@ struct gw_job *gw_batch_job(struct gw_batch *batch)
 	return &batch->ticket.job;
 }
 
-/* --- Lone mini-batches. --- */
+/* --- Single mini-batches. --- */
 
 static void finish_batch(struct gw_ticket *ticket, gw_status status)
 {
@@ -152,13 +151,13 @@ static void finish_batch(struct gw_ticket *ticket, gw_status status)
 		gw_batch_release(batch);
 }
 
-/* What a lone mini-batch is sampled from. */
+/* The arguments of a single mini-batch. */
 struct sample_call {
 	const struct gw_sample_spec *spec;
 	uint64_t seed, stream;
 	const struct gw_seeds *lists;
 	uint32_t list_count;
-	bool typed; /* the lists tell the types; else the spec does */
+	bool typed; /* the lists name the types; else the spec does */
 };
 
 static gw_status check_call(const struct gw_client *client, const struct sample_call *call, uint64_t *n)
@@ -176,7 +175,7 @@ static gw_status check_call(const struct gw_client *client, const struct sample_
 	return status;
 }
 
-/* The spec and the seeds, copied into a batch. */
+/* Copies the spec and the seeds into a batch. */
 static gw_status batch_take_call(struct gw_batch *batch, const struct sample_call *call, uint64_t n)
 {
 	struct gw_seed_types types = {call->lists, call->typed ? call->list_count : 0};
@@ -279,7 +278,8 @@ static struct gw_batch *batch_of(const struct gw_minibatch *minibatch)
 	return (struct gw_batch *)((uintptr_t)minibatch - offsetof(struct gw_batch, view));
 }
 
-/* Of what batches of one node type do not have; theirs is as it was before there were others. */
+/* Digests the fields that only batches of several node types or of edges have. The digest of other batches is unchanged
+ * by these fields, for compatibility. */
 static uint64_t digest_seeds(uint64_t digest, const struct gw_minibatch *minibatch)
 {
 	for (uint32_t i = 0; minibatch->edges && i < minibatch->edge_type_count; i++) {

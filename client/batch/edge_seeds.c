@@ -1,5 +1,5 @@
-/* See edge_seeds.h. Fails as edges_op.h does, on an edge that does not exist, on one that reverse_ids names and that is
- * no reverse (GW_INVALID), and for want of memory. */
+/* See edge_seeds.h. Fails as edges_op.h does, on an edge that does not exist, and if memory runs out. GW_INVALID:
+ * reverse_ids names an edge that is not the reverse. */
 #include "client/batch/edge_seeds.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ uint32_t gw_edge_seeds_type_drawn(const struct gw_graph_meta *meta, const struct
 
 /* --- The spec. --- */
 
-/* The edge type that holds the reverses, and whether its ends are ours turned round. */
+/* Checks the edge type of the reverses: it must exist and have the ends of the seeds' type, swapped. */
 static gw_status check_reverse_type(const struct gw_client *client, const struct gw_edge_seeds *spec)
 {
 	const struct gw_graph_meta *meta = client->meta;
@@ -34,7 +34,7 @@ static gw_status check_reverse_type(const struct gw_client *client, const struct
 		return gw_fail(GW_RANGE, "reverse edge type %u of %u", spec->reverse_etype, meta->num_etypes);
 	const struct gw_edge_type *reverse = &meta->etypes[spec->reverse_etype];
 	if (reverse->src != type->dst || reverse->dst != type->src)
-		return gw_fail(GW_INVALID, "%s is no reverse of %s: other ends",
+		return gw_fail(GW_INVALID, "%s is not a reverse of %s: its ends differ",
 			       client->etypes[spec->reverse_etype].name, client->etypes[spec->etype].name);
 	if (spec->exclude & GW_EXCLUDE_REVERSE_IDS && (!spec->reverse_ids || spec->reverse_id_count != type->count))
 		return gw_fail(GW_INVALID, "%llu ids of reverses: %s has %llu edges",
@@ -49,7 +49,7 @@ gw_status gw_edge_seeds_check(const struct gw_client *client, const struct gw_ed
 	if (spec->etype >= meta->num_etypes)
 		return gw_fail(GW_RANGE, "seed edge type %u of %u", spec->etype, meta->num_etypes);
 	if ((unsigned)spec->negatives > GW_NEGATIVES_SRC)
-		return gw_fail(GW_INVALID, "negatives = %u: it is none, dst or src", (unsigned)spec->negatives);
+		return gw_fail(GW_INVALID, "negatives = %u: give none, dst or src", (unsigned)spec->negatives);
 	if ((spec->negatives == GW_NEGATIVES_NONE) != (spec->negatives_each == 0))
 		return gw_fail(GW_INVALID, "%u negatives for each edge, and %s end to draw: give both or none",
 			       spec->negatives_each, spec->negatives == GW_NEGATIVES_NONE ? "no" : "an");
@@ -131,7 +131,8 @@ static bool has_reverse_ids(const struct gw_edge_seeds_op *op)
 	return op->spec.exclude & GW_EXCLUDE_REVERSE_IDS && op->count > 0;
 }
 
-/* The edges and what reverse_ids names for them: those of one type are asked about in one request. */
+/* Lists the edges, then the ids that reverse_ids names for them. If both have the same type, one request covers
+ * them. */
 static gw_status list_reverses(struct gw_edge_seeds_op *op)
 {
 	const struct gw_edge_seeds *spec = &op->spec;
@@ -154,7 +155,7 @@ static gw_status list_reverses(struct gw_edge_seeds_op *op)
 	return status;
 }
 
-/* Each reverse leads from its edge's destination to its source. */
+/* Checks that each reverse leads from its edge's destination to its source. */
 static gw_status check_reverses(const struct gw_edge_seeds_op *op)
 {
 	const struct gw_edge_seeds *spec = &op->spec;
@@ -168,8 +169,8 @@ static gw_status check_reverses(const struct gw_edge_seeds_op *op)
 			continue;
 		return gw_fail(
 			GW_INVALID,
-			"reverse_ids: edge %lld of %s leads from %lld to %lld, and edge %lld of %s, which is to be "
-			"its reverse, from %lld to %lld: give ids of this graph (orig_id tells which those are), "
+			"reverse_ids: edge %lld of %s leads from %lld to %lld, and edge %lld of %s, its supposed "
+			"reverse, from %lld to %lld: give ids of this graph (orig_id maps them to original ids), "
 			"or exclude by ends, without reverse_ids",
 			(long long)ids[i], client->etypes[spec->etype].name, (long long)src[i], (long long)dst[i],
 			(long long)ids[op->count + i], client->etypes[spec->reverse_etype].name, (long long)from[i],
@@ -194,7 +195,7 @@ static void draw_negative(struct gw_edge_seeds_op *op, uint64_t number)
 
 static void negatives_asked(struct gw_edges_op *asked, gw_status status);
 
-/* Asks whether the pending negatives are edges. */
+/* Asks the owners whether the pending negatives are edges. */
 static void ask_pending(struct gw_edge_seeds_op *op)
 {
 	const uint32_t *pending = op->pending.data;
@@ -211,7 +212,7 @@ static void ask_pending(struct gw_edge_seeds_op *op)
 	gw_edges_op_start(&op->asked, op->job, GW_EDGE_COUNTS, op->spec.etype, src, dst, op->pending_count);
 }
 
-/* Those that are edges are drawn again, and asked about again. */
+/* Draws the negatives that are edges again, and checks the new ones. */
 static void negatives_asked(struct gw_edges_op *asked, gw_status status)
 {
 	struct gw_edge_seeds_op *op = asked->owner;

@@ -1,5 +1,5 @@
-/* See edges_op.h. What a server answers is checked by protocol/edge_call.c. Fails as reads do; GW_PROTOCOL: a server
- * answers what cannot be. */
+/* See edges_op.h. protocol/edge_call.c checks the replies. Fails as reads do, and with GW_PROTOCOL if a server sends an
+ * impossible reply. */
 #include "client/batch/edges_op.h"
 
 #include <string.h>
@@ -11,16 +11,17 @@
 #include "protocol/ops.h"
 #include "sampler/lookup.h"
 
-#define IDS_ROOM_MIN (64u << 10) /* bytes of a reply to ids, beside its counts: most pairs have one edge, or none */
+/* bytes of a reply to ids, in addition to its counts: most pairs have at most one edge */
+#define IDS_ROOM_MIN (64u << 10)
 
 struct gw_edges_share {
 	struct gw_edges_op *op;
 	uint32_t part;
 	uint64_t count, answered;
-	struct gw_vec at;    /* uint64_t [count]: numbers of its questions, ascending */
+	struct gw_vec at;    /* uint64_t [count]: the indices of its questions, ascending */
 	struct gw_vec found; /* uint64_t: positions, question after question */
 	uint64_t found_count, taken;
-	uint64_t from; /* where the next question's positions go on */
+	uint64_t from; /* where the positions of the next question continue */
 	struct gw_vec call;
 	struct gw_link_op request;
 };
@@ -60,9 +61,9 @@ void gw_edges_op_free(struct gw_edges_op *op)
 	gw_vec_free(&op->ids);
 }
 
-/* --- Ending. --- */
+/* --- End. --- */
 
-/* The edge ids of all pairs, in the order of the pairs. */
+/* Collects the edge ids of all pairs, in the order of the pairs. */
 static gw_status collect_ids(struct gw_edges_op *op)
 {
 	const struct gw_graph_meta *meta = meta_of(op);
@@ -129,7 +130,7 @@ static void take_end(struct gw_edges_share *share, uint64_t i, uint64_t row, uin
 	((int64_t *)op->dst.data)[i] = (int64_t)(meta->ntypes[meta->etypes[op->etype].dst].starts[share->part] + row);
 }
 
-/* Positions of a prefix of the pairs; of the last of them perhaps not all. */
+/* Stores the positions of the first pairs of the request. Those of the last pair may be incomplete. */
 static gw_status take_ids(struct gw_edges_share *share, const struct gw_edge_call *call,
 			  const struct gw_edge_reply *reply, const uint8_t *numbers)
 {
@@ -192,7 +193,7 @@ static void share_replied(struct gw_link_op *request, gw_status status, const st
 
 /* --- Questions. --- */
 
-/* The numbers of question i, as its owner counts. */
+/* Writes question i with ids that are local to its owner. */
 static void write_question(const struct gw_edges_share *share, uint64_t i, uint64_t *numbers)
 {
 	const struct gw_edges_op *op = share->op;
@@ -245,7 +246,7 @@ static const struct gw_adjacency *lists_of(const struct gw_edges_share *share)
 	return lists ? &lists[share->op->etype] : NULL;
 }
 
-/* One pair in lists that are here. */
+/* Looks up one pair in lists that this process can address. */
 static gw_status look_up_pair(struct gw_edges_share *share, const struct gw_adjacency *lists, uint64_t i)
 {
 	struct gw_edges_op *op = share->op;
@@ -285,7 +286,7 @@ static gw_status share_look_up(struct gw_edges_share *share, const struct gw_adj
 	return status == GW_OK ? GW_OK : gw_context(status, "part %u", share->part);
 }
 
-/* --- The course. --- */
+/* --- Start. --- */
 
 static gw_status check_questions(const struct gw_edges_op *op)
 {
@@ -303,7 +304,7 @@ static gw_status check_questions(const struct gw_edges_op *op)
 	return GW_OK;
 }
 
-/* The questions of each owner. */
+/* Assigns the questions to their owners. */
 static gw_status split_questions(struct gw_edges_op *op)
 {
 	const struct gw_graph_meta *meta = meta_of(op);

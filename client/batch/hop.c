@@ -1,5 +1,5 @@
-/* Splitting nodes by owner, asking each owner, merging the answers: see hop.h. The ways themselves are in
- * hop_reads.c and hop_request.c. */
+/* Splits nodes by owner, requests their neighbours from each owner, and merges the answers: see hop.h. hop_reads.c and
+ * hop_request.c implement the modes. */
 #include "client/batch/hop.h"
 
 #include <stddef.h>
@@ -69,8 +69,8 @@ static void hop_source_free(struct gw_hop_source *source)
 	gw_vec_free(&source->begins);
 	gw_vec_free(&source->ends);
 	gw_vec_free(&source->spans);
-	gw_vec_free(&source->landed_at);
-	gw_recv_buffer_free(&source->landing);
+	gw_vec_free(&source->received_at);
+	gw_recv_buffer_free(&source->received);
 }
 
 void gw_hop_free(struct gw_hop *hop)
@@ -121,7 +121,7 @@ static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const uint64_t *n
 	return GW_OK;
 }
 
-/* Which way a source goes. Rows beyond 32 bits have no place in a request. */
+/* Chooses the mode of a source. A request has no room for rows beyond 32 bits. */
 static enum gw_hop_mode choose_mode(struct gw_engine *engine, const struct gw_hop_source *source)
 {
 	const struct gw_client *client = engine->client;
@@ -147,7 +147,7 @@ static gw_status pick_at_once(struct gw_engine *engine, struct gw_hop_source *so
 
 /* --- Merging. --- */
 
-/* The next picks of a source: what a request or reads brought, or what memory gives for this run. */
+/* The next picks of a source: received by a request or by reads, or picked from memory for this run. */
 struct hop_cursor {
 	const struct gw_picks *picks;
 	uint64_t dst, edge;
@@ -166,13 +166,13 @@ static void take_one(struct hop_cursor *cursor, uint64_t edge_start, uint32_t *c
 	cursor->edge += *count;
 }
 
-/* Picks from memory for the destinations of a run that a mapped part owns. */
+/* Picks from memory the neighbours of the destinations in this run that a part in memory owns. */
 static gw_status pick_mapped(struct gw_hop *hop, uint32_t etype, const uint32_t *owners, const uint64_t *vertices,
 			     uint64_t n)
 {
 	for (uint32_t p = 0; p < parts_of(hop); p++) {
 		struct gw_hop_source *source = source_of(hop, etype, p);
-		if (source->way != GW_HOP_MEMORY || source->share->count == 0)
+		if (source->mode != GW_HOP_MEMORY || source->share->count == 0)
 			continue;
 		uint64_t own[GW_HOP_RUN], count = 0;
 		for (uint64_t i = 0; i < n; i++) {
@@ -200,7 +200,7 @@ static bool one_owner(const uint32_t *owners, uint64_t n)
 	return i >= n;
 }
 
-/* A run of one owner's is taken as it lies there. */
+/* If one owner has the whole run, its picks are used in place. */
 static void take_run(struct gw_hop_source *source, uint64_t start, uint64_t n, struct gw_hop_edges *edges)
 {
 	*edges = (struct gw_hop_edges){
@@ -322,13 +322,13 @@ void gw_hop_start(struct gw_hop *hop, struct gw_job *job)
 			struct gw_hop_source *source = source_of(hop, e, p);
 			if (!source->active || source->share->count == 0)
 				continue;
-			source->way = choose_mode(hop->engine, source);
-			if (source->way == GW_HOP_MAPPED)
+			source->mode = choose_mode(hop->engine, source);
+			if (source->mode == GW_HOP_MAPPED)
 				status = pick_at_once(hop->engine, source);
-			if (source->way == GW_HOP_MEMORY || source->way == GW_HOP_MAPPED)
+			if (source->mode == GW_HOP_MEMORY || source->mode == GW_HOP_MAPPED)
 				continue;
 			gw_fan_in_add(&hop->answers);
-			if (source->way == GW_HOP_READS)
+			if (source->mode == GW_HOP_READS)
 				gw_hop_read(source);
 			else
 				gw_hop_request(source);

@@ -1,12 +1,12 @@
-/* One hop over several owners: three ways to the neighbours, the same bytes from each.
+/* One hop over several owners: three modes to get the neighbours, with the same result bytes.
  *
  *   begin, want ... -> start
- *   nodes -> owners (book) -+-> in memory:  picked from the mapped lists when they are taken
+ *   nodes -> owners (book) -+-> in memory:  picked from the mapped lists by take
  *                           +-> by reads:   degree records -> positions (pure) -> neighbours, in spans
  *                           +-> by request: rows -> the owner's picks (protocol/sample_call.h)
- *   all there -> done -> take: the next nodes' edges, merged in the order of the nodes
+ *   all answered -> done -> take: the next nodes' edges, merged in the order of the nodes
  *
- * A mini-batch's frontiers go this way (batch_hop.c), and lists of edges (neighbours_in.c).
+ * The frontiers of mini-batches (batch_hop.c) and lists of edges (neighbours_in.c) use hops.
  */
 #ifndef GW_CLIENT_BATCH_HOP_H
 #define GW_CLIENT_BATCH_HOP_H
@@ -16,18 +16,18 @@
 #include "core/memory/vec.h"
 #include "sampler/pick.h"
 
-#define GW_HOP_RUN 512 /* nodes that are taken at a time: what the picks prefetch stays in the cache */
+#define GW_HOP_RUN 512 /* nodes per take: few enough that prefetched data stays in the cache */
 
 struct gw_hop_share;  /* the nodes of one type at one owner */
 struct gw_hop_source; /* the picks of one edge type at one owner */
 
-/* Reused from hop to hop and batch to batch. */
+/* Reused from hop to hop and from batch to batch. */
 struct gw_hop {
 	struct gw_engine *engine;
-	/* Called once, in the engine, perhaps from within start. The error text is set for a failure. */
+	/* Called once, in the engine, perhaps before start returns. The error text is set on failure. */
 	void (*done)(struct gw_hop *hop, gw_status status);
 	void *owner;
-	/* Its own: */
+	/* Private: */
 	struct gw_hop_share *shares;             /* [num_ntypes][num_parts] */
 	struct gw_hop_source *sources;           /* [num_etypes][num_parts] */
 	struct gw_vec *owners;                   /* [num_ntypes]: uint32_t by node */
@@ -41,28 +41,28 @@ void gw_hop_free(struct gw_hop *hop);
 
 void gw_hop_begin(struct gw_hop *hop);
 
-/* Edges of a type that end at these nodes, picked by the rule: global ids, which exist. Edge types with the same
- * destination type have the same nodes. */
+/* Requests edges of a type that end at these nodes, picked by the rule. The nodes are valid global ids. Edge types with
+ * the same destination type have the same nodes. */
 gw_status gw_hop_want(struct gw_hop *hop, uint32_t etype, const struct gw_pick_rule *rule, const uint64_t *nodes,
 		      uint64_t n);
 
-/* job: the operation that it is a step of. */
+/* job: the operation that the hop is a step of. */
 void gw_hop_start(struct gw_hop *hop, struct gw_job *job);
 
-/* Edges of some nodes, in their order. Valid until the next take. */
+/* Edges of some nodes, in the order of the nodes. Valid until the next take. */
 struct gw_hop_edges {
 	uint64_t count;
 	const uint32_t *counts;     /* [n]: of each node */
-	const uint64_t *positions;  /* [count]: global edge ids less start */
-	const uint64_t *neighbours; /* [count]: global ids of sources: a peer's word, unchecked */
+	const uint64_t *positions;  /* [count]: global edge ids minus start */
+	const uint64_t *neighbours; /* [count]: global ids of sources, as a peer sent them: unchecked */
 	uint64_t start;
 };
 
-/* After done: the edges of the next n nodes (at most GW_HOP_RUN), the first of which was number `first` in want. */
+/* After `done`: the edges of the next n nodes, at most GW_HOP_RUN. The first node has the number `first` in want. */
 gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, uint64_t first, const uint64_t *nodes, uint64_t n,
 		      struct gw_hop_edges *edges);
 
-/* Makes it end soon; done is still called. */
+/* Makes the hop end soon; `done` is still called. */
 void gw_hop_cancel(struct gw_hop *hop);
 
 #endif

@@ -1,9 +1,9 @@
-/* Neighbours by reads alone, no code of the server in the path: degree records -> positions -> neighbours.
+/* Neighbours by reads alone, without using the server's CPU: degree records -> positions -> neighbours.
  *
- * A degree record is two neighbouring rows of the type's offset table: one read gives the lists of all edge types.
- * Picked positions that lie close together are read as one span, gaps included, since a range costs as much as some
- * more bytes (the transport says how many): a list that is short for its fanout is read whole. Offsets of a peer are
- * checked.
+ * A degree record is two neighbouring rows of the type's offset table: one read returns the offsets of all edge types.
+ * Picked positions that are close together are read as one span, including the gaps between them. A separate range
+ * costs as much as some extra bytes; the transport defines how many. So a list that is short for its fanout is read
+ * completely. The offsets come from a peer and are checked.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void records_read(struct gw_link_op *link_op, gw_status status, const str
 	link_op->owner = NULL;
 	share->reading = false;
 	share->recorded = status == GW_OK;
-	gw_fan_in_add(answers); /* the hop must not go on to the next one while this loop runs */
+	gw_fan_in_add(answers); /* the hop must not continue with the next one while this loop runs */
 	for (uint32_t e = 0; e < meta->num_etypes; e++) {
 		struct gw_hop_source *source = &share->sources[(size_t)e * meta->num_parts + share->part];
 		if (source->share != share || !source->awaiting)
@@ -83,23 +83,23 @@ static void neighbours_read(struct gw_link_op *link_op, gw_status status, const 
 	if (status == GW_OK) {
 		const struct gw_client *client = source->answers->job->engine->client;
 		uint32_t id_bytes = client->indices[source->etype][source->share->part].element_bytes;
-		const uint8_t *landing = source->landing.data;
-		const uint64_t *at = source->landed_at.data;
+		const uint8_t *received = source->received.data;
+		const uint64_t *at = source->received_at.data;
 		uint64_t *neighbours = source->picks.neighbours.data;
 		for (uint64_t i = 0; i < source->picks.edge_count; i++) {
 			if (id_bytes == 4) {
 				uint32_t id;
-				memcpy(&id, landing + at[i], 4);
+				memcpy(&id, received + at[i], 4);
 				neighbours[i] = id;
 			} else {
-				memcpy(&neighbours[i], landing + at[i], 8);
+				memcpy(&neighbours[i], received + at[i], 8);
 			}
 		}
 	}
 	gw_fan_in_end_one(source->answers, status);
 }
 
-/* [begin, end) of each list, from the records; both checked against the part's number of edges. */
+/* Reads [begin, end) of each list from the records, and checks both against the part's number of edges. */
 static gw_status parse_records(struct gw_hop_source *source)
 {
 	const struct gw_hop_share *share = source->share;
@@ -124,12 +124,13 @@ static gw_status parse_records(struct gw_hop_source *source)
 	return GW_OK;
 }
 
-/* Positions to spans, and where in the landing each pick will be; returns the bytes to land. */
+/* Converts positions to spans, and stores where each pick will be in the receive buffer. Returns the number of bytes to
+ * receive. */
 static uint64_t hop_reads_build_spans(struct gw_hop_source *source, const struct gw_place *place, uint64_t gap_max,
 				      uint64_t *span_count)
 {
 	const uint64_t *positions = source->picks.positions.data;
-	uint64_t *at = source->landed_at.data, local = 0, count = 0;
+	uint64_t *at = source->received_at.data, local = 0, count = 0;
 	struct gw_span *spans = source->spans.data;
 	uint32_t width = place->element_bytes;
 	for (uint64_t i = 0; i < source->picks.edge_count; i++) {
@@ -152,7 +153,7 @@ static uint64_t hop_reads_build_spans(struct gw_hop_source *source, const struct
 	return local;
 }
 
-/* Gaps that are better read than skipped. A link that is down has none to ask. */
+/* The largest gap that is cheaper to read than to skip; 0 for a link that is down. */
 static uint64_t gap_of(const struct gw_link *link)
 {
 	return link->endpoint ? link->endpoint->transport->range_cost_bytes : 0;
@@ -172,18 +173,18 @@ static gw_status read_neighbours(struct gw_hop_source *source)
 	const struct gw_place *place = &engine->client->indices[source->etype][share->part];
 	uint64_t gap_max = gap_of(gw_engine_link(engine, share->part));
 	if (gw_vec_reserve(&source->spans, edges * sizeof(struct gw_span)) != GW_OK ||
-	    gw_vec_reserve(&source->landed_at, edges * 8) != GW_OK ||
+	    gw_vec_reserve(&source->received_at, edges * 8) != GW_OK ||
 	    gw_vec_reserve(&source->picks.neighbours, edges * 8) != GW_OK)
 		return GW_NO_MEMORY;
-	uint64_t landing_bytes = hop_reads_build_spans(source, place, gap_max, &source->link_op.count);
-	status = gw_recv_buffer_reserve(&source->landing, &engine->slab, landing_bytes);
+	uint64_t received_bytes = hop_reads_build_spans(source, place, gap_max, &source->link_op.count);
+	status = gw_recv_buffer_reserve(&source->received, &engine->slab, received_bytes);
 	if (status != GW_OK)
 		return status;
 	struct gw_span *spans = source->spans.data;
-	for (uint64_t i = 0, start = gw_recv_buffer_start(&source->landing); i < source->link_op.count; i++)
+	for (uint64_t i = 0, start = gw_recv_buffer_start(&source->received); i < source->link_op.count; i++)
 		spans[i].local += start;
 	source->link_op.form = GW_LINK_SPANS;
-	source->link_op.buffer = source->landing.buffer;
+	source->link_op.buffer = source->received.buffer;
 	source->link_op.region = place->region;
 	source->link_op.spans = source->spans.data;
 	source->link_op.job = source->answers->job;

@@ -1,5 +1,5 @@
-/* Neighbours by the owner's sample request: rows go out in calls of bounded size, picks come back for a prefix of them,
- * and the rest is asked for again. A list that fits no reply is read instead. */
+/* Neighbours by the owner's sample request. Rows are sent in calls of bounded size. A reply contains picks for the
+ * first rows of a call; the remaining rows are requested again. A list that is too long for a reply is read instead. */
 #include <string.h>
 
 #include "client/batch/hop_source.h"
@@ -11,7 +11,7 @@
 
 static void hop_request_ask(struct gw_hop_source *source);
 
-/* The peer's picks may not be more than the rule allows, nor lie outside of its part. */
+/* Checks that the peer's picks are not more than the rule allows, and lie within its part. */
 static gw_status check_picks(const struct gw_hop_source *source, uint64_t dst_before, uint64_t edge_before)
 {
 	const uint64_t *edge_starts = source->answers->job->engine->client->meta->etypes[source->etype].starts;
@@ -51,7 +51,7 @@ static void hop_request_replied(struct gw_link_op *link_op, gw_status status, co
 	} else if (answered == 0) {
 		source->picks.dst_count = 0;
 		source->picks.edge_count = 0;
-		source->way = GW_HOP_READS;
+		source->mode = GW_HOP_READS;
 		gw_hop_read(source);
 	} else if (source->picks.dst_count < source->share->count) {
 		hop_request_ask(source);

@@ -1,4 +1,4 @@
-/* The parts of a hop, shared by the ways: one owner's share of the nodes, and the picks of one edge type there. */
+/* The elements of a hop, shared by its modes: one owner's share of the nodes, and the picks of one edge type there. */
 #ifndef GW_CLIENT_BATCH_HOP_SOURCE_H
 #define GW_CLIENT_BATCH_HOP_SOURCE_H
 
@@ -7,16 +7,16 @@
 #include "client/state/recv_buffer.h"
 #include "sampler/pick.h"
 
-/* GW_HOP_MEMORY: lists that stay, picked from run by run when they are taken. GW_HOP_MAPPED: lists that go when
- * their server does, picked from at once. */
+/* GW_HOP_MEMORY: the lists stay valid; take picks from them run by run. GW_HOP_MAPPED: the lists are unmapped when
+ * their server ends, so start picks from them at once. */
 enum gw_hop_mode { GW_HOP_MEMORY, GW_HOP_MAPPED, GW_HOP_READS, GW_HOP_REQUEST };
 
 struct gw_hop_share {
-	struct gw_fan_in *answers;     /* the hop's */
-	struct gw_hop_source *sources; /* the hop's: [num_etypes][num_parts] */
+	struct gw_fan_in *answers;     /* of the hop */
+	struct gw_hop_source *sources; /* of the hop: [num_etypes][num_parts] */
 	uint32_t ntype, part;
 	uint64_t count;
-	struct gw_vec rows;     /* uint64_t: local rows, in their order */
+	struct gw_vec rows;     /* uint64_t: local rows, in the order of the nodes */
 	struct gw_vec vertices; /* uint64_t: global ids */
 	/* By reads: the degree records, read once for all edge types. */
 	struct gw_link_op link_op;
@@ -26,25 +26,25 @@ struct gw_hop_share {
 };
 
 struct gw_hop_source {
-	struct gw_fan_in *answers; /* the hop's: one for each source that is asked */
+	struct gw_fan_in *answers; /* of the hop: one answer for each source that has a request or read */
 	struct gw_hop_share *share;
 	uint32_t etype;
 	bool active;   /* its edge type has a fanout in this hop */
-	bool awaiting; /* the share's degree records */
-	enum gw_hop_mode way;
+	bool awaiting; /* waits for the degree records of the share */
+	enum gw_hop_mode mode;
 	struct gw_pick_rule rule;
 	struct gw_picks picks;
 	uint64_t taken_dst, taken_edges, seen_dst; /* cursors of the merge */
 	struct gw_link_op link_op;
 	/* By request. */
 	struct gw_vec call;
-	uint64_t asked; /* rows of the call in progress */
+	uint64_t asked; /* rows of the open call */
 	/* By reads. */
-	struct gw_vec begins, ends, spans, landed_at;
-	struct gw_recv_buffer landing;
+	struct gw_vec begins, ends, spans, received_at;
+	struct gw_recv_buffer received;
 };
 
-/* hop_reads.c, hop_request.c: start a source, which ends as one of the answers. */
+/* Start a source (hop_reads.c, hop_request.c). The source ends as one of the answers. */
 void gw_hop_read(struct gw_hop_source *source);
 void gw_hop_request(struct gw_hop_source *source);
 

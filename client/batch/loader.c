@@ -1,10 +1,10 @@
-/* The loader: a stream of mini-batches, sampled ahead by the client's engines, in order.
+/* The loader: a stream of mini-batches that the client's engines sample ahead, in order.
  *
  *   number k = start + 0, 1, ... -> (epoch, step) -> global batch g = step * world + rank
  *                                -> seeds by the keyed permutation: nodes, of one or several types, or edges
  *
- * Batch k is sampled by engine k mod engines and waits in slot k mod depth until gw_loader_next comes for it; then the
- * slot takes batch k + depth. Which thread samples what has no influence on what is sampled.
+ * Engine k mod engines samples batch k. The batch waits in slot k mod depth until gw_loader_next returns it; then batch
+ * k + depth uses the slot. The result does not depend on the thread that samples a batch.
  */
 #include <string.h>
 
@@ -17,32 +17,32 @@
 
 #define BATCH_DEFAULT 1000
 #define DEPTH_MAX     256
-#define SEEDS_MAX     (1ull << 62) /* that a permutation goes over */
-#define EPOCHS_MAX    (1ull << 62) /* times steps: numbers of batches do not wrap around */
+#define SEEDS_MAX     (1ull << 62) /* limit of a permutation */
+#define EPOCHS_MAX    (1ull << 62) /* limit of epochs times steps, so that batch numbers do not wrap around */
 
 struct gw_loader {
 	struct gw_client *client;
-	struct gw_sample_spec spec; /* all that it points to is a copy, but for ids of reverses */
+	struct gw_sample_spec spec; /* owns copies of all that it points to, except reverse_ids */
 	struct gw_vec fanouts, fetches;
-	struct gw_vec edges;        /* struct gw_edge_seeds: of the spec, or nothing */
-	struct gw_vec negative_ids; /* int64_t: of all of these, one behind the other */
-	struct gw_vec ids;          /* int64_t: of all lists, likewise */
-	struct gw_vec lists; /* struct gw_seeds: their ids are in `ids`, or NULL: every node (edge) of the type */
+	struct gw_vec edges;        /* struct gw_edge_seeds: of the spec; may be empty */
+	struct gw_vec negative_ids; /* int64_t: of all edge types, one list after the other */
+	struct gw_vec ids;          /* int64_t: of all lists, one after the other */
+	struct gw_vec lists; /* struct gw_seeds: their ids point into `ids`; NULL: every node or edge of the type */
 	uint32_t list_count;
 	uint64_t id_count, steps, seed, plan;
 	uint32_t batch_size, world, rank, depth;
 	enum gw_last_batch last;
 	bool shuffle;
-	uint64_t first;          /* number of the start: epoch * steps + step */
-	uint64_t next;           /* number of the batch that gw_loader_next returns */
-	uint64_t ended_epoch;    /* epochs whose GW_END was returned: below this */
+	uint64_t first;          /* number of the first batch: epoch * steps + step */
+	uint64_t next;           /* number of the batch that gw_loader_next returns next */
+	uint64_t ended_epoch;    /* GW_END was returned for all epochs below this one */
 	struct gw_batch **slots; /* [depth]: submitted batches */
 	gw_status *slot_status;  /* [depth]: why a slot is empty */
 	char (*slot_text)[GW_ERROR_TEXT_MAX];
 };
 
-/* What an epoch's permutation is keyed by: nodes of one type; edges; nodes of several types; edges of several types.
- * 3 is of triples. */
+/* The key of an epoch's permutation. 0: nodes of one type; 1: edges; 2: nodes of several types; 4: edges of several
+ * types. Triples use 3. */
 static uint64_t shuffle_key(const struct gw_loader *loader, uint64_t epoch)
 {
 	bool several = loader->list_count > 1;
@@ -56,8 +56,8 @@ static int64_t id_in(const struct gw_seeds *list, uint64_t at)
 	return list->ids ? list->ids[at] : (int64_t)at;
 }
 
-/* The seeds of several types: those of the first list, then those of the second ...; each in the batch's order.
- * positions: of the batch's seeds in all lists. */
+/* Fills the seeds of several types: first those of the first list, then those of the second, and so on, each in the
+ * batch's order. positions: those of the batch's seeds in the concatenation of all lists. */
 static void fill_lists(const struct gw_loader *loader, struct gw_batch *batch, const uint64_t *positions, uint64_t n)
 {
 	const struct gw_seeds *from = loader->lists.data;
@@ -75,8 +75,9 @@ static void fill_lists(const struct gw_loader *loader, struct gw_batch *batch, c
 	}
 }
 
-/* Where a batch's seeds lie in the epoch's order: from *begin, around the order's end; returns how many there are. The
- * last step of GW_LAST_WRAP has what is left of the ranks' equal shares, rank after rank. */
+/* Finds the seeds of a batch in the epoch's order: they begin at *begin and wrap around the end of the order.
+ * Returns their number. The last step of GW_LAST_WRAP contains the remaining seeds of the ranks' equal shares, rank
+ * after rank. */
 static uint64_t place_in_order(const struct gw_loader *loader, uint64_t step, uint64_t *begin)
 {
 	uint64_t size = loader->batch_size, before = step * loader->world * size;
@@ -93,7 +94,7 @@ static uint64_t place_in_order(const struct gw_loader *loader, uint64_t step, ui
 	return size;
 }
 
-/* The seeds of a batch, in the engine. */
+/* Fills the seeds of a batch, in the engine. */
 static gw_status fill_seeds(struct gw_batch *batch)
 {
 	const struct gw_loader *loader = batch->owner;
@@ -131,7 +132,7 @@ static struct gw_seed_types types_of(const struct gw_loader *loader)
 	return (struct gw_seed_types){loader->lists.data, loader->list_count > 1 ? loader->list_count : 0};
 }
 
-/* The loader takes its batches out of the ticket itself. */
+/* The loader reads the result from the batch itself. */
 static void finish_nothing(struct gw_ticket *ticket, gw_status status)
 {
 	(void)ticket;
@@ -163,7 +164,7 @@ static void fill_slot(struct gw_loader *loader, uint64_t number)
 	gw_engine_submit(engine, gw_batch_job(batch), false);
 }
 
-/* Whether the ids of a list are nodes of a type, or edges. */
+/* Checks that the ids of a list are nodes or edges of the type. */
 static gw_status loader_check_ids(const struct gw_seeds *list, const struct gw_type_info *type)
 {
 	for (uint64_t i = 0; list->ids && i < list->count; i++) {
@@ -187,9 +188,9 @@ static gw_status check_seeds(const struct gw_client *client, const struct gw_loa
 	uint32_t batch_size = options->batch_size ? options->batch_size : BATCH_DEFAULT;
 	gw_status status = GW_OK;
 	if (options->lists && options->ids)
-		return gw_fail(GW_INVALID, "the seeds are given as ids, and as lists too: give one of them");
+		return gw_fail(GW_INVALID, "the seeds are given both as ids and as lists: give one of them");
 	for (uint32_t i = 0; i < gw_spec_edge_types(spec) && status == GW_OK; i++) {
-		uint64_t negatives = 0; /* a batch may be of one type alone */
+		uint64_t negatives = 0; /* a batch may consist of one type only */
 		status = gw_edge_seeds_check_ids(client, &spec->edges[i]);
 		if (status == GW_OK)
 			status = gw_edge_seeds_check_count(&spec->edges[i], batch_size, &negatives);
@@ -227,7 +228,7 @@ static gw_status copy_in(struct gw_vec *vec, const void *from, size_t bytes)
 	return status;
 }
 
-/* Of all that a state's numbers depend on. Never 0. */
+/* A digest of all fields that the meaning of a state depends on. Never 0. */
 static uint64_t digest_plan(const struct gw_loader *loader)
 {
 	const uint64_t plan[] = {loader->client->meta->graph_id,
@@ -254,7 +255,7 @@ static uint64_t digest_plan(const struct gw_loader *loader)
 	return digest ? digest : 1;
 }
 
-/* The lists of the options, or the one that its ids are, or every node or edge of the spec's type. */
+/* Sets the lists: those of the options; or one list with the options' ids; or every node or edge of the spec's type. */
 static gw_status take_lists(struct gw_loader *loader, const struct gw_loader_options *options)
 {
 	const struct gw_graph_meta *meta = loader->client->meta;
@@ -288,7 +289,7 @@ static gw_status take_lists(struct gw_loader *loader, const struct gw_loader_opt
 	return GW_OK;
 }
 
-/* The spec's edges, and the lists that their negatives are drawn from. */
+/* Copies the spec's edges, and the lists that their negatives are drawn from. */
 static gw_status loader_take_edges(struct gw_loader *loader, const struct gw_sample_spec *spec)
 {
 	uint32_t count = gw_spec_edge_types(spec);
@@ -314,7 +315,7 @@ static gw_status loader_take_edges(struct gw_loader *loader, const struct gw_sam
 	return GW_OK;
 }
 
-/* The spec and what it points to. */
+/* Copies the spec and the arrays that it points to. */
 static gw_status loader_take_spec(struct gw_loader *loader, const struct gw_sample_spec *spec)
 {
 	loader->spec = *spec;
@@ -327,7 +328,7 @@ static gw_status loader_take_spec(struct gw_loader *loader, const struct gw_samp
 	return status == GW_OK && spec->edges ? loader_take_edges(loader, spec) : status;
 }
 
-/* Steps of an epoch of a rank; *most: of the rank that has the most. */
+/* The steps of an epoch for this rank. *most: for the rank that has the most. */
 static uint64_t count_steps(const struct gw_loader *loader, uint64_t *most)
 {
 	uint64_t per_step = (uint64_t)loader->batch_size * loader->world;
@@ -339,7 +340,7 @@ static uint64_t count_steps(const struct gw_loader *loader, uint64_t *most)
 	return batches > loader->rank ? (batches - loader->rank + loader->world - 1) / loader->world : 0;
 }
 
-/* Where to begin: from the state of a loader of any rank. */
+/* Sets the first batch from the state of a loader of any rank. */
 static gw_status take_start(struct gw_loader *loader, const struct gw_loader_state *start, uint64_t most)
 {
 	loader->plan = digest_plan(loader);
@@ -352,7 +353,7 @@ static gw_status take_start(struct gw_loader *loader, const struct gw_loader_sta
 	if (start->epoch > EPOCHS_MAX / (most ? most : 1))
 		return gw_fail(GW_RANGE, "start at epoch %llu: is the state of another loader?",
 			       (unsigned long long)start->epoch);
-	/* Another rank may have one step more: this one has ended its epoch then. */
+	/* Another rank may have one step more; this rank has ended its epoch then. */
 	loader->first = start->epoch * loader->steps + (start->step < loader->steps ? start->step : loader->steps);
 	loader->next = loader->first;
 	loader->ended_epoch = start->epoch;
@@ -377,12 +378,14 @@ static gw_status loader_take_options(struct gw_loader *loader, const struct gw_l
 		return gw_fail(GW_LIMIT, "%llu seeds: at most 2^62", (unsigned long long)loader->id_count);
 	uint64_t most;
 	loader->steps = count_steps(loader, &most);
-	/* A rank may have no seeds; to have some, and drop all of them, is a mistake. */
+	/* A rank may have no seeds. Having seeds and dropping all of them is a mistake. */
 	if (most == 0 && loader->id_count > 0)
-		return gw_fail(
-			GW_INVALID, "%llu seeds make no step of %llu (batch size %u, %u ranks): no batch would come",
-			(unsigned long long)loader->id_count, (unsigned long long)loader->batch_size * loader->world,
-			loader->batch_size, loader->world);
+		return gw_fail(GW_INVALID,
+			       "%llu seeds are fewer than one step of %llu (batch size %u, %u ranks): no batch would "
+			       "be returned",
+			       (unsigned long long)loader->id_count,
+			       (unsigned long long)loader->batch_size * loader->world, loader->batch_size,
+			       loader->world);
 	return take_start(loader, &options->start, most);
 }
 
@@ -427,9 +430,9 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 	gw_status status = gw_client_check(loader->client);
 	if (status != GW_OK)
 		return status;
-	if (loader->steps == 0) { /* other ranks have all batches, or there are no seeds */
+	if (loader->steps == 0) { /* the other ranks have all batches, or there are no seeds */
 		loader->ended_epoch++;
-		return gw_fail(GW_END, "the epoch is over: no batch of it is this rank's");
+		return gw_fail(GW_END, "the epoch is over: this rank has no batch in it");
 	}
 	if (loader->next % loader->steps == 0 && loader->next / loader->steps > loader->ended_epoch) {
 		loader->ended_epoch = loader->next / loader->steps;
@@ -440,7 +443,7 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 	status = loader->slot_status[slot];
 	if (batch) {
 		if (!gw_job_wait(&batch->ticket.job, gw_deadline_ns(timeout_ms)))
-			return gw_fail(GW_AGAIN, "the batch is not there within %lld ms: call again",
+			return gw_fail(GW_AGAIN, "the batch is not ready within %lld ms: call again",
 				       (long long)timeout_ms);
 		status = batch->ticket.job.status;
 		if (status == GW_OK)
@@ -469,7 +472,7 @@ void gw_loader_get_state(const struct gw_loader *loader, struct gw_loader_state 
 		*state = (struct gw_loader_state){.epoch = loader->ended_epoch, .plan = loader->plan};
 		return;
 	}
-	/* After an epoch's last batch the state names the next epoch only once GW_END has been told. */
+	/* After the last batch of an epoch, the state names the next epoch only once GW_END was returned. */
 	uint64_t epoch = loader->next / loader->steps;
 	bool at_end = loader->next % loader->steps == 0 && epoch > loader->ended_epoch;
 	state->epoch = at_end ? epoch - 1 : epoch;

@@ -1,6 +1,7 @@
-/* Views of neighbour lists: made from a mapped server's catalog when first asked for, kept while its connection is
- * open. Places were checked against the regions when the catalog came; offsets inside the lists are checked by the
- * sampler, as those of a peer must be. Without memory for the views, the server is asked as if nothing were mapped. */
+/* Views of neighbour lists. They are built from a mapped server's catalog on first use, and kept while its connection
+ * is open. The places were checked against the regions when the catalog arrived. The sampler checks the offsets inside
+ * the lists, as it must for a peer's data. If memory for the views runs out, the server is used as if it were not
+ * mapped. */
 #include "client/batch/local_lists.h"
 
 #include "client/engine/engine.h"
@@ -13,7 +14,7 @@ static const uint8_t *address_of(const struct gw_link *link, const struct gw_pla
 	return base && ((uintptr_t)base + place->offset) % place->element_bytes == 0 ? base + place->offset : NULL;
 }
 
-/* false: it cannot be addressed. */
+/* False: the list cannot be addressed. */
 static bool local_lists_view(const struct gw_link *link, uint32_t etype, struct gw_adjacency *out)
 {
 	const struct gw_client *client = link->engine->client;
@@ -34,7 +35,7 @@ static bool local_lists_view(const struct gw_link *link, uint32_t etype, struct 
 		.dst_start = rows_of->starts[part],
 		.edge_start = type->starts[part],
 	};
-	/* Ids of one type have one width everywhere; the sampler counts on it. */
+	/* All ids of one type must have the same width; the sampler relies on it. */
 	return out->indptr && out->indices && indices->element_bytes == client->indices[etype][0].element_bytes;
 }
 

@@ -1,7 +1,7 @@
-/* Threads that work for a ticket.
+/* Threads that do the work of a ticket.
  *
- *   gw_background_start -> thread: work -> calls, each a job of an engine -> gw_job_end -> gw_wait: joined, freed
- *   gw_cancel -> the scope: the call that the thread waits for is cancelled, the next ones end at once
+ *   gw_background_start -> thread: work -> calls, each a job of an engine -> gw_job_end -> gw_wait: joins, frees
+ *   gw_cancel -> the scope: cancels the call that the thread waits for; later calls end at once
  */
 #include "client/engine/background.h"
 

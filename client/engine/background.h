@@ -1,4 +1,4 @@
-/* Calls that block, in the background: a ticket whose job is no engine's, but a thread's of its own. */
+/* Blocking calls in the background: a ticket whose job runs in a thread of its own instead of an engine. */
 #ifndef GW_CLIENT_ENGINE_BACKGROUND_H
 #define GW_CLIENT_ENGINE_BACKGROUND_H
 
@@ -9,14 +9,15 @@
 
 struct gw_background {
 	struct gw_ticket ticket; /* first: the job */
-	/* What the thread does, by calls that block; neither GW_AGAIN nor GW_END. */
+	/* The thread's work, made of blocking calls. It must not return GW_AGAIN or GW_END. */
 	gw_status (*work)(struct gw_background *background);
-	void (*free)(struct gw_background *background); /* called once it has ended */
+	void (*free)(struct gw_background *background); /* called once the work has ended */
 	pthread_t thread;
 	struct gw_cancel_scope scope;
 };
 
-/* Starts a thread for it. background: zeroed but for work and free, which follow gw_wait and gw_cancel. GW_LIMIT. */
+/* Starts a thread for the work. The caller zeroes `background` except work and free. Afterwards use gw_wait and
+ * gw_cancel. Fails with GW_LIMIT if no thread can be started. */
 gw_status gw_background_start(struct gw_background *background, struct gw_client *client);
 
 #endif

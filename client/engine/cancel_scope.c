@@ -1,4 +1,4 @@
-/* Which operation a thread works for, and what it waits for: see cancel_scope.h. */
+/* The operation that a thread works for, and the job that it waits for: see cancel_scope.h. */
 #include "client/engine/cancel_scope.h"
 
 #include "client/engine/engine.h"
@@ -12,7 +12,7 @@ void gw_cancel_scope_enter(struct gw_cancel_scope *scope)
 	scope_mine = scope;
 }
 
-/* The lock keeps the job that is waited for from being gone. */
+/* The lock prevents the waiter from freeing the job during the cancel. */
 void gw_cancel_scope_cancel(struct gw_cancel_scope *scope)
 {
 	pthread_mutex_lock(&scope->lock);

@@ -1,4 +1,5 @@
-/* A thread that works for an operation which may be cancelled: so are the calls that it makes, without being told. */
+/* Cancellation of a thread that works for an operation: cancelling the scope cancels each call that the thread makes,
+ * without a parameter for it. */
 #ifndef GW_CLIENT_ENGINE_CANCEL_SCOPE_H
 #define GW_CLIENT_ENGINE_CANCEL_SCOPE_H
 
@@ -8,19 +9,19 @@
 
 struct gw_cancel_scope {
 	pthread_mutex_t lock;
-	struct gw_job *waited_for; /* of the call that is open, or NULL; with the lock */
-	_Atomic uint32_t stop;     /* futex: 1: cancelled */
+	struct gw_job *waited_for; /* the job of the open call, or NULL; protected by the lock */
+	_Atomic uint32_t stop;     /* futex; 1: cancelled */
 };
 
-/* From here on this thread works for it, to its end. */
+/* The calling thread works for this scope until the thread ends. */
 void gw_cancel_scope_enter(struct gw_cancel_scope *scope);
-/* Cancels the call that its thread waits for; the next ones end at once. Any thread. */
+/* Cancels the call that the scope's thread waits for; its later calls end at once. Any thread may call this. */
 void gw_cancel_scope_cancel(struct gw_cancel_scope *scope);
 
-/* gw_job_wait without a limit; in a scope that is cancelled the job is. */
+/* gw_job_wait without a limit. If the thread's scope is cancelled, so is the job. */
 void gw_cancel_scope_wait(struct gw_job *job);
-/* Sleeps until a time, or until this thread's scope is cancelled: then, and if it was before, GW_CANCELLED.
- * deadline_ns 0: asks only. */
+/* Sleeps until the deadline, or until this thread's scope is cancelled. Returns GW_CANCELLED if the scope is cancelled,
+ * also if that happened before. deadline_ns 0: only checks. */
 gw_status gw_cancel_scope_pause(uint64_t deadline_ns);
 
 #endif

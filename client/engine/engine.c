@@ -1,4 +1,4 @@
-/* Running an engine: inbox, links, completions; and handing it from thread to thread. */
+/* Runs an engine: its inbox, links and completions. Passes the engine from thread to thread. */
 #include "client/engine/engine.h"
 
 #include <string.h>
@@ -9,11 +9,11 @@
 #include "core/system/thread.h"
 
 #define COMPLETIONS_PER_RUN 64
-#define RUN_MAX_NS          (100 * GW_NS_PER_MS) /* how long a turn sleeps at most: links have timers */
-/* How often an idle engine looks that keeps something from others: a device that is removed waits for its users, and
- * the memory of a server that ended is there until its last client has let it go. */
+#define RUN_MAX_NS          (100 * GW_NS_PER_MS) /* longest sleep of one run: links have timers */
+/* How often an idle engine polls if it may hold a resource that others wait for. Removing a device waits for its users,
+ * and the memory of a server that ended exists until its last client unmaps it. */
 #define WATCH_NS     (500 * GW_NS_PER_MS)
-#define WATCH_FOR_NS 100000ull /* a poll that waits asks idle connections, too */
+#define WATCH_FOR_NS 100000ull /* a poll that waits also checks idle connections */
 
 gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number)
 {
@@ -64,8 +64,8 @@ static void take_inbox(struct gw_engine *engine)
 		engine->jobs = job;
 		engine->jobs_open++;
 		engine->jobs_bounded += !job->is_boundless;
-		/* A wish that came before the start may have been counted off by an earlier look already: here is the
-		 * last place that sees it. */
+		/* An earlier run_cancels may already have counted off a cancel that came before the start. This is the
+		 * last place that sees such a cancel. */
 		if (atomic_load(&job->cancel_wanted))
 			gw_job_end(job, gw_fail(GW_CANCELLED, "cancelled"));
 		else if (!job->is_boundless && engine->jobs_bounded > GW_JOBS_MAX)
@@ -104,7 +104,7 @@ void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns)
 	}
 	until = deadline_ns < until ? deadline_ns : until;
 	if (engine->jobs_ended != ended)
-		until = now; /* the caller that runs this may have what it came for */
+		until = now; /* the calling thread may have the result that it waits for */
 
 	struct gw_completion completions[COMPLETIONS_PER_RUN];
 	size_t n = gw_poll_group_poll(engine->group, completions, COMPLETIONS_PER_RUN, until > now ? until - now : 0);
@@ -120,8 +120,8 @@ static bool try_own(struct gw_engine *engine)
 	return atomic_compare_exchange_strong(&engine->owner, &free, 1);
 }
 
-/* The word is raised before `sleeps` is looked at; the thread raises `sleeps` before it looks at the word: one of the
- * two sees the other (sequentially consistent). */
+/* The waker raises `wakeups` before it checks `sleeps`. The thread raises `sleeps` before it checks `wakeups`. All
+ * accesses are sequentially consistent, so at least one of the two sees the other. */
 static void wake_thread(struct gw_engine *engine)
 {
 	atomic_fetch_add(&engine->wakeups, 1);
@@ -129,9 +129,9 @@ static void wake_thread(struct gw_engine *engine)
 		gw_futex_wake(&engine->wakeups, 1);
 }
 
-/* Leaves the engine; if work is left, its thread takes over, as when there is something to watch from now on: it may
- * sleep without end. The inbox is looked at after the release, so that a job submitted in between finds either an owner
- * or a woken thread. */
+/* Releases the engine. If work is left, the engine's thread takes over. It also takes over when the engine starts to
+ * watch, since it might otherwise sleep for ever. The inbox is checked after the release: a job that is submitted in
+ * between finds an owner or a woken thread. */
 static void engine_disown(struct gw_engine *engine)
 {
 	bool watches = atomic_load_explicit(&engine->watches, memory_order_relaxed);
@@ -165,7 +165,7 @@ static bool has_ended(struct gw_job *job)
 	return atomic_load(&job->ended) == GW_JOB_ENDED;
 }
 
-/* Somebody else runs the engine: sleeps until the job ends, having said so. */
+/* Another thread runs the engine: marks the job as awaited, then sleeps until the job ends. */
 static void sleep_on(struct gw_job *job, uint64_t deadline_ns)
 {
 	uint32_t seen = GW_JOB_OPEN;
@@ -178,7 +178,7 @@ bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns)
 	struct gw_engine *engine = job->engine;
 	while (!has_ended(job)) {
 		if (deadline_ns != GW_NO_DEADLINE && gw_now_ns() >= deadline_ns) {
-			/* The job goes on: somebody must run it. */
+			/* The job continues: a thread must run it. */
 			if (engine && !atomic_load(&engine->owner))
 				wake_thread(engine);
 			return false;
@@ -217,10 +217,12 @@ static void *engine_run(void *argument)
 		if (try_own(engine)) {
 			if (atomic_load(&engine->watches))
 				gw_engine_run_once(engine, gw_now_ns() + WATCH_FOR_NS);
-			/* Nothing to do, nothing to own: a turn would sleep, and keep callers from running it. */
+			/* Without work the thread does not own the engine: a run would sleep and prevent callers from
+			 * running it. */
 			while (engine->jobs_open > 0 || atomic_load(&engine->inbox))
 				gw_engine_run_once(engine, GW_NO_DEADLINE);
-			/* Not disown(): whatever came after the last look raised wakeups or will find no owner. */
+			/* Not engine_disown(): work that came after the last check raised `wakeups`, or will find no
+			 * owner. */
 			atomic_store(&engine->owner, 0);
 			if (atomic_load(&engine->inbox))
 				continue;
@@ -262,8 +264,8 @@ void gw_engine_close(struct gw_engine *engine)
 			gw_endpoint_goodbye(engine->links[i].endpoint);
 		gw_link_close(&engine->links[i]);
 	}
-	/* What was open when its endpoint was closed lies in the links (upgrade.h), and in the poll group's completions
-	 * until that has ended. */
+	/* Operations that were open when their endpoint was closed still use memory of the links (upgrade.h) and of the
+	 * poll group's completions. The poll group therefore ends first. */
 	gw_poll_group_destroy(engine->group);
 	gw_free(engine->links);
 	gw_free(engine->part_links);

@@ -1,10 +1,11 @@
-/* Running an engine: a poll group, links to every server, and the thread that runs them at the moment.
+/* Runs an engine: a poll group, links to every server, and the thread that runs them at the moment.
  *
  *   gw_engine_submit(job) -> inbox -> job->start -> reads, requests ... events -> gw_job_end -> gw_job_wait returns
  *
- * An engine is run by one thread at a time: by the caller that waits for one of its jobs, so that a lone call costs no
- * hand-over between threads, or else by the engine's own thread. Who runs it holds `owner`; who leaves it with jobs
- * open wakes the engine's thread. All of a job's work happens in the running thread: nothing below this file locks.
+ * One thread runs an engine at a time. It is the caller that waits for one of the engine's jobs, so that a single call
+ * needs no hand-over between threads; else it is the engine's own thread. The running thread holds `owner`. If it
+ * releases the engine while jobs are open, it wakes the engine's thread. All work of a job happens in the running
+ * thread: nothing below this file locks.
  */
 #ifndef GW_CLIENT_ENGINE_ENGINE_H
 #define GW_CLIENT_ENGINE_ENGINE_H
@@ -13,28 +14,30 @@
 #include "client/state/client.h"
 #include "client/state/job.h"
 
-#define GW_JOBS_MAX 16384 /* operations of one engine at once, but for those that are boundless */
+#define GW_JOBS_MAX 16384 /* open operations of one engine, except boundless ones */
 
 gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number);
 gw_status gw_engine_start_thread(struct gw_engine *engine);
-/* Notes which link serves which part. The servers' parts are known, and the engine runs nothing. */
+/* Records which link serves which part. The servers' parts must be known, and the engine must not run. */
 void gw_engine_map_parts(struct gw_engine *engine);
-/* Ends the thread and closes links and poll group. No job may be open. */
+/* Ends the thread; closes the links and the poll group. No job may be open. */
 void gw_engine_close(struct gw_engine *engine);
-/* Ends its thread: what belongs to the engine is the caller's from now on. */
+/* Ends the engine's thread. The caller then owns all that belongs to the engine. */
 void gw_engine_stop_thread(struct gw_engine *engine);
 
-/* Hands a job over, and starts its clock. It is run by the engine's thread, or by a caller in gw_job_wait. soon:
- * somebody is about to wait for it, so no thread needs to be woken. */
+/* Submits a job and starts its clock. The engine's thread runs the job, or a caller in gw_job_wait. soon: the caller
+ * will wait for the job at once, so no thread needs to be woken. */
 void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon);
 
-/* Waits for a job to end, running the engine meanwhile if nobody else does. False: the deadline passed first. */
+/* Waits for a job to end, and runs the engine meanwhile unless another thread does. False: the deadline passed
+ * first. */
 bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns);
 
-/* Asks a job to end early; it still must be waited for. Any thread. */
+/* Requests that a job ends early. The caller must still wait for the job. Any thread may call this. */
 void gw_job_cancel(struct gw_job *job);
 
-/* The link that serves a part. The choice is made here alone: a caller that needs the same link twice keeps it. */
+/* The link that serves a part. Only this function chooses the link: a caller that needs the same link twice keeps
+ * it. */
 static inline struct gw_link *gw_engine_link(const struct gw_engine *engine, uint32_t part)
 {
 	return engine->part_links[part];
@@ -46,7 +49,7 @@ static inline void gw_engine_post(const struct gw_engine *engine, uint32_t part,
 	gw_link_post(gw_engine_link(engine, part), op);
 }
 
-/* For opening: runs the engine once, by the thread that made it, before its thread starts. */
+/* For opening: runs the engine once, in the thread that created it, before the engine's thread starts. */
 void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns);
 
 #endif

@@ -1,10 +1,10 @@
-/* One step of a job that consists of several pieces under way at once: it ends when all have ended, and the first error
- * is its error, which cancels the rest.
+/* One step of a job, made of several pieces that run at the same time. The step ends when all pieces have ended. The
+ * first error becomes the step's error and cancels the other pieces.
  *
- *   begin -> add, for each piece ... -> end_one, for each as it ends, and one for begin -> done, once
+ *   begin -> add, for each piece ... -> end_one, for each piece that ends, and once for begin -> done, once
  *
- * All of it happens in the thread that runs the engine. A piece may end while it is being started, and while it is
- * being cancelled.
+ * All calls happen in the thread that runs the engine. A piece may end while it is being started, and while it is being
+ * cancelled.
  */
 #ifndef GW_CLIENT_ENGINE_FAN_IN_H
 #define GW_CLIENT_ENGINE_FAN_IN_H
@@ -15,17 +15,17 @@
 
 struct gw_fan_in {
 	struct gw_job *job;
-	/* Makes the pieces that are under way end soon. Called once at most. */
+	/* Makes the running pieces end soon. Called at most once. */
 	void (*cancel)(struct gw_fan_in *fan_in);
-	/* All have ended; the error text is set for a failure. */
+	/* All pieces have ended. The error text is set on failure. */
 	void (*done)(struct gw_fan_in *fan_in, gw_status status);
-	/* Its own: */
+	/* Private: */
 	uint32_t open;
-	gw_status status; /* the first failure: nothing more need be started */
+	gw_status status; /* the first failure: the caller need not start more pieces */
 	char text[GW_ERROR_TEXT_MAX];
 };
 
-/* Until end_one is called once more than add was, it has not ended. */
+/* The step ends when end_one has been called once more often than add. */
 static inline void gw_fan_in_begin(struct gw_fan_in *fan_in, struct gw_job *job,
 				   void (*cancel)(struct gw_fan_in *fan_in),
 				   void (*done)(struct gw_fan_in *fan_in, gw_status status))
@@ -51,15 +51,15 @@ static inline void gw_fan_in_leave(struct gw_fan_in *fan_in)
 	fan_in->done(fan_in, fan_in->status);
 }
 
-/* The error text of this thread is the step's, unless it has one already. */
+/* This thread's error text becomes the step's, unless the step already has one. */
 static inline void gw_fan_in_fail(struct gw_fan_in *fan_in, gw_status status)
 {
 	if (fan_in->status != GW_OK)
 		return;
-	/* First of all: a piece that ends at once finds that there is nothing more to cancel. */
+	/* Set the status first: a piece that ends during the cancel must find that the step has failed. */
 	fan_in->status = status;
 	memcpy(fan_in->text, gw_last_error(), sizeof(fan_in->text));
-	fan_in->open++; /* until all are told */
+	fan_in->open++; /* until all pieces are cancelled */
 	fan_in->cancel(fan_in);
 	gw_fan_in_leave(fan_in);
 }
@@ -71,7 +71,7 @@ static inline void gw_fan_in_end_one(struct gw_fan_in *fan_in, gw_status status)
 	gw_fan_in_leave(fan_in);
 }
 
-/* Makes it end soon; done is still called. */
+/* Makes the step end soon; done is still called. */
 static inline void gw_fan_in_cancel(struct gw_fan_in *fan_in)
 {
 	gw_fan_in_fail(fan_in, gw_fail(GW_CANCELLED, "cancelled"));

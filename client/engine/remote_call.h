@@ -1,4 +1,4 @@
-/* One request to the server of a part, and its reply, for calls that are rare and may run twice. */
+/* One request to the server of a part, and its reply: for calls that are rare and may run twice. */
 #ifndef GW_CLIENT_ENGINE_REMOTE_CALL_H
 #define GW_CLIENT_ENGINE_REMOTE_CALL_H
 
@@ -9,21 +9,24 @@ struct gw_remote_call {
 	struct gw_ticket ticket; /* first: the job */
 	struct gw_link_op op;
 	uint32_t part;
-	struct gw_vec *reply; /* or NULL: the reply is kept where it came */
+	struct gw_vec *reply; /* NULL: the reply stays in the memory that received it */
 	size_t reply_bytes;
 	const uint8_t *kept; /* the reply */
-	uint8_t *memory;     /* that it lies in: the caller's, to be freed by gw_free, also if the call failed */
+	/* the memory that contains `kept`; the caller frees it with gw_free, also if the call failed */
+	uint8_t *memory;
 };
 
-/* Begins a call over the engine's link: its memory, the request's and the reply's stay the caller's until
- * gw_remote_call_end, which waits for it and returns its status. reply NULL: see `kept`, for replies that are too long
- * to be copied. soon: that comes at once. gw_job_cancel(&call->ticket.job) makes it end soon. */
+/* Begins a call over the engine's link. The caller owns the memory of the call, the request and the reply, and keeps
+ * them until gw_remote_call_end. That function waits for the call and returns its status.
+ * - reply NULL: the call keeps the reply in `kept`, without a copy; use it for long replies.
+ * - soon: gw_remote_call_end follows at once.
+ * - gw_job_cancel(&call->ticket.job) makes the call end soon. */
 void gw_remote_call_begin(struct gw_remote_call *call, struct gw_engine *engine, uint32_t part, uint16_t op,
 			  const void *request, uint32_t request_bytes, struct gw_vec *reply, bool soon);
 gw_status gw_remote_call_end(struct gw_remote_call *call);
 
-/* Both: waits for the reply, within the operation's deadline: *bytes of it in `reply`, whose memory is the caller's.
- * The server's errors are returned as its own; the server is named. */
+/* Begins a call and ends it: waits for the reply within the operation's deadline. Stores *bytes of it in `reply`, whose
+ * memory the caller owns. Returns the server's error as its own, with the server's name in the text. */
 gw_status gw_remote_call(struct gw_client *client, uint32_t part, uint16_t op, const void *request,
 			 uint32_t request_bytes, struct gw_vec *reply, size_t *bytes);
 

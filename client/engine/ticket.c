@@ -1,4 +1,4 @@
-/* Waiting for operations, and cancelling them: see ticket.h. */
+/* Waits for operations and cancels them: see ticket.h. */
 #include "client/engine/ticket.h"
 
 #include "client/engine/cancel_scope.h"
@@ -38,7 +38,7 @@ void gw_cancel(struct gw_ticket *ticket)
 	gw_error_keep(&kept);
 	gw_job_cancel(&ticket->job);
 	gw_job_wait(&ticket->job, GW_NO_DEADLINE);
-	/* It may have succeeded all the same: its result is given back unseen. */
+	/* The job may have succeeded despite the cancel: finish frees its result. */
 	ticket->finish(ticket, GW_CANCELLED);
 	gw_error_restore(&kept);
 }

@@ -1,5 +1,5 @@
-/* Giving up, or trying again: see away.h. Not all clients of a server that was lost at the same moment come back at the
- * same moment, and none hurries a server that keeps dying. */
+/* Gives up or tries again: see away.h. Retry times are random, so that not all clients of a lost server reconnect at
+ * the same moment. Pauses grow, so that no client overloads a server that keeps dying. */
 #include "client/link/away.h"
 
 #include <stdio.h>
@@ -11,30 +11,30 @@
 #include "core/system/clock.h"
 
 #define BACKOFF_MAX_NS (2000 * GW_NS_PER_MS)
-/* Long enough for a server that restarts to leave its key, and for others to give back what has run out. */
-#define STUBBORN_MS 5000
-#define STUBBORN_NS (STUBBORN_MS * GW_NS_PER_MS)
-#define TELL_MS     1000 /* shorter absences are nobody's news, nor are waits that end so soon */
-#define LOG_NS      (TELL_MS * GW_NS_PER_MS)
+/* Long enough for a restarting server to write its key, and for other processes to free resources. */
+#define LASTING_MAX_MS 5000
+#define LASTING_MAX_NS (LASTING_MAX_MS * GW_NS_PER_MS)
+#define LOG_AFTER_MS   1000 /* shorter absences are not logged, nor waits that end so soon */
+#define LOG_AFTER_NS   (LOG_AFTER_MS * GW_NS_PER_MS)
 
-/* --- What is said. --- */
+/* --- Logging. --- */
 
-/* Whether the server is waited for, and not just this link's next attempt: engines come back one by one. */
-static bool is_news(const struct gw_link *link, uint64_t now_ns)
+/* Whether the server is away. If another engine has reconnected recently, this link only waits for its next attempt. */
+static bool is_worth_logging(const struct gw_link *link, uint64_t now_ns)
 {
 	uint64_t back_ns = atomic_load(&link->server->back_ns);
-	return link->away_ns && now_ns >= link->away_ns + LOG_NS &&
-	       (!back_ns || now_ns >= back_ns + BACKOFF_MAX_NS + LOG_NS);
+	return link->away_ns && now_ns >= link->away_ns + LOG_AFTER_NS &&
+	       (!back_ns || now_ns >= back_ns + BACKOFF_MAX_NS + LOG_AFTER_NS);
 }
 
 void gw_link_log_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms)
 {
 	char reason[GW_ERROR_TEXT_MAX], limit[GW_UNIT_TEXT_MAX];
-	if (link->told || (limit_ms >= 0 && limit_ms / 2 < TELL_MS) || !is_news(link, now_ns))
+	if (link->logged_away || (limit_ms >= 0 && limit_ms / 2 < LOG_AFTER_MS) || !is_worth_logging(link, now_ns))
 		return;
-	if (link->lasting_ns && (limit_ms < 0 || limit_ms > STUBBORN_MS))
-		limit_ms = STUBBORN_MS;
-	link->told = true;
+	if (link->lasting_ns && (limit_ms < 0 || limit_ms > LASTING_MAX_MS))
+		limit_ms = LASTING_MAX_MS;
+	link->logged_away = true;
 	if (atomic_fetch_add(&link->server->waited_for, 1) > 0)
 		return;
 	if (link->failure)
@@ -48,12 +48,12 @@ void gw_link_log_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms)
 		       gw_text_duration(limit, (double)limit_ms / 1000));
 }
 
-/* The link waits no more. Returns how many of the server's links still do; UINT32_MAX: this one did not. */
+/* The link stops waiting. Returns how many links still wait for the server; UINT32_MAX: this link did not wait. */
 static uint32_t away_end_wait(struct gw_link *link)
 {
-	if (!link->told)
+	if (!link->logged_away)
 		return UINT32_MAX;
-	link->told = false;
+	link->logged_away = false;
 	return atomic_fetch_sub(&link->server->waited_for, 1) - 1;
 }
 
@@ -69,9 +69,9 @@ void gw_link_log_recovered(struct gw_link *link)
 	gw_log(last ? GW_LOG_WARN : GW_LOG_INFO, "%s after %s", text, away);
 }
 
-/* --- What is done. --- */
+/* --- State changes. --- */
 
-/* Fails every op that waits. One that a closed connection has not let go of yet fails when its completion comes. */
+/* Fails every op that waits. An op that is still open on a closed connection fails when its completion arrives. */
 static void fail_queue(struct gw_link *link)
 {
 	while (link->head && link->state == GW_LINK_DOWN) {
@@ -84,7 +84,7 @@ static void fail_queue(struct gw_link *link)
 	}
 }
 
-/* The reads that wait fail, and the next one starts from the beginning. */
+/* Fails the waiting reads. The next read starts to connect again with a fresh budget. */
 static void away_give_up(struct gw_link *link)
 {
 	link->state = GW_LINK_DOWN;
@@ -95,21 +95,22 @@ static void away_give_up(struct gw_link *link)
 	fail_queue(link);
 }
 
-/* Another graph or version does not become right by waiting. */
+/* Waiting does not change the graph or the version. */
 static bool is_final(gw_status status)
 {
 	return status == GW_WRONG_GRAPH || status == GW_VERSION || status == GW_UNSUPPORTED || status == GW_INVALID;
 }
 
-/* Nor do, as a rule, another key, a stranger on the port, and what this process has run out of. */
+/* Waiting rarely helps either if the key is wrong, if another program uses the port, or if this process has run out of
+ * a resource. */
 static bool away_is_lasting(gw_status status)
 {
 	return status == GW_REFUSED || status == GW_PROTOCOL || status == GW_NO_MEMORY || status == GW_LIMIT ||
 	       status == GW_LOCKED_MEMORY;
 }
 
-/* Keeps since when stubborn failures follow each other. */
-static void away_note_stubborn(struct gw_link *link, gw_status status, uint64_t now_ns)
+/* Records when the current series of lasting failures began. */
+static void away_note_lasting(struct gw_link *link, gw_status status, uint64_t now_ns)
 {
 	if (!away_is_lasting(status))
 		link->lasting_ns = 0;
@@ -119,10 +120,10 @@ static void away_note_stubborn(struct gw_link *link, gw_status status, uint64_t 
 
 static bool has_failed_too_long(const struct gw_link *link, uint64_t now_ns)
 {
-	return link->lasting_ns && now_ns - link->lasting_ns >= STUBBORN_NS;
+	return link->lasting_ns && now_ns - link->lasting_ns >= LASTING_MAX_NS;
 }
 
-/* An attempt that the end of the budget cut short says less than the one before it. */
+/* An attempt that the end of the budget interrupted explains less than the attempt before it. */
 static bool is_cut_short(const struct gw_link *link, gw_status status, uint64_t now_ns)
 {
 	return status == GW_DEADLINE && link->failure && link->away_ns &&
@@ -152,7 +153,7 @@ void gw_link_wait_or_give_up(struct gw_link *link, gw_status status)
 		away_give_up(link);
 		return;
 	}
-	away_note_stubborn(link, status, now);
+	away_note_lasting(link, status, now);
 	if (has_failed_too_long(link, now)) {
 		away_append(link, "waiting does not help");
 		away_give_up(link);
@@ -169,7 +170,7 @@ void gw_link_wait_or_give_up(struct gw_link *link, gw_status status)
 	       (unsigned long long)((link->retry_ns - now) / GW_NS_PER_MS));
 }
 
-bool gw_link_overdue(struct gw_link *link, uint64_t now_ns)
+bool gw_link_give_up_if_overdue(struct gw_link *link, uint64_t now_ns)
 {
 	char budget[64];
 	if (now_ns < gw_link_budget_end(link, link->away_ns))

@@ -1,28 +1,28 @@
-/* A server that is away: why its link is not open, how long that may last, when it is tried again, and what is said.
+/* A server that is away: why its link is not open, how long that may last, when the link tries again, and what it logs.
  *
- *   failed -> waiting helps (restarts, lost networks, names)    -> tried again, for as long as the reconnect budget
- *          -> it hardly helps (keys, refusals, own shortages)   -> tried again for STUBBORN_NS (client/link/away.c)
- *          -> it never helps (another graph, another version)   -> given up at once
+ *   failed -> waiting helps (restarts, lost networks, names)     -> try again until the reconnect budget ends
+ *          -> waiting rarely helps (keys, refusals, no memory)   -> try again for LASTING_MAX_NS (client/link/away.c)
+ *          -> waiting never helps (another graph or version)     -> give up at once
  *
- * A server that is waited for longer than a moment is told in one line of the log, and in another one when it is back:
- * once for the client, however many of its engines wait.
+ * If a client waits for a server longer than a moment, it logs one line, and another line when the server is back. It
+ * logs them once per client, however many of its engines wait.
  */
 #ifndef GW_CLIENT_LINK_AWAY_H
 #define GW_CLIENT_LINK_AWAY_H
 
 #include "client/link/link_ops.h"
 
-/* An attempt has failed, or the connection was lost: notes why. The reason may be that of the
- * endpoint, which is still open. */
+/* An attempt has failed, or the connection was lost: records why. `reason` may be memory of the endpoint, which is
+ * still open. */
 void gw_link_note_failure(struct gw_link *link, gw_status status, const char *reason);
 
-/* The same failure, what was open is closed: gives up or waits. */
+/* Follows gw_link_note_failure once the connection is closed: gives up or waits. */
 void gw_link_wait_or_give_up(struct gw_link *link, gw_status status);
 
-/* For a link that waits: gives up when the budget of those who wait is used up, which is then true. */
-bool gw_link_overdue(struct gw_link *link, uint64_t now_ns);
+/* For a link that waits: gives up if the reconnect budget has ended. Returns whether it gave up. */
+bool gw_link_give_up_if_overdue(struct gw_link *link, uint64_t now_ns);
 
-/* Somebody waits for the server, for up to limit_ms (negative: without limit); and it is there again. */
+/* Log that the client waits for the server, up to limit_ms (negative: without limit); and that the server is back. */
 void gw_link_log_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms);
 void gw_link_log_recovered(struct gw_link *link);
 

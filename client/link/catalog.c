@@ -1,5 +1,5 @@
-/* Catalogs, checked and put together: see catalog.h. A server's words are checked; those of one that came back must
- * be what they were. */
+/* Checks and combines catalogs: see catalog.h. All fields that a server sends are checked. A server that came back must
+ * send the same catalog as before. */
 #include "client/link/catalog.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *en
 		return status;
 	if (catalog.meta->graph_id != endpoint->peer.graph_id || catalog.part != endpoint->peer.part) {
 		gw_catalog_free(&catalog);
-		return gw_fail(GW_PROTOCOL, "its catalog is not of the graph and part that it said hello with");
+		return gw_fail(GW_PROTOCOL, "its catalog names another graph or part than its hello");
 	}
 	for (uint32_t i = 0; i < catalog.count; i++) {
 		const struct gw_array_meta *array = gw_meta_array(catalog.meta, catalog.part, catalog.arrays[i].key);
@@ -44,7 +44,8 @@ gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *en
 		    : gw_fail(GW_WRONG_GRAPH, "it came back with another graph, part or layout: open the client again");
 }
 
-/* All that a client computes with comes from one description: the others must be the same, whatever their ids. */
+/* The client computes with one description of the graph. The other servers must send an equal one; equal graph ids are
+ * not enough. */
 static gw_status remote_check_meta(const struct gw_remote *server, const struct gw_graph_meta *meta)
 {
 	char address[GW_ADDRESS_MAX];

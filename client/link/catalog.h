@@ -1,17 +1,19 @@
-/* What servers say of themselves: each one's catalog, whether they all belong together, and the graph that they make.
+/* Descriptions that servers send: the catalog of each server, whether the catalogs belong together, and the graph that
+ * they form.
  *
- *   catalog of one server, checked -> of all: one graph, every part once -> what the caller sees of the graph
+ *   catalog of one server, checked -> of all: one graph, every part once -> the graph as the caller sees it
  */
 #ifndef GW_CLIENT_LINK_CATALOG_H
 #define GW_CLIENT_LINK_CATALOG_H
 
 #include "client/state/client.h"
 
-/* Whether a server's catalog is the expected one; the first time it is taken over. */
+/* Checks that a server's catalog is the expected one. The first catalog of a server is stored in `server`. */
 gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *endpoint, const void *reply,
 			  uint32_t reply_bytes);
 
-/* Whether the servers, whose catalogs are there, have one graph and every part of it once: it is the client's then. */
+/* Checks that the servers have one graph and every part once, and gives that graph to the client. All catalogs must be
+ * known. */
 gw_status gw_remotes_check(struct gw_client *client);
 
 /* The graph as callers see it. */

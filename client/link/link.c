@@ -1,4 +1,4 @@
-/* Connecting, posting, losing and finding again: see link.h for the states. */
+/* Connects, posts, and recovers from lost connections: see link.h for the states. */
 #include "client/link/link.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "core/system/clock.h"
 #include "protocol/ops.h"
 
-#define CHECK_NS (10000 * GW_NS_PER_MS) /* how long a server may take for its catalog */
+#define CHECK_NS (10000 * GW_NS_PER_MS) /* how long a server may take to send its catalog */
 
 static void link_connected(struct gw_event *event, const struct gw_completion *completion);
 static void link_checked(struct gw_event *event, const struct gw_completion *completion);
@@ -32,8 +32,8 @@ void gw_link_init(struct gw_link *link, struct gw_engine *engine, struct gw_remo
 	link->expiry_ns = GW_NO_DEADLINE;
 }
 
-/* How the server is reached now. */
-static const struct gw_scheme *link_way(const struct gw_link *link)
+/* The current transport to the server. */
+static const struct gw_scheme *link_scheme(const struct gw_link *link)
 {
 	return link->endpoint->transport->scheme;
 }
@@ -54,7 +54,7 @@ void gw_link_close(struct gw_link *link)
 	link->state = GW_LINK_DOWN;
 }
 
-/* An attempt has failed, or the connection was lost. The reason may be the endpoint's. */
+/* An attempt has failed, or the connection was lost. `reason` may be memory of the endpoint. */
 static void link_failed(struct gw_link *link, gw_status status, const char *reason)
 {
 	gw_link_note_failure(link, status, reason);
@@ -85,51 +85,52 @@ static void link_ready(struct gw_link *link)
 	gw_link_log_recovered(link);
 	link->state = GW_LINK_OPEN;
 	link->ever_open = true;
-	link->mapped = link_way(link)->mapped;
+	link->mapped = link_scheme(link)->mapped;
 	link->one_sided = link->endpoint->transport->one_sided;
-	if (link_way(link)->needs_watch)
+	if (link_scheme(link)->needs_watch)
 		atomic_store(&link->engine->watches, true);
 	link->incarnation = link->endpoint->peer.incarnation;
 	link->failure = GW_OK;
 	link->away_ns = link->lasting_ns = 0;
 	link->attempts = 0;
-	/* The backoff stays until the server has answered something: one that dies of every read is not hurried. */
+	/* The backoff remains until the server has answered a request. A server that dies of every read is thus not
+	 * overloaded. */
 	uint64_t now = gw_now_ns();
 	for (struct gw_link_op *op = link->head; op; op = op->next)
 		gw_link_op_start_clock(link, op, now);
 }
 
-/* Notes how the server is reached, and says it, and why, when that is new. */
+/* Records the transport to the server. If it is new, logs the transport and the reason. */
 static void report_transport(struct gw_link *link)
 {
 	struct gw_remote *server = link->server;
 	char address[GW_ADDRESS_MAX];
-	const struct gw_scheme *way = link_way(link);
-	if (atomic_exchange(&server->way, way->name) == way->name)
+	const struct gw_scheme *scheme = link_scheme(link);
+	if (atomic_exchange(&server->transport, scheme->name) == scheme->name)
 		return;
 	gw_address_text(&server->address, address);
-	if (way->mapped)
+	if (scheme->mapped)
 		gw_log(GW_LOG_INFO, "part %u is mapped from the memory of %s, which is on this host", server->part,
 		       address);
-	else if (way->rank > GW_RANK_FIRST)
-		gw_log(GW_LOG_INFO, "part %u is read by %s from %s", server->part, way->title, address);
+	else if (scheme->rank > GW_RANK_FIRST)
+		gw_log(GW_LOG_INFO, "part %u is read by %s from %s", server->part, scheme->title, address);
 	else
-		gw_log(GW_LOG_INFO, "part %u is read over %s from %s: %s", server->part, way->name, address,
+		gw_log(GW_LOG_INFO, "part %u is read over %s from %s: %s", server->part, scheme->name, address,
 		       link->upgrade.reason);
 }
 
-/* The server is connected, and known: is there a better way to it? */
+/* The server is connected, and its catalog is known. Looks for a better transport. */
 static void link_upgrade(struct gw_link *link)
 {
-	const struct gw_scheme *asked = link->engine->client->transport, *way = link_way(link);
-	if (way == asked || way->rank != GW_RANK_FIRST) {
+	const struct gw_scheme *asked = link->engine->client->transport, *scheme = link_scheme(link);
+	if (scheme == asked || scheme->rank != GW_RANK_FIRST) {
 		link->upgrade.retry_ns = GW_NO_DEADLINE;
-		atomic_store(&link->server->way, way->name);
+		atomic_store(&link->server->transport, scheme->name);
 		link_ready(link);
 		return;
 	}
 	link->state = GW_LINK_UPGRADING;
-	/* Opening a client waits for the outcome; ops that wait are not kept waiting for RDMA. */
+	/* Opening a client waits for the result of the search. Waiting ops do not wait for RDMA. */
 	gw_upgrade_begin(link, !link->ever_open);
 }
 
@@ -141,7 +142,7 @@ static void link_upgraded(struct gw_link *link, struct gw_endpoint *better, gw_s
 		return;
 	}
 	if (better) {
-		/* What is open is read again by the new way. */
+		/* Open reads are posted again over the new transport. */
 		gw_endpoint_close(link->endpoint);
 		link->endpoint = better;
 		link->upgrade.retry_ns = GW_NO_DEADLINE;
@@ -158,14 +159,14 @@ static void link_connected(struct gw_event *event, const struct gw_completion *c
 {
 	struct gw_link *link = (struct gw_link *)event;
 	if (link->state != GW_LINK_CONNECTING)
-		return; /* an older attempt's */
+		return; /* belongs to an older attempt */
 	if (completion->status != GW_OK) {
 		link_failed(link, completion->status, completion->text);
 		return;
 	}
 	struct gw_remote *server = link->server;
 	uint64_t incarnation = link->endpoint->peer.incarnation;
-	if (link->offered_key) /* and accepted the server's proof */
+	if (link->offered_key) /* the connect succeeded, so the server has proved its key */
 		atomic_store(&server->proved, true);
 	if (server->known && (incarnation == server->incarnation || incarnation == link->incarnation)) {
 		link_upgrade(link);
@@ -208,7 +209,8 @@ static void link_region_opened(struct gw_event *event, const struct gw_completio
 {
 	struct gw_link *link = (struct gw_link *)((char *)event - offsetof(struct gw_link, region_opened));
 	link->opens_region = false;
-	(void)completion; /* who wants to read looks; what cannot be read over this transport is told again at once */
+	/* callers check the region again; a region that this transport cannot read reports that at once */
+	(void)completion;
 }
 
 bool gw_link_can_read(struct gw_link *link, uint32_t region, uint32_t generation)
@@ -223,7 +225,7 @@ bool gw_link_can_read(struct gw_link *link, uint32_t region, uint32_t generation
 	return false;
 }
 
-/* Posts as much of an op as there is room for. GW_AGAIN: not all of it yet. Another failure is the op's end. */
+/* Posts as much of an op as there is room for. GW_AGAIN: a part is not posted yet. Any other failure ends the op. */
 static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 {
 	if (!op->open) {
@@ -240,7 +242,7 @@ static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 	}
 
 	const struct gw_region *region = link_region(link, op);
-	/* Withdrawn meanwhile: the transport, which has reads of it, ends them all. */
+	/* The region was withdrawn. The transport still has reads of this op, and ends them all. */
 	if (!region && op->open && op->generation)
 		region = &op->dynamic;
 	if (!region)
@@ -261,13 +263,13 @@ static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 		accepted = gw_endpoint_readv(link->endpoint, &op->set, region, op->buffer, op->spans + op->posted, left,
 					     true);
 	}
-	/* A read set of which nothing was accepted is ours still. */
+	/* If the transport accepted no read of a set, the set still belongs to the link. */
 	op->open = op->open || accepted > 0 || left == 0;
 	op->posted += accepted;
 	return accepted == left ? GW_OK : GW_AGAIN;
 }
 
-/* Ends an op that is not open with this text. */
+/* Ends an op that is not open, with this error text. */
 static void end_op(struct gw_link *link, struct gw_link_op *op, gw_status status, const char *text)
 {
 	if (op->queued)
@@ -276,7 +278,7 @@ static void end_op(struct gw_link *link, struct gw_link_op *op, gw_status status
 	op->done(op, status, NULL);
 }
 
-/* The same with the error text of this thread, the server named in front of it. */
+/* Ends an op with this thread's error text, preceded by the server's name. */
 static void link_fail_op(struct gw_link *link, struct gw_link_op *op, gw_status status)
 {
 	char text[GW_ERROR_TEXT_MAX];
@@ -284,7 +286,7 @@ static void link_fail_op(struct gw_link *link, struct gw_link_op *op, gw_status 
 	end_op(link, op, status, text);
 }
 
-static void fail_dynamic(struct gw_link *link, struct gw_link_op *op)
+static void fail_deadline(struct gw_link *link, struct gw_link_op *op)
 {
 	gw_fail(GW_DEADLINE, "not done within the operation's deadline of %lld ms",
 		(long long)link->engine->client->timeout_ms);
@@ -296,7 +298,7 @@ static void link_pump(struct gw_link *link)
 	while (link->head && link->state == GW_LINK_OPEN) {
 		struct gw_link_op *op = link->head;
 		if (op->open && op->connection != link->connection)
-			return; /* the connection before this one has not let go of it yet */
+			return; /* the previous connection has not yet completed this op */
 		gw_status status = link_post(link, op);
 		if (status == GW_AGAIN)
 			return;
@@ -309,19 +311,19 @@ static void link_pump(struct gw_link *link)
 
 static void link_lose(struct gw_link *link, gw_status status, const char *reason)
 {
-	const struct gw_scheme *way = link_way(link);
-	if (way->rank > GW_RANK_FIRST && !way->local)
-		gw_upgrade_lost(&link->upgrade, way, gw_now_ns());
+	const struct gw_scheme *scheme = link_scheme(link);
+	if (scheme->rank > GW_RANK_FIRST && !scheme->local)
+		gw_upgrade_lost(&link->upgrade, scheme, gw_now_ns());
 	link_failed(link, status, reason);
 }
 
-/* Ends reads that have waited for room until their deadline. Those that are open the transport ends. */
+/* Ends reads that have waited for room until their deadline. The transport ends reads that are open. */
 static void link_expire(struct gw_link *link, uint64_t now_ns)
 {
 	struct gw_link_op *op = link->head;
 	link->expiry_ns = GW_NO_DEADLINE;
 	while (op) {
-		/* Another server of its operation may have been away meanwhile. */
+		/* The deadline may have moved: another server of the operation may have been away. */
 		if (!op->open)
 			op->deadline_ns = gw_job_deadline(op->job, now_ns);
 		if (op->open || now_ns < op->deadline_ns) {
@@ -330,15 +332,15 @@ static void link_expire(struct gw_link *link, uint64_t now_ns)
 			op = op->next;
 			continue;
 		}
-		fail_dynamic(link, op);
-		op = link->head; /* others may have gone with it */
+		fail_deadline(link, op);
+		op = link->head; /* ending an op may remove others from the queue */
 	}
 }
 
 uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 {
 	/* The server of this mapped memory has ended while no read was open. The kernel frees the memory with its last
-	 * mapping, and the server may need that memory to start again. */
+	 * mapping, and the server may need that memory to restart. */
 	if (link->mapped && link->endpoint->state == GW_ENDPOINT_LOST)
 		link_lose(link, GW_PEER_LOST, "the connection was lost");
 	if (!link->head)
@@ -355,7 +357,7 @@ uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 	}
 	if (link->state == GW_LINK_WAITING) {
 		uint64_t end = gw_link_budget_end(link, link->away_ns);
-		if (gw_link_overdue(link, now_ns))
+		if (gw_link_give_up_if_overdue(link, now_ns))
 			return GW_NO_DEADLINE;
 		if (now_ns < link->retry_ns)
 			return link->retry_ns < end ? link->retry_ns : end;
@@ -373,8 +375,8 @@ void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 	op->open = false;
 	op->cancelled = false;
 	op->away = false;
-	/* Nobody waited: what the link has been away until now, why, and how rarely it was tried, is not on this read's
-	 * account. */
+	/* No op waited until now. The earlier absence of the server, its reasons and its long retry pauses therefore do
+	 * not count against this read. */
 	if (!link->head && link->away_ns) {
 		link->away_ns = gw_now_ns();
 		link->lasting_ns = 0;
@@ -390,13 +392,13 @@ void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 		gw_link_open(link);
 }
 
-/* A completion that only says that the connection is gone, not that the op is wrong. */
+/* Whether the completion only reports a lost connection, and no error of the op. */
 static bool is_loss(const struct gw_link_op *op, gw_status status)
 {
 	return status == GW_PEER_LOST || status == GW_STALE || (status == GW_CANCELLED && !op->cancelled);
 }
 
-/* An op whose connection was lost waits for the next one, unless that has gone on for too long. */
+/* The connection of this op was lost. The op waits for the next connection, unless its reconnect budget has ended. */
 static void op_lost(struct gw_link *link, struct gw_link_op *op, const struct gw_completion *completion)
 {
 	uint64_t now = gw_now_ns();
@@ -407,14 +409,14 @@ static void op_lost(struct gw_link *link, struct gw_link_op *op, const struct gw
 		end_op(link, op, GW_CANCELLED, "cancelled");
 		return;
 	}
-	if (link->state == GW_LINK_DOWN) { /* given up meanwhile */
+	if (link->state == GW_LINK_DOWN) { /* the link has given up meanwhile */
 		end_op(link, op, link->failure, link->reason);
 		return;
 	}
 	if (!op->lost_ns)
 		op->lost_ns = now;
 	if (now >= gw_link_budget_end(link, op->lost_ns)) {
-		gw_fail(GW_PEER_LOST, "%s; lost again and again for as long as the reconnect budget of %lld ms",
+		gw_fail(GW_PEER_LOST, "%s; lost repeatedly during the reconnect budget of %lld ms",
 			*completion->text ? completion->text : gw_status_text(completion->status),
 			(long long)link->engine->client->reconnect_ms);
 		link_fail_op(link, op, GW_PEER_LOST);
@@ -425,16 +427,15 @@ static void op_lost(struct gw_link *link, struct gw_link_op *op, const struct gw
 		gw_link_enqueue(link, op);
 }
 
-/* Some rows changed each time that they were looked at. */
+/* Some rows were torn at every attempt. */
 static bool is_torn(const struct gw_link_op *op, gw_status status)
 {
 	return status == GW_AGAIN && op->form == GW_LINK_GATHER && op->generation;
 }
 
-/* Statuses that the transport gives when it has something to say about the connection. Of a connection that is there
- * they are the server's word, and no answer: believed, they would be asked again for ever, or look like the end of an
- * epoch. */
-static bool is_no_answer(const struct gw_link *link, const struct gw_link_op *op, gw_status status)
+/* Transports report these statuses for the state of a connection. Coming from the server over a live connection they
+ * are a protocol error: honouring them would retry for ever, or look like the end of an epoch. */
+static bool is_invalid_answer(const struct gw_link *link, const struct gw_link_op *op, gw_status status)
 {
 	if (status == GW_AGAIN || status == GW_END)
 		return !is_torn(op, status);
@@ -448,7 +449,7 @@ static void read_completed(struct gw_event *event, const struct gw_completion *c
 	struct gw_link *link = op->link;
 	gw_status status = completion->status;
 	op->open = false;
-	if (is_no_answer(link, op, status)) {
+	if (is_invalid_answer(link, op, status)) {
 		gw_fail(GW_PROTOCOL, "it answered \"%s\", which is not a valid reply: %s", gw_status_text(status),
 			completion->text);
 		link_fail_op(link, op, GW_PROTOCOL);
@@ -459,7 +460,7 @@ static void read_completed(struct gw_event *event, const struct gw_completion *c
 		return;
 	}
 	if (status == GW_DEADLINE) {
-		fail_dynamic(link, op);
+		fail_deadline(link, op);
 		return;
 	}
 	if (status != GW_OK && !is_torn(op, status)) {
@@ -481,7 +482,7 @@ void gw_link_cancel(struct gw_link_op *op)
 		end_op(link, op, GW_CANCELLED, "cancelled");
 		return;
 	}
-	/* If it is open on a connection that is closed already, its completion is on the way. */
+	/* If the op is open on a closed connection, its completion will arrive by itself. */
 	if (!link->endpoint || op->connection != link->connection)
 		return;
 	if (op->form == GW_LINK_REQUEST)

@@ -1,4 +1,4 @@
-/* The ops of a link and their clocks, and what it says of itself: see link_ops.h. */
+/* The ops of a link and their clocks; the options of each connect; error texts that name the server: see link_ops.h. */
 #include "client/link/link_ops.h"
 
 #include <stdio.h>
@@ -56,8 +56,8 @@ void gw_link_enqueue(struct gw_link *link, struct gw_link_op *op)
 
 /* --- Connecting. --- */
 
-/* A reason without the address in front of it, as callers of the transport tell it: that of the server, or its name on
- * this host. */
+/* Removes the address in front of a reason: that of the server, or the server's name on this host. Callers of the
+ * transport add such addresses. */
 static const char *reason_alone(const char *reason, const char *address)
 {
 	static const char *const before[] = {"connect to ", "connect: ", ""};
@@ -101,8 +101,8 @@ uint64_t gw_link_budget_end(const struct gw_link *link, uint64_t since_ns)
 	return since_ns + (uint64_t)budget_ms * GW_NS_PER_MS;
 }
 
-/* The key to send: the given file's; else what is found, looked up each time since a server that restarts makes a
- * new one. A server that has proved a key once has one. */
+/* Sets the key to send: that of the given file, else a key found in the runtime folder. The search is repeated for each
+ * connect, since a restarted server writes a new key. A server that has proved a key once must do so again. */
 static gw_status link_set_key(struct gw_link *link, struct gw_connect_options *options)
 {
 	struct gw_remote *server = link->server;
@@ -130,14 +130,14 @@ gw_status gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns, st
 					       .graph_id = client->graph_id,
 					       .deadline_ns = deadline_ns,
 					       .liveness_ns = gw_link_patience_ns(client)};
-	/* What waits for a link that is away has a budget; beside one that is open nothing has. */
+	/* Ops that wait for a link that is away have a budget. If the link is open, nothing waits. */
 	uint64_t end = link->away_ns ? gw_link_budget_end(link, link->away_ns) : GW_NO_DEADLINE;
 	if (link->head && end < options->deadline_ns)
 		options->deadline_ns = end;
 	memcpy(options->client_uuid, client->uuid, sizeof(options->client_uuid));
-	/* The server may notice a loss earlier than we do. */
+	/* Twice: the server may notice a loss earlier than the client. */
 	options->budget_ns = gw_link_budget_end(link, 2 * gw_link_patience_ns(client));
-	/* Each engine is a client of its own to the server: its requests are numbered apart. */
+	/* Each engine is a separate client to the server: its requests have their own numbers. */
 	options->client_uuid[15] ^= (uint8_t)link->engine->number;
 	return link_set_key(link, options);
 }

@@ -1,4 +1,4 @@
-/* The better ways in turn, each by the properties of its scheme: see upgrade.h. */
+/* Tries the better transports in turn, by the properties of each scheme: see upgrade.h. */
 #include "client/link/upgrade.h"
 
 #include <stdarg.h>
@@ -9,13 +9,14 @@
 #include "core/errors/log.h"
 #include "core/system/clock.h"
 
-#define UPGRADE_NS  (10000 * GW_NS_PER_MS) /* how long one way may take to connect and to read */
-#define READ_BYTES  4096u                  /* of the server's first region, at most, to see that the way reads right */
-#define HOLD_MIN_NS (1000 * GW_NS_PER_MS)
-#define HOLD_MAX_NS (60000 * GW_NS_PER_MS)
+#define UPGRADE_NS (10000 * GW_NS_PER_MS) /* how long one transport may take to connect and to read */
+/* at most, of the server's first region, to verify that the transport reads correctly */
+#define READ_BYTES   4096u
+#define PAUSE_MIN_NS (1000 * GW_NS_PER_MS)
+#define PAUSE_MAX_NS (60000 * GW_NS_PER_MS)
 
 static void upgrade_connected(struct gw_event *event, const struct gw_completion *completion);
-static void upgrade_landed(struct gw_event *event, const struct gw_completion *completion);
+static void upgrade_reads_done(struct gw_event *event, const struct gw_completion *completion);
 
 static struct gw_link *link_of(struct gw_upgrade *upgrade)
 {
@@ -28,12 +29,12 @@ void gw_upgrade_init(struct gw_upgrade *upgrade,
 	memset(upgrade, 0, sizeof(*upgrade));
 	upgrade->done = done;
 	upgrade->connected.fire = upgrade_connected;
-	upgrade->landed.fire = upgrade_landed;
+	upgrade->reads_done.fire = upgrade_reads_done;
 }
 
-/* --- What the read lands in: pages of their own, since devices pin pages. --- */
+/* --- Receive memory of the read: separate pages, since devices pin pages. --- */
 
-static gw_status landing_open(struct gw_upgrade *upgrade)
+static gw_status read_memory_open(struct gw_upgrade *upgrade)
 {
 	void *pages = mmap(NULL, 2 * (size_t)READ_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pages == MAP_FAILED)
@@ -47,11 +48,11 @@ static gw_status landing_open(struct gw_upgrade *upgrade)
 	return status;
 }
 
-/* The endpoints may be closed, but what was open on them has not completed: nothing writes any more all the same. A
- * closed queue pair does not, and what comes by TCP, whose receive may still be under way, is copied by polls alone. */
-static_assert(READ_BYTES < GW_STAGED_BYTES, "no receive is made into the landing itself");
+/* The endpoints may be closed although their reads have not completed. No transport writes to the memory any more: a
+ * closed queue pair does not, and only polls copy data that TCP still receives. */
+static_assert(READ_BYTES < GW_STAGED_BYTES, "no receive goes directly into the read memory");
 
-static void landing_close(struct gw_upgrade *upgrade)
+static void read_memory_close(struct gw_upgrade *upgrade)
 {
 	if (!upgrade->bytes)
 		return;
@@ -61,7 +62,7 @@ static void landing_close(struct gw_upgrade *upgrade)
 	upgrade->bytes = NULL;
 }
 
-/* --- The ways. --- */
+/* --- Transports. --- */
 
 __attribute__((format(printf, 2, 3))) static void upgrade_note(struct gw_upgrade *upgrade, const char *format, ...)
 {
@@ -76,7 +77,7 @@ __attribute__((format(printf, 2, 3))) static void upgrade_note(struct gw_upgrade
 	va_end(arguments);
 }
 
-/* This way does not work: its endpoint is given up. */
+/* This transport does not work: closes its endpoint. */
 static void upgrade_give_up(struct gw_upgrade *upgrade)
 {
 	gw_endpoint_close(upgrade->endpoint);
@@ -84,37 +85,38 @@ static void upgrade_give_up(struct gw_upgrade *upgrade)
 	upgrade->step = GW_UPGRADE_IDLE;
 }
 
-/* How long a way may take to connect and to read: where there is TCP as well, nobody waits for long. An attempt that
- * nobody waits for has as long as the pause before it, which grows: a machine may be too slow for the first ones. */
+/* How long a transport may take to connect and to read. If TCP is allowed, no op waits for long. A search in the
+ * background gets as long as the pause before it. That pause grows, since a machine may be too slow for the first
+ * attempts. */
 static uint64_t deadline_ns(struct gw_upgrade *upgrade)
 {
 	const struct gw_client *client = link_of(upgrade)->engine->client;
 	uint64_t patience_ns = client->transport ? UPGRADE_NS : gw_link_patience_ns(client);
-	if (upgrade->beside && upgrade->pause_ns > patience_ns)
+	if (upgrade->in_background && upgrade->pause_ns > patience_ns)
 		patience_ns = upgrade->pause_ns;
 	return gw_now_ns() + patience_ns;
 }
 
-/* The server's address by this way: its incarnation's name on this host, or its host and port. */
-static struct gw_address address_by(const struct gw_link *link, const struct gw_scheme *way)
+/* The server's address for this transport: the name of its incarnation on this host, or its host and port. */
+static struct gw_address address_by(const struct gw_link *link, const struct gw_scheme *scheme)
 {
 	struct gw_address address = {0};
-	if (way->local)
+	if (scheme->local)
 		snprintf(address.host, sizeof(address.host), "%016llx",
 			 (unsigned long long)link->endpoint->peer.incarnation);
 	else
 		address = link->server->address;
-	snprintf(address.scheme, sizeof(address.scheme), "%s", way->name);
+	snprintf(address.scheme, sizeof(address.scheme), "%s", scheme->name);
 	return address;
 }
 
-static gw_status try_transport(struct gw_upgrade *upgrade, const struct gw_scheme *way)
+static gw_status try_transport(struct gw_upgrade *upgrade, const struct gw_scheme *scheme)
 {
 	struct gw_link *link = link_of(upgrade);
 	struct gw_connect_options options;
 	gw_status status = gw_link_connect_options(link, deadline_ns(upgrade), &options);
-	options.address = address_by(link, way);
-	upgrade->way = way;
+	options.address = address_by(link, scheme);
+	upgrade->scheme = scheme;
 	upgrade->step = GW_UPGRADE_CONNECTING;
 	if (status == GW_OK)
 		status = gw_endpoint_connect(link->engine->group, &options, &upgrade->connected, &upgrade->endpoint);
@@ -123,7 +125,7 @@ static gw_status try_transport(struct gw_upgrade *upgrade, const struct gw_schem
 	return status;
 }
 
-/* Why an attempt that nobody waited for came to nothing: the way stays as it is, so that nothing else says it. */
+/* Logs why a search in the background failed. The transport stays the same, so nothing else reports the failure. */
 static void report_failure(struct gw_upgrade *upgrade)
 {
 	uint32_t part = link_of(upgrade)->server->part;
@@ -134,54 +136,54 @@ static void report_failure(struct gw_upgrade *upgrade)
 		       (unsigned long long)(upgrade->pause_ns / GW_NS_PER_SECOND));
 }
 
-/* Notes why the way that was tried last is not taken, and when such ways are tried again. */
+/* Records why the link does not use the transport tried last, and when network transports are tried again. */
 static void note_failure(struct gw_upgrade *upgrade, gw_status status, const char *why)
 {
-	const struct gw_scheme *way = upgrade->way;
+	const struct gw_scheme *scheme = upgrade->scheme;
 	upgrade_give_up(upgrade);
-	landing_close(upgrade);
-	if (way->mapped)
+	read_memory_close(upgrade);
+	if (scheme->mapped)
 		upgrade_note(upgrade, "not mapped: %s", why);
 	else
-		upgrade_note(upgrade, "no %s: %s", way->title, why);
-	if (way->local)
+		upgrade_note(upgrade, "no %s: %s", scheme->title, why);
+	if (scheme->local)
 		return;
 	if (!upgrade->network_tried)
 		upgrade->retry_ns = GW_NO_DEADLINE;
 	upgrade->network_tried = true;
-	/* One way that may come back is enough; the pause grows once for the whole search. */
+	/* One transport that may recover is enough. The pause grows once per search. */
 	if (status != GW_UNSUPPORTED && status != GW_DIGEST && upgrade->retry_ns == GW_NO_DEADLINE)
-		gw_upgrade_lost(upgrade, way, gw_now_ns());
+		gw_upgrade_lost(upgrade, scheme, gw_now_ns());
 }
 
-/* The next way of this search; NULL: none is left. */
-static const struct gw_scheme *next_way(struct gw_upgrade *upgrade)
+/* The next transport of this search; NULL: none remains. */
+static const struct gw_scheme *next_scheme(struct gw_upgrade *upgrade)
 {
-	const struct gw_scheme *way = upgrade->way, *asked = link_of(upgrade)->engine->client->transport;
+	const struct gw_scheme *scheme = upgrade->scheme, *asked = link_of(upgrade)->engine->client->transport;
 	do {
-		way = gw_scheme_below(way);
-	} while (way && (asked ? way != asked : way->local ? upgrade->beside : upgrade->network_waits));
-	return way;
+		scheme = gw_scheme_below(scheme);
+	} while (scheme && (asked ? scheme != asked : scheme->local ? upgrade->in_background : upgrade->network_waits));
+	return scheme;
 }
 
-/* Tries the ways that are left until one is on its way. Status: of the way that was tried before. */
+/* Tries the remaining transports until one starts to connect. status: of the transport that was tried before. */
 static void upgrade_search(struct gw_upgrade *upgrade, gw_status status)
 {
 	for (;;) {
-		const struct gw_scheme *way = next_way(upgrade);
-		if (!way)
+		const struct gw_scheme *scheme = next_scheme(upgrade);
+		if (!scheme)
 			break;
-		status = try_transport(upgrade, way);
+		status = try_transport(upgrade, scheme);
 		if (status == GW_OK)
 			return;
 		note_failure(upgrade, status, gw_last_error());
 	}
-	if (upgrade->beside)
+	if (upgrade->in_background)
 		report_failure(upgrade);
 	upgrade->done(link_of(upgrade), NULL, status);
 }
 
-static void way_failed(struct gw_upgrade *upgrade, gw_status status, const char *why)
+static void scheme_failed(struct gw_upgrade *upgrade, gw_status status, const char *why)
 {
 	note_failure(upgrade, status, why);
 	upgrade_search(upgrade, status);
@@ -195,19 +197,20 @@ static void upgrade_take(struct gw_upgrade *upgrade)
 	upgrade->done(link_of(upgrade), endpoint, GW_OK);
 }
 
-/* --- One read by both ways. --- */
+/* --- One read over both transports. --- */
 
 static bool upgrade_post(struct gw_upgrade *upgrade, uint32_t number, struct gw_endpoint *endpoint,
 			 const struct gw_span *span)
 {
-	upgrade->sets[number] = (struct gw_read_set){.cookie = &upgrade->landed, .deadline_ns = deadline_ns(upgrade)};
+	upgrade->sets[number] =
+		(struct gw_read_set){.cookie = &upgrade->reads_done, .deadline_ns = deadline_ns(upgrade)};
 	bool accepted = gw_endpoint_readv(endpoint, &upgrade->sets[number], &endpoint->peer.regions[0], upgrade->buffer,
 					  span, 1, true) == 1;
 	upgrade->open += accepted;
 	return accepted;
 }
 
-/* The better way is connected: does it read what TCP reads? */
+/* The better transport is connected. Verifies that it reads the same bytes as TCP. */
 static void read_both(struct gw_upgrade *upgrade)
 {
 	struct gw_endpoint *there = link_of(upgrade)->endpoint;
@@ -215,31 +218,31 @@ static void read_both(struct gw_upgrade *upgrade)
 	upgrade->byte_count = bytes < READ_BYTES ? (uint32_t)bytes : READ_BYTES;
 	upgrade->step = GW_UPGRADE_READING;
 	upgrade->failed = false;
-	gw_status status = landing_open(upgrade);
+	gw_status status = read_memory_open(upgrade);
 	if (status != GW_OK) {
-		way_failed(upgrade, status, gw_last_error());
+		scheme_failed(upgrade, status, gw_last_error());
 		return;
 	}
 	if (!there->peer.region_count) {
-		way_failed(upgrade, GW_PROTOCOL, "its server has no memory to read");
+		scheme_failed(upgrade, GW_PROTOCOL, "its server has no memory to read");
 		return;
 	}
 	struct gw_span one = {0, 0, upgrade->byte_count}, other = {0, READ_BYTES, upgrade->byte_count};
 	if (upgrade_post(upgrade, 0, there, &one) && upgrade_post(upgrade, 1, upgrade->endpoint, &other))
 		return;
-	/* There is no room: a busy moment. */
+	/* One connection has no room for a read: it is busy at the moment. */
 	gw_endpoint_cancel(there, &upgrade->sets[0]);
 	upgrade->failed = true;
 	if (!upgrade->open)
-		way_failed(upgrade, GW_AGAIN, "no room for one read");
+		scheme_failed(upgrade, GW_AGAIN, "no room for one read");
 }
 
-static void upgrade_landed(struct gw_event *event, const struct gw_completion *completion)
+static void upgrade_reads_done(struct gw_event *event, const struct gw_completion *completion)
 {
-	struct gw_upgrade *upgrade = (struct gw_upgrade *)((char *)event - offsetof(struct gw_upgrade, landed));
+	struct gw_upgrade *upgrade = (struct gw_upgrade *)((char *)event - offsetof(struct gw_upgrade, reads_done));
 	upgrade->open--;
 	if (upgrade->step != GW_UPGRADE_READING)
-		return; /* of an upgrade that was stopped */
+		return; /* of a search that was stopped */
 	if (completion->status != GW_OK && !upgrade->failed) {
 		upgrade->failed = true;
 		upgrade_note(upgrade, "%s", *completion->text ? completion->text : gw_status_text(completion->status));
@@ -249,22 +252,22 @@ static void upgrade_landed(struct gw_event *event, const struct gw_completion *c
 	if (upgrade->open)
 		return;
 	if (upgrade->failed) {
-		way_failed(upgrade, GW_PEER_LOST, "its first read failed");
+		scheme_failed(upgrade, GW_PEER_LOST, "its first read failed");
 		return;
 	}
 	if (memcmp(upgrade->bytes, upgrade->bytes + READ_BYTES, upgrade->byte_count) != 0) {
 		gw_log(GW_LOG_WARN, "part %u: %s reads other bytes than TCP: it is not used",
-		       link_of(upgrade)->server->part, upgrade->way->title);
-		way_failed(upgrade, GW_DIGEST, "it reads other bytes than TCP");
+		       link_of(upgrade)->server->part, upgrade->scheme->title);
+		scheme_failed(upgrade, GW_DIGEST, "it reads other bytes than TCP");
 		return;
 	}
-	landing_close(upgrade);
+	read_memory_close(upgrade);
 	upgrade->since_ns = gw_now_ns();
 	upgrade_take(upgrade);
 }
 
-/* Whether this way leads to the memory that the catalog was checked against: a better connection's word counts no more
- * than the first one's. */
+/* Whether this transport reaches the memory that the catalog was checked against. The client trusts a better connection
+ * no more than the first one. */
 static bool is_same_server(const struct gw_peer *here, const struct gw_peer *there)
 {
 	if (here->incarnation != there->incarnation || here->part != there->part ||
@@ -283,35 +286,35 @@ static void upgrade_connected(struct gw_event *event, const struct gw_completion
 	struct gw_upgrade *upgrade = (struct gw_upgrade *)event;
 	upgrade->open--;
 	if (upgrade->step != GW_UPGRADE_CONNECTING)
-		return; /* of an upgrade that was stopped */
+		return; /* of a search that was stopped */
 	gw_status status = completion->status;
 	char text[GW_ERROR_TEXT_MAX];
-	snprintf(text, sizeof(text), "%s", completion->text); /* the endpoint's own, perhaps */
+	snprintf(text, sizeof(text), "%s", completion->text); /* copied: the text may belong to the endpoint */
 	if (status == GW_OK && !is_same_server(&upgrade->endpoint->peer, &link_of(upgrade)->endpoint->peer)) {
 		status = GW_PROTOCOL;
 		snprintf(text, sizeof(text), "another server answers there");
 	}
 	if (status != GW_OK)
-		way_failed(upgrade, status, text);
-	else if (upgrade->way->mapped)
+		scheme_failed(upgrade, status, text);
+	else if (upgrade->scheme->mapped)
 		upgrade_take(upgrade);
 	else
 		read_both(upgrade);
 }
 
-/* --- When. --- */
+/* --- Start and end of a search. --- */
 
 void gw_upgrade_begin(struct gw_link *link, bool wait)
 {
 	struct gw_upgrade *upgrade = &link->upgrade;
 	uint64_t now = gw_now_ns();
-	upgrade->way = NULL;
+	upgrade->scheme = NULL;
 	upgrade->reason[0] = 0;
 	if (upgrade->retry_ns == GW_NO_DEADLINE)
-		upgrade->retry_ns = 0; /* a new connection, perhaps another server */
+		upgrade->retry_ns = 0; /* this is a new connection, perhaps to another server */
 	upgrade->network_waits = !wait || now < upgrade->retry_ns;
 	upgrade->network_tried = false;
-	upgrade->beside = false;
+	upgrade->in_background = false;
 	if (now < upgrade->retry_ns)
 		upgrade_note(upgrade, "%s lost; retrying later", upgrade->lost->title);
 	if (!upgrade->open) {
@@ -327,26 +330,26 @@ void gw_upgrade_again(struct gw_link *link)
 	struct gw_upgrade *upgrade = &link->upgrade;
 	if (upgrade->step != GW_UPGRADE_IDLE || upgrade->open || gw_now_ns() < upgrade->retry_ns)
 		return;
-	upgrade->way = NULL;
+	upgrade->scheme = NULL;
 	upgrade->reason[0] = 0;
 	upgrade->network_waits = upgrade->network_tried = false;
-	upgrade->beside = true;
+	upgrade->in_background = true;
 	upgrade_search(upgrade, GW_UNSUPPORTED);
 }
 
-void gw_upgrade_lost(struct gw_upgrade *upgrade, const struct gw_scheme *way, uint64_t now_ns)
+void gw_upgrade_lost(struct gw_upgrade *upgrade, const struct gw_scheme *scheme, uint64_t now_ns)
 {
-	bool lasted = upgrade->since_ns && now_ns - upgrade->since_ns > HOLD_MAX_NS;
+	bool lasted = upgrade->since_ns && now_ns - upgrade->since_ns > PAUSE_MAX_NS;
 	upgrade->since_ns = 0;
-	upgrade->lost = way;
-	upgrade->pause_ns = lasted || !upgrade->pause_ns ? HOLD_MIN_NS : 2 * upgrade->pause_ns;
-	if (upgrade->pause_ns > HOLD_MAX_NS)
-		upgrade->pause_ns = HOLD_MAX_NS;
+	upgrade->lost = scheme;
+	upgrade->pause_ns = lasted || !upgrade->pause_ns ? PAUSE_MIN_NS : 2 * upgrade->pause_ns;
+	if (upgrade->pause_ns > PAUSE_MAX_NS)
+		upgrade->pause_ns = PAUSE_MAX_NS;
 	upgrade->retry_ns = now_ns + upgrade->pause_ns;
 }
 
 void gw_upgrade_stop(struct gw_upgrade *upgrade)
 {
 	upgrade_give_up(upgrade);
-	landing_close(upgrade);
+	read_memory_close(upgrade);
 }

@@ -1,14 +1,13 @@
-/* An upgrade: the search for a better way to a server than TCP, over which it has answered. The ways are the schemes
+/* An upgrade: the search for a better transport to a server that has answered over TCP. The candidates are the schemes
  * of transport/scheme.h above TCP's rank, the best first: mapped memory, then RDMA.
  *
- *   begin -> a way on this host: does the socket of the server's incarnation answer?
- *         -> a way over the network: does the server's host and port answer?
- *         -> the way is not mapped memory: one read, by it and over TCP -> the same bytes?
- *         -> done, with the endpoint to use instead; without one the link stays with TCP: `reason` says why
+ *   begin -> a transport on this host: does the socket of the server's incarnation answer?
+ *         -> a transport over the network: do the server's host and port answer?
+ *         -> not mapped memory: read once over it and once over TCP -> the same bytes?
+ *         -> done, with the endpoint to use instead; without one the link keeps TCP, and `reason` is why
  *
- * A way over the network that was lost, or could not be had, is not tried again before retry_ns; each time that it is
- * lost again soon the pause is twice as long. A link whose RDMA is gone goes on over TCP at once, and returns to RDMA
- * while it is in use.
+ * A network transport that was lost, or that failed, is not tried again before retry_ns. Each time that it is soon lost
+ * again, the pause doubles. A link that loses RDMA continues over TCP at once, and returns to RDMA while it is in use.
  */
 #ifndef GW_CLIENT_LINK_UPGRADE_H
 #define GW_CLIENT_LINK_UPGRADE_H
@@ -19,18 +18,18 @@
 void gw_upgrade_init(struct gw_upgrade *upgrade,
 		     void (*done)(struct gw_link *link, struct gw_endpoint *better, gw_status status));
 
-/* Starts the search, for a link whose server answers and is known; done reports the outcome, perhaps before this
- * returns. wait: the link waits for every way; else it waits for those on this host alone. A client that has chosen one
- * way tries that one, at once. */
+/* Starts the search, for a link whose server answers and is known. `done` reports the result, perhaps before this
+ * returns. wait: the link waits for every transport; else only for those on this host. A client that has requested one
+ * transport tries only that one, at once. */
 void gw_upgrade_begin(struct gw_link *link, bool wait);
 
-/* Tries the ways over the network again, for a link that is open over TCP, if it is time. */
+/* Tries the network transports again, for a link that is open over TCP, if their pause has ended. */
 void gw_upgrade_again(struct gw_link *link);
 
-/* The link's connection by this way over the network was lost. */
-void gw_upgrade_lost(struct gw_upgrade *upgrade, const struct gw_scheme *way, uint64_t now_ns);
+/* The link's connection over this network transport was lost. */
+void gw_upgrade_lost(struct gw_upgrade *upgrade, const struct gw_scheme *scheme, uint64_t now_ns);
 
-/* Closes what the search has open; the link's own endpoint is closed already. Nothing is told. */
+/* Closes what the search has open; the link's own endpoint is closed already. Does not call `done`. */
 void gw_upgrade_stop(struct gw_upgrade *upgrade);
 
 #endif

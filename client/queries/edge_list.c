@@ -1,4 +1,4 @@
-/* See edge_list.h. Fails for want of memory. */
+/* See edge_list.h. Fails if memory runs out. */
 #include "client/queries/edge_list.h"
 
 #include "core/memory/alloc.h"

@@ -4,13 +4,14 @@
 
 #include <graphwire/edges.h>
 
-/* A list with room for so many questions and edges; the caller fills all of its arrays. */
+/* Creates a list with room for this many questions and edges. The caller fills all of its arrays. */
 gw_status gw_edge_list_create(uint64_t questions, uint64_t edges, struct gw_edge_list **out);
 
-/* Room for another number of edges, at least edge_count. GW_NO_MEMORY leaves the list as it is, or with more room. */
+/* Makes room for another number of edges, at least edge_count. After GW_NO_MEMORY the list is unchanged, or has more
+ * room. */
 gw_status gw_edge_list_resize(struct gw_edge_list *list, uint64_t edges);
 
-/* Its arrays, for whom fills them. */
+/* The arrays of a list, for the code that fills them. */
 static inline int64_t *gw_edge_list_fill(const int64_t *array)
 {
 	return (int64_t *)(uintptr_t)array;

@@ -1,8 +1,8 @@
-/* Lone calls about edges: ends, ids of pairs, whether pairs have edges.
+/* Single calls about edges: their ends, the ids of pairs, and whether pairs have edges.
  *
- *   caller -> ticket -> gw_edges_op in an engine -> results written out, still in the engine -> gw_wait
+ *   caller -> ticket -> gw_edges_op in an engine -> results written, still in the engine -> gw_wait
  *
- * Fails as edges_op.h does, and for want of memory for the result.
+ * Fails as edges_op.h does, or if memory for the result runs out.
  */
 #include <string.h>
 
@@ -19,13 +19,13 @@ struct edges_call {
 	uint32_t etype;
 	const int64_t *first, *second;
 	uint64_t n;
-	/* Where the results go. */
+	/* Where the results are written. */
 	int64_t *src, *dst;
 	bool *has;
 	struct gw_edge_list **out, *list;
 };
 
-/* The pairs, and the ids that they have. */
+/* Lists the pairs and their edge ids. */
 static gw_status list_edges(struct edges_call *call)
 {
 	const struct gw_edges_op *op = &call->op;
@@ -87,7 +87,7 @@ static void edges_finish(struct gw_ticket *ticket, gw_status status)
 	gw_free(call);
 }
 
-/* Checks, copies the call and hands it over; soon: the caller waits for it. */
+/* Checks the call, copies it and submits it. soon: the caller waits for it at once. */
 static gw_status edges_submit(struct gw_client *client, const struct edges_call *wanted, bool soon,
 			      struct gw_ticket **ticket)
 {

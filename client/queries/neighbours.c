@@ -1,11 +1,12 @@
-/* Degrees of nodes and their out-edges, by reads alone: no code of a server runs for them. In-edges: neighbours_in.c.
+/* Degrees of nodes and their out-edges, by reads alone, without using a server's CPU. In-edges: neighbours_in.c.
  *
  *   ids -> records (two neighbouring offsets) from their owners -> degrees: done
  *                                                               -> positions: a pure function of (key, node)
  *   positions, PIECE at a time -> destinations, and the edges' ids, from their owners -> a list of edges
  *
- * One operation with one deadline. Offsets and ids are a peer's: offsets must ascend and fit their part, a destination
- * must be a node. Fails as a gather does; where parts store offsets in different widths; for lists that are not stored.
+ * It is one operation with one deadline. Offsets and ids come from a peer and are checked: offsets must ascend and fit
+ * their part; a destination must be a node. Fails as a gather does, if parts store offsets in different widths, or if
+ * the lists are not stored.
  */
 #include "client/queries/neighbours.h"
 
@@ -30,18 +31,18 @@ struct neighbours_call {
 	struct gw_pick_rule rule;
 	const int64_t *ids;
 	uint64_t n;
-	int64_t *degrees; /* where they go; NULL: out-edges are wanted */
+	int64_t *degrees; /* the results; NULL: the caller wants out-edges */
 	struct gw_edge_list **out, *list;
-	/* Where the lists lie. */
+	/* Where the lists are stored. */
 	uint32_t columns, column;
-	const uint64_t *node_starts; /* of the nodes that ids are */
+	const uint64_t *node_starts; /* of the nodes in `ids` */
 	uint64_t *edge_starts;       /* [num_parts + 1]: positions of lists, over all parts */
 	struct gw_place *offsets, *ends, *eids;
-	/* The work. */
+	/* State of the call. */
 	struct gw_gather_op op;
-	struct gw_recv_buffer landing;
+	struct gw_recv_buffer received;
 	struct gw_vec positions; /* int64_t [edge_count]: numbers of positions, over all parts */
-	uint64_t done, piece;    /* edges that are fetched; of the piece under way */
+	uint64_t done, piece;    /* number of edges fetched, and of edges in the current piece */
 };
 
 static void fetch_piece(struct neighbours_call *call);
@@ -51,10 +52,10 @@ static const struct gw_edge_type *type_of(const struct neighbours_call *call)
 	return &call->ticket.client->meta->etypes[call->spec.etype];
 }
 
-/* In the engine, where landings belong. */
+/* Runs in the engine, which owns the receive buffers. */
 static void neighbours_end(struct neighbours_call *call, gw_status status)
 {
-	gw_recv_buffer_free(&call->landing);
+	gw_recv_buffer_free(&call->received);
 	gw_job_end(&call->ticket.job, status);
 }
 
@@ -68,12 +69,12 @@ static gw_status fetch_start(struct neighbours_call *call, const struct gw_place
 				     .places = (struct gw_place *)(uintptr_t)places,
 				     .step = width,
 				     .row_bytes = width};
-	gw_status status = gw_recv_buffer_reserve(&call->landing, &engine->slab, call->piece * width);
+	gw_status status = gw_recv_buffer_reserve(&call->received, &engine->slab, call->piece * width);
 	if (status != GW_OK)
 		return status;
 	call->op.done = done;
 	gw_gather_op_start(&call->op, &call->ticket.job, &rows, (const int64_t *)call->positions.data + call->done,
-			   call->piece, call->landing.buffer, call->landing.data, true);
+			   call->piece, call->received.buffer, call->received.data, true);
 	return GW_OK;
 }
 
@@ -89,7 +90,7 @@ static void piece_done(struct neighbours_call *call)
 static void eids_fetched(struct gw_gather_op *op, gw_status status)
 {
 	struct neighbours_call *call = op->owner;
-	const uint64_t *eids = (const void *)call->landing.data;
+	const uint64_t *eids = (const void *)call->received.data;
 	int64_t *out = gw_edge_list_fill(call->list->edge_ids) + call->done;
 	for (uint64_t i = 0; i < call->piece && status == GW_OK; i++) {
 		if (eids[i] >= type_of(call)->count)
@@ -109,7 +110,7 @@ static gw_status take_ends(struct neighbours_call *call)
 	uint8_t width = (uint8_t)call->ends[0].element_bytes;
 	int64_t *out = gw_edge_list_fill(call->list->dst) + call->done;
 	for (uint64_t i = 0; i < call->piece; i++) {
-		uint64_t id = gw_load_id(call->landing.data, width, i);
+		uint64_t id = gw_load_id(call->received.data, width, i);
 		if (id >= count)
 			return gw_fail(GW_PROTOCOL, "a list has node %llu of %llu", (unsigned long long)id,
 				       (unsigned long long)count);
@@ -140,12 +141,12 @@ static void fetch_piece(struct neighbours_call *call)
 
 /* --- The first step: records. --- */
 
-/* [begin, end) of the list of question i, as positions of its part. */
+/* Finds [begin, end) of the list of question i, as positions in its part. */
 static gw_status read_list(const struct neighbours_call *call, uint64_t i, uint32_t *part, uint64_t *begin,
 			   uint64_t *end)
 {
 	uint8_t width = (uint8_t)call->offsets[0].element_bytes;
-	const uint8_t *record = call->landing.data + i * 2 * call->columns * width;
+	const uint8_t *record = call->received.data + i * 2 * call->columns * width;
 	*part = gw_book_owner(call->node_starts, call->ticket.client->meta->num_parts, (uint64_t)call->ids[i]);
 	*begin = gw_load_id(record, width, call->column);
 	*end = gw_load_id(record, width, call->columns + call->column);
@@ -169,7 +170,7 @@ static gw_status report_degrees(struct neighbours_call *call)
 	return status;
 }
 
-/* A list with all that is known before its ends are: offsets, and the ids that were asked for. */
+/* Creates the list of edges, before their ends are known: with offsets and the requested ids. */
 static gw_status begin_list(struct neighbours_call *call)
 {
 	uint64_t total = 0;
@@ -236,14 +237,15 @@ static void neighbours_start(struct gw_job *job)
 	uint64_t step = (uint64_t)call->columns * call->offsets[0].element_bytes;
 	const struct gw_rows rows = {
 		.starts = call->node_starts, .places = call->offsets, .step = step, .row_bytes = 2 * step};
-	gw_status status = gw_recv_buffer_reserve(&call->landing, &job->engine->slab, call->n * 2 * step);
+	gw_status status = gw_recv_buffer_reserve(&call->received, &job->engine->slab, call->n * 2 * step);
 	if (status != GW_OK) {
 		neighbours_end(call, status);
 		return;
 	}
 	call->op.done = records_fetched;
 	call->op.owner = call;
-	gw_gather_op_start(&call->op, job, &rows, call->ids, call->n, call->landing.buffer, call->landing.data, false);
+	gw_gather_op_start(&call->op, job, &rows, call->ids, call->n, call->received.buffer, call->received.data,
+			   false);
 }
 
 static void neighbours_cancel(struct gw_job *job)
@@ -275,7 +277,7 @@ static void neighbours_finish(struct gw_ticket *ticket, gw_status status)
 	neighbours_free(call);
 }
 
-/* Where offsets, ends and edge ids lie; edges are counted by the ends' arrays. */
+/* Finds where offsets, ends and edge ids are stored. The arrays of the ends define the number of edges. */
 static gw_status find_lists(struct neighbours_call *call)
 {
 	const struct gw_client *client = call->ticket.client;
@@ -326,7 +328,7 @@ static gw_status neighbours_check(const struct gw_client *client, const struct n
 	return GW_OK;
 }
 
-/* Checks, copies the call and hands it over; soon: the caller waits for it. */
+/* Checks the call, copies it and submits it. soon: the caller waits for it at once. */
 static gw_status neighbours_submit(struct gw_client *client, const struct neighbours_call *wanted, bool soon,
 				   struct gw_ticket **ticket)
 {

@@ -1,5 +1,5 @@
-/* Lists of edges around nodes, as the calls for them are shared out: out-edges by reads (neighbours.c), in-edges by the
- * sampler's hop (neighbours_in.c). */
+/* Lists of edges around nodes. Reads find out-edges (neighbours.c); the sampler's hop finds in-edges
+ * (neighbours_in.c). */
 #ifndef GW_CLIENT_QUERIES_NEIGHBOURS_H
 #define GW_CLIENT_QUERIES_NEIGHBOURS_H
 
@@ -9,7 +9,7 @@
 
 struct gw_ticket;
 
-/* Which in-edges are asked for; ids and out are the caller's until the ticket is finished. */
+/* A request for in-edges. The caller owns ids and out, and keeps them until the ticket is finished. */
 struct gw_list_call {
 	uint32_t etype;
 	struct gw_pick_rule rule;
@@ -18,11 +18,11 @@ struct gw_list_call {
 	struct gw_edge_list **out;
 };
 
-/* Copies a call that has been checked, and hands it over; soon: the caller waits for it. GW_NO_MEMORY. */
+/* Copies a checked call and submits it. soon: the caller waits for it at once. GW_NO_MEMORY. */
 gw_status gw_neighbours_in(struct gw_client *client, const struct gw_list_call *wanted, bool soon,
 			   struct gw_ticket **ticket);
 
-/* Frees the hop that the client's engines keep for the next list of in-edges. Their threads have ended. */
+/* Frees the hops that the client's engines keep for the next list of in-edges. Their threads must have ended. */
 void gw_neighbours_free(struct gw_client *client);
 
 #endif

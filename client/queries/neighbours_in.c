@@ -1,8 +1,8 @@
-/* Lists of in-edges: the sampler's hop, a piece of the ids at a time.
+/* Lists of in-edges, by the sampler's hop, for one piece of the ids at a time.
  *
- *   ids, PIECE at a time -> gw_hop (client/batch/hop.h): from memory, by reads, by request -> the end of the list
+ *   ids, PIECE at a time -> gw_hop (client/batch/hop.h): from memory, by reads, by request -> append to the list
  *
- * So the draws are hop 0's of a mini-batch, and cost what they cost there. One operation with one deadline. A peer's
+ * So the draws equal those of hop 0 of a mini-batch, and cost the same. It is one operation with one deadline. A peer's
  * neighbours must be nodes.
  */
 #include "client/batch/hop.h"
@@ -12,9 +12,9 @@
 #include "client/queries/neighbours.h"
 #include "core/memory/alloc.h"
 
-#define PIECE      16384u     /* ids asked about at once: one request's */
-#define ROOM_FIRST (1u << 22) /* edges, at most, that a list has room for before any is known */
-#define EDGES_KEPT (1u << 20) /* of a piece: a hop that had more is not kept for the next call */
+#define PIECE      16384u     /* ids per piece: those of one request */
+#define ROOM_FIRST (1u << 22) /* edges, at most, that a list has room for before their number is known */
+#define EDGES_KEPT (1u << 20) /* edges of a piece: a hop with more is not kept for the next call */
 
 struct in_call {
 	struct gw_ticket ticket; /* first: the job */
@@ -24,13 +24,13 @@ struct in_call {
 	uint64_t n;
 	struct gw_edge_list **out, *list;
 	uint64_t room; /* edges that the list has memory for */
-	/* The work. */
+	/* State of the call. */
 	struct gw_hop *hop;
-	uint64_t at, piece; /* ids that are done; of the piece under way */
+	uint64_t at, piece; /* number of ids done, and of ids in the current piece */
 	uint64_t most;      /* edges of the largest piece */
-	bool asking;        /* about a piece */
-	bool stepping;      /* in_call_step runs: what ends a piece at once need not call it */
-	gw_status failed;   /* the first failure, its text being this thread's */
+	bool asking;        /* a piece is open */
+	bool stepping;      /* in_call_step runs: a piece that ends at once must not call it */
+	gw_status failed;   /* the first failure; its text is this thread's error text */
 };
 
 static const struct gw_graph_meta *in_call_meta(const struct in_call *call)
@@ -38,7 +38,7 @@ static const struct gw_graph_meta *in_call_meta(const struct in_call *call)
 	return call->ticket.client->meta;
 }
 
-/* --- A hop of the engine's. --- */
+/* --- A hop of the engine. --- */
 
 static gw_status in_hop_borrow(struct gw_engine *engine, struct gw_hop **out)
 {
@@ -141,7 +141,8 @@ static void in_call_end(struct in_call *call, gw_status status)
 {
 	in_hop_return(call->ticket.job.engine, call->hop, call->most <= EDGES_KEPT);
 	if (status == GW_OK && call->list->edge_count < call->room - call->room / 4)
-		(void)gw_edge_list_resize(call->list, call->list->edge_count); /* else it has more room than it needs */
+		/* if this fails, the list keeps more room than it needs */
+		(void)gw_edge_list_resize(call->list, call->list->edge_count);
 	gw_job_end(&call->ticket.job, status);
 }
 

@@ -1,11 +1,10 @@
-/* Splits: see include/graphwire/split.h.
+/* Splits ids over ranks: see include/graphwire/split.h.
  *
- *   mask, ids, type -> ids, by the part that owns them (book)
- *                   -> each part's to its ranks, in their order, up to an even share
- *                   -> what parts have left over, part after part, to the ranks that have too few
+ *   mask, ids, type -> ids, grouped by the part that owns them (book)
+ *                   -> each part's ids to its own ranks, in rank order, up to an even share
+ *                   -> the parts' remaining ids, part after part, to the ranks that have too few
  *
- * Fails on ids that there are not, on options that contradict each other, when a mask cannot be read, and for want of
- * memory.
+ * Fails on ids that do not exist, on contradicting options, if a mask cannot be read, and if memory runs out.
  */
 #include <string.h>
 
@@ -16,7 +15,7 @@
 
 #define MASK_PIECE (1u << 20) /* rows of a mask read at once */
 
-/* The ids to be divided, and their book. */
+/* The ids to split, and their partition book. */
 struct split_work {
 	const struct gw_client *client;
 	const struct gw_split_options *options;
@@ -25,10 +24,10 @@ struct split_work {
 	struct gw_vec ids, sorted;
 	uint64_t n;
 	uint64_t *part_starts; /* [num_parts + 1]: of sorted */
-	uint64_t *taken;       /* [num_parts]: of each part's, by its own ranks */
+	uint64_t *taken;       /* [num_parts]: how many ids of each part its own ranks take */
 };
 
-/* What a rank gets: of its own part's ids, and of those left over. */
+/* The share of a rank: ids of its own part, and remaining ids of other parts. */
 struct split_share {
 	uint32_t part;
 	uint64_t own_first, own_count, rest_first, rest_count;
@@ -44,7 +43,7 @@ static gw_status check_mask_tensor(const struct split_work *work)
 	bool is_mask = tensor->dtype == GW_BOOL || tensor->dtype == GW_UINT8 || tensor->dtype == GW_INT8;
 	if (!is_mask || tensor->row_bytes != 1 || tensor->of_edges != options->of_edges ||
 	    tensor->type != options->type || tensor->shape[0] != work->count)
-		return gw_fail(GW_INVALID, "\"%s\" is no mask of this type: one bool, int8 or uint8 for each id",
+		return gw_fail(GW_INVALID, "\"%s\" is not a mask of this type: one bool, int8 or uint8 for each id",
 			       tensor->name);
 	return GW_OK;
 }
@@ -60,7 +59,7 @@ static gw_status split_check(struct split_work *work)
 	work->starts = options->of_edges ? meta->etypes[options->type].starts : meta->ntypes[options->type].starts;
 	work->count = work->starts[meta->num_parts];
 	if ((options->mask != NULL) + (options->mask_tensor != NULL) + (options->ids != NULL) > 1)
-		return gw_fail(GW_INVALID, "of mask, mask_tensor and ids give one at most");
+		return gw_fail(GW_INVALID, "give at most one of mask, mask_tensor and ids");
 	if (options->mask && options->mask_count != work->count)
 		return gw_fail(GW_INVALID, "a mask of %llu for %llu ids", (unsigned long long)options->mask_count,
 			       (unsigned long long)work->count);
@@ -83,7 +82,7 @@ static void split_add(struct split_work *work, uint64_t first, const uint8_t *ma
 	}
 }
 
-/* Piece by piece: its rows are neighbours, and come in ranges. */
+/* Reads the mask piece by piece. The rows of a piece are consecutive, so they are read as ranges. */
 static gw_status read_mask(struct split_work *work, struct gw_client *client)
 {
 	uint8_t *mask = gw_malloc(MASK_PIECE);
@@ -125,7 +124,7 @@ static gw_status split_collect(struct split_work *work, struct gw_client *client
 	return GW_OK;
 }
 
-/* By owner, in their order. */
+/* Groups the ids by owner. The ids of one owner keep their order. */
 static gw_status sort_by_owner(struct split_work *work)
 {
 	uint32_t parts = work->client->meta->num_parts;
@@ -147,13 +146,13 @@ static gw_status sort_by_owner(struct split_work *work)
 	return GW_OK;
 }
 
-/* Goes over all ranks, as each of them does, and keeps what this one gets. */
+/* Computes the shares of all ranks, as each rank does, and returns this rank's share. */
 static struct split_share find_share(struct split_work *work)
 {
 	const struct gw_split_options *options = work->options;
 	uint32_t parts = work->client->meta->num_parts, world = options->world ? options->world : 1;
 	struct split_share share = {0};
-	uint64_t lacking = 0; /* of the ranks before */
+	uint64_t lacking = 0; /* ids that the ranks before could not take from their own parts */
 	for (uint32_t r = 0; r < world; r++) {
 		uint32_t part = options->rank_parts ? options->rank_parts[r] : (uint32_t)((uint64_t)r * parts / world);
 		uint64_t wanted = work->n / world + (r < work->n % world);
@@ -171,7 +170,7 @@ static struct split_share find_share(struct split_work *work)
 	return share;
 }
 
-/* Of what parts have left over, one behind the other, [first, first + n). */
+/* Copies [first, first + n) of the concatenated remaining ids of all parts. */
 static void copy_rest(const struct split_work *work, uint64_t first, uint64_t n, int64_t *out)
 {
 	const int64_t *sorted = work->sorted.data;

@@ -1,10 +1,11 @@
-/* Strings of nodes, original ids that are text above all: from where each begins and ends to its bytes.
+/* Strings of nodes, mainly original ids that are text: reads the range of each string, then its bytes.
  *
- *   ids -> records (two neighbouring offsets) from their owners -> checked -> room for all bytes -> ranges of them from
- *   their owners, neighbouring ones as one -> strings
+ *   ids -> records (two neighbouring offsets) from their owners -> checked -> room for all bytes
+ *       -> ranges of bytes from their owners, neighbouring ranges as one -> strings
  *
- * One operation with one deadline: both steps are one job. Offsets are a peer's: they must ascend and lie within the
- * bytes that the part says it has. Fails as a gather does, and for more bytes than a call may fetch.
+ * It is one operation with one deadline: both steps are one job. The offsets come from a peer and are checked: they
+ * must ascend and lie within the bytes that the part describes. Fails as a gather does, or if the strings are longer
+ * than a call may fetch.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@
 #include "core/system/clock.h"
 
 #define RECORD_BYTES    16u          /* an offset and the next one */
-#define SPAN_BYTES_MAX  (1u << 20)   /* of one range; longer strings are several */
+#define SPAN_BYTES_MAX  (1u << 20)   /* of one range; longer strings take several */
 #define TEXTS_BYTES_MAX (1ull << 32) /* of one call */
 
 struct texts_call {
@@ -30,18 +31,18 @@ struct texts_call {
 	uint64_t n;
 	struct gw_rows offsets;
 	struct gw_place *bytes;        /* [num_parts] */
-	uint64_t *bytes_count;         /* [num_parts]: how many there are */
+	uint64_t *bytes_count;         /* [num_parts]: length of the bytes */
 	struct gw_recv_buffer records; /* [n] */
 	struct gw_gather_op op;
 	bool reading; /* the second step */
 	struct gw_texts *texts;
-	struct gw_buffer *buffer; /* of their bytes */
+	struct gw_buffer *buffer; /* registration of the bytes of `texts` */
 	struct gw_span *spans;
 	struct gw_link_op *link_ops; /* [num_parts] */
 	struct gw_fan_in reads;
 };
 
-/* In the engine, where buffers belong. */
+/* Runs in the engine, which owns the buffers. */
 static void texts_end(struct texts_call *call, gw_status status)
 {
 	struct gw_error_kept kept;
@@ -82,7 +83,7 @@ static void texts_read_done(struct gw_link_op *link_op, gw_status status, const 
 	gw_fan_in_end_one(&call->reads, status);
 }
 
-/* A string's range in its owner's bytes: [*begin, *end). */
+/* Finds the range of a string in its owner's bytes: [*begin, *end). */
 static gw_status read_record(const struct texts_call *call, uint64_t i, uint32_t *part, uint64_t *begin, uint64_t *end)
 {
 	const uint8_t *record = call->records.data + i * RECORD_BYTES;
@@ -96,7 +97,7 @@ static gw_status read_record(const struct texts_call *call, uint64_t i, uint32_t
 	return GW_OK;
 }
 
-/* Where each string will lie, and how many ranges of each part that takes at most, in link_ops[p].count. */
+/* Computes where each string will be stored, and the largest number of ranges of each part, in link_ops[p].count. */
 static gw_status texts_lay_out(struct texts_call *call, uint64_t *offsets, uint64_t *spans)
 {
 	offsets[0] = 0;
@@ -110,7 +111,7 @@ static gw_status texts_lay_out(struct texts_call *call, uint64_t *offsets, uint6
 		uint64_t pieces = (end - begin + SPAN_BYTES_MAX - 1) / SPAN_BYTES_MAX;
 		call->link_ops[part].count += pieces;
 		*spans += pieces;
-		/* Neither is more than the limit before the sum is made. */
+		/* Check each length before adding, so that the sum cannot overflow. */
 		if (end - begin > TEXTS_BYTES_MAX || offsets[i] + (end - begin) > TEXTS_BYTES_MAX)
 			return gw_fail(GW_LIMIT, "strings of more than %llu bytes in one call: ask for fewer at a time",
 				       (unsigned long long)TEXTS_BYTES_MAX);
@@ -119,7 +120,8 @@ static gw_status texts_lay_out(struct texts_call *call, uint64_t *offsets, uint6
 	return GW_OK;
 }
 
-/* Adds a string's range to those of its part, to the last of them where it goes on in both places. */
+/* Adds the range of a string to those of its part. A range that continues the last one in source and destination
+ * extends it. */
 static void add_range(struct gw_link_op *link_op, struct gw_span *spans, uint64_t remote, uint64_t local,
 		      uint64_t bytes)
 {
@@ -249,7 +251,7 @@ static gw_status texts_run(struct texts_call *call)
 	return status == GW_OK ? GW_OK : gw_fail_text(status, call->job.text);
 }
 
-/* Where offsets and bytes lie. */
+/* Finds where offsets and bytes are stored. */
 static gw_status find_strings(struct texts_call *call, uint32_t ntype, const char *name)
 {
 	const struct gw_graph_meta *meta = call->client->meta;

@@ -1,10 +1,11 @@
-/* Buffers: arenas, told to every engine's transports from gw_buffer_alloc to gw_buffer_free, so that a gather into one
- * registers nothing: over RDMA the first read that lands there does (transport/verbs/mr_cache.c), once.
+/* Buffers: arenas that gw_buffer_alloc registers with every engine's transports until gw_buffer_free. A gather into a
+ * buffer registers nothing. Over RDMA the first read into the buffer registers its memory, once
+ * (transport/verbs/mr_cache.c).
  *
- *   alloc, free ─▶ a job in each engine, one after another ─▶ the engine's list, by address ◀─ a gather looks it up
+ *   alloc, free ─▶ a job in each engine, one after another ─▶ the engine's list, by address ◀─ a gather searches it
  *
- * The lists are their engines', and so a gather takes no lock. Fails where memory or an engine's places for jobs or
- * registrations run out: then no engine has it.
+ * Each engine has its own list, so a gather takes no lock. gw_buffer_alloc fails if memory runs out, or if an engine
+ * has no room for the job or the registration. Then no engine keeps the buffer.
  */
 #include "client/rows/buffer.h"
 
@@ -16,7 +17,7 @@
 #include "core/system/clock.h"
 
 struct gw_client_buffer {
-	struct gw_client_buffer *next; /* the client's */
+	struct gw_client_buffer *next; /* in the client's list */
 	struct gw_arena *arena;
 };
 
@@ -64,7 +65,7 @@ static gw_status buffer_add(struct gw_engine *engine, struct gw_arena *arena)
 	return GW_OK;
 }
 
-static void take_away(struct gw_engine *engine, struct gw_arena *arena)
+static void buffer_remove(struct gw_engine *engine, struct gw_arena *arena)
 {
 	uint8_t *base = gw_arena_base(arena);
 	uint32_t before = count_before(engine, base);
@@ -81,15 +82,15 @@ static void take_away(struct gw_engine *engine, struct gw_arena *arena)
 struct visit {
 	struct gw_job job;
 	struct gw_arena *arena;
-	bool leaves, done;
+	bool removes, done;
 };
 
 static void visit_start(struct gw_job *job)
 {
 	struct visit *visit = (struct visit *)job;
 	gw_status status = GW_OK;
-	if (visit->leaves)
-		take_away(job->engine, visit->arena);
+	if (visit->removes)
+		buffer_remove(job->engine, visit->arena);
 	else
 		status = buffer_add(job->engine, visit->arena);
 	visit->done = true;
@@ -98,10 +99,10 @@ static void visit_start(struct gw_job *job)
 
 static void visit_cancel(struct gw_job *job)
 {
-	(void)job; /* it never waits */
+	(void)job; /* the job never waits */
 }
 
-static gw_status buffer_enter(struct gw_engine *engine, struct gw_arena *arena)
+static gw_status buffer_register(struct gw_engine *engine, struct gw_arena *arena)
 {
 	struct visit visit = {.job = {.start = visit_start, .cancel = visit_cancel}, .arena = arena};
 	gw_engine_submit(engine, &visit.job, true);
@@ -109,24 +110,24 @@ static gw_status buffer_enter(struct gw_engine *engine, struct gw_arena *arena)
 	return visit.job.status == GW_OK ? GW_OK : gw_fail_text(visit.job.status, visit.job.text);
 }
 
-/* An engine that has all the jobs that it takes is asked again. */
-static void buffer_leave(struct gw_engine *engine, struct gw_arena *arena)
+/* Repeats the job while the engine is at its limit of jobs. */
+static void buffer_unregister(struct gw_engine *engine, struct gw_arena *arena)
 {
-	struct visit visit = {.job = {.start = visit_start, .cancel = visit_cancel}, .arena = arena, .leaves = true};
+	struct visit visit = {.job = {.start = visit_start, .cancel = visit_cancel}, .arena = arena, .removes = true};
 	while (!visit.done) {
 		gw_engine_submit(engine, &visit.job, true);
 		gw_job_wait(&visit.job, GW_NO_DEADLINE);
 	}
 }
 
-static gw_status enter_all(struct gw_client *client, struct gw_arena *arena)
+static gw_status register_all(struct gw_client *client, struct gw_arena *arena)
 {
 	for (uint32_t i = 0; i < client->engine_count; i++) {
-		gw_status status = buffer_enter(&client->engines[i], arena);
+		gw_status status = buffer_register(&client->engines[i], arena);
 		if (status == GW_OK)
 			continue;
 		while (i-- > 0)
-			buffer_leave(&client->engines[i], arena);
+			buffer_unregister(&client->engines[i], arena);
 		return status;
 	}
 	return GW_OK;
@@ -142,7 +143,7 @@ void *gw_buffer_alloc(struct gw_client *client, uint64_t bytes)
 	struct gw_arena_options options = {.name = "graphwire-buffer", .numa = GW_NUMA_LOCAL};
 	if (gw_arena_create(bytes, &options, &buffer->arena) != GW_OK)
 		goto free_buffer;
-	if (enter_all(client, buffer->arena) != GW_OK)
+	if (register_all(client, buffer->arena) != GW_OK)
 		goto destroy_arena;
 	pthread_mutex_lock(&client->batches_lock);
 	buffer->next = client->buffers;
@@ -172,7 +173,7 @@ void gw_buffer_free(struct gw_client *client, void *memory)
 	if (!found)
 		return;
 	for (uint32_t i = 0; i < client->engine_count; i++)
-		buffer_leave(&client->engines[i], found->arena);
+		buffer_unregister(&client->engines[i], found->arena);
 	gw_arena_destroy(found->arena);
 	gw_free(found);
 }
@@ -183,7 +184,7 @@ void gw_buffers_free(struct gw_client *client)
 		struct gw_client_buffer *buffer = client->buffers;
 		client->buffers = buffer->next;
 		for (uint32_t i = 0; i < client->engine_count; i++)
-			take_away(&client->engines[i], buffer->arena);
+			buffer_remove(&client->engines[i], buffer->arena);
 		gw_arena_destroy(buffer->arena);
 		gw_free(buffer);
 	}

@@ -4,10 +4,10 @@
 
 #include "client/state/client.h"
 
-/* The buffer that holds all of this, or NULL. For the thread that runs the engine. */
+/* The buffer that contains this range completely, or NULL. For the thread that runs the engine. */
 struct gw_buffer *gw_buffer_find(const struct gw_engine *engine, const uint8_t *at, uint64_t bytes);
 
-/* What the caller has not freed, when no engine has a thread any more. */
+/* Frees the buffers that the caller has not freed. No engine may have a thread any more. */
 void gw_buffers_free(struct gw_client *client);
 
 #endif

@@ -1,12 +1,12 @@
 /* The gather step: see gather.h.
  *
- * A long list goes out in pieces, each as long as all before it together: the owners begin with the first while the
- * rest is being looked through. Where an owner's rows are wanted in order of address there is one piece, whose
- * neighbours meet.
+ * A long list is sent in pieces, each as long as all pieces before it together. The owners begin with the first piece
+ * while the engine still processes the rest. If the rows of an owner should be read in the order of their addresses,
+ * the whole list is one piece, so that neighbours meet.
  *
- * With one owner, row i lands in row i and the whole answer goes to its place as it comes. With several, each owner's
- * rows are scattered to theirs. Equal ids are fetched once where there are enough of them to pay for the copies at the
- * end; neighbouring rows become one span where at least half of the rows have such a neighbour.
+ * With one owner, row i of the answer is row i of the output, and the answer is received in place. With several owners,
+ * the transport scatters each owner's rows to their places. Equal ids are fetched once, if there are enough of them to
+ * pay for the copies at the end. Neighbouring rows become one span, if at least half of the rows have such a neighbour.
  */
 #include "client/rows/gather.h"
 
@@ -23,9 +23,9 @@
 
 #define SPAN_BYTES_MAX GW_ROW_BYTES_MAX
 #define SEEN_SLOTS_MAX (1u << 16)
-#define DUPLICATES_PAY 8     /* one row in so many must be a duplicate */
+#define DUPLICATES_PAY 8     /* duplicates are removed if at least one in so many rows is a duplicate */
 #define FIRST_PIECE    2048u /* rows */
-#define PIECES_MAX     33u   /* of 2^32 rows, and one more */
+#define PIECES_MAX     33u   /* enough for 2^32 rows, plus one */
 
 struct copy {
 	uint64_t to, from; /* rows of out */
@@ -99,12 +99,12 @@ void gw_gather_op_cancel(struct gw_gather_op *op)
 	gw_fan_in_cancel(&op->reads);
 }
 
-/* Ids from first to end: a piece of the list. */
+/* A piece of the list: the ids from first to end. */
 struct gather_piece {
 	uint64_t first, end;
 };
 
-/* The owner of each id, and how many each owner has. */
+/* Finds the owner of each id, and counts the ids of each owner. */
 static gw_status find_owners(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids,
 			     const struct gather_piece *piece)
 {
@@ -124,8 +124,9 @@ static gw_status find_owners(struct gw_gather_op *op, const struct gw_rows *rows
 	return GW_OK;
 }
 
-/* A small table that forgets on collision: what it misses is fetched twice, which is right too. */
-static gw_status forget_seen(struct gw_gather_op *op, uint64_t n)
+/* A small hash table that overwrites on collision. A duplicate that it misses is fetched twice, which is correct
+ * too. */
+static gw_status clear_seen(struct gw_gather_op *op, uint64_t n)
 {
 	uint64_t slots = 64;
 	while (slots < 4 * n && slots < SEEN_SLOTS_MAX)
@@ -140,8 +141,8 @@ static gw_status forget_seen(struct gw_gather_op *op, uint64_t n)
 	return GW_OK;
 }
 
-/* Marks duplicates, of this piece or those before it, with an owner of UINT32_MAX and lists them as copies, if there
- * are enough of them. What the table has seen is fetched: a duplicate does not enter it. */
+/* Finds duplicates of ids in this piece or earlier ones. If there are enough of them, sets their owner to UINT32_MAX
+ * and lists them as copies. All ids in the table are fetched: a duplicate does not enter the table. */
 static void find_duplicates(struct gw_gather_op *op, const int64_t *ids, const struct gather_piece *piece)
 {
 	uint32_t *seen = op->seen.data;
@@ -165,8 +166,8 @@ static void find_duplicates(struct gw_gather_op *op, const int64_t *ids, const s
 	op->copy_count += found;
 }
 
-/* Lists, owner by owner, where each row lies and where it goes, from the piece's own place in the lists on;
- * link_ops[p].count of each. */
+/* Lists for each owner where its rows are stored and where they go. The piece has its own place in the lists; each
+ * owner has link_ops[p].count rows. */
 static void list_rows(struct gw_gather_op *op, struct gw_link_op *link_ops, const struct gw_rows *rows,
 		      const int64_t *ids, const struct gather_piece *piece)
 {
@@ -192,7 +193,7 @@ static void list_rows(struct gw_gather_op *op, struct gw_link_op *link_ops, cons
 	}
 }
 
-/* How many rows lie right behind the row before them, on both sides. */
+/* Counts the rows that directly follow the row before them, both in the source and in the destination. */
 static uint64_t count_adjacent(const uint64_t *remote, const uint32_t *to, uint64_t n, uint64_t row_bytes)
 {
 	uint64_t adjacent = 0;
@@ -201,7 +202,7 @@ static uint64_t count_adjacent(const uint64_t *remote, const uint32_t *to, uint6
 	return adjacent;
 }
 
-/* Whether the rows' destinations follow one another, so that the answer lands as it comes. */
+/* Whether the destinations of the rows are consecutive, so that the answer can be received in place. */
 static bool is_run(const uint32_t *to, uint64_t n)
 {
 	for (uint64_t i = 1; i < n; i++) {
@@ -238,7 +239,7 @@ static bool wants_order(const struct gw_gather_op *op, uint32_t part)
 	       (client->order == GW_ADDRESS_ORDER_AUTO && endpoint && endpoint->transport->order_pays);
 }
 
-/* Rows that change have a way of their own. */
+/* Mutable rows are fetched as rows_pull.h describes. */
 static void pull_part(struct gw_gather_op *op, struct gw_link_op *link_op, const struct gw_rows *rows, uint32_t part,
 		      uint64_t first, uint64_t local)
 {
@@ -272,7 +273,7 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 	link_op->owner = op;
 	if (n > 1 && wants_order(op, part) && gw_sort_rows(remote, to, n, &op->sorting) != GW_OK)
 		gw_log(GW_LOG_DEBUG, "rows are fetched unsorted: %s", gw_last_error());
-	/* Rows that change are read one by one. */
+	/* Mutable rows are read one by one. */
 	if (n > 1 && !rows->epochs && count_adjacent(remote, to, n, op->row_bytes) * 2 >= n) {
 		struct gw_span *spans = (struct gw_span *)op->spans.data + first;
 		link_op->form = GW_LINK_SPANS;
@@ -294,7 +295,7 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 		gw_engine_post(op->engine, part, link_op);
 }
 
-/* In order of address, neighbours are to meet: that takes the whole list. */
+/* Address order needs the whole list at once, so that neighbours meet. */
 static bool goes_in_pieces(const struct gw_gather_op *op)
 {
 	for (uint32_t p = 0; p < op->engine->client->meta->num_parts; p++)
@@ -303,7 +304,7 @@ static bool goes_in_pieces(const struct gw_gather_op *op)
 	return true;
 }
 
-/* Twice as far as the piece before, but no small rest. */
+/* Ends twice as far as the piece before. A small rest joins this piece. */
 static struct gather_piece next_piece(const struct gather_piece *before, uint64_t n)
 {
 	uint64_t end = 2 * before->end + FIRST_PIECE;
@@ -335,7 +336,7 @@ static gw_status gather_prepare(struct gw_gather_op *op, const struct gw_rows *r
 	    (rows->epochs && gw_pulls_reserve(&op->pulls, &op->pull_room, op->link_op_room) != GW_OK))
 		return GW_NO_MEMORY;
 	op->seen_slots = 0;
-	return unique ? GW_OK : forget_seen(op, n);
+	return unique ? GW_OK : clear_seen(op, n);
 }
 
 static gw_status post_piece(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids,

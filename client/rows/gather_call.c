@@ -1,7 +1,7 @@
 /* gw_gather and gw_gather_start: a ticket around one gather.
  *
- * A synchronous call runs its engine itself if nobody else does, so a lone row costs no hand-over between threads. The
- * memory of the last gather is kept for the next one, unless it is much.
+ * A synchronous call runs its engine itself unless another thread does, so a single row needs no hand-over between
+ * threads. The memory of the last gather is kept for the next one, unless it is large.
  */
 #include "client/rows/gather_call.h"
 
@@ -25,7 +25,7 @@ struct gather_call {
 	struct gw_buffer *own; /* registered for this call, or NULL */
 };
 
-#define KEPT_BYTES (16u << 20) /* of lists: those of 150,000 rows, about */
+#define KEPT_BYTES (16u << 20) /* limit for the lists; enough for about 150,000 rows */
 
 static void call_free(struct gather_call *call)
 {

@@ -1,4 +1,4 @@
-/* One gather as a call, by place instead of by tensor. */
+/* One gather as a call, for rows instead of a tensor. */
 #ifndef GW_CLIENT_ROWS_GATHER_CALL_H
 #define GW_CLIENT_ROWS_GATHER_CALL_H
 

@@ -1,6 +1,8 @@
-/* Lanes, shares and pieces: see rows_write.h. Fails as links do, with the server's error, and where one row of a push
- * has more gradients than a request carries and they cannot be added up. A call whose share fails or is cancelled takes
- * its other shares back, as far as they were not sent: some rows may be written then. */
+/* Lanes, shares and pieces: see rows_write.h.
+ *
+ * Calls fail as links do, or with the server's error. They also fail if one row of a push has more gradients than a
+ * request can carry and the gradients cannot be combined. If a share fails or is cancelled, the call withdraws the rows
+ * of its other shares that were not sent. Some rows may be written then. */
 #include <string.h>
 
 #include "client/engine/engine.h"
@@ -13,20 +15,22 @@
 #include "protocol/ops.h"
 #include "tensors/combine.h"
 
-#define LANE_DEPTH       4u         /* requests under way to one server; fewer than its window has places */
-#define LANE_LOOK_MAX    64u        /* shares that are looked at behind one that waits for its optimizer's state */
-#define PIECE_KEPT_BYTES (1u << 20) /* a request's memory that is kept for the next */
+#define LANE_DEPTH       4u         /* open requests to one server; less than the server's window */
+#define LANE_LOOK_MAX    64u        /* how many shares are examined behind one that waits for its optimizer's state */
+#define PIECE_KEPT_BYTES (1u << 20) /* larger request memory is freed after use */
 
-/* A request under way, or the place for one: rows of one shard, from `low` to `high`. */
+/* An open request, or a free slot for one. It carries rows `low` to `high` of one shard. */
 struct lane_piece {
 	struct gw_link_op op; /* first */
 	struct write_lane *lane;
 	struct gw_write_share *share;
 	struct gw_vec request;
 	uint64_t epoch, low, high;
-	bool asks; /* whether the optimizer's state is there: it has no rows */
+	bool wants_state; /* requests the optimizer's state; carries no rows */
 	bool busy;
-	bool failed; /* it may still come to the server, late, as long as that is not told that it has ended here */
+	/* a copy may still reach the server, until a later request reports (`oldest`) that this client has given it
+	 * up */
+	bool failed;
 };
 
 struct write_lane {
@@ -55,7 +59,8 @@ static void call_end_one(struct gw_write_call *call)
 	gw_job_end(&call->ticket.job, call->status);
 }
 
-/* A share that has nothing more to send, and whose requests have ended, leaves; a flush when it is first. */
+/* Whether a share has nothing more to send and all of its requests have ended. A flush must also be first in the
+ * lane. */
 static bool share_done(const struct write_lane *lane, const struct gw_write_share *share)
 {
 	return share->at == share->end && share->carried == 0 &&
@@ -69,7 +74,7 @@ static void share_unref(struct write_lane *lane, struct gw_write_share *share)
 	call_end_one(share->call);
 }
 
-/* The call has failed: what no request carries of it is taken back. */
+/* The call has failed: withdraws the rows that no request carries. */
 static void call_fail(struct gw_write_call *call, gw_status status)
 {
 	struct gw_row_lanes *lanes = call->ticket.client->lanes;
@@ -77,7 +82,7 @@ static void call_fail(struct gw_write_call *call, gw_status status)
 		call->status = status;
 		memcpy(call->ticket.job.text, gw_last_error(), sizeof(call->ticket.job.text));
 	}
-	call->open++; /* until all are told */
+	call->open++; /* until all shares are handled */
 	for (uint32_t p = 0; p < lanes->count; p++) {
 		struct gw_write_share *share = &call->shares[p];
 		if (!share->queued)
@@ -92,14 +97,14 @@ static void call_fail(struct gw_write_call *call, gw_status status)
 
 /* --- Pieces. --- */
 
-/* What a request has in front of its rows, at most. */
+/* The largest header of a request. */
 static uint64_t lane_piece_head_max(const struct gw_write_call *call)
 {
 	return call->is_push ? GW_TENSOR_PUSH_HEAD_MAX : sizeof(struct gw_tensor_rows_call);
 }
 
-/* How many of the share's rows go into one request. Equal rows of a push stay together: they are one unit. *combined:
- * there are too many of them, and they go as one. */
+/* Finds how many of the share's rows go into one request. Equal rows of a push form one unit and stay together.
+ * *combined: the unit is too large, and its gradients are sent as one row. */
 static gw_status lane_piece_end(const struct gw_write_share *share, uint64_t *end, bool *combined)
 {
 	const struct gw_write_call *call = share->call;
@@ -127,8 +132,8 @@ static gw_status lane_piece_end(const struct gw_write_share *share, uint64_t *en
 		(unsigned long long)(*end - share->at), call->handle->base.name, (unsigned long long)room);
 }
 
-/* The gradients of one row, added up as the server would add them. */
-static void piece_add_up(const struct gw_write_share *share, uint64_t end, bool squares, uint8_t *to)
+/* Combines the gradients of one row as the server would combine them. */
+static void piece_combine(const struct gw_write_share *share, uint64_t end, bool squares, uint8_t *to)
 {
 	const struct gw_write_call *call = share->call;
 	float *sum = (float *)(void *)(to + (squares ? sizeof(float) : 0));
@@ -137,7 +142,7 @@ static void piece_add_up(const struct gw_write_share *share, uint64_t end, bool 
 			     squares ? (float *)(void *)to : NULL);
 }
 
-/* The next request of a share: its rows up to *end. */
+/* Builds the next request of a share, with its rows up to `end`. */
 static gw_status lane_piece_make(struct lane_piece *piece, const struct gw_write_share *share, uint64_t end,
 				 bool combined)
 {
@@ -159,7 +164,7 @@ static gw_status lane_piece_make(struct lane_piece *piece, const struct gw_write
 	memcpy(at + head, call->keys + share->at, count * 8);
 	at += head + count * 8;
 	if (combined)
-		piece_add_up(share, end, squares, at);
+		piece_combine(share, end, squares, at);
 	for (uint64_t i = share->at; i < end && !combined; i++, at += call->row_bytes)
 		memcpy(at, call->rows + call->order[i] * call->row_bytes, call->row_bytes);
 	piece->op.request = piece->request.data;
@@ -168,7 +173,7 @@ static gw_status lane_piece_make(struct lane_piece *piece, const struct gw_write
 	return GW_OK;
 }
 
-/* Whether the server has the state that it was asked for. */
+/* Records whether the server has the optimizer's state. */
 static gw_status piece_take_state(const struct lane_piece *piece, gw_status status,
 				  const struct gw_completion *completion)
 {
@@ -197,7 +202,7 @@ static void lane_piece_done(struct gw_link_op *op, gw_status status, const struc
 	struct lane_piece *piece = (struct lane_piece *)op;
 	struct write_lane *lane = piece->lane;
 	struct gw_write_share *share = piece->share;
-	if (piece->asks)
+	if (piece->wants_state)
 		status = piece_take_state(piece, status, completion);
 	else if (status == GW_OK)
 		status = call_take_reply(share->call, completion);
@@ -209,7 +214,7 @@ static void lane_piece_done(struct gw_link_op *op, gw_status status, const struc
 	if (piece->request.capacity > PIECE_KEPT_BYTES)
 		gw_vec_free(&piece->request);
 	if (status != GW_OK)
-		call_fail(share->call, status); /* takes this share along */
+		call_fail(share->call, status); /* also ends this share */
 	else if (share_done(lane, share))
 		share_unref(lane, share);
 	lane_pump(lane);
@@ -242,8 +247,8 @@ static struct lane_piece *lane_free_piece(struct write_lane *lane)
 	return NULL;
 }
 
-/* Whether a request under way carries one of these rows: then they wait, since requests under way take effect in any
- * order. One that failed counts as such, until the next request says that it has ended (`oldest`). */
+/* Whether an open request carries one of these rows. Such rows wait, since open requests take effect in any order. A
+ * failed request counts as open until a later request reports that it has ended (`oldest`). */
 static bool lane_carries(const struct write_lane *lane, uint64_t epoch, uint64_t low, uint64_t high)
 {
 	for (uint32_t i = 0; i < LANE_DEPTH; i++) {
@@ -263,7 +268,7 @@ static uint64_t lane_oldest(const struct write_lane *lane)
 	return oldest;
 }
 
-/* What the next request says is over need not be waited for. */
+/* The next request reports these failed requests as ended, so rows need not wait for them any more. */
 static void lane_forget_failed(struct write_lane *lane, uint64_t oldest)
 {
 	for (uint32_t i = 0; i < LANE_DEPTH; i++)
@@ -271,31 +276,31 @@ static void lane_forget_failed(struct write_lane *lane, uint64_t oldest)
 			lane->pieces[i].failed = false;
 }
 
-/* Asks whether the state that a push needs is there, which has it made. It takes a while, in which a push would hold up
- * what comes behind it on its connection. */
-static gw_status lane_take_question(struct lane_piece *piece, const struct gw_write_share *share)
+/* Requests the optimizer's state that a push needs; the server then creates it. Creating takes a while, in which a push
+ * would block the requests behind it on its connection. */
+static gw_status lane_take_state_request(struct lane_piece *piece, const struct gw_write_share *share)
 {
 	const struct gw_tensor_handle *handle = share->call->handle;
 	piece->epoch = handle->epochs[piece->lane->part];
 	piece->low = UINT64_MAX; /* no rows */
 	piece->high = 0;
-	piece->asks = true;
+	piece->wants_state = true;
 	gw_status status = lane_piece_make(piece, share, share->at, false);
 	if (status == GW_OK)
 		handle->states[piece->lane->part] = GW_STATE_ASKED_FOR;
 	return status;
 }
 
-/* The next rows of a share, up to *end. GW_AGAIN: they have to wait. */
+/* Builds a request with the next rows of a share, up to *end. GW_AGAIN: the rows must wait. */
 static gw_status lane_take_rows(const struct write_lane *lane, struct lane_piece *piece,
 				const struct gw_write_share *share, uint64_t *end)
 {
 	const struct gw_write_call *call = share->call;
 	bool combined = false;
-	piece->asks = false;
+	piece->wants_state = false;
 	if (call->is_push && call->handle->states[lane->part] == GW_STATE_UNKNOWN &&
 	    gw_optimizer_state_floats(call->optimizer.kind, 1) > 0)
-		return lane_take_question(piece, share);
+		return lane_take_state_request(piece, share);
 	gw_status status = lane_piece_end(share, end, &combined);
 	if (status != GW_OK)
 		return status;
@@ -313,13 +318,13 @@ static void lane_take_request(struct lane_piece *piece, const struct gw_write_sh
 	const struct gw_write_call *call = share->call;
 	*end = share->end;
 	piece->epoch = 0; /* no rows */
-	piece->asks = false;
+	piece->wants_state = false;
 	piece->op.call = call->op;
 	piece->op.request = call->request;
 	piece->op.request_bytes = call->request_bytes;
 }
 
-/* Sends the next piece of a share; false: it has to wait. */
+/* Sends the next piece of a share. False: the piece must wait. */
 static bool lane_send(struct write_lane *lane, struct gw_write_share *share)
 {
 	uint64_t oldest = lane_oldest(lane), end = share->at;
@@ -350,8 +355,8 @@ static bool share_waits_for_state(const struct write_lane *lane, const struct gw
 	return handle && handle->states[lane->part] == GW_STATE_ASKED_FOR;
 }
 
-/* The share to be sent next: the first, or, while it and others of its tensor wait for an optimizer's state, the first
- * of another tensor. Requests pass nobody. */
+/* The share to send next: the first one. While the first share and others of its tensor wait for an optimizer's state,
+ * it is the first share of another tensor. Numbered calls never overtake. */
 static struct gw_write_share *lane_next(const struct write_lane *lane)
 {
 	struct gw_write_share *share = lane->head;
@@ -366,7 +371,7 @@ static struct gw_write_share *lane_next(const struct write_lane *lane)
 	return NULL;
 }
 
-/* One step: something leaves, or is sent. Shares are sent in their order, each whole before the next begins. */
+/* One step: a share ends, or a piece is sent. Shares are sent in order, each completely before the next begins. */
 static bool lane_step(struct write_lane *lane)
 {
 	if (lane->head && share_done(lane, lane->head)) {
@@ -377,7 +382,7 @@ static bool lane_step(struct write_lane *lane)
 	return share && lane_send(lane, share);
 }
 
-/* A request that fails at once comes back here from within. */
+/* A request that fails at once calls this function recursively. */
 static void lane_pump(struct write_lane *lane)
 {
 	lane->again = true;
@@ -394,7 +399,7 @@ static void lane_pump(struct write_lane *lane)
 
 void gw_row_lanes_take(struct gw_row_lanes *lanes, struct gw_write_call *call)
 {
-	call->open = 1; /* until all are queued */
+	call->open = 1; /* until all shares are queued */
 	for (uint32_t p = 0; p < lanes->count; p++) {
 		struct write_lane *lane = &lanes->lanes[p];
 		struct gw_write_share *share = &call->shares[p];
@@ -414,7 +419,7 @@ void gw_row_lanes_take(struct gw_row_lanes *lanes, struct gw_write_call *call)
 
 void gw_row_lanes_cancel(struct gw_row_lanes *lanes, struct gw_write_call *call)
 {
-	call->open++; /* it may end with the last request that is cancelled */
+	call->open++; /* the call may end with the last cancelled request */
 	call_fail(call, gw_fail(GW_CANCELLED, "cancelled"));
 	for (uint32_t p = 0; p < lanes->count; p++) {
 		for (uint32_t i = 0; i < LANE_DEPTH; i++) {

@@ -1,6 +1,8 @@
-/* A read, and requests for rows, as many in each as its reply may have: see rows_pull.h. The server, which looks at the
- * birth, has the last word: reads that fail but for the connection's sake are asked for. Fails as links do, with the
- * server's error, or with GW_PROTOCOL when a reply is not as long as its rows. */
+/* Fetches rows with a read, then with requests, each as large as its reply may be: see rows_pull.h.
+ *
+ * The server checks the shard's epoch and decides. If a read fails for another reason than the connection, the rows are
+ * requested. Fails as links do, with the server's error, or with GW_PROTOCOL if the length of a reply does not match
+ * its rows. */
 #include "client/rows/rows_pull.h"
 
 #include <string.h>
@@ -33,7 +35,7 @@ static void pull_end(struct gw_pull *pull, struct gw_link_op *op, gw_status stat
 	pull->done(op, gw_tensor_name_gone(status, pull->name), NULL);
 }
 
-static void pull_ask(struct gw_pull *pull, struct gw_link_op *op);
+static void pull_request(struct gw_pull *pull, struct gw_link_op *op);
 
 static void pull_done(struct gw_link_op *op, gw_status status, const struct gw_completion *completion)
 {
@@ -43,7 +45,7 @@ static void pull_done(struct gw_link_op *op, gw_status status, const struct gw_c
 		status = gw_fail(GW_PROTOCOL, "%llu rows of %llu bytes were answered with %u bytes",
 				 (unsigned long long)pull->asked, (unsigned long long)row_bytes,
 				 completion->reply_bytes);
-	/* A gather that has failed elsewhere asks for no more. */
+	/* A gather that has failed elsewhere requests no more rows. */
 	if (status == GW_OK && pull->reads->status != GW_OK)
 		status = gw_fail_text(pull->reads->status, pull->reads->text);
 	if (status == GW_OK) {
@@ -53,12 +55,12 @@ static void pull_done(struct gw_link_op *op, gw_status status, const struct gw_c
 		pull->at += pull->asked;
 	}
 	if (status == GW_OK && pull->at < pull->count)
-		pull_ask(pull, op);
+		pull_request(pull, op);
 	else
 		pull_end(pull, op, status);
 }
 
-static void pull_ask(struct gw_pull *pull, struct gw_link_op *op)
+static void pull_request(struct gw_pull *pull, struct gw_link_op *op)
 {
 	uint64_t most = GW_TENSOR_PULL_BYTES / pull->row_bytes, left = pull->count - pull->at;
 	uint64_t fit = (GW_TENSOR_REQUEST_BYTES - sizeof(struct gw_tensor_rows_call)) / 8;
@@ -84,7 +86,7 @@ static void pull_ask(struct gw_pull *pull, struct gw_link_op *op)
 	gw_link_post(pull->link, op);
 }
 
-/* The engine's own count: nobody else writes it. */
+/* The engine's own counter: no other thread writes it. */
 static void pull_count(const struct gw_pull *pull, uint64_t rows)
 {
 	if (pull->read)
@@ -92,7 +94,7 @@ static void pull_count(const struct gw_pull *pull, uint64_t rows)
 				      memory_order_relaxed);
 }
 
-/* Goes on with the rows that the read lists as torn. */
+/* Continues with the rows that the read reports as torn. */
 static gw_status pull_take_torn(struct gw_pull *pull, const struct gw_completion *completion)
 {
 	if (completion->torn_count == 0 || completion->torn_count > pull->count)
@@ -124,7 +126,7 @@ static void pull_read(struct gw_link_op *op, gw_status status, const struct gw_c
 	if (final)
 		pull_end(pull, op, status);
 	else
-		pull_ask(pull, op);
+		pull_request(pull, op);
 }
 
 void gw_pull_start(struct gw_pull *pull, struct gw_link *link, struct gw_link_op *op)
@@ -139,6 +141,6 @@ void gw_pull_start(struct gw_pull *pull, struct gw_link *link, struct gw_link_op
 		op->done = pull_read;
 		gw_link_post(link, op);
 	} else {
-		pull_ask(pull, op);
+		pull_request(pull, op);
 	}
 }

@@ -1,5 +1,6 @@
-/* Calls that write rows: checked, dealt out over the rows' owners, and handed to their lanes: see rows_write.h. Fails
- * on what cannot be written, on ids that are no rows, and for want of memory; else as lanes do. */
+/* Calls that write rows: checks them, splits them by the owners of the rows, and passes the shares to the lanes: see
+ * rows_write.h. Fails on tensors that cannot be written, on ids that are not rows, and if memory runs out; else as
+ * lanes do. */
 #include <string.h>
 
 #include "client/engine/engine.h"
@@ -8,7 +9,7 @@
 #include "core/memory/alloc.h"
 #include "core/numbers/sort.h"
 
-/* Of equal rows of an update the last one stays. */
+/* If an update contains a row more than once, the last value is kept. */
 static void call_drop_overwritten(struct gw_write_call *call)
 {
 	uint64_t kept = 0;
@@ -21,8 +22,9 @@ static void call_drop_overwritten(struct gw_write_call *call)
 	call->n = kept;
 }
 
-/* The owner of each row, and its number there; then the rows by owner and number, equal ones in the call's order. */
-static gw_status call_deal(struct gw_write_call *call)
+/* Finds the owner of each row and its number there. Sorts the rows by owner and number; equal rows keep the order of
+ * the call. */
+static gw_status call_split(struct gw_write_call *call)
 {
 	const struct gw_tensor_layout *layout = &call->handle->layout;
 	struct gw_vec scratch = {0};
@@ -31,7 +33,7 @@ static gw_status call_deal(struct gw_write_call *call)
 		uint64_t id = (uint64_t)call->ids[i];
 		if (id >= layout->rows)
 			return gw_fail_id("id", call->ids[i], i, layout->rows);
-		/* By owner and row at once: a row's number among all that owners have, one after another. */
+		/* One key for owner and row: the row's number if all owners' rows were stored one after another. */
 		uint32_t owner = gw_tensor_layout_owner(layout, id);
 		call->keys[i] = layout->starts[owner] + gw_tensor_layout_row(layout, owner, id);
 		call->order[i] = (uint32_t)i;
@@ -54,7 +56,7 @@ static gw_status call_deal(struct gw_write_call *call)
 static void write_call_start(struct gw_job *job)
 {
 	struct gw_write_call *call = (struct gw_write_call *)job;
-	gw_status status = call->handle ? call_deal(call) : GW_OK;
+	gw_status status = call->handle ? call_split(call) : GW_OK;
 	if (status != GW_OK)
 		gw_job_end(job, status);
 	else
@@ -136,7 +138,7 @@ static gw_status write_submit(struct gw_client *client, const struct gw_tensor *
 	call->is_push = optimizer != NULL;
 	if (optimizer)
 		call->optimizer = *optimizer;
-	/* Always the same engine: what threads submit one after another is started so. */
+	/* Always the same engine: calls that threads submit one after another start in that order. */
 	gw_engine_submit(&client->engines[0], &call->ticket.job, soon);
 	return GW_OK;
 }

@@ -1,5 +1,5 @@
-/* Handles of tensors: see tensor_handles.h. They come in blocks, each larger than all before it, so that a pointer is
- * recognised by a few comparisons. */
+/* Handles of tensors: see tensor_handles.h. Handles are allocated in blocks, each larger than all blocks before it
+ * together, so a few comparisons are enough to recognise a pointer. */
 #include "client/rows/tensor_handles.h"
 
 #include <string.h>
@@ -9,12 +9,12 @@
 
 #define FIRST_BLOCK 64u
 #define BLOCKS_MAX  14u /* some million handles */
-#define LINE_BYTES  64u /* of a cache */
+#define LINE_BYTES  64u /* of a CPU cache */
 
 struct gw_tensor_handles {
-	pthread_mutex_t lock;  /* of who makes one, or looks at what was told */
+	pthread_mutex_t lock;  /* to create a handle, or to use the counts of reported reads */
 	uint32_t count;        /* in the last block */
-	size_t *next_reported; /* [num_parts]: the handle to begin with, telling of reads */
+	size_t *next_reported; /* [num_parts]: the handle to begin with in the next report of reads */
 	_Atomic uint32_t block_count;
 	struct gw_tensor_handle *blocks[BLOCKS_MAX];
 };
@@ -45,7 +45,7 @@ static void handle_free(struct gw_tensor_handle *handle)
 	gw_free(handle->states);
 	gw_free(handle->places);
 	gw_free(handle->read_memory);
-	gw_free(handle->told);
+	gw_free(handle->reported);
 	gw_tensor_layout_free(&handle->layout);
 	memset(handle, 0, sizeof(*handle));
 }
@@ -77,7 +77,7 @@ bool gw_tensor_handle_is(const struct gw_client *client, const struct gw_tensor 
 	return false;
 }
 
-/* Handle i of all that were made; NULL: there are not so many. With the lock. */
+/* Handle i, counted over all blocks; NULL: fewer exist. The lock must be held. */
 static struct gw_tensor_handle *handle_at(struct gw_tensor_handles *handles, size_t i)
 {
 	for (uint32_t b = 0; b < handles->block_count; b++) {
@@ -89,7 +89,7 @@ static struct gw_tensor_handle *handle_at(struct gw_tensor_handles *handles, siz
 	return NULL;
 }
 
-/* How many were made. With the lock. */
+/* How many handles exist. The lock must be held. */
 static size_t handles_all(const struct gw_tensor_handles *handles)
 {
 	size_t all = handles->count;
@@ -121,7 +121,7 @@ static struct gw_tensor_handle *handle_find(struct gw_tensor_handles *handles, c
 	return handle;
 }
 
-/* What all engines have read of a part by themselves. */
+/* How many rows of a part all engines have read without a request. */
 static uint64_t handle_read(const struct gw_client *client, const struct gw_tensor_handle *handle, uint32_t part)
 {
 	const struct gw_rows *rows = &handle->base.rows;
@@ -140,11 +140,11 @@ uint32_t gw_tensor_handles_collect_reads(struct gw_client *client, uint32_t part
 	size_t all = handles_all(handles), first = handles->next_reported[part];
 	for (size_t i = 0; i < all && count < max; i++) {
 		struct gw_tensor_handle *handle = handle_at(handles, (first + i) % all);
-		uint64_t rows = handle_read(client, handle, part) - handle->told[part];
+		uint64_t rows = handle_read(client, handle, part) - handle->reported[part];
 		rows = rows < GW_TENSOR_READ_ROWS_MAX ? rows : GW_TENSOR_READ_ROWS_MAX;
 		if (rows == 0)
 			continue;
-		handle->told[part] += rows;
+		handle->reported[part] += rows;
 		handles->next_reported[part] = (first + i + 1) % all;
 		reads[count++] = (struct gw_tensor_read){.epoch = handle->epochs[part], .rows = rows};
 	}
@@ -160,13 +160,13 @@ void gw_tensor_handles_return_reads(struct gw_client *client, uint32_t part, con
 	for (size_t i = 0; (handle = handle_at(client->handles, i)); i++) {
 		for (uint32_t r = 0; r < count; r++) {
 			if (reads[r].epoch == handle->epochs[part])
-				handle->told[part] -= reads[r].rows;
+				handle->reported[part] -= reads[r].rows;
 		}
 	}
 	pthread_mutex_unlock(&client->handles->lock);
 }
 
-/* The next free handle; it counts once the caller raises handles->count. */
+/* The next free handle. The caller raises handles->count to keep it. */
 static gw_status handle_room(struct gw_tensor_handles *handles, struct gw_tensor_handle **out)
 {
 	uint32_t blocks = handles->block_count;
@@ -185,14 +185,14 @@ static gw_status handle_room(struct gw_tensor_handles *handles, struct gw_tensor
 	return GW_OK;
 }
 
-/* Counts of reads: zero, and each engine's in lines of their own. */
+/* Creates the counts of reads, all zero. Each engine's counts have their own cache lines. */
 static gw_status handle_reads_create(const struct gw_client *client, struct gw_tensor_handle *handle)
 {
 	const uint32_t line = LINE_BYTES / sizeof(uint64_t);
 	uint32_t stride = (client->meta->num_parts + line - 1) / line * line;
-	handle->told = gw_calloc(client->meta->num_parts, sizeof(*handle->told));
+	handle->reported = gw_calloc(client->meta->num_parts, sizeof(*handle->reported));
 	handle->read_memory = gw_calloc((size_t)client->engine_count * stride + line - 1, sizeof(uint64_t));
-	if (!handle->told || !handle->read_memory)
+	if (!handle->reported || !handle->read_memory)
 		return GW_NO_MEMORY;
 	uintptr_t past = (uintptr_t)handle->read_memory % LINE_BYTES;
 	handle->base.rows.read =

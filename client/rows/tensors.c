@@ -1,6 +1,7 @@
-/* What a client can fetch, and where it lies: tensors, degree records and neighbour lists, from the servers' catalogs.
+/* What a client can fetch, and where it is stored: tensors, degree records and neighbour lists, from the servers'
+ * catalogs.
  *
- * Parts must agree: the same dtype and row shape everywhere. Where an array lies may differ from part to part.
+ * All parts must have the same dtype and row shape for a key. The place of an array may differ from part to part.
  */
 #include "client/rows/tensors.h"
 
@@ -20,8 +21,8 @@ static const struct gw_remote *server_of(const struct gw_client *client, uint32_
 	return NULL;
 }
 
-/* An array as a part's server places it: what it says of itself may be anything. NULL, and the reason is in the error's
- * text: a server of this graph that says nothing of the array speaks another protocol. */
+/* An array as a part's server places it; the other fields are not checked. Returns NULL and sets the error text if the
+ * server omits the array: a server of this graph that does so uses another protocol. */
 static const struct gw_catalog_array *catalog_array(const struct gw_client *client, uint32_t part, const char *key)
 {
 	const struct gw_remote *server = server_of(client, part);
@@ -29,7 +30,7 @@ static const struct gw_catalog_array *catalog_array(const struct gw_client *clie
 	if (!server)
 		gw_fail(GW_PROTOCOL, "part %u has no server", part);
 	else if (!array)
-		gw_fail(GW_PROTOCOL, "part %u's server does not say where \"%s\" lies", part, key);
+		gw_fail(GW_PROTOCOL, "part %u's server does not report the place of \"%s\"", part, key);
 	return array;
 }
 
@@ -43,7 +44,7 @@ static gw_status place_find(const struct gw_client *client, uint32_t part, const
 	if (!array)
 		return GW_PROTOCOL;
 	if (array->changes)
-		return gw_fail(GW_PROTOCOL, "part %u serves \"%s\" as rows that change", part, key);
+		return gw_fail(GW_PROTOCOL, "part %u serves \"%s\" as mutable rows", part, key);
 	*out = (struct gw_place){
 		.region = array->region, .element_bytes = gw_dtype_bytes(described->dtype), .offset = array->offset};
 	return GW_OK;
@@ -64,7 +65,7 @@ gw_status gw_places_find(const struct gw_client *client, const char *key, struct
 	return GW_OK;
 }
 
-/* Whether all parts store a key with the same element type and row shape. */
+/* Checks that all parts store a key with the same element type and row shape. */
 static gw_status check_alike(const struct gw_graph_meta *meta, const struct gw_array_meta *first)
 {
 	for (uint32_t p = 1; p < meta->num_parts; p++) {
@@ -77,7 +78,7 @@ static gw_status check_alike(const struct gw_graph_meta *meta, const struct gw_a
 	return GW_OK;
 }
 
-/* Whether all servers serve it as rows that change, or none: *changes. */
+/* Checks that all servers serve the array as mutable rows (*changes), or that no server does. */
 static gw_status check_changes_alike(const struct gw_client *client, const char *key, bool *changes)
 {
 	*changes = false;
@@ -89,14 +90,14 @@ static gw_status check_changes_alike(const struct gw_client *client, const char 
 			*changes = array->changes;
 		else if (array->changes != *changes)
 			return gw_fail(GW_INVALID,
-				       "part %u serves \"%s\" as rows that change, and part %u does not: start all "
+				       "part %u serves \"%s\" as mutable rows, and part %u does not: start all "
 				       "servers with the same --mutable",
 				       *changes ? 0 : p, key, *changes ? p : 0);
 	}
 	return GW_OK;
 }
 
-/* Of a graph in one part: a row for each original id, and so for no edge. */
+/* For a graph in one part: one row per original id, so the rows do not correspond to edges. */
 static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 {
 	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
@@ -223,7 +224,7 @@ void gw_tensors_free(struct gw_client *client)
 
 gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor *tensor)
 {
-	/* Compared as numbers: the pointer may come from anywhere. */
+	/* Compared as numbers, since the pointer may be invalid. */
 	uintptr_t at = (uintptr_t)tensor, first = (uintptr_t)client->tensors;
 	bool feature = at - first < client->tensor_count * sizeof(*client->tensors) &&
 		       (at - first) % sizeof(*client->tensors) == 0;
@@ -233,7 +234,7 @@ gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor
 			       "gw_tensor_open find them");
 	if (feature && ((const struct gw_client_tensor *)tensor)->changes)
 		return gw_fail(GW_INVALID,
-			       "\"%s\" is served as rows that change: gw_node_tensor and gw_edge_tensor open them",
+			       "\"%s\" is served as mutable rows: gw_node_tensor and gw_edge_tensor open them",
 			       tensor->name);
 	if (!feature && atomic_load(&((const struct gw_tensor_handle *)tensor)->deleted))
 		return gw_fail(GW_NOT_FOUND, "tensor \"%s\" is gone: it was deleted", tensor->name);

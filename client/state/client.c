@@ -1,10 +1,10 @@
-/* What every call asks of a client: whether it is this process's, an engine, and facts of the graph; and what it says
- * of an id that there is not. */
+/* Checks that every call makes: whether the client belongs to this process, and which engine serves the call. Also the
+ * facts of the graph, and the error for an id out of range. */
 #include "client/state/client.h"
 
 #include "core/system/fork.h"
 
-static _Atomic uint32_t forks; /* from the first process on */
+static _Atomic uint32_t forks; /* counted from the first process on */
 
 static void note_fork(void)
 {
@@ -81,7 +81,7 @@ const char *gw_part_transport(const struct gw_client *client, uint32_t part)
 {
 	for (uint32_t i = 0; i < client->server_count; i++) {
 		if (client->servers[i].part == part)
-			return atomic_load(&client->servers[i].way);
+			return atomic_load(&client->servers[i].transport);
 	}
 	return NULL;
 }

@@ -1,7 +1,7 @@
-/* What a client consists of: shared by the files of this folder.
+/* The state of a client, which all files of client/ share.
  *
- * Everything here is written while the client opens, and read-only afterwards but for the engines' own state and
- * the lists of unused batches.
+ * The client writes these fields while it opens. Afterwards they are read-only, except the state of the engines and the
+ * lists of unused batches.
  */
 #ifndef GW_CLIENT_STATE_CLIENT_H
 #define GW_CLIENT_STATE_CLIENT_H
@@ -25,64 +25,67 @@ struct gw_link;
 struct gw_tensor_table;
 
 #define GW_KEY_BYTES_MAX 1024
-#define GW_ROW_BYTES_MAX (1u << 24) /* of one row that is fetched */
+#define GW_ROW_BYTES_MAX (1u << 24) /* limit for one fetched row */
 
-/* One server, as all engines know it. `catalog`, `part` and `incarnation` are set once, by the first engine, while the
- * client opens. */
+/* One server, as all engines know it. The first engine sets `catalog`, `part` and `incarnation` once, while the client
+ * opens. */
 struct gw_remote {
 	struct gw_client *client;
 	struct gw_address address;
 	uint8_t key[GW_KEY_BYTES_MAX]; /* from a key file */
-	uint32_t key_bytes;            /* 0: on loopback, what the server left in the runtime folder, if anything */
-	bool known;                    /* the catalog has been fetched */
+	/* 0: on loopback, use the key that the server left in the runtime folder, if any */
+	uint32_t key_bytes;
+	bool known; /* the catalog has been fetched */
 	uint32_t part;
 	uint64_t incarnation;
 	struct gw_catalog catalog;
-	atomic_bool proved;          /* it has proved a key once, and must do so ever after */
-	_Atomic uint32_t waited_for; /* links that have said that they wait for it */
-	_Atomic uint64_t back_ns;    /* when a link was open again last */
-	_Atomic(const char *) way;   /* the transport that an engine reached it by last; NULL: not yet */
-	struct gw_part *local;       /* standalone: the opened part behind the server of this process */
+	/* the server has proved a key once, and must prove one on every later connection */
+	atomic_bool proved;
+	_Atomic uint32_t waited_for;     /* links that have logged that they wait for the server */
+	_Atomic uint64_t back_ns;        /* when a link to the server was last reopened */
+	_Atomic(const char *) transport; /* the transport that an engine used last; NULL: none yet */
+	struct gw_part *local;           /* standalone: the opened part behind the server inside this process */
 	struct gw_service *service;
 	struct gw_listener *listener;
 	struct gw_tensor_table *table;
 };
 
-/* Where an array of one part lies. */
+/* Where an array of one part is stored. */
 struct gw_place {
 	uint32_t region;
-	uint32_t generation;    /* of a region that the hello does not tell of; else 0 */
-	uint32_t element_bytes; /* offsets and ids: 4 or 8, part by part */
+	uint32_t generation;    /* of a dynamic region, which the hello does not list; else 0 */
+	uint32_t element_bytes; /* offsets and ids: 4 or 8; each part may differ */
 	uint64_t offset;
 };
 
 /* Rows that can be fetched: row r of part p starts at places[p].offset + r * step. */
 struct gw_rows {
-	const uint64_t *starts;   /* the book: [num_parts + 1] */
+	const uint64_t *starts;   /* the partition book: [num_parts + 1] */
 	struct gw_place *places;  /* [num_parts] */
 	uint64_t step, row_bytes; /* bytes; rows overlap where row_bytes > step */
-	/* Rows that change: the births of the shards that have them, [num_parts]; a place without a generation is none,
-	 * such rows are asked for. Else NULL. */
+	/* Only for mutable rows, else NULL: the epochs of the shards that store the rows, [num_parts]. A place without
+	 * a generation cannot be read; its rows are requested from the server. */
 	const uint64_t *epochs;
-	const char *name; /* likewise: the tensor's */
-	/* Likewise: rows that were read without their owner seeing it, [engine_count][read_stride], of each part. An
-	 * engine's lie in cache lines of their own, and who runs it alone writes them. */
+	const char *name; /* mutable rows only: the tensor's name */
+	/* Mutable rows only: counts of rows that were read without a request to their owner, per part:
+	 * [engine_count][read_stride]. Each engine's counts have their own cache lines; only the thread that runs the
+	 * engine writes them. */
 	_Atomic uint64_t *read;
 	uint32_t read_stride;
 	bool striped; /* row i is row i / num_parts of part i % num_parts */
 };
 
 struct gw_client_tensor {
-	struct gw_tensor tensor; /* first: what callers hold */
+	struct gw_tensor tensor; /* must be first: callers hold a pointer to it */
 	char *name;
-	const struct gw_array_meta *changes; /* a feature that is served as a tensor; NULL: it is not */
-	uint64_t starts[2];                  /* of rows, where these are other ones than the type's */
+	const struct gw_array_meta *changes; /* set for a feature that is served as a tensor; else NULL */
+	uint64_t starts[2];                  /* row starts, where they differ from those of the type */
 	struct gw_rows rows;
 };
 
-/* The offsets of a node type: a degree record is two neighbouring rows of `columns` elements. */
+/* The offsets of a node type. A degree record is two neighbouring rows of `columns` elements. */
 struct gw_node_places {
-	struct gw_place *indptr; /* [num_parts]; NULL where no edge type ends */
+	struct gw_place *indptr; /* [num_parts]; NULL if no edge type ends at this node type */
 	uint32_t columns;
 };
 
@@ -91,40 +94,40 @@ enum gw_neighbour_mode { GW_NEIGHBOURS_AUTO, GW_NEIGHBOURS_READS, GW_NEIGHBOURS_
 /* Whether rows are fetched in the order of their addresses. */
 enum gw_gather_order { GW_ADDRESS_ORDER_AUTO, GW_ADDRESS_ORDER_ALWAYS, GW_ADDRESS_ORDER_NEVER };
 
-/* What runs operations: see engine.h. */
+/* Runs operations: see engine.h. */
 struct gw_engine {
 	struct gw_client *client;
 	uint32_t number;
 	struct gw_poll_group *group;
 	struct gw_link *links;             /* [server_count] */
-	struct gw_link **part_links;       /* [num_parts]: gw_engine_link's alone */
-	const struct gw_adjacency **lists; /* [num_parts]: of gw_local_lists_of_all */
-	struct gw_slab slab;               /* what replies land in */
-	struct gw_hop *spare_hop;          /* of the last list of in-edges, for the next; or NULL */
-	struct gw_vec buffers;             /* struct gw_buffer *: gw_buffer_alloc's, by address */
+	struct gw_link **part_links;       /* [num_parts]; only gw_engine_link reads it */
+	const struct gw_adjacency **lists; /* [num_parts]: from gw_local_lists_of_all */
+	struct gw_slab slab;               /* memory for replies */
+	struct gw_hop *spare_hop;          /* left by the last list of in-edges, for the next one; or NULL */
+	struct gw_vec buffers;             /* struct gw_buffer *: from gw_buffer_alloc, by address */
 	uint32_t buffer_count;
 	_Atomic(struct gw_job *) inbox; /* newest first */
-	_Atomic uint32_t cancels;       /* wishes not yet told */
+	_Atomic uint32_t cancels;       /* cancel requests that the engine has not yet handled */
 	struct gw_job *jobs;
 	uint32_t jobs_open;
-	uint32_t jobs_bounded; /* those that GW_JOBS_MAX is about */
+	uint32_t jobs_bounded; /* jobs that count towards GW_JOBS_MAX */
 	uint64_t jobs_ended;
-	_Atomic uint32_t owner;   /* 1: somebody runs it */
-	atomic_bool watches;      /* it looks while it is idle: see WATCH_NS */
-	bool watches_noted;       /* its thread knows */
+	_Atomic uint32_t owner;   /* 1: a thread runs the engine */
+	atomic_bool watches;      /* the engine polls while it is idle: see WATCH_NS */
+	bool watches_noted;       /* the engine's thread has seen `watches` */
 	_Atomic uint32_t wakeups; /* futex of the engine's thread */
-	atomic_bool sleeps;       /* that thread does, or is about to look at wakeups and then to sleep */
+	atomic_bool sleeps;       /* the thread sleeps, or is about to check `wakeups` and then sleep */
 	atomic_bool stop;
 	bool has_thread;
 	pthread_t thread;
 };
 
 struct gw_client {
-	uint32_t forks; /* of this process and those before it, when the client was opened */
+	uint32_t forks; /* number of forks up to the process that opened the client */
 	/* Options. */
 	int64_t timeout_ms, reconnect_ms;
-	const char *tcp_driver;            /* until the engines have opened */
-	const struct gw_scheme *transport; /* the way that servers are reached by; NULL: the best that each offers */
+	const char *tcp_driver;            /* valid until the engines have opened */
+	const struct gw_scheme *transport; /* the requested transport; NULL: the best that each server offers */
 	bool insecure;
 	uint64_t spin_ns;
 	uint32_t queue_pairs;
@@ -135,15 +138,15 @@ struct gw_client {
 	/* The graph. */
 	uint64_t graph_id; /* 0 until known */
 	const struct gw_graph_meta *meta;
-	struct gw_graph_meta *own_meta; /* read from part_config; else meta is the first catalog's */
+	struct gw_graph_meta *own_meta; /* read from part_config; NULL: meta is the first server's catalog */
 	struct gw_graph_info info;
 	struct gw_type_info *ntypes, *etypes;
 	char **etype_names;
-	struct gw_client_tensor *tensors; /* features, then arrays that are found by name only */
+	struct gw_client_tensor *tensors; /* features first, then arrays that are found only by name */
 	uint32_t tensor_count, feature_count;
 	struct gw_node_places *node_places; /* [num_ntypes] */
 	struct gw_place **indices;          /* [num_etypes][num_parts] */
-	/* Lists that this process can address, by part: [num_parts] arrays of [num_etypes], or NULL. */
+	/* Adjacency lists that this process can address: [num_parts] arrays of [num_etypes], or NULL. */
 	const struct gw_adjacency **adjacencies;
 	/* Servers and engines. */
 	struct gw_remote *servers;
@@ -151,32 +154,34 @@ struct gw_client {
 	struct gw_engine *engines;
 	uint32_t engine_count;
 	_Atomic uint32_t next_engine;
-	struct gw_poll_group *local_group; /* standalone: the listeners' */
-	/* Batches that are not in use, by engine. */
+	struct gw_poll_group *local_group; /* standalone: poll group of the listeners */
+	/* Unused batches, by engine. */
 	pthread_mutex_t batches_lock;
 	struct gw_batch **unused; /* [engine_count] */
 	/* Buffers of gw_buffer_alloc. */
 	struct gw_client_buffer *buffers;
-	void *_Atomic spare_call; /* of gather_call.c */
-	/* Tensors that change. */
+	void *_Atomic spare_call; /* kept by gather_call.c */
+	/* Mutable tensors. */
 	char job[GW_JOB_NAME_MAX + 1];
-	bool shares_job; /* it was given: other clients may be of it */
+	bool shares_job; /* the caller named the job: other clients may belong to it */
 	struct gw_tensor_handles *handles;
 	struct gw_row_lanes *lanes;
-	struct gw_tensor_leases *hold;
+	struct gw_tensor_leases *leases;
 };
 
-/* Notes which process opens the client. */
+/* Records which process opens the client. */
 void gw_client_note_process(struct gw_client *client);
-/* Whether this process has the client from one that forked: its threads are not here, its connections are the other's,
- * and its locks may be held by nobody. gw_client_check makes an error of it: GW_INVALID. */
+/* Whether this process inherited the client through a fork. The client's threads then do not exist here, its
+ * connections belong to the parent, and its locks may stay locked for ever. gw_client_check fails with GW_INVALID for
+ * such a client. */
 bool gw_client_is_inherited(const struct gw_client *client);
 gw_status gw_client_check(const struct gw_client *client);
 
-/* The engine for the next lone call. */
+/* The engine for the next call that is not bound to an engine. */
 struct gw_engine *gw_client_engine(struct gw_client *client);
 
-/* GW_RANGE: the id at a position of what the caller gave is none of `count`. what: "id", or what it is the id of. */
+/* Fails with GW_RANGE: the id at this position of the caller's list is not below `count`. what: "id", or the kind of
+ * id. */
 gw_status gw_fail_id(const char *what, int64_t id, uint64_t position, uint64_t count) __attribute__((cold));
 
 #endif

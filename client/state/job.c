@@ -1,4 +1,4 @@
-/* A job's clock, and its end: see job.h. */
+/* The clock of a job, and its end: see job.h. */
 #include "client/state/job.h"
 
 #include <assert.h>
@@ -50,7 +50,8 @@ void gw_job_end(struct gw_job *job, gw_status status)
 	job->status = status;
 	if (status != GW_OK)
 		memcpy(job->text, gw_last_error(), sizeof(job->text));
-	/* From here on the job is the waiter's; a wake for a word that is gone finds nobody. */
+	/* The waiter may free the job as soon as `ended` is set. A wake on a futex that no longer exists wakes no
+	 * thread. */
 	if (atomic_exchange(&job->ended, GW_JOB_ENDED) == GW_JOB_AWAITED)
 		gw_futex_wake(&job->ended, INT32_MAX);
 }

@@ -1,6 +1,6 @@
-/* The slab: see recv_buffer.h. A chunk is divided in halves of halves, down to units. `largest` is the tree of that:
- * for each node, the order of the largest free block in it, plus one; 0: there is none. Node 0 is the chunk, 2i + 1 and
- * 2i + 2 are the halves of node i. */
+/* The slab: see recv_buffer.h. A chunk is split into halves recursively, down to units (a buddy allocator). The tree
+ * `largest` has one entry per node: the order of the largest free block below the node plus one, or 0 if no block is
+ * free. Node 0 is the chunk; nodes 2i + 1 and 2i + 2 are the halves of node i. */
 #include "client/state/recv_buffer.h"
 
 #include "core/memory/alloc.h"
@@ -10,7 +10,7 @@
 #define CHUNK_MIN (2ull << 20) /* a huge page */
 #define CHUNK_MAX (64ull << 20)
 #define UNIT_MIN  256ull
-#define UNITS_MAX (1ull << 16) /* of a chunk: its tree is a hundredth of it, or less */
+#define UNITS_MAX (1ull << 16) /* per chunk: its tree takes at most a hundredth of the chunk */
 
 struct gw_slab_chunk {
 	struct gw_slab *slab;
@@ -18,11 +18,11 @@ struct gw_slab_chunk {
 	struct gw_vec memory;
 	struct gw_buffer *buffer;
 	uint64_t unit;  /* bytes */
-	uint32_t order; /* of the chunk: it has 2^order units */
+	uint32_t order; /* the chunk has 2^order units */
 	uint8_t *largest;
 };
 
-/* --- A sanitizer sees accesses beyond a landing, though the memory is there. --- */
+/* --- Let a sanitizer report accesses beyond a receive buffer, although the chunk's memory exists. --- */
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -102,7 +102,7 @@ static bool is_free(const struct gw_slab_chunk *chunk)
 	return chunk->largest[0] == chunk->order + 1;
 }
 
-/* The nodes above one that has changed. order: the node's. */
+/* Updates the nodes above one that has changed. order: of the changed node. */
 static void update_above(struct gw_slab_chunk *chunk, uint64_t node, uint32_t order)
 {
 	uint8_t *largest = chunk->largest;
@@ -115,7 +115,7 @@ static void update_above(struct gw_slab_chunk *chunk, uint64_t node, uint32_t or
 	}
 }
 
-/* The chunk has room for it. Of two halves with room the one with less is taken. */
+/* The chunk must have room for the block. If both halves have room, the search descends into the one with less. */
 static uint8_t *chunk_acquire(struct gw_slab_chunk *chunk, uint32_t order)
 {
 	uint8_t *largest = chunk->largest;
@@ -127,7 +127,7 @@ static uint8_t *chunk_acquire(struct gw_slab_chunk *chunk, uint32_t order)
 	}
 	largest[node] = 0;
 	update_above(chunk, node, order);
-	uint64_t first = 1ull << (chunk->order - order); /* nodes above this order, and one */
+	uint64_t first = 1ull << (chunk->order - order); /* number of nodes above this order, plus one */
 	return (uint8_t *)chunk->memory.data + (node + 1 - first) * (chunk->unit << order);
 }
 
@@ -158,7 +158,7 @@ void gw_slab_close(struct gw_slab *slab)
 	*slab = (struct gw_slab){0};
 }
 
-/* Of the chunks with room the fullest, or a new one. */
+/* Returns the fullest chunk that has room, or a new chunk. */
 static gw_status chunk_for(struct gw_slab *slab, uint64_t bytes, struct gw_slab_chunk **out)
 {
 	struct gw_slab_chunk *found = NULL;
@@ -178,11 +178,11 @@ static gw_status chunk_for(struct gw_slab *slab, uint64_t bytes, struct gw_slab_
 	return status;
 }
 
-gw_status gw_recv_buffer_reserve(struct gw_recv_buffer *landing, struct gw_slab *slab, size_t bytes)
+gw_status gw_recv_buffer_reserve(struct gw_recv_buffer *recv, struct gw_slab *slab, size_t bytes)
 {
-	if (bytes <= landing->capacity)
+	if (bytes <= recv->capacity)
 		return GW_OK;
-	gw_recv_buffer_free(landing);
+	gw_recv_buffer_free(recv);
 	if (bytes > SIZE_MAX / 4)
 		return gw_fail(GW_NO_MEMORY, "no memory for %zu bytes", bytes);
 	struct gw_slab_chunk *chunk;
@@ -190,22 +190,22 @@ gw_status gw_recv_buffer_reserve(struct gw_recv_buffer *landing, struct gw_slab 
 	if (status != GW_OK)
 		return status;
 	uint32_t order = order_of(chunk, bytes);
-	landing->data = chunk_acquire(chunk, order);
-	landing->capacity = chunk->unit << order;
-	landing->buffer = chunk->buffer;
-	landing->chunk = chunk;
-	allow(landing->data, landing->capacity);
+	recv->data = chunk_acquire(chunk, order);
+	recv->capacity = chunk->unit << order;
+	recv->buffer = chunk->buffer;
+	recv->chunk = chunk;
+	allow(recv->data, recv->capacity);
 	return GW_OK;
 }
 
-void gw_recv_buffer_free(struct gw_recv_buffer *landing)
+void gw_recv_buffer_free(struct gw_recv_buffer *recv)
 {
-	struct gw_slab_chunk *chunk = landing->chunk;
+	struct gw_slab_chunk *chunk = recv->chunk;
 	if (!chunk)
 		return;
-	forbid(landing->data, landing->capacity);
-	chunk_release(chunk, landing->data, order_of(chunk, landing->capacity));
-	*landing = (struct gw_recv_buffer){0};
+	forbid(recv->data, recv->capacity);
+	chunk_release(chunk, recv->data, order_of(chunk, recv->capacity));
+	*recv = (struct gw_recv_buffer){0};
 	bool first = chunk->memory.capacity == CHUNK_MIN && chunk->slab->bytes == CHUNK_MIN;
 	if (!is_free(chunk) || first)
 		return;

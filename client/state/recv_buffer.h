@@ -1,15 +1,18 @@
-/* Memory that replies land in: an engine's slab, which is registered with its transports in few, large pieces, since
- * registering is expensive where it pins pages, and a device holds only so many memory regions.
+/* Memory that receives replies: the slab of an engine.
  *
- *   landing: a block of a power of two ─▶ of a chunk with room ─▶ or of a new chunk, as large as all before it together
- *            (2 MiB at first, 64 MiB at most, or as large as the block), registered whole
+ * Registering memory is expensive where it pins pages, and a device supports a limited number of memory regions. The
+ * slab therefore registers few, large chunks with the engine's transports.
  *
- * A landing grows, and is kept from use to use; contents do not survive growth. A chunk is given back when its last
- * landing is, but for the first. Belongs to the thread that runs the engine. Fails for want of memory, and where a
- * transport cannot register a chunk.
+ *   receive buffer: a block, a power of two ─▶ of a chunk with room
+ *                                           ─▶ or of a new chunk, as large as all chunks before it together
+ *                                              (2 MiB at first, at most 64 MiB, or the block's size if that is larger)
+ *
+ * A receive buffer grows and is reused. Growing discards its contents. The slab frees a chunk when its last buffer is
+ * freed, except the first chunk. Only the thread that runs the engine may use a slab. Functions fail if memory runs
+ * out, or if a transport cannot register a chunk.
  */
-#ifndef GW_CLIENT_STATE_LANDING_H
-#define GW_CLIENT_STATE_LANDING_H
+#ifndef GW_CLIENT_STATE_RECV_BUFFER_H
+#define GW_CLIENT_STATE_RECV_BUFFER_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,26 +28,27 @@ struct gw_slab {
 	uint64_t bytes; /* of all chunks */
 };
 
-/* Read-only for users: grown by gw_recv_buffer_reserve alone. Zero-initialized is empty. */
+/* Users only read these fields; gw_recv_buffer_reserve changes them. A zero-initialized buffer is empty. */
 struct gw_recv_buffer {
 	uint8_t *data;
 	size_t capacity;          /* bytes */
-	struct gw_buffer *buffer; /* the chunk's */
+	struct gw_buffer *buffer; /* the chunk's registration */
 	struct gw_slab_chunk *chunk;
 };
 
 void gw_slab_open(struct gw_slab *slab, struct gw_poll_group *group);
-/* Nothing may be under way into a landing. Those that were not freed stay readable, as does their chunk. */
+/* No operation may still write to a receive buffer. Buffers that were not freed stay readable, and so do their
+ * chunks. */
 void gw_slab_close(struct gw_slab *slab);
 
-/* Makes it at least `bytes` long. No read may be open on it. On failure it is as it was, or empty. */
-gw_status gw_recv_buffer_reserve(struct gw_recv_buffer *landing, struct gw_slab *slab, size_t bytes);
-void gw_recv_buffer_free(struct gw_recv_buffer *landing);
+/* Makes the buffer at least `bytes` long. No read may be open on it. On failure the buffer is unchanged, or empty. */
+gw_status gw_recv_buffer_reserve(struct gw_recv_buffer *recv, struct gw_slab *slab, size_t bytes);
+void gw_recv_buffer_free(struct gw_recv_buffer *recv);
 
-/* Where it begins in its buffer. */
-static inline uint64_t gw_recv_buffer_start(const struct gw_recv_buffer *landing)
+/* The buffer's offset in its registered chunk. */
+static inline uint64_t gw_recv_buffer_start(const struct gw_recv_buffer *recv)
 {
-	return (uint64_t)(landing->data - landing->buffer->base);
+	return (uint64_t)(recv->data - recv->buffer->base);
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* What is asked about tensors as a whole: deleting, listing, counting; and the rows of one part without ids. */
+/* Calls about complete tensors: deleting, listing, counting. Also reads and writes the rows of one part without ids. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #include "protocol/ops.h"
 #include "tensors/table.h"
 
-#define PART_PIECE  65536u      /* rows for which ids are made at once */
-#define COUNT_BYTES (16u << 20) /* of rows that one request counts; a longer row goes alone */
+#define PART_PIECE  65536u      /* rows whose ids are built at once */
+#define COUNT_BYTES (16u << 20) /* bytes of rows that one request counts; a longer row has a request of its own */
 
 /* --- Deleting. --- */
 
@@ -30,14 +30,14 @@ gw_status gw_tensor_delete(struct gw_client *client, const char *name, enum gw_l
 	if (lifetime == GW_OF_JOB)
 		memcpy(call.job, client->job, sizeof(call.job));
 	gw_tensor_handles_delete(client, call.job, name);
-	/* Part 0 last: until then nobody takes what is left for a tensor that can be created. */
+	/* Part 0 is last: until then no client takes the remaining parts for a tensor that can be created. */
 	for (uint32_t p = client->meta->num_parts; p-- > 0 && status == GW_OK;) {
 		uint64_t deleted = 0;
 		status = gw_numbered_call(client, p, GW_OP_TENSOR_DELETE, &call, sizeof(call), &deleted);
 		found += deleted;
 	}
 	if (status == GW_OK && found == 0)
-		status = gw_fail(GW_NOT_FOUND, "there is no tensor \"%s\"", name);
+		status = gw_fail(GW_NOT_FOUND, "tensor \"%s\" does not exist", name);
 	return status;
 }
 
@@ -54,7 +54,7 @@ gw_status gw_tensor_end_job(struct gw_client *client, const char *job, uint64_t 
 			       GW_JOB_NAME_MAX);
 	memcpy(name, job, strlen(job) + 1);
 	gw_tensor_handles_delete(client, name, NULL);
-	/* A part that cannot be asked does not keep the others. */
+	/* A failure of one part does not stop the requests to the others. */
 	struct gw_error_kept kept;
 	for (uint32_t p = client->meta->num_parts; p-- > 0;) {
 		uint64_t found = 0;
@@ -109,7 +109,8 @@ static gw_status listing_add(struct listing *listing, const struct gw_tensor_lis
 	return GW_OK;
 }
 
-/* Whether a part lists on: what is kept by name, then the job's by name, each once, so that a list has an end. */
+/* Checks that a part continues its list in order: first kept tensors by name, then those of the job by name, each once.
+ * So the list must end. */
 static gw_status listing_check(const struct gw_tensor_list_call *call, const struct gw_tensor_plan *plan, uint32_t part)
 {
 	bool kept = plan->job[0] == 0;
@@ -120,7 +121,7 @@ static gw_status listing_check(const struct gw_tensor_list_call *call, const str
 		       : gw_fail(GW_PROTOCOL, "part %u lists tensor \"%s\" where it has no place", part, plan->name);
 }
 
-/* All tensors of one part, page by page. */
+/* Lists all tensors of one part, page by page. */
 static gw_status listing_read(struct gw_client *client, uint32_t part, struct listing *listing, struct gw_vec *reply,
 			      struct gw_tensor_listed *page)
 {
@@ -199,7 +200,7 @@ static gw_status writable_check(struct gw_client *client, const struct gw_tensor
 	return status;
 }
 
-/* A part's rows are counted range by range, so that each request is soon done; those of all parts side by side. */
+/* A part's rows are counted range by range, so that each request ends soon. All parts count at the same time. */
 struct count {
 	struct gw_remote_call call;
 	struct gw_tensor_range_call range;
@@ -218,7 +219,7 @@ static gw_status count_take(struct count *count, uint64_t *out)
 	return status;
 }
 
-/* Rows first to first + n of every part, as far as it has them: all that was begun is waited for. */
+/* Counts rows first to first + n of every part, as far as they exist. Waits for all requests that were begun. */
 static gw_status count_range(struct gw_client *client, const struct gw_tensor_handle *handle, struct count *counts,
 			     uint64_t first, uint64_t n, uint64_t *out)
 {
@@ -301,7 +302,7 @@ static gw_status part_check(struct gw_client *client, const struct gw_tensor *te
 	return status;
 }
 
-/* Goes over the rows in pieces, with the ids that they have; in: to read, else from: to write. */
+/* Moves rows piece by piece, with their ids. in: the buffer to read into; if NULL, writes the rows of `from`. */
 static gw_status part_move(struct gw_client *client, const struct gw_tensor *tensor, uint32_t part, uint64_t first,
 			   uint64_t n, uint8_t *in, const uint8_t *from)
 {

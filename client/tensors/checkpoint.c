@@ -1,11 +1,11 @@
-/* Writing a checkpoint: the client asks servers for rows with their state, and writes them to its own disk.
+/* Writes a checkpoint: the client requests rows with their state from the servers, and writes them to its own disk.
  *
  *   list, choose -> a temporary folder -> for each tensor, for each part: head -> arrays begun ->
- *     SAVE, the next ones under way while one is written -> arrays ended -> checkpoint.json -> synced and renamed
+ *     SAVE, with further requests open while one is written -> arrays ended -> checkpoint.json -> synced and renamed
  *
- * Memory: eight replies, their columns, and two chunks of 4 MiB for each array of a part. A part that is trained for
- * the first time while it is written is written again, now with its state. Fails as calls and files do; the temporary
- * folder goes then.
+ * Memory: eight replies, their columns, and two chunks of 4 MiB for each array of a part. If a part is trained for the
+ * first time while it is being written, the part is written again with its state. Fails as calls and files do, and then
+ * removes the temporary folder.
  */
 #include "client/tensors/checkpoint.h"
 
@@ -25,11 +25,11 @@
 #include "protocol/ops.h"
 #include "tensors/array_file.h"
 
-#define SAVE_SLOTS        8u  /* requests under way */
-#define SAVE_PAUSE_MAX    1e9 /* seconds: a time that has a number */
+#define SAVE_SLOTS        8u  /* open requests */
+#define SAVE_PAUSE_MAX    1e9 /* seconds: limits a pause to a time that the clock can represent */
 #define SAVE_PAUSE_MIN_NS (20 * GW_NS_PER_MS)
 
-/* One SAVE, of which several take turns. */
+/* One SAVE request. Several slots are used in rotation. */
 struct save_slot {
 	struct gw_remote_call call;
 	struct gw_tensor_range_call request;
@@ -44,7 +44,7 @@ struct save {
 	struct save_slot slots[SAVE_SLOTS];
 	struct gw_write_behind *writer;
 	struct gw_vec column, reply;
-	/* The part that is written. */
+	/* The part that is being written. */
 	uint32_t tensor, part;
 	const struct gw_tensor_handle *handle;
 	uint64_t state_floats;
@@ -91,7 +91,7 @@ static gw_status save_end_arrays(struct save *save)
 
 /* --- Rows from a server. --- */
 
-/* What the last call of a slot has brought is needed no more. */
+/* Frees the reply of a slot's last call. */
 static void slot_free(struct save_slot *slot)
 {
 	gw_free(slot->call.memory);
@@ -127,7 +127,7 @@ static void slot_drop(struct save_slot *slot)
 	slot_free(slot);
 }
 
-/* State lies row by row, and goes into a file for each of its arrays. */
+/* The state is stored row by row. Each of its arrays goes to a file of its own. */
 static gw_status save_append_state(struct save *save, const uint8_t *state, uint32_t count)
 {
 	struct gw_optimizer_array arrays[GW_OPTIMIZER_ARRAYS_MAX];
@@ -149,8 +149,8 @@ static gw_status save_append_state(struct save *save, const uint8_t *state, uint
 	return status;
 }
 
-/* Sleeps until the bytes so far should have been written, once that is worth it: each sleep costs caches and a wake of
- * three threads. GW_CANCELLED. */
+/* Sleeps until the bytes so far should have been written, if that takes long enough: each sleep costs cache contents
+ * and a wake of three threads. GW_CANCELLED. */
 static gw_status save_keep_rate(struct save *save, uint64_t bytes)
 {
 	save->bytes += bytes;
@@ -161,7 +161,7 @@ static gw_status save_keep_rate(struct save *save, uint64_t bytes)
 	return gw_cancel_scope_pause(until_ns < gw_now_ns() + SAVE_PAUSE_MIN_NS ? 0 : until_ns);
 }
 
-/* What a part's state is at the moment; the tensor's optimizer is known from the first part that has one. */
+/* Requests what state a part has at the moment. The first part with state defines the tensor's optimizer. */
 static gw_status save_look(struct save *save)
 {
 	struct gw_checkpoint_tensor *tensor = &save->index->tensors[save->tensor];
@@ -175,7 +175,7 @@ static gw_status save_look(struct save *save)
 	enum gw_optimizer_kind kind = (enum gw_optimizer_kind)saved.kind;
 	if (saved.state_floats != gw_optimizer_state_floats(kind, save->handle->layout.row_elements) ||
 	    (tensor->trained && tensor->kind != kind))
-		return gw_fail(GW_PROTOCOL, "part %u has other state than its optimizer (%s) has", save->part,
+		return gw_fail(GW_PROTOCOL, "part %u: its state does not match its optimizer (%s)", save->part,
 			       gw_optimizer_name(kind));
 	tensor->trained = true;
 	tensor->kind = kind;
@@ -193,8 +193,8 @@ static gw_status save_begin_arrays(struct save *save)
 	return status;
 }
 
-/* All rows of the part, requests in turn; only two where others are to have the servers meanwhile. GW_AGAIN: its state
- * has come into being meanwhile. */
+/* Saves all rows of the part, with several requests open. With a rate limit only two are open, to leave the servers to
+ * other clients. GW_AGAIN: the part has got its state meanwhile. */
 static gw_status save_rows(struct save *save)
 {
 	uint64_t all = save->index->tensors[save->tensor].parts[save->part].rows, asked = 0, done = 0;
@@ -203,16 +203,16 @@ static gw_status save_rows(struct save *save)
 	step = step < 1 ? 1 : step > GW_CHECKPOINT_PIECE ? GW_CHECKPOINT_PIECE : step;
 	uint32_t slots = save->bytes_per_second ? 2 : SAVE_SLOTS;
 	gw_status status = GW_OK;
-	for (uint32_t turn = 0; done < all && status == GW_OK; turn++) {
+	for (uint32_t round = 0; done < all && status == GW_OK; round++) {
 		for (uint32_t i = 0; i < slots && asked < all; i++) {
-			struct save_slot *slot = &save->slots[(turn + i) % slots];
+			struct save_slot *slot = &save->slots[(round + i) % slots];
 			uint32_t count = (uint32_t)(all - asked < step ? all - asked : step);
 			if (slot->open)
 				continue;
 			slot_ask(save, slot, asked, count);
 			asked += count;
 		}
-		struct save_slot *slot = &save->slots[turn % slots];
+		struct save_slot *slot = &save->slots[round % slots];
 		struct gw_tensor_saved saved;
 		const uint8_t *state, *rows;
 		uint32_t count = slot->request.count;
@@ -220,9 +220,11 @@ static gw_status save_rows(struct save *save)
 		if (status == GW_OK && saved.state_floats != save->state_floats)
 			status = save->state_floats == 0
 					 ? GW_AGAIN
-					 : gw_fail(GW_PROTOCOL, "part %u: state that changes its shape", save->part);
+					 : gw_fail(GW_PROTOCOL, "part %u: the shape of its state has changed",
+						   save->part);
 		if (status == GW_OK && !rows)
-			status = gw_fail(GW_PROTOCOL, "part %u: no rows, though their state is known", save->part);
+			status = gw_fail(GW_PROTOCOL, "part %u: the reply has no rows, though their state is known",
+					 save->part);
 		if (status == GW_OK)
 			status = gw_array_out_append(save->arrays[GW_CHECKPOINT_ROWS], rows,
 						     count * save->handle->layout.row_bytes);
@@ -259,7 +261,7 @@ static gw_status save_part(struct save *save, const struct gw_original_ids *ids)
 	gw_status status = gw_staging_mkdir(save->staging, folder);
 	if (status != GW_OK)
 		return status;
-	do { /* twice at most: state does not go again */
+	do { /* at most twice: state is never removed */
 		save_drop_arrays(save);
 		status = save_look(save);
 		if (status == GW_OK)
@@ -297,7 +299,7 @@ static gw_status save_tensor(struct save *save, uint32_t number, const struct gw
 	return status == GW_OK ? status : gw_context(status, "tensor \"%s\"", entry->name);
 }
 
-/* --- The whole. --- */
+/* --- The complete checkpoint. --- */
 
 static gw_status save_all(struct save *save, const struct gw_tensor_list *list, const char *const *names,
 			  uint32_t count)
@@ -324,7 +326,7 @@ static const char *save_name_at(const void *list, uint32_t i)
 	return ((const struct gw_tensor_list *)list)->entries[i].name;
 }
 
-/* What replace may take away is a checkpoint: the files that its JSON names. */
+/* replace may delete only a checkpoint: the files that its JSON names. */
 static gw_status save_check_folder(const char *folder, bool replace, struct gw_owned **owned)
 {
 	*owned = NULL;
@@ -336,7 +338,7 @@ static gw_status save_check_folder(const char *folder, bool replace, struct gw_o
 	if (status == GW_OK)
 		status = gw_checkpoint_owned(folder, owned);
 	if (status == GW_NOT_FOUND || status == GW_FORMAT || status == GW_DIGEST || status == GW_VERSION)
-		return gw_context(GW_EXISTS, "it is there, and no checkpoint that can be replaced: remove it");
+		return gw_context(GW_EXISTS, "it exists and is not a checkpoint that can be replaced: remove it");
 	return status;
 }
 
@@ -347,7 +349,7 @@ gw_status gw_checkpoint_save(struct gw_client *client, const char *folder, const
 	struct save save = {.client = client, .bytes_per_second = options->bytes_per_second, .begun_ns = gw_now_ns()};
 	gw_status status = gw_tensor_list(client, &list);
 	if (status == GW_OK && list->count == 0)
-		status = gw_fail(GW_NOT_FOUND, "job \"%s\" has no tensors, and none are kept", client->job);
+		status = gw_fail(GW_NOT_FOUND, "job \"%s\" has no tensors, and no kept tensors exist", client->job);
 	if (status == GW_OK)
 		status =
 			gw_checkpoint_check_names(options->names, options->name_count, save_name_at, list, list->count);

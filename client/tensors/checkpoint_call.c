@@ -1,4 +1,4 @@
-/* gw_checkpoint and gw_checkpoint_start: the second with a thread of its own, and copies of what it was told. */
+/* gw_checkpoint, and gw_checkpoint_start, which runs in a thread of its own with copies of its arguments. */
 #include <string.h>
 
 #include "client/engine/background.h"
@@ -8,7 +8,7 @@
 struct checkpoint_call {
 	struct gw_background background; /* first: the ticket */
 	char *folder;
-	char **names; /* the options' */
+	char **names; /* copies of the options' names */
 	struct gw_checkpoint_options options;
 };
 

@@ -1,6 +1,5 @@
-/* What writing a checkpoint and reading it back have in common: which tensors are meant, what an optimizer has of a
- * part at the moment, and the original ids of rows. Fails as calls do.
- */
+/* Functions that writing and reading a checkpoint share: which tensors are wanted, what an optimizer stores for a part
+ * at the moment, and the original ids of rows. Fails as calls do. */
 #include "client/tensors/checkpoint.h"
 
 #include <string.h>
@@ -41,7 +40,7 @@ gw_status gw_checkpoint_check_names(const char *const *names, uint32_t name_coun
 		while (i < count && strcmp(name_at(list, i), names[n]) != 0)
 			i++;
 		if (i == count)
-			return gw_fail(GW_NOT_FOUND, "there is no tensor \"%.128s\"", names[n]);
+			return gw_fail(GW_NOT_FOUND, "tensor \"%.128s\" does not exist", names[n]);
 	}
 	return GW_OK;
 }
@@ -86,7 +85,7 @@ gw_status gw_original_ids_find(struct gw_client *client, const struct gw_tensor_
 	return status == GW_OK || status == GW_NOT_FOUND ? GW_OK : status;
 }
 
-/* What stands for texts: as good as unique, and looked at where rows are restored by it. */
+/* Digests texts, as their substitute. Digests are practically unique; restoring by them checks for duplicates. */
 static gw_status digest_texts(struct gw_client *client, uint32_t ntype, const int64_t *nodes, uint64_t n, int64_t *out)
 {
 	struct gw_texts *texts;
@@ -101,7 +100,8 @@ static gw_status digest_texts(struct gw_client *client, uint32_t ntype, const in
 	return status;
 }
 
-/* n numbers of 4 bytes, at the beginning of out, to 8 bytes each: from the last on, none is overwritten unread. */
+/* Widens n numbers of 4 bytes, at the beginning of out, to 8 bytes each. Starts with the last, so that no number is
+ * overwritten before it is read. */
 static void widen(int64_t *out, uint64_t n)
 {
 	for (uint64_t i = n; i-- > 0;) {

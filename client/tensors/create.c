@@ -1,11 +1,11 @@
-/* Creating and opening tensors: see protocol/tensor_call.h for how their parts come to belong together.
+/* Creates and opens tensors: protocol/tensor_call.h describes how their parts are bound together.
  *
- *   spec -> plan -> part 0: create, or what is there -> complete? -> the other parts: those that it names
- *                                                         else    -> the other parts: create -> all filled -> complete
+ *   spec -> plan -> part 0: create it, or describe it -> complete? -> the other parts: those that part 0 names
+ *                                                        else      -> the other parts: create -> all filled -> complete
  *
- * Creating is repeated until all rows have their values: each call has its deadline, the whole has none; the log says
- * how far it is after a second, and every five. Calls run twice without harm. A part that is not there though the
- * tensor was complete was lost with its server.
+ * Creation repeats its requests until all rows have their values. Each call has its deadline; the creation has none.
+ * The log reports the progress after one second, and then every five seconds. A repeated call does no harm. If a part
+ * of a complete tensor does not exist, it was lost with its server.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,10 +24,10 @@
 
 #define PAUSE_MIN_NS (100000ull)
 #define PAUSE_MAX_NS (20 * GW_NS_PER_MS)
-#define LOG_NS       (1000 * GW_NS_PER_MS) /* what is filled sooner is nobody's news */
+#define LOG_NS       (1000 * GW_NS_PER_MS) /* faster creations are not logged */
 #define LOG_EACH_NS  (5000 * GW_NS_PER_MS)
 
-/* A tensor that is being created, or opened. */
+/* A tensor that is being created or opened. */
 struct creation {
 	struct gw_client *client;
 	struct gw_tensor_create_call call;
@@ -35,9 +35,10 @@ struct creation {
 	struct gw_place *places; /* [parts], where rows can be read */
 	bool complete;
 	struct gw_vec reply;
-	struct gw_tensor_state state; /* of the part asked last */
+	struct gw_tensor_state state; /* of the part that replied last */
 	uint64_t pause_ns, begun_ns, log_ns;
-	/* Of the round under way: rows that have their values; parts that are at it, and some of them by number. */
+	/* The current round: rows that have their values; how many parts still fill their rows; the numbers of some
+	 * of them. */
 	uint64_t filled;
 	uint32_t waiting;
 	char names[64];
@@ -54,7 +55,8 @@ static gw_status copy_name(char *to, size_t room, const char *name, const char *
 	return GW_OK;
 }
 
-/* What a copy begins with: a feature's key, or "=" and a tensor's name. */
+/* Sets the source of a copy: the key of a feature, or "=" (a tensor of the job) or "+" (a kept one) and a tensor's
+ * name. */
 static gw_status plan_source(const struct gw_client *client, const struct gw_tensor_spec *spec,
 			     struct gw_tensor_plan *plan)
 {
@@ -108,7 +110,7 @@ static gw_status plan_make(const struct gw_client *client, const struct gw_tenso
 		plan->shape[i] = spec->shape[i];
 	if (plan->shape[0] == 0)
 		plan->shape[0] = rows_of_type(client, spec);
-	/* What has no meaning is zero, so that equal plans are equal bytes. */
+	/* Unused fields are zero, so that equal plans have equal bytes. */
 	bool random = spec->initial == GW_INITIAL_UNIFORM || spec->initial == GW_INITIAL_NORMAL;
 	plan->low = spec->initial == GW_INITIAL_CONSTANT || random ? spec->low : 0;
 	plan->high = random ? spec->high : 0;
@@ -127,7 +129,8 @@ static gw_status lost_with(const struct creation *creation, uint32_t part, gw_st
 		       creation->call.plan.name, part, creation->client->local_group ? "" : ", whose server ended");
 }
 
-/* Asks a part for its state, creating it if the call says so. *births: what part 0 knows of a complete tensor. */
+/* Requests the state of a part, and creates the part if the call says so. *epochs: the epochs that part 0 returns for a
+ * complete tensor. */
 static gw_status creation_ask(struct creation *creation, uint32_t part, const uint8_t **epochs)
 {
 	size_t bytes = 0;
@@ -141,12 +144,12 @@ static gw_status creation_ask(struct creation *creation, uint32_t part, const ui
 			(struct gw_place){.region = creation->state.region, .generation = creation->state.generation};
 	if (status == GW_OK && (strcmp(creation->state.plan.name, creation->call.plan.name) != 0 ||
 				strcmp(creation->state.plan.job, creation->call.plan.job) != 0))
-		status = gw_fail(GW_PROTOCOL, "part %u was asked for tensor \"%s\" and tells of another", part,
+		status = gw_fail(GW_PROTOCOL, "part %u was asked for tensor \"%s\" and describes another", part,
 				 creation->call.plan.name);
 	return status;
 }
 
-/* A while, longer from time to time. Servers that answer are at it: how long that takes depends on the tensor alone. */
+/* Sleeps, longer each time. Servers that answer are filling rows; how long that takes depends only on the tensor. */
 static void creation_pause(struct creation *creation)
 {
 	struct timespec pause = {.tv_nsec = (long)creation->pause_ns};
@@ -154,7 +157,7 @@ static void creation_pause(struct creation *creation)
 	creation->pause_ns = creation->pause_ns * 2 < PAUSE_MAX_NS ? creation->pause_ns * 2 : PAUSE_MAX_NS;
 }
 
-/* Part 0 says what there is: whether the tensor is complete, and of which births it consists. */
+/* Part 0 reports whether the tensor is complete, and the epochs of its shards. */
 static gw_status creation_lead(struct creation *creation)
 {
 	const uint8_t *epochs = NULL;
@@ -169,11 +172,12 @@ static gw_status creation_lead(struct creation *creation)
 	for (uint32_t p = 0; p < parts && creation->complete; p++)
 		creation->epochs[p] = gw_tensor_number(epochs, p);
 	if (creation->complete && creation->epochs[0] != creation->state.epoch)
-		return gw_fail(GW_PROTOCOL, "tensor \"%s\": part 0 names itself wrong", creation->call.plan.name);
+		return gw_fail(GW_PROTOCOL, "tensor \"%s\": part 0 reports a wrong epoch of itself",
+			       creation->call.plan.name);
 	return GW_OK;
 }
 
-/* Notes how far the part is that was asked. */
+/* Records the progress of the part that replied last. */
 static void creation_note(struct creation *creation, uint32_t part)
 {
 	size_t used = creation->waiting ? strlen(creation->names) : 0;
@@ -202,7 +206,7 @@ static void creation_log(struct creation *creation)
 	       creation->names);
 }
 
-/* Goes round the parts until each is filled. */
+/* Repeats requests to all parts until each part is filled. */
 static gw_status creation_fill(struct creation *creation)
 {
 	uint32_t parts = creation->client->meta->num_parts;
@@ -211,7 +215,7 @@ static gw_status creation_fill(struct creation *creation)
 	do {
 		creation->filled = creation->waiting = 0;
 		for (uint32_t p = 0; p < parts && status == GW_OK; p++) {
-			creation->call.open = p == 0; /* there it was made before */
+			creation->call.open = p == 0; /* part 0 was created before */
 			status = creation_ask(creation, p, &epochs);
 			if (status != GW_OK)
 				break;
@@ -228,7 +232,7 @@ static gw_status creation_fill(struct creation *creation)
 	return status;
 }
 
-/* Tells part 0 which births belong together; another client may have told before. */
+/* Sends part 0 the epochs that belong together. Another client may have done so before. */
 static gw_status creation_complete(struct creation *creation)
 {
 	uint32_t parts = creation->client->meta->num_parts;
@@ -244,7 +248,7 @@ static gw_status creation_complete(struct creation *creation)
 	if (status != GW_OK)
 		return lost_with(creation, 0, status);
 	if (reply_bytes != parts * sizeof(uint64_t))
-		return gw_fail(GW_PROTOCOL, "tensor \"%s\": births in %zu bytes", creation->call.plan.name,
+		return gw_fail(GW_PROTOCOL, "tensor \"%s\": epochs in %zu bytes", creation->call.plan.name,
 			       reply_bytes);
 	for (uint32_t p = 0; p < parts; p++) {
 		if (gw_tensor_number(creation->reply.data, p) != creation->epochs[p])
@@ -253,7 +257,7 @@ static gw_status creation_complete(struct creation *creation)
 	return GW_OK;
 }
 
-/* The other parts of a tensor that is complete: they must be those of its beginning. */
+/* Opens the other parts of a complete tensor. They must have the epochs that part 0 names. */
 static gw_status creation_join(struct creation *creation)
 {
 	const uint8_t *epochs = NULL;
@@ -266,8 +270,8 @@ static gw_status creation_join(struct creation *creation)
 	return GW_OK;
 }
 
-/* A creation that has failed leaves nothing behind, unless another client had more luck. Who shares it fails as well.
- */
+/* Deletes a failed creation, unless another client has completed it. For clients that share it, the creation fails
+ * too. */
 static void creation_undo(struct creation *creation)
 {
 	struct gw_error_kept kept;
@@ -296,14 +300,15 @@ static gw_status creation_run(struct creation *creation)
 		return status;
 	if (creation->complete)
 		return creation_join(creation);
-	/* Who made it may have gone before it was complete: whoever opens it goes on, since the plan is known. */
+	/* The creator may have ended before the tensor was complete. Any client that opens the tensor continues, since
+	 * the plan is known. */
 	if (open)
 		status = gw_tensor_plan_check(creation->client->meta, &creation->call.plan);
 	if (status == GW_OK)
 		status = creation_fill(creation);
 	if (status == GW_OK)
 		status = creation_complete(creation);
-	/* Servers that cannot be asked need not be asked once more. */
+	/* If servers could not be reached, another request would fail too. */
 	if (status != GW_OK && status != GW_DEADLINE && status != GW_PEER_LOST)
 		creation_undo(creation);
 	return status;
@@ -315,9 +320,9 @@ static gw_status creation_result(struct creation *creation, const struct gw_tens
 	const struct gw_tensor_plan *plan = &creation->call.plan;
 	uint32_t hold_ms = creation->state.hold_ms;
 	gw_status status = gw_tensor_plan_check(creation->client->meta, plan);
-	bool held = plan->job[0] && hold_ms;
-	if (status == GW_OK && (held || !creation->client->local_group))
-		status = gw_tensor_leases_begin(creation->client, held, held ? hold_ms : 0);
+	bool leased = plan->job[0] && hold_ms;
+	if (status == GW_OK && (leased || !creation->client->local_group))
+		status = gw_tensor_leases_begin(creation->client, leased, leased ? hold_ms : 0);
 	if (status == GW_OK)
 		status = gw_tensor_handle_make(creation->client, plan, creation->epochs, creation->places, &handle);
 	*out = handle ? &handle->base.tensor : NULL;

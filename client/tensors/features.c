@@ -1,12 +1,13 @@
-/* Finding features by name: itself, or the tensor that servers serve in its place (serve --mutable), which is created
- * or opened as any other: see create.c. Fails with what features there are, and as gw_tensor_open does. */
+/* Finds features by name: the feature itself, or the tensor that servers serve in its place (serve --mutable). Such a
+ * tensor is created or opened as any other: see create.c. Fails with the list of existing features, and as
+ * gw_tensor_open does. */
 #include <stdio.h>
 #include <string.h>
 
 #include "client/tensors/checkpoint.h"
 #include "tensors/features.h"
 
-/* What callers hold of a feature: itself, or the tensor whose rows change in its place. */
+/* Returns a feature as callers see it: the feature itself, or the mutable tensor in its place. */
 static gw_status feature_open(struct gw_client *client, const struct gw_client_tensor *feature,
 			      const struct gw_tensor **out)
 {
@@ -41,8 +42,7 @@ static gw_status find_tensor(struct gw_client *client, bool of_edges, uint32_t t
 						 tensor->name);
 	}
 	const char *type_name = of_edges ? client->etypes[type].name : client->ntypes[type].name;
-	return gw_fail(GW_NOT_FOUND, "%s has no feature \"%.64s\"; there is: %s", type_name, name,
-		       used ? names : "none at all");
+	return gw_fail(GW_NOT_FOUND, "%s has no feature \"%.64s\"; it has: %s", type_name, name, used ? names : "none");
 }
 
 gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const char *name, const struct gw_tensor **out)

@@ -1,9 +1,12 @@
-/* Holding a job's tensors: a thread that says so to each server, as often as servers answer that they want to hear it.
- * It is made when the client opens, or, where nobody else can be of its job, with the first tensor. It also tells how
- * many rows of each the client has read by itself, which servers do not see; the last time when the client closes. All
- * of it goes over the first engine, which is connected to all servers from the start. A server that does not hear it is
- * told again the next time: servers do without several of them. One whose answer is lost counts reads twice, and what
- * is told when the client closes may not arrive: these numbers are for people. */
+/* Leases of a job's tensors: a thread renews them at each server, as often as the servers request in their replies.
+ *
+ * The thread starts when the client opens. If no other client can belong to the job, it starts with the first tensor.
+ * The thread also reports how many rows of each tensor the client has read without a request, which servers cannot see.
+ * It reports them a last time when the client closes.
+ *
+ * All calls use the first engine, which is connected to all servers from the start. If a call fails, the next one
+ * repeats the report: servers tolerate several missing renewals. If a reply is lost, its reads are counted twice; the
+ * last report may not arrive. These counts are only for people. */
 #include "client/tensors/leases.h"
 
 #include <stdio.h>
@@ -20,26 +23,26 @@
 #include "protocol/ops.h"
 #include "protocol/tensor_call.h"
 
-#define READS_MS 60000u               /* servers are told of reads as often, at least */
-#define FIRST_MS 1000u                /* while no server has said how often it wants to hear of a job */
-#define LAST_NS  (200 * GW_NS_PER_MS) /* for the last of them, when the client closes */
+#define READS_MS 60000u               /* longest time between reports of reads */
+#define FIRST_MS 1000u                /* until a server has requested an interval for a job */
+#define LAST_NS  (200 * GW_NS_PER_MS) /* limit for the last reports, when the client closes */
 
-/* One server's. */
+/* The call to one server. */
 struct lease_call {
 	struct gw_remote_call call;
 	struct gw_vec reply;
 	bool begun;
 	struct gw_tensor_read reads[GW_TENSOR_READS_MAX];
-	uint32_t read_count; /* 0 too for a call that tells of none */
+	uint32_t read_count; /* also 0 for a call that reports no reads */
 };
 
 struct gw_tensor_leases {
 	struct gw_client *client;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool holds;
-	uint32_t every_ms; /* that servers want to hear so; 0: none has said it yet */
-	bool stop, started, telling;
+	bool has_lease;
+	uint32_t every_ms; /* interval that the servers requested; 0: no server has replied yet */
+	bool stop, started, reporting;
 	struct lease_call *calls; /* [num_parts] */
 	pthread_t thread;
 };
@@ -65,31 +68,31 @@ gw_status gw_client_choose_job(struct gw_client *client, const char *job)
 gw_status gw_tensor_leases_create(struct gw_client *client, struct gw_tensor_leases **out)
 {
 	pthread_condattr_t monotonic;
-	struct gw_tensor_leases *hold = *out = gw_calloc(1, sizeof(*hold));
-	if (!hold)
+	struct gw_tensor_leases *leases = *out = gw_calloc(1, sizeof(*leases));
+	if (!leases)
 		return GW_NO_MEMORY;
-	hold->client = client;
-	pthread_mutex_init(&hold->lock, NULL);
+	leases->client = client;
+	pthread_mutex_init(&leases->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&hold->changed, &monotonic);
+	pthread_cond_init(&leases->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	return GW_OK;
 }
 
-/* How often servers are told. Locked. */
-static uint64_t lease_period_ns(const struct gw_tensor_leases *hold)
+/* The time between reports. The lock must be held. */
+static uint64_t lease_period_ns(const struct gw_tensor_leases *leases)
 {
-	if (hold->every_ms)
-		return hold->every_ms * GW_NS_PER_MS;
-	return (hold->holds ? FIRST_MS : READS_MS) * GW_NS_PER_MS;
+	if (leases->every_ms)
+		return leases->every_ms * GW_NS_PER_MS;
+	return (leases->has_lease ? FIRST_MS : READS_MS) * GW_NS_PER_MS;
 }
 
-/* Begins to tell a server that tensors are held, or what was read of its rows, if there is something. */
-static void lease_call_begin(struct gw_tensor_leases *hold, uint32_t part, uint16_t op)
+/* Begins a call to a server: a renewal, or a report of the rows read there if any were read. */
+static void lease_call_begin(struct gw_tensor_leases *leases, uint32_t part, uint16_t op)
 {
-	struct gw_client *client = hold->client;
-	struct lease_call *call = &hold->calls[part];
+	struct gw_client *client = leases->client;
+	struct lease_call *call = &leases->calls[part];
 	const void *request = client->job;
 	uint32_t bytes = sizeof(client->job);
 	call->read_count = 0;
@@ -103,158 +106,158 @@ static void lease_call_begin(struct gw_tensor_leases *hold, uint32_t part, uint1
 		gw_remote_call_begin(&call->call, &client->engines[0], part, op, request, bytes, &call->reply, false);
 }
 
-/* With the lock. */
-static void lease_at_least(struct gw_tensor_leases *hold, uint64_t every_ms)
+/* The lock must be held. */
+static void lease_at_least(struct gw_tensor_leases *leases, uint64_t every_ms)
 {
-	if (every_ms && (!hold->every_ms || every_ms < hold->every_ms))
-		hold->every_ms = every_ms < READS_MS ? (uint32_t)every_ms : READS_MS;
+	if (every_ms && (!leases->every_ms || every_ms < leases->every_ms))
+		leases->every_ms = every_ms < READS_MS ? (uint32_t)every_ms : READS_MS;
 }
 
-/* How often a server wants to hear it. */
-static void lease_parse_reply(struct gw_tensor_leases *hold, const struct lease_call *call)
+/* Takes the interval that a server requests from its reply. */
+static void lease_parse_reply(struct gw_tensor_leases *leases, const struct lease_call *call)
 {
 	uint64_t every_ms = call->call.reply_bytes == sizeof(every_ms) ? gw_tensor_number(call->reply.data, 0) : 0;
-	pthread_mutex_lock(&hold->lock);
-	lease_at_least(hold, every_ms ? every_ms : READS_MS);
-	pthread_mutex_unlock(&hold->lock);
+	pthread_mutex_lock(&leases->lock);
+	lease_at_least(leases, every_ms ? every_ms : READS_MS);
+	pthread_mutex_unlock(&leases->lock);
 }
 
-/* False: it failed. */
-static bool lease_call_end(struct gw_tensor_leases *hold, uint32_t part, uint16_t op)
+/* False: the call failed. */
+static bool lease_call_end(struct gw_tensor_leases *leases, uint32_t part, uint16_t op)
 {
-	struct lease_call *call = &hold->calls[part];
+	struct lease_call *call = &leases->calls[part];
 	bool begun = call->begun;
 	gw_status status = begun ? gw_remote_call_end(&call->call) : GW_OK;
 	call->begun = false;
 	if (status == GW_OK && begun && op == GW_OP_TENSOR_LEASE)
-		lease_parse_reply(hold, call);
+		lease_parse_reply(leases, call);
 	if (status == GW_OK)
 		return true;
-	gw_log(GW_LOG_DEBUG, "part %u could not be told that tensors are held, or read: %s", part, gw_last_error());
+	gw_log(GW_LOG_DEBUG, "part %u: could not renew the lease or report reads: %s", part, gw_last_error());
 	if (op == GW_OP_TENSOR_READS)
-		gw_tensor_handles_return_reads(hold->client, part, call->reads, call->read_count);
+		gw_tensor_handles_return_reads(leases->client, part, call->reads, call->read_count);
 	return false;
 }
 
-/* Tells all at once; who does not hear it until then is not waited for. last: the client closes. Returns whether all
- * heard it, and there is more to tell. */
-static bool leases_report(struct gw_tensor_leases *hold, uint16_t op, bool last, uint64_t until)
+/* Calls all servers at once, and cancels calls that have not ended at `until`. last: the client closes. Returns true if
+ * all calls succeeded and more reads remain to be reported. */
+static bool leases_report(struct gw_tensor_leases *leases, uint16_t op, bool last, uint64_t until)
 {
-	bool heard = true, more = false;
-	uint32_t parts = hold->client->meta->num_parts;
-	pthread_mutex_lock(&hold->lock);
-	hold->telling = last || !hold->stop;
-	for (uint32_t p = 0; p < parts && hold->telling; p++)
-		lease_call_begin(hold, p, op);
-	bool telling = hold->telling;
-	pthread_mutex_unlock(&hold->lock);
-	for (uint32_t p = 0; p < parts && telling; p++) {
-		if (hold->calls[p].begun && !gw_job_wait(&hold->calls[p].call.ticket.job, until))
-			gw_job_cancel(&hold->calls[p].call.ticket.job);
+	bool succeeded = true, more = false;
+	uint32_t parts = leases->client->meta->num_parts;
+	pthread_mutex_lock(&leases->lock);
+	leases->reporting = last || !leases->stop;
+	for (uint32_t p = 0; p < parts && leases->reporting; p++)
+		lease_call_begin(leases, p, op);
+	bool reporting = leases->reporting;
+	pthread_mutex_unlock(&leases->lock);
+	for (uint32_t p = 0; p < parts && reporting; p++) {
+		if (leases->calls[p].begun && !gw_job_wait(&leases->calls[p].call.ticket.job, until))
+			gw_job_cancel(&leases->calls[p].call.ticket.job);
 	}
-	/* None may be cancelled any more once it has ended. */
-	pthread_mutex_lock(&hold->lock);
-	hold->telling = false;
-	pthread_mutex_unlock(&hold->lock);
-	for (uint32_t p = 0; p < parts && telling; p++) {
-		more |= hold->calls[p].begun && hold->calls[p].read_count == GW_TENSOR_READS_MAX;
-		heard &= lease_call_end(hold, p, op);
+	/* A call must not be cancelled any more once it has ended. */
+	pthread_mutex_lock(&leases->lock);
+	leases->reporting = false;
+	pthread_mutex_unlock(&leases->lock);
+	for (uint32_t p = 0; p < parts && reporting; p++) {
+		more |= leases->calls[p].begun && leases->calls[p].read_count == GW_TENSOR_READS_MAX;
+		succeeded &= lease_call_end(leases, p, op);
 	}
-	return heard && more;
+	return succeeded && more;
 }
 
-/* What is told in turns, as it must not take long; and all of it, at the end. */
-static void leases_report_last(struct gw_tensor_leases *hold)
+/* Reports all remaining reads when the client closes. Regular reports are limited in size, since they must be short. */
+static void leases_report_last(struct gw_tensor_leases *leases)
 {
 	uint64_t until = gw_later_ns(gw_now_ns(), LAST_NS);
-	while (leases_report(hold, GW_OP_TENSOR_READS, true, until) && gw_now_ns() < until)
+	while (leases_report(leases, GW_OP_TENSOR_READS, true, until) && gw_now_ns() < until)
 		;
 }
 
-/* Waits until the lease has to be renewed; false: the hold ends. The servers' clocks go on while this process is
- * suspended, so that a suspension ends the wait at once. */
-static bool leases_wait(struct gw_tensor_leases *hold)
+/* Waits until the lease must be renewed; false: the thread must end. The servers' clocks continue while this process is
+ * suspended, so a suspension ends the wait at once. */
+static bool leases_wait(struct gw_tensor_leases *leases)
 {
-	pthread_mutex_lock(&hold->lock);
+	pthread_mutex_lock(&leases->lock);
 	uint64_t begun = gw_monotonic_ns(), now = begun, until;
-	while (!hold->stop && now < (until = gw_later_ns(begun, lease_period_ns(hold)))) {
+	while (!leases->stop && now < (until = gw_later_ns(begun, lease_period_ns(leases)))) {
 		struct timespec end = gw_timespec(until);
-		pthread_cond_timedwait(&hold->changed, &hold->lock, &end);
+		pthread_cond_timedwait(&leases->changed, &leases->lock, &end);
 		now = gw_monotonic_ns();
 	}
-	bool stop = hold->stop;
-	pthread_mutex_unlock(&hold->lock);
+	bool stop = leases->stop;
+	pthread_mutex_unlock(&leases->lock);
 	return !stop;
 }
 
-/* first: nothing was read yet. */
-static void leases_report_all(struct gw_tensor_leases *hold, bool first)
+/* first: no rows were read yet. */
+static void leases_report_all(struct gw_tensor_leases *leases, bool first)
 {
-	pthread_mutex_lock(&hold->lock);
-	uint64_t until = gw_later_ns(gw_now_ns(), lease_period_ns(hold));
-	bool holds = hold->holds;
-	pthread_mutex_unlock(&hold->lock);
-	if (holds)
-		leases_report(hold, GW_OP_TENSOR_LEASE, false, until);
+	pthread_mutex_lock(&leases->lock);
+	uint64_t until = gw_later_ns(gw_now_ns(), lease_period_ns(leases));
+	bool has_lease = leases->has_lease;
+	pthread_mutex_unlock(&leases->lock);
+	if (has_lease)
+		leases_report(leases, GW_OP_TENSOR_LEASE, false, until);
 	if (!first)
-		leases_report(hold, GW_OP_TENSOR_READS, false, until);
+		leases_report(leases, GW_OP_TENSOR_READS, false, until);
 }
 
 static void *leases_run(void *argument)
 {
-	struct gw_tensor_leases *hold = argument;
-	leases_report_all(hold, true);
-	while (leases_wait(hold))
-		leases_report_all(hold, false);
+	struct gw_tensor_leases *leases = argument;
+	leases_report_all(leases, true);
+	while (leases_wait(leases))
+		leases_report_all(leases, false);
 	return NULL;
 }
 
-void gw_tensor_leases_destroy(struct gw_tensor_leases *hold)
+void gw_tensor_leases_destroy(struct gw_tensor_leases *leases)
 {
-	if (!hold)
+	if (!leases)
 		return;
-	pthread_mutex_lock(&hold->lock);
-	hold->stop = true;
-	for (uint32_t p = 0; hold->telling && p < hold->client->meta->num_parts; p++)
-		if (hold->calls[p].begun)
-			gw_job_cancel(&hold->calls[p].call.ticket.job);
-	pthread_cond_signal(&hold->changed);
-	pthread_mutex_unlock(&hold->lock);
-	if (hold->started)
-		pthread_join(hold->thread, NULL);
-	if (hold->started)
-		leases_report_last(hold);
-	pthread_cond_destroy(&hold->changed);
-	pthread_mutex_destroy(&hold->lock);
-	for (uint32_t p = 0; hold->calls && p < hold->client->meta->num_parts; p++)
-		gw_vec_free(&hold->calls[p].reply);
-	gw_free(hold->calls);
-	gw_free(hold);
+	pthread_mutex_lock(&leases->lock);
+	leases->stop = true;
+	for (uint32_t p = 0; leases->reporting && p < leases->client->meta->num_parts; p++)
+		if (leases->calls[p].begun)
+			gw_job_cancel(&leases->calls[p].call.ticket.job);
+	pthread_cond_signal(&leases->changed);
+	pthread_mutex_unlock(&leases->lock);
+	if (leases->started)
+		pthread_join(leases->thread, NULL);
+	if (leases->started)
+		leases_report_last(leases);
+	pthread_cond_destroy(&leases->changed);
+	pthread_mutex_destroy(&leases->lock);
+	for (uint32_t p = 0; leases->calls && p < leases->client->meta->num_parts; p++)
+		gw_vec_free(&leases->calls[p].reply);
+	gw_free(leases->calls);
+	gw_free(leases);
 }
 
-static gw_status leases_start(struct gw_tensor_leases *hold)
+static gw_status leases_start(struct gw_tensor_leases *leases)
 {
-	if (!hold->calls)
-		hold->calls = gw_calloc(hold->client->meta->num_parts, sizeof(*hold->calls));
-	if (!hold->calls)
+	if (!leases->calls)
+		leases->calls = gw_calloc(leases->client->meta->num_parts, sizeof(*leases->calls));
+	if (!leases->calls)
 		return GW_NO_MEMORY;
-	int error = gw_thread_start(&hold->thread, leases_run, hold);
+	int error = gw_thread_start(&leases->thread, leases_run, leases);
 	if (error)
-		return gw_thread_failed(error, "cannot start a thread that holds tensors");
-	hold->started = true;
+		return gw_thread_failed(error, "cannot start the thread that renews leases");
+	leases->started = true;
 	return GW_OK;
 }
 
-gw_status gw_tensor_leases_begin(struct gw_client *client, bool holds, uint32_t every_ms)
+gw_status gw_tensor_leases_begin(struct gw_client *client, bool has_lease, uint32_t every_ms)
 {
-	struct gw_tensor_leases *hold = client->hold;
+	struct gw_tensor_leases *leases = client->leases;
 	gw_status status = GW_OK;
-	pthread_mutex_lock(&hold->lock);
-	hold->holds |= holds;
-	lease_at_least(hold, every_ms);
-	pthread_cond_signal(&hold->changed);
-	if (!hold->started)
-		status = leases_start(hold);
-	pthread_mutex_unlock(&hold->lock);
+	pthread_mutex_lock(&leases->lock);
+	leases->has_lease |= has_lease;
+	lease_at_least(leases, every_ms);
+	pthread_cond_signal(&leases->changed);
+	if (!leases->started)
+		status = leases_start(leases);
+	pthread_mutex_unlock(&leases->lock);
 	return status;
 }

@@ -1,14 +1,14 @@
-/* Reading a checkpoint back: from this client's disk into tensors of whichever parts there are now.
+/* Reads a checkpoint back: from this client's disk into tensors, whatever parts the graph has now.
  *
  *   checkpoint.json -> for each tensor: create or open -> for each part of the checkpoint, in pieces:
- *     read and verify -> ids -> gw_update -> state, if there is any, to the owners of the rows
+ *     read and verify -> ids -> gw_update -> state, if any, to the owners of the rows
  *
- * The ids are those of the checkpoint if the graph is the same, in the same parts, or the rows go with no nodes and
- * edges. Else original ids lead to them: those of some millions of the graph's rows at a time are put into a map, and
- * all of the checkpoint is read for them. So memory is bounded, and a graph of few million rows is restored in one
- * pass.
+ * The ids in the checkpoint are used if the graph and its partition are the same, or if the rows belong to no nodes or
+ * edges. Otherwise original ids map to the new ids. A pass puts the original ids of some millions of the graph's rows
+ * into a map, and reads the complete checkpoint for them. So memory is bounded, and a graph of a few million rows needs
+ * one pass.
  *
- * Fails as files and calls do, and where original ids do not tell which row is which.
+ * Fails as files and calls do, and if original ids do not identify rows uniquely.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@
 #include "protocol/ops.h"
 #include "tensors/array_file.h"
 
-#define RESTORE_IDS   (4u << 20) /* of a pass: 100 MB of map */
+#define RESTORE_IDS   (4u << 20) /* per pass: 100 MB of map */
 #define RESTORE_BYTES (1u << 20) /* of rows and state, read at once */
 
 struct restore {
@@ -32,13 +32,13 @@ struct restore {
 	uint32_t number; /* of the tensor */
 	const struct gw_checkpoint_tensor *tensor;
 	const struct gw_tensor_handle *handle;
-	/* The checkpoint's optimizer; or that of the tensor that is there, whose state begins again at zero. */
+	/* The optimizer of the checkpoint, or that of the existing tensor, whose state restarts at zero. */
 	bool trained;
 	enum gw_optimizer_kind kind;
 	struct gw_optimizer_array state_arrays[GW_OPTIMIZER_ARRAYS_MAX];
 	uint32_t state_count;
 	uint64_t state_floats;
-	/* By original ids: those of rows pass_first to pass_first + pass_count of the graph. */
+	/* By original ids: the map contains those of rows pass_first to pass_first + pass_count of the graph. */
 	bool by_original;
 	struct gw_original_ids originals;
 	struct gw_hash_map map;
@@ -67,12 +67,12 @@ static gw_status restore_find_type(const struct restore *restore, struct gw_tens
 	return GW_OK;
 }
 
-/* What is there already must have the same rows; how these began does not matter any more. */
+/* An existing tensor must have the same rows; their initial values do not matter any more. */
 static gw_status restore_check_opened(const struct gw_tensor_plan *have, const struct gw_tensor_plan *wanted)
 {
 	if (have->dtype != wanted->dtype || have->ndim != wanted->ndim || have->placement != wanted->placement ||
 	    have->type != wanted->type || memcmp(have->shape, wanted->shape, sizeof(have->shape)) != 0)
-		return gw_fail(GW_EXISTS, "the tensor that is there has another dtype, shape or placement");
+		return gw_fail(GW_EXISTS, "the existing tensor has another dtype, shape or placement");
 	return GW_OK;
 }
 
@@ -95,7 +95,7 @@ static gw_status restore_open_tensor(struct restore *restore)
 	return restore_check_opened(&restore->handle->plan, &plan);
 }
 
-/* Whether a tensor that nobody had trained when it was written has been trained since. */
+/* If the tensor had no state when the checkpoint was written, finds out whether it was trained since. */
 static gw_status restore_look_for_state(struct restore *restore)
 {
 	restore->trained = restore->tensor->trained;
@@ -110,7 +110,7 @@ static gw_status restore_look_for_state(struct restore *restore)
 	return status;
 }
 
-/* Whether ids are still the same, or original ids can tell. */
+/* Finds out whether the ids are still the same, or else whether original ids can replace them. */
 static gw_status restore_choose_path(struct restore *restore)
 {
 	const struct gw_tensor_plan *plan = &restore->handle->plan;
@@ -121,17 +121,17 @@ static gw_status restore_choose_path(struct restore *restore)
 	gw_status status = gw_original_ids_find(restore->client, plan, &restore->originals);
 	if (status != GW_OK)
 		return status;
-	/* A graph in one part has the ids of its input, unless it says otherwise. */
+	/* A graph in one part has the ids of its input, unless it has original ids. */
 	for (uint32_t p = 0; p < restore->index->num_parts; p++)
 		known = known && (restore->tensor->parts[p].there[GW_CHECKPOINT_IDS] ||
 				  (restore->index->num_parts == 1 && plan->placement == GW_PLACE_NODES));
 	bool here = restore->originals.tensor || restore->originals.text || restore->client->meta->num_parts == 1;
 	if (!known || !here)
 		return gw_fail(GW_UNSUPPORTED,
-			       "the graph is partitioned in another way than when this was written, and \"%s\" has no "
+			       "the graph's partition is not the one that this was written with, and \"%s\" has no "
 			       "original ids%s%s",
 			       restore->tensor->type, here ? " in the checkpoint" : "",
-			       plan->placement == GW_PLACE_EDGES ? " (edges have some where they have data)" : "");
+			       plan->placement == GW_PLACE_EDGES ? " (edges with data have them)" : "");
 	if (restore->originals.text != restore->tensor->text_ids)
 		return gw_fail(GW_UNSUPPORTED, "original ids of \"%s\" are text in the %s, and numbers in the %s",
 			       restore->tensor->type, restore->originals.text ? "graph" : "checkpoint",
@@ -168,7 +168,7 @@ static gw_status restore_open_arrays(struct restore *restore, uint32_t part)
 	return status;
 }
 
-/* n rows with their state, or with zeros where the part had none. */
+/* Reads n rows with their state; zeros if the part had no state. */
 static gw_status restore_read(struct restore *restore, uint64_t n)
 {
 	uint64_t at = 0;
@@ -188,7 +188,7 @@ static gw_status restore_read(struct restore *restore, uint64_t n)
 	return status;
 }
 
-/* The number of an original id in the map, if it is there: nothing is put in. */
+/* Looks up the number of an original id, without inserting the id. */
 static bool restore_find(const struct gw_hash_map *map, uint64_t original, uint32_t *number)
 {
 	uint64_t slot = gw_hash_slot(map, original);
@@ -201,7 +201,7 @@ static bool restore_find(const struct gw_hash_map *map, uint64_t original, uint3
 	return false;
 }
 
-/* The ids of n rows; by original ids, only those of this pass stay, moved to the front: *kept of them. */
+/* Sets the ids of n rows. By original ids, only the rows of this pass are kept and moved to the front: *kept rows. */
 static gw_status restore_name(struct restore *restore, const struct gw_checkpoint_part *part, uint64_t at, uint64_t n,
 			      uint64_t *kept)
 {
@@ -230,7 +230,7 @@ static gw_status restore_name(struct restore *restore, const struct gw_checkpoin
 
 /* --- State. --- */
 
-/* Has room for the state made at all parts, however long that takes: nobody else waits for it. */
+/* Makes all parts create memory for the state, however long that takes: no other request waits behind it. */
 static gw_status restore_make_state(struct restore *restore)
 {
 	const struct gw_tensor_layout *layout = &restore->handle->layout;
@@ -251,7 +251,7 @@ static gw_status restore_make_state(struct restore *restore)
 	return status;
 }
 
-/* Columns first to first + floats of the state of some rows of one part: one request. */
+/* Sends columns first to first + floats of the state of some rows of one part, in one request. */
 static gw_status restore_send_state(struct restore *restore, uint32_t part, const uint32_t *which, uint32_t count,
 				    uint64_t first, uint64_t floats)
 {
@@ -277,7 +277,8 @@ static gw_status restore_send_state(struct restore *restore, uint32_t part, cons
 				NULL);
 }
 
-/* The state of n rows, to the parts that have them: as many rows a request as fit, or one row in several. */
+/* Sends the state of n rows to their owners. A request carries as many rows as fit; a long row takes several
+ * requests. */
 static gw_status restore_state(struct restore *restore, uint64_t n)
 {
 	const struct gw_tensor_layout *layout = &restore->handle->layout;
@@ -339,13 +340,13 @@ static gw_status restore_parts(struct restore *restore)
 static gw_status restore_fail_twice(const struct restore *restore, int64_t original)
 {
 	if (restore->originals.text)
-		return gw_fail(GW_UNSUPPORTED, "original ids of \"%s\": two are the same text, or have one digest",
+		return gw_fail(GW_UNSUPPORTED, "original ids of \"%s\": two are the same text, or have the same digest",
 			       restore->tensor->type);
-	return gw_fail(GW_UNSUPPORTED, "the original id %lld of \"%s\" is not one row's alone", (long long)original,
-		       restore->tensor->type);
+	return gw_fail(GW_UNSUPPORTED, "several rows of \"%s\" have the original id %lld", restore->tensor->type,
+		       (long long)original);
 }
 
-/* The original ids of some rows of the graph. */
+/* Puts the original ids of this pass into the map. */
 static gw_status restore_fill_map(struct restore *restore)
 {
 	int64_t *originals = gw_malloc(GW_CHECKPOINT_PIECE * sizeof(*originals));
@@ -424,7 +425,7 @@ static gw_status restore_tensor(struct gw_client *client, const char *folder, co
 	if (status == GW_OK)
 		status = restore_passes(&restore);
 	if (status == GW_OK && restore.restored != rows)
-		status = gw_fail(GW_FORMAT, "%llu of %llu rows were in it", (unsigned long long)restore.restored,
+		status = gw_fail(GW_FORMAT, "it contains %llu of %llu rows", (unsigned long long)restore.restored,
 				 (unsigned long long)rows);
 	restore_close_arrays(&restore);
 	gw_hash_map_destroy(&restore.map);

@@ -308,7 +308,7 @@ def test_hidden_and_refused(tmp_path):
         assert "orig_id" in str(error.value) and "inverse" not in str(error.value)
         for call in (lambda: graphwire.sample(graph, [1], [3], edge_features="orig_id.inverse"),
                      lambda: graphwire.EdgeLoader(graph, None, [3], labels="orig_id.inverse", batch_size=10)):
-            with pytest.raises(graphwire.InvalidError, match="go with no nodes or edges"):
+            with pytest.raises(graphwire.InvalidError, match="belong to no nodes or edges"):
                 call()
     with pytest.raises(RuntimeError, match="uses that name itself"):
         graphwire.partition_graph((*data.edge_index,), "g", 1, tmp_path / "g", method="random",

@@ -44,7 +44,7 @@ static void damaged_files(void **state)
 		{"\"shape\"", "\"shade\"", GW_FORMAT, "shape"},
 		{"\"nodes\"", "\"notes\"", GW_FORMAT, "notes"},
 		{"\"adam\"", "\"madam\"", GW_FORMAT, "madam"},
-		{"\"step\": {", "\"stepp\": {", GW_FORMAT, "not whole"},
+		{"\"step\": {", "\"stepp\": {", GW_FORMAT, "is incomplete"},
 		{"\"sum\": {", "\"sun\": {", GW_FORMAT, "\"sun\""},
 		{"\"orig_id\": {", "\"orig_text\": {", GW_FORMAT, "orig_id.npy"},
 		{"tensor0/part0/rows.npy", "tensor1/part0/rows.npy", GW_FORMAT, "tensor1/part0/rows.npy"},
@@ -54,7 +54,7 @@ static void damaged_files(void **state)
 		{"\"name\": \"half\"", "\"name\": \"edges\"", GW_FORMAT, "twice"},
 		{"\"minor\": 1", "\"minor\": 0", GW_OK, ""},
 		{"\"minor\": 1", "\"minor\": 7", GW_OK, ""},
-		{"\"rows\": {", "\"bows\": {", GW_FORMAT, "no array \"rows\""},
+		{"\"rows\": {", "\"bows\": {", GW_FORMAT, "array \"rows\" is missing"},
 		{"\"digest\": \"", "\"digest\": \"x", GW_FORMAT, "longer than 16 bytes"},
 		{"\"seed\": \"8", "\"seed\": \"x", GW_FORMAT, "hexadecimal"},
 		{"\"author\"", "\"arthur\"", GW_NOT_FOUND, "arthur"},
@@ -190,7 +190,7 @@ static void what_replace_takes_away(void **state)
 	expect(gw_checkpoint(client, save_bed_path("last"), &all), GW_EXISTS, "move it elsewhere");
 	must(gw_checkpoint(client, save_bed_path("last"), &one));
 	change_file("last/checkpoint.json", 20, "!");
-	expect(gw_checkpoint(client, save_bed_path("last"), &one), GW_EXISTS, "no checkpoint that can be replaced");
+	expect(gw_checkpoint(client, save_bed_path("last"), &one), GW_EXISTS, "not a checkpoint that can be replaced");
 	assert_int_equal(access(save_bed_path("last/model.pt"), F_OK), 0);
 	assert_int_equal(access(save_bed_path("last/tensor1/part0/rows.npy"), F_OK), 0);
 	gw_client_close(client);
@@ -215,7 +215,7 @@ static void pipes(void **state)
 		assert_int_equal(mkfifo(save_bed_path(name), 0600), 0);
 		expect(gw_restore(client, save_bed_path("piped"), NULL, 0), GW_FORMAT, "not a regular file");
 		if (i == 2)
-			expect(gw_checkpoint(client, save_bed_path("piped"), &replace), GW_EXISTS, "no checkpoint");
+			expect(gw_checkpoint(client, save_bed_path("piped"), &replace), GW_EXISTS, "not a checkpoint");
 		assert_int_equal(rename(save_bed_path("kept"), save_bed_path(name)), 0);
 	}
 	must(gw_restore(client, save_bed_path("piped"), NULL, 0));
@@ -241,7 +241,7 @@ static void what_cannot_be_done(void **state)
 	expect(gw_checkpoint(client, save_bed_path("other"), &nothing), GW_INVALID, "an empty list of names");
 	expect(gw_restore(client, save_bed_path("there"), &none, 0), GW_INVALID, "an empty list of names");
 	assert_int_equal(mkdir(save_bed_path("mine"), 0700), 0);
-	expect(gw_checkpoint(client, save_bed_path("mine"), &replace), GW_EXISTS, "no checkpoint");
+	expect(gw_checkpoint(client, save_bed_path("mine"), &replace), GW_EXISTS, "not a checkpoint");
 	expect(gw_checkpoint(client, save_bed_path("no/folder"), NULL), GW_NOT_FOUND, "parent");
 
 	must(gw_tensor_delete(client, save_bed_names[HALF], GW_OF_JOB));

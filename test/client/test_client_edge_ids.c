@@ -107,8 +107,8 @@ static void check_hidden(struct gw_client *client)
 	const struct gw_tensor *tensor, *back;
 	for (uint32_t i = 0; (tensor = gw_tensor_at(client, i)); i++)
 		assert_string_not_equal(tensor->name, "orig_id.inverse");
-	expect(gw_edge_tensor(client, NONE, "orig_id.inverse", &tensor), GW_NOT_FOUND, "none at all");
-	expect(gw_edge_tensor(client, OWN, "no_such", &tensor), GW_NOT_FOUND, "there is: orig_id");
+	expect(gw_edge_tensor(client, NONE, "orig_id.inverse", &tensor), GW_NOT_FOUND, "it has: none");
+	expect(gw_edge_tensor(client, OWN, "no_such", &tensor), GW_NOT_FOUND, "it has: orig_id");
 	assert_null(strstr(gw_last_error(), "inverse"));
 	assert_int_equal(gw_edge_tensor(client, OWN, "orig_id.inverse", &back), GW_OK);
 	int32_t fanouts[TYPES] = {2, 2, 2};
@@ -116,7 +116,7 @@ static void check_hidden(struct gw_client *client)
 	const struct gw_sample_spec spec = {.hops = 1, .fanouts = fanouts, .fetch_count = 1, .fetches = &fetch};
 	const int64_t seed = 1;
 	struct gw_minibatch *batch;
-	expect(gw_sample(client, &spec, 1, 1, &seed, 1, &batch), GW_INVALID, "go with no nodes or edges");
+	expect(gw_sample(client, &spec, 1, 1, &seed, 1, &batch), GW_INVALID, "belong to no nodes or edges");
 }
 
 static void every_transport(void **state)

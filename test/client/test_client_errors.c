@@ -64,8 +64,9 @@ static void refuse_tensors(struct refusals *refusals)
 	refused(refusals, gw_tensor_create(client, &all, &ignored), refusals->address ? GW_NO_SPACE : GW_NO_MEMORY,
 		"all");
 	refused(refusals, gw_tensor_open(client, "nothing", GW_OF_JOB, &ignored), GW_NOT_FOUND,
-		"no tensor \"nothing\"");
-	refused(refusals, gw_tensor_delete(client, "nothing", GW_OF_JOB), GW_NOT_FOUND, "no tensor \"nothing\"");
+		"tensor \"nothing\" does not exist");
+	refused(refusals, gw_tensor_delete(client, "nothing", GW_OF_JOB), GW_NOT_FOUND,
+		"tensor \"nothing\" does not exist");
 	refused(refusals, gw_update(client, tensor, &none, 1, gradients), GW_RANGE, "id 400");
 	refused(refusals, gw_push(client, bits, &id, 1, gradients, &adagrad), GW_UNSUPPORTED, "bool");
 	/* There is no room for what an optimizer remembers; standalone there is, and then it is another's. */

@@ -447,7 +447,7 @@ static void wrong_seeds_are_named(void **state)
 		{{.exclude = 32}, GW_INVALID, "exclude = 32"},
 		{{.etype = FIXTURE_CITES, .exclude = GW_EXCLUDE_REVERSE}, GW_UNSUPPORTED, "reverse_etype"},
 		{{.exclude = GW_EXCLUDE_REVERSE_TYPE, .reverse_etype = 9}, GW_RANGE, "reverse edge type 9"},
-		{{.exclude = GW_EXCLUDE_REVERSE_TYPE, .reverse_etype = FIXTURE_CITES}, GW_INVALID, "other ends"},
+		{{.exclude = GW_EXCLUDE_REVERSE_TYPE, .reverse_etype = FIXTURE_CITES}, GW_INVALID, "its ends differ"},
 		{{.exclude = GW_EXCLUDE_REVERSE_IDS, .reverse_etype = FIXTURE_WRITTEN_BY}, GW_INVALID, "0 ids"},
 	};
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

@@ -202,7 +202,7 @@ static void what_is_no_seed_is_named(struct three *three, const int32_t *fanouts
 		expect(gw_loader_open(three->clients[w], &options, &loader), GW_RANGE, "seed 300 at position 1");
 		options = (struct gw_loader_options){
 			.spec = spec, .ids = past, .id_count = 1, .batch_size = 2, .last = GW_LAST_DROP};
-		expect(gw_loader_open(three->clients[w], &options, &loader), GW_INVALID, "no batch would come");
+		expect(gw_loader_open(three->clients[w], &options, &loader), GW_INVALID, "no batch would be returned");
 	}
 }
 

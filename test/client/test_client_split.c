@@ -163,10 +163,10 @@ static void wrong_splits_are_named(void **state)
 		{{.world = 2, .rank = 2}, GW_RANGE, "rank 2"},
 		{{.world = 2, .rank_parts = parts}, GW_RANGE, "part 2 of 2"},
 		{{.mask = mask, .mask_count = 1}, GW_INVALID, "a mask of 1"},
-		{{.mask = mask, .ids = ids}, GW_INVALID, "one at most"},
+		{{.mask = mask, .ids = ids}, GW_INVALID, "give at most one"},
 		{{.ids = ids, .id_count = 2}, GW_RANGE, "id -1 at position 1"},
-		{{.mask_tensor = feat}, GW_INVALID, "no mask"},
-		{{.mask_tensor = node_tensor(client, "paper", "train_mask"), .type = 1}, GW_INVALID, "no mask"},
+		{{.mask_tensor = feat}, GW_INVALID, "not a mask"},
+		{{.mask_tensor = node_tensor(client, "paper", "train_mask"), .type = 1}, GW_INVALID, "not a mask"},
 	};
 	struct gw_rank_ids *split;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

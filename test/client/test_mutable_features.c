@@ -230,7 +230,7 @@ static void servers_must_agree(void **state)
 	cluster_serve_mutable("feat");
 	cluster_revive(&setup.cluster, 1);
 	struct gw_client_options options = {.servers = setup.cluster.list, .server_count = PARTS, .threads = 1};
-	expect(gw_client_open(&options, &client), GW_INVALID, "part 1 serves \"node/paper/feat\" as rows that change");
+	expect(gw_client_open(&options, &client), GW_INVALID, "part 1 serves \"node/paper/feat\" as mutable rows");
 	end(&setup);
 }
 
@@ -263,9 +263,9 @@ static void names_mean_features(void **state)
 	start_fails(&setup, "eat", GW_NOT_FOUND, "--mutable eat");
 	start_fails(&setup, "", GW_NOT_FOUND, "--mutable");
 	start_fails(&setup, "author/feat", GW_NOT_FOUND, "author/feat");
-	start_fails(&setup, "indptr", GW_INVALID, "no feature that can change");
-	start_fails(&setup, "author/orig_id", GW_INVALID, "no feature that can change");
-	start_fails(&setup, "q", GW_UNSUPPORTED, "do not change");
+	start_fails(&setup, "indptr", GW_INVALID, "not a feature that can be mutable");
+	start_fails(&setup, "author/orig_id", GW_INVALID, "not a feature that can be mutable");
+	start_fails(&setup, "q", GW_UNSUPPORTED, "cannot be mutable");
 	/* What is loaded apart is held against its digests, too. */
 	char folder[160];
 	snprintf(folder, sizeof(folder), "%s/part0/node/paper", setup.fixture.folder);

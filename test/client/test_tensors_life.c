@@ -416,7 +416,7 @@ static void a_job_is_ended_when_somebody_says_so(void **state)
 	size_t bytes;
 	const char nobody[GW_JOB_NAME_MAX + 1] = {0};
 	expect(gw_remote_call(launcher, 0, GW_OP_TENSOR_END_JOB, nobody, sizeof(nobody), &reply, &bytes), GW_INVALID,
-	       "which job");
+	       "no job is named");
 	gw_vec_free(&reply);
 	/* Who goes on may begin again. */
 	tensor = striped_create(client, &first);

@@ -149,7 +149,7 @@ static void threads_count_what_they_read(void **state)
 	assert_int_equal(read.rows, READERS * READER_ROWS);
 	assert_int_equal(gw_tensor_handles_collect_reads(client, 0, &read, 1), 0);
 	assert_int_equal(gw_tensor_handles_collect_reads(client, 1, &read, 1), 0);
-	/* What could not be told is told later. */
+	/* A report that failed is repeated later. */
 	read.epoch = ((const struct gw_tensor_handle *)tensor)->epochs[0];
 	read.rows = 7;
 	gw_tensor_handles_return_reads(client, 0, &read, 1);

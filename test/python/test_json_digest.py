@@ -131,7 +131,7 @@ def test_what_replace_takes_away(folders, tmp_path):
         assert (tmp_path / "last/runs/events").read_text() == "1" and os.listdir(tmp_path) == ["last"]
         (tmp_path / "other").mkdir()
         (tmp_path / "other/mine").write_text("mine")
-        with pytest.raises(graphwire.GraphwireError, match="no checkpoint"):
+        with pytest.raises(graphwire.GraphwireError, match="not a checkpoint"):
             graph.checkpoint(tmp_path / "other", replace=True)
         assert (tmp_path / "other/mine").read_text() == "mine"
 

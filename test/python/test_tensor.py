@@ -447,7 +447,7 @@ def test_a_killed_server_takes_its_rows_along(parts, own_servers, tmp_path):
     gradients = torch.ones(1, 2)
     for touch in (lambda: table.weight, lambda: table.tensor.__setitem__(0, 1),
                   lambda: table.tensor.push([0], gradients, kind="adam", lr=1.0)):
-        with pytest.raises(graphwire.NotFoundError, match=r'tensor "job/rows": .* is gone: .* was started again'):
+        with pytest.raises(graphwire.NotFoundError, match=r'tensor "job/rows": .* is gone: .* was restarted'):
             touch()
     with pytest.raises(graphwire.NotFoundError, match=r'tensor "job/rows": part . has rows of another .*: delete it'):
         graph.restore(tmp_path / "saved")
