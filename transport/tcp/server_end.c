@@ -1,4 +1,4 @@
-/* A connection ends: it leaves the service, and its place among the strangers where it was one. */
+/* The end of a connection: it leaves the service, or its place among the pending clients. */
 #include "core/memory/list.h"
 #include "transport/replay_cache.h"
 #include "transport/tcp/server.h"
