@@ -1,5 +1,6 @@
-/* graphwire doctor's view of servers: its reads over every backend are the server's bytes, and end at their deadline; a
- * server that is away, strange, or not the one it was is told as what it is; other bytes are seen. */
+/* How graphwire doctor checks servers. Its reads over every backend return the server's bytes and end at their
+ * deadline. It reports a server that is absent, not a Graphwire server, or replaced as exactly that. It notices
+ * different bytes. */
 #include <arpa/inet.h>
 #include <math.h>
 #include <netinet/in.h>
@@ -25,7 +26,7 @@
 
 #define MEASURE_MS 80
 #define BYTES      (256u << 10)
-#define TIME_MAX   (100 * GW_NS_PER_SECOND) /* for what is bounded by seconds, on a machine that is busy or emulated */
+#define TIME_MAX   (100 * GW_NS_PER_SECOND) /* for steps that take seconds, on a busy or emulated machine */
 
 /* --- One endpoint. --- */
 
@@ -38,8 +39,8 @@ static struct gw_doctor_reader *open_reader(const struct bed *bed, uint32_t row_
 	return reader;
 }
 
-/* Every row of the sample is somewhere in the server's memory, the first and the last row of it among them; the same
- * each time. */
+/* Every row of the sample is somewhere in the server's memory, and the sample has the first and the last row. A second
+ * sample is the same. */
 static void a_sample_is_the_servers_bytes(void **state)
 {
 	const struct bed_options options = {.bytes = BYTES};
@@ -87,7 +88,7 @@ static void figures_make_sense(void **state)
 	gw_bed_end(&bed);
 }
 
-/* A region of a few bytes is read whole, and nothing past it. */
+/* A region of a few bytes is read completely, and nothing after it. */
 static void a_small_region_is_read_whole(void **state)
 {
 	const struct bed_options options = {.bytes = 1000};
@@ -109,7 +110,7 @@ static void a_small_region_is_read_whole(void **state)
 	gw_bed_end(&bed);
 }
 
-/* A server that stops halfway keeps nobody longer than the deadline; one-sided reads go on without it. */
+/* A stopped server delays a client no longer than the deadline; one-sided reads continue without it. */
 static void a_silent_server_ends_at_the_deadline(void **state)
 {
 	const struct bed_kind *kind = *state;
@@ -120,7 +121,7 @@ static void a_silent_server_ends_at_the_deadline(void **state)
 	struct gw_doctor_reader *reader = NULL;
 	bool goes_on = kind->one_sided || !kind->network;
 	gw_status status = GW_DEADLINE;
-	/* As long as it takes to open one, which is for the machine to say. */
+	/* Opening an endpoint may take as long as the machine needs. */
 	for (uint64_t s = goes_on ? 100 : 1; status == GW_DEADLINE && s <= 100; s *= 3) {
 		options.deadline_ns = gw_now_ns() + s * GW_NS_PER_SECOND;
 		status = gw_doctor_reader_open(kind->scheme, &options, 512, MEASURE_MS, &reader);
@@ -151,7 +152,7 @@ static gw_status read_all(void *context)
 	return status;
 }
 
-/* --- Servers, as the command asks them. --- */
+/* --- Servers, as the command checks them. --- */
 
 struct asking {
 	struct gw_doctor doctor;
@@ -194,7 +195,7 @@ static const char *range_name(const struct asking *asking, const char *scheme)
 	return name;
 }
 
-/* Memory over shm beside a bed over TCP: two listeners that the doctor takes for one server. */
+/* Memory over shm, and a bed over TCP: two listeners that the doctor regards as one server. */
 struct twin {
 	struct bed bed;
 	struct gw_arena *arena;
@@ -252,7 +253,7 @@ static void both_ways_read_the_same(void **state)
 	doctor_has(doctor_find(&asking.doctor, range_name(&asking, "tcp"))->value, "64");
 	assert_true(gw_doctor_worst(&asking.doctor) < GW_DOCTOR_PROBLEM);
 	gw_doctor_free(&asking.doctor);
-	/* They have no key; who expects one is told so. */
+	/* These servers have no key; a doctor that expects one reports that. */
 	ask(&asking, "127.0.0.1", twin.bed.address.port);
 	asking.peers.insecure = false;
 	gw_doctor_ask(&asking.doctor, &asking.peers);
@@ -291,8 +292,8 @@ static void another_server_is_seen(void **state)
 	twin_end(&twin);
 }
 
-/* A doctor comes again and again, as another client each time, and takes no server's places for clients. Of TCP alone:
- * where there is RDMA a connection that asks this server for it in vain ends without a word. */
+/* The doctor connects repeatedly, each time as another client, and uses up none of the server's places for clients. TCP
+ * alone: with RDMA, a connection that asks this server for RDMA in vain ends without an error text. */
 static void no_server_remembers_it(void **state)
 {
 	(void)state;
@@ -342,7 +343,7 @@ static void a_key_is_needed(void **state)
 	gw_bed_end(&bed);
 }
 
-/* What was asked for and is not there is a problem, though another way reaches the server. */
+/* A requested transport that is missing is a problem, even if another transport reaches the server. */
 static void one_transport_is_asked_for(void **state)
 {
 	(void)state;
@@ -374,7 +375,7 @@ static void nobody_and_strangers(void **state)
 		   "graphwire serve");
 	gw_doctor_free(&asking.doctor);
 
-	/* One that accepts and says nothing. */
+	/* A server that accepts and sends nothing. */
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t bytes = sizeof(address);
@@ -392,7 +393,7 @@ static void nobody_and_strangers(void **state)
 	close(fd);
 }
 
-/* Each cause has its own words and its own command, and only who is not there at all is to be started. */
+/* Each cause has a separate text and command. Only for an absent server the command is to start it. */
 static void expect_cause(const struct asking *asking, const char *cause, const char *fix)
 {
 	const struct gw_doctor_finding *finding = answer(asking, "", GW_DOCTOR_PROBLEM, cause);
@@ -401,8 +402,8 @@ static void expect_cause(const struct asking *asking, const char *cause, const c
 		fail_msg("\"%s\" is no remedy for \"%s\"", finding->fix, finding->value);
 }
 
-/* A way on which the first bytes of every connection pass, and no long answer: as where large packets are dropped. */
-static void a_way_that_loses_long_answers(void **state)
+/* A network that passes the first bytes of each connection but no long answer, as if it dropped large packets. */
+static void a_network_that_loses_long_answers(void **state)
 {
 	(void)state;
 	const struct bed_options options = {.bytes = BYTES};
@@ -419,7 +420,7 @@ static void a_way_that_loses_long_answers(void **state)
 		   "tracepath 127.0.0.1");
 	expect_cause(&asking, "short answers come, long ones do not", "mtu 1400");
 	gw_doctor_free(&asking.doctor);
-	/* The same way without the loss. */
+	/* The same network without the loss. */
 	relay_pass(&relay);
 	ask(&asking, "127.0.0.1", (uint16_t)strtoul(strrchr(relay.text, ':') + 1, NULL, 10));
 	gw_doctor_ask(&asking.doctor, &asking.peers);
@@ -431,7 +432,7 @@ static void a_way_that_loses_long_answers(void **state)
 
 struct stranger {
 	int listener;
-	uint32_t version; /* of a Graphwire server; 0: another program, that says this: */
+	uint32_t version; /* a Graphwire server's version; 0: another program, which sends this: */
 	const char *says;
 };
 
@@ -473,7 +474,7 @@ static void strangers_of_each_kind(void **state)
 		stranger.listener = gw_fake_listen(&port);
 		assert_int_equal(pthread_create(&thread, NULL, be_strange, &stranger), 0);
 		ask(&asking, "127.0.0.1", port);
-		/* Fewer bytes than a frame begins with: more might come. */
+		/* Fewer bytes than a header: more might follow. */
 		if (cases[i].says && strlen(cases[i].says) < WIRE_HEADER_BYTES)
 			asking.peers.timeout_ms /= 100;
 		gw_doctor_ask(&asking.doctor, &asking.peers);
@@ -512,7 +513,7 @@ struct liar {
 	uint64_t region_bytes;
 };
 
-/* Says a good hello, and goes at the first read; so for the hello that RDMA begins with. */
+/* Completes the hello, and closes at the first read; also for the hello that precedes RDMA. */
 static void *lie(void *argument)
 {
 	const struct liar *liar = argument;
@@ -542,14 +543,14 @@ static void a_server_that_goes_at_the_first_read(void **state)
 		shutdown(liar.listener, SHUT_RDWR);
 		pthread_join(thread, NULL);
 		close(liar.listener);
-		if (sizes[i] <= 4096) /* others may be refused already */
+		if (sizes[i] <= 4096) /* longer ones may be refused already */
 			answer(&asking, "tcp", GW_DOCTOR_WARNING, "connected, but reads fail: ");
 		answer(&asking, "", GW_DOCTOR_PROBLEM, "no transport");
 		gw_doctor_free(&asking.doctor);
 	}
 }
 
-/* Over RDMA, where this host has a device. */
+/* Over RDMA, if this host has a device. */
 static void rdma_is_reached_and_compared(void **state)
 {
 	(void)state;
@@ -557,7 +558,7 @@ static void rdma_is_reached_and_compared(void **state)
 	struct bed bed;
 	struct asking asking;
 	if (!gw_bed_possible(&verbs))
-		return; /* it has said why */
+		return; /* the reason was printed */
 	gw_bed_begin(&bed, &verbs, NULL);
 	ask(&asking, "127.0.0.1", bed.address.port);
 	asking.doctor.root = "";
@@ -582,7 +583,7 @@ static void servers_are_hosts_and_ports(void **state)
 		assert_int_equal(gw_doctor_server_check(bad[i]), GW_INVALID);
 }
 
-/* Every allocation of the client's side fails in turn; the server of the bed is quiet meanwhile, or has its own. */
+/* Each allocation of the client fails in turn. Meanwhile the bed's server is idle, or is another process. */
 static void short_memory_is_an_error(void **state)
 {
 	(void)state;
@@ -590,7 +591,7 @@ static void short_memory_is_an_error(void **state)
 	struct bed bed;
 	gw_bed_begin(&bed, &memory, NULL);
 	gw_bed_pause(&bed);
-	/* A server remembers a client that has gone, for when it comes back: this one it has seen before. */
+	/* A server remembers clients that have left. It has seen this client before. */
 	assert_int_equal(read_all(&bed), GW_OK);
 	assert_true(gw_fault_each(read_all, &bed) > 0);
 	gw_bed_resume(&bed);
@@ -613,7 +614,7 @@ int main(void)
 		cmocka_unit_test(a_key_is_needed),
 		cmocka_unit_test(one_transport_is_asked_for),
 		cmocka_unit_test(nobody_and_strangers),
-		cmocka_unit_test(a_way_that_loses_long_answers),
+		cmocka_unit_test(a_network_that_loses_long_answers),
 		cmocka_unit_test(strangers_of_each_kind),
 		cmocka_unit_test(a_server_that_is_full),
 		cmocka_unit_test(a_server_that_goes_at_the_first_read),
