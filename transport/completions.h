@@ -113,8 +113,8 @@ static inline void gw_read_set_settle(struct gw_completions *completions, struct
 
 /* --- Checks that every backend makes before it sends anything. --- */
 
-/* GW_STALE, GW_RANGE or GW_INVALID, with a text that names the first read that does not fit the region or the buffer,
- * or that is not one row of a versioned region. */
+/* GW_STALE, GW_RANGE or GW_INVALID. The text names the first read that does not fit the region or the buffer, or is
+ * not one row of a versioned region. */
 gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_region *region);
 /* The same for a dynamic region; GW_NOT_FOUND. */
 gw_status gw_check_dynamic(const struct gw_endpoint *endpoint, const struct gw_region *region,

@@ -1,7 +1,7 @@
 /* Dynamic regions that an endpoint opened. The table is indexed by the place in the server's table, which bounds its
  * size. For the endpoint's thread alone. */
-#ifndef GW_TRANSPORT_LATE_REGIONS_H
-#define GW_TRANSPORT_LATE_REGIONS_H
+#ifndef GW_TRANSPORT_DYNAMIC_REGIONS_H
+#define GW_TRANSPORT_DYNAMIC_REGIONS_H
 
 #include "transport/transport.h"
 

@@ -168,7 +168,7 @@ uint64_t gw_replay_join(struct gw_replay_cache *cache, const uint8_t client_uuid
 	return number;
 }
 
-void gw_replay_part(struct gw_replay_cache *cache, const uint8_t client_uuid[16])
+void gw_replay_disconnect(struct gw_replay_cache *cache, const uint8_t client_uuid[16])
 {
 	pthread_mutex_lock(&cache->lock);
 	struct replay_window **at = window_find(cache, client_uuid);

@@ -39,7 +39,7 @@ void gw_replay_cache_destroy(struct gw_replay_cache *cache); /* NULL is allowed 
 /* A connection of the client begins. Returns the number of the client's window; 0: no place is free. */
 uint64_t gw_replay_join(struct gw_replay_cache *cache, const uint8_t client_uuid[16], uint64_t budget_ns);
 /* A connection of the client has ended. Not after a join that returned 0. */
-void gw_replay_part(struct gw_replay_cache *cache, const uint8_t client_uuid[16]);
+void gw_replay_disconnect(struct gw_replay_cache *cache, const uint8_t client_uuid[16]);
 void gw_replay_goodbye(struct gw_replay_cache *cache, const uint8_t client_uuid[16]);
 
 /* The number of clients that have a window. */

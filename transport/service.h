@@ -63,13 +63,13 @@ gw_status gw_service_key_set(struct gw_service *service, const uint8_t *key, uin
 
 /* Publishes memory, which stays the caller's and must not move. slice_bytes: a power of two, or 0 for one slice. rows:
  * for memory that changes while clients read it; NULL: the memory never changes. The region's id is its number, from 0;
- * its generation derives from the incarnation. GW_INVALID: slice_bytes is not a power of two, the memory does not hold
- * complete rows, or its alignment is wrong. */
+ * its generation derives from the incarnation. GW_INVALID: slice_bytes is not a power of two, the memory is not a
+ * multiple of complete rows, or its alignment is wrong. */
 gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
 			    const struct gw_region_rows *rows, uint32_t *region_id);
 
 /* Names the memfd that backs memory, from the memfd's first byte on. Clients of this host can map (shm) the regions
- * that lie in this memory. The shm listener seals the memfd against new writers, shrinking and growing. The descriptor
+ * in this memory. The shm listener seals the memfd against new writers, shrinking and growing. The descriptor
  * stays the caller's, and stays open until the service is destroyed. GW_LIMIT: more than GW_MEMORIES_MAX. */
 #define GW_MEMORIES_MAX 16 /* descriptors of one message, in a hello; dynamic regions send their descriptors later */
 gw_status gw_service_memory(struct gw_service *service, const uint8_t *base, uint64_t bytes, int fd);

@@ -9,8 +9,8 @@
  * enter first increments the count of users, then checks the generation. withdraw first clears the generation, then
  * checks the count. Both are sequentially consistent, so one of the two sees the other. Places are reused, and the
  * table stays until the service ends. A late enter with an old generation finds a different generation, and fails.
- * Threads that serve take no lock in enter and pin. Fails on too many regions, on memory that does not hold complete
- * rows, and if memory runs out.
+ * Threads that serve take no lock in enter and pin. Fails on too many regions, on memory that is not a multiple of
+ * complete rows, and if memory runs out.
  */
 #include <string.h>
 

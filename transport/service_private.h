@@ -63,7 +63,7 @@ struct gw_dynamic_region_registrar {
 };
 
 struct gw_service_dynamic {
-	pthread_mutex_t registering; /* held during a publication; taken before `lock` */
+	pthread_mutex_t registering; /* locked during a publication; locked before `lock` */
 	struct gw_dynamic_region_registrar *registrar;
 	pthread_mutex_t lock;
 	_Atomic(struct gw_dynamic_region_place *)

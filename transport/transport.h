@@ -95,7 +95,7 @@ struct gw_completion {
 	const char *text;     /* "" or one line; valid until the next poll of this group */
 	const uint8_t *reply; /* requests only; valid until the next poll of this group */
 	uint32_t reply_bytes;
-	/* The memory that holds the reply. To keep the reply longer, the caller sets *reply_memory to NULL and later
+	/* The memory of the reply. To keep the reply longer, the caller sets *reply_memory to NULL and later
 	 * frees the memory with gw_free. NULL: the reply's memory cannot be kept. */
 	uint8_t **reply_memory;
 	/* Read sets of versioned regions only, with GW_AGAIN: the torn rows, each once for each range that read it.

@@ -46,7 +46,7 @@ static void be_forgotten(struct one *one)
 	for (uint32_t i = 0; i < GW_REPLAY_CLIENTS; i++) {
 		uuid_of(i, uuid);
 		gw_replay_goodbye(cache, uuid);
-		gw_replay_part(cache, uuid);
+		gw_replay_disconnect(cache, uuid);
 	}
 	struct gw_connect_options options = gw_bed_options(&one->bed);
 	assert_int_equal(gw_bed_connect(one->group, &options, &one->endpoint), GW_OK);

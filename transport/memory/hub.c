@@ -116,7 +116,7 @@ static void leave_service(struct memory_link *link)
 		return;
 	gw_service_reads_end(link->service, &link->reads);
 	if (link->window)
-		gw_replay_part(link->service->replay_cache, link->client_uuid);
+		gw_replay_disconnect(link->service->replay_cache, link->client_uuid);
 	link->window = 0;
 	gw_service_disconnect(link->service);
 	link->service = NULL;

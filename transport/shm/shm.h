@@ -9,9 +9,9 @@
  *      requests, liveness, loss ──────────────▶ frames over the socket, as over TCP
  *
  * The address is "shm:NAME". A server without a name uses its incarnation, in 16 hexadecimal digits. A name belongs to
- * one host and one user. So a client that finds a server's incarnation here is on that server's host, whatever
- * namespaces and containers lie between them; it learned the incarnation over the network. Connections are
- * transport/tcp's, on unix sockets.
+ * one host and one user. A client learns a server's incarnation over the network. If the client finds that
+ * name, both are on one host, whatever namespaces and containers separate them. Connections are transport/tcp's, on
+ * unix sockets.
  */
 #ifndef GW_TRANSPORT_SHM_H
 #define GW_TRANSPORT_SHM_H

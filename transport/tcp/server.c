@@ -105,7 +105,7 @@ static bool go_on_reading(struct tcp_server *server)
 /* --- Frames. --- */
 
 /* Makes room for a frame of `needed` bytes, within the client's share of memory. GW_AGAIN: the driver uses the buffer
- * now. It comes back with the next bytes received, since the frame is not complete, or when it is full. */
+ * now. The driver returns the buffer after its next receive (the frame is incomplete), or when it is full. */
 static gw_status in_grow(struct tcp_server *server, uint32_t needed)
 {
 	if (server->io.receiving)

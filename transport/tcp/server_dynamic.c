@@ -5,8 +5,8 @@
  *   the service withdraws a region ─▶ every loop is woken ─▶ between two answers: WITHDRAWN ─▶ RELEASED
  *
  * A client that has pinned a region counts as a user of its memory until it sends RELEASED or its connection ends. An
- * OPEN fails, with an ERROR frame, if the region does not exist, if its memory cannot be shared, or if memory or
- * descriptors run out.
+ * OPEN fails, with an ERROR frame, if the region does not exist or its memory cannot be shared. It also fails if
+ * memory or descriptors run out.
  */
 #include <string.h>
 #include <unistd.h>

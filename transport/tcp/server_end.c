@@ -32,7 +32,7 @@ void gw_tcp_server_end(struct tcp_server *server)
 		gw_service_reads_end(server->service, &server->read.reads);
 		gw_dynamic_pins_end(&server->holds, server->service);
 		if (server->window)
-			gw_replay_part(server->service->replay_cache, server->auth.client_uuid);
+			gw_replay_disconnect(server->service->replay_cache, server->auth.client_uuid);
 		gw_service_disconnect(server->service);
 	} else {
 		gw_tcp_pending_end(server);
