@@ -130,7 +130,7 @@ static const struct gw_option table[] = {
 	 "processor (core), for a host that does nothing else; anywhere (off)",
 	 0, GW_OPTION_CHOICE(A, server.pin, pins)},
 	{"no-pin", NULL, "as --pin off", 0, GW_OPTION_CALL(take_no_pin)},
-	{"hugepages", "require|try|off", "pages behind the graph's memory (try)", 0,
+	{"hugepages", "require|try|off", "huge pages for the graph's memory (try)", 0,
 	 GW_OPTION_CHOICE(A, server.huge, huge)},
 	{"numa", "spread|NODE", "the NUMA node of the graph's memory (spread over all)", 0, GW_OPTION_CALL(take_numa)},
 	{"key-file", "FILE", "the key that clients must know; on loopback one is made if none is given", 0,
@@ -141,7 +141,7 @@ static const struct gw_option table[] = {
 	 0, GW_OPTION_CALL(take_runtime_dir)},
 	{"insecure", NULL, "serve every client that can connect, without a key", 0, GW_OPTION_FLAG(A, server.insecure)},
 	{"name", "NAME", "a name for this service, shown by stat", 0, GW_OPTION_CALL(take_name)},
-	{"tcp-driver", "auto|io_uring|epoll", "how sockets are driven (auto)", 0,
+	{"tcp-driver", "auto|io_uring|epoll", "the driver of sockets (auto)", 0,
 	 GW_OPTION_CHOICE(A, server.tcp_driver, drivers)},
 	{"connections", "N", "connections of clients at once (what the limit of open files allows, at most 65536)", 0,
 	 GW_OPTION_NUMBER(A, server.connections, 1, CONNECTIONS_MAX)},
@@ -151,7 +151,7 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(take_tensor_lease)},
 	{"mutable", "NAME",
 	 "serve the feature NAME, or TYPE/NAME, as rows that clients can write; the files stay as they are; may be "
-	 "given several times, and alike to all servers",
+	 "given several times, and the same for all servers",
 	 0, GW_OPTION_CALL(take_mutable)},
 	{"drain", "MS", "how long open work may go on after a signal (5000)", 0,
 	 GW_OPTION_NUMBER(A, server.drain_ms, 0, 3600000)},
@@ -196,7 +196,7 @@ static gw_status choose_limits(struct gw_server_options *options)
 	if (setrlimit(RLIMIT_NOFILE, &wanted) == 0)
 		files = wanted;
 	else
-		gw_log(GW_LOG_INFO, "the limit of open files stays: %s", strerror(errno));
+		gw_log(GW_LOG_INFO, "cannot raise the limit of open files: %s", strerror(errno));
 	uint64_t kept = FILES_KEPT + (uint64_t)FILES_A_THREAD * options->threads;
 	uint64_t least = kept + UNPROVEN_MIN + (options->connections ? options->connections : UNPROVEN_MIN);
 	if (files.rlim_cur < least)

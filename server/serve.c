@@ -1,7 +1,7 @@
 /* The life of a server: read the JSON -> reserve the port -> find the key -> guard the part -> load -> publish
  * -> listen -> serve -> drain.
  *
- * Steps that can fail cheaply come first, so that a taken port or a part that is already served is reported before
+ * Steps that can fail cheaply come first. So a taken port, or a part that is already served, is reported before
  * hours of loading. The port stays reserved while the part loads; until then clients are refused. Each thread polls one
  * group, and the groups get connections in turn.
  */
@@ -364,7 +364,7 @@ static gw_status start_steps(struct gw_server *server)
 	if (status != GW_OK)
 		return status;
 	if (server->options.part >= server->meta->num_parts)
-		return gw_fail(GW_RANGE, "%s: there is no part %u; its %u parts are numbered from 0",
+		return gw_fail(GW_RANGE, "%s: part %u does not exist; the %u parts are numbered from 0",
 			       server->options.part_config, server->options.part, server->meta->num_parts);
 	if (getrandom(&server->incarnation, sizeof(server->incarnation), 0) != sizeof(server->incarnation))
 		return gw_fail(GW_IO, "the kernel gives no random bytes");

@@ -123,7 +123,7 @@ gw_status gw_address_parse(const char *text, struct gw_address *out)
 	if (!address_copy(out->host, sizeof(out->host), rest, strlen(rest)))
 		return address_malformed(text, "no name");
 	if (gw_scheme_find(out->scheme)->is_file && !gw_address_name_check(out->host))
-		return address_malformed(text, "a character that no name in a folder should have");
+		return address_malformed(text, "a character that is not allowed in a name");
 	return GW_OK;
 }
 

@@ -234,10 +234,9 @@ static gw_status range_fail(const char *what, uint64_t bytes, uint64_t at, uint6
 static gw_status row_fail(const struct gw_region *region, uint64_t bytes, uint64_t at)
 {
 	const struct gw_row_format *format = &region->rows.format;
-	return gw_fail(GW_INVALID,
-		       "read of %llu bytes at %llu of region %u: not one of its rows of %u bytes, which lie %u apart",
-		       (unsigned long long)bytes, (unsigned long long)at, region->id, format->payload_bytes,
-		       format->stride);
+	return gw_fail(
+		GW_INVALID, "read of %llu bytes at %llu of region %u: not a row; rows have %u bytes and a stride of %u",
+		(unsigned long long)bytes, (unsigned long long)at, region->id, format->payload_bytes, format->stride);
 }
 
 /* Checks that each range of a gather is a row of a versioned region. */
@@ -274,7 +273,8 @@ gw_status gw_check_gather(const struct gw_region *region, const struct gw_buffer
 	if (n == 0)
 		return GW_OK;
 	if (gather->stride < gather->row_bytes)
-		return gw_fail(GW_INVALID, "rows of %u bytes that lie %u apart", gather->row_bytes, gather->stride);
+		return gw_fail(GW_INVALID, "rows of %u bytes do not fit a stride of %u bytes", gather->row_bytes,
+			       gather->stride);
 	uint64_t highest = 0, last_row = n - 1;
 	for (size_t i = 0; i < n; i++)
 		highest = gather->remote[i] > highest ? gather->remote[i] : highest;

@@ -1,5 +1,5 @@
 /* Keys in files. A server on loopback creates a key file for its port, and clients of the same user find it. The folder
- * must be this user's and closed to other users, and key files are created closed, so that no other user of the host
+ * must be this user's and closed to other users, and key files are created closed. So no other user of the host
  * can plant or read a key. A key file that a command names (--key-file) may also be root's, and readable for a group
  * that root chose. Fails on a folder or file that other users own or may read, and names it. */
 #include "transport/transport.h"
@@ -24,7 +24,7 @@
 #define YOUNG_S            3600                   /* a younger file is not touched */
 #define LOCK_NS            (5 * GW_NS_PER_SECOND) /* more than other servers need under the lock */
 #define OTHERWISE                                                                                                      \
-	"set XDG_RUNTIME_DIR (a server: --runtime-dir) to a folder of this user, alike for servers and clients on "    \
+	"set XDG_RUNTIME_DIR (a server: --runtime-dir) to a folder of this user, the same for servers and clients on " \
 	"this host"
 
 /* The folder's path, whether or not the folder exists. */
@@ -54,11 +54,10 @@ static gw_status folder_find(char path[GW_RUNTIME_PATH_MAX], bool make)
 	if (!S_ISDIR(st.st_mode))
 		return gw_fail(GW_REFUSED, "%s: not a folder; %s", path, OTHERWISE);
 	if (st.st_uid != geteuid())
-		return gw_fail(GW_REFUSED, "%s: a folder of user %u, and this is user %u; %s", path,
+		return gw_fail(GW_REFUSED, "%s: user %u owns the folder, and this is user %u; %s", path,
 			       (unsigned)st.st_uid, (unsigned)geteuid(), OTHERWISE);
 	if (st.st_mode & 077)
-		return gw_fail(GW_REFUSED, "%s: others than this user may enter it; chmod 700 it, or %s", path,
-			       OTHERWISE);
+		return gw_fail(GW_REFUSED, "%s: other users may enter it; chmod 700 it, or %s", path, OTHERWISE);
 	return GW_OK;
 }
 

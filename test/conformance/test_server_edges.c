@@ -1,5 +1,5 @@
-/* The server's answers to edge requests equal those from the edge list of the graph, however little room a reply has
- * and however often the handler is interrupted. Also questions about edges and sources that do not exist. */
+/* The server's answers to edge requests equal those from the edge list of the graph, however little room a reply
+ * has and however often slices end. Also questions about edges and sources that do not exist. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
