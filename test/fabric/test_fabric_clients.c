@@ -78,7 +78,7 @@ static void requests_count_from_their_first_piece(void **state)
 	struct bed_options options = {.limits = {.bytes_per_client = 4u << 20}};
 	struct one one;
 	gw_one_begin(&one, state, &options, 4096);
-	awaited = "exceeds this server's memory for one client";
+	awaited = "above this server's memory for one client";
 	atomic_store(&heard, 0);
 	begin_request(&one, 1 << 20);
 	assert_int_equal(gw_bed_wait(one.group, &one).status, GW_OK);
