@@ -66,8 +66,7 @@ struct gw_service_dynamic {
 	pthread_mutex_t registering; /* locked during a publication; locked before `lock` */
 	struct gw_dynamic_region_registrar *registrar;
 	pthread_mutex_t lock;
-	_Atomic(struct gw_dynamic_region_place *)
-		places; /* NULL before the first publication, then GW_DYNAMIC_REGIONS_MAX */
+	_Atomic(struct gw_dynamic_region_place *) places; /* NULL until the first publication */
 	struct gw_dynamic_region_place *free;
 	uint32_t next_generation;
 	_Atomic uint64_t withdrawals; /* count since creation */

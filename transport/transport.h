@@ -95,8 +95,8 @@ struct gw_completion {
 	const char *text;     /* "" or one line; valid until the next poll of this group */
 	const uint8_t *reply; /* requests only; valid until the next poll of this group */
 	uint32_t reply_bytes;
-	/* The memory of the reply. To keep the reply longer, the caller sets *reply_memory to NULL and later
-	 * frees the memory with gw_free. NULL: the reply's memory cannot be kept. */
+	/* The memory of the reply. To keep the reply longer, the caller sets *reply_memory to NULL and later frees the
+	 * memory with gw_free. NULL: the reply's memory cannot be kept. */
 	uint8_t **reply_memory;
 	/* Read sets of versioned regions only, with GW_AGAIN: the torn rows, each once for each range that read it.
 	 * Valid until the next poll of this group. */
@@ -189,10 +189,14 @@ struct gw_transport {
 	 *   - The arrays behind `spans`, `remote` and `rows` stay the caller's; they must not change until the set
 	 *     completes.
 	 *   - The set can complete once a call with last = true was accepted completely; n = 0 is allowed then.
-	 * Faults fail the set, before the backend sends anything for the call: GW_RANGE for a range past the end of the
-	 * region or the buffer, GW_STALE for a stale region, GW_PEER_LOST for a lost endpoint, GW_DEADLINE for a
-	 * deadline that has passed. Calls for a failed set accept every read. Poll returns the failure after the call
-	 * with last = true. */
+	 * A fault fails the set, before the backend sends anything for the call:
+	 *   GW_RANGE      a range past the end of the region or the buffer
+	 *   GW_INVALID    a range that is not one row of a versioned region
+	 *   GW_STALE      the server has reloaded the region
+	 *   GW_NOT_FOUND  a dynamic region that is not open, or was withdrawn
+	 *   GW_PEER_LOST  the endpoint is lost
+	 *   GW_DEADLINE   the set's deadline has passed
+	 * Calls for a failed set accept every read. Poll returns the failure after the call with last = true. */
 	size_t (*readv)(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
 			struct gw_buffer *buffer, const struct gw_span *spans, size_t n, bool last);
 	size_t (*gather)(struct gw_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region,
