@@ -66,7 +66,8 @@ struct gw_service_dynamic {
 	pthread_mutex_t registering; /* locked during a publication; locked before `lock` */
 	struct gw_dynamic_region_registrar *registrar;
 	pthread_mutex_t lock;
-	_Atomic(struct gw_dynamic_region_place *) places; /* NULL until the first publication */
+	/* NULL until the first publication, then GW_DYNAMIC_REGIONS_MAX places. */
+	_Atomic(struct gw_dynamic_region_place *) places;
 	struct gw_dynamic_region_place *free;
 	uint32_t next_generation;
 	_Atomic uint64_t withdrawals; /* count since creation */
