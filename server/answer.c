@@ -1,5 +1,5 @@
-/* The two-sided calls: catalog, stats, sample (answer_sample.c) and edges (answer_edges.c). Each runs in the thread
- * whose poll group received it, and must neither wait nor keep the thread's other clients waiting. */
+/* The two-sided calls: catalog, stats, sample (answer_sample.c) and edges (answer_edges.c). Each call runs in the
+ * thread whose poll group received it, so it must neither wait nor keep the thread's other clients waiting. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static gw_status reply_text(struct gw_reply *reply, const char *text)
 	uint8_t *out = gw_reply_extend(reply, (uint32_t)bytes);
 	if (!out)
 		return GW_NO_MEMORY;
-	memcpy(out, text, bytes); /* NOLINT(bugprone-not-null-terminated-result): its length goes with it */
+	memcpy(out, text, bytes); /* NOLINT(bugprone-not-null-terminated-result): its length is sent with it */
 	return GW_OK;
 }
 
@@ -33,7 +33,7 @@ static gw_status answer_catalog(void *context, const struct gw_call *call, struc
 
 char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX])
 {
-	return gw_address_text(&server->bound, text); /* over TCP: clients choose the rest */
+	return gw_address_text(&server->bound, text); /* the TCP address; clients choose other transports */
 }
 
 char *gw_server_transports(const struct gw_server *server, char text[GW_SERVER_TRANSPORTS_MAX])
@@ -73,7 +73,7 @@ static json_t *stats_json(const struct gw_server *server)
 		(json_int_t)counters.reply_bytes);
 }
 
-/* --- What tensors there are, and what was done with them. --- */
+/* --- Statistics of the tensors. --- */
 
 static void stats_add_tensor(void *context, const struct gw_shard *shard, uint64_t bytes, bool ready)
 {
@@ -89,7 +89,7 @@ static void stats_add_tensor(void *context, const struct gw_shard *shard, uint64
 		(json_int_t)atomic_load(&counts->pushed), "pulled", (json_int_t)atomic_load(&counts->pulled), "pulls",
 		(json_int_t)atomic_load(&counts->pulls), "torn", (json_int_t)atomic_load(&counts->torn), "read",
 		(json_int_t)atomic_load(&counts->read));
-	/* Short of memory the list is short as well. */
+	/* If memory runs out, the list is shorter. */
 	if (tensor && json_array_size(context) < STATS_TENSORS_MAX)
 		json_array_append_new(context, tensor);
 	else

@@ -1,6 +1,6 @@
-/* One server per part and host: a lock on a file in the user's runtime folder, held as long as the process lives. The
- * file's text says who holds it. Files are taken and removed under a lock of the folder; what servers leave that were
- * killed is removed by the next one that starts. */
+/* Ensures one server per part and host, by a lock on a file in the user's runtime folder, held while the process lives.
+ * The file's text names the process. Files are created and removed under a lock of the folder. The next server that
+ * starts removes the files of killed servers. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static void name_lock(const struct gw_server *server, char name[NAME_MAX_BYTES])
 		 server->options.part);
 }
 
-/* The text of a lock: who has it, "" if he has not said so yet. */
+/* Reads a lock's text, which names the process that has the lock; "" if it has not written the text yet. */
 static void read_text(int fd, char *text, size_t bytes)
 {
 	ssize_t n = pread(fd, text, bytes - 1, 0);
@@ -40,7 +40,7 @@ static gw_status name_holder(int fd, const struct gw_server *server)
 		       *holder ? holder : "by a process that is starting");
 }
 
-/* With the folder's path: a full one, or one that another session has, is known by it. */
+/* Fails with the folder's path, so that the user recognises a full folder, or one of another session. */
 static gw_status guard_failed(const char *name, int error)
 {
 	char path[GW_RUNTIME_PATH_MAX];
@@ -49,8 +49,8 @@ static gw_status guard_failed(const char *name, int error)
 	return gw_fail_errno(error == ENOSPC || error == EDQUOT ? GW_NO_SPACE : GW_IO, error, "%s/%s", path, name);
 }
 
-/* Opens and locks the file; the folder is locked, so that nobody removes it in between. A lock that was held before,
- * of a file that is gone, is given up for it. */
+/* Opens and locks the file. The caller has locked the folder, so that no server removes the file in between. The
+ * server's earlier lock, of a file that was removed, is released. */
 static gw_status guard_take(struct gw_server *server, int folder, const char *name)
 {
 	int fd = openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -64,7 +64,7 @@ static gw_status guard_take(struct gw_server *server, int folder, const char *na
 	char text[GW_ADDRESS_MAX + 64], address[GW_ADDRESS_MAX];
 	int n = snprintf(text, sizeof(text), "pid %ld at %s", (long)getpid(),
 			 gw_address_text(&server->options.listen, address));
-	errno = ENOSPC; /* of a write that is cut short */
+	errno = ENOSPC; /* the error of a short write */
 	if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) {
 		gw_status status = guard_failed(name, errno);
 		close(fd);
@@ -76,7 +76,7 @@ static gw_status guard_take(struct gw_server *server, int folder, const char *na
 	return GW_OK;
 }
 
-/* Whether the file of this name is the one that we have locked. */
+/* Whether the file of this name is the one that this server has locked. */
 static bool is_ours(const struct gw_server *server, int folder, const char *name)
 {
 	struct stat there, ours;
@@ -91,9 +91,8 @@ static bool is_lock(const char *name)
 	       strcmp(name + n - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-/* Removes the locks that nobody holds: of servers that were killed. A server that takes one has locked the folder, as
- * we have.
- */
+/* Removes lock files that no process has locked: those of killed servers. The caller has locked the folder, so no
+ * server takes a lock now. */
 static void guard_sweep(int folder)
 {
 	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -138,7 +137,7 @@ gw_status gw_server_guard_keep(struct gw_server *server)
 	char name[NAME_MAX_BYTES];
 	int folder;
 	if (server->guard_fd < 0)
-		return GW_OK; /* it never was to be had, which was said */
+		return GW_OK; /* the lock was never available; the start has logged this */
 	gw_status status = gw_runtime_folder_open(true, &folder);
 	if (status != GW_OK)
 		return status;
@@ -154,8 +153,8 @@ gw_status gw_server_guard_keep(struct gw_server *server)
 	return status;
 }
 
-/* Whether the file's text, "pid 12 at 127.0.0.1:30050", is of the port and of a process that lives. Its lock is not
- * tried: that would be in the way of a server that takes it just then. */
+/* Whether the file's text, "pid 12 at 127.0.0.1:30050", has this port and a living process. Does not try the lock,
+ * which would disturb a server that takes the lock at this moment. */
 static bool is_of_port(int folder, const char *name, uint16_t port, char *holder, size_t bytes)
 {
 	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), pid;
@@ -188,7 +187,7 @@ void gw_server_unguard(struct gw_server *server)
 	int folder;
 	if (server->guard_fd < 0)
 		return;
-	/* Under the folder's lock, since another server may be about to take the file that we remove. */
+	/* Under the folder's lock, since another server may be about to lock the file that this one removes. */
 	if (gw_runtime_folder_open(false, &folder) == GW_OK) {
 		name_lock(server, name);
 		if (gw_runtime_folder_lock(folder) == GW_OK && is_ours(server, folder, name))

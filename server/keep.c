@@ -1,10 +1,11 @@
-/* What clients and other servers of this host find a server by lies in the user's runtime folder, and others remove it
- * there: a session manager with the whole folder when its user logs out, a cleaner of /tmp by age.
+/* Keeps the server's files in the user's runtime folder, by which clients and other servers of this host find it. Other
+ * programs remove such files: a session manager removes the folder when the user logs out, and a cleaner of /tmp
+ * removes old files.
  *
- *   every few seconds: lock, key, socket still there? -> made young | made again -> else one warning, until it works
+ *   every few seconds: do lock, key, socket exist? -> renew timestamps | make again -> else one warning until it works
  *
- * The lock comes first: only who holds the part leaves a key and a socket. Nothing here ends the server: clients that
- * are connected, and those of other hosts that were given the key, need no folder.
+ * The lock comes first: only the server that has the part's lock writes a key and a socket. No failure here ends the
+ * server: connected clients, and clients of other hosts that have the key, need no folder.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +30,7 @@ void gw_server_keep(struct gw_server *server)
 		gw_log(GW_LOG_WARN, "the runtime folder is complete again: clients on this host find this server");
 	else if (status != GW_OK && !server->keep_failed)
 		gw_log(GW_LOG_WARN,
-		       "%s; clients that start on this host %s, and another server of this part would start: make the "
+		       "%s; new clients on this host %s, and a second server of this part could start: make the "
 		       "folder again, or serve with --runtime-dir DIR, and XDG_RUNTIME_DIR=DIR for clients",
 		       gw_last_error(), server->has_key ? "are refused" : "read over the network");
 	server->keep_failed = status != GW_OK;

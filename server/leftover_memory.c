@@ -1,10 +1,10 @@
-/* Who keeps the memory of servers that have ended.
+/* Finds the processes that keep memory of servers that have ended.
  *
- *   /proc/PID/maps of every process -> the mappings of our memfds, by inode -> one is writable: its server lives
- *                                                                          -> else: whoever maps it keeps it
+ *   /proc/PID/maps of every process -> the mappings of graphwire memfds, by inode -> one is writable: its server lives
+ *                                                                                -> else: each mapping keeps the memory
  *
- * A server writes to its memory for as long as it lives, and clients map it for reading alone: the seals see to that.
- * For a refusal's text: what cannot be read, or does not fit, is left out.
+ * A server's own mapping is writable while the server lives. Clients map the memory read-only, which the seals enforce.
+ * The result is for the text of a refusal: processes that cannot be read, or do not fit, are left out.
  */
 #include "server/leftover_memory.h"
 
@@ -16,15 +16,15 @@
 
 #include "core/errors/units.h"
 
-#define NAME        "/memfd:graphwire-" /* of a part's arrays, of a tensor's rows */
+#define NAME        "/memfd:graphwire-" /* memfds of a part's arrays and of tensors' rows */
 #define FILES_MAX   256
-#define TOLD_MAX    4
+#define LISTED_MAX  4
 #define COMMAND_MAX 80
 
 struct memory_file {
 	unsigned device[2];
 	unsigned long inode;
-	bool alive; /* somebody may write to it */
+	bool alive; /* a process maps it writable */
 };
 
 struct search {
@@ -32,7 +32,7 @@ struct search {
 	uint32_t file_count;
 };
 
-/* A line of maps that is about a memfd of ours. */
+/* A line of a maps file that describes a graphwire memfd. */
 struct memory_mapping {
 	struct memory_file file;
 	uint64_t bytes;
@@ -70,7 +70,8 @@ static void search_note(struct search *search, const struct memory_mapping *mapp
 		search->files[search->file_count++] = mapping->file;
 }
 
-/* Notes the files that a process maps; or, of files that are noted and not alive, how many bytes it maps. */
+/* note = true: notes the files that a process maps. note = false: returns how many bytes the process maps of noted
+ * files that are not alive. */
 static uint64_t search_process(struct search *search, const char *root, const char *pid, bool note)
 {
 	char path[512], line[1024];
@@ -133,17 +134,17 @@ bool gw_leftover_memory_find(const char *root, char *text, size_t bytes)
 	rewinddir(processes);
 	for (const struct dirent *entry; search.file_count && (entry = next_process(processes));) {
 		uint64_t held = search_process(&search, root, entry->d_name, false);
-		if (held && found++ < TOLD_MAX)
+		if (held && found++ < LISTED_MAX)
 			leftover_log(root, entry->d_name, held, text, bytes);
 	}
 	closedir(processes);
 	size_t used = strlen(text);
-	if (found > TOLD_MAX)
-		snprintf(text + used, bytes - used, ", and %u more", found - TOLD_MAX);
+	if (found > LISTED_MAX)
+		snprintf(text + used, bytes - used, ", and %u more", found - LISTED_MAX);
 	used = strlen(text);
 	if (found)
 		snprintf(text + used, bytes - used,
-			 " of a server that is not there any more: clients let it go within seconds, unless they are "
+			 " of a server that has ended: clients release it within seconds, unless they are "
 			 "suspended; continue or end them");
 	return found > 0;
 }

@@ -1,13 +1,12 @@
-/* Memory of servers that have ended: it is there until the last process that maps it has let it go. */
+/* Memory of servers that have ended: it exists until the last process that maps it unmaps it. */
 #ifndef GW_SERVER_LEFTOVER_MEMORY_H
 #define GW_SERVER_LEFTOVER_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether processes map memory of a Graphwire server that no server has any more. Then text says which (pid, command,
- * bytes), and what to do. Processes that this one may not look at are not seen. root: "", or a made-up tree with a
- * proc. */
+/* Whether processes map memory of Graphwire servers that have ended. If so, text names them (pid, command, bytes) and
+ * says what to do. Processes that this one may not inspect are not found. root: "", or the root of a fake /proc. */
 bool gw_leftover_memory_find(const char *root, char *text, size_t bytes);
 
 #endif

@@ -17,24 +17,25 @@
 #include "server/notify.h"
 #include "server/server.h"
 
-static const char doc[] =
-	"Load one part of a partitioned graph and serve it to clients.\n\n"
-	"Examples:\n"
-	"  graphwire serve --part-config parts/mygraph.json --part 0 \\\n"
-	"                  --listen 127.0.0.1:30050\n"
-	"  graphwire serve --part-config parts/mygraph.json --part 1 \\\n"
-	"                  --listen 10.0.0.2:30050 --key-file job.key\n"
-	"\vPrints one line when it is ready, and tells the service manager that started it (NOTIFY_SOCKET). SIGTERM, "
-	"SIGINT or SIGHUP: accepts no more clients, lets open work "
-	"finish, ends; a second signal ends it at once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
+static const char doc[] = "Load one part of a partitioned graph and serve it to clients.\n\n"
+			  "Examples:\n"
+			  "  graphwire serve --part-config parts/mygraph.json --part 0 \\\n"
+			  "                  --listen 127.0.0.1:30050\n"
+			  "  graphwire serve --part-config parts/mygraph.json --part 1 \\\n"
+			  "                  --listen 10.0.0.2:30050 --key-file job.key\n"
+			  "\vPrints one line when it is ready, and notifies the service manager that started it "
+			  "(NOTIFY_SOCKET). On SIGTERM, "
+			  "SIGINT or SIGHUP the server accepts no more clients, waits for open work, and ends; a "
+			  "second signal ends it at "
+			  "once. Exit status: 0 ended by a signal, 1 failed, 2 bad options.";
 
 #define TENSOR_LEASE_MAX_S 1000000 /* 11 days */
 #define CONNECTIONS_MAX    65536
-#define CONNECTIONS_FEW    512 /* that many are said aloud */
+#define CONNECTIONS_FEW    512 /* a smaller limit is a warning in the log */
 #define UNPROVEN_MAX       256
 #define UNPROVEN_MIN       4
-#define FILES_KEPT         48 /* descriptors for other things than connections */
-#define FILES_A_THREAD     8  /* of each thread: its ring or epoll, wake, RDMA's channels */
+#define FILES_KEPT         48 /* descriptors that are not connections */
+#define FILES_A_THREAD     8  /* descriptors of each thread: ring or epoll, wake, RDMA's channels */
 
 struct server_arguments {
 	struct gw_server_options server;
@@ -100,7 +101,7 @@ static gw_status take_runtime_dir(void *input, char *text)
 		return gw_fail_errno(GW_INVALID, errno, "%.200s: mkdir -m 700 it", text);
 	if (!S_ISDIR(st.st_mode))
 		return gw_fail(GW_INVALID, "%.200s: not a folder", text);
-	/* What the variable says holds for the rest of the program, for it is read in one place. */
+	/* The rest of the program reads the folder from this variable, in one place. */
 	return setenv("XDG_RUNTIME_DIR", path, 1) == 0
 		       ? GW_OK
 		       : gw_fail_errno(GW_NO_MEMORY, errno, "XDG_RUNTIME_DIR=%.200s", path);
@@ -115,44 +116,42 @@ static const struct gw_option table[] = {
 	{"part-config", "FILE", "the graph's JSON, or its folder (required)", 0,
 	 GW_OPTION_TEXT(A, server.part_config, .missing = "which graph? Name its JSON or its folder")},
 	{"part", "N", "the part to serve (required)", 0,
-	 GW_OPTION_NUMBER(A, server.part, 0, GW_PARTS_MAX - 1, .missing = "which part of it?")},
+	 GW_OPTION_NUMBER(A, server.part, 0, GW_PARTS_MAX - 1, .missing = "which part of the graph?")},
 	{"listen", "ADDR:PORT", "where to listen; [V6]:PORT for IPv6; port 0: any (127.0.0.1:30050)", 0,
 	 GW_OPTION_CALL(take_listen)},
 	{"transport", GW_SCHEME_CHOICES,
-	 "besides TCP: what can be of RDMA and of memory mapped by clients on this host (auto), nothing (tcp), or one "
-	 "of "
-	 "them, which must be",
+	 "the transports in addition to TCP: RDMA and memory mapped by clients on this host, each if possible (auto); "
+	 "none (tcp); or one of them, which is then required",
 	 0, GW_OPTION_CHOICE(A, server.transport, gw_scheme_choices)},
 	{"threads", "N", "threads that answer clients (one per processor)", 0,
 	 GW_OPTION_NUMBER(A, server.threads, 1, GW_SERVER_THREADS_MAX)},
 	{"pin", "node|core|off",
-	 "where they run: each thread on a NUMA node, in turn, or on the one of --numa (node); each on a processor of "
-	 "its "
-	 "own (core), for a host that does nothing else; anywhere (off)",
+	 "where threads run: each on a NUMA node, in turn, or on the node of --numa (node); each on a separate "
+	 "processor (core), for a host that does nothing else; anywhere (off)",
 	 0, GW_OPTION_CHOICE(A, server.pin, pins)},
 	{"no-pin", NULL, "as --pin off", 0, GW_OPTION_CALL(take_no_pin)},
-	{"hugepages", "require|try|off", "pages behind the graph's memory (try)", 0,
+	{"hugepages", "require|try|off", "huge pages for the graph's memory (try)", 0,
 	 GW_OPTION_CHOICE(A, server.huge, huge)},
-	{"numa", "spread|NODE", "where the graph's memory lies (spread)", 0, GW_OPTION_CALL(take_numa)},
+	{"numa", "spread|NODE", "the NUMA node of the graph's memory (spread over all)", 0, GW_OPTION_CALL(take_numa)},
 	{"key-file", "FILE", "the key that clients must know; on loopback one is made if none is given", 0,
 	 GW_OPTION_TEXT(A, server.key_file)},
 	{"runtime-dir", "DIR",
-	 "where key, lock and socket lie by which clients on this host find the server: in DIR/graphwire, and clients "
+	 "the folder of key, lock and socket, by which clients on this host find the server: DIR/graphwire; clients "
 	 "need XDG_RUNTIME_DIR=DIR ($XDG_RUNTIME_DIR; without it /tmp/graphwire-UID)",
 	 0, GW_OPTION_CALL(take_runtime_dir)},
-	{"insecure", NULL, "serve anybody who can connect", 0, GW_OPTION_FLAG(A, server.insecure)},
+	{"insecure", NULL, "serve every client that can connect, without a key", 0, GW_OPTION_FLAG(A, server.insecure)},
 	{"name", "NAME", "a name for this service, shown by stat", 0, GW_OPTION_CALL(take_name)},
-	{"tcp-driver", "auto|io_uring|epoll", "how sockets are driven (auto)", 0,
+	{"tcp-driver", "auto|io_uring|epoll", "the driver of sockets (auto)", 0,
 	 GW_OPTION_CHOICE(A, server.tcp_driver, drivers)},
 	{"connections", "N", "connections of clients at once (what the limit of open files allows, at most 65536)", 0,
 	 GW_OPTION_NUMBER(A, server.connections, 1, CONNECTIONS_MAX)},
-	{"tensor-memory", "BYTES", "what tensors that clients create may take (no limit)", 0,
+	{"tensor-memory", "BYTES", "memory for tensors that clients create (no limit)", 0,
 	 GW_OPTION_NUMBER(A, server.tensor_memory, 1, INT64_MAX)},
 	{"tensor-lease", "SECONDS", "how long a job's tensors stay after its last client (300)", 0,
 	 GW_OPTION_CALL(take_tensor_lease)},
 	{"mutable", "NAME",
 	 "serve the feature NAME, or TYPE/NAME, as rows that clients can write; the files stay as they are; may be "
-	 "given several times, and alike to all servers",
+	 "given several times, and the same for all servers",
 	 0, GW_OPTION_CALL(take_mutable)},
 	{"drain", "MS", "how long open work may go on after a signal (5000)", 0,
 	 GW_OPTION_NUMBER(A, server.drain_ms, 0, 3600000)},
@@ -168,7 +167,7 @@ static gw_status check_together(void *input)
 	return GW_OK;
 }
 
-/* Our parent waits for this line. */
+/* The parent process may wait for this line. */
 static gw_status print_ready(const struct gw_server *server)
 {
 	char transports[GW_SERVER_TRANSPORTS_MAX], address[GW_ADDRESS_MAX];
@@ -186,8 +185,8 @@ static gw_status print_ready(const struct gw_server *server)
 	return GW_OK;
 }
 
-/* A connection takes a descriptor, and the usual limit is low: raises it, and shares what there is out among clients
- * and sockets that have not proved to be some. */
+/* A connection takes a descriptor, and the usual limit is low. Raises the limit, and divides the descriptors between
+ * clients and pending clients. */
 static gw_status choose_limits(struct gw_server_options *options)
 {
 	struct rlimit files, wanted;
@@ -197,7 +196,7 @@ static gw_status choose_limits(struct gw_server_options *options)
 	if (setrlimit(RLIMIT_NOFILE, &wanted) == 0)
 		files = wanted;
 	else
-		gw_log(GW_LOG_INFO, "the limit of open files stays: %s", strerror(errno));
+		gw_log(GW_LOG_INFO, "cannot raise the limit of open files: %s", strerror(errno));
 	uint64_t kept = FILES_KEPT + (uint64_t)FILES_A_THREAD * options->threads;
 	uint64_t least = kept + UNPROVEN_MIN + (options->connections ? options->connections : UNPROVEN_MIN);
 	if (files.rlim_cur < least)
@@ -228,7 +227,7 @@ static void end_at_once(int signal_number)
 	_exit(1);
 }
 
-/* The signals that drain; a hang-up only where nobody (nohup) has told us to ignore it. */
+/* The signals that drain. SIGHUP is one unless it is ignored (nohup). */
 static void choose_signals(sigset_t *signals)
 {
 	struct sigaction hang_up;
@@ -239,7 +238,7 @@ static void choose_signals(sigset_t *signals)
 		sigaddset(signals, SIGHUP);
 }
 
-/* Looks after the runtime folder meanwhile. */
+/* Waits for a signal; keeps the files in the runtime folder meanwhile. */
 static int wait_for_signal(struct gw_server *server, const sigset_t *signals)
 {
 	const struct timespec look = {.tv_sec = GW_SERVER_KEEP_S};
@@ -272,8 +271,8 @@ int gw_serve_main(int argc, char **argv)
 		fprintf(stderr, "graphwire serve: %s\n", gw_last_error());
 		return 1;
 	}
-	/* Until here a signal ends the process: loading may take long, and leaves nothing behind. The server's threads
-	 * take none. */
+	/* Until here a signal ends the process: loading may take long, and an early end leaves nothing behind. The
+	 * server's threads receive no signals. */
 	sigset_t signals;
 	choose_signals(&signals);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);

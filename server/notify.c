@@ -1,8 +1,8 @@
-/* A datagram to the service manager, as sd_notify(3) describes it: $NOTIFY_SOCKET is the path of a unix socket, or
+/* Sends a datagram to the service manager, as sd_notify(3) describes. $NOTIFY_SOCKET is the path of a unix socket, or
  * "@…", a name in the abstract namespace.
  *
- * Fails where it is neither or too long, and where nobody receives there; that is logged. It never waits: a manager
- * that does not read its socket loses the message. */
+ * Fails, with a line in the log, if the value is neither or too long, or if no process receives there. Never waits: a
+ * manager that does not read its socket loses the message. */
 #include "server/notify.h"
 
 #include <errno.h>
@@ -56,6 +56,7 @@ void gw_notify(const char *format, ...)
 	size_t bytes = (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1;
 	int error = notify_send(path, text, bytes);
 	if (error)
-		gw_log(GW_LOG_WARN, "NOTIFY_SOCKET=%.120s: %s: the service manager does not know how this server is",
-		       path, strerror(error));
+		gw_log(GW_LOG_WARN,
+		       "NOTIFY_SOCKET=%.120s: %s: the service manager does not learn the state of this server", path,
+		       strerror(error));
 }

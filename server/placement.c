@@ -1,5 +1,5 @@
-/* allowed processors -> the nodes that have some of them -> one node's, or one processor. What the kernel does not tell
- * about nodes leaves the threads where they may run. */
+/* allowed processors -> the nodes that have some of them -> one node's, or one processor. If the kernel does not
+ * describe its nodes, threads run on all allowed processors. */
 #include "server/placement.h"
 
 #include "core/memory/memory.h"
@@ -7,7 +7,7 @@
 
 #define LIST_BYTES 4096
 
-/* The processors of a node that are allowed; false: there are none. */
+/* The allowed processors of a node; false: the node has no allowed processor. */
 static bool take_node(const char *root, uint32_t node, const cpu_set_t *allowed, cpu_set_t *out)
 {
 	char text[LIST_BYTES];

@@ -1,6 +1,6 @@
-/* Which processors a server's threads run on. They share their host with trainers: a thread that is kept on one
- * processor waits for whatever else runs there, while others are idle. So a thread belongs to a NUMA node, whose
- * scheduler finds it a processor, unless somebody asks for more or for less. */
+/* Chooses the processors that a server's threads run on. Servers share their host with trainers. A thread that is bound
+ * to one processor waits for other work there while other processors are idle. So by default a thread is bound to a
+ * NUMA node, and the node's scheduler finds a processor. The user may ask for a tighter binding or for none. */
 #ifndef GW_SERVER_PLACEMENT_H
 #define GW_SERVER_PLACEMENT_H
 
@@ -9,14 +9,14 @@
 #include <stdint.h>
 
 enum gw_server_pin {
-	GW_SERVER_PIN_NODE, /* each thread to a node, in turn; to the one node where memory lies if it lies on one */
-	GW_SERVER_PIN_CORE, /* each to a processor of its own, as far as there are enough */
+	GW_SERVER_PIN_NODE, /* each thread to a node, in turn; to the node of the memory, if that is one node */
+	GW_SERVER_PIN_CORE, /* each to a separate processor, while processors are left */
 	GW_SERVER_PIN_OFF,
 };
 
-/* The processors, of those allowed, for the thread of this number; servers of several parts on one host count on, so
- * that they begin at different ones. numa: as in gw_arena_options, of the memory that is served. false: all of them.
- * root: "" for this machine; the folder of a copy of /sys in tests. */
+/* Chooses from the allowed processors for thread `number`. Servers of several parts on one host continue the numbering,
+ * so that they begin at different processors. numa: of the served memory, as in gw_arena_options. false: all allowed
+ * processors. root: "" for this machine; in tests a folder with a copy of /sys. */
 bool gw_server_place(const char *root, enum gw_server_pin pin, int numa, uint32_t number, const cpu_set_t *allowed,
 		     cpu_set_t *out);
 

@@ -1,9 +1,9 @@
 /* The life of a server: read the JSON -> reserve the port -> find the key -> guard the part -> load -> publish
  * -> listen -> serve -> drain.
  *
- * What can fail cheaply comes first: a taken port or a part that is served already is known before hours of loading.
- * The port stays reserved while the part loads, and clients are refused until then. Each thread polls a group of its
- * own; connections are dealt out over them.
+ * Steps that can fail cheaply come first. So a taken port, or a part that is already served, is reported before
+ * hours of loading. The port stays reserved while the part loads; until then clients are refused. Each thread polls one
+ * group, and the groups get connections in turn.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -48,11 +48,12 @@ static void *server_serve(void *argument)
 	return NULL;
 }
 
-/* Where the thread runs from now on; where the kernel will not have it, it stays where it is. */
+/* Binds the thread to its processors. If the kernel refuses, the thread stays unbound. */
 static void server_pin(const struct gw_server *server, pthread_t thread, uint32_t number)
 {
 	cpu_set_t allowed, wanted;
-	uint32_t before = server->options.part * server->options.threads; /* of servers of other parts on this host */
+	uint32_t before =
+		server->options.part * server->options.threads; /* threads of earlier parts' servers on this host */
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 ||
 	    !gw_server_place("", server->options.pin, server->options.numa, before + number, &allowed, &wanted))
 		return;
@@ -77,8 +78,8 @@ static gw_status open_groups(struct gw_server *server)
 	return GW_OK;
 }
 
-/* The address that clients are told: numbers, since a host may know its own name as a loopback address (Debian writes
- * 127.0.1.1 into /etc/hosts), which no other host reaches. */
+/* Finds the address for clients, in numbers: a host may know its own name as a loopback address (Debian writes
+ * 127.0.1.1 into /etc/hosts), which no other host can reach. */
 static gw_status name_address(struct gw_server *server)
 {
 	const char *host = server->options.listen.host;
@@ -92,8 +93,8 @@ static gw_status name_address(struct gw_server *server)
 	return status;
 }
 
-/* The kernel closes the sockets of a process that was killed a little after its end: a user who starts it again at once
- * finds its own port taken. */
+/* The kernel closes the sockets of a killed process a little after the process ends. So a user who restarts a server at
+ * once may find its port still taken. */
 static gw_status reserve_port(struct gw_server *server)
 {
 	struct gw_address *address = &server->options.listen;
@@ -107,7 +108,7 @@ static gw_status reserve_port(struct gw_server *server)
 		return name_address(server);
 	if (status != GW_BUSY)
 		return status;
-	/* The kernel names who listens there, and not who has reserved it. */
+	/* The kernel reports which process listens on a port, but not which process has reserved it. */
 	char error[GW_ERROR_TEXT_MAX], holder[GW_ADDRESS_MAX + 64], text[GW_ADDRESS_MAX];
 	snprintf(error, sizeof(error), "%s", gw_last_error());
 	if (gw_server_find_holder(address->port, holder, sizeof(holder)))
@@ -116,7 +117,7 @@ static gw_status reserve_port(struct gw_server *server)
 	return gw_fail_text(GW_BUSY, error);
 }
 
-/* Before the part is loaded: what is missing here is known early. */
+/* Runs before the part is loaded, so that a missing key is reported early. */
 static gw_status find_key(struct gw_server *server)
 {
 	if (server->options.insecure)
@@ -124,15 +125,15 @@ static gw_status find_key(struct gw_server *server)
 	if (server->options.key_file)
 		return gw_key_read(server->options.key_file, server->key, &server->key_bytes);
 	if (gw_address_is_loopback(&server->options.listen))
-		return GW_OK; /* made when the part is loaded, so that a load that is ended leaves none behind */
+		return GW_OK; /* leave_key makes the key after the load, so that an aborted load leaves no key behind */
 	return gw_fail(GW_INVALID,
 		       "address %s is not loopback: give --key-file FILE (the same on all clients and "
-		       "servers), or --insecure to let anybody read",
+		       "servers), or --insecure to let every client read",
 		       server->options.listen.host);
 }
 
-/* The key in the runtime folder. Its name is the port's, which is ours: one that is there is a dead server's, and would
- * mislead clients. */
+/* Writes the key to the runtime folder. Its file name has the port, which this server owns. An older file of that name
+ * is a dead server's and would mislead clients. */
 static gw_status leave_key(struct gw_server *server)
 {
 	if (server->options.insecure || server->options.key_file) {
@@ -145,7 +146,7 @@ static gw_status leave_key(struct gw_server *server)
 	return status;
 }
 
-/* --- Features that change. --- */
+/* --- Mutable features. --- */
 
 static bool is_mutable(const void *context, const char *key)
 {
@@ -156,7 +157,7 @@ static bool is_mutable(const void *context, const char *key)
 	return i < options->mutable_count;
 }
 
-/* Before the part is loaded: each name that was given means features, and they can change. */
+/* Runs before the part is loaded: checks that each given name means features that can change. */
 static gw_status check_mutable(const struct gw_server *server)
 {
 	const struct gw_part_meta *part = &server->meta->parts[server->options.part];
@@ -191,8 +192,8 @@ static gw_status load_mutable(struct gw_server *server)
 	return status;
 }
 
-/* Arrays that do not fit are refused by the load. What fits barely is ended by the kernel later, when clients connect.
- */
+/* Warns of scarce memory. The load refuses arrays that do not fit. If they barely fit, the kernel would end the server
+ * later, when clients connect. */
 static void warn_of_little_memory(const struct gw_server *server)
 {
 	const struct gw_part_meta *part = &server->meta->parts[server->options.part];
@@ -206,7 +207,7 @@ static void warn_of_little_memory(const struct gw_server *server)
 	if (bytes > memory.available || footprint <= memory.available)
 		return;
 	gw_log(GW_LOG_WARN,
-	       "%s of memory are available in the %s, and a server of this part takes %s with its threads and %u "
+	       "%s of memory are available in the %s, and a server of this part needs %s with its threads and %u "
 	       "connections: the kernel may end it when clients connect (graphwire doctor --bytes %llu)",
 	       gw_text_bytes(available, (double)memory.available), memory.bound_by,
 	       gw_text_bytes(need, (double)footprint), GW_SERVER_CONNECTIONS_USUAL, (unsigned long long)bytes);
@@ -275,47 +276,47 @@ static gw_status server_publish(struct gw_server *server)
 	return status;
 }
 
-/* The transport that must be, besides TCP; NULL: those that can be. */
+/* The transport that the user requires in addition to TCP; NULL: every possible one. */
 static const struct gw_scheme *asked_transport(const struct gw_server *server)
 {
 	return server->options.transport ? gw_scheme_find(server->options.transport) : NULL;
 }
 
-/* For clients elsewhere: RDMA, whose listener takes clients over TCP as well, or TCP alone. No client of a loopback
- * address is elsewhere. */
+/* Listens for clients on other hosts: over RDMA, whose listener also accepts TCP clients, or over TCP alone. A loopback
+ * address has no such clients. */
 static gw_status listen_network(struct gw_server *server, struct gw_poll_group *const *groups)
 {
-	const struct gw_scheme *way = NULL, *asked = asked_transport(server);
+	const struct gw_scheme *scheme = NULL, *asked = asked_transport(server);
 	bool loopback = gw_address_is_loopback(&server->options.listen);
-	while ((way = gw_scheme_below(way)) != NULL) {
+	while ((scheme = gw_scheme_below(scheme)) != NULL) {
 		struct gw_address address = server->options.listen;
-		if (way->local || (asked ? way != asked : loopback))
+		if (scheme->local || (asked ? scheme != asked : loopback))
 			continue;
-		snprintf(address.scheme, sizeof(address.scheme), "%s", way->name);
+		snprintf(address.scheme, sizeof(address.scheme), "%s", scheme->name);
 		gw_status status =
 			gw_listen(groups, server->options.threads, &address, server->service, &server->listener);
 		if (status == GW_OK || status == GW_BUSY || asked)
 			return status;
-		gw_log(status == GW_UNSUPPORTED ? GW_LOG_INFO : GW_LOG_WARN,
-		       "clients elsewhere come over TCP alone: %s", gw_last_error());
+		gw_log(status == GW_UNSUPPORTED ? GW_LOG_INFO : GW_LOG_WARN, "clients on other hosts use TCP alone: %s",
+		       gw_last_error());
 	}
 	return gw_listen(groups, server->options.threads, &server->options.listen, server->service, &server->listener);
 }
 
-/* For clients on this host. Where it cannot be, the others' way serves them as well, unless it was asked for. */
+/* Listens for clients on this host. If that fails, they use the network transport, unless this one is required. */
 static gw_status listen_local(struct gw_server *server, struct gw_poll_group *const *groups)
 {
-	const struct gw_scheme *way = NULL, *asked = asked_transport(server);
-	while ((way = gw_scheme_below(way)) != NULL) {
-		struct gw_address address = {0}; /* named by our incarnation */
-		if (!way->local || (asked && way != asked))
+	const struct gw_scheme *scheme = NULL, *asked = asked_transport(server);
+	while ((scheme = gw_scheme_below(scheme)) != NULL) {
+		struct gw_address address = {0}; /* the listener takes the incarnation as name */
+		if (!scheme->local || (asked && scheme != asked))
 			continue;
-		snprintf(address.scheme, sizeof(address.scheme), "%s", way->name);
+		snprintf(address.scheme, sizeof(address.scheme), "%s", scheme->name);
 		gw_status status =
 			gw_listen(groups, server->options.threads, &address, server->service, &server->local);
 		if (status == GW_OK || asked)
 			return status;
-		gw_log(GW_LOG_INFO, "clients on this host come over TCP, too: %s", gw_last_error());
+		gw_log(GW_LOG_INFO, "clients on this host use TCP: %s", gw_last_error());
 	}
 	return GW_OK;
 }
@@ -345,14 +346,14 @@ static gw_status start_threads(struct gw_server *server)
 	return GW_OK;
 }
 
-/* Nobody else serves this part on this host. Without a folder for the lock that cannot be told; who needs no key of it
- * either goes on. */
+/* Ensures that no other server serves this part on this host. The check needs the runtime folder. Without it a server
+ * that needs no key from the folder starts without the check. */
 static gw_status server_guard(struct gw_server *server)
 {
 	gw_status status = gw_server_guard(server);
 	if (status == GW_OK || status == GW_BUSY || !(server->options.insecure || server->options.key_file))
 		return status;
-	gw_log(GW_LOG_WARN, "%s; going on without it: no other server of this part on this host is looked for",
+	gw_log(GW_LOG_WARN, "%s; starting without the check for another server of this part on this host",
 	       gw_last_error());
 	return GW_OK;
 }
@@ -363,7 +364,7 @@ static gw_status start_steps(struct gw_server *server)
 	if (status != GW_OK)
 		return status;
 	if (server->options.part >= server->meta->num_parts)
-		return gw_fail(GW_RANGE, "%s: there is no part %u; its %u parts are numbered from 0",
+		return gw_fail(GW_RANGE, "%s: part %u does not exist; the %u parts are numbered from 0",
 			       server->options.part_config, server->options.part, server->meta->num_parts);
 	if (getrandom(&server->incarnation, sizeof(server->incarnation), 0) != sizeof(server->incarnation))
 		return gw_fail(GW_IO, "the kernel gives no random bytes");
@@ -413,7 +414,7 @@ gw_status gw_server_start(const struct gw_server_options *options, struct gw_ser
 	return GW_OK;
 }
 
-/* Nothing more is taken; waits until everything that was is answered, or the time is up. */
+/* Stops accepting; waits until all accepted work is answered, or the time is up. */
 static void server_drain(struct gw_server *server, uint32_t drain_ms)
 {
 	atomic_store(&server->stop_accepting, true);
@@ -429,7 +430,7 @@ static void server_drain(struct gw_server *server, uint32_t drain_ms)
 		struct timespec step = {.tv_nsec = DRAIN_STEP_NS};
 		nanosleep(&step, NULL);
 	}
-	gw_log(GW_LOG_WARN, "%llu connections with work that is still open after %u ms are closed",
+	gw_log(GW_LOG_WARN, "closing %llu connections whose work is still open after %u ms",
 	       (unsigned long long)counters.connections_open, drain_ms);
 }
 
@@ -440,7 +441,7 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 		return;
 	gw_error_keep(&kept);
 	uint32_t threads = server->threads ? server->options.threads : 0;
-	/* While the port is still ours: the next server on it makes a key of the same name. */
+	/* Before the port is released: the next server on it writes a key of the same name. */
 	if (server->has_key)
 		gw_key_remove(server->options.listen.port);
 	if (server->listener && threads && server->threads[0].started && drain_ms)

@@ -1,4 +1,4 @@
-/* The daemon that serves one part: what its files share. */
+/* The server of one part, shared by its files. */
 #ifndef GW_SERVER_SERVER_H
 #define GW_SERVER_SERVER_H
 
@@ -19,23 +19,23 @@ struct gw_server_options {
 	const char *part_config; /* the graph's JSON or folder */
 	uint32_t part;
 	struct gw_address listen;
-	uint32_t threads; /* that answer; 1 to GW_SERVER_THREADS_MAX */
+	uint32_t threads; /* that answer clients; 1 to GW_SERVER_THREADS_MAX */
 	enum gw_server_pin pin;
 	enum gw_huge_policy huge;
 	int numa;
-	const char *key_file; /* or NULL */
-	bool insecure;        /* serve anybody */
-	const char *name;     /* of this service, for stat */
+	const char *key_file; /* NULL: no key file */
+	bool insecure;        /* serve every client, without a key */
+	const char *name;     /* the service's name, shown by stat */
 	const char *tcp_driver;
-	/* Besides TCP: NULL or "auto": RDMA, unless it is a loopback address, and mapped memory, where they can be;
-	 * "verbs", "shm": this must be, and nothing else; "tcp": none. */
+	/* Transports in addition to TCP. NULL or "auto": RDMA (unless the address is a loopback address) and mapped
+	 * memory, each if possible. "verbs", "shm": this one, and it is required. "tcp": none. */
 	const char *transport;
-	uint32_t connections;   /* of clients at once; 0: 1,024 */
-	uint32_t unproven;      /* sockets at once that have not proved the key; 0: 256 */
+	uint32_t connections;   /* of clients at once; 0: 1024 */
+	uint32_t unproven;      /* pending clients at once; 0: 256 */
 	uint32_t idle_ms;       /* how long a client may be silent inside a frame or the hello; 0: 10,000 */
 	uint32_t drain_ms;      /* how long open work may go on after the first signal */
-	uint64_t tensor_memory; /* bytes that tensors may take; 0: as many as there are */
-	/* Features that are served as rows that change: words of gw_feature_is_meant. */
+	uint64_t tensor_memory; /* bytes that tensors may take; 0: no limit */
+	/* Features that are served as mutable rows: words of gw_feature_is_meant. */
 	const char *mutable_features[GW_SERVER_MUTABLE_MAX];
 	uint32_t mutable_count;
 	uint32_t tensor_lease_ms; /* how long a job's tensors stay after its last client; 0: 300,000 */
@@ -56,33 +56,33 @@ struct gw_server {
 	struct gw_part *part;
 	struct gw_service *service;
 	struct gw_tensor_table *tensors;
-	struct gw_listener *listener, *local; /* local: of clients that map our memory; or NULL */
+	struct gw_listener *listener, *local; /* local: for clients that map the memory; or NULL */
 	struct gw_server_thread *threads;
 	uint64_t incarnation, started_ns;
-	int reservation;         /* of the port, until the listener has it; -1: none */
-	struct gw_address bound; /* what options.listen stands for on this host, in numbers */
+	int reservation;         /* reserves the port until the listener has it; -1: none */
+	struct gw_address bound; /* options.listen on this host, in numbers */
 	int guard_fd;
 	char *catalog;      /* JSON */
-	uint8_t key[1024];  /* until it is published */
+	uint8_t key[1024];  /* until the service has a copy */
 	uint32_t key_bytes; /* 0: none */
-	bool has_key;       /* in the runtime folder */
-	bool keep_failed;   /* the last look at the runtime folder could not mend it */
+	bool has_key;       /* the key is in the runtime folder */
+	bool keep_failed;   /* the last check of the runtime folder failed */
 	atomic_bool stop_accepting, stop;
 };
 
-/* serve.c: loads, listens, starts the threads; returns when it is ready. On failure nothing is left. */
+/* serve.c: loads, listens, starts the threads; returns when the server is ready. A failure leaves nothing behind. */
 gw_status gw_server_start(const struct gw_server_options *options, struct gw_server **out);
 /* Stops accepting, lets open work finish for up to drain_ms, closes, frees. NULL is allowed. */
 void gw_server_end(struct gw_server *server, uint32_t drain_ms);
 
-#define GW_SERVER_KEEP_S 3 /* how often to look */
-/* keep.c: makes again what somebody has removed of the runtime folder; warns once where it cannot. By the thread that
- * started the server and will end it, every GW_SERVER_KEEP_S. */
+#define GW_SERVER_KEEP_S 3 /* seconds between two checks */
+/* keep.c: restores removed files of the runtime folder; warns once if that fails. The thread that started the server
+ * and will end it calls this every GW_SERVER_KEEP_S. */
 void gw_server_keep(struct gw_server *server);
 
-#define GW_SERVER_TRANSPORTS_MAX 48 /* bytes of its transports as text */
+#define GW_SERVER_TRANSPORTS_MAX 48 /* bytes of the text below */
 
-/* Where clients find it, and over what, for people and stat: "10.0.0.2:30050", "tcp+verbs+shm". */
+/* The address and the transports by which clients reach the server, as text: "10.0.0.2:30050", "tcp+verbs+shm". */
 char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX]);
 char *gw_server_transports(const struct gw_server *server, char text[GW_SERVER_TRANSPORTS_MAX]);
 
@@ -92,15 +92,15 @@ gw_status gw_server_answer(struct gw_server *server);
 /* answer_sample.c: the sample request's handler; context: the server. */
 gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
 
-/* answer_edges.c: the edge request's handler; likewise. */
+/* answer_edges.c: the edge request's handler; context: the server. */
 gw_status gw_server_edges(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
 
-/* guard.c: takes the right to serve this part on this host; GW_BUSY names who has it. */
+/* guard.c: takes the lock for this part on this host; GW_BUSY names the process that has it. */
 gw_status gw_server_guard(struct gw_server *server);
 void gw_server_unguard(struct gw_server *server);
-/* Takes it again where somebody has removed the lock's file. GW_BUSY: another server took it meanwhile. */
+/* Takes the lock again if its file was removed. GW_BUSY: another server took it meanwhile. */
 gw_status gw_server_guard_keep(struct gw_server *server);
-/* Whether a server of this user, perhaps one that still loads, has the port; holder: "pid 12 at 127.0.0.1:30050". */
+/* Whether a server of this user has the port, even if it is still loading; holder: "pid 12 at 127.0.0.1:30050". */
 bool gw_server_find_holder(uint16_t port, char *holder, size_t bytes);
 
 /* main.c: `graphwire serve`. */

@@ -1,6 +1,5 @@
-/* Addresses as text. Splits a scheme, a host and a port; a colon inside brackets belongs to an IPv6 address, and two
- * colons without brackets are refused, since "::1:80" has two readings, as is a number alone, which may be meant as a
- * port. Fails on text it would have to guess at. */
+/* Parses and prints addresses: a scheme, a host and a port. A colon inside brackets belongs to an IPv6 address. Two
+ * readings are an error: two colons without brackets ("::1:80"), and a number alone, which may mean a port. */
 #include "transport/address.h"
 
 #include <arpa/inet.h>
@@ -20,7 +19,7 @@ static gw_status address_malformed(const char *text, const char *what)
 		       what);
 }
 
-/* Copies n bytes of a part of the text. */
+/* Copies n bytes; false: they do not fit. */
 static bool address_copy(char *out, size_t out_bytes, const char *from, size_t n)
 {
 	if (n == 0 || n >= out_bytes)
@@ -42,7 +41,7 @@ static gw_status parse_port(const char *text, const char *digits, uint16_t *port
 	return GW_OK;
 }
 
-/* The scheme, if the text begins with one that is known; `rest` is what follows. "tcp" alone is a host name. */
+/* Finds a known scheme at the beginning of the text; returns the rest. "tcp" without a colon is a host name. */
 static const char *parse_scheme(const char *text, char scheme[16])
 {
 	for (size_t i = 0; i < GW_SCHEMES; i++) {
@@ -96,7 +95,7 @@ static gw_status parse_host_and_port(const char *text, const char *rest, struct 
 	return colon ? parse_port(text, colon + 1, &out->port) : GW_OK;
 }
 
-/* Schemes without host and port. */
+/* Whether the scheme has names instead of host and port. */
 static bool is_named(const struct gw_address *address)
 {
 	const struct gw_scheme *scheme = gw_scheme_find(address->scheme);
@@ -124,7 +123,7 @@ gw_status gw_address_parse(const char *text, struct gw_address *out)
 	if (!address_copy(out->host, sizeof(out->host), rest, strlen(rest)))
 		return address_malformed(text, "no name");
 	if (gw_scheme_find(out->scheme)->is_file && !gw_address_name_check(out->host))
-		return address_malformed(text, "a character that no name in a folder should have");
+		return address_malformed(text, "a character that is not allowed in a name");
 	return GW_OK;
 }
 

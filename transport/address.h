@@ -1,4 +1,4 @@
-/* Where a server is: "host:port", "[v6]:port", "tcp:host:port", "shm:name", "memory:name". */
+/* The address of a server: "host:port", "[v6]:port", "tcp:host:port", "shm:name", "memory:name". */
 #ifndef GW_TRANSPORT_ADDRESS_H
 #define GW_TRANSPORT_ADDRESS_H
 
@@ -13,22 +13,22 @@
 
 struct gw_address {
 	char scheme[16]; /* a name of transport/scheme.h */
-	char host[256];  /* a name, an IPv4 or IPv6 address without brackets, or the name */
-	uint16_t port;   /* 0: any (listen) */
+	char host[256];  /* a host name, an IPv4 or IPv6 address without brackets, or a shm or memory name */
+	uint16_t port;   /* 0: any port (listen) */
 };
 
-/* No scheme means tcp; no port means GW_PORT_DEFAULT; a host is never a number alone. GW_INVALID names the text and
- * what is wrong with it. */
+/* No scheme means tcp; no port means GW_PORT_DEFAULT. A number alone is never a host. GW_INVALID: the error text has
+ * the address and the fault. */
 gw_status gw_address_parse(const char *text, struct gw_address *out);
 char *gw_address_text(const struct gw_address *address, char buffer[GW_ADDRESS_MAX]);
 
-/* Whether it is one of hosts and ports (tcp, verbs), and no name within this user's reach (shm, memory). */
+/* Whether the address has host and port (tcp, verbs); else it is a name on this host (shm, memory). */
 bool gw_address_has_port(const struct gw_address *address);
 
 /* Whether the address is this host's loopback (127.0.0.0/8, ::1, "localhost", shm, memory). */
 bool gw_address_is_loopback(const struct gw_address *address);
 
-/* Whether a server of this host may be named so over shm: 1 to GW_ADDRESS_NAME_MAX letters, digits, ".-_". */
+/* Whether the name is a valid shm name: 1 to GW_ADDRESS_NAME_MAX letters, digits, ".-_". */
 bool gw_address_name_check(const char *name);
 
 #endif

@@ -1,10 +1,10 @@
-/* Mutual challenge-response with HMAC-SHA256 (RFC 2104, FIPS 198-1). The role keeps a proof from being sent back to
- * its maker; the nonces keep an old one from being used again; version and incarnation bind it to this server
- * and this protocol. Fails only when OpenSSL or the kernel's random source does.
+/* Mutual challenge-response with HMAC-SHA256 (RFC 2104, FIPS 198-1). The role prevents sending a proof back to its
+ * maker. The nonces prevent the reuse of an old proof. Version and incarnation bind the proof to this protocol and this
+ * server. Fails only when OpenSSL or the kernel's random source fails.
  *
- * OpenSSL lets a fork cut its locks in two: a child whose parent was within one of them waits for it for ever. So it is
- * used under a lock of ours that forks take, and what it keeps for the thread, which takes its locks when the thread
- * ends, goes at once. */
+ * OpenSSL does not protect its locks over a fork: a lock that another thread of the parent has stays locked in the
+ * child for ever. So OpenSSL runs under a lock of this file, which forks take. OpenSSL's thread-local data is freed at
+ * once, since freeing it at the thread's end takes OpenSSL's locks. */
 #include "transport/auth.h"
 
 #include <errno.h>
@@ -18,7 +18,8 @@
 #include "core/system/fork.h"
 
 static pthread_mutex_t openssl = PTHREAD_MUTEX_INITIALIZER;
-static struct gw_fork_guard guard = {.lock = &openssl, .order = 9}; /* the last: nothing else is taken within it */
+static struct gw_fork_guard guard = {.lock = &openssl,
+				     .order = 9}; /* the last in the lock order: no lock is taken under it */
 
 gw_status gw_nonce_make(uint8_t nonce[GW_NONCE_BYTES])
 {

@@ -1,4 +1,4 @@
-/* Proof that both sides know the key, without telling it. */
+/* Proof that both sides know the key, without sending the key. */
 #ifndef GW_TRANSPORT_AUTH_H
 #define GW_TRANSPORT_AUTH_H
 
@@ -9,7 +9,7 @@
 #define GW_PROOF_BYTES 32
 #define GW_NONCE_BYTES 32
 
-/* What a proof is over. */
+/* The inputs of a proof. */
 struct gw_auth {
 	const uint8_t *key;
 	uint32_t key_bytes;
@@ -26,7 +26,7 @@ gw_status gw_nonce_make(uint8_t nonce[GW_NONCE_BYTES]);
 /* proof = HMAC-SHA256(key, role, both nonces, version, incarnation, client uuid). GW_IO if the library fails. */
 gw_status gw_proof_make(const struct gw_auth *auth, enum gw_auth_role role, uint8_t proof[GW_PROOF_BYTES]);
 
-/* In constant time. false as well when the library fails. */
+/* Compares in constant time. Also false when the library fails. */
 bool gw_proof_check(const struct gw_auth *auth, enum gw_auth_role role, const uint8_t proof[GW_PROOF_BYTES]);
 
 #endif

@@ -1,5 +1,5 @@
-/* Completions on their way to the caller. Nothing here fails: notes are made when work is accepted, read sets are the
- * caller's memory, and a text that finds no memory gives way to the status's own. */
+/* The queue of completions. Nothing here fails: notes are created when work is accepted, and read sets are the caller's
+ * memory. If memory for an error text runs out, the completion has the status's general text. */
 #include "transport/completions.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ void gw_completions_end(struct gw_completions *completions)
 	gw_completions_begin(completions);
 }
 
-/* Keeps a block until the next take; false: it is freed, there is no memory for that. */
+/* Keeps a block until the next take. If memory for that runs out, frees the block and returns false. */
 static bool block_keep(struct gw_completions *completions, void *block)
 {
 	if (completions->kept_count == completions->kept_capacity) {
@@ -58,7 +58,7 @@ static bool block_keep(struct gw_completions *completions, void *block)
 	return true;
 }
 
-/* A read set's text; without memory to keep it, it gives way. */
+/* A read set's text, or the status's general text if memory runs out. */
 static const char *text_keep(struct gw_completions *completions, char *text, gw_status status)
 {
 	if (!text)
@@ -66,7 +66,7 @@ static const char *text_keep(struct gw_completions *completions, char *text, gw_
 	return block_keep(completions, text) ? text : gw_status_text(status);
 }
 
-/* The rows that are not there: of a set that has failed nobody asks. */
+/* Delivers the list of torn rows; a set that failed has no list. */
 static void torn_deliver(struct gw_completions *completions, struct gw_torn_rows *torn,
 			 struct gw_completion *completion)
 {
@@ -81,7 +81,7 @@ static void torn_deliver(struct gw_completions *completions, struct gw_torn_rows
 		return;
 	}
 	completion->status = GW_AGAIN;
-	completion->text = "rows were being written whenever they were looked at; ask the server for them";
+	completion->text = "the server was writing these rows at every try; fetch them by a request";
 	completion->torn = torn->rows;
 	completion->torn_count = count;
 }
@@ -209,8 +209,8 @@ gw_status gw_check_dynamic(const struct gw_endpoint *endpoint, const struct gw_r
 	*entry = gw_dynamic_region_find(endpoint, region->id, region->generation);
 	if (*entry && (*entry)->open)
 		return GW_OK;
-	return gw_fail(GW_NOT_FOUND, "region %u of generation %u is not open here, or it was deleted", region->id,
-		       region->generation);
+	return gw_fail(GW_NOT_FOUND, "region %u of generation %u is not open at this endpoint, or was deleted",
+		       region->id, region->generation);
 }
 
 gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_region *region)
@@ -234,13 +234,12 @@ static gw_status range_fail(const char *what, uint64_t bytes, uint64_t at, uint6
 static gw_status row_fail(const struct gw_region *region, uint64_t bytes, uint64_t at)
 {
 	const struct gw_row_format *format = &region->rows.format;
-	return gw_fail(GW_INVALID,
-		       "read of %llu bytes at %llu of region %u: not one of its rows of %u bytes, which lie %u apart",
-		       (unsigned long long)bytes, (unsigned long long)at, region->id, format->payload_bytes,
-		       format->stride);
+	return gw_fail(
+		GW_INVALID, "read of %llu bytes at %llu of region %u: not a row; rows have %u bytes and a stride of %u",
+		(unsigned long long)bytes, (unsigned long long)at, region->id, format->payload_bytes, format->stride);
 }
 
-/* Versioned regions. */
+/* Checks that each range of a gather is a row of a versioned region. */
 static gw_status gather_rows_check(const struct gw_region *region, const struct gw_gather *gather, size_t n)
 {
 	const struct gw_row_format *format = &region->rows.format;
@@ -274,7 +273,8 @@ gw_status gw_check_gather(const struct gw_region *region, const struct gw_buffer
 	if (n == 0)
 		return GW_OK;
 	if (gather->stride < gather->row_bytes)
-		return gw_fail(GW_INVALID, "rows of %u bytes that lie %u apart", gather->row_bytes, gather->stride);
+		return gw_fail(GW_INVALID, "rows of %u bytes do not fit a stride of %u bytes", gather->row_bytes,
+			       gather->stride);
 	uint64_t highest = 0, last_row = n - 1;
 	for (size_t i = 0; i < n; i++)
 		highest = gather->remote[i] > highest ? gather->remote[i] : highest;

@@ -1,17 +1,17 @@
-/* What a backend owes the caller of poll: read sets that have ended, in the order they did, and connects and requests
- * likewise; the two take turns, so that neither waits for the other's end. Also the life of a read set, the same for
- * every backend. One thread's; never locked. */
+/* The queue of completions that poll returns: read sets in the order of their completion, and likewise connects and
+ * requests (notes). The queue alternates between the two, so that neither starves the other. This file also has the
+ * life cycle of a read set, which all backends share. For one thread; takes no lock. */
 #ifndef GW_TRANSPORT_COMPLETIONS_H
 #define GW_TRANSPORT_COMPLETIONS_H
 
 #include "transport/transport.h"
 
-/* The end of a connect or request. Made when it is accepted, so that its end cannot fail for want of memory. */
+/* The completion of a connect or request. Created when the work is accepted, so completion cannot run out of memory. */
 struct gw_note {
 	struct gw_note *next;
 	void *cookie;
 	gw_status status;
-	uint8_t *memory; /* the block that holds the reply or the text: freed after delivery, unless it was taken */
+	uint8_t *memory; /* the block with the reply or the text; freed after delivery, unless the caller kept it */
 	const uint8_t *reply;
 	uint32_t reply_bytes;
 	bool has_text;
@@ -20,28 +20,28 @@ struct gw_note {
 struct gw_completions {
 	struct gw_read_set *sets, **sets_end;
 	struct gw_note *notes, **notes_end;
-	uint32_t note_count;       /* posted, not yet taken */
-	bool notes_next;           /* whose turn it is */
+	uint32_t note_count;       /* posted and not yet delivered */
+	bool notes_next;           /* whether a note is delivered next */
 	struct gw_note *delivered; /* freed by the next take */
-	void **kept;               /* read sets' error texts and torn rows delivered, likewise */
+	void **kept;               /* error texts and torn rows of delivered read sets; freed by the next take */
 	size_t kept_count, kept_capacity;
 };
 
 void gw_completions_begin(struct gw_completions *completions);
-void gw_completions_end(struct gw_completions *completions); /* frees what was not delivered */
+void gw_completions_end(struct gw_completions *completions); /* frees undelivered completions */
 
 static inline bool gw_completions_empty(const struct gw_completions *completions)
 {
 	return !completions->sets && !completions->notes;
 }
 
-/* Frees what the last take handed out, then hands out up to max. */
+/* Frees what the last call delivered, then delivers up to max completions. */
 size_t gw_completions_take(struct gw_completions *completions, struct gw_completion *taken, size_t max);
 
-/* A note with its cookie; GW_NO_MEMORY. It is the caller's until posted. */
+/* Creates a note; GW_NO_MEMORY. The note is the caller's until posted. */
 gw_status gw_note_create(void *cookie, struct gw_note **out);
 void gw_note_destroy(struct gw_note *note); /* NULL is allowed */
-/* Posts the note: GW_OK, or a status with the text of gw_last_error(). The note is the completions's from then on. */
+/* Posts the note with GW_OK, or with a status and the text of gw_last_error(). The queue owns the note from then on. */
 void gw_completions_post(struct gw_completions *completions, struct gw_note *note, gw_status status);
 
 /* --- Read sets. --- */
@@ -52,12 +52,12 @@ struct gw_torn_rows {
 	struct gw_torn_row rows[];
 };
 
-/* The backend's words of a read set. */
+/* How backends use private_words of a read set. */
 struct gw_read_set_private {
-	struct gw_read_set **link; /* what points to this set in its list; NULL: not started */
+	struct gw_read_set **link; /* the pointer to this set in its list; NULL: not started */
 	char *text;                /* of the first failure */
 	struct gw_torn_rows *torn; /* NULL: none */
-	bool accepted;             /* of at least one call something was */
+	bool accepted;             /* at least one read was accepted */
 };
 static_assert(sizeof(struct gw_read_set_private) == sizeof(((struct gw_read_set *)0)->private_words), "fits");
 
@@ -66,7 +66,7 @@ static inline struct gw_read_set_private *gw_read_set_private(struct gw_read_set
 	return (struct gw_read_set_private *)(void *)set->private_words;
 }
 
-/* Puts a fresh set on the list of open ones; a started set stays as it is. */
+/* Puts a new set on the list of open sets; does nothing to a started set. */
 static inline void gw_read_set_start(struct gw_read_set **list, struct gw_read_set *set)
 {
 	struct gw_read_set_private *private = gw_read_set_private(set);
@@ -79,7 +79,7 @@ static inline void gw_read_set_start(struct gw_read_set **list, struct gw_read_s
 	*list = set;
 }
 
-/* Takes a set of which nothing was accepted off the list: it is the caller's again. */
+/* Removes a set without an accepted read from the list: it is the caller's again. */
 static inline void gw_read_set_forget(struct gw_read_set *set)
 {
 	struct gw_read_set_private *private = gw_read_set_private(set);
@@ -90,13 +90,13 @@ static inline void gw_read_set_forget(struct gw_read_set *set)
 	set->next = NULL;
 }
 
-/* The set fails with the status and the text of gw_last_error(), unless it has failed before. */
+/* Fails the set with the status and the text of gw_last_error(), unless it has failed before. */
 void gw_read_set_fail(struct gw_read_set *set, gw_status status);
 
-/* Lists a row that stayed torn; the set fails where there is no memory for that. */
+/* Lists a row that stayed torn. Fails the set if memory for the list runs out. */
 void gw_read_set_torn(struct gw_read_set *set, uint64_t remote, uint64_t local);
 
-/* Completes the set if its last read was accepted and nothing can write to it any more. */
+/* Completes the set if its last read was accepted and no write to its destination is open. */
 static inline void gw_read_set_settle(struct gw_completions *completions, struct gw_read_set *set)
 {
 	if (set->done || set->frames_open || !set->last_accepted)
@@ -113,10 +113,10 @@ static inline void gw_read_set_settle(struct gw_completions *completions, struct
 
 /* --- Checks that every backend makes before it sends anything. --- */
 
-/* GW_STALE, GW_RANGE or GW_INVALID with text, naming the first read that does not fit region or buffer; or that is no
- * whole row of a versioned one. */
+/* GW_STALE, GW_RANGE or GW_INVALID. The text names the first read that does not fit the region or the buffer, or is
+ * not one row of a versioned region. */
 gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_region *region);
-/* The same for a region that came after the hello: GW_NOT_FOUND. */
+/* The same for a dynamic region; GW_NOT_FOUND. */
 gw_status gw_check_dynamic(const struct gw_endpoint *endpoint, const struct gw_region *region,
 			   struct gw_dynamic_region_entry **entry);
 gw_status gw_check_gather(const struct gw_region *region, const struct gw_buffer *buffer,

@@ -1,17 +1,16 @@
-/* Gathers and scatters of many small ranges: what bounds them is the time to the memory they come from, so each is
- * prefetched GW_COPY_AHEAD ranges before it is copied. Inline, since every backend's innermost loop is one of these.
- */
+/* Gathers and scatters of many small ranges. Memory latency bounds them, so each range is prefetched GW_COPY_AHEAD
+ * ranges before it is copied. The functions are inline, since they form every backend's innermost loop. */
 #ifndef GW_TRANSPORT_COPY_H
 #define GW_TRANSPORT_COPY_H
 
 #include <stdint.h>
 #include <string.h>
 
-#define GW_COPY_AHEAD        12 /* 12 ranges of 400 bytes: as many cache lines as one core keeps in flight, several times */
-#define GW_COPY_PREFETCH_MAX 2048 /* of a range; behind that the processor's own prefetcher has caught on */
+#define GW_COPY_AHEAD        12   /* 12 ranges of 400 bytes: several times the lines that a core keeps in flight */
+#define GW_COPY_PREFETCH_MAX 2048 /* bytes of one range; the hardware prefetcher continues from there */
 
-/* A function that only prefetches has no effect in gcc's eyes, and a call of it is dropped: these are always inlined
- * (gcc 12 did drop it from the TCP server's loop, which cost a third of its gather). */
+/* gcc regards a function that only prefetches as free of effects, and drops calls of it. So these functions are always
+ * inlined. (gcc 12 dropped the call from the TCP server's loop, which cost a third of its gather.) */
 #define GW_PREFETCHES static inline __attribute__((always_inline))
 
 GW_PREFETCHES void gw_prefetch_range(const uint8_t *from, uint32_t bytes)
@@ -24,8 +23,7 @@ GW_PREFETCHES void gw_prefetch_range(const uint8_t *from, uint32_t bytes)
 		__builtin_prefetch(from + end - 1);
 }
 
-/* Copies one range: sizes that offsets, degrees and ids have by a plain
- * move or two, everything else by memcpy. */
+/* Copies one range. The usual sizes of offsets, degrees and ids take a plain move or two; other sizes take memcpy. */
 static inline void gw_copy_range(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {
 	switch (bytes) {

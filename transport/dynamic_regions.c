@@ -1,5 +1,5 @@
-/* The table of an endpoint's late regions grows to the highest place that was opened. Fails for want of memory, and on
- * ids that no server gives. */
+/* An endpoint's table of dynamic regions. The table grows to the highest place that was opened. Fails if memory runs
+ * out, and on ids that no server assigns. */
 #include "transport/dynamic_regions.h"
 
 #include "core/memory/alloc.h"
@@ -28,7 +28,7 @@ gw_status gw_dynamic_region_add(struct gw_endpoint *endpoint, const struct gw_re
 	*before = (struct gw_dynamic_region_entry){0};
 	uint32_t at = region->id - GW_REGIONS_MAX;
 	if (region->id < GW_REGIONS_MAX || at >= GW_DYNAMIC_REGIONS_MAX)
-		return gw_fail(GW_PROTOCOL, "region %u, which no server gives that late", region->id);
+		return gw_fail(GW_PROTOCOL, "region %u is not a dynamic region that a server assigns", region->id);
 	gw_status status = dynamic_grow(&endpoint->dynamic, at + 1);
 	if (status != GW_OK)
 		return status;

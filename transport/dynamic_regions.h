@@ -1,26 +1,26 @@
-/* Regions that an endpoint asked for after its hello: a table by the place in the server's, and so no larger. One
- * thread's, as the endpoint is. */
-#ifndef GW_TRANSPORT_LATE_REGIONS_H
-#define GW_TRANSPORT_LATE_REGIONS_H
+/* Dynamic regions that an endpoint opened. The table is indexed by the place in the server's table, which bounds its
+ * size. For the endpoint's thread alone. */
+#ifndef GW_TRANSPORT_DYNAMIC_REGIONS_H
+#define GW_TRANSPORT_DYNAMIC_REGIONS_H
 
 #include "transport/transport.h"
 
-/* One of them. */
+/* One opened region. */
 struct gw_dynamic_region_entry {
 	struct gw_region region;
-	bool open;           /* may be read */
-	bool refused;        /* verbs: not to be had that way */
-	bool owed;           /* the server waits to hear that it was let go, and has not been told for want of room */
-	const uint8_t *base; /* shm: where it is mapped */
-	void *mapping;       /* shm: what holds it; verbs: its keys */
-	uint64_t reads;      /* verbs: in flight */
+	bool open;           /* reads are allowed */
+	bool refused;        /* verbs: the server cannot register it */
+	bool owed;           /* the release has not been sent to the server yet: no room */
+	const uint8_t *base; /* shm: its mapped address */
+	void *mapping;       /* shm: the mapping; verbs: the keys */
+	uint64_t reads;      /* verbs: reads in flight */
 };
 
-/* Puts a region in its place; what was there before is gone from the server, and *before is what is left of it, or
- * zero. GW_NO_MEMORY; GW_PROTOCOL: no place that a server has. */
+/* Puts a region in its place. A former region of that place no longer exists at the server; *before is what remains of
+ * it here, or zero. GW_NO_MEMORY; GW_PROTOCOL: the id is not a dynamic region's. */
 gw_status gw_dynamic_region_add(struct gw_endpoint *endpoint, const struct gw_region *region,
 				struct gw_dynamic_region_entry **out, struct gw_dynamic_region_entry *before);
-/* NULL: it was never opened, or another one is in its place. */
+/* NULL: it was never opened, or another region is in its place. */
 struct gw_dynamic_region_entry *gw_dynamic_region_find(const struct gw_endpoint *endpoint, uint32_t id,
 						       uint32_t generation);
 void gw_dynamic_region_free(struct gw_endpoint *endpoint);

@@ -1,47 +1,50 @@
-/* A call as its handler sees it, and the reply that it fills. */
+/* The interface between a backend and a handler: a call, and the reply that the handler fills. */
 #ifndef GW_TRANSPORT_HANDLER_H
 #define GW_TRANSPORT_HANDLER_H
 
 #include "core/errors/status.h"
 
-/* One two-sided call as its handler sees it. */
+/* One two-sided call. */
 struct gw_call {
 	uint16_t op;
-	const uint8_t *bytes; /* valid during the call */
+	const uint8_t *bytes; /* valid during one run of the handler */
 	uint32_t byte_count;
 	const uint8_t *client_uuid; /* 16 bytes */
-	const void *listener;       /* TCP: what accepted the client, and the client's connection, numbered from 1; */
-	uint64_t connection;        /* else NULL and 0 */
+	/* TCP: the listener that accepted the client, and the number of its connection, from 1. Else NULL, 0. */
+	const void *listener;
+	uint64_t connection;
 };
 
 /* A reply under construction. */
 struct gw_reply;
-/* What a handler keeps from one run of a call to the next: zeroed at first, the same memory later. `end`, unless NULL,
- * is called with it when the call is over, answered or not. NULL: no memory. */
+/* The handler's memory between the runs of one call: zeroed at first, the same memory in later runs. `end`, unless
+ * NULL, is called with it when the call is over, answered or not. Returns NULL if memory runs out. */
 void *gw_reply_work(struct gw_reply *reply, size_t bytes, void (*end)(void *work));
-/* How far a numbered call has been applied: 0 in its first run, or, where an earlier task of the same call was left
- * with its client's connection, what that one's handler put there. The handler's to set, so that what must not be
- * applied twice is not. Which steps a number means may depend on nothing but the call's bytes. */
+/* How far a numbered call has been applied: 0 in its first run. If a connection ended in the middle of the call, the
+ * repeat starts with the number that the earlier task's handler stored. The handler advances the number, so that no
+ * step is applied twice. The meaning of a number may depend on the call's bytes only. */
 uint64_t *gw_reply_progress(struct gw_reply *reply);
-/* The handler that returns GW_AGAIN waits for another thread: it is run again a little later, not at once. */
+/* For a handler that returns GW_AGAIN because it waits for another thread: it runs again later, not at once. */
 void gw_reply_wait(struct gw_reply *reply);
-/* Before a long reply is begun: takes its bytes out of what the service has for all replies. GW_AGAIN: others hold
- * them; the handler returns that, and is run again when some are free. GW_LIMIT: more than one client may have. */
+/* Reserves bytes for a long reply, from the service's memory for all replies. Call it before the reply is begun.
+ * GW_AGAIN: other replies use the memory; the handler returns GW_AGAIN, and runs again when memory is free. GW_LIMIT:
+ * more than one client may have. */
 gw_status gw_reply_reserve(struct gw_reply *reply, uint64_t bytes);
-/* Room for `bytes` more bytes at the end; NULL when memory or the client's limit is exhausted (error text set). The
- * pointer is valid until the next call. */
+/* Room for `bytes` more bytes at the end. NULL, with an error text: memory or the client's limit is used up. The
+ * pointer is valid until the next call of gw_reply_extend. */
 uint8_t *gw_reply_extend(struct gw_reply *reply, uint32_t bytes);
-/* Takes back bytes from the end. */
+/* Removes bytes from the end. */
 void gw_reply_shrink(struct gw_reply *reply, uint32_t bytes);
 uint8_t *gw_reply_data(struct gw_reply *reply, uint32_t *bytes);
 
-/* Answers a call: fills the reply and returns GW_OK, or fails: status and error text go to the client. Runs in the poll
- * group's thread, which serves others as well: it must neither wait nor work for long. `thread` numbers the poll group.
+/* A handler answers a call: it fills the reply and returns GW_OK, or it fails, and status and error text go to the
+ * client. It runs in the poll group's thread, which serves other clients too, so it must neither wait nor work for
+ * long. `thread` numbers the poll group.
  *
- * A handler that has more to do returns GW_AGAIN: the reply is deferred. When the thread has looked at its other
- * clients, the handler is run again with the same call, reply and gw_reply_work, until it returns something else. It is
- * run no more when the client has left; so whatever must not be applied twice is applied by the last run, or counted in
- * gw_reply_progress. Between two runs the call's bytes stay as they are and may move. */
+ * A handler with more work returns GW_AGAIN: the reply is deferred. The thread serves its other clients, then runs the
+ * handler again with the same call, reply and gw_reply_work, until the handler returns another status. The handler is
+ * not run again after the client's connection ended. So work that must not be applied twice belongs into the last run,
+ * or is counted in gw_reply_progress. Between two runs the call's bytes may move; their content stays. */
 typedef gw_status (*gw_handler)(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
 
 #endif

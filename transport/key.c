@@ -1,7 +1,7 @@
-/* Keys in files. A server on loopback makes one for its port; clients of the same user find it there. The folder must
- * be this user's and closed to others, and files are created closed, so that no other user of the host can plant or
- * read a key. A key that a command names (--key-file) may also be root's, and readable to a group that root chose.
- * Fails on a folder or file that other users own or may read, and names it. */
+/* Keys in files. A server on loopback creates a key file for its port, and clients of the same user find it. The folder
+ * must be this user's and closed to other users, and key files are created closed. So no other user of the host
+ * can plant or read a key. A key file that a command names (--key-file) may also be root's, and readable for a group
+ * that root chose. Fails on a folder or file that other users own or may read, and names it. */
 #include "transport/transport.h"
 
 #include <assert.h>
@@ -21,13 +21,13 @@
 
 #define KEY_FILE_BYTES_MIN 16
 #define KEY_FILE_BYTES_MAX 1024
-#define YOUNG_S            3600                   /* a file that was touched since is let be */
-#define LOCK_NS            (5 * GW_NS_PER_SECOND) /* for others to do what they hold the lock for: no time */
+#define YOUNG_S            3600                   /* a younger file is not touched */
+#define LOCK_NS            (5 * GW_NS_PER_SECOND) /* more than other servers need under the lock */
 #define OTHERWISE                                                                                                      \
-	"set XDG_RUNTIME_DIR (a server: --runtime-dir) to a folder of this user, alike for servers and clients on "    \
+	"set XDG_RUNTIME_DIR (a server: --runtime-dir) to a folder of this user, the same for servers and clients on " \
 	"this host"
 
-/* Its path, whether or not it exists. */
+/* The folder's path, whether or not the folder exists. */
 static bool folder_path(char path[GW_RUNTIME_PATH_MAX])
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -37,7 +37,7 @@ static bool folder_path(char path[GW_RUNTIME_PATH_MAX])
 	return n >= 0 && n < GW_RUNTIME_PATH_MAX - 32;
 }
 
-/* The folder of keys: made if `make` is set, and checked in any case. */
+/* Finds and checks the folder of keys; creates it if `make` is set. */
 static gw_status folder_find(char path[GW_RUNTIME_PATH_MAX], bool make)
 {
 	if (!folder_path(path))
@@ -54,11 +54,10 @@ static gw_status folder_find(char path[GW_RUNTIME_PATH_MAX], bool make)
 	if (!S_ISDIR(st.st_mode))
 		return gw_fail(GW_REFUSED, "%s: not a folder; %s", path, OTHERWISE);
 	if (st.st_uid != geteuid())
-		return gw_fail(GW_REFUSED, "%s: a folder of user %u, and this is user %u; %s", path,
+		return gw_fail(GW_REFUSED, "%s: user %u owns the folder, and this is user %u; %s", path,
 			       (unsigned)st.st_uid, (unsigned)geteuid(), OTHERWISE);
 	if (st.st_mode & 077)
-		return gw_fail(GW_REFUSED, "%s: others than this user may enter it; chmod 700 it, or %s", path,
-			       OTHERWISE);
+		return gw_fail(GW_REFUSED, "%s: other users may enter it; chmod 700 it, or %s", path, OTHERWISE);
 	return GW_OK;
 }
 
@@ -115,7 +114,7 @@ static gw_status path_find(char path[GW_RUNTIME_PATH_MAX], uint16_t port, bool m
 	return status;
 }
 
-/* A key that a server made lies in this user's folder: only this user may own and read it. */
+/* A key that a server created is in this user's folder: only this user may own and read it. */
 static gw_status check_own(const char *path, const struct stat *st)
 {
 	if (st->st_uid != geteuid())
@@ -124,10 +123,10 @@ static gw_status check_own(const char *path, const struct stat *st)
 	return st->st_mode & 077 ? gw_fail(GW_REFUSED, "key file %s: others may read it; chmod 600 it", path) : GW_OK;
 }
 
-/* A key that somebody named may come from a service manager or an orchestrator, which gives root's file to one user: by
- * an access control list, whose mask stands in the group's bits of the mode (systemd's credentials), or by a group
- * (a Kubernetes Secret with fsGroup). Root decides there who reads it. Nobody but root and this user may have put
- * another key in its place. */
+/* A key file that the user named may come from a service manager or an orchestrator. These give root's file to one
+ * user, in one of two ways: an access control list, whose mask is in the group bits of the mode (systemd's
+ * credentials), or a group (a Kubernetes Secret with fsGroup). Root decides there which users may read the file. No
+ * user except root and this one may have been able to replace the key. */
 static gw_status check_named(const char *path, const struct stat *st)
 {
 	if (st->st_uid != geteuid() && st->st_uid != 0)
@@ -143,7 +142,7 @@ static gw_status check_named(const char *path, const struct stat *st)
 	return GW_OK;
 }
 
-/* Reads a whole file of min to max bytes. */
+/* Reads a file of min to max bytes, all of it. */
 static gw_status file_read(const char *path, gw_status (*check)(const char *, const struct stat *), uint8_t *key,
 			   uint32_t min, uint32_t max, uint32_t *bytes)
 {
@@ -171,7 +170,7 @@ static gw_status file_read(const char *path, gw_status (*check)(const char *, co
 	return status;
 }
 
-/* By rename, so that a client never reads half a key. */
+/* Writes by rename, so that a client never reads half a key. */
 static gw_status key_write(uint16_t port, const uint8_t key[GW_KEY_BYTES])
 {
 	char path[GW_RUNTIME_PATH_MAX], temporary[GW_RUNTIME_PATH_MAX + 32];

@@ -1,6 +1,6 @@
-/* Gathering from mapped memory: each range is prefetched GW_COPY_AHEAD ranges before it is copied. Rows that change are
- * copied until their sequence says that the copy is whole (core/numbers/row.h), a bounded number of times, with growing
- * pauses. Fails only by the set, where there is no memory to list torn rows: ranges were checked. */
+/* Gathers from mapped memory. Each range is prefetched GW_COPY_AHEAD ranges before it is copied. A row that changes is
+ * copied until its sequence shows a complete copy (core/numbers/row.h), a bounded number of times, with growing pauses.
+ * The ranges were checked before, so only the set can fail: when memory to list torn rows runs out. */
 #include "transport/mapped.h"
 
 #include "transport/copy.h"
@@ -14,7 +14,7 @@ static inline void mapped_pause(void)
 #endif
 }
 
-/* A row that was torn at the first look; false: it still is. */
+/* Copies a row again that was torn at the first try; false: it is still torn. */
 static __attribute__((noinline, cold)) bool row_again(const struct gw_row_format *format, const uint8_t *row,
 						      uint8_t *to)
 {
@@ -29,7 +29,7 @@ static __attribute__((noinline, cold)) bool row_again(const struct gw_row_format
 	return false;
 }
 
-/* Where a row of a versioned region is, and where it goes. */
+/* The source and destination of rows of a versioned region. */
 struct mapped_rows {
 	const struct gw_row_format *format;
 	const uint8_t *from;

@@ -1,27 +1,27 @@
-/* Reads of regions that this process can address (memory, shm): prefetching copies, done inside the call. */
+/* Reads of regions that this process can address (memory, shm): prefetching copies, made inside the call. */
 #ifndef GW_TRANSPORT_MAPPED_H
 #define GW_TRANSPORT_MAPPED_H
 
 #include "transport/reads.h"
 
-/* A call copies at most so much, then says how many: a deadline is looked at before each call, and so is kept to within
- * the time of one such copy. */
+/* A call copies at most this much, and returns how much it copied. The deadline is checked before each call, so it is
+ * met to within the time of one such copy. */
 #define GW_MAPPED_RANGES (1u << 16)
 #define GW_MAPPED_BYTES  (64ull << 20)
 
-/* Looks at a row that changes, before it is given up. Between them pauses that double up to GW_MAPPED_PAUSES: together
- * some 20 microseconds, many times what a writer needs. */
+/* How often a changing row is read before it counts as torn. The pauses between two tries double up to
+ * GW_MAPPED_PAUSES. Together they last some 20 microseconds, many times what a writer needs. */
 #define GW_MAPPED_TRIES  16
 #define GW_MAPPED_PAUSES 64
 
-/* Copy the first of n reads that were checked (transport/completions.h), from a region's first byte to a buffer's.
- * Return how many, at least one if n > 0; *bytes: of these. Rows that stay torn are listed in the set. */
+/* Copy a prefix of n checked reads (transport/completions.h). `from` is the region's first byte, `to` the buffer's.
+ * Return the prefix's length, at least 1 if n > 0; *bytes: its bytes. Rows that stay torn are listed in the set. */
 size_t gw_mapped_gather(const struct gw_region *region, const uint8_t *from, uint8_t *to, struct gw_read_set *set,
 			const struct gw_gather *gather, size_t n, uint64_t *bytes);
 size_t gw_mapped_readv(const struct gw_region *region, const uint8_t *from, uint8_t *to, struct gw_read_set *set,
 		       const struct gw_span *spans, size_t n, uint64_t *bytes);
 
-/* Either, checked first: *taken of them are copied. */
+/* Checks the reads, then copies a prefix of *taken reads. */
 static inline gw_status gw_mapped_read(const struct gw_region *region, const uint8_t *from,
 				       const struct gw_buffer *buffer, struct gw_read_set *set,
 				       const struct gw_reads *reads, size_t *taken, uint64_t *bytes)
@@ -34,8 +34,8 @@ static inline gw_status gw_mapped_read(const struct gw_region *region, const uin
 	return GW_OK;
 }
 
-/* Ends a read call of which `taken` of n reads were copied: all are accepted if the set has failed. Returns how many
- * are, for the caller to return. */
+/* Ends a read call that copied `taken` of n reads. If the set has failed, all n count as accepted. Returns the number
+ * of accepted reads, which the slot returns. */
 size_t gw_mapped_end(struct gw_endpoint *endpoint, struct gw_completions *completions, struct gw_read_set *set,
 		     size_t n, size_t taken, bool last);
 

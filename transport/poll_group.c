@@ -1,11 +1,14 @@
-/* A poll group: one thread's view of every backend. Each backend's part is made on first use. A poll asks the busy
- * parts in turn and, when none has a completion for as long as spinning was asked for, waits in the one that has
- * something open; parts that complete inline (memory) have nothing to wait for. Several that need waiting are waited
- * for through their descriptors. Parts that are not busy are asked before a sleep and now and then, so that an idle
- * connection costs the busy ones nothing, and its loss is noticed all the same.
+/* A poll group combines the backends that one thread uses. Each backend's part is created at first use.
  *
- * A wake may come from any thread at any time, also while a part is being made: the flag is set before the parts are
- * woken and is looked at after a part was made, so that one of the two sees the other. */
+ *   poll ─▶ poll the busy parts in turn ─▶ completions: return
+ *             └─▶ none after spin_ns ─▶ poll every part once ─▶ one busy part: wait inside its poll
+ *                                                            └─▶ otherwise: wait for the parts' descriptors
+ *
+ * Parts that complete inline (memory) have nothing to wait for. Idle parts are polled before a sleep and in every 61st
+ * poll. So an idle connection costs the busy parts nothing, and its loss is still noticed.
+ *
+ * Any thread may call wake at any time, also while a part is created. Wake sets the flag before it wakes the parts. A
+ * new part checks the flag after its creation, so one of the two notices the other. */
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -19,7 +22,7 @@
 #include "transport/replay_cache.h"
 #include "transport/transport.h"
 
-#define IDLE_TURNS 61 /* of so many polls one asks every part; a prime, so that each part comes first in some */
+#define IDLE_TURNS 61 /* one in this many polls includes idle parts; a prime, so that each part is first in some */
 
 struct part {
 	const struct gw_transport *transport;
@@ -30,14 +33,14 @@ struct gw_poll_group {
 	struct gw_poll_group_options options;
 	char driver[16];
 	struct part parts[GW_TRANSPORTS_MAX];
-	_Atomic uint32_t part_count; /* raised when the part is whole: wake reads it from other threads */
-	uint32_t turn;               /* the part asked first: none starves another */
+	_Atomic uint32_t part_count; /* raised after the part is complete: other threads read it in wake */
+	uint32_t turn;               /* selects the part that is polled first, so that no part starves another */
 	bool room;
-	int wake_fd; /* for a poll group without a part to wait in */
+	int wake_fd; /* for a wait outside of the parts */
 	_Atomic bool woken;
 	struct gw_buffer **buffers;
 	uint32_t buffer_count, buffer_capacity;
-	uint64_t registrations; /* ever */
+	uint64_t registrations; /* count since creation */
 };
 
 gw_status gw_poll_group_create(const struct gw_poll_group_options *options, struct gw_poll_group **out)
@@ -72,7 +75,7 @@ void gw_poll_group_destroy(struct gw_poll_group *group)
 	if (!group)
 		return;
 	gw_error_keep(&kept);
-	/* Endpoints first: until they are silenced they may write to the buffers. */
+	/* Endpoints end first: until then they may write to the buffers. */
 	for (uint32_t i = atomic_load(&group->part_count); i-- > 0;) {
 		group->parts[i].transport->shut(group->parts[i].state);
 		group->parts[i].state = NULL;
@@ -120,13 +123,13 @@ gw_status gw_poll_group_state(struct gw_poll_group *group, const struct gw_trans
 	return GW_OK;
 }
 
-/* Asks parts once, without waiting, beginning with another one each time: the busy ones, or all. */
+/* Polls the busy parts, or all, once and without waiting. Each call begins with another part. */
 static size_t poll_once(struct gw_poll_group *group, uint32_t count, bool all, struct gw_completion *completions,
 			size_t max)
 {
 	size_t n = 0;
 	all |= ++group->turn % IDLE_TURNS == 0;
-	/* max = 0: a server's, which wants them driven. */
+	/* max = 0: a server, which polls to drive its connections. */
 	for (uint32_t i = 0; i < count && (n < max || max == 0); i++) {
 		struct part *part = &group->parts[(group->turn + i) % count];
 		if (all || part->transport->busy(part->state))
@@ -135,8 +138,7 @@ static size_t poll_once(struct gw_poll_group *group, uint32_t count, bool all, s
 	return n;
 }
 
-/* Sleeps until one of the parts' descriptors or timers, or a wake, or the time; not at all if a part has something
- * already. */
+/* Sleeps until a part's descriptor or timer, a wake, or the timeout. Does not sleep if a part has work already. */
 static void wait_for_any(struct gw_poll_group *group, uint32_t count, uint64_t timeout_ns)
 {
 	struct pollfd fds[GW_TRANSPORTS_MAX + 1] = {{.fd = group->wake_fd, .events = POLLIN}};
@@ -163,7 +165,7 @@ static bool take_wake(struct gw_poll_group *group)
 	return true;
 }
 
-/* A poll of several parts. */
+/* Polls a group with several parts. */
 static size_t poll_several(struct gw_poll_group *group, uint32_t count, struct gw_completion *completions, size_t max,
 			   uint64_t timeout_ns)
 {
@@ -188,7 +190,7 @@ static size_t poll_several(struct gw_poll_group *group, uint32_t count, struct g
 		struct part *part = &group->parts[only];
 		return part->transport->poll(part->state, completions, max, timeout_ns);
 	}
-	/* Early returns are allowed, and spare a second count of the time. */
+	/* Returning early is allowed; computing the remaining time is not needed. */
 	wait_for_any(group, count, timeout_ns);
 	take_wake(group);
 	return poll_once(group, count, true, completions, max);
@@ -197,11 +199,11 @@ static size_t poll_several(struct gw_poll_group *group, uint32_t count, struct g
 size_t gw_poll_group_poll(struct gw_poll_group *group, struct gw_completion *completions, size_t max,
 			  uint64_t timeout_ns)
 {
-	/* Another thread may add a part: one that listens in a poll group that is polled already. */
+	/* Another thread may add a part: it may listen in a group that is being polled. */
 	uint32_t count = atomic_load_explicit(&group->part_count, memory_order_acquire);
 	if (take_wake(group))
 		timeout_ns = 0;
-	/* The usual case: one backend, which waits by itself. */
+	/* The usual case: one backend, whose poll waits. */
 	if (count == 1)
 		return group->parts[0].transport->poll(group->parts[0].state, completions, max, timeout_ns);
 	return poll_several(group, count, completions, max, timeout_ns);
@@ -235,7 +237,7 @@ bool gw_poll_group_woken(const struct gw_poll_group *group)
 	return atomic_load_explicit(&group->woken, memory_order_relaxed);
 }
 
-/* Room for one buffer more in the list. */
+/* Makes room in the list for one more buffer. */
 static gw_status buffers_room(struct gw_poll_group *group)
 {
 	if (group->buffer_count < group->buffer_capacity)

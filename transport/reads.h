@@ -1,11 +1,11 @@
-/* What a read call asks for, so that each backend has one course for both kinds: the rows of a gather, or spans. */
+/* One type for both kinds of read call, the rows of a gather and spans, so that a backend has one code path. */
 #ifndef GW_TRANSPORT_READS_H
 #define GW_TRANSPORT_READS_H
 
 #include "transport/completions.h"
 
 struct gw_reads {
-	const struct gw_gather *gather; /* NULL: spans */
+	const struct gw_gather *gather; /* NULL: the reads are `spans` */
 	const struct gw_span *spans;
 	size_t n;
 };
@@ -17,7 +17,7 @@ static inline gw_status gw_check_reads(const struct gw_region *region, const str
 			     : gw_check_spans(region, buffer, reads->spans, reads->n);
 }
 
-/* The rows from number `first` on. */
+/* The gather without its first `first` rows. */
 static inline struct gw_gather gw_gather_from(const struct gw_gather *gather, size_t first)
 {
 	struct gw_gather rest = *gather;

@@ -1,5 +1,5 @@
-/* The backends that were built in: an explicit list. Each is checked when it is looked up: no slot is empty, and its
- * number is its scheme's, and so no other's. */
+/* The list of the backends in this build. Each look-up checks the backends: every slot is filled, and the backend's
+ * number is its scheme's number, so no two backends share one. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static const struct gw_transport *const transports[] = {
 #endif
 };
 
-static_assert(GW_SCHEMES < GW_TRANSPORTS_MAX, "a buffer has a word for each, and for another");
+static_assert(GW_SCHEMES < GW_TRANSPORTS_MAX, "a buffer has a word for each backend, and one more");
 
 static void registry_check(const struct gw_transport *t)
 {

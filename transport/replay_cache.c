@@ -1,8 +1,9 @@
-/* Windows of calls by client, found by hash. A window's entries are made by its first numbered call: who only reads has
- * a place and no more. An entry that is being applied keeps its window, whatever becomes of the connections.
+/* The replay cache: windows of calls by client, found by hash. A window's entries are allocated by its first numbered
+ * call, so a client that only reads costs a place and no more. An entry that is being applied keeps its window, even if
+ * all connections end.
  *
- * Fails where all places are taken by clients that are there or may come back; without memory a call is refused and not
- * applied, but for its answer, of which then only is known that it was applied. */
+ * A call is refused if all places belong to clients that are connected or may come back. It is also refused if memory
+ * runs out. If only its reply cannot be stored, the call is applied; a repeat then learns only that it was applied. */
 #include "transport/replay_cache.h"
 
 #include <pthread.h>
@@ -23,28 +24,28 @@ struct gw_replay_entry {
 	uint64_t sequence;
 	enum replay_state state;
 	gw_status status;
-	uint64_t progress; /* of one that was left */
-	bool kept;         /* the answer is here; else only that it was applied */
-	uint8_t *answer;   /* of the reply, or the error's text */
+	uint64_t progress; /* for REPLAY_LEFT */
+	bool kept;         /* the answer is kept; else only the fact that the call was applied */
+	uint8_t *answer;   /* the reply's bytes, or the error's text */
 	uint32_t answer_bytes;
 };
 
-/* One client's. */
+/* The window of one client. */
 struct replay_window {
-	struct replay_window *next; /* of the bucket */
+	struct replay_window *next; /* in the bucket */
 	uint8_t uuid[16];
 	uint64_t number, oldest;
-	uint64_t budget_ns, left_ns; /* left: when its last connection ended */
+	uint64_t budget_ns, left_ns; /* left_ns: when the last connection ended */
 	uint32_t connections, running;
 	bool goodbye;
-	struct gw_replay_entry *entries; /* GW_WINDOW, by sequence; NULL: no numbered call yet */
+	struct gw_replay_entry *entries; /* GW_WINDOW entries, by sequence; NULL: no numbered call yet */
 };
 
 struct gw_replay_cache {
-	pthread_mutex_t lock; /* never held while a handler runs */
-	uint64_t life;        /* the high half of windows' numbers */
+	pthread_mutex_t lock; /* never locked while a handler runs */
+	uint64_t life;        /* from the incarnation: the high half of windows' numbers */
 	uint32_t count, last_number;
-	uint64_t bytes; /* of answers */
+	uint64_t bytes; /* of kept answers */
 	struct replay_window *buckets[BUCKETS];
 };
 
@@ -71,7 +72,7 @@ static void entry_clear(struct gw_replay_cache *cache, struct gw_replay_entry *e
 	entry->state = REPLAY_FREE;
 }
 
-/* Takes the window that *at points to out of its bucket. */
+/* Removes the window that *at points to from its bucket, and frees it. */
 static void window_end(struct gw_replay_cache *cache, struct replay_window **at)
 {
 	struct replay_window *window = *at;
@@ -94,14 +95,14 @@ void gw_replay_cache_destroy(struct gw_replay_cache *cache)
 	gw_free(cache);
 }
 
-/* Whether nothing of it can be asked for again. */
+/* Whether the client can repeat no call of this window. */
 static bool window_is_over(const struct replay_window *window, uint64_t now_ns)
 {
 	return window->connections == 0 && window->running == 0 &&
 	       (window->goodbye || now_ns - window->left_ns > window->budget_ns);
 }
 
-/* What points to the client's window, or to where it would be. */
+/* The pointer to the client's window, or the pointer where a new one belongs. */
 static struct replay_window **window_find(struct gw_replay_cache *cache, const uint8_t uuid[16])
 {
 	uint64_t words[2];
@@ -112,8 +113,8 @@ static struct replay_window **window_find(struct gw_replay_cache *cache, const u
 	return at;
 }
 
-/* Takes away what is over; with readers = true also clients that are not there and made no numbered call that has come
- * here: one that is on its way still ends with an unknown outcome. */
+/* Removes the windows that are over. With readers = true, also those of disconnected clients from which no numbered
+ * call has arrived. A call that is still on its way then ends with an unknown outcome. */
 static void windows_sweep(struct gw_replay_cache *cache, uint64_t now_ns, bool readers)
 {
 	for (uint32_t i = 0; i < BUCKETS; i++) {
@@ -149,9 +150,9 @@ uint64_t gw_replay_join(struct gw_replay_cache *cache, const uint8_t client_uuid
 	uint64_t number = 0;
 	budget_ns = budget_ns ? budget_ns : GW_REPLAY_BUDGET_NS;
 	pthread_mutex_lock(&cache->lock);
-	uint64_t now = gw_now_ns(); /* not before: whom we waited for may have written a later left_ns */
+	uint64_t now = gw_now_ns(); /* under the lock: a thread that had it may have written a later left_ns */
 	struct replay_window **at = window_find(cache, client_uuid);
-	/* One that comes after its budget was suspended, perhaps: what is remembered of it holds still. */
+	/* A client that comes back after its budget may have been suspended: its window is still valid. */
 	if (*at && (*at)->goodbye && window_is_over(*at, now))
 		window_end(cache, at);
 	struct replay_window *window = *window_find(cache, client_uuid);
@@ -167,7 +168,7 @@ uint64_t gw_replay_join(struct gw_replay_cache *cache, const uint8_t client_uuid
 	return number;
 }
 
-void gw_replay_part(struct gw_replay_cache *cache, const uint8_t client_uuid[16])
+void gw_replay_disconnect(struct gw_replay_cache *cache, const uint8_t client_uuid[16])
 {
 	pthread_mutex_lock(&cache->lock);
 	struct replay_window **at = window_find(cache, client_uuid);
@@ -212,7 +213,7 @@ static gw_status answer_again(const struct gw_replay_entry *entry, struct gw_rep
 	return GW_OK;
 }
 
-/* What the client has been answered is forgotten. */
+/* Forgets the answers that the client has acknowledged. */
 static void window_acknowledge(struct gw_replay_cache *cache, struct replay_window *window, uint64_t oldest)
 {
 	if (oldest <= window->oldest)
@@ -225,8 +226,8 @@ static void window_acknowledge(struct gw_replay_cache *cache, struct replay_wind
 	window->oldest = oldest;
 }
 
-/* Whether a call before this one is being applied. A connection has one task at a time: it came by another one, which
- * the client may have given up, and the call with it. */
+/* Whether an earlier call of this client is being applied. A connection has one task at a time, so the earlier call
+ * came over another connection. The client may have given up that connection and the call. */
 static bool window_runs_before(const struct replay_window *window, uint64_t sequence)
 {
 	for (uint32_t i = 0; window->running > 0 && i < GW_WINDOW; i++) {
@@ -240,22 +241,23 @@ static bool window_runs_before(const struct replay_window *window, uint64_t sequ
 static gw_status window_check(const struct gw_replay_cache *cache, const struct replay_window *window,
 			      const struct gw_once *once)
 {
-	/* A number that another server gave, or none, says that nothing was applied by this one. */
+	/* A window number of another incarnation, or 0: this server has applied nothing of the call. */
 	if (once->window != (window ? window->number : 0) && (once->window & ~(uint64_t)UINT32_MAX) == cache->life)
 		return gw_fail(GW_OUTCOME_UNKNOWN,
-			       "call %llu may have been applied or not: the server has not heard of this client for "
-			       "longer than its reconnect budget",
+			       "call %llu may have been applied or not: this client was disconnected for longer than "
+			       "its reconnect budget",
 			       (unsigned long long)once->sequence);
 	if (!window)
-		return gw_fail(GW_LIMIT,
-			       "the server remembers the calls of %u clients, and has no place for more: no "
-			       "call of this one is applied that must not be applied twice",
-			       GW_REPLAY_CLIENTS);
+		return gw_fail(
+			GW_LIMIT,
+			"the server remembers the calls of %u clients and has no place for more: it refuses this "
+			"client's calls that must not be applied twice",
+			GW_REPLAY_CLIENTS);
 	if (once->oldest > once->sequence || once->sequence - once->oldest >= GW_WINDOW)
-		return gw_fail(GW_INVALID, "call %llu while call %llu is open: %u may be",
+		return gw_fail(GW_INVALID, "call %llu while call %llu is open: at most %u may be open",
 			       (unsigned long long)once->sequence, (unsigned long long)once->oldest, GW_WINDOW);
 	if (once->sequence < window->oldest)
-		return gw_fail(GW_INVALID, "call %llu comes when calls up to %llu have been acknowledged",
+		return gw_fail(GW_INVALID, "call %llu, though the client has acknowledged calls up to %llu",
 			       (unsigned long long)once->sequence, (unsigned long long)window->oldest - 1);
 	return GW_OK;
 }
@@ -269,7 +271,7 @@ static gw_status window_enter(struct gw_replay_cache *cache, struct replay_windo
 		return GW_NO_MEMORY;
 	window_acknowledge(cache, window, once->oldest);
 	struct gw_replay_entry *entry = &window->entries[once->sequence % GW_WINDOW];
-	/* One that is acknowledged and runs again came late, by a connection that is lost. */
+	/* An acknowledged call that still runs arrived late, over a lost connection. */
 	if (entry->state == REPLAY_RUNS)
 		return gw_fail(GW_AGAIN, "the call is being applied");
 	if (entry->state == REPLAY_DONE && entry->sequence == once->sequence)
@@ -278,7 +280,7 @@ static gw_status window_enter(struct gw_replay_cache *cache, struct replay_windo
 		return gw_fail(GW_AGAIN, "a call before this one is being applied");
 	bool left = entry->state == REPLAY_LEFT && entry->sequence == once->sequence;
 	*gw_reply_progress(reply) = left ? entry->progress : 0;
-	entry_clear(cache, entry); /* of a late one's end */
+	entry_clear(cache, entry); /* frees the answer of a late call */
 	*entry = (struct gw_replay_entry){.window = window, .sequence = once->sequence, .state = REPLAY_RUNS};
 	window->running++;
 	*out = entry;

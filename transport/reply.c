@@ -1,7 +1,7 @@
-/* A reply under construction: one block that doubles. It keeps room in front for the backend's header, so that a large
- * reply is sent from where the handler wrote it. What long replies hold, from the handler's first run until they are
- * sent, is counted over all clients of the service. Fails when memory, the client's share of it, or the service's
- * memory for replies is used up. */
+/* A reply under construction: one block of memory that doubles. The backend's header goes in front of the reply's
+ * bytes, so that a large reply is sent from where the handler wrote it. The service counts the memory of long replies
+ * over all its clients, from the handler's first run until the reply is sent. Fails when memory, the client's share of
+ * it, or the service's memory for replies is used up. */
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -27,7 +27,7 @@ static void set_short(struct gw_reply *reply, bool is_short)
 		atomic_fetch_sub(&reply->service->short_of_room, 1);
 }
 
-/* Has so many bytes counted, neither more nor less; false: there are not so many. */
+/* Sets the counted bytes of this reply to `bytes`; false: the service has not enough left. */
 static bool reply_take(struct gw_reply *reply, uint64_t bytes)
 {
 	struct gw_service *service = reply->service;
@@ -52,7 +52,7 @@ gw_status gw_reply_reserve(struct gw_reply *reply, uint64_t bytes)
 {
 	const struct gw_service *service = reply->service;
 	if (bytes > reply->bytes_max || (service && bytes > service->limits.reply_bytes))
-		return gw_fail(GW_LIMIT, "a reply of %llu bytes; this server gives one client %llu",
+		return gw_fail(GW_LIMIT, "a reply of %llu bytes; a client of this server may have %llu",
 			       (unsigned long long)bytes,
 			       (unsigned long long)(service && service->limits.reply_bytes < reply->bytes_max
 							    ? service->limits.reply_bytes
@@ -62,7 +62,7 @@ gw_status gw_reply_reserve(struct gw_reply *reply, uint64_t bytes)
 	if (service)
 		set_short(reply, !taken);
 	return taken ? GW_OK
-		     : gw_fail(GW_AGAIN, "other clients' replies take all of this server's %llu bytes for them",
+		     : gw_fail(GW_AGAIN, "other clients' replies use all %llu bytes that this server has for replies",
 			       (unsigned long long)service->limits.reply_bytes);
 }
 
@@ -134,7 +134,7 @@ uint8_t *gw_reply_extend(struct gw_reply *reply, uint32_t bytes)
 			capacity = reply->taken;
 		if (capacity > reply->taken && !reply_take(reply, capacity)) {
 			gw_fail(GW_LIMIT,
-				"the replies that clients of this server have not read take its %llu bytes for them; "
+				"unread replies use all %llu bytes that this server has for replies; "
 				"ask for less at once, or later",
 				(unsigned long long)reply->service->limits.reply_bytes);
 			return NULL;

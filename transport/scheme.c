@@ -1,4 +1,4 @@
-/* The table of the kinds of transport, and searches in it. */
+/* The table of transports, and searches in it. */
 #include "transport/scheme.h"
 
 #include <stddef.h>

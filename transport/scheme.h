@@ -1,52 +1,52 @@
-/* The kinds of transport: what addresses, options and logs call them, and what each can do.
+/* The table of transports: their names in addresses, options and logs, and their properties.
  *
- *   an address's text ──┐                            ┌─▶ the backend that this build has for it (registry.c)
+ *   an address's text ──┐                            ┌─▶ this build's backend (registry.c)
  *   an option's choice ─┴─▶ a row of this table ─────┤
  *                                                    └─▶ the properties by which client and server choose
  *
- * A scheme exists whether this build has its backend or not. No code above the backends compares names: it asks for a
- * property. A new transport is a new row here, its choice, and its backend's line in registry.c.
+ * A scheme exists in every build, even in a build without its backend. Code above the backends compares no names; it
+ * asks for a property. A new transport adds a row here, its choice, and its backend's line in registry.c.
  */
 #ifndef GW_TRANSPORT_SCHEME_H
 #define GW_TRANSPORT_SCHEME_H
 
 #include <stdbool.h>
 
-/* Rows of the table. */
+/* The rows of the table. */
 enum gw_scheme_number { GW_SCHEME_MEMORY, GW_SCHEME_TCP, GW_SCHEME_SHM, GW_SCHEME_VERBS, GW_SCHEMES };
 
-#define GW_RANK_FIRST 1 /* of the transport that every client begins with */
+#define GW_RANK_FIRST 1 /* the rank of the transport that every client uses first */
 
 struct gw_scheme {
-	const char *name;  /* "tcp": in addresses, options, JSON */
-	const char *title; /* "TCP": in sentences */
-	const char *needs; /* the libraries whose lack leaves its backend out of a build; NULL: every build has it */
+	const char *name;  /* for addresses, options, JSON: "tcp" */
+	const char *title; /* for sentences: "TCP" */
+	const char *needs; /* libraries without which a build lacks the backend; NULL: every build has it */
 
-	/* Of two ways to a server, clients prefer the one of higher rank. Those above GW_RANK_FIRST are looked for once
-	 * the first way has connected. 0: never chosen, an address names it. No two others have the same rank. */
+	/* Clients prefer the transport of higher rank. After the first transport has connected, a client tries those
+	 * above GW_RANK_FIRST. 0: a client never chooses it; an address must name it. Other ranks are unique. */
 	unsigned rank;
 
-	/* It reaches servers on this host alone. Its addresses are names, without host and port; a server that clients
-	 * look for is named by its incarnation. */
+	/* It reaches only servers on this host. Its addresses are names, without host and port. A client looks for a
+	 * server's listener under the server's incarnation. */
 	bool local;
 
-	bool is_file;     /* local: the name becomes a file's, and so has the characters of one */
-	bool mapped;      /* the client maps memory of the server's process, which lives as long as the mapping */
-	bool needs_watch; /* a connection holds memory or a device: its loss must be seen while nothing is read */
+	bool is_file;     /* local: the name becomes a file name, so it has only a file name's characters */
+	bool mapped;      /* the client maps the server's memory, which lives until the mapping ends */
+	bool needs_watch; /* a connection uses memory or a device, so its loss must be noticed without reads */
 };
 
 extern const struct gw_scheme gw_schemes[GW_SCHEMES];
 
-/* What an option --transport and gw_client_options.transport may say: "auto", then each scheme that has a rank, in the
- * order of the table. The same as --help shows it. */
-extern const char *const gw_scheme_choices[]; /* up to NULL */
+/* The choices for an option --transport and gw_client_options.transport: "auto", then each scheme with a rank, in the
+ * table's order. GW_SCHEME_CHOICES is the same list for --help. */
+extern const char *const gw_scheme_choices[]; /* ends with NULL */
 #define GW_SCHEME_CHOICES "auto|tcp|shm|verbs"
 
-/* The scheme of a name. NULL: no scheme has it; "auto" is a choice and no scheme. */
+/* The scheme with this name; NULL: no such scheme. "auto" is a choice, not a scheme. */
 const struct gw_scheme *gw_scheme_find(const char *name);
 
-/* Of the schemes above GW_RANK_FIRST, the best one that is worse than this one; NULL begins with the best of all. NULL:
- * none is left. */
+/* Among the schemes above GW_RANK_FIRST, the best one of lower rank than `above` (NULL: the best one). Returns NULL at
+ * the end. */
 const struct gw_scheme *gw_scheme_below(const struct gw_scheme *above);
 
 #endif

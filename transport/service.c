@@ -1,6 +1,6 @@
-/* What a server offers: set up once, then read by every backend's threads. Only counters and the memory of repeated
- * calls change while it serves. Fails on too many regions or operations, on slices that are no power of two, and for
- * want of memory. */
+/* The service: set up once, then read by every backend's threads. While the service is in use, only counters, dynamic
+ * regions and the replay cache change. Fails on too many regions or operations, on slices that are not a power of two,
+ * and if memory runs out. */
 #include "transport/service.h"
 
 #include <assert.h>
@@ -59,7 +59,8 @@ void gw_service_destroy(struct gw_service *service)
 gw_status gw_service_key_set(struct gw_service *service, const uint8_t *key, uint32_t key_bytes)
 {
 	if (key_bytes == 0 || key_bytes > sizeof(service->key))
-		return gw_fail(GW_INVALID, "a key of %u bytes; 1 to %zu are possible", key_bytes, sizeof(service->key));
+		return gw_fail(GW_INVALID, "a key of %u bytes; a key has 1 to %zu bytes", key_bytes,
+			       sizeof(service->key));
 	memcpy(service->key, key, key_bytes);
 	service->key_bytes = key_bytes;
 	return GW_OK;
@@ -74,7 +75,8 @@ gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uin
 	gw_status status = gw_service_region_check(base, bytes, slice_bytes, rows);
 	if (status != GW_OK)
 		return status;
-	service->bases[id] = base ? base : (const uint8_t *)""; /* empty: any address, so that offset 0 is one */
+	service->bases[id] =
+		base ? base : (const uint8_t *)""; /* empty region: any address, so that offset 0 is valid */
 	service->slice_bytes[id] = slice_bytes;
 	service->regions[id] = (struct gw_region){
 		.bytes = bytes,
@@ -92,7 +94,7 @@ gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uin
 gw_status gw_service_memory(struct gw_service *service, const uint8_t *base, uint64_t bytes, int fd)
 {
 	if (service->memory_count == GW_MEMORIES_MAX)
-		return gw_fail(GW_LIMIT, "more than %d memories", GW_MEMORIES_MAX);
+		return gw_fail(GW_LIMIT, "more than %d memfds", GW_MEMORIES_MAX);
 	service->memories[service->memory_count++] = (struct gw_service_memory){base, bytes, fd};
 	return GW_OK;
 }
@@ -138,7 +140,7 @@ gw_status gw_service_enter(struct gw_service *service)
 	}
 	atomic_fetch_sub(&service->counts.connections_open, 1);
 	return gw_fail(GW_LIMIT,
-		       "too many connections: the server has its %u connections; close some, or raise its limit "
+		       "too many connections: the server's %u connections are in use; close some, or raise its limit "
 		       "(--connections; " GW_FILES_HINT ")",
 		       service->limits.connections);
 }
@@ -159,7 +161,7 @@ gw_status gw_service_apply(struct gw_service *service, const struct gw_call *cal
 			   uint32_t thread)
 {
 	const struct gw_service_upgrade *upgrade = atomic_load(&service->upgrade);
-	switch (call->op) { /* two of one number do not build */
+	switch (call->op) { /* equal numbers would not compile */
 	case GW_OP_UPGRADE:
 	case GW_OP_KEYS:
 		if (!upgrade)
@@ -173,6 +175,6 @@ gw_status gw_service_apply(struct gw_service *service, const struct gw_call *cal
 		break;
 	}
 	if (call->op >= GW_OPS_MAX || !service->handlers[call->op].call)
-		return gw_fail(GW_UNSUPPORTED, "operation %u is not one of this server's", call->op);
+		return gw_fail(GW_UNSUPPORTED, "this server has no operation %u", call->op);
 	return service->handlers[call->op].call(service->handlers[call->op].context, call, reply, thread);
 }

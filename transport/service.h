@@ -1,5 +1,5 @@
-/* What a server offers to its clients: identity, regions, operations, key and limits. Set up by one thread, then
- * read-only while listeners use it; counters are atomic. */
+/* A service: what a server offers to its clients, namely identity, regions, operations, key and limits. One thread sets
+ * it up before listeners use it; then it is read-only, except for atomic counters and dynamic regions. */
 #ifndef GW_TRANSPORT_SERVICE_H
 #define GW_TRANSPORT_SERVICE_H
 
@@ -9,43 +9,45 @@
 #include "core/numbers/row.h"
 #include "transport/handler.h"
 
-#define GW_REGIONS_MAX                                                                                                 \
-	256 /* that a hello tells of: one for each array of a part, in a frame that a stranger waits for */
-#define GW_OPS_MAX 64
+/* Regions in a hello: one for each array of a part. The bound keeps the frame small that a pending client waits for. */
+#define GW_REGIONS_MAX 256
+#define GW_OPS_MAX     64
 
 enum gw_region_kind {
 	GW_REGION_IMMUTABLE, /* never changes while its generation lives */
-	GW_REGION_VERSIONED, /* rows that change while they are read */
+	GW_REGION_VERSIONED, /* rows may change while they are read */
 };
 
 /* The rows of a versioned region, from its first byte to its last (core/numbers/row.h). */
 struct gw_region_rows {
 	struct gw_row_format format;
-	uint64_t seed; /* of their hashes: no other region's while the server lives */
+	uint64_t seed; /* of the rows' hashes; unique among the server's regions, for the server's life */
 };
 
-/* A region as server and client know it: told in the hello, or to who asks. */
+/* A region as server and client describe it. The client gets this in the hello, or as the answer to a call. */
 struct gw_region {
 	uint64_t bytes;
 	uint32_t id;
-	uint32_t generation; /* changes when the server loads again; a read of an old one fails with GW_STALE, of
-				 one that was withdrawn with GW_NOT_FOUND */
+	/* Changes when the server loads again. A read of an old generation fails with GW_STALE; a read of a withdrawn
+	 * region fails with GW_NOT_FOUND. */
+	uint32_t generation;
 	enum gw_region_kind kind;
-	struct gw_region_rows rows; /* versioned */
+	struct gw_region_rows rows; /* for GW_REGION_VERSIONED */
 };
 
-struct gw_service_limits {            /* exceeding one refuses or closes that client, and no other; 0: the default */
-	uint32_t connections;         /* of clients that have said hello and proved the key: 1024 */
-	uint32_t unproven;            /* sockets that have not; beyond it the oldest of them is closed: 256 */
-	uint32_t requests_per_client; /* open at once: 64 */
-	uint64_t bytes_per_client;    /* memory held for one client: 64 MiB */
-	uint64_t reply_bytes;         /* memory held for the long replies of all clients: 512 MiB */
-	uint32_t idle_ms;             /* a client that stays silent inside a frame or the hello: 10,000 */
+/* A client that exceeds a limit is refused or closed; other clients are not affected. 0: the default. */
+struct gw_service_limits {
+	uint32_t connections;         /* of clients that have completed the hello and proved the key; default 1024 */
+	uint32_t unproven;            /* pending clients; beyond this the oldest is closed; default 256 */
+	uint32_t requests_per_client; /* open at once; default 64 */
+	uint64_t bytes_per_client;    /* memory for one client; default 64 MiB */
+	uint64_t reply_bytes;         /* memory for the long replies of all clients; default 512 MiB */
+	uint32_t idle_ms;             /* silence that is allowed inside a frame or the hello; default 10,000 */
 };
 
 struct gw_service_identity {
 	uint64_t graph_id;
-	uint64_t incarnation; /* this server process: random */
+	uint64_t incarnation; /* a random number that identifies this server process */
 	uint32_t part, parts;
 };
 
@@ -53,47 +55,51 @@ struct gw_service;
 
 gw_status gw_service_create(const struct gw_service_identity *identity, const struct gw_service_limits *limits,
 			    struct gw_service **out);
-void gw_service_destroy(struct gw_service *service); /* after its listeners */
+void gw_service_destroy(struct gw_service *service); /* call it after the listeners were freed */
 
-/* Clients must prove that they know the key (mutual HMAC-SHA256 challenge-response); copied. Without a key: everybody.
- */
+/* Sets the key, which is copied. Clients must then prove that they know the key (mutual HMAC-SHA256
+ * challenge-response). Without a key every client may connect. */
 gw_status gw_service_key_set(struct gw_service *service, const uint8_t *key, uint32_t key_bytes);
 
-/* Publishes memory. slice_bytes: power of two, or 0 for one slice. rows: of memory that is written while it is read;
- * NULL: it never changes. The memory stays the caller's and must not move. The region's id is its number, from 0; its
- * generation derives from the incarnation. GW_INVALID: no power of two; not whole rows, or not aligned as they are. */
+/* Publishes memory, which stays the caller's and must not move. slice_bytes: a power of two, or 0 for one slice. rows:
+ * for memory that changes while clients read it; NULL: the memory never changes. The region's id is its number, from 0;
+ * its generation derives from the incarnation. GW_INVALID: slice_bytes is not a power of two, the memory is not a
+ * multiple of complete rows, or its alignment is wrong. */
 gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
 			    const struct gw_region_rows *rows, uint32_t *region_id);
 
-/* Names the memfd that backs memory, from the memfd's first byte on: regions that lie in it can be mapped by clients of
- * this host (shm), whose listener seals it against new writers, shrinking and growing. The descriptor stays the
- * caller's, open until the service is destroyed. GW_LIMIT: more than GW_MEMORIES_MAX. */
-#define GW_MEMORIES_MAX 16 /* descriptors of one message, in a hello; late regions bring their own */
+/* Names the memfd that backs memory, from the memfd's first byte on. Clients of this host can map (shm) the regions
+ * in this memory. The shm listener seals the memfd against new writers, shrinking and growing. The descriptor
+ * stays the caller's, and stays open until the service is destroyed. GW_LIMIT: more than GW_MEMORIES_MAX. */
+#define GW_MEMORIES_MAX 16 /* descriptors of one message, in a hello; dynamic regions send their descriptors later */
 gw_status gw_service_memory(struct gw_service *service, const uint8_t *base, uint64_t bytes, int fd);
 
-/* --- Regions that come and go while clients are connected. ---
+/* --- Dynamic regions: published and withdrawn while clients are connected. ---
  *
- * A client learns id and generation by a call, and opens the region at its endpoint (gw_endpoint_region_open). No
- * region had this pair before while the server lives. Any thread. */
-#define GW_DYNAMIC_REGIONS_MAX 4096u /* at a time: a place of a table at the server, and of one at each endpoint */
+ * A client learns a region's id and generation by a call, then opens the region at its endpoint
+ * (gw_endpoint_region_open). A pair of id and generation is never used twice while the server lives. Any thread may
+ * call these functions. */
+#define GW_DYNAMIC_REGIONS_MAX 4096u /* at a time: the places in the server's table, and in each endpoint's */
 
 struct gw_dynamic_region {
 	const uint8_t *base;
-	uint64_t bytes, slice_bytes;       /* as of gw_service_expose */
-	const struct gw_region_rows *rows; /* copied; not NULL: what never changes is there from the start */
-	int fd; /* the memfd whose first byte is base's: clients of this host may map it, and it is sealed then; else -1
-		 */
-	/* Nobody reads it any more, on any way: its memory may be used again. Called once, after it was withdrawn or at
-	 * the service's end, by whichever thread was the last: it must neither wait nor work for long. May be NULL. */
+	uint64_t bytes, slice_bytes; /* as for gw_service_expose */
+	const struct gw_region_rows
+		*rows; /* copied; not NULL, since memory that never changes is published at the start */
+	/* A memfd whose first byte is base's: clients of this host may map it, and the server seals it. -1: none. */
+	int fd;
+	/* Called once, when no reader is left on any transport: the memory may be used again. This happens after the
+	 * region was withdrawn, or when the service ends. The last thread that used the region calls it, so it must
+	 * neither wait nor work for long. May be NULL. */
 	void (*freed)(void *context);
 	void *context;
 };
 
-/* GW_LIMIT: too many. GW_INVALID as of gw_service_expose. */
+/* GW_LIMIT: too many dynamic regions. GW_INVALID as for gw_service_expose. */
 gw_status gw_service_publish(struct gw_service *service, const struct gw_dynamic_region *region, struct gw_region *out);
-/* From here on nobody opens it, and reads of it fail with GW_NOT_FOUND, those of its connections that are about other
- * regions do not. Clients that map or address its memory are asked to let go; a client that is stopped keeps it until
- * its connection is gone. Twice is allowed. */
+/* Withdraws a region. No client can open it any more, and reads of it fail with GW_NOT_FOUND; reads of other regions
+ * are not affected. The server asks clients that map or address its memory to release it. A client that is stopped
+ * keeps the memory until its connection ends. A second call does nothing. */
 void gw_service_withdraw(struct gw_service *service, const struct gw_region *region);
 
 /* Sets the handler of an operation (op < GW_OPS_MAX). */
@@ -102,41 +108,41 @@ gw_status gw_service_handle(struct gw_service *service, uint16_t op, gw_handler 
 /* Running totals, for stat and metrics. */
 struct gw_service_counters {
 	uint64_t connections_open, connections_total, refused;
-	uint64_t unproven; /* sockets that are open and have not proved anything */
-	uint64_t dropped;  /* of those, closed in favour of newer ones; and clients that did not read their replies */
+	uint64_t unproven; /* pending clients: open sockets without a completed hello */
+	uint64_t dropped;  /* pending clients closed for newer ones, and clients that did not read replies */
 	uint64_t reads, read_ranges, read_bytes, requests, errors;
-	uint64_t calls_open;  /* requests that are being answered, or whose long reply is on its way */
-	uint64_t deferred;    /* runs of handlers that had more to do */
-	uint64_t reply_bytes; /* held now for long replies */
+	uint64_t calls_open;  /* requests in progress, or whose long reply is being sent */
+	uint64_t deferred;    /* runs of handlers that returned GW_AGAIN */
+	uint64_t reply_bytes; /* memory that long replies use now */
 };
 void gw_service_counters(struct gw_service *service, struct gw_service_counters *out);
 
-/* The user's runtime folder, made if need be: $XDG_RUNTIME_DIR/graphwire, or /tmp/graphwire-UID. GW_REFUSED unless it
- * is this user's and closed to all others. */
+/* The user's runtime folder: $XDG_RUNTIME_DIR/graphwire, or /tmp/graphwire-UID. Created if it does not exist.
+ * GW_REFUSED if another user owns it or may enter it. */
 #define GW_RUNTIME_PATH_MAX 512
 gw_status gw_runtime_folder(char path[GW_RUNTIME_PATH_MAX]);
-/* The same for who only looks into it: GW_NOT_FOUND where it was not made yet. */
+/* The same without creating the folder: GW_NOT_FOUND if it does not exist. */
 gw_status gw_runtime_folder_find(char path[GW_RUNTIME_PATH_MAX]);
-/* The folder itself; to be closed by the caller. */
+/* Opens the folder; the caller closes the descriptor. */
 gw_status gw_runtime_folder_open(bool make, int *folder);
-/* A file of the folder that is older than an hour is made young, so that nobody removes it by its age. */
+/* Renews the timestamp of a file of the folder that is older than an hour, so that cleaners of old files leave it. */
 void gw_runtime_file_touch(int folder, const char *file);
-/* One server of this user at a time changes whose a name is; until the descriptor is closed. GW_BUSY after 5 s. */
+/* Locks the folder while the descriptor is open: one server of this user at a time changes which server has a name.
+ * GW_BUSY after 5 s. */
 gw_status gw_runtime_folder_lock(int folder);
 
-/* The key that a server on loopback makes for itself and clients of the same user find: 32 random bytes, 0600, in
- * $XDG_RUNTIME_DIR/graphwire (or /tmp/graphwire-UID, 0700, owner checked) as key-PORT. */
+/* Keys that loopback servers create and clients of the same user find: 32 random bytes in key-PORT, mode 0600, in
+ * $XDG_RUNTIME_DIR/graphwire (or /tmp/graphwire-UID, mode 0700, owner checked). */
 #define GW_KEY_BYTES 32
 gw_status gw_key_make(uint16_t port, uint8_t key[GW_KEY_BYTES]);
-/* The key that a service has, where a server made it: written again if somebody has removed or replaced it. */
+/* Writes the key of a service to its file again, if the file was removed or replaced. Only for a key of gw_key_make. */
 struct gw_service;
 gw_status gw_key_keep(uint16_t port, const struct gw_service *service);
-gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES]); /* GW_NOT_FOUND: none there */
-/* Where it was looked for, as text: "" if the folder has no path. Returns the buffer. */
+gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES]); /* GW_NOT_FOUND: no such file */
+/* The path where gw_key_find looks, as text; "" if the folder has no path. Returns the buffer. */
 char *gw_key_place(uint16_t port, char path[GW_RUNTIME_PATH_MAX]);
 void gw_key_remove(uint16_t port);
-/* A key file given by the user: its whole content, 16 to 1024 bytes; refused when others own it or may
- * read it. */
+/* Reads a key file that the user named: all of it, 16 to 1024 bytes. Refuses a file that others own or may read. */
 gw_status gw_key_read(const char *path, uint8_t key[1024], uint32_t *key_bytes);
 
 #endif

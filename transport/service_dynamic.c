@@ -1,15 +1,16 @@
-/* Regions that come and go while clients are connected.
+/* Dynamic regions: published and withdrawn while clients are connected.
  *
- *   publish ─▶ registered, where devices read ─▶ a place in the table, a generation that no region had before
- *   enter … leave            around every look at its memory by a thread that serves
- *   hold  … release          from the answer that lets a client map or address it, until the client has let go
- *   withdraw ─▶ nobody enters or holds it any more; listeners are told, so that they ask their clients to let go
- *         └──▶ the last who leaves or releases it: its place is free ─▶ taken back from devices ─▶ `freed`
+ *   publish ─▶ registered with devices ─▶ a place in the table, a generation that no region had before
+ *   enter … leave            around every use of the memory by a thread that serves
+ *   pin   … release          from the answer that lets a client map or address the memory, until the client released it
+ *   withdraw ─▶ enter and pin fail; listeners are notified, and ask their clients to release the region
+ *         └──▶ the last leave or release frees the place ─▶ deregistered from devices ─▶ `freed`
  *
- * Who enters counts itself first and looks at the generation then; who withdraws takes the generation away first and
- * looks at the count then (both sequentially consistent): so one of the two sees the other. Places are used again, the
- * table stays until the service ends, and who comes late with an old generation finds another one. No thread that
- * serves takes the lock. Fails on too many regions, on memory that is no rows, and for want of memory.
+ * enter first increments the count of users, then checks the generation. withdraw first clears the generation, then
+ * checks the count. Both are sequentially consistent, so one of the two sees the other. Places are reused, and the
+ * table stays until the service ends. A late enter with an old generation finds a different generation, and fails.
+ * Threads that serve take no lock in enter and pin. Fails on too many regions, on memory that is not a multiple of
+ * complete rows, and if memory runs out.
  */
 #include <string.h>
 
@@ -40,14 +41,13 @@ static struct gw_dynamic_region_place *place_take(struct gw_service_dynamic *dyn
 	}
 	struct gw_dynamic_region_place *place = dynamic->free;
 	if (!place)
-		gw_fail(GW_LIMIT, "this server has %u regions that came while it served; delete some",
-			GW_DYNAMIC_REGIONS_MAX);
+		gw_fail(GW_LIMIT, "this server has %u dynamic regions; delete some", GW_DYNAMIC_REGIONS_MAX);
 	else
 		dynamic->free = place->next_free;
 	return place;
 }
 
-/* No other region's while the server lives; 0 is none. */
+/* A generation that no region of this server had; never 0. */
 static uint32_t generation_next(struct gw_service_dynamic *dynamic)
 {
 	dynamic->next_generation++;
@@ -56,7 +56,7 @@ static uint32_t generation_next(struct gw_service_dynamic *dynamic)
 	return dynamic->next_generation;
 }
 
-/* Found from here on. */
+/* From here on clients can find the region. */
 static void place_publish(struct gw_service_dynamic *dynamic, struct gw_dynamic_region_place *place,
 			  const struct gw_dynamic_region *region, struct gw_region *out)
 {
@@ -77,13 +77,13 @@ static void place_publish(struct gw_service_dynamic *dynamic, struct gw_dynamic_
 	atomic_store(&place->generation, generation);
 }
 
-/* With `registering`. */
+/* The caller has locked `registering`. */
 static void *region_register(const struct gw_service_dynamic *dynamic, const struct gw_dynamic_region *region)
 {
 	struct gw_dynamic_region_registrar *registrar = dynamic->registrar;
 	void *registered = registrar ? registrar->add(registrar, region) : NULL;
 	if (registrar && !registered)
-		gw_log(GW_LOG_INFO, "a region of %llu bytes is read by requests over RDMA: %s",
+		gw_log(GW_LOG_INFO, "a region of %llu bytes is served by requests to RDMA clients: %s",
 		       (unsigned long long)region->bytes, gw_last_error());
 	return registered;
 }
@@ -92,7 +92,7 @@ gw_status gw_service_publish(struct gw_service *service, const struct gw_dynamic
 {
 	struct gw_service_dynamic *dynamic = &service->dynamic;
 	if (!region->rows)
-		return gw_fail(GW_INVALID, "a region that comes late and has no rows");
+		return gw_fail(GW_INVALID, "a dynamic region without rows");
 	gw_status status = gw_service_region_check(region->base, region->bytes, region->slice_bytes, region->rows);
 	if (status != GW_OK)
 		return status;
@@ -103,7 +103,7 @@ gw_status gw_service_publish(struct gw_service *service, const struct gw_dynamic
 		status = dynamic->places ? GW_LIMIT : GW_NO_MEMORY;
 	pthread_mutex_unlock(&dynamic->lock);
 	if (place) {
-		/* Nobody can find it yet, and no thread that serves waits for this one. */
+		/* No client can find the region yet, and no serving thread waits for this lock. */
 		place->registered = region_register(dynamic, region);
 		pthread_mutex_lock(&dynamic->lock);
 		place_publish(dynamic, place, region, out);
@@ -113,7 +113,7 @@ gw_status gw_service_publish(struct gw_service *service, const struct gw_dynamic
 	return status;
 }
 
-/* Nobody uses it any more: its memory is the owner's, at once or when it was taken back. */
+/* The last user has left. The owner gets the memory back: at once, or after its deregistration. */
 static void place_free(struct gw_service *service, struct gw_dynamic_region_place *place)
 {
 	struct gw_service_dynamic *dynamic = &service->dynamic;
@@ -132,7 +132,7 @@ static void place_free(struct gw_service *service, struct gw_dynamic_region_plac
 
 void gw_dynamic_region_leave(struct gw_service *service, struct gw_dynamic_region_place *place)
 {
-	/* Late comers count themselves too, find that it is gone, and may be the last: one of all frees it. */
+	/* A late enter also increments, finds the region withdrawn, and may leave last. Exactly one leave frees. */
 	if (atomic_fetch_sub(&place->users, 1) == 1 && atomic_exchange(&place->withdrawn, false))
 		place_free(service, place);
 }
@@ -147,7 +147,7 @@ struct gw_dynamic_region_place *gw_dynamic_region_enter(struct gw_service *servi
 			return &places[at];
 		gw_dynamic_region_leave(service, &places[at]);
 	}
-	gw_fail(GW_NOT_FOUND, "region %u of generation %u is not there; it was deleted", id, generation);
+	gw_fail(GW_NOT_FOUND, "region %u of generation %u does not exist; it was deleted", id, generation);
 	return NULL;
 }
 
@@ -169,7 +169,7 @@ void gw_service_withdraw(struct gw_service *service, const struct gw_region *reg
 	gw_dynamic_region_leave(service, &places[at]);
 }
 
-/* One that was published when nobody registered. Held meanwhile: its end comes after this, and takes it back. */
+/* Registers a region that was published without a registrar. The reference delays the region's end. */
 static void place_register(struct gw_service *service, struct gw_dynamic_region_place *place)
 {
 	struct gw_service_dynamic *dynamic = &service->dynamic;
@@ -229,42 +229,42 @@ void gw_service_dynamic_end(struct gw_service *service)
 	pthread_mutex_destroy(&service->dynamic.registering);
 }
 
-/* --- What a connection holds. --- */
+/* --- A connection's pins. --- */
 
-gw_status gw_dynamic_pin(struct gw_dynamic_pins *holds, struct gw_service *service, uint32_t id, uint32_t generation,
+gw_status gw_dynamic_pin(struct gw_dynamic_pins *pins, struct gw_service *service, uint32_t id, uint32_t generation,
 			 struct gw_dynamic_region_place **out)
 {
 	*out = gw_dynamic_region_enter(service, id, generation);
 	if (!*out)
 		return GW_NOT_FOUND;
-	for (struct gw_dynamic_pin *held = holds->first; held; held = held->next) {
-		if (held->place != *out || held->generation != generation)
+	for (struct gw_dynamic_pin *pin = pins->first; pin; pin = pin->next) {
+		if (pin->place != *out || pin->generation != generation)
 			continue;
-		gw_dynamic_region_leave(service, *out); /* asked for twice, it is let go once */
+		gw_dynamic_region_leave(service, *out); /* a second pin of the region; one release ends both */
 		return GW_OK;
 	}
-	struct gw_dynamic_pin *hold = gw_calloc(1, sizeof(*hold));
-	if (!hold) {
+	struct gw_dynamic_pin *pin = gw_calloc(1, sizeof(*pin));
+	if (!pin) {
 		gw_dynamic_region_leave(service, *out);
 		return GW_NO_MEMORY;
 	}
-	*hold = (struct gw_dynamic_pin){.place = *out, .id = id, .generation = generation, .next = holds->first};
-	holds->first = hold;
+	*pin = (struct gw_dynamic_pin){.place = *out, .id = id, .generation = generation, .next = pins->first};
+	pins->first = pin;
 	return GW_OK;
 }
 
 static void pin_end(struct gw_dynamic_pin **at, struct gw_service *service)
 {
-	struct gw_dynamic_pin *hold = *at;
-	*at = hold->next;
-	gw_dynamic_region_leave(service, hold->place);
-	gw_free(hold);
+	struct gw_dynamic_pin *pin = *at;
+	*at = pin->next;
+	gw_dynamic_region_leave(service, pin->place);
+	gw_free(pin);
 }
 
-void gw_dynamic_region_release(struct gw_dynamic_pins *holds, struct gw_service *service, uint32_t id,
+void gw_dynamic_region_release(struct gw_dynamic_pins *pins, struct gw_service *service, uint32_t id,
 			       uint32_t generation)
 {
-	for (struct gw_dynamic_pin **at = &holds->first; *at; at = &(*at)->next) {
+	for (struct gw_dynamic_pin **at = &pins->first; *at; at = &(*at)->next) {
 		if ((*at)->id != id || (*at)->generation != generation)
 			continue;
 		pin_end(at, service);
@@ -272,26 +272,26 @@ void gw_dynamic_region_release(struct gw_dynamic_pins *holds, struct gw_service 
 	}
 }
 
-bool gw_dynamic_region_withdrawn(struct gw_dynamic_pins *holds, const struct gw_service *service, uint32_t *id,
+bool gw_dynamic_region_withdrawn(struct gw_dynamic_pins *pins, const struct gw_service *service, uint32_t *id,
 				 uint32_t *generation)
 {
 	uint64_t withdrawals = atomic_load(&service->dynamic.withdrawals);
-	if (!holds->first || holds->seen == withdrawals)
+	if (!pins->first || pins->seen == withdrawals)
 		return false;
-	for (struct gw_dynamic_pin *hold = holds->first; hold; hold = hold->next) {
-		if (hold->told || atomic_load(&hold->place->generation) == hold->generation)
+	for (struct gw_dynamic_pin *pin = pins->first; pin; pin = pin->next) {
+		if (pin->notified || atomic_load(&pin->place->generation) == pin->generation)
 			continue;
-		hold->told = true;
-		*id = hold->id;
-		*generation = hold->generation;
+		pin->notified = true;
+		*id = pin->id;
+		*generation = pin->generation;
 		return true;
 	}
-	holds->seen = withdrawals;
+	pins->seen = withdrawals;
 	return false;
 }
 
-void gw_dynamic_pins_end(struct gw_dynamic_pins *holds, struct gw_service *service)
+void gw_dynamic_pins_end(struct gw_dynamic_pins *pins, struct gw_service *service)
 {
-	while (holds->first)
-		pin_end(&holds->first, service);
+	while (pins->first)
+		pin_end(&pins->first, service);
 }

@@ -1,5 +1,5 @@
-/* Reads, counted by connection. The lock is taken when a connection comes or goes and when somebody asks, by no read.
- */
+/* Counts of reads, for each connection. The lock is taken when a connection begins or ends and when the sum is read,
+ * never by a read. */
 #include "core/memory/list.h"
 #include "transport/service_private.h"
 

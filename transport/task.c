@@ -1,5 +1,5 @@
-/* Calls that take turns. Every backend runs its calls through here, so that counting, repeats and what deferred ones
- * hold are the same in all of them. Fails as the handler does. */
+/* Tasks. Every backend runs its calls here, so that counting, repeats, and the resources of deferred calls are the same
+ * in all of them. Fails as the handler fails. */
 #include "transport/task.h"
 
 #include "transport/replay_cache.h"
@@ -12,11 +12,11 @@ void gw_task_begin(struct gw_task *task, struct gw_service *service, const struc
 		task->once = *once;
 	gw_reply_begin(&task->reply, service, headroom, bytes_max);
 	gw_count(&service->counts.calls_open, 1);
-	if (call->op < GW_OPS_MAX) /* else a part of hello or goodbye */
+	if (call->op < GW_OPS_MAX) /* other ops belong to hello or goodbye */
 		gw_count(&service->counts.requests, 1);
 }
 
-/* Whether it is a call to apply, or one that is answered from memory. */
+/* Runs a numbered call, or answers it from the replay cache. */
 static gw_status apply_once(struct gw_task *task)
 {
 	struct gw_replay_cache *replay_cache = task->service->replay_cache;

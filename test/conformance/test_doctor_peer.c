@@ -1,5 +1,5 @@
-/* graphwire doctor's view of servers: its reads over every backend are the server's bytes, and end at their deadline;
- * other bytes and another server are seen. (Strangers: test_doctor_strangers.c.) */
+/* How graphwire doctor checks servers. Its reads over every backend return the server's bytes and end at their
+ * deadline. It notices different bytes and a replaced server. (Other programs: test_doctor_strangers.c.) */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,8 +31,8 @@ static struct gw_doctor_reader *open_reader(const struct bed *bed, uint32_t row_
 	return reader;
 }
 
-/* Every row of the sample is somewhere in the server's memory, the first and the last row of it among them; the same
- * each time. */
+/* Every row of the sample is somewhere in the server's memory, and the sample has the first and the last row. A second
+ * sample is the same. */
 static void a_sample_is_the_servers_bytes(void **state)
 {
 	const struct bed_options options = {.bytes = BYTES};
@@ -80,7 +80,7 @@ static void figures_make_sense(void **state)
 	gw_bed_end(&bed);
 }
 
-/* A region of a few bytes is read whole, and nothing past it. */
+/* A region of a few bytes is read completely, and nothing after it. */
 static void a_small_region_is_read_whole(void **state)
 {
 	const struct bed_options options = {.bytes = 1000};
@@ -102,7 +102,7 @@ static void a_small_region_is_read_whole(void **state)
 	gw_bed_end(&bed);
 }
 
-/* A server that stops halfway keeps nobody longer than the deadline; one-sided reads go on without it. */
+/* A stopped server delays a client no longer than the deadline; one-sided reads continue without it. */
 static void a_silent_server_ends_at_the_deadline(void **state)
 {
 	const struct bed_kind *kind = *state;
@@ -113,7 +113,7 @@ static void a_silent_server_ends_at_the_deadline(void **state)
 	struct gw_doctor_reader *reader = NULL;
 	bool goes_on = kind->one_sided || !kind->network;
 	gw_status status = GW_DEADLINE;
-	/* As long as it takes to open one, which is for the machine to say. */
+	/* Opening an endpoint may take as long as the machine needs. */
 	for (uint64_t s = goes_on ? 100 : 1; status == GW_DEADLINE && s <= 100; s *= 3) {
 		options.deadline_ns = gw_now_ns() + s * GW_NS_PER_SECOND;
 		status = gw_doctor_reader_open(kind->scheme, &options, 512, DOCTOR_MEASURE_MS, &reader);
@@ -144,7 +144,7 @@ static gw_status read_all(void *context)
 	return status;
 }
 
-/* --- Servers, as the command asks them. --- */
+/* --- Servers, as the command checks them. --- */
 
 static const char *range_name(const struct asking *asking, const char *scheme)
 {
@@ -153,7 +153,7 @@ static const char *range_name(const struct asking *asking, const char *scheme)
 	return name;
 }
 
-/* Memory over shm beside a bed over TCP: two listeners that the doctor takes for one server. */
+/* Memory over shm, and a bed over TCP: two listeners that the doctor regards as one server. */
 struct twin {
 	struct bed bed;
 	struct gw_arena *arena;
@@ -250,8 +250,8 @@ static void another_server_is_seen(void **state)
 	twin_end(&twin);
 }
 
-/* A doctor comes again and again, as another client each time, and takes no server's places for clients. Of TCP alone:
- * where there is RDMA a connection that asks this server for it in vain ends without a word. */
+/* The doctor connects repeatedly, each time as another client, and uses up none of the server's places for clients. TCP
+ * alone: with RDMA, a connection that asks this server for RDMA in vain ends without an error text. */
 static void no_server_remembers_it(void **state)
 {
 	(void)state;
@@ -301,7 +301,7 @@ static void a_key_is_needed(void **state)
 	gw_bed_end(&bed);
 }
 
-/* What was asked for and is not there is a problem, though another way reaches the server. */
+/* A requested transport that is missing is a problem, even if another transport reaches the server. */
 static void one_transport_is_asked_for(void **state)
 {
 	(void)state;
@@ -326,7 +326,7 @@ static void rdma_is_reached_and_compared(void **state)
 	struct bed bed;
 	struct asking asking;
 	if (!gw_bed_possible(&verbs))
-		return; /* it has said why */
+		return; /* the reason was printed */
 	gw_bed_begin(&bed, &verbs, NULL);
 	doctor_ask(&asking, "127.0.0.1", bed.address.port);
 	asking.doctor.root = "";
@@ -351,7 +351,7 @@ static void servers_are_hosts_and_ports(void **state)
 		assert_int_equal(gw_doctor_server_check(bad[i]), GW_INVALID);
 }
 
-/* Every allocation of the client's side fails in turn; the server of the bed is quiet meanwhile, or has its own. */
+/* Each allocation of the client fails in turn. Meanwhile the bed's server is idle, or is another process. */
 static void short_memory_is_an_error(void **state)
 {
 	(void)state;
@@ -359,7 +359,7 @@ static void short_memory_is_an_error(void **state)
 	struct bed bed;
 	gw_bed_begin(&bed, &memory, NULL);
 	gw_bed_pause(&bed);
-	/* A server remembers a client that has gone, for when it comes back: this one it has seen before. */
+	/* A server remembers clients that have left. It has seen this client before. */
 	assert_int_equal(read_all(&bed), GW_OK);
 	assert_true(gw_fault_each(read_all, &bed) > 0);
 	gw_bed_resume(&bed);

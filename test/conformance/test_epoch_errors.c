@@ -1,7 +1,7 @@
-/* What `graphwire epoch` says when it fails: one line with the true cause, whatever has to be closed before it is told.
+/* The error of a failing `graphwire epoch`: one line with the true cause, whatever must be closed before it is printed.
  *
- * The command runs in this process, over one connection behind a relay that holds it in mid-epoch; what then becomes of
- * the server is the cause. */
+ * The command runs in this process, over one connection through a relay that stops it in mid-epoch. Then something
+ * happens to the server, which is the cause. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -26,8 +26,8 @@ struct scene {
 	struct gw_server *server;
 	struct gw_address address;
 	struct relay relay;
-	int64_t epoch_bytes; /* of answers, of a whole epoch */
-	char said[8192];     /* on stderr */
+	int64_t epoch_bytes; /* bytes of all answers of one epoch */
+	char said[8192];     /* the text on stderr */
 };
 
 static void start(struct scene *scene, const char *part_config, const char *key_file)
@@ -44,7 +44,7 @@ static void start(struct scene *scene, const char *part_config, const char *key_
 	scene->address.port = scene->server->listener->address.port;
 }
 
-/* Runs a command with stdout thrown away and stderr in `said`. */
+/* Runs a command. Drops its stdout and keeps its stderr in `said`. */
 static int run(struct scene *scene, const char *const *more)
 {
 	char command[] = "graphwire epoch", word[ARGUMENTS_MAX][256], *argv[ARGUMENTS_MAX + 1] = {command};
@@ -87,7 +87,7 @@ static int stream(struct scene *scene, const char *const *more)
 	return run(scene, list);
 }
 
-/* The last line of what was said, which is the error. */
+/* Checks the last line on stderr, which is the error. */
 static void expect_said(const struct scene *scene, int status, const char *cause)
 {
 	const char *line = scene->said;
@@ -139,11 +139,11 @@ static int scene_end(void **state)
 	return 0;
 }
 
-/* --- What becomes of the server in mid-epoch. --- */
+/* --- What happens to the server in mid-epoch. --- */
 
 struct fate {
 	struct scene *scene;
-	const char *part_config, *key_file; /* of the server that comes after it; NULL: none does */
+	const char *part_config, *key_file; /* of the server that replaces it; NULL: no server does */
 	pthread_t thread;
 };
 
@@ -161,7 +161,7 @@ static void *befall(void *argument)
 	return NULL;
 }
 
-/* Three quarters of an epoch, then this. Afterwards the server is as it was. */
+/* Runs three quarters of an epoch, then the event. Afterwards restores the server. */
 static void expect_fate(struct scene *scene, const char *part_config, const char *key_file, const char *const *more,
 			const char *cause)
 {
@@ -200,7 +200,7 @@ static void a_server_that_stays_away(void **state)
 static void a_deadline(void **state)
 {
 	struct scene *scene = *state;
-	/* Shorter than the client waits for a sign of life from a silent server, which would be away then. */
+	/* Shorter than the client's liveness limit; a longer silence would count as a lost server. */
 	const char *const more[] = {"--timeout", "1500", NULL};
 	relay_hold_after(&scene->relay, scene->epoch_bytes * 3 / 4);
 	int status = stream(scene, more);
@@ -208,9 +208,9 @@ static void a_deadline(void **state)
 	expect_said(scene, status, "not done within the operation's deadline of 1500 ms");
 }
 
-/* --- What is not the server's. --- */
+/* --- Causes outside the server. --- */
 
-/* Behind the back of the server's threads, which is the point: the thread sanitizer need not hear of it. */
+/* Changes a byte unknown to the server's threads, on purpose; so without the thread sanitizer. */
 __attribute__((no_sanitize("thread"))) static void alter(uint8_t *byte, const struct gw_array *feat)
 {
 	for (uint64_t r = 0; r < feat->rows; r++)
@@ -242,7 +242,7 @@ static void flip_a_byte(const struct scene *scene)
 	close(fd);
 }
 
-/* The servers have loaded it whole; the folder that they are compared with is damaged since. */
+/* The servers have loaded an intact part. The folder that they are compared with was damaged later. */
 static void a_damaged_part(void **state)
 {
 	struct scene *scene = *state;
@@ -253,8 +253,7 @@ static void a_damaged_part(void **state)
 	expect_said(scene, status, "feat.npy");
 }
 
-/* Wherever memory runs out, that is what is said. The server is not there meanwhile: its threads share the allocator.
- */
+/* Wherever memory runs out, the error says so. No server runs meanwhile, since its threads share the allocator. */
 static void memory(void **state)
 {
 	struct scene *scene = *state;

@@ -1,5 +1,5 @@
-/* Requests that are cancelled: over every backend they complete at once, whatever the server does; their answers reach
- * nobody, and what is asked after them is answered as ever. */
+/* Cancelled requests: over every backend they complete at once, whatever the server does. Their answers are dropped,
+ * and later requests are answered as usual. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -42,8 +42,8 @@ static void a_cancelled_request_is_over(void **state)
 		gw_bed_pause(&bed);
 	for (uint32_t i = 0; i < REQUESTS; i++)
 		assert_int_equal(echo(endpoint, 100 + i, &cookies[i]), GW_OK);
-	gw_endpoint_request_cancel(endpoint, &stranger); /* nobody's: nothing happens */
-	/* The server is stuck: only the cancelled ones end. */
+	gw_endpoint_request_cancel(endpoint, &stranger); /* no request has this cookie: nothing happens */
+	/* The server is stopped: only the cancelled requests end. */
 	for (uint32_t i = 1; i < REQUESTS; i += 2) {
 		gw_endpoint_request_cancel(endpoint, &cookies[i]);
 		gw_endpoint_request_cancel(endpoint, &cookies[i]);
@@ -53,7 +53,7 @@ static void a_cancelled_request_is_over(void **state)
 			assert_int_equal(gw_bed_wait(group, &cookies[i]).status, GW_CANCELLED);
 		gw_bed_resume(&bed);
 	}
-	/* In process a request is over when it has been made: cancelling comes too late. */
+	/* In process, a request is complete when the call returns: cancelling comes too late. */
 	for (uint32_t i = 0; i < REQUESTS; i++) {
 		if (kind->network && i % 2 == 1)
 			continue;

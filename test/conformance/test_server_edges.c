@@ -1,5 +1,5 @@
-/* The server's answers to edge requests against the edge list that its graph was made of: however little room a reply
- * has, and however often the handler leaves off in between; and questions about what there is not. */
+/* The server's answers to edge requests equal those from the edge list of the graph, however little room a reply
+ * has and however often slices end. Also questions about edges and sources that do not exist. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #define QUESTIONS 3000
 
-/* Asks; the completion's reply is valid until the next one. */
+/* Sends a request; the completion's reply is valid until the next one. */
 static struct gw_completion ask(const struct server_bed *bed, struct gw_edge_call head, const uint64_t *numbers)
 {
 	size_t bytes = (size_t)head.count * gw_edge_call_width(head.ask) * 8;
@@ -44,7 +44,7 @@ static const uint8_t *parse(const struct server_bed *bed, const struct gw_comple
 	return numbers;
 }
 
-/* Pairs: ends of edges, and any. */
+/* Makes pairs: ends of edges, and random ones. */
 static void make_pairs(const struct server_bed *bed, uint32_t etype, uint64_t *numbers)
 {
 	const struct gw_graph_meta *meta = bed->fixture.schema;
@@ -96,7 +96,7 @@ static void check_ends_and_counts(const struct server_bed *bed, uint32_t etype)
 	}
 }
 
-/* Ids of all pairs, with room for so many positions in a reply, asked again and again. */
+/* Fetches the ids of all pairs, repeatedly, with room for `room` positions in a reply. */
 static void check_ids(const struct server_bed *bed, uint32_t etype, uint32_t room)
 {
 	const struct gw_fixture_edges *edges = &bed->fixture.edges[etype];
@@ -107,7 +107,7 @@ static void check_ids(const struct server_bed *bed, uint32_t etype, uint32_t roo
 			.ask = GW_EDGE_IDS, .etype = etype, .count = QUESTIONS - done, .from = from};
 		struct gw_edge_reply reply;
 		if (room < 100 && head.count > 40)
-			head.count = 40; /* or a reply is mostly zeros */
+			head.count = 40; /* with more, a reply would be mostly zeros */
 		head.reply_bytes_max = (uint32_t)gw_edge_reply_bytes(GW_EDGE_IDS, head.count) + room * 8 + 7;
 		struct gw_completion answer = ask(bed, head, numbers + 2 * (size_t)done);
 		const uint8_t *got = parse(bed, &answer, &head, &reply), *positions = got + head.count * 8ull;
@@ -143,7 +143,7 @@ static void answers_are_those_of_the_edge_list(void **state)
 			check_ids(&bed, etype, rooms[i]);
 	}
 	gw_service_counters(bed.server->service, &counters);
-	assert_true(counters.deferred > 8); /* the handler has left off */
+	assert_true(counters.deferred > 8); /* the handler was interrupted */
 	server_bed_end(&bed);
 }
 
@@ -160,7 +160,7 @@ static void what_is_not_there_is_refused(void **state)
 	assert_int_equal(ask(&bed, head, row).status, GW_RANGE);
 	head.ask = GW_EDGE_COUNTS;
 	assert_int_equal(ask(&bed, head, row).status, GW_RANGE);
-	/* A source that there is not has no edges; nor has anything from behind the last position. */
+	/* A source that does not exist has no edges; no edge exists after the last position. */
 	struct gw_edge_reply reply;
 	struct gw_completion answer = ask(&bed, head, nobody);
 	assert_int_equal(gw_edge_number(parse(&bed, &answer, &head, &reply), 0), 0);

@@ -1,5 +1,5 @@
-/* The server's answers to sample requests: byte by byte what picking and printing run by run gives at one go, however
- * often the handler left off in between; and a client that asks for little is served while others ask for millions. */
+/* The server's answers to sample requests equal, byte by byte, a plain loop that picks and prints run by run, however
+ * often the handler is interrupted. A client with small requests is served while others ask for millions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 #define REPLY_BYTES_MAX (16u << 20)
 
-/* A request's bytes; rows at random, every seventh the one of row `hub`. */
+/* Makes a request's bytes: random rows, every seventh of them row `hub`. */
 static uint8_t *make_call(struct gw_sample_call head, uint32_t rows_max, size_t *bytes)
 {
 	*bytes = sizeof(head) + head.row_count * 4ull;
@@ -32,7 +32,7 @@ static uint8_t *make_call(struct gw_sample_call head, uint32_t rows_max, size_t 
 	return call;
 }
 
-/* --- The same, stated plainly. --- */
+/* --- The plain loop. --- */
 
 struct reply {
 	uint8_t *bytes;
@@ -117,9 +117,9 @@ static void answers_do_not_depend_on_slices(void **state)
 	server_bed_end(&bed);
 }
 
-/* Each of the light client's calls costs it no more than a slice of the heavy ones' work: it makes all of its calls
- * before the heavy ones have got more than a small part of theirs. */
-static void a_light_client_beside_heavy_ones(void **state)
+/* Each call of the light client waits for at most a slice of the heavy ones' work. It completes all its calls before
+ * the heavy clients have got more than a small part of theirs. */
+static void a_light_client_among_heavy_ones(void **state)
 {
 	(void)state;
 	enum { HEAVY = 3 };
@@ -143,7 +143,7 @@ static void a_light_client_beside_heavy_ones(void **state)
 			assert_int_equal(gw_endpoint_request(heavy[i], GW_OP_SAMPLE, 0, call, (uint32_t)n,
 							     GW_NO_DEADLINE, heavy),
 					 GW_OK);
-		struct gw_completion first = server_bed_await(groups[i], heavy); /* and all are there */
+		struct gw_completion first = server_bed_await(groups[i], heavy); /* and all have begun */
 		assert_int_equal(first.status, GW_OK);
 	}
 	gw_service_counters(bed.server->service, &counters);
@@ -152,7 +152,7 @@ static void a_light_client_beside_heavy_ones(void **state)
 		assert_int_equal(gw_endpoint_request(bed.endpoint, GW_OP_CATALOG, 0, NULL, 0, GW_NO_DEADLINE, &bed),
 				 GW_OK);
 		assert_int_equal(server_bed_await(bed.group, &bed).status, GW_OK);
-		/* Who is heavy reads its answers, and so goes on asking. */
+		/* A heavy client reads its answers and sends new requests. */
 		for (int h = 0; h < HEAVY; h++) {
 			struct gw_completion completions[8];
 			gw_poll_group_poll(groups[h], completions, 8, 0);
@@ -174,7 +174,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_do_not_depend_on_slices),
-		cmocka_unit_test(a_light_client_beside_heavy_ones),
+		cmocka_unit_test(a_light_client_among_heavy_ones),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
-/* Calls on rows take turns, one suite over every backend with one serving thread: a long call is many runs of its
- * handler; one that needs a row which another thread has leaves the thread to the others until it can go on; and a
- * client that is lost in the middle of a push, and repeats it, has pushed once. Nothing here depends on how fast
- * anything is: the row is taken by the test, and given back when the test says so. */
+/* Calls on rows run in slices: one suite over every backend with one serving thread. A long call is many runs of its
+ * handler. A call that needs a row which another thread has locked leaves the thread to other clients until it can
+ * continue. A client that is lost in the middle of a push and repeats it has pushed once. Nothing depends on speed: the
+ * test locks the row, and unlocks it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -21,11 +21,11 @@
 #define ROWS      5600
 #define COLUMNS   400
 #define ROW_BYTES (COLUMNS * sizeof(float))
-#define FEW       300 /* rows that a pull may ask for */
-#define HELD      250 /* one of them */
-#define LIGHT     20  /* calls of another client meanwhile */
+#define FEW       300 /* rows of one pull */
+#define HELD      250 /* the row that the test locks */
+#define LIGHT     20  /* calls of the other client meanwhile */
 
-/* A bed with a table of one tensor, zeros, behind it, and a second client. */
+/* A bed whose service has a table with one tensor of zeros, and a second client. */
 struct desk {
 	struct one one;
 	struct gw_fixture fixture;
@@ -34,10 +34,10 @@ struct desk {
 	struct gw_tensor_table *table;
 	struct gw_shard *shard;
 	struct gw_poll_group *group;
-	struct gw_endpoint *endpoint; /* the second's */
+	struct gw_endpoint *endpoint; /* the second client's */
 	uint8_t *request;
 	uint32_t request_bytes;
-	uint64_t held_sequence; /* of the row that is taken */
+	uint64_t held_sequence; /* the sequence of the locked row */
 };
 
 static void pause_a_little(void)
@@ -121,7 +121,7 @@ static uint8_t *row_of(const struct desk *desk, uint64_t number)
 	       number * gw_row_store_format(desk->shard->store)->stride;
 }
 
-/* The first element of a row, which all of it is. */
+/* The first element of a row; all elements of a row are equal. */
 static float value_of(const struct desk *desk, uint64_t number)
 {
 	float row[COLUMNS];
@@ -189,7 +189,7 @@ static void request_push_of(struct desk *desk, uint32_t n, const struct gw_optim
 	request_rows(desk, n, gradient);
 }
 
-/* One is added to each element. */
+/* Pushes a one to each element. */
 static void request_push(struct desk *desk, uint32_t n)
 {
 	request_push_of(desk, n, &(struct gw_optimizer){.kind = GW_SGD, .rate = -1}, 1);
@@ -203,7 +203,7 @@ static void request_restore(struct desk *desk, uint32_t n)
 		request_add(desk, &(float){7}, sizeof(float));
 }
 
-/* To save, or to count. */
+/* Requests a range of rows, to save or to count them. */
 static void request_range(struct desk *desk, uint64_t first, uint32_t n)
 {
 	struct gw_tensor_range_call range = {.epoch = desk->shard->epoch, .first = first, .count = n};
@@ -216,7 +216,7 @@ static void desk_ask(struct desk *desk, uint16_t op, uint64_t sequence, uint64_t
 	must(gw_endpoint_request(desk->endpoint, op, &once, desk->request, desk->request_bytes, GW_NO_DEADLINE, desk));
 }
 
-/* Until the handler of the second client's call has run in vain so often. Memory's runs are made by its own polls. */
+/* Waits for `runs` deferred runs of the second client's handler. Over memory, the client's own polls run it. */
 static void await_deferred(struct desk *desk, uint64_t before, uint64_t runs)
 {
 	struct gw_completion completion;
@@ -224,7 +224,7 @@ static void await_deferred(struct desk *desk, uint64_t before, uint64_t runs)
 		assert_int_equal(gw_poll_group_poll(desk->group, &completion, 1, GW_NS_PER_MS), 0);
 }
 
-/* The first client pulls other rows, and reads, by the same thread. */
+/* The same thread serves the first client, which pulls other rows, and reads. */
 static void others_go_on(struct desk *desk)
 {
 	struct {
@@ -239,7 +239,7 @@ static void others_go_on(struct desk *desk)
 	}
 }
 
-/* The second client's call meets the row that is taken: it ends when that is given back, and not before. */
+/* The second client's call needs the locked row: it ends after the row is unlocked, and not before. */
 static struct gw_completion meets_the_row(struct desk *desk, uint16_t op)
 {
 	struct gw_completion none;
@@ -256,7 +256,7 @@ static struct gw_completion meets_the_row(struct desk *desk, uint16_t op)
 	return answer;
 }
 
-static void a_row_that_is_taken_stops_nobody(void **state)
+static void a_locked_row_delays_no_other_call(void **state)
 {
 	struct desk desk;
 	desk_begin(&desk, state);
@@ -272,7 +272,7 @@ static void a_row_that_is_taken_stops_nobody(void **state)
 	const float four = 4;
 	for (uint32_t i = 0; i < FEW; i++)
 		assert_memory_equal((const uint8_t *)answer.reply + i * ROW_BYTES, &four, sizeof(four));
-	/* Its state is made by the table's thread; then the row is met. */
+	/* The table's thread makes the state; then the call needs the locked row. */
 	request_restore(&desk, FEW);
 	meets_the_row(&desk, GW_OP_TENSOR_RESTORE);
 	request_range(&desk, 0, FEW);
@@ -292,8 +292,8 @@ static void a_row_that_is_taken_stops_nobody(void **state)
 	desk_end(&desk);
 }
 
-/* A client gives a push up in the midst of it, and writes one of its rows by another connection: what it wrote last is
- * what stays, though the server has not heard yet that the first connection is given up. */
+/* A client gives up a push in the middle, and writes one of its rows over another connection. The last write stays,
+ * even if the server has not noticed yet that the first connection was given up. */
 static void a_write_waits_for_those_before_it(void **state)
 {
 	struct desk desk;
@@ -346,9 +346,9 @@ static void expect_head_alone(struct gw_completion answer, uint64_t state_floats
 	assert_int_equal(saved.kind, kind);
 }
 
-/* Rows are being saved when they are trained for the first time, those too that are not copied yet: they are not saved
- * without their state. Nor are more rows with state than a reply has room for. */
-static void state_that_comes_in_the_midst_is_not_left_out(void **state)
+/* A save is in progress when rows are trained for the first time, including rows that are not copied yet. Such rows are
+ * not saved without their optimizer state. Nor does a reply get more rows with state than it has room for. */
+static void state_that_appears_during_a_save_is_saved(void **state)
 {
 	struct desk desk;
 	const uint64_t last = FEW - 1;
@@ -374,8 +374,8 @@ static void state_that_comes_in_the_midst_is_not_left_out(void **state)
 	desk_end(&desk);
 }
 
-/* 9 MB of gradients: the handler has run some 40 times before they are pushed, each once. */
-static void a_long_push_is_many_turns(void **state)
+/* 9 MB of gradients: the handler runs some 40 times, and pushes each gradient once. */
+static void a_long_push_is_many_slices(void **state)
 {
 	struct desk desk;
 	desk_begin(&desk, state);
@@ -390,8 +390,7 @@ static void a_long_push_is_many_turns(void **state)
 	desk_end(&desk);
 }
 
-/* Half of a push is done when its client's connection is lost: the repeat does the other half, and no more than that.
- */
+/* Half of a push is done when its client's connection is lost. The repeat does the other half, and no more. */
 static void a_client_lost_in_the_middle_pushes_once(void **state)
 {
 	struct desk desk;
@@ -411,7 +410,7 @@ static void a_client_lost_in_the_middle_pushes_once(void **state)
 	for (uint64_t i = 0; i < FEW; i++)
 		assert_true(value_of(&desk, i) == (i < HELD ? 1 : 0));
 	desk_connect(&desk);
-	for (int times = 0; times < 2; times++) { /* the second is answered from memory */
+	for (int times = 0; times < 2; times++) { /* the second is answered from the replay cache */
 		desk_ask(&desk, GW_OP_TENSOR_PUSH, 1, window);
 		assert_int_equal(gw_bed_wait(desk.group, &desk).status, GW_OK);
 		for (uint64_t i = 0; i < FEW; i++)
@@ -426,10 +425,10 @@ static void a_client_lost_in_the_middle_pushes_once(void **state)
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(a_row_that_is_taken_stops_nobody)},
-		{BED_TEST(a_long_push_is_many_turns)},
+		{BED_TEST(a_locked_row_delays_no_other_call)},
+		{BED_TEST(a_long_push_is_many_slices)},
 		{BED_TEST(a_write_waits_for_those_before_it)},
-		{BED_TEST(state_that_comes_in_the_midst_is_not_left_out)},
+		{BED_TEST(state_that_appears_during_a_save_is_saved)},
 		{BED_TEST(a_client_lost_in_the_middle_pushes_once)},
 	};
 	return gw_bed_run("tensor turns", tests, sizeof(tests) / sizeof(tests[0]));

@@ -1,6 +1,6 @@
-/* Two-sided calls and what limits reads and calls, one suite over every backend: requests are answered once and are
- * bounded, a full queue accepts nothing, and a deadline, a cancel or a close ends what is open, after which nothing is
- * written. */
+/* Two-sided calls, and the limits of reads and calls: one suite over every backend. Requests are answered once and are
+ * bounded, and a full queue accepts nothing. A deadline, a cancel or a close ends open work, and nothing is written
+ * after that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static void large_replies(void **state)
 	gw_one_begin(&one, state, NULL, 1 << 20);
 	static const uint32_t sizes[] = {0, 1, 200000, 262144, 300000, 20000000};
 	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
-		/* Reads before and behind it come through whole. */
+		/* Reads before and after the reply arrive completely. */
 		struct gw_span span = {s, 0, 300000};
 		struct gw_read_set before = {.cookie = &before, .deadline_ns = GW_NO_DEADLINE};
 		struct gw_read_set after = {.cookie = &after, .deadline_ns = GW_NO_DEADLINE};
@@ -77,7 +77,7 @@ static void large_replies(void **state)
 	gw_one_end(&one);
 }
 
-/* A repeat of the last sequenced call is answered from memory, over a new connection too. */
+/* A repeat of the last numbered call is answered from the replay cache, also over a new connection. */
 static void a_repeat_is_applied_once(void **state)
 {
 	struct one one;
@@ -140,7 +140,7 @@ static void requests_are_bounded(void **state)
 
 /* --- Limits. --- */
 
-/* A server that does not answer takes only so much; what was refused finds room when it answers again. */
+/* A server that does not answer accepts a bounded amount. Refused calls find room when it answers again. */
 static void backpressure(void **state)
 {
 	struct one one;
@@ -184,7 +184,7 @@ static void backpressure(void **state)
 	gw_one_end(&one);
 }
 
-/* Fills the landing area and sees that nothing changes it for a while of polling. */
+/* Fills the receive buffer and checks that nothing changes it during a while of polling. */
 static void nothing_is_written(struct one *one)
 {
 	memset(one->landing, 0xee, one->landing_bytes);
@@ -200,13 +200,13 @@ static void deadlines(void **state)
 	struct one one;
 	gw_one_begin(&one, state, &options, bytes);
 	bool network = one.bed.kind->network;
-	/* Already over. */
+	/* The deadline has already passed. */
 	struct gw_span whole = {0, 0, bytes};
 	struct gw_read_set over = {.cookie = &over, .deadline_ns = gw_now_ns() - 1};
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &over, &one.region, one.buffer, &whole, 1, true), 1);
 	gw_one_expect_failure(&one, &over, GW_DEADLINE);
 	nothing_is_written(&one);
-	/* While the answer is under way: at several points of it. */
+	/* The deadline passes at several points of the answer. */
 	for (uint64_t us = 100; us <= 12800 && network; us *= 2) {
 		struct gw_read_set set = {.cookie = &set, .deadline_ns = gw_now_ns() + us * 1000};
 		gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &whole, 1);
@@ -216,7 +216,7 @@ static void deadlines(void **state)
 	}
 	gw_one_read_works(&one);
 	if (network) {
-		/* Nothing comes at all, for a read and a request. */
+		/* No answer arrives at all, for a read and a request. */
 		gw_bed_pause(&one.bed);
 		uint64_t begun = gw_now_ns();
 		struct gw_read_set set = {.cookie = &set, .deadline_ns = begun + 50 * GW_NS_PER_MS};
@@ -236,7 +236,7 @@ static void deadlines(void **state)
 	gw_one_end(&one);
 }
 
-/* Completions that wait at every poll do not keep deadlines from being looked at. */
+/* Queued completions at every poll do not delay the check of deadlines. */
 static void deadlines_under_load(void **state)
 {
 	struct one one;
@@ -287,9 +287,9 @@ static void cancels(void **state)
 			completion = gw_bed_wait(one.group, &set);
 		if (completion.status != GW_CANCELLED)
 			assert_string_equal(completion.text, "");
-		/* Twice, and after the end, does nothing. */
+		/* A second cancel, and one after the end, do nothing. */
 		gw_endpoint_cancel(one.endpoint, &set);
-		/* The bystander may be the first: another queue pair of a device brought it. */
+		/* The other set may complete first: another queue pair of the device carried it. */
 		gw_status other = gw_bed_wait(one.group, &set).status;
 		assert_true(other == GW_OK || (completion.status == GW_OK && other == GW_CANCELLED));
 		assert_memory_equal(one.landing, one.bed.memory + 9, 4096);

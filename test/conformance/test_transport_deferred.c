@@ -1,7 +1,7 @@
-/* Deferred replies, one suite over every backend: a handler that has more to do leaves the turn to the others, whatever
- * they ask for, and its answer is whole when it comes; a client that leaves, a deadline, a cancel and a repeat meet a
- * call that is under way. What replies hold together is limited. Nothing here depends on how fast anything is: calls
- * are under way until the test lets them end. */
+/* Deferred replies, one suite over every backend. A handler with more to do lets other clients have their turn,
+ * whatever they ask for, and its answer is complete. A call in progress meets the end of its client, a deadline, a
+ * cancel and a repeat. The memory of all replies together is limited. Nothing depends on speed: calls are in progress
+ * until the test lets them end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "core/system/clock.h"
 #include "test/support/transport_bed.h"
 
-/* A client of its own beside the bed's. */
+/* A second client, besides the bed's. */
 struct other {
 	struct gw_poll_group *group;
 	struct gw_endpoint *endpoint;
@@ -38,7 +38,7 @@ static void pause_a_little(void)
 	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* Until the handler has run so often. Memory's runs are made by the client's own polls. */
+/* Waits until the handler has run `runs` times. Over memory, the client's own polls run it. */
 static void await_runs(struct one *one, struct other *other, uint32_t runs)
 {
 	struct gw_completion completion;
@@ -68,7 +68,7 @@ static struct gw_service_counters counters_of(const struct one *one)
 	return counters;
 }
 
-/* Three clients with calls that do not end: one that asks for little is served all the while, by the same thread. */
+/* Three clients have calls that do not end. The same thread still serves a client with small requests. */
 static void others_have_their_turn(void **state)
 {
 	enum { HEAVY = 3 };
@@ -90,7 +90,7 @@ static void others_have_their_turn(void **state)
 		gw_one_read_works(&one);
 	}
 	while (counters_of(&one).calls_open >
-	       HEAVY) /* the last answer may be here before the server is through with it */
+	       HEAVY) /* the last answer may arrive before the server has finished with it */
 		pause_a_little();
 	struct gw_service_counters counters = counters_of(&one);
 	assert_int_equal(counters.requests, HEAVY + 50);
@@ -109,7 +109,7 @@ static void others_have_their_turn(void **state)
 	gw_one_end(&one);
 }
 
-/* What one client asks behind a deferred call is answered behind it, in order. */
+/* Requests of one client after a deferred call are answered after it, in order. */
 static void answers_keep_their_order(void **state)
 {
 	enum { BEHIND = 20 };
@@ -140,7 +140,7 @@ static void answers_keep_their_order(void **state)
 	gw_one_end(&one);
 }
 
-/* The handler is run no more, and what it kept is freed. */
+/* When a client leaves, its handler is not run again, and the handler's memory is freed. */
 static void a_client_leaves(void **state)
 {
 	struct one one;
@@ -157,7 +157,7 @@ static void a_client_leaves(void **state)
 	gw_one_end(&one);
 }
 
-/* A sequenced call that is under way is not begun a second time: the repeat gets its answer. */
+/* A numbered call in progress is not begun a second time: the repeat gets the first run's answer. */
 static void a_repeat_waits_for_the_first(void **state)
 {
 	struct one one;
@@ -181,7 +181,7 @@ static void a_repeat_waits_for_the_first(void **state)
 	assert_int_equal(answer.reply_bytes, 4);
 	assert_memory_equal(answer.reply, "once", 4);
 	assert_int_equal(atomic_load(&one.bed.works_ended), 1);
-	/* One that was never answered runs when it is asked again. */
+	/* A call that was never answered runs when it is repeated. */
 	atomic_store(&one.bed.release, false);
 	uint32_t runs = atomic_load(&one.bed.runs);
 	assert_int_equal(ask(&first, BED_OP_DEFER, 8, "x", 1), GW_OK);
@@ -216,7 +216,7 @@ static void deadlines_and_cancels(void **state)
 	gw_one_end(&one);
 }
 
-/* The listener is closed over calls that are under way. */
+/* The listener is closed while calls are in progress. */
 static void the_service_ends(void **state)
 {
 	struct one one;
@@ -231,7 +231,7 @@ static void the_service_ends(void **state)
 	gw_one_end(&one);
 }
 
-/* Drained, a listener takes nothing new, and what it had taken is answered, whole, before the connection ends. */
+/* A draining listener accepts nothing new. Accepted calls are answered completely before the connection ends. */
 static void a_drain_ends_what_was_begun(void **state)
 {
 	struct one one;
@@ -240,8 +240,8 @@ static void a_drain_ends_what_was_begun(void **state)
 	gw_bed_pause(&one.bed);
 	gw_listener_drain(one.bed.listener);
 	gw_bed_resume(&one.bed);
-	/* The idle one ends at once, but for RDMA, where the hello's connections end together; the other does not as
-	 * long as its call is under way. */
+	/* The idle connection ends at once (except over RDMA, where the connections of the hello end together). The
+	 * other one does not end while its call is in progress. */
 	bool verbs = strcmp(one.bed.kind->scheme, "verbs") == 0;
 	while (!verbs && counters_of(&one).connections_open > 1)
 		gw_one_nothing_more(&one, 1);
@@ -258,7 +258,7 @@ static void a_drain_ends_what_was_begun(void **state)
 	gw_one_end(&one);
 }
 
-/* Busy clients do not hold a drain up: each gets answers until the last whole frame, then sees the end. */
+/* Busy clients do not delay a drain: each gets answers up to its last complete frame, then the end of the stream. */
 static void a_drain_under_load_ends(void **state)
 {
 	struct one one;
@@ -295,9 +295,9 @@ static void a_drain_under_load_ends(void **state)
 	gw_one_end(&one);
 }
 
-/* --- What replies hold together. --- */
+/* --- The memory of all replies. --- */
 
-/* A call whose reply finds no room waits, and nobody else does; it is answered when there is some. */
+/* Only a call whose reply finds no room waits; it is answered when room is free. */
 static void replies_share_a_limit(void **state)
 {
 	struct bed_options options = {.limits = {.reply_bytes = 4u << 20}};

@@ -1,5 +1,5 @@
-/* A kernel that forbids io_uring, or lets it be set up but not entered: "auto" goes on with epoll and says so once, the
- * driver asked for by name says why it is not there. */
+/* A kernel that forbids io_uring, or allows to set up a ring but not to enter it. "auto" continues with epoll and logs
+ * this once. A driver that was asked for by name reports why it is not available. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static void keep_line(void *context, enum gw_log_level level, const char *text)
 	strncpy(line, text, sizeof(line) - 1);
 }
 
-/* In the sandbox: what is wrong, by number. */
+/* Runs in the sandbox. Returns the number of the failed check. */
 static int live(void *context)
 {
 	static const struct bed_kind automatic = {"tcp/auto", "auto", "tcp", true, false};
@@ -74,7 +74,7 @@ static void io_uring_is_refused(void **state)
 	without(SYS_io_uring_enter, ENOSYS, "5.19");
 }
 
-/* With nothing that may be locked, as an ordinary user: one driver or the other works. */
+/* An ordinary user without locked memory: one of the drivers works. */
 static void no_locked_memory(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Forks, over every backend: a child that was forked while another thread is at work has the library as a new
- * process has it, and a connection or a listener that is closed has ended though a child holds its descriptor. */
+/* Forks, over every backend. A child that was forked while another thread works can use the library like a new process.
+ * A closed connection or listener ends even if a child still has its descriptor. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 /* --- A fork at each allocation of a client's life. --- */
 
 static struct gw_midst *midst;
-static _Thread_local unsigned long stands_at; /* the allocation at which this thread stands still; 0: none */
+static _Thread_local unsigned long stands_at; /* the allocation at which this thread stops; 0: none */
 
 static void count_down(void)
 {
@@ -44,10 +44,10 @@ static void *standing_reallocate(void *old, size_t bytes)
 static const struct gw_allocator standing = {
 	.allocate = standing_allocate, .reallocate = standing_reallocate, .release = gw_midst_release};
 
-/* What is read lands where all lives' reads do. */
+/* The receive buffer of all reads. */
 static uint8_t landing[READ_BYTES] __attribute__((aligned(4096)));
 
-/* A read may fail before it has been posted whole. */
+/* A read may fail before all of it is posted. */
 static gw_status read_once(struct gw_endpoint *endpoint, struct gw_buffer *buffer)
 {
 	struct gw_span span = {0, 0, READ_BYTES};
@@ -86,7 +86,7 @@ static bool live(const struct bed *bed, bool may_fail)
 struct life {
 	const struct bed *bed;
 	unsigned long stands_at;
-	bool well, all; /* it did what it should; it did not come to stand */
+	bool well, all; /* well: the life had the right result; all: it ended without a stop */
 };
 
 static void *live_on(void *argument)
@@ -102,8 +102,9 @@ static void *live_on(void *argument)
 	return NULL;
 }
 
-/* The kernel may refuse a child the device that its parent opened: then it fails, and does not hang. Services of the
- * process are not a child's: it has one of its own, without threads, which a thread sanitizer does not let it have. */
+/* The kernel may refuse the child the device that its parent opened. Then the child must fail, and not hang. A child
+ * has no access to its parent's services. It would need a service of its own, with threads, which the thread sanitizer
+ * forbids after a fork. */
 static bool live_in_child(const struct bed *bed)
 {
 	if (strcmp(bed->kind->scheme, "memory") != 0)
@@ -124,12 +125,12 @@ static bool live_in_child(const struct bed *bed)
 	return well;
 }
 
-static void children_of_every_moment(void **state)
+static void a_child_forked_at_any_moment_works(void **state)
 {
 	struct bed bed;
 	struct life life = {.bed = &bed, .well = true};
 	gw_bed_begin(&bed, *state, NULL);
-	gw_bed_pause(&bed); /* its threads have started: see fork_midst.c */
+	gw_bed_pause(&bed); /* waits until its threads have started: see fork_midst.c */
 	gw_bed_resume(&bed);
 	for (unsigned long n = 1; !life.all && life.well; n++) {
 		struct gw_midst here = {0};
@@ -148,9 +149,9 @@ static void children_of_every_moment(void **state)
 	gw_bed_end(&bed);
 }
 
-/* --- What a child holds. --- */
+/* --- Descriptors that a child has. --- */
 
-/* A child that has every descriptor, and does nothing. */
+/* Forks a child that has every descriptor, and does nothing. */
 static pid_t hold_all(void)
 {
 	pid_t child = gw_bed_fork();
@@ -201,7 +202,7 @@ static void a_client_sees_the_end_though_a_child_holds_it(void **state)
 	if (one.bed.kind->network)
 		assert_int_equal(one.endpoint->state, GW_ENDPOINT_LOST);
 	gw_endpoint_close(one.endpoint);
-	/* Nor does the child's copy of the listener take clients, or the port. */
+	/* The child's copy of the listener neither accepts clients nor occupies the port. */
 	struct gw_connect_options nobody = gw_bed_options(&one.bed);
 	assert_int_equal(gw_bed_connect(one.group, &nobody, &one.endpoint), GW_PEER_LOST);
 	gw_endpoint_close(one.endpoint);
@@ -267,8 +268,8 @@ static void *stop(void *argument)
 	return NULL;
 }
 
-/* Whoever stops a service holds the hub's lock for as long as a call is in it. A fork then leaves the child a hub that
- * is free, and empty: its parent's name is not taken there. */
+/* A thread that stops a service holds the hub's lock while a call is in the service. The child of a fork at that moment
+ * has an unlocked and empty hub: its parent's name is free there. */
 static void a_service_that_is_being_stopped(void **state)
 {
 	(void)state;
@@ -281,7 +282,7 @@ static void a_service_that_is_being_stopped(void **state)
 	while (!atomic_load(&hub.midst.standing))
 		usleep(100);
 	assert_int_equal(pthread_create(&stopper, NULL, stop, &hub), 0);
-	while (gw_endpoint_map(other, &other->peer.regions[0])) /* until it is closed: under the lock */
+	while (gw_endpoint_map(other, &other->peer.regions[0])) /* until it is closed, under the lock */
 		usleep(100);
 	pid_t child = gw_midst_fork(&hub.midst);
 	if (child == 0) {
@@ -296,7 +297,7 @@ static void a_service_that_is_being_stopped(void **state)
 	hub_end(&hub);
 }
 
-/* A service that goes on: the child may take its name, and close what it inherited. */
+/* The parent's service goes on: the child may take its name, and close the inherited copy. */
 static void a_service_that_goes_on(void **state)
 {
 	(void)state;
@@ -320,7 +321,7 @@ static void a_service_that_goes_on(void **state)
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(children_of_every_moment)},
+		{BED_TEST(a_child_forked_at_any_moment_works)},
 		{BED_TEST(a_connection_ends_though_a_child_holds_it)},
 		{BED_TEST(a_client_sees_the_end_though_a_child_holds_it)},
 	};

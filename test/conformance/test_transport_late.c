@@ -1,6 +1,6 @@
-/* Regions that come and go while clients are connected, one suite over every backend: published ones are found by who
- * asks, withdrawn ones fail by name and leave the connection as it was, and their memory is the owner's again only when
- * nobody can read it any more.
+/* Dynamic regions, one suite over every backend. Clients find published regions. Reads of withdrawn ones fail with a
+ * named error and do not harm the connection. The owner gets a region's memory back only when no client can read it any
+ * more.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 #define ROW_BYTES 40
 
-/* A region of its own memory. */
+/* A region with separate memory. */
 struct late {
 	struct gw_arena *arena;
 	struct gw_region region;
@@ -26,7 +26,7 @@ struct late {
 static void late_freed(void *context)
 {
 	struct late *late = context;
-	/* What still reads it finds none of what it knew. */
+	/* A late reader must not find the old bytes. */
 	memset(gw_arena_base(late->arena), 0xee, gw_arena_bytes(late->arena));
 	atomic_fetch_add(&late->freed, 1);
 }
@@ -104,7 +104,7 @@ static void expect_row(struct one *one, const struct late *late, uint32_t row)
 	assert_memory_equal(one->landing, payload, ROW_BYTES);
 }
 
-/* Polls until its memory was given back. */
+/* Polls until the owner got the region's memory back. */
 static void await_freed(struct one *one, struct late *late)
 {
 	struct gw_completion completion;
@@ -139,22 +139,22 @@ static void published_regions_are_found_and_read(void **state)
 		expect_row(&one, &late[2], row + 10);
 	}
 	assert_int_equal(read_row(&one, one.endpoint, &late[2].region, 20), GW_RANGE);
-	assert_int_equal(read_row(&one, one.endpoint, &late[0].region, 0), GW_RANGE); /* it is empty */
+	assert_int_equal(read_row(&one, one.endpoint, &late[0].region, 0), GW_RANGE); /* the region is empty */
 	gw_one_read_works(&one);
-	gw_one_end(&one); /* and the service with what was published */
+	gw_one_end(&one); /* ends the service with the published regions */
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(atomic_load(&late[i].freed), 1);
 		late_end(&late[i]);
 	}
 }
 
-static void what_is_not_there_is_not_found(void **state)
+static void absent_regions_are_not_found(void **state)
 {
 	struct one one;
 	struct late late;
 	one_begin(&one, state);
 	struct gw_region region = {.id = GW_REGIONS_MAX, .generation = 1};
-	assert_int_equal(open_region(&one, one.endpoint, &region), GW_NOT_FOUND); /* before there was any */
+	assert_int_equal(open_region(&one, one.endpoint, &region), GW_NOT_FOUND); /* before any was published */
 	late_begin(&late, &one.bed, 1, 1);
 	struct gw_region wrong[] = {late.region, late.region, late.region, late.region};
 	wrong[0].id++;
@@ -190,7 +190,7 @@ static void withdrawn_regions_fail_alone(void **state)
 	expect_row(&one, &stays, 3);
 	gw_one_read_works(&one);
 	assert_int_equal(one.endpoint->state, GW_ENDPOINT_OPEN);
-	/* The place is used again, under another generation. */
+	/* The place is reused, with another generation. */
 	struct late next;
 	late_begin(&next, &one.bed, 10, 3);
 	assert_int_equal(next.region.id, gone.region.id);
@@ -206,8 +206,8 @@ static void withdrawn_regions_fail_alone(void **state)
 	late_end(&next);
 }
 
-/* A client that is not polled keeps what it maps, until its connection is gone; nobody else's. */
-static void memory_is_held_by_who_can_read_it(void **state)
+/* A client that is not polled keeps its own mappings until its connection ends, and no other client's. */
+static void memory_is_kept_while_a_client_can_read_it(void **state)
 {
 	struct one one;
 	struct late late;
@@ -224,7 +224,7 @@ static void memory_is_held_by_who_can_read_it(void **state)
 	gw_service_withdraw(one.bed.service, &late.region);
 	bool held = strcmp(one.bed.kind->scheme, "shm") == 0 || strcmp(one.bed.kind->scheme, "verbs") == 0;
 	if (held) {
-		/* One has heard, and let go. */
+		/* The polled client was notified, and released the region. */
 		for (int i = 0; i < 10000 && gw_endpoint_region(one.endpoint, late.region.id, late.region.generation);
 		     i++)
 			gw_one_nothing_more(&one, 2);
@@ -239,8 +239,8 @@ static void memory_is_held_by_who_can_read_it(void **state)
 	late_end(&late);
 }
 
-/* More at once than a hello could tell of, and more descriptors than one message carries. */
-static void as_many_as_there_are_places(void **state)
+/* More regions at once than a hello has room for, and more descriptors than one message carries. */
+static void all_places_are_usable(void **state)
 {
 	enum { MANY = 60 };
 	struct one one;
@@ -249,7 +249,7 @@ static void as_many_as_there_are_places(void **state)
 	one_begin(&one, state);
 	for (uint32_t i = 0; i < MANY; i++)
 		late_begin(&late[i], &one.bed, 5, i);
-	/* All asked for before one is there. */
+	/* All are opened before the first is ready. */
 	for (uint32_t asked = 0, told = 0; told < MANY;) {
 		while (asked < MANY && gw_endpoint_region_open(one.endpoint, late[asked].region.id,
 							       late[asked].region.generation, &late[asked]) == GW_OK)
@@ -276,7 +276,7 @@ static void as_many_as_there_are_places(void **state)
 		late_end(&late[i]);
 }
 
-static void places_have_an_end(void **state)
+static void places_are_limited(void **state)
 {
 	struct one one;
 	struct late late;
@@ -292,7 +292,7 @@ static void places_have_an_end(void **state)
 	gw_service_withdraw(one.bed.service, &region);
 	assert_int_equal(gw_service_publish(one.bed.service, &same, &first), GW_OK);
 	assert_int_equal(first.id, region.id);
-	/* Memory that clients cannot map is told to those who would. */
+	/* A client that would map memory gets an error if it cannot be mapped. */
 	bool shm = strcmp(one.bed.kind->scheme, "shm") == 0;
 	assert_int_equal(open_region(&one, one.endpoint, &first), shm ? GW_UNSUPPORTED : GW_OK);
 	same.rows = NULL;
@@ -310,12 +310,12 @@ static void places_have_an_end(void **state)
 struct churn {
 	struct bed *bed;
 	_Atomic bool stop;
-	_Atomic uint64_t now;   /* id and generation of the one that is there, or 0 */
-	_Atomic uint64_t asked; /* of the one that the reader has asked for last */
+	_Atomic uint64_t now;   /* id and generation of the current region, or 0 */
+	_Atomic uint64_t asked; /* of the region that the reader opened last */
 	_Atomic uint32_t made;
 };
 
-/* Regions are made, live until the reader has asked for them, or no time, and go; each gives its memory back once. */
+/* Publishes and withdraws regions: at once, or after the reader has opened them. Each frees its memory exactly once. */
 static void *churn_run(void *argument)
 {
 	struct churn *churn = argument;
@@ -354,7 +354,7 @@ static void made_and_withdrawn_under_readers(void **state)
 		atomic_store(&churn.asked, now);
 		if (status != GW_OK) {
 			assert_int_equal(status, GW_NOT_FOUND);
-			gw_one_nothing_more(&one, 1); /* lets go of what was withdrawn */
+			gw_one_nothing_more(&one, 1); /* releases the withdrawn regions */
 			continue;
 		}
 		opened++;
@@ -378,7 +378,7 @@ static void made_and_withdrawn_under_readers(void **state)
 		}
 	}
 	atomic_store(&churn.stop, true);
-	/* The last one waits for us to let go. */
+	/* The last region waits for this client to release it. */
 	struct gw_connect_options options = gw_bed_options(&one.bed);
 	gw_endpoint_close(one.endpoint);
 	pthread_join(thread, NULL);
@@ -389,7 +389,7 @@ static void made_and_withdrawn_under_readers(void **state)
 	(void)missed;
 }
 
-/* Long answers whose region goes in their midst: whole rows, or the named error; nothing of what came after. */
+/* A region is withdrawn during a long answer. The read gets complete rows or the named error, and no later bytes. */
 static void withdrawn_in_the_midst_of_a_read(void **state)
 {
 	enum { READS = 60000 };
@@ -467,11 +467,11 @@ int main(void)
 {
 	static const struct bed_test tests[] = {
 		{BED_TEST(published_regions_are_found_and_read)},
-		{BED_TEST(what_is_not_there_is_not_found)},
+		{BED_TEST(absent_regions_are_not_found)},
 		{BED_TEST(withdrawn_regions_fail_alone)},
-		{BED_TEST(memory_is_held_by_who_can_read_it)},
-		{BED_TEST(as_many_as_there_are_places)},
-		{BED_TEST(places_have_an_end)},
+		{BED_TEST(memory_is_kept_while_a_client_can_read_it)},
+		{BED_TEST(all_places_are_usable)},
+		{BED_TEST(places_are_limited)},
 		{BED_TEST(made_and_withdrawn_under_readers)},
 		{BED_TEST(withdrawn_in_the_midst_of_a_read)},
 		{BED_TEST(opens_without_memory)},

@@ -39,7 +39,7 @@ static void hello(void **state)
 	gw_one_end(&one);
 }
 
-/* The server ends: what is open fails, what is asked later fails; one at the same place is another incarnation. */
+/* The server ends: open work fails, and so do later calls. A new server at the same address is another incarnation. */
 static void losing_and_reconnecting(void **state)
 {
 	struct one one;
@@ -81,7 +81,7 @@ static void losing_and_reconnecting(void **state)
 	gw_one_end(&one);
 }
 
-/* Stopped, a listener takes nobody new and goes on with the others. */
+/* A stopped listener accepts no new client and goes on serving the others. */
 static void stop_and_drain(void **state)
 {
 	struct one one;
@@ -98,7 +98,7 @@ static void stop_and_drain(void **state)
 	gw_one_end(&one);
 }
 
-/* --- Who may connect. --- */
+/* --- Admission. --- */
 
 static gw_status try_connect_as(struct one *one, const char *key, uint64_t graph_id, const char *word, bool must_prove)
 {
@@ -147,7 +147,8 @@ static void keys_and_graphs(void **state)
 	assert_int_equal(try_connect(&one, NULL, 0, "wants a key"), GW_REFUSED);
 	struct gw_service_counters counters;
 	gw_service_counters(one.bed.service, &counters);
-	assert_in_range(counters.refused, 2, 5); /* a client without a key or with another graph may leave by itself */
+	assert_in_range(counters.refused, 2,
+			5); /* a client without a key or with another graph may leave before it is refused */
 	gw_poll_group_destroy(one.group);
 	gw_bed_end(&one.bed);
 }
@@ -166,7 +167,7 @@ static void connections_are_limited(void **state)
 	gw_endpoint_close(endpoints[2]);
 	gw_one_read_works(&one);
 	gw_endpoint_close(endpoints[1]);
-	/* Its place becomes free when the server notices. */
+	/* The client's place becomes free when the server notices its end. */
 	gw_status status = GW_REFUSED;
 	for (int i = 0; i < 10000 && status; i++) {
 		gw_one_nothing_more(&one, 5);
@@ -202,7 +203,7 @@ static void wake(void **state)
 		assert_in_range(gw_now_ns() - begun, 0, 100 * GW_NS_PER_SECOND);
 		pthread_join(thread, NULL);
 	}
-	/* One that comes before the poll counts for it. */
+	/* A wake before the poll ends that poll. */
 	gw_poll_group_wake(one.group);
 	uint64_t begun = gw_now_ns();
 	assert_int_equal(gw_poll_group_poll(one.group, &completion, 1, 200 * GW_NS_PER_SECOND), 0);
@@ -390,7 +391,7 @@ static gw_status live(struct life *life)
 	status = await(life, &set);
 	if (status == GW_OK)
 		assert_memory_equal(life->landing, life->memory, 4096);
-	/* Larger than the first buffers of either side. */
+	/* Larger than the first buffers of both sides. */
 	static uint8_t bytes[300000];
 	struct gw_once once = {5, 5, life->endpoint->peer.window};
 	if (status == GW_OK)
@@ -413,7 +414,7 @@ static gw_status live_and_end(void *context)
 	gw_listener_free(life->listener);
 	gw_poll_group_destroy(life->group);
 	gw_service_destroy(life->service);
-	/* The server's shortage ends its connection, which the client sees as a loss. */
+	/* A shortage at the server ends the connection, which the client regards as lost. */
 	if (status != GW_OK && gw_fault_hit())
 		status = gw_fail(GW_NO_MEMORY, "short of memory");
 	return status;
@@ -432,7 +433,7 @@ static void memory_shortage(void **state)
 	free(life);
 }
 
-/* --- Threads that come and go. --- */
+/* --- Poll groups that change threads. --- */
 
 struct relay_run {
 	struct one *one;
@@ -440,7 +441,7 @@ struct relay_run {
 	_Atomic bool armed, landed;
 };
 
-/* Posts a read and drives it once, then computes: it makes no system call until the read has landed. */
+/* Posts a read and drives it once, then computes: makes no system call until the read has arrived. */
 static void *arm_and_compute(void *argument)
 {
 	static const struct gw_span span = {12, 0, 64};
@@ -457,7 +458,7 @@ static void *arm_and_compute(void *argument)
 	return NULL;
 }
 
-/* What one thread has begun another ends, though the first does not enter the kernel again. */
+/* Another thread completes the read, though the first thread does not enter the kernel again. */
 static void another_thread_goes_on(void **state)
 {
 	struct one one;

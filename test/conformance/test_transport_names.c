@@ -1,5 +1,5 @@
-/* Where a server is: names that take their time or several addresses, IPv6, a taken port. Resolving keeps nobody
- * waiting, may be left behind at any time, and is bounded by the connect's deadline. The resolver is this file's. */
+/* Addresses of servers: slow names, names with several addresses, IPv6, a taken port. A look-up blocks no caller, may
+ * be abandoned at any time, and ends at the connect's deadline. This file replaces the resolver. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <netdb.h>
@@ -19,10 +19,10 @@
 #include "test/support/transport_bed.h"
 #include "transport/tcp/resolve.h"
 
-#define SLOW   "slow.example"   /* is 127.0.0.1, once it is released */
-#define NOBODY "nobody.example" /* is no name */
-#define LATER  "later.example"  /* cannot be looked up now */
-#define DEAF   "deaf.example"   /* is the deaf port of 127.0.0.1, which never answers, and then 127.0.0.1 */
+#define SLOW   "slow.example"   /* 127.0.0.1, once the test releases it */
+#define NOBODY "nobody.example" /* an unknown name */
+#define LATER  "later.example"  /* a temporary failure */
+#define DEAF   "deaf.example"   /* first the deaf port of 127.0.0.1, which never answers, then 127.0.0.1 */
 
 static _Atomic bool held;
 static _Atomic uint32_t asked, answered;
@@ -35,7 +35,7 @@ static void pause_ms(long ms)
 	nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-/* Takes the place of the C library's for this program. */
+/* Replaces the C library's function in this program. */
 /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's begin with "__" */
 int getaddrinfo(const char *restrict host, const char *restrict port, const struct addrinfo *restrict hints,
 		struct addrinfo **restrict list)
@@ -74,7 +74,7 @@ static struct gw_endpoint *connect_slow(struct one *one, uint64_t deadline_ms, v
 	return endpoint;
 }
 
-/* Every resolving thread has come to its end, or nearly. */
+/* Waits until every resolving thread has ended, or nearly. */
 static void resolves_end(void)
 {
 	atomic_store(&held, false);
@@ -84,7 +84,7 @@ static void resolves_end(void)
 	pause_ms(20);
 }
 
-static void a_resolve_keeps_nobody_waiting(void **state)
+static void a_look_up_blocks_no_caller(void **state)
 {
 	struct one one;
 	int cookie;
@@ -103,8 +103,8 @@ static void a_resolve_keeps_nobody_waiting(void **state)
 	gw_one_end(&one);
 }
 
-/* Who asks again is told which of the two it was. */
-static void a_name_that_is_none_is_no_lost_peer(void **state)
+/* The status shows whether a name is unknown or the look-up failed for now. */
+static void an_unknown_name_is_not_a_lost_peer(void **state)
 {
 	static const struct {
 		const char *host;
@@ -126,7 +126,7 @@ static void a_name_that_is_none_is_no_lost_peer(void **state)
 	gw_one_end(&one);
 }
 
-static void a_resolve_is_left_behind(void **state)
+static void a_look_up_is_abandoned(void **state)
 {
 	struct one one;
 	int closed, late, shut;
@@ -139,14 +139,14 @@ static void a_resolve_is_left_behind(void **state)
 	assert_int_equal(completion.status, GW_DEADLINE);
 	assert_non_null(strstr(completion.text, SLOW));
 	gw_endpoint_close(endpoint);
-	/* With the whole group, and while the thread still asks. */
+	/* Destroys the whole group while the thread still asks. */
 	connect_slow(&one, 0, &shut);
 	gw_one_read_works(&one);
 	gw_one_end(&one);
 	resolves_end();
 }
 
-static void resolves_are_limited(void **state)
+static void look_ups_are_limited(void **state)
 {
 	struct one one;
 	struct gw_endpoint *endpoints[TCP_RESOLVES_MAX + 1];
@@ -171,7 +171,7 @@ static void resolves_are_limited(void **state)
 	gw_one_end(&one);
 }
 
-/* The first address drops packets: it has its share of the time, then the next is tried. */
+/* The first address drops packets. After its share of the time, the next address is tried. */
 static void an_address_that_never_answers(void **state)
 {
 	struct one one;
@@ -181,7 +181,7 @@ static void an_address_that_never_answers(void **state)
 	int deaf = gw_fake_listen(&deaf_port);
 	assert_true(deaf >= 0);
 	assert_int_equal(listen(deaf, 0), 0);
-	for (int i = 0; i < 4; i++) { /* a full queue of connections that nobody accepts */
+	for (int i = 0; i < 4; i++) { /* fills the queue of connections, which no thread accepts */
 		struct sockaddr_in to = {
 			.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(deaf_port)};
 		fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -208,7 +208,7 @@ static void names(void **state)
 	struct gw_endpoint *endpoint;
 	gw_one_begin(&one, state, NULL, 4096);
 	struct gw_connect_options connect = gw_bed_options(&one.bed);
-	/* "localhost" may be ::1 first, where nobody listens: the next address is tried. */
+	/* "localhost" may be ::1 first, where no server listens: the next address is tried. */
 	strcpy(connect.address.host, "localhost");
 	assert_int_equal(gw_bed_connect(one.group, &connect, &endpoint), GW_OK);
 	gw_endpoint_close(endpoint);
@@ -263,10 +263,10 @@ static void a_taken_port(void **state)
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(a_resolve_keeps_nobody_waiting)},
-		{BED_TEST(a_name_that_is_none_is_no_lost_peer)},
-		{BED_TEST(a_resolve_is_left_behind)},
-		{BED_TEST(resolves_are_limited)},
+		{BED_TEST(a_look_up_blocks_no_caller)},
+		{BED_TEST(an_unknown_name_is_not_a_lost_peer)},
+		{BED_TEST(a_look_up_is_abandoned)},
+		{BED_TEST(look_ups_are_limited)},
 		{BED_TEST(an_address_that_never_answers)},
 		{BED_TEST(names)},
 		{BED_TEST(ipv6)},

@@ -1,6 +1,7 @@
-/* Numbered calls, one suite over every backend: each is applied once, whatever becomes of the connections that carry it
- * and however many are open; and where the server cannot know whether it was, it says so and does not apply it. The
- * oracle is the server's counter: every answer is another number, and their count is the sum.
+/* Numbered calls, one suite over every backend. Each call is applied once, whatever happens to the connections that
+ * carry it, and however many calls are open. If the server cannot know whether a call was applied, it reports that and
+ * does not apply it. The oracle is the server's counter: every answer is another number, and the count of answers is
+ * the sum.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +29,7 @@ static void uuid_of(uint32_t number, uint8_t uuid[16])
 	memcpy(uuid, &number, sizeof(number));
 }
 
-/* Others come while we are not there, until one of them takes our place; and go. */
+/* Other clients connect while this one is away, until one of them takes its place; then they leave. */
 static void be_forgotten(struct one *one)
 {
 	struct gw_replay_cache *cache = one->bed.service->replay_cache;
@@ -38,14 +39,14 @@ static void be_forgotten(struct one *one)
 	for (uint32_t i = 0; i < GW_REPLAY_CLIENTS; i++) {
 		uuid_of(i, uuid);
 		while (gw_replay_join(cache, uuid, 0) == 0) {
-			assert_true(gw_now_ns() < end); /* the server has not seen our end yet */
+			assert_true(gw_now_ns() < end); /* the server has not noticed this client's end yet */
 			gw_one_nothing_more(one, 1);
 		}
 	}
 	for (uint32_t i = 0; i < GW_REPLAY_CLIENTS; i++) {
 		uuid_of(i, uuid);
 		gw_replay_goodbye(cache, uuid);
-		gw_replay_part(cache, uuid);
+		gw_replay_disconnect(cache, uuid);
 	}
 	struct gw_connect_options options = gw_bed_options(&one->bed);
 	assert_int_equal(gw_bed_connect(one->group, &options, &one->endpoint), GW_OK);
@@ -67,13 +68,13 @@ static uint32_t expect_sum(struct gw_completion completion)
 	return sum;
 }
 
-/* --- Many open, and links that are cut. --- */
+/* --- Many open calls, and links that are cut. --- */
 
 #define CALLS_MAX 2000
 
 struct caller {
 	struct one *one;
-	uint32_t answers[CALLS_MAX + 1]; /* by sequence; 0: none yet */
+	uint32_t answers[CALLS_MAX + 1]; /* by sequence; 0: no answer yet */
 	bool open[CALLS_MAX + 1];
 	uint64_t windows[CALLS_MAX + 1];
 	uint32_t total, oldest, next;
@@ -106,7 +107,7 @@ static void take_answers(struct caller *caller, uint64_t timeout_ns)
 		uint32_t s = (uint32_t)((bool *)completions[i].cookie - caller->open);
 		caller->open[s] = false;
 		if (completions[i].status == GW_CANCELLED)
-			continue; /* of an endpoint that we closed */
+			continue; /* from an endpoint that the test closed */
 		assert_int_equal(caller->answers[s], 0);
 		caller->answers[s] = expect_sum(completions[i]);
 	}
@@ -133,7 +134,7 @@ static void sums_are_exact_under_cut_links(void **state)
 		}
 		if (caller.oldest > caller.total)
 			break;
-		/* Cut: what was open is asked for again. Its completions are taken before. */
+		/* The link is cut: open calls are repeated. Their completions are taken first. */
 		struct gw_connect_options connect = gw_bed_options(&one.bed);
 		gw_endpoint_close(one.endpoint);
 		for (bool any = true; any;) {
@@ -174,7 +175,7 @@ static void repeats_in_any_order(void **state)
 	for (uint32_t s = 1; s <= GW_WINDOW; s++)
 		assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){s, 1, window})), sums[s]);
 	assert_int_equal(atomic_load(&one.bed.applied), GW_WINDOW);
-	/* One more than may be open; then the oldest is acknowledged, and gone. */
+	/* One call more than may be open. Then the oldest is acknowledged, and forgotten. */
 	assert_int_equal(call_once(&one, BED_OP_COUNT, (struct gw_once){GW_WINDOW + 1, 1, window}).status, GW_INVALID);
 	assert_int_equal(call_once(&one, BED_OP_COUNT, (struct gw_once){1, 2, window}).status, GW_INVALID);
 	expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){GW_WINDOW + 1, 2, window}));
@@ -184,17 +185,17 @@ static void repeats_in_any_order(void **state)
 	gw_one_end(&one);
 }
 
-/* Away for longer than it told, it may have been suspended: nothing is forgotten while there is room. */
+/* A client away for longer than its budget may have been suspended: it is remembered while places are free. */
 static void late_clients_are_remembered(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 64);
 	for (uint64_t s = 1; s <= 20; s++) {
-		reconnect(&one, 1); /* a nanosecond */
+		reconnect(&one, 1); /* a budget of a nanosecond */
 		uint64_t window = one.endpoint->peer.window;
 		assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){s, 1, window})), s);
 		gw_endpoint_close(one.endpoint);
-		while (atomic_load(&one.bed.service->counts.connections_open)) /* the server has not seen it yet */
+		while (atomic_load(&one.bed.service->counts.connections_open)) /* the server has not noticed it yet */
 			gw_one_nothing_more(&one, 1);
 		struct gw_connect_options options = gw_bed_options(&one.bed);
 		assert_int_equal(gw_bed_connect(one.group, &options, &one.endpoint), GW_OK);
@@ -205,8 +206,8 @@ static void late_clients_are_remembered(void **state)
 	gw_one_end(&one);
 }
 
-/* Its place was needed: what it asks for again is not applied, and not guessed. */
-static void forgotten_clients_are_told(void **state)
+/* Another client needed the place: a repeat is not applied, and its outcome is unknown. */
+static void forgotten_clients_get_an_unknown_outcome(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 64);
@@ -221,7 +222,7 @@ static void forgotten_clients_are_told(void **state)
 		assert_true(strlen(lost.text) > 0);
 	}
 	assert_int_equal(atomic_load(&one.bed.applied), 1);
-	/* What is asked for the first time is applied. */
+	/* A new call is applied. */
 	uint64_t now = one.endpoint->peer.window;
 	assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){3, 3, now})), 2);
 	gw_one_end(&one);
@@ -234,7 +235,7 @@ static void goodbyes_end_windows(void **state)
 	uint64_t window = one.endpoint->peer.window;
 	expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){1, 1, window}));
 	assert_int_equal(call_once(&one, GW_OP_GOODBYE, (struct gw_once){0}).status, GW_OK);
-	/* Not while another connection of the client is there. */
+	/* Not while the client has another connection. */
 	struct gw_connect_options options = gw_bed_options(&one.bed);
 	struct gw_endpoint *second;
 	assert_int_equal(gw_bed_connect(one.group, &options, &second), GW_OK);
@@ -242,7 +243,7 @@ static void goodbyes_end_windows(void **state)
 	assert_int_equal(call_once(&one, GW_OP_GOODBYE, (struct gw_once){0}).status, GW_OK);
 	gw_endpoint_close(second);
 	assert_int_equal(expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){1, 1, window})), 1);
-	gw_endpoint_goodbye(one.endpoint); /* without waiting */
+	gw_endpoint_goodbye(one.endpoint); /* does not wait */
 	gw_endpoint_close(one.endpoint);
 	for (struct gw_completion completion; gw_poll_group_poll(one.group, &completion, 1, 0);)
 		assert_null(completion.cookie);
@@ -258,8 +259,8 @@ static void goodbyes_end_windows(void **state)
 	gw_one_end(&one);
 }
 
-/* A number of another server's says that nothing was applied here. */
-static void servers_that_began_again(void **state)
+/* The window number of another incarnation shows that this server has applied nothing. */
+static void restarted_servers(void **state)
 {
 	struct one one;
 	gw_one_begin(&one, state, NULL, 64);
@@ -274,8 +275,8 @@ int main(void)
 {
 	static const struct bed_test tests[] = {
 		{BED_TEST(sums_are_exact_under_cut_links)}, {BED_TEST(repeats_in_any_order)},
-		{BED_TEST(late_clients_are_remembered)},    {BED_TEST(forgotten_clients_are_told)},
-		{BED_TEST(goodbyes_end_windows)},           {BED_TEST(servers_that_began_again)},
+		{BED_TEST(late_clients_are_remembered)},    {BED_TEST(forgotten_clients_get_an_unknown_outcome)},
+		{BED_TEST(goodbyes_end_windows)},           {BED_TEST(restarted_servers)},
 	};
 	return gw_bed_run("transport_once", tests, sizeof(tests) / sizeof(tests[0]));
 }

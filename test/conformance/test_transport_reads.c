@@ -1,5 +1,5 @@
-/* Reads, one suite over every backend: what is read equals memcpy, what cannot be read says so, a set completes once,
- * and nothing else is written. Rows, spans, empty and huge ranges, bad ranges, several calls to a set. */
+/* Reads, one suite over every backend. A read equals memcpy, an impossible read fails with a reason, a set completes
+ * once, and nothing else is written. Rows, spans, empty and huge ranges, bad ranges, several calls for one set. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 #define LANDING_BYTES (48u << 20)
 
-/* A random gather against memcpy; the whole landing area is compared, so bytes that belong to nobody are checked too.
- */
+/* Compares a random gather with memcpy. Compares the entire receive buffer, so bytes outside of the rows are checked
+ * too. */
 static void random_gather(struct one *one, uint64_t *seed, uint32_t row_bytes, uint32_t n, bool with_rows)
 {
 	uint32_t stride = row_bytes + (gw_below(seed, 2) ? 0 : (uint32_t)gw_below(seed, 9));
@@ -163,7 +163,7 @@ static void past_the_end(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct gw_span spans[2] = {{0, 0, 16}, bad[i]};
 		struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
-		/* A failed set accepts everything. */
+		/* A failed set accepts every read. */
 		assert_int_equal(gw_endpoint_readv(one.endpoint, &set, &one.region, one.buffer, spans, 2, false), 2);
 		assert_int_equal(gw_endpoint_readv(one.endpoint, &set, &one.region, one.buffer, spans, 1, true), 1);
 		gw_one_expect_failure(&one, &set, GW_RANGE);
@@ -190,7 +190,7 @@ static void past_the_end(void **state)
 	gw_one_expect_failure(&one, &narrow, GW_INVALID);
 	for (int i = 0; i < 4096; i++)
 		assert_int_equal(one.landing[i], 0);
-	/* Right up to the end is fine, and the endpoint has survived all that. */
+	/* A read up to the very end works, and the endpoint has survived the failures. */
 	struct gw_span last = {end - 4096, 0, 4096};
 	struct gw_read_set good = {.cookie = &good, .deadline_ns = GW_NO_DEADLINE};
 	gw_bed_readv(one.endpoint, &good, &one.region, one.buffer, &last, 1);
@@ -214,7 +214,7 @@ static void unknown_and_stale_regions(void **state)
 	struct gw_read_set stale = {.cookie = &stale, .deadline_ns = GW_NO_DEADLINE};
 	assert_int_equal(gw_endpoint_readv(one.endpoint, &stale, &region, one.buffer, &span, 1, true), 1);
 	gw_one_expect_failure(&one, &stale, GW_STALE);
-	/* A caller's region that claims more than there is convinces nobody. */
+	/* A caller's region that claims too many bytes has no effect. */
 	region = one.region;
 	region.bytes = UINT64_MAX;
 	span.remote = one.bed.bytes;
@@ -224,7 +224,7 @@ static void unknown_and_stale_regions(void **state)
 	gw_one_end(&one);
 }
 
-/* Destinations that overlap are legal: which of the reads wins is open, the rest of memory is not. */
+/* Overlapping destinations are legal: any of the reads may win, but the other memory is not changed. */
 static void overlapping_destinations(void **state)
 {
 	struct one one;

@@ -1,4 +1,4 @@
-/* A port that a server keeps while it loads. */
+/* A port that a server reserves while it loads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void a_reserved_port(void **state)
 	for (int fixed = 0; fixed < 2; fixed++) {
 		struct gw_address address = {.scheme = "tcp", .host = "127.0.0.1"}, same;
 		int reservation, other;
-		if (fixed) { /* one that is known beforehand: reserved, and free again */
+		if (fixed) { /* a known port: reserved, then free again */
 			assert_int_equal(gw_port_reserve(&address, &reservation), GW_OK);
 			close(reservation);
 		}

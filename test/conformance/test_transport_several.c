@@ -1,5 +1,5 @@
-/* One poll set with endpoints of several backends at once: each is served, none starves the other, a poll that waits
- * for both ends when either has something, is woken, or finds room. */
+/* One poll group with endpoints of several backends. Each is served, and none starves the other. A poll that waits for
+ * both ends when either has work, when it is woken, or when room is free. */
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -147,7 +147,7 @@ static void wakes(void **state)
 	}
 }
 
-/* The idle side's server goes away: that is noticed while only the other side is used, and while none is. */
+/* The idle side's server ends: the loss is noticed while only the other side is used, and while neither is. */
 static void an_idle_side_is_lost(void **state)
 {
 	struct both *both = both_begin(state, 0);
@@ -167,7 +167,7 @@ static void an_idle_side_is_lost(void **state)
 	both_end(both);
 }
 
-/* A poll that waits for two sides, both of them silent, keeps the deadlines of either. */
+/* A poll that waits for two silent sides keeps both sides' deadlines. */
 static void deadlines_of_either(void **state)
 {
 	const struct bed_kind *kind = *state, *other = gw_beds;
@@ -197,7 +197,7 @@ static void deadlines_of_either(void **state)
 	both_end(both);
 }
 
-/* A server's groups are polled for no completions at all. */
+/* A server's groups are polled with max = 0. */
 static void polls_without_completions(void **state)
 {
 	struct both *both = both_begin(state, 0);
@@ -213,9 +213,9 @@ static void polls_without_completions(void **state)
 	both_end(both);
 }
 
-/* --- Clients that are dealt to a thread which sleeps in another backend. --- */
+/* --- Clients of a thread that sleeps in another backend. --- */
 
-/* A backend that always has something open, so that a thread sleeps in it. */
+/* A backend that always has open work, so that a thread sleeps in it. */
 struct sleeper {
 	int wake_fd;
 	_Atomic bool asleep;
@@ -287,7 +287,7 @@ struct server_thread {
 	pthread_t thread;
 };
 
-/* Polls without a limit: nothing but an event or a wake makes it go on. */
+/* Polls without a time limit: only an event or a wake ends a poll. */
 static void *serve_for_ever(void *argument)
 {
 	struct server_thread *thread = argument;
@@ -296,8 +296,8 @@ static void *serve_for_ever(void *argument)
 	return NULL;
 }
 
-/* Sockets are accepted by one thread and dealt out to all. The second sleeps in another backend: over RDMA in its own
- * loop, else in one that is made for this. */
+/* One thread accepts sockets and deals them to all threads. The second thread sleeps in another backend: over RDMA in
+ * RDMA's loop, else in a backend made for this test. */
 static void clients_of_a_thread_that_sleeps_elsewhere(void **state)
 {
 	enum { THREADS = 2, CLIENTS = 4 };

@@ -1,8 +1,8 @@
-/* Mapped memory between processes that do not trust each other further than they must: what a client got can be read
- * and nothing else, in every way that the kernel has; a client survives servers that give it the wrong memory; a server
- * survives clients that fault, die, lie, and hand it descriptors.
+/* Mapped memory between processes that do not trust each other. A client can read its mapping and can change nothing,
+ * by any system call. A client survives servers that send the wrong memory. A server survives clients that fault, die,
+ * lie, or send descriptors.
  *
- * Servers run in processes of their own, so that this one has no threads and may fork clients. */
+ * Servers run in separate processes, so that this one has no threads and may fork clients. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -30,11 +30,11 @@
 
 #define BYTES (4u << 20)
 
-/* --- A server in a process. --- */
+/* --- A server in a separate process. --- */
 
 struct served {
 	pid_t pid;
-	int ask, answer; /* pipes: 's' asks for a struct told; 't' tries to truncate first */
+	int ask, answer; /* pipes: 's' requests a struct told; 't' tries to truncate first */
 	struct gw_address address;
 };
 
@@ -108,7 +108,7 @@ static void served_end(struct served *served)
 	assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
 }
 
-/* --- A client by hand, which keeps the descriptor. --- */
+/* --- A handwritten client, which keeps the descriptor. --- */
 
 static bool receive_all(int fd, void *out, size_t n)
 {
@@ -128,7 +128,7 @@ static void send_frame(int fd, uint8_t type, const void *body, uint32_t bytes)
 	assert_int_equal(send(fd, body, bytes, MSG_NOSIGNAL), bytes);
 }
 
-/* Connects, says hello, and returns the socket; *memory is the descriptor that came with the welcome. */
+/* Connects, sends the hello, and returns the socket; *memory: the descriptor that arrived after the welcome. */
 static int connect_by_hand(const struct gw_address *address, int *memory)
 {
 	struct wire_header header;
@@ -161,9 +161,9 @@ static void is_as_served(const uint8_t *memory)
 	}
 }
 
-/* --- Nothing writes. --- */
+/* --- Nothing can write. --- */
 
-/* Every call that could change a file or a mapping of it. */
+/* Tries every call that could change a file or a mapping of it. */
 static void cannot_be_changed(int fd)
 {
 	static uint8_t bytes[4096];
@@ -206,7 +206,7 @@ static void nobody_writes_to(void **state, enum gw_huge_policy huge)
 	cannot_be_changed(memory);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
 	assert_int_not_equal(truncate(path, 0), 0);
-	/* Whoever has it may open it again, for writing too: the seals hold there as well. */
+	/* The descriptor may be opened again, also for writing: the seals still forbid changes. */
 	static const int ways[] = {O_RDONLY, O_WRONLY, O_RDWR, O_RDWR | O_APPEND, O_RDWR | O_TRUNC, O_WRONLY | O_TRUNC};
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		int again = open(path, ways[i] | O_CLOEXEC);
@@ -237,8 +237,8 @@ static void nobody_writes_to(void **state, enum gw_huge_policy huge)
 	served_end(&served);
 }
 
-/* hugetlb pages where the machine has some, else shared memory that was collapsed; and small pages. */
-static void nobody_writes(void **state)
+/* hugetlb pages if the machine has some, else collapsed shared memory; and small pages. */
+static void no_process_can_write(void **state)
 {
 	nobody_writes_to(state, GW_HUGE_TRY);
 	nobody_writes_to(state, GW_HUGE_OFF);
@@ -293,7 +293,7 @@ static void reader_works(struct reader *reader)
 	assert_int_equal(gw_bed_wait(reader->group, reader).status, GW_OK);
 }
 
-/* What the library mapped is no more writable, and no server can cut it. */
+/* The library's mapping is not writable either, and no server can truncate it. */
 static void mappings_are_safe(void **state)
 {
 	struct served served;
@@ -307,7 +307,7 @@ static void mappings_are_safe(void **state)
 	assert_false(served_ask(&served, 't').truncated);
 	is_as_served(mapped);
 	reader_works(&reader);
-	/* Endpoints share a mapping, which stays for the last of them. */
+	/* Endpoints share a mapping, which exists until the last of them closes. */
 	struct reader other;
 	assert_int_equal(reader_begin(&other, *state, &served.address, BYTES), GW_OK);
 	assert_ptr_equal(gw_endpoint_map(other.endpoint, &other.endpoint->peer.regions[0]), mapped);
@@ -318,7 +318,7 @@ static void mappings_are_safe(void **state)
 	served_end(&served);
 }
 
-/* --- Servers that lie. --- */
+/* --- Servers that send wrong memory. --- */
 
 enum lie { HONEST, UNSEALED, HALF_SEALED, SHORT, PIPE, ON_DISK, NONE, TWO, MANY, LIES };
 
@@ -340,7 +340,7 @@ static int make_memory(enum lie lie, uint64_t bytes)
 	return fd;
 }
 
-/* One connection's worth of a server: the hello, then memory that is not what it says. */
+/* Serves one connection: the hello, then memory that differs from the announcement. */
 static void lie_to(int listener, enum lie lie)
 {
 	struct wire_header header;
@@ -412,7 +412,7 @@ static void no_core(void)
 	signal(SIGBUS, SIG_DFL);
 }
 
-/* Faults in the middle of a read: the second half of the destination is gone. */
+/* Faults in the middle of a read: the second half of the destination is not mapped. */
 static void fault(const struct bed_kind *kind, const struct gw_address *address)
 {
 	struct reader reader;
@@ -434,7 +434,7 @@ static void die(const struct bed_kind *kind, const struct gw_address *address)
 	kill(getpid(), SIGKILL);
 }
 
-/* Bytes that mean nothing, descriptors that nobody asked for, until the server has enough. */
+/* Sends random bytes and unexpected descriptors until the server closes the connection. */
 static void rave(const struct bed_kind *kind, const struct gw_address *address)
 {
 	(void)kind;
@@ -443,7 +443,7 @@ static void rave(const struct bed_kind *kind, const struct gw_address *address)
 	struct tcp_fd_passing fd_passing = {.out_count = TCP_PASSED_MAX};
 	for (uint32_t i = 0; i < TCP_PASSED_MAX; i++)
 		fd_passing.out[i] = memory;
-	for (int i = 0; i < 100; i++) { /* among good frames */
+	for (int i = 0; i < 100; i++) { /* between valid frames */
 		struct iovec piece = {&ping, sizeof(ping)};
 		struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
 		gw_tcp_fd_passing_send(&fd_passing, &message);
@@ -452,7 +452,7 @@ static void rave(const struct bed_kind *kind, const struct gw_address *address)
 		ping.type = WIRE_PING;
 	}
 	uint64_t garbage[512];
-	/* It listens for a while, so that its last words arrive, and then no more. */
+	/* The server reads for a while, so that its ERROR frame arrives, and then closes. */
 	uint64_t end = gw_deadline_ns(100000);
 	for (uint64_t word = 0; gw_now_ns() < end;) {
 		for (uint64_t i = 0; i < 512; i++)
@@ -478,7 +478,7 @@ static void clients_that_fail(void **state)
 			if (child == 0)
 				failures[i](*state, &served.address);
 			int how;
-			reader_works(&reader); /* meanwhile */
+			reader_works(&reader); /* a well-behaved reader is served meanwhile */
 			assert_int_equal(waitpid(child, &how, 0), child);
 			if (i == 0)
 				assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGSEGV);
@@ -501,7 +501,7 @@ static void clients_that_fail(void **state)
 	served_end(&served);
 }
 
-/* --- A server that dies. --- */
+/* --- A server that is killed. --- */
 
 static void a_killed_server_is_missed(void **state)
 {
@@ -514,14 +514,14 @@ static void a_killed_server_is_missed(void **state)
 	const uint8_t *mapped = gw_endpoint_map(reader.endpoint, &reader.endpoint->peer.regions[0]);
 	kill(served.pid, SIGKILL);
 	assert_int_equal(waitpid(served.pid, &how, 0), served.pid);
-	/* By a client that does nothing but read. */
+	/* By a client that only reads. */
 	gw_status status = GW_OK;
 	for (uint64_t end = gw_deadline_ns(60000); status == GW_OK && gw_now_ns() < end;)
 		status = reader_read(&reader);
 	assert_int_equal(status, GW_PEER_LOST);
 	assert_int_equal(reader.endpoint->state, GW_ENDPOINT_LOST);
-	is_as_served(mapped); /* until it is closed */
-	/* Its name leads nowhere, and is free. */
+	is_as_served(mapped); /* readable until it is closed */
+	/* The server's name has no listener, and is free. */
 	struct gw_connect_options options = {.address = served.address, .deadline_ns = gw_deadline_ns(60000)};
 	struct gw_endpoint *nobody;
 	assert_int_equal(gw_bed_connect(reader.group, &options, &nobody), GW_PEER_LOST);
@@ -538,8 +538,8 @@ static void a_killed_server_is_missed(void **state)
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(nobody_writes)},     {BED_TEST(mappings_are_safe)},         {BED_TEST(lying_servers)},
-		{BED_TEST(clients_that_fail)}, {BED_TEST(a_killed_server_is_missed)},
+		{BED_TEST(no_process_can_write)}, {BED_TEST(mappings_are_safe)},         {BED_TEST(lying_servers)},
+		{BED_TEST(clients_that_fail)},    {BED_TEST(a_killed_server_is_missed)},
 	};
 	cluster_use_own_runtime_folder();
 	return gw_bed_run_shm("shm", tests, sizeof(tests) / sizeof(tests[0]));

@@ -1,5 +1,5 @@
-/* Where servers of this host are found, and which are let in there: names in the runtime folder, taken by one server at
- * a time and free again when it has died; memory that can be shared; the same user, and no other. */
+/* Names of servers on this host, and admission: one server at a time takes a name in the runtime folder, and the name
+ * is free when the server has died. Memory that can be shared. Only the same user is admitted. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ static void names(void **state)
 	assert_int_equal(second, -1);
 	assert_int_equal(gw_shm_socket_listen("other", &third), GW_OK);
 	assert_true(is_there("taken") && is_there("other"));
-	/* One who died leaves a socket: its name is free, and swept by the next who comes. */
+	/* A dead server leaves a socket: its name is free, and the next server removes the socket. */
 	close(first);
 	assert_int_equal(gw_shm_socket_listen("taken", &first), GW_OK);
 	close(first);
@@ -51,7 +51,7 @@ static void names(void **state)
 #define RACERS 6
 #define RACES  40
 
-/* Of servers that ask for one name at once, where a dead one left its socket, one gets it, and is found by it. */
+/* Several servers ask at once for the name of a dead server. One of them gets it, and clients find it. */
 static void one_name_for_many(void **state)
 {
 	struct gw_address address = {.scheme = "shm", .host = "wanted"};
@@ -76,7 +76,7 @@ static void one_name_for_many(void **state)
 			pause();
 		}
 		close(start[0]);
-		close(start[1]); /* go */
+		close(start[1]); /* starts all of them */
 		int winners = 0;
 		for (int i = 0; i < RACERS; i++) {
 			char status;
@@ -97,7 +97,7 @@ static void one_name_for_many(void **state)
 	}
 }
 
-/* Memory that is no memfd is not offered, and the reason is said. */
+/* Memory that is not a memfd is not offered, and the reason is reported. */
 static void memory_that_cannot_be_shared(void **state)
 {
 	static uint8_t bytes[4096];
@@ -112,7 +112,7 @@ static void memory_that_cannot_be_shared(void **state)
 		struct gw_listener *listener;
 		uint32_t id;
 		assert_int_equal(gw_service_create(&identity, NULL, &service), GW_OK);
-		/* Nothing named; no memfd; a memfd that holds only a part of it; all well. */
+		/* No memory named; not a memfd; a memfd with only a part of the region; all valid. */
 		const uint8_t *base = way > 1 ? gw_arena_base(arena) : bytes;
 		assert_int_equal(gw_service_expose(service, base + (way == 2 ? 8192 - 100 : 0), 4096, 0, NULL, &id),
 				 GW_OK);
@@ -133,7 +133,7 @@ static void memory_that_cannot_be_shared(void **state)
 	gw_poll_group_destroy(group);
 }
 
-/* Whoever is another user is refused, even where the folder would let him in. */
+/* Another user is refused, even if the folder's mode would admit that user. */
 static void another_user(void **state)
 {
 	int ends[2];

@@ -1,5 +1,5 @@
-/* A TCP client with strangers: scripted servers that break off or lie at every state, are silent, or of another kind or
- * version. Both drivers. */
+/* A TCP client and faulty servers: scripted servers that break off or answer wrongly in every state, are silent, or
+ * have another type or version. Both drivers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,11 +17,11 @@
 struct script {
 	int fd;
 	uint32_t step;    /* where to break off */
-	uint64_t tag;     /* of the question that was read */
-	bool say_nothing; /* after the script: stay silent instead of closing */
+	uint64_t tag;     /* the tag of the question that was read */
+	bool say_nothing; /* after the script, stay silent instead of closing */
 };
 
-/* What the fake server does after accept; returns whether the script could be played. */
+/* The fake server's actions after accept. Returns whether the script ran to its end. */
 typedef bool (*script_play)(struct script *script);
 
 struct stage {
@@ -41,7 +41,7 @@ static void *run_stage(void *argument)
 	return NULL;
 }
 
-/* Connects to the script, reads once if the hello goes through; returns the first failure, its text in *text. */
+/* Connects to the script, and reads once if the hello succeeds. Returns the first failure, with its text in *text. */
 static gw_status meet_within(uint64_t seconds, const struct bed_kind *kind, script_play play, uint32_t step,
 			     uint64_t liveness_ms, char *text)
 {
@@ -80,7 +80,7 @@ static gw_status meet_within(uint64_t seconds, const struct bed_kind *kind, scri
 	return status;
 }
 
-/* Whatever happens, it is not for want of time. */
+/* As meet_within, with ample time, so that no deadline is the cause of a failure. */
 static gw_status meet(const struct bed_kind *kind, script_play play, uint32_t step, uint64_t liveness_ms, char *text)
 {
 	return meet_within(100, kind, play, step, liveness_ms, text);
@@ -95,7 +95,7 @@ static bool read_question(struct script *script)
 	return good;
 }
 
-/* Plays the hello and an answer, and closes after `step` things. */
+/* Plays the hello and an answer, and closes after `step` steps. */
 static bool break_off(struct script *script)
 {
 	struct wire_header header;
@@ -142,7 +142,7 @@ static void a_server_breaks_off_at_each_state(void **state)
 	assert_int_equal(meet(*state, break_off, 9, 0, text), GW_OK);
 }
 
-/* Answers that are not what was asked for. */
+/* Sends answers that do not fit the question. */
 static bool lie(struct script *script)
 {
 	static uint8_t payload[REGION_BYTES];
@@ -182,7 +182,7 @@ static bool lie(struct script *script)
 	case 8:
 		header.op = 1;
 		break;
-	default: /* an answer nobody asked for, behind a right one */
+	default: /* an answer without a question, after a right one */
 		return gw_fake_send(script->fd, &header, sizeof(header)) &&
 		       gw_fake_send(script->fd, payload, REGION_BYTES);
 	}
@@ -225,7 +225,7 @@ static bool garbage(struct script *script)
 static bool refuse(struct script *script)
 {
 	struct wire_header header = {.type = WIRE_ERROR, .status = GW_LIMIT, .bytes = 9};
-	/* Closed with the hello unread, the connection would be reset, and this lost. */
+	/* A close with the hello unread would reset the connection, and the client would lose these bytes. */
 	return gw_fake_send(script->fd, &header, sizeof(header)) && gw_fake_send(script->fd, "too\nmany\0", 9) &&
 	       gw_fake_closed(script->fd, 60000);
 }

@@ -1,7 +1,7 @@
-/* A TCP client that waits for one row in its socket's own receive: whose turn that is, and that whatever else can end a
- * wait ends this one: an answer cut anywhere, the connection's end, a wake, a deadline, an answer that does not come;
- * and that nothing of an answer before it keeps it asleep. The server is a script; what it does while the client sleeps
- * it does once the kernel says that the client sleeps. Both drivers. */
+/* A TCP client that waits for one row in its socket's own receive. Tests when it does so, and that everything that ends
+ * a wait ends this one: an answer cut anywhere, the end of the connection, a wake, a deadline, an answer that does not
+ * come. Nothing of an earlier answer delays the wake-up. The server is a script. It acts while the client sleeps, once
+ * the kernel reports that the client sleeps. Both drivers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #define ROW_BYTES    400u
 #define ANSWER_BYTES (WIRE_HEADER_BYTES + ROW_BYTES)
 #define LONG_NS      (200 * GW_NS_PER_SECOND)
-#define LONG_BYTES   90000u /* an answer that sets a low-water mark, for all that is left of it */
+#define LONG_BYTES   90000u /* an answer that sets a low-water mark at its last byte */
 
 static void ask(struct scene *scene, uint32_t i, uint32_t bytes, uint64_t deadline_ns)
 {
@@ -28,7 +28,7 @@ static void ask(struct scene *scene, uint32_t i, uint32_t bytes, uint64_t deadli
 			 1);
 }
 
-/* Takes the question and makes its answer. */
+/* Receives the question and makes its answer. */
 static void take_question(struct scene *scene, uint8_t seed)
 {
 	struct wire_header header;
@@ -50,8 +50,8 @@ static int mark_of(const struct scene *scene)
 	return mark;
 }
 
-/* Asks for a long answer and says so much of it that the client sets a mark. What has been said of the payload, which
- * is zeros. */
+/* Posts a long read and sends so much of its answer that the client sets a mark. Returns how much of the payload, which
+ * is zeros, was sent. */
 static size_t begin_long(struct scene *scene)
 {
 	static const uint8_t zeros[1];
@@ -59,13 +59,13 @@ static size_t begin_long(struct scene *scene)
 	struct gw_completion completion;
 	uint8_t body[64];
 	size_t said = 0;
-	int bytes = 4 << 20; /* a receive buffer that a mark fits in */
+	int bytes = 4 << 20; /* a receive buffer with room for a mark */
 	assert_int_equal(setsockopt(scene->client->io.fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
 	ask(scene, 1, LONG_BYTES, GW_NO_DEADLINE);
 	assert_true(gw_fake_expect(scene->fd, WIRE_GATHER, &header, body, sizeof(body)));
 	header = (struct wire_header){.bytes = LONG_BYTES, .type = WIRE_DATA, .tag = header.tag};
 	assert_true(gw_fake_send(scene->fd, &header, sizeof(header)));
-	/* A timer takes the mark back where this thread is held up; another byte brings it again. */
+	/* If this thread is delayed, a timer removes the mark; another byte sets it again. */
 	while (mark_of(scene) == 1) {
 		assert_true(said < LONG_BYTES / 2);
 		assert_true(gw_fake_send(scene->fd, zeros, 1));
@@ -91,7 +91,7 @@ static void end_long(struct scene *scene, size_t said)
 
 struct meanwhile {
 	struct scene *scene;
-	long sleeper; /* the thread */
+	long sleeper; /* the id of the sleeping thread */
 	void (*act)(struct scene *scene, size_t step);
 	size_t step;
 };
@@ -118,7 +118,7 @@ static void *do_meanwhile(void *argument)
 	return NULL;
 }
 
-/* Polls once, without an end, while that is done; its completion's status, or GW_AGAIN. */
+/* Polls once without a timeout, while `act` runs. Returns the status of a completion, or GW_AGAIN. */
 static gw_status poll_while(struct scene *scene, void (*act)(struct scene *scene, size_t step), size_t step)
 {
 	struct meanwhile meanwhile = {scene, syscall(SYS_gettid), act, step};
@@ -155,14 +155,14 @@ static void act_close(struct scene *scene, size_t step)
 
 /* --- The tests. --- */
 
-static void whose_turn_it_is(void **state)
+static void when_an_answer_is_awaited_alone(void **state)
 {
 	struct scene *scene = scene_begin(*state, 0);
 	struct tcp_loop *loop = scene->client->loop;
 	assert_null(gw_tcp_lone(loop));
 	ask(scene, 0, ROW_BYTES, GW_NO_DEADLINE);
 	assert_ptr_equal(gw_tcp_lone(loop), &scene->client->io);
-	/* With a wake to be heard, or a second question, it is nobody's. */
+	/* With a pending wake, or a second question, no answer is awaited alone. */
 	gw_poll_group_wake(scene->group);
 	assert_null(gw_tcp_lone(loop));
 	struct gw_completion completion;
@@ -184,7 +184,7 @@ static void whose_turn_it_is(void **state)
 	uint32_t usual = 0;
 	for (int i = 0; i < 1000; i++)
 		usual += !gw_tcp_lone(loop);
-	assert_in_range(usual, 1, 100); /* other connections are looked at now and then */
+	assert_in_range(usual, 1, 100); /* other connections are checked now and then */
 	gw_tcp_lone_ended(loop, TCP_AWAIT_HANDLED);
 	assert_int_equal(loop->lone_pause, 0);
 	gw_tcp_lone_ended(loop, TCP_AWAIT_TOO_LONG);
@@ -216,7 +216,7 @@ static void a_wake_ends_it(void **state)
 		assert_int_equal(poll_while(scene, act_wake, 0), GW_AGAIN);
 		assert_true(scene->client->io.awaited);
 		assert_true(scene->client->loop->lone_pause > 0);
-		/* The wake may end another poll; the answer comes all the same, the usual way. */
+		/* The wake may end another poll; the answer still arrives, by a normal wait. */
 		assert_int_equal(gw_poll_group_poll(scene->group, &completion, 1, 0), 0);
 		assert_int_equal(poll_while(scene, act_answer, 20), GW_OK);
 		assert_memory_equal(scene->landing, scene->answer + WIRE_HEADER_BYTES, ROW_BYTES);
@@ -245,32 +245,32 @@ static void a_deadline_ends_it(void **state)
 	while (!n)
 		n = gw_poll_group_poll(scene->group, &completion, 1, LONG_NS);
 	assert_int_equal(completion.status, GW_DEADLINE);
-	/* Whoever was disappointed asks less. */
+	/* After a wait that was too long, the next waits are normal ones. */
 	assert_true(scene->client->loop->lone_pause > 0);
 	scene_end(scene);
 }
 
-/* The mark that spared the wake-ups of a long answer is not there any more when a short one is waited for, whose few
- * bytes would not reach it. */
+/* The low-water mark of a long answer is removed before a short answer is awaited, whose few bytes would not reach the
+ * mark. */
 static void a_mark_ends_with_its_answer(void **state)
 {
 	struct scene *scene = scene_begin(*state, 0);
 	struct gw_completion completion;
 	bool uring = strcmp(scene->client->loop->driver->ops->name, "io_uring") == 0, marked = false;
-	/* The mark is taken back before the answer's end where this thread is held up. */
+	/* If this thread is delayed, the mark is removed before the answer's end. */
 	for (int round = 0; round < 100 && !marked; round++) {
 		end_long(scene, begin_long(scene));
 		marked = scene->client->io.low_water_set > 1;
 		ask(scene, 0, ROW_BYTES, GW_NO_DEADLINE);
 		take_question(scene, (uint8_t)round);
 		scene->client->io.awaited = false;
-		scene->client->loop->next_timer_ns = GW_NO_DEADLINE; /* the mark's own, which is past by then */
+		scene->client->loop->next_timer_ns = GW_NO_DEADLINE; /* the mark's timer, which is due by then */
 		assert_true(gw_fake_send(scene->fd, scene->answer, ANSWER_BYTES));
 		while (gw_poll_group_poll(scene->group, &completion, 1, LONG_NS) == 0)
 			;
 		assert_int_equal(completion.status, GW_OK);
 		assert_memory_equal(scene->landing, scene->answer + WIRE_HEADER_BYTES, ROW_BYTES);
-		marked &= scene->client->io.awaited; /* not one of the few waits that go the usual way */
+		marked &= scene->client->io.awaited; /* not one of the few normal waits */
 		assert_int_equal(mark_of(scene), 1);
 	}
 	assert_true(marked || !uring); /* epoll takes it back with the last byte */
@@ -280,9 +280,12 @@ static void a_mark_ends_with_its_answer(void **state)
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(whose_turn_it_is)},   {BED_TEST(answers_cut_everywhere)},
-		{BED_TEST(a_wake_ends_it)},     {BED_TEST(an_end_ends_it)},
-		{BED_TEST(a_deadline_ends_it)}, {BED_TEST(a_mark_ends_with_its_answer)},
+		{BED_TEST(when_an_answer_is_awaited_alone)},
+		{BED_TEST(answers_cut_everywhere)},
+		{BED_TEST(a_wake_ends_it)},
+		{BED_TEST(an_end_ends_it)},
+		{BED_TEST(a_deadline_ends_it)},
+		{BED_TEST(a_mark_ends_with_its_answer)},
 	};
 	return gw_bed_run_tcp("tcp lone row", tests, sizeof(tests) / sizeof(tests[0]));
 }

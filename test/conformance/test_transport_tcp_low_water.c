@@ -1,7 +1,7 @@
-/* A TCP client's low-water mark: while a long answer comes, the client is woken for large pieces only, and all the same
- * for the answer's end, wherever the stream is cut, for the connection's end, and by a peer that stalls. The server is
- * a script that is played in the client's own thread, step by step, and what the client would sleep on is looked at
- * between the steps: nothing here depends on a timer but where that is said. Both drivers. */
+/* A TCP client's low-water mark. During a long answer, only large pieces wake the client. It still wakes for the
+ * answer's end, wherever the stream is cut, for the end of the connection, and by a timer for a peer that stalls. The
+ * server is a script in the client's own thread, played step by step. Between steps the test checks what the client
+ * would sleep on. Nothing depends on a timer, except where a comment says so. Both drivers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ struct scene {
 	bool done[READS];
 	gw_status status[READS];
 	int listener, fd;
-	uint8_t *landing, *stream; /* the stream: three answers, headers included */
+	uint8_t *landing, *stream; /* stream: three answers, headers included */
 	size_t said;
 };
 
@@ -46,11 +46,11 @@ static void *say_hello(void *argument)
 	struct scene *scene = argument;
 	int on = 1;
 	scene->fd = gw_fake_accept(scene->listener);
-	setsockopt(scene->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* pieces are not held back */
+	setsockopt(scene->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* the kernel sends each piece at once */
 	return scene->fd >= 0 && gw_fake_welcome(scene->fd, STREAM_BYTES) ? scene : NULL;
 }
 
-/* A receive buffer that a mark fits in from the beginning: the kernel's own grows with the stream. */
+/* Sets a receive buffer with room for a mark from the start; the kernel's default grows with the stream. */
 static void widen(const struct tcp_client *client)
 {
 	int bytes = 4 << 20;
@@ -66,14 +66,14 @@ static int mark_of(const struct scene *scene)
 	return mark;
 }
 
-/* Of the answer that is coming: what the mark may be at most. */
+/* The rest of the current answer: the largest allowed mark. */
 static uint64_t left(const struct scene *scene)
 {
 	const struct tcp_client *client = scene->client;
 	return client->in_body && client->phase == CLIENT_OPEN ? client->body_left : 1;
 }
 
-/* Whether the client would wake up: what it sleeps on tells so. */
+/* Whether the client would wake up: whether the descriptor that it sleeps on is readable. */
 static bool would_wake(const struct scene *scene)
 {
 	struct tcp_driver *driver = scene->client->loop->driver;
@@ -85,7 +85,7 @@ static bool would_wake(const struct scene *scene)
 	return poll(&pollfd, 1, LIMIT_MS) == 1;
 }
 
-/* Lets the client do what there is to do; takes completions. */
+/* Polls the client and takes completions. */
 static void look(struct scene *scene, uint64_t timeout_ns)
 {
 	struct gw_completion completion;
@@ -160,14 +160,14 @@ static void end(struct scene *scene)
 	free(scene->stream);
 }
 
-/* Sends what comes before the cut. */
+/* Sends the stream up to the cut. */
 static void say(struct scene *scene, size_t cut)
 {
 	assert_true(gw_fake_send(scene->fd, scene->stream + scene->said, cut - scene->said));
 	scene->said = cut;
 }
 
-/* Until the i-th read is over, woken by nothing but the socket. */
+/* Waits until the i-th read is complete, woken only by the socket. */
 static void wait_done(struct scene *scene, uint32_t i)
 {
 	for (look(scene, 0); !scene->done[i]; look(scene, 0))
@@ -188,7 +188,7 @@ static size_t end_of(uint32_t i)
 	return begin_of(i) + sizes[i];
 }
 
-/* Until no more than so many bytes of the answer that is coming are left: those below the mark are a timer's work. */
+/* Polls until at most bytes_left bytes of the current answer are left. Bytes below the mark are received by a timer. */
 static void take(struct scene *scene, uint64_t bytes_left)
 {
 	uint64_t end_ns = gw_now_ns() + LIMIT_MS * GW_NS_PER_MS;
@@ -197,8 +197,8 @@ static void take(struct scene *scene, uint64_t bytes_left)
 		assert_true(gw_now_ns() < end_ns);
 }
 
-/* A first answer of which a little has come, and the mark set: where this thread is held up, a timer has taken it back,
- * and another byte brings it again. */
+/* Receives a little of the first answer, so that the mark is set. If this thread is delayed, a timer removes the mark,
+ * and another byte sets it again. */
 static void begin_marked(struct scene *scene, const struct bed_kind *kind, uint64_t liveness_ms)
 {
 	begin(scene, kind, liveness_ms);
@@ -227,7 +227,7 @@ static void the_mark_follows_the_answer(void **state)
 {
 	struct scene scene;
 	begin_marked(&scene, *state, 0);
-	/* The tail is waited for byte by byte, and so is whatever comes behind the answer. */
+	/* Each byte of the tail wakes the client, and so does whatever follows the answer. */
 	say(&scene, end_of(0) - 1000);
 	take(&scene, 1000);
 	look(&scene, 0);
@@ -244,7 +244,7 @@ static void the_mark_follows_the_answer(void **state)
 	end(&scene);
 }
 
-/* Every place where a cut could be awkward: around headers, marks, halves, ends. */
+/* Every place where a cut could cause trouble: around headers, marks, halves, ends. */
 static size_t cuts_of(size_t *cuts)
 {
 	static const int32_t around[] = {-70000, -65537, -65536, -65535, -8193, -8192, -17,  -16,   -15,   -1,
@@ -266,7 +266,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The stream pauses at each cut of the list and goes on; whole answers arrive by what they wake alone. */
+/* The stream pauses at each cut of the list and goes on. Complete answers arrive by their own wake-ups. */
 static void dribble(const struct bed_kind *kind, const size_t *cuts, size_t n)
 {
 	struct scene scene;
@@ -290,14 +290,14 @@ static void answers_cut_everywhere(void **state)
 	size_t cuts[READS * 3 * 20];
 	size_t n = cuts_of(cuts);
 	qsort(cuts, n, sizeof(cuts[0]), compare);
-	/* All pauses in one stream, then each by itself. */
+	/* All pauses in one stream, then each pause alone. */
 	dribble(*state, cuts, n);
 	for (size_t i = 0; i < n; i++)
 		if (i == 0 || cuts[i] != cuts[i - 1])
 			dribble(*state, &cuts[i], 1);
 }
 
-/* What has come below the mark is taken in the end though nothing follows. */
+/* Bytes below the mark are received in the end, even if nothing follows. */
 static void a_stalled_answer_is_taken(void **state)
 {
 	struct scene scene;
@@ -310,7 +310,7 @@ static void a_stalled_answer_is_taken(void **state)
 	end(&scene);
 }
 
-/* A server that falls silent below the mark is asked, and given up. */
+/* A server that falls silent below the mark is probed, and given up. */
 static void a_silent_server_is_given_up(void **state)
 {
 	struct scene scene;
@@ -345,7 +345,7 @@ static void the_connection_ends_below_the_mark(void **state)
 	}
 }
 
-/* A read that is given up under the mark ends, and what was asked behind it comes. */
+/* A read that is cancelled below the mark ends, and the answer to the next question arrives. */
 static void a_read_is_cancelled_below_the_mark(void **state)
 {
 	struct scene scene;

@@ -1,6 +1,7 @@
-/* What a TCP client owes its server though there is no room for it now: a late region that came and could not be kept
- * is let go of when there is, or the server would keep its memory as long as the connection. The server is a script
- * that reads nothing until the client's output buffer is full. Both drivers. */
+/* A RELEASED frame that a TCP client owes its server. A dynamic region arrives that the client cannot keep, and its
+ * output has no room now. The client releases the region when room is free; otherwise the server would keep its memory
+ * until the connection ends. The server is a script that reads nothing until the client's output buffer is full. Both
+ * drivers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -70,20 +71,20 @@ static gw_status ask(struct scene *scene, uint32_t bytes)
 	return gw_endpoint_request(scene->endpoint, 1, NULL, scene->request, bytes, GW_NO_DEADLINE, scene->request);
 }
 
-/* Not even a frame of a few bytes has room now. */
+/* Fills the output buffer until not even a frame of a few bytes has room. */
 static void fill(struct scene *scene)
 {
 	struct tcp_client *client = scene->client;
 	gw_status status;
 	assert_int_equal(ask(scene, 5 << 20), GW_OK);
-	ask(scene, 4 << 20); /* with io_uring the buffer does not grow while it is sent */
+	ask(scene, 4 << 20); /* with io_uring the buffer does not grow during a send */
 	uint32_t left = client->out_capacity - client->out_end;
 	assert_int_equal(ask(scene, left - WIRE_HEADER_BYTES - WIRE_REQUEST_BYTES), GW_OK);
 	assert_null(gw_tcp_client_reserve(client, sizeof(struct wire_dynamic), &status));
 	assert_int_equal(status, GW_AGAIN);
 }
 
-/* The server reads all there is, up to the RELEASED. */
+/* The server reads all frames, up to the RELEASED. */
 static void *drain(void *argument)
 {
 	struct scene *scene = argument;
@@ -101,7 +102,7 @@ static void *drain(void *argument)
 	return NULL;
 }
 
-static void a_region_without_a_place_is_let_go(void **state)
+static void a_region_without_an_entry_is_released(void **state)
 {
 	struct scene scene;
 	struct wire_header header;
@@ -115,7 +116,7 @@ static void a_region_without_a_place_is_let_go(void **state)
 	assert_true(gw_fake_expect(scene.fd, WIRE_OPEN, &header, &asked, sizeof(asked)));
 	fill(&scene);
 	assert_true(gw_fake_frame(scene.fd, WIRE_REGION, header.tag, &region, sizeof(region)));
-	/* There is no memory for its entry. */
+	/* Memory for the region's entry runs out. */
 	gw_fault_begin_from(1);
 	while (gw_poll_group_poll(scene.group, &completion, 1, GW_NS_PER_SECOND) == 0)
 		;
@@ -138,7 +139,7 @@ static void a_region_without_a_place_is_let_go(void **state)
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(a_region_without_a_place_is_let_go)},
+		{BED_TEST(a_region_without_an_entry_is_released)},
 	};
 	return gw_bed_run_tcp("tcp owed", tests, sizeof(tests) / sizeof(tests[0]));
 }

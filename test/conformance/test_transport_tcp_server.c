@@ -1,5 +1,5 @@
-/* A TCP server with strangers: scripted clients that are slow, silent, rude, greedy or of another version. Both
- * drivers. A well-behaved client is served all the while. */
+/* A TCP server and faulty clients: scripted clients that are slow, silent, malformed, greedy or of another version.
+ * Both drivers. A well-behaved client is served all the while. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void garbage_on_the_port(void **state)
 	rude_end(rude);
 }
 
-/* Each is the end of that connection, told by an ERROR frame. */
+/* Each malformed frame ends its connection, with an ERROR frame. */
 static void malformed_frames(void **state)
 {
 	struct rude *rude = rude_begin(state, NULL);
@@ -125,7 +125,8 @@ static void clients_of_another_version(void **state)
 	rude_end(rude);
 }
 
-/* A client that asks for much and reads nothing is not read from any more; one that reads later gets all of it. */
+/* The server stops reading from a client that asks for much and reads nothing. A client that reads later gets
+ * everything. */
 static void a_slow_client(void **state)
 {
 	struct rude *rude = rude_begin(state, NULL);
@@ -149,7 +150,7 @@ static void a_slow_client(void **state)
 	}
 	struct gw_service_counters counters;
 	gw_service_counters(rude->bed.service, &counters);
-	/* 200 MiB were asked for; what was begun is what fits the sockets. */
+	/* The client asked for 200 MiB; the server has begun only what fits into the sockets. */
 	assert_in_range(counters.read_bytes, 1, 60u << 20);
 	uint8_t *payload = malloc(regions[0].bytes);
 	for (uint64_t i = 0; i < asked; i++) {
@@ -165,7 +166,7 @@ static void a_slow_client(void **state)
 	rude_end(rude);
 }
 
-/* As long as a silent client is borne with, at least: one that says nothing comes and is closed. */
+/* Waits for at least the server's idle limit: connects a silent client, and waits until it is closed. */
 static void bear_with_silence(const struct rude *rude)
 {
 	int nothing = gw_fake_connect(rude->bed.address.port);
@@ -217,7 +218,7 @@ static void a_client_leaves_at_each_state(void **state)
 			gw_fake_send(fd, &header, sizeof(header));
 		if (step == 4) {
 			gw_fake_send(fd, body, sizeof(body));
-			gw_fake_receive(fd, body, 1); /* the reply is under way */
+			gw_fake_receive(fd, body, 1); /* the reply is being sent */
 		}
 		close(fd);
 		others_are_served(rude);
@@ -236,7 +237,7 @@ static void a_client_leaves_at_each_state(void **state)
 
 /* --- Requests of scripted clients. --- */
 
-/* One that does not read for longer than a silent client is borne with: it is owed answers, and gets all of them. */
+/* A client that does not read for longer than the idle limit: answers are owed to it, and it gets all of them. */
 static void a_slow_client_of_small_replies(void **state)
 {
 	const uint32_t requests = 3000, bytes = 8000;
@@ -264,8 +265,8 @@ static void a_slow_client_of_small_replies(void **state)
 	rude_end(rude);
 }
 
-/* A request that outgrows the server's input buffer, begun while the answers in front of it are still on their way and
- * the next bytes are already being waited for. */
+/* A request that exceeds the server's input buffer. It begins while earlier answers are still being sent and the server
+ * is already receiving the next bytes. */
 static void a_long_request_behind_reads(void **state)
 {
 	const uint32_t n = 500000, first = 1000, reads = 40;
@@ -303,8 +304,8 @@ static void a_long_request_behind_reads(void **state)
 
 static bool take_turns(void **state);
 
-/* One client's many costly requests leave the others their turn: a read comes back while most of them still wait. A
- * machine that holds us up meanwhile is asked again. */
+/* One client's many costly requests leave other clients their turn: a read completes while most of the requests still
+ * wait. If the machine delays the test meanwhile, the test tries again. */
 static void costly_requests_take_turns(void **state)
 {
 	bool turns = false;
@@ -323,7 +324,7 @@ static bool take_turns(void **state)
 	for (uint32_t i = 0; i < REQUESTS; i++)
 		assert_true(rude_call(fd, BED_OP_SLOW, i + 1, &ms, 4));
 	struct wire_header answer;
-	assert_true(gw_fake_expect(fd, WIRE_REPLY, &answer, NULL, 0)); /* they are all there */
+	assert_true(gw_fake_expect(fd, WIRE_REPLY, &answer, NULL, 0)); /* all requests have arrived */
 	others_are_served(rude);
 	struct gw_service_counters counters;
 	gw_service_counters(rude->bed.service, &counters);
@@ -337,7 +338,7 @@ static bool take_turns(void **state)
 	return turns;
 }
 
-/* Whoever waits for a long call hears that its server lives, though nothing is answered before the call is. */
+/* A client that waits for a long call gets unasked PONGs, though no answer comes before the call's. */
 static void a_long_call_gives_signs_of_life(void **state)
 {
 	struct rude *rude = rude_begin(state, NULL);

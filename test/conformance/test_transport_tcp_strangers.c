@@ -1,5 +1,5 @@
-/* A TCP server and sockets that have proved nothing, or do not read what they asked for: they cost little, they shut
- * nobody out, and a client that is turned away is told why. Both drivers. */
+/* A TCP server and pending clients, and clients that do not read their answers. They cost little, they exclude no other
+ * client, and a refused client gets the reason. Both drivers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "core/memory/alloc.h"
 #include "test/support/rude.h"
 
-/* Far more sockets that say nothing, or a hello and no proof, than the server bears: a client that proves itself gets
- * in while they are all there, and only such count as connections. The oldest go. */
-static void a_flood_of_strangers(void **state)
+/* Far more pending clients than the limit: sockets that send nothing, or a hello and no proof. A client that proves the
+ * key is admitted meanwhile, and only such clients count as connections. The oldest pending clients are closed. */
+static void a_flood_of_pending_clients(void **state)
 {
 	enum { FLOOD = 200, KEPT = 8 };
 	struct bed_options options = {.limits = {.connections = 4, .unproven = KEPT}};
@@ -37,7 +37,7 @@ static void a_flood_of_strangers(void **state)
 	assert_in_range(counters.unproven, 1, KEPT);
 	assert_int_equal(counters.connections_open, 4);
 	assert_int_equal(counters.connections_total, 4);
-	for (int i = 0; i < FLOOD - KEPT - 2; i++) /* those that came in between had a place for a moment */
+	for (int i = 0; i < FLOOD - KEPT - 2; i++) /* those in between had a place for a moment */
 		assert_true(gw_fake_closed(fds[i], 5000));
 	for (int i = 0; i < FLOOD; i++)
 		close(fds[i]);
@@ -48,7 +48,7 @@ static void a_flood_of_strangers(void **state)
 	rude_end(rude);
 }
 
-/* More clients that prove themselves than the limit: those that are in go on, the others are told why not. */
+/* More clients with the key than the limit: the admitted ones go on, the others are refused with the reason. */
 static void a_full_server_says_so(void **state)
 {
 	struct bed_options options = {.limits = {.connections = 2}};
@@ -98,8 +98,8 @@ static void *counting_reallocate(void *old, size_t bytes)
 	return realloc(old, bytes);
 }
 
-/* A stranger has no buffers for work: those are made when it has proved itself. */
-static void a_stranger_is_cheap(void **state)
+/* A pending client has no buffers for work; it gets them when it has proved the key. */
+static void a_pending_client_is_cheap(void **state)
 {
 	static const struct gw_allocator counting = {
 		.allocate = counting_allocate, .reallocate = counting_reallocate, .release = free};
@@ -108,7 +108,7 @@ static void a_stranger_is_cheap(void **state)
 	struct wire_region regions[3];
 	struct wire_hello hello = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
 	int fds[20];
-	others_are_served(rude); /* by buffers that are there from now on */
+	others_are_served(rude); /* with buffers that exist from now on */
 	uint32_t before = atomic_load(&large_blocks);
 	for (int i = 0; i < 20; i++) {
 		struct wire_header answer;
@@ -128,8 +128,8 @@ static void a_stranger_is_cheap(void **state)
 	gw_allocator_set(NULL);
 }
 
-/* Strangers' frames that are long, or of another kind than a hello's, end them at their header. */
-static void a_stranger_that_says_much(void **state)
+/* A pending client is closed at the header of a frame that is too long or not part of a hello. */
+static void a_pending_client_that_sends_much(void **state)
 {
 	struct rude *rude = rude_begin(state, NULL);
 	const struct wire_header headers[] = {
@@ -162,7 +162,7 @@ static void a_stranger_that_says_much(void **state)
 	rude_end(rude);
 }
 
-/* Hello and proof in one piece with what is asked: taken like the same things one by one. */
+/* Hello, proof and questions in one piece are handled like single frames. */
 static void a_hello_in_one_piece(void **state)
 {
 	struct rude *rude = rude_begin(state, NULL);
@@ -211,8 +211,8 @@ static void a_hello_in_one_piece(void **state)
 	rude_end(rude);
 }
 
-/* A client that does not read what it asked for holds memory for replies, and gives it up when others need it. One that
- * is only in front of it waits. */
+/* A client that does not read its answers uses memory for replies, and loses its connection when others need that
+ * memory. A client that was only served before the others waits. */
 static void replies_that_are_not_read(void **state)
 {
 	const uint32_t much = 14u << 20, little = 4u << 20;
@@ -242,9 +242,9 @@ static void replies_that_are_not_read(void **state)
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(a_flood_of_strangers)}, {BED_TEST(a_full_server_says_so)},
-		{BED_TEST(a_stranger_is_cheap)},  {BED_TEST(a_stranger_that_says_much)},
-		{BED_TEST(a_hello_in_one_piece)}, {BED_TEST(replies_that_are_not_read)},
+		{BED_TEST(a_flood_of_pending_clients)}, {BED_TEST(a_full_server_says_so)},
+		{BED_TEST(a_pending_client_is_cheap)},  {BED_TEST(a_pending_client_that_sends_much)},
+		{BED_TEST(a_hello_in_one_piece)},       {BED_TEST(replies_that_are_not_read)},
 	};
 	return gw_bed_run_tcp("tcp strangers", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,6 +1,6 @@
-/* A TCP client and time: what came in time counts, however late it is looked at; and a server is lost only when it had
- * the time to say that it is there, and did not. The server is a script that is played in the client's own thread, and
- * clocks are put forward: nothing here waits. Both drivers. */
+/* A TCP client and time. An answer that arrived in time counts, however late the client receives it. A server is lost
+ * only if it had time to answer a probe and did not. The server is a script in the client's own thread, and the test
+ * advances the clocks: nothing here waits. Both drivers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void ask(struct scene *scene, uint32_t bytes, uint64_t deadline_ns)
 		scene->answer[WIRE_HEADER_BYTES + i] = (uint8_t)(bytes + i * 7);
 }
 
-/* Until all of it has come to the client's socket, which nobody looks at meanwhile. */
+/* Sends bytes, and waits until all are in the client's socket, which is not polled meanwhile. */
 static void say(struct scene *scene, const void *bytes, size_t n)
 {
 	int left = 1;
@@ -48,8 +48,8 @@ static gw_status wait_end(struct scene *scene)
 	return completion.status;
 }
 
-/* A thread that was held up past a deadline, over an answer that had come before. */
-static void what_came_in_time_counts(void **state)
+/* A thread is delayed past a deadline; the answer had arrived before. */
+static void an_answer_in_time_counts(void **state)
 {
 	static const uint32_t sizes[] = {0, 400, 30000}; /* the last one lands in place, its header before it */
 	struct scene *scene = scene_begin(*state, LONG_NS);
@@ -62,14 +62,14 @@ static void what_came_in_time_counts(void **state)
 		assert_int_equal(wait_end(scene), GW_OK);
 		assert_memory_equal(scene->landing, scene->answer + WIRE_HEADER_BYTES, sizes[i]);
 	}
-	/* What had not come is late. */
+	/* An answer that had not arrived is late. */
 	ask(scene, 400, gw_now_ns() + 5 * GW_NS_PER_MS);
 	say(scene, scene->answer, 100);
 	assert_int_equal(wait_end(scene), GW_DEADLINE);
 	scene_end(scene);
 }
 
-/* As if nothing had been polled for so long. */
+/* Advances the clocks, as if nothing had been polled for `ns`. */
 static void let_time_pass(struct scene *scene, uint64_t ns)
 {
 	scene->client->heard_ns -= ns;
@@ -84,8 +84,8 @@ static void look(struct scene *scene)
 		assert_int_equal(gw_poll_group_poll(scene->group, &completion, 1, 0), 0);
 }
 
-/* A thread that was held up for longer than a server may be silent: the server is asked, and may answer. */
-static void a_server_that_is_asked_has_time_to_answer(void **state)
+/* A thread is delayed for longer than the liveness limit: the server is probed, and may answer. */
+static void a_probed_server_has_time_to_answer(void **state)
 {
 	struct wire_header ping;
 	struct scene *scene = scene_begin(*state, LONG_NS);
@@ -99,7 +99,7 @@ static void a_server_that_is_asked_has_time_to_answer(void **state)
 	assert_true(gw_fake_frame(scene->fd, WIRE_PONG, ping.tag, NULL, 0));
 	while (client_queued(scene->client))
 		look(scene);
-	/* One that does not is lost. */
+	/* A server that does not answer is lost. */
 	ask(scene, 400, GW_NO_DEADLINE);
 	let_time_pass(scene, 2 * LONG_NS);
 	look(scene);
@@ -109,8 +109,8 @@ static void a_server_that_is_asked_has_time_to_answer(void **state)
 	scene_end(scene);
 }
 
-/* A call that takes long: its server says unasked that it lives, between whatever answers. */
-static void a_sign_of_life_is_taken_for_one(void **state)
+/* During a long call the server sends unasked PONGs, between any answers. */
+static void an_unasked_pong_is_a_sign_of_life(void **state)
 {
 	struct wire_header header;
 	struct gw_completion completion;
@@ -139,9 +139,9 @@ static void a_sign_of_life_is_taken_for_one(void **state)
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(what_came_in_time_counts)},
-		{BED_TEST(a_server_that_is_asked_has_time_to_answer)},
-		{BED_TEST(a_sign_of_life_is_taken_for_one)},
+		{BED_TEST(an_answer_in_time_counts)},
+		{BED_TEST(a_probed_server_has_time_to_answer)},
+		{BED_TEST(an_unasked_pong_is_a_sign_of_life)},
 	};
 	return gw_bed_run_tcp("tcp time", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,6 +1,6 @@
-/* What only RDMA can do and suffer, on a Soft-RoCE device: reads that no server code answers, broken queue pairs,
- * memory that cannot be registered or is other memory now, forks, and a device that is taken away. The last test takes
- * the device away and needs a machine of its own (GRAPHWIRE_GUEST). */
+/* Behaviour that only RDMA has, on a Soft-RoCE device: reads without server code, broken queue pairs, memory that
+ * cannot be registered or was replaced, forks, and the removal of a device. The last test removes the device and needs
+ * a separate machine (GRAPHWIRE_GUEST). */
 #include <stdio.h>
 #ifndef GRAPHWIRE_VERBS
 int main(void)
@@ -50,7 +50,7 @@ struct served {
 	uint64_t bytes;
 };
 
-/* The server of a child process: tells where it is, then serves until it is killed. */
+/* Runs a server in a child process: reports its address, then serves until it is killed. */
 static void serve_in_child(const struct bed_kind *kind, int out)
 {
 	struct bed bed;
@@ -75,7 +75,7 @@ static void reads_of_a_stopped_server(void **state)
 		serve_in_child(*state, pipe_fds[1]);
 	assert_int_equal(read(pipe_fds[0], &served, sizeof(served)), sizeof(served));
 
-	/* The bed's memory is a function of the offset: another bed here has the same. */
+	/* The bed's memory is a function of the offset, so another bed here has the same bytes. */
 	struct one one;
 	gw_one_begin(&one, state, NULL, STOPPED_BATCH * 64);
 	struct gw_connect_options connect = gw_bed_options(&one.bed);
@@ -103,16 +103,16 @@ static void reads_of_a_stopped_server(void **state)
 		for (uint32_t i = 0; i < STOPPED_BATCH; i++)
 			assert_memory_equal(one.landing + i * 64ull, one.bed.memory + remote[i], 64);
 		if (done == 0)
-			before = cpu_ticks(child); /* its way into the stop is counted, too */
+			before = cpu_ticks(child); /* the time until the stop is counted, too */
 	}
 	unsigned long after = cpu_ticks(child);
 	free(remote);
-	/* It counts as alive: a request waits for its deadline, and nothing is lost. */
+	/* The stopped server counts as alive: a request waits for its deadline, and nothing is lost. */
 	assert_int_equal(gw_endpoint_request(endpoint, BED_OP_ECHO, 0, "x", 1, gw_now_ns() + 20 * GW_NS_PER_MS, &one),
 			 GW_OK);
 	assert_int_equal(gw_bed_wait(one.group, &one).status, GW_DEADLINE);
 	assert_int_equal(endpoint->state, GW_ENDPOINT_OPEN);
-	/* Killed, it is missed. */
+	/* When the server is killed, the client notices the loss. */
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, &how, 0), child);
 	for (int i = 0; i < 30000 && endpoint->state != GW_ENDPOINT_LOST; i++)
@@ -122,10 +122,10 @@ static void reads_of_a_stopped_server(void **state)
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
 	gw_one_end(&one);
-	assert_int_equal(after, before); /* after the kill: a child that stays would hold the device */
+	assert_int_equal(after, before); /* after the kill: a child that stays would keep the device */
 }
 
-/* A client's child that ends, or writes where reads land, changes nothing for the parent. */
+/* A client's child that ends, or writes to the receive buffer, changes nothing for the parent. */
 static void forks_do_not_matter(void **state)
 {
 	struct one one;
@@ -165,7 +165,7 @@ static void a_queue_pair_in_error(void **state)
 		struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 		gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &span, 1);
 		assert_int_equal(ibv_modify_qp(verbs_inside(&one)->conns[number].qp->id->qp, &error, IBV_QP_STATE), 0);
-		/* What was in flight may have been done by then; what comes to this queue pair next is not. */
+		/* Reads in flight may complete before; later reads on this queue pair fail. */
 		gw_status status = gw_bed_wait(one.group, &set).status;
 		for (int i = 0; i < 4 && status == GW_OK; i++) {
 			struct gw_read_set next = {.cookie = &next, .deadline_ns = GW_NO_DEADLINE};
@@ -173,7 +173,7 @@ static void a_queue_pair_in_error(void **state)
 			status = gw_bed_wait(one.group, &next).status;
 		}
 		assert_int_equal(status, GW_PEER_LOST);
-		/* Silent: nothing is written after that. */
+		/* Nothing is written after that. */
 		memset(one.landing, 0xee, one.landing_bytes);
 		memset(one.expected, 0xee, one.landing_bytes);
 		gw_one_nothing_more(&one, 50);
@@ -183,7 +183,7 @@ static void a_queue_pair_in_error(void **state)
 	gw_one_end(&one);
 }
 
-/* What the device says of a queue pair or of its completion queue, as if it had said so. */
+/* Simulates an event of the device for a queue pair or its completion queue. */
 static void say(struct verbs_device *device, struct ibv_async_event event)
 {
 	pthread_mutex_lock(&gw_verbs_lock);
@@ -191,7 +191,7 @@ static void say(struct verbs_device *device, struct ibv_async_event event)
 	pthread_mutex_unlock(&gw_verbs_lock);
 }
 
-/* A read that nobody answers, since the server's queue pairs are elsewhere by then, fails for this reason. */
+/* A read without an answer, since the server has replaced its queue pairs, fails for this reason. */
 static void expect_reason(struct one *one, const char *reason)
 {
 	struct gw_span span = {0, 0, 4096};
@@ -221,7 +221,7 @@ static void events_of_the_device(void **state)
 		verbs_wait_for_loss(&one);
 		verbs_connect_again(&one);
 	}
-	/* At the server: the client is ended, and comes again. */
+	/* At the server: it ends the client's connection, and the client reconnects. */
 	gw_bed_pause(&one.bed);
 	const struct verbs_client *peer = ((struct verbs_listener *)one.bed.listener)->cm_listeners[0].clients;
 	say(peer->rail->device, (struct ibv_async_event){{.qp = peer->conns[0].qp->id->qp}, IBV_EVENT_QP_FATAL});
@@ -231,7 +231,8 @@ static void events_of_the_device(void **state)
 	gw_one_end(&one);
 }
 
-/* More completions than the completion queue holds: the device says so, and nobody waits for those that are lost. */
+/* More completions than the completion queue has room for: the device reports that, and no call waits for a lost
+ * completion. */
 static void a_completion_queue_that_overflows(void **state)
 {
 	struct one one;
@@ -240,8 +241,8 @@ static void a_completion_queue_that_overflows(void **state)
 	assert_int_equal(ibv_resize_cq(qp->cq->ibv, 8), 0);
 	for (uint32_t i = 0; i < qp->depth / 2; i++)
 		gw_verbs_qp_probe(qp);
-	/* All of them are there before we look. The server's threads share the device in this process: theirs may be
-	 * the one that takes the event, and then it is noted beside the completion queue. */
+	/* All completions arrive before the poll. The server's threads share the device in this process. One of them
+	 * may take the event, and then it is noted at the completion queue. */
 	int events = verbs_inside(&one)->poller->device->context->async_fd;
 	struct pollfd told = {.fd = events, .events = POLLIN};
 	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
@@ -254,7 +255,7 @@ static void a_completion_queue_that_overflows(void **state)
 	gw_one_end(&one);
 }
 
-/* A port that is down for a moment costs nothing; what is open does not wait long for one that stays down. */
+/* A port that is down for a moment costs nothing. Open work does not wait long for a port that stays down. */
 static void a_port_that_goes_down(void **state)
 {
 	struct one one;
@@ -276,13 +277,13 @@ static void a_port_that_goes_down(void **state)
 	assert_int_equal(completion.status, GW_PEER_LOST);
 	assert_non_null(strstr(completion.text, "is down"));
 	gw_bed_resume(&one.bed);
-	/* A connection is as good as word of its return. */
+	/* A new connection also shows that the port is up. */
 	verbs_connect_again(&one);
 	assert_false(atomic_load(&device->ports[0].down_ns));
 	gw_one_end(&one);
 }
 
-/* The device tells of a link that goes down, and of its return; then it is used again. */
+/* The device reports that a link goes down, and that it returns; then the link is used again. */
 static void a_link_that_goes_down(void **state)
 {
 	struct one one;
@@ -307,7 +308,7 @@ static void a_link_that_goes_down(void **state)
 	gw_one_end(&one);
 }
 
-/* A server that says nothing for long is asked through its device, which answers: it is busy, not lost. */
+/* A server that is silent for long is probed through its device, which answers: the server is busy, not lost. */
 static void a_busy_server_is_alive(void **state)
 {
 	struct one one;
@@ -358,8 +359,8 @@ static void read_all(struct one *one, gw_status wanted)
 		assert_memory_equal(one->landing + spans[i].local, one->bed.memory + spans[i].remote, spans[i].bytes);
 }
 
-/* Reads into memory that exceeds the limit, in a child: privileges do not come back, and the kernel lets nobody use a
- * device that opened it with others. */
+/* Reads into memory that exceeds the limit, in a child: privileges do not come back, and the kernel allows a device
+ * only to a process with the privileges that opened it. */
 static void read_within(void **state, rlim_t limit, gw_status wanted)
 {
 	pid_t child = gw_bed_fork();
@@ -377,8 +378,8 @@ static void read_within(void **state, rlim_t limit, gw_status wanted)
 	assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
 }
 
-/* A destination above the locked-memory limit is read by way of a bounce buffer; where even that, behind the region and
- * the messages of both sides, is too much, it is an error that names the limit. */
+/* A read into memory above the locked-memory limit goes through a bounce buffer. If even the bounce buffer exceeds the
+ * limit, after the region and the messages of both sides, the read fails with an error that names the limit. */
 static void locked_memory(void **state)
 {
 	read_within(state, 3 << 20, GW_OK);
@@ -394,11 +395,11 @@ static void read_into(struct one *one, struct gw_buffer *buffer)
 	assert_memory_equal(buffer->base, one->bed.memory + span.remote, span.bytes);
 }
 
-/* A buffer that shares the registration of one that has gone does not lend it to others: the memory may be other pages
- * by then. */
+/* A buffer that shared a former buffer's registration does not pass it on to later buffers: the memory may have other
+ * pages by then. */
 static void memory_that_was_mapped_anew(void **state)
 {
-	const uint64_t bytes = 512 << 10, part = 128 << 10; /* too large to be copied */
+	const uint64_t bytes = 512 << 10, part = 128 << 10; /* too long to be copied */
 	struct one one;
 	struct gw_buffer *whole, *first, *last;
 	gw_one_begin(&one, state, NULL, 4096);
@@ -421,7 +422,7 @@ static void memory_that_was_mapped_anew(void **state)
 	gw_one_end(&one);
 }
 
-/* --- A device that is taken away. --- */
+/* --- The removal of a device. --- */
 
 static void *delete_device(void *result)
 {
@@ -439,7 +440,7 @@ static void removal(void **state)
 	gw_one_begin(&one, state, NULL, 1 << 20);
 	gw_one_read_works(&one);
 	assert_int_equal(pthread_create(&thread, NULL, delete_device, &result), 0);
-	/* Reads go on until the device goes. */
+	/* Reads go on until the device is removed. */
 	gw_status status = GW_OK;
 	uint64_t end = gw_now_ns() + 200 * GW_NS_PER_SECOND;
 	while (status == GW_OK && gw_now_ns() < end) {
@@ -449,17 +450,17 @@ static void removal(void **state)
 		status = gw_bed_wait(one.group, &set).status;
 	}
 	assert_int_equal(status, GW_PEER_LOST);
-	/* The removal ends only when everybody has let go of the device: client and server, polled as usual. */
+	/* The removal ends only when client and server have closed the device; both are polled as usual. */
 	for (int i = 0; i < 20000 && result < 0; i++)
 		gw_one_nothing_more(&one, 10);
 	assert_int_equal(result, 0);
 	pthread_join(thread, NULL);
-	/* Over RDMA nobody is let in; all of it says so instead of hanging. */
+	/* RDMA connects fail with an error, and do not hang. */
 	struct gw_connect_options connect = gw_bed_options(&one.bed);
 	gw_endpoint_close(one.endpoint);
 	assert_true(gw_bed_connect(one.group, &connect, &one.endpoint) != GW_OK);
 	gw_one_end(&one);
-	/* A device that comes back serves again. */
+	/* A device that returns is used again. */
 	assert_int_equal(system("rdma link add rxe0 type rxe netdev eth0"), 0);
 	gw_one_begin(&one, state, NULL, 1 << 20);
 	gw_one_read_works(&one);
@@ -473,7 +474,9 @@ int main(void)
 		return 0;
 	void *state = (void *)(uintptr_t)kind;
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_prestate(locked_memory, state), /* first: its children use the device, we not yet */
+		cmocka_unit_test_prestate(
+			locked_memory,
+			state), /* first: its children use the device, which this process has not opened yet */
 		cmocka_unit_test_prestate(reads_of_a_stopped_server, state),
 		cmocka_unit_test_prestate(forks_do_not_matter, state),
 		cmocka_unit_test_prestate(a_queue_pair_in_error, state),

@@ -1,5 +1,5 @@
-/* What the two sides of an RDMA connection may do to each other: keys that read and do not write, tokens that are used
- * once and in time, keys that the server's device refuses, messages that make no sense. */
+/* What the two sides of an RDMA connection can do to each other: keys that allow reads only, tokens that are valid once
+ * and for a limited time, keys that the server's device refuses, and messages without meaning. */
 #include <stdio.h>
 #ifndef GRAPHWIRE_VERBS
 int main(void)
@@ -20,7 +20,7 @@ int main(void)
 
 /* --- Keys and tokens. --- */
 
-/* The key that a client gets reads and nothing else. */
+/* The key that a client gets allows reads and nothing else. */
 static void keys_do_not_write(void **state)
 {
 	struct one one;
@@ -51,7 +51,7 @@ static void keys_do_not_write(void **state)
 	gw_one_end(&one);
 }
 
-/* A queue pair is made for nobody without a token, or with one that was used. */
+/* A client without a token, or with a used one, gets no queue pair. */
 static void tokens(void **state)
 {
 	struct one one;
@@ -72,7 +72,7 @@ static void tokens(void **state)
 			.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
 		assert_int_equal(rdma_create_qp(id, NULL, &init), 0);
 		struct handshake_token token = {.magic = HANDSHAKE_MAGIC, .version = HANDSHAKE_VERSION, .number = 0};
-		if (kind > 1) /* the real one, but used; and for a queue pair that was not granted */
+		if (kind > 1) /* the real token, but used; and for a queue pair that was not granted */
 			memcpy(token.token, endpoint->answer.answer.token, sizeof(token.token));
 		token.number = kind == 3 ? 7 : 0;
 		struct rdma_conn_param param = {.private_data = kind ? &token : NULL,
@@ -97,7 +97,7 @@ static uint32_t count_peers(struct one *one)
 	return count;
 }
 
-/* Whoever asks for many tokens has one, another each time, and none when it was not used in time. */
+/* A client that asks for many tokens has only the latest one, and none if it was not used in time. */
 static void tokens_that_nobody_uses(void **state)
 {
 	struct bed_options options = {.limits = {.idle_ms = 1000}};
@@ -129,8 +129,7 @@ static void tokens_that_nobody_uses(void **state)
 	gw_one_end(&one);
 }
 
-/* A link-local address means something only together with an interface of the client's, of which nobody could tell it.
- */
+/* A link-local address is meaningful only with one of the client's interfaces, which the server cannot name. */
 static void link_local_addresses(void **state)
 {
 	struct gw_address address = {.scheme = "verbs", .host = "fe80::1%lo"};
@@ -148,7 +147,7 @@ static void link_local_addresses(void **state)
 
 /* --- Refused keys. --- */
 
-/* Takes the keys of the first slice away, or gives them back. */
+/* Makes the device refuse the keys of the first slice, or accept them again. */
 static void refuse_key(struct one *one, bool refuse)
 {
 	struct verbs_listener *listener = (struct verbs_listener *)one->bed.listener;
@@ -159,7 +158,7 @@ static void refuse_key(struct one *one, bool refuse)
 	assert_true(refuse == !rail->mrs[0]);
 }
 
-/* A key that the server's device refuses: it has reloaded, or we do not know why; the hello tells which. */
+/* The server's device refuses a key. The hello shows whether the server has reloaded or the reason is unknown. */
 static void refused_keys(void **state)
 {
 	struct one one;
@@ -182,7 +181,7 @@ static void refused_keys(void **state)
 	gw_one_end(&one);
 }
 
-/* Why the last queue pair failed counts more than that the server then closed the others. */
+/* The failure of the last queue pair counts more than the server's later close of the others. */
 static void a_refusal_on_the_last_queue_pair(void **state)
 {
 	struct one one;
@@ -195,7 +194,8 @@ static void a_refusal_on_the_last_queue_pair(void **state)
 	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
 	verbs_inside(&one)->turn = verbs_inside(&one)->qp_count - 1;
 	gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &span, 1);
-	/* Until the server has closed all of them, if its device tells it: it is STALE in either order. */
+	/* Waits until the server has closed all queue pairs, if its device reports the failure: GW_STALE in either
+	 * order. */
 	for (int i = 0; i < 50 && count_peers(&one) > 0; i++)
 		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 	gw_one_expect_failure(&one, &set, GW_STALE);
@@ -206,12 +206,12 @@ static void a_refusal_on_the_last_queue_pair(void **state)
 	gw_one_end(&one);
 }
 
-/* What became of a request whose deadline is long before the end of the doubt, which is the read's. *in_time: nobody
- * was held up for so long that the two were looked at together. */
+/* The outcome of a request whose deadline is long before the end of the doubt, which is the read's. *in_time: no thread
+ * was delayed for so long that both were checked together. */
 static gw_status request_in_doubt(struct one *one, bool *in_time)
 {
 	int request;
-	gw_bed_pause(&one->bed); /* nobody answers the hello that would tell */
+	gw_bed_pause(&one->bed); /* no answer to the hello that would decide */
 	refuse_key(one, true);
 	uint64_t deadline = gw_now_ns() + 500 * GW_NS_PER_MS;
 	struct gw_span span = {0, 0, 4096};
@@ -227,7 +227,7 @@ static gw_status request_in_doubt(struct one *one, bool *in_time)
 	return status;
 }
 
-/* While a refused key is being looked into, deadlines are kept. */
+/* While the client investigates a refused key, deadlines are kept. */
 static void deadlines_in_doubt(void **state)
 {
 	struct one one;
@@ -242,13 +242,13 @@ static void deadlines_in_doubt(void **state)
 
 /* --- Messages. --- */
 
-/* Messages that no client of ours sends end the connection, and no other. */
+/* Messages that no valid client sends end their connection, and no other. */
 static void malformed_messages(void **state)
 {
 	static const struct verbs_message lies[][2] = {
 		{{.type = VERBS_CREDIT}}, /* grants nothing */
 		{{.type = VERBS_CREDIT, .credits = 3}},
-		{{.type = VERBS_REQUEST, .credits = 4}}, /* more than there are */
+		{{.type = VERBS_REQUEST, .credits = 4}}, /* more credits than exist */
 		{{.type = 0}},
 		{{.type = VERBS_CREDIT + 1}},
 		{{.type = VERBS_REPLY}},
@@ -265,7 +265,7 @@ static void malformed_messages(void **state)
 	gw_one_begin(&one, state, NULL, 4096);
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		struct verbs_stream *stream = &verbs_inside(&one)->stream;
-		for (int call = 0; call < 3; call++) /* each leaves a credit to grant */
+		for (int call = 0; call < 3; call++) /* each call leaves a credit to grant */
 			assert_int_equal(gw_one_call(&one, BED_OP_ECHO, 0, "abc", 3).status, GW_OK);
 		for (int n = 0; n < 2 && (n == 0 || lies[i][n].type); n++) {
 			stream->grant = lies[i][n].credits;

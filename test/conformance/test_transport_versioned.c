@@ -1,7 +1,8 @@
-/* Rows that change, one suite over every backend: a reader gets, while others write, whole rows, old or new, or is
- * told which ones are not there; what is no whole row is refused; a write that was acknowledged is seen.
+/* Versioned rows, one suite over every backend. While others write, a reader gets complete rows, old or new, or the
+ * numbers of the torn ones. A range that is not one row is refused. A read after an acknowledged write returns the
+ * write's values.
  *
- * A row's payload is a number and bytes that follow from it, so that a row that is put together from two writes shows.
+ * A row's payload is a number and bytes that follow from it, so that a mix of two writes is noticed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@
 
 #define HELD_MAX  64
 #define BATCH_MAX 200
-#define READS     80000 /* a million over all ways; 10,000 in a guest, which has words refused */
+#define READS     80000 /* a million over all transports; 10,000 in a guest, where words are refused */
 
 static void payload_make(uint8_t *to, uint32_t bytes, uint64_t value)
 {
@@ -53,8 +54,8 @@ static void rows_begin(struct one *one, void **state, uint32_t row_bytes, uint32
 	free(payload);
 }
 
-/* Words of more than a byte are read over RDMA only where the device says that it reads them in one, which none of the
- * tests' does: refused by name. The bed is ended then. */
+/* RDMA reads words of more than a byte only if the device reads them in one access, which no test device does. They are
+ * refused by name. The bed has ended then. */
 static bool words_are_refused(struct one *one)
 {
 	const struct gw_row_format *format = &one->region.rows.format;
@@ -70,7 +71,7 @@ static bool words_are_refused(struct one *one)
 	return true;
 }
 
-static void regions_tell_their_rows(void **state)
+static void regions_describe_their_rows(void **state)
 {
 	static const uint32_t sizes[] = {1, 2, 4, 8, 3, 12, 16, 100, 1600};
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -89,7 +90,7 @@ static void regions_tell_their_rows(void **state)
 	}
 }
 
-/* Rows in every form of destination, at a random order and with repeats; bytes beside them are nobody's. */
+/* Reads rows into every form of destination, in random order and with repeats. Bytes between rows must not change. */
 static void read_rows(struct one *one, uint64_t *seed, uint32_t n, int form)
 {
 	uint32_t bytes = one->region.rows.format.payload_bytes, stride = one->region.rows.format.stride;
@@ -159,7 +160,7 @@ static void parts_of_rows_are_refused(void **state)
 	uint32_t stride = one.region.rows.format.stride;
 	expect_refused(&one, 0, 99, GW_INVALID);
 	expect_refused(&one, 0, 101, GW_INVALID);
-	expect_refused(&one, 0, stride, GW_INVALID); /* its trailer is nobody's */
+	expect_refused(&one, 0, stride, GW_INVALID); /* a trailer is not readable */
 	expect_refused(&one, 1, 100, GW_INVALID);
 	expect_refused(&one, stride - 100, 100, GW_INVALID);
 	expect_refused(&one, stride + 16, 100, GW_INVALID);
@@ -168,7 +169,7 @@ static void parts_of_rows_are_refused(void **state)
 	expect_refused(&one, UINT64_MAX, 100, GW_RANGE);
 	for (int i = 0; i < 4096; i++)
 		assert_int_equal(one.landing[i], 0);
-	/* No bytes are no part of a row. */
+	/* An empty range is not a part of a row, and is allowed. */
 	struct gw_span none = {1, 0, 0};
 	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
 	gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &none, 1);
@@ -201,8 +202,8 @@ static int torn_compare(const void *a, const void *b)
 	return left->local < right->local ? -1 : left->local > right->local;
 }
 
-/* Every third row is being written all the time: those are told, and only those; the others are there. */
-static void torn_rows_are_told(void **state)
+/* Every third row is being written all the time. Exactly these rows are listed; the others have arrived. */
+static void torn_rows_are_listed(void **state)
 {
 	struct one one;
 	uint64_t remote[HELD_MAX], sequences[HELD_MAX], seed = 9;
@@ -247,12 +248,12 @@ static void torn_rows_are_told(void **state)
 		}
 		for (uint32_t i = 0; i < n; i += 3)
 			gw_row_unlock(format, gw_bed_row(&one.bed, i), sequences[i]);
-		read_rows(&one, &seed, n / 2, 3); /* nothing of it is left */
+		read_rows(&one, &seed, n / 2, 3); /* the failure leaves nothing behind */
 		gw_one_end(&one);
 	}
 }
 
-/* A set of a region that never changes and one that does. */
+/* One set with reads of an immutable region and a versioned one. */
 static void sets_of_both_kinds(void **state)
 {
 	struct one one;
@@ -281,7 +282,7 @@ struct writer {
 	struct bed *bed;
 	_Atomic bool *stop;
 	uint64_t seed;
-	uint32_t rows; /* it writes to the first of them */
+	uint32_t rows; /* the writer writes to the first `rows` rows */
 	_Atomic uint64_t written;
 };
 
@@ -299,7 +300,7 @@ static void *write_rows(void *argument)
 	return NULL;
 }
 
-/* One batch of random rows: all whole, but for those that were told. How many these were. */
+/* Reads one batch of random rows: all are complete, except the listed ones. Returns how many were listed. */
 static uint32_t read_batch(struct one *one, uint64_t *seed, uint32_t batch)
 {
 	uint32_t row_bytes = one->region.rows.format.payload_bytes;
@@ -318,8 +319,8 @@ static uint32_t read_batch(struct one *one, uint64_t *seed, uint32_t batch)
 	return completion.torn_count;
 }
 
-/* Reads until so many rows were read and every writer has written. Long rows may be torn each time; not any more when
- * nobody writes. */
+/* Reads until `reads_wanted` rows were read and every writer has written. Long rows may be torn at every try, but not
+ * after the writers have stopped. */
 static void never_torn(void **state, uint32_t row_bytes, uint32_t row_count, uint32_t reads_wanted)
 {
 	struct one one;
@@ -388,7 +389,7 @@ static void a_write_that_was_acknowledged_is_seen(void **state)
 
 /* --- Memory. --- */
 
-/* Torn rows are listed while every allocation fails in its turn: told rightly, or a set that fails. */
+/* Torn rows are listed while each allocation fails in its turn: the list is correct, or the set fails. */
 static void lists_without_memory(void **state)
 {
 	struct one one;
@@ -419,11 +420,11 @@ static void lists_without_memory(void **state)
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(regions_tell_their_rows)},
+		{BED_TEST(regions_describe_their_rows)},
 		{BED_TEST(rows_land_without_trailers)},
 		{BED_TEST(parts_of_rows_are_refused)},
 		{BED_TEST(small_rows_are_read_one_by_one)},
-		{BED_TEST(torn_rows_are_told)},
+		{BED_TEST(torn_rows_are_listed)},
 		{BED_TEST(sets_of_both_kinds)},
 		{BED_TEST(one_hot_row)},
 		{BED_TEST(many_rows)},

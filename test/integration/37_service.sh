@@ -65,7 +65,7 @@ done
 
 for socket in "$work/nobody" "relative" "@$(printf '%0200d' 0)"; do
 	serves "it serves where nobody can be told (${socket:0:8})" "$socket"
-	holds "and says so in the log" grep -q 'NOTIFY_SOCKET=.*: the service manager does not know' log
+	holds "and says so in the log" grep -q 'NOTIFY_SOCKET=.*: the service manager does not learn' log
 	ends "it ends as ever"
 done
 

@@ -42,7 +42,7 @@ static void part(struct gw_replay_cache *cache, uint32_t client)
 {
 	uint8_t uuid[16];
 	uuid_of(client, uuid);
-	gw_replay_part(cache, uuid);
+	gw_replay_disconnect(cache, uuid);
 }
 
 /* A call that is applied, with an answer of so many bytes. */

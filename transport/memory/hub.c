@@ -1,10 +1,10 @@
-/* The services of this process by name, and the clients linked to each.
+/* The hub: the services of this process by name, and the clients linked to each.
  *
- * A client enters its link around everything that touches the service's memory; the thread that closes a listener marks
- * it closed, waits until no client is inside, and takes the service away. The two sides see each other because each
- * stores its own flag before it looks at the other's (sequentially consistent). A listener that drains takes the
- * service away from clients that have no deferred request, and from the others when they have none left. A forked child
- * has services of its own only. Fails on a name taken or unknown, and on a full service.
+ * A client enters its link around each use of the service's memory. The thread that closes a listener marks the
+ * listener closed, waits until no client is inside, and then removes the service from the links. Each side stores its
+ * own flag before it checks the other's (sequentially consistent), so one of the two sees the other. A draining
+ * listener removes the service at once from links without a deferred request, and from other links after their last
+ * one. A forked child has only services of its own. Fails on a name that is taken or unknown, and on a full service.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -18,10 +18,10 @@
 
 struct memory_listener {
 	struct gw_listener base;
-	struct memory_listener *next; /* in the hub, while accepting */
+	struct memory_listener *next; /* in the hub's list, while accepting */
 	bool accepting;
 	_Atomic bool closed, draining;
-	uint32_t references; /* the owner's and one for each link; under the hub's lock */
+	uint32_t references; /* owner, and one for each link; under the hub's lock */
 	struct memory_link *links;
 	uint32_t group_count, turn;
 	pthread_mutex_t *group_locks;
@@ -32,8 +32,8 @@ static struct {
 	struct memory_listener *listeners;
 } hub = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The parent's services are copies that threads of the parent were using: nobody may connect to them here. Who closes
- * one all the same does not wait for those threads. */
+/* After a fork: the services are copies of the parent's, which threads of the parent were using, so no client may
+ * connect to them here. The child may close such a service; that close does not wait for the parent's threads. */
 static void hub_forget(void)
 {
 	for (struct memory_listener *listener = hub.listeners; listener; listener = listener->next) {
@@ -54,7 +54,7 @@ static struct memory_listener *hub_find(const char *name)
 	return listener;
 }
 
-/* Under the hub's lock. */
+/* The caller has locked the hub. */
 static void hub_release(struct memory_listener *listener)
 {
 	if (--listener->references)
@@ -99,7 +99,7 @@ gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_c
 	return status;
 }
 
-/* Under the hub's lock, as all that follows with a link. */
+/* The caller has locked the hub; so for all functions below that take a link. */
 static void hub_stop_accepting(struct memory_listener *listener)
 {
 	if (!listener->accepting)
@@ -116,7 +116,7 @@ static void leave_service(struct memory_link *link)
 		return;
 	gw_service_reads_end(link->service, &link->reads);
 	if (link->window)
-		gw_replay_part(link->service->replay_cache, link->client_uuid);
+		gw_replay_disconnect(link->service->replay_cache, link->client_uuid);
 	link->window = 0;
 	gw_service_disconnect(link->service);
 	link->service = NULL;
@@ -176,7 +176,7 @@ gw_status gw_memory_join(const char *name, struct memory_link *link)
 	pthread_mutex_lock(&hub.lock);
 	struct memory_listener *listener = hub_find(name);
 	gw_status status = listener ? gw_service_enter(listener->base.service)
-				    : gw_fail(GW_PEER_LOST, "memory:%s: nobody in this process serves it", name);
+				    : gw_fail(GW_PEER_LOST, "memory:%s: this process has no such service", name);
 	if (status == GW_OK) {
 		listener->references++;
 		link->listener = listener;

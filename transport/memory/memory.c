@@ -1,6 +1,6 @@
-/* The in-process backend. Reads are copied inside the call (transport/mapped.h), requests run their handler inside the
- * call, and those that are deferred go on in polls, in their order; only completions wait for the next poll. Fails like
- * every backend: text in the completion.
+/* The in-process backend. A read is copied inside the call (transport/mapped.h). A request runs its handler inside the
+ * call; a deferred request continues in polls, in order. Only completions wait for the next poll. Failures are reported
+ * as in every backend: by the completion, with a text.
  */
 #include "transport/memory/memory.h"
 
@@ -46,7 +46,7 @@ static gw_status memory_open(struct gw_poll_group *group, void **out)
 	return GW_OK;
 }
 
-/* Takes the oldest request off the list and frees it; note: its end was told already, or nobody waits for it. */
+/* Removes the oldest request and frees it. Its note is posted already, or the request was cancelled. */
 static void request_drop(struct memory_endpoint *endpoint)
 {
 	struct memory_request *request = endpoint->link.requests;
@@ -58,7 +58,7 @@ static void request_drop(struct memory_endpoint *endpoint)
 	gw_free(request);
 }
 
-/* What was asked for and not answered ends so: the service is gone, or the endpoint goes. */
+/* Fails all unanswered requests: the service or the endpoint ends. */
 static void requests_fail(struct memory_endpoint *endpoint, gw_status status)
 {
 	while (endpoint->link.requests) {
@@ -94,16 +94,16 @@ static void memory_shut(void *opaque)
 	gw_free(state);
 }
 
-/* The hello: the same questions that a network backend asks. */
+/* The hello: makes the same checks as a network backend. */
 static gw_status memory_question(const struct gw_service *service, const struct gw_connect_options *options)
 {
 	const char *name = options->address.host;
 	if (service->key_bytes && !options->key)
-		return gw_fail(GW_REFUSED, "memory:%s: the server wants a key, and none was given", name);
+		return gw_fail(GW_REFUSED, "memory:%s: the server wants a key, and the client has none", name);
 	if (options->must_prove && !options->key && !service->key_bytes)
 		return gw_fail(GW_REFUSED, "memory:%s: the server has no key to prove", name);
 	if (options->key && !service->key_bytes)
-		return gw_fail(GW_REFUSED, "memory:%s: a key was given, but the server has none to prove", name);
+		return gw_fail(GW_REFUSED, "memory:%s: the client has a key, but the server has none to prove", name);
 	if (options->key && (options->key_bytes != service->key_bytes ||
 			     CRYPTO_memcmp(options->key, service->key, service->key_bytes) != 0))
 		return gw_fail(GW_REFUSED, "memory:%s: the server has another key", name);
@@ -117,7 +117,7 @@ static gw_status memory_greet(struct memory_endpoint *endpoint, const struct gw_
 {
 	const char *name = options->address.host;
 	gw_status status = gw_memory_join(name, &endpoint->link);
-	if (status != GW_OK) /* a full service refuses, and has counted it */
+	if (status != GW_OK) /* a full service has refused, and counted the refusal */
 		return status == GW_LIMIT ? GW_REFUSED : status;
 	if (!gw_memory_enter(&endpoint->link)) {
 		gw_memory_part(&endpoint->link);
@@ -197,8 +197,7 @@ static gw_status memory_enter(struct memory_endpoint *endpoint, uint64_t deadlin
 	return gw_fail(GW_PEER_LOST, "the service of this process has ended");
 }
 
-/* Begins a read call: the endpoint is inside the service then. false: the set has failed, and everything is accepted.
- */
+/* Begins a read call and enters the service. false: the set has failed, and every read is accepted. */
 static bool memory_begin(struct memory_endpoint *endpoint, struct gw_read_set *set, const struct gw_region *region)
 {
 	gw_read_set_start(&endpoint->sets, set);
@@ -215,7 +214,7 @@ static bool memory_begin(struct memory_endpoint *endpoint, struct gw_read_set *s
 	return status == GW_OK;
 }
 
-/* The copying is done, of `ranges` ranges; or status says why not. */
+/* Leaves the service after `ranges` ranges were copied, or fails the set with `status`. */
 static void memory_leave(struct memory_endpoint *endpoint, struct gw_read_set *set, gw_status status, uint64_t ranges,
 			 uint64_t bytes)
 {
@@ -226,11 +225,11 @@ static void memory_leave(struct memory_endpoint *endpoint, struct gw_read_set *s
 	gw_memory_disconnect(&endpoint->link);
 }
 
-/* The region that a read is about, as the endpoint knows it, while the endpoint is inside. */
+/* A read's region, while the endpoint is inside the service. */
 struct memory_view {
 	const struct gw_region *region;
 	const uint8_t *base;
-	struct gw_dynamic_region_place *place; /* of a region that came late; NULL: another, or it is gone */
+	struct gw_dynamic_region_place *place; /* of a dynamic region; NULL: a static region, or withdrawn */
 };
 
 static gw_status memory_view_begin(struct memory_endpoint *endpoint, const struct gw_region *region,
@@ -308,7 +307,7 @@ static gw_status memory_region_open(struct gw_endpoint *base, uint32_t id, uint3
 	return GW_OK;
 }
 
-/* One run of the call; its end goes to the caller by the note. GW_AGAIN: it has more to do. */
+/* Runs the call once; posts its note if it has ended. GW_AGAIN: the call has more to do. */
 static gw_status request_run(struct memory_endpoint *endpoint, struct gw_task *task, struct gw_note *note)
 {
 	gw_status status = gw_memory_run(&endpoint->link, task);
@@ -317,7 +316,7 @@ static gw_status request_run(struct memory_endpoint *endpoint, struct gw_task *t
 	gw_task_leave(task);
 	note->memory = task->reply.memory;
 	note->reply = gw_reply_data(&task->reply, &note->reply_bytes);
-	task->reply.memory = NULL; /* the note's */
+	task->reply.memory = NULL; /* the note owns it now */
 	gw_completions_post(&endpoint->state->completions, note, status);
 	return GW_OK;
 }
@@ -341,7 +340,7 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, const str
 	struct memory_endpoint *endpoint = (struct memory_endpoint *)base;
 	struct gw_completions *completions = &endpoint->state->completions;
 	if (n > GW_REQUEST_BYTES_MAX)
-		return gw_fail(GW_LIMIT, "a request of %u bytes; %u are possible", n, GW_REQUEST_BYTES_MAX);
+		return gw_fail(GW_LIMIT, "a request of %u bytes; a request has at most %u", n, GW_REQUEST_BYTES_MAX);
 	uint32_t open_max = 64;
 	gw_status status = memory_enter(endpoint, deadline_ns);
 	if (status == GW_OK)
@@ -364,7 +363,7 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, const str
 	struct memory_request *request = NULL;
 	struct gw_task task;
 	gw_task_begin(&task, service, &call, once, endpoint->link.thread, 0, service->limits.bytes_per_client);
-	/* Calls of one endpoint are answered in their order. */
+	/* Calls of one endpoint are answered in order. */
 	status = endpoint->link.requests ? GW_AGAIN : request_run(endpoint, &task, note);
 	if (status == GW_AGAIN) {
 		status = request_keep(endpoint, &call, &request);
@@ -384,7 +383,7 @@ static gw_status memory_request(struct gw_endpoint *base, uint16_t op, const str
 	return GW_OK;
 }
 
-/* A turn of an endpoint's oldest deferred request. */
+/* One slice of an endpoint's oldest deferred request. */
 static void request_slice(struct memory_endpoint *endpoint)
 {
 	struct memory_request *request = endpoint->link.requests;
@@ -423,7 +422,7 @@ static void memory_request_cancel(struct gw_endpoint *base, const void *cookie)
 		if (!request->note || request->cookie != cookie)
 			continue;
 		gw_completions_post(&endpoint->state->completions, request->note, gw_fail(GW_CANCELLED, "cancelled"));
-		request->note = NULL; /* it runs to its end all the same */
+		request->note = NULL; /* the handler still runs to its end */
 		return;
 	}
 }
@@ -439,7 +438,7 @@ static const uint8_t *memory_map(struct gw_endpoint *base, const struct gw_regio
 	return mapped;
 }
 
-/* Looks whether we were woken, for up to timeout_ns. */
+/* Waits up to timeout_ns for a wake; true: a wake came. */
 static bool memory_woken(const struct memory_state *state, uint64_t timeout_ns)
 {
 	struct pollfd fd = {.fd = state->wake_fd, .events = POLLIN};
@@ -451,7 +450,7 @@ static bool memory_woken(const struct memory_state *state, uint64_t timeout_ns)
 	return true;
 }
 
-/* For how long nothing can be done but wait: for other threads, which the deferred requests wait for. */
+/* How long the poll can sleep, at most until end_ns: until the first deferred request is to run again. */
 static uint64_t memory_pause_ns(const struct memory_state *state, uint64_t end_ns)
 {
 	uint64_t pause_ns = GW_NO_DEADLINE, now_ns = gw_now_ns();
@@ -495,7 +494,7 @@ static bool memory_busy(void *opaque)
 
 static int memory_wait_fd(void *opaque, uint64_t *until_ns)
 {
-	(void)until_ns; /* no timers */
+	(void)until_ns; /* this backend has no timers */
 	const struct memory_state *state = opaque;
 	return gw_completions_empty(&state->completions) && !state->request_count ? state->wake_fd : -1;
 }

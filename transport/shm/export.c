@@ -1,11 +1,11 @@
-/* What a server gives to clients of its host: its memfds, sealed, and opened again for reading.
+/* The memory that a server exports to clients of its host: its memfds, sealed, and opened again read-only.
  *
- *   listen: name -> each memory: seal -> open /proc/self/fd/N read-only -> where does each region lie -> socket
+ *   listen: name -> each memfd: seal -> open /proc/self/fd/N read-only -> find each region's place -> socket
  *
- * The seals are for good: nobody maps the memory writable any more, writes to it, cuts it or lets it grow; what the
- * server mapped before stays writable for it alone. Without F_SEAL_FUTURE_WRITE the read-only descriptor would be no
- * protection, since a client may open it again for writing through /proc. Fails, with a line that says why, where
- * a region lies in memory that is no memfd (private pages, a file) or in one that cannot be sealed.
+ * The seals are permanent. No process can map the memory writable any more, write to it, shrink it or grow it. Mappings
+ * that the server made before stay writable, for the server alone. F_SEAL_FUTURE_WRITE is necessary: without it a
+ * client could open the read-only descriptor again for writing, through /proc. Fails, with the reason in one line, if a
+ * region's memory is not a memfd (private pages, a file) or if its memfd cannot be sealed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 struct shm_export {
 	char name[GW_ADDRESS_NAME_MAX + 1];
-	struct wire_memories told;
+	struct wire_memories memories;
 	int fds[GW_MEMORIES_MAX]; /* read-only */
 	uint32_t fd_count;
 };
@@ -46,7 +46,7 @@ static gw_status shm_export_reopen(int fd, int *out)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	*out = open(path, O_RDONLY | O_CLOEXEC);
 	return *out < 0 ? gw_fail_errno(GW_UNSUPPORTED, errno,
-					"its memory cannot be opened for reading (is /proc there?)")
+					"its memory cannot be opened for reading (is /proc mounted?)")
 			: GW_OK;
 }
 
@@ -67,11 +67,11 @@ static gw_status add_memory(struct shm_export *export, const struct gw_service_m
 	if (status == GW_OK)
 		status = shm_export_reopen(memory->fd, &export->fds[export->fd_count]);
 	if (status == GW_OK)
-		export->told.bytes[export->fd_count++] = memory->bytes;
+		export->memories.bytes[export->fd_count++] = memory->bytes;
 	return status;
 }
 
-/* Where a region lies: the memory that holds all of it. */
+/* Finds a region's place: the memfd that has all of the region, and the offset. */
 static gw_status shm_export_place(const struct gw_service *service, uint32_t id, struct wire_place *out)
 {
 	const uint8_t *base = service->bases[id];
@@ -87,7 +87,7 @@ static gw_status shm_export_place(const struct gw_service *service, uint32_t id,
 		*out = (struct wire_place){.offset = offset, .memory = i};
 		return GW_OK;
 	}
-	return gw_fail(GW_UNSUPPORTED, "region %u lies in memory that cannot be shared (no memfd)", id);
+	return gw_fail(GW_UNSUPPORTED, "region %u is in memory that cannot be shared (not a memfd)", id);
 }
 
 static gw_status shm_export_fill(struct shm_export *export, const struct gw_service *service)
@@ -96,9 +96,9 @@ static gw_status shm_export_fill(struct shm_export *export, const struct gw_serv
 	for (uint32_t i = 0; i < service->memory_count && status == GW_OK; i++)
 		status = add_memory(export, &service->memories[i]);
 	for (uint32_t i = 0; i < service->region_count && status == GW_OK; i++)
-		status = shm_export_place(service, i, &export->told.places[i]);
-	export->told.memory_count = service->memory_count;
-	export->told.region_count = service->region_count;
+		status = shm_export_place(service, i, &export->memories.places[i]);
+	export->memories.memory_count = service->memory_count;
+	export->memories.region_count = service->region_count;
 	return status;
 }
 
@@ -147,18 +147,18 @@ void gw_shm_export_free(void *opaque)
 	gw_free(export);
 }
 
-uint32_t gw_shm_notify(const void *opaque, uint8_t *body, struct tcp_fd_passing *fd_passing)
+uint32_t gw_shm_describe(const void *opaque, uint8_t *body, struct tcp_fd_passing *fd_passing)
 {
 	const struct shm_export *export = opaque;
-	const struct wire_memories *told = &export->told;
-	struct wire_memory head = {told->memory_count, told->region_count};
+	const struct wire_memories *memories = &export->memories;
+	struct wire_memory head = {memories->memory_count, memories->region_count};
 	uint8_t *at = body;
 	memcpy(at, &head, sizeof(head));
 	at += sizeof(head);
-	memcpy(at, told->bytes, 8ull * told->memory_count);
-	at += 8ull * told->memory_count;
-	memcpy(at, told->places, sizeof(struct wire_place) * told->region_count);
+	memcpy(at, memories->bytes, 8ull * memories->memory_count);
+	at += 8ull * memories->memory_count;
+	memcpy(at, memories->places, sizeof(struct wire_place) * memories->region_count);
 	memcpy(fd_passing->out, export->fds, export->fd_count * sizeof(int));
 	fd_passing->out_count = export->fd_count;
-	return WIRE_MEMORY_BYTES(told->memory_count, told->region_count);
+	return WIRE_MEMORY_BYTES(memories->memory_count, memories->region_count);
 }

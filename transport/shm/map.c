@@ -1,13 +1,13 @@
-/* Mapping what a server gave: trusted no more than bytes from a peer.
+/* Maps the memory that a server exports. Trusts it no more than bytes from a peer.
  *
- *   as many descriptors as were told? -> each: sealed? as long as told? -> mapped here already?
- *   -> addresses, aligned for huge pages -> map
+ *   number of descriptors as announced? -> each: sealed? length as announced? -> mapped here already?
+ *   -> reserve addresses, aligned for huge pages -> map
  *
- * Endpoints of one process share a mapping: page tables are a five-hundredth of memory on small pages, for each.
- * The seals are what makes reading safe: memory that cannot shrink does not end in SIGBUS. The alignment lets the
- * kernel map huge pages as such where the server has them. A forked child does not inherit the mappings: it could not
- * use its parent's connections, and would keep the memory of servers that have ended. Fails on descriptors that are not
- * what was told, and for want of addresses.
+ * Endpoints of one process share a mapping, since page tables take a five-hundredth of the memory on small pages, for
+ * each mapping. The seals make reading safe: memory that cannot shrink causes no SIGBUS. The alignment lets the kernel
+ * map huge pages as such if the server has them. A forked child does not inherit the mappings: it cannot use its
+ * parent's connections, and would keep the memory of servers that have ended. Fails on descriptors that differ from the
+ * announcement, and if addresses run out.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,16 +31,16 @@
 
 struct shm_memory {
 	struct shm_memory *next;
-	dev_t device; /* which file it is */
+	dev_t device; /* identifies the file */
 	ino_t inode;
 	uint64_t bytes;
-	void *addresses; /* reserved, with the mapping inside */
+	void *addresses; /* the reserved addresses, which include the mapping */
 	uint64_t reserved;
 	const uint8_t *base;
 	uint32_t references;
 };
 
-/* What this process has mapped. The lock is taken when an endpoint connects or is closed. */
+/* The mappings of this process. The lock is taken when an endpoint connects or is closed. */
 static struct {
 	pthread_mutex_t lock;
 	struct shm_memory *memories;
@@ -57,11 +57,11 @@ static gw_status shm_map_check(int fd, uint64_t bytes, struct stat *st)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0 || (seals & SEALS) != SEALS)
-		return gw_fail(GW_PROTOCOL, "the server gave memory that is not sealed");
+		return gw_fail(GW_PROTOCOL, "the server sent a memfd that is not sealed");
 	if (fstat(fd, st) != 0)
 		return gw_fail_errno(GW_IO, errno, "fstat of the server's memory");
 	if (bytes == 0 || bytes > BYTES_MAX || st->st_size < 0 || (uint64_t)st->st_size < bytes)
-		return gw_fail(GW_PROTOCOL, "the server gave memory of %lld bytes and told of %llu",
+		return gw_fail(GW_PROTOCOL, "the server sent a memfd of %lld bytes and announced %llu",
 			       (long long)st->st_size, (unsigned long long)bytes);
 	return GW_OK;
 }
@@ -73,7 +73,7 @@ static void memory_free(struct shm_memory *memory)
 	gw_free(memory);
 }
 
-/* blksize: of the file; hugetlb's is its page's. */
+/* blksize: the file's block size; for hugetlb, the page size. */
 static gw_status shm_map_memory_map(struct shm_memory *memory, int fd, uint64_t blksize)
 {
 	bool huge = blksize > ALIGN_MIN && blksize <= ALIGN_MAX && (blksize & (blksize - 1)) == 0;
@@ -81,20 +81,20 @@ static gw_status shm_map_memory_map(struct shm_memory *memory, int fd, uint64_t 
 	memory->reserved = (memory->bytes + align - 1) / align * align + align;
 	void *addresses = mmap(NULL, memory->reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (addresses == MAP_FAILED)
-		return gw_fail_errno(GW_NO_MEMORY, errno, "addresses for %llu bytes of the server's",
+		return gw_fail_errno(GW_NO_MEMORY, errno, "no addresses for %llu bytes of the server's memory",
 				     (unsigned long long)memory->reserved);
 	memory->addresses = addresses;
 	uint8_t *at = (uint8_t *)(((uintptr_t)addresses + align - 1) / align * align);
 	if (mmap(at, memory->bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
-		return gw_fail_errno(GW_NO_MEMORY, errno, "a mapping of %llu bytes of the server's",
+		return gw_fail_errno(GW_NO_MEMORY, errno, "cannot map %llu bytes of the server's memory",
 				     (unsigned long long)memory->bytes);
-	madvise(at, memory->bytes, MADV_DONTDUMP); /* a graph is not what a core dump is for */
+	madvise(at, memory->bytes, MADV_DONTDUMP); /* keep the graph out of core dumps */
 	madvise(at, memory->bytes, MADV_DONTFORK);
 	memory->base = at;
 	return GW_OK;
 }
 
-/* Under the lock. */
+/* The caller has locked `here`. */
 static gw_status memory_get(int fd, const struct stat *st, uint64_t bytes, struct shm_memory **out)
 {
 	for (struct shm_memory *memory = here.memories; memory; memory = memory->next) {
@@ -122,7 +122,7 @@ static gw_status memory_get(int fd, const struct stat *st, uint64_t bytes, struc
 	return GW_OK;
 }
 
-/* Under the lock. */
+/* The caller has locked `here`. */
 static void memory_put(struct shm_memory *memory)
 {
 	if (--memory->references)
@@ -131,7 +131,7 @@ static void memory_put(struct shm_memory *memory)
 	while (*at && *at != memory)
 		at = &(*at)->next;
 	if (!*at)
-		return; /* of the process that forked this one: not mapped here */
+		return; /* mapped by the parent process, not here */
 	*at = memory->next;
 	memory_free(memory);
 }
@@ -165,30 +165,30 @@ void gw_shm_unmap_dynamic(void *mapping)
 	pthread_mutex_unlock(&here.lock);
 }
 
-gw_status gw_shm_map(const struct wire_memories *told, struct tcp_fd_passing *fd_passing, void **out)
+gw_status gw_shm_map(const struct wire_memories *announced, struct tcp_fd_passing *fd_passing, void **out)
 {
 	gw_status status = GW_OK;
 	*out = NULL;
 	struct shm_mapped *mapped = gw_calloc(1, sizeof(*mapped));
 	if (!mapped)
 		status = GW_NO_MEMORY;
-	else if (fd_passing->in_count != told->memory_count)
-		status = gw_fail(GW_PROTOCOL, "the server gave %u descriptors and told of %u (is ulimit -n reached?)",
-				 fd_passing->in_count, told->memory_count);
-	for (uint32_t i = 0; i < told->memory_count && status == GW_OK; i++) {
-		status = map_one(fd_passing->in[i], told->bytes[i], &mapped->memories[mapped->memory_count]);
+	else if (fd_passing->in_count != announced->memory_count)
+		status = gw_fail(GW_PROTOCOL, "the server sent %u descriptors and announced %u (is ulimit -n reached?)",
+				 fd_passing->in_count, announced->memory_count);
+	for (uint32_t i = 0; i < announced->memory_count && status == GW_OK; i++) {
+		status = map_one(fd_passing->in[i], announced->bytes[i], &mapped->memories[mapped->memory_count]);
 		mapped->memory_count += status == GW_OK;
 	}
-	gw_tcp_fd_passing_end(fd_passing); /* mappings hold the memory by themselves */
+	gw_tcp_fd_passing_end(fd_passing); /* the mappings keep the memory */
 	if (status != GW_OK) {
 		if (mapped)
 			gw_shm_unmap(mapped);
 		return status;
 	}
-	for (uint32_t i = 0; i < told->region_count; i++)
-		mapped->bases[i] = told->memory_count
-					   ? mapped->memories[told->places[i].memory]->base + told->places[i].offset
-					   : (const uint8_t *)"";
+	for (uint32_t i = 0; i < announced->region_count; i++)
+		mapped->bases[i] = announced->memory_count ? mapped->memories[announced->places[i].memory]->base +
+								     announced->places[i].offset
+							   : (const uint8_t *)"";
 	*out = mapped;
 	return GW_OK;
 }

@@ -1,8 +1,8 @@
-/* The shm backend's slots: connections are transport/tcp's, reads are copies out of the mapping (transport/mapped.h).
+/* The shm backend's slots. Connections are transport/tcp's; reads are copies from the mapping (transport/mapped.h).
  *
- * A read asks no kernel: whether the server lives is learned by polls, which look at the sockets now and then even
- * while every read's completion waits for them. What was mapped stays readable until the endpoint is closed; from the
- * poll on that noticed the loss, reads fail.
+ * A read makes no system call, so reads do not notice the loss of a server. Polls notice it: they check the sockets in
+ * one of LOOK_TURNS polls, even if completions are queued. Mapped memory stays readable until the endpoint is closed.
+ * After the poll that noticed the loss, reads fail.
  */
 #include "transport/shm/shm.h"
 
@@ -11,7 +11,7 @@
 #include "transport/mapped.h"
 #include "transport/tcp/client.h"
 
-#define LOOK_TURNS 64 /* of so many polls that find completions one looks at the sockets */
+#define LOOK_TURNS 64 /* of this many polls with queued completions, one checks the sockets */
 
 static const struct tcp_local shm_local = {
 	.dial = gw_shm_dial,
@@ -20,7 +20,7 @@ static const struct tcp_local shm_local = {
 	.stop = gw_shm_export_stop,
 	.export_free = gw_shm_export_free,
 	.admit = gw_shm_admit,
-	.tell = gw_shm_notify,
+	.describe = gw_shm_describe,
 	.map = gw_shm_map,
 	.unmap = gw_shm_unmap,
 	.share = gw_shm_share,
@@ -36,7 +36,7 @@ static gw_status shm_open_state(struct gw_poll_group *group, void **out)
 	return status;
 }
 
-/* A region that was checked: as this endpoint knows it, and where it is mapped. */
+/* A checked region: this endpoint's copy of its description, and its mapped address. */
 static const struct gw_region *shm_look(const struct tcp_client *client, const struct gw_region *region,
 					const uint8_t **base)
 {
@@ -50,7 +50,7 @@ static const struct gw_region *shm_look(const struct tcp_client *client, const s
 	return &entry->region;
 }
 
-/* Begins a read call. false: the set has failed, and everything is accepted. */
+/* Begins a read call. false: the set has failed, and every read is accepted. */
 static bool shm_begin(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region)
 {
 	char text[GW_ADDRESS_MAX];

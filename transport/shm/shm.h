@@ -1,16 +1,17 @@
-/* Mapped memory: servers of this host whose regions a client maps, read-only.
+/* The shm backend: a client maps the regions of a server on the same host, read-only.
  *
  *      client                                   server
  *      unix socket in the runtime folder ─────▶ same user? (SO_PEERCRED)
  *      hello, key, welcome                      as over TCP (transport/tcp/wire.h)
  *              ◀──────────────────── MEMORY     with the sealed memfds, opened again for reading (SCM_RIGHTS)
  *      seals, length? map, PROT_READ
- *      reads: copies, done inside the call
+ *      reads: copies, made inside the call
  *      requests, liveness, loss ──────────────▶ frames over the socket, as over TCP
  *
- * The address is "shm:NAME"; a server that is given no name takes its incarnation's, in 16 hexadecimal digits. A name
- * is one of the host's and the user's: a client that finds the incarnation that a server told it over the network is on
- * that server's host, whatever namespaces and containers lie between. Connections are transport/tcp's, on unix sockets.
+ * The address is "shm:NAME". A server without a name uses its incarnation, in 16 hexadecimal digits. A name belongs to
+ * one host and one user. A client learns a server's incarnation over the network. If the client finds that
+ * name, both are on one host, whatever namespaces and containers separate them. Connections are transport/tcp's, on
+ * unix sockets.
  */
 #ifndef GW_TRANSPORT_SHM_H
 #define GW_TRANSPORT_SHM_H
@@ -23,10 +24,10 @@ extern const struct gw_transport gw_transport_shm;
 gw_status gw_shm_dial(const struct gw_address *address, int *out);
 /* GW_BUSY: a live server has the name. */
 gw_status gw_shm_socket_listen(const char *name, int *out);
-/* Whether the socket is still under its name: GW_OK, and *out is -1. Somebody has removed it: as gw_shm_socket_listen.
- */
+/* Checks whether the socket still has its name. Then GW_OK, and *out is -1. If the name was removed: as
+ * gw_shm_socket_listen. */
 gw_status gw_shm_socket_keep(const char *name, int *out);
-/* Takes the name away. */
+/* Removes the name. */
 void gw_shm_socket_forget(const char *name);
 gw_status gw_shm_admit(int fd);
 
@@ -35,10 +36,10 @@ gw_status gw_shm_listen(struct gw_address *address, const struct gw_service *ser
 gw_status gw_shm_export_keep(void *opaque, int *fd);
 void gw_shm_export_stop(void *opaque);
 void gw_shm_export_free(void *opaque);
-/* A descriptor of a late region's memory, sealed, opened for reading; the caller closes it. GW_UNSUPPORTED: no memfd.
- */
+/* A descriptor of a dynamic region's memory, sealed and opened for reading; the caller closes it. GW_UNSUPPORTED: the
+ * memory is not a memfd. */
 gw_status gw_shm_share(const struct gw_dynamic_region *region, int *fd);
-uint32_t gw_shm_notify(const void *opaque, uint8_t *body, struct tcp_fd_passing *fd_passing);
+uint32_t gw_shm_describe(const void *opaque, uint8_t *body, struct tcp_fd_passing *fd_passing);
 
 /* --- map.c: the client's side --- */
 struct shm_memory; /* mapped once for all endpoints of the process */
@@ -49,10 +50,11 @@ struct shm_mapped {
 	uint32_t memory_count;
 };
 
-/* Takes the descriptors that came, whatever the outcome. GW_PROTOCOL: they are not what was told, or not sealed. */
-gw_status gw_shm_map(const struct wire_memories *told, struct tcp_fd_passing *fd_passing, void **out);
+/* Takes over the received descriptors, whatever the outcome. GW_PROTOCOL: they differ from `announced` or are not
+ * sealed. */
+gw_status gw_shm_map(const struct wire_memories *announced, struct tcp_fd_passing *fd_passing, void **out);
 void gw_shm_unmap(void *opaque);
-/* The memory of one late region, from its first byte on; the descriptor stays the caller's. */
+/* Maps the memory of one dynamic region, from its first byte on; the descriptor stays the caller's. */
 gw_status gw_shm_map_dynamic(int fd, uint64_t bytes, void **mapping, const uint8_t **base);
 void gw_shm_unmap_dynamic(void *mapping);
 

@@ -1,12 +1,13 @@
-/* Where servers of this host are found: sockets named "shm-NAME" in the user's runtime folder, which nobody else may
- * enter; that the other side is the same user is asked of the kernel all the same.
+/* The names of servers on this host: sockets "shm-NAME" in the user's runtime folder, which other users cannot enter.
+ * Both sides still ask the kernel whether the other side is the same user.
  *
- *   listen: lock the folder -> bind "new", listen -> is the name alive? -> rename -> sweep what dead servers left
+ *   listen: lock the folder -> bind "new", listen -> is the name alive? -> rename -> sweep sockets of dead servers
  *   dial:   connect, which succeeds or fails at once
  *
- * A socket appears under its name when it listens, so that one which refuses is a dead server's. One server at a time
- * takes a name: else two could both find it free, or one sweep away what another had just named. Fails on a name that a
- * live server has, on a folder that is not the user's own, and where nobody listens.
+ * A socket gets its name after it listens, so a named socket that refuses belongs to a dead server. The lock lets one
+ * server at a time take a name. Otherwise two servers could both find a name free, or one could sweep the new socket of
+ * the other. Fails on a name that a live server has, on a folder that is not the user's, and on a name without a
+ * listener.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,11 +22,12 @@
 #include "transport/shm/shm.h"
 
 #define PREFIX     "shm-"
-#define UNFINISHED "new" /* no name has it: they begin with the prefix */
+#define UNFINISHED "new" /* never a server's name, since those begin with the prefix */
 #define BACKLOG    4096
 #define FILE_MAX   (sizeof(PREFIX) + GW_ADDRESS_NAME_MAX)
 
-/* An address holds 107 bytes of path, and folders are longer: so by the folder's descriptor. */
+/* An address has room for a path of 107 bytes, and folders may be longer. So the path goes through the folder's
+ * descriptor. */
 static struct sockaddr_un address_in(int folder, const char *file)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -35,7 +37,7 @@ static struct sockaddr_un address_in(int folder, const char *file)
 
 static_assert(sizeof("/proc/self/fd/2147483647/") + FILE_MAX <= sizeof(((struct sockaddr_un *)0)->sun_path), "fits");
 
-/* Whether a socket is bound to the file still: a connect of another type tells the two apart without being seen. */
+/* Whether no socket is bound to the file any more. A connect of another socket type shows this unnoticed. */
 static bool is_dead(int folder, const char *file)
 {
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -53,7 +55,7 @@ static bool shm_socket_exists(int folder, const char *file)
 	return fstatat(folder, file, &ignored, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Removes what servers left that were killed. */
+/* Removes the sockets of killed servers. */
 static void shm_socket_sweep(int folder)
 {
 	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -83,9 +85,10 @@ static gw_status peer_check(int fd)
 	struct ucred peer;
 	socklen_t bytes = sizeof(peer);
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
-		return gw_fail_errno(GW_REFUSED, errno, "the kernel does not tell whose the socket is");
+		return gw_fail_errno(GW_REFUSED, errno, "the kernel does not report the owner of the socket");
 	if (peer.uid != geteuid())
-		return gw_fail(GW_REFUSED, "the other side is user %u, not %u; memory is shared with oneself only",
+		return gw_fail(GW_REFUSED,
+			       "the other side is user %u, not %u; memory is shared with the same user only",
 			       (unsigned)peer.uid, (unsigned)geteuid());
 	return GW_OK;
 }
@@ -130,12 +133,12 @@ close_folder:
 	return status;
 }
 
-/* A socket that listens, under its final name; the folder is locked. */
+/* Listens, and gives the socket its final name. The caller has locked the folder. */
 static gw_status name_socket(int folder, int fd, const char *name)
 {
 	char file[FILE_MAX];
 	snprintf(file, sizeof(file), PREFIX "%.64s", name);
-	unlinkat(folder, UNFINISHED, 0); /* of one who died at this */
+	unlinkat(folder, UNFINISHED, 0); /* left by a server that died at this point */
 	struct sockaddr_un at = address_in(folder, UNFINISHED);
 	gw_status status = GW_OK;
 	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0)
@@ -175,7 +178,7 @@ gw_status gw_shm_socket_listen(const char *name, int *out)
 	return status;
 }
 
-/* No other server takes the name, so that a live socket under it is ours. */
+/* No other server takes the name while this one lives, so a live socket under the name is this server's. */
 gw_status gw_shm_socket_keep(const char *name, int *out)
 {
 	char file[FILE_MAX];

@@ -1,11 +1,12 @@
-/* Ports: taken and listened on at once, or reserved first.
+/* Listening ports, with or without an earlier reservation.
  *
- *   reserve: bind without listening -> (a server loads: clients are refused, nobody else gets the port)
+ *   reserve: bind without listening -> (the server loads: clients are refused, and no other process gets the port)
  *            -> yield -> listen on a second socket of the same port -> close the first
  *
- * A bound socket that does not listen keeps others away only while it does not say SO_REUSEADDR; one that is bound
- * while connections of an earlier server still linger in TIME_WAIT must have said it. So a reservation says it for the
- * moment of its bind, and again just before the listener's. Fails on a taken port, naming the holder.
+ * A bound socket that does not listen reserves the port only while its SO_REUSEADDR is off. But SO_REUSEADDR must be on
+ * to bind while connections of an earlier server are in TIME_WAIT. So a reservation sets the option for its own bind,
+ * clears it, and sets it again just before the listener's bind. Fails on a taken port, and names the process that has
+ * it.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -32,7 +33,7 @@ static gw_status fail_at(const struct gw_address *address, int error)
 	return gw_fail(GW_BUSY, "listen on %s: the port is taken by %s; choose another", text, holder);
 }
 
-/* Binds and tells the port; on success *out is the socket. */
+/* Binds a socket: *out; *port: its port. */
 static gw_status bind_to(const struct gw_address *address, bool wait_to_listen, int *out, uint16_t *port)
 {
 	struct addrinfo *list = NULL;
@@ -40,7 +41,7 @@ static gw_status bind_to(const struct gw_address *address, bool wait_to_listen, 
 	gw_status status = gw_socket_resolve(address, &list);
 	if (status != GW_OK)
 		return gw_context(status, "listen");
-	/* The first address of a name: a name that stands for several is for clients. */
+	/* The first address of the name: only clients use a name's other addresses. */
 	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	union {
 		struct sockaddr_in6 six;
@@ -52,7 +53,8 @@ static gw_status bind_to(const struct gw_address *address, bool wait_to_listen, 
 		status = fail_at(address, errno);
 		goto free_list;
 	}
-	/* A reservation of any port says nothing: the kernel would give it one that another such socket holds. */
+	/* A reservation of port 0 leaves the option off: with it the kernel could choose the port of another
+	 * reservation. */
 	if (address->port || !wait_to_listen)
 		set_reuse(fd, 1);
 	if (bind(fd, list->ai_addr, list->ai_addrlen) != 0 || getsockname(fd, &taken.any, &taken_bytes) != 0) {

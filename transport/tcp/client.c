@@ -4,8 +4,8 @@
  *       └───────────────┴───────────┴──────────────┴─────────────────┘   no such name, refused, another version,
  *                                                                          wrong graph, deadline, end of stream
  *
- * A lost endpoint stays, and fails what is asked of it, until its owner closes it. Dialling tries the name's addresses
- * in turn, each for its share of the time, since one that drops packets never says no. Losing: client_lose.c.
+ * A lost endpoint exists until its owner closes it; calls on it fail. Dialling tries the name's addresses in turn. Each
+ * has a share of the time, since an address whose host drops packets never refuses. Loss of the peer: client_lose.c.
  */
 #include "transport/tcp/client.h"
 
@@ -22,7 +22,7 @@
 #include "transport/tcp/resolve.h"
 
 #define LIVENESS_DEFAULT_NS (30 * GW_NS_PER_SECOND)
-#define DIAL_NS             (10 * GW_NS_PER_SECOND) /* for one of several addresses where the connect has no deadline */
+#define DIAL_NS             (10 * GW_NS_PER_SECOND) /* for each of several addresses if the connect has no deadline */
 
 static void client_free(struct tcp_client *client)
 {
@@ -42,7 +42,7 @@ static void client_free(struct tcp_client *client)
 	gw_free(client);
 }
 
-/* Gives the descriptor to the driver and waits for it to become ready; on failure it is closed. */
+/* Adds the descriptor to the driver and watches for `events`; on failure closes it. */
 static gw_status tcp_client_watch(struct tcp_client *client, int fd, short events)
 {
 	struct tcp_io *io = &client->io;
@@ -63,7 +63,7 @@ static gw_status tcp_client_watch(struct tcp_client *client, int fd, short event
 	return GW_OK;
 }
 
-/* How long the address dialled may take: its share of what is left, if others come after it. */
+/* Sets the time limit of the current address: its share of the remaining time, if other addresses follow. */
 static void dial_time(struct tcp_client *client)
 {
 	uint64_t now = gw_now_ns(), addresses = 0;
@@ -79,7 +79,7 @@ static void dial_time(struct tcp_client *client)
 	tcp_loop_timer(client->loop, client->dial_deadline_ns);
 }
 
-/* What this process has run out of is no loss of the peer. */
+/* A shortage of this process's resources is not a loss of the peer: GW_IO. */
 static gw_status dial_failed(const struct tcp_client *client, int error)
 {
 	char text[GW_ADDRESS_MAX];
@@ -87,7 +87,7 @@ static gw_status dial_failed(const struct tcp_client *client, int error)
 	return gw_fail_errno(own ? GW_IO : GW_PEER_LOST, error, "connect to %s", gw_tcp_client_name(client, text));
 }
 
-/* Starts a connection to the address dialled, or to the first after it that takes one. */
+/* Starts a connection to the current address, or to the first later one that accepts the attempt. */
 static gw_status tcp_client_dial(struct tcp_client *client)
 {
 	int error = 0;
@@ -111,7 +111,7 @@ static gw_status tcp_client_dial(struct tcp_client *client)
 	return dial_failed(client, error);
 }
 
-/* The address dialled is given up for the text of gw_last_error(). `gone` then dials the next. */
+/* Gives up the current address; gw_last_error() has the reason. `gone` then dials the next. */
 static void dial_next(struct tcp_client *client)
 {
 	client->dial_deadline_ns = GW_NO_DEADLINE;
@@ -123,7 +123,7 @@ static void dial_next(struct tcp_client *client)
 		client->loop->driver->ops->remove(client->loop->driver, &client->io);
 }
 
-/* A unix socket connects at once or not at all. */
+/* Dials a unix socket, which connects at once or not at all. */
 static gw_status dial_local(struct tcp_client *client)
 {
 	int fd;
@@ -144,7 +144,7 @@ static gw_status look_up(struct tcp_client *client)
 	return status != GW_OK ? status : tcp_client_watch(client, fd, POLLIN);
 }
 
-/* The name's addresses are there, or it has none. `gone` then dials the first. */
+/* The look-up of the name has ended. `gone` then dials the first address. */
 static void looked_up(struct tcp_client *client)
 {
 	gw_status status = gw_tcp_resolve_take(client->resolve, &client->addresses);
@@ -247,7 +247,7 @@ static gw_status client_create(struct tcp_loop *loop, const struct gw_connect_op
 {
 	*out = NULL;
 	if (options->key_bytes > GW_SERVICE_KEY_MAX || (options->key && !options->key_bytes))
-		return gw_fail(GW_INVALID, "a key of %u bytes; 1 to %d are possible", options->key_bytes,
+		return gw_fail(GW_INVALID, "a key of %u bytes; a key has 1 to %d bytes", options->key_bytes,
 			       GW_SERVICE_KEY_MAX);
 	struct tcp_client *client = gw_calloc(1, sizeof(*client));
 	if (!client)
@@ -298,7 +298,7 @@ gw_status gw_tcp_connect(void *state, const struct gw_connect_options *options, 
 		client_free(client);
 		return status;
 	}
-	/* From here on every failure is the connection's, and told by completion. */
+	/* From here on the completion reports every failure. */
 	if (loop->local) {
 		status = dial_local(client);
 	} else if (gw_socket_number(&client->address, &client->addresses)) {
@@ -323,7 +323,7 @@ void gw_tcp_close(struct gw_endpoint *base)
 	client->closed = true;
 	if (client->phase != CLIENT_LOST) {
 		gw_status status = gw_fail(GW_CANCELLED, "the endpoint was closed");
-		/* Its io may be gone at once, and the client with it. */
+		/* The driver may finish with the io at once and free the client. */
 		bool at_once = !client->io_added || client->io_gone;
 		gw_tcp_client_lose(client, status);
 		if (at_once)
@@ -352,7 +352,7 @@ void gw_tcp_clients_end(struct tcp_loop *loop)
 static gw_status tcp_client_deadline_fail(const struct tcp_client *client, const char *what)
 {
 	char text[GW_ADDRESS_MAX];
-	return gw_fail(GW_DEADLINE, "%s %s: not done in time", what, gw_tcp_client_name(client, text));
+	return gw_fail(GW_DEADLINE, "%s %s: the deadline has passed", what, gw_tcp_client_name(client, text));
 }
 
 static void tick_questions(struct tcp_client *client, uint64_t now_ns)
@@ -383,7 +383,7 @@ static void tick_questions(struct tcp_client *client, uint64_t now_ns)
 	}
 }
 
-/* Something is open and the peer is silent: asked once, then given up. */
+/* Work is open and the peer is silent: probes it once, then gives it up. */
 static void tcp_client_tick_liveness(struct tcp_client *client, uint64_t now_ns)
 {
 	char text[GW_ADDRESS_MAX];
@@ -396,7 +396,7 @@ static void tcp_client_tick_liveness(struct tcp_client *client, uint64_t now_ns)
 	}
 	if (client->probed) {
 		gw_tcp_client_lose(client,
-				   gw_fail(GW_PEER_LOST, "%s: nothing heard for %llu ms, nor an answer to a probe",
+				   gw_fail(GW_PEER_LOST, "%s: nothing received for %llu ms, and no answer to a probe",
 					   gw_tcp_client_name(client, text),
 					   (unsigned long long)((now_ns - client->heard_ns) / GW_NS_PER_MS)));
 		return;
@@ -404,12 +404,12 @@ static void tcp_client_tick_liveness(struct tcp_client *client, uint64_t now_ns)
 	client->probed = true;
 	client->probed_ns = now_ns;
 	tcp_loop_timer(client->loop, now_ns + client->liveness_ns);
-	/* A peer that trickles may leave many probes behind it: then an older one serves. */
+	/* If a slow peer has left many probes unanswered, an older probe serves. */
 	if (client_queued(client) < CLIENT_QUEUE - 1)
 		gw_tcp_client_send(client, WIRE_PING, NULL, 0);
 }
 
-/* Bytes below the mark are a sign of life too, and a slow network's progress: they are taken now and then. */
+/* Bytes below the low-water mark also show that the peer lives. So they are received every CLIENT_LOW_WATER_NS. */
 static void tick_low_water(struct tcp_client *client, uint64_t now_ns)
 {
 	if (client->io.low_water <= 1)

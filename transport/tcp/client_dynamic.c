@@ -1,11 +1,11 @@
-/* Late regions at the client's side of a connection.
+/* Dynamic regions at the client's end of a connection.
  *
- *   OPEN ─▶ REGION (unix sockets: its descriptor comes along, and is mapped) ─▶ may be read
- *   WITHDRAWN ─▶ reads fail from here on, the mapping goes ─▶ RELEASED
+ *   OPEN ─▶ REGION (unix sockets: with its descriptor, which is mapped) ─▶ may be read
+ *   WITHDRAWN ─▶ reads fail from here on, the mapping ends ─▶ RELEASED
  *
- * Over TCP the server reads for us, and there is nothing to let go; unless it is for a reader (RDMA) that asked for the
- * region to be held, and lets go itself. What has to be let go is told even if there is no
- * room for it now: with the next bytes that have gone out. Fails by the completion of the open.
+ * Over TCP the server reads for the client, so the client has nothing to release. Exception: a dynamic reader (RDMA)
+ * asks the server to keep the region's memory, and releases it itself. If the output has no room for a RELEASED, the
+ * frame is sent later, after the next bytes were sent. Failures are reported by the completion of the open.
  */
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "transport/dynamic_regions.h"
 #include "transport/tcp/client.h"
 
-/* Whether RELEASED has gone into the output buffer; else it goes with gw_tcp_client_dynamic_sent. */
+/* Whether RELEASED is in the output buffer; if not, gw_tcp_client_dynamic_sent sends it. */
 static bool dynamic_release(struct tcp_client *client, const struct wire_dynamic *dynamic)
 {
 	gw_status status;
@@ -37,15 +37,15 @@ static void entry_release(struct tcp_client *client, struct gw_dynamic_region_en
 	entry->owed = !dynamic_release(client, &dynamic);
 }
 
-/* A region came that has found no place here. Who has no room for what it owes has none for another question either,
- * and no more are open than the list is long. */
+/* Releases a region that arrived and found no memory for its entry. Without room for RELEASED there is no room for new
+ * questions either, so at most CLIENT_FRAMES_MAX regions wait here. */
 static gw_status unwanted_release(struct tcp_client *client, const struct gw_region *region)
 {
 	struct wire_dynamic dynamic = dynamic_of(region);
 	if (dynamic_release(client, &dynamic))
 		return GW_OK;
 	if (client->unwanted_count == CLIENT_FRAMES_MAX)
-		return gw_fail(GW_LIMIT, "%u regions are to be let go", client->unwanted_count);
+		return gw_fail(GW_LIMIT, "%u regions wait to be released", client->unwanted_count);
 	client->unwanted[client->unwanted_count++] = dynamic;
 	return GW_OK;
 }
@@ -111,14 +111,14 @@ gw_status gw_tcp_client_open_region(struct tcp_client *client, uint32_t id, uint
 	struct wire_dynamic dynamic = {.id = id, .generation = generation, .hold = hold};
 	struct gw_note *note;
 	gw_status status;
-	/* Who is told of withdrawals knows what is open. */
+	/* A caller with `hold` is notified of withdrawals, so a region in the table is open. */
 	bool known = hold && gw_endpoint_region(&client->base, id, generation);
 	bool possible = id >= GW_REGIONS_MAX && id < GW_REGIONS_MAX + GW_DYNAMIC_REGIONS_MAX && generation;
 	bool asked = client->phase == CLIENT_OPEN && !known && possible;
 	uint8_t *room = asked ? gw_tcp_client_reserve(client, sizeof(dynamic), &status) : NULL;
 	if (asked && (!room || client_queued(client) >= CLIENT_FRAMES_MAX)) {
 		client->room_wanted = true;
-		return room || status == GW_AGAIN ? gw_fail(GW_AGAIN, "too much is open") : status;
+		return room || status == GW_AGAIN ? gw_fail(GW_AGAIN, "too many requests are open") : status;
 	}
 	status = gw_note_create(cookie, &note);
 	if (status != GW_OK)
@@ -127,7 +127,7 @@ gw_status gw_tcp_client_open_region(struct tcp_client *client, uint32_t id, uint
 		if (client->phase != CLIENT_OPEN)
 			status = gw_fail(GW_PEER_LOST, "%s is not connected", gw_tcp_client_name(client, text));
 		else if (!known)
-			status = gw_fail(GW_NOT_FOUND, "region %u of generation %u is none that comes late", id,
+			status = gw_fail(GW_NOT_FOUND, "region %u of generation %u is not a dynamic region", id,
 					 generation);
 		gw_completions_post(&client->loop->completions, note, status);
 		return GW_OK;
@@ -144,7 +144,7 @@ gw_status gw_tcp_client_open_region(struct tcp_client *client, uint32_t id, uint
 	return GW_OK;
 }
 
-/* The descriptor that came with a REGION, mapped. */
+/* Maps the descriptor that came with a REGION. */
 static gw_status dynamic_map(struct tcp_client *client, const struct gw_region *region,
 			     struct gw_dynamic_region_entry *entry)
 {
@@ -165,13 +165,14 @@ static gw_status dynamic_map(struct tcp_client *client, const struct gw_region *
 gw_status gw_tcp_client_take_region(struct tcp_client *client, const uint8_t *body)
 {
 	struct client_frame *frame = client_oldest(client);
-	struct wire_region told;
+	struct wire_region encoded;
 	struct gw_region region;
 	struct gw_dynamic_region_entry *entry = NULL, before = {0}, mapped = {0};
-	memcpy(&told, body, sizeof(told));
-	gw_status status = gw_wire_region(&told, &region);
+	memcpy(&encoded, body, sizeof(encoded));
+	gw_status status = gw_wire_region(&encoded, &region);
 	if (status == GW_OK && (region.id != frame->region || region.generation != frame->generation))
-		status = gw_fail(GW_PROTOCOL, "region %u was asked for, and region %u came", frame->region, region.id);
+		status = gw_fail(GW_PROTOCOL, "the client opened region %u, and the server sent region %u",
+				 frame->region, region.id);
 	if (status != GW_OK)
 		return status;
 	if (client->loop->local)
@@ -200,7 +201,7 @@ gw_status gw_tcp_client_take_withdrawn(struct tcp_client *client, const uint8_t 
 		return status;
 	struct gw_dynamic_region_entry *entry = gw_dynamic_region_find(&client->base, dynamic.id, dynamic.generation);
 	if (!entry || !entry->open)
-		return GW_OK; /* let go already */
+		return GW_OK; /* released already */
 	entry->open = false;
 	dynamic_unmap(client, entry);
 	if (client->dynamic_reader)

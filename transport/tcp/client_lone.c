@@ -1,20 +1,19 @@
-/* One row, asked for and waited for: nothing else is open, so its answer is waited for in the socket's own receive,
- * which spares the look at all sockets (epoll) or the arming of an operation (io_uring).
+/* Waits for a single short answer in the socket's own receive. If nothing else is open, this saves a system call: the
+ * look at all sockets (epoll), or the arming of an operation (io_uring).
  *
- *   one read of few bytes open, all of it sent ─▶ await ─▶ received ─▶ its completion
- *                                                  └▶ too long, or somebody wanted the thread: the usual way for a
- * while
+ *   one short read open, all of it sent ─▶ await ─▶ received ─▶ its completion
+ *                                           └▶ too long, or a wake came: normal waits for a while
  *
- * The price is that another thread's wake may be heard only when the answer has come, or after TCP_AWAIT_NS. So only
- * reads are waited for like that, which a server answers at once; and where threads do wake each other, or answers take
- * longer, PAUSE waits go the usual way before it is tried again. A loop that serves never does: it does not know who
- * comes next. One wait in USUAL goes the usual way in any case, so that other connections' news are heard. */
+ * The price: the wake of another thread may be noticed only when the answer has come, or after TCP_AWAIT_NS. So only
+ * reads are awaited like this, since a server answers them at once. After a wake or a slow answer, the next PAUSE waits
+ * are normal ones. A loop that serves never awaits, since any client may send next. One wait in USUAL is always normal,
+ * so that events of other connections are noticed. */
 #include "transport/tcp/client.h"
 
 #define USUAL 64
 #define PAUSE 1000
 
-/* Nothing is left to be sent, and what comes needs no more than a receive or two. */
+/* Whether the output is empty and the answer needs no more than a receive or two. */
 static bool awaits_little(struct tcp_client *client)
 {
 	if (client->phase != CLIENT_OPEN || client_queued(client) != 1 || client->out_end > client->out_begin ||

@@ -1,6 +1,6 @@
-/* How questions of an endpoint end, and the endpoint with all of them when its peer is lost. A set whose bytes nobody
- * wants any more completes once nothing can write to its destination: at once, unless a receive into it is under way
- * (io_uring), which is cancelled and reaped first.
+/* The end of an endpoint's questions, one by one or all when the peer is lost. A dropped set completes once nothing can
+ * write to its destination. That is at once, unless a receive into it is in progress (io_uring). Then the receive is
+ * cancelled and reaped first.
  */
 #include <stdio.h>
 
@@ -40,7 +40,7 @@ void gw_tcp_client_drop_set(struct tcp_client *client, struct gw_read_set *set)
 			client->loop->driver->ops->stop_receive(client->loop->driver, &client->io);
 			continue;
 		}
-		/* May complete the set, after which its memory is the caller's. */
+		/* This may complete the set; its memory is then the caller's. */
 		bool final = set->frames_open == 1;
 		gw_tcp_client_frame_end(client, frame);
 		if (final)
@@ -49,7 +49,7 @@ void gw_tcp_client_drop_set(struct tcp_client *client, struct gw_read_set *set)
 	gw_read_set_settle(&client->loop->completions, set);
 }
 
-/* Ends every question with the text of gw_last_error(); the oldest may have to wait for its receive. */
+/* Fails every question with the text of gw_last_error(); the oldest may first need the end of its receive. */
 static void fail_questions(struct tcp_client *client, gw_status status)
 {
 	char text[GW_ERROR_TEXT_MAX];

@@ -1,8 +1,8 @@
-/* Questions on their way out: reads are cut into frames of at most WIRE_RANGES_MAX ranges and WIRE_PAYLOAD_MAX bytes
- * (a single longer range is a frame of its own: nobody buffers it), encoded straight into the output buffer, and take
- * a place in the queue each. No place or no room there is a normal event: what was taken so far is told, and the poll
- * that makes room returns early. A range that does not fit region or destination fails the set before anything of
- * the call is sent. */
+/* Posts questions. Reads are cut into frames of at most WIRE_RANGES_MAX ranges and WIRE_PAYLOAD_MAX bytes. (A longer
+ * single range is one frame, since neither end buffers it.) Frames are encoded into the output buffer, and each takes a
+ * place in the queue. A lack of places or room is a normal event: the call returns how much it accepted, and the poll
+ * that makes room returns early. A range that does not fit the region or the destination fails the set before anything
+ * of the call is sent. */
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -10,7 +10,7 @@
 #include "transport/reads.h"
 #include "transport/tcp/client.h"
 
-#define FLUSH_BYTES (64u << 10) /* so much output is sent before the last read of a set has come */
+#define FLUSH_BYTES (64u << 10) /* this much output is sent even before the last read of a set is posted */
 
 uint8_t *gw_tcp_client_reserve(struct tcp_client *client, uint32_t bytes, gw_status *status)
 {
@@ -43,7 +43,7 @@ struct client_frame *gw_tcp_client_push(struct tcp_client *client, const struct 
 {
 	memcpy(client->out + client->out_end, header, WIRE_HEADER_BYTES);
 	client->out_end += WIRE_HEADER_BYTES + header->bytes;
-	/* Silence counts from the first question on. */
+	/* The peer's silence counts from the first question on. */
 	if (client_queued(client) == 0) {
 		client->heard_ns = gw_now_ns();
 		client->probed = false;
@@ -60,7 +60,7 @@ void gw_tcp_client_send(struct tcp_client *client, uint8_t type, const void *bod
 	gw_status status;
 	uint8_t *room = gw_tcp_client_reserve(client, bytes, &status);
 	if (!room) {
-		/* A full output buffer is sign of life enough: what is in it will tell. */
+		/* A full output buffer needs no probe: the answers to its frames show whether the peer lives. */
 		if (status != GW_AGAIN)
 			gw_tcp_client_lose(client, status);
 		return;
@@ -78,7 +78,7 @@ void gw_tcp_client_send(struct tcp_client *client, uint8_t type, const void *bod
 	client->loop->driver->ops->kick(client->loop->driver, &client->io);
 }
 
-/* Begins a read call. false: the set has failed, and everything is accepted. */
+/* Begins a read call. false: the set has failed, and every read is accepted. */
 static bool post_begin(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region,
 		       const struct gw_region **known)
 {
@@ -101,7 +101,7 @@ static bool post_begin(struct tcp_client *client, struct gw_read_set *set, const
 	return status == GW_OK;
 }
 
-/* Ends a read call of which `taken` of n reads were accepted. */
+/* Ends a read call that accepted `taken` of n reads. */
 static size_t post_end(struct tcp_client *client, struct gw_read_set *set, size_t n, size_t taken, bool last)
 {
 	if (set->status) {
@@ -126,7 +126,7 @@ static size_t post_end(struct tcp_client *client, struct gw_read_set *set, size_
 	return taken;
 }
 
-/* A frame of n ranges in the output buffer; NULL: no room, or the set has failed for want of memory. */
+/* Puts a frame of n ranges into the output buffer. NULL: no room, or the set has failed without memory. */
 static struct client_frame *frame_push(struct tcp_client *client, struct gw_read_set *set, uint8_t type,
 				       const struct wire_read *read, const uint64_t *at, size_t step)
 {
@@ -155,7 +155,7 @@ static struct client_frame *frame_push(struct tcp_client *client, struct gw_read
 	return frame;
 }
 
-/* A frame of the first rows of a gather; how many, or 0: see frame_push. */
+/* Puts a frame of the gather's first rows into the output. Returns how many; 0: see frame_push. */
 static uint32_t frame_rows(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region,
 			   struct gw_buffer *buffer, const struct gw_gather *rows, size_t n)
 {
@@ -186,7 +186,7 @@ static uint32_t spans_fit(const struct gw_span *spans, size_t n, uint64_t *bytes
 	return count;
 }
 
-/* The same of the first spans. */
+/* The same for the first spans. */
 static uint32_t frame_spans(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region,
 			    struct gw_buffer *buffer, const struct gw_span *spans, size_t n)
 {
@@ -195,7 +195,7 @@ static uint32_t frame_spans(struct tcp_client *client, struct gw_read_set *set, 
 	uint32_t count = spans_fit(spans, n, &bytes);
 	struct wire_read read = {
 		.region = region->id, .generation = region->generation, .count = count, .length = (uint32_t)bytes};
-	/* One range has one length: it needs no list of lengths, and may be long. */
+	/* A single range needs no list of lengths, and may be long. */
 	uint8_t type = count == 1 ? WIRE_GATHER : WIRE_READV;
 	struct client_frame *frame = frame_push(client, set, type, &read, &spans->remote, sizeof(struct gw_span));
 	if (!frame)
@@ -258,7 +258,7 @@ gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, const struct gw_
 	struct tcp_client *client = (struct tcp_client *)base;
 	char text[GW_ADDRESS_MAX];
 	if (n > GW_REQUEST_BYTES_MAX)
-		return gw_fail(GW_LIMIT, "a request of %u bytes; %u are possible", n, GW_REQUEST_BYTES_MAX);
+		return gw_fail(GW_LIMIT, "a request of %u bytes; a request has at most %u", n, GW_REQUEST_BYTES_MAX);
 	struct gw_note *note;
 	if (client->phase != CLIENT_OPEN) {
 		gw_status made = gw_note_create(cookie, &note);
@@ -307,7 +307,7 @@ void gw_tcp_request_cancel(struct gw_endpoint *base, const void *cookie)
 		if (!frame->note || frame->note->cookie != cookie)
 			continue;
 		gw_completions_post(&client->loop->completions, frame->note, gw_fail(GW_CANCELLED, "cancelled"));
-		frame->note = NULL; /* the answer has its place in the queue still */
+		frame->note = NULL; /* the question keeps its place in the queue for the answer */
 		return;
 	}
 }

@@ -1,14 +1,13 @@
-/* Answers on their way in.
+/* Receives answers.
  *
- *   header ─▶ DATA  ─▶ in place where the destination is contiguous and long, else staging buffer ─▶ rows
- *                  └─▶ of rows that change: the question is open until TORN has told which of them are not whole
- *          ─▶ REPLY ─▶ a block of its own, allocated once its length is known and within the limit
- *          ─▶ ERROR, PONG, hello ─▶ whole in the staging buffer
+ *   header ─▶ DATA  ─▶ in place if the destination is contiguous and long, else staging buffer ─▶ rows
+ *                  └─▶ versioned rows: the question stays open until TORN has named the torn ones
+ *          ─▶ REPLY ─▶ memory of its own, allocated once its length is known and within the limit
+ *          ─▶ ERROR, PONG, hello ─▶ the complete frame in the staging buffer
  *
- * A receive in place ends with the next frame's header in the staging buffer, so that large frames follow each other
- * without extra calls. Every length is checked against what was asked for before a byte of the body is taken; what
- * does not fit is the end of the connection (GW_PROTOCOL). The bytes of a set that has failed are received into the
- * staging buffer and forgotten.
+ * A receive in place also takes the next frame's header, into the staging buffer. So large frames follow each other
+ * without extra calls. Every length is checked against the question before a byte of the body is taken; a mismatch ends
+ * the connection (GW_PROTOCOL). The bytes of a failed set are received into the staging buffer and dropped.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,7 +20,7 @@ static uint32_t receive_staged(const struct tcp_client *client)
 	return client->in_end - client->in_begin;
 }
 
-/* Whether the oldest question's answer should not pass through the staging buffer. */
+/* Whether the oldest question's answer is to be received in place. */
 static bool expects_direct(struct tcp_client *client)
 {
 	if (client->phase != CLIENT_OPEN || client_queued(client) == 0)
@@ -59,8 +58,8 @@ size_t gw_tcp_client_target(struct tcp_io *io, struct iovec *iov)
 				client->direct += iov[i].iov_len;
 		}
 	}
-	/* Behind a frame in place comes another frame's header, and often another frame in place. Behind only some of
-	 * its pieces comes nothing else. */
+	/* After a frame in place another frame's header follows, and often another frame in place. If iov has only some
+	 * of the frame's pieces, nothing else may follow them. */
 	if (pieces && client->direct < client->body_left)
 		return pieces;
 	if (pieces || (!client->in_body && receive_staged(client) < WIRE_HEADER_BYTES && expects_direct(client)))
@@ -75,7 +74,7 @@ static gw_status receive_broken(struct tcp_client *client, const char *what)
 	return gw_fail(GW_PROTOCOL, "%s: %s", gw_tcp_client_name(client, text), what);
 }
 
-/* The oldest question has its whole answer. */
+/* The oldest question has its complete answer. */
 static void receive_answered(struct tcp_client *client)
 {
 	client->in_body = false;
@@ -87,16 +86,16 @@ static void receive_answered(struct tcp_client *client)
 	gw_tcp_client_room(client);
 }
 
-/* Its payload is there; which rows of it are torn comes next. */
+/* The oldest read's payload has arrived; TORN comes next. */
 static void receive_landed(struct tcp_client *client)
 {
 	client->in_body = false;
 	client_oldest(client)->landed = true;
 }
 
-/* How many bytes the next wake-up should bring. Never more than what is left of the answer, since nothing may come
- * behind it; and a quarter of the receive buffer, so that the peer goes on sending while we copy. (A mark near the
- * buffer's size would make the kernel enlarge that and clamp the window to the mark.) */
+/* Sets how many bytes wake the client next. At most the rest of the answer, since no bytes may follow it. At most a
+ * quarter of the receive buffer, so that the peer goes on sending while the client copies. (For a mark near the
+ * buffer's size, the kernel would enlarge the buffer and clamp the window to the mark.) */
 static void set_low_water(struct tcp_client *client)
 {
 	uint64_t mark = client->in_body && client->phase == CLIENT_OPEN && client->header.type == WIRE_DATA
@@ -113,7 +112,7 @@ static void set_low_water(struct tcp_client *client)
 		tcp_loop_timer(client->loop, client->heard_ns + CLIENT_LOW_WATER_NS);
 }
 
-/* An answer's body begins: is it what was asked for? */
+/* An answer's body begins: checks it against the question. */
 static gw_status begin_body(struct tcp_client *client)
 {
 	const struct wire_header *header = &client->header;
@@ -127,9 +126,9 @@ static gw_status begin_body(struct tcp_client *client)
 	if (client->phase != CLIENT_OPEN)
 		return header->type == WIRE_CHALLENGE || header->type == WIRE_WELCOME || header->type == WIRE_MEMORY
 			       ? GW_OK
-			       : receive_broken(client, "an answer before the hello was over");
+			       : receive_broken(client, "an answer before the end of the hello");
 	if (client_queued(client) == 0 || client_oldest(client)->tag != header->tag)
-		return receive_broken(client, "an answer to nothing that was asked");
+		return receive_broken(client, "an answer without a question");
 	struct client_frame *frame = client_oldest(client);
 	bool read = frame->type == WIRE_GATHER || frame->type == WIRE_READV;
 	if (header->type == WIRE_ERROR && frame->type != WIRE_PING)
@@ -143,22 +142,22 @@ static gw_status begin_body(struct tcp_client *client)
 	if (header->type == WIRE_REGION && frame->type == WIRE_OPEN)
 		return GW_OK;
 	if (header->type != WIRE_REPLY || frame->type != WIRE_REQUEST)
-		return receive_broken(client, "an answer that does not fit what was asked");
+		return receive_broken(client, "an answer that does not fit the question");
 	client->reply_done = 0;
 	client->reply = gw_malloc(header->bytes);
 	return client->reply ? GW_OK : GW_NO_MEMORY;
 }
 
-/* On loopback a server leaves a key in its user's runtime folder, and this client found none in its own. */
+/* The server on loopback wants a key from its user's runtime folder, and this client's folder has none. */
 static gw_status key_is_wanted(const struct tcp_client *client, const char *name)
 {
 	char path[GW_RUNTIME_PATH_MAX];
 	if (!client->must_prove || !*gw_key_place(client->address.port, path))
-		return gw_fail(GW_REFUSED, "%s: " WIRE_KEY_WANTED ", and none was given; give the key file that it has",
-			       name);
+		return gw_fail(GW_REFUSED,
+			       "%s: " WIRE_KEY_WANTED ", and the client has none; give the server's key file", name);
 	return gw_fail(GW_REFUSED,
-		       "%s: " WIRE_KEY_WANTED ", and %s does not exist: give the key file that the server has, or set "
-		       "XDG_RUNTIME_DIR here as it is set for the server",
+		       "%s: " WIRE_KEY_WANTED ", and %s does not exist: give the server's key file, or set "
+		       "XDG_RUNTIME_DIR here to the server's value",
 		       name, path);
 }
 
@@ -198,7 +197,7 @@ static gw_status receive_take_error(struct tcp_client *client, const uint8_t *bo
 	return GW_OK;
 }
 
-/* Rows that are not there are listed in the set. */
+/* Lists the torn rows in the set. */
 static gw_status receive_take_torn(struct tcp_client *client, const uint8_t *body)
 {
 	struct client_frame *frame = client_oldest(client);
@@ -237,7 +236,7 @@ static void receive_take_reply(struct tcp_client *client)
 	receive_answered(client);
 }
 
-/* Bodies that must be whole in the staging buffer. */
+/* Takes a body that must be complete in the staging buffer. */
 static gw_status take_whole(struct tcp_client *client, bool *more)
 {
 	const uint8_t *body = client->staging + client->in_begin;
@@ -257,7 +256,7 @@ static gw_status take_whole(struct tcp_client *client, bool *more)
 	if (client->header.type == WIRE_WITHDRAWN)
 		return gw_tcp_client_take_withdrawn(client, body);
 	if (client->header.type == WIRE_PONG && client->header.tag == 0)
-		return GW_OK; /* it is heard, which is all */
+		return GW_OK; /* a sign of life, no more */
 	if (client->header.type == WIRE_REGION)
 		status = gw_tcp_client_take_region(client, body);
 	if (status == GW_OK && client->phase != CLIENT_LOST)
@@ -265,7 +264,7 @@ static gw_status take_whole(struct tcp_client *client, bool *more)
 	return status;
 }
 
-/* As much of a DATA or REPLY body as is staged. */
+/* Takes the staged bytes of a DATA or REPLY body. */
 static void take_part(struct tcp_client *client, bool *more)
 {
 	uint64_t n = receive_staged(client) < client->body_left ? receive_staged(client) : client->body_left;
@@ -314,7 +313,7 @@ static gw_status receive_parse(struct tcp_client *client)
 	return status;
 }
 
-/* Bytes that the kernel put where they belong. */
+/* Takes n bytes that the kernel wrote to their destination. */
 static void take_direct(struct tcp_client *client, uint64_t n)
 {
 	client->body_left -= n;
@@ -346,9 +345,9 @@ void gw_tcp_client_received(struct tcp_io *io, ssize_t n)
 	if (n > 0)
 		status = receive_parse(client);
 	else if (n == 0)
-		status = gw_fail(GW_PEER_LOST, "%s: the server closed the connection%s",
-				 gw_tcp_client_name(client, text),
-				 client->phase == CLIENT_HELLO_SENT ? " at our hello; is it a Graphwire server?" : "");
+		status = gw_fail(
+			GW_PEER_LOST, "%s: the server closed the connection%s", gw_tcp_client_name(client, text),
+			client->phase == CLIENT_HELLO_SENT ? " after the hello; is it a Graphwire server?" : "");
 	else if (n != -ECANCELED)
 		status = gw_fail_errno(GW_PEER_LOST, (int)-n, "%s", gw_tcp_client_name(client, text));
 	if (status != GW_OK)
@@ -363,17 +362,17 @@ static gw_status hello_challenge(struct tcp_client *client, const struct wire_he
 	struct wire_challenge challenge;
 	gw_tcp_client_name(client, text);
 	if (header->type != WIRE_CHALLENGE)
-		return receive_broken(client, "no challenge in answer to our hello");
+		return receive_broken(client, "no challenge after the hello");
 	gw_status status = gw_wire_challenge(body, header->bytes, &challenge);
 	if (status != GW_OK)
 		return gw_context(status, "%s", text);
 	if (challenge.key_wanted && !client->auth.key_bytes)
 		return key_is_wanted(client, text);
 	if (!challenge.key_wanted && client->auth.key_bytes)
-		return gw_fail(GW_REFUSED, "%s: a key was given, but the server has none to prove", text);
+		return gw_fail(GW_REFUSED, "%s: the client has a key, but the server has none to prove", text);
 	if (!challenge.key_wanted && client->must_prove)
 		return gw_fail(GW_REFUSED,
-			       "%s: the server has no key to prove that it is the right one: start it with a key, or "
+			       "%s: the server has no key to prove its identity: start it with a key, or "
 			       "allow it (insecure)",
 			       text);
 	memcpy(client->auth.server_nonce, challenge.nonce, sizeof(challenge.nonce));
@@ -399,7 +398,7 @@ static gw_status hello_welcome(struct tcp_client *client, const struct wire_head
 {
 	char text[GW_ADDRESS_MAX];
 	if (header->type != WIRE_WELCOME)
-		return receive_broken(client, "no welcome in answer to our proof");
+		return receive_broken(client, "no welcome after the proof");
 	struct wire_welcome welcome;
 	gw_tcp_client_name(client, text);
 	gw_status status = gw_wire_welcome(body, header->bytes, &welcome, client->regions);
@@ -431,12 +430,12 @@ static gw_status hello_welcome(struct tcp_client *client, const struct wire_head
 static gw_status hello_memory(struct tcp_client *client, const struct wire_header *header, const uint8_t *body)
 {
 	char text[GW_ADDRESS_MAX];
-	struct wire_memories told;
+	struct wire_memories memories;
 	if (header->type != WIRE_MEMORY)
-		return receive_broken(client, "no memory after the welcome");
-	gw_status status = gw_wire_memory(body, header->bytes, client->regions, client->region_count, &told);
+		return receive_broken(client, "no MEMORY frame after the welcome");
+	gw_status status = gw_wire_memory(body, header->bytes, client->regions, client->region_count, &memories);
 	if (status == GW_OK)
-		status = client->loop->local->map(&told, &client->fd_passing, &client->mapped);
+		status = client->loop->local->map(&memories, &client->fd_passing, &client->mapped);
 	if (status != GW_OK)
 		return gw_context(status, "%s", gw_tcp_client_name(client, text));
 	hello_over(client);

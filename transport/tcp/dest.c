@@ -1,4 +1,4 @@
-/* Destinations of a read. Contiguous ones and long spans are received in place; rows that lie apart are copied out of
+/* Destinations of a read. Contiguous destinations and long spans are received in place. Separate rows are copied from
  * the staging buffer while it is in the cache. Cannot fail: ranges were checked when the read was accepted. */
 #include "transport/tcp/dest.h"
 
@@ -100,7 +100,7 @@ void gw_tcp_dest_skip(struct tcp_dest *dest, uint64_t n)
 	}
 }
 
-/* As much of the next range as there is. */
+/* Copies the available bytes of the next range. */
 static uint32_t copy_part(struct tcp_dest *dest, const uint8_t *data, uint64_t n)
 {
 	uint32_t bytes = dest_range_bytes(dest, dest->next) - dest->next_done;
@@ -134,7 +134,7 @@ void gw_tcp_dest_copy(struct tcp_dest *dest, const uint8_t *data, uint64_t n)
 	}
 	if (dest->form != TCP_DEST_SPANS && dest->row_bytes) {
 		uint32_t bytes = dest->row_bytes;
-		uint64_t whole = n / bytes; /* one division for each piece of staging */
+		uint64_t whole = n / bytes; /* one division for each piece of staged bytes */
 		for (uint64_t i = 0; i < whole; i++, data += bytes)
 			gw_copy_range(range_start(dest, dest->next++), data, bytes);
 		dest->left -= whole * bytes;

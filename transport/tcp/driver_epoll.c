@@ -1,6 +1,6 @@
-/* The epoll driver: sockets are watched edge-triggered, once and for all; what is known to be readable or writable is
- * remembered here and used until the kernel says no more. Ready ios wait in a queue and are served in turn, each for
- * at most TURN_BYTES, so that one busy connection does not keep the others waiting. Fails on descriptors running out.
+/* The epoll driver. Sockets are watched edge-triggered from their add to their removal. The driver remembers that a
+ * socket is readable or writable until the kernel reports otherwise. Ready ios wait in a queue and take turns of at
+ * most TURN_BYTES, so that one busy connection does not keep the others waiting. Fails when descriptors run out.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 struct epoll_driver {
 	struct tcp_driver base;
 	int epoll_fd, wake_fd, timer_fd;
-	uint64_t timer_ns; /* what the timer is set to; GW_NO_DEADLINE: it is not */
+	uint64_t timer_ns; /* the timer's time; GW_NO_DEADLINE: not set */
 	struct tcp_io_queue queue;
 };
 
@@ -97,7 +97,7 @@ static void epoll_kick(struct tcp_driver *base, struct tcp_io *io)
 		tcp_queue_add(&((struct epoll_driver *)base)->queue, io);
 }
 
-/* One send; false when there is nothing more to do now. */
+/* One send; false: nothing more to do now. */
 static bool send_once(struct tcp_io *io, size_t *budget)
 {
 	if (!io->writable || io->removed)
@@ -121,7 +121,7 @@ static bool send_once(struct tcp_io *io, size_t *budget)
 	}
 	if (fd_passing && n > 0)
 		gw_tcp_fd_passing_sent(io->fd_passing);
-	/* A partial send filled the socket: the next edge says when it has room. */
+	/* A partial send filled the socket: the next edge reports new room. */
 	if (n >= 0 && (size_t)n < wanted)
 		io->writable = false;
 	if (n > 0)
@@ -152,8 +152,8 @@ static bool receive_once(struct tcp_io *io, size_t *budget)
 	}
 	if (fd_passing && n > 0)
 		gw_tcp_fd_passing_received(io->fd_passing, &message);
-	/* A short receive emptied the socket, unless the end lies behind it: that edge has come already. */
-	if (n > 0 && (size_t)n < wanted && !io->hung_up && !fd_passing) /* descriptors end a receive early */
+	/* A short receive emptied the socket. Exception: if the peer has closed, no further edge reports that. */
+	if (n > 0 && (size_t)n < wanted && !io->hung_up && !fd_passing) /* passed descriptors end a receive early */
 		io->readable = false;
 	if (n <= 0)
 		io->readable = false;
@@ -163,8 +163,8 @@ static bool receive_once(struct tcp_io *io, size_t *budget)
 	return n > 0;
 }
 
-/* Callbacks may remove the io: it is let go only here, when none of them is on the stack. */
-static void epoll_let_go(struct epoll_driver *driver, struct tcp_io *io)
+/* Callbacks may remove the io. It is released only here, when no callback is on the stack. */
+static void epoll_release(struct epoll_driver *driver, struct tcp_io *io)
 {
 	tcp_queue_drop(&driver->queue, io);
 	epoll_ctl(driver->epoll_fd, EPOLL_CTL_DEL, io->fd, NULL);
@@ -173,7 +173,7 @@ static void epoll_let_go(struct epoll_driver *driver, struct tcp_io *io)
 	io->events->gone(io);
 }
 
-/* A kick from within is answered by the next round of the loop: every callback that kicks is followed by one. */
+/* A callback may kick its io: the next round of the loop below sees this, since a round follows every callback. */
 static void epoll_serve(struct epoll_driver *driver, struct tcp_io *io)
 {
 	size_t budget = TURN_BYTES;
@@ -195,7 +195,7 @@ static void epoll_serve(struct epoll_driver *driver, struct tcp_io *io)
 	}
 	io->busy = false;
 	if (io->removed) {
-		epoll_let_go(driver, io);
+		epoll_release(driver, io);
 		return;
 	}
 	if (more || io->yield)
@@ -217,12 +217,12 @@ static void epoll_flush(struct tcp_driver *base, struct tcp_io *io)
 		;
 	io->busy = false;
 	if (io->removed)
-		epoll_let_go((struct epoll_driver *)base, io);
+		epoll_release((struct epoll_driver *)base, io);
 	else if (!budget || io->kicked)
 		epoll_kick(base, io);
 }
 
-/* Nothing is ever under way between two calls. */
+/* No receive is ever in progress between two calls. */
 static void epoll_stop_receive(struct tcp_driver *base, struct tcp_io *io)
 {
 	(void)base;
@@ -235,7 +235,7 @@ static void epoll_remove(struct tcp_driver *base, struct tcp_io *io)
 		return;
 	io->removed = true;
 	if (!io->busy)
-		epoll_let_go((struct epoll_driver *)base, io);
+		epoll_release((struct epoll_driver *)base, io);
 }
 
 int gw_epoll_wait(int fd, struct epoll_event *events, int max, uint64_t timeout_ns)
@@ -253,7 +253,7 @@ int gw_epoll_wait(int fd, struct epoll_event *events, int max, uint64_t timeout_
 	return n;
 }
 
-/* Sees to it that a wait ends at until_ns, or before. */
+/* Sets the timer so that a wait ends at until_ns or earlier. */
 static void epoll_set_timer(struct epoll_driver *driver, uint64_t until_ns)
 {
 	if (until_ns >= driver->timer_ns)
@@ -291,14 +291,14 @@ static bool epoll_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 		tcp_queue_add(&driver->queue, io);
 	}
 	bool worked = driver->queue.first != NULL;
-	/* Once around: what is queued meanwhile waits until the kernel has been asked again. An io that is served may
-	 * remove others, but then they have left the queue. */
+	/* One round: ios that are queued meanwhile wait until the kernel was asked again. A served io may remove other
+	 * ios, which then leave the queue. */
 	for (uint32_t turns = driver->queue.count; turns && driver->queue.first; turns--)
 		epoll_serve(driver, tcp_queue_take(&driver->queue));
 	return worked;
 }
 
-/* What the set knows of the io stays there: the next run finds an edge that has been answered, or one that is news. */
+/* The epoll set keeps its state of the io: the next run finds an edge that was already handled, or a new one. */
 static enum tcp_awaited epoll_await(struct tcp_driver *base, struct tcp_io *io)
 {
 	struct epoll_driver *driver = (struct epoll_driver *)base;
@@ -315,7 +315,7 @@ static enum tcp_awaited epoll_await(struct tcp_driver *base, struct tcp_io *io)
 	io->events->received(io, n);
 	io->busy = false;
 	if (io->removed)
-		epoll_let_go(driver, io);
+		epoll_release(driver, io);
 	else if (io->kicked || full)
 		tcp_queue_add(&driver->queue, io);
 	return outcome;

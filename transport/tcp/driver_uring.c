@@ -1,19 +1,26 @@
-/* The io_uring driver: one receive under way for each io, submitted together with the wait for the next completion, and
- * one send where the socket does not take everything at once: an answer and the next question cost two system calls.
+/* The io_uring driver. Each io has one receive in progress, submitted together with the wait for the next completion. A
+ * send is an operation only for bytes that the socket does not take at once. So an answer and the next question cost
+ * two system calls.
  *
  *   kick ─▶ queue ─▶ arm: source ─▶ send, or SEND; target ─▶ RECV ─▶ (submit, wait) ─▶ completion ─▶ received / sent …
  *
- * Sockets are made blocking, since io_uring hands EAGAIN back for others. A receive that emptied the socket is followed
- * by one that first waits, which spares the futile try. Removal cancels what is under way and waits for its completion;
- * only then are descriptor and memory let go. A source that yields keeps the run from sleeping; other ios'
- * completions come before that of its send. The kernel cancels a thread's operations when it ends, so ECANCELED that
- * nobody asked for is armed again: a poll group may move to another thread. That is also why the ring is not set up for
- * a single issuer, nor for cooperative task running: what a thread has armed completes in that thread, which may be
- * computing by now and enter the kernel no more, while another waits. Without the flag it is interrupted for it; a
- * thread that waits itself is not, with or without. One that spins would be interrupted for every completion (30 us
- * more for one row), so rings of groups that spin have the flag; there what a thread that left has armed completes with
- * the next tick of its processor. Fails with GW_UNSUPPORTED where the kernel or its policy (seccomp,
- * sysctl) has no io_uring.
+ * Blocking: sockets are set to blocking, since io_uring returns EAGAIN for non-blocking ones. After a receive that
+ * emptied the socket, the next receive waits first, which saves a futile attempt.
+ *
+ * Removal: the driver cancels the io's operations and waits for their completions. Only then are descriptor and memory
+ * released. A source that yields keeps the run from sleeping; other ios' completions come before that of its send.
+ *
+ * Threads: a poll group may move to another thread, and the kernel cancels a thread's operations when the thread ends.
+ * So an operation that ends with ECANCELED without a request is armed again. For the same reason the ring is not set up
+ * for a single issuer.
+ *
+ * Cooperative task running (a ring flag) is used only by groups that spin. What a thread has armed completes in that
+ * thread, which may now compute and not enter the kernel again, while another thread waits. Without the flag the kernel
+ * interrupts the computing thread; a waiting thread is never interrupted. A spinning thread would be interrupted for
+ * every completion (30 us more for one row), so rings of spinning groups have the flag. There, operations of a thread
+ * that left the group complete with the next tick of its processor.
+ *
+ * Fails with GW_UNSUPPORTED if the kernel or its policy (seccomp, sysctl) does not offer io_uring.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +36,9 @@
 #include "transport/tcp/fd_passing.h"
 
 #define BATCH_MAX  64
-#define TURN_BYTES (1u << 20) /* sent at once in one turn of an io */
+#define TURN_BYTES (1u << 20) /* bytes that one turn of an io sends directly */
 
-/* What an operation is, in the low bits of its user data beside the io. */
+/* The kind of an operation: the low bits of its user data, whose other bits are the io's address. */
 enum operation { OP_CANCEL, OP_RECEIVE, OP_SEND, OP_POLL, OP_WAKE, OP_TIMER, OP_MASK = 7 };
 
 struct uring_driver {
@@ -39,13 +46,13 @@ struct uring_driver {
 	struct io_uring ring;
 	int wake_fd;
 	bool wake_armed, timer_armed;
-	uint64_t timer_ns; /* what it is set to */
+	uint64_t timer_ns; /* the timer's time */
 	struct __kernel_timespec timer_time;
 	struct tcp_io_queue queue;
-	bool yielded; /* a source wants its loop to go on, and not to sleep */
+	bool yielded; /* a source has set yield: the run must not sleep */
 };
 
-/* Whether the ring takes and completes operations: a policy may allow to set one up and forbid to enter it. */
+/* Checks that the ring completes an operation: a policy may allow the set-up of a ring and forbid entering it. */
 static int try_out(struct io_uring *ring)
 {
 	struct io_uring_cqe *cqe;
@@ -89,7 +96,7 @@ static gw_status uring_open(bool spins, struct tcp_driver **out)
 		status = uring_missing(error);
 		goto free_driver;
 	}
-	/* Waiting with a time limit, fast poll, and no loss of completions: Linux 5.19 has them all. */
+	/* Needed: waits with a time limit, fast poll, no lost completions. Linux 5.19 has them all. */
 	const unsigned needed = IORING_FEAT_NODROP | IORING_FEAT_FAST_POLL | IORING_FEAT_EXT_ARG;
 	error = (parameters.features & needed) == needed ? try_out(&driver->ring) : ENOSYS;
 	if (error) {
@@ -119,7 +126,7 @@ static void uring_shut(struct tcp_driver *base)
 	gw_free(driver);
 }
 
-/* A place in the submission queue, which is emptied when it is full. */
+/* Returns a free entry of the submission queue; submits the queue if it is full. */
 static struct io_uring_sqe *uring_entry(struct uring_driver *driver)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&driver->ring);
@@ -145,7 +152,7 @@ static void uring_cancel(struct uring_driver *driver, struct tcp_io *io, enum op
 static gw_status uring_add(struct tcp_driver *base, struct tcp_io *io)
 {
 	(void)base;
-	if (io->watch != POLLIN) { /* a listening socket is only watched, and accepts without blocking */
+	if (io->watch != POLLIN) { /* a listening socket is only watched; it stays non-blocking for accept */
 		int flags = fcntl(io->fd, F_GETFL);
 		if (flags < 0 || fcntl(io->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
 			return gw_fail_errno(GW_IO, errno, "fcntl");
@@ -159,7 +166,7 @@ static void uring_kick(struct tcp_driver *base, struct tcp_io *io)
 		tcp_queue_add(&((struct uring_driver *)base)->queue, io);
 }
 
-/* Asks the source and prepares its message; false: there is nothing to send now. */
+/* Asks the source and prepares its message; false: nothing to send now. */
 static bool prepare_send(struct tcp_io *io, size_t *pieces, bool *fd_passing)
 {
 	if (io->sending || io->removed)
@@ -173,14 +180,14 @@ static bool prepare_send(struct tcp_io *io, size_t *pieces, bool *fd_passing)
 	return true;
 }
 
-/* Whether the socket took some of it at once. */
+/* Sends directly; true: the socket took some bytes. */
 static bool send_now(struct tcp_io *io, size_t pieces, bool fd_passing, size_t *budget)
 {
 	const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
 	ssize_t n = pieces == 1 && !fd_passing ? send(io->fd, io->send_iov[0].iov_base, io->send_iov[0].iov_len, flags)
 					       : sendmsg(io->fd, &io->send_message, flags);
 	if (n <= 0)
-		return false; /* an error that lasts is told by the operation that follows */
+		return false; /* a lasting error is reported by the operation that follows */
 	if (fd_passing)
 		gw_tcp_fd_passing_sent(io->fd_passing);
 	*budget -= (size_t)n < *budget ? (size_t)n : *budget;
@@ -188,8 +195,8 @@ static bool send_now(struct tcp_io *io, size_t pieces, bool fd_passing, size_t *
 	return true;
 }
 
-/* What the socket takes is sent here and now, which costs no more than to queue it and spares its completion; the rest
- * is an operation of the ring. */
+/* Sends directly what the socket takes. That costs no more than queueing an operation, and saves its completion. The
+ * rest becomes an operation of the ring. */
 static void arm_send(struct uring_driver *driver, struct tcp_io *io)
 {
 	size_t pieces, budget = TURN_BYTES;
@@ -232,7 +239,7 @@ static void arm_receive(struct uring_driver *driver, struct tcp_io *io)
 		io_uring_prep_recvmsg(sqe, io->fd, &io->receive_message, MSG_CMSG_CLOEXEC);
 	}
 	gw_tcp_low_water(io);
-	/* What came while the last receive copied is not worth a receive of its own below the mark. */
+	/* Below the mark, bytes that arrived during the last receive are not worth a receive of their own. */
 	if (!io->readable || io->low_water > 1)
 		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
 	uring_mark(sqe, io, OP_RECEIVE);
@@ -287,7 +294,7 @@ static void uring_flush(struct tcp_driver *base, struct tcp_io *io)
 	if (io->receiving)
 		gw_tcp_low_water(io);
 	else
-		tcp_queue_add(&driver->queue, io); /* a receive is armed by the next run, unless it is awaited */
+		tcp_queue_add(&driver->queue, io); /* the next run arms a receive, unless the io is awaited */
 }
 
 static void uring_stop_receive(struct tcp_driver *base, struct tcp_io *io)
@@ -307,7 +314,7 @@ static void uring_remove(struct tcp_driver *base, struct tcp_io *io)
 		return;
 	io->removed = true;
 	if (io->under_way) {
-		/* The peer need not wait until we have reaped. */
+		/* Notify the peer before the operations are reaped. */
 		shutdown(io->fd, SHUT_RDWR);
 		if (io->receiving)
 			uring_cancel(driver, io, OP_RECEIVE);
@@ -329,7 +336,7 @@ static void uring_received(struct tcp_io *io, int result, uint32_t flags)
 		gw_tcp_fd_passing_received(io->fd_passing, &io->receive_message);
 	if (io->removed)
 		return;
-	/* After a receive that did not empty the socket the next one need not wait first. */
+	/* If the receive did not empty the socket, the next one need not wait first. */
 	io->readable = result > 0 && (flags & IORING_CQE_F_SOCK_NONEMPTY);
 	if (result == -EINTR || result == -EAGAIN || (result == -ECANCELED && !asked))
 		result = -ECANCELED;
@@ -383,7 +390,7 @@ static void uring_handle(struct uring_driver *driver, uint64_t data, int result,
 
 static void arm_queued(struct uring_driver *driver)
 {
-	/* Once around: an io that had its turn waits until completions have been looked at. */
+	/* One round: an io that had its turn waits until completions were handled. */
 	for (uint32_t turns = driver->queue.count; turns && driver->queue.first; turns--) {
 		struct tcp_io *io = tcp_queue_take(&driver->queue);
 		io->busy = true;
@@ -400,8 +407,8 @@ static void arm_queued(struct uring_driver *driver)
 	}
 }
 
-/* Sees to it that a wait ends at until_ns, or before. One that has fired meanwhile, so that it cannot be moved, ends
- * the wait too, and is set again for the next. */
+/* Sets the timer so that a wait ends at until_ns or earlier. A timer that has already fired cannot be moved; it ends
+ * the wait too, and is set again for the next wait. */
 static void uring_set_timer(struct uring_driver *driver, uint64_t until_ns)
 {
 	if (until_ns == GW_NO_DEADLINE || (driver->timer_armed && until_ns >= driver->timer_ns))
@@ -420,7 +427,7 @@ static void uring_set_timer(struct uring_driver *driver, uint64_t until_ns)
 	driver->timer_armed = true;
 }
 
-/* Submits what is armed and, unless completions are there already, waits for one. */
+/* Submits the armed operations; waits for a completion unless one is queued. */
 static void submit_and_wait(struct uring_driver *driver, uint64_t until_ns)
 {
 	struct io_uring_cqe *cqe;
@@ -428,7 +435,7 @@ static void submit_and_wait(struct uring_driver *driver, uint64_t until_ns)
 		if (io_uring_sq_ready(&driver->ring))
 			io_uring_submit(&driver->ring);
 		else if (!io_uring_cq_ready(&driver->ring))
-			io_uring_peek_cqe(&driver->ring, &cqe); /* fetches what overflowed, or was put off */
+			io_uring_peek_cqe(&driver->ring, &cqe); /* fetches overflowed and deferred completions */
 		return;
 	}
 	uring_set_timer(driver, until_ns);
@@ -456,8 +463,8 @@ static bool uring_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 	return worked;
 }
 
-/* What else the ring has under way interrupts the receive when it completes, the descriptor of wakes included, unless
- * another thread armed it. */
+/* Any other completion of the ring interrupts the receive, including that of the wake descriptor, unless another thread
+ * armed the operation. */
 static enum tcp_awaited uring_await(struct tcp_driver *base, struct tcp_io *io)
 {
 	struct uring_driver *driver = (struct uring_driver *)base;

@@ -1,5 +1,5 @@
-/* Descriptors in the ancillary data of a message, out and in. Cannot fail: what does not fit is closed, by the kernel
- * or here, and missed by the receiver, who counts them. */
+/* Descriptors in the ancillary data of a message, sent and received. Cannot fail: the kernel or this file closes the
+ * descriptors that do not fit; the receiver counts its descriptors and notices the missing ones. */
 #include "transport/tcp/fd_passing.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Descriptors that are passed over a unix socket (SCM_RIGHTS), for the drivers: they go along with the next bytes that
- * are sent, and come along with bytes that are received. */
+/* Descriptors that are passed over a unix socket (SCM_RIGHTS), for the drivers. They are sent with the next bytes, and
+ * arrive with received bytes. */
 #ifndef GW_TRANSPORT_TCP_FD_PASSING_H
 #define GW_TRANSPORT_TCP_FD_PASSING_H
 
@@ -7,28 +7,28 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define TCP_PASSED_MAX 16 /* at once */
+#define TCP_PASSED_MAX 16 /* in one message */
 
 struct tcp_fd_passing {
-	int out[TCP_PASSED_MAX]; /* the owner's; sent with the next bytes */
+	int out[TCP_PASSED_MAX]; /* to send with the next bytes; they stay the owner's */
 	uint32_t out_count;
-	int in[TCP_PASSED_MAX]; /* have come */
+	int in[TCP_PASSED_MAX]; /* received descriptors */
 	uint32_t in_count;
-	bool wanted; /* take what comes; else the kernel lets it go */
+	bool wanted; /* receive descriptors; if false the kernel drops them */
 	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(TCP_PASSED_MAX * sizeof(int))];
 };
 
-/* Whether the message carries descriptors, which are put into it. */
+/* Puts the descriptors into the message; false: none to send. */
 bool gw_tcp_fd_passing_send(struct tcp_fd_passing *fd_passing, struct msghdr *message);
-/* They are gone. */
+/* The descriptors were sent. */
 void gw_tcp_fd_passing_sent(struct tcp_fd_passing *fd_passing);
 
-/* Whether descriptors may come with the message, for which room is made. */
+/* Makes room in the message for descriptors; false: none wanted. */
 bool gw_tcp_fd_passing_receive(struct tcp_fd_passing *fd_passing, struct msghdr *message);
-/* Bytes have come, perhaps with descriptors; more than there is room for are closed. */
+/* Takes the descriptors that arrived with a message; closes those beyond the room. */
 void gw_tcp_fd_passing_received(struct tcp_fd_passing *fd_passing, struct msghdr *message);
 
-/* Closes what has come and was not taken. */
+/* Closes received descriptors that nothing took over. */
 void gw_tcp_fd_passing_end(struct tcp_fd_passing *fd_passing);
 
 #endif

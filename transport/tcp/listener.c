@@ -1,10 +1,10 @@
 /* Accepting clients.
  *
- *   socket ready (first group's loop) -> accept -> dealt out in turn: own loop at once, others by inbox and wake
+ *   socket ready (first group's loop) -> accept -> dealt to a loop in turn: this loop at once, others by inbox and wake
  *
- * Ending: stop takes the socket away; with close = true every loop ends the connections of this listener. A loop that
- * is being polled does that itself, woken; of one that nobody polls, the stopper takes possession for a moment. Fails
- * on a taken port, naming the holder, and on descriptors running out, which only pauses accepting.
+ * Ending: stop removes the socket. With close = true every loop ends the connections of this listener. A loop that is
+ * being polled is woken and does that itself. If no thread polls a loop, the stopping thread takes possession of it for
+ * a moment. Fails on a taken port, and names the process that has it. Running out of descriptors only pauses accepting.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,15 +20,15 @@
 #include "core/system/clock.h"
 #include "transport/tcp/tcp.h"
 
-#define ACCEPTS_MAX 64                   /* in one turn of the loop */
-#define PAUSE_NS    (100 * GW_NS_PER_MS) /* before accepting again when descriptors have run out */
+#define ACCEPTS_MAX 64                   /* per turn of the loop */
+#define PAUSE_NS    (100 * GW_NS_PER_MS) /* pause of accepting after descriptors ran out */
 
 static struct tcp_listener *tcp_listener_of_io(struct tcp_io *io)
 {
 	return ((struct tcp_accept *)(void *)((uint8_t *)io - offsetof(struct tcp_accept, io)))->listener;
 }
 
-/* Hands a socket to a loop of another thread. */
+/* Hands a socket to the loop of another thread. */
 static void deal_out(struct tcp_listener *listener, struct tcp_loop *loop, int fd)
 {
 	pthread_mutex_lock(&loop->inbox_lock);
@@ -44,7 +44,7 @@ static void deal_out(struct tcp_listener *listener, struct tcp_loop *loop, int f
 		gw_socket_close(fd);
 		gw_tcp_listener_release(listener);
 	}
-	/* Its thread may sleep in another backend of the group. */
+	/* The loop's thread may sleep in another backend of the group. */
 	gw_poll_group_wake(loop->group);
 }
 
@@ -74,14 +74,14 @@ void gw_tcp_inbox_drop(struct tcp_loop *loop)
 	loop->inbox_count = 0;
 }
 
-/* Deals an accepted socket out. */
+/* Gives an accepted socket to the next loop. */
 static void tcp_listener_welcome(struct tcp_listener *listener, int fd)
 {
 	const struct tcp_local *local = listener->local;
 	char text[GW_ADDRESS_MAX];
 	listener->short_of_descriptors = false;
 	if (local && local->admit(fd)) {
-		gw_log(GW_LOG_WARN, "%s: a client is turned away: %s", gw_address_text(&listener->base.address, text),
+		gw_log(GW_LOG_WARN, "%s: a client is refused: %s", gw_address_text(&listener->base.address, text),
 		       gw_last_error());
 		gw_count(&listener->base.service->counts.refused, 1);
 		gw_socket_close(fd);
@@ -112,14 +112,14 @@ static void accept_ready(struct tcp_io *io)
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			if (!listener->short_of_descriptors)
 				gw_log(GW_LOG_WARN,
-				       "listener at %s: %s; clients wait until some leave (" GW_FILES_HINT ")",
+				       "listener at %s: %s; new clients wait until others leave (" GW_FILES_HINT ")",
 				       gw_address_text(&listener->base.address, text), strerror(errno));
 			listener->short_of_descriptors = true;
 			listener->retry_ns = gw_now_ns() + PAUSE_NS;
 			tcp_loop_timer(listener->loop, listener->retry_ns);
 			return;
 		}
-		/* The others are one client's misfortune: ECONNABORTED, EPERM, a network error. */
+		/* Other errors concern one client alone: ECONNABORTED, EPERM, a network error. */
 	}
 	io->readable = true; /* more may be waiting, and an edge comes only once */
 	listener->loop->driver->ops->kick(listener->loop->driver, io);
@@ -162,7 +162,7 @@ static struct tcp_accept *accept_make(struct tcp_listener *listener)
 	return accept;
 }
 
-/* The loop's thread: the driver gets the socket, and the listener is its. */
+/* In the loop's thread: adds the socket to the driver and the listener to the loop. */
 static gw_status accept_begin(struct tcp_listener *listener, struct tcp_accept *accept)
 {
 	struct tcp_driver *driver = listener->loop->driver;
@@ -176,7 +176,7 @@ static gw_status accept_begin(struct tcp_listener *listener, struct tcp_accept *
 	return GW_OK;
 }
 
-/* Nobody could come yet, and the name goes. */
+/* Undoes the listen before any client could connect; removes the name. */
 static void tcp_listener_unlisten(struct tcp_listener *listener)
 {
 	if (!listener->export)
@@ -185,7 +185,7 @@ static void tcp_listener_unlisten(struct tcp_listener *listener)
 	listener->local->export_free(listener->export);
 }
 
-/* A region was withdrawn: every loop looks through its connections. */
+/* A region was withdrawn: every loop checks its connections. */
 static void tcp_listener_withdrawn(struct gw_dynamic_region_watcher *watcher)
 {
 	struct tcp_listener *listener =
@@ -255,7 +255,7 @@ gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_coun
 	return gw_tcp_listen_as(&gw_transport_tcp, NULL, groups, group_count, address, service, out);
 }
 
-/* Ends the connections of a loop that nobody polls now; false if somebody does. */
+/* Ends the connections of a loop that no thread polls now; false: a thread polls it. */
 static bool close_in(struct tcp_loop *loop)
 {
 	bool expected = false;
@@ -294,7 +294,7 @@ gw_status gw_tcp_listener_keep(struct gw_listener *base)
 	return GW_OK;
 }
 
-/* Clients that wait in the old socket's queue are taken by its last turn, or come again. */
+/* Starts to use a renewed socket. The old socket's last turn accepts the clients in its queue; later ones retry. */
 static void tcp_listener_renew(struct tcp_listener *listener, struct tcp_accept *accept)
 {
 	struct tcp_accept *old = listener->accept;
@@ -305,7 +305,7 @@ static void tcp_listener_renew(struct tcp_listener *listener, struct tcp_accept 
 	}
 	gw_log(GW_LOG_WARN, "%s: its socket could not be renewed: %s", gw_address_text(&listener->base.address, text),
 	       gw_last_error());
-	listener->local->stop(listener->export); /* so that the next look finds it gone */
+	listener->local->stop(listener->export); /* so that the next check finds the name missing */
 	gw_tcp_accept_drop(accept);
 }
 
@@ -339,7 +339,7 @@ void gw_tcp_listener_stop(struct gw_listener *base, bool close)
 		return;
 	gw_dynamic_region_unwatch(listener->base.service, &listener->watcher);
 	atomic_store(&listener->closing, true);
-	/* Each loop is polled, and so ends its connections soon, or is not, and is ours for the moment. */
+	/* A polled loop ends its connections itself, soon. This thread takes possession of the others. */
 	for (uint32_t i = 0; i < listener->loop_count; i++) {
 		struct tcp_loop *loop = listener->loops[i];
 		uint32_t ticket = atomic_fetch_add(&loop->close_asked, 1) + 1;

@@ -1,4 +1,4 @@
-/* A listener as its connections see it: each has a reference to it. */
+/* References to a listener: its owner, its sockets and each connection have one. */
 #include "core/memory/alloc.h"
 #include "transport/tcp/tcp.h"
 

@@ -1,11 +1,11 @@
-/* Resolving a name. The resolver blocks for as long as its servers are silent, several times 5 s; meanwhile a loop has
- * other peers to serve and deadlines to keep. So a thread of its own asks, and tells the outcome by a descriptor:
+/* Resolves a name. The resolver blocks for several times 5 s while its servers are silent. Meanwhile a loop must serve
+ * other peers and keep deadlines. So a separate thread asks, and signals the outcome by a descriptor:
  *
  *   begin ─▶ thread: getaddrinfo ─▶ descriptor readable ─▶ take
- *      └──────────────▶ abandon: the thread ends by itself, and the later of the two frees
+ *      └──────────────▶ abandon: the thread ends later, and the last of the two frees
  *
- * The thread touches nothing but its own struct, so that loops, poll groups and endpoints may go while it asks. Fails
- * on a name that nobody knows, and when descriptors, threads or TCP_RESOLVES_MAX run out.
+ * The thread uses only its own struct, so loops, poll groups and endpoints may end meanwhile. Fails on an unknown name,
+ * and when descriptors, threads or TCP_RESOLVES_MAX run out.
  */
 #include "transport/tcp/resolve.h"
 
@@ -25,8 +25,8 @@
 
 struct tcp_resolve {
 	struct gw_address address;
-	int fd;                      /* the thread's */
-	_Atomic uint32_t references; /* the asker's and the thread's */
+	int fd;                      /* the thread signals its end here */
+	_Atomic uint32_t references; /* the caller's and the thread's */
 	_Atomic bool ended;
 	struct addrinfo *list;
 	gw_status status;
@@ -35,7 +35,7 @@ struct tcp_resolve {
 
 static _Atomic uint32_t under_way;
 
-/* The threads that ask are the parent's. */
+/* After a fork: the threads belong to the parent, so the child counts none. */
 static void resolve_forget(void)
 {
 	atomic_store(&under_way, 0);
@@ -84,7 +84,7 @@ gw_status gw_tcp_resolve_begin(const struct gw_address *address, struct tcp_reso
 	*fd = -1;
 	gw_fork_guard(&guard);
 	if (atomic_fetch_add(&under_way, 1) >= TCP_RESOLVES_MAX) {
-		status = gw_fail(GW_BUSY, "look up %s: %d names are being looked up already; give numbers",
+		status = gw_fail(GW_BUSY, "look up %s: %d look-ups are in progress already; give a numeric address",
 				 gw_address_text(address, text), TCP_RESOLVES_MAX);
 		goto leave;
 	}
@@ -101,8 +101,8 @@ gw_status gw_tcp_resolve_begin(const struct gw_address *address, struct tcp_reso
 		error = errno;
 		goto free_resolve;
 	}
-	int told = fcntl(resolve->fd, F_DUPFD_CLOEXEC, 0);
-	if (told < 0) {
+	int done_fd = fcntl(resolve->fd, F_DUPFD_CLOEXEC, 0);
+	if (done_fd < 0) {
 		error = errno;
 		goto close_fd;
 	}
@@ -112,11 +112,11 @@ gw_status gw_tcp_resolve_begin(const struct gw_address *address, struct tcp_reso
 		goto close_noted;
 	}
 	*out = resolve;
-	*fd = told;
+	*fd = done_fd;
 	return GW_OK;
 
 close_noted:
-	close(told);
+	close(done_fd);
 close_fd:
 	close(resolve->fd);
 free_resolve:

@@ -1,18 +1,20 @@
-/* A connection from the server's side.
+/* The server's end of a connection.
  *
- *   HELLO ─▶ PROOF ─▶ OPEN ─▶ FINISHING (what is to be said is sent, then input is discarded until the peer's end)
+ *   HELLO ─▶ PROOF ─▶ OPEN ─▶ FINISHING (the output is sent, then input is discarded until the peer's end of stream)
  *
- * Input is read into one buffer as far as frames need room. One frame at a time is answered into one output buffer: a
- * read is gathered into it, as much as fits, then sent, then gathered on (server_answer.c). So a client that does not
- * read what it asked for holds these two buffers and one long reply, is not read from any more, and keeps nobody
- * waiting; the kernel ends its connection after TCP_USER_TIMEOUT, and we do when others need the memory of its reply.
- * Handlers of one client that took CALLS_NS leave the turn to the others.
+ * Buffers: input is read into one buffer, which grows as frames need. One frame at a time is answered, into one output
+ * buffer. A read is gathered into it, as much as fits, then sent, then gathered further (server_answer.c). A client
+ * that does not read its answers thus uses these two buffers and one long reply. The server stops reading from it, and
+ * other clients do not wait. The kernel ends such a connection after TCP_USER_TIMEOUT. The server ends it earlier if
+ * others need the memory of its reply.
  *
- * When the listener drains, no more is received; the frames that are there whole are answered, the connection ends with
- * the last byte of that.
+ * Fairness: after handlers of one client took CALLS_NS, other clients have their turn.
  *
- * Fails by closing the connection, with an ERROR frame where the peer has said a valid hello: frames that are
- * malformed, bad keys, limits. A read or request that cannot be served gets an ERROR frame and the connection goes on.
+ * Draining: when the listener drains, the connection receives no more. It answers the complete frames in its buffer,
+ * and ends with the last byte of the answers.
+ *
+ * Errors: malformed frames, bad keys and limits close the connection; if the peer has sent a valid hello, it gets an
+ * ERROR frame first. A read or request that cannot be served gets an ERROR frame, and the connection goes on.
  */
 #include "transport/tcp/server.h"
 
@@ -28,10 +30,10 @@
 #include "core/system/clock.h"
 
 #define ANSWER_MIN (SERVER_WELCOME_MAX + SERVER_MEMORY_MAX)
-#define DRAINED_NS (2 * GW_NS_PER_MS)      /* between looks at whether the last bytes have arrived */
-#define UNREAD_NS  (60 * GW_NS_PER_SECOND) /* unix sockets: what TCP_USER_TIMEOUT is for TCP */
+#define DRAINED_NS (2 * GW_NS_PER_MS)      /* interval of the checks whether the last bytes have arrived */
+#define UNREAD_NS  (60 * GW_NS_PER_SECOND) /* the counterpart of TCP_USER_TIMEOUT for unix sockets */
 #define CALLS_NS   200000ull               /* of handlers, in one turn of a client */
-#define TRIM_BYTES (16u << 20)             /* of ended connections, after which their memory goes back */
+#define TRIM_BYTES (16u << 20)             /* of ended connections, after which free memory returns to the kernel */
 
 static struct tcp_server *tcp_server_of_io(struct tcp_io *io)
 {
@@ -82,7 +84,7 @@ static void begin_read(struct tcp_server *server, const struct wire_header *head
 	server->reading = true;
 }
 
-/* Answers the read as far as the output buffer goes; false when it is full. */
+/* Gathers the read into the output buffer; false: the buffer is full. */
 static bool go_on_reading(struct tcp_server *server)
 {
 	if (!gw_tcp_answer_gather(&server->read, server->out, &server->out_end, server->out_capacity))
@@ -102,8 +104,8 @@ static bool go_on_reading(struct tcp_server *server)
 
 /* --- Frames. --- */
 
-/* Makes room for a frame of so many bytes, within the client's share of memory. GW_AGAIN: the buffer is the driver's at
- * the moment; it comes back with what is received next, since the frame has more to come, or when it is full. */
+/* Makes room for a frame of `needed` bytes, within the client's share of memory. GW_AGAIN: the driver uses the buffer
+ * now. The driver returns the buffer after its next receive (the frame is incomplete), or when it is full. */
 static gw_status in_grow(struct tcp_server *server, uint32_t needed)
 {
 	if (server->io.receiving)
@@ -112,7 +114,7 @@ static gw_status in_grow(struct tcp_server *server, uint32_t needed)
 	while (capacity < needed)
 		capacity *= 2;
 	if ((uint64_t)capacity + server->out_capacity > server->service->limits.bytes_per_client)
-		return gw_fail(GW_LIMIT, "a frame of %u bytes is above this server's memory for one client", needed);
+		return gw_fail(GW_LIMIT, "a frame of %u bytes exceeds this server's memory for one client", needed);
 	uint8_t *in = gw_malloc(capacity);
 	if (!in)
 		return GW_NO_MEMORY;
@@ -125,7 +127,7 @@ static gw_status in_grow(struct tcp_server *server, uint32_t needed)
 	return GW_OK;
 }
 
-/* False: the frame has to wait. */
+/* false: the frame must wait. */
 static bool tcp_server_dispatch(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
 {
 	struct wire_header pong = {.type = WIRE_PONG, .tag = header->tag};
@@ -137,7 +139,7 @@ static bool tcp_server_dispatch(struct tcp_server *server, const struct wire_hea
 		case WIRE_READV:
 			begin_read(server, header, body);
 			break;
-		case WIRE_REQUEST: /* takes the frame away when it is answered */
+		case WIRE_REQUEST: /* the frame stays until it is answered */
 			gw_tcp_server_call(server, header, body);
 			return true;
 		case WIRE_OPEN:
@@ -155,19 +157,19 @@ static bool tcp_server_dispatch(struct tcp_server *server, const struct wire_hea
 					     gw_fail(GW_PROTOCOL, "a second %s", gw_wire_type_name(header->type)));
 		}
 	}
-	/* A read's frame stays until it is answered; a finishing connection has none left. */
+	/* A read's frame stays until it is answered. A finishing connection has dropped its frames. */
 	if (!server->ended && !server->reading && server->phase != SERVER_FINISHING)
 		server->in_begin += server->frame_bytes;
 	return true;
 }
 
-/* A stranger's buffers are made for a hello: of a frame that is none not even the rest is waited for. */
+/* Before the proof, buffers fit a hello only. Any other frame is refused without waiting for its body. */
 static bool is_out_of_place(const struct tcp_server *server, const struct wire_header *header)
 {
 	return server->phase < SERVER_OPEN && header->type != WIRE_HELLO && header->type != WIRE_PROOF;
 }
 
-/* Takes the next frame, if it is there whole; false: not yet. */
+/* Handles the next frame if it is complete; false: not yet. */
 static bool take_frame(struct tcp_server *server)
 {
 	uint32_t have = server->in_end - server->in_begin;
@@ -201,7 +203,7 @@ static bool take_frame(struct tcp_server *server)
 	       !server->ended;
 }
 
-/* For the longest frame that is not cut in pieces. */
+/* The output room that the longest undivided frame needs. */
 static uint32_t room_needed(const struct tcp_server *server)
 {
 	return server->phase < SERVER_OPEN ? WIRE_HEADER_BYTES + WIRE_ERROR_TEXT : ANSWER_MIN;
@@ -212,8 +214,8 @@ static bool is_draining(const struct tcp_server *server)
 	return atomic_load_explicit(&server->listener->draining, memory_order_relaxed);
 }
 
-/* Nothing is asked for any more that was there whole. What we sent and the client's host has not taken yet would be
- * lost if the socket were closed over unread input. */
+/* All complete frames are answered. If the socket were closed with unread input, the bytes that the client's host has
+ * not acknowledged would be lost. So the connection waits for their arrival. */
 static void tcp_server_drained(struct tcp_server *server)
 {
 	gw_tcp_server_finish(server);
@@ -221,7 +223,7 @@ static void tcp_server_drained(struct tcp_server *server)
 	tcp_loop_timer(server->loop, server->since_ns);
 }
 
-/* Fills the output buffer from what was asked, until handlers have taken their time. */
+/* Answers frames into the output buffer until it is full or handlers have taken CALLS_NS. */
 static void tcp_server_advance(struct tcp_server *server)
 {
 	server->calls_ns = 0;
@@ -279,7 +281,7 @@ static void server_received(struct tcp_io *io, ssize_t n)
 		return;
 	}
 	if (server->phase == SERVER_FINISHING)
-		return; /* into the buffer's free part, and never looked at */
+		return; /* discarded: in_end does not move */
 	server->in_end += (uint32_t)n;
 	if (server->phase == SERVER_OPEN)
 		server->since_ns = tcp_loop_now(server->loop);
@@ -314,7 +316,8 @@ static void server_sent(struct tcp_io *io, ssize_t n)
 		return;
 	}
 	if (server->phase == SERVER_OPEN)
-		server->since_ns = tcp_loop_now(server->loop); /* frames that waited for room are not its silence */
+		server->since_ns =
+			tcp_loop_now(server->loop); /* while frames waited for room the client was not silent */
 	uint32_t held = server->out_end - server->out_begin;
 	uint32_t part = (uint64_t)n < held ? (uint32_t)n : held;
 	server->out_begin += part;
@@ -324,7 +327,7 @@ static void server_sent(struct tcp_io *io, ssize_t n)
 		gw_tcp_server_passed(server);
 	if (server->replying)
 		gw_tcp_server_reply_sent(server, (uint32_t)n - part);
-	/* What was not read for want of room may find some. */
+	/* Frames that waited for room may find some now. */
 	server->loop->driver->ops->kick(server->loop->driver, io);
 }
 
@@ -380,7 +383,7 @@ refuse:
 	gw_tcp_listener_release(listener);
 }
 
-/* Whether the last bytes to a drained client have arrived. What went over a unix socket is there. */
+/* Whether the last bytes to a drained client have arrived. Over a unix socket, sent bytes have arrived. */
 static bool has_arrived(const struct tcp_server *server)
 {
 	int left = 0;
@@ -389,8 +392,8 @@ static bool has_arrived(const struct tcp_server *server)
 	return server->listener->local || ioctl(server->io.fd, SIOCOUTQ, &left) != 0 || left == 0;
 }
 
-/* Silence inside the hello, inside a frame, or after our last words, ends a connection; so does a reply that nobody
- * reads while others need its memory. */
+/* Ends a connection that is silent for too long inside the hello, inside a frame, or after the last answer. Also ends
+ * one that does not read its reply while others need the memory. */
 static void tcp_server_tick(struct tcp_server *server, uint64_t now_ns)
 {
 	char text[GW_ADDRESS_MAX];
@@ -412,7 +415,7 @@ static void tcp_server_tick(struct tcp_server *server, uint64_t now_ns)
 		tcp_loop_timer(server->loop, now_ns + DRAINED_NS);
 	}
 	gw_tcp_server_call_tick(server, now_ns);
-	/* A client that is owed an answer is waited for by the kernel: TCP_USER_TIMEOUT. */
+	/* While an answer is owed, the kernel limits the client's silence: TCP_USER_TIMEOUT. */
 	bool owed = server->out_end > server->out_begin || server->reading || server->calling || server->replying;
 	bool inside = server->in_end > server->in_begin && !owed;
 	if (owed && !server->calling && server->listener->local && server->phase == SERVER_OPEN) {
@@ -420,7 +423,7 @@ static void tcp_server_tick(struct tcp_server *server, uint64_t now_ns)
 		patience = UNREAD_NS;
 	}
 	if (server->phase == SERVER_OPEN && !inside) {
-		/* Between frames a client may think as long as it likes; look again later. */
+		/* Between frames a client may be silent without limit; check again later. */
 		tcp_loop_timer(server->loop, now_ns + patience);
 		return;
 	}
@@ -429,7 +432,7 @@ static void tcp_server_tick(struct tcp_server *server, uint64_t now_ns)
 		return;
 	}
 	if (server->phase != SERVER_FINISHING)
-		gw_log(GW_LOG_INFO, "%s: a client is silent inside a frame or the hello, or takes no answer: closed",
+		gw_log(GW_LOG_INFO, "%s: a client is silent inside a frame or the hello, or reads no answer: closed",
 		       gw_tcp_server_name(server, text));
 	gw_tcp_server_end(server);
 }
@@ -446,7 +449,7 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 	}
 }
 
-/* Goes through the connections whose listener drains: those that are owed nothing end. */
+/* Ends the connections of draining listeners that are owed no answer. */
 void gw_tcp_servers_drain(struct tcp_loop *loop)
 {
 	for (struct tcp_server *server = loop->servers, *next; server; server = next) {

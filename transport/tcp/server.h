@@ -1,12 +1,12 @@
-/* A connection from the server's side, as its files see it:
+/* The server's end of a connection, shared by its files:
  *
  *      server.c          the connection: frames in, answers out, timers
- *      server_say.c      frames to the client, and the last words
+ *      server_say.c      frames to the client, and the last answer
  *      server_end.c      the end
- *      server_hello.c    strangers, until they have proved the key
- *      server_call.c     requests: run in turns, replies that are long
+ *      server_hello.c    pending clients, until they have proved the key
+ *      server_call.c     requests: handlers that run in slices, long replies
  *      server_answer.c   reads
- *      server_dynamic.c     regions that come and go
+ *      server_dynamic.c  dynamic regions
  */
 #ifndef GW_TRANSPORT_TCP_SERVER_H
 #define GW_TRANSPORT_TCP_SERVER_H
@@ -20,7 +20,7 @@
 	(WIRE_HEADER_BYTES + sizeof(struct wire_welcome) + (size_t)GW_REGIONS_MAX * WIRE_REGION_BYTES)
 #define SERVER_MEMORY_MAX (WIRE_HEADER_BYTES + WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX))
 
-#define SERVER_FINISH_NS (2 * GW_NS_PER_SECOND) /* for the last words */
+#define SERVER_FINISH_NS (2 * GW_NS_PER_SECOND) /* time for the last answer to arrive */
 
 enum server_phase { SERVER_HELLO, SERVER_PROOF, SERVER_OPEN, SERVER_FINISHING };
 
@@ -31,20 +31,20 @@ struct tcp_server {
 	struct tcp_listener *listener;
 	struct gw_service *service;
 	uint32_t thread;
-	uint64_t number; /* of this process's connections, from 1 */
+	uint64_t number; /* counts this process's connections, from 1 */
 	enum server_phase phase;
-	bool ended;        /* removed from the loop's list; waits for its io */
-	bool entered;      /* it has proved the key, and is counted in the service's connections; else a stranger */
-	bool shut_down;    /* FINISHING: our end of the stream was sent */
-	bool drained;      /* FINISHING: all that was asked is answered, and ends with the last byte */
-	uint64_t since_ns; /* HELLO, PROOF: accepted; OPEN: the last progress inside a frame; FINISHING: its begin */
-	uint64_t calls_ns; /* that handlers took in this turn */
-	uint64_t said_ns;  /* calling: the last sign of life */
-	struct tcp_server *newer, *older; /* strangers */
+	bool ended;        /* removed from the loop's list; waits for `gone` */
+	bool entered;      /* it has proved the key and counts as a connection; else a pending client */
+	bool shut_down;    /* FINISHING: the end of the stream was sent */
+	bool drained;      /* FINISHING: all frames are answered; ends when the last byte has arrived */
+	uint64_t since_ns; /* HELLO, PROOF: when accepted; OPEN: the last progress; FINISHING: its start */
+	uint64_t calls_ns; /* time of handlers in this turn */
+	uint64_t said_ns;  /* calling: when the last PONG was sent */
+	struct tcp_server *newer, *older; /* among the loop's pending clients */
 	struct gw_auth auth;
-	uint64_t budget_ns, window;       /* of the client's numbered calls */
+	uint64_t budget_ns, window;       /* for the client's numbered calls */
 	struct tcp_fd_passing fd_passing; /* unix sockets */
-	int passed;                       /* a late region's, on its way to the client; -1: none */
+	int passed;                       /* a dynamic region's descriptor that is being sent; -1: none */
 	struct gw_dynamic_pins holds;
 	/* In: frames, the oldest at in_begin. */
 	uint8_t *in;
@@ -52,13 +52,13 @@ struct tcp_server {
 	/* Out. */
 	uint8_t *out;
 	uint32_t out_begin, out_end, out_capacity;
-	/* The read or request that is being answered: its frame is still in the input buffer. */
+	/* The read or request in progress: its frame is still in the input buffer. */
 	bool reading, calling;
 	uint32_t frame_bytes;
 	struct tcp_answer read;
-	/* The request, and its reply while that is being sent, header included. */
+	/* The request, and its reply while it is being sent, header included. */
 	struct gw_task task;
-	uint64_t tag; /* of the read or request */
+	uint64_t tag; /* of the read or request in progress */
 	bool queued;  /* in the loop's queue of deferred calls */
 	struct tcp_server *next_queued;
 	bool replying;
@@ -76,41 +76,41 @@ const char *gw_tcp_server_name(const struct tcp_server *server, char text[GW_ADD
 void gw_tcp_server_answer(struct tcp_server *server, const struct wire_header *header, const void *body);
 /* An ERROR with the text of gw_last_error(). */
 void gw_tcp_server_answer_error(struct tcp_server *server, gw_status status, uint64_t tag);
-/* The last words to a client that is turned away: the text of gw_last_error(), unless GW_OK. */
+/* Refuses the client: sends the text of gw_last_error() as the last frame, unless GW_OK. */
 void gw_tcp_server_refuse(struct tcp_server *server, gw_status status);
-/* What is in the output goes out, then our end; nothing more is taken from it. */
+/* Sends the output, then the end of the stream; handles no more input. */
 void gw_tcp_server_finish(struct tcp_server *server);
 
 /* --- server_end.c --- */
-/* From here on nothing of the service is touched; the memory goes when the io has. */
+/* Ends the use of the service; the memory is freed when the io is gone. */
 void gw_tcp_server_end(struct tcp_server *server);
-void gw_tcp_pending_end(struct tcp_server *server); /* it is a stranger no more */
+void gw_tcp_pending_end(struct tcp_server *server); /* the client is no longer pending */
 
 /* --- server_hello.c --- */
-/* A socket that has said nothing yet: it gets buffers of its own size, and a place among the loop's strangers, of whom
- * the oldest goes if there are too many. GW_NO_MEMORY. */
+/* Begins a pending client, which has sent nothing yet. It gets small buffers and a place among the loop's pending
+ * clients. If these are too many, the oldest is closed. GW_NO_MEMORY. */
 gw_status gw_tcp_pending_begin(struct tcp_server *server);
-/* A frame of the hello. */
+/* Handles a frame of the hello. */
 void gw_tcp_server_hello(struct tcp_server *server, const struct wire_header *header, const uint8_t *body);
-/* One that is known now gets an input buffer for requests, while the driver does not hold the old one. */
+/* Gives a client that has proved the key an input buffer for requests. Not while the driver uses the old buffer. */
 gw_status gw_tcp_server_grown(struct tcp_server *server);
 
 /* --- server_call.c --- */
 void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *header, const uint8_t *body);
-/* So much of what was given for sending belongs to the reply. */
+/* `bytes` of the reply were sent. */
 void gw_tcp_server_reply_sent(struct tcp_server *server, uint32_t bytes);
-/* The call is over or its connection is: the service is used no more. */
+/* The call or its connection is over: ends the use of the service. */
 void gw_tcp_server_call_leave(struct tcp_server *server);
-/* A call that is short of room tries again. */
+/* Runs a paused call again when its pause is over. */
 void gw_tcp_server_call_tick(struct tcp_server *server, uint64_t now_ns);
 
 /* --- server_dynamic.c --- */
-/* Answers an OPEN; false: not now, the descriptor of an earlier one is on its way. */
+/* Answers an OPEN; false: not now, since the descriptor of an earlier one is being sent. */
 bool gw_tcp_server_open(struct tcp_server *server, const struct wire_header *header, const uint8_t *body);
 void gw_tcp_server_released(struct tcp_server *server, const uint8_t *body);
-/* Between two answers: what the client holds and was withdrawn, as far as there is room. */
+/* Between two answers: sends WITHDRAWN for the client's withdrawn regions, as far as the output has room. */
 void gw_tcp_server_notify_withdrawn(struct tcp_server *server);
-/* A descriptor has gone out, or never will. */
+/* The descriptor was sent, or never will be. */
 void gw_tcp_server_passed(struct tcp_server *server);
 
 #endif

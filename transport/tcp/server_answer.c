@@ -1,12 +1,13 @@
-/* Answering a read: the frame is decoded and every range checked against the region before a byte is touched; then
- * ranges are gathered into the connection's output buffer, whole ones with prefetch while they fit, and the one that
- * does not fit in parts, over as many calls as the buffer needs emptying. The payload is copied once, from the region
- * to the buffer. Fails only at the begin: a malformed frame, an unknown or stale region, a range past its end.
+/* Answers a read. The frame is decoded and every range is checked against the region before a byte is touched. Then the
+ * ranges are gathered into the connection's output buffer: complete ranges with prefetch while they fit. A range that
+ * does not fit is gathered in parts, over as many calls as needed to empty the buffer. The payload is copied once, from
+ * the region to the buffer. Fails only at the start: on a malformed frame, an unknown or stale region, or a range past
+ * the region's end.
  *
- * A row that changes is never sent in part before it is known to be whole: one that does not fit waits for the buffer
- * to be emptied, and one that is longer than the buffer is copied into a block of its own first. A few looks decide
- * whether it is torn, since this thread serves others too; which ones were is told behind the payload. There too the
- * answer may fail, for want of memory. */
+ * Versioned rows: no part of a row is sent before the row is known to be complete. A row that does not fit waits for an
+ * empty buffer. A row longer than the buffer is first copied into a separate block. A row is torn after a few tries,
+ * since this thread serves others too. TORN names the torn rows after the payload. At that point the answer may still
+ * fail: the region was withdrawn, or memory ran out. */
 #include "transport/tcp/server_answer.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "transport/copy.h"
 
 #define ROW_TRIES  4
-#define LINE_BYTES 64u /* of a cache */
+#define LINE_BYTES 64u /* of a cache line */
 
 static gw_status answer_check(const struct wire_ranges *ranges, const struct gw_region *region)
 {
@@ -25,7 +26,7 @@ static gw_status answer_check(const struct wire_ranges *ranges, const struct gw_
 	return status;
 }
 
-/* The region of the read, checked; a late one is entered: *place. */
+/* Finds and checks the region of the read. A dynamic region is entered: *place. */
 static gw_status answer_region(const struct tcp_answer *answer, const struct gw_region **region,
 			       struct gw_dynamic_region_place **place)
 {
@@ -43,7 +44,7 @@ static gw_status answer_region(const struct tcp_answer *answer, const struct gw_
 		return gw_fail(GW_RANGE, "region %u; the server has %u", read->region, service->region_count);
 	*region = &service->regions[read->region];
 	if (read->generation != (*region)->generation)
-		return gw_fail(GW_STALE, "region %u has been reloaded; connect again", read->region);
+		return gw_fail(GW_STALE, "the server has reloaded region %u; connect again", read->region);
 	return answer_check(&answer->ranges, *region);
 }
 
@@ -86,15 +87,15 @@ GW_PREFETCHES void prefetch(const struct tcp_answer *answer, uint32_t i)
 				  gw_wire_length(&answer->ranges, i));
 }
 
-/* Of a range of many lines the first one alone: prefetches of all of them fill the places that a core has for lines on
- * their way (16, say), and wait there; the copy asks for the others, many at once. */
+/* Prefetches only the first of a range's many cache lines. Prefetching all lines would fill the core's places for lines
+ * in flight (about 16), and wait there. The copy itself asks for the other lines, many at once. */
 GW_PREFETCHES void prefetch_first(const struct tcp_answer *answer, uint32_t i)
 {
 	if (i < answer->ranges.read.count)
 		__builtin_prefetch(answer->from + gw_wire_offset(&answer->ranges, i));
 }
 
-/* Whole ranges of one length, while they fit: the innermost loop of a server. Returns where the next byte goes. */
+/* Gathers complete ranges of one length while they fit: the innermost loop. Returns where the next byte goes. */
 static uint8_t *gather_alike(struct tcp_answer *answer, uint8_t *to, const uint8_t *end)
 {
 	const struct wire_ranges *ranges = &answer->ranges;
@@ -111,7 +112,7 @@ static uint8_t *gather_alike(struct tcp_answer *answer, uint8_t *to, const uint8
 	return to;
 }
 
-/* The same of ranges whose lengths differ, and of those that a move or two copy. */
+/* The same for ranges of different lengths, and for lengths that a move or two copy. */
 static uint8_t *gather_ranges(struct tcp_answer *answer, uint8_t *to, const uint8_t *end)
 {
 	const struct wire_ranges *ranges = &answer->ranges;
@@ -131,7 +132,7 @@ static uint8_t *gather_ranges(struct tcp_answer *answer, uint8_t *to, const uint
 	return to;
 }
 
-/* --- Rows that change. --- */
+/* --- Versioned rows. --- */
 
 static __attribute__((cold)) void answer_torn(struct tcp_answer *answer, uint32_t number)
 {
@@ -148,7 +149,7 @@ static __attribute__((cold)) void answer_torn(struct tcp_answer *answer, uint32_
 	answer->torn[answer->torn_count++] = number;
 }
 
-/* A whole copy of the next row, or a torn one that is listed. */
+/* Copies range i's row completely, or lists it as torn. */
 static inline void answer_row(struct tcp_answer *answer, uint32_t i, uint8_t *to)
 {
 	const uint8_t *row = answer->from + gw_wire_offset(&answer->ranges, i);
@@ -162,7 +163,7 @@ static inline void answer_row(struct tcp_answer *answer, uint32_t i, uint8_t *to
 	answer_torn(answer, i);
 }
 
-/* Whole rows while they fit. Returns where the next byte goes. */
+/* Gathers complete rows while they fit. Returns where the next byte goes. */
 static uint8_t *answer_gather_rows(struct tcp_answer *answer, uint8_t *to, const uint8_t *end)
 {
 	uint32_t i = answer->next, count = answer->ranges.read.count;
@@ -181,12 +182,12 @@ static uint8_t *answer_gather_rows(struct tcp_answer *answer, uint8_t *to, const
 	return to;
 }
 
-/* As much as fits of a row that is longer than the buffer; false: it is full. */
+/* Gathers the part that fits of a row longer than the buffer; false: the buffer is full. */
 static bool gather_long_row(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes)
 {
 	uint32_t bytes = answer->rows->format.payload_bytes, room = out_bytes - *out_end;
 	if (room == 0)
-		return false; /* before the row is looked at: what is torn is listed once */
+		return false; /* before the row is read, so that a torn row is listed once */
 	if (!answer->long_row) {
 		answer->long_row = gw_malloc(bytes);
 		if (!answer->long_row)
@@ -225,8 +226,8 @@ static bool answer_gather_all(struct tcp_answer *answer, uint8_t *out, uint32_t 
 	return true;
 }
 
-/* A region that may be withdrawn is entered for as long as it is looked at; once it is gone, zeros make up the length
- * that was told, and an error follows them. */
+/* A dynamic region is entered while it is read. If it was withdrawn, zeros fill up the announced length, and an ERROR
+ * follows them. */
 static bool gather_versioned(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes)
 {
 	const struct wire_read *read = &answer->ranges.read;
@@ -253,7 +254,7 @@ gw_status gw_tcp_answer_close(struct tcp_answer *answer, uint64_t tag, uint8_t *
 		return GW_AGAIN;
 	if (answer->failure)
 		return gw_fail(answer->failure, answer->gone ? "the region was deleted while it was read"
-							     : "no memory for the rows of a read");
+							     : "no memory for a row of the read");
 	memcpy(out + *out_end, &header, sizeof(header));
 	if (bytes)
 		memcpy(out + *out_end + WIRE_HEADER_BYTES, answer->torn, bytes);

@@ -1,4 +1,4 @@
-/* The answer to one read: a cursor over the ranges that were asked for. */
+/* The answer to one read: a cursor over the read's ranges. */
 #ifndef GW_TRANSPORT_TCP_SERVER_ANSWER_H
 #define GW_TRANSPORT_TCP_SERVER_ANSWER_H
 
@@ -7,37 +7,37 @@
 #include "transport/transport.h"
 
 struct tcp_answer {
-	struct wire_ranges ranges; /* .bytes: of the payload */
+	struct wire_ranges ranges; /* .bytes: the payload's length */
 	struct gw_service *service;
-	const uint8_t *from;      /* the region */
-	uint32_t next, next_done; /* the range that comes next, and how much of it is gathered */
+	const uint8_t *from;      /* the region's first byte */
+	uint32_t next, next_done; /* the next range, and how many of its bytes are gathered */
 	/* Versioned regions. */
-	const struct gw_region_rows *rows; /* NULL: immutable, and there as long as the service */
-	struct gw_region_rows row_copy;    /* what it points to */
-	bool dynamic, gone;                /* may be withdrawn; was, and zeros are sent for it */
-	uint8_t *long_row;                 /* of a row that is longer than the output buffer: a whole copy */
-	uint32_t *torn;                    /* ranges that are */
+	const struct gw_region_rows *rows; /* NULL: immutable, and valid as long as the service */
+	struct gw_region_rows row_copy;    /* the target of `rows` */
+	bool dynamic, gone;                /* dynamic: may be withdrawn; gone: was, and zeros are sent for it */
+	uint8_t *long_row;                 /* a complete copy of a row that is longer than the output buffer */
+	uint32_t *torn;                    /* the numbers of torn ranges */
 	uint32_t torn_count, torn_capacity;
-	bool gathered;                 /* all of the payload: what is torn is to be told */
-	gw_status failure;             /* what is told instead */
-	struct gw_service_reads reads; /* counts all that the connection began; ended by its owner */
+	bool gathered;                 /* the payload is complete: TORN comes next */
+	gw_status failure;             /* sent instead of TORN */
+	struct gw_service_reads reads; /* counts the connection's reads; its owner ends it */
 };
 
-/* Decodes and checks a GATHER's or READV's body of n bytes, which must stay until the answer is complete, and counts
- * the read. GW_PROTOCOL: a malformed frame, from which the connection cannot go on; GW_RANGE, GW_STALE: it can. */
+/* Decodes and checks the body of a GATHER or READV, and counts the read. The body must stay until the answer is
+ * complete. GW_PROTOCOL: a malformed frame, and the connection must end. GW_RANGE, GW_STALE: it can go on. */
 gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *service, uint8_t type, const uint8_t *body,
 			      uint32_t n);
 
-/* Appends payload to the buffer of out_bytes, of which *out_end are in use. True when all of it has been appended;
- * false when the buffer is full, and the rest is for later calls. */
+/* Appends payload to the buffer of out_bytes, whose first *out_end bytes are in use. true: the payload is complete;
+ * false: the buffer is full, and later calls append the rest. */
 bool gw_tcp_answer_gather(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes);
 
-/* What follows the payload of a versioned region's rows: a TORN frame, or an ERROR's status (GW_NO_MEMORY), which is
- * the caller's to send. GW_AGAIN: it does not fit the rest of the buffer. */
+/* Appends the end of a versioned read: a TORN frame. An error is the status of an ERROR frame, which the caller sends
+ * instead. GW_AGAIN: the buffer has no room. */
 gw_status gw_tcp_answer_close(struct tcp_answer *answer, uint64_t tag, uint8_t *out, uint32_t *out_end,
 			      uint32_t out_bytes);
 
-/* The connection has ended: what answers took is freed. */
+/* The connection has ended: frees the memory of its answers. */
 void gw_tcp_answer_end(struct tcp_answer *answer);
 
 #endif

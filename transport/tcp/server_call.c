@@ -1,21 +1,20 @@
 /* Requests at the server.
  *
  *   frame ─▶ first run ─▶ answered at once, the usual case
- *                 └─ deferred ─▶ the loop's queue ─▶ one run for each look at the sockets ─▶ … ─▶ answered
+ *                 └─ deferred ─▶ the loop's queue ─▶ one run for each check of the sockets ─▶ … ─▶ answered
  *
- * So a long call, or any number of them, keeps the others waiting for one run. The frame stays in the input buffer
- * until the answer is there, and nothing behind it is looked at: answers come in the order of the questions. A long
- * reply is sent from the block that its handler filled, behind the output buffer. A call that finds no room for its
- * reply, or waits for another thread, waits in its connection, which is not read from meanwhile, and is tried again
- * when a timer says so. Probes wait behind it in the same order: so a client that is owed the answer of a long call
- * hears now and then, unasked, that its server lives.
+ * So a long call, or any number of long calls, delays other clients by one run. The frame stays in the input buffer
+ * until the call is answered. Later frames wait, since answers come in the order of the questions. A long reply is sent
+ * from the memory that its handler filled, after the output buffer. A call that waits for reply memory or for another
+ * thread is run again by a timer. Meanwhile the server does not read from that client. The client's PINGs wait too, so
+ * the server sends an unasked PONG now and then while a call takes long.
  */
 #include <string.h>
 
 #include "core/system/clock.h"
 #include "transport/tcp/server.h"
 
-#define ALIVE_NS (100 * GW_NS_PER_MS) /* between two signs of life: a client's patience is ten times that, and more */
+#define ALIVE_NS (100 * GW_NS_PER_MS) /* between two unasked PONGs: a client waits at least ten times as long */
 
 static void server_call_queue_add(struct tcp_server *server)
 {
@@ -48,7 +47,7 @@ static void server_call_queue_drop(struct tcp_server *server)
 	server->queued = false;
 }
 
-/* The handler is through: its answer goes out. */
+/* The handler has finished: sends its answer. */
 static void server_call_reply(struct tcp_server *server, gw_status status)
 {
 	server->calling = false;
@@ -72,7 +71,7 @@ static void server_call_reply(struct tcp_server *server, gw_status status)
 	server->replying = true;
 }
 
-/* A sign of life, if there was none for a while. What waits to be sent is one, or tells that nobody listens. */
+/* Sends a PONG if the client got none for a while. Unsent output is a sign of life, or the client does not read. */
 static void server_call_alive(struct tcp_server *server)
 {
 	struct wire_header pong = {.type = WIRE_PONG};
@@ -84,7 +83,7 @@ static void server_call_alive(struct tcp_server *server)
 	server->loop->driver->ops->kick(server->loop->driver, &server->io);
 }
 
-/* One run of the handler. The input buffer may have moved since the last. */
+/* Runs the handler once. The input buffer may have moved since the last run. */
 static void server_call_run(struct tcp_server *server)
 {
 	server->task.call.bytes = server->in + server->in_begin + WIRE_HEADER_BYTES + WIRE_REQUEST_BYTES;
@@ -94,7 +93,7 @@ static void server_call_run(struct tcp_server *server)
 		return;
 	}
 	server_call_alive(server);
-	server->io.yield = true; /* the loop goes on with us, or with its timer */
+	server->io.yield = true; /* the loop continues with this call, or with its timer */
 	uint64_t pause_ns = gw_task_pause_ns(&server->task);
 	if (pause_ns)
 		tcp_loop_timer(server->loop, gw_now_ns() + pause_ns);

@@ -1,11 +1,12 @@
-/* Late regions at the server's side of a connection: opened by the client, and over unix sockets held until it lets go.
+/* Dynamic regions at the server's end of a connection. The client opens them, and over unix sockets pins them until it
+ * releases them.
  *
- *   OPEN ─▶ REGION, with its descriptor where memory is mapped      one descriptor at a time is on its way
- *   the service withdraws one ─▶ every loop is woken ─▶ between two answers: WITHDRAWN ─▶ RELEASED
+ *   OPEN ─▶ REGION, with its descriptor if memory is mapped          one descriptor at a time is being sent
+ *   the service withdraws a region ─▶ every loop is woken ─▶ between two answers: WITHDRAWN ─▶ RELEASED
  *
- * A client that holds a region counts among those who use its memory until it says RELEASED or its connection ends.
- * Fails, told to the client, where the region is not there, where its memory cannot be shared, and for want of memory
- * and descriptors.
+ * A client that has pinned a region counts as a user of its memory until it sends RELEASED or its connection ends. An
+ * OPEN fails, with an ERROR frame, if the region does not exist or its memory cannot be shared. It also fails if
+ * memory or descriptors run out.
  */
 #include <string.h>
 #include <unistd.h>
@@ -80,7 +81,7 @@ void gw_tcp_server_notify_withdrawn(struct tcp_server *server)
 {
 	struct wire_dynamic dynamic = {0};
 	struct wire_header header = {.bytes = sizeof(dynamic), .type = WIRE_WITHDRAWN};
-	/* An ERROR that has to follow finds room too. */
+	/* Keep room for an ERROR that may have to follow. */
 	const size_t needed = WIRE_HEADER_BYTES + sizeof(dynamic) + WIRE_HEADER_BYTES + WIRE_ERROR_TEXT;
 	while (gw_tcp_server_room(server) >= needed &&
 	       gw_dynamic_region_withdrawn(&server->holds, server->service, &dynamic.id, &dynamic.generation))

@@ -1,4 +1,4 @@
-/* A connection ends: it leaves the service, and its place among the strangers where it was one. */
+/* The end of a connection: it leaves the service, or its place among the pending clients. */
 #include "core/memory/list.h"
 #include "transport/replay_cache.h"
 #include "transport/tcp/server.h"
@@ -32,7 +32,7 @@ void gw_tcp_server_end(struct tcp_server *server)
 		gw_service_reads_end(server->service, &server->read.reads);
 		gw_dynamic_pins_end(&server->holds, server->service);
 		if (server->window)
-			gw_replay_part(server->service->replay_cache, server->auth.client_uuid);
+			gw_replay_disconnect(server->service->replay_cache, server->auth.client_uuid);
 		gw_service_disconnect(server->service);
 	} else {
 		gw_tcp_pending_end(server);

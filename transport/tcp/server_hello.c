@@ -1,15 +1,15 @@
-/* Strangers: sockets whose client has not proved that it knows the key, or said hello where there is none.
+/* Pending clients: sockets whose client has not proved the key yet, or, without a key, has not sent a hello.
  *
- *   accepted ─▶ HELLO ─▶ PROOF ─▶ known: counted as a connection, its buffers made for work
+ *   accepted ─▶ HELLO ─▶ PROOF ─▶ known: counted as a connection, with buffers for work
  *        └── silent, or one of too many: closed
  *
- * Until the proof a socket costs a descriptor and a few KiB, and counts against a small limit of its own: beyond it the
- * oldest stranger gives way to the newest. So a client that knows the key gets in however many strangers are there,
- * since its hello takes a round trip and theirs last for ever. Each loop has a share of the limit and looks after its
- * own.
+ * Until the proof a socket costs a descriptor and a few KiB. It counts against a separate small limit; beyond the limit
+ * the oldest pending client is closed for the newest. So a client with the key is admitted however many pending clients
+ * exist: its hello takes one round trip, while theirs never end. Each loop has a share of the limit for its own pending
+ * clients.
  *
- * Fails on another version, a wrong key, a full server and on memory, each told to the client in an ERROR frame where
- * it has said a valid hello, so that it would understand one.
+ * Fails on another version, a wrong key, a full server, and if memory runs out. The client gets each reason in an ERROR
+ * frame if it has sent a valid hello, since only then it understands one.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@
 #include "transport/replay_cache.h"
 #include "transport/tcp/server.h"
 
-#define PENDING_BYTES  1024u /* of input, and of output: a hello, a challenge and an error fit */
+#define PENDING_BYTES  1024u /* of input, and of output: fits a hello, a challenge and an error */
 #define IN_FIRST_BYTES (128u << 10)
 #define OUT_BYTES      (256u << 10)
 
@@ -38,8 +38,7 @@ gw_status gw_tcp_pending_begin(struct tcp_server *server)
 	server->in_capacity = server->out_capacity = PENDING_BYTES;
 	while (loop->pending_count && loop->pending_count >= most) {
 		gw_count(&server->service->counts.dropped, 1);
-		gw_log(GW_LOG_DEBUG, "the oldest of %u sockets that have not proved anything is closed",
-		       loop->pending_count);
+		gw_log(GW_LOG_DEBUG, "the oldest of %u pending clients is closed", loop->pending_count);
 		gw_tcp_server_end(loop->oldest_pending);
 	}
 	server->older = loop->newest_pending;
@@ -64,19 +63,19 @@ static void take_hello(struct tcp_server *server, const struct wire_header *head
 	gw_status status = header->type == WIRE_HELLO ? gw_wire_hello(body, header->bytes, &hello)
 						      : gw_fail(GW_PROTOCOL, "a %s frame before the hello",
 								gw_wire_type_name(header->type));
-	if (status == GW_VERSION) { /* our version, in a form that every version reads */
+	if (status == GW_VERSION) { /* send this version, in a form that every version reads */
 		gw_tcp_server_answer(server, &answer_header, &challenge);
 		gw_tcp_server_refuse(server, GW_OK);
 		return;
 	}
-	if (status != GW_OK) { /* no client of ours: it would not understand a word */
+	if (status != GW_OK) { /* not a Graphwire client: it would not understand an ERROR */
 		gw_count(&server->service->counts.refused, 1);
 		gw_tcp_server_end(server);
 		return;
 	}
 	status = gw_nonce_make(server->auth.server_nonce);
 	if (status == GW_OK && server->service->key_bytes && !hello.key_offered)
-		status = gw_fail(GW_REFUSED, WIRE_KEY_WANTED ", and none was given; give the key file that it has");
+		status = gw_fail(GW_REFUSED, WIRE_KEY_WANTED ", and the client has none; give the server's key file");
 	if (status != GW_OK) {
 		gw_tcp_server_refuse(server, status);
 		return;
@@ -93,7 +92,7 @@ static void take_hello(struct tcp_server *server, const struct wire_header *head
 	server->phase = SERVER_PROOF;
 }
 
-/* The client has proved itself: it gets a connection's place, and an output buffer for answers. */
+/* The client has proved the key: gives it a connection's place and an output buffer for answers. */
 static gw_status server_hello_admit(struct tcp_server *server)
 {
 	uint8_t *out = gw_malloc(OUT_BYTES);
@@ -117,12 +116,12 @@ static gw_status server_hello_admit(struct tcp_server *server)
 	return GW_OK;
 }
 
-/* Where a client of this host finds the regions. */
+/* Sends MEMORY: where a client of this host finds the regions. */
 static void report_memory(struct tcp_server *server)
 {
 	uint8_t body[WIRE_MEMORY_BYTES(GW_MEMORIES_MAX, GW_REGIONS_MAX)];
 	struct wire_header header = {.type = WIRE_MEMORY};
-	header.bytes = server->listener->local->tell(server->listener->export, body, &server->fd_passing);
+	header.bytes = server->listener->local->describe(server->listener->export, body, &server->fd_passing);
 	gw_tcp_server_answer(server, &header, body);
 }
 
@@ -139,7 +138,8 @@ static void take_proof(struct tcp_server *server, const struct wire_header *head
 			      .requests_max = service->limits.requests_per_client}};
 	gw_status status = GW_OK;
 	if (header->type != WIRE_PROOF)
-		status = gw_fail(GW_PROTOCOL, "a %s frame before the hello was over", gw_wire_type_name(header->type));
+		status =
+			gw_fail(GW_PROTOCOL, "a %s frame before the end of the hello", gw_wire_type_name(header->type));
 	else if (service->key_bytes && !gw_proof_check(&server->auth, GW_AUTH_CLIENT, body))
 		status =
 			gw_fail(GW_REFUSED, "the server has another key than this client; give both the same key file");

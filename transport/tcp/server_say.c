@@ -1,4 +1,4 @@
-/* What a connection says to its client, up to the last words. */
+/* Frames that a connection sends to its client, up to the last one. */
 #include <string.h>
 
 #include "core/errors/log.h"
@@ -41,7 +41,7 @@ void gw_tcp_server_refuse(struct tcp_server *server, gw_status status)
 {
 	char text[GW_ADDRESS_MAX];
 	gw_count(&server->service->counts.refused, 1);
-	gw_log(GW_LOG_INFO, "%s: a client is turned away: %s", gw_tcp_server_name(server, text), gw_last_error());
+	gw_log(GW_LOG_INFO, "%s: a client is refused: %s", gw_tcp_server_name(server, text), gw_last_error());
 	if (status != GW_OK)
 		gw_tcp_server_answer_error(server, status, 0);
 	gw_tcp_server_finish(server);

@@ -1,4 +1,4 @@
-/* Names to addresses, socket options, and who holds a port. */
+/* Resolves names, sets socket options, and finds the process that has a port. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "transport/tcp/tcp.h"
 
-/* getaddrinfo's answer, from memory where numbers are all that is to be read. */
+/* Calls getaddrinfo. A numeric address needs no look-up. */
 static int tcp_socket_ask(const struct gw_address *address, int flags, struct addrinfo **list)
 {
 	char port[8];
@@ -78,8 +78,8 @@ void gw_tcp_low_water(struct tcp_io *io)
 	io->low_water_set = wanted;
 }
 
-/* Blocking, with a time limit that the kernel counts in ticks: a timer of its wheel, which costs a tenth of what a
- * sleep with a limit in nanoseconds does. Whoever must not block says so in each call. */
+/* Makes the socket blocking, with a time limit in kernel ticks. Such a timer costs a tenth of a sleep with a limit in
+ * nanoseconds. Calls that must not block pass a flag for that. */
 static bool await_prepare(struct tcp_io *io)
 {
 	const struct timeval limit = {.tv_usec = TCP_AWAIT_NS / 1000};
@@ -98,7 +98,7 @@ enum tcp_awaited gw_tcp_await(struct tcp_io *io, ssize_t *n, bool *full)
 		return TCP_AWAIT_NOT;
 	for (size_t i = 0; i < pieces; i++)
 		wanted += io->receive_iov[i].iov_len;
-	/* The mark of a long answer before this one would keep us asleep over a short one. */
+	/* The low-water mark of an earlier long answer would delay the wake-up for a short one. */
 	gw_tcp_low_water(io);
 	struct msghdr message = {.msg_iov = io->receive_iov, .msg_iovlen = pieces};
 	*n = pieces == 1 ? recv(io->fd, io->receive_iov[0].iov_base, wanted, 0) : recvmsg(io->fd, &message, 0);
@@ -134,7 +134,7 @@ static unsigned long listening_inode(const char *table, uint16_t port)
 	return inode;
 }
 
-/* Whether one of the process's descriptors is the socket. */
+/* Whether the process has a descriptor of the socket. */
 static bool process_holds(const char *pid, const char *link)
 {
 	char path[300], target[64];

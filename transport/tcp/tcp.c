@@ -1,14 +1,14 @@
-/* The TCP backend: one loop for each poll group, which drives its endpoints, its listeners and its part of the accepted
- * connections. A poll runs what is ready, hands out completions, and sleeps (after looking for spin_ns) until a socket,
- * a timer or a wake. */
+/* The TCP backend. Each poll group has one loop, which drives its endpoints, its listeners and its share of the
+ * accepted connections. A poll handles ready sockets, returns completions, and sleeps (after spinning for spin_ns)
+ * until a socket, a timer or a wake. */
 #include "transport/tcp/tcp.h"
 
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 
-#define TICK_MAX_NS (GW_NS_PER_SECOND) /* timers are looked at this often at least */
-#define TIMER_LOOKS 8                  /* at the sockets, before timers say that nothing came */
-#define LONE_MIN_NS (5 * TCP_AWAIT_NS) /* nothing else is due so soon: an answer may be awaited by itself */
+#define TICK_MAX_NS (GW_NS_PER_SECOND) /* timers are checked at least this often */
+#define TIMER_LOOKS 8                  /* checks of the sockets before timers conclude that nothing arrived */
+#define LONE_MIN_NS (5 * TCP_AWAIT_NS) /* without a timer before this time, one answer may be awaited alone */
 
 gw_status gw_tcp_loop_open(struct gw_poll_group *group, const struct gw_transport *transport,
 			   const struct tcp_local *local, struct tcp_loop **out)
@@ -48,7 +48,7 @@ void gw_tcp_shut(void *state)
 	gw_tcp_clients_end(loop);
 	gw_tcp_inbox_drop(loop);
 	gw_tcp_servers_end(loop, true);
-	/* What the kernel still holds is cancelled and comes back soon. */
+	/* The kernel's operations are cancelled and complete soon. */
 	while (loop->ios && !loop->listeners)
 		loop->driver->ops->run(loop->driver, gw_now_ns() + GW_NS_PER_MS, &woken);
 	loop->driver->ops->shut(loop->driver);
@@ -80,7 +80,7 @@ static const uint8_t *tcp_map(struct gw_endpoint *endpoint, const struct gw_regi
 static void take_possession(struct tcp_loop *loop)
 {
 	bool expected = false;
-	/* Contended only while a listener is being closed. */
+	/* Contended only while a listener is closed. */
 	while (!atomic_compare_exchange_weak_explicit(&loop->owned, &expected, true, memory_order_acquire,
 						      memory_order_relaxed))
 		expected = false;
@@ -94,7 +94,7 @@ static void tcp_tick(struct tcp_loop *loop, uint64_t now_ns)
 	gw_tcp_listeners_tick(loop, now_ns);
 }
 
-/* What other threads have asked for. */
+/* Handles the orders of other threads. */
 static void tcp_take_orders(struct tcp_loop *loop)
 {
 	if (atomic_load_explicit(&loop->inbox_filled, memory_order_relaxed))
@@ -112,7 +112,7 @@ static void tcp_take_orders(struct tcp_loop *loop)
 	}
 }
 
-/* One run of the driver, or the wait for the one answer that there is to wait for. */
+/* Runs the driver once, or awaits the only open answer. */
 static bool tcp_run(struct tcp_loop *loop, uint64_t now_ns, uint64_t until_ns, bool *woken)
 {
 	const struct tcp_driver_ops *driver = loop->driver->ops;
@@ -124,8 +124,8 @@ static bool tcp_run(struct tcp_loop *loop, uint64_t now_ns, uint64_t until_ns, b
 	return outcome == TCP_AWAIT_HANDLED;
 }
 
-/* Timers are due. What came in time may lie in the sockets still, where this thread was held up: it is taken first, as
- * far as a few looks go (an answer may take two: one for its header). */
+/* Timers are due. If this thread was delayed, answers that came in time may still be in the sockets. They are received
+ * first, with a few checks (an answer may take two: one for its header). */
 static void tcp_timers(struct tcp_loop *loop, uint64_t now_ns, bool *woken)
 {
 	bool worked = true;
@@ -148,7 +148,7 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 		tcp_take_orders(loop);
 		if (now >= loop->next_timer_ns)
 			tcp_timers(loop, now, &woken);
-		/* Waiting completions are handed out at once, but sockets are looked at between two polls. */
+		/* Queued completions are returned at once, but each poll checks the sockets once. */
 		if (first && !gw_completions_empty(&loop->completions))
 			loop->driver->ops->run(loop->driver, 0, &woken);
 		n = gw_completions_take(&loop->completions, completions, max);
@@ -162,11 +162,11 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 		uint64_t wait = spin || loop->calls || until <= now ? 0 : until;
 		loop->now_ns = 0;
 		bool worked = tcp_run(loop, now, wait, &woken);
-		if (loop->calls) { /* a server's: one run for each look at everybody */
+		if (loop->calls) { /* a server's calls: one run for each check of all sockets */
 			gw_tcp_servers_call(loop);
 			worked = true;
 		}
-		if (timeout_ns || worked || wait) /* a bare look costs no more than the look */
+		if (timeout_ns || worked || wait) /* a poll that only checks does not read the clock */
 			now = tcp_loop_now(loop);
 		if (worked)
 			spin_end = gw_later_ns(now, spin_ns);

@@ -1,4 +1,4 @@
-/* The TCP backend's objects, as its files see each other. */
+/* The TCP backend's objects, shared by its files. */
 #ifndef GW_TRANSPORT_TCP_H
 #define GW_TRANSPORT_TCP_H
 
@@ -21,57 +21,56 @@ struct tcp_client;
 struct tcp_server;
 struct tcp_listener;
 
-/* What connections over unix sockets do otherwise, where the welcome is followed by the memory itself: transport/shm.
- */
+/* The differences of connections over unix sockets, whose welcome is followed by the memory itself: transport/shm. */
 struct tcp_local {
-	/* A socket connected to who has the name. GW_PEER_LOST. */
+	/* Connects to the listener with this name. GW_PEER_LOST. */
 	gw_status (*dial)(const struct gw_address *address, int *fd);
-	/* A listening socket, and what it exports to clients; the address's name is filled in. */
+	/* Creates a listening socket, and the export for its clients. Fills in the address's name. */
 	gw_status (*listen)(struct gw_address *address, const struct gw_service *service, int *fd, void **export);
-	/* The name is there still: *fd is -1. Else a socket that listens under it now. */
+	/* Keeps the name. *fd: -1 if the name still exists, else a new socket that listens under it. */
 	gw_status (*keep)(void *export, int *fd);
-	/* Takes the name away: nobody new comes. */
+	/* Removes the name: no new client can connect. */
 	void (*stop)(void *export);
 	void (*export_free)(void *export);
-	/* Whether the client that connected may. GW_REFUSED. */
+	/* Checks whether the connected client is allowed. GW_REFUSED. */
 	gw_status (*admit)(int fd);
-	/* The body of the MEMORY frame, of at most so many bytes, and the descriptors that come with it. */
-	uint32_t (*tell)(const void *export, uint8_t *body, struct tcp_fd_passing *fd_passing);
-	/* Maps what has come. */
-	gw_status (*map)(const struct wire_memories *told, struct tcp_fd_passing *fd_passing, void **mapped);
+	/* Fills in the body of the MEMORY frame and its descriptors. Returns the body's length. */
+	uint32_t (*describe)(const void *export, uint8_t *body, struct tcp_fd_passing *fd_passing);
+	/* Maps the descriptors of a MEMORY frame. */
+	gw_status (*map)(const struct wire_memories *announced, struct tcp_fd_passing *fd_passing, void **mapped);
 	void (*unmap)(void *mapped);
-	/* Late regions: a descriptor for the client, and what the client makes of it. */
+	/* Dynamic regions: a descriptor for the client; the client's mapping of it. */
 	gw_status (*share)(const struct gw_dynamic_region *region, int *fd);
 	gw_status (*map_dynamic)(int fd, uint64_t bytes, void **mapping, const uint8_t **base);
 	void (*unmap_dynamic)(void *mapping);
 };
 
-/* A poll group's part: one driver, and what it drives. One thread's, but for the inbox, `owned` and wake. */
+/* A poll group's part: one driver and its ios. For one thread, except the inbox, the atomic fields and wake. */
 struct tcp_loop {
 	struct gw_poll_group *group;
-	const struct gw_transport *transport; /* whose part it is */
-	const struct tcp_local *local;        /* its endpoints'; NULL: TCP */
+	const struct gw_transport *transport; /* the transport of this part */
+	const struct tcp_local *local;        /* for the loop's endpoints; NULL: TCP */
 	struct tcp_driver *driver;
 	struct gw_completions completions;
 	struct tcp_client *clients;
 	struct tcp_server *servers;
-	struct tcp_server *oldest_pending, *newest_pending; /* of the servers, those that have proved nothing yet */
+	struct tcp_server *oldest_pending, *newest_pending; /* the pending clients among the servers */
 	uint32_t pending_count;
-	struct tcp_server *calls, *last_call; /* whose handlers have more to do: each has its turn */
-	uint64_t bytes_ended;                 /* buffers of connections that have ended since the last trim */
-	struct tcp_listener *listeners;       /* those that accept here */
+	struct tcp_server *calls, *last_call; /* queue of deferred calls: each runs in turn */
+	uint64_t bytes_ended;                 /* buffers of connections that ended since the last trim */
+	struct tcp_listener *listeners;       /* listeners that accept in this loop */
 	uint32_t ios;                         /* added and not gone yet */
-	uint64_t next_timer_ns;               /* nothing is due before */
-	uint64_t now_ns;                      /* while polled: when this run began; 0: nobody has looked yet */
-	uint32_t turns;                       /* of shm: polls */
+	uint64_t next_timer_ns;               /* no timer is due before */
+	uint64_t now_ns;                      /* while polled: when this run began; 0: the clock was not read yet */
+	uint32_t turns;                       /* shm: counts polls */
 	uint32_t lone_waits, lone_pause;      /* client_lone.c */
-	/* Held while polled, so that the thread that stops a listener may end the connections of a loop that nobody
+	/* Set while polled. A thread that stops a listener sets it to end the connections of a loop that no thread
 	 * polls. */
 	_Atomic bool owned;
 	_Atomic bool inbox_filled;
-	_Atomic bool withdrawn;                   /* a region was: clients that hold it are to be told */
-	_Atomic bool renewed;                     /* a listener's socket was */
-	_Atomic uint32_t close_asked, close_done; /* running numbers of requests to end or drain connections */
+	_Atomic bool withdrawn;                   /* a region was withdrawn: clients that pinned it must be notified */
+	_Atomic bool renewed;                     /* a listener's socket was renewed */
+	_Atomic uint32_t close_asked, close_done; /* counters of requests to end or drain connections */
 	pthread_mutex_t inbox_lock;
 	struct {
 		int fd;
@@ -86,7 +85,7 @@ static inline void tcp_loop_timer(struct tcp_loop *loop, uint64_t at_ns)
 		loop->next_timer_ns = at_ns;
 }
 
-/* For the driver's callbacks: one look at the clock serves all that one run brings. */
+/* The time for the driver's callbacks: the clock is read once for each run. */
 static inline uint64_t tcp_loop_now(struct tcp_loop *loop)
 {
 	if (!loop->now_ns)
@@ -94,7 +93,7 @@ static inline uint64_t tcp_loop_now(struct tcp_loop *loop)
 	return loop->now_ns;
 }
 
-/* --- tcp.c: the slots that loops over unix sockets have in common with TCP's --- */
+/* --- tcp.c: the slots that TCP and unix sockets share --- */
 gw_status gw_tcp_loop_open(struct gw_poll_group *group, const struct gw_transport *transport,
 			   const struct tcp_local *local, struct tcp_loop **out);
 void gw_tcp_shut(void *state);
@@ -116,67 +115,67 @@ gw_status gw_tcp_request(struct gw_endpoint *base, uint16_t op, const struct gw_
 			 uint32_t n, uint64_t deadline_ns, void *cookie);
 void gw_tcp_cancel(struct gw_endpoint *base, struct gw_read_set *set);
 void gw_tcp_request_cancel(struct gw_endpoint *base, const void *cookie);
-/* Deadlines and liveness; looks at every endpoint of the loop and sets the loop's next timer. */
+/* Checks deadlines and liveness of the loop's endpoints and sets the loop's next timer. */
 void gw_tcp_clients_tick(struct tcp_loop *loop, uint64_t now_ns);
 bool gw_tcp_clients_busy(const struct tcp_loop *loop);
 void gw_tcp_clients_end(struct tcp_loop *loop);
 
 /* --- client_lone.c --- */
-/* The io whose short answer is all that the loop waits for, and may be awaited by itself; else NULL. */
+/* The io whose short answer is the only open work of the loop and may be awaited alone; else NULL. */
 struct tcp_io *gw_tcp_lone(struct tcp_loop *loop);
-/* How that went. */
+/* Reports the outcome of that wait. */
 void gw_tcp_lone_ended(struct tcp_loop *loop, enum tcp_awaited outcome);
 
 /* --- client_dynamic.c --- */
 gw_status gw_tcp_region_open(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie);
-/* Who reads late regions by a way of its own: hears of withdrawals, and lets go when it reads no more. */
+/* A reader of dynamic regions over another transport: it is notified of withdrawals, and releases the region. */
 struct tcp_dynamic_reader {
 	void (*withdrawn)(struct tcp_dynamic_reader *reader, uint32_t id, uint32_t generation);
 };
 void gw_tcp_dynamic_reader(struct gw_endpoint *base, struct tcp_dynamic_reader *reader);
-/* As gw_tcp_region_open, and the server keeps the memory until it is released. */
+/* As gw_tcp_region_open; the server also keeps the memory until the client releases it. */
 gw_status gw_tcp_dynamic_pin(struct gw_endpoint *base, uint32_t id, uint32_t generation, void *cookie);
 void gw_tcp_dynamic_release(struct gw_endpoint *base, uint32_t id, uint32_t generation);
 
 /* --- server.c: accepted connections --- */
-/* Takes the socket in any case; on failure it is closed. Takes the caller's reference to the listener. */
+/* Takes over the socket and the caller's reference to the listener; on failure closes the socket. */
 void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *listener);
 void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns);
 /* Ends the connections of listeners that are closing; all = true: every one. */
 void gw_tcp_servers_end(struct tcp_loop *loop, bool all);
-/* Those of listeners that drain end as soon as they are owed nothing. */
+/* Ends each connection of a draining listener when no answer is owed to it. */
 void gw_tcp_servers_drain(struct tcp_loop *loop);
-/* Clients that hold a region which was withdrawn are told. */
+/* Notifies clients of withdrawn regions that they pinned. */
 void gw_tcp_servers_withdrawn(struct tcp_loop *loop);
-/* One run of the deferred call that has waited longest; there must be one, or nothing happens. */
+/* Runs the deferred call that has waited longest, if one exists. */
 void gw_tcp_servers_call(struct tcp_loop *loop);
 
 /* --- listener.c --- */
 struct tcp_accept { /* a socket that listens */
 	struct tcp_io io;
-	struct tcp_listener *listener; /* with a reference, once the driver has it */
+	struct tcp_listener *listener; /* with a reference while the driver has the io */
 };
 
 struct tcp_listener {
 	struct gw_listener base;
 	struct gw_dynamic_region_watcher watcher;
 	struct tcp_accept *accept;
-	_Atomic(struct tcp_accept *) renewed; /* to be taken into use by the loop in its place */
-	struct tcp_loop *loop;                /* accepts */
+	_Atomic(struct tcp_accept *) renewed; /* the loop will use it instead of the current socket */
+	struct tcp_loop *loop;                /* the loop that accepts */
 	const struct tcp_local *local;        /* NULL: TCP */
-	void *export;                         /* the local sockets', or NULL */
-	struct tcp_listener *next;            /* in the loop, while accepting */
-	_Atomic uint32_t references;          /* the owner's, the sockets', one for each connection and inbox entry */
+	void *export;                         /* for unix sockets; else NULL */
+	struct tcp_listener *next;            /* in the loop's list, while accepting */
+	_Atomic uint32_t references;          /* owner, sockets, and one for each connection and inbox entry */
 	_Atomic bool stopped, draining, closing;
-	uint64_t retry_ns; /* descriptors had run out: accept again then */
+	uint64_t retry_ns; /* after descriptors ran out: when to accept again */
 	bool short_of_descriptors;
-	uint32_t pending_max; /* of one loop */
+	uint32_t pending_max; /* pending clients of one loop */
 	uint32_t loop_count, turn;
 	struct tcp_loop *loops[];
 };
 gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			struct gw_service *service, struct gw_listener **out);
-/* The same for another transport's sockets, in the same loops: a server's poll groups have one part to wait in. */
+/* The same for another transport's sockets, in the same loops, so that a server's poll group waits in one part. */
 gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tcp_local *local,
 			   struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			   struct gw_service *service, struct gw_listener **out);
@@ -185,32 +184,31 @@ void gw_tcp_listener_drain(struct gw_listener *base);
 void gw_tcp_listener_free(struct gw_listener *base);
 gw_status gw_tcp_listener_keep(struct gw_listener *base);
 void gw_tcp_listeners_tick(struct tcp_loop *loop, uint64_t now_ns);
-/* Takes sockets into use that were made in the place of others. */
+/* Starts to use renewed sockets. */
 void gw_tcp_listeners_renew(struct tcp_loop *loop);
-/* Connections dealt to this loop by another thread. */
+/* Take over, or close, the connections that another thread dealt to this loop. */
 void gw_tcp_inbox_take(struct tcp_loop *loop);
 void gw_tcp_inbox_drop(struct tcp_loop *loop);
 
 /* --- listener_refs.c --- */
 void gw_tcp_listener_release(struct tcp_listener *listener);
 uint32_t gw_tcp_loop_number(const struct tcp_listener *listener, const struct tcp_loop *loop);
-void gw_tcp_accept_drop(struct tcp_accept *accept); /* a socket that no driver has; NULL is allowed */
+void gw_tcp_accept_drop(struct tcp_accept *accept); /* for a socket that no driver has; NULL is allowed */
 
-/* --- bind.c: and gw_port_reserve of transport.h --- */
+/* --- bind.c, which also has gw_port_reserve of transport.h --- */
 gw_status gw_socket_listen(const struct gw_address *address, int *out, uint16_t *port);
 
 /* --- socket.c --- */
 struct addrinfo;
-/* The address of a host that is a number, without looking anything up; false: it is a name. *list is freed by
- * freeaddrinfo. */
+/* The address of a numeric host, without a look-up; false: the host is a name. freeaddrinfo frees *list. */
 bool gw_socket_number(const struct gw_address *address, struct addrinfo **list);
-/* Every address of host and port, likewise. Blocks for as long as the resolver does. GW_NOT_FOUND, GW_NO_MEMORY. */
+/* Every address of host and port. Blocks while the resolver blocks. GW_NOT_FOUND, GW_NO_MEMORY. */
 gw_status gw_socket_resolve(const struct gw_address *address, struct addrinfo **list);
-/* Bytes of the socket's receive buffer as it is now: the kernel makes it larger as a stream needs it. */
+/* The current length of the socket's receive buffer; the kernel enlarges it as a stream needs. */
 uint32_t gw_socket_receive_buffer(int fd);
-/* TCP_NODELAY, keepalive: half-open peers are found within about a minute. */
+/* Sets TCP_NODELAY and keepalive, which finds half-open peers within about a minute. */
 void gw_socket_tune(int fd);
-/* Who listens on the port, as "PID name", or "another process" where /proc does not tell. */
+/* The process that listens on the port, as "process PID (name)", or "another process" if /proc does not show it. */
 void gw_socket_holder(uint16_t port, char *text, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* Frames: checked decoding and compact encoding. A decoder trusts nothing: lengths against the type's limit, counts
- * against the body, reserved bytes against zero, shifts against overflow. */
+/* Frames: checked decoding and compact encoding. A decoder trusts no input. It checks lengths against the type's limit,
+ * counts against the body, reserved bytes against zero, and shifts against overflow. */
 #include "transport/tcp/wire.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static const struct {
 	uint32_t body_min, body_max;
 	bool from_client;
 } types[WIRE_TYPES] = {
-	/* The first frame's length may change with the version: it is decoded far enough to tell. */
+	/* The length of a first frame may change with the version, so any length that holds the version is decoded. */
 	[WIRE_HELLO] = {"HELLO", 12, 4096, true},
 	[WIRE_CHALLENGE] = {"CHALLENGE", 12, 4096, false},
 	[WIRE_PROOF] = {"PROOF", WIRE_PROOF_BYTES, WIRE_PROOF_BYTES, true},
@@ -44,14 +44,14 @@ gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_clien
 	if (out->type >= WIRE_TYPES || !types[out->type].name || types[out->type].from_client != from_client)
 		return gw_fail(GW_PROTOCOL, "a frame of unknown type %u", out->type);
 	if (out->bytes < types[out->type].body_min || out->bytes > types[out->type].body_max)
-		return gw_fail(GW_PROTOCOL, "a %s frame of %u bytes; %u to %u are possible", types[out->type].name,
-			       out->bytes, types[out->type].body_min, types[out->type].body_max);
+		return gw_fail(GW_PROTOCOL, "a %s frame of %u bytes; the protocol allows %u to %u",
+			       types[out->type].name, out->bytes, types[out->type].body_min, types[out->type].body_max);
 	if ((out->type != WIRE_ERROR && out->status) || (out->type != WIRE_REQUEST && out->op))
 		return gw_fail(GW_PROTOCOL, "a %s frame with reserved bits set", types[out->type].name);
 	return GW_OK;
 }
 
-/* What HELLO and CHALLENGE begin with, in every version. */
+/* Checks the head of HELLO and CHALLENGE, which is the same in every version. */
 static gw_status wire_check_version(const uint8_t *body, const char *self, const char *other)
 {
 	uint64_t magic;
@@ -102,19 +102,19 @@ struct wire_region gw_wire_region_of(const struct gw_region *region)
 				    .seed = region->rows.seed};
 }
 
-gw_status gw_wire_region(const struct wire_region *told, struct gw_region *out)
+gw_status gw_wire_region(const struct wire_region *encoded, struct gw_region *out)
 {
-	*out = (struct gw_region){.bytes = told->bytes,
-				  .id = told->id,
-				  .generation = told->generation,
-				  .kind = (enum gw_region_kind)told->kind};
-	bool good = told->kind == GW_REGION_IMMUTABLE && !told->row_bytes && !told->seed;
-	if (told->kind == GW_REGION_VERSIONED) {
-		out->rows.seed = told->seed;
-		good = gw_row_format_init(told->row_bytes, &out->rows.format) == GW_OK &&
-		       told->bytes % out->rows.format.stride == 0;
+	*out = (struct gw_region){.bytes = encoded->bytes,
+				  .id = encoded->id,
+				  .generation = encoded->generation,
+				  .kind = (enum gw_region_kind)encoded->kind};
+	bool good = encoded->kind == GW_REGION_IMMUTABLE && !encoded->row_bytes && !encoded->seed;
+	if (encoded->kind == GW_REGION_VERSIONED) {
+		out->rows.seed = encoded->seed;
+		good = gw_row_format_init(encoded->row_bytes, &out->rows.format) == GW_OK &&
+		       encoded->bytes % out->rows.format.stride == 0;
 	}
-	return good ? GW_OK : gw_fail(GW_PROTOCOL, "region %u is malformed", told->id);
+	return good ? GW_OK : gw_fail(GW_PROTOCOL, "region %u is malformed", encoded->id);
 }
 
 gw_status gw_wire_welcome(const uint8_t *body, uint32_t n, struct wire_welcome *out,
@@ -145,8 +145,8 @@ gw_status gw_wire_memory(const uint8_t *body, uint32_t n, const struct gw_region
 	memcpy(&head, body, sizeof(head));
 	if (head.memory_count > GW_MEMORIES_MAX || head.region_count != region_count ||
 	    n != WIRE_MEMORY_BYTES(head.memory_count, head.region_count))
-		return gw_fail(GW_PROTOCOL, "a MEMORY of %u bytes with %u memories and %u regions", n,
-			       head.memory_count, head.region_count);
+		return gw_fail(GW_PROTOCOL, "a MEMORY of %u bytes with %u memfds and %u regions", n, head.memory_count,
+			       head.region_count);
 	out->memory_count = head.memory_count;
 	out->region_count = head.region_count;
 	memcpy(out->bytes, body + sizeof(head), 8ull * head.memory_count);
@@ -160,7 +160,7 @@ gw_status gw_wire_memory(const uint8_t *body, uint32_t n, const struct gw_region
 		if (regions[i].bytes &&
 		    (place->memory >= head.memory_count || regions[i].bytes > out->bytes[place->memory] ||
 		     place->offset > out->bytes[place->memory] - regions[i].bytes))
-			return gw_fail(GW_PROTOCOL, "a MEMORY that holds no region %u", i);
+			return gw_fail(GW_PROTOCOL, "a MEMORY without a place for region %u", i);
 	}
 	return GW_OK;
 }
@@ -191,12 +191,12 @@ gw_status gw_wire_ranges(uint8_t type, const uint8_t *body, uint32_t n, struct w
 		out->bytes = sum;
 	}
 	if (out->bytes > WIRE_PAYLOAD_MAX && read->count > 1)
-		return gw_fail(GW_PROTOCOL, "a %s frame that asks for %llu bytes; %u are possible", name,
+		return gw_fail(GW_PROTOCOL, "a %s frame that asks for %llu bytes; at most %u are allowed", name,
 			       (unsigned long long)out->bytes, WIRE_PAYLOAD_MAX);
 	return GW_OK;
 }
 
-/* The usual read in one pass without branches: the largest narrow offset of ranges of one length decides for all. */
+/* Checks the usual read in one pass without branches: for ranges of one length, the largest narrow offset decides. */
 static bool narrow_ranges_fit(const struct wire_ranges *ranges, uint64_t region_bytes)
 {
 	const struct wire_read *read = &ranges->read;
@@ -237,7 +237,8 @@ gw_status gw_wire_rows_check(const struct wire_ranges *ranges, const struct gw_r
 		uint32_t length = gw_wire_length(ranges, i);
 		if (length &&
 		    (length != format->payload_bytes || !gw_row_at(&divider, gw_wire_offset(ranges, i), &number)))
-			return gw_fail(GW_INVALID, "read of %u bytes at %llu: not one of the region's rows of %u bytes",
+			return gw_fail(GW_INVALID,
+				       "read of %u bytes at %llu: not a row of the region, whose rows have %u bytes",
 				       length, (unsigned long long)gw_wire_offset(ranges, i), format->payload_bytes);
 	}
 	return GW_OK;

@@ -1,28 +1,28 @@
-/* What goes over a TCP connection: frames of a 16-byte header and a body. All numbers are little-endian.
+/* The protocol over a TCP connection: frames of a 16-byte header and a body. All numbers are little-endian.
  *
  *      client                                server
  *      HELLO version, nonce, uuid ─────────▶
- *              ◀───────────────── CHALLENGE version, nonce, incarnation, key wanted?
+ *              ◀───────────────── CHALLENGE version, nonce, incarnation, does the server want a key?
  *      PROOF hmac("client", all of the above) ▶            (zero without a key)
  *              ◀─────────────────── WELCOME hmac("server", …), graph, part, regions
- *              ◀─────────────────── MEMORY (unix sockets: where the regions lie in the descriptors that come with it)
+ *              ◀─────────────────── MEMORY (unix sockets: the regions' places in the descriptors sent with it)
  *      GATHER, READV ──────────────────────▶
  *              ◀──────────────────────────── DATA (payload in request order) or ERROR
- *              ◀──────────────────────────── TORN (versioned regions: which of the ranges hold no whole row) or ERROR
+ *              ◀──────────────────────────── TORN (versioned regions: which ranges are torn) or ERROR
  *      REQUEST ────────────────────────────▶ handler
  *              ◀──────────────────────────── REPLY or ERROR
- *      OPEN ───────────────────────────────▶                (a region that came after the hello)
+ *      OPEN ───────────────────────────────▶                (a dynamic region)
  *              ◀──────────────────────────── REGION (unix sockets: with its descriptor) or ERROR
- *              ◀──────────────────────────── WITHDRAWN (tag 0, at any time: to those who hold it)
+ *              ◀──────────────────────────── WITHDRAWN (tag 0, at any time: to clients that pinned the region)
  *      RELEASED ───────────────────────────▶
  *      PING ───────────────────────────────▶
- *              ◀──────────────────────────── PONG (tag 0: unasked, while a call takes long)
+ *              ◀──────────────────────────── PONG (tag 0: unasked, during a long call)
  *
- * Answers come in the order of their questions and carry their tag. An ERROR with tag 0 is the last frame of a
- * connection: the server refuses this client or found the protocol broken. The header, and the first 12 bytes of HELLO
- * and CHALLENGE, are the same in every version, so that two versions can tell each other apart.
+ * Answers come in the order of their questions and carry the question's tag. An ERROR with tag 0 is the last frame of a
+ * connection: the server refuses this client, or found a protocol error. The header, and the first 12 bytes of HELLO
+ * and CHALLENGE, are the same in every version, so that each side recognises another version.
  *
- * Everything here is pure: bytes in, structs out, no state, no memory. The fuzzers start here.
+ * These functions are pure: bytes in, structs out, no state, no allocation. The fuzzers start here.
  */
 #ifndef GW_TRANSPORT_TCP_WIRE_H
 #define GW_TRANSPORT_TCP_WIRE_H
@@ -39,12 +39,12 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-end
 #define WIRE_HEADER_BYTES  16u
 #define WIRE_NONCE_BYTES   32u
 #define WIRE_PROOF_BYTES   32u
-#define WIRE_RANGES_MAX    (16u << 10)              /* of one read frame */
+#define WIRE_RANGES_MAX    (16u << 10)              /* ranges of one read frame */
 #define WIRE_PAYLOAD_MAX   (16u << 20)              /* bytes that a read frame of several ranges may ask for */
-#define WIRE_READ_BYTES    32u                      /* of a read's body, in front of the offsets */
-#define WIRE_KEY_WANTED    "the server wants a key" /* in a refusal: the client adds where it looked for one */
+#define WIRE_READ_BYTES    32u                      /* the part of a read's body before the offsets */
+#define WIRE_KEY_WANTED    "the server wants a key" /* in a refusal; the client adds where it looked for a key */
 #define WIRE_ERROR_TEXT    512u
-#define WIRE_REQUEST_BYTES 24u /* struct gw_once, in front of a request's bytes */
+#define WIRE_REQUEST_BYTES 24u /* struct gw_once, before a request's bytes */
 #define WIRE_REGION_BYTES  32u
 
 enum wire_type {
@@ -70,11 +70,11 @@ enum wire_type {
 };
 
 struct wire_header {
-	uint32_t bytes; /* of the body */
+	uint32_t bytes; /* the body's length */
 	uint8_t type;
 	uint8_t status; /* ERROR: a gw_status; else 0 */
 	uint16_t op;    /* REQUEST; else 0 */
-	uint64_t tag;   /* the question's running number, from 1 */
+	uint64_t tag;   /* numbers the client's questions, from 1 */
 };
 static_assert(sizeof(struct wire_header) == WIRE_HEADER_BYTES, "no padding");
 
@@ -84,7 +84,7 @@ struct wire_hello {
 	uint32_t key_offered;
 	uint8_t nonce[WIRE_NONCE_BYTES];
 	uint8_t client_uuid[16];
-	uint64_t budget_ns; /* of gw_connect_options */
+	uint64_t budget_ns; /* as in gw_connect_options */
 };
 
 struct wire_challenge {
@@ -100,50 +100,50 @@ struct wire_welcome {
 	uint64_t graph_id;
 	uint32_t part, parts;
 	uint32_t region_count, requests_max;
-	uint64_t window; /* of gw_peer */
-			 /* then region_count times struct wire_region */
+	uint64_t window; /* as in gw_peer */
+			 /* region_count times struct wire_region follow */
 };
 
 struct wire_region {
 	uint64_t bytes;
 	uint32_t id, generation, kind;
-	uint32_t row_bytes; /* of a row's payload, and their seed: versioned regions; else 0 */
+	uint32_t row_bytes; /* versioned regions: length of a row's payload, and the seed of the hashes; else 0 */
 	uint64_t seed;
 };
 static_assert(sizeof(struct wire_region) == WIRE_REGION_BYTES, "no padding");
 
-/* Where the regions lie: then memory_count times 8 bytes, the length of the memory behind a descriptor, and
- * region_count times struct wire_place. */
+/* MEMORY: the places of the regions. The struct is followed by memory_count lengths of 8 bytes, one for each
+ * descriptor's memory, and by region_count times struct wire_place. */
 struct wire_memory {
 	uint32_t memory_count, region_count;
 };
 
 struct wire_place {
 	uint64_t offset;
-	uint32_t memory, zero; /* an empty region lies nowhere: 0, 0 */
+	uint32_t memory, zero; /* an empty region has no place: 0, 0 */
 };
 
 #define WIRE_PLACE_BYTES                     16u
 #define WIRE_MEMORY_BYTES(memories, regions) (8u + 8u * (memories) + WIRE_PLACE_BYTES * (regions))
 static_assert(sizeof(struct wire_memory) == 8 && sizeof(struct wire_place) == WIRE_PLACE_BYTES, "no padding");
 
-/* The same, decoded. */
+/* A decoded MEMORY. */
 struct wire_memories {
 	uint32_t memory_count, region_count;
 	uint64_t bytes[GW_MEMORIES_MAX];
 	struct wire_place places[GW_REGIONS_MAX];
 };
 
-/* Which late region: OPEN, WITHDRAWN, RELEASED. */
+/* The dynamic region of an OPEN, WITHDRAWN or RELEASED. */
 struct wire_dynamic {
 	uint32_t id, generation;
-	uint32_t hold; /* OPEN: the client will read its memory by itself, and is to be told when it is withdrawn; else
-			  0 */
+	/* OPEN: 1: the client will read the memory itself, and must be notified of its withdrawal; else 0. */
+	uint32_t hold;
 	uint32_t zero;
 };
 static_assert(sizeof(struct wire_dynamic) == 16, "no padding");
 
-/* A read: `count` offsets of `width` bytes each follow; offset i is base + (relative << shift). GATHER: every range has
+/* A read. `count` offsets of `width` bytes each follow; offset i is base + (relative << shift). GATHER: every range has
  * `length` bytes. READV: count lengths of 4 bytes follow the offsets, and `length` is their sum. */
 struct wire_read {
 	uint32_t region, generation, count, length;
@@ -154,29 +154,29 @@ struct wire_read {
 };
 static_assert(sizeof(struct wire_read) == WIRE_READ_BYTES, "no padding");
 
-/* A read as decoded: the arrays lie in the frame's body, at any alignment. */
+/* A decoded read. The arrays are in the frame's body, at any alignment. */
 struct wire_ranges {
 	struct wire_read read;
 	const uint8_t *relative, *lengths; /* lengths: NULL for GATHER */
-	uint64_t bytes;                    /* of the answer's payload */
+	uint64_t bytes;                    /* length of the answer's payload */
 };
 
 const char *gw_wire_type_name(uint8_t type);
 
-/* Decodes and checks a header. from_client: only what clients may send, else only what servers may. GW_PROTOCOL. */
+/* Decodes and checks a header. from_client: accepts client frames only, else server frames only. GW_PROTOCOL. */
 gw_status gw_wire_header(const uint8_t bytes[WIRE_HEADER_BYTES], bool from_client, struct wire_header *out);
 
-/* Decode a body of n bytes. GW_PROTOCOL for a malformed one; GW_VERSION for the other side's version. */
+/* Decode a body of n bytes. GW_PROTOCOL: it is malformed; GW_VERSION: the other side has another version. */
 gw_status gw_wire_hello(const uint8_t *body, uint32_t n, struct wire_hello *out);
 gw_status gw_wire_challenge(const uint8_t *body, uint32_t n, struct wire_challenge *out);
 gw_status gw_wire_welcome(const uint8_t *body, uint32_t n, struct wire_welcome *out,
 			  struct gw_region regions[GW_REGIONS_MAX]);
-/* regions: of the welcome; each lies inside its memory. */
+/* regions: from the WELCOME. Checks that each region is inside its memory. */
 gw_status gw_wire_memory(const uint8_t *body, uint32_t n, const struct gw_region *regions, uint32_t region_count,
 			 struct wire_memories *out);
 gw_status gw_wire_ranges(uint8_t type, const uint8_t *body, uint32_t n, struct wire_ranges *out);
 
-/* Whether every range lies in a region of region_bytes; GW_RANGE names the first that does not. */
+/* Checks that every range is inside a region of region_bytes; GW_RANGE names the first that is not. */
 gw_status gw_wire_ranges_check(const struct wire_ranges *ranges, uint64_t region_bytes);
 
 static inline uint64_t gw_wire_offset(const struct wire_ranges *ranges, uint32_t i)
@@ -200,32 +200,32 @@ static inline uint32_t gw_wire_length(const struct wire_ranges *ranges, uint32_t
 	return length;
 }
 
-/* The body bytes of a read frame of n ranges whose offsets need `width` bytes. */
+/* The body's length in a read frame of n ranges whose offsets need `width` bytes. */
 static inline uint32_t gw_wire_read_bytes(uint8_t type, uint32_t n, uint32_t width)
 {
 	return WIRE_READ_BYTES + n * (width + (type == WIRE_READV ? 4 : 0));
 }
 
-/* Whether every range is a row of a versioned region, or empty; GW_INVALID names the first that is not. */
+/* Checks that every range is a row of a versioned region, or empty; GW_INVALID names the first that is not. */
 gw_status gw_wire_rows_check(const struct wire_ranges *ranges, const struct gw_row_format *format);
 
-/* The body of a TORN for a read of so many ranges: their numbers, 4 bytes each, in ascending order. */
+/* Checks the body of a TORN for a read of `ranges` ranges: range numbers, 4 bytes each, ascending. */
 gw_status gw_wire_torn(const uint8_t *body, uint32_t n, uint32_t ranges);
 
-/* GW_PROTOCOL: no late region. */
+/* GW_PROTOCOL: not a dynamic region. */
 gw_status gw_wire_dynamic(const uint8_t *body, struct wire_dynamic *out);
 
-/* What a region is in a WELCOME or REGION, and back: GW_PROTOCOL. */
+/* Convert a region to its form in a WELCOME or REGION, and back (GW_PROTOCOL). */
 struct wire_region gw_wire_region_of(const struct gw_region *region);
-gw_status gw_wire_region(const struct wire_region *told, struct gw_region *out);
+gw_status gw_wire_region(const struct wire_region *encoded, struct gw_region *out);
 
-/* How the offsets at[0], at[step], … (in bytes apart) are written shortest. */
+/* The shortest code for the offsets at[0], at[step], … (step in bytes). */
 struct wire_code {
 	uint64_t base;
 	uint8_t shift, width;
 };
 struct wire_code gw_wire_code(const uint64_t *at, uint32_t n, size_t step);
-/* Writes them. */
+/* Writes n offsets with this code. */
 void gw_wire_encode(const struct wire_code *code, const uint64_t *at, uint32_t n, size_t step, uint8_t *out);
 
 #endif
