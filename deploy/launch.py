@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Starts a graph's servers and a program's trainers on all hosts of an ip_config.txt. Has all options of DGL's
-launch.py.
+"""Starts a graph's servers and a program's trainers on all hosts of an ip_config.txt. Accepts the options of
+launch.py of DGL 1.1.3.
 
 launch.py --help lists the options; docs/DEPLOY.md is the guide.
 """

@@ -1,7 +1,8 @@
 """A job: agents on all hosts -> servers: started, or kept ones -> trainers -> the end of all processes.
 
 The first task that notices a failure calls fail(), which stores the reason and wakes all waiting tasks. Then the job
-ends all its processes on every host, in any state. If the launcher is silent, a host's agent ends the host's processes.
+ends all its processes on every host, whatever the job's state is. If the launcher is silent, a host's agent ends the
+host's processes.
 """
 
 from __future__ import annotations

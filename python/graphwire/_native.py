@@ -5,7 +5,8 @@
 Calls into C run without the GIL. Waits are divided into slices, and Python handles signals between two slices: Ctrl-C
 ends a wait within SLICE_MS and cancels the operations under way.
 
-A call writes its result into memory of owned(), and a C function ends that memory (python/owned.h). The package
+A call writes its result into memory from owned(). When the last reference is gone, a C function (python/owned.h)
+frees what the result holds. The package
 releases nothing in Python code. If a signal arrives within __del__ or a weak reference's callback, Python drops its
 exception and skips the rest of that code.
 """
@@ -73,7 +74,7 @@ class InvalidError(GraphwireError, ValueError):
 
 
 class OutOfRangeError(GraphwireError, IndexError):
-    """An id, a rank or a start that does not exist."""
+    """An id, a rank or a loader's start position does not exist."""
 
 
 class NotFoundError(GraphwireError, LookupError):

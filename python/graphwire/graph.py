@@ -69,7 +69,7 @@ def open(
     part_config: the graph's JSON, or the folder that holds it. Without `servers`, this process loads the parts from
         there (standalone). With `servers` it may be left out; if given, it is compared with what the servers serve.
     servers: "host:port" or "[v6]:port" of one server for each part, in any order; a list, or one string with commas.
-    key_file: the file with the servers' key. On the servers' own host the key is found without it.
+    key_file: the file with the servers' key. For servers on loopback the key is found without it.
     transport: "auto" (the best available of mapped memory, RDMA and TCP), "tcp", "shm" or "verbs".
     neighbours: how remote neighbours are sampled: "auto", "reads" or "requests".
     threads: the number of threads that sample and do input and output; 0: one for each processor.
@@ -198,8 +198,8 @@ class Graph(OpenedGraph):
         return edges.find_edges(self, ids, etype)
 
     def edge_ids(self, src: Ids, dst: Ids, etype: Etype | None = None) -> EdgeList:
-        """All edges from src[i] to dst[i], including parallel edges: an EdgeList with one question for each i. A
-        question's edges are in the order of their ids.
+        """All edges from src[i] to dst[i], including parallel edges: an EdgeList whose entry i has the edges from
+        src[i] to dst[i], in the order of their ids.
 
         Raises ValueError if src and dst differ in length, and the errors of find_edges, for ids of nodes.
         """
@@ -211,7 +211,7 @@ class Graph(OpenedGraph):
 
     def neighbours(self, ids: Ids, etype: Etype | None = None, fanout: int = -1, *, out_edges: bool = False,
                    replace: bool = False, seed: int = 0, stream: int = 0) -> EdgeList:
-        """The edges at nodes: an EdgeList with one question for each id.
+        """The edges at nodes: an EdgeList with one entry for each id.
 
         ids: nodes at which the edges end; with out_edges=True, nodes at which they start.
         fanout: -1: all edges of each node; else the size of a sample for each node.
@@ -272,7 +272,8 @@ class Graph(OpenedGraph):
 
         Raises GraphwireError (GW_EXISTS) if a different tensor of this name exists, and the text names the difference;
         ValueError for an invalid shape, dtype, place or initial. Also raises ValueError if torch.distributed has
-        several ranks and each would get a tensor of its own: the graph is standalone, or the ranks share no job's name.
+        several ranks and each would get a tensor of its own: the graph is standalone, or the ranks have no job name in
+        common.
         """
         return tensor.create_tensor(self, name, shape, dtype, ntype=ntype, etype=etype, place=place, initial=initial,
                              seed=seed, kept=kept)
@@ -296,8 +297,7 @@ class Graph(OpenedGraph):
 
         Ctrl-C ends the wait only: the writing goes on until it is done or the program ends.
 
-        Raises GraphwireError: GW_EXISTS if the folder exists and replace is False, if it is not a checkpoint, or if a
-        foreign file in it cannot stay; GW_NO_SPACE and GW_IO. Raises NotFoundError for a name that does not exist, and
+        Raises GraphwireError: GW_EXISTS if the folder exists and replace is False, if it is not a checkpoint, if it is not a checkpoint, or if a GW_NO_SPACE and GW_IO. Raises NotFoundError for a name that does not exist, and
         for a tensor that is deleted meanwhile; PeerError and DeadlineError if a server does not answer.
         """
         tensor.checkpoint(self, os.fspath(folder), names, replace, bytes_per_second)
@@ -313,8 +313,8 @@ class Graph(OpenedGraph):
         server does not answer. Raises GraphwireError:
 
             GW_EXISTS        a different tensor of the name exists, or another kind of optimizer trains it
-            GW_DIGEST        a file is not what was written
-            GW_FORMAT        a file is not what was written, or the files are not of one save
+            GW_DIGEST        a file was changed or damaged
+            GW_FORMAT        a key, shape or row is missing or invalid, or the files are not of one save
             GW_VERSION       the files are of a newer major version
             GW_UNSUPPORTED   the partition differs, and the nodes have no original ids
         """
@@ -336,8 +336,9 @@ class Feature:
     shape: shape[0] is the number of rows over all parts.
     dtype: the torch or NumPy dtype of the rows that are returned.
 
-    Some stored types are converted. NumPy gets bfloat16 as float32. int8_row is scaled to float32; its rows may end
-    with up to 3 values of padding. torch gets uint16 as int32, uint32 as int64, and the bits of uint64 as int64.
+    Some stored types are converted. NumPy gets bfloat16 as float32. Rows stored as int8_row (docs/FORMAT.md) become
+    float32, with up to 3 values of padding at the end. torch gets uint16 as int32, uint32 as int64, and the bits of
+    uint64 as int64.
 
     A feature of bools, uint8 or int8 can be passed as a mask to every function that takes ids.
     """

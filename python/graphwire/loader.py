@@ -3,7 +3,8 @@
     for batch in loader:      one epoch
         …
 
-Each loop is one epoch. Loops that run at the same time have a stream each: zip(loader, loader) runs two epochs. A loop
+Each loop is one epoch. A loop takes its batches from a stream, which samples ahead. Loops at the same time have
+separate streams: zip(loader, loader) runs two epochs. A loop
 that the caller leaves early ends its epoch. state_dict() and load_state_dict() continue within an epoch, with the same
 bytes, also in another process.
 
@@ -155,8 +156,8 @@ class Loader(OfProcess):
         return self._stream
 
     def _compare(self, stream: _Stream) -> None:
-        """Checks that all ranks divide the same seeds. Sends the other ranks the options that determine the plan's
-        digest, so that an error can name the one that differs, and the digest itself. Raises ValueError."""
+        """Checks that all ranks divide the same seeds. Sends the other ranks the plan's digest and the options
+        that determine it, so that an error can name the option that differs. Raises ValueError."""
         counts = self.graph._edge_counts if isinstance(self._seeds, EdgeSeeds) else self.graph._node_counts
         count = sum(counts[kind] if ids is None else len(ids) for kind, ids in zip(self._seeds.types, self._seeds.ids))
         options = self._options
@@ -227,9 +228,9 @@ class Loader(OfProcess):
     def _moved(self) -> Iterator[Batch]:
         """The batches of a loop, on the device.
 
-        For a GPU, a second thread copies one batch ahead, on a CUDA stream of its own. A batch is first copied to
-        pinned memory, which keeps a processor busy in proportion to its rows. The thread does this while the trainer
-        uses the batch before.
+        For a GPU, a second thread copies one batch ahead, on a CUDA stream of its own. The copy to
+        pinned memory keeps a processor busy in proportion to the rows. The thread makes it while the trainer uses the
+        batch before.
         """
         torch = _arrays.torch_module()
         if torch is None:
@@ -347,7 +348,7 @@ class NodeLoader(Loader):
         and for a loop on one rank only.
         Both given: the seeds are divided, and not compared.
     last: how the last step of an epoch is made. "wrap": all ranks have equal steps, and each has ceil(seeds / world)
-        seeds; fewer than `world` seeds, the first of the order, are used twice. "drop": incomplete steps are dropped.
+        seeds. To make the shares equal, the first few seeds of the order (fewer than `world`) are used twice. "drop": incomplete steps are dropped.
         "short": the last batch may be smaller, and with several ranks some may have one step less (DDP: use join).
         None: "short" for one trainer, "wrap" for several.
     replace: sample with replacement.
@@ -388,12 +389,13 @@ class EdgeLoader(Loader):
         the nodes of the end's type.
     negative_end: the end that is drawn again, "dst" or "src".
     negative_ids: the nodes to draw from, instead of all nodes of the type.
-    no_true_edges: draw a negative that is an edge of the type again, up to 16 times.
+    no_true_edges: if a negative is an existing edge of the type, draw again, up to 16 times.
     exclude: edges that are not sampled, so that the batch does not leak its targets. "edges": the batch's own edges;
         "ends": all edges between the same ends; "reverse": the reverses of the batch's edges, in the edge type that the
         graph records as the reverse. Edges that one type's seeds exclude are excluded for all types.
     reverse_etype: exclude reverses in this edge type.
-    reverse_ids: [edges of etype], ids of edges of reverse_etype: exclude these instead. Edge reverse_ids[i] must lead
+    reverse_ids: [edges of etype], ids of edges of reverse_etype. These are excluded as the
+        reverses, instead of all edges between the swapped ends. Edge reverse_ids[i] must lead
         from edge i's destination to its source. reverse_etype may be left out if the graph has one edge type.
     labels: names of features of the seed edges, or {edge type: names}.
 

@@ -157,12 +157,13 @@ struct verbs_cached_mr {
 struct verbs_buffer_mrs {
 	struct verbs_cached_mr *on[VERBS_POLLERS_MAX];
 };
-/* A cached MR that covers the memory, or a new entry. An entry without an mr is read through the bounce buffer. NULL:
- * out of memory. */
+/* A cached MR that covers the memory, or a new entry. Reads into memory whose entry has no mr go through the bounce
+ * buffer. NULL: out of memory. */
 struct verbs_cached_mr *gw_verbs_mr_cache_get(struct verbs_device *device, uint8_t *base, uint64_t bytes);
-/* Called by the buffer that got the entry, with the same memory. */
+/* Call it once for each get, with the same base and bytes. */
 void gw_verbs_mr_cache_put(struct verbs_cached_mr *cached, const uint8_t *base, uint64_t bytes);
-/* For the last user of a dead device. The caller holds gw_verbs_lock. */
+/* Deregisters all cached MRs of a device. Their entries stay, without device and mr. The last user of a dead device
+ * calls it and holds gw_verbs_lock. */
 void gw_verbs_mr_cache_drop(struct verbs_device *device);
 extern pthread_mutex_t gw_verbs_lock;
 /* Page-aligned memory in its own mapping, registered for local writes only. */
@@ -502,7 +503,7 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 			  struct gw_service *service, struct gw_listener **out);
 void gw_verbs_listener_stop(struct gw_listener *base, bool close);
 void gw_verbs_listener_drain(struct gw_listener *base);
-/* Runs once the handler of the client that has waited longest. Without a waiting client it does nothing. */
+/* Runs, one time, the handler of the client that has waited longest. Does nothing if no client waits. */
 void gw_verbs_clients_call(struct verbs_loop *loop);
 void gw_verbs_listener_free(struct gw_listener *base);
 void gw_verbs_cm_listeners_tick(struct verbs_loop *loop, uint64_t now_ns);

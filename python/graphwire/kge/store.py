@@ -126,8 +126,8 @@ def numbers_of(graph: graphwire.Graph) -> np.ndarray:
 
 
 def _merged(ids: np.ndarray, gradients: np.ndarray, row_bytes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Limits the number of gradients of each row to the `most` that one push takes. The gradients of a row with more
-    are added up into `most` sums; if no row has more, the arrays are returned unchanged."""
+    """One push takes at most EACH_BYTES of gradients for a row. If a row has more gradients, they are added up into as
+    many sums as fit. If no row has more, the arrays are returned unchanged."""
     most = max(1, EACH_BYTES // row_bytes)
     ascending = np.sort(ids)
     if not (ascending[most:] == ascending[:-most]).any():  # no id occurs more than `most` times
@@ -251,8 +251,8 @@ class Store:
             self.matrix, batch.relations)
 
     def push(self, tensor: Any, ids: Tensor, gradients: Tensor, lr: float) -> None:
-        """Sends gradients to the servers, which apply row-wise Adagrad. If a row has several gradients, each one's
-        square is added to the row's sum of squares."""
+        """Sends gradients to the servers, which apply row-wise Adagrad. If a row has several gradients, the
+        mean square of each is added to the row's sum first; then each gradient is applied."""
         some, rows = _merged(ids.numpy(), gradients.detach().cpu().numpy(), gradients.shape[1] * 4)
         tensor.push(some, rows, kind="adagrad_rows", combine="each", lr=lr, eps=EPS)
 

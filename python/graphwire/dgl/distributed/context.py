@@ -33,7 +33,7 @@ _NET_TYPES = ("socket", "tensorpipe")
 
 
 def _folder_of(part_config: str | os.PathLike[str]) -> str:
-    """The folder of a graph, which part_config names itself, or by the JSON in it."""
+    """The folder of a graph. part_config is this folder, or the JSON in it."""
     path = os.path.realpath(part_config)
     return path if os.path.isdir(path) else os.path.dirname(path)
 
@@ -129,12 +129,12 @@ class Context:
     # --- Tensors of DistTensor objects. ---
 
     def wanted(self, name: str) -> None:
-        """An object will refer to a tensor: no barrier deletes it."""
+        """Call it before an object refers to a tensor. Takes the tensor off the list that the next barrier deletes."""
         self.collect()
         self._dropped.discard(name)
 
     def made(self, name: str, persistent: bool) -> Use:
-        """An object refers to a tensor, as long as it has what this returns."""
+        """Returns the tensor's Use. The tensor counts as used while an object keeps the Use."""
         known, kept = self._tensors.get(name, (None, False))
         use = (known() if known is not None else None) or Use(self._gone)
         self._tensors[name] = (ref(use), kept or persistent)
