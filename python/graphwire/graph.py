@@ -297,8 +297,10 @@ class Graph(OpenedGraph):
 
         Ctrl-C ends the wait only: the writing goes on until it is done or the program ends.
 
-        Raises GraphwireError: GW_EXISTS if the folder exists and replace is False, if it is not a checkpoint, if it is not a checkpoint, or if a GW_NO_SPACE and GW_IO. Raises NotFoundError for a name that does not exist, and
-        for a tensor that is deleted meanwhile; PeerError and DeadlineError if a server does not answer.
+        Raises GraphwireError: GW_EXISTS if the folder exists and replace is False, if it is not a checkpoint, or if a
+            file in it that Graphwire did not write has the name of a new file; GW_NO_SPACE and GW_IO. Raises
+            NotFoundError for a name that does not exist, and for a tensor that is deleted meanwhile; PeerError and
+            DeadlineError if a server does not answer.
         """
         tensor.checkpoint(self, os.fspath(folder), names, replace, bytes_per_second)
 

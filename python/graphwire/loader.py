@@ -348,7 +348,8 @@ class NodeLoader(Loader):
         and for a loop on one rank only.
         Both given: the seeds are divided, and not compared.
     last: how the last step of an epoch is made. "wrap": all ranks have equal steps, and each has ceil(seeds / world)
-        seeds. To make the shares equal, the first few seeds of the order (fewer than `world`) are used twice. "drop": incomplete steps are dropped.
+        seeds. To make the shares equal, the first few seeds of the order (fewer than `world`) are used twice.
+        "drop": incomplete steps are dropped.
         "short": the last batch may be smaller, and with several ranks some may have one step less (DDP: use join).
         None: "short" for one trainer, "wrap" for several.
     replace: sample with replacement.
