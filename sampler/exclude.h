@@ -13,12 +13,13 @@
 
 /* Zero-initialized is empty. A batch owns it and reuses it. */
 struct gw_exclude {
-	struct gw_vec slots;  /* struct exclude_slot [slot_count] */
-	struct gw_vec kinds;  /* uint8_t [type_count]: kinds of exclusion of each edge type */
-	struct gw_vec filter; /* uint64_t: a bit for each entry, many for none; tells nearly all edges that are not */
+	struct gw_vec slots; /* struct exclude_slot [slot_count] */
+	struct gw_vec kinds; /* uint8_t [type_count]: kinds of exclusion of each edge type */
 	/* uint64_t: one bit for each entry, and many more bits; rejects nearly all edges that are not excluded */
+	struct gw_vec filter;
+	/* hash >> filter_shift is a bit's number */
 	uint32_t filter_shift;
-	uint64_t slot_count; /* hash >> filter_shift is a bit's number */
+	uint64_t slot_count; /* a power of two, or 0 */
 	uint32_t type_count;
 };
 

@@ -47,15 +47,12 @@ struct gw_client; /* connections, threads and the graph's description */
 struct gw_loader; /* a stream of mini-batches; samples several ahead */
 struct gw_ticket; /* an operation in progress */
 
+/* --- Opening. --- */
+
 /* How to reach the graph. Zero-initialize, then set the fields that differ from the default. Only gw_client_open reads
  * the structure and its strings. If neither part_config nor servers is set, the client opens the graph of the
  * environment: GRAPHWIRE_IP_CONFIG, GRAPHWIRE_PART_CONFIG, GRAPHWIRE_KEY_FILE and GRAPHWIRE_TRANSPORT, which
  * deploy/launch.py sets. GW_NOT_FOUND then names the variable that is missing. */
-
-/* How to reach the graph. Zero-initialize, then set what differs from the default. gw_client_open alone reads it and
- * its strings. With neither a part config nor servers a program opens as it was launched: by GRAPHWIRE_IP_CONFIG,
- * _PART_CONFIG, _KEY_FILE and _TRANSPORT of its environment, which deploy/launch.py sets; GW_NOT_FOUND says which of
- * them is missing. */
 struct gw_client_options {
 	/* The graph's JSON or its folder. Without servers the client is standalone and opens the parts from here. With
 	 * servers the client compares it with the graph that they serve; it may be NULL. */
@@ -146,11 +143,10 @@ GW_API gw_status gw_part_edge_range(const struct gw_client *client, uint32_t ety
  * string. */
 GW_API const char *gw_part_transport(const struct gw_client *client, uint32_t part);
 
+/* --- Tensors. --- */
+
 /* A feature, with one row per node or edge of a type; or a tensor that changes (tensors.h). The client owns it; it is
  * valid while the client is open. */
-
-/* A feature, one row per node or edge of a type; or a tensor that changes (tensors.h). Valid while the client is open;
- * the client's memory. */
 struct gw_tensor {
 	const char *name; /* "feat" */
 	bool of_edges;
