@@ -1,7 +1,7 @@
 /* Negatives: nodes drawn for the edges of a batch, in place of one of their ends.
  *
- * Negative j of the edge in a slot of the batch is draw number `attempt` of the instance (slot, j), uniform below the
- * number of candidates. If the caller rejects a negative, it takes the next attempt. A pure function of its
+ * Negative j of the edge in a slot of the batch is draw number `attempt` of the instance (slot, j). The draw is uniform
+ * below the number of candidates. If the caller rejects a negative, it takes the next attempt. A pure function of its
  * arguments. */
 #ifndef GW_SAMPLER_NEGATIVES_H
 #define GW_SAMPLER_NEGATIVES_H

@@ -4,8 +4,8 @@
  * link in `new`; any other folder: a new folder in `new` with its contents -> fsync of the folders of `new` that
  * received a name
  *
- * Links are made instead of renames. So the users' files are in the old folder, in the new one or in both, whenever the
- * process ends, and programs that write to them can continue. Fails for names that exist in both folders, for file
+ * Links are made instead of renames. Whenever the process ends, a user's file is therefore in the old folder, in the
+ * new one or in both. Programs that write to it can continue. Fails for names that exist in both folders, for file
  * systems without links, and for errors of folders.
  */
 #include "core/files/owned.h"

@@ -6,8 +6,8 @@
  * A failure at any step removes the temporary folder. Open stagings are in a fixed table. gw_staging_cleanup and the
  * removal use only system calls, so that a signal handler may call them. Each staging opens descriptors for the removal
  * at its beginning and keeps them. A writer that fails because it has no descriptors left can thus still remove its
- * files. SIGKILL or a crash of the machine can leave a "<folder>.tmp-<pid>-<host>-<random>" until the next writer of
- * that folder (core/files/leftovers.h), but never an incomplete folder under the final name.
+ * files. SIGKILL or a crash of the machine can leave a "<folder>.tmp-<pid>-<host>-<random>". The next writer of that
+ * folder removes it (core/files/leftovers.h). No incomplete folder ever has the final name.
  */
 #include "core/files/staging.h"
 

@@ -3,9 +3,9 @@
  *   histogram of buckets (upper bits of dst) by slices of the input -> scatter (dst in bucket, edge number), packed in
  *   8 bytes, and src -> each bucket by itself, in cache: count, place (src, edge number), sort its lists by radix
  *
- * The first level writes to a few hundred streams and reads in order, because a gather by edge number would miss the
- * TLB at every edge. Slices scatter in input order, and list sorts break ties by position. So the result does not
- * depend on the number of threads. Fails for ids out of range (names the edge), and if memory runs out.
+ * The first level writes to a few hundred streams and reads in order. A gather by edge number would miss the TLB at
+ * every edge. Slices scatter in input order, and list sorts break ties by position. So the result does not depend on
+ * the number of threads. Fails for ids out of range (names the edge), and if memory runs out.
  */
 #include "core/graph/csc.h"
 

@@ -2,8 +2,8 @@
  *
  *   gw_meta_create -> names, ranges, ends of edge types -> gw_meta_finish -> gw_meta_add_array ...
  *
- * Fails for names outside the format's alphabet, for equal types, for ranges that do not ascend from 0 to the count,
- * and if memory runs out. meta_schema.c checks arrays; meta_json.c reads the JSON.
+ * Fails for names outside the format's alphabet, for equal types, and for ranges that do not ascend from 0 to the
+ * count. Also fails if memory runs out. meta_schema.c checks arrays; meta_json.c reads the JSON.
  */
 #include "core/graph/meta.h"
 

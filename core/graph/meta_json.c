@@ -3,10 +3,10 @@
  *   text -> jansson -> versions -> the text's digest -> types, ranges, columns -> gw_meta_finish -> arrays of each part
  *     -> the format's requirements
  *
- * The reader trusts nothing. GW_FORMAT names the key if a key is missing, duplicate, unknown or of another type, if a
- * number is out of range, or if a path leaves the folder. In a newer minor version, unknown keys and arrays are
- * skipped. Then graph_id, which covers all arrays, cannot be recomputed; the reader accepts it, and the text's digest
- * proves it. DGL's keys are kept where they mean the same.
+ * The reader trusts nothing. A key that is missing, duplicate, unknown or of another type is GW_FORMAT, and the error
+ * names it. So is a number out of range, or a path that leaves the folder. In a newer minor version, unknown keys and
+ * arrays are skipped. Then graph_id, which covers all arrays, cannot be recomputed; the reader accepts it, and the
+ * text's digest proves it. DGL's keys are kept where they mean the same.
  */
 #include <inttypes.h>
 #include <jansson.h>

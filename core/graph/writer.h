@@ -2,8 +2,9 @@
  *
  *   gw_writer_open -> gw_writer_array (or _begin, _append ..., _end) for each array -> gw_writer_commit
  *
- * The writer computes the digests, pads the .npy headers, and checks each array's shape against the schema (rows of a
- * node feature = nodes that the part owns, and so on). Nothing appears under the final name before the commit.
+ * The writer computes the digests and pads the .npy headers. It checks each array's shape against the schema: the rows
+ * of a node feature are the nodes that the part owns, and so on. Nothing appears under the final name before the
+ * commit.
  */
 #ifndef GW_GRAPH_WRITER_H
 #define GW_GRAPH_WRITER_H

@@ -2,9 +2,9 @@
  *
  *   check the NUMA node -> for each page level from the best: check free memory, map, place, populate -> log -> take …
  *
- * If a level is not available, the next one is tried, unless huge pages are required. Fails without enough memory
- * (checked in advance, as far as the kernel reports it), without huge pages if they are required, or without the NUMA
- * node.
+ * If a level is not available, the next one is tried, unless huge pages are required. Fails if memory does not suffice
+ * (checked in advance, as far as the kernel reports it), if required huge pages are not available, or if the NUMA node
+ * does not exist.
  */
 #include "core/memory/arena.h"
 

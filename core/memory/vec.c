@@ -1,5 +1,5 @@
 /* Growing buffers. Below BIG bytes the allocation hook provides the memory. Above BIG it is a mapping of its own on
- * huge pages, so that a few entries of the TLB cover the buffers that a sampler streams through. If growth fails with
+ * huge pages. A few entries of the TLB then cover the buffers that a sampler streams through. If growth fails with
  * GW_NO_MEMORY, nothing changes. Growing copies instead of moving pages, because only an aligned mapping gets huge
  * pages. */
 #include "core/memory/vec.h"

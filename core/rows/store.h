@@ -58,9 +58,9 @@ struct gw_arena *gw_row_store_arena(const struct gw_row_store *store);
 /* --- Slices: for threads that serve others, and must neither wait for a row nor work for long at a time ---
  *
  * Each call on many rows has a form that takes a slice (NULL: all rows at once, for a caller that may wait). A call
- * with a slice continues where the last one ended, and handles at least one row. It ends when all rows are done
- * (GW_OK), or when the slice's cost is used up or another thread has locked the next row (GW_AGAIN, without a text).
- * Pass the same arguments each time; the arrays may have moved. Errors come before the first row. */
+ * with a slice continues where the last one ended, and handles at least one row. GW_OK: all rows are done. GW_AGAIN,
+ * without a text: the slice's cost is used up, or another thread has locked the next row. Pass the same arguments each
+ * time; the arrays may have moved. Errors come before the first row. */
 struct gw_row_slice {
 	uint64_t at;   /* rows done; in a push, different rows. Before the first slice: 0, or the progress of an earlier
 			  call with the same arguments */

@@ -3,9 +3,10 @@
  *   fork(2): every guard's lock is taken, in order -> parent: all are released
  *                                                  -> child: all are released, then each in_child is called
  *
- * Without guards, a child could start with a lock whose owner is a thread that it does not have, and with statics that
- * this thread was changing. A module registers its guard before it first takes its lock, from any thread, any number of
- * times. State of one client, service or group needs no guard, because a child does not use its parent's objects.
+ * Without guards, a child could start with a lock whose owner is a thread that it does not have. It could also see
+ * statics that this thread was changing. A module registers its guard before it first takes its lock, from any thread,
+ * any number of times. State of one client, service or group needs no guard, because a child does not use its parent's
+ * objects.
  */
 #ifndef GW_SYSTEM_FORK_H
 #define GW_SYSTEM_FORK_H

@@ -1,6 +1,5 @@
-/* Limits that bind this process: the file in which the kernel keeps each limit, how much is left, and the command that
- * raises it on a host, in a unit, in a container and in a pod. Error texts name them, and the doctor reports them in
- * advance.
+/* Limits that bind this process: the kernel's file of each limit, how much is left, and the command that raises it. The
+ * commands cover a host, a unit, a container and a pod. Error texts name them, and the doctor reports them in advance.
  */
 #ifndef GW_SYSTEM_LIMITS_H
 #define GW_SYSTEM_LIMITS_H

@@ -1,8 +1,8 @@
 /* Creates and closes rings of threads that start and end often.
  *
- * The kernel counts a ring's memory as locked if the process has no CAP_IPC_LOCK, and frees it in a kernel thread some
- * time after the ring was closed. If a new ring does not fit (ENOMEM), and a closed ring of this process may soon make
- * room for it, gw_uring_init retries for a short while:
+ * If the process has no CAP_IPC_LOCK, the kernel counts a ring's memory as locked. A kernel thread frees the memory
+ * some time after the ring was closed. If a new ring does not fit (ENOMEM), and a closed ring of this process may soon
+ * make room for it, gw_uring_init retries for a short while:
  *
  *   ENOMEM ──► this process's own rings and the new one exceed the limit? ──► ENOMEM at once: no wait helps
  *                 │ no

@@ -47,7 +47,8 @@ GW_API gw_status gw_find_edges_start(struct gw_client *client, uint32_t etype, c
  * exist. */
 GW_API gw_status gw_edge_ids(struct gw_client *client, uint32_t etype, const int64_t *src, const int64_t *dst,
 			     uint64_t n, struct gw_edge_list **out);
-/* The library writes *out when gw_wait returns GW_OK, so out must stay valid until then. */
+/* Starts gw_edge_ids in the background. The library writes *out when gw_wait returns GW_OK, so out must stay valid
+ * until then. */
 GW_API gw_status gw_edge_ids_start(struct gw_client *client, uint32_t etype, const int64_t *src, const int64_t *dst,
 				   uint64_t n, struct gw_edge_list **out, struct gw_ticket **ticket);
 
@@ -79,7 +80,7 @@ struct gw_neighbours_spec {
  * a sample of them. The sample of in-edges equals hop 0 of gw_sample from this node with the same seed and stream. */
 GW_API gw_status gw_neighbours(struct gw_client *client, const struct gw_neighbours_spec *spec, uint64_t seed,
 			       uint64_t stream, const int64_t *ids, uint64_t n, struct gw_edge_list **out);
-/* out as for gw_edge_ids_start. The call copies the spec. */
+/* Starts gw_neighbours in the background; out is as for gw_edge_ids_start. The call copies the spec. */
 GW_API gw_status gw_neighbours_start(struct gw_client *client, const struct gw_neighbours_spec *spec, uint64_t seed,
 				     uint64_t stream, const int64_t *ids, uint64_t n, struct gw_edge_list **out,
 				     struct gw_ticket **ticket);
@@ -114,8 +115,8 @@ enum gw_exclude_what {
 struct gw_edge_seeds {
 	uint32_t etype;
 	/* Negatives: negatives_each copies of each edge, with one end drawn again, uniformly from all nodes of the
-	 * end's type or from negative_ids. Negative j of the edge in slot i, among the batch's edges of this type,
-	 * depends only on the batch's seed and stream, i and j. At most 2^24 in a batch. */
+	 * end's type or from negative_ids. A negative depends only on the batch's seed and stream, the edge's slot
+	 * among the batch's edges of this type, and the negative's number. At most 2^24 in a batch. */
 	enum gw_negatives negatives;
 	uint32_t negatives_each;
 	const int64_t *negative_ids; /* NULL: every node of the type */

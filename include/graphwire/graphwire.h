@@ -134,7 +134,7 @@ GW_API gw_status gw_edge_type(const struct gw_client *client, const char *name, 
 GW_API gw_status gw_part_range(const struct gw_client *client, uint32_t ntype, uint32_t part, int64_t *begin,
 			       int64_t *end);
 
-/* The same for an edge type. The part that owns an edge's destination owns the edge. */
+/* The ids of an edge type that a part owns: [*begin, *end). The part that owns an edge's destination owns the edge. */
 GW_API gw_status gw_part_edge_range(const struct gw_client *client, uint32_t etype, uint32_t part, int64_t *begin,
 				    int64_t *end);
 
@@ -363,7 +363,7 @@ struct gw_loader_options {
 GW_API gw_status gw_loader_open(struct gw_client *client, const struct gw_loader_options *options,
 				struct gw_loader **out);
 
-/* Steps of one epoch, equal for all ranks. With GW_LAST_SHORT: this rank's own steps, which may be 0. */
+/* The steps of one epoch, equal for all ranks. With GW_LAST_SHORT: this rank's own steps, which may be 0. */
 GW_API uint64_t gw_loader_steps(const struct gw_loader *loader);
 
 /* Waits up to timeout_ms for the next mini-batch. A negative timeout waits until the batch has come or failed, by the

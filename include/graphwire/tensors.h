@@ -11,7 +11,7 @@
  * Writes: one client's writes of one row take effect in the order of the calls. Every read that begins after a write
  * has returned, or after its ticket has ended with GW_OK, sees the write, in any client. No client ever sees a
  * half-written row. Each write is applied once, however often connections are lost meanwhile. A write that fails, or
- * whose client ends during it, may have been applied to some of its rows, but to each row completely or not at all.
+ * whose client ends during it, may have changed some of its rows. Each row is then changed completely or not at all.
  * Loss: rows live in memory, so they are lost when their server ends. Calls that use the tensor then return
  * GW_NOT_FOUND, never zeros, and the error names the tensor. A reader of mapped memory gets the error once it has
  * learned of the server's end. Delete the tensor and create it again.

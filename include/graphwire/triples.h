@@ -35,7 +35,7 @@ struct gw_triples_options {
 	uint64_t other_count;  /* at most 2^62 */
 };
 
-/* GW_INVALID names the fault in the options. */
+/* Opens a source of batches over the triples of the options. GW_INVALID names the fault in the options. */
 GW_API gw_status gw_triples_open(const struct gw_triples_options *options, struct gw_triples **out);
 GW_API void gw_triples_close(struct gw_triples *triples); /* NULL is allowed */
 
