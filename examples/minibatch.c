@@ -1,7 +1,7 @@
-/* Mini-batches from C: one epoch over a partitioned graph, from servers or from its folder.
+/* Samples mini-batches in C: one epoch over a partitioned graph, from servers or from its folder.
  *
  *   minibatch FOLDER [HOST:PORT ...]
- *   minibatch                           as deploy/launch.py started it
+ *   minibatch                           as deploy/launch.py starts it
  *
  *   cc minibatch.c -I<checkout>/include -L<checkout>/build/release -lgraphwire -o minibatch
  *   LD_LIBRARY_PATH=<checkout>/build/release ./minibatch parts/ 127.0.0.1:30050 127.0.0.1:30051
@@ -22,8 +22,8 @@ static void check(gw_status status)
 
 int main(int argc, char **argv)
 {
-	/* Without servers the parts are read from the folder: nothing else changes. Without either the graph is the one
-	 * that the program was launched for. */
+	/* Without servers, the client reads the parts from the folder; nothing else changes. Without arguments, it
+	 * opens the graph that the launcher has set in the environment. */
 	struct gw_client_options options = {0};
 	if (argc > 1) {
 		options.part_config = argv[1];
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 	struct gw_client *client = NULL;
 	check(gw_client_open(&options, &client));
 
-	/* Ten neighbours for every edge type, two hops; features of all nodes, where the seeds' type has "feat". */
+	/* Ten neighbours for every edge type, two hops; features of all nodes, if the seeds' type has "feat". */
 	const struct gw_graph_info *graph = gw_client_graph(client);
 	int32_t *fanouts = malloc(sizeof *fanouts * HOPS * graph->num_etypes);
 	if (!fanouts)

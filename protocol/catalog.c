@@ -1,5 +1,5 @@
-/* The catalog's JSON: {"part": 0, "graph": "<the text of the graph's JSON>", "arrays": [[key, region, offset], ...]};
- * region -1: it is served as rows that change, which are tensors. */
+/* The catalog's JSON: {"part": 0, "graph": "<the text of the graph's JSON>", "arrays": [[key, region, offset], ...]}.
+ * Region -1: the array is served as rows that change, which are tensors. */
 #include "protocol/catalog.h"
 
 #include <jansson.h>
@@ -80,7 +80,8 @@ static gw_status parse_arrays(json_t *arrays, struct gw_catalog *out)
 	qsort(out->arrays, out->count, sizeof(*out->arrays), by_key);
 	for (uint32_t i = 0; i < expected->count; i++) {
 		if (!gw_catalog_find(out, expected->arrays[i].key))
-			return gw_fail(GW_PROTOCOL, "catalog: no place is given for \"%s\"", expected->arrays[i].key);
+			return gw_fail(GW_PROTOCOL, "catalog: \"%s\" has no region and offset",
+				       expected->arrays[i].key);
 	}
 	return GW_OK;
 }

@@ -1,4 +1,4 @@
-/* Checking of edge requests and their replies. Every length of a peer is checked before it is used. */
+/* Checks edge requests and their replies. Every length from a peer is checked before its use. */
 #include "protocol/edge_call.h"
 
 #include <string.h>
@@ -42,14 +42,14 @@ static gw_status check_ends(const struct gw_edge_call *call, const struct gw_edg
 		uint64_t row = gw_edge_number(numbers, 2 * i), src = gw_edge_number(numbers, 2 * i + 1);
 		if (row >= bounds->rows || src >= bounds->sources)
 			return gw_fail(GW_PROTOCOL,
-				       "edge reply: an edge from node %llu to row %llu, which are not there",
+				       "edge reply: an edge from node %llu to row %llu, which do not exist",
 				       (unsigned long long)src, (unsigned long long)row);
 	}
 	return GW_OK;
 }
 
-/* Ids: the counts of what is answered add up, the others are 0, and at least one thing more is known than before. For
- * counts alone, that there may be so many. */
+/* For ids: the counts of the answered pairs add up, all other counts are 0, and the reply makes progress. For counts:
+ * each count is possible. */
 static gw_status check_counts(const struct gw_edge_call *call, const struct gw_edge_bounds *bounds,
 			      const struct gw_edge_reply *reply, const uint8_t *numbers)
 {

@@ -1,5 +1,5 @@
-/* The edge request: what the owner of edges knows of them, looked up in its lists. Little-endian, 8-byte aligned, all
- * numbers uint64.
+/* The edge request: asks the owner of edges about them; the owner looks them up in its lists. Little-endian, 8-byte
+ * aligned, all numbers uint64.
  *
  *   call:   struct gw_edge_call, then
  *             GW_EDGE_ENDS:               CSC positions [count]
@@ -7,11 +7,11 @@
  *   reply:  struct gw_edge_reply, then
  *             GW_EDGE_ENDS:   {row of the destination, source} [answered]
  *             GW_EDGE_COUNTS: how many edges each pair has [answered]
- *             GW_EDGE_IDS:    the same [count], 0 for those that are not answered; their CSC positions [total]
+ *             GW_EDGE_IDS:    the same [count], 0 for pairs without an answer; their CSC positions [total]
  *
- * Ends and counts are answered whole. Ids are answered for a prefix of the pairs, as many as fit; `partial`: the next
- * pair was begun, its count is that of the positions told. The client asks again, for the rest, and with `from` behind
- * the last position told.
+ * A reply answers all ends and counts. It answers ids for a prefix of the pairs, as many as fit. `partial`: the reply
+ * has some positions of the next pair too, and the pair's count is their number. The client asks again for the
+ * remaining pairs, with `from` after the last position that it received.
  */
 #ifndef GW_PROTOCOL_EDGE_CALL_H
 #define GW_PROTOCOL_EDGE_CALL_H
@@ -22,7 +22,7 @@
 
 #include "core/errors/status.h"
 
-#define GW_EDGE_QUERIES_MAX 16384u /* of one call */
+#define GW_EDGE_QUERIES_MAX 16384u /* in one call */
 
 enum gw_edge_ask { GW_EDGE_ENDS = 1, GW_EDGE_COUNTS, GW_EDGE_IDS };
 
@@ -30,7 +30,7 @@ struct gw_edge_call {
 	uint32_t ask; /* enum gw_edge_ask */
 	uint32_t etype;
 	uint32_t count, reply_bytes_max;
-	uint64_t from; /* GW_EDGE_IDS: of the first pair, only positions from here on */
+	uint64_t from; /* GW_EDGE_IDS: for the first pair, only positions from here on */
 };
 
 struct gw_edge_reply {
@@ -38,28 +38,28 @@ struct gw_edge_reply {
 	uint64_t total;             /* positions */
 };
 
-/* Numbers that one question takes in a call. */
+/* Numbers per question in a call. */
 static inline uint32_t gw_edge_call_width(uint32_t ask)
 {
 	return ask == GW_EDGE_ENDS ? 1 : 2;
 }
 
-/* Bytes of a whole reply to ends or counts, and of one to ids before its positions. */
+/* Bytes of a complete reply to ends or counts; of a reply to ids, the bytes before its positions. */
 size_t gw_edge_reply_bytes(uint32_t ask, uint32_t count);
 
-/* Checks a call's bytes: kind, counts, lengths, and that the reply has room for what must be in it and one position.
+/* Checks a call's bytes: kind, counts, lengths, and that the reply has room for its fixed part and one position.
  * *numbers points into them, at any alignment. GW_PROTOCOL, GW_RANGE. */
 gw_status gw_edge_call_parse(const void *bytes, size_t byte_count, uint32_t num_etypes, struct gw_edge_call *call,
 			     const uint8_t **numbers);
 
-/* What numbers of a reply are below. */
+/* Exclusive bounds for the numbers of a reply. */
 struct gw_edge_bounds {
 	uint64_t rows, edges; /* of the part that answers */
 	uint64_t sources;     /* over all parts */
 };
 
-/* Checks a reply's bytes against its call: lengths, sums, bounds, positions that ascend, and that it gets on. *numbers
- * points behind the head. GW_PROTOCOL. */
+/* Checks a reply's bytes against its call: lengths, sums, bounds, ascending positions, and progress. *numbers points to
+ * the bytes after the head. GW_PROTOCOL. */
 gw_status gw_edge_reply_parse(const void *bytes, size_t byte_count, const struct gw_edge_call *call,
 			      const struct gw_edge_bounds *bounds, struct gw_edge_reply *reply,
 			      const uint8_t **numbers);

@@ -1,4 +1,4 @@
-/* Encoding and decoding of sample requests. Every length of a peer is checked before it is used. */
+/* Encodes and decodes sample requests. Every length from a peer is checked before its use. */
 #include "protocol/sample_call.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_
 	       2 * sample_call_padded(edge_count * id_bytes);
 }
 
-/* The elements' bytes are in place; those up to the next multiple of 8 are zero. */
+/* Zeroes the bytes after the elements, up to the next multiple of 8. */
 static void sample_call_pad(uint8_t *array, size_t bytes)
 {
 	memset(array + bytes, 0, sample_call_padded(bytes) - bytes);
@@ -55,7 +55,7 @@ void gw_sample_run_begin(uint8_t *out, uint32_t dst_count, uint64_t edge_count, 
 
 void gw_sample_run_counts(uint8_t *run, uint32_t row, uint32_t n, const uint32_t *counts)
 {
-	if (n) /* else perhaps no array at all */
+	if (n) /* without elements the array may be NULL */
 		memcpy(run + sizeof(struct gw_sample_run) + (size_t)row * 4, counts, (size_t)n * 4);
 }
 
@@ -73,7 +73,7 @@ static void print_ids(uint8_t *out, const uint64_t *ids, uint64_t n, uint32_t id
 void gw_sample_run_edges(uint8_t *out, uint64_t edge, uint64_t n, const uint64_t *positions, const uint64_t *neighbours)
 {
 	struct gw_sample_run run;
-	if (n == 0) /* and perhaps no arrays at all */
+	if (n == 0) /* the arrays may be NULL */
 		return;
 	memcpy(&run, out, sizeof(run));
 	uint8_t *array = out + sizeof(run) + sample_call_padded((size_t)run.dst_count * 4);
@@ -102,7 +102,7 @@ static void parse_ids(uint64_t *out, const uint8_t *bytes, uint64_t n, uint32_t 
 	}
 }
 
-/* One run at `at`; *used tells its bytes. */
+/* Parses one run at `at`; *used is its length in bytes. */
 static gw_status parse_run(const uint8_t *at, size_t left, uint64_t rows_left, struct gw_picks *picks, size_t *used)
 {
 	struct gw_sample_run run;

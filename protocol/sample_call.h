@@ -1,11 +1,11 @@
-/* The sample request: a batch of vertices goes to their owner, the picks come back. Little-endian, 8-byte aligned.
+/* The sample request: sends a batch of vertices to their owner, which returns the picks. Little-endian, 8-byte aligned.
  *
  *   call:   struct gw_sample_call, rows [row_count] uint32 (local rows of the destination type)
  *   reply:  runs of {struct gw_sample_run, counts [dst_count] uint32, positions [edge_count], neighbours [edge_count]},
  *           each array padded to 8 bytes, positions and neighbours in id_bytes each
  *
- * A reply answers a prefix of the rows: as many as fit. The client asks again for the rest; a server that cannot fit a
- * single list answers none, and the client reads that list itself.
+ * A reply answers a prefix of the rows, as many as fit. The client asks again for the remaining rows. If not even one
+ * list fits, the reply answers no row, and the client reads that list itself.
  */
 #ifndef GW_PROTOCOL_SAMPLE_CALL_H
 #define GW_PROTOCOL_SAMPLE_CALL_H
@@ -17,7 +17,7 @@
 #define GW_SAMPLE_RUN_ROWS 256u   /* rows of one run of a reply */
 
 struct gw_sample_call {
-	uint32_t sampler_version; /* GW_SAMPLER_VERSION of the client; another one is refused */
+	uint32_t sampler_version; /* GW_SAMPLER_VERSION of the client; the server refuses any other */
 	uint32_t etype;
 	uint64_t key;
 	int32_t fanout;
@@ -27,7 +27,7 @@ struct gw_sample_call {
 };
 
 struct gw_sample_run {
-	uint32_t dst_count, id_bytes; /* 4 or 8, for positions and neighbours alike */
+	uint32_t dst_count, id_bytes; /* id_bytes: 4 or 8, for positions and neighbours alike */
 	uint64_t edge_count;
 };
 
@@ -41,15 +41,15 @@ size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_
 /* Writes a run of picks to out, which has gw_sample_run_bytes() bytes. */
 void gw_sample_run_print(const struct gw_picks *picks, uint32_t id_bytes, uint8_t *out);
 
-/* The same in pieces: a run whose numbers of rows and picks are known is begun, then filled in any order with the
- * counts of n rows from row `row` on, and with n picks from pick `edge` on. */
+/* Writes a run in pieces. Its numbers of rows and picks must be known: begin it, then fill it in any order.
+ * gw_sample_run_counts and gw_sample_run_edges write n of them from `row` or `edge` on. */
 void gw_sample_run_begin(uint8_t *out, uint32_t dst_count, uint64_t edge_count, uint32_t id_bytes);
 void gw_sample_run_counts(uint8_t *run, uint32_t row, uint32_t n, const uint32_t *counts);
 void gw_sample_run_edges(uint8_t *out, uint64_t edge, uint64_t n, const uint64_t *positions,
 			 const uint64_t *neighbours);
 
-/* Appends the runs of a reply to picks (dst_count and edge_count grow). Checks every length and that no more than
- * rows_max rows are answered; *answered tells how many were. GW_PROTOCOL, GW_NO_MEMORY. */
+/* Appends the runs of a reply to picks (dst_count and edge_count grow). Checks every length, and that the reply answers
+ * at most rows_max rows; *answered is their number. GW_PROTOCOL, GW_NO_MEMORY. */
 gw_status gw_sample_reply_parse(const void *bytes, size_t byte_count, uint32_t rows_max, struct gw_picks *picks,
 				uint32_t *answered);
 

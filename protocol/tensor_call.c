@@ -1,6 +1,6 @@
-/* Decoding of the calls on tensors: see tensor_call.h. Encoding is a copy of the structures, but for the list of a
- * push's parameters. Nothing is read before its length is known; a text that has no end, or an enum out of range, is
- * the peer's fault. */
+/* Decodes the calls on tensors: see tensor_call.h. Encoding copies the structures, except for a push's list of
+ * parameters. Nothing is read before its length is known. A text without an end, or an enum out of range, is the peer's
+ * fault. */
 #include "protocol/tensor_call.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@ static gw_status call_too_short(const char *what, size_t bytes)
 	return gw_fail(GW_PROTOCOL, "%s of %zu bytes", what, bytes);
 }
 
-/* Whether a text ends within its field, and nothing stands behind its end: a name that is cut is another one. */
+/* Whether a text ends within its field, and the bytes after its end are zero. A truncated name would be another
+ * name. */
 static bool is_text(const char *field, size_t room)
 {
 	const char *end = memchr(field, 0, room);
@@ -21,7 +22,7 @@ static bool is_text(const char *field, size_t room)
 	return end != NULL;
 }
 
-/* Whether a text of a C string's kind ends within `room`, and has no byte that a name cannot have. */
+/* Whether a C string ends within `room`, and has only bytes that a name may have. */
 static bool is_name(const char *text, size_t room)
 {
 	static const char others[] = "._-:/";
@@ -46,7 +47,7 @@ bool gw_job_name_valid(const char *job)
 	return *job && is_name(job, GW_JOB_NAME_MAX + 1);
 }
 
-/* Whether a peer's field holds a name, or nothing. */
+/* Whether a peer's field contains a name, or is empty. */
 static bool is_name_field(const char *field, size_t room)
 {
 	return is_text(field, room) && is_name(field, room);
@@ -109,7 +110,7 @@ gw_status gw_tensor_delete_parse(const void *bytes, size_t byte_count, struct gw
 	return GW_OK;
 }
 
-/* What lies behind the head of a call on rows. */
+/* Splits the bytes after the head of a call on rows. */
 static gw_status rows_split(const void *bytes, size_t byte_count, size_t head, uint32_t count, const uint8_t **rows,
 			    const uint8_t **payload, size_t *payload_bytes)
 {
@@ -186,7 +187,7 @@ gw_status gw_tensor_restore_parse(const void *bytes, size_t byte_count, struct g
 		return gw_fail(GW_PROTOCOL, "state of optimizer %u", call->kind);
 	gw_status status =
 		rows_split(bytes, byte_count, sizeof(*call), call->rows.count, rows, payload, &payload_bytes);
-	/* No product: both numbers are the peer's. */
+	/* Divides instead of multiplying, because the peer chose both numbers and a product may overflow. */
 	uint64_t all = payload_bytes / sizeof(float);
 	if (status == GW_OK &&
 	    (payload_bytes % sizeof(float) != 0 ||
@@ -204,7 +205,7 @@ gw_status gw_tensor_saved_parse(const void *bytes, size_t byte_count, uint32_t c
 	memcpy(saved, bytes, sizeof(*saved));
 	bool head = byte_count == sizeof(*saved) && count > 0 && saved->state_floats > 0;
 	*state = *rows = NULL;
-	/* A row has at most so many columns as bytes, and a reply is not that long. */
+	/* A row has at most as many columns as bytes, and a reply is shorter than such a product. */
 	if (!gw_optimizer_rule_of(saved->kind) || saved->state_floats > GW_OPTIMIZER_ARRAYS_MAX * (row_bytes + 1) ||
 	    (!head && byte_count - sizeof(*saved) != count * (saved->state_floats * sizeof(float) + row_bytes)))
 		return gw_fail(GW_PROTOCOL,
@@ -249,7 +250,7 @@ gw_status gw_tensor_state_parse(const void *bytes, size_t byte_count, uint32_t p
 	memcpy(state, bytes, sizeof(*state));
 	if ((state->epochs != 0 && state->epochs != parts) ||
 	    byte_count - sizeof(*state) != (size_t)state->epochs * 8 || state->ready > 1 || state->restored > 1)
-		return gw_fail(GW_PROTOCOL, "a tensor's state with %u births in %zu bytes", state->epochs, byte_count);
+		return gw_fail(GW_PROTOCOL, "a tensor's state with %u epochs in %zu bytes", state->epochs, byte_count);
 	*epochs = (const uint8_t *)bytes + sizeof(*state);
 	return plan_parse(&state->plan, true);
 }

@@ -1,8 +1,8 @@
-/* A batch of blocks from picks: begin, hops, edge types, runs of destinations, results.
+/* Builds a batch of blocks from picks: begin, hops, edge types, runs of destinations, results.
  *
- * A batch is a state machine whose order is the caller's duty (asserted); what can fail is the input: a bad spec, seeds
- * or neighbours that are no nodes, memory. After an error the only thing to do is to start over. All arrays are vectors
- * that survive from batch to batch.
+ * A batch is a state machine. The caller keeps its order, which assertions check. Only input can fail: a bad spec,
+ * seeds or neighbours that are no nodes, a shortage of memory. After an error the caller must begin again. All arrays
+ * are vectors that are kept from batch to batch.
  */
 #include <assert.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static gw_status check_spec(const struct gw_blocks *blocks, const struct gw_bloc
 	return GW_OK;
 }
 
-/* Room for the arrays of every (hop, edge type) of the spec. */
+/* Allocates the arrays of every (hop, edge type) of the spec. */
 static gw_status make_arrays(struct gw_blocks *blocks)
 {
 	uint32_t used = 0;
@@ -96,7 +96,7 @@ static gw_status make_arrays(struct gw_blocks *blocks)
 	return GW_OK;
 }
 
-/* The spec's copy and the room that it needs. */
+/* Copies the spec and allocates the room that it needs. */
 static gw_status take_spec(struct gw_blocks *blocks, const struct gw_blocks_spec *spec)
 {
 	size_t etypes = blocks->meta->num_etypes, ntypes = blocks->meta->num_ntypes;
@@ -112,7 +112,7 @@ static gw_status take_spec(struct gw_blocks *blocks, const struct gw_blocks_spec
 	return make_arrays(blocks);
 }
 
-/* Numbers the seeds of a list; their rows follow those of the lists before it. */
+/* Numbers the seeds of a list. Their rows follow those of the lists before it. */
 static gw_status number_seeds(struct gw_blocks *blocks, const struct gw_seeds *list)
 {
 	const struct gw_graph_meta *meta = blocks->meta;
@@ -231,7 +231,7 @@ gw_status gw_blocks_edges_room(struct gw_blocks *blocks, uint64_t more)
 			      edges * (blocks->spec.wide_indices ? sizeof(int64_t) : sizeof(int32_t)));
 }
 
-/* What a run has once the excluded edges are dropped: in the object's own arrays, positions as edge ids. */
+/* A run without the excluded edges, in the object's own arrays; positions are already edge ids. */
 struct kept_run {
 	const uint32_t *counts;
 	const uint64_t *edges, *neighbours;

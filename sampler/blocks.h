@@ -1,11 +1,11 @@
-/* From picks to blocks: what a mini-batch's message passing runs on.
+/* Builds blocks from picks: the structures that a mini-batch's message passing uses.
  *
  *   gw_blocks_begin(seeds) -> for each hop: gw_blocks_hop_begin -> for each edge type: gw_blocks_edges_begin,
  *   gw_blocks_add (in the order of the frontier, in runs) ..., gw_blocks_edges_end -> gw_blocks_hop_end
  *
- * Nodes of a type are unique and numbered in the order of first use: seeds, then, hop by hop and edge type by edge
- * type, new sources by destination row, then position. So the sources of a hop are a prefix of the node list, and the
- * destinations a prefix of that. A gw_blocks object is reused; it allocates only while its vectors still grow.
+ * Nodes of a type are unique and numbered in the order of first use: seeds; then, hop by hop and edge type by edge
+ * type, new sources by destination row, then by position. So the sources of a hop are a prefix of the node list, and
+ * its destinations are a shorter prefix. A gw_blocks object is reused; it allocates only while its vectors still grow.
  */
 #ifndef GW_SAMPLER_BLOCKS_H
 #define GW_SAMPLER_BLOCKS_H
@@ -19,13 +19,13 @@
 
 #define GW_HOPS_MAX 16
 
-/* What to sample. */
+/* The sampling to do. */
 struct gw_blocks_spec {
 	uint32_t hops;          /* 1 to GW_HOPS_MAX */
 	const int32_t *fanouts; /* [hops][num_etypes]: GW_FANOUT_ALL, 0 (skip) or a count; hop 0 starts at the seeds */
 	bool replace;
 	bool wide_indices;                /* block indices as int64 instead of int32 */
-	const struct gw_exclude *exclude; /* edges that are dropped after the draw; NULL: none */
+	const struct gw_exclude *exclude; /* edges to drop after the draw; NULL: none */
 };
 
 struct gw_blocks;
@@ -35,12 +35,13 @@ struct gw_relabel;   /* relabel.h */
 gw_status gw_blocks_create(const struct gw_graph_meta *meta, struct gw_blocks **out);
 void gw_blocks_destroy(struct gw_blocks *blocks);
 
-/* Starts over with seeds of one node type. Duplicates are merged: gw_blocks_seed_rows tells each seed's row. GW_RANGE
- * names the first seed that is not a node; GW_INVALID a bad spec. The spec is copied. relabel is used until the next
- * begin of another object with it, so a thread that interleaves batches gives each its own. */
+/* Begins a batch with seeds of one node type. Duplicates are merged: gw_blocks_seed_rows returns each seed's row.
+ * GW_RANGE names the first seed that is not a node; GW_INVALID: a bad spec. The spec is copied. The object uses relabel
+ * until another object begins with it, so a thread that interleaves batches needs one for each. */
 gw_status gw_blocks_begin(struct gw_blocks *blocks, struct gw_relabel *relabel, const struct gw_blocks_spec *spec,
 			  uint64_t seed, uint64_t stream, uint32_t ntype, const int64_t *seeds, uint64_t n);
-/* The same with lists of seeds, each of one node type: numbered, and their rows told, list after list. */
+/* The same with lists of seeds, each of one node type. Seeds are numbered, and their rows are returned, list after
+ * list. */
 gw_status gw_blocks_begin_lists(struct gw_blocks *blocks, struct gw_relabel *relabel, const struct gw_blocks_spec *spec,
 				uint64_t seed, uint64_t stream, const struct gw_seeds *lists, uint32_t list_count);
 
@@ -50,16 +51,16 @@ const uint64_t *gw_blocks_frontier(const struct gw_blocks *blocks, uint32_t etyp
 
 gw_status gw_blocks_hop_begin(struct gw_blocks *blocks);
 gw_status gw_blocks_edges_begin(struct gw_blocks *blocks, uint32_t etype);
-/* The next run of destinations: counts [n], positions and neighbours [sum]; edge_start turns positions into edge ids.
- * The neighbours may come from a peer: one that is no node is GW_RANGE. */
+/* Adds the next run of destinations: counts [n], positions and neighbours [sum]. position + edge_start is the edge id.
+ * The neighbours may come from a peer: GW_RANGE if one is no node. */
 gw_status gw_blocks_add(struct gw_blocks *blocks, uint64_t n, const uint32_t *counts, const uint64_t *positions,
 			const uint64_t *neighbours, uint64_t edge_start);
 gw_status gw_blocks_edges_end(struct gw_blocks *blocks);
 gw_status gw_blocks_hop_end(struct gw_blocks *blocks);
 
-/* All hops from lists in memory. parts: for each part its adjacencies [num_etypes], or NULL entries for parts that are
- * not in memory (GW_NOT_FOUND if one is needed). One part is the fast case; with several, runs of equal owner are cut.
- */
+/* Samples all hops from lists in memory. parts: for each part its adjacencies [num_etypes], or NULL for a part that is
+ * not in memory (GW_NOT_FOUND if it is needed). One part is the fast case; with several, the frontier is cut into runs
+ * of equal owner. */
 gw_status gw_blocks_run_memory(struct gw_blocks *blocks, const struct gw_adjacency *const *parts);
 
 /* Results; valid until the next begin. */

@@ -1,11 +1,11 @@
-/* All hops of a batch from lists in memory: the fast path.
+/* Samples all hops of a batch from lists in memory: the fast path.
  *
- *   frontier -> runs of destinations -> offsets -> picks, written where the edge ids will stand
+ *   frontier -> runs of destinations -> offsets -> picks, written to the place of the edge ids
  *            -> neighbours prefetched -> neighbours read, map entries prefetched -> numbers
  *
- * With one part a pick is a CSC position. With several a run mixes owners, so a pick is counted in elements of memory
- * from address 0, and each list's edge ids are put right afterwards. Fails on a list that is damaged, on a neighbour
- * that is no node, on a part that is not in memory, and when out of memory.
+ * With one part, a pick is a CSC position. With several parts a run mixes owners. A pick is then an element number of
+ * memory, counted from address 0, and each list's edge ids are corrected afterwards. Fails for a damaged list, a
+ * neighbour that is no node, a part that is not in memory, and if memory runs out.
  */
 #include <assert.h>
 
@@ -14,17 +14,17 @@
 #include "sampler/blocks_private.h"
 #include "sampler/lists.h"
 
-/* One edge type of one hop on its way. */
+/* The state of one edge type in one hop. */
 struct blocks_walk {
 	struct gw_blocks *blocks;
 	const struct gw_adjacency *const *parts;
 	uint32_t etype, index_bytes;
-	const uint64_t *starts; /* owners of the destinations */
+	const uint64_t *starts; /* the parts' ranges of destinations */
 	uint32_t num_parts;
 	struct gw_pick_rule rule;
 	struct gw_pick_scratch *scratch;
 	struct gw_lists lists;
-	uint64_t edge_deltas[GW_RUN_MAX]; /* several parts: from an element of memory to a global edge id */
+	uint64_t edge_deltas[GW_RUN_MAX]; /* several parts: global edge id minus element number of memory */
 };
 
 static gw_status not_in_memory(const struct blocks_walk *walk, uint32_t part)
@@ -33,7 +33,7 @@ static gw_status not_in_memory(const struct blocks_walk *walk, uint32_t part)
 		       walk->blocks->meta->etypes[walk->etype].folder);
 }
 
-/* The list of a vertex in the part that owns it; prefetched only, or read. */
+/* Finds the list of a vertex in the part that owns it; only prefetches its offsets, or reads them. */
 static gw_status find_list(const struct blocks_walk *walk, uint64_t vertex, const struct gw_adjacency **a,
 			   uint64_t *row)
 {
@@ -88,7 +88,7 @@ static void finish_mixed(const struct blocks_walk *walk, int64_t *edge_ids)
 	}
 }
 
-/* Takes the excluded edges out of the run's picks. */
+/* Removes the excluded edges from the run's picks. */
 static void drop_picks(struct blocks_walk *walk, uint64_t *picks, uintptr_t memory)
 {
 	struct gw_lists *lists = &walk->lists;
@@ -107,7 +107,7 @@ static void drop_picks(struct blocks_walk *walk, uint64_t *picks, uintptr_t memo
 	}
 }
 
-/* Draws the run, less what is excluded, to where its edge ids will stand. */
+/* Draws the run without the excluded edges, to the place of its edge ids. */
 static gw_status pick_run(struct blocks_walk *walk, uintptr_t memory)
 {
 	struct gw_blocks *blocks = walk->blocks;
@@ -122,7 +122,7 @@ static gw_status pick_run(struct blocks_walk *walk, uintptr_t memory)
 	return status;
 }
 
-/* The picks of the run, as edges of the block. */
+/* Adds the picks of the run to the block's edges. */
 static gw_status add_run(struct blocks_walk *walk)
 {
 	struct gw_blocks *blocks = walk->blocks;
@@ -166,7 +166,8 @@ static gw_status walk_edges(struct blocks_walk *walk)
 	uint64_t count;
 	gw_blocks_frontier(blocks, walk->etype, &count);
 	for (uint64_t at = 0; at < count; at += walk->lists.n) {
-		const uint64_t *vertices = gw_blocks_frontier(blocks, walk->etype, &count) + at; /* it moves */
+		/* the frontier moves when nodes are added */
+		const uint64_t *vertices = gw_blocks_frontier(blocks, walk->etype, &count) + at;
 		uint32_t n = count - at < GW_RUN_MAX ? (uint32_t)(count - at) : GW_RUN_MAX;
 		if (walk->num_parts > 1)
 			status = read_mixed(walk, vertices, n, count - at - n);

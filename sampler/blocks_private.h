@@ -1,4 +1,4 @@
-/* What blocks.c and blocks_memory.c share: a batch in the making. */
+/* The state of a batch in progress, which blocks.c and blocks_memory.c share. */
 #ifndef GW_SAMPLER_BLOCKS_PRIVATE_H
 #define GW_SAMPLER_BLOCKS_PRIVATE_H
 
@@ -15,30 +15,30 @@ enum gw_blocks_state { GW_BLOCKS_IDLE, GW_BLOCKS_BEGUN, GW_BLOCKS_IN_HOP, GW_BLO
 struct gw_blocks {
 	const struct gw_graph_meta *meta;
 	struct gw_relabel *relabel;
-	struct gw_blocks_spec spec; /* its fanouts point into the vector */
+	struct gw_blocks_spec spec; /* its fanouts point into the vector below */
 	uint64_t seed, stream;
 	struct gw_vec fanouts; /* int32_t [hops][num_etypes] */
 
 	struct gw_node_list *nodes; /* [num_ntypes] */
 	struct gw_pick_scratch scratch;
 	struct gw_vec seed_rows;                                /* uint32_t [seed_count] */
-	struct gw_vec kept_counts, kept_edges, kept_neighbours; /* what exclusion leaves of a run */
+	struct gw_vec kept_counts, kept_edges, kept_neighbours; /* a run without its excluded edges */
 	uint64_t seed_count, edge_count;
 
 	struct gw_block hops[GW_HOPS_MAX];
 	struct gw_vec counts; /* uint64_t [hops][2][num_ntypes]: destinations and sources */
 	struct gw_vec edges;  /* struct gw_block_edges [arrays_used] */
 	struct gw_block_arrays *arrays;
-	uint32_t arrays_used, arrays_count; /* of this spec; allocated */
+	uint32_t arrays_used, arrays_count; /* used by this spec, and allocated */
 
 	enum gw_blocks_state state;
 	uint32_t hops_done;
-	uint32_t edges_done;  /* over all hops: the number of the current edges and arrays */
-	uint32_t edges_first; /* of the current hop */
+	uint32_t edges_done;  /* number of edge types done over all hops; the index of the current edges and arrays */
+	uint32_t edges_first; /* index of the current hop's first */
 	uint64_t rows_done;
 };
 
-/* Makes room for that many more edges in the current edge type. */
+/* Makes room for `more` further edges in the current edge type. */
 gw_status gw_blocks_edges_room(struct gw_blocks *blocks, uint64_t more);
 
 static inline struct gw_block_edges *gw_blocks_edges_now(const struct gw_blocks *blocks)

@@ -1,5 +1,5 @@
-/* See exclude.h. An open table, at most half full, that a batch clears and fills. In front of it a filter of 16 bits or
- * more for each entry, which stays in the nearest cache while the batch's edges are held against it. */
+/* See exclude.h. An open hash table, at most half full, which each batch clears and fills. A filter with 16 or more
+ * bits for each entry precedes it. The filter stays in the nearest cache while the batch's edges are looked up. */
 #include "sampler/exclude.h"
 
 #include <assert.h>
@@ -7,19 +7,19 @@
 
 #include "core/numbers/rng.h"
 
-/* What is excluded of an edge type. */
+/* The kinds of exclusion of an edge type. */
 #define BY_EDGE 1u
 #define BY_ENDS 2u
 
 struct exclude_slot {
 	uint64_t first, second; /* an edge and 0; or its source and destination */
-	uint32_t etype, kind;   /* 0: free */
+	uint32_t etype, kind;   /* kind 0: the slot is free */
 };
 
 gw_status gw_exclude_clear(struct gw_exclude *exclude, uint32_t num_etypes, uint64_t entries)
 {
 	uint64_t slots = 16;
-	uint32_t filter_bits = 7; /* of their number: 8 bits a slot */
+	uint32_t filter_bits = 7; /* log2 of the number of bits: 8 bits a slot */
 	for (; slots < 2 * entries; slots *= 2)
 		filter_bits++;
 	exclude->slot_count = 0;
@@ -48,7 +48,7 @@ void gw_exclude_free(struct gw_exclude *exclude)
 	gw_vec_free(&exclude->filter);
 }
 
-/* The slot of an entry: where it is, or the free one where it would be. */
+/* The slot of an entry, or the free slot for it. */
 static struct exclude_slot *exclude_find(const struct gw_exclude *exclude, uint32_t etype, uint32_t kind,
 					 uint64_t first, uint64_t second)
 {

@@ -1,7 +1,7 @@
-/* Runs of adjacency lists: offsets read ahead of their use, counted, then picked from.
+/* Runs of adjacency lists: reads offsets ahead of their use, counts, and picks.
  *
- * Offsets may be a peer's bytes, or a file's whose checks were skipped: a list that runs backwards or past the end is
- * GW_RANGE before anything is read by it. Picks fail as gw_pick does.
+ * Offsets may come from a peer, or from a file whose checks were skipped. So a list that runs backwards or past the end
+ * is GW_RANGE before anything is read through it. Picks fail as gw_pick does.
  */
 #include "sampler/lists.h"
 
@@ -10,10 +10,10 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* What the wide path keeps in gw_pick_scratch. */
+/* The wide path's data in gw_pick_scratch. */
 struct wide_scratch {
 	struct gw_wide wide;
-	struct gw_network network; /* of the last fanout */
+	struct gw_network network; /* for the last fanout */
 };
 
 gw_status gw_lists_count(struct gw_lists *lists, const struct gw_pick_rule *rule, const uint64_t *ends, uint64_t edges)
@@ -41,7 +41,7 @@ static gw_status not_owned(const struct gw_adjacency *adjacency, uint64_t vertex
 		       (unsigned long long)(adjacency->dst_start + adjacency->rows));
 }
 
-/* Reads and counts in one loop: the counting costs nothing while offsets arrive. */
+/* Reads and counts in one loop, because counting costs nothing while offsets arrive. */
 INLINE gw_status read_offsets(struct gw_lists *lists, const struct gw_adjacency *adjacency,
 			      const struct gw_pick_rule *rule, uint64_t ahead, uint8_t bytes)
 {
@@ -69,7 +69,7 @@ INLINE gw_status read_offsets(struct gw_lists *lists, const struct gw_adjacency 
 		total += count;
 	}
 	lists->starts[lists->n] = total;
-	return damaged ? gw_lists_count(lists, rule, ends, edges) : GW_OK; /* which says what is wrong */
+	return damaged ? gw_lists_count(lists, rule, ends, edges) : GW_OK; /* which reports the fault */
 }
 
 gw_status gw_lists_read(struct gw_lists *lists, const struct gw_adjacency *adjacency, const struct gw_pick_rule *rule,
@@ -81,7 +81,7 @@ gw_status gw_lists_read(struct gw_lists *lists, const struct gw_adjacency *adjac
 					    : read_offsets(lists, adjacency, rule, ahead, 8);
 }
 
-/* Where picks go, and what they are prefetched from. */
+/* The output of picks, and the memory from which they are prefetched. */
 struct sink {
 	const struct gw_lists *lists;
 	uint64_t *out;
@@ -95,7 +95,7 @@ INLINE void prefetch_element(uintptr_t memory, uint64_t element, uint32_t elemen
 		__builtin_prefetch((const void *)(memory + element * element_bytes));
 }
 
-/* A whole list, in steps that may write past its end: what comes after is written later. */
+/* Writes a complete list, in steps that may write past its end; later lists overwrite the excess. */
 INLINE void emit_whole(const struct sink *sink, uint32_t i, uint32_t element_bytes)
 {
 	uint64_t begin = sink->lists->begins[i], degree = sink->lists->degrees[i];
@@ -107,7 +107,7 @@ INLINE void emit_whole(const struct sink *sink, uint32_t i, uint32_t element_byt
 	}
 }
 
-/* One list by the definition. */
+/* Writes one list by gw_pick, which defines the result. */
 static gw_status emit_slowly(const struct sink *sink, uint32_t i, const struct gw_pick_rule *rule,
 			     struct gw_pick_scratch *scratch)
 {
@@ -137,7 +137,7 @@ INLINE void emit_lanes(const struct sink *sink, const uint16_t *drawn, uint32_t 
 	}
 }
 
-/* Draws for the lists whose numbers are in drawn, sixteen at a time. */
+/* Draws for the lists whose numbers are in `drawn`, sixteen at a time. */
 INLINE gw_status draw_widely(const struct sink *sink, const uint16_t *drawn, uint32_t count,
 			     const struct gw_pick_rule *rule, struct gw_pick_scratch *scratch, gw_wide_draw draw,
 			     uint32_t element_bytes)
@@ -165,7 +165,7 @@ INLINE gw_status draw_widely(const struct sink *sink, const uint16_t *drawn, uin
 	return GW_OK;
 }
 
-/* Sets up the wide path where the fanout allows it; NULL: no wide path. */
+/* Prepares the wide path if the fanout allows it; sets *draw to NULL if not. */
 static gw_status prepare_wide(const struct gw_pick_rule *rule, struct gw_pick_scratch *scratch, gw_wide_draw *draw)
 {
 	*draw = rule->fanout > 0 && rule->fanout <= GW_WIDE_PICKS ? gw_wide_function() : NULL;
@@ -181,7 +181,7 @@ static gw_status prepare_wide(const struct gw_pick_rule *rule, struct gw_pick_sc
 	return GW_OK;
 }
 
-/* Whole lists first, since they may write past their ends; then the drawn ones. */
+/* Handles complete lists first, because they may write past their ends; then the lists that are drawn from. */
 INLINE gw_status pick_lists(const struct sink *sink, const struct gw_pick_rule *rule, struct gw_pick_scratch *scratch,
 			    uint32_t element_bytes)
 {
@@ -202,7 +202,7 @@ INLINE gw_status pick_lists(const struct sink *sink, const struct gw_pick_rule *
 		return status;
 	for (uint32_t at = 0; at < drawn_count && draw; at++) {
 		if (lists->degrees[drawn[at]] > UINT32_MAX)
-			draw = NULL; /* gw_pick says what is wrong */
+			draw = NULL; /* gw_pick reports the fault */
 	}
 	if (draw)
 		return draw_widely(sink, drawn, drawn_count, rule, scratch, draw, element_bytes);

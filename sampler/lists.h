@@ -1,8 +1,8 @@
-/* A run of adjacency lists on its way from vertices to picks; inside the sampler only.
+/* A run of adjacency lists, from vertices to picks. Internal to the sampler.
  *
  *   gw_lists_read (offsets -> begin, degree, count of picks) -> gw_lists_pick (draws -> ascending positions)
  *
- * A run is short, so that its offsets, draws and the neighbours that the picks prefetch stay in the nearest caches.
+ * A run is short, so that its offsets, its draws and the neighbours that picks prefetch stay in the nearest caches.
  */
 #ifndef GW_SAMPLER_LISTS_H
 #define GW_SAMPLER_LISTS_H
@@ -11,27 +11,28 @@
 #include "sampler/rule.h"
 
 #define GW_RUN_MAX 256 /* destinations of a run */
-#define GW_AHEAD   16  /* how far in front of their use offsets are prefetched */
+#define GW_AHEAD   16  /* offsets are prefetched so many vertices ahead */
 #define GW_SLACK   8   /* elements past the last pick that gw_lists_pick may write */
 
 struct gw_lists {
 	uint32_t n;
-	const uint64_t *vertices;    /* [n] global ids: the instances that draw */
+	const uint64_t *vertices;    /* [n]: global ids; each is the instance of its draws */
 	uint64_t begins[GW_RUN_MAX]; /* CSC position of the list's first entry */
 	uint64_t degrees[GW_RUN_MAX];
-	uint64_t starts[GW_RUN_MAX + 1]; /* where the list's picks go in the output; the last is their total */
+	uint64_t starts[GW_RUN_MAX + 1]; /* position of the list's picks in the output; the last entry is the total */
 };
 
-/* Fills degrees and starts from begins and ends. GW_RANGE names the list whose end lies before its beginning or behind
- * edges, or that no uint32_t could count. */
+/* Computes degrees and starts from begins and ends. GW_RANGE names a list whose end is before its begin or past
+ * `edges`, or whose picks exceed a uint32_t. */
 gw_status gw_lists_count(struct gw_lists *lists, const struct gw_pick_rule *rule, const uint64_t *ends, uint64_t edges);
 
-/* The lists of n <= GW_RUN_MAX vertices of a part; vertices[n .. n + ahead) follow and are prefetched. */
+/* Reads the lists of n <= GW_RUN_MAX vertices of a part. vertices[n .. n + ahead) follow; their offsets are
+ * prefetched. */
 gw_status gw_lists_read(struct gw_lists *lists, const struct gw_adjacency *adjacency, const struct gw_pick_rule *rule,
 			const uint64_t *vertices, uint32_t n, uint64_t ahead);
 
-/* Writes begins[i] + position for each pick, list by list, ascending, and prefetches that element of `memory`, an array
- * of elements of element_bytes (4 or 8); element_bytes 0: nothing to prefetch. out has room for GW_SLACK more. */
+/* Writes begins[i] + position for each pick, list by list, ascending. Prefetches that element of `memory`, an array of
+ * elements of element_bytes (4 or 8); element_bytes 0: prefetches nothing. out needs room for GW_SLACK more. */
 gw_status gw_lists_pick(const struct gw_lists *lists, const struct gw_pick_rule *rule, struct gw_pick_scratch *scratch,
 			uint64_t *out, uintptr_t memory, uint32_t element_bytes);
 

@@ -1,5 +1,5 @@
-/* See lookup.h. A bisection reads a few cache lines of which the first are always the same; a list in another order
- * than its sources' is walked, by a budget, so that a long one can be left off in between. */
+/* See lookup.h. A bisection reads a few cache lines, and the first ones are always the same. A list that is not sorted
+ * by source is walked within a budget, so that the caller can pause in a long list. */
 #include "sampler/lookup.h"
 
 static uint64_t lookup_offset(const struct gw_adjacency *lists, uint64_t row)
@@ -9,7 +9,7 @@ static uint64_t lookup_offset(const struct gw_adjacency *lists, uint64_t row)
 
 gw_status gw_lookup_row(const struct gw_adjacency *lists, uint64_t position, uint64_t *row)
 {
-	uint64_t low = 0, high = lists->rows; /* the first row that ends behind the position */
+	uint64_t low = 0, high = lists->rows; /* bisects for the first row whose list ends after the position */
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
 		if (lookup_offset(lists, middle + 1) <= position)
@@ -29,7 +29,7 @@ static uint64_t source_at(const struct gw_lookup *lookup, uint64_t position)
 	return gw_load_id(lookup->lists->indices, lookup->lists->index_bytes, position);
 }
 
-/* The first position whose source is not below the one that is looked for. */
+/* Moves to the first position whose source is not below the wanted one. */
 static void skip_smaller(struct gw_lookup *lookup)
 {
 	uint64_t high = lookup->end;

@@ -1,5 +1,5 @@
-/* See negatives.h. Below 2^32 a draw is one word of the generator, beyond it two; both by multiplication with
- * rejection, so that each node is as likely as any other. */
+/* See negatives.h. For a bound below 2^32 a draw takes one word of the generator, above it two words. Both use
+ * multiplication with rejection, so that all nodes are equally likely. */
 #include "sampler/negatives.h"
 
 #include <assert.h>

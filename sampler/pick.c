@@ -1,11 +1,10 @@
-/* One list's picks, from the definition: draws in order, each answered by Floyd's rule, the result ascending.
+/* The picks of one list, by definition: draws in order, each mapped by Floyd's rule, the result ascending.
  *
- * Floyd's step j draws t in [0, degree - fanout + j]; a t that was picked before is replaced by degree - fanout + j,
- * which exceeds all that was picked so far. So a small pick is an insertion into a sorted array whose duplicates
- * append; a large one marks a bitmap, which yields the order by itself, or, of a huge list, fills a hash set and sorts
- * (pick_long.c, which can also leave off in between). All three give the same positions. The wide path (wide.h) must
- * agree with this file byte by byte. Fails when memory for large fanouts is short, and on a list too long to be drawn
- * from by 32 bits.
+ * Floyd's step j draws t in [0, degree - fanout + j]. If t was picked before, degree - fanout + j replaces it, which
+ * exceeds all earlier picks. So a small pick is an insertion into a sorted array, where a duplicate appends. A large
+ * pick marks a bitmap, which is in order by itself. For a huge list it fills a hash set and sorts (pick_long.c, which
+ * can also pause). All three give the same positions. The wide path (wide.h) must agree with this file byte by byte.
+ * Fails if memory for large fanouts runs out, and for a list that is too long for 32-bit draws.
  */
 #include "sampler/pick.h"
 
@@ -13,7 +12,7 @@
 
 #include "sampler/pick_long.h"
 
-#define SMALL_PICKS 64 /* sorted by insertion up to this */
+#define SMALL_PICKS 64 /* up to so many, insertion sort */
 
 void gw_pick_scratch_free(struct gw_pick_scratch *scratch)
 {

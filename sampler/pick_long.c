@@ -1,21 +1,21 @@
-/* Picks of long lists, by the rules of pick.c, so that the work can be left off at any entry.
+/* Picks from long lists, by the rules of pick.c, such that the work can pause at any entry.
  *
- *   whole list:       nothing to draw
- *   with repeats:     draw ─▶ sort (three passes of count and scatter) ─▶ take
- *   of a dense list:  clear a bitmap ─▶ draw into it ─▶ take the bits
- *   of a sparse one:  clear a set ─▶ draw, through the set ─▶ sort ─▶ take
+ *   complete list:      nothing to draw
+ *   with replacement:   draw ─▶ sort (three passes of count and scatter) ─▶ take
+ *   many of the list:   clear a bitmap ─▶ draw into it ─▶ take the bits
+ *   few of the list:    clear a set ─▶ draw, through the set ─▶ sort ─▶ take
  *
- * gw_pick() runs the same steps at one go. Fails for want of memory, at the begin alone.
+ * gw_pick() runs the same steps without a pause. Only the begin can fail, if memory runs out.
  */
 #include "sampler/pick_long.h"
 
 #include <string.h>
 
-#define BITMAP_SPREAD 256 /* positions per pick up to which a bitmap beats a hash set and a sort */
+#define BITMAP_SPREAD 256 /* up to so many positions per pick, a bitmap is faster than a hash set and a sort */
 #define SLOTS_MIN     128
 #define RADIX_PASSES  3
 #define DIGITS        (1u << GW_PICK_RADIX_BITS)
-#define EMPTY         UINT32_MAX /* no position: degrees are below 2^32 */
+#define EMPTY         UINT32_MAX /* never a position, because degrees are below 2^32 */
 #define MIN(a, b)     ((a) < (b) ? (a) : (b))
 
 static uint64_t words_of(const struct gw_pick_long *pick)
@@ -69,7 +69,7 @@ gw_status gw_pick_long_begin(struct gw_pick_long *pick, const struct gw_pick_rul
 	return pick_long_reserve(pick);
 }
 
-/* Each of the steps goes from `at` on, `n` entries far, and returns how far the stage goes in all. */
+/* Each step continues at `at` for `n` entries, and returns the number of entries of the stage. */
 
 static uint64_t pick_long_clear(struct gw_pick_long *pick, uint64_t at, uint64_t n)
 {
@@ -79,7 +79,8 @@ static uint64_t pick_long_clear(struct gw_pick_long *pick, uint64_t at, uint64_t
 	return end;
 }
 
-/* True if the value was not in the set; slots are a power of two, at most half of them used. */
+/* Returns true if the value was not in the set. The number of slots is a power of two; at most half of them are
+ * used. */
 static bool set_add(uint32_t *set, uint32_t mask, uint32_t value)
 {
 	uint32_t slot = (uint32_t)(value * 0x9e3779b1u) & mask;

@@ -1,8 +1,8 @@
-/* Picks as arrays, for callers that read the neighbours themselves or send them to a peer.
+/* Picks as arrays, for callers that read the neighbours themselves or send the picks to a peer.
  *
  *   vertices -> runs of GW_RUN_MAX -> offsets (memory or records) -> positions -> neighbours (memory only)
  *
- * The arrays only grow. On an error their contents are undefined.
+ * The arrays only grow. After an error their contents are undefined.
  */
 #include "sampler/picks.h"
 
@@ -31,7 +31,7 @@ static gw_status picks_begin(struct gw_picks *picks, const struct gw_pick_rule *
 	return gw_vec_reserve(&picks->counts, n * sizeof(uint32_t));
 }
 
-/* Appends the positions of a run that has been counted. */
+/* Appends the positions of a run that is already counted. */
 static gw_status picks_append(struct gw_picks *picks, const struct gw_lists *lists, const struct gw_pick_rule *rule,
 			      const struct gw_adjacency *adjacency)
 {

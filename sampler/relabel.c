@@ -1,11 +1,11 @@
-/* From global ids to numbers in the order of first use: where a sampler waits for memory.
+/* Numbers global ids in the order of first use. Here a sampler waits for memory.
  *
  *   ids (given, or read at the picked positions), their map entries prefetched -> checked and put, AHEAD later
  *
- * Filling and putting alternate id by id, so that the processor puts while it waits for room to prefetch. Putting has
- * no branch in the dense map, since "seen before?" is a coin that no predictor learns: the entry is always written, and
- * the id is always stored behind the list, which grows by one or not. Fails on an id that is no node, on numbers past
- * the width of the result, and when out of memory.
+ * The loop alternates fill and put, id by id, so that the processor puts while it waits for room to prefetch. A put
+ * into the dense map has no branch, because no predictor learns whether an id is new. It always writes the entry, and
+ * always stores the id after the list's end; the list grows by one or by nothing. Fails for an id that is no node, for
+ * numbers beyond the width of the result, and if memory runs out.
  */
 #include "sampler/relabel.h"
 
@@ -13,8 +13,8 @@
 #include "sampler/lists.h"
 
 #define AHEAD       64   /* measured: 16 is 6 % slower, 128 as fast */
-#define PIECE       4096 /* nodes for which room is made at once */
-#define FIRST_NODES 4096 /* a hash map starts with room for so many */
+#define PIECE       4096 /* nodes for which room is allocated at once */
+#define FIRST_NODES 4096 /* initial room of a hash map */
 #define INLINE      static inline __attribute__((always_inline))
 
 gw_status gw_relabel_create(const struct gw_graph_meta *meta, uint64_t dense_bytes_max, struct gw_relabel **out)
@@ -63,7 +63,8 @@ static gw_status no_node(const struct gw_node_list *nodes, uint64_t id)
 		       (unsigned long long)nodes->id_count);
 }
 
-/* Reads an id, turns its position into an edge id, prefetches the map's entry. An id out of range is no fault yet. */
+/* Reads an id, replaces its position by an edge id, and prefetches the map's entry. Does not check the id's range
+ * yet. */
 INLINE uint64_t fill(const struct gw_relabel *relabel, const struct gw_node_list *nodes,
 		     const struct gw_relabel_source *source, uint64_t at, bool dense, uint32_t element_bytes)
 {
@@ -85,7 +86,7 @@ INLINE uint64_t fill(const struct gw_relabel *relabel, const struct gw_node_list
 	return id;
 }
 
-/* The number of an id, and the count of nodes after it. */
+/* Returns the number of an id, and updates the count of nodes. */
 INLINE uint32_t put(struct gw_relabel *relabel, uint64_t key, uint64_t id, uint64_t *ids, uint64_t *count, bool dense)
 {
 	bool is_new;
@@ -119,7 +120,7 @@ static gw_status make_room(struct gw_relabel *relabel, struct gw_node_list *node
 	return status;
 }
 
-/* [at, end) of the ids; there is room for all of them. */
+/* Handles ids [at, end); room for all of them exists. */
 INLINE gw_status run_piece(struct gw_relabel *relabel, struct gw_node_list *nodes,
 			   const struct gw_relabel_source *source, uint64_t at, uint64_t end, void *numbers, bool wide,
 			   bool dense, uint32_t element_bytes)

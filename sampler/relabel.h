@@ -1,7 +1,8 @@
-/* Numbering nodes in the order of first use. Callers of the sampler create and destroy the maps; it does the rest.
+/* Numbers nodes in the order of first use. Callers of the sampler create and destroy the maps; the sampler does the
+ * rest.
  *
- * All node types share one map: a key is the type's first key plus the id. Whatever comes in is checked against the
- * type's count before it becomes an index, for it may be a peer's.
+ * All node types share one map: a key is the type's first key plus the id. Every id is checked against the type's count
+ * before it becomes an index, because it may come from a peer.
  */
 #ifndef GW_SAMPLER_RELABEL_H
 #define GW_SAMPLER_RELABEL_H
@@ -14,8 +15,8 @@
 struct gw_node_list {
 	struct gw_vec ids; /* uint64_t, with room for one more than count */
 	uint64_t count;
-	uint64_t id_count; /* ids of the type are below it */
-	uint64_t key;      /* of id 0 in the map */
+	uint64_t id_count; /* number of nodes of the type: all ids are below it */
+	uint64_t key;      /* of the type's id 0 in the map */
 };
 
 struct gw_relabel {
@@ -25,25 +26,25 @@ struct gw_relabel {
 	struct gw_hash_map hash_map;
 };
 
-/* The maps belong to a thread and serve one gw_blocks at a time, or several in turn (begin to end). They are dense (8
- * bytes for each node of the graph) where that takes at most dense_bytes_max, else hash maps sized to the batch. */
+/* The maps belong to one thread. They serve one gw_blocks at a time, from begin to end. They are dense (8 bytes for
+ * each node of the graph) if that takes at most dense_bytes_max; else they are hash maps sized to the batch. */
 gw_status gw_relabel_create(const struct gw_graph_meta *meta, uint64_t dense_bytes_max, struct gw_relabel **out);
 void gw_relabel_destroy(struct gw_relabel *relabel);
 
-/* Forgets all nodes. */
+/* Removes all nodes. */
 void gw_relabel_clear(struct gw_relabel *relabel);
 
-/* Where the nodes to be numbered come from. */
+/* The source of the nodes to number. */
 struct gw_relabel_source {
-	const uint64_t *ids; /* the ids themselves, or NULL: element numbers of `memory`, in `elements` */
-	uint64_t *elements;  /* each is replaced by itself + edge_delta once its id is read */
+	const uint64_t *ids; /* the ids themselves; or NULL: `elements` has element numbers of `memory` */
+	uint64_t *elements;  /* each becomes itself + edge_delta after its id is read */
 	uintptr_t memory;
 	uint32_t element_bytes; /* 4 or 8 */
 	uint64_t edge_delta;
 };
 
-/* Writes the numbers of n nodes, as int64 or int32, and appends the new ones to the list. GW_RANGE names an id that is
- * none of the type's; GW_LIMIT a number that does not fit; GW_NO_MEMORY. After an error the map must be cleared. */
+/* Writes the numbers of n nodes, as int64 or int32, and appends new nodes to the list. GW_RANGE names an id that the
+ * type does not have; GW_LIMIT: a number does not fit; GW_NO_MEMORY. After an error the map must be cleared. */
 gw_status gw_relabel_run(struct gw_relabel *relabel, struct gw_node_list *nodes, struct gw_relabel_source source,
 			 uint64_t n, void *numbers, bool wide);
 

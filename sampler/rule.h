@@ -1,4 +1,4 @@
-/* The rule by which lists are drawn from. */
+/* The rule for drawing from a list. */
 #ifndef GW_SAMPLER_RULE_H
 #define GW_SAMPLER_RULE_H
 

@@ -3,7 +3,7 @@
  *   step -> side and its epoch (step / 2 / steps) -> positions by the keyed permutation -> entities and relations
  *   numbered in the order of first use: heads and tails, then the negatives of each chunk
  *
- * Nothing is kept between batches. Fails on options that make no sense, and for want of memory.
+ * No state is kept between batches. Fails for invalid options, and if memory runs out.
  */
 #include <graphwire/triples.h>
 
@@ -18,18 +18,18 @@
 
 struct gw_triples {
 	struct gw_triples_options options;
-	uint64_t chunk_size; /* of the options, or the count where that is less */
-	uint64_t batch_size; /* the same, in whole chunks */
-	uint64_t steps;      /* of an epoch */
+	uint64_t chunk_size; /* of the options, or the count if that is less */
+	uint64_t batch_size; /* of the options, in complete chunks; or the count */
+	uint64_t steps;      /* in an epoch of one side */
 };
 
-/* A batch and its arrays, which are one block. */
+/* A batch and its arrays, in one allocation. */
 struct triples_block {
 	struct gw_triple_batch batch;
 	int64_t words[];
 };
 
-/* Ids that are numbered in the order of first use. */
+/* Ids numbered in the order of first use. */
 struct triples_numbers {
 	struct gw_hash_map map;
 	int64_t *ids;
@@ -45,17 +45,17 @@ static gw_status triples_check(const struct gw_triples_options *options)
 		return gw_fail(GW_INVALID, "a batch has 1 to %u triples and chunks of 1 or more, not %u and %u",
 			       BATCH_MAX, options->batch_size, options->chunk_size);
 	if (options->batch_size > options->chunk_size && options->batch_size % options->chunk_size)
-		return gw_fail(GW_INVALID, "a batch of %u triples is not made of whole chunks of %u",
+		return gw_fail(GW_INVALID, "a batch of %u triples is not a multiple of its chunks of %u",
 			       options->batch_size, options->chunk_size);
 	uint64_t chunks = options->batch_size > options->chunk_size ? options->batch_size / options->chunk_size : 1;
 	if (options->negatives == 0 || chunks * options->negatives > NEGATIVES_MAX)
 		return gw_fail(GW_INVALID, "%u negatives for each of %llu chunks: 1 to %u in a batch",
 			       options->negatives, (unsigned long long)chunks, NEGATIVES_MAX);
 	if (options->negative_begin < 0 || options->negative_begin >= options->negative_end)
-		return gw_fail(GW_INVALID, "there is nobody from %lld to %lld to draw negatives from",
+		return gw_fail(GW_INVALID, "no entity to draw negatives from: ids from %lld up to below %lld",
 			       (long long)options->negative_begin, (long long)options->negative_end);
 	if (options->other_count > 1ull << 62 || (options->other_count && !options->others))
-		return gw_fail(GW_INVALID, "there are no %llu others to draw negatives from",
+		return gw_fail(GW_INVALID, "%llu others to draw negatives from are too many, or have no ids",
 			       (unsigned long long)options->other_count);
 	return GW_OK;
 }
@@ -106,14 +106,14 @@ static uint32_t number_of(struct triples_numbers *numbers, int64_t id)
 	return number;
 }
 
-/* Room for the arrays of a batch. */
+/* Allocates a batch with room for its arrays. */
 static struct triples_block *block_make(uint64_t count, uint64_t negatives)
 {
 	uint64_t wide = 4 * count + negatives, narrow = 3 * count + negatives;
 	return gw_calloc(1, sizeof(struct triples_block) + wide * sizeof(int64_t) + narrow * sizeof(uint32_t));
 }
 
-/* Triples of the batch, by the permutation of this side's epoch. */
+/* Fills in the triples of the batch, by the permutation of this side's epoch. */
 static void fill_positives(const struct gw_triples *triples, uint64_t step, int64_t *positions, uint64_t count)
 {
 	const struct gw_triples_options *options = &triples->options;

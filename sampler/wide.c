@@ -1,4 +1,4 @@
-/* The choice of vectors at run time, and the sorting networks that all widths share. Nothing here fails. */
+/* Chooses the vectors at run time, and makes the sorting networks that all widths share. Nothing here fails. */
 #include "sampler/wide.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Eight lanes in a vector: AVX2. Compiled everywhere on x86-64, run only where gw_vectors_used() says so. */
+/* Eight lanes in a vector: AVX2. Compiled for every x86-64; runs only if gw_vectors_used() selects it. */
 #ifdef __x86_64__
 #include <immintrin.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ VECTOR vec vec_max(vec a, vec b)
 	return _mm256_max_epu32(a, b);
 }
 
-/* The low halves of the products; the high ones go to *high. */
+/* Returns the low halves of the products; the high halves go to *high. */
 VECTOR vec vec_multiply(vec a, vec b, vec *high)
 {
 	vec even = _mm256_mul_epu32(a, b);
@@ -78,5 +78,5 @@ TARGET uint32_t gw_wide_avx2(struct gw_wide *wide, uint64_t key, uint32_t fanout
 	return draw_lanes(wide, key, fanout, replace, network);
 }
 #else
-typedef int gw_no_avx2; /* a file is never empty */
+typedef int gw_no_avx2; /* C forbids an empty file */
 #endif

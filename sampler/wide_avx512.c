@@ -1,4 +1,4 @@
-/* Sixteen lanes in one vector: AVX-512F. Compiled everywhere on x86-64, run only where gw_vectors_used() says so. */
+/* Sixteen lanes in one vector: AVX-512F. Compiled for every x86-64; runs only if gw_vectors_used() selects it. */
 #ifdef __x86_64__
 #include <immintrin.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ VECTOR vec vec_max(vec a, vec b)
 	return _mm512_max_epu32(a, b);
 }
 
-/* The low halves of the products; the high ones go to *high. */
+/* Returns the low halves of the products; the high halves go to *high. */
 VECTOR vec vec_multiply(vec a, vec b, vec *high)
 {
 	vec even = _mm512_mul_epu32(a, b);
@@ -76,5 +76,5 @@ TARGET uint32_t gw_wide_avx512(struct gw_wide *wide, uint64_t key, uint32_t fano
 	return draw_lanes(wide, key, fanout, replace, network);
 }
 #else
-typedef int gw_no_avx512; /* a file is never empty */
+typedef int gw_no_avx512; /* C forbids an empty file */
 #endif

@@ -1,4 +1,4 @@
-/* Four lanes in a vector, which every machine that Graphwire runs on has: SSE4.1 (x86-64-v2) or NEON (aarch64). */
+/* Four lanes in a vector, on every supported machine: SSE4.1 (x86-64-v2) or NEON (aarch64). */
 #include "sampler/wide.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -47,7 +47,7 @@ VECTOR vec vec_max(vec a, vec b)
 	return _mm_max_epu32(a, b);
 }
 
-/* The low halves of the products; the high ones go to *high. */
+/* Returns the low halves of the products; the high halves go to *high. */
 VECTOR vec vec_multiply(vec a, vec b, vec *high)
 {
 	vec even = _mm_mul_epu32(a, b), odd = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(b, 32));
@@ -115,7 +115,7 @@ VECTOR vec vec_max(vec a, vec b)
 	return vmaxq_u32(a, b);
 }
 
-/* The low halves of the products; the high ones go to *high. */
+/* Returns the low halves of the products; the high halves go to *high. */
 VECTOR vec vec_multiply(vec a, vec b, vec *high)
 {
 	vec first = vreinterpretq_u32_u64(vmull_u32(vget_low_u32(a), vget_low_u32(b)));

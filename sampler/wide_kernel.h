@@ -1,9 +1,9 @@
-/* Floyd's algorithm in lanes (pick.h), written once over the operations of a vector; included by each file that defines
- * them.
+/* Floyd's algorithm in lanes (pick.h), written once over vector operations. Each file that defines the operations
+ * includes it.
  *
  * The includer defines TARGET (an attribute), WIDTH (lanes per vector), vec, and vec_load, vec_store, vec_set, vec_add,
- * vec_xor, vec_min, vec_max, vec_multiply, vec_less, vec_equal (these two return a bit per lane)
- * and vec_choose (bits, if set, if not).
+ * vec_xor, vec_min, vec_max, vec_multiply, vec_less, vec_equal (these two return a bit per lane), and vec_choose (bits,
+ * if set, if not).
  */
 #include "sampler/wide.h"
 
@@ -40,7 +40,7 @@ INLINE uint32_t find(const struct gw_wide *wide, uint32_t lane, uint32_t n, vec 
 	return vec_equal(nearest, zero);
 }
 
-/* The picks of one vector of lanes in the order drawn; a bit for each lane that met a rejection. */
+/* The picks of one vector of lanes, in the order drawn. Returns a bit for each lane with a rejected draw. */
 INLINE uint32_t draw_all(struct gw_wide *wide, uint32_t lane, uint64_t key, uint32_t fanout, bool replace)
 {
 	vec low = vec_load(wide->instance_low + lane), high = vec_load(wide->instance_high + lane);
@@ -52,7 +52,7 @@ INLINE uint32_t draw_all(struct gw_wide *wide, uint32_t lane, uint64_t key, uint
 		philox(low, high, key, j / 4, words);
 		for (uint32_t i = j; i < j + 4 && i < fanout; i++) {
 			redo |= vec_less(vec_multiply(words[i - j], bound, &pick), bound);
-			if (!replace) /* Floyd: what was picked before gives way to the last position, bound - 1 */
+			if (!replace) /* Floyd: a repeated pick is replaced by the last position, bound - 1 */
 				pick = vec_choose(find(wide, lane, i, pick), vec_add(bound, vec_set(UINT32_MAX)), pick);
 			vec_store(wide->picks[i] + lane, pick);
 			bound = vec_add(bound, step);

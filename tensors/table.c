@@ -203,7 +203,7 @@ gw_status gw_tensor_table_make(struct gw_tensor_table *table, const struct gw_te
 			.epoch = entry->shard.epoch,
 			.leader = entry->shard.leader,
 			.ready = gw_shard_state(*out) == GW_SHARD_READY,
-			.hold_ms = entry->shard.plan.job[0] ? gw_table_lease_ms(table) : 0,
+			.lease_ms = entry->shard.plan.job[0] ? gw_table_lease_ms(table) : 0,
 			.epochs = entry->epochs ? table->options.meta->num_parts : 0,
 			.region = entry->region.id,
 			.generation = entry->region.generation,

@@ -318,11 +318,11 @@ static gw_status creation_result(struct creation *creation, const struct gw_tens
 {
 	struct gw_tensor_handle *handle = NULL;
 	const struct gw_tensor_plan *plan = &creation->call.plan;
-	uint32_t hold_ms = creation->state.hold_ms;
+	uint32_t lease_ms = creation->state.lease_ms;
 	gw_status status = gw_tensor_plan_check(creation->client->meta, plan);
-	bool leased = plan->job[0] && hold_ms;
+	bool leased = plan->job[0] && lease_ms;
 	if (status == GW_OK && (leased || !creation->client->local_group))
-		status = gw_tensor_leases_begin(creation->client, leased, leased ? hold_ms : 0);
+		status = gw_tensor_leases_begin(creation->client, leased, leased ? lease_ms : 0);
 	if (status == GW_OK)
 		status = gw_tensor_handle_make(creation->client, plan, creation->epochs, creation->places, &handle);
 	*out = handle ? &handle->base.tensor : NULL;

@@ -59,7 +59,7 @@ void gw_log(enum gw_log_level level, const char *format, ...)
 	if ((int)level > limit)
 		return;
 
-	int error = errno; /* of a caller that logs a failure before looking into it */
+	int error = errno; /* a caller may log a failure before it reads errno */
 	char line[LINE_MAX_BYTES];
 	va_list arguments;
 	va_start(arguments, format);

@@ -1,8 +1,8 @@
-/* Command lines by tables, on top of argp.
+/* Parses command lines by tables, on top of argp.
  *
- *   names normalized -> rows become argp's -> each value goes to its field -> what is missing, the command's own check
+ *   names normalized -> rows become argp's -> each value goes to its field -> missing options, then the command's check
  *
- * Wrong usage is one line on stderr and the end of the process, with status 2.
+ * Wrong usage prints one line to stderr and ends the process with status 2.
  */
 #include "core/errors/options.h"
 
@@ -20,7 +20,7 @@ struct parse {
 	uint32_t count;
 	struct row {
 		const struct gw_option *option;
-		void *input; /* the struct that its field is in */
+		void *input; /* the struct that contains the option's field */
 		bool seen;
 	} rows[GW_OPTIONS_MAX];
 	struct argp_option argp[GW_OPTIONS_MAX + 1];
@@ -44,8 +44,8 @@ void gw_options_normalize(int argc, char **argv)
 
 /* ---- one line for an error ---- */
 
-/* argp has no way to leave out its "Try ... --help" except a stream of one's own; it is the last thing written there.
- */
+/* argp always prints "Try ... --help" after an error, as the last text on its error stream. A stream of our own drops
+ * it. */
 static bool hint_seen;
 
 static ssize_t write_but_hint(void *unused, const char *text, size_t bytes)
@@ -65,7 +65,7 @@ static void leave_out_hint(struct argp_state *state)
 	if (!errors)
 		return;
 	setvbuf(errors, NULL, _IOLBF, 0);
-	state->err_stream = errors; /* stays open: argp exits while it writes there */
+	state->err_stream = errors; /* stays open: argp writes to it while it exits */
 }
 
 /* ---- values ---- */

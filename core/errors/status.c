@@ -1,4 +1,4 @@
-/* Error text per thread. Never allocates, so that a memory shortage can be reported too. */
+/* Error text per thread. Never allocates, so that it can report a shortage of memory too. */
 #include "core/errors/status.h"
 
 #include <assert.h>
@@ -25,8 +25,8 @@ const char *gw_last_error(void)
 	return error_text;
 }
 
-/* A name out of a file or from a peer may hold line ends or terminal codes: a text for people stays one plain line. In
- * UTF-8 the second set of control characters is c2 80 to c2 9f. */
+/* A name from a file or a peer may contain line ends or terminal codes, but a text for people must stay one plain line.
+ * In UTF-8 the second set of control characters is c2 80 to c2 9f. */
 void gw_text_keep_plain(char *text)
 {
 	for (unsigned char *at = (unsigned char *)text; *at; at++) {
@@ -38,14 +38,14 @@ void gw_text_keep_plain(char *text)
 	}
 }
 
-/* Texts are put together beside the old one, for that may be among the arguments. */
+/* Formats into a second buffer, because the old text may be among the arguments. */
 static void set_text(char text[GW_ERROR_TEXT_MAX])
 {
 	gw_text_keep_plain(text);
 	memcpy(error_text, text, strlen(text) + 1);
 }
 
-/* Appends ": " and a text, as far as there is room. */
+/* Appends ": " and a text, as far as they fit. */
 static void status_append(char text[GW_ERROR_TEXT_MAX], const char *more)
 {
 	size_t used = strlen(text);
@@ -73,7 +73,7 @@ gw_status(gw_fail_errno)(gw_status status, int error, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	status_append(text, strerror_r(error, buffer, sizeof(buffer)));
-	if (error == EMFILE || error == EFBIG) /* limits of this process, whichever file meets them */
+	if (error == EMFILE || error == EFBIG) /* limits of this process, which any file may meet */
 		status_append(text, error == EMFILE
 					    ? "raise the limit on open files (" GW_FILES_HINT ")"
 					    : "raise the limit on the size of files (ulimit -f; a unit: LimitFSIZE=, "

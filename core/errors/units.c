@@ -1,4 +1,4 @@
-/* Numbers and names as people write them on a command line, and as they like to read them. */
+/* Numbers and names in the forms that people type on a command line and read in output. */
 #include "core/errors/units.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 
 #define CHOICES_TEXT_MAX 512
 
-/* The factor of a unit's name; 0 for none that is known. */
+/* The factor of a unit's name; 0 for an unknown name. */
 static uint64_t unit_factor(const char *unit)
 {
 	static const struct {

@@ -4,24 +4,24 @@
 
 #include "core/errors/status.h"
 
-/* Whole numbers with optional k, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti: "64", "10k", "2Gi". GW_INVALID names the
- * text; GW_RANGE the bounds. */
+/* Parses an integer with an optional k, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti: "64", "10k", "2Gi". GW_INVALID
+ * names the text; GW_RANGE names the bounds. */
 gw_status gw_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 gw_status gw_parse_double(const char *text, double min, double max, double *out);
 
-/* Index of text in a NULL-terminated list; GW_INVALID names the choices. */
+/* The index of text in a NULL-terminated list; GW_INVALID names the choices. */
 gw_status gw_parse_choice(const char *text, const char *const *choices, int *out);
 
-/* Plain numbers with commas between them ("15,10,5", "-1"): at least one, at most room. GW_INVALID names the text and
- * the bounds, GW_LIMIT the room. */
+/* Parses integers separated by commas ("15,10,5", "-1"): at least one, at most room. GW_INVALID names the text and the
+ * bounds, GW_LIMIT the room. */
 gw_status gw_parse_list(const char *text, int32_t min, int32_t max, uint32_t room, int32_t *out, uint32_t *count);
 
-/* Names with commas between them, cut apart in place: out points into text. GW_INVALID for an empty one, GW_LIMIT for
- * more than room. */
+/* Splits names at commas, in place: out points into text. GW_INVALID: a name is empty; GW_LIMIT: more than room
+ * names. */
 gw_status gw_split_list(char *text, uint32_t room, const char **out, uint32_t *count);
 
 #define GW_UNIT_TEXT_MAX 32
-/* "1.50 GiB", "2.3 M"; written to the buffer, which is returned. */
+/* "1.50 GiB", "2.3 M"; writes to the buffer and returns it. */
 char *gw_text_bytes(char buffer[GW_UNIT_TEXT_MAX], double bytes);
 char *gw_text_count(char buffer[GW_UNIT_TEXT_MAX], double count);
 char *gw_text_duration(char buffer[GW_UNIT_TEXT_MAX], double seconds);

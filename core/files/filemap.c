@@ -1,12 +1,12 @@
-/* Mapped files and the guard over them.
+/* Mapped files, and the guard over them.
  *
  *   open: mmap -> a slot of the table      fault: SIGBUS -> the slot of that address -> one line -> clean up -> exit
  *
- * The handler runs in the thread that faulted, at any moment, so it takes no lock: slots are never freed, and the slot
- * of a map that a thread is reading cannot be closed by another. Of several threads that fault, the first one speaks.
+ * The handler runs in the thread that faulted, at any moment, so it takes no lock. Slots are never freed, and no other
+ * thread may close a map that a thread is reading. If several threads fault, only the first one prints.
  *
- * The process ends there, because the code that reads a map believes what it has checked before: it could be led out of
- * its bounds by pages of zeros put in place, and no function between it and its caller can be left in the middle.
+ * The fault ends the process, because code that reads a map trusts its earlier checks. Substituted pages of zeros could
+ * lead it out of bounds, and the functions between it and its caller cannot be unwound.
  */
 #include "core/files/filemap.h"
 
@@ -25,13 +25,13 @@
 
 #define SLOTS_PER_BLOCK 64
 #define LINE_BYTES      (GW_ERROR_TEXT_MAX + 256)
-#define CLEAR_LINE      "\r\033[K" /* a line of progress may stand there */
+#define CLEAR_LINE      "\r\033[K" /* overwrites a progress line on the terminal */
 
 struct filemap_slot {
 	atomic_uintptr_t from; /* 0: free */
 	size_t bytes;
 	char *path;
-	struct stat info; /* when it was mapped */
+	struct stat info; /* at the time of mapping */
 };
 
 struct block {
@@ -40,7 +40,7 @@ struct block {
 };
 
 static struct block first_block;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over claiming and releasing slots */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken to claim or release slots */
 
 static const char *guard_program;
 static void (*guard_clean_up)(void);
@@ -48,7 +48,7 @@ static atomic_flag spoken = ATOMIC_FLAG_INIT;
 
 /* ---- the table ---- */
 
-/* The first slot for which `from` lies in its range; for 0, a free one. */
+/* The slot whose range contains `from`; for 0, a free slot. */
 static struct filemap_slot *filemap_find_slot(uintptr_t address)
 {
 	for (struct block *block = &first_block; block; block = atomic_load(&block->next)) {
@@ -130,8 +130,8 @@ void gw_filemap_close(void *mapping, size_t bytes)
 	gw_free(path);
 }
 
-/* A file that another has replaced by a rename is whole under its map; nothing is known of one that has no name left.
- */
+/* A file that a rename has replaced stays intact under its map. A file whose name is gone cannot be checked. Neither
+ * counts as changed. */
 static bool has_changed(const struct filemap_slot *slot, struct stat *now)
 {
 	const struct stat *then = &slot->info;
@@ -167,7 +167,7 @@ struct line {
 	size_t used;
 };
 
-/* snprintf is none of the functions that a signal handler may call. */
+/* A signal handler must not call snprintf. */
 static void add_text(struct line *line, const char *text)
 {
 	for (; *text && line->used + 1 < sizeof(line->text); text++)
@@ -203,13 +203,13 @@ static void filemap_describe(struct line *line, const struct filemap_slot *slot,
 	}
 	add_text(line, ": cannot be read at byte ");
 	add_number(line, offset);
-	add_text(line, ": the disk or its file system failed, or the file was cut short: look into the kernel's log, "
+	add_text(line, ": the disk or its file system failed, or the file was cut short: read the kernel's log, "
 		       "or copy the file again");
 }
 
 static void filemap_speak(const struct filemap_slot *slot, uint64_t offset)
 {
-	static struct line line; /* not on the stack, which may be a small one; only one thread gets here */
+	static struct line line; /* static, because the thread's stack may be small; only one thread gets here */
 	if (isatty(STDERR_FILENO))
 		add_text(&line, CLEAR_LINE);
 	size_t start = line.used;
@@ -236,15 +236,15 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 {
 	(void)context;
 	uintptr_t address = (uintptr_t)info->si_addr;
-	/* Sent by kill, it has a sender and no address. */
+	/* A SIGBUS that kill sent has a sender and no address. */
 	const struct filemap_slot *slot = info->si_code > 0 && address ? filemap_find_slot(address) : NULL;
 	if (!slot) {
 		signal(number, SIG_DFL);
-		raise(number); /* takes effect when this returns */
+		raise(number); /* takes effect when this handler returns */
 		return;
 	}
 	while (atomic_flag_test_and_set(&spoken))
-		pause(); /* another thread is ending the process */
+		pause(); /* another thread ends the process */
 	filemap_speak(slot, address - atomic_load(&slot->from));
 	if (guard_clean_up)
 		guard_clean_up();

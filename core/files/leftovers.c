@@ -1,14 +1,15 @@
 /* Temporary folders of killed writers.
  *
- *   a writer: mkdir -> lock the folder (flock) -> is it still there? -> write -> rename      killed: the kernel unlocks
- *   the next: for each folder of our pattern: lock it -> is it still the one of that name? -> remove it
+ *   a writer: mkdir -> lock the folder (flock) -> does it still exist? -> write -> rename      killed: the kernel
+ * unlocks the next: for each folder of our pattern: lock it -> does the name still refer to it? -> remove it
  *
- * The lock tells the dead from the living, whatever process ids have been reused: the one that gets it is alone with
- * the folder. A writer that finds its new folder locked or gone before it could lock it takes another name.
+ * The lock distinguishes killed writers from running ones, even if process ids were reused: a process that gets the
+ * lock is the only user of the folder. A writer whose new folder is locked or removed before it can lock it takes
+ * another name.
  *
- * Locks are told between processes of one kernel. File systems that several hosts share may keep them to themselves
- * (NFS with local_lock), so the name holds a digest of the host's name, and only those of this host are looked at.
- * Where a file system cannot lock folders, nothing is removed.
+ * A lock is visible to the processes of one kernel. File systems that several hosts share may keep locks local (NFS
+ * with local_lock). So the name contains a digest of the host's name, and a sweep handles only folders of this host. If
+ * a file system cannot lock folders, the sweep removes nothing.
  */
 #include "core/files/leftovers.h"
 
@@ -50,14 +51,14 @@ char *gw_leftover_name(const char *final)
 	return gw_format("%s" INFIX "%d-%08" PRIx32 "-%08" PRIx32, final, (int)getpid(), host_digest(), random);
 }
 
-/* Steps over at least one and at most `most` of the given characters; NULL if there is none. */
+/* Skips at least one and at most `most` of the given characters; NULL if the text does not begin with one. */
 static const char *leftovers_skip(const char *text, const char *characters, size_t most)
 {
 	size_t length = strspn(text, characters);
 	return length > 0 && length <= most ? text + length : NULL;
 }
 
-/* Is this the name of a temporary folder that this host makes for `last`, the last part of the final name? */
+/* Whether this is the name of a temporary folder that this host makes for `last`, the last part of the final name. */
 static bool leftovers_is_ours(const char *name, const char *last)
 {
 	char host[HEX_DIGITS + 3];
@@ -72,7 +73,7 @@ static bool leftovers_is_ours(const char *name, const char *last)
 	return strspn(at, HEX) == HEX_DIGITS && at[HEX_DIGITS] == 0;
 }
 
-/* The name may stand for another folder since it was opened, or for none. */
+/* Whether the path still refers to the opened folder; another process may have removed or replaced it. */
 static bool is_still(const char *path, int folder)
 {
 	struct stat named, opened;
@@ -120,7 +121,7 @@ void gw_leftovers_sweep(const char *final)
 {
 	char path[PATH_MAX];
 	const char *slash = strrchr(final, '/'), *last = slash ? slash + 1 : final;
-	int parent = slash ? (int)(slash - final) + 1 : 0; /* with its slash */
+	int parent = slash ? (int)(slash - final) + 1 : 0; /* length of the parent, with its slash */
 	int length = snprintf(path, sizeof(path), "%.*s", parent, final);
 	if (length < 0 || (size_t)length >= sizeof(path))
 		return;

@@ -1,4 +1,4 @@
-/* gw_load: checks what is asked for, picks a driver, tells what came of it.
+/* gw_load: checks the items, picks a driver, and logs the result.
  *
  *   check items -> io_uring, else pread -> statistics and one line of log
  *
@@ -82,7 +82,7 @@ static gw_status run_driver(struct gw_load_job *job, struct gw_arena *arena, con
 	if (status != GW_UNSUPPORTED || job->options.driver == GW_LOAD_URING)
 		return status;
 	gw_log(GW_LOG_INFO, "load: reading by pread: %s", gw_last_error());
-	atomic_store(&job->files_direct, 0); /* empty arrays may have been counted */
+	atomic_store(&job->files_direct, 0); /* empty arrays may have been counted as direct */
 	atomic_store(&job->files_buffered, 0);
 	return gw_load_pread(job, driver);
 }

@@ -1,6 +1,6 @@
-/* What both drivers do with an item: they open its file, cut its payload into pieces, compare its digests.
+/* Steps that both drivers share: opens an item's file, cuts its payload into pieces, and compares its digests.
  *
- * Fails where the file is missing, short, unreadable, no regular one or damaged; each error names file and key.
+ * Fails if the file is missing, short, unreadable, not regular or damaged. Each error names the file and the key.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 
 static int load_open(const char *path, int flags)
 {
-	/* O_NONBLOCK: a pipe by that name must not hold us up. It must go before anything is read: where a file system
-	 * heeds it, io_uring answers reads with EAGAIN instead of waiting for the disk. */
+	/* O_NONBLOCK: opening a pipe of that name must not block. The flag is cleared before the first read: on some
+	 * file systems io_uring would answer reads with EAGAIN instead of waiting for the disk. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
 	if (fd >= 0 && fcntl(fd, F_SETFL, flags)) {
 		int error = errno;
@@ -66,7 +66,7 @@ gw_status gw_load_file_refuse(struct gw_load_job *job, size_t number, struct gw_
 {
 	const struct gw_load_item *item = &job->items[number];
 	if (!file->direct)
-		return GW_OK; /* another read has seen to it */
+		return GW_OK; /* another read has already switched the file to buffered */
 	int fd = load_open(item->path, 0);
 	if (fd < 0)
 		return gw_fail_errno(GW_IO, errno, "open %s (%s)", item->path, item->key);

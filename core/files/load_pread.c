@@ -1,8 +1,8 @@
-/* Loading by pread: for kernels and containers that refuse io_uring.
+/* Loads by pread, for kernels and containers that refuse io_uring.
  *
- *   threads take chunks in turn -> read piece by piece -> verify at once, while the chunk is in the cache
+ *   threads take chunks in order -> read piece by piece -> verify at once, while the chunk is in the cache
  *
- * Blocking reads need threads to keep a disk busy: there are more of them than processors.
+ * Blocking reads need many threads to keep a disk busy, so the loader starts more threads than processors.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 #define READERS_MAX 16u
 
-/* The file that a thread has open: its chunks come in order, so it seldom changes. */
+/* A thread's open file. The thread takes chunks in order, so the file seldom changes. */
 struct load_reader {
 	size_t item;
 	bool open;
@@ -25,7 +25,7 @@ struct readers {
 	struct load_reader *readers;
 };
 
-/* The item that a unit belongs to. */
+/* Finds the item of a unit. */
 static size_t find_item(const struct gw_load_job *job, uint64_t unit)
 {
 	size_t low = 0, high = job->count;
@@ -52,7 +52,7 @@ static gw_status open_for(struct gw_load_job *job, struct load_reader *reader, s
 	return status;
 }
 
-/* Reads [at, end) of the item's payload, which lies within one piece. */
+/* Reads [at, end) of the item's payload, which is within one piece. */
 static gw_status read_piece(struct gw_load_job *job, struct load_reader *reader, uint64_t at, uint64_t end)
 {
 	struct gw_load_file *file = &reader->file;

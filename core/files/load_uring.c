@@ -1,11 +1,11 @@
-/* Loading by io_uring: one thread keeps many reads in flight, straight into the arena.
+/* Loads by io_uring: one thread keeps many reads in flight, directly into the arena.
  *
- *   cursor over items and pieces -> a free read -> submitted -> completed -> its chunk is whole -> verifiers
+ *   cursor over items and pieces -> a free read -> submitted -> completed -> its chunk is complete -> verifiers
  *
- * Registered buffers (the arena's slices) and registered files where the kernel lets us; without the former every read
- * pins its pages again. A read that comes back short or that O_DIRECT refuses goes out again, buffered if need be. On
- * the first failure nothing more is submitted, and what is in flight is waited for: nothing writes to the arena after
- * return. A kernel that refuses the very first submission leaves the load to pread.
+ * Buffers (the arena's slices) and files are registered if the kernel allows it. Without registered buffers, every read
+ * pins its pages again. A read that is short, or that O_DIRECT refuses, is submitted again, buffered if necessary.
+ * After the first failure the loader submits nothing more and waits for the reads in flight, so nothing writes to the
+ * arena after the return. If the kernel refuses the very first submission, pread does the load.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,25 +16,25 @@
 #include "core/memory/alloc.h"
 #include "core/system/uring.h"
 
-#define FILE_SLOTS       64u /* registered files */
+#define FILE_SLOTS       64u /* registered files at once */
 #define FILE_SLOT_PIECES 8u  /* a file of fewer pieces is not worth registering */
 #define NO_SLOT          UINT32_MAX
-#define TRIES_MAX        1000u /* of a read that the kernel puts off */
+#define TRIES_MAX        1000u /* submissions of one read that the kernel answers with "try again" */
 
 /* One read in flight. */
 struct read {
 	size_t item;
-	uint64_t at; /* next payload byte to come */
+	uint64_t at; /* the next payload byte to read */
 	uint64_t begin, end;
 	uint32_t next_free;
-	uint32_t tries; /* that were put off */
-	bool direct;    /* as submitted; its file may have been found out since */
+	uint32_t tries; /* tries that the kernel answered with "try again" */
+	bool direct;    /* as submitted; since then the file may have been switched to buffered */
 };
 
-/* The file of an item, from its first read to its last. */
+/* An item's file, from its first read to its last. */
 struct file {
 	struct gw_load_file file;
-	uint64_t bytes_left; /* of payload that has not arrived */
+	uint64_t bytes_left; /* of the payload, not read yet */
 	uint32_t slot;
 	bool open;
 };
@@ -46,14 +46,14 @@ struct loader {
 	struct io_uring ring;
 	bool buffers; /* registered */
 	uint32_t first_slice;
-	bool file_slots[FILE_SLOTS]; /* taken */
+	bool file_slots[FILE_SLOTS]; /* in use */
 	bool files_registered;
 	struct read *reads;
-	uint32_t free_read; /* head of the list of free reads; depth: none */
+	uint32_t free_read; /* head of the list of free reads; `depth` ends the list */
 	uint32_t in_flight, unsubmitted;
-	bool started; /* the kernel has taken a read */
+	bool started; /* the kernel has accepted a read */
 	struct file *files;
-	uint32_t *chunk_left; /* [units]: bytes of a chunk that have not arrived */
+	uint32_t *chunk_left; /* [units]: bytes of each chunk that are not read yet */
 	size_t item;          /* the cursor: the next piece to read */
 	uint64_t at;
 };
@@ -74,7 +74,7 @@ static gw_status make_ring(struct loader *loader)
 	return GW_OK;
 }
 
-/* Registers the slices that items lie in. Not being able to costs speed only. */
+/* Registers the slices that contain items. A failure costs only speed. */
 static gw_status register_buffers(struct loader *loader)
 {
 	const struct gw_load_job *job = loader->job;
@@ -179,7 +179,7 @@ static void end_item(struct loader *loader, size_t item)
 
 /* ---- reads ---- */
 
-/* Queues a read's rest. A free submission entry is always there: there are as many as reads. */
+/* Queues the rest of a read. A free submission entry always exists, because there are as many entries as reads. */
 static void queue_read(struct loader *loader, uint32_t number)
 {
 	struct gw_load_job *job = loader->job;
@@ -190,7 +190,8 @@ static void queue_read(struct loader *loader, uint32_t number)
 	uint8_t *to = gw_load_address(job, read->item, read->at);
 	unsigned bytes = (unsigned)gw_load_request(&file->file, read->end - read->at);
 	read->direct = file->file.direct;
-	bool fixed = file->slot != NO_SLOT && file->file.direct_fd < 0; /* the slot knows the first descriptor only */
+	/* the slot keeps the first descriptor, which a refusal replaces */
+	bool fixed = file->slot != NO_SLOT && file->file.direct_fd < 0;
 	int fd = fixed ? (int)file->slot : file->file.fd;
 	if (loader->buffers) {
 		uint64_t slice = (uint64_t)(to - job->base) / job->slice_bytes;
@@ -204,7 +205,7 @@ static void queue_read(struct loader *loader, uint32_t number)
 	loader->unsubmitted++;
 }
 
-/* Moves the cursor to the next piece, opening files on the way. GW_END after the last one. */
+/* Moves the cursor to the next piece, and opens files as it reaches them. GW_END after the last piece. */
 static gw_status find_piece(struct loader *loader)
 {
 	struct gw_load_job *job = loader->job;
@@ -267,7 +268,7 @@ static void finish_read(struct loader *loader, uint32_t number)
 	loader->free_read = number;
 }
 
-/* What became of a read. result: bytes, or a negative errno value. */
+/* Handles a completed read. result: bytes, or a negative errno value. */
 static gw_status complete_read(struct loader *loader, uint32_t number, int result)
 {
 	struct gw_load_job *job = loader->job;
@@ -322,7 +323,7 @@ static gw_status load_uring_reap(struct loader *loader)
 	return status;
 }
 
-/* After a failure: nothing may write to the arena once we have returned. */
+/* After a failure: waits for all reads, because nothing may write to the arena after the return. */
 static void load_uring_drain(struct loader *loader)
 {
 	struct io_uring_cqe *cqe;

@@ -1,8 +1,8 @@
-/* Verifier threads: they take chunks from a bounded queue while the loading thread keeps the disk busy.
+/* Verifier threads take chunks from a bounded queue while the loading thread keeps the disk busy.
  *
  *   add -> queue -> a thread compares the digest -> the first failure is kept, and ends the load
  *
- * A full queue, or no threads at all, makes the caller verify: slower, never stuck.
+ * If the queue is full, or no thread runs, the caller verifies: slower, but it never blocks.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "core/memory/alloc.h"
 #include "core/system/thread.h"
 
-#define QUEUE_CHUNKS 1024u /* 4 GiB that wait to be verified; a power of two */
+#define QUEUE_CHUNKS 1024u /* 4 GiB waiting to be verified; a power of two */
 
 struct chunk {
 	size_t item;
@@ -20,14 +20,14 @@ struct chunk {
 
 struct gw_verifier {
 	const struct gw_load_job *job;
-	pthread_mutex_t lock; /* over what follows, once per 4 MiB */
+	pthread_mutex_t lock; /* over the members below; taken once per 4 MiB */
 	pthread_cond_t more;
 	struct chunk queue[QUEUE_CHUNKS];
-	uint64_t head, tail; /* chunks put in, chunks taken out */
-	bool ended;          /* no more are coming */
+	uint64_t head, tail; /* numbers of chunks added and taken */
+	bool ended;          /* no chunk follows */
 	gw_status status;
 	char text[GW_ERROR_TEXT_MAX];
-	atomic_bool failed; /* what the loading thread looks at, without the lock */
+	atomic_bool failed; /* the loading thread reads it without the lock */
 	unsigned threads;
 	pthread_t ids[];
 };
@@ -46,7 +46,7 @@ static void do_verify(struct gw_verifier *verifier, struct chunk chunk)
 	atomic_store(&verifier->failed, true);
 }
 
-/* Takes a chunk from the queue; the lock is held. */
+/* Takes a chunk from the queue. The caller holds the lock. */
 static bool verify_take(struct gw_verifier *verifier, struct chunk *chunk)
 {
 	if (verifier->head == verifier->tail || verifier->status)
@@ -124,7 +124,7 @@ gw_status gw_verifier_finish(struct gw_verifier *verifier, bool abandon)
 		verifier->tail = verifier->head;
 	verifier->ended = true;
 	pthread_cond_broadcast(&verifier->more);
-	while (verify_take(verifier, &chunk)) { /* nothing else to do: help */
+	while (verify_take(verifier, &chunk)) { /* the loading thread has nothing else to do */
 		pthread_mutex_unlock(&verifier->lock);
 		do_verify(verifier, chunk);
 		pthread_mutex_lock(&verifier->lock);

@@ -1,11 +1,12 @@
-/* Keeping what a program has not written, in a folder that it replaces.
+/* Keeps files that a program has not written, when the program replaces their folder.
  *
- *   the names of `old` -> owned: passed over; a folder with owned files: its names in turn -> others: a link in `new`,
- * or a folder there, with all that lies in it -> fsync of the folders of `new` that have got a name
+ *   the names of `old` -> an owned file: skipped; a folder with owned files: its names in turn -> any other file: a
+ * link in `new`; any other folder: a new folder in `new` with its contents -> fsync of the folders of `new` that
+ * received a name
  *
- * Links and not renames: at any moment the users' files are in the old folder, in the new one or in both, whatever ends
- * the process, and programs that write to them go on. Fails for names that both folders have, for file systems without
- * links, and as folders do.
+ * Links are made instead of renames. Whenever the process ends, a user's file is therefore in the old folder, in the
+ * new one or in both. Programs that write to it can continue. Fails for names that exist in both folders, for file
+ * systems without links, and for errors of folders.
  */
 #include "core/files/owned.h"
 
@@ -23,11 +24,11 @@
 #include "core/memory/alloc.h"
 #include "core/memory/vec.h"
 
-#define DEPTH_MAX 64 /* folders below one another */
+#define DEPTH_MAX 64 /* nested folders */
 
 struct gw_owned {
-	struct gw_vec text;   /* the paths, each with its zero byte */
-	struct gw_vec starts; /* where they begin; after sorting: by path */
+	struct gw_vec text;   /* the paths, each with its terminating zero */
+	struct gw_vec starts; /* offsets of the paths in text; after sorting, in the order of the paths */
 	size_t used, count;
 	bool sorted;
 };
@@ -35,8 +36,8 @@ struct gw_owned {
 struct owned_walk {
 	struct gw_owned *owned;
 	bool again;
-	char old[PATH_MAX], new[PATH_MAX]; /* of the entry that is looked at */
-	size_t old_root, new_root;         /* bytes before the relative path */
+	char old[PATH_MAX], new[PATH_MAX]; /* of the current entry */
+	size_t old_root, new_root;         /* lengths of the parts before the relative path */
 };
 
 gw_status gw_owned_create(struct gw_owned **out)
@@ -79,7 +80,7 @@ static int owned_compare(const void *a, const void *b, void *text)
 	return strcmp((const char *)text + *(const size_t *)a, (const char *)text + *(const size_t *)b);
 }
 
-/* Is there an owned file of this path; or, with a slash at its end, one below it? */
+/* Whether `path` is an owned file; with `below`, and a slash at the path's end, whether an owned file lies below it. */
 static bool owned_has(struct gw_owned *owned, const char *path, bool below)
 {
 	size_t low = 0, high = owned->count, length = strlen(path);
@@ -110,7 +111,7 @@ static gw_status owned_sync(const char *folder)
 	return status;
 }
 
-/* The folders in `new` above the entry: what lay in a folder of the old content that the new one has not. */
+/* Makes the folders in `new` above the entry. The new content may lack a folder that the old content had. */
 static gw_status owned_make_parents(struct owned_walk *walk)
 {
 	for (char *slash = strchr(walk->new + walk->new_root, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -128,11 +129,11 @@ static gw_status owned_fail(const struct owned_walk *walk, int error)
 {
 	if (error == EEXIST)
 		return gw_fail(GW_EXISTS,
-			       "%s: not a file of what is replaced, and in the way of a new one: move it elsewhere",
+			       "%s: no file of the replaced content, but a new file needs its name: move it elsewhere",
 			       walk->old);
 	if (error == EPERM || error == EXDEV || error == EMLINK || error == EOPNOTSUPP || error == ENOSYS)
 		return gw_fail(GW_EXISTS,
-			       "%s: not a file of what is replaced, and it cannot be kept (%s): move it elsewhere",
+			       "%s: no file of the replaced content, and it cannot be kept (%s): move it elsewhere",
 			       walk->old, strerror(error));
 	return gw_fail_errno(GW_IO, error, "%s: cannot be kept", walk->old);
 }
@@ -157,7 +158,7 @@ static gw_status owned_link(struct owned_walk *walk)
 
 static gw_status owned_walk_folder(struct owned_walk *walk, int depth, bool *changed);
 
-/* A folder that holds no owned file. */
+/* Copies a folder that contains no owned file. */
 static gw_status owned_copy_folder(struct owned_walk *walk, const struct stat *info, int depth)
 {
 	bool changed;
@@ -173,7 +174,7 @@ static gw_status owned_copy_folder(struct owned_walk *walk, const struct stat *i
 	return status;
 }
 
-/* The entry at walk->old. *changed: `new` has a name for it. */
+/* Handles the entry at walk->old. *changed: `new` has received a name for it. */
 static gw_status owned_walk_entry(struct owned_walk *walk, int depth, bool *changed)
 {
 	struct stat info;

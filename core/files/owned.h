@@ -1,5 +1,5 @@
-/* What of a folder is a program's own, when it replaces the folder: the files that it wrote. All else that lies there
- * is its users', and lies in the new folder afterwards. */
+/* The files in a folder that a program wrote itself and may replace. All other files belong to users, and appear in the
+ * new folder too. */
 #ifndef GW_FILES_OWNED_H
 #define GW_FILES_OWNED_H
 
@@ -7,17 +7,17 @@
 
 #include "core/errors/status.h"
 
-/* Paths of files, relative to the folder. Folders on the way to them are owned with them; links in the place of such
- * folders too, but not what they lead to. */
+/* Paths of owned files, relative to the folder. Folders above owned files are owned as well, and so are links in place
+ * of such folders, but not the targets of the links. */
 struct gw_owned;
 gw_status gw_owned_create(struct gw_owned **out);
 gw_status gw_owned_add(struct gw_owned *owned, const char *path); /* copied; GW_NO_MEMORY */
 void gw_owned_destroy(struct gw_owned *owned);                    /* NULL is allowed */
 
-/* Gives everything in the folder `from` that is not owned a second name in the folder `to`, on the same file system:
- * hard links of files, new folders around them. `from` stays as it is, and may be missing. again: what is in `to` by
- * the same name is left there; else it is GW_EXISTS, as is what can have no second name. GW_LIMIT, GW_IO, GW_NO_MEMORY.
- */
+/* Gives every file of the folder `from` that is not owned a second name in the folder `to`, on the same file system:
+ * hard links for files, new folders for folders. `from` stays unchanged, and may be missing. again: entries that `to`
+ * already has are left unchanged; without again they are GW_EXISTS. Files that cannot have a second name are GW_EXISTS
+ * as well. GW_LIMIT, GW_IO, GW_NO_MEMORY. */
 gw_status gw_owned_keep_others(struct gw_owned *owned, const char *from, const char *to, bool again);
 
 #endif

@@ -1,6 +1,6 @@
-/* Opening what must be a file: open without waiting -> what is it? -> as any other file from here on.
+/* Opens a regular file: open without blocking -> check the type -> clear O_NONBLOCK.
  *
- * Fails for what is not there, is no regular file, or cannot be read.
+ * Fails if the path does not exist, is no regular file, or cannot be read.
  */
 #include "core/files/regular.h"
 
@@ -16,9 +16,9 @@ gw_status gw_regular_open(const char *path, int *fd, uint64_t *bytes)
 {
 	struct stat info;
 	*bytes = 0;
-	/* A pipe without a writer does not hold up an open that is not to wait; a terminal does not become ours. */
+	/* Does not wait for a pipe's writer, and does not make a terminal the process's own. */
 	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (*fd < 0 && errno == ENXIO) /* a socket, a device without a driver */
+	if (*fd < 0 && errno == ENXIO) /* a socket, or a device without a driver */
 		return gw_fail(GW_FORMAT, "%s: not a regular file", path);
 	if (*fd < 0)
 		return gw_fail_errno(errno == ENOENT || errno == ENOTDIR ? GW_NOT_FOUND : GW_IO, errno, "%s", path);
@@ -26,7 +26,7 @@ gw_status gw_regular_open(const char *path, int *fd, uint64_t *bytes)
 	bool known = fstat(*fd, &info) == 0;
 	if (known && !S_ISREG(info.st_mode))
 		status = gw_fail(GW_FORMAT, "%s: not a regular file", path);
-	else if (!known || fcntl(*fd, F_SETFL, 0) != 0) /* some file systems heed O_NONBLOCK for files too */
+	else if (!known || fcntl(*fd, F_SETFL, 0) != 0) /* some file systems apply O_NONBLOCK to regular files too */
 		status = gw_fail_errno(GW_IO, errno, "%s", path);
 	if (status == GW_OK) {
 		*bytes = (uint64_t)info.st_size;

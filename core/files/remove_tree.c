@@ -1,8 +1,8 @@
-/* Removing a tree without allocation, so that it can be done inside a signal handler: system calls only.
+/* Removes a tree without allocation, so that a signal handler can do it: it uses only system calls.
  *
  *   unlink -> a folder: list and remove its entries through its descriptor, then the folder
  *
- * Links are removed, not followed. One descriptor is open for each folder on the way down.
+ * Links are removed, not followed. One descriptor is open for each level of folders.
  */
 #include "core/files/remove_tree.h"
 
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 64 /* folders below one another that a removal follows */
+#define DEPTH_MAX 64 /* nested folders that a removal follows */
 
 static int remove_tree_note_failure(struct gw_removal *failure, const char *verb, const char *name)
 {
@@ -61,7 +61,7 @@ static int remove_entry(int parent, const char *name, int depth, struct gw_remov
 		return 0;
 	if (errno != EISDIR && errno != EPERM && errno != ENOTEMPTY)
 		return remove_tree_note_failure(failure, "remove", name);
-	/* Entries that go away while a folder is listed can hide others: list again until it is empty. */
+	/* Removing entries while listing a folder can hide others: list again until the folder is empty. */
 	for (int round = 0; round < 16; round++) {
 		if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
 			return 0;

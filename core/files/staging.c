@@ -1,13 +1,13 @@
-/* A folder that is there whole or not at all.
+/* A folder that appears complete or not at all.
  *
- *   begin: what killed writers left is swept -> mkdir of a temporary sibling, locked -> the caller writes ->
+ *   begin: remove folders of killed writers -> mkdir of a temporary sibling, locked -> the caller writes ->
  *   commit: fsync all of it, rename, fsync the parent
  *
- * A failure anywhere removes the temporary folder. Open stagings stand in a fixed table, so that gw_staging_cleanup can
- * run inside a signal handler: it and the removal under it use system calls only. Descriptors for a removal are taken
- * at the beginning and kept: a writer that fails because it has none left can still remove what it wrote. SIGKILL or a
- * crash of the machine can leave a "<folder>.tmp-<pid>-<host>-<random>" behind until the next writer of that folder
- * (core/files/leftovers.h), never half a folder under the final name.
+ * A failure at any step removes the temporary folder. Open stagings are in a fixed table. gw_staging_cleanup and the
+ * removal use only system calls, so that a signal handler may call them. Each staging opens descriptors for the removal
+ * at its beginning and keeps them. A writer that fails because it has no descriptors left can thus still remove its
+ * files. SIGKILL or a crash of the machine can leave a "<folder>.tmp-<pid>-<host>-<random>". The next writer of that
+ * folder removes it (core/files/leftovers.h). No incomplete folder ever has the final name.
  */
 #include "core/files/staging.h"
 
@@ -28,7 +28,7 @@
 #include "core/memory/alloc.h"
 
 #define OPEN_MAX_STAGINGS 32 /* open at once in one process */
-#define HELD_MAX          8  /* descriptors: the lock, and as many as folders are below one another in what we write */
+#define HELD_MAX          8  /* descriptors: the lock, and one for each level of folders in the written tree */
 #define NAMES_TRIED       16
 
 enum slot_state { SLOT_FREE, SLOT_CLAIMED, SLOT_OPEN };
@@ -36,7 +36,7 @@ enum slot_state { SLOT_FREE, SLOT_CLAIMED, SLOT_OPEN };
 static struct staging_slot {
 	atomic_int state;
 	pid_t pid;          /* a forked child must not remove its parent's folder */
-	int held[HELD_MAX]; /* the first holds the lock, as do the others, its duplicates; -1: none */
+	int held[HELD_MAX]; /* the first holds the lock; the others are its duplicates and hold it too; -1: closed */
 	char path[PATH_MAX];
 } slots[OPEN_MAX_STAGINGS];
 
@@ -45,7 +45,7 @@ struct gw_staging {
 	char *final;
 	char *temporary;
 	bool replace;
-	struct gw_owned *owned; /* of the old folder, or NULL: all of it */
+	struct gw_owned *owned; /* of the old folder; NULL: all of it is owned */
 };
 
 /* ---- the table of open stagings ---- */
@@ -64,7 +64,7 @@ static struct staging_slot *staging_claim_slot(void)
 }
 
 /* Closes all held descriptors from number `first` on. */
-static void staging_let_go(struct staging_slot *slot, int first)
+static void staging_close_held(struct staging_slot *slot, int first)
 {
 	for (int i = first; i < HELD_MAX; i++) {
 		if (slot->held[i] >= 0)
@@ -80,7 +80,7 @@ void gw_staging_cleanup(void)
 		if (atomic_load(&slots[i].state) != SLOT_OPEN || slots[i].pid != getpid())
 			continue;
 		struct gw_removal failure;
-		staging_let_go(&slots[i], 1);
+		staging_close_held(&slots[i], 1);
 		gw_remove_path(slots[i].path, &failure);
 	}
 	errno = saved;
@@ -88,7 +88,7 @@ void gw_staging_cleanup(void)
 
 /* ---- begin ---- */
 
-/* A copy of the folder's name without slashes at its end. */
+/* A copy of the folder's name without trailing slashes. */
 static char *staging_trimmed(const char *folder)
 {
 	char *copy = gw_strdup(folder);
@@ -123,8 +123,8 @@ static gw_status check_final(const char *final, bool replace)
 	return GW_OK;
 }
 
-/* Takes the lock and the descriptors that a removal will need. *swept: another process took the folder for a leftover,
- * as it may between mkdir and the lock. */
+/* Takes the lock and opens the descriptors that a removal needs. *swept: between mkdir and the lock, another process
+ * removed the folder as a leftover. */
 static gw_status staging_lock(struct gw_staging *staging, bool *swept)
 {
 	struct staging_slot *slot = staging->slot;
@@ -140,7 +140,7 @@ static gw_status staging_lock(struct gw_staging *staging, bool *swept)
 	return gw_fail_errno(GW_IO, errno, "%s: cannot keep %d descriptors to write it", staging->final, HELD_MAX);
 }
 
-/* A folder of a new name that is this process's. On failure there is none. */
+/* Makes a folder with a new name and locks it. On failure no folder remains. */
 static gw_status make_held(struct gw_staging *staging, bool *swept)
 {
 	struct staging_slot *slot = staging->slot;
@@ -153,7 +153,8 @@ static gw_status make_held(struct gw_staging *staging, bool *swept)
 		return gw_fail(GW_INVALID, "%s: the path is too long", staging->final);
 	memcpy(slot->path, staging->temporary, length + 1);
 	slot->pid = getpid();
-	/* Open before the folder is there: a signal in between finds nothing to remove, rather than missing it. */
+	/* The slot is open before the folder exists: a signal in between finds nothing to remove, instead of missing
+	 * the folder. */
 	atomic_store(&slot->state, SLOT_OPEN);
 	gw_status status;
 	if (mkdir(staging->temporary, 0777) == 0) {
@@ -161,13 +162,13 @@ static gw_status make_held(struct gw_staging *staging, bool *swept)
 		if (status != GW_OK)
 			rmdir(staging->temporary);
 	} else if (errno == ENOENT) {
-		status = gw_fail(GW_NOT_FOUND, "%s: its parent folder is not there: make it first (mkdir -p)",
+		status = gw_fail(GW_NOT_FOUND, "%s: its parent folder does not exist: make it first (mkdir -p)",
 				 staging->final);
 	} else {
 		status = gw_fail_errno(GW_IO, errno, "make folder %s", staging->temporary);
 	}
 	if (status != GW_OK) {
-		staging_let_go(slot, 0);
+		staging_close_held(slot, 0);
 		atomic_store(&slot->state, SLOT_CLAIMED);
 	}
 	return status;
@@ -192,7 +193,7 @@ static gw_status make_temporary(struct gw_staging *staging)
 static void free_staging(struct gw_staging *staging)
 {
 	if (staging->slot) {
-		staging_let_go(staging->slot, 0);
+		staging_close_held(staging->slot, 0);
 		atomic_store(&staging->slot->state, SLOT_FREE);
 	}
 	gw_owned_destroy(staging->owned);
@@ -269,28 +270,28 @@ gw_status gw_staging_mkdir(struct gw_staging *staging, const char *relative)
 
 /* ---- commit ---- */
 
-/* An exchange leaves no moment without a folder of that name, and the old one under the temporary name; where the file
- * system cannot, the old one is moved aside first, to *old. */
+/* With an exchange, the final name always refers to a folder, and the old folder gets the temporary name. If the file
+ * system cannot exchange names, the old folder is first renamed to *old. */
 static gw_status rename_replacing(struct gw_staging *staging, char **old)
 {
 	if (renameat2(AT_FDCWD, staging->temporary, AT_FDCWD, staging->final, RENAME_EXCHANGE) == 0)
 		return GW_OK;
 	if (errno != EINVAL && errno != ENOSYS && errno != ENOENT)
 		return gw_fail_errno(GW_IO, errno, "rename %s to %s", staging->temporary, staging->final);
-	char *aside = old_name(staging->final);
-	if (!aside)
+	char *moved_to = old_name(staging->final);
+	if (!moved_to)
 		return GW_NO_MEMORY;
-	bool moved = rename(staging->final, aside) == 0;
+	bool moved = rename(staging->final, moved_to) == 0;
 	if ((!moved && errno != ENOENT) || rename(staging->temporary, staging->final)) {
 		gw_status status = gw_fail_errno(GW_IO, errno, "rename %s to %s", staging->temporary, staging->final);
-		if (moved && rename(aside, staging->final))
-			gw_context(status, "the old folder is now %s", aside);
-		gw_free(aside);
+		if (moved && rename(moved_to, staging->final))
+			gw_context(status, "the old folder is now %s", moved_to);
+		gw_free(moved_to);
 		return status;
 	}
-	*old = moved ? aside : NULL;
+	*old = moved ? moved_to : NULL;
 	if (!moved)
-		gw_free(aside);
+		gw_free(moved_to);
 	return GW_OK;
 }
 
@@ -298,13 +299,15 @@ static gw_status rename_new(struct gw_staging *staging)
 {
 	if (renameat2(AT_FDCWD, staging->temporary, AT_FDCWD, staging->final, RENAME_NOREPLACE) == 0)
 		return GW_OK;
-	if (errno == EINVAL || errno == ENOSYS) { /* a file system without RENAME_NOREPLACE: look, then rename */
+	if (errno == EINVAL || errno == ENOSYS) { /* a file system without RENAME_NOREPLACE: check, then rename */
 		gw_status status = check_final(staging->final, false);
 		if (status != GW_OK || rename(staging->temporary, staging->final) == 0)
 			return status;
 	}
 	if (errno == EEXIST)
-		return gw_fail(GW_EXISTS, "%s has appeared meanwhile", staging->final);
+		return gw_fail(GW_EXISTS,
+			       "%s: another program has created it meanwhile: remove it or choose another name",
+			       staging->final);
 	return gw_fail_errno(GW_IO, errno, "rename %s to %s", staging->temporary, staging->final);
 }
 
@@ -325,32 +328,32 @@ static gw_status sync_parent(struct gw_staging *staging)
 	return status;
 }
 
-/* Removes the folder that was replaced, which is now at `leftover`. What its users have put there while it was being
- * replaced is looked for once more; where that cannot be kept, the folder stays, under a name that nobody sweeps. */
+/* Removes the replaced folder, now at `leftover`. First keeps files that users have put there during the replacement.
+ * If that fails, the folder stays under a name that no sweep removes. */
 static void remove_replaced(const struct gw_staging *staging, const char *leftover)
 {
 	struct gw_removal failure;
 	struct gw_error_kept kept;
 	gw_error_keep(&kept);
-	char *aside = NULL;
+	char *moved_to = NULL;
 	if (staging->owned && gw_owned_keep_others(staging->owned, leftover, staging->final, true)) {
-		aside = old_name(staging->final);
-		if (aside && rename(leftover, aside) == 0)
-			leftover = aside;
-		gw_log(GW_LOG_WARN, "%s is in place, but what it replaced stays as %s: %s", staging->final, leftover,
-		       gw_last_error());
+		moved_to = old_name(staging->final);
+		if (moved_to && rename(leftover, moved_to) == 0)
+			leftover = moved_to;
+		gw_log(GW_LOG_WARN, "%s is in place, but the content that it replaced stays as %s: %s", staging->final,
+		       leftover, gw_last_error());
 	} else if (gw_remove_path(leftover, &failure)) {
-		gw_log(GW_LOG_WARN, "%s is in place, but the folder it replaced is still there as %s", staging->final,
+		gw_log(GW_LOG_WARN, "%s is in place, but the folder that it replaced remains as %s", staging->final,
 		       leftover);
 	}
-	gw_free(aside);
+	gw_free(moved_to);
 	gw_error_restore(&kept);
 }
 
 gw_status gw_staging_commit(struct gw_staging *staging)
 {
 	char *old = NULL;
-	staging_let_go(staging->slot, 1); /* for the syncing, which gives them back */
+	staging_close_held(staging->slot, 1); /* frees descriptors for gw_sync_tree */
 	gw_status status = gw_sync_tree(staging->temporary);
 	if (status != GW_OK)
 		gw_context(status, "write %s", staging->final);
@@ -377,7 +380,7 @@ void gw_staging_abort(struct gw_staging *staging)
 	if (!staging)
 		return;
 	struct gw_removal failure;
-	staging_let_go(staging->slot, 1);
+	staging_close_held(staging->slot, 1);
 	if (gw_remove_path(staging->temporary, &failure))
 		gw_log(GW_LOG_WARN, "cannot remove %s: %s \"%s\" failed", staging->temporary, failure.verb,
 		       failure.name);

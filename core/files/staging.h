@@ -1,6 +1,6 @@
-/* Writing a folder so that it is there whole or not at all: a temporary sibling, fsync of every file and folder, then
- * one rename. Interrupted or failed writers leave nothing under the final name; a failed one removes its temporary
- * folder, and what a killed one left goes when the next writes there. */
+/* Writes a folder so that it appears complete or not at all: a temporary sibling, fsync of every file and folder, then
+ * one rename. An interrupted or failed writer leaves nothing under the final name. A failed writer removes its
+ * temporary folder; the next writer of the folder removes that of a killed one. */
 #ifndef GW_FILES_STAGING_H
 #define GW_FILES_STAGING_H
 
@@ -11,35 +11,37 @@
 
 struct gw_staging;
 
-/* Creates "<folder>.tmp-<pid>-<host>-<random>" beside the final folder, after removing those that killed writers of it
- * left on this host. Keeps a few descriptors open until the end. GW_EXISTS if the final name is taken (unless replace
- * is set: then commit moves the old folder aside and removes it after the rename). Also removed by
- * gw_staging_cleanup(). */
+/* Removes the temporary folders that killed writers of `folder` left on this host. Then creates
+ * "<folder>.tmp-<pid>-<host>-<random>" next to the final folder. Keeps a few descriptors open until the end. GW_EXISTS:
+ * the final name is taken and replace is not set. With replace, commit renames the old folder and removes it after the
+ * new one is in place. gw_staging_cleanup() also removes the temporary folder. */
 gw_status gw_staging_begin(const char *folder, bool replace, struct gw_staging **out);
 
-/* What a replace takes away of the old folder, instead of all of it: what is owned. The rest lies in the new folder
- * too, under the same names, when it is in place (core/files/owned.h); names that both have are GW_EXISTS from the
- * commit. The staging frees it. */
+/* Limits a replacement to the old folder's owned files. All other files appear in the new folder too, under the same
+ * names, when it is in place (core/files/owned.h). The commit returns GW_EXISTS for names that both folders have. The
+ * staging frees owned. */
 void gw_staging_keep_others(struct gw_staging *staging, struct gw_owned *owned);
 
-/* The temporary folder's path; the staging's memory. */
+/* The temporary folder's path. The staging owns it. */
 const char *gw_staging_path(const struct gw_staging *staging);
 
 /* Makes <temporary>/<relative folder> with its parents. */
 gw_status gw_staging_mkdir(struct gw_staging *staging, const char *relative);
 
-/* fsync everything, rename, fsync the parent. Frees the staging in any case; on failure the temporary folder is
- * removed. */
+/* Syncs everything, renames, and syncs the parent. Frees the staging in any case. On failure it removes the temporary
+ * folder. */
 gw_status gw_staging_commit(struct gw_staging *staging);
 
 /* Removes the temporary folder and frees the staging. NULL is allowed. */
 void gw_staging_abort(struct gw_staging *staging);
 
-/* Removes the temporary folders of every staging that is still open: for a program's SIGINT/SIGTERM path. May run in a
- * signal handler: it uses system calls only. The stagings stay open, their writers fail; end the process after it. */
+/* Removes the temporary folders of all open stagings, for a program's SIGINT/SIGTERM path. A signal handler may call
+ * it, because it uses only system calls. The stagings stay open and their writers fail, so end the process
+ * afterwards. */
 void gw_staging_cleanup(void);
 
-/* Removes a folder and all below it; not following symbolic links. One that is not there is no error. */
+/* Removes a folder and everything below it; does not follow symbolic links. A folder that does not exist is no
+ * error. */
 gw_status gw_remove_tree(const char *folder);
 
 #endif

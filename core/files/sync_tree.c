@@ -1,11 +1,11 @@
-/* fsync of a whole tree.
+/* fsync of a tree.
  *
- *   list the entries; the kernel begins to write each file -> all are fsynced, by threads -> the first failure, if any
+ *   list the entries; the kernel begins to write each file -> threads fsync all of them -> the first failure, if any
  *
- * One fsync after the other would wait for the disk as often as there are files. So all data is on its way before the
- * first is waited for, one commit of the journal serves all metadata, and the waits overlap: on a busy disk 300 small
- * files took a tenth of the time. syncfs is as fast, but waits for what other programs write, and tells nothing of
- * errors before Linux 5.8.
+ * Syncing one file after the other would wait for the disk once per file. Here all data is being written before the
+ * first wait, one commit of the journal serves all metadata, and the waits overlap. On a busy disk 300 small files took
+ * a tenth of the time. syncfs is as fast, but it waits for writes of other programs, and reports no errors before Linux
+ * 5.8.
  */
 #include "core/files/sync_tree.h"
 
@@ -20,11 +20,11 @@
 #include "core/memory/vec.h"
 #include "core/system/parallel.h"
 
-#define DEPTH_MAX 64  /* folders below one another */
+#define DEPTH_MAX 64  /* nested folders */
 #define THREADS   16u /* they wait for the disk, not for processors */
 
 struct tree {
-	struct gw_vec text; /* the paths, each with its zero byte */
+	struct gw_vec text; /* the paths, each with its terminating zero */
 	struct gw_vec starts;
 	uint64_t count;
 	size_t used; /* bytes of text */
@@ -54,7 +54,7 @@ static int open_entry(const char *path)
 	return open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 }
 
-/* A wish: fsync reports what goes wrong. */
+/* Only advice: fsync reports errors. */
 static void start_writing(const char *path)
 {
 	int file = open_entry(path);
@@ -64,7 +64,7 @@ static void start_writing(const char *path)
 	close(file);
 }
 
-/* Lists the entry at path and all below it. path has room for PATH_MAX bytes and is the same again afterwards. */
+/* Lists the entry at path and everything below it. path has room for PATH_MAX bytes; the call restores it. */
 static gw_status sync_tree_list(struct tree *tree, char *path, int depth)
 {
 	struct stat info;
@@ -73,7 +73,7 @@ static gw_status sync_tree_list(struct tree *tree, char *path, int depth)
 	if (S_ISREG(info.st_mode))
 		start_writing(path);
 	if (!S_ISDIR(info.st_mode))
-		return S_ISREG(info.st_mode) ? add_path(tree, path) : GW_OK; /* a link's content is its folder's */
+		return S_ISREG(info.st_mode) ? add_path(tree, path) : GW_OK; /* its folder stores a link's content */
 	if (depth == DEPTH_MAX)
 		return gw_fail(GW_LIMIT, "%s: more than %d folders below one another", path, DEPTH_MAX);
 	DIR *folder = opendir(path);
@@ -110,7 +110,7 @@ static gw_status sync_entries(void *context, uint64_t begin, uint64_t end, unsig
 		int file = open_entry(path);
 		if (file < 0)
 			return sync_tree_failed("open", path);
-		/* EINVAL: a file system that cannot sync folders, which is no reason to fail. */
+		/* EINVAL: a file system that cannot sync folders, which is no failure. */
 		if (fsync(file) && errno != EINVAL)
 			status = sync_tree_failed("write", path);
 		close(file);

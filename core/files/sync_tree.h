@@ -4,9 +4,9 @@
 
 #include "core/errors/status.h"
 
-/* Syncs a folder, its files and folders, to the deepest; symbolic links are not followed. On success all of it outlives
- * a crash of the machine. GW_IO or GW_NO_SPACE names the entry that could not be written, GW_LIMIT a tree that is
- * deeper than any graph's. */
+/* Syncs a folder with all its files and folders; does not follow symbolic links. After success the tree survives a
+ * crash of the machine. GW_IO or GW_NO_SPACE names the entry that could not be written; GW_LIMIT: the tree is deeper
+ * than any graph's. */
 gw_status gw_sync_tree(const char *folder);
 
 #endif

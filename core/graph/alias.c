@@ -3,10 +3,10 @@
  *   weights of a list -> mantissas at one common exponent (63 bits) -> mass = weight * n, mean = sum of weights ->
  *   small columns topped up by large ones -> threshold = floor(mass * 2^32 / mean)
  *
- * Masses are integers that sum to n * mean, so nothing is left over at the end that rounding made: what remains is
- * exactly the mean. Rounding happens once for each threshold, downward, and costs its edge less than 2^-32 / n; what it
- * loses the column's alias gains, in all less than 2^-32. Bit patterns of floats are taken apart by hand: no floating
- * point operation decides anything.
+ * Masses are integers whose sum is n * mean, so rounding leaves no remainder: a remaining column has exactly the mean.
+ * Each threshold is rounded once, downward. Its edge loses less than 2^-32 / n by that, and the column's alias gains as
+ * much: in all less than 2^-32. The code takes the bit patterns of floats apart by integers, so no floating-point
+ * operation decides anything.
  */
 #include "core/graph/alias.h"
 
@@ -30,7 +30,7 @@ struct decoded {
 
 struct alias_scratch {
 	wide *mass;
-	uint32_t *stack; /* small columns from below, large ones from above */
+	uint32_t *stack; /* small columns from the start, large columns from the end */
 	uint64_t room;
 };
 
@@ -42,7 +42,7 @@ struct alias_build {
 	struct alias_scratch *scratch; /* one for each thread */
 };
 
-/* IEEE 754 with the given widths; false for negatives (but -0), NaN and infinity. */
+/* Decodes an IEEE 754 number of the given widths; false for negatives (except -0), NaN and infinity. */
 static bool decode_float(uint64_t bits, int mantissa_bits, int exponent_bits, struct decoded *out)
 {
 	uint64_t fraction = bits & ((1ull << mantissa_bits) - 1);
@@ -103,7 +103,7 @@ static int top_bit(uint64_t value)
 	return 64 - __builtin_clzll(value);
 }
 
-/* The list's weights at one exponent, the largest just below 2^63, into mass; their sum. */
+/* Scales the list's weights to one exponent, the largest just below 2^63, into mass; *sum is their sum. */
 static gw_status scale_weights(const struct alias_build *build, uint64_t from, uint64_t n, wide *mass, wide *sum)
 {
 	struct decoded weight;
@@ -124,7 +124,7 @@ static gw_status scale_weights(const struct alias_build *build, uint64_t from, u
 		uint64_t scaled = 0;
 		int shift = weight.mantissa ? weight.exponent - (top - WEIGHT_BITS) : 0;
 		if (shift >= 0)
-			scaled = weight.mantissa << shift; /* below 2^63 by the choice of top */
+			scaled = weight.mantissa << shift; /* below 2^63, because `top` is the greatest exponent */
 		else if (shift > -64)
 			scaled = weight.mantissa >> -shift;
 		mass[i] = scaled;
@@ -133,7 +133,7 @@ static gw_status scale_weights(const struct alias_build *build, uint64_t from, u
 	return GW_OK;
 }
 
-/* Vose: each small column keeps its own mass and is topped up to the mean by a large one. */
+/* Vose's method: each small column keeps its own mass, and a large column fills it up to the mean. */
 static void pair_columns(wide *mass, uint32_t *stack, uint64_t n, wide mean, uint32_t *table)
 {
 	uint64_t small = 0, large = n; /* stack[0, small) and stack[large, n) */
@@ -144,7 +144,7 @@ static void pair_columns(wide *mass, uint32_t *stack, uint64_t n, wide mean, uin
 		else
 			stack[--large] = (uint32_t)i;
 	}
-	while (small > 0) { /* masses sum to n * mean, so that a large one is there */
+	while (small > 0) { /* masses sum to n * mean, so a large column exists */
 		uint32_t low = stack[--small], high = stack[large];
 		table[2 * (uint64_t)low] = (uint32_t)((mass[low] << 32) / mean);
 		table[2 * (uint64_t)low + 1] = high;
@@ -154,7 +154,7 @@ static void pair_columns(wide *mass, uint32_t *stack, uint64_t n, wide mean, uin
 			stack[small++] = high;
 		}
 	}
-	for (; large < n; large++) { /* exactly the mean */
+	for (; large < n; large++) { /* mass is exactly the mean */
 		table[2 * (uint64_t)stack[large]] = UINT32_MAX;
 		table[2 * (uint64_t)stack[large] + 1] = stack[large];
 	}

@@ -1,11 +1,11 @@
-/* The partition book: from a global id to its owner and its local row, by the range table alone. */
+/* The partition book: finds a global id's owner and local row by the range table alone. */
 #ifndef GW_GRAPH_BOOK_H
 #define GW_GRAPH_BOOK_H
 
 #include <stdint.h>
 
-/* The part that owns id: the largest p with starts[p] <= id; exact at every boundary, empty ranges skipped. starts has
- * parts + 1 entries, starts[0] = 0; id < starts[parts] is the caller's to ensure. Branch-free binary search. */
+/* The part that owns id: the largest p with starts[p] <= id. Exact at every boundary; skips empty ranges. starts has
+ * parts + 1 entries, and starts[0] = 0. The caller ensures that id < starts[parts]. Branch-free binary search. */
 static inline uint32_t gw_book_owner(const uint64_t *starts, uint32_t parts, uint64_t id)
 {
 	const uint64_t *base = starts;

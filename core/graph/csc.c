@@ -1,11 +1,11 @@
-/* From an edge list to CSC: two levels of counting sort by destination, then each list by its keys.
+/* Converts an edge list to CSC: two levels of counting sort by destination, then a sort of each list by its keys.
  *
  *   histogram of buckets (upper bits of dst) by slices of the input -> scatter (dst in bucket, edge number), packed in
  *   8 bytes, and src -> each bucket by itself, in cache: count, place (src, edge number), sort its lists by radix
  *
- * The first level keeps writes to a few hundred streams and reads in order: a gather by edge number would miss the TLB
- * at every edge. Slices scatter in input order and list sorts break ties by position, so the result does not depend on
- * the number of threads. Fails for ids out of range, naming the edge, and for want of memory.
+ * The first level writes to a few hundred streams and reads in order. A gather by edge number would miss the TLB at
+ * every edge. Slices scatter in input order, and list sorts break ties by position. So the result does not depend on
+ * the number of threads. Fails for ids out of range (names the edge), and if memory runs out.
  */
 #include "core/graph/csc.h"
 
@@ -18,11 +18,11 @@
 #include "core/memory/memory.h"
 #include "core/system/parallel.h"
 
-#define BUCKETS_MAX 512u /* write streams of the scatter: within the reach of a second-level TLB */
+#define BUCKETS_MAX 512u /* write streams of the scatter; a second-level TLB covers so many */
 #define SLICES_MAX  64u
 
-#define SMALL_LIST     32u   /* edges up to which insertion beats counting */
-#define WIDE_LIST      4096u /* edges from which a radix pass takes RADIX_BITS_MAX bits, not 8 */
+#define SMALL_LIST     32u   /* up to so many edges, insertion sort is faster than counting */
+#define WIDE_LIST      4096u /* from so many edges on, a radix pass takes RADIX_BITS_MAX bits instead of 8 */
 #define RADIX_BITS_MAX 11u
 
 struct csc_scratch {
@@ -34,13 +34,13 @@ struct csc_build {
 	const struct gw_coo *coo;
 	struct gw_csc *csc;
 	uint64_t *packed;      /* [num_edges]: dst in bucket above edge_bits, edge number below */
-	uint64_t *cursors;     /* [slices][buckets]: counts, then where a slice's next edge of a bucket goes */
+	uint64_t *cursors;     /* [slices][buckets]: counts; then the position of a slice's next edge in a bucket */
 	uint64_t *bucket_from; /* [buckets + 1] */
 	uint32_t buckets, slices;
 	uint32_t shift;              /* dst >> shift is the bucket */
-	uint32_t edge_bits;          /* of an edge number */
-	bool src_fits;               /* beside it in a word */
-	struct csc_scratch *scratch; /* one for each thread: the largest bucket */
+	uint32_t edge_bits;          /* bits of an edge number */
+	bool src_fits;               /* a source fits in a word together with an edge number */
+	struct csc_scratch *scratch; /* one for each thread, with room for the largest bucket */
 };
 
 static uint32_t bit_length(uint64_t value)
@@ -48,7 +48,7 @@ static uint32_t bit_length(uint64_t value)
 	return value ? 64 - (uint32_t)__builtin_clzll(value) : 0;
 }
 
-/* Large tables are walked at random: huge pages halve the cost where the system gives them. */
+/* Access to large tables is random, and huge pages halve its cost where the system provides them. */
 static uint64_t *big_alloc(uint64_t count)
 {
 	uint64_t *memory = count <= SIZE_MAX / sizeof(uint64_t) ? gw_malloc((size_t)count * sizeof(uint64_t)) : NULL;
@@ -89,7 +89,7 @@ static gw_status count_body(void *context, uint64_t begin, uint64_t end, unsigne
 	return status;
 }
 
-/* Counts to cursors: buckets in order and, within each, slices in order. */
+/* Turns counts into cursors: buckets in order, and slices in order within each bucket. */
 static void place_buckets(struct csc_build *build)
 {
 	uint64_t at = 0;
@@ -105,8 +105,8 @@ static void place_buckets(struct csc_build *build)
 	build->bucket_from[build->buckets] = at;
 }
 
-/* order is not needed before the buckets are sorted: it carries the sources, so that none is fetched at random later.
- */
+/* `order` is not needed before the buckets are sorted. Until then it carries the sources, which avoids random reads
+ * later. */
 static gw_status scatter_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	struct csc_build *build = context;
@@ -154,8 +154,8 @@ static void radix_pass(const uint64_t *from, uint64_t *to, uint64_t n, uint32_t 
 		to[places[from[i] >> shift & mask]++] = from[i];
 }
 
-/* Sorts words by their bits from low_bit up. The bits below hold positions, ascending on entry, so that ties keep their
- * order. spare: n words. */
+/* Sorts words by their bits from low_bit up. The bits below low_bit hold positions, ascending on entry, so that ties
+ * keep their order. spare: n words. */
 static void sort_words(uint64_t *words, uint64_t *spare, uint64_t n, uint32_t low_bit)
 {
 	uint64_t differ = 0, before = 0;
@@ -191,11 +191,11 @@ static uint64_t key_of(const struct gw_coo *coo, enum list_key which, uint64_t e
 		return coo->src[edge];
 	if (which == KEY_REL)
 		return coo->rel[edge];
-	return (uint64_t)coo->time[edge] ^ (uint64_t)1 << 63; /* order of signed numbers, kept */
+	return (uint64_t)coo->time[edge] ^ (uint64_t)1 << 63; /* keeps the order of signed numbers */
 }
 
-/* Sorts a list of edge numbers by one key, stable, through words of (key - smallest key, position), in several rounds
- * from the low bits up where they do not fit. words, spare: n each. */
+/* Sorts a list of edge numbers by one key, stably, as words of (key - smallest key, position). If a word is too small,
+ * it sorts in several rounds from the low bits up. words, spare: n each. */
 static void sort_by(const struct gw_coo *coo, enum list_key which, uint64_t *list, uint64_t *words, uint64_t *spare,
 		    uint64_t n)
 {
@@ -217,7 +217,7 @@ static void sort_by(const struct gw_coo *coo, enum list_key which, uint64_t *lis
 	}
 }
 
-/* words[0, n) are the list, placed by place_edges; order gets its edge numbers. */
+/* words[0, n) are the list, as place_edges placed it; order receives its edge numbers. */
 static void sort_list(const struct csc_build *build, uint64_t *order, uint64_t *words, uint64_t *spare, uint64_t n)
 {
 	const struct gw_coo *coo = build->coo;
@@ -234,8 +234,8 @@ static void sort_list(const struct csc_build *build, uint64_t *order, uint64_t *
 		sort_by(coo, KEY_REL, order, words, spare, n);
 }
 
-/* Counting sort of a bucket by destination into words: (source, edge number) where that fits, else the edge number.
- * starts, the bucket's cells of indptr, are counts, then cursors, and end up as the ends of the lists. */
+/* Counting sort of a bucket by destination into words: (source, edge number) if both fit, else the edge number. starts,
+ * the bucket's cells of indptr, are counts first, then cursors, and finally the ends of the lists. */
 static void place_edges(const struct csc_build *build, uint64_t bucket, uint64_t *starts, uint64_t rows,
 			uint64_t *words)
 {
@@ -291,7 +291,8 @@ static gw_status bucket_body(void *context, uint64_t begin, uint64_t end, unsign
 	return status;
 }
 
-/* Buckets of a power of two of destinations, enough of them, and edge numbers that fit beside them in a word. */
+/* Chooses how many destinations a bucket has (a power of two), for enough buckets whose edge numbers fit in a word with
+ * the destination. */
 static void choose_sizes(struct csc_build *build, unsigned threads)
 {
 	const struct gw_coo *coo = build->coo;

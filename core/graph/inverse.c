@@ -1,9 +1,9 @@
-/* The first edge of every original id: made, written, compared. See inverse.h.
+/* Finds, writes and checks the first edge of every original id. See inverse.h.
  *
- *   greatest id -> an array of so many places, all empty -> every edge lowers the place of its id -> none is empty?
+ *   greatest id -> an array with a place per id, all empty -> every edge lowers the place of its id -> no place empty?
  *
- * Threads lower a place by compare and exchange: the smallest position stays, whoever comes first. Fails for want of
- * memory and as the writer does.
+ * Threads lower a place by compare and exchange, so the smallest position remains in any order of threads. Fails if
+ * memory runs out, and with errors of the writer.
  */
 #include "core/graph/inverse.h"
 
@@ -14,7 +14,7 @@
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
 
-#define INVERSE_GRAIN 65536u /* edges or ids to a chunk */
+#define INVERSE_GRAIN 65536u /* edges or ids per chunk */
 
 struct inverse {
 	gw_inverse_id id;
@@ -43,7 +43,7 @@ static void inverse_lower_wide(uint64_t *place, uint64_t position)
 		;
 }
 
-/* ids beyond the number of edges leave one below them out: it ends at once. */
+/* Stops at an id that is not below the number of edges: a smaller id must then be missing. */
 static gw_status inverse_greatest(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	struct inverse *inverse = context;
@@ -128,7 +128,7 @@ static uint64_t inverse_load(const struct gw_array *array, uint64_t row)
 	return gw_load_id(array->data, (uint8_t)array->row_bytes, row);
 }
 
-/* Each row names an edge of its id. */
+/* Each row names an edge with the row's id. */
 static gw_status inverse_check_rows(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	const struct inverse_check *check = context;
@@ -141,7 +141,7 @@ static gw_status inverse_check_rows(void *context, uint64_t begin, uint64_t end,
 	return GW_OK;
 }
 
-/* Each edge's id has a row, which names no later edge. */
+/* Each edge's id has a row, and the row names no later edge. */
 static gw_status inverse_check_edges(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	const struct inverse_check *check = context;

@@ -1,9 +1,9 @@
-/* JSON files of ours: values by key, held against what they may be; and the digest that a file carries of itself.
+/* Graphwire's JSON files: checked values by key, and the digest that a file carries of itself.
  *
- *   text -> the one place of `"json_digest": "` -> the digest of what lies before, of zeros, of what lies behind
+ *   text -> the one place of `"json_digest": "` -> the digest of the bytes before, of zeros, of the bytes after
  *
- * The digest is found by these bytes, so that neither the order of keys nor those of a newer version matter. They are
- * nowhere else: within a string, their quotes would be escaped. Fails for what a file holds.
+ * The digest is found by these bytes, so the order of keys and the keys of newer versions do not matter. The bytes
+ * occur nowhere else: inside a string, their quotes would be escaped. Fails for faults in a file's content.
  */
 #include "core/graph/json.h"
 
@@ -125,7 +125,7 @@ static gw_status json_own_file(const char *file, struct gw_owned *owned)
 	return status;
 }
 
-/* Every "file" of an object, at any depth, which jansson has limited. */
+/* Adds every "file" of an object, at any depth; jansson has limited the depth. */
 static gw_status json_own_files(const json_t *value, struct gw_owned *owned)
 {
 	gw_status status = GW_OK;
@@ -174,7 +174,7 @@ gw_status gw_json_owned(const char *folder, const char *name, uint64_t bytes_max
 
 /* --- The file's own digest. --- */
 
-/* Where the digits are; NULL: nowhere. *again: there is a second place. */
+/* The position of the digits; NULL if the text has none. *again: they occur twice. */
 static const char *json_digest_find(const char *text, size_t bytes, bool *again)
 {
 	const char *at = memmem(text, bytes, MEMBER, sizeof(MEMBER) - 1);
@@ -218,11 +218,11 @@ gw_status gw_json_digest_check(const char *text, size_t bytes, bool demanded)
 	if (!digits)
 		return gw_fail(GW_FORMAT, "there is no " MEMBER "...\" of 16 hexadecimal digits");
 	if (again)
-		return gw_fail(GW_FORMAT, "\"" GW_JSON_DIGEST_KEY "\" is there twice");
+		return gw_fail(GW_FORMAT, "\"" GW_JSON_DIGEST_KEY "\" occurs twice");
 	json_digest_make(text, bytes, digits, digest);
 	if (memcmp(digest, digits, DIGITS) != 0)
 		return gw_fail(GW_DIGEST,
-			       "\"" GW_JSON_DIGEST_KEY "\" is %.16s, but the text gives %s: it is not what was written",
+			       "\"" GW_JSON_DIGEST_KEY "\" is %.16s, but the text gives %s: the text was changed",
 			       digits, digest);
 	return GW_OK;
 }

@@ -1,9 +1,9 @@
-/* The description of a partitioned graph: made, completed, checked, looked up.
+/* The description of a partitioned graph: creates, completes, checks and searches it.
  *
  *   gw_meta_create -> names, ranges, ends of edge types -> gw_meta_finish -> gw_meta_add_array ...
  *
- * Fails for names outside the format's alphabet, types that coincide, ranges that do not ascend from 0 to the count,
- * and memory shortage. What an array must look like is core/graph/meta_schema.c's; the JSON is meta_json.c's.
+ * Fails for names outside the format's alphabet, for equal types, and for ranges that do not ascend from 0 to the
+ * count. Also fails if memory runs out. meta_schema.c checks arrays; meta_json.c reads the JSON.
  */
 #include "core/graph/meta.h"
 
@@ -84,7 +84,7 @@ gw_status gw_meta_create(const char *graph_name, uint32_t parts, uint32_t ntypes
 		return GW_NO_MEMORY;
 	snprintf(meta->graph_name, sizeof(meta->graph_name), "%s", graph_name);
 	snprintf(meta->part_method, sizeof(meta->part_method), "none");
-	meta->minor = 1; /* for the JSON's digest; nothing that can be made asks for a newer one */
+	meta->minor = 1; /* for the JSON's digest; no created graph needs a newer version */
 	meta->num_parts = parts;
 	meta->num_ntypes = ntypes;
 	meta->num_etypes = etypes;
@@ -296,7 +296,7 @@ gw_status gw_meta_copy(const struct gw_graph_meta *meta, struct gw_graph_meta **
 	return GW_OK;
 }
 
-/* Where a key is, or would be, among a part's sorted arrays. */
+/* The position of a key among a part's sorted arrays, or the position at which to insert it. */
 static uint32_t array_position(const struct gw_part_meta *part, const char *key, bool *found)
 {
 	uint32_t low = 0, high = part->count;
@@ -325,7 +325,7 @@ gw_status gw_meta_add_array(struct gw_graph_meta *meta, uint32_t part_number, co
 		return gw_fail(GW_EXISTS, "part %u: %s: there are two of this key", part_number, array->key);
 	if (part->count == GW_ARRAYS_MAX)
 		return gw_fail(GW_LIMIT, "part %u: %s: more than %d arrays", part_number, array->key, GW_ARRAYS_MAX);
-	if ((part->count & (part->count - 1)) == 0) { /* grows at powers of two */
+	if ((part->count & (part->count - 1)) == 0) { /* the capacity is the next power of two */
 		size_t room = part->count ? 2 * (size_t)part->count : 1;
 		struct gw_array_meta *grown = gw_realloc(part->arrays, room, sizeof(*grown));
 		if (!grown)
@@ -353,7 +353,7 @@ const struct gw_array_meta *gw_meta_array(const struct gw_graph_meta *meta, uint
 	return found ? &meta->parts[part].arrays[at] : NULL;
 }
 
-/* Fails with the names there are, as many as fit in a line. */
+/* Fails with a list of the existing names, as many as fit in a line. */
 static gw_status fail_unknown(const struct gw_graph_meta *meta, bool edge, const char *name)
 {
 	char list[512];
@@ -395,8 +395,8 @@ char *gw_meta_etype_text(const struct gw_graph_meta *meta, uint32_t etype, char 
 	return text;
 }
 
-/* Is "src:rel:dst" the edge type? Piece by piece: every key of a JSON is looked up so, and printing all types for each
- * would take seconds where they are thousands. */
+/* Whether "src:rel:dst" is the edge type. Compares piece by piece: every key of a JSON is looked up this way, and
+ * printing all types for each key would take seconds with thousands of types. */
 static bool is_etype(const struct gw_graph_meta *meta, const struct gw_edge_type *type, const char *text)
 {
 	const char *const pieces[] = {meta->ntypes[type->src].name, type->name, meta->ntypes[type->dst].name};

@@ -1,9 +1,10 @@
-/* From a path to the JSON's text: a file, or a folder that holds exactly one JSON of ours.
+/* Finds and reads a graph's JSON by its path: a file, or a folder that contains exactly one graph's JSON.
  *
- *   stat -> (folder: each *.json with a "format" of ours) -> whole file into memory -> gw_meta_parse -> folder set
+ *   stat -> (folder: each *.json with a "format" of ours) -> file into memory -> gw_meta_parse -> folder set
  *
- * Fails for a path that is not there, no regular file or too long to be a graph's JSON, for a folder with no graph or
- * with several, and for a JSON that gw_meta_parse refuses. In a folder, what cannot be a graph's JSON is passed over.
+ * Fails for a path that does not exist, is no regular file or is too long for a graph's JSON; for a folder with no
+ * graph or with several; and for a JSON that gw_meta_parse refuses. In a folder, files that cannot be a graph's JSON
+ * are skipped.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,14 +19,14 @@
 #include "core/graph/meta.h"
 #include "core/memory/alloc.h"
 
-/* GW_INVALID: no regular file; GW_LIMIT: too long to be a graph's JSON. *foreign is true for both, and false where a
- * graph's JSON may be there and cannot be read. */
+/* GW_INVALID: no regular file; GW_LIMIT: too long for a graph's JSON. *foreign is true for both. It is false if the
+ * file may be a graph's JSON but cannot be read. */
 static gw_status meta_file_read_file(const char *path, char **text, size_t *bytes, bool *foreign)
 {
 	struct stat info;
 	*text = NULL;
 	*foreign = false;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe by that name must not hold us up */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe of that name must not block */
 	*foreign = fd < 0 && errno == ENXIO;                    /* a socket */
 	if (fd < 0)
 		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s: cannot open", path);
@@ -50,8 +51,8 @@ static gw_status meta_file_read_file(const char *path, char **text, size_t *byte
 	return status;
 }
 
-/* Does the text look like a graph's JSON, of any major version? Only to choose among the files of a folder; parsing
- * decides. A checkpoint's is another one. */
+/* Whether the text looks like a graph's JSON, of any major version. Used only to choose among the files of a folder;
+ * parsing decides. A checkpoint's JSON does not match. */
 static bool meta_file_is_ours(const char *text, size_t bytes)
 {
 	static const char start[] = "\"graphwire-";
@@ -64,7 +65,7 @@ static bool meta_file_is_ours(const char *text, size_t bytes)
 	return false;
 }
 
-/* One name of a folder: sets *found to its path when it is a graph's JSON. */
+/* Checks one file of a folder: sets *found to its path if it is a graph's JSON. */
 static gw_status look_at(const char *folder, const char *name, char **found)
 {
 	size_t length = strlen(name);
@@ -79,7 +80,7 @@ static gw_status look_at(const char *folder, const char *name, char **found)
 	bool ours = status == GW_OK && meta_file_is_ours(text, bytes);
 	gw_free(text);
 	if (foreign)
-		status = GW_OK; /* a folder, a pipe, a data set: none of ours */
+		status = GW_OK; /* a folder, a pipe or a data set is no graph's JSON */
 	if (status == GW_OK && ours && *found)
 		status = gw_fail(GW_INVALID, "%s: holds more than one graph: name %s or %s", folder, *found, path);
 	else if (status == GW_OK && ours)

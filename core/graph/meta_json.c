@@ -1,12 +1,12 @@
-/* mygraph.json read; core/graph/meta_print.c is the way back.
+/* Reads mygraph.json; core/graph/meta_print.c writes it.
  *
  *   text -> jansson -> versions -> the text's digest -> types, ranges, columns -> gw_meta_finish -> arrays of each part
- *     -> what the format demands
+ *     -> the format's requirements
  *
- * A reader trusts nothing: a key that is missing, twice there, unknown or of another type, a number out of range and a
- * path that leaves the folder are GW_FORMAT and name the key. Of a newer minor version, keys and arrays that are
- * unknown are passed over; so graph_id, which is made of all arrays, is taken as it stands, and the text's digest
- * proves it. DGL's keys are kept where they mean the same.
+ * The reader trusts nothing. A key that is missing, duplicate, unknown or of another type is GW_FORMAT, and the error
+ * names it. So is a number out of range, or a path that leaves the folder. In a newer minor version, unknown keys and
+ * arrays are skipped. Then graph_id, which covers all arrays, cannot be recomputed; the reader accepts it, and the
+ * text's digest proves it. DGL's keys are kept where they mean the same.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -27,7 +27,7 @@ static const char *const known_keys[] = {
 
 #define ETYPE_TEXT_MAX (GW_EDGE_FOLDER_MAX + 1)
 
-/* Faults that the shared checks call invalid arguments are malformed data when a file holds them. */
+/* The shared checks report invalid arguments; in a file these are malformed data. */
 static gw_status as_format(gw_status status)
 {
 	return status == GW_INVALID || status == GW_EXISTS || status == GW_LIMIT || status == GW_RANGE ||
@@ -45,8 +45,8 @@ static gw_status set_name(const char *what, const char *text, char out[GW_NAME_M
 	return GW_OK;
 }
 
-/* {"type": [a range for each part]}: has every type as many as the graph claims to have parts? Asked before anything is
- * made for that many parts, so that a short text cannot take much memory. */
+/* Checks that every type of {"type": [a range for each part]} has as many ranges as the graph claims to have parts. It
+ * runs before any allocation for that many parts, so that a short text cannot take much memory. */
 static gw_status check_map(const json_t *root, const char *map_key, const json_t *types, uint64_t parts)
 {
 	json_t *map, *ranges;
@@ -66,7 +66,7 @@ static gw_status check_map(const json_t *root, const char *map_key, const json_t
 	return GW_OK;
 }
 
-/* {"name": number}: numbers 0 to count - 1, each once. names[number] = name, which stays the JSON's. */
+/* {"name": number}: numbers 0 to count - 1, each once. Sets names[number] = name, which the JSON owns. */
 static gw_status read_numbering(const json_t *object, const char *key, const char **names, size_t count)
 {
 	const char *name;
@@ -85,7 +85,7 @@ static gw_status read_numbering(const json_t *object, const char *key, const cha
 	return GW_OK;
 }
 
-/* "src:rel:dst" into an edge type. */
+/* Parses "src:rel:dst". */
 static gw_status parse_etype(const struct gw_graph_meta *meta, const char *text, struct gw_edge_type *out)
 {
 	char copy[3 * GW_NAME_MAX + 3];
@@ -122,12 +122,12 @@ static gw_status read_types(const json_t *ntypes, const json_t *etypes, struct g
 	return status;
 }
 
-/* [[0, 10], [10, 25]]: the range of each part. */
+/* Reads [[0, 10], [10, 25]]: the range of each part. */
 static gw_status read_ranges(const json_t *map, const char *map_key, const char *type, uint32_t parts, uint64_t *starts,
 			     uint64_t *count)
 {
 	json_t *ranges;
-	gw_status status = gw_json_get(map, type, JSON_ARRAY, &ranges); /* of that size: check_map */
+	gw_status status = gw_json_get(map, type, JSON_ARRAY, &ranges); /* check_map has checked its size */
 	for (uint32_t p = 0; status == GW_OK && p < parts; p++) {
 		const json_t *range = json_array_get(ranges, p);
 		uint64_t begin;
@@ -165,7 +165,7 @@ static gw_status read_maps(const json_t *root, struct gw_graph_meta *meta)
 	return status;
 }
 
-/* ["src"], ["time:NAME", "src"] or ["rel", "src"]. */
+/* Reads ["src"], ["time:NAME", "src"] or ["rel", "src"]. */
 static gw_status read_order(const json_t *value, const char *etype, struct gw_edge_type *type)
 {
 	const char *first = json_string_value(json_array_get(value, 0));
@@ -189,7 +189,7 @@ static gw_status read_order(const json_t *value, const char *etype, struct gw_ed
 		       etype);
 }
 
-/* The optional objects {"src:rel:dst": value}. */
+/* Reads the optional objects {"src:rel:dst": value}. */
 static gw_status read_etype_keys(const json_t *root, struct gw_graph_meta *meta)
 {
 	static const char *const keys[] = {"order", "relations", "reverse"};
@@ -208,7 +208,7 @@ static gw_status read_etype_keys(const json_t *root, struct gw_graph_meta *meta)
 			gw_status status = strchr(name, ':') ? gw_meta_etype(meta, name, &t)
 							     : gw_fail(GW_FORMAT, "\"%.64s\" is not src:rel:dst", name);
 			if (status != GW_OK) {
-				/* falls through to the context */
+				/* continues at gw_context below */
 			} else if (k == 0) {
 				status = read_order(value, name, &meta->etypes[t]);
 			} else if (k == 1) {
@@ -226,7 +226,7 @@ static gw_status read_etype_keys(const json_t *root, struct gw_graph_meta *meta)
 	return GW_OK;
 }
 
-/* ["src:rel:dst", ...]: the types that are stored transposed. */
+/* Reads ["src:rel:dst", ...]: the types that are stored transposed. */
 static gw_status read_transpose(const json_t *root, struct gw_graph_meta *meta)
 {
 	json_t *list = json_object_get(root, "transpose");
@@ -243,13 +243,14 @@ static gw_status read_transpose(const json_t *root, struct gw_graph_meta *meta)
 		if (status != GW_OK)
 			return gw_context(as_format(status), "\"transpose\"");
 		if (meta->etypes[t].out_column != GW_TYPE_NONE)
-			return gw_fail(GW_FORMAT, "\"transpose\": \"%s\" is there twice", name);
-		meta->etypes[t].out_column = 0; /* gw_meta_finish numbers it */
+			return gw_fail(GW_FORMAT, "\"transpose\": \"%s\" occurs twice", name);
+		meta->etypes[t].out_column = 0; /* gw_meta_finish sets the number */
 	}
 	return GW_OK;
 }
 
-/* {"paper": ["author:writes:paper", ...]}: must be what gw_meta_finish found, since it is how indptr was written. */
+/* Checks {"paper": ["author:writes:paper", ...]} against the columns of gw_meta_finish, because indptr is written in
+ * this order. */
 static gw_status check_columns(const json_t *root, const struct gw_graph_meta *meta)
 {
 	json_t *object, *list;
@@ -269,7 +270,7 @@ static gw_status check_columns(const json_t *root, const struct gw_graph_meta *m
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++) {
 		const struct gw_node_type *type = &meta->ntypes[t];
 		list = json_object_get(object, type->name);
-		bool same = json_array_size(list) == type->columns; /* 0 for what is no array */
+		bool same = json_array_size(list) == type->columns; /* the size of a value that is no array is 0 */
 		for (uint32_t c = 0; same && c < type->columns; c++) {
 			char text[ETYPE_TEXT_MAX];
 			name = json_string_value(json_array_get(list, c));
@@ -288,7 +289,7 @@ static bool is_newer(const struct gw_graph_meta *meta)
 	return meta->minor > GW_FORMAT_MINOR;
 }
 
-/* newer: keys that are unknown may be there. */
+/* newer: unknown keys are allowed. */
 static gw_status read_array(const json_t *value, const char *key, bool newer, struct gw_array_meta *array,
 			    const char **file)
 {
@@ -328,7 +329,7 @@ static int compare_keys(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The keys of an object, sorted: added in this order, arrays need not be moved for each other. gw_free it. */
+/* The keys of an object, sorted: arrays added in this order need not be moved. Free with gw_free. */
 static const char **sorted_keys(const json_t *object)
 {
 	const char *key, **keys = gw_calloc(json_object_size(object), sizeof(*keys));
@@ -341,8 +342,8 @@ static const char **sorted_keys(const json_t *object)
 	return keys;
 }
 
-/* Puts the keys of arrays that this program does not know into a set: by key, by dtype, or as arrays of this key. One
- * that is unknown in one part counts as unknown in all. */
+/* Collects the keys of arrays that this program does not know, by their key, dtype or the keys inside. A key that is
+ * unknown in one part counts as unknown in all parts. */
 static gw_status find_unknown(const json_t *root, uint32_t part, const struct gw_graph_meta *meta, json_t *unknown)
 {
 	char part_key[32];
@@ -361,7 +362,7 @@ static gw_status find_unknown(const json_t *root, uint32_t part, const struct gw
 		if (status == GW_NO_MEMORY)
 			return status;
 		if (status != GW_OK && json_object_set_new(unknown, key, json_true()) != 0)
-			return gw_fail(GW_NO_MEMORY, "no memory for the keys that are unknown");
+			return gw_fail(GW_NO_MEMORY, "no memory for the unknown keys");
 	}
 	gw_error_restore(&kept);
 	return GW_OK;
@@ -483,7 +484,7 @@ static gw_status create_from(const json_t *root, uint64_t minor, struct gw_graph
 	return read_types(ntypes, etypes, *out);
 }
 
-/* The totals, where DGL's readers look for them, and the id. */
+/* Checks the totals, in the place where DGL's readers expect them, and the id. */
 static gw_status check_totals(const json_t *root, struct gw_graph_meta *meta)
 {
 	uint64_t nodes, edges, found_nodes = 0, found_edges = 0, id;

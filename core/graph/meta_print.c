@@ -1,8 +1,8 @@
-/* mygraph.json printed: the way back from core/graph/meta_json.c.
+/* Writes mygraph.json; core/graph/meta_json.c reads it.
  *
- *   values by jansson, one top-level key at a time -> lines: people read this file, so each type and each array has one
+ *   values by jansson, one top-level key at a time -> lines: one per type and array, because people read this file
  *
- * Fails only for want of memory, and never leaves a key out: the first value that cannot be made fails the whole.
+ * Fails only if memory runs out. It never omits a key: the first value that cannot be created fails the call.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -53,7 +53,7 @@ static int put_piece(const char *text, size_t bytes, void *printer)
 	return 0;
 }
 
-/* A value in one line. Takes it over; NULL: it could not be made. */
+/* Prints a value in one line, and frees it. NULL: the value could not be created. */
 static void put_value(struct printer *p, json_t *value)
 {
 	if (!value || json_dump_callback(value, put_piece, p, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
@@ -61,7 +61,7 @@ static void put_value(struct printer *p, json_t *value)
 	json_decref(value);
 }
 
-/* "key": value, in a line of its own. Names and keys need no escapes: gw_name_check. */
+/* Prints "key": value in a line of its own. Names and keys need no escapes, because gw_name_check restricts them. */
 static void put_key(struct printer *p, const char *indent, const char *key, bool first)
 {
 	put_text(p, first ? "\n" : ",\n");
@@ -77,7 +77,7 @@ static void put_top(struct printer *p, const char *key, json_t *value)
 	put_value(p, value);
 }
 
-/* Appends to an array that may have failed already. */
+/* Appends to an array whose creation may have failed. */
 static json_t *print_with(json_t *list, json_t *item)
 {
 	if (list && json_array_append_new(list, item) == 0)
@@ -134,7 +134,7 @@ static void put_ntypes(struct printer *p)
 
 enum etype_key { NUMBER, RANGES, ORDER, RELATIONS, REVERSE, ETYPE_KEYS };
 
-/* What a key says of an edge type; *there is false where it says nothing. */
+/* The value of a key for an edge type; *there is false if the type has none. */
 static json_t *etype_value(const struct gw_graph_meta *meta, uint32_t t, enum etype_key key, bool *there)
 {
 	const struct gw_edge_type *type = &meta->etypes[t];
@@ -228,7 +228,7 @@ gw_status gw_meta_print(const struct gw_graph_meta *meta, char **text)
 	put_text(&p, "{");
 	put_key(&p, " ", "format", true);
 	put_value(&p, json_string(GW_FORMAT_NAME));
-	if (meta->minor > 0) { /* version 0.1 had neither */
+	if (meta->minor > 0) { /* version 0.1 had neither key */
 		put_top(&p, "minor", json_integer(meta->minor));
 		put_top(&p, GW_JSON_DIGEST_KEY, json_string(GW_JSON_DIGEST_NONE));
 	}

@@ -1,5 +1,5 @@
-/* Whether two descriptions are of one graph: all that a reader of arrays computes with is compared, and not by a
- * digest, which a peer could make up. */
+/* Whether two descriptions are of one graph. Compares all that a reader of arrays computes with, instead of a digest,
+ * which a peer could forge. */
 #include <string.h>
 
 #include "core/graph/meta.h"

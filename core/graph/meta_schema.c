@@ -1,8 +1,8 @@
-/* What the format demands of the arrays of a part: which there must be, of which dtype and shape, and the graph's id.
+/* The format's requirements on a part's arrays: which must exist, with which dtype and shape; and the graph's id.
  *
  *   key -> slot (type, name) -> rule (dtypes, dimensions, rows) -> this array fits, or GW_INVALID naming the key
  *
- * Writer and reader share it, so that nothing is written that would not be opened.
+ * The writer and the reader share it, so that the writer writes only what the reader accepts.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static gw_status bad_key(const char *key, const char *why)
 		       key, why);
 }
 
-/* The type whose name is the `length` bytes at text; GW_TYPE_NONE when there is none. */
+/* The type whose name is the `length` bytes at text; GW_TYPE_NONE if no type has it. */
 static uint32_t find_type(const struct gw_graph_meta *meta, bool edge, const char *text, size_t length)
 {
 	uint32_t count = edge ? meta->num_etypes : meta->num_ntypes;
@@ -65,7 +65,7 @@ static bool schema_ends_with(const char *name, const char *suffix)
 	return length > tail && strcmp(name + length - tail, suffix) == 0;
 }
 
-/* Splits: a byte for each node. */
+/* Whether the name is that of a split: one byte for each node. */
 static bool is_mask(const char *name)
 {
 	return strcmp(name, "train_mask") == 0 || strcmp(name, "val_mask") == 0 || strcmp(name, "test_mask") == 0;
@@ -75,11 +75,10 @@ struct rule {
 	uint32_t dtypes;  /* a bit for each */
 	uint32_t ndim;    /* 0: one or more */
 	uint64_t rows;    /* or ANY_ROWS */
-	uint64_t columns; /* shape[1], where ndim is 2 */
+	uint64_t columns; /* shape[1], if ndim is 2 */
 };
 
-/* Strings are two arrays beside each other, of nodes or of edges: offsets and bytes. True when the name is one of them.
- */
+/* Strings of nodes or edges are two arrays: offsets and bytes. Returns true if the name is one of them. */
 static bool string_rule(const char *name, uint64_t rows, struct rule *rule)
 {
 	if (schema_ends_with(name, ".offsets")) {
@@ -151,7 +150,7 @@ static gw_status edge_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 	return GW_OK;
 }
 
-/* Payload bytes below 2^63, so that sums and products further on need no checks. */
+/* Checks that the payload has less than 2^63 bytes, so that later sums and products need no checks. */
 static gw_status check_size(const struct gw_array_meta *array)
 {
 	uint64_t bytes = gw_dtype_bytes(array->dtype);
@@ -172,7 +171,7 @@ static gw_status check_size(const struct gw_array_meta *array)
 	return GW_OK;
 }
 
-/* gw_meta_check_array with the array's key already taken apart. */
+/* gw_meta_check_array with a parsed key. */
 static gw_status check_parsed(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array,
 			      const struct gw_array_key *key)
 {
@@ -221,7 +220,7 @@ static gw_status schema_require(const struct gw_graph_meta *meta, uint32_t part,
 	return GW_OK;
 }
 
-/* The transposed lists of all parts together hold each edge once. */
+/* Checks that the transposed lists of all parts together have as many edges as the type. */
 static gw_status schema_check_transpose(const struct gw_graph_meta *meta, uint32_t etype)
 {
 	uint64_t total = 0;
@@ -265,7 +264,7 @@ static gw_status check_required(const struct gw_graph_meta *meta, uint32_t part)
 	return status;
 }
 
-/* Offsets without bytes, bytes without offsets, ids that are numbers and text. */
+/* Fails for offsets without bytes, bytes without offsets, and ids that are both numbers and text. */
 static gw_status schema_check_strings(const struct gw_graph_meta *meta, uint32_t part)
 {
 	for (uint32_t i = 0; i < meta->parts[part].count; i++) {
@@ -277,7 +276,7 @@ static gw_status schema_check_strings(const struct gw_graph_meta *meta, uint32_t
 		size_t stem = (size_t)(strrchr(key, '.') - key);
 		snprintf(other, sizeof(other), "%.*s", (int)stem, key);
 		if (schema_ends_with(other, "/orig_id") && gw_meta_array(meta, part, other))
-			return gw_fail(GW_INVALID, "part %u: \"%s\" beside \"%s\": ids are numbers or text, not both",
+			return gw_fail(GW_INVALID, "part %u: \"%s\" and \"%s\": ids are numbers or text, not both",
 				       part, key, other);
 		snprintf(other, sizeof(other), "%.*s%s", (int)stem, key, offsets ? ".bytes" : ".offsets");
 		if (!gw_meta_array(meta, part, other))
@@ -287,7 +286,7 @@ static gw_status schema_check_strings(const struct gw_graph_meta *meta, uint32_t
 	return GW_OK;
 }
 
-/* The way back from original ids needs these, and has a row for each of them at most. */
+/* orig_id.inverse needs original ids, and has at most one row for each edge. */
 static gw_status schema_check_inverse(const struct gw_graph_meta *meta, uint32_t etype)
 {
 	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
@@ -301,14 +300,14 @@ static gw_status schema_check_inverse(const struct gw_graph_meta *meta, uint32_t
 	return schema_require(meta, 0, true, etype, "orig_id", NULL);
 }
 
-/* A table of names: of values, not of nodes or edges. */
+/* Whether the key is a table of names: of values, not of nodes or edges. */
 static bool is_names(const char *key)
 {
 	return schema_ends_with(key, ".names.offsets") || schema_ends_with(key, ".names.bytes");
 }
 
-/* The same keys in all parts, with the same dtype and row shape: a row is read without asking whose it is. Offsets are
- * as narrow as each part allows. */
+/* Checks that all parts have the same keys, with the same dtype and row shape, because readers read a row without
+ * checking its part. Offsets may be as narrow as each part allows. */
 static gw_status check_same(const struct gw_graph_meta *meta, uint32_t part)
 {
 	const struct gw_part_meta *first = &meta->parts[0], *other = &meta->parts[part];
@@ -347,7 +346,7 @@ static gw_status check_part(const struct gw_graph_meta *meta, uint32_t part, con
 
 gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta)
 {
-	/* Taken apart once: a part with other keys than the first is refused for that. */
+	/* Parsed once, for part 0: a part whose keys differ from part 0's is refused anyway. */
 	struct gw_array_key *keys = gw_calloc(meta->parts[0].count, sizeof(*keys));
 	gw_status status = keys ? GW_OK : GW_NO_MEMORY;
 	for (uint32_t i = 0; status == GW_OK && i < meta->parts[0].count; i++) {
@@ -367,7 +366,7 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta)
 	return status;
 }
 
-/* The bytes that the id digests: numbers as 8 bytes, little-endian, strings with their ends. */
+/* The bytes that the id covers: numbers as 8 bytes, little-endian, and strings with their terminators. */
 struct feed {
 	struct gw_digester *digester;
 	gw_status status;

@@ -3,9 +3,9 @@
  *   "\x93NUMPY" major minor | uint16 (1.0) or uint32 (2.0) header length | {'descr': '<f4', 'fortran_order': False,
  *   'shape': (3, 4), } padded with spaces and ended by '\n' | payload
  *
- * The dictionary is read by a small scanner that knows these three keys and nothing else of Python. It works on a
- * cursor with an end, so that no length in the file can make it read past the bytes it was given. Format: NumPy
- * Enhancement Proposal 1 and numpy/lib/format.py.
+ * A small scanner reads the dictionary; it knows these three keys and nothing else of Python. Its cursor has an end, so
+ * that no length in the file can make it read past the given bytes. Format: NumPy Enhancement Proposal 1 and
+ * numpy/lib/format.py.
  */
 #include "core/graph/npy.h"
 
@@ -42,7 +42,7 @@ static bool npy_take(struct npy_cursor *c, char wanted)
 	return true;
 }
 
-/* A quoted string without escapes, into text. */
+/* Reads a quoted string without escapes into text. */
 static bool take_string(struct npy_cursor *c, char *text, size_t room)
 {
 	skip_spaces(c);
@@ -80,7 +80,7 @@ static bool npy_take_number(struct npy_cursor *c, uint64_t *out)
 		    __builtin_add_overflow(value, (unsigned)(*c->at - '0'), &value))
 			return false;
 	}
-	if (c->at < c->end && *c->at == 'L') /* Python 2 wrote long integers so */
+	if (c->at < c->end && *c->at == 'L') /* Python 2's suffix of long integers */
 		c->at++;
 	*out = value;
 	return true;
@@ -168,13 +168,13 @@ static gw_status parse_dictionary(struct npy_cursor *c, struct gw_npy *npy)
 	return GW_OK;
 }
 
-/* Bytes of a payload; GW_RANGE when they do not fit in 63 bits. */
+/* Bytes of a payload; GW_RANGE if they do not fit in 63 bits. */
 static gw_status payload_bytes(gw_dtype dtype, uint32_t ndim, const uint64_t *shape, uint64_t *out)
 {
 	uint64_t bytes = gw_dtype_bytes(dtype);
 	bool empty = false, over = false;
 	for (uint32_t i = 0; i < ndim; i++) {
-		empty |= shape[i] == 0; /* makes the product 0 whatever overflows before it */
+		empty |= shape[i] == 0; /* the product is then 0, even if earlier factors overflow */
 		over |= __builtin_mul_overflow(bytes, shape[i], &bytes);
 	}
 	bytes = empty ? 0 : bytes;
@@ -225,7 +225,7 @@ gw_status gw_npy_format(gw_dtype dtype, uint32_t ndim, const uint64_t *shape, ui
 	header[8] = length & 0xff;
 	header[9] = length >> 8;
 
-	char text[256]; /* four numbers of 20 digits and under 80 other characters */
+	char text[256]; /* room for four numbers of 20 digits and under 80 other characters */
 	int used = snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': False, 'shape': (",
 			    gw_dtype_numpy(dtype));
 	for (uint32_t i = 0; i < ndim; i++)
@@ -253,7 +253,7 @@ static gw_status map_file(int fd, const char *path, struct gw_npy_file *out)
 gw_status gw_npy_open(const char *path, struct gw_npy_file *out)
 {
 	memset(out, 0, sizeof(*out));
-	/* O_NONBLOCK: a pipe by that name must not hold us up. */
+	/* O_NONBLOCK: opening a pipe of that name must not block. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return gw_fail_errno(errno == ENOENT ? GW_NOT_FOUND : GW_IO, errno, "%s: cannot open", path);

@@ -1,4 +1,4 @@
-/* What an opened part has: its arrays and its lists. part_open.c opens it. */
+/* Access to an opened part's arrays and lists. part_open.c opens it. */
 #include "core/graph/part_private.h"
 
 const struct gw_graph_meta *gw_part_meta(const struct gw_part *part)

@@ -2,7 +2,7 @@
  *
  *   gw_part_open -> arena laid out -> gw_load (digests) -> shapes, monotone offsets, id bounds -> views
  *
- * A loader trusts nothing: what is wrong is an error that names the file, the key and the position.
+ * The loader trusts nothing: every fault is an error that names the file, the key and the position.
  */
 #ifndef GW_GRAPH_PART_H
 #define GW_GRAPH_PART_H
@@ -11,37 +11,37 @@
 #include "core/graph/meta.h"
 #include "core/memory/arena.h"
 
-/* An array as it lies in memory. */
+/* An array in memory. */
 struct gw_array {
 	const struct gw_array_meta *meta;
 	const uint8_t *data;
-	uint64_t offset;    /* of data in the part's arena (0 when mapped) */
+	uint64_t offset;    /* offset of data in the part's arena (0 if mapped) */
 	uint64_t rows;      /* shape[0] */
 	uint64_t row_bytes; /* bytes of one row */
-	bool apart;         /* its data is NULL */
+	bool apart;         /* the part does not load it (set_apart); data is NULL */
 };
 
-/* What a sampler needs of one edge type in one part. */
+/* An edge type's lists in one part, as a sampler reads them. */
 struct gw_adjacency {
 	const void *indptr;  /* [rows + 1, columns] of the destination type */
 	const void *indices; /* [edges], source ids */
-	uint64_t rows;       /* destinations owned */
+	uint64_t rows;       /* number of destinations that the part owns */
 	uint64_t edges;
 	uint32_t columns, column;
 	uint8_t indptr_bytes, index_bytes; /* 4 or 8 */
 	uint64_t dst_start;                /* global id of local row 0 */
-	uint64_t edge_start;               /* global id of CSC position 0; unused where eid is there */
-	const uint64_t *eid;               /* [edges] of transposed lists, else NULL */
+	uint64_t edge_start;               /* global id of CSC position 0; unused if eid is set */
+	const uint64_t *eid;               /* [edges] for transposed lists, else NULL */
 };
 
 struct gw_part;
 
 struct gw_part_options {
-	bool mapped; /* map the files instead of loading an arena: for tools; digests are compared unless skip_verify */
+	bool mapped; /* for tools: map the files instead of loading an arena; compares digests unless skip_verify */
 	bool skip_verify; /* do not compare digests */
-	bool skip_checks; /* do not walk offsets and ids (gw_part_check does it) */
-	/* Arrays that are not loaded with the part, but later, by gw_part_load_apart; NULL: none. Features only,
-	 * whose values part_check does not see then; not when mapped. */
+	bool skip_checks; /* do not check offsets and ids (gw_part_check does) */
+	/* Selects arrays that gw_part_load_apart loads later, instead of the opening; NULL: none. Only features may be
+	 * selected. gw_part_check does not check their values. Not with `mapped`. */
 	bool (*set_apart)(const void *context, const char *key);
 	const void *apart_context;
 	struct gw_arena_options arena;
@@ -55,28 +55,29 @@ void gw_part_close(struct gw_part *part); /* NULL is allowed */
 
 const struct gw_graph_meta *gw_part_meta(const struct gw_part *part);
 uint32_t gw_part_number(const struct gw_part *part);
-struct gw_arena *gw_part_arena(const struct gw_part *part); /* NULL when mapped */
+struct gw_arena *gw_part_arena(const struct gw_part *part); /* NULL if mapped */
 const struct gw_load_stats *gw_part_load_stats(const struct gw_part *part);
 
-/* The array of a key, or NULL. Stays the part's. */
+/* The array of a key, or NULL. The part owns it. */
 const struct gw_array *gw_part_array(const struct gw_part *part, const char *key);
-/* Arrays by number, in the order of the JSON's part; NULL past the end. */
+/* Arrays by number, in the JSON's order; NULL past the end. */
 const struct gw_array *gw_part_array_at(const struct gw_part *part, uint32_t number);
 
-/* Loads an array that is set apart, verified, into memory of its own, which is the caller's: arena_options as of
- * gw_arena_create. It may be loaded any number of times. Its file is looked at anew. *out NULL: it has no bytes. */
+/* Loads an array that set_apart selected, verified, into memory that the caller owns; arena_options as for
+ * gw_arena_create. It may be called any number of times, and reads the file again each time. *out is NULL if the array
+ * has no bytes. */
 gw_status gw_part_load_apart(const struct gw_part *part, const struct gw_array *array,
 			     const struct gw_arena_options *arena_options, struct gw_arena **out);
 
-/* The adjacency of an edge type; always there. */
+/* The adjacency of an edge type; never NULL. */
 const struct gw_adjacency *gw_part_adjacency(const struct gw_part *part, uint32_t etype);
-/* The transposed lists of an edge type: rows are owned sources, indices destination ids, eid global edge ids. NULL
- * where the type is not stored transposed. */
+/* The transposed lists of an edge type: rows are owned sources, indices are destination ids, eid are global edge ids.
+ * NULL if the type is not stored transposed. */
 const struct gw_adjacency *gw_part_out_adjacency(const struct gw_part *part, uint32_t etype);
 
-/* Walks everything that digests do not prove: offsets start at 0, ascend and end at the number of edges; ids below
- * their type's count; list order; masks, relations and alias entries in range. GW_FORMAT or GW_RANGE with the key and
- * the row of the first fault. */
+/* Checks everything that digests do not prove: offsets start at 0, ascend and end at the number of edges; ids are below
+ * their type's count; lists are in order; masks, relations and alias entries are in range. GW_FORMAT or GW_RANGE with
+ * the key and the row of the first fault. */
 gw_status gw_part_check(const struct gw_part *part, unsigned threads);
 
 /* Value i of an offsets or id array of 4- or 8-byte elements. */

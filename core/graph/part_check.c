@@ -1,10 +1,10 @@
-/* What digests do not prove: that the numbers in a part make sense.
+/* Checks facts that digests do not prove: that a part's numbers are consistent.
  *
  *   for each edge type: offsets start at 0, ascend, end at the edges -> ids below their count, in list order ->
  *   relations and alias entries in range; transposed lists agree with the book; masks are 0 or 1; string offsets ascend
  *
- * Offsets come first, since everything after walks the lists that they name. The position in the error is the first
- * fault of the chunk that failed first.
+ * Offsets are checked first, because all later checks walk the lists that they define. An error names the first fault
+ * of the chunk that failed first.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "core/graph/part.h"
 #include "core/system/parallel.h"
 
-#define GRAIN 65536u /* rows or elements to a chunk */
+#define GRAIN 65536u /* rows or elements per chunk */
 
 struct part_check {
 	const struct gw_part *part;
@@ -23,13 +23,13 @@ struct part_check {
 	uint32_t number;
 	uint32_t etype;
 	const struct gw_adjacency *lists;
-	const struct gw_array *offsets, *ids; /* the arrays of lists, for error text */
-	const struct gw_array *array;         /* the one looked at beside them; NULL: none */
+	const struct gw_array *offsets, *ids; /* the arrays of lists, for error texts */
+	const struct gw_array *array;         /* a further array to check with the lists; NULL: none */
 	const struct gw_array *keys;          /* the first sort key of the lists: time, relation, or NULL */
-	const struct gw_array *bytes;         /* of its strings */
+	const struct gw_array *bytes;         /* the bytes of its strings */
 };
 
-/* What is wrong, with the file and the key in front. Its digests fit: it was written so. */
+/* Reports a fault, after the file and the key. The digests match, so the file was written with the fault. */
 __attribute__((format(printf, 4, 5), cold)) static gw_status bad(const struct part_check *check, gw_status status,
 								 const struct gw_array *array, const char *format, ...)
 {
@@ -74,13 +74,13 @@ static gw_status check_offsets(struct part_check *check, unsigned threads)
 	return gw_parallel_for(threads, a->rows, GRAIN, offsets_body, check);
 }
 
-/* Signed numbers to unsigned ones of the same order. */
+/* Maps signed numbers to unsigned numbers of the same order. */
 static uint64_t flip_sign(int64_t value)
 {
 	return (uint64_t)value ^ (uint64_t)1 << 63;
 }
 
-/* The first sort key at a CSC position, as a number whose unsigned order is the key's. */
+/* The first sort key at a CSC position, as a number whose unsigned order is the key's order. */
 static uint64_t first_key(const struct gw_array *array, uint64_t position)
 {
 	const void *data = array->data;
@@ -98,7 +98,7 @@ static uint64_t first_key(const struct gw_array *array, uint64_t position)
 	}
 }
 
-/* Ids of a list in range and in order. */
+/* Checks that a list's ids are in range and in order. */
 static gw_status check_list(const struct part_check *check, uint64_t row, uint64_t id_count, uint32_t relations)
 {
 	const struct gw_adjacency *a = check->lists;
@@ -134,8 +134,8 @@ static gw_status lists_body(void *context, uint64_t begin, uint64_t end, unsigne
 	return status;
 }
 
-/* An edge of a transposed list: its id is one of the type, owned by the owner of its destination and, where that is
- * this part, it comes from this row. */
+/* Checks an edge of a transposed list. Its id exists in the type, and the owner of its destination owns it. If that is
+ * this part, the edge starts at this row. */
 static gw_status check_out_edge(const struct part_check *check, uint64_t row, uint64_t position)
 {
 	const struct gw_adjacency *a = check->lists;
@@ -167,7 +167,7 @@ static gw_status check_out_edge(const struct part_check *check, uint64_t row, ui
 	return GW_OK;
 }
 
-/* A list's order by time or relation shows in the edges whose keys are here: those that this part owns. */
+/* Checks a list's order by time or relation, for the edges that this part owns, because only their keys are here. */
 static gw_status check_out_list(const struct part_check *check, uint64_t row)
 {
 	const struct gw_adjacency *a = check->lists, *in = gw_part_adjacency(check->part, check->etype);
@@ -179,7 +179,8 @@ static gw_status check_out_list(const struct part_check *check, uint64_t row)
 			return status;
 		uint64_t id = gw_load_id(a->indices, a->index_bytes, i), key = 0;
 		if (check->keys) {
-			uint64_t position = a->eid[i] - in->edge_start; /* wraps, and is too large, for others' edges */
+			/* wraps to a number that is too large, if another part owns the edge */
+			uint64_t position = a->eid[i] - in->edge_start;
 			if (position >= in->edges)
 				continue;
 			key = first_key(check->keys, position);
@@ -202,8 +203,8 @@ static gw_status out_lists_body(void *context, uint64_t begin, uint64_t end, uns
 	return status;
 }
 
-/* Aliases are positions within their list; a list that has no weight at all holds UINT32_MAX throughout,
- * and thresholds of 0: nothing can be drawn from it. */
+/* Checks that aliases are positions within their list. A list without any weight must have UINT32_MAX as every alias
+ * and 0 as every threshold, so that no edge of it can be drawn. */
 static gw_status alias_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	const struct part_check *check = context;
@@ -263,7 +264,7 @@ static gw_status part_check_strings(struct part_check *check, unsigned threads)
 	check->bytes = gw_part_array(check->part, other);
 	if (!check->bytes)
 		return bad(check, GW_FORMAT, check->array, "there is no \"%s\"", other);
-	uint64_t count = check->array->rows - 1; /* the schema: one more than strings */
+	uint64_t count = check->array->rows - 1; /* the schema requires one more row than strings */
 	if (offsets[0] != 0 || offsets[count] != check->bytes->rows)
 		return bad(check, GW_FORMAT, check->array,
 			   "runs from %" PRIu64 " to %" PRIu64 ", but there are %" PRIu64 " bytes", offsets[0],

@@ -1,11 +1,11 @@
-/* One part opened: in an arena (servers, the standalone client) or mapped (tools).
+/* Opens one part: in an arena (servers, the standalone client) or mapped (tools).
  *
- *   for each array: header of the .npy == the JSON's words, the file is long enough, .xxh digests to the JSON's digest
- *   arena: layout at 4 KiB in the JSON's order -> gw_load (chunks verified)      mapped: mmap; chunks read
+ *   for each array: the .npy header equals the JSON's words, the file is long enough, .xxh digests match the JSON's
+ * digest arena: layout at 4 KiB in the JSON's order -> gw_load (chunks verified)      mapped: mmap; chunks read
  *   -> views -> gw_part_check
  *
- * All headers and lengths are checked before memory is taken, so that a wrong shape is an error about a file, not about
- * memory. Every failure names the file and the key; unwinding is gw_part_close on what there is so far.
+ * All headers and lengths are checked before memory is allocated, so that a wrong shape is an error about a file, not
+ * about memory. Every failure names the file and the key. After a failure, gw_part_close frees the partly opened part.
  */
 #include "core/graph/part_private.h"
 
@@ -24,10 +24,10 @@
 
 struct part_source {
 	char *path;
-	uint64_t *digests; /* of the chunks; NULL when not to be compared */
+	uint64_t *digests; /* of the chunks; NULL: not compared */
 	uint64_t file_offset;
 	uint64_t bytes;
-	struct gw_npy_file file; /* mapped mode */
+	struct gw_npy_file file; /* if mapped */
 };
 
 static gw_status part_fail_read(int error, const char *path, const char *key)
@@ -35,11 +35,11 @@ static gw_status part_fail_read(int error, const char *path, const char *key)
 	return gw_fail_errno(error == ENOENT ? GW_NOT_FOUND : GW_IO, error, "%s: %s: cannot read", path, key);
 }
 
-/* As many of `bytes` as the file has from its start; the file's length. */
+/* Reads the first `bytes` bytes of the file, or all if it is shorter; *length is the file's length. */
 static gw_status read_start(const char *path, const char *key, void *data, size_t bytes, size_t *got, uint64_t *length)
 {
 	struct stat info;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe by that name must not hold us up */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe of that name must not block */
 	if (fd < 0)
 		return part_fail_read(errno, path, key);
 	gw_status status = GW_OK;
@@ -61,7 +61,7 @@ static gw_status read_start(const char *path, const char *key, void *data, size_
 	return status;
 }
 
-/* Does the file say what the JSON says? bfloat16 and int8_row have no NumPy dtype of their own. */
+/* Checks that the file's header equals the JSON. bfloat16 and int8_row have no NumPy dtype of their own. */
 static gw_status compare_header(const struct gw_array_meta *meta, const struct gw_npy *npy)
 {
 	if (strcmp(gw_dtype_numpy(meta->dtype), gw_dtype_numpy(npy->dtype)) != 0)
@@ -104,7 +104,7 @@ static gw_status check_header(const struct gw_array_meta *meta, struct part_sour
 	return GW_OK;
 }
 
-/* The .xxh beside the array, proven by the JSON's digest. */
+/* Reads the array's .xxh file, and proves it by the JSON's digest. */
 static gw_status read_digests(const struct gw_array_meta *meta, struct part_source *source)
 {
 	uint64_t length = 0;
@@ -131,7 +131,7 @@ static gw_status read_digests(const struct gw_array_meta *meta, struct part_sour
 	return status;
 }
 
-/* Are the file itself and its digests as the JSON says? */
+/* Checks the file and its digests against the JSON. */
 static gw_status check_source(const struct gw_array_meta *array, struct part_source *source, bool verify)
 {
 	gw_status status = check_header(array, source);
@@ -249,8 +249,8 @@ gw_status gw_part_load_apart(const struct gw_part *part, const struct gw_array *
 
 #define PIECE_BYTES (64u << 10) /* stays in a processor's cache between the kernel's copy and the digest */
 
-/* Digests are compared by reading, though the file is mapped as well: a disk that fails is an error code here, and what
- * comes after finds the pages in memory. */
+/* Digests are compared by reading, although the file is mapped too. A disk that fails is then an error code, and later
+ * accesses find the pages in memory. */
 struct chunks {
 	const struct part_source *source;
 	const char *key;
@@ -441,7 +441,8 @@ gw_status gw_part_open(const struct gw_graph_meta *meta, uint32_t number, const 
 		gw_part_close(part);
 		return gw_context(status, "graph \"%s\", part %u", meta->graph_name, number);
 	}
-	for (uint32_t i = 0; i < part->count; i++) { /* compared; a digest is 2 bytes per MiB, but of no more use */
+	/* The digests (2 bytes per MiB) are compared, and no longer needed. */
+	for (uint32_t i = 0; i < part->count; i++) {
 		gw_free(part->sources[i].digests);
 		part->sources[i].digests = NULL;
 	}

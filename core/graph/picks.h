@@ -1,4 +1,4 @@
-/* What was picked from adjacency lists: the sampler fills it, and the sample request carries it. */
+/* Picks from adjacency lists: the sampler fills them, and the reply to a sample request carries them. */
 #ifndef GW_GRAPH_PICKS_H
 #define GW_GRAPH_PICKS_H
 
@@ -7,12 +7,12 @@
 #define GW_FANOUT_ALL (-1)
 #define GW_FANOUT_MAX (1 << 20)
 
-/* Working memory of the thread that picks. Zero-initialized is empty. */
+/* A picking thread's working memory. Zero-initialized is empty. */
 struct gw_pick_scratch {
 	struct gw_vec seen, sorted, wide;
 };
 
-/* The picks of a run of destinations, in their order. The arrays are vectors of the owner, reused. */
+/* The picks of consecutive destinations, in their order. The owner keeps the vectors and reuses them. */
 struct gw_picks {
 	uint64_t dst_count, edge_count;
 	struct gw_vec counts;     /* uint32_t [dst_count]: picks of each destination */

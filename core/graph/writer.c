@@ -1,10 +1,11 @@
-/* A partitioned graph on its way to disk.
+/* Writes a partitioned graph to disk.
  *
- *   open: staging folder -> begin: shape checked, header written -> append: buffer, digests -> end: .xxh beside it,
- *   array noted -> commit: what the format demands is there, graph_id, JSON printed and read back, staging's rename
+ *   open: staging folder -> begin: shape checked, header written -> append: buffer, digests -> end: .xxh written,
+ *   array noted -> commit: required arrays exist, graph_id, JSON printed and read back, staging's rename
  *
- * Any failure marks the writer: it then only aborts, so that a caller who misses one error cannot commit a hole. No
- * space left is GW_NO_SPACE and names the file. Streams of several threads meet only in begin and end, under a lock.
+ * Any failure marks the writer, which can then only abort. A caller that misses one error therefore cannot commit a
+ * graph with a missing array. A full disk is GW_NO_SPACE and names the file. Streams of several threads share state
+ * only in begin and end, under a lock.
  */
 #include "core/graph/writer.h"
 
@@ -28,8 +29,8 @@
 
 struct gw_writer {
 	struct gw_staging *staging;
-	struct gw_graph_meta *meta; /* the schema's copy, which collects the arrays */
-	pthread_mutex_t lock;       /* meta's arrays, staging */
+	struct gw_graph_meta *meta; /* a copy of the schema, which collects the arrays */
+	pthread_mutex_t lock;       /* over meta's arrays and staging */
 	atomic_uint open_streams;
 	atomic_bool failed;
 };
@@ -111,7 +112,7 @@ static gw_status write_all(int fd, const char *path, const void *data, size_t by
 	return GW_OK;
 }
 
-/* Closing reports what some file systems (NFS, quotas) find out only then. */
+/* Closing reports errors that some file systems (NFS, quotas) detect only then. */
 static gw_status close_checked(int fd, const char *path, gw_status status)
 {
 	if (close(fd) < 0 && status == GW_OK)
@@ -183,7 +184,7 @@ static gw_status stream_start(struct gw_array_stream *stream)
 gw_status gw_writer_begin(struct gw_writer *writer, uint32_t part, const char *key, gw_dtype dtype, uint32_t ndim,
 			  const uint64_t *shape, struct gw_array_stream **out)
 {
-	struct gw_array_meta array = {.key = (char *)key, .dtype = dtype, .ndim = ndim}; /* key is only read */
+	struct gw_array_meta array = {.key = (char *)key, .dtype = dtype, .ndim = ndim}; /* the key is only read */
 	struct gw_array_stream *stream = NULL;
 	*out = NULL;
 	for (uint32_t i = 0; i < ndim && i < GW_DIMS_MAX; i++)
@@ -224,7 +225,7 @@ static gw_status writer_append(struct gw_array_stream *stream, const void *data,
 		status = writer_flush(stream);
 	if (status != GW_OK)
 		return status;
-	if (bytes >= stream->room) /* large pieces go without a copy */
+	if (bytes >= stream->room) /* large pieces bypass the buffer */
 		return write_all(stream->fd, stream->path, data, bytes);
 	memcpy(stream->buffer + stream->used, data, bytes);
 	stream->used += bytes;
@@ -240,7 +241,7 @@ gw_status gw_writer_append(struct gw_array_stream *stream, const void *data, siz
 	return stream->status;
 }
 
-/* The digests of the chunks as <array>.xxh, and their digest. */
+/* Writes the chunks' digests as <array>.xxh, and computes their digest. */
 static gw_status write_digests(struct gw_array_stream *stream)
 {
 	const uint64_t *digests;
@@ -267,7 +268,8 @@ static gw_status writer_end(struct gw_array_stream *stream)
 {
 	struct gw_writer *writer = stream->writer;
 	if (stream->status != GW_OK)
-		return gw_fail(stream->status, "part %u: %s: not written, as said before", stream->part, stream->key);
+		return gw_fail(stream->status, "part %u: %s: not written, because of an earlier error", stream->part,
+			       stream->key);
 	if (stream->bytes_got != stream->bytes_wanted)
 		return gw_fail(GW_INVALID, "part %u: %s: %" PRIu64 " bytes came, its shape has %" PRIu64, stream->part,
 			       stream->key, stream->bytes_got, stream->bytes_wanted);
@@ -315,7 +317,7 @@ gw_status gw_writer_array(struct gw_writer *writer, uint32_t part, const char *k
 	return status;
 }
 
-/* The JSON, read back before it counts: what is written can be opened. */
+/* Writes the JSON and reads it back, so that a committed graph can be opened. */
 static gw_status write_json(struct gw_writer *writer)
 {
 	char *text = NULL, *path = NULL;
@@ -350,7 +352,7 @@ gw_status gw_writer_commit(struct gw_writer *writer, uint64_t *graph_id)
 	else if (atomic_load(&writer->open_streams) > 0)
 		status = gw_fail(GW_INVALID, "graph \"%s\": %u arrays are not ended", writer->meta->graph_name,
 				 atomic_load(&writer->open_streams));
-	if (status == GW_OK) /* what the arrays were made of is still what it was */
+	if (status == GW_OK) /* the mapped input files are unchanged */
 		status = gw_filemap_check();
 	if (status == GW_OK)
 		status = gw_meta_check_arrays(writer->meta);

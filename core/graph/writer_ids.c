@@ -1,4 +1,4 @@
-/* Offsets, neighbour ids and strings, in the narrowest type that the format allows, streamed through a small buffer. */
+/* Writes offsets, neighbour ids and strings in the narrowest type that the format allows, through a small buffer. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #define BLOCK_WORDS 8192u
 
-/* Elements to a stream, narrowed to 4 bytes where asked for, a block at a time. */
+/* Sends elements to a stream, narrowed to 4 bytes if wanted, one block at a time. */
 struct narrow {
 	struct gw_array_stream *stream;
 	bool wide;
@@ -36,7 +36,7 @@ static inline void narrow_put(struct narrow *n, uint64_t value)
 		n->block.narrow[n->used++] = (uint32_t)value;
 }
 
-/* wide: the type of 8 bytes, or GW_UINT32. */
+/* wide: the dtype of 8 bytes; else GW_UINT32. */
 static gw_status narrow_begin(struct gw_writer *writer, uint32_t part, const char *key, gw_dtype dtype, uint32_t ndim,
 			      const uint64_t *shape, struct narrow **out)
 {
@@ -108,7 +108,7 @@ static gw_status write_numbers(struct gw_writer *writer, uint32_t part, const ch
 gw_status gw_writer_ids(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *ids, uint64_t count,
 			uint64_t id_space)
 {
-	bool wide = id_space >= UINT32_MAX; /* the largest value means none */
+	bool wide = id_space >= UINT32_MAX; /* the largest value is reserved for "none" */
 	return write_numbers(writer, part, key, wide ? GW_UINT64 : GW_UINT32, ids, count, id_space);
 }
 

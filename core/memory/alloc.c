@@ -1,4 +1,4 @@
-/* The allocation hook. Failure sets the error text, so that callers may just return GW_NO_MEMORY. */
+/* The allocation hook. A failure sets the error text, so that callers may just return GW_NO_MEMORY. */
 #include "core/memory/alloc.h"
 
 #include <malloc.h>
@@ -54,7 +54,7 @@ void gw_free(void *memory)
 		current->release(memory);
 }
 
-/* jemalloc's, where the program that we are in runs on it. 4096: all arenas, of every version. */
+/* jemalloc's, if the program runs on jemalloc. 4096 means all arenas, in every version. */
 extern int mallctl(const char *name, void *old, size_t *old_bytes, void *value, size_t value_bytes)
 	__attribute__((weak));
 

@@ -1,9 +1,10 @@
-/* Arenas: the best pages that can be had, and handing them out.
+/* Arenas: finds the best available pages, and hands out their bytes.
  *
  *   check the NUMA node -> for each page level from the best: check free memory, map, place, populate -> log -> take …
  *
- * A level that cannot be had leads to the next one, unless huge pages are required. Fails for want of memory (before it
- * is taken, as far as the kernel can tell), of huge pages, or of the NUMA node.
+ * If a level is not available, the next one is tried, unless huge pages are required. Fails if memory does not suffice
+ * (checked in advance, as far as the kernel reports it), if required huge pages are not available, or if the NUMA node
+ * does not exist.
  */
 #include "core/memory/arena.h"
 
@@ -19,8 +20,8 @@
 
 #define NAME_BYTES         64
 #define BYTES_MAX          (1ull << 46) /* half of a 47-bit address space */
-#define SHARE_FULL         0.999        /* of huge pages: all of them, but for rounding */
-#define SHARE_MOSTLY       0.5          /* from here on it counts as collapsed */
+#define SHARE_FULL         0.999        /* share of huge pages that counts as all, after rounding */
+#define SHARE_MOSTLY       0.5          /* share from which the arena counts as collapsed */
 #define HUGETLB_PAGE_BYTES (2ull << 20)
 
 struct gw_arena {
@@ -29,14 +30,14 @@ struct gw_arena {
 	char name[NAME_BYTES];
 };
 
-/* What one call of gw_arena_create works with. */
+/* The state of one call of gw_arena_create. */
 struct attempt {
 	const struct gw_arena_options *options;
 	const char *name;
 	uint64_t bytes;
 	struct gw_numa_nodes nodes;
-	const char *note;               /* on placement, or NULL */
-	char reason[GW_ERROR_TEXT_MAX]; /* why the last level was not to be had */
+	const char *note;               /* about placement, or NULL */
+	char reason[GW_ERROR_TEXT_MAX]; /* why the last level was not available */
 };
 
 static gw_status check_node(const struct attempt *attempt)
@@ -58,7 +59,7 @@ static gw_status try_level(struct attempt *attempt, enum gw_page_level level, st
 	const struct gw_arena_options *options = attempt->options;
 	int node = options->numa >= 0 ? options->numa : -1;
 	uint32_t spread = options->numa == GW_NUMA_SPREAD ? attempt->nodes.count : 1;
-	/* The hugetlb pool is set aside already: the map itself says whether it suffices. */
+	/* The hugetlb pool is reserved already, so the mapping itself shows whether the pool suffices. */
 	gw_status status = level == GW_PAGES_HUGETLB ? GW_OK : gw_memory_check(attempt->bytes, node, "memory");
 	if (status != GW_OK)
 		return status;
@@ -79,8 +80,8 @@ static gw_status try_level(struct attempt *attempt, enum gw_page_level level, st
 	return status;
 }
 
-/* The command that would give this arena hugetlb pages, on top of those the pool has lent out; or the right to them,
- * where a control group has none. */
+/* The command that gives this arena hugetlb pages, in addition to those in use; or the command that raises the control
+ * group's limit, if that binds. */
 static void write_hugetlb_command(const struct attempt *attempt, char text[GW_LIMIT_FIX_MAX])
 {
 	uint64_t total = 0, free_pages = 0;
@@ -167,7 +168,7 @@ gw_status gw_arena_create(uint64_t bytes, const struct gw_arena_options *options
 	if (!arena)
 		return GW_NO_MEMORY;
 	snprintf(arena->name, sizeof(arena->name), "%s", attempt.name);
-	attempt.name = arena->name; /* cut to what memfd_create takes */
+	attempt.name = arena->name; /* cut to the length that memfd_create takes */
 	status = try_levels(&attempt, &arena->pages);
 	if (status != GW_OK) {
 		gw_free(arena);

@@ -1,10 +1,10 @@
-/* Big memory: one contiguous mapping, backed by the largest pages that can be had, placed on the NUMA nodes asked for,
- * cut into slices of a power of two that memory registration and io_uring take one by one.
+/* Large memory: one contiguous mapping on the largest available pages, placed on the requested NUMA nodes. It is cut
+ * into slices, each a power of two, which memory registration and io_uring take one by one.
  *
  *   hugetlb memfd  ->  shmem memfd, populated, then collapsed (MADV_COLLAPSE)  ->  4 KiB pages
  *
- * What was got, and the command that would give more, is logged once per arena. Random rows run at half speed on 4 KiB
- * pages. Memory is faulted in here, not later: a shortage is an error from gw_arena_create, never a SIGBUS.
+ * One log line per arena reports the pages it got, and the command that would give better ones. Random rows are half as
+ * fast on 4 KiB pages. gw_arena_create faults all memory in, so a shortage is its error, never a later SIGBUS.
  */
 #ifndef GW_MEMORY_ARENA_H
 #define GW_MEMORY_ARENA_H
@@ -14,39 +14,38 @@
 #include "core/errors/status.h"
 #include "core/memory/page_level.h"
 
-#define GW_ARENA_ALIGN 4096ull /* arrays are packed at this alignment, O_DIRECT's */
+#define GW_ARENA_ALIGN 4096ull /* alignment of arrays in the arena; O_DIRECT needs it */
 
 enum gw_huge_policy { GW_HUGE_TRY, GW_HUGE_REQUIRE, GW_HUGE_OFF };
 
 struct gw_arena_options {
 	const char *name; /* for the log and /proc/PID/maps */
 	enum gw_huge_policy huge;
-	int numa;                  /* GW_NUMA_SPREAD, GW_NUMA_LOCAL or a node's number */
-	bool shareable;            /* a memfd, which other processes may map; else private memory (MADV_HUGEPAGE) */
-	unsigned populate_threads; /* 0: as many as there are processors; at most one per 64 MiB */
+	int numa;                  /* GW_NUMA_SPREAD, GW_NUMA_LOCAL or the number of a node */
+	bool shareable;            /* a memfd, which other processes can map; else private memory (MADV_HUGEPAGE) */
+	unsigned populate_threads; /* 0: one per processor; at most one per 64 MiB */
 };
 
 struct gw_arena; /* owns its mapping; belongs to its creator */
 
-/* Takes bytes (rounded up to whole pages of the level reached) of zeroed memory. Less than half a huge page comes on
- * small pages, unless they are required to be huge. options may be NULL: private, as huge as possible, spread. Fails
- * with GW_NO_MEMORY (naming the bytes asked for and free), GW_UNSUPPORTED (GW_HUGE_REQUIRE and no huge pages; the text
- * names the command that gives them) or GW_INVALID (no such NUMA node). On failure *out is NULL. bytes = 0 gives one
- * page. */
+/* Allocates bytes (rounded up to pages of the level reached) of zeroed memory. Less than half a huge page gets small
+ * pages, unless huge pages are required. options may be NULL: private, as huge as possible, spread. bytes = 0 gives one
+ * page. Errors leave *out NULL: GW_NO_MEMORY names the bytes wanted and free; GW_UNSUPPORTED: huge pages are required
+ * but not available, and the text names the command that provides them; GW_INVALID: the NUMA node does not exist. */
 gw_status gw_arena_create(uint64_t bytes, const struct gw_arena_options *options, struct gw_arena **out);
 void gw_arena_destroy(struct gw_arena *arena); /* NULL is allowed */
 
 uint8_t *gw_arena_base(const struct gw_arena *arena);
-uint64_t gw_arena_bytes(const struct gw_arena *arena);       /* capacity, >= the bytes asked for */
+uint64_t gw_arena_bytes(const struct gw_arena *arena);       /* capacity, at least the bytes wanted */
 uint64_t gw_arena_slice_bytes(const struct gw_arena *arena); /* a power of two; the last slice may be shorter */
 enum gw_page_level gw_arena_page_level(const struct gw_arena *arena);
-int gw_arena_fd(const struct gw_arena *arena); /* the memfd, or -1; stays the arena's */
+int gw_arena_fd(const struct gw_arena *arena); /* the memfd, or -1; the arena owns it */
 
-/* Hands out the next bytes at the given alignment (a power of two): *offset from the base. GW_NO_MEMORY when the arena
- * is used up. Not thread-safe. */
+/* Hands out the next bytes at the given alignment (a power of two); *offset counts from the base. GW_NO_MEMORY: the
+ * arena is used up. Not thread-safe. */
 gw_status gw_arena_take(struct gw_arena *arena, uint64_t bytes, uint64_t align, uint64_t *offset);
 
-/* The share (0 to 1) of the arena's memory that huge pages back now, read from /proc/self/smaps: for tests and stat. */
+/* The share (0 to 1) of the arena's memory that huge pages back now, from /proc/self/smaps; for tests and stat. */
 double gw_arena_huge_share(const struct gw_arena *arena);
 
 #endif

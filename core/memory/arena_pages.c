@@ -1,15 +1,17 @@
-/* Mapping, placing and faulting in the pages of an arena.
+/* Maps, places and faults in the pages of an arena.
  *
  *   reserve addresses -> memfd (hugetlb or shmem) or private mapping over them -> mbind per slice -> populate
  *
- * Populating, for huge pages out of ordinary ones: one small page in each huge page's place is faulted in, then
- * MADV_COLLAPSE makes the whole place one huge page (its holes are zeroed, not faulted: 6 to 15 times as fast for
- * shared memory as faulting all small pages first), then MADV_POPULATE_WRITE fills whatever did not collapse. All of it
- * happens before anything is pinned, for pinned pages do not collapse. A call of the kernel is about one huge page: a
- * control group's quota of processor time is charged for a call as a whole, and a thread that owes periods of the quota
- * sees no signal until they have passed (64 MiB under 1 % of a processor: 10 s and more).
+ * Huge pages are made from ordinary ones in three steps. First one small page in the place of each huge page is faulted
+ * in. MADV_COLLAPSE then makes the place one huge page and zeroes its holes. For shared memory this is 6 to 15 times as
+ * fast as faulting all small pages first. Finally MADV_POPULATE_WRITE fills the places that did not collapse. All steps
+ * precede pinning, because pinned pages do not collapse.
  *
- * Fails where the kernel has no pages of the kind, for want of memory, and where a bound node's pool is empty.
+ * Each system call covers about one huge page, because a control group's quota of processor time is charged once per
+ * call. A thread that owes periods of the quota receives no signal until they have passed (64 MiB under 1 % of a
+ * processor: 10 s and more).
+ *
+ * Fails if the kernel has no pages of the kind, if memory runs out, or if a bound node's pool is empty.
  */
 #include "core/memory/arena_pages.h"
 
@@ -27,7 +29,7 @@
 #include "core/system/parallel.h"
 #include "core/system/sysfile.h"
 
-/* Newer than some C libraries' headers; the kernel refuses what it does not know. */
+/* Newer than some C libraries' headers. A kernel that does not know it refuses it. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -46,8 +48,8 @@
 #endif
 
 #define HUGETLB_BYTES  (2ull << 20)
-#define POPULATE_BYTES (64ull << 20) /* a thread's turn */
-#define POPULATE_TRIES 1000          /* that a signal or the kernel's want may cut short */
+#define POPULATE_BYTES (64ull << 20) /* one thread's slice of the work */
+#define POPULATE_TRIES 1000          /* retries after a signal or a shortage in the kernel */
 
 uint64_t gw_pages_huge_bytes(void)
 {
@@ -81,8 +83,8 @@ static int make_memfd(const char *name, enum gw_page_level level)
 	return fd < 0 && errno == EINVAL ? memfd_create(name, flags) : fd;
 }
 
-/* A mapping that was not to be had: the process's own limit is named with its remedy, for ENOMEM alone would send
- * people to look at the machine's memory. */
+/* The error of a failed mapping. It names the process's own limit and its remedy, because ENOMEM alone would point to
+ * the machine's memory. */
 static gw_status map_failed(int error, const char *what, uint64_t bytes)
 {
 	uint64_t limit = gw_process_limit(GW_PROCESS_SPACE);
@@ -94,8 +96,8 @@ static gw_status map_failed(int error, const char *what, uint64_t bytes)
 	return gw_fail_errno(GW_NO_MEMORY, error, "%s of %llu bytes", what, (unsigned long long)bytes);
 }
 
-/* Addresses for the mapping, aligned, with at least a page to spare on both sides: the strips stay inaccessible, so
- * that overruns trap and neighbouring mappings never merge in smaps. */
+/* Reserves addresses for the mapping, aligned, with at least one spare page on both sides. The spare strips stay
+ * inaccessible. So overruns trap, and neighbouring mappings never merge in smaps. */
 static gw_status pages_reserve(struct gw_pages *pages, uint64_t align)
 {
 	pages->reservation_bytes = pages->bytes + 2 * align;
@@ -110,7 +112,7 @@ static gw_status pages_reserve(struct gw_pages *pages, uint64_t align)
 	return GW_OK;
 }
 
-/* The pool may have pages, and the control group no right to them. */
+/* The pool may have pages although the control group's limit is used up. */
 static gw_status hugetlb_failed(enum gw_group_limit limit, uint64_t bytes, const char *otherwise)
 {
 	struct gw_group_use group;
@@ -128,7 +130,7 @@ static gw_status map_shared(struct gw_pages *pages, const char *name)
 	bool hugetlb = pages->level == GW_PAGES_HUGETLB;
 	uint64_t limit = gw_process_limit(GW_PROCESS_FILE_SIZE);
 	char fix[GW_LIMIT_FIX_MAX];
-	/* Growing a memfd past this limit would end in SIGXFSZ. */
+	/* Growing a memfd past this limit would raise SIGXFSZ. */
 	if (limit < pages->bytes)
 		return gw_fail(GW_NO_MEMORY, "memfd of %llu bytes: files and shared memory are limited to %llu: %s",
 			       (unsigned long long)pages->bytes, (unsigned long long)limit,
@@ -152,11 +154,12 @@ static gw_status map_private(struct gw_pages *pages, const char *name)
 	if (at == MAP_FAILED)
 		return map_failed(errno, "a mapping", pages->bytes);
 	madvise(pages->base, pages->bytes, pages->level == GW_PAGES_4K ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
-	prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, pages->base, pages->bytes, name); /* a name is a courtesy */
+	/* optional: a name for /proc/PID/maps */
+	prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, pages->base, pages->bytes, name);
 	return GW_OK;
 }
 
-/* One slice for what fits in one; over several nodes, several slices for each, so that the shares come out even. */
+/* One slice for memory that fits in one. Over several nodes, several slices for each node, so that shares are even. */
 static uint64_t choose_slice_bytes(uint64_t bytes, uint64_t page_bytes, uint32_t nodes)
 {
 	uint64_t slice = GW_ARENA_SLICE_MAX;
@@ -206,7 +209,7 @@ gw_status gw_pages_place(const struct gw_pages *pages, int numa, const struct gw
 {
 	*note = NULL;
 	if (nodes->count == 1 || numa == GW_NUMA_LOCAL)
-		return GW_OK; /* nothing to choose; and containers often forbid mbind */
+		return GW_OK; /* nothing to choose, and containers often forbid mbind */
 	int error = 0;
 	if (numa >= 0) {
 		error = bind_range(pages->base, pages->bytes, MPOL_BIND, (unsigned)numa);
@@ -224,14 +227,15 @@ gw_status gw_pages_place(const struct gw_pages *pages, int numa, const struct gw
 				   MPOL_PREFERRED, nodes->numbers[slice % nodes->count]);
 	}
 	if (error)
-		*note = "not spread over the NUMA nodes, for mbind is refused (a container needs --cap-add SYS_NICE)";
+		*note = "not spread over the NUMA nodes, because mbind is refused (a container needs --cap-add "
+			"SYS_NICE)";
 	return GW_OK;
 }
 
 /* ---- populate ---- */
 
-/* Kernels before 5.14 cannot populate by madvise: write to each page instead. A hugetlb page that is not there would
- * end in SIGBUS that way. */
+/* Kernels before 5.14 cannot populate by madvise, so write to each page instead. A missing hugetlb page would raise
+ * SIGBUS here. */
 static gw_status pages_touch(const struct gw_pages *pages, uint64_t begin, uint64_t end)
 {
 	if (pages->level == GW_PAGES_HUGETLB)
@@ -252,7 +256,7 @@ static gw_status pages_populate(const struct gw_pages *pages, uint64_t begin, ui
 		return GW_OK;
 	case EINVAL:
 		return pages_touch(pages, begin, end);
-	case EFAULT: /* a touch would have been SIGBUS */
+	case EFAULT: /* touching the page would have raised SIGBUS */
 		if (pages->level == GW_PAGES_HUGETLB)
 			return hugetlb_failed(GW_GROUP_HUGETLB, end - begin,
 					      "the hugetlb pool of the NUMA node asked for is empty");
@@ -266,7 +270,7 @@ static gw_status pages_populate(const struct gw_pages *pages, uint64_t begin, ui
 
 #define COLLAPSE_TRIES 3 /* a page that is locked for a moment gives EAGAIN */
 
-/* Best effort: a place that does not collapse stays as small pages, and shows in the share. */
+/* Best effort: a place that does not collapse keeps its small pages, which lowers huge_share. */
 static gw_status populate_collapsed(const struct gw_pages *pages, uint64_t begin, uint64_t end)
 {
 	gw_status status = pages_populate(pages, begin, begin + (uint64_t)sysconf(_SC_PAGESIZE));
@@ -311,7 +315,7 @@ gw_status gw_pages_populate(struct gw_pages *pages, unsigned threads)
 
 /* ---- what huge pages back ---- */
 
-/* Adds up the huge pages of the mappings that start in the range; the strips around it keep mappings apart. */
+/* Adds up the huge pages of the mappings that start in the range. The strips around it keep mappings separate. */
 double gw_pages_huge_share(const uint8_t *base, uint64_t bytes)
 {
 	static const char *const fields[] = {

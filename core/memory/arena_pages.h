@@ -1,4 +1,4 @@
-/* The mapping under an arena: where its pages come from. Internal to core/memory; arenas and their tests use it. */
+/* The mapping under an arena, and the source of its pages. Internal to core/memory; arenas and their tests use it. */
 #ifndef GW_MEMORY_ARENA_PAGES_H
 #define GW_MEMORY_ARENA_PAGES_H
 
@@ -7,31 +7,31 @@
 #include "core/memory/memory.h"
 #include "core/memory/page_level.h"
 
-/* One attempt at a mapping of a certain kind. */
+/* One attempt at a mapping of one page level. */
 struct gw_pages {
 	enum gw_page_level level;
 	uint8_t *base;  /* aligned to the huge page, between two inaccessible strips */
-	uint64_t bytes; /* whole pages of the level */
+	uint64_t bytes; /* a multiple of the level's page */
 	uint64_t slice_bytes;
 	int fd;            /* the memfd or -1 */
-	double huge_share; /* after gw_pages_populate */
+	double huge_share; /* set by gw_pages_populate */
 	void *reservation;
 	uint64_t reservation_bytes;
 };
 
-/* Bytes of a transparent huge page, and of the hugetlb page used (2 MiB). */
+/* Bytes of a transparent huge page; hugetlb pages are 2 MiB. */
 uint64_t gw_pages_huge_bytes(void);
 
-/* Maps bytes, rounded up to pages of the level, without touching them. spread: over how many NUMA nodes slices will be
- * dealt out. GW_UNSUPPORTED where there are no such pages; the text says why. */
+/* Maps bytes, rounded up to pages of the level, without touching them. spread: the number of NUMA nodes that slices
+ * will be distributed over. GW_UNSUPPORTED: such pages do not exist here; the text names the reason. */
 gw_status gw_pages_map(uint64_t bytes, enum gw_page_level level, bool shareable, const char *name, uint32_t spread,
 		       struct gw_pages *out);
 
-/* Tells the kernel where slices go; before populate. *note is set (to a static text) where placement was not possible
- * and the caller did not insist on a node. */
+/* Binds slices to their NUMA nodes; call it before populate. If placement was not possible and the caller did not
+ * require a node, *note points to a static text. */
 gw_status gw_pages_place(const struct gw_pages *pages, int numa, const struct gw_numa_nodes *nodes, const char **note);
 
-/* Faults everything in, by threads; pages of GW_PAGES_COLLAPSED are made huge on the way, as far as possible. */
+/* Faults in all pages, by several threads; makes pages of GW_PAGES_COLLAPSED huge as far as possible. */
 gw_status gw_pages_populate(struct gw_pages *pages, unsigned threads);
 
 void gw_pages_unmap(struct gw_pages *pages);

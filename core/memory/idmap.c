@@ -1,7 +1,6 @@
-/* Memory of the two id maps; looking up is inline in the header.
+/* Allocates the two id maps; the lookups are inline in the header.
  *
- * Failures are shortage of memory, or more ids than a map's memory can be addressed for; a map that could not grow is
- * unchanged.
+ * Fails if memory runs out, or for more ids than a map can address. A map that could not grow is unchanged.
  */
 #include "core/memory/idmap.h"
 
@@ -25,7 +24,7 @@ gw_status gw_dense_map_create(uint64_t ids, struct gw_dense_map *out)
 		return gw_context(status, "id map of %llu ids", (unsigned long long)ids);
 	out->entries = (uint64_t *)(void *)gw_arena_base(out->arena);
 	out->ids = ids;
-	out->tag = 1; /* the arena is zeroed: tag 0 marks what was never put */
+	out->tag = 1; /* the arena is zeroed, so tag 0 marks entries that were never put */
 	return GW_OK;
 }
 
@@ -45,16 +44,17 @@ void gw_dense_map_clear(struct gw_dense_map *map)
 
 static uint64_t make_key(void)
 {
-	uint64_t secret = 0;
-	if (getrandom(&secret, sizeof(secret), GRND_NONBLOCK) != sizeof(secret))
-		secret = gw_now_ns() ^ (uint64_t)(uintptr_t)&secret; /* early at boot, or a filter: better than none */
-	return secret;
+	uint64_t hash_key = 0;
+	if (getrandom(&hash_key, sizeof(hash_key), GRND_NONBLOCK) != sizeof(hash_key))
+		/* early at boot, or under a filter: weaker, but better than no key */
+		hash_key = gw_now_ns() ^ (uint64_t)(uintptr_t)&hash_key;
+	return hash_key;
 }
 
 /* Sets up an empty map of the given number of slots, a power of two. */
 static gw_status hash_map_init(struct gw_hash_map *map, uint64_t slots)
 {
-	*map = (struct gw_hash_map){.mask = slots - 1, .limit = slots / 2, .secret = make_key()};
+	*map = (struct gw_hash_map){.mask = slots - 1, .limit = slots / 2, .hash_key = make_key()};
 	map->keys = gw_malloc(slots * sizeof(*map->keys));
 	map->numbers = gw_malloc(slots * sizeof(*map->numbers));
 	if (!map->keys || !map->numbers) {
@@ -65,7 +65,7 @@ static gw_status hash_map_init(struct gw_hash_map *map, uint64_t slots)
 	return GW_OK;
 }
 
-/* The smallest number of slots that is at most half full with ids; 0 when there are too many. */
+/* The smallest power of two of slots of which `ids` fill at most half; 0 for too many ids. */
 static uint64_t slots_for(uint64_t ids)
 {
 	uint64_t slots = SLOTS_MIN;

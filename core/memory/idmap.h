@@ -1,8 +1,8 @@
-/* From ids to small numbers, two ways, both emptied cheaply: what relabelling and dedup stand on.
+/* Two maps from ids to small numbers, both cheap to empty, for relabelling and for removing duplicates.
  *
  * gw_dense_map: 8 bytes per possible id, {tag, number}; a new tag empties it. For id spaces that fit in memory.
- * gw_hash_map: open addressing, sized to the batch, grows by doubling. For the rest.
- * Lookups are inline and prefetchable: random access to them is what a sampler spends its time on.
+ * gw_hash_map: open addressing, sized to the batch, doubles when full. For all other id spaces.
+ * Lookups are inline and can be prefetched, because a sampler spends most of its time on random access to these maps.
  */
 #ifndef GW_MEMORY_IDMAP_H
 #define GW_MEMORY_IDMAP_H
@@ -11,7 +11,7 @@
 
 #include "core/memory/arena.h"
 
-/* Of an id whose tag is the map's the number counts; any other id is new (sampler/relabel.c puts them). */
+/* An entry is valid if its tag is the map's tag; otherwise the id is new (sampler/relabel.c puts ids). */
 struct gw_dense_map {
 	uint64_t *entries; /* tag in the upper half, number in the lower */
 	uint64_t ids;      /* ids run from 0 to ids - 1 */
@@ -29,24 +29,25 @@ struct gw_hash_map {
 	uint32_t *numbers;
 	uint64_t mask;  /* slots - 1 */
 	uint64_t used;  /* ids in the map */
-	uint64_t limit; /* used at which it grows: half the slots */
-	uint64_t secret;
+	uint64_t limit; /* `used` at which the map grows: half the slots */
+	uint64_t hash_key;
 };
 
-#define GW_HASH_EMPTY UINT64_MAX /* the one id that cannot be a key */
+#define GW_HASH_EMPTY UINT64_MAX /* the only id that cannot be a key */
 
-/* Room for expected ids before it grows. Clearing keeps the memory and costs one pass over the slots (a memset). */
+/* Room for `expected` ids before the map grows. Clearing keeps the memory and costs one memset of the slots. */
 gw_status gw_hash_map_create(uint64_t expected, struct gw_hash_map *out);
 void gw_hash_map_destroy(struct gw_hash_map *map);
 void gw_hash_map_clear(struct gw_hash_map *map);
-/* Makes room for `more` further ids, so that gw_hash_map_put cannot fail for them. GW_NO_MEMORY leaves it unchanged. */
+/* Makes room for `more` further ids, so that gw_hash_map_put cannot fail for them. GW_NO_MEMORY leaves the map
+ * unchanged. */
 gw_status gw_hash_map_reserve(struct gw_hash_map *map, uint64_t more);
 
-/* Both halves of a 128-bit product: every bit of the id reaches the low bits, which pick the slot. The map's secret
- * keeps a peer that chooses the ids from choosing their slots too; numbers do not depend on it. */
+/* Combines both halves of a 128-bit product: every bit of the id reaches the low bits, which select the slot. The map's
+ * hash key prevents a peer that chooses ids from choosing their slots as well. Numbers do not depend on the key. */
 static inline uint64_t gw_hash_slot(const struct gw_hash_map *map, uint64_t id)
 {
-	unsigned __int128 product = (unsigned __int128)(id ^ map->secret) * 0x9e3779b97f4a7c15ull;
+	unsigned __int128 product = (unsigned __int128)(id ^ map->hash_key) * 0x9e3779b97f4a7c15ull;
 	return ((uint64_t)product ^ (uint64_t)(product >> 64)) & map->mask;
 }
 

@@ -1,15 +1,15 @@
-/* Intrusive lists: the items carry the links, so that joining and leaving allocate nothing and cannot fail. They are
- * typed, and walked by an ordinary loop: for (item = head; item; item = item->next). Nothing here locks.
+/* Intrusive lists: the items contain the links, so that inserting and removing allocate nothing and cannot fail. Lists
+ * are typed; walk them by an ordinary loop: for (item = head; item; item = item->next). The macros take no lock.
  *
- *   GW_LIST   leaves in one step; the items have "struct x *next, **previous"
- *   GW_SLIST  one link, of the name that is passed; leaving walks there, so it is for few items, or for rare leaving
- *   GW_QUEUE  a GW_SLIST with an end, the address of the last link (of the head, when it is empty)
+ *   GW_LIST   removes in one step; the items have "struct x *next, **previous"
+ *   GW_SLIST  one link, whose name is passed; removing walks to the item, so use it for few items or rare removals
+ *   GW_QUEUE  a GW_SLIST with an end: the address of the last link (of the head, when the queue is empty)
  *
- * An item that leaves must be there. Arguments are evaluated once; a head is a variable or a member. */
+ * An item to remove must be in the list. Arguments are evaluated once; a head is a variable or a member. */
 #ifndef GW_MEMORY_LIST_H
 #define GW_MEMORY_LIST_H
 
-/* To the front. */
+/* Inserts at the front. */
 #define GW_LIST_INSERT(head, item)                                                                                     \
 	do {                                                                                                           \
 		__typeof__(&(head)) gw_head = &(head);                                                                 \

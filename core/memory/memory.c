@@ -1,5 +1,5 @@
-/* Memory that can be taken: MemAvailable, the node's free memory, and every limit of the control groups (v1 and v2)
- * from the process's own up to the root. Cached file pages count as available, for they are given up under memory
+/* Finds the available memory: MemAvailable, the node's free memory, and every limit of the control groups (v1 and v2)
+ * from the process's own up to the root. Cached file pages count as available, because the kernel frees them under
  * pressure. */
 #include "core/memory/memory.h"
 
@@ -16,7 +16,7 @@
 #define PAGE       4096u
 #define HUGE_MIN   (8ull << 20) /* four huge pages */
 
-/* Advised limits are rounded up: what a group holds besides differs from one moment to the next. */
+/* Advised limits are rounded up, because a group's other memory changes from one moment to the next. */
 #define GROUP_SLACK (8ull << 20)
 #define GROUP_STEP  (16ull << 20)
 
@@ -62,7 +62,7 @@ static void read_machine(const char *root, struct gw_memory *out)
 		out->available = kib * KIB;
 }
 
-/* A node's file has lines like "Node 0 MemFree:  1234 kB"; it knows no MemAvailable. */
+/* A node's file has lines like "Node 0 MemFree: 1234 kB", and no MemAvailable. */
 static uint64_t node_field(const char *text, int node, const char *name)
 {
 	char field[64];
@@ -89,9 +89,9 @@ static void read_node(const char *root, int node, struct gw_memory *out)
 }
 
 struct cgroup_files {
-	const char *limit, *brake; /* brake: above it the group is slowed down to a crawl, which is no better */
+	const char *limit, *brake; /* above the brake the group slows down to a crawl, as bad as a limit */
 	const char *used;
-	const char *cache[2]; /* fields of memory.stat that reclaim can free */
+	const char *cache[2]; /* fields of memory.stat that the kernel can reclaim */
 };
 
 static void read_group(const char *root, const char *folder, const struct cgroup_files *files, struct gw_memory *out)
@@ -176,8 +176,9 @@ gw_status gw_memory_check(uint64_t bytes, int node, const char *what)
 			"parts: %s",
 			what, wanted, available, gw_text_bytes(limit, (double)memory.group.limit), memory.group.file,
 			gw_memory_fix_group(&memory, bytes - memory.available, fix));
-	return gw_fail(GW_NO_MEMORY, "%s: %s wanted, %s available in the %s: end what takes it, or use more parts",
-		       what, wanted, available, memory.bound_by);
+	return gw_fail(GW_NO_MEMORY,
+		       "%s: %s wanted, %s available in the %s: stop programs that use it, or use more parts", what,
+		       wanted, available, memory.bound_by);
 }
 
 void gw_memory_huge(void *memory, uint64_t bytes)

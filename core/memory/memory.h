@@ -1,5 +1,5 @@
-/* How much memory can be taken now, and on which NUMA nodes: asked before memory is taken, so that a shortage is an
- * error with a text and not a visit of the OOM killer. */
+/* How much memory is available now, and on which NUMA nodes. Callers ask before they allocate, so that a shortage is an
+ * error with a text instead of the OOM killer. */
 #ifndef GW_MEMORY_MEMORY_H
 #define GW_MEMORY_MEMORY_H
 
@@ -13,33 +13,33 @@ struct gw_numa_nodes {
 	uint16_t numbers[GW_NUMA_NODES_MAX];
 };
 
-/* The nodes that have memory and that this process may use, ascending. Just node 0 where the kernel does not tell.
- * root: "" for this machine; the folder of a copy of /proc and /sys in tests. */
+/* The nodes that have memory and that this process may use, ascending; node 0 alone if the kernel lists none. root: ""
+ * for this machine; in tests, a folder with a copy of /proc and /sys. */
 void gw_numa_nodes_read(const char *root, struct gw_numa_nodes *out);
 
 struct gw_memory {
-	uint64_t total;            /* of the machine, or of the node */
-	uint64_t available;        /* what can be taken without swapping: the least of all that follows */
-	uint64_t cgroup_limit;     /* the lowest limit or brake of this process's control groups; UINT64_MAX: none */
-	const char *bound_by;      /* "machine", "control group" or "NUMA node": what `available` comes from; static */
-	struct gw_group_use group; /* "control group": the one that it is; what can be reclaimed is not used */
+	uint64_t total;        /* of the machine, or of the node */
+	uint64_t available;    /* bytes that can be allocated without swapping: the least over all limits below */
+	uint64_t cgroup_limit; /* the lowest limit or brake of this process's control groups; UINT64_MAX: no limit */
+	const char *bound_by;  /* the source of `available`: "machine", "control group" or "NUMA node"; static */
+	struct gw_group_use group; /* for "control group": its limit and usage, without reclaimable memory */
 };
 
-/* node: a NUMA node's number, or negative: any. Unknown numbers read as unlimited. */
+/* node: the number of a NUMA node; negative: any. Unknown numbers read as unlimited. */
 void gw_memory_read(const char *root, int node, struct gw_memory *out);
 
-/* GW_NO_MEMORY unless bytes can be taken now: the text names `what`, the bytes wanted, those available and what binds.
- */
+/* GW_NO_MEMORY unless the bytes are available now: the text names `what`, the bytes wanted and available, and the limit
+ * that binds. */
 gw_status gw_memory_check(uint64_t bytes, int node, const char *what);
 
-/* Whether a control group is what binds: memory.group tells which. */
+/* Whether a control group's limit binds; memory.group then describes it. */
 bool gw_memory_is_grouped(const struct gw_memory *memory);
-/* The command that gives the control group that binds so many bytes more, and a little for what differs from one moment
- * to the next. Returns the text. */
+/* Writes the command that raises the limit of the binding control group by `more` bytes, plus a small reserve. Returns
+ * the text. */
 char *gw_memory_fix_group(const struct gw_memory *memory, uint64_t more, char text[GW_LIMIT_FIX_MAX]);
 
-/* Asks for huge pages under a big block of memory that was not touched yet: what is walked at random runs faster, and
- * first touches are fewer. Advice only: small blocks and systems that refuse stay as they are. */
+/* Asks for huge pages under a large block of memory that no thread has touched yet. Random access becomes faster, and
+ * first touches become fewer. Only advice: small blocks, and systems that refuse it, stay as they are. */
 void gw_memory_huge(void *memory, uint64_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* Looking at the machine: files of /proc and /sys, limits, and small trials where only trying tells. */
+/* Examines the machine: files of /proc and /sys, limits, and small trials where no file has the answer. */
 #include "core/memory/probe.h"
 
 #include <stdio.h>
@@ -17,12 +17,12 @@
 #endif
 
 #define RINGS_MAX   64u  /* tried at once */
-#define THREADS_MAX 256u /* likewise */
+#define THREADS_MAX 256u /* tried at once */
 
 /* ---- looking ---- */
 
-/* A limit does not bind who has CAP_IPC_LOCK outside any user namespace; only trying to pass it tells. Nothing is
- * faulted in for that. */
+/* RLIMIT_MEMLOCK does not bind a process with CAP_IPC_LOCK outside any user namespace. Only an attempt to exceed it
+ * shows that. The attempt faults nothing in. */
 static uint64_t read_locked_limit(uint64_t page_bytes)
 {
 	struct rlimit limit;
@@ -37,7 +37,7 @@ static uint64_t read_locked_limit(uint64_t page_bytes)
 	return passed ? UINT64_MAX : limit.rlim_cur;
 }
 
-/* A server has a ring for each of its threads, and the limit of locked memory may have room for some of them only. */
+/* A server has one ring for each of its threads, and the limit of locked memory may have room for only some of them. */
 static void try_rings(struct gw_probe *out)
 {
 	struct io_uring rings[RINGS_MAX];
@@ -87,7 +87,7 @@ static void *wait_for_end(void *context)
 	return NULL;
 }
 
-/* Which limits bind is not to be read from files: of a user's threads that run elsewhere, and of privileges. */
+/* Files do not show which limit binds: the user's other threads and the process's privileges matter as well. */
 static void try_threads(struct gw_probe *out)
 {
 	pthread_t threads[THREADS_MAX] = {0};

@@ -1,5 +1,5 @@
-/* What this machine offers: gw_probe_read looks and tries. The caller judges (tools/doctor). Nothing is printed or
- * changed here. */
+/* What this machine offers: gw_probe_read reads files and runs trials. The caller judges the results (tools/doctor).
+ * The probe prints and changes nothing. */
 #ifndef GW_MEMORY_PROBE_H
 #define GW_MEMORY_PROBE_H
 
@@ -10,26 +10,26 @@
 #define GW_HUGETLB_BYTES (2ull << 20)
 
 struct gw_probe {
-	uint32_t processors; /* this process may run on */
+	uint32_t processors; /* that this process may run on */
 	uint64_t page_bytes;
-	uint64_t huge_bytes; /* of a transparent huge page */
+	uint64_t huge_bytes; /* size of a transparent huge page */
 	uint64_t open_files_max;
-	uint64_t locked_bytes_max; /* memory that may be locked or registered; UINT64_MAX: no limit binds */
-	char thp[16];              /* "always", "madvise", "never"; "" where the kernel has none */
+	uint64_t locked_bytes_max; /* memory that may be locked or registered; UINT64_MAX: no limit */
+	char thp[16];              /* "always", "madvise", "never"; "" if the kernel has no transparent huge pages */
 	char thp_shared[16];       /* the same for shared memory */
 	bool collapse;             /* MADV_COLLAPSE works on shared memory */
 	int io_uring_error;        /* 0: works; else the errno value */
-	bool io_uring_buffers;     /* buffers can be registered with it */
-	uint32_t io_uring_rings;   /* that there is room for at once, of one for each processor */
+	bool io_uring_buffers;     /* io_uring can register buffers */
+	uint32_t io_uring_rings;   /* rings that fit at once, of one for each processor */
 	int io_uring_switch;       /* gw_uring_switch */
-	uint32_t threads;          /* that could be started at once, of one for each processor */
+	uint32_t threads;          /* threads that could be started at once, of one for each processor */
 	struct gw_memory memory;
 	struct gw_numa_nodes nodes;
-	uint64_t hugetlb_pages, hugetlb_free;          /* of 2 MiB, over all nodes */
+	uint64_t hugetlb_pages, hugetlb_free;          /* pages of 2 MiB, over all nodes */
 	uint64_t node_hugetlb_free[GW_NUMA_NODES_MAX]; /* in the order of nodes.numbers */
 };
 
-/* Looks and tries; takes a few milliseconds and leaves nothing behind. What cannot be found out reads as absent. */
+/* Runs the probe; takes a few milliseconds and leaves nothing behind. Facts that cannot be found out read as absent. */
 void gw_probe_read(struct gw_probe *out);
 
 #endif

@@ -1,6 +1,7 @@
-/* Growing buffers. Below BIG bytes the memory is the allocation hook's, above it a mapping of its own on huge pages, so
- * that a few entries of the TLB cover what a sampler streams through. Growth fails with GW_NO_MEMORY and then changes
- * nothing. Growing copies instead of moving pages, because only an aligned mapping gets huge pages. */
+/* Growing buffers. Below BIG bytes the allocation hook provides the memory. Above BIG it is a mapping of its own on
+ * huge pages. A few entries of the TLB then cover the buffers that a sampler streams through. If growth fails with
+ * GW_NO_MEMORY, nothing changes. Growing copies instead of moving pages, because only an aligned mapping gets huge
+ * pages. */
 #include "core/memory/vec.h"
 
 #include <stdint.h>
@@ -13,7 +14,7 @@
 #define HUGE  ((size_t)2 << 20)
 #define BIG   HUGE
 
-/* The hook's memory, aligned; its own address lies in front of ours. */
+/* Aligned memory from the hook. The hook's own address is stored in front of it. */
 static void *small_new(size_t bytes)
 {
 	uint8_t *raw = gw_malloc(bytes + ALIGN + sizeof(void *));
@@ -32,7 +33,7 @@ static void small_free(void *data)
 	gw_free(raw);
 }
 
-/* A mapping that starts at a huge page: one page more is taken and the ends that stick out are given back. */
+/* A mapping aligned to a huge page: maps one huge page more than needed, and unmaps the unaligned ends. */
 static void *big_new(size_t bytes)
 {
 	size_t taken = bytes + HUGE;
@@ -46,7 +47,7 @@ static void *big_new(size_t bytes)
 	if (before)
 		munmap(raw, before);
 	munmap(data + bytes, HUGE - before);
-	madvise(data, bytes, MADV_HUGEPAGE); /* a wish: where it is refused, only speed is lost */
+	madvise(data, bytes, MADV_HUGEPAGE); /* advice: a refusal costs only speed */
 	return data;
 }
 

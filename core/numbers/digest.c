@@ -1,21 +1,21 @@
-/* XXH3-64 of whole chunks and of payloads that arrive in pieces.
+/* XXH3-64 of complete chunks, and of payloads that arrive in pieces.
  *
- *   add: a whole chunk at hand -> one shot; else -> the running state -> a chunk is full -> its digest is appended
+ *   add: a complete chunk at hand -> one shot; else -> the running state -> a chunk is full -> its digest is appended
  *
- * Fails only for want of memory.
+ * Fails only if memory runs out.
  */
 #include "core/numbers/digest.h"
 
 #include <string.h>
 
-#define XXH_STATIC_LINKING_ONLY /* the state's size, so that it can come from our own allocation hook */
+#define XXH_STATIC_LINKING_ONLY /* declares the state's size, so that the allocation hook can provide it */
 #include <xxhash.h>
 
 #include "core/memory/alloc.h"
 
 struct gw_digester {
-	XXH3_state_t *state;  /* aligned, inside memory */
-	uint64_t chunk_bytes; /* bytes of the current chunk that the state has seen */
+	XXH3_state_t *state;  /* aligned, inside `memory` */
+	uint64_t chunk_bytes; /* bytes of the current chunk so far */
 	uint64_t *digests;
 	uint64_t count, capacity;
 	uint8_t memory[sizeof(XXH3_state_t) + 64];
@@ -28,7 +28,7 @@ uint64_t gw_digest(const void *data, size_t bytes)
 
 uint64_t gw_digest_pieces(const struct gw_digest_piece *pieces, size_t count)
 {
-	XXH3_state_t state; /* which its type aligns */
+	XXH3_state_t state; /* its type aligns it */
 	XXH3_64bits_reset(&state);
 	for (size_t i = 0; i < count; i++)
 		XXH3_64bits_update(&state, pieces[i].data, pieces[i].bytes);
@@ -37,7 +37,7 @@ uint64_t gw_digest_pieces(const struct gw_digest_piece *pieces, size_t count)
 
 uint64_t gw_digest_add(uint64_t before, const void *data, size_t bytes)
 {
-	/* The seed alone would let an empty array pass unseen. */
+	/* The length enters the seed. With `before` alone, an empty array would not change the digest. */
 	return XXH3_64bits_withSeed(data, bytes, before ^ (bytes * 0x9e3779b97f4a7c15ull));
 }
 

@@ -1,4 +1,4 @@
-/* Log-linear buckets: values below 64 have one each; above, each power of two is cut into 64 equal ones. */
+/* Log-linear buckets: each value below 64 has a bucket; above, each power of two is cut into 64 equal buckets. */
 #include "core/numbers/histogram.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static uint32_t bucket_of(uint64_t value)
 	return (shift << SUB_BITS) + (uint32_t)(value >> shift);
 }
 
-/* The largest value that falls into a bucket. */
+/* The largest value of a bucket. */
 static uint64_t bucket_top(uint32_t bucket)
 {
 	if (bucket < 2u << SUB_BITS)
@@ -35,7 +35,7 @@ void gw_histogram_add(struct gw_histogram *histogram, uint64_t value)
 {
 	histogram->buckets[bucket_of(value)]++;
 	histogram->count++;
-	/* A histogram that is merely zeroed works as well: its first value sets min. */
+	/* A zeroed histogram is valid too: its first value sets min. */
 	if (value < histogram->min || histogram->count == 1)
 		histogram->min = value;
 	if (value > histogram->max)

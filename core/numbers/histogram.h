@@ -1,4 +1,5 @@
-/* Latency histograms: log-linear buckets (64 per power of two: under 1.6 % error), fixed size, no allocation to record.
+/* Latency histograms: log-linear buckets (64 per power of two, so the error is under 1.6 %), of fixed size. Recording
+ * allocates nothing.
  */
 #ifndef GW_NUMBERS_HISTOGRAM_H
 #define GW_NUMBERS_HISTOGRAM_H
@@ -16,7 +17,7 @@ void gw_histogram_clear(struct gw_histogram *histogram);
 void gw_histogram_add(struct gw_histogram *histogram, uint64_t value);
 void gw_histogram_merge(struct gw_histogram *into, const struct gw_histogram *from);
 
-/* The value that the given share (0 to 1) of the recorded values does not exceed; 0 when empty. */
+/* The least bound that the given share (0 to 1) of the recorded values does not exceed; 0 if the histogram is empty. */
 uint64_t gw_histogram_quantile(const struct gw_histogram *histogram, double share);
 
 #endif

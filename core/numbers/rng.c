@@ -1,7 +1,8 @@
 /* The keyed permutation: a Feistel network over a power of four, walked along its cycle until it lands below n.
  *
- * The network is a bijection of [0, 4^half_bits); a walk that starts below n returns below n, and two walks never meet
- * on the way, so the walk is a bijection of [0, n). 4^half_bits < 4 n: fewer than four steps on average. Integers only.
+ * The network is a bijection of [0, 4^half_bits). A walk that starts below n ends below n, and two walks never meet, so
+ * the walk is a bijection of [0, n). Since 4^half_bits < 4 n, a walk takes fewer than four steps on average. Integers
+ * only.
  */
 #include "core/numbers/rng.h"
 

@@ -1,15 +1,15 @@
-/* Counter-based random numbers: draw i of an instance under a key, with no state and no order.
+/* Counter-based random numbers: draw i of an instance under a key, without state or order.
  *
  * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011). One block gives
- * four 32-bit words; draw i is word i % 4 of block i / 4. The counter is {block, instance low, instance high, 0} and
- * the Philox key the 64 bits of gw_draw_key(). Integers only: the same bytes on every machine.
+ * four 32-bit words; draw i is word i % 4 of block i / 4. The counter is {block, instance low, instance high, 0}. The
+ * Philox key is the 64 bits of gw_draw_key(). Integers only: every machine computes the same bytes.
  */
 #ifndef GW_NUMBERS_RNG_H
 #define GW_NUMBERS_RNG_H
 
 #include <stdint.h>
 
-/* The sampler's version: a change of anything that decides what is drawn raises it. */
+/* The sampler's version. Raise it with any change to the draws. */
 #define GW_SAMPLER_VERSION 1u
 
 /* A bijective 64-bit mixer (splitmix64's finalizer). */
@@ -22,9 +22,9 @@ static inline uint64_t gw_mix64(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* What a draw is for; part of the key, so that two uses never share numbers. A number stays forever: another one gives
- * other negatives, orders, graphs and first values of rows. Random walks (2) and LABOR (5) have theirs reserved;
- * nothing in the library draws for them. */
+/* The purpose of a draw. It is part of the key, so that two purposes never share numbers. Never change a number:
+ * another one gives other negatives, orders, graphs and initial values of rows. The numbers of random walks (2) and
+ * LABOR (5) are reserved; the library does not use them. */
 enum gw_draw_kind {
 	GW_DRAW_NEIGHBOURS = 1,
 	GW_DRAW_WALK = 2,
@@ -35,7 +35,7 @@ enum gw_draw_kind {
 	GW_DRAW_INITIAL = 7
 };
 
-#define GW_DRAW_OUT_HOP 0x800000u /* added to the hop of draws from lists of out-edges */
+#define GW_DRAW_OUT_HOP 0x800000u /* added to the hop for draws from lists of out-edges */
 
 /* key = mix(seed, stream, kind, hop, edge type). */
 static inline uint64_t gw_draw_key(uint64_t seed, uint64_t stream, enum gw_draw_kind kind, uint32_t hop,
@@ -68,13 +68,13 @@ static inline struct gw_words gw_philox4x32(struct gw_words counter, uint64_t ke
 	return (struct gw_words){{c0, c1, c2, c3}};
 }
 
-/* One block of four words of an instance. */
+/* One block of four words for an instance. */
 static inline struct gw_words gw_philox(uint64_t key, uint64_t instance, uint32_t block)
 {
 	return gw_philox4x32((struct gw_words){{block, (uint32_t)instance, (uint32_t)(instance >> 32), 0}}, key);
 }
 
-/* A sequence of draws of one instance, in order, for code that rejects and so cannot know i beforehand. */
+/* An instance's draws in order, for code that rejects draws and so does not know i in advance. */
 struct gw_draws {
 	uint64_t key, instance;
 	struct gw_words words;
@@ -94,7 +94,7 @@ static inline uint32_t gw_draw32(struct gw_draws *draws)
 	return draws->words.word[at];
 }
 
-/* Uniform in [0, bound), exactly: Lemire's multiplication with rejection (ACM TOMACS 29(1), 2019). bound > 0. */
+/* Uniform in [0, bound), without bias: Lemire's multiplication with rejection (ACM TOMACS 29(1), 2019). bound > 0. */
 static inline uint32_t gw_draw_below(struct gw_draws *draws, uint32_t bound)
 {
 	uint64_t product = (uint64_t)gw_draw32(draws) * bound;
@@ -106,7 +106,7 @@ static inline uint32_t gw_draw_below(struct gw_draws *draws, uint32_t bound)
 	return (uint32_t)(product >> 32);
 }
 
-/* A keyed permutation of [0, n): position -> id in O(1), without a table. A four-round Feistel network over the
+/* A keyed permutation of [0, n): from position to id in O(1), without a table. A four-round Feistel network over the
  * smallest even number of bits that holds n, walked along its cycle until it lands below n (Black and Rogaway: "Ciphers
  * with arbitrary finite domains", CT-RSA 2002). n <= 2^62. */
 struct gw_permutation {

@@ -1,27 +1,31 @@
-/* Rows with a sequence and a hash behind them: the one file that knows in which order their bytes are written and read.
+/* Rows with a sequence and a hash. Only this file knows the order in which their bytes are written and read.
  *
  *   write   sequence: s -> s + 1 (compare-and-swap, acquire) | fence | payload, hash | sequence := s + 2 (release)
- *   read    sequence (acquire), even? | copy | fence | sequence again: the same? -> whole
+ *   read    sequence (acquire), even? | copy | fence | sequence again: the same? -> intact
  *
- * A reader who sees one byte of a write sees, after its fence, that write's odd sequence or a later one: the writer's
- * fence orders the odd sequence before the payload, the reader's orders the payload before the second look. A reader
- * whose first look finds s + 2 sees the whole payload: release and acquire. On aarch64 the writer's fence is a dmb ish
- * (the compare-and-swap alone would let the payload overtake the store of s + 1: acquire orders its load only), the
- * reader's a dmb ishld, and the others are stlr and ldar; on x86-64 all of them only bind the compiler.
+ * A reader that sees one byte of a write sees, after its fence, that write's odd sequence or a later one. The writer's
+ * fence orders the odd sequence before the payload, and the reader's fence orders the payload before the second look. A
+ * reader whose first look finds s + 2 sees the complete payload, by release and acquire.
  *
- * The copies between are plain memcpy: C calls two threads on one byte a race even where nobody believes the result.
- * It is a call of the library's, or moves that the compiler lets stand between two fences, and what it read is thrown
- * away unless the sequences agree. The thread sanitizer knows no fences, and GCC refuses them under it: there the
- * payload is copied by atomic words, loaded with acquire and stored with release, which gives the same two orders word
- * by word. The row is padded to whole words, so that no word belongs to two rows.
+ * On aarch64 the writer's fence is a dmb ish. The compare-and-swap alone would let the payload overtake the store of s
+ * + 1, because acquire orders only its load. The reader's fence is a dmb ishld, and the other orders are stlr and ldar.
+ * On x86-64 all of them only bind the compiler.
  *
- * Fails only for a size that no row may have.
+ * The copies between the fences are plain memcpy. C calls it a race if two threads access one byte, even if the result
+ * is discarded. The memcpy is a library call, or moves that the compiler keeps between two fences. The reader discards
+ * the bytes unless the sequences agree.
+ *
+ * The thread sanitizer does not know fences, and GCC refuses them under it. There the payload is copied by atomic
+ * words, loaded with acquire and stored with release, which gives the same two orders word by word. Rows are padded to
+ * full words, so that no word belongs to two rows.
+ *
+ * Fails only for an invalid row size.
  */
 #include "core/numbers/row.h"
 
 #include <string.h>
 
-#define XXH_INLINE_ALL /* twice as fast on short rows as the library's call, which was built for older processors */
+#define XXH_INLINE_ALL /* twice as fast on short rows as the library's call, which is built for older processors */
 #include <xxhash.h>
 
 #include "core/numbers/rng.h"

@@ -1,4 +1,5 @@
-/* Least significant digit first, between the arrays and a scratch copy; digits that all keys share are skipped. */
+/* Radix sort from the least significant digit, between the arrays and a scratch copy. Digits that all keys share are
+ * skipped. */
 #include "core/numbers/sort.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* float16 and bfloat16 to float32 and back, in integers: the same on every machine, and for rows without hardware help
- * fast enough (loads and stores of memory bound what rows are used for). Rounding is to nearest, ties to even; NaN
- * stays NaN, what is too large becomes infinite. */
+/* Converts float16 and bfloat16 to float32 and back, in integers, so that every machine has the same results. This is
+ * fast enough without hardware support, because loads and stores bound the work on rows. Rounds to nearest, ties to
+ * even. NaN stays NaN; values that are too large become infinite. */
 #ifndef GW_ROWS_HALF_H
 #define GW_ROWS_HALF_H
 
@@ -51,13 +51,13 @@ static inline uint16_t gw_float16_of_float(float value)
 	uint32_t bits = gw_float_bits(value), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
 	if (size > 0x7f800000u)
 		return (uint16_t)(sign | 0x7e00u);
-	if (size >= 0x477ff000u) /* 65520 and more */
+	if (size >= 0x477ff000u) /* 65520 and more become infinite */
 		return (uint16_t)(sign | 0x7c00u);
 	if (size >= 0x38800000u) { /* 2^-14: normal in float16; a carry out of the fraction raises the exponent */
 		size -= 112u << 23;
 		return (uint16_t)(sign | (size + 0xfffu + (size >> 13 & 1)) >> 13);
 	}
-	if (size < 0x33000000u) /* less than half of 2^-24 */
+	if (size < 0x33000000u) /* below half of 2^-24 */
 		return (uint16_t)sign;
 	uint32_t fraction = (size & 0x7fffffu) | 0x800000u, shift = 126u - (size >> 23);
 	uint32_t half = fraction >> shift, rest = fraction & ((1u << shift) - 1), middle = 1u << (shift - 1);

@@ -2,8 +2,8 @@
  *
  *   check -> for each row: zero | the constant | four columns a block of random words | copy
  *
- * What is computed is rounded as IEEE 754 says at every step: this layer is compiled without contraction to fused
- * multiply-add, which would give other bytes where processors have it. Fails for what the dtype cannot hold.
+ * Every step rounds as IEEE 754 requires. The build disables contraction to fused multiply-add in this layer, because
+ * it would give other bytes on processors that have it. Fails for values outside of the dtype's range.
  */
 #include "core/rows/initial.h"
 
@@ -17,14 +17,14 @@
 
 #define INITIAL_LN2   0x1.62e42fefa39efp-1
 #define INITIAL_TAU   0x1.921fb54442d18p+2 /* 2 pi */
-#define INITIAL_REACH 6.6605 /* deviations from the mean, of the normal number that is farthest: sqrt(64 ln 2) */
+#define INITIAL_REACH 6.6605               /* the farthest normal number, in deviations from the mean: sqrt(64 ln 2) */
 
 static bool initial_is_float(gw_dtype dtype)
 {
 	return dtype == GW_FLOAT32 || dtype == GW_FLOAT64 || dtype == GW_FLOAT16 || dtype == GW_BFLOAT16;
 }
 
-/* Whether an integer dtype has this value. */
+/* Whether an integer dtype can represent the value. */
 static bool initial_fits(gw_dtype dtype, double value)
 {
 	static const struct {
@@ -37,7 +37,7 @@ static bool initial_fits(gw_dtype dtype, double value)
 	return value == trunc(value) && value >= ranges[dtype].min && value < ranges[dtype].end;
 }
 
-/* Whether a floating-point dtype has this number, or one that it rounds to. */
+/* Whether a floating-point dtype can represent the number, after rounding. */
 static bool initial_holds(gw_dtype dtype, double value)
 {
 	float single = (float)value;
@@ -50,7 +50,7 @@ static bool initial_holds(gw_dtype dtype, double value)
 	return isfinite(single);
 }
 
-/* Random numbers, of which any may be drawn. */
+/* Checks that every random number that may be drawn is in range. */
 static gw_status initial_check_random(const struct gw_row_initial *initial, gw_dtype dtype)
 {
 	double low = initial->low, high = initial->high;
@@ -60,7 +60,7 @@ static gw_status initial_check_random(const struct gw_row_initial *initial, gw_d
 	if (!isfinite(low) || !isfinite(high) || !isfinite(high - low))
 		return gw_fail(GW_INVALID, "initial values: %g and %g: not finite", low, high);
 	if (initial->how == GW_INITIAL_UNIFORM && low >= high)
-		return gw_fail(GW_INVALID, "initial values: there is nothing from %g up to below %g", low, high);
+		return gw_fail(GW_INVALID, "initial values: the range from %g up to below %g is empty", low, high);
 	if (initial->how == GW_INITIAL_NORMAL && high < 0)
 		return gw_fail(GW_INVALID, "initial values: a standard deviation of %g", high);
 	if (initial->how == GW_INITIAL_NORMAL) {
@@ -106,18 +106,18 @@ static double initial_log(uint64_t n)
 		exponent++;
 	}
 	double s = (m - 1) / (m + 1), square = s * s, sum = 0;
-	for (int k = 21; k >= 1; k -= 2) /* s^2 < 0.0295: what is left out is below 1e-17 */
+	for (int k = 21; k >= 1; k -= 2) /* s^2 < 0.0295: the omitted terms are below 1e-17 */
 		sum = sum * square + 1.0 / k;
 	return (double)(exponent - 32) * INITIAL_LN2 + 2 * s * sum;
 }
 
-/* Cosine and sine of 2 pi turn / 2^32. The nearest quarter is split off, so that the rest is at most pi / 4. */
+/* Cosine and sine of 2 pi turn / 2^32. The nearest quarter is split off; the rest is at most pi / 4. */
 static void initial_angle(uint32_t turn, double *cosine, double *sine)
 {
 	uint32_t quarter = (turn + 0x20000000u) >> 30;
 	double angle = (double)(int32_t)(turn - (quarter << 30)) * 0x1p-32 * INITIAL_TAU;
 	double square = angle * angle, c = 1, s = 1;
-	for (int k = 18; k >= 2; k -= 2) { /* both series, from their smallest terms on; the rest is below 1e-17 */
+	for (int k = 18; k >= 2; k -= 2) { /* both series, smallest terms first; the omitted terms are below 1e-17 */
 		c = 1 - square / (double)((k - 1) * k) * c;
 		s = 1 - square / (double)(k * (k + 1)) * s;
 	}
@@ -141,8 +141,8 @@ static void initial_random(const struct gw_row_initial *initial, struct gw_words
 	}
 }
 
-/* Rounds to the dtype. Where that reaches `end` (of a uniform range; NaN: there is none), the next number towards zero
- * or away from it that is below. */
+/* Rounds to the dtype. If the result reaches `end` (the end of a uniform range; NaN: no end), it writes the next
+ * smaller number of the dtype. */
 static void initial_put_float(gw_dtype dtype, double value, double end, uint8_t *to)
 {
 	float single = (float)value;
@@ -161,7 +161,7 @@ static void initial_put_float(gw_dtype dtype, double value, double end, uint8_t 
 		bool brain = dtype == GW_BFLOAT16;
 		uint16_t half = brain ? gw_bfloat16_of_float(single) : gw_float16_of_float(single);
 		double rounded = (double)(brain ? gw_float_of_bfloat16(half) : gw_float_of_float16(half));
-		if (rounded >= end) /* one step down: sizes shrink above zero and grow below it */
+		if (rounded >= end) /* the next smaller number: the bits decrease above zero and increase below it */
 			half = (half & 0x7fffu) == 0 ? 0x8001u : (uint16_t)(half & 0x8000u ? half + 1 : half - 1);
 		memcpy(to, &half, sizeof(half));
 	}
@@ -170,9 +170,9 @@ static void initial_put_float(gw_dtype dtype, double value, double end, uint8_t 
 
 static void initial_put_integer(gw_dtype dtype, double value, uint8_t *to)
 {
-	/* Both ways to 64 bits, of which the lower bytes are the narrower types'. */
+	/* Both conversions give 64 bits, whose lower bytes are the value in narrower types. */
 	uint64_t bits = value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
-	memcpy(to, &bits, gw_dtype_bytes(dtype)); /* little-endian, as all that Graphwire runs on */
+	memcpy(to, &bits, gw_dtype_bytes(dtype)); /* little-endian, like all machines that Graphwire supports */
 }
 
 static void initial_fill_constant(const struct gw_row_initial *initial, gw_dtype dtype, uint64_t columns, uint8_t *to)

@@ -1,9 +1,9 @@
-/* The optimizers: the formula of each, a function from old row, gradient and state to new row and state; then the table
- * of them, and what is asked of it.
+/* The optimizers. Each is a function from the old row, the gradient and the state to the new row and state. A table
+ * lists them, and functions answer questions from the table.
  *
- * Loops over a row are plain, for the compiler to make vectors of them; what all elements share is computed once before
- * the loop. A gradient that is not finite is no error: arithmetic carries it into the row and the state, so no
- * comparison here may take a NaN for a number. Only the check of the parameters, their decoding and the search for a
+ * Loops over a row are plain, so that the compiler vectorizes them; values that all elements share are computed before
+ * the loop. A gradient that is not finite is no error: arithmetic propagates it into the row and the state, so no
+ * comparison here may mistake a NaN for a number. Only the check of the parameters, their decoding and the search for a
  * name can fail.
  */
 #include "core/rows/optimizer.h"
@@ -41,9 +41,9 @@ static void optimizer_sgd(const struct gw_optimizer *optimizer, const float *gra
 		after[i] = before[i] - rate * gradient[i];
 }
 
-/* numerator / divisor, which is 0 or more, or NaN. 0 / 0, of an element that never had a gradient, is no step.
- * never_zero: the divisor is not 0, since eps is not; the compiler makes a loop of its own of that, without the look.
- */
+/* numerator / divisor, where the divisor is 0 or more, or NaN. 0 / 0 gives 0: the element has never had a gradient.
+ * never_zero: the divisor cannot be 0, because eps is not 0; the compiler then makes a separate loop without the
+ * test. */
 static inline float optimizer_share(float numerator, float divisor, bool never_zero)
 {
 	return !never_zero && fabsf(numerator) + divisor == 0 ? 0 : numerator / divisor;
@@ -98,15 +98,15 @@ static void optimizer_adam(const struct gw_optimizer *optimizer, const float *gr
 		memcpy(state, &counted, sizeof(counted));
 	double correction1 = 1 - optimizer_power((double)optimizer->beta1, step);
 	double root2 = sqrt(1 - optimizer_power((double)optimizer->beta2, step));
-	/* Both ways are rate * (root2 / correction1) * (m / (sqrt(v) + eps')): DGL's eps stands behind the correction
-	 * of v. */
+	/* Both variants are rate * (root2 / correction1) * (m / (sqrt(v) + eps')). DGL adds eps after the correction of
+	 * v, so eps' is then eps * root2. */
 	float rate = (float)((double)optimizer->rate * root2 / correction1);
 	float eps = optimizer->step ? optimizer->eps : (float)((double)optimizer->eps * root2);
 	float beta1 = optimizer->beta1, beta2 = optimizer->beta2;
 	for (uint64_t i = 0; i < columns; i++) {
 		float mean = beta1 * means[i] + (1 - beta1) * gradient[i];
 		float power = beta2 * powers[i] + (1 - beta2) * (gradient[i] * gradient[i]);
-		/* 0, or NaN where an earlier square was too large for a float: see <graphwire/rows.h>. */
+		/* Adds 0; or NaN, if an earlier square was too large for a float: see <graphwire/rows.h>. */
 		power += powers[i] - powers[i];
 		means[i] = mean;
 		powers[i] = power;
@@ -116,9 +116,9 @@ static void optimizer_adam(const struct gw_optimizer *optimizer, const float *gr
 
 /* --- The table. --- */
 
-/* A hyper-parameter: a float from low to high, or a whole number of 8 bytes, of which all make sense. */
+/* A hyper-parameter: a float from low to high; or an integer of 8 bytes, for which every value is valid. */
 struct gw_optimizer_parameter {
-	const char *name, *range; /* for a line of error, such as "an eps" and "; it is 0 or more" */
+	const char *name, *range; /* for an error text, such as "an eps" and "; it is 0 or more" */
 	size_t offset, bytes;     /* in struct gw_optimizer */
 	float low, high;
 };
@@ -220,7 +220,7 @@ const char *gw_optimizer_name(enum gw_optimizer_kind kind)
 	return rule ? rule->name : "?";
 }
 
-/* Parameter i of a rule, or NULL behind the last. */
+/* Parameter i of a rule, or NULL after the last. */
 static const struct gw_optimizer_parameter *optimizer_parameter(const struct gw_optimizer_rule *rule, uint32_t i)
 {
 	return i < GW_OPTIMIZER_PARAMETERS_MAX ? rule->parameters[i] : NULL;

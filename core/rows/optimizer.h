@@ -1,9 +1,9 @@
-/* What a gradient does to a row and to its state: the formulas of <graphwire/rows.h>, on float32. Each optimizer is one
- * row of the table in optimizer.c; all other code asks the table.
+/* Applies a gradient to a row and its state: the formulas of <graphwire/rows.h>, on float32. Each optimizer is one row
+ * of the table in optimizer.c; all other code uses the table.
  *
- * Sums over a row's elements are taken in sixteen lanes (element i in lane i % 16) that are added in pairs: vectors of
- * any width can keep this order, so that the result is the same on every machine. Powers of beta are products in
- * double, for the same reason.
+ * Sums over a row's elements use sixteen lanes (element i in lane i % 16), which are added in pairs. Vectors of any
+ * width can keep this order, so every machine has the same result. For the same reason, powers of beta are products in
+ * double.
  */
 #ifndef GW_ROWS_OPTIMIZER_H
 #define GW_ROWS_OPTIMIZER_H
@@ -14,14 +14,14 @@
 
 #include "core/errors/status.h"
 
-#define GW_OPTIMIZER_ARRAYS_MAX     3u /* of a state */
+#define GW_OPTIMIZER_ARRAYS_MAX     3u /* arrays of a state */
 #define GW_OPTIMIZER_PARAMETERS_MAX 5u
 
-/* An array of a state. A row's state holds its arrays one after another. */
+/* An array of a state. A row's state is its arrays one after another. */
 struct gw_optimizer_array {
 	const char *name;
 	gw_dtype dtype;   /* 4 bytes */
-	uint64_t columns; /* of a row; in the table, 0: as many as the row has */
+	uint64_t columns; /* columns of a row; in the table, 0 means as many as the row has */
 };
 
 struct gw_optimizer_parameter;
@@ -29,11 +29,12 @@ struct gw_optimizer_parameter;
 struct gw_optimizer_rule {
 	const char *name;
 	const struct gw_optimizer_parameter *parameters[GW_OPTIMIZER_PARAMETERS_MAX]; /* up to the first NULL */
-	struct gw_optimizer_array arrays[GW_OPTIMIZER_ARRAYS_MAX];                    /* up to the first without name */
-	bool needs_squares; /* apply takes the sum of mean(g^2) over all gradients for the row */
-	bool can_combine;   /* GW_COMBINE_EACH: the sum of the gradients does what they would one by one */
+	struct gw_optimizer_array arrays[GW_OPTIMIZER_ARRAYS_MAX]; /* up to the first without a name */
+	bool needs_squares; /* apply needs the sum of mean(g^2) over all gradients for the row */
+	bool can_combine;   /* GW_COMBINE_EACH: applying the sum of the gradients equals applying them one by one */
 
-	/* One gradient: after[] from before[] (they may be the same) and the state. squares: 0 unless it needs them. */
+	/* Applies one gradient: computes after[] from before[] (they may be the same array) and the state. squares is 0
+	 * unless needs_squares. */
 	void (*apply)(const struct gw_optimizer *optimizer, const float *gradient, float squares, const float *before,
 		      float *after, float *state, uint64_t columns);
 };
@@ -41,26 +42,26 @@ struct gw_optimizer_rule {
 /* NULL: no optimizer has this number. */
 const struct gw_optimizer_rule *gw_optimizer_rule_of(uint32_t kind);
 
-/* The kind of this name. GW_NOT_FOUND. */
+/* Finds the kind by its name. GW_NOT_FOUND. */
 gw_status gw_optimizer_parse(const char *name, enum gw_optimizer_kind *kind);
 
-/* "adagrad" and so on; "?" for a value out of range. */
+/* "adagrad" and so on; "?" for an invalid value. */
 const char *gw_optimizer_name(enum gw_optimizer_kind kind);
 
-/* GW_INVALID names the parameter that makes no sense. */
+/* GW_INVALID names the parameter that is out of range. */
 gw_status gw_optimizer_check(const struct gw_optimizer *optimizer);
 
-/* The hyper-parameters that the optimizer's kind has, in the table's order: how many. Each is a number of 8 bytes, the
- * bits of a float in its lower half. Put fails (GW_PROTOCOL) for another count, and for bits that the parameter does
- * not have; whether a value makes sense is left to gw_optimizer_check. The kind is a known one. */
+/* Writes the hyper-parameters of the optimizer's kind, in the table's order, and returns their number. Each is a number
+ * of 8 bytes; a float's bits are in the lower half. Put fails (GW_PROTOCOL) for another number of parameters, and for
+ * bits that the parameter's type does not have; gw_optimizer_check judges the values. The kind must be a known one. */
 uint32_t gw_optimizer_parameters(const struct gw_optimizer *optimizer, uint64_t out[GW_OPTIMIZER_PARAMETERS_MAX]);
 gw_status gw_optimizer_put_parameters(struct gw_optimizer *optimizer, const uint64_t *values, uint32_t count);
 
-/* The arrays of a kind's state for rows of so many columns: how many. */
+/* Writes the arrays of a kind's state for rows of so many columns, and returns their number. */
 uint32_t gw_optimizer_arrays(enum gw_optimizer_kind kind, uint64_t columns,
 			     struct gw_optimizer_array out[GW_OPTIMIZER_ARRAYS_MAX]);
 
-/* Floats of state that a row has; 0: none. */
+/* Floats of state for each row; 0: the kind has no state. */
 uint64_t gw_optimizer_state_floats(enum gw_optimizer_kind kind, uint64_t columns);
 
 /* mean(g^2) of one gradient. */

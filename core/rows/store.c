@@ -1,10 +1,10 @@
-/* The row store: memory, its filling, and reading and overwriting rows.
+/* The row store: allocates and fills the memory, and reads and overwrites rows.
  *
- *   take: versioned -> its sequence, by compare-and-swap; one word -> the lock of its stripe. Waits, or ends the turn
- *   give: as it was, or with a new payload (and its hash)
+ *   lock: versioned -> its sequence, by compare-and-swap; one word -> the lock of its stripe. Waits, or ends the slice
+ *   unlock: unchanged, or with a new payload (and its hash)
  *
- * All rows of a call are checked before the first is touched. Fails for sizes, dtypes and rows that there are not, and
- * for want of memory.
+ * All rows of a call are checked before the first is touched. Fails for unsupported sizes and dtypes, for rows that do
+ * not exist, and if memory runs out.
  */
 #include "core/rows/store.h"
 
@@ -17,10 +17,10 @@
 #include "core/rows/store_private.h"
 #include "core/system/parallel.h"
 
-#define STORE_BYTES_MAX   (1ull << 46) /* as an arena's */
-#define STORE_GRAIN_BYTES (1ull << 20) /* filled by one thread at a time */
-#define STORE_LOOKS       64u          /* at a row that another thread has */
-#define STORE_AHEAD       4u           /* rows that are asked for before they are taken */
+#define STORE_BYTES_MAX   (1ull << 46) /* the limit of an arena */
+#define STORE_GRAIN_BYTES (1ull << 20) /* a thread fills so much at a time */
+#define STORE_LOOKS       64u          /* attempts before a row that another thread has locked is given up */
+#define STORE_AHEAD       4u           /* rows that are prefetched before they are locked */
 
 gw_status gw_row_store_measure(gw_dtype dtype, uint64_t rows, uint64_t columns, struct gw_row_format *format,
 			       uint64_t *bytes)
@@ -162,24 +162,24 @@ static _Atomic uint32_t *store_stripe(struct gw_row_store *store, uint64_t numbe
 	return &store->stripes[gw_mix64(number) % STORE_STRIPES].taken;
 }
 
-/* One look; false: another thread has it. */
-static bool store_try(struct gw_row_store *store, struct row_lock *hold)
+/* One attempt to lock; false if another thread has the row. */
+static bool store_try(struct gw_row_store *store, struct row_lock *lock)
 {
 	if (store->format.versioned)
-		return gw_row_try_lock(&store->format, hold->row, &hold->sequence);
-	return !atomic_exchange_explicit(store_stripe(store, hold->number), 1, memory_order_acquire);
+		return gw_row_try_lock(&store->format, lock->row, &lock->sequence);
+	return !atomic_exchange_explicit(store_stripe(store, lock->number), 1, memory_order_acquire);
 }
 
-bool gw_row_store_lock(struct gw_row_store *store, uint64_t number, struct gw_row_slice *turn, struct row_lock *hold)
+bool gw_row_store_lock(struct gw_row_store *store, uint64_t number, struct gw_row_slice *slice, struct row_lock *lock)
 {
-	*hold = (struct row_lock){.number = number, .row = store_row(store, number)};
-	if (!store_pay(turn, store->format.payload_bytes + GW_ROW_SLICE_COST))
+	*lock = (struct row_lock){.number = number, .row = store_row(store, number)};
+	if (!store_pay(slice, store->format.payload_bytes + GW_ROW_SLICE_COST))
 		return false;
-	for (uint32_t looks = 0; !store_try(store, hold); looks++) {
+	for (uint32_t looks = 0; !store_try(store, lock); looks++) {
 		if (looks < STORE_LOOKS)
 			continue;
-		if (turn) {
-			turn->taken = true;
+		if (slice) {
+			slice->taken = true;
 			return false;
 		}
 		sched_yield();
@@ -187,30 +187,30 @@ bool gw_row_store_lock(struct gw_row_store *store, uint64_t number, struct gw_ro
 	return true;
 }
 
-void gw_row_store_unlock(struct gw_row_store *store, const struct row_lock *hold)
+void gw_row_store_unlock(struct gw_row_store *store, const struct row_lock *lock)
 {
 	if (store->format.versioned)
-		gw_row_unlock(&store->format, hold->row, hold->sequence);
+		gw_row_unlock(&store->format, lock->row, lock->sequence);
 	else
-		atomic_store_explicit(store_stripe(store, hold->number), 0, memory_order_release);
+		atomic_store_explicit(store_stripe(store, lock->number), 0, memory_order_release);
 }
 
-void gw_row_store_replace(struct gw_row_store *store, const struct row_lock *hold, const void *payload)
+void gw_row_store_replace(struct gw_row_store *store, const struct row_lock *lock, const void *payload)
 {
 	if (store->format.versioned) {
-		gw_row_publish(&store->format, store->seed, hold->number, hold->row, hold->sequence, payload);
+		gw_row_publish(&store->format, store->seed, lock->number, lock->row, lock->sequence, payload);
 		return;
 	}
-	gw_row_store(&store->format, hold->row, payload);
-	atomic_store_explicit(store_stripe(store, hold->number), 0, memory_order_release);
+	gw_row_store(&store->format, lock->row, payload);
+	atomic_store_explicit(store_stripe(store, lock->number), 0, memory_order_release);
 }
 
-gw_status gw_row_store_check(const struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+gw_status gw_row_store_check(const struct gw_row_store *store, struct gw_row_slice *slice, const uint64_t *rows,
 			     uint64_t n)
 {
-	if (turn) {
-		turn->taken = false;
-		if (turn->checked)
+	if (slice) {
+		slice->taken = false;
+		if (slice->checked)
 			return GW_OK;
 	}
 	for (uint64_t i = 0; i < n; i++) {
@@ -218,8 +218,8 @@ gw_status gw_row_store_check(const struct gw_row_store *store, struct gw_row_sli
 			return gw_fail(GW_RANGE, "row %llu of %llu", (unsigned long long)rows[i],
 				       (unsigned long long)store->rows);
 	}
-	if (turn)
-		turn->checked = true;
+	if (slice)
+		slice->checked = true;
 	return GW_OK;
 }
 
@@ -231,41 +231,41 @@ gw_status gw_row_store_check_range(const struct gw_row_store *store, uint64_t fi
 	return GW_OK;
 }
 
-/* Rows by number, or from first on where there are no numbers. */
+/* The i-th row: from rows[], or from `first` on if rows is NULL. */
 static uint64_t store_number(const uint64_t *rows, uint64_t first, uint64_t i)
 {
 	return rows ? rows[i] : first + i;
 }
 
-static gw_status store_read_all(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+static gw_status store_read_all(struct gw_row_store *store, struct gw_row_slice *slice, const uint64_t *rows,
 				uint64_t first, uint64_t n, uint8_t *out)
 {
 	uint32_t bytes = store->format.payload_bytes;
-	uint64_t i = store_begin(turn);
+	uint64_t i = store_begin(slice);
 	for (; i < n; i++) {
-		struct row_lock hold;
+		struct row_lock lock;
 		if (i + STORE_AHEAD < n)
 			store_prefetch(store, store_number(rows, first, i + STORE_AHEAD));
 		uint64_t number = store_number(rows, first, i);
 		if (!store->format.versioned) {
-			if (!store_pay(turn, bytes + GW_ROW_SLICE_COST))
+			if (!store_pay(slice, bytes + GW_ROW_SLICE_COST))
 				break;
 			gw_row_copy(&store->format, store_row(store, number), out + i * bytes);
 			continue;
 		}
-		if (!gw_row_store_lock(store, number, turn, &hold))
+		if (!gw_row_store_lock(store, number, slice, &lock))
 			break;
-		memcpy(out + i * bytes, hold.row, bytes);
-		gw_row_store_unlock(store, &hold);
+		memcpy(out + i * bytes, lock.row, bytes);
+		gw_row_store_unlock(store, &lock);
 	}
-	return store_end_slice(turn, i, n);
+	return store_end_slice(slice, i, n);
 }
 
-gw_status gw_row_store_read_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+gw_status gw_row_store_read_slice(struct gw_row_store *store, struct gw_row_slice *slice, const uint64_t *rows,
 				  uint64_t n, void *out)
 {
-	gw_status status = gw_row_store_check(store, turn, rows, n);
-	return status != GW_OK ? status : store_read_all(store, turn, rows, 0, n, out);
+	gw_status status = gw_row_store_check(store, slice, rows, n);
+	return status != GW_OK ? status : store_read_all(store, slice, rows, 0, n, out);
 }
 
 gw_status gw_row_store_read(struct gw_row_store *store, const uint64_t *rows, uint64_t n, void *out)
@@ -279,25 +279,25 @@ gw_status gw_row_store_read_range(struct gw_row_store *store, uint64_t first, ui
 	return status != GW_OK ? status : store_read_all(store, NULL, NULL, first, n, out);
 }
 
-gw_status gw_row_store_write_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+gw_status gw_row_store_write_slice(struct gw_row_store *store, struct gw_row_slice *slice, const uint64_t *rows,
 				   uint64_t n, const void *values)
 {
-	gw_status status = gw_row_store_check(store, turn, rows, n);
+	gw_status status = gw_row_store_check(store, slice, rows, n);
 	if (status != GW_OK)
 		return status;
-	uint64_t i = store_begin(turn);
+	uint64_t i = store_begin(slice);
 	for (; i < n; i++) {
-		struct row_lock hold;
+		struct row_lock lock;
 		if (i + STORE_AHEAD < n)
 			store_prefetch(store, rows[i + STORE_AHEAD]);
-		if (!gw_row_store_lock(store, rows[i], turn, &hold))
+		if (!gw_row_store_lock(store, rows[i], slice, &lock))
 			break;
-		gw_row_store_replace(store, &hold, (const uint8_t *)values + i * store->format.payload_bytes);
+		gw_row_store_replace(store, &lock, (const uint8_t *)values + i * store->format.payload_bytes);
 	}
-	return store_end_slice(turn, i, n);
+	return store_end_slice(slice, i, n);
 }
 
-/* Elements that are not zero; the sign of a floating-point zero does not count. */
+/* Counts elements that are not zero; the sign of a floating-point zero does not count. */
 static uint64_t store_count_elements(gw_dtype dtype, uint64_t columns, const uint8_t *payload)
 {
 	bool is_float = dtype == GW_FLOAT32 || dtype == GW_FLOAT64 || dtype == GW_FLOAT16 || dtype == GW_BFLOAT16;
@@ -311,36 +311,36 @@ static uint64_t store_count_elements(gw_dtype dtype, uint64_t columns, const uin
 	return count;
 }
 
-/* Rows first to first + n. A row is copied as readers do it; one that is being written is taken. */
-static gw_status store_count(struct gw_row_store *store, struct gw_row_slice *turn, uint64_t first, uint64_t n,
+/* Counts rows first to first + n - 1. Copies a row as readers do; locks a row that is being written. */
+static gw_status store_count(struct gw_row_store *store, struct gw_row_slice *slice, uint64_t first, uint64_t n,
 			     uint64_t *out)
 {
 	uint8_t *payload = gw_malloc(store->format.payload_bytes);
 	if (!payload)
 		return GW_NO_MEMORY;
 	*out = 0;
-	uint64_t i = store_begin(turn);
+	uint64_t i = store_begin(slice);
 	for (; i < n; i++) {
-		struct row_lock hold;
-		if (!store_pay(turn, store->format.payload_bytes + GW_ROW_SLICE_COST))
+		struct row_lock lock;
+		if (!store_pay(slice, store->format.payload_bytes + GW_ROW_SLICE_COST))
 			break;
 		if (!gw_row_copy(&store->format, store_row(store, first + i), payload)) {
-			if (!gw_row_store_lock(store, first + i, turn, &hold))
+			if (!gw_row_store_lock(store, first + i, slice, &lock))
 				break;
-			memcpy(payload, hold.row, store->format.payload_bytes);
-			gw_row_store_unlock(store, &hold);
+			memcpy(payload, lock.row, store->format.payload_bytes);
+			gw_row_store_unlock(store, &lock);
 		}
 		*out += store_count_elements(store->dtype, store->columns, payload);
 	}
 	gw_free(payload);
-	return store_end_slice(turn, i, n);
+	return store_end_slice(slice, i, n);
 }
 
-gw_status gw_row_store_count_slice(struct gw_row_store *store, struct gw_row_slice *turn, uint64_t first, uint64_t n,
+gw_status gw_row_store_count_slice(struct gw_row_store *store, struct gw_row_slice *slice, uint64_t first, uint64_t n,
 				   uint64_t *out)
 {
 	gw_status status = gw_row_store_check_range(store, first, n);
-	if (turn)
-		turn->taken = false;
-	return status != GW_OK ? status : store_count(store, turn, first, n, out);
+	if (slice)
+		slice->taken = false;
+	return status != GW_OK ? status : store_count(store, slice, first, n, out);
 }

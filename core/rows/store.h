@@ -1,15 +1,15 @@
-/* A row store: the rows of one tensor that one server, or a standalone client, has. Knows no network and no graph.
+/* A row store: the rows of one tensor in one server, or in a standalone client. It knows no network and no graph.
  *
  *   create: memory, then every row's value and trailer, by threads -> publish (its creator) -> read, write, push
  *
- * The rows lie in an arena of their own, a memfd on the largest pages to be had, rows * format.stride bytes from its
- * base: readers from outside (a mapping, a device) go by core/numbers/row.h. Beside them, in private memory,
- * lies what an optimizer remembers of each; it comes with the first push, or when it is asked for.
+ * The rows are in an arena of their own, a memfd on the largest available pages: rows * format.stride bytes from its
+ * base. External readers (a mapping, a device) follow core/numbers/row.h. Private memory holds the optimizer's state of
+ * each row. The first push allocates the state, or an explicit call.
  *
- * Threads: all calls but create and destroy may be made by any number of threads at once. Rows are numbered from 0.
- * Each row is taken alone, with its state; a call over many rows is not one moment, but each row is whole. Calls wait
- * for other threads that have the same row, who do not sleep over it: not for threads that serve connections, which
- * make the same calls in turns.
+ * Threads: any number of threads may make all calls at once, except create and destroy. Rows are numbered from 0. Each
+ * row is locked with its state. A call over many rows is not one moment, but each row is intact. Calls wait for other
+ * threads that have locked the same row; those never sleep while they hold it. Threads that serve connections must not
+ * wait, so they make the same calls in slices.
  */
 #ifndef GW_ROWS_STORE_H
 #define GW_ROWS_STORE_H
@@ -29,79 +29,80 @@ struct gw_row_store_options {
 	const char *name; /* for the log and /proc/PID/maps */
 	gw_dtype dtype;   /* any but int8_row */
 	uint64_t rows, columns;
-	uint64_t seed; /* of the rows' hashes: the region's, random, never used before */
+	uint64_t seed; /* seeds the rows' hashes: the region's random seed, never used before */
 	enum gw_huge_policy huge;
 	int numa;         /* as gw_arena_options.numa */
-	unsigned threads; /* that fill; 0: as many as there are processors */
+	unsigned threads; /* threads that fill the rows; 0: one per processor */
 	struct gw_row_initial initial;
-	_Atomic uint64_t *filled; /* counts the rows that have their values, for who waits; NULL: nobody does */
+	_Atomic uint64_t *filled; /* counts the rows filled so far, for a thread that waits; or NULL */
 };
 
-/* What a store of these rows takes: the format, and the bytes of its rows. GW_INVALID, GW_LIMIT, GW_UNSUPPORTED. */
+/* The memory that a store of these rows needs: the format, and the bytes of its rows. GW_INVALID, GW_LIMIT,
+ * GW_UNSUPPORTED. */
 gw_status gw_row_store_measure(gw_dtype dtype, uint64_t rows, uint64_t columns, struct gw_row_format *format,
 			       uint64_t *bytes);
 
-/* Takes the memory and fills it. Nothing of it is seen by anybody before this returns; it takes as long as the memory
- * is large: never on a thread that serves connections. Errors of measure, gw_row_initial_check, gw_arena_create,
+/* Allocates the memory and fills it. No other thread sees it before the call returns. The time grows with the memory,
+ * so never call it on a thread that serves connections. Errors of measure, gw_row_initial_check, gw_arena_create,
  * `copy`. */
 gw_status gw_row_store_create(const struct gw_row_store_options *options, struct gw_row_store **out);
-void gw_row_store_destroy(struct gw_row_store *store); /* no call may be under way; NULL is allowed */
+void gw_row_store_destroy(struct gw_row_store *store); /* no call may be in progress; NULL is allowed */
 
 const struct gw_row_format *gw_row_store_format(const struct gw_row_store *store);
 uint64_t gw_row_store_rows(const struct gw_row_store *store);
 uint64_t gw_row_store_columns(const struct gw_row_store *store);
 uint64_t gw_row_store_seed(const struct gw_row_store *store);
-struct gw_arena *gw_row_store_arena(const struct gw_row_store *store); /* base and descriptor; stays the store's */
+/* for its base and descriptor; the store owns it */
+struct gw_arena *gw_row_store_arena(const struct gw_row_store *store);
 
-/* --- Turns: for threads that serve others, and neither wait for a row nor work for long at a time ---
+/* --- Slices: for threads that serve others, and must neither wait for a row nor work for long at a time ---
  *
- * Each call on many rows has a form that takes a turn (NULL: all rows at once, as a caller does that may wait). It goes
- * on where the last one ended, and does rows, one at least, until all are done (GW_OK), the turn has cost what it may,
- * or another thread has the next row: GW_AGAIN, without a text. The arguments are the same each time, though they may
- * have moved. Errors come before the first row.
- */
+ * Each call on many rows has a form that takes a slice (NULL: all rows at once, for a caller that may wait). A call
+ * with a slice continues where the last one ended, and handles at least one row. GW_OK: all rows are done. GW_AGAIN,
+ * without a text: the slice's cost is used up, or another thread has locked the next row. Pass the same arguments each
+ * time; the arrays may have moved. Errors come before the first row. */
 struct gw_row_slice {
-	uint64_t at;   /* rows that are done, of a push: different ones. Before the first turn: 0, or what an earlier
-			  call with the same arguments has done already */
-	uint64_t cost; /* that is left of this turn, to be set before each: bytes, and GW_ROW_SLICE_COST for a row */
-	bool taken;    /* GW_AGAIN: another thread has the next row */
-	bool checked;  /* the calls' own, as what follows */
+	uint64_t at;   /* rows done; in a push, different rows. Before the first slice: 0, or the progress of an earlier
+			  call with the same arguments */
+	uint64_t cost; /* left in this slice, set before each: bytes, and GW_ROW_SLICE_COST for a row */
+	bool taken;    /* GW_AGAIN because another thread has locked the next row */
+	bool checked;  /* private to the calls, like the members below */
 	uint64_t grouped, groups;
 };
 #define GW_ROW_SLICE_COST 128u
 
-/* Copies rows out, one behind the other, each whole: each was taken alone for the copy (PULL). GW_RANGE names the first
- * row that there is not; nothing is copied then. */
+/* Copies rows out, one after another; each row is locked for the copy, so it is intact (PULL). GW_RANGE names the first
+ * row that does not exist, and nothing is copied. */
 gw_status gw_row_store_read(struct gw_row_store *store, const uint64_t *rows, uint64_t n, void *out);
 gw_status gw_row_store_read_range(struct gw_row_store *store, uint64_t first, uint64_t n, void *out);
-gw_status gw_row_store_read_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+gw_status gw_row_store_read_slice(struct gw_row_store *store, struct gw_row_slice *slice, const uint64_t *rows,
 				  uint64_t n, void *out);
 
-/* Overwrites rows; of equal ones the last in the call counts. GW_RANGE: nothing is written. */
-gw_status gw_row_store_write_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+/* Overwrites rows; if a row repeats, its last value counts. GW_RANGE: nothing is written. */
+gw_status gw_row_store_write_slice(struct gw_row_store *store, struct gw_row_slice *slice, const uint64_t *rows,
 				   uint64_t n, const void *values);
 
-/* How many elements of rows first to first + n are not zero (-0.0 is zero). *out counts those of this turn. GW_RANGE,
- * GW_NO_MEMORY. */
-gw_status gw_row_store_count_slice(struct gw_row_store *store, struct gw_row_slice *turn, uint64_t first, uint64_t n,
+/* Counts the elements of rows first to first + n - 1 that are not zero (-0.0 is zero). *out counts those of this slice.
+ * GW_RANGE, GW_NO_MEMORY. */
+gw_status gw_row_store_count_slice(struct gw_row_store *store, struct gw_row_slice *slice, uint64_t first, uint64_t n,
 				   uint64_t *out);
 
 /* --- Training --- */
 
-/* Bytes of state that an optimizer needs for these rows, for a budget to be asked before. */
+/* Bytes of state that an optimizer needs for these rows, to check a budget in advance. */
 uint64_t gw_row_store_state_bytes(enum gw_optimizer_kind kind, uint64_t rows, uint64_t columns);
 
-/* GW_UNSUPPORTED: these rows are no floating-point numbers (float64 is not trained either). */
+/* GW_UNSUPPORTED: these rows cannot be trained, because they are not floating-point numbers, or are float64. */
 gw_status gw_row_store_trainable(const struct gw_row_store *store);
 
-/* Makes room for an optimizer's state, zeroed, if there is none yet. GW_EXISTS: there is another optimizer's, and
- * whose; GW_UNSUPPORTED; GW_NO_MEMORY. */
+/* Allocates an optimizer's state, zeroed, unless it exists. GW_EXISTS: the store has another optimizer's state (names
+ * it); GW_UNSUPPORTED; GW_NO_MEMORY. */
 gw_status gw_row_store_prepare(struct gw_row_store *store, enum gw_optimizer_kind kind);
 
-/* The optimizer that the store has state of: false as long as there is none. */
+/* The optimizer whose state the store has; false while the store has no state. */
 bool gw_row_store_trained(const struct gw_row_store *store, enum gw_optimizer_kind *kind);
 
-/* What a push works with: kept by the calling thread from call to call, and ended with gw_row_push_scratch_free.
+/* A push's working memory. The calling thread keeps it between calls, and frees it with gw_row_push_scratch_free.
  * Zero-initialized is empty. */
 struct gw_row_push_scratch {
 	struct gw_hash_map map;
@@ -109,27 +110,27 @@ struct gw_row_push_scratch {
 };
 void gw_row_push_scratch_free(struct gw_row_push_scratch *scratch);
 
-/* Applies gradients [n][columns]: equal rows as the optimizer's `combine` says, as one. squares: NULL; or, for an
- * optimizer that needs them with GW_COMBINE_EACH, where a caller has added gradients for equal rows up already, the sum
- * of their mean(g^2), [n]. Prepares state if need be. GW_INVALID, GW_RANGE, GW_NO_MEMORY and the errors of prepare:
- * nothing has changed then. n < 2^32. */
+/* Applies gradients [n][columns]. Gradients for equal rows combine as the optimizer's `combine` selects, and change the
+ * row in one step. squares: NULL; or, for an optimizer that needs squares with GW_COMBINE_EACH, if the caller has
+ * already added up gradients for equal rows, the sums of their mean(g^2), [n]. Prepares state if necessary. GW_INVALID,
+ * GW_RANGE, GW_NO_MEMORY and the errors of prepare leave all rows unchanged. n < 2^32. */
 gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimizer *optimizer, const uint64_t *rows,
 			    uint64_t n, const float *gradients, const float *squares,
 			    struct gw_row_push_scratch *scratch);
-/* The scratch is the call's until its last turn. */
-gw_status gw_row_store_push_slice(struct gw_row_store *store, struct gw_row_slice *turn,
+/* The call owns the scratch until its last slice. */
+gw_status gw_row_store_push_slice(struct gw_row_store *store, struct gw_row_slice *slice,
 				  const struct gw_optimizer *optimizer, const uint64_t *rows, uint64_t n,
 				  const float *gradients, const float *squares, struct gw_row_push_scratch *scratch);
 
-/* Copies of rows and of their state, of one moment for each row: for a checkpoint. state: n rows of
- * gw_optimizer_state_floats, wherever they lie, or NULL: no state is wanted. GW_RANGE; GW_INVALID: there is no state to
- * be had. */
-gw_status gw_row_store_save_slice(struct gw_row_store *store, struct gw_row_slice *turn, uint64_t first, uint64_t n,
+/* Copies rows and their state for a checkpoint, each row with its state at one moment. state: n rows of
+ * gw_optimizer_state_floats, at any address; or NULL: no state is wanted. GW_RANGE; GW_INVALID: the store has no
+ * state. */
+gw_status gw_row_store_save_slice(struct gw_row_store *store, struct gw_row_slice *slice, uint64_t first, uint64_t n,
 				  void *rows, void *state);
 
-/* Sets some columns of rows' state, [n][floats], from `first` on. GW_RANGE: rows or columns that there are not;
- * GW_INVALID: there is no state. Nothing has changed then. */
-gw_status gw_row_store_set_state_slice(struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+/* Sets some columns of rows' state, [n][floats], from column `first` on. GW_RANGE: rows or columns do not exist;
+ * GW_INVALID: the store has no state. Errors leave the state unchanged. */
+gw_status gw_row_store_set_state_slice(struct gw_row_store *store, struct gw_row_slice *slice, const uint64_t *rows,
 				       uint64_t n, uint64_t first, uint64_t floats, const float *values);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the files of the row store share: its struct, and taking one row alone. */
+/* Shared by the files of the row store: its struct, and locking one row. */
 #ifndef GW_ROWS_STORE_PRIVATE_H
 #define GW_ROWS_STORE_PRIVATE_H
 
@@ -13,10 +13,10 @@ struct row_stripe {
 	_Atomic uint32_t taken;
 } __attribute__((aligned(64)));
 
-/* What an optimizer remembers; made once, and never taken away while the store lives. */
+/* An optimizer's state; allocated once, and kept while the store lives. */
 struct row_state {
 	enum gw_optimizer_kind kind;
-	uint64_t floats; /* of a row */
+	uint64_t floats; /* of each row */
 	float *base;
 	struct gw_arena *arena;
 };
@@ -40,46 +40,46 @@ static inline uint8_t *store_row(const struct gw_row_store *store, uint64_t numb
 	return store->base + number * store->format.stride;
 }
 
-/* A row that the calling thread has alone, with its state. */
+/* A row that the calling thread has locked, with its state. */
 struct row_lock {
 	uint64_t number, sequence;
 	uint8_t *row;
 };
 
-/* Takes a row: for a turn, or, where that is NULL, when it can be had. False: the turn ends before it. */
-bool gw_row_store_lock(struct gw_row_store *store, uint64_t number, struct gw_row_slice *turn, struct row_lock *hold);
-void gw_row_store_unlock(struct gw_row_store *store, const struct row_lock *hold); /* as it was */
-void gw_row_store_replace(struct gw_row_store *store, const struct row_lock *hold, const void *payload);
+/* Locks a row. Without a slice it waits for the row. Returns false if the slice ends before the row. */
+bool gw_row_store_lock(struct gw_row_store *store, uint64_t number, struct gw_row_slice *slice, struct row_lock *lock);
+void gw_row_store_unlock(struct gw_row_store *store, const struct row_lock *lock); /* unchanged */
+void gw_row_store_replace(struct gw_row_store *store, const struct row_lock *lock, const void *payload);
 
-/* Whether a turn has some cost left, of which it pays a row's, or another. */
-static inline bool store_pay(struct gw_row_slice *turn, uint64_t cost)
+/* Whether the slice has cost left; pays the given cost from it. */
+static inline bool store_pay(struct gw_row_slice *slice, uint64_t cost)
 {
-	if (!turn)
+	if (!slice)
 		return true;
-	bool pays = turn->cost > 0;
-	turn->cost -= turn->cost < cost ? turn->cost : cost;
+	bool pays = slice->cost > 0;
+	slice->cost -= slice->cost < cost ? slice->cost : cost;
 	return pays;
 }
 
-/* Where a turn begins; and what the call returns that ends before row i. */
-static inline uint64_t store_begin(const struct gw_row_slice *turn)
+/* The row at which a slice begins. store_end_slice: the result of a call that ends before row i. */
+static inline uint64_t store_begin(const struct gw_row_slice *slice)
 {
-	return turn ? turn->at : 0;
+	return slice ? slice->at : 0;
 }
 
-static inline gw_status store_end_slice(struct gw_row_slice *turn, uint64_t i, uint64_t n)
+static inline gw_status store_end_slice(struct gw_row_slice *slice, uint64_t i, uint64_t n)
 {
-	if (turn)
-		turn->at = i;
+	if (slice)
+		slice->at = i;
 	return i < n ? GW_AGAIN : GW_OK;
 }
 
-/* GW_RANGE names the first row that there is not; in a call's first turn. */
-gw_status gw_row_store_check(const struct gw_row_store *store, struct gw_row_slice *turn, const uint64_t *rows,
+/* GW_RANGE names the first row that does not exist; checks only in a call's first slice. */
+gw_status gw_row_store_check(const struct gw_row_store *store, struct gw_row_slice *slice, const uint64_t *rows,
 			     uint64_t n);
 gw_status gw_row_store_check_range(const struct gw_row_store *store, uint64_t first, uint64_t n);
 
-/* Asks for memory that is soon written. A function that only prefetches is dropped by gcc unless inlined. */
+/* Prefetches memory that will be written soon. gcc drops a function that only prefetches, unless it is inlined. */
 #define ROW_PREFETCH_MAX 2048u
 static inline __attribute__((always_inline)) void prefetch_bytes(const void *memory, uint64_t bytes)
 {
@@ -89,7 +89,7 @@ static inline __attribute__((always_inline)) void prefetch_bytes(const void *mem
 	__builtin_prefetch(from + bytes - 1, 1);
 }
 
-/* Asks for a row that is soon taken. */
+/* Prefetches a row that will be locked soon. */
 static inline __attribute__((always_inline)) void store_prefetch(const struct gw_row_store *store, uint64_t number)
 {
 	prefetch_bytes(store_row(store, number), store->format.stride);

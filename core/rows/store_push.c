@@ -1,11 +1,11 @@
-/* Training rows of a store: gradients for equal rows are brought together, and each row changes once.
+/* Trains rows of a store: groups the gradients for equal rows, and changes each row once.
  *
  *   check -> state -> group equal rows, in the order of the call -> for each group:
- *     combine its gradients (sum, mean), or their squares (if the optimizer needs them) -> take the row -> apply ->
- *     give it back new
+ *     combine its gradients (sum, mean), or their squares (if the optimizer needs them) -> lock the row -> apply ->
+ *     unlock it with its new value
  *
- * All that can fail comes before the first row: parameters, rows, dtype, memory. In turns, grouping takes some of them
- * too. Who goes on where another has ended groups anew, and finds the same groups.
+ * Everything that can fail precedes the first row: parameters, rows, dtype, memory. Grouping may take several slices. A
+ * resumed call computes the groups again; grouping is deterministic.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "core/rows/store_private.h"
 
 #define PUSH_NONE       UINT32_MAX
-#define PUSH_GROUP_COST 64u /* of a turn, for a gradient that is grouped */
+#define PUSH_GROUP_COST 64u /* cost of grouping one gradient */
 
 /* Gradients for one row, as a list in the order of the call. */
 struct push_group {
@@ -32,9 +32,9 @@ struct push {
 	const uint64_t *rows;
 	const float *gradients, *squares;
 	struct push_group *groups;
-	uint32_t *next;                  /* [n]: the next gradient for the same row */
+	uint32_t *next;                  /* [n]: the next gradient for the same row, as a list */
 	float *combined, *old, *changed; /* [columns] */
-	void *payload;                   /* the row in its dtype, where that is not float32 */
+	void *payload;                   /* the row in its dtype, if that is not float32 */
 };
 
 void gw_row_push_scratch_free(struct gw_row_push_scratch *scratch)
@@ -106,7 +106,7 @@ bool gw_row_store_trained(const struct gw_row_store *store, enum gw_optimizer_ki
 	return state != NULL;
 }
 
-/* Room for the lists of n gradients and for a row's numbers; what is in scratch from the last call goes. */
+/* Allocates room for the lists of n gradients and for a row's numbers; discards the scratch of the last call. */
 static gw_status push_make_room(const struct gw_row_store *store, uint64_t n, struct gw_row_push_scratch *scratch)
 {
 	gw_status status = scratch->map.keys ? GW_OK : gw_hash_map_create(n, &scratch->map);
@@ -133,26 +133,26 @@ static void push_use_room(struct push *push, uint64_t n, const struct gw_row_pus
 	push->payload = push->changed + columns;
 }
 
-/* Groups rows on from turn->grouped, as many as the turn may. */
-static gw_status push_group_rows(struct push *push, struct gw_row_slice *turn, bool waits, uint64_t n,
+/* Groups rows from slice->grouped on, as many as the slice may. */
+static gw_status push_group_rows(struct push *push, struct gw_row_slice *slice, bool waits, uint64_t n,
 				 struct gw_hash_map *map)
 {
-	uint32_t i = (uint32_t)turn->grouped;
-	for (; i < n && store_pay(waits ? NULL : turn, PUSH_GROUP_COST); i++) {
+	uint32_t i = (uint32_t)slice->grouped;
+	for (; i < n && store_pay(waits ? NULL : slice, PUSH_GROUP_COST); i++) {
 		bool is_new;
-		uint32_t number = gw_hash_map_put(map, push->rows[i], (uint32_t)turn->groups, &is_new);
+		uint32_t number = gw_hash_map_put(map, push->rows[i], (uint32_t)slice->groups, &is_new);
 		struct push_group *group = &push->groups[number];
 		push->next[i] = PUSH_NONE;
 		if (is_new) {
 			*group = (struct push_group){.first = i, .last = i, .count = 1};
-			turn->groups++;
+			slice->groups++;
 			continue;
 		}
 		push->next[group->last] = i;
 		group->last = i;
 		group->count++;
 	}
-	turn->grouped = i;
+	slice->grouped = i;
 	return i < n ? GW_AGAIN : GW_OK;
 }
 
@@ -161,7 +161,7 @@ static const float *push_gradient(const struct push *push, uint32_t i)
 	return push->gradients + (uint64_t)i * push->store->columns;
 }
 
-/* The sum of a group's gradients, divided by their number if it is the mean that is wanted. */
+/* The sum of a group's gradients, divided by their number for GW_COMBINE_MEAN. */
 static const float *push_combine(const struct push *push, const struct push_group *group)
 {
 	uint64_t columns = push->store->columns;
@@ -211,29 +211,29 @@ static const void *push_round(const struct push *push)
 	return halves;
 }
 
-/* False: the turn ends before it. */
-static bool push_apply(const struct push *push, struct gw_row_slice *turn, const struct push_group *group)
+/* Returns false if the slice ends before the row. */
+static bool push_apply(const struct push *push, struct gw_row_slice *slice, const struct push_group *group)
 {
 	struct gw_row_store *store = push->store;
 	const struct gw_optimizer *optimizer = push->optimizer;
 	const struct gw_optimizer_rule *rule = push->rule;
 	uint64_t number = push->rows[group->first], columns = store->columns;
 	bool each = optimizer->combine == GW_COMBINE_EACH;
-	struct row_lock hold;
+	struct row_lock lock;
 	const float *gradient = each ? push_gradient(push, group->first) : push_combine(push, group);
 	float squares = 0;
 	if (rule->needs_squares)
 		squares = each ? push_sum_squares(push, group) : gw_optimizer_mean_square(gradient, columns);
 	float *state = push->state ? push->state->base + number * push->state->floats : NULL;
 
-	if (!gw_row_store_lock(store, number, turn, &hold))
+	if (!gw_row_store_lock(store, number, slice, &lock))
 		return false;
-	(void)store_pay(turn, (group->count - 1) * columns * sizeof(float));
-	const float *old = push_load(push, hold.row);
+	(void)store_pay(slice, (group->count - 1) * columns * sizeof(float));
+	const float *old = push_load(push, lock.row);
 	rule->apply(optimizer, gradient, squares, old, push->changed, state, columns);
 	for (uint32_t i = push->next[group->first]; each && i != PUSH_NONE; i = push->next[i])
 		rule->apply(optimizer, push_gradient(push, i), 0, push->changed, push->changed, state, columns);
-	gw_row_store_replace(store, &hold, push_round(push));
+	gw_row_store_replace(store, &lock, push_round(push));
 	return true;
 }
 
@@ -250,8 +250,8 @@ static gw_status push_check(const struct push *push, uint64_t n)
 	return gw_row_store_check(push->store, NULL, push->rows, n);
 }
 
-/* A call's first turn: all that can fail. */
-static gw_status push_begin(const struct push *push, struct gw_row_slice *turn, uint64_t n,
+/* The steps of a call's first slice: all that can fail. */
+static gw_status push_begin(const struct push *push, struct gw_row_slice *slice, uint64_t n,
 			    struct gw_row_push_scratch *scratch)
 {
 	gw_status status = push_check(push, n);
@@ -259,11 +259,11 @@ static gw_status push_begin(const struct push *push, struct gw_row_slice *turn, 
 		status = gw_row_store_prepare(push->store, push->optimizer->kind);
 	if (status == GW_OK)
 		status = push_make_room(push->store, n, scratch);
-	turn->checked = status == GW_OK;
+	slice->checked = status == GW_OK;
 	return status;
 }
 
-/* What the next row needs: the row, and what its optimizer remembers of it. */
+/* Prefetches the next row, and its optimizer state. */
 static inline __attribute__((always_inline)) void push_prefetch(const struct push *push, uint64_t number)
 {
 	store_prefetch(push->store, number);
@@ -271,38 +271,39 @@ static inline __attribute__((always_inline)) void push_prefetch(const struct pus
 		prefetch_bytes(push->state->base + number * push->state->floats, push->state->floats * sizeof(float));
 }
 
-static gw_status push_slice(struct push *push, struct gw_row_slice *turn, bool waits, uint64_t n,
+static gw_status push_slice(struct push *push, struct gw_row_slice *slice, bool waits, uint64_t n,
 			    struct gw_row_push_scratch *scratch)
 {
 	struct gw_row_store *store = push->store;
-	push->rule = gw_optimizer_rule_of((uint32_t)push->optimizer->kind); /* NULL: push_begin refuses the kind */
-	gw_status status = turn->checked ? GW_OK : push_begin(push, turn, n, scratch);
+	/* may be NULL; push_begin then refuses the kind */
+	push->rule = gw_optimizer_rule_of((uint32_t)push->optimizer->kind);
+	gw_status status = slice->checked ? GW_OK : push_begin(push, slice, n, scratch);
 	if (status != GW_OK)
 		return status;
 	push_use_room(push, n, scratch);
 	if (gw_optimizer_state_floats(push->optimizer->kind, store->columns) > 0)
 		push->state = atomic_load(&store->state);
-	status = push_group_rows(push, turn, waits, n, &scratch->map);
+	status = push_group_rows(push, slice, waits, n, &scratch->map);
 	if (status != GW_OK)
 		return status;
-	uint64_t i = turn->at;
-	for (; i < turn->groups && (waits || turn->cost); i++) {
-		if (i + 1 < turn->groups)
+	uint64_t i = slice->at;
+	for (; i < slice->groups && (waits || slice->cost); i++) {
+		if (i + 1 < slice->groups)
 			push_prefetch(push, push->rows[push->groups[i + 1].first]);
-		if (!push_apply(push, waits ? NULL : turn, &push->groups[i]))
+		if (!push_apply(push, waits ? NULL : slice, &push->groups[i]))
 			break;
 	}
-	return store_end_slice(turn, i, turn->groups);
+	return store_end_slice(slice, i, slice->groups);
 }
 
-gw_status gw_row_store_push_slice(struct gw_row_store *store, struct gw_row_slice *turn,
+gw_status gw_row_store_push_slice(struct gw_row_store *store, struct gw_row_slice *slice,
 				  const struct gw_optimizer *optimizer, const uint64_t *rows, uint64_t n,
 				  const float *gradients, const float *squares, struct gw_row_push_scratch *scratch)
 {
 	struct push push = {
 		.store = store, .optimizer = optimizer, .rows = rows, .gradients = gradients, .squares = squares};
-	turn->taken = false;
-	return push_slice(&push, turn, false, n, scratch);
+	slice->taken = false;
+	return push_slice(&push, slice, false, n, scratch);
 }
 
 gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimizer *optimizer, const uint64_t *rows,
@@ -311,6 +312,6 @@ gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimize
 {
 	struct push push = {
 		.store = store, .optimizer = optimizer, .rows = rows, .gradients = gradients, .squares = squares};
-	struct gw_row_slice turn = {0};
-	return push_slice(&push, &turn, true, n, scratch);
+	struct gw_row_slice slice = {0};
+	return push_slice(&push, &slice, true, n, scratch);
 }

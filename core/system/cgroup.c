@@ -1,4 +1,4 @@
-/* From /proc/self/cgroup to folders under /sys/fs/cgroup.
+/* Finds the folders under /sys/fs/cgroup of the groups in /proc/self/cgroup.
  *
  *   each line "number:controllers:path" -> the mount of that hierarchy -> path, its parent, … the mount itself
  */

@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-/* Calls look with each folder that may be of a group of this process under the controller: its own, and all above it,
- * as limits of theirs bind as well. Version 1 and 2 may be in use side by side. Folders need not be there: containers
- * hide some, and the path that the kernel tells is then another's, but the root of what they show is the container's
- * group. root is "" for this machine, or a made-up tree. */
+/* Calls look with each folder that may belong to a group of this process under the controller: its own group, and all
+ * groups above it, because their limits bind as well. Versions 1 and 2 may be in use together. A folder may not exist,
+ * because containers hide some. The path from the kernel then names a group that is not visible, but the root of the
+ * visible tree is the container's group. root is "" for this machine, or a fake tree in tests. */
 void gw_cgroup_walk(const char *root, const char *controller,
 		    void (*look)(void *context, const char *folder, bool version2), void *context);
 

@@ -1,4 +1,4 @@
-/* The clock that stands still while the process does: see clock.h.
+/* The clock that stands still while the process is suspended: see clock.h.
  *
  *   gw_clock_word = the ticks that were taken off | the tick of the last look
  *
@@ -6,13 +6,14 @@
  *                                  later -> look: less than a second ago? -> word = the same | now
  *                                                 longer, and attended    -> word = more     | now  -> read again
  *
- * Both halves change together, by compare and exchange: a thread that reads a new look also reads what that look took
- * off, and no two looks take the same time off. The tick of the last look is not taken off, since readings in it were
- * given out and the clock never goes back. No lock is held, so a fork finds nothing half done; the child has no thread
- * that looks and does not attend. The halves overflow after more than two years; one suspension may last for one.
+ * Both halves change together, by compare and exchange. A thread that reads a new look therefore also reads the time
+ * that this look took off. No two looks take the same time off. The tick of the last look is not taken off: readers
+ * have used readings in it, and the clock never goes back. The clock holds no lock, so a fork finds no half-done
+ * change. The child has no looking thread and does not attend. The halves overflow after more than two years, so one
+ * suspension may last for one year.
  *
- * A thread of its own looks, not those that wait for something: they would have to wake for it whenever they wait, and
- * a long computation between two waits, which is no suspension, would be taken for one.
+ * A separate thread looks, instead of the threads that wait. Waiting threads would have to wake up for it, and a long
+ * computation between two waits would be mistaken for a suspension.
  */
 #include "core/system/clock.h"
 
@@ -33,12 +34,12 @@ _Atomic uint64_t gw_clock_word;
 static struct {
 	pthread_mutex_t lock;
 	uint32_t users;
-	atomic_bool attended;   /* the thread looks */
-	_Atomic uint32_t stops; /* futex: the thread is to end */
+	atomic_bool attended;   /* the looking thread runs */
+	_Atomic uint32_t stops; /* futex: the thread must end */
 	pthread_t thread;
 } attention = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The child has no thread. */
+/* After a fork the child does not have the thread. */
 static void clock_forget(void)
 {
 	attention.users = 0;
@@ -76,7 +77,7 @@ static void *clock_run(void *ignored)
 	return ignored;
 }
 
-/* Until now nobody had to look: the time since somebody did is no pause. */
+/* Before this, no thread had to look, so the time since the last look is no suspension. */
 static void clock_look_first(void)
 {
 	uint64_t word = atomic_load(&gw_clock_word), next;

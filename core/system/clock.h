@@ -1,17 +1,18 @@
-/* Time: one clock for every deadline. It stands still while the process does.
+/* Time: one clock for every deadline. It stands still while the process is suspended.
  *
  *   gw_now_ns = CLOCK_MONOTONIC - the time for which this process was found suspended
  *
- * A process that was stopped (SIGSTOP, the freezer of a control group, a debugger, a machine that was moved) for longer
- * than an operation's deadline has not waited for its servers: the operation goes on with the time that it had left.
- * While somebody attends (clients, servers: gw_clock_attend), a thread looks at the clock four times a second. If
- * nobody in the process has looked for a second, the process did not run, and that time is taken off before any thread
- * reads the clock: there is no moment at which one could judge a deadline by the time that passed meanwhile. Threads
- * that only wait or compute are not mistaken for a process that is suspended. All of it is one word and takes no lock
- * (clock.c).
+ * A process may be suspended for longer than an operation's deadline: by SIGSTOP, the freezer of a control group, a
+ * debugger, or the migration of a machine. It has not waited for its servers during that time, so the operation
+ * continues with the rest of its deadline.
  *
- * The kernel knows CLOCK_MONOTONIC alone: absolute waits are given gw_monotonic_of(deadline). A wait that began before
- * a suspension ends early then, never late; so whoever waits looks at gw_now_ns, and waits again.
+ * While a client or a server attends (gw_clock_attend), a thread looks at the clock four times a second. If no thread
+ * of the process has looked for a second, the process did not run. That time is taken off before any thread reads the
+ * clock, so no thread can judge a deadline by it. Threads that wait or compute for long are not mistaken for a
+ * suspension. The state is one word and needs no lock (clock.c).
+ *
+ * The kernel knows only CLOCK_MONOTONIC: pass gw_monotonic_of(deadline) to absolute waits. A wait that began before a
+ * suspension then ends early, never late. After every wait, read gw_now_ns and wait again if time is left.
  */
 #ifndef GW_SYSTEM_CLOCK_H
 #define GW_SYSTEM_CLOCK_H
@@ -31,11 +32,11 @@
 /* In ticks: the time taken off in the high half, the last look in the low half. */
 extern _Atomic uint64_t gw_clock_word;
 
-/* Notes that somebody looks at this time of CLOCK_MONOTONIC, and takes the time off for which nobody did. */
+/* Records a look at this time of CLOCK_MONOTONIC, and takes off the time in which no thread looked. */
 void gw_clock_look(uint64_t monotonic_ns) __attribute__((cold));
 
-/* From now on, until as many calls of gw_clock_leave, the process counts as suspended while nobody looks. Any thread.
- * GW_LIMIT: no thread can be started. */
+/* From now on, until as many calls of gw_clock_leave, time in which no thread looks counts as a suspension. Any thread
+ * may call it. GW_LIMIT: no thread can be started. */
 gw_status gw_clock_attend(void);
 void gw_clock_leave(void);
 
@@ -51,7 +52,7 @@ static inline uint64_t gw_clock_taken_off(uint64_t word)
 	return word >> 32 << GW_CLOCK_TICK_BITS;
 }
 
-/* The word is read before the clock: if the process is suspended between the two, the clock shows it. */
+/* Reads the word before the clock: if the process is suspended between the two, the clock shows it. */
 static inline uint64_t gw_clock_read(clockid_t id)
 {
 	for (;;) {
@@ -63,32 +64,33 @@ static inline uint64_t gw_clock_read(clockid_t id)
 	}
 }
 
-/* CLOCK_MONOTONIC in nanoseconds, for what is no wait for others: how long a server is up, when a lease is renewed. */
+/* CLOCK_MONOTONIC in nanoseconds, for times that are not waits for a peer: a server's uptime, the renewal of a
+ * lease. */
 static inline uint64_t gw_monotonic_ns(void)
 {
 	return gw_clock_of(CLOCK_MONOTONIC);
 }
 
-/* The same without the time for which this process was suspended. */
+/* CLOCK_MONOTONIC without the time for which this process was suspended. */
 static inline uint64_t gw_now_ns(void)
 {
 	return gw_clock_read(CLOCK_MONOTONIC);
 }
 
-/* So much later than now; past the end of time: never. */
+/* now_ns + ns; an overflow gives GW_NO_DEADLINE. */
 static inline uint64_t gw_later_ns(uint64_t now_ns, uint64_t ns)
 {
 	return ns > GW_NO_DEADLINE - now_ns ? GW_NO_DEADLINE : now_ns + ns;
 }
 
-/* gw_now_ns as of the kernel's last tick, 1 to 10 ms ago at most: for what need not be exact. It asks no device, where
- * the clock may be one (HPET, in guests) that costs more than the work it is asked for. */
+/* gw_now_ns at the kernel's last tick, 1 to 10 ms ago at most, for uses that need no exact time. It reads no device. In
+ * guests the clock may be a device (HPET) whose reading costs more than the work it times. */
 static inline uint64_t gw_past_ns(void)
 {
 	return gw_clock_read(CLOCK_MONOTONIC_COARSE);
 }
 
-/* What CLOCK_MONOTONIC shows when gw_now_ns shows at_ns, if the process is not suspended until then. */
+/* The value of CLOCK_MONOTONIC when gw_now_ns reaches at_ns, if the process is not suspended until then. */
 static inline uint64_t gw_monotonic_of(uint64_t at_ns)
 {
 	return gw_later_ns(at_ns, gw_clock_taken_off(atomic_load_explicit(&gw_clock_word, memory_order_relaxed)));
@@ -99,7 +101,7 @@ static inline struct timespec gw_timespec(uint64_t ns)
 	return (struct timespec){.tv_sec = (time_t)(ns / GW_NS_PER_SECOND), .tv_nsec = (long)(ns % GW_NS_PER_SECOND)};
 }
 
-/* The point in time that lies timeout_ms from now; a negative timeout, or one past the end of time, means never. */
+/* The time timeout_ms from now; a negative timeout, or an overflow, gives GW_NO_DEADLINE. */
 static inline uint64_t gw_deadline_ns(int64_t timeout_ms)
 {
 	uint64_t now = gw_now_ns();

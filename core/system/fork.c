@@ -1,5 +1,5 @@
-/* The guards of this process, by their order. The registry's own lock is the first that a fork takes, so that no guard
- * joins while others are held. */
+/* The guards of this process, by their order. A fork takes the registry's own lock first, so that no guard joins while
+ * others are locked. */
 #include "core/system/fork.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -21,7 +21,7 @@ static void fork_before(void)
 			pthread_mutex_lock(guard->lock);
 }
 
-/* The child's thread is the one that took the locks. */
+/* The child's only thread is the copy of the thread that took the locks. */
 static void in_child(void)
 {
 	release_all();

@@ -1,4 +1,4 @@
-/* Waiting for a word to change: the futex of this process (FUTEX_PRIVATE). */
+/* Waits for a word to change: a futex of this process (FUTEX_PRIVATE). */
 #ifndef GW_SYSTEM_FUTEX_H
 #define GW_SYSTEM_FUTEX_H
 
@@ -10,8 +10,8 @@
 
 #include "core/system/clock.h"
 
-/* Sleeps while *word == expected, at most until deadline_ns (of gw_now_ns; GW_NO_DEADLINE: no limit). May return early:
- * check the word again, and the time. */
+/* Sleeps while *word == expected, until deadline_ns of gw_now_ns (GW_NO_DEADLINE: no limit). It may return early, so
+ * check the word and the time again. */
 static inline void gw_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
 {
 	struct timespec until = gw_timespec(gw_monotonic_of(deadline_ns));

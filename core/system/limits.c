@@ -1,9 +1,9 @@
-/* From a limit to the file that keeps it, and to the command that raises it.
+/* Finds the file that keeps a limit, and the command that raises it.
  *
  *   control groups: every group from the process's own up -> the one with least left      (core/system/cgroup.h)
  *   the process:    getrlimit, or the numbers of /proc/self/limits that the caller has read
  *
- * What cannot be read is no limit: who is refused then gets the kernel's own error.
+ * A limit that cannot be read counts as no limit. If it binds all the same, the kernel's own error reports it.
  */
 #include "core/system/limits.h"
 
@@ -15,18 +15,18 @@
 #include "core/system/sysfile.h"
 
 #define TEXT_BYTES 4096
-#define NO_LIMIT   ((uint64_t)INT64_MAX / 2) /* from here on it is version 1's way to say that there is none */
+#define NO_LIMIT   ((uint64_t)INT64_MAX / 2) /* version 1 writes a number from here on for "no limit" */
 
 /* --- Control groups. --- */
 
-/* Names of files; of the limit, of a second one that binds as well, and of what is used. */
+/* Names of files: the limit, a second limit that binds as well (brake), and the usage. */
 struct group_files {
 	const char *limit, *brake, *used;
 };
 
 static const struct group_kind {
 	const char *controller;
-	struct group_files files[2]; /* of version 1 and 2 */
+	struct group_files files[2]; /* of versions 1 and 2 */
 } kinds[GW_GROUP_LIMITS] = {
 	[GW_GROUP_MEMORY] = {"memory",
 			     {{"memory.limit_in_bytes", NULL, "memory.usage_in_bytes"},
@@ -114,7 +114,7 @@ char *gw_group_fix(enum gw_group_limit limit, const struct gw_group_use *use, ui
 			 "NAME; a pod: podPidsLimit of its kubelet)",
 			 n, n);
 		break;
-	default: /* neither systemd nor docker has a name for it */
+	default: /* systemd and docker have no option for it */
 		snprintf(text, GW_LIMIT_FIX_MAX, "echo %llu | sudo tee %s (a pod: resources.limits.hugepages-2Mi)", n,
 			 use->file);
 	}
@@ -128,7 +128,7 @@ struct rdma_walk {
 	struct gw_group_rdma *out;
 };
 
-/* "mlx5_0 hca_handle=2 hca_object=max" */
+/* line: "mlx5_0 hca_handle=2 hca_object=max" */
 static void take_rdma_word(const char *line, const char *word, uint64_t *out)
 {
 	const char *at = strstr(line, word);
@@ -168,11 +168,11 @@ bool gw_group_rdma_read(const char *root, const char *device, struct gw_group_rd
 
 static const struct process_kind {
 	int resource;
-	const char *option; /* of ulimit */
-	uint32_t unit;      /* bytes that ulimit counts in */
-	const char *item;   /* of limits.conf, and of docker run --ulimit; */
-	bool docker;        /*   which has not all of them */
-	uint32_t item_unit; /* of limits.conf */
+	const char *option; /* ulimit's option */
+	uint32_t unit;      /* bytes in ulimit's unit */
+	const char *item;   /* the name in limits.conf and in docker run --ulimit */
+	bool docker;        /* docker has an option for it */
+	uint32_t item_unit; /* bytes in limits.conf's unit */
 	const char *directive;
 } processes[GW_PROCESS_LIMITS] = {
 	[GW_PROCESS_FILES] = {RLIMIT_NOFILE, "-n", 1, "nofile", true, 1, "LimitNOFILE"},

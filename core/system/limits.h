@@ -1,6 +1,5 @@
-/* Limits that bind this process: where the kernel keeps each, how much of it is left, and the command that raises it,
- * on a host, in a unit, in a container and in a pod. For refusals, so that they name what binds; for the doctor, so
- * that it is known before.
+/* Limits that bind this process: the kernel's file of each limit, how much is left, and the command that raises it. The
+ * commands cover a host, a unit, a container and a pod. Error texts name them, and the doctor reports them in advance.
  */
 #ifndef GW_SYSTEM_LIMITS_H
 #define GW_SYSTEM_LIMITS_H
@@ -12,10 +11,10 @@
 #define GW_LIMIT_FILE_MAX 256
 #define GW_LIMIT_FIX_MAX  512
 
-/* --- Of the control groups, version 1 and 2: a group's own, and those above it. --- */
+/* --- Limits of control groups, version 1 and 2: the process's own group, and those above it. --- */
 
 enum gw_group_limit {
-	GW_GROUP_MEMORY,           /* bytes; the brake memory.high counts as a limit */
+	GW_GROUP_MEMORY,           /* bytes; memory.high, which slows a group down, counts as a limit */
 	GW_GROUP_SWAP,             /* bytes */
 	GW_GROUP_THREADS,          /* processes and threads */
 	GW_GROUP_HUGETLB,          /* bytes of 2 MiB pages that are in use */
@@ -24,27 +23,28 @@ enum gw_group_limit {
 };
 
 struct gw_group_use {
-	uint64_t limit, used;         /* of the group in which least is left; UINT64_MAX: no limit */
-	char file[GW_LIMIT_FILE_MAX]; /* that the limit is kept in; "": no limit */
+	uint64_t limit, used;         /* of the group with the least left; UINT64_MAX: no limit */
+	char file[GW_LIMIT_FILE_MAX]; /* the file that keeps the limit; "": no limit */
 };
 
-/* root: "" for this machine, or a made-up tree, which is left out of `file`. */
+/* root: "" for this machine, or a fake tree in tests; `file` does not include it. */
 void gw_group_limit_read(const char *root, enum gw_group_limit limit, struct gw_group_use *out);
-/* What is left; UINT64_MAX: no limit. */
+/* The rest of the limit; UINT64_MAX: no limit. */
 uint64_t gw_group_left(const struct gw_group_use *use);
-/* The command that raises it to this number. Returns the text. */
+/* Writes the command that raises the limit to `wanted`. Returns the text. */
 char *gw_group_fix(enum gw_group_limit limit, const struct gw_group_use *use, uint64_t wanted,
 		   char text[GW_LIMIT_FIX_MAX]);
 
-/* What processes of the group may take of an RDMA device (rdma.max): contexts of it, and queue pairs, completion
- * queues, registrations together. device: NULL: of any. UINT64_MAX: no limit. false: there is none at all. */
+/* How much of an RDMA device the group's processes may use (rdma.max): contexts, and the sum of queue pairs, completion
+ * queues and registrations. device: NULL for any device. UINT64_MAX: no limit. Returns false if no group has a
+ * limit. */
 struct gw_group_rdma {
 	uint64_t handles, objects;
 	char file[GW_LIMIT_FILE_MAX];
 };
 bool gw_group_rdma_read(const char *root, const char *device, struct gw_group_rdma *out);
 
-/* --- Of the process (ulimit). --- */
+/* --- Limits of the process (ulimit). --- */
 
 enum gw_process_limit {
 	GW_PROCESS_FILES,     /* open files */
@@ -55,12 +55,12 @@ enum gw_process_limit {
 	GW_PROCESS_LIMITS
 };
 
-/* The command that raises it to `wanted` (UINT64_MAX: unlimited), where it may not be raised above `hard`. Returns the
- * text. */
+/* Writes the command that raises the limit to `wanted` (UINT64_MAX: unlimited). hard: the limit above which the process
+ * may not raise it. Returns the text. */
 char *gw_process_fix(enum gw_process_limit limit, uint64_t wanted, uint64_t hard, char text[GW_LIMIT_FIX_MAX]);
-/* The same for this process, now. */
+/* The same with this process's hard limit of now. */
 char *gw_process_fix_own(enum gw_process_limit limit, uint64_t wanted, char text[GW_LIMIT_FIX_MAX]);
-/* The soft limit of this process; UINT64_MAX: none. */
+/* The soft limit of this process; UINT64_MAX: no limit. */
 uint64_t gw_process_limit(enum gw_process_limit limit);
 
 #endif

@@ -1,9 +1,9 @@
-/* A parallel loop: threads made for the call, one shared counter that hands out chunks in ascending order.
+/* A parallel loop: threads for one call share a counter, which hands out chunks in ascending order.
  *
- *   caller makes threads -> each takes chunks until none is left or one failed -> caller joins -> first failure's text
+ *   caller starts threads -> each takes chunks until none is left or one failed -> caller joins -> first failure's text
  *
- * Chunks are handed out in order and a chunk once taken is always finished, so every chunk below a failed one has run:
- * the failure of the lowest chunk is the same for any number of threads, and it is the one that is returned.
+ * Chunks are handed out in order, and a chunk that was begun is always finished. So every chunk below a failed one has
+ * run. The loop returns the failure of the lowest chunk, which is the same for any number of threads.
  */
 #include "core/system/parallel.h"
 
@@ -15,7 +15,7 @@
 #include "core/system/thread.h"
 
 #define THREADS_MAX       256u
-#define CHUNKS_PER_THREAD 8u /* where the caller leaves the grain to us */
+#define CHUNKS_PER_THREAD 8u /* if the caller sets no grain */
 
 struct parallel_loop {
 	gw_status (*body)(void *context, uint64_t begin, uint64_t end, unsigned thread);
@@ -23,7 +23,7 @@ struct parallel_loop {
 	uint64_t n, grain, chunks;
 	_Alignas(64) atomic_uint_fast64_t next;
 	atomic_bool failed;
-	pthread_mutex_t lock; /* over what follows; taken on failure only */
+	pthread_mutex_t lock; /* over the members below; taken on failure only */
 	gw_status status;
 	uint64_t failed_chunk;
 	char text[GW_ERROR_TEXT_MAX];
@@ -68,7 +68,7 @@ static void *worker_main(void *argument)
 	return NULL;
 }
 
-/* Makes up to count workers. Returns how many there are. */
+/* Starts up to count workers. Returns how many it started. */
 static unsigned start_workers(struct parallel_loop *loop, struct parallel_worker *workers, unsigned count)
 {
 	unsigned started = 0;

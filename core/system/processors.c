@@ -1,6 +1,6 @@
-/* The affinity mask, and the quotas of control groups: cpu.max of version 2, cpu.cfs_quota_us over cpu.cfs_period_us of
- * version 1, whichever is least from the process's own group up. A container with half a processor of 64 would
- * otherwise start 64 threads, which are then all held up together.
+/* Counts usable processors by the affinity mask and the quotas of control groups. The quotas are cpu.max of version 2,
+ * and cpu.cfs_quota_us over cpu.cfs_period_us of version 1; the least from the process's own group up counts. Otherwise
+ * a container with half a processor of 64 would start 64 threads, and the quota would stall them together.
  */
 #include "core/system/processors.h"
 
@@ -25,7 +25,7 @@ static void take_least(uint32_t *granted, uint64_t quota, uint64_t period)
 		*granted = (uint32_t)whole;
 }
 
-/* "max 100000", "150000 100000". */
+/* cpu.max: "max 100000", "150000 100000". */
 static void look_at_max(uint32_t *granted, const char *folder)
 {
 	char text[64], *end;
@@ -45,7 +45,7 @@ static void processors_look(void *context, const char *folder, bool version2)
 		look_at_max(granted, folder);
 	} else if (gw_sysfile_read(text, sizeof(text), "%s/cpu.cfs_quota_us", folder) && text[0] != '-' &&
 		   gw_sysfile_number(&quota, "%s/cpu.cfs_quota_us", folder) &&
-		   gw_sysfile_number(&period, "%s/cpu.cfs_period_us", folder)) { /* -1: no quota */
+		   gw_sysfile_number(&period, "%s/cpu.cfs_period_us", folder)) { /* a quota of -1 is no quota */
 		take_least(granted, quota, period);
 	}
 }

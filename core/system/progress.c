@@ -14,7 +14,7 @@
 #define LINE_EVERY_NS (5 * GW_NS_PER_SECOND)
 #define BAR_CELLS     24u
 #define LINE_BYTES    256u
-#define COLUMNS_USUAL 80 /* of a terminal that does not tell */
+#define COLUMNS_USUAL 80 /* columns of a terminal that reports none */
 #define CLEAR_LINE    "\r\033[K"
 
 static char *progress_amount(const struct gw_progress *progress, char text[GW_UNIT_TEXT_MAX], double value)
@@ -27,7 +27,8 @@ static const char *unit_suffix(const struct gw_progress *progress)
 	return strcmp(progress->unit, "B") == 0 ? "" : progress->unit;
 }
 
-/* Totals are estimates where the exact one would have to be computed for it. One that is exceeded is not known. */
+/* Totals may be estimates, where an exact total would cost a computation. A total that is exceeded counts as
+ * unknown. */
 static bool knows_total(const struct gw_progress *progress, uint64_t done)
 {
 	return progress->total > 0 && done <= progress->total;
@@ -38,7 +39,7 @@ static double progress_share_of(const struct gw_progress *progress, uint64_t don
 	return done < progress->total ? (double)done / (double)progress->total : 1;
 }
 
-/* The bar, or "" where there is none: the total is unknown, or nobody looks at a terminal. */
+/* The bar, or "" if the total is unknown or stderr is no terminal. */
 static void write_bar(const struct gw_progress *progress, uint64_t done, char bar[BAR_CELLS + 4])
 {
 	uint32_t cells = (uint32_t)(progress_share_of(progress, done) * BAR_CELLS);
@@ -70,7 +71,7 @@ static int write_line(const struct gw_progress *progress, uint64_t done, uint64_
 			progress_amount(progress, rate_text, rate), space, unit);
 }
 
-/* A line that a terminal wraps cannot be drawn over: the bar goes first, then what is too long. */
+/* A line that a terminal wraps cannot be redrawn. A long line first loses its bar, and is then cut. */
 static void progress_draw(const struct gw_progress *progress, uint64_t done, uint64_t now_ns)
 {
 	char bar[BAR_CELLS + 4], line[LINE_BYTES];
@@ -110,7 +111,7 @@ void gw_progress_update(struct gw_progress *progress, uint64_t done)
 void gw_progress_end(struct gw_progress *progress, uint64_t done)
 {
 	if (!progress->drawn)
-		return; /* too short to speak of */
+		return; /* too short to report */
 	if (progress->terminal) {
 		fputs(CLEAR_LINE, stderr);
 		fflush(stderr);

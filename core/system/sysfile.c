@@ -1,4 +1,4 @@
-/* Reading /proc and /sys. What is missing there is normal: containers hide some of it, kernels lack some. */
+/* Reads /proc and /sys. A missing file is normal: containers hide some, and kernels lack some. */
 #include "core/system/sysfile.h"
 
 #include <fcntl.h>

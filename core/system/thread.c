@@ -1,4 +1,4 @@
-/* See thread.h. */
+/* Starts threads, and finds the limit that refused one: see thread.h. */
 #include "core/system/thread.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "core/system/limits.h"
 #include "core/system/sysfile.h"
 
-#define THREADS_SPARE 64 /* that an advised limit has room for, besides the one that was refused */
+#define THREADS_SPARE 64 /* the advised limit leaves room for so many threads in addition to the refused one */
 
 int gw_thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
 {
@@ -39,7 +39,7 @@ static bool lacks_space(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE) + stack.rlim_cur > space;
 }
 
-/* The kernel gives one error number for all of them. */
+/* Names the limit that was met. The kernel has one error number for all of them. */
 static void name_limit(char *text, size_t bytes)
 {
 	char fix[GW_LIMIT_FIX_MAX];

@@ -1,4 +1,4 @@
-/* Threads of ours. */
+/* Threads of the library. */
 #ifndef GW_SYSTEM_THREAD_H
 #define GW_SYSTEM_THREAD_H
 
@@ -6,13 +6,13 @@
 
 #include "core/errors/status.h"
 
-/* As pthread_create, 0 or an error number. No signal is delivered to the thread: those are the program's. Except those
- * that a thread can only raise itself (SIGBUS, SIGSEGV, ...): while they are blocked, the kernel ends the process
- * instead of calling the program's handler. */
+/* As pthread_create; returns 0 or an error number. Signals go to the program's threads, not to this one. The exception
+ * are signals that a thread raises itself (SIGBUS, SIGSEGV, ...): if they were blocked, the kernel would end the
+ * process instead of calling the program's handler. */
 int gw_thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
 
-/* What gw_thread_start said, as an error, GW_LIMIT; the text names the limit that binds and the command
- * that raises it. The format tells what the thread was for. */
+/* Makes an error of gw_thread_start's result: GW_LIMIT. The text names the limit that binds and the command that raises
+ * it. The format describes the thread's purpose. */
 gw_status gw_thread_failed(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,17 +1,18 @@
-/* Rings that come and go.
+/* Creates and closes rings of threads that start and end often.
  *
- * The kernel counts a ring's memory as locked where a process has no CAP_IPC_LOCK, and frees it in a thread of its own
- * some time after the ring was closed. A new ring that does not fit (ENOMEM) is tried again for a short while, if a
- * ring that this process closed may make room for it:
+ * If the process has no CAP_IPC_LOCK, the kernel counts a ring's memory as locked. A kernel thread frees the memory
+ * some time after the ring was closed. If a new ring does not fit (ENOMEM), and a closed ring of this process may soon
+ * make room for it, gw_uring_init retries for a short while:
  *
  *   ENOMEM ──► this process's own rings and the new one exceed the limit? ──► ENOMEM at once: no wait helps
  *                 │ no
  *              a ring was closed lately? ──► again and again, WAIT_NS at most; then only after another ring was closed
  *
- * Other processes of the same user may hold the rest of the limit, which nothing here can see: hence the short while.
+ * Other processes of the same user may use up the limit, which this process cannot see. That is why the retries end
+ * soon.
  *
- * What one thread unmaps and another maps: the kernel gives the next ring the address of the last one, and liburing
- * asks it by system calls of its own, which the thread sanitizer does not see. It is told here.
+ * One thread may unmap a ring and another map the next one at the same address. liburing does so by system calls of its
+ * own, which the thread sanitizer does not see. uring_acquire and uring_release inform the sanitizer.
  */
 #include "core/system/uring.h"
 
@@ -26,7 +27,7 @@
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
-static char uring_addresses; /* stands for all of them */
+static char uring_addresses; /* stands for all addresses of rings */
 #define uring_release() __tsan_release(&uring_addresses)
 #define uring_acquire() __tsan_acquire(&uring_addresses)
 #else
@@ -34,12 +35,12 @@ static char uring_addresses; /* stands for all of them */
 #define uring_acquire() ((void)0)
 #endif
 
-#define CLOSING_NS   (5 * GW_NS_PER_SECOND) /* since the last was closed: by then the kernel is through */
-#define WAIT_NS      (150 * GW_NS_PER_MS)   /* a start with a small limit is to take hardly longer than one without */
+#define CLOSING_NS   (5 * GW_NS_PER_SECOND) /* after the last close; the kernel has freed its memory by then */
+#define WAIT_NS      (150 * GW_NS_PER_MS)   /* short, so that a start with a small limit takes hardly longer */
 #define PAUSE_MAX_NS (20 * GW_NS_PER_MS)
 
-static _Atomic uint64_t uring_closed_ns;  /* 0: none was */
-static _Atomic uint64_t uring_gave_up_ns; /* 0: no wait was in vain */
+static _Atomic uint64_t uring_closed_ns;  /* 0: no ring was closed */
+static _Atomic uint64_t uring_gave_up_ns; /* 0: no wait has failed */
 static _Atomic uint64_t uring_live_bytes; /* of open rings */
 
 static uint64_t pages_of(uint64_t bytes)
@@ -48,7 +49,7 @@ static uint64_t pages_of(uint64_t bytes)
 	return (bytes + page - 1) / page * page;
 }
 
-/* What a ring takes of the limit of locked memory: its entries, and both of its queues. */
+/* A ring's share of the limit of locked memory: its entries, and both of its queues. */
 static uint64_t ring_bytes(unsigned entries, const struct io_uring_params *parameters)
 {
 	uint64_t submitted = 1;
@@ -59,7 +60,7 @@ static uint64_t ring_bytes(unsigned entries, const struct io_uring_params *param
 	       pages_of(submitted * sizeof(uint32_t) + completed * sizeof(struct io_uring_cqe));
 }
 
-/* The limit cannot hold one more ring, whatever becomes free. */
+/* The limit is too small for one more ring, even if every closed ring's memory were free. */
 static bool exceeds_limit(uint64_t bytes)
 {
 	struct rlimit limit;
@@ -67,7 +68,7 @@ static bool exceeds_limit(uint64_t bytes)
 	       atomic_load_explicit(&uring_live_bytes, memory_order_relaxed) + bytes > limit.rlim_cur;
 }
 
-/* A ring that was closed lately, and since the last wait in vain, may still hold memory. */
+/* A ring was closed lately, and after the last wait that failed; its memory may still be counted. */
 static bool may_become_free(uint64_t now_ns)
 {
 	uint64_t closed_ns = atomic_load_explicit(&uring_closed_ns, memory_order_relaxed);

@@ -1,5 +1,5 @@
-/* liburing, with what versions before 2.2 (Ubuntu 22.04 has 2.1) lack. Flags are the kernel's own numbers, which an
- * older header only does not name; a kernel that does not know them says EINVAL, as it does under a new header. */
+/* liburing, with functions that versions before 2.2 lack (Ubuntu 22.04 has 2.1). Flags are the kernel's numbers, which
+ * older headers do not name. A kernel that does not know a flag returns EINVAL, with any header. */
 #ifndef GW_SYSTEM_URING_H
 #define GW_SYSTEM_URING_H
 
@@ -21,7 +21,7 @@
 #define IORING_CQE_F_SOCK_NONEMPTY (1u << 2)
 #endif
 
-#ifndef IORING_RECVSEND_POLL_FIRST /* came with the functions below */
+#ifndef IORING_RECVSEND_POLL_FIRST /* older headers lack it and the functions below */
 #define IORING_RECVSEND_POLL_FIRST (1u << 0)
 
 static inline void io_uring_sqe_set_data64(struct io_uring_sqe *sqe, uint64_t data)
@@ -40,20 +40,18 @@ static inline void io_uring_prep_cancel64(struct io_uring_sqe *sqe, uint64_t dat
 }
 #endif
 
-/* io_uring_queue_init_params(3) and io_uring_queue_exit(3), for rings of threads that come and go
- * (core/system/uring.c).
- */
+/* io_uring_queue_init_params(3) and io_uring_queue_exit(3), for threads that start and end often
+ * (core/system/uring.c). */
 int gw_uring_init(unsigned entries, struct io_uring *ring, struct io_uring_params *parameters);
 void gw_uring_exit(struct io_uring *ring);
 
 /* Entries of the ring that drives a thread's sockets; eight times as many completions. */
 #define GW_URING_SOCKET_ENTRIES 256u
 
-/* kernel.io_uring_disabled under this root, 0 to 2; -1 where the kernel (before 6.6) has no such switch. */
+/* kernel.io_uring_disabled under this root, 0 to 2; -1 if the kernel (before 6.6) has no such switch. */
 int gw_uring_switch(const char *root);
 
-/* What lets this process use io_uring, after a ring failed with this errno value: a command, or what a container has to
- * be given. */
+/* The remedy after a ring failed with this errno value: a command, or an option that a container needs. */
 const char *gw_uring_remedy(int error, int switched);
 
 #endif

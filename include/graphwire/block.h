@@ -10,14 +10,15 @@ struct gw_block_edges {
 	uint64_t dst_count; /* rows: the destinations are nodes [0, dst_count) of the destination type */
 	uint64_t edge_count;
 	const int64_t *indptr;   /* [dst_count + 1] */
-	const void *indices;     /* [edge_count], int32 or int64: numbers in the node list of the source type */
+	const void *indices;     /* [edge_count], int32 or int64: positions in the source type's node list */
 	const int64_t *edge_ids; /* [edge_count], global */
 };
 
 /* One hop. */
 struct gw_block {
-	const uint64_t *dst_counts; /* [num_ntypes]: destinations of each type: a prefix of the batch's nodes */
-	const uint64_t *src_counts; /* [num_ntypes]: sources of each type: a longer prefix */
+	const uint64_t *dst_counts; /* [num_ntypes]: destinations of each type: the first nodes of the batch's list */
+	const uint64_t *src_counts; /* [num_ntypes]: sources of each type: the first nodes of the list, at least
+				       dst_counts[t] */
 	uint32_t edges_count;       /* edge types with a fanout other than 0, ascending */
 	const struct gw_block_edges *edges;
 };

@@ -1,9 +1,9 @@
-/* Tensors that change, kept on disk: written while they are trained, and read back, also by servers of the same graph
- * in other parts. Part of graphwire.h; docs/FORMAT.md says what the folder holds, which NumPy reads.
+/* Checkpoints: writes tensors that change to disk during training, and restores them, also on servers of the same graph
+ * in other parts. Part of graphwire.h. docs/FORMAT.md describes the folder, which NumPy can read.
  *
- *   gw_checkpoint(client, "/data/step-1000", NULL)   the client's own disk: servers need not see the folder
+ *   gw_checkpoint(client, "/data/step-1000", NULL)   to the client's disk: servers need not see the folder
  *   gw_checkpoint_start(..., &ticket), train, gw_wait(ticket, -1)
- *   gw_restore(client, "/data/step-1000", NULL, 0)   before the tensors are trained on
+ *   gw_restore(client, "/data/step-1000", NULL, 0)   before training
  */
 #ifndef GRAPHWIRE_CHECKPOINT_H
 #define GRAPHWIRE_CHECKPOINT_H
@@ -19,39 +19,44 @@ extern "C" {
 struct gw_client;
 struct gw_ticket;
 
-/* Zero-initialize, then set what differs. */
+/* Zero-initialize, then set the fields that differ from the default. */
 struct gw_checkpoint_options {
-	/* [name_count], 1 or more; NULL: all tensors of the client's job, and the kept ones. */
+	/* [name_count], 1 or more; NULL: all tensors of the client's job, and all kept tensors. */
 	const char *const *names;
 	uint32_t name_count;
-	uint64_t bytes_per_second; /* at most, so that others have the disk and the network too; 0: no limit */
-	bool replace;              /* a checkpoint that has this name already; other files in its folder stay there */
+	uint64_t bytes_per_second; /* limit that leaves disk and network to other programs; 0: no limit */
+	bool replace;              /* replace a checkpoint of this name; other files in its folder stay */
 };
 
-/* Writes tensors into a folder, which is there whole or not at all. Every write that was acknowledged before the call
- * is in it, of this client and of others; of later ones some. Each row is of one moment with what an optimizer
- * remembers of it; different rows may be of different moments. Takes as long as it takes, in the calling thread,
- * without a limit for the whole. Its memory does not grow with the tensors. options: NULL for the defaults. GW_EXISTS:
- * the folder is there; or with replace: it is no checkpoint, or it holds a file that no checkpoint wrote and that can
- * not stay, as one by the name of a new array; the folder is as it was then. GW_NOT_FOUND: no tensor of such a name, or
- * one was deleted meanwhile; GW_INVALID: an empty list of names; GW_NO_SPACE, GW_IO; the errors of reading. */
+/* Writes tensors into a folder, which appears complete or not at all.
+ *   contents  All writes, of any client, that were acknowledged before the call are included. Some later writes are,
+ * too. A row and its optimizer state are of one moment; different rows may be of different moments. duration  The call
+ * blocks until the folder is complete; the operation's deadline does not apply. memory    does not grow with the
+ * tensors options   NULL for the defaults Errors: GW_EXISTS     The folder exists. With replace: it is no checkpoint;
+ * or it contains a file that no checkpoint wrote and that cannot stay, for example under the name of a new array. The
+ * folder is unchanged. GW_NOT_FOUND  no tensor has such a name, or one was deleted meanwhile GW_INVALID    the list of
+ * names is empty GW_NO_SPACE, GW_IO, and the errors of reading */
 GW_API gw_status gw_checkpoint(struct gw_client *client, const char *folder,
 			       const struct gw_checkpoint_options *options);
 
-/* The same in the background, in a thread of its own, while others train with the same client. folder and options are
- * copied. gw_wait has the errors above, and says when it is there; gw_cancel ends it soon: the folder is not there
- * then, unless it was whole already. GW_LIMIT: no thread is to be had. */
+/* Starts gw_checkpoint in a thread of its own, while other threads train with the same client. The call copies folder
+ * and options. gw_wait returns the status when the folder is complete, with the errors above. gw_cancel ends the
+ * checkpoint soon; the folder then does not exist, unless it was complete already. GW_LIMIT: no thread could be
+ * created. */
 GW_API gw_status gw_checkpoint_start(struct gw_client *client, const char *folder,
 				     const struct gw_checkpoint_options *options, struct gw_ticket **ticket);
 
-/* Creates the tensors that a checkpoint has, or opens those that are there and writes over all their rows; optimizers
- * go on where they were. names NULL: all of them; an empty list is GW_INVALID. Into a graph of the same types, in any
- * number of parts: where these are not those of the checkpoint, rows of nodes and edges are found by their original
- * ids. What began as a copy is created whether its source is there or not. Not beside trainers: they would see some
- * rows restored and others not. GW_EXISTS: there is another tensor of that name, or one trained by another optimizer;
- * GW_DIGEST, GW_FORMAT: the files are not what was written, or not of one save; GW_VERSION: of a newer major version;
- * GW_UNSUPPORTED: other parts, and ids that are not unique, or edges without ids; GW_NOT_FOUND. After an error some
- * rows may be restored; of a copy that was created, the others are zeros. */
+/* Creates the tensors of a checkpoint, or opens existing ones and overwrites all their rows. Optimizers continue with
+ * their saved state. names: NULL for all tensors; an empty list is GW_INVALID. The graph must have the same types but
+ * may have any number of parts. If its parts differ from the checkpoint's, original ids identify the rows of nodes and
+ * edges. A tensor that was created as a copy is created even if its source does not exist. Do not restore while
+ * trainers run: they would see some rows restored and others not. Errors:
+ *   GW_EXISTS             another tensor has that name, or the tensor is trained by another optimizer
+ *   GW_DIGEST, GW_FORMAT  the files are not those that were written, or not of one checkpoint
+ *   GW_VERSION            a newer major version
+ *   GW_UNSUPPORTED        the parts differ, and ids are not unique or edges have no ids
+ *   GW_NOT_FOUND
+ * After an error some rows may be restored. In a copy that the call created, the remaining rows are zeros. */
 GW_API gw_status gw_restore(struct gw_client *client, const char *folder, const char *const *names,
 			    uint32_t name_count);
 

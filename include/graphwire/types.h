@@ -1,4 +1,4 @@
-/* Status codes and element types: the vocabulary that every Graphwire interface shares. */
+/* Status codes and element types, which all Graphwire interfaces share. */
 #ifndef GRAPHWIRE_TYPES_H
 #define GRAPHWIRE_TYPES_H
 
@@ -11,7 +11,7 @@ extern "C" {
 
 #define GW_API __attribute__((visibility("default")))
 
-/* X(name, text). GW_OK is 0; a value never changes its meaning between versions. */
+/* X(name, text). GW_OK is 0. A value never changes its meaning between versions. */
 #define GW_STATUS_LIST(X)                                                                                              \
 	X(GW_OK, "ok")                                                                                                 \
 	X(GW_AGAIN, "not yet: try again")                                                                              \
@@ -47,7 +47,7 @@ typedef enum gw_status {
 		GW_STATUS_COUNT
 } gw_status;
 
-/* X(name, text, bytes of one element). Text is the name in mygraph.json; a value never changes its meaning between
+/* X(name, text, bytes of one element). The text is the name in mygraph.json. A value never changes its meaning between
  * versions. */
 #define GW_DTYPE_LIST(X)                                                                                               \
 	X(GW_UINT8, "uint8", 1)                                                                                        \
@@ -72,7 +72,7 @@ typedef enum gw_dtype {
 		GW_DTYPE_COUNT
 } gw_dtype;
 
-#define GW_DIMS_MAX 4 /* dimensions of an array, the row index included */
+#define GW_DIMS_MAX 4 /* dimensions of an array, including the row index */
 
 /* The value that means "no such node" or "no such edge" in 64-bit id arrays. */
 #define GW_NONE INT64_MAX
@@ -80,9 +80,9 @@ typedef enum gw_dtype {
 /* The text of a status: a static string, "unknown status" for a value out of range. */
 GW_API const char *gw_status_text(gw_status status);
 
-/* What went wrong in the last call of this thread that failed: one line that says what, where and, where there is a
- * remedy, what to do. Valid until the next failure in this thread; "" before the first. Functions that close, cancel,
- * release or free leave it as it is. */
+/* The error of this thread's last failed call: one line that names what failed, where and, if a remedy exists, what to
+ * do. Valid until the next failure in this thread; "" before the first. Functions that close, cancel, release or free
+ * do not change it. */
 GW_API const char *gw_last_error(void);
 
 #ifdef __cplusplus

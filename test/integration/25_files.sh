@@ -64,7 +64,7 @@ mkdir checkpoint && cp again/checkpoint.json checkpoint
 refuses "import --replace: a checkpoint" 1 'checkpoint: holds something other than a graph' \
 	"$GRAPHWIRE" import --quiet --from edges.tsv --replace --out checkpoint
 mkdir again/part1 && mkdir -p again/part1/node/_N && echo 3 >again/part1/node/_N/indptr.npy
-refuses "partition --replace: in the way" 1 'indptr.npy: not a file of what is replaced.*move it elsewhere' \
+refuses "partition --replace: in the way" 1 'indptr.npy: no file of the replaced content.*move it elsewhere' \
 	"$GRAPHWIRE" partition whole --num-parts 2 --method random --replace --out again
 is_mine "what cannot be replaced" again
 sed -i 's|"format"|format"|' again/rmat.json

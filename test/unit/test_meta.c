@@ -331,7 +331,7 @@ static void test_edits(void **state)
 		{GW_FORMAT, "\"paper\": [\"author:writes:paper\",",
 		 "\"papers\": [], \"paper\": [\"author:writes:paper\",", "no node type \"papers\""},
 		{GW_FORMAT, "\"transpose\": [\"author:writes:paper\"]",
-		 "\"transpose\": [\"author:writes:paper\",\"author:writes:paper\"]", "there twice"},
+		 "\"transpose\": [\"author:writes:paper\",\"author:writes:paper\"]", "occurs twice"},
 		{GW_FORMAT, "[\"time:year\",\"src\"]", "[\"time:year\"]", "order"},
 		{GW_FORMAT, "[\"time:year\",\"src\"]", "[\"time:../y\",\"src\"]", "order"},
 		{GW_FORMAT, "[\"time:year\",\"src\"]", "[\"time:weight.alias\",\"src\"]", "uses that name itself"},

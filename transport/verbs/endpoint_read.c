@@ -358,7 +358,8 @@ gw_status gw_verbs_words_check(const struct verbs_endpoint *endpoint, const stru
 	    endpoint->whole_words)
 		return GW_OK;
 	return gw_fail(GW_UNSUPPORTED,
-		       "rows of %u bytes that change: the server's RDMA device does not promise to read such a row in one access; "
+		       "rows of %u bytes that change: the server's RDMA device does not promise to read such a row in "
+		       "one access; "
 		       "request them instead",
 		       format->payload_bytes);
 }
