@@ -238,7 +238,7 @@ static void a_late_finder_gets_nothing(void **state)
 }
 
 /* One with the number of a slot that is taken would take it from a tensor that stays. */
-static void births_leave_taken_slots_out(void **state)
+static void epochs_leave_taken_slots_out(void **state)
 {
 	(void)state;
 	static struct desk desk;
@@ -258,7 +258,7 @@ int main(void)
 		cmocka_unit_test(no_shard_is_freed_under_its_users),
 		cmocka_unit_test(a_deleted_shard_is_its_last_users),
 		cmocka_unit_test(a_late_finder_gets_nothing),
-		cmocka_unit_test(births_leave_taken_slots_out),
+		cmocka_unit_test(epochs_leave_taken_slots_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
