@@ -285,7 +285,7 @@ static void another_server_is_seen(void **state)
 	twin_begin(&twin, 4713, 9999);
 	ask(&asking, "127.0.0.1", twin.bed.address.port);
 	gw_doctor_ask(&asking.doctor, &asking.peers);
-	answer(&asking, "shm", GW_DOCTOR_PROBLEM, "another server than over tcp");
+	answer(&asking, "shm", GW_DOCTOR_PROBLEM, "not the server that tcp reached");
 	answer(&asking, "", GW_DOCTOR_OK, "clients here read over tcp");
 	gw_doctor_free(&asking.doctor);
 	twin_end(&twin);
@@ -370,11 +370,11 @@ static void nobody_and_strangers(void **state)
 	ask(&asking, "127.0.0.1", port);
 	gw_doctor_ask(&asking.doctor, &asking.peers);
 	answer(&asking, "tcp", GW_DOCTOR_NOTE, "not reached: ");
-	doctor_has(answer(&asking, "", GW_DOCTOR_PROBLEM, "no transport: nobody listens there")->fix,
+	doctor_has(answer(&asking, "", GW_DOCTOR_PROBLEM, "no transport: no process listens on its port")->fix,
 		   "graphwire serve");
 	gw_doctor_free(&asking.doctor);
 
-	/* One that accepts and says nothing. */
+	/* One that accepts and answers nothing. */
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t bytes = sizeof(address);
@@ -387,7 +387,7 @@ static void nobody_and_strangers(void **state)
 	gw_doctor_ask(&asking.doctor, &asking.peers);
 	assert_true(gw_now_ns() - begun < TIME_MAX);
 	answer(&asking, "tcp", GW_DOCTOR_NOTE, "not reached: ");
-	doctor_has(answer(&asking, "", GW_DOCTOR_PROBLEM, "says nothing")->fix, "kill -CONT");
+	doctor_has(answer(&asking, "", GW_DOCTOR_PROBLEM, "answers nothing")->fix, "kill -CONT");
 	gw_doctor_free(&asking.doctor);
 	close(fd);
 }
@@ -417,7 +417,7 @@ static void a_way_that_loses_long_answers(void **state)
 	gw_doctor_ask(&asking.doctor, &asking.peers);
 	doctor_has(answer(&asking, "tcp", GW_DOCTOR_WARNING, "connected, but reads fail: ")->fix,
 		   "tracepath 127.0.0.1");
-	expect_cause(&asking, "short answers come, long ones do not", "mtu 1400");
+	expect_cause(&asking, "short answers arrive, long ones do not", "mtu 1400");
 	gw_doctor_free(&asking.doctor);
 	/* The same way without the loss. */
 	relay_pass(&relay);
@@ -463,7 +463,7 @@ static void strangers_of_each_kind(void **state)
 		 "ss -ltnp"},
 		{0, "SSH-2.0-x\r\n", "an SSH server (\"SSH-2.0-x\")", "--listen"},
 		{0, "\001\002\003\033[2J", "another program", "--listen"},
-		{0, "", "says nothing", "tracepath"},
+		{0, "", "answers nothing", "tracepath"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct stranger stranger = {.version = cases[i].version, .says = cases[i].says};
@@ -500,7 +500,7 @@ static void a_server_that_is_full(void **state)
 	assert_int_equal(gw_bed_connect(group, &to, &endpoint), GW_OK);
 	ask(&asking, "127.0.0.1", bed.address.port);
 	gw_doctor_ask(&asking.doctor, &asking.peers);
-	expect_cause(&asking, "as many connections as it takes", "--connections");
+	expect_cause(&asking, "reached its limit of connections", "--connections");
 	gw_doctor_free(&asking.doctor);
 	gw_endpoint_close(endpoint);
 	gw_poll_group_destroy(group);
