@@ -117,7 +117,7 @@ int gw_tool_checkpoint(int argc, char **argv)
 		.common_offset = offsetof(C, client),
 		.argument = "FOLDER",
 		.argument_to = GW_OPTION_TEXT(C, folder),
-		.argument_missing = "no folder given: graphwire checkpoint FOLDER",
+		.argument_missing = "graphwire checkpoint FOLDER",
 		.doc = "Write tensors and their optimizer state to this host's disk, while trainers update "
 		       "them.\vThe folder appears only when it is complete. NumPy can read it: "
 		       "docs/FORMAT.md.\n\nExamples:\n"
@@ -138,7 +138,7 @@ int gw_tool_restore(int argc, char **argv)
 		.common_offset = offsetof(C, client),
 		.argument = "FOLDER",
 		.argument_to = GW_OPTION_TEXT(C, folder),
-		.argument_missing = "no checkpoint given: graphwire restore FOLDER",
+		.argument_missing = "graphwire restore FOLDER",
 		.doc = "Read a checkpoint back into servers of the same graph, in any number of parts. Run it before "
 		       "trainers "
 		       "start.\vExamples:\n"

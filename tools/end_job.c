@@ -40,7 +40,7 @@ int gw_tool_end_job(int argc, char **argv)
 		.common_offset = offsetof(C, client),
 		.argument = "JOB",
 		.argument_to = GW_OPTION_TEXT(C, job),
-		.argument_missing = "no job given: graphwire end-job JOB",
+		.argument_missing = "graphwire end-job JOB",
 		.doc = "Delete the tensors of a finished job on servers that keep running. launch.py does this for its "
 		       "jobs.\vA server deletes them by itself when it has heard no client of the job for the time of "
 		       "serve --tensor-lease.\n\nExamples:\n"

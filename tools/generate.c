@@ -97,7 +97,7 @@ int gw_tool_generate(int argc, char **argv)
 	static const struct gw_options options = {.table = table,
 						  .argument = "rmat",
 						  .argument_to = GW_OPTION_CALL(take_kind),
-						  .argument_missing = "no kind of graph given: the only kind is rmat",
+						  .argument_missing = "name the kind of graph; the only kind is rmat",
 						  .doc = doc,
 						  .check = generate_check};
 	struct generate_arguments a = {

@@ -312,7 +312,7 @@ int gw_tool_inspect(int argc, char **argv)
 	static const struct gw_options options = {.table = table,
 						  .argument = "CONFIG",
 						  .argument_to = GW_OPTION_TEXT(struct inspect_arguments, config),
-						  .argument_missing = "no graph given: name its JSON or its folder",
+						  .argument_missing = "name the JSON or the folder of a graph",
 						  .doc = doc,
 						  .check = inspect_check};
 	struct inspect_arguments a = {0};

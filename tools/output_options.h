@@ -10,7 +10,7 @@
 /* type: the command's struct; at: the member that holds out, name and build, with its dot ("import."), or empty. */
 #define GW_OUTPUT_OPTIONS(type, at, usual_name, group)                                                                 \
 	{"out", "FOLDER", "write the graph here (must not exist)", group,                                              \
-	 GW_OPTION_TEXT(type, at out, .missing = "no folder given for the graph")},                                    \
+	 GW_OPTION_TEXT(type, at out, .missing = "name a new folder for the graph")},                                  \
 		{"name", "NAME", "the graph's name (default: " usual_name ")", group, GW_OPTION_TEXT(type, at name)},  \
 		{"replace", NULL, "replace an existing graph; other files in its folder stay", group,                  \
 		 GW_OPTION_FLAG(type, at build.replace)},                                                              \

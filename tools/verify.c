@@ -190,7 +190,7 @@ int gw_tool_verify(int argc, char **argv)
 	static const struct gw_options options = {.table = table,
 						  .argument = "CONFIG",
 						  .argument_to = GW_OPTION_TEXT(struct verify_arguments, config),
-						  .argument_missing = "no graph given: name its JSON or its folder",
+						  .argument_missing = "name the JSON or the folder of a graph",
 						  .doc = doc};
 	struct verify_arguments a = {.part = UINT64_MAX};
 	struct verify_totals totals = {0};

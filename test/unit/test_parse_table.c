@@ -128,7 +128,7 @@ static void faults_name_the_line(void **state)
 	expect_fault("1,2\n\"3,4\n", "line 2, column 1", "quote");
 	expect_fault("1,2\n\"3\"x,4\n", "line 2, column 1", "quote");
 	expect_fault("1,2\n3\"1,4\n", "line 2, column 1", "quote");
-	expect_fault("1 2\n3\n5 y\n", "line 2", "wanted"); /* the first fault, whatever the threads do */
+	expect_fault("1 2\n3\n5 y\n", "line 2", "must be"); /* the first fault, whatever the threads do */
 	expect_fault("1 2\n\x01\x02 3\n", "line 2", "\"??\"");
 }
 

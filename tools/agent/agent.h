@@ -95,8 +95,8 @@ struct gw_agent {
 	int exit_status;
 };
 
-/* tell.c: all events for the launcher pass through here; the call takes the reference. Events are sent in order. If
- * the launcher does not keep up, lines of output are dropped, but events are not. */
+/* The queue of events. All events for the launcher pass through it; the call takes the reference. They are sent in
+ * order. If the launcher does not keep up, lines of output are dropped, but events are not. */
 #define GW_AGENT_OUTPUT_MAX (8u << 20) /* bytes of unread events; above it the launcher counts as gone */
 void gw_agent_report(struct gw_agent *agent, json_t *event);
 void gw_agent_send(struct gw_agent *agent); /* sends as many queued events as standard output accepts */

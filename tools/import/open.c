@@ -343,7 +343,7 @@ static gw_status check_rows(const struct gw_import *im, const struct gw_import_s
 	if (set->rows || !set->num_files ||
 	    (count_is_given(&im->spaces[set->src]) && count_is_given(&im->spaces[set->dst])))
 		return GW_OK;
-	return gw_fail(GW_FORMAT, "%s%s: it has no edges: a graph without edges needs --num-nodes", set->files[0].path,
+	return gw_fail(GW_FORMAT, "%s%s: no edges: a graph without edges needs --num-nodes", set->files[0].path,
 		       set->num_files > 1 ? " and the other files of its type" : "");
 }
 

@@ -50,9 +50,9 @@ static const char *const objectives[] = {"cut", "vol", NULL};
 #define A struct partition_arguments
 static const struct gw_option table[] = {
 	{"num-parts", "N", "number of parts, one for each machine", 0,
-	 GW_OPTION_NUMBER(A, plan.parts, 1, GW_PARTS_MAX, .missing = "no number of parts given")},
+	 GW_OPTION_NUMBER(A, plan.parts, 1, GW_PARTS_MAX, .missing = "give the number of parts")},
 	{"out", "FOLDER", "write the parts here (must not exist)", 0,
-	 GW_OPTION_TEXT(A, out, .missing = "no folder given for the parts")},
+	 GW_OPTION_TEXT(A, out, .missing = "name a new folder for the parts")},
 	{"method", "metis|random", "metis (default) cuts few edges; random works for any size", 1,
 	 GW_OPTION_CHOICE(A, plan.method, methods)},
 	{"objtype", "cut|vol", "what METIS minimises: edges cut (default) or communication volume", 1,
@@ -204,7 +204,7 @@ int gw_tool_partition(int argc, char **argv)
 	static const struct gw_options options = {.table = table,
 						  .argument = "GRAPH",
 						  .argument_to = GW_OPTION_TEXT(struct partition_arguments, graph),
-						  .argument_missing = "no graph given: name its JSON or its folder",
+						  .argument_missing = "name the JSON or the folder of a graph",
 						  .doc = doc,
 						  .check = partition_check};
 	struct partition_arguments a = {.plan = {.trainers = 1}};
