@@ -1,11 +1,11 @@
 /* graphwire bench latency --matrix: size x transport.
  *
- *   each way -> a bed -> each size: rows one at a time, then batches in flight, in turn, `repeats` times
- *            -> a line of the table, a JSON object, a point of the plot
+ *   each transport -> a bed -> each size: rows one at a time, then batches in flight, alternately, `repeats` times
+ *                  -> a line of the table, a JSON object, a point of the plot
  *
- * The time is dealt out evenly, so that all of it takes as long as was asked for and a little more: servers begin,
- * memory is registered, the last batches end. Single rows are compared with the table every one; batches before they
- * are measured. A way that this host lacks is named and left out.
+ * Every cell gets an equal share of the time. The run takes that time and a little more: servers start, memory is
+ * registered, the last batches end. Every single row is compared with the table; batches are compared before they are
+ * measured. A transport that this host lacks is named and left out.
  */
 #include "bench/matrix.h"
 
@@ -20,14 +20,14 @@
 #include "core/numbers/histogram.h"
 #include "core/system/clock.h"
 
-#define ROUNDS_MAX    65536u /* single rows of one turn */
+#define ROUNDS_MAX    65536u /* single rows of one slice */
 #define BATCH_MAX     1000u
 #define BATCH_MIN     16u
-#define BATCH_BYTES   (1u << 20) /* rows of a batch, about */
+#define BATCH_BYTES   (1u << 20) /* approximate bytes of a batch */
 #define DEPTH         4u
 #define LANDING_BYTES ((uint64_t)DEPTH * (BATCH_BYTES + BATCH_MIN * (64u << 10)))
 
-/* What one way and size came to; zeros: it was not measured. */
+/* The result of one transport and size; zeros: not measured. */
 struct cell {
 	double p50_us, p99_us, p999_us, rows_per_s;
 };
@@ -37,9 +37,9 @@ struct matrix {
 	const struct gw_matrix_spec *spec;
 	struct gw_arena *landing;
 	double *microseconds; /* [ROUNDS_MAX] */
-	double round_seconds; /* of one kind in one repeat */
+	double round_seconds; /* seconds for one kind in one repeat */
 	struct cell cells[ROW_WAYS][MATRIX_SIZES_MAX];
-	/* of the cell that is measured */
+	/* of the cell being measured */
 	struct gw_row_bed bed;
 	struct gw_row_rounds turns;
 	struct gw_row_stream stream;
@@ -136,7 +136,7 @@ static gw_status run_cell(struct matrix *m, unsigned way, unsigned size)
 	return GW_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- the matrix ---- */
 
 static gw_status matrix_run_path(struct matrix *m, unsigned number)
 {
@@ -170,7 +170,7 @@ static gw_status matrix_run_paths(struct matrix *m)
 		ways += wanted(spec, way);
 	m->round_seconds = spec->seconds / (2.0 * ways * spec->row_sizes * m->bench->repeats);
 	fprintf(m->bench->table,
-		"One row at a time, looked for %llu us before sleeping; then %u batches of rows in flight. Rows at "
+		"One row at a time, polling for %llu us before sleeping; then %u batches of rows in flight. Rows at "
 		"random from %.4g MiB on %s.\n%-12s %8s %10s %10s %10s %12s %10s\n",
 		(unsigned long long)spec->spin_us, DEPTH, (double)gw_arena_bytes(spec->table) / (1 << 20),
 		gw_row_pages(spec->table), "transport", "row B", "p50 us", "p99 us", "p99.9 us", "rows/s", "GB/s");
@@ -226,7 +226,7 @@ gw_status gw_matrix_run(struct gw_bench *bench, const struct gw_matrix_spec *spe
 {
 	FILE *picture = NULL;
 	const struct gw_arena_options pages = {.name = "bench-landing", .numa = GW_NUMA_LOCAL};
-	/* Opened first: a folder that does not exist is told before anything is measured. */
+	/* Opened first: a missing folder is reported before anything is measured. */
 	if (spec->plot_path && !(picture = fopen(spec->plot_path, "we")))
 		return gw_fail_errno(GW_IO, errno, "write %s", spec->plot_path);
 	struct matrix *m = gw_calloc(1, sizeof(*m));

@@ -1,12 +1,13 @@
-/* graphwire bench minibatch: whole mini-batches through the loader: sampled, relabelled, features and labels fetched.
+/* graphwire bench minibatch: complete mini-batches through the loader: sampled, relabelled, features and labels
+ * fetched.
  *
  *   own graph and servers (or the given ones) -> the first batches compared with the standalone client's, byte by byte
- *   -> bare row loop and loader in turn -> report
+ *   -> bare row loop and loader alternately -> report
  *
- * The ceiling is the time that bare loops over TCP need for the batch's feature rows alone, no sampling and no labels:
- * as many pairs of a client and a server at once as there are servers and processors for them, out of a table as large
- * as the features, with as many batches in flight as the loader has. Without servers (--standalone) it is a prefetching
- * copy of the rows.
+ * The ceiling is the time that bare loops over TCP need for the batch's feature rows only, without sampling and labels.
+ * There are as many pairs of a client and a server as there are servers, limited by the processors. They read from a
+ * table as large as the features, with as many batches in flight as the loader has. Without servers (--standalone) the
+ * ceiling is a prefetching copy of the rows.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,10 +32,10 @@ struct minibatch_arguments {
 	bool standalone;
 	const char *features, *labels;
 	uint32_t scale, batch_size, depth, batches, server_threads;
-	int64_t part; /* whose seeds; -1: all */
+	int64_t part; /* the part that owns the seeds; -1: all parts */
 	struct gw_bench_fanouts fanouts[4];
 	uint32_t fanouts_count;
-	/* while it runs */
+	/* in use while the benchmark runs */
 	struct gw_own_servers own;
 	struct gw_client *measured, *alone;
 	struct gw_arena *table, *landing;
@@ -66,29 +67,33 @@ static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
 #define A struct minibatch_arguments
 static const struct gw_option table[] = {
-	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
+	{"part-config", "JSON|FOLDER", "a partitioned graph (default: a generated R-MAT graph)", 0,
 	 GW_OPTION_TEXT(A, client.part_config)},
-	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
+	{"servers", "ADDR,...", "servers of that graph (default: started on loopback, one for each part)", 0,
 	 GW_OPTION_CALL(minibatch_take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, client.key_file)},
-	{"insecure", NULL, "servers on loopback need not have a key", 0, GW_OPTION_FLAG(A, client.insecure)},
-	{"transport", GW_SCHEME_CHOICES, "how the servers are reached (tcp)", 0,
+	{"insecure", NULL, "accept servers on loopback that have no key", 0, GW_OPTION_FLAG(A, client.insecure)},
+	{"transport", GW_SCHEME_CHOICES, "transport to the servers (default tcp)", 0,
 	 GW_OPTION_CHOICE(A, client.transport, gw_scheme_choices)},
-	{"standalone", NULL, "no servers: the parts in this process's memory", 0, GW_OPTION_FLAG(A, standalone)},
-	{"features", "NAME", "feature read for every input node (feat)", 0, GW_OPTION_TEXT(A, features)},
-	{"labels", "NAME", "feature read for every seed (label)", 0, GW_OPTION_TEXT(A, labels)},
-	{"scale", "N", "own graph: 2^N nodes, 16 edges each, 128 float32 features (18)", 0,
+	{"standalone", NULL, "use no servers: the parts are in this process's memory", 0,
+	 GW_OPTION_FLAG(A, standalone)},
+	{"features", "NAME", "feature read for every input node (default feat)", 0, GW_OPTION_TEXT(A, features)},
+	{"labels", "NAME", "feature read for every seed (default label)", 0, GW_OPTION_TEXT(A, labels)},
+	{"scale", "N", "generated graph: 2^N nodes, 16 edges each, 128 float32 features (default 18)", 0,
 	 GW_OPTION_NUMBER(A, scale, 10, 26)},
-	{"batch-size", "N", "seeds of a mini-batch (1000)", 0, GW_OPTION_NUMBER(A, batch_size, 1, 1 << 20)},
-	{"depth", "N", "mini-batches ahead (4)", 0, GW_OPTION_NUMBER(A, depth, 1, 256)},
-	{"batches", "N", "mini-batches of one repeat (40)", 0, GW_OPTION_NUMBER(A, batches, 1, 1 << 20)},
-	{"threads", "N", "of the client (one for each processor)", 0, GW_OPTION_NUMBER(A, client.threads, 1, 64)},
-	{"server-threads", "N", "of each server of its own (1)", 0, GW_OPTION_NUMBER(A, server_threads, 1, 256)},
-	{"seeds-of-part", "N", "only seeds that this part owns", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
-	{"fanouts", "N,N,...", "may be repeated (15,10,5 and 10,25)", 0, GW_OPTION_CALL(minibatch_take_fanouts)},
-	{"neighbours", "auto|reads|requests", "how remote neighbours are sampled (auto)", 0,
+	{"batch-size", "N", "seeds of a mini-batch (default 1000)", 0, GW_OPTION_NUMBER(A, batch_size, 1, 1 << 20)},
+	{"depth", "N", "mini-batches prepared ahead (default 4)", 0, GW_OPTION_NUMBER(A, depth, 1, 256)},
+	{"batches", "N", "mini-batches of one repeat (default 40)", 0, GW_OPTION_NUMBER(A, batches, 1, 1 << 20)},
+	{"threads", "N", "threads of the client (default: one for each processor)", 0,
+	 GW_OPTION_NUMBER(A, client.threads, 1, 64)},
+	{"server-threads", "N", "threads of each started server (default 1)", 0,
+	 GW_OPTION_NUMBER(A, server_threads, 1, 256)},
+	{"seeds-of-part", "N", "use only seeds that this part owns", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
+	{"fanouts", "N,N,...", "fanouts; may be repeated (default 15,10,5 and 10,25)", 0,
+	 GW_OPTION_CALL(minibatch_take_fanouts)},
+	{"neighbours", "auto|reads|requests", "how remote neighbours are sampled (default auto)", 0,
 	 GW_OPTION_CHOICE(A, client.neighbours, neighbours)},
-	{"tcp-driver", "auto|io_uring|epoll", "how the client drives sockets (auto)", 0,
+	{"tcp-driver", "auto|io_uring|epoll", "how the client drives sockets (default auto)", 0,
 	 GW_OPTION_CHOICE(A, client.tcp_driver, drivers)},
 	{0},
 };
@@ -106,13 +111,13 @@ static gw_status open_clients(struct minibatch_arguments *a)
 	return gw_own_clients_open(&a->own, &own, &a->alone, &a->measured);
 }
 
-/* Rows that a batch of the bare loops may have: batches may be a little larger than those that were seen. */
+/* The rows of a bare loop's batch: batches may be a little larger than the ones seen. */
 static uint64_t rows_max(const struct minibatch_arguments *a)
 {
 	return a->batches_now.rows_of_one * 5 / 4 + a->pairs;
 }
 
-/* The bare loops' table, and room for all batches in flight. */
+/* Allocates the bare loops' table, and memory for all batches in flight. */
 static gw_status make_memory(struct minibatch_arguments *a)
 {
 	const struct gw_arena_options arena = {.name = "bench", .numa = GW_NUMA_LOCAL};
@@ -156,7 +161,7 @@ static gw_status minibatch_measure_bare(void *context, double *figure)
 	return GW_OK;
 }
 
-/* How the parts are reached. */
+/* The transport to the parts, as text. */
 static const char *transport_of(const struct minibatch_arguments *a)
 {
 	const struct gw_scheme *first = NULL;
@@ -256,7 +261,8 @@ int gw_bench_minibatch(int argc, char **argv)
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct minibatch_arguments, bench),
 		.check = minibatch_check_command,
-		.doc = "Whole mini-batches through the loader, against a bare loop that moves their feature rows.\v"
+		.doc = "Measure complete mini-batches through the loader, against a bare loop that moves their feature "
+		       "rows.\v"
 		       "Examples:\n  graphwire bench minibatch\n"
 		       "  graphwire bench minibatch --part-config parts/ --json - \\\n"
 		       "                            --servers 10.0.0.1:30050,10.0.0.2:30050"};

@@ -1,10 +1,9 @@
-/* Running this program's other commands as processes: /proc/self/exe generate, partition, serve. A server's address is
- * read from its ready line.
+/* Runs this program's other commands as processes: /proc/self/exe generate, partition, serve.
  *
- *   temporary folder -> generate -> partition -> serve, one for each part -> clients
+ *   temporary folder -> generate -> partition -> serve, one for each part; its ready line has the address -> clients
  *
- * The processes die with this one. A signal that ends it ends them first and then removes the folder, so that nobody
- * writes into it any more. Fails where the folder has no room, or with whatever a command says on stderr.
+ * The processes die with this one. A signal that ends it ends them first and then removes the folder, so that no
+ * process writes into the folder any more. Fails if the folder has no room, or with the stderr line of a command.
  */
 #include "bench/own_servers.h"
 
@@ -31,7 +30,7 @@
 
 /* ---- signals ---- */
 
-static struct gw_own_servers *_Atomic running; /* what a signal has to end */
+static struct gw_own_servers *_Atomic running; /* what a signal handler must end */
 
 static void kill_and_wait(pid_t pid)
 {
@@ -66,7 +65,7 @@ static void servers_catch_signals(void)
 
 /* ---- processes ---- */
 
-/* Starts this program with arguments; its stdout goes to `output`. *pid is set before a signal can come in between. */
+/* Starts this program with arguments; its stdout goes to `output`. *pid is set before a signal can interrupt. */
 static gw_status run_self(const char *const *arguments, int output, _Atomic pid_t *pid)
 {
 	sigset_t all, before;
@@ -105,13 +104,13 @@ static gw_status run_to_end(struct gw_own_servers *own, const char *const *argum
 	}
 	atomic_store(&own->working, 0);
 	if (!WIFEXITED(result) || WEXITSTATUS(result) != 0)
-		return gw_fail(GW_IO, "graphwire %s failed: its line above says why", arguments[1]);
+		return gw_fail(GW_IO, "graphwire %s failed: see its line above", arguments[1]);
 	return GW_OK;
 }
 
 /* ---- the folder and the graph ---- */
 
-/* Keys and locks lie there too: a server of a benchmark is nobody else's. */
+/* Keys and locks are in the folder too, so no other user's server can interfere. */
 static gw_status servers_make_folder(struct gw_own_servers *own)
 {
 	const char *base = getenv("TMPDIR");
@@ -167,15 +166,15 @@ static gw_status read_ready(int output, char *address, size_t bytes)
 			return gw_fail(GW_DEADLINE, "a server was not ready within %d s", READY_MS / 1000);
 		ssize_t n = read(output, line + used, sizeof(line) - 1 - used);
 		if (n <= 0)
-			return gw_fail(GW_IO, "a server ended before it was ready: its line above says why");
+			return gw_fail(GW_IO, "a server ended before it was ready: see its line above");
 		used += (size_t)n;
 	}
 	line[used] = 0;
 	char *at = strstr(line, " at "), *end = at ? strstr(at, ": ") : NULL;
 	if (!end || (size_t)(end - at) - 4 >= bytes)
-		return gw_fail(GW_FORMAT, "a server's ready line is not understood: %.80s", line);
+		return gw_fail(GW_FORMAT, "a server's ready line has an unknown form: %.80s", line);
 	*end = 0;
-	memcpy(address, at + 4, (size_t)(end - at) - 4 + 1); /* with its end */
+	memcpy(address, at + 4, (size_t)(end - at) - 4 + 1); /* with the final NUL */
 	return GW_OK;
 }
 
@@ -213,7 +212,8 @@ gw_status gw_own_clients_check(const struct gw_client_options *client)
 {
 	if (client->part_config || !client->server_count)
 		return GW_OK;
-	return gw_fail(GW_INVALID, "--servers needs --part-config, to check what they answer against");
+	return gw_fail(GW_INVALID,
+		       "--servers needs --part-config: the benchmark compares the servers' answers with it");
 }
 
 gw_status gw_own_clients_open(struct gw_own_servers *own, const struct gw_own_clients_options *options,

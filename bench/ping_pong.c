@@ -1,4 +1,4 @@
-/* connect -> a thread answers -> rounds by the caller, as often as wanted -> shut down, join. */
+/* connect -> a thread answers -> the caller runs rounds, any number of times -> shut down, join. */
 #include "bench/ping_pong.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ struct gw_ping_pong {
 	uint64_t spin_ns;
 	pthread_t thread;
 	bool answering;
-	uint8_t *asked, *answer; /* of the client, of the thread: room for the larger of the two */
+	uint8_t *asked, *answer; /* of the client and of the thread: each has room for the larger message */
 };
 
 static uint64_t now_ns(void)
@@ -28,7 +28,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Looks while it may, then sleeps; what is left of a message that has begun is waited for asleep. */
+/* Polls for spin_ns, then sleeps. Once a message has begun, its rest is awaited asleep. */
 static bool ping_pong_receive_all(int fd, uint8_t *at, size_t bytes, uint64_t spin_ns)
 {
 	ssize_t n = -1;

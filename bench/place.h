@@ -1,6 +1,6 @@
-/* Which processor a benchmark's threads run on. The two sides of a ping-pong wake each other in one way on one
- * processor and in another way on two, at half the price or twice: a benchmark says which it measures, and puts its
- * ceiling there, too. */
+/* The processors of a benchmark's threads. The two sides of a ping-pong wake each other differently on one processor
+ * and on two, at half the time or twice. So a benchmark reports which case it measures, and runs its ceiling in the
+ * same place. */
 #ifndef GW_BENCH_PLACE_H
 #define GW_BENCH_PLACE_H
 
@@ -8,18 +8,18 @@
 
 enum gw_bench_place {
 	GW_BENCH_APART,    /* client and server on different processors */
-	GW_BENCH_TOGETHER, /* both on one */
+	GW_BENCH_TOGETHER, /* both on one processor */
 };
 
 /* "two processors", "one processor". */
 const char *gw_bench_place_text(enum gw_bench_place place);
 
-/* How many processors the process had when it was first asked: before a thread of its own was kept on one. */
+/* The number of processors of the process at the first call, before it keeps one of its threads on one processor. */
 unsigned gw_bench_processors(void);
 
-/* Keeps a thread on the n-th of them, counted round. */
+/* Keeps a thread on the n-th of these processors, counted round. */
 void gw_bench_pin(pthread_t thread, unsigned number);
-/* Lets it run on all of them again. */
+/* Lets the thread run on all of them again. */
 void gw_bench_unpin(pthread_t thread);
 
 #endif

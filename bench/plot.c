@@ -1,7 +1,10 @@
-/* A picture: background, panels (frame, grid and ticks, lines with their points), legend. Points have titles, which
- * browsers show under the mouse. Every number is checked before it is drawn: what is not positive and finite has no
- * place on a logarithmic axis. An axis reaches over whole decades, or over 1, 2 and 5 times one where the figures lie
- * close together.
+/* Draws a picture as SVG.
+ *
+ *   background -> panels (frame, grid and ticks, lines with their points) -> legend
+ *
+ * Points have titles, which browsers show under the mouse. Every number is checked before it is drawn: a number that is
+ * not positive and finite has no place on a logarithmic axis. An axis covers whole decades, or steps of 1, 2 and 5 if
+ * the figures are close together.
  */
 #include "bench/plot.h"
 
@@ -11,10 +14,10 @@
 
 #define PANEL_WIDTH  460.0
 #define PANEL_HEIGHT 300.0
-#define LEFT         70.0 /* of a panel: room for the ticks' texts */
+#define LEFT         70.0 /* of a panel: room for the texts of the ticks */
 #define RIGHT        20.0
 #define TOP          70.0
-#define BELOW        60.0 /* ticks and label of the x axis */
+#define BELOW        60.0 /* room for ticks and label of the x axis */
 #define LEGEND       36.0
 #define TICKS_MAX    32u
 
@@ -23,7 +26,7 @@ static const char *const hues[GW_PLOT_HUES] = {"#0072b2", "#d55e00", "#009e73", 
 
 struct axis {
 	double low, high;  /* of the values */
-	double at, length; /* in the picture; y axes have a negative length */
+	double at, length; /* in the picture; the length of a y axis is negative */
 };
 
 static bool drawable(double value)
@@ -91,7 +94,7 @@ static void plot_widen(struct axis *axis, const double *values, unsigned count)
 	}
 }
 
-/* The number at or below (above) a value, of those that ticks may stand at: 1, 2 and 5 times powers of ten. */
+/* The nearest number at or below (above) a value, among the places of ticks: 1, 2 and 5 times powers of ten. */
 static double step_below(double value)
 {
 	double decade = pow(10, floor(log10(value) + 1e-9));
@@ -106,20 +109,20 @@ static double step_above(double value)
 	return below >= decade * 4.999 ? decade * 10 : below >= decade * 1.999 ? decade * 5 : decade * 2;
 }
 
-/* Rounds the ends to places of ticks, a little apart whatever the figures are. */
+/* Rounds the ends to places of ticks. The ends stay apart for any figures. */
 static void round_ends(struct axis *axis)
 {
 	if (!(axis->low > 0))
 		axis->low = axis->high = 1;
 	axis->low = step_below(axis->low * 0.95);
 	axis->high = step_above(axis->high * 1.05);
-	if (axis->high / axis->low > 20) { /* whole decades */
+	if (axis->high / axis->low > 20) { /* use whole decades */
 		axis->low = pow(10, floor(log10(axis->low) + 1e-9));
 		axis->high = pow(10, ceil(log10(axis->high) - 1e-9));
 	}
 }
 
-/* Ticks of a y axis: every decade, and 2 and 5 times one where there are few. */
+/* The ticks of a y axis: every decade, and 2 and 5 times each if there are few decades. */
 static unsigned find_ticks(const struct axis *axis, double ticks[TICKS_MAX])
 {
 	unsigned count = 0;
@@ -148,7 +151,7 @@ static void draw_x_axis(const struct gw_plot *plot, const struct axis *x, const 
 		double at = place(x, plot->x[i]);
 		fprintf(to, "<line class=\"g\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", at, bottom, at,
 			top);
-		if (at - last < 46) /* its text would touch the one before */
+		if (at - last < 46) /* its text would touch the previous text */
 			continue;
 		last = at;
 		write_value(text, plot->x_unit, plot->x[i]);
@@ -217,7 +220,7 @@ static void draw_panel(const struct gw_plot *plot, const struct gw_plot_panel *p
 		draw_line(plot, panel, &panel->lines[i], &x, &y, to);
 }
 
-/* An entry for each hue of the first panel that has a point anywhere. */
+/* Draws an entry for each hue of the first panel that has a point in any panel. */
 static void draw_legend(const struct gw_plot *plot, FILE *to)
 {
 	double x = LEFT, y = TOP + PANEL_HEIGHT + BELOW + 10;

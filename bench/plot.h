@@ -1,4 +1,4 @@
-/* Pictures of figures over a size, as SVG: panels side by side, logarithmic axes, a legend below. */
+/* Draws figures over a size, as SVG: panels side by side, logarithmic axes, a legend below. */
 #ifndef GW_BENCH_PLOT_H
 #define GW_BENCH_PLOT_H
 
@@ -7,23 +7,23 @@
 
 #define GW_PLOT_HUES 8u /* colours of lines */
 
-/* What the numbers of an axis are: how its ticks read. */
+/* The kind of an axis' numbers, which decides the text of its ticks. */
 enum gw_plot_unit {
-	GW_PLOT_BYTES,   /* 8 B, 4 KiB: ticks at the points themselves */
+	GW_PLOT_BYTES,   /* 8 B, 4 KiB: ticks are at the points */
 	GW_PLOT_SECONDS, /* 20 us */
 	GW_PLOT_COUNT,   /* 10 M */
 };
 
 struct gw_plot_line {
-	const char *name; /* lines of one name and hue share an entry of the legend */
+	const char *name; /* lines with the same name and hue share an entry of the legend */
 	unsigned hue;     /* < GW_PLOT_HUES */
 	bool dashed;
-	const double *y; /* [points]; what is not a positive number is left out */
+	const double *y; /* [points]; values that are not positive numbers are left out */
 };
 
 struct gw_plot_panel {
 	const char *title;
-	enum gw_plot_unit unit; /* of y */
+	enum gw_plot_unit unit; /* unit of y */
 	const struct gw_plot_line *lines;
 	unsigned line_count;
 };
@@ -37,7 +37,7 @@ struct gw_plot {
 	unsigned panel_count; /* at least 1 */
 };
 
-/* Writes the picture, a whole SVG file in UTF-8 without references to anything outside. Errors show in ferror(). */
+/* Writes the picture, a complete SVG file in UTF-8 without outside references. Errors show in ferror(). */
 void gw_plot_write(const struct gw_plot *plot, FILE *to);
 
 #endif

@@ -1,17 +1,18 @@
-/* graphwire bench remote: what a client asks of parts that lie elsewhere: one row, many rows, samples without rows.
+/* graphwire bench remote: a client reads remote parts: one row, many rows, samples without rows.
  *
  *   own graph and servers (or the given ones) -> each answer compared with the standalone client's
  *   -> one row against a bare ping-pong of the same bytes, the client on the server's processor and on another one
- *   -> 10,000 rows, one call after the other, against the bare row loop with one batch in flight, the client of both
- *      away from the server's processor
+ *   -> 10,000 rows, one call after the other, against the bare row loop with one batch in flight; both clients run on
+ *      another processor than the server
  *   -> samples, against the wire or the processors, whichever binds
  *
- * Where all servers' memory is mapped (--transport shm), there is no wire: the ceilings are the standalone client's row
- * and samples, which lie in its own memory, and a prefetching copy of the rows.
- * Else the ceiling of sampling is the lower of two: a raw stream of the bytes that have to cross (an id and a position
- * for each sampled edge, no more), and the standalone client, which does the same work with all processors and no
- * network. The loops run on loopback, wherever the servers are. Servers of its own have a processor each; where others
- * run is theirs.
+ * If all servers' memory is mapped (--transport shm), no wire exists. The ceilings are then the standalone client's row
+ * and samples, from its own memory, and a prefetching copy of the rows.
+ *
+ * Otherwise the ceiling of sampling is the lower of two. One is a raw stream of the necessary bytes: an id and a
+ * position for each sampled edge. The other is the standalone client, which does the same work with all processors and
+ * no network. The bare loops run on loopback, wherever the servers are. Servers that the benchmark starts have a
+ * processor each; other servers run where their owner put them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,8 +38,8 @@
 #define GATHERS         50u   /* gathers of ROWS of one measurement */
 #define BARE_SECONDS    0.5
 #define TABLE_BYTES_MAX (2ull << 30)
-#define EDGE_BYTES      8.0 /* on the wire: the neighbour's id, its position in the list */
-/* On the wire: a header of 16 bytes, the read's 32, an offset of 4; an answer's header of 16. */
+#define EDGE_BYTES      8.0 /* bytes on the wire: the neighbour's id, its position in the list */
+/* Bytes on the wire: a header of 16, the read's 32, an offset of 4; an answer's header of 16. */
 #define QUESTION_BYTES 52u
 #define ANSWER_HEADER  16u
 
@@ -47,15 +48,15 @@ struct remote_arguments {
 	struct gw_own_clients_options clients;
 	const char *servers[SERVERS_MAX];
 	const char *features, *labels;
-	uint64_t batches, batch_size, part; /* part: whose rows; UINT64_MAX: the last part's */
-	/* while it runs */
+	uint64_t batches, batch_size, part; /* part: the owner of the rows; UINT64_MAX: the last part */
+	/* in use while the benchmark runs */
 	struct gw_own_servers own;
 	struct gw_client *alone, *served;
 	const struct gw_tensor *tensor, *tensor_alone; /* of the features */
-	int64_t begin, end;                            /* ids of the part */
+	int64_t begin, end;                            /* the ids of the part */
 	int64_t ids[ROWS];
 	uint8_t *rows, *expected;       /* [ROWS][row_bytes] */
-	struct gw_ping_pong *ping_pong; /* NULL: nobody is waited for */
+	struct gw_ping_pong *ping_pong; /* NULL: no ping-pong runs */
 	struct gw_rounds one;
 	struct gw_bare_rows bare;
 	struct gw_arena *store;
@@ -74,21 +75,23 @@ static gw_status remote_take_servers(void *input, char *text)
 
 #define A struct remote_arguments
 static const struct gw_option table[] = {
-	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
+	{"part-config", "JSON|FOLDER", "a partitioned graph (default: a generated R-MAT graph)", 0,
 	 GW_OPTION_TEXT(A, clients.client.part_config)},
-	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
+	{"servers", "ADDR,...", "servers of that graph (default: started on loopback, one for each part)", 0,
 	 GW_OPTION_CALL(remote_take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, clients.client.key_file)},
-	{"insecure", NULL, "servers on loopback need not have a key", 0, GW_OPTION_FLAG(A, clients.client.insecure)},
-	{"transport", GW_SCHEME_CHOICES, "how the servers are reached (tcp)", 0,
+	{"insecure", NULL, "accept servers on loopback that have no key", 0,
+	 GW_OPTION_FLAG(A, clients.client.insecure)},
+	{"transport", GW_SCHEME_CHOICES, "transport to the servers (default tcp)", 0,
 	 GW_OPTION_CHOICE(A, clients.client.transport, gw_scheme_choices)},
-	{"features", "NAME", "feature whose rows are read (feat)", 0, GW_OPTION_TEXT(A, features)},
-	{"labels", "NAME", "feature that the seeds' type has (label)", 0, GW_OPTION_TEXT(A, labels)},
-	{"part", "N", "the part whose rows are read (the last one)", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
-	{"scale", "N", "own graph: 2^N nodes, 16 edges each, 128 float32 features (18)", 0,
+	{"features", "NAME", "feature whose rows are read (default feat)", 0, GW_OPTION_TEXT(A, features)},
+	{"labels", "NAME", "the seeds' node type is the one with this feature (default label)", 0,
+	 GW_OPTION_TEXT(A, labels)},
+	{"part", "N", "the part whose rows are read (default: the last)", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
+	{"scale", "N", "generated graph: 2^N nodes, 16 edges each, 128 float32 features (default 18)", 0,
 	 GW_OPTION_NUMBER(A, clients.scale, 10, 26)},
-	{"batch-size", "N", "seeds of a sample (1000)", 0, GW_OPTION_NUMBER(A, batch_size, 1, 1 << 20)},
-	{"batches", "N", "samples of one repeat (40)", 0, GW_OPTION_NUMBER(A, batches, 1, 1 << 20)},
+	{"batch-size", "N", "seeds of a sample (default 1000)", 0, GW_OPTION_NUMBER(A, batch_size, 1, 1 << 20)},
+	{"batches", "N", "samples of one repeat (default 40)", 0, GW_OPTION_NUMBER(A, batches, 1, 1 << 20)},
 	{0},
 };
 #undef A
@@ -119,7 +122,7 @@ static gw_status find_rows(struct remote_arguments *a)
 	a->rows = gw_buffer_alloc(a->served, bytes);
 	a->expected = gw_malloc(bytes);
 	if (!a->rows || !a->expected)
-		return gw_fail(GW_NO_MEMORY, "no memory for %u rows", ROWS);
+		return gw_fail(GW_NO_MEMORY, "out of memory for %u rows", ROWS);
 	return gw_arena_create(all < TABLE_BYTES_MAX ? all : TABLE_BYTES_MAX, &pages, &a->store);
 }
 
@@ -146,14 +149,14 @@ static bool is_mapped(const struct remote_arguments *a)
 	return way && way->mapped;
 }
 
-/* Where the server of the rows runs; it is one of our own. */
+/* The processor of the rows' server, which the benchmark started. */
 static unsigned server_processor(const struct remote_arguments *a)
 {
 	unsigned last = gw_client_graph(a->served)->num_parts - 1;
 	return a->part == UINT64_MAX ? last : (unsigned)a->part;
 }
 
-/* Single rows by a client. */
+/* Reads single rows with a client. */
 static gw_status single_rows(struct remote_arguments *a, struct gw_client *client, const struct gw_tensor *tensor,
 			     uint32_t rounds, double *microseconds)
 {
@@ -207,7 +210,7 @@ static gw_status measure_bare_many(void *context, double *figure)
 {
 	struct remote_arguments *a = context;
 	if (!is_mapped(a))
-		gw_bare_pin(0); /* its server is on 1 */
+		gw_bare_pin(0); /* its server is on processor 1 */
 	int error = is_mapped(a) ? gw_bare_rows_copy(&a->bare, figure) : gw_bare_rows_tcp(&a->bare, figure);
 	*figure *= 1e-6 / (double)a->bare.row_bytes;
 	return error ? gw_fail_errno(GW_IO, error, "the bare loop") : GW_OK;
@@ -281,7 +284,7 @@ static gw_status run_many(struct remote_arguments *a)
 		.ceilings = &ceilings,
 		.verified = true,
 		.note = is_mapped(a) ? "one call after the other; the bare loop is a prefetching copy"
-				     : "one call after the other; the bare loop has one batch in flight, too",
+				     : "one call after the other; the bare loop also has one batch in flight",
 		.fields = {{"remote_rows_per_s", value * 1e6, NULL},
 			   {"gb_per_s", value * 1e-3 * (double)a->tensor->row_bytes, NULL}},
 	};
@@ -358,7 +361,7 @@ static gw_status run_samples(struct remote_arguments *a)
 		snprintf(title, sizeof(title), "[15,10,5] x %llu seeds, %u server%s", (unsigned long long)a->batch_size,
 			 servers, servers == 1 ? "" : "s");
 		if (is_mapped(a))
-			snprintf(note, sizeof(note), "no rows; the ceiling: the same samples from memory of its own");
+			snprintf(note, sizeof(note), "no rows; ceiling: the same samples from the client's own memory");
 		else
 			snprintf(note, sizeof(note),
 				 "no rows; %s: wire %.4g, processors (no network at all) %.4g M edges/s",
@@ -421,7 +424,7 @@ int gw_bench_remote(int argc, char **argv)
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct remote_arguments, bench),
 		.check = remote_check_command,
-		.doc = "Measures what a client asks of parts that lie elsewhere: one row, 10,000 rows, samples without "
+		.doc = "Measure a client's reads of remote parts: one row, 10,000 rows, samples without "
 		       "rows.\vExamples:\n  graphwire bench remote\n"
 		       "  graphwire bench remote --part-config parts/ \\\n"
 		       "                  --servers 10.0.0.1:30050,10.0.0.2:30050 --json -"};

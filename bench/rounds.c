@@ -1,5 +1,9 @@
-/* repeat: slice of the ceiling, slice of the case, slice of the case, slice of the ceiling, ... -> medians of the
- * repeat's rounds -> the series; medians of the slices -> how many ways of waking up there were. */
+/* Measures single rounds in slices.
+ *
+ *   repeat: slice of the ceiling, slice of the case, slice of the case, slice of the ceiling, ... -> medians of the
+ *   repeat's rounds -> the series
+ *   medians of the slices -> the number of modes (the kernel may wake a sleeper in two ways)
+ */
 #include "bench/rounds.h"
 
 #include <math.h>
@@ -9,9 +13,9 @@
 
 #define SLICE_ROUNDS  100u /* a few milliseconds */
 #define SHARE_MIN     0.1  /* of the slices, in the smaller group */
-#define STRAY_SHARE   0.05 /* the slowest slices, which met something else: not looked at */
+#define STRAY_SHARE   0.05 /* the slowest slices, which other work disturbed: ignored */
 #define RATIO_MIN     (4.0 / 3)
-#define SEPARATION    5.0 /* of the groups, in their deviations; a bell curve cut in two has 2.7, a flat one 3.5 */
+#define SEPARATION    5.0 /* of the groups, in their deviations; a bell curve cut in two has 2.7, a flat curve 3.5 */
 #define MODE_TEXT_MAX 64
 
 static uint32_t slices_of(uint32_t count)
@@ -84,7 +88,7 @@ void gw_rounds_free(struct gw_rounds *rounds)
 
 /* ---- modes ---- */
 
-/* Sums of values and of their squares, of a part that begins at 0: the deviation of any stretch is two look-ups. */
+/* Sums of values and of their squares, of a prefix: the deviation of any range takes two look-ups. */
 struct sums {
 	double count, sum, squares;
 };
@@ -110,8 +114,8 @@ static struct sums without(struct sums all, struct sums s)
 	return (struct sums){all.count - s.count, all.sum - s.sum, all.squares - s.squares};
 }
 
-/* Where sorted values are cut in two groups that deviate least within themselves; by their logarithms, since times
- * stray upwards. */
+/* Cuts sorted values into the two groups that deviate least within themselves, by their logarithms, since slow rounds
+ * deviate upwards. */
 static size_t best_cut(const double *sorted, size_t count, struct sums all, struct sums *lower)
 {
 	struct sums sums = {0};
@@ -153,7 +157,7 @@ struct gw_rounds_modes gw_rounds_find_modes(double *values, size_t count)
 
 /* ---- reporting ---- */
 
-/* Appends what there is to say: "; the rows are bimodal: 62 % at 7.1 us, 38 % at 19.3 us". */
+/* Appends the modes, if there are two: "; the rows are bimodal: 62 % at 7.1 us, 38 % at 19.3 us". */
 static void say_modes(char *note, size_t bytes, const char *what, const struct gw_rounds_modes *modes)
 {
 	size_t used = strlen(note);

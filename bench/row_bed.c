@@ -20,7 +20,7 @@ const char *const gw_row_options[] = {"memory", "shm", "epoll", "io_uring", "ver
 gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out)
 {
 	const struct gw_arena_options options = {
-		.name = "bench-rows", .numa = GW_NUMA_LOCAL, .shareable = true}; /* as a server's part */
+		.name = "bench-rows", .numa = GW_NUMA_LOCAL, .shareable = true}; /* like a server's part */
 	gw_status status = gw_arena_create(bytes, &options, out);
 	if (status != GW_OK)
 		return status;
@@ -32,7 +32,7 @@ gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out)
 
 const char *gw_row_pages(const struct gw_arena *arena)
 {
-	/* What was asked for may have come on small pages in part. */
+	/* Some of the pages may be small, although huge pages were requested. */
 	return gw_arena_page_level(arena) == GW_PAGES_4K || gw_arena_huge_share(arena) < 0.9 ? "4 KiB pages"
 											     : "2 MiB pages";
 }
@@ -100,7 +100,7 @@ static gw_status listen_and_serve(struct gw_row_bed *bed, const struct gw_addres
 	for (unsigned i = 0; i < bed->threads && status == GW_OK; i++) {
 		int error = pthread_create(&bed->servers[i].thread, NULL, serve, &bed->servers[i]);
 		if (error)
-			status = gw_fail_errno(GW_LIMIT, error, "no thread for the server");
+			status = gw_fail_errno(GW_LIMIT, error, "cannot start a thread of the server");
 		else
 			bed->servers[i].serving = true;
 		if (!error)

@@ -1,4 +1,4 @@
-/* A table of rows behind a service of this process: what the row benchmarks measure on. */
+/* A table of rows behind a service in this process, for the row benchmarks. */
 #ifndef GW_BENCH_ROW_BED_H
 #define GW_BENCH_ROW_BED_H
 
@@ -11,11 +11,11 @@
 #define ROW_THREADS_MAX 64
 #define ROW_WAYS        5u
 
-/* The ways to a row that the row benchmarks know. */
+/* The transports that the row benchmarks measure. */
 struct gw_row_path {
 	const char *name;                /* "tcp/epoll" */
-	const char *option;              /* "epoll": what --transport calls it */
-	const char *scheme, *tcp_driver; /* of the bed; tcp_driver: NULL but for TCP */
+	const char *option;              /* "epoll": its name for --transport */
+	const char *scheme, *tcp_driver; /* of the bed; tcp_driver: NULL except for TCP */
 };
 extern const struct gw_row_path gw_row_paths[ROW_WAYS];
 extern const char *const gw_row_options[]; /* their names for --transport, and NULL */
@@ -28,7 +28,7 @@ struct gw_row_server {
 	bool serving;
 };
 
-/* The table's rows as rows that change, and the same rows without their trailers: regions 1 and 2 of a bed. */
+/* The table's rows as trainable rows, and the same rows without their trailers: regions 1 and 2 of a bed. */
 struct gw_row_bed_changing {
 	struct gw_region_rows rows;
 	const struct gw_arena *bare;
@@ -44,27 +44,27 @@ struct gw_row_bed {
 	_Atomic bool stop;
 };
 
-/* A client's connection, of the thread that opens it. */
+/* A client's connection; the thread that opens it uses it. */
 struct gw_row_client {
 	struct gw_poll_group *group;
 	struct gw_endpoint *endpoint;
 };
 
-/* Random bytes in an arena of 2 MiB pages where they can be had. */
+/* Random bytes in an arena, in 2 MiB pages if available. */
 gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out);
 
-/* "2 MiB pages", or what else an arena lies on. */
+/* "2 MiB pages", or the arena's other page size. */
 const char *gw_row_pages(const struct gw_arena *arena);
 
-/* Serves the table's first bytes at "tcp", "verbs", "shm" or "memory" by so many threads (memory, shm: they have
- * nothing to do), on odd processors; changing: and what that says besides (NULL: nothing). The options are both sides'.
+/* Serves the table's first bytes at "tcp", "verbs", "shm" or "memory", with so many threads on odd processors (for
+ * memory and shm the threads have nothing to do). changing: more regions, or NULL. The options apply to both sides.
  * The bed must not move while it serves. On failure nothing is left. */
 gw_status gw_row_bed_begin(struct gw_row_bed *bed, const struct gw_arena *table, uint64_t bytes,
 			   const struct gw_row_bed_changing *changing, const char *scheme,
 			   const struct gw_poll_group_options *options, unsigned threads);
-void gw_row_bed_end(struct gw_row_bed *bed); /* after its clients */
+void gw_row_bed_end(struct gw_row_bed *bed); /* call it after closing its clients */
 
-/* The first of its threads goes to this processor (gw_bench_pin). */
+/* Moves the first of its threads to this processor (gw_bench_pin). */
 void gw_row_bed_place(struct gw_row_bed *bed, unsigned processor);
 
 gw_status gw_row_client_open(const struct gw_row_bed *bed, struct gw_row_client *client);

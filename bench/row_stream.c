@@ -1,5 +1,5 @@
-/* Post `depth` batches, then wait for one and post the next, until the time is up; then wait for the rest. Fails where
- * the transport does, or where a batch takes longer than a minute. */
+/* Posts `depth` batches, then waits for one and posts the next, until the time is over; then waits for the rest.
+ * Fails with the transport's errors, or if a batch takes longer than a minute. */
 #include "bench/row_stream.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static uint8_t *landing_of(const struct gw_row_stream *s, uint32_t slot)
 	return s->rows.landing + (size_t)slot * s->rows.batch * s->rows.row_bytes;
 }
 
-/* The rows of the next batch: at random, or runs of neighbours that begin at random. */
+/* Draws the rows of the next batch: random rows, or runs of neighbours with random starts. */
 static void stream_draw(struct gw_row_stream *s, uint64_t *offsets)
 {
 	uint32_t run = s->rows.run ? s->rows.run : 1;
@@ -51,9 +51,9 @@ static gw_status stream_post(struct gw_row_stream *s, uint32_t slot)
 		gather.local += taken * gather.stride;
 		if (gw_now_ns() > s->deadline_ns)
 			return gw_fail(GW_DEADLINE, "no room for a batch of %u rows", s->rows.batch);
-		/* Only a batch that is larger than the transport's queue gets here: it waits for room by itself. */
+		/* Only a batch larger than the transport's queue gets here: it waits for room itself. */
 		if (!taken && gw_poll_group_poll(s->client.group, NULL, 0, GW_NS_PER_SECOND))
-			return gw_fail(GW_PROTOCOL, "a completion that nobody took");
+			return gw_fail(GW_PROTOCOL, "an unexpected completion");
 	}
 }
 
@@ -62,7 +62,7 @@ static gw_status stream_wait_one(struct gw_row_stream *s, uint32_t *slot)
 	struct gw_completion completion;
 	while (!gw_poll_group_poll(s->client.group, &completion, 1, GW_NS_PER_SECOND)) {
 		if (gw_now_ns() > s->deadline_ns + PATIENCE_NS)
-			return gw_fail(GW_DEADLINE, "a batch does not come");
+			return gw_fail(GW_DEADLINE, "a batch did not come in time");
 	}
 	*slot = (uint32_t)((struct gw_read_set *)completion.cookie - s->sets);
 	return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
@@ -87,7 +87,7 @@ gw_status gw_row_stream_begin(struct gw_row_stream *s, const struct gw_row_bed *
 
 void gw_row_stream_end(struct gw_row_stream *s)
 {
-	/* Reads that a failure has left open end with their connection, before their buffer. */
+	/* Closing the connection ends reads that a failure has left open; free their buffer only then. */
 	gw_endpoint_close(s->client.endpoint);
 	s->client.endpoint = NULL;
 	gw_buffer_release(s->buffer);

@@ -9,7 +9,7 @@
 
 struct gw_row_stream {
 	struct gw_row_client client;
-	struct gw_bare_rows rows; /* what the bare loop is given too */
+	struct gw_bare_rows rows; /* the same parameters as the bare loop's */
 	struct gw_buffer *buffer; /* rows.landing */
 	struct gw_read_set sets[ROW_DEPTH_MAX];
 	uint64_t *offsets; /* [depth][batch] */
@@ -17,7 +17,7 @@ struct gw_row_stream {
 	uint64_t deadline_ns;
 };
 
-/* Connects and takes memory. The thread that calls it is the one that uses it. On failure nothing is left. */
+/* Connects and allocates memory. Only the thread that calls it may use it. On failure nothing is left. */
 gw_status gw_row_stream_begin(struct gw_row_stream *stream, const struct gw_row_bed *bed,
 			      const struct gw_bare_rows *rows);
 void gw_row_stream_end(struct gw_row_stream *stream);

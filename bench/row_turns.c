@@ -1,5 +1,5 @@
-/* Ask, poll until it is there, compare, ask again. Fails where the transport does, where a row is not the table's, or
- * where one takes longer than a minute. */
+/* Requests a row, polls until it has come, compares it, requests the next. Fails with the transport's errors, if a
+ * row differs from the table's, or if a row takes longer than a minute. */
 #include "bench/row_turns.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ gw_status gw_row_rounds_begin(struct gw_row_rounds *turns, const struct gw_row_b
 
 void gw_row_rounds_end(struct gw_row_rounds *turns)
 {
-	/* A read that a failure has left open ends with its connection, before its buffer. */
+	/* Closing the connection ends a read that a failure has left open; free its buffer only then. */
 	gw_endpoint_close(turns->client.endpoint);
 	turns->client.endpoint = NULL;
 	gw_buffer_release(turns->buffer);

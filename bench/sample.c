@@ -1,10 +1,11 @@
 /* graphwire bench sample: blocks of uniform samples from lists in memory, against a bare loop over the same lists.
  *
- *   make an R-MAT graph -> check batches of both -> bare loop and gw_blocks_run_memory in turn
- *                       -> report, per thread count
+ *   make an R-MAT graph -> check batches of both -> bare loop and gw_blocks_run_memory alternately
+ *                       -> report, for each number of threads
  *
- * Every thread has its own memory, made before the clock starts, and samples its own batches; a figure is the edges of
- * all threads over the time from the first thread's start to the last one's end. Fails when out of memory.
+ * Every thread allocates its own memory before the clock starts, and samples its own batches. A figure is the number of
+ * edges of all threads divided by the time from the first thread's start to the last one's end. The only failure is
+ * GW_NO_MEMORY.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +26,7 @@
 #include "sampler/wide.h"
 
 #define THREADS_MAX 256
-#define CHECKED     5 /* batches of each thread that are checked before anything is measured */
+#define CHECKED     5 /* batches of each thread that are checked before the measurement */
 
 struct sample_arguments;
 
@@ -46,7 +47,7 @@ struct sample_arguments {
 	int32_t fanouts[SAMPLE_HOPS_MAX];
 	uint32_t ceiling_fanouts[SAMPLE_HOPS_MAX], hops;
 	bool hash;
-	/* while it runs */
+	/* in use while the benchmark runs */
 	struct gw_arena *arena;
 	uint32_t *indptr, *indices;
 	uint64_t nodes, edges;
@@ -71,15 +72,16 @@ static gw_status bench_sample_take_fanouts(void *input, char *text)
 
 #define A struct sample_arguments
 static const struct gw_option table[] = {
-	{"scale", "N", "an R-MAT graph of 2^N nodes (20)", 0, GW_OPTION_NUMBER(A, scale, 10, 30)},
-	{"edge-factor", "N", "edges per node (16)", 0, GW_OPTION_NUMBER(A, edge_factor, 1, 1024)},
-	{"fanouts", "LIST", "neighbours per hop, the seeds' first (15,10,5)", 0,
+	{"scale", "N", "nodes of the R-MAT graph: 2^N (default 20)", 0, GW_OPTION_NUMBER(A, scale, 10, 30)},
+	{"edge-factor", "N", "edges for each node (default 16)", 0, GW_OPTION_NUMBER(A, edge_factor, 1, 1024)},
+	{"fanouts", "LIST", "neighbours for each hop, from the seeds on (default 15,10,5)", 0,
 	 GW_OPTION_CALL(bench_sample_take_fanouts)},
-	{"seeds", "N", "seeds of a batch (1000)", 0, GW_OPTION_NUMBER(A, seeds, 1, 1 << 20)},
-	{"batches", "N", "batches of each thread in a repeat (100)", 0, GW_OPTION_NUMBER(A, batches, CHECKED, 1 << 20)},
-	{"threads", "N", "so many threads (1, and as many as there are processors)", 0,
+	{"seeds", "N", "seeds of a batch (default 1000)", 0, GW_OPTION_NUMBER(A, seeds, 1, 1 << 20)},
+	{"batches", "N", "batches of each thread in a repeat (default 100)", 0,
+	 GW_OPTION_NUMBER(A, batches, CHECKED, 1 << 20)},
+	{"threads", "N", "number of threads (default: 1, then one for each processor)", 0,
 	 GW_OPTION_NUMBER(A, threads, 1, THREADS_MAX)},
-	{"hash", NULL, "relabel by hash maps instead of dense ones", 0, GW_OPTION_FLAG(A, hash)},
+	{"hash", NULL, "relabel with hash maps instead of dense maps", 0, GW_OPTION_FLAG(A, hash)},
 	{0},
 };
 #undef A
@@ -92,7 +94,7 @@ struct edge_list {
 	uint64_t *src, *dst;
 };
 
-/* Graph500's R-MAT: a quadrant for each bit of the ids, 0.57, 0.19, 0.19, 0.05, by 16 random bits each. */
+/* Graph500's R-MAT: each bit of the ids chooses a quadrant, 0.57, 0.19, 0.19, 0.05, by 16 random bits. */
 static gw_status bench_sample_make_edges(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	const struct edge_list *list = context;
@@ -112,7 +114,7 @@ static gw_status bench_sample_make_edges(void *context, uint64_t begin, uint64_t
 	return GW_OK;
 }
 
-/* The lists as a part holds them: offsets and ids of 4 bytes in an arena. */
+/* Stores the lists as a part does: offsets and ids of 4 bytes in an arena. */
 static gw_status store_lists(struct sample_arguments *a, const struct edge_list *list)
 {
 	const struct gw_coo coo = {
@@ -263,7 +265,7 @@ static void *run_ceiling(void *context)
 	return NULL;
 }
 
-/* Runs body in `threads` threads of this process; the figure is millions of edges per second. */
+/* Runs body in `threads` threads; the figure is millions of edges a second. */
 static gw_status run_threads(struct sample_arguments *a, void *(*body)(void *context), double *figure)
 {
 	pthread_t threads[THREADS_MAX];
@@ -302,7 +304,8 @@ static gw_status measure_sample(void *context, double *figure)
 
 /* ---- checking ---- */
 
-/* Every edge of a hop is one of its destination's, none twice, as many as the rule says, numbered right. */
+/* Whether the edges of a hop are legal: each is an edge of its destination, none occurs twice, their number follows
+ * the fanout, and the numbering is right. */
 static bool edges_are_legal(const struct sample_arguments *a, const struct gw_block_edges *edges, const int64_t *nodes,
 			    uint64_t fanout)
 {
@@ -344,7 +347,7 @@ static gw_status check_batch(struct sample_worker *worker, uint64_t batch, uint8
 	memset(seen, 0, a->nodes);
 	for (uint64_t i = 0; i < count && legal; i++)
 		legal = seen[nodes[i]]++ == 0;
-	return legal ? GW_OK : gw_fail(GW_FORMAT, "batch %llu is no sample of the graph", (unsigned long long)batch);
+	return legal ? GW_OK : gw_fail(GW_FORMAT, "batch %llu is not a sample of the graph", (unsigned long long)batch);
 }
 
 static gw_status check_ceiling(struct sample_worker *worker, uint64_t batch)
@@ -354,7 +357,7 @@ static gw_status check_ceiling(struct sample_worker *worker, uint64_t batch)
 	ceiling_batch(c, worker->number * a->batches + batch, bench_seeds_of(worker, batch), (uint32_t)a->seeds);
 	for (uint64_t e = 0; e < c->last_edges; e++) {
 		if (c->source[e] >= c->node_count || c->nodes[c->source[e]] != a->indices[c->edge_id[e]])
-			return gw_fail(GW_FORMAT, "the bare loop's batch %llu is no sample of the graph",
+			return gw_fail(GW_FORMAT, "the bare loop's batch %llu is not a sample of the graph",
 				       (unsigned long long)batch);
 	}
 	return GW_OK;
@@ -375,7 +378,7 @@ static gw_status bench_sample_verify(struct sample_arguments *a, uint32_t worker
 	return status;
 }
 
-/* ---- the whole ---- */
+/* ---- all cases ---- */
 
 static gw_status bench_sample_measure(struct sample_arguments *a)
 {
@@ -384,7 +387,7 @@ static gw_status bench_sample_measure(struct sample_arguments *a)
 	gw_status status = gw_bench_alternate(&a->bench, measure_ceiling, measure_sample, a, &ceilings, &values);
 	double figure;
 	if (status == GW_OK)
-		status = measure_sample(a, &figure); /* so that edges and inputs per batch are its own */
+		status = measure_sample(a, &figure); /* sets edges and inputs of a batch for this case */
 	if (status != GW_OK)
 		return status;
 	char title[96], note[160];
@@ -447,7 +450,7 @@ static gw_status bench_sample_run(struct sample_arguments *a)
 int gw_bench_sample(int argc, char **argv)
 {
 	static const char doc[] =
-		"Measures how fast blocks of uniform samples are built from lists in memory, against a bare loop over "
+		"Measure how fast blocks of uniform samples are built from lists in memory, against a bare loop over "
 		"the same lists.\vExamples:\n"
 		"  graphwire bench sample\n"
 		"  graphwire bench sample --fanouts 10,25 --threads 4 --json sample.json\n";
@@ -455,7 +458,7 @@ int gw_bench_sample(int argc, char **argv)
 						  .common = gw_bench_options,
 						  .common_offset = offsetof(struct sample_arguments, bench),
 						  .doc = doc};
-	static struct sample_arguments a; /* its series and lists are too big for a stack that may be small */
+	static struct sample_arguments a; /* static: its series and lists may be too big for a stack */
 	a = (struct sample_arguments){.bench = {.name = "sample"},
 				      .scale = 20,
 				      .edge_factor = 16,

@@ -1,10 +1,10 @@
-/* Uniform sampling without replacement, blocks relabelled through a dense map, as bare as it goes.
+/* Uniform sampling without replacement, with blocks relabelled through a dense map, as a bare loop.
  *
  *   hop: offsets prefetched 16 ahead -> Floyd, neighbours prefetched as they are picked -> all neighbours read, map
  *   entries prefetched 16 ahead -> numbers
  *
- * It does what a sampler must do and nothing else: no checks, one node and one edge type, offsets and ids of 4 bytes, a
- * cheap mixer for random numbers, picks in no order. What it leaves out is what Graphwire's figure pays for.
+ * It does only the necessary work of a sampler: no checks, one node and one edge type, offsets and ids of 4 bytes, a
+ * cheap mixer for random numbers, picks in no order. The difference to Graphwire's figure is the cost of the rest.
  */
 #include "bench/sample_ceiling.h"
 
@@ -24,7 +24,7 @@ static inline uint64_t mix(uint64_t x)
 	return x ^ x >> 33;
 }
 
-/* The most edges that a batch's last hop can have; nodes cannot be more than those of all hops. */
+/* The most edges of a batch's last hop. The number of nodes cannot exceed the edges of all hops. */
 static uint64_t edges_max(const struct ceiling *ceiling, uint64_t seeds)
 {
 	uint64_t nodes = seeds, edges = 0;
@@ -66,8 +66,8 @@ void ceiling_end(struct ceiling *ceiling)
 	memset(ceiling, 0, sizeof(*ceiling));
 }
 
-/* What the inner loops touch, in local variables: through a struct, every store would make the compiler load all of it
- * again. */
+/* The variables of the inner loops, as local variables: through a struct, every store would make the compiler reload
+ * all of them. */
 struct numbering {
 	uint64_t *restrict map, tag;
 	uint32_t *restrict nodes;

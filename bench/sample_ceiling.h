@@ -1,4 +1,4 @@
-/* The ceiling of bench sample: the same work by a bare loop with no Graphwire code in it. */
+/* The ceiling of bench sample: the same work by a bare loop without any code of Graphwire. */
 #ifndef GW_BENCH_SAMPLE_CEILING_H
 #define GW_BENCH_SAMPLE_CEILING_H
 
@@ -13,7 +13,7 @@ struct ceiling_graph {
 	uint64_t nodes;
 };
 
-/* The memory of one thread, and the last batch that it sampled. */
+/* The memory of one thread, and its last sampled batch. */
 struct ceiling {
 	struct ceiling_graph graph;
 	uint32_t hops, fanouts[SAMPLE_HOPS_MAX];
@@ -22,13 +22,13 @@ struct ceiling {
 	uint32_t *nodes;   /* ids in the order of first use */
 	uint64_t *edge_id; /* of the last hop */
 	uint32_t *source;  /* of the last hop: numbers of nodes */
-	uint32_t *pending; /* ids on their way through the map */
+	uint32_t *pending; /* ids that pass through the map */
 	uint64_t capacity, mapped_bytes;
 	void *mapping;
 	uint64_t node_count, last_edges; /* of the last batch; of its last hop */
 };
 
-/* Takes memory for batches of up to seeds_max seeds. 0, or -1 with errno. */
+/* Allocates memory for batches of up to seeds_max seeds. Returns 0, or -1 with errno. */
 int ceiling_begin(struct ceiling *ceiling, const struct ceiling_graph *graph, const uint32_t *fanouts, uint32_t hops,
 		  uint64_t seeds_max);
 void ceiling_end(struct ceiling *ceiling);

@@ -1,5 +1,5 @@
-/* Blocking sockets, without Nagle: see sockets.h. Nothing of the transports is used: the bare loops are their ceiling.
- */
+/* Blocking sockets without Nagle: see sockets.h. They use nothing of the transports, since the bare loops are the
+ * transports' ceiling. */
 #include "bench/sockets.h"
 
 #include <arpa/inet.h>

@@ -1,10 +1,10 @@
-/* graphwire bench threads: one server of 1, 2, 4, ... threads and as many clients, against as many bare loops at once.
+/* graphwire bench threads: one server of 1, 2, 4, ... threads with as many clients, against as many bare loops at once.
  *
- *   table -> for each number of threads: as many pairs of bare loops, and one server with as many clients, in turn
+ *   table -> for each number of threads: as many pairs of bare loops, and one server with as many clients, alternately
  *
- * Every client is a thread with a connection of its own; clients run on even processors and servers on odd ones, in
- * both loops. Bare pairs share nothing, so that what they reach together is what the machine has for so many: linear,
- * as far as there are processors. The ratio says what sharing a server costs.
+ * Every client is a thread with its own connection. In both loops clients run on even processors and servers on odd
+ * ones. Bare pairs share nothing, so their total is the machine's capacity for so many pairs: linear up to the number
+ * of processors. The ratio shows the cost of sharing one server.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,15 +31,16 @@ struct client {
 
 struct threads_arguments {
 	struct gw_bench bench;
-	uint64_t table_bytes, row_bytes, batch, depth, threads; /* threads 0: up to as many as processors, at least 2 */
+	uint64_t table_bytes, row_bytes, batch, depth,
+		threads; /* threads 0: up to the number of processors, at least 2 */
 	double seconds;
 	const char *driver;
-	/* while it runs */
+	/* in use while the benchmark runs */
 	struct gw_arena *table, *landing;
 	struct gw_row_bed bed;
 	struct gw_bare_rows bare;
 	struct client clients[ROW_THREADS_MAX];
-	unsigned pairs; /* of the case that is measured */
+	unsigned pairs; /* of the case being measured */
 	bool verified;
 };
 
@@ -47,14 +48,15 @@ static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
 #define A struct threads_arguments
 static const struct gw_option table[] = {
-	{"threads", "N", "up to so many threads (one for each processor, at least 2)", 0,
+	{"threads", "N", "the largest number of threads (default: one for each processor, at least 2)", 0,
 	 GW_OPTION_NUMBER(A, threads, 1, ROW_THREADS_MAX)},
-	{"table", "BYTES", "size of the table (1Gi)", 0, GW_OPTION_NUMBER(A, table_bytes, 1 << 20, 1ull << 44)},
-	{"row", "BYTES", "bytes of a row (400)", 0, GW_OPTION_NUMBER(A, row_bytes, 1, 64 << 10)},
-	{"batch", "N", "rows of a batch (10k)", 0, GW_OPTION_NUMBER(A, batch, 1, LANDING_ROWS_MAX)},
-	{"depth", "N", "batches in flight of each client (4)", 0, GW_OPTION_NUMBER(A, depth, 1, ROW_DEPTH_MAX)},
-	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
-	{"tcp-driver", "auto|io_uring|epoll", "how sockets are driven (auto)", 0, GW_OPTION_CHOICE(A, driver, drivers)},
+	{"table", "BYTES", "size of the table (default 1Gi)", 0, GW_OPTION_NUMBER(A, table_bytes, 1 << 20, 1ull << 44)},
+	{"row", "BYTES", "bytes of a row (default 400)", 0, GW_OPTION_NUMBER(A, row_bytes, 1, 64 << 10)},
+	{"batch", "N", "rows of a batch (default 10k)", 0, GW_OPTION_NUMBER(A, batch, 1, LANDING_ROWS_MAX)},
+	{"depth", "N", "batches in flight of each client (default 4)", 0, GW_OPTION_NUMBER(A, depth, 1, ROW_DEPTH_MAX)},
+	{"seconds", "S", "length of one measurement (default 0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
+	{"tcp-driver", "auto|io_uring|epoll", "how sockets are driven (default auto)", 0,
+	 GW_OPTION_CHOICE(A, driver, drivers)},
 	{0},
 };
 #undef A
@@ -65,7 +67,7 @@ static gw_status threads_run_stream(const struct client *client, double *bytes_p
 {
 	const struct threads_arguments *a = client->arguments;
 	struct gw_bare_rows rows = a->bare;
-	struct gw_row_stream *stream = gw_calloc(1, sizeof(*stream)); /* big for a thread's stack */
+	struct gw_row_stream *stream = gw_calloc(1, sizeof(*stream)); /* too big for a thread's stack */
 	if (!stream)
 		return GW_NO_MEMORY;
 	rows.landing += (size_t)client->number * rows.depth * rows.batch * rows.row_bytes;
@@ -105,7 +107,7 @@ static gw_status measure_server(void *context, double *figure)
 		int error = pthread_create(&client->thread, NULL, run_client, client);
 		started += !error;
 		if (error)
-			status = gw_fail_errno(GW_LIMIT, error, "no thread for client %u", started);
+			status = gw_fail_errno(GW_LIMIT, error, "cannot start a thread for client %u", started);
 	}
 	*figure = 0;
 	for (unsigned i = 0; i < started; i++) {
@@ -132,7 +134,7 @@ static gw_status threads_run_case(struct threads_arguments *a, double *one, doub
 	double figure;
 	ceilings.count = values.count = 0;
 	a->verified = false;
-	gw_status status = measure_server(a, &figure); /* unmeasured: every client checks its rows */
+	gw_status status = measure_server(a, &figure); /* not measured: every client checks its rows */
 	a->verified = true;
 	if (status == GW_OK)
 		status = gw_bench_alternate(&a->bench, threads_measure_bare, measure_server, a, &ceilings, &values);
@@ -197,7 +199,7 @@ int gw_bench_threads(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct threads_arguments, bench),
-		.doc = "Measures what a server gains from more threads, with a client for each, against as many bare "
+		.doc = "Measure what a server gains from more threads, with a client for each, against as many bare "
 		       "loops at once.\vExamples:\n  graphwire bench threads\n"
 		       "  graphwire bench threads --threads 8 --json -"};
 	static struct threads_arguments a;

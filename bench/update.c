@@ -1,19 +1,18 @@
-/* graphwire bench update: rows that change, against the same loops without what makes it safe.
+/* graphwire bench update: trainable rows, against the same loops without the parts that make them safe.
  *
- *   reads       versioned rows, at random from memory, against a prefetching memcpy at the same stride, and at the bare
- *               one
- *   ways        the same over each transport, against rows that never change, of the same memory, and at the bare
+ *   reads       versioned rows, at random from memory, against a prefetching memcpy at the same stride and at the bare
  *               stride
- *   hash        of one row: ns, against the hash alone
+ *   ways        the same over each transport, against rows of the same memory that never change, and at the bare stride
+ *   hash        of one row: ns, against the hash only
  *   push        gradients for random rows in memory, row-wise Adagrad, against the arithmetic and a hash
  *   step        rows pulled and gradients pushed over TCP, as DGL-KE trains, against a bare loop that does both
- *   mix         several clients that pull and push the same rows, and one row that all want
+ *   mix         several clients that pull and push the same rows, and one row that all clients use
  *   lookup      single rows by several threads, of few and of many tensors, against tensors that were found once
- *   checkpoint  a tensor from servers to disk, against a bare write and sync of as many bytes, and beside fio's; and
- *               steps beside one
+ *   checkpoint  a tensor from servers to disk, against a bare write and sync of as many bytes, and against fio's; then
+ *               training steps while a checkpoint is written
  *
- * Reads and pushes are checked before anything is measured. The first three are in update_memory.c, ways, mix and
- * lookup each in update_NAME.c.
+ * Reads and pushes are checked before anything is measured. The first three are in update_memory.c; ways, mix and
+ * lookup are each in update_NAME.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,22 +33,23 @@
 #include "core/numbers/digest.h"
 #include "core/system/clock.h"
 
-#define UPDATE_LISTS 64u /* steps with numbers of their own */
+#define UPDATE_LISTS 64u /* steps with different row numbers */
 #define UPDATE_WRITE (4u << 20)
 
 static const char *const update_parts[] = {"memory", "reads", "step", "mix", "lookup", "checkpoint", "beside", NULL};
 
 #define A struct gw_update
 static const struct gw_option table[] = {
-	{"rows", "N", "rows of the table (200k)", 0, GW_OPTION_NUMBER(A, rows, 1000, 1u << 30)},
-	{"row", "BYTES", "bytes of a row, a multiple of 16 (1600)", 0, GW_OPTION_NUMBER(A, row_bytes, 16, 64 << 10)},
-	{"batch", "N", "rows of a step (3000)", 0, GW_OPTION_NUMBER(A, step_rows, 1, 1 << 20)},
-	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
-	{"only", "NAME", "memory, reads, step, mix, lookup, checkpoint or beside (all)", 0,
+	{"rows", "N", "rows of the table (default 200k)", 0, GW_OPTION_NUMBER(A, rows, 1000, 1u << 30)},
+	{"row", "BYTES", "bytes of a row, a multiple of 16 (default 1600)", 0,
+	 GW_OPTION_NUMBER(A, row_bytes, 16, 64 << 10)},
+	{"batch", "N", "rows of a step (default 3000)", 0, GW_OPTION_NUMBER(A, step_rows, 1, 1 << 20)},
+	{"seconds", "S", "length of one measurement (default 0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
+	{"only", "NAME", "memory, reads, step, mix, lookup, checkpoint or beside (default: all)", 0,
 	 GW_OPTION_CHOICE(A, only, update_parts)},
-	{"transport", "NAME", "reads: shm, epoll, io_uring or verbs only", 0,
+	{"transport", "NAME", "reads: measure shm, epoll, io_uring or verbs only", 0,
 	 GW_OPTION_CHOICE(A, transport, gw_row_options + 1)},
-	{"folder", "FOLDER", "where checkpoints are written (a temporary one)", 0, GW_OPTION_TEXT(A, folder)},
+	{"folder", "FOLDER", "write checkpoints here (default: a temporary folder)", 0, GW_OPTION_TEXT(A, folder)},
 	{0},
 };
 #undef A
@@ -95,7 +95,7 @@ static gw_status update_make_tensor(struct gw_update *a)
 	return status;
 }
 
-/* A pull, a push, a pull: rows change as the formula says. */
+/* Checks a pull, a push and a pull: rows change as the formula defines. */
 static gw_status update_check_step(struct gw_update *a)
 {
 	int64_t id = 1;
@@ -160,7 +160,7 @@ static gw_status measure_checkpoint(void *context, double *figure)
 	return status;
 }
 
-/* As many bytes to one file, and synced. */
+/* Writes as many bytes to one file and syncs it. */
 static gw_status measure_write(void *context, double *figure)
 {
 	struct gw_update *a = context;
@@ -175,7 +175,7 @@ static gw_status measure_write(void *context, double *figure)
 	uint64_t begun = gw_now_ns(), left = (uint64_t)a->checkpoint_bytes;
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	gw_status status = fd < 0 ? gw_fail_errno(GW_IO, errno, "%s", path) : GW_OK;
-	unlink(path); /* nothing is left, whatever ends this */
+	unlink(path); /* no file is left, however the benchmark ends */
 	uint64_t most = a->batch * a->row_bytes < UPDATE_WRITE ? a->batch * a->row_bytes : UPDATE_WRITE;
 	while (status == GW_OK && left) {
 		ssize_t got = write(fd, a->landing, left < most ? left : most);
@@ -192,21 +192,21 @@ static gw_status measure_write(void *context, double *figure)
 	return status;
 }
 
-/* So that there is a state, whatever has run before. */
+/* Trains one step, so that an optimizer state exists whatever ran before. */
 static gw_status update_train_one(struct gw_update *a)
 {
 	static const int64_t id = 2;
 	return gw_push(a->served, a->tensor, &id, 1, a->gradients, &gw_update_optimizer);
 }
 
-/* In blocks as long as a checkpoint's, and past the page cache as those. */
+/* Runs fio with blocks as long as a checkpoint's, and without the page cache as the checkpoint does. */
 static void update_compare_fio(const struct gw_update *a, double rate, char *text, size_t room)
 {
 	double fio = gw_bench_series_median(&a->fio);
 	if (fio > 0)
 		snprintf(text, room, "fio: %.4g GB/s, ratio %.3f", fio, rate / fio);
 	else
-		snprintf(text, room, "without fio's: %s", a->no_fio);
+		snprintf(text, room, "without fio's figure: %s", a->no_fio);
 }
 
 static gw_status run_checkpoint(struct gw_update *a)
@@ -222,7 +222,7 @@ static gw_status run_checkpoint(struct gw_update *a)
 	double rate = gw_bench_series_median(&values);
 	update_compare_fio(a, rate, fio, sizeof(fio));
 	snprintf(note, sizeof(note),
-		 "rows and state, synced; the ceiling: a write and sync of as many bytes to the same folder; %s", fio);
+		 "rows and state, synced; ceiling: a write and sync of as many bytes to the same folder; %s", fio);
 	snprintf(title, sizeof(title), "checkpoint of %.3g GB over TCP", a->checkpoint_bytes * 1e-9);
 	const struct gw_bench_result result = {.title = title,
 					       .unit = "GB/s",
@@ -236,9 +236,9 @@ static gw_status run_checkpoint(struct gw_update *a)
 	return GW_OK;
 }
 
-/* --- Training beside a checkpoint. --- */
+/* --- Training during a checkpoint. --- */
 
-/* Writes checkpoints one after another, slowly, until told to stop. */
+/* Writes checkpoints one after another, slowly, until it is stopped. */
 struct update_writer {
 	struct gw_update *arguments;
 	struct gw_client *client;
@@ -252,7 +252,7 @@ static void *update_write_slowly(void *context)
 {
 	struct update_writer *writer = context;
 	const struct gw_checkpoint_options options = {.bytes_per_second = writer->bytes_per_second, .replace = true};
-	char *folder = gw_format("%s/graphwire-bench-beside", writer->arguments->folder);
+	char *folder = gw_format("%s/graphwire-bench-during", writer->arguments->folder);
 	writer->status = folder ? GW_OK : GW_NO_MEMORY;
 	while (!atomic_load(&writer->stop) && !writer->status)
 		writer->status = gw_checkpoint(writer->client, folder, &options);
@@ -264,7 +264,7 @@ static void *update_write_slowly(void *context)
 	return NULL;
 }
 
-/* Steps while a checkpoint is written at a quarter of the rate that it has alone. */
+/* Measures steps while a checkpoint is written at a quarter of its full rate. */
 static gw_status measure_concurrently(void *context, double *figure)
 {
 	struct gw_update *a = context;
@@ -273,7 +273,7 @@ static gw_status measure_concurrently(void *context, double *figure)
 	pthread_t thread;
 	int error = pthread_create(&thread, NULL, update_write_slowly, &writer);
 	if (error)
-		return gw_fail_errno(GW_LIMIT, error, "no thread for the checkpoint");
+		return gw_fail_errno(GW_LIMIT, error, "cannot start a thread for the checkpoint");
 	gw_bench_unpin(thread);
 	gw_status status = measure_step(a, figure);
 	atomic_store(&writer.stop, true);
@@ -289,7 +289,7 @@ static gw_status update_open_writer(struct gw_update *a)
 	return gw_client_open(&options, &a->writer);
 }
 
-/* What a checkpoint's rate is where that was not measured before. */
+/* Measures a checkpoint's full rate, if no case has measured it. */
 static gw_status concurrent_prepare(struct gw_update *a)
 {
 	double rate = 0;
@@ -313,9 +313,9 @@ static gw_status run_concurrently(struct gw_update *a)
 	if (status != GW_OK)
 		return status;
 	char note[160];
-	snprintf(note, sizeof(note), "the checkpoint at %.3g GB/s, a quarter of its rate; the ceiling: no checkpoint",
+	snprintf(note, sizeof(note), "the checkpoint at %.3g GB/s, a quarter of its full rate; ceiling: no checkpoint",
 		 a->checkpoint_rate / 4 * 1e-9);
-	const struct gw_bench_result result = {.title = "the same steps beside a checkpoint",
+	const struct gw_bench_result result = {.title = "the same steps during a checkpoint",
 					       .unit = "steps/s",
 					       .values = &values,
 					       .ceilings = &ceilings,
@@ -325,7 +325,7 @@ static gw_status run_concurrently(struct gw_update *a)
 	return GW_OK;
 }
 
-/* --- All of it. --- */
+/* --- All cases. --- */
 
 static gw_status update_make(struct gw_update *a)
 {
@@ -341,7 +341,7 @@ static gw_status update_make(struct gw_update *a)
 		.initial = {.how = GW_INITIAL_UNIFORM, .low = -1, .high = 1, .seed = 1}};
 	const struct gw_arena_options pages = {.name = "bench-plain", .numa = GW_NUMA_LOCAL, .shareable = true};
 	if (a->row_bytes % 16 != 0)
-		return gw_fail(GW_INVALID, "--row: a multiple of 16");
+		return gw_fail(GW_INVALID, "--row must be a multiple of 16");
 	a->landing = gw_malloc(widest * a->row_bytes);
 	a->offsets = gw_malloc(a->batch * sizeof(*a->offsets));
 	a->numbers = gw_malloc(a->step_rows * sizeof(*a->numbers));
@@ -353,7 +353,8 @@ static gw_status update_make(struct gw_update *a)
 		return GW_NO_MEMORY;
 	for (uint64_t i = 0; i < a->step_rows * columns; i++)
 		a->gradients[i] = (float)(gw_bare_mix(i) % 2001) * 1e-3f - 1;
-	memset(a->bare_rows, 0, a->rows * (a->row_bytes + 16)); /* touched now, as the store's */
+	/* Touch the pages now, as the store has done with its own. */
+	memset(a->bare_rows, 0, a->rows * (a->row_bytes + 16));
 	gw_status status = gw_row_store_create(&options, &a->store);
 	if (status == GW_OK)
 		status = gw_arena_create(a->rows * a->row_bytes, &pages, &a->bare);
@@ -398,11 +399,11 @@ static gw_status update_run_parts(struct gw_update *a)
 static gw_status update_run(struct gw_update *a)
 {
 	gw_status status = gw_bench_open(&a->bench);
-	/* Servers are processes of their own: started before this one takes its memory. */
+	/* Servers are separate processes: start them before this process allocates its memory. */
 	if (status == GW_OK)
 		status = gw_own_clients_open(&a->own, &a->clients, &a->alone, &a->served);
 	if (!a->folder && a->own.staging)
-		a->folder = gw_staging_path(a->own.staging); /* goes at the end, on Ctrl-C too */
+		a->folder = gw_staging_path(a->own.staging); /* removed at the end, also on Ctrl-C */
 	gw_bare_pin(0);
 	if (status == GW_OK)
 		status = update_make(a);
@@ -427,9 +428,10 @@ int gw_bench_update(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct gw_update, bench),
-		.doc = "Measures rows that change: reads, hashes, pushes, steps of training over TCP and checkpoints, "
+		.doc = "Measure trainable rows: reads, hashes, pushes, training steps over TCP and checkpoints, "
 		       "each "
-		       "beside the same loop without what makes it safe.\vExamples:\n  graphwire bench update\n"
+		       "against the same loops without the parts that make them safe.\vExamples:\n  graphwire bench "
+		       "update\n"
 		       "  graphwire bench update --row 400 --folder /data --json -"};
 	static struct gw_update a;
 	a = (struct gw_update){.bench = {.name = "update"},

@@ -1,4 +1,4 @@
-/* What the parts of graphwire bench update share. */
+/* The common part of the files of graphwire bench update. */
 #ifndef GW_BENCH_UPDATE_H
 #define GW_BENCH_UPDATE_H
 
@@ -13,11 +13,11 @@ struct gw_update {
 	struct gw_bench bench;
 	uint64_t rows, row_bytes, batch, step_rows;
 	double seconds;
-	const char *only;      /* a part of it; NULL: all */
-	const char *transport; /* of reads; NULL: each */
-	const char *folder;    /* of the checkpoint */
+	const char *only;      /* the case to run; NULL: all */
+	const char *transport; /* of the case reads; NULL: all transports */
+	const char *folder;    /* for the checkpoints */
 	struct gw_own_clients_options clients;
-	/* while it runs */
+	/* in use while the benchmark runs */
 	struct gw_row_store *store;
 	struct gw_arena *bare; /* the same payloads without trailers */
 	uint8_t *landing;
@@ -25,7 +25,7 @@ struct gw_update {
 	float *gradients, *bare_rows;
 	uint64_t next;
 	struct gw_row_push_scratch scratch;
-	struct gw_bench_series plain; /* reads at the stride without trailers */
+	struct gw_bench_series plain; /* reads at the bare stride, without trailers */
 	struct gw_own_servers own;
 	struct gw_client *alone, *served;
 	const struct gw_tensor *tensor;
@@ -33,9 +33,9 @@ struct gw_update {
 	int64_t *ids;
 	uint32_t *bare_numbers;
 	double checkpoint_bytes, checkpoint_rate;
-	struct gw_bench_series fio; /* its writes of as many bytes */
-	char no_fio[200];           /* why there are none */
-	struct gw_client *writer;   /* of checkpoints beside steps */
+	struct gw_bench_series fio; /* fio's writes of as many bytes */
+	char no_fio[200];           /* why there is no figure of fio */
+	struct gw_client *writer;   /* of checkpoints during training steps */
 };
 
 static inline uint32_t gw_update_columns(const struct gw_update *a)
@@ -43,14 +43,14 @@ static inline uint32_t gw_update_columns(const struct gw_update *a)
 	return (uint32_t)(a->row_bytes / sizeof(float));
 }
 
-/* The training that is measured: row-wise Adagrad. */
+/* The optimizer of the measured training: row-wise Adagrad. */
 extern const struct gw_optimizer gw_update_optimizer;
 
 /* bench/update_memory.c: each checks, measures and reports one thing. */
 gw_status gw_update_reads(struct gw_update *a);
 gw_status gw_update_hash(struct gw_update *a);
 gw_status gw_update_push(struct gw_update *a);
-/* bench/update_paths.c: the same of reads over each transport. */
+/* bench/update_ways.c: the reads over each transport. */
 gw_status gw_update_paths(struct gw_update *a);
 /* bench/update_mix.c */
 gw_status gw_update_mix(struct gw_update *a);

@@ -1,11 +1,11 @@
-/* How tensors are found, of graphwire bench update: single rows, pulled and pushed by several threads at once from a
- * server's table, as the handlers of its calls do, so that little but the lookup is measured.
+/* The lookup of tensors, of graphwire bench update: several threads pull and push single rows of a server's table, as
+ * the handlers of its calls do. The rows are small, so that the lookup takes most of the time.
  *
- *   lookup   1, 2 and 4 threads; 4 and 1,000 tensors: each call finds a tensor by its birth, and leaves it. The ceiling
- *            is the same calls on the same rows, of tensors that were found once
+ *   lookup   1, 2 and 4 threads; 4 and 1,000 tensors: each call finds a tensor by its shard epoch, and releases it. The
+ *            ceiling is the same calls on the same rows, of tensors that were found once
  *
- * Each push adds 1 to all elements of a row. So a row that was pulled whole has one value everywhere, and in the end
- * the rows of all tensors add up to the pushes that were made.
+ * Each push adds 1 to all elements of a row. A row that was pulled intact thus has one value everywhere, and in the end
+ * the rows of all tensors add up to the number of pushes.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -25,7 +25,7 @@
 #define LOOKUP_THREADS 4u
 #define LOOKUP_ROWS    64u /* of a tensor */
 #define LOOKUP_COLUMNS 16u
-#define LOOKUP_EXACT   (1u << 24) /* floats count so far by ones */
+#define LOOKUP_EXACT   (1u << 24) /* floats count exactly up to here in steps of 1 */
 
 struct lookup_thread {
 	struct lookup *lookup;
@@ -39,14 +39,14 @@ struct lookup_thread {
 struct lookup {
 	struct gw_update *arguments;
 	struct gw_tensor_table *table;
-	struct gw_shard *shards[LOOKUP_TENSORS]; /* held, and found once */
+	struct gw_shard *shards[LOOKUP_TENSORS]; /* leased and found once */
 	uint64_t epochs[LOOKUP_TENSORS];
 	uint32_t tensors, threads;
 	bool pushes;
-	bool finds; /* each call; not: the ceiling */
+	bool finds; /* each call finds its tensor; false: the ceiling */
 	atomic_bool stop;
-	uint64_t pushed;                          /* to the first `tensors` */
-	struct gw_bench_series spent, bare_spent; /* processor time of a call; of the ceiling's */
+	uint64_t pushed;                          /* to the first `tensors` tensors */
+	struct gw_bench_series spent, bare_spent; /* processor time of a call, and of the ceiling's call */
 	struct lookup_thread running[LOOKUP_THREADS];
 };
 
@@ -121,7 +121,7 @@ static void *lookup_run_thread(void *context)
 
 /* --- A case. --- */
 
-/* ns of the clock for each call, of all threads together. */
+/* ns of the clock for each call, over all threads. */
 static gw_status lookup_measure(struct lookup *lookup, bool finds, double *figure)
 {
 	const double seconds = lookup->arguments->seconds / 5;
@@ -137,7 +137,7 @@ static gw_status lookup_measure(struct lookup *lookup, bool finds, double *figur
 		*thread = (struct lookup_thread){.lookup = lookup, .number = started};
 		int error = pthread_create(&thread->id, NULL, lookup_run_thread, thread);
 		if (error) {
-			status = gw_fail_errno(GW_LIMIT, error, "no thread for pulls and pushes");
+			status = gw_fail_errno(GW_LIMIT, error, "cannot start a thread for pulls and pushes");
 			break;
 		}
 		gw_bench_unpin(thread->id);
@@ -181,7 +181,7 @@ static gw_status lookup_check_sum(const struct lookup *lookup)
 			if (status != GW_OK)
 				return status;
 			if (values[0] >= LOOKUP_EXACT)
-				return gw_fail(GW_LIMIT, "too many pushes to be counted: --seconds: fewer");
+				return gw_fail(GW_LIMIT, "too many pushes to count: use a smaller --seconds");
 			sum += (double)values[0];
 		}
 	}
@@ -226,7 +226,7 @@ static gw_status lookup_run_case(struct lookup *lookup, bool pushes, uint32_t th
 	return GW_OK;
 }
 
-/* --- Making and taking down. --- */
+/* --- Setup and teardown. --- */
 
 static gw_status lookup_make_tensor(struct lookup *lookup, uint32_t number)
 {
@@ -262,7 +262,7 @@ static void lookup_free(struct lookup *lookup)
 	gw_error_restore(&kept);
 }
 
-/* So many tensors, of which all cases pull and push. */
+/* Makes so many tensors, which all cases pull and push. */
 static gw_status lookup_run_tensors(struct lookup *lookup, uint32_t tensors)
 {
 	gw_status status = GW_OK;

@@ -1,4 +1,4 @@
-/* What of graphwire bench update needs no servers: reads, hashes and pushes in memory. See update.c. */
+/* The cases of graphwire bench update that need no servers: reads, hashes and pushes in memory. See update.c. */
 #include "bench/update.h"
 
 #include <math.h>
@@ -11,10 +11,11 @@
 #include "core/numbers/digest.h"
 #include "core/system/clock.h"
 
-#define UPDATE_AHEAD 12u /* rows prefetched, as the bare loop does */
-#define UPDATE_HOT   64u /* rows that stay in the cache, for the hash */
+#define UPDATE_AHEAD 12u /* rows prefetched, like the bare loop */
+#define UPDATE_HOT   64u /* rows that stay in the cache, for the hash case */
 
-/* Processor time of this thread: what is measured in memory never sleeps, and other work on the machine counts less. */
+/* The processor time of this thread. A case in memory never sleeps, and other work on the machine affects this time
+ * less. */
 static uint64_t update_spent_ns(void)
 {
 	struct timespec spent;
@@ -52,7 +53,7 @@ static gw_status update_read(struct gw_update *a, const uint8_t *base, uint64_t 
 		elapsed = update_spent_ns() - begun;
 	} while ((double)elapsed < a->seconds * 1e9);
 	*figure = (double)(batches * a->batch * a->row_bytes) / (double)elapsed;
-	return torn ? gw_fail(GW_DIGEST, "%llu torn rows, and nobody writes", (unsigned long long)torn) : GW_OK;
+	return torn ? gw_fail(GW_DIGEST, "%llu torn rows, although no thread writes", (unsigned long long)torn) : GW_OK;
 }
 
 static gw_status measure_versioned(void *context, double *figure)
@@ -75,7 +76,7 @@ static gw_status measure_immutable(void *context, double *figure)
 	return status;
 }
 
-/* Every versioned row is the plain one. */
+/* Checks that every versioned row equals the plain row. */
 static gw_status update_check_reads(struct gw_update *a)
 {
 	const struct gw_row_format *format = gw_row_store_format(a->store);
@@ -145,7 +146,7 @@ static gw_status measure_hash(void *context, double *figure)
 {
 	const struct gw_update *a = context;
 	const uint8_t *base = gw_arena_base(a->bare);
-	static volatile uint64_t kept; /* so that no hash is left out */
+	static volatile uint64_t kept; /* keeps the compiler from dropping the hashes */
 	uint64_t hashed = 0, sum = 0, begun = update_spent_ns(), elapsed;
 	do {
 		for (uint64_t row = 0; row < UPDATE_HOT; row++)
@@ -167,14 +168,13 @@ gw_status gw_update_hash(struct gw_update *a)
 		return status;
 	char title[96];
 	snprintf(title, sizeof(title), "verifying a row of %llu B", (unsigned long long)a->row_bytes);
-	const struct gw_bench_result result = {
-		.title = title,
-		.unit = "ns",
-		.values = &values,
-		.ceilings = &ceilings,
-		.lower_is_better = true,
-		.verified = true,
-		.note = "in the cache; the ceiling: libxxhash's XXH3 of the payload alone"};
+	const struct gw_bench_result result = {.title = title,
+					       .unit = "ns",
+					       .values = &values,
+					       .ceilings = &ceilings,
+					       .lower_is_better = true,
+					       .verified = true,
+					       .note = "in the cache; ceiling: libxxhash's XXH3 of the payload only"};
 	gw_bench_report(&a->bench, &result);
 	return GW_OK;
 }
@@ -224,7 +224,7 @@ static gw_status measure_arithmetic(void *context, double *figure)
 	return GW_OK;
 }
 
-/* One row by the formula. */
+/* Checks one row against the formula. */
 static gw_status update_check_push(struct gw_update *a)
 {
 	uint32_t columns = gw_update_columns(a);
@@ -262,7 +262,7 @@ gw_status gw_update_push(struct gw_update *a)
 		.values = &values,
 		.ceilings = &ceilings,
 		.verified = true,
-		.note = "row-wise Adagrad; the ceiling: its arithmetic and a hash, in place, one thread, no locks"};
+		.note = "row-wise Adagrad; ceiling: its arithmetic and a hash, in place, one thread, no locks"};
 	gw_bench_report(&a->bench, &result);
 	return GW_OK;
 }

@@ -1,12 +1,12 @@
-/* Who trains together, of graphwire bench update: clients that pull and push the same rows at once.
+/* Clients that train together, of graphwire bench update: they pull and push the same rows at once.
  *
- *   mix       four clients, 3,000 of 100,000 rows a step, by Zipf's law, against the same steps where each client has
- *             rows of its own: how many rows are read while they are written, so that a request has to fetch them
+ *   mix       four clients, each step 3,000 of 100,000 rows by Zipf's law, against the same steps where each client has
+ *             its own rows. Counts the rows that are read while they are written, which a request then has to fetch
  *   hot row   three clients that push to one row without a pause, one that reads it: every read must come in time;
- *             beside it the same reads while nobody pushes
+ *             for comparison, the same reads while no client pushes
  *
- * All gradients are ones, so that whatever a row has been through, it has one value everywhere: one that was torn has
- * two. A client without servers is a table of its own, which its four threads share.
+ * All gradients are ones, so that an intact row always has one value everywhere; a torn row has two values. A client
+ * without servers is its own table, which its four threads share.
  */
 #include <jansson.h>
 #include <math.h>
@@ -27,18 +27,18 @@
 #include "tensors/table.h"
 
 #define MIX_CLIENTS 4u
-#define MIX_LISTS   16u     /* steps with numbers of their own */
+#define MIX_LISTS   16u     /* steps with different row numbers */
 #define MIX_ROWS    100000u /* of the table, at most */
-#define MIX_LOOK    16u     /* one row in so many is looked at */
+#define MIX_LOOK    16u     /* one row in so many is checked */
 
 struct mix_client {
 	struct gw_update *arguments;
 	struct mix *mix;
 	struct gw_client *client;
 	const struct gw_tensor *tensor;
-	bool owned; /* the client is this one's alone */
+	bool owned; /* only this thread uses the client */
 	pthread_t thread;
-	int64_t *shared, *own; /* [MIX_LISTS][step]: by Zipf's law of all rows; of a quarter of them */
+	int64_t *shared, *own; /* [MIX_LISTS][step]: by Zipf's law, of all rows; of a quarter of the rows */
 	const int64_t *lists;
 	float *landing;
 	uint64_t done;
@@ -61,7 +61,7 @@ struct mix {
 
 #define MIX_TIMES 200000u
 
-/* --- What servers count. --- */
+/* --- The servers' counters. --- */
 
 static void mix_add_torn(void *context, const struct gw_shard *shard, uint64_t bytes, bool ready)
 {
@@ -70,7 +70,7 @@ static void mix_add_torn(void *context, const struct gw_shard *shard, uint64_t b
 	*(uint64_t *)context += atomic_load(&shard->counts.torn);
 }
 
-/* Rows that a request fetched since a read did not get them whole, of all servers so far. */
+/* Counts the rows, of all servers so far, that a request fetched because a read got them torn. */
 static gw_status mix_count_torn(const struct mix *mix, uint64_t *torn)
 {
 	struct gw_client *client = mix->clients[0].client;
@@ -130,7 +130,7 @@ static void *mix_train(void *context)
 	return NULL;
 }
 
-/* Pushes to the first row alone. */
+/* Pushes to the first row only. */
 static void *mix_push_hot(void *context)
 {
 	static const int64_t hot = 0;
@@ -143,7 +143,7 @@ static void *mix_push_hot(void *context)
 	return NULL;
 }
 
-/* Leaves the first row alone. */
+/* Does not use the first row. */
 static void *mix_rest(void *context)
 {
 	struct mix_client *c = context;
@@ -151,7 +151,7 @@ static void *mix_rest(void *context)
 	return NULL;
 }
 
-/* Reads it, and takes the time of each; at least once. */
+/* Reads the first row and measures the time of each read; at least once. */
 static void *mix_read_hot(void *context)
 {
 	static const int64_t hot = 0;
@@ -172,7 +172,7 @@ static void *mix_read_hot(void *context)
 	return NULL;
 }
 
-/* All clients at once, until the time is over; *done of their calls. */
+/* Runs all clients at once until the time is over; *done is the number of their calls. */
 static gw_status mix_run(struct mix *mix, void *(*first)(void *), void *(*others)(void *), uint64_t *done)
 {
 	uint32_t begun = 0;
@@ -184,7 +184,7 @@ static gw_status mix_run(struct mix *mix, void *(*first)(void *), void *(*others
 		c->done = 0;
 		int error = pthread_create(&c->thread, NULL, begun ? others : first, c);
 		if (error) {
-			status = gw_fail_errno(GW_LIMIT, error, "no thread for a client");
+			status = gw_fail_errno(GW_LIMIT, error, "cannot start a thread for a client");
 			break;
 		}
 		gw_bench_unpin(c->thread);
@@ -264,7 +264,7 @@ static gw_status mix_together(struct mix *mix)
 	return GW_OK;
 }
 
-/* Thousands of reads of the hot row a second, and how long each took, beside what the others do. */
+/* Measures the rate of reads of the hot row, in thousands a second, and the time of each, while the others run. */
 static gw_status mix_read_concurrently(struct mix *mix, void *(*others)(void *), bool takes_times, double *figure)
 {
 	uint64_t done, begun = gw_now_ns();
@@ -304,8 +304,8 @@ static gw_status mix_hot_row(struct mix *mix)
 	snprintf(title, sizeof(title), "one row that %u clients push to, %s", MIX_CLIENTS - 1,
 		 mix->way ? mix->way : "memory");
 	snprintf(note, sizeof(note),
-		 "all of %llu reads in time: %.3g us in the middle, %.3g at most; %llu of them were asked for; the "
-		 "ceiling: nobody pushes",
+		 "all of %llu reads in time: %.3g us in the middle, %.3g at most; %llu of them needed a request; the "
+		 "ceiling: no client pushes",
 		 (unsigned long long)mix->times, median, worst, (unsigned long long)(after - before));
 	const struct gw_bench_result result = {.title = title,
 					       .unit = "k reads/s",
@@ -318,9 +318,9 @@ static gw_status mix_hot_row(struct mix *mix)
 	return GW_OK;
 }
 
-/* --- Making and taking down. --- */
+/* --- Setup and teardown. --- */
 
-/* How likely the rows up to each are. */
+/* The cumulative probability of each row. */
 static double *mix_make_law(uint64_t rows)
 {
 	double *sums = gw_malloc(rows * sizeof(*sums)), sum = 0;
@@ -343,7 +343,8 @@ static uint64_t mix_draw(const double *law, uint64_t rows, uint64_t number)
 	return low;
 }
 
-/* Lists without equal rows, as a trainer makes them: the first `step` that the law draws, of all or of a quarter. */
+/* Makes lists without repeated rows, as a trainer does: the first `step` rows that the law draws, of all rows or of a
+ * quarter. */
 static gw_status mix_make_lists(struct mix *mix, uint32_t number, bool shared, const double *law, int64_t *lists)
 {
 	uint64_t next = (uint64_t)number << 40 | (uint64_t)shared << 39, quarter = mix->rows / MIX_CLIENTS;
@@ -442,7 +443,7 @@ gw_status gw_update_mix(struct gw_update *a)
 	for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]) && status == GW_OK; w++) {
 		struct mix mix = {.arguments = a, .way = ways[w]};
 		mix.rows = a->rows < MIX_ROWS ? a->rows : MIX_ROWS;
-		/* A quarter of the rows must have as many. */
+		/* A quarter of the rows must have so many. */
 		mix.step = a->step_rows < mix.rows / 2 / MIX_CLIENTS ? a->step_rows : mix.rows / 2 / MIX_CLIENTS;
 		status = mix_make(&mix);
 		if (status == GW_OK)

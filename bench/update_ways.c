@@ -1,6 +1,8 @@
-/* Rows that change, read by a client over each transport, against rows of the same memory that never do, and against
- * such rows at their bare stride: the same gathers of one service in this process. Of graphwire bench update: see
- * update.c. */
+/* Trainable rows that a client reads over each transport. Part of graphwire bench update: see update.c.
+ *
+ * The ceilings are rows of the same memory that never change, and such rows at their bare stride: the same gathers of
+ * one service in this process.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,10 +19,10 @@ struct update_paths {
 	struct gw_row_bed bed;
 	struct gw_row_client client;
 	struct gw_buffer *buffer;
-	struct gw_bench_series bare; /* reads at the stride without trailers */
+	struct gw_bench_series bare; /* reads at the bare stride, without trailers */
 };
 
-/* One batch; GW_AGAIN, were a row torn, is an error: nobody writes. */
+/* Gathers one batch. GW_AGAIN (a torn row) is an error here, since no client writes. */
 static gw_status paths_gather(struct update_paths *ways, enum paths_region number)
 {
 	const struct gw_update *a = ways->update;
@@ -80,7 +82,7 @@ static gw_status paths_measure_versioned(void *context, double *figure)
 	return paths_measure(context, WAYS_VERSIONED, figure);
 }
 
-/* Each region brings the rows that are there. */
+/* Checks that each region returns the right rows. */
 static gw_status paths_check(struct update_paths *ways)
 {
 	struct gw_update *a = ways->update;
@@ -120,7 +122,7 @@ static gw_status paths_run(struct update_paths *ways, const struct gw_row_path *
 	double bare = gw_bench_series_median(&ways->bare), bare_ratio = gw_bench_series_median(&values) / bare;
 	snprintf(title, sizeof(title), "reads over %s, %llu B", way->name, (unsigned long long)a->row_bytes);
 	snprintf(note, sizeof(note),
-		 "%llu rows of a batch; the ceiling: rows that never change, at the same stride of %u; at %llu: %.4g "
+		 "%llu rows of a batch; ceiling: rows that never change, at the same stride of %u; at %llu: %.4g "
 		 "GB/s, ratio %.3f",
 		 (unsigned long long)a->batch, gw_row_store_format(a->store)->stride, (unsigned long long)a->row_bytes,
 		 bare, bare_ratio);
@@ -154,7 +156,7 @@ gw_status gw_update_paths(struct gw_update *a)
 		struct update_paths ways = {.update = a};
 		options.tcp_driver = way->tcp_driver;
 		if (strcmp(way->scheme, "memory") == 0)
-			continue; /* gw_update_reads, without a service between */
+			continue; /* gw_update_reads measures it, without a service in between */
 		if (a->transport && strcmp(way->option, a->transport) != 0)
 			continue;
 		status = gw_row_bed_begin(&ways.bed, gw_row_store_arena(a->store), a->rows * format->stride, &changing,
