@@ -1,4 +1,4 @@
-"""What a model learns over Graphwire's mini-batches, on real graphs whose scores are known or measured beside.
+"""Scores of models trained on Graphwire's mini-batches, on real graphs whose scores are published or measured here.
 
   python bench/accuracy.py tolokers FOLDER   GraphSAGE's ROC-AUC on the test part of each split, and their mean
   python bench/accuracy.py cora FOLDER       accuracy of GraphSAGE on the public split, and of PyTorch Geometric's over
@@ -6,16 +6,17 @@
   python bench/accuracy.py facebook FOLDER   the same, on a split drawn by each seed
 
 FOLDER holds tolokers/tolokers.npz, cora/cora.npz or facebook/facebook.npz; $GRAPHWIRE (build/release/graphwire) imports
-the graph into a temporary folder. Models learn from sampled neighbourhoods (Cora: all of them), what val says chooses
-the epoch, and in evaluation all neighbours count. --splits (seeds), --epochs: fewer for a look; --at_least: a mean
-below it ends with status 1.
+the graph into a temporary folder. Models learn from sampled neighbourhoods (Cora: all neighbours). The score on val
+chooses the epoch. Evaluation uses all neighbours. Fewer --splits (seeds) or --epochs give a quick look. With
+--at_least, a lower mean ends the script with status 1.
 
 Tolokers' layers are those of the published baseline (82.43 +- 0.44; "A critical look at the evaluation of GNNs under
-heterophily", 2023): residual blocks of a layer norm, the row beside the mean of its neighbours, two linear layers;
-narrower here, and fewer.
+heterophily", 2023), but narrower and fewer: residual blocks of a layer norm, the row concatenated with the mean of its
+neighbours, and two linear layers.
 
-Beside PyTorch Geometric the means of three seeds or more may differ, in either direction, by no more than the seeds do:
-by the greater of the two deviations; else it ends with status 1. Both start from the same weights.
+With three seeds or more, the means of Graphwire and PyTorch Geometric may differ, in either direction, by no more than
+the greater of their two deviations over the seeds; else the script ends with status 1. Both start from the same
+weights.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ PROGRAM = os.environ.get("GRAPHWIRE", str(Path(__file__).resolve().parents[1] / 
 
 
 class Residual(nn.Module):
-    """x + f(norm(x) beside the mean of its neighbours)."""
+    """x + f(norm(x) concatenated with the mean of its neighbours)."""
 
     def __init__(self, width, dropout):
         super().__init__()
@@ -54,7 +55,7 @@ class Residual(nn.Module):
 
 
 class Deep(nn.Module):
-    """Tolokers' model: a score for each node."""
+    """Tolokers' model: one score for each node."""
 
     def __init__(self, columns, classes, args):
         super().__init__()
@@ -77,8 +78,8 @@ class Thin(nn.Linear):
 
 
 class Flat(nn.Module):
-    """GraphSAGE's layers: Cora's; facebook's, after a linear one. layer: graphwire.nn's SAGEConv, or PyTorch
-    Geometric's."""
+    """GraphSAGE's layers for Cora and, after a linear layer, for facebook. layer: SAGEConv of graphwire.nn or of
+    PyTorch Geometric."""
 
     def __init__(self, columns, classes, args, layer=SAGEConv):
         super().__init__()
@@ -98,7 +99,7 @@ class Flat(nn.Module):
 
 
 def roc_auc(scores, labels):
-    """The chance that a positive scores above a negative; equal scores count half."""
+    """The probability that a positive scores above a negative; equal scores count half."""
     _, place, counts = torch.unique(scores, return_inverse=True, return_counts=True)
     rank = (torch.cumsum(counts, 0) - (counts - 1) / 2)[place]
     positive = int(labels.sum())
@@ -106,23 +107,23 @@ def roc_auc(scores, labels):
 
 
 class Task:
-    """A graph with the splits of its nodes: {"train", "val", "test": ids} of a number."""
+    """A graph, and the splits of its nodes: {"train", "val", "test": ids} for each number."""
 
     def __init__(self, name, folder, args):
         self.name, self.file = name, Path(folder, name, f"{name}.npz")
         self.place = tempfile.TemporaryDirectory()
-        turned = [] if name == "cora" else ["--undirected"]  # Cora's edges are there both ways
+        turned = [] if name == "cora" else ["--undirected"]  # Cora's edges are stored in both directions
         subprocess.run([PROGRAM, "import", "--from", self.file, *turned, "--out", f"{self.place.name}/graph",
                         "--quiet"], check=True)
         self.graph = graphwire.open(f"{self.place.name}/graph", threads=args.threads)
         self.labels = self.graph.feature("label")[:].long()
         self.x = self.inputs(self.graph.feature("feat")[:])
         self.original = self.graph.feature("orig_id")[:].numpy()
-        # The whole graph as one block, whose rows are the nodes' ids.
+        # The whole graph as one block; row r is node r.
         self.block = graphwire.sample(self.graph, range(self.graph.num_nodes()), [-1]).blocks[0]
 
     def inputs(self, rows):
-        """What the model takes, of the feature's rows: Cora's divided by their sums, facebook's sparse."""
+        """Returns the model's input for rows of the feature: Cora's divided by their sums, facebook's sparse."""
         if self.name == "facebook":
             return rows.to_sparse().float()
         rows = rows.float()
@@ -147,7 +148,7 @@ class Task:
 
 
 def sampled(task, parts, number, args):
-    """Learns from mini-batches; the score on test where val was best."""
+    """Trains on mini-batches. Returns the test score of the epoch with the best val score."""
     torch.manual_seed(number)
     model = (Deep if task.name == "tolokers" else Flat)(task.x.shape[1], int(task.labels.max()) + 1, args)
     optimizer = torch.optim.Adam(model.parameters(), args.lr, weight_decay=args.weight_decay)
@@ -162,11 +163,11 @@ def sampled(task, parts, number, args):
 
 
 def whole_graph(task, parts, number, args):
-    """The same by PyTorch Geometric over all nodes at once, with as many updates."""
+    """Does the same with PyTorch Geometric over all nodes at once, with as many updates."""
     from torch_geometric.nn import SAGEConv as Layer
 
     class Turned(Layer):
-        """Takes what it works on first, as graphwire.nn's do."""
+        """Takes the graph first, as graphwire.nn's layers do."""
 
         def forward(self, edges, x):
             return super().forward(x, edges)
@@ -214,13 +215,14 @@ DEFAULTS = {
 
 
 def alike(task, found):
-    """Tells how far the means are apart; whether the seeds are farther."""
+    """Prints the difference of the means. Returns whether it is within the deviation of the seeds."""
     if len(found) < 2 or min(map(len, found.values())) < 3:
         return True
     apart = [ours - other for ours, other in zip(*found.values())]
     most = max(map(statistics.stdev, found.values()))
     error = statistics.stdev(apart) / len(apart) ** 0.5
-    print(f"{task}: {statistics.mean(apart):+.4f} beside PyG, by seeds +- {error:.4f}; the seeds' deviation {most:.4f}")
+    print(f"{task}: {statistics.mean(apart):+.4f} against PyG, by seeds +- {error:.4f}; "
+          f"the seeds' deviation {most:.4f}")
     return abs(statistics.mean(apart)) <= most
 
 

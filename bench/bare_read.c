@@ -1,4 +1,5 @@
-/* A bare loop: open, keep the queue full, reap. What no loader of the same bytes into the same memory can beat. */
+/* A bare loop: opens the files, keeps the queue full, reaps. No loader of the same bytes into the same memory can be
+ * faster. */
 #include "bench/bare_read.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ static int register_memory(struct io_uring *ring, uint8_t *memory, uint64_t byte
 	return io_uring_register_buffers(ring, buffers, count);
 }
 
-/* Where the next read starts. */
+/* The place of the next read. */
 struct bare_read_cursor {
 	const struct gw_bare_file *files;
 	size_t count, file;

@@ -1,4 +1,4 @@
-/* Bare loops over loopback sockets and memory. Blocking calls, one server thread, one client: the calling thread. */
+/* Bare loops over loopback sockets and memory. Calls block; one server thread and one client, the calling thread. */
 #include "bench/bare_rows.h"
 
 #include <assert.h>
@@ -35,8 +35,8 @@ uint64_t gw_bare_mix(uint64_t x)
 	return x ^ (x >> 33);
 }
 
-/* Numbers that batches of the bare loops have been drawn from, over all runs and threads: a run that read the rows of
- * the one before again would find some in a large cache. Begun where no measured stream comes to. */
+/* The next number from which the bare loops draw batches, over all runs and threads. A run that read the previous
+ * run's rows again would find some of them in a large cache. It starts where no measured stream gets to. */
 static _Atomic uint64_t bare_drawn = 1ull << 40;
 
 /* The first number of a batch of n. */
@@ -45,14 +45,14 @@ static uint64_t draw(uint32_t n)
 	return atomic_fetch_add_explicit(&bare_drawn, n, memory_order_relaxed);
 }
 
-/* A socket whose reader wakes for so many bytes at least, if so many are to come. */
+/* A socket whose reader wakes only when so many bytes have come, if so many are expected. */
 struct low_water {
 	int fd;
 	size_t most, now; /* most 0: the reader wakes for every byte */
 };
 
-/* At most half of what is left: a blocking recv that found less than the mark counts it towards its own end, but is
- * woken only when the mark has come once more. */
+/* The mark is at most half of the remaining bytes. A blocking recv that finds less than the mark returns those bytes
+ * in the end, but it wakes only when a full mark has come in addition. */
 static void bare_rows_set_low_water(struct low_water *mark, size_t left)
 {
 	size_t wanted = mark->most;
@@ -89,12 +89,12 @@ static void *hot_buffer(size_t bytes)
 	return memory;
 }
 
-/* What a server thread works on. */
+/* The data of a server thread. */
 struct serving {
 	int fd;
 	unsigned processor;
 	const struct gw_bare_rows *rows;
-	uint8_t *buffer;   /* CHUNK_BYTES and a row */
+	uint8_t *buffer;   /* CHUNK_BYTES and one row */
 	uint32_t *numbers; /* a batch of row numbers */
 };
 
@@ -202,7 +202,7 @@ static bool bare_rows_run_stream(int fd, double seconds, uint8_t *buffer, double
 	return true;
 }
 
-/* What the two socket loops have in common. */
+/* The common part of the two socket loops. */
 enum bare_loop { LOOP_ROWS, LOOP_STREAM };
 
 static int run_sockets(enum bare_loop loop, const struct gw_bare_rows *rows, struct serving *serving, double seconds,
@@ -251,7 +251,7 @@ int gw_bare_rows_tcp(const struct gw_bare_rows *rows, double *bytes_per_second)
 	return run_sockets(LOOP_ROWS, rows, &serving, 0, bytes_per_second);
 }
 
-/* One of several pairs. */
+/* One of several client-server pairs. */
 struct pair {
 	struct gw_bare_rows rows;
 	pthread_t client;

@@ -1,9 +1,9 @@
-/* A client and a server thread on a pair of sockets.
+/* The ceiling of a training step: a client and a server thread on a pair of sockets.
  *
  *   client: numbers ->            <- rows      server: gathers them with prefetch, a piece at a time
- *           numbers, gradients -> <- 8 bytes           updates row by row as they come, hashes each
+ *           numbers, gradients -> <- 8 bytes           updates each row as it comes, and hashes it
  *
- * Fails as sockets do: with their errno.
+ * Fails with the errno of the sockets.
  */
 #include "bench/bare_step.h"
 
@@ -33,10 +33,10 @@ struct gw_bare_step {
 	uint64_t rows;
 	float *table; /* rows of columns and a sum */
 	uint64_t *hashes;
-	float *landing; /* the client's: [batch][columns] */
-	uint8_t *piece; /* the server's */
+	float *landing; /* of the client: [batch][columns] */
+	uint8_t *piece; /* of the server */
 	uint32_t *numbers;
-	uint64_t next; /* step, over all runs */
+	uint64_t next; /* number of the next step, over all runs */
 	pthread_t thread;
 	bool serving;
 };

@@ -55,7 +55,8 @@ struct gw_bare_verbs {
 	int gid_index;
 };
 
-/* The address that others reach the port by: on Ethernet the version 2 entry of an IPv4 address, if there is one. */
+/* Chooses the GID by which others reach the port: on Ethernet the version 2 entry of an IPv4 address, if one exists.
+ * */
 static int choose_gid(struct gw_bare_verbs *v)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -209,7 +210,7 @@ void gw_bare_verbs_close(struct gw_bare_verbs *v)
 	free(v);
 }
 
-/* Posts n reads of random rows on one pair, every SIGNAL-th and the last signalled. */
+/* Posts n reads of random rows on one pair. Every SIGNAL-th read and the last one are signalled. */
 static int bare_verbs_post(struct gw_bare_verbs *v, unsigned queue, uint32_t row_bytes, unsigned n)
 {
 	struct ibv_send_wr list[LIST], *bad;
@@ -219,7 +220,7 @@ static int bare_verbs_post(struct gw_bare_verbs *v, unsigned queue, uint32_t row
 		uint64_t row = gw_bare_mix(number) % (v->table_bytes / row_bytes);
 		uint64_t place = number % (v->landing_bytes / row_bytes);
 		bool signal = i + 1 == n || (i + 1) % SIGNAL == 0;
-		/* How many are done when this one is told of: those since the one before it. */
+		/* This completion counts all reads since the previous signalled one. */
 		uint64_t since = signal && i + 1 == n && n % SIGNAL ? n % SIGNAL : SIGNAL;
 		sges[i] =
 			(struct ibv_sge){(uintptr_t)v->landing->addr + place * row_bytes, row_bytes, v->landing->lkey};
@@ -265,7 +266,7 @@ int gw_bare_verbs_many(struct gw_bare_verbs *v, uint32_t row_bytes, unsigned dep
 	return 0;
 }
 
-/* Waits for one completion, asleep. */
+/* Sleeps until one completion comes. */
 static int sleep_for_one(struct gw_bare_verbs *v, struct ibv_wc *wc)
 {
 	struct ibv_cq *cq;

@@ -1,5 +1,9 @@
-/* Seeds -> a loader of each client -> the first batches of both, by digest -> the measured one's, as fast as they come.
- * Fails where the graph lacks a name, when out of memory, or when a batch differs. */
+/* Streams mini-batches of two clients.
+ *
+ *   seeds -> a loader of each client -> compare the first batches of both -> stream the measured client's, timed
+ *
+ * Fails if the graph lacks a name, if memory runs out, or if a batch differs.
+ */
 #include "bench/batches.h"
 
 #include <string.h>
@@ -85,7 +89,7 @@ void gw_batches_end(struct gw_batches *b)
 
 gw_status gw_batches_loader(const struct gw_batches *b, struct gw_client *client, struct gw_loader **out)
 {
-	/* Tensors belong to a client. */
+	/* Tensors belong to a client, so each client resolves its own. */
 	struct gw_loader_options mine = b->options;
 	struct gw_fetch fetches[2];
 	for (uint32_t i = 0; i < mine.spec.fetch_count; i++) {

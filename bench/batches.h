@@ -1,5 +1,4 @@
-/* Mini-batches of one kind from two clients: checked against each other, then streamed from the one that is measured.
- */
+/* Mini-batches of one kind from two clients: compared with each other, then streamed from the measured client. */
 #ifndef GW_BENCH_BATCHES_H
 #define GW_BENCH_BATCHES_H
 
@@ -16,10 +15,10 @@ struct gw_bench_fanouts {
 
 struct gw_batches_spec {
 	struct gw_bench_fanouts fanouts;
-	const char *labels;   /* the first node type that has them gives the seeds */
-	const char *features; /* read for all inputs, and the labels for the seeds; NULL: nothing is read */
+	const char *labels;   /* the seeds are of the first node type that has these */
+	const char *features; /* read for all inputs, while labels are read for the seeds; NULL: nothing is read */
 	uint32_t batch_size, depth;
-	int64_t part; /* whose seeds; -1: all */
+	int64_t part; /* the part that owns the seeds; -1: all parts */
 };
 
 struct gw_batches {
@@ -27,28 +26,28 @@ struct gw_batches {
 	struct gw_fetch fetches[2];
 	int32_t *fanouts; /* [hops][edge types] */
 	int64_t *ids;
-	struct gw_loader *loader;  /* of the client that is measured */
-	uint64_t type_count;       /* nodes of the seeds' type */
+	struct gw_loader *loader;  /* of the measured client */
+	uint64_t type_count;       /* number of nodes of the seeds' type */
 	uint64_t row_bytes;        /* of a feature row */
-	uint64_t rows_of_one;      /* feature rows of the last batch that was checked */
+	uint64_t rows_of_one;      /* feature rows of the last compared batch */
 	struct gw_histogram waits; /* ns from batch to batch */
 	uint64_t batches, edges, rows, nodes;
 	double seconds;
 };
 
-/* Finds types and tensors, lists the seeds. gw_batches_end is due in any case. */
+/* Finds types and tensors, and lists the seeds. Call gw_batches_end in any case. */
 gw_status gw_batches_begin(struct gw_batches *b, struct gw_client *alone, const struct gw_batches_spec *spec);
 void gw_batches_end(struct gw_batches *b);
 
 gw_status gw_batches_loader(const struct gw_batches *b, struct gw_client *client, struct gw_loader **out);
 
-/* Opens the measured client's loader and compares its first batches with the standalone client's. */
+/* Opens the measured client's loader, and compares its first batches with the standalone client's. */
 gw_status gw_batches_check(struct gw_batches *b, struct gw_client *alone, struct gw_client *measured);
 
-/* Streams n batches, over the ends of epochs, and counts them. *per_second: batches. */
+/* Streams n batches, over the ends of epochs, and counts them. *per_second is the rate of batches. */
 gw_status gw_batches_run(struct gw_batches *b, uint32_t n, double *per_second);
 
-/* The next batch of any loader, over the end of an epoch. */
+/* Takes the next batch of any loader, over the end of an epoch. */
 gw_status gw_batches_next(struct gw_loader *loader, struct gw_minibatch **batch);
 
 #endif

@@ -1,4 +1,4 @@
-/* Repeats, medians, the table and the JSON lines. */
+/* Repeats, medians, the table and the JSON lines of all benchmarks. */
 #include "bench/bench.h"
 
 #include <assert.h>
@@ -8,15 +8,15 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define SPREAD_MAX 0.25 /* of repeats, above which the machine was not quiet enough */
+#define SPREAD_MAX 0.25 /* of repeats; above it the machine was not quiet enough */
 
 /* ---- options ---- */
 
 const struct gw_option gw_bench_options[] = {
 	{.help = "Measuring:", .group = 90},
-	{"json", "FILE", "write one JSON object a line to FILE; - is standard output", 90,
+	{"json", "FILE", "write JSON objects to FILE, one on each line; - is standard output", 90,
 	 GW_OPTION_TEXT(struct gw_bench, json_path)},
-	{"repeats", "N", "measure N times, at least 5 (7)", 90,
+	{"repeats", "N", "measure N times, at least 5 (default 7)", 90,
 	 GW_OPTION_NUMBER(struct gw_bench, repeats, GW_BENCH_REPEATS_MIN, GW_BENCH_REPEATS_MAX)},
 	{0},
 };
@@ -57,7 +57,7 @@ gw_status gw_bench_close(struct gw_bench *bench)
 	return failed ? gw_fail_errno(GW_IO, errno, "write %s", bench->json_path) : GW_OK;
 }
 
-/* ---- measuring ---- */
+/* ---- measurement ---- */
 
 void gw_bench_series_add(struct gw_bench_series *series, double value)
 {
@@ -139,7 +139,7 @@ double gw_bench_cpu_seconds(void)
 	       1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* ---- reporting ---- */
+/* ---- report ---- */
 
 static void print_string(FILE *to, const char *text)
 {
@@ -173,7 +173,7 @@ static void bench_print_text(FILE *to, const char *name, const char *text)
 	print_string(to, text);
 }
 
-/* What --json takes of a result. */
+/* Prints the fields of a result that --json includes. */
 static void bench_print_json(const struct gw_bench *bench, const struct gw_bench_result *result)
 {
 	FILE *to = bench->json;

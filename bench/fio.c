@@ -1,4 +1,4 @@
-/* fio as a process, and the one figure of its line for machines (version 3: fields between semicolons). */
+/* Runs fio as a process, and reads one figure of its line for machines (version 3: fields between semicolons). */
 #include "bench/fio.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define FIO_VERSION    "3;"
-#define FIO_WRITE_RATE 47 /* of its fields, from 0: KiB written a second */
+#define FIO_WRITE_RATE 47 /* index of the field, from 0: KiB written a second */
 #define FIO_LINE_MAX   8192
 
 static gw_status fio_parse(const char *line, double *figure)
@@ -21,7 +21,7 @@ static gw_status fio_parse(const char *line, double *figure)
 		field = (field = strchr(field, ';')) ? field + 1 : NULL;
 	double rate = field ? strtod(field, NULL) : 0;
 	if (strncmp(line, FIO_VERSION, strlen(FIO_VERSION)) != 0 || !(rate > 0))
-		return gw_fail(GW_IO, "fio says: %.200s", line);
+		return gw_fail(GW_IO, "fio reports: %.200s", line);
 	*figure = rate * 1024 * 1e-9;
 	return GW_OK;
 }

@@ -1,13 +1,14 @@
-/* graphwire bench gather: rows at random from a large table, against bare loops of the same reads.
+/* graphwire bench gather: random rows from a large table, against bare loops of the same reads.
  *
  *   table of random bytes -> for each row size: memory and shm against a prefetching memcpy; tcp against bare sockets,
- *   by each driver, a raw stream beside them; verbs against bare reads -> report
+ *   with each driver, and a raw stream for comparison; verbs against bare reads -> report
  *
- * The ceiling of TCP is the plain bare loop; beside it stands the same loop with a low-water mark on its client's
- * socket, which is woken for a megabyte instead of for every few segments. Reads are checked against the table before
- * anything is measured. One client and one server thread, both loops alike; `depth` batches in flight. The rows of a
- * batch are random, so that no cache helps and no two batches are the same; or runs of neighbours at random places
- * (--run), which a transport may fetch as one, and the bare loops do not.
+ * The ceiling of TCP is the plain bare loop. A second bare loop is reported with it: its client's socket has a
+ * low-water mark, so it wakes for each megabyte instead of for every few segments. Reads are compared with the table
+ * before anything is measured. Both loops have one client and one server thread, and `depth` batches in flight.
+ *
+ * The rows of a batch are random, so that no cache helps and no two batches are the same. With --run they are runs of
+ * neighbours at random places; a transport may fetch a run as one read, while the bare loops do not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@
 #define SIZES_MAX     16
 #define STREAMS       3          /* measurements of the raw stream */
 #define BARE_DEPTH    128        /* bare reads in flight on a queue pair */
-#define BARE_MARK     (1u << 20) /* of the better bare loop over TCP: bytes that its client wakes for */
+#define BARE_MARK     (1u << 20) /* of the second bare loop over TCP: its client wakes for so many bytes */
 
 struct gather_arguments {
 	struct gw_bench bench;
@@ -33,16 +34,16 @@ struct gather_arguments {
 	uint32_t row_bytes[SIZES_MAX];
 	unsigned row_sizes;
 	uint64_t spin_us;
-	/* while it runs */
+	/* in use while the benchmark runs */
 	struct gw_arena *table, *landing;
 	struct gw_row_bed bed;
 	struct gw_bare_rows bare;
 	struct gw_row_stream stream;
 	const char *scheme;               /* of the case */
 	struct gw_bare_verbs *bare_verbs; /* verbs */
-	/* Processor seconds, both sides together, for each GB: says more than the clock on a busy machine. */
+	/* Processor seconds of both sides for each GB: on a busy machine they mean more than the clock. */
 	struct gw_bench_series cpu, bare_cpu;
-	struct gw_bench_series marked; /* TCP: the bare loop with a low-water mark, in turn with the one without */
+	struct gw_bench_series marked; /* TCP: the bare loop with a low-water mark, alternating with the loop without */
 };
 
 static gw_status take_row(void *input, char *text)
@@ -59,18 +60,18 @@ static gw_status take_row(void *input, char *text)
 
 #define A struct gather_arguments
 static const struct gw_option table[] = {
-	{"table", "BYTES", "size of the table (2Gi)", 0, GW_OPTION_NUMBER(A, table_bytes, 1 << 20, 1ull << 44)},
-	{"row", "BYTES", "bytes of a row; may be given several times (400, 512)", 0, GW_OPTION_CALL(take_row)},
-	{"batch", "N", "rows of a batch (10k)", 0, GW_OPTION_NUMBER(A, batch, 1, 1 << 20)},
-	{"run", "N", "rows of a batch that follow each other in the table, N at a time (1)", 0,
+	{"table", "BYTES", "size of the table (default 2Gi)", 0, GW_OPTION_NUMBER(A, table_bytes, 1 << 20, 1ull << 44)},
+	{"row", "BYTES", "bytes of a row; may be repeated (default 400, 512)", 0, GW_OPTION_CALL(take_row)},
+	{"batch", "N", "rows of a batch (default 10k)", 0, GW_OPTION_NUMBER(A, batch, 1, 1 << 20)},
+	{"run", "N", "take the rows of a batch in runs of N neighbours (default 1)", 0,
 	 GW_OPTION_NUMBER(A, run, 1, 1024)},
-	{"depth", "N", "batches in flight (4)", 0, GW_OPTION_NUMBER(A, depth, 1, ROW_DEPTH_MAX)},
-	{"seconds", "S", "length of one measurement (0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
-	{"transport", "NAME", "memory, shm, epoll, io_uring or verbs only", 0,
+	{"depth", "N", "batches in flight (default 4)", 0, GW_OPTION_NUMBER(A, depth, 1, ROW_DEPTH_MAX)},
+	{"seconds", "S", "length of one measurement (default 0.5)", 0, GW_OPTION_REAL(A, seconds, 0.01, 1000)},
+	{"transport", "NAME", "measure memory, shm, epoll, io_uring or verbs only", 0,
 	 GW_OPTION_CHOICE(A, transport, gw_row_options)},
-	{"queue-pairs", "N", "verbs: queue pairs of the connection, and of the bare loop (2)", 0,
+	{"queue-pairs", "N", "verbs: queue pairs of the connection and of the bare loop (default 2)", 0,
 	 GW_OPTION_NUMBER(A, queue_pairs, 1, 8)},
-	{"spin", "US", "look so long before sleeping (0)", 0, GW_OPTION_NUMBER(A, spin_us, 0, 1000000)},
+	{"spin", "US", "poll so long before sleeping (default 0)", 0, GW_OPTION_NUMBER(A, spin_us, 0, 1000000)},
 	{0},
 };
 #undef A
@@ -94,7 +95,7 @@ static bool is(const struct gather_arguments *a, const char *scheme)
 	return strcmp(a->scheme, scheme) == 0;
 }
 
-/* The bare loop over TCP that sleeps until a large piece has come. */
+/* The bare loop over TCP whose client sleeps until a large piece has come. */
 static gw_status measure_marked(struct gather_arguments *a)
 {
 	struct gw_bare_rows rows = a->bare;
@@ -121,7 +122,7 @@ static gw_status bench_gather_measure_bare(void *context, double *figure)
 	return is(a, "tcp") ? measure_marked(a) : GW_OK;
 }
 
-/* What the sockets would carry if nobody had to gather. */
+/* Measures what the sockets carry without any gathering. */
 static gw_status bench_gather_measure_stream(const struct gather_arguments *a, struct gw_bench_series *streams)
 {
 	for (unsigned i = 0; i < STREAMS; i++) {
@@ -169,7 +170,7 @@ static void bench_gather_report(struct gather_arguments *a, const struct gw_row_
 			"; the bare loop with a low-water mark: %.4g GB/s, ratio %.3f; a raw stream: %.4g GB/s", marked,
 			gw_bench_series_median(values) / marked, stream);
 	if (a->bare.run > 1)
-		snprintf(note + used, sizeof(note) - (size_t)used, "; the bare loop asks for each row by itself");
+		snprintf(note + used, sizeof(note) - (size_t)used, "; the bare loop reads each row separately");
 	struct gw_bench_result result = {
 		.title = title,
 		.unit = "GB/s",
@@ -265,7 +266,8 @@ int gw_bench_gather(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct gather_arguments, bench),
-		.doc = "Measures gathers of random rows in memory, mapped, over TCP and over RDMA beside bare loops of "
+		.doc = "Measure gathers of random rows in memory, mapped, over TCP and over RDMA, against bare loops "
+		       "of "
 		       "the same "
 		       "reads.\v"
 		       "Examples:\n  graphwire bench gather\n  graphwire bench gather --row 1024 --transport io_uring "

@@ -1,11 +1,13 @@
-/* graphwire bench latency: one row, asked for and waited for, again and again, against a bare ping-pong of the same
- * bytes on the wire, or a bare RDMA read, in short slices in turn (bench/rounds.h).
+/* graphwire bench latency: the time of one row, again and again. The ceiling is a bare ping-pong of the same bytes on
+ * the wire, or a bare RDMA read, alternating in short slices (bench/rounds.h).
  *
- *   sleeping: all sides block in the kernel; on two processors and on one, where the wake-up is another
- *   spinning: all sides look first, which is what a latency-bound user sets; on two processors, since on one the side
- *             that looks keeps the other from answering
+ *   sleeping: all sides block in the kernel; on two processors and on one, where the kernel wakes them differently
+ *   spinning: all sides poll first, as a latency-bound user sets it; on two processors, since on one the polling side
+ *             keeps the other from answering
  *
- * The row is checked in every round. With --matrix: every way and size instead, without ceilings (bench/matrix.c). */
+ * The row is checked in every round. With --matrix: every transport and size instead, without ceilings
+ * (bench/matrix.c).
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,7 @@
 
 #define ROUNDS_MAX    1000000u
 #define ROW_BYTES_MAX (64u << 10)
-/* On the wire: a header of 16 bytes, the read's 32, an offset of 4; an answer's header of 16. */
+/* Bytes on the wire: a header of 16, the read's 32, an offset of 4; an answer's header of 16. */
 #define QUESTION_BYTES 52u
 #define ANSWER_HEADER  16u
 
@@ -32,17 +34,17 @@ struct latency_arguments {
 	const char *transport;
 	bool matrix;
 	const char *plot_path;
-	uint32_t sizes[MATRIX_SIZES_MAX]; /* of the matrix */
+	uint32_t sizes[MATRIX_SIZES_MAX]; /* row sizes of the matrix */
 	unsigned size_count;
-	/* while it runs */
+	/* in use while the benchmark runs */
 	struct gw_arena *table;
 	struct gw_row_bed bed;
 	struct gw_bare_rows rows;
 	struct gw_row_rounds turns;
 	uint8_t *landing;
-	struct gw_bare_verbs *bare;     /* or */
+	struct gw_bare_verbs *bare;     /* verbs; else NULL */
 	struct gw_ping_pong *ping_pong; /* over TCP */
-	uint64_t spin_ns;               /* of the case; 0: it sleeps */
+	uint64_t spin_ns;               /* of the case; 0: both sides sleep */
 	struct gw_rounds measured;
 };
 
@@ -70,27 +72,30 @@ static gw_status latency_check(void *input)
 		return gw_fail(GW_INVALID, "--%s needs --matrix", a->plot_path ? "plot" : "sizes");
 	const struct gw_scheme *way = a->transport ? gw_scheme_find(a->transport) : NULL; /* NULL: a driver of TCP */
 	if (!a->matrix && way && way->local)
-		return gw_fail(GW_INVALID, "--transport %s needs --matrix: there is nobody to wait for", a->transport);
+		return gw_fail(GW_INVALID, "--transport %s needs --matrix: one row in memory needs no waiting",
+			       a->transport);
 	return GW_OK;
 }
 
 #define A struct latency_arguments
 static const struct gw_option table[] = {
-	{"rounds", "N", "round trips of one measurement (5k)", 0, GW_OPTION_NUMBER(A, rounds, 10, ROUNDS_MAX)},
-	{"row", "BYTES", "bytes of a row (400)", 0, GW_OPTION_NUMBER(A, row_bytes, 1, ROW_BYTES_MAX)},
-	{"spin", "US", "how long the spinning case and its ceiling look before they sleep (100)", 0,
+	{"rounds", "N", "round trips of one measurement (default 5k)", 0, GW_OPTION_NUMBER(A, rounds, 10, ROUNDS_MAX)},
+	{"row", "BYTES", "bytes of a row (default 400)", 0, GW_OPTION_NUMBER(A, row_bytes, 1, ROW_BYTES_MAX)},
+	{"spin", "US", "how long the spinning case and its ceiling poll before they sleep (default 100)", 0,
 	 GW_OPTION_NUMBER(A, spin_us, 0, 1000000)},
-	{"transport", "NAME", "memory, shm, epoll, io_uring or verbs only", 0,
+	{"transport", "NAME", "measure memory, shm, epoll, io_uring or verbs only", 0,
 	 GW_OPTION_CHOICE(A, transport, gw_row_options)},
-	{"table", "BYTES", "size of the table that rows come from (64Mi)", 0,
+	{"table", "BYTES", "size of the table of rows (default 64Mi)", 0,
 	 GW_OPTION_NUMBER(A, table_bytes, 1 << 20, 1ull << 44)},
-	{"queue-pairs", "N", "verbs: queue pairs of a connection (2)", 0, GW_OPTION_NUMBER(A, queue_pairs, 1, 8)},
+	{"queue-pairs", "N", "verbs: queue pairs of a connection (default 2)", 0,
+	 GW_OPTION_NUMBER(A, queue_pairs, 1, 8)},
 	{.help = "Every size over every transport:", .group = 1},
-	{"matrix", NULL, "latency, rate and GB/s of rows of every size, over every transport there is", 1,
+	{"matrix", NULL, "measure latency, rate and GB/s of rows of every size, over every transport", 1,
 	 GW_OPTION_FLAG(A, matrix)},
-	{"sizes", "LIST", "bytes of its rows, growing (8,64,512,4Ki,16Ki,64Ki)", 1, GW_OPTION_CALL(take_sizes)},
-	{"seconds", "S", "how long all of it measures (30)", 1, GW_OPTION_REAL(A, seconds, 0.1, 10000)},
-	{"plot", "FILE.svg", "draw its latency and rate over the size", 1, GW_OPTION_TEXT(A, plot_path)},
+	{"sizes", "LIST", "row sizes of the matrix, ascending (default 8,64,512,4Ki,16Ki,64Ki)", 1,
+	 GW_OPTION_CALL(take_sizes)},
+	{"seconds", "S", "length of the whole matrix (default 30)", 1, GW_OPTION_REAL(A, seconds, 0.1, 10000)},
+	{"plot", "FILE.svg", "draw latency and rate over the size", 1, GW_OPTION_TEXT(A, plot_path)},
 	{0},
 };
 #undef A
@@ -160,7 +165,7 @@ static gw_status latency_run_case(struct latency_arguments *a, const struct gw_r
 	return status;
 }
 
-/* Reads by RDMA need no code of the server's: it does not matter where that runs. */
+/* Reads by RDMA need no code of the server, so its processor does not matter. */
 static gw_status latency_run_path(struct latency_arguments *a, const struct gw_row_path *way)
 {
 	bool two = gw_bench_processors() > 1;
@@ -228,8 +233,10 @@ int gw_bench_latency(int argc, char **argv)
 		.table = table,
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct latency_arguments, bench),
-		.doc = "Measures the time of one row over TCP beside a bare ping-pong of the same sizes, client and "
-		       "server on two processors and on one, and over RDMA beside a bare read; or rows of every size "
+		.doc = "Measure the time of one row: over TCP against a bare ping-pong of the same sizes, with client "
+		       "and "
+		       "server on two processors and on one; over RDMA against a bare read. Or measure rows of every "
+		       "size "
 		       "over every transport, one at a time and many in "
 		       "flight.\v"
 		       "Examples:\n  graphwire bench latency\n  graphwire bench latency --row 4096 --json -\n"

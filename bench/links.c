@@ -1,11 +1,11 @@
-/* graphwire bench links: mini-batches of edges beside mini-batches of nodes with as many seeds.
+/* graphwire bench links: mini-batches of edges, against mini-batches of nodes with as many seeds.
  *
- *   own graph and servers (or the given ones) -> per way of drawing negatives: the first batches compared with the
- *   standalone client's -> batches of nodes and of edges in turn -> report
+ *   own graph and servers (or the given ones) -> for each kind of negatives: the first batches compared with the
+ *   standalone client's -> batches of nodes and of edges alternately -> report
  *
- * A batch of edges has three seeds for each edge: its ends and one negative. The ceiling is the same loader over nodes,
- * three for each edge, from a list that is made alike: two thirds of it are ends of edges drawn at random, one third
- * nodes drawn at random; so both sample as much, and the difference is what edges cost besides.
+ * A batch of edges has three seeds for each edge: its two ends and one negative. The ceiling is the same loader over
+ * nodes, three for each edge, from a similar list: two thirds are ends of random edges, one third are random nodes. So
+ * both sample as much, and the difference is the extra cost of edges.
  */
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ struct links_arguments {
 	const char *features, *labels;
 	uint32_t scale, batch_size, depth, batches, server_threads;
 	struct gw_bench_fanouts fanouts;
-	/* while it runs */
+	/* in use while the benchmark runs */
 	struct gw_own_servers own;
 	struct gw_client *measured, *alone;
 	struct gw_batches edges, nodes; /* of the case */
@@ -51,32 +51,37 @@ static gw_status links_take_servers(void *input, char *text)
 
 #define A struct links_arguments
 static const struct gw_option table[] = {
-	{"part-config", "JSON|FOLDER", "a partitioned graph (an R-MAT graph of its own)", 0,
+	{"part-config", "JSON|FOLDER", "a partitioned graph (default: a generated R-MAT graph)", 0,
 	 GW_OPTION_TEXT(A, client.part_config)},
-	{"servers", "ADDR,...", "servers of that graph (its own, one for each part, on loopback)", 0,
+	{"servers", "ADDR,...", "servers of that graph (default: started on loopback, one for each part)", 0,
 	 GW_OPTION_CALL(links_take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(A, client.key_file)},
-	{"insecure", NULL, "servers on loopback need not have a key", 0, GW_OPTION_FLAG(A, client.insecure)},
-	{"transport", GW_SCHEME_CHOICES, "how the servers are reached (tcp)", 0,
+	{"insecure", NULL, "accept servers on loopback that have no key", 0, GW_OPTION_FLAG(A, client.insecure)},
+	{"transport", GW_SCHEME_CHOICES, "transport to the servers (default tcp)", 0,
 	 GW_OPTION_CHOICE(A, client.transport, gw_scheme_choices)},
-	{"standalone", NULL, "no servers: the parts in this process's memory", 0, GW_OPTION_FLAG(A, standalone)},
-	{"features", "NAME", "feature read for every input node (feat)", 0, GW_OPTION_TEXT(A, features)},
-	{"labels", "NAME", "names the type of the nodes: that which has it (label)", 0, GW_OPTION_TEXT(A, labels)},
-	{"scale", "N", "own graph: 2^N nodes, 16 edges each, 128 float32 features (18)", 0,
+	{"standalone", NULL, "use no servers: the parts are in this process's memory", 0,
+	 GW_OPTION_FLAG(A, standalone)},
+	{"features", "NAME", "feature read for every input node (default feat)", 0, GW_OPTION_TEXT(A, features)},
+	{"labels", "NAME", "the seeds' node type is the one with this feature (default label)", 0,
+	 GW_OPTION_TEXT(A, labels)},
+	{"scale", "N", "generated graph: 2^N nodes, 16 edges each, 128 float32 features (default 18)", 0,
 	 GW_OPTION_NUMBER(A, scale, 10, 26)},
-	{"batch-size", "N", "edges of a mini-batch (1000)", 0, GW_OPTION_NUMBER(A, batch_size, 1, 1 << 20)},
-	{"depth", "N", "mini-batches ahead (4)", 0, GW_OPTION_NUMBER(A, depth, 1, 256)},
-	{"batches", "N", "mini-batches of one repeat (20)", 0, GW_OPTION_NUMBER(A, batches, 1, 1 << 20)},
-	{"threads", "N", "of the client (one for each processor)", 0, GW_OPTION_NUMBER(A, client.threads, 1, 64)},
-	{"server-threads", "N", "of each server of its own (1)", 0, GW_OPTION_NUMBER(A, server_threads, 1, 256)},
-	{"fanouts", "N,N,...", "hop after hop from the ends (10,5)", 0, GW_OPTION_CALL(links_take_fanouts)},
+	{"batch-size", "N", "edges of a mini-batch (default 1000)", 0, GW_OPTION_NUMBER(A, batch_size, 1, 1 << 20)},
+	{"depth", "N", "mini-batches prepared ahead (default 4)", 0, GW_OPTION_NUMBER(A, depth, 1, 256)},
+	{"batches", "N", "mini-batches of one repeat (default 20)", 0, GW_OPTION_NUMBER(A, batches, 1, 1 << 20)},
+	{"threads", "N", "threads of the client (default: one for each processor)", 0,
+	 GW_OPTION_NUMBER(A, client.threads, 1, 64)},
+	{"server-threads", "N", "threads of each started server (default 1)", 0,
+	 GW_OPTION_NUMBER(A, server_threads, 1, 256)},
+	{"fanouts", "N,N,...", "fanouts, hop by hop from the ends (default 10,5)", 0,
+	 GW_OPTION_CALL(links_take_fanouts)},
 	{0},
 };
 #undef A
 
 /* ---- a case ---- */
 
-/* The first edge type between nodes of the type that has the labels. */
+/* The first edge type that joins two nodes of the type with the labels. */
 static gw_status find_edges(const struct links_arguments *a, uint32_t ntype, uint32_t *etype)
 {
 	const struct gw_graph_info *info = gw_client_graph(a->alone);
@@ -88,7 +93,7 @@ static gw_status find_edges(const struct links_arguments *a, uint32_t ntype, uin
 	return gw_fail(GW_NOT_FOUND, "no edge type goes from %s to itself", info->ntypes[ntype].name);
 }
 
-/* A list of nodes that is like the seeds of batches of edges. */
+/* Makes a list of nodes that resembles the seeds of batches of edges. */
 static gw_status links_make_nodes(struct links_arguments *a, uint32_t etype)
 {
 	struct gw_batches *b = &a->nodes;
@@ -125,7 +130,7 @@ static gw_status links_begin(struct links_arguments *a, struct gw_edge_seeds *se
 		status = find_edges(a, a->nodes.options.spec.ntype, &seeds->etype);
 	if (status == GW_OK)
 		status = links_make_nodes(a, seeds->etype);
-	/* The features alone: labels are of seeds that are nodes. */
+	/* Only the features: labels belong to seeds that are nodes. */
 	a->edges.options.spec.edges = seeds;
 	a->edges.options.ids = NULL;
 	a->edges.options.spec.fetch_count = a->nodes.options.spec.fetch_count = 1;
@@ -167,7 +172,7 @@ static void links_report(struct links_arguments *a, const char *what, const stru
 			   {"rows_per_batch", (double)e->rows / (double)e->batches, NULL},
 			   {"ceiling_edges_per_batch", (double)n->edges / (double)n->batches, NULL},
 			   {"ceiling_rows_per_batch", (double)n->rows / (double)n->batches, NULL}},
-		.note = "ceiling: mini-batches of as many seeds that are nodes",
+		.note = "ceiling: mini-batches of nodes with as many seeds",
 	};
 	gw_bench_report(&a->bench, &result);
 }
@@ -229,7 +234,7 @@ int gw_bench_links(int argc, char **argv)
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct links_arguments, bench),
 		.check = links_check_command,
-		.doc = "Mini-batches of edges, against mini-batches of nodes with as many seeds.\v"
+		.doc = "Measure mini-batches of edges, against mini-batches of nodes with as many seeds.\v"
 		       "Examples:\n  graphwire bench links\n"
 		       "  graphwire bench links --transport shm --batch-size 500"};
 	gw_options_parse(&options, argc, argv, &a);

@@ -1,10 +1,11 @@
-/* graphwire bench load: a partition's files into memory, digests verified, against a bare read of the same bytes.
+/* graphwire bench load: loads a partition's files into memory with digests verified, against a bare read of the same
+ * bytes.
  *
- *   write random files into a temporary folder -> read and compare once -> bare loop and gw_load in turn -> report
+ *   write random files into a temporary folder -> read and compare once -> bare loop and gw_load alternately -> report
  *
- * The files are as a partition's arrays are: 4096 bytes of header, then the payload; O_DIRECT keeps the page cache out
- * of it. Both read into the same memory. The bare loop's time leaves out making its ring and registering its buffers;
- * gw_load's time has all of that in it. Fails where the folder's file system has no O_DIRECT, or no room.
+ * The files have the form of a partition's arrays: 4096 bytes of header, then the payload. O_DIRECT bypasses the page
+ * cache. Both loops read into the same memory. The bare loop's time excludes making its ring and registering its
+ * buffers; gw_load's time includes these. Fails if the folder's file system has no O_DIRECT or no room.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,11 +33,11 @@ struct load_arguments {
 	const char *folder;
 	uint64_t bytes, files;
 	struct gw_load_options load;
-	/* while it runs */
+	/* in use while the benchmark runs */
 	struct gw_staging *staging;
 	struct gw_arena *arena;
 	char **paths;
-	uint64_t *digests; /* of all files, one after the other */
+	uint64_t *digests; /* of all files, one after another */
 	struct gw_load_item *items;
 	struct gw_bare_file *bare;
 	uint64_t file_bytes; /* payload of each */
@@ -53,22 +54,23 @@ static gw_status load_take_piece(void *input, char *text)
 	uint64_t bytes = 0;
 	gw_status status = gw_parse_u64(text, 4096, GW_DIGEST_CHUNK, &bytes);
 	if (status == GW_OK && (bytes % 4096 || GW_DIGEST_CHUNK % bytes))
-		status = gw_fail(GW_INVALID, "%.64s is no multiple of 4096 that divides 4Mi", text);
+		status = gw_fail(GW_INVALID, "%.64s is not a multiple of 4096 that divides 4Mi", text);
 	((struct load_arguments *)input)->load.piece_bytes = (unsigned)bytes;
 	return status;
 }
 
 #define A struct load_arguments
 static const struct gw_option table[] = {
-	{"folder", "DIR", "make the files in DIR, which must be on a disk (/var/tmp)", 0, GW_OPTION_TEXT(A, folder)},
-	{"size", "BYTES", "bytes to load (2Gi)", 0, GW_OPTION_NUMBER(A, bytes, 1 << 20, 1ull << 44)},
-	{"files", "N", "in so many files (8)", 0, GW_OPTION_NUMBER(A, files, 1, FILES_MAX)},
-	{"piece", "BYTES", "bytes of one read, a multiple of 4096 that divides 4Mi (1Mi)", 0,
+	{"folder", "DIR", "make the files in DIR, which must be on a disk (default /var/tmp)", 0,
+	 GW_OPTION_TEXT(A, folder)},
+	{"size", "BYTES", "bytes to load (default 2Gi)", 0, GW_OPTION_NUMBER(A, bytes, 1 << 20, 1ull << 44)},
+	{"files", "N", "number of files (default 8)", 0, GW_OPTION_NUMBER(A, files, 1, FILES_MAX)},
+	{"piece", "BYTES", "bytes of one read, a multiple of 4096 that divides 4Mi (default 1Mi)", 0,
 	 GW_OPTION_CALL(load_take_piece)},
-	{"depth", "N", "reads in flight (64)", 0, GW_OPTION_NUMBER(A, load.queue_depth, 1, 4096)},
-	{"verify-threads", "N", "threads that verify digests (processors - 1)", 0,
+	{"depth", "N", "reads in flight (default 64)", 0, GW_OPTION_NUMBER(A, load.queue_depth, 1, 4096)},
+	{"verify-threads", "N", "threads that verify digests (default: processors - 1)", 0,
 	 GW_OPTION_NUMBER(A, load.verify_threads, 1, 64)},
-	{"driver", "NAME", "auto, uring or pread (auto)", 0, GW_OPTION_CHOICE(A, load.driver, drivers)},
+	{"driver", "NAME", "auto, uring or pread (default auto)", 0, GW_OPTION_CHOICE(A, load.driver, drivers)},
 	{0},
 };
 #undef A
@@ -100,7 +102,7 @@ static gw_status load_write_all(int fd, const char *path, const void *data, size
 	return GW_OK;
 }
 
-/* One file of random payload; its chunks' digests go to digests. */
+/* Writes one file of random payload; the digests of its chunks go to digests. */
 static gw_status write_file(const struct load_arguments *a, uint64_t number, uint64_t *digests, uint64_t *buffer,
 			    struct gw_progress *progress)
 {
@@ -185,7 +187,7 @@ static gw_status make_input(struct load_arguments *a)
 	return status != GW_OK ? status : write_files(a);
 }
 
-/* ---- measuring ---- */
+/* ---- measurement ---- */
 
 static gw_status load_measure_bare(void *context, double *figure)
 {
@@ -195,7 +197,7 @@ static gw_status load_measure_bare(void *context, double *figure)
 				 gw_arena_bytes(a->arena), gw_arena_slice_bytes(a->arena), &seconds);
 	if (error)
 		return gw_fail_errno(GW_IO, -error,
-				     "the bare loop cannot read %s by io_uring and O_DIRECT (another --folder?)",
+				     "the bare loop cannot read %s with io_uring and O_DIRECT: try another --folder",
 				     gw_staging_path(a->staging));
 	*figure = (double)(a->files * a->file_bytes) / seconds * 1e-9;
 	return GW_OK;
@@ -216,7 +218,7 @@ static gw_status measure_load(void *context, double *figure)
 	return GW_OK;
 }
 
-/* Whether memory holds what was written, by digests taken here. */
+/* Compares the memory with the written bytes, by digests computed here. */
 static gw_status load_compare(const struct load_arguments *a, const char *reader)
 {
 	for (uint64_t i = 0; i < a->files; i++) {
@@ -230,7 +232,7 @@ static gw_status load_compare(const struct load_arguments *a, const char *reader
 	return GW_OK;
 }
 
-/* Both readers bring the right bytes into memory that held none of them. */
+/* Checks that both readers bring the right bytes into memory that was cleared. */
 static gw_status load_verify(struct load_arguments *a)
 {
 	double figure;
@@ -307,7 +309,7 @@ static gw_status load_run(struct load_arguments *a)
 	return status != GW_OK ? status : closed;
 }
 
-/* Unless told otherwise: 2 GiB, or a quarter of what memory there is. */
+/* The default size: 2 GiB, or a quarter of the memory if that is less. */
 static uint64_t usual_bytes(void)
 {
 	struct gw_memory memory;
@@ -318,7 +320,7 @@ static uint64_t usual_bytes(void)
 int gw_bench_load(int argc, char **argv)
 {
 	static const char doc[] =
-		"Measures how fast a partition's files come into memory, digests verified, against a bare io_uring "
+		"Measure how fast a partition's files load into memory, with digests verified, against a bare io_uring "
 		"O_DIRECT read of the same bytes.\vExamples:\n"
 		"  graphwire bench load\n"
 		"  graphwire bench load --size 16Gi --folder /data --json load.json\n";

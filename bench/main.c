@@ -11,14 +11,14 @@ static const struct {
 	int (*run)(int argc, char **argv);
 	const char *what;
 } benchmarks[] = {
-	{"latency", gw_bench_latency, "one row, against a bare ping-pong; --matrix: every size and transport"},
+	{"latency", gw_bench_latency, "time of one row, against a bare ping-pong; --matrix: every size and transport"},
 	{"gather", gw_bench_gather, "many rows, in memory, mapped and over networks, against bare loops"},
 	{"sample", gw_bench_sample, "neighbour sampling in memory, against a bare loop"},
-	{"minibatch", gw_bench_minibatch, "whole mini-batches from servers, against a bare loop for their rows"},
+	{"minibatch", gw_bench_minibatch, "mini-batches from servers, against a bare loop for their rows"},
 	{"links", gw_bench_links, "mini-batches of edges, against mini-batches of nodes with as many seeds"},
-	{"remote", gw_bench_remote, "rows and samples through the client, of parts that lie elsewhere"},
-	{"threads", gw_bench_threads, "a server of one thread, of two, ..., against as many bare loops at once"},
-	{"update", gw_bench_update, "rows that change: reads, pushes, steps of training, checkpoints"},
+	{"remote", gw_bench_remote, "rows and samples of remote parts, through the client"},
+	{"threads", gw_bench_threads, "a server with 1, 2, ... threads, against as many bare loops at once"},
+	{"update", gw_bench_update, "trainable rows: reads, pushes, training steps, checkpoints"},
 	{"load", gw_bench_load, "a partition's files into memory, against a bare read"},
 };
 
@@ -27,15 +27,15 @@ static const struct {
 static void bench_print_help(FILE *to)
 {
 	fputs("Usage: graphwire bench [NAME] [OPTION...]\n\n"
-	      "Without a name: all of them, a few minutes. Each measures its ceiling in the same run, checks its "
+	      "Without a name: run all, a few minutes. Each benchmark measures its ceiling in the same run, checks its "
 	      "results first, and works without any option.\n\n",
 	      to);
 	for (size_t i = 0; i < BENCHMARKS; i++)
 		fprintf(to, "  %-10s %s\n", benchmarks[i].name, benchmarks[i].what);
-	fputs("\nOptions of all of them, with a name and without:\n"
-	      "  --json FILE   write one JSON object a line to FILE; - is standard output\n"
-	      "  --repeats N   measure N times, at least 5 (7)\n"
-	      "\ngraphwire bench NAME --help tells more.\n\n"
+	fputs("\nOptions of all benchmarks:\n"
+	      "  --json FILE   write JSON objects to FILE, one on each line; - is standard output\n"
+	      "  --repeats N   measure N times, at least 5 (default 7)\n"
+	      "\ngraphwire bench NAME --help shows its options.\n\n"
 	      "Examples:\n"
 	      "  graphwire bench --json all.json\n"
 	      "  graphwire bench sample\n"
@@ -43,7 +43,7 @@ static void bench_print_help(FILE *to)
 	      to);
 }
 
-/* argv[0] becomes what usage and error lines call the benchmark. */
+/* argv[0] becomes the name of the benchmark in usage and error lines. */
 static int bench_run(size_t number, int argc, char **argv)
 {
 	static char name[64];
@@ -52,12 +52,12 @@ static int bench_run(size_t number, int argc, char **argv)
 	return benchmarks[number].run(argc, argv);
 }
 
-/* What is told to all of them at once. */
+/* The options that every benchmark gets. */
 struct bench_arguments {
 	struct gw_bench bench;
 };
 
-/* One of them, by the command line that says the same. */
+/* Runs one benchmark, with a command line of these options. */
 static int run_with(size_t number, const struct gw_bench *told)
 {
 	char *json = gw_format("--json=%s", told->json_path ? told->json_path : "");
@@ -74,9 +74,8 @@ static int run_with(size_t number, const struct gw_bench *told)
 	return result;
 }
 
-/* All of them, one after the other; a failure does not keep the others from running. Some keep this thread on one
- * processor, which is none of the next one's business. The file for their lines is opened first: one that cannot be
- * written is told before anything is measured. */
+/* Runs all benchmarks; if one fails, the others still run. Some keep this thread on one processor, so the next one
+ * starts unpinned. The file of --json is opened first, so that an error shows before anything is measured. */
 static int run_all(struct gw_bench *told)
 {
 	if (gw_bench_open(told) || gw_bench_close(told)) {
@@ -102,7 +101,7 @@ static int parse_and_run_all(int argc, char **argv)
 		.common = gw_bench_options,
 		.common_offset = offsetof(struct bench_arguments, bench),
 		.argument_missing = "a benchmark's name comes before its options: graphwire bench NAME --json FILE",
-		.doc = "Measures everything, a few minutes.\vgraphwire bench --help lists the benchmarks."};
+		.doc = "Run all benchmarks, a few minutes.\vgraphwire bench --help lists the benchmarks."};
 	struct bench_arguments arguments = {.bench = {.name = "all"}};
 	static char name[] = "graphwire bench";
 	argv[0] = name;
@@ -112,7 +111,7 @@ static int parse_and_run_all(int argc, char **argv)
 
 int gw_bench_main(int argc, char **argv)
 {
-	gw_bench_processors(); /* counted before a benchmark keeps this thread on one */
+	gw_bench_processors(); /* count the processors before a benchmark keeps this thread on one */
 	if (argc < 2 || (argv[1][0] == '-' && strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-?") != 0))
 		return parse_and_run_all(argc, argv);
 	if (argv[1][0] == '-') {

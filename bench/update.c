@@ -316,7 +316,7 @@ static gw_status run_concurrently(struct gw_update *a)
 	char note[160];
 	snprintf(note, sizeof(note), "the checkpoint at %.3g GB/s, a quarter of its rate; the ceiling: no checkpoint",
 		 a->checkpoint_rate / 4 * 1e-9);
-	const struct gw_bench_result result = {.title = "the same steps beside a checkpoint",
+	const struct gw_bench_result result = {.title = "the same steps during a checkpoint",
 					       .unit = "steps/s",
 					       .values = &values,
 					       .ceilings = &ceilings,

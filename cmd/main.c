@@ -1,4 +1,5 @@
-/* The program: one table of subcommands. A line per command; the rest of the program knows none of them by name. */
+/* The program: one table of subcommands. Each command is one line of the table; no other code here names a command.
+ * */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,9 +14,9 @@
 
 #define NAME_MAX_BYTES 64
 
-/* jemalloc reads this. Its caches for each thread are off: in 5.3.0 a thread whose cache cannot be set up, for lack of
- * address space, dies of the first malloc instead of getting NULL. Nothing hot allocates; METIS and an epoch take as
- * long either way. MALLOC_CONF in the environment goes before this. */
+/* jemalloc reads this option. It turns off the per-thread caches: in jemalloc 5.3.0, a thread whose cache cannot be
+ * set up (no address space) dies in its first malloc instead of getting NULL. No hot path allocates, so little is
+ * given up: METIS and an epoch take the same time either way. MALLOC_CONF in the environment overrides this value. */
 extern const char *malloc_conf;
 __attribute__((visibility("default"))) const char *malloc_conf = "tcache:false";
 
@@ -24,20 +25,20 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *what;
 } commands[] = {
-	{"import", gw_tool_import, "edge lists, NumPy, triples, chunked graphs, packages -> a graph"},
-	{"generate", gw_tool_generate, "a synthetic graph"},
-	{"partition", gw_tool_partition, "a graph cut into parts, by METIS or at random"},
-	{"verify", gw_tool_verify, "every digest, offset, id and list of a graph"},
-	{"inspect", gw_tool_inspect, "what is in a graph: types, arrays, parts, degrees, cut"},
+	{"import", gw_tool_import, "convert edge lists, NumPy, triples, chunked graphs or packages to a graph"},
+	{"generate", gw_tool_generate, "generate a synthetic graph"},
+	{"partition", gw_tool_partition, "cut a graph into parts, by METIS or at random"},
+	{"verify", gw_tool_verify, "check every digest, offset, id and list of a graph"},
+	{"inspect", gw_tool_inspect, "show the types, arrays, parts, degrees and cut of a graph"},
 	{"serve", gw_serve_main, "serve a part to clients"},
-	{"stat", gw_tool_stat, "ask servers what they are and have done"},
-	{"doctor", gw_tool_doctor, "what this host and its servers lack, what it costs, how to fix it"},
+	{"stat", gw_tool_stat, "show what servers hold and what they have done"},
+	{"doctor", gw_tool_doctor, "find what this host and its servers lack, what that costs and how to fix it"},
 	{"bench", gw_bench_main, "measure this machine and Graphwire on it"},
 	{"epoch", gw_tool_epoch, "stream an epoch of mini-batches, timed and compared"},
-	{"checkpoint", gw_tool_checkpoint, "tensors that change, to this host's disk"},
-	{"restore", gw_tool_restore, "and back, into servers of the same graph"},
-	{"end-job", gw_tool_end_job, "delete the tensors of a job that is over"},
-	{"agent", gw_tool_agent, "the processes of a job on this host, for deploy/launch.py"},
+	{"checkpoint", gw_tool_checkpoint, "write trainable tensors to this host's disk"},
+	{"restore", gw_tool_restore, "read a checkpoint back into servers of the same graph"},
+	{"end-job", gw_tool_end_job, "delete the tensors of a finished job"},
+	{"agent", gw_tool_agent, "run the processes of a job on this host, for deploy/launch.py"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -49,10 +50,11 @@ static void cmd_print_help(FILE *to)
 	      to);
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].what);
-	fputs("\n  --help, --version\n\ngraphwire COMMAND --help tells more, with examples.\n", to);
+	fputs("\n  --help, --version\n\ngraphwire COMMAND --help shows the options and examples.\n", to);
 }
 
-/* Edits (a letter more, less, changed, or two swapped) between two names: Damerau's, by the usual table. */
+/* The edits between two names (a letter added, removed or changed, or two letters swapped): Damerau's distance, by
+ * the usual table. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b);
@@ -82,7 +84,7 @@ static size_t distance(const char *a, const char *b)
 static int unknown_command(const char *name)
 {
 	const char *nearest = NULL;
-	size_t least = 4; /* more edits than that make another word */
+	size_t least = 4; /* more edits make a different word */
 	for (size_t i = 0; i < COMMANDS; i++) {
 		size_t edits = *name && strncmp(commands[i].name, name, strlen(name)) == 0
 				       ? 1
@@ -95,11 +97,11 @@ static int unknown_command(const char *name)
 	if (nearest)
 		fprintf(stderr, "graphwire: no command \"%.64s\": did you mean \"%s\"?\n", name, nearest);
 	else
-		fprintf(stderr, "graphwire: no command \"%.64s\": graphwire --help lists them\n", name);
+		fprintf(stderr, "graphwire: no command \"%.64s\": graphwire --help lists the commands\n", name);
 	return 2;
 }
 
-/* What a command printed is there, or the command has failed: a full disk shows only now. */
+/* A full disk shows only when the output is flushed: a command whose output could not be written has failed. */
 static int cmd_finish(const char *name, int result)
 {
 	if ((fflush(stdout) == 0 && !ferror(stdout)) || result != 0)
@@ -108,16 +110,16 @@ static int cmd_finish(const char *name, int result)
 	return 1;
 }
 
-/* Half-written folders go before the process does. A command that ends in another way on signals (a server that drains)
- * sets handlers of its own. */
+/* Deletes half-written folders before the process ends. A command that reacts to signals in another way (a server
+ * that drains) sets its own handlers. */
 static void clean_up_and_die(int number)
 {
 	gw_staging_cleanup();
 	gw_die_of_signal(number);
 }
 
-/* A signal that our parent has told us to ignore (nohup; a shell's background job) stays ignored. A file that
- * grows beyond the limit of this process (ulimit -f) is to be an error of the writer, which names it. */
+/* A signal that the parent ignores (nohup, a shell's background job) stays ignored. SIGXFSZ is ignored so that a file
+ * that exceeds the limit of this process (ulimit -f) becomes an error of the writer, which names the file. */
 static void cmd_catch_signals(const char *name)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -134,7 +136,7 @@ static void cmd_catch_signals(const char *name)
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
-		fputs("graphwire: which command? graphwire --help lists them\n", stderr);
+		fputs("graphwire: no command given: graphwire --help lists the commands\n", stderr);
 		return 2;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
@@ -151,7 +153,7 @@ int main(int argc, char **argv)
 		static char name[NAME_MAX_BYTES];
 		snprintf(name, sizeof(name), "graphwire %s", commands[i].name);
 		cmd_catch_signals(name);
-		argv[1] = name; /* what usage lines call it */
+		argv[1] = name; /* usage lines print this name */
 		return cmd_finish(name, commands[i].run(argc - 1, argv + 1));
 	}
 	return unknown_command(argv[1]);

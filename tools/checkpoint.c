@@ -1,9 +1,9 @@
-/* graphwire checkpoint, graphwire restore: tensors that change, to this host's disk and back.
+/* graphwire checkpoint, graphwire restore: write trainable tensors to this host's disk, and read them back.
  *
- *   a client of the job's, or of the kept tensors -> gw_checkpoint, gw_restore -> a line that says what was done
+ *   a client of the job, or of the kept tensors -> gw_checkpoint, gw_restore -> one line with the result
  *
- * Both are one client more among the job's trainers, which go on meanwhile. Exit status 0, 1 with one line on stderr, 2
- * for usage.
+ * Both commands are one more client of the servers; trainers go on meanwhile. Exit status: 0, 1 with one line on
+ * stderr, 2 for wrong usage.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,18 +39,19 @@ static gw_status checkpoint_check(void *input)
 	const struct checkpoint_command *c = input;
 	if (c->client.options.server_count || gw_is_launched())
 		return GW_OK;
-	return gw_fail(GW_INVALID, "whose tensors? --servers names the servers");
+	return gw_fail(GW_INVALID, "no servers given: name them with --servers");
 }
 
 #define C struct checkpoint_command
 #define WHOSE_OPTIONS                                                                                                  \
-	{"job", "NAME", "whose tensors, besides those that are kept (GRAPHWIRE_JOB; else those alone)", 0,             \
+	{"job", "NAME", "also the tensors of this job (default: GRAPHWIRE_JOB; without either, only kept tensors)", 0, \
 	 GW_OPTION_TEXT(C, client.options.job)},                                                                       \
 	{                                                                                                              \
-		"tensor", "NAME", "only this one; may be repeated", 0, GW_OPTION_CALL(checkpoint_take_name)            \
+		"tensor", "NAME", "only this tensor; may be repeated", 0, GW_OPTION_CALL(checkpoint_take_name)         \
 	}
 
-/* Tensors of a job must not end with this command, which without a name would be the only client of their job. */
+/* A job's tensors must not end with this command. Without a job name, this client would be the only client of a job
+ * of its own. */
 static gw_status restore_check_job(const struct checkpoint_command *c)
 {
 	struct gw_checkpoint_index *index;
@@ -61,7 +62,7 @@ static gw_status restore_check_job(const struct checkpoint_command *c)
 	for (uint32_t t = 0; t < index->count && status == GW_OK; t++) {
 		const struct gw_tensor_plan *plan = &index->tensors[t].plan;
 		if (plan->job[0] && gw_checkpoint_wants(c->checkpoint.names, c->name_count, plan->name))
-			status = gw_fail(GW_INVALID, "%s: tensor \"%s\" is a job's; whose shall it be? --job NAME",
+			status = gw_fail(GW_INVALID, "%s: tensor \"%s\" belongs to a job: name the job with --job NAME",
 					 c->folder, plan->name);
 	}
 	gw_checkpoint_free(index);
@@ -104,9 +105,9 @@ int gw_tool_checkpoint(int argc, char **argv)
 {
 	static const struct gw_option table[] = {
 		WHOSE_OPTIONS,
-		{"rate", "BYTES", "at most so many bytes a second, for those who train meanwhile (no limit)", 0,
+		{"rate", "BYTES", "write at most so many bytes a second, to spare trainers (default: no limit)", 0,
 		 GW_OPTION_NUMBER(C, checkpoint.bytes_per_second, 1, 1ull << 50)},
-		{"replace", NULL, "an older checkpoint of that name; other files in its folder stay", 0,
+		{"replace", NULL, "replace an older checkpoint in FOLDER; other files in FOLDER stay", 0,
 		 GW_OPTION_FLAG(C, checkpoint.replace)},
 		{0},
 	};
@@ -116,9 +117,9 @@ int gw_tool_checkpoint(int argc, char **argv)
 		.common_offset = offsetof(C, client),
 		.argument = "FOLDER",
 		.argument_to = GW_OPTION_TEXT(C, folder),
-		.argument_missing = "where shall it go? graphwire checkpoint FOLDER",
-		.doc = "Write tensors, with what optimizers remember of them, to this host's disk, while they are "
-		       "trained.\vThe folder is there whole or not at all. NumPy reads it: "
+		.argument_missing = "graphwire checkpoint FOLDER",
+		.doc = "Write tensors and their optimizer state to this host's disk, while trainers update "
+		       "them.\vThe folder appears only when it is complete. NumPy can read it: "
 		       "docs/FORMAT.md.\n\nExamples:\n"
 		       "  graphwire checkpoint --servers 10.0.0.1:30050,10.0.0.2:30050 \\\n"
 		       "                       --key-file job.key --job links step-1000\n"
@@ -137,9 +138,10 @@ int gw_tool_restore(int argc, char **argv)
 		.common_offset = offsetof(C, client),
 		.argument = "FOLDER",
 		.argument_to = GW_OPTION_TEXT(C, folder),
-		.argument_missing = "which checkpoint? graphwire restore FOLDER",
-		.doc = "Read a checkpoint back into servers of the same graph, in any number of parts; before trainers "
-		       "begin.\vExamples:\n"
+		.argument_missing = "graphwire restore FOLDER",
+		.doc = "Read a checkpoint back into servers of the same graph, in any number of parts. Run it before "
+		       "trainers "
+		       "start.\vExamples:\n"
 		       "  graphwire restore --servers 10.0.0.1:30050,10.0.0.2:30050 \\\n"
 		       "                    --key-file job.key --job links step-1000\n"
 		       "  graphwire restore --servers 127.0.0.1:30050 --tensor emb step-1000",

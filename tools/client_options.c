@@ -10,10 +10,11 @@ static gw_status client_take_servers(void *input, char *text)
 
 #define C struct gw_tool_client
 const struct gw_option gw_tool_client_options[] = {
-	{"servers", "ADDR:PORT,...", "one server for each part (as launched)", 0, GW_OPTION_CALL(client_take_servers)},
-	{"key-file", "FILE", "the servers' key; on loopback it is found", 1, GW_OPTION_TEXT(C, options.key_file)},
-	{"insecure", NULL, "use servers on loopback that have no key, too", 1, GW_OPTION_FLAG(C, options.insecure)},
-	{"timeout", "MS", "the deadline of one request (30000)", 1,
+	{"servers", "ADDR:PORT,...", "one server for each part (default: the launcher's)", 0,
+	 GW_OPTION_CALL(client_take_servers)},
+	{"key-file", "FILE", "the servers' key (on loopback: found by itself)", 1, GW_OPTION_TEXT(C, options.key_file)},
+	{"insecure", NULL, "accept servers on loopback that have no key", 1, GW_OPTION_FLAG(C, options.insecure)},
+	{"timeout", "MS", "deadline of one request (default 30000)", 1,
 	 GW_OPTION_NUMBER(C, options.timeout_ms, 1, INT32_MAX)},
 	{0},
 };

@@ -1,5 +1,7 @@
-/* The options of every command that is one client more of a job's servers, as the common table of its options:
- *   .common = gw_tool_client_options, .common_offset = offsetof(struct arguments, client) */
+/* The options of every command that connects to a job's servers as one more client. A command uses them as its
+ * common table:
+ *   .common = gw_tool_client_options, .common_offset = offsetof(struct arguments, client)
+ */
 #ifndef GW_TOOLS_CLIENT_OPTIONS_H
 #define GW_TOOLS_CLIENT_OPTIONS_H
 
@@ -11,7 +13,7 @@
 
 struct gw_tool_client {
 	struct gw_client_options options;
-	const char *servers[GW_TOOL_SERVERS_MAX]; /* what options.servers points to, once they are named */
+	const char *servers[GW_TOOL_SERVERS_MAX]; /* options.servers points here once --servers was read */
 };
 
 /* --servers, --key-file, --insecure, --timeout. */

@@ -1,4 +1,4 @@
-/* Lists walked in parallel, each thread into sums of its own, which are added up at the end. */
+/* Threads walk the lists in parallel. Each thread adds to its own sums; the caller adds these up at the end. */
 #include "tools/edge_scan.h"
 
 #include <string.h>
@@ -7,12 +7,12 @@
 #include "core/numbers/rng.h"
 #include "core/system/parallel.h"
 
-#define GRAIN 4096u /* rows to a chunk */
+#define GRAIN 4096u /* rows of a chunk */
 
 struct edge_scan_walk {
 	const struct gw_adjacency *lists;
-	uint64_t src_begin, src_end;  /* sources that the part owns */
-	bool pairs, ids;              /* the sums that anybody will compare */
+	uint64_t src_begin, src_end;  /* sources that this part owns */
+	bool pairs, ids;              /* whether the sums of pairs and of ids are needed */
 	struct gw_edge_scan *partial; /* one for each thread */
 };
 

@@ -1,8 +1,8 @@
-/* graphwire end-job: the tensors of a job that is over, deleted on servers that go on.
+/* graphwire end-job: deletes the tensors of a finished job on servers that keep running.
  *
- *   a client of the job's -> gw_tensor_end_job -> a line that says how many there were
+ *   a client of the job -> gw_tensor_end_job -> one line with the number of tensors
  *
- * Exit status 0, 1 with one line on stderr, 2 for usage.
+ * Exit status: 0, 1 with one line on stderr, 2 for wrong usage.
  */
 #include <stdio.h>
 
@@ -40,10 +40,10 @@ int gw_tool_end_job(int argc, char **argv)
 		.common_offset = offsetof(C, client),
 		.argument = "JOB",
 		.argument_to = GW_OPTION_TEXT(C, job),
-		.argument_missing = "which job? graphwire end-job JOB",
-		.doc = "Delete the tensors of a job that is over, on servers that go on. launch.py does it for its "
-		       "jobs.\vServers do so by themselves when none of the job's clients was heard for as long as "
-		       "serve --tensor-lease says.\n\nExamples:\n"
+		.argument_missing = "graphwire end-job JOB",
+		.doc = "Delete the tensors of a finished job on servers that keep running. launch.py does this for its "
+		       "jobs.\vA server deletes them by itself when it has heard no client of the job for the time of "
+		       "serve --tensor-lease.\n\nExamples:\n"
 		       "  graphwire end-job --servers 10.0.0.1:30050,10.0.0.2:30050 \\\n"
 		       "                    --key-file job.key 20261122-101500",
 	};

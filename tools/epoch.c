@@ -1,10 +1,11 @@
-/* graphwire epoch: streams one epoch of mini-batches through the client and says how fast they came.
+/* graphwire epoch: streams one epoch of mini-batches through the client and reports how fast they came.
  *
  *   options -> client and loader (tools/epoch_side.h) -> the epoch, timed -> figures
- *   --check: the epoch once more beside a standalone client on the part config, compared byte by byte
+ *   --check: the epoch once more, together with a standalone client on the part config, compared byte by byte
  *
- * The timed epoch does nothing else, so that its figures are the client's own. Fails where a name is not in the graph,
- * a server is away for longer than the client's limits allow, or a batch differs. Status 0, 1, or 2 for usage.
+ * The timed epoch does nothing else, so that its figures are the client's own. The command fails if a name is not in
+ * the graph, a server is away for longer than the client's limits allow, or a batch differs. Status: 0, 1, or 2 for
+ * wrong usage.
  */
 #include "tools/tools.h"
 
@@ -25,7 +26,7 @@
 #include "transport/scheme.h"
 
 #define SERVERS_MAX 4096
-/* The library's: more is a usage error, not a failure. */
+/* The library's limits: a larger value is wrong usage here, not a failure. */
 #define FANOUT_MAX  (1 << 20)
 #define DEPTH_MAX   256
 #define THREADS_MAX 64
@@ -35,16 +36,16 @@ struct epoch_command {
 	struct gw_client_options client;
 	struct gw_epoch_plan plan;
 	const char *servers[SERVERS_MAX];
-	struct gw_launched launched; /* in place of options, for a trainer that a launcher started */
+	struct gw_launched launched; /* in place of options, if a launcher started this trainer */
 	uint64_t steps_max;
 	bool check, json;
 };
 
-/* What an epoch came to. */
+/* The totals of an epoch. */
 struct epoch_totals {
 	uint64_t batches, seeds, edges, nodes, rows, bytes;
 	double seconds;
-	uint32_t parts, parts_by[GW_SCHEMES]; /* how many there are, and how many of them are reached by each way */
+	uint32_t parts, parts_by[GW_SCHEMES]; /* number of parts, and how many of them each transport reaches */
 	struct gw_histogram waits_ns;         /* from one batch to the next */
 };
 
@@ -102,9 +103,9 @@ static gw_status epoch_check_command(void *input)
 		gw_launched_fill(&c->launched, &c->client);
 	}
 	if (!c->client.part_config && c->client.server_count == 0)
-		return gw_fail(GW_INVALID, "--part-config or --servers is missing");
+		return gw_fail(GW_INVALID, "no graph given: add --part-config or --servers");
 	if (c->check && !c->client.part_config)
-		return gw_fail(GW_INVALID, "--check compares with the folder: --part-config is missing");
+		return gw_fail(GW_INVALID, "--check compares with the folder: add --part-config");
 	if (c->check && c->client.server_count == 0)
 		return gw_fail(GW_INVALID, "--check compares what servers send with the folder; without --servers it "
 					   "compares nothing");
@@ -133,42 +134,46 @@ static gw_status epoch_check_command(void *input)
 static const struct gw_option table[] = {
 	{"part-config", "JSON|FOLDER", "the partitioned graph", 0,
 	 GW_OPTION_TEXT(C, client.part_config, .letter = 'p')},
-	{"servers", "ADDR:PORT,...", "one server for each part; none: standalone, from the folder", 0,
+	{"servers", "ADDR:PORT,...", "one server for each part (default: standalone, from the folder)", 0,
 	 GW_OPTION_CALL(epoch_take_servers)},
-	{"key-file", "FILE", "the servers' key; on loopback it is found", 0, GW_OPTION_TEXT(C, client.key_file)},
-	{"insecure", NULL, "read from servers on loopback that have no key, too", 0,
-	 GW_OPTION_FLAG(C, client.insecure)},
+	{"key-file", "FILE", "the servers' key (on loopback: found by itself)", 0, GW_OPTION_TEXT(C, client.key_file)},
+	{"insecure", NULL, "accept servers on loopback that have no key", 0, GW_OPTION_FLAG(C, client.insecure)},
 	{"transport", GW_SCHEME_CHOICES,
-	 "memory mapped on this host, RDMA, TCP: for each part the first of them that works (auto), or one alone", 0,
+	 "mapped memory (shm), RDMA (verbs) or TCP; auto: for each part the first of these that works", 0,
 	 GW_OPTION_CHOICE(C, client.transport, gw_scheme_choices)},
-	{"ntype", "NAME", "type of the seeds (the first that has labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},
+	{"ntype", "NAME", "node type of the seeds (default: the first with labels)", 1, GW_OPTION_TEXT(C, plan.ntype)},
 	{"edges", "ETYPE", "the seeds are edges of this type", 1, GW_OPTION_TEXT(C, plan.edges)},
-	{"negatives", "N", "for each edge, with its destination drawn again (1); 0: none", 1,
+	{"negatives", "N", "negatives of each edge, each with another destination (default 1)", 1,
 	 GW_OPTION_NUMBER(C, plan.negatives, 0, 1u << 20)},
-	{"no-true-edges", NULL, "negatives that are edges are drawn again", 1, GW_OPTION_FLAG(C, plan.no_true_edges)},
-	{"keep-edges", NULL, "sample the batch's own edges and their reverses too", 1,
+	{"no-true-edges", NULL, "draw negatives again that are edges", 1, GW_OPTION_FLAG(C, plan.no_true_edges)},
+	{"keep-edges", NULL, "let neighbourhoods hold the batch's own edges and their reverses", 1,
 	 GW_OPTION_FLAG(C, plan.keep_edges)},
-	{"mask", "NAME", "the seeds are those where this is set (of nodes: train_mask, where there is one)", 1,
+	{"mask", "NAME",
+	 "the seeds are the nodes or edges where this is set (default for nodes: train_mask, if it exists)", 1,
 	 GW_OPTION_TEXT(C, plan.mask)},
 	{"seeds-of-part", "N", "only seeds that this part owns", 1, GW_OPTION_CALL(epoch_take_part)},
-	{"features", "NAME", "read for every node of every type that has it (feat)", 1,
+	{"features", "NAME", "read for every node of every type that has it (default feat)", 1,
 	 GW_OPTION_TEXT(C, plan.features)},
-	{"labels", "NAME", "read for the seeds (label)", 1, GW_OPTION_TEXT(C, plan.labels)},
-	{"fanouts", "N,N,...", "of every edge type, hop after hop from the seeds (10,5); -1: all", 1,
+	{"labels", "NAME", "read for the seeds (default label)", 1, GW_OPTION_TEXT(C, plan.labels)},
+	{"fanouts", "N,N,...",
+	 "fanouts of every edge type, hop by hop from the seeds (default 10,5); -1: all neighbours", 1,
 	 GW_OPTION_CALL(epoch_take_fanouts)},
-	{"fanout", "ETYPE=N,N,...", "of one edge type; may be repeated", 1, GW_OPTION_CALL(take_override)},
+	{"fanout", "ETYPE=N,N,...", "fanouts of one edge type; may be repeated", 1, GW_OPTION_CALL(take_override)},
 	{"replace", NULL, "sample with replacement", 1, GW_OPTION_FLAG(C, plan.replace)},
-	{"batch-size", "N", "seeds of a mini-batch (1000)", 2, GW_OPTION_NUMBER(C, plan.batch_size, 1, 1u << 24)},
-	{"steps", "N", "stop after so many mini-batches (the whole epoch)", 2,
+	{"batch-size", "N", "seeds of a mini-batch (default 1000)", 2,
+	 GW_OPTION_NUMBER(C, plan.batch_size, 1, 1u << 24)},
+	{"steps", "N", "stop after so many mini-batches (default: the whole epoch)", 2,
 	 GW_OPTION_NUMBER(C, steps_max, 1, UINT64_MAX)},
-	{"depth", "N", "mini-batches ahead (4)", 2, GW_OPTION_NUMBER(C, plan.depth, 1, DEPTH_MAX)},
-	{"threads", "N", "of the client (one for each processor)", 2,
+	{"depth", "N", "mini-batches prepared ahead (default 4)", 2, GW_OPTION_NUMBER(C, plan.depth, 1, DEPTH_MAX)},
+	{"threads", "N", "threads of the client (default: one for each processor)", 2,
 	 GW_OPTION_NUMBER(C, client.threads, 1, THREADS_MAX)},
-	{"timeout", "MS", "an operation's deadline (30000)", 2, GW_OPTION_NUMBER(C, client.timeout_ms, 1, INT32_MAX)},
-	{"reconnect", "MS", "how long to wait for a server that went away (300000)", 2,
+	{"timeout", "MS", "deadline of an operation (default 30000)", 2,
+	 GW_OPTION_NUMBER(C, client.timeout_ms, 1, INT32_MAX)},
+	{"reconnect", "MS", "how long to wait for a server that went away (default 300000)", 2,
 	 GW_OPTION_NUMBER(C, client.reconnect_ms, 1, INT32_MAX)},
-	{"seed", "N", "of the shuffle and of sampling (1)", 2, GW_OPTION_NUMBER(C, plan.seed, 0, UINT64_MAX)},
-	{"check", NULL, "stream it again beside a standalone client and compare every byte", 3,
+	{"seed", "N", "seed of the shuffle and of sampling (default 1)", 2,
+	 GW_OPTION_NUMBER(C, plan.seed, 0, UINT64_MAX)},
+	{"check", NULL, "stream the epoch again, and compare every byte with a standalone client", 3,
 	 GW_OPTION_FLAG(C, check)},
 	{"json", NULL, "print the figures as one JSON object", 3, GW_OPTION_FLAG(C, json)},
 	{0},
@@ -190,7 +195,7 @@ static void epoch_count(struct epoch_totals *t, const struct gw_sample_spec *spe
 	}
 }
 
-/* How the parts are reached. */
+/* Counts the parts that each transport reaches. */
 static void count_parts(struct epoch_totals *t, const struct gw_client *client)
 {
 	t->parts = gw_client_graph(client)->num_parts;
@@ -206,7 +211,7 @@ static uint64_t steps_of(const struct epoch_command *c, const struct gw_epoch_si
 	return c->steps_max && c->steps_max < steps ? c->steps_max : steps;
 }
 
-/* One epoch as a trainer would see it that takes no time itself. */
+/* One epoch, as a trainer that takes no time itself would see it. */
 static gw_status epoch_stream(const struct epoch_command *c, struct gw_epoch_side *side, struct epoch_totals *t)
 {
 	uint64_t steps = steps_of(c, side);
@@ -247,7 +252,7 @@ static gw_status compare_next(struct gw_epoch_side *side, struct gw_epoch_side *
 	return status;
 }
 
-/* The same epoch through new loaders of the client and of a standalone one, side by side. */
+/* Streams the same epoch through new loaders of the client and of a standalone client, step by step. */
 static gw_status epoch_check(const struct epoch_command *c, uint64_t *bytes)
 {
 	struct gw_client_options alone = {.part_config = c->client.part_config, .threads = c->client.threads};
@@ -289,7 +294,7 @@ static void add_way(char text[WORD_BYTES], const struct epoch_totals *t, const s
 		snprintf(text + used, WORD_BYTES - used, "%s%s", used ? "+" : "", way->name);
 }
 
-/* As a word, the best way first: "tcp", "shm+verbs". */
+/* The transports as a word, the fastest first: "tcp", "shm+verbs". */
 static void print_word(char text[WORD_BYTES], const struct epoch_command *c, const struct epoch_totals *t)
 {
 	const struct gw_scheme *way = NULL;
@@ -301,7 +306,7 @@ static void print_word(char text[WORD_BYTES], const struct epoch_command *c, con
 	add_way(text, t, &gw_schemes[GW_SCHEME_TCP]);
 }
 
-/* For people. */
+/* The transports as a phrase for people. */
 static void print_path(char text[96], const struct epoch_command *c, const struct epoch_totals *t)
 {
 	uint32_t mapped = t->parts_by[GW_SCHEME_SHM], rdma = t->parts_by[GW_SCHEME_VERBS],
@@ -383,8 +388,8 @@ int gw_tool_epoch(int argc, char **argv)
 {
 	static const struct gw_options options = {
 		.table = table,
-		.argument_missing = "options only",
-		.doc = "Stream one epoch of mini-batches and say how fast they came."
+		.argument_missing = "this command takes options only",
+		.doc = "Stream one epoch of mini-batches and report how fast they came."
 		       "\vExamples:\n"
 		       "  graphwire epoch --part-config parts/ --fanouts 10,5\n"
 		       "  graphwire epoch --part-config parts/ --check \\\n"

@@ -3,7 +3,7 @@
  *   client -> type of the seeds, nodes or edges -> fanouts of every hop and edge type -> tensors to fetch
  *          -> seeds from the mask -> loader
  *
- * Fails where a name is not in the graph, when out of memory, or when the client's limits are reached.
+ * Fails if a name is not in the graph, if memory runs out, or if a limit of the client is reached.
  */
 #include "tools/epoch_side.h"
 
@@ -15,7 +15,7 @@
 #include "core/memory/alloc.h"
 #include "core/numbers/dtype.h"
 
-#define SEEDS_STEP (1 << 20) /* ids looked at in one go */
+#define SEEDS_STEP (1 << 20) /* ids examined at a time */
 
 /* The usual names. */
 #define FEATURES "feat"
@@ -33,7 +33,7 @@ static const struct gw_tensor *side_find_tensor(const struct gw_client *client, 
 	return NULL;
 }
 
-/* The same for a name of the plan, which has to be there if it was given; *tensor is NULL where it is not. */
+/* The same for a name of the plan. A name that was given must exist; if a usual name does not, *tensor is NULL. */
 static gw_status find_of_seeds(const struct gw_epoch_side *side, const char *given, const char *usual,
 			       const struct gw_tensor **tensor)
 {
@@ -41,7 +41,7 @@ static gw_status find_of_seeds(const struct gw_epoch_side *side, const char *giv
 	*tensor = side_find_tensor(side->client, ntype, given ? given : usual);
 	if (!*tensor && !given)
 		return GW_OK;
-	/* Opened, if it changes; or this fails, naming what there is. */
+	/* Opens the tensor if it is trainable; fails if it does not exist, and names the tensors that do. */
 	return gw_node_tensor(side->client, ntype, given ? given : usual, tensor);
 }
 
@@ -104,7 +104,7 @@ static gw_status choose_fetches(const struct gw_epoch_plan *plan, struct gw_epoc
 			return status;
 	}
 	if (plan->features && side->options.spec.fetch_count == 0)
-		return gw_fail(GW_NOT_FOUND, "no node type has a feature \"%s\"; graphwire inspect lists what there is",
+		return gw_fail(GW_NOT_FOUND, "no node type has a feature \"%s\"; graphwire inspect lists the features",
 			       plan->features);
 	const struct gw_tensor *labels = NULL;
 	gw_status status = GW_OK;
@@ -117,7 +117,7 @@ static gw_status choose_fetches(const struct gw_epoch_plan *plan, struct gw_epoc
 	return labels ? add_fetch(side, labels, GW_AT_SEEDS) : GW_OK;
 }
 
-/* Appends the ids [begin, begin + n), or those of them whose mask is set. ids and mask_rows are scratch, [n]. */
+/* Appends the ids [begin, begin + n), or only those whose mask is set. ids and mask_rows are scratch, [n]. */
 static gw_status add_seeds(struct gw_epoch_side *side, const struct gw_tensor *mask, int64_t begin, uint64_t n,
 			   int64_t *ids, uint8_t *mask_rows)
 {
@@ -135,7 +135,7 @@ static gw_status add_seeds(struct gw_epoch_side *side, const struct gw_tensor *m
 	return GW_OK;
 }
 
-/* The seeds among the ids [begin, end), in steps that bound the memory. */
+/* Appends the seeds among the ids [begin, end), in steps that bound the memory. */
 static gw_status collect_seeds(struct gw_epoch_side *side, const struct gw_tensor *mask, int64_t begin, int64_t end)
 {
 	side->seeds = gw_calloc((size_t)(end - begin), sizeof *side->seeds);
@@ -159,12 +159,11 @@ static gw_status no_seeds(const struct gw_epoch_plan *plan, const struct gw_epoc
 	if (plan->one_part)
 		snprintf(where, sizeof where, "part %" PRIu32, plan->part);
 	if (mask)
-		return gw_fail(GW_NOT_FOUND, "there is no seed: mask \"%s\" is set for no %s of %s", mask->name, type,
-			       where);
-	return gw_fail(GW_NOT_FOUND, "there is no seed: %s has no %s", where, type);
+		return gw_fail(GW_NOT_FOUND, "no seeds: mask \"%s\" is set for no %s of %s", mask->name, type, where);
+	return gw_fail(GW_NOT_FOUND, "no seeds: %s has no %s", where, type);
 }
 
-/* One flag for each node. */
+/* A mask holds one flag for each node. */
 static gw_status side_check_mask(const struct gw_tensor *mask)
 {
 	if (mask->ndim != 1)
@@ -176,7 +175,7 @@ static gw_status side_check_mask(const struct gw_tensor *mask)
 	return GW_OK;
 }
 
-/* The nodes whose mask is set, every node where there is no such mask; of one part or of all. */
+/* Collects the nodes whose mask is set, or every node if no such mask exists; of one part or of all. */
 static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
 	uint32_t ntype = side->options.spec.ntype;
@@ -200,7 +199,7 @@ static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_
 	return status;
 }
 
-/* What is asked of batches of edges: exclusion as far as the graph says which edges are reverses. */
+/* Sets the options of edge seeds. Reverses are excluded as far as the graph names its reverse types. */
 static gw_status choose_edges(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
 	struct gw_edge_seeds *edges = &side->edges;
@@ -218,13 +217,13 @@ static gw_status choose_edges(const struct gw_epoch_plan *plan, struct gw_epoch_
 	return GW_OK;
 }
 
-/* The edges whose mask is set, or all of them: the loader knows these by itself. */
+/* Chooses the edges whose mask is set, or all edges, which the loader lists by itself. */
 static gw_status choose_edge_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
 	const struct gw_tensor *mask;
 	struct gw_rank_ids *ids;
 	if (!plan->mask && gw_client_graph(side->client)->etypes[side->edges.etype].count == 0)
-		return gw_fail(GW_NOT_FOUND, "there is no seed: %s has no edges", plan->edges);
+		return gw_fail(GW_NOT_FOUND, "no seeds: %s has no edges", plan->edges);
 	if (!plan->mask)
 		return GW_OK;
 	gw_status status = gw_edge_tensor(side->client, side->edges.etype, plan->mask, &mask);
@@ -245,8 +244,8 @@ static gw_status choose_edge_seeds(const struct gw_epoch_plan *plan, struct gw_e
 	if (!side->seeds)
 		return GW_NO_MEMORY;
 	return side->seed_count ? GW_OK
-				: gw_fail(GW_NOT_FOUND, "there is no seed: mask \"%s\" is set for no edge of %s",
-					  plan->mask, plan->edges);
+				: gw_fail(GW_NOT_FOUND, "no seeds: mask \"%s\" is set for no edge of %s", plan->mask,
+					  plan->edges);
 }
 
 gw_status gw_epoch_side_open(const struct gw_epoch_plan *plan, const struct gw_client_options *client,

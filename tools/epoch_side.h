@@ -1,4 +1,4 @@
-/* One client's side of an epoch: the graph's names resolved, the seeds, the loader. */
+/* One client's side of an epoch: resolves the plan's names in the graph, lists the seeds, opens the loader. */
 #ifndef GW_TOOLS_EPOCH_SIDE_H
 #define GW_TOOLS_EPOCH_SIDE_H
 
@@ -14,21 +14,22 @@ struct gw_epoch_fanouts {
 	int32_t of_hop[GW_EPOCH_HOPS_MAX];
 };
 
-/* What to stream, by names. A NULL name stands for the usual one, where the graph has it; a name that is given must be
- * in the graph. */
+/* What to stream, by names. A NULL name stands for the usual name, if the graph has it. A name that is given must
+ * exist in the graph. */
 struct gw_epoch_plan {
-	const char *edges;    /* an edge type: the seeds are its edges, mask and labels features of them; NULL: nodes */
-	uint32_t negatives;   /* for each of them */
-	bool no_true_edges;   /* negatives that are edges are drawn again */
-	bool keep_edges;      /* their neighbourhoods may hold the edges themselves, and their reverses */
-	const char *ntype;    /* of the seeds; NULL: the first that has the labels, else the first */
+	const char *edges;    /* an edge type: the seeds are its edges, and mask and labels are its features; NULL: the
+				 seeds are nodes */
+	uint32_t negatives;   /* of each edge */
+	bool no_true_edges;   /* draw negatives again that are edges */
+	bool keep_edges;      /* neighbourhoods may hold the batch's own edges and their reverses */
+	const char *ntype;    /* node type of the seeds; NULL: the first with the labels, else the first */
 	const char *features; /* "feat": read for every node of each type that has them */
 	const char *labels;   /* "label": read for the seeds */
 	const char *mask;     /* "train_mask": the seeds are the nodes where it is not 0; without a mask, all nodes */
 	bool one_part;        /* only seeds that `part` owns */
 	uint32_t part;
 	struct gw_epoch_fanouts fanouts;
-	uint32_t override_count; /* as many hops each as fanouts has */
+	uint32_t override_count; /* each override has as many hops as fanouts */
 	struct gw_epoch_override {
 		const char *etype;
 		struct gw_epoch_fanouts fanouts;
@@ -43,14 +44,14 @@ struct gw_epoch_side {
 	struct gw_loader *loader;
 	struct gw_loader_options options;
 	struct gw_fetch fetches[GW_EPOCH_FETCHES_MAX];
-	struct gw_edge_seeds edges; /* where the seeds are edges */
+	struct gw_edge_seeds edges; /* if the seeds are edges */
 	int32_t *fanouts;           /* [hops][num_etypes] */
 	int64_t *seeds;
 	uint64_t seed_count;
 };
 
-/* Opens a client and a loader at the start of epoch 0. GW_NOT_FOUND names what the graph does not have; on failure
- * nothing stays open. Two sides of one plan on the same graph stream the same bytes. */
+/* Opens a client, and a loader at the start of epoch 0. GW_NOT_FOUND names what the graph does not have. On failure
+ * nothing stays open. Two sides with one plan on the same graph stream the same bytes. */
 gw_status gw_epoch_side_open(const struct gw_epoch_plan *plan, const struct gw_client_options *client,
 			     struct gw_epoch_side *side);
 void gw_epoch_side_close(struct gw_epoch_side *side); /* a zeroed one is allowed */

@@ -1,4 +1,4 @@
-/* graphwire generate: synthetic graphs, written as one-part graphs. */
+/* graphwire generate: writes synthetic graphs as one-part graphs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +13,8 @@
 #define LABELS_MAX   (1u << 30)
 
 static const char doc[] =
-	"Generate a synthetic graph: the same bytes for the same options, whatever the number of threads.\v"
-	"rmat is Graph500's generator (.57 .19 .19 .05), vertices shuffled, parallel edges and loops kept.\n\n"
+	"Generate a synthetic graph. The same options give the same bytes, with any number of threads.\v"
+	"rmat is Graph500's generator (.57 .19 .19 .05). It shuffles vertices and keeps parallel edges and loops.\n\n"
 	"Examples:\n"
 	"  graphwire generate rmat --scale 16 --out graph/\n"
 	"  graphwire generate rmat --scale 20 --edge-factor 16 --features 128 \\\n"
@@ -30,7 +30,7 @@ static gw_status take_kind(void *input, char *text)
 {
 	struct generate_arguments *a = input;
 	if (a->kind || strcmp(text, "rmat") != 0)
-		return gw_fail(GW_INVALID, "\"%s\": one kind of graph is generated: rmat", text);
+		return gw_fail(GW_INVALID, "\"%s\": unknown kind of graph: the only kind is rmat", text);
 	a->kind = text;
 	return GW_OK;
 }
@@ -39,7 +39,7 @@ static gw_status generate_check(void *input)
 {
 	const struct generate_arguments *a = input;
 	if (a->rmat.undirected && a->rmat.reverse)
-		return gw_fail(GW_INVALID, "--undirected holds every edge's reverse already: leave out --reverse");
+		return gw_fail(GW_INVALID, "--undirected stores every edge's reverse already: leave out --reverse");
 	return gw_name_check("graph", a->name);
 }
 
@@ -47,7 +47,7 @@ static gw_status generate_check(void *input)
 static const struct gw_option table[] = {
 	{"scale", "N", "2^N nodes (default 16)", 0, GW_OPTION_NUMBER(A, rmat.scale, 1, GW_RMAT_SCALE_MAX)},
 	{"edge-factor", "N", "edges per node (default 16)", 0, GW_OPTION_NUMBER(A, rmat.edge_factor, 0, FACTOR_MAX)},
-	{"seed", "N", "another seed, another graph (default 1)", 0, GW_OPTION_NUMBER(A, rmat.seed, 0, UINT64_MAX)},
+	{"seed", "N", "seed of the generator (default 1)", 0, GW_OPTION_NUMBER(A, rmat.seed, 0, UINT64_MAX)},
 	{"features", "D", "float32 node feature \"feat\" of D columns", 0,
 	 GW_OPTION_NUMBER(A, rmat.features, 1, FEATURES_MAX)},
 	{"labels", "C", "int64 node array \"label\" of C classes", 0, GW_OPTION_NUMBER(A, rmat.labels, 1, LABELS_MAX)},
@@ -55,8 +55,9 @@ static const struct gw_option table[] = {
 	 GW_OPTION_REAL(A, rmat.train_share, 0, 1)},
 	{"val-share", "S", "share of the nodes in \"val_mask\"", 0, GW_OPTION_REAL(A, rmat.val_share, 0, 1)},
 	{"test-share", "S",
-	 "share of the nodes in \"test_mask\" (default: half of what --train-share leaves each for val and test)", 0,
-	 GW_OPTION_REAL(A, rmat.test_share, 0, 1)},
+	 "share of the nodes in \"test_mask\" (default: val and test get half each of the nodes outside "
+	 "\"train_mask\")",
+	 0, GW_OPTION_REAL(A, rmat.test_share, 0, 1)},
 	{"weights", NULL, "edge feature \"weight\" with its alias table", 0, GW_OPTION_FLAG(A, rmat.weights)},
 	{"undirected", NULL, "every edge in both directions", 0, GW_OPTION_FLAG(A, rmat.undirected)},
 	{"reverse", NULL, "add the edge type rev__E", 0, GW_OPTION_FLAG(A, rmat.reverse)},
@@ -96,7 +97,7 @@ int gw_tool_generate(int argc, char **argv)
 	static const struct gw_options options = {.table = table,
 						  .argument = "rmat",
 						  .argument_to = GW_OPTION_CALL(take_kind),
-						  .argument_missing = "which graph? There is: rmat",
+						  .argument_missing = "name the kind of graph; the only kind is rmat",
 						  .doc = doc,
 						  .check = generate_check};
 	struct generate_arguments a = {
@@ -104,7 +105,7 @@ int gw_tool_generate(int argc, char **argv)
 	gw_options_parse(&options, argc, argv, &a);
 	double rest = 1 - a.rmat.train_share;
 	if (a.rmat.train_share == 0)
-		rest = 0; /* no split at all, unless one is asked for */
+		rest = 0; /* no split unless --train-share asks for one */
 	if (a.rmat.val_share < 0)
 		a.rmat.val_share = rest / 2;
 	if (a.rmat.test_share < 0)

@@ -1,7 +1,8 @@
-/* graphwire inspect: what is in this graph? A table for people, a JSON for programs.
+/* graphwire inspect: shows what a graph contains, as a table for people or a JSON for programs.
  *
- *   JSON -> types, arrays, parts; and, where the parts are here and not too big or --deep says so, their lists ->
- *   degrees and the cut
+ *   JSON -> types, arrays, parts -> lists of the parts -> degrees and the cut
+ *
+ * The lists are read if all parts are on this host, and the graph is not too large or --deep is given.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -14,9 +15,9 @@
 #include "tools/edge_scan.h"
 #include "tools/tools.h"
 
-#define DEEP_EDGES_MAX 50000000u /* edges that are walked without being asked to: under a second or so */
+#define DEEP_EDGES_MAX 50000000u /* without --deep, lists of at most so many edges are read: a second or less */
 
-static const char doc[] = "Show what a graph consists of: types, counts, degrees, arrays, parts, balance and cut.\v"
+static const char doc[] = "Show what a graph contains: types, counts, degrees, arrays, parts, balance and cut.\v"
 			  "CONFIG is the graph's JSON or its folder.\n\n"
 			  "Examples:\n"
 			  "  graphwire inspect parts/\n"
@@ -32,21 +33,22 @@ struct inspect_arguments {
 struct findings {
 	const struct gw_graph_meta *meta;
 	struct gw_edge_scan *scans; /* NULL: the lists were not read */
-	const char *why;            /* they were not */
+	const char *why;            /* why the lists were not read */
 };
 
 static gw_status inspect_check(void *input)
 {
 	const struct inspect_arguments *a = input;
 	if (a->deep && a->shallow)
-		return gw_fail(GW_INVALID, "--deep or --shallow, not both");
+		return gw_fail(GW_INVALID, "--deep and --shallow exclude each other: leave out one");
 	return GW_OK;
 }
 
 static const struct gw_option table[] = {
-	{"deep", NULL, "read the lists of a large graph too: degrees and cut (small ones are always read)", 0,
+	{"deep", NULL,
+	 "read the lists of a large graph too, for degrees and cut (those of a small graph are always read)", 0,
 	 GW_OPTION_FLAG(struct inspect_arguments, deep)},
-	{"shallow", NULL, "read nothing but the JSON", 0, GW_OPTION_FLAG(struct inspect_arguments, shallow)},
+	{"shallow", NULL, "read only the JSON", 0, GW_OPTION_FLAG(struct inspect_arguments, shallow)},
 	{"threads", "N", "default: all processors", 0, GW_OPTION_NUMBER(struct inspect_arguments, threads, 1, 256)},
 	{"json", NULL, "one JSON object on standard output", 0, GW_OPTION_FLAG(struct inspect_arguments, json)},
 	{0},
@@ -68,7 +70,7 @@ static uint64_t total_nodes(const struct gw_graph_meta *meta)
 	return nodes;
 }
 
-/* An array over all parts. */
+/* The rows and bytes of an array over all parts. */
 static uint64_t array_rows(const struct gw_graph_meta *meta, const char *key, uint64_t *bytes)
 {
 	uint64_t rows = 0;
@@ -97,7 +99,7 @@ static struct part_size part_size(const struct gw_graph_meta *meta, uint32_t par
 	return size;
 }
 
-/* Digests are verify's; offsets are checked, since the lists are walked by them. */
+/* Offsets are checked, since the walk follows them. Digests are not: verify checks those. */
 static gw_status scan_part(struct findings *findings, uint32_t number, unsigned threads)
 {
 	struct gw_part_options open_options = {
@@ -121,7 +123,7 @@ static gw_status scan(struct findings *findings, const struct inspect_arguments 
 	gw_status status = findings->scans ? GW_OK : GW_NO_MEMORY;
 	for (uint32_t p = 0; status == GW_OK && p < meta->num_parts; p++)
 		status = scan_part(findings, p, a->threads);
-	if (status == GW_NOT_FOUND && !a->deep) { /* a host that has its own part only */
+	if (status == GW_NOT_FOUND && !a->deep) { /* a host with only its own part */
 		gw_free(findings->scans);
 		findings->scans = NULL;
 		findings->why = "not all parts are on this host";
@@ -310,7 +312,7 @@ int gw_tool_inspect(int argc, char **argv)
 	static const struct gw_options options = {.table = table,
 						  .argument = "CONFIG",
 						  .argument_to = GW_OPTION_TEXT(struct inspect_arguments, config),
-						  .argument_missing = "which graph? Name its JSON or its folder",
+						  .argument_missing = "name the JSON or the folder of a graph",
 						  .doc = doc,
 						  .check = inspect_check};
 	struct inspect_arguments a = {0};

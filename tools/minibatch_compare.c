@@ -1,9 +1,10 @@
-/* Whether two mini-batches are the same: counts first, then the arrays that the counts size.
+/* Compares two mini-batches: first the counts, then the arrays that the counts size.
  *
  *   seeds, ends of edges -> nodes of each type -> per hop: counts, edges of each type (indptr, indices, edge ids)
  *                        -> rows fetched
  *
- * The first difference ends it with GW_DIGEST and a line that says where it is. Nothing is written or kept.
+ * The first difference ends the comparison with GW_DIGEST and a line that names its place. The file writes and keeps
+ * nothing.
  */
 #include "tools/minibatch_compare.h"
 
@@ -42,7 +43,7 @@ static gw_status same_bytes(struct comparison *c, const void *left, const void *
 	return bytes == 0 || memcmp(left, right, bytes) == 0 ? GW_OK : differ(c, where);
 }
 
-/* Of seeds that are edges of one type: where their ends are, and their negatives. */
+/* Compares seeds that are edges of one type: the rows of their ends, and their negatives. */
 static gw_status compare_ends(struct comparison *c, const struct gw_edge_batch *l, const struct gw_edge_batch *r)
 {
 	gw_status status = same_count(c, l->etype, r->etype, "edge types of the seeds");

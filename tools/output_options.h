@@ -1,4 +1,4 @@
-/* The options of every command that writes a one-part graph, as rows of its table. */
+/* The options of every command that writes a one-part graph, as rows of its table of options. */
 #ifndef GW_TOOLS_OUTPUT_OPTIONS_H
 #define GW_TOOLS_OUTPUT_OPTIONS_H
 
@@ -7,10 +7,10 @@
 
 #define GW_TOOL_THREADS_MAX 256
 
-/* type: the command's struct; at: the member that holds out, name and build, with its dot ("import."), or nothing. */
+/* type: the command's struct; at: the member that holds out, name and build, with its dot ("import."), or empty. */
 #define GW_OUTPUT_OPTIONS(type, at, usual_name, group)                                                                 \
-	{"out", "FOLDER", "where the graph goes (must not exist)", group,                                              \
-	 GW_OPTION_TEXT(type, at out, .missing = "where shall the graph go?")},                                        \
+	{"out", "FOLDER", "write the graph here (must not exist)", group,                                              \
+	 GW_OPTION_TEXT(type, at out, .missing = "name a new folder for the graph")},                                  \
 		{"name", "NAME", "the graph's name (default: " usual_name ")", group, GW_OPTION_TEXT(type, at name)},  \
 		{"replace", NULL, "replace an existing graph; other files in its folder stay", group,                  \
 		 GW_OPTION_FLAG(type, at build.replace)},                                                              \

@@ -1,4 +1,4 @@
-/* Measuring a phase: wall time against processor time and the blocks read from disk tells what it waited for. */
+/* Measures a phase. Wall time, processor time and blocks read from disk show what the phase waited for. */
 #include "tools/phase.h"
 
 #include <stdio.h>
@@ -9,10 +9,10 @@
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
 
-#define TELL_FROM_NS      (20 * GW_NS_PER_MS) /* shorter phases do not show what binds them */
-#define BUSY_SHARE        0.8                 /* of the threads' time: then it is the processors */
+#define TELL_FROM_NS      (20 * GW_NS_PER_MS) /* shorter phases do not show what bound them */
+#define BUSY_SHARE        0.8                 /* of the threads' time; above it the processors bind */
 #define BLOCK_BYTES       512u                /* of ru_inblock */
-#define PUSHED_PER_SECOND 20                  /* involuntary switches of a thread that show that processors are short */
+#define PUSHED_PER_SECOND 20                  /* involuntary switches of one thread; above it processors are short */
 
 static void read_usage(uint64_t *cpu_ns, uint64_t *disk_bytes, long *switches)
 {
@@ -46,7 +46,8 @@ struct gw_phase gw_phase_begin(unsigned threads, bool quiet)
 	return phase;
 }
 
-/* Threads that were busy, or that others pushed aside, wait for processors; else for the disk, if it was read. */
+/* If threads were busy, or other programs preempted them, processors bind. Else the disk binds, if the phase read
+ * from it. */
 static const char *bound_by(const struct gw_phase *phase, double busy, double seconds, uint64_t disk_bytes,
 			    long switches, uint64_t bytes)
 {
@@ -55,8 +56,8 @@ static const char *bound_by(const struct gw_phase *phase, double busy, double se
 	if (bytes && disk_bytes > bytes / 2)
 		return "the disk binds";
 	if ((double)switches > PUSHED_PER_SECOND * seconds * phase->threads)
-		return "the processors bind, which other programs use too";
-	return "waiting binds: for memory pages, writing or another program";
+		return "the processors bind; other programs use them too";
+	return "waiting binds: memory pages, writing or another program";
 }
 
 void gw_phase_end(const struct gw_phase *phase, const char *what, uint64_t bytes)

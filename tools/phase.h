@@ -1,4 +1,4 @@
-/* What a phase of work took, how fast it was and what bound it: one line on stderr. */
+/* Reports one phase of work in one line on stderr: its time, its speed and what bound it. */
 #ifndef GW_TOOLS_PHASE_H
 #define GW_TOOLS_PHASE_H
 
@@ -7,18 +7,18 @@
 
 struct gw_phase {
 	uint64_t start_ns, cpu_ns, disk_bytes;
-	long switches; /* involuntary: others wanted the processors */
+	long switches; /* involuntary: other programs wanted the processors */
 	unsigned threads;
 	bool quiet;
 };
 
-/* With --quiet, errors only: the log's warnings are none. */
+/* --quiet: logs errors only, no warnings. */
 void gw_phase_hush(bool quiet);
 
-/* The line of a command that has written a graph, on standard output. */
+/* Prints the line of a command that has written a graph, on standard output. */
 void gw_phase_print_graph(bool quiet, const char *folder, const char *name, uint64_t nodes, uint64_t edges);
 
-/* threads: 0 for all processors. */
+/* threads 0: all processors. */
 struct gw_phase gw_phase_begin(unsigned threads, bool quiet);
 
 /* "parse: 120 MB in 0.31 s, 387 MB/s: the processors bind (2 threads 98 % busy)". bytes 0: time only. */

@@ -1,8 +1,9 @@
 /* R-MAT (Chakrabarti, Zhan, Faloutsos: "R-MAT: a recursive model for graph mining", SDM 2004) with the probabilities of
- * the Graph500 benchmark (.57, .19, .19, .05), vertices shuffled by a keyed permutation.
+ * the Graph500 benchmark (.57, .19, .19, .05). A keyed permutation shuffles the vertices.
  *
- * Edge i, feature j of node v, the label of v and so on are draws of a counter-based generator at (key, i): no thread
- * and no order enters. Probabilities are 32-bit thresholds, features are exact multiples of 2^-23: integers only.
+ * Edge i, feature j of node v, the label of v and so on are draws of a counter-based generator at (key, i): the result
+ * depends on no thread and no order. Probabilities are 32-bit thresholds and features exact multiples of 2^-23: the
+ * arithmetic is integer only.
  */
 #include "tools/rmat.h"
 
@@ -14,7 +15,7 @@
 
 #define GRAIN (32u << 10)
 
-/* What the generator draws for: the hop of its keys, under the kind GW_DRAW_GENERATE. */
+/* What a draw is for: the hop of the generator's keys, under the kind GW_DRAW_GENERATE. */
 enum { DRAW_EDGE, DRAW_FEATURE, DRAW_CENTRE, DRAW_LABEL, DRAW_SPLIT, DRAW_WEIGHT };
 
 #define SHARE_A   0x91eb851eu /* .57 * 2^32 */
@@ -48,7 +49,7 @@ static gw_status rmat_make_edges(void *context, uint64_t begin, uint64_t end, un
 			if (bit % 4 == 0)
 				words = gw_philox(key, i, bit / 4);
 			uint32_t u = words.word[bit % 4];
-			/* Sums of comparisons, not branches: these cannot be foreseen. */
+			/* Sums of comparisons instead of branches, which no processor could predict here. */
 			uint32_t a = u >= SHARE_A, ab = u >= SHARE_AB, abc = u >= SHARE_ABC;
 			src = src << 1 | ab;
 			dst = dst << 1 | (a ^ ab ^ abc);
@@ -69,7 +70,7 @@ static gw_status make_weights(void *context, uint64_t begin, uint64_t end, unsig
 	return GW_OK;
 }
 
-/* A label's centre is +1/2 or -1/2 in each column: features tell the labels apart, with noise twice as wide. */
+/* A label's centre is +1/2 or -1/2 in each column. Features thus separate the labels, with noise twice as wide. */
 static void make_features(const struct generating *g, uint64_t node, float *row)
 {
 	uint64_t noise_key = rmat_key_of(g->options, DRAW_FEATURE), centre_key = rmat_key_of(g->options, DRAW_CENTRE);
@@ -185,7 +186,7 @@ gw_status gw_rmat_build(const struct gw_rmat_options *options, struct gw_builder
 	struct generating g = {.options = options};
 	uint64_t nodes = 1ull << options->scale, edges, bytes;
 	uint32_t ntype;
-	/* 16 bytes per edge here, as much again to sort them, 24 on the way. */
+	/* 16 bytes an edge here, 16 more to sort them, 24 while they are written. */
 	if (__builtin_mul_overflow(nodes, options->edge_factor, &edges) || __builtin_mul_overflow(edges, 56, &bytes) ||
 	    __builtin_add_overflow(bytes, nodes * (options->features * 4ull + 32), &bytes))
 		return gw_fail(GW_LIMIT, "scale %u with %llu edges per node: too big", options->scale,

@@ -1,10 +1,10 @@
-/* graphwire stat: what servers are and have done.
+/* graphwire stat: shows what servers hold and what they have done.
  *
- *   addresses -> all connected to at once -> GW_OP_STATS -> a line of the table each, in the order of the addresses
+ *   addresses -> connect to all at once -> GW_OP_STATS -> one line of the table for each, in the order of the addresses
  *
- * A server that cannot be asked (away, another key, no answer within the time) is one line on stderr; the others are
- * shown all the same. What a server says is checked and printed without its control characters. Status 0 if all
- * answered, 1 if not, 2 for usage.
+ * A server that does not answer (away, another key, no answer in time) is reported in one line on stderr; the others
+ * are still shown. Answers are checked, and printed without control characters. Status: 0 all answered, 1 some did not,
+ * 2 wrong usage.
  */
 #include "tools/tools.h"
 
@@ -29,10 +29,10 @@
 #define SHOWN_FIELDS_MAX 64
 
 struct question {
-	const char *text; /* the address as it was given */
+	const char *text; /* the address as the user gave it */
 	struct gw_endpoint *endpoint;
 	bool connected, answered;
-	json_t *stats; /* what it answered; NULL: it did not, and why */
+	json_t *stats; /* the server's answer; NULL: no answer, and error names the reason */
 	char *error;
 };
 
@@ -44,7 +44,7 @@ struct stat_command {
 	uint32_t key_bytes;
 	uint64_t timeout_ms;
 	bool insecure, json, ready;
-	struct gw_launched launched; /* in place of addresses, where a launcher named the servers */
+	struct gw_launched launched; /* if a launcher named the servers; else the addresses are arguments */
 };
 
 static gw_status stat_take_server(void *input, char *text)
@@ -58,14 +58,15 @@ static gw_status stat_take_server(void *input, char *text)
 }
 
 static const struct gw_option table[] = {
-	{"key-file", "FILE", "the servers' key; on loopback it is found", 0,
+	{"key-file", "FILE", "the servers' key (on loopback: found by itself)", 0,
 	 GW_OPTION_TEXT(struct stat_command, key_file)},
-	{"insecure", NULL, "ask servers on loopback that have no key, too", 0,
+	{"insecure", NULL, "accept servers on loopback that have no key", 0,
 	 GW_OPTION_FLAG(struct stat_command, insecure)},
-	{"timeout", "MS", "how long to wait for answers (5000)", 0,
+	{"timeout", "MS", "how long to wait for answers (default 5000)", 0,
 	 GW_OPTION_NUMBER(struct stat_command, timeout_ms, 1, 3600000)},
-	{"json", NULL, "one JSON object a server and line", 0, GW_OPTION_FLAG(struct stat_command, json)},
-	{"ready", NULL, "print nothing: exit status 0 if all servers answer, 1 if one is still loading or away", 0,
+	{"json", NULL, "one JSON object for each server, each on one line", 0,
+	 GW_OPTION_FLAG(struct stat_command, json)},
+	{"ready", NULL, "print nothing; exit status 0 if all servers answer, 1 if one is still loading or away", 0,
 	 GW_OPTION_FLAG(struct stat_command, ready)},
 	{0},
 };
@@ -76,7 +77,7 @@ static gw_status stat_check_command(void *input)
 	if (c->count > 0)
 		return GW_OK;
 	if (!gw_is_launched())
-		return gw_fail(GW_INVALID, "which servers? such as 127.0.0.1:30050");
+		return gw_fail(GW_INVALID, "no servers given: name them, such as 127.0.0.1:30050");
 	gw_status status = gw_launched_read(&c->launched);
 	for (uint32_t i = 0; status == GW_OK && i < c->launched.server_count; i++)
 		status = stat_take_server(c, (char *)c->launched.servers[i]);
@@ -85,9 +86,9 @@ static gw_status stat_check_command(void *input)
 	return status;
 }
 
-/* --- Asking. --- */
+/* --- Requests. --- */
 
-/* The first failure of a question is what is told. */
+/* Reports the first failure of a question; later ones are dropped. */
 static void fail_question(struct question *question, const char *text)
 {
 	question->answered = true;
@@ -105,7 +106,8 @@ static void connect_to(struct stat_command *c, struct gw_poll_group *group, stru
 		to.key = NULL;
 	if (status == GW_OK && !c->key_file)
 		status = gw_key_choose(&to, c->insecure, found);
-	(void)!getrandom(to.client_uuid, sizeof(to.client_uuid), 0); /* nothing here is asked twice */
+	(void)!getrandom(to.client_uuid, sizeof(to.client_uuid),
+			 0); /* no request here is repeated, so any uuid will do */
 	if (status == GW_OK)
 		status = gw_endpoint_connect(group, &to, question, &question->endpoint);
 	if (status != GW_OK)
@@ -120,15 +122,15 @@ static void take_stats(struct question *question, const struct gw_completion *co
 	if (!json_is_object(question->stats)) {
 		json_decref(question->stats);
 		question->stats = NULL;
-		fail_question(question, "its answer is not a JSON object");
+		fail_question(question, "the server's answer is not a JSON object");
 	}
 }
 
-/* Returns whether the question is settled by this. */
+/* Returns whether this completion settles the question. */
 static bool advance(struct question *question, const struct gw_completion *completion, uint64_t deadline_ns)
 {
 	if (question->answered)
-		return false; /* of an endpoint that was closed */
+		return false; /* from an endpoint that was closed */
 	if (completion->status != GW_OK) {
 		fail_question(question, completion->text);
 	} else if (!question->connected) {
@@ -157,7 +159,7 @@ static gw_status ask_all(struct stat_command *c)
 		connect_to(c, group, &c->questions[i], deadline);
 		open += !c->questions[i].answered;
 	}
-	/* The transport keeps the deadline; a little more is for it to say so. */
+	/* The transport keeps the deadline; it gets one second more to report it. */
 	uint64_t end = deadline + GW_NS_PER_SECOND;
 	for (uint64_t now; open > 0 && (now = gw_now_ns()) < end;) {
 		struct gw_completion completions[COMPLETIONS];
@@ -173,14 +175,14 @@ static gw_status ask_all(struct stat_command *c)
 	return GW_OK;
 }
 
-/* --- Showing. --- */
+/* --- Output. --- */
 
 static double stat_number_of(const json_t *stats, const char *name)
 {
 	return json_number_value(json_object_get(stats, name));
 }
 
-/* A string of a peer, cut and without control characters. */
+/* A string from a server, cut, without control characters. */
 static const char *text_of(const json_t *stats, const char *name, char out[SHOWN_FIELDS_MAX])
 {
 	const char *text = json_string_value(json_object_get(stats, name));
@@ -243,8 +245,8 @@ static void print_tensor(const struct question *question, const json_t *tensor)
 	       stat_number_of(tensor, "torn"));
 }
 
-/* The tensors of all servers, if there are any; rows and requests as each server counts them, but for rows that clients
- * read by themselves, of which they tell once a minute and when they close. */
+/* Prints the tensors of all servers, if any. Each server counts rows and requests. Rows that clients read by
+ * themselves are the exception: clients report these once a minute and when they close. */
 static void print_tensors(const struct stat_command *c)
 {
 	bool header = false;
@@ -261,7 +263,7 @@ static void print_tensors(const struct stat_command *c)
 	}
 }
 
-/* What the server said, and where it was asked. */
+/* Prints each server's answer, with the address. */
 static void stat_print_json(const struct stat_command *c)
 {
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -277,7 +279,7 @@ static void stat_print_json(const struct stat_command *c)
 	}
 }
 
-/* For probes, which run again and again: the status alone. */
+/* For probes, which run often: the exit status only. */
 static int show_ready(const struct stat_command *c)
 {
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -303,7 +305,7 @@ static int show(const struct stat_command *c, const char *program)
 		const struct question *question = &c->questions[i];
 		if (question->stats)
 			continue;
-		const char *error = question->error ? question->error : "no memory to say why";
+		const char *error = question->error ? question->error : "out of memory for the reason";
 		if (strstr(error, question->text))
 			fprintf(stderr, "%s: %s\n", program, error);
 		else
@@ -320,7 +322,7 @@ int gw_tool_stat(int argc, char **argv)
 		.argument = "ADDR:PORT...",
 		.argument_to = GW_OPTION_CALL(stat_take_server),
 		.check = stat_check_command,
-		.doc = "Ask servers what they are and have done.\n\nExamples:\n"
+		.doc = "Show what servers hold and what they have done.\n\nExamples:\n"
 		       "  graphwire stat 127.0.0.1:30050\n"
 		       "  graphwire stat --key-file job.key 10.0.0.1:30050 10.0.0.2:30050 --json\n"
 		       "  graphwire stat      # a job's own servers, where deploy/launch.py started it\n"
@@ -333,7 +335,7 @@ int gw_tool_stat(int argc, char **argv)
 		gw_options_parse(&options, argc, argv, &command);
 	gw_status status = command.questions ? GW_OK : GW_NO_MEMORY;
 	if (command.ready)
-		gw_log_level_set(GW_LOG_ERROR); /* a probe's log is read by nobody, and grows */
+		gw_log_level_set(GW_LOG_ERROR); /* no reader exists for a probe's log, and the log would grow */
 	if (status == GW_OK && command.key_file)
 		status = gw_key_read(command.key_file, command.key, &command.key_bytes);
 	if (status == GW_OK)

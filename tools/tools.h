@@ -1,5 +1,5 @@
-/* The subcommands of graphwire that live in tools/. Each takes the arguments from its own name on and returns the
- * program's exit status: 0 done, 1 failed (one line on stderr), 2 wrong usage. */
+/* The subcommands of graphwire that live in tools/. Each takes the arguments that follow its name and returns the
+ * program's exit status: 0 success, 1 failure (one line on stderr), 2 wrong usage. */
 #ifndef GW_TOOLS_TOOLS_H
 #define GW_TOOLS_TOOLS_H
 

@@ -1,9 +1,9 @@
-/* graphwire verify: is this graph what its writer wrote, and does it make sense?
+/* graphwire verify: checks that a graph is what its writer wrote, and that it is consistent.
  *
- *   JSON (types, ranges, schema, graph_id recomputed) -> each part: headers, digests, offsets, ids, list order, the way
- *   back from original ids -> parts together: ranges filled, reverse types and transposes hold the same edges
+ *   JSON (types, ranges, schema, graph_id recomputed) -> each part: headers, digests, offsets, ids, list order, the
+ *   inverse of the original ids -> parts together: ranges filled, reverse types and transposes hold the same edges
  *
- * A part that fails is reported in a line, and the next one is looked at; the exit status is 1 then.
+ * A faulty part is reported in one line, and the next part is checked; the exit status is then 1.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -20,10 +20,10 @@
 #include "tools/tools.h"
 
 static const char doc[] =
-	"Verify a graph: every digest, offset, id and list order, and that the parts together are the whole.\v"
-	"CONFIG is the graph's JSON or its folder. Each part that is wrong is named in a line with the file, the key "
+	"Verify a graph: every digest, offset, id and list order, and that the parts together are the whole graph.\v"
+	"CONFIG is the graph's JSON or its folder. For each faulty part, one line names the file, the key "
 	"and "
-	"the position. Exit status: 0 all is well, 1 something is wrong, 2 wrong usage.\n\n"
+	"the position. Exit status: 0 no fault, 1 faults found, 2 wrong usage.\n\n"
 	"Examples:\n"
 	"  graphwire verify parts/\n"
 	"  graphwire verify parts/mygraph.json --part 1\n"
@@ -44,11 +44,11 @@ struct verify_totals {
 };
 
 static const struct gw_option table[] = {
-	{"part", "N", "only part N: for a host that has no other (default: all parts)", 0,
+	{"part", "N", "check only part N, on a host without the others (default: all parts)", 0,
 	 GW_OPTION_NUMBER(struct verify_arguments, part, 0, GW_PARTS_MAX - 1)},
 	{"threads", "N", "default: all processors", 0, GW_OPTION_NUMBER(struct verify_arguments, threads, 1, 256)},
 	{"json", NULL, "one JSON object on standard output", 0, GW_OPTION_FLAG(struct verify_arguments, json)},
-	{"quiet", NULL, "say nothing but what is wrong", 0, GW_OPTION_FLAG(struct verify_arguments, quiet)},
+	{"quiet", NULL, "print faults only", 0, GW_OPTION_FLAG(struct verify_arguments, quiet)},
 	{0},
 };
 
@@ -97,7 +97,7 @@ static gw_status verify_part(const struct gw_graph_meta *meta, uint32_t number, 
 	return status;
 }
 
-/* What only all parts together can show. */
+/* Checks that only all parts together allow. */
 static void verify_whole(const struct gw_graph_meta *meta, struct verify_totals *totals)
 {
 	for (uint32_t t = 0; t < meta->num_etypes; t++) {
@@ -109,12 +109,11 @@ static void verify_whole(const struct gw_graph_meta *meta, struct verify_totals 
 					 "edge type %s: the parts hold %" PRIu64 " edges, the JSON says %" PRIu64,
 					 type->folder, scan->edges, type->count);
 		else if (type->out_column != GW_TYPE_NONE && scan->in != scan->out)
-			status =
-				gw_fail(GW_FORMAT, "edge type %s: its transposed lists hold other edges than its lists",
-					type->folder);
-		else if (type->reverse != GW_TYPE_NONE && scan->backward != totals->scans[type->reverse].forward)
 			status = gw_fail(GW_FORMAT,
-					 "edge type %s: its reverse %s holds other edges than it, turned round",
+					 "edge type %s: its lists and its transposed lists hold different edges",
+					 type->folder);
+		else if (type->reverse != GW_TYPE_NONE && scan->backward != totals->scans[type->reverse].forward)
+			status = gw_fail(GW_FORMAT, "edge type %s: its reverse %s does not hold its edges reversed",
 					 type->folder, meta->etypes[type->reverse].folder);
 		if (status != GW_OK)
 			note_fault(totals);
@@ -126,8 +125,8 @@ static gw_status verify_run(const struct gw_graph_meta *meta, const struct verif
 {
 	bool all = a->part == UINT64_MAX;
 	if (!all && a->part >= meta->num_parts)
-		return gw_fail(GW_RANGE, "graph \"%s\" has parts 0 to %u; there is no part %" PRIu64, meta->graph_name,
-			       meta->num_parts - 1, a->part);
+		return gw_fail(GW_RANGE, "graph \"%s\" has parts 0 to %u; part %" PRIu64 " does not exist",
+			       meta->graph_name, meta->num_parts - 1, a->part);
 	totals->scans = gw_calloc(meta->num_etypes, sizeof(*totals->scans));
 	if (!totals->scans)
 		return GW_NO_MEMORY;
@@ -136,7 +135,7 @@ static gw_status verify_run(const struct gw_graph_meta *meta, const struct verif
 			continue;
 		gw_status status = verify_part(meta, p, a, totals);
 		if (status == GW_NOT_FOUND && all)
-			gw_context(status, "not all parts are here (verify one by --part N)");
+			gw_context(status, "not all parts are on this host (verify one with --part N)");
 		if (status != GW_OK)
 			note_fault(totals);
 	}
@@ -145,7 +144,7 @@ static gw_status verify_run(const struct gw_graph_meta *meta, const struct verif
 	return GW_OK;
 }
 
-/* Text for a JSON, which is UTF-8: a file's name, and a text that was cut, need not be. */
+/* Text for a JSON, which must be UTF-8. A file's name or a cut text may not be UTF-8. */
 static json_t *text_value(const char *text)
 {
 	char plain[GW_ERROR_TEXT_MAX];
@@ -191,7 +190,7 @@ int gw_tool_verify(int argc, char **argv)
 	static const struct gw_options options = {.table = table,
 						  .argument = "CONFIG",
 						  .argument_to = GW_OPTION_TEXT(struct verify_arguments, config),
-						  .argument_missing = "which graph? Name its JSON or its folder",
+						  .argument_missing = "name the JSON or the folder of a graph",
 						  .doc = doc};
 	struct verify_arguments a = {.part = UINT64_MAX};
 	struct verify_totals totals = {0};

@@ -46,7 +46,7 @@ for i in $(seq 100); do kill -0 $server 2>/dev/null || break; sleep 0.1; done
 kill -9 $server 2>/dev/null; wait; exit $status"""
 
 
-# A host of two: its server, and once that is there (DGL's trainers wait by themselves), its trainer.
+# One of two hosts: starts its server, and then its trainer. (DGL's trainers wait by themselves.)
 HOST_JOB = """mount -t tmpfs -o size=8G tmpfs /dev/shm || exit 1
 {server} >server$RANK.log 2>&1 & server=$!
 {ready}

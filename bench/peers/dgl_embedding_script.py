@@ -5,7 +5,7 @@ gradients, SparseAdagrad. Over DGL 1.1.3 and over Graphwire it is the same file.
 
 Prints a JSON object: seconds of STEPS steps after some that are not timed, rows a second, and how far some rows end
 from those of torch.optim.Adagrad: apart, of rows that were read once, and apart_again, of others. Fails where the first
-is too far, or where a row that was not read has changed. The second is told alone: DGL 1.1.3 on the processor takes the
+is too far, or where a row that was not read has changed. The second is only printed: DGL 1.1.3 on the processor takes the
 root of an element's sum of squares in place, and keeps that for the next step in the sum's stead.
 """
 import json

@@ -1,5 +1,5 @@
-"""The layers of graphwire.nn and its sparse optimizers beside DGL's, with the same weights: values, and gradients of
-inputs and weights, to 1e-5.
+"""Compares the layers of graphwire.nn and its sparse optimizers with DGL's, with the same weights: values, and gradients
+of inputs and weights, to 1e-5.
 
 dgl_layers.py PARTS      PARTS: a graph's folder. Run by DGL's Python, with the package on PYTHONPATH:
                          bench/peers/run layers; test/adapters runs it where DGL is
@@ -155,8 +155,8 @@ def sparse_adam(parts):
             v[ids] = 0.999 * v[ids] + 0.001 * factor.double() ** 2
             t = steps[ids]
             exact[ids] -= 0.05 * (m[ids] / (1 - 0.9**t)) / ((v[ids] / (1 - 0.999**t)).sqrt() + 1e-8)
-        told("SparseAdam beside float64", apart(table.weight, exact), 1e-6)
-        told("SparseAdam of DGL beside float64", apart(theirs.weight, exact))
+        told("SparseAdam against float64", apart(table.weight, exact), 1e-6)
+        told("SparseAdam of DGL against float64", apart(theirs.weight, exact))
         told("SparseAdam", apart(table.weight, theirs.weight))
 
 

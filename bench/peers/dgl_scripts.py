@@ -67,7 +67,7 @@ def arrays_of(task, data, seed):
 
 
 def script_of(system, scripts):
-    """What is run: the script itself; over DGL, but for that line."""
+    """The file to run: the script itself, or over DGL the script without that line."""
     text = Path(scripts, "train_dist.py").read_text()
     if system == "DGL":
         line = "initialize(args.ip_config, args.num_servers, num_workers=args.num_workers)"

@@ -1,5 +1,5 @@
 """sitecustomize of dgl_scripts.py's workspaces: times what a training script's collate function does, over DGL and over
-Graphwire alike, and writes times.json beside itself when the process ends: {"epochs": [{…} of each epoch]}.
+Graphwire alike, and writes times.json into its own folder when the process ends: {"epochs": [{…} of each epoch]}.
 
 collate: seconds in the function that the first loader was given; of it neighbours: in dgl.distributed.sample_neighbors,
 rows: in reads of DistTensors, to_block: in dgl.to_block. What is left of collate without neighbours and rows is the

@@ -56,7 +56,7 @@ def remote_rows(graph, own):
 
 def main():
     start = time.time()
-    dgl.distributed.initialize(os.environ["DGL_IP_CONFIG"])  # a server stays in here until it is told to stop
+    dgl.distributed.initialize(os.environ["DGL_IP_CONFIG"])  # in a server, this call returns when the server is stopped
     graph = dgl.distributed.DistGraph("r20", part_config=os.environ["DGL_CONF_PATH"])
     name = {"peer": f"dgl {dgl.__version__} distributed"}
     name["open_s"] = round(time.time() - start, 1)

@@ -7,7 +7,7 @@ fanouts 15, 10, 5, with 128 float32 features and labels. When it is ready it say
 
 with a JSON object: seconds, the seconds of them that were spent waiting for data, the processor's seconds (of this
 process: its threads, not its workers), edges a batch. DIR is what setup.sh made. servers=A,B: graphwire over two hosts;
-workers=N: PyTorch Geometric's processes. DGL's place is told by its environment (dgl_epoch.sh). One process runs at a
+workers=N: PyTorch Geometric's processes. DGL's role is set by its environment (dgl_epoch.sh). One process runs at a
 time: the others wait for their line.
 """
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Pyg:
 
     def loss(self, batch):
         rows, edges = batch.x, batch.edge_index
-        sampled = getattr(batch, "num_sampled_nodes", None)  # of pyg-lib: torch-sparse does not tell what each hop has
+        sampled = getattr(batch, "num_sampled_nodes", None)  # only with pyg-lib: torch-sparse does not count the nodes of each hop
         for number, layer in enumerate(self.layers):
             if sampled is not None:
                 rows, edges, _ = self.trim(number, sampled, batch.num_sampled_edges, rows, edges)
@@ -132,7 +132,7 @@ class Dgl:
         import dgl.distributed
         from dgl.nn import SAGEConv
 
-        dgl.distributed.initialize(os.environ["DGL_IP_CONFIG"])  # a server stays in here until it is told to stop
+        dgl.distributed.initialize(os.environ["DGL_IP_CONFIG"])  # in a server, this call returns when the server is stopped
         self.dgl, self.graph = dgl, dgl.distributed.DistGraph("r20", part_config=os.environ["DGL_CONF_PATH"])
         self.own = len(self.graph.get_partition_book().partid2nids(0))
         self.layers = torch.nn.ModuleList(SAGEConv(*pair, "mean") for pair in zip(WIDTHS, WIDTHS[1:]))

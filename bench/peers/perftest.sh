@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# perftest.sh: the row benchmarks over RDMA beside perftest's ib_read_lat and ib_read_bw, in one boot of the guest
+# perftest.sh: runs the row benchmarks over RDMA and perftest's ib_read_lat and ib_read_bw, in one boot of the guest
 # (test/guest/run): Soft-RoCE under emulation, so only the ratios mean something.
 #
 #   bench/peers/perftest.sh [--rounds N] [--queue-pairs N] [--out FOLDER] [SIZE…]     bytes of a row (64 512 4096)

@@ -310,7 +310,7 @@ def test_hidden_and_refused(tmp_path):
                      lambda: graphwire.EdgeLoader(graph, None, [3], labels="orig_id.inverse", batch_size=10)):
             with pytest.raises(graphwire.InvalidError, match="belong to no nodes or edges"):
                 call()
-    with pytest.raises(RuntimeError, match="uses that name itself"):
+    with pytest.raises(RuntimeError, match="reserves this name"):
         graphwire.partition_graph((*data.edge_index,), "g", 1, tmp_path / "g", method="random",
                                   edge_features={"orig_id.inverse": np.zeros(900)})
 

@@ -244,7 +244,7 @@ static void another_server_is_seen(void **state)
 	twin_begin(&twin, 4713, 9999);
 	doctor_ask(&asking, "127.0.0.1", twin.bed.address.port);
 	gw_doctor_ask(&asking.doctor, &asking.peers);
-	doctor_answer(&asking, "shm", GW_DOCTOR_PROBLEM, "another server than over tcp");
+	doctor_answer(&asking, "shm", GW_DOCTOR_PROBLEM, "not the server that tcp reached");
 	doctor_answer(&asking, "", GW_DOCTOR_OK, "clients here read over tcp");
 	gw_doctor_free(&asking.doctor);
 	twin_end(&twin);

@@ -33,7 +33,7 @@ static void nobody_and_strangers(void **state)
 	doctor_ask(&asking, "127.0.0.1", port);
 	gw_doctor_ask(&asking.doctor, &asking.peers);
 	doctor_answer(&asking, "tcp", GW_DOCTOR_NOTE, "not reached: ");
-	doctor_has(doctor_answer(&asking, "", GW_DOCTOR_PROBLEM, "no transport: nobody listens there")->fix,
+	doctor_has(doctor_answer(&asking, "", GW_DOCTOR_PROBLEM, "no transport: no process listens on its port")->fix,
 		   "graphwire serve");
 	gw_doctor_free(&asking.doctor);
 
@@ -50,7 +50,7 @@ static void nobody_and_strangers(void **state)
 	gw_doctor_ask(&asking.doctor, &asking.peers);
 	assert_true(gw_now_ns() - begun < DOCTOR_TIME_MAX);
 	doctor_answer(&asking, "tcp", GW_DOCTOR_NOTE, "not reached: ");
-	doctor_has(doctor_answer(&asking, "", GW_DOCTOR_PROBLEM, "says nothing")->fix, "kill -CONT");
+	doctor_has(doctor_answer(&asking, "", GW_DOCTOR_PROBLEM, "answers nothing")->fix, "kill -CONT");
 	gw_doctor_free(&asking.doctor);
 	close(fd);
 }
@@ -80,7 +80,7 @@ static void a_way_that_loses_long_answers(void **state)
 	gw_doctor_ask(&asking.doctor, &asking.peers);
 	doctor_has(doctor_answer(&asking, "tcp", GW_DOCTOR_WARNING, "connected, but reads fail: ")->fix,
 		   "tracepath 127.0.0.1");
-	expect_cause(&asking, "short answers come, long ones do not", "mtu 1400");
+	expect_cause(&asking, "short answers arrive, long ones do not", "mtu 1400");
 	gw_doctor_free(&asking.doctor);
 	/* The same way without the loss. */
 	relay_pass(&relay);
@@ -157,7 +157,7 @@ static void strangers_of_each_kind(void **state)
 		 "ss -ltnp"},
 		{0, "SSH-2.0-x\r\n", "an SSH server (\"SSH-2.0-x\")", "--listen"},
 		{0, "\001\002\003\033[2J", "another program", "--listen"},
-		{0, "", "says nothing", "tracepath"},
+		{0, "", "answers nothing", "tracepath"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct stranger stranger = {.version = cases[i].version, .says = cases[i].says};
@@ -183,7 +183,7 @@ static void a_server_that_is_full(void **state)
 	assert_int_equal(gw_bed_connect(group, &to, &endpoint), GW_OK);
 	doctor_ask(&asking, "127.0.0.1", bed.address.port);
 	gw_doctor_ask(&asking.doctor, &asking.peers);
-	expect_cause(&asking, "as many connections as it takes", "--connections");
+	expect_cause(&asking, "reached its limit of connections", "--connections");
 	gw_doctor_free(&asking.doctor);
 	gw_endpoint_close(endpoint);
 	gw_poll_group_destroy(group);

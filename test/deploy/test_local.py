@@ -540,7 +540,7 @@ class Local(unittest.TestCase):
         )
         events = [json.loads(line) for line in result.stdout.splitlines()]
         self.assertEqual([event["event"] for event in events], ["hello", *["failed"] * 5, "bye", "end"])
-        self.assertEqual({event["text"] for event in events[1:6]}, {"a line that is not a request"})
+        self.assertEqual({event["text"] for event in events[1:6]}, {"the line is not a request"})
 
     def test_a_kept_server_keeps_its_key(self) -> None:
         """Though its agents were killed: the next job finds it, and stop takes the key along."""

@@ -50,7 +50,7 @@ done <<'TABLE'
 1 papers           import --quiet --from e --num-nodes papers=5 --out made
 1 absent           import --quiet --from absent --out made
 1 nope             import --quiet --from e --src-column nope --out made
-2 which            generate
+2 kind             generate
 2 out              generate rmat
 2 grid             generate grid --out made
 2 0                generate rmat --scale 0 --out made
@@ -116,11 +116,11 @@ done <<'TABLE'
 2 pigeon           doctor --transport pigeon
 2 extra            doctor extra
 2 nonsense         bench nonsense
-2 where            checkpoint --servers 127.0.0.1:1
-2 whose            checkpoint folder
+2 FOLDER           checkpoint --servers 127.0.0.1:1
+2 --servers        checkpoint folder
 2 rate             checkpoint --servers 127.0.0.1:1 --rate 0 folder
-2 which            restore --servers 127.0.0.1:1
-2 which            end-job --servers 127.0.0.1:1
+2 FOLDER           restore --servers 127.0.0.1:1
+2 JOB              end-job --servers 127.0.0.1:1
 2 0                bench latency --row 0
 2 pigeon           bench latency --transport pigeon
 2 1                bench latency --repeats 1

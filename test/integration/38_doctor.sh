@@ -137,7 +137,7 @@ finds "a server by TCP and mapped, its key found" 0 '
 stop
 finds "a server that is gone" 1 '
 	"refused" in f(a + " tcp")["value"] and "not tried" in f(a + " shm")["value"]
-	f(a)["status"] == "problem" and "nobody listens there" in f(a)["value"]
+	f(a)["status"] == "problem" and "no process listens on its port" in f(a)["value"]
 	"ss -ltn" in f(a)["fix"] and "graphwire serve" in f(a)["fix"]' --server "$address" "${quick[@]}"
 
 serve --key-file good.key --transport tcp
@@ -162,7 +162,7 @@ finds "one that is there" 0 'f(a + " tcp")["status"] == "ok"' \
 kill -STOP "$process"
 finds "a server that is stopped, in time" 1 '
 	f(a)["status"] == "problem" and "not reached" in f(a + " tcp")["value"]
-	"says nothing" in f(a)["value"] and "kill -CONT" in f(a)["fix"]' \
+	"answers nothing" in f(a)["value"] and "kill -CONT" in f(a)["fix"]' \
 	--server "$address" --key-file good.key --timeout 500
 kill -CONT "$process"
 stop
@@ -238,7 +238,7 @@ fi
 if way_is_there narrow 2>/dev/null; then
 	at_the_end_of narrow "a server at the end of a way that drops packets above 1500 bytes" 1 '
 	"reads fail" in f(a + " tcp")["value"] and f(a)["status"] == "problem"
-	"short answers come, long ones do not" in f(a)["value"]
+	"short answers arrive, long ones do not" in f(a)["value"]
 	"tracepath 10.93.0.2" in f(a)["fix"] and "mtu 1400" in f(a)["fix"]' --timeout 1000
 	at_the_end_of cut "the same way with the remedy" 0 'f(a)["status"] == "ok"'
 else
@@ -262,11 +262,11 @@ if unshare -n sh ways.sh true 2>/dev/null; then
 		finds "$1" 1 "$3" --server "$2" --key-file good.key --timeout 500
 		GRAPHWIRE=$outside
 	}
-	leads "no route" 10.99.0.1:30050 '"no way to its host" in f(a)["value"] and "ip route get 10.99.0.1" in f(a)["fix"]'
-	leads "a route that forbids" 10.92.0.1:30050 '"lets nobody connect" in f(a)["value"] and "nft list" in f(a)["fix"]'
+	leads "no route" 10.99.0.1:30050 '"no route leads to its host" in f(a)["value"] and "ip route get 10.99.0.1" in f(a)["fix"]'
+	leads "a route that forbids" 10.92.0.1:30050 '"forbids connections" in f(a)["value"] and "nft list" in f(a)["fix"]'
 	leads "packets that vanish" 10.91.0.9:30050 '
 		"firewall" in f(a)["value"] and "TCP port 30050" in f(a)["fix"] and "ping -c 3 10.91.0.9" in f(a)["fix"]'
-	leads "nobody there" 10.91.0.1:30050 '"nobody listens" in f(a)["value"] and "graphwire serve" in f(a)["fix"]'
+	leads "nobody there" 10.91.0.1:30050 '"no process listens" in f(a)["value"] and "graphwire serve" in f(a)["fix"]'
 else
 	echo "# no network namespaces: ways that lead nowhere are not tried"
 fi

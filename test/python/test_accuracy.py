@@ -40,7 +40,7 @@ def test_means_that_are_apart(capsys):
     for found, fits in (((one, other), True), ((other, one), True), (([0.66, 0.68, 0.70], one), False),
                         ((one, [0.66, 0.68, 0.70]), False), (([0.1], [0.9]), True)):
         assert accuracy.alike("task", dict(zip(("graphwire", "PyG"), found))) == fits
-    assert "task: -0.0100 beside PyG, by seeds +- 0.0000; the seeds' deviation 0.0200" in capsys.readouterr().out
+    assert "task: -0.0100 against PyG, by seeds +- 0.0000; the seeds' deviation 0.0200" in capsys.readouterr().out
 
 
 def test_roc_auc():

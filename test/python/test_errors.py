@@ -157,7 +157,7 @@ def test_what_is_refused_is_named_as_it_was_given(tmp_path, case):
 def test_edges_are_named_by_their_type(tmp_path):
     two = {("a", "to", "b"): (SRC, DST), ("b", "from", "a"): ([1, -1], [1, 1])}
     assert "edges of b:from:a: element 1 is -1" in refused(tmp_path, two)
-    assert "edge type to goes from a to b: undirected needs one type; use reverse" in refused(
+    assert "edge type to goes from a to b: undirected needs one node type; use reverse" in refused(
         tmp_path, {("a", "to", "b"): (SRC, DST)}, undirected=True)
 
 

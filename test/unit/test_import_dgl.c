@@ -203,7 +203,7 @@ static void faults_of_the_guide(void **state)
 	write_guide();
 	import_bed_text(&import_bed, "w1.csv", "1 1\n");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@metadata.json");
-	import_bed_fails(&import_bed, GW_FORMAT, "writes", "3 edges", "\"num_edges_per_type\" says 2");
+	import_bed_fails(&import_bed, GW_FORMAT, "writes", "3 edges", "\"num_edges_per_type\" gives 2");
 	write_guide();
 	import_bed_npy(&import_bed, "v.npy", GW_INT64, 1, four, bad);
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@metadata.json");

@@ -205,7 +205,7 @@ static void counted_lists(void **state)
 	import_bed_text(&import_bed, "entity2id.txt", "4\n/m/a\t0\n/m/c\t2\n/m/b\t1\n");
 	import_bed_word(&import_bed, GW_IMPORT_TRIPLES, "@e");
 	import_bed_word(&import_bed, GW_IMPORT_NODES, "@entity2id.txt");
-	import_bed_fails(&import_bed, GW_FORMAT, "entity2id.txt", "says 4", "3 lines follow");
+	import_bed_fails(&import_bed, GW_FORMAT, "entity2id.txt", "promises 4 lines", "3 lines follow");
 	/* No count: a list of numbers, the first of which is as large as the list is long. */
 	import_bed_text(&import_bed, "list", "2\n0\n1\n");
 	import_bed_text(&import_bed, "e", "0 2\n1 0\n");
@@ -419,7 +419,7 @@ static void masks(void **state)
 	import_bed_npy(&import_bed, "twice.npy", GW_INT64, 1, three, twice);
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@e");
 	import_bed_word(&import_bed, GW_IMPORT_NODE_MASK, "m=@twice.npy");
-	import_bed_fails(&import_bed, GW_FORMAT, "twice.npy", "node 1 once more", "5 nodes");
+	import_bed_fails(&import_bed, GW_FORMAT, "twice.npy", "repeats node 1", "5 nodes");
 	import_bed_npy(&import_bed, "square.npy", GW_INT64, 2, square, flags);
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@e");
 	import_bed_word(&import_bed, GW_IMPORT_NODE_MASK, "m=@square.npy");

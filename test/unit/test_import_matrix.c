@@ -179,7 +179,8 @@ static void market_faults(void **state)
 		gw_status status;
 		const char *a, *b;
 	} bad[] = {
-		{"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n", GW_UNSUPPORTED, "coordinates", NULL},
+		{"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n", GW_UNSUPPORTED, "coordinate matrices",
+		 NULL},
 		{"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 0 0\n", GW_UNSUPPORTED, "complex", NULL},
 		{"%%MatrixMarket matrix coordinate real hermitian\n1 1 0\n", GW_UNSUPPORTED, "hermitian", NULL},
 		{"%%MatrixMarket matrix coordinate real\n1 1 0\n", GW_FORMAT, "line 1", "symmetry"},
@@ -216,7 +217,7 @@ static void market_faults(void **state)
 	import_bed_fails(&import_bed, GW_INVALID, "a.mtx", "text ids", NULL);
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
 	import_bed.options.src_column = "3";
-	import_bed_fails(&import_bed, GW_INVALID, "a.mtx", "1 is its row, 2 its column", NULL);
+	import_bed_fails(&import_bed, GW_INVALID, "a.mtx", "1 is the row, 2 the column", NULL);
 }
 
 /* "82168,948464,d,graph", then pairs: how LightGraphs and the collections made with it write. */

@@ -116,7 +116,7 @@ static void faults_name_the_line(void **state)
 {
 	(void)state;
 	expect_fault("1 2\n3 x\n", "input, line 2, column 2", "\"x\" as destination id");
-	expect_fault("1,2\n\n#c\n3\n", "input, line 4: 1 column", "destination id is wanted in column 2");
+	expect_fault("1,2\n\n#c\n3\n", "input, line 4: 1 column", "destination id must be in column 2");
 	expect_fault("a,b\n1,2\n,4\n", "line 3, column 1", "source id is empty");
 	expect_fault("1,2\n-3,4\n", "line 2", "\"-3\"");
 	expect_fault("1,2\n3.5,4\n", "line 2", "\"3.5\"");
@@ -124,11 +124,11 @@ static void faults_name_the_line(void **state)
 			"too large: ids are below 2^63 - 1");
 	expect_fault_of("1,2\n18446744073709551621,3\n", GW_RANGE, "line 2, column 1", "too large");
 	expect_fault("1 2\r3 x\r", "input, line 2, column 2", "\"x\" as destination id");
-	expect_fault("a,b\r\n1,2\r\r\n#c\r3\r\n", "input, line 5: 1 column", "wanted in column 2");
+	expect_fault("a,b\r\n1,2\r\r\n#c\r3\r\n", "input, line 5: 1 column", "must be in column 2");
 	expect_fault("1,2\n\"3,4\n", "line 2, column 1", "quote");
 	expect_fault("1,2\n\"3\"x,4\n", "line 2, column 1", "quote");
 	expect_fault("1,2\n3\"1,4\n", "line 2, column 1", "quote");
-	expect_fault("1 2\n3\n5 y\n", "line 2", "wanted"); /* the first fault, whatever the threads do */
+	expect_fault("1 2\n3\n5 y\n", "line 2", "must be"); /* the first fault, whatever the threads do */
 	expect_fault("1 2\n\x01\x02 3\n", "line 2", "\"??\"");
 }
 

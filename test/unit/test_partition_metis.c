@@ -201,7 +201,7 @@ static void test_run(void **state)
 	assert_memory_equal(piece, again, sizeof(piece));
 }
 
-/* The volume is what the header says it is: for each node, the other parts that it has neighbours in. */
+/* The volume is what the header says it is: for each node, the number of other parts that hold its neighbours. */
 static void test_run_volume(void **state)
 {
 	int32_t piece[200];

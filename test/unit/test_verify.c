@@ -173,7 +173,7 @@ static void test_usage(void **state)
 {
 	(void)state;
 	assert_int_equal(run(gw_tool_verify, NULL, NULL, NULL), 2);
-	assert_non_null(strstr(errors, "which graph"));
+	assert_non_null(strstr(errors, "name the JSON or the folder"));
 	assert_int_equal(run(gw_tool_verify, "a", "b", NULL), 2);
 	assert_int_equal(run(gw_tool_verify, "a", "--part=x", NULL), 2);
 	assert_int_equal(run(gw_tool_verify, "a", "--what", NULL), 2);

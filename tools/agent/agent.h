@@ -1,13 +1,16 @@
-/* graphwire agent: starts, watches and ends the processes of one job on this host, for a launcher at the other end of
- * its standard input and output (ssh's, or a pipe).
+/* graphwire agent: starts, watches and ends the processes of one job on this host. A launcher controls it through its
+ * standard input and output (of ssh, or of a pipe).
  *
  *   guardian (guard.c) -- forks, waits --> worker: loop.c <- lines of JSON -> the launcher
- *                                            request.c: what the launcher wants; process.c: the processes
+ *                                            request.c: the launcher's requests; process.c: the processes
  *
- * Nothing of the job outlives it: the worker ends everything when the launcher says so, hangs up or is silent for too
- * long, when a signal comes, and when the guardian dies; the guardian ends everything when the worker dies. Both are
- * subreapers, so that whatever a trainer leaves behind becomes their child, however it detached itself. If both are
- * killed at once, what is left is found by its mark (left.c), for cluster.py to show and to end.
+ * No process of the job outlives the agent. The worker ends everything when:
+ *   - the launcher sends bye, hangs up, or is silent for too long
+ *   - a signal comes
+ *   - the guardian dies
+ * The guardian ends everything when the worker dies. Both are subreapers: any process that a trainer leaves behind
+ * becomes their child, however it detached itself. If both are killed at once, left.c finds the remaining processes by
+ * their mark, for cluster.py to show and to end.
  */
 #ifndef GW_TOOLS_AGENT_AGENT_H
 #define GW_TOOLS_AGENT_AGENT_H
@@ -19,15 +22,16 @@
 
 #include "core/errors/status.h"
 
-#define GW_AGENT_LINE_MAX  4096 /* bytes of a line of output that are told; the log has all */
-#define GW_AGENT_TAIL      64 /* last lines of a process that are told with its end: an exception and torchrun's report */
+#define GW_AGENT_LINE_MAX  4096 /* bytes of a line of output that are sent; the log has the complete line */
+#define GW_AGENT_TAIL      64   /* last lines of a process, sent with its end: an exception and torchrun's report */
 #define GW_AGENT_TAIL_LINE 512
 #define GW_AGENT_PATH_MAX  1024
 #define GW_AGENT_NAME_MAX  96
 #define GW_AGENT_MARK      "GRAPHWIRE_AGENT" /* in the environment of every process of a job */
 #define GW_AGENT_MARK_MAX  (GW_AGENT_NAME_MAX + 48)
 
-/* Whose a process is: the worker that started it, or what started it; by its pid, its time of start and its job. */
+/* The owner of a process: the worker that started it, or that started its ancestor. Holds the worker's pid, its time
+ * of start and its job. */
 struct gw_agent_mark {
 	pid_t worker;
 	uint64_t start;
@@ -40,7 +44,7 @@ struct gw_agent_log {
 	char path[GW_AGENT_PATH_MAX];
 	int fd;
 	uint64_t bytes, bytes_max;
-	int error; /* of the last write: told once */
+	int error; /* of the last write; reported once */
 };
 
 gw_status gw_agent_log_open(struct gw_agent_log *log, const char *path, uint64_t bytes_max);
@@ -51,28 +55,28 @@ void gw_agent_log_close(struct gw_agent_log *log);
 
 struct gw_agent_process {
 	char name[GW_AGENT_NAME_MAX];
-	char *ready; /* a line that begins so is told as "ready"; NULL: none */
+	char *ready; /* a line with this prefix is reported as "ready"; NULL: no line */
 	pid_t pid;
 	int output; /* its standard output and error; -1: closed */
-	int status; /* as waitpid gave it, when ended */
+	int status; /* from waitpid, once the process has ended */
 	bool ended, told, is_ready;
-	uint16_t port; /* of a server that is on record; 0: none */
+	uint16_t port; /* of a server on record; 0: not a server */
 	struct gw_agent_log log;
 	char line[GW_AGENT_LINE_MAX];
 	size_t line_bytes;
 	char tail[GW_AGENT_TAIL][GW_AGENT_TAIL_LINE];
 	uint32_t tail_next, tail_count;
-	uint64_t allowance_ns, dropped; /* lines that may still be told; lines that were not */
+	uint64_t allowance_ns, dropped; /* lines that may still be sent; lines that were not sent */
 	struct gw_agent_process *next;
 };
 
-/* --- A server that somebody else's agent started, until it has ended. --- */
+/* --- A server that another agent started, watched until it ends. --- */
 
 struct gw_agent_watch {
-	int fd;    /* of the process; -1: none to be had */
-	pid_t pid; /* 0: none is watched yet; -1: it has ended */
+	int fd;    /* pidfd of the process; -1: not available */
+	pid_t pid; /* 0: none is watched; -1: it has ended */
 	uint16_t port;
-	uint64_t look_ns; /* when its record is looked at; GW_NO_DEADLINE: the descriptor tells */
+	uint64_t look_ns; /* when to look at its record; GW_NO_DEADLINE: the descriptor signals the end */
 };
 
 struct gw_agent {
@@ -81,7 +85,7 @@ struct gw_agent {
 	int guardian, release, signals; /* descriptors: ends with the guardian; a word to it; signalfd. -1: none */
 	uint64_t silence_ns, heard_ns, reported_ns, kill_ns, end_ns, log_bytes_max;
 	char job[GW_AGENT_NAME_MAX];
-	struct gw_agent_mark mark; /* of what it starts */
+	struct gw_agent_mark mark; /* of the processes that this agent starts */
 	char workspace[GW_AGENT_PATH_MAX], logs[GW_AGENT_PATH_MAX];
 	char folder[GW_AGENT_PATH_MAX]; /* key and ip_config of this job; "": not made */
 	struct gw_agent_process *processes;
@@ -91,13 +95,14 @@ struct gw_agent {
 	int exit_status;
 };
 
-/* tell.c: all events for the launcher go through here; takes the reference. They are told in order; lines of output are
- * left out where the launcher does not keep up, events are not. */
-#define GW_AGENT_OUTPUT_MAX (8u << 20) /* bytes of events that nobody reads: then the launcher is given up */
+/* The queue of events. All events for the launcher pass through it; the call takes the reference. They are sent in
+ * order. If the launcher does not keep up, lines of output are dropped, but events are not. */
+#define GW_AGENT_OUTPUT_MAX (8u << 20) /* bytes of unread events; above it the launcher counts as gone */
 void gw_agent_report(struct gw_agent *agent, json_t *event);
-void gw_agent_send(struct gw_agent *agent); /* as much of what is told as standard output takes */
+void gw_agent_send(struct gw_agent *agent); /* sends as many queued events as standard output accepts */
 bool gw_agent_may_report_output(const struct gw_agent *agent);
-/* Begins to end everything: SIGTERM now, SIGKILL after the grace; `why` is told. The first call counts. */
+/* Starts ending everything: SIGTERM now, SIGKILL after the grace. The launcher gets `why`. Only the first call
+ * counts. */
 void gw_agent_end(struct gw_agent *agent, const char *why);
 void gw_agent_process_signal(const struct gw_agent_process *process, int number);
 
@@ -110,12 +115,12 @@ void gw_agent_request(struct gw_agent *agent, json_t *request);
 /* process.c */
 gw_status gw_agent_process_start(struct gw_agent *agent, const json_t *request);
 void gw_agent_process_read(struct gw_agent *agent, struct gw_agent_process *process);
-/* Takes the ends of children, and tells those of processes whose output was read to its end. */
+/* Reaps children, and reports the end of each process whose output was read to its end. */
 void gw_agent_process_reap(struct gw_agent *agent);
 void gw_agent_process_report_end(struct gw_agent *agent, struct gw_agent_process *process);
 
 /* mark.c */
-uint64_t gw_agent_start_of(pid_t pid); /* its time of start; 0: it is not there, or has ended */
+uint64_t gw_agent_start_of(pid_t pid); /* its time of start; 0: the process does not exist, or has ended */
 void gw_agent_mark_text(const struct gw_agent_mark *mark, char out[GW_AGENT_MARK_MAX]);
 bool gw_agent_mark_parse(const char *text, struct gw_agent_mark *mark);
 bool gw_agent_worker_lives(const struct gw_agent_mark *mark);
@@ -123,7 +128,8 @@ bool gw_agent_worker_lives(const struct gw_agent_mark *mark);
 /* home.c: ~/.graphwire/HOST, 0700: a folder for each agent, and a record of each server. */
 gw_status gw_agent_home(char path[GW_AGENT_PATH_MAX]);
 gw_status gw_agent_folder_make(struct gw_agent *agent);
-bool gw_agent_folder_mark(const char *home, const char *entry, struct gw_agent_mark *mark); /* false: it is none */
+bool gw_agent_folder_mark(const char *home, const char *entry,
+			  struct gw_agent_mark *mark); /* false: the entry is not an agent's folder */
 gw_status gw_agent_file_write(const char *folder, const char *name, const void *bytes, size_t count);
 void gw_agent_folder_remove(pid_t worker);
 gw_status gw_agent_expand(const char *path, char out[GW_AGENT_PATH_MAX]);
@@ -131,36 +137,39 @@ gw_status gw_agent_expand(const char *path, char out[GW_AGENT_PATH_MAX]);
 /* record.c: servers on this host that agents of this user started. */
 gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *server, pid_t pid, const char *log);
 void gw_agent_record_remove(uint16_t port, pid_t pid);
-json_t *gw_agent_record_read(uint16_t port); /* NULL: none, or its server is gone */
+json_t *gw_agent_record_read(uint16_t port); /* NULL: no record, or its server is gone */
 json_t *gw_agent_records(void);
 
-/* old_logs.c: this job's folder of logs stays while this agent is there; those of jobs before the last `keep` go. */
+/* old_logs.c: keeps this job's folder of logs while this agent runs; removes the folders of all but the last `keep`
+ * jobs. */
 gw_status gw_agent_logs_lock(struct gw_agent *agent);
 void gw_agent_logs_remove_old(const struct gw_agent *agent, size_t keep);
 
-/* watch.c: tells "gone" when the server of a port and pid has ended. The loop calls the second, whenever it wakes. */
+/* watch.c: sends "gone" when the server of a port and pid has ended. The loop calls gw_agent_watch_look whenever it
+ * wakes. */
 gw_status gw_agent_watch(struct gw_agent *agent, uint16_t port, pid_t pid);
 void gw_agent_watch_look(struct gw_agent *agent, bool ended);
 
-/* left.c: what is left here of jobs whose agents were killed: an array of objects, one an agent; a signal to what is
- * left of a job, and to how many processes; folders whose worker is gone, and of which nothing runs, go. */
+/* left.c: processes that remain here of jobs whose agents were killed. gw_agent_left returns an array with one object
+ * for each agent. gw_agent_left_signal signals the remaining processes of a job and returns their number.
+ * gw_agent_left_sweep removes the folders of workers that are gone and have no running process. */
 json_t *gw_agent_left(void);
 int gw_agent_left_signal(const char *job, int number);
 void gw_agent_left_sweep(void);
 
-/* own.c: tells "own": the first address that a name of this host has here, whether it is loopback, and which network
- * that loopback belongs to. */
+/* own.c: sends "own": the first address of a name of this host, whether the address is loopback, and the network that
+ * this loopback belongs to. */
 gw_status gw_agent_own(struct gw_agent *agent, const char *name);
 
-/* descendants.c: kills whatever descends from this process, and waits until it is gone, two seconds at most. Returns
- * what is left: an array of {"pid", "command"}; NULL: no memory for it. `agent`: of the worker, whose processes' ends
- * are kept; NULL in the guardian. */
+/* descendants.c: kills all descendants of this process and waits for their end, two seconds at most. Returns the
+ * remaining ones as an array of {"pid", "command"}; NULL: out of memory. agent: the worker's, which records the ends of
+ * its processes; NULL in the guardian. */
 json_t *gw_agent_descendants_kill(struct gw_agent *agent);
 
-/* {"pid": N, "command": its words}; of a zombie, its name. */
+/* {"pid": N, "command": its command line}; for a zombie, its name. */
 json_t *gw_agent_process_json(pid_t pid);
 
-/* guard.c: forks, and returns in the worker alone, with its two descriptors set. The guardian exits. */
+/* guard.c: forks, and returns in the worker only, with its two descriptors set. The guardian exits. */
 gw_status gw_agent_guard(struct gw_agent *agent);
 
 #endif

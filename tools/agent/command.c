@@ -8,7 +8,8 @@
 #include "tools/tools.h"
 
 static const struct gw_option table[] = {
-	{"keep", NULL, "for servers that stay when the launcher says so", 0, GW_OPTION_FLAG(struct gw_agent, keep)},
+	{"keep", NULL, "allow the launcher to release the servers, which then keep running", 0,
+	 GW_OPTION_FLAG(struct gw_agent, keep)},
 	{0},
 };
 
@@ -16,12 +17,13 @@ int gw_tool_agent(int argc, char **argv)
 {
 	static const struct gw_options options = {
 		.table = table,
-		.argument_missing = "options only",
+		.argument_missing = "this command takes options only",
 		.doc = "Start, watch and end the processes of one job on this host. deploy/launch.py runs it over ssh "
-		       "and speaks with it in lines of JSON; there is no use for it by hand.\n\nExample:\n"
+		       "and exchanges lines of JSON with it; it is not meant to be used by hand.\n\nExample:\n"
 		       "  graphwire agent <<<'{\"op\":\"servers\"}'"
-		       "\vEnds everything it has started when its standard input ends, when that is silent for 30 s, "
-		       "and on SIGTERM. Exit status: 0 told to end, 1 it had to, 2 bad options.",
+		       "\vEnds everything that it has started when its standard input ends or is silent for 30 s, "
+		       "and on SIGTERM. Exit status: 0 ended by the launcher's request, 1 ended for another reason, 2 "
+		       "wrong usage.",
 	};
 	struct gw_agent agent = {
 		.silence_ns = 30 * GW_NS_PER_SECOND,

@@ -1,10 +1,11 @@
-/* All that descends from this process, killed. We are a subreaper: whatever loses its parent becomes our child. So the
- * kernel knows the truth, without a race: who has no child has no descendant. Until then, each look at /proc finds the
- * tree below us, and kills it; what is forked or moves meanwhile is found by the next look.
+/* Kills all descendants of this process.
  *
- * Zombies belong to the tree. The first thread of a process may have ended while others are still there, as in each
- * process of several threads that is being killed: it is a zombie until they have ended, and the parent of its
- * children.
+ * This process is a subreaper: a descendant that loses its parent becomes our child. So the kernel answers without a
+ * race: a process without children has no descendants. Until then, each look at /proc finds the tree below us and kills
+ * it. The next look finds processes that were forked or moved meanwhile.
+ *
+ * Zombies belong to the tree. While a process of several threads is being killed, its first thread may have ended
+ * before the others. The process is then a zombie until they have ended, and still the parent of its children.
  */
 #include "tools/agent/agent.h"
 
@@ -25,7 +26,7 @@
 
 #define KILL_NS       (2 * GW_NS_PER_SECOND)
 #define PROCESSES_MAX 65536
-#define TOLD_MAX      16 /* of what is left */
+#define TOLD_MAX      16 /* remaining processes that are reported */
 #define COMMAND_MAX   200
 
 struct kin {
@@ -33,10 +34,10 @@ struct kin {
 	bool ours;
 };
 
-/* Not taken from the heap: there is an answer without memory, too. */
+/* Static, not from the heap: the kill works also when memory has run out. */
 static struct kin kin_all[PROCESSES_MAX];
 
-/* The parent is the second field behind the name's closing parenthesis. */
+/* The parent is the second field after the closing parenthesis of the name. */
 static bool kin_read(const char *name, struct kin *out)
 {
 	char text[512];
@@ -64,7 +65,7 @@ static size_t kin_list(struct kin *all)
 	return count;
 }
 
-/* Marks processes with a marked parent, until nothing changes. */
+/* Marks all processes with a marked parent, until nothing changes. */
 static void kin_mark(struct kin *all, size_t count)
 {
 	for (bool more = true; more;) {
@@ -81,7 +82,7 @@ static void kin_mark(struct kin *all, size_t count)
 	}
 }
 
-/* Takes the ends of children; whether there is no child any more. */
+/* Reaps children; returns whether no child is left. */
 static bool descendants_reap(struct gw_agent *agent)
 {
 	siginfo_t info;
@@ -135,7 +136,7 @@ json_t *gw_agent_descendants_kill(struct gw_agent *agent)
 			if (kin_all[i].ours)
 				kill(kin_all[i].pid, SIGKILL);
 		}
-		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* for the kernel to end them */
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* give the kernel time to end them */
 	}
 	return json_array();
 }

@@ -1,10 +1,10 @@
-/* The guardian: the process that ssh started. It forks the worker and waits for its end, a signal, or the launcher's
- * hang-up; it touches nothing of the launcher's lines before the worker has ended.
+/* The guardian: the process that ssh started. It forks the worker and waits for the worker's end, a signal, or the
+ * launcher's hang-up. It does not touch the launcher's lines before the worker has ended.
  *
- *   the worker ends by itself   what it could not end is killed, one line to the launcher, its status is ours
- *   it is killed                everything below us is killed, one line to the launcher, status 1
- *   a signal                    the worker gets SIGTERM
- *   the launcher hangs up       a worker that is still there (stopped?) after its time is killed
+ *   the worker ends by itself   kill what the worker could not end, send one line to the launcher, exit with its status
+ *   the worker is killed        kill everything below us, send one line to the launcher, exit with status 1
+ *   a signal                    send the worker SIGTERM
+ *   the launcher hangs up       kill a worker that is still running (stopped?) after its time
  *
  * If the guardian dies, the worker sees the end of its pipe.
  */
@@ -24,7 +24,7 @@
 
 #include "core/system/clock.h"
 
-#define HUNG_UP_NS (4 * GW_NS_PER_SECOND) /* a worker's grace and a little */
+#define HUNG_UP_NS (4 * GW_NS_PER_SECOND) /* a worker's grace and a little more */
 
 static void guard_report(json_t *event)
 {
@@ -33,11 +33,11 @@ static void guard_report(json_t *event)
 	signal(SIGPIPE, SIG_IGN);
 	fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
 	if (text)
-		dprintf(STDOUT_FILENO, "%s\n", text); /* if anybody is there to be told */
+		dprintf(STDOUT_FILENO, "%s\n", text); /* if a launcher still reads */
 	free(text);
 }
 
-/* The last word of what is left is ours: the worker may have given up what ends now. */
+/* The guardian reports the remaining processes last: some that the worker gave up may have ended since. */
 _Noreturn static void guard_finish(pid_t worker, int status)
 {
 	json_t *left = gw_agent_descendants_kill(NULL);
@@ -48,12 +48,12 @@ _Noreturn static void guard_finish(pid_t worker, int status)
 	}
 	char text[192];
 	snprintf(text, sizeof(text), "the agent's worker was killed by signal %d%s", WTERMSIG(status),
-		 left && json_array_size(left) == 0 ? "; all that it had started was killed" : "");
+		 left && json_array_size(left) == 0 ? "; all of its processes were killed" : "");
 	guard_report(json_pack("{ss ss so?}", "event", "lost", "text", text, "left", left));
 	exit(1);
 }
 
-/* Whether a signal is there to be read. */
+/* Reads a pending signal and passes it on. */
 static void guard_take_signal(int signals, pid_t worker)
 {
 	struct signalfd_siginfo info;
@@ -80,9 +80,9 @@ _Noreturn static void guard_wait(pid_t worker, int signals, int released)
 		if (fds[0].revents & POLLIN)
 			guard_take_signal(signals, worker);
 		if ((fds[2].revents & POLLIN) && read(released, &word, 1) == 1)
-			_exit(0); /* it goes on without us: its server is kept */
+			_exit(0); /* the worker goes on alone with its kept servers */
 		if (fds[2].revents & POLLHUP)
-			fds[2].fd = -1; /* it is ending: waitpid tells how */
+			fds[2].fd = -1; /* the worker is ending: waitpid returns its status */
 		if (fds[1].revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)) {
 			fds[1].fd = -1;
 			kill_ns = gw_now_ns() + HUNG_UP_NS;
@@ -96,7 +96,7 @@ _Noreturn static void guard_wait(pid_t worker, int signals, int released)
 
 gw_status gw_agent_guard(struct gw_agent *agent)
 {
-	int life[2], release[2]; /* ends with the guardian; a word to it */
+	int life[2], release[2]; /* life closes when the guardian ends; the worker writes to release */
 	sigset_t signals;
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGCHLD);
@@ -106,15 +106,15 @@ gw_status gw_agent_guard(struct gw_agent *agent)
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (pipe2(life, O_CLOEXEC) != 0 || pipe2(release, O_CLOEXEC) != 0)
-		return gw_fail_errno(GW_IO, errno, "no pipes");
+		return gw_fail_errno(GW_IO, errno, "cannot make pipes");
 	pid_t worker = fork();
 	if (worker < 0)
-		return gw_fail_errno(GW_IO, errno, "no process");
+		return gw_fail_errno(GW_IO, errno, "cannot start a process");
 	if (worker == 0) {
 		close(life[1]);
 		close(release[0]);
-		prctl(PR_SET_CHILD_SUBREAPER, 1); /* is not inherited */
-		setsid();                         /* what hangs up our guardian's session leaves us to our own rules */
+		prctl(PR_SET_CHILD_SUBREAPER, 1); /* fork does not inherit this */
+		setsid();                         /* a hang-up of the guardian's session must not signal the worker */
 		agent->guardian = life[0];
 		agent->release = release[1];
 		agent->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -1,9 +1,9 @@
-/* ~/.graphwire/HOST: what agents of this user leave on this host while they run. The host is in the name, since homes
- * are shared. Not in the runtime folder, which goes when the user logs out, and kept servers stay.
+/* ~/.graphwire/HOST: files of this user's agents on this host while they run. HOST is in the path, since homes are
+ * shared. The runtime folder does not fit: it disappears when the user logs out, and kept servers stay.
  *
- *   agent-PID/key, ip_config, mark       of one job, and whose it is (left.c); removed by its worker, or its guardian,
- *                                        or, when nothing of it runs any more, by the next job's agent
- *   server-PORT.json                     of a server (record.c)
+ *   agent-PID/key, ip_config, mark       of one job; the mark names the job (left.c). Its worker or its guardian
+ * removes it, or the next job's agent when no process of it runs any more server-PORT.json                     of a
+ * server (record.c)
  */
 #include "tools/agent/agent.h"
 
@@ -36,8 +36,8 @@ static gw_status home_make(const char *path)
 	if (mkdir(path, 0700) != 0 && errno != EEXIST)
 		return gw_fail_errno(GW_IO, errno, "%s: cannot be made", path);
 	if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
-		return gw_fail(GW_REFUSED, "%s: must be a folder of this user that nobody else may write: chmod 700 it",
-			       path);
+		return gw_fail(GW_REFUSED,
+			       "%s: must be a folder of this user that no other user may write: chmod 700 it", path);
 	return GW_OK;
 }
 
@@ -56,8 +56,8 @@ gw_status gw_agent_home(char path[GW_AGENT_PATH_MAX])
 	return home_make(path);
 }
 
-/* One without a mark was left in the middle of its making, or by an older version: its worker is whoever has the pid,
- * if it is a program of ours. */
+/* A folder without a mark is from an agent that was killed while making it, or from an older version. Its worker is
+ * the process with this pid, if that process is a Graphwire program. */
 static void home_mark_unnamed(pid_t pid, struct gw_agent_mark *mark)
 {
 	char name[32] = "";
@@ -106,7 +106,7 @@ gw_status gw_agent_folder_make(struct gw_agent *agent)
 	return status != GW_OK ? status : gw_agent_file_write(agent->folder, "mark", mark, strlen(mark));
 }
 
-/* By rename, so that nobody reads half of it. */
+/* Renames a complete temporary file, so that no reader sees half of it. */
 gw_status gw_agent_file_write(const char *folder, const char *name, const void *bytes, size_t count)
 {
 	char path[GW_AGENT_PATH_MAX + 64], temporary[GW_AGENT_PATH_MAX + 96];
@@ -137,7 +137,7 @@ gw_status gw_agent_expand(const char *path, char out[GW_AGENT_PATH_MAX])
 		size_t n = rest ? (size_t)(rest - path) - 1 : strlen(path) - 1;
 		rest = rest ? rest : "";
 		if (n >= sizeof(name))
-			return gw_fail(GW_INVALID, "%.64s: too long a name", path);
+			return gw_fail(GW_INVALID, "%.64s: the name is too long", path);
 		memcpy(name, path + 1, n);
 		name[n] = '\0';
 		const struct passwd *user = n ? getpwnam(name) : NULL;

@@ -1,13 +1,13 @@
-/* What is left of jobs whose agent and guardian were killed at once: nobody watches it, and it descends from neither.
+/* Processes that remain of jobs whose agent and guardian were killed at once: no process watches them, and they descend
+ * from neither.
  *
- * Every process of a job carries its agent's mark in its environment, as whatever it starts does:
- * GRAPHWIRE_AGENT=PID:START:JOB, the worker's pid and time of start. A mark whose worker is gone is that of a job that
- * nobody guards any more. What has no mark (it was started with an environment of its own, or has overwritten it) is
- * found by its parent or its session, as long as something marked is there. Servers on record are none of it: they are
- * ended by their names.
+ * Every process of a job carries its agent's mark in its environment, and so do its children:
+ * GRAPHWIRE_AGENT=PID:START:JOB, with the worker's pid and time of start. If the worker of a mark is gone, no agent
+ * guards the job any more. A process without a mark (its environment is new or overwritten) is found by its parent or
+ * its session, while a marked process exists there. Servers on record are excluded: the user ends them by their names.
  *
- *   /proc ─▶ marks, parents, sessions ─▶ groups, one a worker ─┬─▶ told to cluster.py status
- *   ~/.graphwire/HOST/agent-PID ───────▶ (its key) ────────────┘   signalled for cluster.py stop
+ *   /proc ─▶ marks, parents, sessions ─▶ groups, one for each worker ─┬─▶ sent to cluster.py status
+ *   ~/.graphwire/HOST/agent-PID ───────▶ (its key) ───────────────────┘   signalled for cluster.py stop
  */
 #include "tools/agent/agent.h"
 
@@ -26,13 +26,13 @@
 
 #define GROUPS_MAX      256
 #define PROCESSES_MAX   65536
-#define ENVIRONMENT_MAX (4u << 20) /* of a process, that is looked through */
-#define LISTED_MAX      64         /* processes of a group that are told */
+#define ENVIRONMENT_MAX (4u << 20) /* bytes of a process's environment that are searched */
+#define LISTED_MAX      64         /* processes of a group that are reported */
 
 struct left_process {
 	pid_t pid, parent, session;
-	int group;   /* -1: of none */
-	bool spared; /* who asks */
+	int group;   /* -1: in no group */
+	bool spared; /* the process that asks, or an ancestor of it */
 	bool server; /* on record */
 };
 
@@ -45,9 +45,9 @@ struct left {
 	char *environment;
 };
 
-/* --- Looking. --- */
+/* --- Finding. --- */
 
-/* The group of a mark whose worker is gone; -1: it is there, or there are too many groups. */
+/* The group of a mark whose worker is gone; -1: the worker runs, or there are too many groups. */
 static int left_group(struct left *left, const struct gw_agent_mark *mark)
 {
 	for (int g = 0; g < left->group_count; g++) {
@@ -60,7 +60,7 @@ static int left_group(struct left *left, const struct gw_agent_mark *mark)
 	return left->group_count++;
 }
 
-/* The mark that a process began with; NULL: it has none, or is another user's. */
+/* The mark in a process's first environment; NULL: no mark, or another user's process. */
 static const char *left_mark_of(const struct left *left, const char *pid)
 {
 	static const char name[] = GW_AGENT_MARK "=";
@@ -80,7 +80,8 @@ static const char *left_mark_of(const struct left *left, const char *pid)
 	return NULL;
 }
 
-/* A container's or another namespace's, where pids mean other processes: whoever looks there sees it. */
+/* Whether the process is in a container or another namespace, where pids mean other processes. An agent there sees
+ * it. */
 static bool left_is_elsewhere(const char *pid)
 {
 	char path[64];
@@ -106,7 +107,7 @@ static void left_take(struct left *left, const char *pid)
 		.group = value && gw_agent_mark_parse(value, &mark) ? left_group(left, &mark) : -1};
 }
 
-/* Not who asks, nor by whom he was started. */
+/* Spares the process that asks and its ancestors. */
 static void left_spare_own(struct left *left)
 {
 	for (pid_t pid = getpid(), parent; pid > 1; pid = parent) {
@@ -133,7 +134,7 @@ static void left_note_servers(struct left *left)
 	json_decref(records);
 }
 
-/* What a group's processes have started, and what shares a session with them, until nothing changes. */
+/* Adds the children of a group's processes, and all processes of their sessions, until nothing changes. */
 static void left_spread(struct left *left)
 {
 	for (bool more = true; more;) {
@@ -152,7 +153,7 @@ static void left_spread(struct left *left)
 	}
 }
 
-/* Folders of workers that are gone, whether anything of theirs runs or not. */
+/* Adds the folders of workers that are gone, with or without running processes. */
 static void left_take_folders(struct left *left)
 {
 	char home[GW_AGENT_PATH_MAX];
@@ -206,7 +207,7 @@ static bool left_is_of(const struct left *left, size_t i, int group)
 	return left->all[i].group == group && !left->all[i].spared;
 }
 
-/* --- Telling, and ending. --- */
+/* --- Reporting and ending. --- */
 
 static json_t *left_group_json(const struct left *left, int group)
 {
@@ -224,7 +225,7 @@ static json_t *left_group_json(const struct left *left, int group)
 			 (json_int_t)mark->start, "key", left->has_folder[group], "processes", processes);
 }
 
-/* Whether a server on record is of the group: its folder has the key by which others reach it. */
+/* Whether a server on record belongs to the group: its folder has the key with which others reach the server. */
 static bool left_serves(const struct left *left, int group)
 {
 	bool found = false;

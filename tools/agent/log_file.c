@@ -1,5 +1,7 @@
-/* A process's log: appended to, and rotated when it has grown to its limit (FILE.1 is the newest of the old ones). A
- * write that fails (a full disk) is noted and the rest dropped: the process goes on, and the agent says so. */
+/* A process's log: appended to, and rotated when it has grown to its limit (FILE.1 is the newest of the old logs). If a
+ * write fails (a full disk), the rest is dropped and the error kept. The process goes on, and the agent reports the
+ * error.
+ */
 #include "tools/agent/agent.h"
 
 #include <errno.h>

@@ -1,10 +1,11 @@
 /* The worker's loop: one thread, one poll.
  *
  *   standard input -> lines -> request.c          processes' output -> process.c
- *   signals, children                             what is told -> a queue -> standard output
+ *   signals, children                             events -> a queue -> standard output
  *
- * Both sides say something at least five times in the time of silence. Ending, for whatever reason: SIGTERM to every
- * process group; SIGKILL to all that descends from us when they have ended or the grace is over; then our own end.
+ * Each side sends something at least five times in the time of silence. Ending is the same for every reason: SIGTERM to
+ * every process group; SIGKILL to all descendants when the groups have ended or the grace is over; then the worker
+ * ends.
  */
 #include "tools/agent/agent.h"
 
@@ -22,11 +23,11 @@
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
 
-#define INPUT_MAX     (1u << 20)             /* of a line */
-#define FAREWELL_NS   (GW_NS_PER_SECOND / 2) /* for the launcher to read the last events */
+#define INPUT_MAX     (1u << 20)             /* bytes of a line */
+#define FAREWELL_NS   (GW_NS_PER_SECOND / 2) /* time for the launcher to read the last events */
 #define PROCESSES_MAX 512
 #define FIXED         4
-#define BEATS         5 /* in the time of silence */
+#define BEATS         5 /* beats in the time of silence */
 
 /* --- Ending. --- */
 
@@ -39,7 +40,7 @@ static bool loop_has_ended(const struct gw_agent *agent)
 	return true;
 }
 
-/* When nothing of ours runs any more, or the grace is over: the rest is killed, and its end told. */
+/* Runs when no process of ours is left, or the grace is over: kills the rest and reports its end. */
 static void loop_finish(struct gw_agent *agent)
 {
 	gw_agent_process_reap(agent);
@@ -48,7 +49,7 @@ static void loop_finish(struct gw_agent *agent)
 	json_t *left = gw_agent_descendants_kill(agent);
 	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
 		if (!p->ended)
-			p->status = SIGKILL; /* it is among what is left */
+			p->status = SIGKILL; /* it is among the remaining processes */
 		p->ended = true;
 	}
 	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
@@ -66,7 +67,7 @@ static void loop_finish(struct gw_agent *agent)
 	agent->finished = true;
 }
 
-/* --- Hearing. --- */
+/* --- Input. --- */
 
 static void loop_take_line(struct gw_agent *agent, const char *line, size_t bytes)
 {
@@ -102,17 +103,17 @@ static void loop_take_signals(struct gw_agent *agent)
 	struct signalfd_siginfo info;
 	while (read(agent->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo != SIGCHLD)
-			gw_agent_end(agent, "the agent was told to end by a signal");
+			gw_agent_end(agent, "a signal ended the agent");
 	}
 	gw_agent_process_reap(agent);
 }
 
-/* Says its word to the guardian, and is alone with its servers from now on. */
+/* Sends the guardian its release; from now on the worker is alone with its servers. */
 static void loop_detach(struct gw_agent *agent)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (write(agent->release, "k", 1) != 1 || null < 0) {
-		gw_agent_end(agent, "the guardian cannot be left");
+		gw_agent_end(agent, "the agent cannot detach from its guardian");
 		return;
 	}
 	for (int fd = 0; fd < 3; fd++)
@@ -170,7 +171,7 @@ static void loop_wait(struct gw_agent *agent, struct pollfd *fds, struct gw_agen
 		gw_agent_send(agent);
 }
 
-/* What has come, and was not read yet because we (or the whole machine) stood still, is no silence. */
+/* Input that arrived but was not read, because this process or the machine was stopped, does not count as silence. */
 static bool loop_is_silent(const struct gw_agent *agent, uint64_t now)
 {
 	struct pollfd heard = {.fd = agent->deaf ? -1 : STDIN_FILENO, .events = POLLIN};
@@ -178,7 +179,7 @@ static bool loop_is_silent(const struct gw_agent *agent, uint64_t now)
 	       poll(&heard, 1, 0) == 0;
 }
 
-/* Beats, and whether it is time to end. */
+/* Sends beats, and ends when the time has come. */
 static void loop_look(struct gw_agent *agent, uint64_t now)
 {
 	if (loop_is_silent(agent, now))
@@ -202,7 +203,8 @@ static void loop_step(struct gw_agent *agent)
 	if (!agent->ending)
 		loop_look(agent, now);
 	if (agent->ending && (loop_has_ended(agent) || now >= agent->kill_ns))
-		loop_finish(agent); /* at once, if nothing runs: then no event would wake us before kill_ns */
+		loop_finish(
+			agent); /* no process runs: end at once, since no event would wake the loop before kill_ns */
 }
 
 int gw_agent_loop(struct gw_agent *agent)
@@ -211,7 +213,7 @@ int gw_agent_loop(struct gw_agent *agent)
 	struct gw_agent_process **of = gw_calloc(FIXED + PROCESSES_MAX, sizeof(*of));
 	agent->input = gw_malloc(INPUT_MAX);
 	agent->output = gw_malloc(GW_AGENT_OUTPUT_MAX);
-	/* A job may be suspended, and go on: silence is counted while we run. */
+	/* A job may be suspended and resumed: only the time while this process runs counts as silence. */
 	bool attends = gw_clock_attend() == GW_OK;
 	if (fds && of && agent->input && agent->output) {
 		fcntl(STDIN_FILENO, F_SETFL, fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);

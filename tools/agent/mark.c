@@ -1,4 +1,5 @@
-/* The mark of a worker, as text, and whether that worker is there: pids are used again, times of start are not. */
+/* The mark of a worker as text, and whether the worker still runs. The kernel reuses pids, but a pid with its time of
+ * start is unique. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "core/system/sysfile.h"
 #include "tools/agent/agent.h"
 
-#define START_FIELD 20 /* of /proc/PID/stat, behind the name: starttime is field 22 */
+#define START_FIELD 20 /* of /proc/PID/stat, after the name: starttime is field 22 */
 
 uint64_t gw_agent_start_of(pid_t pid)
 {

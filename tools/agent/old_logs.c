@@ -1,6 +1,7 @@
-/* WORKSPACE/logs: a folder for each job, of which the last so many stay. One whose job still runs stays as well: each
- * of its agents has a lock on its file .running, which holds on other hosts of a shared file system too. Where locks
- * cannot be had nothing is removed. Folders that are not named as launch.py names jobs are somebody else's. */
+/* WORKSPACE/logs: a folder for each job; the newest ones stay. The folder of a running job stays as well: each of its
+ * agents has a lock on the folder's file .running, which also works between hosts of a shared file system. If locks are
+ * not available, nothing is removed. Folders whose names do not look like launch.py's are never touched.
+ */
 #include "tools/agent/agent.h"
 
 #include <ctype.h>
@@ -17,7 +18,7 @@
 
 #define RUNNING ".running"
 
-/* 20261122-162116-...: the time when it began, by which names sort. */
+/* 20261122-162116-...: the job's time of start, by which names sort. */
 static int old_logs_is_job(const struct dirent *entry)
 {
 	static const char form[] = "dddddddd-dddddd-";
@@ -50,7 +51,7 @@ gw_status gw_agent_logs_lock(struct gw_agent *agent)
 {
 	char path[GW_AGENT_PATH_MAX + 16];
 	snprintf(path, sizeof(path), "%s/" RUNNING, agent->logs);
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644); /* until our end */
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644); /* stays open until this process ends */
 	if (fd < 0)
 		return gw_fail_errno(GW_IO, errno, "%s: cannot be made", path);
 	flock(fd, LOCK_SH | LOCK_NB);

@@ -1,6 +1,7 @@
-/* What a host's own name means on the host: the first address of it, which a server binds. Debian and Ubuntu write the
- * name as 127.0.1.1 into /etc/hosts; other hosts of the job would find nobody at it. A lookup takes as long as the
- * host's resolver does. */
+/* Resolves a host's own name on the host: its first address, which a server binds. Debian and Ubuntu map the name to
+ * 127.0.1.1 in /etc/hosts, where other hosts of the job cannot reach the server. A lookup takes as long as the host's
+ * resolver.
+ */
 #include "tools/agent/agent.h"
 
 #include <netdb.h>
@@ -24,7 +25,7 @@ static bool own_resolve(const char *name, char *out, size_t bytes)
 	return found;
 }
 
-/* Of this machine and its network namespace: agents that tell the same share their loopback. */
+/* Identifies this machine and its network namespace: agents with the same value share their loopback. */
 static void own_network(char *out, size_t bytes)
 {
 	char boot[BOOT_BYTES] = "";

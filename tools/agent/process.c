@@ -1,7 +1,10 @@
-/* A process of the job: fork -> session of its own -> exec; its standard output and error go line by line into its log
- * and, as far as the launcher keeps up, to the launcher. It dies with the worker (a kept server does not). Its end is
- * told when it is known how it ended and its output was read; what it left behind may hold the pipe open, so the
- * pipe is read for a moment only.
+/* A process of the job.
+ *
+ *   fork -> its own session -> exec; its standard output and error go line by line into its log and to the launcher
+ *
+ * If the launcher does not keep up, it gets fewer lines; the log has all. The process dies with the worker, except a
+ * kept server. Its end is reported when its status is known and its output was read. A process that it left behind may
+ * hold the pipe open, so the pipe is then read only for a moment.
  */
 #include "tools/agent/agent.h"
 
@@ -18,11 +21,11 @@
 #include "core/system/clock.h"
 
 #define ARGUMENTS_MAX  4096
-#define LINES_A_SECOND 1000 /* told of one process; more of them are counted */
+#define LINES_A_SECOND 1000 /* of one process that are sent; further lines are counted */
 #define LINE_NS        (GW_NS_PER_SECOND / LINES_A_SECOND)
 #define READ_BYTES     16384
 
-/* --- Its lines. --- */
+/* --- Output. --- */
 
 static json_t *process_text(const char *text, size_t bytes)
 {
@@ -49,7 +52,7 @@ static void process_report_line(struct gw_agent *agent, struct gw_agent_process 
 	gw_agent_report(agent, event);
 }
 
-/* A second's worth of lines at once, then as many as come due. */
+/* Allows one second's worth of lines at once, then as many as time passes. */
 static bool process_may_report(const struct gw_agent *agent, struct gw_agent_process *p)
 {
 	uint64_t now = gw_now_ns();
@@ -79,7 +82,7 @@ static void process_end_line(struct gw_agent *agent, struct gw_agent_process *p)
 	p->line_bytes = 0;
 }
 
-/* Lines that are longer than the buffer are told in pieces. */
+/* Lines longer than the buffer are sent in pieces. */
 static void process_take(struct gw_agent *agent, struct gw_agent_process *p, const char *text, size_t bytes)
 {
 	gw_agent_log_write(&p->log, text, bytes);
@@ -109,7 +112,7 @@ void gw_agent_process_read(struct gw_agent *agent, struct gw_agent_process *p)
 		process_close_output(agent, p);
 }
 
-/* --- Its end. --- */
+/* --- End. --- */
 
 void gw_agent_process_reap(struct gw_agent *agent)
 {
@@ -120,14 +123,14 @@ void gw_agent_process_reap(struct gw_agent *agent)
 				continue;
 			p->ended = true;
 			p->status = status;
-			kill(-pid, SIGKILL); /* what it left in its group; others are found at the job's end */
+			kill(-pid, SIGKILL); /* kill its process group; the job's end finds other processes */
 		}
 	}
 }
 
 void gw_agent_process_report_end(struct gw_agent *agent, struct gw_agent_process *p)
 {
-	/* What is in the pipe is read; its end need not come: a grandchild may hold it. */
+	/* Reads what is in the pipe. The pipe's end may not come: a grandchild may hold it open. */
 	for (int i = 0; i < 64 && p->output >= 0; i++) {
 		char buffer[READ_BYTES];
 		ssize_t n = read(p->output, buffer, sizeof(buffer));
@@ -160,7 +163,7 @@ void gw_agent_process_report_end(struct gw_agent *agent, struct gw_agent_process
 	gw_agent_report(agent, event);
 }
 
-/* --- Its start. --- */
+/* --- Start. --- */
 
 _Noreturn static void process_exec(const struct gw_agent *agent, char **argv, const json_t *environment, int output,
 				   pid_t worker)
@@ -172,7 +175,7 @@ _Noreturn static void process_exec(const struct gw_agent *agent, char **argv, co
 	if (!agent->keep) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != worker)
-			_exit(127); /* it has died in between */
+			_exit(127); /* the parent has died in between */
 	}
 	dup2(output, STDOUT_FILENO);
 	dup2(output, STDERR_FILENO);
@@ -192,7 +195,7 @@ _Noreturn static void process_exec(const struct gw_agent *agent, char **argv, co
 	char mark[GW_AGENT_MARK_MAX];
 	gw_agent_mark_text(&agent->mark, mark);
 	setenv(GW_AGENT_MARK, mark, 1);
-	bool is_own = strcmp(argv[0], "@") == 0; /* the agent's own program */
+	bool is_own = strcmp(argv[0], "@") == 0; /* "@" stands for the agent's own program */
 	if (is_own)
 		argv[0] = own;
 	if (chdir(agent->workspace) != 0)
@@ -205,19 +208,19 @@ _Noreturn static void process_exec(const struct gw_agent *agent, char **argv, co
 	_exit(127);
 }
 
-/* The words of the command; NULL with the error text. */
+/* Copies the words of the command; NULL with the error text set. */
 static char **process_words(const json_t *list)
 {
 	size_t count = json_array_size(list);
 	if (count == 0 || count > ARGUMENTS_MAX) {
-		gw_fail(GW_INVALID, "a process without a command, or with too long a one");
+		gw_fail(GW_INVALID, "a process needs a command, and this one has none or one that is too long");
 		return NULL;
 	}
 	char **argv = gw_calloc(count + 1, sizeof(*argv));
 	for (size_t i = 0; argv && i < count; i++) {
 		argv[i] = (char *)json_string_value(json_array_get(list, i));
 		if (!argv[i]) {
-			gw_fail(GW_INVALID, "word %zu of a command is no text", i);
+			gw_fail(GW_INVALID, "word %zu of a command is not a string", i);
 			gw_free(argv);
 			return NULL;
 		}
@@ -233,7 +236,7 @@ static gw_status process_launch(struct gw_agent *agent, struct gw_agent_process 
 		return GW_INVALID;
 	if (pipe2(ends, O_CLOEXEC) != 0) {
 		gw_free(argv);
-		return gw_fail_errno(GW_IO, errno, "no pipe for %s", p->name);
+		return gw_fail_errno(GW_IO, errno, "cannot make a pipe for %s", p->name);
 	}
 	pid_t worker = getpid();
 	p->pid = fork();
@@ -243,7 +246,7 @@ static gw_status process_launch(struct gw_agent *agent, struct gw_agent_process 
 	close(ends[1]);
 	if (p->pid < 0) {
 		close(ends[0]);
-		return gw_fail_errno(GW_IO, errno, "%s: no process", p->name);
+		return gw_fail_errno(GW_IO, errno, "%s: cannot start a process", p->name);
 	}
 	p->output = ends[0];
 	fcntl(p->output, F_SETFL, O_NONBLOCK);
@@ -267,7 +270,7 @@ gw_status gw_agent_process_start(struct gw_agent *agent, const json_t *request)
 	if (!name || !*name || strlen(name) >= GW_AGENT_NAME_MAX || strchr(name, '/'))
 		return gw_fail(GW_INVALID, "a process needs a name of at most %d letters", GW_AGENT_NAME_MAX - 1);
 	if (snprintf(path, sizeof(path), "%s/%s.log", agent->logs, name) >= (int)sizeof(path))
-		return gw_fail(GW_INVALID, "%s: too long a path for a log", name);
+		return gw_fail(GW_INVALID, "%s: the path of its log is too long", name);
 	struct gw_agent_process *p = gw_calloc(1, sizeof(*p));
 	if (!p)
 		return GW_NO_MEMORY;

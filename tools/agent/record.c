@@ -1,6 +1,7 @@
-/* Servers on record: server-PORT.json in the folder of home.c, written when one is started, removed when it has ended.
+/* Servers on record: server-PORT.json in the folder of home.c, written when a server starts, removed when it has ended.
  * A record counts only while its process is the one that it was written for: same pid, same time of start, same boot.
- * Launches find kept servers and their key by it; `cluster.py` finds all. */
+ * Launches find kept servers and their keys by the records; `cluster.py` finds all servers.
+ */
 #include "tools/agent/agent.h"
 
 #include <dirent.h>
@@ -49,7 +50,7 @@ gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *serv
 	char *text = json_dumps(record, JSON_COMPACT);
 	json_decref(record);
 	if (!text)
-		return gw_fail(GW_NO_MEMORY, "the record of a server");
+		return gw_fail(GW_NO_MEMORY, "out of memory for the record of a server");
 	snprintf(name, sizeof(name), "server-%u.json",
 		 (unsigned)json_integer_value(json_object_get(server, "port")) & 0xffff);
 	status = gw_agent_file_write(home, name, text, strlen(text));
@@ -57,7 +58,7 @@ gw_status gw_agent_record_write(const struct gw_agent *agent, const json_t *serv
 	return status;
 }
 
-/* NULL: there is none that can be read. */
+/* NULL: no readable record exists. */
 static json_t *record_load(const char *path)
 {
 	struct gw_error_kept kept;
@@ -91,7 +92,7 @@ json_t *gw_agent_record_read(uint16_t port)
 	return NULL;
 }
 
-/* Only its own: the next server of this port may have written one already. */
+/* Removes only the record of this pid: the next server of the port may have written its own already. */
 void gw_agent_record_remove(uint16_t port, pid_t pid)
 {
 	char path[GW_AGENT_PATH_MAX + 64];

@@ -1,20 +1,20 @@
-/* What a launcher may want: a line of JSON with "op", answered by one with "event". One that fails is answered by
- * {"event":"failed","op":...,"text":...}; the launcher decides what becomes of the job.
+/* The launcher's requests: a line of JSON with "op", answered by a line with "event". A failed request is answered by
+ * {"event":"failed","op":...,"text":...}; the launcher decides whether the job goes on.
  *
- *   setup     the job: workspace, logs, ip_config; before all that follows
- *   key       of the job, for its servers and trainers
- *   graph     which graph a part config of this host describes
- *   servers   what is on record here, with the keys of kept servers
- *   left      what is left here of jobs whose agents were killed (left.c)
- *   end_left  SIGTERM or SIGKILL to what is left of a job
- *   sweep     folders of which nothing runs any more go, with their keys
+ *   setup     the job: workspace, logs, ip_config; must come before all of the following
+ *   key       the key of the job, for its servers and trainers
+ *   graph     the graph that a part config of this host describes
+ *   servers   the servers on record here, with the keys of kept servers
+ *   left      the remaining processes here of jobs whose agents were killed (left.c)
+ *   end_left  SIGTERM or SIGKILL to the remaining processes of a job
+ *   sweep     removes folders without running processes, with their keys
  *   port      a port that is free now
- *   own       what this host's own name means here (own.c)
- *   start     a process, told by "started", "ready", "output", "ended"
- *   signal    to a process group
- *   watch     a server that is kept, by its port and pid; told by "gone" when it has ended
- *   stop      a server on record: SIGTERM, told by "stopped" when it is gone
- *   release   (with --keep) the servers stay, this agent leaves its launcher
+ *   own       the address of this host's own name on this host (own.c)
+ *   start     starts a process; events: "started", "ready", "output", "ended"
+ *   signal    signals a process group
+ *   watch     watches a kept server, by its port and pid; event "gone" when it has ended
+ *   stop      SIGTERM to a server on record; event "stopping"
+ *   release   (with --keep) the servers stay, and this agent leaves its launcher
  *   bye       everything ends
  */
 #include "tools/agent/agent.h"
@@ -63,12 +63,12 @@ static gw_status request_write_key(const struct gw_agent *agent, const char *hex
 	uint8_t key[KEY_BYTES_MAX];
 	size_t bytes = strlen(hex) / 2;
 	if (bytes > sizeof(key) || strlen(hex) % 2)
-		return gw_fail(GW_INVALID, "the key is not of 16 to %d bytes", KEY_BYTES_MAX);
+		return gw_fail(GW_INVALID, "the key must have 16 to %d bytes", KEY_BYTES_MAX);
 	for (size_t i = 0; i < bytes; i++) {
 		char digits[3] = {hex[2 * i], hex[2 * i + 1]}, *end;
 		key[i] = (uint8_t)strtoul(digits, &end, 16);
 		if (*end)
-			return gw_fail(GW_INVALID, "the key is not in hexadecimal digits");
+			return gw_fail(GW_INVALID, "the key must be in hexadecimal digits");
 	}
 	gw_status status = gw_agent_file_write(agent->folder, "key", key, bytes);
 	explicit_bzero(key, sizeof(key));
@@ -95,12 +95,13 @@ static gw_status request_take_job(struct gw_agent *agent, const json_t *request)
 	agent->silence_ns = silence > 0 ? (uint64_t)silence * GW_NS_PER_MS : agent->silence_ns;
 	agent->log_bytes_max = bytes > 0 ? (uint64_t)bytes : agent->log_bytes_max;
 	status = gw_agent_folder_make(agent);
-	if (json_is_true(json_object_get(request, "quiet"))) { /* only looks: what it writes goes with it */
+	if (json_is_true(json_object_get(
+		    request, "quiet"))) { /* a quiet agent only looks; the files that it writes go with it */
 		snprintf(agent->logs, sizeof(agent->logs), "%s", agent->folder);
 		return status;
 	}
 	if (snprintf(agent->logs, sizeof(agent->logs), "%s/logs/%s", agent->workspace, job) >= (int)sizeof(agent->logs))
-		return gw_fail(GW_INVALID, "%s: too long a path", agent->workspace);
+		return gw_fail(GW_INVALID, "%s: the path is too long", agent->workspace);
 	gw_agent_left_sweep();
 	json_int_t keep = json_integer_value(json_object_get(request, "logs_kept"));
 	if (status == GW_OK)
@@ -129,7 +130,7 @@ static gw_status request_setup(struct gw_agent *agent, const json_t *request)
 	char path[GW_AGENT_PATH_MAX + 16];
 	const char *hosts = request_text(request, "ip_config");
 	if (agent->set_up)
-		return gw_fail(GW_INVALID, "setup comes once");
+		return gw_fail(GW_INVALID, "setup may come only once");
 	gw_status status = request_take_job(agent, request);
 	if (status == GW_OK && hosts)
 		status = gw_agent_file_write(agent->folder, "ip_config", hosts, strlen(hosts));
@@ -142,7 +143,7 @@ static gw_status request_setup(struct gw_agent *agent, const json_t *request)
 	return GW_OK;
 }
 
-/* --- Looking. --- */
+/* --- Reports. --- */
 
 static gw_status request_graph(struct gw_agent *agent, const json_t *request)
 {
@@ -161,7 +162,7 @@ static gw_status request_graph(struct gw_agent *agent, const json_t *request)
 	return GW_OK;
 }
 
-/* A kept server's key goes to its own user's launcher, over ssh. */
+/* Only the launcher of the server's own user gets a kept server's key, over ssh. */
 static void request_add_key(json_t *record)
 {
 	char path[GW_AGENT_PATH_MAX], hex[2 * KEY_BYTES_MAX + 1] = "";
@@ -216,7 +217,7 @@ static gw_status request_port(struct gw_agent *agent)
 	return status;
 }
 
-/* --- Doing. --- */
+/* --- Actions. --- */
 
 static gw_status request_signal(struct gw_agent *agent, const json_t *request)
 {
@@ -241,7 +242,8 @@ static gw_status request_watch(struct gw_agent *agent, const json_t *request)
 	return status;
 }
 
-/* Signals the server on record at a port, if it has the name; the launcher asks "servers" until it is gone. */
+/* Signals the server on record at a port, if its name is as requested. The launcher then asks "servers" until the
+ * server is gone. */
 static gw_status request_stop(struct gw_agent *agent, const json_t *request)
 {
 	json_int_t port = json_integer_value(json_object_get(request, "port"));
@@ -265,7 +267,7 @@ static gw_status request_stop(struct gw_agent *agent, const json_t *request)
 	return status;
 }
 
-/* The launcher asks "left" until nothing is. */
+/* The launcher asks "left" until no process remains. */
 static gw_status request_end_left(struct gw_agent *agent, const json_t *request)
 {
 	const char *job = request_text(request, "job");
@@ -287,7 +289,7 @@ static gw_status request_left(struct gw_agent *agent, bool sweep)
 static gw_status request_release(struct gw_agent *agent)
 {
 	if (!agent->keep)
-		return gw_fail(GW_INVALID, "release is for agents that were started with --keep");
+		return gw_fail(GW_INVALID, "release needs an agent that was started with --keep");
 	agent->released = true;
 	gw_agent_report(agent, json_pack("{ss}", "event", "released"));
 	return GW_OK;
@@ -298,9 +300,9 @@ void gw_agent_request(struct gw_agent *agent, json_t *request)
 	const char *op = request_text(request, "op");
 	gw_status status = GW_OK;
 	if (!op)
-		status = gw_fail(GW_INVALID, "a line that is not a request");
+		status = gw_fail(GW_INVALID, "the line is not a request");
 	else if (strcmp(op, "ping") == 0)
-		status = GW_OK; /* having heard it is all */
+		status = GW_OK; /* the arrival of the line is enough: it breaks the silence */
 	else if (strcmp(op, "bye") == 0)
 		gw_agent_end(agent, NULL);
 	else if (strcmp(op, "servers") == 0)
@@ -332,7 +334,7 @@ void gw_agent_request(struct gw_agent *agent, json_t *request)
 	else if (strcmp(op, "release") == 0)
 		status = request_release(agent);
 	else
-		status = gw_fail(GW_UNSUPPORTED, "unknown: launcher and program are of different versions");
+		status = gw_fail(GW_UNSUPPORTED, "unknown request: launcher and program have different versions");
 	if (status != GW_OK)
 		gw_agent_report(agent, json_pack("{ss ss ss}", "event", "failed", "op", op ? op : "?", "text",
 						 gw_last_error()));

@@ -1,8 +1,8 @@
-/* What the launcher is told, in order; and the end of everything, which begins where it reads nothing more.
+/* Sends events to the launcher in order, and starts ending everything when the launcher reads nothing more.
  *
  *   event -> a queue -> standard output
  *
- * Fails for want of memory or of a launcher that reads: both end the job.
+ * Two failures end the job: memory runs out, or the launcher stops reading.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,13 +13,13 @@
 #include "core/system/clock.h"
 #include "tools/agent/agent.h"
 
-#define OUTPUT_FLOOD (128u << 10) /* beyond it lines of output are left out */
+#define OUTPUT_FLOOD (128u << 10) /* of queued bytes; above it lines of output are dropped */
 #define GRACE_NS     (2 * GW_NS_PER_SECOND)
 
 void gw_agent_process_signal(const struct gw_agent_process *p, int number)
 {
 	if (!p->ended && kill(-p->pid, number) != 0 && errno == ESRCH)
-		kill(p->pid, number); /* it has no session of its own yet */
+		kill(p->pid, number); /* it does not have its own session yet */
 }
 
 bool gw_agent_may_report_output(const struct gw_agent *agent)
@@ -55,7 +55,7 @@ void gw_agent_report(struct gw_agent *agent, json_t *event)
 	json_decref(event);
 	agent->reported_ns = gw_now_ns();
 	if (!text || agent->hung_up || agent->output_bytes + bytes + 1 > GW_AGENT_OUTPUT_MAX) {
-		agent->hung_up = true; /* out of memory, or nobody reads */
+		agent->hung_up = true; /* out of memory, or the launcher does not read */
 		free(text);
 		gw_agent_end(agent, NULL);
 		return;

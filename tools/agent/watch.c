@@ -1,6 +1,7 @@
-/* A server that this agent did not start, a kept one, whose end its launcher wants to hear of: a descriptor of the
- * process becomes readable when it has ended. Kernels before 5.3 have none; there its record is looked at, once a
- * second. One server for each agent, told of once. */
+/* Watches a server that another agent started, a kept server, until it ends: its pidfd then becomes readable. Kernels
+ * before 5.3 have no pidfd; there the agent looks at the server's record once a second. An agent watches one server and
+ * reports one end.
+ */
 #include "tools/agent/agent.h"
 
 #include <errno.h>
@@ -23,13 +24,13 @@ gw_status gw_agent_watch(struct gw_agent *agent, uint16_t port, pid_t pid)
 {
 	struct gw_agent_watch *watch = &agent->watch;
 	if (watch->pid > 0 || pid <= 0)
-		return gw_fail(GW_INVALID, "one server can be watched, by its pid");
+		return gw_fail(GW_INVALID, "watch takes one server, by its pid");
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (fd < 0 && errno != ENOSYS && errno != EPERM && errno != ESRCH)
 		return gw_fail_errno(GW_IO, errno, "the server of pid %d cannot be watched", (int)pid);
 	*watch = (struct gw_agent_watch){.fd = fd, .pid = pid, .port = port, .look_ns = GW_NO_DEADLINE};
-	/* From here on the descriptor tells; it is of the server if that is on record still, and not of a heir of its
-	 * pid. */
+	/* From here on the pidfd signals the end. It belongs to the server if the server is still on record, not to a
+	 * later process with the same pid. */
 	if (fd < 0 || !watch_is_on_record(port, pid))
 		watch->look_ns = gw_now_ns();
 	return GW_OK;

@@ -1,4 +1,5 @@
-/* Filling a builder: types, arrays and the memory it answers for. Nothing is read or written here but small copies. */
+/* Fills a builder: types, arrays and the memory that the builder owns. It reads no input, and copies only small data.
+ * */
 #include "tools/builder/builder.h"
 
 #include <assert.h>
@@ -27,7 +28,7 @@ static gw_status builder_make_room(void **elements, uint32_t count, uint32_t *ro
 gw_status gw_builder_target_check(const char *folder, bool replace)
 {
 	if (!replace && access(folder, F_OK) == 0)
-		return gw_fail(GW_EXISTS, "%s is there already: remove it, choose another --out, or pass --replace",
+		return gw_fail(GW_EXISTS, "%s exists already: remove it, choose another --out, or pass --replace",
 			       folder);
 	return replace ? gw_meta_check_replaceable(folder, NULL) : GW_OK;
 }
@@ -93,7 +94,7 @@ void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, 
 	if (*status != GW_OK)
 		return NULL;
 	if (count > SIZE_MAX / bytes)
-		*status = gw_fail(GW_NO_MEMORY, "no memory for %llu elements", (unsigned long long)count);
+		*status = gw_fail(GW_NO_MEMORY, "out of memory for %llu elements", (unsigned long long)count);
 	else
 		memory = gw_malloc(count * bytes);
 	if (memory)
@@ -141,8 +142,8 @@ gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char 
 	if (status == GW_OK && edges->time && edges->rel)
 		status = gw_fail(
 			GW_UNSUPPORTED,
-			"edge type \"%s\": lists of many relations are in their order, and cannot be in that of a "
-			"time column too: import each relation as an edge type, or leave the time column out",
+			"edge type \"%s\": lists with relations are sorted by relation, and cannot also be sorted by a "
+			"time column: import each relation as an edge type, or leave the time column out",
 			rel);
 	if (status != GW_OK)
 		return status;
@@ -166,7 +167,7 @@ gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char 
 	type->src = src;
 	type->dst = dst;
 	type->edges = *edges;
-	type->edges.time_name = NULL; /* the copy is the one to use */
+	type->edges.time_name = NULL; /* this pointed into the caller's struct */
 	*out = builder->num_etypes++;
 	return GW_OK;
 }
@@ -180,7 +181,7 @@ gw_status gw_builder_mirror(struct gw_builder *builder, struct gw_builder_edges 
 	uint64_t *memory = total <= SIZE_MAX / 24 ? gw_malloc(total * 3 * sizeof(*memory)) : NULL;
 	gw_status status = memory ? gw_builder_own(builder, memory, gw_free) : GW_NO_MEMORY;
 	if (status != GW_OK)
-		return gw_context(status, "edges turned round");
+		return gw_context(status, "reversed edges");
 	uint64_t *src = memory, *dst = src + total, *origin = dst + total, at = count;
 	for (uint64_t i = 0; i < count; i++) {
 		src[i] = edges->src[i];
@@ -217,13 +218,13 @@ static gw_status add_item(struct builder_items *list, const char *what, const st
 	struct builder_item *added = &list->items[list->count++];
 	*added = *item;
 	snprintf(added->name, sizeof(added->name), "%s", name);
-	added->array.name = NULL; /* name may move with the list */
+	added->array.name = NULL; /* name may move when the list grows */
 	return GW_OK;
 }
 
 static gw_status fail_taken(const char *what, const char *name)
 {
-	return gw_fail(GW_INVALID, "%s \"%s\": the format uses that name itself: choose another", what, name);
+	return gw_fail(GW_INVALID, "%s \"%s\": the format reserves this name: choose another", what, name);
 }
 
 gw_status gw_builder_node_array(struct gw_builder *builder, uint32_t ntype, const struct gw_builder_array *array)
@@ -266,6 +267,6 @@ gw_status gw_builder_edge_strings(struct gw_builder *builder, uint32_t etype, co
 	struct builder_item item = strings_item(count, offsets, bytes);
 	size_t length = strlen(name), tail = strlen(".names");
 	if (length <= tail || strcmp(name + length - tail, ".names") != 0)
-		return gw_fail(GW_INVALID, "edge strings \"%s\": not a table of names, NAME.names", name);
+		return gw_fail(GW_INVALID, "edge strings \"%s\": edges have tables of names only: NAME.names", name);
 	return add_item(&builder->etypes[etype].arrays, "edge strings", &item, name);
 }

@@ -1,11 +1,15 @@
-/* From edge lists, features and original ids to a one-part graph on disk: what import, generate and the package
- * importer share.
+/* Turns edge lists, features and original ids into a one-part graph on disk. import, generate and the package importer
+ * share it.
  *
  *   gw_builder_create -> _ntype, _etype, _node_array, _edge_array, _strings ... -> gw_builder_write
  *
- * For each edge type: gw_csc_build, then everything that belongs to edges permuted into CSC order. With `reverse`, the
- * same edges turned round make a second type "rev_<rel>", with the same features. Memory: the borrowed input, 16 bytes
- * per edge of the edge type being written, 4 more where its edges have orig_id, and a piece of the array being written.
+ * For each edge type, gw_csc_build runs first; then everything that belongs to edges is permuted into CSC order. With
+ * `reverse`, the reversed edges make a second type "rev_<rel>" with the same features.
+ *
+ * Memory:
+ *   - the borrowed input
+ *   - 16 bytes for each edge of the type being written, and 4 more if its edges have orig_id
+ *   - a piece of the array being written
  */
 #ifndef GW_TOOLS_BUILDER_BUILDER_H
 #define GW_TOOLS_BUILDER_BUILDER_H
@@ -16,24 +20,24 @@
 
 struct gw_builder;
 
-/* One edge type. Arrays are borrowed until gw_builder_destroy (or handed over with gw_builder_own). */
+/* One edge type. Arrays are borrowed until gw_builder_destroy, or passed to the builder with gw_builder_own. */
 struct gw_builder_edges {
 	uint64_t count;
-	const uint64_t *src, *dst; /* [count]; checked against the types' counts when written */
-	const uint64_t
-		*origin;     /* [count] the input row of each edge, which arrays and orig_id go by; NULL: its index */
-	uint64_t input_rows; /* all origins lie below it; not used without origin */
-	const uint32_t *rel; /* [input rows] below relations, or NULL: not fused; excludes time */
+	const uint64_t *src, *dst; /* [count]; the write checks them against the types' counts */
+	const uint64_t *origin;    /* [count] the input row of each edge, which indexes arrays and orig_id; NULL: the
+				      edge's index */
+	uint64_t input_rows;       /* every origin is below it; not used without origin */
+	const uint32_t *rel;       /* [input rows] below relations, or NULL: one relation; excludes time */
 	uint32_t relations;
-	const int64_t *time; /* [input rows], or NULL; stored as time_name and the first key of the list order */
+	const int64_t *time; /* [input rows], or NULL; stored as time_name; first key of the list order */
 	const char *time_name;
-	bool symmetric;    /* every edge is there in both directions: it is its own reverse type */
+	bool symmetric;    /* every edge exists in both directions: the type is its own reverse */
 	bool reverse;      /* add dst:rev_<rel>:src */
 	bool transpose;    /* store out-edges too */
 	bool keep_orig_id; /* store orig_id even without features */
 };
 
-/* An array to be stored: a node's or an edge's. */
+/* An array to store, of nodes or edges. */
 struct gw_builder_array {
 	const char *name; /* copied */
 	gw_dtype dtype;
@@ -45,8 +49,8 @@ struct gw_builder_array {
 
 struct gw_builder_options {
 	unsigned threads; /* 0: all processors */
-	bool replace;     /* an existing graph of that name */
-	bool quiet;       /* no progress */
+	bool replace;     /* replace an existing graph of this name */
+	bool quiet;       /* show no progress */
 };
 
 struct gw_builder_stats {
@@ -56,45 +60,47 @@ struct gw_builder_stats {
 	uint64_t graph_id;
 };
 
-/* GW_EXISTS if the folder is there and may not be replaced: asked before the work, not after it. */
+/* GW_EXISTS if the folder exists and replace is false. Call it before the work, not after. */
 gw_status gw_builder_target_check(const char *folder, bool replace);
 
 gw_status gw_builder_create(const char *graph_name, struct gw_builder **out);
-void gw_builder_destroy(struct gw_builder *builder); /* NULL is allowed; releases what it owns */
+void gw_builder_destroy(struct gw_builder *builder); /* NULL is allowed; releases everything that the builder owns */
 
-/* Another name for the graph. GW_INVALID for a bad one, which leaves the old. */
+/* Renames the graph. GW_INVALID for an invalid name, which keeps the old name. */
 gw_status gw_builder_rename(struct gw_builder *builder, const char *graph_name);
 const char *gw_builder_name(const struct gw_builder *builder);
 
-/* The number of the node type of that name, added with count 0 if it is new. GW_INVALID for a bad name. */
+/* The number of the node type with this name; adds the type with count 0 if it is new. GW_INVALID for an invalid
+ * name. */
 gw_status gw_builder_ntype(struct gw_builder *builder, const char *name, uint32_t *out);
 void gw_builder_ntype_count(struct gw_builder *builder, uint32_t ntype, uint64_t count);
 
-/* Makes edges symmetric: each that is no loop is there turned round as well, with the origin of the first. The arrays
- * are new ones, which the builder owns. */
+/* Makes edges symmetric: adds the reverse of each edge that is not a loop, with the origin of the edge. The builder
+ * owns the new arrays. */
 gw_status gw_builder_mirror(struct gw_builder *builder, struct gw_builder_edges *edges);
 
-/* Adds an edge type. GW_EXISTS if src:rel:dst is there. */
+/* Adds an edge type. GW_EXISTS if src:rel:dst exists. */
 gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char *rel, uint32_t dst,
 			   const struct gw_builder_edges *edges, uint32_t *out);
 
-/* An array of a node type, row i of node i; of an edge type, row i of input row i. GW_EXISTS for a name that is given
- * twice, GW_INVALID for one that the format uses itself. */
+/* Adds an array of a node type (row i belongs to node i) or of an edge type (row i belongs to input row i). GW_EXISTS
+ * for a repeated name, GW_INVALID for a name that the format reserves. */
 gw_status gw_builder_node_array(struct gw_builder *builder, uint32_t ntype, const struct gw_builder_array *array);
 gw_status gw_builder_edge_array(struct gw_builder *builder, uint32_t etype, const struct gw_builder_array *array);
 
-/* Strings: count + 1 offsets into bytes. name: "orig_id", one for each node, or "label.names" for a table of names.
- * Edges have tables of names only. */
+/* Adds strings: count + 1 offsets into bytes. name: "orig_id", one string for each node, or "label.names" for a table
+ * of names. Edges may have tables of names only. */
 gw_status gw_builder_node_strings(struct gw_builder *builder, uint32_t ntype, const char *name, uint64_t count,
 				  const uint64_t *offsets, const char *bytes);
 gw_status gw_builder_edge_strings(struct gw_builder *builder, uint32_t etype, const char *name, uint64_t count,
 				  const uint64_t *offsets, const char *bytes);
 
-/* Hands memory over: release(memory) is called by gw_builder_destroy. On failure it is called at once. */
+/* Passes memory to the builder: gw_builder_destroy calls release(memory). If this call fails, it calls release at
+ * once. */
 gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*release)(void *memory));
 
-/* Memory of count elements, at least one byte, that the builder releases; NULL with *status set. For calls in a row:
- * one that finds *status set already does nothing. */
+/* Allocates count elements, at least one byte, which the builder releases. NULL with *status set on failure. For
+ * sequences of calls: a call that finds *status set does nothing. */
 void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status);
 
 /* Writes <folder>/<graph name>.json and part0. GW_RANGE names the edge type, the edge and the id. */

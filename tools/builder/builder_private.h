@@ -1,4 +1,4 @@
-/* What a builder holds, and what its writing goes by: shared by its filling, its writing and the writing of edges. */
+/* The state of a builder and of its writing, shared by builder.c, write.c and edges.c. */
 #ifndef GW_TOOLS_BUILDER_BUILDER_PRIVATE_H
 #define GW_TOOLS_BUILDER_BUILDER_PRIVATE_H
 
@@ -7,12 +7,12 @@
 #include "tools/builder/builder.h"
 
 #define GW_BUILDER_KEY_MAX (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32)
-#define GW_BUILDER_GRAIN   (64u << 10) /* rows or edges to a chunk */
+#define GW_BUILDER_GRAIN   (64u << 10) /* rows or edges of a chunk */
 
 struct builder_item {
 	char name[GW_NAME_MAX + 1];
-	struct gw_builder_array array; /* its name points to name */
-	bool strings;                  /* offsets in strings_offsets, bytes in array.data; shape[0] of them */
+	struct gw_builder_array array; /* its name points to `name` below */
+	bool strings;                  /* offsets in strings_offsets, bytes in array.data; shape[0] strings */
 	const uint64_t *offsets;
 };
 
@@ -54,7 +54,7 @@ struct builder_writing {
 	struct gw_graph_meta *meta; /* the schema */
 	struct gw_writer *writer;
 	uint64_t **indptr;     /* [etypes] offsets by destination */
-	uint64_t **out_indptr; /* [etypes] offsets by source, where transposed */
+	uint64_t **out_indptr; /* [etypes] offsets by source, of transposed types */
 	unsigned threads;
 	struct gw_progress progress;
 	struct gw_builder_stats stats;
@@ -66,12 +66,13 @@ static inline bool gw_builder_keeps_origins(const struct builder_etype *type)
 	return type->arrays.count || type->edges.time || type->edges.keep_orig_id;
 }
 
-/* All edge types, with their reverses: everything but the offsets, which are left in indptr and out_indptr. */
+/* Writes all edge types with their reverses, except the offsets, which it leaves in indptr and out_indptr. */
 gw_status gw_builder_write_edges(struct builder_writing *w);
 
 gw_status gw_builder_write_strings(struct builder_writing *w, const char *key, const struct builder_item *item);
 
-/* GW_INVALID unless an array has as many rows as there are nodes (what: "node") or input rows ("edge") of the type. */
+/* GW_INVALID unless an array has one row for each node of the type (what: "node") or each input row (what: "edge").
+ * */
 gw_status gw_builder_check_rows(const struct builder_item *item, const char *what, const char *type, uint64_t rows);
 
 static inline void gw_builder_wrote(struct builder_writing *w, uint64_t bytes)

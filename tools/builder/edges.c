@@ -1,10 +1,10 @@
-/* The edge types of a builder as they are written: each, and its reverse where that is asked for.
+/* Writes the edge types of a builder, each followed by its reverse if it has one.
  *
  *   edges -> CSC -> indices -> relations, arrays, weights' alias tables, orig_id in CSC order -> transpose
  *
- * One edge type is sorted at a time; only its offsets stay, until its destination type's offsets are whole. Fails for
- * ids and relations out of range, naming the edge, for weights that are none, for want of memory, and as the writer
- * does.
+ * One edge type is sorted at a time. Only its offsets stay in memory, until the offsets of its destination type are
+ * complete. Fails for ids and relations out of range (the error names the edge), for invalid weights, if memory runs
+ * out, and for the writer's errors.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,12 +17,12 @@
 #include "core/system/parallel.h"
 #include "tools/builder/builder_private.h"
 
-#define PIECE_BYTES (8ull << 20) /* of an array, permuted at a time */
+#define PIECE_BYTES (8ull << 20) /* of an array that are permuted at a time */
 
-/* An edge type as it is written: the input, or the input turned round. */
+/* An edge type as it is written: the input, or the input reversed. */
 struct turned {
 	const struct builder_etype *type;
-	uint32_t number; /* in the schema */
+	uint32_t number; /* its number in the schema */
 	const uint64_t *src, *dst;
 	const char *folder;
 	uint64_t *rows; /* [count] the input row of each CSC position */
@@ -46,7 +46,7 @@ static gw_status permute_rows(void *context, uint64_t begin, uint64_t end, unsig
 {
 	(void)thread;
 	const struct permuting *p = context;
-	/* The common widths by plain copies that the compiler turns into single moves. */
+	/* Common widths use plain copies, which the compiler turns into single moves. */
 	for (uint64_t i = begin; i < end; i++) {
 		const uint8_t *from = p->data + p->rows[i] * p->row_bytes;
 		uint8_t *to = p->piece + i * p->row_bytes;
@@ -79,7 +79,8 @@ static gw_status write_permuted(struct builder_writing *w, const char *key, cons
 	gw_status status = gw_writer_begin(w->writer, 0, key, array->dtype, array->ndim, shape, &stream);
 	if (status != GW_OK)
 		return status;
-	step = step < count ? step : count; /* of no rows, a row may be as long as it says */
+	step = step < count ? step : count; /* with few rows, do not allocate room for more; a row of an empty array may
+					       be of any size */
 	uint8_t *piece = gw_malloc(step * bytes);
 	if (!piece)
 		status = gw_context(GW_NO_MEMORY, "%s", key);
@@ -113,7 +114,7 @@ static gw_status gather_body(void *context, uint64_t begin, uint64_t end, unsign
 	return GW_OK;
 }
 
-/* out[i] = from[by[i]]; out may be by. */
+/* out[i] = from[by[i]]; out may be the same array as by. */
 static void builder_gather(const struct builder_writing *w, uint64_t *out, const uint64_t *from, const uint64_t *by,
 			   uint64_t count)
 {
@@ -134,7 +135,7 @@ static gw_status build_csc(struct builder_writing *w, const struct turned *t, st
 			     .dst = t->dst,
 			     .time = edges->time,
 			     .rel = edges->time ? NULL : edges->rel};
-	if (edges->time && edges->origin) { /* one value per edge, not per input row */
+	if (edges->time && edges->origin) { /* one value for each edge, not for each input row */
 		time = gw_malloc(edges->count * sizeof(*time));
 		if (!time)
 			return GW_NO_MEMORY;
@@ -170,7 +171,7 @@ static gw_status write_rel(struct builder_writing *w, const struct turned *t)
 		if (rel >= edges->relations)
 			status = gw_fail(GW_RANGE, "edge type %s: input row %llu: relation %u of %u", t->folder,
 					 (unsigned long long)t->rows[i], rel, edges->relations);
-		memcpy(narrow + i * bytes, &rel, bytes); /* little-endian, as the format is */
+		memcpy(narrow + i * bytes, &rel, bytes); /* little-endian, like the format */
 	}
 	char key[GW_BUILDER_KEY_MAX];
 	snprintf(key, sizeof(key), "edge/%s/rel", t->folder);
@@ -181,8 +182,8 @@ static gw_status write_rel(struct builder_writing *w, const struct turned *t)
 	return status;
 }
 
-/* The time or the relation of each edge in CSC order, by which its out-list is sorted first; NULL for types whose lists
- * go by ids alone. */
+/* Makes the time or the relation of each edge in CSC order: the first sort key of its out-list. NULL for types whose
+ * lists are sorted by ids only. */
 static gw_status make_keys(struct builder_writing *w, const struct turned *t, uint64_t **out)
 {
 	const struct gw_builder_edges *edges = &t->type->edges;
@@ -200,7 +201,7 @@ static gw_status make_keys(struct builder_writing *w, const struct turned *t, ui
 	return GW_OK;
 }
 
-/* Out-edges: the edges in CSC order, sorted by source; what they say is where each edge stands in the CSC. */
+/* Writes out-edges: the edges in CSC order, sorted by source. Each entry holds the edge's place in the CSC. */
 static gw_status write_transpose(struct builder_writing *w, const struct turned *t, const struct gw_csc *csc)
 {
 	uint64_t count = t->type->edges.count;
@@ -241,7 +242,7 @@ free_columns:
 	return status;
 }
 
-/* The alias table of a weight: built on the weights in CSC order. */
+/* Writes the alias table of a weight, built from the weights in CSC order. */
 static gw_status write_alias(struct builder_writing *w, const struct turned *t, const struct builder_item *item,
 			     const uint64_t *indptr)
 {
@@ -275,7 +276,7 @@ static uint64_t builder_origin_of(const void *context, uint64_t position)
 	return t->rows[position];
 }
 
-/* The input row of each edge, and the way back. */
+/* Writes the input row of each edge, and the inverse. */
 static gw_status write_origins(struct builder_writing *w, const struct turned *t)
 {
 	const struct gw_builder_edges *edges = &t->type->edges;
@@ -290,7 +291,7 @@ static gw_status write_origins(struct builder_writing *w, const struct turned *t
 	return status;
 }
 
-/* What goes by input rows: declared arrays, time, weights, orig_id. */
+/* Writes everything that input rows index: arrays, time, weights, orig_id. */
 static gw_status write_edge_arrays(struct builder_writing *w, const struct turned *t, const uint64_t *indptr)
 {
 	const struct builder_etype *type = t->type;

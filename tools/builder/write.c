@@ -1,8 +1,8 @@
-/* Writing what a builder holds.
+/* Writes the graph of a builder.
  *
  *   schema -> writer -> node arrays -> edge types (tools/builder/edges.c) -> offsets of each node type -> commit
  *
- * Anything that fails aborts the writer, which leaves nothing behind.
+ * Any failure aborts the writer, which leaves no files.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "core/system/parallel.h"
 #include "tools/builder/builder_private.h"
 
-#define NODES_MAX (1ull << 40) /* of a type: what gw_csc_build sorts by */
+#define NODES_MAX (1ull << 40) /* of a type: the limit of gw_csc_build's sort */
 
 /* ---- the schema ---- */
 
@@ -28,17 +28,17 @@ static void fill_etype(struct gw_edge_type *out, const struct builder_etype *typ
 	out->out_column = type->edges.transpose ? 0 : GW_TYPE_NONE;
 }
 
-/* Before anything is taken for that many: one id too large, and a type whose ids are kept has nodes without end. */
+/* Checks the counts before allocating for them: if ids keep their values, one large id makes a huge node type. */
 static gw_status builder_check_counts(const struct gw_builder *builder)
 {
 	for (uint32_t i = 0; i < builder->num_ntypes; i++) {
 		const struct builder_ntype *type = &builder->ntypes[i];
 		if (type->count >= NODES_MAX)
-			return gw_fail(
-				GW_LIMIT,
-				"node type \"%s\": %llu nodes, of at most 2^40: number ids with gaps between them "
-				"again (import: --ids compact)",
-				type->name, (unsigned long long)type->count);
+			return gw_fail(GW_LIMIT,
+				       "node type \"%s\": %llu nodes, but at most 2^40 are allowed: renumber ids that "
+				       "have gaps "
+				       "(import: --ids compact)",
+				       type->name, (unsigned long long)type->count);
 	}
 	return GW_OK;
 }
@@ -67,7 +67,7 @@ static gw_status builder_make_schema(const struct gw_builder *builder, struct gw
 			meta->etypes[at].reverse = at;
 		if (type->edges.reverse) {
 			if (strlen(type->rel) + 4 > GW_NAME_MAX) {
-				status = gw_fail(GW_INVALID, "edge type \"%s\": no room for rev_ in its name",
+				status = gw_fail(GW_INVALID, "edge type \"%s\": its name is too long to add rev_",
 						 type->rel);
 				break;
 			}
@@ -102,7 +102,7 @@ static gw_status count_up(void *context, uint64_t begin, uint64_t end, unsigned 
 	return GW_OK;
 }
 
-/* Nodes that keep their numbers have orig_id all the same: a partitioner renumbers them. */
+/* Nodes that keep their numbers also get orig_id: a partitioner renumbers them. */
 static gw_status write_identity(struct builder_writing *w, const char *key, uint64_t count)
 {
 	struct counting counting = {.ids = gw_malloc(count * sizeof(int64_t))};
@@ -172,7 +172,7 @@ static gw_status write_offsets(struct builder_writing *w)
 	return status;
 }
 
-/* The bytes to come, for the progress bar: about right is enough. */
+/* Estimates the bytes to write, for the progress bar. */
 static uint64_t expected_bytes(const struct gw_builder *builder, const struct gw_graph_meta *meta)
 {
 	uint64_t bytes = 0;

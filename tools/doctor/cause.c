@@ -1,12 +1,12 @@
-/* Why a server is not reached, and what to do about it.
+/* Finds why a server is not reached, and what the user can do about it.
  *
- *   what the transport said ─▶ key, version, name, limits of this process: it tells by itself
- *                           ─▶ else a plain connect ─▶ refused, no route, forbidden, no answer
- *                                                   ─▶ open: who answers a line of HTTP?
+ *   what the transport reported ─▶ key, version, name, limits of this process: the report is enough
+ *                               ─▶ else a plain connect ─▶ refused, no route, forbidden, no answer
+ *                                                       ─▶ open: send a line of HTTP, read the answer
  *
- * A Graphwire server that runs has answered its hello before. Whoever takes a connection and answers something else is
- * another program; who answers nothing is a server that is stopped, or its answers are lost on the way. Everything has
- * a time limit, and nothing is sent but that line.
+ * A running Graphwire server has answered its hello before. A process that accepts the connection and answers something
+ * else is another program. If no answer comes, the server is stopped or the network loses its answers. Every step has a
+ * time limit. Nothing is sent except the line of HTTP.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -20,16 +20,16 @@
 #include "core/system/clock.h"
 #include "tools/doctor/doctor.h"
 
-#define CONNECT_MS 4000 /* the kernel asks three seconds for a neighbour that is not there */
+#define CONNECT_MS 4000 /* the kernel spends three seconds looking for an absent neighbour */
 #define SAID_MAX   40u
 
 static const char question[] = "HEAD / HTTP/1.0\r\n\r\n";
 
-/* What a plain connect found. */
+/* The result of a plain connect. */
 struct knock {
 	int name_error; /* of getaddrinfo */
-	int error;      /* of connect; 0: it is open */
-	ssize_t bytes;  /* of its answer; 0: it ended the connection; -1: nothing came in time */
+	int error;      /* of connect; 0: the port is open */
+	ssize_t bytes;  /* of the answer; 0: the process closed the connection; -1: no answer came in time */
 	char said[SAID_MAX + 1];
 };
 
@@ -80,7 +80,7 @@ static void knock_at(const struct gw_address *address, uint64_t timeout_ms, stru
 	out->name_error = getaddrinfo(address->host, port, &hints, &list);
 	if (out->name_error)
 		return;
-	bool refused = false; /* by one of its addresses: the host is there */
+	bool refused = false; /* one of the addresses refused: the host is up */
 	out->error = EHOSTUNREACH;
 	for (const struct addrinfo *at = list; at && out->error; at = at->ai_next) {
 		int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -100,44 +100,44 @@ static void knock_at(const struct gw_address *address, uint64_t timeout_ms, stru
 
 static void report_name(const struct gw_address *address, struct gw_doctor_finding *finding)
 {
-	gw_doctor_value(finding, ": its name is not known here");
-	gw_doctor_fix(
-		finding,
-		"getent hosts %.200s; add a line \"ADDRESS %.200s\" to /etc/hosts here, or write the address into "
-		"ip_config.txt",
-		address->host, address->host);
+	gw_doctor_value(finding, ": its name is not known on this host");
+	gw_doctor_fix(finding,
+		      "getent hosts %.200s; add a line \"ADDRESS %.200s\" to /etc/hosts on this host, or put the "
+		      "address into "
+		      "ip_config.txt",
+		      address->host, address->host);
 }
 
 static void report_key(const char *server, bool given, struct gw_doctor_finding *finding)
 {
-	gw_doctor_value(finding, ": its key is another one, or missing");
-	gw_doctor_fix(
-		finding,
-		"graphwire doctor --server %s --key-file FILE, with the server's key (sha256sum FILE, on both hosts: "
-		"the same)%s",
-		server, given ? "" : "; --insecure, if it is to have none");
+	gw_doctor_value(finding, ": its key differs from the key given, or none was given");
+	gw_doctor_fix(finding,
+		      "graphwire doctor --server %s --key-file FILE, with the server's key (sha256sum FILE prints the "
+		      "same on "
+		      "both hosts)%s",
+		      server, given ? "" : "; --insecure, if the server shall have no key");
 }
 
 static void report_forbidden(const struct gw_address *address, int error, struct gw_doctor_finding *finding)
 {
 	char text[128];
-	gw_doctor_value(finding, ": this host lets nobody connect there: %s", strerror_r(error, text, sizeof(text)));
-	gw_doctor_fix(finding, "ip route get %.200s; sudo nft list ruleset, both here", address->host);
+	gw_doctor_value(finding, ": this host forbids connections to it: %s", strerror_r(error, text, sizeof(text)));
+	gw_doctor_fix(finding, "on this host: ip route get %.200s; sudo nft list ruleset", address->host);
 }
 
 static void report_closed(const struct gw_address *address, const char *server, struct gw_doctor_finding *finding)
 {
-	gw_doctor_value(finding, ": nobody listens there");
-	gw_doctor_fix(
-		finding,
-		"on its host: ss -ltn 'sport = :%u'; nothing: graphwire serve --part-config PARTS --part N --listen "
-		"%s; 127.0.0.1 or 127.0.1.1: the same with an address of that host",
-		address->port, server);
+	gw_doctor_value(finding, ": no process listens on its port");
+	gw_doctor_fix(finding,
+		      "on its host: ss -ltn 'sport = :%u'; if it lists nothing: graphwire serve --part-config PARTS "
+		      "--part N --listen "
+		      "%s; if it lists 127.0.0.1 or 127.0.1.1: the same with an address that other hosts reach",
+		      address->port, server);
 }
 
 static void report_no_answer(const struct gw_address *address, struct gw_doctor_finding *finding)
 {
-	gw_doctor_value(finding, ": nothing comes back: a firewall drops it, or the host is down");
+	gw_doctor_value(finding, ": no packet comes back: a firewall drops the connection, or the host is down");
 	gw_doctor_fix(finding,
 		      "ping -c 3 %.200s; on its host: sudo nft list ruleset, and let TCP port %u pass (a pod: its "
 		      "NetworkPolicy)",
@@ -154,7 +154,7 @@ static void report_pending(const struct gw_address *address, const struct knock 
 	if (knock->said[0])
 		gw_doctor_value(finding, " (\"%s\")", knock->said);
 	gw_doctor_fix(finding,
-		      "on its host: sudo ss -ltnp 'sport = :%u' tells which; give the server another port (--listen, "
+		      "on its host: sudo ss -ltnp 'sport = :%u' names it; give the server another port (--listen, "
 		      "ip_config.txt)",
 		      address->port);
 }
@@ -162,8 +162,8 @@ static void report_pending(const struct gw_address *address, const struct knock 
 static void report_mute(const struct gw_address *address, struct gw_doctor_finding *finding)
 {
 	gw_doctor_value(finding,
-			": who listens there takes connections and says nothing: a server that is stopped, or a "
-			"way that loses its answers");
+			": a process accepts the connection and answers nothing: the server is stopped, or the network "
+			"loses its answers");
 	gw_doctor_fix(finding,
 		      "on its host: ps -C graphwire -o pid,stat,args (stat T: kill -CONT PID); tracepath %.200s",
 		      address->host);
@@ -188,7 +188,7 @@ static void report_knock(const struct gw_address *address, const char *server, c
 		break;
 	case EHOSTUNREACH:
 	case ENETUNREACH:
-		gw_doctor_value(finding, ": there is no way to its host, or the host is down");
+		gw_doctor_value(finding, ": no route leads to its host, or the host is down");
 		gw_doctor_fix(finding, "ip route get %.200s; ping -c 3 %.200s", address->host, address->host);
 		break;
 	case ETIMEDOUT:
@@ -215,18 +215,18 @@ void gw_doctor_cause(const struct gw_doctor_peers *peers, const char *server, gw
 			report_key(server, peers->key != NULL, finding);
 			break;
 		}
-		gw_doctor_value(finding, ": it has as many connections as it takes");
-		gw_doctor_fix(finding, "end clients that are not needed, or start it with more --connections");
+		gw_doctor_value(finding, ": it has reached its limit of connections");
+		gw_doctor_fix(finding, "end clients that are not needed, or start the server with more --connections");
 		break;
 	case GW_VERSION:
-		gw_doctor_value(finding, ": it has another version of Graphwire");
-		gw_doctor_fix(finding, "graphwire --version, here and on its host: install the same "
+		gw_doctor_value(finding, ": it runs another version of Graphwire");
+		gw_doctor_fix(finding, "graphwire --version, on this host and on its host: install the same "
 				       "(deploy/copy_files.py --with_program)");
 		break;
 	case GW_LIMIT:
 	case GW_NO_MEMORY:
 	case GW_UNSUPPORTED:
-		gw_doctor_value(finding, ": this process may not try: %s", reason);
+		gw_doctor_value(finding, ": this process may not open connections: %s", reason);
 		break;
 	default:
 		knock_at(&address, peers->timeout_ms, &knock);
@@ -239,7 +239,7 @@ void gw_doctor_cause_large(const char *server, struct gw_doctor_finding *finding
 	struct gw_address address;
 	if (gw_address_parse(server, &address))
 		return;
-	gw_doctor_value(finding, "; short answers come, long ones do not: the way drops packets above some size");
+	gw_doctor_value(finding, "; short answers arrive, long ones do not: the network drops packets above some size");
 	gw_doctor_fix(finding,
 		      "tracepath %.200s shows the size; sudo ip link set dev DEV mtu 1400 on both hosts, or let ICMP "
 		      "\"fragmentation needed\" pass",

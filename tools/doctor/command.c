@@ -1,9 +1,10 @@
-/* graphwire doctor: what this host has for Graphwire, what that costs, and how it is fixed.
+/* graphwire doctor: reports what this host lacks for Graphwire, what that costs, and how to fix it.
  *
- *   trials (io_uring, huge pages, devices) -> the table of checks -> the servers named, by every transport -> a report
+ *   trials (io_uring, huge pages, devices) -> the table of checks -> the named servers, over every transport -> a
+ * report
  *
- * Nothing is changed and no privilege is needed; what cannot be read is a note. Status 0, 1 if something stops work
- * that was asked for, 2 for usage.
+ * The command changes nothing and needs no privilege. A file that cannot be read gives a note. Status: 0, 1 if a
+ * problem stops work that was asked for, 2 for wrong usage.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #define SERVERS_MAX   256
 #define KEY_BYTES_MAX 1024
 
-/* A row for each thing that is looked at. */
+/* One row for each check. */
 static const struct doctor_check {
 	const char *section;
 	void (*run)(struct gw_doctor *doctor);
@@ -61,7 +62,7 @@ void gw_doctor_transports(struct gw_doctor *doctor)
 					       "release && cmake --build --preset release");
 			continue;
 		}
-		gw_doctor_value(finding, "built in; a range counts as %u bytes besides its own",
+		gw_doctor_value(finding, "built in; a range counts as %u bytes in addition to its own",
 				transport->range_cost_bytes);
 		gw_doctor_figure(finding, "range_cost_constant", transport->range_cost_bytes);
 	}
@@ -77,7 +78,7 @@ struct doctor_command {
 	const char *key_file;
 	uint8_t key[KEY_BYTES_MAX];
 	bool json;
-	struct gw_launched launched; /* in place of --server, where a launcher named the servers */
+	struct gw_launched launched; /* if a launcher named the servers; else --server does */
 };
 
 static gw_status doctor_take_server(void *input, char *text)
@@ -107,39 +108,41 @@ static gw_status doctor_check_together(void *input)
 }
 
 static const struct gw_option table[] = {
-	{"server", "HOST:PORT", "a server to reach by every transport; may be given again", 0,
+	{"server", "HOST:PORT", "try this server over every transport; may be repeated", 0,
 	 GW_OPTION_CALL(doctor_take_server)},
-	{"key-file", "FILE", "the servers' key; on loopback it is found", 0,
+	{"key-file", "FILE", "the servers' key (on loopback: found by itself)", 0,
 	 GW_OPTION_TEXT(struct doctor_command, key_file)},
-	{"insecure", NULL, "reach servers on loopback that have no key, too", 0,
+	{"insecure", NULL, "accept servers on loopback that have no key", 0,
 	 GW_OPTION_FLAG(struct doctor_command, peers.insecure)},
-	{"transport", GW_SCHEME_CHOICES, "one that must reach every server (auto: any)", 0,
+	{"transport", GW_SCHEME_CHOICES, "the transport that must reach every server (default auto: any)", 0,
 	 GW_OPTION_CHOICE(struct doctor_command, peers.transport, gw_scheme_choices)},
-	{"row", "BYTES", "bytes of a row, for the times and rates of reads (512)", 0,
+	{"row", "BYTES", "bytes of a row, for the times and rates of reads (default 512)", 0,
 	 GW_OPTION_NUMBER(struct doctor_command, peers.row_bytes, 1, GW_DOCTOR_ROW_MAX)},
-	{"timeout", "MS", "how long a connect may take (5000)", 0,
+	{"timeout", "MS", "how long a connect may take (default 5000)", 0,
 	 GW_OPTION_NUMBER(struct doctor_command, peers.timeout_ms, 1, 600000)},
-	{"measure", "MS", "how long each transport of a server is measured (800)", 0,
+	{"measure", "MS", "how long to measure each transport of a server (default 800)", 0,
 	 GW_OPTION_NUMBER(struct doctor_command, peers.measure_ms, 10, 600000)},
-	{"bytes", "SIZE", "what a server or a cache here will keep in memory: does it fit?", 0,
+	{"bytes", "SIZE", "check whether a server or cache of this size fits on this host", 0,
 	 GW_OPTION_NUMBER(struct doctor_command, doctor.bytes, 1, 1ull << 50)},
 	{"json", NULL, "one JSON object", 0, GW_OPTION_FLAG(struct doctor_command, json)},
 	{0},
 };
 
 static const char doc[] =
-	"Look at this host as Graphwire sees it: memory, huge pages, processors, io_uring, RDMA devices, and the "
+	"Check this host for Graphwire: memory, huge pages, processors, io_uring, RDMA devices. Try the named "
 	"servers "
-	"that are named, by each transport, with the time of a read and the rate of many. Each finding says what it "
-	"costs and which command fixes it. Nothing is changed; no privilege is needed.\n\n"
+	"over each transport, and measure the time of one read and the rate of many. Each finding names what it "
+	"costs and the command that fixes it. The doctor changes nothing and needs no privilege.\n\n"
 	"Examples:\n"
 	"  graphwire doctor\n"
 	"  graphwire doctor --bytes 40Gi --json\n"
 	"  graphwire doctor --server 10.0.0.1:30050 --key-file job.key\n"
 	"  graphwire doctor --server 10.0.0.1:30050 --transport verbs --row 400"
-	"\v\"ok\": as it should be. \"note\": worth knowing, or not known. \"warning\": it costs speed. \"problem\": "
+	"\v\"ok\": no fault. \"note\": worth knowing, or could not be checked. \"warning\": it costs speed. "
+	"\"problem\": "
 	"it "
-	"stops what was asked for. With --json: {\"status\", \"findings\": [{\"section\", \"name\", \"status\", "
+	"stops the work that was asked for. With --json: {\"status\", \"findings\": [{\"section\", \"name\", "
+	"\"status\", "
 	"\"value\", \"costs\", \"fix\", \"figures\"}]}.\n\n"
 	"Exit status: 0 no problem, 1 a problem (a server that no transport reaches, memory that does not suffice), 2 "
 	"bad options.";
@@ -180,7 +183,7 @@ static gw_status doctor_run(struct doctor_command *c)
 	else
 		gw_doctor_print(&c->doctor);
 	if (status == GW_OK && c->doctor.left_out)
-		status = gw_fail(GW_NO_MEMORY, "no memory for %u of the findings", c->doctor.left_out);
+		status = gw_fail(GW_NO_MEMORY, "out of memory for %u of the findings", c->doctor.left_out);
 	return status;
 }
 
@@ -188,7 +191,7 @@ int gw_tool_doctor(int argc, char **argv)
 {
 	static const struct gw_options options = {
 		.table = table,
-		.argument_missing = "servers are named with --server HOST:PORT",
+		.argument_missing = "name servers with --server HOST:PORT",
 		.doc = doc,
 		.check = doctor_check_together,
 	};

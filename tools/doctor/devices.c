@@ -1,4 +1,4 @@
-/* The RDMA devices of this host, and what libibverbs told about one. */
+/* The RDMA devices of this host, and libibverbs' report of one device. */
 #include <string.h>
 
 #include "tools/doctor/doctor.h"

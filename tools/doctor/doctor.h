@@ -1,4 +1,4 @@
-/* The parts of graphwire doctor, as its files see each other.
+/* The parts of graphwire doctor: the interfaces between its files.
  *
  *      command.c  the command: options, the table of checks, the exit status
  *      report.c   findings: kept, printed for people and as JSON
@@ -8,13 +8,13 @@
  *      kernel.c   NUMA nodes and processors, io_uring, sealed memory
  *      rdma.c     RDMA of this host: modules, device files, devices, their nodes
  *      port.c     ports of the devices: state, MTU, addresses
- *      peer.c     servers, by each transport
+ *      peer.c     servers, over each transport
  *      cause.c    why a server is not reached
  *      measure.c  reads of one endpoint, timed and compared
  *
- * A check looks at one thing and adds what it finds to the report; it fails at nothing: what cannot be read is a note.
- * A finding that is a problem stops work that was asked for; a warning costs speed; a note tells what is not known, or
- * what somebody may want to know.
+ * A check examines one thing and adds its findings to the report. A check never fails: if it cannot read something, it
+ * adds a note. A problem stops work that was asked for, and a warning costs speed. A note names what is not known, or
+ * what a user may want to know.
  */
 #ifndef GW_TOOLS_DOCTOR_DOCTOR_H
 #define GW_TOOLS_DOCTOR_DOCTOR_H
@@ -35,48 +35,49 @@ enum gw_doctor_status { GW_DOCTOR_OK, GW_DOCTOR_NOTE, GW_DOCTOR_WARNING, GW_DOCT
 #define GW_DOCTOR_FINDINGS_MAX 4096
 
 struct gw_doctor_finding {
-	const char *section; /* static, like the names of figures */
+	const char *section; /* a static string, like the names of figures */
 	char name[GW_ADDRESS_MAX + 32];
 	enum gw_doctor_status status;
 	char value[GW_DOCTOR_TEXT_MAX];
-	char costs[GW_DOCTOR_TEXT_MAX]; /* "" where it costs nothing */
-	char fix[GW_DOCTOR_TEXT_MAX];   /* the command that fixes it; "" where there is none */
+	char costs[GW_DOCTOR_TEXT_MAX]; /* "" if it costs nothing */
+	char fix[GW_DOCTOR_TEXT_MAX];   /* the command that fixes it; "" if no command does */
 	struct gw_doctor_figure {
 		const char *name;
 		double value;
-	} figures[GW_DOCTOR_FIGURES_MAX]; /* numbers of the value, for programs; up to one without a name */
+	} figures[GW_DOCTOR_FIGURES_MAX]; /* numbers in the value, for programs; the list ends at an entry without a
+					     name */
 };
 
-/* What was found so far, and where checks look. Zeroed but for the fields of the second group. */
+/* The findings so far, and what the checks examine. All fields start zeroed, except those of the second group. */
 struct gw_doctor {
 	struct gw_doctor_finding *findings;
 	uint32_t count, capacity;
-	uint32_t left_out;              /* findings for which there was no memory */
-	struct gw_doctor_finding spare; /* what these are written to */
-	const char *section;            /* of findings that are added now */
+	uint32_t left_out;              /* findings that memory ran out for */
+	struct gw_doctor_finding spare; /* scratch for the findings that are left out */
+	const char *section;            /* of the findings that checks add now */
 
-	const char *root;                      /* before /proc, /sys and /dev: "" for this machine */
-	const struct gw_probe *probe;          /* what was tried on this machine; NULL: nothing was */
-	uint64_t bytes;                        /* that will be kept in memory and registered; 0: nobody said */
-	const struct gw_verbs_report *reports; /* what libibverbs says of the devices */
+	const char *root;                      /* prefix of /proc, /sys and /dev: "" for this machine */
+	const struct gw_probe *probe;          /* results of the trials on this machine; NULL: no trials were made */
+	uint64_t bytes;                        /* to keep in memory and register; 0: not given */
+	const struct gw_verbs_report *reports; /* libibverbs' reports of the devices */
 	uint32_t report_count;
-	const char *no_reports; /* why there are none; NULL: there are */
-	bool no_libraries;      /* and that is why: libibverbs and librdmacm are not on this host, or too old */
+	const char *no_reports; /* why there are no reports; NULL: there are reports */
+	bool no_libraries;      /* the reason is that libibverbs and librdmacm are not on this host, or too old */
 };
 
-/* Adds a finding of this name; never NULL. Valid until the next one is added. */
+/* Adds a finding with this name; never NULL. Valid until the next finding is added. */
 struct gw_doctor_finding *gw_doctor_find(struct gw_doctor *doctor, enum gw_doctor_status status, const char *name, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Each adds to its text, which is cut where it is full; all but printable ASCII becomes '?'. */
+/* Each appends to its text. A full text is cut; every byte that is not printable ASCII becomes '?'. */
 void gw_doctor_value(struct gw_doctor_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void gw_doctor_costs(struct gw_doctor_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void gw_doctor_fix(struct gw_doctor_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void gw_doctor_figure(struct gw_doctor_finding *finding, const char *name, double value);
-/* The status becomes this one, unless it is worse already. */
+/* Sets the status, unless the finding's status is worse already. */
 void gw_doctor_raise(struct gw_doctor_finding *finding, enum gw_doctor_status status);
 /* The text of a number of bytes; UINT64_MAX is "unlimited". */
 const char *gw_doctor_bytes(char text[GW_UNIT_TEXT_MAX], uint64_t bytes);
-/* Makes it a note that this file could not be read. */
+/* Makes the finding a note that this file could not be read. */
 void gw_doctor_unread(struct gw_doctor_finding *finding, const char *path);
 
 enum gw_doctor_status gw_doctor_worst(const struct gw_doctor *doctor);
@@ -84,24 +85,25 @@ void gw_doctor_print(const struct gw_doctor *doctor);
 gw_status gw_doctor_print_json(const struct gw_doctor *doctor); /* GW_NO_MEMORY */
 void gw_doctor_free(struct gw_doctor *doctor);
 
-/* --- files.c: paths are printf style, and stand behind the doctor's root. false: not there, or not what is
- * asked for; then *out is untouched. --- */
+/* --- files.c: paths are in printf style, and are relative to the doctor's root. false: the file is missing or has
+ * other content; then *out is unchanged. --- */
 
 #define GW_DOCTOR_WORD_MAX   1024
-#define GW_DOCTOR_FOLDER_MAX 64 /* names of a folder that are looked at */
+#define GW_DOCTOR_FOLDER_MAX 64 /* names of a folder that the doctor examines */
 
 /* The first line, without spaces around it. */
 bool gw_doctor_word(const struct gw_doctor *doctor, char out[GW_DOCTOR_WORD_MAX], const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A file that holds one whole number, and nothing else. */
+/* A file that holds one whole number and nothing else. */
 bool gw_doctor_number(const struct gw_doctor *doctor, int64_t *out, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The word behind "Field:" in /proc/self/status. */
+/* The word after "Field:" in /proc/self/status. */
 bool gw_doctor_self(const struct gw_doctor *doctor, const char *field, char out[GW_DOCTOR_WORD_MAX]);
 /* A row of /proc/self/limits; UINT64_MAX: unlimited. */
 bool gw_doctor_limit(const struct gw_doctor *doctor, const char *row, uint64_t *soft, uint64_t *hard);
 bool gw_doctor_exists(const struct gw_doctor *doctor, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The names in a folder that begin with the prefix, sorted, those with a dot in front and very long ones left out. */
+/* The names in a folder that start with the prefix, sorted. Names that start with a dot and very long names are left
+ * out. */
 struct gw_doctor_names {
 	uint32_t count;
 	char names[GW_DOCTOR_FOLDER_MAX][64];
@@ -112,7 +114,7 @@ bool gw_doctor_folder(const struct gw_doctor *doctor, const char *prefix, struct
 bool gw_doctor_link(const struct gw_doctor *doctor, char out[GW_DOCTOR_WORD_MAX], const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* --- Checks: rows of the table in doctor.c. --- */
+/* --- Checks: rows of the table in command.c. --- */
 
 void gw_doctor_memory(struct gw_doctor *doctor);
 void gw_doctor_locked(struct gw_doctor *doctor);
@@ -141,24 +143,24 @@ void gw_doctor_transports(struct gw_doctor *doctor);
 /* All of them, in the order of the table. */
 void gw_doctor_host(struct gw_doctor *doctor);
 
-/* The devices that the kernel has: false if there are none, or their folder cannot be read. */
+/* The devices of the kernel. false: the host has none, or their folder cannot be read. */
 bool gw_doctor_device_names(const struct gw_doctor *doctor, struct gw_doctor_names *out);
-/* Of a device and its ports; NULL: libibverbs does not know it. */
+/* The report of a device and its ports; NULL: libibverbs does not know the device. */
 const struct gw_verbs_report *gw_doctor_report(const struct gw_doctor *doctor, const char *device);
 void gw_doctor_ports(struct gw_doctor *doctor, const char *device);
 
 /* --- peer.c --- */
 
 struct gw_doctor_peers {
-	const char *const *servers; /* as they were given: HOST:PORT */
+	const char *const *servers; /* as the user gave them: HOST:PORT */
 	uint32_t count;
-	const uint8_t *key; /* or NULL: on loopback it is found */
+	const uint8_t *key; /* NULL: no key; on loopback the doctor finds it */
 	uint32_t key_bytes;
-	bool insecure;         /* servers on loopback need not have one */
-	const char *transport; /* that must work: "tcp", "shm", "verbs"; NULL or "auto": any */
+	bool insecure;         /* allow servers on loopback without a key */
+	const char *transport; /* the transport that must work: "tcp", "shm", "verbs"; NULL or "auto": any */
 	uint32_t row_bytes;
 	uint64_t timeout_ms; /* of a connect */
-	uint64_t measure_ms; /* of one transport of one server */
+	uint64_t measure_ms; /* for one transport of one server */
 };
 
 /* HOST:PORT, with or without tcp: or verbs:; GW_INVALID for others. */
@@ -167,40 +169,43 @@ void gw_doctor_ask(struct gw_doctor *doctor, const struct gw_doctor_peers *peers
 
 /* --- cause.c: why a server is not reached. --- */
 
-/* Adds to the finding what it is, and what helps: status and reason are of the connect over TCP that failed. Takes as
+/* Adds the cause and the remedy to the finding. status and reason are those of the failed connect over TCP. Takes as
  * long as another connect. */
 void gw_doctor_cause(const struct gw_doctor_peers *peers, const char *server, gw_status status, const char *reason,
 		     struct gw_doctor_finding *finding);
-/* The same of one that answers in short, and not at length. */
+/* The same for a server that sends short answers but not long ones. */
 void gw_doctor_cause_large(const char *server, struct gw_doctor_finding *finding);
 
 /* --- measure.c --- */
 
-struct gw_doctor_reader; /* one endpoint that is read from, its poll group, and the memory that bytes land in */
+struct gw_doctor_reader; /* one endpoint to read from, its poll group and its receive buffer */
 
 #define GW_DOCTOR_SAMPLE_BYTES (64u << 10)
 #define GW_DOCTOR_ROW_MAX      (64u << 10)
 
 struct gw_doctor_figures {
-	uint32_t row_bytes;    /* as asked for, or the whole region, if it is smaller */
-	double p50_us, p99_us; /* a row, asked for and waited for */
+	uint32_t row_bytes;    /* as asked for, or the size of the region if that is smaller */
+	double p50_us, p99_us; /* one row: from the request to its completion */
 	double rows_per_second, bytes_per_second;
-	double range_cost_bytes; /* what a range costs besides its bytes, in bytes; NAN: the times did not tell */
+	double range_cost_bytes; /* the cost of a range in addition to its bytes, in bytes; NAN: could not be measured
+				  */
 };
 
-/* Connects and waits for the outcome, until options->deadline_ns at the latest; 2 s and measure_ms later is the
- * deadline of all reads. */
+/* Connects and waits for the result, until options->deadline_ns at most. The deadline of all reads is 2 s and
+ * measure_ms later. */
 gw_status gw_doctor_reader_open(const char *scheme, const struct gw_connect_options *options, uint32_t row_bytes,
 				uint64_t measure_ms, struct gw_doctor_reader **out);
-/* It will not come back: the server need not remember it. To be closed next; NULL is allowed. */
+/* Announces that this client does not come back, so that the server need not remember it. Close the reader next. NULL
+ * is allowed. */
 void gw_doctor_reader_goodbye(struct gw_doctor_reader *reader);
 void gw_doctor_reader_close(struct gw_doctor_reader *reader); /* NULL is allowed */
 const struct gw_endpoint *gw_doctor_reader_endpoint(const struct gw_doctor_reader *reader);
 
-/* The time of a short read, alone: all that follows is given as much time as it needs. */
+/* Measures a short read on its own. Later reads get as much time as this one suggests. */
 gw_status gw_doctor_reader_ping(struct gw_doctor_reader *reader, uint64_t *ns);
-/* Both read region 0, which is not empty, as does ping. After a failure the reader can only be closed. */
-/* The same bytes of the same region each time, its first and last ones among them; *used of them, the rest is zero. */
+/* ping, sample and measure read region 0, which is not empty. After a failure the reader can only be closed. */
+/* Reads the same bytes of the same region each time, including its first and last bytes. *used bytes are set, the
+ * rest is zero. */
 gw_status gw_doctor_reader_sample(struct gw_doctor_reader *reader, uint8_t out[GW_DOCTOR_SAMPLE_BYTES], uint32_t *used);
 /* Takes about measure_ms. */
 gw_status gw_doctor_reader_measure(struct gw_doctor_reader *reader, struct gw_doctor_figures *out);

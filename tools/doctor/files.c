@@ -1,7 +1,8 @@
-/* Files and folders of /proc, /sys and /dev, under a root that is "" for this machine and a made-up tree in tests.
+/* Files and folders of /proc, /sys and /dev, under a root: "" for this machine, a fake tree in tests.
  *
- * Kernels, containers and tests may lack any of them, or have something else there than expected: everything is read
- * up to a limit, numbers are taken whole or not at all, and what is not there is false and never a failure. */
+ * Kernels, containers and tests may lack any of these files, or have unexpected content in them. So every read has a
+ * limit, a number is accepted only if nothing follows it, and a missing file returns false and never fails.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -29,7 +30,7 @@ static bool path_of(const struct gw_doctor *doctor, char path[PATH_MAX], const c
 	return n >= 0 && n < PATH_MAX - root;
 }
 
-/* The text between spaces, or the whole line, from `text` on. */
+/* Copies the text between spaces, or the whole line, from `text` on. */
 static void copy_word(char out[GW_DOCTOR_WORD_MAX], const char *text, const char *ends)
 {
 	text += strspn(text, " \t");
@@ -103,7 +104,7 @@ static bool take_limit(const char **text, uint64_t *out)
 		*out = UINT64_MAX;
 		return true;
 	}
-	/* Above INT64_MAX there is nothing that a machine has. */
+	/* No machine has more than INT64_MAX of anything. */
 	if (!take_number(word, &number) || number < 0)
 		return false;
 	*out = (uint64_t)number;

@@ -1,4 +1,4 @@
-/* What the kernel grants this process: NUMA nodes and processors, io_uring, memory that can be sealed. */
+/* What the kernel grants this process: NUMA nodes and processors, io_uring, sealed memory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ void gw_doctor_nodes(struct gw_doctor *doctor)
 	}
 }
 
-/* The processors of this process's control group: version 2, or the controller of version 1. */
+/* The processors of this process's control group, by version 2 or by the cpuset controller of version 1. */
 static bool group_processors(const struct gw_doctor *doctor, char out[GW_DOCTOR_WORD_MAX])
 {
 	char text[4096], *rest;
@@ -57,7 +57,7 @@ static bool group_processors(const struct gw_doctor *doctor, char out[GW_DOCTOR_
 		const char *mount = controllers[1] ? "/cpuset" : "", *file = "cpuset.cpus.effective";
 		if (controllers[1] && strcmp(controllers + 1, "cpuset") != 0)
 			continue;
-		/* In a container the path is the host's, and the mount's root the container's group. */
+		/* In a container the path is the host's, while the mount's root is the container's group. */
 		if (gw_doctor_word(doctor, out, "/sys/fs/cgroup%s%s/%s", mount, path, file) ||
 		    gw_doctor_word(doctor, out, "/sys/fs/cgroup%s/%s", mount, file) ||
 		    gw_doctor_word(doctor, out, "/sys/fs/cgroup%s%s/cpuset.cpus", mount, path))
@@ -85,7 +85,7 @@ void gw_doctor_processors(struct gw_doctor *doctor)
 	if (granted > 1 && strspn(allowed, "0123456789") != strlen(allowed))
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-	gw_doctor_costs(finding, "one processor samples, fetches and serves in turn");
+	gw_doctor_costs(finding, "one processor must sample, fetch and serve");
 	if (granted != UINT32_MAX)
 		gw_doctor_fix(finding, "sudo systemctl set-property UNIT CPUQuota=400%% (a container: docker update "
 				       "--cpus 4 NAME; a pod: resources.limits.cpu)");
@@ -112,17 +112,19 @@ void gw_doctor_io_uring(struct gw_doctor *doctor)
 	gw_doctor_fix(finding, "%s", gw_uring_remedy(error ? error : ENOMEM, gw_uring_switch(doctor->root)));
 	if (error) {
 		gw_doctor_value(finding, "refused: %s", strerror_r(error, text, sizeof(text)));
-		gw_doctor_costs(finding,
-				"TCP runs on epoll, which takes about a tenth more time a row, and parts load by "
-				"pread");
+		gw_doctor_costs(
+			finding,
+			"TCP runs on epoll, which takes about a tenth more time for each row, and parts load with "
+			"pread");
 	} else if (!enough) {
-		gw_doctor_value(finding, "works for %u of %u threads: the limit of locked memory has no room for more",
+		gw_doctor_value(finding, "works for %u of %u threads: the limit of locked memory allows no more",
 				doctor->probe->io_uring_rings, doctor->probe->processors);
-		gw_doctor_costs(finding,
-				"the other threads serve TCP by epoll, which takes about a tenth more time a row");
+		gw_doctor_costs(
+			finding,
+			"the other threads serve TCP with epoll, which takes about a tenth more time for each row");
 	} else {
 		gw_doctor_value(finding, "works, without registered buffers");
-		gw_doctor_costs(finding, "loading a part maps its pages for every read");
+		gw_doctor_costs(finding, "the kernel maps the pages of every read while a part loads");
 	}
 }
 
@@ -141,8 +143,8 @@ void gw_doctor_io_uring_switch(struct gw_doctor *doctor)
 		gw_doctor_value(finding, ": for group %lld and the superuser only", (long long)group);
 	bool works = doctor->probe && !doctor->probe->io_uring_error;
 	gw_doctor_raise(finding, works ? GW_DOCTOR_NOTE : GW_DOCTOR_WARNING);
-	gw_doctor_costs(finding, "TCP runs on epoll and parts load by pread for %s",
-			value == 1 ? "all others" : "everybody");
+	gw_doctor_costs(finding, "TCP runs on epoll and parts load with pread for %s",
+			value == 1 ? "all other users" : "all users");
 	gw_doctor_fix(finding, "sudo sysctl -w kernel.io_uring_disabled=0");
 }
 
@@ -159,12 +161,12 @@ void gw_doctor_seccomp(struct gw_doctor *doctor)
 		return;
 	}
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-	gw_doctor_value(finding, "a filter is set: what is refused here may work outside");
+	gw_doctor_value(finding, "a filter is set: it may refuse calls that work outside it");
 }
 
 /* --- Sealed memory. --- */
 
-/* The steps of a server and a client with one page; what failed, or NULL. errno tells why. */
+/* Does what a server and a client do, with one page. Returns the step that failed, with errno set, or NULL. */
 static const char *try_steps(int fd, size_t bytes, int *again)
 {
 	char path[64];

@@ -1,7 +1,9 @@
-/* Limits that containers, units and pods set: of threads, locked memory, address space, open files, swap, huge pages,
- * the size of files and of /dev/shm, and of what RDMA devices give. Each is read from the file in which the kernel
- * keeps it, for the group in which least is left, and judged by what a server of this host's processors, or of --bytes,
- * needs.
+/* Limits that containers, units and pods set: threads, locked memory, address space, open files, swap, huge pages, the
+ * size of files and of /dev/shm, and the objects of RDMA devices.
+ *
+ *   the kernel's file of the limit, for the group with the least left -> compare with the need of a server -> a finding
+ *
+ * The need is that of a server with this host's processors, or with --bytes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +16,13 @@
 
 #define MIB            (1ull << 20)
 #define GIB            (1ull << 30)
-#define THREADS_OTHER  16u  /* of a server, besides those that answer: tensors, names, the library's own */
-#define THREADS_ROOM   256u /* what an advised limit is beyond that */
+#define THREADS_OTHER  16u  /* of a server, in addition to those that answer: tensors, names, the library's own */
+#define THREADS_ROOM   256u /* added to the need in the limit that the fix proposes */
 #define SHM_USUAL      GIB  /* with less, PyTorch's workers have died */
 #define MOUNTS_BYTES   65536
-#define RDMA_HANDLES   4u         /* contexts of a device: the program's, the connection manager's, one to spare */
+#define RDMA_HANDLES   4u         /* contexts of a device: the program's, the connection manager's, one spare */
 #define RDMA_OBJECTS   512u       /* queues and registrations of a server with some clients */
-#define LOCKED_MIN     (64 * MIB) /* below this not even a client's landing memory is registered whole */
+#define LOCKED_MIN     (64 * MIB) /* below this, even a client's receive buffer cannot be registered completely */
 #define OPEN_FILES_MIN 1024u
 #define OPEN_FILES     65536u
 #define CAP_LOCK       14 /* CAP_IPC_LOCK in the masks of /proc/self/status */
@@ -33,9 +35,9 @@ static const char *limit_text(uint64_t limit, char text[24])
 	return limit == UINT64_MAX ? "any number" : text;
 }
 
-/* --- The process's. --- */
+/* --- Limits of the process. --- */
 
-/* A finding about a row of /proc/self/limits; NULL: that cannot be read, and a finding says so. */
+/* A finding about a row of /proc/self/limits. NULL: the row cannot be read, and a finding reports that. */
 static struct gw_doctor_finding *limits_find(struct gw_doctor *doctor, const char *name, const char *row,
 					     uint64_t *soft, uint64_t *hard)
 {
@@ -52,7 +54,7 @@ static void limits_value(struct gw_doctor_finding *finding, uint64_t soft, uint6
 	gw_doctor_value(finding, "soft %s, hard %s", gw_doctor_bytes(first, soft), gw_doctor_bytes(second, hard));
 }
 
-/* Whether the limit binds this process: by trial where that was made; else by what the kernel grants it. */
+/* Whether the limit binds this process: by trial if the doctor made one, else by the capabilities of the process. */
 static bool limit_binds(const struct gw_doctor *doctor, uint64_t soft)
 {
 	char mask[GW_DOCTOR_WORD_MAX];
@@ -75,13 +77,14 @@ void gw_doctor_locked(struct gw_doctor *doctor)
 		return;
 	limits_value(finding, soft, hard);
 	bool binds = limit_binds(doctor, soft);
-	gw_doctor_value(finding, "%s; RDMA locks what it registers: a server %s, a client the memory that rows land in",
+	gw_doctor_value(finding, "%s; RDMA locks registered memory: a server %s, a client its receive buffers",
 			binds || soft == UINT64_MAX ? "" : ", not binding this process (CAP_IPC_LOCK)",
 			doctor->bytes ? gw_doctor_bytes(need, doctor->bytes) : "its whole part");
 	if (!binds || soft >= wanted)
 		return;
 	gw_doctor_raise(finding, gw_doctor_device_names(doctor, &devices) ? GW_DOCTOR_WARNING : GW_DOCTOR_NOTE);
-	gw_doctor_costs(finding, "servers cannot register their part for RDMA, and clients copy every row once more");
+	gw_doctor_costs(finding,
+			"servers cannot register their part for RDMA, and clients copy every row one more time");
 	gw_doctor_fix(finding, "%s", gw_process_fix(GW_PROCESS_LOCKED, UINT64_MAX, hard, fix));
 }
 
@@ -97,7 +100,7 @@ void gw_doctor_address_space(struct gw_doctor *doctor)
 		return;
 	uint64_t need = doctor->bytes ? gw_server_footprint(doctor->bytes, gw_processors(), 0) : 0;
 	gw_doctor_raise(finding, need > soft ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
-	gw_doctor_costs(finding, "parts and mapped memory above it are refused");
+	gw_doctor_costs(finding, "parts and mapped memory above the limit are refused");
 	gw_doctor_fix(finding, "%s", gw_process_fix(GW_PROCESS_SPACE, UINT64_MAX, hard, fix));
 }
 
@@ -112,7 +115,7 @@ void gw_doctor_file_size(struct gw_doctor *doctor)
 	if (soft == UINT64_MAX || (doctor->bytes && soft >= doctor->bytes))
 		return;
 	gw_doctor_raise(finding, doctor->bytes ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
-	gw_doctor_costs(finding, "it holds for shared memory as well: a server whose arrays are larger does not load");
+	gw_doctor_costs(finding, "the limit also holds for shared memory: a server with larger arrays does not load");
 	gw_doctor_fix(finding, "%s", gw_process_fix(GW_PROCESS_FILE_SIZE, UINT64_MAX, hard, fix));
 }
 
@@ -123,14 +126,14 @@ void gw_doctor_open_files(struct gw_doctor *doctor)
 	struct gw_doctor_finding *finding = limits_find(doctor, "open files", "Max open files", &soft, &hard);
 	if (!finding)
 		return;
-	gw_doctor_value(finding, "at most %llu, which may be raised to %s", (unsigned long long)soft,
+	gw_doctor_value(finding, "at most %llu; a process may raise it to %s", (unsigned long long)soft,
 			limit_text(hard, most));
 	if (soft >= OPEN_FILES_MIN)
 		return;
-	/* A server raises its own as far as it may. */
+	/* A server raises its own limit up to the hard limit. */
 	gw_doctor_raise(finding, hard >= OPEN_FILES_MIN ? GW_DOCTOR_NOTE : GW_DOCTOR_WARNING);
 	gw_doctor_costs(finding,
-			"a client takes a descriptor for each thread and server, a server one for each client");
+			"a client needs a descriptor for each thread and server, a server one for each client");
 	gw_doctor_fix(
 		finding, "%s",
 		gw_process_fix(GW_PROCESS_FILES, hard >= OPEN_FILES_MIN ? OPEN_FILES_MIN : OPEN_FILES, hard, fix));
@@ -138,8 +141,8 @@ void gw_doctor_open_files(struct gw_doctor *doctor)
 
 /* --- Threads. --- */
 
-/* The kernel asks the initial namespace for these: who has them in a container's user namespace is bound all the same,
- * which only the trial tells. */
+/* The kernel checks these capabilities in the initial namespace. A process that has them in a container's user
+ * namespace is bound all the same; only the trial shows that. */
 static bool user_is_bound(const struct gw_doctor *doctor)
 {
 	char mask[GW_DOCTOR_WORD_MAX];
@@ -162,7 +165,8 @@ void gw_doctor_threads(struct gw_doctor *doctor)
 			limit_text(group.limit, most));
 	if (group.limit != UINT64_MAX)
 		gw_doctor_value(finding, ", has %llu (%s)", (unsigned long long)group.used, group.file);
-	gw_doctor_value(finding, "; this user may have %s", known ? limit_text(soft, user) : "what is not known");
+	gw_doctor_value(finding, "; this user may have %s",
+			known ? limit_text(soft, user) : "a number that is not known");
 	if (!known)
 		gw_doctor_raise(finding, GW_DOCTOR_NOTE);
 	bool refused = doctor->probe && doctor->probe->threads < doctor->probe->processors;
@@ -172,7 +176,8 @@ void gw_doctor_threads(struct gw_doctor *doctor)
 	if (!refused && !full && !bound)
 		return;
 	gw_doctor_raise(finding, doctor->bytes ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
-	gw_doctor_costs(finding, "a server with a thread for each processor does not start, and clients have fewer");
+	gw_doctor_costs(finding,
+			"a server with one thread for each processor does not start, and clients run fewer threads");
 	if (full)
 		gw_doctor_fix(finding, "%s",
 			      gw_group_fix(GW_GROUP_THREADS, &group, group.used + need + THREADS_ROOM, fix));
@@ -198,7 +203,7 @@ void gw_doctor_swap(struct gw_doctor *doctor)
 	if (group.limit != UINT64_MAX)
 		gw_doctor_value(finding, "the control group's limit is %s (%s); ",
 				gw_text_bytes(limit, (double)group.limit), group.file);
-	gw_doctor_value(finding, "Graphwire needs none: rows that lie on a disk slow every batch");
+	gw_doctor_value(finding, "Graphwire needs none: swapped rows slow every batch");
 }
 
 void gw_doctor_huge_group(struct gw_doctor *doctor)
@@ -214,7 +219,7 @@ void gw_doctor_huge_group(struct gw_doctor *doctor)
 		which = GW_GROUP_HUGETLB_RESERVED;
 	}
 	if (group.limit == UINT64_MAX) {
-		gw_doctor_value(finding, "no limit of a control group on those of 2 MiB");
+		gw_doctor_value(finding, "no limit of a control group for pages of 2 MiB");
 		return;
 	}
 	gw_doctor_value(finding, "2 MiB: at most %s, %s in use (%s)", gw_text_bytes(limit, (double)group.limit),
@@ -224,12 +229,12 @@ void gw_doctor_huge_group(struct gw_doctor *doctor)
 	if (gw_group_left(&group) >= wanted || !pool)
 		return;
 	gw_doctor_raise(finding, doctor->probe && doctor->probe->collapse ? GW_DOCTOR_NOTE : GW_DOCTOR_WARNING);
-	gw_doctor_costs(finding, "pages that are free in the pool are refused to a server here");
+	gw_doctor_costs(finding, "a server here is refused pages that are free in the pool");
 	gw_doctor_fix(finding, "%s", gw_group_fix(which, &group, group.used + wanted, fix));
 }
 
-/* The bytes that /dev/shm may take: "size=65536k" among the mount's options; without it, half of the machine's memory.
- * The last mount there is the one that is seen. */
+/* The size limit of /dev/shm: "size=65536k" in the mount's options, or half of the machine's memory without that
+ * option. The last mount on that path is the visible one. */
 static bool shm_bytes(const struct gw_doctor *doctor, uint64_t *out)
 {
 	static char mounts[MOUNTS_BYTES];
@@ -260,7 +265,7 @@ void gw_doctor_dev_shm(struct gw_doctor *doctor)
 	char size[GW_UNIT_TEXT_MAX];
 	uint64_t bytes = 0;
 	bool found = shm_bytes(doctor, &bytes);
-	gw_doctor_value(finding, "%s; Graphwire puts nothing there (its shared memory is memfds)",
+	gw_doctor_value(finding, "%s; Graphwire does not use it (its shared memory is memfds)",
 			found ? gw_text_bytes(size, (double)bytes) : "not mounted");
 	if (found && bytes >= SHM_USUAL)
 		return;
@@ -295,7 +300,7 @@ void gw_doctor_rdma_group(struct gw_doctor *doctor)
 		if (group.handles >= RDMA_HANDLES && group.objects >= RDMA_OBJECTS)
 			continue;
 		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
-		gw_doctor_costs(finding, "clients beyond that are reached over TCP");
+		gw_doctor_costs(finding, "clients above the limit use TCP");
 		gw_doctor_fix(finding, "echo '%s hca_handle=max hca_object=max' | sudo tee %s", device, group.file);
 	}
 }

@@ -1,11 +1,11 @@
-/* Reads of one endpoint: a sample of its bytes, the time of one row, the rate of many, and what a range costs.
+/* Reads from one endpoint: a sample of its bytes, the time of one row, the rate of many, and the cost of a range.
  *
- *   open: poll set -> connect -> landing memory -> sample, measure -> close: everything of the set ends with it
+ *   open: poll group -> connect -> receive buffer -> sample, measure -> close: everything of the group ends with it
  *
- * Rows are read at random places, so that caches help nobody. The cost of a range is what is left of its time when that
- * of its bytes is taken away: with t(n) the time of a range of n bytes among many in flight, and b the time of a byte,
- * from the difference of two lengths, it is (t(short) - short * b) / b, in bytes. Every wait ends at the deadline; a
- * failure is the endpoint's own text.
+ * Rows are read at random places, so that no cache helps. The cost of a range is its time without the time of its
+ * bytes. Let t(n) be the time of a range of n bytes among many in flight. Let b be the time of a byte, from the
+ * difference of two lengths. The cost is (t(short) - short * b) / b, in bytes. Every wait ends at the deadline. A
+ * failure has the endpoint's own text.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "tools/doctor/doctor.h"
 
 #define SLOTS         4u   /* read sets in flight while many rows are read */
-#define SPANS         256u /* of one set */
+#define SPANS         256u /* of one read set */
 #define SLOT_BYTES    (1u << 20)
 #define LANDING_BYTES ((size_t)SLOTS * SLOT_BYTES)
 #define SAMPLE_ROW    64u
@@ -28,10 +28,10 @@
 #define WARM_ROUNDS   20u
 #define ROUNDS_MAX    5000u
 #define RANGE_REPEATS 3u
-#define READS_NS      (2000 * GW_NS_PER_MS) /* past the connect's deadline and the time to measure, for all reads */
-#define LATE_NS       GW_NS_PER_SECOND      /* past the deadline, for the transport to say so */
-#define TRIPS         60u                   /* of a read, alone: what all reads take of a server that is far away */
-#define FAR_NS        (20 * GW_NS_PER_MS)   /* from here on, times tell of the way alone */
+#define READS_NS      (2000 * GW_NS_PER_MS) /* for all reads, after the connect's deadline and the time to measure */
+#define LATE_NS       GW_NS_PER_SECOND      /* after the deadline, for the transport to report it */
+#define TRIPS         60u /* of a single read: the round trips that all reads together take to a distant server */
+#define FAR_NS        (20 * GW_NS_PER_MS) /* from here on, times measure the network only */
 
 struct measure_slot {
 	struct gw_read_set set;
@@ -47,8 +47,8 @@ struct gw_doctor_reader {
 	uint8_t *landing;
 	uint64_t deadline_ns;
 	uint64_t measure_ns; /* a quarter for single rows, a quarter for many, half for ranges */
-	uint64_t drawn;      /* random numbers so far */
-	uint64_t trip_ns;    /* as ping found it */
+	uint64_t drawn;      /* random numbers drawn */
+	uint64_t trip_ns;    /* as ping measured it */
 	uint32_t row_bytes;
 	struct measure_slot slots[SLOTS];
 	struct gw_histogram times;
@@ -123,7 +123,7 @@ void gw_doctor_reader_close(struct gw_doctor_reader *reader)
 	if (!reader)
 		return;
 	gw_endpoint_close(reader->endpoint);
-	gw_poll_group_destroy(reader->group); /* now nothing lands any more */
+	gw_poll_group_destroy(reader->group); /* after this call no read writes into the buffer */
 	gw_free(reader->landing);
 	gw_free(reader);
 }
@@ -140,7 +140,8 @@ static const struct gw_region *region_of(const struct gw_doctor_reader *reader)
 	return &reader->endpoint->peer.regions[0];
 }
 
-/* A random place for so many bytes in the region, which has them; on a multiple of 8, as arrays lie. */
+/* Draws a random place in the region for so many bytes, at a multiple of 8, as arrays lie. The region has that many
+ * bytes. */
 static uint64_t draw_place(struct gw_doctor_reader *reader, uint32_t bytes)
 {
 	uint64_t places = region_of(reader)->bytes - bytes + 1;
@@ -153,7 +154,7 @@ static uint32_t fit(const struct gw_doctor_reader *reader, uint32_t bytes)
 	return bytes < most ? bytes : (uint32_t)most;
 }
 
-/* Posts what there is room for. */
+/* Posts as many spans as the transport has room for. */
 static void slot_post(struct gw_doctor_reader *reader, struct measure_slot *slot)
 {
 	slot->posted += (uint32_t)gw_endpoint_readv(reader->endpoint, &slot->set, region_of(reader), reader->buffer,
@@ -169,7 +170,7 @@ static void slot_begin(struct gw_doctor_reader *reader, struct measure_slot *slo
 	slot_post(reader, slot);
 }
 
-/* Waits until a slot has ended, posting what had no room before. */
+/* Waits until a slot has ended, and posts spans that had no room before. */
 static gw_status slots_wait(struct gw_doctor_reader *reader, struct measure_slot **ended)
 {
 	uint64_t end = reader->deadline_ns + LATE_NS;
@@ -188,7 +189,7 @@ static gw_status slots_wait(struct gw_doctor_reader *reader, struct measure_slot
 			(*ended)->busy = false;
 			return GW_OK;
 		}
-		/* A set of which nothing was accepted is ours, and so is its deadline. */
+		/* The transport does not know a set without any accepted span, so this loop keeps its deadline. */
 		if (now >= reader->deadline_ns)
 			break;
 	}
@@ -269,7 +270,8 @@ static void slot_fill(struct gw_doctor_reader *reader, struct measure_slot *slot
 		slot->spans[i] = (struct gw_span){draw_place(reader, bytes), base + (uint64_t)i * bytes, bytes};
 }
 
-/* Ranges of one length, as many in flight as there is room for, for about so long: the time of each. */
+/* Reads ranges of one length for about the given time, with as many in flight as there is room for. Gives the time of
+ * each. */
 static gw_status doctor_stream(struct gw_doctor_reader *reader, uint32_t bytes, uint64_t budget_ns,
 			       double *seconds_each)
 {
@@ -298,7 +300,7 @@ static gw_status doctor_stream(struct gw_doctor_reader *reader, uint32_t bytes, 
 	return GW_OK;
 }
 
-/* Each length's best time of a few in turn: whatever else runs here only adds to it. */
+/* Takes each length's best time of a few alternating rounds: other work on the machine only adds time. */
 static gw_status measure_range(struct gw_doctor_reader *reader, double *bytes)
 {
 	uint32_t length = fit(reader, LONG_BYTES);

@@ -1,4 +1,4 @@
-/* Memory: how much there is, which pages it comes in, and whether it is granted. */
+/* Memory: how much exists, in which pages, and how much of it the kernel grants. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,10 +8,10 @@
 #include "tools/doctor/doctor.h"
 
 #define MIB           (1ull << 20)
-#define PAGES_UNASKED 512u /* of 2 MiB, proposed where nobody said how many bytes */
+#define PAGES_UNASKED 512u /* of 2 MiB, proposed without --bytes */
 
-/* Huge pages in the pool are taken already, and serve us all the same, as far as the control group lets us have them.
- */
+/* Huge pages in the pool are already taken from the free memory, and Graphwire can use them as far as the control
+ * group allows. */
 static uint64_t pool_bytes(const struct gw_doctor *doctor)
 {
 	struct gw_group_use group;
@@ -49,11 +49,12 @@ void gw_doctor_memory(struct gw_doctor *doctor)
 		gw_doctor_costs(finding, "%s do not fit: loading them is refused",
 				gw_text_bytes(wanted, (double)doctor->bytes));
 	else
-		gw_doctor_costs(finding,
-				"a server takes %s besides, with its threads and %u connections: the kernel may end it "
-				"when clients connect",
-				gw_text_bytes(wanted, (double)(need - (doctor->bytes <= pool ? 0 : doctor->bytes))),
-				GW_SERVER_CONNECTIONS_USUAL);
+		gw_doctor_costs(
+			finding,
+			"a server takes %s in addition, with its threads and %u connections: the kernel may end it "
+			"when clients connect",
+			gw_text_bytes(wanted, (double)(need - (doctor->bytes <= pool ? 0 : doctor->bytes))),
+			GW_SERVER_CONNECTIONS_USUAL);
 	if (group)
 		gw_doctor_fix(finding, "%s; or more parts", gw_memory_fix_group(&memory, need - memory.available, fix));
 	else
@@ -79,15 +80,19 @@ static void judge_pool(const struct gw_doctor *doctor, struct gw_doctor_finding 
 	bool transparent = doctor->probe && doctor->probe->collapse;
 	if ((uint64_t)free >= wanted)
 		return;
-	/* The pool is one of two ways to huge pages. */
+	/* Transparent huge pages are the other path to huge pages. */
 	gw_doctor_raise(finding, !transparent ? GW_DOCTOR_WARNING : doctor->bytes ? GW_DOCTOR_NOTE : GW_DOCTOR_OK);
 	if (transparent) {
 		gw_doctor_value(finding, "; transparent ones are made instead");
 		if (doctor->bytes)
-			gw_doctor_costs(finding, "making them takes time while a part is loaded, and fragmented memory "
-						 "leaves some small");
+			gw_doctor_costs(
+				finding,
+				"the kernel makes them while a part loads, which takes time, and fragmented memory "
+				"leaves some pages small");
 	} else {
-		gw_doctor_costs(finding, "unless transparent huge pages can be made: random rows at about half speed");
+		gw_doctor_costs(
+			finding,
+			"random rows are read at about half speed, unless the kernel can make transparent huge pages");
 	}
 	if (!transparent || doctor->bytes) {
 		uint64_t more = doctor->bytes ? wanted - (uint64_t)free : PAGES_UNASKED;
@@ -146,12 +151,12 @@ void gw_doctor_transparent(struct gw_doctor *doctor)
 	bool collapse = doctor->probe && doctor->probe->collapse;
 	gw_doctor_value(finding, "%s; for shared memory %s%s", private, shared,
 			!doctor->probe ? ""
-			: collapse     ? "; they can be made on request (MADV_COLLAPSE)"
-				       : "; they cannot be made on request");
+			: collapse     ? "; the kernel makes them on request (MADV_COLLAPSE)"
+				       : "; the kernel does not make them on request");
 	if (collapse || (strcmp(shared, "never") != 0 && strcmp(shared, "deny") != 0))
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
-	gw_doctor_costs(finding, "without a pool of huge pages: random rows at about half speed");
+	gw_doctor_costs(finding, "without a pool of huge pages, random rows are read at about half speed");
 	gw_doctor_fix(finding, "echo advise | sudo tee /sys/kernel/mm/transparent_hugepage/shmem_enabled");
 }
 
@@ -169,6 +174,6 @@ void gw_doctor_overcommit(struct gw_doctor *doctor)
 	if (mode < 2)
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
-	gw_doctor_costs(finding, "a part may be refused though memory is free: what is reserved counts as taken");
+	gw_doctor_costs(finding, "a part may be refused although memory is free: reserved memory counts as used");
 	gw_doctor_fix(finding, "sudo sysctl -w vm.overcommit_memory=0");
 }

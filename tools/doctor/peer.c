@@ -1,14 +1,15 @@
-/* Servers: for each, every transport in turn is connected to, read from and measured.
+/* Servers: connects over each transport, reads from it and measures it.
  *
- *   tcp: hello ─▶ who is it? ─▶ shm: the name of that incarnation on this host
- *                            ─▶ verbs: the same host and port
- *   each: connect ─▶ a sample, compared with the first one's ─▶ latency, rate, cost of a range
+ *   tcp: hello ─▶ the server's identity ─▶ shm: the name of that incarnation on this host
+ *                                       ─▶ verbs: the same host and port
+ *   each: connect ─▶ a sample, compared with the first transport's ─▶ latency, rate, cost of a range
  *
- *   none of them ─▶ the cause (cause.c)
+ *   no transport works ─▶ the cause (cause.c)
  *
- * A transport that cannot be had is told with the endpoint's own reason: a note where it is ordinary (another host, no
- * device), a warning where this host has what it takes or where reads fail, a problem where it was asked for. A server
- * that none reaches is a problem, and so are different bytes over two of them.
+ * A transport that does not work is reported with the endpoint's reason. The finding is a note if that is ordinary
+ * (another host, no device). It is a warning if this host has what the transport needs, or if reads fail. It is a
+ * problem if --transport asked for it. A server that no transport reaches is a problem, and so are different bytes over
+ * two transports.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@
 #include "tools/doctor/doctor.h"
 
 #define FAR_NS     (20 * GW_NS_PER_MS)
-#define OFF_FACTOR 4 /* a constant that is so far from what was measured is worth a word */
+#define OFF_FACTOR 4 /* report a constant that is wrong by this factor or more */
 
 struct peer {
 	struct gw_doctor *doctor;
@@ -28,14 +29,14 @@ struct peer {
 	const char *text;
 	struct gw_address address;
 	bool reached[GW_SCHEMES];
-	bool mapped;          /* by one of them its memory */
-	const char *first;    /* the transport that reached it first; NULL: none yet */
-	uint64_t incarnation; /* of whom it reached; the others must reach the same */
+	bool mapped;          /* one transport mapped its memory */
+	const char *first;    /* the first transport that reached it; NULL: none yet */
+	uint64_t incarnation; /* of the server that `first` reached; the other transports must reach the same */
 	uint8_t *sample, *other;
-	uint32_t sample_bytes; /* 0: there is nothing to compare with */
-	gw_status status;      /* of the connect over TCP, and what it said */
+	uint32_t sample_bytes; /* 0: no sample to compare with */
+	gw_status status;      /* the result of the connect over TCP, and its text */
 	char reason[GW_ERROR_TEXT_MAX];
-	bool loses_large; /* over TCP, short answers come and long ones do not */
+	bool loses_large; /* over TCP, short answers arrive and long ones do not */
 };
 
 gw_status gw_doctor_server_check(const char *text)
@@ -43,7 +44,7 @@ gw_status gw_doctor_server_check(const char *text)
 	struct gw_address address;
 	gw_status status = gw_address_parse(text, &address);
 	if (status == GW_OK && !gw_address_has_port(&address))
-		status = gw_fail(GW_INVALID, "\"%.64s\": give HOST:PORT; every transport is tried there", text);
+		status = gw_fail(GW_INVALID, "\"%.64s\": give HOST:PORT; the doctor tries every transport", text);
 	if (status == GW_OK && address.port == 0)
 		status = gw_fail(GW_INVALID, "\"%.64s\": no server has port 0", text);
 	return status;
@@ -70,7 +71,8 @@ static gw_status reach(const struct peer *peer, const struct gw_scheme *way, str
 		snprintf(to.address.host, sizeof(to.address.host), "%016llx", (unsigned long long)peer->incarnation);
 		to.address.port = 0;
 	}
-	(void)!getrandom(to.client_uuid, sizeof(to.client_uuid), 0); /* nothing here is asked twice */
+	(void)!getrandom(to.client_uuid, sizeof(to.client_uuid),
+			 0); /* no request here is repeated, so any uuid will do */
 	*out = NULL;
 	if (status == GW_OK)
 		status = gw_doctor_reader_open(way->name, &to, peers->row_bytes, peers->measure_ms, out);
@@ -78,7 +80,7 @@ static gw_status reach(const struct peer *peer, const struct gw_scheme *way, str
 	return status;
 }
 
-/* What is lost by it, and what may help. */
+/* Adds what the missing transport costs, and what may help. */
 static void judge_unreached(const struct peer *peer, const struct gw_scheme *way, gw_status status,
 			    struct gw_doctor_finding *finding)
 {
@@ -90,13 +92,13 @@ static void judge_unreached(const struct peer *peer, const struct gw_scheme *way
 	} else if (mapped) {
 		gw_doctor_costs(finding, "nothing: the server's memory is mapped");
 	} else if (network) {
-		gw_doctor_costs(finding, "every row goes through both kernels and takes the server's processors");
+		gw_doctor_costs(finding, "every row passes both kernels and uses the server's processors");
 	} else if (way->local) {
-		gw_doctor_costs(finding, "nothing, if the server is on another host or another user's");
+		gw_doctor_costs(finding, "nothing, if the server is on another host or belongs to another user");
 	}
 	if (status == GW_REFUSED)
-		gw_doctor_fix(finding, "graphwire doctor --server %s --key-file FILE, the one that the server has%s",
-			      peer->text, peer->peers->key ? "" : "; --insecure, if it is to have none");
+		gw_doctor_fix(finding, "graphwire doctor --server %s --key-file FILE, with the server's key%s",
+			      peer->text, peer->peers->key ? "" : "; --insecure, if the server shall have no key");
 	if (way != &gw_schemes[GW_SCHEME_VERBS] || mapped || !gw_doctor_device_names(peer->doctor, &devices))
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
@@ -122,7 +124,7 @@ static void report_untried(const struct peer *peer, const struct gw_scheme *way,
 	}
 }
 
-/* Whether it is the server that the transport before reached. */
+/* Checks that this is the server that the first transport reached. */
 static bool judge_identity(struct peer *peer, const struct gw_scheme *way, struct gw_doctor_finding *finding,
 			   uint64_t incarnation)
 {
@@ -133,13 +135,13 @@ static bool judge_identity(struct peer *peer, const struct gw_scheme *way, struc
 	if (incarnation == peer->incarnation)
 		return true;
 	gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
-	gw_doctor_value(finding, "another server than over %s, or it has restarted meanwhile; ", peer->first);
-	gw_doctor_costs(finding, "clients cannot tell which of the two they read from");
+	gw_doctor_value(finding, "not the server that %s reached, or it has restarted since; ", peer->first);
+	gw_doctor_costs(finding, "clients cannot know which of the two they read from");
 	gw_doctor_fix(finding, "graphwire stat %s", peer->text);
 	return false;
 }
 
-/* Compares what was read with what the first transport read. */
+/* Compares the sample with the first transport's. */
 static bool judge_sample(struct peer *peer, struct gw_doctor_finding *finding, uint32_t bytes)
 {
 	if (peer->sample_bytes == 0) {
@@ -171,7 +173,7 @@ static void report_figures(struct gw_doctor_finding *finding, const struct gw_do
 	gw_doctor_figure(finding, "bytes_per_second", figures->bytes_per_second);
 }
 
-/* The break-even between reading a list whole and picking from it: as measured, beside what is counted with. */
+/* Reports the break-even between reading a list whole and picking from it: as measured, and the constant in use. */
 static void report_range(const struct peer *peer, const struct gw_transport *transport, double measured)
 {
 	struct gw_doctor_finding *finding =
@@ -181,19 +183,21 @@ static void report_range(const struct peer *peer, const struct gw_transport *tra
 	gw_doctor_figure(finding, "range_cost_constant", constant);
 	if (isnan(measured)) {
 		gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-		gw_doctor_value(finding, "a range counts as %.0f bytes besides its own; the times did not tell more",
+		gw_doctor_value(finding,
+				"a range counts as %.0f bytes in addition to its own; its cost could not be measured",
 				constant);
 		return;
 	}
-	gw_doctor_value(finding, "a range costs as much as %.0f bytes besides its own, and counts as %.0f", measured,
-			constant);
+	gw_doctor_value(finding, "a range costs as much as %.0f bytes in addition to its own, and counts as %.0f",
+			measured, constant);
 	if (measured <= OFF_FACTOR * constant && measured * OFF_FACTOR >= constant)
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-	gw_doctor_costs(finding, "some lists are read whole that are better picked from, or the other way round");
+	gw_doctor_costs(finding,
+			"clients read some lists completely where picking from them is faster, or the reverse");
 }
 
-/* Short answers still come, over another connection: so the server lives. */
+/* Whether short answers still arrive over another connection: then the server is alive. */
 static bool answers_in_short(const struct peer *peer, const struct gw_scheme *way)
 {
 	struct gw_doctor_reader *reader;
@@ -211,8 +215,8 @@ static void report_failed_reads(struct peer *peer, const struct gw_scheme *way, 
 {
 	gw_doctor_raise(finding, is_asked_for(peer, way->name) ? GW_DOCTOR_PROBLEM : GW_DOCTOR_WARNING);
 	gw_doctor_value(finding, "connected, but reads fail: %s", gw_last_error());
-	gw_doctor_costs(finding, "a client that chooses it loses time, or fails");
-	/* With a long time-out the kernel may give up the connection before. */
+	gw_doctor_costs(finding, "a client that chooses this transport loses time, or fails");
+	/* With a long time-out, the kernel may end the connection first. */
 	bool silent = status == GW_DEADLINE || status == GW_PEER_LOST;
 	if (way->rank == GW_RANK_FIRST && silent && pinged && answers_in_short(peer, way)) {
 		peer->loses_large = true;
@@ -222,7 +226,8 @@ static void report_failed_reads(struct peer *peer, const struct gw_scheme *way, 
 	}
 }
 
-/* Clients have many reads under way, and so do with a server far away what they do with a near one, later. */
+/* Clients have many reads in flight. A distant server thus only delays what a near one gives at once, which more
+ * mini-batches ahead can hide. */
 static void judge_distance(struct gw_doctor_finding *finding, uint64_t trip_ns)
 {
 	char trip[GW_UNIT_TEXT_MAX];
@@ -231,12 +236,12 @@ static void judge_distance(struct gw_doctor_finding *finding, uint64_t trip_ns)
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
 	gw_doctor_costs(
 		finding,
-		"%s a round trip, several of which a mini-batch takes: more of them ahead (depth) hide it, as far "
-		"as the way carries their bytes",
+		"%s a round trip, and a mini-batch takes several: more mini-batches ahead (depth) hide it, as far "
+		"as the network carries their bytes",
 		gw_text_duration(trip, (double)trip_ns * 1e-9));
 }
 
-/* What was reached: who it is, its bytes, its figures. */
+/* Reports the server that was reached: its identity, its bytes, its figures. */
 static void report_reached(struct peer *peer, const struct gw_scheme *way, struct gw_doctor_reader *reader)
 {
 	const struct gw_endpoint *endpoint = gw_doctor_reader_endpoint(reader);
@@ -259,10 +264,10 @@ static void report_reached(struct peer *peer, const struct gw_scheme *way, struc
 	}
 	judge_distance(finding, trip_ns);
 	if (empty)
-		gw_doctor_value(finding, "connected; it has nothing to read");
+		gw_doctor_value(finding, "connected; the server has nothing to read");
 	else
 		report_figures(finding, &figures);
-	/* Rows that change may have changed. */
+	/* Trainable rows may have changed between two samples. */
 	if (same && !empty && who.regions[0].kind == GW_REGION_IMMUTABLE)
 		same = judge_sample(peer, finding, bytes);
 	peer->reached[way - gw_schemes] = same;
@@ -290,7 +295,7 @@ static gw_status doctor_try_transport(struct peer *peer, const struct gw_scheme 
 	return status;
 }
 
-/* As client/link/upgrade.c chooses: the best way that reads what TCP reads, else TCP. */
+/* Chooses as client/link/upgrade.c does: the best transport that reads the same bytes as TCP, else TCP. */
 static void report_choice(const struct peer *peer)
 {
 	const struct gw_scheme *way = gw_scheme_below(NULL), *first = &gw_schemes[GW_SCHEME_TCP];
@@ -324,8 +329,8 @@ static void ask_server(struct peer *peer)
 			doctor_try_transport(peer, way);
 		else
 			report_untried(peer, way,
-				       way->local ? "the server tells its name over TCP"
-						  : "it begins with a hello over TCP");
+				       way->local ? "the server sends its name over TCP"
+						  : "it starts with a hello over TCP");
 	}
 	report_choice(peer);
 }

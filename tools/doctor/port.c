@@ -1,7 +1,8 @@
-/* Ports of an RDMA device: whether they are up, how large packets may be, and by which addresses they are reached.
+/* Ports of an RDMA device: whether they are up, how large packets may be, and at which addresses others reach them.
  *
- * A port's files are /sys/class/infiniband/DEVICE/ports/N/…; its network interface is named beside its addresses
- * (GIDs). Over Ethernet the MTU follows the interface's. */
+ * A port's files are in /sys/class/infiniband/DEVICE/ports/N/. The kernel lists the port's network interface with its
+ * addresses (GIDs). Over Ethernet the MTU follows the interface's.
+ */
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -11,15 +12,15 @@
 #include "tools/doctor/doctor.h"
 
 #define PORTS      "/sys/class/infiniband/%s/ports/%s"
-#define GIDS_MAX   256u /* looked at */
+#define GIDS_MAX   256u /* examined at most */
 #define GIDS_SHOWN 8u
 #define MTU_BEST   4096u
-#define MTU_FITS   4200 /* of the interface, for packets of 4096 bytes */
+#define MTU_FITS   4200 /* MTU of the interface for packets of 4096 bytes */
 
 struct port {
 	const char *device, *number;
 	bool ethernet;
-	char interface[GW_DOCTOR_WORD_MAX]; /* "" where none is told */
+	char interface[GW_DOCTOR_WORD_MAX]; /* "" if the kernel names none */
 };
 
 static void doctor_port_state(struct gw_doctor *doctor, const struct port *port, const char *layer)
@@ -39,7 +40,7 @@ static void doctor_port_state(struct gw_doctor *doctor, const struct port *port,
 	if (strstr(state, "ACTIVE"))
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_WARNING);
-	gw_doctor_costs(finding, "nothing is read over it");
+	gw_doctor_costs(finding, "no reads pass over this port");
 	if (port->ethernet)
 		gw_doctor_fix(finding, "sudo ip link set dev %s up (and the cable)",
 			      port->interface[0] ? port->interface : "NETDEV");
@@ -47,7 +48,7 @@ static void doctor_port_state(struct gw_doctor *doctor, const struct port *port,
 		gw_doctor_fix(finding, "%s",
 			      strstr(state, "INIT") ? "sudo apt install opensm && sudo systemctl enable --now opensm "
 						      "(one subnet manager for the network)"
-						    : "the cable: ibstat tells its physical state");
+						    : "check the cable: ibstat shows its physical state");
 }
 
 static void port_mtu(struct gw_doctor *doctor, const struct port *port)
@@ -62,7 +63,7 @@ static void port_mtu(struct gw_doctor *doctor, const struct port *port)
 	if (!report || report->error || number < 1 || number > GW_VERBS_REPORT_PORTS_MAX ||
 	    !report->ports[number - 1].known || !report->ports[number - 1].active_mtu) {
 		gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-		gw_doctor_value(finding, "not known, since libibverbs did not tell");
+		gw_doctor_value(finding, "not known: libibverbs gave no report");
 	} else {
 		uint32_t active = report->ports[number - 1].active_mtu, most = report->ports[number - 1].max_mtu;
 		gw_doctor_value(finding, "%u active, %u at most", active, most);
@@ -85,7 +86,7 @@ static void port_mtu(struct gw_doctor *doctor, const struct port *port)
 
 struct gids {
 	uint32_t count, shown;
-	bool version_2, routed; /* RoCE v2; one that the connection manager finds by an IP address */
+	bool version_2, routed; /* RoCE v2; an address that the connection manager finds by an IP address */
 };
 
 /* "0000:…:ffff:0a00:0301" as an address: 10.0.3.1. false: empty or malformed. */
@@ -135,17 +136,18 @@ static void port_gids(struct gw_doctor *doctor, const struct port *port)
 	} else if (!gids.count || (port->ethernet && !gids.routed && gids.version_2)) {
 		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 		gw_doctor_value(finding, "%s", gids.count ? "" : "none");
-		gw_doctor_costs(finding, "clients find no way over this port: its interface has no IP address");
+		gw_doctor_costs(finding, "clients cannot connect over this port: its interface has no IP address");
 		gw_doctor_fix(finding, "sudo ip addr add ADDRESS/24 dev %s", interface);
 	} else if (port->ethernet && !gids.routed) {
 		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 		gw_doctor_costs(finding, "RoCE v1 crosses no router");
-		gw_doctor_fix(finding, "sudo ip addr add ADDRESS/24 dev %s (a device that knows RoCE v2 has it then)",
+		gw_doctor_fix(finding,
+			      "sudo ip addr add ADDRESS/24 dev %s (a device that supports RoCE v2 then uses it)",
 			      interface);
 	}
 }
 
-/* As the first of the port's addresses names it. It becomes part of paths and commands. */
+/* Takes the interface of the port's first address. Paths and commands contain its name. */
 static void find_interface(const struct gw_doctor *doctor, struct port *port)
 {
 	char *name = port->interface;

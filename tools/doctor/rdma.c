@@ -1,7 +1,9 @@
-/* RDMA of this host: kernel modules, the files that programs open, devices and where they sit.
+/* RDMA of this host: kernel modules, device files, devices and their NUMA nodes.
  *
- * Devices are listed as /sys/class/infiniband has them, which needs no library and no permission; what only libibverbs
- * tells is added where it told. A host without a device is an ordinary one: then what is missing is a note. */
+ *   /sys/class/infiniband (needs no library and no permission) -> libibverbs' report, if it has one -> findings
+ *
+ * A host without a device is an ordinary host, so a missing module or file is then only a note.
+ */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,13 +15,13 @@
 #include "tools/doctor/doctor.h"
 
 #define CLASS      "/sys/class/infiniband"
-#define READS_GOOD 16u /* in flight on one queue pair: what common devices have */
+#define READS_GOOD 16u /* in flight on one queue pair: what common devices allow */
 #define CPUS_MAX   8192u
 #define MELLANOX   0x15b3
 
 /* --- Modules and device files. --- */
 
-/* Cards of a maker whose every network card does RDMA, and that no driver has made a device of. */
+/* Counts cards of a maker all of whose network cards do RDMA, if no driver has made a device of them. */
 static uint32_t idle_cards(const struct gw_doctor *doctor)
 {
 	char path[PATH_MAX], word[GW_DOCTOR_WORD_MAX];
@@ -52,7 +54,7 @@ void gw_doctor_modules(struct gw_doctor *doctor)
 	}
 	bool any = gw_doctor_device_names(doctor, &devices);
 	bool verbs = gw_doctor_exists(doctor, "/sys/class/infiniband_verbs");
-	/* What is built into the kernel shows by what it makes. */
+	/* A module that is built into the kernel shows only by its effects. */
 	bool manager =
 		gw_doctor_exists(doctor, "/sys/module/rdma_ucm") || gw_doctor_exists(doctor, "/sys/class/misc/rdma_cm");
 	uint32_t idle = idle_cards(doctor);
@@ -136,7 +138,7 @@ static void device_itself(struct gw_doctor *doctor, const char *device)
 		gw_doctor_value(finding, ", firmware %s", word);
 	if (!report) {
 		if (doctor->no_reports || !doctor->report_count)
-			return; /* said once for all */
+			return; /* reported once for all devices */
 		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 		gw_doctor_value(finding, "; libibverbs does not know it");
 		gw_doctor_costs(finding, "it cannot be used");
@@ -168,10 +170,10 @@ static void device_reads(struct gw_doctor *doctor, const char *device)
 	if (report->iwarp || !reader || !server) {
 		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
 		gw_doctor_value(finding, "%s", report->iwarp ? "; iWARP" : "");
-		gw_doctor_costs(finding, "it cannot serve one-sided reads: servers are reached over TCP");
+		gw_doctor_costs(finding, "the device cannot serve one-sided reads: clients reach servers over TCP");
 	} else if (reader < READS_GOOD || server < READS_GOOD) {
 		gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-		gw_doctor_costs(finding, "small rows: at most so many for each queue pair in the time of a round trip");
+		gw_doctor_costs(finding, "small rows: each queue pair reads at most so many in one round trip");
 	}
 }
 
@@ -186,17 +188,18 @@ static void device_paging(struct gw_doctor *doctor, const char *device)
 		gw_doctor_value(finding, "not known");
 		return;
 	}
-	gw_doctor_value(finding, "%s%s%s; Graphwire locks what it registers and needs none", report->odp ? "yes" : "no",
-			report->odp_implicit ? ", implicit" : "", report->odp_reads ? ", for one-sided reads" : "");
+	gw_doctor_value(finding, "%s%s%s; Graphwire locks registered memory and does not need it",
+			report->odp ? "yes" : "no", report->odp_implicit ? ", implicit" : "",
+			report->odp_reads ? ", for one-sided reads" : "");
 }
 
-/* Of a device's node: how far away the nearest processor is that this process may use. */
+/* A device's node, and the distance to the nearest processor that this process may use. */
 struct placing {
 	bool known, local;
 	unsigned distance; /* 10: the same node */
 };
 
-/* Whether any processor of the list is one of those allowed. */
+/* Whether the list contains an allowed processor. */
 static bool runs_on(const bool allowed[CPUS_MAX], const char *list)
 {
 	static bool here[CPUS_MAX];
@@ -219,7 +222,7 @@ static struct placing placing_of(const struct gw_doctor *doctor, int64_t node)
 	    !gw_doctor_folder(doctor, "node", &nodes, "/sys/devices/system/node") ||
 	    !gw_doctor_word(doctor, distances, "/sys/devices/system/node/%s/distance", own))
 		return placing;
-	/* The row of a node tells the distances to all that are online, in their order. */
+	/* A node's row has the distances to all online nodes, in their order. */
 	char *at = strtok_r(distances, " ", &rest);
 	for (uint32_t i = 0; i < nodes.count && at; i++, at = strtok_r(NULL, " ", &rest)) {
 		unsigned distance;
@@ -240,9 +243,9 @@ static void device_place(struct gw_doctor *doctor, const char *device)
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "place %s", device);
 	int64_t node;
 	if (!gw_doctor_number(doctor, &node, CLASS "/%s/device/numa_node", device)) {
-		/* One that is made by software hangs on no bus. */
+		/* A software device is on no bus. */
 		gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-		gw_doctor_value(finding, "the kernel tells no NUMA node for it");
+		gw_doctor_value(finding, "the kernel names no NUMA node for it");
 		return;
 	}
 	if (node < 0) {
@@ -253,7 +256,7 @@ static void device_place(struct gw_doctor *doctor, const char *device)
 	gw_doctor_value(finding, "on node%lld", (long long)node);
 	if (!placing.known) {
 		gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-		gw_doctor_value(finding, "; the kernel does not tell how far this process's processors are");
+		gw_doctor_value(finding, "; the kernel does not report the distance to this process's processors");
 		return;
 	}
 	gw_doctor_value(finding, "; the nearest processor that this process may use is at distance %u",
@@ -267,7 +270,7 @@ static void device_place(struct gw_doctor *doctor, const char *device)
 	gw_doctor_fix(finding, "numactl --cpunodebind=%lld --preferred=%lld COMMAND", (long long)node, (long long)node);
 }
 
-/* The slot: a card in a narrow one moves no more bytes than that. */
+/* Reports the slot: a card in a narrow slot is limited to the slot's rate. */
 static void device_slot(struct gw_doctor *doctor, const char *device)
 {
 	char speed[GW_DOCTOR_WORD_MAX], speed_max[GW_DOCTOR_WORD_MAX];
@@ -276,22 +279,22 @@ static void device_slot(struct gw_doctor *doctor, const char *device)
 	    !gw_doctor_number(doctor, &width_max, CLASS "/%s/device/max_link_width", device) ||
 	    !gw_doctor_word(doctor, speed, CLASS "/%s/device/current_link_speed", device) ||
 	    !gw_doctor_word(doctor, speed_max, CLASS "/%s/device/max_link_speed", device))
-		return; /* virtual functions and devices made by software have none */
+		return; /* virtual functions and software devices have no slot */
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "slot %s", device);
 	gw_doctor_value(finding, "%lld lanes of %s; the card has %lld of %s", (long long)width, speed,
 			(long long)width_max, speed_max);
 	if (width <= 0 || (width >= width_max && strcmp(speed, speed_max) == 0))
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
-	gw_doctor_costs(finding, "no more bytes a second than the slot's lanes carry");
+	gw_doctor_costs(finding, "the slot's lanes limit the bytes a second");
 }
 
-/* libibverbs said nothing of any device. */
+/* Reports that libibverbs gave no report of any device. */
 static void no_reports(struct gw_doctor *doctor, enum gw_doctor_status status)
 {
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, status, "libibverbs");
 	gw_doctor_value(finding, "%.*s", (int)strcspn(doctor->no_reports, ";"), doctor->no_reports);
-	gw_doctor_costs(finding, "RDMA is not used: servers on other hosts are reached over TCP");
+	gw_doctor_costs(finding, "clients do not use RDMA: they reach servers on other hosts over TCP");
 #ifdef GRAPHWIRE_VERBS
 	gw_doctor_fix(finding, "sudo apt install libibverbs1 librdmacm1 ibverbs-providers%s",
 		      doctor->no_libraries ? "" : "; sudo modprobe -a ib_uverbs rdma_ucm");

@@ -1,8 +1,9 @@
-/* Findings: added by checks, printed under the headline of their section, or as one JSON object.
+/* Findings: checks add them; the report prints them under the headline of their section, or as one JSON object.
  *
- * Names, texts of files and of peers end up here: they are cut to their field, and what is no printable ASCII becomes
- * '?', so that neither a terminal nor a JSON parser is led astray. A finding for which there is no room is counted
- * and left out; nothing else can fail. */
+ * Names and texts of files and servers are untrusted. The report cuts them to their field and replaces every byte that
+ * is not printable ASCII by '?', so that they cannot mislead a terminal or a JSON parser. A finding without room is
+ * counted and left out. Nothing else here can fail.
+ */
 #include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
@@ -110,7 +111,7 @@ void gw_doctor_unread(struct gw_doctor_finding *finding, const char *path)
 	gw_doctor_value(finding, "not known: %s cannot be read, or has unexpected content", path);
 }
 
-/* --- Telling. --- */
+/* --- Printing. --- */
 
 enum gw_doctor_status gw_doctor_worst(const struct gw_doctor *doctor)
 {
@@ -197,7 +198,7 @@ gw_status gw_doctor_print_json(const struct gw_doctor *doctor)
 	free(text);
 	json_decref(all);
 	json_decref(list);
-	return text ? GW_OK : gw_fail(GW_NO_MEMORY, "no memory for the report as JSON");
+	return text ? GW_OK : gw_fail(GW_NO_MEMORY, "out of memory for the report as JSON");
 }
 
 void gw_doctor_free(struct gw_doctor *doctor)

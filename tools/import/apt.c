@@ -1,4 +1,5 @@
-/* graphwire import apt: the machine's own package graph, from `apt-cache dumpavail` or a file that holds its output. */
+/* graphwire import apt: imports the machine's own package graph, from `apt-cache dumpavail` or a file with its
+ * output. */
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -16,10 +17,9 @@ extern char **environ;
 
 #define A struct gw_import_apt
 static const struct gw_option table[] = {
-	{"from", "FILE", "the output of apt-cache dumpavail, gzip or not; - is standard input (default: run it)", 0,
-	 GW_OPTION_TEXT(A, from)},
-	{"seed", "N", "another seed, another train/val/test split (default 1)", 0,
-	 GW_OPTION_NUMBER(A, apt.seed, 0, UINT64_MAX)},
+	{"from", "FILE", "the output of apt-cache dumpavail, gzip or not; - is standard input (default: run apt-cache)",
+	 0, GW_OPTION_TEXT(A, from)},
+	{"seed", "N", "seed of the train/val/test split (default 1)", 0, GW_OPTION_NUMBER(A, apt.seed, 0, UINT64_MAX)},
 	{"transpose", NULL, "store out-edges too", 0, GW_OPTION_FLAG(A, apt.transpose)},
 	GW_OUTPUT_OPTIONS(A, , "packages", 1),
 	{0},
@@ -30,15 +30,16 @@ static const char doc[] =
 	"Turn a Debian package index into a heterogeneous graph: package, source, maintainer; depends, recommends, "
 	"suggests, "
 	"conflicts, built-from, maintained-by, each with its reverse.\v"
-	"Every alternative of \"a | b\" gets an edge; a virtual package stands for all that provide it; version "
+	"Every alternative of \"a | b\" gets an edge. A virtual package stands for all packages that provide it. "
+	"Version "
 	"constraints "
-	"and architecture qualifiers do not matter. Package features are the words of the description, hashed to 128 "
-	"float32; the label is the archive section, which is nowhere else in the graph.\n\n"
+	"and architecture qualifiers are ignored. Package features are the words of the description, hashed to 128 "
+	"float32. The label is the archive section, which nothing else in the graph contains.\n\n"
 	"Examples:\n"
 	"  graphwire import apt --out packages/\n"
 	"  apt-cache dumpavail | graphwire import apt --from - --out packages/\n";
 
-/* Runs apt-cache dumpavail and takes all that it prints. */
+/* Runs apt-cache dumpavail and reads all of its output. */
 static gw_status run_apt_cache(struct gw_text *text)
 {
 	char *arguments[] = {"apt-cache", "dumpavail", NULL};
@@ -54,10 +55,10 @@ static gw_status run_apt_cache(struct gw_text *text)
 	close(ends[1]);
 	if (error) {
 		close(ends[0]);
-		return gw_fail_errno(
-			GW_NOT_FOUND, error,
-			"apt-cache: this is not a Debian system; pass the output of apt-cache dumpavail from one "
-			"with --from");
+		return gw_fail_errno(GW_NOT_FOUND, error,
+				     "apt-cache: this is not a Debian system; pass the output of apt-cache dumpavail "
+				     "from a Debian system "
+				     "with --from");
 	}
 	gw_status status = gw_text_open_fd("apt-cache dumpavail", ends[0], text);
 	close(ends[0]);
@@ -94,7 +95,7 @@ gw_status gw_import_apt_run(const struct gw_import_apt *a, struct gw_builder_sta
 	gw_phase_end(&phase, "parse and resolve", text.bytes);
 	if (!a->build.quiet)
 		fprintf(stderr,
-			"%llu packages of %llu stanzas; %llu names in relations that nothing here has or provides\n",
+			"%llu packages of %llu stanzas; %llu names in relations that no package has or provides\n",
 			(unsigned long long)apt.packages, (unsigned long long)apt.stanzas,
 			(unsigned long long)apt.unresolved);
 	phase = gw_phase_begin(a->build.threads, a->build.quiet);
@@ -116,7 +117,7 @@ static gw_status apt_check(void *input)
 int gw_import_apt_main(int argc, char **argv)
 {
 	static const struct gw_options options = {
-		.table = table, .argument_missing = "the input is named by --from", .doc = doc, .check = apt_check};
+		.table = table, .argument_missing = "name the input with --from", .doc = doc, .check = apt_check};
 	struct gw_import_apt a = {.name = "packages", .apt = {.seed = 1}};
 	struct gw_builder_stats stats = {0};
 	gw_options_parse(&options, argc, argv, &a);

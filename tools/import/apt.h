@@ -1,11 +1,11 @@
-/* graphwire import apt, for the command and for tests. */
+/* graphwire import apt: the interface for the command and for tests. */
 #ifndef GW_TOOLS_IMPORT_APT_H
 #define GW_TOOLS_IMPORT_APT_H
 
 #include "tools/import/apt_graph.h"
 
 struct gw_import_apt {
-	const char *from; /* a file; "-" standard input; NULL: run apt-cache dumpavail */
+	const char *from; /* a file; "-": standard input; NULL: run apt-cache dumpavail */
 	const char *out, *name;
 	struct gw_apt_options apt;
 	struct gw_builder_options build;

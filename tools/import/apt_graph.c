@@ -1,9 +1,9 @@
-/* The package graph: names numbered, relations resolved, descriptions hashed.
+/* The package graph: numbers names, resolves relations, hashes descriptions.
  *
  *   index -> packages, sources, maintainers numbered by name -> edges, package by package -> features, labels, split
  *
- * Everything but the label goes by names, relations and descriptions. Failures: a shortage of memory, or a malformed
- * index, whose line is named.
+ * Everything except the label comes from names, relations and descriptions. Fails if memory runs out, or if the index
+ * is malformed; the error names the line.
  */
 #include "tools/import/apt_graph.h"
 
@@ -19,7 +19,7 @@
 #include "tools/import/apt_index.h"
 
 #define GRAIN       512u
-#define WORD_MIN    2u          /* shorter words say nothing */
+#define WORD_MIN    2u          /* shorter words carry no meaning */
 #define WORD_MAX    64u         /* longer ones are cut */
 #define TRAIN_BELOW 2576980378u /* .6 * 2^32 */
 #define VAL_BELOW   3435973837u /* .8 * 2^32 */
@@ -38,7 +38,7 @@ static void *take(struct building *b, uint64_t count, size_t bytes, gw_status *s
 
 /* ---- names ---- */
 
-/* Names that are numbered: sorted, each once. */
+/* Numbered names: sorted, each once. */
 struct names {
 	struct gw_text_span *spans;
 	uint32_t count;
@@ -54,7 +54,7 @@ static struct gw_text_span unknown(void)
 	return (struct gw_text_span){.at = "unknown", .bytes = 7};
 }
 
-/* "Source: foo (1.2-3)" is foo; without it, the package's own name. */
+/* "Source: foo (1.2-3)" gives foo; without the field, the package's own name. */
 static struct gw_text_span apt_source_of(const struct apt_package *package)
 {
 	struct gw_text_span field = package->fields[APT_SOURCE];
@@ -68,7 +68,7 @@ static struct gw_text_span maintainer_of(const struct apt_package *package)
 	return package->fields[APT_MAINTAINER].bytes ? package->fields[APT_MAINTAINER] : unknown();
 }
 
-/* "contrib/games" is games: the archive's component is no section. */
+/* "contrib/games" gives games: the archive's component is not part of the section. */
 static struct gw_text_span section_of(const struct apt_package *package)
 {
 	struct gw_text_span field = package->fields[APT_SECTION];
@@ -100,10 +100,10 @@ static gw_status collect_names(const struct building *b, struct gw_text_span (*n
 static uint64_t apt_number_of(const struct names *names, struct gw_text_span name)
 {
 	const struct gw_text_span *found = bsearch(&name, names->spans, names->count, sizeof(name), compare_spans);
-	return (uint64_t)(found - names->spans); /* always there: names were collected from the same fields */
+	return (uint64_t)(found - names->spans); /* always found: the names came from the same fields */
 }
 
-/* Names as strings of a node type. */
+/* Adds names as strings of a node type. */
 static gw_status add_strings(struct building *b, uint32_t ntype, const char *key, const struct gw_text_span *spans,
 			     uint64_t count)
 {
@@ -144,7 +144,7 @@ static gw_status add_target(struct targets *targets, uint32_t package)
 	return GW_OK;
 }
 
-/* All packages that a relation field of a package names, or that provide what it names. */
+/* Resolves a relation field to all packages that it names, or that provide a name in it. */
 static gw_status resolve_field(struct building *b, struct gw_text_span field, struct targets *targets)
 {
 	const char *at = field.at, *end = field.at + field.bytes;
@@ -172,7 +172,7 @@ static int compare_numbers(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* Edges of one relation: each target once, never the package itself. */
+/* The edges of one relation: each target once, and never the package itself. */
 struct relation_edges {
 	struct gw_vec src, dst;
 	uint64_t count;
@@ -234,7 +234,7 @@ static gw_status add_relation(struct building *b, uint32_t ntype, const char *na
 	return status;
 }
 
-/* One edge from each package to its source, or to its maintainer. */
+/* Adds one edge from each package to its source or its maintainer. */
 static gw_status add_belonging(struct building *b, uint32_t package_type, const char *name, const char *type,
 			       struct gw_text_span (*name_of)(const struct apt_package *))
 {
@@ -285,8 +285,9 @@ static size_t next_word(const char **at, const char *end, char word[WORD_MAX])
 	return bytes;
 }
 
-/* Feature hashing (Weinberger et al., ICML 2009): each word adds 1 or -1 to one column; rows have length 1. Sums are
- * whole numbers, division and square root round correctly: the same bytes everywhere. */
+/* Feature hashing (Weinberger et al., ICML 2009): each word adds 1 or -1 to one column, and each row is scaled to
+ * length 1. The sums are whole numbers, and division and square root round correctly, so the bytes are the same on
+ * every machine. */
 static gw_status hash_descriptions(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
@@ -344,7 +345,7 @@ static gw_status add_labels(struct building *b, uint32_t ntype)
 	return status;
 }
 
-/* By the hash of the name: a package stays in its part of the split when others come and go. */
+/* Splits by the hash of the name: a package keeps its part of the split when other packages are added or removed. */
 static gw_status add_split(struct building *b, uint32_t ntype)
 {
 	static const char *const names[] = {"train_mask", "val_mask", "test_mask"};

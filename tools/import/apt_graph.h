@@ -1,6 +1,6 @@
-/* The package index of a Debian system as a graph: what `apt-cache dumpavail` prints.
+/* The package index of a Debian system, as `apt-cache dumpavail` prints it, as a graph.
  *
- *   nodes   package, source, maintainer; orig_id are their names; each type is numbered by name, ascending
+ *   nodes   package, source, maintainer; orig_id holds their names; each type is numbered by name, ascending
  *   edges   package:depends:package       Depends and Pre-Depends
  *           package:recommends:package, package:suggests:package
  *           package:conflicts:package     Conflicts and Breaks
@@ -10,10 +10,14 @@
  *   arrays  package: feat float32 [128] (the words of the description, hashed), label int64 (the archive section) with
  *           label.names, train_mask, val_mask, test_mask
  *
- * Of "a | b" every alternative gets an edge. A name that no package has, but that some provide, stands for all that
- * provide it; a name that is neither is counted and left out. Version constraints, architecture qualifiers (":any") and
- * restrictions in brackets do not matter. Repeated edges of one kind are stored once, edges to itself not at all. Of
- * several stanzas for one package the first counts. The section is read for the label and nothing else.
+ * Rules:
+ *   - Every alternative of "a | b" gets an edge.
+ *   - A name that no package has, but that packages provide, stands for all packages that provide it.
+ *   - A name that no package has or provides is counted and left out.
+ *   - Version constraints, architecture qualifiers (":any") and restrictions in brackets are ignored.
+ *   - Repeated edges of one kind are stored once. An edge from a package to itself is not stored.
+ *   - If a package has several stanzas, the first counts.
+ *   - Only the label uses the section.
  */
 #ifndef GW_TOOLS_IMPORT_APT_GRAPH_H
 #define GW_TOOLS_IMPORT_APT_GRAPH_H
@@ -30,7 +34,7 @@ struct gw_apt_options {
 };
 
 struct gw_apt_stats {
-	uint64_t stanzas, packages, unresolved; /* unresolved: names that nothing has or provides */
+	uint64_t stanzas, packages, unresolved; /* unresolved: names that no package has or provides */
 };
 
 /* Fills the builder. GW_FORMAT names the input and the line. The text must outlive the builder. */

@@ -1,6 +1,6 @@
-/* Reading a package index (deb-control(5)): stanzas of "Field: value", separated by blank lines.
+/* Reads a package index (deb-control(5)): stanzas of "Field: value", separated by blank lines.
  *
- * A line that is none of these, a stanza without a name and an input without stanzas are errors that name the line.
+ * Errors, each with its line: a line of another form, a stanza without a name, an input without stanzas.
  */
 #include "tools/import/apt_index.h"
 
@@ -40,7 +40,7 @@ static int field_of(const char *name, size_t bytes)
 		if (strlen(field_names[i]) == bytes && strncasecmp(field_names[i], name, bytes) == 0)
 			return i;
 	}
-	/* "Description-en" and the like, where the plain one is missing. */
+	/* Accepts "Description-en" and the like if the plain field is missing. */
 	if (bytes > 12 && strncasecmp(name, "Description-", 12) == 0 &&
 	    strncasecmp(name, "Description-md5", bytes) != 0)
 		return APT_DESCRIPTION;
@@ -52,7 +52,7 @@ struct apt_reader {
 	struct apt_index *index;
 	uint32_t room;
 	struct apt_package now;
-	int field; /* the one that a continuation line belongs to */
+	int field; /* the field that a continuation line belongs to */
 	bool any;  /* the stanza has a line */
 	uint64_t line, stanza_line;
 };
@@ -77,7 +77,7 @@ static gw_status end_stanza(struct apt_reader *reader)
 	}
 	for (int i = 0; i < APT_FIELDS; i++) {
 		if (!reader->now.fields[i].at)
-			reader->now.fields[i].at = ""; /* empty, but a place to begin */
+			reader->now.fields[i].at = ""; /* an empty field still needs a valid pointer */
 	}
 	index->packages[index->count++] = reader->now;
 	index->stanzas++;
@@ -91,10 +91,10 @@ static gw_status read_line(struct apt_reader *reader, const char *at, const char
 {
 	if (trimmed(at, end).bytes == 0)
 		return end_stanza(reader);
-	if (gw_is_blank(*at)) { /* the field goes on */
+	if (gw_is_blank(*at)) { /* the line continues the field */
 		if (!reader->any)
-			return gw_fail(GW_FORMAT, "%s, line %llu: a continuation of nothing", reader->text->name,
-				       (unsigned long long)reader->line);
+			return gw_fail(GW_FORMAT, "%s, line %llu: a continuation line without a field before it",
+				       reader->text->name, (unsigned long long)reader->line);
 		if (reader->field < APT_FIELDS && reader->now.fields[reader->field].at)
 			reader->now.fields[reader->field].bytes =
 				(uint64_t)(end - reader->now.fields[reader->field].at);
@@ -111,7 +111,7 @@ static gw_status read_line(struct apt_reader *reader, const char *at, const char
 	reader->field = field_of(at, (size_t)(colon - at));
 	if (reader->field < APT_FIELDS) {
 		if (reader->now.fields[reader->field].bytes)
-			reader->field = APT_FIELDS; /* a field given twice: the first counts */
+			reader->field = APT_FIELDS; /* if a stanza repeats a field, the first counts */
 		else
 			reader->now.fields[reader->field] = trimmed(colon + 1, end);
 	}
@@ -136,7 +136,7 @@ static gw_status read_stanzas(const struct gw_text *text, struct apt_index *inde
 	return status;
 }
 
-/* By name; of one name the first in the text first. */
+/* Orders by name, then by place in the text. */
 static int compare_packages(const void *left, const void *right)
 {
 	const struct apt_package *a = left, *b = right;

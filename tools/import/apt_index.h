@@ -1,4 +1,4 @@
-/* The stanzas of a package index, taken apart: shared by tools/import/apt_index.c and tools/import/apt_graph.c. */
+/* The parsed stanzas of a package index: shared by tools/import/apt_index.c and tools/import/apt_graph.c. */
 #ifndef GW_TOOLS_IMPORT_APT_INDEX_H
 #define GW_TOOLS_IMPORT_APT_INDEX_H
 
@@ -22,19 +22,19 @@ enum apt_field {
 	APT_FIELDS
 };
 
-/* A package: its fields as they stand in the text, without leading blanks; continuation lines included. */
+/* A package: its fields as they are in the text, without leading blanks, with continuation lines. */
 struct apt_package {
 	struct gw_text_span fields[APT_FIELDS];
 };
 
 struct apt_provider {
-	struct gw_text_span name; /* what is provided */
+	struct gw_text_span name; /* the name that the package provides */
 	uint32_t package;
 };
 
 struct apt_index {
-	struct apt_package *packages;   /* by name, each name once */
-	struct apt_provider *providers; /* by name, then package */
+	struct apt_package *packages;   /* sorted by name, each name once */
+	struct apt_provider *providers; /* sorted by name, then package */
 	uint32_t count, num_providers;
 	uint64_t stanzas;
 };
@@ -42,12 +42,12 @@ struct apt_index {
 gw_status gw_apt_index_read(const struct gw_text *text, struct apt_index *out);
 void gw_apt_index_free(struct apt_index *index);
 
-/* Bytes, then length. */
+/* Compares the bytes, then the lengths. */
 int gw_text_span_compare(struct gw_text_span a, struct gw_text_span b);
 
-/* The package of a name, or UINT32_MAX. */
+/* The package with this name, or UINT32_MAX. */
 uint32_t gw_apt_index_find(const struct apt_index *index, struct gw_text_span name);
-/* The first provider of a name; *count of them. */
+/* The first of *count providers of a name. */
 const struct apt_provider *gw_apt_index_providers(const struct apt_index *index, struct gw_text_span name,
 						  uint32_t *count);
 

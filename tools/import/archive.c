@@ -1,4 +1,4 @@
-/* The archives that an import reads: each is opened once. gw_import_close closes them. */
+/* The archives that an import reads. Each archive is opened once; gw_import_close closes them. */
 #include <string.h>
 
 #include "core/memory/alloc.h"

@@ -1,5 +1,4 @@
-/* graphwire import: the command line. What the words mean is tools/import/plan.c's; the work is tools/import/run.c's.
- */
+/* graphwire import: the command line. tools/import/plan.c interprets the words; tools/import/run.c does the work. */
 #include "tools/import/import.h"
 
 #include <stdio.h>
@@ -12,17 +11,17 @@
 #include "tools/tools.h"
 
 static const char doc[] =
-	"Turn edge lists, NumPy arrays, triples or a chunked graph into a one-part graph; graphwire partition cuts "
+	"Turn edge lists, NumPy arrays, triples or a chunked graph into a one-part graph. graphwire partition cuts "
 	"it.\v"
-	"Ids that are numbers keep their value (dense) unless they are sparse; sparse ones and names are numbered in "
+	"Numeric ids keep their value (dense) unless they are sparse. Sparse ids and names are numbered in the "
 	"the "
-	"order of their first appearance and kept as orig_id. An .npz needs no further options: src and dst (or "
+	"order of their first appearance and stored as orig_id. An .npz needs no further options: src and dst (or "
 	"edges), "
 	"num_nodes, x, y, train_idx, val_idx, test_idx are recognized. Matrices (Matrix Market, scipy.sparse.save_npz) "
 	"and "
-	"LightGraphs' files say themselves how many nodes there are; row i, column j is the edge from i to j. "
+	"LightGraphs' files contain the number of nodes; row i, column j is the edge from i to j. "
 	"graphwire "
-	"import apt --help tells about "
+	"See import apt --help for "
 	"packages.\n\n"
 	"Examples:\n"
 	"  graphwire import --from edges.tsv.gz --out graph/\n"
@@ -149,7 +148,7 @@ static gw_status import_check(void *input)
 	if (!inputs)
 		return gw_fail(GW_INVALID, "nothing to import: name an input with --from, --edges or --triples");
 	if (o->undirected && o->reverse)
-		return gw_fail(GW_INVALID, "--undirected holds every edge's reverse already: leave out --reverse");
+		return gw_fail(GW_INVALID, "--undirected stores every edge's reverse already: leave out --reverse");
 	return GW_OK;
 }
 
@@ -158,23 +157,23 @@ static const char *const id_kinds[] = {"auto", "dense", "compact", "text", NULL}
 
 #define A struct import_arguments
 static const struct gw_option table[] = {
-	{.help = "Input (each may be given several times):", .group = 1},
+	{.help = "Input (each option may be repeated):", .group = 1},
 	{"from", "FILE", "edges of a homogeneous graph: text (gzip or not), .npy, .npz; or DGL's metadata.json", 1,
 	 GW_OPTION_CALL(take_edges)},
 	{"edges", "SRC:REL:DST=FILE", "edges of one type", 1, GW_OPTION_CALL(take_edges)},
 	{"triples", "[SPLIT=]FILE", "head, relation, tail; SPLIT is train, valid or test and becomes a mask", 1,
 	 GW_OPTION_CALL(take_triples)},
-	{"format", "FORMAT", "text, npy, npz or dgl, where a file's name does not tell", 1,
+	{"format", "FORMAT", "text, npy, npz or dgl (default: by the file's name)", 1,
 	 GW_OPTION_CHOICE(A, import.format, formats)},
 	{.help = "Text:", .group = 2},
 	{"delimiter", "CHAR", "tab, comma, semicolon, space or a character (default: by the first line)", 2,
 	 GW_OPTION_CALL(take_delimiter)},
 	{"header", NULL,
-	 "the first line names the columns (default: it does if there are numbers below it, but none in it, or if it "
-	 "says src and dst, source and target or the like)",
+	 "the first line names the columns (default: yes if it has no numbers and the lines below have, or if it "
+	 "has usual names, such as src and dst or source and target)",
 	 2, GW_OPTION_CALL(take_header)},
 	{"no-header", NULL, "the first line is data", 2, GW_OPTION_CALL(take_no_header)},
-	{"comment", "CHARS", "lines that start so are skipped (default #%, none for triples)", 2,
+	{"comment", "CHARS", "skip lines that start with one of these (default #%, none for triples)", 2,
 	 GW_OPTION_CALL(take_comments)},
 	{"src-column", "COLUMN", "name, or number from 1 (default 1)", 2, GW_OPTION_TEXT(A, import.src_column)},
 	{"dst-column", "COLUMN", "(default 2; 3 for triples)", 2, GW_OPTION_TEXT(A, import.dst_column)},
@@ -183,32 +182,33 @@ static const struct gw_option table[] = {
 	 GW_OPTION_TEXT(A, import.weight_column)},
 	{"time", "COLUMN", "edge feature \"time\", int64; lists are sorted by it", 2,
 	 GW_OPTION_TEXT(A, import.time_column)},
-	{"time-digits", "N", "decimal digits of the time that are kept: 3 makes seconds milliseconds (default 0)", 2,
+	{"time-digits", "N", "decimal digits of the time to keep: 3 turns seconds into milliseconds (default 0)", 2,
 	 GW_OPTION_NUMBER(A, import.time_digits, 0, 9)},
-	{"edge-column", "NAME=COLUMN", "a further edge feature, float32", 2, GW_OPTION_CALL(take_edge_column)},
+	{"edge-column", "NAME=COLUMN", "another edge feature, float32", 2, GW_OPTION_CALL(take_edge_column)},
 	{.help = "Ids:", .group = 3},
-	{"ids", "KIND", "auto; dense (numbers stay), compact (numbers, renumbered), text", 3,
+	{"ids", "KIND", "auto, dense (keep numbers), compact (renumber numbers) or text", 3,
 	 GW_OPTION_CHOICE(A, import.ids, id_kinds)},
-	{"num-nodes", "[TYPE=]N", "nodes of a type; ids are dense (default: largest id + 1)", 3,
+	{"num-nodes", "[TYPE=]N", "number of nodes of a type; ids are dense (default: largest id + 1)", 3,
 	 GW_OPTION_CALL(take_num_nodes)},
-	{"nodes", "[TYPE=]FILE", "ids in the order of their numbers, one a line, or \"number name\" (entities.dict)", 3,
+	{"nodes", "[TYPE=]FILE",
+	 "ids in the order of their numbers, one on each line, or \"number name\" (entities.dict)", 3,
 	 GW_OPTION_CALL(take_nodes)},
 	{"relations", "FILE", "the same for the relations of triples", 3, GW_OPTION_TEXT(A, import.relations)},
 	{.help = "Features (.npy, or .npz:MEMBER):", .group = 4},
 	{"node-feature", "[TYPE:]NAME=FILE", "row r belongs to input id r, or to line r of --nodes", 4,
 	 GW_OPTION_CALL(take_node_feature)},
-	{"node-mask", "[TYPE:]NAME=FILE", "bools or 0 and 1, a row each, or a list of ids", 4,
+	{"node-mask", "[TYPE:]NAME=FILE", "a bool, 0 or 1 for each row, or a list of ids", 4,
 	 GW_OPTION_CALL(take_node_mask)},
 	{"edge-feature", "[SRC:REL:DST:]NAME=FILE", "row r belongs to input edge r", 4,
 	 GW_OPTION_CALL(take_edge_feature)},
 	{.help = "Structure:", .group = 5},
 	{"undirected", NULL, "store every edge in both directions", 5, GW_OPTION_FLAG(A, import.undirected)},
 	{"reverse", NULL, "add DST:rev_REL:SRC for every edge type", 5, GW_OPTION_FLAG(A, import.reverse)},
-	{"edge-ids", NULL, "keep which row of the input each edge was, as orig_id; edges with features have it anyway",
-	 5, GW_OPTION_FLAG(A, import.edge_ids)},
+	{"edge-ids", NULL, "store each edge's input row as orig_id; edges with features always have it", 5,
+	 GW_OPTION_FLAG(A, import.edge_ids)},
 	{"transpose", NULL, "store out-edges too", 5, GW_OPTION_FLAG(A, import.transpose)},
 	{.help = "Output:", .group = 6},
-	GW_OUTPUT_OPTIONS(A, import., "as metadata.json says, else graph", 6),
+	GW_OUTPUT_OPTIONS(A, import., "from metadata.json, else graph", 6),
 	{0},
 };
 #undef A
@@ -216,8 +216,7 @@ static const struct gw_option table[] = {
 int gw_tool_import(int argc, char **argv)
 {
 	static const struct gw_options options = {.table = table,
-						  .argument_missing =
-							  "inputs are named by --from, --edges or --triples",
+						  .argument_missing = "name inputs with --from, --edges or --triples",
 						  .doc = doc,
 						  .check = import_check};
 	struct import_arguments a = {0};

@@ -5,8 +5,8 @@
  *   edges {etype: {format: {name, delimiter}, data: [files]}} -> edge sets, in the order of edge_type
  *   node_data, edge_data -> features (tools/import/dgl_data.c)
  *
- * The keys are those of DGL's guide, 7.1 "Data Preprocessing", and of its tools before (counts for each chunk). Files
- * are relative to the JSON's folder. Parquet chunks are refused by name. Every fault names the file and the key.
+ * The keys are those of DGL's guide, 7.1 "Data Preprocessing", and of DGL's older tools (counts for each chunk). Files
+ * are relative to the JSON's folder. Parquet chunks are refused by name. Every error names the file and the key.
  */
 #include "tools/import/dgl.h"
 
@@ -36,7 +36,8 @@ static gw_status whole_count(const struct gw_chunked *c, const json_t *count, co
 	return GW_OK;
 }
 
-/* The counts of the i-th type under a key: one number, or one for each chunk. GW_NONE: the key is not there. */
+/* Reads the counts of the i-th type under a key: one number, or one for each chunk. GW_NONE: the key does not exist.
+ * */
 static gw_status count_under(const struct gw_chunked *c, const char *key, size_t i, size_t types, uint64_t *out)
 {
 	const json_t *counts = json_object_get(c->root, key);
@@ -64,7 +65,7 @@ static gw_status count_under(const struct gw_chunked *c, const char *key, size_t
 	return GW_OK;
 }
 
-/* Both keys may be there, and then they agree. *key: the one that says the count; NULL: none does. */
+/* If both keys exist, they must agree. *key: the key with the count; NULL: no key has it. */
 static gw_status dgl_count_of(const struct gw_chunked *c, const char *const keys[2], size_t i, size_t types,
 			      const char **key, uint64_t *out)
 {
@@ -75,7 +76,7 @@ static gw_status dgl_count_of(const struct gw_chunked *c, const char *const keys
 	if (status != GW_OK)
 		return status;
 	if (counts[0] != GW_NONE && counts[1] != GW_NONE && counts[0] != counts[1])
-		return gw_fail(GW_FORMAT, "%s: \"%s\" says %llu for type %zu, but \"%s\" says %llu", c->path, keys[0],
+		return gw_fail(GW_FORMAT, "%s: \"%s\" gives %llu for type %zu, but \"%s\" gives %llu", c->path, keys[0],
 			       (unsigned long long)counts[0], i, keys[1], (unsigned long long)counts[1]);
 	int which = counts[0] != GW_NONE ? 0 : 1;
 	*out = counts[which];
@@ -103,7 +104,7 @@ static gw_status read_node_types(struct gw_chunked *c)
 			return gw_chunked_bad(c, json_string_value(name), "listed twice in \"node_type\"");
 		gw_status status = dgl_count_of(c, keys, i, json_array_size(types), &key, &count);
 		if (status == GW_OK && !key)
-			status = gw_chunked_bad(c, keys[0], "it is missing: how many nodes are there of each type?");
+			status = gw_chunked_bad(c, keys[0], "missing: it gives the number of nodes of each type");
 		if (status == GW_OK)
 			status = gw_import_space(c->im, json_string_value(name), &space);
 		if (status != GW_OK)
@@ -143,7 +144,7 @@ static gw_status read_edges(struct gw_chunked *c, const char *etype, const json_
 	return status;
 }
 
-/* Types are numbered as "edge_type" lists them; their counts are checked once the files are open. */
+/* Numbers the types in the order of "edge_type". Their counts are checked once the files are open. */
 static gw_status read_edge_types(struct gw_chunked *c)
 {
 	static const char *const keys[2] = {"num_edges_per_type", "num_edges_per_chunk"};
@@ -177,7 +178,7 @@ static gw_status read_edge_types(struct gw_chunked *c)
 	return GW_OK;
 }
 
-/* Unless told otherwise, the graph keeps its name. */
+/* Without --name, the graph keeps its name. */
 static gw_status read_name(struct gw_chunked *c)
 {
 	const json_t *name = json_object_get(c->root, "graph_name");

@@ -1,11 +1,10 @@
-/* Features of DGL's chunked graph: the chunks of each, joined.
+/* Features of DGL's chunked graph: joins the chunks of each feature.
  *
  *   node_data, edge_data {type: {feature: {format, data: [files]}}}
  *
- * NumPy chunks are of one dtype and row shape; CSV chunks are whole numbers (int64) throughout, or else float32.
- * train_mask, val_mask and test_mask of any number dtype become bools: 0 and 1, a row each, as DGL reads them. A
- * feature without files is none. Faults: a chunk of another shape, a file that is not there, data of a type that is not
- * there.
+ * NumPy chunks must have one dtype and row shape. CSV chunks are int64 if all values are whole numbers, else float32.
+ * train_mask, val_mask and test_mask of any number dtype become bools: 0 or 1 for each row, as DGL reads them. A
+ * feature without files is left out. Errors: a chunk of another shape, a missing file, data of an unknown type.
  */
 #include <string.h>
 
@@ -23,7 +22,7 @@ static gw_status check_chunk(const struct gw_chunked *c, const struct gw_npy *fi
 		       c->path, key, path);
 }
 
-/* Opens the chunks of one feature; *bytes of all of them. */
+/* Opens the chunks of one feature; *bytes is their total. */
 static gw_status open_chunks(const struct gw_chunked *c, const json_t *files, const char *key,
 			     const struct gw_npy_file **chunks, uint64_t *bytes)
 {
@@ -45,7 +44,7 @@ static gw_status open_chunks(const struct gw_chunked *c, const json_t *files, co
 	return GW_OK;
 }
 
-/* Rows below each other. A single chunk stays where it is. */
+/* Joins the chunks row after row. A single chunk is not copied. */
 static gw_status join_arrays(const struct gw_chunked *c, const json_t *files, const char *key, struct gw_npy_file *out)
 {
 	gw_status status = GW_OK;
@@ -91,7 +90,7 @@ static gw_status read_rows(const struct gw_chunked *c, const struct gw_text *tex
 	if (table->rows == 0)
 		return GW_OK;
 	if (have > GW_TABLE_COLUMNS_MAX)
-		return gw_fail(GW_LIMIT, "%s: more than %u columns: write it as numpy", text->name,
+		return gw_fail(GW_LIMIT, "%s: more than %u columns: write the data as numpy", text->name,
 			       GW_TABLE_COLUMNS_MAX);
 	if (rows->columns && have != rows->columns)
 		return gw_fail(GW_FORMAT, "%s: %u columns, but the chunks before it have %llu", text->name, have,
@@ -152,7 +151,7 @@ static gw_status join_csv(const struct gw_chunked *c, const json_t *files, const
 {
 	struct rows rows = {.kind = GW_COLUMN_INT};
 	gw_status status = append_all(c, files, key, delimiter, &rows);
-	if (status == GW_FORMAT) { /* something is no whole number: real numbers, or a fault that is found again */
+	if (status == GW_FORMAT) { /* a value is not a whole number: try real numbers, which find a real fault again */
 		rows.kind = GW_COLUMN_REAL;
 		status = append_all(c, files, key, delimiter, &rows);
 	}
@@ -202,7 +201,7 @@ static gw_status read_feature(const struct gw_chunked *c, const char *name, cons
 	return gw_import_feature_add(c->im, &feature);
 }
 
-/* The space or the set that data belongs to. */
+/* Finds the node space or edge set that the data belongs to. */
 static gw_status dgl_find_owner(const struct gw_chunked *c, const char *type, struct gw_import_feature *feature)
 {
 	char names[3][GW_NAME_MAX + 1];
@@ -213,7 +212,7 @@ static gw_status dgl_find_owner(const struct gw_chunked *c, const char *type, st
 		return status != GW_OK ? status : gw_import_space(c->im, type, &feature->owner);
 	}
 	if (!json_object_get(json_object_get(c->root, "edges"), type))
-		return gw_chunked_bad(c, type, "\"edge_data\" of a type that \"edges\" does not have");
+		return gw_chunked_bad(c, type, "\"edge_data\" has a type that is not in \"edges\"");
 	status = gw_chunked_etype(c, type, names);
 	if (status == GW_OK)
 		status = gw_import_set_add(c->im, names[0], names[1], names[2], &set);

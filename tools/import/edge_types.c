@@ -1,10 +1,10 @@
-/* Edge sets, as read_edges.c filled them, to the builder's edge types: both directions, times, weights, relations with
+/* Passes the edge sets of read_edges.c to the builder as edge types: both directions, times, weights, relations with
  * their names, split masks. */
 #include <string.h>
 
 #include "tools/import/import.h"
 
-/* Relations as 32-bit numbers, in the memory they were read into. */
+/* Narrows relations to 32-bit numbers, in place. */
 static gw_status narrow_relations(struct gw_import *im, struct gw_import_set *set)
 {
 	if (im->relations.count > UINT32_MAX)
@@ -18,7 +18,7 @@ static gw_status narrow_relations(struct gw_import *im, struct gw_import_set *se
 	return GW_OK;
 }
 
-/* One bool mask for each split that a file was given for. */
+/* Adds one bool mask for each split that has a file. */
 static gw_status add_splits(struct gw_import *im, const struct gw_import_set *set)
 {
 	static const char *const names[] = {NULL, "train_mask", "val_mask", "test_mask"};
@@ -55,7 +55,8 @@ static gw_status add_columns(struct gw_import *im, const struct gw_import_set *s
 	return status;
 }
 
-/* Is every edge to be there in both directions? Told to, or because matrices say so, and then all of the type's. */
+/* Whether every edge is stored in both directions: --undirected asks for it, or all files of the type are symmetric
+ * matrices. */
 static gw_status is_symmetric(const struct gw_import *im, const struct gw_import_set *set, bool *out)
 {
 	const struct gw_import_file *yes = NULL, *no = NULL;
@@ -67,11 +68,10 @@ static gw_status is_symmetric(const struct gw_import *im, const struct gw_import
 	}
 	*out = im->options->undirected || yes;
 	if (yes && no && !im->options->undirected)
-		return gw_fail(
-			GW_INVALID,
-			"%s is symmetric, but %s of the same edge type is not: give each a type of its own, or say "
-			"--undirected for both",
-			yes->path, no->path);
+		return gw_fail(GW_INVALID,
+			       "%s is symmetric, but %s of the same edge type is not: give each its own type, or use "
+			       "--undirected for both",
+			       yes->path, no->path);
 	return GW_OK;
 }
 
@@ -88,19 +88,20 @@ static gw_status add_set(struct gw_import *im, struct gw_import_set *set)
 					 .keep_orig_id = o->edge_ids};
 	bool symmetric;
 	gw_status status = is_symmetric(im, set, &symmetric);
-	edges.reverse &= !symmetric; /* it is its own */
+	edges.reverse &= !symmetric; /* an undirected type is its own reverse */
 	if (status == GW_OK && set->triples) {
 		status = narrow_relations(im, set);
 		edges.rel = set->rel_numbers;
-		/* No triples at all still are triples. */
+		/* An empty triple file still makes a type with relations. */
 		edges.relations = im->relations.count ? (uint32_t)im->relations.count : 1;
 		edges.keep_orig_id = true;
 	}
 	if (status == GW_OK && symmetric) {
 		if (set->src != set->dst)
-			return gw_fail(GW_INVALID,
-				       "edge type %s goes from %s to %s: --undirected needs one type; use --reverse",
-				       set->rel, im->spaces[set->src].name, im->spaces[set->dst].name);
+			return gw_fail(
+				GW_INVALID,
+				"edge type %s goes from %s to %s: --undirected needs one node type; use --reverse",
+				set->rel, im->spaces[set->src].name, im->spaces[set->dst].name);
 		status = gw_builder_mirror(im->builder, &edges);
 	}
 	if (status == GW_OK)

@@ -1,8 +1,9 @@
-/* Features, labels and masks: opened before the nodes are numbered (their rows tell how many nodes there are), handed
- * to the builder afterwards.
+/* Features, labels and masks.
  *
- * Row r belongs to the node whose input id is r, or, where a list of ids was given, to the r-th id of the list; row r
- * of an edge feature to the r-th input edge. Index lists become masks; sparse rows (CSR) become dense ones.
+ *   open (before the nodes are numbered: the rows show how many nodes exist) -> number the nodes -> to the builder
+ *
+ * Row r belongs to the node with input id r, or to the r-th id of the list if --nodes gives one. Row r of an edge
+ * feature belongs to the r-th input edge. Lists of ids become masks. Sparse rows (CSR) become dense rows.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static void close_array(void *memory)
 	gw_free(memory);
 }
 
-/* Puts an opened array into the builder's care. */
+/* Passes an opened array to the builder, which closes it. */
 static gw_status own_array(struct gw_import *im, const struct gw_npy_file *opened, const struct gw_npy_file **out)
 {
 	struct gw_npy_file *array = gw_malloc(sizeof(*array));
@@ -66,7 +67,8 @@ bool gw_import_is_mask(const char *name)
 	return strcmp(name, "train_mask") == 0 || strcmp(name, "val_mask") == 0 || strcmp(name, "test_mask") == 0;
 }
 
-/* One value a row, a bool or a whole number: what else is called a mask would be refused where it is used. */
+/* A mask has one bool or whole number for each row. Other arrays with a mask's name would fail later, where they are
+ * used. */
 static gw_status features_check_mask(const struct gw_import_feature *feature)
 {
 	const struct gw_npy *npy = &feature->array->npy;
@@ -102,7 +104,7 @@ gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_fea
 	if (feature->kind == GW_FEATURE_SPARSE)
 		rows = rows ? rows - 1 : 0;
 	if (feature->kind == GW_FEATURE_MASK && feature->array->npy.dtype != GW_BOOL)
-		rows = 0; /* a list of indices says nothing about how many nodes there are */
+		rows = 0; /* a list of ids does not show the number of nodes */
 	struct gw_import_space *space = feature->edge ? NULL : &im->spaces[feature->owner];
 	if (space && rows > space->feature_rows)
 		space->feature_rows = rows;
@@ -123,7 +125,7 @@ static gw_status features_find_owner(struct gw_import *im, const struct gw_impor
 				return GW_OK;
 			}
 		}
-		return gw_fail(GW_NOT_FOUND, "there is no node type \"%s\": write TYPE:NAME=FILE", name);
+		return gw_fail(GW_NOT_FOUND, "node type \"%s\" does not exist: write TYPE:NAME=FILE", name);
 	}
 	const char *src = parts->count == 4 ? parts->names[0] : "_N", *rel = parts->count == 4 ? parts->names[1] : "_E";
 	const char *dst = parts->count == 4 ? parts->names[2] : "_N";
@@ -135,7 +137,7 @@ static gw_status features_find_owner(struct gw_import *im, const struct gw_impor
 			return GW_OK;
 		}
 	}
-	return gw_fail(GW_NOT_FOUND, "there is no edge type %s:%s:%s: write SRC:REL:DST:NAME=FILE", src, rel, dst);
+	return gw_fail(GW_NOT_FOUND, "edge type %s:%s:%s does not exist: write SRC:REL:DST:NAME=FILE", src, rel, dst);
 }
 
 static gw_status open_word(struct gw_import *im, const struct gw_import_word *word)
@@ -148,7 +150,7 @@ static gw_status open_word(struct gw_import *im, const struct gw_import_word *wo
 	if (status != GW_OK)
 		return status;
 	if (parts.count != 1 && parts.count != (feature.edge ? 4u : 2u))
-		return gw_fail(GW_INVALID, "\"%.200s\": features are given as %s:NAME=FILE", word->text,
+		return gw_fail(GW_INVALID, "\"%.200s\": write features as %s:NAME=FILE", word->text,
 			       feature.edge ? "SRC:REL:DST" : "TYPE");
 	memcpy(feature.name, parts.names[parts.count - 1], sizeof(feature.name));
 	if (feature.kind == GW_FEATURE_ARRAY && gw_import_is_mask(feature.name))
@@ -157,7 +159,7 @@ static gw_status open_word(struct gw_import *im, const struct gw_import_word *wo
 	status = features_find_owner(im, &parts, &feature);
 	if (status != GW_OK)
 		return status;
-	/* By name, for the file may be another program's, and temporary. */
+	/* Opened by name: the file may be another program's temporary file. */
 	status = gw_import_array(im, parts.value, &feature.array);
 	return status != GW_OK ? gw_context(status, "feature \"%s\"", feature.name)
 			       : gw_import_feature_add(im, &feature);
@@ -175,7 +177,7 @@ gw_status gw_import_open_features(struct gw_import *im)
 	return status;
 }
 
-/* ---- archives that say what their members are ---- */
+/* ---- archives whose members have known names ---- */
 
 static gw_status read_member(struct gw_import *im, const struct gw_npz *npz, const char *name,
 			     const struct gw_npy_file **out)
@@ -255,7 +257,7 @@ struct picking {
 	const uint8_t *from;
 	uint8_t *to;
 	const uint64_t *rows;
-	uint64_t base; /* the row that is the first one */
+	uint64_t base; /* the input id of the first row */
 	size_t row_bytes;
 };
 
@@ -268,7 +270,7 @@ static gw_status features_pick_rows(void *context, uint64_t begin, uint64_t end,
 	return GW_OK;
 }
 
-/* Rows of input ids, picked for the ids that there are. */
+/* Picks the rows of the input ids that exist. */
 static gw_status pick_compact(struct gw_import *im, const struct gw_import_space *space,
 			      const struct gw_import_feature *feature, struct gw_builder_array *array)
 {
@@ -278,7 +280,7 @@ static gw_status pick_compact(struct gw_import *im, const struct gw_import_space
 	for (uint64_t i = 0; i < space->count; i++) {
 		if (space->values[i] - space->base >= rows)
 			return gw_fail(GW_RANGE,
-				       "%s: %llu rows, but there is a node %llu: row r is that of input id r, unless "
+				       "%s: %llu rows, but node %llu exists: row r belongs to input id r, unless "
 				       "--nodes lists the ids",
 				       feature->source, (unsigned long long)rows, (unsigned long long)space->values[i]);
 	}
@@ -293,7 +295,7 @@ static gw_status pick_compact(struct gw_import *im, const struct gw_import_space
 	return GW_OK;
 }
 
-/* A mask's numbers; *flags: each is 0 or 1, and there is one for every row. */
+/* Reads a mask's numbers. *flags: every number is 0 or 1, and their count is the number of rows. */
 static gw_status mask_numbers(struct gw_import *im, const struct gw_import_feature *feature, uint64_t rows,
 			      uint64_t **numbers, uint64_t *count, bool *flags)
 {
@@ -317,7 +319,7 @@ static struct gw_builder_array mask_array(const struct gw_import_feature *featur
 		.name = feature->name, .dtype = GW_BOOL, .ndim = 1, .shape = {rows}, .data = mask};
 }
 
-/* Numbers 0 and 1, a row each, as bools. */
+/* Makes bools of numbers 0 and 1, one for each row. */
 static gw_status flags_mask(struct gw_import *im, const struct gw_import_feature *feature, uint64_t rows,
 			    struct gw_builder_array *array)
 {
@@ -336,7 +338,7 @@ static gw_status flags_mask(struct gw_import *im, const struct gw_import_feature
 	return status;
 }
 
-/* A list of ids as bools; numbers that are 0 and 1, a row each, as what they are. */
+/* Makes bools of a list of ids. Numbers 0 and 1, one for each row, are taken as flags instead. */
 static gw_status index_mask(struct gw_import *im, const struct gw_import_space *space,
 			    const struct gw_import_feature *feature, struct gw_builder_array *array)
 {
@@ -364,16 +366,15 @@ static gw_status index_mask(struct gw_import *im, const struct gw_import_space *
 			continue;
 		}
 		if (ids[i] >= space->count)
-			return gw_fail(GW_RANGE, "%s: \"%s\": element %llu is node %llu, but there are %llu",
+			return gw_fail(GW_RANGE, "%s: \"%s\": element %llu is node %llu, but only %llu exist",
 				       feature->source, feature->name, (unsigned long long)i,
 				       (unsigned long long)ids[i], (unsigned long long)space->count);
-		if (mask[ids[i]]) /* 0 and 1 for another number of nodes, most likely */
-			return gw_fail(
-				GW_FORMAT,
-				"%s: \"%s\": element %llu is node %llu once more: a mask is a list of ids, or 0 or "
-				"1 for each of the %llu nodes",
-				feature->source, feature->name, (unsigned long long)i, (unsigned long long)ids[i],
-				(unsigned long long)space->count);
+		if (mask[ids[i]]) /* most likely flags for another number of nodes */
+			return gw_fail(GW_FORMAT,
+				       "%s: \"%s\": element %llu repeats node %llu: a mask is a list of ids, or 0 or "
+				       "1 for each of the %llu nodes",
+				       feature->source, feature->name, (unsigned long long)i,
+				       (unsigned long long)ids[i], (unsigned long long)space->count);
 		mask[ids[i]] = 1;
 	}
 	*array = mask_array(feature, space->count, mask);
@@ -399,7 +400,7 @@ static gw_status features_fill_rows(void *context, uint64_t begin, uint64_t end,
 				       f->feature->source, (unsigned long long)row);
 		for (uint64_t i = f->indptr[row]; i < f->indptr[row + 1]; i++) {
 			if (f->indices[i] >= columns)
-				return gw_fail(GW_RANGE, "%s: sparse features: row %llu has a column %llu of %llu",
+				return gw_fail(GW_RANGE, "%s: sparse features: row %llu has column %llu of %llu",
 					       f->feature->source, (unsigned long long)row,
 					       (unsigned long long)f->indices[i], (unsigned long long)columns);
 			uint8_t *cell = f->dense + (row * columns + f->indices[i]) * f->element;
@@ -412,7 +413,7 @@ static gw_status features_fill_rows(void *context, uint64_t begin, uint64_t end,
 	return GW_OK;
 }
 
-/* CSR to dense: uint8 ones without values, else the values' dtype. */
+/* Converts CSR to dense rows: uint8 ones if the CSR has no values, else the values' dtype. */
 static gw_status densify(struct gw_import *im, const struct gw_import_feature *feature, struct gw_builder_array *array)
 {
 	const struct gw_npy *indptr = &feature->array->npy, *indices = &feature->indices->npy;
@@ -425,7 +426,7 @@ static gw_status densify(struct gw_import *im, const struct gw_import_feature *f
 	struct filling filling = {.feature = feature, .element = values ? gw_dtype_bytes(values->dtype) : 1};
 	if (__builtin_mul_overflow(rows, feature->columns, &bytes) ||
 	    __builtin_mul_overflow(bytes, filling.element, &bytes))
-		return gw_fail(GW_LIMIT, "%s: sparse features of more bytes than any memory", feature->source);
+		return gw_fail(GW_LIMIT, "%s: sparse features need more bytes than any memory has", feature->source);
 	gw_status status = gw_memory_check(bytes, -1, "dense features");
 	uint64_t *offsets = gw_import_take(im, rows + 1, 8, &status);
 	uint64_t *columns = gw_import_take(im, indices->shape[0], 8, &status);
@@ -456,7 +457,7 @@ static struct gw_builder_array plain_array(const struct gw_import_feature *featu
 		.name = feature->name, .dtype = npy->dtype, .ndim = npy->ndim, .data = feature->array->data};
 	memcpy(array.shape, npy->shape, sizeof(array.shape));
 	if (feature->kind == GW_FEATURE_MASK || feature->kind == GW_FEATURE_FLAGS)
-		array.ndim = 1; /* a column, perhaps of its own dimension */
+		array.ndim = 1; /* one column may have its own dimension */
 	return array;
 }
 
@@ -468,7 +469,8 @@ static gw_status check_node_rows(const struct gw_import_space *space, const stru
 	char advice[2 * GW_NAME_MAX + 128] = "";
 	if (rows > space->count && space->num_nodes == GW_NONE && !space->shape_path)
 		snprintf(advice, sizeof(advice),
-			 ": is it another type's? If the rows behind are nodes without edges, say --num-nodes %s=%llu",
+			 ": does it belong to another type? If the other rows are nodes without edges, use --num-nodes "
+			 "%s=%llu",
 			 space->name, (unsigned long long)rows);
 	return gw_fail(GW_INVALID, "%s: feature \"%s\" has %llu rows, but node type %s has %llu nodes%s",
 		       feature->source, feature->name, (unsigned long long)rows, space->name,

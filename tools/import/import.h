@@ -1,9 +1,9 @@
-/* graphwire import, from the inside: what is to be imported, and the steps that its files share.
+/* graphwire import: the description of an import, and the steps that its files share.
  *
- *   options -> inputs opened and looked at -> edges read -> nodes numbered -> features -> builder -> written
+ *   options -> inputs opened and examined -> edges read -> nodes numbered -> features -> builder -> written
  *
- * Edge lists, NumPy arrays, triples and chunked graphs all become edge sets between node spaces; the package index has
- * a way of its own (tools/import/apt_graph.h).
+ * Edge lists, NumPy arrays, triples and chunked graphs all become edge sets between node spaces. The package index has
+ * its own path (tools/import/apt_graph.h).
  */
 #ifndef GW_TOOLS_IMPORT_IMPORT_H
 #define GW_TOOLS_IMPORT_IMPORT_H
@@ -14,16 +14,16 @@
 #include "tools/import/table.h"
 
 #define GW_IMPORT_INPUTS_MAX  65536u /* files of one import */
-#define GW_IMPORT_COLUMNS_MAX 64u    /* further columns of an edge list */
+#define GW_IMPORT_COLUMNS_MAX 64u    /* more columns of an edge list */
 
 enum gw_import_ids { GW_IDS_AUTO, GW_IDS_DENSE, GW_IDS_COMPACT, GW_IDS_TEXT };
 enum gw_import_format { GW_FROM_AUTO, GW_FROM_TEXT, GW_FROM_NPY, GW_FROM_NPZ, GW_FROM_DGL };
 enum gw_import_split { GW_SPLIT_NONE, GW_SPLIT_TRAIN, GW_SPLIT_VALID, GW_SPLIT_TEST };
 
-/* What a word of the command line gave: the rest of it is looked at by the step it belongs to. */
+/* The kind of a word of the command line. The step that uses the word reads the rest of it. */
 enum gw_import_kind {
-	GW_IMPORT_EDGES,        /* "src:rel:dst=FILE", or FILE */
-	GW_IMPORT_TRIPLES,      /* "train=FILE", or FILE */
+	GW_IMPORT_EDGES,        /* "src:rel:dst=FILE" or FILE */
+	GW_IMPORT_TRIPLES,      /* "train=FILE" or FILE */
 	GW_IMPORT_NODES,        /* "type=FILE" or FILE: the ids of a type in the order of their numbers */
 	GW_IMPORT_NUM_NODES,    /* "type=N" or N */
 	GW_IMPORT_NODE_FEATURE, /* "[type:]name=FILE[:MEMBER]" */
@@ -42,32 +42,32 @@ struct gw_import_options {
 	uint32_t num_words;
 	enum gw_import_format format;
 	enum gw_import_ids ids;
-	const char *relations; /* relation dictionary of triples, or NULL */
+	const char *relations; /* dictionary of the relations of triples, or NULL */
 	struct gw_table_format text;
 	const char *src_column, *dst_column, *rel_column, *weight_column, *time_column; /* names or numbers, or NULL */
 	uint32_t time_digits;
 	bool undirected, reverse, transpose;
-	bool edge_ids; /* keep orig_id of edges without data too */
+	bool edge_ids; /* store orig_id also for edges without data */
 	const char *out;
-	const char *name; /* NULL: what the metadata says, else "graph" */
+	const char *name; /* NULL: the metadata's name, else "graph" */
 	struct gw_builder_options build;
 };
 
-/* A word that stands among numbers in a column of ids. */
+/* A word among numbers in a column of ids. */
 struct gw_import_mixed {
 	uint64_t row;
-	struct gw_text_span word; /* at NULL: there is none */
+	struct gw_text_span word; /* at NULL: no such word */
 };
 
-/* What a file says of the matrix that it is. */
+/* What a file declares about its matrix. */
 struct gw_import_matrix {
-	const char *what; /* "Matrix Market"; NULL: no matrix */
+	const char *what; /* "Matrix Market"; NULL: not a matrix */
 	enum { GW_MATRIX_COO, GW_MATRIX_CSR, GW_MATRIX_CSC } layout;
 	uint64_t rows, columns, entries;
 	uint32_t base;  /* the number of the first row and column */
-	bool symmetric; /* an entry off the diagonal stands for two */
-	bool skew;      /* ... the other one of which has the opposite value */
-	bool swapped;   /* its columns are the sources */
+	bool symmetric; /* an entry off the diagonal stands for two entries */
+	bool skew;      /* ... and the second has the opposite value */
+	bool swapped;   /* the columns are the sources */
 };
 
 /* One file of an edge set. */
@@ -75,15 +75,15 @@ struct gw_import_file {
 	const char *path;
 	enum gw_import_format format;
 	enum gw_import_split split;
-	char delimiter; /* of a chunk, whose metadata says it; 0: the options' */
+	char delimiter; /* of a chunk, from its metadata; 0: from the options */
 	struct gw_text text;
 	struct gw_table_format text_format;
 	struct gw_table table;
-	struct gw_npy_file arrays[2]; /* NumPy: [E, 2] or [2, E] in the first, or one column each */
+	struct gw_npy_file arrays[2]; /* NumPy: [E, 2] or [2, E] in the first array, or one column in each */
 	struct gw_import_matrix matrix;
-	bool text_ids[3]; /* source ids, destination ids, relations are no numbers */
+	bool text_ids[3]; /* whether source ids, destination ids, relations are text */
 	struct gw_import_mixed mixed[3];
-	uint64_t first_row, rows; /* within the set */
+	uint64_t first_row, rows; /* in the set */
 };
 
 struct gw_import_column {
@@ -99,11 +99,11 @@ struct gw_import_set {
 	bool triples;
 	struct gw_import_file *files;
 	uint32_t num_files, files_room;
-	uint64_t rows, rows_expected; /* expected: what the metadata says, */
-	const char *rows_key;         /* ... under this key; NULL: nothing */
+	uint64_t rows, rows_expected; /* expected: the count in the metadata, */
+	const char *rows_key;         /* ... under this key; NULL: no count */
 	uint64_t *src_ids, *dst_ids;  /* [rows] */
 	uint64_t *relations;          /* [rows], triples */
-	uint32_t *rel_numbers;        /* the same memory, once numbered */
+	uint32_t *rel_numbers;        /* the same memory, after numbering */
 	int64_t *times;               /* [rows] or NULL */
 	struct gw_import_column *columns;
 	uint32_t num_columns;
@@ -113,14 +113,14 @@ struct gw_import_set {
 struct gw_import_space {
 	char name[GW_NAME_MAX + 1];
 	enum gw_import_ids ids;
-	uint64_t num_nodes; /* given; GW_NONE: not */
+	uint64_t num_nodes; /* from --num-nodes; GW_NONE: not given */
 	uint64_t count;
-	uint64_t shape_nodes;   /* what a matrix says, */
-	const char *shape_path; /* ... this one; NULL: none */
-	uint32_t base;          /* the ids of its edges count from it, 0 or 1; */
-	const char *base_path;  /* ... in this file, as in all others; NULL: nothing is known yet */
-	uint64_t feature_rows;  /* the most that a feature of it has */
-	uint64_t counted_rows;  /* ... of those that lie in the archive of its edges, and tell how many nodes it has */
+	uint64_t shape_nodes;   /* the number in a matrix, */
+	const char *shape_path; /* ... of this file; NULL: no matrix */
+	uint32_t base;          /* the first id of its edges, 0 or 1; */
+	const char *base_path;  /* ... according to this file; NULL: no file read yet */
+	uint64_t feature_rows;  /* the largest number of rows of its features */
+	uint64_t counted_rows;  /* ... of features in the archive of its edges, which define the number of nodes */
 	const char *list_path;
 	struct gw_text list_text;
 	struct gw_table list_table;
@@ -134,19 +134,19 @@ struct gw_import_space {
 
 struct gw_npz;
 
-/* A feature, label or mask that is to come with the nodes of a space or the edges of a set. */
+/* A feature, label or mask for the nodes of a space or the edges of a set. */
 struct gw_import_feature {
 	enum gw_import_feature_kind {
 		GW_FEATURE_ARRAY,
-		GW_FEATURE_MASK,  /* bools, or 0 and 1, a row each; or a list of ids */
-		GW_FEATURE_FLAGS, /* bools, or 0 and 1, a row each */
+		GW_FEATURE_MASK,  /* a bool, 0 or 1 for each row; or a list of ids */
+		GW_FEATURE_FLAGS, /* a bool, 0 or 1 for each row */
 		GW_FEATURE_SPARSE
 	} kind;
 	bool edge;
-	bool counts;    /* its rows tell how many nodes there are: it lies in the archive of the edges */
+	bool counts;    /* its rows define the number of nodes: it is in the archive of the edges */
 	uint32_t owner; /* space or set */
 	char name[GW_NAME_MAX + 1];
-	const char *source;              /* for error text */
+	const char *source;              /* for error texts */
 	const struct gw_npy_file *array; /* SPARSE: indptr */
 	const struct gw_npy_file *indices, *values;
 	uint64_t columns; /* SPARSE */
@@ -171,33 +171,33 @@ struct gw_import {
 	uint64_t input_bytes; /* text and arrays read */
 };
 
-/* Is the word, by itself, one that its option takes? GW_INVALID and others: wrong usage. */
+/* Checks that the word, by itself, fits its option. GW_INVALID and other errors mean wrong usage. */
 gw_status gw_import_word_check(enum gw_import_kind kind, const char *text);
 
 /* The same for a column: its name, or its number from 1. */
 gw_status gw_import_column_check(const char *column);
 
-/* Imports what the options say. The whole of the command but its words. name: of the graph, once it is written. */
+/* Runs an import; everything of the command except parsing its words. name: the graph's name, once it is written. */
 gw_status gw_import_run(const struct gw_import_options *options, struct gw_builder_stats *stats,
 			char name[GW_NAME_MAX + 1]);
 
-/* Releases what the steps took. A zeroed one is allowed; it is left so. */
+/* Releases everything that the steps acquired, and zeroes it. A zeroed one is allowed. */
 void gw_import_close(struct gw_import *im);
 
-/* ---- steps, in order; each file of tools/import_*.c has one ---- */
+/* ---- steps, in order; each has its file in tools/import ---- */
 
 gw_status gw_import_plan(struct gw_import *im);          /* words -> spaces, sets, files */
-gw_status gw_import_open_all(struct gw_import *im);      /* files opened, formats and kinds of ids decided */
+gw_status gw_import_open_all(struct gw_import *im);      /* opens files, decides formats and kinds of ids */
 gw_status gw_import_read_all(struct gw_import *im);      /* edges in memory */
 gw_status gw_import_number(struct gw_import *im);        /* ids -> numbers; orig ids to the builder */
 gw_status gw_import_add_edges(struct gw_import *im);     /* sets -> the builder's edge types */
 gw_status gw_import_features(struct gw_import *im);      /* node and edge features, masks */
 gw_status gw_import_open_features(struct gw_import *im); /* ... opened before nodes are numbered */
 
-/* A chunked graph: its spaces, sets and features go straight in. */
+/* Adds the spaces, sets and features of a chunked graph. */
 gw_status gw_import_chunked(struct gw_import *im, const char *path);
 
-/* ---- shared small things ---- */
+/* ---- shared helpers ---- */
 
 gw_status gw_import_space(struct gw_import *im, const char *name, uint32_t *out);
 gw_status gw_import_set_add(struct gw_import *im, const char *src, const char *rel, const char *dst,
@@ -211,16 +211,16 @@ static inline void *gw_import_take(struct gw_import *im, uint64_t count, size_t 
 }
 /* An array of FILE.npy or FILE.npz:MEMBER, which the builder closes. */
 gw_status gw_import_array(struct gw_import *im, const char *source, const struct gw_npy_file **out);
-/* Is it one of the names that masks have: train_mask, val_mask, test_mask? */
+/* Whether the name is one of the names of masks: train_mask, val_mask, test_mask. */
 bool gw_import_is_mask(const char *name);
 gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature);
-/* The members of an archive that say by their names what they are: x, y, train_idx, num_nodes and the like. */
+/* Adds the members of an archive that have known names: x, y, train_idx, num_nodes and others. */
 gw_status gw_import_archive_features(struct gw_import *im, const struct gw_npz *npz, const char *path, uint32_t space);
 gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_npz **out);
 /* Whole numbers of any integer dtype as uint64; GW_RANGE for a negative one, named by `what`. */
 gw_status gw_import_whole(const struct gw_npy *npy, const void *data, uint64_t first, uint64_t stride, uint64_t count,
 			  const char *what, unsigned threads, uint64_t *out);
-/* The format that a file's name speaks of. */
+/* The format that the file's name suggests. */
 enum gw_import_format gw_import_format_of(const char *path);
 
 #endif

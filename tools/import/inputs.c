@@ -1,6 +1,5 @@
-/* The node spaces, edge sets and files of an import, each added once; and how a word of an option is taken apart. Fails
- * on bad names and on too many inputs.
- */
+/* The node spaces, edge sets and files of an import, each added once, and the parser of an option's words. Fails on
+ * invalid names and on too many inputs. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* Matrices as inputs: Matrix Market, LightGraphs' text, SciPy's sparse archives. See matrix.h.
  *
  *   text: banner or first line -> shape -> its entries are the rows of a table
- *   archive: format, shape -> rows and columns, or offsets and indices -> widened, offsets spread
- *   both: shape -> how many nodes the types have; every entry within the shape
+ *   archive: format, shape -> rows and columns, or offsets and indices -> widened, offsets expanded
+ *   both: shape -> number of nodes of the types; check that every entry is inside the shape
  *
- * Fails for kinds that are not read, numbers of entries that do not agree, entries outside of the shape, offsets that
- * do not ascend, rectangular matrices of one node type, and two inputs that disagree about a type.
+ * Errors: unsupported kinds, counts of entries that do not agree, entries outside the shape, offsets that do not
+ * ascend, rectangular matrices of one node type, and two inputs that disagree about a type.
  */
 #include "tools/import/matrix.h"
 
@@ -19,7 +19,7 @@
 #include "tools/import/table_line.h"
 
 #define BANNER       "%%MatrixMarket"
-#define BANNER_WORDS 4u /* after it: matrix coordinate real general */
+#define BANNER_WORDS 4u /* after the first: matrix coordinate real general */
 #define GRAIN        (64u << 10)
 
 static bool matrix_span_is(struct gw_text_span span, const char *text)
@@ -35,7 +35,7 @@ static bool is_market(const struct gw_text *text)
 	return text->bytes > bytes && strncasecmp(text->data, BANNER, bytes) == 0 && gw_is_blank(text->data[bytes]);
 }
 
-/* The words of the banner after its first one. */
+/* The words of the banner after the first one. */
 static uint32_t banner_words(const struct gw_text *text, struct gw_text_span words[BANNER_WORDS])
 {
 	const struct gw_table_format blanks = {.delimiter = ' '};
@@ -55,23 +55,27 @@ static gw_status read_market(const struct gw_text *text, struct gw_table_format 
 	out->base = 1;
 	if (banner_words(text, words) < BANNER_WORDS)
 		return gw_fail(GW_FORMAT,
-			       "%s, line 1: a Matrix Market file says \"matrix coordinate\", then what its values are "
+			       "%s, line 1: a Matrix Market file starts with \"matrix coordinate\", then the kind of "
+			       "its values "
 			       "and its symmetry",
 			       text->name);
 	if (!matrix_span_is(words[0], "matrix") || !matrix_span_is(words[1], "coordinate"))
 		return gw_fail(GW_UNSUPPORTED,
-			       "%s: of Matrix Market, matrices by coordinates are read: write it sparse", text->name);
+			       "%s: only coordinate matrices of Matrix Market are supported: write it sparse",
+			       text->name);
 	if (!matrix_span_is(words[2], "pattern") && !matrix_span_is(words[2], "integer") &&
 	    !matrix_span_is(words[2], "real"))
-		return gw_fail(GW_UNSUPPORTED, "%s: Matrix Market values \"%.*s\": pattern, integer and real are read",
+		return gw_fail(GW_UNSUPPORTED,
+			       "%s: Matrix Market values \"%.*s\": only pattern, integer and real are supported",
 			       text->name, (int)(words[2].bytes < 32 ? words[2].bytes : 32), words[2].at);
 	out->skew = matrix_span_is(words[3], "skew-symmetric");
 	out->symmetric = out->skew || matrix_span_is(words[3], "symmetric");
 	if (!out->symmetric && !matrix_span_is(words[3], "general"))
-		return gw_fail(GW_UNSUPPORTED,
-			       "%s: Matrix Market symmetry \"%.*s\": general, symmetric and skew-symmetric are read",
-			       text->name, (int)(words[3].bytes < 32 ? words[3].bytes : 32), words[3].at);
-	/* Comments begin with %, and the line of the sizes is a header to the entries. */
+		return gw_fail(
+			GW_UNSUPPORTED,
+			"%s: Matrix Market symmetry \"%.*s\": only general, symmetric and skew-symmetric are supported",
+			text->name, (int)(words[3].bytes < 32 ? words[3].bytes : 32), words[3].at);
+	/* Comments start with %. The line of sizes is read as a header of the entries. */
 	*format = (struct gw_table_format){.delimiter = ' ', .comments = "%", .header = GW_HEADER_YES};
 	uint32_t have = gw_table_peek(text, format, 0, sizes, 3);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -84,14 +88,14 @@ static gw_status read_market(const struct gw_text *text, struct gw_table_format 
 	out->columns = numbers[1];
 	out->entries = numbers[2];
 	if (out->symmetric && out->rows != out->columns)
-		return gw_fail(GW_FORMAT, "%s: symmetric, but of %" PRIu64 " rows and %" PRIu64 " columns", text->name,
+		return gw_fail(GW_FORMAT, "%s: symmetric, but has %" PRIu64 " rows and %" PRIu64 " columns", text->name,
 			       out->rows, out->columns);
 	return GW_OK;
 }
 
 /* ---- LightGraphs ---- */
 
-/* "82168,948464,d,graph": nodes, edges, directed or not, a name and more; pairs below it. */
+/* "82168,948464,d,graph": nodes, edges, directed or undirected, a name and more; pairs on the lines below. */
 static bool read_light(const struct gw_text *text, struct gw_table_format *format, struct gw_import_matrix *out)
 {
 	struct gw_table_format commas = *format;
@@ -134,8 +138,8 @@ static gw_status open_column(const struct gw_npz *npz, const char *path, const c
 {
 	gw_status status = gw_npz_read(npz, name, out);
 	if (status == GW_OK && out->npy.ndim != 1)
-		status = gw_fail(GW_FORMAT, "%s: member \"%s\" has %u dimensions: a sparse matrix has one there", path,
-				 name, out->npy.ndim);
+		status = gw_fail(GW_FORMAT, "%s: member \"%s\" has %u dimensions: a sparse matrix has one", path, name,
+				 out->npy.ndim);
 	return status;
 }
 
@@ -183,7 +187,7 @@ gw_status gw_import_matrix_npz(const struct gw_npz *npz, struct gw_import_file *
 	uint64_t lists = m->layout == GW_MATRIX_CSR ? m->rows : m->columns, first = file->arrays[0].npy.shape[0];
 	if (first == 0 || first - 1 != lists)
 		status = coo ? GW_OK
-			     : gw_fail(GW_FORMAT, "%s: %" PRIu64 " offsets for %" PRIu64 " %s: one more is wanted",
+			     : gw_fail(GW_FORMAT, "%s: %" PRIu64 " offsets for %" PRIu64 " %s: must be one more",
 				       file->path, first, lists, layout[2] == 'r' ? "rows" : "columns");
 	if (status == GW_OK && coo && first != m->entries)
 		status = gw_fail(GW_FORMAT, "%s: %" PRIu64 " rows, but %" PRIu64 " columns", file->path, first,
@@ -207,7 +211,7 @@ static gw_status spread(void *context, uint64_t begin, uint64_t end, unsigned th
 	return GW_OK;
 }
 
-/* Offsets of lists to the list of each entry. */
+/* Expands the offsets of lists to the list number of each entry. */
 static gw_status spread_offsets(struct gw_import *im, const struct gw_import_file *file, uint64_t *out)
 {
 	const struct gw_npy *npy = &file->arrays[0].npy;
@@ -220,8 +224,8 @@ static gw_status spread_offsets(struct gw_import *im, const struct gw_import_fil
 		return status;
 	for (uint64_t i = 0; i < lists; i++) {
 		if (offsets[i] > offsets[i + 1])
-			return gw_fail(GW_FORMAT, "%s: offset %" PRIu64 " of indptr is above the one behind it",
-				       file->path, i);
+			return gw_fail(GW_FORMAT, "%s: offset %" PRIu64 " of indptr is above the next one", file->path,
+				       i);
 	}
 	if (offsets[0] != 0 || offsets[lists] != entries)
 		return gw_fail(GW_FORMAT,
@@ -244,14 +248,14 @@ gw_status gw_import_matrix_read(struct gw_import *im, const struct gw_import_fil
 	return spread_offsets(im, file, csc ? dst : src);
 }
 
-/* ---- what all of them say ---- */
+/* ---- shape and ids of all kinds ---- */
 
 static gw_status claim_space(struct gw_import_space *space, const struct gw_import_file *file, uint64_t nodes)
 {
 	const struct gw_import_matrix *m = &file->matrix;
 	if (space->base_path && space->base != m->base)
 		return gw_fail(GW_INVALID,
-			       "node type %s: its ids count from %u in %s, from %u in %s: bring them to one form",
+			       "node type %s: its ids count from %u in %s, from %u in %s: convert one of them",
 			       space->name, space->base, space->base_path, m->base, file->path);
 	space->base = m->base;
 	space->base_path = file->path;

@@ -1,12 +1,12 @@
-/* From the input's ids to numbers, one node type (or the relations of triples) at a time.
+/* Converts the input's ids to numbers, one node type (or the relations of triples) at a time.
  *
- *   list given:  number = place in the list; an id that is not there is an error
- *   dense:       whole numbers stay as they are; nodes = --num-nodes, else the largest id + 1
+ *   list given:  number = place in the list; an id outside the list is an error
+ *   dense:       whole numbers keep their value; nodes = --num-nodes, else the largest id + 1
  *   compact:     whole numbers in the order of their first appearance, orig_id int64
  *   text:        the same with orig_id strings
  *
- * Unless told, whole numbers are dense when at least half of the numbers up to the largest id have an edge, or when ids
- * reach no further than the rows of a feature.
+ * Without --ids, whole numbers are dense in two cases: at least half of the numbers up to the largest id have an edge,
+ * or every id is below the number of rows of a feature.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,14 +18,14 @@
 #include "core/system/parallel.h"
 #include "tools/import/import.h"
 
-#define DENSE_SHARE 2u    /* one in so many ids must have an edge */
-#define DENSE_FLOOR 1024u /* ids below it are dense in any case */
+#define DENSE_SHARE 2u    /* dense: at least one in so many ids has an edge */
+#define DENSE_FLOOR 1024u /* ids below this are dense in any case */
 #define GRAIN       (64u << 10)
 
-/* The columns of a space, and where each came from, for error text. */
+/* The columns of a space, and the origin of each, for error texts. */
 struct sources {
 	struct gw_numbering_column *columns;
-	const struct gw_import_file **files; /* NULL: the list */
+	const struct gw_import_file **files; /* NULL: the list of --nodes */
 	uint32_t count;
 	uint64_t values;
 };
@@ -128,14 +128,15 @@ static gw_status mark(void *context, uint64_t begin, uint64_t end, unsigned thre
 		_Atomic uint64_t *word = &m->seen[m->values[i] / 64];
 		uint64_t bit = 1ull << m->values[i] % 64;
 		if (atomic_load_explicit(word, memory_order_relaxed) & bit)
-			continue; /* as most are, at no cost to other threads */
+			continue; /* most bits are set already; the load costs other threads nothing */
 		found += !(atomic_fetch_or_explicit(word, bit, memory_order_relaxed) & bit);
 	}
 	atomic_fetch_add_explicit(&m->different, found, memory_order_relaxed);
 	return GW_OK;
 }
 
-/* How many ids there are that have an edge. A bit each: fewer bytes than the edges take, since largest is bounded. */
+/* Counts the ids that have an edge. One bit for each id takes less memory than the edges, since largest is bounded.
+ * */
 static gw_status count_different(const struct sources *sources, uint64_t largest, unsigned threads, uint64_t *out)
 {
 	struct marking marking = {.seen = gw_calloc(largest / 64 + 1, sizeof(*marking.seen))};
@@ -168,7 +169,7 @@ static gw_status shift(void *context, uint64_t begin, uint64_t end, unsigned thr
 	return GW_OK;
 }
 
-/* Ids that count from 1, every one of them checked, to ids that count from 0. */
+/* Subtracts the base from every id. All ids have been checked. */
 static void subtract_base(const struct sources *sources, uint64_t base, unsigned threads)
 {
 	for (uint32_t c = 0; c < sources->count; c++) {
@@ -181,7 +182,7 @@ static void subtract_base(const struct sources *sources, uint64_t base, unsigned
 	}
 }
 
-/* Where a value first reaches the limit: the file, the line (or row) and the value, as text. */
+/* Fails at the first value that reaches the limit: names the file, the line (or row) and the value. */
 static gw_status node_ids_fail_at(const struct sources *sources, uint64_t limit, const char *space, const char *why)
 {
 	for (uint32_t c = 0; c < sources->count; c++) {
@@ -211,7 +212,7 @@ static int compare_ids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Puts names where their numbers say: places[i] is the number of names[i]. */
+/* Puts names at the places of their numbers: places[i] is the number of names[i]. */
 static gw_status place_list(struct gw_import *im, struct gw_import_space *space, const uint64_t *places)
 {
 	uint64_t rows = space->list_table.rows;
@@ -233,16 +234,16 @@ static gw_status place_list(struct gw_import *im, struct gw_import_space *space,
 	return GW_OK;
 }
 
-/* How a list is laid out. */
+/* The layout of a list. */
 struct list_form {
 	struct gw_table_format format;
 	bool numbered, names_first; /* two columns: a number and a name */
 	bool first_is_id;
-	bool has_count; /* the first line says how many follow: */
+	bool has_count; /* the first line has the number of the lines that follow: */
 	uint64_t counted;
 };
 
-/* OpenKE's dictionaries: a line that says how many lines follow, then a name and its number in each. */
+/* OpenKE's dictionaries: a first line with the number of lines, then a name and its number on each line. */
 static bool has_count_line(const struct gw_import_space *space, struct list_form *out)
 {
 	static const char delimiters[] = {'\t', ' '};
@@ -265,7 +266,7 @@ static bool has_count_line(const struct gw_import_space *space, struct list_form
 	return false;
 }
 
-/* A line is a name, blanks and commas in it too, unless its two fields are a number and a name. */
+/* A line is a name, with any blanks and commas in it, unless it has exactly two fields: a number and a name. */
 static gw_status look_at_list(const struct gw_import_space *space, struct list_form *out)
 {
 	struct gw_table_format format = {.header = GW_HEADER_NONE};
@@ -280,9 +281,10 @@ static gw_status look_at_list(const struct gw_import_space *space, struct list_f
 	     second = have == 2 && gw_text_span_is_id(fields[1], &number), tab = format.delimiter == '\t';
 	*out = (struct list_form){.numbered = have == 2 && (first || second), .names_first = !first, .format = format};
 	if (have > 2 && (first || tab))
-		return gw_fail(GW_FORMAT, "%s: a list has one column, or two: number and name", space->list_path);
+		return gw_fail(GW_FORMAT, "%s: a list has one column, or two columns: number and name",
+			       space->list_path);
 	if (have == 2 && tab && !out->numbered)
-		return gw_fail(GW_FORMAT, "%s: of two columns, one must be a number", space->list_path);
+		return gw_fail(GW_FORMAT, "%s: one of its two columns must be a number", space->list_path);
 	if (!out->numbered && !tab) {
 		out->format.quotes =
 			format.quotes && have && fields[0].at > space->list_text.data && fields[0].at[-1] == '"';
@@ -292,7 +294,7 @@ static gw_status look_at_list(const struct gw_import_space *space, struct list_f
 	return GW_OK;
 }
 
-/* "7 New York": the name that was cut at a blank is not the name that was meant. */
+/* Refuses "7 New York": a blank would cut the name. */
 static gw_status check_line_ends(const struct gw_import_space *space)
 {
 	const struct gw_text *text = &space->list_text;
@@ -310,7 +312,7 @@ static gw_status check_line_ends(const struct gw_import_space *space)
 	return GW_OK;
 }
 
-/* Reads a list of ids: one a line, or with its number beside it, in either order. */
+/* Reads a list of ids, one on each line, alone or with its number, in either order. */
 static gw_status node_ids_read_list(struct gw_import *im, struct gw_import_space *space)
 {
 	struct list_form form;
@@ -323,14 +325,14 @@ static gw_status node_ids_read_list(struct gw_import *im, struct gw_import_space
 		return status;
 	uint64_t rows = space->list_table.rows, *places = NULL;
 	if (form.has_count && form.counted != rows)
-		return gw_fail(GW_FORMAT, "%s: its first line says %llu, but %llu lines follow", space->list_path,
-			       (unsigned long long)form.counted, (unsigned long long)rows);
+		return gw_fail(GW_FORMAT, "%s: its first line promises %llu lines, but %llu lines follow",
+			       space->list_path, (unsigned long long)form.counted, (unsigned long long)rows);
 	space->list = gw_import_take(im, rows, 8, &status);
 	if (form.numbered)
 		places = gw_import_take(im, rows, 8, &status);
 	if (status != GW_OK)
 		return status;
-	/* A list without numbers is text when the edges' ids are, or when it plainly is. */
+	/* A list without numbers is text if the edges' ids are text, or if its first id is not a number. */
 	space->list_is_text = !form.first_is_id || space->ids == GW_IDS_TEXT;
 	struct gw_table_column columns[2] = {
 		{.index = form.numbered && !form.names_first ? 1 : 0,
@@ -345,9 +347,9 @@ static gw_status node_ids_read_list(struct gw_import *im, struct gw_import_space
 	return status != GW_OK ? status : place_list(im, space, places);
 }
 
-/* ---- the ways to number ---- */
+/* ---- the kinds of numbering ---- */
 
-/* Whole numbers below count stay as they are. */
+/* Keeps whole numbers below count as they are. */
 static gw_status keep_dense(struct gw_import *im, struct gw_import_space *space, const struct sources *sources)
 {
 	uint64_t largest, wanted;
@@ -362,7 +364,7 @@ static gw_status keep_dense(struct gw_import *im, struct gw_import_space *space,
 	else if (space->shape_path)
 		space->count = space->shape_nodes; /* nodes without edges count */
 	else if (space->counted_rows > wanted)
-		space->count = space->counted_rows; /* likewise */
+		space->count = space->counted_rows; /* these count too */
 	if (space->shape_path && space->count < space->shape_nodes)
 		return gw_fail(GW_INVALID, "%s: it has %llu nodes of type %s, but %s lists %llu", space->shape_path,
 			       (unsigned long long)space->shape_nodes, space->name,
@@ -375,7 +377,7 @@ static gw_status keep_dense(struct gw_import *im, struct gw_import_space *space,
 	return node_ids_fail_at(sources, space->count, space->name, why);
 }
 
-/* Names are kept byte for byte, however they are encoded; who reads them later will take them for UTF-8. */
+/* Names are stored byte for byte, in any encoding. Later readers will read them as UTF-8. */
 static void report_encoding(const struct gw_import_space *space)
 {
 	for (uint64_t i = 0; i < space->count; i++) {
@@ -384,7 +386,8 @@ static void report_encoding(const struct gw_import_space *space)
 		if (good == bytes)
 			continue;
 		gw_log(GW_LOG_WARN,
-		       "node type %s: a name that begins with \"%.*s\" is not UTF-8, nor may others be: they are kept "
+		       "node type %s: a name that begins with \"%.*s\" is not UTF-8, and others may not be: names are "
+		       "stored "
 		       "byte "
 		       "for byte",
 		       space->name, (int)(good < 40 ? good : 40), name);
@@ -392,7 +395,7 @@ static void report_encoding(const struct gw_import_space *space)
 	}
 }
 
-/* Hands what numbers stand for to the space, as strings or as whole numbers. */
+/* Stores the values of the numbers in the space, as strings or as whole numbers. */
 static gw_status keep_values(struct gw_import *im, struct gw_import_space *space, const struct sources *sources,
 			     struct gw_numbering *numbering)
 {
@@ -427,7 +430,7 @@ static gw_status number_values(struct gw_import *im, struct gw_import_space *spa
 	uint64_t listed = space->list_table.rows;
 	for (uint64_t i = 0; space->list && i < listed && status == GW_OK; i++) {
 		if (space->list[i] != i)
-			status = gw_fail(GW_FORMAT, "%s, line %llu: an id that stands there before", space->list_path,
+			status = gw_fail(GW_FORMAT, "%s, line %llu: an id that the list has before", space->list_path,
 					 (unsigned long long)gw_table_line(&space->list_table, i));
 	}
 	if (status == GW_OK && space->list && numbering.count > listed) {
@@ -443,7 +446,7 @@ static gw_status number_values(struct gw_import *im, struct gw_import_space *spa
 	return status;
 }
 
-/* A list of names for ids that are numbers: places in it. */
+/* The ids are numbers and the list has names: the number is the place in the list. */
 static gw_status number_by_place(struct gw_import *im, struct gw_import_space *space, const struct sources *edges)
 {
 	struct sources list = {.columns = edges->columns, .files = edges->files, .count = 1};
@@ -456,7 +459,7 @@ static gw_status number_by_place(struct gw_import *im, struct gw_import_space *s
 	return status != GW_OK ? status : number_values(im, space, &list);
 }
 
-/* Do ids that are numbers keep them? Told to, or because few numbers would be left out. */
+/* Whether numeric ids keep their value: --ids asks for it, or few numbers would be left without an edge. */
 static gw_status stay_dense(const struct gw_import *im, const struct gw_import_space *space,
 			    const struct sources *sources, bool *out)
 {
@@ -466,9 +469,9 @@ static gw_status stay_dense(const struct gw_import *im, const struct gw_import_s
 		return GW_OK;
 	}
 	uint64_t largest = largest_id(sources, im->threads);
-	/* A feature with a row for every id counts the nodes, however few of them have edges. */
+	/* A feature with a row for every id defines the nodes, even if few of them have edges. */
 	*out = largest < space->feature_rows || largest < DENSE_FLOOR;
-	if (*out || largest / DENSE_SHARE > sources->values) /* there cannot be enough of them */
+	if (*out || largest / DENSE_SHARE > sources->values) /* too few edges for this largest id */
 		return GW_OK;
 	uint64_t different;
 	gw_status status = count_different(sources, largest, im->threads, &different);
@@ -491,7 +494,7 @@ static gw_status number_space(struct gw_import *im, struct gw_import_space *spac
 	if (space->ids == GW_IDS_TEXT && space->num_nodes != GW_NONE && !space->list_path)
 		return gw_fail(
 			GW_INVALID,
-			"node type %s: its ids are names, which --num-nodes cannot make up: list them with --nodes",
+			"node type %s: its ids are names, which --num-nodes cannot supply: list them with --nodes",
 			space->name);
 	gw_status status = space->list_path ? node_ids_read_list(im, space) : GW_OK;
 	if (status != GW_OK)
@@ -517,7 +520,7 @@ static gw_status add_orig_ids(struct gw_import *im, const struct gw_import_space
 		return gw_builder_node_strings(im->builder, space->ntype, "orig_id", space->count, space->offsets,
 					       space->bytes);
 	const uint64_t *ids = space->values;
-	if (!ids && space->base) { /* the input's ids count from 1, even where they stayed in their order */
+	if (!ids && space->base) { /* the input's ids count from 1, even if they kept their order */
 		gw_status status = GW_OK;
 		uint64_t *counted = gw_import_take(im, space->count, 8, &status);
 		if (status != GW_OK)

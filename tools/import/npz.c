@@ -1,9 +1,9 @@
-/* Reading .npz archives (PKWARE's APPNOTE 6.3, with zip64).
+/* Reads .npz archives (PKWARE's APPNOTE 6.3, with zip64).
  *
  *   end record -> (zip64 end record) -> directory: names, methods, sizes, places -> a member: copied or inflated
  *
- * Every offset and length is checked against the file before it is used; sizes come from the directory, as local
- * headers may leave them out.
+ * Every offset and length is checked against the file before use. Sizes come from the directory, since local headers
+ * may omit them.
  */
 #include "tools/import/npz.h"
 
@@ -35,7 +35,7 @@
 #define COMMENT_MAX       0xffffu
 #define STORED            0
 #define DEFLATED          8
-#define INFLATE_STEP      (1u << 30) /* bytes handed to zlib at once: its counters have 32 bits */
+#define INFLATE_STEP      (1u << 30) /* bytes that one zlib call gets: zlib's counters have 32 bits */
 #define EXTRA_ZIP64       1
 #define FLAG_ENCRYPTED    1u
 #define MEMBER_NAME_MAX   255u
@@ -68,10 +68,10 @@ static uint64_t little(const uint8_t *at, unsigned bytes)
 
 static gw_status damaged(const struct gw_npz *npz, const char *what)
 {
-	return gw_fail(GW_FORMAT, "%s: not a whole .npz archive: %s", npz->path, what);
+	return gw_fail(GW_FORMAT, "%s: not a complete .npz archive: %s", npz->path, what);
 }
 
-/* Where the directory lies and how many entries it has. */
+/* Finds the directory and the number of its entries. */
 static gw_status find_directory(const struct gw_npz *npz, uint64_t *at, uint64_t *bytes, uint64_t *entries)
 {
 	if (npz->bytes < END_BYTES)
@@ -90,13 +90,13 @@ static gw_status find_directory(const struct gw_npz *npz, uint64_t *at, uint64_t
 		uint64_t end64 = little(record - LOCATOR64_BYTES + 8, 8);
 		if (end64 > npz->bytes || npz->bytes - end64 < END64_BYTES ||
 		    little(npz->data + end64, 4) != END64_SIGNATURE)
-			return damaged(npz, "a zip64 end record out of place");
+			return damaged(npz, "a misplaced zip64 end record");
 		*entries = little(npz->data + end64 + 32, 8);
 		*bytes = little(npz->data + end64 + 40, 8);
 		*at = little(npz->data + end64 + 48, 8);
 	}
 	if (*at > npz->bytes || *bytes > npz->bytes - *at)
-		return damaged(npz, "a directory that lies outside of the file");
+		return damaged(npz, "a directory outside the file");
 	if (*entries > GW_NPZ_MEMBERS_MAX)
 		return gw_fail(GW_LIMIT, "%s: more than %u members", npz->path, GW_NPZ_MEMBERS_MAX);
 	return GW_OK;
@@ -109,13 +109,13 @@ static gw_status read_zip64(const struct gw_npz *npz, struct member *member, con
 	while (bytes >= 4) {
 		uint64_t id = little(extra, 2), size = little(extra + 2, 2);
 		if (size > bytes - 4)
-			return damaged(npz, "an extra field that is cut off");
+			return damaged(npz, "a truncated extra field");
 		const uint8_t *at = extra + 4, *end = at + size;
 		for (size_t i = 0; id == EXTRA_ZIP64 && i < 3; i++) {
 			if (*values[i] != UINT32_MAX)
 				continue;
 			if (end - at < 8)
-				return damaged(npz, "a zip64 field that is cut off");
+				return damaged(npz, "a truncated zip64 field");
 			*values[i] = little(at, 8);
 			at += 8;
 		}
@@ -242,7 +242,7 @@ static gw_status inflate_member(const struct gw_npz *npz, const struct member *m
 {
 	z_stream stream = {0};
 	if (inflateInit2(&stream, -15) != Z_OK)
-		return gw_fail(GW_NO_MEMORY, "%s: no memory to inflate", npz->path);
+		return gw_fail(GW_NO_MEMORY, "%s: out of memory for inflating", npz->path);
 	uint64_t in = 0, out = 0;
 	int code = Z_OK;
 	while (code == Z_OK) {
@@ -270,18 +270,18 @@ static gw_status fill_member(const struct gw_npz *npz, const struct member *memb
 			       "%s: member \"%s\" is encrypted or packed by a method that NumPy does not use",
 			       npz->path, member->name);
 	if (member->header_at > npz->bytes || npz->bytes - member->header_at < LOCAL_BYTES)
-		return damaged(npz, "a member that lies outside of the file");
+		return damaged(npz, "a member outside the file");
 	const uint8_t *local = npz->data + member->header_at;
 	if (little(local, 4) != LOCAL_SIGNATURE)
 		return damaged(npz, "a member without its header");
 	uint64_t skip = LOCAL_BYTES + little(local + 26, 2) + little(local + 28, 2);
 	uint64_t room = npz->bytes - member->header_at;
 	if (skip > room || member->stored_bytes > room - skip)
-		return damaged(npz, "a member that ends after the file does");
+		return damaged(npz, "a member that ends after the end of the file");
 	if (member->method == DEFLATED)
 		return inflate_member(npz, member, local + skip, to);
 	if (member->stored_bytes != member->bytes)
-		return damaged(npz, "a stored member of two lengths");
+		return damaged(npz, "a stored member with two different lengths");
 	memcpy(to, local + skip, member->bytes);
 	return GW_OK;
 }
@@ -307,10 +307,10 @@ static gw_status no_member(const struct gw_npz *npz, const char *name)
 		used += (size_t)added;
 	}
 	list[used] = '\0';
-	return gw_fail(GW_NOT_FOUND, "%s: no member \"%.64s\"; there are: %s", npz->path, name, list);
+	return gw_fail(GW_NOT_FOUND, "%s: no member \"%.64s\"; it has: %s", npz->path, name, list);
 }
 
-/* A member and its bytes, in a mapping of their own. */
+/* Extracts a member into its own mapping. */
 static gw_status npz_extract(const struct gw_npz *npz, const char *name, const struct member **found, void **out)
 {
 	const struct member *member = find_member(npz, name);
@@ -318,7 +318,7 @@ static gw_status npz_extract(const struct gw_npz *npz, const char *name, const s
 	*out = NULL;
 	if (!member)
 		return no_member(npz, name);
-	/* A directory may claim any size: it must at least be one that this machine could hold. */
+	/* A directory may claim any size, so first check that this machine can hold it. */
 	gw_status status = gw_memory_check(member->bytes, -1, member->name);
 	if (status != GW_OK)
 		return gw_context(status, "%s", npz->path);
@@ -363,7 +363,8 @@ gw_status gw_npz_read(const struct gw_npz *npz, const char *name, struct gw_npy_
 	return GW_OK;
 }
 
-/* Cuts the string out of an .npy file of one: the header is searched, since its dtype is none that arrays have here. */
+/* Takes the string from an .npy file with one string. It searches the header, since arrays here do not have string
+ * dtypes. */
 static bool word_of(const char *file, uint64_t file_bytes, char *word, size_t bytes)
 {
 	char header[WORD_HEADER_MAX + 1];

@@ -1,17 +1,18 @@
-/* Signed, fixed-point and real numbers in text. A number that does not fit is no number: NULL. */
+/* Parses signed, fixed-point and real numbers in text. A number out of range gives NULL, like text that is not a
+ * number. */
 #include "tools/import/number.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define REAL_TEXT_MAX 127 /* bytes handed to strtod where the fast way cannot decide */
+#define REAL_TEXT_MAX 127 /* bytes handed to strtod if the fast path cannot decide */
 
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-/* Adds a digit to a magnitude that must stay below 2^63 (2^63 itself is INT64_MIN's, and allowed). */
+/* Adds a digit to a magnitude, which must stay below 2^63. 2^63 itself is allowed, for INT64_MIN. */
 static bool push_digit(uint64_t *magnitude, uint32_t digit)
 {
 	return !__builtin_mul_overflow(*magnitude, 10, magnitude) &&
@@ -75,7 +76,7 @@ static const char *scan_real_slowly(const char *p, const char *end, double *valu
 	return stop == copy || stop - copy == REAL_TEXT_MAX ? NULL : p + (stop - copy);
 }
 
-/* The exponent after 'e', if there is a whole one. */
+/* Reads the exponent after 'e', if it is complete. */
 static const char *scan_exponent(const char *p, const char *end, int *exponent)
 {
 	if (p == end || (*p != 'e' && *p != 'E'))
@@ -98,14 +99,14 @@ const char *gw_scan_real(const char *p, const char *end, double *value)
 					1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 	const char *start = p;
 	if (p < end && (*p == ' ' || (*p >= '\t' && *p <= '\r')))
-		return NULL; /* strtod would skip them */
+		return NULL; /* strtod would skip leading blanks */
 	bool negative = p < end && *p == '-';
 	p += negative || (p < end && *p == '+');
 	uint64_t mantissa = 0;
 	int exponent = 0, digits = 0;
 	for (; p < end && is_digit(*p); p++) {
 		mantissa = digits < 18 ? mantissa * 10 + (uint32_t)(*p - '0') : mantissa;
-		digits += digits <= 18; /* a field may have more of them than an int can count */
+		digits += digits <= 18; /* a field may have more digits than an int can count */
 	}
 	if (p < end && *p == '.') {
 		for (p++; p < end && is_digit(*p); p++) {
@@ -117,8 +118,8 @@ const char *gw_scan_real(const char *p, const char *end, double *value)
 	if (digits == 0 || digits > 18)
 		return scan_real_slowly(start, end, value);
 	p = scan_exponent(p, end, &exponent);
-	/* Both operands are exact, so that the one operation rounds correctly (Clinger: "How to read floating point
-	 * numbers accurately", PLDI 1990). */
+	/* Both operands are exact, so one operation rounds correctly (Clinger: "How to read floating point numbers
+	 * accurately", PLDI 1990). */
 	if (mantissa >= 1ull << 53 || exponent < -22 || exponent > 22)
 		return scan_real_slowly(start, end, value);
 	double magnitude = exponent < 0 ? (double)mantissa / powers[-exponent] : (double)mantissa * powers[exponent];

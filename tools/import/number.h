@@ -1,4 +1,4 @@
-/* Numbers in text, by hand: no call per digit, no copy, no locale. */
+/* Parses numbers in text, without a call for each digit, a copy or a locale. */
 #ifndef GW_TOOLS_IMPORT_NUMBER_H
 #define GW_TOOLS_IMPORT_NUMBER_H
 
@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Digits at p, up to end. Returns where they stop, or NULL when there is none or the value exceeds 2^63 - 2. */
+/* Parses digits from p up to end. Returns the place after them, or NULL if there are no digits or the value exceeds
+ * 2^63 - 2. */
 static inline const char *gw_scan_id(const char *p, const char *end, uint64_t *value)
 {
 	const char *start = p;
@@ -18,7 +19,7 @@ static inline const char *gw_scan_id(const char *p, const char *end, uint64_t *v
 		v = v * 10 + digit;
 		p++;
 	}
-	/* 18 digits cannot overflow; longer ones, leading zeros mostly, take the careful way. */
+	/* 18 digits cannot overflow. More digits, mostly leading zeros, take the checked path. */
 	if (p - start > 18) {
 		unsigned __int128 wide = 0;
 		for (const char *at = start; at < p; at++) {
@@ -32,29 +33,30 @@ static inline const char *gw_scan_id(const char *p, const char *end, uint64_t *v
 	return p == start ? (const char *)0 : p;
 }
 
-/* The same for digits of which 8 bytes may be read in one go, up to p + 8 at least: up to 8 digits without a loop (the
- * method of D. Lemire, "Quickly parsing eight digits", 2018). *digits of them; 0: there is none; 8: there may be more.
- * Little-endian, as the format is. */
+/* The same for digits whose next 8 bytes are readable, p to p + 8: up to 8 digits without a loop (the method of D.
+ * Lemire, "Quickly parsing eight digits", 2018). *digits is their number; 0: no digit; 8: more may follow.
+ * Little-endian, like the format. */
 static inline uint64_t gw_scan_eight(const char *p, unsigned *digits)
 {
 	uint64_t text;
 	memcpy(&text, p, sizeof(text));
 	uint64_t t = text ^ 0x3030303030303030ull;
-	/* A byte's top bit is set where it is no digit; a carry spoils only bytes after the first of these. */
+	/* The top bit of a byte is set if the byte is not a digit. A carry spoils only bytes after the first such
+	 * byte. */
 	uint64_t others = ((t + 0x7676767676767676ull) | t) & 0x8080808080808080ull;
 	*digits = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
 	if (*digits == 0)
 		return 0;
-	t <<= 64 - 8 * *digits; /* zeros in front */
+	t <<= 64 - 8 * *digits; /* zeros before the digits */
 	t = (t * 2561 >> 8) & 0x00ff00ff00ff00ffull;
 	t = (t * 6553601 >> 16) & 0x0000ffff0000ffffull;
 	return t * 42949672960001ull >> 32;
 }
 
-/* A signed whole number; the same convention; all of int64_t. */
+/* A signed whole number, in all of int64_t; same convention. */
 const char *gw_scan_int(const char *p, const char *end, int64_t *value);
 
-/* A decimal number times 10^digits (digits 0 to 18), further digits dropped. No exponent. */
+/* A decimal number times 10^digits (digits 0 to 18); drops further digits. No exponent. */
 const char *gw_scan_fixed(const char *p, const char *end, uint32_t digits, int64_t *value);
 
 /* A real number, correctly rounded, with exponent, "nan", "inf". */

@@ -1,4 +1,4 @@
-/* Numbering ids by first appearance, in parallel. The only failure is a shortage of memory. */
+/* Numbers ids by first appearance, in parallel. The only failure is GW_NO_MEMORY. */
 #include "tools/import/numbering.h"
 
 #include <stdbool.h>
@@ -14,14 +14,14 @@
 #define SHARDS      (1u << SHARD_BITS)
 #define PIECE_ROWS  (32u << 10)
 #define SLOTS_FIRST 1024u
-#define AHEAD       8ull /* positions looked up ahead in a shard, for each step of the way */
+#define AHEAD       8ull /* positions that a shard prefetches, at each step of the pipeline */
 
-/* A stretch of one column. */
+/* A range of one column. */
 struct numbering_piece {
 	uint32_t column;
 	uint64_t begin, end; /* rows */
 	uint64_t position;   /* of its first value, over all columns */
-	uint64_t firsts;     /* values that appear first here; later: before here */
+	uint64_t firsts;     /* values that first appear in this piece; later: the count before this piece */
 };
 
 struct work {
@@ -30,7 +30,7 @@ struct work {
 	uint64_t *starts; /* [num_columns] the first position of each column */
 	uint32_t num_columns;
 	uint64_t num_pieces, positions;
-	uint64_t *hashes;  /* [positions]; once found, the number of a first position */
+	uint64_t *hashes;  /* [positions]; then, for a first position, its number */
 	uint64_t *order;   /* [positions] sorted by shard */
 	uint64_t *first;   /* [positions] where the value appeared first */
 	uint64_t *cursors; /* [pieces][SHARDS] */
@@ -98,7 +98,7 @@ static gw_status hash_pieces(void *context, uint64_t begin, uint64_t end, unsign
 	return GW_OK;
 }
 
-/* Counts become the places where each piece's positions of each shard go: by shard, then by piece. */
+/* Turns counts into the places for each piece's positions in each shard: by shard, then by piece. */
 static void place_shards(struct work *work)
 {
 	uint64_t at = 0;
@@ -127,7 +127,7 @@ static gw_status sort_pieces(void *context, uint64_t begin, uint64_t end, unsign
 	return GW_OK;
 }
 
-/* Where the value of a position is: columns are few, and within one the place is plain arithmetic. */
+/* The place of a position's value. Columns are few, and within a column the place is plain arithmetic. */
 static const uint64_t *value_place(const struct work *work, uint64_t position, const char **text)
 {
 	uint32_t c = 0;
@@ -147,7 +147,7 @@ static bool same_value(const struct work *work, uint64_t a, uint64_t b)
 	return sa.bytes == sb.bytes && memcmp(sa.at, sb.at, sa.bytes) == 0;
 }
 
-/* A shard's table of first positions, plus 1; 0 is empty. */
+/* A shard's table of first positions, plus 1; 0 is an empty slot. */
 struct slots {
 	uint64_t *places;
 	uint64_t mask, used;
@@ -183,15 +183,15 @@ static uint64_t find_first(struct work *work, struct slots *slots, uint64_t posi
 			slots->used++;
 			return position;
 		}
-		/* Whole-number hashes are bijective: equal hashes are equal values there. */
+		/* The hash of whole numbers is bijective: equal hashes mean equal values. */
 		if (work->hashes[place - 1] == hash &&
 		    (!work->columns[0].text || same_value(work, place - 1, position)))
 			return place - 1;
 	}
 }
 
-/* A shard's positions lie far apart, and so do their hashes, values and texts: each is asked for in good time. What
- * belongs to first positions stays in the cache by itself, as a shard has few. */
+/* Prefetches. A shard's positions are far apart, and so are their hashes, values and texts. The data of first
+ * positions stays in the cache without help, as a shard has few. */
 static void look_ahead(const struct work *work, const struct slots *slots, uint64_t i, uint64_t last)
 {
 	const char *text;
@@ -356,7 +356,7 @@ static struct gw_text_span numbered_span(const struct copying *copying, uint64_t
 	return gw_text_span(copying->columns[numbering->columns[number]].text, numbering->values[number]);
 }
 
-/* Bytes of a field once "" is taken for one quote. */
+/* The number of bytes of a field after "" becomes one quote. */
 static uint64_t plain_bytes(struct gw_text_span span)
 {
 	uint64_t quotes = 0;
@@ -378,7 +378,7 @@ static gw_status copy_strings(void *context, uint64_t begin, uint64_t end, unsig
 		}
 		for (uint64_t at = 0; at < span.bytes; at++) {
 			*to++ = span.at[at];
-			at += span.at[at] == '"'; /* the second of two */
+			at += span.at[at] == '"'; /* skip the second quote of the pair */
 		}
 	}
 	return GW_OK;

@@ -1,9 +1,9 @@
-/* Opening the inputs and looking at them: delimiter, header, columns, whether ids are numbers, how NumPy edges lie.
+/* Opens the inputs and examines them: delimiter, header, columns, whether ids are numbers, the layout of NumPy edges.
  *
- * A node type has text ids as soon as one of its columns, in any file, shows something that is no number among its
- * first rows; what shows up later is an error that names the line and the option. So are -1 and 2.0 from the start:
- * taken for names they would hide a mistake. Inputs without any edge are refused where nothing says how many nodes
- * there are: they are mistakes more often than graphs.
+ * A node type has text ids if one of its columns, in any file, has a non-number among its first rows. A non-number in a
+ * later row is an error that names the line and the option. -1 and 2.0 are errors from the start: as names they would
+ * hide a mistake. An input without edges is refused unless the number of nodes is given: it is more often a mistake
+ * than a graph.
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static bool import_is_name(const char *column)
 	return column && !gw_text_span_is_id(span, &number);
 }
 
-/* The columns as the options name them, with the defaults: 1 and 2, or 1, 2, 3 for triples. */
+/* The columns that the options name, with the defaults: 1 and 2, or 1, 2, 3 for triples. */
 static void column_names(const struct gw_import *im, const struct gw_import_set *set, const char *names[5])
 {
 	const struct gw_import_options *o = im->options;
@@ -47,7 +47,8 @@ static bool import_span_is(struct gw_text_span span, const char *text)
 	return span.bytes == strlen(text) && strncasecmp(span.at, text, span.bytes) == 0;
 }
 
-/* Does the first row call its id columns by the names that everybody gives them? Text below them looks no different. */
+/* Whether the first row has the usual names for its id columns. If ids are text, only these names distinguish a
+ * header. */
 static bool has_usual_names(const struct gw_import_file *file, const uint32_t *ids)
 {
 	static const char *const usual[][2] = {
@@ -72,7 +73,7 @@ static bool has_usual_names(const struct gw_import_file *file, const uint32_t *i
 	return false;
 }
 
-/* A chunk's metadata says its delimiter; columns that are named need a header. */
+/* A chunk's metadata has its delimiter. Named columns need a header. */
 static void set_format(const struct gw_import *im, const struct gw_import_set *set, const char *const names[5],
 		       struct gw_import_file *file)
 {
@@ -91,8 +92,8 @@ static void set_format(const struct gw_import *im, const struct gw_import_set *s
 		file->text_format.header = GW_HEADER_YES;
 }
 
-/* Sniffs by the id columns first, then, as ids may be text, by the columns that are numbers in any case, then by names.
- */
+/* Detects the format by the id columns. As ids may be text, it then tries the columns that are always numbers, then
+ * the names. */
 static void sniff_text(const struct gw_import *im, const struct gw_import_set *set, struct gw_import_file *file)
 {
 	const char *names[5];
@@ -116,7 +117,7 @@ static void sniff_text(const struct gw_import *im, const struct gw_import_set *s
 		file->text_format.header = GW_HEADER_YES;
 }
 
-/* Digits with a sign or a point: a number that is no id. */
+/* Digits with a sign or a point: a number, but not an id. */
 static bool is_other_number(struct gw_text_span field)
 {
 	const char *p = field.at, *end = field.at + field.bytes;
@@ -132,8 +133,8 @@ static bool is_other_number(struct gw_text_span field)
 	return digits && (sign || point);
 }
 
-/* Do the first rows hold something that is no number in this column? *mixed: the first such word, where numbers stand
- * before it: a slip, perhaps, that makes all of the type's ids text; else it is left as it is. */
+/* Whether the first rows have a non-number in this column. *mixed: the first such word if numbers come before it,
+ * since it may be a mistake that makes all ids of the type text; else *mixed is unchanged. */
 static bool column_is_text(const struct gw_import_file *file, uint32_t column, struct gw_import_mixed *mixed)
 {
 	struct gw_text_span fields[64];
@@ -147,12 +148,12 @@ static bool column_is_text(const struct gw_import_file *file, uint32_t column, s
 		if (column >= have)
 			continue;
 		if (is_other_number(fields[column]))
-			continue; /* the parser says what is wrong with it */
+			continue; /* the parser reports the error */
 		if (!gw_text_span_is_id(fields[column], &value) ||
 		    (fields[column].bytes > 1 && fields[column].at[0] == '0')) {
 			if (numbers && !mixed->word.at)
 				*mixed = (struct gw_import_mixed){.row = row - skip, .word = fields[column]};
-			return true; /* "007" and "7" are two names */
+			return true; /* as ids, "007" and "7" are two names */
 		}
 		numbers = true;
 	}
@@ -174,20 +175,20 @@ static gw_status look_at_matrix_columns(const struct gw_import *im, const struct
 	file->matrix.swapped = src == 1;
 	if (named || src > 1 || dst != 1 - src)
 		return gw_fail(GW_INVALID,
-			       "%s: the columns of a %s matrix have no names: 1 is its row, 2 its column, 3 "
+			       "%s: the columns of a %s matrix have no names: 1 is the row, 2 the column, 3 "
 			       "its value",
 			       file->path, file->matrix.what);
 	if (file->matrix.skew && (set->num_columns || names[3]))
 		return gw_fail(
 			GW_UNSUPPORTED,
-			"%s: the values of a skew-symmetric matrix change sign across the diagonal: leave out its "
+			"%s: the values of a skew-symmetric matrix change sign across the diagonal: leave out the "
 			"columns, or write it as general",
 			file->path);
 	return GW_OK;
 }
 
-/* A first row of another number of columns than all below it is a header of some kind: taken for an edge, it would make
- * nodes that nobody has. */
+/* A first row whose number of columns differs from all rows below is probably a header. Read as an edge, it would
+ * create nodes that do not exist. */
 static gw_status check_first_row(const struct gw_import_file *file)
 {
 	const struct gw_text *text = &file->text;
@@ -203,8 +204,8 @@ static gw_status check_first_row(const struct gw_import_file *file)
 			return GW_OK; /* rows of this table differ in any case */
 	}
 	return gw_fail(GW_FORMAT,
-		       "%s, line %llu: %u column%s, but %u in the lines below it: if it is a header, leave it out by "
-		       "--header; if it is an edge, say --no-header",
+		       "%s, line %llu: %u column%s, but %u in the lines below: if it is a header, use "
+		       "--header; if it is an edge, use --no-header",
 		       file->path, (unsigned long long)gw_table_line(&file->table, 0), first, first == 1 ? "" : "s",
 		       below);
 }
@@ -234,7 +235,7 @@ static gw_status open_text(struct gw_import *im, struct gw_import_set *set, stru
 		if (status != GW_OK)
 			return status;
 		file->text_ids[i] = !file->matrix.what && column_is_text(file, column, &file->mixed[i]);
-		/* Entities are names, even where they look like numbers, unless a dictionary numbers them. */
+		/* Entities are names, even if they look like numbers, unless a dictionary numbers them. */
 		const struct gw_import_space *space = i == 2 ? &im->relations : &im->spaces[i ? set->dst : set->src];
 		if (set->triples && !space->list_path && space->num_nodes == GW_NONE) {
 			file->text_ids[i] = true;
@@ -248,7 +249,7 @@ static gw_status open_text(struct gw_import *im, struct gw_import_set *set, stru
 	return status;
 }
 
-/* The members that hold edges, by the names people give them. */
+/* Opens the members that usually hold edges, by their names. */
 static gw_status open_npz(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
 {
 	static const char *const pairs[][2] = {{"src", "dst"}, {"row", "col"}, {"source", "target"}};
@@ -303,8 +304,8 @@ static gw_status check_edge_arrays(struct gw_import *im, struct gw_import_file *
 		return GW_OK;
 	}
 	if (a->ndim != 2 || (a->shape[0] != 2 && a->shape[1] != 2))
-		return gw_fail(GW_FORMAT, "%s: edges are an array of shape [E, 2] or [2, E]", file->path);
-	/* [2, 2] is taken as two edges, one a row. */
+		return gw_fail(GW_FORMAT, "%s: edges must be an array of shape [E, 2] or [2, E]", file->path);
+	/* [2, 2] is read as two edges, one for each row. */
 	file->rows = a->shape[1] == 2 ? a->shape[0] : a->shape[1];
 	return GW_OK;
 }
@@ -320,7 +321,7 @@ static gw_status import_open_file(struct gw_import *im, struct gw_import_set *se
 		status = open_npz(im, set, file);
 		break;
 	case GW_FROM_DGL:
-		return gw_fail(GW_INVALID, "%s: a chunked graph says its types itself: pass it with --from",
+		return gw_fail(GW_INVALID, "%s: a chunked graph defines its own types: pass it with --from",
 			       file->path);
 	default:
 		return open_text(im, set, file);
@@ -328,7 +329,7 @@ static gw_status import_open_file(struct gw_import *im, struct gw_import_set *se
 	return status != GW_OK ? status : check_edge_arrays(im, file);
 }
 
-/* Has someone said how many nodes of this type there are? */
+/* Whether an option or a file gives the number of nodes of this type. */
 static bool count_is_given(const struct gw_import_space *space)
 {
 	return space->num_nodes != GW_NONE || space->list_path || space->shape_path;
@@ -337,23 +338,23 @@ static bool count_is_given(const struct gw_import_space *space)
 static gw_status check_rows(const struct gw_import *im, const struct gw_import_set *set)
 {
 	if (set->rows_key && set->rows != set->rows_expected)
-		return gw_fail(GW_FORMAT, "edge type %s: its files have %llu edges, but \"%s\" says %llu", set->rel,
+		return gw_fail(GW_FORMAT, "edge type %s: its files have %llu edges, but \"%s\" gives %llu", set->rel,
 			       (unsigned long long)set->rows, set->rows_key, (unsigned long long)set->rows_expected);
 	if (set->rows || !set->num_files ||
 	    (count_is_given(&im->spaces[set->src]) && count_is_given(&im->spaces[set->dst])))
 		return GW_OK;
-	return gw_fail(GW_FORMAT, "%s%s: no edges in it: a graph without edges needs --num-nodes", set->files[0].path,
-		       set->num_files > 1 ? " and the further files of its type" : "");
+	return gw_fail(GW_FORMAT, "%s%s: no edges: a graph without edges needs --num-nodes", set->files[0].path,
+		       set->num_files > 1 ? " and the other files of its type" : "");
 }
 
-/* One word makes text of all ids: nobody should have to find that out from the graph. */
+/* One word turns all ids into text: warn, so that the user need not find that in the graph. */
 static void report_mixed(const struct gw_import_file *file, const struct gw_import_mixed *mixed,
 			 const struct gw_import_space *space)
 {
 	if (!mixed->word.at)
 		return;
 	gw_log(GW_LOG_WARN,
-	       "%s, line %llu: \"%.*s\" is not a number, so all ids of node type %s are taken as text; --ids compact "
+	       "%s, line %llu: \"%.*s\" is not a number, so all ids of node type %s are read as text; --ids compact "
 	       "or "
 	       "dense refuses it",
 	       file->path, (unsigned long long)gw_table_line(&file->table, mixed->row),

@@ -1,6 +1,6 @@
-/* From the words of the command line to what there is to import: node spaces, edge sets and their files.
+/* Turns the words of the command line into the plan of an import: node spaces, edge sets and their files.
  *
- * Words are "name=FILE" with types in front ("paper:feat=FILE", "author:writes:paper=FILE"); a word without types means
+ * Words are "name=FILE" with types in front ("paper:feat=FILE", "author:writes:paper=FILE"). A word without types means
  * the one type of a homogeneous graph, "_N" and "_N:_E:_N".
  */
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "tools/import/import.h"
 #include "tools/import/words.h"
 
-/* "src:rel:dst=FILE" or FILE. A path may hold '=': it is one if no ':' stands before it, or if it begins as paths do.
- */
+/* "src:rel:dst=FILE" or FILE. A path may contain '='. The text is a path if no ':' comes before '=', or if it starts
+ * as paths do. */
 static gw_status split_edges(const char *text, struct gw_import_parts *parts)
 {
 	const char *equals = strchr(text, '='), *colon = strchr(text, ':');
@@ -22,7 +22,7 @@ static gw_status split_edges(const char *text, struct gw_import_parts *parts)
 		return GW_OK;
 	gw_status status = gw_import_word_split(text, 3, parts);
 	if (status == GW_OK && parts->count != 3)
-		status = gw_fail(GW_INVALID, "\"%.200s\": edges are given as SRC:REL:DST=FILE", text);
+		status = gw_fail(GW_INVALID, "\"%.200s\": write edges as SRC:REL:DST=FILE", text);
 	return status;
 }
 
@@ -72,7 +72,8 @@ static gw_status plan_triples(struct gw_import *im, const char *text)
 	return gw_import_file_add(set, parts.value, GW_FROM_TEXT, (enum gw_import_split)split);
 }
 
-/* The node type that a word speaks of: one that edges have. Another one is a slip of the pen more often than a type. */
+/* Finds the node type that a word names. The type must have edges: another name is more often a typing mistake than a
+ * type. */
 static gw_status find_space(const struct gw_import *im, const char *word, const char *name,
 			    struct gw_import_space **out)
 {
@@ -89,7 +90,7 @@ static gw_status find_space(const struct gw_import *im, const char *word, const 
 	}
 	return gw_fail(
 		GW_NOT_FOUND,
-		"%s: no edges have a node type \"%s\"; they have: %s. For nodes without any edge, name the type in "
+		"%s: no edges have a node type \"%s\"; they have: %s. For a type without edges, name the type in "
 		"--edges with an empty file",
 		word, name, types);
 }
@@ -132,7 +133,7 @@ static gw_status add_column(struct gw_import_set *set, const char *name, const c
 	return GW_OK;
 }
 
-/* Weight, time and further columns are those of every text input. */
+/* Weight, time and other columns apply to every text input. */
 static gw_status plan_columns(struct gw_import *im, struct gw_import_set *set)
 {
 	gw_status status = GW_OK;
@@ -144,14 +145,14 @@ static gw_status plan_columns(struct gw_import *im, struct gw_import_set *set)
 			continue;
 		status = gw_import_word_split(im->options->words[i].text, 0, &parts);
 		if (status == GW_OK && parts.count != 1)
-			status = gw_fail(GW_INVALID, "--edge-column is given as NAME=COLUMN");
+			status = gw_fail(GW_INVALID, "write --edge-column as NAME=COLUMN");
 		if (status == GW_OK)
 			status = add_column(set, parts.names[0], parts.value, false);
 	}
 	bool wanted = set->num_columns || im->options->time_column;
 	for (uint32_t f = 0; f < set->num_files && status == GW_OK && wanted; f++) {
 		if (set->files[f].format != GW_FROM_TEXT)
-			status = gw_fail(GW_INVALID, "%s: columns are those of text: pass arrays by --edge-feature",
+			status = gw_fail(GW_INVALID, "%s: only text has columns: pass arrays with --edge-feature",
 					 set->files[f].path);
 	}
 	return status;
@@ -163,11 +164,11 @@ static gw_status check_count(const struct gw_import_parts *parts)
 	return gw_parse_u64(parts->value, 0, GW_NONE - 1, &count);
 }
 
-/* Names of a feature, with its types in front or not. */
+/* Checks the names of a feature, with or without types in front. */
 static gw_status check_feature(const char *text, const struct gw_import_parts *parts, bool edge)
 {
 	if (parts->count != 1 && parts->count != (edge ? 4u : 2u))
-		return gw_fail(GW_INVALID, "\"%.200s\": features are given as %s:NAME=FILE", text,
+		return gw_fail(GW_INVALID, "\"%.200s\": write features as %s:NAME=FILE", text,
 			       edge ? "SRC:REL:DST" : "TYPE");
 	return gw_name_check("feature", parts->names[parts->count - 1]);
 }
@@ -201,7 +202,7 @@ gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 	case GW_IMPORT_EDGE_COLUMN:
 		status = gw_import_word_split(text, 0, &parts);
 		if (status == GW_OK && parts.count != 1)
-			status = gw_fail(GW_INVALID, "an edge column is given as NAME=COLUMN");
+			status = gw_fail(GW_INVALID, "write an edge column as NAME=COLUMN");
 		if (status == GW_OK)
 			status = gw_name_check("edge feature", parts.names[0]);
 		return status != GW_OK ? status : gw_import_column_check(parts.value);
@@ -228,7 +229,7 @@ gw_status gw_import_plan(struct gw_import *im)
 	}
 	if (status == GW_OK && im->num_spaces == 0)
 		return gw_fail(GW_INVALID, "nothing to import: name an input with --from, --edges or --triples");
-	/* Afterwards: types are those of the edges, wherever on the line these stand. */
+	/* Comes second: the edges define the types, at any place on the command line. */
 	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
 		const struct gw_import_word *word = &im->options->words[i];
 		if (word->kind == GW_IMPORT_NODES || word->kind == GW_IMPORT_NUM_NODES)

@@ -1,11 +1,11 @@
-/* Reading the edges of every set: text through tables (table_read.c takes the lines), NumPy by widening. Ids stay as
- * the input has them. */
+/* Reads the edges of every set: text through tables (table_read.c parses the lines), NumPy by widening. Ids keep the
+ * input's values. */
 
 #include "core/memory/memory.h"
 #include "tools/import/import.h"
 #include "tools/import/matrix.h"
 
-/* Arrays and matrices have numbers; another file may have made names of a type's ids. */
+/* Arrays and matrices have numbers, but another file may have made a type's ids text. */
 static gw_status check_numbers(const struct gw_import *im, const struct gw_import_set *set,
 			       const struct gw_import_file *file)
 {
@@ -97,7 +97,7 @@ static gw_status read_file(struct gw_import *im, struct gw_import_set *set, stru
 	return status != GW_OK || !file->matrix.what ? status : gw_import_matrix_check(file, src, dst);
 }
 
-/* float64 -> float32, in place; a weight that no alias table can hold is named with its line. */
+/* Narrows float64 to float32, in place. If no alias table can hold a weight, the error names its line. */
 static gw_status narrow_column(struct gw_import_set *set, struct gw_import_column *column)
 {
 	const double *wide = column->values;
@@ -110,7 +110,7 @@ static gw_status narrow_column(struct gw_import_set *set, struct gw_import_colum
 			if (column->weight && (!(stored >= 0) || stored > 3.4028234e38f))
 				return gw_fail(
 					GW_RANGE,
-					"%s, line %llu: weight %g: weights are finite and not negative; take other "
+					"%s, line %llu: weight %g: weights must be finite and not negative; read other "
 					"columns as --edge-column",
 					file->path,
 					(unsigned long long)gw_table_line(&file->table, i - file->first_row), value);
@@ -120,7 +120,7 @@ static gw_status narrow_column(struct gw_import_set *set, struct gw_import_colum
 	return GW_OK;
 }
 
-/* Ids and columns of all edges, at 8 bytes each: asked for before any of it is taken. */
+/* Checks the memory for the ids and columns of all edges, 8 bytes each, before allocating any. */
 static gw_status import_check_memory(const struct gw_import *im)
 {
 	uint64_t bytes = 0;

@@ -1,5 +1,5 @@
-/* The import from end to end: the steps of tools/import/import.h in order, timed, and everything released afterwards.
- */
+/* Runs an import from end to end: the steps of tools/import/import.h in order, each timed; then releases everything.
+ * */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,7 +39,7 @@ void gw_import_close(struct gw_import *im)
 	*im = (struct gw_import){0};
 }
 
-/* Inflating is part of opening; what the text phases read is known when they end. */
+/* Inflating is part of opening. The bytes that the text phases read are known when they end. */
 static gw_status run_steps(struct gw_import *im)
 {
 	bool quiet = im->options->build.quiet;
@@ -58,7 +58,7 @@ static gw_status run_steps(struct gw_import *im)
 			inflated_bytes += im->sets[s].files[f].text.inflated ? im->sets[s].files[f].text.bytes : 0;
 		}
 	}
-	gw_phase_end(&phase, inflated_bytes ? "open and inflate (a gzip stream is one thread's work)" : "open",
+	gw_phase_end(&phase, inflated_bytes ? "open and inflate (one thread inflates a gzip stream)" : "open",
 		     inflated_bytes);
 	phase = gw_phase_begin(im->threads, quiet);
 	status = gw_import_read_all(im);

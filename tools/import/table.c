@@ -1,7 +1,7 @@
-/* Looking at a table and cutting it up: lines, fields, header, chunks.
+/* Examines a table and cuts it: lines, fields, header, chunks.
  *
- * A chunk owns the lines that begin in its stretch of CHUNK_BYTES, so that chunks need nothing of each other; counting
- * rows and lines first gives each chunk the place of its values and the numbers of its lines.
+ * A chunk owns the lines that begin in its range of CHUNK_BYTES, so that chunks are independent. A first pass counts
+ * rows and lines. It gives each chunk the place of its values and the numbers of its lines.
  */
 #include "tools/import/table.h"
 
@@ -16,16 +16,16 @@
 
 #define CHUNK_BYTES    (1ull << 20)
 #define NAMES_TEXT_MAX 400
-#define BLOCK_BYTES    240u /* counted at a time, in bytes that overflow at 256 */
-#define HEADER_ROWS    20u  /* looked at below what may be a header */
+#define BLOCK_BYTES    240u /* bytes counted at a time, in byte counters that overflow at 256 */
+#define HEADER_ROWS    20u  /* rows examined below a possible header */
 
-/* Where the text proper begins: after a byte order mark. */
+/* The start of the text, after a byte order mark. */
 static uint64_t text_start(const struct gw_text *text)
 {
 	return text->bytes >= 3 && memcmp(text->data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
-/* The n-th line that is a row, from the start of the text; its end in *end, its offset after the newline in *next. */
+/* Finds the n-th line that is a row; *end is its end, *next the offset after its newline. */
 static bool nth_row(const struct gw_text *text, const struct gw_table_format *format, uint32_t n, const char **line,
 		    const char **end, const char **next)
 {
@@ -71,7 +71,7 @@ bool gw_text_span_is_id(struct gw_text_span span, uint64_t *value)
 	return span.bytes && gw_scan_id(span.at, span.at + span.bytes, value) == span.at + span.bytes;
 }
 
-/* Which of the columns hold a number in a row: bit i for numbers[i], the first 64 of them. */
+/* The columns with a number in this row: bit i for numbers[i], the first 64 of them. */
 static uint64_t number_bits(const struct gw_text *text, const struct gw_table_format *format, uint32_t row,
 			    const uint32_t *numbers, uint32_t count, bool *there)
 {
@@ -86,8 +86,8 @@ static uint64_t number_bits(const struct gw_text *text, const struct gw_table_fo
 	return bits;
 }
 
-/* A header holds no number where numbers stand below it: in each of the columns in the next row, or in one of them in
- * all of the next rows, as where numbers of users go with names of places. */
+/* A header has no number in a column whose rows below have numbers. That is required of all columns in the next row,
+ * or of one column in all of the next rows (a table may have numbers of users and names of places). */
 static bool first_row_is_header(const struct gw_text *text, const struct gw_table_format *format,
 				const uint32_t *numbers, uint32_t count)
 {
@@ -140,8 +140,8 @@ gw_status gw_table_find(const struct gw_text *text, const struct gw_table_format
 		return GW_OK;
 	}
 	if (format->header != GW_HEADER_YES)
-		return gw_fail(GW_NOT_FOUND, "%s: no header names a column \"%.64s\": number it from 1", text->name,
-			       name);
+		return gw_fail(GW_NOT_FOUND, "%s: no header names a column \"%.64s\": give its number from 1",
+			       text->name, name);
 	struct gw_text_span *fields = gw_calloc(GW_TABLE_COLUMNS_MAX, sizeof(*fields));
 	if (!fields)
 		return GW_NO_MEMORY;
@@ -163,7 +163,7 @@ gw_status gw_table_find(const struct gw_text *text, const struct gw_table_format
 			names[used] = '\0';
 	}
 	gw_free(fields);
-	return gw_fail(GW_NOT_FOUND, "%s: no column \"%.64s\"; there are: %s", text->name, name, names);
+	return gw_fail(GW_NOT_FOUND, "%s: no column \"%.64s\"; it has: %s", text->name, name, names);
 }
 
 /* The first line that begins at or after offset. */
@@ -173,8 +173,8 @@ static uint64_t line_from(const struct gw_text *text, uint64_t start, uint64_t o
 		return start;
 	if (offset >= text->bytes)
 		return text->bytes;
-	/* From the byte before: a line that ends there lets the next one begin at the offset, unless it is the \n of
-	 * \r\n. */
+	/* Starts at the byte before. If a line ends there, the next line begins at the offset, unless the byte at the
+	 * offset is the \n of \r\n. */
 	const char *stop = text->data + text->bytes, *end = gw_line_end(text->data + offset - 1, stop);
 	return (uint64_t)(gw_line_after(end, stop) - text->data);
 }
@@ -184,12 +184,12 @@ struct scan {
 	uint64_t start;
 };
 
-/* Lines of a stretch, if each of them plainly is a row: it begins with none of blanks, line ends and two comment
- * characters. A \r ends a line unless a \n follows, which does then. Loops without branches, which the compiler makes
- * vectors of. */
+/* Counts the lines of a range, if every line is plainly a row: no line begins with a blank, a line end or one of two
+ * comment characters. A \r ends a line unless a \n follows, which then ends it. The loops have no branches, so that
+ * the compiler vectorizes them. */
 static bool count_plain(const uint8_t *text, uint64_t bytes, uint8_t comment_a, uint8_t comment_b, uint64_t *lines)
 {
-	uint64_t count = bytes != 0; /* the last byte ends a line, or that line has no end of its own */
+	uint64_t count = bytes != 0; /* the last byte ends a line, or the last line has no end */
 	for (uint64_t at = 0; at + 1 < bytes;) {
 		uint64_t block = bytes - 1 - at < BLOCK_BYTES ? bytes - 1 - at : BLOCK_BYTES;
 		uint8_t ends = 0, odd = 0; /* of at most 255 */
@@ -255,7 +255,7 @@ gw_status gw_table_scan(const struct gw_text *text, const struct gw_table_format
 		gw_table_close(out);
 		return status;
 	}
-	for (uint64_t i = 0; i < out->count; i++) { /* counts become what lies before */
+	for (uint64_t i = 0; i < out->count; i++) { /* counts become the sums before each chunk */
 		struct gw_table_chunk *chunk = &out->chunks[i];
 		uint64_t rows = chunk->row, lines = chunk->line;
 		chunk->row = out->rows;

@@ -1,10 +1,10 @@
-/* Tables of text: rows of fields, read in parallel into arrays of 8-byte values.
+/* Tables of text: parses rows of fields in parallel into arrays of 8-byte values.
  *
  *   gw_table_sniff -> gw_table_scan (rows counted, chunk by chunk) -> gw_table_read (values in place)
  *
- * Rows keep the order of the lines, whatever the number of threads. Blank lines and lines that start with a comment
- * character are skipped; lines end in \n, \r\n or \r. A quoted field ends on its line. Errors name the input and the
- * line.
+ * Rows keep the order of the lines, with any number of threads. Blank lines and lines that start with a comment
+ * character are skipped. Lines end in \n, \r\n or \r. A quoted field must end on its line. Errors name the input and
+ * the line.
  */
 #ifndef GW_TOOLS_IMPORT_TABLE_H
 #define GW_TOOLS_IMPORT_TABLE_H
@@ -13,22 +13,22 @@
 
 #define GW_TABLE_COLUMNS_MAX  4096u
 #define GW_TABLE_COMMENTS_MAX 7u
-#define GW_TABLE_FIELD_MAX    65535u /* bytes of a text field that is kept */
+#define GW_TABLE_FIELD_MAX    65535u /* bytes of a stored text field */
 
 struct gw_table_format {
 	char delimiter; /* ' ' for any run of spaces and tabs; 0 lets gw_table_sniff decide */
-	bool quotes;    /* fields may stand in double quotes, "" inside for one; true for ',' and ';' unless told */
-	char comments[GW_TABLE_COMMENTS_MAX + 1]; /* characters that begin a comment line */
+	bool quotes;    /* fields may be in double quotes, with "" for a quote; default: true for ',' and ';' */
+	char comments[GW_TABLE_COMMENTS_MAX + 1]; /* characters that start a comment line */
 	enum gw_table_header { GW_HEADER_AUTO, GW_HEADER_NONE, GW_HEADER_YES } header;
 };
 
 struct gw_text_span {
 	const char *at;
 	uint64_t bytes;
-	bool escaped; /* holds "" for each quote */
+	bool escaped; /* has "" for each quote */
 };
 
-/* Reference to a text field: where in the text, how long, whether quotes are doubled. */
+/* A reference to a text field: its offset, its length, whether quotes are doubled. */
 static inline uint64_t gw_text_ref(uint64_t offset, uint64_t bytes, bool escaped)
 {
 	return offset << 17 | (uint64_t)escaped << 16 | bytes;
@@ -51,14 +51,14 @@ struct gw_table_column {
 	uint32_t index; /* from 0 */
 	enum gw_column_kind kind;
 	uint32_t digits;  /* GW_COLUMN_FIXED: 0 to 9 */
-	const char *what; /* for error text: "source id" */
+	const char *what; /* for error texts: "source id" */
 	void *values;     /* value of row r at values[r * stride], 8 bytes each */
-	uint64_t stride;  /* 0 is taken as 1 */
+	uint64_t stride;  /* 0 means 1 */
 };
 
 struct gw_table_chunk {
 	uint64_t begin, end; /* bytes of whole lines */
-	uint64_t row, line;  /* rows and lines before it */
+	uint64_t row, line;  /* rows and lines before the chunk */
 };
 
 struct gw_table {
@@ -69,18 +69,19 @@ struct gw_table {
 	struct gw_table_chunk *chunks;
 };
 
-/* Decides what the format leaves open, from the first lines: delimiter (tab, comma, semicolon, else white space) and
- * whether there is a header: there is when numbers[] (columns that should hold numbers; may be empty) hold none in the
- * first row, but all of them do in the second, or one of them in all of the next rows, at least two. */
+/* Decides what the format leaves open, from the first lines. The delimiter is tab, comma, semicolon, or else white
+ * space. numbers[] are columns that should have numbers; it may be empty. The first row is a header if none of these
+ * columns has a number in it, and either all of them have one in the second row, or one of them has one in all of the
+ * next rows, at least two. */
 void gw_table_sniff(const struct gw_text *text, const uint32_t *numbers, uint32_t count,
 		    struct gw_table_format *format);
 
-/* Fields of the n-th row, the header counted as row 0 if there is one: at most max of them; how many there are,
- * GW_TABLE_COLUMNS_MAX + 1 if more. 0 past the last row. For looking at the first few rows. */
+/* The fields of the n-th row, at most max of them. A header counts as row 0. Returns the number of fields,
+ * GW_TABLE_COLUMNS_MAX + 1 if there are more, 0 after the last row. For examining the first few rows. */
 uint32_t gw_table_peek(const struct gw_text *text, const struct gw_table_format *format, uint32_t row,
 		       struct gw_text_span *fields, uint32_t max);
 
-/* The column of a name in the header, or of a number from 1 ("2"). GW_NOT_FOUND lists the names. */
+/* The column with this name in the header, or with this number from 1 ("2"). GW_NOT_FOUND lists the names. */
 gw_status gw_table_find(const struct gw_text *text, const struct gw_table_format *format, const char *name,
 			uint32_t *index);
 
@@ -89,14 +90,15 @@ gw_status gw_table_scan(const struct gw_text *text, const struct gw_table_format
 			struct gw_table *out);
 void gw_table_close(struct gw_table *table);
 
-/* Reads columns (each index at most once) of all rows. GW_FORMAT or GW_RANGE: input, line, column and what is there. */
+/* Reads columns of all rows; each index occurs at most once. GW_FORMAT or GW_RANGE names the input, line, column and
+ * the text there. */
 gw_status gw_table_read(const struct gw_table *table, const struct gw_table_column *columns, uint32_t count,
 			unsigned threads);
 
-/* The line (from 1) of a row, for error text. */
+/* The line (from 1) of a row, for error texts. */
 uint64_t gw_table_line(const struct gw_table *table, uint64_t row);
 
-/* Is the span a whole number that fits an id? */
+/* Whether the span is a whole number that fits an id. */
 bool gw_text_span_is_id(struct gw_text_span span, uint64_t *value);
 
 #endif

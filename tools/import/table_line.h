@@ -1,4 +1,4 @@
-/* Lines and fields: the inner loops that looking at a table and reading it share. */
+/* Lines and fields: the inner loops that table.c and table_read.c share. */
 #ifndef GW_TOOLS_IMPORT_TABLE_LINE_H
 #define GW_TOOLS_IMPORT_TABLE_LINE_H
 
@@ -6,8 +6,8 @@
 
 #include "tools/import/table.h"
 
-/* The first \n or \r from `at` on; stop, if there is none. Eight bytes at a time: a memchr for each of the two would
- * look through the whole text where only the other one ends lines. */
+/* The first \n or \r from `at` on; or stop if neither comes before it. Reads eight bytes at a time. Two memchr calls
+ * would each search the whole text if only the other character ends lines. */
 static inline const char *gw_line_end(const char *at, const char *stop)
 {
 	for (; stop - at >= 8; at += 8) {
@@ -15,7 +15,7 @@ static inline const char *gw_line_end(const char *at, const char *stop)
 		memcpy(&word, at, sizeof(word));
 		newline = word ^ 0x0a0a0a0a0a0a0a0aull;
 		back = word ^ 0x0d0d0d0d0d0d0d0dull;
-		/* A byte that is 0 gets its top bit set; a borrow spoils only bytes after the first of these. */
+		/* A zero byte gets its top bit set; a borrow spoils only bytes after the first zero byte. */
 		uint64_t zeros =
 			((newline - 0x0101010101010101ull) & ~newline) | ((back - 0x0101010101010101ull) & ~back);
 		zeros &= 0x8080808080808080ull;
@@ -27,7 +27,7 @@ static inline const char *gw_line_end(const char *at, const char *stop)
 	return at;
 }
 
-/* Where the line after a line's end begins: \n, \r\n or \r alone ended it. */
+/* The start of the next line, after \n, \r\n or \r. */
 static inline const char *gw_line_after(const char *end, const char *stop)
 {
 	if (end == stop)
@@ -35,7 +35,8 @@ static inline const char *gw_line_after(const char *end, const char *stop)
 	return end + 1 + (*end == '\r' && end + 1 < stop && end[1] == '\n');
 }
 
-/* The line at `at` ends, without its \n, \r\n or \r, at *end; returns where the next one begins. at < stop. */
+/* Finds the end of the line at `at` (*end, without \n, \r\n or \r) and returns the start of the next line. at < stop.
+ * */
 static inline const char *gw_line_next(const char *at, const char *stop, const char **end)
 {
 	*end = gw_line_end(at, stop);
@@ -47,7 +48,7 @@ static inline bool gw_is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* Neither blank nor a comment. */
+/* Whether the line is neither blank nor a comment. */
 static inline bool gw_line_is_row(const char *at, const char *end, const struct gw_table_format *format)
 {
 	while (at < end && gw_is_blank(*at))
@@ -62,13 +63,13 @@ static inline bool gw_line_is_row(const char *at, const char *end, const struct 
 }
 
 enum gw_field_state {
-	GW_FIELD_MORE, /* a field, and a further one after it */
+	GW_FIELD_MORE, /* a field, and another field follows */
 	GW_FIELD_LAST, /* the line's last field */
 	GW_FIELD_NONE, /* the line has ended (white space only) */
-	GW_FIELD_BAD,  /* quotes that do not close, or stand where they may not */
+	GW_FIELD_BAD,  /* quotes that do not close, or that are not at the ends of the field */
 };
 
-/* Cuts the field at *at; *at moves to the next one. */
+/* Cuts the field at *at; *at moves to the next field. */
 enum gw_field_state gw_field_next(const char **at, const char *end, const struct gw_table_format *format,
 				  struct gw_text_span *field);
 

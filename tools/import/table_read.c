@@ -1,7 +1,7 @@
-/* Reading the columns of a table: each chunk by itself, values straight to their final place.
+/* Reads the columns of a table: each chunk on its own, values directly to their final place.
  *
- * The plain case, whole-number ids without quotes, is parsed as it is scanned; all else goes by way of a cut field.
- * Failures: a missing column, a field that is no number, an empty or overlong text, quotes that do not close.
+ * Plain fields (whole-number ids without quotes) are parsed while they are scanned; other fields are cut first, then
+ * parsed. Errors: a missing column, a field that is not a number, an empty or too long text, quotes that do not close.
  */
 #include <stdio.h>
 
@@ -14,12 +14,12 @@ struct reading {
 	const struct gw_table *table;
 	const struct gw_table_column **plan; /* [fields]: the column of each field, or NULL */
 	uint32_t fields;
-	bool plain; /* the first fields are ids, and nothing else is read: lines are tried the quick way first */
+	bool plain; /* the first fields are ids and nothing else is read: try the fast path first for each line */
 };
 
-#define ROOM 32 /* bytes after a field that the quick way may read without looking at the end */
+#define ROOM 32 /* bytes after a field that the fast path may read without an end check */
 
-/* A field in quotes. */
+/* Cuts a field in quotes. */
 static enum gw_field_state quoted_field(const char **at, const char *end, const struct gw_table_format *format,
 					struct gw_text_span *field)
 {
@@ -60,7 +60,7 @@ enum gw_field_state gw_field_next(const char **at, const char *end, const struct
 			p++;
 		*field = (struct gw_text_span){.at = start, .bytes = (uint64_t)(p - start)};
 		*at = p;
-		return GW_FIELD_MORE; /* whether anything follows shows when it is asked for */
+		return GW_FIELD_MORE; /* the next call finds out whether a field follows */
 	}
 	if (format->delimiter != '\t') {
 		while (p < end && *p == ' ')
@@ -100,7 +100,7 @@ static const char *kind_text(enum gw_column_kind kind)
 	return "text of at most 65535 bytes";
 }
 
-/* Copies a field for error text, with what cannot be printed replaced. */
+/* Copies a field for error texts; replaces characters that cannot be printed. */
 static const char *printable(struct gw_text_span field, char text[41])
 {
 	uint64_t bytes = field.bytes < 40 ? field.bytes : 40;
@@ -174,7 +174,7 @@ static gw_status read_row(const struct reading *reading, const char *at, const c
 		const struct gw_table_column *column = reading->plan[i];
 		struct gw_text_span field = {0};
 		uint64_t *place;
-		/* The plain case: digits right here, then the delimiter or the end of the line. */
+		/* Plain fields: digits here, then the delimiter or the end of the line. */
 		if (state == GW_FIELD_MORE && column && column->kind == GW_COLUMN_ID) {
 			place = (uint64_t *)column->values + row * (column->stride ? column->stride : 1);
 			const char *stop = gw_scan_id(at, end, place);
@@ -190,11 +190,12 @@ static gw_status read_row(const struct reading *reading, const char *at, const c
 		}
 		state = state == GW_FIELD_MORE ? gw_field_next(&at, end, format, &field) : GW_FIELD_NONE;
 		if (state == GW_FIELD_BAD)
-			return gw_fail(GW_FORMAT, "%s, line %llu, column %u: a quote that does not end its field",
+			return gw_fail(GW_FORMAT,
+				       "%s, line %llu, column %u: a quote inside a field that does not end it",
 				       reading->table->text->name, (unsigned long long)line, i + 1);
 		if (state == GW_FIELD_NONE) {
 			const struct gw_table_column *missing = reading->plan[reading->fields - 1];
-			return gw_fail(GW_FORMAT, "%s, line %llu: %u column%s; the %s is wanted in column %u",
+			return gw_fail(GW_FORMAT, "%s, line %llu: %u column%s; the %s must be in column %u",
 				       reading->table->text->name, (unsigned long long)line, i, i == 1 ? "" : "s",
 				       missing->what, missing->index + 1);
 		}
@@ -204,8 +205,8 @@ static gw_status read_row(const struct reading *reading, const char *at, const c
 	return GW_OK;
 }
 
-/* The quick way: a line of nothing but short ids as far as they are wanted. Returns where the next line begins, or
- * NULL: what is there must be looked at closely. */
+/* The fast path: a line whose needed fields are all short ids. Returns the start of the next line, or NULL if the
+ * line needs the full parser. */
 static const char *read_plain(const struct reading *reading, const char *at, const char *stop, uint64_t row)
 {
 	char delimiter = reading->table->format.delimiter;
@@ -283,7 +284,7 @@ gw_status gw_table_read(const struct gw_table *table, const struct gw_table_colu
 	struct reading reading = {.table = table};
 	for (uint32_t i = 0; i < count; i++) {
 		if (columns[i].index >= GW_TABLE_COLUMNS_MAX)
-			return gw_fail(GW_RANGE, "column %u: at most %u are read", columns[i].index + 1,
+			return gw_fail(GW_RANGE, "column %u: at most %u columns are supported", columns[i].index + 1,
 				       GW_TABLE_COLUMNS_MAX);
 		if (columns[i].index >= reading.fields)
 			reading.fields = columns[i].index + 1;
@@ -294,8 +295,8 @@ gw_status gw_table_read(const struct gw_table *table, const struct gw_table_colu
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < count && status == GW_OK; i++) {
 		if (reading.plan[columns[i].index])
-			status = gw_fail(GW_INVALID, "column %u is asked for twice, as %s and as %s",
-					 columns[i].index + 1, reading.plan[columns[i].index]->what, columns[i].what);
+			status = gw_fail(GW_INVALID, "column %u is used twice, as %s and as %s", columns[i].index + 1,
+					 reading.plan[columns[i].index]->what, columns[i].what);
 		reading.plan[columns[i].index] = &columns[i];
 	}
 	reading.plain = is_plain(&reading);

@@ -1,10 +1,10 @@
-/* Getting an input's text into memory, whole.
+/* Reads an input's complete text into memory.
  *
- *   regular file -> mapped                    (pages come as the parser touches them)
- *   gzip         -> inflated into memory      (one stream is one core's work; concatenated streams are allowed)
+ *   regular file -> mapped                    (the kernel reads pages as the parser touches them)
+ *   gzip         -> inflated into memory      (one thread inflates a stream; concatenated streams are allowed)
  *   pipe         -> read into memory, then as above
  *
- * The text must fit in memory because the edges that come of it do: 16 bytes each, about what their text takes.
+ * The text must fit in memory. That is no further limit: its edges must fit too, and take about as much, 16 bytes each.
  */
 #include "tools/import/text.h"
 
@@ -24,10 +24,10 @@
 
 #define READ_BYTES    (1u << 20)
 #define INFLATE_BYTES (4u << 20)  /* per call of inflate */
-#define SNIFF_BYTES   (64u << 10) /* looked at for NUL bytes */
-#define LOOK_AHEAD    (64u << 20) /* asked of the kernel when a mapped file is opened */
+#define SNIFF_BYTES   (64u << 10) /* bytes searched for NUL */
+#define LOOK_AHEAD    (64u << 20) /* read-ahead requested when a mapped file is opened */
 
-/* Memory that grows: an anonymous mapping. */
+/* Growing memory: an anonymous mapping. */
 struct growing {
 	char *data;
 	uint64_t bytes, capacity, limit;
@@ -39,10 +39,10 @@ static gw_status growing_reserve(struct growing *memory, uint64_t more, const ch
 		return GW_OK;
 	uint64_t wanted = memory->bytes + more;
 	if (wanted > memory->limit)
-		return gw_fail(
-			GW_NO_MEMORY,
-			"%s: its text takes more memory than there is (%llu bytes): split it, or import it elsewhere",
-			name, (unsigned long long)memory->limit);
+		return gw_fail(GW_NO_MEMORY,
+			       "%s: its text needs more memory than is available (%llu bytes): split it, or import it "
+			       "on another host",
+			       name, (unsigned long long)memory->limit);
 	uint64_t capacity = memory->capacity + memory->capacity / 2;
 	if (capacity < wanted)
 		capacity = wanted;
@@ -52,7 +52,7 @@ static gw_status growing_reserve(struct growing *memory, uint64_t more, const ch
 	void *data = memory->data ? mremap(memory->data, memory->capacity, capacity, MREMAP_MAYMOVE)
 				  : mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (data == MAP_FAILED)
-		return gw_fail_errno(GW_NO_MEMORY, errno, "%s: no memory for %llu bytes of text", name,
+		return gw_fail_errno(GW_NO_MEMORY, errno, "%s: out of memory for %llu bytes of text", name,
 				     (unsigned long long)capacity);
 	memory->data = data;
 	memory->capacity = capacity;
@@ -66,7 +66,7 @@ static void growing_free(struct growing *memory)
 	*memory = (struct growing){0};
 }
 
-/* What a compressed file or a pipe may grow to: a small gzip file can hold more than any memory. */
+/* The limit for a compressed file or a pipe. A small gzip file can inflate to more than any memory. */
 static uint64_t memory_limit(void)
 {
 	struct gw_memory memory;
@@ -91,7 +91,7 @@ static gw_status text_read_all(int fd, const char *name, struct growing *memory)
 	}
 }
 
-/* Runs one inflate call; *ended when a stream ended there. */
+/* Runs one inflate call. *ended: a stream has ended. */
 static gw_status inflate_step(z_stream *stream, const struct gw_text *text, struct growing *memory, bool *ended)
 {
 	gw_status status = growing_reserve(memory, INFLATE_BYTES, text->name);
@@ -127,11 +127,11 @@ static gw_status inflate_all(const struct gw_text *text, struct growing *memory)
 			fed += stream.avail_in;
 		}
 		if (ended && (stream.avail_in == 0 || *stream.next_in == 0))
-			break; /* the end, or the zeros some tools pad with */
+			break; /* the end of the file, or zeros that some tools append */
 		if (ended)
 			inflateReset(&stream);
 		if (stream.avail_in == 0) {
-			/* The output may still hold something back; only when nothing comes is the input short. */
+			/* The output may still be incomplete; the input is too short only if no output comes. */
 			uint64_t before = memory->bytes;
 			status = inflate_step(&stream, text, memory, &ended);
 			if (status == GW_OK && !ended && memory->bytes == before)
@@ -153,7 +153,7 @@ static bool starts_with(const struct gw_text *text, const char *magic, size_t by
 	return text->data && text->bytes >= bytes && memcmp(text->data, magic, bytes) == 0;
 }
 
-/* Refuses what is no text, naming what it is. */
+/* Refuses data that is not text, and names its format. */
 static gw_status check_text(const struct gw_text *text)
 {
 	static const struct {
@@ -184,7 +184,7 @@ static gw_status check_text(const struct gw_text *text)
 	return GW_OK;
 }
 
-/* Replaces the compressed bytes by the text they hold. */
+/* Replaces the compressed bytes by their text. */
 static gw_status inflate_text(struct gw_text *text)
 {
 	struct growing memory = {.limit = memory_limit()};
@@ -220,7 +220,7 @@ static gw_status map_or_read(struct gw_text *text, int fd)
 	}
 	text->bytes = text->file_bytes = (uint64_t)info.st_size;
 	if (text->bytes > GW_TEXT_BYTES_MAX)
-		return gw_fail(GW_LIMIT, "%s: %llu bytes are more than one input may have; split it", text->name,
+		return gw_fail(GW_LIMIT, "%s: %llu bytes are more than one input may have: split it", text->name,
 			       (unsigned long long)text->bytes);
 	if (text->bytes == 0)
 		return GW_OK;
@@ -251,7 +251,7 @@ gw_status gw_text_open_fd(const char *name, int fd, struct gw_text *out)
 		return status;
 	}
 	if (!text.data)
-		text.data = ""; /* empty, but a place to begin */
+		text.data = ""; /* an empty text still needs a valid pointer */
 	text.open_ns = gw_now_ns() - start_ns;
 	*out = text;
 	return GW_OK;
@@ -289,7 +289,8 @@ gw_status gw_text_borrow(const char *name, const void *data, uint64_t bytes, str
 	return out->name ? GW_OK : GW_NO_MEMORY;
 }
 
-/* Bytes of the character at p, of which `room` are there; 0: it is none. Neither overlong forms nor surrogates. */
+/* The number of bytes of the character at p, if it is complete in `room` bytes; 0: not a UTF-8 character. Refuses
+ * overlong forms and surrogates. */
 static unsigned character_bytes(const uint8_t *p, uint64_t room)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -1,6 +1,5 @@
-/* Whole numbers of an array of any integer type, widened. Fails on a dtype that holds none, on a negative number and on
- * one that is too large for an id; the error names the element.
- */
+/* Widens the whole numbers of an array of any integer type. Fails on a dtype that is not an integer type, on a
+ * negative number and on a number too large for an id; the error names the element. */
 #include <string.h>
 
 #include "core/system/parallel.h"
@@ -46,7 +45,7 @@ static gw_status import_widen(void *context, uint64_t begin, uint64_t end, unsig
 	case GW_UINT64:
 		WIDEN(int64_t);
 	default:
-		return gw_fail(GW_FORMAT, "%s: dtype %s holds no whole numbers", w->what, gw_dtype_name(w->dtype));
+		return gw_fail(GW_FORMAT, "%s: dtype %s is not an integer type", w->what, gw_dtype_name(w->dtype));
 	}
 	bool negative = w->dtype != GW_UINT64;
 	for (uint64_t i = begin; i < end; i++) {

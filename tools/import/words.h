@@ -1,4 +1,4 @@
-/* Words of the command line of import, taken apart; and lists that grow. */
+/* Parses words of import's command line; and lists that grow. */
 #ifndef GW_TOOLS_IMPORT_WORDS_H
 #define GW_TOOLS_IMPORT_WORDS_H
 
@@ -6,14 +6,14 @@
 
 #define GW_IMPORT_NAMES_MAX 5u
 
-/* "a:b:name=value": names[0] .. names[count - 1] and the value; count 0 when there is no '='. */
+/* "a:b:name=value": names[0] .. names[count - 1] and the value; count is 0 without '='. */
 struct gw_import_parts {
 	char names[GW_IMPORT_NAMES_MAX][GW_NAME_MAX + 1];
 	uint32_t count;
 	const char *value;
 };
 
-/* At most types_max names before the last ':' ... '='. GW_INVALID. */
+/* Splits at most types_max names before the last ':' ... '='. GW_INVALID. */
 gw_status gw_import_word_split(const char *text, uint32_t types_max, struct gw_import_parts *out);
 
 /* Makes room for one more element, zeroed. */

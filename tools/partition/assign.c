@@ -1,6 +1,6 @@
-/* What both ways of assigning share: room for the result, and the classes of nodes that are balanced apart.
+/* The shared part of both assignments: memory for the result, and the classes of nodes to balance separately.
  *
- *   options -> classes: one for all nodes, or one for each type, each split by the training mask where there is one
+ *   options -> classes: one for all nodes, or one for each type; each split by the training mask if one exists
  */
 #include <stdio.h>
 
@@ -32,7 +32,7 @@ void gw_assignment_free(struct gw_assignment *assignment)
 	*assignment = (struct gw_assignment){0};
 }
 
-/* The training mask of a node type: one byte a node, or NULL where there is none of that shape. */
+/* The training mask of a node type, one byte for each node, or NULL if the type has no mask of this shape. */
 static const uint8_t *train_mask(const struct gw_part *part, uint32_t ntype)
 {
 	char key[GW_NAME_MAX + 32];
@@ -63,7 +63,7 @@ gw_status gw_plan_classes_make(const struct gw_plan *plan, const struct gw_part 
 	if (plan->balance_train && !masked) {
 		gw_plan_classes_free(out);
 		return gw_fail(GW_NOT_FOUND, "--balance-train: no node type has a feature \"" GW_PLAN_TRAIN_MASK
-					     "\" (bool, one value a node); import it, or leave the option out");
+					     "\" (bool, one value for each node); import it, or leave the option out");
 	}
 	return GW_OK;
 }

@@ -1,12 +1,14 @@
-/* Parts by METIS: few edges between parts, and every part its share of what is to be balanced.
+/* Assigns parts with METIS: few edges between parts, with each part's share balanced.
  *
  *   counts checked -> memory checked -> symmetric graph of all types -> constraints as vertex weights -> memory checked
- *   -> METIS in a child process -> nodes without neighbours even out what each part has
+ *   -> METIS in a child process -> nodes without neighbours even out the parts
  *
- * As DGL does it: one graph of all types, both directions of every edge, no loops; a constraint for the nodes of each
- * class (type, training set), and with --balance-edges one for the in-degrees of each class. Other than there, an
- * edge weighs as often as it is in the input, so that what METIS minimises is the edges cut; and nodes without
- * neighbours stay out, since METIS takes quadratic time over them.
+ * As in DGL, METIS gets one graph of all types, with both directions of every edge and without loops. Each class of
+ * nodes (type, training set) is one constraint; --balance-edges adds one for the in-degrees of each class.
+ *
+ * Two things differ from DGL:
+ *   - An edge weighs its number of repetitions in the input, so METIS minimises the edges cut.
+ *   - METIS does not get nodes without neighbours, since it takes quadratic time over them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,12 +29,12 @@ struct metis_plan {
 	const struct gw_plan *plan;
 	const struct gw_part *part;
 	const struct gw_graph_meta *meta;
-	uint64_t *base; /* [ntypes + 1]: a type's first node among all */
+	uint64_t *base; /* [ntypes + 1]: the first node of each type in the common numbering */
 	struct gw_symmetric_source *sources;
 	struct gw_plan_classes classes;
 	struct gw_symmetric graph;
 	uint32_t constraints;
-	int32_t *weights; /* [graph.nodes][constraints], or NULL: 1 each */
+	int32_t *weights; /* [graph.nodes][constraints], or NULL: all weights are 1 */
 	struct gw_assignment *assignment;
 };
 
@@ -45,7 +47,7 @@ gw_status gw_metis_check_counts(uint64_t nodes, uint64_t edges, uint64_t loops, 
 			       nodes, edges + loops, INT32_MAX - 1);
 	if (constraints > GW_PLAN_CONSTRAINTS_MAX)
 		return gw_fail(GW_LIMIT,
-			       "%u things to balance are more than the %u that METIS is given; leave out "
+			       "%u constraints to balance, but METIS gets at most %u; leave out "
 			       "--balance-ntypes, or use --method random, which balances every type",
 			       constraints, GW_PLAN_CONSTRAINTS_MAX);
 	return GW_OK;
@@ -71,10 +73,10 @@ static gw_status metis_check_memory(const struct gw_plan *plan, uint64_t bytes, 
 		return GW_OK;
 	char why[GW_ERROR_TEXT_MAX];
 	snprintf(why, sizeof(why), "%s", gw_last_error());
-	return gw_fail(status, "%s; use --method random, which needs little, or set --memory", why);
+	return gw_fail(status, "%s; use --method random, which needs little memory, or set --memory", why);
 }
 
-/* Bases of the types and sources of the symmetric graph; refuses what METIS cannot take. */
+/* Sets the bases of the types and the sources of the symmetric graph. Refuses a graph that is too large for METIS. */
 static gw_status survey(struct metis_plan *m)
 {
 	uint64_t edges = 0, loops = 0;
@@ -91,7 +93,8 @@ static gw_status survey(struct metis_plan *m)
 		edges += m->sources[e].adjacency->edges;
 	}
 	uint64_t nodes = m->base[m->meta->num_ntypes];
-	if (edges >= INT32_MAX / 2) /* only then is it worth knowing before it is built */
+	if (edges >=
+	    INT32_MAX / 2) /* only a graph of this size can be too large, which is then known before building it */
 		loops = gw_symmetric_loops(m->sources, m->meta->num_etypes, m->plan->threads);
 	uint32_t constraints = m->classes.count * (m->plan->balance_edges ? 2 : 1);
 	gw_status status = gw_metis_check_counts(nodes, edges - loops, loops, constraints);
@@ -109,10 +112,10 @@ static int32_t in_degree(const struct metis_plan *m, uint32_t ntype, uint64_t no
 		gw_adjacency_list(gw_part_adjacency(m->part, type->column_edge_types[c]), node, &from, &to);
 		degree += to - from;
 	}
-	return (int32_t)degree; /* all edges together fit */
+	return (int32_t)degree; /* fits, since all edges together do */
 }
 
-/* Drops the constraints that no node has any weight in: METIS would divide by their sum. */
+/* Drops the constraints whose weight is 0 at every node: METIS would divide by the sum. */
 static void drop_empty(struct metis_plan *m)
 {
 	uint64_t sum[2 * GW_PLAN_CONSTRAINTS_MAX] = {0};
@@ -132,7 +135,7 @@ static void drop_empty(struct metis_plan *m)
 	m->constraints = kept;
 }
 
-/* Vertex weights: a 1 in the node's class, and with --balance-edges its in-degree in the class's second column. */
+/* Sets vertex weights: 1 in the node's class, and with --balance-edges the in-degree in the class's second column. */
 static gw_status weigh(struct metis_plan *m)
 {
 	m->constraints = m->classes.count * (m->plan->balance_edges ? 2 : 1);
@@ -157,7 +160,7 @@ static gw_status weigh(struct metis_plan *m)
 	return GW_OK;
 }
 
-/* Runs METIS, and writes the pieces of the nodes that have neighbours. */
+/* Runs METIS and writes the pieces of the nodes that have neighbours. */
 static gw_status cut(struct metis_plan *m, int32_t *piece)
 {
 	uint32_t pieces = m->assignment->pieces;
@@ -174,7 +177,7 @@ static gw_status cut(struct metis_plan *m, int32_t *piece)
 	if (m->graph.nodes <= pieces) {
 		for (uint64_t v = 0; v < m->graph.nodes; v++)
 			piece[v] = (int32_t)v;
-		m->assignment->note = "fewer nodes with neighbours than parts: each got a part of its own";
+		m->assignment->note = "fewer nodes with neighbours than parts: each of these nodes got its own part";
 		return GW_OK;
 	}
 	uint64_t bytes = gw_metis_bytes(m->graph.nodes, m->graph.entries, m->constraints, pieces);
@@ -188,14 +191,14 @@ static gw_status cut(struct metis_plan *m, int32_t *piece)
 	return GW_OK;
 }
 
-/* How many of `more` nodes each piece gets so that the counts come out as even as they can: all that lie below one
- * level are filled up to it. counts is updated; share: [pieces]. */
+/* Distributes `more` nodes over the pieces as evenly as possible: fills all pieces below one level up to it. Updates
+ * counts; share: [pieces] is the number of nodes for each piece. */
 static void level(uint64_t *counts, uint32_t pieces, uint64_t more, uint64_t *share)
 {
 	uint64_t low = 0, high = more;
 	for (uint32_t p = 0; p < pieces; p++)
 		high = counts[p] + more > high ? counts[p] + more : high;
-	while (low < high) { /* the highest level that `more` nodes fill */
+	while (low < high) { /* finds the highest level that `more` nodes can fill */
 		uint64_t middle = low + (high - low + 1) / 2, need = 0;
 		for (uint32_t p = 0; p < pieces && need <= more; p++)
 			need += counts[p] < middle ? middle - counts[p] : 0;
@@ -218,14 +221,14 @@ static void level(uint64_t *counts, uint32_t pieces, uint64_t more, uint64_t *sh
 		counts[p] += share[p];
 }
 
-/* Gives the nodes without neighbours to the pieces that have least, class by class, in runs of ascending ids. */
+/* Assigns the nodes without neighbours to the smallest pieces, class by class, in runs of ascending ids. */
 static gw_status fill_up(struct metis_plan *m, const int32_t *piece)
 {
 	uint32_t pieces = m->assignment->pieces, classes = m->classes.count, next = 0;
 	uint64_t *counts = gw_calloc((uint64_t)classes * pieces, sizeof(*counts));
 	uint64_t *shares = gw_calloc((uint64_t)classes * pieces, sizeof(*shares));
 	uint64_t *loose = gw_calloc(classes, sizeof(*loose));
-	uint32_t *filling = gw_calloc(classes, sizeof(*filling)); /* the piece that a class fills now */
+	uint32_t *filling = gw_calloc(classes, sizeof(*filling)); /* the piece that each class fills now */
 	gw_status status = counts && shares && loose && filling ? GW_OK : GW_NO_MEMORY;
 	for (int pass = 0; status == GW_OK && pass < 2; pass++, next = 0) {
 		for (uint32_t t = 0; t < m->meta->num_ntypes; t++) {

@@ -1,10 +1,10 @@
-/* Parts by chance, evenly: the r-th node of a group goes to piece (permutation(r) + offset) mod pieces.
+/* Assigns parts at random and evenly: the r-th node of a group goes to piece (permutation(r) + offset) mod pieces.
  *
- *   group (a node type; its training nodes and the rest apart, if asked) -> rank of each node in its group
+ *   group (a node type; its training nodes and the rest separately, if asked) -> rank of each node in its group
  *   -> keyed permutation of the ranks -> piece
  *
- * The offset moves on by each group's size, so that what is left over by one group evens out with the next. Needs no
- * memory beyond the result; the same for any number of threads. Cannot fail but for memory.
+ * The offset advances by each group's size, so that the remainders of the groups even out. Needs no memory except the
+ * result. The result is the same for any number of threads. The only failure is GW_NO_MEMORY.
  */
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
@@ -16,7 +16,7 @@
 
 struct deal {
 	const uint8_t *mask; /* or NULL */
-	uint64_t *marked;    /* [chunks]: nodes of the mask before a chunk */
+	uint64_t *marked;    /* [chunks]: nodes of the mask before each chunk */
 	struct gw_permutation order[2];
 	uint64_t offset[2];
 	uint32_t pieces;
@@ -40,7 +40,7 @@ static gw_status deal_chunk(void *context, uint64_t begin, uint64_t end, unsigne
 	return GW_OK;
 }
 
-/* How many nodes of the mask lie before each chunk, and in all. */
+/* Counts the nodes of the mask before each chunk, and in total. */
 static uint64_t count_marked(const uint8_t *mask, uint64_t nodes, uint64_t *marked)
 {
 	uint64_t sum = 0;

@@ -1,9 +1,9 @@
-/* graphwire partition: a graph in one part becomes a graph in many.
+/* graphwire partition: cuts a graph of one part into many parts.
  *
  *   options -> input mapped, digests and ranges checked -> assignment -> cut and balance counted -> parts written
  *   -> report
  *
- * Each step names what is wrong and leaves nothing behind; the output folder appears at the end, whole.
+ * A step that fails names the fault and leaves no files. The output folder appears at the end, complete.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,11 +18,11 @@
 #include "tools/tools.h"
 
 static const char doc[] =
-	"Partition the one-part graph that import or generate made. GRAPH is its JSON or its folder.\v"
-	"Nodes of a type are renumbered so that each part owns one range; orig_id keeps their ids of the input. An "
+	"Partition a one-part graph of import or generate. GRAPH is its JSON or its folder.\v"
+	"Nodes of a type are renumbered so that each part owns one range; orig_id keeps their input ids. An "
 	"edge "
 	"lives with its destination. METIS sees one undirected graph of all node types, without loops; by default it "
-	"balances the number of nodes. Nodes without neighbours even the parts out.\n\n"
+	"balances the number of nodes. Nodes without neighbours fill the smaller parts.\n\n"
 	"Examples:\n"
 	"  graphwire partition graph/ --num-parts 4 --out parts/\n"
 	"  graphwire partition graph/ --num-parts 4 --balance-train --balance-edges \\\n"
@@ -39,7 +39,7 @@ static gw_status partition_check(void *input)
 {
 	const struct gw_plan *plan = &((const struct partition_arguments *)input)->plan;
 	if ((uint64_t)plan->parts * plan->trainers > GW_PARTS_MAX)
-		return gw_fail(GW_LIMIT, "parts times trainers: %llu, but %u is the most",
+		return gw_fail(GW_LIMIT, "parts times trainers: %llu, but at most %u are allowed",
 			       (unsigned long long)plan->parts * plan->trainers, GW_PARTS_MAX);
 	return GW_OK;
 }
@@ -49,32 +49,30 @@ static const char *const objectives[] = {"cut", "vol", NULL};
 
 #define A struct partition_arguments
 static const struct gw_option table[] = {
-	{"num-parts", "N", "how many parts, one for each machine", 0,
-	 GW_OPTION_NUMBER(A, plan.parts, 1, GW_PARTS_MAX, .missing = "how many parts?")},
-	{"out", "FOLDER", "where the parts go; must not exist", 0,
-	 GW_OPTION_TEXT(A, out, .missing = "where shall the parts go?")},
-	{"method", "metis|random", "metis (default) cuts few edges; random takes any size", 1,
+	{"num-parts", "N", "number of parts, one for each machine", 0,
+	 GW_OPTION_NUMBER(A, plan.parts, 1, GW_PARTS_MAX, .missing = "give the number of parts")},
+	{"out", "FOLDER", "write the parts here (must not exist)", 0,
+	 GW_OPTION_TEXT(A, out, .missing = "name a new folder for the parts")},
+	{"method", "metis|random", "metis (default) cuts few edges; random works for any size", 1,
 	 GW_OPTION_CHOICE(A, plan.method, methods)},
 	{"objtype", "cut|vol", "what METIS minimises: edges cut (default) or communication volume", 1,
 	 GW_OPTION_CHOICE(A, plan.objective, objectives)},
-	{"balance-train", NULL,
-	 "as many training nodes in each part: nodes whose feature \"" GW_PLAN_TRAIN_MASK "\" is set", 1,
+	{"balance-train", NULL, "balance training nodes: nodes whose feature \"" GW_PLAN_TRAIN_MASK "\" is set", 1,
 	 GW_OPTION_FLAG(A, plan.balance_train)},
-	{"balance-edges", NULL, "as many edges in each part (METIS; by chance with random)", 1,
+	{"balance-edges", NULL, "balance edges (METIS; with random they balance by chance)", 1,
 	 GW_OPTION_FLAG(A, plan.balance_edges)},
-	{"balance-ntypes", NULL,
-	 "as many nodes of each type in each part, not only of all types together (random does so anyway)", 1,
+	{"balance-ntypes", NULL, "balance the nodes of each type, not only all nodes together (random always does)", 1,
 	 GW_OPTION_FLAG(A, plan.balance_ntypes)},
 	{"num-trainers-per-machine", "N",
-	 "above 1: each part is made of N pieces, one for each trainer of its machine, and nodes and edges get an "
-	 "int64 feature \"" GW_PLAN_TRAINER_ID "\", part * N + trainer, as DGL's node_split and edge_split take it",
+	 "above 1: each part has N pieces, one for each trainer of its machine, and nodes and edges get an "
+	 "int64 feature \"" GW_PLAN_TRAINER_ID "\", part * N + trainer, for DGL's node_split and edge_split",
 	 1, GW_OPTION_NUMBER(A, plan.trainers, 1, GW_PARTS_MAX)},
-	{"seed", "N", "another seed, another partitioning (default 0); the same seed, the same bytes", 1,
+	{"seed", "N", "seed of the partitioning (default 0); the same seed gives the same bytes", 1,
 	 GW_OPTION_NUMBER(A, plan.seed, 0, UINT64_MAX)},
 	{"replace", NULL, "replace an existing graph; other files in its folder stay", 2, GW_OPTION_FLAG(A, replace)},
 	{"threads", "N", "default: all processors; the result does not depend on it", 2,
 	 GW_OPTION_NUMBER(A, plan.threads, 1, 256)},
-	{"memory", "SIZE", "memory that METIS may take (default: what is free); 20Gi", 2,
+	{"memory", "SIZE", "memory that METIS may use, such as 20Gi (default: the free memory)", 2,
 	 GW_OPTION_NUMBER(A, plan.memory_max, 1, UINT64_MAX)},
 	{"json", NULL, "the report as one JSON object", 2, GW_OPTION_FLAG(A, json)},
 	{0},
@@ -86,7 +84,7 @@ static double partition_seconds_since(uint64_t start_ns)
 	return (double)(gw_now_ns() - start_ns) * 1e-9;
 }
 
-/* The checks walked the whole mapping: its pages leave this process again, so that memory is left to METIS. */
+/* Unmaps the pages that the checks read, so that METIS can use the memory. */
 static void drop_mapping(const struct gw_part *part)
 {
 	const struct gw_array *array;
@@ -105,7 +103,7 @@ static uint64_t peak_bytes(int who)
 	return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-/* An output that is there already is refused before hours of work, not after; the input itself, even with --replace. */
+/* Refuses an existing output before hours of work, not after. Refuses the input as output, even with --replace. */
 static gw_status check_output(const struct partition_arguments *a, const struct gw_graph_meta *meta)
 {
 	struct stat in, out;
@@ -113,11 +111,12 @@ static gw_status check_output(const struct partition_arguments *a, const struct 
 		return gw_fail(GW_EXISTS, "%s: exists already; remove it, or add --replace", a->out);
 	if (a->replace && stat(a->out, &out) == 0 && stat(meta->folder[0] ? meta->folder : ".", &in) == 0 &&
 	    in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-		return gw_fail(GW_INVALID, "%s: is the graph to be partitioned; choose another --out", a->out);
+		return gw_fail(GW_INVALID, "%s: is the input graph; choose another --out", a->out);
 	return a->replace ? gw_meta_check_replaceable(a->out, NULL) : GW_OK;
 }
 
-/* What the JSON alone says is too much for METIS, before its arrays are read; for all it says, every edge is a loop. */
+/* Refuses a graph that is too large for METIS by its JSON, before reading its arrays. The JSON does not show which
+ * edges are loops, so all may be. */
 static gw_status partition_check_counts(const struct gw_plan *plan, const struct gw_graph_meta *meta)
 {
 	uint64_t nodes = 0, edges = 0;
@@ -176,7 +175,7 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 	if (status == GW_OK)
 		status = check_output(a, meta);
 	if (status == GW_OK && meta->num_parts != 1)
-		status = gw_fail(GW_INVALID, "%s: in %u parts already; partition the one-part graph it was made from",
+		status = gw_fail(GW_INVALID, "%s: in %u parts already; partition the one-part graph it came from",
 				 a->graph, meta->num_parts);
 	if (status == GW_OK)
 		status = partition_check_counts(&a->plan, meta);
@@ -205,7 +204,7 @@ int gw_tool_partition(int argc, char **argv)
 	static const struct gw_options options = {.table = table,
 						  .argument = "GRAPH",
 						  .argument_to = GW_OPTION_TEXT(struct partition_arguments, graph),
-						  .argument_missing = "which graph? Name its JSON or its folder",
+						  .argument_missing = "name the JSON or the folder of a graph",
 						  .doc = doc,
 						  .check = partition_check};
 	struct partition_arguments a = {.plan = {.trainers = 1}};

@@ -1,16 +1,16 @@
-/* One run of METIS, in a process of its own.
+/* Runs METIS once, in its own process.
  *
- *   result mapped shared -> fork -> the child calls METIS, its output caught in a memfd -> the parent waits, showing
- *   that time passes -> exit status, METIS's status and its last line of output become GW_OK or an error
+ *   result mapped shared -> fork -> the child calls METIS, its output caught in a memfd -> the parent waits and shows
+ *   progress -> exit status, METIS's status and its last line of output become GW_OK or an error
  *
- * METIS prints to stdout, takes over SIGABRT and SIGTERM, draws from the C library's generator, and may exit, abort or
- * keep memory after an error. In a child none of that touches the program, its output or its random numbers, and all
- * memory is given back at the end. The child dies with its parent.
+ * METIS prints to stdout, handles SIGABRT and SIGTERM, draws from the C library's generator, and may exit, abort or
+ * leak memory after an error. In a child none of this affects the program, and the kernel frees all memory at the end.
+ * The child dies with its parent.
  *
- * Recursive bisection up to RECURSIVE_MAX pieces, k-way above and for the volume, which bisection does not know. On
- * heavy-tailed graphs, whose coarsening stalls at a large graph, k-way's first cut of that graph takes several
- * bisections at once: R-MAT of scale 20 in two parts took 41 s and cut 39 % of the edges that way, 11 s and 19 % by
- * bisection (METIS 5.1.0).
+ * Bisection or k-way: recursive bisection runs up to RECURSIVE_MAX pieces. K-way runs above that, and for the volume,
+ * which bisection cannot minimise. On heavy-tailed graphs coarsening stalls at a large graph, and k-way's first cut of
+ * that graph takes as long as several bisections. R-MAT of scale 20 in two parts took 41 s and cut 39 % of the edges
+ * with k-way, 11 s and 19 % with bisection (METIS 5.1.0).
  */
 #include <errno.h>
 #include <metis.h>
@@ -29,7 +29,7 @@
 _Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with 32-bit ids, as Debian builds it");
 
 #define RECURSIVE_MAX 64
-#define LOOK_MS       200 /* how often the waiting parent looks at the clock */
+#define LOOK_MS       200 /* interval of the parent's progress updates */
 
 struct shared {
 	int32_t done, status;
@@ -68,7 +68,7 @@ static void child_main(const struct gw_metis_job *job, struct shared *shared, in
 	_exit(0);
 }
 
-/* The last line that METIS wrote, for the error's text. */
+/* Copies the last line of METIS's output, for the error text. */
 static void last_line(int output, char *line, size_t room)
 {
 	char text[2048];
@@ -83,7 +83,7 @@ static void last_line(int output, char *line, size_t room)
 	snprintf(line, room, "%s", newline ? newline + 1 : text);
 }
 
-/* Waits for the child's end; `alive` reads as closed then. Returns its wait status. */
+/* Waits until the child ends, which closes `alive`. Returns the child's wait status. */
 static int wait_child(pid_t child, int alive)
 {
 	struct gw_progress progress;
@@ -102,11 +102,11 @@ static gw_status judge(int wait_status, const struct shared *shared, int output)
 {
 	char line[256];
 	last_line(output, line, sizeof(line));
-	const char *said = line[0] ? line : "it said nothing";
+	const char *said = line[0] ? line : "no output";
 	if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL)
 		return gw_fail(GW_NO_MEMORY,
-			       "METIS was killed, as the kernel does when it runs out of memory; partition on "
-			       "a machine with more, or with --method random");
+			       "METIS was killed, probably because the machine ran out of memory; partition on "
+			       "a machine with more memory, or use --method random");
 	if (WIFSIGNALED(wait_status))
 		return gw_fail(GW_IO, "METIS died of signal %d (%s); try another --seed, or --method random",
 			       WTERMSIG(wait_status), said);
@@ -137,15 +137,15 @@ gw_status gw_metis_run(struct gw_metis_job *job)
 	gw_status status = GW_OK;
 	int alive[2], output = memfd_create("metis output", MFD_CLOEXEC);
 	if (output < 0)
-		return gw_fail_errno(GW_IO, errno, "METIS: no memfd");
+		return gw_fail_errno(GW_IO, errno, "METIS: cannot make a memfd");
 	if (pipe(alive) < 0) {
-		status = gw_fail_errno(GW_IO, errno, "METIS: no pipe");
+		status = gw_fail_errno(GW_IO, errno, "METIS: cannot make a pipe");
 		goto close_output;
 	}
 	size_t bytes = sizeof(struct shared) + (size_t)job->nodes * sizeof(int32_t);
 	struct shared *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED) {
-		status = gw_fail_errno(GW_NO_MEMORY, errno, "METIS: no memory for its result");
+		status = gw_fail_errno(GW_NO_MEMORY, errno, "METIS: out of memory for its result");
 		goto close_pipe;
 	}
 	pid_t parent = getpid(), child = fork();
@@ -154,7 +154,7 @@ gw_status gw_metis_run(struct gw_metis_job *job)
 		child_main(job, shared, output, parent);
 	}
 	if (child < 0) {
-		status = gw_fail_errno(GW_NO_MEMORY, errno, "METIS: no process for it");
+		status = gw_fail_errno(GW_NO_MEMORY, errno, "METIS: cannot start its process");
 		goto unmap;
 	}
 	close(alive[1]);

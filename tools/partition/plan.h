@@ -1,7 +1,7 @@
-/* Partitioning: from a graph in one part to the parts of many.
+/* Partitioning: from a graph of one part to a graph of many.
  *
- *   gw_assign_metis or gw_assign_random: every node gets a part -> gw_split: parts written
- *                                                              -> gw_plan_report_print: what came of it
+ *   gw_assign_metis or gw_assign_random: assign every node to a part -> gw_split: write the parts
+ *                                                                    -> gw_plan_report_print: report the result
  */
 #ifndef GW_TOOLS_PARTITION_PLAN_H
 #define GW_TOOLS_PARTITION_PLAN_H
@@ -14,30 +14,31 @@
 enum gw_plan_method { GW_PLAN_METIS, GW_PLAN_RANDOM };
 enum gw_plan_objective { GW_PLAN_CUT, GW_PLAN_VOL };
 
-#define GW_PLAN_TRAIN_MASK      "train_mask" /* the node feature that --balance-train goes by */
-#define GW_PLAN_TRAINER_ID      "trainer_id" /* what nodes and edges get where a machine has several trainers */
+#define GW_PLAN_TRAIN_MASK      "train_mask" /* the node feature that --balance-train uses */
+#define GW_PLAN_TRAINER_ID      "trainer_id" /* the feature of nodes and edges if a machine has several trainers */
 #define GW_PLAN_CONSTRAINTS_MAX 32u
 
 struct gw_plan {
 	uint32_t parts;
-	uint32_t trainers; /* per machine; above 1, each part is cut again into so many pieces */
+	uint32_t trainers; /* of each machine; above 1, each part is cut into so many pieces */
 	enum gw_plan_method method;
 	enum gw_plan_objective objective;
 	bool balance_train, balance_edges, balance_ntypes;
 	uint64_t seed;
-	unsigned threads;    /* 0: as many as there are processors */
-	uint64_t memory_max; /* bytes that may be taken; 0: what is free */
+	unsigned threads;    /* 0: all processors */
+	uint64_t memory_max; /* bytes that METIS may use; 0: the free memory */
 };
 
-/* What METIS balances apart from each other: nodes of each type, and of the training set and the rest. A node's class
- * is first[ntype], plus one where the mask is set. */
+/* The classes that METIS balances separately: the nodes of each type, and of the training set and the rest. A node's
+ * class is first[ntype], plus one where the mask is set. */
 struct gw_plan_classes {
 	uint32_t count;
 	uint32_t *first;      /* [ntypes] */
 	const uint8_t **mask; /* [ntypes]: train_mask, or NULL */
 };
 
-/* The classes that the plan's options ask for. GW_NOT_FOUND: --balance-train, and no node type has the mask. */
+/* Makes the classes that the plan's options ask for. GW_NOT_FOUND: --balance-train is set, but no node type has the
+ * mask. */
 gw_status gw_plan_classes_make(const struct gw_plan *plan, const struct gw_part *part, struct gw_plan_classes *out);
 void gw_plan_classes_free(struct gw_plan_classes *classes);
 
@@ -51,33 +52,33 @@ struct gw_assignment {
 	uint32_t pieces; /* parts * trainers */
 	uint32_t num_ntypes;
 	uint16_t **piece;   /* [ntypes][count of the type] */
-	uint64_t objective; /* METIS's own figure: weight cut or communication volume, over the pieces */
+	uint64_t objective; /* METIS's own result: weight cut or communication volume, over the pieces */
 	bool has_objective;
-	const char *note; /* what a user should know about how it was made, or NULL; static */
+	const char *note; /* a note for the user about the assignment, or NULL; static */
 	double symmetric_s, method_s;
 };
 
-/* Room for all nodes, all in piece 0. */
+/* Allocates the pieces of all nodes, all 0. */
 gw_status gw_assignment_make(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *out);
 void gw_assignment_free(struct gw_assignment *assignment); /* a zeroed one is allowed */
 
-/* Deals the nodes of each type, and within it of the training set and the rest if asked, out over the pieces by a keyed
- * permutation: sizes differ by one at most. Edges balance by chance only. */
+/* Distributes the nodes of each type over the pieces by a keyed permutation; if asked, its training set and the rest
+ * separately. Sizes differ by one at most. Edges balance by chance only. */
 gw_status gw_assign_random(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
 
-/* METIS on the symmetric graph of all types, without loops, an edge weighted by how often it is there. In a process of
- * its own: what METIS prints, exits or dies of becomes an error here.
- * GW_LIMIT: too many nodes, edges or constraints for its 32-bit ids, found before memory is taken. GW_NO_MEMORY: the
- * estimate is above what is free, found before that memory is taken. Both name the other method. */
+/* Runs METIS on the symmetric graph of all types, without loops. The weight of an edge is its number of repetitions.
+ * METIS runs in its own process; its output, exit or crash becomes an error here. GW_LIMIT: too many nodes, edges or
+ * constraints for its 32-bit ids, found before allocating memory. GW_NO_MEMORY: the estimate exceeds the free memory,
+ * found before allocating that memory. Both errors name the other method. */
 gw_status gw_assign_metis(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
 
-/* Would METIS take a graph of so many nodes, edges without loops, loops and constraints? GW_LIMIT if not. */
+/* Whether METIS accepts a graph with so many nodes, edges without loops, loops and constraints. GW_LIMIT if not. */
 gw_status gw_metis_check_counts(uint64_t nodes, uint64_t edges, uint64_t loops, uint32_t constraints);
 
-/* Bytes METIS needs for a symmetric graph of so many entries, over those of the graph itself. */
+/* The bytes that METIS needs for a symmetric graph of so many entries, in addition to the graph itself. */
 uint64_t gw_metis_bytes(uint64_t nodes, uint64_t entries, uint32_t constraints, uint32_t pieces);
 
-/* One run of METIS. Arrays as METIS_PartGraphKway takes them; weights may be NULL. */
+/* One run of METIS. Arrays as for METIS_PartGraphKway; weights may be NULL. */
 struct gw_metis_job {
 	int32_t nodes, constraints, pieces;
 	int32_t *xadj, *adjncy, *adjwgt, *vwgt;
@@ -87,8 +88,8 @@ struct gw_metis_job {
 	int64_t measure; /* result: weight cut, or volume */
 };
 
-/* Runs the job in a child process and waits for it. GW_NO_MEMORY, GW_INVALID (METIS refused its input; its words are in
- * the text) or GW_IO (it was killed, or broke down). */
+/* Runs the job in a child process and waits for it. GW_NO_MEMORY. GW_INVALID: METIS refused its input; the text has
+ * its output. GW_IO: METIS was killed or crashed. */
 gw_status gw_metis_run(struct gw_metis_job *job);
 
 struct gw_split_stats {
@@ -97,16 +98,20 @@ struct gw_split_stats {
 	uint64_t graph_id;
 };
 
-/* Writes the parts: nodes of a type renumbered so that part p owns one range, in the order of their old ids; edges with
- * their destination, lists in the format's order, ties in the order they had; every array's rows moved along. Where the
- * input has no orig_id, its ids become it. GW_INVALID: the graph has more than one part. Errors of the writer. */
+/* Writes the parts.
+ *
+ *   nodes    renumbered in each type so that part p owns one range, in the order of their old ids
+ *   edges    stored with their destination; lists in the format's order, ties in their old order
+ *   arrays   rows follow their nodes and edges; if the input has no orig_id, its ids become orig_id
+ *
+ * GW_INVALID: the graph has more than one part. Errors of the writer. */
 gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const struct gw_assignment *assignment,
 		   const char *folder, bool replace, struct gw_split_stats *stats);
 
-/* What a partitioning is like: counts per part. */
+/* The quality of a partitioning: counts for each part. */
 struct gw_plan_quality {
 	uint32_t parts, num_ntypes;
-	uint64_t edges, edges_cut; /* all types; an edge is cut where its ends lie in two parts */
+	uint64_t edges, edges_cut; /* all types; an edge is cut if its ends are in two parts */
 	uint64_t *nodes;           /* [ntypes + 1][parts]; the last row: all types */
 	uint64_t *part_edges;      /* [parts]: edges owned */
 	uint64_t *train;           /* [parts]: training nodes, or NULL without a mask */
@@ -116,7 +121,7 @@ gw_status gw_plan_quality_measure(const struct gw_plan *plan, const struct gw_pa
 				  const struct gw_assignment *assignment, struct gw_plan_quality *out);
 void gw_plan_quality_free(struct gw_plan_quality *quality);
 
-/* The fullest part over the mean part; 1 is perfect. 0 where there is nothing. */
+/* The fullest part divided by the mean part; 1 is perfect. 0 if all counts are 0. */
 double gw_plan_balance(const uint64_t *counts, uint32_t parts);
 
 #endif

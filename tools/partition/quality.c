@@ -1,9 +1,9 @@
-/* How good an assignment is, counted from the input: edges whose ends lie in two parts, and each part's share of nodes,
- * edges and training nodes.
+/* Measures an assignment on the input: edges whose ends are in two parts, and each part's share of nodes, edges and
+ * training nodes.
  *
  *   nodes of each type by part -> edges by destination's part, compared with the source's -> ratios of largest to mean
  *
- * In parallel over destinations, with counters of its own for each thread. Fails for want of memory only.
+ * Runs in parallel over destinations; each thread has its own counters. The only failure is GW_NO_MEMORY.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ struct measure {
 	const struct gw_adjacency *adjacency;
 	const uint16_t *src_piece, *dst_piece;
 	uint32_t trainers, parts;
-	uint64_t *cut;   /* [threads], a cache line each */
+	uint64_t *cut;   /* [threads], one cache line each */
 	uint64_t *owned; /* [threads][parts] */
 };
 
@@ -102,7 +102,7 @@ gw_status gw_plan_quality_measure(const struct gw_plan *plan, const struct gw_pa
 {
 	struct gw_plan asks = *plan;
 	struct gw_plan_classes train = {0};
-	asks.balance_train = true; /* counted wherever there is a mask, asked for or not */
+	asks.balance_train = true; /* counted whenever a mask exists, also without the option */
 	*out = (struct gw_plan_quality){.parts = plan->parts, .num_ntypes = gw_part_meta(part)->num_ntypes};
 	gw_status status = gw_plan_classes_make(&asks, part, &train);
 	if (status != GW_OK && status != GW_NOT_FOUND)

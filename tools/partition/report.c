@@ -1,4 +1,4 @@
-/* What a partitioning came to, for people (stdout, a few lines) or for programs (one JSON object on one line). */
+/* Reports a partitioning, for people (stdout, a few lines) or for programs (one JSON object on one line). */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -34,7 +34,7 @@ static void partition_print_text(const struct gw_plan_report *r)
 	printf("  edges cut        %s of %s, %.1f %%\n", gw_text_count(text, (double)q->edges_cut),
 	       gw_text_count(more, (double)q->edges), 100 * cut_share(q));
 	if (r->volume && r->assignment->has_objective)
-		printf("  volume           %s: for each node, the other parts that it has neighbours in\n",
+		printf("  volume           %s: for each node, the number of other parts that hold its neighbours\n",
 		       gw_text_count(text, (double)r->assignment->objective));
 	printf("balance (largest part over mean; 1 is even)\n");
 	print_share("nodes", q->nodes + (uint64_t)q->num_ntypes * q->parts, q->parts);
@@ -111,7 +111,7 @@ static gw_status partition_print_json(const struct gw_plan_report *r)
 	json_decref(object);
 	if (!text)
 		return gw_fail(GW_NO_MEMORY,
-			       "%s: written, but its report is not: no memory, or a name that is not UTF-8", r->config);
+			       "%s: written, but its report is not: out of memory, or a name is not UTF-8", r->config);
 	puts(text);
 	free(text);
 	return GW_OK;

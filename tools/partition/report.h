@@ -6,17 +6,18 @@
 
 struct gw_plan_report {
 	const char *config;               /* the new graph's JSON */
-	const struct gw_graph_meta *meta; /* names of types; part_method as it is now */
+	const struct gw_graph_meta *meta; /* names of types; the new part_method */
 	const struct gw_assignment *assignment;
 	const struct gw_plan_quality *quality;
 	const struct gw_split_stats *split;
-	bool volume; /* METIS's figure is communication volume, not edges cut */
+	bool volume; /* METIS's result is communication volume, not edges cut */
 	double open_s, measure_s, total_s;
 	uint64_t peak_bytes;       /* of this process */
-	uint64_t peak_metis_bytes; /* of METIS's, what it shares with this one included; 0: it did not run */
+	uint64_t peak_metis_bytes; /* of METIS's process, including the memory shared with this one; 0: METIS did not
+				      run */
 };
 
-/* Prints to stdout. GW_NO_MEMORY; GW_IO: stdout takes no more, while the graph is in place. */
+/* Prints to stdout. GW_NO_MEMORY. GW_IO: writing to stdout failed, but the graph is in place. */
 gw_status gw_plan_report_print(const struct gw_plan_report *report, bool json);
 
 #endif

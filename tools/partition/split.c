@@ -1,12 +1,12 @@
-/* From an assignment to parts on disk.
+/* Writes the parts of an assignment.
  *
  *   nodes renumbered: part by part, old order inside -> edges counted for each part -> schema, writer
  *   -> for each node type and part: offsets of all edge types that end there, their lists, their edges' rows
  *   -> transposes, through a table of new edge ids -> nodes' rows -> commit
  *
- * Memory: 8 to 16 bytes for each node, and for the edges of one type in one part; a table of 4 or 8 bytes an edge more
- * for types that are stored transposed. Nothing appears under the final name unless all of it was written. Fails as
- * the writer does (GW_EXISTS, GW_NO_SPACE, GW_IO), and with GW_NO_MEMORY.
+ * Memory: 8 to 16 bytes for each node, and the same for the edges of one type in one part. A type that is stored
+ * transposed needs a table of 4 or 8 bytes more for each edge. The final name appears only when everything is written.
+ * Fails with the writer's errors (GW_EXISTS, GW_NO_SPACE, GW_IO) and GW_NO_MEMORY.
  */
 #include "tools/partition/split.h"
 
@@ -26,7 +26,7 @@ static uint32_t part_of(const struct gw_split *split, uint32_t ntype, uint64_t n
 	return split->assignment->piece[ntype][node] / split->plan->trainers;
 }
 
-/* A stable counting sort of a type's nodes by part: starts, old_id and new_id. */
+/* Sorts a type's nodes by part, with a stable counting sort: sets starts, old_id and new_id. */
 static gw_status renumber(struct gw_split *split, uint32_t ntype)
 {
 	struct gw_node_type *type = &split->schema->ntypes[ntype];
@@ -53,7 +53,7 @@ static gw_status renumber(struct gw_split *split, uint32_t ntype)
 	return GW_OK;
 }
 
-/* The ranges of an edge type: what the destinations of each part own. */
+/* Sets the ranges of an edge type: each part owns the edges of its destinations. */
 static void split_count_edges(struct gw_split *split, uint32_t etype)
 {
 	struct gw_edge_type *type = &split->schema->etypes[etype];
@@ -68,7 +68,7 @@ static void split_count_edges(struct gw_split *split, uint32_t etype)
 		type->starts[p + 1] += type->starts[p];
 }
 
-/* The output's types and ranges; nodes are renumbered on the way. */
+/* Makes the output's types and ranges; renumbers the nodes. */
 static gw_status split_make_schema(struct gw_split *split)
 {
 	const struct gw_graph_meta *in = split->in;
@@ -116,7 +116,7 @@ static gw_status note_ids(void *context, uint64_t begin, uint64_t end, unsigned 
 	return GW_OK;
 }
 
-/* Where each edge went, for the transpose. */
+/* Notes the new id of each edge, for the transpose. */
 static gw_status note_edges(struct gw_split *split, const struct gw_split_lists *lists)
 {
 	const struct gw_edge_type *type = &split->schema->etypes[lists->etype];
@@ -132,7 +132,7 @@ static gw_status note_edges(struct gw_split *split, const struct gw_split_lists 
 	return gw_parallel_for(split->threads, lists->offsets[lists->rows], 0, note_ids, &note);
 }
 
-/* Neighbour ids, in the width that the format prescribes, which the numbers may have already. */
+/* Writes neighbour ids in the width that the format prescribes; the numbers may have it already. */
 static gw_status write_ids(struct gw_split *split, const struct gw_split_lists *lists, const char *name)
 {
 	char key[GW_KEY_MAX];
@@ -146,7 +146,7 @@ static gw_status write_ids(struct gw_split *split, const struct gw_split_lists *
 			       lists->ids.data);
 }
 
-/* The lists of one edge type in one part, and what belongs to their edges. */
+/* Writes the lists of one edge type in one part, and the arrays of their edges. */
 static gw_status split_write_lists(struct gw_split *split, struct gw_split_lists *lists, bool out)
 {
 	char key[GW_KEY_MAX];
@@ -182,7 +182,7 @@ static gw_status write_indptr(struct gw_split *split, const struct gw_split_list
 	return status;
 }
 
-/* All edge types whose lists belong to a node type's rows, in one part. */
+/* Writes all edge types whose lists belong to the rows of a node type, in one part. */
 static gw_status write_type(struct gw_split *split, uint32_t ntype, uint32_t part, bool out)
 {
 	const struct gw_node_type *type = &split->schema->ntypes[ntype];
@@ -247,7 +247,7 @@ static void free_split(struct gw_split *split)
 	gw_meta_destroy(split->schema);
 }
 
-/* Everything up to the open writer. */
+/* Does everything up to the open writer. */
 static gw_status prepare(struct gw_split *split, const char *folder, bool replace)
 {
 	if (split->in->num_parts != 1)

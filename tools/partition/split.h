@@ -1,4 +1,4 @@
-/* What the files of gw_split share: numbers in the narrowest width, lists on their way to a part, rows on theirs. */
+/* The interface between the files of gw_split: numbers in the narrowest width, lists and rows of a part. */
 #ifndef GW_TOOLS_PARTITION_SPLIT_H
 #define GW_TOOLS_PARTITION_SPLIT_H
 
@@ -8,13 +8,13 @@
 
 #define GW_KEY_MAX (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32)
 
-/* An array of numbers of 4 bytes each where all of them fit, else of 8. */
+/* An array of numbers: 4 bytes each if all of them fit, else 8. */
 struct gw_numbers {
 	void *data;
 	uint8_t bytes;
 };
 
-/* Room for count numbers up to limit, not zeroed. Free data with gw_free. */
+/* Allocates count numbers up to limit, not zeroed. Free data with gw_free. */
 gw_status gw_numbers_make(uint64_t count, uint64_t limit, struct gw_numbers *out);
 
 static inline uint64_t gw_numbers_get(const struct gw_numbers *numbers, uint64_t i)
@@ -39,16 +39,16 @@ struct gw_split {
 	struct gw_writer *writer;
 	struct gw_numbers *new_id;  /* [ntypes]: of old node ids */
 	struct gw_numbers *old_id;  /* [ntypes]: of new node ids */
-	struct gw_numbers *edge_id; /* [etypes]: new edge ids of old ones; only where the type is stored transposed */
+	struct gw_numbers *edge_id; /* [etypes]: new edge ids of old ones; only for types that are stored transposed */
 	unsigned threads;
 	uint64_t bytes; /* payload written */
 	struct gw_progress progress;
 	uint64_t edges_done; /* of all types, transposes included */
 };
 
-/* The lists of one part and edge type, renumbered and in order. */
+/* The renumbered and sorted lists of one part and edge type. */
 struct gw_split_lists {
-	const struct gw_adjacency *from; /* the input's lists */
+	const struct gw_adjacency *from; /* lists of the input */
 	uint32_t etype, part;
 	uint32_t row_type, id_type; /* node types of the rows and of the ids in the lists */
 	uint64_t rows, row_start;   /* rows of the part, and the new id of the first */
@@ -57,17 +57,17 @@ struct gw_split_lists {
 	struct gw_numbers at;       /* [edges]: each edge's old id */
 };
 
-/* offsets of a part's rows; rows, row_start and offsets are filled. */
+/* Fills the offsets of a part's rows; rows, row_start and offsets are set. */
 gw_status gw_split_offsets(const struct gw_split *split, struct gw_split_lists *lists);
-/* ids and at, in the format's order; ties in the order they had. */
+/* Fills ids and at, in the format's order; ties keep their old order. */
 gw_status gw_split_fill(const struct gw_split *split, struct gw_split_lists *lists);
 void gw_split_lists_free(struct gw_split_lists *lists);
 
-/* Writes all arrays of a node type's part but offsets; of an edge type's part but ids. */
+/* Writes all arrays of a node type's part except offsets, or of an edge type's part except ids. */
 gw_status gw_split_node_rows(struct gw_split *split);
 gw_status gw_split_edge_rows(struct gw_split *split, const struct gw_split_lists *lists);
 
-/* Writes numbers, mapped through map if it is there, as elements of dtype: GW_UINT32 or one of 8 bytes. */
+/* Writes numbers as elements of dtype, GW_UINT32 or a type of 8 bytes; maps them through map if it is not NULL. */
 gw_status gw_split_write_numbers(struct gw_split *split, uint32_t part, const char *key, gw_dtype dtype,
 				 const struct gw_numbers *numbers, uint64_t begin, uint64_t count,
 				 const struct gw_numbers *map);

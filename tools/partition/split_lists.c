@@ -1,11 +1,11 @@
-/* Adjacency lists of one part: rows gathered by old id, neighbours renumbered, each list back in the format's order.
+/* Adjacency lists of one part: gathers rows by old id, renumbers neighbours, and restores the format's list order.
  *
  *   rows' old lists -> offsets -> (new id, old edge) pairs -> sorted by new id within each run of equal keys -> arrays
  *
- * A list was sorted by (time or relation, old id), so runs of equal keys stay where they are. Inside a run new ids
- * ascend within each part already, since a part keeps the order of old ids: a run is sorted by dealing it out over the
- * parts in one stable pass. Short runs sort by insertion, and runs over very many parts by qsort with the old position
- * as the tie-breaker. Fails for want of memory only.
+ * A list was sorted by (time or relation, old id), so runs of equal keys stay in place. In a run, the new ids of each
+ * part ascend already, since a part keeps the order of old ids. So one stable pass that distributes a run over the
+ * parts sorts it. Short runs use insertion sort. Runs over very many parts use qsort, with the old position as
+ * tie-breaker. The only failure is GW_NO_MEMORY.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 
 #define ROWS_GRAIN    2048u
 #define INSERTION_MAX 24u
-#define DEAL_PARTS    256u /* more parts than this, and counting them costs more than comparing */
+#define DEAL_PARTS    256u /* with more parts, counting costs more than comparing */
 
 struct entry {
 	uint64_t id;  /* new */
@@ -25,7 +25,7 @@ struct entry {
 	uint64_t tie; /* position in the old list */
 };
 
-/* A thread's room: the list being sorted, twice. */
+/* A thread's memory: the list being sorted, twice. */
 struct room {
 	struct entry *entries, *spare;
 	uint64_t capacity;
@@ -97,7 +97,7 @@ static void split_lists_sort_insertion(struct entry *run, uint64_t n)
 	}
 }
 
-/* Deals the run out over the parts of its ids, stably: each part's share is ascending already. */
+/* Distributes the run over the parts of its ids, stably. Each part's share is in ascending order already. */
 static void sort_deal(const struct fill *fill, struct entry *run, uint64_t n, struct entry *spare)
 {
 	uint64_t next[DEAL_PARTS] = {0}, sum = 0;
@@ -182,7 +182,7 @@ static gw_status split_lists_fill_rows(void *context, uint64_t begin, uint64_t e
 	return GW_OK;
 }
 
-/* What the lists of the edge type are sorted by before their ids. */
+/* Finds the array that sorts the lists of the edge type before their ids do. */
 static void find_keys(struct fill *fill)
 {
 	const struct gw_edge_type *type = &fill->split->in->etypes[fill->lists->etype];

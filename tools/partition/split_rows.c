@@ -1,11 +1,11 @@
-/* Rows of features and the like, moved to the parts of their nodes and edges, several arrays at a time.
+/* Moves rows of features and other arrays to the parts of their nodes and edges, several arrays at a time.
  *
  *   arrays of the input -> one job for each array and part -> rows gathered in the order of old ids, a block at a time,
- *   to a stream of the writer -> the pages read are given back
+ *   to a stream of the writer -> unmap the pages that were read
  *
- * Strings move as offsets and bytes; alias tables keep their thresholds, and their aliases follow the edges to their
- * new positions in the list. Ids of the input become orig_id where it has none; a graph that stays in one part gets the
- * way back from orig_id to edges (core/graph/inverse.h). Fails as the writer does.
+ * Strings move as offsets and bytes. Alias tables keep their thresholds; their aliases follow the edges to the new
+ * places in the list. If the input has no orig_id, its ids become orig_id. A graph that stays in one part gets the
+ * inverse of orig_id for edges (core/graph/inverse.h). Fails with the writer's errors.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -17,7 +17,7 @@
 #include "tools/partition/split.h"
 
 #define BLOCK_BYTES (1u << 20)
-#define DROP_BYTES  (32ull << 20) /* of the mapped input, given back at a time */
+#define DROP_BYTES  (32ull << 20) /* of the mapped input that are unmapped at a time */
 
 enum job_kind { JOB_ROWS, JOB_STRINGS, JOB_NAMES, JOB_ALIAS, JOB_ORIGIN, JOB_INVERSE, JOB_TRAINER };
 
@@ -25,11 +25,11 @@ struct job {
 	enum job_kind kind;
 	uint32_t part, type;
 	const struct gw_array
-		*array; /* of the input; of strings: the offsets; INVERSE: orig_id, NULL: ids of the input */
-	const struct gw_array *bytes; /* of strings */
+		*array; /* of the input; for strings: the offsets; for INVERSE: orig_id, or NULL: ids of the input */
+	const struct gw_array *bytes; /* for strings */
 	const struct gw_numbers *from;
 	uint64_t begin, count;              /* rows from[begin ... begin + count) of the input, in this order */
-	const struct gw_split_lists *lists; /* of edges, else NULL */
+	const struct gw_split_lists *lists; /* for edges, else NULL */
 	char key[GW_KEY_MAX];
 };
 
@@ -45,7 +45,7 @@ static bool split_rows_ends_with(const char *text, const char *suffix)
 	return length > tail && strcmp(text + length - tail, suffix) == 0;
 }
 
-/* Ends a stream that worked, or drops one that did not. */
+/* Ends the stream of a successful job, or drops the stream of a failed job. */
 static gw_status split_rows_finish(struct gw_split *split, struct gw_array_stream *stream, gw_status status,
 				   uint64_t bytes)
 {
@@ -57,7 +57,7 @@ static gw_status split_rows_finish(struct gw_split *split, struct gw_array_strea
 	return gw_writer_end(stream);
 }
 
-/* The pages of a mapped file that have been read leave this process; the system's cache keeps them. */
+/* Unmaps the pages that were read; the system's cache keeps them. */
 static void drop_pages(const uint8_t *from, const uint8_t *to)
 {
 	uintptr_t begin = ((uintptr_t)from + 4095) & ~(uintptr_t)4095, end = (uintptr_t)to & ~(uintptr_t)4095;
@@ -151,7 +151,7 @@ static gw_status run_strings(struct gw_split *split, const struct job *job)
 	return split_rows_finish(split, stream, status, sum);
 }
 
-/* Names of an array's values go to every part as they are. */
+/* Copies the names of an array's values to every part. */
 static gw_status run_names(struct gw_split *split, const struct job *job)
 {
 	char key[GW_KEY_MAX];
@@ -161,13 +161,14 @@ static gw_status run_names(struct gw_split *split, const struct job *job)
 				 job->array->rows - 1, (const char *)job->bytes->data);
 }
 
-/* One list of an alias table: entries follow their edges, aliases to where those came to lie. room: [3 * edges]. */
+/* Moves one list of an alias table: entries follow their edges, and aliases point to the new places. room: [3 *
+ * edges]. */
 static void move_aliases(const struct job *job, uint64_t row, uint32_t *room, uint64_t old_first)
 {
 	const struct gw_split_lists *lists = job->lists;
 	const uint32_t *table = (const uint32_t *)job->array->data;
 	uint64_t first = lists->offsets[row], n = lists->offsets[row + 1] - first;
-	uint32_t *place = room + 2 * n; /* of an old position, in the new list */
+	uint32_t *place = room + 2 * n; /* the new place of each old position in the list */
 	for (uint64_t i = 0; i < n; i++)
 		place[gw_numbers_get(&lists->at, first + i) - old_first] = (uint32_t)i;
 	for (uint64_t i = 0; i < n; i++) {
@@ -225,7 +226,7 @@ gw_status gw_split_write_numbers(struct gw_split *split, uint32_t part, const ch
 	return split_rows_finish(split, stream, status, count * block.bytes);
 }
 
-/* Ids of the input, of nodes or of edges. */
+/* Writes ids of the input, of nodes or edges. */
 static gw_status run_origin(struct gw_split *split, const struct job *job)
 {
 	gw_dtype dtype = job->lists ? gw_edge_origin_dtype(split->in->etypes[job->type].count) : GW_INT64;
@@ -247,7 +248,7 @@ static gw_status run_inverse(struct gw_split *split, const struct job *job)
 	return status;
 }
 
-/* The trainer of each node, or of each edge's destination. */
+/* Writes the trainer of each node, or of each edge's destination. */
 static gw_status run_trainer(struct gw_split *split, const struct job *job)
 {
 	const struct gw_split_lists *lists = job->lists;
@@ -309,7 +310,7 @@ static gw_status add_job(struct jobs *jobs, struct job job)
 	return GW_OK;
 }
 
-/* Written by others, or made again, or the second half of strings. */
+/* Whether other code writes this array, or it is made anew, or it is the second half of strings. */
 static bool skip(const struct gw_split *split, const struct gw_array_key *key)
 {
 	if (key->out || split_rows_ends_with(key->name, ".bytes"))
@@ -321,7 +322,7 @@ static bool skip(const struct gw_split *split, const struct gw_array_key *key)
 	return split->plan->trainers > 1 && strcmp(key->name, GW_PLAN_TRAINER_ID) == 0;
 }
 
-/* Jobs for what the input does not have. origin: orig_id is to be made. */
+/* Adds jobs for arrays that the input does not have. origin: make orig_id. */
 static gw_status add_made(struct jobs *jobs, const struct job *base, const char *folder, bool origin)
 {
 	const struct gw_split *split = jobs->split;
@@ -346,7 +347,7 @@ static gw_status add_made(struct jobs *jobs, const struct job *base, const char 
 	return status;
 }
 
-/* A job for each array of the template's type, and for orig_id and trainer_id where they are to be made. */
+/* Adds a job for each array of the template's type, and for orig_id and trainer_id if they must be made. */
 static gw_status add_type(struct jobs *jobs, const struct job *base, const char *folder)
 {
 	struct gw_split *split = jobs->split;

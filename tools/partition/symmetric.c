@@ -1,11 +1,11 @@
-/* From CSC to the symmetric, loop-free, simple graph with weights, in parallel and in little memory.
+/* Builds the symmetric, loop-free, simple graph with weights from CSC, in parallel and in little memory.
  *
  *   count both ends of every edge -> offsets -> scatter both ends -> sort each list -> count its distinct ids
- *   -> nodes without neighbours left out, offsets again -> write ids and their multiplicities
+ *   -> drop nodes without neighbours, offsets again -> write ids and their multiplicities
  *
- * The scatter runs in any order (atomic cursors); the sort makes the result the same for any number of threads. Ids are
- * 32 bits wide, as Debian's METIS takes them, so each list sorts by insertion, quicksort or, where hubs are, by radix.
- * Fails with GW_LIMIT (too big for 32 bits) and GW_NO_MEMORY.
+ * The scatter runs in any order (atomic cursors). The sort makes the result the same for any number of threads. Ids
+ * have 32 bits, as in Debian's METIS. Each list is sorted by insertion, by quicksort, or (hubs) by radix. Fails with
+ * GW_LIMIT (too big for 32 bits) and GW_NO_MEMORY.
  */
 #include "tools/partition/symmetric.h"
 
@@ -14,22 +14,22 @@
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
 
-#define ROWS_GRAIN     8192u /* destinations per chunk: hubs make chunks uneven */
+#define ROWS_GRAIN     8192u /* destinations of a chunk: hubs make chunks uneven */
 #define PREFETCH_AHEAD 16u
 #define INSERTION_MAX  24u
-#define RADIX_MIN      512u /* below it quicksort, whose worst case is then bounded too */
+#define RADIX_MIN      512u /* shorter lists use quicksort, which bounds its worst case */
 #define RADIX_BITS     11u
 
 struct symmetric_build {
 	const struct gw_symmetric_source *source;
 	uint64_t nodes;
-	uint32_t *start;  /* [nodes + 1]: where a node's list begins in list */
+	uint32_t *start;  /* [nodes + 1]: the begin of each node's list */
 	uint32_t *cursor; /* [nodes]: counts, then write positions, then distinct ids, then the node's new number */
 	uint32_t *list;   /* both ends of all edges */
 	uint32_t **scratch;
-	uint64_t *loops;  /* one sum of all threads */
-	uint64_t longest; /* list */
-	uint32_t id_bits; /* of the largest id */
+	uint64_t *loops;  /* one sum for all threads */
+	uint64_t longest; /* length of the longest list */
+	uint32_t id_bits; /* bits of the largest id */
 	struct gw_symmetric *out;
 };
 
@@ -65,13 +65,14 @@ uint64_t gw_symmetric_loops(const struct gw_symmetric_source *sources, size_t co
 	uint64_t loops = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct symmetric_build build = {.source = &sources[i], .loops = &loops};
-		if (sources[i].src_base == sources[i].dst_base) /* one type at both ends: no others can meet */
+		if (sources[i].src_base ==
+		    sources[i].dst_base) /* both ends have one type: no other type can be there */
 			gw_parallel_for(threads, sources[i].adjacency->rows, ROWS_GRAIN, count_loops, &build);
 	}
 	return loops;
 }
 
-/* The source of an edge, whose cursor is asked for ahead of its use. */
+/* The source of an edge; prefetches its cursor before it is needed. */
 static inline uint64_t symmetric_source(const struct symmetric_build *build, uint64_t i)
 {
 	const struct gw_symmetric_source *source = build->source;
@@ -83,7 +84,7 @@ static inline uint64_t symmetric_source(const struct symmetric_build *build, uin
 	return source->src_base + gw_load_id(a->indices, a->index_bytes, i);
 }
 
-/* Adds one to the count of both ends of every edge that is no loop. */
+/* Counts both ends of every edge that is not a loop. */
 static gw_status count_ends(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	struct symmetric_build *build = context;
@@ -142,7 +143,7 @@ static void symmetric_sort_insertion(uint32_t *ids, size_t n)
 	}
 }
 
-/* Quicksort by the median of three; n stays below RADIX_MIN, which bounds its worst case and its depth. */
+/* Quicksort with the median of three. n stays below RADIX_MIN, which bounds the worst case and the depth. */
 static void sort_quick(uint32_t *ids, size_t n)
 {
 	while (n > INSERTION_MAX) {
@@ -169,7 +170,7 @@ static void sort_quick(uint32_t *ids, size_t n)
 	symmetric_sort_insertion(ids, n);
 }
 
-/* Radix sort from the lowest digit; room takes n ids. */
+/* Radix sort from the lowest digit; room holds n ids. */
 static void sort_radix(uint32_t *ids, size_t n, uint32_t *room, uint32_t id_bits)
 {
 	uint32_t *from = ids, *to = room;
@@ -192,7 +193,7 @@ static void sort_radix(uint32_t *ids, size_t n, uint32_t *room, uint32_t id_bits
 		memcpy(ids, from, n * sizeof(*ids));
 }
 
-/* Sorts the lists of [begin, end) and leaves the number of distinct ids of each in cursor. */
+/* Sorts the lists of [begin, end) and stores each number of distinct ids in cursor. */
 static gw_status sort_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	struct symmetric_build *build = context;
@@ -216,7 +217,7 @@ static gw_status sort_lists(void *context, uint64_t begin, uint64_t end, unsigne
 	return GW_OK;
 }
 
-/* Writes the distinct ids of [begin, end) and how often each came. */
+/* Writes the distinct ids of [begin, end) and their multiplicities. */
 static gw_status symmetric_write_lists(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	struct symmetric_build *build = context;
@@ -250,7 +251,7 @@ static gw_status for_sources(struct symmetric_build *build, const struct gw_symm
 	return status;
 }
 
-/* Counts in cursor become start, and cursor the first write positions. */
+/* Turns the counts in cursor into start, and cursor into the first write positions. */
 static void symmetric_place_lists(struct symmetric_build *build)
 {
 	uint32_t sum = 0;
@@ -275,8 +276,8 @@ static gw_status take_room(struct gw_arena *arena, uint64_t bytes, void *out)
 	return status;
 }
 
-/* The result's memory, and its offsets from the distinct ids in cursor; cursor becomes the numbers of those that stay.
- */
+/* Allocates the result and sets its offsets from the distinct ids in cursor. cursor becomes the new numbers of the
+ * nodes that stay. */
 static gw_status place_result(struct symmetric_build *build)
 {
 	struct gw_symmetric *out = build->out;

@@ -1,34 +1,36 @@
-/* The undirected simple graph under a heterogeneous one, as METIS takes it. */
+/* The undirected simple graph of a heterogeneous graph, as METIS needs it. */
 #ifndef GW_TOOLS_PARTITION_SYMMETRIC_H
 #define GW_TOOLS_PARTITION_SYMMETRIC_H
 
 #include "core/graph/part.h"
 
-/* One edge type. Nodes of all types are numbered in one space: a type's node v is base + v. */
+/* One edge type. All node types share one numbering: node v of a type is base + v. */
 struct gw_symmetric_source {
 	const struct gw_adjacency *adjacency; /* of a graph in one part */
 	uint64_t src_base, dst_base;
 };
 
 struct gw_symmetric {
-	uint64_t nodes;   /* that have a neighbour; the others are left out */
-	uint64_t edges;   /* of the input, loops not counted */
+	uint64_t nodes;   /* nodes that have a neighbour; other nodes are left out */
+	uint64_t edges;   /* edges of the input without loops */
 	uint64_t entries; /* xadj[nodes]: both directions of every pair of neighbours */
-	int32_t *origin;  /* [nodes]: the input's number of a node, ascending */
+	int32_t *origin;  /* [nodes]: the input's number of each node, ascending */
 	int32_t *xadj;    /* [nodes + 1] */
 	int32_t *adjncy;  /* [entries]: each list ascending, without loops and repeats */
-	int32_t *adjwgt;  /* [entries]: the input's edges between the two, either way; their sum is 2 * edges */
+	int32_t *adjwgt; /* [entries]: the input's edges between the two nodes, in both directions; the sum is 2 * edges
+			  */
 	struct gw_arena *arena;
 };
 
-/* Edges whose two ends are the same node. */
+/* The number of edges whose two ends are the same node. */
 uint64_t gw_symmetric_loops(const struct gw_symmetric_source *sources, size_t count, unsigned threads);
 
-/* Most memory that gw_symmetric_build holds at once, beyond its input, and what is left of it afterwards at most. */
+/* The most memory that gw_symmetric_build uses at once, in addition to its input, and the most that stays allocated
+ * afterwards. */
 uint64_t gw_symmetric_bytes_max(uint64_t nodes, uint64_t edges);
 
-/* Builds the graph. GW_LIMIT where nodes or 2 * edges are 2^31 - 1 or more; GW_NO_MEMORY. The result is the same for
- * any number of threads. Free with gw_symmetric_free. */
+/* Builds the graph. GW_LIMIT if nodes or 2 * edges are 2^31 - 1 or more; GW_NO_MEMORY. The result is the same for any
+ * number of threads. Free it with gw_symmetric_free. */
 gw_status gw_symmetric_build(const struct gw_symmetric_source *sources, size_t count, uint64_t nodes, unsigned threads,
 			     struct gw_symmetric *out);
 void gw_symmetric_free(struct gw_symmetric *graph); /* a zeroed one is allowed */
