@@ -21,7 +21,7 @@ static void walk_up(const struct cgroup_walk *walk, const char *mount, const cha
 {
 	char folder[PATH_MAX];
 	int length = snprintf(folder, sizeof(folder), "%s%s", mount, path);
-	if (length < 0 || (size_t)length >= sizeof(folder))
+	if (length <= 0 || (size_t)length >= sizeof(folder))
 		return;
 	if (folder[length - 1] == '/') /* the path of a container's own root is "/" */
 		folder[length - 1] = 0;

@@ -185,7 +185,8 @@ static void request_push_of(struct desk *desk, uint32_t n, const struct gw_optim
 {
 	const struct gw_tensor_push push = {.rows = rows_of(desk, n), .optimizer = *optimizer};
 	uint8_t head[GW_TENSOR_PUSH_HEAD_MAX];
-	request_begin(desk, head, gw_tensor_push_encode(&push, head), n);
+	size_t head_bytes = gw_tensor_push_encode(&push, head);
+	request_begin(desk, head, head_bytes, n);
 	request_rows(desk, n, gradient);
 }
 

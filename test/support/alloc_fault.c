@@ -108,21 +108,18 @@ unsigned long gw_fault_count(void)
 
 #define EACH_UP_TO 20
 #if defined(__SANITIZE_THREAD__)
-#define STRIDE      37
-#define STRIDE_MANY 11
+static const unsigned long strides[] = {37, 11};
 #elif defined(__SANITIZE_ADDRESS__)
-#define STRIDE      5
-#define STRIDE_MANY 3
+static const unsigned long strides[] = {5, 3};
 #else
-#define STRIDE      1
-#define STRIDE_MANY 1
+static const unsigned long strides[] = {1, 1};
 #endif
 
 unsigned long gw_fault_step(unsigned long runs)
 {
 	if (runs < EACH_UP_TO)
 		return 1;
-	return getenv("GRAPHWIRE_TEST_MANY") ? STRIDE_MANY : STRIDE;
+	return strides[getenv("GRAPHWIRE_TEST_MANY") != NULL];
 }
 
 static unsigned long each(gw_status (*body)(void *context), void *context, bool all_after)
