@@ -1,5 +1,6 @@
-/* Opening in a launched program: the environment -> the file with the servers' addresses -> options. A line that is not
- * an address is an error that names the file and the line. Connecting checks the address itself. */
+/* Opening in a launched program: the environment -> the file with the servers' addresses -> options. A
+ * malformed line is an error that names the file and the line. Whether the host exists shows when the client connects.
+ */
 #include "client/launched.h"
 
 #include <errno.h>

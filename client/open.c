@@ -1,4 +1,5 @@
-/* Opens a client: options -> servers (or parts of this process) -> connect and catalog -> one graph -> engines.
+/* Opens a client: options -> servers (or parts of this process) -> engines -> connect, catalogs -> one graph ->
+ * threads.
  *
  * Each server's catalog names its part; the order of the addresses has no meaning. Every part must be served exactly
  * once, and all servers must serve the same graph id.
@@ -47,7 +48,7 @@ static gw_status parse_servers(struct gw_client *client, const struct gw_client_
 	return GW_OK;
 }
 
-/* Whether waiting for a server that is not up yet cannot remove the failure. */
+/* Whether the failure lasts, however long the client waits for the server. */
 static bool is_lasting(const struct gw_link *link)
 {
 	return link->failure == GW_REFUSED || link->failure == GW_NO_MEMORY || link->failure == GW_PROTOCOL ||

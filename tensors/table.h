@@ -3,9 +3,9 @@
  *   make ─▶ WAITING ─▶ the filler fills it ─▶ READY ─▶ delete, or its job ends ─▶ the last user releases it
  *                                           └─▶ FAILED: the next request gets the error; the shard is removed
  *
- * Threads: any thread may make any call at any time, except create, stop and destroy. Calls of pulls and pushes never
- * wait (find, unref, prepare once the state exists, scratch, note_reads). Others wait only for a lock that is held
- * briefly. Limits: memory (bytes_max), GW_TENSORS_MAX tensors, GW_TENSOR_JOBS_MAX jobs.
+ * Threads: any thread may make any call at any time, except create, stop and destroy. The calls that pulls and
+ * pushes make never wait (find, unref, prepare once the state exists, scratch, note_reads). Others wait only for a lock
+ * that is held briefly. Limits: memory (bytes_max), GW_TENSORS_MAX tensors, GW_TENSOR_JOBS_MAX jobs.
  */
 #ifndef GW_TENSORS_TABLE_H
 #define GW_TENSORS_TABLE_H
@@ -50,7 +50,7 @@ struct gw_shard {
 	struct gw_tensor_plan plan;
 	struct gw_tensor_layout layout;
 	uint64_t epoch;
-	uint64_t leader; /* 0: set by the first client that names one */
+	uint64_t leader; /* the shard epoch at part 0; 0: not known yet, the first client that names one sets it */
 	/* Set once the shard is READY. */
 	struct gw_row_store *store;
 	struct gw_shard_counts counts;
@@ -85,8 +85,8 @@ gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t epoch
 gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t epoch, struct gw_shard **out);
 void gw_shard_unref(struct gw_tensor_table *table, struct gw_shard *shard);
 
-/* Makes room for an optimizer's state of the rows. Its bytes are counted once. The table's keeper allocates it;
- * until then the call returns GW_AGAIN. GW_NO_SPACE, GW_NOT_FOUND (deleted meanwhile) and the errors of
+/* Makes room for an optimizer's state of the rows. Its bytes are counted once. A thread of the table (its keeper)
+ * allocates it; until then the call returns GW_AGAIN. GW_NO_SPACE, GW_NOT_FOUND (deleted meanwhile) and the errors of
  * gw_row_store_prepare. */
 gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind);
 
@@ -95,8 +95,8 @@ gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard
 void gw_tensor_table_acquire_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *out);
 void gw_tensor_table_release_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *scratch);
 
-/* *count: the number of deleted shards, 0 or 1. job "": a kept tensor. leader: as in struct gw_tensor_delete_call.
- * GW_EXISTS. */
+/* *count: the number of deleted shards, 0 or 1. job "": a kept tensor, which belongs to no job (GW_KEPT). leader: as in
+ * struct gw_tensor_delete_call. GW_EXISTS. */
 gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name, uint64_t leader,
 				 uint32_t *count);
 

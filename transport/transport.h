@@ -20,10 +20,10 @@
  * Versioned regions: the server writes to a versioned region while clients read it row by row. One range of such a read
  * is one row: it begins where a row begins, and its length is the row's payload, or 0. Any other range fails the set
  * with GW_INVALID. Payloads arrive as in any region; the rows' trailers are not copied. A torn row is never taken for a
- * complete one. The backend reads a row that is being written a bounded number of times. If the row was torn each time,
- * the completion has status GW_AGAIN and lists the row; all other rows have arrived. The caller then fetches the listed
- * rows by a request, which waits for the writer. A read that is posted after the acknowledgement of a write returns
- * that write's values.
+ * complete one. If a row is being written, the backend reads it again, up to a fixed number of times. If the row was
+ * torn each time, the completion has status GW_AGAIN and lists the row; all other rows have arrived. The caller then
+ * fetches the listed rows by a request, which waits for the writer. A read that is posted after the acknowledgement of
+ * a write returns that write's values, or those of a later write.
  *
  * Destinations: a destination belongs to the transport from the acceptance of a read to its completion. Deadline,
  * cancel and loss of the peer complete a read set only when nothing can write to its destination any more. The
@@ -98,8 +98,8 @@ struct gw_completion {
 	/* The memory of the reply. To keep the reply longer, the caller sets *reply_memory to NULL and later frees the
 	 * memory with gw_free. NULL: the reply's memory cannot be kept. */
 	uint8_t **reply_memory;
-	/* Read sets of versioned regions only, with GW_AGAIN: the torn rows, each once for each range that read it.
-	 * Valid until the next poll of this group. */
+	/* Read sets of versioned regions only, with GW_AGAIN: the torn rows; a row that several ranges read is listed
+	 * for each of them. Valid until the next poll of this group. */
 	uint32_t torn_count;
 	const struct gw_torn_row *torn;
 };
@@ -218,8 +218,8 @@ struct gw_transport {
 	 * the request; its answer is dropped. Does nothing if the request is complete. */
 	void (*request_cancel)(struct gw_endpoint *endpoint, const void *cookie);
 
-	/* Opens a region that the server published after the hello; the caller learned its id and generation by a call.
-	 * Returns GW_AGAIN: no room now. A completion with `cookie` reports:
+	/* Opens a region that the server published after the hello; the caller knows its id and generation from a
+	 * reply. Returns GW_AGAIN: no room now. A completion with `cookie` reports:
 	 *   GW_OK           gw_endpoint_region finds the region (also if it was open before)
 	 *   GW_NOT_FOUND    the region was withdrawn, or never existed
 	 *   GW_UNSUPPORTED  this transport cannot read it
@@ -320,7 +320,7 @@ gw_status gw_poll_group_state(struct gw_poll_group *group, const struct gw_trans
 size_t gw_poll_group_poll(struct gw_poll_group *group, struct gw_completion *completions, size_t max,
 			  uint64_t timeout_ns);
 void gw_poll_group_wake(struct gw_poll_group *group);
-/* For backends: whether a wake is pending that no poll has returned for. */
+/* For backends: whether a wake is pending, that is, no poll has returned since it. */
 bool gw_poll_group_woken(const struct gw_poll_group *group);
 
 /* For backends: reports that a refused call would find room now. The current poll, or the next one that would wait,
@@ -341,8 +341,9 @@ gw_status gw_listen(struct gw_poll_group *const *groups, uint32_t group_count, c
 
 /* Chooses the key for a connection without one. On loopback the client uses the key that the server left in the runtime
  * folder: any user of this host may take the server's port when the server ends, so the server must prove that key.
- * insecure: accepts a loopback server without a key as well. A server on another host needs no key. Fills in key and
- * must_prove; the key's bytes are in `found`. Fails if a key exists and cannot be read. */
+ * insecure: accepts a loopback server without a key as well. For a server on another host it chooses nothing: the
+ * connection stays without a key. Fills in key and must_prove; the key's bytes are in `found`. Fails if a key exists
+ * and cannot be read. */
 gw_status gw_key_choose(struct gw_connect_options *options, bool insecure, uint8_t found[GW_KEY_BYTES]);
 
 /* Reserves a TCP port before gw_listen, for a server that loads its graph first. The port is bound, so that no other

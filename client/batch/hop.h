@@ -41,8 +41,8 @@ void gw_hop_free(struct gw_hop *hop);
 
 void gw_hop_begin(struct gw_hop *hop);
 
-/* Requests edges of a type that end at these nodes, picked by the rule. The nodes are valid global ids. Edge types with
- * the same destination type have the same nodes. */
+/* Requests edges of a type that end at these nodes, picked by the rule. The nodes are valid global ids. For
+ * edge types with the same destination type, pass the same nodes. */
 gw_status gw_hop_want(struct gw_hop *hop, uint32_t etype, const struct gw_pick_rule *rule, const uint64_t *nodes,
 		      uint64_t n);
 
@@ -58,7 +58,7 @@ struct gw_hop_edges {
 	uint64_t start;
 };
 
-/* After `done`: the edges of the next n nodes, at most GW_HOP_RUN. The first node has the number `first` in want. */
+/* After `done`: the edges of the next n nodes, at most GW_HOP_RUN. The first of them is nodes[first] of gw_hop_want. */
 gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, uint64_t first, const uint64_t *nodes, uint64_t n,
 		      struct gw_hop_edges *edges);
 

@@ -25,7 +25,7 @@ void gw_link_close(struct gw_link *link);
 /* Starts to connect, if the link is down. */
 void gw_link_open(struct gw_link *link);
 
-/* Runs the timers, and posts ops that wait for room. Returns the latest time of the next call. */
+/* Runs the timers, and posts ops that wait for room. Returns the time by which it must be called again. */
 uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns);
 
 /* Whether mutable rows can be read from this region, which the server announced after the hello. If the region is

@@ -1,9 +1,9 @@
-/* Lists of in-edges, by the sampler's hop, for one piece of the ids at a time.
+/* Lists of in-edges, by the hop that mini-batches use (gw_hop), for one piece of the ids at a time.
  *
  *   ids, PIECE at a time -> gw_hop (client/batch/hop.h): from memory, by reads, by request -> append to the list
  *
- * So the draws equal those of hop 0 of a mini-batch, and cost the same. It is one operation with one deadline. A peer's
- * neighbours must be nodes.
+ * So the draws equal those of hop 0 of a mini-batch, and cost the same. A call is one operation with one deadline. The
+ * neighbour ids that a peer sends are checked: each must be the id of a node.
  */
 #include "client/batch/hop.h"
 #include "client/engine/engine.h"
@@ -13,7 +13,7 @@
 #include "core/memory/alloc.h"
 
 #define PIECE      16384u     /* ids per piece: those of one request */
-#define ROOM_FIRST (1u << 22) /* edges, at most, that a list has room for before their number is known */
+#define ROOM_FIRST (1u << 22) /* limit of the edges that a list first has room for, before their number is known */
 #define EDGES_KEPT (1u << 20) /* edges of a piece: a hop with more is not kept for the next call */
 
 struct in_call {
@@ -122,8 +122,8 @@ static gw_status in_list_add(struct in_call *call, uint64_t first, uint64_t n, c
 		ids[i] = (int64_t)(edges->start + edges->positions[i]);
 	}
 	if (edges->count && most >= count)
-		return gw_fail(GW_PROTOCOL, "a list has node %llu of %llu", (unsigned long long)most,
-			       (unsigned long long)count);
+		return gw_fail(GW_PROTOCOL, "a list has node id %llu, but the type has only %llu nodes",
+			       (unsigned long long)most, (unsigned long long)count);
 	for (uint64_t i = 0, filled = 0; i < n; i++) {
 		for (uint32_t j = 0; j < edges->counts[i]; j++)
 			dst[filled++] = call->ids[first + i];

@@ -3,9 +3,9 @@
  *   ids -> records (two neighbouring offsets) from their owners -> checked -> room for all bytes
  *       -> ranges of bytes from their owners, neighbouring ranges as one -> strings
  *
- * It is one operation with one deadline: both steps are one job. The offsets come from a peer and are checked: they
- * must ascend and lie within the bytes that the part describes. Fails as a gather does, or if the strings are longer
- * than a call may fetch.
+ * It is one operation with one deadline: both steps are one job. The offsets come from a peer and are checked: a
+ * string's offsets must ascend, and lie within the length that the graph's JSON gives. Fails as a gather does, or if
+ * the strings are longer than a call may fetch.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -91,8 +91,9 @@ static gw_status read_record(const struct texts_call *call, uint64_t i, uint32_t
 	memcpy(begin, record, 8);
 	memcpy(end, record + 8, 8);
 	if (*begin > *end || *end > call->bytes_count[*part])
-		return gw_fail(GW_PROTOCOL, "part %u: the string of node %lld is [%llu, %llu) of %llu bytes", *part,
-			       (long long)call->ids[i], (unsigned long long)*begin, (unsigned long long)*end,
+		return gw_fail(GW_PROTOCOL,
+			       "part %u: the string of node %lld has the impossible range [%llu, %llu) in %llu bytes",
+			       *part, (long long)call->ids[i], (unsigned long long)*begin, (unsigned long long)*end,
 			       (unsigned long long)call->bytes_count[*part]);
 	return GW_OK;
 }

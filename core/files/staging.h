@@ -17,9 +17,9 @@ struct gw_staging;
  * new one is in place. gw_staging_cleanup() also removes the temporary folder. */
 gw_status gw_staging_begin(const char *folder, bool replace, struct gw_staging **out);
 
-/* Limits a replacement to the old folder's owned files. All other files appear in the new folder too, under the same
- * names, when it is in place (core/files/owned.h). The commit returns GW_EXISTS for names that both folders have. The
- * staging frees owned. */
+/* Limits a replacement to the files of the old folder that `owned` lists: those that Graphwire wrote. All other files
+ * appear in the new folder too, under the same names, when it is in place (core/files/owned.h). The commit returns
+ * GW_EXISTS for names that both folders have. The staging frees `owned`. */
 void gw_staging_keep_others(struct gw_staging *staging, struct gw_owned *owned);
 
 /* The temporary folder's path. The staging owns it. */

@@ -1,13 +1,13 @@
 /* A row store: the rows of one tensor in one server, or in a standalone client. It knows no network and no graph.
  *
- *   create: memory, then every row's value and trailer, by threads -> publish (its creator) -> read, write, push
+ *   create: memory, then every row's value and trailer, by threads -> the creator publishes it -> read, write, push
  *
  * The rows are in an arena of their own, a memfd on the largest available pages: rows * format.stride bytes from its
  * base. External readers (a mapping, a device) follow core/numbers/row.h. Private memory holds the optimizer's state of
- * each row. The first push allocates the state, or an explicit call.
+ * each row. The first push or an earlier gw_row_store_prepare allocates the state.
  *
  * Threads: any number of threads may make all calls at once, except create and destroy. Rows are numbered from 0. Each
- * row is locked with its state. A call over many rows is not one moment, but each row is intact. Calls wait for other
+ * row is locked with its state. A call over many rows is not atomic, but its work on each row is. Calls wait for other
  * threads that have locked the same row; those never sleep while they hold it. Threads that serve connections must not
  * wait, so they make the same calls in slices.
  */
@@ -62,8 +62,8 @@ struct gw_arena *gw_row_store_arena(const struct gw_row_store *store);
  * without a text: the slice's cost is used up, or another thread has locked the next row. Pass the same arguments each
  * time; the arrays may have moved. Errors come before the first row. */
 struct gw_row_slice {
-	uint64_t at;   /* rows done; in a push, different rows. Before the first slice: 0, or the progress of an earlier
-			  call with the same arguments */
+	uint64_t at;   /* rows done; in a push, distinct rows (repeats count once). Before the first slice: 0, or the
+			  progress of an earlier call with the same arguments */
 	uint64_t cost; /* left in this slice, set before each: bytes, and GW_ROW_SLICE_COST for a row */
 	bool taken;    /* GW_AGAIN because another thread has locked the next row */
 	bool checked;  /* private to the calls, like the members below */
@@ -111,9 +111,10 @@ struct gw_row_push_scratch {
 void gw_row_push_scratch_free(struct gw_row_push_scratch *scratch);
 
 /* Applies gradients [n][columns]. Gradients for equal rows combine as the optimizer's `combine` selects, and change the
- * row in one step. squares: NULL; or, for an optimizer that needs squares with GW_COMBINE_EACH, if the caller has
- * already added up gradients for equal rows, the sums of their mean(g^2), [n]. Prepares state if necessary. GW_INVALID,
- * GW_RANGE, GW_NO_MEMORY and the errors of prepare leave all rows unchanged. n < 2^32. */
+ * row in one step. squares: NULL, unless the caller has already added up gradients for equal rows. Then, for an optimizer
+ * that needs squares with GW_COMBINE_EACH, it has the sum of mean(g^2) of the gradients that went into each row, [n].
+ * Prepares state if necessary. GW_INVALID, GW_RANGE, GW_NO_MEMORY and the errors of prepare leave all rows unchanged.
+ * n < 2^32. */
 gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimizer *optimizer, const uint64_t *rows,
 			    uint64_t n, const float *gradients, const float *squares,
 			    struct gw_row_push_scratch *scratch);

@@ -1,4 +1,4 @@
-/* Receives answers.
+/* Receives the answers to this client's questions (its reads, requests, pings and region opens).
  *
  *   header ─▶ DATA  ─▶ in place if the destination is contiguous and long, else staging buffer ─▶ rows
  *                  └─▶ versioned rows: the question stays open until TORN has named the torn ones
@@ -58,8 +58,8 @@ size_t gw_tcp_client_target(struct tcp_io *io, struct iovec *iov)
 				client->direct += iov[i].iov_len;
 		}
 	}
-	/* After a frame in place another frame's header follows, and often another frame in place. If iov has only some
-	 * of the frame's pieces, nothing else may follow them. */
+	/* After a body that is received in place, the next header follows; the body after it often goes in place too.
+	 * So the staging buffer takes only that header. If iov has only some of the body's pieces, it takes nothing. */
 	if (pieces && client->direct < client->body_left)
 		return pieces;
 	if (pieces || (!client->in_body && receive_staged(client) < WIRE_HEADER_BYTES && expects_direct(client)))
@@ -93,7 +93,7 @@ static void receive_landed(struct tcp_client *client)
 	client_oldest(client)->landed = true;
 }
 
-/* Sets how many bytes wake the client next. At most the rest of the answer, since no bytes may follow it. At most a
+/* Sets how many bytes wake the client next. At most the rest of the answer, since perhaps no bytes follow it. At most a
  * quarter of the receive buffer, so that the peer goes on sending while the client copies. (For a mark near the
  * buffer's size, the kernel would enlarge the buffer and clamp the window to the mark.) */
 static void set_low_water(struct tcp_client *client)
@@ -148,7 +148,7 @@ static gw_status begin_body(struct tcp_client *client)
 	return client->reply ? GW_OK : GW_NO_MEMORY;
 }
 
-/* The server on loopback wants a key from its user's runtime folder, and this client's folder has none. */
+/* The server wants a key and the client has none. On loopback, the text names the file that was looked for. */
 static gw_status key_is_wanted(const struct tcp_client *client, const char *name)
 {
 	char path[GW_RUNTIME_PATH_MAX];

@@ -25,7 +25,7 @@
 #define LOOK_NS       (2 * GW_NS_PER_MS)   /* time between looks at descriptors while the loop is busy */
 #define HELLO_NS      (GW_NS_PER_MS) /* longest sleep during a hello: the TCP part has steps that no descriptor shows */
 #define EVENTS_MAX    16
-#define CONTROL_TURNS 4 /* polls of the TCP part before a sleep; few operations wait in it */
+#define CONTROL_TURNS 4 /* most polls of the TCP part before a sleep; a few suffice */
 #define SPIN_TURNS    8 /* polls of the completion queues for each look at the clock */
 
 static gw_status verbs_open(struct gw_poll_group *group, void **out)
@@ -249,7 +249,7 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 		if (atomic_load_explicit(&loop->troubled, memory_order_relaxed))
 			gw_verbs_async_take(loop);
 		bool worked = pollers_poll(loop) || spun;
-		if (loop->calls) { /* a server's handlers: one run for each poll of all completion queues */
+		if (loop->calls) { /* at a server: runs one client's handler, then polls all queues again */
 			gw_verbs_clients_call(loop);
 			gw_verbs_run_deferred(loop);
 			worked = true;
