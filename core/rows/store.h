@@ -111,10 +111,10 @@ struct gw_row_push_scratch {
 void gw_row_push_scratch_free(struct gw_row_push_scratch *scratch);
 
 /* Applies gradients [n][columns]. Gradients for equal rows combine as the optimizer's `combine` selects, and change the
- * row in one step. squares: NULL, unless the caller has already added up gradients for equal rows. Then, for an optimizer
- * that needs squares with GW_COMBINE_EACH, it has the sum of mean(g^2) of the gradients that went into each row, [n].
- * Prepares state if necessary. GW_INVALID, GW_RANGE, GW_NO_MEMORY and the errors of prepare leave all rows unchanged.
- * n < 2^32. */
+ * row in one step. squares: NULL, unless the caller has already added up gradients for equal rows. Then, for an
+ * optimizer that needs squares with GW_COMBINE_EACH, it has the sum of mean(g^2) of the gradients that went into each
+ * row, [n]. Prepares state if necessary. GW_INVALID, GW_RANGE, GW_NO_MEMORY and the errors of prepare leave all rows
+ * unchanged. n < 2^32. */
 gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimizer *optimizer, const uint64_t *rows,
 			    uint64_t n, const float *gradients, const float *squares,
 			    struct gw_row_push_scratch *scratch);
