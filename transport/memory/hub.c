@@ -99,7 +99,7 @@ gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_c
 	return status;
 }
 
-/* The caller has locked the hub; so for all functions below that take a link. */
+/* The caller has locked the hub, also for all functions below that have a link as parameter. */
 static void hub_stop_accepting(struct memory_listener *listener)
 {
 	if (!listener->accepting)

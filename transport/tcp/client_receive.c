@@ -256,11 +256,11 @@ static gw_status take_whole(struct tcp_client *client, bool *more)
 	if (client->header.type == WIRE_WITHDRAWN)
 		return gw_tcp_client_take_withdrawn(client, body);
 	if (client->header.type == WIRE_PONG && client->header.tag == 0)
-		return GW_OK; /* a sign of life, no more */
+		return GW_OK; /* only a sign of life: it answers no question */
 	if (client->header.type == WIRE_REGION)
 		status = gw_tcp_client_take_region(client, body);
 	if (status == GW_OK && client->phase != CLIENT_LOST)
-		receive_answered(client); /* PONG too */
+		receive_answered(client); /* a PONG or a REGION answers the oldest question */
 	return status;
 }
 
