@@ -79,7 +79,7 @@ static void dial_time(struct tcp_client *client)
 	tcp_loop_timer(client->loop, client->dial_deadline_ns);
 }
 
-/* A shortage of this process's resources is not a loss of the peer: GW_IO. */
+/* GW_IO if this process lacks resources, since that is no loss of the peer. */
 static gw_status dial_failed(const struct tcp_client *client, int error)
 {
 	char text[GW_ADDRESS_MAX];

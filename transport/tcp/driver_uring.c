@@ -392,7 +392,7 @@ static void uring_handle(struct uring_driver *driver, uint64_t data, int result,
 
 static void arm_queued(struct uring_driver *driver)
 {
-	/* One round: an io that had its turn waits until completions were handled. */
+	/* One round: an io that is queued again waits until completions have been handled. */
 	for (uint32_t turns = driver->queue.count; turns && driver->queue.first; turns--) {
 		struct tcp_io *io = tcp_queue_take(&driver->queue);
 		io->busy = true;

@@ -32,8 +32,8 @@
 #define ANSWER_MIN (SERVER_WELCOME_MAX + SERVER_MEMORY_MAX)
 #define DRAINED_NS (2 * GW_NS_PER_MS)      /* interval of the checks whether the last bytes have arrived */
 #define UNREAD_NS  (60 * GW_NS_PER_SECOND) /* the counterpart of TCP_USER_TIMEOUT for unix sockets */
-#define CALLS_NS   200000ull               /* of handlers, in one turn of a client */
-#define TRIM_BYTES (16u << 20)             /* of ended connections, after which free memory returns to the kernel */
+#define CALLS_NS   200000ull               /* time for handlers in one turn of a client */
+#define TRIM_BYTES (16u << 20) /* after so many bytes of ended connections, free memory returns to the kernel */
 
 static struct tcp_server *tcp_server_of_io(struct tcp_io *io)
 {

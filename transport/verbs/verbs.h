@@ -134,8 +134,8 @@ void gw_verbs_devices_look(void);
 gw_status gw_verbs_missing(const char *what, int error);
 
 /* --- async.c --- */
-/* The caller holds gw_verbs_lock. Passes an event to the queue pairs that it concerns. The caller acknowledges the
- * event afterwards, so that the object that the event names still exists. */
+/* The caller holds gw_verbs_lock. Marks the queue pairs, the port or the device that the event concerns. The caller
+ * acknowledges the event afterwards, so that the object that the event names still exists. */
 void gw_verbs_async(struct verbs_device *device, const struct ibv_async_event *event);
 /* The caller holds gw_verbs_lock. Marks the device dead and wakes the loops that use it. */
 void gw_verbs_device_dead(struct verbs_device *device);
