@@ -1,5 +1,5 @@
 /* Parses and prints addresses: a scheme, a host and a port. A colon inside brackets belongs to an IPv6 address. Two
- * readings are an error: two colons without brackets ("::1:80"), and a number alone, which may mean a port. */
+ * ambiguous forms are errors: two colons without brackets ("::1:80"), and a number alone, which may mean a port. */
 #include "transport/address.h"
 
 #include <arpa/inet.h>

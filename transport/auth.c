@@ -2,9 +2,9 @@
  * maker. The nonces prevent the reuse of an old proof. Version and incarnation bind the proof to this protocol and this
  * server. Fails only when OpenSSL or the kernel's random source fails.
  *
- * OpenSSL does not protect its locks over a fork: a lock that another thread of the parent has stays locked in the
- * child for ever. So OpenSSL runs under a lock of this file, which forks take. OpenSSL's thread-local data is freed at
- * once, since freeing it at the thread's end takes OpenSSL's locks. */
+ * OpenSSL does not protect its locks over a fork. If another thread of the parent holds such a lock, the lock stays
+ * locked in the child for ever. So OpenSSL runs under a lock of this file, and a fork waits for that lock. OpenSSL's
+ * thread-local data is freed after each use, since freeing it at the thread's end takes OpenSSL's locks. */
 #include "transport/auth.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* The queue of completions that poll returns: read sets in the order of their completion, and likewise connects and
- * requests (notes). The queue alternates between the two, so that neither starves the other. This file also has the
- * life cycle of a read set, which all backends share. For one thread; takes no lock. */
+/* The queue of completions that poll returns. It has two lists, each in the order of completion: read sets, and notes
+ * (connects and requests). The queue alternates between the lists, so that neither starves the other. This file also
+ * has the life cycle of a read set, which all backends share. For one thread; takes no lock. */
 #ifndef GW_TRANSPORT_COMPLETIONS_H
 #define GW_TRANSPORT_COMPLETIONS_H
 

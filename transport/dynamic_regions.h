@@ -1,5 +1,5 @@
-/* Dynamic regions that an endpoint opened. The table is indexed by the place in the server's table, which bounds its
- * size. For the endpoint's thread alone. */
+/* Dynamic regions that an endpoint opened. A region has the same index here as in the server's table, so the size of
+ * the server's table bounds this one. For the endpoint's thread alone. */
 #ifndef GW_TRANSPORT_DYNAMIC_REGIONS_H
 #define GW_TRANSPORT_DYNAMIC_REGIONS_H
 
@@ -16,11 +16,11 @@ struct gw_dynamic_region_entry {
 	uint64_t reads;      /* verbs: reads in flight */
 };
 
-/* Puts a region in its place. A former region of that place no longer exists at the server; *before is what remains of
- * it here, or zero. GW_NO_MEMORY; GW_PROTOCOL: the id is not a dynamic region's. */
+/* Puts a region in its place. If an earlier region had that place, the server has freed it; *before is then the earlier
+ * region's entry, else zero. GW_NO_MEMORY; GW_PROTOCOL: the id is not a dynamic region's. */
 gw_status gw_dynamic_region_add(struct gw_endpoint *endpoint, const struct gw_region *region,
 				struct gw_dynamic_region_entry **out, struct gw_dynamic_region_entry *before);
-/* NULL: it was never opened, or another region is in its place. */
+/* NULL: the region was never opened, or another region is in its place. */
 struct gw_dynamic_region_entry *gw_dynamic_region_find(const struct gw_endpoint *endpoint, uint32_t id,
 						       uint32_t generation);
 void gw_dynamic_region_free(struct gw_endpoint *endpoint);

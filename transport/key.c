@@ -1,7 +1,7 @@
 /* Keys in files. A server on loopback creates a key file for its port, and clients of the same user find it. The folder
- * must be this user's and closed to other users, and key files are created closed. So no other user of the host
- * can plant or read a key. A key file that a command names (--key-file) may also be root's, and readable for a group
- * that root chose. Fails on a folder or file that other users own or may read, and names it. */
+ * must belong to this user, and neither it nor the key files give other users access. So no other user of the host can
+ * plant or read a key. A key file that a command names (--key-file) may also be root's, and readable for a group that
+ * root chose. Fails on a folder or file that other users own or may read, and names it. */
 #include "transport/transport.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@
 #define KEY_FILE_BYTES_MIN 16
 #define KEY_FILE_BYTES_MAX 1024
 #define YOUNG_S            3600                   /* a younger file is not touched */
-#define LOCK_NS            (5 * GW_NS_PER_SECOND) /* more than other servers need under the lock */
+#define LOCK_NS            (5 * GW_NS_PER_SECOND) /* longer than other servers hold the lock */
 #define OTHERWISE                                                                                                      \
 	"set XDG_RUNTIME_DIR (a server: --runtime-dir) to a folder of this user, the same for servers and clients on " \
 	"this host"
@@ -125,8 +125,8 @@ static gw_status check_own(const char *path, const struct stat *st)
 
 /* A key file that the user named may come from a service manager or an orchestrator. These give root's file to one
  * user, in one of two ways: an access control list, whose mask is in the group bits of the mode (systemd's
- * credentials), or a group (a Kubernetes Secret with fsGroup). Root decides there which users may read the file. No
- * user except root and this one may have been able to replace the key. */
+ * credentials), or a group (a Kubernetes Secret with fsGroup). Root decides there which users may read the file. The
+ * checks below refuse every file that a user other than root and this one could have written. */
 static gw_status check_named(const char *path, const struct stat *st)
 {
 	if (st->st_uid != geteuid() && st->st_uid != 0)

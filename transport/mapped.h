@@ -4,8 +4,8 @@
 
 #include "transport/reads.h"
 
-/* A call copies at most this much, and returns how much it copied. The deadline is checked before each call, so it is
- * met to within the time of one such copy. */
+/* A call copies at most this much, and returns how much it copied. The deadline is checked before each call, so a set
+ * exceeds it by the time of one such copy at most. */
 #define GW_MAPPED_RANGES (1u << 16)
 #define GW_MAPPED_BYTES  (64ull << 20)
 
@@ -15,7 +15,8 @@
 #define GW_MAPPED_PAUSES 64
 
 /* Copy a prefix of n checked reads (transport/completions.h). `from` is the region's first byte, `to` the buffer's.
- * Return the prefix's length, at least 1 if n > 0; *bytes: its bytes. Rows that stay torn are listed in the set. */
+ * Return the prefix's length, at least 1 if n > 0. *bytes: how many bytes were copied. Rows that stay torn are listed
+ * in the set. */
 size_t gw_mapped_gather(const struct gw_region *region, const uint8_t *from, uint8_t *to, struct gw_read_set *set,
 			const struct gw_gather *gather, size_t n, uint64_t *bytes);
 size_t gw_mapped_readv(const struct gw_region *region, const uint8_t *from, uint8_t *to, struct gw_read_set *set,

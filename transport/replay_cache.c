@@ -114,7 +114,7 @@ static struct replay_window **window_find(struct gw_replay_cache *cache, const u
 }
 
 /* Removes the windows that are over. With readers = true, also those of disconnected clients from which no numbered
- * call has arrived. A call that is still on its way then ends with an unknown outcome. */
+ * call has arrived. If a numbered call of such a client arrives afterwards, it ends with GW_OUTCOME_UNKNOWN. */
 static void windows_sweep(struct gw_replay_cache *cache, uint64_t now_ns, bool readers)
 {
 	for (uint32_t i = 0; i < BUCKETS; i++) {
@@ -150,7 +150,8 @@ uint64_t gw_replay_join(struct gw_replay_cache *cache, const uint8_t client_uuid
 	uint64_t number = 0;
 	budget_ns = budget_ns ? budget_ns : GW_REPLAY_BUDGET_NS;
 	pthread_mutex_lock(&cache->lock);
-	uint64_t now = gw_now_ns(); /* under the lock: a thread that had it may have written a later left_ns */
+	uint64_t now =
+		gw_now_ns(); /* read under the lock: a thread that held it before may have written a later left_ns */
 	struct replay_window **at = window_find(cache, client_uuid);
 	/* A client that comes back after its budget may have been suspended: its window is still valid. */
 	if (*at && (*at)->goodbye && window_is_over(*at, now))
@@ -271,7 +272,7 @@ static gw_status window_enter(struct gw_replay_cache *cache, struct replay_windo
 		return GW_NO_MEMORY;
 	window_acknowledge(cache, window, once->oldest);
 	struct gw_replay_entry *entry = &window->entries[once->sequence % GW_WINDOW];
-	/* An acknowledged call that still runs arrived late, over a lost connection. */
+	/* The entry may also belong to an older, acknowledged call: one that arrived late, over a lost connection. */
 	if (entry->state == REPLAY_RUNS)
 		return gw_fail(GW_AGAIN, "the call is being applied");
 	if (entry->state == REPLAY_DONE && entry->sequence == once->sequence)

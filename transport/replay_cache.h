@@ -11,8 +11,8 @@
  * up. That call ends, or stops where it is, before a later call begins.
  *
  * If a call's window is gone, the server cannot know whether the call was applied. The call ends with
- * GW_OUTCOME_UNKNOWN and is not applied. If another incarnation of the server assigned the window, this one has not
- * applied the call.
+ * GW_OUTCOME_UNKNOWN and is not applied. But if another incarnation of the server assigned the window, this incarnation
+ * has not applied the call.
  *
  * The memory is bounded: GW_REPLAY_CLIENTS clients. A client without a place may read; its numbered calls are refused.
  * A window whose calls may be repeated is never removed to make room.
@@ -38,7 +38,7 @@ void gw_replay_cache_destroy(struct gw_replay_cache *cache); /* NULL is allowed 
 
 /* A connection of the client begins. Returns the number of the client's window; 0: no place is free. */
 uint64_t gw_replay_join(struct gw_replay_cache *cache, const uint8_t client_uuid[16], uint64_t budget_ns);
-/* A connection of the client has ended. Not after a join that returned 0. */
+/* A connection of the client has ended. Do not call this for a connection whose join returned 0. */
 void gw_replay_disconnect(struct gw_replay_cache *cache, const uint8_t client_uuid[16]);
 void gw_replay_goodbye(struct gw_replay_cache *cache, const uint8_t client_uuid[16]);
 

@@ -1,6 +1,6 @@
-/* Finds the row that begins at a byte offset, without a division for each offset. The offset is multiplied with the
- * stride's inverse modulo 2^64. If the product is small, the offset is a multiple of the stride, and the product is the
- * row's number. */
+/* Finds the row that begins at a byte offset, without a division for each offset. The offset is multiplied by the
+ * inverse of the stride modulo 2^64. If the product is at most the largest row number, the offset is a multiple of the
+ * stride, and the product is the row's number. */
 #ifndef GW_TRANSPORT_ROW_RANGES_H
 #define GW_TRANSPORT_ROW_RANGES_H
 

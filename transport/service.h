@@ -9,7 +9,8 @@
 #include "core/numbers/row.h"
 #include "transport/handler.h"
 
-/* Regions in a hello: one for each array of a part. The bound keeps the frame small that a pending client waits for. */
+/* Regions in a hello: one for each array of a part. The bound keeps the hello's frame small, since a new client waits
+ * for it. */
 #define GW_REGIONS_MAX 256
 #define GW_OPS_MAX     64
 
@@ -21,7 +22,7 @@ enum gw_region_kind {
 /* The rows of a versioned region, from its first byte to its last (core/numbers/row.h). */
 struct gw_region_rows {
 	struct gw_row_format format;
-	uint64_t seed; /* of the rows' hashes; unique among the server's regions, for the server's life */
+	uint64_t seed; /* seed of the rows' hashes; no other region of the server ever has the same seed */
 };
 
 /* A region as server and client describe it. The client gets this in the hello, or as the answer to a call. */
@@ -68,8 +69,8 @@ gw_status gw_service_key_set(struct gw_service *service, const uint8_t *key, uin
 gw_status gw_service_expose(struct gw_service *service, const uint8_t *base, uint64_t bytes, uint64_t slice_bytes,
 			    const struct gw_region_rows *rows, uint32_t *region_id);
 
-/* Names the memfd that backs memory, from the memfd's first byte on. Clients of this host can map (shm) the regions
- * in this memory. The shm listener seals the memfd against new writers, shrinking and growing. The descriptor
+/* Names the memfd that backs the memory. The memfd's first byte is at `base`. Clients of this host can map (shm) the
+ * regions in this memory. The shm listener seals the memfd against new writers, shrinking and growing. The descriptor
  * stays the caller's, and stays open until the service is destroyed. GW_LIMIT: more than GW_MEMORIES_MAX. */
 #define GW_MEMORIES_MAX 16 /* descriptors of one message, in a hello; dynamic regions send their descriptors later */
 gw_status gw_service_memory(struct gw_service *service, const uint8_t *base, uint64_t bytes, int fd);
@@ -86,7 +87,8 @@ struct gw_dynamic_region {
 	uint64_t bytes, slice_bytes; /* as for gw_service_expose */
 	const struct gw_region_rows
 		*rows; /* copied; not NULL, since memory that never changes is published at the start */
-	/* A memfd whose first byte is base's: clients of this host may map it, and the server seals it. -1: none. */
+	/* The memfd that backs the memory, with its first byte at `base`. Clients of this host may map the memfd, and
+	 * the server seals it. -1: no memfd. */
 	int fd;
 	/* Called once, when no reader is left on any transport: the memory may be used again. This happens after the
 	 * region was withdrawn, or when the service ends. The last thread that used the region calls it, so it must
@@ -111,7 +113,7 @@ struct gw_service_counters {
 	uint64_t unproven; /* pending clients: open sockets without a completed hello */
 	uint64_t dropped;  /* pending clients closed for newer ones, and clients that did not read replies */
 	uint64_t reads, read_ranges, read_bytes, requests, errors;
-	uint64_t calls_open;  /* requests in progress, or whose long reply is being sent */
+	uint64_t calls_open;  /* requests that are in progress, or whose long reply is being sent */
 	uint64_t deferred;    /* runs of handlers that returned GW_AGAIN */
 	uint64_t reply_bytes; /* memory that long replies use now */
 };
@@ -125,10 +127,11 @@ gw_status gw_runtime_folder(char path[GW_RUNTIME_PATH_MAX]);
 gw_status gw_runtime_folder_find(char path[GW_RUNTIME_PATH_MAX]);
 /* Opens the folder; the caller closes the descriptor. */
 gw_status gw_runtime_folder_open(bool make, int *folder);
-/* Renews the timestamp of a file of the folder that is older than an hour, so that cleaners of old files leave it. */
+/* Renews the timestamp of a file in the folder if it is older than an hour, so that programs that delete old files keep
+ * it. */
 void gw_runtime_file_touch(int folder, const char *file);
-/* Locks the folder while the descriptor is open: one server of this user at a time changes which server has a name.
- * GW_BUSY after 5 s. */
+/* Locks the folder until the descriptor is closed. A server takes a name under this lock, so only one of this user's
+ * servers does so at a time. GW_BUSY after 5 s. */
 gw_status gw_runtime_folder_lock(int folder);
 
 /* Keys that loopback servers create and clients of the same user find: 32 random bytes in key-PORT, mode 0600, in
@@ -142,7 +145,8 @@ gw_status gw_key_find(uint16_t port, uint8_t key[GW_KEY_BYTES]); /* GW_NOT_FOUND
 /* The path where gw_key_find looks, as text; "" if the folder has no path. Returns the buffer. */
 char *gw_key_place(uint16_t port, char path[GW_RUNTIME_PATH_MAX]);
 void gw_key_remove(uint16_t port);
-/* Reads a key file that the user named: all of it, 16 to 1024 bytes. Refuses a file that others own or may read. */
+/* Reads a key file that the user named: all of it, 16 to 1024 bytes. Refuses a file that belongs to neither this user
+ * nor root, and a file that others may access. Exception: a group may read root's file. */
 gw_status gw_key_read(const char *path, uint8_t key[1024], uint32_t *key_bytes);
 
 #endif

@@ -240,7 +240,8 @@ gw_status gw_dynamic_pin(struct gw_dynamic_pins *pins, struct gw_service *servic
 	for (struct gw_dynamic_pin *pin = pins->first; pin; pin = pin->next) {
 		if (pin->place != *out || pin->generation != generation)
 			continue;
-		gw_dynamic_region_leave(service, *out); /* a second pin of the region; one release ends both */
+		gw_dynamic_region_leave(service,
+					*out); /* already pinned: the client sends one release, so keep one reference */
 		return GW_OK;
 	}
 	struct gw_dynamic_pin *pin = gw_calloc(1, sizeof(*pin));

@@ -13,21 +13,22 @@
 
 struct gw_replay_cache;
 
-struct gw_service_counts { /* relaxed, since no code decides by them */
+struct gw_service_counts { /* relaxed, since no decision depends on them */
 	_Atomic uint64_t connections_open, connections_total, refused, unproven, dropped;
 	_Atomic uint64_t requests, errors, calls_open, deferred;
 };
 
-/* The reads of one connection. Only the thread that serves the connection writes them, so that threads do not share a
- * cache line; gw_service_reads_sum adds them up. Zero before gw_service_reads_begin. transport/service_reads.c */
+/* The reads of one connection. Only the thread that serves the connection writes these counters, so no two threads
+ * write to one cache line. gw_service_reads_sum adds up the counters of all connections. Zero before
+ * gw_service_reads_begin. transport/service_reads.c */
 struct gw_service_reads {
 	_Atomic uint64_t reads, ranges, bytes;
 	bool begun;                                /* written by the same thread */
 	struct gw_service_reads *next, **previous; /* under service->reads.lock */
 };
 
-/* Another transport to the service, for clients that have completed the hello over TCP. The thread of the client's
- * connection calls these functions. */
+/* Another transport to the service (RDMA), for clients that have completed the hello over TCP. The thread that serves
+ * the client's TCP connection calls these functions. */
 struct gw_service_upgrade {
 	gw_handler ask, keys;                                              /* GW_OP_UPGRADE, GW_OP_KEYS */
 	void (*left)(void *context, uint64_t connection, uint32_t thread); /* the TCP connection has ended */
@@ -41,12 +42,12 @@ struct gw_dynamic_region_place {
 	_Atomic bool withdrawn;      /* withdrawn, and not freed yet */
 	bool published;
 	void *registered;        /* the registrar's handle; NULL: not registered */
-	struct gw_region region; /* this and the following: only for holders of a reference */
+	struct gw_region region; /* this field and the next one: only for threads and clients with a reference */
 	struct gw_dynamic_region what;
 	struct gw_dynamic_region_place *next_free;
 };
 
-/* A listener that notifies its clients of withdrawn regions. Any thread may call it, under a lock. */
+/* A listener that notifies its clients of withdrawn regions. Any thread may call `withdrawn`, with a lock held. */
 struct gw_dynamic_region_watcher {
 	void (*withdrawn)(struct gw_dynamic_region_watcher *watcher);
 	struct gw_dynamic_region_watcher *next;
@@ -114,7 +115,7 @@ struct gw_service {
 		struct gw_service_reads *connections;
 		uint64_t reads, ranges, bytes; /* sums of ended connections */
 	} reads;
-	/* How much of limits.reply_bytes is in use, and how many calls wait for some. */
+	/* How much of limits.reply_bytes is in use, and how many calls wait for reply memory. */
 	_Atomic uint64_t reply_bytes;
 	_Atomic uint32_t short_of_room;
 };
@@ -175,8 +176,7 @@ void gw_dynamic_pins_end(struct gw_dynamic_pins *pins, struct gw_service *servic
 bool gw_dynamic_region_withdrawn(struct gw_dynamic_pins *pins, const struct gw_service *service, uint32_t *id,
 				 uint32_t *generation);
 /* Sets the registrar. Registers the published regions before this returns, and later ones when they are published.
- * NULL: nothing is registered from here on, and nothing is deregistered any more. Call it before clients may ask for
- * what the registrar knows. */
+ * NULL: from now on nothing is registered or deregistered. Set the registrar before clients may ask for keys. */
 void gw_dynamic_region_registrar_set(struct gw_service *service, struct gw_dynamic_region_registrar *registrar);
 void gw_dynamic_region_watch(struct gw_service *service, struct gw_dynamic_region_watcher *watcher);
 void gw_dynamic_region_unwatch(struct gw_service *service,
@@ -188,13 +188,13 @@ void gw_dynamic_region_unwatch(struct gw_service *service,
 
 /* A reply: one block of memory, with `headroom` bytes for the backend's header in front of the reply's bytes. */
 struct gw_reply {
-	struct gw_service *service; /* counts the reply's memory; NULL: not counted (any more) */
+	struct gw_service *service; /* counts the reply's memory; NULL: the memory is not counted, or no longer */
 	uint8_t *memory;
 	uint32_t headroom, bytes, capacity; /* sizes in the block; bytes: of the reply so far */
 	uint32_t bytes_max;                 /* limit of the reply's length */
 	uint64_t taken;                     /* counted in the service's reply_bytes */
 	bool short_of_room;                 /* the handler waits for reply_bytes to become free */
-	bool waits;                         /* the handler's last run ended because another thread has what it needs */
+	bool waits;                         /* the handler's last run ended because it must wait for another thread */
 	uint64_t progress;
 	void *work; /* gw_reply_work's memory, for the handler */
 	void (*work_end)(void *work);
@@ -202,7 +202,7 @@ struct gw_reply {
 
 /* service: counts the reply's memory; NULL: the memory is not counted. */
 void gw_reply_begin(struct gw_reply *reply, struct gw_service *service, uint32_t headroom, uint64_t bytes_max);
-/* The handler is done with the reply: ends its work memory. */
+/* The handler is done with the reply: frees the handler's work memory. */
 void gw_reply_settle(struct gw_reply *reply);
 /* Ends the use of the service; the reply's memory stays. */
 void gw_reply_leave(struct gw_reply *reply);

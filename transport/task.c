@@ -12,7 +12,8 @@ void gw_task_begin(struct gw_task *task, struct gw_service *service, const struc
 		task->once = *once;
 	gw_reply_begin(&task->reply, service, headroom, bytes_max);
 	gw_count(&service->counts.calls_open, 1);
-	if (call->op < GW_OPS_MAX) /* other ops belong to hello or goodbye */
+	if (call->op <
+	    GW_OPS_MAX) /* larger numbers are the transports' own: GW_OP_UPGRADE, GW_OP_GOODBYE, GW_OP_KEYS */
 		gw_count(&service->counts.requests, 1);
 }
 
@@ -24,7 +25,9 @@ static gw_status apply_once(struct gw_task *task)
 		gw_status status =
 			gw_replay_enter(replay_cache, task->call.client_uuid, &task->once, &task->reply, &task->replay);
 		if (!task->replay) {
-			task->reply.waits = status == GW_AGAIN; /* for the thread that applies it */
+			task->reply.waits =
+				status ==
+				GW_AGAIN; /* it waits for the thread that applies this call or an earlier one */
 			return status;
 		}
 	}

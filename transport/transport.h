@@ -17,13 +17,13 @@
  * Limits: every queue is bounded. A full queue accepts nothing, which is a normal event: the caller polls and tries
  * again.
  *
- * Versioned regions: the server writes to a versioned region while clients read it row by row. One range of such a read
- * is one row: it begins where a row begins, and its length is the row's payload, or 0. Any other range fails the set
- * with GW_INVALID. Payloads arrive as in any region; the rows' trailers are not copied. A torn row is never taken for a
- * complete one. If a row is being written, the backend reads it again, up to a fixed number of times. If the row was
- * torn each time, the completion has status GW_AGAIN and lists the row; all other rows have arrived. The caller then
- * fetches the listed rows by a request, which waits for the writer. A read that is posted after the acknowledgement of
- * a write returns that write's values, or those of a later write.
+ * Versioned regions: the server writes to a versioned region while clients read it row by row. Each range of such a
+ * read is one row: it begins where a row begins and is as long as the row's payload. An empty range is also allowed.
+ * Any other range fails the set with GW_INVALID. Payloads arrive as in any region; the rows' trailers are not copied. A
+ * torn row is never taken for a complete one. If a row is being written, the backend reads it again, up to a fixed
+ * number of times. If the row was torn each time, the completion has status GW_AGAIN and lists the row; all other rows
+ * have arrived. The caller then fetches the listed rows by a request, which waits for the writer. A read that is posted
+ * after the acknowledgement of a write returns that write's values, or those of a later write.
  *
  * Destinations: a destination belongs to the transport from the acceptance of a read to its completion. Deadline,
  * cancel and loss of the peer complete a read set only when nothing can write to its destination any more. The
@@ -72,8 +72,8 @@ struct gw_span {
 };
 
 /* Many ranges of one length. Range i of a call arrives in row rows[i] of the destination, or in row i if rows is NULL.
- * If a call accepts a prefix, the caller's next call advances remote and rows by the length of the prefix; if rows is
- * NULL, it advances local by that many strides. */
+ * If a call accepts a prefix of n ranges, the caller advances `remote` and `rows` by n before the next call. If `rows`
+ * is NULL, the caller advances `local` by n strides instead. */
 struct gw_gather {
 	const uint64_t *remote; /* byte offsets in the region; some backends read sorted offsets faster */
 	const uint32_t *rows;   /* destination rows; NULL: consecutive rows, the first at `local` */
@@ -82,7 +82,7 @@ struct gw_gather {
 	uint32_t stride; /* bytes from one destination row to the next, >= row_bytes */
 };
 
-/* A row that was torn at every look. The content of its destination is undefined. */
+/* A row that was torn each time the backend read it. The content of its destination is undefined. */
 struct gw_torn_row {
 	uint64_t remote; /* byte offset in the region */
 	uint64_t local;  /* byte offset in the destination buffer */
@@ -114,17 +114,17 @@ struct gw_connect_options {
 	bool must_prove;         /* a server that does not prove the key is refused: GW_REFUSED */
 	uint64_t graph_id;       /* 0: any graph; else GW_WRONG_GRAPH unless the server serves this one */
 	uint8_t client_uuid[16]; /* constant over a client's reconnects; it identifies repeats to the server */
-	uint64_t budget_ns;      /* how long the server remembers requests after the last connection; 0: 300 s */
-	uint64_t deadline_ns;    /* of the connect */
-	/* If reads or requests are open and nothing arrived for this long, the client probes the peer, then regards it
-	 * as lost; 0: 30 s. */
+	uint64_t budget_ns;   /* how long the server remembers requests after the client's last disconnect; 0: 300 s */
+	uint64_t deadline_ns; /* of the connect */
+	/* If reads or requests are open and nothing arrived for this long, the client probes the peer. If the peer
+	 * stays silent for the same time again, the peer is lost. 0: 30 s. */
 	uint64_t liveness_ns;
 };
 
 /* The server at the other end. Valid while the endpoint is open. */
 struct gw_peer {
 	uint64_t graph_id, incarnation;
-	uint64_t window;      /* the server's window for this client's numbered calls; 0: the server has no place */
+	uint64_t window; /* the server's window for this client's numbered calls; 0: the server has no place for one */
 	uint32_t part, parts; /* from gw_service_identity */
 	const struct gw_region *regions;
 	uint32_t region_count;
@@ -185,11 +185,12 @@ struct gw_transport {
 	void (*buffer_release)(void *state, struct gw_buffer *buffer);
 
 	/* Both post reads, accept a prefix of them, and return the prefix's length.
-	 *   - 0: no room now. The poll that finds room returns early. A set without an accepted read is the caller's.
+	 *   - 0: no room now. The poll that finds room returns early. A set without an accepted read is still the
+	 *     caller's.
 	 *   - The arrays behind `spans`, `remote` and `rows` stay the caller's; they must not change until the set
 	 *     completes.
 	 *   - The set can complete once a call with last = true was accepted completely; n = 0 is allowed then.
-	 * A fault fails the set, before the backend sends anything for the call:
+	 * A fault fails the set, and the backend sends nothing for the call:
 	 *   GW_RANGE      a range past the end of the region or the buffer
 	 *   GW_INVALID    a range that is not one row of a versioned region
 	 *   GW_STALE      the server has reloaded the region
@@ -203,13 +204,13 @@ struct gw_transport {
 			 struct gw_buffer *buffer, const struct gw_gather *gather, size_t n, bool last);
 
 	/* Sends a two-sided call of n <= GW_REQUEST_BYTES_MAX bytes. The bytes and `once` are copied before the return.
-	 * once = NULL: the call may run twice. Returns GW_AGAIN: no room now; GW_LIMIT: n is too large; GW_NO_MEMORY.
-	 * A completion reports other errors. GW_OUTCOME_UNKNOWN: a numbered call was posted before, and the server has
-	 * forgotten the client since; the server does not apply this repeat. */
+	 * once = NULL: the call may run twice. Returns GW_AGAIN: no room now; GW_LIMIT: n is too large; GW_NO_MEMORY. A
+	 * completion reports other errors. GW_OUTCOME_UNKNOWN: the call is a repeat, and the server has forgotten the
+	 * client since the first post. The server does not apply the repeat. */
 	gw_status (*request)(struct gw_endpoint *endpoint, uint16_t op, const struct gw_once *once, const void *bytes,
 			     uint32_t n, uint64_t deadline_ns, void *cookie);
 
-	/* Cancels a read set, whose last read need not have been posted. A later poll completes the set with
+	/* Cancels a read set, even before the caller has posted its last read. A later poll completes the set with
 	 * GW_CANCELLED, when nothing can write to its destinations any more. Does nothing if the set is complete or has
 	 * no accepted read. */
 	void (*cancel)(struct gw_endpoint *endpoint, struct gw_read_set *set);
@@ -266,11 +267,11 @@ struct gw_transport {
 	void (*listener_drain)(struct gw_listener *listener);
 	void (*listener_free)(struct gw_listener *listener);
 
-	/* The one slot that may be NULL: for a transport whose clients find the listener without files. Keeps the files
-	 * by which clients find the listener. Makes a removed file again, under the same name; the next poll of the
-	 * accepting group starts to use it. Renews the timestamps of existing files, so that cleaners of old files
-	 * leave them. Any thread, one at a time, until the listener is stopped. GW_REFUSED and others if the folder
-	 * cannot be used. */
+	/* Keeps the files by which clients find the listener. NULL if clients need no file; no other slot may be NULL.
+	 * Creates a removed file again, with a new socket and the same name; the next poll of the accepting group
+	 * starts to use that socket. Renews the timestamps of existing files, so that programs that delete old files
+	 * keep them. Any thread may call this, one at a time, until the listener is stopped. GW_REFUSED and others if
+	 * the folder cannot be used. */
 	gw_status (*listener_keep)(struct gw_listener *listener);
 };
 
@@ -320,7 +321,7 @@ gw_status gw_poll_group_state(struct gw_poll_group *group, const struct gw_trans
 size_t gw_poll_group_poll(struct gw_poll_group *group, struct gw_completion *completions, size_t max,
 			  uint64_t timeout_ns);
 void gw_poll_group_wake(struct gw_poll_group *group);
-/* For backends: whether a wake is pending, that is, no poll has returned since it. */
+/* For backends: whether a wake has come since a poll last returned. */
 bool gw_poll_group_woken(const struct gw_poll_group *group);
 
 /* For backends: reports that a refused call would find room now. The current poll, or the next one that would wait,
@@ -339,15 +340,14 @@ gw_status gw_endpoint_connect(struct gw_poll_group *group, const struct gw_conne
 gw_status gw_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 		    struct gw_service *service, struct gw_listener **out);
 
-/* Chooses the key for a connection without one. On loopback the client uses the key that the server left in the runtime
- * folder: any user of this host may take the server's port when the server ends, so the server must prove that key.
- * insecure: accepts a loopback server without a key as well. For a server on another host it chooses nothing: the
- * connection stays without a key. Fills in key and must_prove; the key's bytes are in `found`. Fails if a key exists
- * and cannot be read. */
+/* Chooses the key for a connection without one. For a loopback server it chooses the key that the server left in the
+ * runtime folder. The server must prove that key, since any user of this host may take the port when the server ends.
+ * insecure: accepts a loopback server without a key as well. For a server on another host the function chooses no key.
+ * Fills in key and must_prove; the key's bytes are in `found`. Fails if a key exists and cannot be read. */
 gw_status gw_key_choose(struct gw_connect_options *options, bool insecure, uint8_t found[GW_KEY_BYTES]);
 
-/* Reserves a TCP port before gw_listen, for a server that loads its graph first. The port is bound, so that no other
- * process gets it, and refuses clients. Port 0 becomes the actual port. GW_BUSY as for gw_listen. *reservation is a
+/* Reserves a TCP port before gw_listen, for a server that loads its graph first. The port is bound: no other process
+ * gets it, and it refuses clients. Port 0 becomes the actual port. GW_BUSY as for gw_listen. *reservation is a
  * descriptor; the caller closes it after gw_listen succeeded, or when the caller gives up. Call gw_port_yield right
  * before gw_listen. */
 gw_status gw_port_reserve(struct gw_address *address, int *reservation);

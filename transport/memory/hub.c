@@ -3,8 +3,9 @@
  * A client enters its link around each use of the service's memory. The thread that closes a listener marks the
  * listener closed, waits until no client is inside, and then removes the service from the links. Each side stores its
  * own flag before it checks the other's (sequentially consistent), so one of the two sees the other. A draining
- * listener removes the service at once from links without a deferred request, and from other links after their last
- * one. A forked child has only services of its own. Fails on a name that is taken or unknown, and on a full service.
+ * listener removes the service at once from links without a deferred request, and from the other links after their last
+ * deferred request. A forked child has only services of its own. Fails on a name that is taken or unknown, and on a
+ * full service.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -32,8 +33,8 @@ static struct {
 	struct memory_listener *listeners;
 } hub = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* After a fork: the services are copies of the parent's, which threads of the parent were using, so no client may
- * connect to them here. The child may close such a service; that close does not wait for the parent's threads. */
+/* In a forked child the services are copies, which the parent's threads may have been using at the fork. So no client
+ * may connect to them here. The child may close such a service; that close does not wait for the parent's threads. */
 static void hub_forget(void)
 {
 	for (struct memory_listener *listener = hub.listeners; listener; listener = listener->next) {
@@ -99,7 +100,7 @@ gw_status gw_memory_listen(struct gw_poll_group *const *groups, uint32_t group_c
 	return status;
 }
 
-/* The caller has locked the hub; so for all functions below that take a link. */
+/* The caller has locked the hub, also for all functions below that have a link as parameter. */
 static void hub_stop_accepting(struct memory_listener *listener)
 {
 	if (!listener->accepting)

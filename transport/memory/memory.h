@@ -7,7 +7,7 @@
 
 extern const struct gw_transport gw_transport_memory;
 
-/* One poll group's part. */
+/* The backend's part of one poll group. */
 struct memory_state {
 	struct gw_poll_group *group;
 	struct gw_completions completions;
@@ -33,7 +33,7 @@ struct memory_link {
 	struct memory_listener *listener;
 	struct gw_service *service;                      /* NULL once the listener is closed */
 	uint32_t thread;                                 /* the poll group that serves this client, by number */
-	_Atomic bool inside;                             /* the endpoint reads a region now, or runs a handler */
+	_Atomic bool inside;                             /* the endpoint is reading a region or running a handler */
 	struct memory_request *requests, **requests_end; /* changed while inside, or under the hub's lock */
 	struct gw_service_reads reads;
 	const uint8_t *client_uuid;

@@ -71,7 +71,7 @@ static gw_status add_memory(struct shm_export *export, const struct gw_service_m
 	return status;
 }
 
-/* Finds a region's place: the memfd that has all of the region, and the offset. */
+/* Finds a region's place: the memfd that contains the complete region, and the offset in it. */
 static gw_status shm_export_place(const struct gw_service *service, uint32_t id, struct wire_place *out)
 {
 	const uint8_t *base = service->bases[id];

@@ -1,13 +1,13 @@
 /* Maps the memory that a server exports. Trusts it no more than bytes from a peer.
  *
- *   number of descriptors as announced? -> each: sealed? length as announced? -> mapped here already?
+ *   number of descriptors as announced? -> each: sealed? at least as long as announced? -> mapped here already?
  *   -> reserve addresses, aligned for huge pages -> map
  *
- * Endpoints of one process share a mapping, since page tables take a five-hundredth of the memory on small pages, for
- * each mapping. The seals make reading safe: memory that cannot shrink causes no SIGBUS. The alignment lets the kernel
- * map huge pages as such if the server has them. A forked child does not inherit the mappings: it cannot use its
- * parent's connections, and would keep the memory of servers that have ended. Fails on descriptors that differ from the
- * announcement, and if addresses run out.
+ * Endpoints of one process share a mapping: with small pages, the page tables of each mapping take a five-hundredth of
+ * its size. The seals make reading safe: memory that cannot shrink causes no SIGBUS. The alignment lets the kernel map
+ * huge pages as such if the server has them. A forked child does not inherit the mappings: it cannot use its parent's
+ * connections, and would keep the memory of servers that have ended. Fails if the number of descriptors is not as
+ * announced, if a memfd is too short or not sealed, and if addresses run out.
  */
 #include <errno.h>
 #include <fcntl.h>

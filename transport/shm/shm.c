@@ -1,8 +1,8 @@
 /* The shm backend's slots. Connections are transport/tcp's; reads are copies from the mapping (transport/mapped.h).
  *
- * A read makes no system call, so reads do not notice the loss of a server. Polls notice it: they check the sockets in
- * one of LOOK_TURNS polls, even if completions are queued. Mapped memory stays readable until the endpoint is closed.
- * After the poll that noticed the loss, reads fail.
+ * A read makes no system call, so reads do not notice the loss of a server. Polls notice it: they check the sockets.
+ * While completions are queued, only one poll in LOOK_TURNS does. Mapped memory stays readable until the endpoint is
+ * closed. After the poll that noticed the loss, reads fail.
  */
 #include "transport/shm/shm.h"
 
@@ -11,7 +11,7 @@
 #include "transport/mapped.h"
 #include "transport/tcp/client.h"
 
-#define LOOK_TURNS 64 /* of this many polls with queued completions, one checks the sockets */
+#define LOOK_TURNS 64 /* while completions are queued, one poll in this many checks the sockets */
 
 static const struct tcp_local shm_local = {
 	.dial = gw_shm_dial,

@@ -9,9 +9,9 @@
  *      requests, liveness, loss ──────────────▶ frames over the socket, as over TCP
  *
  * The address is "shm:NAME". A server without a name uses its incarnation, in 16 hexadecimal digits. A name belongs to
- * one host and one user. A client learns a server's incarnation over the network. If the client finds that
- * name, both are on one host, whatever namespaces and containers separate them. Connections are transport/tcp's, on
- * unix sockets.
+ * one host and one user. A client learns a server's incarnation over the network. If the client then finds a socket of
+ * that name, both are on one host, whatever namespaces and containers separate them. Connections are transport/tcp's,
+ * on unix sockets.
  */
 #ifndef GW_TRANSPORT_SHM_H
 #define GW_TRANSPORT_SHM_H
@@ -24,8 +24,8 @@ extern const struct gw_transport gw_transport_shm;
 gw_status gw_shm_dial(const struct gw_address *address, int *out);
 /* GW_BUSY: a live server has the name. */
 gw_status gw_shm_socket_listen(const char *name, int *out);
-/* Checks whether the socket still has its name. Then GW_OK, and *out is -1. If the name was removed: as
- * gw_shm_socket_listen. */
+/* Checks whether the socket still has its name. If so, returns GW_OK and sets *out to -1. If the name was removed, does
+ * the same as gw_shm_socket_listen. */
 gw_status gw_shm_socket_keep(const char *name, int *out);
 /* Removes the name. */
 void gw_shm_socket_forget(const char *name);
@@ -50,8 +50,8 @@ struct shm_mapped {
 	uint32_t memory_count;
 };
 
-/* Takes over the received descriptors, whatever the outcome. GW_PROTOCOL: they differ from `announced` or are not
- * sealed. */
+/* Takes over the received descriptors, whatever the outcome. GW_PROTOCOL: their number differs from `announced`, or a
+ * memfd is shorter than announced or not sealed. */
 gw_status gw_shm_map(const struct wire_memories *announced, struct tcp_fd_passing *fd_passing, void **out);
 void gw_shm_unmap(void *opaque);
 /* Maps the memory of one dynamic region, from its first byte on; the descriptor stays the caller's. */

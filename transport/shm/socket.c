@@ -37,7 +37,8 @@ static struct sockaddr_un address_in(int folder, const char *file)
 
 static_assert(sizeof("/proc/self/fd/2147483647/") + FILE_MAX <= sizeof(((struct sockaddr_un *)0)->sun_path), "fits");
 
-/* Whether no socket is bound to the file any more. A connect of another socket type shows this unnoticed. */
+/* Whether no socket is bound to the file any more. A connect with another socket type shows this, and the listener does
+ * not notice it. */
 static bool is_dead(int folder, const char *file)
 {
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -79,7 +79,7 @@ static void dial_time(struct tcp_client *client)
 	tcp_loop_timer(client->loop, client->dial_deadline_ns);
 }
 
-/* A shortage of this process's resources is not a loss of the peer: GW_IO. */
+/* GW_IO if this process lacks resources, since that is no loss of the peer. */
 static gw_status dial_failed(const struct tcp_client *client, int error)
 {
 	char text[GW_ADDRESS_MAX];
@@ -404,7 +404,8 @@ static void tcp_client_tick_liveness(struct tcp_client *client, uint64_t now_ns)
 	client->probed = true;
 	client->probed_ns = now_ns;
 	tcp_loop_timer(client->loop, now_ns + client->liveness_ns);
-	/* If a slow peer has left many probes unanswered, an older probe serves. */
+	/* If so many probes are unanswered that the queue is full, the answer to an older one shows as well that the
+	 * peer lives. */
 	if (client_queued(client) < CLIENT_QUEUE - 1)
 		gw_tcp_client_send(client, WIRE_PING, NULL, 0);
 }

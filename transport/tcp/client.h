@@ -48,8 +48,8 @@ struct client_frame {
 	uint64_t deadline_ns;        /* requests */
 	uint32_t region, generation; /* OPEN */
 	struct tcp_dest dest;
-	/* Reads of versioned regions: `landed`: the payload has arrived, TORN comes next. The ranges are kept, to list
-	 * the torn ones. */
+	/* For reads of versioned regions (`rows`). `landed`: the payload has arrived, and TORN comes next. The frame
+	 * keeps the ranges, to list the torn ones. */
 	bool rows, landed;
 	uint32_t count;
 	const struct gw_span *spans;
@@ -67,7 +67,8 @@ struct tcp_client {
 	bool io_added, io_gone;
 	bool send_broken; /* a send failed: the peer is lost after its last bytes are read */
 	bool room_wanted;
-	/* RELEASED frames without room in the output: for entries (dynamic_owed), and for regions without an entry. */
+	/* RELEASED frames that wait for room in the output: for regions in the table (dynamic_owed) and for others
+	 * (unwanted). */
 	bool dynamic_owed;
 	struct wire_dynamic unwanted[CLIENT_FRAMES_MAX];
 	uint32_t unwanted_count;
@@ -100,7 +101,7 @@ struct tcp_client {
 	uint64_t body_left;
 	uint32_t low_water_max; /* as the socket's receive buffer allows */
 	uint64_t direct;        /* bytes that the current receive may write to the oldest frame's destination */
-	bool direct_dying;      /* that frame's read set has failed; the frame ends after the receive */
+	bool direct_dying;      /* that frame's read set has failed; the frame ends with the current receive */
 	uint8_t *reply;         /* the memory of the reply that is being received */
 	uint64_t reply_done;
 	struct gw_region regions[GW_REGIONS_MAX];
@@ -133,8 +134,8 @@ static inline struct client_frame *client_oldest(struct tcp_client *client)
 /* --- client_lose.c, client_post.c --- */
 const char *gw_tcp_client_name(const struct tcp_client *client, char text[GW_ADDRESS_MAX]);
 
-/* Reserves room for a frame in the output buffer, header included. NULL with *status GW_AGAIN: no room now; NULL with
- * another status, and an error text: never. gw_tcp_client_push appends the frame. */
+/* Reserves room for a frame in the output buffer, header included. NULL: *status is GW_AGAIN (no room now), or
+ * GW_NO_MEMORY with an error text. gw_tcp_client_push appends the frame. */
 uint8_t *gw_tcp_client_reserve(struct tcp_client *client, uint32_t bytes, gw_status *status);
 /* Appends the reserved frame, writes its header, and puts the question into the queue. */
 struct client_frame *gw_tcp_client_push(struct tcp_client *client, const struct wire_header *header);

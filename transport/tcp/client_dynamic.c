@@ -37,8 +37,8 @@ static void entry_release(struct tcp_client *client, struct gw_dynamic_region_en
 	entry->owed = !dynamic_release(client, &dynamic);
 }
 
-/* Releases a region that arrived and found no memory for its entry. Without room for RELEASED there is no room for new
- * questions either, so at most CLIENT_FRAMES_MAX regions wait here. */
+/* Releases a region for which the table has no entry, since memory ran out. Without room for RELEASED there is no room
+ * for new questions either, so at most CLIENT_FRAMES_MAX regions wait here. */
 static gw_status unwanted_release(struct tcp_client *client, const struct gw_region *region)
 {
 	struct wire_dynamic dynamic = dynamic_of(region);

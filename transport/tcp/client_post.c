@@ -126,7 +126,7 @@ static size_t post_end(struct tcp_client *client, struct gw_read_set *set, size_
 	return taken;
 }
 
-/* Puts a frame of n ranges into the output buffer. NULL: no room, or the set has failed without memory. */
+/* Puts a frame of n ranges into the output buffer. NULL: no room, or memory ran out and the set has failed. */
 static struct client_frame *frame_push(struct tcp_client *client, struct gw_read_set *set, uint8_t type,
 				       const struct wire_read *read, const uint64_t *at, size_t step)
 {
@@ -186,7 +186,7 @@ static uint32_t spans_fit(const struct gw_span *spans, size_t n, uint64_t *bytes
 	return count;
 }
 
-/* The same for the first spans. */
+/* Puts a frame of the first spans into the output. Returns how many; 0: see frame_push. */
 static uint32_t frame_spans(struct tcp_client *client, struct gw_read_set *set, const struct gw_region *region,
 			    struct gw_buffer *buffer, const struct gw_span *spans, size_t n)
 {

@@ -58,8 +58,9 @@ size_t gw_tcp_client_target(struct tcp_io *io, struct iovec *iov)
 				client->direct += iov[i].iov_len;
 		}
 	}
-	/* After a body that is received in place, the next header follows; the body after it often goes in place too.
-	 * So the staging buffer takes only that header. If iov has only some of the body's pieces, it takes nothing. */
+	/* The header of the next frame follows a body that is received in place; that frame's body often goes in place
+	 * too. So the staging buffer takes only the header. If iov has only some of the body's pieces, the staging
+	 * buffer takes nothing. */
 	if (pieces && client->direct < client->body_left)
 		return pieces;
 	if (pieces || (!client->in_body && receive_staged(client) < WIRE_HEADER_BYTES && expects_direct(client)))
@@ -93,9 +94,9 @@ static void receive_landed(struct tcp_client *client)
 	client_oldest(client)->landed = true;
 }
 
-/* Sets how many bytes wake the client next. At most the rest of the answer, since perhaps no bytes follow it. At most a
- * quarter of the receive buffer, so that the peer goes on sending while the client copies. (For a mark near the
- * buffer's size, the kernel would enlarge the buffer and clamp the window to the mark.) */
+/* Sets how many bytes wake the client next. The mark is at most the rest of the answer, since perhaps no bytes follow
+ * the answer. It is at most a quarter of the receive buffer, so that the peer goes on sending while the client copies.
+ * (For a mark near the buffer's size, the kernel would enlarge the buffer and clamp the window to the mark.) */
 static void set_low_water(struct tcp_client *client)
 {
 	uint64_t mark = client->in_body && client->phase == CLIENT_OPEN && client->header.type == WIRE_DATA
@@ -256,11 +257,11 @@ static gw_status take_whole(struct tcp_client *client, bool *more)
 	if (client->header.type == WIRE_WITHDRAWN)
 		return gw_tcp_client_take_withdrawn(client, body);
 	if (client->header.type == WIRE_PONG && client->header.tag == 0)
-		return GW_OK; /* a sign of life, no more */
+		return GW_OK; /* only a sign of life: it answers no question */
 	if (client->header.type == WIRE_REGION)
 		status = gw_tcp_client_take_region(client, body);
 	if (status == GW_OK && client->phase != CLIENT_LOST)
-		receive_answered(client); /* PONG too */
+		receive_answered(client); /* a PONG or a REGION answers the oldest question */
 	return status;
 }
 

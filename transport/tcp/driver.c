@@ -1,6 +1,7 @@
-/* Chooses the driver. io_uring is tried first. Containers and hardened kernels forbid it. The limit of locked memory
- * may have room for the rings of some threads only; the other threads then use epoll. That is an error only if the
- * caller named io_uring. A process logs this once: as a warning if a command can change it. */
+/* Chooses the driver. io_uring is tried first, then epoll. Containers and hardened kernels forbid io_uring. The limit
+ * of locked memory may have room for the rings of some threads only; the other threads then use epoll. If the caller
+ * named io_uring, its absence is an error. Else a process logs the fallback once: as a warning if the limit of locked
+ * memory is the reason, since a command can raise it. */
 #include "transport/tcp/driver.h"
 
 #include <stdatomic.h>

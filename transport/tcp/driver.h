@@ -14,8 +14,8 @@
  * called once for each kick.
  *
  * Fairness: ios take turns. One turn moves at most one piece or about a megabyte. A `source` sets `yield` if its answer
- * took long, if its loop has more work, or if it has set the loop's timer. Other ios then come before it is asked
- * again, and the current run does not sleep.
+ * took long, if its loop has more work, or if it has set the loop's timer. The driver then serves other ios before it
+ * asks this one again, and the current run does not sleep.
  */
 #ifndef GW_TRANSPORT_TCP_DRIVER_H
 #define GW_TRANSPORT_TCP_DRIVER_H
@@ -156,7 +156,7 @@ struct tcp_driver_ops {
 	 * earliest requested time; only an earlier time changes it. */
 	bool (*run)(struct tcp_driver *driver, uint64_t until_ns, bool *woken);
 	/* Waits for bytes of this io alone and handles them. Costs one system call less than `run`, which checks all
-	 * ios. Waits TCP_AWAIT_NS at most, since neither a wake nor events of other ios need end the wait. */
+	 * ios. Waits TCP_AWAIT_NS at most, since a wake or another io's event may fail to end the wait. */
 	enum tcp_awaited (*await)(struct tcp_driver *driver, struct tcp_io *io);
 	/* A descriptor that becomes readable when run has work; -1: run has work already. */
 	int (*wait_fd)(struct tcp_driver *driver);
@@ -175,7 +175,8 @@ extern const struct tcp_driver_ops gw_tcp_driver_uring;
 /* Opens the named driver. NULL or "auto": io_uring if it works here, else epoll. GW_INVALID for an unknown name. */
 gw_status gw_tcp_driver_open(const char *name, bool spins, struct tcp_driver **out);
 
-/* epoll_wait with a timeout in nanoseconds. 0: does not wait; GW_NO_DEADLINE: no limit. Returns as it does. */
+/* epoll_wait with a timeout in nanoseconds. 0: does not wait; GW_NO_DEADLINE: no limit. Returns what epoll_wait
+ * returns. */
 struct epoll_event;
 int gw_epoll_wait(int fd, struct epoll_event *events, int max, uint64_t timeout_ns);
 

@@ -291,14 +291,15 @@ static bool epoll_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 		tcp_queue_add(&driver->queue, io);
 	}
 	bool worked = driver->queue.first != NULL;
-	/* One round: ios that are queued meanwhile wait until the kernel was asked again. A served io may remove other
-	 * ios, which then leave the queue. */
+	/* One round: ios that are queued meanwhile wait for the next epoll_wait. A served io may remove other ios,
+	 * which then leave the queue. */
 	for (uint32_t turns = driver->queue.count; turns && driver->queue.first; turns--)
 		epoll_serve(driver, tcp_queue_take(&driver->queue));
 	return worked;
 }
 
-/* The epoll set keeps its state of the io: the next run finds an edge that was already handled, or a new one. */
+/* The epoll set still watches the io. So the next run may find the edge of bytes that were received here, or a new
+ * edge. */
 static enum tcp_awaited epoll_await(struct tcp_driver *base, struct tcp_io *io)
 {
 	struct epoll_driver *driver = (struct epoll_driver *)base;

@@ -5,20 +5,22 @@
  *   kick ─▶ queue ─▶ arm: source ─▶ send, or SEND; target ─▶ RECV ─▶ (submit, wait) ─▶ completion ─▶ received / sent …
  *
  * Blocking: sockets are set to blocking, since io_uring returns EAGAIN for non-blocking ones. After a receive that
- * emptied the socket, the next receive waits first, which saves a futile attempt.
+ * emptied the socket, the next receive first waits for bytes, which saves a futile attempt.
  *
  * Removal: the driver cancels the io's operations and waits for their completions. Only then are descriptor and memory
- * released. A source that yields keeps the run from sleeping; other ios' completions come before that of its send.
+ * released. If a source yields, the run does not sleep, and other ios' completions are handled before the source is
+ * asked again.
  *
  * Threads: a poll group may move to another thread, and the kernel cancels a thread's operations when the thread ends.
  * So an operation that ends with ECANCELED without a request is armed again. For the same reason the ring is not set up
  * for a single issuer.
  *
- * Cooperative task running (a ring flag) is used only by groups that spin. What a thread has armed completes in that
- * thread, which may now compute and not enter the kernel again, while another thread waits. Without the flag the kernel
- * interrupts the computing thread; a waiting thread is never interrupted. A spinning thread would be interrupted for
- * every completion (30 us more for one row), so rings of spinning groups have the flag. There, operations of a thread
- * that left the group complete with the next tick of its processor.
+ * Only groups that spin use cooperative task running (a ring flag). An operation completes in the thread that armed it.
+ * If the group has moved, that thread may compute without entering the kernel, while another thread waits for the
+ * completion. Without the flag the kernel interrupts the computing thread; it never interrupts a thread that waits in
+ * the kernel. But it would interrupt a spinning thread for every completion (30 us more for one row), so rings of
+ * spinning groups have the flag. In such a ring, an operation of a thread that left the group completes at the next
+ * tick of that thread's processor.
  *
  * Fails with GW_UNSUPPORTED if the kernel or its policy (seccomp, sysctl) does not offer io_uring.
  */
@@ -390,7 +392,7 @@ static void uring_handle(struct uring_driver *driver, uint64_t data, int result,
 
 static void arm_queued(struct uring_driver *driver)
 {
-	/* One round: an io that had its turn waits until completions were handled. */
+	/* One round: an io that is queued again waits until completions have been handled. */
 	for (uint32_t turns = driver->queue.count; turns && driver->queue.first; turns--) {
 		struct tcp_io *io = tcp_queue_take(&driver->queue);
 		io->busy = true;

@@ -20,7 +20,7 @@
 #include "core/system/clock.h"
 #include "transport/tcp/tcp.h"
 
-#define ACCEPTS_MAX 64                   /* per turn of the loop */
+#define ACCEPTS_MAX 64                   /* clients accepted in one turn of the listening socket */
 #define PAUSE_NS    (100 * GW_NS_PER_MS) /* pause of accepting after descriptors ran out */
 
 static struct tcp_listener *tcp_listener_of_io(struct tcp_io *io)

@@ -1,12 +1,12 @@
-/* The server's end of a connection.
+/* The server's side of a connection.
  *
  *   HELLO ─▶ PROOF ─▶ OPEN ─▶ FINISHING (the output is sent, then input is discarded until the peer's end of stream)
  *
  * Buffers: input is read into one buffer, which grows as frames need. One frame at a time is answered, into one output
- * buffer. A read is gathered into it, as much as fits, then sent, then gathered further (server_answer.c). A client
- * that does not read its answers thus uses these two buffers and one long reply. The server stops reading from it, and
- * other clients do not wait. The kernel ends such a connection after TCP_USER_TIMEOUT. The server ends it earlier if
- * others need the memory of its reply.
+ * buffer. The server gathers as much of a read as fits into that buffer, sends it, and gathers the next part
+ * (server_answer.c). So a client that does not read its answers uses only these two buffers and one long reply. The
+ * server stops reading from it, and other clients do not wait. The kernel ends such a connection after
+ * TCP_USER_TIMEOUT. The server ends it earlier if others need the memory of its reply.
  *
  * Fairness: after handlers of one client took CALLS_NS, other clients have their turn.
  *
@@ -32,8 +32,8 @@
 #define ANSWER_MIN (SERVER_WELCOME_MAX + SERVER_MEMORY_MAX)
 #define DRAINED_NS (2 * GW_NS_PER_MS)      /* interval of the checks whether the last bytes have arrived */
 #define UNREAD_NS  (60 * GW_NS_PER_SECOND) /* the counterpart of TCP_USER_TIMEOUT for unix sockets */
-#define CALLS_NS   200000ull               /* of handlers, in one turn of a client */
-#define TRIM_BYTES (16u << 20)             /* of ended connections, after which free memory returns to the kernel */
+#define CALLS_NS   200000ull               /* time for handlers in one turn of a client */
+#define TRIM_BYTES (16u << 20) /* after so many bytes of ended connections, free memory returns to the kernel */
 
 static struct tcp_server *tcp_server_of_io(struct tcp_io *io)
 {
@@ -104,8 +104,9 @@ static bool go_on_reading(struct tcp_server *server)
 
 /* --- Frames. --- */
 
-/* Makes room for a frame of `needed` bytes, within the client's share of memory. GW_AGAIN: the driver uses the buffer
- * now. The driver returns the buffer after its next receive (the frame is incomplete), or when it is full. */
+/* Makes room for a frame of `needed` bytes, within the client's share of memory. GW_AGAIN: a receive into the buffer is
+ * in progress. That receive ends with more bytes of this frame, which is incomplete; a full buffer has no receive in
+ * progress. */
 static gw_status in_grow(struct tcp_server *server, uint32_t needed)
 {
 	if (server->io.receiving)
@@ -203,7 +204,7 @@ static bool take_frame(struct tcp_server *server)
 	       !server->ended;
 }
 
-/* The output room that the longest undivided frame needs. */
+/* The output room that the longest frame needs, among those that are not sent in parts. */
 static uint32_t room_needed(const struct tcp_server *server)
 {
 	return server->phase < SERVER_OPEN ? WIRE_HEADER_BYTES + WIRE_ERROR_TEXT : ANSWER_MIN;
@@ -316,8 +317,8 @@ static void server_sent(struct tcp_io *io, ssize_t n)
 		return;
 	}
 	if (server->phase == SERVER_OPEN)
-		server->since_ns =
-			tcp_loop_now(server->loop); /* while frames waited for room the client was not silent */
+		server->since_ns = tcp_loop_now(server->loop); /* while frames wait for room, the server does not read:
+								  that is no silence of the client */
 	uint32_t held = server->out_end - server->out_begin;
 	uint32_t part = (uint64_t)n < held ? (uint32_t)n : held;
 	server->out_begin += part;

@@ -1,8 +1,8 @@
-/* The server's end of a connection, shared by its files:
+/* The server's side of a connection, shared by its files:
  *
  *      server.c          the connection: frames in, answers out, timers
  *      server_say.c      frames to the client, and the last answer
- *      server_end.c      the end
+ *      server_end.c      how a connection ends
  *      server_hello.c    pending clients, until they have proved the key
  *      server_call.c     requests: handlers that run in slices, long replies
  *      server_answer.c   reads
@@ -33,12 +33,12 @@ struct tcp_server {
 	uint32_t thread;
 	uint64_t number; /* counts this process's connections, from 1 */
 	enum server_phase phase;
-	bool ended;        /* removed from the loop's list; waits for `gone` */
-	bool entered;      /* it has proved the key and counts as a connection; else a pending client */
-	bool shut_down;    /* FINISHING: the end of the stream was sent */
-	bool drained;      /* FINISHING: all frames are answered; ends when the last byte has arrived */
+	bool ended;     /* removed from the loop's list; waits for `gone` */
+	bool entered;   /* the client has proved the key and counts as a connection; else it is a pending client */
+	bool shut_down; /* FINISHING: the end of the stream was sent */
+	bool drained;   /* FINISHING: all frames are answered; the connection ends when the client has the last byte */
 	uint64_t since_ns; /* HELLO, PROOF: when accepted; OPEN: the last progress; FINISHING: its start */
-	uint64_t calls_ns; /* time of handlers in this turn */
+	uint64_t calls_ns; /* how long handlers have run in this turn */
 	uint64_t said_ns;  /* calling: when the last PONG was sent */
 	struct tcp_server *newer, *older; /* among the loop's pending clients */
 	struct gw_auth auth;
@@ -105,7 +105,7 @@ void gw_tcp_server_call_leave(struct tcp_server *server);
 void gw_tcp_server_call_tick(struct tcp_server *server, uint64_t now_ns);
 
 /* --- server_dynamic.c --- */
-/* Answers an OPEN; false: not now, since the descriptor of an earlier one is being sent. */
+/* Answers an OPEN; false: not now, since the descriptor for an earlier OPEN is being sent. */
 bool gw_tcp_server_open(struct tcp_server *server, const struct wire_header *header, const uint8_t *body);
 void gw_tcp_server_released(struct tcp_server *server, const uint8_t *body);
 /* Between two answers: sends WITHDRAWN for the client's withdrawn regions, as far as the output has room. */

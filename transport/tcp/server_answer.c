@@ -1,13 +1,13 @@
 /* Answers a read. The frame is decoded and every range is checked against the region before a byte is touched. Then the
- * ranges are gathered into the connection's output buffer: complete ranges with prefetch while they fit. A range that
- * does not fit is gathered in parts, over as many calls as needed to empty the buffer. The payload is copied once, from
- * the region to the buffer. Fails only at the start: on a malformed frame, an unknown or stale region, or a range past
- * the region's end.
+ * ranges are gathered into the connection's output buffer. Complete ranges are prefetched and copied while they fit. A
+ * range that does not fit is gathered in parts, one part each time the buffer has been emptied. The payload is copied
+ * once, from the region to the buffer. Fails only at the start: on a malformed frame, an unknown or stale region, or a
+ * range past the region's end.
  *
  * Versioned rows: no part of a row is sent before the row is known to be complete. A row that does not fit waits for an
- * empty buffer. A row longer than the buffer is first copied into a separate block. A row is torn after a few tries,
- * since this thread serves others too. TORN names the torn rows after the payload. At that point the answer may still
- * fail: the region was withdrawn, or memory ran out. */
+ * empty buffer. A row longer than the buffer is first copied into a separate block. A row counts as torn after a few
+ * tries, since this thread serves other clients too. TORN names the torn rows after the payload. At that point the
+ * answer may still fail: the region was withdrawn, or memory ran out. */
 #include "transport/tcp/server_answer.h"
 
 #include <string.h>
@@ -112,7 +112,7 @@ static uint8_t *gather_alike(struct tcp_answer *answer, uint8_t *to, const uint8
 	return to;
 }
 
-/* The same for ranges of different lengths, and for lengths that a move or two copy. */
+/* Does the same for ranges of different lengths, and for short lengths that one or two moves copy. */
 static uint8_t *gather_ranges(struct tcp_answer *answer, uint8_t *to, const uint8_t *end)
 {
 	const struct wire_ranges *ranges = &answer->ranges;
@@ -187,7 +187,7 @@ static bool gather_long_row(struct tcp_answer *answer, uint8_t *out, uint32_t *o
 {
 	uint32_t bytes = answer->rows->format.payload_bytes, room = out_bytes - *out_end;
 	if (room == 0)
-		return false; /* before the row is read, so that a torn row is listed once */
+		return false; /* checked before the row is read, so that a torn row is listed once */
 	if (!answer->long_row) {
 		answer->long_row = gw_malloc(bytes);
 		if (!answer->long_row)

@@ -12,19 +12,19 @@ struct tcp_answer {
 	const uint8_t *from;      /* the region's first byte */
 	uint32_t next, next_done; /* the next range, and how many of its bytes are gathered */
 	/* Versioned regions. */
-	const struct gw_region_rows *rows; /* NULL: immutable, and valid as long as the service */
+	const struct gw_region_rows *rows; /* NULL: an immutable region, whose memory lasts as long as the service */
 	struct gw_region_rows row_copy;    /* the target of `rows` */
-	bool dynamic, gone;                /* dynamic: may be withdrawn; gone: was, and zeros are sent for it */
-	uint8_t *long_row;                 /* a complete copy of a row that is longer than the output buffer */
-	uint32_t *torn;                    /* the numbers of torn ranges */
+	bool dynamic, gone; /* dynamic: the region may be withdrawn; gone: it was, and zeros are sent instead */
+	uint8_t *long_row;  /* a complete copy of a row that is longer than the output buffer */
+	uint32_t *torn;     /* the numbers of torn ranges */
 	uint32_t torn_count, torn_capacity;
 	bool gathered;                 /* the payload is complete: TORN comes next */
 	gw_status failure;             /* sent instead of TORN */
-	struct gw_service_reads reads; /* counts the connection's reads; its owner ends it */
+	struct gw_service_reads reads; /* counts the connection's reads; the connection ends the count */
 };
 
 /* Decodes and checks the body of a GATHER or READV, and counts the read. The body must stay until the answer is
- * complete. GW_PROTOCOL: a malformed frame, and the connection must end. GW_RANGE, GW_STALE: it can go on. */
+ * complete. GW_PROTOCOL: a malformed frame; the connection must end. After any other error the connection can go on. */
 gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *service, uint8_t type, const uint8_t *body,
 			      uint32_t n);
 
@@ -32,8 +32,8 @@ gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *serv
  * false: the buffer is full, and later calls append the rest. */
 bool gw_tcp_answer_gather(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes);
 
-/* Appends the end of a versioned read: a TORN frame. An error is the status of an ERROR frame, which the caller sends
- * instead. GW_AGAIN: the buffer has no room. */
+/* Appends the end of a versioned read: a TORN frame. GW_AGAIN: the buffer has no room. For any other error the caller
+ * sends an ERROR frame with that status instead. */
 gw_status gw_tcp_answer_close(struct tcp_answer *answer, uint64_t tag, uint8_t *out, uint32_t *out_end,
 			      uint32_t out_bytes);
 

@@ -71,7 +71,8 @@ static void server_call_reply(struct tcp_server *server, gw_status status)
 	server->replying = true;
 }
 
-/* Sends a PONG if the client got none for a while. Unsent output is a sign of life, or the client does not read. */
+/* Sends a PONG if the client got none for a while. Not needed while output is unsent: either the output is a sign of
+ * life, or the client does not read. */
 static void server_call_alive(struct tcp_server *server)
 {
 	struct wire_header pong = {.type = WIRE_PONG};

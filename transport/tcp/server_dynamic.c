@@ -1,5 +1,5 @@
-/* Dynamic regions at the server's end of a connection. The client opens them, and over unix sockets pins them until it
- * releases them.
+/* Dynamic regions at the server's side of a connection. The client opens them. A client that reads the memory itself
+ * (over unix sockets or RDMA) pins them until it releases them.
  *
  *   OPEN ─▶ REGION, with its descriptor if memory is mapped          one descriptor at a time is being sent
  *   the service withdraws a region ─▶ every loop is woken ─▶ between two answers: WITHDRAWN ─▶ RELEASED

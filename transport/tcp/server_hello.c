@@ -1,4 +1,5 @@
-/* Pending clients: sockets whose client has not proved the key yet, or, without a key, has not sent a hello.
+/* Pending clients: sockets whose client has not proved the key yet. At a server without a key: whose client has not
+ * completed the hello.
  *
  *   accepted ─▶ HELLO ─▶ PROOF ─▶ known: counted as a connection, with buffers for work
  *        └── silent, or one of too many: closed

@@ -8,7 +8,7 @@
 
 #define TICK_MAX_NS (GW_NS_PER_SECOND) /* timers are checked at least this often */
 #define TIMER_LOOKS 8                  /* checks of the sockets before timers conclude that nothing arrived */
-#define LONE_MIN_NS (5 * TCP_AWAIT_NS) /* without a timer before this time, one answer may be awaited alone */
+#define LONE_MIN_NS (5 * TCP_AWAIT_NS) /* if no timer is due within this time, a single answer may be awaited alone */
 
 gw_status gw_tcp_loop_open(struct gw_poll_group *group, const struct gw_transport *transport,
 			   const struct tcp_local *local, struct tcp_loop **out)

@@ -21,7 +21,7 @@ struct tcp_client;
 struct tcp_server;
 struct tcp_listener;
 
-/* The differences of connections over unix sockets, whose welcome is followed by the memory itself: transport/shm. */
+/* Functions of connections over unix sockets, which also pass the regions' memory after the welcome: transport/shm. */
 struct tcp_local {
 	/* Connects to the listener with this name. GW_PEER_LOST. */
 	gw_status (*dial)(const struct gw_address *address, int *fd);
@@ -175,7 +175,7 @@ struct tcp_listener {
 };
 gw_status gw_tcp_listen(struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			struct gw_service *service, struct gw_listener **out);
-/* The same for another transport's sockets, in the same loops, so that a server's poll group waits in one part. */
+/* The same for another transport's sockets. They share TCP's loops, so a server's poll group waits in one part only. */
 gw_status gw_tcp_listen_as(const struct gw_transport *transport, const struct tcp_local *local,
 			   struct gw_poll_group *const *groups, uint32_t group_count, const struct gw_address *address,
 			   struct gw_service *service, struct gw_listener **out);

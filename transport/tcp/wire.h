@@ -107,7 +107,7 @@ struct wire_welcome {
 struct wire_region {
 	uint64_t bytes;
 	uint32_t id, generation, kind;
-	uint32_t row_bytes; /* versioned regions: length of a row's payload, and the seed of the hashes; else 0 */
+	uint32_t row_bytes; /* versioned regions: the length of a row's payload; else row_bytes and seed are 0 */
 	uint64_t seed;
 };
 static_assert(sizeof(struct wire_region) == WIRE_REGION_BYTES, "no padding");
@@ -120,7 +120,7 @@ struct wire_memory {
 
 struct wire_place {
 	uint64_t offset;
-	uint32_t memory, zero; /* an empty region has no place: 0, 0 */
+	uint32_t memory, zero; /* an empty region has no place: offset and memory are 0 */
 };
 
 #define WIRE_PLACE_BYTES                     16u

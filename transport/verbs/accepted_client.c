@@ -6,7 +6,7 @@
  * after the other. Until a reply has been sent, the server takes no further message: the client's messages stay in
  * their receives, and its credits run out. A client therefore uses memory for one request and one reply at most. A
  * client that does not read its replies delays no other client; the server ends it when others need the memory. When
- * handlers yield, the loop runs one of them, in turn, for each poll of the completion queues.
+ * handlers have more work, the loop runs one of them after each poll of the completion queues, in turn.
  *
  * A client ends when a queue pair fails or disconnects, or a message is malformed. It also ends with its TCP connection
  * or its device, and if its queue pairs do not connect in time. A request that exceeds the client's share of memory

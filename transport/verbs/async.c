@@ -1,13 +1,12 @@
 /* Asynchronous events of devices.
  *
- *   event ─▶ its queue pairs: one, a completion queue's, a port's, the device's ─▶ marked ─▶ their loops are woken
- *                                                                                   └─▶ their threads fail them
+ *   event ─▶ marked: the queue pair, all of the completion queue, the port or the device ─▶ the loops are woken
+ *                                                                                              └─▶ their threads act
  *
- * Any thread may read an event, but a queue pair belongs to its loop's thread. The reader therefore only marks the
- * queue pair, and that thread acts on the mark. The object that an event names cannot be destroyed until the event is
- * acknowledged (ibv_get_async_event(3)), and the reader acknowledges the event after marking. librdmacm opens a device
- * once for the whole process, so events of other libraries' queue pairs arrive here too. They match no queue pair of
- * ours.
+ * Any thread may read an event, but a queue pair belongs to its loop's thread. The reader therefore only sets a mark,
+ * and the loop's thread acts on it. The object that an event names cannot be destroyed until the event is acknowledged
+ * (ibv_get_async_event(3)), and the reader acknowledges the event after marking. librdmacm opens a device once for the
+ * whole process, so events of other libraries' queue pairs arrive here too. They match no queue pair of ours.
  */
 #include <unistd.h>
 

@@ -4,8 +4,9 @@
  *
  * A completion queue that overflows loses all its completions. It therefore has an entry for everything that its queue
  * pairs can have in flight at once, flushes included. The number of queue pairs is not known beforehand. Most drivers
- * resize a completion queue. Where a driver does not, or not with work in flight, the poller creates another queue,
- * twice as large, on the same channel; so it never polls many. Fails when the device's limits are reached.
+ * resize a completion queue. Where a driver does not, or not with work in flight, the poller creates another queue on
+ * the same channel. Each is twice as large as the one before, so the poller never polls many. Fails when the device's
+ * limits are reached.
  */
 #include <errno.h>
 #include <string.h>

@@ -5,13 +5,13 @@
  *   its removal is announced ───── look ───▶ dead: every group releases it ─▶ the last one frees it
  *
  * librdmacm opens a device once and shares its context among all ids. It may close the context when no id refers to the
- * device; `hold` is an id that prevents that. If the only device is removed, librdmacm (44) keeps it open for ever, and
- * the kernel's removal waits for the close. device_free therefore replaces the device's descriptors with /dev/null,
- * which closes the device for the kernel.
+ * device; `hold` is an id that prevents that. If the only device is removed, librdmacm (version 44) keeps it open for
+ * ever, and the kernel's removal waits for the close. device_free therefore replaces the device's descriptors with
+ * /dev/null, which closes the device for the kernel.
  *
- * A forked child begins without devices. It must not share its parent's: a registration covers addresses, and the
- * device writes to the parent's pages behind them. librdmacm gives the child the inherited context, and the child makes
- * its own protection domain on it. Some kernel drivers take commands on a context only from the process that opened it
+ * A forked child begins without devices. It must not use its parent's: a registration names addresses, and behind them
+ * the device writes to the parent's pages. librdmacm gives the child the inherited context, and the child makes its own
+ * protection domain on it. Some kernel drivers take commands on a context only from the process that opened it
  * (Soft-RoCE's posts). There RDMA fails in the child, and its client uses TCP.
  *
  * Fails where the host lacks libibverbs or librdmacm (library.h), or where no device exists. Fails for a device that
@@ -82,7 +82,7 @@ static gw_status device_watch(int fd)
 	return status;
 }
 
-/* A child must not share pages that a device writes to by copy on write. Newer kernels copy such pages at the fork. On
+/* Copy on write must not let a child share pages that a device writes to. Newer kernels copy such pages at the fork. On
  * older kernels the library must mark them, huge pages by their true size. ibv_fork_init has no effect once memory is
  * registered. */
 static void make_fork_safe(void)

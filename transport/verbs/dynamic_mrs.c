@@ -1,5 +1,5 @@
 /* The memory regions (MRs) of dynamic regions: those of tensors, which are published and withdrawn while clients read
- * others.
+ * other regions.
  *
  *   publish ─▶ the publishing thread registers every slice on every rail ─▶ clients can find the region
  *   listen  ─▶ the listening thread registers the regions published before ─▶ clients can connect
@@ -8,7 +8,7 @@
  *
  * So no key of a region outlives its memory, and a key becomes invalid only after each client was asked to forget it.
  * The time to register or deregister grows with the number of pages, so no serving thread does it. Our thread starts
- * with the first region. A removed rail deregisters its MRs.
+ * with the first region. When a rail is removed, its MRs are deregistered.
  *
  * If a region cannot be registered (the locked-memory limit, no thread, no memory), it is published all the same.
  * Clients that ask for its keys get GW_UNSUPPORTED, and request rows instead.

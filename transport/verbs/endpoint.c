@@ -6,8 +6,8 @@
  *
  * The hello and the service's key go over TCP. A request over the same connection gets a token, and every queue pair's
  * connection request carries the token. The TCP connection stays open. When it ends, the server ends our queue pairs.
- * The client notices by it that the server has ended, if the server's last messages over RDMA were lost. The server may
- * have several addresses; the client tries them in turn, each with a new token.
+ * If the server ends and its last messages over RDMA are lost, the client notices by the end of the TCP connection. The
+ * server may have several addresses; the client tries them in turn, each with a new token.
  */
 #include <assert.h>
 #include <string.h>
@@ -82,7 +82,7 @@ void gw_verbs_close(struct gw_endpoint *base)
 	for (struct gw_read_set *set = endpoint->sets; set; set = set->next)
 		set->last_accepted = true;
 	gw_verbs_lose(endpoint, gw_fail(GW_CANCELLED, "the endpoint was closed"));
-	/* Sets that had failed earlier were waiting only for their last read call. */
+	/* These sets had failed earlier, and waited only for the call with last = true. */
 	for (struct gw_read_set *set = endpoint->sets, *next; set; set = next) {
 		next = set->next;
 		gw_read_set_settle(&endpoint->loop->completions, set);
@@ -201,7 +201,7 @@ static void tick_opened(struct verbs_endpoint *endpoint, uint64_t now_ns)
 		tick_groups(endpoint, now_ns);
 }
 
-/* In doubt no work is in flight. Open work waits for the hello's answer, at most until its deadline. */
+/* In phase DOUBTING no work is in flight. Open work waits for the hello's answer, at most until its deadline. */
 static void tick_doubting(struct verbs_endpoint *endpoint, uint64_t now_ns)
 {
 	gw_verbs_requests_tick(endpoint, now_ns);

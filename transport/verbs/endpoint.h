@@ -45,7 +45,7 @@ struct verbs_stage {
 
 /* A read call, or a part of one. It lives from acceptance until no work request of it can write any more. */
 struct verbs_frame {
-	struct verbs_frame *next; /* in the list of waiting or of free frames */
+	struct verbs_frame *next; /* in the list of waiting frames or in that of free frames */
 	struct gw_read_set *set;  /* NULL: free */
 	uint8_t *base;            /* base of the destination buffer */
 	struct ibv_mr *mr;        /* NULL: through the bounce buffer */
@@ -152,8 +152,8 @@ void gw_verbs_lose(struct verbs_endpoint *endpoint, gw_status status);
 void gw_verbs_conns_end(struct verbs_endpoint *endpoint);
 /* Completes the connect; later calls do nothing. */
 void gw_verbs_connected(struct verbs_endpoint *endpoint, gw_status status);
-/* The outcome of the hello after a refused key. The server has another generation of the data (GW_STALE), or the reason
- * is unknown (GW_PEER_LOST). */
+/* The hello after a refused key has ended with `status`. Loses the endpoint: with GW_STALE if the server has reloaded
+ * its data, else with GW_PEER_LOST. */
 void gw_verbs_doubt_resolve(struct verbs_endpoint *endpoint, gw_status status);
 
 /* --- endpoint_control.c --- */

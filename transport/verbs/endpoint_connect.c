@@ -98,8 +98,9 @@ static gw_status step_failed(const struct verbs_endpoint *endpoint, gw_status st
 	return gw_fail(status, "%s: RDMA %s to %s failed", name, what, address);
 }
 
-/* The ACK timeout exponent n: 4.096 us * 2^n, from 0.13 s to 1.07 s. The device gives up after RETRIES + 1 times about
- * twice that, which must fit into liveness_ns. The lower end leaves room for loss and delay on a busy network. */
+/* The ACK timeout exponent n: 4.096 us * 2^n, from 0.13 s to 1.07 s. The device makes RETRIES + 1 attempts and waits
+ * about twice the timeout for each. All attempts must fit into liveness_ns, except at the lower end, which leaves room
+ * for loss and delay on a busy network. */
 static uint8_t acknowledge_timeout(uint64_t liveness_ns)
 {
 	uint8_t n = 15;
@@ -239,7 +240,7 @@ static gw_status connect_rejected(const struct verbs_endpoint *endpoint, const s
 
 /* --- A queue pair fails. --- */
 
-/* After silence, read sets that had failed earlier have nothing to wait for. */
+/* The endpoint is silenced, so read sets that had failed earlier have nothing to wait for. */
 static void drop_failed(struct verbs_endpoint *endpoint)
 {
 	for (struct gw_read_set *set = endpoint->sets, *next; set; set = next) {
@@ -275,8 +276,8 @@ bool gw_verbs_failed(struct verbs_endpoint *endpoint)
 	const struct verbs_qp *failed = NULL;
 	for (uint32_t i = 0; i < endpoint->qp_count; i++) {
 		const struct verbs_qp *qp = endpoint->conns[i].qp;
-		/* A refused key makes the server close the other queue pairs too. Its failure is the reason, so prefer
-		 * it. */
+		/* When one queue pair fails by a refused key, the server closes the others too. So prefer the refused
+		 * key as the reason. */
 		if (qp && qp->failure && (!failed || qp->failure == IBV_WC_REM_ACCESS_ERR))
 			failed = qp;
 	}
@@ -314,7 +315,7 @@ static void conn_event(struct verbs_cm_handler *handler, const struct rdma_cm_ev
 	case RDMA_CM_EVENT_DISCONNECTED:
 		if (endpoint->phase == ENDPOINT_OPENED && gw_verbs_poller_poll(endpoint->poller) &&
 		    gw_verbs_failed(endpoint))
-			return; /* a completion has given the reason */
+			return; /* a completion has already given the reason */
 		status = gw_fail(GW_PEER_LOST, "%s: the server closed the RDMA connection",
 				 gw_verbs_name(endpoint, text));
 		break;

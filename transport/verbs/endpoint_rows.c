@@ -2,17 +2,17 @@
  *
  *   at the server   [ payload | padding, sequence, hash ]
  *                        │              └──▶ a staging area of the endpoint: the row's tail
- *                        └──▶ the row of the result (or the bounce buffer, and then there)
+ *                        └──▶ the row of the result (perhaps through the bounce buffer)
  *   all of a frame has landed ─▶ each row's hash is compared (gw_row_verify)
  *                             ─▶ torn rows are read again, a bounded number of times
  *                             ─▶ rows that are still torn are listed in the completion, for a PULL
  *
  * The check relies on no order of bytes. A device fetches the cache lines of a row in any order while a processor may
  * write them. A row that is longer than a read, or that crosses two slices, arrives by several reads and queue pairs.
- * The hash detects a row whose bytes are not of one moment.
+ * The hash detects a row whose bytes come from different writes.
  *
- * Frames of such rows are short, so that one is verified while others are in flight. Their number is small; a call that
- * finds no free one accepts only a prefix. Fails without memory that can be locked.
+ * Frames of such rows are short, so that one is verified while others are in flight. The endpoint has few stages for
+ * such frames; a call that finds no free stage accepts only a prefix. Fails if memory cannot be locked.
  */
 #include <string.h>
 
@@ -126,7 +126,7 @@ static void rows_taken(struct verbs_frame *frame, uint32_t bytes)
 	frame->at_done = 0;
 }
 
-/* Chooses where the piece lands, through this queue pair; false: not in this work request. */
+/* Chooses where the piece lands. false: the piece cannot be part of this work request. */
 static bool rows_land(struct verbs_qp *qp, const struct verbs_frame *frame, struct rows_piece *piece,
 		      struct verbs_wr *wr, struct ibv_sge *sge)
 {

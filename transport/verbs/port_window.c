@@ -1,9 +1,9 @@
 /* Limits the bytes of reads in flight toward one port of a device.
  *
- * Read responses arrive when the servers send them, and many servers send at once. All bytes requested from them
- * together queue in the switch before this port. Beyond the switch's buffers packets are dropped, or pauses reach back
- * into the network. All queue pairs of the process that read through one port therefore share a window: the bytes that
- * the port receives in WINDOW_US. Each queue pair with reads in flight may fill an equal share of it:
+ * Many servers may send their read responses at once. All bytes that were requested from them then queue in the switch
+ * before this port. Beyond the switch's buffers packets are dropped, or pauses reach back into the network. All queue
+ * pairs of the process that read through one port therefore share a window: the bytes that the port receives in
+ * WINDOW_US. Each queue pair with reads in flight may fill an equal share of it:
  *
  *   share = window / queue pairs that read            SHARE_MIN to VERBS_WINDOW_BYTES, reads cut at a quarter of it
  *

@@ -70,7 +70,7 @@ void gw_verbs_qp_probe(struct verbs_qp *qp)
 static void qp_adapt(struct verbs_qp *qp, uint32_t done)
 {
 	qp->epoch_done += done;
-	if (verbs_qp_open(qp) == 0) { /* idle: the time then does not measure the device */
+	if (verbs_qp_open(qp) == 0) { /* the queue pair was idle, so the elapsed time does not measure the device */
 		qp->epoch_done = 0;
 		return;
 	}

@@ -65,7 +65,7 @@ static gw_status region_mrs_add(struct verbs_listener *listener, const struct so
 		((struct sockaddr_in6 *)&local)->sin6_port = 0;
 		memcpy(out->bytes, &((struct sockaddr_in6 *)&local)->sin6_addr, 16);
 	}
-	/* An id without a channel gets its own. */
+	/* An id that is created without an event channel gets its own. */
 	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) != 0)
 		return gw_verbs_missing("RDMA connection manager", errno);
 	gw_status status;
@@ -119,7 +119,7 @@ gw_status gw_verbs_rails_find(struct verbs_listener *listener)
 	gw_status status = gw_socket_resolve(address, &list);
 	if (status != GW_OK)
 		return status;
-	/* Loopback has no device. A client that may use it may use any address of this host. */
+	/* The loopback address has no device. A client that can reach it can reach every address of this host. */
 	if (is_any(list->ai_addr) || gw_address_is_loopback(address))
 		status = add_all(listener);
 	else if (is_link_local(list->ai_addr))
@@ -176,7 +176,7 @@ gw_status gw_verbs_rails_register(struct verbs_listener *listener)
 		work.rail->mrs = gw_calloc(listener->slice_count ? listener->slice_count : 1, sizeof(struct ibv_mr *));
 		if (!work.rail->mrs)
 			return GW_NO_MEMORY;
-		/* Pinning a gigabyte takes long enough that threads pay; they begin at 256 MiB. */
+		/* Pinning a gigabyte takes long enough that threads pay. Threads are used from 256 MiB on. */
 		unsigned threads = bytes >> 28 ? 0 : 1;
 		status = gw_parallel_for(threads, listener->slice_count, 1, register_slices, &work);
 		if (status == GW_OK)

@@ -6,8 +6,8 @@
  * A side begins with as many credits as the other side has receives. A message therefore always finds a posted receive:
  * a "receiver not ready" error would be a fault of Graphwire, and no retry hides it. A message that only grants credits
  * needs no credit; VERBS_RECEIVES_SPARE extra receives are for such messages. Two are enough: such a message grants at
- * least half of all credits, so two of them grant all credits. Before the receiver has handled two, no third can be
- * due.
+ * least half of all credits, so two of them grant all credits. Until the receiver has handled those two, the sender
+ * owes no credits, so it sends no third.
  *
  * Fails on a malformed message (GW_PROTOCOL) and when the device refuses work.
  */
@@ -142,5 +142,5 @@ void gw_verbs_stream_grant(struct verbs_stream *stream)
 {
 	static const struct verbs_message credit = {.type = VERBS_CREDIT};
 	if (stream->grant >= VERBS_RECEIVES / 2)
-		gw_verbs_stream_send(stream, &credit, NULL); /* without a send buffer now, a later call grants */
+		gw_verbs_stream_send(stream, &credit, NULL); /* if no send buffer is free now, a later call grants */
 }

@@ -149,7 +149,7 @@ static void manager_poll(struct verbs_loop *loop)
 	}
 }
 
-/* Returns unused shares of the ports' windows to other groups. */
+/* Makes unused shares of the ports' windows available to other groups. */
 static void shares_settle(struct verbs_loop *loop)
 {
 	for (uint32_t i = 0; i < VERBS_POLLERS_MAX; i++)

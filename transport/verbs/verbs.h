@@ -5,7 +5,7 @@
  *      device.c               devices of this process: opened once, shared by all groups, released after removal
  *      library.c              the host's libibverbs and librdmacm, opened at run time
  *      async.c                asynchronous events of devices: failed queue pairs, completion queues, ports, devices
- *      mr_cache.c             a cache of memory regions (MRs) of the buffers that reads land in
+ *      mr_cache.c             a cache of memory regions (MRs) of the buffers that reads write to
  *      cq_poller.c            a poll group's part of one device: polls completions and finds their queue pairs
  *      cq_create.c            the completion queues of a poller: created, resized, armed
  *      domain.c               a thread's own doorbells: thread domain, parent domains
@@ -87,7 +87,7 @@ struct verbs_port {
 struct verbs_share {
 	struct verbs_port *port;
 	uint32_t reading; /* queue pairs with reads in flight */
-	uint32_t counted; /* queue pairs counted in port->readers; above `reading` until the next settle */
+	uint32_t counted; /* queue pairs counted in port->readers; may exceed `reading` until the next settle */
 	uint32_t readers; /* the port's readers when the next two fields were computed */
 	uint32_t bytes;   /* bytes that one queue pair may have in flight */
 	uint32_t read_bytes;
@@ -134,8 +134,8 @@ void gw_verbs_devices_look(void);
 gw_status gw_verbs_missing(const char *what, int error);
 
 /* --- async.c --- */
-/* The caller holds gw_verbs_lock. Passes an event to the queue pairs that it concerns. The caller acknowledges the
- * event afterwards, so that the object that the event names still exists. */
+/* The caller holds gw_verbs_lock. Marks the queue pairs, the port or the device that the event concerns. The caller
+ * acknowledges the event afterwards, so that the object that the event names still exists. */
 void gw_verbs_async(struct verbs_device *device, const struct ibv_async_event *event);
 /* The caller holds gw_verbs_lock. Marks the device dead and wakes the loops that use it. */
 void gw_verbs_device_dead(struct verbs_device *device);
@@ -202,7 +202,7 @@ struct verbs_cq {
 	struct ibv_cq *ibv;
 	uint32_t used; /* entries that its queue pairs may fill */
 	bool armed;
-	bool mute;           /* once did not deliver flushes in time: drains do not wait for it any more */
+	bool mute;           /* it once failed to deliver flushes in time, so drains no longer wait for it */
 	uint32_t events;     /* read from the channel, not acknowledged */
 	_Atomic bool failed; /* overrun: it delivers no more completions */
 };
@@ -222,8 +222,8 @@ struct verbs_domain {
 	struct ibv_pd *base, *pd;
 	uint32_t references; /* queue pairs */
 };
-/* The domain for this poller's queue pairs that use memory of `base`. It is `base` itself where the device has no
- * thread domains. Pass the result in `out` to gw_verbs_domain_put. */
+/* Returns the domain for this poller's queue pairs that use memory of `base`. Without a thread domain or parent domain
+ * it returns `base` itself. Pass *out to gw_verbs_domain_put. */
 struct ibv_pd *gw_verbs_domain_get(struct verbs_poller *poller, struct ibv_pd *base, struct verbs_domain **out);
 void gw_verbs_domain_put(struct verbs_poller *poller, struct verbs_domain *domain); /* NULL is allowed */
 void gw_verbs_domains_end(struct verbs_poller *poller);
@@ -264,7 +264,7 @@ enum verbs_work { VERBS_READ, VERBS_PROBE, VERBS_SEND };
 
 struct verbs_wr {
 	uint16_t work;  /* enum verbs_work */
-	uint16_t apart; /* bytes that land outside the bounce buffer, when the rest lands in it */
+	uint16_t apart; /* bytes that bypass the bounce buffer while the rest lands in it */
 	uint32_t bytes;
 	struct verbs_frame *frame; /* READ */
 	uint8_t *bounce_to;        /* READ through the bounce buffer: the destination */
@@ -503,7 +503,7 @@ gw_status gw_verbs_listen(struct gw_poll_group *const *groups, uint32_t group_co
 			  struct gw_service *service, struct gw_listener **out);
 void gw_verbs_listener_stop(struct gw_listener *base, bool close);
 void gw_verbs_listener_drain(struct gw_listener *base);
-/* Runs, one time, the handler of the client that has waited longest. Does nothing if no client waits. */
+/* Runs the handler of the client that has waited longest, once. Does nothing if no client waits. */
 void gw_verbs_clients_call(struct verbs_loop *loop);
 void gw_verbs_listener_free(struct gw_listener *base);
 void gw_verbs_cm_listeners_tick(struct verbs_loop *loop, uint64_t now_ns);
