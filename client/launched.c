@@ -1,5 +1,5 @@
-/* Opening in a launched program: the environment -> the file with the servers' addresses -> options. A
- * malformed line is an error that names the file and the line. Whether the host exists shows when the client connects.
+/* Opening in a launched program: the environment -> the file with the servers' addresses -> options. A malformed line
+ * is an error that names the file and the line. A host that does not exist is detected only when the client connects.
  */
 #include "client/launched.h"
 
@@ -57,7 +57,8 @@ static gw_status launched_load(const char *path, char **text)
 	return status;
 }
 
-/* Rejects ADDRESS:PORT, the form used elsewhere. An IPv6 address without brackets cannot contain a port. */
+/* Rejects "ADDRESS:PORT", which users know from other options. An IPv6 address without brackets cannot contain a
+ * port. */
 static gw_status launched_check_host(const char *host)
 {
 	const char *colon = strrchr(host, ':');

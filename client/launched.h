@@ -1,6 +1,6 @@
 /* The environment of a program that a launcher starts (deploy/launch.py). GRAPHWIRE_IP_CONFIG is a file with a line
- * "address [port [number]]" for each part's server. The others are GRAPHWIRE_PART_CONFIG, GRAPHWIRE_KEY_FILE and
- * GRAPHWIRE_TRANSPORT. */
+ * "address [port [number]]" for each part's server. The other variables are GRAPHWIRE_PART_CONFIG, GRAPHWIRE_KEY_FILE
+ * and GRAPHWIRE_TRANSPORT. */
 #ifndef GW_CLIENT_LAUNCHED_H
 #define GW_CLIENT_LAUNCHED_H
 
@@ -20,8 +20,8 @@ bool gw_is_launched(void);
 gw_status gw_launched_read(struct gw_launched *out);
 void gw_launched_free(struct gw_launched *launched);
 
-/* Fills options that name neither a graph nor servers with the launcher's values. Other options that are set stay. The
- * launched structure owns the strings. */
+/* Fills options that name neither a graph nor servers with the launcher's values. Options that are already set stay
+ * unchanged. The launched structure owns the strings. */
 void gw_launched_fill(const struct gw_launched *launched, struct gw_client_options *options);
 
 #endif

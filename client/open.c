@@ -55,7 +55,7 @@ static bool is_lasting(const struct gw_link *link)
 	       link->failure == GW_NOT_FOUND;
 }
 
-/* Runs the first engine until every link is open. Tries a server that is not up yet until the deadline. */
+/* Runs the first engine until every link is open. Retries a server that does not answer yet until the deadline. */
 static gw_status connect_all(struct gw_client *client)
 {
 	struct gw_engine *engine = &client->engines[0];
@@ -91,7 +91,7 @@ static gw_status connect_all(struct gw_client *client)
 	}
 }
 
-/* The number of a choice; without a text it is the first. */
+/* Finds the number of a choice by its text. Without a text it is the first choice. */
 static gw_status open_choose(const char *what, const char *text, const char *const *choices, int *out)
 {
 	*out = 0;

@@ -1,5 +1,5 @@
 /* Standalone: this process opens every part and serves the parts to the client's engines over the in-process transport.
- * The layers above work as with servers. */
+ * The layers above need not distinguish these parts from servers. */
 #include "client/standalone.h"
 
 #include <stdatomic.h>

@@ -33,7 +33,7 @@ static gw_status answer_catalog(void *context, const struct gw_call *call, struc
 
 char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX])
 {
-	return gw_address_text(&server->bound, text); /* the TCP address; clients choose other transports */
+	return gw_address_text(&server->bound, text); /* the TCP address; clients choose other transports themselves */
 }
 
 char *gw_server_transports(const struct gw_server *server, char text[GW_SERVER_TRANSPORTS_MAX])

@@ -1,7 +1,7 @@
 /* The edge request: the ends of edges, or the number and the positions of a pair's edges.
  *
  *   reserve the reply ─▶ for each question: look it up in the part's lists ─▶ append the answer to the reply
- *                             └─▶ the slice's work is used up: other clients have their turn, then the call continues
+ *                             └─▶ the slice's work is used up: other clients are served, then the call continues
  *
  * The reply's bytes do not depend on where slices end. Rows, positions and sources come from a peer, so each is
  * checked. Fails on a malformed call, on a row or position that this part does not have, and if memory runs out.
@@ -13,7 +13,7 @@
 #include "server/server.h"
 
 #define REPLY_BYTES_MAX (16u << 20) /* even if a client asks for more */
-#define SLICE_WORK      16384u      /* about the positions checked in one slice */
+#define SLICE_WORK      16384u      /* about as many positions are checked in one slice */
 #define BISECT_WORK     16u         /* the cost of one bisection, in positions */
 #define CHUNK           256u        /* positions written at once */
 

@@ -4,7 +4,7 @@
  *                                   └─▶ many: lay out the run's bytes, then fill them, rows by rows ─▶ next run
  *                                            └─▶ a list of many picks: drawn piece by piece
  *
- * The thread has other clients. So the handler returns after SLICE_WORK, and continues from there in its next slice.
+ * The thread also serves other clients. So the handler returns after SLICE_WORK, and continues there in its next slice.
  * The reply's bytes do not depend on where slices end. Rows come from a peer, so each is checked. Fails on a malformed
  * call, on a row that this part does not have, and if memory runs out.
  */
@@ -18,7 +18,7 @@
 #include "server/server.h"
 
 #define REPLY_BYTES_MAX (16u << 20) /* of picks, even if a client asks for more */
-#define SLICE_WORK      8192u       /* about the picks of one slice; a row costs as much as ROW_WORK picks */
+#define SLICE_WORK      8192u       /* about as many picks in one slice; a row costs as much as ROW_WORK picks */
 #define ROW_WORK        4u
 #define CHUNK           512u /* picks of a long list that are written in one step */
 #define SCRATCH_BYTES   34u  /* the most memory for each pick of a long list: sampler/pick_long.c */
@@ -36,7 +36,7 @@ struct long_list {
 struct sample_work {
 	bool begun, last_run;
 	uint32_t row;  /* the next row of the call */
-	uint64_t room; /* what remains of the reply's room */
+	uint64_t room; /* bytes that the reply still has room for */
 	/* The run that is being filled, from byte `at` of the reply on. */
 	uint32_t at, rows, rows_done; /* equal: no run is being filled */
 	uint64_t edges, edges_done;
@@ -80,7 +80,7 @@ static uint64_t vertex_of(const struct sample_slice *slice, uint32_t row)
 	return slice->adjacency->dst_start + number;
 }
 
-/* How many picks a row has. 0 for a row of another part; picking from it fails later. */
+/* The number of picks for a row. 0 for a row that this part does not have; pick_rows then fails. */
 static uint64_t count_picks(const struct sample_slice *slice, uint32_t row)
 {
 	const struct gw_adjacency *adjacency = slice->adjacency;
@@ -91,9 +91,9 @@ static uint64_t count_picks(const struct sample_slice *slice, uint32_t row)
 	return gw_pick_count(&slice->rule, end - begin);
 }
 
-/* Returns how many of the next n rows have picks that fit into the reply's room; *edges: the number of these picks.
- * This is known before anything is picked, so no request makes the server use more memory than its reply may have. If
- * an upper bound of the picks is small enough, *edges is that bound. */
+/* Returns how many of the next n rows have picks that fit into the reply's room; *edges: the number of these picks. The
+ * handler computes this before it picks anything, so no request makes the server use more memory than its reply may
+ * have. If an upper bound of the number fits, *edges is that bound. */
 static uint32_t count_fitting(const struct sample_slice *slice, uint32_t n, uint64_t *edges)
 {
 	const struct sample_work *work = slice->work;
@@ -261,7 +261,7 @@ static gw_status run_go_on(struct sample_slice *slice)
 	return GW_OK;
 }
 
-/* Reserves the most that the reply and the drawing of its longest list can use. */
+/* Reserves the most memory that the reply, and the draw of its longest list, can use. */
 static gw_status answer_sample_begin(struct sample_slice *slice, uint32_t reply_bytes_max)
 {
 	struct sample_work *work = slice->work;

@@ -40,7 +40,8 @@ static gw_status name_holder(int fd, const struct gw_server *server)
 		       *holder ? holder : "by a process that is starting");
 }
 
-/* Fails with the folder's path, so that the user recognises a full folder, or one of another session. */
+/* Returns an error that contains the folder's path, so that the user recognises a full folder or the folder of another
+ * session. */
 static gw_status guard_failed(const char *name, int error)
 {
 	char path[GW_RUNTIME_PATH_MAX];
@@ -49,8 +50,8 @@ static gw_status guard_failed(const char *name, int error)
 	return gw_fail_errno(error == ENOSPC || error == EDQUOT ? GW_NO_SPACE : GW_IO, error, "%s/%s", path, name);
 }
 
-/* Opens and locks the file. The caller has locked the folder, so that no server removes the file in between. The
- * server's earlier lock, of a file that was removed, is released. */
+/* Opens and locks the file. The caller has locked the folder, so that no server removes the file in between. Releases
+ * the server's earlier lock, whose file was removed. */
 static gw_status guard_take(struct gw_server *server, int folder, const char *name)
 {
 	int fd = openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -2,7 +2,8 @@
  * programs remove such files: a session manager removes the folder when the user logs out, and a cleaner of /tmp
  * removes old files.
  *
- *   every few seconds: do lock, key, socket exist? -> renew timestamps | make again -> else one warning until it works
+ *   every few seconds: do lock, key and socket exist? -> renew their timestamps, or make them again
+ *                                                     -> on failure: one warning until it works
  *
  * The lock comes first: only the server that has the part's lock writes a key and a socket. No failure here ends the
  * server: connected clients, and clients of other hosts that have the key, need no folder.

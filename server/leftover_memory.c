@@ -1,10 +1,10 @@
-/* Finds the processes that keep memory of servers that have ended.
+/* Finds the processes that still map memory of servers that have ended.
  *
  *   /proc/PID/maps of every process -> the mappings of graphwire memfds, by inode -> one is writable: its server lives
  *                                                                                -> else: each mapping keeps the memory
  *
  * A server's own mapping is writable while the server lives. Clients map the memory read-only, which the seals enforce.
- * The result is for the text of a refusal: processes that cannot be read, or do not fit, are left out.
+ * The result becomes part of an error text. Processes that cannot be read, or do not fit into the text, are left out.
  */
 #include "server/leftover_memory.h"
 

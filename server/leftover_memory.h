@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether processes map memory of Graphwire servers that have ended. If so, text names them (pid, command, bytes) and
- * says what to do. Processes that this one may not inspect are not found. root: "", or the root of a fake /proc. */
+/* Whether processes map memory of Graphwire servers that have ended. If so, text names these processes (pid, command,
+ * bytes) and describes what to do. Processes that this one may not inspect are not found. root: "", or the root of a
+ * fake /proc. */
 bool gw_leftover_memory_find(const char *root, char *text, size_t bytes);
 
 #endif

@@ -101,7 +101,7 @@ static gw_status take_runtime_dir(void *input, char *text)
 		return gw_fail_errno(GW_INVALID, errno, "%.200s: mkdir -m 700 it", text);
 	if (!S_ISDIR(st.st_mode))
 		return gw_fail(GW_INVALID, "%.200s: not a folder", text);
-	/* The rest of the program reads the folder from this variable, in one place. */
+	/* Set the variable, since the rest of the program reads the folder from it. */
 	return setenv("XDG_RUNTIME_DIR", path, 1) == 0
 		       ? GW_OK
 		       : gw_fail_errno(GW_NO_MEMORY, errno, "XDG_RUNTIME_DIR=%.200s", path);
@@ -227,7 +227,7 @@ static void end_at_once(int signal_number)
 	_exit(1);
 }
 
-/* The signals that drain. SIGHUP is one unless it is ignored (nohup). */
+/* Chooses the signals that make the server drain: SIGHUP only if it is not ignored (nohup). */
 static void choose_signals(sigset_t *signals)
 {
 	struct sigaction hang_up;
@@ -271,8 +271,8 @@ int gw_serve_main(int argc, char **argv)
 		fprintf(stderr, "graphwire serve: %s\n", gw_last_error());
 		return 1;
 	}
-	/* Until here a signal ends the process: loading may take long, and an early end leaves nothing behind. The
-	 * server's threads receive no signals. */
+	/* Until here, while the part loads, a signal ends the process at once. That leaves nothing behind, and loading
+	 * may take long. The server's threads receive no signals. */
 	sigset_t signals;
 	choose_signals(&signals);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);

@@ -15,8 +15,9 @@ enum gw_server_pin {
 };
 
 /* Chooses from the allowed processors for thread `number`. Servers of several parts on one host continue the numbering,
- * so that they begin at different processors. numa: of the served memory, as in gw_arena_options. false: all allowed
- * processors. root: "" for this machine; in tests a folder with a copy of /sys. */
+ * so that they begin at different processors. numa: the placement of the served memory, as in gw_arena_options. Returns
+ * false if the thread may use all allowed processors. root: "" for this machine; in tests a folder with a copy of
+ * /sys. */
 bool gw_server_place(const char *root, enum gw_server_pin pin, int numa, uint32_t number, const cpu_set_t *allowed,
 		     cpu_set_t *out);
 

@@ -1,9 +1,9 @@
-/* The life of a server: read the JSON -> reserve the port -> find the key -> guard the part -> load -> publish
- * -> listen -> serve -> drain.
+/* The life of a server: read the JSON -> reserve the port -> find the key -> guard the part -> load -> publish ->
+ * listen -> serve -> drain.
  *
- * Steps that can fail cheaply come first. So a taken port, or a part that is already served, is reported before
- * hours of loading. The port stays reserved while the part loads; until then clients are refused. Each thread polls one
- * group, and the groups get connections in turn.
+ * Steps that can fail cheaply come first. So a taken port, or a part that is already served, is reported before hours
+ * of loading. The port stays reserved while the part loads; until then clients are refused. Each thread polls one
+ * group. The listeners assign connections to the groups in turn.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -132,8 +132,8 @@ static gw_status find_key(struct gw_server *server)
 		       server->options.listen.host);
 }
 
-/* Writes the key to the runtime folder. Its file name has the port, which this server owns. An older file of that name
- * is a dead server's and would mislead clients. */
+/* Writes the key to the runtime folder. The file's name contains the port, which this server owns. So an older file of
+ * that name belongs to a server that has ended; it would mislead clients. */
 static gw_status leave_key(struct gw_server *server)
 {
 	if (server->options.insecure || server->options.key_file) {
@@ -192,8 +192,8 @@ static gw_status load_mutable(struct gw_server *server)
 	return status;
 }
 
-/* Warns of scarce memory. The load refuses arrays that do not fit. If they barely fit, the kernel would end the server
- * later, when clients connect. */
+/* Warns if memory is scarce. The load refuses arrays that do not fit. If the arrays barely fit, the kernel may end the
+ * server later, when clients connect. */
 static void warn_of_little_memory(const struct gw_server *server)
 {
 	const struct gw_part_meta *part = &server->meta->parts[server->options.part];
@@ -282,8 +282,8 @@ static const struct gw_scheme *asked_transport(const struct gw_server *server)
 	return server->options.transport ? gw_scheme_find(server->options.transport) : NULL;
 }
 
-/* Listens for clients on other hosts: over RDMA, whose listener also accepts TCP clients, or over TCP alone. A loopback
- * address has no such clients. */
+/* Listens for clients on other hosts: over RDMA, whose listener also accepts TCP clients, or over TCP alone. Other
+ * hosts cannot reach a loopback address, so there it listens over TCP alone, unless the user requires RDMA. */
 static gw_status listen_network(struct gw_server *server, struct gw_poll_group *const *groups)
 {
 	const struct gw_scheme *scheme = NULL, *asked = asked_transport(server);
@@ -303,7 +303,8 @@ static gw_status listen_network(struct gw_server *server, struct gw_poll_group *
 	return gw_listen(groups, server->options.threads, &server->options.listen, server->service, &server->listener);
 }
 
-/* Listens for clients on this host. If that fails, they use the network transport, unless this one is required. */
+/* Listens for clients on this host. If that fails, these clients use the network transport. It is an error only if the
+ * user requires the local transport. */
 static gw_status listen_local(struct gw_server *server, struct gw_poll_group *const *groups)
 {
 	const struct gw_scheme *scheme = NULL, *asked = asked_transport(server);
@@ -346,8 +347,8 @@ static gw_status start_threads(struct gw_server *server)
 	return GW_OK;
 }
 
-/* Ensures that no other server serves this part on this host. The check needs the runtime folder. Without it a server
- * that needs no key from the folder starts without the check. */
+/* Ensures that no other server serves this part on this host. The check needs the runtime folder. If the folder does
+ * not exist, a server that needs no key from it starts without the check. */
 static gw_status server_guard(struct gw_server *server)
 {
 	gw_status status = gw_server_guard(server);
@@ -441,7 +442,8 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 		return;
 	gw_error_keep(&kept);
 	uint32_t threads = server->threads ? server->options.threads : 0;
-	/* Before the port is released: the next server on it writes a key of the same name. */
+	/* Remove the key before the port is released: the next server on this port writes a key file of the same
+	 * name. */
 	if (server->has_key)
 		gw_key_remove(server->options.listen.port);
 	if (server->listener && threads && server->threads[0].started && drain_ms)

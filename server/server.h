@@ -1,4 +1,4 @@
-/* The server of one part, shared by its files. */
+/* The state of the server of one part, which the files of server/ share. */
 #ifndef GW_SERVER_SERVER_H
 #define GW_SERVER_SERVER_H
 
@@ -35,7 +35,7 @@ struct gw_server_options {
 	uint32_t idle_ms;       /* how long a client may be silent inside a frame or the hello; 0: 10,000 */
 	uint32_t drain_ms;      /* how long open work may go on after the first signal */
 	uint64_t tensor_memory; /* bytes that tensors may take; 0: no limit */
-	/* Features that are served as mutable rows: words of gw_feature_is_meant. */
+	/* Features that are served as mutable rows, in the words that gw_feature_is_meant accepts. */
 	const char *mutable_features[GW_SERVER_MUTABLE_MAX];
 	uint32_t mutable_count;
 	uint32_t tensor_lease_ms; /* how long a job's tensors stay after its last client; 0: 300,000 */

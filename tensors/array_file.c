@@ -4,8 +4,8 @@
  *     end: the digests in a file next to it, and their digest for the JSON
  *   in:  header, digests, lengths checked -> a chunk of 4 MiB is read and verified -> returned in pieces
  *
- * Chunks bypass the page cache where the file system allows it. A checkpoint is not read soon, and copying it into the
- * cache took most of the processor time. Reads return only verified bytes. Fails as files do; a full disk is
+ * Chunks bypass the page cache where the file system allows it. A checkpoint is rarely read soon after, and copying it
+ * into the cache took most of the processor time. Reads return only verified bytes. Fails as files do; a full disk is
  * GW_NO_SPACE.
  */
 #include "tensors/array_file.h"

@@ -3,7 +3,8 @@
  *   struct <-> JSON: versions, digest, save, graph, tensors -> plan, optimizer, parts -> the existing arrays
  *                    with their digests
  *
- * The names of files follow from their places, so no path is taken from the JSON. The reader checks everything:
+ * The numbers of tensor, part and array determine a file's name, so the reader takes no path from the JSON. The reader
+ * checks everything:
  * - A text that differs from what was written is GW_DIGEST.
  * - GW_FORMAT names the key or the part: a key that is missing, unknown or of another type; a number that no tensor can
  *   have; parts that omit a row or contain one twice.
@@ -154,7 +155,7 @@ static json_t *checkpoint_print_tensor(const struct gw_checkpoint_index *checkpo
 			 "optimizer", tensor->trained ? gw_optimizer_name(tensor->kind) : "", "parts", parts);
 }
 
-/* The printed text. json_dumps would omit a key if one allocation failed and the next one succeeded. */
+/* The printed text. json_dumps is not used: it would omit a key if one allocation failed and the next one succeeded. */
 struct checkpoint_printed {
 	struct gw_vec text;
 	size_t used;
@@ -275,7 +276,7 @@ static gw_status checkpoint_read_initial(json_t *initial, bool newer, struct gw_
 	return status == GW_OK ? checkpoint_text("source", source, sizeof(plan->source), plan->source) : status;
 }
 
-/* The place of an array defines its file and dtype; the JSON must name the same ones. */
+/* The array's number determines its file and dtype; the JSON must name the same file and dtype. */
 static gw_status checkpoint_read_array(const json_t *json, const char *folder, const struct gw_checkpoint_shape *shape,
 				       bool newer, uint64_t *digest)
 {
@@ -298,7 +299,7 @@ static gw_status checkpoint_read_array(const json_t *json, const char *folder, c
 	return GW_OK;
 }
 
-/* Reads the arrays of a part. tensor: its optimizer and the part's rows must be set. */
+/* Reads the arrays of a part. The tensor's optimizer and the part's rows must be set. */
 static gw_status checkpoint_read_arrays(const json_t *arrays, const char *folder, bool newer,
 					struct gw_checkpoint_tensor *tensor, uint32_t number)
 {
@@ -377,7 +378,7 @@ static gw_status checkpoint_check_tiles(struct gw_checkpoint_tensor *tensor, uin
 				       : gw_fail(GW_FORMAT, "part %u: rows %llu to %llu before it are in no part", p,
 						 next, first - 1);
 		if (rows == 0)
-			part->first = 0; /* it has no meaning then, and may be out of range */
+			part->first = 0; /* without rows it has no meaning, and may be out of range */
 		next += rows;
 	}
 	if (next != all)
@@ -449,7 +450,8 @@ static gw_status checkpoint_read_tensor(json_t *json, uint32_t number, bool newe
 	return GW_OK;
 }
 
-/* A job's tensor and a kept one may have the same name. Two tensors of one lifetime may not. */
+/* Checks that names are unique. A job's tensor and a kept tensor may have the same name; two tensors of one lifetime
+ * may not. */
 static gw_status checkpoint_check_once(const struct gw_checkpoint_index *checkpoint)
 {
 	for (uint32_t t = 0; t < checkpoint->count; t++) {
@@ -473,8 +475,8 @@ static gw_status checkpoint_read_tensors(json_t *root, bool newer, struct gw_che
 	if (status != GW_OK)
 		return status;
 	size_t count = json_array_size(tensors);
-	/* The file must contain lines for each part of each tensor. So a small file cannot make the reader allocate
-	 * much memory. */
+	/* The file must contain lines for each part of each tensor. Check this first, so that a small file cannot make
+	 * the reader allocate much memory. */
 	for (size_t t = 0; t < count; t++) {
 		if (json_array_size(json_object_get(json_array_get(tensors, t), "parts")) != parts)
 			return gw_fail(GW_FORMAT, "tensor %zu: its number of parts is not that of the graph", t);

@@ -47,7 +47,7 @@ struct gw_checkpoint_index {
 	struct gw_checkpoint_tensor *tensors; /* [count] */
 };
 
-/* Creates an index; all fields except those counts are zero. GW_NO_MEMORY. */
+/* Creates an index for this many parts and tensors; all other fields are zero. GW_NO_MEMORY. */
 gw_status gw_checkpoint_make(uint32_t parts, uint32_t tensors, struct gw_checkpoint_index **out);
 void gw_checkpoint_free(struct gw_checkpoint_index *checkpoint); /* NULL is allowed */
 

@@ -67,7 +67,8 @@ static void fill_find_ids(const struct gw_tensor_table_options *options, const s
 	}
 }
 
-/* A mutable feature is in memory only once, as the tensor's rows: the filler reads the array from its file. */
+/* The array of a mutable feature is not loaded, since the tensor's rows replace it. So the filler reads the array from
+ * its file. */
 static gw_status fill_load_apart(const struct gw_tensor_table_options *options, const struct gw_array *array,
 				 struct fill_source *source)
 {

@@ -128,7 +128,7 @@ gw_status gw_tensor_plan_match(const struct gw_tensor_plan *have, const struct g
 	return GW_OK;
 }
 
-/* Equal shares: of consecutive rows, or of every parts-th row. */
+/* The rows of a part if all parts get equal shares: consecutive rows, or every parts-th row. */
 static uint64_t share_of(const struct gw_tensor_plan *plan, uint32_t parts, uint32_t part)
 {
 	uint64_t rows = plan->shape[0], share = (rows + parts - 1) / parts, first = share * part;

@@ -13,14 +13,14 @@ struct gw_rows_work {
 	uint64_t found;        /* COUNT */
 	uint64_t state_floats; /* SAVE: per row */
 	bool begun;            /* the reply has its length */
-	bool asked;            /* PUSH without rows: it has already requested the state once */
+	bool asked;            /* PUSH without rows: it has requested the state once and waited */
 	bool pushes;           /* the scratch belongs to the table and must be released */
 	struct gw_row_push_scratch scratch;
 };
 
 /* service_rows.c, which service.c and service_save.c use. */
 
-/* Finds the shard in the first slice, and sets the cost that this slice may have. */
+/* Sets the cost that this slice may have. In the first slice, also finds the shard. */
 gw_status gw_rows_work_begin(struct gw_tensor_table *table, struct gw_reply *reply, uint64_t epoch,
 			     struct gw_rows_work **out);
 /* The numbers of a call, aligned: those in the call itself, or a copy. NULL: memory ran out. */

@@ -4,8 +4,8 @@
  *   first run: parse, find the shard, check lengths ─▶ a slice over some rows ─▶ GW_AGAIN ─▶ a slice … ─▶ the reply
  *
  * The call references the shard from the first run to the last, so that it succeeds even if its tensor is deleted
- * meanwhile. Writes count their finished rows in the reply's progress. If a client is lost in the middle and repeats
- * the call, every row is thus written once.
+ * meanwhile. Writes count their finished rows in the reply's progress. So if a client is lost during a call and repeats
+ * the call, every row is still written only once.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -144,8 +144,9 @@ gw_status gw_tensor_answer_update(void *context, const struct gw_call *call, str
 	return status;
 }
 
-/* Requests the optimizer's state, and checks twice whether it exists. If the reply is negative, the client asks again;
- * meanwhile other requests on its connection are served. */
+/* Requests the optimizer's state. If the state does not exist yet, waits once and checks again. If it still does not
+ * exist, replies 0, and the client asks again; meanwhile the server can serve other requests on the client's
+ * connection. */
 static gw_status push_ask(struct gw_rows_work *work, enum gw_optimizer_kind kind, struct gw_reply *reply)
 {
 	gw_status status = gw_shard_prepare(work->table, work->shard, kind);

@@ -8,7 +8,7 @@
 
 #include "tensors/service_private.h"
 
-/* The optimizer's current state per row. */
+/* Describes the optimizer's state that each row has at the moment. */
 static struct gw_tensor_saved save_head(const struct gw_shard *shard)
 {
 	enum gw_optimizer_kind kind;
@@ -20,7 +20,7 @@ static struct gw_tensor_saved save_head(const struct gw_shard *shard)
 	return saved;
 }
 
-/* Starts the reply again, with this head and room for this many bytes after it. */
+/* Begins the reply, or begins it again, with this head and room for this many bytes after it. */
 static gw_status save_begin(struct gw_reply *reply, const struct gw_tensor_saved *saved, uint64_t bytes)
 {
 	uint32_t all;

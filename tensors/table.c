@@ -59,7 +59,7 @@ const struct gw_tensor_table_options *gw_tensor_table_options(const struct gw_te
 
 /* --- Creating. All of it runs with the lock held. --- */
 
-/* Finds the tensor whose rows a copy begins with, and references it. */
+/* Finds the tensor whose rows a copy begins with, and references that tensor's shard. */
 static gw_status table_find_source(const struct gw_tensor_table *table, const struct gw_tensor_plan *plan,
 				   struct gw_table_shard **out)
 {
@@ -123,7 +123,8 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	if (status == GW_OK)
 		status = gw_table_take_bytes(table, plan->name, "its rows", bytes);
 	if (status != GW_OK) {
-		/* The source is still listed, so this is not its last user; the last user would take the lock. */
+		/* This does not release the last reference, since the source is still listed. A release of the last one
+		 * would take the lock, which this thread holds. */
 		if (entry->source)
 			gw_shard_unref(table, &entry->source->shard);
 		gw_table_shard_drop(table, entry);
@@ -137,7 +138,7 @@ static gw_status table_add(struct gw_tensor_table *table, const struct gw_tensor
 	return GW_OK;
 }
 
-/* Whether a shard belongs to a tensor that was deleted: part 0 has created a later tensor of this name. */
+/* Whether a shard belongs to a deleted tensor: the call names a later tensor of this name, which part 0 has created. */
 static bool is_left_over(const struct gw_shard *shard, const struct gw_tensor_create_call *call)
 {
 	return call->leader >> 32 == shard->leader >> 32 && call->leader > shard->leader;

@@ -3,8 +3,8 @@
  *   make ─▶ WAITING ─▶ the filler fills it ─▶ READY ─▶ delete, or its job ends ─▶ the last user releases it
  *                                           └─▶ FAILED: the next request gets the error; the shard is removed
  *
- * Threads: any thread may make any call at any time, except create, stop and destroy. The calls that pulls and
- * pushes make never wait (find, unref, prepare once the state exists, scratch, note_reads). Others wait only for a lock
+ * Threads: any thread may make any call at any time, except create, stop and destroy. The calls that pulls and pushes
+ * make never wait (find, unref, prepare once the state exists, scratch, note_reads). Other calls wait only for a lock
  * that is held briefly. Limits: memory (bytes_max), GW_TENSORS_MAX tensors, GW_TENSOR_JOBS_MAX jobs.
  */
 #ifndef GW_TENSORS_TABLE_H
@@ -21,8 +21,8 @@
 struct gw_tensor_table_options {
 	const struct gw_graph_meta *meta;
 	const struct gw_part *part; /* original ids, and features to copy; must outlive the table */
-	/* Publishes filled rows, so that clients can read them. It must end after the table's stop and before its
-	 * destroy. NULL: rows are not published. */
+	/* Publishes filled rows, so that clients can read them. The service must end after gw_tensor_table_stop and
+	 * before gw_tensor_table_destroy. NULL: rows are not published. */
 	struct gw_service *service;
 	uint64_t incarnation;
 	uint64_t bytes_max; /* of all rows and their state; 0: limited only by the machine */

@@ -14,7 +14,7 @@
 
 #include "tensors/table.h"
 
-#define GW_TENSOR_SCRATCHES_MAX 16 /* kept places */
+#define GW_TENSOR_SCRATCHES_MAX 16 /* places that keep scratch */
 #define GW_TABLE_SLOTS          (2ul * GW_TENSORS_MAX)
 
 enum gw_shard_state { GW_SHARD_WAITING, GW_SHARD_READY, GW_SHARD_FAILED };
@@ -25,7 +25,7 @@ enum gw_state_making { GW_STATE_NONE, GW_STATE_WANTED, GW_STATE_FAILED };
 /* Counts the users of one shard; later it is reused for other shards: see table_shards.c. No two counts share a cache
  * line. */
 struct gw_shard_users {
-	_Atomic uint32_t count; /* 0: of no shard */
+	_Atomic uint32_t count; /* 0: it counts for no shard */
 	uint64_t epoch;
 	struct gw_shard *shard;
 	struct gw_shard_users *next_spare;
@@ -82,7 +82,7 @@ struct gw_tensor_table {
 	uint32_t shard_count, job_count;
 	struct gw_table_shard *released; /* shards without readers: the keeper releases them */
 	uint64_t bytes;
-	uint64_t line, epochs; /* the two halves of epochs: of this process, and a counter */
+	uint64_t line, epochs; /* the halves of an epoch: from the incarnation; a counter */
 	struct gw_tensor_job jobs[GW_TENSOR_JOBS_MAX];
 	struct gw_kept_scratch scratches[GW_TENSOR_SCRATCHES_MAX];
 	bool stop;
@@ -116,8 +116,8 @@ static inline uint32_t gw_table_lease_ms(const struct gw_tensor_table *table)
  * lock must be held. */
 struct gw_table_shard *gw_table_shard_new(struct gw_tensor_table *table);
 void gw_table_shard_drop(struct gw_tensor_table *table, struct gw_table_shard *entry);
-/* Adds a shard to the list, which is its only user then. Sets its epoch, which is also its leader unless it has one.
- * The lock must be held; the caller has checked that there is room. */
+/* Adds a shard to the list, which is then the shard's only user. Sets the shard's epoch. If the shard has no leader,
+ * the epoch also becomes its leader. The lock must be held; the caller has checked that there is room. */
 void gw_table_enter(struct gw_tensor_table *table, struct gw_table_shard *entry);
 /* Removes a shard from the list. The lock must be held. The caller releases the shard afterwards, without the lock. */
 void gw_table_unlist(struct gw_tensor_table *table, struct gw_shard *shard);
@@ -142,13 +142,13 @@ struct gw_shard *gw_table_take_ended(struct gw_tensor_table *table, uint64_t now
  * held. */
 struct gw_shard *gw_table_take_released(struct gw_tensor_table *table);
 
-/* Starts the threads, with the first tensor. The lock must be held. */
+/* Starts the table's threads when the first tensor is created. The lock must be held. */
 gw_status gw_table_start(struct gw_tensor_table *table);
 
 /* Creates a shard's rows by its plan. The filler calls it without the lock. */
 gw_status gw_shard_fill(const struct gw_tensor_table_options *options, struct gw_table_shard *entry);
 
-/* Counts bytes of a tensor. The lock must be held. GW_NO_SPACE. */
+/* Adds bytes of a tensor to the table's count, if the limit allows. The lock must be held. GW_NO_SPACE. */
 gw_status gw_table_take_bytes(struct gw_tensor_table *table, const char *name, const char *what, uint64_t bytes);
 
 /* Fails with GW_NOT_FOUND: a shard does not exist any more. */

@@ -6,10 +6,10 @@
  * clients that read the shard's memory together are another user: from publishing the shard until the transport reports
  * that the last reader has released it. The bytes count until then.
  *
- * Pulls and pushes take no lock: gw_table_ref_epoch and gw_shard_unref are a load and one atomic addition each. A
- * shard that a slot names may be freed at any moment. Its count is therefore outside of it, in a struct gw_shard_users,
- * which lives as long as the table and counts for one shard after another. The following rules keep a found shard
- * valid:
+ * Pulls and pushes take no lock: gw_table_ref_epoch and gw_shard_unref are a load and one atomic addition each. A shard
+ * that a slot names may be freed at any moment. The shard's count of users is therefore outside the shard, in a struct
+ * gw_shard_users, which lives as long as the table and counts for one shard after another. The following rules keep a
+ * found shard valid:
  *
  *   - The count is set to 1 with release order after `epoch` and `shard` are written. The slot is stored after that,
  *     with release order. A finder that loads the slot (acquire) sees an initialized count.
@@ -274,7 +274,7 @@ gw_status gw_tensor_table_end_job(struct gw_tensor_table *table, const char *job
 
 struct gw_shard *gw_table_take_ended(struct gw_tensor_table *table, uint64_t now_ns)
 {
-	/* The last client may have been alive for one interval after its last renewal. */
+	/* A client may have lived for one more interval after its last renewal, so add one interval to the lease. */
 	uint64_t last_ns = ((uint64_t)table->options.lease_ms + gw_table_lease_ms(table)) * GW_NS_PER_MS;
 	for (uint32_t i = 0; last_ns && i < table->job_count; i++) {
 		const struct gw_tensor_job *job = &table->jobs[i];

@@ -10,7 +10,8 @@
 #include "tensors/table_private.h"
 
 /* Requests an optimizer's state from the keeper, or returns the result of that request. GW_AGAIN: the state is not
- * allocated yet. GW_NOT_FOUND: the tensor was deleted, and the keeper ignores it. The lock must be held. */
+ * allocated yet. GW_NOT_FOUND: the tensor was deleted; the keeper allocates nothing for deleted tensors. The lock must
+ * be held. */
 static gw_status shard_ask_state(struct gw_tensor_table *table, struct gw_table_shard *entry,
 				 enum gw_optimizer_kind kind, uint64_t bytes)
 {
@@ -40,14 +41,14 @@ gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard
 	enum gw_optimizer_kind have;
 	uint64_t bytes =
 		gw_row_store_state_bytes(kind, gw_row_store_rows(shard->store), gw_row_store_columns(shard->store));
-	/* This is fast: it needs no memory, or can only fail. */
+	/* Both cases are fast: the state needs no memory, or the rows already have state. */
 	if (bytes == 0 || gw_row_store_trained(shard->store, &have))
 		return gw_row_store_prepare(shard->store, kind);
 	gw_status status = gw_row_store_trainable(shard->store);
 	if (status != GW_OK)
 		return status;
 	pthread_mutex_lock(&table->lock);
-	/* The keeper may have allocated the state since. */
+	/* The keeper may have allocated the state since the check above. */
 	status = gw_row_store_trained(shard->store, &have) ? GW_OK
 							   : shard_ask_state(table, gw_entry_of(shard), kind, bytes);
 	pthread_mutex_unlock(&table->lock);

@@ -1,5 +1,5 @@
-/* The threads of a table of tensors. They do work that takes long, or that must not be done where the need is detected.
- * Each thread does one task after another:
+/* The threads of a table of tensors. They do work that takes long, and work that the thread which detects the need must
+ * not do itself. Each thread does one task after another:
  *
  *   filler: a waiting tensor ─▶ filled (fill.c) ─▶ published, so that clients can read it ─▶ READY, or FAILED
  *   keeper: a push that needs an optimizer's state ─▶ allocated (table_state.c) ─▶ found by the next slice of the push
@@ -18,7 +18,7 @@
 #include "core/system/thread.h"
 #include "tensors/table_private.h"
 
-/* The last reader's thread must not work for long: the table frees the shard. */
+/* Passes the shard to the keeper, which frees it: the thread of the last reader must not work for long. */
 static void shard_released(void *context)
 {
 	struct gw_table_shard *entry = context;
@@ -50,7 +50,7 @@ static struct gw_table_shard *table_take_waiting(const struct gw_tensor_table *t
 	return (struct gw_table_shard *)oldest;
 }
 
-/* Lets clients read the rows from here on. If that is impossible, they request rows. */
+/* Lets clients read the rows from here on. If publishing fails, clients request the rows. */
 static void shard_publish(struct gw_tensor_table *table, struct gw_table_shard *entry, struct gw_region *out)
 {
 	struct gw_row_store *store = entry->shard.store;

@@ -64,7 +64,8 @@ static gw_status batch_create(struct gw_engine *engine, struct gw_batch **out)
 	return GW_OK;
 }
 
-/* A job of its own destroys a batch, since its receive buffers are registered with the engine's transports. */
+/* A separate job in the batch's engine destroys the batch, since the batch's receive buffers are registered with the
+ * engine's transports. */
 struct discard {
 	struct gw_job job;
 	struct gw_batch *batch;
@@ -139,7 +140,7 @@ static gw_status check_fanouts(const struct gw_client *client, const struct gw_s
 	return GW_OK;
 }
 
-/* Checks that seeds of the tensor's type exist. */
+/* Checks that at least one list of seeds has the tensor's type. */
 static gw_status check_at_seeds(const struct gw_client *client, const struct gw_sample_spec *spec, uint32_t number,
 				struct gw_seed_types types)
 {
@@ -176,7 +177,7 @@ static gw_status check_fetch(const struct gw_client *client, const struct gw_sam
 	return fetch->at == GW_AT_SEEDS ? check_at_seeds(client, spec, number, types) : GW_OK;
 }
 
-/* Options that the spec has fields for, but that the library does not support yet. */
+/* Rejects options that the spec has fields for but the library does not support yet. */
 static gw_status check_unsupported(const struct gw_sample_spec *spec)
 {
 	const struct {

@@ -36,11 +36,11 @@ struct gw_batch {
 	struct gw_vec fanouts, fetches, seeds; /* int32_t; struct gw_fetch; int64_t */
 	uint32_t fetch_count;
 	uint64_t seed_count, seed, stream;
-	/* Set before submission and called in the engine: fills seeds, seed_count and the counts of the lists. The
-	 * loader uses it. May be NULL. */
+	/* The loader sets this before it submits the batch; NULL for single mini-batches. The engine calls it to fill
+	 * seeds, seed_count and the counts of the lists. */
 	gw_status (*fill_seeds)(struct gw_batch *batch);
 	void *owner;
-	uint64_t number;         /* the loader's */
+	uint64_t number;         /* the loader's number of this batch */
 	struct gw_vec positions; /* uint64_t: used by the loader while it fills the seeds of several types */
 	/* Sampling state. */
 	struct gw_blocks *blocks;
@@ -82,8 +82,8 @@ struct gw_seed_types {
 
 /* Checks that a spec is valid and supported. GW_INVALID, GW_RANGE, GW_LIMIT, GW_UNSUPPORTED. */
 gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec, struct gw_seed_types types);
-/* Checks that the lists have different node types, or one list for each edge type of the spec, in its order.
- * GW_INVALID, GW_RANGE, GW_LIMIT. */
+/* Checks the types of the seeds. Lists of nodes must have different node types. Lists of edges must be one for each
+ * edge type of the spec, in the spec's order. GW_INVALID, GW_RANGE, GW_LIMIT. */
 gw_status gw_seed_types_check(const struct gw_client *client, const struct gw_sample_spec *spec,
 			      struct gw_seed_types types);
 
@@ -96,8 +96,8 @@ static inline uint32_t gw_spec_edge_types(const struct gw_sample_spec *spec)
 /* Checks a spec and copies it into a batch. The caller still owns the arrays that spec.edges points to. */
 gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types);
 
-/* Steps of the job (client/batch/batch_hop.c). Begin passes the frontiers of the current hop to batch->hop. Merge
- * stores the edges that the hop has found in the hop's blocks. */
+/* Steps of the job (client/batch/batch_hop.c). Begin passes the frontiers of the current hop to batch->hop. Merge adds
+ * the edges that batch->hop has found to the blocks of the current hop. */
 gw_status gw_batch_hop_begin(struct gw_batch *batch);
 gw_status gw_batch_hop_merge(struct gw_batch *batch);
 

@@ -1,4 +1,4 @@
-/* See batch_edges.h. Fails as edge_seeds.h does, with the first failure of a type, or if memory runs out. */
+/* See batch_edges.h. Fails with the error of the first type that fails (see edge_seeds.h), or if memory runs out. */
 #include "client/batch/batch_edges.h"
 
 #include "core/memory/alloc.h"

@@ -1,5 +1,5 @@
-/* The seeds of a mini-batch of edges, of one type or of several: lists of nodes, and the edges that sampling must
- * exclude.
+/* Prepares a mini-batch whose seeds are edges of one type or several: finds the lists of nodes to sample from, and the
+ * edges that sampling must exclude.
  *
  *   edge ids of each type -> ends and negatives (client/batch/edge_seeds.h), all types at once
  *                         -> seeds, type by type: sources, destinations, negatives; exclusions (sampler/exclude.h)
@@ -39,7 +39,7 @@ gw_status gw_batch_edges_keep_ids(struct gw_batch_edges *edges);
 /* lists: [type_count]: the edges of each type; the caller owns them. */
 void gw_batch_edges_start(struct gw_batch_edges *edges, struct gw_job *job, uint64_t seed, uint64_t stream,
 			  const struct gw_seeds *lists);
-/* Makes it end soon; `done` is still called. */
+/* Makes the step end soon; `done` is still called. */
 void gw_batch_edges_cancel(struct gw_batch_edges *edges);
 
 /* The edge views of the mini-batch, [type_count]. seed_rows: the rows of the seeds, list after list. */

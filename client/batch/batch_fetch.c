@@ -70,7 +70,7 @@ static void fetch_done(struct gw_gather_op *op, gw_status status)
 	gw_fan_in_end_one(&batch->gathers, status);
 }
 
-/* Collects the edge ids of one edge type, hop after hop. */
+/* Collects the edge ids of one edge type from all hops, hop after hop. */
 static gw_status collect_edges(struct gw_batch *batch, struct gw_batch_fetch *work, uint32_t etype, uint64_t *count)
 {
 	*count = 0;

@@ -1,4 +1,5 @@
-/* A hop of a mini-batch: takes the frontiers from the blocks, and adds the edges to them.
+/* A hop of a mini-batch: passes the blocks' frontiers to the hop, and adds to the blocks the edges that the hop has
+ * found.
  *
  *   gw_blocks_hop_begin -> frontiers -> gw_hop_want ... [requests to the owners] ... gw_hop_take -> gw_blocks_add
  */

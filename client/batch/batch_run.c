@@ -278,8 +278,8 @@ static struct gw_batch *batch_of(const struct gw_minibatch *minibatch)
 	return (struct gw_batch *)((uintptr_t)minibatch - offsetof(struct gw_batch, view));
 }
 
-/* Digests the fields that only batches of several node types or of edges have. The digest of other batches is unchanged
- * by these fields, for compatibility. */
+/* Adds to the digest the fields that only batches of several node types or of edges have. For other batches it adds
+ * nothing, so that their digests equal those of older versions. */
 static uint64_t digest_seeds(uint64_t digest, const struct gw_minibatch *minibatch)
 {
 	for (uint32_t i = 0; minibatch->edges && i < minibatch->edge_type_count; i++) {

@@ -1,5 +1,5 @@
-/* See edge_seeds.h. Fails as edges_op.h does, on an edge that does not exist, and if memory runs out. GW_INVALID:
- * reverse_ids names an edge that is not the reverse. */
+/* See edge_seeds.h. Fails as edges_op.h does, also if an edge does not exist, and if memory runs out. GW_INVALID:
+ * reverse_ids names an edge that is not the reverse of the seed. */
 #include "client/batch/edge_seeds.h"
 
 #include <string.h>
@@ -131,8 +131,8 @@ static bool has_reverse_ids(const struct gw_edge_seeds_op *op)
 	return op->spec.exclude & GW_EXCLUDE_REVERSE_IDS && op->count > 0;
 }
 
-/* Lists the edges, then the ids that reverse_ids names for them. If both have the same type, one request covers
- * them. */
+/* Lists the edges, and then their reverses as reverse_ids names them. If edges and reverses have the same type, one
+ * request covers both. */
 static gw_status list_reverses(struct gw_edge_seeds_op *op)
 {
 	const struct gw_edge_seeds *spec = &op->spec;
@@ -155,7 +155,7 @@ static gw_status list_reverses(struct gw_edge_seeds_op *op)
 	return status;
 }
 
-/* Checks that each reverse leads from its edge's destination to its source. */
+/* Checks each reverse: its source and destination must be the destination and source of the seed. */
 static gw_status check_reverses(const struct gw_edge_seeds_op *op)
 {
 	const struct gw_edge_seeds *spec = &op->spec;

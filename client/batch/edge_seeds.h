@@ -1,6 +1,6 @@
 /* Seeds that are edges of one type: finds the ends of the edges from their ids, and draws their negatives.
  *
- *   edge ids -> their ends, and the ends of the edges that reverse_ids names, at once (client/batch/edges_op.h)
+ *   edge ids -> their ends; at the same time the ends of the edges that reverse_ids names (edges_op.h)
  *            -> [GW_EXCLUDE_REVERSE_IDS: each reverse must lead the other way, or the batch fails]
  *            -> negatives drawn (sampler/negatives.h)
  *            -> [no_true_edges: negatives that are edges are drawn again ...] -> done
@@ -15,14 +15,14 @@
 /* Reused from batch to batch. */
 struct gw_edge_seeds_op {
 	struct gw_edge_seeds spec;
-	uint64_t key;       /* key of the draws of negatives */
+	uint64_t key;       /* key for drawing the negatives */
 	const int64_t *ids; /* [count] */
 	uint64_t count;
 	struct gw_job *job; /* the operation that this is a step of */
 	/* Called once, in the engine, perhaps before start returns. The error text is set on failure. */
 	void (*done)(struct gw_edge_seeds_op *op, gw_status status);
 	void *owner;
-	/* Results: the first src[count] and dst[count] of `asked`, and the negatives of each edge. */
+	/* Results: the first `count` elements of asked.src and of asked.dst, and the negatives of each edge. */
 	struct gw_edges_op asked;
 	struct gw_vec negatives; /* int64_t [count * negatives_each] */
 	uint64_t true_edges;
@@ -45,14 +45,14 @@ void gw_edge_seeds_op_free(struct gw_edge_seeds_op *op);
  * linear in their length. GW_INVALID, GW_RANGE, GW_UNSUPPORTED. */
 gw_status gw_edge_seeds_check(const struct gw_client *client, const struct gw_edge_seeds *spec);
 gw_status gw_edge_seeds_check_ids(const struct gw_client *client, const struct gw_edge_seeds *spec);
-/* Adds the negatives of `count` edges to *total, the sum over all types. Fails with GW_LIMIT if a mini-batch may not
- * have as many. */
+/* Adds the number of negatives of `count` edges to *total, the sum over all types. Fails with GW_LIMIT if a mini-batch
+ * may not have so many negatives. */
 gw_status gw_edge_seeds_check_count(const struct gw_edge_seeds *spec, uint64_t count, uint64_t *total);
 
 /* The node type of the negatives. */
 uint32_t gw_edge_seeds_type_drawn(const struct gw_graph_meta *meta, const struct gw_edge_seeds *spec);
 
-/* Copies the list to draw from, for a caller that does not keep it. */
+/* Copies the list of ids that negatives are drawn from, so that the caller need not keep the list. */
 gw_status gw_edge_seeds_op_keep_ids(struct gw_edge_seeds_op *op);
 
 void gw_edge_seeds_op_start(struct gw_edge_seeds_op *op);

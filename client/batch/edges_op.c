@@ -1,5 +1,5 @@
-/* See edges_op.h. protocol/edge_call.c checks the replies. Fails as reads do, and with GW_PROTOCOL if a server sends an
- * impossible reply. */
+/* See edges_op.h. protocol/edge_call.c checks the replies. Fails as reads do, and with GW_PROTOCOL if a server's reply
+ * is impossible. */
 #include "client/batch/edges_op.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "protocol/ops.h"
 #include "sampler/lookup.h"
 
-/* bytes of a reply to ids, in addition to its counts: most pairs have at most one edge */
+/* room for ids in a reply, in bytes, in addition to two ids for each pair: most pairs have at most one edge */
 #define IDS_ROOM_MIN (64u << 10)
 
 struct gw_edges_share {
@@ -130,7 +130,8 @@ static void take_end(struct gw_edges_share *share, uint64_t i, uint64_t row, uin
 	((int64_t *)op->dst.data)[i] = (int64_t)(meta->ntypes[meta->etypes[op->etype].dst].starts[share->part] + row);
 }
 
-/* Stores the positions of the first pairs of the request. Those of the last pair may be incomplete. */
+/* Stores the positions in a reply, which answers the first pairs of the request. Those of the last answered pair may be
+ * incomplete. */
 static gw_status take_ids(struct gw_edges_share *share, const struct gw_edge_call *call,
 			  const struct gw_edge_reply *reply, const uint8_t *numbers)
 {

@@ -1,5 +1,5 @@
-/* Queries to the owners of edges: the ends of edges, how many edges pairs have, and which. The only step of a single
- * call, and the first step of a mini-batch of edges.
+/* Queries to the owners of edges: the ends of edges, or the number or the ids of the edges between two nodes. A single
+ * call consists of this step alone; a mini-batch of edges begins with it.
  *
  *   ids or pairs -> owners (book) -+-> lists in memory or mapped: looked up at once (sampler/lookup.h)
  *                                  +-> else calls of bounded size, one after another for each owner
@@ -40,8 +40,8 @@ gw_status gw_edges_op_init(struct gw_edges_op *op, struct gw_engine *engine);
 void gw_edges_op_free(struct gw_edges_op *op);
 
 /* Starts the queries, as a step of a job. first, second: edge ids and NULL for GW_EDGE_ENDS; else sources and
- * destinations. The caller owns both, and keeps them until `done`. GW_RANGE names the first question with an edge or
- * node that does not exist. */
+ * destinations. The caller owns both arrays, and keeps them until `done`. GW_RANGE names the first question whose edge
+ * or node does not exist. */
 void gw_edges_op_start(struct gw_edges_op *op, struct gw_job *job, enum gw_edge_ask ask, uint32_t etype,
 		       const int64_t *first, const int64_t *second, uint64_t n);
 

@@ -121,7 +121,7 @@ static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const uint64_t *n
 	return GW_OK;
 }
 
-/* Chooses the mode of a source. A request has no room for rows beyond 32 bits. */
+/* Chooses the mode of a source. A request contains 32-bit row numbers, so rows with larger numbers need reads. */
 static enum gw_hop_mode choose_mode(struct gw_engine *engine, const struct gw_hop_source *source)
 {
 	const struct gw_client *client = engine->client;
@@ -166,7 +166,7 @@ static void take_one(struct hop_cursor *cursor, uint64_t edge_start, uint32_t *c
 	cursor->edge += *count;
 }
 
-/* Picks from memory the neighbours of the destinations in this run that a part in memory owns. */
+/* Picks neighbours for those destinations of this run whose part is in memory. */
 static gw_status pick_mapped(struct gw_hop *hop, uint32_t etype, const uint32_t *owners, const uint64_t *vertices,
 			     uint64_t n)
 {
@@ -200,7 +200,7 @@ static bool one_owner(const uint32_t *owners, uint64_t n)
 	return i >= n;
 }
 
-/* If one owner has the whole run, its picks are used in place. */
+/* One owner has all nodes of the run: returns the owner's picks in place, without a copy. */
 static void take_run(struct gw_hop_source *source, uint64_t start, uint64_t n, struct gw_hop_edges *edges)
 {
 	*edges = (struct gw_hop_edges){

@@ -1,4 +1,4 @@
-/* One hop over several owners: three modes to get the neighbours, with the same result bytes.
+/* One hop over several owners. It gets the neighbours in one of three modes; the result has the same bytes in each.
  *
  *   begin, want ... -> start
  *   nodes -> owners (book) -+-> in memory:  picked from the mapped lists by take

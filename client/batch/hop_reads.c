@@ -2,8 +2,8 @@
  *
  * A degree record is two neighbouring rows of the type's offset table: one read returns the offsets of all edge types.
  * Picked positions that are close together are read as one span, including the gaps between them. A separate range
- * costs as much as some extra bytes; the transport defines how many. So a list that is short for its fanout is read
- * completely. The offsets come from a peer and are checked.
+ * costs as much as reading some extra bytes; the transport defines how many. So the picks of a short list are usually
+ * one read. The offsets come from a peer and are checked.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void records_read(struct gw_link_op *link_op, gw_status status, const str
 	link_op->owner = NULL;
 	share->reading = false;
 	share->recorded = status == GW_OK;
-	gw_fan_in_add(answers); /* the hop must not continue with the next one while this loop runs */
+	gw_fan_in_add(answers); /* the hop must not end, and the next hop not begin, while this loop runs */
 	for (uint32_t e = 0; e < meta->num_etypes; e++) {
 		struct gw_hop_source *source = &share->sources[(size_t)e * meta->num_parts + share->part];
 		if (source->share != share || !source->awaiting)
@@ -137,7 +137,7 @@ static uint64_t hop_reads_build_spans(struct gw_hop_source *source, const struct
 		uint64_t remote = place->offset + positions[i] * width;
 		struct gw_span *last = count ? &spans[count - 1] : NULL;
 		uint64_t last_end = last ? last->remote + last->bytes : 0;
-		bool repeated = last && remote + width == last_end; /* with replacement */
+		bool repeated = last && remote + width == last_end; /* drawn again, with replacement */
 		if (last && !repeated && remote >= last_end && remote - last_end <= gap_max &&
 		    remote + width - last->remote <= SPAN_BYTES_MAX) {
 			uint32_t more = (uint32_t)(remote + width - last_end);

@@ -11,7 +11,7 @@
 
 static void hop_request_ask(struct gw_hop_source *source);
 
-/* Checks that the peer's picks are not more than the rule allows, and lie within its part. */
+/* Checks that the peer returned no more picks than the rule allows, and that the picks lie within the peer's part. */
 static gw_status check_picks(const struct gw_hop_source *source, uint64_t dst_before, uint64_t edge_before)
 {
 	const uint64_t *edge_starts = source->answers->job->engine->client->meta->etypes[source->etype].starts;

@@ -7,8 +7,8 @@
 #include "client/state/recv_buffer.h"
 #include "sampler/pick.h"
 
-/* GW_HOP_MEMORY: the lists stay valid; take picks from them run by run. GW_HOP_MAPPED: the lists are unmapped when
- * their server ends, so start picks from them at once. */
+/* GW_HOP_MEMORY: the lists stay valid, so gw_hop_take picks from them, run by run. GW_HOP_MAPPED: the lists are
+ * unmapped when their server ends, so gw_hop_start picks from them at once. */
 enum gw_hop_mode { GW_HOP_MEMORY, GW_HOP_MAPPED, GW_HOP_READS, GW_HOP_REQUEST };
 
 struct gw_hop_share {
@@ -44,7 +44,7 @@ struct gw_hop_source {
 	struct gw_recv_buffer received;
 };
 
-/* Start a source (hop_reads.c, hop_request.c). The source ends as one of the answers. */
+/* Start a source (hop_reads.c, hop_request.c). The end of a source counts as one answer of the hop. */
 void gw_hop_read(struct gw_hop_source *source);
 void gw_hop_request(struct gw_hop_source *source);
 

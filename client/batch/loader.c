@@ -56,8 +56,8 @@ static int64_t id_in(const struct gw_seeds *list, uint64_t at)
 	return list->ids ? list->ids[at] : (int64_t)at;
 }
 
-/* Fills the seeds of several types: first those of the first list, then those of the second, and so on, each in the
- * batch's order. positions: those of the batch's seeds in the concatenation of all lists. */
+/* Fills the seeds of several types, list after list; the seeds of one list keep the batch's order. positions: where the
+ * batch's seeds are in the concatenation of all lists. */
 static void fill_lists(const struct gw_loader *loader, struct gw_batch *batch, const uint64_t *positions, uint64_t n)
 {
 	const struct gw_seeds *from = loader->lists.data;
@@ -75,9 +75,9 @@ static void fill_lists(const struct gw_loader *loader, struct gw_batch *batch, c
 	}
 }
 
-/* Finds the seeds of a batch in the epoch's order: they begin at *begin and wrap around the end of the order.
- * Returns their number. The last step of GW_LAST_WRAP contains the remaining seeds of the ranks' equal shares, rank
- * after rank. */
+/* Finds the seeds of a batch in the epoch's order: they begin at *begin and wrap around the end of the order. Returns
+ * their number. With GW_LAST_WRAP all ranks have equal shares of the seeds; the last step contains what remains of
+ * these shares, rank after rank. */
 static uint64_t place_in_order(const struct gw_loader *loader, uint64_t step, uint64_t *begin)
 {
 	uint64_t size = loader->batch_size, before = step * loader->world * size;
@@ -132,7 +132,7 @@ static struct gw_seed_types types_of(const struct gw_loader *loader)
 	return (struct gw_seed_types){loader->lists.data, loader->list_count > 1 ? loader->list_count : 0};
 }
 
-/* The loader reads the result from the batch itself. */
+/* Returns nothing: the loader reads the result from the batch. */
 static void finish_nothing(struct gw_ticket *ticket, gw_status status)
 {
 	(void)ticket;
@@ -164,7 +164,7 @@ static void fill_slot(struct gw_loader *loader, uint64_t number)
 	gw_engine_submit(engine, gw_batch_job(batch), false);
 }
 
-/* Checks that the ids of a list are nodes or edges of the type. */
+/* Checks that the ids of a list exist in the type. */
 static gw_status loader_check_ids(const struct gw_seeds *list, const struct gw_type_info *type)
 {
 	for (uint64_t i = 0; list->ids && i < list->count; i++) {
@@ -190,7 +190,7 @@ static gw_status check_seeds(const struct gw_client *client, const struct gw_loa
 	if (options->lists && options->ids)
 		return gw_fail(GW_INVALID, "the seeds are given both as ids and as lists: give one of them");
 	for (uint32_t i = 0; i < gw_spec_edge_types(spec) && status == GW_OK; i++) {
-		uint64_t negatives = 0; /* a batch may consist of one type only */
+		uint64_t negatives = 0; /* per type: all seeds of a batch may be of one type */
 		status = gw_edge_seeds_check_ids(client, &spec->edges[i]);
 		if (status == GW_OK)
 			status = gw_edge_seeds_check_count(&spec->edges[i], batch_size, &negatives);
@@ -228,7 +228,7 @@ static gw_status copy_in(struct gw_vec *vec, const void *from, size_t bytes)
 	return status;
 }
 
-/* A digest of all fields that the meaning of a state depends on. Never 0. */
+/* A digest of everything that gives a loader state its meaning. Never 0. */
 static uint64_t digest_plan(const struct gw_loader *loader)
 {
 	const uint64_t plan[] = {loader->client->meta->graph_id,
@@ -328,7 +328,7 @@ static gw_status loader_take_spec(struct gw_loader *loader, const struct gw_samp
 	return status == GW_OK && spec->edges ? loader_take_edges(loader, spec) : status;
 }
 
-/* The steps of an epoch for this rank. *most: for the rank that has the most. */
+/* The number of steps of an epoch for this rank. *most: the number for the rank that has the most steps. */
 static uint64_t count_steps(const struct gw_loader *loader, uint64_t *most)
 {
 	uint64_t per_step = (uint64_t)loader->batch_size * loader->world;
@@ -353,7 +353,7 @@ static gw_status take_start(struct gw_loader *loader, const struct gw_loader_sta
 	if (start->epoch > EPOCHS_MAX / (most ? most : 1))
 		return gw_fail(GW_RANGE, "start at epoch %llu: is the state of another loader?",
 			       (unsigned long long)start->epoch);
-	/* Another rank may have one step more; this rank has ended its epoch then. */
+	/* The state's rank may have one step more than this rank. This rank has then ended the epoch. */
 	loader->first = start->epoch * loader->steps + (start->step < loader->steps ? start->step : loader->steps);
 	loader->next = loader->first;
 	loader->ended_epoch = start->epoch;
@@ -378,7 +378,7 @@ static gw_status loader_take_options(struct gw_loader *loader, const struct gw_l
 		return gw_fail(GW_LIMIT, "%llu seeds: at most 2^62", (unsigned long long)loader->id_count);
 	uint64_t most;
 	loader->steps = count_steps(loader, &most);
-	/* A rank may have no seeds. Having seeds and dropping all of them is a mistake. */
+	/* A rank may have no seeds. But options that drop all existing seeds are a mistake. */
 	if (most == 0 && loader->id_count > 0)
 		return gw_fail(GW_INVALID,
 			       "%llu seeds are fewer than one step of %llu (batch size %u, %u ranks): no batch would "

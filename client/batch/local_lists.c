@@ -1,7 +1,7 @@
-/* Views of neighbour lists. They are built from a mapped server's catalog on first use, and kept while its connection
- * is open. The places were checked against the regions when the catalog arrived. The sampler checks the offsets inside
- * the lists, as it must for a peer's data. If memory for the views runs out, the server is used as if it were not
- * mapped. */
+/* Views of neighbour lists. The first use builds the views from a mapped server's catalog. The link keeps them while
+ * the server's connection is open. The places were checked against the regions when the catalog arrived. The sampler
+ * checks the offsets inside the lists, as it must for a peer's data. If memory for the views runs out, the client uses
+ * the server as if its memory were not mapped. */
 #include "client/batch/local_lists.h"
 
 #include "client/engine/engine.h"
@@ -35,7 +35,7 @@ static bool local_lists_view(const struct gw_link *link, uint32_t etype, struct 
 		.dst_start = rows_of->starts[part],
 		.edge_start = type->starts[part],
 	};
-	/* All ids of one type must have the same width; the sampler relies on it. */
+	/* The sampler requires that the ids of one edge type have the same width in all parts. */
 	return out->indptr && out->indices && indices->element_bytes == client->indices[etype][0].element_bytes;
 }
 

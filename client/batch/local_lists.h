@@ -5,9 +5,9 @@
 
 #include "client/state/client.h"
 
-/* The lists of a part, one per edge type; or NULL: use requests to its server. Call it in the engine. The lists of a
- * mapped server are unmapped when its connection is lost, which an event reports: use them before the engine runs
- * again. */
+/* The lists of a part, one per edge type; or NULL: send requests to the part's server instead. Call it in the engine.
+ * The lists of a mapped server are unmapped when its connection is lost, which an event reports: use them before the
+ * engine runs again. */
 const struct gw_adjacency *gw_local_lists_of_part(struct gw_engine *engine, uint32_t part);
 
 /* The lists of all parts, or NULL if a part has no lists here. Valid as long as those of gw_local_lists_of_part. */

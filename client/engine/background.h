@@ -16,8 +16,8 @@ struct gw_background {
 	struct gw_cancel_scope scope;
 };
 
-/* Starts a thread for the work. The caller zeroes `background` except work and free. Afterwards use gw_wait and
- * gw_cancel. Fails with GW_LIMIT if no thread can be started. */
+/* Starts a thread for the work. The caller sets work and free, and zeroes the other fields of `background`. Afterwards
+ * use gw_wait and gw_cancel on the ticket. Fails with GW_LIMIT if no thread can be started. */
 gw_status gw_background_start(struct gw_background *background, struct gw_client *client);
 
 #endif

@@ -1,4 +1,4 @@
-/* The operation that a thread works for, and the job that it waits for: see cancel_scope.h. */
+/* Cancels the job that a thread waits for, and the thread's later calls: see cancel_scope.h. */
 #include "client/engine/cancel_scope.h"
 
 #include "client/engine/engine.h"

@@ -1,5 +1,5 @@
-/* Cancellation of a thread that works for an operation: cancelling the scope cancels each call that the thread makes,
- * without a parameter for it. */
+/* Cancels the work of a thread: cancelling the thread's scope cancels each call that the thread makes. The calls need
+ * no parameter for this. */
 #ifndef GW_CLIENT_ENGINE_CANCEL_SCOPE_H
 #define GW_CLIENT_ENGINE_CANCEL_SCOPE_H
 
@@ -18,10 +18,10 @@ void gw_cancel_scope_enter(struct gw_cancel_scope *scope);
 /* Cancels the call that the scope's thread waits for; its later calls end at once. Any thread may call this. */
 void gw_cancel_scope_cancel(struct gw_cancel_scope *scope);
 
-/* gw_job_wait without a limit. If the thread's scope is cancelled, so is the job. */
+/* Waits for the job without a deadline (gw_job_wait). If the thread's scope is cancelled, the job is cancelled too. */
 void gw_cancel_scope_wait(struct gw_job *job);
 /* Sleeps until the deadline, or until this thread's scope is cancelled. Returns GW_CANCELLED if the scope is cancelled,
- * also if that happened before. deadline_ns 0: only checks. */
+ * even if that happened before this call. deadline_ns 0: only checks. */
 gw_status gw_cancel_scope_pause(uint64_t deadline_ns);
 
 #endif

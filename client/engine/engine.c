@@ -9,9 +9,9 @@
 #include "core/system/thread.h"
 
 #define COMPLETIONS_PER_RUN 64
-#define RUN_MAX_NS          (100 * GW_NS_PER_MS) /* longest sleep of one run: links have timers */
-/* How often an idle engine polls if it may hold a resource that others wait for. Removing a device waits for its users,
- * and the memory of a server that ended exists until its last client unmaps it. */
+#define RUN_MAX_NS          (100 * GW_NS_PER_MS) /* longest sleep of one run, since links have timers */
+/* How often an idle engine polls if it may hold a resource that others wait for. The removal of a device waits until
+ * its users release it. The memory of a server that has ended exists until its last client unmaps it. */
 #define WATCH_NS     (500 * GW_NS_PER_MS)
 #define WATCH_FOR_NS 100000ull /* a poll that waits also checks idle connections */
 
@@ -64,8 +64,8 @@ static void take_inbox(struct gw_engine *engine)
 		engine->jobs = job;
 		engine->jobs_open++;
 		engine->jobs_bounded += !job->is_boundless;
-		/* An earlier run_cancels may already have counted off a cancel that came before the start. This is the
-		 * last place that sees such a cancel. */
+		/* A cancel may have come before the start, and run_cancels may already have counted it as handled. Only
+		 * this check still sees such a cancel. */
 		if (atomic_load(&job->cancel_wanted))
 			gw_job_end(job, gw_fail(GW_CANCELLED, "cancelled"));
 		else if (!job->is_boundless && engine->jobs_bounded > GW_JOBS_MAX)
@@ -120,8 +120,8 @@ static bool try_own(struct gw_engine *engine)
 	return atomic_compare_exchange_strong(&engine->owner, &free, 1);
 }
 
-/* The waker raises `wakeups` before it checks `sleeps`. The thread raises `sleeps` before it checks `wakeups`. All
- * accesses are sequentially consistent, so at least one of the two sees the other. */
+/* The waker raises `wakeups` before it checks `sleeps`. The thread sets `sleeps` before it checks `wakeups`. All
+ * accesses are sequentially consistent, so at least one of the two sees the other's change. */
 static void wake_thread(struct gw_engine *engine)
 {
 	atomic_fetch_add(&engine->wakeups, 1);
@@ -129,9 +129,9 @@ static void wake_thread(struct gw_engine *engine)
 		gw_futex_wake(&engine->wakeups, 1);
 }
 
-/* Releases the engine. If work is left, the engine's thread takes over. It also takes over when the engine starts to
- * watch, since it might otherwise sleep for ever. The inbox is checked after the release: a job that is submitted in
- * between finds an owner or a woken thread. */
+/* Releases the engine. If work is left, wakes the engine's thread, which continues. Also wakes this thread when the
+ * engine starts to watch, since it might otherwise sleep for ever. The inbox is checked after the release, so a job
+ * that is submitted meanwhile is not overlooked. */
 static void engine_disown(struct gw_engine *engine)
 {
 	bool watches = atomic_load_explicit(&engine->watches, memory_order_relaxed);
@@ -178,7 +178,7 @@ bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns)
 	struct gw_engine *engine = job->engine;
 	while (!has_ended(job)) {
 		if (deadline_ns != GW_NO_DEADLINE && gw_now_ns() >= deadline_ns) {
-			/* The job continues: a thread must run it. */
+			/* The job is still open, so some thread must run the engine. */
 			if (engine && !atomic_load(&engine->owner))
 				wake_thread(engine);
 			return false;
@@ -217,12 +217,12 @@ static void *engine_run(void *argument)
 		if (try_own(engine)) {
 			if (atomic_load(&engine->watches))
 				gw_engine_run_once(engine, gw_now_ns() + WATCH_FOR_NS);
-			/* Without work the thread does not own the engine: a run would sleep and prevent callers from
-			 * running it. */
+			/* The thread owns the engine only while there is work: a run without work would sleep and keep
+			 * callers from running the engine. */
 			while (engine->jobs_open > 0 || atomic_load(&engine->inbox))
 				gw_engine_run_once(engine, GW_NO_DEADLINE);
-			/* Not engine_disown(): work that came after the last check raised `wakeups`, or will find no
-			 * owner. */
+			/* engine_disown() is not needed: the submitter of work that came after the last check has
+			 * raised `wakeups`, or will find the engine without owner. */
 			atomic_store(&engine->owner, 0);
 			if (atomic_load(&engine->inbox))
 				continue;
@@ -264,8 +264,8 @@ void gw_engine_close(struct gw_engine *engine)
 			gw_endpoint_goodbye(engine->links[i].endpoint);
 		gw_link_close(&engine->links[i]);
 	}
-	/* Operations that were open when their endpoint was closed still use memory of the links (upgrade.h) and of the
-	 * poll group's completions. The poll group therefore ends first. */
+	/* Operations that were open when their endpoint was closed still use the links' memory (upgrade.h) until the
+	 * poll group has ended. The poll group therefore ends before the links are freed. */
 	gw_poll_group_destroy(engine->group);
 	gw_free(engine->links);
 	gw_free(engine->part_links);

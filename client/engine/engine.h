@@ -2,10 +2,10 @@
  *
  *   gw_engine_submit(job) -> inbox -> job->start -> reads, requests ... events -> gw_job_end -> gw_job_wait returns
  *
- * One thread runs an engine at a time. It is the caller that waits for one of the engine's jobs, so that a single call
- * needs no hand-over between threads; else it is the engine's own thread. The running thread holds `owner`. If it
- * releases the engine while jobs are open, it wakes the engine's thread. All work of a job happens in the running
- * thread: nothing below this file locks.
+ * One thread runs an engine at a time. A caller that waits for one of the engine's jobs runs the engine itself, so that
+ * a single call needs no hand-over between threads. If no caller does so, the engine's own thread runs it. The running
+ * thread holds `owner`. If it releases the engine while jobs are open, it wakes the engine's thread. All work of a job
+ * happens in the running thread, so the code that the engine calls needs no locks.
  */
 #ifndef GW_CLIENT_ENGINE_ENGINE_H
 #define GW_CLIENT_ENGINE_ENGINE_H
@@ -25,7 +25,7 @@ void gw_engine_close(struct gw_engine *engine);
 /* Ends the engine's thread. The caller then owns all that belongs to the engine. */
 void gw_engine_stop_thread(struct gw_engine *engine);
 
-/* Submits a job and starts its clock. The engine's thread runs the job, or a caller in gw_job_wait. soon: the caller
+/* Submits a job and starts its clock. The engine's thread, or a caller in gw_job_wait, runs the job. soon: the caller
  * will wait for the job at once, so no thread needs to be woken. */
 void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon);
 
@@ -36,8 +36,8 @@ bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns);
 /* Requests that a job ends early. The caller must still wait for the job. Any thread may call this. */
 void gw_job_cancel(struct gw_job *job);
 
-/* The link that serves a part. Only this function chooses the link: a caller that needs the same link twice keeps
- * it. */
+/* The link that serves a part. Only this function chooses the link. A caller that needs the same link twice keeps the
+ * pointer. */
 static inline struct gw_link *gw_engine_link(const struct gw_engine *engine, uint32_t part)
 {
 	return engine->part_links[part];

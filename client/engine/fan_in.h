@@ -25,7 +25,7 @@ struct gw_fan_in {
 	char text[GW_ERROR_TEXT_MAX];
 };
 
-/* The step ends when end_one has been called once more often than add. */
+/* Begins a step. The step ends when end_one has been called once for each add, and once for begin. */
 static inline void gw_fan_in_begin(struct gw_fan_in *fan_in, struct gw_job *job,
 				   void (*cancel)(struct gw_fan_in *fan_in),
 				   void (*done)(struct gw_fan_in *fan_in, gw_status status))

@@ -1,4 +1,4 @@
-/* A request as a job of its own: see remote_call.h. Fails as links do, or with the server's error. */
+/* One request as a separate job: see remote_call.h. Fails as links do, or with the server's error. */
 #include "client/engine/remote_call.h"
 
 #include <string.h>

@@ -14,12 +14,13 @@
 /* Long enough for a restarting server to write its key, and for other processes to free resources. */
 #define LASTING_MAX_MS 5000
 #define LASTING_MAX_NS (LASTING_MAX_MS * GW_NS_PER_MS)
-#define LOG_AFTER_MS   1000 /* shorter absences are not logged, nor waits that end so soon */
+#define LOG_AFTER_MS   1000 /* shorter absences are not logged; neither are waits limited to less than twice this */
 #define LOG_AFTER_NS   (LOG_AFTER_MS * GW_NS_PER_MS)
 
 /* --- Logging. --- */
 
-/* Whether the server is away. If another engine has reconnected recently, this link only waits for its next attempt. */
+/* Whether the server has been away long enough for a log line. If another engine has reconnected recently, the server
+ * is back, and this link only waits for its next attempt. */
 static bool is_worth_logging(const struct gw_link *link, uint64_t now_ns)
 {
 	uint64_t back_ns = atomic_load(&link->server->back_ns);
@@ -48,7 +49,8 @@ void gw_link_log_away(struct gw_link *link, uint64_t now_ns, int64_t limit_ms)
 		       gw_text_duration(limit, (double)limit_ms / 1000));
 }
 
-/* The link stops waiting. Returns how many links still wait for the server; UINT32_MAX: this link did not wait. */
+/* Records that the link no longer waits. Returns how many links still wait for the server; UINT32_MAX: this link had
+ * not logged that it waits. */
 static uint32_t away_end_wait(struct gw_link *link)
 {
 	if (!link->logged_away)
@@ -95,14 +97,14 @@ static void away_give_up(struct gw_link *link)
 	fail_queue(link);
 }
 
-/* Waiting does not change the graph or the version. */
+/* Errors that waiting cannot remove, such as another graph or another version. */
 static bool is_final(gw_status status)
 {
 	return status == GW_WRONG_GRAPH || status == GW_VERSION || status == GW_UNSUPPORTED || status == GW_INVALID;
 }
 
-/* Waiting rarely helps either if the key is wrong, if another program uses the port, or if this process has run out of
- * a resource. */
+/* Errors that waiting rarely removes: the key is wrong, another program uses the port, or this process has run out of a
+ * resource. */
 static bool away_is_lasting(gw_status status)
 {
 	return status == GW_REFUSED || status == GW_PROTOCOL || status == GW_NO_MEMORY || status == GW_LIMIT ||
@@ -123,7 +125,8 @@ static bool has_failed_too_long(const struct gw_link *link, uint64_t now_ns)
 	return link->lasting_ns && now_ns - link->lasting_ns >= LASTING_MAX_NS;
 }
 
-/* An attempt that the end of the budget interrupted explains less than the attempt before it. */
+/* Whether the end of the budget interrupted this attempt. Its failure then explains less than the failure of the
+ * attempt before it. */
 static bool is_cut_short(const struct gw_link *link, gw_status status, uint64_t now_ns)
 {
 	return status == GW_DEADLINE && link->failure && link->away_ns &&

@@ -1,11 +1,12 @@
-/* A server that is away: why its link is not open, how long that may last, when the link tries again, and what it logs.
+/* A server that is away: why its link is not open, how long that may last, when the link tries again, and what the
+ * client logs.
  *
  *   failed -> waiting helps (restarts, lost networks, names)     -> try again until the reconnect budget ends
  *          -> waiting rarely helps (keys, refusals, no memory)   -> try again for LASTING_MAX_NS (client/link/away.c)
  *          -> waiting never helps (another graph or version)     -> give up at once
  *
- * If a client waits for a server longer than a moment, it logs one line, and another line when the server is back. It
- * logs them once per client, however many of its engines wait.
+ * If a client waits for a server longer than a moment, it logs one line, and another line when the server is back. Each
+ * line appears once per client, however many of the client's engines wait.
  */
 #ifndef GW_CLIENT_LINK_AWAY_H
 #define GW_CLIENT_LINK_AWAY_H
@@ -19,7 +20,7 @@ void gw_link_note_failure(struct gw_link *link, gw_status status, const char *re
 /* Follows gw_link_note_failure once the connection is closed: gives up or waits. */
 void gw_link_wait_or_give_up(struct gw_link *link, gw_status status);
 
-/* For a link that waits: gives up if the reconnect budget has ended. Returns whether it gave up. */
+/* For a link that waits: gives up if the reconnect budget has ended. Returns whether the link gave up. */
 bool gw_link_give_up_if_overdue(struct gw_link *link, uint64_t now_ns);
 
 /* Log that the client waits for the server, up to limit_ms (negative: without limit); and that the server is back. */

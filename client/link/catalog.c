@@ -1,5 +1,5 @@
-/* Checks and combines catalogs: see catalog.h. All fields that a server sends are checked. A server that came back must
- * send the same catalog as before. */
+/* Checks and combines catalogs: see catalog.h. All fields that a server sends are checked. After a reconnect, a server
+ * must send the same catalog as before. */
 #include "client/link/catalog.h"
 
 #include <string.h>
@@ -44,8 +44,8 @@ gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *en
 		    : gw_fail(GW_WRONG_GRAPH, "it came back with another graph, part or layout: open the client again");
 }
 
-/* The client computes with one description of the graph. The other servers must send an equal one; equal graph ids are
- * not enough. */
+/* The client uses one description of the graph for all servers. So all servers must send equal descriptions; equal
+ * graph ids are not enough. */
 static gw_status remote_check_meta(const struct gw_remote *server, const struct gw_graph_meta *meta)
 {
 	char address[GW_ADDRESS_MAX];

@@ -1,7 +1,7 @@
 /* Descriptions that servers send: the catalog of each server, whether the catalogs belong together, and the graph that
  * they form.
  *
- *   catalog of one server, checked -> of all: one graph, every part once -> the graph as the caller sees it
+ *   catalog of one server, checked -> all catalogs: one graph, every part once -> the graph as the caller sees it
  */
 #ifndef GW_CLIENT_LINK_CATALOG_H
 #define GW_CLIENT_LINK_CATALOG_H

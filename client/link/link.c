@@ -93,14 +93,14 @@ static void link_ready(struct gw_link *link)
 	link->failure = GW_OK;
 	link->away_ns = link->lasting_ns = 0;
 	link->attempts = 0;
-	/* The backoff remains until the server has answered a request. A server that dies of every read is thus not
-	 * overloaded. */
+	/* The backoff stays until the server has answered a request. Otherwise the link would reconnect without a pause
+	 * to a server that each read crashes. */
 	uint64_t now = gw_now_ns();
 	for (struct gw_link_op *op = link->head; op; op = op->next)
 		gw_link_op_start_clock(link, op, now);
 }
 
-/* Records the transport to the server. If it is new, logs the transport and the reason. */
+/* Records the transport to the server. If the transport has changed, logs it and the reason. */
 static void report_transport(struct gw_link *link)
 {
 	struct gw_remote *server = link->server;
@@ -130,7 +130,8 @@ static void link_upgrade(struct gw_link *link)
 		return;
 	}
 	link->state = GW_LINK_UPGRADING;
-	/* Opening a client waits for the result of the search. Waiting ops do not wait for RDMA. */
+	/* The first search waits for every transport, since the client is still opening. Later searches do not make ops
+	 * wait for RDMA. */
 	gw_upgrade_begin(link, !link->ever_open);
 }
 
@@ -209,7 +210,7 @@ static void link_region_opened(struct gw_event *event, const struct gw_completio
 {
 	struct gw_link *link = (struct gw_link *)((char *)event - offsetof(struct gw_link, region_opened));
 	link->opens_region = false;
-	/* callers check the region again; a region that this transport cannot read reports that at once */
+	/* callers check the region again; if this transport cannot read it, the check fails at once */
 	(void)completion;
 }
 
@@ -225,7 +226,8 @@ bool gw_link_can_read(struct gw_link *link, uint32_t region, uint32_t generation
 	return false;
 }
 
-/* Posts as much of an op as there is room for. GW_AGAIN: a part is not posted yet. Any other failure ends the op. */
+/* Posts as much of an op as there is room for. GW_AGAIN: some of it is not posted yet. Any other failure ends the
+ * op. */
 static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 {
 	if (!op->open) {
@@ -242,7 +244,7 @@ static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 	}
 
 	const struct gw_region *region = link_region(link, op);
-	/* The region was withdrawn. The transport still has reads of this op, and ends them all. */
+	/* The region was withdrawn. The transport still has reads of this op; it ends all of them. */
 	if (!region && op->open && op->generation)
 		region = &op->dynamic;
 	if (!region)
@@ -263,7 +265,7 @@ static gw_status link_post(struct gw_link *link, struct gw_link_op *op)
 		accepted = gw_endpoint_readv(link->endpoint, &op->set, region, op->buffer, op->spans + op->posted, left,
 					     true);
 	}
-	/* If the transport accepted no read of a set, the set still belongs to the link. */
+	/* If the transport accepted no read of the set, the set still belongs to the link, and the op is not open. */
 	op->open = op->open || accepted > 0 || left == 0;
 	op->posted += accepted;
 	return accepted == left ? GW_OK : GW_AGAIN;
@@ -339,8 +341,8 @@ static void link_expire(struct gw_link *link, uint64_t now_ns)
 
 uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 {
-	/* The server of this mapped memory has ended while no read was open. The kernel frees the memory with its last
-	 * mapping, and the server may need that memory to restart. */
+	/* The server of this mapped memory has ended while no read was open. Unmap the memory now: the kernel frees it
+	 * with its last mapping, and the server may need it to restart. */
 	if (link->mapped && link->endpoint->state == GW_ENDPOINT_LOST)
 		link_lose(link, GW_PEER_LOST, "the connection was lost");
 	if (!link->head)
@@ -375,8 +377,8 @@ void gw_link_post(struct gw_link *link, struct gw_link_op *op)
 	op->open = false;
 	op->cancelled = false;
 	op->away = false;
-	/* No op waited until now. The earlier absence of the server, its reasons and its long retry pauses therefore do
-	 * not count against this read. */
+	/* No op has waited until now. So this read gets a full budget and a short retry pause, however long the server
+	 * was away before. */
 	if (!link->head && link->away_ns) {
 		link->away_ns = gw_now_ns();
 		link->lasting_ns = 0;
@@ -433,8 +435,9 @@ static bool is_torn(const struct gw_link_op *op, gw_status status)
 	return status == GW_AGAIN && op->form == GW_LINK_GATHER && op->generation;
 }
 
-/* Transports report these statuses for the state of a connection. Coming from the server over a live connection they
- * are a protocol error: honouring them would retry for ever, or look like the end of an epoch. */
+/* Transports report these statuses for the state of a connection. If the server itself sends one over a live
+ * connection, that is a protocol error: obeying it would make the client retry for ever, or would look like the end of
+ * an epoch. */
 static bool is_invalid_answer(const struct gw_link *link, const struct gw_link_op *op, gw_status status)
 {
 	if (status == GW_AGAIN || status == GW_END)
@@ -482,7 +485,7 @@ void gw_link_cancel(struct gw_link_op *op)
 		end_op(link, op, GW_CANCELLED, "cancelled");
 		return;
 	}
-	/* If the op is open on a closed connection, its completion will arrive by itself. */
+	/* If the op is open on a closed connection, its completion arrives without a cancel. */
 	if (!link->endpoint || op->connection != link->connection)
 		return;
 	if (op->form == GW_LINK_REQUEST)

@@ -5,11 +5,12 @@
  *              └────────────────────────────── WAITING ◀───────────────────────────────────────────────────┘
  *
  * UPGRADING: the TCP connection is open, and the link looks for a better transport (upgrade.h). If it finds one, it
- * closes the TCP connection. Only the endpoint shows which transport is used. The link tries all transports again after
- * each loss. It also tries RDMA again while it is open over TCP; on success it posts the open reads again over RDMA.
+ * closes the TCP connection. Afterwards only the endpoint shows which transport the link uses. The link tries all
+ * transports again after each loss. It also tries RDMA again while it is open over TCP; if that succeeds, it posts the
+ * open reads again over RDMA.
  *
  * The link posts reads in order, as room allows. If the connection of a read is lost, the link posts the read again on
- * the next one. Reads and sample requests may thus run twice. Two limits apply:
+ * the next connection. Reads and sample requests may thus run twice. Two limits apply:
  * - The operation's deadline runs while the server is connected, also while the read waits for room.
  * - The reconnect budget runs while the server is away. When it ends, every waiting read fails with the reason. A read
  *   also fails if its connections keep being lost for that long, one after another.
@@ -25,13 +26,13 @@ void gw_link_close(struct gw_link *link);
 /* Starts to connect, if the link is down. */
 void gw_link_open(struct gw_link *link);
 
-/* Runs the timers, and posts ops that wait for room. Returns the time by which it must be called again. */
+/* Runs the link's timers, and posts ops that wait for room. Returns the time by which it must be called again. */
 uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns);
 
-/* Whether mutable rows can be read from this region, which the server announced after the hello. If the region is
- * not open yet, this opens it; meanwhile callers request the rows from the server. An op on a withdrawn region ends
- * with GW_NOT_FOUND. An op with rows that were torn at every attempt ends with GW_AGAIN and the completion that
- * lists them. */
+/* Whether mutable rows can be read from this region, which the server announced after the hello. If the region is not
+ * open yet, this function begins to open it; meanwhile callers request the rows from the server. An op on a withdrawn
+ * region ends with GW_NOT_FOUND. An op with rows that were torn at every attempt ends with GW_AGAIN and the completion
+ * that lists them. */
 bool gw_link_can_read(struct gw_link *link, uint32_t region, uint32_t generation);
 
 /* Submits an op. `done` reports the result, perhaps before this returns. */

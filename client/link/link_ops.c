@@ -56,8 +56,8 @@ void gw_link_enqueue(struct gw_link *link, struct gw_link_op *op)
 
 /* --- Connecting. --- */
 
-/* Removes the address in front of a reason: that of the server, or the server's name on this host. Callers of the
- * transport add such addresses. */
+/* Removes the address at the beginning of a reason: the server's address, or its name on this host. gw_link_name adds
+ * the address itself. */
 static const char *reason_alone(const char *reason, const char *address)
 {
 	static const char *const before[] = {"connect to ", "connect: ", ""};
@@ -101,8 +101,9 @@ uint64_t gw_link_budget_end(const struct gw_link *link, uint64_t since_ns)
 	return since_ns + (uint64_t)budget_ms * GW_NS_PER_MS;
 }
 
-/* Sets the key to send: that of the given file, else a key found in the runtime folder. The search is repeated for each
- * connect, since a restarted server writes a new key. A server that has proved a key once must do so again. */
+/* Sets the key to send: the key of the given file, else a key found in the runtime folder. The search for a key is
+ * repeated for each connect, since a restarted server writes a new key. A server that has proved a key once must do so
+ * again. */
 static gw_status link_set_key(struct gw_link *link, struct gw_connect_options *options)
 {
 	struct gw_remote *server = link->server;
@@ -135,7 +136,7 @@ gw_status gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns, st
 	if (link->head && end < options->deadline_ns)
 		options->deadline_ns = end;
 	memcpy(options->client_uuid, client->uuid, sizeof(options->client_uuid));
-	/* Twice: the server may notice a loss earlier than the client. */
+	/* Twice the patience: the server may notice a loss earlier than the client. */
 	options->budget_ns = gw_link_budget_end(link, 2 * gw_link_patience_ns(client));
 	/* Each engine is a separate client to the server: its requests have their own numbers. */
 	options->client_uuid[15] ^= (uint8_t)link->engine->number;

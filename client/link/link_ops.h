@@ -27,8 +27,8 @@ struct gw_link_op {
 	uint16_t call;               /* GW_LINK_REQUEST */
 	const void *request;
 	uint32_t request_bytes;
-	/* sequence 0: the request may run twice; else the engine's running number with this server, with window 0 until
-	 * it is posted */
+	/* sequence 0: the request may run twice. Otherwise: the request's number; each engine numbers its requests to a
+	 * server. The link sets window when it first posts the request; 0 until then */
 	struct gw_once once;
 	/* Called once, in the engine. The completion is set for a request that succeeded, or for a read with torn rows
 	 * (GW_AGAIN); else it is NULL. */
@@ -36,7 +36,7 @@ struct gw_link_op {
 	void *owner;
 	/* Fields of the link: */
 	uint64_t posted;
-	uint64_t deadline_ns;     /* the job's, when the op was queued or its server came back */
+	uint64_t deadline_ns;     /* the job's deadline when the op was queued or its server came back */
 	uint64_t lost_ns;         /* when its connection was lost for the first time, or 0 */
 	uint64_t connection;      /* the value of link->connection when the op was opened */
 	struct gw_region dynamic; /* the region when the first reads of the op were posted */
@@ -54,10 +54,10 @@ struct gw_upgrade {
 	enum gw_upgrade_step step;
 	const struct gw_scheme *scheme; /* tried last in this search; NULL: none yet */
 	struct gw_endpoint *endpoint;   /* may replace the TCP endpoint */
-	/* completions that have not arrived; a new search waits for those of the last one */
+	/* completions that have not arrived; a new search waits for those of the previous search */
 	uint32_t open;
 	struct gw_read_set sets[2]; /* of the comparing read: over TCP, over the better transport */
-	uint8_t *bytes;             /* what the two reads receive, one after the other */
+	uint8_t *bytes;             /* the results of the two reads, the second after the first */
 	uint32_t byte_count;
 	struct gw_buffer *buffer;
 	bool network_waits;           /* do not try transports over the network now, but once the link is open */
@@ -91,7 +91,7 @@ struct gw_link {
 	struct gw_adjacency *lists; /* once they have been requested on such a link: see local_lists.h */
 	struct gw_upgrade upgrade;
 	bool ever_open;
-	bool offered_key; /* by the TCP connection */
+	bool offered_key; /* the TCP connection offered a key */
 	bool logged_away; /* the client logged that it waits for the server: see away.h */
 	enum gw_link_state state;
 	struct gw_link_op *head, **tail; /* ops that are not posted completely */
@@ -100,7 +100,7 @@ struct gw_link {
 	uint64_t connection;             /* counts connects */
 	bool opens_region;               /* a dynamic region is being opened */
 	uint64_t away_ns;                /* since when the link is not open although it should be; 0: it is open */
-	/* since when it fails for reasons that waiting rarely removes; 0: it does not */
+	/* since when connecting fails for reasons that waiting rarely removes; 0: it does not fail so */
 	uint64_t lasting_ns;
 	uint64_t retry_ns, backoff_ns;
 	uint32_t attempts;         /* to connect, since it was open */
@@ -113,7 +113,7 @@ struct gw_link {
 void gw_link_enqueue(struct gw_link *link, struct gw_link_op *op);
 void gw_link_dequeue(struct gw_link *link, struct gw_link_op *op);
 
-/* The server of a queued op is connected, or is away: then the clock of the operation stops. */
+/* The clock of an operation runs while the servers of its queued ops are connected, and stops while one is away. */
 void gw_link_op_start_clock(struct gw_link *link, struct gw_link_op *op, uint64_t now_ns);
 void gw_link_op_stop_clock(struct gw_link_op *op, uint64_t now_ns);
 
@@ -123,12 +123,13 @@ uint64_t gw_link_budget_end(const struct gw_link *link, uint64_t since_ns);
 /* "server host:port: reason". The text of a transport may already begin with the address. */
 void gw_link_name(const struct gw_link *link, const char *reason, char text[GW_ERROR_TEXT_MAX]);
 
-/* Fills the options of a connect: key, client and graph. The deadline is deadline_ns, or the budget of the ops that
- * wait for a link that is away, if that ends earlier. Fails if an existing key cannot be read. */
+/* Fills the options of a connect: key, client and graph. The connect's deadline is deadline_ns, or the end of the
+ * reconnect budget of waiting ops, if that is earlier. Fails if an existing key cannot be read. */
 gw_status gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns, struct gw_connect_options *options);
 
-/* A third of an operation's deadline, within limits. A server may be silent that long before the client checks that it
- * is alive, and the answer may take as long. Both thirds end in time to try another connection for the operation. */
+/* A third of an operation's deadline, within limits. A server may be silent that long before the client checks that the
+ * server is alive. The server's answer to the check may take as long again. The last third remains to try another
+ * connection for the operation. */
 uint64_t gw_link_patience_ns(const struct gw_client *client);
 
 #endif

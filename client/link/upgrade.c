@@ -10,7 +10,7 @@
 #include "core/system/clock.h"
 
 #define UPGRADE_NS (10000 * GW_NS_PER_MS) /* how long one transport may take to connect and to read */
-/* at most, of the server's first region, to verify that the transport reads correctly */
+/* how many bytes, at most, are read from the server's first region to verify that the transport reads correctly */
 #define READ_BYTES   4096u
 #define PAUSE_MIN_NS (1000 * GW_NS_PER_MS)
 #define PAUSE_MAX_NS (60000 * GW_NS_PER_MS)
@@ -48,8 +48,8 @@ static gw_status read_memory_open(struct gw_upgrade *upgrade)
 	return status;
 }
 
-/* The endpoints may be closed although their reads have not completed. No transport writes to the memory any more: a
- * closed queue pair does not, and only polls copy data that TCP still receives. */
+/* The endpoints may be closed although their reads have not completed. Even then no transport writes to the memory: a
+ * closed queue pair does not write, and data that TCP still receives is copied only by polls. */
 static_assert(READ_BYTES < GW_STAGED_BYTES, "no receive goes directly into the read memory");
 
 static void read_memory_close(struct gw_upgrade *upgrade)
@@ -85,9 +85,9 @@ static void upgrade_give_up(struct gw_upgrade *upgrade)
 	upgrade->step = GW_UPGRADE_IDLE;
 }
 
-/* How long a transport may take to connect and to read. If TCP is allowed, no op waits for long. A search in the
- * background gets as long as the pause before it. That pause grows, since a machine may be too slow for the first
- * attempts. */
+/* How long a transport may take to connect and to read. If TCP is allowed, the time is short, since ops wait. A search
+ * in the background gets as much time as the pause before it. This time grows with the pauses, since a slow machine may
+ * need longer than the first attempts allow. */
 static uint64_t deadline_ns(struct gw_upgrade *upgrade)
 {
 	const struct gw_client *client = link_of(upgrade)->engine->client;
@@ -151,7 +151,7 @@ static void note_failure(struct gw_upgrade *upgrade, gw_status status, const cha
 	if (!upgrade->network_tried)
 		upgrade->retry_ns = GW_NO_DEADLINE;
 	upgrade->network_tried = true;
-	/* One transport that may recover is enough. The pause grows once per search. */
+	/* One transport that may recover is enough for another search. The pause grows only once per search. */
 	if (status != GW_UNSUPPORTED && status != GW_DIGEST && upgrade->retry_ns == GW_NO_DEADLINE)
 		gw_upgrade_lost(upgrade, scheme, gw_now_ns());
 }
@@ -166,7 +166,8 @@ static const struct gw_scheme *next_scheme(struct gw_upgrade *upgrade)
 	return scheme;
 }
 
-/* Tries the remaining transports until one starts to connect. status: of the transport that was tried before. */
+/* Tries the remaining transports until one starts to connect. status: the result of the transport that was tried
+ * before. */
 static void upgrade_search(struct gw_upgrade *upgrade, gw_status status)
 {
 	for (;;) {
@@ -230,7 +231,7 @@ static void read_both(struct gw_upgrade *upgrade)
 	struct gw_span one = {0, 0, upgrade->byte_count}, other = {0, READ_BYTES, upgrade->byte_count};
 	if (upgrade_post(upgrade, 0, there, &one) && upgrade_post(upgrade, 1, upgrade->endpoint, &other))
 		return;
-	/* One connection has no room for a read: it is busy at the moment. */
+	/* One of the connections has no room for a read, because it is busy at the moment. */
 	gw_endpoint_cancel(there, &upgrade->sets[0]);
 	upgrade->failed = true;
 	if (!upgrade->open)
@@ -266,8 +267,8 @@ static void upgrade_reads_done(struct gw_event *event, const struct gw_completio
 	upgrade_take(upgrade);
 }
 
-/* Whether this transport reaches the memory that the catalog was checked against. The client trusts a better connection
- * no more than the first one. */
+/* Whether this transport reaches the memory that the catalog was checked against. The check is as strict as that of the
+ * first connection. */
 static bool is_same_server(const struct gw_peer *here, const struct gw_peer *there)
 {
 	if (here->incarnation != there->incarnation || here->part != there->part ||

@@ -7,8 +7,8 @@
 /* Creates a list with room for this many questions and edges. The caller fills all of its arrays. */
 gw_status gw_edge_list_create(uint64_t questions, uint64_t edges, struct gw_edge_list **out);
 
-/* Makes room for another number of edges, at least edge_count. After GW_NO_MEMORY the list is unchanged, or has more
- * room. */
+/* Changes the room of a list to this many edges, which must be at least edge_count. After GW_NO_MEMORY the list is
+ * unchanged, or has more room. */
 gw_status gw_edge_list_resize(struct gw_edge_list *list, uint64_t edges);
 
 /* The arrays of a list, for the code that fills them. */

@@ -4,9 +4,9 @@
  *                                                               -> positions: a pure function of (key, node)
  *   positions, PIECE at a time -> destinations, and the edges' ids, from their owners -> a list of edges
  *
- * It is one operation with one deadline. Offsets and ids come from a peer and are checked: offsets must ascend and fit
- * their part; a destination must be a node. Fails as a gather does, if parts store offsets in different widths, or if
- * the lists are not stored.
+ * A call is one operation with one deadline. Offsets and ids come from a peer and are checked: offsets must ascend and
+ * fit their part; a destination must be a node. Fails as a gather does, if parts store offsets in different widths, or
+ * if the lists are not stored.
  */
 #include "client/queries/neighbours.h"
 
@@ -36,12 +36,12 @@ struct neighbours_call {
 	/* Where the lists are stored. */
 	uint32_t columns, column;
 	const uint64_t *node_starts; /* of the nodes in `ids` */
-	uint64_t *edge_starts;       /* [num_parts + 1]: positions of lists, over all parts */
+	uint64_t *edge_starts;       /* [num_parts + 1]: first position of each part, numbered over all parts */
 	struct gw_place *offsets, *ends, *eids;
 	/* State of the call. */
 	struct gw_gather_op op;
 	struct gw_recv_buffer received;
-	struct gw_vec positions; /* int64_t [edge_count]: numbers of positions, over all parts */
+	struct gw_vec positions; /* int64_t [edge_count]: positions, numbered over all parts */
 	uint64_t done, piece;    /* number of edges fetched, and of edges in the current piece */
 };
 
@@ -277,7 +277,7 @@ static void neighbours_finish(struct gw_ticket *ticket, gw_status status)
 	neighbours_free(call);
 }
 
-/* Finds where offsets, ends and edge ids are stored. The arrays of the ends define the number of edges. */
+/* Finds where offsets, ends and edge ids are stored. Takes the number of edges from the arrays of the ends. */
 static gw_status find_lists(struct neighbours_call *call)
 {
 	const struct gw_client *client = call->ticket.client;

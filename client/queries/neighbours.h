@@ -22,7 +22,7 @@ struct gw_list_call {
 gw_status gw_neighbours_in(struct gw_client *client, const struct gw_list_call *wanted, bool soon,
 			   struct gw_ticket **ticket);
 
-/* Frees the hops that the client's engines keep for the next list of in-edges. Their threads must have ended. */
+/* Frees the hops that the client's engines keep for the next list of in-edges. The engines' threads must have ended. */
 void gw_neighbours_free(struct gw_client *client);
 
 #endif

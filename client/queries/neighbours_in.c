@@ -2,8 +2,8 @@
  *
  *   ids, PIECE at a time -> gw_hop (client/batch/hop.h): from memory, by reads, by request -> append to the list
  *
- * So the draws equal those of hop 0 of a mini-batch, and cost the same. A call is one operation with one deadline. The
- * neighbour ids that a peer sends are checked: each must be the id of a node.
+ * So a call draws the same edges as hop 0 of a mini-batch, at the same cost. A call is one operation with one deadline.
+ * The neighbour ids that a peer sends are checked: each must be the id of a node.
  */
 #include "client/batch/hop.h"
 #include "client/engine/engine.h"
@@ -12,8 +12,8 @@
 #include "client/queries/neighbours.h"
 #include "core/memory/alloc.h"
 
-#define PIECE      16384u     /* ids per piece: those of one request */
-#define ROOM_FIRST (1u << 22) /* limit of the edges that a list first has room for, before their number is known */
+#define PIECE      16384u     /* ids per piece: as many as fit into one request */
+#define ROOM_FIRST (1u << 22) /* limit of a list's first room, in edges, before the number of edges is known */
 #define EDGES_KEPT (1u << 20) /* edges of a piece: a hop with more is not kept for the next call */
 
 struct in_call {
@@ -29,7 +29,7 @@ struct in_call {
 	uint64_t at, piece; /* number of ids done, and of ids in the current piece */
 	uint64_t most;      /* edges of the largest piece */
 	bool asking;        /* a piece is open */
-	bool stepping;      /* in_call_step runs: a piece that ends at once must not call it */
+	bool stepping;      /* in_call_step runs: a piece that ends at once must not call it again */
 	gw_status failed;   /* the first failure; its text is this thread's error text */
 };
 

@@ -170,7 +170,7 @@ static struct split_share find_share(struct split_work *work)
 	return share;
 }
 
-/* Copies [first, first + n) of the concatenated remaining ids of all parts. */
+/* Concatenates the remaining ids of all parts, and copies [first, first + n) of them. */
 static void copy_rest(const struct split_work *work, uint64_t first, uint64_t n, int64_t *out)
 {
 	const int64_t *sorted = work->sorted.data;

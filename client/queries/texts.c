@@ -3,7 +3,7 @@
  *   ids -> records (two neighbouring offsets) from their owners -> checked -> room for all bytes
  *       -> ranges of bytes from their owners, neighbouring ranges as one -> strings
  *
- * It is one operation with one deadline: both steps are one job. The offsets come from a peer and are checked: a
+ * A call is one operation with one deadline: one job runs both steps. The offsets come from a peer and are checked: a
  * string's offsets must ascend, and lie within the length that the graph's JSON gives. Fails as a gather does, or if
  * the strings are longer than a call may fetch.
  */
@@ -21,7 +21,7 @@
 #include "core/system/clock.h"
 
 #define RECORD_BYTES    16u          /* an offset and the next one */
-#define SPAN_BYTES_MAX  (1u << 20)   /* of one range; longer strings take several */
+#define SPAN_BYTES_MAX  (1u << 20)   /* of one range; a longer string takes several ranges */
 #define TEXTS_BYTES_MAX (1ull << 32) /* of one call */
 
 struct texts_call {
@@ -121,8 +121,8 @@ static gw_status texts_lay_out(struct texts_call *call, uint64_t *offsets, uint6
 	return GW_OK;
 }
 
-/* Adds the range of a string to those of its part. A range that continues the last one in source and destination
- * extends it. */
+/* Adds the range of a string to the ranges of its part. If the string directly follows the last range in source and
+ * destination, extends the last range instead. */
 static void add_range(struct gw_link_op *link_op, struct gw_span *spans, uint64_t remote, uint64_t local,
 		      uint64_t bytes)
 {

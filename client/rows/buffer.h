@@ -7,7 +7,7 @@
 /* The buffer that contains this range completely, or NULL. For the thread that runs the engine. */
 struct gw_buffer *gw_buffer_find(const struct gw_engine *engine, const uint8_t *at, uint64_t bytes);
 
-/* Frees the buffers that the caller has not freed. No engine may have a thread any more. */
+/* Frees the buffers that the caller has not freed. The engines' threads must have ended. */
 void gw_buffers_free(struct gw_client *client);
 
 #endif

@@ -5,8 +5,9 @@
  * the whole list is one piece, so that neighbours meet.
  *
  * With one owner, row i of the answer is row i of the output, and the answer is received in place. With several owners,
- * the transport scatters each owner's rows to their places. Equal ids are fetched once, if there are enough of them to
- * pay for the copies at the end. Neighbouring rows become one span, if at least half of the rows have such a neighbour.
+ * the transport scatters each owner's rows to their places. If the list has many duplicate ids, each id is fetched
+ * once, and the row is copied to its other places at the end. Neighbouring rows become one span, if at least half of
+ * the rows have such a neighbour.
  */
 #include "client/rows/gather.h"
 
@@ -23,7 +24,7 @@
 
 #define SPAN_BYTES_MAX GW_ROW_BYTES_MAX
 #define SEEN_SLOTS_MAX (1u << 16)
-#define DUPLICATES_PAY 8     /* duplicates are removed if at least one in so many rows is a duplicate */
+#define DUPLICATES_PAY 8     /* duplicates are removed if at least one row in this many is a duplicate */
 #define FIRST_PIECE    2048u /* rows */
 #define PIECES_MAX     33u   /* enough for 2^32 rows, plus one */
 
@@ -142,7 +143,7 @@ static gw_status clear_seen(struct gw_gather_op *op, uint64_t n)
 }
 
 /* Finds duplicates of ids in this piece or earlier ones. If there are enough of them, sets their owner to UINT32_MAX
- * and lists them as copies. All ids in the table are fetched: a duplicate does not enter the table. */
+ * and lists them as copies. The table contains only ids that are fetched, never duplicates. */
 static void find_duplicates(struct gw_gather_op *op, const int64_t *ids, const struct gather_piece *piece)
 {
 	uint32_t *seen = op->seen.data;
@@ -304,7 +305,7 @@ static bool goes_in_pieces(const struct gw_gather_op *op)
 	return true;
 }
 
-/* Ends twice as far as the piece before. A small rest joins this piece. */
+/* The next piece ends twice as far into the list as the piece before it. A small rest of the list joins this piece. */
 static struct gather_piece next_piece(const struct gather_piece *before, uint64_t n)
 {
 	uint64_t end = 2 * before->end + FIRST_PIECE;

@@ -33,7 +33,7 @@ struct gw_gather_op {
 
 gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine);
 void gw_gather_op_free(struct gw_gather_op *op);
-/* Frees the memory of its lists if they take more than this many bytes. Not while the gather runs. */
+/* Frees the memory of the op's lists if they take more than this many bytes. Do not call it while the gather runs. */
 void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes);
 
 /* Fetches n rows: row ids[i] is written to out + i * row_bytes, inside the buffer. unique: the ids have no duplicates.
@@ -42,13 +42,13 @@ void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes);
 void gw_gather_op_start(struct gw_gather_op *op, struct gw_job *job, const struct gw_rows *rows, const int64_t *ids,
 			uint64_t n, struct gw_buffer *buffer, uint8_t *out, bool unique);
 
-/* Whether it has begun and not ended. */
+/* Whether the gather has begun and not ended. */
 static inline bool gw_gather_op_is_open(const struct gw_gather_op *op)
 {
 	return op->reads.open > 0;
 }
 
-/* Makes it end soon; `done` is still called. */
+/* Makes the gather end soon; `done` is still called. */
 void gw_gather_op_cancel(struct gw_gather_op *op);
 
 #endif

@@ -1,7 +1,7 @@
 /* gw_gather and gw_gather_start: a ticket around one gather.
  *
- * A synchronous call runs its engine itself unless another thread does, so a single row needs no hand-over between
- * threads. The memory of the last gather is kept for the next one, unless it is large.
+ * The thread of a synchronous call runs the engine itself, unless another thread already does. So a single row needs no
+ * hand-over between threads. The memory of the last gather is kept for the next one, unless it is large.
  */
 #include "client/rows/gather_call.h"
 

@@ -1,4 +1,4 @@
-/* One gather as a call, for rows instead of a tensor. */
+/* One gather as a blocking call, for callers that have a struct gw_rows instead of a tensor. */
 #ifndef GW_CLIENT_ROWS_GATHER_CALL_H
 #define GW_CLIENT_ROWS_GATHER_CALL_H
 

@@ -1,8 +1,8 @@
 /* Lanes, shares and pieces: see rows_write.h.
  *
  * Calls fail as links do, or with the server's error. They also fail if one row of a push has more gradients than a
- * request can carry and the gradients cannot be combined. If a share fails or is cancelled, the call withdraws the rows
- * of its other shares that were not sent. Some rows may be written then. */
+ * request can carry and the gradients cannot be combined. If a share fails or is cancelled, the call withdraws those
+ * rows of its other shares that were not sent. Some rows of a failed call may thus be written. */
 #include <string.h>
 
 #include "client/engine/engine.h"
@@ -28,8 +28,8 @@ struct lane_piece {
 	uint64_t epoch, low, high;
 	bool wants_state; /* requests the optimizer's state; carries no rows */
 	bool busy;
-	/* a copy may still reach the server, until a later request reports (`oldest`) that this client has given it
-	 * up */
+	/* a copy of the request may still take effect at the server, until a later request reports (`oldest`) that this
+	 * client has given it up */
 	bool failed;
 };
 
@@ -82,7 +82,7 @@ static void call_fail(struct gw_write_call *call, gw_status status)
 		call->status = status;
 		memcpy(call->ticket.job.text, gw_last_error(), sizeof(call->ticket.job.text));
 	}
-	call->open++; /* until all shares are handled */
+	call->open++; /* keeps the call until all shares are handled */
 	for (uint32_t p = 0; p < lanes->count; p++) {
 		struct gw_write_share *share = &call->shares[p];
 		if (!share->queued)
@@ -104,7 +104,7 @@ static uint64_t lane_piece_head_max(const struct gw_write_call *call)
 }
 
 /* Finds how many of the share's rows go into one request. Equal rows of a push form one unit and stay together.
- * *combined: the unit is too large, and its gradients are sent as one row. */
+ * *combined: the first unit is too large for a request, so its gradients must be combined into one. */
 static gw_status lane_piece_end(const struct gw_write_share *share, uint64_t *end, bool *combined)
 {
 	const struct gw_write_call *call = share->call;
@@ -248,7 +248,7 @@ static struct lane_piece *lane_free_piece(struct write_lane *lane)
 }
 
 /* Whether an open request carries one of these rows. Such rows wait, since open requests take effect in any order. A
- * failed request counts as open until a later request reports that it has ended (`oldest`). */
+ * failed request counts as open until a later request reports it as ended (`oldest`). */
 static bool lane_carries(const struct write_lane *lane, uint64_t epoch, uint64_t low, uint64_t high)
 {
 	for (uint32_t i = 0; i < LANE_DEPTH; i++) {
@@ -276,8 +276,8 @@ static void lane_forget_failed(struct write_lane *lane, uint64_t oldest)
 			lane->pieces[i].failed = false;
 }
 
-/* Requests the optimizer's state that a push needs; the server then creates it. Creating takes a while, in which a push
- * would block the requests behind it on its connection. */
+/* Requests the optimizer's state that a push needs, so that the server creates it. Creating the state takes a while; a
+ * push that waited for it would block the requests behind the push on the connection. */
 static gw_status lane_take_state_request(struct lane_piece *piece, const struct gw_write_share *share)
 {
 	const struct gw_tensor_handle *handle = share->call->handle;
@@ -355,8 +355,8 @@ static bool share_waits_for_state(const struct write_lane *lane, const struct gw
 	return handle && handle->states[lane->part] == GW_STATE_ASKED_FOR;
 }
 
-/* The share to send next: the first one. While the first share and others of its tensor wait for an optimizer's state,
- * it is the first share of another tensor. Numbered calls never overtake. */
+/* The share to send next: the first share with rows to send that does not wait for an optimizer's state. A numbered
+ * call overtakes no share, and no share overtakes a numbered call. */
 static struct gw_write_share *lane_next(const struct write_lane *lane)
 {
 	struct gw_write_share *share = lane->head;
@@ -371,7 +371,7 @@ static struct gw_write_share *lane_next(const struct write_lane *lane)
 	return NULL;
 }
 
-/* One step: a share ends, or a piece is sent. Shares are sent in order, each completely before the next begins. */
+/* One step: ends the first share, or sends a piece of the next share (lane_next). Returns whether it did either. */
 static bool lane_step(struct write_lane *lane)
 {
 	if (lane->head && share_done(lane, lane->head)) {
@@ -382,7 +382,7 @@ static bool lane_step(struct write_lane *lane)
 	return share && lane_send(lane, share);
 }
 
-/* A request that fails at once calls this function recursively. */
+/* Takes steps until none is possible. A request that fails at once calls this function recursively. */
 static void lane_pump(struct write_lane *lane)
 {
 	lane->again = true;

@@ -1,8 +1,8 @@
 /* Fetches rows with a read, then with requests, each as large as its reply may be: see rows_pull.h.
  *
- * The server checks the shard's epoch and decides. If a read fails for another reason than the connection, the rows are
- * requested. Fails as links do, with the server's error, or with GW_PROTOCOL if the length of a reply does not match
- * its rows. */
+ * If a read fails for a reason other than the connection, the pull requests the rows. The server then checks the
+ * shard's epoch and decides. Fails as links do, with the server's error, or with GW_PROTOCOL if the length of a reply
+ * does not match its rows. */
 #include "client/rows/rows_pull.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static void pull_done(struct gw_link_op *op, gw_status status, const struct gw_c
 		status = gw_fail(GW_PROTOCOL, "%llu rows of %llu bytes were answered with %u bytes",
 				 (unsigned long long)pull->asked, (unsigned long long)row_bytes,
 				 completion->reply_bytes);
-	/* A gather that has failed elsewhere requests no more rows. */
+	/* If another piece of the gather has failed, this pull requests no more rows. */
 	if (status == GW_OK && pull->reads->status != GW_OK)
 		status = gw_fail_text(pull->reads->status, pull->reads->text);
 	if (status == GW_OK) {

@@ -1,5 +1,5 @@
-/* Fetches mutable rows: by one-sided reads if their region is open. Rows that were torn at every attempt, or that
- * cannot be read so, are requested from their owner. */
+/* Fetches mutable rows. One-sided reads fetch them if their region is open. Otherwise, and for rows that were torn at
+ * every attempt, requests to the owner fetch them. */
 #ifndef GW_CLIENT_ROWS_ROWS_PULL_H
 #define GW_CLIENT_ROWS_ROWS_PULL_H
 
@@ -16,7 +16,7 @@ struct gw_pull {
 	uint64_t count;
 	uint64_t step;
 	uint8_t *out;
-	uint64_t out_local; /* its offset in the op's buffer */
+	uint64_t out_local; /* offset of `out` in the op's buffer */
 	uint64_t row_bytes;
 	const struct gw_fan_in *reads; /* the gather that this pull is a piece of */
 	_Atomic uint64_t *read;        /* the engine's count of rows read without a request; NULL: not counted */
@@ -33,8 +33,8 @@ struct gw_pull {
 gw_status gw_pulls_reserve(struct gw_pull **pulls, uint64_t *room, uint64_t count);
 void gw_pulls_free(struct gw_pull *pulls, uint64_t room);
 
-/* Begins a pull. `op` is a gather of the rows from their region. It reads the rows if possible, else requests them,
- * with one request after another. Its `done` reports the end. Cancelling `op` ends the pull. */
+/* Begins a pull. `op` is a gather of the rows from their region. The pull reads the rows if possible, else requests
+ * them, with one request after another. op->done reports the end. Cancelling `op` ends the pull. */
 void gw_pull_start(struct gw_pull *pull, struct gw_link *link, struct gw_link_op *op);
 
 #endif

@@ -22,8 +22,8 @@ static void call_drop_overwritten(struct gw_write_call *call)
 	call->n = kept;
 }
 
-/* Finds the owner of each row and its number there. Sorts the rows by owner and number; equal rows keep the order of
- * the call. */
+/* Finds the owner of each row, and the row's number there. Sorts the rows by owner and number; equal rows keep the
+ * order of the call. */
 static gw_status call_split(struct gw_write_call *call)
 {
 	const struct gw_tensor_layout *layout = &call->handle->layout;
@@ -138,7 +138,7 @@ static gw_status write_submit(struct gw_client *client, const struct gw_tensor *
 	call->is_push = optimizer != NULL;
 	if (optimizer)
 		call->optimizer = *optimizer;
-	/* Always the same engine: calls that threads submit one after another start in that order. */
+	/* All writes use the same engine, so that calls start in the order in which threads submit them. */
 	gw_engine_submit(&client->engines[0], &call->ticket.job, soon);
 	return GW_OK;
 }

@@ -3,17 +3,17 @@
  *   gw_update, gw_push -> a job of the client's first engine -> a share for each owner -> its lane
  *                      -> pieces, one request each, several open at a time -> all shares done: the job ends
  *
- * A lane carries a client's writes to one server. It sends them in the order of their calls, whichever thread they come
- * from. If a connection is lost, the lane sends its requests again under their numbers, and the server applies each
- * number once. Open requests have no row in common, since they may take effect in any order: a request that shares a
- * row with them waits. So writes of one client to one row take effect in the order of their calls. The rows of a piece
- * ascend, so it is enough to compare its first and last row with those of the open requests.
+ * A lane carries a client's writes to one server. It sends the writes in the order of their calls, whichever threads
+ * made the calls. If a connection is lost, the lane sends its open requests again with the same numbers, and the server
+ * applies each number once. Open requests have no row in common, since they may take effect in any order: a request
+ * that shares a row with them waits. So writes of one client to one row take effect in the order of their calls. The
+ * rows of a piece ascend, so it is enough to compare its first and last row with those of the open requests.
  *
  * The first push to a tensor requests the optimizer's state from the owner and waits until the server has created it.
- * Other writes to the tensor wait too; writes to other tensors overtake.
+ * Later writes to this tensor wait too; writes to other tensors overtake them.
  *
- * A numbered call is one request to one server. Its lane sends it in the order of calls, after all earlier writes. It
- * names no rows, and waits for no open request.
+ * A numbered call is one request to one server. Its lane sends it after all earlier writes. The call names no rows, so
+ * it need not wait for open requests.
  */
 #ifndef GW_CLIENT_ROWS_ROWS_WRITE_H
 #define GW_CLIENT_ROWS_ROWS_WRITE_H

@@ -21,7 +21,7 @@ struct gw_write_call {
 	const int64_t *ids;
 	uint64_t n;
 	const uint8_t *rows; /* values, or gradients */
-	uint64_t row_bytes;  /* of one of them */
+	uint64_t row_bytes;  /* bytes of one value row or gradient */
 	bool is_push;
 	struct gw_optimizer optimizer;
 	uint16_t op; /* of a numbered call; 0: none */

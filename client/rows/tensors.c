@@ -21,8 +21,8 @@ static const struct gw_remote *server_of(const struct gw_client *client, uint32_
 	return NULL;
 }
 
-/* An array as a part's server places it; the other fields are not checked. Returns NULL and sets the error text if the
- * server omits the array: a server of this graph that does so uses another protocol. */
+/* Finds an array in the catalog of a part's server, for its place; the other fields are not checked. Returns NULL and
+ * sets the error text if the catalog omits the array: then the server uses another protocol. */
 static const struct gw_catalog_array *catalog_array(const struct gw_client *client, uint32_t part, const char *key)
 {
 	const struct gw_remote *server = server_of(client, part);
@@ -97,7 +97,8 @@ static gw_status check_changes_alike(const struct gw_client *client, const char 
 	return GW_OK;
 }
 
-/* For a graph in one part: one row per original id, so the rows do not correspond to edges. */
+/* Adds the inverse of an edge type's original ids, for a graph in one part. It has one row per original id, so its rows
+ * do not correspond to edges. */
 static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 {
 	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];

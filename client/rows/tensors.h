@@ -1,4 +1,4 @@
-/* What a client can fetch, and where it is stored, from the servers' catalogs. */
+/* Lists what a client can fetch and where it is stored, as the servers' catalogs describe it. */
 #ifndef GW_CLIENT_ROWS_TENSORS_H
 #define GW_CLIENT_ROWS_TENSORS_H
 
@@ -13,8 +13,8 @@ gw_status gw_places_find(const struct gw_client *client, const char *key, struct
 /* Checks that a tensor belongs to this client, and that its rows are short enough to fetch. GW_INVALID, GW_LIMIT. */
 gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor *tensor);
 
-/* Adds the tensor's name to GW_NOT_FOUND from a server: a server that no longer has the tensor knows only a number.
- * Other statuses are returned unchanged. */
+/* Adds the tensor's name to the text of GW_NOT_FOUND from a server: a server that no longer has the tensor does not
+ * know its name. Other statuses are returned unchanged. */
 gw_status gw_tensor_name_gone(gw_status status, const char *name);
 
 #endif

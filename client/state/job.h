@@ -50,13 +50,14 @@ struct gw_job {
 	char text[GW_ERROR_TEXT_MAX];
 };
 
-/* Ends a job from start, from cancel or from an event, in the engine. The thread's error text becomes the job's. status
- * must not be GW_AGAIN or GW_END, which gw_wait uses. The job may be freed before this returns. */
+/* Ends a job. Call it in the engine, from start, from cancel or from an event. The thread's error text becomes the
+ * job's. status must not be GW_AGAIN or GW_END, which gw_wait uses. The job may be freed before this returns. */
 void gw_job_end(struct gw_job *job, gw_status status);
 
 /* The time by which a read of the job must complete while its server is connected. Call it in the engine. */
 uint64_t gw_job_deadline(const struct gw_job *job, uint64_t now_ns);
-/* One read of the job starts to wait for a server that is away; one read no longer waits. Call them in the engine. */
+/* Pause: one read of the job starts to wait for a server that is away. Resume: one read no longer waits. Call both in
+ * the engine. */
 void gw_job_pause(struct gw_job *job, uint64_t now_ns);
 void gw_job_resume(struct gw_job *job, uint64_t now_ns);
 

@@ -22,7 +22,7 @@ struct gw_slab_chunk {
 	uint8_t *largest;
 };
 
-/* --- Let a sanitizer report accesses beyond a receive buffer, although the chunk's memory exists. --- */
+/* --- Mark unused chunk memory, so that a sanitizer reports accesses beyond a receive buffer. --- */
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -127,7 +127,7 @@ static uint8_t *chunk_acquire(struct gw_slab_chunk *chunk, uint32_t order)
 	}
 	largest[node] = 0;
 	update_above(chunk, node, order);
-	uint64_t first = 1ull << (chunk->order - order); /* number of nodes above this order, plus one */
+	uint64_t first = 1ull << (chunk->order - order); /* number of nodes in the levels above, plus one */
 	return (uint8_t *)chunk->memory.data + (node + 1 - first) * (chunk->unit << order);
 }
 

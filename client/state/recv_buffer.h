@@ -37,8 +37,8 @@ struct gw_recv_buffer {
 };
 
 void gw_slab_open(struct gw_slab *slab, struct gw_poll_group *group);
-/* No operation may still write to a receive buffer. Buffers that were not freed stay readable, and so do their
- * chunks. */
+/* No operation may still write to a receive buffer. Chunks with buffers that were not freed are kept, so these buffers
+ * stay readable. */
 void gw_slab_close(struct gw_slab *slab);
 
 /* Makes the buffer at least `bytes` long. No read may be open on it. On failure the buffer is unchanged, or empty. */

@@ -30,7 +30,8 @@ gw_status gw_tensor_delete(struct gw_client *client, const char *name, enum gw_l
 	if (lifetime == GW_OF_JOB)
 		memcpy(call.job, client->job, sizeof(call.job));
 	gw_tensor_handles_delete(client, call.job, name);
-	/* Part 0 is last: until then no client takes the remaining parts for a tensor that can be created. */
+	/* Delete at part 0 last: while part 0 has the tensor, no client can create a new tensor of this name from the
+	 * remaining parts. */
 	for (uint32_t p = client->meta->num_parts; p-- > 0 && status == GW_OK;) {
 		uint64_t deleted = 0;
 		status = gw_numbered_call(client, p, GW_OP_TENSOR_DELETE, &call, sizeof(call), &deleted);
@@ -109,8 +110,8 @@ static gw_status listing_add(struct listing *listing, const struct gw_tensor_lis
 	return GW_OK;
 }
 
-/* Checks that a part continues its list in order: first kept tensors by name, then those of the job by name, each once.
- * So the list must end. */
+/* Checks that a part continues its list in order: first kept tensors by name, then the job's tensors by name, each
+ * once. In this order no list can be endless. */
 static gw_status listing_check(const struct gw_tensor_list_call *call, const struct gw_tensor_plan *plan, uint32_t part)
 {
 	bool kept = plan->job[0] == 0;

@@ -149,8 +149,8 @@ static gw_status save_append_state(struct save *save, const uint8_t *state, uint
 	return status;
 }
 
-/* Sleeps until the bytes so far should have been written, if that takes long enough: each sleep costs cache contents
- * and a wake of three threads. GW_CANCELLED. */
+/* Sleeps until the rate limit allows as many bytes as were written so far. Skips short sleeps, since each sleep costs
+ * cache contents and a wake of three threads. GW_CANCELLED. */
 static gw_status save_keep_rate(struct save *save, uint64_t bytes)
 {
 	save->bytes += bytes;
@@ -161,7 +161,7 @@ static gw_status save_keep_rate(struct save *save, uint64_t bytes)
 	return gw_cancel_scope_pause(until_ns < gw_now_ns() + SAVE_PAUSE_MIN_NS ? 0 : until_ns);
 }
 
-/* Requests what state a part has at the moment. The first part with state defines the tensor's optimizer. */
+/* Requests which state a part has at the moment. The first part with state defines the tensor's optimizer. */
 static gw_status save_look(struct save *save)
 {
 	struct gw_checkpoint_tensor *tensor = &save->index->tensors[save->tensor];
@@ -193,8 +193,8 @@ static gw_status save_begin_arrays(struct save *save)
 	return status;
 }
 
-/* Saves all rows of the part, with several requests open. With a rate limit only two are open, to leave the servers to
- * other clients. GW_AGAIN: the part has got its state meanwhile. */
+/* Saves all rows of the part, with several requests open. With a rate limit only two are open, so that the servers have
+ * time for other clients. GW_AGAIN: the part has got its state meanwhile. */
 static gw_status save_rows(struct save *save)
 {
 	uint64_t all = save->index->tensors[save->tensor].parts[save->part].rows, asked = 0, done = 0;
@@ -326,7 +326,7 @@ static const char *save_name_at(const void *list, uint32_t i)
 	return ((const struct gw_tensor_list *)list)->entries[i].name;
 }
 
-/* replace may delete only a checkpoint: the files that its JSON names. */
+/* Checks the folder. `replace` may delete only a checkpoint, that is, the files that its JSON names. */
 static gw_status save_check_folder(const char *folder, bool replace, struct gw_owned **owned)
 {
 	*owned = NULL;

@@ -32,8 +32,8 @@ gw_status gw_original_ids_read(struct gw_client *client, const struct gw_origina
 /* The name of the type of a plan's rows; "" if they have no type. */
 const char *gw_plan_type_name(const struct gw_graph_meta *meta, const struct gw_tensor_plan *plan);
 
-/* Creates or opens the tensor of a plan, as gw_tensor_create does by a spec. restored: the caller writes all rows next,
- * so a copy begins with zeros, whether its source exists or not. */
+/* Creates or opens the tensor of a plan, as gw_tensor_create does for a spec. restored: the caller writes all rows
+ * next. A tensor that is a copy then begins with zeros, whether its source exists or not. */
 gw_status gw_tensor_create_planned(struct gw_client *client, const struct gw_tensor_plan *plan, bool restored,
 				   const struct gw_tensor **out);
 
@@ -45,8 +45,7 @@ gw_status gw_checkpoint_check_names(const char *const *names, uint32_t name_coun
 				    const char *(*name_at)(const void *list, uint32_t i), const void *list,
 				    uint32_t count);
 
-/* Requests what an optimizer stores for each row of a part at the moment. reply: memory that several calls may
- * share. */
+/* Requests which optimizer's state each row of a part has at the moment. reply: memory that several calls may share. */
 gw_status gw_checkpoint_look(struct gw_client *client, const struct gw_tensor_handle *handle, uint32_t part,
 			     struct gw_vec *reply, struct gw_tensor_saved *saved);
 

@@ -37,8 +37,8 @@ struct creation {
 	struct gw_vec reply;
 	struct gw_tensor_state state; /* of the part that replied last */
 	uint64_t pause_ns, begun_ns, log_ns;
-	/* The current round: rows that have their values; how many parts still fill their rows; the numbers of some
-	 * of them. */
+	/* The current round: rows that have their values; how many parts still fill their rows; the numbers of some of
+	 * these parts. */
 	uint64_t filled;
 	uint32_t waiting;
 	char names[64];
@@ -149,7 +149,7 @@ static gw_status creation_ask(struct creation *creation, uint32_t part, const ui
 	return status;
 }
 
-/* Sleeps, longer each time. Servers that answer are filling rows; how long that takes depends only on the tensor. */
+/* Sleeps, longer each time, while servers fill rows. How long they need depends only on the tensor. */
 static void creation_pause(struct creation *creation)
 {
 	struct timespec pause = {.tv_nsec = (long)creation->pause_ns};
@@ -270,8 +270,8 @@ static gw_status creation_join(struct creation *creation)
 	return GW_OK;
 }
 
-/* Deletes a failed creation, unless another client has completed it. For clients that share it, the creation fails
- * too. */
+/* Deletes the parts of a failed creation, unless another client has completed the tensor. For other clients that are
+ * creating the same tensor, the creation fails too. */
 static void creation_undo(struct creation *creation)
 {
 	struct gw_error_kept kept;
@@ -308,7 +308,7 @@ static gw_status creation_run(struct creation *creation)
 		status = creation_fill(creation);
 	if (status == GW_OK)
 		status = creation_complete(creation);
-	/* If servers could not be reached, another request would fail too. */
+	/* Undo only if the servers can be reached: otherwise the requests to delete would fail too. */
 	if (status != GW_OK && status != GW_DEADLINE && status != GW_PEER_LOST)
 		creation_undo(creation);
 	return status;

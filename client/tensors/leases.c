@@ -4,9 +4,9 @@
  * The thread also reports how many rows of each tensor the client has read without a request, which servers cannot see.
  * It reports them a last time when the client closes.
  *
- * All calls use the first engine, which is connected to all servers from the start. If a call fails, the next one
- * repeats the report: servers tolerate several missing renewals. If a reply is lost, its reads are counted twice; the
- * last report may not arrive. These counts are only for people. */
+ * All calls use the first engine, which is connected to all servers from the start. If a call fails, the next call
+ * repeats its report; servers tolerate several missing renewals. If a reply is lost, the reads of its report are
+ * counted twice, and the last report may not arrive. This is acceptable, since the counts are only for people. */
 #include "client/tensors/leases.h"
 
 #include <stdio.h>
@@ -113,7 +113,7 @@ static void lease_at_least(struct gw_tensor_leases *leases, uint64_t every_ms)
 		leases->every_ms = every_ms < READS_MS ? (uint32_t)every_ms : READS_MS;
 }
 
-/* Takes the interval that a server requests from its reply. */
+/* Reads from a server's reply the interval that the server requests. */
 static void lease_parse_reply(struct gw_tensor_leases *leases, const struct lease_call *call)
 {
 	uint64_t every_ms = call->call.reply_bytes == sizeof(every_ms) ? gw_tensor_number(call->reply.data, 0) : 0;
@@ -139,8 +139,8 @@ static bool lease_call_end(struct gw_tensor_leases *leases, uint32_t part, uint1
 	return false;
 }
 
-/* Calls all servers at once, and cancels calls that have not ended at `until`. last: the client closes. Returns true if
- * all calls succeeded and more reads remain to be reported. */
+/* Calls all servers at the same time, and cancels the calls that have not ended by `until`. last: the client closes.
+ * Returns true if all calls succeeded and more reads remain to be reported. */
 static bool leases_report(struct gw_tensor_leases *leases, uint16_t op, bool last, uint64_t until)
 {
 	bool succeeded = true, more = false;
@@ -155,7 +155,7 @@ static bool leases_report(struct gw_tensor_leases *leases, uint16_t op, bool las
 		if (leases->calls[p].begun && !gw_job_wait(&leases->calls[p].call.ticket.job, until))
 			gw_job_cancel(&leases->calls[p].call.ticket.job);
 	}
-	/* A call must not be cancelled any more once it has ended. */
+	/* From here on the destroying thread must not cancel the calls any more, since they end below. */
 	pthread_mutex_lock(&leases->lock);
 	leases->reporting = false;
 	pthread_mutex_unlock(&leases->lock);
@@ -174,8 +174,8 @@ static void leases_report_last(struct gw_tensor_leases *leases)
 		;
 }
 
-/* Waits until the lease must be renewed; false: the thread must end. The servers' clocks continue while this process is
- * suspended, so a suspension ends the wait at once. */
+/* Waits until the next renewal or report is due; false: the thread must end. The servers' clocks continue while this
+ * process is suspended, so a suspension ends the wait at once. */
 static bool leases_wait(struct gw_tensor_leases *leases)
 {
 	pthread_mutex_lock(&leases->lock);

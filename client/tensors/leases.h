@@ -1,6 +1,6 @@
 /* Regular calls of a client to all servers. They renew the lease of the client's job, so that servers keep the tensors
- * of the job, even if another client created them. They also report the rows of any tensor that the client has read
- * without a request. If only this client belongs to the job, the calls begin with its first tensor. */
+ * of the job, even if another client created them. They also report how many rows of each tensor the client has read
+ * without a request. If only this client belongs to the job, the calls begin when the client has its first tensor. */
 #ifndef GW_CLIENT_TENSORS_LEASES_H
 #define GW_CLIENT_TENSORS_LEASES_H
 
@@ -8,8 +8,8 @@
 
 struct gw_tensor_leases;
 
-/* Sets the job whose tensors the client uses: the given job, else that of the environment, else a job of its own.
- * GW_INVALID. */
+/* Sets the job whose tensors the client uses: the given job, else the job that the environment names, else a new job
+ * for this client alone. GW_INVALID. */
 gw_status gw_client_choose_job(struct gw_client *client, const char *job);
 
 gw_status gw_tensor_leases_create(struct gw_client *client, struct gw_tensor_leases **out);

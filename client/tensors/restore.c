@@ -110,7 +110,7 @@ static gw_status restore_look_for_state(struct restore *restore)
 	return status;
 }
 
-/* Finds out whether the ids are still the same, or else whether original ids can replace them. */
+/* Finds out whether the checkpoint's ids are still valid, or else whether original ids can replace them. */
 static gw_status restore_choose_path(struct restore *restore)
 {
 	const struct gw_tensor_plan *plan = &restore->handle->plan;
@@ -201,7 +201,8 @@ static bool restore_find(const struct gw_hash_map *map, uint64_t original, uint3
 	return false;
 }
 
-/* Sets the ids of n rows. By original ids, only the rows of this pass are kept and moved to the front: *kept rows. */
+/* Sets the ids of n rows. If original ids are used, keeps only the rows of this pass and moves them to the front.
+ * *kept: their number. */
 static gw_status restore_name(struct restore *restore, const struct gw_checkpoint_part *part, uint64_t at, uint64_t n,
 			      uint64_t *kept)
 {
@@ -230,7 +231,8 @@ static gw_status restore_name(struct restore *restore, const struct gw_checkpoin
 
 /* --- State. --- */
 
-/* Makes all parts create memory for the state, however long that takes: no other request waits behind it. */
+/* Makes all parts create memory for the state, and waits for it without a limit. No other request is blocked
+ * meanwhile. */
 static gw_status restore_make_state(struct restore *restore)
 {
 	const struct gw_tensor_layout *layout = &restore->handle->layout;
