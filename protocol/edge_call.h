@@ -1,5 +1,5 @@
-/* The edge request: asks the owner of edges about them; the owner looks them up in its lists. Little-endian, 8-byte
- * aligned, all numbers uint64.
+/* The edge request: asks the server that owns edges about them. The server looks the edges up in its lists.
+ * Little-endian, 8-byte aligned, all numbers uint64.
  *
  *   call:   struct gw_edge_call, then
  *             GW_EDGE_ENDS:               CSC positions [count]
@@ -7,11 +7,12 @@
  *   reply:  struct gw_edge_reply, then
  *             GW_EDGE_ENDS:   {row of the destination, source} [answered]
  *             GW_EDGE_COUNTS: how many edges each pair has [answered]
- *             GW_EDGE_IDS:    the same [count], 0 for pairs without an answer; their CSC positions [total]
+ *             GW_EDGE_IDS:    the same counts [count], 0 for pairs without an answer; then CSC positions [total]
  *
- * A reply answers all ends and counts. It answers ids for a prefix of the pairs, as many as fit. `partial`: the reply
- * has some positions of the next pair too, and the pair's count is their number. The client asks again for the
- * remaining pairs, with `from` after the last position that it received.
+ * A reply to GW_EDGE_ENDS or GW_EDGE_COUNTS answers the complete call. A reply to GW_EDGE_IDS answers a prefix of the
+ * pairs, as many as fit. If `partial` is set, the reply also has some positions of the next pair, and that pair's count
+ * is the number of these positions. The client asks again for the remaining pairs, with `from` after the last position
+ * that it received.
  */
 #ifndef GW_PROTOCOL_EDGE_CALL_H
 #define GW_PROTOCOL_EDGE_CALL_H

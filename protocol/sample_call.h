@@ -42,7 +42,8 @@ size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_
 void gw_sample_run_print(const struct gw_picks *picks, uint32_t id_bytes, uint8_t *out);
 
 /* Writes a run in pieces. Its numbers of rows and picks must be known: begin it, then fill it in any order.
- * gw_sample_run_counts and gw_sample_run_edges write n of them from `row` or `edge` on. */
+ * gw_sample_run_counts writes n counts, beginning with that of row `row`. gw_sample_run_edges writes n picks, beginning
+ * with number `edge`. */
 void gw_sample_run_begin(uint8_t *out, uint32_t dst_count, uint64_t edge_count, uint32_t id_bytes);
 void gw_sample_run_counts(uint8_t *run, uint32_t row, uint32_t n, const uint32_t *counts);
 void gw_sample_run_edges(uint8_t *out, uint64_t edge, uint64_t n, const uint64_t *positions,

@@ -5,7 +5,7 @@
  * half identifies the server process, and its lower half ascends. Part 0 leads:
  *
  *   CREATE at part 0 -> its epoch ("leader")
- *     -> CREATE at the others, with the leader -> again, until all rows have their values
+ *     -> CREATE at the others, with the leader, repeated until all rows have their values
  *     -> COMPLETE at part 0: the epochs of all parts, which part 0 keeps for clients that open the tensor later
  *
  * The epochs distinguish a tensor's rows from those of a later tensor of the same name, created after a server's end.
@@ -16,21 +16,24 @@
  *   LIST:      struct gw_tensor_list_call -> struct gw_tensor_listed [n], the tensors after a name, as many as fit
  *   DELETE:    struct gw_tensor_delete_call -> uint64: how many tensors were deleted
  *   PULL:      struct gw_tensor_rows_call, rows [count] uint64 -> rows' bytes [count]
- *   UPDATE:    struct gw_tensor_rows_call, rows [count] uint64, bytes [count] -> nothing. If a row repeats, the last
- * counts PUSH:      struct gw_tensor_push_call, uint64 [parameters], rows [count] uint64, float32 [count] if squares,
- *              float32 [count][row] -> nothing. A push of no rows asks for the optimizer's state, which the server
- *              allocates -> nothing: the state exists, and no push waits for it; or uint64 0: not yet, ask again
+ *   UPDATE:    struct gw_tensor_rows_call, rows [count] uint64, bytes [count] -> nothing. If a row repeats, its last
+ *              value counts
+ *   PUSH:      struct gw_tensor_push_call, uint64 [parameters], rows [count] uint64, float32 [count] if squares,
+ *              float32 [count][row] -> nothing
+ *   PUSH of no rows: asks the server to allocate the optimizer's state -> nothing: the state exists, so no push waits
+ *              for it; or uint64 0: the state does not exist yet, ask again
  *   COUNT:     struct gw_tensor_range_call -> uint64: elements of these rows that are not zero
  *   LEASE:     char job[GW_JOB_NAME_MAX + 1] -> uint64: milliseconds after which the client must renew its lease; 0:
- *              never. Each client of a job sends it, from its opening on
+ *              never. Each client of a job sends LEASE when it opens, and for each renewal
  *   END_JOB:   char job[GW_JOB_NAME_MAX + 1] -> uint64: how many tensors the job had, which are deleted
- *   READS:     struct gw_tensor_read [n] -> nothing: rows that a client has read one-sided. Sent now and then, and when
- *              the client closes. An estimate: if the reply is lost, the client sends the call again
+ *   READS:     struct gw_tensor_read [n] -> nothing: how many rows a client has read one-sided. A client sends it now
+ *              and then, and when it closes. The server's sum is an estimate, because a client sends the call again if
+ *              the reply is lost
  *   SAVE:      struct gw_tensor_range_call -> struct gw_tensor_saved, float32 [count][state_floats], bytes [count].
- *              Each row and its optimizer's state are of one moment. A reply of the head alone, with state: the state
- * was allocated during the call, or makes the reply too long; ask again RESTORE:   struct gw_tensor_restore_call, rows
- * [count] uint64, float32 [count][floats] -> nothing: some columns of the state, which the server allocates if
- * necessary. UPDATE carries the rows themselves
+ *              Each row and its optimizer's state are of one moment. If the reply is the head alone and state_floats
+ *              is not 0, the state was allocated during the call or makes the reply too long: ask again
+ *   RESTORE:   struct gw_tensor_restore_call, rows [count] uint64, float32 [count][floats] -> nothing. Sets some
+ *              columns of the state, which the server allocates if necessary. UPDATE carries the rows themselves
  *
  * Rows are numbers within the part. Every length and number from a peer is checked before its use.
  */
@@ -54,10 +57,8 @@
 struct gw_tensor_plan {
 	char name[GW_TENSOR_NAME_MAX + 1];
 	char job[GW_JOB_NAME_MAX + 1]; /* "": a kept tensor */
-	char source[GW_TENSOR_SOURCE_MAX +
-		    /* GW_INITIAL_COPY: an array's key; "=" and the name of a job's tensor; or "+" and the name of a
-		     * kept one */
-		    1];
+	/* GW_INITIAL_COPY: an array's key; "=" and the name of a job's tensor; or "+" and the name of a kept tensor */
+	char source[GW_TENSOR_SOURCE_MAX + 1];
 	uint64_t shape[GW_DIMS_MAX];
 	uint64_t seed;
 	double low, high;

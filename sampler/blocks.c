@@ -1,8 +1,8 @@
 /* Builds a batch of blocks from picks: begin, hops, edge types, runs of destinations, results.
  *
- * A batch is a state machine. The caller keeps its order, which assertions check. Only input can fail: a bad spec,
- * seeds or neighbours that are no nodes, a shortage of memory. After an error the caller must begin again. All arrays
- * are vectors that are kept from batch to batch.
+ * A batch is a state machine, and assertions check that the caller makes its calls in order. Calls fail only because of
+ * input or memory: a bad spec, seeds or neighbours that are no nodes, a shortage of memory. After an error the caller
+ * must begin again. All arrays are vectors that are kept from batch to batch.
  */
 #include <assert.h>
 #include <string.h>

@@ -37,7 +37,8 @@ void gw_blocks_destroy(struct gw_blocks *blocks);
 
 /* Begins a batch with seeds of one node type. Duplicates are merged: gw_blocks_seed_rows returns each seed's row.
  * GW_RANGE names the first seed that is not a node; GW_INVALID: a bad spec. The spec is copied. The object uses relabel
- * until another object begins with it, so a thread that interleaves batches needs one for each. */
+ * until another object begins with the same relabel, so a thread that interleaves batches needs one relabel for
+ * each. */
 gw_status gw_blocks_begin(struct gw_blocks *blocks, struct gw_relabel *relabel, const struct gw_blocks_spec *spec,
 			  uint64_t seed, uint64_t stream, uint32_t ntype, const int64_t *seeds, uint64_t n);
 /* The same with lists of seeds, each of one node type. Seeds are numbered, and their rows are returned, list after
@@ -51,8 +52,8 @@ const uint64_t *gw_blocks_frontier(const struct gw_blocks *blocks, uint32_t etyp
 
 gw_status gw_blocks_hop_begin(struct gw_blocks *blocks);
 gw_status gw_blocks_edges_begin(struct gw_blocks *blocks, uint32_t etype);
-/* Adds the next run of destinations: counts [n], positions and neighbours [sum]. position + edge_start is the edge id.
- * The neighbours may come from a peer: GW_RANGE if one is no node. */
+/* Adds the next run of destinations: counts [n]; positions and neighbours [sum of the counts]. position + edge_start is
+ * the edge id. The neighbours may come from a peer: GW_RANGE if one is no node. */
 gw_status gw_blocks_add(struct gw_blocks *blocks, uint64_t n, const uint32_t *counts, const uint64_t *positions,
 			const uint64_t *neighbours, uint64_t edge_start);
 gw_status gw_blocks_edges_end(struct gw_blocks *blocks);

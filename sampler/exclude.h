@@ -15,7 +15,8 @@
 struct gw_exclude {
 	struct gw_vec slots; /* struct exclude_slot [slot_count] */
 	struct gw_vec kinds; /* uint8_t [type_count]: kinds of exclusion of each edge type */
-	/* uint64_t: one bit for each entry, and many more bits; rejects nearly all edges that are not excluded */
+	/* uint64_t: a bitmap with far more bits than entries; each entry sets one bit. Rejects nearly all edges that
+	 * are not excluded */
 	struct gw_vec filter;
 	/* hash >> filter_shift is a bit's number */
 	uint32_t filter_shift;

@@ -18,7 +18,7 @@ gw_status gw_lookup_row(const struct gw_adjacency *lists, uint64_t position, uin
 /* A search for the edges from a source in one row's list. */
 struct gw_lookup {
 	const struct gw_adjacency *lists;
-	uint64_t src, at, end; /* at, end: the CSC positions that remain */
+	uint64_t src, at, end; /* [at, end): the CSC positions that remain */
 	bool sorted;
 };
 

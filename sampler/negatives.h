@@ -8,7 +8,7 @@
 
 #include "core/numbers/rng.h"
 
-#define GW_NEGATIVE_ATTEMPTS 16u /* after so many, the last negative is kept */
+#define GW_NEGATIVE_ATTEMPTS 16u /* after this many attempts, the last negative is kept */
 
 /* key: gw_draw_key(seed, stream, GW_DRAW_NEGATIVE, 0, edge type); slot and j below 2^32, bound > 0. */
 uint64_t gw_negative_draw(uint64_t key, uint64_t slot, uint64_t j, uint32_t attempt, uint64_t bound);

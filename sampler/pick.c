@@ -12,7 +12,7 @@
 
 #include "sampler/pick_long.h"
 
-#define SMALL_PICKS 64 /* up to so many, insertion sort */
+#define SMALL_PICKS 64 /* up to this many picks, insertion sort */
 
 void gw_pick_scratch_free(struct gw_pick_scratch *scratch)
 {

@@ -5,13 +5,14 @@
  *   many of the list:   clear a bitmap ─▶ draw into it ─▶ take the bits
  *   few of the list:    clear a set ─▶ draw, through the set ─▶ sort ─▶ take
  *
- * gw_pick() runs the same steps without a pause. Only the begin can fail, if memory runs out.
+ * gw_pick() runs the same steps without a pause. Only gw_pick_long_begin can fail: if memory runs out, or for a list
+ * that is too long (gw_pick).
  */
 #include "sampler/pick_long.h"
 
 #include <string.h>
 
-#define BITMAP_SPREAD 256 /* up to so many positions per pick, a bitmap is faster than a hash set and a sort */
+#define BITMAP_SPREAD 256 /* up to this many positions per pick, a bitmap is faster than a hash set and a sort */
 #define SLOTS_MIN     128
 #define RADIX_PASSES  3
 #define DIGITS        (1u << GW_PICK_RADIX_BITS)

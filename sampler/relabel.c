@@ -1,11 +1,11 @@
-/* Numbers global ids in the order of first use. Here a sampler waits for memory.
+/* Numbers global ids in the order of first use. This is where a sampler waits for memory.
  *
  *   ids (given, or read at the picked positions), their map entries prefetched -> checked and put, AHEAD later
  *
- * The loop alternates fill and put, id by id, so that the processor puts while it waits for room to prefetch. A put
- * into the dense map has no branch, because no predictor learns whether an id is new. It always writes the entry, and
- * always stores the id after the list's end; the list grows by one or by nothing. Fails for an id that is no node, for
- * numbers beyond the width of the result, and if memory runs out.
+ * The loop alternates fill and put, id by id, so that the processor can put while it waits for room for the next
+ * prefetch. A put into the dense map has no branch, because no predictor learns whether an id is new. It always writes
+ * the entry, and always stores the id after the list's end; the list grows by one or by nothing. Fails for an id that
+ * is no node, for numbers beyond the width of the result, and if memory runs out.
  */
 #include "sampler/relabel.h"
 

@@ -37,7 +37,7 @@ void gw_relabel_clear(struct gw_relabel *relabel);
 /* The source of the nodes to number. */
 struct gw_relabel_source {
 	const uint64_t *ids; /* the ids themselves; or NULL: `elements` has element numbers of `memory` */
-	uint64_t *elements;  /* each becomes itself + edge_delta after its id is read */
+	uint64_t *elements;  /* the call reads each element's id, and then adds edge_delta to the element */
 	uintptr_t memory;
 	uint32_t element_bytes; /* 4 or 8 */
 	uint64_t edge_delta;

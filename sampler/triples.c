@@ -18,9 +18,9 @@
 
 struct gw_triples {
 	struct gw_triples_options options;
-	uint64_t chunk_size; /* of the options, or the count if that is less */
-	uint64_t batch_size; /* of the options, in complete chunks; or the count */
-	uint64_t steps;      /* in an epoch of one side */
+	uint64_t chunk_size; /* the least of the options' chunk_size, batch_size and count */
+	uint64_t batch_size; /* the lesser of the options' batch_size and count, cut to complete chunks */
+	uint64_t steps;      /* steps of an epoch of one side */
 };
 
 /* A batch and its arrays, in one allocation. */

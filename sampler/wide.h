@@ -31,9 +31,9 @@ struct gw_network {
 
 void gw_network_make(struct gw_network *network, uint32_t n); /* n <= GW_WIDE_PICKS */
 
-/* The vectors that draw. OFF: none; gw_pick() handles every list. FOUR: four lanes, which every supported processor has
- * (SSE4.1, NEON). AUTO: the widest of this processor, unless GRAPHWIRE_VECTORS=off, four, avx2 or avx512 in the
- * environment names another. An unknown name, or one that this processor lacks, is ignored. */
+/* The vector instructions that draw. OFF: none; gw_pick() handles every list. FOUR: four lanes, which every supported
+ * processor has (SSE4.1, NEON). AUTO: the widest of this processor, unless GRAPHWIRE_VECTORS=off, four, avx2 or avx512
+ * in the environment names another. An unknown name, or one that this processor lacks, is ignored. */
 enum gw_vectors { GW_VECTORS_AUTO, GW_VECTORS_OFF, GW_VECTORS_FOUR, GW_VECTORS_AVX2, GW_VECTORS_AVX512 };
 #define GW_VECTORS_COUNT 5
 

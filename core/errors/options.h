@@ -116,7 +116,7 @@ struct gw_options {
 	const char *argument;                /* name of a positional argument in --help; NULL: the command has none */
 	struct gw_option_target argument_to; /* GW_OPTION_TEXT: at most one; GW_OPTION_CALL: any number, in order */
 	const char *argument_missing;    /* the argument is required; the text asks for it when it is missing. Without
-					    `argument`: the error for any argument */
+					    `argument`: the error text if any argument is given */
 	const char *doc;                 /* for --help: the text before the options, '\v', the text after them */
 	gw_status (*check)(void *input); /* checks that rows cannot express; its error text is printed; or NULL */
 };

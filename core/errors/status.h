@@ -22,7 +22,8 @@ gw_status gw_fail(gw_status status, const char *format, ...) __attribute__((form
 gw_status gw_fail_errno(gw_status status, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4), cold));
 
-/* Informs compilers and analyzers that both functions never return GW_OK. Otherwise they follow such paths. */
+/* Informs compilers and analyzers that both functions never return GW_OK, so that they do not follow paths on which one
+ * does. */
 static inline gw_status gw_failed(gw_status status)
 {
 	if (status == GW_OK)
@@ -41,7 +42,7 @@ gw_status gw_advise(gw_status status, const char *advice);
 
 /* Keeps this thread's error text over code whose failures are not reported. Functions that close, cancel or free do so:
  * their caller may already have an error to report. Restoring puts the same bytes at the same address, so pointers to
- * the text stay valid. Stretches nest.
+ * the text stay valid. Pairs of keep and restore may be nested.
  *
  *   struct gw_error_kept kept;
  *   gw_error_keep(&kept);

@@ -5,8 +5,8 @@
  * The handler runs in the thread that faulted, at any moment, so it takes no lock. Slots are never freed, and no other
  * thread may close a map that a thread is reading. If several threads fault, only the first one prints.
  *
- * The fault ends the process, because code that reads a map trusts its earlier checks. Substituted pages of zeros could
- * lead it out of bounds, and the functions between it and its caller cannot be unwound.
+ * The fault ends the process, because code that reads a map trusts its earlier checks. If pages of zeros replaced the
+ * missing ones, that code could go out of bounds. Nor can the handler return to a caller that would report an error.
  */
 #include "core/files/filemap.h"
 

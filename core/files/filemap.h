@@ -15,7 +15,7 @@
  * texts; the call copies it. GW_IO, GW_NO_MEMORY. */
 gw_status gw_filemap_open(int fd, const char *path, size_t bytes, void **out);
 
-/* Unmaps a file. It also unmaps other memory from mmap, so that an array may lie in either. */
+/* Unmaps a file, or any other memory from mmap. So the owner of an array need not know which of the two contains it. */
 void gw_filemap_close(void *mapping, size_t bytes);
 
 /* GW_IO if a mapped file has another length, or was written to, since it was mapped. The data read may then mix both

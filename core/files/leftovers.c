@@ -1,7 +1,8 @@
 /* Temporary folders of killed writers.
  *
- *   a writer: mkdir -> lock the folder (flock) -> does it still exist? -> write -> rename      killed: the kernel
- * unlocks the next: for each folder of our pattern: lock it -> does the name still refer to it? -> remove it
+ *   a writer:        mkdir -> lock the folder (flock) -> does it still exist? -> write -> rename
+ *   if it is killed: the kernel unlocks the folder
+ *   the next writer: for each folder of our pattern: lock it -> does the name still refer to it? -> remove it
  *
  * The lock distinguishes killed writers from running ones, even if process ids were reused: a process that gets the
  * lock is the only user of the folder. A writer whose new folder is locked or removed before it can lock it takes

@@ -1,7 +1,7 @@
 /* Loads files into an arena, with O_DIRECT, registered buffers and a deep queue, and verifies their digests meanwhile.
  *
- *   items -> pieces of about 1 MiB -> io_uring (fixed buffers = arena slices) -> a chunk of 4 MiB is complete ->
- * verifiers
+ *   items -> pieces of about 1 MiB -> io_uring (fixed buffers = arena slices) -> a chunk of 4 MiB is complete
+ *         -> verifiers
  *
  * Fallbacks apply to a file or to the load, and the log names each:
  *   the file system refuses O_DIRECT (tmpfs, NFS, 9p, overlay)     -> buffered reads

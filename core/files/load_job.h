@@ -29,7 +29,7 @@ struct gw_load_file {
 	bool direct;
 };
 
-/* Functions take an item by its number in the job.
+/* In these functions, `number` is an item's number in the job.
  *
  * Opens the item's file, with O_DIRECT where that works. Checks that the file is regular and long enough. */
 gw_status gw_load_file_open(struct gw_load_job *job, size_t number, struct gw_load_file *file);

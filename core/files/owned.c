@@ -1,11 +1,13 @@
 /* Keeps files that a program has not written, when the program replaces their folder.
  *
- *   the names of `old` -> an owned file: skipped; a folder with owned files: its names in turn -> any other file: a
- * link in `new`; any other folder: a new folder in `new` with its contents -> fsync of the folders of `new` that
- * received a name
+ *   each name in `old`:  an owned file             -> skipped
+ *                        a folder with owned files -> each of its names in turn
+ *                        any other file            -> a link in `new`
+ *                        any other folder          -> a new folder in `new`, with its contents
+ *   then fsync of the folders of `new` that received a name
  *
- * Links are made instead of renames. Whenever the process ends, a user's file is therefore in the old folder, in the
- * new one or in both. Programs that write to it can continue. Fails for names that exist in both folders, for file
+ * Files are linked, not moved. Whenever the process ends, a user's file is therefore in the old folder, in the new
+ * folder or in both. Programs that write to the file can continue. Fails for names that exist in both folders, for file
  * systems without links, and for errors of folders.
  */
 #include "core/files/owned.h"

@@ -1,5 +1,5 @@
-/* The files in a folder that a program wrote itself and may replace. All other files belong to users, and appear in the
- * new folder too. */
+/* The files in a folder that a program wrote itself and may replace. All other files belong to users. When a new folder
+ * replaces the old one, users' files appear in the new folder too. */
 #ifndef GW_FILES_OWNED_H
 #define GW_FILES_OWNED_H
 

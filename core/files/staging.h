@@ -1,6 +1,7 @@
 /* Writes a folder so that it appears complete or not at all: a temporary sibling, fsync of every file and folder, then
- * one rename. An interrupted or failed writer leaves nothing under the final name. A failed writer removes its
- * temporary folder; the next writer of the folder removes that of a killed one. */
+ * one rename. An interrupted or failed writer leaves nothing under the final name. A writer that fails removes its
+ * temporary folder. If a writer is killed, the next writer of the same final folder removes the killed writer's
+ * temporary folder. */
 #ifndef GW_FILES_STAGING_H
 #define GW_FILES_STAGING_H
 

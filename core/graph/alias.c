@@ -4,9 +4,9 @@
  *   small columns topped up by large ones -> threshold = floor(mass * 2^32 / mean)
  *
  * Masses are integers whose sum is n * mean, so rounding leaves no remainder: a remaining column has exactly the mean.
- * Each threshold is rounded once, downward. Its edge loses less than 2^-32 / n by that, and the column's alias gains as
- * much: in all less than 2^-32. The code takes the bit patterns of floats apart by integers, so no floating-point
- * operation decides anything.
+ * Each threshold is rounded once, downward. The column's edge thereby loses a probability of less than 2^-32 / n, which
+ * the column's alias gains. So each edge's probability is exact to within 2^-32. The code takes the bit patterns of
+ * floats apart by integers, so no floating-point operation decides anything.
  */
 #include "core/graph/alias.h"
 
@@ -103,7 +103,8 @@ static int top_bit(uint64_t value)
 	return 64 - __builtin_clzll(value);
 }
 
-/* Scales the list's weights to one exponent, the largest just below 2^63, into mass; *sum is their sum. */
+/* Scales the list's weights to one exponent, so that the largest weight is just below 2^63. Writes them to mass, and
+ * their sum to *sum. */
 static gw_status scale_weights(const struct alias_build *build, uint64_t from, uint64_t n, wide *mass, wide *sum)
 {
 	struct decoded weight;

@@ -19,11 +19,11 @@
 /* Builds the tables of all lists. indptr: [rows + 1], from 0. weights: [indptr[rows]] of a number type (not bool or
  * int8_row), in CSC order. table: [indptr[rows], 2].
  *
- * Weights become integers, exactly if a list's weights span less than 2^62. Otherwise weights below 2^-62 of the
- * largest are cut. The probability of each edge is its share of the weight to within 2^-32, and an edge of weight 0 is
- * never drawn. The bytes depend only on the weights. Needs 24 bytes * the longest list for each thread while it runs.
- * GW_RANGE: a weight is negative, NaN or infinite (names the edge); GW_LIMIT: a list of 2^32 - 1 edges or more;
- * GW_UNSUPPORTED; GW_NO_MEMORY. */
+ * Weights become integers. The conversion is exact if a list's weights span less than 2^62; otherwise it drops all bits
+ * below 2^-62 of the largest weight. The probability of each edge is its share of the weight to within 2^-32, and an
+ * edge of weight 0 is never drawn. The bytes depend only on the weights. While it runs, the call needs 24 bytes *
+ * (length of the longest list) for each thread. GW_RANGE: a weight is negative, NaN or infinite (names the edge);
+ * GW_LIMIT: a list of 2^32 - 1 edges or more; GW_UNSUPPORTED; GW_NO_MEMORY. */
 gw_status gw_alias_build(const uint64_t *indptr, uint64_t rows, gw_dtype dtype, const void *weights, unsigned threads,
 			 uint32_t *table);
 

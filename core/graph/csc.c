@@ -18,11 +18,11 @@
 #include "core/memory/memory.h"
 #include "core/system/parallel.h"
 
-#define BUCKETS_MAX 512u /* write streams of the scatter; a second-level TLB covers so many */
+#define BUCKETS_MAX 512u /* write streams of the scatter; a second-level TLB covers this many */
 #define SLICES_MAX  64u
 
-#define SMALL_LIST     32u   /* up to so many edges, insertion sort is faster than counting */
-#define WIDE_LIST      4096u /* from so many edges on, a radix pass takes RADIX_BITS_MAX bits instead of 8 */
+#define SMALL_LIST     32u   /* up to this many edges, insertion sort is faster than counting */
+#define WIDE_LIST      4096u /* from this many edges on, a radix pass takes RADIX_BITS_MAX bits instead of 8 */
 #define RADIX_BITS_MAX 11u
 
 struct csc_scratch {
@@ -234,8 +234,8 @@ static void sort_list(const struct csc_build *build, uint64_t *order, uint64_t *
 		sort_by(coo, KEY_REL, order, words, spare, n);
 }
 
-/* Counting sort of a bucket by destination into words: (source, edge number) if both fit, else the edge number. starts,
- * the bucket's cells of indptr, are counts first, then cursors, and finally the ends of the lists. */
+/* Counting sort of a bucket by destination into words: (source, edge number) if both fit, else the edge number. starts:
+ * the bucket's cells of indptr, which contain first counts, then cursors, and finally the ends of the lists. */
 static void place_edges(const struct csc_build *build, uint64_t bucket, uint64_t *starts, uint64_t rows,
 			uint64_t *words)
 {
@@ -291,8 +291,8 @@ static gw_status bucket_body(void *context, uint64_t begin, uint64_t end, unsign
 	return status;
 }
 
-/* Chooses how many destinations a bucket has (a power of two), for enough buckets whose edge numbers fit in a word with
- * the destination. */
+/* Chooses how many destinations a bucket has: a power of two that gives at most BUCKETS_MAX buckets. A destination in
+ * its bucket then fits in one word together with an edge number. */
 static void choose_sizes(struct csc_build *build, unsigned threads)
 {
 	const struct gw_coo *coo = build->coo;

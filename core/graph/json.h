@@ -1,4 +1,5 @@
-/* Graphwire's JSON files, of graphs and checkpoints: values by key, and the digest that a file carries of itself.
+/* Reads values by key from Graphwire's JSON files (of graphs and checkpoints), and handles the digest that each file
+ * carries of itself.
  *
  * The digest is the XXH3-64 of all bytes of the file, with zeros in place of the digest's own 16 digits. It detects any
  * flipped bit, also in keys that this program does not know. It detects accidents, not tampering.
@@ -21,8 +22,8 @@
  * object owns it. */
 gw_status gw_json_get(const json_t *object, const char *key, json_type type, json_t **out);
 
-/* An integer from 0 to max: gw_json_count reads it from a value, with key for the error text; the second function reads
- * the value of a key. */
+/* Both functions read an integer from 0 to max: gw_json_count from a value (key is for the error text), gw_json_number
+ * from the value of a key. */
 gw_status gw_json_count(const json_t *value, const char *key, uint64_t max, uint64_t *out);
 gw_status gw_json_number(const json_t *object, const char *key, uint64_t max, uint64_t *out);
 
@@ -38,12 +39,13 @@ gw_status gw_json_minor(const json_t *object, uint64_t *out);
 /* Checks that the object has only these keys. what: the object's name for the error text. */
 gw_status gw_json_only(const json_t *object, const char *what, const char *const *keys, size_t count);
 
-/* Whether the path is that of an .npy file below the JSON's folder: relative, without "..", and without odd
- * characters. */
+/* Whether the path is that of an .npy file below the JSON's folder: relative, without "..", and only of the characters
+ * [A-Za-z0-9_.+-/]. */
 bool gw_json_file_is_inside(const char *file);
 
-/* The files of the JSON <folder>/<name>, whatever its version: itself, and each "file" that it names, with its digests.
- * GW_FORMAT: it is no JSON; GW_NOT_FOUND, GW_LIMIT (longer than bytes_max), GW_IO, GW_NO_MEMORY. */
+/* Lists the files that belong to the JSON <folder>/<name>, of any version: the JSON itself, each "file" that it names,
+ * and that file's digests (.xxh). GW_FORMAT: the file is no JSON; GW_NOT_FOUND, GW_LIMIT (longer than bytes_max),
+ * GW_IO, GW_NO_MEMORY. */
 gw_status gw_json_owned(const char *folder, const char *name, uint64_t bytes_max, struct gw_owned **out);
 
 /* Writes the digest into the text. The text must have the member "json_digest": "…" exactly once, in this form, with 16

@@ -81,7 +81,8 @@ struct gw_graph_meta {
 /* GW_INVALID unless name matches [A-Za-z0-9_.+-]{1,64} and is neither "." nor "..". what: "node type", "feature". */
 gw_status gw_name_check(const char *what, const char *name);
 
-/* The tail of the array that leads from an edge type's original ids to its edges: core/graph/inverse.h. */
+/* The end of the key, and the name, of the array that leads from an edge type's original ids to its edges: see
+ * core/graph/inverse.h. */
 #define GW_INVERSE_TAIL ".inverse"
 #define GW_INVERSE_NAME "orig_id.inverse"
 
@@ -96,9 +97,9 @@ gw_status gw_meta_create(const char *graph_name, uint32_t parts, uint32_t ntypes
 			 struct gw_graph_meta **out);
 void gw_meta_destroy(struct gw_graph_meta *meta); /* NULL is allowed */
 
-/* Computes folder, column and column_edge_types of every type. Set names, src, dst and out flags (out_column != NONE)
- * before. Checks names, duplicates, equal folders, ranges of src and dst, and starts ascending from 0 to count.
- * GW_INVALID names the type. */
+/* Computes folder, column and column_edge_types of every type. The caller has set names, src, dst and out flags
+ * (out_column != NONE). The call checks names, duplicates, equal folders, ranges of src and dst, and starts ascending
+ * from 0 to count. GW_INVALID names the type. */
 gw_status gw_meta_finish(struct gw_graph_meta *meta);
 
 /* A finished copy without its arrays, graph_id and folder. */

@@ -19,8 +19,8 @@
 #include "core/graph/meta.h"
 #include "core/memory/alloc.h"
 
-/* GW_INVALID: no regular file; GW_LIMIT: too long for a graph's JSON. *foreign is true for both. It is false if the
- * file may be a graph's JSON but cannot be read. */
+/* GW_INVALID: no regular file; GW_LIMIT: too long for a graph's JSON. For both, *foreign is true. If the file may be a
+ * graph's JSON but cannot be read, *foreign is false. */
 static gw_status meta_file_read_file(const char *path, char **text, size_t *bytes, bool *foreign)
 {
 	struct stat info;

@@ -5,8 +5,8 @@
  *
  * The reader trusts nothing. A key that is missing, duplicate, unknown or of another type is GW_FORMAT, and the error
  * names it. So is a number out of range, or a path that leaves the folder. In a newer minor version, unknown keys and
- * arrays are skipped. Then graph_id, which covers all arrays, cannot be recomputed; the reader accepts it, and the
- * text's digest proves it. DGL's keys are kept where they mean the same.
+ * arrays are skipped. Then graph_id, which covers all arrays, cannot be recomputed; the reader accepts it, because the
+ * text's digest covers it. DGL's keys are kept where they mean the same.
  */
 #include <inttypes.h>
 #include <jansson.h>

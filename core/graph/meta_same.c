@@ -1,4 +1,4 @@
-/* Whether two descriptions are of one graph. Compares all that a reader of arrays computes with, instead of a digest,
+/* Whether two descriptions are of one graph. Compares every value that readers of arrays use, instead of a digest,
  * which a peer could forge. */
 #include <string.h>
 

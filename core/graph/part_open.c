@@ -1,8 +1,10 @@
 /* Opens one part: in an arena (servers, the standalone client) or mapped (tools).
  *
- *   for each array: the .npy header equals the JSON's words, the file is long enough, .xxh digests match the JSON's
- * digest arena: layout at 4 KiB in the JSON's order -> gw_load (chunks verified)      mapped: mmap; chunks read
- *   -> views -> gw_part_check
+ *   for each array: the .npy header equals the JSON's description, the file is long enough, the .xxh file has the
+ *   JSON's digest
+ *     -> arena:  layout at 4 KiB in the JSON's order -> gw_load (chunks verified)
+ *        mapped: mmap -> chunks read and verified
+ *     -> views -> gw_part_check
  *
  * All headers and lengths are checked before memory is allocated, so that a wrong shape is an error about a file, not
  * about memory. Every failure names the file and the key. After a failure, gw_part_close frees the partly opened part.

@@ -47,7 +47,8 @@ static inline gw_dtype gw_edge_origin_dtype(uint64_t id_space)
 	return id_space < UINT32_MAX ? GW_UINT32 : GW_INT64;
 }
 
-/* Writes the input's edge ids, in that dtype. GW_RANGE names the first id that is not below id_space. */
+/* Writes the input's edge ids, in the dtype that gw_edge_origin_dtype returns. GW_RANGE names the first id that is not
+ * below id_space. */
 gw_status gw_writer_edge_origins(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *ids,
 				 uint64_t count, uint64_t id_space);
 

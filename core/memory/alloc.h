@@ -1,5 +1,5 @@
-/* All small allocations go through one hook: libc by default (jemalloc in the program, which replaces libc's), or a
- * counting and failing allocator in tests. Large memory comes from an arena (core/memory/arena.h). */
+/* All small allocations go through one hook. By default the hook calls libc's allocator, which jemalloc replaces in the
+ * program. Tests install an allocator that counts and fails. Large memory comes from an arena (core/memory/arena.h). */
 #ifndef GW_MEMORY_ALLOC_H
 #define GW_MEMORY_ALLOC_H
 

@@ -59,7 +59,8 @@ static gw_status try_level(struct attempt *attempt, enum gw_page_level level, st
 	const struct gw_arena_options *options = attempt->options;
 	int node = options->numa >= 0 ? options->numa : -1;
 	uint32_t spread = options->numa == GW_NUMA_SPREAD ? attempt->nodes.count : 1;
-	/* The hugetlb pool is reserved already, so the mapping itself shows whether the pool suffices. */
+	/* The system has already reserved the memory of the hugetlb pool, so the mapping itself shows whether the pool
+	 * suffices. */
 	gw_status status = level == GW_PAGES_HUGETLB ? GW_OK : gw_memory_check(attempt->bytes, node, "memory");
 	if (status != GW_OK)
 		return status;

@@ -1,10 +1,11 @@
 /* Large memory: one contiguous mapping on the largest available pages, placed on the requested NUMA nodes. It is cut
- * into slices, each a power of two, which memory registration and io_uring take one by one.
+ * into slices, each a power of two; RDMA and io_uring register the slices one by one.
  *
  *   hugetlb memfd  ->  shmem memfd, populated, then collapsed (MADV_COLLAPSE)  ->  4 KiB pages
  *
- * One log line per arena reports the pages it got, and the command that would give better ones. Random rows are half as
- * fast on 4 KiB pages. gw_arena_create faults all memory in, so a shortage is its error, never a later SIGBUS.
+ * One log line per arena reports the pages that the arena got, and the command that would give better ones. Access to
+ * random rows is half as fast on 4 KiB pages. gw_arena_create faults all memory in, so a shortage is its error, never a
+ * later SIGBUS.
  */
 #ifndef GW_MEMORY_ARENA_H
 #define GW_MEMORY_ARENA_H

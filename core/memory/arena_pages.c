@@ -2,10 +2,10 @@
  *
  *   reserve addresses -> memfd (hugetlb or shmem) or private mapping over them -> mbind per slice -> populate
  *
- * Huge pages are made from ordinary ones in three steps. First one small page in the place of each huge page is faulted
- * in. MADV_COLLAPSE then makes the place one huge page and zeroes its holes. For shared memory this is 6 to 15 times as
- * fast as faulting all small pages first. Finally MADV_POPULATE_WRITE fills the places that did not collapse. All steps
- * precede pinning, because pinned pages do not collapse.
+ * Huge pages are made from ordinary ones in three steps. First, one small page is faulted in at the place of each huge
+ * page. MADV_COLLAPSE then makes the place one huge page and zeroes its holes. For shared memory this is 6 to 15 times
+ * as fast as faulting all small pages first. Finally MADV_POPULATE_WRITE fills the places that did not collapse. All
+ * steps precede pinning, because pinned pages do not collapse.
  *
  * Each system call covers about one huge page, because a control group's quota of processor time is charged once per
  * call. A thread that owes periods of the quota receives no signal until they have passed (64 MiB under 1 % of a
@@ -220,7 +220,8 @@ gw_status gw_pages_place(const struct gw_pages *pages, int numa, const struct gw
 					     numa);
 		return GW_OK;
 	}
-	/* Preferred, not bound: a full node passes the rest of its share on to others. */
+	/* The slices prefer their node but are not bound to it: if a node is full, other nodes take the rest of its
+	 * share. */
 	for (uint64_t at = 0, slice = 0; at < pages->bytes && !error; at += pages->slice_bytes, slice++) {
 		uint64_t left = pages->bytes - at;
 		error = bind_range(pages->base + at, left < pages->slice_bytes ? left : pages->slice_bytes,

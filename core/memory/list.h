@@ -5,7 +5,8 @@
  *   GW_SLIST  one link, whose name is passed; removing walks to the item, so use it for few items or rare removals
  *   GW_QUEUE  a GW_SLIST with an end: the address of the last link (of the head, when the queue is empty)
  *
- * An item to remove must be in the list. Arguments are evaluated once; a head is a variable or a member. */
+ * An item to remove must be in the list. The macros evaluate each argument once; a head must be a variable or a
+ * member. */
 #ifndef GW_MEMORY_LIST_H
 #define GW_MEMORY_LIST_H
 

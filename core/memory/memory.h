@@ -20,7 +20,8 @@ void gw_numa_nodes_read(const char *root, struct gw_numa_nodes *out);
 struct gw_memory {
 	uint64_t total;        /* of the machine, or of the node */
 	uint64_t available;    /* bytes that can be allocated without swapping: the least over all limits below */
-	uint64_t cgroup_limit; /* the lowest limit or brake of this process's control groups; UINT64_MAX: no limit */
+	uint64_t cgroup_limit; /* the lowest limit or brake (memory.high) of this process's control groups; UINT64_MAX:
+				  no limit */
 	const char *bound_by;  /* the source of `available`: "machine", "control group" or "NUMA node"; static */
 	struct gw_group_use group; /* for "control group": its limit and usage, without reclaimable memory */
 };

@@ -16,8 +16,8 @@
 #define MLOCK_ONFAULT 1
 #endif
 
-#define RINGS_MAX   64u  /* tried at once */
-#define THREADS_MAX 256u /* tried at once */
+#define RINGS_MAX   64u  /* the most that the trial opens at once */
+#define THREADS_MAX 256u /* the most that the trial opens at once */
 
 /* ---- looking ---- */
 

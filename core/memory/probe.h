@@ -20,9 +20,9 @@ struct gw_probe {
 	bool collapse;             /* MADV_COLLAPSE works on shared memory */
 	int io_uring_error;        /* 0: works; else the errno value */
 	bool io_uring_buffers;     /* io_uring can register buffers */
-	uint32_t io_uring_rings;   /* rings that fit at once, of one for each processor */
+	uint32_t io_uring_rings;   /* how many rings fit at once; the probe tries one for each processor */
 	int io_uring_switch;       /* gw_uring_switch */
-	uint32_t threads;          /* threads that could be started at once, of one for each processor */
+	uint32_t threads;          /* how many threads can run at once; the probe tries one for each processor */
 	struct gw_memory memory;
 	struct gw_numa_nodes nodes;
 	uint64_t hugetlb_pages, hugetlb_free;          /* pages of 2 MiB, over all nodes */

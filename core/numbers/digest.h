@@ -16,7 +16,8 @@ struct gw_digest_piece {
 };
 uint64_t gw_digest_pieces(const struct gw_digest_piece *pieces, size_t count);
 
-/* Chains digests: the digest of `before` and these bytes. The boundaries between arrays matter. */
+/* Chains digests: returns the digest of `before` and these bytes. The same bytes, divided differently among calls, give
+ * another digest. */
 uint64_t gw_digest_add(uint64_t before, const void *data, size_t bytes);
 
 /* The number of digests of a payload; 0 for an empty array. */

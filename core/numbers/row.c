@@ -9,7 +9,7 @@
  *
  * On aarch64 the writer's fence is a dmb ish. The compare-and-swap alone would let the payload overtake the store of s
  * + 1, because acquire orders only its load. The reader's fence is a dmb ishld, and the other orders are stlr and ldar.
- * On x86-64 all of them only bind the compiler.
+ * On x86-64 all of these constrain only the compiler.
  *
  * The copies between the fences are plain memcpy. C calls it a race if two threads access one byte, even if the result
  * is discarded. The memcpy is a library call, or moves that the compiler keeps between two fences. The reader discards

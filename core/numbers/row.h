@@ -8,14 +8,14 @@
  * ways:
  *
  *   mapped memory    gw_row_copy: the sequence is even, and the same before and after the copy (a seqlock)
- *   received copy    gw_row_verify: payload and trailer arrived in any order of bytes; the hash fits both. For reads by
- * a device (transport/verbs/endpoint_rows.c); a TCP server copies as in mapped memory
+ *   received copy    gw_row_verify: the hash matches payload and trailer, whose bytes may have arrived in any order.
+ *                    For reads by a device (transport/verbs/endpoint_rows.c); a TCP server copies as in mapped memory
  *
  * Neither check writes, because the reader's mapping is read-only. A torn copy is no error. The reader tries again, a
  * bounded number of times, and then asks the row's owner, which reads the row exclusively.
  *
- * Payloads of exactly 1, 2, 4 or 8 bytes have no trailer. Their rows are naturally aligned, and one store writes them,
- * which no reader sees in part. A thread that computes a new value from the old one needs a lock of its own.
+ * Payloads of exactly 1, 2, 4 or 8 bytes have no trailer. Their rows are naturally aligned, and one store writes a row,
+ * so no reader sees half of a write. A thread that computes a new value from the old one needs a separate lock.
  */
 #ifndef GW_NUMBERS_ROW_H
 #define GW_NUMBERS_ROW_H

@@ -1,5 +1,5 @@
-/* Converts float16 and bfloat16 to float32 and back, in integers, so that every machine has the same results. This is
- * fast enough without hardware support, because loads and stores bound the work on rows. Rounds to nearest, ties to
+/* Converts float16 and bfloat16 to float32 and back, in integers, so that every machine has the same results. No
+ * hardware support is needed, because loads and stores take longer than these conversions. Rounds to nearest, ties to
  * even. NaN stays NaN; values that are too large become infinite. */
 #ifndef GW_ROWS_HALF_H
 #define GW_ROWS_HALF_H

@@ -52,12 +52,14 @@ const char *gw_optimizer_name(enum gw_optimizer_kind kind);
 gw_status gw_optimizer_check(const struct gw_optimizer *optimizer);
 
 /* Writes the hyper-parameters of the optimizer's kind, in the table's order, and returns their number. Each is a number
- * of 8 bytes; a float's bits are in the lower half. Put fails (GW_PROTOCOL) for another number of parameters, and for
- * bits that the parameter's type does not have; gw_optimizer_check judges the values. The kind must be a known one. */
+ * of 8 bytes; a float's bits are in the lower half. gw_optimizer_put_parameters reads them back. It fails with
+ * GW_PROTOCOL for another number of parameters, and for bits that the parameter's type does not have. It does not check
+ * ranges (gw_optimizer_check does). Both functions need a known kind. */
 uint32_t gw_optimizer_parameters(const struct gw_optimizer *optimizer, uint64_t out[GW_OPTIMIZER_PARAMETERS_MAX]);
 gw_status gw_optimizer_put_parameters(struct gw_optimizer *optimizer, const uint64_t *values, uint32_t count);
 
-/* Writes the arrays of a kind's state for rows of so many columns, and returns their number. */
+/* Writes the descriptions of a kind's state arrays, for rows of the given number of columns, and returns how many there
+ * are. */
 uint32_t gw_optimizer_arrays(enum gw_optimizer_kind kind, uint64_t columns,
 			     struct gw_optimizer_array out[GW_OPTIMIZER_ARRAYS_MAX]);
 

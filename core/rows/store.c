@@ -18,9 +18,9 @@
 #include "core/system/parallel.h"
 
 #define STORE_BYTES_MAX   (1ull << 46) /* the limit of an arena */
-#define STORE_GRAIN_BYTES (1ull << 20) /* a thread fills so much at a time */
-#define STORE_LOOKS       64u          /* attempts before a row that another thread has locked is given up */
-#define STORE_AHEAD       4u           /* rows that are prefetched before they are locked */
+#define STORE_GRAIN_BYTES (1ull << 20) /* a thread fills this much at a time */
+#define STORE_LOOKS       64u /* attempts to lock a row; then the slice ends, or the thread yields after each attempt */
+#define STORE_AHEAD       4u  /* rows that are prefetched before they are locked */
 
 gw_status gw_row_store_measure(gw_dtype dtype, uint64_t rows, uint64_t columns, struct gw_row_format *format,
 			       uint64_t *bytes)

@@ -58,13 +58,14 @@ struct gw_arena *gw_row_store_arena(const struct gw_row_store *store);
 /* --- Slices: for threads that serve others, and must neither wait for a row nor work for long at a time ---
  *
  * Each call on many rows has a form that takes a slice (NULL: all rows at once, for a caller that may wait). A call
- * with a slice continues where the last one ended, and handles at least one row. GW_OK: all rows are done. GW_AGAIN,
+ * with a slice continues where the last call ended, and handles at least one row. GW_OK: all rows are done. GW_AGAIN,
  * without a text: the slice's cost is used up, or another thread has locked the next row. Pass the same arguments each
- * time; the arrays may have moved. Errors come before the first row. */
+ * time; the arrays may have moved. A call can fail only before it has handled its first row. */
 struct gw_row_slice {
 	uint64_t at;   /* rows done; in a push, distinct rows (repeats count once). Before the first slice: 0, or the
 			  progress of an earlier call with the same arguments */
-	uint64_t cost; /* left in this slice, set before each: bytes, and GW_ROW_SLICE_COST for a row */
+	uint64_t cost; /* what remains of the slice; the caller sets it before each slice. A row costs its bytes plus
+			  GW_ROW_SLICE_COST */
 	bool taken;    /* GW_AGAIN because another thread has locked the next row */
 	bool checked;  /* private to the calls, like the members below */
 	uint64_t grouped, groups;
@@ -111,10 +112,10 @@ struct gw_row_push_scratch {
 void gw_row_push_scratch_free(struct gw_row_push_scratch *scratch);
 
 /* Applies gradients [n][columns]. Gradients for equal rows combine as the optimizer's `combine` selects, and change the
- * row in one step. squares: NULL, unless the caller has already added up gradients for equal rows. Then, for an
- * optimizer that needs squares with GW_COMBINE_EACH, it has the sum of mean(g^2) of the gradients that went into each
- * row, [n]. Prepares state if necessary. GW_INVALID, GW_RANGE, GW_NO_MEMORY and the errors of prepare leave all rows
- * unchanged. n < 2^32. */
+ * row in one step. squares: [n] if the caller has already added up gradients for equal rows, and the optimizer needs
+ * squares with GW_COMBINE_EACH; otherwise NULL. squares[i] is the sum of mean(g^2) over the gradients that were added
+ * up into gradient i. Prepares state if necessary. GW_INVALID, GW_RANGE, GW_NO_MEMORY and the errors of prepare leave
+ * all rows unchanged. n < 2^32. */
 gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimizer *optimizer, const uint64_t *rows,
 			    uint64_t n, const float *gradients, const float *squares,
 			    struct gw_row_push_scratch *scratch);

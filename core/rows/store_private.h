@@ -51,7 +51,8 @@ bool gw_row_store_lock(struct gw_row_store *store, uint64_t number, struct gw_ro
 void gw_row_store_unlock(struct gw_row_store *store, const struct row_lock *lock); /* unchanged */
 void gw_row_store_replace(struct gw_row_store *store, const struct row_lock *lock, const void *payload);
 
-/* Whether the slice has cost left; pays the given cost from it. */
+/* Subtracts a cost from what remains of the slice, down to 0. Returns false if nothing remained before. Without a slice
+ * it returns true. */
 static inline bool store_pay(struct gw_row_slice *slice, uint64_t cost)
 {
 	if (!slice)

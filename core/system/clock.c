@@ -7,10 +7,10 @@
  *                                                 longer, and attended    -> word = more     | now  -> read again
  *
  * Both halves change together, by compare and exchange. A thread that reads a new look therefore also reads the time
- * that this look took off. No two looks take the same time off. The tick of the last look is not taken off: readers
- * have used readings in it, and the clock never goes back. The clock holds no lock, so a fork finds no half-done
- * change. The child has no looking thread and does not attend. The halves overflow after more than two years, so one
- * suspension may last for one year.
+ * that this look took off. No two looks take the same time off. The tick of the last look is not taken off, because
+ * threads may have read times within it, and the clock must never go back. The clock holds no lock, so a fork finds no
+ * half-done change. The child has no looking thread and does not attend. The halves overflow after more than two years,
+ * so one suspension may last for one year.
  *
  * A separate thread looks, instead of the threads that wait. Waiting threads would have to wake up for it, and a long
  * computation between two waits would be mistaken for a suspension.

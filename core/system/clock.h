@@ -8,7 +8,7 @@
  *
  * While a client or a server attends (gw_clock_attend), a thread looks at the clock four times a second. If no thread
  * of the process has looked for a second, the process did not run. That time is taken off before any thread reads the
- * clock, so no thread can judge a deadline by it. Threads that wait or compute for long are not mistaken for a
+ * clock, so no thread counts it towards a deadline. Threads that wait or compute for long are not mistaken for a
  * suspension. The state is one word and needs no lock (clock.c).
  *
  * The kernel knows only CLOCK_MONOTONIC: pass gw_monotonic_of(deadline) to absolute waits. A wait that began before a
@@ -35,8 +35,8 @@ extern _Atomic uint64_t gw_clock_word;
 /* Records a look at this time of CLOCK_MONOTONIC, and takes off the time in which no thread looked. */
 void gw_clock_look(uint64_t monotonic_ns) __attribute__((cold));
 
-/* From now on, until as many calls of gw_clock_leave, time in which no thread looks counts as a suspension. Any thread
- * may call it. GW_LIMIT: no thread can be started. */
+/* From now on, time in which no thread looks counts as a suspension, until gw_clock_leave has been called as often as
+ * this function. Any thread may call it. GW_LIMIT: no thread can be started. */
 gw_status gw_clock_attend(void);
 void gw_clock_leave(void);
 

@@ -3,7 +3,7 @@
  *   control groups: every group from the process's own up -> the one with least left      (core/system/cgroup.h)
  *   the process:    getrlimit, or the numbers of /proc/self/limits that the caller has read
  *
- * A limit that cannot be read counts as no limit. If it binds all the same, the kernel's own error reports it.
+ * A limit that cannot be read counts as no limit. If the limit binds nevertheless, the kernel's own error reports it.
  */
 #include "core/system/limits.h"
 

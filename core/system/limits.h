@@ -58,7 +58,7 @@ enum gw_process_limit {
 /* Writes the command that raises the limit to `wanted` (UINT64_MAX: unlimited). hard: the limit above which the process
  * may not raise it. Returns the text. */
 char *gw_process_fix(enum gw_process_limit limit, uint64_t wanted, uint64_t hard, char text[GW_LIMIT_FIX_MAX]);
-/* The same with this process's hard limit of now. */
+/* The same, with the current hard limit of this process. */
 char *gw_process_fix_own(enum gw_process_limit limit, uint64_t wanted, char text[GW_LIMIT_FIX_MAX]);
 /* The soft limit of this process; UINT64_MAX: no limit. */
 uint64_t gw_process_limit(enum gw_process_limit limit);

@@ -7,7 +7,7 @@
 struct gw_progress {
 	const char *what; /* "loading", "writing part 1" */
 	const char *unit; /* "B" prints sizes; anything else counts, e.g. "edges"; NULL: only the time is printed */
-	uint64_t total;   /* 0: unknown; no longer printed once it is exceeded */
+	uint64_t total;   /* 0: unknown; after `done` has exceeded it, the total is no longer printed */
 	uint64_t start_ns, next_ns;
 	int terminal, drawn;
 };

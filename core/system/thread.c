@@ -13,7 +13,7 @@
 #include "core/system/limits.h"
 #include "core/system/sysfile.h"
 
-#define THREADS_SPARE 64 /* the advised limit leaves room for so many threads in addition to the refused one */
+#define THREADS_SPARE 64 /* the advised limit leaves room for this many threads in addition to the refused one */
 
 int gw_thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
 {

@@ -45,7 +45,8 @@ static inline void io_uring_prep_cancel64(struct io_uring_sqe *sqe, uint64_t dat
 int gw_uring_init(unsigned entries, struct io_uring *ring, struct io_uring_params *parameters);
 void gw_uring_exit(struct io_uring *ring);
 
-/* Entries of the ring that drives a thread's sockets; eight times as many completions. */
+/* Submission entries of the ring that drives a thread's sockets; the ring has eight times as many completion
+ * entries. */
 #define GW_URING_SOCKET_ENTRIES 256u
 
 /* kernel.io_uring_disabled under this root, 0 to 2; -1 if the kernel (before 6.6) has no such switch. */

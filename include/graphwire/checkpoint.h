@@ -1,5 +1,6 @@
-/* Checkpoints: writes tensors that change to disk during training, and restores them, also on servers of the same graph
- * in other parts. Part of graphwire.h. docs/FORMAT.md describes the folder, which NumPy can read.
+/* Checkpoints: writes tensors that change to disk during training, and restores them. The servers that restore them may
+ * have cut the same graph into other parts. Part of graphwire.h. docs/FORMAT.md describes the folder, which NumPy can
+ * read.
  *
  *   gw_checkpoint(client, "/data/step-1000", NULL)   to the client's disk: servers need not see the folder
  *   gw_checkpoint_start(..., &ticket), train, gw_wait(ticket, -1)
@@ -29,13 +30,18 @@ struct gw_checkpoint_options {
 };
 
 /* Writes tensors into a folder, which appears complete or not at all.
- *   contents  All writes, of any client, that were acknowledged before the call are included. Some later writes are,
- * too. A row and its optimizer state are of one moment; different rows may be of different moments. duration  The call
- * blocks until the folder is complete; the operation's deadline does not apply. memory    does not grow with the
- * tensors options   NULL for the defaults Errors: GW_EXISTS     The folder exists. With replace: it is no checkpoint;
- * or it contains a file that no checkpoint wrote and that cannot stay, for example under the name of a new array. The
- * folder is unchanged. GW_NOT_FOUND  no tensor has such a name, or one was deleted meanwhile GW_INVALID    the list of
- * names is empty GW_NO_SPACE, GW_IO, and the errors of reading */
+ *   contents  All writes, of any client, that were acknowledged before the call, and possibly some later writes. A row
+ *             and its optimizer state are of one moment; different rows may be of different moments.
+ *   duration  The call blocks until the folder is complete; the operation's deadline does not apply.
+ *   memory    The memory that the call needs does not grow with the tensors.
+ *   options   NULL for the defaults.
+ * Errors:
+ *   GW_EXISTS     The folder exists. With `replace`: the folder is no checkpoint, or it contains a file that no
+ *                 checkpoint wrote and that cannot stay, for example under the name of a new array. The folder is
+ *                 unchanged.
+ *   GW_NOT_FOUND  No tensor has such a name, or one was deleted meanwhile.
+ *   GW_INVALID    The list of names is empty.
+ *   GW_NO_SPACE, GW_IO, and the errors of reading */
 GW_API gw_status gw_checkpoint(struct gw_client *client, const char *folder,
 			       const struct gw_checkpoint_options *options);
 
@@ -56,7 +62,8 @@ GW_API gw_status gw_checkpoint_start(struct gw_client *client, const char *folde
  *   GW_VERSION            a newer major version
  *   GW_UNSUPPORTED        the parts differ, and ids are not unique or edges have no ids
  *   GW_NOT_FOUND
- * After an error some rows may be restored. In a copy that the call created, the remaining rows are zeros. */
+ * After an error some rows may be restored. If this call has created a tensor that was once created as a copy, the
+ * remaining rows of that tensor are zeros. */
 GW_API gw_status gw_restore(struct gw_client *client, const char *folder, const char *const *names,
 			    uint32_t name_count);
 

@@ -7,8 +7,8 @@
  *
  * Each call blocks. Its _start form runs in the background, as gw_gather_start does: inputs and outputs belong to the
  * library until gw_wait or gw_cancel has ended the ticket. Ids may be in any order and may repeat; n = 0 is allowed.
- * Errors are those of gw_gather. GW_RANGE names the first id that does not exist. GW_LIMIT: 2^32 or more questions, or
- * 2^32 or more edges in the answer.
+ * Errors are those of gw_gather. GW_RANGE names the first id that does not exist. GW_LIMIT: 2^32 or more questions (ids
+ * or pairs), or 2^32 or more edges in the answer.
  */
 #ifndef GRAPHWIRE_EDGES_H
 #define GRAPHWIRE_EDGES_H
@@ -43,8 +43,8 @@ GW_API gw_status gw_find_edges(struct gw_client *client, uint32_t etype, const i
 GW_API gw_status gw_find_edges_start(struct gw_client *client, uint32_t etype, const int64_t *edge_ids, uint64_t n,
 				     int64_t *src, int64_t *dst, struct gw_ticket **ticket);
 
-/* Finds all edges from src[i] to dst[i], including parallel ones, by ascending id. Answer i is empty if none of them
- * exist. */
+/* Finds all edges from src[i] to dst[i], including parallel ones, by ascending id. Answer i is empty if no such edge
+ * exists. */
 GW_API gw_status gw_edge_ids(struct gw_client *client, uint32_t etype, const int64_t *src, const int64_t *dst,
 			     uint64_t n, struct gw_edge_list **out);
 /* Starts gw_edge_ids in the background. The library writes *out when gw_wait returns GW_OK, so out must stay valid
@@ -76,11 +76,12 @@ struct gw_neighbours_spec {
 	bool replace;                /* sample with replacement */
 };
 
-/* One hop as a list of edges: those that end (GW_IN) or start (GW_OUT) at ids[i], in their stored order. With a fanout,
- * a sample of them. The sample of in-edges equals hop 0 of gw_sample from this node with the same seed and stream. */
+/* Lists the edges of one hop: question i has the edges that end (GW_IN) or start (GW_OUT) at ids[i], in their stored
+ * order. With a fanout, it has a sample of these edges. A sample of in-edges equals hop 0 of gw_sample for the same
+ * node, seed and stream. */
 GW_API gw_status gw_neighbours(struct gw_client *client, const struct gw_neighbours_spec *spec, uint64_t seed,
 			       uint64_t stream, const int64_t *ids, uint64_t n, struct gw_edge_list **out);
-/* Starts gw_neighbours in the background; out is as for gw_edge_ids_start. The call copies the spec. */
+/* Starts gw_neighbours in the background. out must stay valid as for gw_edge_ids_start. The call copies the spec. */
 GW_API gw_status gw_neighbours_start(struct gw_client *client, const struct gw_neighbours_spec *spec, uint64_t seed,
 				     uint64_t stream, const int64_t *ids, uint64_t n, struct gw_edge_list **out,
 				     struct gw_ticket **ticket);
@@ -101,7 +102,7 @@ enum gw_negatives { GW_NEGATIVES_NONE, GW_NEGATIVES_DST, GW_NEGATIVES_SRC };
  * so a node may get fewer edges than its fanout. */
 enum gw_exclude_what {
 	GW_EXCLUDE_EDGES = 1,   /* the batch's own edges */
-	GW_EXCLUDE_ENDS = 2,    /* all edges of the seeds' type with the same ends, including parallel ones */
+	GW_EXCLUDE_ENDS = 2,    /* all edges of the seeds' type with the ends of a seed, including parallel edges */
 	GW_EXCLUDE_REVERSE = 4, /* edges of the reverse type that the graph names, with the ends swapped; GW_UNSUPPORTED
 				   if it names none */
 	GW_EXCLUDE_REVERSE_TYPE = 8, /* the same for edges of reverse_etype */
@@ -116,12 +117,12 @@ struct gw_edge_seeds {
 	uint32_t etype;
 	/* Negatives: negatives_each copies of each edge, with one end drawn again, uniformly from all nodes of the
 	 * end's type or from negative_ids. A negative depends only on the batch's seed and stream, the edge's slot
-	 * among the batch's edges of this type, and the negative's number. At most 2^24 in a batch. */
+	 * among the batch's edges of this type, and the negative's number. A batch may have at most 2^24 negatives. */
 	enum gw_negatives negatives;
 	uint32_t negatives_each;
 	const int64_t *negative_ids; /* NULL: every node of the type */
 	uint64_t negative_id_count;
-	bool no_true_edges; /* draw again, up to 16 times, if a negative is an edge of the type */
+	bool no_true_edges; /* if a negative is an edge of the type, draw it again: up to 16 draws in all */
 	uint32_t exclude;   /* enum gw_exclude_what */
 	uint32_t reverse_etype;
 	const int64_t *reverse_ids; /* [edges of etype]; the caller keeps it until the ticket or the loader ends */
@@ -136,8 +137,8 @@ struct gw_edge_batch {
 	uint32_t negatives_each;
 	uint64_t count;                      /* edges of this type among the batch's seeds */
 	const uint32_t *src_rows, *dst_rows; /* [count] */
-	const uint32_t *negative_rows; /* [count * negatives_each]: edge i's begin at i * negatives_each. Rows of the
-					  destination type, or of the source type */
+	const uint32_t *negative_rows; /* [count * negatives_each]: those of edge i begin at i * negatives_each. Rows of
+					  nodes of the destination type; with GW_NEGATIVES_SRC, of the source type */
 	uint64_t true_edges;           /* with no_true_edges: negatives that are edges nevertheless */
 	const int64_t *ids;            /* [count]: edge ids, a slice of the batch's seeds */
 };

@@ -8,7 +8,8 @@
  * Threads: any number of threads may use one client at once. Only one thread at a time may use a loader, a ticket or a
  * mini-batch.
  * Processes: a client and all objects made from it belong to the process that opened the client. After a fork the child
- * opens its own client. With its parent's client, calls return GW_INVALID; closing or releasing does nothing.
+ * opens its own client. In the child, calls on the parent's client return GW_INVALID, and calls that close or release
+ * do nothing.
  * Errors: every function that can fail returns a status. gw_last_error() then returns one line: what failed, where, and
  * what to do. Handles stay NULL on failure. After an error outputs are undefined, and the library does not write to
  * them later.
@@ -16,13 +17,15 @@
  *   timeout_ms    Each operation (a gather, a mini-batch) has one deadline, from the call to its end, however many
  *                 requests it needs.
  *   reconnect_ms  While a server that the operation waits for is away, the deadline stands still and this budget runs
- *                 instead. A server that loads again may therefore take longer than one operation.
- * The error names the limit that expired: GW_DEADLINE, or the reason why the server could not be reached. The client
- * probes a server that is silent for a third of an operation's deadline. If the server does not answer for as long
- * again, the client counts it as away. A fault that waiting does not cure ends the operation within seconds: another
- * key, another graph, no descriptors or no memory in this process.
+ *                 instead. A server that loads again may therefore take longer than an operation's deadline.
+ * The error shows which limit expired: GW_DEADLINE for the first; for the second, the reason why the server could not
+ * be reached. The client probes a server that is silent for a third of an operation's deadline. If the server does not
+ * answer for as long again, the client counts it as away. Some faults end the operation within seconds, because waiting
+ * does not cure them: the server has another key or another graph, or this process has no descriptors or no memory
+ * left.
  * Suspension: if this process is suspended for more than a second (SIGSTOP, a frozen control group, a debugger), that
- * time counts for neither limit. Only a job's tensors end, if the suspension lasts longer than the servers' lease.
+ * time counts for neither limit. The servers' lease on a job's tensors continues to run, however, and may expire during
+ * the suspension.
  * Log: if the client waits for longer than a second, it writes one line to stderr, and another one when the wait ends.
  * Ids are global: node ids count within their node type, edge ids within their edge type, both from 0.
  */
@@ -55,25 +58,28 @@ struct gw_ticket; /* an operation in progress */
  * deploy/launch.py sets. GW_NOT_FOUND then names the variable that is missing. */
 struct gw_client_options {
 	/* The graph's JSON or its folder. Without servers the client is standalone and opens the parts from here. With
-	 * servers the client compares it with the graph that they serve; it may be NULL. */
+	 * servers this field may be NULL; otherwise the client compares this graph with the graph that the servers
+	 * serve. */
 	const char *part_config;
-	/* "host:port" or "[v6]:port" of one server per part, in any order; none: standalone. */
+	/* Addresses ("host:port" or "[v6]:port") of one server for each part, in any order; NULL: standalone. */
 	const char *const *servers;
 	uint32_t server_count;
-	const char *key_file; /* NULL: on loopback, the key that the server left in the runtime folder; else no key */
+	const char *key_file; /* NULL: for servers on loopback, the key that the server left in the runtime folder; for
+				 others, no key */
 	uint32_t threads;     /* threads that sample and do input and output; at most 64; 0: one per processor */
 	int64_t timeout_ms;   /* an operation's deadline; 0: 30,000; negative: none */
 	int64_t reconnect_ms; /* how long to try to reach a server that is away; 0: 300,000; negative: no limit */
 	/* How remote neighbours are sampled. "reads": this client samples, by one-sided reads. "requests": the server
-	 * samples. NULL or "auto": reads over RDMA, where no code of the server runs for them; requests over TCP. */
+	 * samples. NULL or "auto": this client samples from mapped memory of servers on this host; over RDMA it uses
+	 * reads, for which no code of the server runs; over TCP it uses requests. */
 	const char *neighbours;
 	const char *order; /* fetch rows by ascending address: NULL or "auto" (where it is faster), "always", "never" */
 	const char *tcp_driver; /* NULL or "auto", "io_uring", "epoll" */
 	/* How long a thread that waits for servers polls before it sleeps, at most 1 s; 0: it sleeps at once. */
 	uint32_t spin_us;
 	/* NULL or "auto": the client maps the memory of servers on this host and reads other servers by RDMA ("verbs"),
-	 * where these are available. Otherwise, and when RDMA is lost, it uses TCP. "tcp", "shm" or "verbs": all
-	 * servers by this transport, or opening fails. */
+	 * where these are available. Otherwise, and when RDMA is lost, it uses TCP. "tcp", "shm" or "verbs": the client
+	 * uses this transport for all servers, or opening fails. */
 	const char *transport;
 	uint32_t queue_pairs;     /* RDMA: queue pairs of each thread with each server, at most 8; 0: 2 */
 	uint64_t dense_bytes_max; /* memory for one dense id map; each batch in flight has one map; 0: 256 MiB */
@@ -97,9 +103,9 @@ GW_API gw_status gw_client_open(const struct gw_client_options *options, struct 
  * its tickets first. NULL is allowed. */
 GW_API void gw_client_close(struct gw_client *client);
 
-/* Checks that a path is a graph's JSON, or a folder with one, that this library reads, and that the text is unchanged.
- * Opens no array. Errors: GW_FORMAT; GW_DIGEST: the text was changed; GW_VERSION: a newer major version; GW_NOT_FOUND;
- * ... */
+/* Checks that a path is a graph's JSON, or a folder that contains one; that this library can read the JSON; and that
+ * its text is unchanged. Opens no array. Errors: GW_FORMAT; GW_DIGEST: the text was changed; GW_VERSION: a newer major
+ * version; GW_NOT_FOUND; ... */
 GW_API gw_status gw_part_config_check(const char *part_config);
 
 /* --- The graph. --- */
@@ -172,7 +178,8 @@ GW_API gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const 
 GW_API gw_status gw_edge_tensor(struct gw_client *client, uint32_t etype, const char *name,
 				const struct gw_tensor **out);
 
-/* The number-th tensor of the client, for listing; NULL past the end. Find a writable tensor by its name before use. */
+/* The number-th tensor of the client, for listing; NULL past the end. Before a writable tensor is used, find it by its
+ * name. */
 GW_API const struct gw_tensor *gw_tensor_at(const struct gw_client *client, uint32_t number);
 
 /* --- One call at a time. --- */
@@ -209,8 +216,8 @@ GW_API gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const c
 GW_API void gw_texts_free(struct gw_texts *texts); /* NULL is allowed */
 
 /* Waits up to timeout_ms for a ticket. A negative timeout waits until the operation has ended, at the latest by its own
- * limits. GW_AGAIN: the operation goes on; wait again, or cancel it. Any other status is the operation's own, GW_OK or
- * its error, and the call has ended and freed the ticket. */
+ * limits. GW_AGAIN: the operation goes on; wait again, or cancel it. Any other status is the operation's result (GW_OK
+ * or its error); gw_wait has then ended and freed the ticket. */
 GW_API gw_status gw_wait(struct gw_ticket *ticket, int64_t timeout_ms);
 
 /* Ends an operation and frees its ticket. After the return no thread writes to the operation's outputs. NULL is
@@ -269,15 +276,16 @@ struct gw_minibatch {
 	const uint32_t *seed_rows; /* [seed_count]: each seed's row in nodes[its type]; equal seeds share a row. NULL in
 				      a batch of edges; see edges */
 	uint32_t hops, num_ntypes;
-	const struct gw_block *const *blocks; /* [hops]; blocks[0] ends at the seeds */
+	const struct gw_block *const *blocks; /* [hops]; the destinations of blocks[0] are the seeds; in a batch of
+						 edges, their ends and negatives */
 	const uint64_t *node_counts;          /* [num_ntypes]: lengths of nodes[t] */
 	const int64_t *const *nodes;          /* [num_ntypes][node_counts[t]]: global ids, unique */
 	uint64_t edge_count;                  /* over all hops */
 	uint32_t fetch_count;
 	const void *const *rows;    /* [fetch_count]: the rows fetched, contiguous */
 	const uint64_t *row_counts; /* [fetch_count] */
-	/* The seeds by type. Each list is a slice of seeds, and its rows are the same slice of seed_rows. Empty for
-	 * edges. */
+	/* The seeds by type. The ids of each list are a range of `seeds`, and the same range of seed_rows has their
+	 * rows. If the seeds are edges, no list exists. */
 	uint32_t seed_list_count;
 	const struct gw_seeds *seed_lists;
 	const struct gw_edge_batch *edges; /* [edge_type_count], in the spec's order; NULL: the seeds are nodes */
@@ -300,8 +308,8 @@ GW_API gw_status gw_sample_start(struct gw_client *client, const struct gw_sampl
 				 struct gw_ticket **ticket);
 
 /* Samples like gw_sample, with lists of seeds. For nodes: at most 4,096 lists, each of another node type; spec->ntype
- * is ignored. For edges: one list for each element of spec->edges. Edges that one type excludes are excluded for all
- * types. */
+ * is ignored. For edges: one list for each element of spec->edges. An edge that one element of spec->edges excludes is
+ * excluded for all of them. */
 GW_API gw_status gw_sample_lists(struct gw_client *client, const struct gw_sample_spec *spec, uint64_t seed,
 				 uint64_t stream, const struct gw_seeds *lists, uint32_t list_count,
 				 struct gw_minibatch **out);
@@ -320,9 +328,9 @@ GW_API void gw_minibatch_release(struct gw_minibatch *minibatch);
 /* --- The loader. --- */
 
 enum gw_last_batch {
-	/* Every rank gets ceil(seeds / world) seeds of an epoch, in equal steps; the last step may be short. The world
-	 * * ceil(seeds / world) - seeds missing seeds, fewer than world, repeat the start of the order. With one rank
-	 * no seed repeats. */
+	/* Every rank gets ceil(seeds / world) seeds of an epoch, in equal steps; the last step may be short. If this
+	 * needs more seeds than the epoch has, the first seeds of the order repeat: world * ceil(seeds / world) - seeds
+	 * of them, fewer than world. With one rank no seed repeats. */
 	GW_LAST_WRAP,
 	GW_LAST_DROP,  /* the last step is omitted, unless every rank's batch is full */
 	GW_LAST_SHORT, /* the last batch may be short; with several ranks, some may have one step fewer than others */
@@ -331,8 +339,8 @@ enum gw_last_batch {
 /* A loader's position: enough to continue from it in another process. */
 struct gw_loader_state {
 	uint64_t epoch, step;
-	uint64_t plan; /* digest of all that orders the seeds: graph, seeds, shuffle, seed, batch size, world, last; in
-			  `start`, 0 accepts any plan */
+	uint64_t plan; /* digest of everything that determines the order of the seeds: graph, seeds, shuffle, seed,
+			  batch size, world, last; in `start`, 0 accepts any plan */
 };
 
 struct gw_loader_options {
@@ -348,9 +356,9 @@ struct gw_loader_options {
 	enum gw_last_batch last;
 	uint32_t depth; /* batches sampled ahead, at most 256; 0: 4. Each takes memory */
 	struct gw_loader_state start;
-	/* Instead of ids, seeds of several node types, copied; a list whose ids are NULL has every node of its type. A
-	 * batch may have seeds of several types, and no seed of some. For edges of several edge types: one list for
-	 * each element of spec.edges. */
+	/* Instead of ids: lists of seeds of several node types, which the call copies. A list whose ids are NULL has
+	 * every node of its type. A batch may have seeds of several types, and may have none of some types. For edges
+	 * of several edge types: one list for each element of spec.edges. */
 	const struct gw_seeds *lists;
 	uint32_t list_count;
 };
@@ -370,9 +378,10 @@ GW_API uint64_t gw_loader_steps(const struct gw_loader *loader);
  * client's limits. *out is NULL unless the status is GW_OK.
  *   GW_AGAIN       the batch is not ready; nothing is lost, call again
  *   GW_END         the epoch is over; the next call begins the next epoch
- *   another error  (GW_DEADLINE too) this batch has failed and will not come again; the next call returns the next
- * batch A batch takes its memory until its release, in addition to the `depth` batches that are sampled ahead. A
- * batch's deadline runs from the start of its sampling: `depth` calls before the call that returns it. */
+ *   another error  (GW_DEADLINE too) this batch has failed and will not come again; the next call returns the batch
+ *                  after it
+ * A batch takes memory until its release, in addition to the `depth` batches that are sampled ahead. A batch's deadline
+ * runs from the start of its sampling: `depth` calls before the call that returns it. */
 GW_API gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, int64_t timeout_ms);
 
 /* The position after the last batch that gw_loader_next returned. A loader opened with it as `start` continues with the

@@ -21,7 +21,8 @@ enum gw_initial {
 };
 
 /* How a gradient g changes a row w. The optimizer computes in float32 and rounds once to the row's dtype: float32,
- * float16 or bfloat16. State (s, m, v, t) begins at zero, is float32 and is stored with the row; both change together.
+ * float16 or bfloat16. State begins at zero: s, m and v are float32, t is uint32. The state is stored with the row, and
+ * both change together.
  *
  * Numbers that are not finite are no errors. The formulas propagate them, as torch does, so that readers of the row see
  * them:

@@ -22,7 +22,7 @@ struct gw_split_options {
 	uint64_t mask_count;
 	const struct gw_tensor *mask_tensor; /* the mask as a feature or tensor of the type: bool, int8 or uint8, one
 						element a row; the client reads it from the parts */
-	const int64_t *ids;                  /* in any order; an id that repeats is divided as often */
+	const int64_t *ids;                  /* in any order; each repetition of an id counts as one more id */
 	uint64_t id_count;
 	uint32_t world, rank;       /* 0, 0: one trainer */
 	const uint32_t *rank_parts; /* [world]: each rank's own part; NULL: rank * parts / world */
@@ -35,11 +35,11 @@ struct gw_rank_ids {
 	const int64_t *ids; /* [count] */
 };
 
-/* Divides ids evenly: the counts of two ranks differ by at most one. Each rank receives ids of its own part, which it
- * shares with the other ranks of that part. A rank with too few ids receives the surplus of others. Every rank computes
- * the same division, without communication. The caller owns *out and frees it with gw_rank_ids_free; *out outlives the
- * client. GW_RANGE names an id, a rank or a part that does not exist; GW_INVALID names the fault in the options; a
- * mask_tensor adds the errors of gw_gather. */
+/* Divides ids evenly: the counts of two ranks differ by at most one. The ranks of a part share the ids of that part. A
+ * rank with too few ids receives surplus ids of other parts. Every rank computes the same division, without
+ * communication. The caller owns *out and frees it with gw_rank_ids_free; *out outlives the client. GW_RANGE names an
+ * id, a rank or a part that does not exist; GW_INVALID names the fault in the options; a mask_tensor adds the errors of
+ * gw_gather. */
 GW_API gw_status gw_split_ids(struct gw_client *client, const struct gw_split_options *options,
 			      struct gw_rank_ids **out);
 GW_API void gw_rank_ids_free(struct gw_rank_ids *split); /* NULL is allowed */

@@ -81,15 +81,15 @@ GW_API gw_status gw_tensor_open(struct gw_client *client, const char *name, enum
 				const struct gw_tensor **out);
 
 /* Deletes a tensor and frees its memory. Calls in progress succeed or fail with GW_NOT_FOUND. Later calls fail with
- * GW_NOT_FOUND; in another client, once it has learned of the deletion (until then it may still read mapped memory).
- * Each server deletes the tensor once, after this client's writes, even if connections are lost. A tensor of this name
- * that another client has created since stays. GW_NOT_FOUND: no tensor of this name exists. */
+ * GW_NOT_FOUND. Another client may still read mapped memory until it has learned of the deletion; its later calls fail.
+ * Each server deletes the tensor once, after this client's writes, even if connections are lost. If another client has
+ * since created a new tensor of this name, the new tensor stays. GW_NOT_FOUND: no tensor of this name exists. */
 GW_API gw_status gw_tensor_delete(struct gw_client *client, const char *name, enum gw_lifetime lifetime);
 
 /* Ends a job: deletes its tensors on all servers at once, instead of after the lease. job NULL: the client's own job. A
- * launcher that starts jobs on long-lived servers calls this after each job. A client of the job that still runs has
- * lost its tensors, and may create others. Each server does it once, as in gw_tensor_delete. *count: how many tensors
- * the job had. */
+ * launcher that starts jobs on long-lived servers calls this after each job. Clients of the job that still run lose
+ * their tensors, and may create others. Each server ends the job once, even if connections are lost. *count: how many
+ * tensors the job had. */
 GW_API gw_status gw_tensor_end_job(struct gw_client *client, const char *job, uint64_t *count);
 
 /* A tensor in the servers' list. */
@@ -119,18 +119,20 @@ GW_API gw_status gw_tensor_count_nonzero(struct gw_client *client, const struct 
 /* --- Writing. gw_gather reads these tensors as it reads features. --- */
 
 /* Overwrites rows: tensor[ids[i]] = rows[i], n rows of row_bytes, contiguous. Ids may be in any order; if an id
- * repeats, its last row counts. Errors: those of gw_gather; GW_INVALID: a feature that is not served as rows that
- * change (serve --mutable); GW_RANGE names the first id that is no row, and nothing is written. */
+ * repeats, its last row counts. Errors: those of gw_gather; GW_INVALID: the tensor is a feature, and the servers do not
+ * serve it as rows that change (serve --mutable); GW_RANGE names the first id that is no row, and nothing is
+ * written. */
 GW_API gw_status gw_update(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
 			   const void *rows);
 
 /* Starts gw_update in the background. ids and rows belong to the library until gw_wait or gw_cancel has ended the
  * ticket. Any number of writes may be in progress. Each write's deadline begins when the writes before it are complete.
- * Until its ticket is ended, each takes 1.2 KiB, 40 bytes for each part and 12 bytes for each id. */
+ * Until its ticket is ended, each write takes memory: 1.2 KiB, plus 40 bytes for each part and 12 bytes for each id. */
 GW_API gw_status gw_update_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids,
 				 uint64_t n, const void *rows, struct gw_ticket **ticket);
 
-/* Waits until all writes that this client has begun are applied or have failed; their tickets return the status. */
+/* Waits until all writes that this client has begun are applied or have failed. The ticket of each write returns its
+ * status. */
 GW_API gw_status gw_flush(struct gw_client *client);
 
 /* The number of rows in a part: *count rows, numbered from 0. This process reads and writes the rows of a near part
