@@ -1,8 +1,8 @@
 /* Kills all descendants of this process.
  *
- * This process is a subreaper: a descendant that loses its parent becomes our child. So the kernel answers without a
- * race: a process without children has no descendants. Until then, each look at /proc finds the tree below us and kills
- * it. The next look finds processes that were forked or moved meanwhile.
+ * This process is a subreaper: a descendant that loses its parent becomes our child. So a process without children has
+ * no descendants, and the kernel reports this without a race. Until then, each look at /proc finds the tree below us
+ * and kills it. The next look finds processes that were forked or moved meanwhile.
  *
  * Zombies belong to the tree. While a process of several threads is being killed, its first thread may have ended
  * before the others. The process is then a zombie until they have ended, and still the parent of its children.

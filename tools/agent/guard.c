@@ -4,7 +4,7 @@
  *   the worker ends by itself   kill what the worker could not end, send one line to the launcher, exit with its status
  *   the worker is killed        kill everything below us, send one line to the launcher, exit with status 1
  *   a signal                    send the worker SIGTERM
- *   the launcher hangs up       kill a worker that is still running (stopped?) after its time
+ *   the launcher hangs up       kill a worker that still exists (it may be stopped) when its time is over
  *
  * If the guardian dies, the worker sees the end of its pipe.
  */

@@ -1,9 +1,11 @@
 /* ~/.graphwire/HOST: files of this user's agents on this host while they run. HOST is in the path, since homes are
  * shared. The runtime folder does not fit: it disappears when the user logs out, and kept servers stay.
  *
- *   agent-PID/key, ip_config, mark       of one job; the mark names the job (left.c). Its worker or its guardian
- * removes it, or the next job's agent when no process of it runs any more server-PORT.json                     of a
- * server (record.c)
+ *   agent-PID/key, ip_config, mark   of one job; the mark names the job (left.c)
+ *   server-PORT.json                 of a server (record.c)
+ *
+ * The worker or its guardian removes agent-PID. If both were killed, the next job's agent removes it when no process of
+ * the old job runs any more.
  */
 #include "tools/agent/agent.h"
 

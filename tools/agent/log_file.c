@@ -1,5 +1,5 @@
 /* A process's log: appended to, and rotated when it has grown to its limit (FILE.1 is the newest of the old logs). If a
- * write fails (a full disk), the rest is dropped and the error kept. The process goes on, and the agent reports the
+ * write fails (a full disk), the rest is dropped and the error is kept. The process goes on, and the agent reports the
  * error.
  */
 #include "tools/agent/agent.h"

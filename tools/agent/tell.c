@@ -1,4 +1,4 @@
-/* Sends events to the launcher in order, and starts ending everything when the launcher reads nothing more.
+/* Sends events to the launcher in order, and starts to end all processes when the launcher reads nothing more.
  *
  *   event -> a queue -> standard output
  *

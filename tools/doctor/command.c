@@ -1,7 +1,7 @@
 /* graphwire doctor: reports what this host lacks for Graphwire, what that costs, and how to fix it.
  *
- *   trials (io_uring, huge pages, devices) -> the table of checks -> the named servers, over every transport -> a
- * report
+ *   trials (io_uring, huge pages, devices) -> the table of checks -> the named servers, over every transport
+ *   -> a report
  *
  * The command changes nothing and needs no privilege. A file that cannot be read gives a note. Status: 0, 1 if a
  * problem stops work that was asked for, 2 for wrong usage.
