@@ -34,7 +34,7 @@ struct kin {
 	bool ours;
 };
 
-/* Static, not from the heap: the kill works also when memory has run out. */
+/* Static instead of allocated, so that the kill also works when memory has run out. */
 static struct kin kin_all[PROCESSES_MAX];
 
 /* The parent is the second field after the closing parenthesis of the name. */
@@ -65,7 +65,7 @@ static size_t kin_list(struct kin *all)
 	return count;
 }
 
-/* Marks all processes with a marked parent, until nothing changes. */
+/* Marks every process whose parent is marked, again and again until no more are found. */
 static void kin_mark(struct kin *all, size_t count)
 {
 	for (bool more = true; more;) {

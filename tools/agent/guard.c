@@ -37,7 +37,8 @@ static void guard_report(json_t *event)
 	free(text);
 }
 
-/* The guardian reports the remaining processes last: some that the worker gave up may have ended since. */
+/* The guardian reports the remaining processes at the very end: some that the worker could not end may have ended
+ * since then. */
 _Noreturn static void guard_finish(pid_t worker, int status)
 {
 	json_t *left = gw_agent_descendants_kill(NULL);

@@ -13,7 +13,7 @@
 #include "core/system/clock.h"
 #include "tools/agent/agent.h"
 
-#define OUTPUT_FLOOD (128u << 10) /* of queued bytes; above it lines of output are dropped */
+#define OUTPUT_FLOOD (128u << 10) /* queued bytes; above this, lines of output are dropped */
 #define GRACE_NS     (2 * GW_NS_PER_SECOND)
 
 void gw_agent_process_signal(const struct gw_agent_process *p, int number)
