@@ -211,7 +211,7 @@ static uint64_t steps_of(const struct epoch_command *c, const struct gw_epoch_si
 	return c->steps_max && c->steps_max < steps ? c->steps_max : steps;
 }
 
-/* One epoch, as a trainer that takes no time itself would see it. */
+/* Streams one epoch, like a trainer whose own work takes no time. */
 static gw_status epoch_stream(const struct epoch_command *c, struct gw_epoch_side *side, struct epoch_totals *t)
 {
 	uint64_t steps = steps_of(c, side);

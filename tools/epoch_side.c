@@ -33,7 +33,8 @@ static const struct gw_tensor *side_find_tensor(const struct gw_client *client, 
 	return NULL;
 }
 
-/* The same for a name of the plan. A name that was given must exist; if a usual name does not, *tensor is NULL. */
+/* The same for a name of the plan. A given name must exist. If no name was given and the usual name does not exist,
+ * *tensor is NULL. */
 static gw_status find_of_seeds(const struct gw_epoch_side *side, const char *given, const char *usual,
 			       const struct gw_tensor **tensor)
 {
@@ -41,7 +42,7 @@ static gw_status find_of_seeds(const struct gw_epoch_side *side, const char *giv
 	*tensor = side_find_tensor(side->client, ntype, given ? given : usual);
 	if (!*tensor && !given)
 		return GW_OK;
-	/* Opens the tensor if it is trainable; fails if it does not exist, and names the tensors that do. */
+	/* Opens the tensor if it is trainable. If it does not exist, the error names the existing tensors. */
 	return gw_node_tensor(side->client, ntype, given ? given : usual, tensor);
 }
 
@@ -175,7 +176,7 @@ static gw_status side_check_mask(const struct gw_tensor *mask)
 	return GW_OK;
 }
 
-/* Collects the nodes whose mask is set, or every node if no such mask exists; of one part or of all. */
+/* Collects the nodes whose mask is set, or every node if no such mask exists, in one part or in all parts. */
 static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
 	uint32_t ntype = side->options.spec.ntype;

@@ -20,13 +20,13 @@ struct gw_epoch_plan {
 	const char *edges;    /* an edge type: the seeds are its edges, and mask and labels are its features; NULL: the
 				 seeds are nodes */
 	uint32_t negatives;   /* of each edge */
-	bool no_true_edges;   /* draw negatives again that are edges */
+	bool no_true_edges;   /* a negative that is an edge is drawn again */
 	bool keep_edges;      /* neighbourhoods may hold the batch's own edges and their reverses */
 	const char *ntype;    /* node type of the seeds; NULL: the first with the labels, else the first */
-	const char *features; /* "feat": read for every node of each type that has them */
-	const char *labels;   /* "label": read for the seeds */
-	const char *mask;     /* "train_mask": the seeds are the nodes where it is not 0; without a mask, all nodes */
-	bool one_part;        /* only seeds that `part` owns */
+	const char *features; /* NULL: "feat"; read for every node of each type that has them */
+	const char *labels;   /* NULL: "label"; read for the seeds */
+	const char *mask; /* NULL: "train_mask"; the seeds are the nodes where it is not 0; without a mask, all nodes */
+	bool one_part;    /* only seeds that `part` owns */
 	uint32_t part;
 	struct gw_epoch_fanouts fanouts;
 	uint32_t override_count; /* each override has as many hops as fanouts */

@@ -245,8 +245,8 @@ static void print_tensor(const struct question *question, const json_t *tensor)
 	       stat_number_of(tensor, "torn"));
 }
 
-/* Prints the tensors of all servers, if any. Each server counts rows and requests. Rows that clients read by
- * themselves are the exception: clients report these once a minute and when they close. */
+/* Prints the tensors of all servers, if any. Each server counts rows and requests, except rows that clients
+ * read by themselves: clients report those once a minute and when they close. */
 static void print_tensors(const struct stat_command *c)
 {
 	bool header = false;
@@ -335,7 +335,7 @@ int gw_tool_stat(int argc, char **argv)
 		gw_options_parse(&options, argc, argv, &command);
 	gw_status status = command.questions ? GW_OK : GW_NO_MEMORY;
 	if (command.ready)
-		gw_log_level_set(GW_LOG_ERROR); /* no reader exists for a probe's log, and the log would grow */
+		gw_log_level_set(GW_LOG_ERROR); /* no process reads the log of a probe, and the log would grow */
 	if (status == GW_OK && command.key_file)
 		status = gw_key_read(command.key_file, command.key, &command.key_bytes);
 	if (status == GW_OK)

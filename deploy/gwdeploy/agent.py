@@ -19,9 +19,9 @@ from .reach import Reach
 
 Event = dict[str, Any]
 _STDERR_LINES = 20
-# To end its processes, an agent waits two seconds and kills for two more; then its guardian kills for two seconds.
+# To end its processes, an agent waits two seconds, then kills for two seconds; then its guardian kills for two more.
 _FAREWELL_S = 7.0
-_LAST_EVENTS = ("bye", "end", "lost")  # the last events of an agent and its guardian; they list the processes left
+_LAST_EVENTS = ("bye", "end", "lost")  # the last events of an agent and its guardian; they list the remaining processes
 
 
 class Agent:
@@ -61,7 +61,8 @@ class Agent:
             return await self._wait(answer, timeout_s)
 
     def send(self, op: str, **fields: Any) -> None:
-        """Sends a request. If the request does not arrive, the connection ends, and the job gets that event."""
+        """Sends a request. If the request does not arrive, the connection ends, and the job gets the event of its
+        end."""
         stdin = self._process.stdin if self._process else None
         if stdin and not stdin.is_closing() and not self.closed.is_set():
             stdin.write(json.dumps({"op": op, **fields}).encode() + b"\n")

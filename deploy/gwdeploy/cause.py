@@ -65,7 +65,7 @@ class Fault:
     text: str
     at: int  # its first line
     end: int  # the line after its last
-    rank: int | None  # if the lines have a rank's mark
+    rank: int | None  # from the mark of the lines; None: no mark
     follows: bool  # a consequence of another rank's end
 
 
@@ -92,7 +92,7 @@ class Cause:
 @dataclasses.dataclass
 class _Line:
     number: int
-    group: str  # its prefix
+    group: str  # the line's prefix
     rank: int | None
     text: str
 
@@ -165,7 +165,7 @@ def _more(lines: list[_Line], at: int, first: str) -> tuple[list[str], int]:
         text = lines[at].text.strip()
         if not text and (found or not first.endswith(":")):
             break
-        if text and text != first:  # an equal line is another rank's same exception
+        if text and text != first:  # an equal line is the same exception of another rank
             found.append(text)
         at += 1
         if not text or lines[at - 1].text[0] in " \t" or text == first:
@@ -269,16 +269,16 @@ def _choose(faults: list[Fault], plain: list[_Line]) -> Fault | None:
 
 
 def _signal_of(how: str) -> int:
-    """Returns the signal that ended a process (a shell's status is 128 + signal). Returns 0 without a signal, and for
-    Ctrl-C, which raises an exception."""
+    """Returns the signal that ended a process (a shell's status is 128 + signal). Returns 0 if no signal ended it, and
+    for Ctrl-C, which raises an exception."""
     kind, number = how.split()
     signal = int(number) if kind == "signal" else int(number) - 128
     return signal if 0 < signal < 65 and signal != 2 else 0
 
 
 def _may_end_so(fault: Fault, signal: int, behind: int) -> bool:
-    """Whether a fault can be the reason of this end. signal: as _signal_of() returns; behind: bytes of other lines
-    after the fault.
+    """Whether a fault can be the reason why the process ended. signal: the result of _signal_of(); behind: bytes of
+    other lines after the fault.
 
     No exception leads to SIGKILL or SIGTERM, but an exception may make a process crash while it ends.
     """

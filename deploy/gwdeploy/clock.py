@@ -1,9 +1,9 @@
 """The launcher's clock, which stands still while the process is suspended (as core/system/clock.h for servers).
 
 A launcher that was stopped (Ctrl-Z, SIGSTOP, a frozen control group, a machine that was moved) has not waited for its
-hosts: each stage goes on with the time that it had left. The event loop reads its clock four times a second. A gap of
-more than a second between two readings is time in which the process did not run, and the loop takes that time off. All
-time-outs of asyncio go by this clock, and so does now().
+hosts: each stage goes on with the time that it had left. The event loop reads its clock four times a second. In a gap
+of more than a second between two readings, the process did not run, and the loop subtracts the gap from its clock. All
+time-outs of asyncio use this clock, and so does now().
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Loop(asyncio.SelectorEventLoop):
     """An event loop with this clock."""
 
     def __init__(self) -> None:
-        self._suspended_s = 0.0  # in all
+        self._suspended_s = 0.0  # the sum of all suspensions
         self._read_at = super().time()
         super().__init__()
         self._beat()

@@ -81,7 +81,7 @@ class Cluster:
         self._limit = asyncio.Semaphore(options.fanout)
 
     async def each(self, work: Any) -> list[Any]:
-        """Runs `work` for each host. Returns the results; a DeployError takes the place of a failed one."""
+        """Runs `work` for each host. Returns the results; a DeployError takes the place of a result that failed."""
 
         async def one(host: Host) -> Any:
             async with self._limit:
@@ -97,8 +97,8 @@ class Cluster:
         return list(await asyncio.gather(*[one(host) for host in self.hosts]))
 
     async def status(self) -> list[Any]:
-        """Returns the servers and the remains of jobs on each host. If several lines are one machine, only the first
-        has the machine's remains."""
+        """Returns the servers and the remains of jobs on each host. If several lines of the file are one machine, only
+        the first of them gets the machine's remains."""
         found = await self.each(lambda asked: asked.status())
         seen: set[tuple] = set()
         for i, records in enumerate(found):
@@ -208,7 +208,7 @@ class Asked:
         return [*ended, *left]
 
     async def _end_left(self) -> None:
-        """Ends the remains of a job: SIGTERM, then SIGKILL after an agent's usual time, until no process is left."""
+        """Ends the remains of a job: SIGTERM, then, after an agent's usual time, SIGKILL until no process remains."""
         began = clock.now()
         while clock.now() < began + _STOP_S:
             hard = clock.now() >= began + _GRACE_S

@@ -1,4 +1,4 @@
-"""Puts torchrun into the trainer's command, which is any shell command, if the command runs a Python script.
+"""Puts torchrun into the trainer's command, if the command runs a Python script. The command may be any shell command.
 
     cd code && OMP_X=1 python3 -u train.py --name "a b"
     cd code && OMP_X=1 python3 -u -m torch.distributed.run ... train.py --name "a b"
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-# A Python in the place of a command: at the beginning, or after ; && || | ( and assignments.
+# The name of a Python in the place of a command: at the beginning, or after ; && || | ( and assignments.
 _PYTHON = re.compile(
     r"""(?:^|[;&|(]|\bexec\b|\benv\b)\s*            # where a command begins
         (?:[A-Za-z_][A-Za-z0-9_]*=(?:"[^"]*"|'[^']*'|[^\s"';&|])*\s+)*   # assignments in front of it

@@ -140,7 +140,7 @@ class Target:
     # --- Running things. ---
 
     async def _call(self, words: Sequence[str], what: str, stdin: bytes | None = None, quick: bool = True) -> str:
-        """Runs a command here and returns its output. quick: the command has --timeout to end."""
+        """Runs a command here and returns its output. quick: the command must end within --timeout."""
         process = await asyncio.create_subprocess_exec(
             *words,
             stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,

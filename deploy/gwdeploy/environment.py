@@ -49,7 +49,8 @@ def threads_of_trainer(options: LaunchOptions, processors: int) -> int:
 
 
 def of_trainers(options: LaunchOptions, hosts: int, paths: dict[str, str], processors: int) -> dict[str, str]:
-    """Returns the variables that all trainers of a host share. paths: names without GRAPHWIRE_, such as KEY_FILE."""
+    """Returns the variables that all trainers of a host share. paths: the paths by their variables' names without
+    GRAPHWIRE_, such as KEY_FILE."""
     result = {f"GRAPHWIRE_{name}": value for name, value in paths.items() if value}
     result["GRAPHWIRE_SAMPLERS"] = str(options.num_samplers)
     if options.transport:

@@ -1,7 +1,8 @@
 """Finds the trainer that failed first on all hosts, and makes the text that reports it.
 
-Each line of a trainer gets a number when it arrives. The first exception counts that does not follow from another
-rank's end. The order of events alone is not enough: a rank that lost its peer may be reported before the peer.
+Each line of a trainer gets a number when it arrives. The first exception that does not follow from another rank's end
+is the first failure. The order of events alone is not enough: a rank that lost its peer may be reported before the
+peer.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def _of(process: Process, trainers: int) -> Failure | None:
 
 
 def first(processes: Iterable[Process], trainers: int) -> Failure:
-    """Returns the first failure. At least one of the processes must have failed. trainers: how many trainers a process
-    runs that starts several."""
+    """Returns the first failure. At least one of the processes must have failed. trainers: the number of trainers in a
+    process that runs several."""
     found = [failure for failure in (_of(process, trainers) for process in processes) if failure]
     return min(found, key=lambda failure: (failure.cause.follows, failure.at))

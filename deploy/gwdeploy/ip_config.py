@@ -25,7 +25,7 @@ class Host:
     index: int
     address: str  # without brackets
     port: int = PORT
-    servers: int | None = None  # the third column, DGL-KE's
+    servers: int | None = None  # the third column, which DGL-KE's files have
 
     @property
     def label(self) -> str:
@@ -75,8 +75,8 @@ def _host(index: int, line: str, where: str) -> Host:
 
 
 def parse(text: str, path: str = "ip_config.txt", one_machine: bool = False) -> list[Host]:
-    """Returns the hosts of a file's text. Refuses an address that occurs twice; on one machine only the same address
-    and port."""
+    """Returns the hosts of a file's text. Refuses an address that occurs twice. On one machine, refuses only an address
+    that occurs twice with the same port."""
     hosts: list[Host] = []
     seen: dict = {}
     for number, line in enumerate(text.splitlines(), 1):

@@ -34,8 +34,8 @@ _SETTLE_S = 3.0  # time to find the rank whose end made others fail: torchrun no
 
 
 def new_job() -> str:
-    """Makes a unique name for a job from the time and a random number. Names sort by the jobs' beginnings, because the
-    time is UTC in microseconds."""
+    """Makes a unique name for a job from the time and a random number. Sorted names are in the order in which the jobs
+    began, because the time is UTC in microseconds."""
     now, rest = divmod(time.time_ns(), 10**9)
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{rest // 1000:06d}-{secrets.token_hex(3)}"
 
@@ -139,8 +139,8 @@ class Job:
             self._look_at_trainers()
 
     def _look_at_trainers(self, at_last: bool = False) -> None:
-        """Fails the job if a trainer has failed. A trainer that lost its peers is reported only if no peer turns out to
-        be the cause within _SETTLE_S."""
+        """Fails the job if a trainer has failed. A failure that follows from another rank's end is reported only after
+        _SETTLE_S, or when all trainers have ended, if no other rank turns out to be the cause."""
         self._settling = None if at_last else self._settling
         if self._stopping or self._lost_the_port() or not any(one.failed for one in self.trainers.values()):
             return
@@ -444,7 +444,8 @@ class Job:
         return processes
 
     async def _end_tensors(self) -> None:
-        """Ends the job's tensors on servers that stay. A server that cannot be reached ends them later by itself."""
+        """Ends the job's tensors on servers that stay. A server that cannot be reached ends its tensors later by
+        itself."""
         connected = [agent for agent in self.agents if agent.hello and not agent.closed.is_set()]
         if not self.kept or not self.trainers or len(connected) < len(self.hosts) or self._tensors_ended.is_set():
             return

@@ -46,7 +46,7 @@ class Process:
         self.end_number = 0  # the number of its end, in the count of all trainers' lines
         self.restarts = 0
         self.log = ""
-        self.lines: collections.deque[tuple[int, str]] = collections.deque(maxlen=_LINES)  # the last ones, numbered
+        self.lines: collections.deque[tuple[int, str]] = collections.deque(maxlen=_LINES)  # the last (number, line)
 
     @property
     def failed(self) -> bool:

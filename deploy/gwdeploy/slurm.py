@@ -56,8 +56,8 @@ def allocated() -> dict[str, str]:
 
 
 def hosts_of(nodes: dict[str, str], listed: list[Host] | None) -> list[Host]:
-    """Returns the hosts of an ip_config.txt, which must be nodes of the allocation, or else all nodes in their
-    order."""
+    """Returns the hosts of an ip_config.txt, which must be nodes of the allocation. Without the file, returns all nodes
+    in their order."""
     if listed is None:
         return [Host(index, address, PORT) for index, address in enumerate(nodes.values())]
     for host in listed:

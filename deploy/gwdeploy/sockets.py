@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from .errors import DeployError
 
 _PLACE, _PREFIX = "/tmp", "gw-sockets-"
-_TRIES = 100  # attempts to lock a new folder before another process sweeps it
+_TRIES = 100  # attempts to make and lock a folder; another process may sweep it before it is locked
 
 
 def _lock(path: str) -> int | None:

@@ -32,7 +32,7 @@ _STORED = {
 # torch 1.13 has no unsigned type except uint8, so these become the next wider signed type. uint64 keeps its 64 bits
 # and becomes int64.
 _SIGNED = {"GW_UINT16": np.int32, "GW_UINT32": np.int64}
-DTYPES = tuple(name[3:].lower() for name in _STORED if name != "GW_INT8_ROW")  # that Tensor can have
+DTYPES = tuple(name[3:].lower() for name in _STORED if name != "GW_INT8_ROW")  # the dtypes that a Tensor can have
 _NOTHING = ffi.new("int64_t *")  # the address of every empty array
 MASK_TYPES = ("bool", "uint8", "int8")  # an element is a byte: 0 or 1
 
@@ -90,7 +90,7 @@ def public_shape(tensor: Any) -> tuple[int, ...]:
 
 
 def is_byte(ids: Ids) -> bool:
-    """Whether the dtype of `ids` is a mask's. A single value of such a type is neither an id nor a mask."""
+    """Whether `ids` has the dtype of a mask. A single value of such a type is neither an id nor a mask."""
     return str(getattr(ids, "dtype", "")).replace("torch.", "") in MASK_TYPES
 
 
@@ -114,19 +114,20 @@ def _items(items: Any, what: str) -> np.ndarray:
 
 
 def _plain(ids: Ids, what: str) -> np.ndarray:
-    """Converts anything except a slice to an array of its own type. Raises TypeError for floating-point tensors."""
+    """Converts anything except a slice to an array of its own type. Raises TypeError for complex tensors, and for
+    floating-point tensors that are not empty."""
     if hasattr(ids, "detach"):
         ids = ids.detach().cpu()
         if (ids.is_floating_point() and ids.numel()) or ids.is_complex():
             raise TypeError(f"{what} are integers, not {ids.dtype}")
         if ids.is_floating_point():
-            return np.empty(tuple(ids.shape))  # NumPy lacks some of these types
+            return np.empty(tuple(ids.shape))  # an empty tensor: NumPy lacks some of torch's floating-point types
         return np.asarray(ids.numpy())
     return _items(ids, what) if isinstance(ids, (list, tuple)) else np.asarray(ids)
 
 
 def _of_mask(array: np.ndarray, count: int | None, what: str) -> np.ndarray:
-    """The ids that a mask sets."""
+    """The ids that a mask selects."""
     kind = "a mask" if array.dtype == np.bool_ else f"{array.dtype} is a mask, as in torch, and ids are int64: one"
     if count is None or array.ndim == 0:
         raise TypeError(f"{what} are integers, not {array.dtype}")
@@ -141,9 +142,9 @@ def _of_mask(array: np.ndarray, count: int | None, what: str) -> np.ndarray:
 def ids_array(ids: Ids, count: int | None, what: str = "ids") -> np.ndarray:
     """Converts ids in any accepted form to contiguous int64. All functions that take ids use this definition.
 
-    ids: integers: an array of one dimension, a list, tuple or range, or a single integer. Or a slice or a mask over
-        `count` rows, which stands for the ids that it selects. The type alone decides what is a mask, never the values:
-        bools, arrays of uint8 (as in torch) or int8, and features of such rows are masks.
+    ids: integers (an array of one dimension, a list, tuple or range, or a single integer), or a slice or a mask of
+        `count` rows. A slice or a mask stands for the ids that it selects. The type of `ids` alone decides whether it
+        is a mask, never the values: bools, arrays of uint8 (as in torch) or int8, and features of such rows are masks.
     count: the number of rows that a mask or a slice selects from. None: masks and slices are refused.
     what: the argument's name, for errors.
 
@@ -171,7 +172,8 @@ def ids_array(ids: Ids, count: int | None, what: str = "ids") -> np.ndarray:
 
 
 def own_ids(ids: Ids, count: int | None, what: str = "ids") -> np.ndarray:
-    """As ids_array, but always a copy, for ids that are read after the call: the caller may change its array then."""
+    """As ids_array, but the result is always a copy. It is for ids that are read after the call, when the caller may
+    change its array."""
     return ids_array(ids, count, what).copy()
 
 
@@ -199,7 +201,8 @@ class Lease:
 
 
 class _Window:
-    """Memory under a lease, in NumPy's array interface. The array keeps a reference to this object, and so the lease.
+    """Memory under a lease, in NumPy's array interface. The array keeps a reference to this object, and so keeps the
+    lease.
     """
 
     __slots__ = ("__array_interface__", "lease")
@@ -231,8 +234,8 @@ def stored_rows(tensor: Any, rows: int) -> tuple[tuple[int, ...], np.dtype]:
 
 
 def public_rows(rows: np.ndarray, code: int, torch: Any) -> Array:
-    """Converts stored rows to the caller's type. Copies only bfloat16 for NumPy, uint16 and uint32 for torch, and
-    int8_row for both."""
+    """Converts stored rows to the caller's type. The result is a copy only for bfloat16 in NumPy, for uint16 and uint32
+    in torch, and for int8_row in both."""
     name = dtype_name(code)
     if name == "GW_INT8_ROW":
         width = rows.shape[-1]
@@ -256,7 +259,8 @@ def pointer(array: np.ndarray, kind: str = "void *") -> Any:
 
 
 def _check_held(rows: np.ndarray, dtype: np.dtype) -> None:
-    """Raises ValueError for numbers that the integer type `dtype` cannot hold. int64 rows for uint64 keep their bits.
+    """Raises ValueError for numbers that the integer type `dtype` cannot hold. If `dtype` is uint64, int64 rows are
+    accepted and keep their bits.
     """
     kept = rows.dtype == dtype or (rows.dtype == np.int64 and dtype == np.uint64)
     if kept or not rows.size or rows.dtype.kind not in "iuf":
@@ -294,7 +298,7 @@ def to_stored(rows: Any, code: int, dtype: np.dtype) -> np.ndarray:
 
 
 def gather_all(client: Any, asked: Sequence[tuple[Any, Ids]], torch: Any) -> list[Array]:
-    """Reads rows of several gw_tensors into new arrays. All reads are under way at once."""
+    """Reads rows of several gw_tensors into new arrays. All reads run at the same time."""
     arrays = [ids_array(ids, tensor.shape[0]) for tensor, ids in asked]
     found = [np.empty(*stored_rows(tensor, len(array))) for (tensor, _), array in zip(asked, arrays)]
     finish(*[partial(lib.gw_gather_start, client.pointer, tensor, ids_pointer(array), len(array), pointer(rows))

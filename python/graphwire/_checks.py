@@ -84,8 +84,8 @@ def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf
 
 
 def milliseconds(name: str, seconds: Any, *, above: bool = False) -> int:
-    """Converts seconds to the milliseconds that C takes; None, no limit, becomes -1. The least result is 1, because 0
-    selects the library's default. above: 0 seconds are refused."""
+    """Converts seconds to the milliseconds that C takes. None (no limit) becomes -1. Other results are at least 1,
+    because 0 selects the library's default. above: 0 seconds are refused."""
     if seconds is None:
         return -1
     return max(1, int(number(name, seconds, 0, _SECONDS_MAX, above=above) * 1000))
@@ -100,7 +100,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """Returns the value, which must be one of the words. Raises InvalidError, which lists them."""
+    """Returns the value, which must be one of the choices. Raises InvalidError, which lists the choices."""
     known = list(choices)
     if not isinstance(value, str) or value not in known:
         words = " or ".join(known) if len(known) < 3 else f"one of {', '.join(known)}"

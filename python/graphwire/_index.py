@@ -28,7 +28,7 @@ def _is_all(one: Any) -> bool:
 
 class RowIndex:
     """One index. ids: the rows to fetch, int64; whole: the index selects whole rows; alone: the index selects one row
-    by an integer, and so the result lacks the first dimension."""
+    by an integer, so the result lacks the first dimension."""
 
     __slots__ = ("_first", "_rest", "alone", "ids", "whole")
 
@@ -61,7 +61,7 @@ class RowIndex:
 
 
 def _split(index: Any, shape: tuple[int, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """Splits an index into that of the first dimension, and the rest."""
+    """Splits an index into the index of the first dimension, and the rest."""
     parts = index if isinstance(index, tuple) else (index,)
     named = sum(one is not None and one is not Ellipsis and not isinstance(one, bool) for one in parts)
     if sum(one is Ellipsis for one in parts) > 1:
@@ -73,5 +73,5 @@ def _split(index: Any, shape: tuple[int, ...]) -> tuple[Any, tuple[Any, ...]]:
     if parts[0] is not Ellipsis:
         return parts[0], parts[1:]
     if named < len(shape):
-        return slice(None), parts  # the ellipsis covers the first dimension and others, and stays for those
+        return slice(None), parts  # the ellipsis stays in the rest for the other dimensions that it covers
     return _split(parts[1:], shape)

@@ -75,7 +75,7 @@ class Spec:
     @staticmethod
     def _labels(graph: Graph, labels: Names, nodes: NodeSeeds | None,
                 edges: EdgeSeeds | None) -> list[tuple[str, str, Any]]:
-        """The features that are labels. Only types with seeds have labels; others raise ValueError."""
+        """(type, feature, place) for each label. Raises ValueError for labels of a type without seeds."""
         if nodes is not None:
             kinds = [graph.ntypes[one] for one in nodes.types]
         else:
@@ -123,7 +123,7 @@ def _row_numbers(lease: Lease, pointer: Any, shape: tuple[int, ...], torch: Any)
 
 
 def _seeds(graph: Graph, lease: Lease, spec: Spec) -> tuple[Any, Any]:
-    """The seeds and their row numbers; {node type: …} of both where the seeds were given by type."""
+    """The seeds and their row numbers. Both are {node type: …} if the seeds were given by type."""
     mini, torch = lease.minibatch, graph._torch
     if not spec.several:
         count = int(mini.seed_count)
@@ -139,7 +139,7 @@ def _seeds(graph: Graph, lease: Lease, spec: Spec) -> tuple[Any, Any]:
 
 
 def _add_edges(batch: Batch, graph: Graph, lease: Lease, spec: Spec) -> None:
-    """Sets the attributes that only a batch of edges has; {edge type: …} where the seeds were given by type."""
+    """Sets the attributes that only a batch of edges has. Each is {edge type: …} if the seeds were given by type."""
     mini, torch = lease.minibatch, graph._torch
     parts: dict[str, dict[str, Any]] = {
         name: {} for name in ("seeds", "src_rows", "dst_rows", "negative_rows", "true_edges")}

@@ -6,9 +6,8 @@ Calls into C run without the GIL. Waits are divided into slices, and Python hand
 ends a wait within SLICE_MS and cancels the operations under way.
 
 A call writes its result into memory from owned(). When the last reference is gone, a C function (python/owned.h)
-frees what the result holds. The package
-releases nothing in Python code. If a signal arrives within __del__ or a weak reference's callback, Python drops its
-exception and skips the rest of that code.
+frees what the result holds. The package releases nothing in Python code, for this reason: if a signal arrives within
+__del__ or a weak reference's callback, Python drops the signal's exception and skips the rest of that code.
 """
 
 from __future__ import annotations
@@ -206,14 +205,14 @@ def in_thread(call: Callable[[], Any]) -> Any:
     """Runs a call that cannot be cancelled, and returns its result.
 
     In the main thread, the call runs in a thread of its own, so that a signal can end the wait. After a signal the call
-    goes on alone, and its result is freed at its end. So the call must own all that it reads, and read none of the
-    caller's arrays. In other threads, which get no signals, the call runs directly.
+    continues in its thread, and its result is freed when it ends. So the call must own everything that it reads, and
+    must not read the caller's arrays. In other threads, which get no signals, the call runs directly.
     """
     if threading.get_ident() != threading.main_thread().ident:
         return call()
     one = Call(call)
-    # Not threading.Thread, for two reasons. A signal within its start() would leave the thread, and all that it refers
-    # to, in a list for ever. And Python calls a function written in Python when the Thread is freed.
+    # threading.Thread does not fit, for two reasons. A signal within its start() would leave the thread, and all that
+    # it refers to, in a list for ever. And when a Thread is freed, Python calls a function written in Python.
     _thread.start_new_thread(one.run, ())
     return one.wait()
 
@@ -237,7 +236,7 @@ class Workers:
         return one
 
 
-_busy: set[Any] = set()  # a lock for each worker that runs a call; its worker has it
+_busy: set[Any] = set()  # a lock for each worker that is running a call; the worker holds the lock
 _ending = threading.Event()
 
 

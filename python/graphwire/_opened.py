@@ -71,10 +71,10 @@ class OpenedGraph:
     """The client, types and parts of an opened graph. Graph documents the attributes."""
 
     def __init__(self, options: Mapping[str, Any], numpy: bool = False, job_of: int | None = None):
-        self._options, self._job_of = dict(options), job_of  # the process that generated the job's name, or None
-        self._shares: dict[int, ref[Any]] = {}  # arrays that split() returned to one of several ranks, by their id()
+        self._options, self._job_of = dict(options), job_of  # _job_of: the process that made the job's name
+        self._shares: dict[int, ref[Any]] = {}  # by id(): arrays that split() returned to one of several ranks
         self._scratch: Any = None  # owns the temporary folder of the graph's parts
-        self._edge_ids_told = False  # whether graphwire.pyg has warned about edge ids: it warns once for a graph
+        self._edge_ids_told = False  # whether graphwire.pyg has warned about edge ids: it warns once for each graph
         self._torch = None if numpy else _arrays.torch_module()
         self._opening: dict[int, threading.Lock] = {}
         self._client: _Client | None = _Client(self._options)

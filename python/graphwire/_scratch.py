@@ -5,8 +5,8 @@
     -> close(), the object's end or the process's normal end removes the folder; the pipe ends, and so does the guard
     -> SIGTERM, SIGKILL, a crash or os._exit(): the kernel closes the pipe, and the guard removes the folder
 
-Signal handlers would not do: a library leaves signals to its program, and Python drops an interrupt in a finalizer. So
-the guard is a shell in a session of its own. It ignores the signals that a terminal or a batch system sends to all
+Signal handlers do not suffice: a library leaves signals to its program, and Python drops an interrupt in a finalizer.
+So the guard is a shell in a session of its own. It ignores the signals that a terminal or a batch system sends to all
 processes of a job. Forked children inherit the pipe, and so do programs that were started with descriptors(): the
 folder stays until all of them have ended.
 
@@ -33,7 +33,7 @@ from weakref import ref
 
 from graphwire._native import ffi, lib, owned
 
-_TRIES = 100  # attempts to lock a new folder before another process sweeps it as a dead process's
+_TRIES = 100  # attempts to make and lock a folder; another process may sweep it before it is locked
 _GUARD = """exec 3<&0 </dev/null
 (trap '' HUP INT QUIT TERM; read -r line <&3; exec rm -rf -- "$1") &"""
 _made: list[ref[Scratch]] = []
@@ -46,7 +46,7 @@ def _host() -> str:
 
 
 def _sweep(parent: str, prefix: str) -> None:
-    """Removes the folders of this name, user and host that no process has locked."""
+    """Removes the folders with this prefix, user and host that no process has locked."""
     ours = re.compile(rf"{re.escape(prefix)}\.tmp-\d+-{_host()}-[0-9a-f]{{8}}")
     for name in os.listdir(parent):
         if not ours.fullmatch(name):
@@ -87,7 +87,7 @@ class Scratch:
         _made[:] = [one for one in _made if one() is not None] + [ref(self)]
 
     def _guarded(self) -> None:
-        """Starts the guard. The folder does not exist yet, so a kill at any time leaves nothing unguarded."""
+        """Starts the guard. The folder does not exist yet, so a kill at any time leaves no folder without a guard."""
         error = lib.guard_pipe(self._held)
         if error:
             raise OSError(error, os.strerror(error))
@@ -97,7 +97,7 @@ class Scratch:
         lib.guard_reads_end(self._held)
 
     def close(self) -> None:
-        """Removes the folder. In another process than the one that made it, only closes the descriptors."""
+        """Removes the folder. In a process that did not make the folder, close() only closes the descriptors."""
         if os.getpid() == self._process:
             shutil.rmtree(self.path, ignore_errors=True)
         ffi.release(self._held)
@@ -114,7 +114,8 @@ def _open_folders() -> list[Scratch]:
 
 
 def descriptors() -> tuple[int, ...]:
-    """Descriptors for subprocess's pass_fds, for a program that works in these folders: they stay until it has ended.
+    """Descriptors for subprocess's pass_fds, for a program that works in these folders. The folders stay until the
+    program has ended.
     """
     return tuple(scratch._held.writes - 1 for scratch in _open_folders())
 

@@ -2,8 +2,8 @@
 
     the archive's members -> checked and copied to a temporary folder -> renamed to the folder
 
-The archive is not trusted. Each member must be a file or a folder, and lie inside the folder, and all files together
-must not exceed a limit. Raises ValueError, which names the archive.
+The archive is not trusted. Each member must be a file or a folder, and must lie inside the target folder. All files
+together must not exceed a limit. Raises ValueError, which names the archive.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def _members(archive: Path) -> Iterator[tuple[str, Any]]:
 def unpack(archive: str | os.PathLike, folder: str | os.PathLike, *, max_bytes: int = 1 << 40) -> Path:
     """Unpacks an archive into `folder`, and returns the folder. An existing folder is returned unchanged.
 
-    archive: a zip, tar (gz, bz2, xz) or .gz file. max_bytes: the most that all files together may have.
+    archive: a zip, tar (gz, bz2, xz) or .gz file. max_bytes: the most bytes that all files together may have.
 
-    Raises ValueError, which names the archive, if it is not an archive or is damaged, if a member leads out of the
-    folder or is a link, or if the files exceed max_bytes.
+    Raises ValueError, which names the archive, if the file is not an archive or is damaged, if a member leads out of
+    the folder or is a link, or if the files exceed max_bytes.
     """
     archive, folder = Path(archive), Path(folder)
     if folder.is_dir():

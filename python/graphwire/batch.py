@@ -3,7 +3,7 @@
     blocks[0], the outermost hop -> blocks[1] -> … -> blocks[-1], whose destinations are the seeds
 
 The blocks are in the order in which a model's layers use them. The sources of blocks[0] are all nodes of the batch. A
-block's destinations are the first of its sources, and they are the sources of the next block. So the output rows of one
+block's destinations are the first of its sources, and are also the sources of the next block. So the output rows of one
 layer are the input rows of the next.
 """
 
@@ -74,7 +74,7 @@ class Edges:
 
     @property
     def in_degrees(self) -> Array:
-        """[num_dst]: the edges of this block at each destination."""
+        """[num_dst]: the number of this block's edges at each destination."""
         return self.indptr[1:] - self.indptr[:-1]
 
     @property
@@ -175,7 +175,7 @@ class Batch:
     has more attributes:
 
     src_rows, dst_rows: [seeds] int64, the rows of each edge's source and destination among the nodes of their types.
-    negative_rows: [seeds, negatives] int64, rows of the node type whose end was drawn again.
+    negative_rows: [seeds, negatives] int64, the row of each negative's drawn end among the nodes of that end's type.
     true_edges: with no_true_edges, the number of negatives that are edges of the graph nevertheless.
     edge_type: the edge type of the seeds.
 
@@ -184,8 +184,8 @@ class Batch:
     Memory: feature rows, edge rows and the arrays of the blocks are views of the library's memory. The library takes
     all of it back when the batch and the last such array are freed; a batch need not be released. A single array that
     is kept (x, an indptr, or a slice of one) keeps the memory of the whole batch. Ids (seeds, nodes), row numbers and
-    labels own their memory. So do the results of to_pyg(), and rows of a type that torch lacks (see Feature). Keep
-    those, or copies.
+    labels own their memory. So do the results of to_pyg(), and rows of a type that torch lacks (see Feature). To keep
+    data without the rest of the batch, keep these arrays, or copies.
 
     pickle, torch.save and the workers of a DataLoader copy a batch's arrays to another process or a file. An unpickled
     batch has no digest().
@@ -257,9 +257,9 @@ class Batch:
         The result has the form of NeighborLoader's batches: seeds first, each node once, and each node's neighbours
         drawn once, at the hop that reached it. It has feature rows of nodes and edges, and owns its memory.
 
-        attributes: {feature: attribute's name}, such as {"feat": "x", "label": "y"}. To name one kind of rows only,
-            give {"features", "edge_features" or "labels": {feature: name}}; "features" are those of nodes. Both forms
-            combine: {"feat": "x", "edge_features": {"feat": "edge_attr"}}. Labels have batch_size rows.
+        attributes: {feature: attribute's name}, such as {"feat": "x", "label": "y"}. To name the rows of one kind only,
+            give {kind: {feature: name}}. The kinds are "features" (of nodes), "edge_features" and "labels". Both forms
+            can be combined: {"feat": "x", "edge_features": {"feat": "edge_attr"}}. Labels have batch_size rows.
 
         The result also has n_id, e_id, batch_size, num_sampled_nodes and num_sampled_edges. A batch of an EdgeLoader
         gives edge_label_index, input_id and, if it has negatives, negative_index: [seeds, negatives], rows of nodes.
@@ -272,7 +272,7 @@ class Batch:
         return Batch._converter(self, attributes)
 
     def to(self, device: Any, non_blocking: bool = False) -> Batch:
-        """A copy of the batch on another device; needs torch. It has no digest()."""
+        """A copy of the batch on another device; needs torch. The copy has no digest()."""
         return self._changed(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pinned(self) -> Batch:
@@ -288,7 +288,7 @@ class Batch:
                 yield from (edges.indptr, edges.indices, edges.edge_ids, *edges.data.values())
 
     def record_stream(self, stream: Any) -> None:
-        """Calls record_stream of all tensors: CUDA's allocator then knows that this stream uses them."""
+        """Calls record_stream of all tensors: CUDA's allocator then knows that this stream uses the tensors."""
         for tensor in self._tensors():
             tensor.record_stream(stream)
 

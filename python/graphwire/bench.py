@@ -1,8 +1,9 @@
 """Measures the cost of Python in a loader: python -m graphwire.bench --part_config parts/
 
-Two loops over the same epoch alternate. The ceiling takes each mini-batch from the library and releases it. The case
-also makes the tensors of each mini-batch, and reads what a model would. The program prints the medians of the rounds
-and their ratio, in batches per second and in processor time. Other work on the machine disturbs processor time less.
+Two loops over the same epoch alternate. The first, the ceiling, takes each mini-batch from the library and releases it.
+The second, the case, also makes the tensors of each mini-batch, and reads what a model would read. The program prints
+the medians of the rounds and their ratio, in batches per second and in processor time. Other work on the machine
+disturbs processor time less.
 --json prints one JSON object.
 """
 
@@ -62,7 +63,7 @@ def main() -> None:
         rates: dict[str, list[float]] = {"ceiling": [], "case": []}
         costs: dict[str, list[float]] = {"ceiling": [], "case": []}
         pairs: list[tuple[str, Callable[[Loader], int]]] = [("ceiling", _bare), ("case", _whole)]
-        for one in range(args.rounds + 1):  # round 0 is a warm-up; the loops alternate in going first
+        for one in range(args.rounds + 1):  # round 0 is a warm-up; the loops take turns to run first
             for name, run in pairs[::-1] if one % 2 else pairs:
                 with loader() as some:
                     begun, used = time.perf_counter(), time.process_time()

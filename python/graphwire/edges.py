@@ -24,8 +24,8 @@ class EdgeList:
     offsets: [questions + 1] int64.
     src, dst, edge_ids: [edges] int64, global ids.
 
-    All arrays are views of one memory of the library, which is freed with the last of them. The arrays of of() are
-    views too. pickle copies only this list's own edges.
+    All arrays are views of one piece of the library's memory, which is freed with the last array. The arrays of of()
+    are views too. pickle copies only this list's own edges.
     """
 
     def __init__(self, offsets: Array, src: Array, dst: Array, edge_ids: Array):
@@ -57,7 +57,7 @@ def _copied(graph: OpenedGraph, pointer: Any, count: int) -> Array:
 
 
 def _list(graph: OpenedGraph, start: Callable[[Any, Any], int]) -> EdgeList:
-    """Runs start(out, ticket), which makes a gw_edge_list. The arrays of the result own it together."""
+    """Runs start(out, ticket), which makes a gw_edge_list. The arrays of the result own the gw_edge_list together."""
     out = owned("struct gw_edge_list **", lib.edge_list_end)
     finish(lambda ticket: start(out, ticket))
     found = out[0]

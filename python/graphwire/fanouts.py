@@ -40,7 +40,8 @@ def _hops(given: Any) -> list[Any]:
 
 
 def _number(graph: OpenedGraph, etype: Etype, seen: Mapping[int, Any]) -> int:
-    """An edge type's number. Raises InvalidError if `seen` has it already; TypeError and NotFoundError."""
+    """An edge type's number. Raises InvalidError if `seen` has the number already. Also raises TypeError and
+    NotFoundError."""
     if not isinstance(etype, str) and not (isinstance(etype, tuple) and all(isinstance(word, str) for word in etype)):
         raise TypeError(f"fanouts: {etype!r} is not an edge type's name")
     try:

@@ -8,7 +8,8 @@
 NAME.part.from records the address, the server's tag and the size of the file that NAME.part is a part of. A later call,
 also in another process, asks the server for the rest, and uses it only if the server still has the same file. If the
 caller gives no digest, fetch writes the sha256 of the received file to NAME.sha256. Later calls compare the file with
-it, and so notice a file that has changed on the disk. Simultaneous calls for the same file wait for each other.
+this digest, and so notice a file that has changed on the disk. Simultaneous calls for the same file wait for each
+other.
 
 If GRAPHWIRE_MIRROR holds an address, fetch asks there instead of the public hosts:
 MIRROR/data.dgl.ai/dataset/FB15k.zip.
@@ -78,7 +79,8 @@ def _kind(digest: str) -> str:
 
 
 def _is_whole(path: Path, digest: str | None) -> bool:
-    """Whether the file exists. Raises FetchError if its digest is not `digest`, or the one that NAME.sha256 records."""
+    """Whether the file exists. Raises FetchError if its digest differs from `digest`, or, if `digest` is None, from the
+    digest in NAME.sha256."""
     record = path.with_name(path.name + ".sha256")
     if not path.is_file():
         return False
@@ -123,7 +125,8 @@ class _Part:
         return (size, of) if known and size else (0, {})
 
     def begin(self, tag: str, size: int | None) -> None:
-        """Begins a new NAME.part. Without a tag no later call can resume it, because the file may have changed."""
+        """Begins a new NAME.part. Without a tag, no later call can resume it, because the server's file may have
+        changed."""
         self._note.unlink(missing_ok=True)
         self.path.write_bytes(b"")
         if tag:
@@ -154,7 +157,7 @@ class _Download:
 
     def __init__(self, url: str, part: _Part, max_bytes: int, timeout: float):
         self.url, self.part, self.max_bytes, self.timeout = url, part, max_bytes, timeout
-        self.reached = 0  # the most bytes that an attempt has reached
+        self.reached = 0  # the largest number of received bytes that any attempt has reached
 
     def attempt(self) -> None:
         """Asks for the missing bytes, and returns when the file is complete. Raises _AgainError if another attempt may
@@ -217,8 +220,8 @@ class _Download:
 
 
 def _whole(download: _Download, attempts: int, pause: float) -> None:
-    """Repeats attempts until the file is complete. Counts the attempts in a row that have got no further; the pause
-    doubles after each of them, up to a minute. Raises FetchError."""
+    """Repeats attempts until the file is complete. It counts the attempts in a row that got no further. The pause
+    doubles after each of these attempts, up to a minute. Raises FetchError."""
     idle = 0
     while True:
         before = download.reached
@@ -240,9 +243,9 @@ def fetch(url: str, path: str | os.PathLike, *, digest: str | None = None, max_b
     digest: "sha256:…", or md5, sha1 or sha512, which the file must have. None: an existing file must have the digest
         that NAME.sha256 records, if that exists.
     max_bytes: the most bytes that the file may have.
-    attempts: how many attempts in a row may get no further than those before them.
+    attempts: fetch gives up after this many attempts in a row that got no further than the ones before.
     timeout: seconds that an attempt waits without receiving a byte.
-    pause: seconds between two attempts that got no further, doubled after each, up to a minute.
+    pause: seconds to wait after an attempt that got no further. The pause doubles after each of them, up to a minute.
 
     Raises FetchError, an OSError: the server does not have the file, the digest differs, the file has too many bytes,
     or the attempts are used up. Raises ValueError for an invalid digest.

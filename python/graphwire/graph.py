@@ -63,11 +63,12 @@ def open(
     numpy: bool = False,
     job: str | None = None,
 ) -> Graph:
-    """Opens a graph. Without part_config and servers, deploy/launch.py must have launched the program; it then provides
-    both.
+    """Opens a graph. Without part_config and servers, deploy/launch.py must have launched the program; launch.py then
+    provides both.
 
     part_config: the graph's JSON, or the folder that holds it. Without `servers`, this process loads the parts from
-        there (standalone). With `servers` it may be left out; if given, it is compared with what the servers serve.
+        there (standalone). With `servers`, part_config may be left out; if given, its graph is compared with the
+        servers' graph.
     servers: "host:port" or "[v6]:port" of one server for each part, in any order; a list, or one string with commas.
     key_file: the file with the servers' key. For servers on loopback the key is found without it.
     transport: "auto" (the best available of mapped memory, RDMA and TCP), "tcp", "shm" or "verbs".
@@ -150,8 +151,8 @@ class Graph(OpenedGraph):
         return self.feature(name, ntype, etype=etype)[list(ids) if isinstance(ids, tuple) else ids]
 
     def node_texts(self, ids: Ids, ntype: str | None = None, name: str = "orig_id") -> list[str]:
-        """The strings of nodes, a list with one for each id. "orig_id" names the original ids, if the input's ids were
-        text.
+        """The strings of nodes, as a list with one string for each id. "orig_id" names the original ids, if the input's
+        ids were text.
 
         Raises NotFoundError if the node type or the strings do not exist (original ids that were numbers are the
         feature "orig_id"); OutOfRangeError, which names the first id that does not exist; ResourceError for 4 GiB of
@@ -227,7 +228,7 @@ class Graph(OpenedGraph):
     def split(self, what: Any = None, ntype: str | None = None, *, etype: Etype | None = None, world: int | None = None,
               rank: int | None = None) -> Array:
         """This rank's share of nodes, or of edges of `etype`, as int64 ids. The sizes of two ranks' shares differ by at
-        most one. A rank gets the ids of its own part first; rank r counts as a rank of part r * parts / world.
+        most one. A rank gets the ids of its own part first. The own part of rank r is part r * parts / world.
 
         what: the name of a mask, a mask, or ids. bools, uint8 and int8 are a mask, wider integers are ids. None: all
             ids of the type.
@@ -295,10 +296,10 @@ class Graph(OpenedGraph):
         replace: replace the files of an existing checkpoint; other files in its folder stay.
         bytes_per_second: a limit; 0: no limit.
 
-        Ctrl-C ends the wait only: the writing goes on until it is done or the program ends.
+        Ctrl-C ends only the wait. The library continues to write until the checkpoint is complete or the program ends.
 
-        Raises GraphwireError: GW_EXISTS if the folder exists and replace is False, if it is not a checkpoint, or if a
-            file in it that Graphwire did not write has the name of a new file; GW_NO_SPACE and GW_IO. Raises
+        Raises GraphwireError: GW_EXISTS if the folder exists and replace is False, if the folder is not a checkpoint,
+            or if a file in it that Graphwire did not write has the name of a new file; GW_NO_SPACE and GW_IO. Raises
             NotFoundError for a name that does not exist, and for a tensor that is deleted meanwhile; PeerError and
             DeadlineError if a server does not answer.
         """

@@ -4,9 +4,8 @@
         …
 
 Each loop is one epoch. A loop takes its batches from a stream, which samples ahead. Loops at the same time have
-separate streams: zip(loader, loader) runs two epochs. A loop
-that the caller leaves early ends its epoch. state_dict() and load_state_dict() continue within an epoch, with the same
-bytes, also in another process.
+separate streams: zip(loader, loader) runs two epochs. A loop that the caller leaves early ends its epoch. With
+state_dict() and load_state_dict(), an epoch continues at the same place, with the same bytes, also in another process.
 
     a new loader opens a stream, which divides the seeds among the current ranks and samples ahead
     loop -> opens a new stream if the ranks have changed -> the ranks compare their seeds, once -> takes the stream
@@ -104,7 +103,7 @@ class Loader(OfProcess):
             self._options.lists, self._options.list_count = seeds.lists, len(seeds.types)
         else:
             self._options.ids, self._options.id_count = seeds.lists[0].ids, seeds.lists[0].count
-        self._lock = threading.Lock()  # protects the attributes below; code that runs as an object is freed never locks
+        self._lock = threading.Lock()  # protects the attributes below; no finalizer takes it
         self._closed = False
         self._era = 0  # counts close() and load_state_dict(), which end the loops under way
         self._coming = 0  # the epoch that the next loop begins
@@ -156,8 +155,8 @@ class Loader(OfProcess):
         return self._stream
 
     def _compare(self, stream: _Stream) -> None:
-        """Checks that all ranks divide the same seeds. Sends the other ranks the plan's digest and the options
-        that determine it, so that an error can name the option that differs. Raises ValueError."""
+        """Checks that all ranks divide the same seeds. Sends the other ranks the plan's digest, and the options that
+        determine the plan, so that an error can name the option that differs. Raises ValueError."""
         counts = self.graph._edge_counts if isinstance(self._seeds, EdgeSeeds) else self.graph._node_counts
         count = sum(counts[kind] if ids is None else len(ids) for kind, ids in zip(self._seeds.types, self._seeds.ids))
         options = self._options
@@ -179,7 +178,8 @@ class Loader(OfProcess):
             return self._loop
 
     def _ended(self, loop: _Loop, stream: _Stream) -> None:
-        """Ends a loop. The next loop gets its stream, unless another loop has begun a later epoch meanwhile."""
+        """Ends a loop. The next loop gets the ended loop's stream, unless another loop has begun a later epoch
+        meanwhile."""
         with self._lock:
             loop.stream, loop.state = None, stream.state()
             fits = loop.era == self._era and stream.place == self._place and loop.state["epoch"] == self._coming
@@ -228,9 +228,8 @@ class Loader(OfProcess):
     def _moved(self) -> Iterator[Batch]:
         """The batches of a loop, on the device.
 
-        For a GPU, a second thread copies one batch ahead, on a CUDA stream of its own. The copy to
-        pinned memory keeps a processor busy in proportion to the rows. The thread makes it while the trainer uses the
-        batch before.
+        For a GPU, a second thread copies one batch ahead, on a CUDA stream of its own. The copy to pinned memory takes
+        processor time in proportion to the rows. So the thread makes the copy while the trainer uses the batch before.
         """
         torch = _arrays.torch_module()
         if torch is None:
@@ -286,7 +285,8 @@ class Loader(OfProcess):
 
     def state_dict(self) -> dict[str, int]:
         """The loader's position after the last batch that it returned, as {"epoch", "step", "plan"}: three ints. plan
-        is a digest of the options and the seeds. With several loops under way, the position of the one that began last.
+        is a digest of the options and the seeds. With several loops under way, the position is that of the loop that
+        began last.
         """
         with self._lock:
             if not self._closed and self._loop is not None and self._loop.stream is not None:
@@ -295,7 +295,7 @@ class Loader(OfProcess):
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Sets the position of the next loop to a result of state_dict(). Loops under way raise RuntimeError. A closed
-        loader opens again. World and rank are the arguments', else torch.distributed's current ones.
+        loader opens again. World and rank are the loader's arguments, else torch.distributed's current ones.
 
         Raises InvalidError if the state is of a loader with another plan: other seeds, batch size, world, shuffle seed
         or graph. Raises ValueError and TypeError if it is not a state.
@@ -341,7 +341,7 @@ class NodeLoader(Loader):
     shuffle: use a new order of the seeds in each epoch.
     seed: determines the order and the sampling.
     world, rank: the number of trainers that share an epoch, and this one's number. The loader divides the seeds among
-        the trainers; loaders of graphwire.pyg never do.
+        the trainers; the loaders of graphwire.pyg do not.
         None: torch.distributed's, as they are when a loop begins, else one trainer. All ranks must pass the same seeds.
         The ranks compare them in their first loops, which they must begin together.
         world=1: the seeds are neither divided nor compared. Use it for seeds that are one rank's share (Graph.split),
@@ -395,9 +395,9 @@ class EdgeLoader(Loader):
         "ends": all edges between the same ends; "reverse": the reverses of the batch's edges, in the edge type that the
         graph records as the reverse. Edges that one type's seeds exclude are excluded for all types.
     reverse_etype: exclude reverses in this edge type.
-    reverse_ids: [edges of etype], ids of edges of reverse_etype. These are excluded as the
-        reverses, instead of all edges between the swapped ends. Edge reverse_ids[i] must lead
-        from edge i's destination to its source. reverse_etype may be left out if the graph has one edge type.
+    reverse_ids: [edges of etype], ids of edges of reverse_etype. These edges are excluded as the reverses, instead of
+        all edges between the swapped ends. Edge reverse_ids[i] must lead from edge i's destination to its source.
+        reverse_etype may be left out if the graph has one edge type.
     labels: names of features of the seed edges, or {edge type: names}.
 
     The other arguments are NodeLoader's. Edge i of a batch leads from row src_rows[i] of its source type to row

@@ -246,7 +246,7 @@ class RelGraphConv(nn.Module):
 
     in_feats, out_feats: the widths of the rows of all node types, and of the result.
     etypes: the graph's edge types, "src:rel:dst"; each has a weight W_r.
-    num_bases: W_r = Σ_b coeff[r, b] · bases[b], with so many bases; None: each W_r is a parameter.
+    num_bases: W_r = Σ_b coeff[r, b] · bases[b], with this many bases; None: each W_r is a parameter.
     aggregator: how the neighbours of one edge type are combined: "sum" (as DGL), "mean" (as PyTorch Geometric) or
         "max".
     self_loop, bias: whether the layer has W_self, and b.

@@ -37,9 +37,9 @@ class Embedding:
     initial: as in Graph.create_tensor; None: uniform in ±1/sqrt(width).
     seed, kept: as in Graph.create_tensor.
 
-    Every rank of a job may make the table: the first one creates the tensor. Ranks that share no job's name are
+    Every rank of a job may make the table: the first one creates the tensor. Ranks without a common job name are
     refused, as by Graph.create_tensor. A table is not a parameter of a module, so a module's state_dict does not hold
-    it; `weight` reads it.
+    the table; `weight` reads its rows.
 
     Raises ValueError unless exactly one of rows, and ntype or etype, gives the number of rows; and the errors of
     Graph.create_tensor. Reading rows raises the errors of Feature, and NotFoundError if rows were lost with a server

@@ -4,8 +4,8 @@
 
     arrays -> .npy files in a temporary folder -> `graphwire import` -> `graphwire partition` -> the folder of parts
 
-The graphwire program does the work. It is found by $GRAPHWIRE, in PATH, or in a checkout's build folder. The temporary
-folder is made where the result goes, and is always removed.
+The graphwire program does the work. This module finds it by $GRAPHWIRE, in PATH, or in a checkout's build folder. The
+temporary folder is made where the result goes, and is always removed.
 
 Errors: RuntimeError with the program's last line; ValueError and TypeError; FileNotFoundError without the program.
 """

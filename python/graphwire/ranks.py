@@ -90,8 +90,8 @@ class _Meeting:
         return [rank for rank in range(self.world) if not self.add(f"at/{rank}", 0)]
 
     def wait(self, done: Callable[[], bool], until: float) -> bool:
-        """Waits until done() is true, and returns True; or until the time `until`, and returns False. It polls, because
-        a wait within the store would block other threads' use of it, and signals in this thread."""
+        """Waits until done() is true, and then returns True. At the time `until` it gives up and returns False. It
+        polls, because a wait within the store would block other threads' use of it, and signals in this thread."""
         pause, longest = POLL_SECONDS
         while not done():
             if time.monotonic() > until:
@@ -115,7 +115,8 @@ def _meetings_of(group: Any) -> dict[str, Iterator[int]]:
 
 
 def _meeting(group: Any, name: str) -> _Meeting | None:
-    """The next meeting of this name; None if the group has one rank, no usable store, or belongs to the parent."""
+    """The next meeting of this name; None if the group has one rank or no usable store, or belongs to the parent
+    process."""
     import torch.distributed as dist
 
     if dist.get_world_size() == 1 or _in_worker() or (_inherited is not None and _inherited() is group):
@@ -136,14 +137,14 @@ def _meeting(group: Any, name: str) -> _Meeting | None:
 
 
 class Agreement:
-    """For one loader: the group whose ranks have been found to have the same seeds and options."""
+    """Remembers, for one loader, the group whose ranks have the same seeds and options."""
 
     def __init__(self) -> None:
         self._group: Any = None
 
     def reach(self, what: Mapping[str, Any]) -> None:
-        """Compares `what` between all ranks, once for a group, in the ranks' first loops. If it differs, or a rank does
-        not arrive, all ranks raise ValueError within 30 s, also those that arrive later.
+        """Compares `what` between all ranks, once for a group, in the ranks' first loops. If `what` differs, or a rank
+        does not arrive, all ranks raise ValueError within 30 s. A rank that arrives later raises it too.
 
         what: {option: value}; "plan" is a digest, which covers what the other options do not.
         """
@@ -154,7 +155,7 @@ class Agreement:
         if meeting is not None:
             try:
                 _agree(meeting, json.dumps(what))
-            except RuntimeError as error:  # raised by the store, if the process that has it has ended
+            except RuntimeError as error:  # raised by the store, if the process that has the store has ended
                 raise ValueError(f"the ranks' loaders cannot be compared: {error}. {WAY_OUT}") from error
         self._group = weakref.ref(group)
 
@@ -188,8 +189,8 @@ def _all_here(meeting: _Meeting, here: int, until: float) -> bool:
     """Waits for all ranks. Returns whether all have arrived.
 
     A rank whose wait times out adds GAVE_UP to the count, and then all ranks give up. At the same moment the last rank
-    may arrive. Of these two, the one that changed the count later undoes its change; until then, the count shows both,
-    and the other ranks read it again.
+    may arrive. Of these two ranks, the one that changed the count later undoes its change. Until then the count shows
+    both changes, and the other ranks read it again.
     """
     if here >= GAVE_UP:
         meeting.add("here", -1)
@@ -272,7 +273,7 @@ class Steps:
         return {**self.__dict__, "_group": None, "_pending": None}  # these belong to this process
 
     def begin(self, count: int, kind: str) -> None:
-        """Called when a loop of `count` steps begins. Sends the number once for each group. kind: a text that is equal
+        """Call it when a loop of `count` steps begins. Sends the number once for each group. kind: a text that is equal
         for the corresponding loaders of all ranks."""
         group = _world_group()
         if group is None or (self._group is not None and self._group() is group):
@@ -294,7 +295,7 @@ class Steps:
             self.look()
 
     def look(self) -> None:
-        """Called before each step: warns as soon as the numbers of all ranks are known and unequal."""
+        """Call it before each further step. Warns as soon as the numbers of all ranks are known and unequal."""
         meeting = self._pending
         if meeting is None:
             return

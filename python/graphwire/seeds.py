@@ -29,7 +29,8 @@ class _Lists:
     """Seeds by type. types: the types' numbers; ids: their arrays, None for all of a type; lists: a gw_seeds for each
     type, for C. empty: the seeds are {}, which names no type, and so there are no batches.
 
-    memory: a held_memory with copies that the loader reads until it closes. The loader copies all else when it opens.
+    memory: a held_memory with copies that the loader reads until it closes. The loader copies everything else when it
+    opens.
 
     one: the seeds are of one mini-batch. Then None does not mean all nodes of a type, and {} raises ValueError.
     """

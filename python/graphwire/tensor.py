@@ -148,11 +148,11 @@ class Tensor:
             another.
         step: for "adam", the number of the step for all rows; 0: each row counts its own steps.
 
-        A gradient that is NaN or infinite is not an error. As with torch's optimizers, the trained rows show it.
+        A gradient that is NaN or infinite is not an error. It shows in the trained rows, as with torch's optimizers.
 
-        Raises GraphwireError: GW_EXISTS for another kind than the first, and GW_UNSUPPORTED unless the rows are
-        float32, float16 or bfloat16. Raises InvalidError for an invalid word, lr, eps or betas; TypeError for values
-        that are not numbers; ValueError for gradients of another shape; and the errors of t[ids].
+        Raises GraphwireError: GW_EXISTS for a kind other than that of the first push, and GW_UNSUPPORTED unless the
+        rows are float32, float16 or bfloat16. Raises InvalidError for an invalid word, lr, eps or betas; TypeError for
+        values that are not numbers; ValueError for gradients of another shape; and the errors of t[ids].
         """
         check_optimizer(kind, lr, combine, eps, betas)
         step = _checks.integer("step", step, 0, _checks.U64)

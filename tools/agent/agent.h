@@ -66,7 +66,7 @@ struct gw_agent_process {
 	size_t line_bytes;
 	char tail[GW_AGENT_TAIL][GW_AGENT_TAIL_LINE];
 	uint32_t tail_next, tail_count;
-	uint64_t allowance_ns, dropped; /* lines that may still be sent; lines that were not sent */
+	uint64_t allowance_ns, dropped; /* lines sent have used the allowance up to this time; lines not sent */
 	struct gw_agent_process *next;
 };
 
@@ -82,7 +82,7 @@ struct gw_agent_watch {
 struct gw_agent {
 	bool keep, set_up, ending, finished, released;
 	bool deaf, hung_up;             /* the launcher's lines have ended; it reads nothing more */
-	int guardian, release, signals; /* descriptors: ends with the guardian; a word to it; signalfd. -1: none */
+	int guardian, release, signals; /* descriptors: closes with the guardian; a word to it; signalfd. -1: none */
 	uint64_t silence_ns, heard_ns, reported_ns, kill_ns, end_ns, log_bytes_max;
 	char job[GW_AGENT_NAME_MAX];
 	struct gw_agent_mark mark; /* of the processes that this agent starts */
@@ -95,8 +95,9 @@ struct gw_agent {
 	int exit_status;
 };
 
-/* The queue of events. All events for the launcher pass through it; the call takes the reference. They are sent in
- * order. If the launcher does not keep up, lines of output are dropped, but events are not. */
+/* The queue of events. All events for the launcher pass through it in order. gw_agent_report takes over the
+ * caller's reference to the event. If the launcher does not keep up, lines of output are dropped, but events are not.
+ */
 #define GW_AGENT_OUTPUT_MAX (8u << 20) /* bytes of unread events; above it the launcher counts as gone */
 void gw_agent_report(struct gw_agent *agent, json_t *event);
 void gw_agent_send(struct gw_agent *agent); /* sends as many queued events as standard output accepts */
@@ -120,7 +121,7 @@ void gw_agent_process_reap(struct gw_agent *agent);
 void gw_agent_process_report_end(struct gw_agent *agent, struct gw_agent_process *process);
 
 /* mark.c */
-uint64_t gw_agent_start_of(pid_t pid); /* its time of start; 0: the process does not exist, or has ended */
+uint64_t gw_agent_start_of(pid_t pid); /* the time when the process started; 0: it does not exist, or has ended */
 void gw_agent_mark_text(const struct gw_agent_mark *mark, char out[GW_AGENT_MARK_MAX]);
 bool gw_agent_mark_parse(const char *text, struct gw_agent_mark *mark);
 bool gw_agent_worker_lives(const struct gw_agent_mark *mark);
@@ -150,26 +151,27 @@ void gw_agent_logs_remove_old(const struct gw_agent *agent, size_t keep);
 gw_status gw_agent_watch(struct gw_agent *agent, uint16_t port, pid_t pid);
 void gw_agent_watch_look(struct gw_agent *agent, bool ended);
 
-/* left.c: processes that remain here of jobs whose agents were killed. gw_agent_left returns an array with one object
- * for each agent. gw_agent_left_signal signals the remaining processes of a job and returns their number.
+/* left.c: the remaining processes on this host of jobs whose agents were killed. gw_agent_left returns an array with
+ * one object for each agent. gw_agent_left_signal signals the remaining processes of a job and returns their number.
  * gw_agent_left_sweep removes the folders of workers that are gone and have no running process. */
 json_t *gw_agent_left(void);
 int gw_agent_left_signal(const char *job, int number);
 void gw_agent_left_sweep(void);
 
-/* own.c: sends "own": the first address of a name of this host, whether the address is loopback, and the network that
- * this loopback belongs to. */
+/* own.c: sends "own": the first address that `name` has on this host, whether the address is loopback, and an id of the
+ * host's network namespace. Agents with the same id share their loopback. */
 gw_status gw_agent_own(struct gw_agent *agent, const char *name);
 
 /* descendants.c: kills all descendants of this process and waits for their end, two seconds at most. Returns the
- * remaining ones as an array of {"pid", "command"}; NULL: out of memory. agent: the worker's, which records the ends of
- * its processes; NULL in the guardian. */
+ * remaining processes as an array of {"pid", "command"}; NULL: out of memory. agent: in the worker, its agent, which
+ * records the ends of its processes; NULL in the guardian. */
 json_t *gw_agent_descendants_kill(struct gw_agent *agent);
 
 /* {"pid": N, "command": its command line}; for a zombie, its name. */
 json_t *gw_agent_process_json(pid_t pid);
 
-/* guard.c: forks, and returns in the worker only, with its two descriptors set. The guardian exits. */
+/* guard.c: forks, and returns only in the worker, with the descriptors guardian, release and signals set. In the
+ * guardian it does not return: the guardian exits. */
 gw_status gw_agent_guard(struct gw_agent *agent);
 
 #endif

@@ -4,7 +4,7 @@
  *   the worker ends by itself   kill what the worker could not end, send one line to the launcher, exit with its status
  *   the worker is killed        kill everything below us, send one line to the launcher, exit with status 1
  *   a signal                    send the worker SIGTERM
- *   the launcher hangs up       kill a worker that is still running (stopped?) after its time
+ *   the launcher hangs up       kill a worker that still exists (it may be stopped) when its time is over
  *
  * If the guardian dies, the worker sees the end of its pipe.
  */
@@ -37,7 +37,8 @@ static void guard_report(json_t *event)
 	free(text);
 }
 
-/* The guardian reports the remaining processes last: some that the worker gave up may have ended since. */
+/* The guardian reports the remaining processes at the very end: some that the worker could not end may have ended
+ * since then. */
 _Noreturn static void guard_finish(pid_t worker, int status)
 {
 	json_t *left = gw_agent_descendants_kill(NULL);

@@ -27,12 +27,12 @@
 #define GROUPS_MAX      256
 #define PROCESSES_MAX   65536
 #define ENVIRONMENT_MAX (4u << 20) /* bytes of a process's environment that are searched */
-#define LISTED_MAX      64         /* processes of a group that are reported */
+#define LISTED_MAX      64         /* the most processes of a group that are reported */
 
 struct left_process {
 	pid_t pid, parent, session;
 	int group;   /* -1: in no group */
-	bool spared; /* the process that asks, or an ancestor of it */
+	bool spared; /* this process, or an ancestor of it */
 	bool server; /* on record */
 };
 
@@ -60,7 +60,7 @@ static int left_group(struct left *left, const struct gw_agent_mark *mark)
 	return left->group_count++;
 }
 
-/* The mark in a process's first environment; NULL: no mark, or another user's process. */
+/* The mark in the environment that the process started with; NULL: no mark, or another user's process. */
 static const char *left_mark_of(const struct left *left, const char *pid)
 {
 	static const char name[] = GW_AGENT_MARK "=";
@@ -81,7 +81,7 @@ static const char *left_mark_of(const struct left *left, const char *pid)
 }
 
 /* Whether the process is in a container or another namespace, where pids mean other processes. An agent there sees
- * it. */
+ * the process. */
 static bool left_is_elsewhere(const char *pid)
 {
 	char path[64];
@@ -107,7 +107,7 @@ static void left_take(struct left *left, const char *pid)
 		.group = value && gw_agent_mark_parse(value, &mark) ? left_group(left, &mark) : -1};
 }
 
-/* Spares the process that asks and its ancestors. */
+/* Excludes this process and its ancestors from the groups. */
 static void left_spare_own(struct left *left)
 {
 	for (pid_t pid = getpid(), parent; pid > 1; pid = parent) {

@@ -40,7 +40,8 @@ static bool loop_has_ended(const struct gw_agent *agent)
 	return true;
 }
 
-/* Runs when no process of ours is left, or the grace is over: kills the rest and reports its end. */
+/* Runs when no process of this agent remains, or the grace is over: kills the remaining descendants and reports the
+ * ends of the processes. */
 static void loop_finish(struct gw_agent *agent)
 {
 	gw_agent_process_reap(agent);
@@ -179,7 +180,7 @@ static bool loop_is_silent(const struct gw_agent *agent, uint64_t now)
 	       poll(&heard, 1, 0) == 0;
 }
 
-/* Sends beats, and ends when the time has come. */
+/* Starts the end if the launcher is silent, sends pings, and carries out a release. */
 static void loop_look(struct gw_agent *agent, uint64_t now)
 {
 	if (loop_is_silent(agent, now))

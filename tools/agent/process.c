@@ -3,8 +3,8 @@
  *   fork -> its own session -> exec; its standard output and error go line by line into its log and to the launcher
  *
  * If the launcher does not keep up, it gets fewer lines; the log has all. The process dies with the worker, except a
- * kept server. Its end is reported when its status is known and its output was read. A process that it left behind may
- * hold the pipe open, so the pipe is then read only for a moment.
+ * kept server. The agent reports the end of a process when its status is known and its output was read. A process
+ * that the ended one left behind may hold the pipe open, so the agent then reads the pipe only for a moment.
  */
 #include "tools/agent/agent.h"
 
@@ -21,7 +21,7 @@
 #include "core/system/clock.h"
 
 #define ARGUMENTS_MAX  4096
-#define LINES_A_SECOND 1000 /* of one process that are sent; further lines are counted */
+#define LINES_A_SECOND 1000 /* lines of one process that are sent; further lines are only counted */
 #define LINE_NS        (GW_NS_PER_SECOND / LINES_A_SECOND)
 #define READ_BYTES     16384
 
@@ -52,7 +52,7 @@ static void process_report_line(struct gw_agent *agent, struct gw_agent_process 
 	gw_agent_report(agent, event);
 }
 
-/* Allows one second's worth of lines at once, then as many as time passes. */
+/* Allows the lines of one second at once; the allowance then grows with the time. */
 static bool process_may_report(const struct gw_agent *agent, struct gw_agent_process *p)
 {
 	uint64_t now = gw_now_ns();

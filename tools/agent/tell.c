@@ -1,4 +1,4 @@
-/* Sends events to the launcher in order, and starts ending everything when the launcher reads nothing more.
+/* Sends events to the launcher in order, and starts to end all processes when the launcher reads nothing more.
  *
  *   event -> a queue -> standard output
  *
@@ -13,7 +13,7 @@
 #include "core/system/clock.h"
 #include "tools/agent/agent.h"
 
-#define OUTPUT_FLOOD (128u << 10) /* of queued bytes; above it lines of output are dropped */
+#define OUTPUT_FLOOD (128u << 10) /* queued bytes; above this, lines of output are dropped */
 #define GRACE_NS     (2 * GW_NS_PER_SECOND)
 
 void gw_agent_process_signal(const struct gw_agent_process *p, int number)

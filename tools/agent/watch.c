@@ -29,8 +29,8 @@ gw_status gw_agent_watch(struct gw_agent *agent, uint16_t port, pid_t pid)
 	if (fd < 0 && errno != ENOSYS && errno != EPERM && errno != ESRCH)
 		return gw_fail_errno(GW_IO, errno, "the server of pid %d cannot be watched", (int)pid);
 	*watch = (struct gw_agent_watch){.fd = fd, .pid = pid, .port = port, .look_ns = GW_NO_DEADLINE};
-	/* From here on the pidfd signals the end. It belongs to the server if the server is still on record, not to a
-	 * later process with the same pid. */
+	/* From here on the pidfd signals the end. If the server is still on record, the pidfd belongs to the server and
+	 * not to a later process with the same pid. */
 	if (fd < 0 || !watch_is_on_record(port, pid))
 		watch->look_ns = gw_now_ns();
 	return GW_OK;

@@ -26,8 +26,8 @@ struct gw_builder_edges {
 	const uint64_t *src, *dst; /* [count]; the write checks them against the types' counts */
 	const uint64_t *origin;    /* [count] the input row of each edge, which indexes arrays and orig_id; NULL: the
 				      edge's index */
-	uint64_t input_rows;       /* every origin is below it; not used without origin */
-	const uint32_t *rel;       /* [input rows] below relations, or NULL: one relation; excludes time */
+	uint64_t input_rows;       /* above every origin; not used without origin */
+	const uint32_t *rel;       /* [input rows] below `relations`; NULL: one relation; not together with time */
 	uint32_t relations;
 	const int64_t *time; /* [input rows], or NULL; stored as time_name; first key of the list order */
 	const char *time_name;

@@ -17,7 +17,7 @@
 #include "core/system/parallel.h"
 #include "tools/builder/builder_private.h"
 
-#define PIECE_BYTES (8ull << 20) /* of an array that are permuted at a time */
+#define PIECE_BYTES (8ull << 20) /* bytes of an array that are permuted at a time */
 
 /* An edge type as it is written: the input, or the input reversed. */
 struct turned {

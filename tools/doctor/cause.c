@@ -4,9 +4,9 @@
  *                               ─▶ else a plain connect ─▶ refused, no route, forbidden, no answer
  *                                                       ─▶ open: send a line of HTTP, read the answer
  *
- * A running Graphwire server has answered its hello before. A process that accepts the connection and answers something
- * else is another program. If no answer comes, the server is stopped or the network loses its answers. Every step has a
- * time limit. Nothing is sent except the line of HTTP.
+ * A running Graphwire server would have answered the hello already. A process that accepts the connection and answers
+ * something else is another program. If no answer comes, the server is stopped or the network loses its answers. Every
+ * step has a time limit. Nothing is sent except the line of HTTP.
  */
 #include <errno.h>
 #include <netdb.h>

@@ -13,8 +13,8 @@
  *      measure.c  reads of one endpoint, timed and compared
  *
  * A check examines one thing and adds its findings to the report. A check never fails: if it cannot read something, it
- * adds a note. A problem stops work that was asked for, and a warning costs speed. A note names what is not known, or
- * what a user may want to know.
+ * adds a note. A problem prevents work that was asked for. A warning reports a loss of speed. A note names what is not
+ * known, or what a user may want to know.
  */
 #ifndef GW_TOOLS_DOCTOR_DOCTOR_H
 #define GW_TOOLS_DOCTOR_DOCTOR_H
@@ -140,7 +140,7 @@ void gw_doctor_device_files(struct gw_doctor *doctor);
 void gw_doctor_devices(struct gw_doctor *doctor);
 void gw_doctor_transports(struct gw_doctor *doctor);
 
-/* All of them, in the order of the table. */
+/* Runs all checks of the host, in the order of the table. */
 void gw_doctor_host(struct gw_doctor *doctor);
 
 /* The devices of the kernel. false: the host has none, or their folder cannot be read. */
@@ -201,7 +201,7 @@ void gw_doctor_reader_goodbye(struct gw_doctor_reader *reader);
 void gw_doctor_reader_close(struct gw_doctor_reader *reader); /* NULL is allowed */
 const struct gw_endpoint *gw_doctor_reader_endpoint(const struct gw_doctor_reader *reader);
 
-/* Measures a short read on its own. Later reads get as much time as this one suggests. */
+/* Measures a short read on its own, and extends the deadline of later reads in proportion to its time. */
 gw_status gw_doctor_reader_ping(struct gw_doctor_reader *reader, uint64_t *ns);
 /* ping, sample and measure read region 0, which is not empty. After a failure the reader can only be closed. */
 /* Reads the same bytes of the same region each time, including its first and last bytes. *used bytes are set, the

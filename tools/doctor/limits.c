@@ -16,7 +16,7 @@
 
 #define MIB            (1ull << 20)
 #define GIB            (1ull << 30)
-#define THREADS_OTHER  16u  /* of a server, in addition to those that answer: tensors, names, the library's own */
+#define THREADS_OTHER  16u  /* a server's threads, except those that answer: for tensors, for names, of the library */
 #define THREADS_ROOM   256u /* added to the need in the limit that the fix proposes */
 #define SHM_USUAL      GIB  /* with less, PyTorch's workers have died */
 #define MOUNTS_BYTES   65536

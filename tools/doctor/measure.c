@@ -19,12 +19,12 @@
 #include "tools/doctor/doctor.h"
 
 #define SLOTS         4u   /* read sets in flight while many rows are read */
-#define SPANS         256u /* of one read set */
+#define SPANS         256u /* spans of one read set */
 #define SLOT_BYTES    (1u << 20)
 #define LANDING_BYTES ((size_t)SLOTS * SLOT_BYTES)
 #define SAMPLE_ROW    64u
 #define SHORT_BYTES   8u    /* a neighbour's id, as it lies in a list */
-#define LONG_BYTES    4096u /* a list read whole */
+#define LONG_BYTES    4096u /* a complete list */
 #define WARM_ROUNDS   20u
 #define ROUNDS_MAX    5000u
 #define RANGE_REPEATS 3u
@@ -140,8 +140,8 @@ static const struct gw_region *region_of(const struct gw_doctor_reader *reader)
 	return &reader->endpoint->peer.regions[0];
 }
 
-/* Draws a random place in the region for so many bytes, at a multiple of 8, as arrays lie. The region has that many
- * bytes. */
+/* Draws a random place for `bytes` bytes in the region, at a multiple of 8, like arrays. The region has at least
+ * `bytes` bytes. */
 static uint64_t draw_place(struct gw_doctor_reader *reader, uint32_t bytes)
 {
 	uint64_t places = region_of(reader)->bytes - bytes + 1;
@@ -189,7 +189,8 @@ static gw_status slots_wait(struct gw_doctor_reader *reader, struct measure_slot
 			(*ended)->busy = false;
 			return GW_OK;
 		}
-		/* The transport does not know a set without any accepted span, so this loop keeps its deadline. */
+		/* The transport does not know a set that has no accepted span yet, so this loop checks the set's
+		 * deadline. */
 		if (now >= reader->deadline_ns)
 			break;
 	}
@@ -270,8 +271,8 @@ static void slot_fill(struct gw_doctor_reader *reader, struct measure_slot *slot
 		slot->spans[i] = (struct gw_span){draw_place(reader, bytes), base + (uint64_t)i * bytes, bytes};
 }
 
-/* Reads ranges of one length for about the given time, with as many in flight as there is room for. Gives the time of
- * each. */
+/* Reads ranges of one length for about the given time, with SLOTS read sets in flight. The result is the time of one
+ * range. */
 static gw_status doctor_stream(struct gw_doctor_reader *reader, uint32_t bytes, uint64_t budget_ns,
 			       double *seconds_each)
 {

@@ -8,7 +8,7 @@
 #include "tools/doctor/doctor.h"
 
 #define MIB           (1ull << 20)
-#define PAGES_UNASKED 512u /* of 2 MiB, proposed without --bytes */
+#define PAGES_UNASKED 512u /* pages of 2 MiB that the doctor proposes without --bytes */
 
 /* Huge pages in the pool are already taken from the free memory, and Graphwire can use them as far as the control
  * group allows. */

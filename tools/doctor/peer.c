@@ -173,7 +173,8 @@ static void report_figures(struct gw_doctor_finding *finding, const struct gw_do
 	gw_doctor_figure(finding, "bytes_per_second", figures->bytes_per_second);
 }
 
-/* Reports the break-even between reading a list whole and picking from it: as measured, and the constant in use. */
+/* Reports the break-even between reading a complete list and reading single entries of it: the measured value, and the
+ * constant in use. */
 static void report_range(const struct peer *peer, const struct gw_transport *transport, double measured)
 {
 	struct gw_doctor_finding *finding =
@@ -226,8 +227,8 @@ static void report_failed_reads(struct peer *peer, const struct gw_scheme *way, 
 	}
 }
 
-/* Clients have many reads in flight. A distant server thus only delays what a near one gives at once, which more
- * mini-batches ahead can hide. */
+/* Clients have many reads in flight. So a distant server answers as many reads as a near one, only later. Sampling more
+ * mini-batches ahead can hide this delay. */
 static void judge_distance(struct gw_doctor_finding *finding, uint64_t trip_ns)
 {
 	char trip[GW_UNIT_TEXT_MAX];

@@ -21,7 +21,8 @@
 
 /* --- Modules and device files. --- */
 
-/* Counts cards of a maker all of whose network cards do RDMA, if no driver has made a device of them. */
+/* Counts the RDMA cards for which no driver has made a device. A card counts if all network cards of its maker do
+ * RDMA. */
 static uint32_t idle_cards(const struct gw_doctor *doctor)
 {
 	char path[PATH_MAX], word[GW_DOCTOR_WORD_MAX];

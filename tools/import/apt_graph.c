@@ -20,7 +20,7 @@
 
 #define GRAIN       512u
 #define WORD_MIN    2u          /* shorter words carry no meaning */
-#define WORD_MAX    64u         /* longer ones are cut */
+#define WORD_MAX    64u         /* longer words are cut */
 #define TRAIN_BELOW 2576980378u /* .6 * 2^32 */
 #define VAL_BELOW   3435973837u /* .8 * 2^32 */
 

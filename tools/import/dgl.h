@@ -21,7 +21,7 @@ gw_status gw_chunked_etype(const struct gw_chunked *c, const char *text, char na
 /* GW_FORMAT unless "node_type" lists the name. */
 gw_status gw_chunked_known(const struct gw_chunked *c, const char *name);
 
-/* "data": a list of files, relative to the JSON's folder. */
+/* The list "data" of an entry: files relative to the JSON's folder. */
 gw_status gw_chunked_files(const struct gw_chunked *c, const json_t *entry, const char *key, const json_t **out);
 /* The path of one file, in memory that the builder keeps. */
 gw_status gw_chunked_path(const struct gw_chunked *c, const json_t *text, const char *key, const char **out);

@@ -151,7 +151,7 @@ static gw_status join_csv(const struct gw_chunked *c, const json_t *files, const
 {
 	struct rows rows = {.kind = GW_COLUMN_INT};
 	gw_status status = append_all(c, files, key, delimiter, &rows);
-	if (status == GW_FORMAT) { /* a value is not a whole number: try real numbers, which find a real fault again */
+	if (status == GW_FORMAT) { /* a value is not a whole number: read real numbers; an actual fault fails again */
 		rows.kind = GW_COLUMN_REAL;
 		status = append_all(c, files, key, delimiter, &rows);
 	}

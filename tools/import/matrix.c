@@ -304,7 +304,7 @@ gw_status gw_import_matrix_check(const struct gw_import_file *file, const uint64
 	const struct gw_import_matrix *m = &file->matrix;
 	const uint64_t *rows = m->swapped ? dst : src, *columns = m->swapped ? src : dst;
 	for (uint64_t i = 0; i < file->rows; i++) {
-		/* Below the base wraps round to what is too large. */
+		/* A number below the base wraps round to one that is too large. */
 		if (rows[i] - m->base < m->rows && columns[i] - m->base < m->columns)
 			continue;
 		char place[64];

@@ -23,7 +23,7 @@ gw_status gw_import_matrix_text(const struct gw_text *text, struct gw_table_form
 gw_status gw_import_matrix_npz(const struct gw_npz *npz, struct gw_import_file *file);
 
 /* Passes the matrix' declarations to its node types. GW_INVALID: the matrix is rectangular but has one type, or
- * another input disagrees. Called for every file: ids of other files count from 0. */
+ * another input disagrees. Call it for every file: ids of a file without a matrix count from 0. */
 gw_status gw_import_matrix_claim(struct gw_import *im, struct gw_import_set *set, const struct gw_import_file *file);
 
 /* Converts offsets and indices, or rows and columns, to the ids of file->rows edges. */

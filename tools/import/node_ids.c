@@ -18,7 +18,7 @@
 #include "core/system/parallel.h"
 #include "tools/import/import.h"
 
-#define DENSE_SHARE 2u    /* dense: at least one in so many ids has an edge */
+#define DENSE_SHARE 2u    /* dense: at least one id in DENSE_SHARE has an edge */
 #define DENSE_FLOOR 1024u /* ids below this are dense in any case */
 #define GRAIN       (64u << 10)
 
@@ -364,7 +364,7 @@ static gw_status keep_dense(struct gw_import *im, struct gw_import_space *space,
 	else if (space->shape_path)
 		space->count = space->shape_nodes; /* nodes without edges count */
 	else if (space->counted_rows > wanted)
-		space->count = space->counted_rows; /* these count too */
+		space->count = space->counted_rows; /* each counted feature row is a node */
 	if (space->shape_path && space->count < space->shape_nodes)
 		return gw_fail(GW_INVALID, "%s: it has %llu nodes of type %s, but %s lists %llu", space->shape_path,
 			       (unsigned long long)space->shape_nodes, space->name,
@@ -446,7 +446,7 @@ static gw_status number_values(struct gw_import *im, struct gw_import_space *spa
 	return status;
 }
 
-/* The ids are numbers and the list has names: the number is the place in the list. */
+/* For ids that are numbers, with a list of names: an id is the place of its name in the list. */
 static gw_status number_by_place(struct gw_import *im, struct gw_import_space *space, const struct sources *edges)
 {
 	struct sources list = {.columns = edges->columns, .files = edges->files, .count = 1};

@@ -53,7 +53,7 @@ static inline uint64_t gw_scan_eight(const char *p, unsigned *digits)
 	return t * 42949672960001ull >> 32;
 }
 
-/* A signed whole number, in all of int64_t; same convention. */
+/* Parses a signed whole number, over all of int64_t. Returns as gw_scan_id does, and so do the next two. */
 const char *gw_scan_int(const char *p, const char *end, int64_t *value);
 
 /* A decimal number times 10^digits (digits 0 to 18); drops further digits. No exponent. */

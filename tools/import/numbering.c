@@ -190,8 +190,8 @@ static uint64_t find_first(struct work *work, struct slots *slots, uint64_t posi
 	}
 }
 
-/* Prefetches. A shard's positions are far apart, and so are their hashes, values and texts. The data of first
- * positions stays in the cache without help, as a shard has few. */
+/* Prefetches the data of later positions. A shard's positions are far apart, and so are their hashes, values and texts.
+ * First positions need no prefetch: a shard has few of them, so their data stays in the cache. */
 static void look_ahead(const struct work *work, const struct slots *slots, uint64_t i, uint64_t last)
 {
 	const char *text;

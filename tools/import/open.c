@@ -92,8 +92,8 @@ static void set_format(const struct gw_import *im, const struct gw_import_set *s
 		file->text_format.header = GW_HEADER_YES;
 }
 
-/* Detects the format by the id columns. As ids may be text, it then tries the columns that are always numbers, then
- * the names. */
+/* Detects the format by the id columns. Ids may be text, so the function then tries the columns that are always
+ * numbers, and then the usual names. */
 static void sniff_text(const struct gw_import *im, const struct gw_import_set *set, struct gw_import_file *file)
 {
 	const char *names[5];
@@ -347,7 +347,7 @@ static gw_status check_rows(const struct gw_import *im, const struct gw_import_s
 		       set->num_files > 1 ? " and the other files of its type" : "");
 }
 
-/* One word turns all ids into text: warn, so that the user need not find that in the graph. */
+/* One word turns all ids into text. The warning informs the user before the graph is used. */
 static void report_mixed(const struct gw_import_file *file, const struct gw_import_mixed *mixed,
 			 const struct gw_import_space *space)
 {

@@ -229,7 +229,7 @@ gw_status gw_import_plan(struct gw_import *im)
 	}
 	if (status == GW_OK && im->num_spaces == 0)
 		return gw_fail(GW_INVALID, "nothing to import: name an input with --from, --edges or --triples");
-	/* Comes second: the edges define the types, at any place on the command line. */
+	/* This loop comes second, because the edges define the types, wherever they are on the command line. */
 	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
 		const struct gw_import_word *word = &im->options->words[i];
 		if (word->kind == GW_IMPORT_NODES || word->kind == GW_IMPORT_NUM_NODES)

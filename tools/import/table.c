@@ -86,8 +86,8 @@ static uint64_t number_bits(const struct gw_text *text, const struct gw_table_fo
 	return bits;
 }
 
-/* A header has no number in a column whose rows below have numbers. That is required of all columns in the next row,
- * or of one column in all of the next rows (a table may have numbers of users and names of places). */
+/* A header has no number in a column whose rows below have numbers. Either all columns have a number in the next row,
+ * or one column has a number in all of the next rows (a table may have numbers of users and names of places). */
 static bool first_row_is_header(const struct gw_text *text, const struct gw_table_format *format,
 				const uint32_t *numbers, uint32_t count)
 {
@@ -192,7 +192,7 @@ static bool count_plain(const uint8_t *text, uint64_t bytes, uint8_t comment_a, 
 	uint64_t count = bytes != 0; /* the last byte ends a line, or the last line has no end */
 	for (uint64_t at = 0; at + 1 < bytes;) {
 		uint64_t block = bytes - 1 - at < BLOCK_BYTES ? bytes - 1 - at : BLOCK_BYTES;
-		uint8_t ends = 0, odd = 0; /* of at most 255 */
+		uint8_t ends = 0, odd = 0; /* counts of at most 255 */
 		for (uint64_t i = 0; i < block; i++) {
 			uint8_t byte = text[at + i], next = text[at + i + 1];
 			uint8_t end = (uint8_t)((byte == '\n') | ((byte == '\r') & (next != '\n')));

@@ -71,8 +71,9 @@ struct gw_table {
 
 /* Decides what the format leaves open, from the first lines. The delimiter is tab, comma, semicolon, or else white
  * space. numbers[] are columns that should have numbers; it may be empty. The first row is a header if none of these
- * columns has a number in it, and either all of them have one in the second row, or one of them has one in all of the
- * next rows, at least two. */
+ * columns has a number in it, and one of two conditions holds:
+ *   - all of these columns have a number in the second row
+ *   - one of these columns has a number in every examined row after the first, and at least two such rows exist */
 void gw_table_sniff(const struct gw_text *text, const uint32_t *numbers, uint32_t count,
 		    struct gw_table_format *format);
 

@@ -191,8 +191,8 @@ static gw_status cut(struct metis_plan *m, int32_t *piece)
 	return GW_OK;
 }
 
-/* Distributes `more` nodes over the pieces as evenly as possible: fills all pieces below one level up to it. Updates
- * counts; share: [pieces] is the number of nodes for each piece. */
+/* Distributes `more` nodes over the pieces as evenly as possible: fills all pieces below one level up to that level.
+ * Updates counts; share, [pieces]: the number of nodes added to each piece. */
 static void level(uint64_t *counts, uint32_t pieces, uint64_t more, uint64_t *share)
 {
 	uint64_t low = 0, high = more;

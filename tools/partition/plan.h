@@ -20,7 +20,7 @@ enum gw_plan_objective { GW_PLAN_CUT, GW_PLAN_VOL };
 
 struct gw_plan {
 	uint32_t parts;
-	uint32_t trainers; /* of each machine; above 1, each part is cut into so many pieces */
+	uint32_t trainers; /* of each machine; above 1, each part is cut into this many pieces */
 	enum gw_plan_method method;
 	enum gw_plan_objective objective;
 	bool balance_train, balance_edges, balance_ntypes;
@@ -29,8 +29,9 @@ struct gw_plan {
 	uint64_t memory_max; /* bytes that METIS may use; 0: the free memory */
 };
 
-/* The classes that METIS balances separately: the nodes of each type, and of the training set and the rest. A node's
- * class is first[ntype], plus one where the mask is set. */
+/* The classes of nodes that METIS balances separately: one class for all nodes, or one for each type; a training mask
+ * divides a class into the training set and the rest. A node's class is first[ntype], plus one where the mask is set.
+ */
 struct gw_plan_classes {
 	uint32_t count;
 	uint32_t *first;      /* [ntypes] */
@@ -62,8 +63,8 @@ struct gw_assignment {
 gw_status gw_assignment_make(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *out);
 void gw_assignment_free(struct gw_assignment *assignment); /* a zeroed one is allowed */
 
-/* Distributes the nodes of each type over the pieces by a keyed permutation; if asked, its training set and the rest
- * separately. Sizes differ by one at most. Edges balance by chance only. */
+/* Distributes the nodes of each type over the pieces by a keyed permutation; if the plan asks for it, the training set
+ * and the rest are distributed separately. Sizes differ by one at most. Edges balance by chance only. */
 gw_status gw_assign_random(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
 
 /* Runs METIS on the symmetric graph of all types, without loops. The weight of an edge is its number of repetitions.

@@ -102,7 +102,7 @@ gw_status gw_plan_quality_measure(const struct gw_plan *plan, const struct gw_pa
 {
 	struct gw_plan asks = *plan;
 	struct gw_plan_classes train = {0};
-	asks.balance_train = true; /* counted whenever a mask exists, also without the option */
+	asks.balance_train = true; /* training nodes are counted whenever a mask exists, also without the option */
 	*out = (struct gw_plan_quality){.parts = plan->parts, .num_ntypes = gw_part_meta(part)->num_ntypes};
 	gw_status status = gw_plan_classes_make(&asks, part, &train);
 	if (status != GW_OK && status != GW_NOT_FOUND)

@@ -37,8 +37,8 @@ struct gw_split {
 	const struct gw_assignment *assignment;
 	struct gw_graph_meta *schema; /* of the output */
 	struct gw_writer *writer;
-	struct gw_numbers *new_id;  /* [ntypes]: of old node ids */
-	struct gw_numbers *old_id;  /* [ntypes]: of new node ids */
+	struct gw_numbers *new_id;  /* [ntypes]: by old node id */
+	struct gw_numbers *old_id;  /* [ntypes]: by new node id */
 	struct gw_numbers *edge_id; /* [etypes]: new edge ids of old ones; only for types that are stored transposed */
 	unsigned threads;
 	uint64_t bytes; /* payload written */

@@ -17,7 +17,7 @@
 #include "tools/partition/split.h"
 
 #define BLOCK_BYTES (1u << 20)
-#define DROP_BYTES  (32ull << 20) /* of the mapped input that are unmapped at a time */
+#define DROP_BYTES  (32ull << 20) /* bytes of the mapped input that are unmapped at a time */
 
 enum job_kind { JOB_ROWS, JOB_STRINGS, JOB_NAMES, JOB_ALIAS, JOB_ORIGIN, JOB_INVERSE, JOB_TRAINER };
 
@@ -310,7 +310,7 @@ static gw_status add_job(struct jobs *jobs, struct job job)
 	return GW_OK;
 }
 
-/* Whether other code writes this array, or it is made anew, or it is the second half of strings. */
+/* Whether to skip an array: other code writes it, it is made anew, or it is the second half of strings. */
 static bool skip(const struct gw_split *split, const struct gw_array_key *key)
 {
 	if (key->out || split_rows_ends_with(key->name, ".bytes"))

@@ -14,8 +14,8 @@ Integrity of fetched files:
     - No publisher of these sets provides digests. So the sha256 of each other file is recorded in NAME.sha256 when the
       file is received, and later calls of fetch compare the file with it. A file that has changed on the disk is an
       error. A file that was altered on its way is not noticed; OGB's addresses are http://.
-    - Planetoid's and SNAP's files keep their record. An archive and its record are removed when it is unpacked. The
-      members of a zip file are compared with its CRC-32 sums.
+    - Planetoid's and SNAP's files keep their record. An archive and its record are removed when the archive is
+      unpacked. The members of a zip file are compared with its CRC-32 sums.
     - The files of an existing folder are read without a comparison.
 
 Errors: DatasetError; graphwire.fetch.FetchError.
@@ -39,7 +39,8 @@ _LOADERS: dict[str, Callable[[str, Path, bool], Dataset]] = {
 
 
 def names() -> list[str]:
-    """The names that load() knows. It also takes "snap:NAME", for the edge list NAME.txt.gz of snap.stanford.edu/data.
+    """The names that load() knows. load() also takes "snap:NAME", for the edge list NAME.txt.gz of
+    snap.stanford.edu/data.
     """
     return list(_LOADERS)
 

@@ -22,7 +22,7 @@ from graphwire.datasets.dataset import Dataset, DatasetError, column, fetched_fo
 from graphwire.partition import HOMOGENEOUS, Arrays, Canonical
 
 ADDRESS = "http://snap.stanford.edu/ogb/data"
-ALLOWED = 1 << 20  # bytes to read of a table of words
+ALLOWED = 1 << 20  # the most bytes that are read of a table of words
 
 
 class _Set(NamedTuple):

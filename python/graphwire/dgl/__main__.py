@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
-import torch.distributed.nn.functional  # noqa: F401, before a group exists, which it would keep for ever
+import torch.distributed.nn.functional  # noqa: F401, imported before a group exists: it keeps the group for ever
 
 from graphwire.dgl.install import install
 
@@ -19,8 +19,9 @@ USAGE = "usage: python -m graphwire.dgl SCRIPT [ARGUMENT…]"
 
 
 def _watch_arguments() -> None:
-    """Watches argparse, for two purposes. Scripts assert DGL_NUM_SAMPLER and DGL_NUM_SERVER, which a launcher sets:
-    without a launcher, the script's own options set them. And a script's --standalone is passed to initialize()."""
+    """Watches argparse, for two purposes. Scripts assert that a launcher has set DGL_NUM_SAMPLER and DGL_NUM_SERVER.
+    Without a launcher, the script's own options set these variables. A script's --standalone is passed to
+    initialize()."""
     original = argparse.ArgumentParser.parse_args
 
     @functools.wraps(original)
@@ -50,7 +51,7 @@ def main() -> None:
     sys.argv = sys.argv[1:]
     sys.path[0] = str(script.resolve().parent)
     runpy.run_path(str(script), run_name="__main__")
-    if dist.is_available() and dist.is_initialized():  # the script left it; its threads may abort the exit
+    if dist.is_available() and dist.is_initialized():  # left by the script; a group's threads may abort the exit
         dist.destroy_process_group()
 
 

@@ -52,7 +52,7 @@ def dgl() -> Any:
             os.environ.setdefault("DGLBACKEND", "pytorch")  # before the script's own import of dgl, which may set it
             try:
                 _chosen = importlib.import_module("dgl")
-            except Exception as error:  # its wheel is for another PyTorch or NumPy: OSError, ImportError, …
+            except Exception as error:  # a wheel for another PyTorch or NumPy: OSError, ImportError, …
                 for name in [name for name in sys.modules if name == "dgl" or name.startswith("dgl.")]:
                     del sys.modules[name]
                 print(f"graphwire.dgl: dgl is installed and cannot be imported ({str(error)[:200]}): Graphwire's "

@@ -50,11 +50,12 @@ class _Alias(ModuleType):
 
 
 class _Lacking(importlib.abc.MetaPathFinder):
-    """An import hook for modules that are not imported yet. All of Graphwire's modules under dgl are, so an import that
-    reaches the hook raises ModuleNotFoundError with the reason.
+    """An import hook for modules that are not imported yet. All of Graphwire's modules under dgl are imported already,
+    so an import that reaches the hook raises ModuleNotFoundError with the reason.
 
-    It is also needed because `from dgl.nn import X` imports dgl.nn.X if dgl.nn has no X, and would hide the text of
-    that AttributeError. And it keeps a file of Graphwire from being imported a second time, under a name of dgl.
+    The hook has two more purposes. If dgl.nn has no X, `from dgl.nn import X` tries to import dgl.nn.X, which would
+    hide the text of the AttributeError. And without the hook, a file of Graphwire could be imported a second time,
+    under a name of dgl.
     """
 
     def __init__(self, modules: dict[str, str]):
@@ -76,8 +77,8 @@ class _Lacking(importlib.abc.MetaPathFinder):
 
 
 def _put(name: str, module: ModuleType) -> None:
-    """Puts a module into sys.modules, and into its parent as an attribute. A function of the same name stays there:
-    dgl.heterograph is both a function and a module in DGL."""
+    """Puts a module into sys.modules, and into its parent as an attribute. A function of the same name stays the
+    attribute: dgl.heterograph is both a function and a module in DGL."""
     sys.modules[name] = module
     parent, _, last = name.rpartition(".")
     if parent and isinstance(vars(sys.modules[parent]).get(last, module), ModuleType):
@@ -119,8 +120,8 @@ def _replace_names() -> None:
 
 
 def _put_exclusion() -> None:
-    """Replaces the function by which DGL's own samplers and collators find the edges to exclude. It relies on original
-    edge ids, and a DistGraph may have renumbered its edges."""
+    """Replaces the function by which DGL's own samplers and collators find the edges to exclude. That function relies
+    on original edge ids, and a DistGraph may have renumbered its edges."""
     exclude = importlib.import_module("graphwire.dgl.dataloading.exclude")
     for name in ("dgl.dataloading.base", "dgl.dataloading.dist_dataloader"):
         module: Any = sys.modules.get(name)

@@ -7,8 +7,8 @@
 DGL's format:
 
     JSON      graph_name; num_parts; node_map and edge_map: {type: [[begin, end] of each part]}, in ids that number all
-              types of part 0 first; lists of ends before DGL 0.6. ntypes, etypes: {name: number}; an edge type is a
-              relation before DGL 1.0, and "source:relation:destination" since.
+              types of part 0 first; before DGL 0.6, a list of the ranges' ends. ntypes, etypes: {name: number}; the
+              name of an edge type is a relation before DGL 1.0, and "source:relation:destination" since.
     part-N    graph.dgl: the part's nodes and edges, and nodes of other parts around them, which inner_node and
               inner_edge distinguish. node_feat.dgl and edge_feat.dgl: "type/name" of the part's own rows.
 
@@ -69,7 +69,7 @@ def _config(path: Path) -> dict[str, Any]:
 
 
 def _named(kind: str) -> Canonical:
-    """The canonical edge type of a type that has no edges, by its name."""
+    """The canonical edge type for the name of a type that has no edges."""
     if kind.count(":") == 2:
         source, relation, target = kind.split(":")
         return source, relation, target

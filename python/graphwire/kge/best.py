@@ -27,7 +27,7 @@ class Best:
         self.ids = torch.full((rows, k, width), -1, dtype=torch.int64)
 
     def add(self, first: int, scores: Tensor, ids: Sequence[Tensor]) -> None:
-        """Adds scores [n, m] to rows first to first + n. ids: `width` tensors that broadcast to [n, m]."""
+        """Adds scores [n, m] to the rows from first to first + n - 1. ids: `width` tensors that broadcast to [n, m]."""
         n, m = scores.shape
         k = self.scores.shape[1]
         top, places = scores.topk(min(k, m), dim=1)

@@ -73,7 +73,7 @@ class Client:
         self.model = make(args.model_name, args.hidden_dim, args.gamma, args.double_ent, args.double_rel)
         self.store = Store(graph, self.model, num_relations, seed=args.seed, rank=rank, world=world)
         self.known: Optional[Known] = None
-        self.seconds_before = 0.0  # of training, up to the checkpoint that this run resumes from
+        self.seconds_before = 0.0  # seconds of training before the checkpoint that this run resumes from
 
     def run(self) -> Optional[dict[str, float]]:
         """Trains and writes the results. Returns the test set's figures with --test, else None."""

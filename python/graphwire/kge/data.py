@@ -55,7 +55,7 @@ class DataError(ValueError):
 
 @dataclass
 class Triples:
-    """int64 [n] each; importance: float32 [n], or None."""
+    """head, relation, tail: int64 [n] each; importance: float32 [n], or None."""
 
     head: np.ndarray
     relation: np.ndarray

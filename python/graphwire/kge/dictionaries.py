@@ -130,7 +130,7 @@ def keep(dataset: Dataset, folder: Path) -> None:
 
 def check_named(own: Optional[Path], given: str | Path) -> None:
     """Raises DataError if a name has different numbers in a model's dictionary (own) and another one (given). A name
-    that only one of the two has is another name for the same row."""
+    that only one of the two has is accepted, as another name of its row."""
     if own is None or filecmp.cmp(own, given, shallow=False):
         return
     numbers = read_dictionary(own)

@@ -1,6 +1,6 @@
 """gwke_train --num_proc: several clients on this machine, and a server that ends with them.
 
-If a client fails, or a server ends, this process ends all others. They end too if this process is killed.
+If a client fails, or a server ends, this process ends all others. The others also end if this process is killed.
 """
 
 from __future__ import annotations

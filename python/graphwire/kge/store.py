@@ -126,8 +126,8 @@ def numbers_of(graph: graphwire.Graph) -> np.ndarray:
 
 
 def _merged(ids: np.ndarray, gradients: np.ndarray, row_bytes: int) -> tuple[np.ndarray, np.ndarray]:
-    """One push takes at most EACH_BYTES of gradients for a row. If a row has more gradients, they are added up into as
-    many sums as fit. If no row has more, the arrays are returned unchanged."""
+    """Merges gradients, because one push takes at most EACH_BYTES of gradients for a row. The gradients of a row that
+    has more are added up, into as many sums as fit. If no row has more, the arrays are returned unchanged."""
     most = max(1, EACH_BYTES // row_bytes)
     ascending = np.sort(ids)
     if not (ascending[most:] == ascending[:-most]).any():  # no id occurs more than `most` times

@@ -7,9 +7,9 @@
 A step never waits for other clients. staleness: how many steps ahead rows are pulled.
 
 0  A step pulls its rows after the push of the step before, and waits for both.
-1… One thread pulls and pushes while the training thread computes, in a fixed order. It pulls the rows of `staleness`
-   steps ahead before it pushes this step's gradients, and pushes them before it pulls further rows. So the rows that a
-   step computes with do not depend on timing. With async_push, another thread pushes, and pulls do not wait for it.
+1… One thread pulls and pushes in a fixed order, while the training thread computes. The thread pulls the rows of
+   `staleness` steps ahead, then pushes this step's gradients, and only then pulls further rows. So the rows that a step
+   computes with do not depend on timing. With async_push, another thread pushes, and pulls do not wait for it.
 
 As in DGL-KE, a step has one gradient for each head or tail of the batch, for each negative, and for each triple's
 relation; a matrix has one for each relation of the batch.

@@ -25,7 +25,7 @@ def check_names(names: Iterable[str], what: str) -> None:
 
 
 class Names:
-    """The names that one to_pyg() uses: those that the caller asked for, and those already taken in each store."""
+    """The names in one call of to_pyg(): those that the caller asked for, and those already taken in each store."""
 
     def __init__(self, attributes: Attributes | None):
         self._called: dict[tuple[str | None, str], str] = {}
@@ -39,7 +39,7 @@ class Names:
         for called in self._called.values():
             if not isinstance(called, str):
                 raise TypeError(f"attributes: a name is a string, not {called!r}")
-        self._taken: dict[tuple[int, str], str] = {}  # {(id() of a store, name): feature}; the stores outlive it
+        self._taken: dict[tuple[int, str], str] = {}  # {(id() of a store, name): feature}; stores outlive this object
 
     def put(self, store: Any, kind: str, name: str, rows: Any) -> None:
         """Writes rows of a feature into a store. Raises ValueError if their name is taken."""

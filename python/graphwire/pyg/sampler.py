@@ -41,8 +41,8 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
     """Samples the neighbours of nodes, and of the ends of links, as torch_geometric.sampler.NeighborSampler does.
 
     graph_store: a GraphStore, or its graph.
-    num_neighbors: a count for each hop, from the seeds outwards, -1: all; or {(source, relation, destination): such a
-        list}; or NumNeighbors.
+    num_neighbors: a count for each hop, from the seeds outwards (-1: all neighbours); or {(source, relation,
+        destination): such a list}; or NumNeighbors.
     replace: sample with replacement.
     subgraph_type: "directional" or "bidirectional".
 

@@ -104,7 +104,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         return self._multi_get_tensor([attr])[0]
 
     def _multi_get_tensor(self, attrs: list[TensorAttr]) -> list[Any]:
-        """Rows of several attributes. All reads are under way before the first wait."""
+        """Rows of several attributes. All reads begin before the first wait."""
         found = [self._there(attr) for attr in attrs]
         asked = [(rows, RowIndex(_index(attr.index), tuple(rows.shape)))
                  for rows, attr in zip(found, attrs) if rows is not None]
@@ -236,8 +236,8 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
         self.graph, self._typed, self._ids = graph, _is_typed(graph, hetero), edge_ids(graph)
 
     def get_all_edge_attrs(self) -> list[EdgeAttr]:
-        """The attributes of all edge types. The graph's ids are in the order of destinations, so those edges are marked
-        as sorted, and PyG need not sort them for "csc"."""
+        """The attributes of all edge types. The graph's own ids are in the order of destinations. So edges with these
+        ids are marked as sorted, and PyG need not sort them for "csc"."""
         graph = self.graph
         return [EdgeAttr(triple(name) if self._typed else None, EdgeLayout.COO, not self._ids.translates(name),
                          tuple(graph.num_nodes(end) for end in graph.ends(name))) for name in graph.etypes]

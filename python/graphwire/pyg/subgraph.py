@@ -87,7 +87,7 @@ class Subgraph:
             self.picked[etype][0] = torch.cat([self.picked[etype][0], more])
 
     def _ordered(self, ntype: str, reached: torch.Tensor) -> torch.Tensor:
-        """Sets rows and num_nodes of a type. Returns the subgraph's row number of each row of the batch."""
+        """Sets rows and num_nodes of a type. Returns the subgraph's row number for each row of the batch."""
         by_hop = [torch.nonzero(reached == hop).flatten() for hop in range(self.hops + 1)]
         seeds = self._seeds.get(ntype)
         if seeds is not None:

@@ -2,9 +2,9 @@
 
     the batch's edges -> "self": these edges; "reverse_id", "reverse_types": also their reverses; or a function's result
 
-In a graph that keeps original edge ids (DistGraph.keeps_edge_ids), reverse_eids names the reverses, or equal ids of two
-types do, as in DGL. In a renumbered graph these ids would name other edges. There, the reverses are all edges from an
-edge's destination to its source, and reverse_eids that disagree with this are refused.
+In a graph that keeps original edge ids (DistGraph.keeps_edge_ids), reverses are found as in DGL: by reverse_eids, or by
+equal ids in two types. In a renumbered graph these ids would name other edges. There, the reverses are all edges from
+an edge's destination to its source, and reverse_eids that disagree with this are refused.
 
 Errors: ValueError and KeyError; exclude_ids lists them.
 """
@@ -126,7 +126,7 @@ def _and_typed(g: Any, found: ByType, reverse_etypes: Any) -> ByType:
 
 
 def _turned(g: Any, etype: Canonical, ids: torch.Tensor, other: Canonical) -> torch.Tensor:
-    """The ids of all edges of the type `other` that lead from the destination of one of the edges to its source."""
+    """The ids of all edges of the type `other` that lead from the destination of a given edge to that edge's source."""
     if (etype[0], etype[2]) != (other[2], other[0]):
         raise ValueError(f"exclude: {':'.join(other)} leads from {other[0]} to {other[2]}, so that none of its edges "
                          f"is the reverse of one of {':'.join(etype)}: name the edge type of the reverses in "

@@ -30,7 +30,8 @@ def _dataset(ids: Any, what: str, count: Callable[..., int]) -> Any:
 
 
 def _count_of(kind: Any, count: Callable[..., int]) -> int | None:
-    """The count of a type; None if the type does not exist. The sampler reports that, because it uses the types."""
+    """The count of a type; None if the type does not exist. The sampler, which uses the types, then reports the
+    error."""
     try:
         return count(kind)
     except error_type():
@@ -91,8 +92,8 @@ class DistEdgeDataLoader(DistDataLoader):
         reverse_etypes and negative_sampler are arguments of the loader.
     device, named: as DistNodeDataLoader's.
 
-    Raises TypeError if exclusion or negatives are given twice; NotImplementedError for g_sampling; and the errors of
-    DistNodeDataLoader.
+    Raises TypeError if both the sampler and the loader define exclusion or negatives; NotImplementedError for
+    g_sampling; and the errors of DistNodeDataLoader.
     """
 
     def __init__(self, g: Any, eids: Any, graph_sampler: Any, device: Any = None, **named: Any):

@@ -42,7 +42,7 @@ Uniform = PerSourceUniform
 
 
 class GlobalUniform(_Negatives):
-    """At most k pairs for each edge, of a random source and a random destination, that are not edges. replace: pairs
+    """For each edge, at most k pairs of a random source and a random destination. No pair is an edge. replace: pairs
     may be equal."""
 
     def __init__(self, k: int, exclude_self_loops: bool = True, replace: bool = False):

@@ -107,8 +107,8 @@ class EdgePredictionSampler(Sampler):
         self.prefetch_labels, self.output_device = prefetch_labels or [], None
 
     def sample(self, g: Any, seed_edges: Any) -> Any:
-        """(input nodes, graph of the edges, graph of the negatives, blocks), without the third if negative_sampler is
-        None."""
+        """(input nodes, graph of the edges, graph of the negatives, blocks). If negative_sampler is None, the result
+        lacks the graph of the negatives."""
         dgl = host.dgl()
         if isinstance(seed_edges, Mapping):
             seed_edges = {g.to_canonical_etype(etype): ids_tensor(ids, g.num_edges(etype), "seed_edges")

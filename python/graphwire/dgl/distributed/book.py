@@ -1,7 +1,7 @@
 """The partition book, which maps ids to parts; and partition policies, which name the type whose rows a tensor has.
 
-The ids of a type are contiguous within a part, so that all calculations use a list of the ranges' ends. Homogeneous ids
-number all types of part 0 first, and then those of part 1, as in DGL.
+The ids of a type are contiguous within a part, so all calculations need only a list of the ranges' ends. Homogeneous
+ids number all types of part 0 first, and then those of part 1, as in DGL.
 
 Errors: OutOfRangeError, IndexError and TypeError for ids and parts; DGLError for types and policies.
 """
@@ -105,7 +105,8 @@ class GraphPartitionBook(Types):
         """Does nothing, because each process calculates its own book."""
 
     def _node_kind(self, ntype: str | None) -> int | None:
-        """A node type's number; None for homogeneous ids, for which "_N" stands."""
+        """A node type's number. In a graph of several types, None and "_N" stand for homogeneous ids, and the result is
+        None."""
         if ntype in (None, "_N") and "_N" not in self.ntypes:
             return None if len(self.ntypes) > 1 else 0
         return self.get_ntype_id(ntype)

@@ -63,7 +63,7 @@ class Use:
 
 
 class Context:
-    """The only Context of a process. graph: the first DistGraph opens it."""
+    """The only Context of a process. graph: the graph, which the first DistGraph opens."""
 
     def __init__(self) -> None:
         self.initialized = False
@@ -129,7 +129,8 @@ class Context:
     # --- Tensors of DistTensor objects. ---
 
     def wanted(self, name: str) -> None:
-        """Call it before an object refers to a tensor. Takes the tensor off the list that the next barrier deletes."""
+        """Call it before an object refers to the tensor `name`. Removes the tensor from those that the next barrier
+        deletes."""
         self.collect()
         self._dropped.discard(name)
 
@@ -142,8 +143,8 @@ class Context:
         return use
 
     def collect(self) -> None:
-        """Deletes the tensors that are not persistent and have no object any more. Called when a tensor is made or
-        used, and at a barrier. With several trainers, it only marks them, and the next barrier deletes them.
+        """Deletes the tensors that are not persistent and have no object any more. Call it when a tensor is made or
+        used, and at a barrier. With several trainers, it only marks these tensors, and the next barrier deletes them.
 
         An object does not delete its tensor when it is freed, because Python drops an interrupt that comes then.
         """
@@ -195,7 +196,8 @@ class Context:
         self._local.stream, self._local.calls = stream, 0
 
     def draw(self) -> tuple[int, int]:
-        """(seed, stream) for one call that samples. The seed is derived from torch.manual_seed's and the rank."""
+        """(seed, stream) for one call that samples. The seed is derived from the seed of torch.manual_seed and from the
+        rank."""
         seed = (torch.initial_seed() + 0x9E3779B97F4A7C15 * self.rank) % 2**63
         stream = getattr(self._local, "stream", None)
         if stream is None:
@@ -245,7 +247,8 @@ def initialize(ip_config: str | None = None, *arguments: Any, standalone: bool |
     ip_config: ignored. The launcher has set the servers' addresses, and a standalone script has no servers.
     arguments: (num_servers, num_workers, max_queue_size, net_type, …) of old versions, or (max_queue_size, net_type,
         num_worker_threads) of DGL 1. Numbers are ignored; a string is net_type.
-    net_type: "socket" and "tensorpipe" select TCP, and a line on stderr reports it. None: the best available transport.
+    net_type: "socket" and "tensorpipe" select TCP, and a line on stderr reports this. None: the best available
+        transport.
     standalone: True ignores the launcher.
 
     Raises TypeError for an unknown argument; ValueError for another net_type.

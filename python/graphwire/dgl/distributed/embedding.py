@@ -24,9 +24,9 @@ class DistEmbedding:
         self._trace: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def __call__(self, idx: Any, device: Any = "cpu") -> torch.Tensor:
-        """Reads rows, [len(idx), embedding_dim]. While gradients are recorded, they are a leaf of autograd, whose
+        """Reads rows, [len(idx), embedding_dim]. While gradients are recorded, the rows are a leaf of autograd, whose
         gradient the optimizer pushes."""
-        ids = ids_tensor(idx, len(self._tensor), "idx").clone()  # the caller may change its own before step()
+        ids = ids_tensor(idx, len(self._tensor), "idx").clone()  # the caller may change its array before step()
         rows = self._tensor[ids].to(device)
         if torch.is_grad_enabled():
             rows.requires_grad_()

@@ -81,7 +81,7 @@ class DistGraph(Types):
     """dgl.distributed.DistGraph.
 
     graph_name: must equal the graph's own name, if given.
-    gpb: ignored, unless it is a string, which is then part_config.
+    gpb: ignored, except a string, which is taken as part_config.
     part_config: the graph's JSON or folder, for a standalone process; ignored in a launched one.
 
     Raises AssertionError before initialize(); ValueError for another name; and the errors of graphwire.open.
@@ -211,7 +211,7 @@ class DistGraph(Types):
 
     def edge_subgraph(self, edges: Any, relabel_nodes: bool = True, store_ids: bool = True,
                       output_device: Any = None) -> Any:
-        """The graph of the given edges. relabel_nodes: it has only their nodes, with new ids."""
+        """The graph of the given edges. relabel_nodes: the graph has only the nodes of these edges, with new ids."""
         if not store_ids:
             raise AssertionError("edge_subgraph always stores original node/edge IDs.")
         dgl = host.dgl()

@@ -1,6 +1,6 @@
 """The initial values of tensors that trainers make: DGL's init_func, a function of (shape, dtype).
 
-    known(init_func) -> a name of initial values that the servers can compute, and they do
+    known(init_func) -> a name of initial values, which the servers compute
     else filled() -> rank 0 calls init_func once for each part and writes the rows; the others wait
 
 Because of the barriers in filled(), all trainers must make such a tensor together, as in DGL.
@@ -24,8 +24,8 @@ _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def seed_of(name: str) -> int:
-    """The seed of random initial values, derived from torch.manual_seed's and the tensor's name. The first trainer's
-    seed counts."""
+    """The seed of random initial values, derived from torch.manual_seed's and the tensor's name. The seed of the
+    trainer that creates the tensor counts."""
     return (torch.initial_seed() ^ zlib.crc32(name.encode())) % 2**63
 
 
@@ -49,9 +49,9 @@ def filled(create: Callable[[], Any], policy: PartitionPolicy, name: str, functi
     create: creates or opens the tensor. policy: its type of rows. function: init_func. rows_of(ids): the tensor's rows
     of a part's ids.
 
-    An existing tensor is returned unchanged. Whether it exists is asked of the servers and not of this process's
-    objects, because an object may have been freed in one trainer and not in another. If the function raises, the tensor
-    is deleted.
+    An existing tensor is returned unchanged. Rank 0 asks the servers whether the tensor exists. The objects of a
+    process cannot decide this: an object may have been freed in one trainer and not in another. If the function raises,
+    the tensor is deleted.
     """
     assert function is not None
     full = policy.get_data_name(name).replace("~", "/")

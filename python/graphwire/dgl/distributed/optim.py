@@ -38,7 +38,8 @@ class DistSparseGradOptimizer:
         self._clean_grad = False
 
     def zero_grad(self) -> None:
-        """Makes the next step() clear the lists of rows that were read, as in DGL. Otherwise the lists stay."""
+        """Makes the next step() clear the lists of rows that were read, as in DGL. Without zero_grad(), the lists
+        stay."""
         self._clean_grad = True
 
     def step(self) -> None:

@@ -66,8 +66,8 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
     num_hops: ignored.
     balance_ntypes: None, or the nodes' column train_mask.
     return_mapping: return (original node ids, original edge ids) in the order of new ids; {type: ids} of both if the
-        graph has several types. The feature "orig_id" of nodes and edges always holds them. In one part, they are the
-        ids.
+        graph has several types. The feature "orig_id" of nodes and edges always holds the original ids. In one part,
+        new ids and original ids are equal.
     graph_formats: None, or formats. Edges are stored by source if it is None or has "csr".
     reshuffle: an argument of DGL before 1.0, which must be True: the ids of a part are always contiguous.
 

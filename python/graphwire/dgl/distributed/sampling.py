@@ -120,7 +120,8 @@ def sample_neighbors(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob
 
 def sample_etype_neighbors(g: Any, nodes: Any, *arguments: Any, **named: Any) -> Any:
     """dgl.distributed.sample_etype_neighbors(g, nodes, fanout, edge_dir, prob, replace, etype_sorted). In older
-    versions of DGL, names of columns precede fanout, those of the edges' types and ids; they are ignored."""
+    versions of DGL, the names of two columns precede fanout: those of edge types and of edge ids. The names are
+    ignored."""
     while arguments and isinstance(arguments[0], str):
         arguments = arguments[1:]
     for name in ("etype_sorted", "etype_field", "eid_field"):

@@ -3,8 +3,8 @@
 force_even=True: the shares are as equal as possible, for any number of trainers. Each trainer gets the ids of its own
 part first.
 
-force_even=False: each trainer gets only ids of its own part. If there are fewer trainers than parts, it also gets the
-ids of the parts up to the next trainer's part.
+force_even=False: each trainer gets only ids of its own part. If fewer trainers than parts exist, a trainer also gets
+the ids of the parts up to the next trainer's part.
 
 Errors: AssertionError, as in DGL; ValueError and TypeError for masks.
 """
@@ -90,7 +90,7 @@ def _split(mask: Any, policy: PartitionPolicy, rank: int | None, force_even: boo
 
 def _trainers_part(part: int, parts: int) -> int:
     """The part whose trainers get a part's ids: the part itself, or, if it has no trainers, the last part before it
-    that has. Part 0 always has trainers."""
+    that has trainers. Part 0 always has trainers."""
     return max(at for at in (context.part_of(rank, parts) for rank in range(context.world)) if at <= part)
 
 

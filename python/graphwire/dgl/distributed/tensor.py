@@ -3,8 +3,8 @@
 DistTensor(shape, dtype, name) -> t[ids] -> t[ids] = rows
 
 The first trainer creates the tensor, and the others open it, without a barrier. An existing tensor of the name is
-opened if it has the same shape and dtype, even if its initial values differ. For an init_func that must be called,
-there are barriers: rank 0 calls it once for each part, and the other trainers wait.
+opened if it has the same shape and dtype, even if its initial values differ. An init_func that must be called needs
+barriers: rank 0 calls the function once for each part, and the other trainers wait.
 
 Errors: AssertionError and DGLError, as in DGL; those of graphwire.Tensor and Feature.
 """

@@ -175,7 +175,7 @@ class DGLGraph(Types):
 
     @contextlib.contextmanager
     def local_scope(self) -> Iterator[None]:
-        """A context. Columns that are set in it are removed when it is left."""
+        """A context. Columns that are set within the context are removed at its end."""
         saved = self._src_frames, self._dst_frames, self._edge_frames
         self._copy_frames()
         try:

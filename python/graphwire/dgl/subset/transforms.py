@@ -55,7 +55,7 @@ class _Renumber:
 
 def to_block(g: DGLGraph, dst_nodes: Any = None, include_dst_in_src: bool = True, src_nodes: Any = None) -> DGLGraph:
     """Converts g to a block, whose first source nodes are the destination nodes. dst_nodes: the destination nodes in
-    their order, which must include all nodes that edges end at; else DGLError."""
+    their order, which must include every node at which an edge ends; else DGLError."""
     if src_nodes is not None:
         raise DGLError("to_block(src_nodes=…) is not in Graphwire's subset of dgl: install dgl")
     ends: dict[str, list[torch.Tensor]] = {ntype: [] for ntype in g.ntypes}
@@ -95,7 +95,8 @@ def to_block(g: DGLGraph, dst_nodes: Any = None, include_dst_in_src: bool = True
 
 
 def compact_graphs(graphs: Any, always_preserve: Any = None, copy_ndata: bool = True, copy_edata: bool = True) -> Any:
-    """Removes the nodes that have no edge in any of the graphs. ndata[dgl.NID] has the old ids of the others."""
+    """Removes the nodes that have no edge in any of the graphs. ndata[dgl.NID] has the old ids of the remaining
+    nodes."""
     several = isinstance(graphs, Sequence)
     every = list(graphs) if several else [graphs]
     keep = {} if always_preserve is None else _by_type(every[0], always_preserve)
