@@ -1,4 +1,4 @@
-/* Handlers of the calls on complete tensors: create, complete, list, delete, lease, end_job, reads. The handlers of the
+/* Handlers of the calls on whole tensors: create, complete, list, delete, lease, end_job, reads. The handlers of the
  * calls on rows are in service_rows.c and service_save.c.
  *
  * protocol/tensor_call.c checks the fields of a request; the handlers check them against the table. Each handler

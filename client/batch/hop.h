@@ -1,7 +1,7 @@
-/* One hop over several owners. It gets the neighbours in one of three modes; the result has the same bytes in each.
+/* One hop over several owners. It gets the neighbours in one of four modes; the result has the same bytes in each.
  *
  *   begin, want ... -> start
- *   nodes -> owners (book) -+-> in memory:  picked from the mapped lists by take
+ *   nodes -> owners (book) -+-> in memory:  picked from the lists: of this process by take, mapped ones by start
  *                           +-> by reads:   degree records -> positions (pure) -> neighbours, in spans
  *                           +-> by request: rows -> the owner's picks (protocol/sample_call.h)
  *   all answered -> done -> take: the next nodes' edges, merged in the order of the nodes

@@ -1,4 +1,4 @@
-/* Neighbours by reads alone, without using the server's CPU: degree records -> positions -> neighbours.
+/* Neighbours by reads alone: no handler of a server runs: degree records -> positions -> neighbours.
  *
  * A degree record is two neighbouring rows of the type's offset table: one read returns the offsets of all edge types.
  * Picked positions that are close together are read as one span, including the gaps between them. A separate range

@@ -7,8 +7,8 @@
 #include "client/state/recv_buffer.h"
 #include "sampler/pick.h"
 
-/* GW_HOP_MEMORY: the lists stay valid, so gw_hop_take picks from them, run by run. GW_HOP_MAPPED: the lists are
- * unmapped when their server ends, so gw_hop_start picks from them at once. */
+/* GW_HOP_MEMORY: the lists stay valid, so gw_hop_take picks from them, at most GW_HOP_RUN nodes at a time.
+ * GW_HOP_MAPPED: the lists are unmapped when their server ends, so gw_hop_start picks from them at once. */
 enum gw_hop_mode { GW_HOP_MEMORY, GW_HOP_MAPPED, GW_HOP_READS, GW_HOP_REQUEST };
 
 struct gw_hop_share {

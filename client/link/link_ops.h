@@ -67,7 +67,7 @@ struct gw_upgrade {
 	/* when network transports are tried again; GW_NO_DEADLINE: not on this connection */
 	uint64_t retry_ns;
 	uint64_t pause_ns; /* the last pause */
-	uint64_t since_ns; /* when the link started to use such a transport */
+	uint64_t since_ns; /* when the link started to use its network transport */
 	bool failed;
 	char reason[GW_ERROR_TEXT_MAX];
 };
@@ -88,14 +88,14 @@ struct gw_link {
 	struct gw_endpoint *endpoint;
 	bool mapped;                /* this process can address the endpoint's memory */
 	bool one_sided;             /* when the link was last open, reads cost the server no CPU time */
-	struct gw_adjacency *lists; /* once they have been requested on such a link: see local_lists.h */
+	struct gw_adjacency *lists; /* of mapped memory, once used; or NULL: see client/batch/local_lists.h */
 	struct gw_upgrade upgrade;
 	bool ever_open;
 	bool offered_key; /* the TCP connection offered a key */
 	bool logged_away; /* the client logged that it waits for the server: see away.h */
 	enum gw_link_state state;
 	struct gw_link_op *head, **tail; /* ops that are not posted completely */
-	uint64_t expiry_ns;              /* no read of the queue has an earlier deadline */
+	uint64_t expiry_ns;              /* no waiting op of the queue has an earlier deadline */
 	uint64_t incarnation;            /* of the server that this link has checked */
 	uint64_t connection;             /* counts connects */
 	bool opens_region;               /* a dynamic region is being opened */

@@ -1,12 +1,12 @@
-/* Degrees of nodes and their out-edges, by reads alone, without using a server's CPU. In-edges: neighbours_in.c.
+/* Degrees of nodes and their out-edges, by reads alone: no handler of a server runs. In-edges: neighbours_in.c.
  *
  *   ids -> records (two neighbouring offsets) from their owners -> degrees: done
  *                                                               -> positions: a pure function of (key, node)
  *   positions, PIECE at a time -> destinations, and the edges' ids, from their owners -> a list of edges
  *
  * A call is one operation with one deadline. Offsets and ids come from a peer and are checked: offsets must ascend and
- * fit their part; a destination must be a node. Fails as a gather does, if parts store offsets in different widths, or
- * if the lists are not stored.
+ * fit their part; a destination must be a node. Fails as a gather does; also if parts store offsets in different
+ * widths, or if the lists are not stored.
  */
 #include "client/queries/neighbours.h"
 
@@ -170,7 +170,7 @@ static gw_status report_degrees(struct neighbours_call *call)
 	return status;
 }
 
-/* Creates the list of edges, before their ends are known: with offsets and the requested ids. */
+/* Counts the edges, and creates the list with room for them. pick_positions fills in offsets and the requested ids. */
 static gw_status begin_list(struct neighbours_call *call)
 {
 	uint64_t total = 0;
@@ -182,7 +182,7 @@ static gw_status begin_list(struct neighbours_call *call)
 			return status;
 		total += gw_pick_count(&call->rule, end - begin);
 		if (total > UINT32_MAX)
-			return gw_fail(GW_LIMIT, "the edges of %llu nodes in one call: at most 2^32 - 1",
+			return gw_fail(GW_LIMIT, "%llu nodes have more than 2^32 - 1 edges: ask for fewer in one call",
 				       (unsigned long long)i + 1);
 	}
 	gw_status status = gw_edge_list_create(call->n, total, &call->list);

@@ -95,7 +95,7 @@ static gw_status in_list_begin(struct in_call *call)
 static gw_status in_list_make_room(struct in_call *call, uint64_t edges)
 {
 	if (edges > UINT32_MAX)
-		return gw_fail(GW_LIMIT, "the edges of %llu nodes in one call: at most 2^32 - 1",
+		return gw_fail(GW_LIMIT, "%llu nodes have more than 2^32 - 1 edges: ask for fewer in one call",
 			       (unsigned long long)call->n);
 	if (edges <= call->room)
 		return GW_OK;

@@ -191,6 +191,7 @@ class Target:
         graph, part = self.copy_of.graph, self.host.index
         await self._prepare()
         program_text = await self._send_program()
+        await self._make_temporary()
         await _together(self._send_part(by_content=False), self._send_rest())
         verified = await self._place_config()
         return (
@@ -217,8 +218,6 @@ class Target:
         home, refuse, rest = home_of(self.options.workspace)
         config = shlex.quote(f"{self.options.rel_data_path}/{self.copy_of.graph.config_name}")
         script = f'{home}; {refuse}; w={rest}; mkdir -p "$w"/{shlex.quote(self.options.rel_data_path)}; cd "$w"; '
-        for path in map(shlex.quote, self._temporary()):
-            script += f"mkdir -p {path}; flock -n {path} find {path} -mindepth 1 -delete || :; "
         script += f"cmp -s - {config} || rm -f {config}; pwd; command -v rsync >/dev/null && echo rsync || echo tar"
         said = await self._on_host(script, f"making {self.options.workspace}", self.copy_of.graph.text)
         lines = said.splitlines()
@@ -227,9 +226,16 @@ class Target:
         self.workspace = lines[-2]
         self.by_rsync = lines[-1] == "rsync" and shutil.which("rsync") is not None and not self.options.with_tar
 
+    async def _make_temporary(self) -> None:
+        """Makes the temporary folders, and empties those that a killed copy left. A step that fails before leaves
+        none."""
+        script = ""
+        for path in map(shlex.quote, self._temporary()):
+            script += f"mkdir -p {path}; flock -n {path} find {path} -mindepth 1 -delete || :; "
+        await self._on_host(script, "making temporary folders")
+
     def _temporary_of(self, to: str) -> str:
-        """Returns the temporary folder for a folder in the workspace. The path is relative until _prepare() knows the
-        workspace."""
+        """Returns the temporary folder for a folder in the workspace."""
         return os.path.join(self.workspace, to, f".graphwire-copy-{self.host.index}")
 
     def _temporary(self) -> list[str]:

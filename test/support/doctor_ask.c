@@ -32,7 +32,10 @@ const struct gw_doctor_finding *doctor_answer(const struct asking *asking, const
 	char name[GW_ADDRESS_MAX + 16];
 	snprintf(name, sizeof(name), "%s%s%s", asking->server, *scheme ? " " : "", scheme);
 	const struct gw_doctor_finding *finding = doctor_find(&asking->doctor, name);
-	if (finding->status != status)
+	/* An emulated guest may take as long for a round trip as a distant server. */
+	bool distant = getenv("GRAPHWIRE_GUEST") && status == GW_DOCTOR_OK && finding->status == GW_DOCTOR_NOTE &&
+		       strstr(finding->costs, "a round trip");
+	if (finding->status != status && !distant)
 		fail_msg("%s: status %d, not %d: %s", name, finding->status, status, finding->value);
 	doctor_has(finding->value, value);
 	return finding;

@@ -2,9 +2,9 @@
  *
  *   edges -> CSC -> indices -> relations, arrays, weights' alias tables, orig_id in CSC order -> transpose
  *
- * One edge type is sorted at a time. Only its offsets stay in memory, until the offsets of its destination type are
- * complete. Fails for ids and relations out of range (the error names the edge), for invalid weights, if memory runs
- * out, and for the writer's errors.
+ * One edge type is sorted at a time. Only its offsets stay in memory, until all edge types are written: write.c then
+ * writes the offset tables of the node types. Fails for ids and relations out of range (the error names the edge), for
+ * invalid weights, if memory runs out, and for the writer's errors.
  */
 #include <stdio.h>
 #include <string.h>
@@ -79,8 +79,8 @@ static gw_status write_permuted(struct builder_writing *w, const char *key, cons
 	gw_status status = gw_writer_begin(w->writer, 0, key, array->dtype, array->ndim, shape, &stream);
 	if (status != GW_OK)
 		return status;
-	step = step < count ? step : count; /* with few rows, do not allocate room for more; a row of an empty array may
-					       be of any size */
+	step = step < count ? step : count; /* room for no more rows than there are: none for an empty array, whose row
+					       may have any size */
 	uint8_t *piece = gw_malloc(step * bytes);
 	if (!piece)
 		status = gw_context(GW_NO_MEMORY, "%s", key);
@@ -182,8 +182,8 @@ static gw_status write_rel(struct builder_writing *w, const struct turned *t)
 	return status;
 }
 
-/* Makes the time or the relation of each edge in CSC order: the first sort key of its out-list. NULL for types whose
- * lists are sorted by ids only. */
+/* Makes an array of sort keys for the out-lists: the time or the relation of each edge, in CSC order. Sets *out to NULL
+ * for types whose lists are sorted by ids only. */
 static gw_status make_keys(struct builder_writing *w, const struct turned *t, uint64_t **out)
 {
 	const struct gw_builder_edges *edges = &t->type->edges;

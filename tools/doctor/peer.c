@@ -229,10 +229,10 @@ static void report_failed_reads(struct peer *peer, const struct gw_scheme *way, 
 
 /* Clients have many reads in flight. So a distant server answers as many reads as a near one, only later. Sampling more
  * mini-batches ahead can hide this delay. */
-static void judge_distance(struct gw_doctor_finding *finding, uint64_t trip_ns)
+static void judge_distance(const struct gw_scheme *way, struct gw_doctor_finding *finding, uint64_t trip_ns)
 {
 	char trip[GW_UNIT_TEXT_MAX];
-	if (trip_ns < FAR_NS)
+	if (trip_ns < FAR_NS || way->local)
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
 	gw_doctor_costs(
@@ -263,7 +263,7 @@ static void report_reached(struct peer *peer, const struct gw_scheme *way, struc
 		report_failed_reads(peer, way, status, pinged, finding);
 		return;
 	}
-	judge_distance(finding, trip_ns);
+	judge_distance(way, finding, trip_ns);
 	if (empty)
 		gw_doctor_value(finding, "connected; the server has nothing to read");
 	else

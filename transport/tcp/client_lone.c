@@ -1,10 +1,10 @@
-/* Waits for a single short answer in the socket's own receive. If nothing else is open, this saves a system call: the
- * look at all sockets (epoll), or the arming of an operation (io_uring).
+/* Waits for a single short answer in a blocking receive on its socket. If nothing else is open, this saves a system
+ * call: the look at all sockets (epoll), or the arming of an operation (io_uring).
  *
  *   one short read open, all of it sent ─▶ await ─▶ received ─▶ its completion
  *                                           └▶ too long, or a wake came: normal waits for a while
  *
- * The price: the wake of another thread may be noticed only when the answer has come, or after TCP_AWAIT_NS. So only
+ * The price: a wake by another thread may be noticed only when the answer has come, or after TCP_AWAIT_NS. So only
  * reads are awaited like this, since a server answers them at once. After a wake or a slow answer, the next PAUSE waits
  * are normal ones. A loop that serves never awaits, since any client may send next. One wait in USUAL is always normal,
  * so that events of other connections are noticed. */

@@ -119,7 +119,7 @@ struct verbs_endpoint {
 	uint8_t *answer_bytes;
 	struct handshake_view answer;
 	uint32_t address_at, requests_max, rail;
-	bool whole_words; /* the server's device reads aligned words of 8 bytes at once */
+	bool whole_words; /* the server's device reads an aligned word of 8 bytes in one access */
 	struct verbs_place places[GW_REGIONS_MAX];
 	/* Queue pairs. */
 	struct verbs_poller *poller;

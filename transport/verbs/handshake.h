@@ -38,7 +38,7 @@ struct handshake_answer {
 	uint32_t port; /* the connection manager's port */
 	uint32_t requests_max;
 	uint32_t rail_count, address_count, region_count;
-	uint32_t whole_words; /* bit r: the device of rail r reads aligned words of 8 bytes at once */
+	uint32_t whole_words; /* bit r: the device of rail r reads an aligned word of 8 bytes in one access */
 };
 
 struct handshake_address {
