@@ -31,7 +31,7 @@ def share_apart(found, expected):
     return apart(found, expected) / max(1.0, expected.abs().max().item())
 
 
-def told(name, found, limit=1e-5):
+def report(name, found, limit=1e-5):
     """What is this far apart."""
     if found > limit:
         different.append(name)
@@ -61,14 +61,14 @@ class Weights:
             theirs.copy_(ours.T if turned else ours)
         self.pairs.append((ours, theirs, turned))
 
-    def told(self, name, found, expected, *inputs):
+    def report(self, name, found, expected, *inputs):
         """Values, and the gradients of a sum with unequal factors."""
-        told(name, apart(found, expected))
+        report(name, apart(found, expected))
         factors = torch.linspace(-1, 1, found.numel()).view_as(found)
         ours = torch.autograd.grad((found * factors).sum(), [*inputs, *(pair[0] for pair in self.pairs)])
         theirs = torch.autograd.grad((expected * factors).sum(), [*inputs, *(pair[1] for pair in self.pairs)])
         turned = [False] * len(inputs) + [pair[2] for pair in self.pairs]
-        told(f"{name}, gradients", max(share_apart(a.T if turn else a, b) for a, b, turn in zip(ours, theirs, turned)))
+        report(f"{name}, gradients", max(share_apart(a.T if turn else a, b) for a, b, turn in zip(ours, theirs, turned)))
 
 
 def sage(edges, x):
@@ -76,7 +76,7 @@ def sage(edges, x):
     weights.copy(ours.lin_neigh.weight, theirs.fc_neigh.weight)
     weights.copy(ours.lin_self.weight, theirs.fc_self.weight)
     weights.copy(ours.lin_neigh.bias, theirs.bias if theirs.fc_self.bias is None else theirs.fc_self.bias)
-    weights.told("SAGEConv", ours(edges, x), theirs(block_of(edges), (x, x[:DST])), x)
+    weights.report("SAGEConv", ours(edges, x), theirs(block_of(edges), (x, x[:DST])), x)
 
 
 def graph_conv(edges, x):
@@ -85,9 +85,9 @@ def graph_conv(edges, x):
         weights = Weights()
         weights.copy(ours.lin.weight, theirs.weight, turned=True)
         weights.copy(ours.bias, theirs.bias)
-        weights.told(f"GraphConv {norm}", ours(edges, x), theirs(block_of(edges), (x, x[:DST])), x)
+        weights.report(f"GraphConv {norm}", ours(edges, x), theirs(block_of(edges), (x, x[:DST])), x)
         factor = torch.rand(EDGES, requires_grad=True)
-        weights.told(f"GraphConv {norm}, weighted", ours(edges, x, factor),
+        weights.report(f"GraphConv {norm}, weighted", ours(edges, x, factor),
                      theirs(block_of(edges), (x, x[:DST]), edge_weight=factor), x, factor)
 
 
@@ -98,7 +98,7 @@ def gat(edges, x):
     weights.copy(ours.att_src, theirs.attn_l)
     weights.copy(ours.att_dst, theirs.attn_r)
     weights.copy(ours.bias, theirs.bias)
-    weights.told("GATConv", ours(edges, x), theirs(block_of(edges), (x, x[:DST])).flatten(1), x)
+    weights.report("GATConv", ours(edges, x), theirs(block_of(edges), (x, x[:DST])).flatten(1), x)
 
 
 def rel_graph_conv(x):
@@ -113,7 +113,7 @@ def rel_graph_conv(x):
     src, dst = (torch.cat([getattr(edges, end) for edges in block.edges.values()]) for end in ("indices", "dst"))
     whole = dgl.create_block((src, dst), num_src_nodes=SRC, num_dst_nodes=DST)
     kinds = torch.arange(3).repeat_interleave(EDGES)
-    weights.told("RelGraphConv", ours(block, {"a": x})["a"], theirs(whole, x, kinds), x)
+    weights.report("RelGraphConv", ours(block, {"a": x})["a"], theirs(whole, x, kinds), x)
 
 
 def hetero_conv(x):
@@ -128,7 +128,7 @@ def hetero_conv(x):
     whole = dgl.create_block({tuple(etype.split(":")): (some.indices, some.dst) for etype, some in edges.items()},
                              num_src_nodes={"a": SRC}, num_dst_nodes={"a": DST})
     theirs = dglnn.HeteroGraphConv(layers)
-    weights.told("HeteroConv", ours(Block({"a": SRC}, {"a": DST}, edges), {"a": x})["a"],
+    weights.report("HeteroConv", ours(Block({"a": SRC}, {"a": DST}, edges), {"a": x})["a"],
                  theirs(whole, ({"a": x}, {"a": x[:DST]}))["a"], x)
 
 
@@ -155,9 +155,9 @@ def sparse_adam(parts):
             v[ids] = 0.999 * v[ids] + 0.001 * factor.double() ** 2
             t = steps[ids]
             exact[ids] -= 0.05 * (m[ids] / (1 - 0.9**t)) / ((v[ids] / (1 - 0.999**t)).sqrt() + 1e-8)
-        told("SparseAdam against float64", apart(table.weight, exact), 1e-6)
-        told("SparseAdam of DGL against float64", apart(theirs.weight, exact))
-        told("SparseAdam", apart(table.weight, theirs.weight))
+        report("SparseAdam against float64", apart(table.weight, exact), 1e-6)
+        report("SparseAdam of DGL against float64", apart(theirs.weight, exact))
+        report("SparseAdam", apart(table.weight, theirs.weight))
 
 
 def compare(parts):

@@ -95,7 +95,7 @@ def train(folder, system, task, samplers, hosts):
     return {name: value if isinstance(value, str) else round(value, 6) for name, value in found.items()}
 
 
-def told(task, samplers, found):
+def report(task, samplers, found):
     """The means, and what the rounds say of each other."""
     def every(system, word):
         return [one[word] for one in found[system]]
@@ -154,7 +154,7 @@ def main():
                 found[system].append(train(folder, system, args.task, args.samplers, args.hosts))
                 print(json.dumps({"task": args.task, "round": number, "split": seed, "samplers": args.samplers,
                                   "hosts": args.hosts, **found[system][-1]}), flush=True)
-    told(args.task, args.samplers, found)
+    report(args.task, args.samplers, found)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@
 #include "core/files/owned.h"
 
 #define GW_JSON_DIGEST_KEY  "json_digest"
-#define GW_JSON_DIGEST_NONE "0000000000000000" /* a writer's placeholder before gw_json_digest_set */
+#define GW_JSON_DIGEST_NONE "0000000000000000" /* the zeros that the digest is computed over (FORMAT.md) */
 
 /* The value of a key, which must exist and have this type: JSON_OBJECT, JSON_ARRAY, JSON_STRING or JSON_INTEGER. The
  * object owns it. */

@@ -9,9 +9,9 @@ from .ip_config import Host
 from .options import LaunchOptions
 from .process import rank_of, server_words, trainer_commands
 
-_KEY = "job.key"  # a placeholder for the key file that a launch makes
-_PORT = 29500  # a placeholder for a free port of host 0
-_PROCESSORS = 2  # a placeholder for the host's number of processors
+_KEY = "job.key"  # printed for the key file, which a launch makes
+_PORT = 29500  # printed for a free port of host 0
+_PROCESSORS = 2  # printed for the number of processors of the host
 
 
 def _line(workspace: str, env: dict[str, str], words: str) -> str:
@@ -35,7 +35,7 @@ def _of_host(options: LaunchOptions, hosts: list[Host], host: Host) -> list[str]
 
 
 def print_plan(options: LaunchOptions) -> None:
-    """Prints the plan, with placeholders for the key file, the rendezvous port and OMP_NUM_THREADS."""
+    """Prints the plan. The key file, the rendezvous port and OMP_NUM_THREADS are examples: a launch finds them."""
     reach, hosts = options.reach(), options.hosts()
     for host in hosts:
         print(f"# {host}: reached by")

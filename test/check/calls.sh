@@ -49,12 +49,12 @@ circles() { # circles BUILD ROOT: the files of each circle, a line each
 			calls[user[i]] = calls[user[i]] " " to
 		}
 		for (i = 1; i <= count; i++) {
-			if (told[i] || !reaches(name[i], name[i], ++mark)) continue
+			if (listed[i] || !reaches(name[i], name[i], ++mark)) continue
 			circle = name[i]
 			for (j = i + 1; j <= count; j++)
 				if (reaches(name[i], name[j], ++mark) && reaches(name[j], name[i], ++mark)) {
 					circle = circle " " name[j]
-					told[j] = 1
+					listed[j] = 1
 				}
 			print circle
 		}
@@ -113,4 +113,4 @@ if [ -n "$new$gone" ]; then
 	echo "not ok - these files call each other"
 	exit 1
 fi
-echo "ok - no file calls another one that leads back to it, but for $(sed '/^$/d' <<<"$known" | wc -l) circles that are listed"
+echo "ok - no file calls another file that leads back to it, except $(sed '/^$/d' <<<"$known" | wc -l) circles that are listed"

@@ -51,12 +51,12 @@ circles() { # circles ROOT: the files of each circle, a line each
 			close(path[p])
 		}
 		for (i = 1; i <= count; i++) {
-			if (told[i] || !reaches(name[i], name[i], ++mark)) continue
+			if (listed[i] || !reaches(name[i], name[i], ++mark)) continue
 			circle = name[i]
 			for (j = i + 1; j <= count; j++)
 				if (reaches(name[i], name[j], ++mark) && reaches(name[j], name[i], ++mark)) {
 					circle = circle " " name[j]
-					told[j] = 1
+					listed[j] = 1
 				}
 			print circle
 		}
