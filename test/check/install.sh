@@ -69,9 +69,9 @@ holds "every command, every function and every concept has a page" every_page
 page_tells() {
 	local option
 	"$tree/bin/graphwire" serve --help | grep -oE '^      --[a-z-]+' | tr -d ' ' >"$run/options"
-	sed -n 's/^\.B \(.*\)/\1/p' "$tree/share/man/man1/graphwire-serve.1" | sed 's/\\-/-/g; s/=.*//' >"$run/options"
+	sed -n 's/^\.B \(.*\)/\1/p' "$tree/share/man/man1/graphwire-serve.1" | sed 's/\\-/-/g; s/=.*//' >"$run/documented"
 	while read -r option; do
-		grep -qx -- "$option" "$run/options" || { echo "the page lacks $option"; return 1; }
+		grep -qx -- "$option" "$run/documented" || { echo "the page lacks $option"; return 1; }
 	done <"$run/options"
 	[ "$(wc -l <"$run/options")" -gt 10 ]
 }
