@@ -22,13 +22,14 @@ enum gw_column {
 	GW_COLUMN_WEIGHT, /* a number, at least 0 */
 	GW_COLUMN_MASK,
 	GW_COLUMN_TIME,
-	GW_COLUMN_IDS, /* the neighbours' ids, 4 or 8 bytes */
+	GW_COLUMN_IDS, /* the neighbours' ids, 4 or 8 bytes; every list has them */
 	GW_COLUMN_COUNT
 };
 
 #define GW_COLUMN_BIT(column) (1u << (column))
 
-/* The form of a column's entries. entry_bytes 0: the graph does not have the column, or the draw does not use it. */
+/* The form of a column's entries. entry_bytes 0: the graph does not have the column, or the draw does not use it. The
+ * driver sets the form of GW_COLUMN_IDS. */
 struct gw_column_form {
 	uint32_t entry_bytes;
 	gw_dtype dtype;
@@ -97,12 +98,20 @@ struct gw_sampling_kind {
 	gw_status (*round)(const struct gw_draw *draw, struct gw_draw_run *run, uint32_t number, uint64_t *positions);
 };
 
+#define GW_KIND_UNIFORM  1u
+#define GW_KIND_WEIGHTED 2u
+
 /* The kinds. gw_sampling_kind_at: by number, NULL for a number that this version does not know. */
 extern const struct gw_sampling_kind gw_sample_uniform, gw_sample_weighted;
 const struct gw_sampling_kind *gw_sampling_kind_at(uint32_t number);
 
 /* Adds to the needs of the next round. GW_NO_MEMORY. */
 gw_status gw_draw_need(struct gw_draw_run *run, uint32_t list, enum gw_column column, uint64_t first, uint64_t count);
+
+/* What a driver does around the rounds. begin: lists.starts, which gw_lists_read has set, become sums of the bounds.
+ * end: the picks move together, and the starts become sums of the counts. */
+void gw_draw_run_begin(const struct gw_draw *draw, struct gw_draw_run *run);
+void gw_draw_run_end(const struct gw_draw *draw, struct gw_draw_run *run, uint64_t *positions);
 
 static inline uint64_t gw_draw_bound(const struct gw_draw *draw, uint64_t degree)
 {
