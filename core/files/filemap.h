@@ -15,12 +15,11 @@
  * texts; the call copies it. GW_IO, GW_NO_MEMORY. */
 gw_status gw_filemap_open(int fd, const char *path, size_t bytes, void **out);
 
-/* Unmaps a file, or any other memory from mmap. So the owner of an array need not know which of the two contains it. */
+/* Unmaps a file or any other memory from mmap. The caller need not know which of the two it unmaps. */
 void gw_filemap_close(void *mapping, size_t bytes);
 
-/* GW_IO if a mapped file has another length, or was written to, since it was mapped. The data read may then mix both
- * states (the rest of a page behind a file's new end reads as zeros). Call it before results of the reading are
- * kept. */
+/* GW_IO if a mapped file has changed its length or content since it was mapped. The data read may then mix both states
+ * (the rest of a page behind a file's new end reads as zeros). Call it before you keep results made from the data. */
 gw_status gw_filemap_check(void);
 
 /* Installs the guard: a fault in a map writes "<program>: <file>: …" to stderr, calls clean_up (only system calls; may

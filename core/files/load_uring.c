@@ -190,7 +190,7 @@ static void queue_read(struct loader *loader, uint32_t number)
 	uint8_t *to = gw_load_address(job, read->item, read->at);
 	unsigned bytes = (unsigned)gw_load_request(&file->file, read->end - read->at);
 	read->direct = file->file.direct;
-	/* the slot keeps the first descriptor, which a refusal replaces */
+	/* after a refusal, file.fd is a new descriptor, but the slot still has the first one */
 	bool fixed = file->slot != NO_SLOT && file->file.direct_fd < 0;
 	int fd = fixed ? (int)file->slot : file->file.fd;
 	if (loader->buffers) {

@@ -6,9 +6,9 @@
  *                        any other folder          -> a new folder in `new`, with its contents
  *   then fsync of the folders of `new` that received a name
  *
- * Files are linked, not moved. Whenever the process ends, a user's file is therefore in the old folder, in the new
- * folder or in both. Programs that write to the file can continue. Fails for names that exist in both folders, for file
- * systems without links, and for errors of folders.
+ * Files are linked, not moved. If the process ends at any moment, a user's file is therefore in the old folder, in the
+ * new folder or in both. Programs that write to the file can continue. Fails for names that exist in both folders, for
+ * file systems without links, and for errors of folders.
  */
 #include "core/files/owned.h"
 

@@ -106,7 +106,7 @@ static gw_status check_header(const struct gw_array_meta *meta, struct part_sour
 	return GW_OK;
 }
 
-/* Reads the array's .xxh file, and proves it by the JSON's digest. */
+/* Reads the array's .xxh file, and compares its digest with the JSON's. */
 static gw_status read_digests(const struct gw_array_meta *meta, struct part_source *source)
 {
 	uint64_t length = 0;

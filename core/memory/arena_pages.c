@@ -8,8 +8,8 @@
  * steps precede pinning, because pinned pages do not collapse.
  *
  * Each system call covers about one huge page, because a control group's quota of processor time is charged once per
- * call. A thread that owes periods of the quota receives no signal until they have passed (64 MiB under 1 % of a
- * processor: 10 s and more).
+ * call. After a long call a thread may have used up the quota of many periods. It then receives no signal until they
+ * have passed (64 MiB under 1 % of a processor: 10 s and more).
  *
  * Fails if the kernel has no pages of the kind, if memory runs out, or if a bound node's pool is empty.
  */
@@ -29,7 +29,7 @@
 #include "core/system/parallel.h"
 #include "core/system/sysfile.h"
 
-/* Newer than some C libraries' headers. A kernel that does not know it refuses it. */
+/* Some C libraries' headers lack these numbers. A kernel that does not know one refuses it. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif

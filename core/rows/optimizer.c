@@ -41,7 +41,7 @@ static void optimizer_sgd(const struct gw_optimizer *optimizer, const float *gra
 		after[i] = before[i] - rate * gradient[i];
 }
 
-/* numerator / divisor, where the divisor is 0 or more, or NaN. 0 / 0 gives 0: the element has never had a gradient.
+/* numerator / divisor, where the divisor is 0 or more, or NaN. 0 / 0 gives 0: such an element has never had a gradient.
  * never_zero: the divisor cannot be 0, because eps is not 0; the compiler then makes a separate loop without the
  * test. */
 static inline float optimizer_share(float numerator, float divisor, bool never_zero)

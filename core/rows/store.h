@@ -7,9 +7,9 @@
  * each row. The first push or an earlier gw_row_store_prepare allocates the state.
  *
  * Threads: any number of threads may make all calls at once, except create and destroy. Rows are numbered from 0. Each
- * row is locked with its state. A call over many rows is not atomic, but its work on each row is. Calls wait for other
- * threads that have locked the same row; those never sleep while they hold it. Threads that serve connections must not
- * wait, so they make the same calls in slices.
+ * row is locked with its state. A call over many rows is not atomic, but its work on each row is. A call waits while
+ * another thread has locked its row. No thread sleeps while it has locked a row. Threads that serve connections must
+ * not wait, so they make the same calls in slices.
  */
 #ifndef GW_ROWS_STORE_H
 #define GW_ROWS_STORE_H
