@@ -22,7 +22,8 @@
 #include "transport/replay_cache.h"
 #include "transport/transport.h"
 
-#define IDLE_TURNS 61 /* one in this many polls includes idle parts; a prime, so that each part is first in some */
+#define IDLE_TURNS                                                                                                     \
+	61 /* one in this many polls includes idle parts; a prime, so that not always the same part is first */
 
 struct part {
 	const struct gw_transport *transport;

@@ -49,7 +49,8 @@ void gw_tcp_client_drop_set(struct tcp_client *client, struct gw_read_set *set)
 	gw_read_set_settle(&client->loop->completions, set);
 }
 
-/* Fails every question with the text of gw_last_error(); the oldest may first need the end of its receive. */
+/* Fails every question with the text of gw_last_error(). The oldest question ends later if a receive of its answer is
+ * in progress. */
 static void fail_questions(struct tcp_client *client, gw_status status)
 {
 	char text[GW_ERROR_TEXT_MAX];

@@ -105,8 +105,7 @@ static bool go_on_reading(struct tcp_server *server)
 /* --- Frames. --- */
 
 /* Makes room for a frame of `needed` bytes, within the client's share of memory. GW_AGAIN: a receive into the buffer is
- * in progress. That receive ends with more bytes of this frame, which is incomplete; a full buffer has no receive in
- * progress. */
+ * in progress. The receive will end, since the rest of this frame is still to come. */
 static gw_status in_grow(struct tcp_server *server, uint32_t needed)
 {
 	if (server->io.receiving)

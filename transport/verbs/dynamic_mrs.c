@@ -3,12 +3,12 @@
  *
  *   publish ─▶ the publishing thread registers every slice on every rail ─▶ clients can find the region
  *   listen  ─▶ the listening thread registers the regions published before ─▶ clients can connect
- *   a client with a lease asks over TCP (GW_OP_KEYS) ─▶ the region's place and the keys of one rail
- *   withdrawn, and the last client has released it ─▶ our thread deregisters ─▶ `freed`: the owner has its memory back
+ *   a client that has pinned the region asks over TCP (GW_OP_KEYS) ─▶ the region's place and the keys of one rail
+ *   withdrawn, and the last client has released it ─▶ a thread deregisters ─▶ `freed`: the owner has its memory back
  *
  * So no key of a region outlives its memory, and a key becomes invalid only after each client was asked to forget it.
- * The time to register or deregister grows with the number of pages, so no serving thread does it. Our thread starts
- * with the first region. When a rail is removed, its MRs are deregistered.
+ * The time to register or deregister grows with the number of pages, so no serving thread does it. A thread of this
+ * file deregisters; it starts with the first region. When a rail is removed, its MRs are deregistered.
  *
  * If a region cannot be registered (the locked-memory limit, no thread, no memory), it is published all the same.
  * Clients that ask for its keys get GW_UNSUPPORTED, and request rows instead.

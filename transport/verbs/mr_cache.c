@@ -19,9 +19,9 @@
 #include "transport/verbs/verbs.h"
 
 /* Registering and releasing memory for one read takes 25,000 to 40,000 instructions. Copying the bytes takes 4,000 to
- * 12,000 for 16 to 64 KiB (Soft-RoCE, counted). Memory that is read into once breaks even far above this size, near
- * half a megabyte. Memory that is read into again and again pays for its registration within about three reads of this
- * size, so the limit is no higher. */
+ * 12,000 for 16 to 64 KiB (Soft-RoCE, counted). For memory that receives a single read, registration pays only from
+ * about half a megabyte on. For memory that receives many reads, it pays after about three reads of SMALL_BYTES, so the
+ * limit is no higher. */
 #define SMALL_BYTES (64u << 10)
 
 gw_status gw_verbs_mr_fail(uint64_t bytes, int error)

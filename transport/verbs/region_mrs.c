@@ -39,7 +39,8 @@ static gw_status region_mrs_rail_of(struct verbs_listener *listener, struct rdma
 	*number = listener->rail_count;
 	struct verbs_rail *rail = &listener->rails[listener->rail_count++];
 	rail->device = device;
-	/* IBV_ATOMIC_GLOB promises atomicity toward processors as well. A weaker promise does not cover reads. */
+	/* IBV_ATOMIC_GLOB promises atomicity toward processors as well. A weaker promise does not cover reads of memory
+	 * that processors write to. */
 	if (device->attr.atomic_cap == IBV_ATOMIC_GLOB)
 		listener->whole_words |= 1u << *number;
 	atomic_init(&rail->cm_listeners_left, listener->cm_listener_count);
