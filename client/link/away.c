@@ -14,7 +14,7 @@
 /* Long enough for a restarting server to write its key, and for other processes to free resources. */
 #define LASTING_MAX_MS 5000
 #define LASTING_MAX_NS (LASTING_MAX_MS * GW_NS_PER_MS)
-#define LOG_AFTER_MS   1000 /* shorter absences are not logged; neither are waits limited to less than twice this */
+#define LOG_AFTER_MS   1000 /* shorter absences are not logged, nor are waits limited to less than twice this */
 #define LOG_AFTER_NS   (LOG_AFTER_MS * GW_NS_PER_MS)
 
 /* --- Logging. --- */

@@ -149,8 +149,8 @@ static gw_status save_append_state(struct save *save, const uint8_t *state, uint
 	return status;
 }
 
-/* Sleeps until the rate limit allows as many bytes as were written so far. Skips short sleeps, since each sleep costs
- * cache contents and a wake of three threads. GW_CANCELLED. */
+/* Sleeps until the rate limit allows as many bytes as were written so far. Skips short sleeps: each sleep lets caches
+ * go cold, and wakes three threads at its end. GW_CANCELLED. */
 static gw_status save_keep_rate(struct save *save, uint64_t bytes)
 {
 	save->bytes += bytes;
