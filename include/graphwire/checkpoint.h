@@ -1,6 +1,6 @@
-/* Checkpoints: writes tensors that change to disk during training, and restores them. The servers that restore them may
- * have cut the same graph into other parts. Part of graphwire.h. docs/FORMAT.md describes the folder, which NumPy can
- * read.
+/* Checkpoints: writes tensors that change to disk during training, and restores them. A checkpoint can also be restored
+ * after the same graph was cut into other parts. Part of graphwire.h. docs/FORMAT.md describes the folder, which NumPy
+ * can read.
  *
  *   gw_checkpoint(client, "/data/step-1000", NULL)   to the client's disk: servers need not see the folder
  *   gw_checkpoint_start(..., &ticket), train, gw_wait(ticket, -1)

@@ -44,7 +44,7 @@ enum gw_placement {
 };
 
 enum gw_lifetime {
-	GW_OF_JOB, /* until the job is ended, or has had no client for the servers' lease */
+	GW_OF_JOB, /* until the job is ended, or has had no client for the time of the servers' lease */
 	GW_KEPT,   /* until it is deleted, or the servers end */
 };
 
