@@ -2,8 +2,8 @@
  * listen -> serve -> drain.
  *
  * Steps that can fail cheaply come first. So a taken port, or a part that is already served, is reported before hours
- * of loading. The port stays reserved while the part loads; until then clients are refused. Each thread polls one
- * group. The listeners assign connections to the groups in turn.
+ * of loading. The port stays reserved while the part loads; clients that connect meanwhile are refused. Each thread
+ * polls one group. The listeners assign connections to the groups in turn.
  */
 #include <sched.h>
 #include <stdio.h>
