@@ -1,9 +1,9 @@
 /* Files of other programs, mapped for reading: inputs and graphs that may be larger than memory.
  *
  * A mapped file may become shorter, and its disk may fail. Touching missing pages is then a SIGBUS, not an error code.
- * A program may install the guard, which turns the signal into a line that names the file and an exit status of 1. A
- * library must not take signals from its program. libgraphwire therefore maps no file but reads it (core/files/load.h),
- * and its code must not call gw_filemap_open. */
+ * A program may install the guard. On such a signal it prints a line that names the file, and ends the process with
+ * status 1. A library must not take signals from its program. libgraphwire therefore maps no file but reads it
+ * (core/files/load.h), and its code must not call gw_filemap_open. */
 #ifndef GW_FILES_FILEMAP_H
 #define GW_FILES_FILEMAP_H
 

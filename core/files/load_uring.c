@@ -3,9 +3,9 @@
  *   cursor over items and pieces -> a free read -> submitted -> completed -> its chunk is complete -> verifiers
  *
  * Buffers (the arena's slices) and files are registered if the kernel allows it. Without registered buffers, every read
- * pins its pages again. A read that is short, or that O_DIRECT refuses, is submitted again, buffered if necessary.
- * After the first failure the loader submits nothing more and waits for the reads in flight, so nothing writes to the
- * arena after the return. If the kernel refuses the very first submission, pread does the load.
+ * pins its pages again. A read that is short, or that the file system refuses with O_DIRECT, is submitted again,
+ * buffered if necessary. After the first failure the loader submits nothing more and waits for the reads in flight, so
+ * nothing writes to the arena after the return. If the kernel refuses the very first submission, pread does the load.
  */
 #include <errno.h>
 #include <string.h>

@@ -7,8 +7,8 @@
  *   then fsync of the folders of `new` that received a name
  *
  * Files are linked, not moved. If the process ends at any moment, a user's file is therefore in the old folder, in the
- * new folder or in both. Programs that write to the file can continue. Fails for names that exist in both folders, for
- * file systems without links, and for errors of folders.
+ * new folder or in both. Programs that write to the file can continue. Fails if a name exists in both folders, if the
+ * file system has no links, and if a folder cannot be read or made.
  */
 #include "core/files/owned.h"
 

@@ -97,7 +97,7 @@ static gw_status map_failed(int error, const char *what, uint64_t bytes)
 }
 
 /* Reserves addresses for the mapping, aligned, with at least one spare page on both sides. The spare strips stay
- * inaccessible. So overruns trap, and neighbouring mappings never merge in smaps. */
+ * inaccessible. So overruns trap, and adjacent mappings never merge in smaps. */
 static gw_status pages_reserve(struct gw_pages *pages, uint64_t align)
 {
 	pages->reservation_bytes = pages->bytes + 2 * align;
@@ -159,7 +159,8 @@ static gw_status map_private(struct gw_pages *pages, const char *name)
 	return GW_OK;
 }
 
-/* One slice for memory that fits in one. Over several nodes, several slices for each node, so that shares are even. */
+/* Memory that fits in one slice gets one. Over several NUMA nodes, each node gets several slices, so that the nodes'
+ * shares are even. */
 static uint64_t choose_slice_bytes(uint64_t bytes, uint64_t page_bytes, uint32_t nodes)
 {
 	uint64_t slice = GW_ARENA_SLICE_MAX;
