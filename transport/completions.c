@@ -1,5 +1,5 @@
-/* The queue of completions. Nothing here fails: notes are created when work is accepted, and read sets are the caller's
- * memory. If memory for an error text runs out, the completion has the status's general text. */
+/* The queue of completions: see completions.h. Nothing here fails: notes are created when work is accepted, and read
+ * sets are the caller's memory. If memory for an error text runs out, the completion has the status's general text. */
 #include "transport/completions.h"
 
 #include <string.h>

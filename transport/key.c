@@ -125,8 +125,8 @@ static gw_status check_own(const char *path, const struct stat *st)
 
 /* A key file that the user named may come from a service manager or an orchestrator. These give root's file to one
  * user, in one of two ways: an access control list, whose mask is in the group bits of the mode (systemd's
- * credentials), or a group (a Kubernetes Secret with fsGroup). Root decides there which users may read the file. The
- * checks below refuse every file that a user other than root and this one could have written. */
+ * credentials), or a group (a Kubernetes Secret with fsGroup). In both ways root has decided which users may read the
+ * file. The checks below refuse every file that a user other than root and this one could have written. */
 static gw_status check_named(const char *path, const struct stat *st)
 {
 	if (st->st_uid != geteuid() && st->st_uid != 0)

@@ -22,8 +22,7 @@
 #include "transport/replay_cache.h"
 #include "transport/transport.h"
 
-#define IDLE_TURNS                                                                                                     \
-	61 /* one in this many polls includes idle parts; a prime, so that not always the same part is first */
+#define IDLE_TURNS 61 /* one in this many polls includes idle parts; a prime, so that each part is first at times */
 
 struct part {
 	const struct gw_transport *transport;

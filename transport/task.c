@@ -1,5 +1,5 @@
-/* Tasks. Every backend runs its calls here, so that counting, repeats, and the resources of deferred calls are the same
- * in all of them. Fails as the handler fails. */
+/* Tasks. Every backend runs its calls here, so all of them count calls, answer repeats and free deferred calls in the
+ * same way. Fails as the handler fails. */
 #include "transport/task.h"
 
 #include "transport/replay_cache.h"

@@ -1,6 +1,6 @@
 /* The end of an endpoint's questions, one by one or all when the peer is lost. A dropped set completes once nothing can
- * write to its destination. That is at once, unless a receive into it is in progress (io_uring). Then the receive is
- * cancelled and reaped first.
+ * write to its destination. If a receive into the destination is in progress (io_uring), the receive is cancelled and
+ * reaped first; otherwise the set completes at once.
  */
 #include <stdio.h>
 

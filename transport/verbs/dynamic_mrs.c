@@ -1,7 +1,7 @@
 /* The memory regions (MRs) of dynamic regions: those of tensors, which are published and withdrawn while clients read
  * other regions.
  *
- *   publish ─▶ the publishing thread registers every slice on every rail ─▶ clients can find the region
+ *   publish ─▶ the publishing thread registers every slice on every rail (device) ─▶ clients can find the region
  *   listen  ─▶ the listening thread registers the regions published before ─▶ clients can connect
  *   a client that has pinned the region asks over TCP (GW_OP_KEYS) ─▶ the region's place and the keys of one rail
  *   withdrawn, and the last client has released it ─▶ a thread deregisters ─▶ `freed`: the owner has its memory back
@@ -28,7 +28,7 @@ struct verbs_dynamic_mrs {
 	struct gw_dynamic_region what;
 	struct handshake_region place;
 	struct ibv_mr **mrs; /* rail by rail; NULL on a removed rail */
-	uint32_t *keys;      /* likewise; kept on a removed rail */
+	uint32_t *keys;      /* the MRs' keys, in the same order; kept on a removed rail */
 };
 
 static struct verbs_listener *dynamic_mrs_listener(struct gw_dynamic_region_registrar *registrar)
