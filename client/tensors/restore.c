@@ -1,4 +1,5 @@
-/* Reads a checkpoint back: from this client's disk into tensors, whatever parts the graph has now.
+/* Reads a checkpoint from this client's disk into tensors. The graph may have other parts than when the checkpoint was
+ * written.
  *
  *   checkpoint.json -> for each tensor: create or open -> for each part of the checkpoint, in pieces:
  *     read and verify -> ids -> gw_update -> state, if any, to the owners of the rows
