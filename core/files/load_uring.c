@@ -28,7 +28,7 @@ struct read {
 	uint64_t begin, end;
 	uint32_t next_free;
 	uint32_t tries; /* tries that the kernel answered with "try again" */
-	bool direct;    /* as submitted; since then the file may have been switched to buffered */
+	bool direct;    /* as submitted; the file may have been switched to buffered afterwards */
 };
 
 /* An item's file, from its first read to its last. */
@@ -306,7 +306,7 @@ static gw_status load_uring_submit(struct loader *loader)
 	bool passing = result == -EINTR || ((result == -EAGAIN || result == -EBUSY) && loader->in_flight > 0);
 	if (passing)
 		return GW_OK;
-	return gw_fail_errno(loader->started ? GW_IO : GW_UNSUPPORTED, -result, "io_uring takes no reads");
+	return gw_fail_errno(loader->started ? GW_IO : GW_UNSUPPORTED, -result, "io_uring refuses reads");
 }
 
 static gw_status load_uring_reap(struct loader *loader)

@@ -202,7 +202,7 @@ static gw_status owned_walk_folder(struct owned_walk *walk, int depth, bool *cha
 	size_t old_bytes = strlen(walk->old), new_bytes = strlen(walk->new);
 	*changed = false;
 	if (depth == DEPTH_MAX)
-		return gw_fail(GW_LIMIT, "%s: more than %d folders below one another", walk->old, DEPTH_MAX);
+		return gw_fail(GW_LIMIT, "%s: folders are nested more than %d deep", walk->old, DEPTH_MAX);
 	DIR *folder = opendir(walk->old);
 	if (!folder)
 		return errno == ENOENT ? GW_OK : gw_fail_errno(GW_IO, errno, "cannot list %s", walk->old);

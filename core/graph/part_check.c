@@ -26,7 +26,7 @@ struct part_check {
 	const struct gw_array *offsets, *ids; /* the arrays of lists, for error texts */
 	const struct gw_array *array;         /* a further array to check with the lists; NULL: none */
 	const struct gw_array *keys;          /* the first sort key of the lists: time, relation, or NULL */
-	const struct gw_array *bytes;         /* the bytes of its strings */
+	const struct gw_array *bytes;         /* if `array` has the offsets of strings: the bytes of the strings */
 };
 
 /* Reports a fault, after the file and the key. The digests match, so the file was written with the fault. */

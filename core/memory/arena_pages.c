@@ -262,11 +262,11 @@ static gw_status pages_populate(const struct gw_pages *pages, uint64_t begin, ui
 		if (pages->level == GW_PAGES_HUGETLB)
 			return hugetlb_failed(GW_GROUP_HUGETLB, end - begin,
 					      "the hugetlb pool of the NUMA node asked for is empty");
-		return gw_fail_errno(GW_NO_MEMORY, error, "the kernel has no page to give");
+		return gw_fail_errno(GW_NO_MEMORY, error, "the kernel has no free page");
 	case EHWPOISON:
-		return gw_fail_errno(GW_IO, error, "broken memory");
+		return gw_fail_errno(GW_IO, error, "the kernel reports broken memory");
 	default:
-		return gw_fail_errno(GW_NO_MEMORY, error, "the kernel has no page to give");
+		return gw_fail_errno(GW_NO_MEMORY, error, "the kernel has no free page");
 	}
 }
 
