@@ -219,7 +219,8 @@ gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_re
 	if (region->id >= GW_REGIONS_MAX)
 		return gw_check_dynamic(endpoint, region, &entry);
 	if (region->id >= endpoint->peer.region_count)
-		return gw_fail(GW_RANGE, "region %u; the server has %u", region->id, endpoint->peer.region_count);
+		return gw_fail(GW_RANGE, "region %u does not exist; the server has %u regions", region->id,
+			       endpoint->peer.region_count);
 	if (region->generation != endpoint->peer.regions[region->id].generation)
 		return gw_fail(GW_STALE, "the server has reloaded region %u; connect again", region->id);
 	return GW_OK;

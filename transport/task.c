@@ -27,7 +27,7 @@ static gw_status apply_once(struct gw_task *task)
 		if (!task->replay) {
 			task->reply.waits =
 				status ==
-				GW_AGAIN; /* it waits for the thread that applies this call or an earlier one */
+				GW_AGAIN; /* the task waits for the thread that applies this call or an earlier one */
 			return status;
 		}
 	}

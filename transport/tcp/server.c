@@ -449,7 +449,7 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 	}
 }
 
-/* Ends the connections of draining listeners that are owed no answer. */
+/* Lets each connection of a draining listener end, once no answer is owed to it. Pending clients end at once. */
 void gw_tcp_servers_drain(struct tcp_loop *loop)
 {
 	for (struct tcp_server *server = loop->servers, *next; server; server = next) {

@@ -61,7 +61,7 @@ struct verbs_frame {
 	uint32_t open;                           /* work requests in flight */
 	bool waiting;                            /* in the list of frames to post */
 	bool dying;                              /* its set has failed: it only waits for its work in flight */
-	uint64_t dying_ns;                       /* since this time */
+	uint64_t dying_ns;                       /* when it began to die */
 };
 
 struct verbs_request {
