@@ -181,7 +181,7 @@ bool gw_link_give_up_if_overdue(struct gw_link *link, uint64_t now_ns)
 	snprintf(budget, sizeof(budget), "not back within the reconnect budget of %lld ms",
 		 (long long)link->engine->client->reconnect_ms);
 	away_append(link, budget);
-	if (link->failure == GW_DEADLINE) /* of a connect, not of the operation */
+	if (link->failure == GW_DEADLINE) /* the deadline of a connect, not of the operation */
 		link->failure = GW_PEER_LOST;
 	away_give_up(link);
 	return true;
