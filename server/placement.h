@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum gw_server_pin {
-	GW_SERVER_PIN_NODE, /* each thread to a node, in turn; to the node of the memory, if that is one node */
+	GW_SERVER_PIN_NODE, /* each thread to a node, in turn; if the memory is on one node, to that node */
 	GW_SERVER_PIN_CORE, /* each to a separate processor, while processors are left */
 	GW_SERVER_PIN_OFF,
 };
