@@ -128,7 +128,7 @@ void gw_write_behind_destroy(struct gw_write_behind *writer)
 		return;
 	gw_error_keep(&kept);
 	pthread_mutex_lock(&writer->lock);
-	writer->stop = true; /* a chunk that was passed is still written, since the owner frees its memory */
+	writer->stop = true; /* a chunk that was passed is still written: its owner frees the memory afterwards */
 	pthread_cond_broadcast(&writer->changed);
 	pthread_mutex_unlock(&writer->lock);
 	pthread_join(writer->thread, NULL);
