@@ -8,10 +8,10 @@
  *                                                 longer, and attended    -> word = more     | now  -> read again
  *
  * Both halves change together, by compare and exchange. A thread that reads a new look therefore also reads the time
- * that this look took off. No two looks take the same time off. The tick of the last look is not taken off, because
- * threads may have read times within it, and the clock must never go back. The clock holds no lock, so a fork finds no
- * half-done change. The child has no looking thread: no time is taken off until it calls gw_clock_attend. The halves
- * overflow after more than two years, so one suspension may last for one year.
+ * that this look took off. No time is taken off twice. The tick of the last look is not taken off, because threads may
+ * have read times within it, and the clock must never go back. The clock holds no lock, so a fork finds no half-done
+ * change. The child has no looking thread: no time is taken off until it calls gw_clock_attend. The halves overflow
+ * after more than two years, so one suspension may last for one year.
  *
  * A separate thread looks, instead of the threads that wait. Waiting threads would have to wake up for each look, and a
  * long computation between two waits would be mistaken for a suspension.
