@@ -41,7 +41,8 @@ void gw_completions_end(struct gw_completions *completions)
 	gw_completions_begin(completions);
 }
 
-/* Keeps a block until the next take. If memory for that runs out, frees the block and returns false. */
+/* Keeps a block until the next call of gw_completions_take. If memory for that runs out, frees the block and returns
+ * false. */
 static bool block_keep(struct gw_completions *completions, void *block)
 {
 	if (completions->kept_count == completions->kept_capacity) {

@@ -1,5 +1,5 @@
 /* Tasks. Every backend runs its calls here, so all of them count calls, answer repeats and free deferred calls in the
- * same way. Fails as the handler fails. */
+ * same way. Fails with the handler's error. */
 #include "transport/task.h"
 
 #include "transport/replay_cache.h"

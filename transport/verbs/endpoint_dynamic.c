@@ -1,8 +1,8 @@
 /* Dynamic regions at a client: opened and released over the endpoint's TCP connection, read over RDMA.
  *
- *   open ─▶ OPEN over TCP: the server pins the region for us ─▶ GW_OP_KEYS: its place, the keys of our rail
- *        ─▶ may be read ─▶ WITHDRAWN over TCP: unposted reads fail, new reads are refused
- *        ─▶ the work in flight has landed ─▶ RELEASED: the server deregisters after every client has released
+ *   open ─▶ OPEN over TCP: the server pins the region for us ─▶ GW_OP_KEYS: its place, the keys of our rail (the
+ * device) ─▶ may be read ─▶ WITHDRAWN over TCP: unposted reads fail, new reads are refused ─▶ the work in flight has
+ * landed ─▶ RELEASED: the server deregisters after every client has released
  *
  * So no read of ours uses a key that no longer exists; such a read would cost the connection and all work open on it.
  * The client remembers a region that the server cannot offer over RDMA, or whose rows the device might tear, and

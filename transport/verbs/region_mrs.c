@@ -177,7 +177,7 @@ gw_status gw_verbs_rails_register(struct verbs_listener *listener)
 		work.rail->mrs = gw_calloc(listener->slice_count ? listener->slice_count : 1, sizeof(struct ibv_mr *));
 		if (!work.rail->mrs)
 			return GW_NO_MEMORY;
-		/* Pinning a gigabyte takes long enough that threads pay. Threads are used from 256 MiB on. */
+		/* Pinning a gigabyte takes so long that several threads are faster. They are used from 256 MiB on. */
 		unsigned threads = bytes >> 28 ? 0 : 1;
 		status = gw_parallel_for(threads, listener->slice_count, 1, register_slices, &work);
 		if (status == GW_OK)
