@@ -4,8 +4,8 @@
  *     SAVE, with further requests open while one is written -> arrays ended -> checkpoint.json -> synced and renamed
  *
  * Memory: eight replies, their columns, and two chunks of 4 MiB for each array of a part. If a part is trained for the
- * first time while it is being written, the part is written again with its state. Fails as calls and files do, and then
- * removes the temporary folder.
+ * first time while it is being written, the part is written again with its state. Fails if a server cannot be reached,
+ * if a server returns an error, or if a file cannot be written. It then removes the temporary folder.
  */
 #include "client/tensors/checkpoint.h"
 

@@ -9,7 +9,8 @@
  * into a map, and reads the complete checkpoint for them. So memory is bounded, and a graph of a few million rows needs
  * one pass.
  *
- * Fails as files and calls do, and if original ids do not identify rows uniquely.
+ * Fails if a file cannot be read or is damaged, if a server cannot be reached or returns an error, and if original ids
+ * do not identify rows uniquely.
  */
 #include <stdio.h>
 #include <string.h>
