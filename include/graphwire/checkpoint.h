@@ -41,7 +41,7 @@ struct gw_checkpoint_options {
  *                 unchanged.
  *   GW_NOT_FOUND  No tensor has such a name, or one was deleted meanwhile.
  *   GW_INVALID    The list of names is empty.
- *   GW_NO_SPACE, GW_IO, and the errors of reading */
+ *   GW_NO_SPACE, GW_IO, and the errors of gw_gather */
 GW_API gw_status gw_checkpoint(struct gw_client *client, const char *folder,
 			       const struct gw_checkpoint_options *options);
 
