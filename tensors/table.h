@@ -1,7 +1,7 @@
 /* The tensors of one part, at a server or in a standalone client. The rows of a tensor in this part are a shard.
  *
- *   make ─▶ WAITING ─▶ the filler fills it ─▶ READY ─▶ delete, or its job ends ─▶ the last user releases it
- *                                           └─▶ FAILED: the next request gets the error; the shard is removed
+ *   make ─▶ WAITING ─▶ a thread fills it ─▶ READY ─▶ delete, or its job ends ─▶ the last user releases it
+ *                                         └─▶ FAILED: the next request gets the error; the shard is removed
  *
  * Threads: any thread may make any call at any time, except create, stop and destroy. The calls that pulls and pushes
  * make never wait (find, unref, prepare once the state exists, scratch, note_reads). Other calls wait only for a lock

@@ -2,8 +2,8 @@
  *
  *   put: wait until the previous chunk is written -> pass the chunk -> the thread: digest, write -> done
  *
- * The thread has one chunk at a time, and the owner allocates the chunks, so memory is bounded. Fails as files do; the
- * first failure is kept.
+ * The thread has one chunk at a time, and the owner allocates the chunks, so memory is bounded. Fails if a file cannot
+ * be written; the first failure is kept.
  */
 #include "tensors/write_behind.h"
 
