@@ -134,8 +134,8 @@ static gw_status lists_body(void *context, uint64_t begin, uint64_t end, unsigne
 	return status;
 }
 
-/* Checks an edge of a transposed list. Its id exists in the type, and the owner of its destination owns it. If that is
- * this part, the edge starts at this row. */
+/* Checks an edge of a transposed list. Its id exists in the type, and the owner of its destination owns it. If the
+ * owner is this part, the edge starts at this row. */
 static gw_status check_out_edge(const struct part_check *check, uint64_t row, uint64_t position)
 {
 	const struct gw_adjacency *a = check->lists;

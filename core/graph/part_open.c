@@ -251,8 +251,8 @@ gw_status gw_part_load_apart(const struct gw_part *part, const struct gw_array *
 
 #define PIECE_BYTES (64u << 10) /* stays in a processor's cache between the kernel's copy and the digest */
 
-/* Digests are compared by reading, although the file is mapped too. A disk that fails is then an error code, and later
- * accesses find the pages in memory. */
+/* Digests are computed from data that pread copies, although the file is mapped too. A failing disk is then an error
+ * code and not a signal, and later accesses find the pages in memory. */
 struct chunks {
 	const struct part_source *source;
 	const char *key;

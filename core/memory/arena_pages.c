@@ -112,7 +112,8 @@ static gw_status pages_reserve(struct gw_pages *pages, uint64_t align)
 	return GW_OK;
 }
 
-/* The pool may have pages although the control group's limit is used up. */
+/* The error of a refused hugetlb mapping: the control group's limit if that is used up (the pool may still have pages),
+ * else `otherwise`. */
 static gw_status hugetlb_failed(enum gw_group_limit limit, uint64_t bytes, const char *otherwise)
 {
 	struct gw_group_use group;

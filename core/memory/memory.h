@@ -26,7 +26,7 @@ struct gw_memory {
 	struct gw_group_use group; /* for "control group": its limit and usage, without reclaimable memory */
 };
 
-/* node: the number of a NUMA node; negative: any. Unknown numbers read as unlimited. */
+/* node: the number of a NUMA node; negative: any. Values that cannot be read count as unlimited. */
 void gw_memory_read(const char *root, int node, struct gw_memory *out);
 
 /* GW_NO_MEMORY unless the bytes are available now: the text names `what`, the bytes wanted and available, and the limit
