@@ -5,7 +5,7 @@
  *                                                            └─▶ otherwise: wait for the parts' descriptors
  *
  * Parts that complete inline (memory) have nothing to wait for. Idle parts are polled before a sleep and in every 61st
- * poll. So an idle connection costs the busy parts nothing, and its loss is still noticed.
+ * poll. So an idle connection costs the busy parts almost nothing, and its loss is still noticed.
  *
  * Any thread may call wake at any time, also while a part is created. Wake sets the flag before it wakes the parts. A
  * new part checks the flag after its creation, so one of the two notices the other. */

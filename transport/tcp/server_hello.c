@@ -10,7 +10,7 @@
  * its own pending clients.
  *
  * Fails on another version, a wrong key, a full server, and if memory runs out. The client gets each reason in an ERROR
- * frame if it has sent a valid hello, since only then it understands one.
+ * frame if it has sent a valid hello, since other programs do not understand such a frame.
  */
 #include <string.h>
 

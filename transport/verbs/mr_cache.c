@@ -5,8 +5,8 @@
  * may unmap the memory and map other pages at the same address; reads would then land in the old pages. For the same
  * reason no further buffer joins an MR whose owner has released it; the present users keep it.
  *
- * Memory that cannot be registered (the locked-memory limit, a mapping that pins badly) can still be a destination:
- * through a bounce buffer. Small buffers also use it, because registering them does not pay.
+ * Memory that cannot be registered (the locked-memory limit, a mapping whose pages cannot be pinned) can still be a
+ * destination: through a bounce buffer. Small buffers also use it, because registering them does not pay.
  */
 #include <errno.h>
 #include <string.h>

@@ -66,7 +66,7 @@ static gw_status region_mrs_add(struct verbs_listener *listener, const struct so
 		((struct sockaddr_in6 *)&local)->sin6_port = 0;
 		memcpy(out->bytes, &((struct sockaddr_in6 *)&local)->sin6_addr, 16);
 	}
-	/* An id that is created without an event channel gets its own. */
+	/* An id that is created without an event channel gets a channel of its own. */
 	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) != 0)
 		return gw_verbs_missing("RDMA connection manager", errno);
 	gw_status status;
