@@ -100,7 +100,7 @@ void gw_gather_op_cancel(struct gw_gather_op *op)
 	gw_fan_in_cancel(&op->reads);
 }
 
-/* A piece of the list: the ids from first to end. */
+/* A piece of the list: ids first to end - 1. */
 struct gather_piece {
 	uint64_t first, end;
 };

@@ -40,7 +40,7 @@ struct restore {
 	struct gw_optimizer_array state_arrays[GW_OPTIMIZER_ARRAYS_MAX];
 	uint32_t state_count;
 	uint64_t state_floats;
-	/* By original ids: the map contains those of rows pass_first to pass_first + pass_count of the graph. */
+	/* By original ids: the map contains those of rows pass_first to pass_first + pass_count - 1 of the graph. */
 	bool by_original;
 	struct gw_original_ids originals;
 	struct gw_hash_map map;
@@ -255,7 +255,7 @@ static gw_status restore_make_state(struct restore *restore)
 	return status;
 }
 
-/* Sends columns first to first + floats of the state of some rows of one part, in one request. */
+/* Sends columns first to first + floats - 1 of the state of some rows of one part, in one request. */
 static gw_status restore_send_state(struct restore *restore, uint32_t part, const uint32_t *which, uint32_t count,
 				    uint64_t first, uint64_t floats)
 {
