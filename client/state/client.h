@@ -83,7 +83,7 @@ struct gw_client_tensor {
 	struct gw_rows rows;
 };
 
-/* The offsets of a node type. A degree record is two neighbouring rows of `columns` elements. */
+/* The offsets of a node type. A degree record is two consecutive rows of `columns` elements. */
 struct gw_node_places {
 	struct gw_place *indptr; /* [num_parts]; NULL if no edge type ends at this node type */
 	uint32_t columns;
