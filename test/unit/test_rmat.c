@@ -22,7 +22,8 @@ static struct gw_rmat_options usual(void)
 					.train_share = .5,
 					.val_share = .2,
 					.test_share = .3,
-					.weights = true};
+					.weights = {"weight"},
+					.num_weights = 1};
 }
 
 static gw_status generate(const struct gw_rmat_options *options)
