@@ -39,7 +39,7 @@ struct gw_plan {
 	uint64_t seed;
 	unsigned threads;               /* 0: all processors */
 	uint64_t memory_max;            /* bytes that METIS may use; 0: the free memory */
-	struct gw_plan_weights weights; /* whoever made them frees them */
+	struct gw_plan_weights weights; /* the caller frees them */
 };
 
 /* Finds the features that words name, "NAME" for each edge type that has it or "SRC:REL:DST:NAME", and checks them.
