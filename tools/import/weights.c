@@ -14,7 +14,7 @@
 #include "tools/import/import.h"
 #include "tools/import/words.h"
 
-#define ETYPE_TEXT_MAX (3 * (GW_NAME_MAX + 1))
+#define ETYPE_TEXT_MAX (3 * (size_t)(GW_NAME_MAX + 1))
 
 static void etype_text(const struct gw_import *im, const struct gw_import_set *set, char text[ETYPE_TEXT_MAX])
 {
