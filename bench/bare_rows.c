@@ -35,8 +35,8 @@ uint64_t gw_bare_mix(uint64_t x)
 	return x ^ (x >> 33);
 }
 
-/* The next number from which the bare loops draw batches, over all runs and threads. A run that read the previous
- * run's rows again would find some of them in a large cache. It starts where no measured stream gets to. */
+/* The next number from which the bare loops draw batches, over all runs and threads. A run that read the previous run's
+ * rows again would find some of them in a large cache. The measured streams never reach the first number. */
 static _Atomic uint64_t bare_drawn = 1ull << 40;
 
 /* The first number of a batch of n. */
@@ -51,8 +51,8 @@ struct low_water {
 	size_t most, now; /* most 0: the reader wakes for every byte */
 };
 
-/* The mark is at most half of the remaining bytes. A blocking recv that finds less than the mark returns those bytes
- * in the end, but it wakes only when a full mark has come in addition. */
+/* The mark is at most half of the remaining bytes. A blocking recv that has found less than the mark wakes only when as
+ * many bytes as the mark have arrived in addition. */
 static void bare_rows_set_low_water(struct low_water *mark, size_t left)
 {
 	size_t wanted = mark->most;

@@ -19,8 +19,8 @@ struct gw_bare_rows {
 	double seconds;     /* how long to measure */
 };
 
-/* The hash of a number, which gives the next row. Every loop continues from its last number, and no run draws the
- * numbers of another run. */
+/* The hash of a number, which gives the next row. The numbers continue from one run to the next, so that no run draws
+ * the numbers of another run. */
 uint64_t gw_bare_mix(uint64_t x);
 
 /* Keeps the calling thread on the n-th processor of the process, counted round. In every loop clients run on even

@@ -192,7 +192,7 @@ static gw_status measure_write(void *context, double *figure)
 	return status;
 }
 
-/* Pushes once, so that the tensor has an optimizer state, even if no other part has run. */
+/* Pushes once, so that the tensor has an optimizer state even if no other part of the benchmark has run. */
 static gw_status update_train_one(struct gw_update *a)
 {
 	static const int64_t id = 2;
