@@ -58,7 +58,7 @@ static gw_status stat_take_server(void *input, char *text)
 }
 
 static const struct gw_option table[] = {
-	{"key-file", "FILE", "the servers' key (on loopback: found by itself)", 0,
+	{"key-file", "FILE", "the servers' key (on loopback: found automatically)", 0,
 	 GW_OPTION_TEXT(struct stat_command, key_file)},
 	{"insecure", NULL, "accept servers on loopback that have no key", 0,
 	 GW_OPTION_FLAG(struct stat_command, insecure)},

@@ -66,7 +66,7 @@ struct gw_agent_process {
 	size_t line_bytes;
 	char tail[GW_AGENT_TAIL][GW_AGENT_TAIL_LINE];
 	uint32_t tail_next, tail_count;
-	uint64_t allowance_ns, dropped; /* lines sent have used the allowance up to this time; lines not sent */
+	uint64_t allowance_ns, dropped; /* allowance_ns: process.c; dropped: lines that were not sent */
 	struct gw_agent_process *next;
 };
 
@@ -76,13 +76,15 @@ struct gw_agent_watch {
 	int fd;    /* pidfd of the process; -1: not available */
 	pid_t pid; /* 0: none is watched; -1: it has ended */
 	uint16_t port;
-	uint64_t look_ns; /* when to look at its record; GW_NO_DEADLINE: the descriptor signals the end */
+	uint64_t look_ns; /* when to check the server's record next; GW_NO_DEADLINE: not needed, since fd signals the
+			   * end */
 };
 
 struct gw_agent {
 	bool keep, set_up, ending, finished, released;
-	bool deaf, hung_up;             /* the launcher's lines have ended; it reads nothing more */
-	int guardian, release, signals; /* descriptors: closes with the guardian; a word to it; signalfd. -1: none */
+	bool deaf, hung_up; /* deaf: the input from the launcher has ended; hung_up: the launcher does not read */
+	int guardian, release, signals; /* descriptors, or -1: a pipe that closes with the guardian; a pipe to it; a
+					 * signalfd */
 	uint64_t silence_ns, heard_ns, reported_ns, kill_ns, end_ns, log_bytes_max;
 	char job[GW_AGENT_NAME_MAX];
 	struct gw_agent_mark mark; /* of the processes that this agent starts */
@@ -90,7 +92,7 @@ struct gw_agent {
 	char folder[GW_AGENT_PATH_MAX]; /* key and ip_config of this job; "": not made */
 	struct gw_agent_process *processes;
 	struct gw_agent_watch watch;
-	char *input, *output; /* lines that came in part; what the launcher has not read yet */
+	char *input, *output; /* input: an incomplete line; output: events that the launcher has not read yet */
 	size_t input_bytes, output_bytes, output_sent;
 	int exit_status;
 };

@@ -1,5 +1,6 @@
-/* ~/.graphwire/HOST: files of this user's agents on this host while they run. HOST is in the path, since homes are
- * shared. The runtime folder does not fit: it disappears when the user logs out, and kept servers stay.
+/* ~/.graphwire/HOST: files of this user's agents on this host while they run. HOST is in the path, since several hosts
+ * may share a home folder. The runtime folder does not fit: it disappears when the user logs out, and kept servers
+ * stay.
  *
  *   agent-PID/key, ip_config, mark   one job; the mark names the job (left.c)
  *   server-PORT.json                 one server (record.c)

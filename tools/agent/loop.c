@@ -3,9 +3,9 @@
  *   standard input -> lines -> request.c          processes' output -> process.c
  *   signals, children                             events -> a queue -> standard output
  *
- * Each side sends something at least five times in the time of silence. Ending is the same for every reason: SIGTERM to
- * every process group; SIGKILL to all descendants when the groups have ended or the grace is over; then the worker
- * ends.
+ * Launcher and agent each send something at least five times in the time of silence, after which the other side gives
+ * up. Ending is the same for every reason: SIGTERM to every process group; SIGKILL to all descendants when the groups
+ * have ended or the grace is over; then the worker ends.
  */
 #include "tools/agent/agent.h"
 
@@ -50,7 +50,7 @@ static void loop_finish(struct gw_agent *agent)
 	json_t *left = gw_agent_descendants_kill(agent);
 	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
 		if (!p->ended)
-			p->status = SIGKILL; /* it is among the remaining processes */
+			p->status = SIGKILL; /* the event reports it among the remaining processes */
 		p->ended = true;
 	}
 	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {

@@ -52,7 +52,8 @@ static void process_report_line(struct gw_agent *agent, struct gw_agent_process 
 	gw_agent_report(agent, event);
 }
 
-/* Allows the lines of one second at once; the allowance then grows with the time. */
+/* Whether a line may be sent now: at most LINES_A_SECOND lines at once, and later as many a second. allowance_ns is the
+ * time up to which sent lines have used the allowance. */
 static bool process_may_report(const struct gw_agent *agent, struct gw_agent_process *p)
 {
 	uint64_t now = gw_now_ns();
