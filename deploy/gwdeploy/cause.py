@@ -184,7 +184,7 @@ def _exception(lines: list[_Line], at: int) -> tuple[str, int] | None:
             return None
         if not text or text[0] in ' \t"' or _is_header(text):
             continue
-        goes_on = i + 1 < len(lines) and _BODY.match(lines[i + 1].text)  # then this line is another rank's
+        goes_on = i + 1 < len(lines) and _BODY.match(lines[i + 1].text)  # if so, this line belongs to another rank
         if not _EXCEPTION.match(text) and (goes_on or not _OWN.match(text)):
             continue
         if compiled and not re.match(r"\w*(Syntax|Indentation|Tab)Error", text):

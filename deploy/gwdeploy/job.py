@@ -481,7 +481,7 @@ class Job:
                 texts.append(f"{agent.host}: could not be ended: {', '.join(agent.left)}")
             elif agent.left is None and agent.setup and not reason.startswith(f"{agent.host}:"):
                 texts.append(
-                    f"{agent.host}: did not say whether all of it was ended; its agent ends it within "
+                    f"{agent.host}: sent no report that all processes have ended; its agent ends them within "
                     f"{self.options.silence:g} s"
                 )
         return texts
@@ -503,7 +503,7 @@ class Job:
         left = self._left(str(reason))
         if isinstance(reason, Interrupted):
             kept = ", except the servers that stay" if self._released else ""
-            raise Interrupted("interrupted; " + ("; ".join(left) or f"everything of it was ended{kept}"))
+            raise Interrupted("interrupted; " + ("; ".join(left) or f"all processes of the job have ended{kept}"))
         for line in left:
             print(f"launch: {line}", file=sys.stderr, flush=True)
         if reason:
