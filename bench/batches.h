@@ -26,9 +26,9 @@ struct gw_batches {
 	struct gw_fetch fetches[2];
 	int32_t *fanouts; /* [hops][edge types] */
 	int64_t *ids;
-	struct gw_loader *loader;  /* of the measured client */
+	struct gw_loader *loader;  /* the measured client's */
 	uint64_t type_count;       /* number of nodes of the seeds' type */
-	uint64_t row_bytes;        /* of a feature row */
+	uint64_t row_bytes;        /* bytes of a feature row */
 	uint64_t rows_of_one;      /* feature rows of the last compared batch */
 	struct gw_histogram waits; /* ns from batch to batch */
 	uint64_t batches, edges, rows, nodes;

@@ -37,11 +37,11 @@ struct load_arguments {
 	struct gw_staging *staging;
 	struct gw_arena *arena;
 	char **paths;
-	uint64_t *digests; /* of all files, one after another */
+	uint64_t *digests; /* the digests of all files, file by file */
 	struct gw_load_item *items;
 	struct gw_bare_file *bare;
 	uint64_t file_bytes; /* payload of each */
-	double cpu_seconds;  /* of all measured loads */
+	double cpu_seconds;  /* processor time of all measured loads */
 	const char *driver;
 };
 

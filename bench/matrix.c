@@ -39,7 +39,7 @@ struct matrix {
 	double *microseconds; /* [ROUNDS_MAX] */
 	double round_seconds; /* time of rounds, or of batches, in one repeat */
 	struct cell cells[ROW_WAYS][MATRIX_SIZES_MAX];
-	/* of the cell being measured */
+	/* the cell being measured */
 	struct gw_row_bed bed;
 	struct gw_row_rounds turns;
 	struct gw_row_stream stream;

@@ -19,8 +19,9 @@ const char *const gw_row_options[] = {"memory", "shm", "epoll", "io_uring", "ver
 
 gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out)
 {
-	const struct gw_arena_options options = {
-		.name = "bench-rows", .numa = GW_NUMA_LOCAL, .shareable = true}; /* as the arena of a server's part */
+	const struct gw_arena_options options = {.name = "bench-rows",
+						 .numa = GW_NUMA_LOCAL,
+						 .shareable = true}; /* a server's part has the same options */
 	gw_status status = gw_arena_create(bytes, &options, out);
 	if (status != GW_OK)
 		return status;

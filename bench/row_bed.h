@@ -15,7 +15,7 @@
 struct gw_row_path {
 	const char *name;                /* "tcp/epoll" */
 	const char *option;              /* "epoll": its name for --transport */
-	const char *scheme, *tcp_driver; /* of the bed; tcp_driver is NULL except for TCP */
+	const char *scheme, *tcp_driver; /* arguments of gw_row_bed_begin; tcp_driver is NULL except for TCP */
 };
 extern const struct gw_row_path gw_row_paths[ROW_WAYS];
 extern const char *const gw_row_options[]; /* the options of all paths, then NULL */

@@ -46,7 +46,7 @@ struct epoch_totals {
 	uint64_t batches, seeds, edges, nodes, rows, bytes;
 	double seconds;
 	uint32_t parts, parts_by[GW_SCHEMES]; /* number of parts, and how many of them each transport reaches */
-	struct gw_histogram waits_ns;         /* from one batch to the next */
+	struct gw_histogram waits_ns;         /* times from one batch to the next */
 };
 
 /* --- The command line. --- */

@@ -10,9 +10,9 @@
 #include "core/system/parallel.h"
 
 #define TELL_FROM_NS      (20 * GW_NS_PER_MS) /* shorter phases do not show what bound them */
-#define BUSY_SHARE        0.8                 /* of the threads' time; above this share the processors bind */
-#define BLOCK_BYTES       512u                /* of ru_inblock */
-#define PUSHED_PER_SECOND 20 /* involuntary switches of one thread; above this rate processors are scarce */
+#define BUSY_SHARE        0.8  /* if threads are busy for a larger share of their time, the processors bind */
+#define BLOCK_BYTES       512u /* bytes of a block in ru_inblock */
+#define PUSHED_PER_SECOND 20   /* involuntary switches of one thread; above this rate processors are scarce */
 
 static void read_usage(uint64_t *cpu_ns, uint64_t *disk_bytes, long *switches)
 {

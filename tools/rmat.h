@@ -12,7 +12,7 @@ struct gw_rmat_options {
 	uint64_t seed;
 	uint32_t features;                         /* float32 columns of "feat"; 0: none */
 	uint32_t labels;                           /* classes of "label"; 0: none */
-	double train_share, val_share, test_share; /* of the nodes, as bool masks; all 0: no masks */
+	double train_share, val_share, test_share; /* shares of the nodes in bool masks; all 0: no masks */
 	bool weights;                              /* edge feature "weight", float32 in (0, 1], with its alias table */
 	bool undirected, reverse, transpose;
 	unsigned threads;

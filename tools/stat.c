@@ -130,7 +130,7 @@ static void take_stats(struct question *question, const struct gw_completion *co
 static bool advance(struct question *question, const struct gw_completion *completion, uint64_t deadline_ns)
 {
 	if (question->answered)
-		return false; /* from an endpoint that was closed */
+		return false; /* the completion is from an endpoint that was closed */
 	if (completion->status != GW_OK) {
 		fail_question(question, completion->text);
 	} else if (!question->connected) {

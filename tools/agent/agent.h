@@ -44,7 +44,7 @@ struct gw_agent_log {
 	char path[GW_AGENT_PATH_MAX];
 	int fd;
 	uint64_t bytes, bytes_max;
-	int error; /* of the last write; reported once */
+	int error; /* errno of a failed write; reported once */
 };
 
 gw_status gw_agent_log_open(struct gw_agent_log *log, const char *path, uint64_t bytes_max);
@@ -60,7 +60,7 @@ struct gw_agent_process {
 	int output; /* its standard output and error; -1: closed */
 	int status; /* from waitpid, once the process has ended */
 	bool ended, told, is_ready;
-	uint16_t port; /* of a server on record; 0: not a server */
+	uint16_t port; /* the port, if the process is a server on record; else 0 */
 	struct gw_agent_log log;
 	char line[GW_AGENT_LINE_MAX];
 	size_t line_bytes;
@@ -87,7 +87,7 @@ struct gw_agent {
 					 * signalfd */
 	uint64_t silence_ns, heard_ns, reported_ns, kill_ns, end_ns, log_bytes_max;
 	char job[GW_AGENT_NAME_MAX];
-	struct gw_agent_mark mark; /* of the processes that this agent starts */
+	struct gw_agent_mark mark; /* the mark of the processes that this agent starts */
 	char workspace[GW_AGENT_PATH_MAX], logs[GW_AGENT_PATH_MAX];
 	char folder[GW_AGENT_PATH_MAX]; /* key and ip_config of this job; "": not made */
 	struct gw_agent_process *processes;

@@ -12,7 +12,7 @@
 #include "core/system/parallel.h"
 #include "tools/builder/builder_private.h"
 
-#define NODES_MAX (1ull << 40) /* of a type: the limit of gw_csc_build's sort */
+#define NODES_MAX (1ull << 40) /* nodes of a type; gw_csc_build cannot sort more */
 
 /* ---- the schema ---- */
 

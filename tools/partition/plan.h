@@ -20,7 +20,7 @@ enum gw_plan_objective { GW_PLAN_CUT, GW_PLAN_VOL };
 
 struct gw_plan {
 	uint32_t parts;
-	uint32_t trainers; /* of each machine; above 1, each part is cut into this many pieces */
+	uint32_t trainers; /* trainers of each machine; if above 1, each part is cut into so many pieces */
 	enum gw_plan_method method;
 	enum gw_plan_objective objective;
 	bool balance_train, balance_edges, balance_ntypes;
@@ -95,7 +95,7 @@ gw_status gw_metis_run(struct gw_metis_job *job);
 
 struct gw_split_stats {
 	double renumber_s, edges_s, rows_s, commit_s;
-	uint64_t bytes; /* of payload written */
+	uint64_t bytes; /* bytes of payload written */
 	uint64_t graph_id;
 };
 

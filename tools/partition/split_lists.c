@@ -20,8 +20,8 @@
 #define DEAL_PARTS    256u /* with more parts, counting costs more than comparing */
 
 struct entry {
-	uint64_t id;  /* new */
-	uint64_t at;  /* old edge */
+	uint64_t id;  /* new id of the neighbour */
+	uint64_t at;  /* old id of the edge */
 	uint64_t tie; /* position in the old list */
 };
 
@@ -34,9 +34,9 @@ struct room {
 struct fill {
 	const struct gw_split *split;
 	struct gw_split_lists *lists;
-	const struct gw_numbers *old_id; /* of rows */
-	const struct gw_numbers *new_id; /* of neighbours */
-	const uint64_t *starts;          /* of the neighbours' type */
+	const struct gw_numbers *old_id; /* old ids of the rows */
+	const struct gw_numbers *new_id; /* new ids of the neighbours */
+	const uint64_t *starts;          /* [parts + 1]: the first new id of each part, of the neighbours' type */
 	uint32_t parts;
 	const uint8_t *keys; /* time or relation of each old edge, or NULL */
 	uint64_t key_bytes;
