@@ -83,7 +83,7 @@ double gw_bench_cpu_seconds(void);
 
 /* ---- report ---- */
 
-/* One more member of the JSON object; if text is set, it wins over number. */
+/* One more member of the JSON object. Its value is text, or number if text is NULL. */
 struct gw_bench_field {
 	const char *name;
 	double number;

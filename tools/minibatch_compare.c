@@ -14,7 +14,7 @@
 
 #include "core/errors/status.h"
 
-#define WHERE_MAX 128 /* bytes of "hop 1, edge type 3: indices" */
+#define WHERE_MAX 128 /* bytes of a text such as "hop 1, edge type 3: indices" */
 
 struct comparison {
 	const struct gw_minibatch *left, *right;

@@ -65,7 +65,7 @@ class Fault:
     text: str
     at: int  # its first line
     end: int  # the line after its last
-    rank: int | None  # from the mark of the lines; None: no mark
+    rank: int | None  # the rank in the lines' mark; None: no mark
     follows: bool  # a consequence of another rank's end
 
 

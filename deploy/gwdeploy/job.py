@@ -57,7 +57,7 @@ class Job:
         self._out = out
         self._changed = asyncio.Event()
         self._stopping = False
-        self._number = 0  # of the last line of any trainer
+        self._number = 0  # the number of the last line, among the lines of all trainers
         self._settling: asyncio.TimerHandle | None = None
         self._released = False  # the servers that this job started will stay
         self._tensors_ended = asyncio.Event()

@@ -244,7 +244,7 @@ def _work(asked: SimpleQueue[Any]) -> None:
     while True:
         one = asked.get()
         if not isinstance(one, Call) or _ending.is_set():
-            asked.put(one)  # for the other workers
+            asked.put(one)  # the mark for the other workers
             return
         runs = _thread.allocate_lock()
         runs.acquire()

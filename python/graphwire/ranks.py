@@ -27,8 +27,8 @@ from typing import Any
 
 from graphwire import _arrays
 
-WAIT_SECONDS = 25.0  # for the other ranks to begin their loops; every rank then knows the result within 30 s
-LEAVE_SECONDS = 3.0  # for the other ranks to read the result, before an error ends the process that has the store
+WAIT_SECONDS = 25.0  # how long the other ranks have to begin their loops; then every rank knows the result within 30 s
+LEAVE_SECONDS = 3.0  # how long they have to read the result, before an error ends the process that has the store
 POLL_SECONDS = (0.001, 0.05)  # the first pause between two reads of the store, and the longest pause
 GAVE_UP = 1 << 32  # added to a count of ranks by a rank that has stopped waiting
 
