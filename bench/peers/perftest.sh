@@ -18,7 +18,7 @@ usage() {
 	sed -n '2,/^set/p' bench/peers/perftest.sh | sed -n 's/^# \{0,1\}//p' >&2
 	exit 2
 }
-number() { case $1 in '' | *[!0-9]* | 0*) echo "perftest.sh: \"$1\" is no number" >&2 && exit 2 ;; esac; }
+number() { case $1 in '' | *[!0-9]* | 0*) echo "perftest.sh: \"$1\" is not a number" >&2 && exit 2 ;; esac; }
 while [ $# -gt 0 ]; do
 	case $1 in
 	--sweep) sweep=1 ;;

@@ -42,7 +42,7 @@ class RowIndex:
                 raise IndexError(f"row {row}: there are {shape[0]}")
             self.ids = np.array([row], np.int64)
         elif first is None or isinstance(first, bool):
-            raise IndexError(f"{first} is no index of rows: ids, a slice, or a mask of all {shape[0]}")
+            raise IndexError(f"{first} is not an index of rows, which is ids, a slice, or a mask of all {shape[0]}")
         else:
             self.ids = _arrays.ids_array(first, shape[0], "rows")
         self.whole = all(map(_is_all, self._rest))

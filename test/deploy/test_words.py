@@ -176,8 +176,8 @@ class Graphs(unittest.TestCase):
     def test_pipes(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             os.mkfifo(Path(folder, "g.json"))
-            self.refused(Path(folder), "it is no file")
-            with self.assertRaisesRegex(UsageError, "it is no file"):
+            self.refused(Path(folder), "it is not a file")
+            with self.assertRaisesRegex(UsageError, "it is not a file"):
                 process.read_key(str(Path(folder, "g.json")))
 
 
