@@ -1,4 +1,4 @@
-"""Scores of models trained on Graphwire's mini-batches, on real graphs whose scores are published or measured here.
+"""Computes scores of models that are trained on Graphwire's mini-batches, on real graphs, for comparison with others.
 
   python bench/accuracy.py tolokers FOLDER   GraphSAGE's ROC-AUC on the test part of each split, and their mean
   python bench/accuracy.py cora FOLDER       accuracy of GraphSAGE on the public split, and of PyTorch Geometric's over
@@ -11,8 +11,8 @@ is that of the epoch with the best score on val. Evaluation uses all neighbours.
 a quick look. With --at_least, a lower mean ends the script with status 1.
 
 Tolokers' layers are those of the published baseline (82.43 +- 0.44; "A critical look at the evaluation of GNNs under
-heterophily", 2023), but narrower and fewer: residual blocks of a layer norm, the row concatenated with the mean of its
-neighbours, and two linear layers.
+heterophily", 2023), but narrower and fewer. Each is a residual block: a layer norm, the row concatenated with the mean
+of its neighbours, and two linear layers.
 
 With three seeds or more, the means of Graphwire and PyTorch Geometric may differ, in either direction, by no more than
 the greater of their two deviations over the seeds; else the script ends with status 1. Both start from the same

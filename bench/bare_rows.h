@@ -1,5 +1,5 @@
-/* The bare loops that bound a row service: plain sockets, threads and memcpy, without any code of Graphwire. Each
- * loop makes its sockets (loopback), runs, and closes everything. All return 0 or an errno. */
+/* The bare loops that bound a row service: plain sockets, threads and memcpy, without any code of Graphwire. Each loop
+ * makes its sockets on loopback, measures, and closes everything. All return 0 or an errno. */
 #ifndef GW_BENCH_BARE_ROWS_H
 #define GW_BENCH_BARE_ROWS_H
 
@@ -19,11 +19,11 @@ struct gw_bare_rows {
 	double seconds;     /* how long to measure */
 };
 
-/* The hash of a number, which gives the next row. The numbers continue from one run to the next, so that no run draws
- * the numbers of another run. */
+/* Hashes a number. The loops hash consecutive numbers to select rows. The numbers continue from one run to the next, so
+ * that no run draws the numbers of another run. */
 uint64_t gw_bare_mix(uint64_t x);
 
-/* Keeps the calling thread on the n-th processor of the process, counted round. In every loop clients run on even
+/* Keeps the calling thread on the n-th processor of the process, modulo their number. In every loop clients run on even
  * processors and servers on odd ones, so that no scheduler puts both on one. With only one processor the call does
  * nothing. */
 void gw_bare_pin(unsigned number);

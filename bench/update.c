@@ -12,6 +12,8 @@
  *   checkpoint  a tensor from servers to disk, against a bare write and sync of as many bytes, and compared with fio
  *   beside      steps while a checkpoint is written, against the same steps without a checkpoint
  *
+ * A versioned row has a trailer. The bare stride is the stride of rows without trailers.
+ *
  * Reads and pushes are checked before anything is measured. update_memory.c has memory, update_paths.c has reads, and
  * mix and lookup are each in update_NAME.c.
  */

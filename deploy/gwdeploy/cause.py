@@ -2,8 +2,10 @@
 
     lines ─▶ drop torchrun's lines and warnings ─▶ find faults: exceptions, crashes ─▶ the first of the last group
 
-The ranks that torchrun starts on a host write into one stream; their lines interleave. With a process group, PyTorch
-writes `[rank1]: ` before each line of an exception. torchrun's report names the rank that failed first.
+Lines outside all faults separate groups of faults: a trainer that has logged an exception and continued writes other
+lines before it fails. The ranks that torchrun starts on a host write into one stream; their lines interleave. With a
+process group, PyTorch writes `[rank1]: ` before each line of an exception. torchrun's report names the rank that failed
+first.
 """
 
 from __future__ import annotations
