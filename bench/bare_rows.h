@@ -14,7 +14,8 @@ struct gw_bare_rows {
 	uint32_t depth; /* batches in flight */
 	uint32_t run;   /* length of a run of neighbouring rows in the measured case; 0 or 1: no runs. The bare loops
 			   ignore it. */
-	uint32_t low_water; /* over TCP: the client wakes for at least so many bytes (SO_RCVLOWAT); 0: for every byte */
+	uint32_t low_water; /* over TCP: the bytes for which the client wakes (SO_RCVLOWAT); 0: it wakes for every byte
+			     * */
 	uint8_t *landing;   /* depth * batch * row_bytes */
 	double seconds;     /* how long to measure */
 };

@@ -33,7 +33,7 @@ gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out)
 
 const char *gw_row_pages(const struct gw_arena *arena)
 {
-	/* Parts of an arena with 2 MiB pages may still lie on small pages. */
+	/* Some ranges of an arena with 2 MiB pages may have small pages. */
 	return gw_arena_page_level(arena) == GW_PAGES_4K || gw_arena_huge_share(arena) < 0.9 ? "4 KiB pages"
 											     : "2 MiB pages";
 }

@@ -36,7 +36,7 @@
 #include "core/numbers/digest.h"
 #include "core/system/clock.h"
 
-#define UPDATE_LISTS 64u /* different lists of rows, one for each step in turn */
+#define UPDATE_LISTS 64u /* number of lists of rows; the steps use them one after another, again and again */
 #define UPDATE_WRITE (4u << 20)
 
 static const char *const update_parts[] = {"memory", "reads", "step", "mix", "lookup", "checkpoint", "beside", NULL};
@@ -202,7 +202,7 @@ static gw_status update_train_one(struct gw_update *a)
 }
 
 /* Compares the checkpoint's rate with fio's. fio's blocks are as long as the checkpoint's, and bypass the page cache
- * likewise. */
+ * too. */
 static void update_compare_fio(const struct gw_update *a, double rate, char *text, size_t room)
 {
 	double fio = gw_bench_series_median(&a->fio);

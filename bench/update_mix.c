@@ -27,9 +27,9 @@
 #include "tensors/table.h"
 
 #define MIX_CLIENTS 4u
-#define MIX_LISTS   16u     /* different lists of rows, one for each step in turn */
+#define MIX_LISTS   16u     /* number of lists of rows; the steps use them one after another, again and again */
 #define MIX_ROWS    100000u /* rows of the table, at most */
-#define MIX_LOOK    16u     /* one row of so many is checked */
+#define MIX_LOOK    16u     /* one row of this number is checked */
 
 struct mix_client {
 	struct gw_update *arguments;

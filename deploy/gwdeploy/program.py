@@ -3,7 +3,7 @@
     the digests differ -> unpack into a new folder -> check that the program runs -> write the digest -> two renames
 
 The launcher looks for WORKSPACE/.graphwire/bin/graphwire first (reach.py). A program that runs during the replacement
-goes on.
+continues.
 """
 
 from __future__ import annotations

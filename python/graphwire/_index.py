@@ -73,5 +73,5 @@ def _split(index: Any, shape: tuple[int, ...]) -> tuple[Any, tuple[Any, ...]]:
     if parts[0] is not Ellipsis:
         return parts[0], parts[1:]
     if named < len(shape):
-        return slice(None), parts  # the ellipsis stays in the rest for the other dimensions that it covers
+        return slice(None), parts  # the rest keeps the ellipsis, for the further dimensions that it covers
     return _split(parts[1:], shape)

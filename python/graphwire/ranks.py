@@ -37,7 +37,7 @@ WAY_OUT = ("A loader divides its seeds among all ranks. All ranks must give it t
            "only (an evaluation); give it world= and rank= for ranks that begin at different times")
 
 # {id of a group: (the group, {name: the number of the next meeting})}. The next meeting removes groups that were freed.
-# Not a WeakKeyDictionary: it runs Python code when a key is freed, and an interrupt there would be lost.
+# Not a WeakKeyDictionary: it runs Python code when a key is freed, and an interrupt during that code would be lost.
 _numbers: dict[int, tuple[weakref.ref[Any], dict[str, Iterator[int]]]] = {}
 _inherited: Any = None  # a weak reference to the group of the process that forked this one
 _warned: set[tuple[str, str]] = set()

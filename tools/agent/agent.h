@@ -102,7 +102,7 @@ struct gw_agent {
  */
 #define GW_AGENT_OUTPUT_MAX (8u << 20) /* bytes of unread events; above it the launcher counts as gone */
 void gw_agent_report(struct gw_agent *agent, json_t *event);
-void gw_agent_send(struct gw_agent *agent); /* sends as many queued events as standard output accepts */
+void gw_agent_send(struct gw_agent *agent); /* sends queued events until standard output accepts no more */
 bool gw_agent_may_report_output(const struct gw_agent *agent);
 /* Starts ending everything: SIGTERM now, SIGKILL after the grace. The launcher gets `why`. Only the first call
  * counts. */

@@ -81,7 +81,7 @@ _Noreturn static void guard_wait(pid_t worker, int signals, int released)
 		if (fds[0].revents & POLLIN)
 			guard_take_signal(signals, worker);
 		if ((fds[2].revents & POLLIN) && read(released, &word, 1) == 1)
-			_exit(0); /* the worker goes on alone with its kept servers */
+			_exit(0); /* the worker continues without a guardian, for its kept servers */
 		if (fds[2].revents & POLLHUP)
 			fds[2].fd = -1; /* the worker is ending: waitpid returns its status */
 		if (fds[1].revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)) {

@@ -3,8 +3,8 @@
  *   fork -> its own session -> exec; its standard output and error go line by line into its log and to the launcher
  *
  * If the launcher does not keep up, it gets fewer lines; the log has all. The process dies with the worker, except a
- * kept server. The agent reports the end of a process when its status is known and its output was read. A process
- * that the ended one left behind may hold the pipe open, so the agent then reads the pipe only for a moment.
+ * kept server. The agent reports the end of a process when its status is known and its output was read. A child of the
+ * ended process may hold the pipe open, so the agent reads the pipe only for a moment more.
  */
 #include "tools/agent/agent.h"
 

@@ -1,5 +1,5 @@
 /* The launcher's requests: a line of JSON with "op", answered by a line with "event". A failed request is answered by
- * {"event":"failed","op":...,"text":...}; the launcher decides whether the job goes on.
+ * {"event":"failed","op":...,"text":...}; the launcher decides whether the job continues.
  *
  *   setup     the job: workspace, logs, ip_config; must come before all of the following
  *   key       the key of the job, for its servers and trainers

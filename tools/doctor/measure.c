@@ -23,7 +23,7 @@
 #define SLOT_BYTES    (1u << 20)
 #define LANDING_BYTES ((size_t)SLOTS * SLOT_BYTES)
 #define SAMPLE_ROW    64u
-#define SHORT_BYTES   8u    /* a neighbour's id, as it lies in a list */
+#define SHORT_BYTES   8u    /* bytes of a neighbour's id in a list */
 #define LONG_BYTES    4096u /* a complete list */
 #define WARM_ROUNDS   20u
 #define ROUNDS_MAX    5000u
