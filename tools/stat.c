@@ -88,7 +88,7 @@ static gw_status stat_check_command(void *input)
 
 /* --- Requests. --- */
 
-/* Reports the first failure of a question; later ones are dropped. */
+/* Stores the first failure of a question; later failures are dropped. */
 static void fail_question(struct question *question, const char *text)
 {
 	question->answered = true;
@@ -159,7 +159,7 @@ static gw_status ask_all(struct stat_command *c)
 		connect_to(c, group, &c->questions[i], deadline);
 		open += !c->questions[i].answered;
 	}
-	/* The transport keeps the deadline; it gets one second more to report it. */
+	/* The transport reports a missed deadline. It gets one more second to do so. */
 	uint64_t end = deadline + GW_NS_PER_SECOND;
 	for (uint64_t now; open > 0 && (now = gw_now_ns()) < end;) {
 		struct gw_completion completions[COMPLETIONS];

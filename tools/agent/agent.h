@@ -8,9 +8,9 @@
  *   - the launcher sends bye, hangs up, or is silent for too long
  *   - a signal comes
  *   - the guardian dies
- * The guardian ends everything when the worker dies. Both are subreapers: any process that a trainer leaves behind
- * becomes their child, however it detached itself. If both are killed at once, left.c finds the remaining processes by
- * their mark, for cluster.py to show and to end.
+ * The guardian ends everything when the worker dies. Both are subreapers: a process that a trainer leaves behind
+ * becomes a child of one of them, even if it has detached itself. If both are killed at once, left.c finds the
+ * remaining processes by their mark, for cluster.py to show and to end.
  */
 #ifndef GW_TOOLS_AGENT_AGENT_H
 #define GW_TOOLS_AGENT_AGENT_H
@@ -22,16 +22,15 @@
 
 #include "core/errors/status.h"
 
-#define GW_AGENT_LINE_MAX  4096 /* bytes of a line of output that are sent; the log has the complete line */
-#define GW_AGENT_TAIL      64   /* last lines of a process, sent with its end: an exception and torchrun's report */
+#define GW_AGENT_LINE_MAX  4096 /* the most bytes of a line of output that are sent; the log has the complete line */
+#define GW_AGENT_TAIL      64 /* last lines of a process that are sent with its end: an exception, torchrun's report */
 #define GW_AGENT_TAIL_LINE 512
 #define GW_AGENT_PATH_MAX  1024
 #define GW_AGENT_NAME_MAX  96
 #define GW_AGENT_MARK      "GRAPHWIRE_AGENT" /* in the environment of every process of a job */
 #define GW_AGENT_MARK_MAX  (GW_AGENT_NAME_MAX + 48)
 
-/* The owner of a process: the worker that started it, or that started its ancestor. Holds the worker's pid, its time
- * of start and its job. */
+/* The mark of a process: pid, time of start and job of the worker that started the process or its ancestor. */
 struct gw_agent_mark {
 	pid_t worker;
 	uint64_t start;
@@ -100,11 +99,11 @@ struct gw_agent {
 /* The queue of events. All events for the launcher pass through it in order. gw_agent_report takes over the
  * caller's reference to the event. If the launcher does not keep up, lines of output are dropped, but events are not.
  */
-#define GW_AGENT_OUTPUT_MAX (8u << 20) /* bytes of unread events; above it the launcher counts as gone */
+#define GW_AGENT_OUTPUT_MAX (8u << 20) /* bytes of unread events; with more, the launcher counts as gone */
 void gw_agent_report(struct gw_agent *agent, json_t *event);
 void gw_agent_send(struct gw_agent *agent); /* sends queued events until standard output accepts no more */
 bool gw_agent_may_report_output(const struct gw_agent *agent);
-/* Starts ending everything: SIGTERM now, SIGKILL after the grace. The launcher gets `why`. Only the first call
+/* Starts to end all processes: SIGTERM now, SIGKILL after the grace. The launcher gets `why`. Only the first call
  * counts. */
 void gw_agent_end(struct gw_agent *agent, const char *why);
 void gw_agent_process_signal(const struct gw_agent_process *process, int number);
@@ -123,7 +122,7 @@ void gw_agent_process_reap(struct gw_agent *agent);
 void gw_agent_process_report_end(struct gw_agent *agent, struct gw_agent_process *process);
 
 /* mark.c */
-uint64_t gw_agent_start_of(pid_t pid); /* the time when the process started; 0: it does not exist, or has ended */
+uint64_t gw_agent_start_of(pid_t pid); /* the time of its start; 0: it has ended, or does not exist */
 void gw_agent_mark_text(const struct gw_agent_mark *mark, char out[GW_AGENT_MARK_MAX]);
 bool gw_agent_mark_parse(const char *text, struct gw_agent_mark *mark);
 bool gw_agent_worker_lives(const struct gw_agent_mark *mark);
@@ -132,7 +131,7 @@ bool gw_agent_worker_lives(const struct gw_agent_mark *mark);
 gw_status gw_agent_home(char path[GW_AGENT_PATH_MAX]);
 gw_status gw_agent_folder_make(struct gw_agent *agent);
 bool gw_agent_folder_mark(const char *home, const char *entry,
-			  struct gw_agent_mark *mark); /* false: the entry is not an agent's folder */
+			  struct gw_agent_mark *mark); /* false: the folder is not an agent's */
 gw_status gw_agent_file_write(const char *folder, const char *name, const void *bytes, size_t count);
 void gw_agent_folder_remove(pid_t worker);
 gw_status gw_agent_expand(const char *path, char out[GW_AGENT_PATH_MAX]);
@@ -173,7 +172,7 @@ json_t *gw_agent_descendants_kill(struct gw_agent *agent);
 json_t *gw_agent_process_json(pid_t pid);
 
 /* guard.c: forks, and returns only in the worker, with the descriptors guardian, release and signals set. In the
- * guardian it does not return: the guardian exits. */
+ * guardian the call does not return: the guardian exits. */
 gw_status gw_agent_guard(struct gw_agent *agent);
 
 #endif

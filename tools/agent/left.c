@@ -107,7 +107,7 @@ static void left_take(struct left *left, const char *pid)
 		.group = value && gw_agent_mark_parse(value, &mark) ? left_group(left, &mark) : -1};
 }
 
-/* Excludes this process and its ancestors from the groups. */
+/* Excludes this process and its ancestors from all groups, so that they are not signalled. */
 static void left_spare_own(struct left *left)
 {
 	for (pid_t pid = getpid(), parent; pid > 1; pid = parent) {
