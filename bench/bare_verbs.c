@@ -55,8 +55,7 @@ struct gw_bare_verbs {
 	int gid_index;
 };
 
-/* Chooses the GID by which others reach the port: on Ethernet the version 2 entry of an IPv4 address, if one exists.
- * */
+/* Chooses the GID by which others reach the port: on Ethernet the RoCE v2 entry of an IPv4 address. */
 static int choose_gid(struct gw_bare_verbs *v)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};

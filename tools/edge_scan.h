@@ -1,5 +1,5 @@
-/* One pass over the lists of an edge type in one part: degrees, cut, and sums that show whether two orders hold the
- * same edges. */
+/* One pass over the lists of an edge type in one part: degrees, cut, and sums that show whether two groups of lists
+ * hold the same edges. */
 #ifndef GW_TOOLS_EDGE_SCAN_H
 #define GW_TOOLS_EDGE_SCAN_H
 

@@ -1,4 +1,4 @@
-/* Compares two mini-batches: first the counts, then the arrays that the counts size.
+/* Compares two mini-batches: first the counts, then the arrays whose sizes are the counts.
  *
  *   seeds, ends of edges -> nodes of each type -> per hop: counts, edges of each type (indptr, indices, edge ids)
  *                        -> rows fetched

@@ -124,7 +124,8 @@ void gw_agent_process_reap(struct gw_agent *agent)
 				continue;
 			p->ended = true;
 			p->status = status;
-			kill(-pid, SIGKILL); /* kill its process group; the job's end finds other processes */
+			kill(-pid, SIGKILL); /* kill the rest of its process group; other processes that it left are
+					      * found at the end of the job */
 		}
 	}
 }
@@ -176,7 +177,7 @@ _Noreturn static void process_exec(const struct gw_agent *agent, char **argv, co
 	if (!agent->keep) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != worker)
-			_exit(127); /* the parent has died in between */
+			_exit(127); /* the parent has died since the fork */
 	}
 	dup2(output, STDOUT_FILENO);
 	dup2(output, STDERR_FILENO);

@@ -95,8 +95,8 @@ static gw_status request_take_job(struct gw_agent *agent, const json_t *request)
 	agent->silence_ns = silence > 0 ? (uint64_t)silence * GW_NS_PER_MS : agent->silence_ns;
 	agent->log_bytes_max = bytes > 0 ? (uint64_t)bytes : agent->log_bytes_max;
 	status = gw_agent_folder_make(agent);
-	if (json_is_true(json_object_get(request,
-					 "quiet"))) { /* a quiet agent only looks; its files are removed when it ends */
+	if (json_is_true(json_object_get(
+		    request, "quiet"))) { /* a quiet agent keeps no logs: its folder is removed at its end */
 		snprintf(agent->logs, sizeof(agent->logs), "%s", agent->folder);
 		return status;
 	}

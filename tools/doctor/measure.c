@@ -31,7 +31,7 @@
 #define READS_NS      (2000 * GW_NS_PER_MS) /* for all reads, after the connect's deadline and the time to measure */
 #define LATE_NS       GW_NS_PER_SECOND      /* after the deadline, for the transport to report it */
 #define TRIPS         60u /* the deadline of all reads grows by so many times a single read, for distant servers */
-#define FAR_NS        (20 * GW_NS_PER_MS) /* from here on, times measure the network only */
+#define FAR_NS        (20 * GW_NS_PER_MS) /* with a longer round trip, times measure the network only */
 
 struct measure_slot {
 	struct gw_read_set set;
