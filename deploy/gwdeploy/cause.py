@@ -23,9 +23,10 @@ _LINE_MAX = 400
 
 _PREFIX = re.compile(r"\[([A-Za-z_]+)(\d+)\]: ?")
 _HEADER = re.compile(r"Traceback \(most recent call last\):$")
-_SYNTAX = re.compile(r'  File "[^"]+", line \d+$')  # begins a compiler's error, which has no header
-_BAR = re.compile(r"^\s*\| ?")  # before the lines of an ExceptionGroup
-# An exception's name: qualified by a module, or with a built-in's ending. _OWN: the script's own, any capitalized word.
+_SYNTAX = re.compile(r'  File "[^"]+", line \d+$')  # the first line of a compiler's error, which has no traceback header
+_BAR = re.compile(r"^\s*\| ?")  # the bar before each line of an ExceptionGroup
+# _EXCEPTION: an exception's name that is qualified by a module, or ends as the built-in ones do. _OWN: any capitalized
+# word, which may be the name of the script's own exception.
 _EXCEPTION = re.compile(
     r"(?:(?:[A-Za-z_][\w<>]*\.)+\w+|[A-Z]\w*(?:Error|Exception|Exit|Group|Interrupt|Iteration|Warning))(?::\s|:?$)"
 )

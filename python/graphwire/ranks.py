@@ -188,9 +188,9 @@ def _last_to_leave(meeting: _Meeting) -> bool:
 def _all_here(meeting: _Meeting, here: int, until: float) -> bool:
     """Waits for all ranks. Returns whether all have arrived.
 
-    A rank whose wait times out adds GAVE_UP to the count, and then all ranks give up. At the same moment the last rank
-    may arrive. Of these two ranks, the one that changed the count later undoes its change. Until then the count shows
-    both changes, and the other ranks read it again.
+    A rank whose wait times out adds GAVE_UP to the count, and then all ranks give up. The last rank may arrive at the
+    same moment. Then the second of these two ranks to change the count undoes its change. While the count has both
+    changes, the other ranks read it again.
     """
     if here >= GAVE_UP:
         meeting.add("here", -1)
