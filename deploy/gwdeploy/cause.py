@@ -23,7 +23,7 @@ _LINE_MAX = 400
 
 _PREFIX = re.compile(r"\[([A-Za-z_]+)(\d+)\]: ?")
 _HEADER = re.compile(r"Traceback \(most recent call last\):$")
-_SYNTAX = re.compile(r'  File "[^"]+", line \d+$')  # the first line of a compiler's error, which has no traceback header
+_SYNTAX = re.compile(r'  File "[^"]+", line \d+$')  # the first line of a compiler's error, which has no header
 _BAR = re.compile(r"^\s*\| ?")  # the bar before each line of an ExceptionGroup
 # _EXCEPTION: an exception's name that is qualified by a module, or ends as the built-in ones do. _OWN: any capitalized
 # word, which may be the name of the script's own exception.
