@@ -2,8 +2,8 @@
  * the Graph500 benchmark (.57, .19, .19, .05). A keyed permutation shuffles the vertices.
  *
  * Edge i, feature j of node v, the label of v and so on are draws of a counter-based generator at (key, i): the result
- * depends on no thread and no order. Probabilities are 32-bit thresholds and features exact multiples of 2^-23: the
- * arithmetic is integer only.
+ * does not depend on threads or their order. Probabilities are 32-bit thresholds and features exact multiples of 2^-23:
+ * the arithmetic is integer only.
  */
 #include "tools/rmat.h"
 
@@ -16,7 +16,7 @@
 
 #define GRAIN (32u << 10)
 
-/* What a draw is for: the hop of the generator's keys, under the kind GW_DRAW_GENERATE. */
+/* The purpose of a draw. It is the hop in the keys of the kind GW_DRAW_GENERATE. */
 enum { DRAW_EDGE, DRAW_FEATURE, DRAW_CENTRE, DRAW_LABEL, DRAW_SPLIT, DRAW_WEIGHT };
 
 #define SHARE_A   0x91eb851eu /* .57 * 2^32 */

@@ -167,7 +167,7 @@ gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char 
 	type->src = src;
 	type->dst = dst;
 	type->edges = *edges;
-	type->edges.time_name = NULL; /* this pointed into the caller's struct */
+	type->edges.time_name = NULL; /* it points into the caller's struct, and is not needed any more */
 	*out = builder->num_etypes++;
 	return GW_OK;
 }
@@ -218,7 +218,7 @@ static gw_status add_item(struct builder_items *list, const char *what, const st
 	struct builder_item *added = &list->items[list->count++];
 	*added = *item;
 	snprintf(added->name, sizeof(added->name), "%s", name);
-	added->array.name = NULL; /* name may move when the list grows */
+	added->array.name = NULL; /* a pointer to added->name would be wrong after the list has grown */
 	return GW_OK;
 }
 

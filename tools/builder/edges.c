@@ -80,8 +80,7 @@ static gw_status write_permuted(struct builder_writing *w, const char *key, cons
 	gw_status status = gw_writer_begin(w->writer, 0, key, array->dtype, array->ndim, shape, &stream);
 	if (status != GW_OK)
 		return status;
-	step = step < count ? step : count; /* room for no more rows than there are: none for an empty array, whose row
-					       may have any size */
+	step = step < count ? step : count; /* an empty array needs no room, whatever its bytes of a row */
 	uint8_t *piece = gw_malloc(step * bytes);
 	if (!piece)
 		status = gw_context(GW_NO_MEMORY, "%s", key);

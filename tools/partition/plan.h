@@ -32,7 +32,7 @@ struct gw_plan_weights {
 
 struct gw_plan {
 	uint32_t parts;
-	uint32_t trainers; /* of each machine; above 1, each part is cut into this many pieces */
+	uint32_t trainers; /* trainers of each machine; if above 1, each part is cut into this number of pieces */
 	enum gw_plan_method method;
 	enum gw_plan_objective objective;
 	bool balance_train, balance_edges, balance_ntypes;
@@ -93,10 +93,10 @@ gw_status gw_assign_random(const struct gw_plan *plan, const struct gw_part *par
  * found before allocating that memory. Both errors name the other method. */
 gw_status gw_assign_metis(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
 
-/* Whether METIS accepts a graph with so many nodes, edges without loops, loops and constraints. GW_LIMIT if not. */
+/* Checks that METIS accepts these numbers of nodes, edges without loops, loops and constraints. GW_LIMIT if not. */
 gw_status gw_metis_check_counts(uint64_t nodes, uint64_t edges, uint64_t loops, uint32_t constraints);
 
-/* The bytes that METIS needs for a symmetric graph of so many entries, in addition to the graph itself. */
+/* The bytes that METIS needs for a symmetric graph with this number of entries, in addition to the graph itself. */
 uint64_t gw_metis_bytes(uint64_t nodes, uint64_t entries, uint32_t constraints, uint32_t pieces);
 
 /* One run of METIS. Arrays as for METIS_PartGraphKway; weights may be NULL. */
@@ -115,7 +115,7 @@ gw_status gw_metis_run(struct gw_metis_job *job);
 
 struct gw_split_stats {
 	double renumber_s, edges_s, rows_s, commit_s;
-	uint64_t bytes; /* of payload written */
+	uint64_t bytes; /* bytes of payload written */
 	uint64_t graph_id;
 };
 

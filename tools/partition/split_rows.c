@@ -27,9 +27,9 @@ enum job_kind { JOB_ROWS, JOB_STRINGS, JOB_NAMES, JOB_ALIAS, JOB_WEIGHT, JOB_ORI
 struct job {
 	enum job_kind kind;
 	uint32_t part, type;
-	const struct gw_array
-		*array; /* of the input; for strings: the offsets; for INVERSE: orig_id, or NULL: ids of the input */
-	const struct gw_array *bytes; /* for strings */
+	const struct gw_array *array; /* an array of the input; for strings, the offsets; for INVERSE, orig_id, or NULL
+					 for the input's ids */
+	const struct gw_array *bytes; /* the bytes, for strings */
 	const struct gw_numbers *from;
 	uint64_t begin, count;              /* rows from[begin ... begin + count) of the input, in this order */
 	const struct gw_split_lists *lists; /* for edges, else NULL */

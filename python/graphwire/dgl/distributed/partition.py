@@ -100,7 +100,7 @@ def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionB
     path = Path(os.fspath(part_config))
     text = json.loads(path.read_text()) if path.is_file() else {}
     if not str(text.get("format", "")).startswith("graphwire-"):
-        raise host.error_type()(f"{path} is no graph of Graphwire's: partition_graph writes such a file")
+        raise host.error_type()(f"{path} is not the JSON of a Graphwire graph, which partition_graph writes")
     if _checks.as_integer(part_id) is None:
         raise TypeError(f"part_id is an integer, not {part_id!r}")
     check(lib.gw_part_config_check(c_text("part_config", path)))
