@@ -1,4 +1,4 @@
-"""Scores of models trained on Graphwire's mini-batches, on real graphs whose scores are published or measured here.
+"""Computes scores of models that are trained on Graphwire's mini-batches, on real graphs, for comparison with others.
 
   python bench/accuracy.py tolokers FOLDER   GraphSAGE's ROC-AUC on the test part of each split, and their mean
   python bench/accuracy.py cora FOLDER       accuracy of GraphSAGE on the public split, and of PyTorch Geometric's over
@@ -6,13 +6,13 @@
   python bench/accuracy.py facebook FOLDER   the same, on a split drawn by each seed
 
 FOLDER holds tolokers/tolokers.npz, cora/cora.npz or facebook/facebook.npz; $GRAPHWIRE (build/release/graphwire) imports
-the graph into a temporary folder. Models learn from sampled neighbourhoods (Cora: all neighbours). The score on val
-chooses the epoch. Evaluation uses all neighbours. Fewer --splits (seeds) or --epochs give a quick look. With
---at_least, a lower mean ends the script with status 1.
+the graph into a temporary folder. Models are trained on sampled neighbourhoods (Cora: all neighbours). The test score
+is that of the epoch with the best score on val. Evaluation uses all neighbours. Fewer --splits (seeds) or --epochs give
+a quick look. With --at_least, a lower mean ends the script with status 1.
 
 Tolokers' layers are those of the published baseline (82.43 +- 0.44; "A critical look at the evaluation of GNNs under
-heterophily", 2023), but narrower and fewer: residual blocks of a layer norm, the row concatenated with the mean of its
-neighbours, and two linear layers.
+heterophily", 2023), but narrower and fewer. Each is a residual block: a layer norm, the row concatenated with the mean
+of its neighbours, and two linear layers.
 
 With three seeds or more, the means of Graphwire and PyTorch Geometric may differ, in either direction, by no more than
 the greater of their two deviations over the seeds; else the script ends with status 1. Both start from the same
@@ -167,7 +167,7 @@ def whole_graph(task, parts, number, args):
     from torch_geometric.nn import SAGEConv as Layer
 
     class Turned(Layer):
-        """Takes the graph first, as graphwire.nn's layers do."""
+        """A layer of PyTorch Geometric that takes the graph first, as graphwire.nn's layers do."""
 
         def forward(self, edges, x):
             return super().forward(x, edges)

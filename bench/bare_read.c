@@ -1,5 +1,5 @@
-/* A bare loop: opens the files, keeps the queue full, reaps. No loader of the same bytes into the same memory can be
- * faster. */
+/* A bare loop: opens the files, keeps the io_uring full of reads, and reaps completions. No loader of the same bytes
+ * into the same memory can be faster. */
 #include "bench/bare_read.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Bare loops over loopback sockets and memory. Calls block; one server thread and one client, the calling thread. */
+/* Bare loops over loopback sockets and memory. Calls on sockets block. The server is one thread; the client is the
+ * calling thread. */
 #include "bench/bare_rows.h"
 
 #include <assert.h>
@@ -35,24 +36,24 @@ uint64_t gw_bare_mix(uint64_t x)
 	return x ^ (x >> 33);
 }
 
-/* The next number from which the bare loops draw batches, over all runs and threads. A run that read the previous
- * run's rows again would find some of them in a large cache. It starts where no measured stream gets to. */
+/* The next number from which the bare loops draw batches, over all runs and threads. A run that read the previous run's
+ * rows again would find some of them in a large cache. The measured streams never reach the first number. */
 static _Atomic uint64_t bare_drawn = 1ull << 40;
 
-/* The first number of a batch of n. */
+/* Reserves the n numbers of a batch, and returns the first. */
 static uint64_t draw(uint32_t n)
 {
 	return atomic_fetch_add_explicit(&bare_drawn, n, memory_order_relaxed);
 }
 
-/* A socket whose reader wakes only when so many bytes have come, if so many are expected. */
+/* A socket with a low-water mark: its reader wakes only when `most` bytes have arrived, or fewer near the end. */
 struct low_water {
 	int fd;
 	size_t most, now; /* most 0: the reader wakes for every byte */
 };
 
-/* The mark is at most half of the remaining bytes. A blocking recv that finds less than the mark returns those bytes
- * in the end, but it wakes only when a full mark has come in addition. */
+/* The mark is at most half of the remaining bytes. A blocking recv that has found less than the mark wakes only when as
+ * many bytes as the mark have arrived in addition. */
 static void bare_rows_set_low_water(struct low_water *mark, size_t left)
 {
 	size_t wanted = mark->most;

@@ -1,5 +1,5 @@
-/* The bare loops that bound a row service: plain sockets, threads and memcpy, without any code of Graphwire. Each
- * loop makes its sockets (loopback), runs, and closes everything. All return 0 or an errno. */
+/* The bare loops that bound a row service: plain sockets, threads and memcpy, without any code of Graphwire. Each loop
+ * makes its sockets on loopback, measures, and closes everything. All return 0 or an errno. */
 #ifndef GW_BENCH_BARE_ROWS_H
 #define GW_BENCH_BARE_ROWS_H
 
@@ -14,16 +14,17 @@ struct gw_bare_rows {
 	uint32_t depth; /* batches in flight */
 	uint32_t run;   /* length of a run of neighbouring rows in the measured case; 0 or 1: no runs. The bare loops
 			   ignore it. */
-	uint32_t low_water; /* over TCP: the client wakes for at least so many bytes (SO_RCVLOWAT); 0: for every byte */
+	uint32_t low_water; /* over TCP: the bytes for which the client wakes (SO_RCVLOWAT); 0: it wakes for every byte
+			     * */
 	uint8_t *landing;   /* depth * batch * row_bytes */
 	double seconds;     /* how long to measure */
 };
 
-/* The hash of a number, which gives the next row. Every loop continues from its last number, and no run draws the
- * numbers of another run. */
+/* Hashes a number. The loops hash consecutive numbers to select rows. The numbers continue from one run to the next, so
+ * that no run draws the numbers of another run. */
 uint64_t gw_bare_mix(uint64_t x);
 
-/* Keeps the calling thread on the n-th processor of the process, counted round. In every loop clients run on even
+/* Keeps the calling thread on the n-th processor of the process, modulo their number. In every loop clients run on even
  * processors and servers on odd ones, so that no scheduler puts both on one. With only one processor the call does
  * nothing. */
 void gw_bare_pin(unsigned number);

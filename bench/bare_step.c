@@ -33,8 +33,8 @@ struct gw_bare_step {
 	uint64_t rows;
 	float *table; /* rows of columns and a sum */
 	uint64_t *hashes;
-	float *landing; /* of the client: [batch][columns] */
-	uint8_t *piece; /* of the server */
+	float *landing; /* the client's receive buffer: [batch][columns] */
+	uint8_t *piece; /* the server's buffer */
 	uint32_t *numbers;
 	uint64_t next; /* number of the next step, over all runs */
 	pthread_t thread;

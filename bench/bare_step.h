@@ -7,8 +7,8 @@
 
 struct gw_bare_step;
 
-/* Makes a table of rows of so many floats on loopback, with its server thread on an odd processor; a step has `batch`
- * rows. Returns 0 or an errno. */
+/* Makes a table whose rows have `columns` floats, and its server thread on an odd processor, which the caller reaches
+ * over loopback. A step has `batch` rows. Returns 0 or an errno. */
 int gw_bare_step_begin(uint64_t rows, uint32_t columns, uint32_t batch, struct gw_bare_step **out);
 void gw_bare_step_end(struct gw_bare_step *step); /* NULL is allowed */
 
@@ -17,7 +17,7 @@ void gw_bare_step_end(struct gw_bare_step *step); /* NULL is allowed */
 int gw_bare_step_run(struct gw_bare_step *step, const uint32_t *numbers, uint32_t steps, const float *gradients,
 		     double seconds, double *steps_per_second);
 
-/* Does what a step of row-wise Adagrad does to one row, and hashes the row: the loop without locks and grouping. */
+/* Applies a step of row-wise Adagrad to one row, and hashes the row: a server's work without locks and grouping. */
 void gw_bare_update(float *row, float *sum, uint64_t *hash, const float *gradient, uint32_t columns);
 
 #endif

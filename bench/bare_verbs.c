@@ -1,5 +1,5 @@
-/* Bare one-sided reads: see the header. Both ends of every pair are in this process and on the same device, whose
- * loopback carries the packets. */
+/* Bare one-sided reads: bare_verbs.h describes them. Both ends of every pair are in this process and on the same
+ * device, whose loopback carries the packets. */
 #include "bench/bare_verbs.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ int gw_bare_verbs_one(struct gw_bare_verbs *verbs, uint32_t row_bytes, uint32_t 
 
 #define QUEUES_MAX 8
 #define DEPTH_MAX  512
-#define LIST       32 /* posted at once */
+#define LIST       32 /* reads that are posted at once */
 #define SIGNAL     16
 
 struct gw_bare_verbs {
@@ -55,8 +55,7 @@ struct gw_bare_verbs {
 	int gid_index;
 };
 
-/* Chooses the GID by which others reach the port: on Ethernet the version 2 entry of an IPv4 address, if one exists.
- * */
+/* Chooses the GID by which others reach the port: on Ethernet the RoCE v2 entry of an IPv4 address. */
 static int choose_gid(struct gw_bare_verbs *v)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};

@@ -26,9 +26,9 @@ struct gw_batches {
 	struct gw_fetch fetches[2];
 	int32_t *fanouts; /* [hops][edge types] */
 	int64_t *ids;
-	struct gw_loader *loader;  /* of the measured client */
+	struct gw_loader *loader;  /* the measured client's */
 	uint64_t type_count;       /* number of nodes of the seeds' type */
-	uint64_t row_bytes;        /* of a feature row */
+	uint64_t row_bytes;        /* bytes of a feature row */
 	uint64_t rows_of_one;      /* feature rows of the last compared batch */
 	struct gw_histogram waits; /* ns from batch to batch */
 	uint64_t batches, edges, rows, nodes;
@@ -44,10 +44,10 @@ gw_status gw_batches_loader(const struct gw_batches *b, struct gw_client *client
 /* Opens the measured client's loader, and compares its first batches with the standalone client's. */
 gw_status gw_batches_check(struct gw_batches *b, struct gw_client *alone, struct gw_client *measured);
 
-/* Streams n batches, over the ends of epochs, and counts them. *per_second is the rate of batches. */
+/* Streams n batches, across epochs, and counts them. *per_second is the rate of batches. */
 gw_status gw_batches_run(struct gw_batches *b, uint32_t n, double *per_second);
 
-/* Takes the next batch of any loader, over the end of an epoch. */
+/* Takes the next batch of any loader. At the end of an epoch, continues with the next epoch. */
 gw_status gw_batches_next(struct gw_loader *loader, struct gw_minibatch **batch);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define SPREAD_MAX 0.25 /* of repeats; above it the machine was not quiet enough */
+#define SPREAD_MAX 0.25 /* a larger spread of repeats means that the machine was not quiet */
 
 /* ---- options ---- */
 

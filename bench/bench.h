@@ -47,8 +47,8 @@ struct gw_bench {
  * offsetof(struct arguments, bench) */
 extern const struct gw_option gw_bench_options[];
 
-/* Opens the file of --json. Call it after parsing. gw_bench_close returns a status, since a full disk shows only
- * there. */
+/* Opens the file of --json. Call it after parsing. gw_bench_close returns a status, because a full disk may be noticed
+ * only then. */
 gw_status gw_bench_open(struct gw_bench *bench);
 gw_status gw_bench_close(struct gw_bench *bench);
 
@@ -74,7 +74,7 @@ double gw_bench_quantile(double *values, size_t count, double share);
 typedef gw_status (*gw_bench_measure)(void *context, double *figure);
 
 /* Measures ceiling and case `repeats` times each, alternately. The order changes from repeat to repeat, so that a
- * machine that changes its speed changes both. ceiling may be NULL. The first failure ends the call. */
+ * change of the machine's speed affects both. ceiling may be NULL. The first failure ends the call. */
 gw_status gw_bench_alternate(const struct gw_bench *bench, gw_bench_measure ceiling, gw_bench_measure value,
 			     void *context, struct gw_bench_series *ceilings, struct gw_bench_series *values);
 
@@ -83,7 +83,7 @@ double gw_bench_cpu_seconds(void);
 
 /* ---- report ---- */
 
-/* One more member of the JSON object; if text is set, it wins over number. */
+/* One more member of the JSON object. Its value is text, or number if text is NULL. */
 struct gw_bench_field {
 	const char *name;
 	double number;
@@ -98,7 +98,7 @@ struct gw_bench_result {
 	bool lower_is_better; /* shown in the table; the ratio of a latency to its ceiling is above 1 */
 	bool verified;        /* the results were checked: must be true */
 	struct gw_bench_field fields[GW_BENCH_FIELDS_MAX]; /* the list ends at an entry without a name */
-	const char *note; /* one line for people: what binds, or what to try; or NULL */
+	const char *note; /* one line for people: what limits the figure, or what to try; or NULL */
 };
 
 /* Prints a line of the table and, with --json, a JSON object:

@@ -24,7 +24,7 @@
 #define SIZES_MAX     16
 #define STREAMS       3          /* measurements of the raw stream */
 #define BARE_DEPTH    128        /* bare reads in flight on a queue pair */
-#define BARE_MARK     (1u << 20) /* of the second bare loop over TCP: its client wakes for so many bytes */
+#define BARE_MARK     (1u << 20) /* the low-water mark of the second bare loop's client over TCP */
 
 struct gather_arguments {
 	struct gw_bench bench;
@@ -39,8 +39,8 @@ struct gather_arguments {
 	struct gw_row_bed bed;
 	struct gw_bare_rows bare;
 	struct gw_row_stream stream;
-	const char *scheme;               /* of the case */
-	struct gw_bare_verbs *bare_verbs; /* verbs */
+	const char *scheme;               /* the case's scheme */
+	struct gw_bare_verbs *bare_verbs; /* the ceiling of verbs */
 	/* Processor seconds of both sides for each GB: on a busy machine they mean more than the clock. */
 	struct gw_bench_series cpu, bare_cpu;
 	struct gw_bench_series marked; /* TCP: the bare loop with a low-water mark, alternating with the loop without */

@@ -43,8 +43,8 @@ struct latency_arguments {
 	struct gw_row_rounds turns;
 	uint8_t *landing;
 	struct gw_bare_verbs *bare;     /* verbs; else NULL */
-	struct gw_ping_pong *ping_pong; /* over TCP */
-	uint64_t spin_ns;               /* of the case; 0: both sides sleep */
+	struct gw_ping_pong *ping_pong; /* the ceiling of the case over TCP */
+	uint64_t spin_ns;               /* how long both sides spin in this case; 0: they sleep */
 	struct gw_rounds measured;
 };
 

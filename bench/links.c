@@ -31,7 +31,7 @@ struct links_arguments {
 	/* in use while the benchmark runs */
 	struct gw_own_servers own;
 	struct gw_client *measured, *alone;
-	struct gw_batches edges, nodes; /* of the case */
+	struct gw_batches edges, nodes; /* the batches of the case being measured */
 };
 
 /* ---- options ---- */

@@ -37,11 +37,11 @@ struct load_arguments {
 	struct gw_staging *staging;
 	struct gw_arena *arena;
 	char **paths;
-	uint64_t *digests; /* of all files, one after another */
+	uint64_t *digests; /* the digests of all files, file by file */
 	struct gw_load_item *items;
 	struct gw_bare_file *bare;
 	uint64_t file_bytes; /* payload of each */
-	double cpu_seconds;  /* of all measured loads */
+	double cpu_seconds;  /* processor time of all measured loads */
 	const char *driver;
 };
 
@@ -261,8 +261,8 @@ static void load_report(struct load_arguments *a, const struct gw_bench_series *
 	snprintf(title, sizeof(title), "%llu x %s, verified", (unsigned long long)a->files,
 		 gw_text_bytes(each, (double)a->file_bytes));
 	snprintf(note, sizeof(note), "%s; %.2f of %u processors busy: %s", a->driver, processors, gw_processors(),
-		 ratio > 0.9                          ? "the disk binds"
-		 : processors > 0.9 * gw_processors() ? "the processors bind"
+		 ratio > 0.9                          ? "the disk is the limit"
+		 : processors > 0.9 * gw_processors() ? "the processors are the limit"
 						      : "neither the disk nor the processors were full");
 	const struct gw_bench_result result = {.title = title,
 					       .unit = "GB/s",

@@ -1,7 +1,7 @@
 /* graphwire bench latency --matrix: size x transport.
  *
- *   each path -> a bed -> each size: rows one at a time, then batches in flight, in turn, `repeats` times
- *             -> a line of the table, a JSON object, a point of the plot
+ *   each path -> a test bed (row_bed.h) -> each size, `repeats` times: rows one at a time, then batches in flight
+ *   -> a line of the table, a JSON object, a point of the plot
  *
  * The time is divided evenly among the measurements. The run takes a little longer than requested: servers start,
  * memory is registered, and the last batches end. Every single row is compared with the table; batches are checked
@@ -20,7 +20,7 @@
 #include "core/numbers/histogram.h"
 #include "core/system/clock.h"
 
-#define ROUNDS_MAX    65536u /* most single rows of one turn */
+#define ROUNDS_MAX    65536u /* the most single rows of one repeat */
 #define BATCH_MAX     1000u
 #define BATCH_MIN     16u
 #define BATCH_BYTES   (1u << 20) /* approximate bytes of a batch */
@@ -39,7 +39,7 @@ struct matrix {
 	double *microseconds; /* [ROUNDS_MAX] */
 	double round_seconds; /* time of rounds, or of batches, in one repeat */
 	struct cell cells[ROW_WAYS][MATRIX_SIZES_MAX];
-	/* of the cell being measured */
+	/* the cell being measured */
 	struct gw_row_bed bed;
 	struct gw_row_rounds turns;
 	struct gw_row_stream stream;

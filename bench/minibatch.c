@@ -35,11 +35,11 @@ struct minibatch_arguments {
 	int64_t part; /* the part whose seeds are used; -1: all parts */
 	struct gw_bench_fanouts fanouts[4];
 	uint32_t fanouts_count;
-	/* while it runs */
+	/* in use while the benchmark runs */
 	struct gw_own_servers own;
 	struct gw_client *measured, *alone;
 	struct gw_arena *table, *landing;
-	struct gw_batches batches_now; /* of the case being measured */
+	struct gw_batches batches_now; /* the batches of the case being measured */
 	unsigned pairs;                /* pairs of bare loops */
 };
 

@@ -29,7 +29,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Polls for spin_ns, then sleeps. After the first bytes of a message it waits for the rest asleep. */
+/* Receives a message. Polls for its first bytes for spin_ns, and sleeps until the rest has arrived. */
 static bool ping_pong_receive_all(int fd, uint8_t *at, size_t bytes, uint64_t spin_ns)
 {
 	ssize_t n = -1;

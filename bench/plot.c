@@ -11,7 +11,7 @@
 
 #define PANEL_WIDTH  460.0
 #define PANEL_HEIGHT 300.0
-#define LEFT         70.0 /* of a panel: room for the texts of ticks */
+#define LEFT         70.0 /* a panel's margin for the texts of ticks */
 #define RIGHT        20.0
 #define TOP          70.0
 #define BELOW        60.0 /* room for the ticks and the label of the x axis */
@@ -22,8 +22,8 @@ static const char *const hues[GW_PLOT_HUES] = {"#0072b2", "#d55e00", "#009e73", 
 					       "#56b4e9", "#8a6d00", "#7b3294", "#404040"};
 
 struct axis {
-	double low, high;  /* of the values */
-	double at, length; /* in the plot; the length of a y axis is negative */
+	double low, high;  /* the range of the values */
+	double at, length; /* the axis's place in the plot; a y axis has a negative length */
 };
 
 static bool drawable(double value)

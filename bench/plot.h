@@ -23,7 +23,7 @@ struct gw_plot_line {
 
 struct gw_plot_panel {
 	const char *title;
-	enum gw_plot_unit unit; /* of y */
+	enum gw_plot_unit unit; /* the unit of the y axis */
 	const struct gw_plot_line *lines;
 	unsigned line_count;
 };

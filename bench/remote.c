@@ -50,10 +50,10 @@ struct remote_arguments {
 	const char *servers[SERVERS_MAX];
 	const char *features, *labels;
 	uint64_t batches, batch_size, part; /* part: the part whose rows are read; UINT64_MAX: the last */
-	/* while it runs */
+	/* in use while the benchmark runs */
 	struct gw_own_servers own;
 	struct gw_client *alone, *served;
-	const struct gw_tensor *tensor, *tensor_alone; /* of the features */
+	const struct gw_tensor *tensor, *tensor_alone; /* the features, by each client */
 	int64_t begin, end;                            /* the ids of the part: [begin, end) */
 	int64_t ids[ROWS];
 	uint8_t *rows, *expected;       /* [ROWS][row_bytes] */

@@ -114,7 +114,7 @@ static struct sums without(struct sums all, struct sums s)
 }
 
 /* Returns the index that cuts the sorted values into the two groups with the least deviation within them. Uses
- * logarithms, since times stray upwards. */
+ * logarithms, since a few times are far above the others. */
 static size_t best_cut(const double *sorted, size_t count, struct sums all, struct sums *lower)
 {
 	struct sums sums = {0};

@@ -1,5 +1,5 @@
-/* The times of single rounds of a case and of its ceiling. Both run in short slices, in turn, so that changes of the
- * machine's load meet both.
+/* The times of single rounds of a case and of its ceiling. Slices of both alternate, so that changes of the machine's
+ * load affect both.
  */
 #ifndef GW_BENCH_ROUNDS_H
 #define GW_BENCH_ROUNDS_H

@@ -19,8 +19,9 @@ const char *const gw_row_options[] = {"memory", "shm", "epoll", "io_uring", "ver
 
 gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out)
 {
-	const struct gw_arena_options options = {
-		.name = "bench-rows", .numa = GW_NUMA_LOCAL, .shareable = true}; /* as the arena of a server's part */
+	const struct gw_arena_options options = {.name = "bench-rows",
+						 .numa = GW_NUMA_LOCAL,
+						 .shareable = true}; /* a server's part has the same options */
 	gw_status status = gw_arena_create(bytes, &options, out);
 	if (status != GW_OK)
 		return status;
@@ -32,7 +33,7 @@ gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out)
 
 const char *gw_row_pages(const struct gw_arena *arena)
 {
-	/* Parts of an arena with 2 MiB pages may still lie on small pages. */
+	/* Some ranges of an arena with 2 MiB pages may have small pages. */
 	return gw_arena_page_level(arena) == GW_PAGES_4K || gw_arena_huge_share(arena) < 0.9 ? "4 KiB pages"
 											     : "2 MiB pages";
 }

@@ -15,7 +15,7 @@
 struct gw_row_path {
 	const char *name;                /* "tcp/epoll" */
 	const char *option;              /* "epoll": its name for --transport */
-	const char *scheme, *tcp_driver; /* of the bed; tcp_driver is NULL except for TCP */
+	const char *scheme, *tcp_driver; /* arguments of gw_row_bed_begin; tcp_driver is NULL except for TCP */
 };
 extern const struct gw_row_path gw_row_paths[ROW_WAYS];
 extern const char *const gw_row_options[]; /* the options of all paths, then NULL */
@@ -54,7 +54,7 @@ struct gw_row_client {
 /* Creates an arena of random bytes, on 2 MiB pages where possible. */
 gw_status gw_row_table_make(uint64_t bytes, struct gw_arena **out);
 
-/* "2 MiB pages" or "4 KiB pages": what an arena lies on. */
+/* Returns "2 MiB pages" or "4 KiB pages", the pages of an arena. */
 const char *gw_row_pages(const struct gw_arena *arena);
 
 /* Serves the table's first `bytes` over "tcp", "verbs", "shm" or "memory", with `threads` threads on odd processors

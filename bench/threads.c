@@ -36,12 +36,12 @@ struct threads_arguments {
 		threads; /* threads 0: up to the number of processors, at least 2 */
 	double seconds;
 	const char *driver;
-	/* while it runs */
+	/* in use while the benchmark runs */
 	struct gw_arena *table, *landing;
 	struct gw_row_bed bed;
 	struct gw_bare_rows bare;
 	struct client clients[ROW_THREADS_MAX];
-	unsigned pairs; /* of the case being measured */
+	unsigned pairs; /* pairs of a client and a server thread in this case */
 	bool verified;
 };
 

@@ -12,6 +12,8 @@
  *   checkpoint  a tensor from servers to disk, against a bare write and sync of as many bytes, and compared with fio
  *   beside      steps while a checkpoint is written, against the same steps without a checkpoint
  *
+ * A versioned row has a trailer. The bare stride is the stride of rows without trailers.
+ *
  * Reads and pushes are checked before anything is measured. update_memory.c has memory, update_paths.c has reads, and
  * mix and lookup are each in update_NAME.c.
  */
@@ -34,7 +36,7 @@
 #include "core/numbers/digest.h"
 #include "core/system/clock.h"
 
-#define UPDATE_LISTS 64u /* different lists of rows, one for each step in turn */
+#define UPDATE_LISTS 64u /* number of lists of rows; the steps use them one after another, again and again */
 #define UPDATE_WRITE (4u << 20)
 
 static const char *const update_parts[] = {"memory", "reads", "step", "mix", "lookup", "checkpoint", "beside", NULL};
@@ -192,7 +194,7 @@ static gw_status measure_write(void *context, double *figure)
 	return status;
 }
 
-/* Pushes once, so that the tensor has an optimizer state, even if no other part has run. */
+/* Pushes once, so that the tensor has an optimizer state even if no other part of the benchmark has run. */
 static gw_status update_train_one(struct gw_update *a)
 {
 	static const int64_t id = 2;
@@ -200,7 +202,7 @@ static gw_status update_train_one(struct gw_update *a)
 }
 
 /* Compares the checkpoint's rate with fio's. fio's blocks are as long as the checkpoint's, and bypass the page cache
- * likewise. */
+ * too. */
 static void update_compare_fio(const struct gw_update *a, double rate, char *text, size_t room)
 {
 	double fio = gw_bench_series_median(&a->fio);

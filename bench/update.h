@@ -17,7 +17,7 @@ struct gw_update {
 	const char *transport; /* the only transport of reads; NULL: each */
 	const char *folder;    /* where checkpoints are written */
 	struct gw_own_clients_options clients;
-	/* while it runs */
+	/* in use while the benchmark runs */
 	struct gw_row_store *store;
 	struct gw_arena *bare; /* the store's payloads without trailers */
 	uint8_t *landing;

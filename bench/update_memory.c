@@ -14,8 +14,8 @@
 #define UPDATE_AHEAD 12u /* rows prefetched ahead, as in the bare loop */
 #define UPDATE_HOT   64u /* rows that stay in the cache, to measure the hash */
 
-/* Processor time of this thread. Work in memory never sleeps, and this clock is disturbed less by other work on the
- * machine. */
+/* Processor time of this thread. Work in memory never sleeps, and other work on the machine changes this clock less
+ * than the elapsed time. */
 static uint64_t update_spent_ns(void)
 {
 	struct timespec spent;

@@ -27,9 +27,9 @@
 #include "tensors/table.h"
 
 #define MIX_CLIENTS 4u
-#define MIX_LISTS   16u     /* different lists of rows, one for each step in turn */
+#define MIX_LISTS   16u     /* number of lists of rows; the steps use them one after another, again and again */
 #define MIX_ROWS    100000u /* rows of the table, at most */
-#define MIX_LOOK    16u     /* one row of so many is checked */
+#define MIX_LOOK    16u     /* one row in 16 is checked */
 
 struct mix_client {
 	struct gw_update *arguments;
@@ -143,7 +143,7 @@ static void *mix_push_hot(void *context)
 	return NULL;
 }
 
-/* Does not touch the first row: the ceiling's other threads. */
+/* The calls of the ceiling's other threads, which do not touch the first row. */
 static void *mix_rest(void *context)
 {
 	struct mix_client *c = context;

@@ -1,6 +1,6 @@
 /* Reads of versioned rows by a client over each transport. One service in this process serves all rows. The ceilings
- * are the same gathers of rows in the same memory that never change, at the same stride and at the bare stride. A part
- * of graphwire bench update: see update.c.
+ * are the same gathers of rows that never change: in the same memory at the same stride, and at the bare stride, which
+ * is that of rows without trailers. A part of graphwire bench update: see update.c.
  */
 #include <stdio.h>
 #include <string.h>

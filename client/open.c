@@ -170,7 +170,7 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 		status = gw_standalone_open(client, !options->no_verify);
 	if (status == GW_OK)
 		status = open_engines(client);
-	client->tcp_driver = NULL; /* the caller's memory; the engines have opened */
+	client->tcp_driver = NULL; /* it points to the caller's memory; only the opening of engines reads it */
 	if (status == GW_OK)
 		status = connect_all(client);
 	if (status == GW_OK)
@@ -236,7 +236,7 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 void gw_client_close(struct gw_client *client)
 {
 	struct gw_error_kept kept;
-	/* A forked process must not touch anything here and leaks the client. The parent has its own. */
+	/* In a forked child, the connections belong to the parent: the child leaks its copy of the client. */
 	if (!client || gw_client_is_inherited(client))
 		return;
 	gw_error_keep(&kept);

@@ -15,8 +15,9 @@
 #define NAME_MAX_BYTES 64
 
 /* jemalloc reads this option. It turns off the per-thread caches: in jemalloc 5.3.0, a thread whose cache cannot be
- * set up (no address space) dies in its first malloc instead of getting NULL. No hot path allocates, so little is
- * given up: METIS and an epoch take the same time either way. MALLOC_CONF in the environment overrides this value. */
+ * set up (no address space) dies in its first malloc instead of getting NULL. No hot path allocates, so the caches are
+ * of little use: METIS and an epoch take the same time without them. MALLOC_CONF in the environment overrides this
+ * value. */
 extern const char *malloc_conf;
 __attribute__((visibility("default"))) const char *malloc_conf = "tcache:false";
 
@@ -84,7 +85,7 @@ static size_t distance(const char *a, const char *b)
 static int unknown_command(const char *name)
 {
 	const char *nearest = NULL;
-	size_t least = 4; /* more edits make a different word */
+	size_t least = 4; /* with more edits, the command is not suggested */
 	for (size_t i = 0; i < COMMANDS; i++) {
 		size_t edits = *name && strncmp(commands[i].name, name, strlen(name)) == 0
 				       ? 1
@@ -101,7 +102,7 @@ static int unknown_command(const char *name)
 	return 2;
 }
 
-/* A full disk shows only when the output is flushed: a command whose output could not be written has failed. */
+/* A full disk is noticed only when the output is flushed. A command whose output could not be written has failed. */
 static int cmd_finish(const char *name, int result)
 {
 	if ((fflush(stdout) == 0 && !ferror(stdout)) || result != 0)

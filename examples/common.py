@@ -141,7 +141,7 @@ def open_graph(args, ranks):
     if args.standalone:
         servers, launched = None, False
     if ranks.world > 1 and not servers and not launched:
-        raise SystemExit("several trainers share what the servers hold: --ip_config or --servers")
+        raise SystemExit("several trainers need servers: give --ip_config or --servers")
     graph = graphwire.open(None if launched else args.part_config, servers, key_file=args.key_file,
                            transport=args.transport, threads=args.num_workers, job=ranks.job)
     if args.graph_name and args.graph_name != graph.name:

@@ -6,9 +6,9 @@
 A share of the edges is kept for evaluation and is never a target of training. Each such edge is ranked against
 --num_ranked other ends. The figures are the mean reciprocal rank, and the share of edges among the first ten.
 
-The rows of an edge's ends are computed without the edge itself and without its reverse. The reverse is in the edge type
-that the graph records, which is the same type in an undirected graph, or in --reverse_etype. Node types without the
-feature start from a row of a table on the servers.
+The rows of an edge's ends are computed without the edge itself and without its reverse. The graph records the edge type
+of the reverses, which is the same type in an undirected graph; if the graph records none, --reverse_etype names it.
+Node types without the feature start from a row of a table on the servers.
 
 At the end, the rows of all nodes are computed layer by layer, with all neighbours; each rank computes a share of the
 nodes. --embeddings writes the rows. If nodes have labels and masks, a linear model of the rows is trained too, and its

@@ -34,6 +34,8 @@ def options():
     parser.add_argument("--undirected", action="store_true", help="every edge in both directions")
     parser.add_argument("--balance_edges", action="store_true", help="give each part about as many edges")
     parser.add_argument("--num_trainers_per_machine", type=int, default=1, help="pieces of each part")
+    parser.add_argument("--weight", action="append", default=[], metavar="[SRC:REL:DST:]NAME",
+                        help="an edge feature of numbers >= 0, for draws by weight; 8 bytes an edge; may be repeated")
     parser.add_argument("--output", default="data", help="the folder of the parts")
     parser.add_argument("--root", default="dataset", help="the folder of data sets")
     parser.add_argument("--no_download", action="store_true", help="fail if the data set's files are missing")
@@ -58,7 +60,7 @@ def main():
     args = read_options(options())
     chosen = {"method": args.part_method, "balance_train": args.balance_train, "balance_edges": args.balance_edges,
               "num_trainers_per_machine": args.num_trainers_per_machine, "undirected": args.undirected,
-              "transpose": True}  # also store edges by source, as DGL's parts do
+              "weight": args.weight, "transpose": True}  # also store edges by source, as DGL's parts do
     start = time.time()
     if args.dataset.endswith(".json"):
         print(graphwire.dgl.convert_parts(args.dataset, args.output, num_parts=args.num_parts, **chosen))

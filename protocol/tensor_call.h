@@ -80,7 +80,8 @@ struct gw_tensor_state {
 	uint32_t lease_ms;           /* milliseconds after which a client must renew its lease; 0: never */
 	uint32_t epochs;             /* number of epochs that follow; 0 until the tensor is complete */
 	uint32_t region, generation; /* where clients may read the rows one-sided; generation 0: nowhere */
-	/* as the tensor was created; the client that completes it creates the other parts likewise */
+	/* as in the call that created this part; a client that completes the tensor creates the other parts with this
+	 * value */
 	uint32_t restored;
 };
 

@@ -1,7 +1,7 @@
-/* Estimates a server's memory. The terms were measured in a memory group (memory.max_usage_in_bytes). An idle server of
- * two threads used 2.9 MiB beyond its arrays. After 24 clients with four threads each had sampled and gathered over
- * TCP, it used 43 MiB, which is 450 KiB a connection. If a change makes a connection or a thread cheaper, change the
- * numbers here too. */
+/* Estimates a server's memory. The terms were measured in a memory control group (memory.max_usage_in_bytes). An idle
+ * server of two threads used 2.9 MiB beyond its arrays. After 24 clients with four threads each had sampled and
+ * gathered over TCP, it used 43 MiB, which is 450 KiB a connection. If a change makes a connection or a thread cheaper,
+ * change the numbers here too. */
 #include "server/footprint.h"
 
 #define MIB              (1ull << 20)

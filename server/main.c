@@ -271,8 +271,8 @@ int gw_serve_main(int argc, char **argv)
 		fprintf(stderr, "graphwire serve: %s\n", gw_last_error());
 		return 1;
 	}
-	/* Until here, while the part loads, a signal ends the process at once. That leaves nothing behind, and loading
-	 * may take long. The server's threads receive no signals. */
+	/* A signal that arrives before this point, while the part loads, ends the process at once: loading may take
+	 * long, and an aborted load leaves nothing behind. The server's threads receive no signals. */
 	sigset_t signals;
 	choose_signals(&signals);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);

@@ -1,8 +1,8 @@
 /* Sends a datagram to the service manager, as sd_notify(3) describes. $NOTIFY_SOCKET is the path of a unix socket, or
  * "@…", a name in the abstract namespace.
  *
- * Fails, with a line in the log, if the value is neither or too long, or if no process receives there. Never waits: if
- * the manager does not read its socket, the message is lost. */
+ * Fails, with a line in the log, if the value is not such a path or name, if it is too long, or if no process receives
+ * at the socket. Never waits: if the manager does not read its socket, the message is lost. */
 #include "server/notify.h"
 
 #include <errno.h>

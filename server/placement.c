@@ -1,5 +1,5 @@
-/* allowed processors -> the nodes that have some of them -> the processors of one node, or one processor. If the kernel
- * does not describe its nodes, threads run on all allowed processors. */
+/* Chooses processors: allowed processors -> the nodes that have some of them -> the processors of one node, or one
+ * processor. If the kernel does not describe its nodes, threads run on all allowed processors. */
 #include "server/placement.h"
 
 #include "core/memory/memory.h"

@@ -1,6 +1,7 @@
-/* Chooses the processors that a server's threads run on. Servers share their host with trainers. A thread that is bound
- * to one processor waits for other work there while other processors are idle. So by default a thread is bound to a
- * NUMA node, and the node's scheduler finds a processor. The user may ask for a tighter binding or for none. */
+/* Chooses the processors that a server's threads run on. Servers share their host with trainers. If a thread is bound
+ * to one processor, it waits while other work runs there, even if other processors are idle. So by default a thread is
+ * bound to a NUMA node, and the node's scheduler finds a processor. The user may ask for a tighter binding or for
+ * none. */
 #ifndef GW_SERVER_PLACEMENT_H
 #define GW_SERVER_PLACEMENT_H
 
@@ -9,7 +10,7 @@
 #include <stdint.h>
 
 enum gw_server_pin {
-	GW_SERVER_PIN_NODE, /* each thread to a node, in turn; to the node of the memory, if that is one node */
+	GW_SERVER_PIN_NODE, /* each thread to a node, in turn; if the memory is on one node, to that node */
 	GW_SERVER_PIN_CORE, /* each to a separate processor, while processors are left */
 	GW_SERVER_PIN_OFF,
 };

@@ -2,8 +2,8 @@
  * listen -> serve -> drain.
  *
  * Steps that can fail cheaply come first. So a taken port, or a part that is already served, is reported before hours
- * of loading. The port stays reserved while the part loads; until then clients are refused. Each thread polls one
- * group. The listeners assign connections to the groups in turn.
+ * of loading. The port stays reserved while the part loads; clients that connect meanwhile are refused. Each thread
+ * polls one group. The listeners assign connections to the groups in turn.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -303,8 +303,8 @@ static gw_status listen_network(struct gw_server *server, struct gw_poll_group *
 	return gw_listen(groups, server->options.threads, &server->options.listen, server->service, &server->listener);
 }
 
-/* Listens for clients on this host. If that fails, these clients use the network transport. It is an error only if the
- * user requires the local transport. */
+/* Listens for clients on this host. If that fails, these clients use the network transport. The failure is an error
+ * only if the user requires the local transport. */
 static gw_status listen_local(struct gw_server *server, struct gw_poll_group *const *groups)
 {
 	const struct gw_scheme *scheme = NULL, *asked = asked_transport(server);

@@ -5,8 +5,8 @@
  *   in:  header, digests, lengths checked -> a chunk of 4 MiB is read and verified -> returned in pieces
  *
  * Chunks bypass the page cache where the file system allows it. A checkpoint is rarely read soon after, and copying it
- * into the cache took most of the processor time. Reads return only verified bytes. Fails as files do; a full disk is
- * GW_NO_SPACE.
+ * into the cache took most of the processor time. Reads return only verified bytes. Fails if a file cannot be read or
+ * written; a full disk is GW_NO_SPACE.
  */
 #include "tensors/array_file.h"
 

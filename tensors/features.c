@@ -1,5 +1,6 @@
-/* Makes features mutable: see features.h. key -> plan -> a shard; at parts other than 0, the first client that names a
- * leader sets it. Fails if a tensor cannot have the feature's dtype or name, and as the table does. */
+/* Makes features mutable: see features.h. key -> plan -> a shard; at parts other than 0, the first client that names
+ * the leader (the shard epoch at part 0) sets it. Fails if a tensor cannot have the feature's dtype or name, and with
+ * the errors of gw_tensor_table_expect. */
 #include "tensors/features.h"
 
 #include <string.h>

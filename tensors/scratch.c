@@ -9,8 +9,8 @@
  */
 #include "tensors/table_private.h"
 
-#define SCRATCH_SLOTS_MAX (16u << 10) /* of its map */
-#define SCRATCH_BYTES_MAX (4u << 20)  /* of each of its lists */
+#define SCRATCH_SLOTS_MAX (16u << 10) /* of the map of scratch that is kept */
+#define SCRATCH_BYTES_MAX (4u << 20)  /* of each list of scratch that is kept */
 
 static _Thread_local uint32_t scratch_last;
 

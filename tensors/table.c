@@ -1,6 +1,6 @@
 /* Tables of tensors: see table.h. This file creates, completes and deletes tensors under the table's lock, which is
- * held only to search a list. Filling and freeing take long: the table's threads do them without the lock
- * (table_thread.c). Pulls and pushes do not take the lock: see table_shards.c. */
+ * held only for short work, such as the search of a list. Filling and freeing take long: the table's threads do them
+ * without the lock (table_thread.c). Pulls and pushes do not take the lock: see table_shards.c. */
 #include "tensors/table.h"
 
 #include <assert.h>
@@ -162,7 +162,8 @@ static gw_status shard_check(const struct gw_tensor_table *table, struct gw_shar
 		shard->plan.name, gw_part_number(table->options.part));
 }
 
-/* *dropped: a shard that is not listed any more, which the caller must release. */
+/* Finds the shard that the call names, or adds it. *dropped: a shard that is not listed any more, which the caller must
+ * release. */
 static gw_status table_make(struct gw_tensor_table *table, const struct gw_tensor_create_call *call,
 			    struct gw_shard **dropped, struct gw_shard **out)
 {

@@ -1,7 +1,7 @@
 /* The tensors of one part, at a server or in a standalone client. The rows of a tensor in this part are a shard.
  *
- *   make ─▶ WAITING ─▶ the filler fills it ─▶ READY ─▶ delete, or its job ends ─▶ the last user releases it
- *                                           └─▶ FAILED: the next request gets the error; the shard is removed
+ *   make ─▶ WAITING ─▶ a thread fills it ─▶ READY ─▶ delete, or its job ends ─▶ the last user releases it
+ *                                         └─▶ FAILED: the next request gets the error; the shard is removed
  *
  * Threads: any thread may make any call at any time, except create, stop and destroy. The calls that pulls and pushes
  * make never wait (find, unref, prepare once the state exists, scratch, note_reads). Other calls wait only for a lock
@@ -85,9 +85,9 @@ gw_status gw_tensor_table_complete(struct gw_tensor_table *table, uint64_t epoch
 gw_status gw_tensor_table_find(struct gw_tensor_table *table, uint64_t epoch, struct gw_shard **out);
 void gw_shard_unref(struct gw_tensor_table *table, struct gw_shard *shard);
 
-/* Makes room for an optimizer's state of the rows. Its bytes are counted once. A thread of the table (its keeper)
- * allocates it; until then the call returns GW_AGAIN. GW_NO_SPACE, GW_NOT_FOUND (deleted meanwhile) and the errors of
- * gw_row_store_prepare. */
+/* Requests memory for an optimizer's state of the rows. The bytes of the state are counted once. A thread of the table
+ * (the keeper) allocates the state; until then the call returns GW_AGAIN. GW_NO_SPACE, GW_NOT_FOUND (deleted meanwhile)
+ * and the errors of gw_row_store_prepare. */
 gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard, enum gw_optimizer_kind kind);
 
 /* Scratch memory of a push, kept from one push to the next. Any thread may acquire scratch, and releases it when the
@@ -95,8 +95,8 @@ gw_status gw_shard_prepare(struct gw_tensor_table *table, struct gw_shard *shard
 void gw_tensor_table_acquire_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *out);
 void gw_tensor_table_release_scratch(struct gw_tensor_table *table, struct gw_row_push_scratch *scratch);
 
-/* *count: the number of deleted shards, 0 or 1. job "": a kept tensor, which belongs to no job (GW_KEPT). leader: as in
- * struct gw_tensor_delete_call. GW_EXISTS. */
+/* Deletes a tensor's shard. *count: the number of deleted shards, 0 or 1. job "": a kept tensor, which belongs to no
+ * job (GW_KEPT). leader: as in struct gw_tensor_delete_call. GW_EXISTS. */
 gw_status gw_tensor_table_delete(struct gw_tensor_table *table, const char *job, const char *name, uint64_t leader,
 				 uint32_t *count);
 

@@ -1,5 +1,5 @@
-/* The threads of a table of tensors. They do work that takes long, and work that the thread which detects the need must
- * not do itself. Each thread does one task after another:
+/* The threads of a table of tensors. They do work that takes long, and work that a serving thread must not do itself.
+ * Each thread does one task after another:
  *
  *   filler: a waiting tensor ─▶ filled (fill.c) ─▶ published, so that clients can read it ─▶ READY, or FAILED
  *   keeper: a push that needs an optimizer's state ─▶ allocated (table_state.c) ─▶ found by the next slice of the push

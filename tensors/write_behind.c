@@ -2,8 +2,8 @@
  *
  *   put: wait until the previous chunk is written -> pass the chunk -> the thread: digest, write -> done
  *
- * The thread has one chunk at a time, and the owner allocates the chunks, so memory is bounded. Fails as files do; the
- * first failure is kept.
+ * The thread has one chunk at a time, and the owner allocates the chunks, so memory is bounded. Fails if a file cannot
+ * be written; the first failure is kept.
  */
 #include "tensors/write_behind.h"
 
@@ -128,7 +128,7 @@ void gw_write_behind_destroy(struct gw_write_behind *writer)
 		return;
 	gw_error_keep(&kept);
 	pthread_mutex_lock(&writer->lock);
-	writer->stop = true; /* a chunk that was passed is still written, since the owner frees its memory */
+	writer->stop = true; /* a chunk that was passed is still written: its owner frees the memory afterwards */
 	pthread_cond_broadcast(&writer->changed);
 	pthread_mutex_unlock(&writer->lock);
 	pthread_join(writer->thread, NULL);

@@ -50,8 +50,8 @@ static gw_status checkpoint_check(void *input)
 		"tensor", "NAME", "only this tensor; may be repeated", 0, GW_OPTION_CALL(checkpoint_take_name)         \
 	}
 
-/* A job's tensors must not end with this command. Without a job name, this client would be the only client of a job
- * of its own. */
+/* Requires a job's name for a job's tensors. Without the name, this client would be the only client of a new job, and
+ * restored tensors would end with this command. */
 static gw_status restore_check_job(const struct checkpoint_command *c)
 {
 	struct gw_checkpoint_index *index;

@@ -1,5 +1,5 @@
-/* One pass over the lists of an edge type in one part: degrees, cut, and sums that show whether two orders hold the
- * same edges. */
+/* One pass over the lists of an edge type in one part: degrees, cut, and sums that show whether two groups of lists
+ * hold the same edges. */
 #ifndef GW_TOOLS_EDGE_SCAN_H
 #define GW_TOOLS_EDGE_SCAN_H
 
@@ -12,9 +12,9 @@
 struct gw_edge_scan {
 	uint64_t edges;
 	uint64_t remote;   /* edges whose source another part owns: the cut */
-	uint64_t forward;  /* of (src, dst) */
-	uint64_t backward; /* of (dst, src): the forward sum of a reverse type */
-	uint64_t in, out;  /* of (src, dst, edge id): in from the lists, out from the transposed lists */
+	uint64_t forward;  /* sum over the pairs (src, dst) */
+	uint64_t backward; /* sum over the pairs (dst, src), which is the forward sum of a reverse type */
+	uint64_t in, out;  /* sums over (src, dst, edge id): in from the lists, out from the transposed lists */
 	struct gw_histogram degrees;
 };
 

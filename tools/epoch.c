@@ -46,7 +46,7 @@ struct epoch_totals {
 	uint64_t batches, seeds, edges, nodes, rows, bytes;
 	double seconds;
 	uint32_t parts, parts_by[GW_SCHEMES]; /* number of parts, and how many of them each transport reaches */
-	struct gw_histogram waits_ns;         /* from one batch to the next */
+	struct gw_histogram waits_ns;         /* times from one batch to the next */
 };
 
 /* --- The command line. --- */
@@ -136,7 +136,8 @@ static const struct gw_option table[] = {
 	 GW_OPTION_TEXT(C, client.part_config, .letter = 'p')},
 	{"servers", "ADDR:PORT,...", "one server for each part (default: standalone, from the folder)", 0,
 	 GW_OPTION_CALL(epoch_take_servers)},
-	{"key-file", "FILE", "the servers' key (on loopback: found by itself)", 0, GW_OPTION_TEXT(C, client.key_file)},
+	{"key-file", "FILE", "the servers' key (on loopback: found automatically)", 0,
+	 GW_OPTION_TEXT(C, client.key_file)},
 	{"insecure", NULL, "accept servers on loopback that have no key", 0, GW_OPTION_FLAG(C, client.insecure)},
 	{"transport", GW_SCHEME_CHOICES,
 	 "mapped memory (shm), RDMA (verbs) or TCP; auto: for each part the first of these that works", 0,

@@ -19,7 +19,7 @@ struct gw_epoch_fanouts {
 struct gw_epoch_plan {
 	const char *edges;    /* an edge type: the seeds are its edges, and mask and labels are its features; NULL: the
 				 seeds are nodes */
-	uint32_t negatives;   /* of each edge */
+	uint32_t negatives;   /* negatives of each edge */
 	bool no_true_edges;   /* a negative that is an edge is drawn again */
 	bool keep_edges;      /* neighbourhoods may hold the batch's own edges and their reverses */
 	const char *ntype;    /* node type of the seeds; NULL: the first with the labels, else the first */
@@ -44,7 +44,7 @@ struct gw_epoch_side {
 	struct gw_loader *loader;
 	struct gw_loader_options options;
 	struct gw_fetch fetches[GW_EPOCH_FETCHES_MAX];
-	struct gw_edge_seeds edges; /* if the seeds are edges */
+	struct gw_edge_seeds edges; /* set if the seeds are edges */
 	int32_t *fanouts;           /* [hops][num_etypes] */
 	int64_t *seeds;
 	uint64_t seed_count;

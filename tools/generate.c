@@ -35,6 +35,30 @@ static gw_status take_kind(void *input, char *text)
 	return GW_OK;
 }
 
+static gw_status generate_take_weight(void *input, char *text)
+{
+	struct gw_rmat_options *rmat = &((struct generate_arguments *)input)->rmat;
+	gw_status status = gw_name_check("edge feature", text);
+	for (uint32_t i = 0; i < rmat->num_weights; i++) {
+		if (strcmp(rmat->weights[i], text) == 0)
+			return GW_OK;
+	}
+	if (status == GW_OK && gw_name_is_taken(true, text))
+		status = gw_fail(GW_INVALID, "\"%s\": the format reserves this name: choose another", text);
+	if (status == GW_OK && rmat->num_weights == GW_WEIGHTS_MAX)
+		status = gw_fail(GW_LIMIT, "more than %u", GW_WEIGHTS_MAX);
+	if (status == GW_OK)
+		rmat->weights[rmat->num_weights++] = text;
+	return status;
+}
+
+static gw_status take_weights(void *input, char *text)
+{
+	static char name[] = "weight";
+	(void)text;
+	return generate_take_weight(input, name);
+}
+
 static gw_status generate_check(void *input)
 {
 	const struct generate_arguments *a = input;
@@ -58,7 +82,12 @@ static const struct gw_option table[] = {
 	 "share of the nodes in \"test_mask\" (default: val and test get half each of the nodes outside "
 	 "\"train_mask\")",
 	 0, GW_OPTION_REAL(A, rmat.test_share, 0, 1)},
-	{"weights", NULL, "edge feature \"weight\" with its alias table", 0, GW_OPTION_FLAG(A, rmat.weights)},
+	{"weight", "NAME",
+	 "edge feature of this name, float32 above 0 up to 1, with an alias table for draws by weight, 8 bytes an "
+	 "edge; "
+	 "may be repeated",
+	 0, GW_OPTION_CALL(generate_take_weight)},
+	{"weights", NULL, "the same as --weight weight", 0, GW_OPTION_CALL(take_weights)},
 	{"undirected", NULL, "every edge in both directions", 0, GW_OPTION_FLAG(A, rmat.undirected)},
 	{"reverse", NULL, "add the edge type rev__E", 0, GW_OPTION_FLAG(A, rmat.reverse)},
 	{"transpose", NULL, "store out-edges too", 0, GW_OPTION_FLAG(A, rmat.transpose)},

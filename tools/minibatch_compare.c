@@ -1,4 +1,4 @@
-/* Compares two mini-batches: first the counts, then the arrays that the counts size.
+/* Compares two mini-batches: first the counts, then the arrays whose sizes are the counts.
  *
  *   seeds, ends of edges -> nodes of each type -> per hop: counts, edges of each type (indptr, indices, edge ids)
  *                        -> rows fetched
@@ -14,7 +14,7 @@
 
 #include "core/errors/status.h"
 
-#define WHERE_MAX 128 /* bytes of "hop 1, edge type 3: indices" */
+#define WHERE_MAX 128 /* bytes of a text such as "hop 1, edge type 3: indices" */
 
 struct comparison {
 	const struct gw_minibatch *left, *right;

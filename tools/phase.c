@@ -9,10 +9,10 @@
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
 
-#define TELL_FROM_NS      (20 * GW_NS_PER_MS) /* shorter phases do not show what bound them */
-#define BUSY_SHARE        0.8                 /* of the threads' time; above this share the processors bind */
-#define BLOCK_BYTES       512u                /* of ru_inblock */
-#define PUSHED_PER_SECOND 20 /* involuntary switches of one thread; above this rate processors are scarce */
+#define TELL_FROM_NS      (20 * GW_NS_PER_MS) /* shorter phases do not show what limited them */
+#define BUSY_SHARE        0.8  /* if threads are busy for a larger share of their time, the processors are the limit */
+#define BLOCK_BYTES       512u /* bytes of a block in ru_inblock */
+#define PUSHED_PER_SECOND 20   /* involuntary switches of one thread; above this rate processors are scarce */
 
 static void read_usage(uint64_t *cpu_ns, uint64_t *disk_bytes, long *switches)
 {
@@ -46,18 +46,18 @@ struct gw_phase gw_phase_begin(unsigned threads, bool quiet)
 	return phase;
 }
 
-/* If threads were busy, or other programs preempted them, processors bind. Else the disk binds, if the phase read
- * from it. */
+/* If threads were busy, or other programs preempted them, the processors are the limit. Otherwise the disk is the
+ * limit, if the phase read from it. */
 static const char *bound_by(const struct gw_phase *phase, double busy, double seconds, uint64_t disk_bytes,
 			    long switches, uint64_t bytes)
 {
 	if (busy >= BUSY_SHARE)
-		return "the processors bind";
+		return "the processors are the limit";
 	if (bytes && disk_bytes > bytes / 2)
-		return "the disk binds";
+		return "the disk is the limit";
 	if ((double)switches > PUSHED_PER_SECOND * seconds * phase->threads)
-		return "the processors bind; other programs use them too";
-	return "waiting binds: memory pages, writing or another program";
+		return "the processors are the limit; other programs use them too";
+	return "waiting is the limit: for memory pages, writes or another program";
 }
 
 void gw_phase_end(const struct gw_phase *phase, const char *what, uint64_t bytes)

@@ -1,4 +1,4 @@
-/* Reports one phase of work in one line on stderr: its time, its speed and what bound it. */
+/* Reports one phase of work in one line on stderr: its time, its speed and what limited it. */
 #ifndef GW_TOOLS_PHASE_H
 #define GW_TOOLS_PHASE_H
 
@@ -21,7 +21,7 @@ void gw_phase_print_graph(bool quiet, const char *folder, const char *name, uint
 /* threads 0: all processors. */
 struct gw_phase gw_phase_begin(unsigned threads, bool quiet);
 
-/* "parse: 120 MB in 0.31 s, 387 MB/s: the processors bind (2 threads 98 % busy)". bytes 0: time only. */
+/* "parse: 120 MB in 0.31 s, 387 MB/s: the processors are the limit (2 threads 98 % busy)". bytes 0: time only. */
 void gw_phase_end(const struct gw_phase *phase, const char *what, uint64_t bytes);
 
 #endif

@@ -2,20 +2,21 @@
  * the Graph500 benchmark (.57, .19, .19, .05). A keyed permutation shuffles the vertices.
  *
  * Edge i, feature j of node v, the label of v and so on are draws of a counter-based generator at (key, i): the result
- * depends on no thread and no order. Probabilities are 32-bit thresholds and features exact multiples of 2^-23: the
- * arithmetic is integer only.
+ * does not depend on threads or their order. Probabilities are 32-bit thresholds and features exact multiples of 2^-23:
+ * the arithmetic is integer only.
  */
 #include "tools/rmat.h"
 
 #include <string.h>
 
 #include "core/memory/memory.h"
+#include "core/numbers/digest.h"
 #include "core/numbers/rng.h"
 #include "core/system/parallel.h"
 
 #define GRAIN (32u << 10)
 
-/* What a draw is for: the hop of the generator's keys, under the kind GW_DRAW_GENERATE. */
+/* The purpose of a draw. It is the hop in the keys of the kind GW_DRAW_GENERATE. */
 enum { DRAW_EDGE, DRAW_FEATURE, DRAW_CENTRE, DRAW_LABEL, DRAW_SPLIT, DRAW_WEIGHT };
 
 #define SHARE_A   0x91eb851eu /* .57 * 2^32 */
@@ -27,7 +28,7 @@ struct generating {
 	struct gw_permutation shuffle;
 	uint64_t *src, *dst;
 	int64_t *labels;
-	float *features, *weights;
+	float *features;
 	uint8_t *train, *val, *test;
 	uint32_t train_below, val_below, test_below; /* thresholds of one draw */
 };
@@ -60,14 +61,46 @@ static gw_status rmat_make_edges(void *context, uint64_t begin, uint64_t end, un
 	return GW_OK;
 }
 
+struct weighing {
+	uint64_t key;
+	float *weights;
+};
+
 static gw_status make_weights(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	(void)thread;
-	const struct generating *g = context;
-	uint64_t key = rmat_key_of(g->options, DRAW_WEIGHT);
+	const struct weighing *w = context;
 	for (uint64_t i = begin; i < end; i++)
-		g->weights[i] = (float)((gw_philox(key, i / 4, 0).word[i % 4] >> 8) + 1) * 0x1p-24f;
+		w->weights[i] = (float)((gw_philox(w->key, i / 4, 0).word[i % 4] >> 8) + 1) * 0x1p-24f;
 	return GW_OK;
+}
+
+/* Each name has draws of its own, whatever other weights exist. "weight" has those of the plain key. */
+static uint64_t weight_key(const struct gw_rmat_options *options, const char *name)
+{
+	uint64_t key = rmat_key_of(options, DRAW_WEIGHT);
+	return strcmp(name, "weight") == 0 ? key : gw_mix64(key ^ gw_digest(name, strlen(name)));
+}
+
+static gw_status add_weights(const struct gw_rmat_options *options, struct gw_builder *builder, uint32_t etype,
+			     uint64_t count)
+{
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < options->num_weights && status == GW_OK; i++) {
+		struct weighing weighing = {weight_key(options, options->weights[i]),
+					    gw_builder_take(builder, count, sizeof(float), &status)};
+		if (status != GW_OK)
+			return status;
+		gw_parallel_for(options->threads, count, GRAIN, make_weights, &weighing);
+		struct gw_builder_array weight = {.name = options->weights[i],
+						  .dtype = GW_FLOAT32,
+						  .ndim = 1,
+						  .shape = {count},
+						  .data = weighing.weights,
+						  .weight = true};
+		status = gw_builder_edge_array(builder, etype, &weight);
+	}
+	return status;
 }
 
 /* A label's centre is +1/2 or -1/2 in each column. Features thus separate the labels, with noise twice as wide. */
@@ -159,8 +192,6 @@ static gw_status add_edges(struct generating *g, struct gw_builder *builder, uin
 	gw_status status = GW_OK;
 	g->src = gw_builder_take(builder, count, sizeof(*g->src), &status);
 	g->dst = gw_builder_take(builder, count, sizeof(*g->dst), &status);
-	if (options->weights)
-		g->weights = gw_builder_take(builder, count, sizeof(*g->weights), &status);
 	if (status != GW_OK)
 		return status;
 	gw_parallel_for(options->threads, count, GRAIN, rmat_make_edges, g);
@@ -173,12 +204,7 @@ static gw_status add_edges(struct generating *g, struct gw_builder *builder, uin
 	status = options->undirected ? gw_builder_mirror(builder, &edges) : GW_OK;
 	if (status == GW_OK)
 		status = gw_builder_etype(builder, ntype, "_E", ntype, &edges, &etype);
-	if (status != GW_OK || !options->weights)
-		return status;
-	gw_parallel_for(options->threads, count, GRAIN, make_weights, g);
-	struct gw_builder_array weight = {
-		.name = "weight", .dtype = GW_FLOAT32, .ndim = 1, .shape = {count}, .data = g->weights, .weight = true};
-	return gw_builder_edge_array(builder, etype, &weight);
+	return status != GW_OK ? status : add_weights(options, builder, etype, count);
 }
 
 gw_status gw_rmat_build(const struct gw_rmat_options *options, struct gw_builder *builder)
@@ -187,7 +213,8 @@ gw_status gw_rmat_build(const struct gw_rmat_options *options, struct gw_builder
 	uint64_t nodes = 1ull << options->scale, edges, bytes;
 	uint32_t ntype;
 	/* 16 bytes an edge here, 16 more to sort them, 24 while they are written. */
-	if (__builtin_mul_overflow(nodes, options->edge_factor, &edges) || __builtin_mul_overflow(edges, 56, &bytes) ||
+	if (__builtin_mul_overflow(nodes, options->edge_factor, &edges) ||
+	    __builtin_mul_overflow(edges, 56 + 4ull * options->num_weights, &bytes) ||
 	    __builtin_add_overflow(bytes, nodes * (options->features * 4ull + 32), &bytes))
 		return gw_fail(GW_LIMIT, "scale %u with %llu edges per node: too big", options->scale,
 			       (unsigned long long)options->edge_factor);

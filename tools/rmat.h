@@ -3,6 +3,7 @@
 #define GW_TOOLS_RMAT_H
 
 #include "tools/builder/builder.h"
+#include "tools/weights.h"
 
 #define GW_RMAT_SCALE_MAX 40u
 
@@ -12,8 +13,9 @@ struct gw_rmat_options {
 	uint64_t seed;
 	uint32_t features;                         /* float32 columns of "feat"; 0: none */
 	uint32_t labels;                           /* classes of "label"; 0: none */
-	double train_share, val_share, test_share; /* of the nodes, as bool masks; all 0: no masks */
-	bool weights;                              /* edge feature "weight", float32 in (0, 1], with its alias table */
+	double train_share, val_share, test_share; /* shares of the nodes in bool masks; all 0: no masks */
+	const char *weights[GW_WEIGHTS_MAX];       /* names of edge features, float32 in (0, 1], with alias tables */
+	uint32_t num_weights;
 	bool undirected, reverse, transpose;
 	unsigned threads;
 };

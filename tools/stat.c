@@ -58,7 +58,7 @@ static gw_status stat_take_server(void *input, char *text)
 }
 
 static const struct gw_option table[] = {
-	{"key-file", "FILE", "the servers' key (on loopback: found by itself)", 0,
+	{"key-file", "FILE", "the servers' key (on loopback: found automatically)", 0,
 	 GW_OPTION_TEXT(struct stat_command, key_file)},
 	{"insecure", NULL, "accept servers on loopback that have no key", 0,
 	 GW_OPTION_FLAG(struct stat_command, insecure)},
@@ -88,7 +88,7 @@ static gw_status stat_check_command(void *input)
 
 /* --- Requests. --- */
 
-/* Reports the first failure of a question; later ones are dropped. */
+/* Stores the first failure of a question; later failures are dropped. */
 static void fail_question(struct question *question, const char *text)
 {
 	question->answered = true;
@@ -130,7 +130,7 @@ static void take_stats(struct question *question, const struct gw_completion *co
 static bool advance(struct question *question, const struct gw_completion *completion, uint64_t deadline_ns)
 {
 	if (question->answered)
-		return false; /* from an endpoint that was closed */
+		return false; /* the completion is from an endpoint that was closed */
 	if (completion->status != GW_OK) {
 		fail_question(question, completion->text);
 	} else if (!question->connected) {
@@ -159,7 +159,7 @@ static gw_status ask_all(struct stat_command *c)
 		connect_to(c, group, &c->questions[i], deadline);
 		open += !c->questions[i].answered;
 	}
-	/* The transport keeps the deadline; it gets one second more to report it. */
+	/* The transport reports a missed deadline. It gets one more second to do so. */
 	uint64_t end = deadline + GW_NS_PER_SECOND;
 	for (uint64_t now; open > 0 && (now = gw_now_ns()) < end;) {
 		struct gw_completion completions[COMPLETIONS];

@@ -1,6 +1,7 @@
-/* Mutual challenge-response with HMAC-SHA256 (RFC 2104, FIPS 198-1). The role prevents sending a proof back to its
- * maker. The nonces prevent the reuse of an old proof. Version and incarnation bind the proof to this protocol and this
- * server. Fails only when OpenSSL or the kernel's random source fails.
+/* Mutual challenge-response with HMAC-SHA256 (RFC 2104, FIPS 198-1). A proof covers the role of its maker, so the proof
+ * cannot be sent back to its maker. It covers both nonces, so an old proof cannot be used again. It covers version and
+ * incarnation, so it is valid for this protocol and this server only. Fails only when OpenSSL or the kernel's random
+ * source fails.
  *
  * OpenSSL does not protect its locks over a fork. If another thread of the parent holds such a lock, the lock stays
  * locked in the child for ever. So OpenSSL runs under a lock of this file, and a fork waits for that lock. OpenSSL's

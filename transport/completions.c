@@ -1,5 +1,5 @@
-/* The queue of completions. Nothing here fails: notes are created when work is accepted, and read sets are the caller's
- * memory. If memory for an error text runs out, the completion has the status's general text. */
+/* The queue of completions: see completions.h. Nothing here fails: notes are created when work is accepted, and read
+ * sets are the caller's memory. If memory for an error text runs out, the completion has the status's general text. */
 #include "transport/completions.h"
 
 #include <string.h>
@@ -41,7 +41,8 @@ void gw_completions_end(struct gw_completions *completions)
 	gw_completions_begin(completions);
 }
 
-/* Keeps a block until the next take. If memory for that runs out, frees the block and returns false. */
+/* Keeps a block until the next call of gw_completions_take. If memory for that runs out, frees the block and returns
+ * false. */
 static bool block_keep(struct gw_completions *completions, void *block)
 {
 	if (completions->kept_count == completions->kept_capacity) {
@@ -219,7 +220,8 @@ gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_re
 	if (region->id >= GW_REGIONS_MAX)
 		return gw_check_dynamic(endpoint, region, &entry);
 	if (region->id >= endpoint->peer.region_count)
-		return gw_fail(GW_RANGE, "region %u; the server has %u", region->id, endpoint->peer.region_count);
+		return gw_fail(GW_RANGE, "region %u does not exist; the server has %u regions", region->id,
+			       endpoint->peer.region_count);
 	if (region->generation != endpoint->peer.regions[region->id].generation)
 		return gw_fail(GW_STALE, "the server has reloaded region %u; connect again", region->id);
 	return GW_OK;

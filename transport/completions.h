@@ -6,7 +6,8 @@
 
 #include "transport/transport.h"
 
-/* The completion of a connect or request. Created when the work is accepted, so completion cannot run out of memory. */
+/* The completion of a connect or request. It is created when the work is accepted, so that the completion needs no
+ * memory. */
 struct gw_note {
 	struct gw_note *next;
 	void *cookie;
@@ -113,8 +114,8 @@ static inline void gw_read_set_settle(struct gw_completions *completions, struct
 
 /* --- Checks that every backend makes before it sends anything. --- */
 
-/* GW_STALE, GW_RANGE or GW_INVALID. The text names the first read that does not fit the region or the buffer, or is
- * not one row of a versioned region. */
+/* Check a region, or the reads of a call. GW_STALE, GW_RANGE, GW_INVALID. The text names the first read that does not
+ * fit the region or the buffer, or is not one row of a versioned region. */
 gw_status gw_check_region(const struct gw_endpoint *endpoint, const struct gw_region *region);
 /* The same for a dynamic region; GW_NOT_FOUND. */
 gw_status gw_check_dynamic(const struct gw_endpoint *endpoint, const struct gw_region *region,

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define GW_COPY_AHEAD        12   /* 12 ranges of 400 bytes: several times the lines that a core keeps in flight */
+#define GW_COPY_AHEAD        12 /* for ranges of 400 bytes: several times as many cache lines as a core loads at once */
 #define GW_COPY_PREFETCH_MAX 2048 /* bytes of one range; the hardware prefetcher continues from there */
 
 /* gcc regards a function that only prefetches as free of effects, and drops calls of it. So these functions are always
@@ -18,7 +18,7 @@ GW_PREFETCHES void gw_prefetch_range(const uint8_t *from, uint32_t bytes)
 	uint32_t end = bytes < GW_COPY_PREFETCH_MAX ? bytes : GW_COPY_PREFETCH_MAX;
 	for (uint32_t at = 0; at < end; at += 64)
 		__builtin_prefetch(from + at);
-	/* A range that starts inside a cache line ends in one more. */
+	/* A range that starts inside a cache line may end in one more line. */
 	if (end)
 		__builtin_prefetch(from + end - 1);
 }

@@ -23,7 +23,7 @@ struct gw_reply;
 void *gw_reply_work(struct gw_reply *reply, size_t bytes, void (*end)(void *work));
 /* How far a numbered call has been applied: 0 in its first run. If a connection ended in the middle of the call, the
  * repeat starts with the number that the earlier task's handler stored. The handler advances the number, so that no
- * step is applied twice. The meaning of a number may depend on the call's bytes only. */
+ * step is applied twice. What a number means may depend only on the call's bytes. */
 uint64_t *gw_reply_progress(struct gw_reply *reply);
 /* For a handler that returns GW_AGAIN because it waits for another thread: it runs again later, not at once. */
 void gw_reply_wait(struct gw_reply *reply);

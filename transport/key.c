@@ -123,10 +123,10 @@ static gw_status check_own(const char *path, const struct stat *st)
 	return st->st_mode & 077 ? gw_fail(GW_REFUSED, "key file %s: others may read it; chmod 600 it", path) : GW_OK;
 }
 
-/* A key file that the user named may come from a service manager or an orchestrator. These give root's file to one
- * user, in one of two ways: an access control list, whose mask is in the group bits of the mode (systemd's
- * credentials), or a group (a Kubernetes Secret with fsGroup). Root decides there which users may read the file. The
- * checks below refuse every file that a user other than root and this one could have written. */
+/* A key file that the user named may come from a service manager or an orchestrator. Such a manager gives one user
+ * access to root's file, in one of two ways: an access control list, whose mask is in the group bits of the mode
+ * (systemd's credentials), or a group (a Kubernetes Secret with fsGroup). In both ways root has decided which users may
+ * read the file. The checks below refuse every file that a user other than root and this one could have written. */
 static gw_status check_named(const char *path, const struct stat *st)
 {
 	if (st->st_uid != geteuid() && st->st_uid != 0)

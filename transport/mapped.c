@@ -1,6 +1,6 @@
 /* Gathers from mapped memory. Each range is prefetched GW_COPY_AHEAD ranges before it is copied. A row that changes is
  * copied until its sequence shows a complete copy (core/numbers/row.h), a bounded number of times, with growing pauses.
- * The ranges were checked before, so only the set can fail: when memory to list torn rows runs out. */
+ * The ranges were checked before, so a read set fails only if memory for its list of torn rows runs out. */
 #include "transport/mapped.h"
 
 #include "transport/copy.h"

@@ -5,7 +5,7 @@
  *                                                            └─▶ otherwise: wait for the parts' descriptors
  *
  * Parts that complete inline (memory) have nothing to wait for. Idle parts are polled before a sleep and in every 61st
- * poll. So an idle connection costs the busy parts nothing, and its loss is still noticed.
+ * poll. So an idle connection costs the busy parts almost nothing, and its loss is still noticed.
  *
  * Any thread may call wake at any time, also while a part is created. Wake sets the flag before it wakes the parts. A
  * new part checks the flag after its creation, so one of the two notices the other. */
@@ -22,7 +22,7 @@
 #include "transport/replay_cache.h"
 #include "transport/transport.h"
 
-#define IDLE_TURNS 61 /* one in this many polls includes idle parts; a prime, so that each part is first in some */
+#define IDLE_TURNS 61 /* one in this many polls includes idle parts; a prime, so that each part is first at times */
 
 struct part {
 	const struct gw_transport *transport;

@@ -153,7 +153,8 @@ uint64_t gw_replay_join(struct gw_replay_cache *cache, const uint8_t client_uuid
 	uint64_t now =
 		gw_now_ns(); /* read under the lock: a thread that held it before may have written a later left_ns */
 	struct replay_window **at = window_find(cache, client_uuid);
-	/* A client that comes back after its budget may have been suspended: its window is still valid. */
+	/* A client that comes back after its budget may have been suspended, so its window stays. Only a goodbye ends
+	 * it. */
 	if (*at && (*at)->goodbye && window_is_over(*at, now))
 		window_end(cache, at);
 	struct replay_window *window = *window_find(cache, client_uuid);

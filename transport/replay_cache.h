@@ -11,8 +11,8 @@
  * up. That call ends, or stops where it is, before a later call begins.
  *
  * If a call's window is gone, the server cannot know whether the call was applied. The call ends with
- * GW_OUTCOME_UNKNOWN and is not applied. But if another incarnation of the server assigned the window, this incarnation
- * has not applied the call.
+ * GW_OUTCOME_UNKNOWN and is not applied. If another incarnation of the server assigned the window, this incarnation has
+ * not applied the call, and applies it.
  *
  * The memory is bounded: GW_REPLAY_CLIENTS clients. A client without a place may read; its numbered calls are refused.
  * A window whose calls may be repeated is never removed to make room.

@@ -39,7 +39,7 @@ struct gw_region {
 /* A client that exceeds a limit is refused or closed; other clients are not affected. 0: the default. */
 struct gw_service_limits {
 	uint32_t connections;         /* of clients that have completed the hello and proved the key; default 1024 */
-	uint32_t unproven;            /* pending clients; beyond this the oldest is closed; default 256 */
+	uint32_t unproven;            /* pending clients: no hello yet; beyond this the oldest is closed; default 256 */
 	uint32_t requests_per_client; /* open at once; default 64 */
 	uint64_t bytes_per_client;    /* memory for one client; default 64 MiB */
 	uint64_t reply_bytes;         /* memory for the long replies of all clients; default 512 MiB */

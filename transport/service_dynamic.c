@@ -169,7 +169,7 @@ void gw_service_withdraw(struct gw_service *service, const struct gw_region *reg
 	gw_dynamic_region_leave(service, &places[at]);
 }
 
-/* Registers a region that was published without a registrar. The reference delays the region's end. */
+/* Registers a region that was published without a registrar. The caller has a reference, so the region stays. */
 static void place_register(struct gw_service *service, struct gw_dynamic_region_place *place)
 {
 	struct gw_service_dynamic *dynamic = &service->dynamic;

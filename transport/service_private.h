@@ -13,7 +13,7 @@
 
 struct gw_replay_cache;
 
-struct gw_service_counts { /* relaxed, since no decision depends on them */
+struct gw_service_counts { /* updated in relaxed order, since no decision depends on them */
 	_Atomic uint64_t connections_open, connections_total, refused, unproven, dropped;
 	_Atomic uint64_t requests, errors, calls_open, deferred;
 };

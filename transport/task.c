@@ -1,5 +1,5 @@
-/* Tasks. Every backend runs its calls here, so that counting, repeats, and the resources of deferred calls are the same
- * in all of them. Fails as the handler fails. */
+/* Tasks. Every backend runs its calls here, so all of them count calls, answer repeats and free deferred calls in the
+ * same way. Fails with the handler's error. */
 #include "transport/task.h"
 
 #include "transport/replay_cache.h"
@@ -27,7 +27,7 @@ static gw_status apply_once(struct gw_task *task)
 		if (!task->replay) {
 			task->reply.waits =
 				status ==
-				GW_AGAIN; /* it waits for the thread that applies this call or an earlier one */
+				GW_AGAIN; /* the task waits for the thread that applies this call or an earlier one */
 			return status;
 		}
 	}

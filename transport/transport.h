@@ -113,7 +113,7 @@ struct gw_connect_options {
 	uint32_t key_bytes;
 	bool must_prove;         /* a server that does not prove the key is refused: GW_REFUSED */
 	uint64_t graph_id;       /* 0: any graph; else GW_WRONG_GRAPH unless the server serves this one */
-	uint8_t client_uuid[16]; /* constant over a client's reconnects; it identifies repeats to the server */
+	uint8_t client_uuid[16]; /* constant over a client's reconnects; by it the server recognizes repeats */
 	uint64_t budget_ns;   /* how long the server remembers requests after the client's last disconnect; 0: 300 s */
 	uint64_t deadline_ns; /* of the connect */
 	/* If reads or requests are open and nothing arrived for this long, the client probes the peer. If the peer

@@ -1,10 +1,10 @@
-"""What dgl_scripts.py and dgl_embeddings.py share: a workspace of each system, a graph in parts, and a script of DGL's
-run over it. Needs root.
+"""Shared by dgl_scripts.py and dgl_embeddings.py. Makes a workspace and the parts of a graph for each of two systems,
+Graphwire and DGL, and runs a DGL script over them. Needs root.
 
-  job            one part, one server and one trainer on a loopback network of their own: over Graphwire by
-                 deploy/launch.py, over DGL 1.1.3 as its launcher would start it
-  job_on_hosts   two parts, a server and a trainer on each of the two hosts of two_hosts.sh, shared memory a host's own;
-                 over both systems as a launcher would start it
+  job            one part, one server and one trainer in a separate network namespace. deploy/launch.py starts
+                 them for Graphwire; for DGL 1.1.3 they are started as DGL's launcher would
+  job_on_hosts   two parts; a server and a trainer on each of the two hosts of two_hosts.sh, each host with its own
+                 /dev/shm. Both systems are started as a launcher would
 """
 from __future__ import annotations
 
@@ -39,14 +39,15 @@ with np.load(sys.argv[1]) as arrays:
 parts = int(sys.argv[2])
 dgl.distributed.partition_graph(graph, "g", parts, "data", part_method="metis" if parts > 1 else "random")
 """
-# The server ends with its clients. One that does not is killed: DGL's handler of SIGTERM may wait for ever.
+# The server ends with its clients. If it does not, it is killed, because DGL's handler of SIGTERM may wait for ever.
 DGL_JOB = """(DGL_ROLE=server DGL_SERVER_ID=0 {script}) >server.log 2>&1 & server=$!
 DGL_ROLE=client RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 {script}; status=$?
 for i in $(seq 100); do kill -0 $server 2>/dev/null || break; sleep 0.1; done
 kill -9 $server 2>/dev/null; wait; exit $status"""
 
 
-# One of two hosts: starts its server, and then its trainer. (DGL's trainers wait by themselves.)
+# Run on each of the two hosts: starts the host's server, then its trainer. (DGL's trainers wait for servers
+# themselves.)
 HOST_JOB = """mount -t tmpfs -o size=8G tmpfs /dev/shm || exit 1
 {server} >server$RANK.log 2>&1 & server=$!
 {ready}
@@ -71,7 +72,7 @@ def _environment(folder, more):
 
 
 def run(words, folder, **environment):
-    """What a command prints; its failure ends the comparison."""
+    """Runs a command and returns its output. If it fails, the comparison ends."""
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=1800,
                           env=_environment(folder, environment))
     if done.returncode:
@@ -80,8 +81,8 @@ def run(words, folder, **environment):
 
 
 def prepare(folder, system, script, text, arrays, hosts=("127.0.0.1",)):
-    """A workspace with a part for each host, the list of hosts, and the script. site/ comes first where its Pythons
-    import from."""
+    """Makes a workspace with a part for each host, the list of hosts, and the script. Python looks for modules in its
+    folder site/ first."""
     for name in ("code", "site"):
         (folder / name).mkdir(parents=True)
     (folder / "code" / script).write_text(text)
@@ -92,7 +93,7 @@ def prepare(folder, system, script, text, arrays, hosts=("127.0.0.1",)):
 
 
 def job(folder, system, script, samplers):
-    """Runs code/SCRIPT with its arguments; what it prints."""
+    """Runs code/SCRIPT with its arguments and returns its output."""
     command = f"{sys.executable} code/{script}"
     if system == "DGL":
         return run([*OWN_NETWORK, "sh", "-c", DGL_JOB.format(script=command)], folder, **_dgl_environment(1, samplers))
@@ -106,7 +107,7 @@ def job(folder, system, script, samplers):
 
 @contextlib.contextmanager
 def two_hosts() -> Iterator[None]:
-    """The network of job_on_hosts."""
+    """A context with the network namespaces of job_on_hosts."""
     program = str(Path(__file__).with_name("two_hosts.sh"))
     subprocess.run([program, "down"], check=True)
     subprocess.run([program, "up"], check=True)
@@ -117,7 +118,7 @@ def two_hosts() -> Iterator[None]:
 
 
 def _host_job(folder, system, script, rank):
-    """What a host runs, and its environment."""
+    """Returns the shell script that a host runs, and its environment."""
     environment = {"RANK": str(rank), "WORLD_SIZE": str(len(HOSTS)), "LOCAL_RANK": "0", "MASTER_ADDR": HOSTS[0],
                    "MASTER_PORT": "29500", "GLOO_SOCKET_IFNAME": f"gwv{rank}"}
     if system == "DGL":
@@ -138,7 +139,8 @@ def _host_job(folder, system, script, rank):
 
 
 def job_on_hosts(folder, system, script):
-    """Runs code/SCRIPT by a trainer on each host; what the first one prints. Nothing of it outlives a failure."""
+    """Runs code/SCRIPT in a trainer on each host, and returns the first trainer's output. After a failure no process
+    remains."""
     jobs = []
     try:
         for rank in range(len(HOSTS)):
@@ -161,11 +163,11 @@ def job_on_hosts(folder, system, script):
 
 
 def rounds(count):
-    """(number, systems in turn): the order turns round from one round to the next."""
+    """A list of (number, systems) for each round. The order of the systems is reversed in every second round."""
     return [(number, SYSTEMS[:: 1 if number % 2 else -1]) for number in range(count)]
 
 
 def factors(graphwire, dgl):
-    """"median (least to most)" of what each round says."""
+    """A text "median (least to most)" of the ratios of DGL's times to Graphwire's in each round."""
     ratios = [its / own for own, its in zip(graphwire, dgl)]
     return f"{statistics.median(ratios):.2f} x ({min(ratios):.2f} to {max(ratios):.2f})"

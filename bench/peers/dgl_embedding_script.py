@@ -1,12 +1,13 @@
-"""A script of DGL's for dgl_embeddings.py: rows of a DistEmbedding of a graph's nodes, read by batches of ids, their
-gradients, SparseAdagrad. Over DGL 1.1.3 and over Graphwire it is the same file.
+"""A DGL script for dgl_embeddings.py. It reads batches of rows of a DistEmbedding, computes gradients, and runs
+SparseAdagrad. DGL 1.1.3 and Graphwire run the same file.
 
   dgl_embedding_script.py WIDTH BATCH STEPS
 
-Prints a JSON object: seconds of STEPS steps after some that are not timed, rows a second, and how far some rows end
-from those of torch.optim.Adagrad: apart, of rows that were read once, and apart_again, of others. Fails where the first
-is too far, or where a row that was not read has changed. The second is only printed: DGL 1.1.3 on the processor takes the
-root of an element's sum of squares in place, and keeps that for the next step in the sum's stead.
+Prints a JSON object: the seconds of STEPS steps, after a few steps that are not timed; rows a second; and the greatest
+difference of some rows from torch.optim.Adagrad's. "apart" is the difference of rows that were read once, "apart_again"
+of other rows. Fails if "apart" is too large, or if a row that was not read has changed. "apart_again" is only printed,
+because DGL 1.1.3 differs from Adagrad there: on the processor it stores the square root of an element's sum of squares
+instead of the sum.
 """
 import json
 import sys
@@ -19,7 +20,7 @@ WARM, LR, LOOKED_AT = 3, 0.1, 500
 
 
 def first(shape, dtype):
-    """What rows begin with."""
+    """The initial values of the rows."""
     return torch.ones(shape, dtype=dtype)
 
 
@@ -30,7 +31,7 @@ def main():
     g = dgl.distributed.DistGraph("g")
     count = g.num_nodes()
     random = torch.Generator().manual_seed(1)
-    read = [torch.randperm(count - 1, generator=random)[:batch].clone()  # the last node never
+    read = [torch.randperm(count - 1, generator=random)[:batch].clone()  # never the last node
             for _ in range(WARM + steps)]
     slopes = torch.randn(batch, width, generator=random)
     table = dgl.distributed.DistEmbedding(count, width, "table", first, g.get_node_partition_policy("_N"))

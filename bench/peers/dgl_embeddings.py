@@ -1,11 +1,12 @@
-"""Embeddings that are trained where they lie, over Graphwire and over DGL: rows a second, of read, backward and step.
+"""Compares the training of embeddings over Graphwire and over DGL: rows a second of read, backward and step.
 
   python bench/peers/dgl_embeddings.py [ROUNDS] [--rows N] [--width N] [--batch N] [--steps N]
 
-Each of ROUNDS (5) rounds runs dgl_embedding_script.py over both systems, in turn: a DistEmbedding of --rows (1,000,000)
-rows of --width (128) floats, --steps (50) batches of --batch (10,000) ids, SparseAdagrad, one server and one trainer on
-a loopback network of their own. The script compares rows with torch.optim.Adagrad's. This Python has torch, graphwire
-and DGL 1.1.3. Prints a JSON object for each run, the medians, and Graphwire's rate over DGL's by rounds. Needs root.
+Each of ROUNDS (5) rounds runs dgl_embedding_script.py over both systems, one after the other, with one server and one
+trainer in a separate network namespace. The script trains a DistEmbedding of --rows (1,000,000) rows of --width (128)
+floats by SparseAdagrad, in --steps (50) batches of --batch (10,000) ids, and compares rows with torch.optim.Adagrad's.
+The Python that runs this file must have torch, graphwire and DGL 1.1.3. Prints a JSON object for each run, the medians,
+and the ratios of the two rates in each round. Needs root.
 """
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ SCRIPT = "dgl_embedding_script.py"
 
 
 def ring(count):
-    """A graph of so many nodes: an edge from each to the next."""
+    """A graph of `count` nodes, with an edge from each node to the next."""
     ids = np.arange(count)
     return {"src": ids, "dst": np.roll(ids, -1), "labels": np.zeros(count, np.int64)}
 

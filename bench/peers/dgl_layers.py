@@ -1,10 +1,10 @@
 """Compares the layers of graphwire.nn and its sparse optimizers with DGL's, with the same weights: values, and gradients
 of inputs and weights, to 1e-5.
 
-dgl_layers.py PARTS      PARTS: a graph's folder. Run by DGL's Python, with the package on PYTHONPATH:
-                         bench/peers/run layers; test/adapters runs it where DGL is
+dgl_layers.py PARTS      PARTS: a graph's folder. Needs a Python with DGL, and graphwire on PYTHONPATH.
+                         bench/peers/run layers runs it; test/adapters does so if DGL is installed
 
-Prints a line for each; status 1 where one differs.
+Prints a line for each comparison. Exit status 1 if one fails.
 """
 import sys
 
@@ -27,12 +27,13 @@ def apart(found, expected):
 
 
 def share_apart(found, expected):
-    """The same of sums of many numbers, whose rounding grows with them: a share of the greatest where that is above 1."""
+    """The greatest difference, for sums of many numbers, whose rounding error grows with the sums. It is divided by the
+    greatest expected value if that is above 1."""
     return apart(found, expected) / max(1.0, expected.abs().max().item())
 
 
 def report(name, found, limit=1e-5):
-    """What is this far apart."""
+    """Prints a difference, and records it if it exceeds the limit."""
     if found > limit:
         different.append(name)
     print(f"{'ok' if found <= limit else 'not ok'} - {name}: {found:.1e} apart")
@@ -51,7 +52,7 @@ def block_of(edges):
 
 
 class Weights:
-    """Pairs of weights, ours and DGL's, which get our values; turned: DGL's is the transpose of ours."""
+    """Pairs of weights, ours and DGL's. DGL's get our values. turned: DGL's weight is the transpose of ours."""
 
     def __init__(self):
         self.pairs = []
@@ -62,7 +63,7 @@ class Weights:
         self.pairs.append((ours, theirs, turned))
 
     def report(self, name, found, expected, *inputs):
-        """Values, and the gradients of a sum with unequal factors."""
+        """Compares the values, and the gradients of a weighted sum of the values."""
         report(name, apart(found, expected))
         factors = torch.linspace(-1, 1, found.numel()).view_as(found)
         ours = torch.autograd.grad((found * factors).sum(), [*inputs, *(pair[0] for pair in self.pairs)])
@@ -133,8 +134,8 @@ def hetero_conv(x):
 
 
 def sparse_adam(parts):
-    """Rows that are touched in some steps only. DGL computes 1 - beta2^t in float32, which is the larger error of the
-    two: both are held against float64 as well, ours to 1e-6."""
+    """Compares SparseAdam on rows that occur in some steps only. DGL computes 1 - beta2^t in float32, which is the
+    larger error of the two. So both are also compared with float64: ours must be within 1e-6."""
     with graphwire.open(parts) as graph:
         table = graphwire.Embedding(graph, "table", 4, rows=50, seed=2)
         theirs = dgl.nn.NodeEmbedding(50, 4, "table", init_func=lambda rows: rows.copy_(table.weight))
@@ -148,7 +149,7 @@ def sparse_adam(parts):
             (table(ids) * factor).sum().backward()
             optimizer.step()
             (theirs(ids) * factor).sum().backward()
-            other.zero_grad()  # the step that follows ends with it
+            other.zero_grad()  # makes step() clear the gradients at its end
             other.step()
             steps[ids] += 1
             m[ids] = 0.9 * m[ids] + 0.1 * factor
@@ -161,7 +162,7 @@ def sparse_adam(parts):
 
 
 def compare(parts):
-    """What differs."""
+    """Runs all comparisons. Returns the names of those that failed."""
     torch.manual_seed(1)
     x = torch.randn(SRC, WIDE, requires_grad=True)
     edges = random_edges(0)

@@ -1,6 +1,6 @@
-"""DGL's own partitioning of the graph in two, with 128 float32 features, labels and a train mask for every node.
+"""Partitions the graph in two by DGL's own code, with 128 float32 features, a label and a train mask for every node.
 
-dgl_partition.py GRAPH_DIR OUT [metis|random]     prints the time and the peak memory it took
+dgl_partition.py GRAPH_DIR OUT [metis|random]     prints the time and the peak memory
 """
 import os
 import resource

@@ -1,19 +1,22 @@
-"""DGL's own training script over Graphwire, and over DGL: accuracy, and the time that it prints for its batches.
+"""Compares DGL's own training script over Graphwire and over DGL: accuracy, and the times that the script prints.
 
   python bench/peers/dgl_scripts.py SCRIPTS cora|facebook DATA [ROUNDS] [--samplers N] [--splits N] [--hosts 2]
 
-SCRIPTS has DGL's train_dist.py, DATA cora/cora.npz or facebook/facebook.npz. This Python has torch, graphwire, and DGL
-1.1.3 with what the script imports. Each of ROUNDS (10) rounds trains twice, in turn: one server and one trainer with
---samplers (0) on a loopback network of their own; or with --hosts 2 a part, a server and a trainer on each of two hosts
-(network namespaces, see two_hosts.sh), without samplers. The script draws other weights and batches each time, and
-round r trains on split r modulo --splits (1; the first is Cora's public one, others are drawn, of the same sizes). Over
-Graphwire the script is unmodified, started by deploy/launch.py, on two hosts as that would start it; over DGL one line
-is another, since its initialize() has lost arguments.
+The folder SCRIPTS has DGL's train_dist.py, the folder DATA has cora/cora.npz or facebook/facebook.npz. The Python that
+runs this file must have torch, graphwire, DGL 1.1.3 and the script's other imports.
 
-Without samplers the floor that both share is timed too (dgl_times.py): dgl.to_block and the collate function's own
-lines, which are DGL's and the script's on both sides. Prints a JSON object for each run, the means, how many times as
-long DGL samples and copies (with the floor and without), and in how many rounds Graphwire's epochs were the faster.
-Needs root.
+Each of ROUNDS (10) rounds trains over both systems, one after the other: with one server and one trainer in a separate
+network namespace, and --samplers (0); or, with --hosts 2, with a part, a server and a trainer on each of two hosts
+(network namespaces, see two_hosts.sh), without samplers. The script draws new weights and batches each time. Round r
+trains on split r modulo --splits (1). Cora's first split is the public one; the others are drawn, with the same sizes.
+
+Over Graphwire the script is unmodified. deploy/launch.py starts it; on two hosts it is started in the same way. Over
+DGL one line of the script is changed, because initialize() of DGL 1.1.3 lacks some of the arguments.
+
+Without samplers, dgl_times.py also measures the floor, the time of the code that both systems share: dgl.to_block and
+the lines of the script's collate function. Prints a JSON object for each run, the mean accuracy, the ratio of DGL's
+time for sampling and copying to Graphwire's (with the floor and without), and the number of rounds in which Graphwire's
+epochs were faster. Needs root.
 """
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ SCRIPT = "train_dist.py --graph_name g --ip_config ip_config.txt --num_servers 1
 
 
 def masks_of(task, given, count, seed):
-    """Masks of training, validation and test. Of Cora split 0 is the public one."""
+    """Masks of training, validation and test. Cora's split 0 is the public one."""
     random = np.random.default_rng(seed + 1)
     masks = np.zeros((3, count), bool)
     if task == "cora":
@@ -50,7 +53,7 @@ def masks_of(task, given, count, seed):
 
 
 def arrays_of(task, data, seed):
-    """Edges in both directions, and columns as the script names them. Facebook's rows are projected into 100."""
+    """Edges in both directions, and columns under the script's names. Facebook's rows are projected to 100 columns."""
     with np.load(Path(data, task, f"{task}.npz")) as given:
         labels = given["y"].astype(np.int64)
         if task == "cora":
@@ -67,7 +70,7 @@ def arrays_of(task, data, seed):
 
 
 def script_of(system, scripts):
-    """The file to run: the script itself, or over DGL the script without that line."""
+    """The text of the script; for DGL, with the changed line."""
     text = Path(scripts, "train_dist.py").read_text()
     if system == "DGL":
         line = "initialize(args.ip_config, args.num_servers, num_workers=args.num_workers)"
@@ -96,7 +99,7 @@ def train(folder, system, task, samplers, hosts):
 
 
 def report(task, samplers, found):
-    """The means, and what the rounds say of each other."""
+    """Prints the mean accuracy, the median times, and the ratios of the rounds."""
     def every(system, word):
         return [one[word] for one in found[system]]
 

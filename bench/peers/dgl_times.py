@@ -1,12 +1,16 @@
-"""sitecustomize of dgl_scripts.py's workspaces: times what a training script's collate function does, over DGL and over
-Graphwire alike, and writes times.json into its own folder when the process ends: {"epochs": [{…} of each epoch]}.
+"""The sitecustomize module of dgl_scripts.py's workspaces. It measures the parts of a training script's collate
+function, over DGL and over Graphwire alike. When the process ends, it writes times.json into its own folder: {"epochs":
+[{…} of each epoch]}.
 
-collate: seconds in the function that the first loader was given; of it neighbours: in dgl.distributed.sample_neighbors,
-rows: in reads of DistTensors, to_block: in dgl.to_block. What is left of collate without neighbours and rows is the
-floor that both share: to_block, and the script's own lines.
+  collate      seconds in the first loader's collate function, which include the three below
+  neighbours   in dgl.distributed.sample_neighbors
+  rows         in reads of DistTensors
+  to_block     in dgl.to_block
 
-It sets to work when the script parses its arguments, since everything is imported by then; with --num_workers 0 alone:
-what DGL hands to a process of a sampler is pickled, and its times would be that process's.
+The floor is collate without neighbours and rows: to_block and the script's own lines, which both systems share.
+
+The measurement starts when the script parses its arguments, because everything is imported by then. It needs
+--num_workers 0: DGL's samplers are processes, and their times would not reach this process.
 """
 import argparse
 import atexit
@@ -17,7 +21,7 @@ import time
 from pathlib import Path
 
 _epochs = []
-_inside = []  # what runs now, of the first loader's collate
+_inside = []  # the parts of the first loader's collate that are running
 
 
 def _timed(word, call):
@@ -57,7 +61,7 @@ def _watch(dgl):
 
 
 def _write():
-    """Not by DGL's server, which runs the script too; of several trainers by the first."""
+    """Writes the times in the first trainer only. (DGL's server runs the script too, without epochs.)"""
     if _epochs and os.environ.get("RANK", "0") == "0":
         Path(__file__).with_name("times.json").write_text(json.dumps({"epochs": _epochs}))
 

@@ -1,8 +1,8 @@
-"""DGL's distributed service, one process of it: a server or the trainer, as the environment says (DGL_ROLE).
+"""One process of DGL's distributed service: a server or the trainer, as DGL_ROLE in the environment names it.
 
-The trainer takes its seeds from part 0, which lies on its own host, and reads mini-batches of 1000 seeds with fanouts
-15, 10, 5, 128 float32 features of the inputs and labels of the seeds; then single remote rows and 10,000 remote rows.
-Prints two JSON objects. Its environment is set by dgl_two_hosts.sh; BATCHES says how many batches are timed.
+The trainer takes its seeds from part 0, which is on its own host. It reads mini-batches of 1000 seeds with fanouts 15,
+10, 5, 128 float32 features of the inputs, and labels of the seeds. Then it reads single remote rows, and 10,000 remote
+rows at a time. Prints two JSON objects. dgl_two_hosts.sh sets the environment. BATCHES: the number of batches to time.
 """
 import json
 import os
@@ -46,7 +46,7 @@ def timed(features, requests):
 
 
 def remote_rows(graph, own):
-    """One remote row, and many, of the other host's part."""
+    """Times reads of one row, and of many rows, of the other host's part."""
     features, nodes = graph.ndata["feat"], graph.num_nodes()
     one = timed(features, [torch.tensor([nodes - 1 - i]) for i in range(1000)])
     many = timed(features, [torch.randint(own, nodes, (ROWS,)) for _ in range(50)])

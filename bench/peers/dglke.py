@@ -1,11 +1,12 @@
-"""DGL-KE 0.1.2 and gwke_train in the same minutes: triples a second of one client and thread, and how the loss falls.
+"""Compares DGL-KE 0.1.2 and gwke_train in the same minutes: triples a second of one client with one thread, the loss.
 
   python3 bench/peers/dglke.py DIR PYTHON38 DATA [ROUNDS]
 
-DGL-KE stands on DGL 0.4.3, whose wheels end with Python 3.8: PYTHON38 is one, and DIR/dglke gets an environment of it
-with torch 1.7.1. DATA: fb15k-237 of ../shared/data. This Python has graphwire. Each of ROUNDS (3) rounds trains twice,
-in turn: TransE_l2, 400 elements, batches of 1,000 with 200 negatives, 500 steps, with the flags of DGL-KE's guide.
-Prints a JSON object for each run (the first 100 steps are not counted), and the medians.
+DGL-KE needs DGL 0.4.3, which has wheels for Python 3.8 and older. PYTHON38 is a Python 3.8; an environment of it with
+torch 1.7.1 is made in DIR/dglke. DATA is the folder fb15k-237 of ../shared/data. The Python that runs this file must
+have graphwire. Each of ROUNDS (3) rounds trains by both systems, one after the other: TransE_l2, 400 elements, batches
+of 1,000 with 200 negatives, 500 steps, with the flags of DGL-KE's guide. Prints a JSON object for each run (without the
+first 100 steps), and the medians.
 """
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ LOSS = re.compile(r"\[Train\]\(\d+/\d+\) average loss: ([0-9.]+)")
 
 
 def environment(folder, python):
-    """Where DGL-KE is installed; once."""
+    """Returns the path of dglke_train. Installs DGL-KE if it is not installed yet."""
     place = folder / "dglke"
     if not (place / "ready").exists():
         subprocess.run([python, "-m", "venv", "--clear", place], check=True)
@@ -40,14 +41,14 @@ def environment(folder, python):
 
 
 def write_data(folder, given):
-    """Its triples as both read them."""
+    """Unpacks the triples, for both systems."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("train", "valid", "test"):
         (folder / f"{name}.txt").write_bytes(gzip.decompress((given / f"{name}.tsv.gz").read_bytes()))
 
 
 def train(command, folder):
-    """One training; its triples a second after the first report, and its losses."""
+    """Runs one training. Returns triples a second, without the steps of the first report, and the losses."""
     done = subprocess.run([*command, "--data_path", folder / "fb15k237", "--save_path", folder / "ckpts", *FLAGS],
                           capture_output=True, text=True, cwd=folder,
                           env={**os.environ, "DGLBACKEND": "pytorch", "OMP_NUM_THREADS": "1"})

@@ -1,9 +1,10 @@
-"""Epochs of GraphSAGE by several systems in turn: epoch.py RESULTS.jsonl ROUNDS BATCHES NAME=COMMAND…
+"""Compares epochs of GraphSAGE by several systems: epoch.py RESULTS.jsonl ROUNDS BATCHES NAME=COMMAND…
 
-Each COMMAND starts an epoch_worker.py, which stays and waits. In every round each of them in turn loads BATCHES
-mini-batches, and then trains on as many, so that what else the machine does strikes all alike; the order turns round
-from one round to the next. RESULTS gets a line of each. Prints the medians, ratios to the first one, and in how many
-rounds the first was faster from end to end.
+Each COMMAND starts an epoch_worker.py, which waits for requests. In every round, each worker loads BATCHES
+mini-batches, one worker after the other, and then each trains on as many. So other work on the machine affects all
+workers alike. The order is reversed in every second round. A line for each measurement is written to RESULTS. Prints
+the medians, their ratios to the first worker's, and the number of rounds in which the first worker was faster from end
+to end.
 """
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class Worker:
         self.lines = []
 
     def answer(self):
-        """Its next JSON object; what else its libraries print is passed on."""
+        """Returns the worker's next JSON object. Other lines, which its libraries print, are copied to stderr."""
         for line in self.process.stdout:
             if line.startswith("{"):
                 return json.loads(line)

@@ -1,14 +1,15 @@
 """One system in the comparison of epochs: epoch_worker.py graphwire|pyg|pyg_stores|dgl DIR [NAME=VALUE…]
 
-The same model for all (three layers of GraphSAGE, mean, 64 wide, one thread of PyTorch) over batches of 1000 seeds,
-fanouts 15, 10, 5, with 128 float32 features and labels. When it is ready it says so, and then answers each line
+All systems train the same model (three layers of GraphSAGE, mean, 64 wide, one thread of PyTorch) on batches of 1000
+seeds, with fanouts 15, 10, 5, 128 float32 features, and labels. A worker prints a JSON object when it is ready. It then
+reads lines
 
-    load N | train N        N mini-batches in the midst of a stream of more
+    load N | train N        measure N mini-batches in the middle of a longer stream
 
-with a JSON object: seconds, the seconds of them that were spent waiting for data, the processor's seconds (of this
-process: its threads, not its workers), edges a batch. DIR is what setup.sh made. servers=A,B: graphwire over two hosts;
-workers=N: PyTorch Geometric's processes. DGL's role is set by its environment (dgl_epoch.sh). One process runs at a
-time: the others wait for their line.
+and answers each with a JSON object: the seconds, the seconds of waiting for data, the processor's seconds (of this
+process without its child processes), and edges a batch. DIR is the folder that setup.sh made. servers=A,B: Graphwire
+over two hosts. workers=N: PyTorch Geometric's worker processes. DGL's role is set by its environment
+(dgl_two_hosts.sh). Only one worker computes at a time; the others wait for a line.
 """
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ class Pyg:
         self.data = Data(x=torch.from_numpy(np.load(f"{folder}/r20/feat.npy")), edge_index=ends,
                          y=torch.from_numpy(np.load(f"{folder}/r20/label.npy")))
         self.loaders, self.trim, self.workers = NeighborLoader, trim_to_layer, int(workers)
-        # It sorts the edges whenever a loader is made: one loader for all rounds, over new seeds each time.
+        # A NeighborLoader sorts the edges when it is made. So this loader's sampler is used in all rounds, with new
+        # seeds.
         self.loader = NeighborLoader(self.data, FANOUTS, input_nodes=torch.arange(SEEDS), batch_size=SEEDS,
                                      is_sorted=True)
         self.layers = torch.nn.ModuleList(SAGEConv(*pair) for pair in zip(WIDTHS, WIDTHS[1:]))
@@ -160,8 +162,8 @@ class Dgl:
 
 
 def measured(system, what, count, optimizer):
-    """One round: the time of `count` mini-batches in the midst of a stream, which has as many again behind them as are
-    sampled ahead: what was ready when the clock started is made again until it stops."""
+    """Measures `count` mini-batches in the middle of a stream. The stream has AHEAD more batches before and after them.
+    So at the end of the measurement as many batches are ready as at its start."""
     stream, waited, edges = system.batches(count + 2 * AHEAD), 0.0, 0
     for number in range(count + AHEAD):
         if number == AHEAD:

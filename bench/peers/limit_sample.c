@@ -1,7 +1,8 @@
-/* How fast one core can sample: the prototype that `graphwire bench sample` is held against.
+/* Measures how fast one core can sample: the prototype that `graphwire bench sample` is compared with.
  *
- * Uniform sampling without replacement, fanouts 15, 10, 5, 1000 seeds a batch, blocks relabelled. No Graphwire code in
- * it, no checks, no edge types, int64 arrays turned into 4-byte ids first: it shows what the memory system allows.
+ * It samples uniformly without replacement, with fanouts 15, 10, 5 and 1000 seeds a batch, and relabels the blocks. It
+ * has no Graphwire code, no checks and no edge types, and converts int64 arrays to 4-byte ids before it measures. So
+ * only the memory system limits it.
  *
  *   seeds -> per hop: offsets of the frontier (prefetched 16 ahead), positions by Floyd's method (each picked
  *   neighbour prefetched as it is drawn), neighbours -> dense map (entry prefetched 16 ahead) -> local numbers
@@ -11,7 +12,7 @@
  *
  * usage: limit_sample indptr.npy indices.npy BATCHES [THREADS]     (a CSC of int64; prints one JSON object)
  * build: cc -O3 -march=native limit_sample.c -lpthread             (a ceiling may use all that the machine has)
- * Ends with status 1 and one line where a file is not such an array, or when out of memory.
+ * Exits with status 1 and one line if a file is not such an array, or if memory runs out.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -66,7 +67,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 33;
 }
 
-/* Zeroed memory on huge pages where the kernel gives them. */
+/* Allocates zeroed memory, on huge pages if possible. */
 static void *big(size_t bytes)
 {
 	size_t rounded = (bytes + (2u << 20) - 1) & ~((size_t)(2u << 20) - 1);
@@ -114,7 +115,7 @@ static inline void pick(uint64_t random, uint64_t first, uint32_t degree, uint32
 	}
 }
 
-/* Positions of one hop; returns how many. */
+/* Writes the positions of one hop; returns their number. */
 static size_t choose(const struct worker *w, uint32_t frontier, uint32_t fanout, uint64_t key)
 {
 	size_t n = 0;
@@ -137,7 +138,7 @@ static size_t choose(const struct worker *w, uint32_t frontier, uint32_t fanout,
 	return n;
 }
 
-/* The local number of a node: its old one, or the next. */
+/* The local number of a node; a node without a number gets the next one. */
 static inline uint32_t number(struct worker *w, uint32_t node, uint64_t batch, uint32_t *count)
 {
 	uint64_t entry = w->map[node];
@@ -149,7 +150,7 @@ static inline uint32_t number(struct worker *w, uint32_t node, uint64_t batch, u
 	return (uint32_t)entry;
 }
 
-/* Neighbours at the positions, as local numbers; the map runs AHEAD entries behind its prefetch. */
+/* Converts the neighbours at the positions to local numbers. The map is read AHEAD entries after its prefetch. */
 static void relabel(struct worker *w, size_t n, uint64_t batch, uint32_t *count)
 {
 	size_t tail = n > AHEAD ? n - AHEAD : 0;

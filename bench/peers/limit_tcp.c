@@ -1,16 +1,17 @@
-/* What a row service over TCP can reach on this machine, one client and one server thread on loopback: the prototype
- * that `graphwire bench gather` is held against. No Graphwire code in it, no checks of what a peer sends.
+/* Measures the rate that a row service over TCP can reach on this machine, with one client and one server thread on
+ * loopback: the prototype that `graphwire bench gather` is compared with. It has no Graphwire code, and does not check
+ * a peer's data.
  *
  *   gather  no socket: random rows copied into a small hot buffer, prefetched 12 ahead
  *   raw     the server streams one hot buffer; the client receives into one hot buffer
  *   rows    the client sends 4-byte row numbers, the server gathers the rows into a hot buffer and sends it, the client
  *           receives in place; DEPTH requests are in flight
- *   marked  as rows, but the client's socket has a low-water mark: it is woken for a megabyte, not for
+ *   marked  as rows, but the client's socket has a low-water mark: the client wakes for each megabyte, not for
  *           every few segments
  *   iov     as rows, but the server sends straight from the table, row by row in an iovec
  *
- * Three rounds; each prints its rates, their ratio to raw, and what rows would be if copying out of the table and
- * streaming took turns and cost nothing else ("additive bound").
+ * Each of three rounds prints the rates and their ratio to raw. It also prints the "additive bound": the rate of rows
+ * if copying from the table and streaming alternated, and nothing else took time.
  *
  * usage: limit_tcp ROW_BYTES ROWS_PER_REQUEST DEPTH SECONDS      (a table of 5 Mi rows: ROW_BYTES 400 takes 2 GiB)
  * build: cc -O3 limit_tcp.c -lpthread
@@ -65,7 +66,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 33;
 }
 
-/* Touched memory on huge pages where the kernel gives them. */
+/* Allocates memory, on huge pages if possible, and touches it. */
 static void *big(size_t bytes)
 {
 	bytes = (bytes + (2u << 20) - 1) & ~((size_t)(2u << 20) - 1);
@@ -82,7 +83,7 @@ static void free_big(void *memory, size_t bytes)
 	munmap(memory, (bytes + (2u << 20) - 1) & ~((size_t)(2u << 20) - 1));
 }
 
-/* 0, or -1 once the other side has closed. */
+/* Returns 0, or -1 if the other side has closed the connection. */
 static int receive_all(int fd, void *buffer, size_t bytes)
 {
 	for (char *at = buffer; bytes;) {
@@ -95,8 +96,8 @@ static int receive_all(int fd, void *buffer, size_t bytes)
 	return 0;
 }
 
-/* The same with a low-water mark of half of what is left at most: a blocking recv that found less than the mark counts
- * it towards its own end, but is woken only when the mark has come once more. */
+/* The same with a low-water mark. The mark is at most half of the remaining bytes: a blocking recv that has found less
+ * than the mark wakes only when as many bytes as the mark have arrived in addition. */
 static int receive_marked(int fd, void *buffer, size_t bytes, int *mark)
 {
 	for (char *at = buffer; bytes;) {
@@ -239,7 +240,7 @@ static int ask(int fd, uint32_t *ids)
 	return send_all(fd, ids, run.rows * sizeof *ids);
 }
 
-/* Bytes a second that the client receives. */
+/* Returns the bytes a second that the client receives. */
 static double measure(enum mode mode)
 {
 	int fds[2];
@@ -275,7 +276,7 @@ static double measure(enum mode mode)
 	return (double)received / elapsed;
 }
 
-/* Bytes a second of random rows copied into a hot buffer. */
+/* Returns the bytes a second of random rows that are copied into a hot buffer. */
 static double measure_gather(void)
 {
 	uint8_t *out = big((size_t)GATHER_ROWS * run.row_bytes);

@@ -1,8 +1,8 @@
-"""Local sampling by a peer: fanouts 15, 10, 5, batches of 1000 seeds, blocks built. Prints one JSON object.
+"""Measures local sampling by DGL or GraphBolt: fanouts 15, 10, 5, batches of 1000 seeds. Prints one JSON object.
 
 local_sample.py GRAPH_DIR THREADS BATCHES dgl|graphbolt     GRAPH_DIR holds indptr.npy, indices.npy
 
-The seeds are drawn before the clock starts, and one batch runs unmeasured.
+The seeds are drawn, and one batch is sampled, before the measurement starts.
 """
 import json
 import os

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # perftest.sh: runs the row benchmarks over RDMA and perftest's ib_read_lat and ib_read_bw, in one boot of the guest
-# (test/guest/run): Soft-RoCE under emulation, so only the ratios mean something.
+# (test/guest/run). The guest has an emulated Soft-RoCE device, so only the ratios are meaningful.
 #
 #   bench/peers/perftest.sh [--rounds N] [--queue-pairs N] [--out FOLDER] [SIZE…]     bytes of a row (64 512 4096)
-#   bench/peers/perftest.sh --count [SIZE…]          by a clock that counts instructions: figures that repeat, busy or not
+#   bench/peers/perftest.sh --count [SIZE…]          by a clock that counts instructions: repeatable figures
 #   bench/peers/perftest.sh --sweep [--rounds N] [--out FOLDER]        8 B to 64 KiB, on 1, 2, 4 and 8 queue pairs
 #
-# In each round (3), for each size, in turn: ib_read_lat, single rows; ib_read_bw, gathers of random rows, gathers of
-# runs of 8 neighbours; with as many queue pairs, 128 reads in flight on each (ours adapts, up to 192). The last lines
-# are ratios: the median of the rounds', each taken within seconds. Every row is checked by the benchmarks.
-# Builds the release build first; nothing else should run. All that was printed stays in FOLDER (build/perftest).
+# Each of N (3) rounds runs the following for each size, one after the other: ib_read_lat, single rows; ib_read_bw,
+# gathers of random rows, gathers of runs of 8 neighbours. perftest and Graphwire use equally many queue pairs. perftest
+# has 128 reads in flight on each; Graphwire adapts their number, up to 192. The last lines are the medians of the
+# rounds' ratios. The two figures of a ratio are measured within seconds. The benchmarks check every row.
+# Makes the release build first. No other work should run on the machine. All output stays in FOLDER (build/perftest).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 rounds=3 pairs=2 sweep='' sizes='' out=build/perftest guest=()
@@ -17,7 +18,7 @@ usage() {
 	sed -n '2,/^set/p' bench/peers/perftest.sh | sed -n 's/^# \{0,1\}//p' >&2
 	exit 2
 }
-number() { case $1 in '' | *[!0-9]* | 0*) echo "perftest.sh: \"$1\" is no number" >&2 && exit 2 ;; esac; }
+number() { case $1 in '' | *[!0-9]* | 0*) echo "perftest.sh: \"$1\" is not a number" >&2 && exit 2 ;; esac; }
 while [ $# -gt 0 ]; do
 	case $1 in
 	--sweep) sweep=1 ;;
@@ -45,7 +46,7 @@ cmake --preset release >/dev/null
 cmake --build --preset release --target graphwire-cmd
 mkdir -p "$out"
 
-# In the guest; its lines are "ROUND SIZE PAIRS WHAT FIGURE [CEILING]".
+# The script that runs in the guest. It prints lines "ROUND SIZE PAIRS WHAT FIGURE [CEILING]".
 cat >"$out/inside" <<'INSIDE'
 lat() {
 	ib_read_lat -d rxe0 -x 1 -s "$1" -n 500 >/dev/null 2>&1 &

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""perftest_ratios.py LINES: the medians of perftest.sh's rounds, as ratios to perftest and to the bare loop.
+"""perftest_ratios.py LINES: prints the medians of perftest.sh's rounds, as ratios to perftest and to the bare loop.
 
-A line is "ROUND SIZE PAIRS WHAT FIGURE [CEILING]"; others are passed over. Exit status 1: there was nothing to compare.
+A line is "ROUND SIZE PAIRS WHAT FIGURE [CEILING]"; other lines are skipped. Exit status 1: no figures to compare.
 """
 import statistics
 import sys

@@ -1,9 +1,10 @@
-"""An R-MAT graph with Graph500's parameters, as the CSC arrays that every system of the comparison reads.
+"""Writes an R-MAT graph with Graph500's parameters, as the CSC arrays that all compared systems read.
 
 rmat.py OUT SCALE EDGE_FACTOR     writes OUT/indptr.npy, OUT/indices.npy (int64), prints nodes, edges, largest in-degree
 
 For Graphwire's import it writes the same edges, in the same order, as OUT/edges.npz (src, dst), and for every node 128
-random float32 features and a label. Vertices are shuffled, parallel edges and loops are kept; the same arguments give the same graph everywhere.
+random float32 features and a label. Vertices are shuffled; parallel edges and loops are kept. The same arguments give
+the same graph on every machine.
 """
 import sys
 
@@ -39,7 +40,7 @@ def main():
     np.save(f"{out}/feat.npy", random.standard_normal((1 << scale, 128), np.float32))
     np.save(f"{out}/label.npy", random.integers(0, 47, 1 << scale))
     np.save(f"{out}/indices.npy", src[order])
-    np.save(f"{out}/indptr.npy", indptr)  # last: setup.sh takes it as the sign that all are there
+    np.save(f"{out}/indptr.npy", indptr)  # written last: setup.sh checks only this file
     print(f"R-MAT: {1 << scale} nodes, {len(src)} edges, largest in-degree {degrees.max()}")
 
 

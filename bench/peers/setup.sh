@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh DIR [full]: everything the comparison needs, in DIR; what is there already is left alone.
+# setup.sh DIR [full]: makes everything that the comparison needs in DIR. Existing parts are not made again.
 #
 #   DIR/dgl                      virtual environment: dgl 1.1.3 on torch 2.13.0
 #   DIR/pyg                      virtual environment: PyTorch Geometric 2.8.1 on torch 2.13.0, with torch-sparse and torch-scatter
@@ -14,12 +14,12 @@ dir=$(mkdir -p "$1" && cd "$1" && pwd)
 
 say() { printf '%s\n' "setup: $*" >&2; }
 
-# A venv counts as made once its last step has left the mark.
+# The file "ready" marks a complete environment.
 if [ ! -e "$dir/dgl/ready" ]; then
 	say "dgl 1.1.3 on torch 2.13.0 into $dir/dgl (a few minutes)"
 	python3 -m venv "$dir/dgl"
 	"$dir/dgl/bin/pip" install -q torch==2.13.0 'numpy<2' packaging scipy networkx psutil requests tqdm
-	# dgl 1.1.3 imports setuptools.extern, which later versions have dropped.
+	# dgl 1.1.3 imports setuptools.extern, which later versions of setuptools lack.
 	"$dir/dgl/bin/pip" install -q --no-deps 'setuptools<70' dgl==1.1.3
 	touch "$dir/dgl/ready"
 fi
@@ -28,7 +28,7 @@ if [ ! -e "$dir/pyg/ready" ]; then
 	say "PyTorch Geometric 2.8.1 with torch-sparse on torch 2.13.0 into $dir/pyg (twenty minutes: it is compiled)"
 	[ -e "$dir/pyg/bin/pip" ] || python3 -m venv "$dir/pyg"
 	"$dir/pyg/bin/pip" install -q torch==2.13.0 'numpy<2' scipy 'setuptools<80' wheel ninja packaging tqdm torch_geometric==2.8.1
-	# One at a time: torch-sparse includes what torch-scatter installs.
+	# One at a time: building torch-sparse needs torch-scatter's installed files.
 	for package in torch-scatter==2.1.2 torch-sparse==0.6.18; do
 		MAX_JOBS=2 FORCE_CUDA=0 "$dir/pyg/bin/pip" install -q --no-deps --no-build-isolation "$package"
 	done
@@ -51,7 +51,7 @@ for prototype in limit_sample limit_tcp; do
 	fi
 done
 
-if [ ! -e "$dir/r20/indptr.npy" ]; then # the last that rmat.py writes
+if [ ! -e "$dir/r20/indptr.npy" ]; then # rmat.py writes this file last
 	say "R-MAT scale 20 x 16 into $dir/r20"
 	mkdir -p "$dir/r20"
 	"$dir/dgl/bin/python" "$here/rmat.py" "$dir/r20" 20 16 >&2

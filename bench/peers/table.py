@@ -1,7 +1,7 @@
 """Prints the results of `run` as tables: table.py RESULTS.jsonl
 
-Each line is an object with "peer", "threads" (local runs) and figures. Several lines of one peer are rounds: the median
-counts. Ratios are Graphwire's to each of the others.
+Each line is an object with "peer", "threads" (local runs) and figures. Several lines of one peer are rounds, whose
+median is printed. Ratios are those of Graphwire's figures to the others'.
 """
 import json
 import statistics
@@ -12,7 +12,7 @@ HOSTS = "Two hosts, one trainer, fanouts 15, 10, 5, batches of 1000, 512-byte ro
 
 
 def read(path):
-    """The lines, with the figures of Graphwire's benchmarks under the peers' names."""
+    """The lines. Figures of Graphwire's benchmarks get the keys that the peers use."""
     with open(path, encoding="utf-8") as results:
         lines = [json.loads(line) for line in results if line.strip()]
     for line in lines:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# two_hosts.sh up|down: two hosts on one machine, as network namespaces gwh0 (10.77.0.1) and gwh1 (10.77.0.2) joined by
-# a virtual cable. Needs root. They share the file system, but neither loopback nor, with unshare -m, /dev/shm.
+# two_hosts.sh up|down: makes or removes two hosts on one machine: the network namespaces gwh0 (10.77.0.1) and gwh1
+# (10.77.0.2), joined by a virtual cable. Needs root. The hosts share the file system. Each has its own loopback and,
+# with unshare -m, its own /dev/shm.
 set -euo pipefail
 
 down() {

@@ -129,9 +129,9 @@ static void wake_thread(struct gw_engine *engine)
 		gw_futex_wake(&engine->wakeups, 1);
 }
 
-/* Releases the engine. If work is left, wakes the engine's thread, which continues. Also wakes this thread when the
- * engine starts to watch, since it might otherwise sleep for ever. The inbox is checked after the release, so a job
- * that is submitted meanwhile is not overlooked. */
+/* Releases the engine. If work is left, wakes the engine's thread, which continues. Also wakes the engine's thread when
+ * the engine starts to watch (WATCH_NS), since the thread might otherwise sleep for ever. The inbox is checked after
+ * the release, so a job that is submitted meanwhile is not overlooked. */
 static void engine_disown(struct gw_engine *engine)
 {
 	bool watches = atomic_load_explicit(&engine->watches, memory_order_relaxed);

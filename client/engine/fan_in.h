@@ -21,7 +21,7 @@ struct gw_fan_in {
 	void (*done)(struct gw_fan_in *fan_in, gw_status status);
 	/* Private: */
 	uint32_t open;
-	gw_status status; /* the first failure: the caller need not start more pieces */
+	gw_status status; /* the first failure; after one, the caller need not start more pieces */
 	char text[GW_ERROR_TEXT_MAX];
 };
 

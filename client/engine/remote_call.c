@@ -1,4 +1,5 @@
-/* One request as a separate job: see remote_call.h. Fails as links do, or with the server's error. */
+/* One request as a separate job: see remote_call.h. Fails if the server cannot be reached in time (client/link/link.h),
+ * or with the server's error. */
 #include "client/engine/remote_call.h"
 
 #include <string.h>

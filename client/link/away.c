@@ -14,7 +14,7 @@
 /* Long enough for a restarting server to write its key, and for other processes to free resources. */
 #define LASTING_MAX_MS 5000
 #define LASTING_MAX_NS (LASTING_MAX_MS * GW_NS_PER_MS)
-#define LOG_AFTER_MS   1000 /* shorter absences are not logged; neither are waits limited to less than twice this */
+#define LOG_AFTER_MS   1000 /* shorter absences are not logged, nor are waits limited to less than twice this */
 #define LOG_AFTER_NS   (LOG_AFTER_MS * GW_NS_PER_MS)
 
 /* --- Logging. --- */
@@ -181,7 +181,7 @@ bool gw_link_give_up_if_overdue(struct gw_link *link, uint64_t now_ns)
 	snprintf(budget, sizeof(budget), "not back within the reconnect budget of %lld ms",
 		 (long long)link->engine->client->reconnect_ms);
 	away_append(link, budget);
-	if (link->failure == GW_DEADLINE) /* of a connect, not of the operation */
+	if (link->failure == GW_DEADLINE) /* the deadline of a connect, not of the operation */
 		link->failure = GW_PEER_LOST;
 	away_give_up(link);
 	return true;

@@ -438,8 +438,8 @@ static bool is_torn(const struct gw_link_op *op, gw_status status)
 }
 
 /* Transports report these statuses for the state of a connection. If the server itself sends one over a live
- * connection, that is a protocol error: obeying it would make the client retry for ever, or would look like the end of
- * an epoch. */
+ * connection, that is a protocol error. Otherwise the client would retry for ever, or a caller would take GW_END for
+ * the end of an epoch. */
 static bool is_invalid_answer(const struct gw_link *link, const struct gw_link_op *op, gw_status status)
 {
 	if (status == GW_AGAIN || status == GW_END)

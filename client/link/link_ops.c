@@ -136,7 +136,8 @@ gw_status gw_link_connect_options(struct gw_link *link, uint64_t deadline_ns, st
 	if (link->head && end < options->deadline_ns)
 		options->deadline_ns = end;
 	memcpy(options->client_uuid, client->uuid, sizeof(options->client_uuid));
-	/* The reconnect budget and twice the patience: the server may notice a loss earlier than the client. */
+	/* How long the server remembers this client: the reconnect budget plus twice the patience, since the server may
+	 * notice a loss earlier than the client. */
 	options->budget_ns = gw_link_budget_end(link, 2 * gw_link_patience_ns(client));
 	/* Each engine is a separate client to the server: its requests have their own numbers. */
 	options->client_uuid[15] ^= (uint8_t)link->engine->number;

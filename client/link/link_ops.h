@@ -37,7 +37,7 @@ struct gw_link_op {
 	/* Fields of the link: */
 	uint64_t posted;
 	uint64_t deadline_ns;     /* the job's deadline when the op was queued or its server came back */
-	uint64_t lost_ns;         /* when its connection was lost for the first time, or 0 */
+	uint64_t lost_ns;         /* when the op's connection was lost for the first time, or 0 */
 	uint64_t connection;      /* the value of link->connection when the op was opened */
 	struct gw_region dynamic; /* the region when the first reads of the op were posted */
 	bool queued, cancelled, open;
@@ -104,9 +104,9 @@ struct gw_link {
 	/* since when connecting fails for reasons that waiting rarely removes; 0: it does not fail so */
 	uint64_t lasting_ns;
 	uint64_t retry_ns, backoff_ns;
-	uint32_t attempts;         /* to connect, since it was open */
+	uint32_t attempts;         /* attempts to connect since the link was last open */
 	uint8_t key[GW_KEY_BYTES]; /* found in the runtime folder */
-	gw_status failure;         /* why it is not open */
+	gw_status failure;         /* why the link is not open */
 	char reason[GW_ERROR_TEXT_MAX];
 };
 

@@ -2,12 +2,12 @@
  *
  * A long list is sent in pieces, each as long as all pieces before it together. The owners begin with the first piece
  * while the engine still processes the rest. If the rows of an owner should be read in the order of their addresses,
- * the whole list is one piece, so that neighbours meet.
+ * the whole list is one piece, so that adjacent rows come together.
  *
  * With one owner, row i of the answer is row i of the output, and the answer is received in place. With several owners,
  * the transport scatters each owner's rows to their places. If the list has many duplicate ids, each id is fetched
- * once, and the row is copied to its other places at the end. Neighbouring rows become one span, if at least half of
- * the rows have such a neighbour.
+ * once, and the row is copied to its other places at the end. Rows that are adjacent both at the owner and in the
+ * output become one span, if at least half of the rows follow another row in this way.
  */
 #include "client/rows/gather.h"
 
@@ -100,7 +100,7 @@ void gw_gather_op_cancel(struct gw_gather_op *op)
 	gw_fan_in_cancel(&op->reads);
 }
 
-/* A piece of the list: the ids from first to end. */
+/* A piece of the list: ids first to end - 1. */
 struct gather_piece {
 	uint64_t first, end;
 };
@@ -296,7 +296,7 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 		gw_engine_post(op->engine, part, link_op);
 }
 
-/* Address order needs the whole list at once, so that neighbours meet. */
+/* Address order needs the whole list at once, so that adjacent rows come together. */
 static bool goes_in_pieces(const struct gw_gather_op *op)
 {
 	for (uint32_t p = 0; p < op->engine->client->meta->num_parts; p++)

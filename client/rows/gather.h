@@ -1,7 +1,7 @@
 /* Fetches rows by id from their owners into a buffer: the only step of a gather, and the last step of a mini-batch.
  *
  *   ids, piece by piece -> owner (book) -> [address order] -> one link op per owner -> done
- *                                                             rows, or spans of neighbouring rows
+ *                                                             rows, or spans of adjacent rows
  */
 #ifndef GW_CLIENT_ROWS_GATHER_H
 #define GW_CLIENT_ROWS_GATHER_H

@@ -1,8 +1,9 @@
 /* Lanes, shares and pieces: see rows_write.h.
  *
- * Calls fail as links do, or with the server's error. They also fail if one row of a push has more gradients than a
- * request can carry and the gradients cannot be combined. If a share fails or is cancelled, the call withdraws those
- * rows of its other shares that were not sent. Some rows of a failed call may thus be written. */
+ * Calls fail if a server cannot be reached in time (client/link/link.h), or with the server's error. They also fail if
+ * one row of a push has more gradients than a request can carry and the gradients cannot be combined. If a share fails
+ * or is cancelled, the call withdraws those rows of its other shares that were not sent. Some rows of a failed call may
+ * thus be written. */
 #include <string.h>
 
 #include "client/engine/engine.h"

@@ -1,8 +1,8 @@
 /* Fetches rows with a read, then with requests, each as large as its reply may be: see rows_pull.h.
  *
  * If a read fails for a reason other than the connection, the pull requests the rows. The server then checks the
- * shard's epoch and decides. Fails as links do, with the server's error, or with GW_PROTOCOL if the length of a reply
- * does not match its rows. */
+ * shard's epoch and decides. Fails if the server cannot be reached in time (client/link/link.h), with the server's
+ * error, or with GW_PROTOCOL if the length of a reply does not match its rows. */
 #include "client/rows/rows_pull.h"
 
 #include <string.h>

@@ -26,7 +26,8 @@ gw_status gw_row_lanes_create(struct gw_client *client, struct gw_row_lanes **ou
 void gw_row_lanes_destroy(struct gw_row_lanes *lanes); /* no write may be open; NULL is allowed */
 
 /* Sends a request that the server runs once, however often the connection is lost before the reply arrives. Waits for
- * the reply. number: receives the reply, eight bytes; NULL: the reply is empty. Fails as writes do. */
+ * the reply. number: receives the reply, eight bytes; NULL: the reply is empty. Fails with the errors of writes
+ * (row_lanes.c). */
 gw_status gw_numbered_call(struct gw_client *client, uint32_t part, uint16_t op, const void *request,
 			   uint32_t request_bytes, uint64_t *number);
 

@@ -6,7 +6,7 @@
 #include "client/rows/rows_write.h"
 #include "client/rows/tensor_handles.h"
 
-/* The rows of a call that one owner writes: rows order[at] to order[end]. */
+/* The rows of a call that one owner writes: rows order[at] to order[end - 1]. */
 struct gw_write_share {
 	struct gw_write_share *next; /* in the lane */
 	struct gw_write_call *call;

@@ -22,7 +22,7 @@ static const struct gw_remote *server_of(const struct gw_client *client, uint32_
 }
 
 /* Finds an array in the catalog of a part's server, for its place; the other fields are not checked. Returns NULL and
- * sets the error text if the catalog omits the array: then the server uses another protocol. */
+ * sets the error text if the catalog omits the array, which breaks the protocol. */
 static const struct gw_catalog_array *catalog_array(const struct gw_client *client, uint32_t part, const char *key)
 {
 	const struct gw_remote *server = server_of(client, part);

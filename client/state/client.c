@@ -4,7 +4,7 @@
 
 #include "core/system/fork.h"
 
-static _Atomic uint32_t forks; /* counted from the first process on */
+static _Atomic uint32_t forks; /* number of forks from the first process to this one */
 
 static void note_fork(void)
 {

@@ -83,7 +83,7 @@ struct gw_client_tensor {
 	struct gw_rows rows;
 };
 
-/* The offsets of a node type's lists in one direction. A degree record is two neighbouring rows of `columns`
+/* The offsets of a node type's lists in one direction. A degree record is two consecutive rows of `columns`
  * elements. */
 struct gw_node_places {
 	struct gw_place *indptr; /* [num_parts]; NULL if the node type has no lists in this direction */

@@ -21,8 +21,8 @@ struct gw_event {
 	void (*fire)(struct gw_event *event, const struct gw_completion *completion);
 };
 
-/* A wake is a system call and takes a fifth of the time of a row read from mapped memory. Jobs wake only waiters that
- * sleep. */
+/* A wake is a system call, which takes a fifth of the time of reading one row from mapped memory. A job therefore wakes
+ * its waiter only if the waiter sleeps. */
 enum gw_job_state { GW_JOB_OPEN, GW_JOB_AWAITED, GW_JOB_ENDED };
 
 /* One operation: a gather, a sample. The caller owns the memory, and keeps it until the job has ended.
@@ -35,7 +35,7 @@ struct gw_job {
 	void (*cancel)(struct gw_job *job);
 	/* NULL: a separate thread works on the job and ends it (background.h); the canceller notifies that thread. */
 	struct gw_engine *engine;
-	/* does not count towards GW_JOBS_MAX: the job waits for its slice, and uses no resources meanwhile */
+	/* does not count towards GW_JOBS_MAX: the job waits in a queue of its own, and uses only memory meanwhile */
 	bool is_boundless;
 	/* Fields of the engine: */
 	struct gw_job *next_in_inbox;

@@ -111,7 +111,7 @@ static gw_status listing_add(struct listing *listing, const struct gw_tensor_lis
 }
 
 /* Checks that a part continues its list in order: first kept tensors by name, then the job's tensors by name, each
- * once. In this order no list can be endless. */
+ * once. The check ensures that no server can send an endless list. */
 static gw_status listing_check(const struct gw_tensor_list_call *call, const struct gw_tensor_plan *plan, uint32_t part)
 {
 	bool kept = plan->job[0] == 0;
@@ -220,7 +220,7 @@ static gw_status count_take(struct count *count, uint64_t *out)
 	return status;
 }
 
-/* Counts rows first to first + n of every part, as far as they exist. Waits for all requests that were begun. */
+/* Counts rows first to first + n - 1 of every part, as far as they exist. Waits for all requests that were begun. */
 static gw_status count_range(struct gw_client *client, const struct gw_tensor_handle *handle, struct count *counts,
 			     uint64_t first, uint64_t n, uint64_t *out)
 {

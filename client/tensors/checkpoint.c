@@ -4,8 +4,8 @@
  *     SAVE, with further requests open while one is written -> arrays ended -> checkpoint.json -> synced and renamed
  *
  * Memory: eight replies, their columns, and two chunks of 4 MiB for each array of a part. If a part is trained for the
- * first time while it is being written, the part is written again with its state. Fails as calls and files do, and then
- * removes the temporary folder.
+ * first time while it is being written, the part is written again with its state. Fails if a server cannot be reached,
+ * if a server returns an error, or if a file cannot be written. It then removes the temporary folder.
  */
 #include "client/tensors/checkpoint.h"
 
@@ -149,8 +149,8 @@ static gw_status save_append_state(struct save *save, const uint8_t *state, uint
 	return status;
 }
 
-/* Sleeps until the rate limit allows as many bytes as were written so far. Skips short sleeps, since each sleep costs
- * cache contents and a wake of three threads. GW_CANCELLED. */
+/* Sleeps until the rate limit allows as many bytes as were written so far. Skips short sleeps: each sleep lets caches
+ * go cold, and wakes three threads at its end. GW_CANCELLED. */
 static gw_status save_keep_rate(struct save *save, uint64_t bytes)
 {
 	save->bytes += bytes;

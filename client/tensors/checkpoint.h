@@ -24,8 +24,8 @@ struct gw_original_ids {
 gw_status gw_original_ids_find(struct gw_client *client, const struct gw_tensor_plan *plan,
 			       struct gw_original_ids *out);
 
-/* Reads the original ids of rows first to first + n, or their digests; n <= GW_CHECKPOINT_PIECE. Without original ids
- * it returns the ids themselves. */
+/* Reads the original ids of rows first to first + n - 1, or their digests; n <= GW_CHECKPOINT_PIECE. Without original
+ * ids it returns the ids themselves. */
 gw_status gw_original_ids_read(struct gw_client *client, const struct gw_original_ids *ids, uint64_t first, uint64_t n,
 			       int64_t *out);
 

@@ -1,5 +1,5 @@
 /* Functions that writing and reading a checkpoint share: which tensors are wanted, what an optimizer stores for a part
- * at the moment, and the original ids of rows. Fails as calls do. */
+ * at the moment, and the original ids of rows. Fails if a server cannot be reached or returns an error. */
 #include "client/tensors/checkpoint.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Finds features by name: the feature itself, or the tensor that servers serve in its place (serve --mutable). Such a
- * tensor is created or opened as any other: see create.c. Fails with the list of existing features, and as
- * gw_tensor_open does. */
+ * tensor is created or opened as any other: see create.c. If the feature does not exist, the error lists the existing
+ * ones. Also fails with the errors of gw_tensor_open. */
 #include <stdio.h>
 #include <string.h>
 

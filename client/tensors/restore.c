@@ -1,4 +1,5 @@
-/* Reads a checkpoint back: from this client's disk into tensors, whatever parts the graph has now.
+/* Reads a checkpoint from this client's disk into tensors. The graph may have other parts than when the checkpoint was
+ * written.
  *
  *   checkpoint.json -> for each tensor: create or open -> for each part of the checkpoint, in pieces:
  *     read and verify -> ids -> gw_update -> state, if any, to the owners of the rows
@@ -8,7 +9,8 @@
  * into a map, and reads the complete checkpoint for them. So memory is bounded, and a graph of a few million rows needs
  * one pass.
  *
- * Fails as files and calls do, and if original ids do not identify rows uniquely.
+ * Fails if a file cannot be read or is damaged, if a server cannot be reached or returns an error, and if original ids
+ * do not identify rows uniquely.
  */
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +40,7 @@ struct restore {
 	struct gw_optimizer_array state_arrays[GW_OPTIMIZER_ARRAYS_MAX];
 	uint32_t state_count;
 	uint64_t state_floats;
-	/* By original ids: the map contains those of rows pass_first to pass_first + pass_count of the graph. */
+	/* By original ids: the map contains those of rows pass_first to pass_first + pass_count - 1 of the graph. */
 	bool by_original;
 	struct gw_original_ids originals;
 	struct gw_hash_map map;
@@ -253,7 +255,7 @@ static gw_status restore_make_state(struct restore *restore)
 	return status;
 }
 
-/* Sends columns first to first + floats of the state of some rows of one part, in one request. */
+/* Sends columns first to first + floats - 1 of the state of some rows of one part, in one request. */
 static gw_status restore_send_state(struct restore *restore, uint32_t part, const uint32_t *which, uint32_t count,
 				    uint64_t first, uint64_t floats)
 {

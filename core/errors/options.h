@@ -31,8 +31,8 @@ enum gw_option_kind {
 	GW_OPTION_IS_CALL,
 };
 
-/* The field for a value. The macros below make it and refuse a field of another type. They take .missing and .letter as
- * further arguments. */
+/* Where a value goes: a field of the command's struct. The macros below fill it; a field of another type does not
+ * compile. Their further arguments set other members: .missing, .letter. */
 struct gw_option_target {
 	enum gw_option_kind kind;
 	size_t offset;     /* offset of the field in the command's struct */
@@ -40,7 +40,7 @@ struct gw_option_target {
 	double least, most;
 	const char *const *choices;
 	gw_status (*take)(void *input, char *text);
-	const char *missing; /* the option is required; the text asks for it when it is missing */
+	const char *missing; /* not NULL: the option is required, and this text ends the error if it is missing */
 	int letter;          /* a short form, or 0 */
 };
 

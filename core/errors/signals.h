@@ -1,12 +1,13 @@
-/* Ends the process by the signal that a handler has cleaned up for, so that a shell sees the signal's number. */
+/* The last step of a signal handler that has cleaned up: the process dies of the signal, so that a shell sees its
+ * number. */
 #ifndef GW_ERRORS_SIGNALS_H
 #define GW_ERRORS_SIGNALS_H
 
 #include <signal.h>
 #include <unistd.h>
 
-/* Safe in a signal handler. The kernel drops signals that process 1 (of a container) does not handle. There the process
- * ends with the status that a shell would report. */
+/* Safe in a signal handler. Process 1 of a container cannot die of a signal, because the kernel drops signals that it
+ * does not handle. It exits with the status that a shell would report. */
 static inline _Noreturn void gw_die_of_signal(int number)
 {
 	sigset_t signals;

@@ -73,7 +73,7 @@ gw_status(gw_fail_errno)(gw_status status, int error, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	status_append(text, strerror_r(error, buffer, sizeof(buffer)));
-	if (error == EMFILE || error == EFBIG) /* limits of this process, which any file may meet */
+	if (error == EMFILE || error == EFBIG) /* limits of this process: one remedy for every file */
 		status_append(text, error == EMFILE
 					    ? "raise the limit on open files (" GW_FILES_HINT ")"
 					    : "raise the limit on the size of files (ulimit -f; a unit: LimitFSIZE=, "

@@ -13,7 +13,7 @@
 /* How to raise the limit on open files, for texts that name no number. */
 #define GW_FILES_HINT "ulimit -n; a unit: LimitNOFILE=, a container: docker run --ulimit nofile="
 
-/* Sets this thread's error text and returns the status, which is not GW_OK. The old text may be an argument. */
+/* Sets this thread's error text and returns the status, which is not GW_OK. The old text may be among the arguments. */
 gw_status gw_fail(gw_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 /* Like gw_fail, and appends ": " and the text of the errno value; for EMFILE and EFBIG it also names the limit to
@@ -22,7 +22,7 @@ gw_status gw_fail(gw_status status, const char *format, ...) __attribute__((form
 gw_status gw_fail_errno(gw_status status, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4), cold));
 
-/* Informs compilers and analyzers that both functions never return GW_OK, so that they do not follow paths on which one
+/* Without it, compilers and analyzers would follow paths on which gw_fail or gw_fail_errno returns GW_OK; neither ever
  * does. */
 static inline gw_status gw_failed(gw_status status)
 {
@@ -54,7 +54,7 @@ struct gw_error_kept {
 void gw_error_keep(struct gw_error_kept *kept);
 void gw_error_restore(const struct gw_error_kept *kept);
 
-/* Sets the text of a failure that another thread reported, to hand an error over between threads. */
+/* Takes an error over from another thread: sets this thread's error text to a copy of its text. Returns the status. */
 gw_status gw_fail_text(gw_status status, const char *text);
 
 /* Replaces control characters by '?', in place. Error texts and lines of the log are already plain. */

@@ -6,7 +6,7 @@
  * thread may close a map that a thread is reading. If several threads fault, only the first one prints.
  *
  * The fault ends the process, because code that reads a map trusts its earlier checks. If pages of zeros replaced the
- * missing ones, that code could go out of bounds. Nor can the handler return to a caller that would report an error.
+ * missing ones, that code could go out of bounds. The handler cannot return an error to that code's caller either.
  */
 #include "core/files/filemap.h"
 

@@ -1,9 +1,9 @@
 /* Files of other programs, mapped for reading: inputs and graphs that may be larger than memory.
  *
  * A mapped file may become shorter, and its disk may fail. Touching missing pages is then a SIGBUS, not an error code.
- * A program may install the guard, which turns the signal into a line that names the file and an exit status of 1. A
- * library must not take signals from its program. libgraphwire therefore maps no file but reads it (core/files/load.h),
- * and its code must not call gw_filemap_open. */
+ * A program may install the guard. On such a signal it prints a line that names the file, and ends the process with
+ * status 1. A library must not take signals from its program. libgraphwire therefore maps no file but reads it
+ * (core/files/load.h), and its code must not call gw_filemap_open. */
 #ifndef GW_FILES_FILEMAP_H
 #define GW_FILES_FILEMAP_H
 
@@ -15,12 +15,11 @@
  * texts; the call copies it. GW_IO, GW_NO_MEMORY. */
 gw_status gw_filemap_open(int fd, const char *path, size_t bytes, void **out);
 
-/* Unmaps a file, or any other memory from mmap. So the owner of an array need not know which of the two contains it. */
+/* Unmaps a file or any other memory from mmap. The caller need not know which of the two it unmaps. */
 void gw_filemap_close(void *mapping, size_t bytes);
 
-/* GW_IO if a mapped file has another length, or was written to, since it was mapped. The data read may then mix both
- * states (the rest of a page behind a file's new end reads as zeros). Call it before results of the reading are
- * kept. */
+/* GW_IO if a mapped file has changed its length or content since it was mapped. The data read may then mix both states
+ * (the rest of a page behind a file's new end reads as zeros). Call it before you keep results made from the data. */
 gw_status gw_filemap_check(void);
 
 /* Installs the guard: a fault in a map writes "<program>: <file>: …" to stderr, calls clean_up (only system calls; may

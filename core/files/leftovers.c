@@ -2,7 +2,7 @@
  *
  *   a writer:        mkdir -> lock the folder (flock) -> does it still exist? -> write -> rename
  *   if it is killed: the kernel unlocks the folder
- *   the next writer: for each folder of our pattern: lock it -> does the name still refer to it? -> remove it
+ *   the next writer: for each folder with a temporary name: lock it -> does the name still refer to it? -> remove it
  *
  * The lock distinguishes killed writers from running ones, even if process ids were reused: a process that gets the
  * lock is the only user of the folder. A writer whose new folder is locked or removed before it can lock it takes

@@ -96,7 +96,8 @@ static void log_load(struct gw_load_job *job, const struct gw_load_stats *stats)
 	       gw_text_bytes(rate, seconds > 0 ? (double)stats->bytes / seconds : 0), stats->driver);
 	const char *refused = atomic_load(&job->refused);
 	if (refused)
-		gw_log(GW_LOG_INFO, "load: %u of %zu files read buffered: the file system refuses O_DIRECT, as for %s",
+		gw_log(GW_LOG_INFO,
+		       "load: %u of %zu files read buffered: the file system refuses O_DIRECT, for example for %s",
 		       stats->files_buffered, job->count, refused);
 }
 

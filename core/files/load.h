@@ -7,7 +7,7 @@
  *   the file system refuses O_DIRECT (tmpfs, NFS, 9p, overlay)     -> buffered reads
  *   io_uring cannot register the buffers (locked memory)           -> plain io_uring reads
  *   the kernel refuses io_uring                                    -> pread by several threads
- * A short read at the end of a file is normal. Elsewhere the file is truncated, which is an error.
+ * A short read at the end of a file is normal. Elsewhere it means that the file is truncated, which is an error.
  */
 #ifndef GW_FILES_LOAD_H
 #define GW_FILES_LOAD_H

@@ -3,9 +3,9 @@
  *   cursor over items and pieces -> a free read -> submitted -> completed -> its chunk is complete -> verifiers
  *
  * Buffers (the arena's slices) and files are registered if the kernel allows it. Without registered buffers, every read
- * pins its pages again. A read that is short, or that O_DIRECT refuses, is submitted again, buffered if necessary.
- * After the first failure the loader submits nothing more and waits for the reads in flight, so nothing writes to the
- * arena after the return. If the kernel refuses the very first submission, pread does the load.
+ * pins its pages again. A read that is short, or that the file system refuses with O_DIRECT, is submitted again,
+ * buffered if necessary. After the first failure the loader submits nothing more and waits for the reads in flight, so
+ * nothing writes to the arena after the return. If the kernel refuses the very first submission, pread does the load.
  */
 #include <errno.h>
 #include <string.h>
@@ -28,7 +28,7 @@ struct read {
 	uint64_t begin, end;
 	uint32_t next_free;
 	uint32_t tries; /* tries that the kernel answered with "try again" */
-	bool direct;    /* as submitted; since then the file may have been switched to buffered */
+	bool direct;    /* as submitted; the file may have been switched to buffered afterwards */
 };
 
 /* An item's file, from its first read to its last. */
@@ -190,7 +190,7 @@ static void queue_read(struct loader *loader, uint32_t number)
 	uint8_t *to = gw_load_address(job, read->item, read->at);
 	unsigned bytes = (unsigned)gw_load_request(&file->file, read->end - read->at);
 	read->direct = file->file.direct;
-	/* the slot keeps the first descriptor, which a refusal replaces */
+	/* after a refusal, file.fd is a new descriptor, but the slot still has the first one */
 	bool fixed = file->slot != NO_SLOT && file->file.direct_fd < 0;
 	int fd = fixed ? (int)file->slot : file->file.fd;
 	if (loader->buffers) {
@@ -306,7 +306,7 @@ static gw_status load_uring_submit(struct loader *loader)
 	bool passing = result == -EINTR || ((result == -EAGAIN || result == -EBUSY) && loader->in_flight > 0);
 	if (passing)
 		return GW_OK;
-	return gw_fail_errno(loader->started ? GW_IO : GW_UNSUPPORTED, -result, "io_uring takes no reads");
+	return gw_fail_errno(loader->started ? GW_IO : GW_UNSUPPORTED, -result, "io_uring refuses reads");
 }
 
 static gw_status load_uring_reap(struct loader *loader)

@@ -6,9 +6,9 @@
  *                        any other folder          -> a new folder in `new`, with its contents
  *   then fsync of the folders of `new` that received a name
  *
- * Files are linked, not moved. Whenever the process ends, a user's file is therefore in the old folder, in the new
- * folder or in both. Programs that write to the file can continue. Fails for names that exist in both folders, for file
- * systems without links, and for errors of folders.
+ * Files are linked, not moved. If the process ends at any moment, a user's file is therefore in the old folder, in the
+ * new folder or in both. Programs that write to the file can continue. Fails if a name exists in both folders, if the
+ * file system has no links, and if a folder cannot be read or made.
  */
 #include "core/files/owned.h"
 
@@ -202,7 +202,7 @@ static gw_status owned_walk_folder(struct owned_walk *walk, int depth, bool *cha
 	size_t old_bytes = strlen(walk->old), new_bytes = strlen(walk->new);
 	*changed = false;
 	if (depth == DEPTH_MAX)
-		return gw_fail(GW_LIMIT, "%s: more than %d folders below one another", walk->old, DEPTH_MAX);
+		return gw_fail(GW_LIMIT, "%s: folders are nested more than %d deep", walk->old, DEPTH_MAX);
 	DIR *folder = opendir(walk->old);
 	if (!folder)
 		return errno == ENOENT ? GW_OK : gw_fail_errno(GW_IO, errno, "cannot list %s", walk->old);

@@ -14,10 +14,10 @@ gw_status gw_owned_create(struct gw_owned **out);
 gw_status gw_owned_add(struct gw_owned *owned, const char *path); /* copied; GW_NO_MEMORY */
 void gw_owned_destroy(struct gw_owned *owned);                    /* NULL is allowed */
 
-/* Gives every file of the folder `from` that is not owned a second name in the folder `to`, on the same file system:
- * hard links for files, new folders for folders. `from` stays unchanged, and may be missing. again: entries that `to`
- * already has are left unchanged; without again they are GW_EXISTS. Files that cannot have a second name are GW_EXISTS
- * as well. GW_LIMIT, GW_IO, GW_NO_MEMORY. */
+/* Makes the files of the folder `from` that are not owned appear in the folder `to` too, by hard links in new folders.
+ * Both folders are on one file system. `from` stays unchanged, and may be missing. again: entries that `to` already has
+ * are left unchanged; without again they are GW_EXISTS. Files that cannot be linked are GW_EXISTS as well. GW_LIMIT,
+ * GW_IO, GW_NO_MEMORY. */
 gw_status gw_owned_keep_others(struct gw_owned *owned, const char *from, const char *to, bool again);
 
 #endif

@@ -16,7 +16,7 @@ gw_status gw_regular_open(const char *path, int *fd, uint64_t *bytes)
 {
 	struct stat info;
 	*bytes = 0;
-	/* Does not wait for a pipe's writer, and does not make a terminal the process's own. */
+	/* O_NONBLOCK: no wait for a pipe's writer. O_NOCTTY: a terminal does not become the process's own. */
 	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (*fd < 0 && errno == ENXIO) /* a socket, or a device without a driver */
 		return gw_fail(GW_FORMAT, "%s: not a regular file", path);

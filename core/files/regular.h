@@ -1,5 +1,5 @@
 /* Opens paths that must be regular files. A folder that a user names may have a pipe, a socket, a device or a folder
- * under an expected name. These functions neither wait for it nor read it. */
+ * under an expected name. For such an entry these functions return an error at once. */
 #ifndef GW_FILES_REGULAR_H
 #define GW_FILES_REGULAR_H
 

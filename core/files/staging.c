@@ -153,8 +153,8 @@ static gw_status make_held(struct gw_staging *staging, bool *swept)
 		return gw_fail(GW_INVALID, "%s: the path is too long", staging->final);
 	memcpy(slot->path, staging->temporary, length + 1);
 	slot->pid = getpid();
-	/* The slot is open before the folder exists: a signal in between finds nothing to remove, instead of missing
-	 * the folder. */
+	/* The slot is marked open before the folder exists. A signal handler that runs in between finds no folder to
+	 * remove. In the other order it would miss a folder. */
 	atomic_store(&slot->state, SLOT_OPEN);
 	gw_status status;
 	if (mkdir(staging->temporary, 0777) == 0) {

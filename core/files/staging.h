@@ -14,7 +14,7 @@ struct gw_staging;
 
 /* Removes the temporary folders that killed writers of `folder` left on this host. Then creates
  * "<folder>.tmp-<pid>-<host>-<random>" next to the final folder. Keeps a few descriptors open until the end. GW_EXISTS:
- * the final name is taken and replace is not set. With replace, commit renames the old folder and removes it after the
+ * the final name exists and replace is not set. With replace, commit renames the old folder and removes it after the
  * new one is in place. gw_staging_cleanup() also removes the temporary folder. */
 gw_status gw_staging_begin(const char *folder, bool replace, struct gw_staging **out);
 

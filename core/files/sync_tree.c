@@ -73,9 +73,9 @@ static gw_status sync_tree_list(struct tree *tree, char *path, int depth)
 	if (S_ISREG(info.st_mode))
 		start_writing(path);
 	if (!S_ISDIR(info.st_mode))
-		return S_ISREG(info.st_mode) ? add_path(tree, path) : GW_OK; /* its folder stores a link's content */
+		return S_ISREG(info.st_mode) ? add_path(tree, path) : GW_OK; /* a link is stored in its folder */
 	if (depth == DEPTH_MAX)
-		return gw_fail(GW_LIMIT, "%s: more than %d folders below one another", path, DEPTH_MAX);
+		return gw_fail(GW_LIMIT, "%s: folders are nested more than %d deep", path, DEPTH_MAX);
 	DIR *folder = opendir(path);
 	if (!folder)
 		return sync_tree_failed("list", path);

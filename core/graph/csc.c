@@ -105,8 +105,8 @@ static void place_buckets(struct csc_build *build)
 	build->bucket_from[build->buckets] = at;
 }
 
-/* `order` is not needed before the buckets are sorted. Until then it carries the sources, which avoids random reads
- * later. */
+/* `order` is not needed before the buckets are sorted. Until then it holds the sources in scattered order, which avoids
+ * random reads later. */
 static gw_status scatter_body(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	struct csc_build *build = context;

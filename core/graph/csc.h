@@ -21,9 +21,9 @@ struct gw_csc {
 
 /* Sorts by (dst, time or rel if given, src); ties keep the input order. A counting sort orders the edges by
  * destination, and then each list is sorted. The result takes 8 bytes * (num_dst + 1 + num_edges). While the call runs,
- * it needs 8 bytes * num_edges more. Each thread also needs 10 bytes for each edge of the fullest of 512 ranges of
- * destinations. threads = 0: one per processor. GW_RANGE, GW_LIMIT (2^33 edges, 2^40 destinations), GW_NO_MEMORY. Free
- * with gw_csc_free. */
+ * it needs 8 bytes * num_edges more. It cuts the destinations into at most 512 ranges; each thread also needs 10 bytes
+ * for each edge of the range with the most edges. threads = 0: one per processor. GW_RANGE, GW_LIMIT (2^33 edges, 2^40
+ * destinations), GW_NO_MEMORY. Free with gw_csc_free. */
 gw_status gw_csc_build(const struct gw_coo *coo, unsigned threads, struct gw_csc *out);
 void gw_csc_free(struct gw_csc *csc);
 

@@ -3,7 +3,7 @@
  *   greatest id -> an array with a place per id, all empty -> every edge lowers the place of its id -> no place empty?
  *
  * Threads lower a place by compare and exchange, so the smallest position remains in any order of threads. Fails if
- * memory runs out, and with errors of the writer.
+ * memory runs out, and with the errors of core/graph/writer.h.
  */
 #include "core/graph/inverse.h"
 

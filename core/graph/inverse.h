@@ -15,9 +15,10 @@
 /* The original id of the edge at a position; negative ids as uint64_t. */
 typedef uint64_t (*gw_inverse_id)(const void *context, uint64_t position);
 
-/* Writes "<key>.inverse" for `edges` edges, whose original ids id() returns. key: that of orig_id. Writes nothing if an
- * id below the greatest id does not occur. Memory: 4 bytes for each id (8 from 2^32 - 1 edges on). threads = 0: one per
- * processor. *rows: rows of the array; may be NULL. GW_NO_MEMORY, errors of the writer. */
+/* Writes "<key>.inverse" for `edges` edges, whose original ids id() returns. key: the key of the orig_id array. Writes
+ * nothing if an id below the greatest id does not occur. Memory: 4 bytes for each id (8 from 2^32 - 1 edges on).
+ * threads = 0: one per processor. *rows: rows of the array; may be NULL. GW_NO_MEMORY, and the errors of the writer's
+ * functions. */
 gw_status gw_inverse_write(struct gw_writer *writer, const char *key, gw_inverse_id id, const void *context,
 			   uint64_t edges, unsigned threads, uint64_t *rows);
 

@@ -395,8 +395,8 @@ char *gw_meta_etype_text(const struct gw_graph_meta *meta, uint32_t etype, char 
 	return text;
 }
 
-/* Whether "src:rel:dst" is the edge type. Compares piece by piece: every key of a JSON is looked up this way, and
- * printing all types for each key would take seconds with thousands of types. */
+/* Whether "src:rel:dst" is the edge type. Compares piece by piece instead of printing the type: every key of a JSON is
+ * looked up this way, and with thousands of types the printing would take seconds. */
 static bool is_etype(const struct gw_graph_meta *meta, const struct gw_edge_type *type, const char *text)
 {
 	const char *const pieces[] = {meta->ntypes[type->src].name, type->name, meta->ntypes[type->dst].name};

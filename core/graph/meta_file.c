@@ -1,6 +1,6 @@
 /* Finds and reads a graph's JSON by its path: a file, or a folder that contains exactly one graph's JSON.
  *
- *   stat -> (folder: each *.json with a "format" of ours) -> file into memory -> gw_meta_parse -> folder set
+ *   stat -> (folder: each *.json with a "format" of Graphwire) -> file into memory -> gw_meta_parse -> folder set
  *
  * Fails for a path that does not exist, is no regular file or is too long for a graph's JSON; for a folder with no
  * graph or with several; and for a JSON that gw_meta_parse refuses. In a folder, files that cannot be a graph's JSON

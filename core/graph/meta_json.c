@@ -4,9 +4,9 @@
  *     -> the format's requirements
  *
  * The reader trusts nothing. A key that is missing, duplicate, unknown or of another type is GW_FORMAT, and the error
- * names it. So is a number out of range, or a path that leaves the folder. In a newer minor version, unknown keys and
- * arrays are skipped. Then graph_id, which covers all arrays, cannot be recomputed; the reader accepts it, because the
- * text's digest covers it. DGL's keys are kept where they mean the same.
+ * names it. A number out of range and a path that leaves the folder are GW_FORMAT too. In a newer minor version,
+ * unknown keys and arrays are skipped. Then graph_id, which covers all arrays, cannot be recomputed; the reader accepts
+ * it, because the text's digest covers it. Keys that DGL's JSON has too keep DGL's name and meaning.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -484,7 +484,7 @@ static gw_status create_from(const json_t *root, uint64_t minor, struct gw_graph
 	return read_types(ntypes, etypes, *out);
 }
 
-/* Checks the totals, in the place where DGL's readers expect them, and the id. */
+/* Checks the totals (num_nodes and num_edges, which DGL's readers expect) and the graph's id. */
 static gw_status check_totals(const json_t *root, struct gw_graph_meta *meta)
 {
 	uint64_t nodes, edges, found_nodes = 0, found_edges = 0, id;

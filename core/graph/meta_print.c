@@ -134,7 +134,7 @@ static void put_ntypes(struct printer *p)
 
 enum etype_key { NUMBER, RANGES, ORDER, RELATIONS, REVERSE, ETYPE_KEYS };
 
-/* The value of a key for an edge type; *there is false if the type has none. */
+/* The value of a key for an edge type; *there is false if the type has no such value. */
 static json_t *etype_value(const struct gw_graph_meta *meta, uint32_t t, enum etype_key key, bool *there)
 {
 	const struct gw_edge_type *type = &meta->etypes[t];

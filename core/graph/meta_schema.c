@@ -300,14 +300,15 @@ static gw_status schema_check_inverse(const struct gw_graph_meta *meta, uint32_t
 	return schema_require(meta, 0, true, etype, "orig_id", NULL);
 }
 
-/* Whether the key is a table of names: of values, not of nodes or edges. */
+/* Whether the key is that of a table of names. Its strings name the values of another array (classes, relations), not
+ * nodes or edges. */
 static bool is_names(const char *key)
 {
 	return schema_ends_with(key, ".names.offsets") || schema_ends_with(key, ".names.bytes");
 }
 
 /* Checks that all parts have the same keys, with the same dtype and row shape, because readers read a row without
- * checking its part. Offsets may be as narrow as each part allows. */
+ * checking its part. Offsets are an exception: a part may store them as uint32 while another part needs uint64. */
 static gw_status check_same(const struct gw_graph_meta *meta, uint32_t part)
 {
 	const struct gw_part_meta *first = &meta->parts[0], *other = &meta->parts[part];

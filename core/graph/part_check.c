@@ -3,8 +3,8 @@
  *   for each edge type: offsets start at 0, ascend, end at the edges -> ids below their count, in list order ->
  *   relations and alias entries in range; transposed lists agree with the book; masks are 0 or 1; string offsets ascend
  *
- * Offsets are checked first, because all later checks walk the lists that they define. An error names the first fault
- * of the chunk that failed first.
+ * Offsets are checked first, because all later checks walk the lists that they define. Chunks are checked in parallel.
+ * The error is the first fault of the lowest chunk that has one.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ struct part_check {
 	const struct gw_array *offsets, *ids; /* the arrays of lists, for error texts */
 	const struct gw_array *array;         /* a further array to check with the lists; NULL: none */
 	const struct gw_array *keys;          /* the first sort key of the lists: time, relation, or NULL */
-	const struct gw_array *bytes;         /* the bytes of its strings */
+	const struct gw_array *bytes;         /* if `array` has the offsets of strings: the bytes of the strings */
 };
 
 /* Reports a fault, after the file and the key. The digests match, so the file was written with the fault. */
@@ -134,8 +134,8 @@ static gw_status lists_body(void *context, uint64_t begin, uint64_t end, unsigne
 	return status;
 }
 
-/* Checks an edge of a transposed list. Its id exists in the type, and the owner of its destination owns it. If that is
- * this part, the edge starts at this row. */
+/* Checks an edge of a transposed list. Its id exists in the type, and the owner of its destination owns it. If the
+ * owner is this part, the edge starts at this row. */
 static gw_status check_out_edge(const struct part_check *check, uint64_t row, uint64_t position)
 {
 	const struct gw_adjacency *a = check->lists;
@@ -167,7 +167,8 @@ static gw_status check_out_edge(const struct part_check *check, uint64_t row, ui
 	return GW_OK;
 }
 
-/* Checks a list's order by time or relation, for the edges that this part owns, because only their keys are here. */
+/* Checks a list's order by time or relation. Only edges that this part owns are compared, because a part has no times
+ * and relations of other edges. */
 static gw_status check_out_list(const struct part_check *check, uint64_t row)
 {
 	const struct gw_adjacency *a = check->lists, *in = gw_part_adjacency(check->part, check->etype);

@@ -106,7 +106,7 @@ static gw_status check_header(const struct gw_array_meta *meta, struct part_sour
 	return GW_OK;
 }
 
-/* Reads the array's .xxh file, and proves it by the JSON's digest. */
+/* Reads the array's .xxh file, and compares its digest with the JSON's. */
 static gw_status read_digests(const struct gw_array_meta *meta, struct part_source *source)
 {
 	uint64_t length = 0;
@@ -251,8 +251,8 @@ gw_status gw_part_load_apart(const struct gw_part *part, const struct gw_array *
 
 #define PIECE_BYTES (64u << 10) /* stays in a processor's cache between the kernel's copy and the digest */
 
-/* Digests are compared by reading, although the file is mapped too. A disk that fails is then an error code, and later
- * accesses find the pages in memory. */
+/* Digests are computed from data that pread copies, although the file is mapped too. A failing disk is then an error
+ * code and not a signal, and later accesses find the pages in memory. */
 struct chunks {
 	const struct part_source *source;
 	const char *key;

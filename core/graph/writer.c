@@ -39,7 +39,7 @@ struct gw_array_stream {
 	struct gw_writer *writer;
 	struct gw_digester *digester;
 	char *path; /* in the staging folder */
-	char *file; /* relative to it */
+	char *file; /* the same path, relative to the staging folder */
 	char key[KEY_MAX];
 	uint32_t part;
 	struct gw_array_meta array;

@@ -36,7 +36,7 @@ static inline void narrow_put(struct narrow *n, uint64_t value)
 		n->block.narrow[n->used++] = (uint32_t)value;
 }
 
-/* wide: the dtype of 8 bytes; else GW_UINT32. */
+/* dtype: GW_UINT32, or the dtype of the 8-byte elements. */
 static gw_status narrow_begin(struct gw_writer *writer, uint32_t part, const char *key, gw_dtype dtype, uint32_t ndim,
 			      const uint64_t *shape, struct narrow **out)
 {

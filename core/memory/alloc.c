@@ -54,7 +54,8 @@ void gw_free(void *memory)
 		current->release(memory);
 }
 
-/* jemalloc's, if the program runs on jemalloc. 4096 means all arenas, in every version. */
+/* jemalloc's function; NULL if the program does not run on jemalloc. "arena.4096" means all arenas, in every
+ * version. */
 extern int mallctl(const char *name, void *old, size_t *old_bytes, void *value, size_t value_bytes)
 	__attribute__((weak));
 

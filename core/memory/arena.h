@@ -29,10 +29,11 @@ struct gw_arena_options {
 
 struct gw_arena; /* owns its mapping; belongs to its creator */
 
-/* Allocates bytes (rounded up to pages of the level reached) of zeroed memory. Less than half a huge page gets small
- * pages, unless huge pages are required. options may be NULL: private, as huge as possible, spread. bytes = 0 gives one
- * page. Errors leave *out NULL: GW_NO_MEMORY names the bytes wanted and free; GW_UNSUPPORTED: huge pages are required
- * but not available, and the text names the command that provides them; GW_INVALID: the NUMA node does not exist. */
+/* Allocates bytes (rounded up to pages of the level reached) of zeroed memory. An arena of less than half a huge page
+ * gets small pages, unless huge pages are required. options may be NULL: private memory on the largest possible pages,
+ * spread over the nodes. bytes = 0 gives one page. Errors leave *out NULL: GW_NO_MEMORY names the bytes wanted and
+ * free; GW_UNSUPPORTED: huge pages are required but not available, and the text names the command that provides them;
+ * GW_INVALID: the NUMA node does not exist. */
 gw_status gw_arena_create(uint64_t bytes, const struct gw_arena_options *options, struct gw_arena **out);
 void gw_arena_destroy(struct gw_arena *arena); /* NULL is allowed */
 

@@ -8,8 +8,8 @@
  * steps precede pinning, because pinned pages do not collapse.
  *
  * Each system call covers about one huge page, because a control group's quota of processor time is charged once per
- * call. A thread that owes periods of the quota receives no signal until they have passed (64 MiB under 1 % of a
- * processor: 10 s and more).
+ * call. After a long call a thread may have used up the quota of many periods. It then receives no signal until they
+ * have passed (64 MiB under 1 % of a processor: 10 s and more).
  *
  * Fails if the kernel has no pages of the kind, if memory runs out, or if a bound node's pool is empty.
  */
@@ -29,7 +29,7 @@
 #include "core/system/parallel.h"
 #include "core/system/sysfile.h"
 
-/* Newer than some C libraries' headers. A kernel that does not know it refuses it. */
+/* Some C libraries' headers lack these numbers. A kernel that does not know one refuses it. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -97,7 +97,7 @@ static gw_status map_failed(int error, const char *what, uint64_t bytes)
 }
 
 /* Reserves addresses for the mapping, aligned, with at least one spare page on both sides. The spare strips stay
- * inaccessible. So overruns trap, and neighbouring mappings never merge in smaps. */
+ * inaccessible. So overruns trap, and adjacent mappings never merge in smaps. */
 static gw_status pages_reserve(struct gw_pages *pages, uint64_t align)
 {
 	pages->reservation_bytes = pages->bytes + 2 * align;
@@ -112,7 +112,8 @@ static gw_status pages_reserve(struct gw_pages *pages, uint64_t align)
 	return GW_OK;
 }
 
-/* The pool may have pages although the control group's limit is used up. */
+/* The error of a refused hugetlb mapping: the control group's limit if that is used up (the pool may still have pages),
+ * else `otherwise`. */
 static gw_status hugetlb_failed(enum gw_group_limit limit, uint64_t bytes, const char *otherwise)
 {
 	struct gw_group_use group;
@@ -159,7 +160,8 @@ static gw_status map_private(struct gw_pages *pages, const char *name)
 	return GW_OK;
 }
 
-/* One slice for memory that fits in one. Over several nodes, several slices for each node, so that shares are even. */
+/* Memory that fits in one slice gets one. Over several NUMA nodes, each node gets several slices, so that the nodes'
+ * shares are even. */
 static uint64_t choose_slice_bytes(uint64_t bytes, uint64_t page_bytes, uint32_t nodes)
 {
 	uint64_t slice = GW_ARENA_SLICE_MAX;
@@ -261,11 +263,11 @@ static gw_status pages_populate(const struct gw_pages *pages, uint64_t begin, ui
 		if (pages->level == GW_PAGES_HUGETLB)
 			return hugetlb_failed(GW_GROUP_HUGETLB, end - begin,
 					      "the hugetlb pool of the NUMA node asked for is empty");
-		return gw_fail_errno(GW_NO_MEMORY, error, "the kernel has no page to give");
+		return gw_fail_errno(GW_NO_MEMORY, error, "the kernel has no free page");
 	case EHWPOISON:
-		return gw_fail_errno(GW_IO, error, "broken memory");
+		return gw_fail_errno(GW_IO, error, "the kernel reports broken memory");
 	default:
-		return gw_fail_errno(GW_NO_MEMORY, error, "the kernel has no page to give");
+		return gw_fail_errno(GW_NO_MEMORY, error, "the kernel has no free page");
 	}
 }
 

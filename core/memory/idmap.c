@@ -46,7 +46,7 @@ static uint64_t make_key(void)
 {
 	uint64_t hash_key = 0;
 	if (getrandom(&hash_key, sizeof(hash_key), GRND_NONBLOCK) != sizeof(hash_key))
-		/* early at boot, or under a filter: weaker, but better than no key */
+		/* getrandom fails early at boot, or under a seccomp filter: a weaker key is better than no key */
 		hash_key = gw_now_ns() ^ (uint64_t)(uintptr_t)&hash_key;
 	return hash_key;
 }

@@ -44,7 +44,8 @@ void gw_hash_map_clear(struct gw_hash_map *map);
 gw_status gw_hash_map_reserve(struct gw_hash_map *map, uint64_t more);
 
 /* Combines both halves of a 128-bit product: every bit of the id reaches the low bits, which select the slot. The map's
- * hash key prevents a peer that chooses ids from choosing their slots as well. Numbers do not depend on the key. */
+ * hash key prevents a peer that chooses ids from choosing their slots as well. The numbers that the map stores do not
+ * depend on the hash key. */
 static inline uint64_t gw_hash_slot(const struct gw_hash_map *map, uint64_t id)
 {
 	unsigned __int128 product = (unsigned __int128)(id ^ map->hash_key) * 0x9e3779b97f4a7c15ull;

@@ -89,7 +89,7 @@ static void read_node(const char *root, int node, struct gw_memory *out)
 }
 
 struct cgroup_files {
-	const char *limit, *brake; /* above the brake the group slows down to a crawl, as bad as a limit */
+	const char *limit, *brake; /* above the brake the kernel slows the group down, so it counts as a limit */
 	const char *used;
 	const char *cache[2]; /* fields of memory.stat that the kernel can reclaim */
 };

@@ -26,7 +26,7 @@ struct gw_memory {
 	struct gw_group_use group; /* for "control group": its limit and usage, without reclaimable memory */
 };
 
-/* node: the number of a NUMA node; negative: any. Unknown numbers read as unlimited. */
+/* node: the number of a NUMA node; negative: any. Values that cannot be read count as unlimited. */
 void gw_memory_read(const char *root, int node, struct gw_memory *out);
 
 /* GW_NO_MEMORY unless the bytes are available now: the text names `what`, the bytes wanted and available, and the limit
@@ -40,7 +40,7 @@ bool gw_memory_is_grouped(const struct gw_memory *memory);
 char *gw_memory_fix_group(const struct gw_memory *memory, uint64_t more, char text[GW_LIMIT_FIX_MAX]);
 
 /* Asks for huge pages under a large block of memory that no thread has touched yet. Random access becomes faster, and
- * first touches become fewer. Only advice: small blocks, and systems that refuse it, stay as they are. */
+ * first accesses cause fewer page faults. Only advice: small blocks, and systems that refuse it, stay as they are. */
 void gw_memory_huge(void *memory, uint64_t bytes);
 
 #endif

@@ -17,7 +17,7 @@
 #endif
 
 #define RINGS_MAX   64u  /* the most that the trial opens at once */
-#define THREADS_MAX 256u /* the most that the trial opens at once */
+#define THREADS_MAX 256u /* the most that the trial starts at once */
 
 /* ---- looking ---- */
 

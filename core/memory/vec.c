@@ -1,7 +1,7 @@
-/* Growing buffers. Below BIG bytes the allocation hook provides the memory. Above BIG it is a mapping of its own on
- * huge pages. A few entries of the TLB then cover the buffers that a sampler streams through. If growth fails with
- * GW_NO_MEMORY, nothing changes. Growing copies instead of moving pages, because only an aligned mapping gets huge
- * pages. */
+/* Growing buffers. Below BIG bytes the allocation hook provides the memory. From BIG on, the buffer is a mapping of its
+ * own on huge pages. A few entries of the TLB then cover the buffers that a sampler streams through. If growth fails
+ * with GW_NO_MEMORY, nothing changes. Growing copies the content and does not remap its pages, because only an aligned
+ * mapping gets huge pages. */
 #include "core/memory/vec.h"
 
 #include <stdint.h>

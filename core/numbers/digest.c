@@ -37,7 +37,7 @@ uint64_t gw_digest_pieces(const struct gw_digest_piece *pieces, size_t count)
 
 uint64_t gw_digest_add(uint64_t before, const void *data, size_t bytes)
 {
-	/* The length enters the seed. With `before` alone, an empty array would not change the digest. */
+	/* The seed depends on the digest so far and on the length of the new bytes. */
 	return XXH3_64bits_withSeed(data, bytes, before ^ (bytes * 0x9e3779b97f4a7c15ull));
 }
 

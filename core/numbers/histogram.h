@@ -17,7 +17,8 @@ void gw_histogram_clear(struct gw_histogram *histogram);
 void gw_histogram_add(struct gw_histogram *histogram, uint64_t value);
 void gw_histogram_merge(struct gw_histogram *into, const struct gw_histogram *from);
 
-/* The least bound that the given share (0 to 1) of the recorded values does not exceed; 0 if the histogram is empty. */
+/* A value that at least the given share (0 to 1) of the recorded values does not exceed: the smallest upper bound of a
+ * bucket for which this holds. 0 if the histogram is empty. */
 uint64_t gw_histogram_quantile(const struct gw_histogram *histogram, double share);
 
 #endif

@@ -4,16 +4,16 @@
  *   read    sequence (acquire), even? | copy | fence | sequence again: the same? -> intact
  *
  * A reader that sees one byte of a write sees, after its fence, that write's odd sequence or a later one. The writer's
- * fence orders the odd sequence before the payload, and the reader's fence orders the payload before the second look. A
- * reader whose first look finds s + 2 sees the complete payload, by release and acquire.
+ * fence orders the odd sequence before the payload, and the reader's fence orders the payload before the second read of
+ * the sequence. A reader whose first read finds s + 2 sees the complete payload, by release and acquire.
  *
  * On aarch64 the writer's fence is a dmb ish. The compare-and-swap alone would let the payload overtake the store of s
  * + 1, because acquire orders only its load. The reader's fence is a dmb ishld, and the other orders are stlr and ldar.
  * On x86-64 all of these constrain only the compiler.
  *
- * The copies between the fences are plain memcpy. C calls it a race if two threads access one byte, even if the result
- * is discarded. The memcpy is a library call, or moves that the compiler keeps between two fences. The reader discards
- * the bytes unless the sequences agree.
+ * The copies between the fences are plain memcpy. In C this is a data race, although the reader discards the bytes
+ * unless the sequences agree. In practice the memcpy is a library call, or moves that the compiler keeps between the
+ * two fences.
  *
  * The thread sanitizer does not know fences, and GCC refuses them under it. There the payload is copied by atomic
  * words, loaded with acquire and stored with release, which gives the same two orders word by word. Rows are padded to

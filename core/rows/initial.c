@@ -92,7 +92,7 @@ gw_status gw_row_initial_check(const struct gw_row_initial *initial, gw_dtype dt
 	case GW_INITIAL_NORMAL:
 		return initial_check_random(initial, dtype);
 	default:
-		return gw_fail(GW_INVALID, "initial values: no kind %d", (int)initial->how);
+		return gw_fail(GW_INVALID, "initial values: unknown kind %d", (int)initial->how);
 	}
 }
 

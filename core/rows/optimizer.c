@@ -41,7 +41,7 @@ static void optimizer_sgd(const struct gw_optimizer *optimizer, const float *gra
 		after[i] = before[i] - rate * gradient[i];
 }
 
-/* numerator / divisor, where the divisor is 0 or more, or NaN. 0 / 0 gives 0: the element has never had a gradient.
+/* numerator / divisor, where the divisor is 0 or more, or NaN. 0 / 0 gives 0: such an element has never had a gradient.
  * never_zero: the divisor cannot be 0, because eps is not 0; the compiler then makes a separate loop without the
  * test. */
 static inline float optimizer_share(float numerator, float divisor, bool never_zero)
@@ -92,7 +92,7 @@ static void optimizer_adam(const struct gw_optimizer *optimizer, const float *gr
 	float *means = state + 1, *powers = means + columns;
 	uint32_t counted;
 	memcpy(&counted, state, sizeof(counted));
-	counted += counted < UINT32_MAX; /* by then the corrections are 1 */
+	counted += counted < UINT32_MAX; /* stops at the maximum: by then the corrections are 1 */
 	uint64_t step = optimizer->step ? optimizer->step : counted;
 	if (!optimizer->step)
 		memcpy(state, &counted, sizeof(counted));
@@ -244,9 +244,10 @@ gw_status gw_optimizer_check(const struct gw_optimizer *optimizer)
 	const struct gw_optimizer_parameter *parameter;
 	gw_status status = GW_OK;
 	if (!rule)
-		return gw_fail(GW_INVALID, "optimizer: no kind %u", (unsigned)optimizer->kind);
+		return gw_fail(GW_INVALID, "optimizer: unknown kind %u", (unsigned)optimizer->kind);
 	if ((unsigned)optimizer->combine > GW_COMBINE_EACH)
-		return gw_fail(GW_INVALID, "optimizer: no way %u to combine", (unsigned)optimizer->combine);
+		return gw_fail(GW_INVALID, "optimizer: unknown way %u to combine gradients",
+			       (unsigned)optimizer->combine);
 	for (uint32_t i = 0; status == GW_OK && (parameter = optimizer_parameter(rule, i)); i++)
 		status = optimizer_check_parameter(optimizer, parameter);
 	return status;

@@ -7,9 +7,9 @@
  * each row. The first push or an earlier gw_row_store_prepare allocates the state.
  *
  * Threads: any number of threads may make all calls at once, except create and destroy. Rows are numbered from 0. Each
- * row is locked with its state. A call over many rows is not atomic, but its work on each row is. Calls wait for other
- * threads that have locked the same row; those never sleep while they hold it. Threads that serve connections must not
- * wait, so they make the same calls in slices.
+ * row is locked with its state. A call over many rows is not atomic, but its work on each row is. A call waits while
+ * another thread has locked its row. No thread sleeps while it has locked a row. Threads that serve connections must
+ * not wait, so they make the same calls in slices.
  */
 #ifndef GW_ROWS_STORE_H
 #define GW_ROWS_STORE_H
@@ -43,8 +43,8 @@ gw_status gw_row_store_measure(gw_dtype dtype, uint64_t rows, uint64_t columns, 
 			       uint64_t *bytes);
 
 /* Allocates the memory and fills it. No other thread sees it before the call returns. The time grows with the memory,
- * so never call it on a thread that serves connections. Errors of measure, gw_row_initial_check, gw_arena_create,
- * `copy`. */
+ * so never call it on a thread that serves connections. Errors: those of gw_row_store_measure, gw_row_initial_check,
+ * gw_arena_create and of the callback `copy`. */
 gw_status gw_row_store_create(const struct gw_row_store_options *options, struct gw_row_store **out);
 void gw_row_store_destroy(struct gw_row_store *store); /* no call may be in progress; NULL is allowed */
 
@@ -114,8 +114,8 @@ void gw_row_push_scratch_free(struct gw_row_push_scratch *scratch);
 /* Applies gradients [n][columns]. Gradients for equal rows combine as the optimizer's `combine` selects, and change the
  * row in one step. squares: [n] if the caller has already added up gradients for equal rows, and the optimizer needs
  * squares with GW_COMBINE_EACH; otherwise NULL. squares[i] is the sum of mean(g^2) over the gradients that were added
- * up into gradient i. Prepares state if necessary. GW_INVALID, GW_RANGE, GW_NO_MEMORY and the errors of prepare leave
- * all rows unchanged. n < 2^32. */
+ * up into gradient i. Prepares state if necessary. GW_INVALID, GW_RANGE, GW_NO_MEMORY and the errors of
+ * gw_row_store_prepare leave all rows unchanged. n < 2^32. */
 gw_status gw_row_store_push(struct gw_row_store *store, const struct gw_optimizer *optimizer, const uint64_t *rows,
 			    uint64_t n, const float *gradients, const float *squares,
 			    struct gw_row_push_scratch *scratch);

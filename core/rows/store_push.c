@@ -245,7 +245,7 @@ static gw_status push_check(const struct push *push, uint64_t n)
 	if (n >= PUSH_NONE)
 		return gw_fail(GW_LIMIT, "%llu gradients in one call", (unsigned long long)n);
 	if (push->squares && (!push->rule->needs_squares || push->optimizer->combine != GW_COMBINE_EACH))
-		return gw_fail(GW_INVALID, "%s, combine %u, takes no squares", push->rule->name,
+		return gw_fail(GW_INVALID, "%s with combine %u: squares are given, but not used", push->rule->name,
 			       (unsigned)push->optimizer->combine);
 	return gw_row_store_check(push->store, NULL, push->rows, n);
 }

@@ -1,4 +1,5 @@
-/* The clock that stands still while the process is suspended: see clock.h.
+/* The clock that stands still while the process is suspended: see clock.h. A look records that the process ran at that
+ * time. If two looks are more than a second apart, the time between them is taken off the clock.
  *
  *   gw_clock_word = the ticks that were taken off | the tick of the last look
  *
@@ -7,13 +8,13 @@
  *                                                 longer, and attended    -> word = more     | now  -> read again
  *
  * Both halves change together, by compare and exchange. A thread that reads a new look therefore also reads the time
- * that this look took off. No two looks take the same time off. The tick of the last look is not taken off, because
- * threads may have read times within it, and the clock must never go back. The clock holds no lock, so a fork finds no
- * half-done change. The child has no looking thread and does not attend. The halves overflow after more than two years,
- * so one suspension may last for one year.
+ * that this look took off. No time is taken off twice. The tick of the last look is not taken off, because threads may
+ * have read times within it, and the clock must never go back. The clock holds no lock, so a fork finds no half-done
+ * change. The child has no looking thread: no time is taken off until it calls gw_clock_attend. The halves overflow
+ * after more than two years, so one suspension may last for one year.
  *
- * A separate thread looks, instead of the threads that wait. Waiting threads would have to wake up for it, and a long
- * computation between two waits would be mistaken for a suspension.
+ * A separate thread looks, instead of the threads that wait. Waiting threads would have to wake up for each look, and a
+ * long computation between two waits would be mistaken for a suspension.
  */
 #include "core/system/clock.h"
 

@@ -21,7 +21,7 @@ static void fork_before(void)
 			pthread_mutex_lock(guard->lock);
 }
 
-/* The child's only thread is the copy of the thread that took the locks. */
+/* The child's only thread is the copy of the thread that took the locks, so it may release them. */
 static void in_child(void)
 {
 	release_all();

@@ -1,4 +1,4 @@
-/* Guards over state that a fork must not cut in two: locks of the process, and the statics that they protect.
+/* Guards over state that must be consistent in a forked child: locks of the process, and the statics that they protect.
  *
  *   fork(2): every guard's lock is taken, in order -> parent: all are released
  *                                                  -> child: all are released, then each in_child is called

@@ -1,4 +1,4 @@
-/* A parallel loop: threads for one call share a counter, which hands out chunks in ascending order.
+/* A parallel loop: the threads of one call share a counter, which assigns chunks in ascending order.
  *
  *   caller starts threads -> each takes chunks until none is left or one failed -> caller joins -> first failure's text
  *

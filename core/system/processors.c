@@ -1,7 +1,7 @@
 /* Counts usable processors by the affinity mask and the quotas of control groups. The quotas are cpu.max of version 2,
  * and cpu.cfs_quota_us over cpu.cfs_period_us of version 1; the lowest quota of the process's own group and the groups
- * above it counts. Otherwise a container with half a processor of 64 would start 64 threads, and the quota would stall
- * them together.
+ * above it counts. By the mask alone, a container that may use half of one processor of 64 would start 64 threads, and
+ * the quota would stall them together.
  */
 #include "core/system/processors.h"
 

@@ -6,8 +6,8 @@
 
 #include "core/errors/status.h"
 
-/* As pthread_create; returns 0 or an error number. Signals go to the program's threads, not to this one. Signals that a
- * thread raises itself (SIGBUS, SIGSEGV, ...) are exceptions: if these were blocked, the kernel would end the process
+/* Like pthread_create: returns 0 or an error number. Signals go to the program's threads, not to this one. Signals that
+ * a thread raises itself (SIGBUS, SIGSEGV, ...) are exceptions: if these were blocked, the kernel would end the process
  * instead of calling the program's handler. */
 int gw_thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
 

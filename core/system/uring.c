@@ -1,8 +1,8 @@
 /* Creates and closes rings of threads that start and end often.
  *
  * If the process has no CAP_IPC_LOCK, the kernel counts a ring's memory as locked. A kernel thread frees the memory
- * some time after the ring was closed. If a new ring does not fit (ENOMEM), and a closed ring of this process may soon
- * make room for it, gw_uring_init retries for a short while:
+ * some time after the ring was closed. If a new ring exceeds the limit of locked memory (ENOMEM), and a closed ring of
+ * this process may soon make room for it, gw_uring_init retries for a short while:
  *
  *   ENOMEM ──► this process's own rings and the new one exceed the limit? ──► ENOMEM at once: no wait helps
  *                 │ no
@@ -36,7 +36,7 @@ static char uring_addresses; /* stands for all addresses of rings */
 #endif
 
 #define CLOSING_NS   (5 * GW_NS_PER_SECOND) /* after the last close; the kernel has freed its memory by then */
-#define WAIT_NS      (150 * GW_NS_PER_MS)   /* short, so that a start with a small limit takes hardly longer */
+#define WAIT_NS      (150 * GW_NS_PER_MS)   /* short: a process with too small a limit waits so long */
 #define PAUSE_MAX_NS (20 * GW_NS_PER_MS)
 
 static _Atomic uint64_t uring_closed_ns;  /* 0: no ring was closed */

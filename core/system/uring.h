@@ -1,5 +1,5 @@
-/* liburing, with functions that versions before 2.2 lack (Ubuntu 22.04 has 2.1). Flags are the kernel's numbers, which
- * older headers do not name. A kernel that does not know a flag returns EINVAL, with any header. */
+/* liburing, with functions that versions before 2.2 lack (Ubuntu 22.04 has 2.1). Flags that older headers lack are
+ * defined here with the kernel's numbers. A kernel that does not know a flag returns EINVAL. */
 #ifndef GW_SYSTEM_URING_H
 #define GW_SYSTEM_URING_H
 

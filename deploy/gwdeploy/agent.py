@@ -1,7 +1,7 @@
 """The launcher's connection to a `graphwire agent` (tools/agent): a process, usually ssh, that exchanges lines of JSON.
 
-At most one request waits for its answer. All other events of an agent go to the job's callback. A wait ends with the
-answer, with the connection, or with a timeout.
+At most one request waits for its answer. All other events of an agent go to the job's callback. A wait ends when the
+answer arrives, when the connection ends, or after a timeout.
 """
 
 from __future__ import annotations

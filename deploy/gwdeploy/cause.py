@@ -2,8 +2,10 @@
 
     lines ─▶ drop torchrun's lines and warnings ─▶ find faults: exceptions, crashes ─▶ the first of the last group
 
-The ranks that torchrun starts on a host write into one stream; their lines interleave. With a process group, PyTorch
-writes `[rank1]: ` before each line of an exception. torchrun's report names the rank that failed first.
+Lines outside all faults separate groups of faults: a trainer that has logged an exception and continued writes other
+lines before it fails. The ranks that torchrun starts on a host write into one stream; their lines interleave. With a
+process group, PyTorch writes `[rank1]: ` before each line of an exception. torchrun's report names the rank that failed
+first.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ _LINE_MAX = 400
 
 _PREFIX = re.compile(r"\[([A-Za-z_]+)(\d+)\]: ?")
 _HEADER = re.compile(r"Traceback \(most recent call last\):$")
-_SYNTAX = re.compile(r'  File "[^"]+", line \d+$')  # begins a compiler's error, which has no header
-_BAR = re.compile(r"^\s*\| ?")  # before the lines of an ExceptionGroup
-# An exception's name: qualified by a module, or with a built-in's ending. _OWN: the script's own, any capitalized word.
+_SYNTAX = re.compile(r'  File "[^"]+", line \d+$')  # the first line of a compiler's error, which has no header
+_BAR = re.compile(r"^\s*\| ?")  # the bar before each line of an ExceptionGroup
+# _EXCEPTION: an exception's name that is qualified by a module, or ends as the built-in ones do. _OWN: any capitalized
+# word, which may be the name of the script's own exception.
 _EXCEPTION = re.compile(
     r"(?:(?:[A-Za-z_][\w<>]*\.)+\w+|[A-Z]\w*(?:Error|Exception|Exit|Group|Interrupt|Iteration|Warning))(?::\s|:?$)"
 )
@@ -65,7 +68,7 @@ class Fault:
     text: str
     at: int  # its first line
     end: int  # the line after its last
-    rank: int | None  # from the mark of the lines; None: no mark
+    rank: int | None  # the rank in the lines' mark; None: no mark
     follows: bool  # a consequence of another rank's end
 
 
@@ -184,7 +187,7 @@ def _exception(lines: list[_Line], at: int) -> tuple[str, int] | None:
             return None
         if not text or text[0] in ' \t"' or _is_header(text):
             continue
-        goes_on = i + 1 < len(lines) and _BODY.match(lines[i + 1].text)  # then this line is another rank's
+        goes_on = i + 1 < len(lines) and _BODY.match(lines[i + 1].text)  # if so, this line belongs to another rank
         if not _EXCEPTION.match(text) and (goes_on or not _OWN.match(text)):
             continue
         if compiled and not re.match(r"\w*(Syntax|Indentation|Tab)Error", text):

@@ -1,7 +1,7 @@
 """The launcher's clock, which stands still while the process is suspended (as core/system/clock.h for servers).
 
 A launcher that was stopped (Ctrl-Z, SIGSTOP, a frozen control group, a machine that was moved) has not waited for its
-hosts: each stage goes on with the time that it had left. The event loop reads its clock four times a second. In a gap
+hosts: each stage continues with the time that it had left. The event loop reads its clock four times a second. In a gap
 of more than a second between two readings, the process did not run, and the loop subtracts the gap from its clock. All
 time-outs of asyncio use this clock, and so does now().
 """

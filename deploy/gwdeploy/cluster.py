@@ -33,7 +33,7 @@ _GRACE_S = 2.0  # the remains of a job have this time to end, then they are kill
 _LOOK_S = 0.05
 _SILENCE_S = 30.0
 _DOCTOR_S = 5.0  # the doctor waits this long for a server that does not answer (doctor --timeout)
-_PATHS = 3  # the doctor measures up to so many transports to each server
+_PATHS = 3  # the most transports that the doctor measures to each server
 _COLUMNS = ("host", "state", "name", "part", "pid", "up", "clients", "memory", "pages", "over", "errors", "last error")
 
 

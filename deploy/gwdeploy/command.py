@@ -5,7 +5,7 @@
 
 For a script that imports dgl, -m graphwire.dgl comes between torchrun's options and the script.
 
-The text changes in this one place only, so quotes, variables and other syntax of the shell stay as they are.
+Nothing else in the text changes, so quotes, variables and other syntax of the shell stay as they are.
 """
 
 from __future__ import annotations

@@ -61,7 +61,9 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     group.add_argument("--script_folder", metavar="DIR", help="a folder here, or in the workspace here, to copy too")
     group.add_argument("--ip_config", required=True, metavar="FILE", help="the file of hosts; copied too")
     group = parser.add_argument_group("Graphwire's own")
-    group.add_argument("--silence", type=seconds, default=60.0, metavar="S", help="then a silent host is lost (60)")
+    group.add_argument(
+        "--silence", type=seconds, default=60.0, metavar="S", help="a host that is silent for so long is lost (60)"
+    )
     group.add_argument(
         "--with_program",
         nargs="?",

@@ -55,7 +55,7 @@ def _address(text: str, where: str) -> str:
         port = _WITH_PORT.match(text)
         if port:
             raise UsageError(
-                f'{where}: "{text[:60]}": the port stands behind a space: {port.group("host")} {port.group("port")}'
+                f'{where}: "{text[:60]}": a space comes before the port: {port.group("host")} {port.group("port")}'
             ) from None
         if not _NAME.match(text) or len(text) > 253 or re.fullmatch(r"[0-9.]+", text):
             raise UsageError(f'{where}: "{text[:60]}" is neither an address nor the name of a host') from None

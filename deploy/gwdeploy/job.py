@@ -57,7 +57,7 @@ class Job:
         self._out = out
         self._changed = asyncio.Event()
         self._stopping = False
-        self._number = 0  # of the last line of any trainer
+        self._number = 0  # the number of the last line, among the lines of all trainers
         self._settling: asyncio.TimerHandle | None = None
         self._released = False  # the servers that this job started will stay
         self._tensors_ended = asyncio.Event()
@@ -481,7 +481,7 @@ class Job:
                 texts.append(f"{agent.host}: could not be ended: {', '.join(agent.left)}")
             elif agent.left is None and agent.setup and not reason.startswith(f"{agent.host}:"):
                 texts.append(
-                    f"{agent.host}: did not say whether all of it was ended; its agent ends it within "
+                    f"{agent.host}: sent no report that all processes have ended; its agent ends them within "
                     f"{self.options.silence:g} s"
                 )
         return texts
@@ -503,7 +503,7 @@ class Job:
         left = self._left(str(reason))
         if isinstance(reason, Interrupted):
             kept = ", except the servers that stay" if self._released else ""
-            raise Interrupted("interrupted; " + ("; ".join(left) or f"everything of it was ended{kept}"))
+            raise Interrupted("interrupted; " + ("; ".join(left) or f"all processes of the job have ended{kept}"))
         for line in left:
             print(f"launch: {line}", file=sys.stderr, flush=True)
         if reason:

@@ -185,14 +185,14 @@ def add_ssh(parser: argparse.ArgumentParser) -> None:
 def _add_dgl(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("as DGL's launch.py")
     group.add_argument("--workspace", required=True, metavar="DIR", help="the working folder, on every host")
-    group.add_argument("--part_config", required=True, metavar="JSON", help="the graph's JSON, seen from the workspace")
+    group.add_argument("--part_config", required=True, metavar="JSON", help="the graph's JSON, a path in the workspace")
     group.add_argument(
         "--ip_config", default="", metavar="FILE", help="a file of hosts: address [port [servers]]; optional with Slurm"
     )
     group.add_argument("--num_trainers", type=positive, default=1, metavar="N", help="trainers on a host (1)")
     group.add_argument("--num_samplers", type=natural, default=0, metavar="N", help="sampling threads of a trainer (0)")
-    group.add_argument("--num_servers", type=positive, metavar="N", help="a server's threads, by --num_server_threads")
-    group.add_argument("--num_server_threads", type=positive, default=1, metavar="N", help="see --num_servers (1)")
+    group.add_argument("--num_servers", type=positive, metavar="N", help="each host has one server, with N * M threads")
+    group.add_argument("--num_server_threads", type=positive, default=1, metavar="M", help="see --num_servers (1)")
     group.add_argument(
         "--num_omp_threads", type=positive, metavar="N", help="a trainer's OMP_NUM_THREADS (processors/2/trainers)"
     )
@@ -229,7 +229,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         "--restarts", type=natural, default=0, metavar="N", help="how often a server that dies is started again (0)"
     )
     group.add_argument(
-        "--silence", type=seconds, default=30.0, metavar="S", help="then a silent host is lost (30)"
+        "--silence", type=seconds, default=30.0, metavar="S", help="a host that is silent for so long is lost (30)"
     )
     group.add_argument(
         "--load_timeout", type=seconds, default=3600.0, metavar="S", help="the time for servers to load (3600)"

@@ -43,7 +43,7 @@ def _find_config(path: str) -> str:
 
 def _load(config: str) -> tuple[dict[str, Any], bytes]:
     if os.path.exists(config) and not os.path.isfile(config):  # reading a pipe would wait
-        raise UsageError(f"--part_config {config}: it is no file")
+        raise UsageError(f"--part_config {config}: it is not a file")
     try:
         with open(config, "rb") as file:
             text = file.read(_JSON_MAX)
@@ -51,7 +51,7 @@ def _load(config: str) -> tuple[dict[str, Any], bytes]:
     except OSError as error:
         raise UsageError(f"--part_config {config}: {error.strerror}") from None
     except ValueError as error:
-        raise UsageError(f"--part_config {config}: it is no JSON: {error}") from None
+        raise UsageError(f"--part_config {config}: it is not JSON: {error}") from None
     kind = graph.get("format") if isinstance(graph, dict) else None
     if isinstance(kind, str) and re.fullmatch("graphwire-[0-9]+", kind) and kind != FORMAT:
         raise UsageError(

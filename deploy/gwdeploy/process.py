@@ -103,7 +103,7 @@ def read_key(path: str) -> bytes:
     """Returns the bytes of the user's key file."""
     try:
         if os.path.exists(os.path.expanduser(path)) and not os.path.isfile(os.path.expanduser(path)):
-            raise UsageError(f"--key_file {path}: it is no file")
+            raise UsageError(f"--key_file {path}: it is not a file")
         with open(os.path.expanduser(path), "rb") as file:
             key = file.read(1025)
     except OSError as error:

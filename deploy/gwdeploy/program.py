@@ -3,7 +3,7 @@
     the digests differ -> unpack into a new folder -> check that the program runs -> write the digest -> two renames
 
 The launcher looks for WORKSPACE/.graphwire/bin/graphwire first (reach.py). A program that runs during the replacement
-goes on.
+continues.
 """
 
 from __future__ import annotations
@@ -75,5 +75,5 @@ def read(path: str) -> Bundle:
     except OSError as error:
         raise UsageError(f"--with_program {path}: {error.strerror}") from None
     if len(content) > _BYTES_MAX or content[:2] != b"\x1f\x8b":
-        raise UsageError(f"--with_program {path}: it is no .tar.gz of at most {_BYTES_MAX} bytes")
+        raise UsageError(f"--with_program {path}: it is not a .tar.gz of at most {_BYTES_MAX} bytes")
     return Bundle(os.path.basename(path), match.group("machine"), content, hashlib.sha256(content).hexdigest())

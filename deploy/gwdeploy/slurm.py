@@ -62,7 +62,7 @@ def hosts_of(nodes: dict[str, str], listed: list[Host] | None) -> list[Host]:
         return [Host(index, address, PORT) for index, address in enumerate(nodes.values())]
     for host in listed:
         if host.address not in nodes and host.address not in nodes.values():
-            raise UsageError(f"{host} is no node of this allocation, which has {', '.join(list(nodes)[:8])}")
+            raise UsageError(f"{host} is not a node of this allocation, which has {', '.join(list(nodes)[:8])}")
     return listed
 
 
@@ -76,7 +76,7 @@ class Slurm(Reach):
         for name, address in self.nodes.items():
             if host.address in (name, address):
                 return name
-        raise UsageError(f"{host} is no node of this allocation")
+        raise UsageError(f"{host} is not a node of this allocation")
 
     def shell(self, host: Host, script: str, multiplex: str | None = None) -> list[str]:
         """Returns the command that runs a script of sh on a node."""

@@ -1,6 +1,6 @@
-/* Checkpoints: writes tensors that change to disk during training, and restores them. The servers that restore them may
- * have cut the same graph into other parts. Part of graphwire.h. docs/FORMAT.md describes the folder, which NumPy can
- * read.
+/* Checkpoints: writes tensors that change to disk during training, and restores them. A checkpoint can also be restored
+ * after the same graph was cut into other parts. Part of graphwire.h. docs/FORMAT.md describes the folder, which NumPy
+ * can read.
  *
  *   gw_checkpoint(client, "/data/step-1000", NULL)   to the client's disk: servers need not see the folder
  *   gw_checkpoint_start(..., &ticket), train, gw_wait(ticket, -1)
@@ -41,7 +41,7 @@ struct gw_checkpoint_options {
  *                 unchanged.
  *   GW_NOT_FOUND  No tensor has such a name, or one was deleted meanwhile.
  *   GW_INVALID    The list of names is empty.
- *   GW_NO_SPACE, GW_IO, and the errors of reading */
+ *   GW_NO_SPACE, GW_IO, and the errors of gw_gather */
 GW_API gw_status gw_checkpoint(struct gw_client *client, const char *folder,
 			       const struct gw_checkpoint_options *options);
 

@@ -39,12 +39,12 @@ struct gw_ticket;
 enum gw_placement {
 	GW_PLACE_NODES,   /* row i in the part that owns node i of a type */
 	GW_PLACE_EDGES,   /* row i in the part that owns edge i of a type */
-	GW_PLACE_EVEN,    /* equal shares of neighbouring rows: part p begins at row p * ceil(rows / parts) */
+	GW_PLACE_EVEN,    /* equal shares of consecutive rows: part p begins at row p * ceil(rows / parts) */
 	GW_PLACE_STRIPED, /* row i in part i % parts */
 };
 
 enum gw_lifetime {
-	GW_OF_JOB, /* until the job is ended, or has had no client for the servers' lease */
+	GW_OF_JOB, /* until the job is ended, or has had no client for the time of the servers' lease */
 	GW_KEPT,   /* until it is deleted, or the servers end */
 };
 

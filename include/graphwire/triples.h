@@ -26,7 +26,7 @@ struct gw_triples_options {
 	uint64_t count;                        /* number of triples: 1 to 2^62 */
 	const int64_t *head, *relation, *tail; /* [count]; the caller keeps them until gw_triples_close */
 	uint32_t batch_size; /* triples of a step, at most 2^24; if above chunk_size, a multiple of it */
-	uint32_t chunk_size; /* number of neighbouring triples of a batch that share negatives */
+	uint32_t chunk_size; /* number of consecutive triples of a batch that share negatives */
 	uint32_t negatives;  /* number of negatives of each chunk; at most 2^24 in a batch */
 	/* Negatives are drawn uniformly from these entities: ids negative_begin to negative_end - 1, and `others`. */
 	int64_t negative_begin, negative_end;

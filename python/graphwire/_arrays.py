@@ -1,8 +1,8 @@
 """Converts ids on their way to C, and arrays on their way to the caller: torch tensors, or NumPy arrays without torch.
 
 Feature rows and edges of a mini-batch stay in the library's memory. They are copied only where public_rows must change
-their type. Each such array refers to the mini-batch's lease. When the last of these arrays is freed, in any thread, the
-lease ends and the library takes the mini-batch back.
+their type. Every array over this memory refers to the mini-batch's lease. When the last of these arrays is freed, in
+any thread, the lease ends and the library takes the mini-batch back.
 
 Labels, ids and row numbers are copies. They are small compared with the rows, and a view of them would keep the whole
 mini-batch in memory.
@@ -34,7 +34,7 @@ _STORED = {
 _SIGNED = {"GW_UINT16": np.int32, "GW_UINT32": np.int64}
 DTYPES = tuple(name[3:].lower() for name in _STORED if name != "GW_INT8_ROW")  # the dtypes that a Tensor can have
 _NOTHING = ffi.new("int64_t *")  # the address of every empty array
-MASK_TYPES = ("bool", "uint8", "int8")  # an element is a byte: 0 or 1
+MASK_TYPES = ("bool", "uint8", "int8")  # the dtypes of masks: an element is a byte, 0 or 1
 
 
 def torch_module() -> Any:

@@ -40,7 +40,8 @@ def is_bool(value: Any) -> bool:
 
 
 def as_integer(value: Any) -> int | None:
-    """A single integer of Python, NumPy or torch as an int; None for bools, fractions, texts, arrays and the rest."""
+    """A single integer of Python, NumPy or torch as an int; None for bools, fractions, texts, arrays and all other
+    values."""
     if type(value) is int:
         return value
     if is_bool(value) or _is_array(value):

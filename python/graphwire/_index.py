@@ -42,7 +42,7 @@ class RowIndex:
                 raise IndexError(f"row {row}: there are {shape[0]}")
             self.ids = np.array([row], np.int64)
         elif first is None or isinstance(first, bool):
-            raise IndexError(f"{first} is no index of rows: ids, a slice, or a mask of all {shape[0]}")
+            raise IndexError(f"{first} is not an index of rows, which is ids, a slice, or a mask of all {shape[0]}")
         else:
             self.ids = _arrays.ids_array(first, shape[0], "rows")
         self.whole = all(map(_is_all, self._rest))
@@ -73,5 +73,5 @@ def _split(index: Any, shape: tuple[int, ...]) -> tuple[Any, tuple[Any, ...]]:
     if parts[0] is not Ellipsis:
         return parts[0], parts[1:]
     if named < len(shape):
-        return slice(None), parts  # the ellipsis stays in the rest for the other dimensions that it covers
+        return slice(None), parts  # the rest keeps the ellipsis, for the further dimensions that it covers
     return _split(parts[1:], shape)

@@ -188,7 +188,7 @@ class Call:
 
     def wait(self) -> Any:
         """Waits for the end of the call, and returns its result or raises its exception. A signal's exception ends the
-        wait, and the call goes on."""
+        wait, and the call continues."""
         while not self._under_way.acquire(timeout=SLICE_MS / 1000):
             pass
         result, failure = self._result, self._failure
@@ -244,7 +244,7 @@ def _work(asked: SimpleQueue[Any]) -> None:
     while True:
         one = asked.get()
         if not isinstance(one, Call) or _ending.is_set():
-            asked.put(one)  # for the other workers
+            asked.put(one)  # the mark for the other workers
             return
         runs = _thread.allocate_lock()
         runs.acquire()

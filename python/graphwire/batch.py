@@ -18,7 +18,7 @@ from graphwire import _arrays
 from graphwire._arrays import Array, Lease
 from graphwire._native import lib
 
-Change = Callable[[Any], Any]  # from one tensor to another
+Change = Callable[[Any], Any]  # converts a tensor
 
 
 def _each(value: dict, change: Change) -> dict:

@@ -3,7 +3,7 @@
 Two loops over the same epoch alternate. The first, the ceiling, takes each mini-batch from the library and releases it.
 The second, the case, also makes the tensors of each mini-batch, and reads what a model would read. The program prints
 the medians of the rounds and their ratio, in batches per second and in processor time. Other work on the machine
-disturbs processor time less.
+changes processor time less than elapsed time.
 --json prints one JSON object.
 """
 

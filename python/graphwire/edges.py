@@ -24,8 +24,8 @@ class EdgeList:
     offsets: [questions + 1] int64.
     src, dst, edge_ids: [edges] int64, global ids.
 
-    All arrays are views of one piece of the library's memory, which is freed with the last array. The arrays of of()
-    are views too. pickle copies only this list's own edges.
+    All arrays are views of one piece of the library's memory, which is freed with the last array. The arrays of an
+    EdgeList that of() returns are views too. pickle copies only this list's own edges.
     """
 
     def __init__(self, offsets: Array, src: Array, dst: Array, edge_ids: Array):

@@ -270,7 +270,7 @@ class Loader(OfProcess):
         self._ended(loop, stream)
 
     def __iter__(self) -> Iterator[Batch]:
-        """A loop over one epoch; after load_state_dict, over the rest of one.
+        """A loop over one epoch; after load_state_dict, over the remaining batches of an epoch.
 
         The loop begins when its first batch is requested. Several loops may run at once, in any threads, and do not
         affect each other. Each loop takes the epoch after the one that began last. If a batch fails, its exception ends

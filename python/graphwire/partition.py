@@ -46,7 +46,8 @@ def _in_arguments(line: str, names: Mapping[str, str]) -> str:
     for path in sorted(names, key=len, reverse=True):
         line = line.replace(path, names[path])
     line = re.sub(r'feature "[^"]*": (?=(node|edge) feature )', "", line)  # the option names the feature again
-    line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name): ", "", line)
+    line = re.sub(r"--(node-feature|node-mask|edge-feature|edges|num-nodes|name|weight): ", "", line)
+    line = line.replace("--edge-feature", "edge_features")
     return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda option: option.group(1).replace("-", "_"), line)
 
 
@@ -221,6 +222,24 @@ def _typed(features: Mapping[Any, Any] | None, only: Any) -> dict[Any, Mapping[s
     return {only: features}
 
 
+def _weights(weight: str | Sequence[str]) -> list[str]:
+    """The names of weights. Raises TypeError and ValueError."""
+    names = [weight] if isinstance(weight, str) else weight
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f'weight is a name of an edge feature, "NAME" or "SRC:REL:DST:NAME", or a list, not {weight!r}')
+    if not all(names):
+        raise ValueError("weight: a name has at least one character")
+    return list(names)
+
+
+def _check_bools(arrays: Arrays, names: Sequence[str]) -> None:
+    """Raises ValueError if a weight is bool. The program would not see it, because bools are passed as uint8."""
+    for (etype, name), rows in arrays.edge_features.items():
+        of = ":".join(etype)
+        if rows.dtype == np.bool_ and (name in names or f"{of}:{name}" in names):
+            raise ValueError(f"weight: edge feature {name} of {of} is bool: a weight is one number for each edge")
+
+
 def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_features: Mapping[Any, Any] | None,
                num_nodes: int | Mapping[str, int] | None) -> Arrays:
     """The graph's arrays, with the given features and numbers of nodes added."""
@@ -238,7 +257,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                     node_features: Mapping[Any, Any] | None = None, edge_features: Mapping[Any, Any] | None = None,
                     num_nodes: int | Mapping[str, int] | None = None, balance_train: bool = False,
                     balance_edges: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
-                    reverse: bool = False, undirected: bool = False, transpose: bool = False, seed: int = 0) -> Path:
+                    reverse: bool = False, undirected: bool = False, transpose: bool = False, seed: int = 0,
+                    weight: str | Sequence[str] = ()) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
     graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), SciPy or graphwire.datasets; or (src, dst), an array of
@@ -255,6 +275,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     objtype: what METIS minimizes, "cut" or "vol".
     reverse, undirected, transpose: as the options of `graphwire import`.
     seed: of the partition.
+    weight: names of edge features of non-negative numbers, [edges] or [edges, 1]: each gets an alias table of 8 bytes
+        an edge, which draws by weight read. "NAME" means every edge type that has it, "SRC:REL:DST:NAME" one. For a
+        graph of files, a name may be a column, as for `graphwire import --weight`.
 
     The feature "orig_id" holds the original ids: a node's id, and an edge's row or column, in the given graph.
 
@@ -271,9 +294,11 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     given_flags = {name: _checks.flag(name, value) for name, value in (
         ("reverse", reverse), ("undirected", undirected), ("transpose", transpose), ("balance_train", balance_train),
         ("balance_edges", balance_edges))}
+    weights = _weights(weight)
     arrays = None
     if getattr(graph, "import_words", None) is None:
         arrays = _completed(graph, node_features, edge_features, num_nodes)
+        _check_bools(arrays, weights)
     out = Path(out)
     if out.is_dir() and not any(out.iterdir()):
         out.rmdir()
@@ -282,6 +307,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
         words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
         names[str(folder / "whole")] = f"graph {name}"
+        words = [*words, *(f"--weight={of_edges}" for of_edges in weights)]
         _run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"], names)
         flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
         if trainers > 1:

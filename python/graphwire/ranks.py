@@ -27,8 +27,8 @@ from typing import Any
 
 from graphwire import _arrays
 
-WAIT_SECONDS = 25.0  # for the other ranks to begin their loops; every rank then knows the result within 30 s
-LEAVE_SECONDS = 3.0  # for the other ranks to read the result, before an error ends the process that has the store
+WAIT_SECONDS = 25.0  # how long the other ranks have to begin their loops; then every rank knows the result within 30 s
+LEAVE_SECONDS = 3.0  # how long they have to read the result, before an error ends the process that has the store
 POLL_SECONDS = (0.001, 0.05)  # the first pause between two reads of the store, and the longest pause
 GAVE_UP = 1 << 32  # added to a count of ranks by a rank that has stopped waiting
 
@@ -37,7 +37,7 @@ WAY_OUT = ("A loader divides its seeds among all ranks. All ranks must give it t
            "only (an evaluation); give it world= and rank= for ranks that begin at different times")
 
 # {id of a group: (the group, {name: the number of the next meeting})}. The next meeting removes groups that were freed.
-# Not a WeakKeyDictionary: it runs Python code when a key is freed, and an interrupt there would be lost.
+# Not a WeakKeyDictionary: it runs Python code when a key is freed, and an interrupt during that code would be lost.
 _numbers: dict[int, tuple[weakref.ref[Any], dict[str, Iterator[int]]]] = {}
 _inherited: Any = None  # a weak reference to the group of the process that forked this one
 _warned: set[tuple[str, str]] = set()
@@ -188,9 +188,9 @@ def _last_to_leave(meeting: _Meeting) -> bool:
 def _all_here(meeting: _Meeting, here: int, until: float) -> bool:
     """Waits for all ranks. Returns whether all have arrived.
 
-    A rank whose wait times out adds GAVE_UP to the count, and then all ranks give up. At the same moment the last rank
-    may arrive. Of these two ranks, the one that changed the count later undoes its change. Until then the count shows
-    both changes, and the other ranks read it again.
+    A rank whose wait times out adds GAVE_UP to the count, and then all ranks give up. The last rank may arrive at the
+    same moment. Then the second of these two ranks to change the count undoes its change. While the count has both
+    changes, the other ranks read it again.
     """
     if here >= GAVE_UP:
         meeting.add("here", -1)

@@ -233,7 +233,7 @@ def open_tensor(graph: OpenedGraph, name: str, kept: bool) -> Tensor:
 
 def shared(graph: OpenedGraph, kept: bool) -> None:
     """Raises ValueError if torch.distributed has several ranks, and each would get a tensor of its own. Otherwise
-    training would go on, silently, with different tables."""
+    training would continue, without an error, with different tables."""
     world, _ = _arrays.world_of(None, None)
     if world == 1:
         return

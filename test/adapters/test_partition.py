@@ -131,7 +131,7 @@ def test_a_book_of_a_damaged_json(tmp_path):
         dgl.distributed.load_partition_book(str(path), 0)
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(dgl.DGLError, match="no graph of Graphwire's"):
+    with pytest.raises(dgl.DGLError, match="not the JSON of a Graphwire graph"):
         dgl.distributed.load_partition_book(str(path), 0)
 
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# calls.sh BUILD [ROOT]: no source file calls a function of another one that leads back to it by calls, so that each can
-# be read, tested and changed with what it calls alone. test/check/circles.sh sees includes; a header that declares the
-# functions of several sources hides calls from it. The objects of a build (one for each source) name the functions that
-# they define and use. A call by a pointer, and the use of a variable, are no such call. Prints the circles that are
-# not known, and those known that are no more.
-# calls.sh --self-test: plants circles and sees that they are caught.
+# calls.sh BUILD [ROOT]: checks that source files do not call each other's functions in a circle. Then each file can be
+# read, tested and changed with only the files that it calls. (test/check/circles.sh checks includes, which do not show
+# calls if one header declares the functions of several sources.) The object files of a build name the functions that
+# they define and use. Calls by pointers and uses of variables do not count. Prints circles that are not listed in
+# `known`, and listed circles that no longer exist.
+# calls.sh --self-test: plants circles and checks that they are found.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-known='' # circles that are left as they are, a line each
+known='' # circles that are allowed, a line for each
 
-circles() { # circles BUILD ROOT: the files of each circle, a line each
+circles() { # circles BUILD ROOT: prints the files of each circle, a line for each circle
 	local object source objects=()
 	while IFS= read -r object; do
 		source=${object##*.dir/}
@@ -22,7 +22,7 @@ circles() { # circles BUILD ROOT: the files of each circle, a line each
 		return
 	fi
 	nm -A -g "${objects[@]}" | awk '
-	# Whether b can be reached from a. Marks what it has been at with this number.
+	# Whether b can be reached from a. Marks visited files with this number.
 	function reaches(a, b, mark, next_of, n, i) {
 		seen[a] = mark
 		n = split(calls[a], next_of, " ")
@@ -61,7 +61,7 @@ circles() { # circles BUILD ROOT: the files of each circle, a line each
 	}'
 }
 
-# plant ROOT FILE TEXT: a source, and its object as a build has it.
+# plant ROOT FILE TEXT: makes a source, and its object file where a build would put it.
 plant() {
 	local object="$1/build/x.dir/$2.o"
 	mkdir -p "$1/$(dirname "$2")" "$(dirname "$object")"

@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 folders='core transport sampler protocol tensors client server tools bench cmd'
 
-circles() { # circles ROOT: the files of each circle, a line each
+circles() { # circles ROOT: prints the files of each circle, a line for each circle
 	local folder there=()
 	cd "$1" || return 1
 	for folder in $folders; do

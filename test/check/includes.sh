@@ -39,10 +39,10 @@ python: graphwire python
 "
 # All layers may include the public headers, except the client's own header: only the client and its callers may.
 callers_of_the_client='client tools bench cmd include examples python'
-# C files without a layer: tests include every layer, peers run outside of Graphwire, and the bundle is made last.
+# C files without a layer: tests may include every layer; bench/peers and cmake/bundle are separate programs.
 beside='./test ./bench/peers ./cmake/bundle ./build ./.git ./.cache'
 
-upward() { # upward ROOT: "file:line: include" of each one that climbs
+upward() { # upward ROOT: prints "file:line: include" for each include that goes up
 	cd "$1" || return 1
 	local files
 	local prune=()

@@ -30,7 +30,7 @@ holds() {
 	fi
 }
 
-# --- What there is to install. ---
+# --- The installed files. ---
 
 deploy/packages.sh install || note "the packages of the purpose install are missing"
 mkdir -p "$folder"
@@ -87,7 +87,7 @@ if command -v groff >/dev/null; then
 	holds "groff has no complaint" formatted
 fi
 
-# completes LINE WORDS: checks that the completion offers WORDS for the last word of a line.
+# completes LINE WORDS: checks that the completion of LINE's last word offers WORDS.
 completes() {
 	local -a COMP_WORDS=() COMPREPLY=()
 	local word COMP_CWORD
@@ -136,7 +136,7 @@ holds "the library exports its own names alone" sh -c \
 if command -v systemd-analyze >/dev/null; then
 	sed "s#^ExecStart=graphwire#ExecStart=$tree/bin/graphwire#" "$tree/lib/systemd/system/graphwire@.service" \
 		>"$run/graphwire@.service"
-	verified() { # not its errors of other units
+	verified() { # without systemd-analyze's errors about other units
 		systemd-analyze verify --man=no "$run/graphwire@.service" >"$run/verify" 2>&1
 		! grep -i graphwire "$run/verify"
 	}
@@ -236,7 +236,7 @@ done
 
 inner=/opt/$(basename "$bundle" .tar.gz)
 cp "$run/minibatch" "$run/older"
-"$release/older_glibc" 2.28 "$run/older" >/dev/null # the example as somebody there would have compiled it
+"$release/older_glibc" 2.28 "$run/older" >/dev/null # as if it had been compiled there
 for suite in "${suites[@]}"; do
 	unpack "$suite" "$suite-bare" && tar -C "$run/$suite/opt" -xzf "$bundle" && cp "$run/older" "$run/$suite/opt/tour/minibatch"
 	tour "$suite" "the bundle in $suite" "$inner/bin/graphwire" /opt/tour/minibatch "LD_LIBRARY_PATH=$inner/lib"

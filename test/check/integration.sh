@@ -9,7 +9,7 @@ one() { # one SCRIPT
 	local name=${1##*/} start=$SECONDS status
 	timeout -k 10 600 bash "$1" >"$logs/$name.log" 2>&1
 	status=$?
-	# One that died before it could report a failed test counts as one.
+	# A script that died before it could report a failed test counts as one failed test.
 	if [ $status -ne 0 ] && ! grep -q '^not ok - ' "$logs/$name.log"; then
 		not_ok "$1 ended early, with status $status" >>"$logs/$name.log"
 	fi

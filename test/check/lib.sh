@@ -74,5 +74,5 @@ test_regex() {
 		done
 	done
 	local IFS='|'
-	echo "^(${names[*]:-none})(_fabric)?\$" # and once more over a made-up RDMA device (test/fabric)
+	echo "^(${names[*]:-none})(_fabric)?\$" # and the same programs over the simulated RDMA device (test/fabric)
 }

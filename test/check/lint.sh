@@ -13,7 +13,7 @@ mkdir -p "$stamps"
 tidy=$(command -v clang-tidy-14 || command -v clang-tidy)
 export tidy NODES
 
-if [ "${1:-}" = --tidy ]; then # --tidy deep|usual FILE STAMP: one file
+if [ "${1:-}" = --tidy ]; then # --tidy deep|usual FILE STAMP: checks one file
 	arguments=(--quiet --extra-arg=-Wno-unknown-warning-option)
 	[ "$2" = usual ] && for word in -Xclang -analyzer-config -Xclang "max-nodes=$NODES"; do
 		arguments+=("--extra-arg=$word")
@@ -31,7 +31,7 @@ fi
 
 build dev >/dev/null || { not_ok "dev does not build, so there is nothing to lint"; exit 1; }
 cmake --preset fuzz >/dev/null || { not_ok "fuzz is not configured, so its targets cannot be linted"; exit 1; }
-sources() { c_files | grep '\.c$' | grep -v '^bench/peers/'; } # those stand alone, and are built by bench/peers/run
+sources() { c_files | grep '\.c$' | grep -v '^bench/peers/'; } # bench/peers/run builds those separately
 configuration=$({ c_files | grep '\.h$' | xargs cat; cat .clang-tidy "$0"; "$tidy" --version; } | sha1sum | cut -c 1-16)
 
 # Files that changed since the branch left main, and files that are not committed yet.

@@ -4,7 +4,7 @@
 #   tags       no struct, union or enum tag is defined in two files;
 #   globals    no function or variable that other files can see is defined in two files;
 #   functions  no function has the name of another file's function. This includes static functions: a profile shows names
-#              without files, so a static function's name contains its file's word.
+#              without files, so a static function's name contains a word of its file's name.
 #   locals     no parameter or local variable has the name of a function of its file or of a function that all files see.
 #              The compiler's -Wshadow does not report that.
 #
@@ -22,7 +22,8 @@ if ! "${ctags:-false}" --version 2>/dev/null | grep -q '^Universal Ctags'; then
 	exit 1
 fi
 
-definitions() { # definitions ROOT: "name, file, line, kind, properties" of each, a line each, by tabs
+# definitions ROOT: prints a line for each definition: name, file, line, kind, properties, separated by tabs.
+definitions() {
 	local folder folders=()
 	cd "$1" || return 1
 	for folder in $product; do
@@ -33,7 +34,7 @@ definitions() { # definitions ROOT: "name, file, line, kind, properties" of each
 			--fields-C='{properties}'
 }
 
-twice() { # twice ROOT: "kind name: file:line file:line" of each name that stands for two things
+twice() { # twice ROOT: prints "kind name: file:line file:line" for each name with two meanings
 	definitions "$1" | awk -F '\t' '
 	function note(kind, name, file, line) {
 		if ((kind, name, file) in noted) return
@@ -59,7 +60,7 @@ twice() { # twice ROOT: "kind name: file:line file:line" of each name that stand
 		for (key in count) {
 			if (count[key] < 2) continue
 			split(key, word, " ")
-			if (word[1] == "function" && count["global " word[2]] > 1) continue # said already
+			if (word[1] == "function" && count["global " word[2]] > 1) continue # reported already
 			print key ":" places[key]
 		}
 		for (i = 1; i <= local_count; i++) {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""py_circles.py [ROOT]: no Python module imports another module that leads back to it, so that each module can be
-read, tested and changed with the modules under it alone. An import counts wherever it stands: at the top of a module,
-inside a function, under "if TYPE_CHECKING". Prints each circle with the imports that close it.
+"""py_circles.py [ROOT]: checks that Python modules do not import each other in a circle. Then each module can be read,
+tested and changed with only the modules below it. Imports count at the top of a module, inside functions, and under "if
+TYPE_CHECKING". Prints each circle with its imports.
 
-"from package import name" imports the module that defines the name, where __init__.py of the package passes the name
-on. A module outside the package imports __init__.py too, since Python runs __init__.py first.
+If a package's __init__.py imports a name from a module, "from package import name" counts as an import of that module.
+For a module outside the package it also counts as an import of __init__.py, because Python runs that file first.
 
-py_circles.py --self-test: plants circles and sees that they are caught.
+py_circles.py --self-test: plants circles and checks that they are found.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-# Folders of modules: each is the place where its imports begin.
+# Folders of modules; the names of modules are relative to these folders.
 FOLDERS = ("python", "deploy", "test/support")
 
-Lines = dict[str, int]  # the module that is imported: the first line that imports it
+Lines = dict[str, int]  # {imported module: the first line that imports it}
 
 
 class Modules:
@@ -50,14 +50,14 @@ class Modules:
         return ".".join([*base, node.module] if node.module else base)
 
     def _passed_on(self, package: str) -> Iterator[tuple[str, tuple[str, str]]]:
-        """The names that a package's __init__.py imports: each with the module and the name there."""
+        """The names that a package's __init__.py imports. Yields (name, (module, the name in that module))."""
         for node in ast.walk(self.trees[package]):
             if isinstance(node, ast.ImportFrom):
                 for alias in node.names:
                     yield alias.asname or alias.name, (self._from(package, node), alias.name)
 
     def _definer(self, module: str, name: str) -> str:
-        """The module that "from module import name" brings: the submodule, or the module that defines the name."""
+        """The module that "from module import name" imports: a submodule, or the module that defines the name."""
         seen = set()
         while (module, name) not in seen:
             seen.add((module, name))
@@ -70,7 +70,7 @@ class Modules:
         return module
 
     def _named(self, module: str) -> Iterator[tuple[str, str, int]]:
-        """The imports of a module: the module as written, the module that is meant, the line."""
+        """The imports of a module: the module as written, the module that is imported in effect, the line."""
         for node in ast.walk(self.trees[module]):
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -130,7 +130,7 @@ def _packages_of(module: str) -> list[str]:
 
 
 def report(root: Path) -> bool:
-    """Whether the modules under root go in circles. Prints each circle."""
+    """Prints each circle of the modules below root. Returns whether a circle exists."""
     found = False
     for folder in FOLDERS:
         modules = Modules(root / folder)
@@ -144,7 +144,7 @@ def report(root: Path) -> bool:
     return found
 
 
-# What is planted in the package p: each file with its lines, and the verdict.
+# The planted modules of the package p: for each case, its name, the expected verdict, and the lines of each file.
 PLANTED = """
 two modules import each other: caught
     a: from p import b
@@ -202,7 +202,7 @@ a package passes on what its modules import downwards: allowed
 
 
 def planted() -> Iterator[tuple[str, str, dict[str, str]]]:
-    """What, the verdict, and the text of each file."""
+    """Yields each case's name, its verdict, and the text of each file."""
     for block in re.split(r"\n(?! )", PLANTED.strip("\n")):
         title, *lines = block.split("\n")
         what, _, verdict = title.rpartition(": ")
@@ -210,7 +210,7 @@ def planted() -> Iterator[tuple[str, str, dict[str, str]]]:
 
 
 def self_test() -> bool:
-    """Plants each case, in each of the folders in turn. Whether all verdicts are right."""
+    """Checks all cases; they are planted in the folders in turn. Returns whether all verdicts are right."""
     right = True
     for at, (what, verdict, files) in enumerate(planted()):
         with tempfile.TemporaryDirectory() as root:

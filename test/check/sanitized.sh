@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # sanitized.sh asan|tsan: runs test programs under sanitizers. The thread sanitizer runs only programs that make
 # threads: all of conformance and client, and other programs whose source mentions threads. Two programs read thousands
-# of times on the same threads; the thread sanitizer runs one of the two. Real graphs, on which the
-# threads are the same, and larger counts are for test/soak/sanitized.sh, which sets GRAPHWIRE_TEST_MANY.
+# of times on the same threads; the thread sanitizer runs one of the two. Real graphs, which use the threads in the same
+# way, and larger counts are left to test/soak/sanitized.sh, which sets GRAPHWIRE_TEST_MANY.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 
@@ -20,6 +20,6 @@ case $1 in
 asan) regex=$(test_regex unit conformance fabric client oracle) ;;
 tsan) regex=$(threaded_regex) ;;
 esac
-# With mapped memory, the second driver gives the thread sanitizer no case that the first does not.
+# With mapped memory, the second driver runs the same code as the first.
 [ "$1" = tsan ] && export GRAPHWIRE_TEST_WITHOUT=shm/io_uring
 build_tests "$1" "$regex" && run_tests "$1" "$regex"

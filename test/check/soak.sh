@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs each script of test/soak with the release build's program and the dev build's tests. They take too long for every
-# day, so only `./check soak` runs them.
+# Runs each script of test/soak with the release build's program and the dev build's tests. They take too long for daily
+# use, so only `./check soak` runs them.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 build release && build dev || exit 1
 export GRAPHWIRE=$PWD/build/release/graphwire

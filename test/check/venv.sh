@@ -4,12 +4,13 @@
 # The environment is in build/python/venv and is made again when its list of packages changes. Nothing is compiled in
 # advance, because most of torch is never imported. If a file of the package is newer than the installed one, the wheel
 # is built into build/python/wheel and installed.
-packages='torch==2.13.0 numpy cffi pytest pytest-xdist mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4' # linters fixed: others judge differently
+# The linters have fixed versions, because other versions find other faults.
+packages='torch==2.13.0 numpy cffi pytest pytest-xdist mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4'
 venv=$PWD/build/python/venv
 wheel=$PWD/build/python/wheel
 beside=$PWD/build/python
 log=build/python/pip.log
-export PYTHONFAULTHANDLER=1 # a process that dies of a signal tells where it was
+export PYTHONFAULTHANDLER=1 # a process that dies of a signal prints its stack
 
 make_venv() {
 	[ "$(cat "$venv/packages" 2>/dev/null)" = "$packages" ] && return

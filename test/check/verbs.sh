@@ -13,10 +13,11 @@ together='test_client test_tensor_writes test_transport_calls test_transport_def
 	test_client_small test_client_memory test_client_strangers test_client_texts test_client_links test_tensors
 	test_mutable_features test_doctor_peer test_doctor_strangers test_transport_late test_transport_versioned test_checkpoint test_checkpoint_beside
 	test_client_split'
-choosing='test_client_ways test_arena_numa'                                    # the same, but free to choose
-alone='test_transport_verbs'                                                   # takes the device away, and brings it back
-actors='graphwire-cmd faults_trainer faults_server faults_stopped faults_late' # the doctor, who takes it away last; of two hosts
-limit=1200 whole=2700 # seconds for one program, and for a boot, within the step's 2800: a busy machine slows guests down
+choosing='test_client_ways test_arena_numa' # may choose another transport
+alone='test_transport_verbs'                # runs alone, because it removes the device and adds it again
+# The programs of the doctor's test, which removes the device last, and of the faults between two hosts.
+actors='graphwire-cmd faults_trainer faults_server faults_stopped faults_late'
+limit=1200 whole=2700 # seconds for one program, and for a boot; whole is less than the step's limit of 2800 s
 
 deploy/packages.sh guest || exit 1
 # shellcheck disable=SC2086 # lists of words

@@ -22,7 +22,7 @@ from pathlib import Path
 from bed import HANG_S, PROGRAM, SILENCE, TOP, wait_for
 from ports import free_ports
 
-_ALL_ENDED = "launch: interrupted; everything of it was ended\n"
+_ALL_ENDED = "launch: interrupted; all processes of the job have ended\n"
 _FIRST_THREAD_ENDS = """
 import ctypes, subprocess, sys, threading, time
 deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('running', flush=True); time.sleep(900)"

@@ -73,7 +73,7 @@ class Words(unittest.TestCase):
         reach = slurm.Slurm("~/w", nodes=nodes)
         self.assertIn("--nodelist=b", reach.shell(listed[0], "true"))
         self.assertIn("--nodelist=a", reach.shell(listed[1], "true"))
-        with self.assertRaisesRegex(UsageError, "no node of this allocation, which has a, b"):
+        with self.assertRaisesRegex(UsageError, "not a node of this allocation, which has a, b"):
             slurm.hosts_of(nodes, parse("10.0.0.3\n"))
 
     def test_outside_of_an_allocation(self) -> None:

@@ -49,9 +49,9 @@ class IpConfig(unittest.TestCase):
             ("10.0.0.1 1 2 3", "4 columns"),
             ("10.0.0.1 1 0", "servers"),
             ("300.1.1.1", "neither"),
-            ("10.0.0.1:30050", "the port stands behind a space: 10.0.0.1 30050"),
-            ("node-3:30050 30051", "the port stands behind a space: node-3 30050"),
-            ("[fd00::1]:30050", r"the port stands behind a space: \[fd00::1\] 30050"),
+            ("10.0.0.1:30050", "a space comes before the port: 10.0.0.1 30050"),
+            ("node-3:30050 30051", "a space comes before the port: node-3 30050"),
+            ("[fd00::1]:30050", r"a space comes before the port: \[fd00::1\] 30050"),
             ("-x", "neither"),
             ("a;b", "neither"),
             ("a\na", "line 1 already"),
@@ -176,8 +176,8 @@ class Graphs(unittest.TestCase):
     def test_pipes(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             os.mkfifo(Path(folder, "g.json"))
-            self.refused(Path(folder), "it is no file")
-            with self.assertRaisesRegex(UsageError, "it is no file"):
+            self.refused(Path(folder), "it is not a file")
+            with self.assertRaisesRegex(UsageError, "it is not a file"):
                 process.read_key(str(Path(folder, "g.json")))
 
 

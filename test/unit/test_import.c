@@ -102,7 +102,7 @@ static void columns_by_name(void **state)
 	import_bed.options.dst_column = "to";
 	import_bed.options.time_column = "when";
 	import_bed.options.time_digits = 3;
-	import_bed.options.weight_column = "w";
+	import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "w");
 	import_bed_open(&import_bed);
 	import_bed_check_edges(&import_bed, EDGES, 4, src, dst, time, true);
 	const int64_t *stored = import_bed_array(&import_bed, EDGE("time"));
@@ -158,7 +158,7 @@ static void undirected(void **state)
 	import_bed_text(&import_bed, "e", "0 1 5\n1 1 6\n2 0 7\n");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@e");
 	import_bed.options.undirected = true;
-	import_bed.options.weight_column = "3";
+	import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "3");
 	import_bed_open(&import_bed);
 	/* 0-1 and its turn, the loop once, 2-0 and its turn */
 	static const uint64_t all_src[] = {0, 1, 2, 1, 0}, all_dst[] = {1, 1, 0, 0, 2};
@@ -355,15 +355,15 @@ static void faults(void **state)
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "a/b:x:c=@e");
 	import_bed_fails(&import_bed, GW_INVALID, "a/b", NULL, NULL);
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@e");
-	import_bed.options.weight_column = "9";
+	import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "9");
 	import_bed_fails(&import_bed, GW_FORMAT, "e, line 1", "weight", "column 9");
 	import_bed_text(&import_bed, "w", "1 2 1\n# c\n2 7 -0.5\n");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@w");
-	import_bed.options.weight_column = "3";
+	import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "3");
 	import_bed_fails(&import_bed, GW_RANGE, "w, line 3", "-0.5", NULL);
 	import_bed_text(&import_bed, "w", "1 2 1\n2 7 nan\n");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@w");
-	import_bed.options.weight_column = "3";
+	import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "3");
 	import_bed_fails(&import_bed, GW_RANGE, "w, line 2", "nan", NULL);
 	import_bed_text(&import_bed, "late", "1 2\n3 4\nx 5\n");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@late");
@@ -460,7 +460,7 @@ static void threads_do_not_matter(void **state)
 	for (unsigned i = 0; i < RUNS; i++) {
 		import_bed_word(&import_bed, GW_IMPORT_EDGES, "user:rates:item=@big.csv.gz");
 		import_bed.options.build.threads = threads[i];
-		import_bed.options.weight_column = "3";
+		import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "3");
 		import_bed.options.time_column = "4";
 		import_bed.options.reverse = import_bed.options.transpose = true;
 		import_bed_open(&import_bed);
@@ -489,7 +489,7 @@ static void shortage(void **state)
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@short");
 	import_bed_word(&import_bed, GW_IMPORT_NODES, "@short.list");
 	import_bed_word(&import_bed, GW_IMPORT_NODE_FEATURE, "feat=@short.npy");
-	import_bed.options.weight_column = "3";
+	import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "3");
 	import_bed.options.time_column = "4";
 	import_bed.options.undirected = import_bed.options.transpose = true;
 	import_bed.options.build.threads = 1;

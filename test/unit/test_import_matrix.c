@@ -101,7 +101,7 @@ static void market(void **state)
 	make_edges(&edges, 9, 50, 50);
 	write_market("real general", 50, 50, &edges, true);
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
-	import_bed.options.weight_column = "3";
+	import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "3");
 	import_bed_open(&import_bed);
 	import_bed_check_edges(&import_bed, EDGES, edges.count, edges.src, edges.dst, NULL, true);
 	const uint32_t *rows = import_bed_array(&import_bed, EDGE("orig_id"));
@@ -135,7 +135,7 @@ static void market_symmetric(void **state)
 		import_bed_reset(&import_bed);
 	}
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
-	import_bed.options.weight_column = "3";
+	import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "3");
 	import_bed_fails(&import_bed, GW_UNSUPPORTED, "a.mtx", "skew-symmetric", "general");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "a:r:b=@a.mtx");
 	import_bed_fails(&import_bed, GW_INVALID, "a.mtx", "symmetric", "one type");
@@ -419,7 +419,7 @@ static void shortage(void **state)
 	edges.count = 20;
 	write_market("real symmetric", 30, 30, &edges, true);
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@a.mtx");
-	import_bed.options.weight_column = "3";
+	import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "3");
 	import_bed.options.build.threads = 1;
 	import_bed.options.build.replace = true;
 	assert_true(gw_fault_each(import_it, NULL) > 20);

@@ -333,6 +333,21 @@ static gw_status assign_and_measure(void *context)
 	return status;
 }
 
+static gw_status find_weights(void *context)
+{
+	static const char *const word = "weight";
+	struct faulty *f = context;
+	return gw_plan_weights_find(&word, 1, f->part, 1, &f->plan.weights);
+}
+
+static gw_status find_and_free(void *context)
+{
+	struct faulty *f = context;
+	gw_status status = find_weights(context);
+	gw_plan_weights_free(&f->plan.weights);
+	return status;
+}
+
 static gw_status split(void *context)
 {
 	struct faulty *f = context;
@@ -365,7 +380,11 @@ static void test_memory_short(void **state)
 		assert_true(gw_fault_each(assign_and_measure, &f) > 10);
 	}
 	assert_int_equal(assign(&f), GW_OK);
-	assert_true(gw_fault_each(split, &f) > 500);
+	assert_true(gw_fault_each(split, &f) > 500); /* moves the table of the input */
+	assert_true(gw_fault_each(find_and_free, &f) > 0);
+	assert_int_equal(find_weights(&f), GW_OK);
+	assert_true(gw_fault_each(split, &f) > 500); /* makes it anew */
+	gw_plan_weights_free(&f.plan.weights);
 	gw_assignment_free(&f.assignment);
 	gw_part_close(f.part);
 	gw_meta_destroy(meta);

@@ -10,6 +10,7 @@
 
 #include "test/support/alloc_fault.h"
 #include "test/support/import_bed.h"
+#include "test/support/weight_tables.h"
 #include "tools/rmat.h"
 
 static struct gw_rmat_options usual(void)
@@ -22,7 +23,8 @@ static struct gw_rmat_options usual(void)
 					.train_share = .5,
 					.val_share = .2,
 					.test_share = .3,
-					.weights = true};
+					.weights = {"weight"},
+					.num_weights = 1};
 }
 
 static gw_status generate(const struct gw_rmat_options *options)
@@ -160,6 +162,33 @@ static void arrays_as_asked(void **state)
 	import_bed_reset(&import_bed);
 }
 
+/* Several weights: each has its table, and values that do not depend on the others. */
+static void several_weights(void **state)
+{
+	(void)state;
+	static float alone[1 << 10];
+	for (int several = 0; several < 2; several++) {
+		struct gw_rmat_options options = {
+			.scale = 6, .edge_factor = 16, .weights = {"weight"}, .num_weights = 1};
+		if (several) {
+			options.weights[0] = "other";
+			options.weights[1] = "weight";
+			options.num_weights = 2;
+		}
+		open_graph(&options);
+		const float *weight = import_bed_array(&import_bed, "edge/_N___E___N/weight");
+		weight_table_holds(import_bed.part, "_E", "weight");
+		if (several) {
+			weight_table_holds(import_bed.part, "_E", "other");
+			assert_memory_equal(weight, alone, sizeof(alone));
+			assert_memory_not_equal(import_bed_array(&import_bed, "edge/_N___E___N/other"), alone,
+						sizeof(alone));
+		}
+		memcpy(alone, weight, sizeof(alone));
+		import_bed_reset(&import_bed);
+	}
+}
+
 static void too_big_is_refused_first(void **state)
 {
 	(void)state;
@@ -190,9 +219,13 @@ static void shortage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_do_not_matter),    cmocka_unit_test(graph500_parameters),
-		cmocka_unit_test(heavy_tail_shuffled),      cmocka_unit_test(arrays_as_asked),
-		cmocka_unit_test(too_big_is_refused_first), cmocka_unit_test(shortage),
+		cmocka_unit_test(threads_do_not_matter),
+		cmocka_unit_test(graph500_parameters),
+		cmocka_unit_test(heavy_tail_shuffled),
+		cmocka_unit_test(arrays_as_asked),
+		cmocka_unit_test(several_weights),
+		cmocka_unit_test(too_big_is_refused_first),
+		cmocka_unit_test(shortage),
 	};
 	return cmocka_run_group_tests_name("rmat", tests, import_bed_set_up, import_bed_tear_down);
 }

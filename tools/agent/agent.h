@@ -8,9 +8,9 @@
  *   - the launcher sends bye, hangs up, or is silent for too long
  *   - a signal comes
  *   - the guardian dies
- * The guardian ends everything when the worker dies. Both are subreapers: any process that a trainer leaves behind
- * becomes their child, however it detached itself. If both are killed at once, left.c finds the remaining processes by
- * their mark, for cluster.py to show and to end.
+ * The guardian ends everything when the worker dies. Both are subreapers: a process that a trainer leaves behind
+ * becomes a child of one of them, even if it has detached itself. If both are killed at once, left.c finds the
+ * remaining processes by their mark, for cluster.py to show and to end.
  */
 #ifndef GW_TOOLS_AGENT_AGENT_H
 #define GW_TOOLS_AGENT_AGENT_H
@@ -22,16 +22,15 @@
 
 #include "core/errors/status.h"
 
-#define GW_AGENT_LINE_MAX  4096 /* bytes of a line of output that are sent; the log has the complete line */
-#define GW_AGENT_TAIL      64   /* last lines of a process, sent with its end: an exception and torchrun's report */
+#define GW_AGENT_LINE_MAX  4096 /* the most bytes of a line of output that are sent; the log has the complete line */
+#define GW_AGENT_TAIL      64 /* last lines of a process that are sent with its end: an exception, torchrun's report */
 #define GW_AGENT_TAIL_LINE 512
 #define GW_AGENT_PATH_MAX  1024
 #define GW_AGENT_NAME_MAX  96
 #define GW_AGENT_MARK      "GRAPHWIRE_AGENT" /* in the environment of every process of a job */
 #define GW_AGENT_MARK_MAX  (GW_AGENT_NAME_MAX + 48)
 
-/* The owner of a process: the worker that started it, or that started its ancestor. Holds the worker's pid, its time
- * of start and its job. */
+/* The mark of a process: pid, time of start and job of the worker that started the process or its ancestor. */
 struct gw_agent_mark {
 	pid_t worker;
 	uint64_t start;
@@ -44,7 +43,7 @@ struct gw_agent_log {
 	char path[GW_AGENT_PATH_MAX];
 	int fd;
 	uint64_t bytes, bytes_max;
-	int error; /* of the last write; reported once */
+	int error; /* errno of a failed write; reported once */
 };
 
 gw_status gw_agent_log_open(struct gw_agent_log *log, const char *path, uint64_t bytes_max);
@@ -60,13 +59,13 @@ struct gw_agent_process {
 	int output; /* its standard output and error; -1: closed */
 	int status; /* from waitpid, once the process has ended */
 	bool ended, told, is_ready;
-	uint16_t port; /* of a server on record; 0: not a server */
+	uint16_t port; /* the port, if the process is a server on record; else 0 */
 	struct gw_agent_log log;
 	char line[GW_AGENT_LINE_MAX];
 	size_t line_bytes;
 	char tail[GW_AGENT_TAIL][GW_AGENT_TAIL_LINE];
 	uint32_t tail_next, tail_count;
-	uint64_t allowance_ns, dropped; /* lines sent have used the allowance up to this time; lines not sent */
+	uint64_t allowance_ns, dropped; /* allowance_ns: process.c; dropped: lines that were not sent */
 	struct gw_agent_process *next;
 };
 
@@ -76,21 +75,23 @@ struct gw_agent_watch {
 	int fd;    /* pidfd of the process; -1: not available */
 	pid_t pid; /* 0: none is watched; -1: it has ended */
 	uint16_t port;
-	uint64_t look_ns; /* when to look at its record; GW_NO_DEADLINE: the descriptor signals the end */
+	uint64_t look_ns; /* when to check the server's record next; GW_NO_DEADLINE: not needed, since fd signals the
+			   * end */
 };
 
 struct gw_agent {
 	bool keep, set_up, ending, finished, released;
-	bool deaf, hung_up;             /* the launcher's lines have ended; it reads nothing more */
-	int guardian, release, signals; /* descriptors: closes with the guardian; a word to it; signalfd. -1: none */
+	bool deaf, hung_up; /* deaf: the input from the launcher has ended; hung_up: the launcher does not read */
+	int guardian, release, signals; /* descriptors, or -1: a pipe that closes with the guardian; a pipe to it; a
+					 * signalfd */
 	uint64_t silence_ns, heard_ns, reported_ns, kill_ns, end_ns, log_bytes_max;
 	char job[GW_AGENT_NAME_MAX];
-	struct gw_agent_mark mark; /* of the processes that this agent starts */
+	struct gw_agent_mark mark; /* the mark of the processes that this agent starts */
 	char workspace[GW_AGENT_PATH_MAX], logs[GW_AGENT_PATH_MAX];
 	char folder[GW_AGENT_PATH_MAX]; /* key and ip_config of this job; "": not made */
 	struct gw_agent_process *processes;
 	struct gw_agent_watch watch;
-	char *input, *output; /* lines that came in part; what the launcher has not read yet */
+	char *input, *output; /* input: an incomplete line; output: events that the launcher has not read yet */
 	size_t input_bytes, output_bytes, output_sent;
 	int exit_status;
 };
@@ -98,11 +99,11 @@ struct gw_agent {
 /* The queue of events. All events for the launcher pass through it in order. gw_agent_report takes over the
  * caller's reference to the event. If the launcher does not keep up, lines of output are dropped, but events are not.
  */
-#define GW_AGENT_OUTPUT_MAX (8u << 20) /* bytes of unread events; above it the launcher counts as gone */
+#define GW_AGENT_OUTPUT_MAX (8u << 20) /* bytes of unread events; with more, the launcher counts as gone */
 void gw_agent_report(struct gw_agent *agent, json_t *event);
-void gw_agent_send(struct gw_agent *agent); /* sends as many queued events as standard output accepts */
+void gw_agent_send(struct gw_agent *agent); /* sends queued events until standard output accepts no more */
 bool gw_agent_may_report_output(const struct gw_agent *agent);
-/* Starts ending everything: SIGTERM now, SIGKILL after the grace. The launcher gets `why`. Only the first call
+/* Starts to end all processes: SIGTERM now, SIGKILL after the grace. The launcher gets `why`. Only the first call
  * counts. */
 void gw_agent_end(struct gw_agent *agent, const char *why);
 void gw_agent_process_signal(const struct gw_agent_process *process, int number);
@@ -121,7 +122,7 @@ void gw_agent_process_reap(struct gw_agent *agent);
 void gw_agent_process_report_end(struct gw_agent *agent, struct gw_agent_process *process);
 
 /* mark.c */
-uint64_t gw_agent_start_of(pid_t pid); /* the time when the process started; 0: it does not exist, or has ended */
+uint64_t gw_agent_start_of(pid_t pid); /* the time of its start; 0: it has ended, or does not exist */
 void gw_agent_mark_text(const struct gw_agent_mark *mark, char out[GW_AGENT_MARK_MAX]);
 bool gw_agent_mark_parse(const char *text, struct gw_agent_mark *mark);
 bool gw_agent_worker_lives(const struct gw_agent_mark *mark);
@@ -130,7 +131,7 @@ bool gw_agent_worker_lives(const struct gw_agent_mark *mark);
 gw_status gw_agent_home(char path[GW_AGENT_PATH_MAX]);
 gw_status gw_agent_folder_make(struct gw_agent *agent);
 bool gw_agent_folder_mark(const char *home, const char *entry,
-			  struct gw_agent_mark *mark); /* false: the entry is not an agent's folder */
+			  struct gw_agent_mark *mark); /* false: the folder is not an agent's */
 gw_status gw_agent_file_write(const char *folder, const char *name, const void *bytes, size_t count);
 void gw_agent_folder_remove(pid_t worker);
 gw_status gw_agent_expand(const char *path, char out[GW_AGENT_PATH_MAX]);
@@ -171,7 +172,7 @@ json_t *gw_agent_descendants_kill(struct gw_agent *agent);
 json_t *gw_agent_process_json(pid_t pid);
 
 /* guard.c: forks, and returns only in the worker, with the descriptors guardian, release and signals set. In the
- * guardian it does not return: the guardian exits. */
+ * guardian the call does not return: the guardian exits. */
 gw_status gw_agent_guard(struct gw_agent *agent);
 
 #endif

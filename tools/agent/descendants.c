@@ -1,8 +1,8 @@
 /* Kills all descendants of this process.
  *
- * This process is a subreaper: a descendant that loses its parent becomes our child. So a process without children has
- * no descendants, and the kernel reports this without a race. Until then, each look at /proc finds the tree below us
- * and kills it. The next look finds processes that were forked or moved meanwhile.
+ * This process is a subreaper: a descendant that loses its parent becomes our child. So when this process has no child,
+ * it has no descendants, and the kernel reports this without a race. Until then, it searches /proc for its descendants
+ * and kills them. The next search finds processes that were forked or became children meanwhile.
  *
  * Zombies belong to the tree. While a process of several threads is being killed, its first thread may have ended
  * before the others. The process is then a zombie until they have ended, and still the parent of its children.
@@ -34,7 +34,7 @@ struct kin {
 	bool ours;
 };
 
-/* Static instead of allocated, so that the kill also works when memory has run out. */
+/* Static, so that the kill needs no memory. */
 static struct kin kin_all[PROCESSES_MAX];
 
 /* The parent is the second field after the closing parenthesis of the name. */
@@ -65,7 +65,7 @@ static size_t kin_list(struct kin *all)
 	return count;
 }
 
-/* Marks every process whose parent is marked, again and again until no more are found. */
+/* Marks every process whose parent is marked, and repeats this until no more are found. */
 static void kin_mark(struct kin *all, size_t count)
 {
 	for (bool more = true; more;) {

@@ -4,7 +4,7 @@
  *   the worker ends by itself   kill what the worker could not end, send one line to the launcher, exit with its status
  *   the worker is killed        kill everything below us, send one line to the launcher, exit with status 1
  *   a signal                    send the worker SIGTERM
- *   the launcher hangs up       kill a worker that still exists (it may be stopped) when its time is over
+ *   the launcher hangs up       kill the worker if it still exists after HUNG_UP_NS (it may be stopped)
  *
  * If the guardian dies, the worker sees the end of its pipe.
  */
@@ -37,8 +37,8 @@ static void guard_report(json_t *event)
 	free(text);
 }
 
-/* The guardian reports the remaining processes at the very end: some that the worker could not end may have ended
- * since then. */
+/* The guardian reports the remaining processes at the very end, because some that the worker could not end may have
+ * ended since. */
 _Noreturn static void guard_finish(pid_t worker, int status)
 {
 	json_t *left = gw_agent_descendants_kill(NULL);
@@ -81,7 +81,7 @@ _Noreturn static void guard_wait(pid_t worker, int signals, int released)
 		if (fds[0].revents & POLLIN)
 			guard_take_signal(signals, worker);
 		if ((fds[2].revents & POLLIN) && read(released, &word, 1) == 1)
-			_exit(0); /* the worker goes on alone with its kept servers */
+			_exit(0); /* the worker continues without a guardian, for its kept servers */
 		if (fds[2].revents & POLLHUP)
 			fds[2].fd = -1; /* the worker is ending: waitpid returns its status */
 		if (fds[1].revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)) {
@@ -97,7 +97,8 @@ _Noreturn static void guard_wait(pid_t worker, int signals, int released)
 
 gw_status gw_agent_guard(struct gw_agent *agent)
 {
-	int life[2], release[2]; /* life closes when the guardian ends; the worker writes to release */
+	int life[2], release[2]; /* pipes: the worker notices the guardian's end by the end of `life`, and releases the
+				  * guardian by a write to `release` */
 	sigset_t signals;
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGCHLD);

@@ -1,5 +1,6 @@
-/* ~/.graphwire/HOST: files of this user's agents on this host while they run. HOST is in the path, since homes are
- * shared. The runtime folder does not fit: it disappears when the user logs out, and kept servers stay.
+/* ~/.graphwire/HOST: files of this user's agents on this host while they run. HOST is in the path, since several hosts
+ * may share a home folder. The runtime folder is not used, because it disappears when the user logs out, and kept
+ * servers stay.
  *
  *   agent-PID/key, ip_config, mark   one job; the mark names the job (left.c)
  *   server-PORT.json                 one server (record.c)
@@ -58,8 +59,8 @@ gw_status gw_agent_home(char path[GW_AGENT_PATH_MAX])
 	return home_make(path);
 }
 
-/* A folder without a mark is from an agent that was killed while making it, or from an older version. Its worker is
- * the process with this pid, if that process is a Graphwire program. */
+/* A folder without a mark is from an agent that was killed while it made the folder, or from an older version. Its
+ * worker is the process of the pid in the folder's name, if that process is a Graphwire program. */
 static void home_mark_unnamed(pid_t pid, struct gw_agent_mark *mark)
 {
 	char name[32] = "";

@@ -1,5 +1,5 @@
-/* Processes that remain of jobs whose agent and guardian were killed at once: no process watches them, and they descend
- * from neither.
+/* Processes that remain of jobs whose agent and guardian were killed at once: no process watches them, and they are no
+ * longer descendants of an agent.
  *
  * Every process of a job carries its agent's mark in its environment, and so do its children:
  * GRAPHWIRE_AGENT=PID:START:JOB, with the worker's pid and time of start. If the worker of a mark is gone, no agent
@@ -80,8 +80,8 @@ static const char *left_mark_of(const struct left *left, const char *pid)
 	return NULL;
 }
 
-/* Whether the process is in a container or another namespace, where pids mean other processes. An agent there sees
- * the process. */
+/* Whether the process is in another pid namespace, such as a container's, where pids name other processes. An agent in
+ * that namespace finds the process. */
 static bool left_is_elsewhere(const char *pid)
 {
 	char path[64];
@@ -107,7 +107,7 @@ static void left_take(struct left *left, const char *pid)
 		.group = value && gw_agent_mark_parse(value, &mark) ? left_group(left, &mark) : -1};
 }
 
-/* Excludes this process and its ancestors from the groups. */
+/* Excludes this process and its ancestors from all groups, so that they are not signalled. */
 static void left_spare_own(struct left *left)
 {
 	for (pid_t pid = getpid(), parent; pid > 1; pid = parent) {

@@ -1,6 +1,6 @@
 /* A process's log. The agent appends to it, and rotates it at its size limit (FILE.1 is the newest of the old logs). If
- * a write fails (a full disk), the rest is dropped and the error is kept. The process goes on, and the agent reports
- * the error.
+ * a write fails (a full disk), all later output is dropped and the error is kept. The process continues, and the agent
+ * reports the error.
  */
 #include "tools/agent/agent.h"
 

@@ -3,9 +3,9 @@
  *   standard input -> lines -> request.c          processes' output -> process.c
  *   signals, children                             events -> a queue -> standard output
  *
- * Each side sends something at least five times in the time of silence. Ending is the same for every reason: SIGTERM to
- * every process group; SIGKILL to all descendants when the groups have ended or the grace is over; then the worker
- * ends.
+ * Launcher and agent each send something at least five times in the time of silence, after which the other side gives
+ * up. The agent ends all processes in the same way for every reason: SIGTERM to every process group; SIGKILL to all
+ * descendants when the groups have ended or the grace is over; then the worker ends.
  */
 #include "tools/agent/agent.h"
 
@@ -50,7 +50,7 @@ static void loop_finish(struct gw_agent *agent)
 	json_t *left = gw_agent_descendants_kill(agent);
 	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
 		if (!p->ended)
-			p->status = SIGKILL; /* it is among the remaining processes */
+			p->status = SIGKILL; /* the event reports it among the remaining processes */
 		p->ended = true;
 	}
 	for (struct gw_agent_process *p = agent->processes; p; p = p->next) {
@@ -109,7 +109,7 @@ static void loop_take_signals(struct gw_agent *agent)
 	gw_agent_process_reap(agent);
 }
 
-/* Sends the guardian its release; from now on the worker is alone with its servers. */
+/* Releases the guardian, which exits; from now on the worker is alone with its servers. */
 static void loop_detach(struct gw_agent *agent)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -172,7 +172,7 @@ static void loop_wait(struct gw_agent *agent, struct pollfd *fds, struct gw_agen
 		gw_agent_send(agent);
 }
 
-/* Input that arrived but was not read, because this process or the machine was stopped, does not count as silence. */
+/* Input that arrived while this process or the machine was stopped, and was not read, does not count as silence. */
 static bool loop_is_silent(const struct gw_agent *agent, uint64_t now)
 {
 	struct pollfd heard = {.fd = agent->deaf ? -1 : STDIN_FILENO, .events = POLLIN};
@@ -205,7 +205,7 @@ static void loop_step(struct gw_agent *agent)
 		loop_look(agent, now);
 	if (agent->ending && (loop_has_ended(agent) || now >= agent->kill_ns))
 		loop_finish(
-			agent); /* no process runs: end at once, since no event would wake the loop before kill_ns */
+			agent); /* no process runs: end at once, because no event would wake the loop before kill_ns */
 }
 
 int gw_agent_loop(struct gw_agent *agent)

@@ -7,7 +7,7 @@
 #include "core/system/sysfile.h"
 #include "tools/agent/agent.h"
 
-#define START_FIELD 20 /* of /proc/PID/stat, after the name: starttime is field 22 */
+#define START_FIELD 20 /* spaces in /proc/PID/stat from the end of the name to starttime, field 22 */
 
 uint64_t gw_agent_start_of(pid_t pid)
 {

@@ -1,6 +1,7 @@
-/* WORKSPACE/logs: a folder for each job; the newest ones stay. The folder of a running job stays as well: each of its
- * agents has a lock on the folder's file .running, which also works between hosts of a shared file system. If locks are
- * not available, nothing is removed. Folders whose names do not look like launch.py's are never touched.
+/* WORKSPACE/logs has a folder for each job; the folders of the newest jobs stay. The folder of a running job stays as
+ * well: each of its agents has a lock on the folder's file .running, which also works between hosts of a shared file
+ * system. If locks are not available, nothing is removed. Folders whose names do not look like launch.py's are never
+ * touched.
  */
 #include "tools/agent/agent.h"
 
@@ -18,7 +19,7 @@
 
 #define RUNNING ".running"
 
-/* 20261122-162116-...: the job's time of start, by which names sort. */
+/* Whether a name begins with the time when a job started, such as 20261122-162116-. Sorted names are in this order. */
 static int old_logs_is_job(const struct dirent *entry)
 {
 	static const char form[] = "dddddddd-dddddd-";

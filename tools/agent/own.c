@@ -1,6 +1,6 @@
 /* Resolves a host's own name on the host: its first address, which a server binds. Debian and Ubuntu map the name to
- * 127.0.1.1 in /etc/hosts, where other hosts of the job cannot reach the server. A lookup takes as long as the host's
- * resolver.
+ * 127.0.1.1 in /etc/hosts, where other hosts of the job cannot reach the server. The lookup may take as long as the
+ * host's resolver allows.
  */
 #include "tools/agent/agent.h"
 

@@ -3,8 +3,8 @@
  *   fork -> its own session -> exec; its standard output and error go line by line into its log and to the launcher
  *
  * If the launcher does not keep up, it gets fewer lines; the log has all. The process dies with the worker, except a
- * kept server. The agent reports the end of a process when its status is known and its output was read. A process
- * that the ended one left behind may hold the pipe open, so the agent then reads the pipe only for a moment.
+ * kept server. The agent reports the end of a process when its status is known and its output was read. A child of the
+ * ended process may hold the pipe open, so the agent reads the pipe only for a moment more.
  */
 #include "tools/agent/agent.h"
 
@@ -52,7 +52,8 @@ static void process_report_line(struct gw_agent *agent, struct gw_agent_process 
 	gw_agent_report(agent, event);
 }
 
-/* Allows the lines of one second at once; the allowance then grows with the time. */
+/* Whether a line may be sent now: at most LINES_A_SECOND lines at once, and later as many a second. allowance_ns is the
+ * time up to which sent lines have used the allowance. */
 static bool process_may_report(const struct gw_agent *agent, struct gw_agent_process *p)
 {
 	uint64_t now = gw_now_ns();
@@ -123,7 +124,8 @@ void gw_agent_process_reap(struct gw_agent *agent)
 				continue;
 			p->ended = true;
 			p->status = status;
-			kill(-pid, SIGKILL); /* kill its process group; the job's end finds other processes */
+			kill(-pid, SIGKILL); /* kill the rest of its process group; other processes that it left are
+					      * found at the end of the job */
 		}
 	}
 }
@@ -175,7 +177,7 @@ _Noreturn static void process_exec(const struct gw_agent *agent, char **argv, co
 	if (!agent->keep) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != worker)
-			_exit(127); /* the parent has died in between */
+			_exit(127); /* the parent has died since the fork */
 	}
 	dup2(output, STDOUT_FILENO);
 	dup2(output, STDERR_FILENO);

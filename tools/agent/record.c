@@ -1,6 +1,6 @@
 /* Servers on record: server-PORT.json in the folder of home.c, written when a server starts, removed when it has ended.
- * A record counts only while its process is the one that it was written for: same pid, same time of start, same boot.
- * Launches find kept servers and their keys by the records; `cluster.py` finds all servers.
+ * A record is valid only while the process for which it was written runs: it has the process's pid, time of start and
+ * boot. By the records, launches find kept servers and their keys, and `cluster.py` finds all servers.
  */
 #include "tools/agent/agent.h"
 
@@ -92,7 +92,7 @@ json_t *gw_agent_record_read(uint16_t port)
 	return NULL;
 }
 
-/* Removes only the record of this pid: the next server of the port may have written its own already. */
+/* Removes the record only if it is of this pid: the next server of the port may have written its own record already. */
 void gw_agent_record_remove(uint16_t port, pid_t pid)
 {
 	char path[GW_AGENT_PATH_MAX + 64];

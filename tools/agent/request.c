@@ -1,5 +1,5 @@
 /* The launcher's requests: a line of JSON with "op", answered by a line with "event". A failed request is answered by
- * {"event":"failed","op":...,"text":...}; the launcher decides whether the job goes on.
+ * {"event":"failed","op":...,"text":...}; the launcher decides whether the job continues.
  *
  *   setup     the job: workspace, logs, ip_config; must come before all of the following
  *   key       the key of the job, for its servers and trainers
@@ -95,8 +95,8 @@ static gw_status request_take_job(struct gw_agent *agent, const json_t *request)
 	agent->silence_ns = silence > 0 ? (uint64_t)silence * GW_NS_PER_MS : agent->silence_ns;
 	agent->log_bytes_max = bytes > 0 ? (uint64_t)bytes : agent->log_bytes_max;
 	status = gw_agent_folder_make(agent);
-	if (json_is_true(json_object_get(request,
-					 "quiet"))) { /* a quiet agent only looks; its files are removed when it ends */
+	if (json_is_true(json_object_get(
+		    request, "quiet"))) { /* a quiet agent keeps no logs: its folder is removed at its end */
 		snprintf(agent->logs, sizeof(agent->logs), "%s", agent->folder);
 		return status;
 	}

@@ -1,4 +1,4 @@
-/* Sends events to the launcher in order, and starts to end all processes when the launcher reads nothing more.
+/* Sends events to the launcher in order, and starts to end all processes when the launcher no longer reads them.
  *
  *   event -> a queue -> standard output
  *

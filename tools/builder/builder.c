@@ -2,7 +2,6 @@
  * */
 #include "tools/builder/builder.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/memory.h"
 #include "tools/builder/builder_private.h"
+#include "tools/weights.h"
 
 /* Makes room for one more element. */
 static gw_status builder_make_room(void **elements, uint32_t count, uint32_t *room, size_t bytes)
@@ -167,7 +167,7 @@ gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char 
 	type->src = src;
 	type->dst = dst;
 	type->edges = *edges;
-	type->edges.time_name = NULL; /* this pointed into the caller's struct */
+	type->edges.time_name = NULL; /* it points into the caller's struct, and is not needed any more */
 	*out = builder->num_etypes++;
 	return GW_OK;
 }
@@ -218,7 +218,7 @@ static gw_status add_item(struct builder_items *list, const char *what, const st
 	struct builder_item *added = &list->items[list->count++];
 	*added = *item;
 	snprintf(added->name, sizeof(added->name), "%s", name);
-	added->array.name = NULL; /* name may move when the list grows */
+	added->array.name = NULL; /* a pointer to added->name would be wrong after the list has grown */
 	return GW_OK;
 }
 
@@ -240,11 +240,14 @@ gw_status gw_builder_edge_array(struct gw_builder *builder, uint32_t etype, cons
 {
 	struct builder_item item = {.array = *array};
 	const struct builder_etype *type = &builder->etypes[etype];
-	assert(!array->weight || (array->dtype == GW_FLOAT32 && array->ndim == 1));
 	bool taken =
 		gw_name_is_taken(true, array->name) || (type->edges.time && strcmp(array->name, type->time_name) == 0);
-	gw_status status = taken ? fail_taken("edge feature", array->name)
-				 : add_item(&builder->etypes[etype].arrays, "edge feature", &item, array->name);
+	gw_status status = array->weight ? gw_weight_form_check(array->dtype, array->ndim, array->shape) : GW_OK;
+	if (status != GW_OK)
+		status = gw_context(status, "edge feature \"%s\"", array->name);
+	else
+		status = taken ? fail_taken("edge feature", array->name)
+			       : add_item(&builder->etypes[etype].arrays, "edge feature", &item, array->name);
 	return status != GW_OK ? gw_context(status, "edge type %s", builder->etypes[etype].rel) : GW_OK;
 }
 

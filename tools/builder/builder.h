@@ -44,7 +44,7 @@ struct gw_builder_array {
 	uint32_t ndim;
 	uint64_t shape[GW_DIMS_MAX]; /* shape[0]: nodes of the type, or input rows of the edge type */
 	const void *data;            /* borrowed */
-	bool weight;                 /* edges only: float32 >= 0; stored with its alias table */
+	bool weight;                 /* edges only: [rows] or [rows, 1] of numbers >= 0; stored with its alias table */
 };
 
 struct gw_builder_options {
@@ -84,7 +84,8 @@ gw_status gw_builder_etype(struct gw_builder *builder, uint32_t src, const char 
 			   const struct gw_builder_edges *edges, uint32_t *out);
 
 /* Adds an array of a node type (row i belongs to node i) or of an edge type (row i belongs to input row i). GW_EXISTS
- * for a repeated name, GW_INVALID for a name that the format reserves. */
+ * for a repeated name, GW_INVALID for a name that the format reserves, GW_UNSUPPORTED for a weight of another dtype or
+ * shape. */
 gw_status gw_builder_node_array(struct gw_builder *builder, uint32_t ntype, const struct gw_builder_array *array);
 gw_status gw_builder_edge_array(struct gw_builder *builder, uint32_t etype, const struct gw_builder_array *array);
 
@@ -103,7 +104,8 @@ gw_status gw_builder_own(struct gw_builder *builder, void *memory, void (*releas
  * sequences of calls: a call that finds *status set does nothing. */
 void *gw_builder_take(struct gw_builder *builder, uint64_t count, size_t bytes, gw_status *status);
 
-/* Writes <folder>/<graph name>.json and part0. GW_RANGE names the edge type, the edge and the id. */
+/* Writes <folder>/<graph name>.json and part0. GW_RANGE names the edge type, the edge and the id, or the input
+ * row of a weight that is no weight. */
 gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const struct gw_builder_options *options,
 			   struct gw_builder_stats *stats);
 

@@ -16,6 +16,7 @@
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
 #include "tools/builder/builder_private.h"
+#include "tools/weights.h"
 
 #define PIECE_BYTES (8ull << 20) /* bytes of an array that are permuted at a time */
 
@@ -79,8 +80,7 @@ static gw_status write_permuted(struct builder_writing *w, const char *key, cons
 	gw_status status = gw_writer_begin(w->writer, 0, key, array->dtype, array->ndim, shape, &stream);
 	if (status != GW_OK)
 		return status;
-	step = step < count ? step : count; /* room for no more rows than there are: none for an empty array, whose row
-					       may have any size */
+	step = step < count ? step : count; /* an empty array needs no room, whatever its bytes of a row */
 	uint8_t *piece = gw_malloc(step * bytes);
 	if (!piece)
 		status = gw_context(GW_NO_MEMORY, "%s", key);
@@ -242,23 +242,36 @@ free_columns:
 	return status;
 }
 
+/* Names the input row of a weight that no alias table can hold; gw_alias_build names its place in the CSC. */
+static gw_status fail_weight(const struct builder_writing *w, const struct turned *t, const struct builder_item *item,
+			     gw_status status)
+{
+	char text[GW_WEIGHT_TEXT_MAX];
+	const struct gw_builder_array *array = &item->array;
+	uint64_t row = status == GW_RANGE
+			       ? gw_weight_first_fault(array->dtype, array->data, array->shape[0], w->threads, text)
+			       : GW_NONE;
+	if (row != GW_NONE)
+		status = gw_fail(GW_RANGE, "input row %llu: %s: " GW_WEIGHT_RULE, (unsigned long long)row, text);
+	return gw_context(status, "edge type %s: weight \"%s\"", t->folder, item->name);
+}
+
 /* Writes the alias table of a weight, built from the weights in CSC order. */
 static gw_status write_alias(struct builder_writing *w, const struct turned *t, const struct builder_item *item,
 			     const uint64_t *indptr)
 {
 	uint64_t count = t->type->edges.count, shape[2] = {count, 2};
 	const struct gw_edge_type *schema = &w->meta->etypes[t->number];
-	float *weights = gw_malloc(count * sizeof(*weights));
+	uint64_t bytes = gw_builder_row_bytes(&item->array);
+	uint8_t *weights = gw_malloc(count * bytes);
 	uint32_t *table = gw_malloc(count * 2 * sizeof(*table));
 	gw_status status = weights && table ? GW_OK : GW_NO_MEMORY;
 	if (status == GW_OK) {
-		struct permuting permuting = {.data = item->array.data,
-					      .piece = (uint8_t *)weights,
-					      .rows = t->rows,
-					      .row_bytes = sizeof(*weights)};
+		struct permuting permuting = {
+			.data = item->array.data, .piece = weights, .rows = t->rows, .row_bytes = bytes};
 		gw_parallel_for(w->threads, count, GW_BUILDER_GRAIN, permute_rows, &permuting);
-		status = gw_alias_build(indptr, w->meta->ntypes[schema->dst].count, GW_FLOAT32, weights, w->threads,
-					table);
+		status = gw_alias_build(indptr, w->meta->ntypes[schema->dst].count, item->array.dtype, weights,
+					w->threads, table);
 	}
 	char key[GW_BUILDER_KEY_MAX];
 	snprintf(key, sizeof(key), "edge/%s/%s.alias", t->folder, item->name);
@@ -267,7 +280,7 @@ static gw_status write_alias(struct builder_writing *w, const struct turned *t, 
 	gw_free(weights);
 	gw_free(table);
 	gw_builder_wrote(w, count * 8);
-	return status != GW_OK ? gw_context(status, "weight \"%s\"", item->name) : GW_OK;
+	return status != GW_OK ? fail_weight(w, t, item, status) : GW_OK;
 }
 
 static uint64_t builder_origin_of(const void *context, uint64_t position)

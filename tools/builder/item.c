@@ -1,4 +1,4 @@
-/* Checks a feature of nodes or edges. */
+/* Checks the number of rows of a feature, and writes the strings of nodes or edges. */
 #include "tools/builder/builder_private.h"
 
 gw_status gw_builder_write_strings(struct builder_writing *w, const char *key, const struct builder_item *item)

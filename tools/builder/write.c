@@ -12,7 +12,7 @@
 #include "core/system/parallel.h"
 #include "tools/builder/builder_private.h"
 
-#define NODES_MAX (1ull << 40) /* of a type: the limit of gw_csc_build's sort */
+#define NODES_MAX (1ull << 40) /* nodes of a type; gw_csc_build cannot sort more */
 
 /* ---- the schema ---- */
 
@@ -102,7 +102,7 @@ static gw_status count_up(void *context, uint64_t begin, uint64_t end, unsigned 
 	return GW_OK;
 }
 
-/* Nodes that keep their numbers also get orig_id: a partitioner renumbers them. */
+/* Nodes that keep the numbers of the input get orig_id too, because a partitioner renumbers them. */
 static gw_status write_identity(struct builder_writing *w, const char *key, uint64_t count)
 {
 	struct counting counting = {.ids = gw_malloc(count * sizeof(int64_t))};

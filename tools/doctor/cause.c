@@ -27,9 +27,9 @@ static const char question[] = "HEAD / HTTP/1.0\r\n\r\n";
 
 /* The result of a plain connect. */
 struct knock {
-	int name_error; /* of getaddrinfo */
-	int error;      /* of connect; 0: the port is open */
-	ssize_t bytes;  /* of the answer; 0: the process closed the connection; -1: no answer came in time */
+	int name_error; /* getaddrinfo's error */
+	int error;      /* connect's errno; 0: the port is open */
+	ssize_t bytes;  /* bytes of the answer; 0: the process closed the connection; -1: no answer came in time */
 	char said[SAID_MAX + 1];
 };
 

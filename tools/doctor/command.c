@@ -110,7 +110,7 @@ static gw_status doctor_check_together(void *input)
 static const struct gw_option table[] = {
 	{"server", "HOST:PORT", "try this server over every transport; may be repeated", 0,
 	 GW_OPTION_CALL(doctor_take_server)},
-	{"key-file", "FILE", "the servers' key (on loopback: found by itself)", 0,
+	{"key-file", "FILE", "the servers' key (on loopback: found automatically)", 0,
 	 GW_OPTION_TEXT(struct doctor_command, key_file)},
 	{"insecure", NULL, "accept servers on loopback that have no key", 0,
 	 GW_OPTION_FLAG(struct doctor_command, peers.insecure)},

@@ -54,11 +54,11 @@ struct gw_doctor {
 	uint32_t count, capacity;
 	uint32_t left_out;              /* findings that memory ran out for */
 	struct gw_doctor_finding spare; /* scratch for the findings that are left out */
-	const char *section;            /* of the findings that checks add now */
+	const char *section;            /* the section of findings that are added from now on */
 
 	const char *root;                      /* prefix of /proc, /sys and /dev: "" for this machine */
 	const struct gw_probe *probe;          /* results of the trials on this machine; NULL: no trials were made */
-	uint64_t bytes;                        /* to keep in memory and register; 0: not given */
+	uint64_t bytes;                        /* bytes of --bytes, to keep in memory and register; 0: not given */
 	const struct gw_verbs_report *reports; /* libibverbs' reports of the devices */
 	uint32_t report_count;
 	const char *no_reports; /* why there are no reports; NULL: there are reports */
@@ -159,8 +159,8 @@ struct gw_doctor_peers {
 	bool insecure;         /* allow servers on loopback without a key */
 	const char *transport; /* the transport that must work: "tcp", "shm", "verbs"; NULL or "auto": any */
 	uint32_t row_bytes;
-	uint64_t timeout_ms; /* of a connect */
-	uint64_t measure_ms; /* for one transport of one server */
+	uint64_t timeout_ms; /* limit of a connect */
+	uint64_t measure_ms; /* time to measure one transport of one server */
 };
 
 /* HOST:PORT, with or without tcp: or verbs:; GW_INVALID for others. */

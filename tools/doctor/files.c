@@ -1,7 +1,8 @@
 /* Files and folders of /proc, /sys and /dev, under a root: "" for this machine, a fake tree in tests.
  *
  * Kernels, containers and tests may lack any of these files, or have unexpected content in them. So every read has a
- * limit, a number is accepted only if nothing follows it, and a missing file returns false and never fails.
+ * limit, and a number is accepted only if nothing follows it. If a file is missing, a function returns false, without
+ * an error.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -30,7 +31,7 @@ static bool path_of(const struct gw_doctor *doctor, char path[PATH_MAX], const c
 	return n >= 0 && n < PATH_MAX - root;
 }
 
-/* Copies the text between spaces, or the whole line, from `text` on. */
+/* Copies `text` up to the first character of `ends`, without the spaces around it. */
 static void copy_word(char out[GW_DOCTOR_WORD_MAX], const char *text, const char *ends)
 {
 	text += strspn(text, " \t");

@@ -57,7 +57,8 @@ static bool group_processors(const struct gw_doctor *doctor, char out[GW_DOCTOR_
 		const char *mount = controllers[1] ? "/cpuset" : "", *file = "cpuset.cpus.effective";
 		if (controllers[1] && strcmp(controllers + 1, "cpuset") != 0)
 			continue;
-		/* In a container the path is the host's, while the mount's root is the container's group. */
+		/* In a container, `path` may be the path on the host, while the root of the mount is the container's
+		 * own group. */
 		if (gw_doctor_word(doctor, out, "/sys/fs/cgroup%s%s/%s", mount, path, file) ||
 		    gw_doctor_word(doctor, out, "/sys/fs/cgroup%s/%s", mount, file) ||
 		    gw_doctor_word(doctor, out, "/sys/fs/cgroup%s%s/cpuset.cpus", mount, path))

@@ -17,7 +17,7 @@
 #define MIB            (1ull << 20)
 #define GIB            (1ull << 30)
 #define THREADS_OTHER  16u  /* a server's threads, except those that answer: for tensors, for names, of the library */
-#define THREADS_ROOM   256u /* added to the need in the limit that the fix proposes */
+#define THREADS_ROOM   256u /* added to the need, when a fix proposes a limit */
 #define SHM_USUAL      GIB  /* with less, PyTorch's workers have died */
 #define MOUNTS_BYTES   65536
 #define RDMA_HANDLES   4u         /* contexts of a device: the program's, the connection manager's, one spare */

@@ -23,15 +23,15 @@
 #define SLOT_BYTES    (1u << 20)
 #define LANDING_BYTES ((size_t)SLOTS * SLOT_BYTES)
 #define SAMPLE_ROW    64u
-#define SHORT_BYTES   8u    /* a neighbour's id, as it lies in a list */
+#define SHORT_BYTES   8u    /* bytes of a neighbour's id in a list */
 #define LONG_BYTES    4096u /* a complete list */
 #define WARM_ROUNDS   20u
 #define ROUNDS_MAX    5000u
 #define RANGE_REPEATS 3u
 #define READS_NS      (2000 * GW_NS_PER_MS) /* for all reads, after the connect's deadline and the time to measure */
 #define LATE_NS       GW_NS_PER_SECOND      /* after the deadline, for the transport to report it */
-#define TRIPS         60u /* of a single read: the round trips that all reads together take to a distant server */
-#define FAR_NS        (20 * GW_NS_PER_MS) /* from here on, times measure the network only */
+#define TRIPS         60u /* the deadline of all reads grows by so many times a single read, for distant servers */
+#define FAR_NS        (20 * GW_NS_PER_MS) /* with a longer round trip, times measure the network only */
 
 struct measure_slot {
 	struct gw_read_set set;

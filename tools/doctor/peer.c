@@ -31,7 +31,7 @@ struct peer {
 	bool reached[GW_SCHEMES];
 	bool mapped;          /* one transport mapped its memory */
 	const char *first;    /* the first transport that reached it; NULL: none yet */
-	uint64_t incarnation; /* of the server that `first` reached; the other transports must reach the same */
+	uint64_t incarnation; /* the server that `first` reached; the other transports must reach the same server */
 	uint8_t *sample, *other;
 	uint32_t sample_bytes; /* 0: no sample to compare with */
 	gw_status status;      /* the result of the connect over TCP, and its text */

@@ -147,7 +147,8 @@ static void port_gids(struct gw_doctor *doctor, const struct port *port)
 	}
 }
 
-/* Takes the interface of the port's first address. Paths and commands contain its name. */
+/* Finds the interface of the port's first address. Names with special characters are not used, because paths and
+ * commands contain the name. */
 static void find_interface(const struct gw_doctor *doctor, struct port *port)
 {
 	char *name = port->interface;

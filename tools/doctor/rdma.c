@@ -15,7 +15,7 @@
 #include "tools/doctor/doctor.h"
 
 #define CLASS      "/sys/class/infiniband"
-#define READS_GOOD 16u /* in flight on one queue pair: what common devices allow */
+#define READS_GOOD 16u /* reads in flight on one queue pair that common devices allow */
 #define CPUS_MAX   8192u
 #define MELLANOX   0x15b3
 

@@ -36,6 +36,8 @@ static const char doc[] =
 	"  graphwire import --from cora.npz --out cora/\n"
 	"  graphwire import --edges user:rates:film=ratings.mtx.gz --weight 3 \\\n"
 	"                   --out graph/\n"
+	"  graphwire import --from ratings.csv --edge-column stars=rating \\\n"
+	"                   --weight stars --out graph/\n"
 	"  graphwire import --from chunked/metadata.json --out graph/\n"
 	"  graphwire import apt --out packages/\n";
 
@@ -71,6 +73,7 @@ WORD(take_node_feature, GW_IMPORT_NODE_FEATURE)
 WORD(take_node_mask, GW_IMPORT_NODE_MASK)
 WORD(take_edge_feature, GW_IMPORT_EDGE_FEATURE)
 WORD(take_edge_column, GW_IMPORT_EDGE_COLUMN)
+WORD(take_weight, GW_IMPORT_WEIGHT)
 #undef WORD
 
 static gw_status parse_delimiter(const char *text, char *out)
@@ -131,7 +134,6 @@ static gw_status import_check(void *input)
 	} columns[] = {{"src-column", o->src_column},
 		       {"dst-column", o->dst_column},
 		       {"rel-column", o->rel_column},
-		       {"weight", o->weight_column},
 		       {"time", o->time_column}};
 	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
 		gw_status status = columns[i].column ? gw_import_column_check(columns[i].column) : GW_OK;
@@ -178,8 +180,6 @@ static const struct gw_option table[] = {
 	{"src-column", "COLUMN", "name, or number from 1 (default 1)", 2, GW_OPTION_TEXT(A, import.src_column)},
 	{"dst-column", "COLUMN", "(default 2; 3 for triples)", 2, GW_OPTION_TEXT(A, import.dst_column)},
 	{"rel-column", "COLUMN", "relation of triples (default 2)", 2, GW_OPTION_TEXT(A, import.rel_column)},
-	{"weight", "COLUMN", "edge feature \"weight\", float32 >= 0, with an alias table for weighted sampling", 2,
-	 GW_OPTION_TEXT(A, import.weight_column)},
 	{"time", "COLUMN", "edge feature \"time\", int64; lists are sorted by it", 2,
 	 GW_OPTION_TEXT(A, import.time_column)},
 	{"time-digits", "N", "decimal digits of the time to keep: 3 turns seconds into milliseconds (default 0)", 2,
@@ -201,6 +201,11 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(take_node_mask)},
 	{"edge-feature", "[SRC:REL:DST:]NAME=FILE", "row r belongs to input edge r", 4,
 	 GW_OPTION_CALL(take_edge_feature)},
+	{"weight", "[SRC:REL:DST:]NAME",
+	 "add an alias table, 8 bytes an edge, to an edge feature of numbers >= 0: draws by weight read it; without a "
+	 "type, to NAME of every edge type that has it. If no such feature exists, NAME is a column of text and "
+	 "becomes the feature \"weight\", float32",
+	 4, GW_OPTION_CALL(take_weight)},
 	{.help = "Structure:", .group = 5},
 	{"undirected", NULL, "store every edge in both directions", 5, GW_OPTION_FLAG(A, import.undirected)},
 	{"reverse", NULL, "add DST:rev_REL:SRC for every edge type", 5, GW_OPTION_FLAG(A, import.reverse)},

@@ -22,12 +22,13 @@ static gw_status check_chunk(const struct gw_chunked *c, const struct gw_npy *fi
 		       c->path, key, path);
 }
 
-/* Opens the chunks of one feature; *bytes is their total. */
+/* Opens the chunks of one feature; *bytes is their total. places: [files], filled. */
 static gw_status open_chunks(const struct gw_chunked *c, const json_t *files, const char *key,
-			     const struct gw_npy_file **chunks, uint64_t *bytes)
+			     const struct gw_npy_file **chunks, uint64_t *bytes, struct gw_import_chunk *places)
 {
 	size_t i;
 	json_t *name;
+	uint64_t rows = 0;
 	*bytes = 0;
 	json_array_foreach(files, i, name)
 	{
@@ -40,19 +41,22 @@ static gw_status open_chunks(const struct gw_chunked *c, const json_t *files, co
 		if (status != GW_OK)
 			return status;
 		*bytes += chunks[i]->npy.data_bytes;
+		places[i] = (struct gw_import_chunk){path, rows};
+		rows += chunks[i]->npy.shape[0];
 	}
 	return GW_OK;
 }
 
 /* Joins the chunks row after row. A single chunk is not copied. */
-static gw_status join_arrays(const struct gw_chunked *c, const json_t *files, const char *key, struct gw_npy_file *out)
+static gw_status join_arrays(const struct gw_chunked *c, const json_t *files, const char *key, struct gw_npy_file *out,
+			     struct gw_import_chunk *places)
 {
 	gw_status status = GW_OK;
 	size_t count = json_array_size(files);
 	uint64_t bytes;
 	const struct gw_npy_file **chunks = gw_import_take(c->im, count, sizeof(struct gw_npy_file *), &status);
 	if (status == GW_OK)
-		status = open_chunks(c, files, key, chunks, &bytes);
+		status = open_chunks(c, files, key, chunks, &bytes, places);
 	if (status != GW_OK)
 		return status;
 	*out = *chunks[0];
@@ -132,7 +136,7 @@ static gw_status append_csv(const struct gw_chunked *c, const char *path, char d
 }
 
 static gw_status append_all(const struct gw_chunked *c, const json_t *files, const char *key, char delimiter,
-			    struct rows *rows)
+			    struct rows *rows, struct gw_import_chunk *places)
 {
 	gw_status status = GW_OK;
 	const json_t *name;
@@ -140,6 +144,7 @@ static gw_status append_all(const struct gw_chunked *c, const json_t *files, con
 	for (size_t i = 0; status == GW_OK && (name = json_array_get(files, i)) != NULL; i++) {
 		const char *path = NULL;
 		status = gw_chunked_path(c, name, key, &path);
+		places[i] = (struct gw_import_chunk){path, rows->count};
 		if (status == GW_OK)
 			status = append_csv(c, path, delimiter, rows);
 	}
@@ -147,13 +152,13 @@ static gw_status append_all(const struct gw_chunked *c, const json_t *files, con
 }
 
 static gw_status join_csv(const struct gw_chunked *c, const json_t *files, const char *key, char delimiter,
-			  struct gw_npy_file *out)
+			  struct gw_npy_file *out, struct gw_import_chunk *places)
 {
 	struct rows rows = {.kind = GW_COLUMN_INT};
-	gw_status status = append_all(c, files, key, delimiter, &rows);
+	gw_status status = append_all(c, files, key, delimiter, &rows, places);
 	if (status == GW_FORMAT) { /* a value is not a whole number: read real numbers; an actual fault fails again */
 		rows.kind = GW_COLUMN_REAL;
-		status = append_all(c, files, key, delimiter, &rows);
+		status = append_all(c, files, key, delimiter, &rows, places);
 	}
 	uint64_t cells = rows.count * rows.columns;
 	void *data = NULL;
@@ -189,15 +194,18 @@ static gw_status read_feature(const struct gw_chunked *c, const char *name, cons
 		return status;
 	status = gw_chunked_format(c, entry, name, &format, &delimiter);
 	struct gw_npy_file *array = gw_import_take(c->im, 1, sizeof(*array), &status);
+	struct gw_import_chunk *places = gw_import_take(c->im, json_array_size(files), sizeof(*places), &status);
 	if (status == GW_OK)
-		status = format == GW_FROM_NPY ? join_arrays(c, files, name, array)
-					       : join_csv(c, files, name, delimiter, array);
+		status = format == GW_FROM_NPY ? join_arrays(c, files, name, array, places)
+					       : join_csv(c, files, name, delimiter, array, places);
 	if (status != GW_OK)
 		return status;
 	memcpy(feature.name, name, strlen(name) + 1);
 	feature.kind = gw_import_is_mask(name) ? GW_FEATURE_FLAGS : GW_FEATURE_ARRAY;
 	feature.array = array;
 	feature.source = c->path;
+	feature.chunks = places;
+	feature.num_chunks = (uint32_t)json_array_size(files);
 	return gw_import_feature_add(c->im, &feature);
 }
 

@@ -514,6 +514,9 @@ static gw_status add_edge_feature(struct gw_import *im, const struct gw_import_f
 	gw_status status = GW_OK;
 	if (feature->kind == GW_FEATURE_FLAGS && array.dtype != GW_BOOL)
 		status = flags_mask(im, feature, set->rows, &array);
+	array.weight = gw_import_is_weight(im, feature->owner, feature->name);
+	if (status == GW_OK && array.weight)
+		status = gw_import_weight_check(im, feature, &array);
 	return status != GW_OK ? status : gw_builder_edge_array(im->builder, set->etype, &array);
 }
 

@@ -30,6 +30,7 @@ enum gw_import_kind {
 	GW_IMPORT_NODE_MASK,
 	GW_IMPORT_EDGE_FEATURE, /* "[src:rel:dst:]name=FILE[:MEMBER]" */
 	GW_IMPORT_EDGE_COLUMN,  /* "name=COLUMN" */
+	GW_IMPORT_WEIGHT,       /* "[src:rel:dst:]name" of an edge feature, or a column */
 };
 
 struct gw_import_word {
@@ -44,7 +45,7 @@ struct gw_import_options {
 	enum gw_import_ids ids;
 	const char *relations; /* dictionary of the relations of triples, or NULL */
 	struct gw_table_format text;
-	const char *src_column, *dst_column, *rel_column, *weight_column, *time_column; /* names or numbers, or NULL */
+	const char *src_column, *dst_column, *rel_column, *time_column; /* names or numbers, or NULL */
 	uint32_t time_digits;
 	bool undirected, reverse, transpose;
 	bool edge_ids; /* store orig_id also for edges without data */
@@ -107,7 +108,8 @@ struct gw_import_set {
 	int64_t *times;               /* [rows] or NULL */
 	struct gw_import_column *columns;
 	uint32_t num_columns;
-	uint32_t etype; /* in the builder */
+	const char *weight_column; /* becomes the feature "weight"; NULL: none */
+	uint32_t etype;            /* in the builder */
 };
 
 struct gw_import_space {
@@ -134,6 +136,12 @@ struct gw_import_space {
 
 struct gw_npz;
 
+/* A file of a feature that is joined from several. */
+struct gw_import_chunk {
+	const char *path;
+	uint64_t first_row; /* in the feature */
+};
+
 /* A feature, label or mask for the nodes of a space or the edges of a set. */
 struct gw_import_feature {
 	enum gw_import_feature_kind {
@@ -149,7 +157,15 @@ struct gw_import_feature {
 	const char *source;              /* for error texts */
 	const struct gw_npy_file *array; /* SPARSE: indptr */
 	const struct gw_npy_file *indices, *values;
-	uint64_t columns; /* SPARSE */
+	uint64_t columns;                     /* SPARSE */
+	const struct gw_import_chunk *chunks; /* [num_chunks], for error texts; none: the source is one file */
+	uint32_t num_chunks;
+};
+
+/* An edge feature that gets an alias table. */
+struct gw_import_weight {
+	uint32_t set;
+	char name[GW_NAME_MAX + 1];
 };
 
 struct gw_import_archive {
@@ -165,8 +181,9 @@ struct gw_import {
 	struct gw_import_set *sets;
 	struct gw_import_archive *archives;
 	struct gw_import_feature *features;
+	struct gw_import_weight *weights;
 	uint32_t num_spaces, spaces_room, num_sets, sets_room, num_archives, archives_room;
-	uint32_t num_features, features_room;
+	uint32_t num_features, features_room, num_weights, weights_room;
 	unsigned threads;
 	uint64_t input_bytes; /* text and arrays read */
 };
@@ -187,6 +204,7 @@ void gw_import_close(struct gw_import *im);
 /* ---- steps, in order; each has its file in tools/import ---- */
 
 gw_status gw_import_plan(struct gw_import *im);          /* words -> spaces, sets, files */
+gw_status gw_import_plan_weights(struct gw_import *im);  /* ... and the features that get alias tables */
 gw_status gw_import_open_all(struct gw_import *im);      /* opens files, decides formats and kinds of ids */
 gw_status gw_import_read_all(struct gw_import *im);      /* edges in memory */
 gw_status gw_import_number(struct gw_import *im);        /* ids -> numbers; orig ids to the builder */
@@ -216,6 +234,11 @@ bool gw_import_is_mask(const char *name);
 gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature);
 /* Adds the members of an archive that have known names: x, y, train_idx, num_nodes and others. */
 gw_status gw_import_archive_features(struct gw_import *im, const struct gw_npz *npz, const char *path, uint32_t space);
+/* Whether --weight names this feature of the edge set. */
+bool gw_import_is_weight(const struct gw_import *im, uint32_t set, const char *name);
+/* Checks a feature that is a weight. GW_UNSUPPORTED: its dtype or shape; GW_RANGE: a value, with its file and row. */
+gw_status gw_import_weight_check(const struct gw_import *im, const struct gw_import_feature *feature,
+				 const struct gw_builder_array *array);
 gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_npz **out);
 /* Whole numbers of any integer dtype as uint64; GW_RANGE for a negative one, named by `what`. */
 gw_status gw_import_whole(const struct gw_npy *npy, const void *data, uint64_t first, uint64_t stride, uint64_t count,

@@ -137,8 +137,8 @@ static gw_status add_column(struct gw_import_set *set, const char *name, const c
 static gw_status plan_columns(struct gw_import *im, struct gw_import_set *set)
 {
 	gw_status status = GW_OK;
-	if (im->options->weight_column)
-		status = add_column(set, "weight", im->options->weight_column, true);
+	if (set->weight_column)
+		status = add_column(set, "weight", set->weight_column, true);
 	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
 		struct gw_import_parts parts;
 		if (im->options->words[i].kind != GW_IMPORT_EDGE_COLUMN)
@@ -147,7 +147,8 @@ static gw_status plan_columns(struct gw_import *im, struct gw_import_set *set)
 		if (status == GW_OK && parts.count != 1)
 			status = gw_fail(GW_INVALID, "write --edge-column as NAME=COLUMN");
 		if (status == GW_OK)
-			status = add_column(set, parts.names[0], parts.value, false);
+			status = add_column(set, parts.names[0], parts.value,
+					    gw_import_is_weight(im, (uint32_t)(set - im->sets), parts.names[0]));
 	}
 	bool wanted = set->num_columns || im->options->time_column;
 	for (uint32_t f = 0; f < set->num_files && status == GW_OK && wanted; f++) {
@@ -199,6 +200,8 @@ gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 		if (status == GW_OK && kind == GW_IMPORT_NUM_NODES)
 			status = check_count(&parts);
 		break;
+	case GW_IMPORT_WEIGHT:
+		return gw_import_column_check(text);
 	case GW_IMPORT_EDGE_COLUMN:
 		status = gw_import_word_split(text, 0, &parts);
 		if (status == GW_OK && parts.count != 1)
@@ -235,6 +238,8 @@ gw_status gw_import_plan(struct gw_import *im)
 		if (word->kind == GW_IMPORT_NODES || word->kind == GW_IMPORT_NUM_NODES)
 			status = plan_nodes(im, word->text, word->kind == GW_IMPORT_NODES);
 	}
+	if (status == GW_OK)
+		status = gw_import_plan_weights(im);
 	for (uint32_t i = 0; i < im->num_sets && status == GW_OK; i++) {
 		for (uint32_t f = 0; f < im->sets[i].num_files; f++) {
 			if (im->sets[i].triples && im->sets[i].files[f].format != GW_FROM_TEXT)

@@ -4,6 +4,7 @@
 #include "core/memory/memory.h"
 #include "tools/import/import.h"
 #include "tools/import/matrix.h"
+#include "tools/weights.h"
 
 /* Arrays and matrices have numbers, but another file may have made a type's ids text. */
 static gw_status check_numbers(const struct gw_import *im, const struct gw_import_set *set,
@@ -78,6 +79,9 @@ static gw_status import_read_text(struct gw_import *im, struct gw_import_set *se
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		gw_status status = gw_table_find(&file->text, &file->text_format, names[i], &columns[i].index);
+		if (status == GW_NOT_FOUND && set->weight_column && names[i] == set->weight_column)
+			status = gw_context(status, "--weight %s is not an edge feature (NAME or SRC:REL:DST:NAME)",
+					    set->weight_column);
 		if (status != GW_OK)
 			return status;
 	}
@@ -97,7 +101,21 @@ static gw_status read_file(struct gw_import *im, struct gw_import_set *set, stru
 	return status != GW_OK || !file->matrix.what ? status : gw_import_matrix_check(file, src, dst);
 }
 
-/* Narrows float64 to float32, in place. If no alias table can hold a weight, the error names its line. */
+/* The error for a value that no alias table can hold names its line. */
+static gw_status fail_column_weight(const struct gw_import_set *set, const struct gw_import_column *column,
+				    const struct gw_import_file *file, uint64_t row, double value)
+{
+	unsigned long long line = gw_table_line(&file->table, row);
+	if (column->column == set->weight_column)
+		return gw_fail(GW_RANGE,
+			       "%s, line %llu: weight %g: weights must be finite and not negative; read other columns "
+			       "as --edge-column",
+			       file->path, line, value);
+	return gw_fail(GW_RANGE, "%s, line %llu: weight \"%s\" is %g: " GW_WEIGHT_RULE " (float32)", file->path, line,
+		       column->name, value);
+}
+
+/* Narrows float64 to float32, in place, and checks weights. */
 static gw_status narrow_column(struct gw_import_set *set, struct gw_import_column *column)
 {
 	const double *wide = column->values;
@@ -108,12 +126,7 @@ static gw_status narrow_column(struct gw_import_set *set, struct gw_import_colum
 			double value = wide[i];
 			float stored = (float)value;
 			if (column->weight && (!(stored >= 0) || stored > 3.4028234e38f))
-				return gw_fail(
-					GW_RANGE,
-					"%s, line %llu: weight %g: weights must be finite and not negative; read other "
-					"columns as --edge-column",
-					file->path,
-					(unsigned long long)gw_table_line(&file->table, i - file->first_row), value);
+				return fail_column_weight(set, column, file, i - file->first_row, value);
 			narrow[i] = stored;
 		}
 	}

@@ -34,6 +34,7 @@ void gw_import_close(struct gw_import *im)
 	gw_builder_destroy(im->builder);
 	gw_free(im->archives);
 	gw_free(im->features);
+	gw_free(im->weights);
 	gw_free(im->spaces);
 	gw_free(im->sets);
 	*im = (struct gw_import){0};

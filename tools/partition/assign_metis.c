@@ -94,7 +94,7 @@ static gw_status survey(struct metis_plan *m)
 	}
 	uint64_t nodes = m->base[m->meta->num_ntypes];
 	if (edges >=
-	    INT32_MAX / 2) /* only a graph of this size can be too large, which is then known before building it */
+	    INT32_MAX / 2) /* loops are counted only if the graph may be too large, because counting takes time */
 		loops = gw_symmetric_loops(m->sources, m->meta->num_etypes, m->plan->threads);
 	uint32_t constraints = m->classes.count * (m->plan->balance_edges ? 2 : 1);
 	gw_status status = gw_metis_check_counts(nodes, edges - loops, loops, constraints);
@@ -112,7 +112,7 @@ static int32_t in_degree(const struct metis_plan *m, uint32_t ntype, uint64_t no
 		gw_adjacency_list(gw_part_adjacency(m->part, type->column_edge_types[c]), node, &from, &to);
 		degree += to - from;
 	}
-	return (int32_t)degree; /* fits, since all edges together do */
+	return (int32_t)degree; /* cannot overflow, because all edges together fit */
 }
 
 /* Drops the constraints whose weight is 0 at every node: METIS would divide by the sum. */

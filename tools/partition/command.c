@@ -16,6 +16,7 @@
 #include "core/system/clock.h"
 #include "tools/partition/report.h"
 #include "tools/tools.h"
+#include "tools/weights.h"
 
 static const char doc[] =
 	"Partition a one-part graph of import or generate. GRAPH is its JSON or its folder.\v"
@@ -27,13 +28,28 @@ static const char doc[] =
 	"  graphwire partition graph/ --num-parts 4 --out parts/\n"
 	"  graphwire partition graph/ --num-parts 4 --balance-train --balance-edges \\\n"
 	"                      --out parts/\n"
+	"  graphwire partition ratings/ --num-parts 2 --weight stars \\\n"
+	"                      --weight user:sees:film:seconds --out parts/\n"
 	"  graphwire partition huge/ --num-parts 64 --method random --out parts/\n";
 
 struct partition_arguments {
 	struct gw_plan plan;
 	const char *graph, *out;
 	bool replace, json;
+	const char *weights[GW_WEIGHTS_MAX];
+	uint32_t num_weights;
 };
+
+static gw_status partition_take_weight(void *input, char *text)
+{
+	struct partition_arguments *a = input;
+	if (strchr(text, ':') && !gw_weight_is_typed(text))
+		return gw_fail(GW_INVALID, "\"%.200s\": write NAME or SRC:REL:DST:NAME", text);
+	if (a->num_weights == GW_WEIGHTS_MAX)
+		return gw_fail(GW_LIMIT, "more than %u", GW_WEIGHTS_MAX);
+	a->weights[a->num_weights++] = text;
+	return GW_OK;
+}
 
 static gw_status partition_check(void *input)
 {
@@ -67,6 +83,10 @@ static const struct gw_option table[] = {
 	 "above 1: each part has N pieces, one for each trainer of its machine, and nodes and edges get an "
 	 "int64 feature \"" GW_PLAN_TRAINER_ID "\", part * N + trainer, for DGL's node_split and edge_split",
 	 1, GW_OPTION_NUMBER(A, plan.trainers, 1, GW_PARTS_MAX)},
+	{"weight", "[SRC:REL:DST:]NAME",
+	 "add an alias table, 8 bytes an edge, to an edge feature of numbers >= 0: draws by weight read it; without a "
+	 "type, to NAME of every edge type that has it; may be repeated. Tables of the input stay in any case",
+	 1, GW_OPTION_CALL(partition_take_weight)},
 	{"seed", "N", "seed of the partitioning (default 0); the same seed gives the same bytes", 1,
 	 GW_OPTION_NUMBER(A, plan.seed, 0, UINT64_MAX)},
 	{"replace", NULL, "replace an existing graph; other files in its folder stay", 2, GW_OPTION_FLAG(A, replace)},
@@ -185,6 +205,10 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 		gw_meta_destroy(meta);
 		return status;
 	}
+	struct partition_arguments found = *a;
+	status = gw_plan_weights_find(a->weights, a->num_weights, part, a->plan.threads, &found.plan.weights);
+	if (status != GW_OK)
+		goto close_part;
 	drop_mapping(part);
 	snprintf(meta->part_method, sizeof(meta->part_method), "%s",
 		 a->plan.method == GW_PLAN_METIS ? "metis" : "random");
@@ -192,8 +216,10 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 	report.total_s = report.open_s;
 	char *config = gw_format("%s/%s.json", a->out, meta->graph_name);
 	report.config = config;
-	status = config ? run_part(a, part, &report) : GW_NO_MEMORY;
+	status = config ? run_part(&found, part, &report) : GW_NO_MEMORY;
 	gw_free(config);
+	gw_plan_weights_free(&found.plan.weights);
+close_part:
 	gw_part_close(part);
 	gw_meta_destroy(meta);
 	return status;

@@ -18,16 +18,36 @@ enum gw_plan_objective { GW_PLAN_CUT, GW_PLAN_VOL };
 #define GW_PLAN_TRAINER_ID      "trainer_id" /* the feature of nodes and edges if a machine has several trainers */
 #define GW_PLAN_CONSTRAINTS_MAX 32u
 
+/* An edge feature of the input that gets an alias table in every part. */
+struct gw_plan_weight {
+	uint32_t etype;
+	char name[GW_NAME_MAX + 1];
+	const struct gw_array *array; /* of the input */
+};
+
+struct gw_plan_weights {
+	struct gw_plan_weight *list; /* [count] */
+	uint32_t count;
+};
+
 struct gw_plan {
 	uint32_t parts;
-	uint32_t trainers; /* of each machine; above 1, each part is cut into this many pieces */
+	uint32_t trainers; /* trainers of each machine; if above 1, each part is cut into this number of pieces */
 	enum gw_plan_method method;
 	enum gw_plan_objective objective;
 	bool balance_train, balance_edges, balance_ntypes;
 	uint64_t seed;
-	unsigned threads;    /* 0: all processors */
-	uint64_t memory_max; /* bytes that METIS may use; 0: the free memory */
+	unsigned threads;               /* 0: all processors */
+	uint64_t memory_max;            /* bytes that METIS may use; 0: the free memory */
+	struct gw_plan_weights weights; /* the caller frees them */
 };
+
+/* Finds the features that words name, "NAME" for each edge type that has it or "SRC:REL:DST:NAME", and checks them.
+ * words: [count]. threads: 0: all processors. GW_NOT_FOUND lists the features that can be weights; GW_UNSUPPORTED: a
+ * dtype or shape that cannot be; GW_RANGE names the edge with a negative, infinite or NaN weight; GW_NO_MEMORY. */
+gw_status gw_plan_weights_find(const char *const *words, uint32_t count, const struct gw_part *part, unsigned threads,
+			       struct gw_plan_weights *out);
+void gw_plan_weights_free(struct gw_plan_weights *weights); /* zeroed ones are allowed */
 
 /* The classes of nodes that METIS balances separately: one class for all nodes, or one for each type; a training mask
  * divides a class into the training set and the rest. A node's class is first[ntype], plus one where the mask is set.
@@ -73,10 +93,10 @@ gw_status gw_assign_random(const struct gw_plan *plan, const struct gw_part *par
  * found before allocating that memory. Both errors name the other method. */
 gw_status gw_assign_metis(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
 
-/* Whether METIS accepts a graph with so many nodes, edges without loops, loops and constraints. GW_LIMIT if not. */
+/* Checks that METIS accepts these numbers of nodes, edges without loops, loops and constraints. GW_LIMIT if not. */
 gw_status gw_metis_check_counts(uint64_t nodes, uint64_t edges, uint64_t loops, uint32_t constraints);
 
-/* The bytes that METIS needs for a symmetric graph of so many entries, in addition to the graph itself. */
+/* The bytes that METIS needs for a symmetric graph with this number of entries, in addition to the graph itself. */
 uint64_t gw_metis_bytes(uint64_t nodes, uint64_t entries, uint32_t constraints, uint32_t pieces);
 
 /* One run of METIS. Arrays as for METIS_PartGraphKway; weights may be NULL. */
@@ -95,7 +115,7 @@ gw_status gw_metis_run(struct gw_metis_job *job);
 
 struct gw_split_stats {
 	double renumber_s, edges_s, rows_s, commit_s;
-	uint64_t bytes; /* of payload written */
+	uint64_t bytes; /* bytes of payload written */
 	uint64_t graph_id;
 };
 
@@ -104,6 +124,7 @@ struct gw_split_stats {
  *   nodes    renumbered in each type so that part p owns one range, in the order of their old ids
  *   edges    stored with their destination; lists in the format's order, ties in their old order
  *   arrays   rows follow their nodes and edges; if the input has no orig_id, its ids become orig_id
+ *   tables   alias tables of the plan's weights are made anew; other tables of the input follow their edges
  *
  * GW_INVALID: the graph has more than one part. Errors of the writer. */
 gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const struct gw_assignment *assignment,

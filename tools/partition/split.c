@@ -247,7 +247,7 @@ static void free_split(struct gw_split *split)
 	gw_meta_destroy(split->schema);
 }
 
-/* Does everything up to the open writer. */
+/* Renumbers the nodes, makes the schema, and opens the writer. */
 static gw_status prepare(struct gw_split *split, const char *folder, bool replace)
 {
 	if (split->in->num_parts != 1)

@@ -35,7 +35,7 @@ struct gw_split {
 	const struct gw_part *part; /* the input */
 	const struct gw_graph_meta *in;
 	const struct gw_assignment *assignment;
-	struct gw_graph_meta *schema; /* of the output */
+	struct gw_graph_meta *schema; /* the output's schema */
 	struct gw_writer *writer;
 	struct gw_numbers *new_id;  /* [ntypes]: by old node id */
 	struct gw_numbers *old_id;  /* [ntypes]: by new node id */
@@ -43,7 +43,7 @@ struct gw_split {
 	unsigned threads;
 	uint64_t bytes; /* payload written */
 	struct gw_progress progress;
-	uint64_t edges_done; /* of all types, transposes included */
+	uint64_t edges_done; /* edges written so far, of all types and transposes */
 };
 
 /* The renumbered and sorted lists of one part and edge type. */

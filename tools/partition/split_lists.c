@@ -2,10 +2,10 @@
  *
  *   rows' old lists -> offsets -> (new id, old edge) pairs -> sorted by new id within each run of equal keys -> arrays
  *
- * A list was sorted by (time or relation, old id), so runs of equal keys stay in place. In a run, the new ids of each
- * part ascend already, since a part keeps the order of old ids. So one stable pass that distributes a run over the
- * parts sorts it. Short runs use insertion sort. Runs over very many parts use qsort, with the old position as
- * tie-breaker. The only failure is GW_NO_MEMORY.
+ * A list was sorted by (time or relation, old id), so edges of equal time or relation already form a run. In a run, the
+ * new ids of each part ascend already, since a part keeps the order of old ids. So one stable pass that distributes a
+ * run over the parts sorts it. Short runs use insertion sort. Runs over very many parts use qsort, with the old
+ * position as tie-breaker. The only failure is GW_NO_MEMORY.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +20,12 @@
 #define DEAL_PARTS    256u /* with more parts, counting costs more than comparing */
 
 struct entry {
-	uint64_t id;  /* new */
-	uint64_t at;  /* old edge */
+	uint64_t id;  /* new id of the neighbour */
+	uint64_t at;  /* old id of the edge */
 	uint64_t tie; /* position in the old list */
 };
 
-/* A thread's memory: the list being sorted, twice. */
+/* A thread's memory: the list being sorted, and spare room of the same size. */
 struct room {
 	struct entry *entries, *spare;
 	uint64_t capacity;
@@ -34,9 +34,9 @@ struct room {
 struct fill {
 	const struct gw_split *split;
 	struct gw_split_lists *lists;
-	const struct gw_numbers *old_id; /* of rows */
-	const struct gw_numbers *new_id; /* of neighbours */
-	const uint64_t *starts;          /* of the neighbours' type */
+	const struct gw_numbers *old_id; /* old ids of the rows */
+	const struct gw_numbers *new_id; /* new ids of the neighbours */
+	const uint64_t *starts;          /* [parts + 1]: the first new id of each part, of the neighbours' type */
 	uint32_t parts;
 	const uint8_t *keys; /* time or relation of each old edge, or NULL */
 	uint64_t key_bytes;
@@ -182,7 +182,7 @@ static gw_status split_lists_fill_rows(void *context, uint64_t begin, uint64_t e
 	return GW_OK;
 }
 
-/* Finds the array that sorts the lists of the edge type before their ids do. */
+/* Finds the array of times or relations by which the lists of the edge type are sorted first. */
 static void find_keys(struct fill *fill)
 {
 	const struct gw_edge_type *type = &fill->split->in->etypes[fill->lists->etype];

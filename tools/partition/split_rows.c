@@ -3,9 +3,10 @@
  *   arrays of the input -> one job for each array and part -> rows gathered in the order of old ids, a block at a time,
  *   to a stream of the writer -> unmap the pages that were read
  *
- * Strings move as offsets and bytes. Alias tables keep their thresholds; their aliases follow the edges to the new
- * places in the list. If the input has no orig_id, its ids become orig_id. A graph that stays in one part gets the
- * inverse of orig_id for edges (core/graph/inverse.h). Fails with the writer's errors.
+ * Strings move as offsets and bytes. An alias table keeps its thresholds; its aliases follow the edges to the new
+ * places in the list. The plan's weights get new tables, a block of lists at a time. If the input has no orig_id, its
+ * ids become orig_id. A graph that stays in one part gets the inverse of orig_id for edges (core/graph/inverse.h).
+ * Fails with the writer's errors.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -18,15 +19,17 @@
 
 #define BLOCK_BYTES (1u << 20)
 #define DROP_BYTES  (32ull << 20) /* bytes of the mapped input that are unmapped at a time */
+#define TABLE_EDGES (64u << 10)   /* edges whose alias tables are built at a time; more for a longer list */
+#define TABLE_ROWS  (64u << 10)
 
-enum job_kind { JOB_ROWS, JOB_STRINGS, JOB_NAMES, JOB_ALIAS, JOB_ORIGIN, JOB_INVERSE, JOB_TRAINER };
+enum job_kind { JOB_ROWS, JOB_STRINGS, JOB_NAMES, JOB_ALIAS, JOB_WEIGHT, JOB_ORIGIN, JOB_INVERSE, JOB_TRAINER };
 
 struct job {
 	enum job_kind kind;
 	uint32_t part, type;
-	const struct gw_array
-		*array; /* of the input; for strings: the offsets; for INVERSE: orig_id, or NULL: ids of the input */
-	const struct gw_array *bytes; /* for strings */
+	const struct gw_array *array; /* an array of the input; for strings, the offsets; for INVERSE, orig_id, or NULL
+					 for the input's ids */
+	const struct gw_array *bytes; /* the bytes, for strings */
 	const struct gw_numbers *from;
 	uint64_t begin, count;              /* rows from[begin ... begin + count) of the input, in this order */
 	const struct gw_split_lists *lists; /* for edges, else NULL */
@@ -179,15 +182,21 @@ static void move_aliases(const struct job *job, uint64_t row, uint32_t *room, ui
 	}
 }
 
-static gw_status run_alias(struct gw_split *split, const struct job *job)
+static uint64_t longest_list(const struct gw_split_lists *lists)
 {
-	const struct gw_split_lists *lists = job->lists;
-	uint64_t shape[2] = {job->count, 2}, longest = 0, old_first, old_end;
-	struct gw_array_stream *stream;
+	uint64_t longest = 0;
 	for (uint64_t row = 0; row < lists->rows; row++) {
 		uint64_t n = lists->offsets[row + 1] - lists->offsets[row];
 		longest = n > longest ? n : longest;
 	}
+	return longest;
+}
+
+static gw_status run_alias(struct gw_split *split, const struct job *job)
+{
+	const struct gw_split_lists *lists = job->lists;
+	uint64_t shape[2] = {job->count, 2}, longest = longest_list(lists), old_first, old_end;
+	struct gw_array_stream *stream;
 	gw_status status = gw_writer_begin(split->writer, job->part, job->key, GW_UINT32, 2, shape, &stream);
 	if (status != GW_OK)
 		return status;
@@ -201,6 +210,58 @@ static gw_status run_alias(struct gw_split *split, const struct job *job)
 		status = gw_writer_append(stream, room, n * 2 * sizeof(*room));
 	}
 	gw_free(room);
+	return split_rows_finish(split, stream, status, job->count * 2 * sizeof(uint32_t));
+}
+
+/* Memory for the tables of a block of lists. */
+struct table_block {
+	uint64_t edges;    /* room */
+	uint64_t *indptr;  /* [TABLE_ROWS + 1], from 0 */
+	uint8_t *weights;  /* [edges] of the job's dtype */
+	uint32_t *entries; /* [edges, 2] */
+};
+
+/* Builds and writes the tables of the lists from `row` on, as many as fit. Sets *next to the first list that does not.
+ */
+static gw_status write_tables(const struct job *job, struct gw_array_stream *stream, const struct table_block *block,
+			      uint64_t row, uint64_t *next)
+{
+	const struct gw_split_lists *lists = job->lists;
+	uint64_t first = lists->offsets[row], bytes = job->array->row_bytes, rows = 0;
+	block->indptr[0] = 0;
+	while (row + rows < lists->rows && rows < TABLE_ROWS &&
+	       lists->offsets[row + rows + 1] - first <= block->edges) {
+		rows++;
+		block->indptr[rows] = lists->offsets[row + rows] - first;
+	}
+	uint64_t edges = block->indptr[rows];
+	for (uint64_t i = 0; i < edges; i++)
+		copy_row(block->weights + i * bytes, job->array->data + gw_numbers_get(&lists->at, first + i) * bytes,
+			 bytes);
+	gw_status status =
+		gw_alias_build(block->indptr, rows, job->array->meta->dtype, block->weights, 1, block->entries);
+	*next = row + rows;
+	return status != GW_OK ? status : gw_writer_append(stream, block->entries, edges * 2 * sizeof(uint32_t));
+}
+
+static gw_status run_weight(struct gw_split *split, const struct job *job)
+{
+	const struct gw_split_lists *lists = job->lists;
+	uint64_t shape[2] = {job->count, 2}, longest = longest_list(lists), next = 0;
+	struct table_block block = {.edges = longest > TABLE_EDGES ? longest : TABLE_EDGES};
+	struct gw_array_stream *stream;
+	gw_status status = gw_writer_begin(split->writer, job->part, job->key, GW_UINT32, 2, shape, &stream);
+	if (status != GW_OK)
+		return status;
+	block.indptr = gw_malloc((TABLE_ROWS + 1) * sizeof(*block.indptr));
+	block.weights = gw_malloc(block.edges * job->array->row_bytes);
+	block.entries = gw_malloc(block.edges * 2 * sizeof(*block.entries));
+	status = block.indptr && block.weights && block.entries ? GW_OK : GW_NO_MEMORY;
+	while (status == GW_OK && next < lists->rows)
+		status = write_tables(job, stream, &block, next, &next);
+	gw_free(block.indptr);
+	gw_free(block.weights);
+	gw_free(block.entries);
 	return split_rows_finish(split, stream, status, job->count * 2 * sizeof(uint32_t));
 }
 
@@ -283,6 +344,8 @@ static gw_status run_job(void *context, uint64_t begin, uint64_t end, unsigned t
 			status = run_names(jobs->split, job);
 		else if (job->kind == JOB_ALIAS)
 			status = run_alias(jobs->split, job);
+		else if (job->kind == JOB_WEIGHT)
+			status = run_weight(jobs->split, job);
 		else if (job->kind == JOB_TRAINER)
 			status = run_trainer(jobs->split, job);
 		else if (job->kind == JOB_INVERSE)
@@ -310,10 +373,23 @@ static gw_status add_job(struct jobs *jobs, struct job job)
 	return GW_OK;
 }
 
+/* Whether the array is the table of a weight for which a new table is made. */
+static bool is_remade(const struct gw_split *split, const struct gw_array_key *key)
+{
+	const struct gw_plan_weights *weights = &split->plan->weights;
+	for (uint32_t i = 0; i < weights->count; i++) {
+		size_t length = strlen(weights->list[i].name);
+		if (key->edge && weights->list[i].etype == key->type &&
+		    strncmp(key->name, weights->list[i].name, length) == 0 && strcmp(key->name + length, ".alias") == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Whether to skip an array: other code writes it, it is made anew, or it is the second half of strings. */
 static bool skip(const struct gw_split *split, const struct gw_array_key *key)
 {
-	if (key->out || split_rows_ends_with(key->name, ".bytes"))
+	if (key->out || split_rows_ends_with(key->name, ".bytes") || is_remade(split, key))
 		return true;
 	if (key->edge && (strcmp(key->name, "indices") == 0 || strcmp(key->name, GW_INVERSE_NAME) == 0))
 		return true;
@@ -343,6 +419,24 @@ static gw_status add_made(struct jobs *jobs, const struct job *base, const char 
 		made.kind = JOB_TRAINER;
 		snprintf(made.key, sizeof(made.key), "%s/%s/" GW_PLAN_TRAINER_ID, of, folder);
 		status = add_job(jobs, made);
+	}
+	return status;
+}
+
+/* Adds a job for the table of each weight of the template's edge type. */
+static gw_status add_tables(struct jobs *jobs, const struct job *base, const char *folder)
+{
+	const struct gw_plan_weights *weights = &jobs->split->plan->weights;
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < weights->count && status == GW_OK; i++) {
+		const struct gw_plan_weight *weight = &weights->list[i];
+		struct job job = *base;
+		if (weight->etype != base->type)
+			continue;
+		job.kind = JOB_WEIGHT;
+		job.array = weight->array;
+		snprintf(job.key, sizeof(job.key), "edge/%s/%s.alias", folder, weight->name);
+		status = add_job(jobs, job);
 	}
 	return status;
 }
@@ -413,5 +507,7 @@ gw_status gw_split_edge_rows(struct gw_split *split, const struct gw_split_lists
 			   .from = &lists->at,
 			   .count = lists->offsets[lists->rows],
 			   .lists = lists};
-	return run_jobs(&jobs, add_type(&jobs, &base, split->schema->etypes[lists->etype].folder));
+	const char *folder = split->schema->etypes[lists->etype].folder;
+	gw_status status = add_type(&jobs, &base, folder);
+	return run_jobs(&jobs, status != GW_OK ? status : add_tables(&jobs, &base, folder));
 }

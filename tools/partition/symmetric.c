@@ -66,7 +66,7 @@ uint64_t gw_symmetric_loops(const struct gw_symmetric_source *sources, size_t co
 	for (size_t i = 0; i < count; i++) {
 		struct symmetric_build build = {.source = &sources[i], .loops = &loops};
 		if (sources[i].src_base ==
-		    sources[i].dst_base) /* both ends have one type: no other type can be there */
+		    sources[i].dst_base) /* only a type whose ends have the same type has loops */
 			gw_parallel_for(threads, sources[i].adjacency->rows, ROWS_GRAIN, count_loops, &build);
 	}
 	return loops;

@@ -6,7 +6,7 @@
 
 /* One edge type. All node types share one numbering: node v of a type is base + v. */
 struct gw_symmetric_source {
-	const struct gw_adjacency *adjacency; /* of a graph in one part */
+	const struct gw_adjacency *adjacency; /* from a graph in one part */
 	uint64_t src_base, dst_base;
 };
 

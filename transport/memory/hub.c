@@ -4,8 +4,8 @@
  * listener closed, waits until no client is inside, and then removes the service from the links. Each side stores its
  * own flag before it checks the other's (sequentially consistent), so one of the two sees the other. A draining
  * listener removes the service at once from links without a deferred request, and from the other links after their last
- * deferred request. A forked child has only services of its own. Fails on a name that is taken or unknown, and on a
- * full service.
+ * deferred request. In a forked child, clients reach only services that the child has created. Fails on a name that is
+ * taken or unknown, and on a full service.
  */
 #include <pthread.h>
 #include <sched.h>

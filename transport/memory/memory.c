@@ -46,7 +46,8 @@ static gw_status memory_open(struct gw_poll_group *group, void **out)
 	return GW_OK;
 }
 
-/* Removes the oldest request and frees it. Its note is posted already, or the request was cancelled. */
+/* Removes the oldest request and frees it. Its note (the completion) is posted already, or the request was
+ * cancelled. */
 static void request_drop(struct memory_endpoint *endpoint)
 {
 	struct memory_request *request = endpoint->link.requests;

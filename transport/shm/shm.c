@@ -1,8 +1,8 @@
 /* The shm backend's slots. Connections are transport/tcp's; reads are copies from the mapping (transport/mapped.h).
  *
  * A read makes no system call, so reads do not notice the loss of a server. Polls notice it: they check the sockets.
- * While completions are queued, only one poll in LOOK_TURNS does. Mapped memory stays readable until the endpoint is
- * closed. After the poll that noticed the loss, reads fail.
+ * While completions are queued, only one poll in LOOK_TURNS checks them. Mapped memory stays readable until the
+ * endpoint is closed. After the poll that noticed the loss, reads fail.
  */
 #include "transport/shm/shm.h"
 

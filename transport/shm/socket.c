@@ -37,8 +37,8 @@ static struct sockaddr_un address_in(int folder, const char *file)
 
 static_assert(sizeof("/proc/self/fd/2147483647/") + FILE_MAX <= sizeof(((struct sockaddr_un *)0)->sun_path), "fits");
 
-/* Whether no socket is bound to the file any more. A connect with another socket type shows this, and the listener does
- * not notice it. */
+/* Whether no socket is bound to the file any more. The check connects with another socket type: the kernel reports
+ * whether a socket is bound, and the listener does not notice the attempt. */
 static bool is_dead(int folder, const char *file)
 {
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -41,7 +41,7 @@ static gw_status bind_to(const struct gw_address *address, bool wait_to_listen, 
 	gw_status status = gw_socket_resolve(address, &list);
 	if (status != GW_OK)
 		return gw_context(status, "listen");
-	/* The first address of the name: only clients use a name's other addresses. */
+	/* A server listens at the first address of the name; only clients try the others. */
 	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	union {
 		struct sockaddr_in6 six;

@@ -5,7 +5,8 @@
  *                                                                          wrong graph, deadline, end of stream
  *
  * A lost endpoint exists until its owner closes it; calls on it fail. Dialling tries the name's addresses in turn. Each
- * has a share of the time, since an address whose host drops packets never refuses. Loss of the peer: client_lose.c.
+ * address has a share of the time, since an attempt does not end by itself if the host drops its packets. Loss of the
+ * peer: client_lose.c.
  */
 #include "transport/tcp/client.h"
 
@@ -111,7 +112,8 @@ static gw_status tcp_client_dial(struct tcp_client *client)
 	return dial_failed(client, error);
 }
 
-/* Gives up the current address; gw_last_error() has the reason. `gone` then dials the next. */
+/* Gives up the current address; gw_last_error() has the reason. The io's callback `gone` then dials the next
+ * address. */
 static void dial_next(struct tcp_client *client)
 {
 	client->dial_deadline_ns = GW_NO_DEADLINE;
@@ -144,7 +146,7 @@ static gw_status look_up(struct tcp_client *client)
 	return status != GW_OK ? status : tcp_client_watch(client, fd, POLLIN);
 }
 
-/* The look-up of the name has ended. `gone` then dials the first address. */
+/* The look-up of the name has ended. The io's callback `gone` then dials the first address. */
 static void looked_up(struct tcp_client *client)
 {
 	gw_status status = gw_tcp_resolve_take(client->resolve, &client->addresses);
@@ -404,13 +406,14 @@ static void tcp_client_tick_liveness(struct tcp_client *client, uint64_t now_ns)
 	client->probed = true;
 	client->probed_ns = now_ns;
 	tcp_loop_timer(client->loop, now_ns + client->liveness_ns);
-	/* If so many probes are unanswered that the queue is full, the answer to an older one shows as well that the
-	 * peer lives. */
+	/* If unanswered probes fill the queue, no further probe is needed: the answer to an older one also shows that
+	 * the peer lives. */
 	if (client_queued(client) < CLIENT_QUEUE - 1)
 		gw_tcp_client_send(client, WIRE_PING, NULL, 0);
 }
 
-/* Bytes below the low-water mark also show that the peer lives. So they are received every CLIENT_LOW_WATER_NS. */
+/* Fewer bytes than the low-water mark (SO_RCVLOWAT) do not wake the client, but they show that the peer lives. So they
+ * are received every CLIENT_LOW_WATER_NS. */
 static void tick_low_water(struct tcp_client *client, uint64_t now_ns)
 {
 	if (client->io.low_water <= 1)

@@ -1,6 +1,6 @@
 /* The end of an endpoint's questions, one by one or all when the peer is lost. A dropped set completes once nothing can
- * write to its destination. That is at once, unless a receive into it is in progress (io_uring). Then the receive is
- * cancelled and reaped first.
+ * write to its destination. If a receive into the destination is in progress (io_uring), the receive is cancelled and
+ * reaped first; otherwise the set completes at once.
  */
 #include <stdio.h>
 
@@ -49,7 +49,8 @@ void gw_tcp_client_drop_set(struct tcp_client *client, struct gw_read_set *set)
 	gw_read_set_settle(&client->loop->completions, set);
 }
 
-/* Fails every question with the text of gw_last_error(); the oldest may first need the end of its receive. */
+/* Fails every question with the text of gw_last_error(). The oldest question ends later if a receive of its answer is
+ * in progress. */
 static void fail_questions(struct tcp_client *client, gw_status status)
 {
 	char text[GW_ERROR_TEXT_MAX];

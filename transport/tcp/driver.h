@@ -1,9 +1,9 @@
 /* The driver of sockets: one interface, two implementations (io_uring, epoll).
  *
  * A connection does not call recv or send. The driver asks the connection where the next bytes go (`target`) and what
- * to send (`source`), makes the system call, and reports the outcome (`received`, `sent`). Between question and report
- * the driver uses that memory. With epoll this lasts one system call; with io_uring it may take long, so `receiving`
- * and `sending` show it.
+ * to send (`source`), makes the system call, and reports the outcome (`received`, `sent`). From the call of `target` or
+ * `source` to the report, the driver uses that memory. With epoll this lasts one system call. With io_uring it may take
+ * long; `receiving` and `sending` are set meanwhile.
  *
  *      io added ── kick ──▶ target ─▶ receive ─▶ received ─▶ target …          all callbacks come from inside run,
  *                        └▶ source ─▶ send ────▶ sent ─────▶ source …          flush and stop_receive, one at a time
@@ -118,7 +118,7 @@ void gw_tcp_low_water(struct tcp_io *io);
 
 /* --- Waiting for one socket alone. --- */
 
-#define TCP_AWAIT_NS (4 * 1000000ull) /* the kernel's tick may make it twice that */
+#define TCP_AWAIT_NS (4 * 1000000ull) /* rounded up to kernel ticks, it may take twice as long */
 
 enum tcp_awaited {
 	TCP_AWAIT_NOT, /* other work comes first: call run */

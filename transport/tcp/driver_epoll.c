@@ -152,7 +152,8 @@ static bool receive_once(struct tcp_io *io, size_t *budget)
 	}
 	if (fd_passing && n > 0)
 		gw_tcp_fd_passing_received(io->fd_passing, &message);
-	/* A short receive emptied the socket. Exception: if the peer has closed, no further edge reports that. */
+	/* A short receive emptied the socket. Exception: after the peer has closed, no further edge would report the
+	 * end of the stream. */
 	if (n > 0 && (size_t)n < wanted && !io->hung_up && !fd_passing) /* passed descriptors end a receive early */
 		io->readable = false;
 	if (n <= 0)

@@ -1,6 +1,6 @@
-/* The io_uring driver. Each io has one receive in progress, submitted together with the wait for the next completion. A
- * send is an operation only for bytes that the socket does not take at once. So an answer and the next question cost
- * two system calls.
+/* The io_uring driver. Each io has one receive in progress, submitted together with the wait for the next completion.
+ * Bytes are sent by a direct system call; only those that the socket does not take at once become an operation. So an
+ * answer and the next question cost two system calls.
  *
  *   kick ─▶ queue ─▶ arm: source ─▶ send, or SEND; target ─▶ RECV ─▶ (submit, wait) ─▶ completion ─▶ received / sent …
  *
@@ -12,15 +12,15 @@
  * asked again.
  *
  * Threads: a poll group may move to another thread, and the kernel cancels a thread's operations when the thread ends.
- * So an operation that ends with ECANCELED without a request is armed again. For the same reason the ring is not set up
- * for a single issuer.
+ * So an operation that ends with ECANCELED, although the driver has not cancelled it, is armed again. For the same
+ * reason the ring is not set up for a single issuer.
  *
- * Only groups that spin use cooperative task running (a ring flag). An operation completes in the thread that armed it.
- * If the group has moved, that thread may compute without entering the kernel, while another thread waits for the
- * completion. Without the flag the kernel interrupts the computing thread; it never interrupts a thread that waits in
- * the kernel. But it would interrupt a spinning thread for every completion (30 us more for one row), so rings of
- * spinning groups have the flag. In such a ring, an operation of a thread that left the group completes at the next
- * tick of that thread's processor.
+ * Only groups that spin use cooperative task running (IORING_SETUP_COOP_TASKRUN). An operation completes in the thread
+ * that armed it. If the group has moved, that thread may compute without entering the kernel, while another thread
+ * waits for the completion. Without the flag the kernel interrupts the computing thread; it never interrupts a thread
+ * that waits in the kernel. But the kernel would interrupt a spinning thread for every completion (30 us more for one
+ * row), so rings of spinning groups have the flag. In such a ring, an operation of a thread that left the group
+ * completes at the next tick of that thread's processor.
  *
  * Fails with GW_UNSUPPORTED if the kernel or its policy (seccomp, sysctl) does not offer io_uring.
  */
@@ -241,7 +241,7 @@ static void arm_receive(struct uring_driver *driver, struct tcp_io *io)
 		io_uring_prep_recvmsg(sqe, io->fd, &io->receive_message, MSG_CMSG_CLOEXEC);
 	}
 	gw_tcp_low_water(io);
-	/* Below the mark, bytes that arrived during the last receive are not worth a receive of their own. */
+	/* With a low-water mark, wait until that many bytes have arrived, even if some have arrived already. */
 	if (!io->readable || io->low_water > 1)
 		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
 	uring_mark(sqe, io, OP_RECEIVE);
@@ -465,8 +465,8 @@ static bool uring_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 	return worked;
 }
 
-/* Any other completion of the ring interrupts the receive, including that of the wake descriptor, unless another thread
- * armed the operation. */
+/* Any other completion of the ring interrupts the receive, for example that of the wake descriptor. Exception: a
+ * completion of an operation that another thread armed. */
 static enum tcp_awaited uring_await(struct tcp_driver *base, struct tcp_io *io)
 {
 	struct uring_driver *driver = (struct uring_driver *)base;

@@ -294,7 +294,8 @@ gw_status gw_tcp_listener_keep(struct gw_listener *base)
 	return GW_OK;
 }
 
-/* Starts to use a renewed socket. The old socket's last turn accepts the clients in its queue; later ones retry. */
+/* Starts to use a renewed socket. The old socket's last turn accepts the clients in its queue. Clients that it has not
+ * accepted by then lose the connection and retry. */
 static void tcp_listener_renew(struct tcp_listener *listener, struct tcp_accept *accept)
 {
 	struct tcp_accept *old = listener->accept;

@@ -105,8 +105,7 @@ static bool go_on_reading(struct tcp_server *server)
 /* --- Frames. --- */
 
 /* Makes room for a frame of `needed` bytes, within the client's share of memory. GW_AGAIN: a receive into the buffer is
- * in progress. That receive ends with more bytes of this frame, which is incomplete; a full buffer has no receive in
- * progress. */
+ * in progress. The receive will end, since the rest of this frame is still to come. */
 static gw_status in_grow(struct tcp_server *server, uint32_t needed)
 {
 	if (server->io.receiving)
@@ -450,7 +449,7 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 	}
 }
 
-/* Ends the connections of draining listeners that are owed no answer. */
+/* Lets each connection of a draining listener end, once no answer is owed to it. Pending clients end at once. */
 void gw_tcp_servers_drain(struct tcp_loop *loop)
 {
 	for (struct tcp_server *server = loop->servers, *next; server; server = next) {

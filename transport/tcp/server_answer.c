@@ -41,7 +41,8 @@ static gw_status answer_region(const struct tcp_answer *answer, const struct gw_
 		return answer_check(&answer->ranges, *region);
 	}
 	if (read->region >= service->region_count)
-		return gw_fail(GW_RANGE, "region %u; the server has %u", read->region, service->region_count);
+		return gw_fail(GW_RANGE, "region %u does not exist; the server has %u regions", read->region,
+			       service->region_count);
 	*region = &service->regions[read->region];
 	if (read->generation != (*region)->generation)
 		return gw_fail(GW_STALE, "the server has reloaded region %u; connect again", read->region);

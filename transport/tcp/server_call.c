@@ -14,7 +14,7 @@
 #include "core/system/clock.h"
 #include "transport/tcp/server.h"
 
-#define ALIVE_NS (100 * GW_NS_PER_MS) /* between two unasked PONGs: a client waits at least ten times as long */
+#define ALIVE_NS (100 * GW_NS_PER_MS) /* between two unasked PONGs: clients tolerate ten times as much silence */
 
 static void server_call_queue_add(struct tcp_server *server)
 {

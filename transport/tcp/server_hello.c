@@ -5,12 +5,12 @@
  *        └── silent, or one of too many: closed
  *
  * Until the proof a socket costs a descriptor and a few KiB. It counts against a separate small limit; beyond the limit
- * the oldest pending client is closed for the newest. So a client with the key is admitted however many pending clients
- * exist: its hello takes one round trip, while theirs never end. Each loop has a share of the limit for its own pending
- * clients.
+ * the oldest pending client is closed for the newest. So a client with the key is admitted even if others open many
+ * sockets and never complete a hello: its own hello takes one round trip only. Each loop has a share of the limit for
+ * its own pending clients.
  *
  * Fails on another version, a wrong key, a full server, and if memory runs out. The client gets each reason in an ERROR
- * frame if it has sent a valid hello, since only then it understands one.
+ * frame if it has sent a valid hello, since other programs do not understand such a frame.
  */
 #include <string.h>
 

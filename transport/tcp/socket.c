@@ -78,8 +78,8 @@ void gw_tcp_low_water(struct tcp_io *io)
 	io->low_water_set = wanted;
 }
 
-/* Makes the socket blocking, with a time limit in kernel ticks. Such a limit costs a tenth as much as one in
- * nanoseconds. Calls on this socket that must not block pass a flag for that. */
+/* Makes the socket blocking, with a time limit in kernel ticks. A time limit in nanoseconds would cost ten times as
+ * much. Calls on this socket that must not block pass a flag for that. */
 static bool await_prepare(struct tcp_io *io)
 {
 	const struct timeval limit = {.tv_usec = TCP_AWAIT_NS / 1000};

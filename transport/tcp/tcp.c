@@ -148,7 +148,7 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 		tcp_take_orders(loop);
 		if (now >= loop->next_timer_ns)
 			tcp_timers(loop, now, &woken);
-		/* Queued completions are returned at once, but each poll checks the sockets once. */
+		/* Queued completions are returned without a wait, but every poll first checks the sockets once. */
 		if (first && !gw_completions_empty(&loop->completions))
 			loop->driver->ops->run(loop->driver, 0, &woken);
 		n = gw_completions_take(&loop->completions, completions, max);

@@ -5,8 +5,8 @@
  * A completion queue that overflows loses all its completions. It therefore has an entry for everything that its queue
  * pairs can have in flight at once, flushes included. The number of queue pairs is not known beforehand. Most drivers
  * resize a completion queue. Where a driver does not, or not with work in flight, the poller creates another queue on
- * the same channel. Each is twice as large as the one before, so the poller never polls many. Fails when the device's
- * limits are reached.
+ * the same channel. Each queue is twice as large as the one before, so a poller has only a few queues to poll. Fails
+ * when the device's limits are reached.
  */
 #include <errno.h>
 #include <string.h>

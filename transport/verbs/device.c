@@ -7,10 +7,10 @@
  * librdmacm opens a device once and shares its context among all ids. It may close the context when no id refers to the
  * device; `hold` is an id that prevents that. If the only device is removed, librdmacm (version 44) keeps it open for
  * ever, and the kernel's removal waits for the close. device_free therefore replaces the device's descriptors with
- * /dev/null, which closes the device for the kernel.
+ *  /dev/null, which closes the device for the kernel.
  *
- * A forked child begins without devices. It must not use its parent's: a registration names addresses, and behind them
- * the device writes to the parent's pages. librdmacm gives the child the inherited context, and the child makes its own
+ * A forked child begins without devices. It must not use its parent's devices: at the addresses of a registration, the
+ * device writes to the parent's pages. librdmacm gives the child the inherited context, and the child makes its own
  * protection domain on it. Some kernel drivers take commands on a context only from the process that opened it
  * (Soft-RoCE's posts). There RDMA fails in the child, and its client uses TCP.
  *

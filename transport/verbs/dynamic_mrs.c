@@ -1,14 +1,14 @@
 /* The memory regions (MRs) of dynamic regions: those of tensors, which are published and withdrawn while clients read
  * other regions.
  *
- *   publish ─▶ the publishing thread registers every slice on every rail ─▶ clients can find the region
+ *   publish ─▶ the publishing thread registers every slice on every rail (device) ─▶ clients can find the region
  *   listen  ─▶ the listening thread registers the regions published before ─▶ clients can connect
- *   a client with a lease asks over TCP (GW_OP_KEYS) ─▶ the region's place and the keys of one rail
- *   withdrawn, and the last client has released it ─▶ our thread deregisters ─▶ `freed`: the owner has its memory back
+ *   a client that has pinned the region asks over TCP (GW_OP_KEYS) ─▶ the region's place and the keys of one rail
+ *   withdrawn, and the last client has released it ─▶ a thread deregisters ─▶ `freed`: the owner has its memory back
  *
  * So no key of a region outlives its memory, and a key becomes invalid only after each client was asked to forget it.
- * The time to register or deregister grows with the number of pages, so no serving thread does it. Our thread starts
- * with the first region. When a rail is removed, its MRs are deregistered.
+ * The time to register or deregister grows with the number of pages, so no serving thread does it. A thread of this
+ * file deregisters; it starts with the first region. When a rail is removed, its MRs are deregistered.
  *
  * If a region cannot be registered (the locked-memory limit, no thread, no memory), it is published all the same.
  * Clients that ask for its keys get GW_UNSUPPORTED, and request rows instead.
@@ -28,7 +28,7 @@ struct verbs_dynamic_mrs {
 	struct gw_dynamic_region what;
 	struct handshake_region place;
 	struct ibv_mr **mrs; /* rail by rail; NULL on a removed rail */
-	uint32_t *keys;      /* likewise; kept on a removed rail */
+	uint32_t *keys;      /* the MRs' keys, in the same order; kept on a removed rail */
 };
 
 static struct verbs_listener *dynamic_mrs_listener(struct gw_dynamic_region_registrar *registrar)

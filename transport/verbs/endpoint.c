@@ -141,7 +141,8 @@ static void tick_groups(struct verbs_endpoint *endpoint, uint64_t now_ns)
 	if (now_ns < due)
 		verbs_timer(endpoint->loop, due);
 	else
-		gw_verbs_lose(endpoint, gw_fail(GW_PEER_LOST, "silenced: a failed read did not end"));
+		gw_verbs_lose(endpoint,
+			      gw_fail(GW_PEER_LOST, "a failed read did not end in time; its queue pairs are closed"));
 }
 
 /* While work is open and the peer is silent: after liveness_ns a read of 0 bytes probes the peer's device. After

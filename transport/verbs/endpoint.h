@@ -14,7 +14,8 @@
 #define ENDPOINT_STAGES       16u        /* frames of versioned rows, open at once */
 #define STAGE_ROWS            256u       /* rows of one such frame */
 #define FRAME_RANGES_MAX      (64u << 10)
-/* How long a failed read set waits for its work in flight before the connection is silenced. */
+/* How long a failed read set waits for its work in flight. After that the endpoint is silenced: its queue pairs are
+ * destroyed. */
 #define ENDPOINT_PATIENCE_NS (200 * GW_NS_PER_MS)
 
 enum endpoint_phase {
@@ -60,7 +61,7 @@ struct verbs_frame {
 	uint32_t open;                           /* work requests in flight */
 	bool waiting;                            /* in the list of frames to post */
 	bool dying;                              /* its set has failed: it only waits for its work in flight */
-	uint64_t dying_ns;                       /* since this time */
+	uint64_t dying_ns;                       /* when it began to die */
 };
 
 struct verbs_request {
@@ -81,7 +82,7 @@ struct verbs_opening {
 	uint64_t number; /* the cookie of its open request over TCP */
 	struct gw_note *note;
 	uint32_t id, generation;
-	bool held, asked; /* the server holds a lease for us; the request for keys was sent */
+	bool held, asked; /* the server has pinned the region for us; the request for keys was sent */
 };
 
 /* A queue pair that is being connected or is connected. */
@@ -200,8 +201,8 @@ void gw_verbs_stage_release(struct verbs_endpoint *endpoint, struct verbs_stage 
  * room now. */
 uint32_t gw_verbs_rows_build(struct verbs_qp *qp, struct verbs_frame *frame, struct verbs_wr *wr, struct ibv_sge *sges,
 			     uint64_t *remote);
-/* All of the frame has landed. False: some rows are torn; the frame now holds only those rows and must be posted
- * again. */
+/* Checks a frame that has landed completely. False: some rows are torn; the frame now holds only those rows and must be
+ * posted again. */
 bool gw_verbs_rows_landed(struct verbs_frame *frame);
 
 /* --- endpoint_read.c --- */

@@ -1,8 +1,8 @@
 /* Dynamic regions at a client: opened and released over the endpoint's TCP connection, read over RDMA.
  *
- *   open ─▶ OPEN over TCP: the server holds a lease of the region for us ─▶ GW_OP_KEYS: its place, the keys of our rail
- *        ─▶ may be read ─▶ WITHDRAWN over TCP: unposted reads fail, new reads are refused
- *        ─▶ the work in flight has landed ─▶ RELEASED: the server deregisters after every client has released
+ *   open ─▶ OPEN over TCP: the server pins the region for us ─▶ GW_OP_KEYS: its place, the keys of our rail (the
+ * device) ─▶ may be read ─▶ WITHDRAWN over TCP: unposted reads fail, new reads are refused ─▶ the work in flight has
+ * landed ─▶ RELEASED: the server deregisters after every client has released
  *
  * So no read of ours uses a key that no longer exists; such a read would cost the connection and all work open on it.
  * The client remembers a region that the server cannot offer over RDMA, or whose rows the device might tear, and
@@ -45,7 +45,7 @@ void gw_verbs_dynamic_withdrawn(struct tcp_dynamic_reader *reader, uint32_t id, 
 
 /* --- Opening. --- */
 
-/* Asks for the keys of leased regions, oldest first, as far as there is room for questions. */
+/* Asks for the keys of pinned regions, oldest first, as far as there is room for questions. */
 void gw_verbs_dynamic_pump(struct verbs_endpoint *endpoint)
 {
 	for (struct verbs_opening *opening = endpoint->openings, *next; opening; opening = next) {
@@ -119,7 +119,7 @@ static gw_status endpoint_dynamic_refuse(struct verbs_endpoint *endpoint, const 
 	return GW_UNSUPPORTED;
 }
 
-/* Continues an open: the server has granted the lease, or has answered with the keys. GW_AGAIN: the keys are still
+/* Continues an open: the server has pinned the region, or has answered with the keys. GW_AGAIN: the keys are still
  * missing. */
 static gw_status opening_goes_on(struct verbs_endpoint *endpoint, struct verbs_opening *opening,
 				 const struct gw_completion *completion)

@@ -11,8 +11,9 @@
  * write them. A row that is longer than a read, or that crosses two slices, arrives by several reads and queue pairs.
  * The hash detects a row whose bytes come from different writes.
  *
- * Frames of such rows are short, so that one is verified while others are in flight. The endpoint has few stages for
- * such frames; a call that finds no free stage accepts only a prefix. Fails if memory cannot be locked.
+ * Frames of such rows are short, so that one is verified while others are in flight. Each such frame needs a stage, the
+ * staging area for the tails of its rows. The endpoint has few stages; a call that finds no free stage accepts only a
+ * prefix. Fails if memory cannot be locked.
  */
 #include <string.h>
 

@@ -6,12 +6,12 @@
  *              ◀────────── REPLY: answer, addresses, regions, keys
  *      connection request with a token ─────────────────▶ no token, no queue pair
  *
- *      REQUEST GW_OP_KEYS: which dynamic region ────────▶ one that this TCP connection holds a lease for
+ *      REQUEST GW_OP_KEYS: which dynamic region ────────▶ one that this TCP connection has pinned
  *              ◀────────── REPLY: its place, a key for each slice on the client's rail
  *
  * The answer consists of struct handshake_answer, then address_count times handshake_address, then region_count times
- * handshake_region. The keys follow: for each rail the keys of all slices of all regions, 4 bytes each. Numbers are
- * little-endian.
+ * handshake_region. The keys follow: for each rail (a device of the server) the keys of all slices of all regions, 4
+ * bytes each. Numbers are little-endian.
  */
 #ifndef GW_TRANSPORT_VERBS_HANDSHAKE_H
 #define GW_TRANSPORT_VERBS_HANDSHAKE_H

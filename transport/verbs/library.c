@@ -32,8 +32,8 @@
 #undef ibv_query_port
 #undef ibv_reg_mr
 
-/* RETURNS(type, name, parameters, arguments): a function that its library must have. GIVES: likewise, of type void. OR:
- * a function that older libraries lack, with the value that it then returns. */
+/* RETURNS(type, name, parameters, arguments): a function that its library must have. GIVES: the same for a function of
+ * type void. OR: a function that older libraries lack, with the value that it then returns. */
 /* clang-format off */
 #define VERBS_CALLS(RETURNS, GIVES, OR)                                                                                \
 	RETURNS(struct ibv_device **, ibv_get_device_list, (int *num_devices), (num_devices))                          \

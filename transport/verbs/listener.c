@@ -1,7 +1,7 @@
 /* A service over RDMA: a TCP listener that answers the hello, and a CM listener for each poll group. Clients that have
  * got a token over their TCP connection connect to the CM listener. One thread serves a client's queue pairs and its
- * TCP connection, so they share data without locks. Each CM listener therefore has its own port, which the answer
- * contains.
+ * TCP connection, so they share data without locks. A client reaches its thread by the port: each CM listener has its
+ * own, which the answer contains.
  *
  *   TCP hello ─▶ question ─▶ a client with a token ─▶ connection request with the token ─▶ queue pair
  *                                     └── ends with the TCP connection, or when the token expires

@@ -5,8 +5,8 @@
  * may unmap the memory and map other pages at the same address; reads would then land in the old pages. For the same
  * reason no further buffer joins an MR whose owner has released it; the present users keep it.
  *
- * Memory that cannot be registered (the locked-memory limit, a mapping that pins badly) can still be a destination:
- * through a bounce buffer. Small buffers also use it, because registering them does not pay.
+ * Memory that cannot be registered (the locked-memory limit, a mapping whose pages cannot be pinned) can still be a
+ * destination: through a bounce buffer. Small buffers also use it, because registering them does not pay.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,9 +19,9 @@
 #include "transport/verbs/verbs.h"
 
 /* Registering and releasing memory for one read takes 25,000 to 40,000 instructions. Copying the bytes takes 4,000 to
- * 12,000 for 16 to 64 KiB (Soft-RoCE, counted). Memory that is read into once breaks even far above this size, near
- * half a megabyte. Memory that is read into again and again pays for its registration within about three reads of this
- * size, so the limit is no higher. */
+ * 12,000 for 16 to 64 KiB (Soft-RoCE, counted). For memory that receives a single read, registration pays only from
+ * about half a megabyte on. For memory that receives many reads, it pays after about three reads of SMALL_BYTES, so the
+ * limit is no higher. */
 #define SMALL_BYTES (64u << 10)
 
 gw_status gw_verbs_mr_fail(uint64_t bytes, int error)

@@ -39,7 +39,8 @@ static gw_status region_mrs_rail_of(struct verbs_listener *listener, struct rdma
 	*number = listener->rail_count;
 	struct verbs_rail *rail = &listener->rails[listener->rail_count++];
 	rail->device = device;
-	/* IBV_ATOMIC_GLOB promises atomicity toward processors as well. A weaker promise does not cover reads. */
+	/* IBV_ATOMIC_GLOB promises atomicity toward processors as well. A weaker promise does not cover reads of memory
+	 * that processors write to. */
 	if (device->attr.atomic_cap == IBV_ATOMIC_GLOB)
 		listener->whole_words |= 1u << *number;
 	atomic_init(&rail->cm_listeners_left, listener->cm_listener_count);
@@ -65,7 +66,7 @@ static gw_status region_mrs_add(struct verbs_listener *listener, const struct so
 		((struct sockaddr_in6 *)&local)->sin6_port = 0;
 		memcpy(out->bytes, &((struct sockaddr_in6 *)&local)->sin6_addr, 16);
 	}
-	/* An id that is created without an event channel gets its own. */
+	/* An id that is created without an event channel gets a channel of its own. */
 	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) != 0)
 		return gw_verbs_missing("RDMA connection manager", errno);
 	gw_status status;
@@ -176,7 +177,7 @@ gw_status gw_verbs_rails_register(struct verbs_listener *listener)
 		work.rail->mrs = gw_calloc(listener->slice_count ? listener->slice_count : 1, sizeof(struct ibv_mr *));
 		if (!work.rail->mrs)
 			return GW_NO_MEMORY;
-		/* Pinning a gigabyte takes long enough that threads pay. Threads are used from 256 MiB on. */
+		/* Pinning a gigabyte takes so long that several threads are faster. They are used from 256 MiB on. */
 		unsigned threads = bytes >> 28 ? 0 : 1;
 		status = gw_parallel_for(threads, listener->slice_count, 1, register_slices, &work);
 		if (status == GW_OK)

@@ -1,5 +1,5 @@
-/* What libibverbs reports about this host's devices, for people. This header needs no header of libibverbs, so a caller
- * that only prints the report does not either. Only in builds with RDMA (GRAPHWIRE_VERBS).
+/* What libibverbs reports about this host's devices, for people. This header includes no header of libibverbs, so code
+ * that only prints the report needs none. Only in builds with RDMA (GRAPHWIRE_VERBS).
  */
 #ifndef GW_TRANSPORT_VERBS_REPORT_H
 #define GW_TRANSPORT_VERBS_REPORT_H

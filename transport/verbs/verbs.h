@@ -50,7 +50,7 @@ extern const struct gw_transport gw_transport_verbs;
 #define VERBS_QPS_MAX        8u /* queue pairs of one endpoint, at most */
 #define VERBS_QPS_DEFAULT    2u
 #define VERBS_RING           256u /* work requests in flight on one queue pair; a power of two */
-#define VERBS_WINDOW_MIN     16u  /* of reads: the window adapts between MIN and MAX */
+#define VERBS_WINDOW_MIN     16u  /* reads in flight: the window adapts between MIN and MAX */
 #define VERBS_WINDOW_MAX     192u /* leaves room for messages */
 #define VERBS_WINDOW_FIRST   64u
 #define VERBS_POST_MAX       32u /* work requests posted at once */
@@ -153,7 +153,8 @@ struct verbs_cached_mr {
 	uint32_t references;
 	uint32_t owners; /* references by buffers of exactly this memory; at 0 no further buffer joins */
 };
-/* A buffer's word points to this after its first read: the buffer's MR on each poller's device. */
+/* A buffer's MR on each poller's device. The buffer's word for this backend (gw_buffer.words) points to it after the
+ * first read. */
 struct verbs_buffer_mrs {
 	struct verbs_cached_mr *on[VERBS_POLLERS_MAX];
 };

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
-import torch.distributed.nn.functional  # noqa: F401, imported before a group exists: it keeps the group for ever
+import torch.distributed.nn.functional  # noqa: F401, since a later import, in a group, would keep the group
 
 from graphwire.dgl.install import install
 
@@ -51,7 +51,7 @@ def main() -> None:
     sys.argv = sys.argv[1:]
     sys.path[0] = str(script.resolve().parent)
     runpy.run_path(str(script), run_name="__main__")
-    if dist.is_available() and dist.is_initialized():  # left by the script; a group's threads may abort the exit
+    if dist.is_available() and dist.is_initialized():  # the group's threads could abort the exit
         dist.destroy_process_group()
 
 

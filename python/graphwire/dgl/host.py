@@ -49,7 +49,7 @@ def dgl() -> Any:
     global _chosen
     if _chosen is None:
         if is_installed():
-            os.environ.setdefault("DGLBACKEND", "pytorch")  # before the script's own import of dgl, which may set it
+            os.environ.setdefault("DGLBACKEND", "pytorch")  # dgl reads it when it is imported
             try:
                 _chosen = importlib.import_module("dgl")
             except Exception as error:  # a wheel for another PyTorch or NumPy: OSError, ImportError, …

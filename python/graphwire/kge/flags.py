@@ -101,7 +101,7 @@ FLAGS = (
     _flag("--force_sync_interval", TRAIN, "steps after which clients wait for each other; -1: never", type=int,
           default=-1),
     _switch("--async_update", TRAIN, "the rows of the next steps do not wait for this step's push"),
-    _switch("--rel_part", ("train",), "with --num_proc: most relations belong to one client"),
+    _switch("--rel_part", ("train",), "with --num_proc: one client has all triples of a relation, for most relations"),
     _flag("-log --log_interval", TRAIN, "steps between two reports", type=int, default=1000),
     # Evaluation.
     _switch("--valid", TRAIN, "evaluate the validation set while training"),

@@ -197,7 +197,7 @@ class Store:
     def own_triples(self, by_relation: bool = False, importance: bool = False) -> Triples:
         """Returns this client's share of the training triples. The shares of two clients differ by at most one triple.
 
-        by_relation: shares out the triples of all parts, such that most relations belong to one client.
+        by_relation: for most relations, one client gets all triples, from all parts.
         importance: returns the triples' importance too; DataError if the graph has no importance.
         """
         if importance and not any(some.of_edges and some.name == "importance" for some in self.graph.features):

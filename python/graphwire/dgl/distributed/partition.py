@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def _orig(path: Path, types: Types) -> tuple[dict[str, torch.Tensor], dict[Canon
 def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_hops: int = 1,
                     part_method: str = "metis", balance_ntypes: Any = None, balance_edges: bool = False,
                     return_mapping: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
-                    graph_formats: Any = None, reshuffle: bool = True) -> Any:
+                    graph_formats: Any = None, reshuffle: bool = True, *, weight: str | Sequence[str] = ()) -> Any:
     """dgl.distributed.partition_graph. Writes out_path/graph_name.json and the parts.
 
     num_hops: ignored.
@@ -70,6 +71,7 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
         new ids and original ids are equal.
     graph_formats: None, or formats. Edges are stored by source if it is None or has "csr".
     reshuffle: an argument of DGL before 1.0, which must be True: the ids of a part are always contiguous.
+    weight: not an argument of DGL: edge features that get alias tables.
 
     The other arguments are those of graphwire.partition_graph. Raises DGLError for reshuffle=False;
     NotImplementedError for other balance_ntypes; and the errors of graphwire.partition_graph.
@@ -80,7 +82,7 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
     path = of_arrays.partition_graph(
         g, graph_name, num_parts, out_path, method=part_method, balance_train=_balances_train(g, balance_ntypes),
         balance_edges=balance_edges, num_trainers_per_machine=num_trainers_per_machine, objtype=objtype,
-        transpose=_keeps_out_edges(graph_formats))
+        transpose=_keeps_out_edges(graph_formats), weight=weight)
     if not return_mapping:
         return None
     types = Types(g.ntypes, g.canonical_etypes)
@@ -98,7 +100,7 @@ def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionB
     path = Path(os.fspath(part_config))
     text = json.loads(path.read_text()) if path.is_file() else {}
     if not str(text.get("format", "")).startswith("graphwire-"):
-        raise host.error_type()(f"{path} is no graph of Graphwire's: partition_graph writes such a file")
+        raise host.error_type()(f"{path} is not the JSON of a Graphwire graph, which partition_graph writes")
     if _checks.as_integer(part_id) is None:
         raise TypeError(f"part_id is an integer, not {part_id!r}")
     check(lib.gw_part_config_check(c_text("part_config", path)))
