@@ -287,7 +287,7 @@ static bool ends_jobs_and_keeps_others(uint32_t lease_ms)
 	cluster_limit_tensors(0, lease_ms);
 	setup_begin(&setup, 224, PARTS, NULL);
 	struct gw_client *client = striped_client(&setup.cluster, "ends", 0);
-	struct gw_client *stranger = striped_client(&setup.cluster, "another", 0);
+	struct gw_client *other_job = striped_client(&setup.cluster, "another", 0);
 	struct gw_tensor_spec spec = striped_spec("jobs"), kept = striped_spec("kept");
 	struct gw_tensor_list *list;
 	const struct gw_tensor *tensor;
@@ -296,8 +296,8 @@ static bool ends_jobs_and_keeps_others(uint32_t lease_ms)
 	striped_create(client, &spec);
 	striped_create(client, &kept);
 	watch_look(&watch);
-	expect(gw_tensor_open(stranger, "jobs", GW_OF_JOB, &tensor), GW_NOT_FOUND, "jobs");
-	must(gw_tensor_open(stranger, "kept", GW_KEPT, &tensor));
+	expect(gw_tensor_open(other_job, "jobs", GW_OF_JOB, &tensor), GW_NOT_FOUND, "jobs");
+	must(gw_tensor_open(other_job, "kept", GW_KEPT, &tensor));
 	/* The client is heard of without a call. */
 	for (uint64_t before = requests_of(&setup.cluster); requests_of(&setup.cluster) == before;) {
 		striped_pause();
@@ -311,11 +311,11 @@ static bool ends_jobs_and_keeps_others(uint32_t lease_ms)
 	gw_client_close(client);
 	while (shards_of(&setup.cluster, "ends"))
 		striped_pause();
-	must(gw_tensor_list(stranger, &list));
+	must(gw_tensor_list(other_job, &list));
 	assert_int_equal(list->count, 1);
 	assert_string_equal(list->entries[0].name, "kept");
 	gw_tensor_list_free(list);
-	gw_client_close(stranger);
+	gw_client_close(other_job);
 	setup_end(&setup);
 	cluster_limit_tensors(0, 0);
 	return told;

@@ -1,5 +1,5 @@
 /* How graphwire doctor checks servers. Its reads over every backend return the server's bytes and end at their
- * deadline. It notices different bytes and a replaced server. (Other programs: test_doctor_strangers.c.) */
+ * deadline. It notices different bytes and a replaced server. (Other programs: test_doctor_bad_servers.c.) */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -372,9 +372,9 @@ class Local(unittest.TestCase):
     def test_all_agents_are_killed_at_once(self) -> None:
         """What is left is shown, by its job, and ended by that: whatever left its session, or its environment; not what
         belongs to another job."""
-        stubborn = "trap '' TERM; while :; do sleep 0.1; done"
+        ignores_term = "trap '' TERM; while :; do sleep 0.1; done"
         bare = "(env -i sleep 902 &) ; env -i sleep 903 & exec sleep 901"
-        job = self.killed(f"setsid -f sh -c '{bare}'; setsid -f sh -c \"{stubborn}\";")
+        job = self.killed(f"setsid -f sh -c '{bare}'; setsid -f sh -c \"{ignores_term}\";")
         other, _ = self.begun()
         left = self.left()
         self.assertEqual(list(left), [job])
@@ -387,7 +387,7 @@ class Local(unittest.TestCase):
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
         self.assertIn(f"what was left of job {job}", ended.stdout)
         self.assertEqual(self.left(), {})
-        self.assertEqual([self.running(word) for word in ("901", stubborn)], [[], []])
+        self.assertEqual([self.running(word) for word in ("901", ignores_term)], [[], []])
         self.assertEqual(len(list(self.home.glob(".graphwire/*/agent-*"))), 2)  # the other job's
         self.assertIsNone(other.poll())
         other.send_signal(signal.SIGINT)

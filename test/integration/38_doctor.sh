@@ -174,14 +174,14 @@ finds "no such name" 1 '
 	--server "$address" --timeout 5000
 
 # Somebody else on the port, who answers, or greets first.
-stranger() { # stranger GREETING ANSWER: $address
-	rm -f stranger.at
+other_program() { # other_program GREETING ANSWER: $address
+	rm -f other_program.at
 	python3 - "$1" "$2" <<-'PYTHON' &
 		import socket, sys
 		listener = socket.create_server(("127.0.0.1", 0))
-		with open("stranger.part", "w") as told:
+		with open("other_program.part", "w") as told:
 		    print("127.0.0.1:%d" % listener.getsockname()[1], file=told)
-		import os; os.rename("stranger.part", "stranger.at")
+		import os; os.rename("other_program.part", "other_program.at")
 		kept = []
 		while True:
 		    client, _ = listener.accept()
@@ -193,14 +193,14 @@ stranger() { # stranger GREETING ANSWER: $address
 		    kept.append(client)
 	PYTHON
 	started+=($!)
-	within 100 test -s stranger.at
-	address=$(cat stranger.at)
+	within 100 test -s other_program.at
+	address=$(cat other_program.at)
 }
-stranger "" "HTTP/1.0 501 Unsupported method"
+other_program "" "HTTP/1.0 501 Unsupported method"
 finds "a web server on the port" 1 '
 	"another program has the port, an HTTP server (\"HTTP/1.0 501" in f(a)["value"]
 	"ss -ltnp" in f(a)["fix"] and "--listen" in f(a)["fix"]' --server "$address" --insecure --timeout 500
-stranger "SSH-2.0-OpenSSH_9.2" ""
+other_program "SSH-2.0-OpenSSH_9.2" ""
 finds "an SSH server on the port" 1 '"an SSH server (\"SSH-2.0-OpenSSH_9.2\")" in f(a)["value"]' \
 	--server "$address" --insecure --timeout 500
 

@@ -1,5 +1,5 @@
 /* Shards are looked up, used and left by threads that take no lock, while others are created and deleted: each thread
- * gets the shard of its birth or none, and no shard is freed under a user, which the address sanitizer sees at once. */
+ * gets the shard of its epoch or none, and no shard is freed under a user, which the address sanitizer sees at once. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -123,7 +123,7 @@ static void *use_shards(void *context)
 			sched_yield();
 			continue;
 		}
-		const char *wrong = shard->epoch == epoch ? use_shard(desk, shard, turn) : "the shard of another birth";
+		const char *wrong = shard->epoch == epoch ? use_shard(desk, shard, turn) : "the shard of another epoch";
 		gw_tensor_table_note_reads(desk->table, epoch, 1);
 		gw_shard_unref(desk->table, shard);
 		if (wrong)

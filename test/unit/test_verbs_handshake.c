@@ -170,7 +170,7 @@ static void malformed_answers(void **state)
 	REFUSED(bad.places[1].slice_count = 1);
 }
 
-/* --- Keys of late regions. --- */
+/* --- Keys of dynamic regions. --- */
 
 struct good_keys {
 	struct handshake_region place;

@@ -45,14 +45,14 @@ static void words_need_a_device_that_promises(void **state)
 		}
 }
 
-/* --- Regions that come late and go. --- */
+/* --- Dynamic regions. --- */
 
 struct dynamic_place {
 	struct verbs_place place;
 	uint8_t keys[4 * SLICES];
 };
 
-/* The region of the side as one that came late: what a completed open leaves. */
+/* The side's region as a dynamic region, as a completed open leaves it. */
 static struct gw_dynamic_region_entry *side_dynamic(struct side *side, uint32_t id, uint32_t generation)
 {
 	struct gw_dynamic_region_entry *entry, before;
@@ -60,11 +60,11 @@ static struct gw_dynamic_region_entry *side_dynamic(struct side *side, uint32_t 
 	side->region.generation = generation;
 	assert_int_equal(gw_dynamic_region_add(&side->endpoint->base, &side->region, &entry, &before), GW_OK);
 	assert_null(before.mapping);
-	struct dynamic_place *late = gw_malloc(sizeof(*late));
-	memcpy(late->keys, side->keys, sizeof(late->keys));
-	late->place = side->endpoint->places[0];
-	late->place.keys = late->keys;
-	entry->mapping = late;
+	struct dynamic_place *dynamic = gw_malloc(sizeof(*dynamic));
+	memcpy(dynamic->keys, side->keys, sizeof(dynamic->keys));
+	dynamic->place = side->endpoint->places[0];
+	dynamic->place.keys = dynamic->keys;
+	entry->mapping = dynamic;
 	return entry;
 }
 

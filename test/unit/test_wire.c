@@ -450,7 +450,7 @@ static void dynamic_regions(void **state)
 {
 	(void)state;
 	static const struct {
-		struct wire_dynamic late;
+		struct wire_dynamic dynamic;
 		gw_status status;
 	} cases[] = {
 		{{GW_REGIONS_MAX, 1, 0, 0}, GW_OK},
@@ -464,8 +464,8 @@ static void dynamic_regions(void **state)
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct wire_dynamic out;
-		assert_int_equal(gw_wire_dynamic((const uint8_t *)&cases[i].late, &out), cases[i].status);
-		assert_memory_equal(&out, &cases[i].late, sizeof(out));
+		assert_int_equal(gw_wire_dynamic((const uint8_t *)&cases[i].dynamic, &out), cases[i].status);
+		assert_memory_equal(&out, &cases[i].dynamic, sizeof(out));
 	}
 }
 

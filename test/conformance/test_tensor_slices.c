@@ -432,5 +432,5 @@ int main(void)
 		{BED_TEST(state_that_appears_during_a_save_is_saved)},
 		{BED_TEST(a_client_lost_in_the_middle_pushes_once)},
 	};
-	return gw_bed_run("tensor turns", tests, sizeof(tests) / sizeof(tests[0]));
+	return gw_bed_run("tensor slices", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -246,5 +246,5 @@ int main(void)
 		{BED_TEST(a_pending_client_is_cheap)},  {BED_TEST(a_pending_client_that_sends_much)},
 		{BED_TEST(a_hello_in_one_piece)},       {BED_TEST(replies_that_are_not_read)},
 	};
-	return gw_bed_run_tcp("tcp strangers", tests, sizeof(tests) / sizeof(tests[0]));
+	return gw_bed_run_tcp("tcp pending clients", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -42,7 +42,7 @@ static void *add_ones(void *context)
 	return NULL;
 }
 
-static void beside_a_trainer(void **state)
+static void while_a_trainer_pushes(void **state)
 {
 	(void)state;
 	struct gw_client *client = save_bed_open_servers(), *trainer = save_bed_open_servers();
@@ -61,16 +61,16 @@ static void beside_a_trainer(void **state)
 		const struct gw_checkpoint_options options = {.replace = true};
 		struct gw_ticket *ticket;
 		if (round == 0) {
-			must(gw_checkpoint(client, save_bed_path("beside"), &options));
+			must(gw_checkpoint(client, save_bed_path("trained"), &options));
 		} else { /* in the background of the trainer's own client */
-			must(gw_checkpoint_start(trainer, save_bed_path("beside"), &options, &ticket));
+			must(gw_checkpoint_start(trainer, save_bed_path("trained"), &options, &ticket));
 			must(gw_wait(ticket, -1));
 		}
 		unsigned after = atomic_load(&adder.acknowledged) + 1; /* one may be under way */
 		for (int p = 0; p < SAVE_BED_PARTS; p++) {
 			char name[64];
 			struct gw_npy_file file;
-			snprintf(name, sizeof(name), "beside/tensor0/part%d/rows.npy", p);
+			snprintf(name, sizeof(name), "trained/tensor0/part%d/rows.npy", p);
 			must(gw_npy_open(save_bed_path(name), &file));
 			const float *rows = file.data;
 			for (uint64_t i = 0; i < file.npy.shape[0] * SAVE_BED_COLUMNS; i++) {
@@ -85,7 +85,7 @@ static void beside_a_trainer(void **state)
 	must(gw_tensor_delete(client, "ones", GW_OF_JOB));
 	gw_client_close(trainer);
 	gw_client_close(client);
-	must(gw_remove_tree(save_bed_path("beside")));
+	must(gw_remove_tree(save_bed_path("trained")));
 }
 
 #define MIDST      600
@@ -119,7 +119,7 @@ static void push_midst(struct gw_client *client, const struct gw_tensor *tensor,
 /* A row of the first part is taken while that is written, and the tensor is trained for the first time meanwhile. Each
  * row is written as it was before or as it was afterwards, then with what the optimizer has of it: training goes on
  * from there as it would have. */
-static void trained_in_the_midst(void **state)
+static void pushes_in_the_midst(void **state)
 {
 	(void)state;
 	struct gw_client *client = save_bed_open_servers(), *trainer = save_bed_open_servers();
@@ -262,10 +262,10 @@ static void cancelled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(beside_a_trainer),
-		cmocka_unit_test(trained_in_the_midst),
+		cmocka_unit_test(while_a_trainer_pushes),
+		cmocka_unit_test(pushes_in_the_midst),
 		cmocka_unit_test(in_the_background),
 		cmocka_unit_test(cancelled),
 	};
-	return cmocka_run_group_tests_name("checkpoint, beside", tests, save_bed_begin, save_bed_end);
+	return cmocka_run_group_tests_name("checkpoints in the background", tests, save_bed_begin, save_bed_end);
 }

@@ -148,9 +148,9 @@ static void a_server_at_work_is_not_lost(void **state)
 	line_end(&line);
 }
 
-/* --- Strangers. --- */
+/* --- Programs that are not Graphwire servers. --- */
 
-struct stranger {
+struct program {
 	int listen_fd;
 	char text[64];
 	const void *says; /* to each client that connects, after it has said something */
@@ -160,14 +160,14 @@ struct stranger {
 
 static void *answer_all(void *argument)
 {
-	struct stranger *stranger = argument;
+	struct program *program = argument;
 	for (;;) {
-		int fd = accept(stranger->listen_fd, NULL, NULL);
+		int fd = accept(program->listen_fd, NULL, NULL);
 		char heard[4096];
 		if (fd < 0)
 			return NULL;
 		if (recv(fd, heard, sizeof(heard), 0) > 0)
-			(void)!send(fd, stranger->says, stranger->bytes, MSG_NOSIGNAL);
+			(void)!send(fd, program->says, program->bytes, MSG_NOSIGNAL);
 		shutdown(fd, SHUT_WR);
 		while (recv(fd, heard, sizeof(heard), 0) > 0)
 			;
@@ -175,28 +175,28 @@ static void *answer_all(void *argument)
 	}
 }
 
-static void open_to_stranger(const void *says, size_t bytes, int64_t timeout_ms, gw_status wanted, const char *text)
+static void open_to_program(const void *says, size_t bytes, int64_t timeout_ms, gw_status wanted, const char *text)
 {
-	struct stranger stranger = {.says = says, .bytes = bytes};
+	struct program program = {.says = says, .bytes = bytes};
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t length = sizeof(at);
-	stranger.listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(stranger.listen_fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	assert_int_equal(listen(stranger.listen_fd, 16), 0);
-	assert_int_equal(getsockname(stranger.listen_fd, (struct sockaddr *)&at, &length), 0);
-	snprintf(stranger.text, sizeof(stranger.text), "127.0.0.1:%u", ntohs(at.sin_port));
-	assert_int_equal(pthread_create(&stranger.thread, NULL, answer_all, &stranger), 0);
-	const char *list[] = {stranger.text};
+	program.listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(program.listen_fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(program.listen_fd, 16), 0);
+	assert_int_equal(getsockname(program.listen_fd, (struct sockaddr *)&at, &length), 0);
+	snprintf(program.text, sizeof(program.text), "127.0.0.1:%u", ntohs(at.sin_port));
+	assert_int_equal(pthread_create(&program.thread, NULL, answer_all, &program), 0);
+	const char *list[] = {program.text};
 	struct gw_client_options options = {.servers = list, .server_count = 1, .timeout_ms = timeout_ms};
 	clock_begin();
 	expect_no_client(options, wanted, text);
 	clock_check();
-	shutdown(stranger.listen_fd, SHUT_RDWR);
-	pthread_join(stranger.thread, NULL);
-	close(stranger.listen_fd);
+	shutdown(program.listen_fd, SHUT_RDWR);
+	pthread_join(program.thread, NULL);
+	close(program.listen_fd);
 }
 
-static void strangers_are_named(void **state)
+static void other_programs_are_named(void **state)
 {
 	(void)state;
 	struct {
@@ -204,13 +204,13 @@ static void strangers_are_named(void **state)
 		struct wire_challenge challenge;
 	} version = {.header = {.bytes = sizeof(struct wire_challenge), .type = WIRE_CHALLENGE},
 		     .challenge = {.magic = WIRE_MAGIC, .version = 99}};
-	open_to_stranger(&version, sizeof(version), LONG_MS, GW_VERSION, "99");
+	open_to_program(&version, sizeof(version), LONG_MS, GW_VERSION, "99");
 	version.challenge = (struct wire_challenge){.magic = 1, .version = WIRE_VERSION};
-	open_to_stranger(&version, sizeof(version), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
+	open_to_program(&version, sizeof(version), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
 	const char *http = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
-	open_to_stranger(http, strlen(http), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
+	open_to_program(http, strlen(http), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
 	/* One that closes the line without a word may be a server that is about to end: it is tried again. */
-	open_to_stranger("", 0, SHORT_MS, GW_PEER_LOST, "Graphwire server");
+	open_to_program("", 0, SHORT_MS, GW_PEER_LOST, "Graphwire server");
 }
 
 static void write_key(const char *path, const char *key)
@@ -326,7 +326,7 @@ int main(void)
 		cmocka_unit_test(a_request_takes_no_more_memory_than_its_reply),
 		cmocka_unit_test(statuses_that_are_no_answers_are_not_believed),
 		cmocka_unit_test(a_server_at_work_is_not_lost),
-		cmocka_unit_test(strangers_are_named),
+		cmocka_unit_test(other_programs_are_named),
 		cmocka_unit_test(the_key_decides_who_comes_in),
 		cmocka_unit_test(nobody_takes_the_place_of_a_server_that_had_a_key),
 	};

@@ -22,7 +22,7 @@
 
 static const struct bed_kind tcp = {"tcp", NULL, "tcp", true, false};
 
-static void nobody_and_strangers(void **state)
+static void no_process_and_silent_process(void **state)
 {
 	(void)state;
 	struct asking asking;
@@ -92,22 +92,22 @@ static void a_way_that_loses_long_answers(void **state)
 	gw_bed_end(&bed);
 }
 
-struct stranger {
+struct program {
 	int listener;
 	uint32_t version; /* of a Graphwire server; 0: another program, that says this: */
 	const char *says;
 	uint64_t region_bytes; /* of a liar */
 };
 
-static void *be_strange(void *argument)
+static void *be_other_program(void *argument)
 {
-	const struct stranger *stranger = argument;
-	for (int fd; (fd = gw_fake_accept(stranger->listener)) >= 0; close(fd)) {
-		const struct wire_challenge challenge = {.magic = WIRE_MAGIC, .version = stranger->version};
+	const struct program *program = argument;
+	for (int fd; (fd = gw_fake_accept(program->listener)) >= 0; close(fd)) {
+		const struct wire_challenge challenge = {.magic = WIRE_MAGIC, .version = program->version};
 		struct wire_header header;
 		uint8_t body[256];
-		if (!stranger->version)
-			gw_fake_send(fd, stranger->says, strlen(stranger->says));
+		if (!program->version)
+			gw_fake_send(fd, program->says, strlen(program->says));
 		else if (gw_fake_expect(fd, WIRE_HELLO, &header, body, sizeof(body)))
 			gw_fake_frame(fd, WIRE_CHALLENGE, 0, &challenge, sizeof(challenge));
 		gw_fake_closed(fd, 5000);
@@ -118,7 +118,7 @@ static void *be_strange(void *argument)
 /* Says a good hello, and goes at the first read; so for the hello that RDMA begins with. */
 static void *lie(void *argument)
 {
-	const struct stranger *liar = argument;
+	const struct program *liar = argument;
 	for (int fd; (fd = gw_fake_accept(liar->listener)) >= 0; close(fd)) {
 		struct wire_header header;
 		uint8_t body[16 << 10];
@@ -128,24 +128,24 @@ static void *lie(void *argument)
 	return NULL;
 }
 
-/* Asks a stranger that is there, in a thread, for as long as the doctor asks. */
-static void meet(struct asking *asking, void *(*be)(void *), struct stranger *stranger)
+/* Asks a program that is there, in a thread, for as long as the doctor asks. */
+static void meet(struct asking *asking, void *(*be)(void *), struct program *program)
 {
 	uint16_t port;
 	pthread_t thread;
-	stranger->listener = gw_fake_listen(&port);
-	assert_int_equal(pthread_create(&thread, NULL, be, stranger), 0);
+	program->listener = gw_fake_listen(&port);
+	assert_int_equal(pthread_create(&thread, NULL, be, program), 0);
 	doctor_ask(asking, "127.0.0.1", port);
 	/* Fewer bytes than a frame begins with: more might come. */
-	if (stranger->says && strlen(stranger->says) < WIRE_HEADER_BYTES)
+	if (program->says && strlen(program->says) < WIRE_HEADER_BYTES)
 		asking->peers.timeout_ms /= 100;
 	gw_doctor_ask(&asking->doctor, &asking->peers);
-	shutdown(stranger->listener, SHUT_RDWR);
+	shutdown(program->listener, SHUT_RDWR);
 	pthread_join(thread, NULL);
-	close(stranger->listener);
+	close(program->listener);
 }
 
-static void strangers_of_each_kind(void **state)
+static void programs_of_each_kind(void **state)
 {
 	(void)state;
 	static const struct {
@@ -160,9 +160,9 @@ static void strangers_of_each_kind(void **state)
 		{0, "", "answers nothing", "tracepath"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct stranger stranger = {.version = cases[i].version, .says = cases[i].says};
+		struct program program = {.version = cases[i].version, .says = cases[i].says};
 		struct asking asking;
-		meet(&asking, be_strange, &stranger);
+		meet(&asking, be_other_program, &program);
 		expect_cause(&asking, cases[i].cause, cases[i].fix);
 		for (const char *c = doctor_answer(&asking, "", GW_DOCTOR_PROBLEM, "")->value; *c; c++)
 			assert_in_range(*c, 0x20, 0x7e);
@@ -196,7 +196,7 @@ static void a_server_that_goes_at_the_first_read(void **state)
 	static const uint64_t sizes[] = {1, 4096, 1ull << 62, UINT64_MAX};
 	cluster_use_own_runtime_folder();
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct stranger liar = {.region_bytes = sizes[i]};
+		struct program liar = {.region_bytes = sizes[i]};
 		struct asking asking;
 		meet(&asking, lie, &liar);
 		if (sizes[i] <= 4096) /* others may be refused already */
@@ -209,9 +209,9 @@ static void a_server_that_goes_at_the_first_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_and_strangers),
+		cmocka_unit_test(no_process_and_silent_process),
 		cmocka_unit_test(a_way_that_loses_long_answers),
-		cmocka_unit_test(strangers_of_each_kind),
+		cmocka_unit_test(programs_of_each_kind),
 		cmocka_unit_test(a_server_that_is_full),
 		cmocka_unit_test(a_server_that_goes_at_the_first_read),
 	};
