@@ -1,4 +1,5 @@
-/* Who creates a tensor that takes long to fill: waits beyond the operation's deadline, and is told how far it is. */
+/* A client that creates a tensor that takes long to fill: it waits beyond the operation's deadline, and logs the
+ * progress. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -14,9 +15,9 @@
 #include "transport/service_private.h"
 
 #define PARTS 3
-#define SLOW  1 /* the part that does not come to an end */
+#define SLOW  1 /* the part that does not finish */
 
-/* Stands where the server publishes what it has filled. */
+/* Blocks before the server publishes the tensor. */
 struct gate {
 	struct gw_dynamic_region_registrar registrar; /* first */
 	sem_t go;
@@ -69,7 +70,7 @@ static void how_far_it_is_is_told(void **state)
 	gw_log_sink_set(ear_hear, &ear);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, create, client), 0);
-	for (int i = 0; i < 2; i++) /* a second, at least; longer than the operation's deadline */
+	for (int i = 0; i < 2; i++) /* a second at least, which is longer than the operation's deadline */
 		sem_wait(&ear.heard);
 	pthread_mutex_lock(&ear.lock);
 	assert_non_null(strstr(ear.line, "\"slow\""));
