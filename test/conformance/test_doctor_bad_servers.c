@@ -1,5 +1,5 @@
-/* graphwire doctor before what is no server of ours, or a sick one: each is told as what it is, with the remedy for it.
- */
+/* graphwire doctor and programs that are not Graphwire servers, or servers that do not work: it names each kind, with
+ * the remedy for it. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ static void no_process_and_silent_process(void **state)
 		   "graphwire serve");
 	gw_doctor_free(&asking.doctor);
 
-	/* One that accepts and says nothing. */
+	/* A process that accepts connections and sends nothing. */
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t bytes = sizeof(address);
@@ -55,7 +55,7 @@ static void no_process_and_silent_process(void **state)
 	close(fd);
 }
 
-/* Each cause has its own words and its own command, and only who is not there at all is to be started. */
+/* Each cause has its own text and command. The doctor advises to start a server only if no process listens. */
 static void expect_cause(const struct asking *asking, const char *cause, const char *fix)
 {
 	const struct gw_doctor_finding *finding = doctor_answer(asking, "", GW_DOCTOR_PROBLEM, cause);
@@ -64,7 +64,7 @@ static void expect_cause(const struct asking *asking, const char *cause, const c
 		fail_msg("\"%s\" is no remedy for \"%s\"", finding->fix, finding->value);
 }
 
-/* A way on which the first bytes of every connection pass, and no long answer: as where large packets are dropped. */
+/* A path that passes the first bytes of every connection and loses long answers, like one that drops large packets. */
 static void a_way_that_loses_long_answers(void **state)
 {
 	(void)state;
@@ -82,7 +82,7 @@ static void a_way_that_loses_long_answers(void **state)
 		   "tracepath 127.0.0.1");
 	expect_cause(&asking, "short answers arrive, long ones do not", "mtu 1400");
 	gw_doctor_free(&asking.doctor);
-	/* The same way without the loss. */
+	/* The same path without the loss. */
 	relay_pass(&relay);
 	doctor_ask(&asking, "127.0.0.1", (uint16_t)strtoul(strrchr(relay.text, ':') + 1, NULL, 10));
 	gw_doctor_ask(&asking.doctor, &asking.peers);
@@ -94,7 +94,7 @@ static void a_way_that_loses_long_answers(void **state)
 
 struct program {
 	int listener;
-	uint32_t version; /* of a Graphwire server; 0: another program, that says this: */
+	uint32_t version; /* of a Graphwire server; 0: another program, which sends: */
 	const char *says;
 	uint64_t region_bytes; /* of a liar */
 };
@@ -115,7 +115,7 @@ static void *be_other_program(void *argument)
 	return NULL;
 }
 
-/* Says a good hello, and goes at the first read; so for the hello that RDMA begins with. */
+/* Completes the hello, and closes at the first read. RDMA begins with the same hello. */
 static void *lie(void *argument)
 {
 	const struct program *liar = argument;
@@ -128,7 +128,7 @@ static void *lie(void *argument)
 	return NULL;
 }
 
-/* Asks a program that is there, in a thread, for as long as the doctor asks. */
+/* Runs a program in a thread while the doctor asks it. */
 static void meet(struct asking *asking, void *(*be)(void *), struct program *program)
 {
 	uint16_t port;
@@ -136,7 +136,7 @@ static void meet(struct asking *asking, void *(*be)(void *), struct program *pro
 	program->listener = gw_fake_listen(&port);
 	assert_int_equal(pthread_create(&thread, NULL, be, program), 0);
 	doctor_ask(asking, "127.0.0.1", port);
-	/* Fewer bytes than a frame begins with: more might come. */
+	/* Fewer bytes than a frame header: the doctor waits for more. */
 	if (program->says && strlen(program->says) < WIRE_HEADER_BYTES)
 		asking->peers.timeout_ms /= 100;
 	gw_doctor_ask(&asking->doctor, &asking->peers);
@@ -199,7 +199,7 @@ static void a_server_that_goes_at_the_first_read(void **state)
 		struct program liar = {.region_bytes = sizes[i]};
 		struct asking asking;
 		meet(&asking, lie, &liar);
-		if (sizes[i] <= 4096) /* others may be refused already */
+		if (sizes[i] <= 4096) /* larger regions may be refused already */
 			doctor_answer(&asking, "tcp", GW_DOCTOR_WARNING, "connected, but reads fail: ");
 		doctor_answer(&asking, "", GW_DOCTOR_PROBLEM, "no transport");
 		gw_doctor_free(&asking.doctor);

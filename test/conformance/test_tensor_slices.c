@@ -23,7 +23,7 @@
 #define ROW_BYTES (COLUMNS * sizeof(float))
 #define FEW       300 /* rows of one pull */
 #define HELD      250 /* the row that the test locks */
-#define LIGHT     20  /* calls of the other client meanwhile */
+#define LIGHT     20  /* calls of the other client in the meantime */
 
 /* A bed whose service has a table with one tensor of zeros, and a second client. */
 struct desk {

@@ -1,7 +1,7 @@
-/* Deferred replies, one suite over every backend. A handler with more to do lets other clients have their turn,
- * whatever they ask for, and its answer is complete. A call in progress meets the end of its client, a deadline, a
- * cancel and a repeat. The memory of all replies together is limited. Nothing depends on speed: calls are in progress
- * until the test lets them end. */
+/* Deferred replies, one suite over every backend. A handler with more work lets other clients run, whatever they
+ * request, and its answer is complete. A call in progress meets the end of its client, a deadline, a cancel and a
+ * repeat. The memory of all replies together is limited. Nothing depends on speed: calls are in progress until the
+ * test lets them end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "core/system/clock.h"
 #include "test/support/transport_bed.h"
 
-/* A second client, besides the bed's. */
+/* A second client in addition to the bed's. */
 struct other {
 	struct gw_poll_group *group;
 	struct gw_endpoint *endpoint;
@@ -52,7 +52,7 @@ static gw_status ask(struct other *other, uint16_t op, uint64_t sequence, const 
 	return gw_endpoint_request(other->endpoint, op, &once, bytes, n, GW_NO_DEADLINE, other);
 }
 
-/* A server, and a client whose call is being put off. */
+/* A server, and a client with a deferred call. */
 static void defer_begin(struct one *one, struct other *other, void **state)
 {
 	gw_one_begin(one, state, NULL, 4096);
@@ -164,7 +164,7 @@ static void a_repeat_waits_for_the_first(void **state)
 	struct other first, second;
 	gw_one_begin(&one, state, NULL, 4096);
 	other_begin(&first, &one, 10);
-	other_begin(&second, &one, 10); /* the same client, by a new connection */
+	other_begin(&second, &one, 10); /* the same client over a new connection */
 	assert_int_equal(ask(&first, BED_OP_DEFER, 7, "once", 4), GW_OK);
 	await_runs(&one, &first, 2);
 	uint64_t deferred = counters_of(&one).deferred;

@@ -190,7 +190,7 @@ static void withdrawn_regions_fail_alone(void **state)
 	expect_row(&one, &stays, 3);
 	gw_one_read_works(&one);
 	assert_int_equal(one.endpoint->state, GW_ENDPOINT_OPEN);
-	/* The place is reused, with another generation. */
+	/* The slot is reused with another generation. */
 	struct dynamic next;
 	dynamic_begin(&next, &one.bed, 10, 3);
 	assert_int_equal(next.region.id, gone.region.id);
@@ -295,7 +295,7 @@ static void places_are_limited(void **state)
 	gw_service_withdraw(one.bed.service, &region);
 	assert_int_equal(gw_service_publish(one.bed.service, &same, &first), GW_OK);
 	assert_int_equal(first.id, region.id);
-	/* A client that would map memory gets an error if it cannot be mapped. */
+	/* A client that maps memory gets an error if the memory cannot be mapped. */
 	bool shm = strcmp(one.bed.kind->scheme, "shm") == 0;
 	assert_int_equal(open_region(&one, one.endpoint, &first), shm ? GW_UNSUPPORTED : GW_OK);
 	same.rows = NULL;

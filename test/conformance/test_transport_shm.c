@@ -434,7 +434,7 @@ static void die(const struct bed_kind *kind, const struct gw_address *address)
 	kill(getpid(), SIGKILL);
 }
 
-/* Sends random bytes and unexpected descriptors until the server closes the connection. */
+/* Sends random bytes and unwanted descriptors until the server closes the connection. */
 static void rave(const struct bed_kind *kind, const struct gw_address *address)
 {
 	(void)kind;
@@ -514,7 +514,7 @@ static void a_killed_server_is_missed(void **state)
 	const uint8_t *mapped = gw_endpoint_map(reader.endpoint, &reader.endpoint->peer.regions[0]);
 	kill(served.pid, SIGKILL);
 	assert_int_equal(waitpid(served.pid, &how, 0), served.pid);
-	/* By a client that only reads. */
+	/* A client that only reads cannot do it either. */
 	gw_status status = GW_OK;
 	for (uint64_t end = gw_deadline_ns(60000); status == GW_OK && gw_now_ns() < end;)
 		status = reader_read(&reader);

@@ -37,7 +37,7 @@ static void a_flood_of_pending_clients(void **state)
 	assert_in_range(counters.unproven, 1, KEPT);
 	assert_int_equal(counters.connections_open, 4);
 	assert_int_equal(counters.connections_total, 4);
-	for (int i = 0; i < FLOOD - KEPT - 2; i++) /* those in between had a place for a moment */
+	for (int i = 0; i < FLOOD - KEPT - 2; i++) /* the others were admitted for a moment */
 		assert_true(gw_fake_closed(fds[i], 5000));
 	for (int i = 0; i < FLOOD; i++)
 		close(fds[i]);

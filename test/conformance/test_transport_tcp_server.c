@@ -237,7 +237,7 @@ static void a_client_leaves_at_each_state(void **state)
 
 /* --- Requests of scripted clients. --- */
 
-/* A client that does not read for longer than the idle limit: answers are owed to it, and it gets all of them. */
+/* The answers to a client that does not read for longer than the idle limit wait; it gets all of them. */
 static void a_slow_client_of_small_replies(void **state)
 {
 	const uint32_t requests = 3000, bytes = 8000;
@@ -304,8 +304,8 @@ static void a_long_request_behind_reads(void **state)
 
 static bool take_turns(void **state);
 
-/* One client's many costly requests leave other clients their turn: a read completes while most of the requests still
- * wait. If the machine delays the test meanwhile, the test tries again. */
+/* Many costly requests of one client do not block other clients: a read completes while most of the requests still
+ * wait. If this process is delayed meanwhile, the test tries again. */
 static void costly_requests_take_turns(void **state)
 {
 	bool turns = false;

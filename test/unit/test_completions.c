@@ -1,4 +1,5 @@
-/* Completions on their way out: each once, with its text, sets and notes in turn however few are taken at a time. */
+/* The queue of completions: each is delivered once, with its text. Sets and notes alternate, however few are taken at
+ * a time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +55,7 @@ static void kinds_take_turns(void **state)
 				gw_status failed = is_note ? GW_LIMIT : GW_RANGE;
 				assert_int_equal(taken[i].status, which % 2 ? failed : GW_OK);
 				assert_string_equal(taken[i].text, which % 2 ? text : "");
-				/* Never two ahead of the other kind. */
+				/* No kind is more than two ahead of the other. */
 				assert_in_range(group_count + 1 - note_count, 0, 2);
 			}
 		}
@@ -66,7 +67,7 @@ static void kinds_take_turns(void **state)
 	}
 }
 
-/* What was not taken is freed with the completions. */
+/* Completions that were not taken are freed with the queue. */
 static void ends_with_some_left(void **state)
 {
 	(void)state;

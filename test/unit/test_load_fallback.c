@@ -1,5 +1,5 @@
 /* Loading in a process whose kernel refuses something: io_uring, registered buffers, O_DIRECT, locked memory, reads.
- * Each refusal has its fallback, which gives the same bytes, or its name. */
+ * Each refusal has a fallback that gives the same bytes, or an error with its name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -31,7 +31,8 @@ static int load_and_tell(void *context)
 	return ran + (stats.files_buffered == LOAD_BED_ITEMS ? RAN_BUFFERED : 0);
 }
 
-/* The driver that loaded what it should; a failure's status could pass for one. */
+/* The driver that a child used. Children exit with RAN_... values, so that a failed check's number cannot pass for a
+ * driver. */
 static int driver_of(int ran)
 {
 	assert_in_range(ran, RAN_URING_FIXED, RAN_WRONG - 1);
@@ -47,17 +48,17 @@ static void test_no_io_uring(void **state)
 	}
 }
 
-/* A profile that lets a ring be made, but not used. */
+/* A seccomp profile that allows to create a ring, but not to use it. */
 static void test_io_uring_without_reads(void **state)
 {
 	const struct sandbox_rule rule = {.call = SYS_io_uring_enter, .error = EPERM};
 	assert_int_equal(driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state)), RAN_PREAD);
 	struct load_bed *f = *state;
-	f->items[0].path = "/nowhere"; /* what is wrong with a file is told all the same */
+	f->items[0].path = "/nowhere"; /* the file's own error is still reported */
 	assert_int_equal(sandbox_run(&rule, 1, false, load_and_tell, f), RAN_FAILED + GW_NOT_FOUND);
 }
 
-/* Reads of what is opened wait for the disk; O_NONBLOCK would have io_uring answer EAGAIN on some file systems. */
+/* Reads of opened files wait for the disk. With O_NONBLOCK, io_uring would get EAGAIN on some file systems. */
 static void test_files_are_read_blocking(void **state)
 {
 	struct load_bed *f = *state;
@@ -106,7 +107,7 @@ static void test_no_registration_at_all(void **state)
 	assert_true(driver == RAN_URING || driver == RAN_PREAD);
 }
 
-/* The real thing: an ordinary user with no locked memory. */
+/* Without simulation: an ordinary user without locked memory. */
 static void test_locked_memory_limit(void **state)
 {
 	assert_in_range(driver_of(sandbox_run(NULL, 0, true, load_and_tell, *state)), RAN_URING_FIXED, RAN_PREAD);
@@ -136,8 +137,8 @@ static int pread_and_tell(void *context)
 	return stats.files_buffered == 1 ? RAN_BUFFERED : 0;
 }
 
-/* A file system that lets a file be opened with O_DIRECT and then refuses to read it: reads of whole blocks fail here,
- * so a file of one byte can be read buffered only. */
+/* Some file systems allow an open with O_DIRECT and refuse to read. Here reads of whole blocks fail, so a file of one
+ * byte can be read only buffered. */
 static void test_reading_refuses_o_direct(void **state)
 {
 	const struct sandbox_rule rule = {

@@ -1,4 +1,4 @@
-/* Command-line values: what is taken, what is refused and how the refusal reads. */
+/* Command-line values: accepted values, refused values, and the text of the refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -185,7 +185,7 @@ static const struct gw_options one_graph = {.table = table,
 
 #define WORDS_MAX 20
 
-/* Parses the words of a line, which must outlive the values. */
+/* Parses the words of a line. The words must outlive the values. */
 static void parse_line(const struct gw_options *options, char *line, struct values *values)
 {
 	char name[] = "graphwire generate", *argv[WORDS_MAX] = {name}, *rest = NULL;
@@ -207,7 +207,7 @@ static void values_reach_their_fields(void **state)
 	assert_int_equal(v.small, 4096);
 	assert_true(v.large == UINT64_MAX);
 	assert_int_equal(v.timeout_ms, 1000);
-	assert_true(v.share == 0.5); /* what is not given stays */
+	assert_true(v.share == 0.5); /* an option that is not given keeps its value */
 	assert_false(v.flag);
 	assert_string_equal(v.text, "a_b");
 	assert_int_equal(v.colour, GREEN);
@@ -239,7 +239,7 @@ static void the_last_counts_and_calls_add_up(void **state)
 	assert_false(w.flag);
 }
 
-/* What a process with this command line prints before it ends, and its exit status. */
+/* The output and exit status of a process with this command line. */
 static int run_line(const struct gw_options *options, const char *line, int stream, char *text, size_t bytes)
 {
 	int fds[2], status;

@@ -1,5 +1,5 @@
-/* Calls on rows in slices: the same bytes as in one go, whatever a slice may cost, by every call; a slice that meets a
- * row which is taken ends there; and a push goes on where another one with the same arguments has ended. */
+/* Calls on rows in slices. Every call gives the same bytes as without slices, whatever a slice's cost limit is. A
+ * slice ends at a row that is locked. A push continues where another push with the same arguments has ended. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 static const struct gw_optimizer adagrad = {
 	.kind = GW_ADAGRAD_ROWS, .combine = GW_COMBINE_EACH, .rate = 0.1F, .eps = 1e-10F};
 
-/* Two stores that begin alike: one is written in one go, the other in slices. */
+/* Two equal stores: one is written by whole calls, the other in slices. */
 struct pair {
 	struct gw_row_store *whole, *sliced;
 	struct gw_row_push_scratch scratch;
@@ -61,7 +61,7 @@ static void pair_end(struct pair *pair)
 	gw_row_store_destroy(pair->sliced);
 }
 
-/* All bytes, trailers too: the same number of writes. */
+/* All bytes, including trailers, so the number of writes is the same. */
 static void check_alike(const struct pair *pair)
 {
 	uint64_t bytes = ROWS * gw_row_store_format(pair->whole)->stride;
@@ -69,7 +69,7 @@ static void check_alike(const struct pair *pair)
 			    gw_arena_base(gw_row_store_arena(pair->sliced)), bytes);
 }
 
-/* Whether a call has to be run again, for its slice was over. */
+/* Whether the call needs another slice. */
 static bool again(struct gw_row_slice *slice, gw_status status, uint64_t cost)
 {
 	assert_true(status == GW_OK || (status == GW_AGAIN && !slice->taken));
@@ -89,7 +89,7 @@ static uint32_t push_in_slices(struct pair *pair, struct gw_row_slice *slice, ui
 	return slices;
 }
 
-/* most: each row of a slice of its own. */
+/* most: a slice per row. */
 static void check_slices(uint64_t columns, uint64_t cost, bool most)
 {
 	struct pair pair;
@@ -117,7 +117,7 @@ static void check_slices(uint64_t columns, uint64_t cost, bool most)
 	while (again(&state, gw_row_store_set_state_slice(pair.sliced, &state, pair.rows, CALL, 0, 1, pair.values),
 		     cost))
 		;
-	/* The state lies unaligned in one of them. */
+	/* The state is unaligned in one of the buffers. */
 	assert_int_equal(
 		gw_row_store_save_slice(pair.whole, NULL, 1, ROWS - 1, one, one + ROWS * columns * sizeof(float)),
 		GW_OK);
@@ -139,14 +139,14 @@ static void check_slices(uint64_t columns, uint64_t cost, bool most)
 static void turns_change_nothing(void **state)
 {
 	(void)state;
-	for (uint64_t columns = 1; columns <= COLUMNS; columns += COLUMNS - 1) { /* one word, and versioned */
+	for (uint64_t columns = 1; columns <= COLUMNS; columns += COLUMNS - 1) { /* one word; versioned */
 		check_slices(columns, 1, true);
 		check_slices(columns, 1000, false);
 		check_slices(columns, UINT64_MAX, false);
 	}
 }
 
-/* Another thread has one row: what comes before it is done, and the rest by a call that goes on from there. */
+/* Another thread has locked one row: the rows before it are done, and a call that continues there does the rest. */
 static void a_taken_row_ends_the_slice(void **state)
 {
 	(void)state;
@@ -171,7 +171,7 @@ static void a_taken_row_ends_the_slice(void **state)
 	assert_int_equal(gw_row_store_push(pair.whole, &adagrad, pair.rows, CALL, pair.values, NULL, &pair.scratch),
 			 GW_OK);
 	check_alike(&pair);
-	/* As one would that says more than there is. */
+	/* A slice that claims more groups than exist. */
 	next = (struct gw_row_slice){.at = CALL + 1};
 	push_in_slices(&pair, &next, 1000);
 	check_alike(&pair);

@@ -1,4 +1,4 @@
-/* Error text: one line per thread, context outward, lengths bounded. */
+/* Error texts: one line per thread, context before the cause, bounded lengths. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -83,7 +83,7 @@ static void test_text_is_one_plain_line(void **state)
 	assert_string_equal(gw_last_error(), "from a peer?");
 }
 
-/* C1 controls in UTF-8 are no letters; what looks like a piece of one is. */
+/* C1 controls in UTF-8 are not letters; letters with similar bytes are. */
 static void test_text_without_terminal_codes(void **state)
 {
 	(void)state;

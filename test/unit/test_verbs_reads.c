@@ -1,6 +1,6 @@
-/* What reads over RDMA end with beside whole rows, on a made-up device (test/support/verbs_reads.h): words are read
- * only where the device promises them whole, a region that is withdrawn ends its own reads and no others, and memory
- * that cannot be had for trailers is an error. */
+/* Reads over RDMA that are not of versioned rows, on a made-up device (test/support/verbs_reads.h). Words are read
+ * only if the device reads them in one access. A withdrawn region ends its own reads only. A shortage of memory for
+ * trailers is an error. */
 #include <stdio.h>
 #ifndef GRAPHWIRE_VERBS
 int main(void)
@@ -91,7 +91,7 @@ static void withdrawn_regions_end_their_reads_alone(void **state)
 	post_one(&side, &stays, &first, &remote);
 	assert_int_equal(reads.count, 2);
 	assert_int_equal(entry->reads, 1);
-	/* It is in flight: the keys stay until it has landed, and the set tells then. */
+	/* It is in flight: the keys stay until it has landed, and then the set reports the withdrawal. */
 	gw_verbs_dynamic_withdrawn(&side.endpoint->dynamic_reader, side.region.id, side.region.generation);
 	assert_false(entry->open);
 	assert_int_equal(entry->reads, 1);
