@@ -1,4 +1,4 @@
-"""How errors tell where: of a graph that was opened from its folder no server, of servers each once."""
+"""Errors name the place of the fault: no server for a graph opened from its folder, and each server once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def another_width(graph):
     graph.create_tensor("narrow", [100, 4]).push([1], np.zeros((1, 5), np.float32), kind="sgd", lr=1.0)
 
 
-# What cannot be done with a graph, wherever it lies.
+# Calls that fail on every graph, wherever it is stored.
 WRONG = {
     "an id beyond the last": lambda graph: graph.gather("feat", [FAR]),
     "a feature that is none": lambda graph: graph.gather("nothing", [1]),
@@ -122,7 +122,7 @@ def test_one_that_has_ended(own_servers):
     graph.close()
 
 
-# --- Arrays that go to the program through files. ---
+# --- Arrays that the package passes to the program in files. ---
 
 SRC, DST = np.arange(9), np.arange(1, 10)
 REFUSED = {

@@ -1,4 +1,4 @@
-"""Graphs: types, features, one call at a time, errors; what comes out against the arrays that went in."""
+"""Graphs: types, features, single calls, errors; results are compared with the input arrays."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_a_closed_graph_says_so(hetero):
     graph.close()
     with pytest.raises(ValueError, match="closed"):
         feature[[1]]
-    ids = batch.nodes["paper"].numpy()  # what is held stays
+    ids = batch.nodes["paper"].numpy()  # a tensor in use stays
     assert np.array_equal(batch.features["paper"]["feat"].numpy(), arrays_of_hetero()["feat"][ids])
 
 

@@ -1,4 +1,4 @@
-"""What a test lacks: it is skipped on a desk, and fails in CI."""
+"""A test whose resources are missing is skipped on a developer's machine, and fails in CI."""
 
 from __future__ import annotations
 
