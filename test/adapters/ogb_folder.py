@@ -30,7 +30,7 @@ def main(source: str, folder: str, nodes: str = "1000000000") -> None:
         projected = random.standard_normal((int(arrays["x_dim"]), COLUMNS))
         rows = np.add.reduceat(projected[arrays["x_indices"][:ends[-1]]], ends[:-1]) / np.sqrt(np.diff(ends))[:, None]
         labels = arrays["y"][:count]
-    edges = edges[(edges < count).all(1)]  # one direction: ogb adds the other to products
+    edges = edges[(edges < count).all(1)]  # one direction: ogb adds the other one to products
     raw, split = Path(folder, "raw"), Path(folder, "split", "sales_ranking")
     _write(raw / "edge.csv.gz", edges, "%d")
     _write(raw / "node-feat.csv.gz", rows, "%.4f")
