@@ -10,7 +10,7 @@ import torch.distributed as dist
 dgl.distributed.initialize("ip_config.txt", net_type="socket")
 dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
-g = dgl.distributed.DistGraph("communities", "no_part_config.json")  # as in DGL's guide: started by the launcher, without a folder
+g = dgl.distributed.DistGraph("communities", "no_part_config.json")  # as in DGL's guide: from the launcher
 nodes = g.num_nodes()
 
 
@@ -21,7 +21,7 @@ def total(number):
 
 
 def test_net_type():
-    """"socket" is TCP, whatever else there is."""
+    """"socket" means TCP, even if other transports exist."""
     import graphwire
 
     graph = g.ndata["features"]._graph

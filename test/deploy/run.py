@@ -25,7 +25,7 @@ sys.dont_write_bytecode = True
 
 
 class Lines(unittest.TestResult):
-    """Prints a line for each test; for a skipped test a note."""
+    """Prints a line for each test, and a note for each skipped test."""
 
     def startTest(self, test: unittest.TestCase) -> None:
         """Called by unittest."""
@@ -90,7 +90,7 @@ def classes_of(suite: unittest.TestSuite) -> list[unittest.TestSuite]:
 
 
 def run(suite: unittest.TestSuite) -> bool:
-    """Whether at least one test ran and no test failed."""
+    """Returns whether at least one test ran and no test failed."""
     result = Lines()
     suite.run(result)
     return bool(result.testsRun) and result.wasSuccessful()
@@ -111,7 +111,7 @@ def begin(suite: unittest.TestSuite) -> int:
 
 
 def side_by_side(suites: list[unittest.TestSuite], jobs: int) -> bool:
-    """Runs suites, so many at a time. Returns whether all passed."""
+    """Runs suites, this many at a time. Returns whether all passed."""
     good, running = True, 0
     while suites or running:
         while suites and running < jobs:
@@ -132,7 +132,7 @@ def main(words: list[str]) -> int:
     if "--soak" in words:
         words.remove("--soak")
         os.environ["GRAPHWIRE_SOAK"] = "1"
-        jobs = 1  # its times are figures
+        jobs = 1  # its results are times
     if "--jobs" in words:
         at = words.index("--jobs")
         jobs = int(words[at + 1])

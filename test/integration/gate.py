@@ -24,7 +24,7 @@ class Gate:
     def __init__(self, server):
         self.server = server
         self.room = 0
-        self.held = collections.deque()  # of (connection of a client, bytes)
+        self.held = collections.deque()  # (a client's connection, bytes)
 
     def release(self):
         while self.held and self.room:
