@@ -39,7 +39,7 @@ def pairs_of(g, src, dst, orig):
     return np.stack([orig[np.asarray(src)], orig[np.asarray(dst)]], 1)
 
 
-def test_what_initialize_took_in_other_versions():
+def test_arguments_of_initialize_in_other_versions():
     for arguments, named in (
         (("ip.txt",), {}),
         (("ip.txt", 1), {"num_workers": 4}),  # num_servers, then

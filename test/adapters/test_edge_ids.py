@@ -187,7 +187,7 @@ def test_links_of_a_type(both):
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_pygs_own_data_beside_the_sampler(several):
+def test_pygs_own_data_with_the_sampler(several):
     """A loader over Data or HeteroData in memory finds its edges' rows by the sampler's permutation."""
     data = several_types(7) if several else one_type(7)
     if several:

@@ -209,7 +209,7 @@ def link_in_zip():
     ("g.txt.gz", gzip.compress(BODY)[:1000], "cannot be unpacked"), ("h.zip", zipped({"x": bytes(5000)}), "max_bytes"),
     ("i.zip", zipped({"x": b"1", "x/y": b"2"}), "cannot be unpacked"), ("j.bin", b"no archive", "not a zip")],
     ids="abcdefghij")
-def test_archives_that_are_none(name, body, says, tmp_path):
+def test_invalid_archives(name, body, says, tmp_path):
     (tmp_path / name).write_bytes(body)
     with pytest.raises(ValueError, match=says):
         unpack(tmp_path / name, tmp_path / "out", max_bytes=4000)

@@ -175,7 +175,7 @@ def test_a_mask_of_splits_is_one_whatever_its_type(g, dtype, monkeypatch):
     assert of_split._chosen(np.array([1], dtype), 1, "nodes") is None or dtype != "bool"
 
 
-def test_what_is_no_mask_is_refused_by_splits(g):
+def test_splits_refuse_invalid_masks(g):
     book = g.get_partition_book()
     assert dgl.distributed.node_split(np.arange(ROWS), book).tolist() == list(range(ROWS))
     assert dgl.distributed.edge_split(torch.arange(EDGES), book).tolist() == list(range(EDGES))

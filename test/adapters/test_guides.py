@@ -158,7 +158,7 @@ print(json.dumps(found))
 
 
 @pytest.mark.slow
-def test_the_backend_is_told_before_dgl_is_imported(tmp_path):
+def test_the_backend_is_set_before_dgl_is_imported(tmp_path):
     """Scripts set it in their first lines, which run after dgl's import here. A value that is already set stays."""
     (tmp_path / "dgl").mkdir()
     (tmp_path / "dgl/__init__.py").write_text("import os\nprint(os.environ.get('DGLBACKEND'))\n")

@@ -155,7 +155,7 @@ def test_rel_graph_conv_is_graphwires(num_bases):
         assert torch.allclose(*gradients, atol=1e-4)
 
 
-def test_what_rel_graph_conv_refuses():
+def test_rel_graph_conv_refuses_invalid_arguments():
     with pytest.raises(ValueError, match="divisible"):
         layers.RelGraphConv(8, 6, 4, "bdd", 4)
     with pytest.raises(ValueError, match="Supported regularizer"):

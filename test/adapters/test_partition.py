@@ -162,7 +162,7 @@ def test_out_edges(tmp_path, formats, out):
         dgl.distributed.exit_client()
 
 
-def test_metis_balances_what_it_is_told(tmp_path):
+def test_metis_balances_the_given_nodes(tmp_path):
     """Two halves with few edges between them. Without balance_ntypes one part has all training nodes and nine in ten
     edges; with it, no part does."""
     random = np.random.default_rng(4)

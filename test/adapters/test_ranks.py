@@ -55,7 +55,7 @@ def dropped_tensors_go(rank):
     context.barrier()
 
 
-def unequal_steps_are_told(rank):
+def unequal_steps_are_reported(rank):
     """The rank whose loop begins last warns before its first step, because the other may wait for it. The first rank
     warns too, in its next step. No warning for equal numbers of steps, for loops without gradients, or a second
     time."""
@@ -106,7 +106,7 @@ def _rank(work, graph, rank, backend, meet, pipe):
 
 
 @pytest.mark.parametrize("backend", ["gloo", "refusing"])
-@pytest.mark.parametrize("work", [creating_is_no_barrier, dropped_tensors_go, unequal_steps_are_told])
+@pytest.mark.parametrize("work", [creating_is_no_barrier, dropped_tensors_go, unequal_steps_are_reported])
 def test_ranks(work, backend, graph, tmp_path):
     forked, ranks = multiprocessing.get_context("fork"), []
     for rank in range(2):

@@ -82,7 +82,7 @@ def test_launched_unsupervised(scripts, two_parts, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_ranks_do_together(two_parts, tmp_path):
+def test_calls_of_several_ranks(two_parts, tmp_path):
     """init_func, synchronous optimizers, net_type: dgl_ranks.py with two trainers."""
     text = launched(TOP / "test/adapters", two_parts, tmp_path, "dgl_ranks.py")
     assert sorted(re.findall(r"rank (\d): ok", text)) == ["0", "1"], text

@@ -13,7 +13,7 @@ together='test_client test_tensor_writes test_transport_calls test_transport_def
 	test_client_small test_client_memory test_client_bad_servers test_client_texts test_client_links test_tensors
 	test_mutable_features test_doctor_peer test_doctor_bad_servers test_transport_dynamic test_transport_versioned test_checkpoint test_checkpoint_background
 	test_client_split'
-choosing='test_client_ways test_arena_numa'                                    # the same, but free to choose
+choosing='test_client_transports test_arena_numa'                                    # the same, but free to choose
 alone='test_transport_verbs'                                                   # takes the device away, and brings it back
 actors='graphwire-cmd faults_trainer faults_server faults_stopped faults_deadline' # the doctor, who takes it away last; of two hosts
 limit=1200 whole=2700 # seconds for one program, and for a boot, within the step's 2800: a busy machine slows guests down

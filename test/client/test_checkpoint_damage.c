@@ -158,7 +158,7 @@ static void put_file(const char *name, const char *text)
 
 /* A checkpoint that replaces another one removes only files of checkpoints. One that cannot replace it changes
  * nothing. */
-static void what_replace_takes_away(void **state)
+static void replace_removes_only_its_own(void **state)
 {
 	(void)state;
 	struct gw_client *client = save_bed_open_folder(save_bed.fixture.folder);
@@ -225,7 +225,7 @@ static void pipes(void **state)
 	must(gw_remove_tree(save_bed_path("piped")));
 }
 
-static void what_cannot_be_done(void **state)
+static void writes_and_restores_that_fail(void **state)
 {
 	(void)state;
 	struct gw_client *client = save_bed_open_folder(save_bed.fixture.folder);
@@ -277,8 +277,8 @@ int main(void)
 		cmocka_unit_test(damaged_files),
 		cmocka_unit_test(a_file_of_another_save),
 		cmocka_unit_test(pipes),
-		cmocka_unit_test(what_replace_takes_away),
-		cmocka_unit_test(what_cannot_be_done),
+		cmocka_unit_test(replace_removes_only_its_own),
+		cmocka_unit_test(writes_and_restores_that_fail),
 	};
 	return cmocka_run_group_tests_name("checkpoint, damaged", tests, save_bed_begin, save_bed_end);
 }

@@ -248,7 +248,7 @@ static void what_does_not_fit_is_refused(void **state)
 	must(gw_remove_tree(save_bed_path("typed")));
 }
 
-static void equal_texts_are_told(void **state)
+static void equal_texts_are_reported(void **state)
 {
 	(void)state;
 	struct gw_client *two = save_bed_open_folder(doubles[0]), *three = save_bed_open_folder(doubles[1]);
@@ -266,7 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(into_any_number_of_parts),
 		cmocka_unit_test(what_does_not_fit_is_refused),
-		cmocka_unit_test(equal_texts_are_told),
+		cmocka_unit_test(equal_texts_are_reported),
 	};
 	return cmocka_run_group_tests_name("checkpoint, texts", tests, begin, end);
 }

@@ -31,7 +31,7 @@ static uint32_t epoch_of(const struct gw_client_options *options, bool replace, 
 	return n;
 }
 
-static void compare_ways(uint32_t parts, uint64_t seed, const char *server_driver)
+static void compare_paths(uint32_t parts, uint64_t seed, const char *server_driver)
 {
 	struct setup setup;
 	setup_begin(&setup, seed, parts, server_driver);
@@ -66,14 +66,14 @@ static void compare_ways(uint32_t parts, uint64_t seed, const char *server_drive
 	setup_end(&setup);
 }
 
-static void same_bytes_from_every_way(void **state)
+static void same_bytes_over_every_path(void **state)
 {
 	(void)state;
-	compare_ways(3, 13, NULL);
+	compare_paths(3, 13, NULL);
 	if (cluster_is_rdma())
 		return; /* fewer parts use the same paths, and this is slow there */
-	compare_ways(2, 12, "epoll");
-	compare_ways(1, 11, NULL);
+	compare_paths(2, 12, "epoll");
+	compare_paths(1, 11, NULL);
 }
 
 /* --- Gather. --- */
@@ -518,7 +518,7 @@ static void tickets_end_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_bytes_from_every_way),
+		cmocka_unit_test(same_bytes_over_every_path),
 		cmocka_unit_test(gathers_what_the_files_hold),
 		cmocka_unit_test(gathers_long_lists),
 		cmocka_unit_test(degrees_are_those_of_the_graph),
@@ -532,7 +532,7 @@ int main(void)
 	};
 	/* Tests of a server that is away are missing here: a client reads mapped memory without the server. */
 	const struct CMUnitTest mapped[] = {
-		cmocka_unit_test(same_bytes_from_every_way),      cmocka_unit_test(gathers_what_the_files_hold),
+		cmocka_unit_test(same_bytes_over_every_path),     cmocka_unit_test(gathers_what_the_files_hold),
 		cmocka_unit_test(degrees_are_those_of_the_graph), cmocka_unit_test(a_loader_resumes_where_it_was),
 		cmocka_unit_test(ranks_share_an_epoch),           cmocka_unit_test(a_restart_costs_no_batch),
 		cmocka_unit_test(wrong_servers_are_named),        cmocka_unit_test(wrong_arguments_are_named),

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/files/staging.h"
-#include "test/support/client_ways.h"
+#include "test/support/client_paths.h"
 #include "test/support/must.h"
 
 #define SEEDS 120
@@ -337,7 +337,7 @@ static void check_client(struct gw_client *client, const char *root)
 	must(gw_tensor_delete(client, "one", GW_OF_JOB));
 }
 
-static void no_argument_is_read_for_longer(void **state)
+static void no_argument_is_read_after_its_call(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -358,6 +358,6 @@ static void no_argument_is_read_for_longer(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(no_argument_is_read_for_longer)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(no_argument_is_read_after_its_call)};
 	return cmocka_run_group_tests_name("client arguments", tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static void wait_for(const atomic_uint *count)
 	}
 }
 
-static void forget_what_was_said(void)
+static void forget_log(void)
 {
 	atomic_store(&said_away, 0);
 	atomic_store(&said_back, 0);
@@ -114,7 +114,7 @@ static void a_silent_link_fails_no_operation(void **state)
 }
 
 /* Many engines that wait for a server log one line, and one more when it is back. */
-static void waiting_is_said_once(void **state)
+static void waiting_is_logged_once(void **state)
 {
 	(void)state;
 	enum { TICKETS = 6 };
@@ -127,7 +127,7 @@ static void waiting_is_said_once(void **state)
 	struct gw_ticket *tickets[TICKETS];
 	int64_t id = 0;
 	uint8_t rows[TICKETS][64];
-	forget_what_was_said();
+	forget_log();
 	cluster_kill(&setup.cluster, 0);
 	for (int i = 0; i < TICKETS; i++)
 		assert_int_equal(gw_gather_start(client, feat, &id, 1, rows[i], &tickets[i]), GW_OK);
@@ -143,7 +143,7 @@ static void waiting_is_said_once(void **state)
 	setup_end(&setup);
 }
 
-static void opening_says_what_it_waits_for(void **state)
+static void opening_logs_its_wait(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -152,7 +152,7 @@ static void opening_says_what_it_waits_for(void **state)
 	cluster_kill(&setup.cluster, 0);
 	struct gw_client_options options = {
 		.servers = setup.cluster.list, .server_count = 1, .threads = 1, .timeout_ms = 8 * SHORT_MS};
-	forget_what_was_said();
+	forget_log();
 	/* The client logs between two attempts, after some time. On a slow machine this needs a longer deadline. */
 	for (; !atomic_load(&said_away) && options.timeout_ms < LONG_MS; options.timeout_ms *= 2)
 		expect(gw_client_open(&options, &client), GW_PEER_LOST, "refused");
@@ -193,7 +193,7 @@ static void expect_gather(struct gw_client *client, gw_status wanted, const char
 	clock_check();
 }
 
-static void another_key_is_told_soon(void **state)
+static void another_key_is_reported_soon(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -231,7 +231,7 @@ static void expect_to_wait(struct gw_client *client)
 	struct gw_ticket *ticket;
 	int64_t id = 0;
 	uint8_t row[64];
-	forget_what_was_said();
+	forget_log();
 	assert_int_equal(gw_gather_start(client, node_tensor(client, "paper", "feat"), &id, 1, row, &ticket), GW_OK);
 	clock_begin();
 	while (!atomic_load(&said_refused)) {
@@ -263,7 +263,7 @@ static void a_refusal_is_not_final_for_an_old_one(void **state)
 }
 
 /* A gather ends when the first of two links fails. The other link may report its server's change in the next gather. */
-static void until_both_have_told(struct gw_client *client)
+static void until_both_links_have_failed(struct gw_client *client)
 {
 	for (int tries = 0; tries < 4; tries++) {
 		gather_all(client);
@@ -272,7 +272,7 @@ static void until_both_have_told(struct gw_client *client)
 	}
 }
 
-static void another_part_or_graph_is_told_at_once(void **state)
+static void another_part_or_graph_is_reported_at_once(void **state)
 {
 	(void)state;
 	struct setup setup, other;
@@ -297,7 +297,7 @@ static void another_part_or_graph_is_told_at_once(void **state)
 	setup.cluster.part_config = other.fixture.folder;
 	cluster_revive(&setup.cluster, 0);
 	cluster_revive(&setup.cluster, 1);
-	until_both_have_told(client);
+	until_both_links_have_failed(client);
 	expect_gather(client, GW_WRONG_GRAPH, "serves graph");
 	gw_client_close(client);
 	setup_end(&other);
@@ -305,7 +305,7 @@ static void another_part_or_graph_is_told_at_once(void **state)
 }
 
 /* The first engine is connected. The second one finds no free descriptor for its connection. */
-static void own_shortages_are_told_soon(void **state)
+static void own_shortages_are_reported_soon(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -347,9 +347,12 @@ static void own_shortages_are_told_soon(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_silent_link_fails_no_operation),      cmocka_unit_test(waiting_is_said_once),
-		cmocka_unit_test(opening_says_what_it_waits_for),        cmocka_unit_test(another_key_is_told_soon),
-		cmocka_unit_test(another_part_or_graph_is_told_at_once), cmocka_unit_test(own_shortages_are_told_soon),
+		cmocka_unit_test(a_silent_link_fails_no_operation),
+		cmocka_unit_test(waiting_is_logged_once),
+		cmocka_unit_test(opening_logs_its_wait),
+		cmocka_unit_test(another_key_is_reported_soon),
+		cmocka_unit_test(another_part_or_graph_is_reported_at_once),
+		cmocka_unit_test(own_shortages_are_reported_soon),
 		cmocka_unit_test(a_refusal_is_not_final_for_an_old_one),
 	};
 	return cmocka_run_group_tests(tests, listen_to_the_log, NULL);

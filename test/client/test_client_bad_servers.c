@@ -224,7 +224,7 @@ static void write_key(const char *path, const char *key)
 	assert_int_equal(chmod(path, 0600), 0);
 }
 
-static void the_key_decides_who_comes_in(void **state)
+static void the_key_admits_clients(void **state)
 {
 	(void)state;
 	struct gw_fixture fixture;
@@ -287,7 +287,7 @@ static gw_status gather_one(struct gw_client *client)
 }
 
 /* A server with a key ends. A server of the same graph without a key gets its port. */
-static void nobody_takes_the_place_of_a_server_that_had_a_key(void **state)
+static void a_server_without_a_key_replaces_none_with_a_key(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -328,8 +328,8 @@ int main(void)
 		cmocka_unit_test(statuses_that_are_no_answers_are_not_believed),
 		cmocka_unit_test(a_server_at_work_is_not_lost),
 		cmocka_unit_test(other_programs_are_named),
-		cmocka_unit_test(the_key_decides_who_comes_in),
-		cmocka_unit_test(nobody_takes_the_place_of_a_server_that_had_a_key),
+		cmocka_unit_test(the_key_admits_clients),
+		cmocka_unit_test(a_server_without_a_key_replaces_none_with_a_key),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,8 @@
 
 #include "core/numbers/rng.h"
 #include "test/support/batch_oracle.h"
+#include "test/support/client_paths.h"
 #include "test/support/client_setup.h"
-#include "test/support/client_ways.h"
 
 #define SEED   7
 #define STREAM 13

@@ -121,7 +121,7 @@ static void a_server_is_named_once_and_only_where_there_is_one(void **state)
 }
 
 /* Servers that cannot be reached: the reason of the attempt names the server already. */
-static void of_a_server_that_is_away(void **state)
+static void a_server_that_is_away_is_named_once(void **state)
 {
 	static const char *const servers[] = {"127.0.0.1:1", "nobody.invalid:1", "127.0.0.1:x"};
 	(void)state;
@@ -141,7 +141,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_server_is_named_once_and_only_where_there_is_one),
-		cmocka_unit_test(of_a_server_that_is_away),
+		cmocka_unit_test(a_server_that_is_away_is_named_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

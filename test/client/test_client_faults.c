@@ -385,7 +385,7 @@ static struct gw_loader_state other_loaders_state(struct gw_client *client, cons
 	return state;
 }
 
-static void nonsense_is_refused_before_it_is_read(void **state)
+static void invalid_arguments_are_refused_before_use(void **state)
 {
 	(void)state;
 	struct gw_client_options options = standalone(1);
@@ -468,7 +468,7 @@ static int use_inherited(struct gw_client *client, const struct plan *plan, stru
 }
 
 /* A child gets an error from its parent's client, does not hang, and changes nothing for the parent. */
-static void a_forked_child_is_told(void **state)
+static void a_forked_child_gets_an_error(void **state)
 {
 	(void)state;
 	struct gw_client_options ways[] = {standalone(2), remote(2, NULL)};
@@ -540,8 +540,8 @@ int main(void)
 		cmocka_unit_test(use_survives_any_shortage),
 		cmocka_unit_test(nothing_leaks_when_memory_stays_short),
 		cmocka_unit_test(many_threads_share_few_engines),
-		cmocka_unit_test(nonsense_is_refused_before_it_is_read),
-		cmocka_unit_test(a_forked_child_is_told),
+		cmocka_unit_test(invalid_arguments_are_refused_before_use),
+		cmocka_unit_test(a_forked_child_gets_an_error),
 		cmocka_unit_test(a_loader_gives_its_memory_back),
 	};
 	return cmocka_run_group_tests(tests, servers_begin, servers_end);

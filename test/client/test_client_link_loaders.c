@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "core/numbers/rng.h"
+#include "test/support/client_paths.h"
 #include "test/support/client_setup.h"
-#include "test/support/client_ways.h"
 
 /* --- Loaders. --- */
 

@@ -10,8 +10,8 @@
 
 #include "core/numbers/rng.h"
 #include "test/support/batch_oracle.h"
+#include "test/support/client_paths.h"
 #include "test/support/client_setup.h"
-#include "test/support/client_ways.h"
 
 #define COUNT  40 /* positives of a batch */
 #define SEED   5

@@ -129,7 +129,7 @@ static void wait_for_mappings(uint32_t count)
 
 /* The memory of an ended server is freed when the last client unmaps it. An idle client unmaps it, whichever of its
  * engines were connected, and works again when the server is back. */
-static void an_idle_client_lets_memory_go(void **state)
+static void an_idle_client_unmaps_memory(void **state)
 {
 	(void)state;
 	enum { ENGINES = 3 };
@@ -168,7 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(some_are_mapped),
 		cmocka_unit_test(a_mapped_server_becomes_a_remote_one),
-		cmocka_unit_test(an_idle_client_lets_memory_go),
+		cmocka_unit_test(an_idle_client_unmaps_memory),
 	};
 	cluster_offer("shm");
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,7 @@ static void lost_servers_are_found_out(void **state)
 }
 
 /* Creates a tensor of ones, as the only client of its job, and reads it until it ends. */
-static int hold_a_tensor(uint32_t number)
+static int keep_a_tensor(uint32_t number)
 {
 	static float ones[ROWS * COLUMNS], row[COLUMNS];
 	static int64_t ids[ROWS];
@@ -125,7 +125,7 @@ static void leases_end_meanwhile(void **state)
 	pid_t servers = paused_begin_servers(1), trainers[4];
 	uint64_t end = gw_monotonic_ns() + ENOUGH_NS;
 	for (uint32_t t = 0; t < 2; t++)
-		trainers[t] = paused_start(hold_a_tensor, t);
+		trainers[t] = paused_start(keep_a_tensor, t);
 	for (uint32_t t = 0; t < 2; t++) {
 		paused_wait_for_step(&paused_shared->told[t], 1);
 		paused_stop(trainers[t]);
@@ -135,7 +135,7 @@ static void leases_end_meanwhile(void **state)
 		assert_true(gw_monotonic_ns() < end);
 	}
 	for (uint32_t t = 2; t < 4; t++)
-		trainers[t] = paused_start(hold_a_tensor, t);
+		trainers[t] = paused_start(keep_a_tensor, t);
 	for (uint32_t t = 2; t < 4; t++)
 		paused_wait_for_step(&paused_shared->told[t], 1);
 	for (uint32_t t = 0; t < 2; t++)

@@ -438,7 +438,7 @@ static void open_tries_a_dying_server_until_it_lives(void **state)
 	setup_end(&setup);
 }
 
-static void the_budget_of_those_who_gave_up_is_not_the_next_ones(void **state)
+static void each_operation_has_its_own_budget(void **state)
 {
 	(void)state;
 	struct line line;
@@ -470,7 +470,7 @@ int main(void)
 		cmocka_unit_test(a_batch_that_is_not_there_yet_is_not_lost),
 		cmocka_unit_test(a_server_that_dies_at_any_byte_is_tried_again_then_given_up),
 		cmocka_unit_test(open_tries_a_dying_server_until_it_lives),
-		cmocka_unit_test(the_budget_of_those_who_gave_up_is_not_the_next_ones),
+		cmocka_unit_test(each_operation_has_its_own_budget),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

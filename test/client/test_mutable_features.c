@@ -72,7 +72,7 @@ static void expect_same(struct gw_client *client, struct gw_client *files, const
 	free(rows);
 }
 
-static void they_begin_with_the_files_rows(void **state)
+static void features_begin_with_the_files_rows(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -99,7 +99,7 @@ static void they_begin_with_the_files_rows(void **state)
 	end(&setup);
 }
 
-static void written_rows_are_everybodys(void **state)
+static void all_clients_see_written_rows(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -139,7 +139,7 @@ static void written_rows_are_everybodys(void **state)
 #define TURNS_MAX 10000
 
 /* Clients read the rows one-sided over every transport, also a client that connected before the rows existed. */
-static void they_are_read_one_sided(void **state)
+static void features_are_read_one_sided(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -161,7 +161,7 @@ static void they_are_read_one_sided(void **state)
 	end(&setup);
 }
 
-static void what_is_not_meant_stays_as_it_is(void **state)
+static void other_rows_stay(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -280,10 +280,10 @@ static void names_mean_features(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(they_begin_with_the_files_rows),
-		cmocka_unit_test(written_rows_are_everybodys),
-		cmocka_unit_test(they_are_read_one_sided),
-		cmocka_unit_test(what_is_not_meant_stays_as_it_is),
+		cmocka_unit_test(features_begin_with_the_files_rows),
+		cmocka_unit_test(all_clients_see_written_rows),
+		cmocka_unit_test(features_are_read_one_sided),
+		cmocka_unit_test(other_rows_stay),
 		cmocka_unit_test(a_server_that_ends_loses_what_was_written),
 		cmocka_unit_test(servers_must_agree),
 		cmocka_unit_test(names_mean_features),

@@ -190,7 +190,7 @@ static void old_files_become_young(void **state)
 }
 
 /* The folder's parent is gone, and only root can create it: one warning, and one line when it is back. */
-static void one_warning_where_nothing_helps(void **state)
+static void one_warning_while_the_folder_cannot_be_made(void **state)
 {
 	struct setup setup;
 	(void)state;
@@ -223,7 +223,7 @@ static void one_warning_where_nothing_helps(void **state)
 
 /* Another server took the part before the first one looked: the first logs it, continues, and does not touch the
  * other's lock. */
-static void another_was_faster(void **state)
+static void another_server_has_taken_the_part(void **state)
 {
 	struct setup setup;
 	struct gw_server *second;
@@ -246,9 +246,11 @@ static void another_was_faster(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_removed_comes_back), cmocka_unit_test(again_and_again),
-		cmocka_unit_test(old_files_become_young),     cmocka_unit_test(one_warning_where_nothing_helps),
-		cmocka_unit_test(another_was_faster),
+		cmocka_unit_test(what_is_removed_comes_back),
+		cmocka_unit_test(again_and_again),
+		cmocka_unit_test(old_files_become_young),
+		cmocka_unit_test(one_warning_while_the_folder_cannot_be_made),
+		cmocka_unit_test(another_server_has_taken_the_part),
 	};
 	cluster_offer("shm");
 	return cmocka_run_group_tests(tests, NULL, NULL);

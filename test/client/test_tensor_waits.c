@@ -55,7 +55,7 @@ static void *create(void *argument)
 	return NULL;
 }
 
-static void how_far_it_is_is_told(void **state)
+static void progress_is_logged(void **state)
 {
 	(void)state;
 	static struct setup setup;
@@ -90,6 +90,6 @@ static void how_far_it_is_is_told(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(how_far_it_is_is_told)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(progress_is_logged)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,7 +229,7 @@ static gw_status write_one(struct gw_client *client, const struct gw_tensor *ten
 }
 
 /* The relay holds back the answers until all writes have begun. */
-static void any_number_may_be_under_way(void **state)
+static void any_number_may_be_in_flight(void **state)
 {
 	(void)state;
 	enum { FEW = 200 };
@@ -446,7 +446,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(writes_take_effect_in_their_order),
 		cmocka_unit_test(links_that_are_cut_change_nothing),
-		cmocka_unit_test(any_number_may_be_under_way),
+		cmocka_unit_test(any_number_may_be_in_flight),
 		cmocka_unit_test(rows_may_be_longer_than_pieces),
 		cmocka_unit_test(long_rows_are_written_to_disk_and_back),
 	};

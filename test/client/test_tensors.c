@@ -205,7 +205,7 @@ static void train(struct gw_client *client, const struct gw_optimizer *optimizer
 	free(gradients);
 }
 
-static void training_is_the_same_over_every_way(void **state)
+static void training_is_the_same_over_every_transport(void **state)
 {
 	(void)state;
 	size_t bytes = sizeof(float) * COLUMNS * 1001;
@@ -435,7 +435,7 @@ static void tensors_go_and_come_under_readers(void **state)
 	}
 }
 
-static void writes_to_what_cannot_be_are_refused(void **state)
+static void invalid_writes_are_refused(void **state)
 {
 	(void)state;
 	struct gw_client *client = open_way(&ways[cluster_is_rdma() ? WAYS - 1 : 2], "refused");
@@ -510,11 +510,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_what_was_written),
-		cmocka_unit_test(training_is_the_same_over_every_way),
+		cmocka_unit_test(training_is_the_same_over_every_transport),
 		cmocka_unit_test(no_row_is_torn),
 		cmocka_unit_test(rows_are_read_one_sided),
 		cmocka_unit_test(tensors_go_and_come_under_readers),
-		cmocka_unit_test(writes_to_what_cannot_be_are_refused),
+		cmocka_unit_test(invalid_writes_are_refused),
 	};
 	return cmocka_run_group_tests(tests, setup_all, end_all);
 }

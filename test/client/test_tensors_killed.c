@@ -113,7 +113,7 @@ static void *work(void *argument)
 }
 
 /* Waits for that many more calls, or for a failure. */
-static void await_turns(struct worker *worker)
+static void await_calls(struct worker *worker)
 {
 	uint32_t from = atomic_load(&worker->turns);
 	while (atomic_load(&worker->turns) < from + TURNS && !atomic_load(&worker->ended))
@@ -170,12 +170,12 @@ static void kill_under(struct setup *setup, uint32_t part)
 		assert_int_equal(pthread_create(&worker->thread, NULL, work, worker), 0);
 	}
 	for (int i = 0; i < WORKERS; i++)
-		await_turns(&workers[i]);
+		await_calls(&workers[i]);
 	cluster_kill(&setup->cluster, part);
 	cluster_revive(&setup->cluster, part);
 	for (int i = 0; i < CREATE; i++)
 		pthread_join(workers[i].thread, NULL);
-	await_turns(&workers[CREATE]);
+	await_calls(&workers[CREATE]);
 	atomic_store(&stop, true);
 	pthread_join(workers[CREATE].thread, NULL);
 	for (int i = 0; i < WORKERS; i++) {

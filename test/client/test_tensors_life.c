@@ -257,7 +257,7 @@ static uint32_t shards_of(const struct cluster *cluster, const char *job)
 }
 
 /* Whether the attempt counts: it succeeded, or it failed though this process was not delayed. */
-static bool is_told(bool good, const struct watch *watch, uint32_t lease_ms)
+static bool attempt_counts(bool good, const struct watch *watch, uint32_t lease_ms)
 {
 	return good || watch->worst_ns < lease_ms / 4 * 1000000ull;
 }
@@ -305,7 +305,7 @@ static bool ends_jobs_and_keeps_others(uint32_t lease_ms)
 	}
 	uint32_t count = listed_by(client);
 	watch_look(&watch);
-	bool told = is_told(count == 2, &watch, lease_ms);
+	bool told = attempt_counts(count == 2, &watch, lease_ms);
 	if (told)
 		assert_int_equal(count, 2);
 	gw_client_close(client);
@@ -355,7 +355,7 @@ static bool holds_what_it_has_not_opened(uint32_t lease_ms)
 	gw_status status = gw_tensor_open(client, "left", GW_OF_JOB, &tensor);
 	uint32_t shards = shards_of(&setup.cluster, "held");
 	watch_look(&watch);
-	bool told = is_told(shards == PARTS && status == GW_OK, &watch, lease_ms);
+	bool told = attempt_counts(shards == PARTS && status == GW_OK, &watch, lease_ms);
 	if (told) {
 		must(status);
 		assert_int_equal(shards, PARTS);
@@ -368,13 +368,13 @@ static bool holds_what_it_has_not_opened(uint32_t lease_ms)
 	return told;
 }
 
-static void clients_hold_what_they_have_not_opened(void **state)
+static void clients_keep_tensors_that_they_have_not_opened(void **state)
 {
 	(void)state;
 	with_longer_leases(holds_what_it_has_not_opened);
 }
 
-static void a_job_is_ended_when_somebody_says_so(void **state)
+static void a_job_ends_on_request(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -509,8 +509,8 @@ int main(void)
 		cmocka_unit_test(beginnings_do_not_depend_on_parts),
 		cmocka_unit_test(copies_begin_with_what_they_copy),
 		cmocka_unit_test(jobs_end_and_kept_ones_stay),
-		cmocka_unit_test(clients_hold_what_they_have_not_opened),
-		cmocka_unit_test(a_job_is_ended_when_somebody_says_so),
+		cmocka_unit_test(clients_keep_tensors_that_they_have_not_opened),
+		cmocka_unit_test(a_job_ends_on_request),
 		cmocka_unit_test(memory_has_its_limit),
 		cmocka_unit_test(pushes_over_cut_links_are_applied_once),
 	};

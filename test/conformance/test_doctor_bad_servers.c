@@ -65,7 +65,7 @@ static void expect_cause(const struct asking *asking, const char *cause, const c
 }
 
 /* A path that passes the first bytes of every connection and loses long answers, like one that drops large packets. */
-static void a_way_that_loses_long_answers(void **state)
+static void a_path_that_loses_long_answers(void **state)
 {
 	(void)state;
 	const struct bed_options options = {.bytes = 256u << 10};
@@ -190,7 +190,7 @@ static void a_server_that_is_full(void **state)
 	gw_bed_end(&bed);
 }
 
-static void a_server_that_goes_at_the_first_read(void **state)
+static void a_server_that_closes_at_the_first_read(void **state)
 {
 	(void)state;
 	static const uint64_t sizes[] = {1, 4096, 1ull << 62, UINT64_MAX};
@@ -210,10 +210,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_process_and_silent_process),
-		cmocka_unit_test(a_way_that_loses_long_answers),
+		cmocka_unit_test(a_path_that_loses_long_answers),
 		cmocka_unit_test(programs_of_each_kind),
 		cmocka_unit_test(a_server_that_is_full),
-		cmocka_unit_test(a_server_that_goes_at_the_first_read),
+		cmocka_unit_test(a_server_that_closes_at_the_first_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static struct gw_service_counters counters_of(const struct one *one)
 }
 
 /* Three clients have calls that do not end. The same thread still serves a client with small requests. */
-static void others_have_their_turn(void **state)
+static void other_clients_are_served(void **state)
 {
 	enum { HEAVY = 3 };
 	struct one one;
@@ -320,7 +320,7 @@ static void replies_share_a_limit(void **state)
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(others_have_their_turn)},
+		{BED_TEST(other_clients_are_served)},
 		{BED_TEST(answers_keep_their_order)},
 		{BED_TEST(a_client_leaves)},
 		{BED_TEST(a_repeat_waits_for_the_first)},

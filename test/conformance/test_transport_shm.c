@@ -195,7 +195,7 @@ static void cannot_be_changed(int fd)
 	close(zeros);
 }
 
-static void nobody_writes_to(void **state, enum gw_huge_policy huge)
+static void no_call_writes_to(void **state, enum gw_huge_policy huge)
 {
 	struct served served;
 	char path[64];
@@ -240,8 +240,8 @@ static void nobody_writes_to(void **state, enum gw_huge_policy huge)
 /* hugetlb pages if the machine has some, else collapsed shared memory; and small pages. */
 static void no_process_can_write(void **state)
 {
-	nobody_writes_to(state, GW_HUGE_TRY);
-	nobody_writes_to(state, GW_HUGE_OFF);
+	no_call_writes_to(state, GW_HUGE_TRY);
+	no_call_writes_to(state, GW_HUGE_OFF);
 }
 
 /* --- A client of the library. --- */

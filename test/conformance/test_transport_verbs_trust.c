@@ -98,7 +98,7 @@ static uint32_t count_peers(struct one *one)
 }
 
 /* A client that asks for many tokens has only the latest one, and none if it was not used in time. */
-static void tokens_that_nobody_uses(void **state)
+static void tokens_that_are_not_used(void **state)
 {
 	struct bed_options options = {.limits = {.idle_ms = 1000}};
 	struct handshake_question question = {
@@ -286,7 +286,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(keys_do_not_write, state),
 		cmocka_unit_test_prestate(tokens, state),
-		cmocka_unit_test_prestate(tokens_that_nobody_uses, state),
+		cmocka_unit_test_prestate(tokens_that_are_not_used, state),
 		cmocka_unit_test_prestate(link_local_addresses, state),
 		cmocka_unit_test_prestate(refused_keys, state),
 		cmocka_unit_test_prestate(a_refusal_on_the_last_queue_pair, state),

@@ -205,7 +205,7 @@ class First(unittest.TestCase):
     def told(self) -> str:
         return failures.first(self.trainers, 1).text
 
-    def test_whoever_ends_first(self) -> None:
+    def test_the_first_end_is_not_always_the_cause(self) -> None:
         """A rank that lost its peer may end before that peer does."""
         self.raises(2, "ValueError: the cause")
         self.raises(0, "RuntimeError: Connection closed by peer [10.0.0.2]:1")

@@ -43,7 +43,7 @@ class ByClusterShell(OnHosts):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stdout.count('"epoch"'), 4, result.stdout)
 
-    def test_what_fails_is_told(self) -> None:
+    def test_failures_are_reported(self) -> None:
         trainer = '[ "$RANK" = 1 ] && echo bad luck && exit 7; exec sleep 900'
         self.fails(r"host 1 \(10\.77\.0\.2\): trainer 1 ended with status 7: bad luck; log: ", *BY_IT, trainer)
         key = self.bed.desk.home / ".ssh/id_ed25519"
@@ -67,7 +67,7 @@ class ByClusterShell(OnHosts):
         self.ends(process, 1, r"host 1 \(10\.77\.0\.2\): silent", sessions=False)
         self.assertEqual(self.ssh("agent"), 0)
 
-    def test_what_is_given_up_has_ended(self) -> None:
+    def test_an_agent_that_was_given_up_has_ended(self) -> None:
         """Else a launch would wait for a lost host's last message."""
         result = self.bed.desk.run("env", "PYTHONPATH=/mnt/top/deploy", "python3", "-c", _GIVE_UP)
         self.assertEqual((result.stdout, result.stderr), ("-9\n", ""))

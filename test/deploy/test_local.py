@@ -174,7 +174,7 @@ class Local(unittest.TestCase):
             '[ "$RANK" = 0 ] && exec sleep 900; (setsid sleep 900 &); echo why not >&2; exit 3',
         )
 
-    def test_an_exception_is_told_and_not_what_follows_it(self) -> None:
+    def test_an_exception_is_reported_and_not_its_consequences(self) -> None:
         """Rank 0 ends first. Rank 1, which fails, takes long to end, because one of its threads continues."""
         (self.work / "raises.py").write_text(_RAISES)
         self.fails(
@@ -183,7 +183,7 @@ class Local(unittest.TestCase):
             *("--no_torchrun", f"{sys.executable} raises.py"),
         )
 
-    def test_a_rank_that_was_killed_is_told_and_not_who_lost_it(self) -> None:
+    def test_a_killed_rank_is_reported_and_not_its_peers(self) -> None:
         (self.work / "loses.py").write_text(_LOSES)
         self.fails(
             r"^launch: host 1 \(127.0.0.1\): trainer 1 ended with (signal 9 without a word|status 137: Killed); log: ",
@@ -214,7 +214,7 @@ class Local(unittest.TestCase):
             "true",
         )
 
-    def test_a_wrong_workspace_is_told_before_a_missing_program(self) -> None:
+    def test_a_wrong_workspace_is_reported_before_a_missing_program(self) -> None:
         """The program may be in the right workspace. The workspace is also reported before an ip_config."""
         lost = ["--program", str(self.work / "graphwire"), "--ip_config", str(self.work / "ip.txt"), "true"]
         self.fails('no user "nobody-here" here; did you mean ~/nobody-here/w', "--workspace", "~nobody-here/w", *lost)
@@ -303,7 +303,7 @@ class Local(unittest.TestCase):
         self.assertEqual((process.returncode, len(errors.splitlines())), (1, 1), errors)
         self.assertIn("trainer 1 ended with status 3", errors)
 
-    def test_what_cannot_be_ended_is_named(self) -> None:
+    def test_a_process_that_cannot_be_ended_is_named(self) -> None:
         """For example a process that a debugger holds at its exit."""
         process, _ = self.begun(trainer='echo running; [ "$RANK" = 0 ] && exec sleep 900; exec sleep 901')
         self.assertTrue(wait_for(lambda: self.running("901")))  # then the shell has become sleep

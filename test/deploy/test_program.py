@@ -72,7 +72,7 @@ class WithProgram(OnHosts):
         status, text = self.copy()
         self.assertEqual((status, text.count("; verified; the program was there")), (0, 2), text)
 
-    def test_what_does_not_run_replaces_nothing(self) -> None:
+    def test_a_broken_program_replaces_nothing(self) -> None:
         """A program that fails on the host, and a truncated tarball: one line, and the old program stays."""
         self.assertEqual(self.copy()[0], 0)
         wanted = self.version(0)

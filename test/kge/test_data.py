@@ -155,13 +155,13 @@ def test_bad_dictionaries_are_refused(data_path, tmp_path):
     (("own", "raw_udd_hrt"), {"files": ["gone"]}, "does not exist"), (("FB15k", "udd_hrt"), {}, "not 0 files"),
     (("wn18",), {"has_edge_importance": True}, "built-in datasets have no importance"),
     (("wn18",), {"files": ["a"]}, "--data_files goes with"), (("wn18",), {"delimiter": "::"}, "one character")])
-def test_what_makes_no_sense_is_refused(tmp_path, arguments, options, message):
+def test_invalid_input_is_refused(tmp_path, arguments, options, message):
     with pytest.raises(DataError, match=message):
         load(tmp_path, *arguments, **options)
 
 
 @pytest.mark.parametrize(("make", "kind"), [(os.mkfifo, "a pipe"), (os.mkdir, "a folder")])
-def test_what_is_no_file_is_named(data_path, tmp_path, make, kind):
+def test_paths_that_are_not_files_are_named(data_path, tmp_path, make, kind):
     """A user's own file and a built-in data set, which is not downloaded then."""
     make(tmp_path / "train.tsv")
     with pytest.raises(DataError, match=f"train.tsv is {kind}, not a file"):

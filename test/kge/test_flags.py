@@ -110,7 +110,7 @@ def test_names_may_be_shortened():
     ("emb_sim", "--format *", "--emb_file"), ("predict", "--format h_r_t --exec_mode pairwise", "invalid choice"),
     ("predict", "--format h_r_t --gpu 7", "this machine"),
     ("emb_sim", "--format * --emb_file x --topK 0", "1 or more")])
-def test_what_cannot_be_honoured_is_refused(command, words, message):
+def test_flags_that_cannot_be_honoured_are_refused(command, words, message):
     with pytest.raises(flags.UsageError, match=message):
         flags.parse(command, words.split())
 

@@ -57,7 +57,7 @@ def gpu(monkeypatch, pinned_rows):
     return MadeUpGpu, pinned_rows
 
 
-def test_the_made_up_gpu_tells_apart():
+def test_the_made_up_gpu_distinguishes_devices():
     with MadeUpGpu():
         here = torch.ones(3)
         there = here.to("cuda:0")

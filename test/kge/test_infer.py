@@ -316,7 +316,7 @@ def test_pipes_are_not_waited_for(tmp_path):
         signal.alarm(0)
 
 
-def test_what_is_no_input_is_refused(models, tmp_path, capfd):
+def test_invalid_inputs_are_refused(models, tmp_path, capfd):
     (tmp_path / "bad.npy").write_bytes(b"x")
     np.save(tmp_path / "flat.npy", np.zeros(3))
     np.save(tmp_path / "rows.npy", np.ones((3, 2)))

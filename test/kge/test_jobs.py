@@ -189,7 +189,7 @@ def test_a_job_meets_checkpoints_and_goes_on(data_path, tmp_path, capfd):
     assert "goes on at step 300 of 350" in capfd.readouterr().out
 
 
-def test_what_fails_ends_the_others(tmp_path):
+def test_a_failure_ends_the_other_clients(tmp_path):
     """A client that would never end is ended when another fails."""
     with pytest.raises(ProgramError, match="client 1 ended with status 3"), local.Processes() as processes:
         slow = processes.start("client 0", ["sleep", "1000"])

@@ -144,7 +144,7 @@ def test_two_trainings_in_one_data_folder(tmp_path, capfd):
     assert not list(tmp_path.glob("*entities*"))
 
 
-def test_what_a_model_does_not_know_is_refused(trained, tmp_path, capfd):
+def test_unknown_names_are_refused(trained, tmp_path, capfd):
     """With one line, and no file is replaced."""
     splits, model, _ = trained(3)
     before = tree(tmp_path)
@@ -307,7 +307,7 @@ def test_parts_have_the_numbers_of_their_names(tmp_path, monkeypatch, capfd):
     assert f"{parts} has no entities.tsv and relations.tsv" in said and said.count("\n") == 1
 
 
-def test_a_partition_that_fails_leaves_what_was_there(tmp_path, capfd):
+def test_a_partition_that_fails_keeps_the_old_files(tmp_path, capfd):
     write(tmp_path, draw(9))
     assert main(["partition", "-k", "2", "--method", "random", *raw(tmp_path)]) == 0
     before = tree(tmp_path)

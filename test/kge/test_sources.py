@@ -105,7 +105,7 @@ def test_a_digest_that_differs_is_refused(web, tmp_path):
 @pytest.mark.parametrize(("body", "says"), [
     (zipped({"wn18/train.txt": "a\tb\tc\n"}), r"has no entities\.dict: it is not the archive of wn18"),
     (b"no archive", "not a zip, tar or gz file"), (None, "the server answers 404")])
-def test_what_is_no_archive_is_one_line(web, tmp_path, capfd, body, says):
+def test_an_invalid_archive_is_one_line(web, tmp_path, capfd, body, says):
     web.files.pop(path_of("wn18"))
     if body is not None:
         web.files[path_of("wn18")] = body

@@ -45,7 +45,7 @@ def test_models_learn_the_grid(data_path, tmp_path, capfd, model, words, least):
     assert (saved.matrix is not None) == (model in ("RESCAL", "TransR"))
 
 
-def test_what_it_leaves(data_path, tmp_path, capfd):
+def test_outputs(data_path, tmp_path, capfd):
     assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--valid", "--eval_interval", "300") == 0
     assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--no_save_embed", "--max_step", "5") == 0
     first, second = tmp_path / "TransE_l2_wn18_0", tmp_path / "TransE_l2_wn18_1"
@@ -228,7 +228,7 @@ def test_clients_of_several_hosts_are_counted(data_path, tmp_path, monkeypatch, 
 
 
 @pytest.mark.parametrize(("flag", "what"), [("--test", "no test set"), ("--valid", "no validation set")])
-def test_a_set_that_is_not_there_is_told_before_training(data_path, tmp_path, monkeypatch, capfd, flag, what):
+def test_a_missing_set_is_reported_before_training(data_path, tmp_path, monkeypatch, capfd, flag, what):
     """By gwke_train, and by each client of gwke_dist_train."""
     words = ["--dataset", "grid", "--data_path", str(tmp_path), "--format", "raw_udd_hrt", "--data_files", "train.txt",
              "--max_step", "1", "--save_path", str(tmp_path / "ckpts"), flag]
@@ -253,7 +253,7 @@ def test_failures_are_one_line(data_path, tmp_path, capfd, monkeypatch):
 
 
 @pytest.mark.parametrize("words", [["--test"], ["--valid", "--eval_interval", "4"]])
-def test_a_training_that_came_to_nothing_says_so(data_path, tmp_path, capfd, words):
+def test_a_training_that_diverged_is_reported(data_path, tmp_path, capfd, words):
     """Steps so long that rows overflow must not give an MRR of 1."""
     assert train(data_path, tmp_path, "--model_name", "DistMult", "--lr", "1e30", "--max_step", "8", *words) == 1
     said = capfd.readouterr()
@@ -280,7 +280,7 @@ def steps_of(folder):
     return [int(row["step"]) for row in csv.DictReader(open(folder / "curve.csv"))]
 
 
-def test_a_curve_leaves_out_what_is_not_whole(tmp_path):
+def test_a_curve_leaves_out_incomplete_lines(tmp_path):
     """A kill may cut the last line anywhere, also the header."""
     curve = Curve(tmp_path)
     for step in (5, 10, 15):

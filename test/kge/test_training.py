@@ -99,7 +99,7 @@ def test_losses_are_those_of_a_dense_loop(graph_folder, name, staleness):
     assert np.mean([values["loss"] for values in losses[-5:]]) < np.mean([values["loss"] for values in losses[:5]])
 
 
-def test_pushing_beside_the_next_step_reaches_the_rows(graph_folder):
+def test_pushes_during_the_next_step_reach_the_rows(graph_folder):
     *_, losses, after = trained(graph_folder, "TransE_l2", 0, async_push=True)
     assert len(losses) == STEPS and np.isfinite(after).all()
     assert np.mean([values["loss"] for values in losses[-5:]]) < np.mean([values["loss"] for values in losses[:5]])

@@ -185,7 +185,7 @@ def test_a_part_of_a_list_goes_alone(graph):
     assert len(pickle.dumps(part)) < 4000 < whole.edge_ids.nbytes
 
 
-def test_what_belongs_to_a_process_says_so(graph):
+def test_objects_of_a_process_cannot_be_sent(graph):
     node, edge = graphwire.NodeLoader(graph, None, [2], ntype="paper"), graphwire.EdgeLoader(graph, None, [2],
                                                                                              etype="cites")
     table = graph.create_tensor("mine", (3, 2))

@@ -266,7 +266,7 @@ def test_errors(graph, options, text):
     (lambda g: graphwire.EdgeLoader(g, None, [-5], etype="cites"), graphwire.InvalidError, "fanout -5"),
     (lambda g: graphwire.NodeLoader(g, None, [2], ntype="paper", labels="nix"), graphwire.NotFoundError, "nix"),
 ])
-def test_errors_are_those_that_docstrings_tell(graph, call, kind, text):
+def test_errors_are_those_in_the_docstrings(graph, call, kind, text):
     with pytest.raises(kind, match=text):
         call(graph)
 

@@ -80,7 +80,7 @@ def test_a_folder_has_no_server(request, where, wrong):
 
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("transport", ["tcp", "auto"])
-def test_a_server_is_told_once(servers, transport, wrong):
+def test_a_server_is_named_once(servers, transport, wrong):
     graph = graphwire.open(servers=servers.addresses, transport=transport)
     text = told(WRONG[wrong], graph)
     assert text.lower().count("server") <= 1 and "shm:" not in text, text

@@ -203,7 +203,7 @@ def test_a_checkpoint_is_of_this_job(hetero2, tmp_path, monkeypatch):
             graph.delete_tensor("others", kept=True)
 
 
-def test_what_a_kill_leaves_goes(whole, tmp_path, monkeypatch):
+def test_files_of_a_kill_are_removed(whole, tmp_path, monkeypatch):
     """A half-written checkpoint always has the same name, which the next one overwrites."""
     from common import Checkpoint
     from test_inference import ARGS
@@ -256,7 +256,7 @@ def test_an_optimizer_of_a_gpu_is_sent_from_the_processor(monkeypatch):
     assert on_processor(state) == state and len(moved) == 6  # step and two moments for each of two parameters
 
 
-def test_an_epoch_that_was_begun_is_said():
+def test_a_begun_epoch_is_reported():
     from common import epoch_of
     assert [epoch_of({"epoch": 3, "step": step}) for step in (0, 7)] == ["epoch 3", "epoch 3 from step 7"]
 
@@ -275,7 +275,7 @@ def test_rgcn_of_two_ranks(hetero2, tmp_path):
 
 @pytest.mark.parametrize("script, options", [
     (SAGE, ["--eval_every", 2]), (RGCN, ["--ntype", "paper"]), (LINKS, ["--etype", "cites", "--batch_size", 600])])
-def test_the_same_losses_over_every_way(hetero2, tmp_path, script, options):
+def test_the_same_losses_over_every_transport(hetero2, tmp_path, script, options):
     """From a folder, over TCP and over mapped memory, with one thread: every figure of every epoch is equal in every
     bit."""
     arguments = ("--part_config", hetero2.folder, *SMALL, "--batch_size", 40, "--num_epochs", 2, *options)
@@ -341,7 +341,7 @@ def test_cora(tmp_path):
     (("--n_classes", "3"), "--n_classes 3: the labels go up to 4"),
     (("--num_gpus", "2"), "--num_gpus 2: PyTorch"),
 ])
-def test_what_does_not_fit_is_said(whole, arguments, text):
+def test_mismatches_are_reported(whole, arguments, text):
     process = start(SAGE, "--part_config", whole, *SMALL, *arguments)
     _, err = process.communicate()
     assert process.returncode == 1 and text in err
@@ -356,7 +356,7 @@ def test_dgls_options_are_taken(whole, hetero):
     end(start(LINKS, *shared, "--n_classes", 5, "--num_negs", 1, "--neg_share", "--remove_edge", "--test_share", 0.01))
 
 
-def test_standalone_under_a_launcher_is_said(whole):
+def test_standalone_under_a_launcher_is_reported(whole):
     environment = {**os.environ, "WORLD_SIZE": "2", "RANK": "0", "GRAPHWIRE_IP_CONFIG": "nowhere"}
     words = ["--standalone", *SMALL, "--num_epochs", "1"]
     printed = []
@@ -375,7 +375,7 @@ def test_a_plot_without_matplotlib_is_refused_at_the_beginning(whole, tmp_path):
     assert done.returncode == 1 and done.stderr.startswith("--plot needs matplotlib") and not done.stdout
 
 
-def test_a_file_that_is_no_checkpoint_is_said(whole, tmp_path):
+def test_an_invalid_checkpoint_is_reported(whole, tmp_path):
     torch.save({"world": 1, "model": {}}, tmp_path / "other")
     process = start(SAGE, "--part_config", whole, *SMALL, "--checkpoint", tmp_path / "other")
     _, err = process.communicate()

@@ -335,7 +335,7 @@ def refused(name, call, value):
     assert name in str(error.value) and not isinstance(error.value, OverflowError), (name, value)
 
 
-def test_what_is_no_number_is_refused_by_name_and_leaves_nothing(graph):
+def test_invalid_numbers_are_refused_by_name_and_leave_nothing(graph):
     graph.create_tensor("pushed", (3, 1))
     before = sorted(tensor["name"] for tensor in graph.tensors)
     for name, call, wrong in integers(graph):
@@ -443,7 +443,7 @@ def test_no_seeds_are_no_batches(graph, empty, options):
         assert list(loader) == []
 
 
-def test_a_rank_without_seeds_goes_on_beside_the_others(parts):
+def test_a_rank_without_seeds_takes_part(parts):
     with graphwire.open(parts) as graph:
         mask = torch.zeros(graph.num_nodes(), dtype=torch.bool)
         mask[5] = True

@@ -198,7 +198,7 @@ def test_errors_survive_pickling(graph):
     assert type(again) is graphwire.OutOfRangeError and again.status == "GW_RANGE" and str(again) == str(error.value)
 
 
-def test_a_closed_graph_says_so(hetero):
+def test_a_closed_graph_is_an_error(hetero):
     graph = graphwire.open(hetero)
     feature = graph.feature("feat", "paper")
     batch = graphwire.sample(graph, [1], [5], ntype="paper", features={"paper": "feat"})

@@ -55,7 +55,7 @@ def interrupted_uses(whole, monkeypatch, taken):
 
 
 @pytest.mark.parametrize("taken", [False, True])
-def test_beside_what_is_owned(whole, monkeypatch, taken):
+def test_interrupts_while_objects_are_made(whole, monkeypatch, taken):
     """The signal arrives before or after the client lends a share. Each object is freed once, and the client after its
     last user."""
     before = live()
@@ -270,7 +270,7 @@ def test_within_a_handler(parts, own_servers):
     assert tensor[1].tolist() == [5, 5] and (out == -1).all()
 
 
-def test_what_goes_on_holds_what_it_reads(whole, monkeypatch):
+def test_an_abandoned_call_reads_a_copy(whole, monkeypatch):
     """The call reads a copy, because its caller continues too. The copy is freed when the call has ended."""
     going, copies, own = [], [], edges._arrays.own_ids
 

@@ -115,7 +115,7 @@ def test_newer_versions(folders, tmp_path):
     assert no.value.status == "GW_VERSION"
 
 
-def test_what_replace_takes_away(folders, tmp_path):
+def test_replace_removes_only_its_own(folders, tmp_path):
     with graphwire.open(folders / "parts", numpy=True) as graph:
         graph.restore(folders / "saved")
         graph.checkpoint(tmp_path / "last")

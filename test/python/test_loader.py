@@ -207,7 +207,7 @@ def test_a_state_goes_on(rmat, made_up_gpu, device):
         graphwire.NodeLoader(rmat, None, [3], batch_size=400).load_state_dict(state)
 
 
-def test_what_is_no_state_is_refused_by_name(rmat):
+def test_invalid_states_are_refused_by_name(rmat):
     loader = graphwire.NodeLoader(rmat, range(900), [3], batch_size=400)
     batches = iter(loader)
     first = next(batches).digest()
@@ -289,7 +289,7 @@ def test_a_loop_that_is_left_ends_what_is_ahead(parts, own_servers, made_up_gpu)
     graph.close()
 
 
-def test_a_closed_loader_says_so(rmat):
+def test_a_closed_loader_is_an_error(rmat):
     loader = graphwire.NodeLoader(rmat, None, [2], batch_size=100)
     batches = iter(loader)
     next(batches)

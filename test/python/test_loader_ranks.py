@@ -219,7 +219,7 @@ def test_all_ranks_end_alike(monkeypatch):
 # --- Unequal steps. ---
 
 
-def test_unequal_steps_are_told_once(whole, tmp_path):
+def test_unequal_steps_are_reported_once(whole, tmp_path):
     """For loaders that do not divide, and for short epochs. Not if gradients are off, nor for equal steps, nor a second
     time. A rank without batches counts too."""
     def work(graph, rank, join):
@@ -256,7 +256,7 @@ def test_unequal_steps_are_told_once(whole, tmp_path):
         assert "4 steps on rank 0, 1 step on rank 1" in found[4][0]
 
 
-def test_a_short_epochs_steps_are_told(whole, tmp_path):
+def test_steps_of_a_short_epoch_are_reported(whole, tmp_path):
     def work(graph, rank, join):
         join()
         loader = graphwire.NodeLoader(graph, range(150), [2], batch_size=50, last="short")

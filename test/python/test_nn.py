@@ -273,7 +273,7 @@ def test_layers_start_as_pygs(ours, theirs, names):
     (lambda: nn.RelGraphConv(30, 24, ["r", "s"]), {"bases": 1 / 3, "loop": 1 / 3, "bias": 0}),
     (lambda: nn.RelGraphConv(30, 24, [str(i) for i in range(52)], num_bases=2), {
         "bases": 1 / 3, "coeff": 1 / 3, "loop": 1 / 3, "bias": 0})])
-def test_layers_start_as_their_docstrings_tell(make, bounds):
+def test_layers_start_as_documented(make, bounds):
     """Uniform in ±bound over many seeds: no value beyond, the ends are reached, mean and deviation are right."""
     found = [dict(make().named_parameters()) for seed in range(200) if torch.manual_seed(seed)]
     assert found[0].keys() == bounds.keys()

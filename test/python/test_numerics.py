@@ -57,7 +57,7 @@ def combined(ids, gradients, how):
     return np.arange(ROWS), sums / counts if how == "mean" else sums
 
 
-def in_turns(ids, gradients, how):
+def in_pieces(ids, gradients, how):
     """Splits a call into pieces that are applied one after another."""
     if how != "each":
         return [combined(ids, gradients, how)]
@@ -74,7 +74,7 @@ class Torchs:
         self.optimizer.param_groups[0].update(lr=lr, **options)  # also a rate and an eps of 0
 
     def push(self, ids, gradients, how, step):
-        for some, rows in in_turns(ids, gradients, how):
+        for some, rows in in_pieces(ids, gradients, how):
             self.weight.grad = torch.sparse_coo_tensor(torch.tensor(some)[None], torch.tensor(rows), self.weight.shape,
                                                        check_invariants=False)
             if self.kind == "adam":
@@ -114,7 +114,7 @@ class Counted:
         self.lr, self.eps, self.betas = float(np.float32(lr)), float(np.float32(eps)), [np.float32(b) for b in betas]
 
     def push(self, ids, gradients, how, step):
-        for some, g in in_turns(ids, gradients, how):
+        for some, g in in_pieces(ids, gradients, how):
             self.steps[some] += 1
             old, (b1, b2) = self.v[some], self.betas
             self.m[some] = b1 * self.m[some] + (1 - b1) * g

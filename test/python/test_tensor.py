@@ -285,7 +285,7 @@ def test_adam_counts_the_steps_of_each_row(graph):
     assert torch.allclose(table.weight.double(), weight, atol=1e-6)
 
 
-def test_rows_that_nobody_trains(graph):
+def test_rows_without_training(graph):
     table = optim.Embedding(graph, "t", 4, rows=20)
     before = table.weight
     optimizer = optim.SparseSGD([table], lr=1.0)

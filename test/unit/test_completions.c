@@ -29,7 +29,7 @@ static void fill(struct gw_completions *completions, struct gw_read_set sets[EAC
 	assert_null(open);
 }
 
-static void kinds_take_turns(void **state)
+static void kinds_alternate(void **state)
 {
 	(void)state;
 	for (size_t max = 1; max < 2 * EACH + 2; max++) {
@@ -85,6 +85,6 @@ static void ends_with_some_left(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(kinds_take_turns), cmocka_unit_test(ends_with_some_left)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(kinds_alternate), cmocka_unit_test(ends_with_some_left)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

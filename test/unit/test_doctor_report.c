@@ -51,7 +51,7 @@ static const char *string_of(const json_t *object, const char *name)
 	return text;
 }
 
-static void json_says_what_was_found(void **state)
+static void json_has_the_findings(void **state)
 {
 	(void)state;
 	static const char *const words[] = {"ok", "note", "warning", "problem"};
@@ -165,7 +165,7 @@ static gw_status check_host(void *context)
 	return status;
 }
 
-static void short_memory_is_told(void **state)
+static void short_memory_is_reported(void **state)
 {
 	(void)state;
 	struct doctor_host host;
@@ -267,9 +267,9 @@ static void words_names_and_links(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(json_says_what_was_found), cmocka_unit_test(texts_are_cut_and_plain),
+		cmocka_unit_test(json_has_the_findings),    cmocka_unit_test(texts_are_cut_and_plain),
 		cmocka_unit_test(a_status_only_gets_worse), cmocka_unit_test(findings_have_a_limit),
-		cmocka_unit_test(short_memory_is_told),     cmocka_unit_test(numbers_are_taken_whole),
+		cmocka_unit_test(short_memory_is_reported), cmocka_unit_test(numbers_are_taken_whole),
 		cmocka_unit_test(limits_are_rows_of_two),   cmocka_unit_test(words_names_and_links),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,7 @@ static void *submit_and_wait(void *argument)
 	return NULL;
 }
 
-static void whoever_waits_is_woken(void **state)
+static void a_waiting_thread_is_woken(void **state)
 {
 	(void)state;
 	pthread_t threads[THREADS];
@@ -104,7 +104,7 @@ static void *wait_too(void *argument)
 }
 
 /* One job and several waiting threads: one runs the engine, the others sleep. */
-static void all_who_wait_are_woken(void **state)
+static void all_waiting_threads_are_woken(void **state)
 {
 	(void)state;
 	for (int round = 0; round < 20; round++) {
@@ -142,7 +142,7 @@ static void forbid_wake(const void *word)
 }
 
 /* A waiter that runs its job to the end makes no system call for others. */
-static void nobody_is_woken_in_vain(void **state)
+static void no_thread_is_woken_in_vain(void **state)
 {
 	(void)state;
 	pid_t child = fork();
@@ -167,9 +167,9 @@ static void nobody_is_woken_in_vain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whoever_waits_is_woken),
-		cmocka_unit_test(all_who_wait_are_woken),
-		cmocka_unit_test(nobody_is_woken_in_vain),
+		cmocka_unit_test(a_waiting_thread_is_woken),
+		cmocka_unit_test(all_waiting_threads_are_woken),
+		cmocka_unit_test(no_thread_is_woken_in_vain),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

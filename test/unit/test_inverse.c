@@ -129,7 +129,7 @@ static void check_one(uint64_t edges, enum ids kind, unsigned threads)
 	loops_end(&loops);
 }
 
-static void test_beside_a_search(void **state)
+static void test_compared_with_a_search(void **state)
 {
 	static const uint64_t counts[] = {0, 1, 2, 7, 1000, EDGES};
 	(void)state;
@@ -263,7 +263,7 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_beside_a_search),
+		cmocka_unit_test(test_compared_with_a_search),
 		cmocka_unit_test(test_each_fault_is_found),
 		cmocka_unit_test(test_what_the_format_refuses),
 		cmocka_unit_test(test_widths),

@@ -16,7 +16,7 @@
 
 enum { RAN_URING_FIXED = 1, RAN_URING, RAN_PREAD, RAN_BUFFERED = 8, RAN_WRONG = 32, RAN_FAILED = 64 };
 
-static int load_and_tell(void *context)
+static int load_and_report(void *context)
 {
 	struct load_bed *f = context;
 	struct gw_load_stats stats;
@@ -44,7 +44,7 @@ static void test_no_io_uring(void **state)
 	static const int errors[] = {EPERM, ENOSYS, ENOMEM};
 	for (int i = 0; i < 3; i++) {
 		const struct sandbox_rule rule = {.call = SYS_io_uring_setup, .error = errors[i]};
-		assert_int_equal(driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state)), RAN_PREAD);
+		assert_int_equal(driver_of(sandbox_run(&rule, 1, false, load_and_report, *state)), RAN_PREAD);
 	}
 }
 
@@ -52,10 +52,10 @@ static void test_no_io_uring(void **state)
 static void test_io_uring_without_reads(void **state)
 {
 	const struct sandbox_rule rule = {.call = SYS_io_uring_enter, .error = EPERM};
-	assert_int_equal(driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state)), RAN_PREAD);
+	assert_int_equal(driver_of(sandbox_run(&rule, 1, false, load_and_report, *state)), RAN_PREAD);
 	struct load_bed *f = *state;
 	f->items[0].path = "/nowhere"; /* the file's own error is still reported */
-	assert_int_equal(sandbox_run(&rule, 1, false, load_and_tell, f), RAN_FAILED + GW_NOT_FOUND);
+	assert_int_equal(sandbox_run(&rule, 1, false, load_and_report, f), RAN_FAILED + GW_NOT_FOUND);
 }
 
 /* Reads of opened files wait for the disk. With O_NONBLOCK, io_uring would get EAGAIN on some file systems. */
@@ -96,21 +96,21 @@ static void test_no_registered_buffers(void **state)
 {
 	const struct sandbox_rule rule = {
 		.call = SYS_io_uring_register, .argument = 1, .bits = ~0u, .value = 0, .error = ENOMEM};
-	int driver = driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state));
+	int driver = driver_of(sandbox_run(&rule, 1, false, load_and_report, *state));
 	assert_true(driver == RAN_URING || driver == RAN_PREAD);
 }
 
 static void test_no_registration_at_all(void **state)
 {
 	const struct sandbox_rule rule = {.call = SYS_io_uring_register, .error = EINVAL};
-	int driver = driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state));
+	int driver = driver_of(sandbox_run(&rule, 1, false, load_and_report, *state));
 	assert_true(driver == RAN_URING || driver == RAN_PREAD);
 }
 
 /* Without simulation: an ordinary user without locked memory. */
 static void test_locked_memory_limit(void **state)
 {
-	assert_in_range(driver_of(sandbox_run(NULL, 0, true, load_and_tell, *state)), RAN_URING_FIXED, RAN_PREAD);
+	assert_in_range(driver_of(sandbox_run(NULL, 0, true, load_and_report, *state)), RAN_URING_FIXED, RAN_PREAD);
 }
 
 static void test_open_refuses_o_direct(void **state)
@@ -118,13 +118,13 @@ static void test_open_refuses_o_direct(void **state)
 	const struct sandbox_rule rules[2] = {
 		{.call = SYS_openat, .argument = 2, .bits = O_DIRECT, .value = O_DIRECT, .error = EINVAL},
 		{.call = SYS_io_uring_setup, .error = EPERM}};
-	int ran = sandbox_run(rules, 1, false, load_and_tell, *state);
+	int ran = sandbox_run(rules, 1, false, load_and_report, *state);
 	assert_true(ran == RAN_URING_FIXED + RAN_BUFFERED || ran == RAN_URING + RAN_BUFFERED ||
 		    ran == RAN_PREAD + RAN_BUFFERED);
-	assert_int_equal(sandbox_run(rules, 2, false, load_and_tell, *state), RAN_PREAD + RAN_BUFFERED);
+	assert_int_equal(sandbox_run(rules, 2, false, load_and_report, *state), RAN_PREAD + RAN_BUFFERED);
 }
 
-static int pread_and_tell(void *context)
+static int pread_and_report(void *context)
 {
 	struct load_bed *f = context;
 	const struct gw_load_options options = {.driver = GW_LOAD_PREAD};
@@ -143,7 +143,7 @@ static void test_reading_refuses_o_direct(void **state)
 {
 	const struct sandbox_rule rule = {
 		.call = SYS_pread64, .argument = 2, .bits = 4095, .value = 0, .error = EINVAL};
-	assert_int_equal(sandbox_run(&rule, 1, false, pread_and_tell, *state), RAN_BUFFERED);
+	assert_int_equal(sandbox_run(&rule, 1, false, pread_and_report, *state), RAN_BUFFERED);
 }
 
 static void test_read_error(void **state)
@@ -152,7 +152,7 @@ static void test_read_error(void **state)
 	static const gw_status statuses[] = {GW_IO, GW_NO_MEMORY};
 	for (int i = 0; i < 2; i++) {
 		const struct sandbox_rule rule = {.call = SYS_pread64, .error = errors[i]};
-		assert_int_equal(sandbox_run(&rule, 1, false, pread_and_tell, *state), RAN_FAILED + (int)statuses[i]);
+		assert_int_equal(sandbox_run(&rule, 1, false, pread_and_report, *state), RAN_FAILED + (int)statuses[i]);
 	}
 }
 

@@ -300,7 +300,7 @@ static void wrong_usage_is_one_line(void **state)
 	}
 }
 
-static void help_tells_all_rows(void **state)
+static void help_lists_all_rows(void **state)
 {
 	(void)state;
 	char text[8192];
@@ -357,7 +357,7 @@ int main(void)
 		cmocka_unit_test(values_reach_their_fields),
 		cmocka_unit_test(the_last_counts_and_calls_add_up),
 		cmocka_unit_test(wrong_usage_is_one_line),
-		cmocka_unit_test(help_tells_all_rows),
+		cmocka_unit_test(help_lists_all_rows),
 		cmocka_unit_test(lists_of_numbers),
 		cmocka_unit_test(lists_of_names),
 		cmocka_unit_test(long_options_take_both_dashes),

@@ -81,7 +81,7 @@ static void a_thread_belongs_to_a_node(void **state)
 }
 
 /* With memory on one node, threads run there. If that node has no allowed processor, they are spread. */
-static void a_thread_goes_where_the_memory_is(void **state)
+static void a_thread_runs_where_the_memory_is(void **state)
 {
 	(void)state;
 	make_two_nodes();
@@ -137,7 +137,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_thread_belongs_to_a_node, begin, end),
-		cmocka_unit_test_setup_teardown(a_thread_goes_where_the_memory_is, begin, end),
+		cmocka_unit_test_setup_teardown(a_thread_runs_where_the_memory_is, begin, end),
 		cmocka_unit_test_setup_teardown(a_thread_of_a_small_host_stays_where_it_is, begin, end),
 		cmocka_unit_test_setup_teardown(a_processor_each_or_none, begin, end),
 	};

@@ -107,7 +107,7 @@ static void lines_elsewhere(void **state)
 	assert_non_null(strstr(text, "streaming 235 k batches, "));
 }
 
-static void what_is_short_says_nothing(void **state)
+static void short_work_prints_nothing(void **state)
 {
 	(void)state;
 	struct gw_progress progress;
@@ -122,7 +122,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bar_fits_the_terminal),
 		cmocka_unit_test(lines_elsewhere),
-		cmocka_unit_test(what_is_short_says_nothing),
+		cmocka_unit_test(short_work_prints_nothing),
 	};
 	return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
 }

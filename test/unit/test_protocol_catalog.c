@@ -198,7 +198,7 @@ static gw_status print_in_need(void *context)
 	return status;
 }
 
-static void shortage_is_told(void **state)
+static void shortage_is_reported(void **state)
 {
 	(void)state;
 	assert_true(gw_fault_each(parse_in_need, NULL) > 10);
@@ -208,11 +208,9 @@ static void shortage_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_printed_is_parsed),
-		cmocka_unit_test(edits_are_refused),
-		cmocka_unit_test(a_text_cut_anywhere_is_refused),
-		cmocka_unit_test(places_are_compared),
-		cmocka_unit_test(shortage_is_told),
+		cmocka_unit_test(what_is_printed_is_parsed),      cmocka_unit_test(edits_are_refused),
+		cmocka_unit_test(a_text_cut_anywhere_is_refused), cmocka_unit_test(places_are_compared),
+		cmocka_unit_test(shortage_is_reported),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }

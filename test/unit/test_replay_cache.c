@@ -92,7 +92,7 @@ static void a_full_table_refuses_writers(void **state)
 }
 
 /* A client whose window has ended finds no slot when it comes back: its open call may have been applied. */
-static void a_full_table_tells_what_it_cannot_know(void **state)
+static void a_full_table_reports_unknown_outcomes(void **state)
 {
 	(void)state;
 	struct gw_replay_cache *cache, *other;
@@ -191,7 +191,7 @@ static void *come_and_go(void *argument)
 	return NULL;
 }
 
-static void who_goes_while_it_comes_is_not_forgotten(void **state)
+static void a_client_that_reconnects_is_not_forgotten(void **state)
 {
 	(void)state;
 	struct gw_replay_cache *cache;
@@ -261,11 +261,11 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_table_refuses_writers),
-		cmocka_unit_test(a_full_table_tells_what_it_cannot_know),
+		cmocka_unit_test(a_full_table_reports_unknown_outcomes),
 		cmocka_unit_test(readers_make_room),
 		cmocka_unit_test(calls_that_run_keep_their_window),
 		cmocka_unit_test(calls_wait_for_those_before_them),
-		cmocka_unit_test(who_goes_while_it_comes_is_not_forgotten),
+		cmocka_unit_test(a_client_that_reconnects_is_not_forgotten),
 		cmocka_unit_test(long_answers_are_not_kept),
 		cmocka_unit_test(shortages),
 	};

@@ -325,7 +325,7 @@ static void *read_rows(void *context)
 	return NULL;
 }
 
-static void readers_beside_writers(void **state)
+static void readers_and_writers(void **state)
 {
 	(void)state;
 	static const struct {
@@ -362,7 +362,7 @@ int main(void)
 		cmocka_unit_test(one_holder_at_a_time),
 		cmocka_unit_test(words_have_no_trailer),
 		cmocka_unit_test(a_write_in_the_midst_of_a_copy),
-		cmocka_unit_test(readers_beside_writers),
+		cmocka_unit_test(readers_and_writers),
 	};
 	return cmocka_run_group_tests_name("row", tests, NULL, NULL);
 }

@@ -136,7 +136,7 @@ static void check_slices(uint64_t columns, uint64_t cost, bool most)
 	pair_end(&pair);
 }
 
-static void turns_change_nothing(void **state)
+static void slices_change_nothing(void **state)
 {
 	(void)state;
 	for (uint64_t columns = 1; columns <= COLUMNS; columns += COLUMNS - 1) { /* one word; versioned */
@@ -181,7 +181,7 @@ static void a_taken_row_ends_the_slice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(turns_change_nothing),
+		cmocka_unit_test(slices_change_nothing),
 		cmocka_unit_test(a_taken_row_ends_the_slice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

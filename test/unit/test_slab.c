@@ -62,7 +62,7 @@ static void landings_lie_apart(void **state)
 }
 
 /* A thousand landings of a mini-batch's size need only a few registrations. */
-static void few_registrations_hold_many(void **state)
+static void few_registrations_for_many_landings(void **state)
 {
 	(void)state;
 	static struct gw_recv_buffer landings[1000];
@@ -136,7 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(landings_lie_apart),
-		cmocka_unit_test(few_registrations_hold_many),
+		cmocka_unit_test(few_registrations_for_many_landings),
 		cmocka_unit_test(memory_is_given_back),
 		cmocka_unit_test(memory_shortage),
 	};

@@ -82,7 +82,7 @@ static void answer_through(struct desk *desk, uint32_t out_bytes, uint32_t used)
 	free(out);
 }
 
-static void a_torn_row_is_told_once(void **state)
+static void a_torn_row_is_listed_once(void **state)
 {
 	(void)state;
 	struct desk desk;
@@ -104,6 +104,6 @@ static void a_torn_row_is_told_once(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_torn_row_is_told_once)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_torn_row_is_listed_once)};
 	return cmocka_run_group_tests_name("tcp answer", tests, NULL, NULL);
 }

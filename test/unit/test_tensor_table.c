@@ -65,7 +65,7 @@ static gw_status make_and_leave(struct desk *desk, struct gw_tensor_create_call 
 }
 
 /* Creates or finds a tensor, which the caller must release. Returns whether its rows have their values. */
-static bool desk_hold(struct desk *desk, int number, struct gw_shard **shard)
+static bool desk_lease(struct desk *desk, int number, struct gw_shard **shard)
 {
 	struct gw_tensor_create_call call = call_of(number);
 	struct gw_tensor_state tensor;
@@ -77,7 +77,7 @@ static bool desk_hold(struct desk *desk, int number, struct gw_shard **shard)
 static bool desk_make(struct desk *desk, int number)
 {
 	struct gw_shard *shard;
-	bool ready = desk_hold(desk, number, &shard);
+	bool ready = desk_lease(desk, number, &shard);
 	gw_shard_unref(desk->table, shard);
 	return ready;
 }
@@ -147,7 +147,7 @@ static void *gate_add(struct gw_dynamic_region_registrar *registrar, const struc
 static struct gw_shard *desk_hold_ready(struct desk *desk, int number)
 {
 	struct gw_shard *shard;
-	while (!desk_hold(desk, number, &shard)) {
+	while (!desk_lease(desk, number, &shard)) {
 		gw_shard_unref(desk->table, shard);
 		sched_yield();
 	}

@@ -92,7 +92,7 @@ static int rings_come_and_go(void)
 }
 
 /* No ring was closed before. */
-static int no_room_is_told(void)
+static int no_room_is_reported(void)
 {
 	int error = 0;
 	limit_memory();
@@ -147,7 +147,7 @@ static void *close_rings(void *argument)
 	return NULL;
 }
 
-static int no_room_is_told_in_the_end(void)
+static int no_room_is_reported_in_the_end(void)
 {
 	pthread_t thread;
 	int error = 0;
@@ -184,22 +184,22 @@ static void closed_rings_make_room(void **state)
 	in_child(rings_come_and_go);
 }
 
-static void nobody_waits_for_rings_that_stay(void **state)
+static void no_wait_for_rings_that_stay(void **state)
 {
 	(void)state;
-	in_child(no_room_is_told);
+	in_child(no_room_is_reported);
 }
 
-static void a_limit_that_is_too_small_is_told_at_once(void **state)
+static void too_small_a_limit_is_reported_at_once(void **state)
 {
 	(void)state;
 	in_child(no_wait_helps);
 }
 
-static void nobody_waits_for_ever(void **state)
+static void no_wait_for_ever(void **state)
 {
 	(void)state;
-	in_child(no_room_is_told_in_the_end);
+	in_child(no_room_is_reported_in_the_end);
 }
 
 int main(void)
@@ -213,9 +213,9 @@ int main(void)
 	io_uring_queue_exit(&ring); /* bypasses gw_uring_exit, which counts closed rings */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(closed_rings_make_room),
-		cmocka_unit_test(nobody_waits_for_rings_that_stay),
-		cmocka_unit_test(a_limit_that_is_too_small_is_told_at_once),
-		cmocka_unit_test(nobody_waits_for_ever),
+		cmocka_unit_test(no_wait_for_rings_that_stay),
+		cmocka_unit_test(too_small_a_limit_is_reported_at_once),
+		cmocka_unit_test(no_wait_for_ever),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ int main(void)
 
 /* --- Nobody writes. --- */
 
-static void rows_land_beside_their_trailers(void **state)
+static void rows_land_without_their_trailers(void **state)
 {
 	static const uint32_t sizes[] = {3, 12, 16, 100, 1600, 8000};
 	uint64_t seed = 1;
@@ -153,7 +153,7 @@ static void what_was_torn_is_read_again(void **state)
 
 /* Exactly the rows that are always being written are listed, once per range that reads them, after a bounded number of
  * reads. */
-static void what_stays_torn_is_told(void **state)
+static void rows_that_stay_torn_are_listed(void **state)
 {
 	struct side side;
 	uint64_t remote[ROWS_MAX], seed = 3;
@@ -209,8 +209,8 @@ static void other_memory_is_no_row(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_land_beside_their_trailers), cmocka_unit_test(none_is_torn),
-		cmocka_unit_test(what_was_torn_is_read_again),     cmocka_unit_test(what_stays_torn_is_told),
+		cmocka_unit_test(rows_land_without_their_trailers), cmocka_unit_test(none_is_torn),
+		cmocka_unit_test(what_was_torn_is_read_again),      cmocka_unit_test(rows_that_stay_torn_are_listed),
 		cmocka_unit_test(other_memory_is_no_row),
 	};
 	return cmocka_run_group_tests_name("verbs rows", tests, NULL, NULL);

@@ -123,7 +123,7 @@ static void test_verify(void **state)
 }
 
 /* Only the inverse of original ids is wrong, which a loader does not check. */
-static void test_inverse_that_is_none(void **state)
+static void test_invalid_inverse(void **state)
 {
 	(void)state;
 	struct gw_fixture fixture;
@@ -153,7 +153,7 @@ static void test_inverse_that_is_none(void **state)
 }
 
 /* Each part is valid by itself, but a reverse type has other edges: only the check of the whole graph finds it. */
-static void test_reverse_that_is_none(void **state)
+static void test_invalid_reverse(void **state)
 {
 	(void)state;
 	struct gw_fixture fixture;
@@ -249,10 +249,8 @@ static void test_inspect(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_verify),
-		cmocka_unit_test(test_reverse_that_is_none),
-		cmocka_unit_test(test_inverse_that_is_none),
-		cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_verify),          cmocka_unit_test(test_invalid_reverse),
+		cmocka_unit_test(test_invalid_inverse), cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_inspect),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

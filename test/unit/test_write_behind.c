@@ -78,7 +78,7 @@ static void every_length(void **state)
 	}
 }
 
-static void other_lengths_than_said(void **state)
+static void other_lengths_than_announced(void **state)
 {
 	(void)state;
 	const uint64_t shape[1] = {100};
@@ -184,7 +184,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_length),
-		cmocka_unit_test(other_lengths_than_said),
+		cmocka_unit_test(other_lengths_than_announced),
 		cmocka_unit_test(a_full_disk),
 		cmocka_unit_test(allocations_fail),
 	};

@@ -96,7 +96,7 @@ static void test_nothing_before_commit(void **state)
 	gw_fixture_end(&fixture);
 }
 
-static void test_id_tells_graphs_apart(void **state)
+static void test_id_distinguishes_graphs(void **state)
 {
 	(void)state;
 	uint64_t ids[3];
@@ -482,7 +482,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_before_commit),
-		cmocka_unit_test(test_id_tells_graphs_apart),
+		cmocka_unit_test(test_id_distinguishes_graphs),
 		cmocka_unit_test(test_schema),
 		cmocka_unit_test(test_bytes_must_fit),
 		cmocka_unit_test(test_commit_wants_all),

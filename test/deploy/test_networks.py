@@ -15,7 +15,7 @@ from test_kept import CLUSTER
 ALL_PARTS = "parts: 1 mapped on this host, 0 by RDMA, 1 over TCP"
 
 
-class Ways(OnHosts):
+class Networks(OnHosts):
     """Two hosts. Launches read all parts; copies are verified."""
 
     count = 2

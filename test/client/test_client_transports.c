@@ -86,7 +86,7 @@ static void rdma_is_chosen(void **state)
 	gw_client_close(client);
 }
 
-static void a_way_that_was_asked_for_is_taken(void **state)
+static void a_requested_transport_is_used(void **state)
 {
 	(void)state;
 	static const char *const ways[] = {"tcp", "verbs"};
@@ -117,7 +117,7 @@ static void without_rdma(struct gw_client *client)
 }
 
 /* A server that restarts without RDMA is read over TCP; when it restarts with RDMA, over RDMA again. */
-static void servers_come_back_otherwise(void **state)
+static void servers_come_back_with_other_transports(void **state)
 {
 	(void)state;
 	struct gw_client *client = open_by(NULL, 1);
@@ -172,8 +172,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rdma_is_chosen),
-		cmocka_unit_test(a_way_that_was_asked_for_is_taken),
-		cmocka_unit_test(servers_come_back_otherwise),
+		cmocka_unit_test(a_requested_transport_is_used),
+		cmocka_unit_test(servers_come_back_with_other_transports),
 		cmocka_unit_test(rdma_is_lost_in_mid_batch),
 	};
 	unsetenv("GRAPHWIRE_TEST_BED"); /* free to choose */

@@ -40,7 +40,7 @@ static void read_and_close(const struct setup *setup)
 	gw_client_close(reader);
 }
 
-static void stat_tells_of_tensors(void **state)
+static void stat_lists_tensors(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -162,7 +162,7 @@ static void threads_count_what_they_read(void **state)
 #define SEVERAL 5
 
 /* Each tensor's counts are reported in time, though others are counted meanwhile. */
-static void reads_are_told_in_turns(void **state)
+static void reads_are_reported_in_turn(void **state)
 {
 	(void)state;
 	static const char *const names[SEVERAL] = {"first", "second", "third", "fourth", "fifth"};
@@ -198,7 +198,7 @@ static void reads_are_told_in_turns(void **state)
 #define MANY ((int)GW_TENSOR_READS_MAX + 6)
 
 /* A client that closes reports all tensors, also more than one call carries. */
-static void all_reads_are_told_at_the_end(void **state)
+static void all_reads_are_reported_at_close(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -276,8 +276,8 @@ static void counts_are_many_requests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stat_tells_of_tensors),    cmocka_unit_test(threads_count_what_they_read),
-		cmocka_unit_test(reads_are_told_in_turns),  cmocka_unit_test(all_reads_are_told_at_the_end),
+		cmocka_unit_test(stat_lists_tensors),         cmocka_unit_test(threads_count_what_they_read),
+		cmocka_unit_test(reads_are_reported_in_turn), cmocka_unit_test(all_reads_are_reported_at_close),
 		cmocka_unit_test(counts_are_many_requests),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
