@@ -329,7 +329,7 @@ static void ranks_share_an_epoch(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* --- A server that comes and goes. --- */
+/* --- A server that restarts. --- */
 
 static void a_restart_costs_no_batch(void **state)
 {

@@ -15,7 +15,7 @@
 #include "test/support/client_inside.h"
 #include "test/support/line.h"
 
-/* --- What is said. --- */
+/* --- Messages. --- */
 
 static atomic_uint said_away, said_back, said_else, said_refused;
 
@@ -161,7 +161,7 @@ static void opening_logs_its_wait(void **state)
 	setup_end(&setup);
 }
 
-/* --- What waiting does not help. --- */
+/* --- Errors that waiting does not help. --- */
 
 /* A client that would wait for very long. */
 static struct gw_client_options patient(const struct cluster *cluster)

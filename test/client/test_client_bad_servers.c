@@ -19,7 +19,7 @@
 #include "transport/service_private.h"
 #include "transport/tcp/wire.h"
 
-/* --- Greedy. --- */
+/* --- Large requests. --- */
 
 /* The server's threads are idle, since the client has their answer. The thread sanitizer does not see that through a
  * socket. */
@@ -52,7 +52,7 @@ static void a_request_takes_no_more_memory_than_its_reply(void **state)
 	line_end(&line);
 }
 
-/* --- Wrong. --- */
+/* --- Wrong answers. --- */
 
 static _Atomic gw_status word; /* what the server answers to a sample request */
 
@@ -235,7 +235,7 @@ static void the_key_admits_clients(void **state)
 	snprintf(right, sizeof(right), "%s/right", fixture.root);
 	snprintf(wrong, sizeof(wrong), "%s/wrong", fixture.root);
 	write_key(right, "a key that all of a job know");
-	write_key(wrong, "a key that nobody has heard of");
+	write_key(wrong, "a key that no server has");
 	struct gw_server_options serve = {.part_config = fixture.folder,
 					  .threads = 1,
 					  .huge = GW_HUGE_OFF,

@@ -16,7 +16,7 @@
 #define QUESTIONS 40000 /* needs more than two calls to a server */
 #define PAIRS     20000 /* three edges each: too many for one reply */
 
-/* --- Ways to the edges. --- */
+/* --- Paths to the edges. --- */
 
 static void with_each_way(uint64_t seed, void (*body)(struct gw_client *client, const struct setup *setup))
 {
@@ -51,7 +51,7 @@ static void with_each_way(uint64_t seed, void (*body)(struct gw_client *client, 
 	cluster_offer(NULL);
 }
 
-/* --- What the edge list says. --- */
+/* --- The edge list. --- */
 
 /* Writes the ids of the edges from src to dst, ascending. Returns their number. */
 static uint64_t list_pair(const struct gw_fixture_edges *edges, uint64_t src, uint64_t dst, int64_t *ids)
@@ -490,7 +490,7 @@ static void neighbours_that_do_not_exist_are_not_believed(void **state)
 	}
 }
 
-/* --- Memory that is short. --- */
+/* --- Memory shortage. --- */
 
 static struct gw_client *faulty_client;
 

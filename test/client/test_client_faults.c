@@ -369,7 +369,7 @@ static void many_threads_share_few_engines(void **state)
 		crowd_in(&ways[i]);
 }
 
-/* --- Specs and states that nobody could follow. --- */
+/* --- Invalid specs and states. --- */
 
 /* The state of a loader that shuffles the same seeds in another order. */
 static struct gw_loader_state other_loaders_state(struct gw_client *client, const struct gw_loader_options *options)

@@ -144,7 +144,7 @@ static void a_short_last_batch_may_be_one_ranks_alone(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* --- Features of seeds; servers that come and go. --- */
+/* --- Features of seeds; servers that restart. --- */
 
 /* Edges of this type with one of their features, and a feature of nodes. */
 static struct gw_loader *loader_with_features(struct gw_client *client, struct gw_fetch fetches[2],

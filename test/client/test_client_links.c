@@ -17,7 +17,7 @@
 #define SEED   5
 #define STREAM 11
 
-/* --- Ways, and batches of every kind. --- */
+/* --- Paths, and batches of every kind. --- */
 
 /* Samples over every path. The first batch is compared with the definition, the others with the first. Returns how
  * many drawn edges were excluded. */

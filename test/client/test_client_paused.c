@@ -19,7 +19,7 @@
 
 static struct trainer trainer;
 
-/* --- What is right. --- */
+/* --- Valid input. --- */
 
 /* Lets other threads run. */
 static bool goes_on(const struct trainer *self)
@@ -66,7 +66,7 @@ static void expect_all(struct trainer *self)
 	gw_client_close(client);
 }
 
-/* --- What it does over and over. --- */
+/* --- Repeated calls. --- */
 
 static void *gather_rows(void *argument)
 {

@@ -21,7 +21,7 @@
 #include "transport/service_private.h"
 #include "transport/tcp/wire.h"
 
-/* --- Stuck. --- */
+/* --- Servers that are stuck. --- */
 
 static const int64_t places[] = {0, 1, 15, 16, 17, 95, 96, 97, 150, 200, 240, 280, 400, 1000, 5000, 20000, 1000000};
 #define PLACES (sizeof(places) / sizeof(places[0]))
@@ -365,7 +365,7 @@ static void a_batch_that_is_not_there_yet_is_not_lost(void **state)
 	line_end(&line);
 }
 
-/* --- Dying. --- */
+/* --- Servers that die. --- */
 
 /* Returns whether the budget was long enough for a second attempt. */
 static bool dies_at_any_byte(long reconnect_ms)

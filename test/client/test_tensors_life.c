@@ -25,7 +25,7 @@
 #define LEASE_MS     3000
 #define LEASE_MAX_MS 48000
 
-/* --- Coming to be. --- */
+/* --- Creation. --- */
 
 struct creator {
 	pthread_t thread;

@@ -139,7 +139,7 @@ static int scene_end(void **state)
 	return 0;
 }
 
-/* --- What happens to the server in mid-epoch. --- */
+/* --- Events at the server in mid-epoch. --- */
 
 struct fate {
 	struct scene *scene;

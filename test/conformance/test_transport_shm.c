@@ -161,7 +161,7 @@ static void is_as_served(const uint8_t *memory)
 	}
 }
 
-/* --- Nothing can write. --- */
+/* --- No call can write. --- */
 
 /* Tries every call that could change a file or a mapping of it. */
 static void cannot_be_changed(int fd)

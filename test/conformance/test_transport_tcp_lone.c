@@ -87,7 +87,7 @@ static void end_long(struct scene *scene, size_t said)
 	assert_int_equal(completion.status, GW_OK);
 }
 
-/* --- What happens while the client sleeps. --- */
+/* --- Events while the client sleeps. --- */
 
 struct meanwhile {
 	struct scene *scene;

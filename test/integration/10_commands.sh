@@ -38,7 +38,7 @@ printf '0\t1\n1\t2\n' >edges.tsv
 printf 'Package: a\nVersion: 1\nDepends: b\n\nPackage: b\nVersion: 1\n' >packages
 silent() { # silent COMMAND…: prints nothing with --quiet, and something without it
 	"$GRAPHWIRE" "$@" --quiet >said 2>&1
-	holds "$1 --quiet goes well" test $? -eq 0
+	holds "$1 --quiet succeeds" test $? -eq 0
 	holds "$1 --quiet says nothing" test ! -s said
 	[ "$1" = verify ] || set -- "$@" --replace
 	"$GRAPHWIRE" "$@" >said 2>&1

@@ -26,7 +26,7 @@ refuses "import: a gzip file cut short" 1 'cut.tsv.gz' "$GRAPHWIRE" import --qui
 printf '0\t4611686018427387904\n' >far.tsv
 printf '0\t1\n' >few.tsv
 for option in --node-feature --edge-feature; do
-	refuses "import: the array of a feature is none, which is named ($option)" 1 'feature "color".*noise.npy' \
+	refuses "import: an invalid array of a feature is named ($option)" 1 'feature "color".*noise.npy' \
 		"$GRAPHWIRE" import --quiet --from few.tsv $option color=noise.npy --out made
 done
 printf '0\t1\t2\n1\t0\tnan\n' >weights.tsv

@@ -64,13 +64,13 @@ mkdir checkpoint && cp again/checkpoint.json checkpoint
 refuses "import --replace: a checkpoint" 1 'checkpoint: holds something other than a graph' \
 	"$GRAPHWIRE" import --quiet --from edges.tsv --replace --out checkpoint
 mkdir again/part1 && mkdir -p again/part1/node/_N && echo 3 >again/part1/node/_N/indptr.npy
-refuses "partition --replace: in the way" 1 'indptr.npy: no file of the replaced content.*move it elsewhere' \
+refuses "partition --replace: a foreign file is in the way" 1 'indptr.npy: no file of the replaced content.*move it elsewhere' \
 	"$GRAPHWIRE" partition whole --num-parts 2 --method random --replace --out again
 is_mine "what cannot be replaced" again
 sed -i 's|"format"|format"|' again/rmat.json
 refuses "generate --replace: an invalid JSON" 1 'again.*cannot be known; remove it' \
 	"$GRAPHWIRE" generate rmat --scale 8 --quiet --replace --out again
-if [ -e again/labels.csv ] && [ -e again/part0/node/_N/indptr.npy ]; then ok "and nothing goes"; else not_ok "something goes"; fi
+if [ -e again/labels.csv ] && [ -e again/part0/node/_N/indptr.npy ]; then ok "and no file is removed"; else not_ok "a file is removed"; fi
 if [ -z "$(find . -maxdepth 1 -name '*.tmp-*' -o -maxdepth 1 -name '*.old-*')" ]; then ok "replacing leaves nothing else behind"; else not_ok "left: $(ls)"; fi
 
 # --- A file that becomes shorter while it is mapped. ---
@@ -141,7 +141,7 @@ for name in /orig_id.npy /indices.xxh /rmat.json; do
 	killed $name generate rmat --scale 8 --name rmat --quiet --out made
 done
 left=$(find . -maxdepth 1 -name 'made.tmp-*' | wc -l)
-if [ "$left" -eq 1 ]; then ok "a killed writer leaves one folder, and those before it none"; else not_ok "$left folders of killed writers"; fi
+if [ "$left" -eq 1 ]; then ok "a killed writer leaves one folder, and earlier ones none"; else not_ok "$left folders of killed writers"; fi
 mkdir made.tmp-1-00000000-00000000 made.tmp-12345-0123456789abcdef made.tmp-mine
 holds "the next writer" "$GRAPHWIRE" generate rmat --scale 8 --quiet --out made
 found=$(find . -maxdepth 1 -name 'made*' | sort | tr '\n' ' ')

@@ -37,9 +37,9 @@ done
 printf 'Jos\351\tann\nann\tJos\351\n' >"$work/latin.tsv"
 "$GRAPHWIRE" import --from "$work/latin.tsv" --name latin --out "$work/latin" >/dev/null 2>"$work/err"
 if grep -q 'not UTF-8' "$work/err" && read_parts "$work/latin" latin 1 | grep -qxF "$(printf 'Jos\\xe9\tann')"; then
-	ok "docs/FORMAT.md: its reader reads names that are not UTF-8, and import tells them"
+	ok "docs/FORMAT.md: its reader reads names that are not UTF-8, and import reports them"
 else
-	not_ok "docs/FORMAT.md: its reader fails on names that are not UTF-8, or import does not tell them"
+	not_ok "docs/FORMAT.md: its reader fails on names that are not UTF-8, or import does not report them"
 	read_parts "$work/latin" latin 1 2>&1 | tail -n 3
 	cat "$work/err"
 fi

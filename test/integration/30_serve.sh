@@ -29,7 +29,7 @@ start() {
 ends() { # ends NAME SIGNAL STATUS
 	kill -"$2" "${process[$1]}"
 	if ! within 100 gone "${process[$1]}"; then
-		not_ok "server $1 goes on after SIG$2"
+		not_ok "server $1 continues after SIG$2"
 		return
 	fi
 	wait "${process[$1]}"

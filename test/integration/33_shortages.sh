@@ -26,7 +26,7 @@ start() { # start NAME FILES ARGUMENT…: starts a server with this limit of ope
 }
 ends() { # ends NAME SIGNAL: waits until its process has ended
 	kill -"$2" "${process[$1]}"
-	within 60 gone "${process[$1]}" || not_ok "server $1 goes on after SIG$2"
+	within 60 gone "${process[$1]}" || not_ok "server $1 continues after SIG$2"
 	wait "${process[$1]}" 2>/dev/null
 }
 value() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" "$2"; } # value KEY FILE
@@ -216,7 +216,7 @@ kill -TERM "${process[busy]}"
 if within 60 gone "${process[busy]}"; then
 	ok "a server ends with its clients' open work, though it may take an hour"
 else
-	not_ok "a server goes on though its clients' work was answered"
+	not_ok "a server continues though it has answered its clients"
 fi
 if wait "$clients"; then
 	ok "and its clients have got their answers whole"

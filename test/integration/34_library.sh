@@ -16,7 +16,7 @@ nm -D --defined-only "$library" | awk '$2 ~ /[A-Z]/ && $2 != "A" { sub(/@.*/, ""
 if [ "$(wc -l <declared)" -gt 20 ] && diff declared exported >difference; then
 	ok "the library exports the $(wc -l <declared) functions of its header and nothing else"
 else
-	not_ok "the library exports what its header does not declare, or the other way round:"
+	not_ok "the library's exports differ from the header's declarations:"
 	cat difference
 fi
 if readelf -d "$library" | grep 'NEEDED' | grep -qE 'jemalloc|tcmalloc|metis'; then

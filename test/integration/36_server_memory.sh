@@ -57,9 +57,9 @@ printf 'note: server memory: PSS %d KiB at most, arrays %d KiB, besides %d KiB; 
 	"$most" "$bytes" "$over" "$connections" "$sent"
 if [ $all = no ] || [ "$sent" -lt 1 ]; then not_ok "eight clients streamed: $(cat stat.json)"; fi
 if [ "$bytes" -gt 0 ] && [ "$over" -le $((bytes / 20 + 65536)) ]; then
-	ok "a server takes its arrays and no more than 5 % + 64 MiB"
+	ok "a server uses the memory of its arrays and at most 5 % + 64 MiB"
 else
-	not_ok "a server takes $over KiB besides arrays of $bytes KiB"
+	not_ok "a server uses $over KiB in addition to arrays of $bytes KiB"
 fi
 
 # In a memory group with the limit that the doctor advises, the server loads, and clients do not end it.

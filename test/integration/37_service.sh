@@ -54,7 +54,7 @@ for socket in "$work/notify" "@graphwire-test-$$"; do
 	is_told "the manager hears that it loads" '^STATUS=loading part 0 of parts$'
 	is_told "that it is ready" '^READY=1$'
 	address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
-	is_told "of what, and where" "^STATUS=serving part 0 of 1 of told at $address\$"
+	is_told "with the part and the address" "^STATUS=serving part 0 of 1 of told at $address\$"
 	ends "it ends on SIGTERM"
 	is_told "and the manager heard that it would" '^STOPPING=1$'
 	holds "in this order" test "$(grep -E '^(READY|STOPPING)=|^STATUS=loading' told | cut -c 1-12 | xargs)" = \
@@ -64,7 +64,7 @@ for socket in "$work/notify" "@graphwire-test-$$"; do
 done
 
 for socket in "$work/nobody" "relative" "@$(printf '%0200d' 0)"; do
-	serves "it serves where nobody can be told (${socket:0:8})" "$socket"
+	serves "it serves without a manager that listens (${socket:0:8})" "$socket"
 	holds "and says so in the log" grep -q 'NOTIFY_SOCKET=.*: the service manager does not learn' log
 	ends "it ends as usual"
 done
@@ -138,7 +138,7 @@ else
 fi
 
 # A client whose session has another runtime folder finds no key, and says where it looked. A full folder is named.
-serves "it serves, with a key of its own" "$work/nobody"
+serves "it serves with its own key" "$work/nobody"
 address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
 mkdir -m 700 other
 refuses "another runtime folder: the client says where it looked for the key" 1 \

@@ -57,11 +57,11 @@ fi
 # Without /sys and /proc, as in a minimal container.
 if unshare -m true 2>/dev/null; then
 	bare() { unshare -m sh -c 'mount -t tmpfs none /sys && mount -t tmpfs none /proc && exec "$@"' sh "$@"; }
-	holds "a host that tells nothing" bare "$GRAPHWIRE" doctor
+	holds "a host without /proc and /sys" bare "$GRAPHWIRE" doctor
 	if grep -qE '^  note +memory ' out && grep -qE '^  note +NUMA nodes ' out && grep -q '^0 problems' out; then
 		ok "is full of notes"
 	else
-		not_ok "what it does not tell is no note: $(cat out)"
+		not_ok "missing facts are not notes: $(cat out)"
 	fi
 fi
 
@@ -266,7 +266,7 @@ if unshare -n sh ways.sh true 2>/dev/null; then
 	leads "a route that forbids" 10.92.0.1:30050 '"forbids connections" in f(a)["value"] and "nft list" in f(a)["fix"]'
 	leads "packets that vanish" 10.91.0.9:30050 '
 		"firewall" in f(a)["value"] and "TCP port 30050" in f(a)["fix"] and "ping -c 3 10.91.0.9" in f(a)["fix"]'
-	leads "nobody there" 10.91.0.1:30050 '"no process listens" in f(a)["value"] and "graphwire serve" in f(a)["fix"]'
+	leads "no server there" 10.91.0.1:30050 '"no process listens" in f(a)["value"] and "graphwire serve" in f(a)["fix"]'
 else
 	echo "# no network namespaces: ways that lead nowhere are not tried"
 fi

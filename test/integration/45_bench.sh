@@ -123,7 +123,7 @@ for moment in whole parts graphwire/key-; do
 	within 100 compgen -G "tmp/*/$moment*" || not_ok "bench never makes $moment"
 	children=$(ps -o pid= --ppid "$process")
 	kill -TERM "$process"
-	if ! within 100 gone "$process"; then not_ok "bench goes on after a signal"; fi
+	if ! within 100 gone "$process"; then not_ok "bench continues after a signal"; fi
 	wait "$process"
 	for child in $children; do
 		within 100 gone "$child" || not_ok "bench leaves process $child"

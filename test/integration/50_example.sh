@@ -25,7 +25,7 @@ for part in 0 1; do
 done
 holds "the example reads servers" ./minibatch parts "${addresses[@]}"
 if cmp -s out alone && grep -q '^5 mini-batches' out; then
-	ok "it prints the same either way: $(cat out)"
+	ok "it prints the same for both: $(cat out)"
 else
 	not_ok "it prints \"$(cat out)\" with servers and \"$(cat alone)\" without"
 fi

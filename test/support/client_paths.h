@@ -1,5 +1,5 @@
-/* The same graph over several paths: standalone, and from servers, with many engines and with one. Fails the test when a
- * way cannot be opened. */
+/* The same graph over several paths: standalone, and from servers, with many engines and with one. Fails the test when
+ * a path cannot be opened. */
 #ifndef GW_TEST_CLIENT_PATHS_H
 #define GW_TEST_CLIENT_PATHS_H
 

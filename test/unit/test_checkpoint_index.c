@@ -141,7 +141,7 @@ static void shortages(void **state)
 	assert_true(gw_fault_each(life, NULL) > 0);
 }
 
-/* --- What is on disk is another text. --- */
+/* --- Damaged text on disk. --- */
 
 static void expect_text(const char *text, gw_status status, const char *says)
 {
@@ -335,7 +335,7 @@ static void every_row_is_in_one_part(void **state)
 	assert_in_range(taken, LAYOUTS / 4, 3 * LAYOUTS / 4);
 }
 
-/* --- What is there is no file. --- */
+/* --- Paths that are not files. --- */
 
 static void what_is_no_file_is_not_waited_for(void **state)
 {

@@ -291,7 +291,7 @@ static void io_uring_is_forbidden(void **state)
 	doctor_expect(host, "seccomp", GW_DOCTOR_NOTE, "filter", NULL);
 }
 
-/* --- Files that are not there, or full of something else. --- */
+/* --- Files that are missing, or have other content. --- */
 
 /* The finding that reports a missing file. */
 static const struct {
@@ -430,7 +430,7 @@ static void more_devices_than_are_looked_at(void **state)
 	assert_int_equal(devices, GW_DOCTOR_FOLDER_MAX);
 }
 
-/* --- This host, as it is. --- */
+/* --- This host. --- */
 
 static void this_host(void **state)
 {

@@ -180,7 +180,7 @@ static void names_that_both_have(void **state)
 	}
 }
 
-/* --- As a staging does it. --- */
+/* --- Like a staging. --- */
 
 static gw_status replace(bool with_owned)
 {

@@ -87,7 +87,7 @@ static void backends_are_found_by_scheme(void **state)
 	assert_non_null(strstr(gw_last_error(), "no transport \"carrier\"; built in: memory, tcp, shm"));
 }
 
-/* --- A backend more: it has a state, its word of each buffer, and one completion to hand out. --- */
+/* --- A further backend, with a state, a word for each buffer, and one completion. --- */
 
 struct carrier {
 	uint32_t shut, registered, released, woken;

@@ -20,7 +20,7 @@ int main(void)
 
 #define ROWS_MAX 600
 
-/* --- Nobody writes. --- */
+/* --- Without a writer. --- */
 
 static void rows_land_without_their_trailers(void **state)
 {
