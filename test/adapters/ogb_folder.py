@@ -1,7 +1,7 @@
-"""ogb_folder.py facebook.npz FOLDER [NODES]: facebook's graph in a folder laid out as ogb lays out ogbn-products.
+"""ogb_folder.py facebook.npz FOLDER [NODES]: facebook's graph in the layout of ogbn-products in ogb.
 
-Its first NODES nodes, or all; 100 columns, as products has, into which the graph's sparse ones are projected; train,
-valid and test are drawn with a seed: 60, 20 and 20 %.
+Has the first NODES nodes, or all. The graph's sparse columns are projected to 100 columns, as many as products has. A
+seeded draw divides the nodes into train, valid and test: 60, 20 and 20 %.
 """
 
 from __future__ import annotations

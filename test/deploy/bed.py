@@ -1,13 +1,13 @@
-"""Hosts for tests: each with network, mount, PID, UTS and IPC namespaces of its own, and an sshd as its first process.
+"""Hosts for tests: each has its own network, mount, PID, UTS and IPC namespaces, and an sshd as its first process.
 
     bed/                      a temporary folder
-      h0/ h1/ ...             seen by its host alone, as /mnt/bed: its home (mounted on HOME), its sshd's keys
-    10.77.0.1, .2, ...        on a bridge, which is in a network namespace of its own;
-    fd77::1, ::2, ...         the same hosts by IPv6
+      h0/ h1/ ...             visible to one host as /mnt/bed: its home (mounted on HOME), its sshd's keys
+    10.77.0.1, .2, ...        on a bridge in a separate network namespace
+    fd77::1, ::2, ...         the same hosts over IPv6
 
-A host sees this machine's programs and the checkout (/mnt/top), and an empty /tmp, /run and /dev/shm. The last host is
-the desk, which commands are typed on. Needs root. All of it ends with this process: namespaces die with their first
-process, and those are killed with their parent.
+A host sees this machine's programs and the checkout (/mnt/top), and an empty /tmp, /run and /dev/shm. Users type
+commands on the last host, the desk. Needs root. All hosts end with this process: the kernel kills their first processes
+with their parent, and each namespace ends with its first process.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The guide of DGL's GraphSAGE example (../shared/dgl-scripts/README.md), typed on a desk with four hosts as it is
-printed: partition, copy, launch supervised and unsupervised, standalone. The scripts are DGL's, unmodified.
+"""The guide of DGL's GraphSAGE example (../shared/dgl-scripts/README.md), typed as printed on a desk with four
+hosts: partition, copy, launch supervised and unsupervised, standalone. The scripts are DGL's, unmodified.
 
-`./check adapters` runs this (run.py dgl_guide), with its environment's Python in GRAPHWIRE_PYTHON and folders of
-packages beside in GRAPHWIRE_BESIDE; dgl is the subset, or the one that is in them. Addresses are the bed's; scripts
-that launch.py does not start get `-m graphwire.dgl`. The graph is a part of facebook's. GRAPHWIRE_GUIDE, if it is set,
-has everything printed; "whole": of all of facebook.
+`./check adapters` runs this file (run.py dgl_guide), with its environment's Python in GRAPHWIRE_PYTHON and folders of
+further packages in GRAPHWIRE_BESIDE; dgl is the one in these folders, else the subset. Addresses are the bed's. Scripts
+that launch.py does not start get `-m graphwire.dgl`. The graph is a part of facebook's. If GRAPHWIRE_GUIDE is set, all
+output is printed; "whole": the graph is all of facebook.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Figures of launching and copying on hosts in namespaces, each beside a no-op, rsync or bare ssh in the same run.
+"""Figures of launching and copying on hosts in namespaces, each compared with a no-op, rsync or ssh.
 
-figures.py [REPEATS] [launches|ends|copies|many ...]: medians; without a name all of them. Asserts nothing; ./check soak
-prints them.
+figures.py [REPEATS] [launches|ends|copies|many ...]: prints medians, without a name all of them. ./check soak prints
+them too. No figure has a limit. The comparison is measured in the same run.
 
-    launches   four hosts x (1 server, 2 trainers): to the first batch, beside a trainer that does nothing
-    ends       from the launch's end, or Ctrl-C, until nothing is left on any host
-    copies     all parts, beside rsync of the same folders
-    many       64 hosts, launched and stopped, beside 64 times `ssh HOST true`, all at once
+    launches   four hosts x (1 server, 2 trainers): to the first batch; compared with a trainer that does nothing
+    ends       from the launch's end, or Ctrl-C, until no host has a process of the job
+    copies     all parts; compared with rsync of the same folders
+    many       64 hosts, launched and stopped; compared with 64 times `ssh HOST true`, all at once
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the tests of this folder, or of the named files; prints a line "ok - ..." or "not ok - ..." for each test.
 
-run.py [--soak] [--jobs N] [test_words ...]; --soak: the full counts of what the step `deploy` does a few times, one
-after the other. Otherwise classes of tests run side by side, as many as there are processors, each in a process of its
-own: a class makes hosts of its own (bed.py).
+run.py [--soak] [--jobs N] [test_words ...]. With --soak, tests that the step `deploy` repeats a few times run with
+their full counts, one after the other. Else classes of tests run in parallel, one for each processor, each in a
+separate process with its own hosts (bed.py).
 """
 
 from __future__ import annotations

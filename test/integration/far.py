@@ -1,4 +1,4 @@
-"""A server that is far away: a relay that passes on what either side says so much later.
+"""A distant server: a relay that delays the bytes of both sides.
 
     far.py SERVER_HOST:SERVER_PORT MILLISECONDS
 

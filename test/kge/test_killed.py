@@ -1,9 +1,9 @@
-"""A job of two servers and two clients whose processes are killed at random moments, and which is resumed each time:
-it ends, with what a job that is left alone ends with.
+"""A job of two servers and two clients. Processes are killed at random moments, and the job is resumed each time. It
+ends with the same quality as a job without kills.
 
-    $GRAPHWIRE_KILLS  how often, 1 without; 0 is the job that is left alone
-    $GRAPHWIRE_STEPS  of the training: 400, and 120 for each kill beyond the first
-    $GRAPHWIRE_SEED   when, and who; of the rows, too
+    $GRAPHWIRE_KILLS  the number of kills (1); 0: the job without kills
+    $GRAPHWIRE_STEPS  of the training (400, and 120 for each kill beyond the first)
+    $GRAPHWIRE_SEED   for the times and the processes of the kills, and for the rows
 """
 
 from __future__ import annotations
