@@ -33,7 +33,7 @@ ctypes.CDLL(None).pthread_exit(None)
 _RAISES = """
 import os, threading, time
 def stay():
-    threading.main_thread().join()  # its exception is told
+    threading.main_thread().join()  # its exception is reported
     open("told", "w").close()
     time.sleep(900)
 if os.environ["RANK"] == "1":
