@@ -1,4 +1,5 @@
-/* gw_sort_rows against insertion into a sorted list: random, equal, descending and wide keys; a shortage of memory. */
+/* gw_sort_rows compared with insertion into a sorted list: random, equal, descending and wide keys; and a shortage of
+ * memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
