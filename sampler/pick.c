@@ -19,6 +19,11 @@ void gw_pick_scratch_free(struct gw_pick_scratch *scratch)
 	gw_vec_free(&scratch->seen);
 	gw_vec_free(&scratch->sorted);
 	gw_vec_free(&scratch->wide);
+	gw_vec_free(&scratch->needs);
+	gw_vec_free(&scratch->next_needs);
+	gw_vec_free(&scratch->got);
+	gw_vec_free(&scratch->weights);
+	gw_vec_free(&scratch->sums);
 }
 
 gw_status gw_pick_rule_check(const struct gw_pick_rule *rule)
