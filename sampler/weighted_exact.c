@@ -56,7 +56,7 @@ gw_status gw_exact_sum(struct gw_exact *exact, struct gw_pick_scratch *scratch)
 }
 
 /* Uniform below `bound` > 0: as many bits as bound - 1 has, drawn again while they are not below it. */
-static wide draw_wide(struct gw_draws *draws, wide bound)
+static wide exact_below(struct gw_draws *draws, wide bound)
 {
 	wide last = bound - 1;
 	uint64_t high = (uint64_t)(last >> 64), low = (uint64_t)last;
@@ -73,7 +73,7 @@ static wide draw_wide(struct gw_draws *draws, wide bound)
 
 uint64_t gw_exact_draw(const struct gw_exact *exact, struct gw_draws *draws)
 {
-	wide rest = draw_wide(draws, exact->total);
+	wide rest = exact_below(draws, exact->total);
 	uint64_t block = 0, step = 1;
 	while (step * 2 <= exact->blocks)
 		step *= 2;

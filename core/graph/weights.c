@@ -69,6 +69,14 @@ INLINE uint64_t shift_weight(const struct decoded *weight, int top)
 	return scaled ? scaled : 1;
 }
 
+static __attribute__((cold)) gw_status bad_weight(uint64_t edge)
+{
+	return gw_fail(GW_RANGE,
+		       "edge %" PRIu64
+		       ": its weight is negative, infinite or not a number: weights are finite and 0 or more",
+		       edge);
+}
+
 INLINE gw_status scale_as(gw_dtype dtype, uint32_t bytes, const void *weights, uint64_t n, uint64_t first,
 			  uint64_t *out)
 {
@@ -76,11 +84,7 @@ INLINE gw_status scale_as(gw_dtype dtype, uint32_t bytes, const void *weights, u
 	int top = INT32_MIN;
 	for (uint64_t i = 0; i < n; i++) {
 		if (!decode_weight(dtype, bytes, weights, i, &weight))
-			return gw_fail(GW_RANGE,
-				       "edge %" PRIu64
-				       ": its weight is negative, infinite or not a number: weights are finite and 0 "
-				       "or more",
-				       first + i);
+			return bad_weight(first + i);
 		if (weight.mantissa && top_of(&weight) > top)
 			top = top_of(&weight);
 	}
@@ -91,6 +95,52 @@ INLINE gw_status scale_as(gw_dtype dtype, uint32_t bytes, const void *weights, u
 	return GW_OK;
 }
 
+INLINE gw_status positive_as(gw_dtype dtype, uint32_t bytes, const void *weights, uint64_t n, uint64_t first,
+			     uint64_t *positions, uint64_t *count)
+{
+	struct decoded weight;
+	uint64_t found = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		if (!decode_weight(dtype, bytes, weights, i, &weight))
+			return bad_weight(first + i);
+		positions[found] = i;
+		found += weight.mantissa != 0;
+	}
+	*count = found;
+	return GW_OK;
+}
+
+/* Returns call(), compiled for the dtype. */
+#define FOR_DTYPE(dtype, call, ...)                                                                                    \
+	switch (dtype) {                                                                                               \
+	case GW_UINT8:                                                                                                 \
+		return call(GW_UINT8, 1, __VA_ARGS__);                                                                 \
+	case GW_UINT16:                                                                                                \
+		return call(GW_UINT16, 2, __VA_ARGS__);                                                                \
+	case GW_UINT32:                                                                                                \
+		return call(GW_UINT32, 4, __VA_ARGS__);                                                                \
+	case GW_UINT64:                                                                                                \
+		return call(GW_UINT64, 8, __VA_ARGS__);                                                                \
+	case GW_INT8:                                                                                                  \
+		return call(GW_INT8, 1, __VA_ARGS__);                                                                  \
+	case GW_INT16:                                                                                                 \
+		return call(GW_INT16, 2, __VA_ARGS__);                                                                 \
+	case GW_INT32:                                                                                                 \
+		return call(GW_INT32, 4, __VA_ARGS__);                                                                 \
+	case GW_INT64:                                                                                                 \
+		return call(GW_INT64, 8, __VA_ARGS__);                                                                 \
+	case GW_FLOAT16:                                                                                               \
+		return call(GW_FLOAT16, 2, __VA_ARGS__);                                                               \
+	case GW_BFLOAT16:                                                                                              \
+		return call(GW_BFLOAT16, 2, __VA_ARGS__);                                                              \
+	case GW_FLOAT32:                                                                                               \
+		return call(GW_FLOAT32, 4, __VA_ARGS__);                                                               \
+	case GW_FLOAT64:                                                                                               \
+		return call(GW_FLOAT64, 8, __VA_ARGS__);                                                               \
+	default:                                                                                                       \
+		return gw_weights_check(dtype);                                                                        \
+	}
+
 gw_status gw_weights_check(gw_dtype dtype)
 {
 	if ((unsigned)dtype >= GW_DTYPE_COUNT || dtype == GW_BOOL || dtype == GW_INT8_ROW)
@@ -98,34 +148,11 @@ gw_status gw_weights_check(gw_dtype dtype)
 	return GW_OK;
 }
 
-gw_status gw_weights_scale(gw_dtype dtype, const void *weights, uint64_t n, uint64_t first, uint64_t *out)
+gw_status gw_weights_scale(gw_dtype dtype, const void *weights, uint64_t n, uint64_t first,
+			   uint64_t *out){FOR_DTYPE(dtype, scale_as, weights, n, first, out)}
+
+gw_status gw_weights_positive(gw_dtype dtype, const void *weights, uint64_t n, uint64_t first, uint64_t *positions,
+			      uint64_t *count)
 {
-	switch (dtype) {
-	case GW_UINT8:
-		return scale_as(GW_UINT8, 1, weights, n, first, out);
-	case GW_UINT16:
-		return scale_as(GW_UINT16, 2, weights, n, first, out);
-	case GW_UINT32:
-		return scale_as(GW_UINT32, 4, weights, n, first, out);
-	case GW_UINT64:
-		return scale_as(GW_UINT64, 8, weights, n, first, out);
-	case GW_INT8:
-		return scale_as(GW_INT8, 1, weights, n, first, out);
-	case GW_INT16:
-		return scale_as(GW_INT16, 2, weights, n, first, out);
-	case GW_INT32:
-		return scale_as(GW_INT32, 4, weights, n, first, out);
-	case GW_INT64:
-		return scale_as(GW_INT64, 8, weights, n, first, out);
-	case GW_FLOAT16:
-		return scale_as(GW_FLOAT16, 2, weights, n, first, out);
-	case GW_BFLOAT16:
-		return scale_as(GW_BFLOAT16, 2, weights, n, first, out);
-	case GW_FLOAT32:
-		return scale_as(GW_FLOAT32, 4, weights, n, first, out);
-	case GW_FLOAT64:
-		return scale_as(GW_FLOAT64, 8, weights, n, first, out);
-	default:
-		return gw_weights_check(dtype);
-	}
+	FOR_DTYPE(dtype, positive_as, weights, n, first, positions, count)
 }

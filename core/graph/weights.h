@@ -19,4 +19,9 @@ gw_status gw_weights_check(gw_dtype dtype);
  * infinite; names the edge. */
 gw_status gw_weights_scale(gw_dtype dtype, const void *weights, uint64_t n, uint64_t first, uint64_t *out);
 
+/* Writes the positions of the positive weights to positions, ascending, and their number to *count. Arguments and
+ * errors as gw_weights_scale. */
+gw_status gw_weights_positive(gw_dtype dtype, const void *weights, uint64_t n, uint64_t first, uint64_t *positions,
+			      uint64_t *count);
+
 #endif

@@ -37,6 +37,13 @@ static void weights_are_the_numbers(void **state)
 			memmove(odd, weights, N * bytes); /* at any alignment */
 			assert_int_equal(gw_weights_scale(dtypes[d], odd, N, 0, scaled), GW_OK);
 			assert_memory_equal(scaled, expected, sizeof(scaled));
+			uint64_t positions[N], count = 0;
+			assert_int_equal(gw_weights_positive(dtypes[d], odd, N, 0, positions, &count), GW_OK);
+			for (uint64_t i = 0, at = 0; i < N; i++) {
+				if (expected[i])
+					assert_int_equal(positions[at++], i);
+				assert_true(i + 1 < N || at == count);
+			}
 		}
 	}
 }
@@ -69,6 +76,9 @@ static void faults_name_the_edge(void **state)
 		const double weights[2] = {1, floats[i]};
 		assert_int_equal(gw_weights_scale(GW_FLOAT64, weights, 2, 70, scaled), GW_RANGE);
 		assert_non_null(strstr(gw_last_error(), "edge 71: "));
+		uint64_t count;
+		assert_int_equal(gw_weights_positive(GW_FLOAT64, weights, 2, 80, scaled, &count), GW_RANGE);
+		assert_non_null(strstr(gw_last_error(), "edge 81: "));
 	}
 	for (size_t d = 0; d < DTYPES; d++) {
 		bool is_signed =
