@@ -229,7 +229,7 @@ static gw_status sample_batch(struct sample_worker *worker, uint64_t batch)
 	gw_status status =
 		gw_blocks_begin(worker->blocks, worker->relabel, &spec, 1, worker->number * a->batches + batch, 0,
 				bench_seeds_of(worker, batch), a->seeds);
-	return status != GW_OK ? status : gw_blocks_run_memory(worker->blocks, parts);
+	return status != GW_OK ? status : gw_blocks_run_memory(worker->blocks, parts, NULL);
 }
 
 static void *run_worker(void *context)

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "client/batch/batch.h"
+#include "client/batch/edge_columns.h"
 #include "client/engine/engine.h"
 #include "client/launched.h"
 #include "client/link/away.h"
@@ -222,6 +223,7 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 	}
 	gw_client_note_process(client);
 	pthread_mutex_init(&client->batches_lock, NULL);
+	pthread_mutex_init(&client->edge_columns_lock, NULL);
 	status = open_any(client, options);
 	if (status != GW_OK) {
 		gw_client_close(client);
@@ -252,6 +254,7 @@ void gw_client_close(struct gw_client *client)
 	gw_free(client->engines);
 	gw_free(client->unused);
 	gw_tensors_free(client);
+	gw_edge_columns_free(client);
 	gw_row_lanes_destroy(client->lanes);
 	gw_tensor_handles_destroy(client->handles);
 	gw_standalone_close(client);
@@ -261,6 +264,7 @@ void gw_client_close(struct gw_client *client)
 	gw_info_free(client);
 	gw_meta_destroy(client->own_meta);
 	pthread_mutex_destroy(&client->batches_lock);
+	pthread_mutex_destroy(&client->edge_columns_lock);
 	gw_free(client);
 	gw_clock_leave();
 	gw_error_restore(&kept);

@@ -69,8 +69,8 @@ gw_status gw_standalone_open(struct gw_client *client, bool verify)
 	const struct gw_graph_meta *meta = client->own_meta;
 	unsigned instance = atomic_fetch_add(&instances, 1);
 	client->servers = gw_calloc(meta->num_parts, sizeof(*client->servers));
-	client->adjacencies = gw_calloc(meta->num_parts, sizeof(*client->adjacencies));
-	if (!client->servers || !client->adjacencies)
+	client->standalone = true;
+	if (!client->servers)
 		return GW_NO_MEMORY;
 	gw_status status = gw_poll_group_create(NULL, &client->local_group);
 	if (status != GW_OK)
@@ -80,7 +80,6 @@ gw_status gw_standalone_open(struct gw_client *client, bool verify)
 		status = open_part(client, p, instance, verify);
 		if (status != GW_OK)
 			return gw_context(status, "part %u", p);
-		client->adjacencies[p] = gw_part_adjacency(client->servers[p].local, 0);
 	}
 	return GW_OK;
 }
@@ -99,5 +98,4 @@ void gw_standalone_close(struct gw_client *client)
 		gw_part_close(server->local);
 	}
 	gw_poll_group_destroy(client->local_group);
-	gw_free(client->adjacencies);
 }

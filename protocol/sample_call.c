@@ -10,8 +10,66 @@ static size_t sample_call_padded(size_t bytes)
 	return (bytes + 7) & ~(size_t)7;
 }
 
+/* Where the arrays of a call begin, after its head. */
+struct call_layout {
+	size_t names, table, runs, rows, end;
+};
+
+static struct call_layout call_layout_of(const struct gw_sample_call *call)
+{
+	struct call_layout layout = {.names = sizeof(*call)};
+	size_t name_bytes = (size_t)call->weight_bytes + call->mask_bytes + call->time_bytes;
+	layout.table = layout.names + sample_call_padded(name_bytes);
+	layout.runs = layout.table + (size_t)call->table_count * sizeof(struct gw_sample_group);
+	layout.rows = layout.runs + (size_t)call->run_count * sizeof(struct gw_sample_group_run);
+	layout.end = layout.rows + (size_t)call->row_count * sizeof(uint32_t);
+	return layout;
+}
+
+static void put_bytes(uint8_t *out, const void *bytes, size_t n)
+{
+	if (n) /* without bytes the pointer may be NULL */
+		memcpy(out, bytes, n);
+}
+
+size_t gw_sample_call_bytes(const struct gw_sample_call *call)
+{
+	return call_layout_of(call).end;
+}
+
+void gw_sample_call_print(const struct gw_sample_call *call, const struct gw_sample_arrays *arrays, void *out)
+{
+	const struct call_layout layout = call_layout_of(call);
+	uint8_t *bytes = out, *names = bytes + layout.names;
+	memcpy(bytes, call, sizeof(*call));
+	memset(names, 0, layout.table - layout.names);
+	put_bytes(names, arrays->weight, call->weight_bytes);
+	put_bytes(names + call->weight_bytes, arrays->mask, call->mask_bytes);
+	put_bytes(names + call->weight_bytes + call->mask_bytes, arrays->time, call->time_bytes);
+	put_bytes(bytes + layout.table, arrays->table, layout.runs - layout.table);
+	put_bytes(bytes + layout.runs, arrays->runs, layout.rows - layout.runs);
+	put_bytes(bytes + layout.rows, arrays->rows, layout.end - layout.rows);
+}
+
+/* Checks that the runs of groups cover the rows, and that each group is in the table, if a table exists. */
+static gw_status check_groups(const struct gw_sample_call *call, const struct gw_sample_arrays *arrays)
+{
+	uint64_t rows = 0;
+	for (uint32_t i = 0; i < call->run_count; i++) {
+		struct gw_sample_group_run run;
+		memcpy(&run, arrays->runs + i, sizeof(run));
+		if (call->table_count && run.group >= call->table_count)
+			return gw_fail(GW_PROTOCOL, "sample request with group %u of %u", run.group, call->table_count);
+		rows += run.rows;
+	}
+	if (call->run_count && rows != call->row_count)
+		return gw_fail(GW_PROTOCOL, "sample request of %u rows with groups for %llu", call->row_count,
+			       (unsigned long long)rows);
+	return GW_OK;
+}
+
 gw_status gw_sample_call_parse(const void *bytes, size_t byte_count, uint32_t num_etypes, struct gw_sample_call *call,
-			       const uint32_t **rows)
+			       struct gw_sample_arrays *arrays)
 {
 	if (byte_count < sizeof(*call))
 		return gw_fail(GW_PROTOCOL, "sample request of %zu bytes is too short", byte_count);
@@ -20,14 +78,28 @@ gw_status gw_sample_call_parse(const void *bytes, size_t byte_count, uint32_t nu
 		return gw_fail(GW_VERSION,
 			       "sampler version %u here, %u in the request: update one of them, or sample by reads",
 			       GW_SAMPLER_VERSION, call->sampler_version);
-	if (call->row_count > GW_SAMPLE_ROWS_MAX || byte_count - sizeof(*call) != (size_t)call->row_count * 4)
-		return gw_fail(GW_PROTOCOL, "sample request of %u rows in %zu bytes", call->row_count, byte_count);
+	if (call->row_count > GW_SAMPLE_ROWS_MAX || call->table_count > GW_SAMPLE_GROUPS_MAX ||
+	    call->run_count > GW_SAMPLE_GROUPS_MAX || byte_count != gw_sample_call_bytes(call))
+		return gw_fail(GW_PROTOCOL, "sample request of %u rows, %u groups in %u runs in %zu bytes",
+			       call->row_count, call->table_count, call->run_count, byte_count);
 	if (call->etype >= num_etypes)
 		return gw_fail(GW_RANGE, "sample request for edge type %u of %u", call->etype, num_etypes);
-	if (call->fanout < GW_FANOUT_ALL || call->fanout > GW_FANOUT_MAX || call->replace > 1)
-		return gw_fail(GW_RANGE, "sample request with fanout %d, replace %u", call->fanout, call->replace);
-	*rows = (const void *)((const uint8_t *)bytes + sizeof(*call));
-	return GW_OK;
+	if (call->fanout < GW_FANOUT_ALL || call->fanout > GW_FANOUT_MAX)
+		return gw_fail(GW_RANGE, "sample request with fanout %d", call->fanout);
+	if (call->flags & ~(uint32_t)GW_SAMPLE_FLAGS)
+		return gw_fail(GW_UNSUPPORTED, "sample request with flags 0x%x: this server knows 0x%x", call->flags,
+			       GW_SAMPLE_FLAGS);
+	const struct call_layout layout = call_layout_of(call);
+	const uint8_t *at = bytes;
+	*arrays = (struct gw_sample_arrays){
+		.weight = (const char *)at + layout.names,
+		.mask = (const char *)at + layout.names + call->weight_bytes,
+		.time = (const char *)at + layout.names + call->weight_bytes + call->mask_bytes,
+		.table = (const void *)(at + layout.table),
+		.runs = (const void *)(at + layout.runs),
+		.rows = (const void *)(at + layout.rows),
+	};
+	return check_groups(call, arrays);
 }
 
 size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_bytes)

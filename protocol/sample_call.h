@@ -1,11 +1,18 @@
 /* The sample request: sends a batch of vertices to their owner, which returns the picks. Little-endian, 8-byte aligned.
  *
- *   call:   struct gw_sample_call, rows [row_count] uint32 (local rows of the destination type)
- *   reply:  runs of {struct gw_sample_run, counts [dst_count] uint32, positions [edge_count], neighbours [edge_count]},
- *           each array padded to 8 bytes, positions and neighbours in id_bytes each
+ *   call:   struct gw_sample_call, the names [weight_bytes + mask_bytes + time_bytes] padded to 8 bytes,
+ *           the table of groups [table_count] struct gw_sample_group,
+ *           the rows' groups in runs [run_count] struct gw_sample_group_run,
+ *           rows [row_count] uint32 (local rows of the lists' node type)
+ *   reply:  runs of {struct gw_sample_run, counts [dst_count] uint32, edges [edge_count], neighbours [edge_count]},
+ *           each array padded to 8 bytes, edges and neighbours in id_bytes each. An in-edge is its position in the
+ *           part's lists; an out-edge is its id.
  *
  * A reply answers a prefix of the rows, as many as fit. The client asks again for the remaining rows. If not even one
  * list fits, the reply answers no row, and the client reads that list itself.
+ *
+ * The call carries any kind of sampling by its number, and the features that the kind draws with by their names. A
+ * server that does not know a kind or a flag refuses the call.
  */
 #ifndef GW_PROTOCOL_SAMPLE_CALL_H
 #define GW_PROTOCOL_SAMPLE_CALL_H
@@ -16,24 +23,62 @@
 #define GW_SAMPLE_ROWS_MAX 16384u /* rows of one call */
 #define GW_SAMPLE_RUN_ROWS 256u   /* rows of one run of a reply */
 
+enum gw_sample_flag {
+	GW_SAMPLE_REPLACE = 1,   /* with replacement */
+	GW_SAMPLE_BY_SOURCE = 2, /* from out-lists */
+};
+#define GW_SAMPLE_FLAGS (GW_SAMPLE_REPLACE | GW_SAMPLE_BY_SOURCE)
+
+#define GW_SAMPLE_GROUPS_MAX 65536u /* entries of the table of groups, and runs of groups */
+
 struct gw_sample_call {
 	uint32_t sampler_version; /* GW_SAMPLER_VERSION of the client; the server refuses any other */
 	uint32_t etype;
 	uint64_t key;
 	int32_t fanout;
-	uint32_t replace; /* 0 or 1 */
+	uint32_t kind;  /* gw_sampling_kind_at() */
+	uint32_t flags; /* enum gw_sample_flag */
 	uint32_t row_count;
 	uint32_t reply_bytes_max;
+	uint32_t table_count; /* 0: groups are plain numbers; else each group is below it */
+	uint32_t run_count;   /* 0: all rows are in group 0 */
+	uint16_t weight_bytes, mask_bytes, time_bytes, padding; /* lengths of names; 0: none */
+};
+
+/* The eligible times of a group, both ends included. */
+struct gw_sample_group {
+	int64_t from, until;
+};
+
+/* The next `rows` rows are in a group. */
+struct gw_sample_group_run {
+	uint32_t group, rows;
+};
+
+/* The arrays of a call. They point into the call's bytes, at any alignment. */
+struct gw_sample_arrays {
+	const char *weight; /* [weight_bytes], without a NUL */
+	const char *mask, *time;
+	const struct gw_sample_group *table;
+	const struct gw_sample_group_run *runs;
+	const uint32_t *rows;
 };
 
 struct gw_sample_run {
-	uint32_t dst_count, id_bytes; /* id_bytes: 4 or 8, for positions and neighbours alike */
+	uint32_t dst_count, id_bytes; /* id_bytes: 4 or 8, for edges and neighbours alike */
 	uint64_t edge_count;
 };
 
-/* Checks a call's bytes: versions, counts, lengths. *rows points into them. GW_PROTOCOL, GW_VERSION, GW_RANGE. */
+/* Bytes of a call whose head is `call`. */
+size_t gw_sample_call_bytes(const struct gw_sample_call *call);
+
+/* Writes a call to out, which has gw_sample_call_bytes() bytes. */
+void gw_sample_call_print(const struct gw_sample_call *call, const struct gw_sample_arrays *arrays, void *out);
+
+/* Checks a call's bytes: versions, counts, lengths, groups, flags. GW_PROTOCOL, GW_VERSION, GW_RANGE; GW_UNSUPPORTED: a
+ * flag that this version does not know. */
 gw_status gw_sample_call_parse(const void *bytes, size_t byte_count, uint32_t num_etypes, struct gw_sample_call *call,
-			       const uint32_t **rows);
+			       struct gw_sample_arrays *arrays);
 
 /* Bytes of a run with this content. */
 size_t gw_sample_run_bytes(uint64_t dst_count, uint64_t edge_count, uint32_t id_bytes);

@@ -44,8 +44,10 @@ void gw_blocks_destroy(struct gw_blocks *blocks)
 		gw_vec_free(&blocks->arrays[i].edge_ids);
 	}
 	gw_free(blocks->arrays);
-	for (uint32_t t = 0; t < blocks->meta->num_ntypes; t++)
+	for (uint32_t t = 0; t < blocks->meta->num_ntypes; t++) {
 		gw_vec_free(&blocks->nodes[t].ids);
+		gw_vec_free(&blocks->nodes[t].groups);
+	}
 	gw_free(blocks->nodes);
 	gw_pick_scratch_free(&blocks->scratch);
 	gw_vec_free(&blocks->fanouts);
@@ -53,6 +55,8 @@ void gw_blocks_destroy(struct gw_blocks *blocks)
 	gw_vec_free(&blocks->kept_counts);
 	gw_vec_free(&blocks->kept_edges);
 	gw_vec_free(&blocks->kept_neighbours);
+	gw_vec_free(&blocks->end_groups);
+	gw_vec_free(&blocks->ends);
 	gw_vec_free(&blocks->counts);
 	gw_vec_free(&blocks->edges);
 	gw_free(blocks);
@@ -112,8 +116,8 @@ static gw_status take_spec(struct gw_blocks *blocks, const struct gw_blocks_spec
 	return make_arrays(blocks);
 }
 
-/* Numbers the seeds of a list. Their rows follow those of the lists before it. */
-static gw_status number_seeds(struct gw_blocks *blocks, const struct gw_seeds *list)
+/* Numbers the seeds of a list. Their rows follow those of the lists before it. groups: of all seeds, or NULL. */
+static gw_status number_seeds(struct gw_blocks *blocks, const struct gw_seeds *list, const uint32_t *groups)
 {
 	const struct gw_graph_meta *meta = blocks->meta;
 	if (list->type >= meta->num_ntypes)
@@ -125,8 +129,12 @@ static gw_status number_seeds(struct gw_blocks *blocks, const struct gw_seeds *l
 	if (status != GW_OK || !list->count)
 		return status;
 	struct gw_relabel_source source = {.ids = (const uint64_t *)list->ids};
-	status = gw_relabel_run(blocks->relabel, &blocks->nodes[list->type], source, list->count,
-				(uint32_t *)blocks->seed_rows.data + blocks->seed_count, false);
+	uint32_t *rows = (uint32_t *)blocks->seed_rows.data + blocks->seed_count;
+	if (groups)
+		status = gw_relabel_run_groups(blocks->relabel, &blocks->nodes[list->type], source.ids,
+					       groups + blocks->seed_count, list->count, rows, false);
+	else
+		status = gw_relabel_run(blocks->relabel, &blocks->nodes[list->type], source, list->count, rows, false);
 	if (status != GW_OK)
 		return gw_context(status, "seeds of node type %s", meta->ntypes[list->type].name);
 	blocks->seed_count += list->count;
@@ -134,7 +142,8 @@ static gw_status number_seeds(struct gw_blocks *blocks, const struct gw_seeds *l
 }
 
 gw_status gw_blocks_begin_lists(struct gw_blocks *blocks, struct gw_relabel *relabel, const struct gw_blocks_spec *spec,
-				uint64_t seed, uint64_t stream, const struct gw_seeds *lists, uint32_t list_count)
+				uint64_t seed, uint64_t stream, const struct gw_seeds *lists, uint32_t list_count,
+				const uint32_t *groups)
 {
 	blocks->state = GW_BLOCKS_IDLE;
 	blocks->hops_done = blocks->edges_done = 0;
@@ -146,14 +155,19 @@ gw_status gw_blocks_begin_lists(struct gw_blocks *blocks, struct gw_relabel *rel
 		status = take_spec(blocks, spec);
 	for (uint32_t t = 0; t < blocks->meta->num_ntypes && status == GW_OK; t++)
 		status = gw_vec_reserve(&blocks->nodes[t].ids, sizeof(uint64_t)); /* so that a list is never NULL */
+	for (uint32_t t = 0; t < blocks->meta->num_ntypes && status == GW_OK && groups; t++)
+		status = gw_vec_reserve(&blocks->nodes[t].groups, sizeof(uint32_t));
 	if (status != GW_OK)
 		return status;
 	blocks->relabel = relabel;
 	blocks->seed = seed;
 	blocks->stream = stream;
+	blocks->grouped = groups != NULL;
 	gw_relabel_clear(relabel);
+	if (groups)
+		status = gw_relabel_begin_groups(relabel);
 	for (uint32_t i = 0; i < list_count && status == GW_OK; i++)
-		status = number_seeds(blocks, &lists[i]);
+		status = number_seeds(blocks, &lists[i], groups);
 	if (status == GW_OK)
 		blocks->state = GW_BLOCKS_BEGUN;
 	return status;
@@ -163,25 +177,39 @@ gw_status gw_blocks_begin(struct gw_blocks *blocks, struct gw_relabel *relabel, 
 			  uint64_t seed, uint64_t stream, uint32_t ntype, const int64_t *seeds, uint64_t n)
 {
 	const struct gw_seeds list = {.type = ntype, .ids = seeds, .count = n};
-	return gw_blocks_begin_lists(blocks, relabel, spec, seed, stream, &list, 1);
+	return gw_blocks_begin_lists(blocks, relabel, spec, seed, stream, &list, 1, NULL);
 }
 
-struct gw_pick_rule gw_blocks_rule(const struct gw_blocks *blocks, uint32_t etype)
+struct gw_draw gw_blocks_draw(const struct gw_blocks *blocks, uint32_t etype)
 {
 	assert(etype < blocks->meta->num_etypes && blocks->hops_done < blocks->spec.hops);
-	return (struct gw_pick_rule){
-		.key = gw_draw_key(blocks->seed, blocks->stream, GW_DRAW_NEIGHBOURS, blocks->hops_done, etype),
-		.fanout = blocks->spec.fanouts[(size_t)blocks->hops_done * blocks->meta->num_etypes + etype],
-		.replace = blocks->spec.replace,
+	const struct gw_blocks_spec *spec = &blocks->spec;
+	struct gw_draw draw = {
+		.rule = {.key = gw_draw_key(blocks->seed, blocks->stream, GW_DRAW_NEIGHBOURS, blocks->hops_done, etype),
+			 .fanout = spec->fanouts[(size_t)blocks->hops_done * blocks->meta->num_etypes + etype],
+			 .replace = spec->replace},
+		.kind = &gw_sample_uniform,
+		.groups = spec->groups,
 	};
+	if (spec->sampling && spec->sampling[etype].kind) {
+		draw.kind = spec->sampling[etype].kind;
+		memcpy(draw.forms, spec->sampling[etype].forms, sizeof(draw.forms));
+	}
+	return draw;
 }
 
-const uint64_t *gw_blocks_frontier(const struct gw_blocks *blocks, uint32_t etype, uint64_t *count)
+struct gw_frontier gw_blocks_frontier(const struct gw_blocks *blocks, uint32_t etype)
 {
 	assert(blocks->state == GW_BLOCKS_IN_HOP || blocks->state == GW_BLOCKS_IN_EDGES);
-	uint32_t dst = blocks->meta->etypes[etype].dst;
-	*count = blocks->hops[blocks->hops_done].dst_counts[dst];
-	return blocks->nodes[dst].ids.data;
+	uint32_t dst = blocks->meta->etypes[etype].dst, hop = blocks->hops_done;
+	const struct gw_node_list *nodes = &blocks->nodes[dst];
+	uint64_t first = blocks->spec.new_only && hop > 0 ? blocks->hops[hop - 1].dst_counts[dst] : 0;
+	return (struct gw_frontier){
+		.nodes = (const uint64_t *)nodes->ids.data + first,
+		.groups = blocks->grouped ? (const uint32_t *)nodes->groups.data + first : NULL,
+		.n = blocks->hops[hop].dst_counts[dst] - first,
+		.first = first,
+	};
 }
 
 gw_status gw_blocks_hop_begin(struct gw_blocks *blocks)
@@ -203,18 +231,18 @@ gw_status gw_blocks_hop_begin(struct gw_blocks *blocks)
 
 gw_status gw_blocks_edges_begin(struct gw_blocks *blocks, uint32_t etype)
 {
-	assert(blocks->state == GW_BLOCKS_IN_HOP && gw_blocks_rule(blocks, etype).fanout != 0);
+	assert(blocks->state == GW_BLOCKS_IN_HOP && gw_blocks_draw(blocks, etype).rule.fanout != 0);
 	assert(blocks->edges_done < blocks->arrays_used);
 	struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
 	assert(blocks->edges_done == blocks->edges_first || edges[-1].etype < etype);
-	uint64_t rows;
-	gw_blocks_frontier(blocks, etype, &rows);
+	const struct gw_frontier frontier = gw_blocks_frontier(blocks, etype);
 	struct gw_vec *indptr = &blocks->arrays[blocks->edges_done].indptr;
-	gw_status status = gw_vec_reserve(indptr, (rows + 1) * sizeof(int64_t));
+	gw_status status = gw_vec_reserve(indptr, (frontier.n + 1) * sizeof(int64_t));
 	if (status != GW_OK)
 		return status;
 	*(int64_t *)indptr->data = 0;
-	*edges = (struct gw_block_edges){.etype = etype, .dst_count = rows, .indptr = indptr->data};
+	*edges = (struct gw_block_edges){
+		.etype = etype, .dst_count = frontier.n, .indptr = indptr->data, .dst_first = frontier.first};
 	blocks->rows_done = 0;
 	blocks->state = GW_BLOCKS_IN_EDGES;
 	return GW_OK;
@@ -240,8 +268,8 @@ struct kept_run {
 static gw_status drop_excluded(struct gw_blocks *blocks, uint64_t n, struct kept_run *run, uint64_t edge_start)
 {
 	uint32_t etype = gw_blocks_edges_now(blocks)->etype;
-	uint64_t rows, total = 0, from = 0, to = 0;
-	const uint64_t *vertices = gw_blocks_frontier(blocks, etype, &rows) + blocks->rows_done;
+	uint64_t total = 0, from = 0, to = 0;
+	const uint64_t *vertices = gw_blocks_frontier(blocks, etype).nodes + blocks->rows_done;
 	for (uint64_t i = 0; i < n; i++)
 		total += run->counts[i];
 	if (gw_vec_reserve(&blocks->kept_counts, n * sizeof(uint32_t)) != GW_OK ||
@@ -276,20 +304,23 @@ static gw_status add_kept(struct gw_blocks *blocks, uint64_t n, const uint32_t *
 		total += counts[i];
 		indptr[i + 1] = indptr[0] + (int64_t)total;
 	}
-	blocks->rows_done += n;
-	if (total == 0)
-		return GW_OK;
-	gw_status status = gw_blocks_edges_room(blocks, total);
-	if (status != GW_OK)
+	gw_status status = total ? gw_blocks_edges_room(blocks, total) : GW_OK;
+	if (status != GW_OK || total == 0) {
+		blocks->rows_done += n;
 		return status;
+	}
 	int64_t *edge_ids = (int64_t *)arrays->edge_ids.data + edges->edge_count;
 	for (uint64_t i = 0; i < total; i++)
 		edge_ids[i] = (int64_t)(positions[i] + edge_start);
 	size_t width = blocks->spec.wide_indices ? sizeof(int64_t) : sizeof(int32_t);
 	struct gw_node_list *nodes = &blocks->nodes[blocks->meta->etypes[edges->etype].src];
 	struct gw_relabel_source source = {.ids = neighbours};
-	status = gw_relabel_run(blocks->relabel, nodes, source, total,
-				(char *)arrays->indices.data + edges->edge_count * width, blocks->spec.wide_indices);
+	void *numbers = (char *)arrays->indices.data + edges->edge_count * width;
+	if (blocks->grouped)
+		status = gw_blocks_number_in_groups(blocks, n, counts, neighbours, total, numbers);
+	else
+		status = gw_relabel_run(blocks->relabel, nodes, source, total, numbers, blocks->spec.wide_indices);
+	blocks->rows_done += n;
 	edges->edge_count += total;
 	if (status != GW_OK)
 		return gw_context(status, "neighbours by edge type %s", blocks->meta->etypes[edges->etype].folder);
@@ -347,6 +378,12 @@ const int64_t *gw_blocks_nodes(const struct gw_blocks *blocks, uint32_t ntype, u
 	assert(ntype < blocks->meta->num_ntypes);
 	*count = blocks->nodes[ntype].count;
 	return blocks->nodes[ntype].ids.data;
+}
+
+const uint32_t *gw_blocks_node_groups(const struct gw_blocks *blocks, uint32_t ntype)
+{
+	assert(ntype < blocks->meta->num_ntypes);
+	return blocks->grouped ? blocks->nodes[ntype].groups.data : NULL;
 }
 
 const uint32_t *gw_blocks_seed_rows(const struct gw_blocks *blocks, uint64_t *count)

@@ -23,6 +23,8 @@ struct gw_blocks {
 	struct gw_pick_scratch scratch;
 	struct gw_vec seed_rows;                                /* uint32_t [seed_count] */
 	struct gw_vec kept_counts, kept_edges, kept_neighbours; /* a run without its excluded edges */
+	struct gw_vec ends, end_groups;                         /* of a run in groups */
+	bool grouped;
 	uint64_t seed_count, edge_count;
 
 	struct gw_block hops[GW_HOPS_MAX];
@@ -40,6 +42,11 @@ struct gw_blocks {
 
 /* Makes room for `more` further edges in the current edge type. */
 gw_status gw_blocks_edges_room(struct gw_blocks *blocks, uint64_t more);
+
+/* Numbers the neighbours of a run whose destinations are in groups: row i of the current edge type, from rows_done on,
+ * has counts[i] of them. numbers: in the width of the spec. */
+gw_status gw_blocks_number_in_groups(struct gw_blocks *blocks, uint64_t n, const uint32_t *counts,
+				     const uint64_t *neighbours, uint64_t total, void *numbers);
 
 static inline struct gw_block_edges *gw_blocks_edges_now(const struct gw_blocks *blocks)
 {

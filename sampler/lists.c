@@ -5,6 +5,8 @@
  */
 #include "sampler/lists.h"
 
+#include <string.h>
+
 #include "sampler/pick.h"
 #include "sampler/wide.h"
 
@@ -107,13 +109,14 @@ INLINE void emit_whole(const struct sink *sink, uint32_t i, uint32_t element_byt
 	}
 }
 
-/* Writes one list by gw_pick, which defines the result. */
+/* Writes one list by gw_pick_in, which defines the result. */
 static gw_status emit_slowly(const struct sink *sink, uint32_t i, const struct gw_pick_rule *rule,
 			     struct gw_pick_scratch *scratch)
 {
 	const struct gw_lists *lists = sink->lists;
 	uint64_t *picks = sink->out + lists->starts[i], count = lists->starts[i + 1] - lists->starts[i];
-	gw_status status = gw_pick(rule, lists->vertices[i], lists->degrees[i], scratch, picks);
+	gw_status status = gw_pick_in(rule, lists->vertices[i], lists->groups ? lists->groups[i] : 0, lists->degrees[i],
+				      scratch, picks);
 	if (status != GW_OK)
 		return gw_context(status, "vertex %llu", (unsigned long long)lists->vertices[i]);
 	for (uint64_t j = 0; j < count; j++) {
@@ -154,6 +157,8 @@ INLINE gw_status draw_widely(const struct sink *sink, const uint16_t *drawn, uin
 			wide->instance_high[lane] = (uint32_t)(lists->vertices[i] >> 32);
 			wide->degree[lane] = (uint32_t)lists->degrees[i];
 		}
+		for (uint32_t lane = 0; lists->groups && lane < GW_WIDE_LANES; lane++)
+			wide->group[lane] = lists->groups[drawn[at + (lane < n ? lane : 0)]];
 		uint32_t redo = draw(wide, rule->key, fanout, rule->replace, &wide_scratch->network);
 		emit_lanes(sink, drawn + at, n, wide, fanout, element_bytes);
 		for (redo &= (1u << n) - 1; redo; redo &= redo - 1) {
@@ -166,7 +171,8 @@ INLINE gw_status draw_widely(const struct sink *sink, const uint16_t *drawn, uin
 }
 
 /* Prepares the wide path if the fanout allows it; sets *draw to NULL if not. */
-static gw_status prepare_wide(const struct gw_pick_rule *rule, struct gw_pick_scratch *scratch, gw_wide_draw *draw)
+static gw_status prepare_wide(const struct gw_pick_rule *rule, bool grouped, struct gw_pick_scratch *scratch,
+			      gw_wide_draw *draw)
 {
 	*draw = rule->fanout > 0 && rule->fanout <= GW_WIDE_PICKS ? gw_wide_function() : NULL;
 	if (!*draw)
@@ -176,6 +182,8 @@ static gw_status prepare_wide(const struct gw_pick_rule *rule, struct gw_pick_sc
 	if (status != GW_OK)
 		return status;
 	struct wide_scratch *wide_scratch = scratch->wide.data;
+	if (!grouped)
+		memset(wide_scratch->wide.group, 0, sizeof(wide_scratch->wide.group));
 	if (first || wide_scratch->network.n != (uint32_t)rule->fanout)
 		gw_network_make(&wide_scratch->network, (uint32_t)rule->fanout);
 	return GW_OK;
@@ -197,7 +205,7 @@ INLINE gw_status pick_lists(const struct sink *sink, const struct gw_pick_rule *
 			emit_whole(sink, i, element_bytes);
 	}
 	gw_wide_draw draw;
-	gw_status status = prepare_wide(rule, scratch, &draw);
+	gw_status status = prepare_wide(rule, lists->groups != NULL, scratch, &draw);
 	if (status != GW_OK)
 		return status;
 	for (uint32_t at = 0; at < drawn_count && draw; at++) {

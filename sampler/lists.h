@@ -17,6 +17,7 @@
 struct gw_lists {
 	uint32_t n;
 	const uint64_t *vertices;    /* [n]: global ids; each is the instance of its draws */
+	const uint32_t *groups;      /* [n]: of their draws; NULL: all 0 */
 	uint64_t begins[GW_RUN_MAX]; /* CSC position of the list's first entry */
 	uint64_t degrees[GW_RUN_MAX];
 	uint64_t starts[GW_RUN_MAX + 1]; /* position of the list's picks in the output; the last entry is the total */
@@ -27,7 +28,7 @@ struct gw_lists {
 gw_status gw_lists_count(struct gw_lists *lists, const struct gw_pick_rule *rule, const uint64_t *ends, uint64_t edges);
 
 /* Reads the lists of n <= GW_RUN_MAX vertices of a part. vertices[n .. n + ahead) follow; their offsets are
- * prefetched. */
+ * prefetched. Leaves lists->groups alone. */
 gw_status gw_lists_read(struct gw_lists *lists, const struct gw_adjacency *adjacency, const struct gw_pick_rule *rule,
 			const uint64_t *vertices, uint32_t n, uint64_t ahead);
 

@@ -19,6 +19,11 @@ void gw_pick_scratch_free(struct gw_pick_scratch *scratch)
 	gw_vec_free(&scratch->seen);
 	gw_vec_free(&scratch->sorted);
 	gw_vec_free(&scratch->wide);
+	gw_vec_free(&scratch->needs);
+	gw_vec_free(&scratch->next_needs);
+	gw_vec_free(&scratch->got);
+	gw_vec_free(&scratch->weights);
+	gw_vec_free(&scratch->sums);
 }
 
 gw_status gw_pick_rule_check(const struct gw_pick_rule *rule)
@@ -56,11 +61,11 @@ static void repeats_by_insertion(struct gw_draws *draws, uint32_t degree, uint32
 	}
 }
 
-static gw_status at_one_go(const struct gw_pick_rule *rule, uint64_t instance, uint64_t degree,
+static gw_status at_one_go(const struct gw_pick_rule *rule, uint64_t instance, uint32_t group, uint64_t degree,
 			   struct gw_pick_scratch *scratch, uint64_t *out)
 {
 	struct gw_pick_long pick;
-	gw_status status = gw_pick_long_begin(&pick, rule, instance, degree, scratch);
+	gw_status status = gw_pick_long_begin(&pick, rule, instance, group, degree, scratch);
 	if (status != GW_OK)
 		return status;
 	gw_pick_long_run(&pick, UINT64_MAX / 2);
@@ -68,8 +73,8 @@ static gw_status at_one_go(const struct gw_pick_rule *rule, uint64_t instance, u
 	return GW_OK;
 }
 
-gw_status gw_pick(const struct gw_pick_rule *rule, uint64_t instance, uint64_t degree, struct gw_pick_scratch *scratch,
-		  uint64_t *out)
+gw_status gw_pick_in(const struct gw_pick_rule *rule, uint64_t instance, uint32_t group, uint64_t degree,
+		     struct gw_pick_scratch *scratch, uint64_t *out)
 {
 	uint64_t count = gw_pick_count(rule, degree);
 	if (count == degree && !(rule->replace && rule->fanout != GW_FANOUT_ALL)) {
@@ -80,8 +85,8 @@ gw_status gw_pick(const struct gw_pick_rule *rule, uint64_t instance, uint64_t d
 	if (count == 0)
 		return GW_OK;
 	if (degree > UINT32_MAX || count > SMALL_PICKS)
-		return at_one_go(rule, instance, degree, scratch, out);
-	struct gw_draws draws = gw_draws_begin(rule->key, instance);
+		return at_one_go(rule, instance, group, degree, scratch, out);
+	struct gw_draws draws = gw_draws_begin_in(rule->key, instance, group, 0);
 	if (rule->replace)
 		repeats_by_insertion(&draws, (uint32_t)degree, (uint32_t)count, out);
 	else

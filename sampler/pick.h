@@ -1,4 +1,4 @@
-/* Picks positions of a list: pure functions of (key, instance, degree, fanout).
+/* Picks positions of a list: pure functions of (key, instance, group, degree, fanout).
  *
  * Uniform without replacement: Floyd's algorithm (Bentley and Floyd, "Programming pearls: a sample of brilliance", CACM
  * 30(9), 1987) over draws 0, 1, ... of the instance; the picked positions are then sorted. If degree <= fanout, or
@@ -20,7 +20,14 @@ void gw_pick_scratch_free(struct gw_pick_scratch *scratch);
 
 /* Writes gw_pick_count() positions in [0, degree) to out, ascending. GW_NO_MEMORY is possible only for fanouts in the
  * thousands. GW_RANGE: degree >= 2^32, and the pick is not the complete list. */
-gw_status gw_pick(const struct gw_pick_rule *rule, uint64_t instance, uint64_t degree, struct gw_pick_scratch *scratch,
-		  uint64_t *out);
+gw_status gw_pick_in(const struct gw_pick_rule *rule, uint64_t instance, uint32_t group, uint64_t degree,
+		     struct gw_pick_scratch *scratch, uint64_t *out);
+
+/* In group 0. */
+static inline gw_status gw_pick(const struct gw_pick_rule *rule, uint64_t instance, uint64_t degree,
+				struct gw_pick_scratch *scratch, uint64_t *out)
+{
+	return gw_pick_in(rule, instance, 0, degree, scratch, out);
+}
 
 #endif

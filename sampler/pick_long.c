@@ -48,10 +48,10 @@ static gw_status pick_long_reserve(struct gw_pick_long *pick)
 }
 
 gw_status gw_pick_long_begin(struct gw_pick_long *pick, const struct gw_pick_rule *rule, uint64_t instance,
-			     uint64_t degree, struct gw_pick_scratch *scratch)
+			     uint32_t group, uint64_t degree, struct gw_pick_scratch *scratch)
 {
 	uint64_t count = gw_pick_count(rule, degree);
-	pick->draws = gw_draws_begin(rule->key, instance);
+	pick->draws = gw_draws_begin_in(rule->key, instance, group, 0);
 	pick->scratch = scratch;
 	pick->at = pick->pass = 0;
 	pick->whole = count == 0 || rule->fanout == GW_FANOUT_ALL || (!rule->replace && count == degree);

@@ -35,7 +35,7 @@ struct gw_pick_long {
 /* Begins a pick of gw_pick_count() positions from a list of `degree` entries. Uses the scratch until the last position
  * is taken. GW_NO_MEMORY; GW_RANGE as gw_pick. */
 gw_status gw_pick_long_begin(struct gw_pick_long *pick, const struct gw_pick_rule *rule, uint64_t instance,
-			     uint64_t degree, struct gw_pick_scratch *scratch);
+			     uint32_t group, uint64_t degree, struct gw_pick_scratch *scratch);
 /* Works on about `budget` entries; returns true when all draws are done. */
 bool gw_pick_long_run(struct gw_pick_long *pick, uint64_t budget);
 /* Takes the next n positions; at least n must remain. */

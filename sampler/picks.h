@@ -4,20 +4,23 @@
 
 #include "core/graph/part.h"
 #include "core/graph/picks.h"
-#include "sampler/rule.h"
+#include "sampler/draw.h"
 
 void gw_picks_free(struct gw_picks *picks);
 
-/* Picks from lists in memory. vertices: global destination ids, which this part must own (GW_RANGE names the first that
- * it does not own; they may come from a peer). This is the fast path of sampling: it prefetches offsets ahead, and
- * neighbours while their positions are drawn. n should be a few hundred, so that prefetched data is still in the cache
- * when it is used. */
-gw_status gw_picks_from_memory(struct gw_picks *picks, const struct gw_adjacency *adjacency,
-			       const struct gw_pick_rule *rule, const uint64_t *vertices, uint64_t n);
+/* Lists in memory, and their columns; columns may be NULL for a kind that needs none. */
+struct gw_picks_memory {
+	const struct gw_adjacency *adjacency;
+	const struct gw_columns *columns;
+	uint64_t entries_max; /* as for gw_draw_from_memory; 0: no bound */
+};
 
-/* Picks positions only, from degree records that the caller has read: begins and ends are CSC positions [n]. Fills
- * counts and positions; the caller then reads the neighbours. */
-gw_status gw_picks_from_records(struct gw_picks *picks, const struct gw_pick_rule *rule, const uint64_t *vertices,
-				const uint64_t *begins, const uint64_t *ends, uint64_t n);
+/* Picks from lists in memory. vertices: global ids, which this part must own (GW_RANGE names the first that it does not
+ * own; they may come from a peer). groups: [n], or NULL. This is the fast path of sampling: it prefetches offsets
+ * ahead, and neighbours while their positions are drawn. n should be a few hundred, so that prefetched data is still in
+ * the cache when it is used. After GW_LIMIT, picks->dst_count is the number of the vertex whose draw needs more than
+ * entries_max entries. */
+gw_status gw_picks_from_memory(struct gw_picks *picks, const struct gw_picks_memory *memory, const struct gw_draw *draw,
+			       const uint64_t *vertices, const uint32_t *groups, uint64_t n);
 
 #endif

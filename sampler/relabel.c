@@ -27,6 +27,7 @@ gw_status gw_relabel_create(const struct gw_graph_meta *meta, uint64_t dense_byt
 	for (uint32_t t = 0; t < meta->num_ntypes; t++)
 		ids += meta->ntypes[t].count;
 	relabel->meta = meta;
+	relabel->id_count = ids;
 	relabel->dense = ids <= dense_bytes_max / sizeof(uint64_t);
 	gw_status status = relabel->dense ? gw_dense_map_create(ids, &relabel->dense_map)
 					  : gw_hash_map_create(FIRST_NODES, &relabel->hash_map);
@@ -44,8 +45,7 @@ void gw_relabel_destroy(struct gw_relabel *relabel)
 		return;
 	if (relabel->dense)
 		gw_dense_map_destroy(&relabel->dense_map);
-	else
-		gw_hash_map_destroy(&relabel->hash_map);
+	gw_hash_map_destroy(&relabel->hash_map);
 	gw_free(relabel);
 }
 
@@ -53,7 +53,7 @@ void gw_relabel_clear(struct gw_relabel *relabel)
 {
 	if (relabel->dense)
 		gw_dense_map_clear(&relabel->dense_map);
-	else
+	if (relabel->hash_map.keys)
 		gw_hash_map_clear(&relabel->hash_map);
 }
 

@@ -13,7 +13,8 @@
 
 /* The nodes of a type that a batch has met so far. */
 struct gw_node_list {
-	struct gw_vec ids; /* uint64_t, with room for one more than count */
+	struct gw_vec ids;    /* uint64_t, with room for one more than count */
+	struct gw_vec groups; /* uint32_t: of a batch in groups */
 	uint64_t count;
 	uint64_t id_count; /* number of nodes of the type: all ids are below it */
 	uint64_t key;      /* of the type's id 0 in the map */
@@ -22,8 +23,9 @@ struct gw_node_list {
 struct gw_relabel {
 	const struct gw_graph_meta *meta;
 	bool dense;
+	uint64_t id_count; /* over all node types */
 	struct gw_dense_map dense_map;
-	struct gw_hash_map hash_map;
+	struct gw_hash_map hash_map; /* if not dense, and for batches in groups */
 };
 
 /* The maps belong to one thread. They serve one gw_blocks at a time, from begin to end. They are dense (8 bytes for
@@ -47,5 +49,12 @@ struct gw_relabel_source {
  * type does not have; GW_LIMIT: a number does not fit; GW_NO_MEMORY. After an error the map must be cleared. */
 gw_status gw_relabel_run(struct gw_relabel *relabel, struct gw_node_list *nodes, struct gw_relabel_source source,
 			 uint64_t n, void *numbers, bool wide);
+
+/* For a batch in groups: a node in two groups has two numbers. Call gw_relabel_begin_groups after gw_relabel_clear.
+ * groups: [n], one for each id. Errors as gw_relabel_run; GW_LIMIT also: (group + 1) * nodes of the graph exceeds 64
+ * bits. */
+gw_status gw_relabel_begin_groups(struct gw_relabel *relabel);
+gw_status gw_relabel_run_groups(struct gw_relabel *relabel, struct gw_node_list *nodes, const uint64_t *ids,
+				const uint32_t *groups, uint64_t n, void *numbers, bool wide);
 
 #endif

@@ -14,9 +14,9 @@
 #define GW_WIDE_PICKS 32 /* the largest fanout of the wide path */
 
 struct gw_wide {
-	/* Input, one list per lane: the instance's halves, and a degree of at least fanout, at least 1 and below
-	 * 2^32. */
-	uint32_t instance_low[GW_WIDE_LANES], instance_high[GW_WIDE_LANES], degree[GW_WIDE_LANES];
+	/* Input, one list per lane: the instance's halves, its group, and a degree of at least fanout, at least 1 and
+	 * below 2^32. */
+	uint32_t instance_low[GW_WIDE_LANES], instance_high[GW_WIDE_LANES], group[GW_WIDE_LANES], degree[GW_WIDE_LANES];
 	/* Output: each lane's picks, ascending. */
 	uint32_t picks[GW_WIDE_PICKS][GW_WIDE_LANES];
 } __attribute__((aligned(64)));

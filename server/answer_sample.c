@@ -4,6 +4,10 @@
  *                                   └─▶ many: lay out the run's bytes, then fill them, rows by rows ─▶ next run
  *                                            └─▶ a list of many picks: drawn piece by piece
  *
+ * That needs the number of picks in advance. A kind that knows only a bound draws as many rows as the bound lets fit,
+ * in one step (run_drawn). It does not draw from a list that would take long; the reply ends before that list, and the
+ * client reads it.
+ *
  * The thread also serves other clients. So the handler returns after SLICE_WORK, and continues there in its next slice.
  * The reply's bytes do not depend on where slices end. Rows come from a peer, so each is checked. Fails on a malformed
  * call, on a row that this part does not have, and if memory runs out.
@@ -15,13 +19,15 @@
 #include "sampler/pick.h"
 #include "sampler/pick_long.h"
 #include "sampler/picks.h"
+#include "sampler/weight_keys.h"
 #include "server/server.h"
 
 #define REPLY_BYTES_MAX (16u << 20) /* of picks, even if a client asks for more */
 #define SLICE_WORK      8192u       /* about as many picks in one slice; a row costs as much as ROW_WORK picks */
 #define ROW_WORK        4u
-#define CHUNK           512u /* picks of a long list that are written in one step */
-#define SCRATCH_BYTES   34u  /* the most memory for each pick of a long list: sampler/pick_long.c */
+#define CHUNK           512u         /* picks of a long list that are written in one step */
+#define ENTRIES_MAX     (256u << 10) /* entries of a list's columns, or picks, in one step */
+#define SCRATCH_BYTES   34u          /* the most memory for each pick of a long list: sampler/pick_long.c */
 #define MIN(a, b)       ((a) < (b) ? (a) : (b))
 
 /* A list of many picks. */
@@ -35,8 +41,9 @@ struct long_list {
 /* The state that is kept between slices. */
 struct sample_work {
 	bool begun, last_run;
-	uint32_t row;  /* the next row of the call */
-	uint64_t room; /* bytes that the reply still has room for */
+	uint32_t row;                  /* the next row of the call */
+	uint32_t group_run, group_row; /* the run of groups that row is in, and the run's first row */
+	uint64_t room;                 /* bytes that the reply still has room for */
 	/* The run that is being filled, from byte `at` of the reply on. */
 	uint32_t at, rows, rows_done; /* equal: no run is being filled */
 	uint64_t edges, edges_done;
@@ -46,9 +53,11 @@ struct sample_work {
 /* One slice of the call. */
 struct sample_slice {
 	const struct gw_adjacency *adjacency;
-	struct gw_pick_rule rule;
+	struct gw_draw draw;
+	struct gw_columns columns;
 	uint32_t id_bytes, row_count;
-	const uint32_t *rows; /* the call's rows, at any alignment */
+	uint32_t run_count;
+	struct gw_sample_arrays arrays; /* of the call, at any alignment */
 	struct gw_picks *picks;
 	struct gw_reply *reply;
 	struct sample_work *work;
@@ -76,8 +85,40 @@ static void answer_sample_spend(struct sample_slice *slice, uint64_t work)
 static uint64_t vertex_of(const struct sample_slice *slice, uint32_t row)
 {
 	uint32_t number;
-	memcpy(&number, slice->rows + row, sizeof(number));
+	memcpy(&number, slice->arrays.rows + row, sizeof(number));
 	return slice->adjacency->dst_start + number;
+}
+
+/* Writes the groups of n rows to out. Returns NULL if all rows of the call are in group 0. */
+static const uint32_t *groups_of(const struct sample_slice *slice, uint32_t first, uint32_t n, uint32_t *out)
+{
+	struct sample_work *work = slice->work;
+	struct gw_sample_group_run run;
+	if (!slice->run_count)
+		return NULL;
+	for (;;) {
+		memcpy(&run, slice->arrays.runs + work->group_run, sizeof(run));
+		if (first < work->group_row + run.rows)
+			break;
+		work->group_row += run.rows;
+		work->group_run++;
+	}
+	uint32_t at = work->group_run, end = work->group_row + run.rows;
+	for (uint32_t i = 0; i < n; i++) {
+		while (first + i >= end) {
+			memcpy(&run, slice->arrays.runs + ++at, sizeof(run));
+			end += run.rows;
+		}
+		out[i] = run.group;
+	}
+	return out;
+}
+
+static uint32_t group_of(const struct sample_slice *slice, uint32_t row)
+{
+	uint32_t group = 0;
+	groups_of(slice, row, 1, &group);
+	return group;
 }
 
 /* The number of picks for a row. 0 for a row that this part does not have; pick_rows then fails. */
@@ -88,7 +129,7 @@ static uint64_t count_picks(const struct sample_slice *slice, uint32_t row)
 	if (at >= adjacency->rows)
 		return 0;
 	gw_adjacency_list(adjacency, at, &begin, &end);
-	return gw_pick_count(&slice->rule, end - begin);
+	return gw_pick_count(&slice->draw.rule, end - begin);
 }
 
 /* Returns how many of the next n rows have picks that fit into the reply's room; *edges: the number of these picks. The
@@ -98,8 +139,8 @@ static uint32_t count_fitting(const struct sample_slice *slice, uint32_t n, uint
 {
 	const struct sample_work *work = slice->work;
 	const struct gw_adjacency *adjacency = slice->adjacency;
-	uint64_t most =
-		slice->rule.fanout == GW_FANOUT_ALL ? UINT64_MAX / 32 : (uint64_t)n * (uint32_t)slice->rule.fanout;
+	uint64_t most = slice->draw.rule.fanout == GW_FANOUT_ALL ? UINT64_MAX / 32
+								 : (uint64_t)n * (uint32_t)slice->draw.rule.fanout;
 	*edges = most;
 	if (most <= SLICE_WORK && gw_sample_run_bytes(n, most, slice->id_bytes) <= work->room)
 		return n;
@@ -122,22 +163,27 @@ static uint32_t count_fitting(const struct sample_slice *slice, uint32_t n, uint
 /* Picks neighbours of n rows. */
 static gw_status pick_rows(struct sample_slice *slice, uint32_t first, uint32_t n)
 {
+	const struct gw_picks_memory memory = {
+		.adjacency = slice->adjacency, .columns = &slice->columns, .entries_max = ENTRIES_MAX};
 	uint64_t vertices[GW_SAMPLE_RUN_ROWS];
+	uint32_t groups[GW_SAMPLE_RUN_ROWS];
 	for (uint32_t i = 0; i < n; i++)
 		vertices[i] = vertex_of(slice, first + i);
-	gw_status status = gw_picks_from_memory(slice->picks, slice->adjacency, &slice->rule, vertices, n);
-	if (status == GW_OK)
-		answer_sample_spend(slice, (uint64_t)n * ROW_WORK + slice->picks->edge_count);
-	return status;
-}
-
-/* The usual run: few picks, in one step. */
-static gw_status run_at_once(struct sample_slice *slice, uint32_t n)
-{
-	struct sample_work *work = slice->work;
-	gw_status status = pick_rows(slice, work->row, n);
+	gw_status status = gw_picks_from_memory(slice->picks, &memory, &slice->draw, vertices,
+						groups_of(slice, first, n, groups), n);
 	if (status != GW_OK)
 		return status;
+	answer_sample_spend(slice, (uint64_t)n * ROW_WORK + slice->picks->edge_count);
+	uint64_t *positions = slice->picks->positions.data;
+	for (uint64_t i = 0; slice->adjacency->eid && i < slice->picks->edge_count; i++)
+		positions[i] = slice->adjacency->eid[positions[i]];
+	return GW_OK;
+}
+
+/* Appends the picks of the next n rows to the reply. */
+static gw_status print_picks(struct sample_slice *slice, uint32_t n)
+{
+	struct sample_work *work = slice->work;
 	size_t bytes = gw_sample_run_bytes(n, slice->picks->edge_count, slice->id_bytes);
 	uint8_t *out = gw_reply_extend(slice->reply, (uint32_t)bytes);
 	if (!out)
@@ -146,6 +192,51 @@ static gw_status run_at_once(struct sample_slice *slice, uint32_t n)
 	work->room -= bytes;
 	work->row += n;
 	return GW_OK;
+}
+
+/* The usual run: few picks, in one step. */
+static gw_status run_at_once(struct sample_slice *slice, uint32_t n)
+{
+	gw_status status = pick_rows(slice, slice->work->row, n);
+	return status == GW_OK ? print_picks(slice, n) : status;
+}
+
+/* How many of the next rows a kind that knows only a bound draws in one step; 0: the reply has no room for the next
+ * row, or its list is too long. */
+static uint32_t count_drawn(const struct sample_slice *slice)
+{
+	const struct sample_work *work = slice->work;
+	const struct gw_adjacency *adjacency = slice->adjacency;
+	uint32_t n = MIN(slice->row_count - work->row, GW_SAMPLE_RUN_ROWS);
+	uint64_t edges = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t row = vertex_of(slice, work->row + i) - adjacency->dst_start, begin = 0, end = 0;
+		if (row < adjacency->rows)
+			gw_adjacency_list(adjacency, row, &begin, &end);
+		uint64_t bound = gw_draw_bound(&slice->draw, end - begin);
+		if (bound > ENTRIES_MAX || (i > 0 && edges + bound > SLICE_WORK) ||
+		    gw_sample_run_bytes(i + 1, edges + bound, slice->id_bytes) > work->room)
+			return i;
+		edges += bound;
+	}
+	return n;
+}
+
+/* The next rows of a kind that knows only a bound of the number of picks. */
+static gw_status run_drawn(struct sample_slice *slice)
+{
+	struct sample_work *work = slice->work;
+	uint32_t n = count_drawn(slice);
+	gw_status status = n ? pick_rows(slice, work->row, n) : GW_LIMIT;
+	if (status == GW_LIMIT) { /* the reply ends before the list that is too long */
+		work->last_run = true;
+		n = n ? (uint32_t)slice->picks->dst_count : 0;
+		status = n ? pick_rows(slice, work->row, n) : GW_OK;
+	}
+	if (status == GW_OK && n)
+		status = print_picks(slice, n);
+	work->last_run = work->last_run || work->row == slice->row_count;
+	return status;
 }
 
 static gw_status run_begin(struct sample_slice *slice)
@@ -204,7 +295,8 @@ static gw_status list_begin(struct sample_slice *slice, uint32_t row, uint32_t p
 	work->list->begin = begin;
 	work->list->left = picks;
 	gw_sample_run_counts(run_of(slice), work->rows_done, 1, &picks);
-	return gw_pick_long_begin(&work->list->pick, &slice->rule, vertex, end - begin, &work->list->scratch);
+	return gw_pick_long_begin(&work->list->pick, &slice->draw.rule, vertex, group_of(slice, row), end - begin,
+				  &work->list->scratch);
 }
 
 static void list_go_on(struct sample_slice *slice)
@@ -223,8 +315,10 @@ static void list_go_on(struct sample_slice *slice)
 		positions[i] += list->begin;
 		__builtin_prefetch((const uint8_t *)adjacency->indices + positions[i] * adjacency->index_bytes);
 	}
-	for (uint64_t i = 0; i < n; i++)
+	for (uint64_t i = 0; i < n; i++) {
 		neighbours[i] = gw_load_id(adjacency->indices, adjacency->index_bytes, positions[i]);
+		positions[i] = adjacency->eid ? adjacency->eid[positions[i]] : positions[i];
+	}
 	write_edges(slice, positions, neighbours, n);
 	list->left -= n;
 	answer_sample_spend(slice, n);
@@ -266,8 +360,8 @@ static gw_status answer_sample_begin(struct sample_slice *slice, uint32_t reply_
 {
 	struct sample_work *work = slice->work;
 	uint64_t rows = slice->row_count, runs = rows / GW_SAMPLE_RUN_ROWS + 1, bytes = REPLY_BYTES_MAX, scratch = 0;
-	if (slice->rule.fanout != GW_FANOUT_ALL) {
-		uint64_t fanout = (uint32_t)slice->rule.fanout;
+	if (slice->draw.rule.fanout != GW_FANOUT_ALL) {
+		uint64_t fanout = (uint32_t)slice->draw.rule.fanout;
 		bytes = gw_sample_run_bytes(rows, rows * fanout, slice->id_bytes) +
 			runs * (gw_sample_run_bytes(0, 0, slice->id_bytes) + 32); /* the runs' headers and padding */
 		scratch = fanout > SLICE_WORK ? fanout * SCRATCH_BYTES : 0;
@@ -281,19 +375,89 @@ static gw_status answer_sample_begin(struct sample_slice *slice, uint32_t reply_
 	return status;
 }
 
+/* Finds the columns that the call names. */
+static gw_status find_columns(const struct gw_server *server, const struct gw_sample_call *call,
+			      struct sample_slice *slice)
+{
+	const struct gw_edge_type *type = &server->meta->etypes[call->etype];
+	struct gw_weight_keys keys;
+	char name[GW_NAME_MAX + 1];
+	if (call->mask_bytes || call->time_bytes)
+		return gw_fail(GW_UNSUPPORTED, "sample request with a mask or times: this server does not know them");
+	if (call->weight_bytes > GW_NAME_MAX ||
+	    (call->weight_bytes > 0) != (slice->draw.kind->number == GW_KIND_WEIGHTED))
+		return gw_fail(GW_PROTOCOL, "sample request of kind %s with a weight's name of %u bytes",
+			       slice->draw.kind->name, call->weight_bytes);
+	if (!call->weight_bytes)
+		return GW_OK;
+	memcpy(name, slice->arrays.weight, call->weight_bytes);
+	name[call->weight_bytes] = 0;
+	gw_weight_keys_print(type, name, &keys);
+	const struct gw_array *weights = gw_part_array(server->part, keys.weight);
+	const struct gw_array *table = gw_part_array(server->part, keys.alias);
+	gw_status status = gw_weight_forms(type, name, weights ? weights->meta : NULL, table ? table->meta : NULL,
+					   slice->draw.forms);
+	if (status != GW_OK)
+		return status;
+	if (weights->apart)
+		return gw_fail(GW_UNSUPPORTED,
+			       "edge type %s: \"%s\" is served as mutable rows, so edges cannot be drawn by it",
+			       type->folder, name);
+	slice->columns.at[GW_COLUMN_WEIGHT] = weights->data;
+	slice->columns.at[GW_COLUMN_ALIAS] = table ? table->data : NULL;
+	return GW_OK;
+}
+
+/* Fills in the draw, its lists, columns and groups. */
+static gw_status find_draw(const struct gw_server *server, const struct gw_sample_call *call,
+			   struct sample_slice *slice, struct gw_vec *times)
+{
+	const struct gw_edge_type *type = &server->meta->etypes[call->etype];
+	bool out = call->flags & GW_SAMPLE_BY_SOURCE;
+	slice->adjacency =
+		out ? gw_part_out_adjacency(server->part, call->etype) : gw_part_adjacency(server->part, call->etype);
+	if (!slice->adjacency)
+		return gw_fail(GW_UNSUPPORTED, "edge type %s is not stored by source", type->folder);
+	slice->id_bytes = slice->adjacency->index_bytes == 8 || slice->adjacency->indptr_bytes == 8 ||
+					  (out && type->count > UINT32_MAX)
+				  ? 8
+				  : 4;
+	slice->row_count = call->row_count;
+	slice->run_count = call->run_count;
+	slice->draw = (struct gw_draw){
+		.rule = {.key = call->key, .fanout = call->fanout, .replace = call->flags & GW_SAMPLE_REPLACE},
+		.kind = gw_sampling_kind_at(call->kind),
+		.groups = {.count = call->table_count},
+	};
+	slice->draw.forms[GW_COLUMN_IDS].entry_bytes = slice->adjacency->index_bytes;
+	if (!slice->draw.kind)
+		return gw_fail(GW_UNSUPPORTED, "sample request of kind %u: this server does not know it", call->kind);
+	if (gw_vec_reserve(times, 2 * (size_t)call->table_count * sizeof(int64_t)) != GW_OK)
+		return GW_NO_MEMORY;
+	int64_t *from = times->data, *until = from + call->table_count;
+	for (uint32_t g = 0; g < call->table_count; g++) {
+		struct gw_sample_group group;
+		memcpy(&group, slice->arrays.table + g, sizeof(group));
+		from[g] = group.from;
+		until[g] = group.until;
+	}
+	slice->draw.groups.from = call->table_count ? from : NULL;
+	slice->draw.groups.until = call->table_count ? until : NULL;
+	return find_columns(server, call, slice);
+}
+
 gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
 	const struct gw_server *server = context;
+	struct gw_server_thread *own = &server->threads[thread];
 	struct gw_sample_call sample;
-	struct sample_slice slice = {.picks = &server->threads[thread].picks, .reply = reply, .budget = SLICE_WORK};
+	struct sample_slice slice = {.picks = &own->picks, .reply = reply, .budget = SLICE_WORK};
 	gw_status status =
-		gw_sample_call_parse(call->bytes, call->byte_count, server->meta->num_etypes, &sample, &slice.rows);
+		gw_sample_call_parse(call->bytes, call->byte_count, server->meta->num_etypes, &sample, &slice.arrays);
+	if (status == GW_OK)
+		status = find_draw(server, &sample, &slice, &own->group_times);
 	if (status != GW_OK)
 		return status;
-	slice.adjacency = gw_part_adjacency(server->part, sample.etype);
-	slice.id_bytes = slice.adjacency->index_bytes == 8 || slice.adjacency->indptr_bytes == 8 ? 8 : 4;
-	slice.rule = (struct gw_pick_rule){.key = sample.key, .fanout = sample.fanout, .replace = sample.replace != 0};
-	slice.row_count = sample.row_count;
 	slice.work = gw_reply_work(reply, sizeof(*slice.work), work_end);
 	if (!slice.work)
 		return GW_NO_MEMORY;
@@ -306,7 +470,10 @@ gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_
 			return GW_OK;
 		if (!slice.budget)
 			return GW_AGAIN;
-		status = filling ? run_go_on(&slice) : run_begin(&slice);
+		if (!slice.draw.kind->exact)
+			status = run_drawn(&slice);
+		else
+			status = filling ? run_go_on(&slice) : run_begin(&slice);
 	}
 	return status;
 }

@@ -464,6 +464,7 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	for (uint32_t i = 0; i < threads; i++) {
 		gw_poll_group_destroy(server->threads[i].group);
 		gw_picks_free(&server->threads[i].picks);
+		gw_vec_free(&server->threads[i].group_times);
 	}
 	gw_free(server->threads);
 	gw_tensor_table_stop(server->tensors);

@@ -47,7 +47,9 @@ struct gw_server_thread {
 	struct gw_poll_group *group;
 	pthread_t thread;
 	bool started;
-	struct gw_picks picks; /* working memory of sample requests */
+	/* Working memory of sample requests. */
+	struct gw_picks picks;
+	struct gw_vec group_times;
 };
 
 struct gw_server {

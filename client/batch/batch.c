@@ -27,6 +27,10 @@ void gw_batch_destroy(struct gw_batch *batch)
 	gw_vec_free(&batch->fanouts);
 	gw_vec_free(&batch->fetches);
 	gw_vec_free(&batch->seeds);
+	gw_vec_free(&batch->sampling);
+	gw_vec_free(&batch->columns);
+	gw_vec_free(&batch->local);
+	gw_vec_free(&batch->local_of_types);
 	gw_free(batch->view_blocks);
 	gw_free(batch->view_node_counts);
 	gw_free(batch->view_nodes);
@@ -177,22 +181,16 @@ static gw_status check_fetch(const struct gw_client *client, const struct gw_sam
 	return fetch->at == GW_AT_SEEDS ? check_at_seeds(client, spec, number, types) : GW_OK;
 }
 
-/* Rejects options that the spec has fields for but the library does not support yet. */
-static gw_status check_unsupported(const struct gw_sample_spec *spec)
+static gw_status check_rules(struct gw_client *client, const struct gw_sample_spec *spec)
 {
-	const struct {
-		const char *name;
-		bool wanted;
-	} unsupported[] = {{"weights", spec->weights != NULL},
-			   {"masks", spec->masks != NULL},
-			   {"times", spec->times != NULL},
-			   {"direction", spec->direction != GW_IN}};
-	for (size_t i = 0; i < sizeof(unsupported) / sizeof(unsupported[0]); i++) {
-		if (unsupported[i].wanted)
-			return gw_fail(GW_UNSUPPORTED, "the spec's %s: this version samples in-edges, uniformly",
-				       unsupported[i].name);
-	}
-	return GW_OK;
+	const struct gw_edge_columns *columns;
+	gw_status status = GW_OK;
+	if ((unsigned)spec->frontier > GW_FRONTIER_NEW)
+		return gw_fail(GW_INVALID, "the spec's frontier %u: it is all nodes or the new ones",
+			       (unsigned)spec->frontier);
+	for (uint32_t e = 0; spec->rules && e < client->meta->num_etypes && status == GW_OK; e++)
+		status = gw_edge_columns_find(client, e, &spec->rules[e], &columns);
+	return status;
 }
 
 /* Checks that each edge type of a spec has one list, and that no edge type appears twice. */
@@ -244,10 +242,10 @@ gw_status gw_seed_types_check(const struct gw_client *client, const struct gw_sa
 	return GW_OK;
 }
 
-gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec, struct gw_seed_types types)
+gw_status gw_spec_check(struct gw_client *client, const struct gw_sample_spec *spec, struct gw_seed_types types)
 {
 	const struct gw_graph_meta *meta = client->meta;
-	gw_status status = check_unsupported(spec);
+	gw_status status = check_rules(client, spec);
 	if (status != GW_OK)
 		return status;
 	if (!spec->edges && spec->edge_type_count)
@@ -313,10 +311,35 @@ static gw_status set_types(struct gw_batch *batch, const struct gw_sample_spec *
 	return gw_batch_edges_take(&batch->edges, spec->edges, gw_spec_edge_types(spec));
 }
 
+/* Looks up the columns that the rules name. */
+static gw_status set_rules(struct gw_batch *batch, const struct gw_edge_rule *rules)
+{
+	struct gw_client *client = batch->engine->client;
+	uint32_t etypes = client->meta->num_etypes;
+	batch->has_rules = false;
+	if (!rules)
+		return GW_OK;
+	if (gw_vec_reserve(&batch->sampling, etypes * sizeof(struct gw_edge_sampling)) != GW_OK ||
+	    gw_vec_reserve(&batch->columns, etypes * sizeof(struct gw_edge_columns *)) != GW_OK)
+		return GW_NO_MEMORY;
+	struct gw_edge_sampling *sampling = batch->sampling.data;
+	const struct gw_edge_columns **columns = batch->columns.data;
+	for (uint32_t e = 0; e < etypes; e++) {
+		gw_status status = gw_edge_columns_find(client, e, &rules[e], &columns[e]);
+		if (status != GW_OK)
+			return status;
+		sampling[e] = columns[e] ? columns[e]->sampling : (struct gw_edge_sampling){0};
+		batch->has_rules |= columns[e] != NULL;
+	}
+	return GW_OK;
+}
+
 gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec *spec, struct gw_seed_types types)
 {
-	const struct gw_client *client = batch->engine->client;
+	struct gw_client *client = batch->engine->client;
 	gw_status status = gw_spec_check(client, spec, types);
+	if (status == GW_OK)
+		status = set_rules(batch, spec->rules);
 	if (status == GW_OK)
 		status = set_types(batch, spec, types);
 	if (status == GW_OK)
@@ -338,6 +361,8 @@ gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec 
 					      .fanouts = batch->fanouts.data,
 					      .replace = spec->replace,
 					      .wide_indices = spec->wide_indices,
+					      .new_only = spec->frontier == GW_FRONTIER_NEW,
+					      .sampling = batch->has_rules ? batch->sampling.data : NULL,
 					      .exclude = spec->edges ? &batch->edges.exclude : NULL};
 	return GW_OK;
 }

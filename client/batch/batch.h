@@ -34,6 +34,9 @@ struct gw_batch {
 	struct gw_vec lists;         /* struct gw_seeds: the types; later also counts and ids */
 	uint32_t list_count;
 	struct gw_vec fanouts, fetches, seeds; /* int32_t; struct gw_fetch; int64_t */
+	bool has_rules;                        /* an edge type is not drawn from uniformly, and then: */
+	struct gw_vec sampling, columns;     /* [num_etypes]: struct gw_edge_sampling, const struct gw_edge_columns * */
+	struct gw_vec local, local_of_types; /* columns in memory: struct gw_columns [num_etypes][num_parts] */
 	uint32_t fetch_count;
 	uint64_t seed_count, seed, stream;
 	/* The loader sets this before it submits the batch; NULL for single mini-batches. The engine calls it to fill
@@ -81,7 +84,7 @@ struct gw_seed_types {
 };
 
 /* Checks that a spec is valid and supported. GW_INVALID, GW_RANGE, GW_LIMIT, GW_UNSUPPORTED. */
-gw_status gw_spec_check(const struct gw_client *client, const struct gw_sample_spec *spec, struct gw_seed_types types);
+gw_status gw_spec_check(struct gw_client *client, const struct gw_sample_spec *spec, struct gw_seed_types types);
 /* Checks the types of the seeds. Lists of nodes must have different node types. Lists of edges must be one for each
  * edge type of the spec, in the spec's order. GW_INVALID, GW_RANGE, GW_LIMIT. */
 gw_status gw_seed_types_check(const struct gw_client *client, const struct gw_sample_spec *spec,
@@ -100,6 +103,12 @@ gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec 
  * the edges that batch->hop has found to the blocks of the current hop. */
 gw_status gw_batch_hop_begin(struct gw_batch *batch);
 gw_status gw_batch_hop_merge(struct gw_batch *batch);
+
+/* The columns by which the batch draws from an edge type; NULL: uniformly. */
+static inline const struct gw_edge_columns *gw_batch_columns(const struct gw_batch *batch, uint32_t etype)
+{
+	return batch->has_rules ? ((const struct gw_edge_columns *const *)batch->columns.data)[etype] : NULL;
+}
 
 /* The last step of the job, once the blocks are complete: runs the fetches and ends the job
  * (client/batch/batch_fetch.c). */

@@ -63,16 +63,42 @@ static void place_lists(struct gw_batch *batch)
 	}
 }
 
+/* Finds the columns of all parts in this process. False: one cannot be addressed, or memory runs out. */
+static bool find_local_columns(struct gw_batch *batch, const struct gw_columns *const **out)
+{
+	const struct gw_graph_meta *meta = batch->engine->client->meta;
+	*out = NULL;
+	if (!batch->has_rules)
+		return true;
+	size_t count = (size_t)meta->num_etypes * meta->num_parts;
+	if (gw_vec_reserve(&batch->local, count * sizeof(struct gw_columns)) != GW_OK ||
+	    gw_vec_reserve(&batch->local_of_types, meta->num_etypes * sizeof(struct gw_columns *)) != GW_OK)
+		return false;
+	struct gw_columns *local = batch->local.data;
+	const struct gw_columns **of_types = batch->local_of_types.data;
+	for (uint32_t e = 0; e < meta->num_etypes; e++) {
+		of_types[e] = local + (size_t)e * meta->num_parts;
+		for (uint32_t p = 0; p < meta->num_parts; p++) {
+			if (!gw_local_columns(batch->engine, p, gw_batch_columns(batch, e),
+					      &local[(size_t)e * meta->num_parts + p]))
+				return false;
+		}
+	}
+	*out = of_types;
+	return true;
+}
+
 /* The seeds are known. From here on, seeds that are edges and seeds that are nodes are handled alike. */
 static void batch_sample(struct gw_batch *batch)
 {
 	const struct gw_adjacency *const *lists = gw_local_lists_of_all(batch->engine);
+	const struct gw_columns *const *columns = NULL;
 	bool of_edges = batch->edges.type_count > 0;
 	gw_status status = gw_blocks_begin_lists(batch->blocks, batch->relabel, &batch->spec, batch->seed,
 						 batch->stream, of_edges ? batch->edges.lists.data : batch->lists.data,
-						 of_edges ? batch->edges.list_count : batch->list_count);
-	if (status == GW_OK && lists) {
-		status = gw_blocks_run_memory(batch->blocks, lists);
+						 of_edges ? batch->edges.list_count : batch->list_count, NULL);
+	if (status == GW_OK && lists && find_local_columns(batch, &columns)) {
+		status = gw_blocks_run_memory(batch->blocks, lists, columns);
 		if (status == GW_OK) {
 			gw_batch_fetch(batch);
 			return;

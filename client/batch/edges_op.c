@@ -242,9 +242,8 @@ static void share_ask(struct gw_edges_share *share)
 static const struct gw_adjacency *lists_of(const struct gw_edges_share *share)
 {
 	const struct gw_client *client = share->op->engine->client;
-	const struct gw_adjacency *lists = client->adjacencies ? client->adjacencies[share->part]
-							       : gw_local_lists_of_part(share->op->engine, share->part);
-	return lists ? &lists[share->op->etype] : NULL;
+	return client->standalone ? gw_part_adjacency(client->servers[share->part].local, share->op->etype)
+				  : gw_local_lists(share->op->engine, share->part, GW_IN, share->op->etype);
 }
 
 /* Looks up one pair in lists that this process can address. */

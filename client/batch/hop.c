@@ -22,6 +22,19 @@ static struct gw_hop_share *hop_share_of(const struct gw_hop *hop, uint32_t ntyp
 	return &hop->shares[(size_t)ntype * parts_of(hop) + part];
 }
 
+/* The node type whose lists the edge type has in the hop's direction. */
+static uint32_t hop_ntype(const struct gw_hop *hop, uint32_t etype)
+{
+	const struct gw_edge_type *type = &hop->engine->client->meta->etypes[etype];
+	return hop->direction == GW_IN ? type->dst : type->src;
+}
+
+/* In-edges are numbered by position, so a part's edge ids begin at its start. Out-edges come with their ids. */
+static uint64_t edge_start_of(const struct gw_hop *hop, const struct gw_edge_type *type, uint32_t part)
+{
+	return hop->direction == GW_IN ? type->starts[part] : 0;
+}
+
 static struct gw_hop_source *source_of(const struct gw_hop *hop, uint32_t etype, uint32_t part)
 {
 	return &hop->sources[(size_t)etype * parts_of(hop) + part];
@@ -47,7 +60,6 @@ gw_status gw_hop_init(struct gw_hop *hop, struct gw_engine *engine)
 		for (uint32_t e = 0; e < meta->num_etypes; e++) {
 			struct gw_hop_source *source = source_of(hop, e, p);
 			source->answers = &hop->answers;
-			source->share = hop_share_of(hop, meta->etypes[e].dst, p);
 			source->etype = e;
 		}
 	}
@@ -58,19 +70,32 @@ static void hop_share_free(struct gw_hop_share *share)
 {
 	gw_vec_free(&share->rows);
 	gw_vec_free(&share->vertices);
+	gw_vec_free(&share->groups);
 	gw_vec_free(&share->offsets);
 	gw_recv_buffer_free(&share->records);
+}
+
+void gw_hop_entries_free(struct gw_hop_entries *entries)
+{
+	gw_vec_free(&entries->spans);
+	gw_vec_free(&entries->received_at);
+	gw_recv_buffer_free(&entries->received);
 }
 
 static void hop_source_free(struct gw_hop_source *source)
 {
 	gw_picks_free(&source->picks);
 	gw_vec_free(&source->call);
+	gw_vec_free(&source->call_rows);
+	gw_vec_free(&source->group_runs);
+	gw_vec_free(&source->group_table);
 	gw_vec_free(&source->begins);
 	gw_vec_free(&source->ends);
-	gw_vec_free(&source->spans);
-	gw_vec_free(&source->received_at);
-	gw_recv_buffer_free(&source->received);
+	gw_picks_rounds_free(&source->rounds);
+	gw_hop_entries_free(&source->neighbours);
+	for (uint32_t c = 0; source->column_entries && c < GW_COLUMN_COUNT; c++)
+		gw_hop_entries_free(&source->column_entries[c]);
+	gw_free(source->column_entries);
 }
 
 void gw_hop_free(struct gw_hop *hop)
@@ -91,8 +116,9 @@ void gw_hop_free(struct gw_hop *hop)
 	gw_free(hop->is_split);
 }
 
-static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const uint64_t *nodes, uint64_t n)
+static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const struct gw_frontier *frontier)
 {
+	const uint64_t *nodes = frontier->nodes, n = frontier->n;
 	const uint64_t *starts = hop->engine->client->meta->ntypes[ntype].starts;
 	uint32_t parts = parts_of(hop);
 	if (gw_vec_reserve(&hop->owners[ntype], n * 4) != GW_OK)
@@ -107,8 +133,10 @@ static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const uint64_t *n
 	for (uint32_t p = 0; p < parts; p++) {
 		struct gw_hop_share *share = hop_share_of(hop, ntype, p);
 		if (gw_vec_reserve(&share->rows, share->count * 8) != GW_OK ||
-		    gw_vec_reserve(&share->vertices, share->count * 8) != GW_OK)
+		    gw_vec_reserve(&share->vertices, share->count * 8) != GW_OK ||
+		    (frontier->groups && gw_vec_reserve(&share->groups, share->count * 4) != GW_OK))
 			return GW_NO_MEMORY;
+		share->grouped = frontier->groups != NULL;
 		share->count = 0;
 		share->recorded = false;
 		share->reading = false;
@@ -116,9 +144,21 @@ static gw_status hop_split(struct gw_hop *hop, uint32_t ntype, const uint64_t *n
 	for (uint64_t i = 0; i < n; i++) {
 		struct gw_hop_share *share = hop_share_of(hop, ntype, owners[i]);
 		((uint64_t *)share->rows.data)[share->count] = nodes[i] - starts[owners[i]];
+		if (frontier->groups)
+			((uint32_t *)share->groups.data)[share->count] = frontier->groups[i];
 		((uint64_t *)share->vertices.data)[share->count++] = nodes[i];
 	}
 	return GW_OK;
+}
+
+/* The lists and columns of a source in this process; false: it has to ask the owner. */
+static bool hop_local(struct gw_engine *engine, const struct gw_hop_source *source, struct gw_picks_memory *memory,
+		      struct gw_columns *columns)
+{
+	uint32_t part = source->share->part;
+	*memory = (struct gw_picks_memory){.adjacency = gw_local_lists(engine, part, source->direction, source->etype),
+					   .columns = columns};
+	return memory->adjacency && gw_local_columns(engine, part, source->columns, columns);
 }
 
 /* Chooses the mode of a source. A request contains 32-bit row numbers, so rows with larger numbers need reads. */
@@ -127,21 +167,39 @@ static enum gw_hop_mode choose_mode(struct gw_engine *engine, const struct gw_ho
 	const struct gw_client *client = engine->client;
 	uint32_t part = source->share->part;
 	const uint64_t *starts = client->meta->ntypes[source->share->ntype].starts;
-	if (gw_local_lists_of_part(engine, part))
-		return client->adjacencies ? GW_HOP_MEMORY : GW_HOP_MAPPED;
+	struct gw_picks_memory memory;
+	struct gw_columns columns;
+	if (hop_local(engine, source, &memory, &columns))
+		return client->standalone ? GW_HOP_MEMORY : GW_HOP_MAPPED;
 	if (starts[part + 1] - starts[part] > UINT32_MAX)
 		return GW_HOP_READS;
-	if (client->neighbours == GW_NEIGHBOURS_AUTO)
-		return gw_engine_link(engine, part)->one_sided ? GW_HOP_READS : GW_HOP_REQUEST;
-	return client->neighbours == GW_NEIGHBOURS_READS ? GW_HOP_READS : GW_HOP_REQUEST;
+	if (client->neighbours != GW_NEIGHBOURS_AUTO)
+		return client->neighbours == GW_NEIGHBOURS_READS ? GW_HOP_READS : GW_HOP_REQUEST;
+	if (source->columns && source->columns->by_request)
+		return GW_HOP_REQUEST;
+	return gw_engine_link(engine, part)->one_sided ? GW_HOP_READS : GW_HOP_REQUEST;
+}
+
+/* Picks from lists in this process, and replaces the positions of out-edges by their ids. */
+static gw_status hop_pick(struct gw_engine *engine, struct gw_hop_source *source, const uint64_t *vertices,
+			  const uint32_t *groups, uint64_t n)
+{
+	struct gw_picks_memory memory;
+	struct gw_columns columns;
+	if (!hop_local(engine, source, &memory, &columns))
+		return gw_fail(GW_PEER_LOST, "part %u is not in memory any more", source->share->part);
+	source->draw.forms[GW_COLUMN_IDS].entry_bytes = memory.adjacency->index_bytes;
+	gw_status status = gw_picks_from_memory(&source->picks, &memory, &source->draw, vertices, groups, n);
+	uint64_t *positions = source->picks.positions.data;
+	for (uint64_t i = 0; status == GW_OK && memory.adjacency->eid && i < source->picks.edge_count; i++)
+		positions[i] = memory.adjacency->eid[positions[i]];
+	return status;
 }
 
 static gw_status pick_at_once(struct gw_engine *engine, struct gw_hop_source *source)
 {
 	const struct gw_hop_share *share = source->share;
-	const struct gw_adjacency *lists = gw_local_lists_of_part(engine, share->part);
-	gw_status status = gw_picks_from_memory(&source->picks, &lists[source->etype], &source->rule,
-						share->vertices.data, share->count);
+	gw_status status = hop_pick(engine, source, share->vertices.data, gw_hop_share_groups(share), share->count);
 	return status == GW_OK ? GW_OK : gw_context(status, "mapped part %u", share->part);
 }
 
@@ -166,26 +224,28 @@ static void take_one(struct hop_cursor *cursor, uint64_t edge_start, uint32_t *c
 	cursor->edge += *count;
 }
 
-/* Picks neighbours for those destinations of this run whose part is in memory. */
-static gw_status pick_mapped(struct gw_hop *hop, uint32_t etype, const uint32_t *owners, const uint64_t *vertices,
-			     uint64_t n)
+/* Picks neighbours for those nodes of this run whose part is in memory. */
+static gw_status pick_in_memory(struct gw_hop *hop, uint32_t etype, const uint32_t *owners,
+				const struct gw_frontier *next)
 {
 	for (uint32_t p = 0; p < parts_of(hop); p++) {
 		struct gw_hop_source *source = source_of(hop, etype, p);
 		if (source->mode != GW_HOP_MEMORY || source->share->count == 0)
 			continue;
 		uint64_t own[GW_HOP_RUN], count = 0;
-		for (uint64_t i = 0; i < n; i++) {
-			if (owners[i] == p)
-				own[count++] = vertices[i];
+		uint32_t own_groups[GW_HOP_RUN];
+		for (uint64_t i = 0; i < next->n; i++) {
+			if (owners[i] != p)
+				continue;
+			own_groups[count] = next->groups ? next->groups[i] : 0;
+			own[count++] = next->nodes[i];
 		}
 		source->taken_dst = 0;
 		source->taken_edges = 0;
 		source->picks.edge_count = 0;
 		if (count == 0)
 			continue;
-		gw_status status = gw_picks_from_memory(&source->picks, &hop->engine->client->adjacencies[p][etype],
-							&source->rule, own, count);
+		gw_status status = hop_pick(hop->engine, source, own, next->groups ? own_groups : NULL, count);
 		if (status != GW_OK)
 			return status;
 	}
@@ -214,16 +274,16 @@ static void take_run(struct gw_hop_source *source, uint64_t start, uint64_t n, s
 	source->taken_edges += edges->count;
 }
 
-gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, uint64_t first, const uint64_t *nodes, uint64_t n,
-		      struct gw_hop_edges *edges)
+gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, const struct gw_frontier *next, struct gw_hop_edges *edges)
 {
 	const struct gw_edge_type *type = &hop->engine->client->meta->etypes[etype];
-	const uint32_t *owners = (const uint32_t *)hop->owners[type->dst].data + first;
-	gw_status status = pick_mapped(hop, etype, owners, nodes, n);
+	const uint32_t *owners = (const uint32_t *)hop->owners[hop_ntype(hop, etype)].data + next->first;
+	uint64_t n = next->n;
+	gw_status status = pick_in_memory(hop, etype, owners, next);
 	if (status != GW_OK)
 		return status;
 	if (n > 0 && one_owner(owners, n)) {
-		take_run(source_of(hop, etype, owners[0]), type->starts[owners[0]], n, edges);
+		take_run(source_of(hop, etype, owners[0]), edge_start_of(hop, type, owners[0]), n, edges);
 		return GW_OK;
 	}
 	uint64_t edge_bound = 0;
@@ -242,7 +302,7 @@ gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, uint64_t first, const 
 		struct gw_hop_source *source = source_of(hop, etype, owners[i]);
 		struct hop_cursor cursor = {&source->picks, source->taken_dst, source->taken_edges};
 		uint32_t *count = (uint32_t *)hop->counts.data + i;
-		take_one(&cursor, type->starts[owners[i]], count, (uint64_t *)hop->edges.data + at,
+		take_one(&cursor, edge_start_of(hop, type, owners[i]), count, (uint64_t *)hop->edges.data + at,
 			 (uint64_t *)hop->neighbours.data + at);
 		source->taken_dst = cursor.dst;
 		source->taken_edges = cursor.edge;
@@ -265,6 +325,18 @@ static void hop_answered(struct gw_fan_in *answers, gw_status status)
 	hop->done(hop, status);
 }
 
+static void hop_source_cancel(struct gw_hop_source *source)
+{
+	if (source->link_op.owner)
+		gw_link_cancel(&source->link_op);
+	if (source->neighbours.link_op.owner)
+		gw_link_cancel(&source->neighbours.link_op);
+	for (uint32_t c = 0; source->column_entries && c < GW_COLUMN_COUNT; c++) {
+		if (source->column_entries[c].link_op.owner)
+			gw_link_cancel(&source->column_entries[c].link_op);
+	}
+}
+
 static void hop_cancel_link_ops(struct gw_fan_in *answers)
 {
 	struct gw_hop *hop = hop_of(answers);
@@ -274,8 +346,7 @@ static void hop_cancel_link_ops(struct gw_fan_in *answers)
 			gw_link_cancel(&hop->shares[i].link_op);
 	}
 	for (size_t i = 0; i < (size_t)meta->num_etypes * meta->num_parts; i++) {
-		if (hop->sources[i].link_op.owner)
-			gw_link_cancel(&hop->sources[i].link_op);
+		hop_source_cancel(&hop->sources[i]);
 	}
 }
 
@@ -284,13 +355,16 @@ void gw_hop_cancel(struct gw_hop *hop)
 	gw_fan_in_cancel(&hop->answers);
 }
 
-void gw_hop_begin(struct gw_hop *hop)
+void gw_hop_begin(struct gw_hop *hop, enum gw_direction direction)
 {
 	const struct gw_graph_meta *meta = hop->engine->client->meta;
+	hop->direction = direction;
 	memset(hop->is_split, 0, meta->num_ntypes * sizeof(*hop->is_split));
 	for (size_t i = 0; i < (size_t)meta->num_etypes * meta->num_parts; i++) {
 		struct gw_hop_source *source = &hop->sources[i];
 		source->active = false;
+		source->direction = direction;
+		source->share = hop_share_of(hop, hop_ntype(hop, source->etype), (uint32_t)(i % meta->num_parts));
 		source->taken_dst = 0;
 		source->taken_edges = 0;
 		source->picks.dst_count = 0;
@@ -298,18 +372,20 @@ void gw_hop_begin(struct gw_hop *hop)
 	}
 }
 
-gw_status gw_hop_want(struct gw_hop *hop, uint32_t etype, const struct gw_pick_rule *rule, const uint64_t *nodes,
-		      uint64_t n)
+gw_status gw_hop_want(struct gw_hop *hop, uint32_t etype, const struct gw_draw *draw,
+		      const struct gw_edge_columns *columns, const struct gw_frontier *frontier)
 {
-	uint32_t ntype = hop->engine->client->meta->etypes[etype].dst;
+	uint32_t ntype = hop_ntype(hop, etype);
 	for (uint32_t p = 0; p < parts_of(hop); p++) {
-		source_of(hop, etype, p)->active = true;
-		source_of(hop, etype, p)->rule = *rule;
+		struct gw_hop_source *source = source_of(hop, etype, p);
+		source->active = true;
+		source->draw = *draw;
+		source->columns = columns;
 	}
 	if (hop->is_split[ntype])
 		return GW_OK;
 	hop->is_split[ntype] = true;
-	return hop_split(hop, ntype, nodes, n);
+	return hop_split(hop, ntype, frontier);
 }
 
 void gw_hop_start(struct gw_hop *hop, struct gw_job *job)

@@ -2,19 +2,21 @@
  *
  *   begin, want ... -> start
  *   nodes -> owners (book) -+-> in memory:  picked from the lists: of this process by take, mapped ones by start
- *                           +-> by reads:   degree records -> positions (pure) -> neighbours, in spans
+ *                           +-> by reads:   degree records -> rounds of columns -> positions -> neighbours, in spans
  *                           +-> by request: rows -> the owner's picks (protocol/sample_call.h)
  *   all answered -> done -> take: the next nodes' edges, merged in the order of the nodes
  *
- * The frontiers of mini-batches (batch_hop.c) and lists of edges (neighbours_in.c) use hops.
+ * A hop draws from in-lists or from out-lists. The frontiers of mini-batches (batch_hop.c) and lists of edges
+ * (client/queries/neighbour_lists.c) use hops.
  */
 #ifndef GW_CLIENT_BATCH_HOP_H
 #define GW_CLIENT_BATCH_HOP_H
 
+#include "client/batch/edge_columns.h"
 #include "client/engine/fan_in.h"
 #include "client/state/client.h"
 #include "core/memory/vec.h"
-#include "sampler/pick.h"
+#include "sampler/blocks.h"
 
 #define GW_HOP_RUN 512 /* nodes per take: few enough that prefetched data stays in the cache */
 
@@ -28,10 +30,11 @@ struct gw_hop {
 	void (*done)(struct gw_hop *hop, gw_status status);
 	void *owner;
 	/* Private: */
-	struct gw_hop_share *shares;             /* [num_ntypes][num_parts] */
-	struct gw_hop_source *sources;           /* [num_etypes][num_parts] */
-	struct gw_vec *owners;                   /* [num_ntypes]: uint32_t by node */
-	bool *is_split;                          /* [num_ntypes]: its nodes are split by owner */
+	struct gw_hop_share *shares;   /* [num_ntypes][num_parts] */
+	struct gw_hop_source *sources; /* [num_etypes][num_parts] */
+	struct gw_vec *owners;         /* [num_ntypes]: uint32_t by node */
+	bool *is_split;                /* [num_ntypes]: its nodes are split by owner */
+	enum gw_direction direction;
 	struct gw_vec counts, edges, neighbours; /* merged */
 	struct gw_fan_in answers;                /* of shares and sources */
 };
@@ -39,12 +42,13 @@ struct gw_hop {
 gw_status gw_hop_init(struct gw_hop *hop, struct gw_engine *engine);
 void gw_hop_free(struct gw_hop *hop);
 
-void gw_hop_begin(struct gw_hop *hop);
+void gw_hop_begin(struct gw_hop *hop, enum gw_direction direction);
 
-/* Requests edges of a type that end at these nodes, picked by the rule. The nodes are valid global ids. For
- * edge types with the same destination type, pass the same nodes. */
-gw_status gw_hop_want(struct gw_hop *hop, uint32_t etype, const struct gw_pick_rule *rule, const uint64_t *nodes,
-		      uint64_t n);
+/* Requests edges of a type that end at the frontier's nodes (in-lists) or start there (out-lists), picked by the draw.
+ * columns: those that the draw reads; NULL for a uniform one. The nodes are valid global ids. For edge types with the
+ * same node type at this end, pass the same frontier. */
+gw_status gw_hop_want(struct gw_hop *hop, uint32_t etype, const struct gw_draw *draw,
+		      const struct gw_edge_columns *columns, const struct gw_frontier *frontier);
 
 /* job: the operation that the hop is a step of. */
 void gw_hop_start(struct gw_hop *hop, struct gw_job *job);
@@ -54,13 +58,13 @@ struct gw_hop_edges {
 	uint64_t count;
 	const uint32_t *counts;     /* [n]: of each node */
 	const uint64_t *positions;  /* [count]: global edge ids minus start */
-	const uint64_t *neighbours; /* [count]: global ids of sources, as a peer sent them: unchecked */
+	const uint64_t *neighbours; /* [count]: global ids of the edges' other ends, as a peer sent them: unchecked */
 	uint64_t start;
 };
 
-/* After `done`: the edges of the next n nodes, at most GW_HOP_RUN. The first of them is nodes[first] of gw_hop_want. */
-gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, uint64_t first, const uint64_t *nodes, uint64_t n,
-		      struct gw_hop_edges *edges);
+/* After `done`: the edges of the next nodes, at most GW_HOP_RUN. next: these nodes again, in memory that adding edges
+ * does not move; next->first: their place in the frontier of gw_hop_want. */
+gw_status gw_hop_take(struct gw_hop *hop, uint32_t etype, const struct gw_frontier *next, struct gw_hop_edges *edges);
 
 /* Makes the hop end soon; `done` is still called. */
 void gw_hop_cancel(struct gw_hop *hop);

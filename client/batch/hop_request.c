@@ -4,6 +4,7 @@
 
 #include "client/batch/hop_source.h"
 #include "client/engine/engine.h"
+#include "core/numbers/rng.h"
 #include "protocol/ops.h"
 #include "protocol/sample_call.h"
 
@@ -11,23 +12,32 @@
 
 static void hop_request_ask(struct gw_hop_source *source);
 
-/* Checks that the peer returned no more picks than the rule allows, and that the picks lie within the peer's part. */
+/* Checks that the peer returned no more picks than the draw allows, that the picks of a node ascend, and that they lie
+ * within the peer's part. */
 static gw_status check_picks(const struct gw_hop_source *source, uint64_t dst_before, uint64_t edge_before)
 {
-	const uint64_t *edge_starts = source->answers->job->engine->client->meta->etypes[source->etype].starts;
-	uint64_t edges = edge_starts[source->share->part + 1] - edge_starts[source->share->part];
+	const struct gw_client *client = source->answers->job->engine->client;
+	const struct gw_list_places *lists = &client->list_places[source->direction][source->etype];
+	bool in = source->direction == GW_IN;
+	uint64_t edges = in ? lists->edges[source->share->part] : client->meta->etypes[source->etype].count;
+	uint64_t bound = gw_draw_bound(&source->draw, lists->edges[source->share->part]);
 	const struct gw_picks *picks = &source->picks;
 	const uint32_t *counts = picks->counts.data;
-	for (uint64_t i = dst_before; i < picks->dst_count; i++) {
-		if (source->rule.fanout != GW_FANOUT_ALL && counts[i] > (uint32_t)source->rule.fanout)
-			return gw_fail(GW_PROTOCOL, "a reply picks %u neighbours at fanout %d", counts[i],
-				       source->rule.fanout);
-	}
 	const uint64_t *positions = picks->positions.data;
-	for (uint64_t i = edge_before; i < picks->edge_count; i++) {
-		if (positions[i] >= edges)
-			return gw_fail(GW_PROTOCOL, "a reply picks position %llu of %llu",
-				       (unsigned long long)positions[i], (unsigned long long)edges);
+	uint64_t at = edge_before;
+	for (uint64_t i = dst_before; i < picks->dst_count; i++) {
+		if (counts[i] > bound)
+			return gw_fail(GW_PROTOCOL, "a reply picks %u neighbours at fanout %d", counts[i],
+				       source->draw.rule.fanout);
+		for (uint64_t first = at, end = at + counts[i]; at < end; at++) {
+			if (positions[at] >= edges)
+				return gw_fail(GW_PROTOCOL, "a reply picks position %llu of %llu",
+					       (unsigned long long)positions[at], (unsigned long long)edges);
+			if (in && at > first && positions[at] < positions[at - 1] + !source->draw.rule.replace)
+				return gw_fail(GW_PROTOCOL, "a reply picks position %llu after %llu",
+					       (unsigned long long)positions[at],
+					       (unsigned long long)positions[at - 1]);
+		}
 	}
 	return GW_OK;
 }
@@ -60,31 +70,89 @@ static void hop_request_replied(struct gw_link_op *link_op, gw_status status, co
 	}
 }
 
-static void hop_request_ask(struct gw_hop_source *source)
+/* The groups of the rows [first, first + n), in runs. GW_NO_MEMORY. */
+static gw_status print_group_runs(struct gw_hop_source *source, uint64_t first, uint64_t n, uint32_t *count)
+{
+	const uint32_t *groups = gw_hop_share_groups(source->share);
+	*count = 0;
+	if (!groups)
+		return GW_OK;
+	if (gw_vec_reserve(&source->group_runs, n * sizeof(struct gw_sample_group_run)) != GW_OK)
+		return GW_NO_MEMORY;
+	struct gw_sample_group_run *runs = source->group_runs.data;
+	for (uint64_t i = 0; i < n; i++) {
+		if (*count && runs[*count - 1].group == groups[first + i])
+			runs[*count - 1].rows++;
+		else
+			runs[(*count)++] = (struct gw_sample_group_run){.group = groups[first + i], .rows = 1};
+	}
+	return GW_OK;
+}
+
+/* The table of the groups' times. GW_NO_MEMORY. */
+static gw_status print_group_table(struct gw_hop_source *source)
+{
+	const struct gw_groups *groups = &source->draw.groups;
+	if (groups->count > GW_SAMPLE_GROUPS_MAX)
+		return gw_fail(GW_LIMIT, "%u groups with times in one batch: at most %u", groups->count,
+			       GW_SAMPLE_GROUPS_MAX);
+	if (gw_vec_reserve(&source->group_table, groups->count * sizeof(struct gw_sample_group)) != GW_OK)
+		return GW_NO_MEMORY;
+	struct gw_sample_group *table = source->group_table.data;
+	for (uint32_t g = 0; g < groups->count; g++)
+		table[g] = (struct gw_sample_group){.from = groups->from ? groups->from[g] : INT64_MIN,
+						    .until = groups->until ? groups->until[g] : INT64_MAX};
+	return GW_OK;
+}
+
+/* Writes the call for the next rows, as many as fit a request. */
+static gw_status print_call(struct gw_hop_source *source)
 {
 	uint64_t first = source->picks.dst_count, left = source->share->count - first;
+	const struct gw_draw *draw = &source->draw;
+	const char *weight = source->columns ? source->columns->weight : "";
 	source->asked = left < GW_SAMPLE_ROWS_MAX ? left : GW_SAMPLE_ROWS_MAX;
-	size_t bytes = sizeof(struct gw_sample_call) + source->asked * 4;
-	if (gw_vec_reserve(&source->call, bytes) != GW_OK) {
-		gw_fan_in_end_one(source->answers, GW_NO_MEMORY);
-		return;
-	}
-	struct gw_sample_call *call = source->call.data;
-	*call = (struct gw_sample_call){.sampler_version = GW_SAMPLER_VERSION,
-					.etype = source->etype,
-					.key = source->rule.key,
-					.fanout = source->rule.fanout,
-					.replace = source->rule.replace,
-					.row_count = (uint32_t)source->asked,
-					.reply_bytes_max = REPLY_BYTES_MAX};
-	uint32_t *rows = (uint32_t *)(call + 1);
+	struct gw_sample_call call = {.sampler_version = GW_SAMPLER_VERSION,
+				      .etype = source->etype,
+				      .key = draw->rule.key,
+				      .fanout = draw->rule.fanout,
+				      .kind = draw->kind->number,
+				      .flags = (draw->rule.replace ? GW_SAMPLE_REPLACE : 0u) |
+					       (source->direction == GW_OUT ? GW_SAMPLE_BY_SOURCE : 0u),
+				      .row_count = (uint32_t)source->asked,
+				      .reply_bytes_max = REPLY_BYTES_MAX,
+				      .table_count = draw->groups.count,
+				      .weight_bytes = (uint16_t)strlen(weight)};
+	if (gw_vec_reserve(&source->call_rows, source->asked * sizeof(uint32_t)) != GW_OK)
+		return GW_NO_MEMORY;
+	uint32_t *rows = source->call_rows.data;
 	const uint64_t *from = (const uint64_t *)source->share->rows.data + first;
 	for (uint64_t i = 0; i < source->asked; i++)
 		rows[i] = (uint32_t)from[i];
+	gw_status status = print_group_runs(source, first, source->asked, &call.run_count);
+	if (status == GW_OK)
+		status = print_group_table(source);
+	if (status == GW_OK)
+		status = gw_vec_reserve(&source->call, gw_sample_call_bytes(&call));
+	if (status != GW_OK)
+		return status;
+	const struct gw_sample_arrays arrays = {
+		.weight = weight, .table = source->group_table.data, .runs = source->group_runs.data, .rows = rows};
+	gw_sample_call_print(&call, &arrays, source->call.data);
+	source->link_op.request = source->call.data;
+	source->link_op.request_bytes = (uint32_t)gw_sample_call_bytes(&call);
+	return GW_OK;
+}
+
+static void hop_request_ask(struct gw_hop_source *source)
+{
+	gw_status status = print_call(source);
+	if (status != GW_OK) {
+		gw_fan_in_end_one(source->answers, status);
+		return;
+	}
 	source->link_op.form = GW_LINK_REQUEST;
 	source->link_op.call = GW_OP_SAMPLE;
-	source->link_op.request = call;
-	source->link_op.request_bytes = (uint32_t)bytes;
 	source->link_op.job = source->answers->job;
 	source->link_op.done = hop_request_replied;
 	source->link_op.owner = source;

@@ -23,7 +23,7 @@
 struct gw_loader {
 	struct gw_client *client;
 	struct gw_sample_spec spec; /* owns copies of all that it points to, except reverse_ids */
-	struct gw_vec fanouts, fetches;
+	struct gw_vec fanouts, fetches, rules;
 	struct gw_vec edges;        /* struct gw_edge_seeds: of the spec; may be empty */
 	struct gw_vec negative_ids; /* int64_t: of all edge types, one list after the other */
 	struct gw_vec ids;          /* int64_t: of all lists, one after the other */
@@ -200,7 +200,7 @@ static gw_status check_seeds(const struct gw_client *client, const struct gw_loa
 	return status;
 }
 
-static gw_status check_options(const struct gw_client *client, const struct gw_loader_options *options)
+static gw_status check_options(struct gw_client *client, const struct gw_loader_options *options)
 {
 	uint32_t world = options->world ? options->world : 1;
 	const struct gw_seed_types types = {options->lists, options->lists ? options->list_count : 0};
@@ -315,6 +315,21 @@ static gw_status loader_take_edges(struct gw_loader *loader, const struct gw_sam
 	return GW_OK;
 }
 
+/* Copies the rules. Their names become those that the client keeps. */
+static gw_status loader_take_rules(struct gw_loader *loader, const struct gw_edge_rule *rules)
+{
+	uint32_t etypes = loader->client->meta->num_etypes;
+	gw_status status = gw_vec_reserve(&loader->rules, etypes * sizeof(*rules));
+	struct gw_edge_rule *copies = loader->rules.data;
+	for (uint32_t e = 0; e < etypes && status == GW_OK; e++) {
+		const struct gw_edge_columns *columns;
+		status = gw_edge_columns_find(loader->client, e, &rules[e], &columns);
+		copies[e] = (struct gw_edge_rule){.weight = columns ? columns->weight : NULL};
+	}
+	loader->spec.rules = copies;
+	return status;
+}
+
 /* Copies the spec and the arrays that it points to. */
 static gw_status loader_take_spec(struct gw_loader *loader, const struct gw_sample_spec *spec)
 {
@@ -323,6 +338,8 @@ static gw_status loader_take_spec(struct gw_loader *loader, const struct gw_samp
 				   (size_t)spec->hops * loader->client->meta->num_etypes * sizeof(int32_t));
 	if (status == GW_OK)
 		status = copy_in(&loader->fetches, spec->fetches, spec->fetch_count * sizeof(struct gw_fetch));
+	if (status == GW_OK && spec->rules)
+		status = loader_take_rules(loader, spec->rules);
 	loader->spec.fanouts = loader->fanouts.data;
 	loader->spec.fetches = loader->fetches.data;
 	return status == GW_OK && spec->edges ? loader_take_edges(loader, spec) : status;
@@ -502,6 +519,7 @@ void gw_loader_close(struct gw_loader *loader)
 	gw_vec_free(&loader->lists);
 	gw_vec_free(&loader->edges);
 	gw_vec_free(&loader->negative_ids);
+	gw_vec_free(&loader->rules);
 	gw_free(loader->slots);
 	gw_free(loader->slot_status);
 	gw_free(loader->slot_text);

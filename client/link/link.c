@@ -44,8 +44,10 @@ static void endpoints_close(struct gw_link *link)
 	link->endpoint = NULL;
 	gw_upgrade_stop(&link->upgrade);
 	link->mapped = false;
-	gw_free(link->lists);
-	link->lists = NULL;
+	for (uint32_t direction = 0; direction < 2; direction++) {
+		gw_free(link->lists[direction]);
+		link->lists[direction] = NULL;
+	}
 }
 
 void gw_link_close(struct gw_link *link)

@@ -86,9 +86,10 @@ struct gw_link {
 	struct gw_engine *engine;
 	struct gw_remote *server;
 	struct gw_endpoint *endpoint;
-	bool mapped;                /* this process can address the endpoint's memory */
-	bool one_sided;             /* when the link was last open, reads cost the server no CPU time */
-	struct gw_adjacency *lists; /* of mapped memory, once used; or NULL: see client/batch/local_lists.h */
+	bool mapped;    /* this process can address the endpoint's memory */
+	bool one_sided; /* when the link was last open, reads cost the server no CPU time */
+	/* Of mapped memory, by direction, once used; or NULL: see client/batch/local_lists.h. */
+	struct gw_adjacency *lists[2];
 	struct gw_upgrade upgrade;
 	bool ever_open;
 	bool offered_key; /* the TCP connection offered a key */

@@ -167,23 +167,64 @@ static gw_status add_tensor(struct gw_client *client, const struct gw_array_meta
 	return GW_OK;
 }
 
-static gw_status build_node_places(struct gw_client *client, uint32_t ntype)
+static gw_status build_node_places(struct gw_client *client, enum gw_direction direction, uint32_t ntype)
 {
 	const struct gw_node_type *type = &client->meta->ntypes[ntype];
-	struct gw_node_places *places = &client->node_places[ntype];
-	if (type->columns == 0)
-		return GW_OK;
+	struct gw_node_places *places = &client->node_places[direction][ntype];
 	char key[GW_NAME_MAX + 32];
-	snprintf(key, sizeof(key), "node/%s/indptr", type->name);
-	places->columns = type->columns;
+	places->columns = direction == GW_IN ? type->columns : type->out_columns;
+	if (places->columns == 0)
+		return GW_OK;
+	snprintf(key, sizeof(key), "node/%s/%s", type->name, direction == GW_IN ? "indptr" : "out_indptr");
 	return gw_places_find(client, key, &places->indptr);
 }
 
-static gw_status build_edge_places(struct gw_client *client, uint32_t etype)
+static gw_status build_list_places(struct gw_client *client, enum gw_direction direction, uint32_t etype)
 {
+	const struct gw_graph_meta *meta = client->meta;
+	const struct gw_edge_type *type = &meta->etypes[etype];
+	struct gw_list_places *places = &client->list_places[direction][etype];
 	char key[GW_EDGE_FOLDER_MAX + 32];
-	snprintf(key, sizeof(key), "edge/%s/indices", client->meta->etypes[etype].folder);
-	return gw_places_find(client, key, &client->indices[etype]);
+	if (direction == GW_OUT && type->out_column == GW_TYPE_NONE)
+		return GW_OK;
+	places->edges = gw_calloc(meta->num_parts, sizeof(*places->edges));
+	if (!places->edges)
+		return GW_NO_MEMORY;
+	gw_status status = GW_OK;
+	if (direction == GW_OUT) {
+		snprintf(key, sizeof(key), "edge/%s/out/eid", type->folder);
+		status = gw_places_find(client, key, &places->eids);
+	}
+	snprintf(key, sizeof(key), "edge/%s/%sindices", type->folder, direction == GW_IN ? "" : "out/");
+	if (status == GW_OK)
+		status = gw_places_find(client, key, &places->indices);
+	for (uint32_t p = 0; p < meta->num_parts && status == GW_OK; p++)
+		places->edges[p] = gw_meta_array(meta, p, key)->shape[0];
+	return status;
+}
+
+static gw_status build_lists(struct gw_client *client, enum gw_direction direction)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	gw_status status = GW_OK;
+	for (uint32_t t = 0; t < meta->num_ntypes && status == GW_OK; t++)
+		status = build_node_places(client, direction, t);
+	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
+		status = build_list_places(client, direction, e);
+	return status;
+}
+
+static void free_lists(struct gw_client *client, enum gw_direction direction)
+{
+	for (uint32_t t = 0; client->node_places[direction] && t < client->meta->num_ntypes; t++)
+		gw_free(client->node_places[direction][t].indptr);
+	for (uint32_t e = 0; client->list_places[direction] && e < client->meta->num_etypes; e++) {
+		gw_free(client->list_places[direction][e].indices);
+		gw_free(client->list_places[direction][e].eids);
+		gw_free(client->list_places[direction][e].edges);
+	}
+	gw_free(client->node_places[direction]);
+	gw_free(client->list_places[direction]);
 }
 
 gw_status gw_tensors_build(struct gw_client *client)
@@ -191,9 +232,12 @@ gw_status gw_tensors_build(struct gw_client *client)
 	const struct gw_graph_meta *meta = client->meta;
 	const struct gw_part_meta *part = &meta->parts[0];
 	client->tensors = gw_calloc(part->count, sizeof(*client->tensors));
-	client->node_places = gw_calloc(meta->num_ntypes, sizeof(*client->node_places));
-	client->indices = gw_calloc(meta->num_etypes, sizeof(*client->indices));
-	if (!client->tensors || !client->node_places || !client->indices)
+	for (uint32_t d = 0; d < 2; d++) {
+		client->node_places[d] = gw_calloc(meta->num_ntypes, sizeof(*client->node_places[d]));
+		client->list_places[d] = gw_calloc(meta->num_etypes, sizeof(*client->list_places[d]));
+	}
+	if (!client->tensors || !client->node_places[GW_IN] || !client->node_places[GW_OUT] ||
+	    !client->list_places[GW_IN] || !client->list_places[GW_OUT])
 		return GW_NO_MEMORY;
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < part->count && status == GW_OK; i++)
@@ -201,11 +245,9 @@ gw_status gw_tensors_build(struct gw_client *client)
 	client->feature_count = client->tensor_count;
 	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
 		status = add_inverse(client, e);
-	for (uint32_t t = 0; t < meta->num_ntypes && status == GW_OK; t++)
-		status = build_node_places(client, t);
-	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
-		status = build_edge_places(client, e);
-	return status;
+	if (status == GW_OK)
+		status = build_lists(client, GW_IN);
+	return status == GW_OK ? build_lists(client, GW_OUT) : status;
 }
 
 void gw_tensors_free(struct gw_client *client)
@@ -214,13 +256,15 @@ void gw_tensors_free(struct gw_client *client)
 		gw_free(client->tensors[i].name);
 		gw_free(client->tensors[i].rows.places);
 	}
-	for (uint32_t t = 0; client->node_places && t < client->meta->num_ntypes; t++)
-		gw_free(client->node_places[t].indptr);
-	for (uint32_t e = 0; client->indices && e < client->meta->num_etypes; e++)
-		gw_free(client->indices[e]);
 	gw_free(client->tensors);
-	gw_free(client->node_places);
-	gw_free(client->indices);
+	free_lists(client, GW_IN);
+	free_lists(client, GW_OUT);
+}
+
+gw_status gw_fail_not_by_source(const struct gw_client *client, uint32_t etype)
+{
+	return gw_fail(GW_UNSUPPORTED, "%s is not stored by source: import it with --transpose to ask for out-edges",
+		       client->etypes[etype].name);
 }
 
 gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor *tensor)

@@ -10,6 +10,9 @@ void gw_tensors_free(struct gw_client *client);
 /* Where an array is stored in all parts: [num_parts], a new array. GW_FORMAT names a part without the array. */
 gw_status gw_places_find(const struct gw_client *client, const char *key, struct gw_place **out);
 
+/* Fails with GW_UNSUPPORTED: the edge type is not stored by source. */
+gw_status gw_fail_not_by_source(const struct gw_client *client, uint32_t etype);
+
 /* Checks that a tensor belongs to this client, and that its rows are short enough to fetch. GW_INVALID, GW_LIMIT. */
 gw_status gw_tensor_check(const struct gw_client *client, const struct gw_tensor *tensor);
 

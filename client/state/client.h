@@ -83,10 +83,19 @@ struct gw_client_tensor {
 	struct gw_rows rows;
 };
 
-/* The offsets of a node type. A degree record is two consecutive rows of `columns` elements. */
+/* The offsets of a node type's lists in one direction. A degree record is two consecutive rows of `columns`
+ * elements. */
 struct gw_node_places {
-	struct gw_place *indptr; /* [num_parts]; NULL if no edge type ends at this node type */
+	struct gw_place *indptr; /* [num_parts]; NULL if the node type has no lists in this direction */
 	uint32_t columns;
+};
+
+/* The lists of an edge type in one direction. */
+struct gw_list_places {
+	struct gw_place *indices; /* [num_parts]; NULL if the edge type is not stored in this direction */
+	struct gw_place
+		*eids;   /* [num_parts], only of out-lists: the edges' ids. An in-list's edges are numbered in order */
+	uint64_t *edges; /* [num_parts]: lengths of the arrays */
 };
 
 enum gw_neighbour_mode { GW_NEIGHBOURS_AUTO, GW_NEIGHBOURS_READS, GW_NEIGHBOURS_REQUESTS };
@@ -101,7 +110,7 @@ struct gw_engine {
 	struct gw_poll_group *group;
 	struct gw_link *links;             /* [server_count] */
 	struct gw_link **part_links;       /* [num_parts]; only gw_engine_link reads it */
-	const struct gw_adjacency **lists; /* [num_parts]: from gw_local_lists_of_all */
+	const struct gw_adjacency **lists; /* [num_parts]: the in-lists, from gw_local_lists_of_all */
 	struct gw_slab slab;               /* memory for replies */
 	struct gw_hop *spare_hop;          /* left by the last list of in-edges, for the next one; or NULL */
 	struct gw_vec buffers;             /* struct gw_buffer *: from gw_buffer_alloc, by address */
@@ -144,10 +153,11 @@ struct gw_client {
 	char **etype_names;
 	struct gw_client_tensor *tensors; /* features first, then arrays that are found only by name */
 	uint32_t tensor_count, feature_count;
-	struct gw_node_places *node_places; /* [num_ntypes] */
-	struct gw_place **indices;          /* [num_etypes][num_parts] */
-	/* Adjacency lists that this process can address: [num_parts] arrays of [num_etypes], or NULL. */
-	const struct gw_adjacency **adjacencies;
+	struct gw_node_places *node_places[2]; /* by direction: [num_ntypes] */
+	struct gw_list_places *list_places[2]; /* by direction: [num_etypes] */
+	struct gw_edge_columns *edge_columns;  /* those looked up so far, newest first: client/batch/edge_columns.h */
+	pthread_mutex_t edge_columns_lock;
+	bool standalone; /* this process has the parts: servers[p].local */
 	/* Servers and engines. */
 	struct gw_remote *servers;
 	uint32_t server_count;

@@ -7,9 +7,11 @@
 #define GW_FANOUT_ALL (-1)
 #define GW_FANOUT_MAX (1 << 20)
 
-/* A picking thread's working memory. Zero-initialized is empty. */
+/* A drawing thread's working memory. Zero-initialized is empty. */
 struct gw_pick_scratch {
 	struct gw_vec seen, sorted, wide;
+	struct gw_vec needs, next_needs, got; /* of the memory driver (sampler/draw_memory.c) */
+	struct gw_vec weights, sums;          /* of exact draws by weight */
 };
 
 /* The picks of consecutive destinations, in their order. The owner keeps the vectors and reuses them. */

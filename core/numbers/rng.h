@@ -1,8 +1,11 @@
 /* Counter-based random numbers: draw i of an instance under a key, without state or order.
  *
  * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011). One block gives
- * four 32-bit words; draw i is word i % 4 of block i / 4. The counter is {block, instance low, instance high, 0}. The
- * Philox key is the 64 bits of gw_draw_key(). Integers only: every machine computes the same bytes.
+ * four 32-bit words; draw i is word i % 4 of block i / 4. The counter is {block, instance low, instance high, group}.
+ * The Philox key is the 64 bits of gw_draw_key(). Integers only: every machine computes the same bytes.
+ *
+ * A group distinguishes the draws of one instance in one batch: those of two walkers at one node, for example. Without
+ * groups it is 0.
  */
 #ifndef GW_NUMBERS_RNG_H
 #define GW_NUMBERS_RNG_H
@@ -68,16 +71,22 @@ static inline struct gw_words gw_philox4x32(struct gw_words counter, uint64_t ke
 	return (struct gw_words){{c0, c1, c2, c3}};
 }
 
-/* One block of four words for an instance. */
+/* One block of four words for an instance in a group. */
+static inline struct gw_words gw_philox_in(uint64_t key, uint64_t instance, uint32_t group, uint32_t block)
+{
+	return gw_philox4x32((struct gw_words){{block, (uint32_t)instance, (uint32_t)(instance >> 32), group}}, key);
+}
+
 static inline struct gw_words gw_philox(uint64_t key, uint64_t instance, uint32_t block)
 {
-	return gw_philox4x32((struct gw_words){{block, (uint32_t)instance, (uint32_t)(instance >> 32), 0}}, key);
+	return gw_philox_in(key, instance, 0, block);
 }
 
 /* An instance's draws in order, for code that rejects draws and so does not know i in advance. */
 struct gw_draws {
 	uint64_t key, instance;
 	struct gw_words words;
+	uint32_t group;
 	uint32_t next; /* the number of the next draw */
 };
 
@@ -86,11 +95,17 @@ static inline struct gw_draws gw_draws_begin(uint64_t key, uint64_t instance)
 	return (struct gw_draws){.key = key, .instance = instance};
 }
 
+/* Draws of an instance in a group, from draw 4 * block on. */
+static inline struct gw_draws gw_draws_begin_in(uint64_t key, uint64_t instance, uint32_t group, uint32_t block)
+{
+	return (struct gw_draws){.key = key, .instance = instance, .group = group, .next = 4 * block};
+}
+
 static inline uint32_t gw_draw32(struct gw_draws *draws)
 {
 	uint32_t at = draws->next++ & 3;
 	if (at == 0)
-		draws->words = gw_philox(draws->key, draws->instance, (draws->next - 1) >> 2);
+		draws->words = gw_philox_in(draws->key, draws->instance, draws->group, (draws->next - 1) >> 2);
 	return draws->words.word[at];
 }
 

@@ -7,11 +7,12 @@
 /* One edge type of one hop, by destination (CSC). */
 struct gw_block_edges {
 	uint32_t etype;
-	uint64_t dst_count; /* rows: the destinations are nodes [0, dst_count) of the destination type */
+	uint64_t dst_count; /* rows: the destinations are nodes [dst_first, dst_first + dst_count) of their type */
 	uint64_t edge_count;
 	const int64_t *indptr;   /* [dst_count + 1] */
 	const void *indices;     /* [edge_count], int32 or int64: positions in the source type's node list */
 	const int64_t *edge_ids; /* [edge_count], global */
+	uint64_t dst_first;      /* 0, unless the spec expands every node once (gw_sample_spec.frontier) */
 };
 
 /* One hop. */

@@ -68,12 +68,25 @@ GW_API gw_status gw_out_degrees(struct gw_client *client, uint32_t etype, const 
 GW_API gw_status gw_out_degrees_start(struct gw_client *client, uint32_t etype, const int64_t *ids, uint64_t n,
 				      int64_t *out, struct gw_ticket **ticket);
 
+/* How the edges of one type are drawn: names of features of the edge type, or NULL. All NULL: every edge is equally
+ * likely.
+ *
+ * weight: a number for each edge, at least 0. An edge is drawn with a probability in proportion to its weight; an edge
+ * of weight 0 is never drawn. Without replacement the draws follow each other (successive sampling). A fanout of -1
+ * gives all edges of positive weight. `graphwire partition --weight NAME` makes a table that draws in constant time;
+ * without it, a draw reads the weights of the whole list. mask, time: for kinds of sampling that do not exist yet;
+ * GW_UNSUPPORTED. */
+struct gw_edge_rule {
+	const char *weight, *mask, *time;
+};
+
 /* One hop. */
 struct gw_neighbours_spec {
 	uint32_t etype;
 	enum gw_direction direction; /* GW_OUT needs an edge type that is stored by source; otherwise GW_UNSUPPORTED */
 	int32_t fanout;              /* a count up to 2^20, or GW_ALL_NEIGHBOURS */
 	bool replace;                /* sample with replacement */
+	struct gw_edge_rule rule;    /* only with GW_IN: in-edges have columns in the order of the lists */
 };
 
 /* Lists the edges of one hop: question i has the edges that end (GW_IN) or start (GW_OUT) at ids[i], in their stored

@@ -245,6 +245,13 @@ struct gw_fetch {
 
 #define GW_ALL_NEIGHBOURS (-1)
 
+/* The destinations of a hop. */
+enum gw_frontier_mode {
+	GW_FRONTIER_ALL, /* all nodes of the batch so far, as DGL's blocks have them */
+	GW_FRONTIER_NEW, /* the nodes that the previous hop added, as PyG samples: every node is expanded once. The
+			    edges of a block then belong to nodes from dst_first on (block.h) */
+};
+
 /* The contents of a mini-batch. The caller owns the arrays; gw_sample_start and gw_loader_open copy them. */
 struct gw_sample_spec {
 	uint32_t ntype; /* node type of the seeds */
@@ -260,12 +267,10 @@ struct gw_sample_spec {
 	 * negatives and its own exclusions. The seeds are then lists (gw_sample_lists, gw_loader_options), one for each
 	 * element, in the same order. */
 	const struct gw_edge_seeds *edges;
-	/* Reserved for future kinds of sampling: GW_UNSUPPORTED unless zero. */
-	const char *const *weights;  /* [num_etypes]: features whose values weight the draw; NULL: uniform */
-	const char *const *masks;    /* [num_etypes]: features that select the allowed edges; NULL: all */
-	const int64_t *times;        /* [n]: times of the seeds; later edges are ignored */
-	enum gw_direction direction; /* GW_OUT: sample along edges instead of against them */
-	uint32_t edge_type_count;    /* length of edges; 0: one */
+	/* [num_etypes]: how each edge type is drawn from (edges.h); NULL: all uniformly. */
+	const struct gw_edge_rule *rules;
+	enum gw_frontier_mode frontier; /* the nodes for which a hop draws */
+	uint32_t edge_type_count;       /* length of edges; 0: one */
 };
 
 /* A mini-batch. The library owns all its memory, and reuses it after gw_minibatch_release. */

@@ -478,18 +478,20 @@ static void wrong_seeds_are_named(void **state)
 	const struct gw_seeds author = {.type = 1};
 	expect(gw_sample(client, &spec, 1, 1, seeds, 1, &batch), GW_INVALID, "feature of nodes");
 	expect(gw_sample_lists(client, &nodes, 1, 1, &author, 1, &batch), GW_INVALID, "the seeds to author");
-	/* Options that are reserved for later versions. */
-	const char *const names[GW_FIXTURE_ETYPES] = {0};
-	for (int i = 0; i < 4; i++) {
-		static const char *const texts[] = {"weights", "masks", "times", "direction"};
-		struct gw_sample_spec later = {.hops = 2,
-					       .fanouts = all_fanouts,
-					       .weights = i == 0 ? names : NULL,
-					       .masks = i == 1 ? names : NULL,
-					       .times = i == 2 ? seeds : NULL,
-					       .direction = i == 3 ? GW_OUT : GW_IN};
-		expect(gw_sample(client, &later, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED, texts[i]);
-	}
+	/* Rules of kinds that do not exist, or of features that do not. */
+	struct gw_edge_rule rules[GW_FIXTURE_ETYPES] = {{0}};
+	struct gw_sample_spec ruled = {.hops = 2, .fanouts = all_fanouts, .rules = rules};
+	rules[FIXTURE_CITES] = (struct gw_edge_rule){.mask = "weight"};
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED, "rule's mask");
+	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = "weight", .time = "weight"};
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED, "rule's time");
+	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = "absent"};
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_NOT_FOUND, "no feature \"absent\"");
+	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = ""};
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_INVALID, "names no feature");
+	ruled.rules = NULL;
+	ruled.frontier = 2;
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_INVALID, "frontier 2");
 	assert_null(batch);
 	paths_end(&ways);
 }

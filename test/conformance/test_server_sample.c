@@ -11,9 +11,9 @@
 #include "core/system/clock.h"
 #include "protocol/ops.h"
 #include "protocol/sample_call.h"
-#include "sampler/picks.h"
 #include "test/support/server_bed.h"
 #include "test/support/transport_bed.h"
+#include "test/support/uniform_picks.h"
 
 #define REPLY_BYTES_MAX (16u << 20)
 
@@ -52,7 +52,8 @@ static struct reply expected(const struct server_bed *bed, const uint8_t *call)
 	memcpy(&head, call, sizeof(head));
 	const uint32_t *rows = (const void *)(call + sizeof(head));
 	const struct gw_adjacency *adjacency = gw_part_adjacency(bed->server->part, head.etype);
-	const struct gw_pick_rule rule = {.key = head.key, .fanout = head.fanout, .replace = head.replace != 0};
+	const struct gw_pick_rule rule = {
+		.key = head.key, .fanout = head.fanout, .replace = head.flags & GW_SAMPLE_REPLACE};
 	uint32_t id_bytes = adjacency->index_bytes == 8 || adjacency->indptr_bytes == 8 ? 8 : 4;
 	size_t room = head.reply_bytes_max < REPLY_BYTES_MAX ? head.reply_bytes_max : REPLY_BYTES_MAX;
 	struct reply reply = {.bytes = malloc(room + 1)};
@@ -68,7 +69,7 @@ static struct reply expected(const struct server_bed *bed, const uint8_t *call)
 		}
 		if (n == 0)
 			break;
-		assert_int_equal(gw_picks_from_memory(&picks, adjacency, &rule, vertices, n), GW_OK);
+		assert_int_equal(uniform_from_memory(&picks, adjacency, &rule, vertices, n), GW_OK);
 		gw_sample_run_print(&picks, id_bytes, reply.bytes + reply.n);
 		reply.n += gw_sample_run_bytes(n, picks.edge_count, id_bytes);
 	}
@@ -94,7 +95,8 @@ static void answers_do_not_depend_on_slices(void **state)
 				struct gw_sample_call head = {.etype = etype,
 							      .key = gw_mix64(i + 99 * f),
 							      .fanout = fanouts[f],
-							      .replace = (uint32_t)i % 2,
+							      .kind = gw_sample_uniform.number,
+							      .flags = (uint32_t)i % 2 ? GW_SAMPLE_REPLACE : 0,
 							      .row_count = counts[(i / 2 + f) % 8],
 							      .reply_bytes_max = rooms[(i + f + etype) % 5]};
 				size_t n;
@@ -132,7 +134,8 @@ static void a_light_client_among_heavy_ones(void **state)
 	server_bed_begin(&bed, 7, 3000);
 	struct gw_sample_call head = {.etype = FIXTURE_CITES,
 				      .fanout = GW_FANOUT_MAX,
-				      .replace = 1,
+				      .kind = gw_sample_uniform.number,
+				      .flags = GW_SAMPLE_REPLACE,
 				      .row_count = 64,
 				      .reply_bytes_max = UINT32_MAX};
 	uint8_t *call = make_call(head, 3000, &n);

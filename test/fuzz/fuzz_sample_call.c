@@ -31,14 +31,16 @@ static void parse_reply(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct gw_sample_call call;
-	const uint32_t *rows;
+	struct gw_sample_arrays arrays;
 	if (size == 0)
 		return 0;
 	if (data[0] & 1) {
 		parse_reply(data + 1, size - 1);
-	} else if (gw_sample_call_parse(data + 1, size - 1, 4, &call, &rows) == GW_OK) {
+	} else if (gw_sample_call_parse(data + 1, size - 1, 4, &call, &arrays) == GW_OK) {
 		assert(call.etype < 4 && call.row_count <= GW_SAMPLE_ROWS_MAX);
-		assert((const uint8_t *)rows + call.row_count * 4ull == data + size);
+		assert((const uint8_t *)arrays.rows + call.row_count * 4ull == data + size);
+		assert(gw_sample_call_bytes(&call) == size - 1);
+		assert((call.flags & ~(uint32_t)GW_SAMPLE_FLAGS) == 0);
 	}
 	return 0;
 }

@@ -11,11 +11,11 @@
 #include "core/graph/part.h"
 #include "core/numbers/rng.h"
 #include "sampler/blocks.h"
-#include "sampler/picks.h"
 #include "sampler/relabel.h"
 #include "sampler/wide.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/slow_sample.h"
+#include "test/support/uniform_picks.h"
 
 #define HASH  0          /* dense_bytes_max */
 #define DENSE UINT64_MAX /* dense_bytes_max */
@@ -50,7 +50,7 @@ static gw_status run(const struct slow_graph *graph, const struct setting *s, st
 		     struct gw_relabel *relabel)
 {
 	gw_status status = gw_blocks_begin(blocks, relabel, &s->spec, s->seed, s->stream, s->ntype, s->seeds, s->n);
-	return status != GW_OK ? status : gw_blocks_run_memory(blocks, graph->parts);
+	return status != GW_OK ? status : gw_blocks_run_memory(blocks, graph->parts, NULL);
 }
 
 /* One batch in fresh objects, compared; returns its digest. */
@@ -315,20 +315,19 @@ static gw_status run_by_adding(const struct slow_graph *graph, const struct sett
 	for (uint32_t hop = 0; status == GW_OK && hop < s->spec.hops; hop++) {
 		status = gw_blocks_hop_begin(blocks);
 		for (uint32_t e = 0; status == GW_OK && e < graph->meta.num_etypes; e++) {
-			struct gw_pick_rule rule = gw_blocks_rule(blocks, e);
+			const struct gw_pick_rule rule = gw_blocks_draw(blocks, e).rule;
 			if (rule.fanout == 0)
 				continue;
 			status = gw_blocks_edges_begin(blocks, e);
-			uint64_t count, n;
-			gw_blocks_frontier(blocks, e, &count);
+			uint64_t count = gw_blocks_frontier(blocks, e).n, n;
 			for (uint64_t at = 0; status == GW_OK && at < count; at += n) {
-				const uint64_t *vertices = gw_blocks_frontier(blocks, e, &count) + at;
+				const uint64_t *vertices = gw_blocks_frontier(blocks, e).nodes + at;
 				n = count - at < run_length ? count - at : run_length;
 				if (records) {
 					uint64_t begins[512], ends[512];
 					for (uint64_t i = 0; i < n; i++)
 						gw_adjacency_list(&a[e], vertices[i], &begins[i], &ends[i]);
-					status = gw_picks_from_records(&picks, &rule, vertices, begins, ends, n);
+					status = uniform_from_records(&picks, &rule, vertices, begins, ends, n);
 					if (status == GW_OK)
 						status = gw_vec_reserve(&picks.neighbours, picks.edge_count * 8 + 8);
 					for (uint64_t i = 0; status == GW_OK && i < picks.edge_count; i++)
@@ -336,7 +335,7 @@ static gw_status run_by_adding(const struct slow_graph *graph, const struct sett
 							gw_load_id(a[e].indices, a[e].index_bytes,
 								   ((uint64_t *)picks.positions.data)[i]);
 				} else {
-					status = gw_picks_from_memory(&picks, &a[e], &rule, vertices, n);
+					status = uniform_from_memory(&picks, &a[e], &rule, vertices, n);
 				}
 				if (status == GW_OK)
 					status = gw_blocks_add(blocks, n, picks.counts.data, picks.positions.data,

@@ -82,7 +82,7 @@ static void sample(const struct known *known)
 			seeds[i] = gw_draw_below(&draws, (uint32_t)real.nodes);
 		gw_vectors_set(b & 2 ? GW_VECTORS_AUTO : GW_VECTORS_OFF);
 		if (gw_blocks_begin(blocks, relabels[b & 1], &spec, 1, b, 0, seeds, SEEDS) ||
-		    gw_blocks_run_memory(blocks, graph.parts))
+		    gw_blocks_run_memory(blocks, graph.parts, NULL))
 			fail_msg("%s", gw_last_error());
 		slow_blocks_compare(&graph, blocks, &spec, 1, b, 0, seeds, SEEDS);
 	}

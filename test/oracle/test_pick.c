@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "sampler/pick.h"
-#include "sampler/picks.h"
 #include "sampler/wide.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/slow_sample.h"
+#include "test/support/uniform_picks.h"
 
 #define DEGREE_MAX UINT32_MAX /* of a list that is drawn from */
 
@@ -126,8 +126,8 @@ static void vectors_do_not_show(void **state)
 				};
 				struct records records;
 				make_records(&records, fanout, (uint64_t)fanout + 9);
-				assert_int_equal(gw_picks_from_records(&picks, &rule, records.vertices, records.begins,
-								       records.ends, LISTS),
+				assert_int_equal(uniform_from_records(&picks, &rule, records.vertices, records.begins,
+								      records.ends, LISTS),
 						 GW_OK);
 				check_records(&records, &rule, &picks);
 			}
@@ -231,7 +231,7 @@ static void positions_are_uniform(void **state)
 				vertices[i] = at + i;
 				ends[i] = degree;
 			}
-			assert_int_equal(gw_picks_from_records(&picks, &rule, vertices, begins, ends, 100), GW_OK);
+			assert_int_equal(uniform_from_records(&picks, &rule, vertices, begins, ends, 100), GW_OK);
 			for (uint64_t i = 0; i < picks.edge_count; i++)
 				counts[((uint64_t *)picks.positions.data)[i] * cells / degree]++;
 		}
@@ -339,14 +339,14 @@ static void lists_too_long_are_refused(void **state)
 		for (int replace = 0; replace < 2; replace++) {
 			rule.replace = replace;
 			assert_int_equal(gw_pick(&rule, vertex, end - begin, &picks.scratch, out), GW_RANGE);
-			assert_int_equal(gw_picks_from_records(&picks, &rule, &vertex, &begin, &end, 1), GW_RANGE);
+			assert_int_equal(uniform_from_records(&picks, &rule, &vertex, &begin, &end, 1), GW_RANGE);
 		}
 	}
 	rule.fanout = 0;
-	assert_int_equal(gw_picks_from_records(&picks, &rule, &vertex, &begin, &end, 1), GW_OK);
+	assert_int_equal(uniform_from_records(&picks, &rule, &vertex, &begin, &end, 1), GW_OK);
 	assert_int_equal(picks.edge_count, 0);
 	rule.fanout = GW_FANOUT_ALL; /* no uint32_t counts it */
-	assert_int_equal(gw_picks_from_records(&picks, &rule, &vertex, &begin, &end, 1), GW_RANGE);
+	assert_int_equal(uniform_from_records(&picks, &rule, &vertex, &begin, &end, 1), GW_RANGE);
 	gw_picks_free(&picks);
 }
 
@@ -356,13 +356,13 @@ static void bad_records_and_rules_are_refused(void **state)
 	struct gw_picks picks = {0};
 	const uint64_t vertices[] = {4, 5}, begins[] = {0, 10}, ends[] = {3, 9};
 	struct gw_pick_rule rule = {.key = 1, .fanout = 3};
-	assert_int_equal(gw_picks_from_records(&picks, &rule, vertices, begins, ends, 1), GW_OK);
-	assert_int_equal(gw_picks_from_records(&picks, &rule, vertices, begins, ends, 2), GW_RANGE);
+	assert_int_equal(uniform_from_records(&picks, &rule, vertices, begins, ends, 1), GW_OK);
+	assert_int_equal(uniform_from_records(&picks, &rule, vertices, begins, ends, 2), GW_RANGE);
 	assert_non_null(strstr(gw_last_error(), "vertex 5"));
 	static const int32_t bad[] = {-2, INT32_MIN, GW_FANOUT_MAX + 1, INT32_MAX};
 	for (int i = 0; i < 4; i++) {
 		rule.fanout = bad[i];
-		assert_int_equal(gw_picks_from_records(&picks, &rule, vertices, begins, ends, 1), GW_INVALID);
+		assert_int_equal(uniform_from_records(&picks, &rule, vertices, begins, ends, 1), GW_INVALID);
 	}
 	gw_picks_free(&picks);
 }
@@ -387,7 +387,7 @@ static void memory_is_read_and_checked(void **state)
 	struct gw_picks picks = {0};
 	struct gw_pick_rule rule = {.key = 1, .fanout = GW_FANOUT_ALL};
 	const uint64_t vertices[] = {103, 100, 101, 102, 100};
-	assert_int_equal(gw_picks_from_memory(&picks, &a, &rule, vertices, 5), GW_OK);
+	assert_int_equal(uniform_from_memory(&picks, &a, &rule, vertices, 5), GW_OK);
 	const uint32_t counts[] = {1, 3, 0, 2, 3};
 	const uint64_t positions[] = {5, 0, 1, 2, 3, 4, 0, 1, 2}, neighbours[] = {30, 7, 8, 9, 20, 21, 7, 8, 9};
 	assert_int_equal(picks.dst_count, 5);
@@ -398,11 +398,11 @@ static void memory_is_read_and_checked(void **state)
 	static const uint64_t outside[] = {99, 104, 0, UINT64_MAX};
 	for (int i = 0; i < 4; i++) {
 		const uint64_t pair[] = {102, outside[i]};
-		assert_int_equal(gw_picks_from_memory(&picks, &a, &rule, pair, 2), GW_RANGE);
+		assert_int_equal(uniform_from_memory(&picks, &a, &rule, pair, 2), GW_RANGE);
 		assert_non_null(strstr(gw_last_error(), "[100, 104)"));
 	}
 	a.edges = 5;
-	assert_int_equal(gw_picks_from_memory(&picks, &a, &rule, vertices, 1), GW_RANGE);
+	assert_int_equal(uniform_from_memory(&picks, &a, &rule, vertices, 1), GW_RANGE);
 	gw_picks_free(&picks);
 }
 
@@ -412,7 +412,7 @@ static gw_status pick_once(void *context)
 	const struct gw_pick_rule *rule = context;
 	make_records(&records, rule->fanout, 3);
 	struct gw_picks picks = {0};
-	gw_status status = gw_picks_from_records(&picks, rule, records.vertices, records.begins, records.ends, LISTS);
+	gw_status status = uniform_from_records(&picks, rule, records.vertices, records.begins, records.ends, LISTS);
 	if (status == GW_OK)
 		check_records(&records, rule, &picks);
 	gw_picks_free(&picks);

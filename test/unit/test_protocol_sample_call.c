@@ -17,65 +17,140 @@
 
 /* --- Calls. --- */
 
+static const struct gw_sample_group table[] = {{-5, 7}, {0, 0}, {INT64_MIN, INT64_MAX}};
+static const struct gw_sample_group_run runs[] = {{2, 1}, {0, 2}};
+static const uint32_t good_rows[] = {7, 0, 9};
+static const struct gw_sample_arrays good_arrays = {
+	.weight = "weight", .mask = "m", .time = "at", .table = table, .runs = runs, .rows = good_rows};
+
 static struct gw_sample_call good_call(void)
 {
 	return (struct gw_sample_call){.sampler_version = GW_SAMPLER_VERSION,
 				       .etype = 2,
 				       .key = 99,
 				       .fanout = 5,
-				       .replace = 1,
+				       .kind = 2,
+				       .flags = GW_SAMPLE_REPLACE,
 				       .row_count = 3,
-				       .reply_bytes_max = 1000};
+				       .reply_bytes_max = 1000,
+				       .table_count = 3,
+				       .run_count = 2,
+				       .weight_bytes = 6,
+				       .mask_bytes = 1,
+				       .time_bytes = 2};
 }
 
-static gw_status parse_call(const struct gw_sample_call *call, size_t bytes)
+#define WHOLE_MAX 512
+
+/* The bytes of a good call, with another head. */
+static size_t make_whole(const struct gw_sample_call *call, uint8_t whole[WHOLE_MAX])
+{
+	const struct gw_sample_call good = good_call();
+	size_t bytes = gw_sample_call_bytes(&good);
+	assert_true(bytes <= WHOLE_MAX);
+	memset(whole, 0xaa, WHOLE_MAX);
+	gw_sample_call_print(&good, &good_arrays, whole);
+	memcpy(whole, call, sizeof(*call));
+	return bytes;
+}
+
+static gw_status parse_bytes(const uint8_t *whole, size_t bytes, struct gw_sample_call *out)
 {
 	uint8_t *exact = malloc(bytes ? bytes : 1); /* so that a sanitizer sees a read past the end */
-	uint8_t whole[sizeof(*call) + 3 * sizeof(uint32_t)] = {0};
-	memcpy(whole, call, sizeof(*call));
 	memcpy(exact, whole, bytes);
-	struct gw_sample_call out;
-	const uint32_t *rows;
-	gw_status status = gw_sample_call_parse(exact, bytes, 4, &out, &rows);
-	if (status == GW_OK) {
-		assert_memory_equal(&out, call, sizeof(out));
-		assert_ptr_equal(rows, exact + sizeof(out));
+	struct gw_sample_arrays arrays;
+	gw_status status = gw_sample_call_parse(exact, bytes, 4, out, &arrays);
+	if (status == GW_OK && out->row_count) {
+		assert_memory_equal(arrays.weight, "weight", out->weight_bytes);
+		assert_memory_equal(arrays.mask, "m", out->mask_bytes);
+		assert_memory_equal(arrays.time, "at", out->time_bytes);
+		assert_memory_equal(arrays.table, table, out->table_count * sizeof(table[0]));
+		assert_memory_equal(arrays.runs, runs, out->run_count * sizeof(runs[0]));
+		assert_memory_equal(arrays.rows, good_rows, out->row_count * sizeof(good_rows[0]));
 	}
 	free(exact);
+	return status;
+}
+
+static gw_status parse_call(const struct gw_sample_call *call)
+{
+	uint8_t whole[WHOLE_MAX];
+	struct gw_sample_call out;
+	gw_status status = parse_bytes(whole, make_whole(call, whole), &out);
+	if (status == GW_OK)
+		assert_memory_equal(&out, call, sizeof(out));
 	return status;
 }
 
 static void calls_are_checked(void **state)
 {
 	(void)state;
-	struct gw_sample_call call = good_call();
-	size_t whole = sizeof(call) + 3 * sizeof(uint32_t);
-	assert_int_equal(parse_call(&call, whole), GW_OK);
-	for (size_t n = 0; n < whole; n++)
-		assert_int_equal(parse_call(&call, n), GW_PROTOCOL);
+	struct gw_sample_call call = good_call(), out;
+	uint8_t whole[WHOLE_MAX];
+	size_t bytes = make_whole(&call, whole);
+	assert_int_equal(bytes % 4, 0);
+	assert_int_equal(parse_call(&call), GW_OK);
+	for (size_t n = 0; n < bytes; n++)
+		assert_int_equal(parse_bytes(whole, n, &out), GW_PROTOCOL);
 	call.sampler_version++;
-	assert_int_equal(parse_call(&call, whole), GW_VERSION);
+	assert_int_equal(parse_call(&call), GW_VERSION);
 	call = good_call();
 	call.etype = 4;
-	assert_int_equal(parse_call(&call, whole), GW_RANGE);
+	assert_int_equal(parse_call(&call), GW_RANGE);
 	static const int32_t fanouts[] = {-2, GW_FANOUT_MAX + 1, INT32_MIN, INT32_MAX};
 	for (size_t i = 0; i < sizeof(fanouts) / sizeof(fanouts[0]); i++) {
 		call = good_call();
 		call.fanout = fanouts[i];
-		assert_int_equal(parse_call(&call, whole), GW_RANGE);
+		assert_int_equal(parse_call(&call), GW_RANGE);
 	}
-	call = good_call();
-	call.replace = 2;
-	assert_int_equal(parse_call(&call, whole), GW_RANGE);
+	for (uint32_t bit = 0; bit < 32; bit++) {
+		call = good_call();
+		call.flags = 1u << bit;
+		assert_int_equal(parse_call(&call), 1u << bit & GW_SAMPLE_FLAGS ? GW_OK : GW_UNSUPPORTED);
+	}
 	static const uint32_t counts[] = {0, 2, 4, GW_SAMPLE_ROWS_MAX + 1, UINT32_MAX, 1u << 30};
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		call = good_call();
 		call.row_count = counts[i];
-		assert_int_equal(parse_call(&call, whole), GW_PROTOCOL);
+		assert_int_equal(parse_call(&call), GW_PROTOCOL);
+		call = good_call();
+		call.table_count = counts[i];
+		assert_int_equal(parse_call(&call), GW_PROTOCOL);
+		call = good_call();
+		call.run_count = counts[i] == 2 ? 1 : counts[i];
+		assert_int_equal(parse_call(&call), GW_PROTOCOL);
 	}
-	call = good_call();
-	call.row_count = 0;
-	assert_int_equal(parse_call(&call, sizeof(call)), GW_OK);
+	call = (struct gw_sample_call){.sampler_version = GW_SAMPLER_VERSION};
+	assert_int_equal(parse_bytes((const uint8_t *)&call, sizeof(call), &out), GW_OK);
+}
+
+/* Runs of groups must cover the rows, and be in the table if one exists. */
+static void groups_are_checked(void **state)
+{
+	(void)state;
+	static const struct {
+		struct gw_sample_group_run runs[2];
+		uint32_t table_count;
+		gw_status status;
+	} cases[] = {
+		{{{0, 1}, {2, 2}}, 3, GW_OK},
+		{{{0, 1}, {3, 2}}, 3, GW_PROTOCOL}, /* group 3 of 3 */
+		{{{0, 1}, {UINT32_MAX, 2}}, 0, GW_OK},
+		{{{0, 1}, {1, 1}}, 3, GW_PROTOCOL}, /* 2 rows of 3 */
+		{{{0, 3}, {1, 1}}, 3, GW_PROTOCOL},
+		{{{0, UINT32_MAX}, {1, 4}}, 0, GW_PROTOCOL}, /* 3 after an overflow of 32 bits */
+		{{{0, 0}, {1, 3}}, 3, GW_OK},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint8_t whole[WHOLE_MAX];
+		struct gw_sample_call call = good_call(), out;
+		struct gw_sample_arrays arrays = good_arrays;
+		call.table_count = cases[i].table_count;
+		arrays.runs = cases[i].runs;
+		gw_sample_call_print(&call, &arrays, whole);
+		assert_int_equal(gw_sample_call_parse(whole, gw_sample_call_bytes(&call), 4, &out, &arrays),
+				 cases[i].status);
+	}
 }
 
 /* --- Replies. --- */
@@ -240,6 +315,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_are_checked),
+		cmocka_unit_test(groups_are_checked),
 		cmocka_unit_test(replies_come_back_as_they_were),
 		cmocka_unit_test(a_reply_cut_anywhere_is_refused),
 		cmocka_unit_test(a_run_that_lies_is_refused),

@@ -1,0 +1,141 @@
+/* A draw: which edges of a list one hop takes. A kind of sampling is a table of pure functions over a run of lists.
+ *
+ *   lists (degrees) ─▶ round 0 ─▶ needs: spans of columns ─▶ a driver brings them ─▶ round 1 ─▶ ... ─▶ positions
+ *
+ * A kind never knows where the bytes come from. Two drivers exist: draw_memory.h reads columns through pointers, and
+ * client/batch/hop_reads.c reads them from a server. Both call the same rounds, so the picks have the same bytes.
+ *
+ * A kind is pure: its picks depend on (key, group, vertex, columns) alone. It allocates only from the scratch, and does
+ * no I/O. docs/SAMPLING.md shows how to add a kind.
+ */
+#ifndef GW_SAMPLER_DRAW_H
+#define GW_SAMPLER_DRAW_H
+
+#include "core/errors/status.h"
+#include "core/numbers/dtype.h"
+#include "sampler/lists.h"
+#include "sampler/rule.h"
+
+/* The columns of an edge type: arrays with one entry for each edge, in the order of the lists. */
+enum gw_column {
+	GW_COLUMN_ALIAS,  /* {uint32 threshold, uint32 alias}: core/graph/alias.h */
+	GW_COLUMN_WEIGHT, /* a number, at least 0 */
+	GW_COLUMN_MASK,
+	GW_COLUMN_TIME,
+	GW_COLUMN_IDS, /* the neighbours' ids, 4 or 8 bytes; every list has them */
+	GW_COLUMN_COUNT
+};
+
+#define GW_COLUMN_BIT(column) (1u << (column))
+
+/* The form of a column's entries. entry_bytes 0: the graph does not have the column, or the draw does not use it. The
+ * driver sets the form of GW_COLUMN_IDS. */
+struct gw_column_form {
+	uint32_t entry_bytes;
+	gw_dtype dtype;
+};
+
+/* The columns of an edge type in one part's memory. */
+struct gw_columns {
+	const void *at[GW_COLUMN_COUNT];
+};
+
+/* Where the columns of a run's lists are. */
+struct gw_draw_columns {
+	const struct gw_columns *all;         /* of all lists; or NULL, and then: */
+	const struct gw_columns *const *each; /* [n]: of each list */
+	const uint64_t *firsts;               /* [n]: the entry of each list's first edge; NULL: lists.begins */
+};
+
+/* Eligible times of groups, both ends included. from or until may be NULL: no bound. */
+struct gw_groups {
+	uint32_t count; /* 0: no table; groups are plain numbers */
+	const int64_t *from, *until;
+};
+
+struct gw_sampling_kind;
+
+/* How one edge type is sampled in one hop. */
+struct gw_draw {
+	struct gw_pick_rule rule; /* key, fanout, replace */
+	const struct gw_sampling_kind *kind;
+	struct gw_column_form forms[GW_COLUMN_COUNT];
+	struct gw_groups groups;
+};
+
+/* Entries [first, first + count) of a column, counted from the beginning of list `list` of the run. */
+struct gw_need {
+	uint32_t list;
+	enum gw_column column;
+	uint64_t first, count;
+};
+
+/* A run of lists while a draw is made from them.
+ *
+ * positions + lists.starts[i] has room for the bound of list i. A kind writes the picks of list i there, each as
+ * lists.begins[i] + position in the list, and their number to counts[i]. Between rounds it may keep its state there. */
+struct gw_draw_run {
+	struct gw_lists lists;       /* starts: sums of the bounds; after the last round: of the counts */
+	uint32_t counts[GW_RUN_MAX]; /* 0 before round 0 */
+	bool done[GW_RUN_MAX];       /* false before round 0; the picks of the list are final */
+	/* What the previous round needed, in its order. got[i] points to the entries of needs[i], at any alignment. */
+	const struct gw_need *needs;
+	const void *const *got;
+	uint64_t need_count;
+	struct gw_vec *next; /* struct gw_need: filled by gw_draw_need */
+	uint64_t next_count;
+	/* The columns, if this process can address them; else NULL. A kind that needs single entries may then read them
+	 * in round 0. It asks for spans of a list's length all the same, because the driver limits their length. */
+	const struct gw_draw_columns *at_hand;
+	struct gw_pick_scratch *scratch;
+	/* Where a driver will read the neighbours; a kind may prefetch them. element_bytes 0: nowhere. */
+	uintptr_t memory;
+	uint32_t element_bytes;
+};
+
+struct gw_sampling_kind {
+	const char *name;
+	uint32_t number;  /* on the wire; never changes */
+	uint32_t columns; /* GW_COLUMN_BITs of the columns that rounds may need */
+	bool exact;       /* the bound is the number of picks; the kind does not set counts and done */
+	/* The most picks from a list of this degree. NULL: gw_pick_count(). */
+	uint64_t (*bound)(const struct gw_pick_rule *rule, uint64_t degree);
+	/* Checks that the draw has the columns that the kind cannot do without. GW_UNSUPPORTED names what is missing.
+	 * NULL: the kind needs none. */
+	gw_status (*check)(const struct gw_draw *draw);
+	/* Round `number` for the lists that are not done. GW_AGAIN: the run needs entries; call the next round with
+	 * them. GW_OK: every list is done, and its picks ascend. Other statuses name the vertex. */
+	gw_status (*round)(const struct gw_draw *draw, struct gw_draw_run *run, uint32_t number, uint64_t *positions);
+};
+
+#define GW_KIND_UNIFORM  1u
+#define GW_KIND_WEIGHTED 2u
+
+/* The kinds. gw_sampling_kind_at: by number, NULL for a number that this version does not know. */
+extern const struct gw_sampling_kind gw_sample_uniform, gw_sample_weighted;
+const struct gw_sampling_kind *gw_sampling_kind_at(uint32_t number);
+
+/* Adds to the needs of the next round. GW_NO_MEMORY. */
+gw_status gw_draw_need(struct gw_draw_run *run, uint32_t list, enum gw_column column, uint64_t first, uint64_t count);
+
+/* What a driver does around the rounds. begin: lists.starts, which gw_lists_read has set, become sums of the bounds.
+ * end: the picks move together, and the starts become sums of the counts. */
+void gw_draw_run_begin(const struct gw_draw *draw, struct gw_draw_run *run);
+void gw_draw_run_end(const struct gw_draw *draw, struct gw_draw_run *run, uint64_t *positions);
+
+/* The entry of the list's first edge in a column at hand. */
+static inline const void *gw_draw_at_hand(const struct gw_draw *draw, const struct gw_draw_run *run, uint32_t list,
+					  enum gw_column column)
+{
+	const struct gw_draw_columns *columns = run->at_hand;
+	const struct gw_columns *of = columns->all ? columns->all : columns->each[list];
+	uint64_t first = columns->firsts ? columns->firsts[list] : run->lists.begins[list];
+	return (const uint8_t *)of->at[column] + first * draw->forms[column].entry_bytes;
+}
+
+static inline uint64_t gw_draw_bound(const struct gw_draw *draw, uint64_t degree)
+{
+	return draw->kind->bound ? draw->kind->bound(&draw->rule, degree) : gw_pick_count(&draw->rule, degree);
+}
+
+#endif

@@ -1,0 +1,60 @@
+/* The memory driver: see draw_memory.h. It answers a round's needs with pointers, and prefetches what they point to. */
+#include "sampler/draw_memory.h"
+
+static const void *entries_of(const struct gw_draw *draw, const struct gw_draw_run *run, const struct gw_need *need)
+{
+	if (need->column == GW_COLUMN_IDS)
+		return (const uint8_t *)run->memory +
+		       (run->lists.begins[need->list] + need->first) * run->element_bytes;
+	return (const uint8_t *)gw_draw_at_hand(draw, run, need->list, need->column) +
+	       need->first * draw->forms[need->column].entry_bytes;
+}
+
+/* Sets run->got for the needs of the round that has just ended. */
+static gw_status bring_entries(const struct gw_draw *draw, struct gw_draw_run *run, uint64_t entries_max,
+			       uint32_t *too_long)
+{
+	struct gw_pick_scratch *scratch = run->scratch;
+	struct gw_vec needed = scratch->needs;
+	scratch->needs = scratch->next_needs;
+	scratch->next_needs = needed;
+	const struct gw_need *needs = scratch->needs.data;
+	gw_status status = gw_vec_reserve(&scratch->got, run->next_count * sizeof(void *));
+	if (status != GW_OK)
+		return status;
+	const void **got = scratch->got.data;
+	for (uint64_t i = 0; i < run->next_count; i++) {
+		if (needs[i].count > entries_max) {
+			*too_long = needs[i].list;
+			return gw_fail(GW_LIMIT, "vertex %llu: a draw needs %llu entries of its list",
+				       (unsigned long long)run->lists.vertices[needs[i].list],
+				       (unsigned long long)needs[i].count);
+		}
+		got[i] = entries_of(draw, run, &needs[i]);
+		__builtin_prefetch(got[i]);
+	}
+	run->needs = needs;
+	run->got = got;
+	run->need_count = run->next_count;
+	run->next_count = 0;
+	run->next = &scratch->next_needs;
+	return GW_OK;
+}
+
+gw_status gw_draw_from_memory(const struct gw_draw *draw, struct gw_draw_run *run,
+			      const struct gw_draw_columns *columns, uint64_t *positions, uint64_t entries_max,
+			      uint32_t *too_long)
+{
+	run->at_hand = columns;
+	run->next = &run->scratch->next_needs;
+	run->next_count = 0;
+	gw_status status = draw->kind->round(draw, run, 0, positions);
+	for (uint32_t round = 1; status == GW_AGAIN; round++) {
+		status = bring_entries(draw, run, entries_max, too_long);
+		if (status == GW_OK)
+			status = draw->kind->round(draw, run, round, positions);
+	}
+	if (status == GW_OK)
+		gw_draw_run_end(draw, run, positions);
+	return status;
+}
