@@ -80,8 +80,10 @@ static gw_status read_mixed(struct blocks_walk *walk, const uint64_t *vertices, 
 		assert(a->index_bytes > 0 && a->index_bytes == walk->index_bytes);
 		assert((uintptr_t)a->indices % a->index_bytes == 0);
 		uint64_t element = (uintptr_t)a->indices / a->index_bytes;
-		walk->firsts[i] = lists->begins[i];
-		walk->owner_columns[i] = walk->columns ? &walk->columns[owner] : NULL;
+		if (walk->columns) {
+			walk->firsts[i] = lists->begins[i];
+			walk->owner_columns[i] = &walk->columns[owner];
+		}
 		lists->begins[i] += element;
 		ends[i] += element;
 		walk->edge_deltas[i] = a->edge_start - element;

@@ -81,43 +81,73 @@ struct entry_list {
 	const uint64_t *firsts;               /* of single entries; or NULL, and then: */
 	const struct gw_column_read *entries; /* those of column `column` */
 	enum gw_column column;
+	uint32_t width; /* bytes of an entry */
 	uint64_t n;
 };
 
-/* Appends spans for the entries, and notes where each will be in the receive buffer. Returns the bytes to receive.
- * Entries that are close together are read as one span, including the gap. */
+/* The spans of a read, while entries are added in any order. */
+struct span_builder {
+	struct gw_span *spans;
+	uint64_t count, local, last_end; /* last_end: where the last span ends at the part */
+	uint64_t gap_max;
+};
+
+/* Adds the entries in [remote, remote + bytes), and returns where they will be in the receive buffer. Entries that are
+ * close to the last span extend it, including the gap. */
+static inline __attribute__((always_inline)) uint64_t add_entries(struct span_builder *b, uint64_t remote,
+								  uint64_t bytes)
+{
+	struct gw_span *last = &b->spans[b->count - 1];
+	if (b->count && remote + bytes == b->last_end && bytes <= last->bytes)
+		return b->local - bytes; /* drawn again, with replacement */
+	if (b->count && remote >= b->last_end && remote - b->last_end <= b->gap_max &&
+	    remote + bytes - last->remote <= SPAN_BYTES_MAX) {
+		uint32_t more = (uint32_t)(remote + bytes - b->last_end);
+		last->bytes += more;
+		b->local += more;
+	} else {
+		for (uint64_t done = 0; done < bytes; done += SPAN_BYTES_MAX) {
+			uint64_t piece = bytes - done < SPAN_BYTES_MAX ? bytes - done : SPAN_BYTES_MAX;
+			b->spans[b->count++] = (struct gw_span){
+				.remote = remote + done, .local = b->local + done, .bytes = (uint32_t)piece};
+		}
+		b->local += bytes;
+	}
+	b->last_end = remote + bytes;
+	return b->local - bytes;
+}
+
+/* Converts single entries, each of `width` bytes: a constant for the compiler. */
+static inline __attribute__((always_inline)) void add_singles(struct span_builder *builder, uint64_t offset,
+							      const uint64_t *firsts, uint64_t n, uint32_t width,
+							      uint64_t *at)
+{
+	struct span_builder b = *builder;
+	for (uint64_t i = 0; i < n; i++)
+		at[i] = add_entries(&b, offset + firsts[i] * width, width);
+	*builder = b;
+}
+
+/* Converts entries to spans, and notes where each will be in the receive buffer. Returns the bytes to receive. */
 static uint64_t hop_reads_build_spans(struct gw_hop_entries *read, const struct gw_place *place,
 				      const struct entry_list *list, uint64_t gap_max)
 {
-	uint64_t *at = read->received_at.data, local = 0, count = 0;
-	struct gw_span *spans = read->spans.data;
-	uint32_t width = place->element_bytes;
-	for (uint64_t i = 0; i < list->n; i++) {
-		if (!list->firsts && list->entries[i].column != list->column)
-			continue;
-		uint64_t first = list->firsts ? list->firsts[i] : list->entries[i].first;
-		uint64_t bytes = list->firsts ? width : list->entries[i].count * width;
-		uint64_t remote = place->offset + first * width;
-		struct gw_span *last = count ? &spans[count - 1] : NULL;
-		uint64_t last_end = last ? last->remote + last->bytes : 0;
-		bool repeated = last && remote + bytes == last_end && bytes <= last->bytes; /* drawn again */
-		if (last && !repeated && remote >= last_end && remote - last_end <= gap_max &&
-		    remote + bytes - last->remote <= SPAN_BYTES_MAX) {
-			uint32_t more = (uint32_t)(remote + bytes - last_end);
-			last->bytes += more;
-			local += more;
-		} else if (!repeated) {
-			for (uint64_t done = 0; done < bytes; done += SPAN_BYTES_MAX) {
-				uint64_t piece = bytes - done < SPAN_BYTES_MAX ? bytes - done : SPAN_BYTES_MAX;
-				spans[count++] = (struct gw_span){
-					.remote = remote + done, .local = local + done, .bytes = (uint32_t)piece};
-			}
-			local += bytes;
+	uint64_t *at = read->received_at.data;
+	struct span_builder b = {.spans = read->spans.data, .gap_max = gap_max};
+	uint32_t width = list->width;
+	if (list->firsts && width == 4) {
+		add_singles(&b, place->offset, list->firsts, list->n, 4, at);
+	} else if (list->firsts) {
+		add_singles(&b, place->offset, list->firsts, list->n, width, at);
+	} else {
+		for (uint64_t i = 0; i < list->n; i++) {
+			const struct gw_column_read *entries = &list->entries[i];
+			if (entries->column == list->column)
+				at[i] = add_entries(&b, place->offset + entries->first * width, entries->count * width);
 		}
-		at[i] = local - bytes;
 	}
-	read->link_op.count = count;
-	return local;
+	read->link_op.count = b.count;
+	return b.local;
 }
 
 /* The largest gap that is cheaper to read than to skip; 0 for a link that is down. */
@@ -135,7 +165,7 @@ static gw_status read_entries(struct gw_hop_source *source, struct gw_hop_entrie
 	uint32_t part = source->share->part;
 	uint64_t span_count = list->n;
 	for (uint64_t i = 0; !list->firsts && i < list->n; i++)
-		span_count += list->entries[i].count * place->element_bytes / SPAN_BYTES_MAX;
+		span_count += list->entries[i].count * list->width / SPAN_BYTES_MAX;
 	if (gw_vec_reserve(&read->spans, span_count * sizeof(struct gw_span)) != GW_OK ||
 	    gw_vec_reserve(&read->received_at, list->n * 8) != GW_OK)
 		return GW_NO_MEMORY;
@@ -191,8 +221,9 @@ static void eids_read(struct gw_link_op *link_op, gw_status status, const struct
 
 static gw_status read_eids(struct gw_hop_source *source)
 {
-	const struct entry_list list = {.firsts = source->picks.positions.data, .n = source->picks.edge_count};
 	const struct gw_place *place = &hop_reads_places(source)->eids[source->share->part];
+	const struct entry_list list = {
+		.firsts = source->picks.positions.data, .width = place->element_bytes, .n = source->picks.edge_count};
 	return read_entries(source, &source->neighbours, place, &list, eids_read);
 }
 
@@ -214,10 +245,11 @@ static void neighbours_read(struct gw_link_op *link_op, gw_status status, const 
 
 static gw_status read_neighbours(struct gw_hop_source *source)
 {
-	const struct entry_list list = {.firsts = source->picks.positions.data, .n = source->picks.edge_count};
+	const struct gw_place *place = &hop_reads_places(source)->indices[source->share->part];
+	const struct entry_list list = {
+		.firsts = source->picks.positions.data, .width = place->element_bytes, .n = source->picks.edge_count};
 	if (gw_vec_reserve(&source->picks.neighbours, list.n * 8) != GW_OK)
 		return GW_NO_MEMORY;
-	const struct gw_place *place = &hop_reads_places(source)->indices[source->share->part];
 	return read_entries(source, &source->neighbours, place, &list, neighbours_read);
 }
 
@@ -273,7 +305,10 @@ static gw_status read_columns(struct gw_hop_source *source)
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT; c++) {
 		if (!(needed & GW_COLUMN_BIT(c)))
 			continue;
-		const struct entry_list list = {.entries = rounds->reads, .column = c, .n = rounds->read_count};
+		const struct entry_list list = {.entries = rounds->reads,
+						.column = c,
+						.width = source->draw.forms[c].entry_bytes,
+						.n = rounds->read_count};
 		const struct gw_place *places =
 			c == GW_COLUMN_IDS ? hop_reads_places(source)->indices : source->columns->places[c];
 		source->columns_open++;
