@@ -4,8 +4,8 @@
     graphwire-launch, -copy, -cluster  ─▶ deploy/launch.py, copy_files.py, cluster.py, which need Python only
     gwke_NAME, dglke_NAME              ─▶ graphwire.kge; without its packages one line says what to install
 
-This module lies beside the package and imports it for gwke_NAME only: the other commands run without cffi and NumPy,
-and start without waiting for them.
+This module is no part of the package, and imports it for gwke_NAME only. The other commands therefore run without cffi
+and NumPy, and do not wait for their import.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ the environment has none. The Python of the environment that has the wheel runs 
 empty roots for test/soak/roots.sh. Prints a line for each test.
 
     partition_graph in memory -> serve both parts -> an epoch over the servers, the same as from the files
-    -> the console scripts and python -m -> what is missing is named in one line
+    -> the console scripts, a launch, a copy of the program, python -m -> what is missing is named in one line
 """
 
 import importlib.util
@@ -89,6 +89,10 @@ def main(folder):
     prints("graphwire-launch runs the wheel's servers", "mini-batches", BIN / "graphwire-launch",
            "--scheduler", "local", "--workspace", folder, "--ip_config", folder / "ip_config.txt",
            "--num_servers", "1", "--num_trainers", "1", "--part_config", "one/g.json", "graphwire epoch --fanouts 3,3")
+    prints("graphwire-copy --with_program copies the wheel's program", "the program is there", BIN / "graphwire-copy",
+           "--scheduler", "local", "--workspace", folder / "copied", "--rel_data_path", "data", "--part_config",
+           folder / "one", "--ip_config", folder / "ip_config.txt", "--with_program")
+    prints("the copy runs", version, folder / "copied/.graphwire/bin/graphwire", "--version")
     if importlib.util.find_spec("torch") is None:
         told = "needs torch, and this Python does not have it"
         for name in KGE:
