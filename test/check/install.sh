@@ -210,6 +210,7 @@ for suite in "${suites[@]}"; do
 	unpack build build-full && checkout build
 	holds "INSTALL.md's commands, with the packages that it names" inside build bash /opt/graphwire/test/install/typed.sh \
 		'From source' 'A Debian package' 'A bundle'
+	holds "a build without the optional packages names them" inside build bash /opt/graphwire/test/install/optional.sh
 	cp -a "$run/build/usr/local/." "$run/full/usr/local/"
 	holds "what they installed in /usr/local" inside full ldconfig
 	tour full "cmake --install in $suite" graphwire /opt/tour/minibatch

@@ -2,7 +2,7 @@
 # Installs Graphwire as users of other Debian releases and Pythons do, each in a root of its own:
 #
 #   wheel       Debian 11 (Python 3.9), Debian testing (Python 3.14), Debian 12 (Python 3.11, with PyTorch)
-#   sdist       Debian 12 with the packages of the purpose build
+#   sdist       Debian 12 with the packages of the purpose build except the optional ones: METIS, jemalloc, RDMA
 #   INSTALL.md  its commands in Debian 13; ./quickstart in Debian 12 and 13
 #   ./check     the steps build, unit and python in Debian 13
 #
@@ -40,6 +40,9 @@ holds() {
 	fi
 }
 
+# required: removes the optional packages from a list.
+required() { tr ',' '\n' | grep -vE '^lib(metis|jemalloc|ibverbs|rdmacm)-dev$' | paste -sd ,; }
+
 # ready NAME SUITE PACKAGES: unpacks a fresh root. False, with a line, if it cannot be made.
 ready() {
 	root "$@" >"$run/$1.made" 2>&1 && unpack "$1" "$1-full" && return
@@ -65,10 +68,10 @@ installed() {
 		/opt/venv/bin/pip install -q --no-index --find-links /opt/wheels "$@"' sh "${@:2}"
 }
 
-# used NAME: test/install/wheel.py with the root's Python.
+# used NAME [OPTION]: test/install/wheel.py with the root's Python.
 used() {
 	cp test/install/wheel.py "$run/$1/opt" &&
-		inside "$1" sh -ec 'mkdir /tmp/work; exec /opt/venv/bin/python /opt/wheel.py /tmp/work'
+		inside "$1" sh -ec 'mkdir /tmp/work; exec /opt/venv/bin/python /opt/wheel.py /tmp/work "$@"' sh "${@:2}"
 }
 
 release=$run/release
@@ -97,11 +100,11 @@ if asked torch; then
 	holds "bookworm-python: from_pyg and gwke_train" inside bookworm-python bash /opt/torch.sh
 	rm -rf "$run/bookworm-python"
 fi
-if asked sdist && ready bookworm-sdist bookworm "$(packages_of build),python3-venv,python3-dev,libstdc++6"; then
+if asked sdist && ready bookworm-sdist bookworm "$(packages_of build | required),python3-venv,python3-dev,libstdc++6"; then
 	holds "sdist: what pip fetches" wheelhouse bookworm-sdist 3.11 cffi numpy 'scikit-build-core>=0.11' setuptools
 	rm -f "$run/bookworm-sdist/opt/wheels"/graphwire-*.whl
 	holds "sdist: it builds and installs" installed bookworm-sdist graphwire
-	holds "sdist: it works" used bookworm-sdist
+	holds "sdist: it works, and says that METIS is missing" used bookworm-sdist --without-metis
 	rm -rf "$run/bookworm-sdist"
 fi
 if asked typed && ready trixie-build trixie "$(packages_of build deb),apt"; then
