@@ -61,19 +61,29 @@ checkout() {
 }
 
 # inside ROOT COMMAND…: runs a command in a root, without the host's processes and networks. online does the same with the
-# host's network, and the host's certificates and settings of pip.
+# host's network and certificates. pip reads the host's settings there, and sees the folders that they name: a host may
+# reach PyPI by a mirror only.
 inside() {
 	local at=$run/$1
 	shift
 	enter "$at" --net 'ip link set lo up; ip addr add 10.77.7.7/32 dev lo' "$@"
 }
 online() {
-	local at=$run/$1 file
+	local at=$run/$1 file setup=:
 	shift
 	for file in /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt; do
 		[ ! -e "$file" ] || { mkdir -p "$at${file%/*}" && cp -L "$file" "$at$file"; }
 	done
-	enter "$at" --ipc : "$@"
+	pip config list 2>/dev/null | sed -n "s/^global\.\([a-z-]*\)='\(.*\)'$/\1 = \2/p" | sed '1i [global]' >"$at/etc/pip.conf"
+	while read -r file; do
+		if [ -f "$file" ]; then
+			mkdir -p "$at${file%/*}" && cp -L "$file" "$at$file"
+		elif [ -d "$file" ]; then # an index names files of its neighbours
+			file=$(cut -d / -f 1-3 <<<"$file")
+			setup="$setup; mkdir -p '$at$file'; mount --bind '$file' '$at$file'"
+		fi
+	done < <(grep -oE '(^| |file://)/[^ ]+' "$at/etc/pip.conf" | sed 's#^ *##; s#^file://##')
+	enter "$at" --ipc "$setup" "$@"
 }
 enter() { # enter FOLDER NAMESPACE SETUP COMMAND…
 	local at=$1 namespace=$2 setup=$3

@@ -119,10 +119,8 @@ for one in quick12:bookworm quick13:trixie; do
 		rm -rf "$run/${one#*:}-apt"
 	fi
 done
-# pip gets this host's settings, because the host may reach PyPI by a mirror only.
 if asked check13 && ready trixie-apt trixie apt,ca-certificates,git; then
 	checkout trixie-apt
-	pip config list 2>/dev/null | sed -n "s/^global\.\([a-z-]*\)='\(.*\)'$/\1 = \2/p" | sed '1i [global]' >"$run/trixie-apt/etc/pip.conf"
 	# shellcheck disable=SC2016 # the inner shell's
 	holds "./check packages build unit python in Debian 13" online trixie-apt sh -ec 'cd /opt/graphwire
 		git init -q . && git add -A . && git -c user.name=x -c user.email=x@localhost commit -qm x
