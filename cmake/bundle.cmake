@@ -1,14 +1,19 @@
 # cmake --build … --target bundle: a tarball with one folder that runs on a bare host, in any place. It has the installed
-# files. Libraries that have an archive are linked in. The others are in the library's folder, and found relative to it
+# files. The portable wheel has the same program and library (python/CMakeLists.txt). Libraries that have an archive are linked in. The others are in the library's folder, and found relative to it
 # (RPATH). All symbols are bound to the oldest versions of the C library (cmake/bundle/older_glibc.c).
 set(GRAPHWIRE_BUNDLE_GLIBC 2.28 CACHE STRING "the oldest C library that the bundle runs on")
 
-foreach(name jemalloc_pic crypto uring xxhash z)
+set(bundle_archives crypto uring xxhash z)
+if(with_JEMALLOC)
+  list(PREPEND bundle_archives jemalloc_pic)
+endif()
+foreach(name ${bundle_archives})
   find_library(BUNDLE_${name} lib${name}.a)
   if(NOT BUNDLE_${name})
     message(STATUS "lib${name}.a not found: no target \"bundle\"")
     return()
   endif()
+  list(APPEND bundle_linked ${BUNDLE_${name}})
 endforeach()
 
 add_executable(older_glibc EXCLUDE_FROM_ALL cmake/bundle/older_glibc.c)
@@ -20,8 +25,7 @@ endforeach()
 
 add_executable(bundle-cmd EXCLUDE_FROM_ALL ${cmd_sources} ${bundle_objects} cmake/bundle/newer_calls.c cmake/bundle/start.c)
 target_include_directories(bundle-cmd PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
-target_link_libraries(bundle-cmd PRIVATE ${BUNDLE_jemalloc_pic} ${BUNDLE_crypto} ${BUNDLE_uring} ${BUNDLE_xxhash} ${BUNDLE_z}
-                      PkgConfig::jansson ${METIS_LIBRARY} ${bundle_system})
+target_link_libraries(bundle-cmd PRIVATE ${bundle_linked} PkgConfig::jansson ${metis} ${bundle_system})
 target_link_options(bundle-cmd PRIVATE -Wl,--wrap=main)
 set_target_properties(bundle-cmd PROPERTIES OUTPUT_NAME graphwire RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bundle/bin
                       BUILD_RPATH "$ORIGIN/../lib" BUILD_RPATH_USE_ORIGIN ON)
@@ -36,6 +40,6 @@ set_target_properties(bundle-library PROPERTIES OUTPUT_NAME graphwire VERSION ${
 add_custom_target(
   bundle
   COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/bundle/bundle.sh ${PROJECT_BINARY_DIR} ${PROJECT_VERSION} ${GRAPHWIRE_BUNDLE_GLIBC}
-          $<TARGET_FILE:older_glibc> ${METIS_LIBRARY} ${jansson_LINK_LIBRARIES}
+          $<TARGET_FILE:older_glibc> ${metis} ${jansson_LINK_LIBRARIES}
   DEPENDS bundle-cmd bundle-library older_glibc graphwire graphwire-cmd manuals
   COMMENT "Bundle" VERBATIM)

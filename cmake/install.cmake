@@ -36,8 +36,9 @@ install(FILES deploy/systemd/graphwire@.service DESTINATION lib/systemd/system)
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES examples/minibatch.c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 
-# A Debian package: dpkg-shlibdeps derives its dependencies from the symbols.
+# A Debian package: dpkg-shlibdeps derives its dependencies from the symbols. deb.cmake checks that cpack has its tools.
 set(CPACK_GENERATOR DEB)
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/deb.cmake)
 set(CPACK_PACKAGE_NAME graphwire)
 set(CPACK_PACKAGE_VENDOR Graphwire)
 set(CPACK_PACKAGE_CONTACT "The Graphwire developers <graphwire@localhost>")

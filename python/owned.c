@@ -205,6 +205,11 @@ void guard_end(struct held_guard *held)
 	close_held(&held->writes);
 }
 
+const char *package_version(void)
+{
+	return GRAPHWIRE_VERSION;
+}
+
 struct live count_live(void)
 {
 	return (struct live){.clients = atomic_load(&live_clients), .shares = atomic_load(&live_shares)};

@@ -90,6 +90,9 @@ int guard_lock(struct held_guard *held, const char *path);
 void guard_reads_end(struct held_guard *held); /* closes `reads` only */
 void guard_end(struct held_guard *held);       /* closes all three */
 
+/* The version of this build, such as "0.1.0". */
+const char *package_version(void);
+
 /* --- For tests. --- */
 
 /* The numbers of open clients and of shares in this process. */

@@ -23,6 +23,7 @@ from .agent import Agent, Event
 from .errors import DeployError
 from .ip_config import Host
 from .ip_config import read as read_ip_config
+from .names import CLUSTER
 from .options import Parser, add_ssh, positive, reach, seconds
 from .process import how_it_ended
 from .reach import Reach
@@ -39,7 +40,7 @@ _COLUMNS = ("host", "state", "name", "part", "pid", "up", "clients", "memory", "
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parses cluster.py's command line."""
-    parser = Parser(prog="cluster.py", description="Show the servers on all hosts, read their logs, or end them.")
+    parser = Parser(prog=CLUSTER, description="Show the servers on all hosts, read their logs, or end them.")
     commands = parser.add_subparsers(dest="what", required=True, metavar="status|stop|logs|doctor")
     for name, text in (
         ("status", "a table of all servers"),
@@ -303,7 +304,7 @@ def _left_row(host: Host, one: Record) -> list[str]:
         "-",
         pid,
         *["-"] * 6,
-        f"{text}; its agents were killed, and `cluster.py stop {one['job']}` ends it",
+        f"{text}; its agents were killed, and `{CLUSTER} stop {one['job']}` ends it",
     ]
 
 

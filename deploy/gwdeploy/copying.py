@@ -32,6 +32,7 @@ from . import parts, program, sockets
 from .errors import DeployError, UsageError
 from .ip_config import Host
 from .ip_config import read as read_ip_config
+from .names import COPY
 from .options import Parser, add_ssh, reach, seconds
 from .reach import Local, home_of
 
@@ -47,9 +48,9 @@ _FILES = re.compile(r"Number of regular files transferred: ([0-9,.]+)")
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parses copy_files.py's command line."""
     parser = Parser(
-        prog="copy_files.py",
+        prog=COPY,
         description="Copy each part of a graph to its host, with the list of hosts and the scripts.",
-        epilog="Example: copy_files.py --ip_config ip_config.txt --workspace ~/sage --rel_data_path data --part_config "
+        epilog=f"Example: {COPY} --ip_config ip_config.txt --workspace ~/sage --rel_data_path data --part_config "
         "parts/g.json --script_folder ~/code. Leaves WORKSPACE/{ip_config.txt, code/, data/} on each host. "
         "Run it again after an interruption. Exit status: 0 all is copied and verified, 1 a copy failed (a line for "
         "each host), 2 wrong usage.",

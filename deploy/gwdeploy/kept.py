@@ -7,6 +7,7 @@ from typing import Any
 
 from .errors import DeployError
 from .ip_config import Host
+from .names import CLUSTER
 from .options import LaunchOptions
 
 Record = dict[str, Any]
@@ -45,7 +46,7 @@ def _refuse(options: LaunchOptions, host: Host, record: Record, graph: dict[str,
         ("version", version, "version"),
     ):
         if record.get(key) != wanted:
-            raise DeployError(f"{who} has {what} {record.get(key)}, this job needs {wanted}: stop it with cluster.py")
+            raise DeployError(f"{who} has {what} {record.get(key)}, this job needs {wanted}: stop it with {CLUSTER}")
 
 
 def find_kept(
@@ -64,9 +65,9 @@ def find_kept(
         if not record:
             raise DeployError(
                 f"{host} has no kept server, and {len(existing)} of {len(hosts)} hosts have one: stop them with "
-                "cluster.py"
+                f"{CLUSTER}"
             )
     keys = {str(record.get("key", "")) for record in existing}
     if len(keys) != 1 or not keys.copy().pop():
-        raise DeployError("the kept servers have different keys: stop them with cluster.py")
+        raise DeployError(f"the kept servers have different keys: stop them with {CLUSTER}")
     return Kept(str(existing[0]["name"]), bytes.fromhex(keys.pop()), [int(record["pid"]) for record in existing])

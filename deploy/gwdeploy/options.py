@@ -11,6 +11,7 @@ from . import clustershell, slurm
 from .errors import UsageError
 from .ip_config import Host
 from .ip_config import read as read_ip_config
+from .names import LAUNCH
 from .reach import Local, Reach, own_program
 
 _LISTS = ("--extra_envs",)  # options with several values, each NAME=VALUE
@@ -122,7 +123,7 @@ class LaunchOptions:
         if self.scheduler == "slurm":
             return slurm.hosts_of(slurm.allocated(), listed)
         if listed is None:
-            raise UsageError("the following arguments are required: --ip_config; see launch.py --help")
+            raise UsageError(f"the following arguments are required: --ip_config; see {LAUNCH} --help")
         return listed
 
     def _ip_config_here(self) -> str:
@@ -243,12 +244,12 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--dry_run", action="store_true", help="print what would run on which host, and run nothing")
 
 
-def parse_launch(words: Sequence[str], program: str = "launch.py") -> LaunchOptions:
+def parse_launch(words: Sequence[str], program: str = LAUNCH) -> LaunchOptions:
     """Parses launch.py's command line."""
     parser = Parser(
         prog=program,
         description="Start a graph's servers and a program's trainers on all hosts, watch them, and end them all.",
-        epilog="Example: launch.py --workspace ~/sage --num_trainers 2 --num_samplers 4 --num_servers 1 --part_config "
+        epilog=f"Example: {LAUNCH} --workspace ~/sage --num_trainers 2 --num_samplers 4 --num_servers 1 --part_config "
         'data/g.json --ip_config ip_config.txt "python3 code/train.py --lr 0.01". Exit status: 0 all trainers ended '
         "with 0, 1 something failed (one line names the cause), 2 wrong usage, 130 interrupted.",
     )

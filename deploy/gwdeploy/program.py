@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 import glob
+import gzip
 import hashlib
+import io
 import os
 import re
 import shlex
+import tarfile
 
 from .errors import UsageError
+from .names import IN_PACKAGE, TOP
 
 FOLDER = ".graphwire"
 _NAME = re.compile(r"^graphwire-[0-9A-Za-z.~+-]+-linux-(?P<machine>[A-Za-z0-9_]+)\.tar\.gz$")
@@ -49,22 +53,38 @@ class Bundle:
 
 def _find() -> str:
     """Finds the bundle of this checkout, or of the folder where these scripts were unpacked."""
-    top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     found = [
         path
-        for path in glob.glob(os.path.join(top, "build/release/graphwire-*.tar.gz"))
+        for path in glob.glob(os.path.join(TOP, "build/release/graphwire-*.tar.gz"))
         if _NAME.match(os.path.basename(path))
     ]
     if len(found) != 1:
         raise UsageError(
-            f"--with_program: {len(found)} bundles in {top}/build/release: run cmake --build build/release --target "
+            f"--with_program: {len(found)} bundles in {TOP}/build/release: run cmake --build build/release --target "
             "bundle, or give --with_program=FILE"
         )
     return found[0]
 
 
+def _of_package() -> Bundle:
+    """Makes a bundle of the installed package's program and libraries. The same files give the same bytes."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as out, tarfile.open(fileobj=out, mode="w") as tar:
+        for place in ("bin", "lib"):
+            for name in sorted(os.listdir(os.path.join(TOP, place))):
+                with open(os.path.join(TOP, place, name), "rb") as file:
+                    entry = tarfile.TarInfo(f"graphwire/{place}/{name}")
+                    entry.mode, entry.size = 0o755, os.fstat(file.fileno()).st_size
+                    tar.addfile(entry, file)
+    content, machine = packed.getvalue(), os.uname().machine
+    return Bundle(f"the package's program for {machine}", machine, content, hashlib.sha256(content).hexdigest())
+
+
 def read(path: str) -> Bundle:
-    """Reads the bundle of a path; an empty path stands for this checkout's bundle."""
+    """Reads the bundle of a path. An empty path stands for this checkout's bundle, or for an installed package's own
+    program, which runs on other hosts if the package came as a wheel of a release."""
+    if not path and IN_PACKAGE:
+        return _of_package()
     path = os.path.expanduser(path) if path else _find()
     match = _NAME.match(os.path.basename(path))
     if not match:

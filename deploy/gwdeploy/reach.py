@@ -11,11 +11,13 @@ from typing import Any
 
 from .errors import DeployError, UsageError
 from .ip_config import Host
+from .names import COPY, IN_PACKAGE, TOP
 
 LINE_MAX = 1 << 20  # bytes of an agent's line
 
-# Places of the program on a host without --program, in this order: the workspace, PATH.
-_PLACES = (".graphwire/bin/graphwire", "graphwire")
+# Places of the program on a host without --program, in this order: the workspace, PATH. An installed package looks at
+# its own place last, because all hosts may have the same environment.
+_PLACES = (".graphwire/bin/graphwire", "graphwire", *([os.path.join(TOP, "bin/graphwire")] if IN_PACKAGE else []))
 _OURS = re.compile("there is no user|the workspace is not there")  # texts of our own scripts, which need no explanation
 
 # Texts of OpenSSH, and what to do. explain() fills in {host}, {port} and {to}.
@@ -34,7 +36,7 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
     (r"no route to host|network is unreachable", "there is no route to it"),
     (r"timed out|timeout", "it does not answer in time: is it up, is port {port} open?"),
     (r"bad owner or permissions|unprotected private key", "ssh refuses a file of yours; chmod 600 it"),
-    (r"not found|no such file", "graphwire is not there: copy_files.py --with_program, or --program PATH"),
+    (r"not found|no such file", f"graphwire is not there: {COPY} --with_program, or --program PATH"),
 )
 
 
@@ -95,9 +97,9 @@ class Reach:
         if self.program:
             places = _path(self.program)
         else:
-            places = f"{workspace}/{_PLACES[0]} {_PLACES[1]}"
+            places = f"{workspace}/{_PLACES[0]} {shlex.join(_PLACES[1:])}"
         tries = f'for p in {places}; do if [ -z "$g" ] && command -v "$p" >/dev/null; then g=$p; fi; done'
-        absent = f'echo {workspace}": the workspace is not there: copy_files.py makes it" >&2; exit 127'
+        absent = f'echo {workspace}": the workspace is not there: {COPY} makes it" >&2; exit 127'
         named = _path(self.program or "graphwire")
         missing = f'{refuse}; [ -d {workspace} ] || {{ {absent}; }}; echo {named}": not found" >&2; exit 127'
         return f"g=; {home}; {tries}" + ("" if optional else f'; [ -n "$g" ] || {{ {missing}; }}')
@@ -163,9 +165,8 @@ def _path(path: str) -> str:
 
 
 def own_program() -> str | None:
-    """Finds the program of this checkout or bundle, for hosts that are this machine."""
-    top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    """Finds the program of this checkout, bundle or package, for hosts that are this machine."""
     for place in ("build/release/graphwire", "bin/graphwire", "build/dev/graphwire"):
-        if os.access(os.path.join(top, place), os.X_OK):
-            return os.path.join(top, place)
+        if os.access(os.path.join(TOP, place), os.X_OK):
+            return os.path.join(TOP, place)
     return None

@@ -12,6 +12,7 @@ import subprocess
 
 from .errors import DeployError, UsageError
 from .ip_config import PORT, Host
+from .names import COPY, LAUNCH
 from .reach import Reach
 
 _ASK_S = 30.0  # slurmctld may be busy
@@ -51,7 +52,7 @@ def allocated() -> dict[str, str]:
     """Returns the nodes of the current allocation: name -> address."""
     nodes = os.environ.get("SLURM_JOB_NODELIST")
     if not nodes or not os.environ.get("SLURM_JOB_ID"):
-        raise UsageError("--scheduler slurm works inside an allocation: salloc --nodes=4 launch.py ..., or sbatch")
+        raise UsageError(f"--scheduler slurm works inside an allocation: salloc --nodes=4 {LAUNCH} ..., or sbatch")
     return read_nodes(_scontrol("show", "hostnames", nodes), _scontrol("-o", "show", "node", nodes))
 
 
@@ -88,6 +89,6 @@ class Slurm(Reach):
         """Returns an error with srun's own text."""
         said = " | ".join(line for line in lines[-3:] if line)
         if re.search(r"graphwire: not found", said):
-            said = f"graphwire is not there: copy_files.py --with_program, or --program PATH ({said})"
+            said = f"graphwire is not there: {COPY} --with_program, or --program PATH ({said})"
         ended = f"srun ended with status {status}" if status else "its step has ended"
         return DeployError(f"{host}: {said or ended}")

@@ -21,6 +21,8 @@ from graphwire._native import (
     OutOfRangeError,
     PeerError,
     ResourceError,
+    lib,
+    text,
 )
 from graphwire.batch import Batch, Block, Edges
 from graphwire.edge_ids import EdgeIds
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from graphwire import datasets, nn, optim, pyg
     from graphwire.optim import Embedding
 
-__version__ = "0.1.0"
+__version__ = text(lib.package_version())
 __all__ = [
     "Batch",
     "Block",

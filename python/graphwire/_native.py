@@ -22,14 +22,18 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Callable
 
+from graphwire._requirements import need
+
 SLICE_MS = 50  # Python handles signals after each slice of a wait
 
 
 def _load() -> Any:
     """Imports graphwire._c from this file's folder in an installed package, else from the checkout's build folder.
+    Before that, checks that cffi and NumPy exist.
 
     GRAPHWIRE_BUILD names another build folder. Raises ImportError.
     """
+    need("graphwire", "_cffi_backend", "numpy")
     try:
         return importlib.import_module("graphwire._c")
     except ImportError as error:
@@ -46,8 +50,8 @@ def _load() -> Any:
             spec.loader.exec_module(module)
             return module
     raise ImportError(
-        f"graphwire's library was not found: {missing}; `pip install ./python` builds and installs it, and in a "
-        "checkout `cmake --preset release -DGRAPHWIRE_PYTHON=ON && cmake --build --preset release` builds it"
+        f"graphwire's library was not found: {missing}; `pip install .` in a checkout builds and installs it, and "
+        "`cmake --preset release -DGRAPHWIRE_PYTHON=ON && cmake --build --preset release` builds it there"
     ) from missing
 
 

@@ -4,8 +4,8 @@
 
     arrays -> .npy files in a temporary folder -> `graphwire import` -> `graphwire partition` -> the folder of parts
 
-The graphwire program does the work. This module finds it by $GRAPHWIRE, in PATH, or in a checkout's build folder. The
-temporary folder is made where the result goes, and is always removed.
+The graphwire program does the work (_program.py finds it). The temporary folder is made where the result goes, and is
+always removed.
 
 Errors: RuntimeError with the program's last line; ValueError and TypeError; FileNotFoundError without the program.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,21 +22,12 @@ from typing import Any
 import numpy as np
 
 from graphwire import _checks
+from graphwire._program import program
 from graphwire._scratch import Scratch, descriptors
 
 Canonical = tuple[str, str, str]
 HOMOGENEOUS: Canonical = ("_N", "_E", "_N")
 _INTERNAL = ("_ID", "_TYPE")  # columns that DGL adds
-
-
-def program() -> str:
-    """The path of the graphwire program. Raises FileNotFoundError, which lists the places that were searched."""
-    top = Path(__file__).resolve().parents[2]
-    named = os.environ.get("GRAPHWIRE")
-    for found in (named, shutil.which("graphwire"), top / "build/release/graphwire", top / "build/dev/graphwire"):
-        if found and os.access(found, os.X_OK) and Path(found).is_file():
-            return str(found)
-    raise FileNotFoundError("the program graphwire is neither $GRAPHWIRE nor in PATH nor built: docs/INSTALL.md")
 
 
 def _in_arguments(line: str, names: Mapping[str, str]) -> str:

@@ -3,11 +3,12 @@
 #
 #   here       manual pages and completion of all commands; pkg-config and CMake find the moved tree; the unit
 #   in roots   README's tour (test/install/tour.sh), each in a root with Debian's essential packages only: the bundle in
-#              Debian 12 and 11; the .deb, then `cmake --install`, in Debian 12 with the .deb's dependencies
+#              Debian 12 and 11; the .deb in Debian 12 with the .deb's dependencies; INSTALL.md's commands, typed as they
+#              are there, in Debian 12 with the packages that it names
 #
-# mmdebstrap makes the roots from the mirror that apt uses here, and keeps them in build/install. Each is entered in its
-# own namespaces. This needs root. Without root the roots are skipped with a note; in CI that is a failure. If the
-# mirror cannot be reached, or the machine forbids namespaces, the script prints a note everywhere.
+# The roots (roots.sh) are kept in build/install. Without root they are skipped with a note; in CI that is a failure. If
+# the mirror cannot be reached, or the machine forbids namespaces, the script prints a note everywhere. `./check soak`
+# does the same in other releases.
 # shellcheck disable=SC2317 # functions that `holds` calls
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 folder=$PWD/build/install
@@ -147,62 +148,8 @@ fi
 
 # --- Roots. ---
 
-namespaces() {
-	mkdir "$run/probe" && unshare --mount --pid --net --fork sh -c "mount -t proc proc '$run/probe' && ip link set lo up"
-}
-
-why=''
-# shellcheck disable=SC2016 # apt's variables
-mirror=$(apt-get indextargets --format '$(SITE) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
-	awk '$1 ~ /debian/ && $1 !~ /security/ && $2 == "main" { print $1; exit }')
-if [ "$(id -u)" -ne 0 ]; then
-	why="needs root"
-	[ "${CI:-}" = true ] && { not_ok "install: the roots need root"; status=1; }
-elif ! command -v mmdebstrap >/dev/null; then
-	why="no mmdebstrap"
-elif [ -z "$mirror" ]; then
-	why="apt has no Debian mirror here"
-elif ! namespaces 2>/dev/null; then
-	why="namespaces cannot be made here"
-fi
-
-reached() { # reached SUITE: whether the mirror has it
-	/usr/lib/apt/apt-helper download-file "$mirror/dists/$1/Release" "$run/Release" >/dev/null 2>&1
-}
-
-# root SUITE PACKAGES: makes $folder/SUITE-bare.tar, a root of the essential packages, and SUITE-full.tar, with PACKAGES
-# too. Makes them again every week.
-root() {
-	local suite=$1 packages=$2 stamp
-	stamp=$(printf '%s %s %s' "$mirror" "$packages" "$(date +%Y-%V)" | sha1sum)
-	[ "$(cat "$folder/$suite.stamp" 2>/dev/null)" = "$stamp" ] && return
-	rm -f "$folder/$suite"*
-	local without='--exclude=./dev/* --exclude=./proc/* --exclude=./sys/* --exclude=./var/lib/apt/lists/* --exclude=./var/cache/apt/*'
-	mmdebstrap --mode=root --variant=essential --aptopt='Acquire::Retries "3"' ${packages:+--include="$packages"} \
-		--essential-hook="tar -C \"\$1\" $without -cf '$folder/$suite-bare.tar' ." \
-		"$suite" "$folder/$suite-full.tar" "$mirror" && echo "$stamp" >"$folder/$suite.stamp"
-}
-
-# unpack NAME TAR: unpacks a root into $run/NAME.
-unpack() {
-	mkdir "$run/$1" && tar -C "$run/$1" -xf "$folder/$2.tar" && mkdir -p "$run/$1/opt/tour" &&
-		cp test/install/tour.sh "$run/$1/opt/tour"
-}
-
-# inside ROOT COMMAND…: runs a command in a root, without the host's processes and networks.
-inside() {
-	local at=$run/$1
-	shift
-	# shellcheck disable=SC2016 # the inner shell's
-	unshare --mount --pid --net --fork --kill-child sh -ec '
-		ip link set lo up
-		ip addr add 10.77.7.7/32 dev lo
-		mount -t proc proc "$0/proc"
-		mount --rbind /dev "$0/dev"
-		mount -t tmpfs tmpfs "$0/tmp"
-		cd /
-		exec chroot "$0" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "$@"' "$at" "$@"
-}
+. test/check/roots.sh
+[ "$why" = "needs root" ] && [ "${CI:-}" = true ] && { not_ok "install: the roots need root"; status=1; }
 
 # tour ROOT NAME PROGRAM EXAMPLE [VARIABLE=VALUE]
 tour() {
@@ -224,33 +171,48 @@ for suite in bookworm bullseye; do
 	if reached "$suite"; then suites+=("$suite"); else note "the mirror has no $suite, or cannot be reached: no tour there"; fi
 done
 made=()
-for suite in "${suites[@]}"; do
-	packages=''
-	[ "$suite" = bookworm ] && packages=$needed
-	root "$suite" "$packages" >"$run/$suite.made" 2>&1 &
+names=()
+make() { # make NAME SUITE PACKAGES
+	root "$@" >"$run/$1.made" 2>&1 &
 	made+=($!)
+	names+=("$1")
+}
+for suite in "${suites[@]}"; do
+	case $suite in
+	bookworm)
+		make bookworm bookworm "$needed"
+		make build bookworm "$(packages_of build deb),apt"
+		;;
+	*) make "$suite" "$suite" '' ;;
+	esac
 done
 for i in "${!made[@]}"; do
-	wait "${made[i]}" || { not_ok "install: no root of ${suites[i]}"; tail -n 3 "$run/${suites[i]}.made"; status=1; unset "suites[i]"; }
+	wait "${made[i]}" || { not_ok "install: no root of ${names[i]}"; tail -n 3 "$run/${names[i]}.made"; exit 1; }
 done
 
 inner=/opt/$(basename "$bundle" .tar.gz)
 cp "$run/minibatch" "$run/older"
 "$release/older_glibc" 2.28 "$run/older" >/dev/null # as if it had been compiled there
 for suite in "${suites[@]}"; do
-	unpack "$suite" "$suite-bare" && tar -C "$run/$suite/opt" -xzf "$bundle" && cp "$run/older" "$run/$suite/opt/tour/minibatch"
+	unpack "$suite" "$suite-bare" && tar -C "$run/$suite/opt" -xzf "$bundle" && cp test/install/tour.sh "$run/$suite/opt/tour" &&
+		cp "$run/older" "$run/$suite/opt/tour/minibatch"
 	tour "$suite" "the bundle in $suite" "$inner/bin/graphwire" /opt/tour/minibatch "LD_LIBRARY_PATH=$inner/lib"
-	[ "$suite" = bookworm ] || { rm -rf "${run:?}/$suite"; continue; }
 	rm -rf "${run:?}/$suite"
+	[ "$suite" = bookworm ] || continue
 	unpack full "$suite-full"
+	cp test/install/tour.sh "$run/full/opt/tour"
 	cp "$deb" "$run/full/opt/tour/graphwire.deb"
 	cp "$run/minibatch" "$run/full/opt/tour/minibatch"
 	holds "the .deb is installed" inside full dpkg -i /opt/tour/graphwire.deb
 	tour full "the .deb in $suite" graphwire /opt/tour/minibatch
 	holds "the .deb is removed" inside full dpkg -r graphwire
 	holds "and leaves nothing" sh -c "! find '$run/full/usr' -name '*graphwire*' | grep ."
-	cp -a "$tree/." "$run/full/usr/local/"
-	holds "the tree in /usr/local" inside full ldconfig
+	unpack build build-full && checkout build
+	holds "INSTALL.md's commands, with the packages that it names" inside build bash /opt/graphwire/test/install/typed.sh \
+		'From source' 'A Debian package' 'A bundle'
+	holds "a build without the optional packages names them" inside build bash /opt/graphwire/test/install/optional.sh
+	cp -a "$run/build/usr/local/." "$run/full/usr/local/"
+	holds "what they installed in /usr/local" inside full ldconfig
 	tour full "cmake --install in $suite" graphwire /opt/tour/minibatch
 done
 exit $status

@@ -15,11 +15,10 @@ c_files() {
 	done | sort
 }
 
-# configure PRESET: configures a preset in build/PRESET. The release build has no tests, as in ./quickstart, but here
-# its warnings are errors too.
+# configure PRESET: configures a preset in build/PRESET. The release build's warnings are errors here.
 configure() {
 	if [ "$1" = release ]; then
-		cmake --preset release -DGRAPHWIRE_TESTS=OFF -DGRAPHWIRE_WERROR=ON -DGRAPHWIRE_PYTHON=OFF
+		cmake --preset release -DGRAPHWIRE_WERROR=ON -DGRAPHWIRE_PYTHON=OFF
 	elif [ ! -e "build/$1/build.ninja" ]; then
 		cmake --preset "$1"
 	fi

@@ -10,7 +10,7 @@ NODES=20000
 DEEP_MAX=12
 stamps=build/lint
 mkdir -p "$stamps"
-tidy=$(command -v clang-tidy-14 || command -v clang-tidy)
+tidy=$(command -v clang-tidy-14 || command -v clang-tidy) || { not_ok "clang-tidy-14 is missing (Debian 12 and Ubuntu have it)"; exit 1; }
 export tidy NODES
 
 if [ "${1:-}" = --tidy ]; then # --tidy deep|usual FILE STAMP: checks one file

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tests the Python package: builds the wheel and installs it into a virtual environment; runs ruff, mypy and the tests
-# of test/python on the installed package; then uses the package from the build tree.
+# of test/python on the installed package; makes the files of a release and uses the wheel's own program; then uses the
+# package from the build tree.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
 
 checked() { # checked WHAT COMMAND…
@@ -11,30 +12,38 @@ checked() { # checked WHAT COMMAND…
 
 status=0
 python_ready
-checked "ruff" "$venv/bin/ruff" check --quiet --config python/pyproject.toml python test/python test/kge test/adapters \
-	examples docs/api bench/accuracy.py deploy test/deploy test/support test/check
-checked "mypy" "$venv/bin/mypy" --config-file python/pyproject.toml --cache-dir build/python/mypy python/graphwire
-checked "mypy deploy" env MYPYPATH=deploy "$venv/bin/mypy" --config-file python/pyproject.toml \
+checked "ruff" "$venv/bin/ruff" check --quiet --config pyproject.toml python test/python test/kge test/adapters \
+	examples docs/api bench/accuracy.py deploy test/deploy test/support test/check test/install
+checked "mypy" "$venv/bin/mypy" --config-file pyproject.toml --cache-dir build/python/mypy python/graphwire python/graphwire_commands.py
+checked "mypy deploy" env MYPYPATH=deploy "$venv/bin/mypy" --config-file pyproject.toml \
 	--cache-dir build/python/mypy deploy/gwdeploy deploy/launch.py deploy/copy_files.py deploy/cluster.py
 
 export GRAPHWIRE=$PWD/build/release/graphwire OMP_NUM_THREADS=1
 run_pytest test/python || status=1
 
-# The wheel contains the library and names its dependencies.
-empty=$(mktemp -d)
-if python3 -m venv --without-pip "$empty/venv" &&
-	"$venv/bin/pip" --python "$empty/venv/bin/python" install -q --no-compile "$wheel"/*.whl >"$log" 2>&1 &&
-	"$GRAPHWIRE" generate rmat --scale 8 --features 4 --out "$empty/graph" --quiet >/dev/null &&
-	"$empty/venv/bin/python" -I -c '
-import sys, graphwire
-batch = next(iter(graphwire.NodeLoader(graphwire.open(sys.argv[1]), None, [3], features="feat")))
-sys.exit(batch.x.shape[1] != 4 or not graphwire.__file__.startswith(sys.prefix))' "$empty/graph"; then
-	ok "the wheel installs into an empty environment, and works there"
+# The files of a release, and the wheel in an environment with nothing else: what it names is all that it needs.
+released=$(mktemp -d)
+if TOOLS=$beside/tools WHEEL=$wheel python/release.sh --quick "$released/files" >"$log" 2>&1; then
+	ok "an sdist, and a wheel of manylinux_2_28; twine accepts both"
 else
-	not_ok "the wheel does not install into an empty environment, or does not work there; pip's output: $log"
+	tail -n 5 "$log"
+	not_ok "python/release.sh makes no files of a release; all of its output: $log"
 	status=1
 fi
-rm -rf "$empty"
+if python3 -m venv --without-pip "$released/venv" &&
+	"$venv/bin/pip" --python "$released/venv/bin/python" install -q --no-compile "$released"/files/*.whl >"$log" 2>&1; then
+	mkdir "$released/work"
+	env -u GRAPHWIRE "$released/venv/bin/python" -I test/install/wheel.py "$released/work" || status=1
+else
+	not_ok "the wheel does not install into an empty environment; pip's output: $log"
+	status=1
+fi
+checked "the build ends with one line on other systems" python3 -c '
+import subprocess, sys
+done = subprocess.run([sys.executable, "-c", "import sys; sys.platform = \"darwin\"; import build_backend"], cwd="python",
+                      capture_output=True, text=True)
+sys.exit(done.returncode != 1 or len(done.stderr.splitlines()) != 1 or "Linux only" not in done.stderr)'
+rm -rf "$released"
 
 checked "the package works from the build tree" env PYTHONPATH=python \
 	GRAPHWIRE_BUILD=build/wheel "$venv/bin/python" \

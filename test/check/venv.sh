@@ -3,7 +3,7 @@
 #
 # The environment is in build/python/venv and is made again when its list of packages changes. Nothing is compiled in
 # advance, because most of torch is never imported. If a file of the package is newer than the installed one, the wheel
-# is built into build/python/wheel and installed.
+# is built into build/python/wheel and installed. It is the portable wheel, as of a release.
 # The linters have fixed versions, because other versions find other faults.
 packages='torch==2.13.0 numpy cffi pytest pytest-xdist mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4'
 venv=$PWD/build/python/venv
@@ -24,19 +24,19 @@ make_venv() {
 python_ready() {
 	build release >/dev/null || { not_ok "the release build fails" && exit 1; }
 	make_venv || { tail -n 5 "$log"; not_ok "the virtual environment could not be made; all of pip's output: $log"; exit 1; }
-	if [ -e "$venv/installed" ] && [ -e "$wheel" ] && [ -z "$(find CMakeLists.txt cmake include core transport sampler protocol tensors \
-		client server python deploy -type f -newer "$venv/installed" -not -path '*/__pycache__*' -print -quit)" ]; then
+	if [ -e "$venv/installed" ] && [ -e "$wheel" ] && [ -z "$(find CMakeLists.txt pyproject.toml cmake include core transport sampler protocol tensors \
+		client server tools cmd bench python deploy -type f -newer "$venv/installed" -not -path '*/__pycache__*' -print -quit)" ]; then
 		return
 	fi
 	touch "$venv/installing"
 	rm -rf "$wheel"
-	if "$venv/bin/pip" wheel -q --no-deps -w "$wheel" ./python >"$log" 2>&1 &&
+	if "$venv/bin/pip" wheel -q --no-deps -w "$wheel" -C cmake.define.GRAPHWIRE_PORTABLE=ON . >"$log" 2>&1 &&
 		"$venv/bin/pip" install -q --force-reinstall --no-deps "$wheel"/*.whl >>"$log" 2>&1; then
 		mv "$venv/installing" "$venv/installed"
-		ok "pip wheel ./python, and its installation"
+		ok "pip wheel ., and its installation"
 	else
 		tail -n 20 "$log"
-		not_ok "pip wheel ./python, and its installation; all of its output: $log"
+		not_ok "pip wheel ., and its installation; all of its output: $log"
 		exit 1
 	fi
 	echo "installed after $SECONDS s"

@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import pytest
+from graphwire._program import ProgramError
 from graphwire.kge import data as kge_data
 from graphwire.kge import flags, local
 from graphwire.kge import partition as kge_partition
@@ -19,7 +20,6 @@ from graphwire.kge.commands import main, num_relations_of
 from graphwire.kge.data import load
 from graphwire.kge.dist_train import command_of
 from graphwire.kge.outputs import new_folder
-from graphwire.kge.store import ProgramError
 from ports import free_ports
 
 OPTIONS = ("--dataset wn18 --model_name TransE_l2 --hidden_dim 16 --gamma 6 --lr 0.5 --batch_size 40 "

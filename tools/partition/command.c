@@ -135,8 +135,8 @@ static gw_status check_output(const struct partition_arguments *a, const struct 
 	return a->replace ? gw_meta_check_replaceable(a->out, NULL) : GW_OK;
 }
 
-/* Refuses a graph that is too large for METIS by its JSON, before reading its arrays. The JSON does not show which
- * edges are loops, so all may be. */
+/* Before reading the arrays: refuses METIS in a build without METIS, and by its JSON a graph that is too large for
+ * METIS. The JSON does not show which edges are loops, so all may be. */
 static gw_status partition_check_counts(const struct gw_plan *plan, const struct gw_graph_meta *meta)
 {
 	uint64_t nodes = 0, edges = 0;
@@ -146,7 +146,8 @@ static gw_status partition_check_counts(const struct gw_plan *plan, const struct
 		edges += meta->etypes[e].count;
 	if (plan->method != GW_PLAN_METIS || (uint64_t)plan->parts * plan->trainers == 1)
 		return GW_OK;
-	return gw_metis_check_counts(nodes, 0, edges, 1);
+	gw_status status = gw_metis_check_built();
+	return status == GW_OK ? gw_metis_check_counts(nodes, 0, edges, 1) : status;
 }
 
 static gw_status run_part(const struct partition_arguments *a, const struct gw_part *part,

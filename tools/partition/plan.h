@@ -93,6 +93,9 @@ gw_status gw_assign_random(const struct gw_plan *plan, const struct gw_part *par
  * found before allocating that memory. Both errors name the other method. */
 gw_status gw_assign_metis(const struct gw_plan *plan, const struct gw_part *part, struct gw_assignment *assignment);
 
+/* Whether this build has METIS. GW_UNSUPPORTED if not; the text names the other method and the package. */
+gw_status gw_metis_check_built(void);
+
 /* Checks that METIS accepts these numbers of nodes, edges without loops, loops and constraints. GW_LIMIT if not. */
 gw_status gw_metis_check_counts(uint64_t nodes, uint64_t edges, uint64_t loops, uint32_t constraints);
 
@@ -110,7 +113,7 @@ struct gw_metis_job {
 };
 
 /* Runs the job in a child process and waits for it. GW_NO_MEMORY. GW_INVALID: METIS refused its input; the text has
- * its output. GW_IO: METIS was killed or crashed. */
+ * its output. GW_IO: METIS was killed or crashed. GW_UNSUPPORTED: the build has no METIS. */
 gw_status gw_metis_run(struct gw_metis_job *job);
 
 struct gw_split_stats {

@@ -10,6 +10,10 @@ from __future__ import annotations
 
 import importlib
 
+from graphwire._requirements import need
+
+need("graphwire.dgl", "torch")
+
 from graphwire.dgl import dataloading, distributed, host
 from graphwire.dgl.host import EID, ETYPE, NID, NTYPE
 from graphwire.dgl.install import install

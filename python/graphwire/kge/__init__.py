@@ -14,3 +14,7 @@ training, client   one step, and one client of a training job
 ranking, evaluate  ranks of triples, and the figures of a saved model
 outputs            the files of a training
 """
+
+from graphwire._requirements import need
+
+need("graphwire.kge", "torch")

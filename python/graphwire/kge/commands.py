@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Callable, Optional
 
 from graphwire._native import GraphwireError
+from graphwire._program import ProgramError
 from graphwire._scratch import Scratch
 from graphwire.kge import dictionaries, flags
 from graphwire.kge.data import BUILT_IN, DataError, Dataset, Dictionaries, Sink, load
@@ -196,8 +197,6 @@ COMMANDS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
 
 def run(command: str, words: Sequence[str]) -> int:
     """Runs a command and returns its exit status."""
-    from graphwire.kge.store import ProgramError
-
     try:
         return client(words) if command == "client" else COMMANDS[command](flags.parse(command, words), words)
     except flags.UsageError as error:

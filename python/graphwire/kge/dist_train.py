@@ -15,9 +15,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from graphwire._program import ProgramError, program
 from graphwire.kge.data import DataError
 from graphwire.kge.partition import parts_folder
-from graphwire.kge.store import ProgramError, program
 
 
 def launcher() -> Path:

@@ -17,9 +17,10 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from graphwire._program import ProgramError, program
 from graphwire._scratch import Scratch
 from graphwire.kge.data import Dataset
-from graphwire.kge.store import ProgramError, build, program, run_program
+from graphwire.kge.store import build, run_program
 
 _SERVING = re.compile(r"^serving part .* at (\S+): ", re.MULTILINE)
 _POLL_SECONDS = 0.05

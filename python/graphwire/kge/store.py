@@ -12,8 +12,6 @@ keep the dictionary's numbers.
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -24,6 +22,7 @@ import torch
 from torch import Tensor
 
 import graphwire
+from graphwire._program import ProgramError, program
 from graphwire._scratch import Scratch, descriptors
 from graphwire.kge.batches import Batch
 from graphwire.kge.data import DataError, Dataset, Triples
@@ -33,20 +32,6 @@ ENTITY, TRIPLE = "entity", "entity:triple:entity"
 EPS = 1e-10  # DGL-KE's value
 EACH_BYTES = 1 << 20  # a push takes at most this many bytes of gradients for one row
 POLL_SECONDS = 0.02
-
-
-class ProgramError(RuntimeError):
-    """The program `graphwire` does not exist or failed; the text names the cause."""
-
-
-def program() -> str:
-    """Finds the program `graphwire`: $GRAPHWIRE, else in the PATH, else in this checkout's build."""
-    top = Path(__file__).resolve().parents[3]
-    for path in (os.environ.get("GRAPHWIRE"), shutil.which("graphwire"), str(top / "build/release/graphwire"),
-                 str(top / "build/dev/graphwire")):
-        if path and os.access(path, os.X_OK):
-            return path
-    raise ProgramError("the program graphwire was not found: install it (docs/INSTALL.md), or set GRAPHWIRE=PATH")
 
 
 def run_program(*words: str | Path) -> None:
