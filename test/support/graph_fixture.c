@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "core/graph/id_index.h"
 #include "core/files/staging.h"
 #include "core/graph/alias.h"
 #include "core/graph/csc.h"
@@ -362,6 +363,8 @@ void gw_fixture_write(const struct gw_fixture *fixture)
 	if (gw_writer_open(fixture->folder, fixture->schema, false, &writer) != GW_OK)
 		fail_msg("%s", gw_last_error());
 	if (gw_fixture_fill(fixture, writer) != GW_OK)
+		fail_msg("%s", gw_last_error());
+	if (gw_id_index_write(writer, 1, 0) != GW_OK)
 		fail_msg("%s", gw_last_error());
 	if (gw_writer_commit(writer, NULL) != GW_OK)
 		fail_msg("%s", gw_last_error());

@@ -74,7 +74,7 @@ static void find_columns(struct oracle *o)
 		column->data = !key.out && strcmp(key.name, "indptr") != 0 && strcmp(key.name, "out_indptr") != 0 &&
 			       strcmp(key.name, "indices") != 0 && !ends_with(key.name, ".bytes") &&
 			       !ends_with(key.name, ".alias") && !ends_with(key.name, ".names.offsets") &&
-			       !(key.edge && strcmp(key.name, GW_INVERSE_NAME) == 0);
+			       !(key.edge ? strcmp(key.name, GW_INVERSE_NAME) == 0 : gw_name_is_node_ids(key.name));
 		column->there = calloc(o->out->num_parts, sizeof(*column->there));
 		for (uint32_t p = 0; p < o->out->num_parts; p++) {
 			column->there[p] = gw_part_array(o->part[p], array->meta->key);

@@ -151,6 +151,41 @@ static void test_inverse_that_is_none(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* A dense index of ids that leads to nodes, but not to those that have the ids: in both parts. */
+static void test_index_of_other_nodes(void **state)
+{
+	(void)state;
+	struct gw_graph_meta *schema;
+	char root[64], folder[96];
+	gw_test_folder(root);
+	snprintf(folder, sizeof(folder), "%s/g", root);
+	for (int wrong = 0; wrong < 2; wrong++) {
+		struct gw_writer *writer;
+		const int64_t ids[2][2] = {{3, 0}, {2, 1}};
+		const uint64_t two = 2;
+		assert_int_equal(gw_meta_create("g", 2, 1, 0, &schema), GW_OK);
+		strcpy(schema->ntypes[0].name, "n");
+		schema->ntypes[0].count = schema->ntypes[0].starts[2] = 4;
+		schema->ntypes[0].starts[1] = 2;
+		assert_int_equal(gw_meta_finish(schema), GW_OK);
+		assert_int_equal(gw_writer_open(folder, schema, true, &writer), GW_OK);
+		gw_meta_destroy(schema);
+		gw_writer_set_minor(writer, GW_FORMAT_MINOR_IDS);
+		const uint32_t nodes[2][2] = {{1, 3}, {2, (uint32_t)wrong}};
+		for (uint32_t p = 0; p < 2; p++) {
+			assert_int_equal(gw_writer_array(writer, p, "node/n/orig_id", GW_INT64, 1, &two, ids[p]),
+					 GW_OK);
+			assert_int_equal(
+				gw_writer_array(writer, p, "node/n/orig_id.inverse", GW_UINT32, 1, &two, nodes[p]),
+				GW_OK);
+		}
+		assert_int_equal(gw_writer_commit(writer, NULL), GW_OK);
+		assert_int_equal(run(gw_tool_verify, folder, "--quiet", NULL), wrong);
+		assert_int_equal(strstr(errors, "node type n: the index of its original ids") != NULL, wrong);
+	}
+	assert_int_equal(gw_remove_tree(root), GW_OK);
+}
+
 /* Each part is sound by itself, but a reverse type holds other edges: only the whole shows it. */
 static void test_reverse_that_is_none(void **state)
 {
@@ -251,6 +286,7 @@ int main(void)
 		cmocka_unit_test(test_verify),
 		cmocka_unit_test(test_reverse_that_is_none),
 		cmocka_unit_test(test_inverse_that_is_none),
+		cmocka_unit_test(test_index_of_other_nodes),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_inspect),
 	};
