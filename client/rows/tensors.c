@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "client/rows/tensor_handles.h"
+#include "core/graph/id_index.h"
 #include "core/memory/alloc.h"
 #include "tensors/features.h"
 
@@ -186,6 +187,39 @@ static gw_status build_edge_places(struct gw_client *client, uint32_t etype)
 	return gw_places_find(client, key, &client->indices[etype]);
 }
 
+/* The number of rows of an array in each part. */
+static gw_status rows_of_parts(const struct gw_graph_meta *meta, const char *key, uint64_t **out)
+{
+	*out = gw_calloc(meta->num_parts, sizeof(**out));
+	for (uint32_t p = 0; *out && p < meta->num_parts; p++)
+		(*out)[p] = gw_meta_array(meta, p, key)->shape[0];
+	return *out ? GW_OK : GW_NO_MEMORY;
+}
+
+static gw_status build_id_places(struct gw_client *client, uint32_t ntype)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	struct gw_id_places *places = &client->id_places[ntype];
+	char key[2 * GW_NAME_MAX + 16];
+	places->form = gw_id_form(meta, ntype);
+	if (places->form == GW_IDS_NONE)
+		return GW_OK;
+	bool dense = places->form == GW_IDS_DENSE;
+	snprintf(key, sizeof(key), "node/%s/%s", meta->ntypes[ntype].name, dense ? GW_INVERSE_NAME : GW_ID_INDEX_NAME);
+	gw_status status = gw_places_find(client, key, dense ? &places->nodes : &places->entries);
+	if (status == GW_OK)
+		status = rows_of_parts(meta, key, &places->rows);
+	if (status != GW_OK || dense)
+		return status;
+	snprintf(key, sizeof(key), "node/%s/%s", meta->ntypes[ntype].name, GW_ID_BUCKETS_NAME);
+	status = gw_places_find(client, key, &places->buckets);
+	if (status == GW_OK)
+		status = rows_of_parts(meta, key, &places->bucket_counts);
+	for (uint32_t p = 0; status == GW_OK && p < meta->num_parts; p++)
+		places->bucket_counts[p]--;
+	return status;
+}
+
 gw_status gw_tensors_build(struct gw_client *client)
 {
 	const struct gw_graph_meta *meta = client->meta;
@@ -193,7 +227,8 @@ gw_status gw_tensors_build(struct gw_client *client)
 	client->tensors = gw_calloc(part->count, sizeof(*client->tensors));
 	client->node_places = gw_calloc(meta->num_ntypes, sizeof(*client->node_places));
 	client->indices = gw_calloc(meta->num_etypes, sizeof(*client->indices));
-	if (!client->tensors || !client->node_places || !client->indices)
+	client->id_places = gw_calloc(meta->num_ntypes, sizeof(*client->id_places));
+	if (!client->tensors || !client->node_places || !client->indices || !client->id_places)
 		return GW_NO_MEMORY;
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < part->count && status == GW_OK; i++)
@@ -203,6 +238,8 @@ gw_status gw_tensors_build(struct gw_client *client)
 		status = add_inverse(client, e);
 	for (uint32_t t = 0; t < meta->num_ntypes && status == GW_OK; t++)
 		status = build_node_places(client, t);
+	for (uint32_t t = 0; t < meta->num_ntypes && status == GW_OK; t++)
+		status = build_id_places(client, t);
 	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
 		status = build_edge_places(client, e);
 	return status;
@@ -218,6 +255,15 @@ void gw_tensors_free(struct gw_client *client)
 		gw_free(client->node_places[t].indptr);
 	for (uint32_t e = 0; client->indices && e < client->meta->num_etypes; e++)
 		gw_free(client->indices[e]);
+	for (uint32_t t = 0; client->id_places && t < client->meta->num_ntypes; t++) {
+		struct gw_id_places *places = &client->id_places[t];
+		gw_free(places->nodes);
+		gw_free(places->entries);
+		gw_free(places->buckets);
+		gw_free(places->rows);
+		gw_free(places->bucket_counts);
+	}
+	gw_free(client->id_places);
 	gw_free(client->tensors);
 	gw_free(client->node_places);
 	gw_free(client->indices);

@@ -89,6 +89,14 @@ struct gw_node_places {
 	uint32_t columns;
 };
 
+/* The index of a node type's original ids: core/graph/id_index.h. */
+struct gw_id_places {
+	uint32_t form; /* enum gw_id_form */
+	/* [num_parts] each, or NULL. Dense ids have nodes, other forms have entries and buckets. */
+	struct gw_place *nodes, *entries, *buckets;
+	uint64_t *rows, *bucket_counts;
+};
+
 enum gw_neighbour_mode { GW_NEIGHBOURS_AUTO, GW_NEIGHBOURS_READS, GW_NEIGHBOURS_REQUESTS };
 
 /* Whether rows are fetched in the order of their addresses. */
@@ -146,6 +154,7 @@ struct gw_client {
 	uint32_t tensor_count, feature_count;
 	struct gw_node_places *node_places; /* [num_ntypes] */
 	struct gw_place **indices;          /* [num_etypes][num_parts] */
+	struct gw_id_places *id_places;     /* [num_ntypes] */
 	/* Adjacency lists that this process can address: [num_parts] arrays of [num_etypes], or NULL. */
 	const struct gw_adjacency **adjacencies;
 	/* Servers and engines. */
