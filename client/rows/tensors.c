@@ -98,22 +98,25 @@ static gw_status check_changes_alike(const struct gw_client *client, const char 
 	return GW_OK;
 }
 
-/* Adds the inverse of an edge type's original ids, for a graph in one part. It has one row per original id, so its rows
- * do not correspond to edges. */
+/* Adds the inverse of an edge type's original ids. It has one row per original id, so its rows do not correspond to
+ * edges; the parts divide them evenly. */
 static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 {
+	const struct gw_graph_meta *meta = client->meta;
 	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
-	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, client->meta->etypes[etype].folder);
-	const struct gw_array_meta *array = gw_meta_array(client->meta, 0, key);
+	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, meta->etypes[etype].folder);
+	const struct gw_array_meta *array = gw_meta_array(meta, 0, key);
 	if (!array)
 		return GW_OK;
 	struct gw_client_tensor *tensor = &client->tensors[client->tensor_count];
 	tensor->name = gw_strdup(GW_INVERSE_NAME);
-	if (!tensor->name)
-		return GW_NO_MEMORY;
+	tensor->starts = gw_calloc(meta->num_parts + 1ull, sizeof(*tensor->starts));
 	client->tensor_count++;
+	if (!tensor->name || !tensor->starts)
+		return GW_NO_MEMORY;
+	for (uint32_t p = 0; p < meta->num_parts; p++)
+		tensor->starts[p + 1] = tensor->starts[p] + gw_meta_array(meta, p, key)->shape[0];
 	uint64_t row_bytes = gw_array_meta_row_bytes(array);
-	tensor->starts[1] = array->shape[0];
 	tensor->rows.starts = tensor->starts;
 	tensor->rows.row_bytes = tensor->rows.step = row_bytes;
 	tensor->tensor = (struct gw_tensor){.name = tensor->name,
@@ -121,7 +124,7 @@ static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 					    .type = etype,
 					    .dtype = array->dtype,
 					    .ndim = array->ndim,
-					    .shape = {array->shape[0]},
+					    .shape = {tensor->starts[meta->num_parts]},
 					    .row_bytes = row_bytes,
 					    .placement = GW_PLACE_EVEN};
 	return gw_places_find(client, key, &tensor->rows.places);
@@ -250,6 +253,7 @@ void gw_tensors_free(struct gw_client *client)
 	for (uint32_t i = 0; i < client->tensor_count; i++) {
 		gw_free(client->tensors[i].name);
 		gw_free(client->tensors[i].rows.places);
+		gw_free(client->tensors[i].starts);
 	}
 	for (uint32_t t = 0; client->node_places && t < client->meta->num_ntypes; t++)
 		gw_free(client->node_places[t].indptr);

@@ -79,7 +79,7 @@ struct gw_client_tensor {
 	struct gw_tensor tensor; /* must be first: callers hold a pointer to it */
 	char *name;
 	const struct gw_array_meta *changes; /* set for a feature that is served as a tensor; else NULL */
-	uint64_t starts[2];                  /* row starts, where they differ from those of the type */
+	uint64_t *starts;                    /* row starts, where they differ from those of the type; else NULL */
 	struct gw_rows rows;
 };
 

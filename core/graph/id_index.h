@@ -79,10 +79,11 @@ bool gw_id_index_of(const struct gw_part *part, uint32_t ntype, struct gw_id_ind
  * GW_FORMAT if a bucket is impossible. Nodes are not checked. */
 gw_status gw_id_index_look_up(const struct gw_id_index *index, const uint64_t *keys, uint64_t n, uint64_t *nodes);
 
-/* Writes the index of every node type: reads the orig_id arrays, which must be complete in all parts, back from the
- * writer's files, which it maps. Types whose ids repeat get an index too. threads = 0: one per processor.
- * Memory: range_bytes (0: 256 MiB), or a sixteenth of the largest type's index if that is more; and a bit for each
- * node. An id that many nodes share takes 16 or 24 bytes for each of them. Errors: those of the writer, GW_NO_MEMORY.
+/* Writes the index of every node type, and orig_id.inverse of every edge type of a graph in several parts: reads the
+ * orig_id arrays, which must be complete in all parts, back from the writer's files, which it maps. Types whose ids
+ * repeat get an index too. threads = 0: one per processor. Memory: range_bytes (0: 256 MiB), or a sixteenth of the
+ * largest type's index if that is more; and a bit for each node. An id that many nodes share takes 16 or 24 bytes for
+ * each of them. Errors: those of the writer, GW_NO_MEMORY.
  */
 gw_status gw_id_index_write(struct gw_writer *writer, unsigned threads, uint64_t range_bytes);
 

@@ -1,13 +1,13 @@
-/* Writes the index of original ids for every node type. See id_index.h.
+/* Writes the index of original ids for every node type, and for edge types in several parts. See id_index.h.
  *
- *   orig_id of all parts, mapped -> are they 0 ... nodes - 1? -> dense: a range of ids at a time: the node of each id
- *                                                          else -> entries of each part counted -> a range of buckets
- *   at a time: entries counted by bucket, placed, sorted within their bucket -> appended to the parts' arrays
+ *   are they 0 ... nodes - 1, and edges -> inverse_parts.c
+ *   else: orig_id of all parts, mapped -> entries of each part counted -> a range of buckets at a time: entries counted
+ *   by bucket, placed, sorted within their bucket -> appended to the parts' arrays
  *
- * Buckets are numbered over all parts, part after part, and every part has the same number of them. A range of ids or
- * buckets may cover several parts, or a piece of one. Each range takes one or two loops over all original ids. Threads
- * place entries in any order; the sort makes the files the same for any number of threads. Fails with the writer's
- * errors, and if memory runs out.
+ * Buckets are numbered over all parts, part after part, and every part has the same number of them. A range may cover
+ * several parts, or a piece of one. Each range takes one or two loops over all original ids. Threads place entries in
+ * any order; the sort makes the files the same for any number of threads. Fails with the writer's errors, and if memory
+ * runs out.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,14 +16,17 @@
 
 #include "core/graph/book.h"
 #include "core/graph/id_index.h"
+#include "core/graph/inverse.h"
 #include "core/graph/npy.h"
 #include "core/memory/alloc.h"
+#include "core/memory/vec.h"
 #include "core/system/parallel.h"
 
 #define GRAIN          65536u         /* nodes or buckets of a chunk */
 #define RANGE_BYTES    (256ull << 20) /* memory of a range by default, unless the index is large */
 #define RANGES_MAX     16u            /* of a large index */
 #define BUCKET_ENTRIES 4u             /* on average */
+#define BATCH          32u            /* nodes whose places are fetched together */
 #define INSERTION_MAX  64u            /* entries of a bucket that are sorted by insertion */
 
 /* The original ids of one part. */
@@ -38,24 +41,17 @@ struct id_writing {
 	uint32_t ntype;
 	unsigned threads;
 	uint64_t range_bytes;
-	enum gw_id_form form;
+	enum gw_id_form form;      /* numbers or texts */
 	struct id_source *sources; /* [num_parts] */
 	uint32_t part;             /* of the current loop */
-	/* Dense: */
-	uint64_t *seen;       /* a bit for each id */
-	bool not_dense;       /* set by any thread */
-	uint64_t first, last; /* the current range, of ids or buckets */
-	union {
-		uint32_t *narrow; /* [last - first] */
-		uint64_t *wide;
-	} nodes;
+	uint64_t first, last;      /* the current range of buckets */
 	bool wide;
-	/* Entries: */
 	uint32_t words;
 	uint64_t bucket_count;  /* of each part */
 	uint64_t *part_entries; /* [num_parts] */
 	uint64_t *next;         /* [buckets of the range + 1]: where the next entry of the bucket goes */
 	uint64_t *entries;      /* of the range */
+	struct gw_vec next_memory, entry_memory; /* huge pages, for writes without order */
 	struct gw_array_stream *index, *buckets; /* of the part being written; or NULL */
 	uint64_t written;                        /* entries of that part */
 };
@@ -109,105 +105,6 @@ static const char *id_key(const struct id_writing *w, const char *name, char *ke
 	return key;
 }
 
-/* --- Dense ids. --- */
-
-static gw_status mark_seen(void *context, uint64_t begin, uint64_t end, unsigned thread)
-{
-	struct id_writing *w = context;
-	const int64_t *ids = w->sources[w->part].numbers.data;
-	(void)thread;
-	for (uint64_t i = begin; i < end && !__atomic_load_n(&w->not_dense, __ATOMIC_RELAXED); i++) {
-		uint64_t id = (uint64_t)ids[i], bit = 1ull << (id % 64);
-		if (id >= w->type->count || (__atomic_fetch_or(&w->seen[id / 64], bit, __ATOMIC_RELAXED) & bit))
-			__atomic_store_n(&w->not_dense, true, __ATOMIC_RELAXED);
-	}
-	return GW_OK;
-}
-
-/* Ids are dense if each is below the number of nodes and none repeats. */
-static gw_status find_form(struct id_writing *w)
-{
-	if (w->form != GW_IDS_NUMBERS)
-		return GW_OK;
-	w->seen = gw_calloc(w->type->count / 64 + 1, sizeof(*w->seen));
-	if (!w->seen)
-		return GW_NO_MEMORY;
-	gw_status status = each_node(w, mark_seen);
-	gw_free(w->seen);
-	w->seen = NULL;
-	if (!w->not_dense)
-		w->form = GW_IDS_DENSE;
-	return status;
-}
-
-static gw_status place_dense(void *context, uint64_t begin, uint64_t end, unsigned thread)
-{
-	const struct id_writing *w = context;
-	const int64_t *ids = w->sources[w->part].numbers.data;
-	(void)thread;
-	for (uint64_t i = begin; i < end; i++) {
-		uint64_t at = (uint64_t)ids[i] - w->first, node = w->type->starts[w->part] + i;
-		if (at >= w->last - w->first)
-			continue;
-		if (w->wide)
-			w->nodes.wide[at] = node;
-		else
-			w->nodes.narrow[at] = (uint32_t)node;
-	}
-	return GW_OK;
-}
-
-/* Appends the nodes of the range's ids to the parts that have these ids. */
-static gw_status append_dense(struct id_writing *w, uint32_t *part)
-{
-	const uint8_t *data = (const uint8_t *)w->nodes.narrow;
-	uint32_t parts = w->meta->num_parts;
-	size_t width = w->wide ? 8 : 4;
-	char key[2 * GW_NAME_MAX + 16];
-	gw_status status = GW_OK;
-	for (uint64_t at = w->first; status == GW_OK;) {
-		uint64_t start = gw_dense_start(w->type->count, *part, parts);
-		uint64_t end = gw_dense_start(w->type->count, *part + 1, parts), rows = end - start;
-		if (!w->index)
-			status = gw_writer_begin(w->writer, *part, id_key(w, GW_INVERSE_NAME, key, sizeof(key)),
-						 w->wide ? GW_UINT64 : GW_UINT32, 1, &rows, &w->index);
-		uint64_t upto = end < w->last ? end : w->last;
-		if (status == GW_OK)
-			status = gw_writer_append(w->index, data + (at - w->first) * width, (upto - at) * width);
-		at = upto;
-		if (status != GW_OK || upto < end)
-			break;
-		struct gw_array_stream *stream = w->index;
-		w->index = NULL;
-		status = gw_writer_end(stream);
-		if (++*part == parts)
-			break;
-	}
-	return status;
-}
-
-static gw_status write_dense(struct id_writing *w)
-{
-	uint64_t count = w->type->count, width = w->wide ? 8 : 4;
-	uint64_t least = count / RANGES_MAX + 1, wanted = w->range_bytes / width;
-	uint64_t most = wanted > least ? wanted : least;
-	most = most < count ? most : count;
-	uint32_t part = 0;
-	gw_status status = GW_OK;
-	w->nodes.narrow = gw_malloc(most * width);
-	if (!w->nodes.narrow)
-		return GW_NO_MEMORY;
-	do {
-		w->last = count - w->first < most ? count : w->first + most;
-		status = each_node(w, place_dense);
-		if (status == GW_OK)
-			status = append_dense(w, &part);
-		w->first = w->last;
-	} while (status == GW_OK && w->first < count);
-	gw_free(w->nodes.narrow);
-	return status;
-}
-
 /* --- Entries. --- */
 
 static inline void key_of(const struct id_writing *w, uint64_t row, uint64_t key[GW_ID_KEY_WORDS])
@@ -246,16 +143,44 @@ static gw_status count_parts(void *context, uint64_t begin, uint64_t end, unsign
 	return GW_OK;
 }
 
+/* Nodes whose places in memory are fetched together. */
+struct id_batch {
+	uint32_t n;
+	uint64_t keys[BATCH][GW_ID_KEY_WORDS];
+	uint64_t buckets[BATCH]; /* of the range; a larger number: of another range */
+};
+
+/* Fills a batch with the nodes of the range among up to BATCH rows from `row` on, and fetches their buckets. nodes: may
+ * be NULL. Returns the next row. */
+static uint64_t take_batch(const struct id_writing *w, uint64_t row, uint64_t end, struct id_batch *batch,
+			   uint64_t *nodes)
+{
+	end = end - row < BATCH ? end : row + BATCH;
+	batch->n = 0;
+	for (; row < end; row++) {
+		uint64_t *key = batch->keys[batch->n];
+		key_of(w, row, key);
+		uint64_t bucket = bucket_of(w, key) - w->first;
+		if (bucket >= w->last - w->first)
+			continue;
+		__builtin_prefetch(&w->next[bucket], 1);
+		batch->buckets[batch->n] = bucket;
+		if (nodes)
+			nodes[batch->n] = w->type->starts[w->part] + row;
+		batch->n++;
+	}
+	return end;
+}
+
 static gw_status count_buckets(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	const struct id_writing *w = context;
-	uint64_t key[GW_ID_KEY_WORDS];
+	struct id_batch batch;
 	(void)thread;
-	for (uint64_t i = begin; i < end; i++) {
-		key_of(w, i, key);
-		uint64_t bucket = bucket_of(w, key) - w->first;
-		if (bucket < w->last - w->first)
-			__atomic_fetch_add(&w->next[bucket + 1], 1, __ATOMIC_RELAXED);
+	while (begin < end) {
+		begin = take_batch(w, begin, end, &batch, NULL);
+		for (uint32_t i = 0; i < batch.n; i++)
+			__atomic_fetch_add(&w->next[batch.buckets[i] + 1], 1, __ATOMIC_RELAXED);
 	}
 	return GW_OK;
 }
@@ -263,17 +188,21 @@ static gw_status count_buckets(void *context, uint64_t begin, uint64_t end, unsi
 static gw_status place_entries(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	const struct id_writing *w = context;
-	uint64_t key[GW_ID_KEY_WORDS];
+	struct id_batch batch;
+	uint64_t nodes[BATCH], *entries[BATCH];
 	(void)thread;
-	for (uint64_t i = begin; i < end; i++) {
-		key_of(w, i, key);
-		uint64_t bucket = bucket_of(w, key) - w->first;
-		if (bucket >= w->last - w->first)
-			continue;
-		uint64_t *entry =
-			w->entries + __atomic_fetch_add(&w->next[bucket], 1, __ATOMIC_RELAXED) * (w->words + 1);
-		memcpy(entry, key, w->words * sizeof(*key));
-		entry[w->words] = w->type->starts[w->part] + i;
+	while (begin < end) {
+		begin = take_batch(w, begin, end, &batch, nodes);
+		for (uint32_t i = 0; i < batch.n; i++) {
+			uint64_t at = __atomic_fetch_add(&w->next[batch.buckets[i]], 1, __ATOMIC_RELAXED);
+			entries[i] = w->entries + at * (w->words + 1);
+			__builtin_prefetch(entries[i], 1);
+		}
+		for (uint32_t i = 0; i < batch.n; i++) {
+			for (uint32_t k = 0; k < w->words; k++)
+				entries[i][k] = batch.keys[i][k];
+			entries[i][w->words] = nodes[i];
+		}
 	}
 	return GW_OK;
 }
@@ -333,8 +262,10 @@ static gw_status fill_range(struct id_writing *w)
 	for (uint64_t b = 0; b < buckets; b++)
 		w->next[b + 1] += w->next[b];
 	if (status == GW_OK) {
-		w->entries = gw_malloc(w->next[buckets] * (w->words + 1) * sizeof(*w->entries));
-		status = w->entries ? each_node(w, place_entries) : GW_NO_MEMORY;
+		status = gw_vec_reserve(&w->entry_memory, w->next[buckets] * (w->words + 1) * sizeof(*w->entries));
+		w->entries = w->entry_memory.data;
+		if (status == GW_OK)
+			status = each_node(w, place_entries);
 	}
 	return status == GW_OK ? gw_parallel_for(w->threads, buckets, GRAIN, sort_buckets, w) : status;
 }
@@ -408,18 +339,19 @@ static gw_status write_entries(struct id_writing *w)
 	uint64_t ranges = bytes / w->range_bytes + 1 < RANGES_MAX ? bytes / w->range_bytes + 1 : RANGES_MAX;
 	uint64_t most = (buckets + ranges - 1) / ranges;
 	w->part_entries = gw_calloc(parts, sizeof(*w->part_entries));
-	w->next = gw_malloc((most + 1) * sizeof(*w->next));
-	gw_status status = w->part_entries && w->next ? each_node(w, count_parts) : GW_NO_MEMORY;
+	gw_status status = gw_vec_reserve(&w->next_memory, (most + 1) * sizeof(*w->next));
+	w->next = w->next_memory.data;
+	if (status == GW_OK)
+		status = w->part_entries ? each_node(w, count_parts) : GW_NO_MEMORY;
 	for (w->first = 0; w->first < buckets && status == GW_OK; w->first = w->last) {
 		w->last = buckets - w->first < most ? buckets : w->first + most;
 		status = fill_range(w);
 		if (status == GW_OK)
 			status = append_range(w);
-		gw_free(w->entries);
-		w->entries = NULL;
+		gw_vec_free(&w->entry_memory);
 	}
 	gw_free(w->part_entries);
-	gw_free(w->next);
+	gw_vec_free(&w->next_memory);
 	return status;
 }
 
@@ -436,18 +368,22 @@ static gw_status write_type_ids(struct gw_writer *writer, uint32_t ntype, unsign
 			       .threads = threads,
 			       .range_bytes = range_bytes ? range_bytes : RANGE_BYTES,
 			       .wide = meta->ntypes[ntype].count >= UINT32_MAX};
-	if (gw_meta_array(meta, 0, id_key(&w, "orig_id", key, sizeof(key))))
-		w.form = GW_IDS_NUMBERS;
-	else if (gw_meta_array(meta, 0, id_key(&w, "orig_id.offsets", key, sizeof(key))))
+	if (gw_meta_array(meta, 0, id_key(&w, "orig_id.offsets", key, sizeof(key))))
 		w.form = GW_IDS_TEXTS;
+	else if (gw_meta_array(meta, 0, id_key(&w, "orig_id", key, sizeof(key))))
+		w.form = GW_IDS_NUMBERS; /* key stays that of orig_id */
 	else
 		return GW_OK;
+	const struct gw_inverse_of dense = {
+		.key = key, .starts = w.type->starts, .unique = true, .threads = threads, .range_bytes = range_bytes};
+	bool written = false;
+	gw_status status = w.form == GW_IDS_NUMBERS ? gw_inverse_write_parts(writer, &dense, &written) : GW_OK;
+	if (status != GW_OK || written)
+		return status;
 	w.sources = gw_calloc(meta->num_parts, sizeof(*w.sources));
-	gw_status status = w.sources ? id_sources_open(&w) : GW_NO_MEMORY;
+	status = w.sources ? id_sources_open(&w) : GW_NO_MEMORY;
 	if (status == GW_OK)
-		status = find_form(&w);
-	if (status == GW_OK)
-		status = w.form == GW_IDS_DENSE ? write_dense(&w) : write_entries(&w);
+		status = write_entries(&w);
 	if (w.index)
 		gw_writer_drop(w.index);
 	if (w.buckets)
@@ -456,6 +392,20 @@ static gw_status write_type_ids(struct gw_writer *writer, uint32_t ntype, unsign
 	gw_free(w.sources);
 	return status == GW_OK ? GW_OK
 			       : gw_context(status, "node type %s: the index of its original ids", w.type->name);
+}
+
+/* A graph in one part has the inverse already: see gw_inverse_write. */
+static gw_status write_edge_ids(struct gw_writer *writer, uint32_t etype, unsigned threads, uint64_t range_bytes)
+{
+	const struct gw_graph_meta *meta = gw_writer_meta(writer);
+	char key[GW_EDGE_FOLDER_MAX + 32];
+	snprintf(key, sizeof(key), "edge/%s/orig_id", meta->etypes[etype].folder);
+	const struct gw_inverse_of of = {
+		.key = key, .starts = meta->etypes[etype].starts, .threads = threads, .range_bytes = range_bytes};
+	bool written;
+	if (meta->num_parts == 1 || !gw_meta_array(meta, 0, key))
+		return GW_OK;
+	return gw_inverse_write_parts(writer, &of, &written);
 }
 
 /* Whether a feature of the graph has a name that the index needs, as older versions allowed. */
@@ -478,5 +428,7 @@ gw_status gw_id_index_write(struct gw_writer *writer, unsigned threads, uint64_t
 	gw_writer_set_minor(writer, GW_FORMAT_MINOR_IDS);
 	for (uint32_t t = 0; t < gw_writer_meta(writer)->num_ntypes && status == GW_OK; t++)
 		status = write_type_ids(writer, t, threads, range_bytes);
+	for (uint32_t t = 0; t < gw_writer_meta(writer)->num_etypes && status == GW_OK; t++)
+		status = write_edge_ids(writer, t, threads, range_bytes);
 	return status;
 }

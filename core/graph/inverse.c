@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/graph/inverse_private.h"
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
 
@@ -27,22 +28,6 @@ struct inverse {
 	} at;
 };
 
-static void inverse_lower_narrow(uint32_t *place, uint32_t position)
-{
-	uint32_t seen = __atomic_load_n(place, __ATOMIC_RELAXED);
-	while (position < seen &&
-	       !__atomic_compare_exchange_n(place, &seen, position, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
-}
-
-static void inverse_lower_wide(uint64_t *place, uint64_t position)
-{
-	uint64_t seen = __atomic_load_n(place, __ATOMIC_RELAXED);
-	while (position < seen &&
-	       !__atomic_compare_exchange_n(place, &seen, position, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
-}
-
 /* Stops at an id that is not below the number of edges: a smaller id must then be missing. */
 static gw_status inverse_greatest(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
@@ -54,10 +39,7 @@ static gw_status inverse_greatest(void *context, uint64_t begin, uint64_t end, u
 		if (id >= rows)
 			rows = id < inverse->edges ? id + 1 : UINT64_MAX;
 	}
-	uint64_t seen = __atomic_load_n(&inverse->rows, __ATOMIC_RELAXED);
-	while (rows > seen &&
-	       !__atomic_compare_exchange_n(&inverse->rows, &seen, rows, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
+	gw_inverse_raise(&inverse->rows, rows);
 	return GW_OK;
 }
 
@@ -68,9 +50,9 @@ static gw_status inverse_lower(void *context, uint64_t begin, uint64_t end, unsi
 	for (uint64_t i = begin; i < end; i++) {
 		uint64_t id = inverse->id(inverse->context, i);
 		if (inverse->wide)
-			inverse_lower_wide(&inverse->at.wide[id], i);
+			gw_inverse_lower_wide(&inverse->at.wide[id], i);
 		else
-			inverse_lower_narrow(&inverse->at.narrow[id], (uint32_t)i);
+			gw_inverse_lower_narrow(&inverse->at.narrow[id], (uint32_t)i);
 	}
 	return GW_OK;
 }
@@ -164,7 +146,7 @@ gw_status gw_inverse_check(const struct gw_part *part, uint32_t etype, unsigned 
 	check.ids = gw_part_array(part, key);
 	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, check.meta->etypes[etype].folder);
 	check.inverse = gw_part_array(part, key);
-	if (!check.inverse)
+	if (!check.inverse || check.meta->num_parts > 1)
 		return GW_OK;
 	gw_status status = gw_parallel_for(threads, check.inverse->rows, INVERSE_GRAIN, inverse_check_rows, &check);
 	if (status == GW_OK)

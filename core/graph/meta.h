@@ -86,8 +86,8 @@ gw_status gw_name_check(const char *what, const char *name);
 #define GW_INVERSE_TAIL ".inverse"
 #define GW_INVERSE_NAME "orig_id.inverse"
 
-/* The arrays that lead from the original ids of nodes to the nodes: see core/graph/id_index.h. A graph of an older minor
- * version may have features of these names. */
+/* The arrays that lead from the original ids of nodes to the nodes: see core/graph/id_index.h. A graph of an older
+ * minor version may have features of these names. */
 #define GW_FORMAT_MINOR_IDS 2
 #define GW_ID_INDEX_NAME    "orig_id.index"
 #define GW_ID_BUCKETS_NAME  "orig_id.buckets"

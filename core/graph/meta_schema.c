@@ -159,8 +159,9 @@ static gw_status edge_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 	} else if (strcmp(key->name, "orig_id") == 0) {
 		*rule = (struct rule){BITS(GW_UINT32) | BITS(GW_INT64), 1, rows, 0};
 	} else if (strcmp(key->name, GW_INVERSE_NAME) == 0) {
-		if (meta->num_parts > 1)
-			return gw_fail(GW_INVALID, "\"%s\": only a graph in one part has it", text);
+		if (meta->num_parts > 1 && meta->minor < GW_FORMAT_MINOR_IDS)
+			return gw_fail(GW_INVALID, "\"%s\": only a graph in one part has it before minor version %d",
+				       text, GW_FORMAT_MINOR_IDS);
 		*rule = (struct rule){ids, 1, ANY_ROWS, 0};
 	} else if (type->order == GW_ORDER_TIME_SRC && strcmp(key->name, type->time_name) == 0) {
 		*rule = (struct rule){BITS(GW_INT64) | BITS(GW_INT32), 1, rows, 0};
@@ -308,17 +309,28 @@ static gw_status schema_check_strings(const struct gw_graph_meta *meta, uint32_t
 	return GW_OK;
 }
 
-/* orig_id.inverse needs original ids, and has at most one row for each edge. */
+/* orig_id.inverse needs original ids, has at most one row for each edge, and is divided evenly over the parts. */
 static gw_status schema_check_inverse(const struct gw_graph_meta *meta, uint32_t etype)
 {
 	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
 	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, meta->etypes[etype].folder);
-	const struct gw_array_meta *array = gw_meta_array(meta, 0, key);
-	if (!array)
+	uint64_t rows = 0;
+	bool over = false;
+	if (!gw_meta_array(meta, 0, key))
 		return GW_OK;
-	if (array->shape[0] > meta->etypes[etype].count)
+	for (uint32_t p = 0; p < meta->num_parts; p++)
+		over |= __builtin_add_overflow(rows, gw_meta_array(meta, p, key)->shape[0], &rows);
+	if (over || rows > meta->etypes[etype].count)
 		return gw_fail(GW_INVALID, "\"%s\": it has %llu rows, but there are %llu edges", key,
-			       (unsigned long long)array->shape[0], (unsigned long long)meta->etypes[etype].count);
+			       (unsigned long long)rows, (unsigned long long)meta->etypes[etype].count);
+	for (uint32_t p = 0; p < meta->num_parts; p++) {
+		uint64_t wanted =
+			gw_dense_start(rows, p + 1, meta->num_parts) - gw_dense_start(rows, p, meta->num_parts);
+		if (gw_meta_array(meta, p, key)->shape[0] != wanted)
+			return gw_fail(GW_INVALID, "part %u: \"%s\" has %llu rows; %llu expected", p, key,
+				       (unsigned long long)gw_meta_array(meta, p, key)->shape[0],
+				       (unsigned long long)wanted);
+	}
 	return schema_require(meta, 0, true, etype, "orig_id", NULL);
 }
 

@@ -171,7 +171,7 @@ struct gw_tensor {
  *
  * An edge's id is its position in the graph. Two more tensors of an edge type lead from ids to the input and back:
  *   orig_id          row i is the input's row (or id) of edge i; uint32 or int64; absent if the edges have none
- *   orig_id.inverse  row r is the first edge whose orig_id is r; uint32 or uint64; only in a graph of one part. Its
+ *   orig_id.inverse  row r is the first edge whose orig_id is r; uint32 or uint64; absent if an id is left out. Its
  *                    shape[0] is num_edges if no two edges share an orig_id. gw_tensor_at does not list it. */
 GW_API gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const char *name,
 				const struct gw_tensor **out);
