@@ -58,7 +58,8 @@ def _arrow_texts(ids: Any) -> tuple[np.ndarray, np.ndarray] | None:
     kind = pyarrow.types
     if not (kind.is_string(ids.type) or kind.is_large_string(ids.type) or kind.is_binary(ids.type)):
         return None
-    _, offsets, data = ids.cast(pyarrow.large_binary()).buffers()
+    ids = ids.cast(pyarrow.large_binary())
+    _, offsets, data = ids.buffers()
     found = np.frombuffer(offsets, np.int64)[ids.offset:ids.offset + len(ids) + 1]
     data = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
     return (found - found[0]).astype(np.uint64), data[int(found[0]):int(found[-1])]
