@@ -41,8 +41,9 @@ struct verify_arguments {
 struct verify_totals {
 	uint32_t parts, faults;
 	uint64_t arrays, bytes;
-	struct gw_edge_scan *scans;  /* one for each edge type */
-	struct gw_id_scan *id_scans; /* one for each node type */
+	struct gw_edge_scan *scans;            /* one for each edge type */
+	struct gw_id_scan *id_scans;           /* one for each node type */
+	struct gw_inverse_scan *inverse_scans; /* one for each edge type */
 	char first_fault[GW_ERROR_TEXT_MAX];
 };
 
@@ -89,6 +90,8 @@ static gw_status verify_part(const struct gw_graph_meta *meta, uint32_t number, 
 		status = gw_edge_scan_add(part, t, a->threads, &totals->scans[t]);
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++)
 		status = gw_inverse_check(part, t, a->threads);
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++)
+		status = gw_inverse_scan_add(part, t, a->threads, &totals->inverse_scans[t]);
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++)
 		status = gw_id_index_scan(part, t, a->threads, &totals->id_scans[t]);
 	gw_part_close(part);
@@ -120,6 +123,10 @@ static void verify_whole(const struct gw_graph_meta *meta, struct verify_totals 
 		else if (type->reverse != GW_TYPE_NONE && scan->backward != totals->scans[type->reverse].forward)
 			status = gw_fail(GW_FORMAT, "edge type %s: its reverse %s does not hold its edges reversed",
 					 type->folder, meta->etypes[type->reverse].folder);
+		else if (totals->inverse_scans[t].rows == type->count &&
+			 totals->inverse_scans[t].edges != totals->inverse_scans[t].inverse)
+			status = gw_fail(GW_FORMAT, "edge type %s: its orig_id.inverse does not lead to its edges",
+					 type->folder);
 		if (status != GW_OK)
 			note_fault(totals);
 	}
@@ -141,7 +148,8 @@ static gw_status verify_run(const struct gw_graph_meta *meta, const struct verif
 			       meta->graph_name, meta->num_parts - 1, a->part);
 	totals->scans = gw_calloc(meta->num_etypes, sizeof(*totals->scans));
 	totals->id_scans = gw_calloc(meta->num_ntypes, sizeof(*totals->id_scans));
-	if (!totals->scans || !totals->id_scans)
+	totals->inverse_scans = gw_calloc(meta->num_etypes, sizeof(*totals->inverse_scans));
+	if (!totals->scans || !totals->id_scans || !totals->inverse_scans)
 		return GW_NO_MEMORY;
 	for (uint32_t p = 0; p < meta->num_parts; p++) {
 		if (!all && p != a->part)
@@ -222,6 +230,7 @@ int gw_tool_verify(int argc, char **argv)
 		report_text(meta, &a, &totals, seconds);
 	gw_free(totals.scans);
 	gw_free(totals.id_scans);
+	gw_free(totals.inverse_scans);
 	gw_meta_destroy(meta);
 	return totals.faults ? 1 : 0;
 }

@@ -39,4 +39,15 @@ gw_status gw_inverse_write_parts(struct gw_writer *writer, const struct gw_inver
  * file, the key and the row. */
 gw_status gw_inverse_check(const struct gw_part *part, uint32_t etype, unsigned threads);
 
+/* Sums of marks over the pairs of original id and edge: over the edges, and over orig_id.inverse. */
+struct gw_inverse_scan {
+	uint64_t edges, inverse;
+	uint64_t rows; /* of orig_id.inverse */
+};
+
+/* Adds a part of a graph in several parts to the sums of an edge type. After all parts, the sums are equal if the
+ * inverse has as many rows as there are edges, and leads from every original id to its edge. */
+gw_status gw_inverse_scan_add(const struct gw_part *part, uint32_t etype, unsigned threads,
+			      struct gw_inverse_scan *scan);
+
 #endif

@@ -186,6 +186,42 @@ static void test_index_of_other_nodes(void **state)
 	assert_int_equal(gw_remove_tree(root), GW_OK);
 }
 
+/* The same of edges, over two parts. */
+static void test_inverse_over_parts(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	gw_fixture_begin(&fixture, 4, 100, 2);
+	const uint64_t *starts = fixture.schema->etypes[FIXTURE_CITES].starts, edges = starts[2];
+	for (int wrong = 0; wrong < 2; wrong++) {
+		struct gw_writer *writer;
+		uint32_t *ids = calloc(edges, sizeof(*ids));
+		for (uint32_t i = 0; i < edges; i++)
+			ids[i] = (uint32_t)edges - 1 - i; /* its own inverse */
+		assert_int_equal(gw_writer_open(fixture.folder, fixture.schema, true, &writer), GW_OK);
+		gw_writer_set_minor(writer, GW_FORMAT_MINOR_IDS);
+		assert_int_equal(gw_fixture_fill(&fixture, writer), GW_OK);
+		for (uint32_t p = 0; p < 2; p++) {
+			uint64_t rows = starts[p + 1] - starts[p];
+			assert_int_equal(gw_writer_array(writer, p, "edge/paper__cites__paper/orig_id", GW_UINT32, 1,
+							 &rows, ids + starts[p]),
+					 GW_OK);
+		}
+		ids[edges - 1] += (uint32_t)wrong;
+		for (uint32_t p = 0; p < 2; p++) {
+			uint64_t first = edges * p / 2, rows = edges * (p + 1) / 2 - first;
+			assert_int_equal(gw_writer_array(writer, p, "edge/paper__cites__paper/orig_id.inverse",
+							 GW_UINT32, 1, &rows, ids + first),
+					 GW_OK);
+		}
+		free(ids);
+		assert_int_equal(gw_writer_commit(writer, NULL), GW_OK);
+		assert_int_equal(run(gw_tool_verify, fixture.folder, "--quiet", NULL), wrong);
+		assert_int_equal(strstr(errors, "its orig_id.inverse does not lead to its edges") != NULL, wrong);
+	}
+	gw_fixture_end(&fixture);
+}
+
 /* Each part is sound by itself, but a reverse type holds other edges: only the whole shows it. */
 static void test_reverse_that_is_none(void **state)
 {
@@ -287,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_reverse_that_is_none),
 		cmocka_unit_test(test_inverse_that_is_none),
 		cmocka_unit_test(test_index_of_other_nodes),
+		cmocka_unit_test(test_inverse_over_parts),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_inspect),
 	};
