@@ -30,7 +30,7 @@ gw_status gw_id_call_parse(const void *bytes, size_t byte_count, uint32_t num_nt
  * GW_PROTOCOL. */
 gw_status gw_id_reply_parse(const void *bytes, size_t byte_count, uint32_t count, uint64_t node_count, uint64_t *nodes);
 
-/* Checks answers, whoever looked them up: each is a node, or one of the marks. GW_PROTOCOL. */
+/* Checks answers, of a server or of an index in mapped memory: each is a node, or one of the marks. GW_PROTOCOL. */
 gw_status gw_id_answers_check(const uint64_t *nodes, uint64_t count, uint64_t node_count);
 
 #endif

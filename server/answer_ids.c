@@ -20,7 +20,7 @@ struct ids_work {
 	uint32_t answered;
 };
 
-static gw_status answer_keys(const struct gw_id_index *index, const uint8_t *keys, uint32_t n, uint8_t *out)
+static gw_status ids_answer_keys(const struct gw_id_index *index, const uint8_t *keys, uint32_t n, uint8_t *out)
 {
 	uint64_t block[BLOCK * GW_ID_KEY_WORDS], nodes[BLOCK];
 	size_t key_bytes = index->words * sizeof(*block);
@@ -68,8 +68,8 @@ gw_status gw_server_ids(void *context, const struct gw_call *call, struct gw_rep
 	uint32_t left = ids.count - work->answered, n = left < SLICE_KEYS ? left : SLICE_KEYS, bytes;
 	uint8_t *out = gw_reply_data(reply, &bytes);
 	if (n)
-		status = answer_keys(&index, keys + (size_t)work->answered * index.words * sizeof(uint64_t), n,
-				     out + (size_t)work->answered * sizeof(uint64_t));
+		status = ids_answer_keys(&index, keys + (size_t)work->answered * index.words * sizeof(uint64_t), n,
+					 out + (size_t)work->answered * sizeof(uint64_t));
 	work->answered += n;
 	return status == GW_OK && work->answered < ids.count ? GW_AGAIN : status;
 }

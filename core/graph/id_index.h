@@ -1,4 +1,4 @@
-/* Finds nodes by their original ids: the index beside each part.
+/* Finds nodes by their original ids: the index, which the parts divide.
  *
  *   original id -> key -> the part that has the key's entry -> its bucket -> the entry -> node
  *

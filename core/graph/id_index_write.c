@@ -99,7 +99,7 @@ static gw_status each_node(struct id_writing *w,
 	return status;
 }
 
-static const char *id_key(const struct id_writing *w, const char *name, char *key, size_t bytes)
+static const char *id_array_name(const struct id_writing *w, const char *name, char *key, size_t bytes)
 {
 	snprintf(key, bytes, "node/%s/%s", w->type->name, name);
 	return key;
@@ -107,7 +107,7 @@ static const char *id_key(const struct id_writing *w, const char *name, char *ke
 
 /* --- Entries. --- */
 
-static inline void key_of(const struct id_writing *w, uint64_t row, uint64_t key[GW_ID_KEY_WORDS])
+static inline void id_key_of(const struct id_writing *w, uint64_t row, uint64_t key[GW_ID_KEY_WORDS])
 {
 	const struct id_source *source = &w->sources[w->part];
 	if (w->form == GW_IDS_NUMBERS) {
@@ -119,13 +119,13 @@ static inline void key_of(const struct id_writing *w, uint64_t row, uint64_t key
 }
 
 /* The bucket of a key, counted over all parts. */
-static inline uint64_t bucket_of(const struct id_writing *w, const uint64_t *key)
+static inline uint64_t id_bucket_of(const struct id_writing *w, const uint64_t *key)
 {
 	uint32_t parts = w->meta->num_parts;
 	return gw_id_key_owner(key[0], parts) * w->bucket_count + gw_id_key_bucket(key[0], parts, w->bucket_count);
 }
 
-static gw_status count_parts(void *context, uint64_t begin, uint64_t end, unsigned thread)
+static gw_status count_entries(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	const struct id_writing *w = context;
 	uint32_t parts = w->meta->num_parts;
@@ -134,7 +134,7 @@ static gw_status count_parts(void *context, uint64_t begin, uint64_t end, unsign
 	if (!counts)
 		return GW_NO_MEMORY;
 	for (uint64_t i = begin; i < end; i++) {
-		key_of(w, i, key);
+		id_key_of(w, i, key);
 		counts[gw_id_key_owner(key[0], parts)]++;
 	}
 	for (uint32_t p = 0; p < parts; p++)
@@ -159,8 +159,8 @@ static uint64_t take_batch(const struct id_writing *w, uint64_t row, uint64_t en
 	batch->n = 0;
 	for (; row < end; row++) {
 		uint64_t *key = batch->keys[batch->n];
-		key_of(w, row, key);
-		uint64_t bucket = bucket_of(w, key) - w->first;
+		id_key_of(w, row, key);
+		uint64_t bucket = id_bucket_of(w, key) - w->first;
 		if (bucket >= w->last - w->first)
 			continue;
 		__builtin_prefetch(&w->next[bucket], 1);
@@ -216,12 +216,12 @@ static int entry_compare(const uint64_t *a, const uint64_t *b, uint32_t width)
 	return 0;
 }
 
-static int compare_numbers(const void *a, const void *b)
+static int compare_number_entries(const void *a, const void *b)
 {
 	return entry_compare(a, b, 2);
 }
 
-static int compare_texts(const void *a, const void *b)
+static int compare_text_entries(const void *a, const void *b)
 {
 	return entry_compare(a, b, 3);
 }
@@ -230,7 +230,7 @@ static void sort_bucket(uint64_t *entries, uint64_t n, uint32_t width)
 {
 	size_t bytes = width * sizeof(*entries);
 	if (n > INSERTION_MAX) {
-		qsort(entries, n, bytes, width == 2 ? compare_numbers : compare_texts);
+		qsort(entries, n, bytes, width == 2 ? compare_number_entries : compare_text_entries);
 		return;
 	}
 	for (uint64_t i = 1; i < n; i++) {
@@ -275,11 +275,11 @@ static gw_status begin_part(struct id_writing *w, uint32_t part)
 	char key[2 * GW_NAME_MAX + 16];
 	uint64_t shape[2] = {w->part_entries[part], w->words + 1}, rows = w->bucket_count + 1;
 	gw_dtype dtype = w->wide ? GW_UINT64 : GW_UINT32;
-	gw_status status = gw_writer_begin(w->writer, part, id_key(w, GW_ID_INDEX_NAME, key, sizeof(key)), GW_UINT64, 2,
-					   shape, &w->index);
+	gw_status status = gw_writer_begin(w->writer, part, id_array_name(w, GW_ID_INDEX_NAME, key, sizeof(key)),
+					   GW_UINT64, 2, shape, &w->index);
 	if (status == GW_OK)
-		status = gw_writer_begin(w->writer, part, id_key(w, GW_ID_BUCKETS_NAME, key, sizeof(key)), dtype, 1,
-					 &rows, &w->buckets);
+		status = gw_writer_begin(w->writer, part, id_array_name(w, GW_ID_BUCKETS_NAME, key, sizeof(key)), dtype,
+					 1, &rows, &w->buckets);
 	w->written = 0;
 	return status;
 }
@@ -342,7 +342,7 @@ static gw_status write_entries(struct id_writing *w)
 	gw_status status = gw_vec_reserve(&w->next_memory, (most + 1) * sizeof(*w->next));
 	w->next = w->next_memory.data;
 	if (status == GW_OK)
-		status = w->part_entries ? each_node(w, count_parts) : GW_NO_MEMORY;
+		status = w->part_entries ? each_node(w, count_entries) : GW_NO_MEMORY;
 	for (w->first = 0; w->first < buckets && status == GW_OK; w->first = w->last) {
 		w->last = buckets - w->first < most ? buckets : w->first + most;
 		status = fill_range(w);
@@ -368,9 +368,9 @@ static gw_status write_type_ids(struct gw_writer *writer, uint32_t ntype, unsign
 			       .threads = threads,
 			       .range_bytes = range_bytes ? range_bytes : RANGE_BYTES,
 			       .wide = meta->ntypes[ntype].count >= UINT32_MAX};
-	if (gw_meta_array(meta, 0, id_key(&w, "orig_id.offsets", key, sizeof(key))))
+	if (gw_meta_array(meta, 0, id_array_name(&w, "orig_id.offsets", key, sizeof(key))))
 		w.form = GW_IDS_TEXTS;
-	else if (gw_meta_array(meta, 0, id_key(&w, "orig_id", key, sizeof(key))))
+	else if (gw_meta_array(meta, 0, id_array_name(&w, "orig_id", key, sizeof(key))))
 		w.form = GW_IDS_NUMBERS; /* key stays that of orig_id */
 	else
 		return GW_OK;

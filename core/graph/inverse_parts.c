@@ -1,6 +1,6 @@
 /* Finds the first node or edge of every original id, over all parts, and divides the ids over the parts. See inverse.h.
  *
- *   orig_id of all parts, mapped -> a bit for each id that occurs -> is none left out? -> a range of ids at a time:
+ *   orig_id of all parts, mapped -> a bit for each id that occurs -> does every id occur? -> a range of ids at a time:
  * every row lowers the place of its id -> appended to the parts' arrays
  *
  * A range may cover several parts, or a piece of one; each takes a loop over all original ids. The smallest position

@@ -153,7 +153,7 @@ def _npy_dtype(rows: Columns, id_type: np.dtype) -> np.dtype:
 
 def _write_npy(source: _Source, path: str, _head: bool) -> None:
     longest, count, first = 1, 0, None
-    for ids, rows in source.blocks():  # NumPy's texts have one length, which the header tells
+    for ids, rows in source.blocks():  # NumPy's texts have one length, and the header has it
         longest = max([longest, *map(len, ids)]) if isinstance(ids, list) else longest
         count += len(ids)
         first = (ids, rows) if first is None else first
@@ -256,7 +256,7 @@ def _remove(paths: list[str]) -> None:
 
 
 def _save_one(write: Any, join: Any, make: Any, path: str, world: int, rank: int) -> None:
-    """Every rank writes a piece beside the file; rank 0 joins them."""
+    """Every rank writes a piece into the file's folder; rank 0 joins the pieces."""
     pieces = [f"{path}.rank-{one}-of-{world}" for one in range(world)]
     failed: BaseException | None = None
     try:
@@ -300,8 +300,8 @@ def save(
 ) -> None:
     """Writes rows of nodes with the nodes' original ids. All ranks call it, with their own rows if these are arrays.
 
-    rows: a Feature or a Tensor of the graph, of which every node's row is written, divided among the ranks as
-        Graph.split divides nodes. Or an array [len(ids), …], with `graph` and `ids`, the graph's ids of its rows. Or
+    rows: a Feature or a Tensor of the graph: the row of every node is written, and the ranks divide the nodes as
+        Graph.split does. Or an array [len(ids), …], with `graph` and `ids`, the graph's ids of its rows. Or
         several of a kind: {name: rows}.
     path: the suffix is the format. ".csv": a header, then id and numbers; a row of several numbers has columns name_0,
         name_1, …. ".parquet" (needs pyarrow): "id" is int64 or string; a row of several numbers is a list of fixed
