@@ -8,6 +8,7 @@
  */
 #include "bench/bare_ids.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -125,6 +126,7 @@ int gw_bare_ids_run(const struct gw_bare_ids *bare, const struct gw_orig_ids *ba
 	uint64_t ids = batches[0].count, *answers = gw_malloc(ids * sizeof(*answers));
 	int error = answers ? 0 : ENOMEM;
 	uint32_t begun = 0;
+	assert(bare->parts > 0);
 	for (; begun < bare->parts && !error; begun++)
 		error = bare_part_begin(bare, begun, ids, &parts[begun]);
 	for (uint32_t r = 0; r < rounds && !error; r++) {

@@ -8,6 +8,7 @@
  * A call is one operation with one deadline. Every answer of a peer is checked: it must be a node, or a mark. Fails as
  * reads do; if the type has no index, or ids of another kind; and on ids that are missing or belong to several nodes.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,6 +106,7 @@ static inline bool ids_key(const struct ids_call *call, uint64_t i, uint64_t key
 static void sort_keys_by_part(struct ids_call *call, uint64_t *unsorted)
 {
 	uint32_t words = call->words, parts = ids_meta(call)->num_parts, part;
+	assert(parts > 0);
 	for (uint64_t i = 0; i < call->ids.count; i++) {
 		uint64_t *key = unsorted + i * (words + 1);
 		bool possible = ids_key(call, i, key, &part);
@@ -283,7 +285,7 @@ static gw_status name_missing(const struct ids_call *call, uint64_t missing)
 	char text[GW_ERROR_TEXT_MAX / 2];
 	size_t used = 0;
 	uint32_t named = 0;
-	for (uint64_t i = 0; i < call->ids.count && named < NAMED_MAX && used + 2 * SHOWN_MAX < sizeof(text); i++) {
+	for (uint64_t i = 0; i < call->ids.count && named < NAMED_MAX && used + 2ull * SHOWN_MAX < sizeof(text); i++) {
 		char shown[SHOWN_MAX + 16];
 		if (call->out[i] != -1)
 			continue;

@@ -104,7 +104,7 @@ static inline gw_status look_up_block(const struct gw_id_index *index, const uin
 {
 	uint64_t bucket[BLOCK], begin[BLOCK], end[BLOCK];
 	for (uint32_t i = 0; i < n; i++) {
-		bucket[i] = gw_id_key_bucket(keys[i * words], index->parts, index->bucket_count);
+		bucket[i] = gw_id_key_bucket(keys[(size_t)i * words], index->parts, index->bucket_count);
 		__builtin_prefetch((const uint8_t *)index->buckets + bucket[i] * index->bucket_bytes);
 	}
 	for (uint32_t i = 0; i < n; i++) {
@@ -119,7 +119,7 @@ static inline gw_status look_up_block(const struct gw_id_index *index, const uin
 		__builtin_prefetch(entry + 8); /* the next cache line */
 	}
 	for (uint32_t i = 0; i < n; i++)
-		nodes[i] = search_bucket(index, begin[i], end[i], keys + i * words, words);
+		nodes[i] = search_bucket(index, begin[i], end[i], keys + (size_t)i * words, words);
 	return GW_OK;
 }
 

@@ -157,7 +157,7 @@ static gw_status scan_nodes(void *context, uint64_t begin, uint64_t end, unsigne
 	const struct id_check *check = context;
 	const struct gw_id_index *index = &check->index;
 	uint64_t start = check->meta->ntypes[check->ntype].starts[gw_part_number(check->part)], sum = 0;
-	uint64_t key[GW_ID_KEY_WORDS];
+	uint64_t key[GW_ID_KEY_WORDS] = {0};
 	(void)thread;
 	for (uint64_t i = begin; i < end; i++) {
 		if (index->form == GW_IDS_TEXTS) {

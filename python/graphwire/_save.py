@@ -16,7 +16,7 @@ import csv
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def _source(rows: Any, ntype: str | None, graph: Graph | None, ids: Ids | None, 
         if ids is not None:
             raise TypeError("ids belong to arrays: of a feature or a tensor, every node is written; for some of them, "
                             "save(feature[ids], …, graph=graph, ids=ids)")
-        graph = graph or tables[0]._graph
+        graph = graph or cast(Graph, tables[0]._graph)
     if not isinstance(graph, Graph):
         raise TypeError("rows are arrays: name the graph of their nodes, as graph=…")
     number = graph.ntype_number(ntype if ntype is not None or not tables or not isinstance(tables[0], Feature)
@@ -199,7 +199,8 @@ def _write_parquet(source: _Source, path: str, _head: bool) -> None:
             try:
                 column = pa.array(ids, pa.large_string() if isinstance(ids, list) else pa.int64())
             except UnicodeEncodeError as error:
-                raise ValueError(f"Parquet's texts are UTF-8, and the id {error.object!r} is not: save to .csv") from None
+                raise ValueError(f"Parquet's texts are UTF-8, and the id {error.object!r} is not: "
+                                 "save to .csv") from None
             table = pa.table({"id": column, **{name: _arrow_column(pa, block) for name, block in rows.items()}})
             writer = writer or pa.parquet.ParquetWriter(path, table.schema)
             writer.write_table(table)

@@ -9,6 +9,7 @@ Graph's methods of the same names call these functions, and document them and th
 from __future__ import annotations
 
 import os
+import sys
 from functools import partial
 from typing import Any
 
@@ -47,9 +48,8 @@ def _offsets(lengths: np.ndarray) -> np.ndarray:
 def _arrow_texts(ids: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """The texts of an Arrow array or chunked array of strings, without a Python object for each; None for other
     arrays."""
-    try:
-        import pyarrow
-    except ImportError:
+    pyarrow: Any = sys.modules.get("pyarrow")  # the maker of an Arrow array has loaded it
+    if pyarrow is None:
         return None
     if isinstance(ids, pyarrow.ChunkedArray):
         ids = ids.combine_chunks() if ids.num_chunks != 1 else ids.chunk(0)

@@ -93,7 +93,7 @@ def test_servers_say_the_same(kind, tmp_path, transport, monkeypatch):
 
 @pytest.mark.parametrize("parts", PARTS)
 def test_edges_by_their_rows(kind, parts):
-    names, pairs, folders = kind
+    _, pairs, folders = kind
     with graphwire.open(folders[parts]) as graph:
         rows = np.random.default_rng(1).permutation(len(pairs))
         edges = graph.ids_of(rows, etype="knows")
@@ -187,7 +187,8 @@ def test_every_form_of_integers(kind):
     (["a", 7], TypeError, "number 1 is 7"), ([7, "a"], TypeError, "number 1 is 'a'"), ([None], TypeError, "None"),
     (np.ones(2), TypeError, "float64"), (np.ones((2, 2), int), ValueError, "one dimension"),
     ([2**64], IndexError, "64 bits"), ([-2**63 - 1], IndexError, "64 bits"), ([-1, 2**63], IndexError, "64 bits"),
-    (np.array(["a", None], object), TypeError, "None"), (None, TypeError, "None"), (np.array([True]), TypeError, "bool"),
+    (np.array(["a", None], object), TypeError, "None"), (None, TypeError, "None"),
+    (np.array([True]), TypeError, "bool"),
 ])
 def test_what_is_no_id(ids, error, words):
     from graphwire.ids import given
@@ -203,7 +204,7 @@ def test_ids_that_repeat(tmp_path):
         f"n:orig_id={tmp_path}/orig_id.npy", "--out", tmp_path / "graph", "--quiet")
     with graphwire.open(tmp_path / "graph") as graph:
         assert graph.ids_of([9]).tolist() == [1]
-        with pytest.raises(graphwire.InvalidError, match="id 5 .*position 1.* several nodes .*of them 0 is the first"):
+        with pytest.raises(graphwire.InvalidError, match=r"id 5 .*position 1.* several nodes .*of them 0 is the first"):
             graph.ids_of([9, 5])
 
 
@@ -230,6 +231,6 @@ def test_a_permuted_node_table(tmp_path):
 def test_a_graph_without_index():
     """Graphs of version 0.1 open, and say what to do."""
     with graphwire.open(TOP / "test/formats/0.1/two") as graph:
-        with pytest.raises(graphwire.GraphwireError, match="no index of original ids.*older version") as error:
+        with pytest.raises(graphwire.GraphwireError, match=r"no index of original ids.*older version") as error:
             graph.ids_of([1])
     assert error.value.status == "GW_UNSUPPORTED"

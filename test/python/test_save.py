@@ -136,7 +136,7 @@ def test_what_does_not_fit(hetero, tmp_path):
 
 def test_without_pyarrow(hetero, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with graphwire.open(hetero) as graph, pytest.raises(ModuleNotFoundError, match="pip install pyarrow.*csv"):
+    with graphwire.open(hetero) as graph, pytest.raises(ModuleNotFoundError, match=r"pip install pyarrow.*csv"):
         graphwire.save(graph.feature("feat", "paper"), tmp_path / "out.parquet")
 
 
