@@ -43,7 +43,7 @@ static void *bare_ids_serve(void *context)
 
 static void bare_ids_sort(const struct gw_bare_ids *bare, const struct gw_orig_ids *ids, struct bare_part *parts)
 {
-	uint64_t key[GW_ID_KEY_WORDS];
+	uint64_t key[GW_ID_KEY_WORDS] = {0};
 	for (uint32_t p = 0; p < bare->parts; p++)
 		parts[p].count = 0;
 	for (uint64_t i = 0; i < ids->count; i++) {
