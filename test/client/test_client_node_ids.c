@@ -322,6 +322,28 @@ static void a_lie_is_refused(void **state)
 	setup_end(&setup);
 }
 
+/* A server that does not have the request yet says so in one line, and serves everything else. */
+static void a_server_without_the_request(void **state)
+{
+	(void)state;
+	struct setup setup;
+	setup_begin(&setup, 87, 1, NULL);
+	setup.cluster.servers[0]->service->handlers[GW_OP_IDS].call = NULL;
+	const struct gw_client_options options = {.servers = setup.cluster.list, .server_count = 1, .threads = 1};
+	struct gw_client *client = open_client(&options);
+	const int64_t number = 7;
+	const struct gw_orig_ids ids = {.count = 1, .dtype = GW_INT64, .numbers = &number};
+	int64_t found;
+	uint32_t author = type_of(client, "author");
+	expect(gw_node_ids(client, author, &ids, &found, NULL), GW_UNSUPPORTED, "no operation 5");
+	assert_null(strchr(gw_last_error(), '\n'));
+	const struct gw_tensor *tensor = node_tensor(client, "author", "orig_id");
+	assert_int_equal(gw_gather(client, tensor, (const int64_t[]){0}, 1, &found), GW_OK);
+	assert_int_equal(found, 7);
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
 static gw_status find_some(struct gw_client *client)
 {
 	const struct gw_orig_ids ids = {.count = 2, .offsets = (const uint64_t[]){0, 7, 14}, .bytes = "paper-4paper-9"};
@@ -340,9 +362,13 @@ static void shortage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_way), cmocka_unit_test(mapped),
-		cmocka_unit_test(faults),    cmocka_unit_test(a_server_that_is_away),
-		cmocka_unit_test(dense_ids), cmocka_unit_test(a_lie_is_refused),
+		cmocka_unit_test(every_way),
+		cmocka_unit_test(mapped),
+		cmocka_unit_test(faults),
+		cmocka_unit_test(a_server_that_is_away),
+		cmocka_unit_test(dense_ids),
+		cmocka_unit_test(a_lie_is_refused),
+		cmocka_unit_test(a_server_without_the_request),
 		cmocka_unit_test(shortage),
 	};
 	return cmocka_run_group_tests_name("client_node_ids", tests, NULL, NULL);
