@@ -342,7 +342,11 @@ static gw_status write_entries(struct id_writing *w)
 	gw_status status = gw_vec_reserve(&w->next_memory, (most + 1) * sizeof(*w->next));
 	w->next = w->next_memory.data;
 	if (status == GW_OK)
-		status = w->part_entries ? each_node(w, count_entries) : GW_NO_MEMORY;
+		status = w->part_entries ? GW_OK : GW_NO_MEMORY;
+	if (status == GW_OK && parts > 1)
+		status = each_node(w, count_entries);
+	else if (status == GW_OK)
+		w->part_entries[0] = count;
 	for (w->first = 0; w->first < buckets && status == GW_OK; w->first = w->last) {
 		w->last = buckets - w->first < most ? buckets : w->first + most;
 		status = fill_range(w);
