@@ -5,9 +5,9 @@
  *   -> transposes, through a table of new edge ids -> nodes' rows -> index of original ids -> commit
  *
  * Memory: 8 to 16 bytes for each node, and the same for the edges of one type in one part. A type that is stored
- * transposed needs a table of 4 or 8 bytes more for each edge. At the end the index of original ids takes 256 MiB at most,
- * or a sixteenth of a larger index. The final name appears only when everything is written.
- * Fails with the writer's errors (GW_EXISTS, GW_NO_SPACE, GW_IO) and GW_NO_MEMORY.
+ * transposed needs a table of 4 or 8 bytes more for each edge. At the end the index of original ids takes 256 MiB at
+ * most, or a sixteenth of a larger index. The final name appears only when everything is written. Fails with the
+ * writer's errors (GW_EXISTS, GW_NO_SPACE, GW_IO) and GW_NO_MEMORY.
  */
 #include "tools/partition/split.h"
 
