@@ -16,6 +16,7 @@ static const struct {
 	{"sample", gw_bench_sample, "neighbour sampling in memory, against a bare loop"},
 	{"minibatch", gw_bench_minibatch, "mini-batches from servers, against a bare loop for their rows"},
 	{"links", gw_bench_links, "mini-batches of edges, against mini-batches of nodes with as many seeds"},
+	{"ids", gw_bench_ids, "nodes by their original ids, against a bare loop with the same index"},
 	{"remote", gw_bench_remote, "rows and samples of remote parts, through the client"},
 	{"threads", gw_bench_threads, "a server with 1, 2, ... threads, against as many bare loops at once"},
 	{"update", gw_bench_update, "trainable rows: reads, pushes, training steps, checkpoints"},

@@ -7,6 +7,7 @@ enum gw_op {
 	GW_OP_SAMPLE = 2,  /* vertices -> picks (protocol/sample_call.h) */
 	GW_OP_STATS = 3,   /* -> JSON: the server's configuration and counters */
 	GW_OP_EDGES = 4,   /* edges or pairs -> ends, counts, positions (protocol/edge_call.h) */
+	GW_OP_IDS = 5,     /* keys of original ids -> nodes (protocol/id_call.h) */
 	/* Tensors: protocol/tensor_call.h. */
 	GW_OP_TENSOR_CREATE = 16,
 	GW_OP_TENSOR_COMPLETE = 17,

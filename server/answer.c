@@ -1,4 +1,5 @@
-/* The two-sided calls: catalog, stats, sample (answer_sample.c) and edges (answer_edges.c). Each call runs in the
+/* The two-sided calls: catalog, stats, sample (answer_sample.c), edges (answer_edges.c) and
+ * original ids (answer_ids.c). Each call runs in the
  * thread whose poll group received it, so it must neither wait nor keep the thread's other clients waiting. */
 #include <jansson.h>
 #include <stdlib.h>
@@ -133,5 +134,7 @@ gw_status gw_server_answer(struct gw_server *server)
 		status = gw_service_handle(server->service, GW_OP_STATS, answer_stats, server);
 	if (status == GW_OK)
 		status = gw_service_handle(server->service, GW_OP_EDGES, gw_server_edges, server);
+	if (status == GW_OK)
+		status = gw_service_handle(server->service, GW_OP_IDS, gw_server_ids, server);
 	return status;
 }

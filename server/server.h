@@ -97,6 +97,9 @@ gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_
 /* answer_edges.c: the edge request's handler; context: the server. */
 gw_status gw_server_edges(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
 
+/* answer_ids.c: the id request's handler; context: the server. */
+gw_status gw_server_ids(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread);
+
 /* guard.c: takes the lock for this part on this host; GW_BUSY names the process that has it. */
 gw_status gw_server_guard(struct gw_server *server);
 void gw_server_unguard(struct gw_server *server);

@@ -11,8 +11,10 @@
 #define LOAD_STEP_NS (GW_NS_PER_MS)
 
 /* Arrays that describe the graph's structure, or that do not consist of rows of fixed length. */
-static bool is_structure(bool of_edges, const char *name)
+static bool is_structure(const struct gw_graph_meta *meta, bool of_edges, const char *name)
 {
+	if (!of_edges && meta->minor >= GW_FORMAT_MINOR_IDS && gw_name_is_node_ids(name))
+		return true;
 	static const char *const exact[2][2] = {{"indptr", "out_indptr"}, {"indices", GW_INVERSE_NAME}};
 	static const char *const endings[] = {".alias", ".offsets", ".bytes"};
 	for (size_t i = 0; i < 2; i++) {
@@ -33,7 +35,7 @@ bool gw_feature_parse(const struct gw_graph_meta *meta, const char *key, bool *o
 {
 	const char *first = strchr(key, '/'), *second = first ? strchr(first + 1, '/') : NULL;
 	*of_edges = strncmp(key, "edge/", 5) == 0;
-	if (!second || is_structure(*of_edges, second + 1))
+	if (!second || is_structure(meta, *of_edges, second + 1))
 		return false;
 	size_t length = (size_t)(second - first - 1);
 	*name = second + 1;

@@ -1,7 +1,8 @@
 /* graphwire verify: checks that a graph is what its writer wrote, and that it is consistent.
  *
  *   JSON (types, ranges, schema, graph_id recomputed) -> each part: headers, digests, offsets, ids, list order, the
- *   inverse of the original ids -> parts together: ranges filled, reverse types and transposes hold the same edges
+ *   inverse of the original ids -> parts together: ranges filled, reverse types and transposes hold the same edges,
+ *   the index of original ids leads to the nodes
  *
  * A faulty part is reported in one line, and the next part is checked; the exit status is then 1.
  */
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "core/errors/options.h"
+#include "core/graph/id_index.h"
 #include "core/graph/inverse.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
@@ -39,7 +41,9 @@ struct verify_arguments {
 struct verify_totals {
 	uint32_t parts, faults;
 	uint64_t arrays, bytes;
-	struct gw_edge_scan *scans; /* one for each edge type */
+	struct gw_edge_scan *scans;            /* one for each edge type */
+	struct gw_id_scan *id_scans;           /* one for each node type */
+	struct gw_inverse_scan *inverse_scans; /* one for each edge type */
 	char first_fault[GW_ERROR_TEXT_MAX];
 };
 
@@ -86,6 +90,10 @@ static gw_status verify_part(const struct gw_graph_meta *meta, uint32_t number, 
 		status = gw_edge_scan_add(part, t, a->threads, &totals->scans[t]);
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++)
 		status = gw_inverse_check(part, t, a->threads);
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++)
+		status = gw_inverse_scan_add(part, t, a->threads, &totals->inverse_scans[t]);
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++)
+		status = gw_id_index_scan(part, t, a->threads, &totals->id_scans[t]);
 	gw_part_close(part);
 	if (!a->quiet)
 		gw_progress_end(&progress, status == GW_OK ? bytes : 0);
@@ -115,8 +123,19 @@ static void verify_whole(const struct gw_graph_meta *meta, struct verify_totals 
 		else if (type->reverse != GW_TYPE_NONE && scan->backward != totals->scans[type->reverse].forward)
 			status = gw_fail(GW_FORMAT, "edge type %s: its reverse %s does not hold its edges reversed",
 					 type->folder, meta->etypes[type->reverse].folder);
+		else if (totals->inverse_scans[t].rows == type->count &&
+			 totals->inverse_scans[t].edges != totals->inverse_scans[t].inverse)
+			status = gw_fail(GW_FORMAT, "edge type %s: its orig_id.inverse does not lead to its edges",
+					 type->folder);
 		if (status != GW_OK)
 			note_fault(totals);
+	}
+	for (uint32_t t = 0; t < meta->num_ntypes; t++) {
+		if (totals->id_scans[t].nodes == totals->id_scans[t].entries)
+			continue;
+		gw_fail(GW_FORMAT, "node type %s: the index of its original ids does not lead to its nodes",
+			meta->ntypes[t].name);
+		note_fault(totals);
 	}
 }
 
@@ -128,7 +147,9 @@ static gw_status verify_run(const struct gw_graph_meta *meta, const struct verif
 		return gw_fail(GW_RANGE, "graph \"%s\" has parts 0 to %u; part %" PRIu64 " does not exist",
 			       meta->graph_name, meta->num_parts - 1, a->part);
 	totals->scans = gw_calloc(meta->num_etypes, sizeof(*totals->scans));
-	if (!totals->scans)
+	totals->id_scans = gw_calloc(meta->num_ntypes, sizeof(*totals->id_scans));
+	totals->inverse_scans = gw_calloc(meta->num_etypes, sizeof(*totals->inverse_scans));
+	if (!totals->scans || !totals->id_scans || !totals->inverse_scans)
 		return GW_NO_MEMORY;
 	for (uint32_t p = 0; p < meta->num_parts; p++) {
 		if (!all && p != a->part)
@@ -208,6 +229,8 @@ int gw_tool_verify(int argc, char **argv)
 	else if (totals.faults == 0 && !a.quiet)
 		report_text(meta, &a, &totals, seconds);
 	gw_free(totals.scans);
+	gw_free(totals.id_scans);
+	gw_free(totals.inverse_scans);
 	gw_meta_destroy(meta);
 	return totals.faults ? 1 : 0;
 }

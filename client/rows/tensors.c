@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "client/rows/tensor_handles.h"
+#include "core/graph/id_index.h"
 #include "core/memory/alloc.h"
 #include "tensors/features.h"
 
@@ -97,22 +98,25 @@ static gw_status check_changes_alike(const struct gw_client *client, const char 
 	return GW_OK;
 }
 
-/* Adds the inverse of an edge type's original ids, for a graph in one part. It has one row per original id, so its rows
- * do not correspond to edges. */
+/* Adds the inverse of an edge type's original ids. It has one row per original id, so its rows do not correspond to
+ * edges; the parts divide them evenly. */
 static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 {
+	const struct gw_graph_meta *meta = client->meta;
 	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
-	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, client->meta->etypes[etype].folder);
-	const struct gw_array_meta *array = gw_meta_array(client->meta, 0, key);
+	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, meta->etypes[etype].folder);
+	const struct gw_array_meta *array = gw_meta_array(meta, 0, key);
 	if (!array)
 		return GW_OK;
 	struct gw_client_tensor *tensor = &client->tensors[client->tensor_count];
 	tensor->name = gw_strdup(GW_INVERSE_NAME);
-	if (!tensor->name)
-		return GW_NO_MEMORY;
+	tensor->starts = gw_calloc(meta->num_parts + 1ull, sizeof(*tensor->starts));
 	client->tensor_count++;
+	if (!tensor->name || !tensor->starts)
+		return GW_NO_MEMORY;
+	for (uint32_t p = 0; p < meta->num_parts; p++)
+		tensor->starts[p + 1] = tensor->starts[p] + gw_meta_array(meta, p, key)->shape[0];
 	uint64_t row_bytes = gw_array_meta_row_bytes(array);
-	tensor->starts[1] = array->shape[0];
 	tensor->rows.starts = tensor->starts;
 	tensor->rows.row_bytes = tensor->rows.step = row_bytes;
 	tensor->tensor = (struct gw_tensor){.name = tensor->name,
@@ -120,7 +124,7 @@ static gw_status add_inverse(struct gw_client *client, uint32_t etype)
 					    .type = etype,
 					    .dtype = array->dtype,
 					    .ndim = array->ndim,
-					    .shape = {array->shape[0]},
+					    .shape = {tensor->starts[meta->num_parts]},
 					    .row_bytes = row_bytes,
 					    .placement = GW_PLACE_EVEN};
 	return gw_places_find(client, key, &tensor->rows.places);
@@ -227,6 +231,39 @@ static void free_lists(struct gw_client *client, enum gw_direction direction)
 	gw_free(client->list_places[direction]);
 }
 
+/* The number of rows of an array in each part. */
+static gw_status rows_of_parts(const struct gw_graph_meta *meta, const char *key, uint64_t **out)
+{
+	*out = gw_calloc(meta->num_parts, sizeof(**out));
+	for (uint32_t p = 0; *out && p < meta->num_parts; p++)
+		(*out)[p] = gw_meta_array(meta, p, key)->shape[0];
+	return *out ? GW_OK : GW_NO_MEMORY;
+}
+
+static gw_status build_id_places(struct gw_client *client, uint32_t ntype)
+{
+	const struct gw_graph_meta *meta = client->meta;
+	struct gw_id_places *places = &client->id_places[ntype];
+	char key[2 * GW_NAME_MAX + 16];
+	places->form = gw_id_form(meta, ntype);
+	if (places->form == GW_IDS_NONE)
+		return GW_OK;
+	bool dense = places->form == GW_IDS_DENSE;
+	snprintf(key, sizeof(key), "node/%s/%s", meta->ntypes[ntype].name, dense ? GW_INVERSE_NAME : GW_ID_INDEX_NAME);
+	gw_status status = gw_places_find(client, key, dense ? &places->nodes : &places->entries);
+	if (status == GW_OK)
+		status = rows_of_parts(meta, key, &places->rows);
+	if (status != GW_OK || dense)
+		return status;
+	snprintf(key, sizeof(key), "node/%s/%s", meta->ntypes[ntype].name, GW_ID_BUCKETS_NAME);
+	status = gw_places_find(client, key, &places->buckets);
+	if (status == GW_OK)
+		status = rows_of_parts(meta, key, &places->bucket_counts);
+	for (uint32_t p = 0; status == GW_OK && p < meta->num_parts; p++)
+		places->bucket_counts[p]--;
+	return status;
+}
+
 gw_status gw_tensors_build(struct gw_client *client)
 {
 	const struct gw_graph_meta *meta = client->meta;
@@ -236,8 +273,9 @@ gw_status gw_tensors_build(struct gw_client *client)
 		client->node_places[d] = gw_calloc(meta->num_ntypes, sizeof(*client->node_places[d]));
 		client->list_places[d] = gw_calloc(meta->num_etypes, sizeof(*client->list_places[d]));
 	}
+	client->id_places = gw_calloc(meta->num_ntypes, sizeof(*client->id_places));
 	if (!client->tensors || !client->node_places[GW_IN] || !client->node_places[GW_OUT] ||
-	    !client->list_places[GW_IN] || !client->list_places[GW_OUT])
+	    !client->list_places[GW_IN] || !client->list_places[GW_OUT] || !client->id_places)
 		return GW_NO_MEMORY;
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < part->count && status == GW_OK; i++)
@@ -245,6 +283,8 @@ gw_status gw_tensors_build(struct gw_client *client)
 	client->feature_count = client->tensor_count;
 	for (uint32_t e = 0; e < meta->num_etypes && status == GW_OK; e++)
 		status = add_inverse(client, e);
+	for (uint32_t t = 0; t < meta->num_ntypes && status == GW_OK; t++)
+		status = build_id_places(client, t);
 	if (status == GW_OK)
 		status = build_lists(client, GW_IN);
 	return status == GW_OK ? build_lists(client, GW_OUT) : status;
@@ -255,7 +295,17 @@ void gw_tensors_free(struct gw_client *client)
 	for (uint32_t i = 0; i < client->tensor_count; i++) {
 		gw_free(client->tensors[i].name);
 		gw_free(client->tensors[i].rows.places);
+		gw_free(client->tensors[i].starts);
 	}
+	for (uint32_t t = 0; client->id_places && t < client->meta->num_ntypes; t++) {
+		struct gw_id_places *places = &client->id_places[t];
+		gw_free(places->nodes);
+		gw_free(places->entries);
+		gw_free(places->buckets);
+		gw_free(places->rows);
+		gw_free(places->bucket_counts);
+	}
+	gw_free(client->id_places);
 	gw_free(client->tensors);
 	free_lists(client, GW_IN);
 	free_lists(client, GW_OUT);

@@ -79,7 +79,7 @@ struct gw_client_tensor {
 	struct gw_tensor tensor; /* must be first: callers hold a pointer to it */
 	char *name;
 	const struct gw_array_meta *changes; /* set for a feature that is served as a tensor; else NULL */
-	uint64_t starts[2];                  /* row starts, where they differ from those of the type */
+	uint64_t *starts;                    /* row starts, where they differ from those of the type; else NULL */
 	struct gw_rows rows;
 };
 
@@ -96,6 +96,14 @@ struct gw_list_places {
 	struct gw_place
 		*eids;   /* [num_parts], only of out-lists: the edges' ids. An in-list's edges are numbered in order */
 	uint64_t *edges; /* [num_parts]: lengths of the arrays */
+};
+
+/* The index of a node type's original ids: core/graph/id_index.h. */
+struct gw_id_places {
+	uint32_t form; /* enum gw_id_form */
+	/* [num_parts] each, or NULL. Dense ids have nodes, other forms have entries and buckets. */
+	struct gw_place *nodes, *entries, *buckets;
+	uint64_t *rows, *bucket_counts;
 };
 
 enum gw_neighbour_mode { GW_NEIGHBOURS_AUTO, GW_NEIGHBOURS_READS, GW_NEIGHBOURS_REQUESTS };
@@ -155,6 +163,7 @@ struct gw_client {
 	uint32_t tensor_count, feature_count;
 	struct gw_node_places *node_places[2]; /* by direction: [num_ntypes] */
 	struct gw_list_places *list_places[2]; /* by direction: [num_etypes] */
+	struct gw_id_places *id_places;        /* [num_ntypes] */
 	struct gw_edge_columns *edge_columns;  /* those looked up so far, newest first: client/batch/edge_columns.h */
 	pthread_mutex_t edge_columns_lock;
 	bool standalone; /* this process has the parts: servers[p].local */

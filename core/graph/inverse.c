@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/graph/inverse_private.h"
 #include "core/memory/alloc.h"
+#include "core/numbers/rng.h"
 #include "core/system/parallel.h"
 
 #define INVERSE_GRAIN 65536u /* edges or ids per chunk */
@@ -27,22 +29,6 @@ struct inverse {
 	} at;
 };
 
-static void inverse_lower_narrow(uint32_t *place, uint32_t position)
-{
-	uint32_t seen = __atomic_load_n(place, __ATOMIC_RELAXED);
-	while (position < seen &&
-	       !__atomic_compare_exchange_n(place, &seen, position, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
-}
-
-static void inverse_lower_wide(uint64_t *place, uint64_t position)
-{
-	uint64_t seen = __atomic_load_n(place, __ATOMIC_RELAXED);
-	while (position < seen &&
-	       !__atomic_compare_exchange_n(place, &seen, position, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
-}
-
 /* Stops at an id that is not below the number of edges: a smaller id must then be missing. */
 static gw_status inverse_greatest(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
@@ -54,10 +40,7 @@ static gw_status inverse_greatest(void *context, uint64_t begin, uint64_t end, u
 		if (id >= rows)
 			rows = id < inverse->edges ? id + 1 : UINT64_MAX;
 	}
-	uint64_t seen = __atomic_load_n(&inverse->rows, __ATOMIC_RELAXED);
-	while (rows > seen &&
-	       !__atomic_compare_exchange_n(&inverse->rows, &seen, rows, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
+	gw_inverse_raise(&inverse->rows, rows);
 	return GW_OK;
 }
 
@@ -68,9 +51,9 @@ static gw_status inverse_lower(void *context, uint64_t begin, uint64_t end, unsi
 	for (uint64_t i = begin; i < end; i++) {
 		uint64_t id = inverse->id(inverse->context, i);
 		if (inverse->wide)
-			inverse_lower_wide(&inverse->at.wide[id], i);
+			gw_inverse_lower_wide(&inverse->at.wide[id], i);
 		else
-			inverse_lower_narrow(&inverse->at.narrow[id], (uint32_t)i);
+			gw_inverse_lower_narrow(&inverse->at.narrow[id], (uint32_t)i);
 	}
 	return GW_OK;
 }
@@ -164,10 +147,59 @@ gw_status gw_inverse_check(const struct gw_part *part, uint32_t etype, unsigned 
 	check.ids = gw_part_array(part, key);
 	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, check.meta->etypes[etype].folder);
 	check.inverse = gw_part_array(part, key);
-	if (!check.inverse)
+	if (!check.inverse || check.meta->num_parts > 1)
 		return GW_OK;
 	gw_status status = gw_parallel_for(threads, check.inverse->rows, INVERSE_GRAIN, inverse_check_rows, &check);
 	if (status == GW_OK)
 		status = gw_parallel_for(threads, check.ids->rows, INVERSE_GRAIN, inverse_check_edges, &check);
 	return status;
+}
+
+/* --- Several parts. --- */
+
+struct inverse_adding {
+	const struct gw_array *array;
+	uint64_t start; /* of the part: its first edge, or its first id */
+	bool of_edges;
+	uint64_t *sum;
+};
+
+static inline uint64_t inverse_pair(uint64_t id, uint64_t edge)
+{
+	return gw_mix64(gw_mix64(id + 0x9e3779b97f4a7c15ull) ^ (edge + 0xd1b54a32d192ed03ull));
+}
+
+static gw_status inverse_add(void *context, uint64_t begin, uint64_t end, unsigned thread)
+{
+	const struct inverse_adding *a = context;
+	uint64_t sum = 0;
+	(void)thread;
+	for (uint64_t i = begin; i < end; i++) {
+		uint64_t value = inverse_load(a->array, i), at = a->start + i;
+		sum += a->of_edges ? inverse_pair(value, at) : inverse_pair(at, value);
+	}
+	__atomic_fetch_add(a->sum, sum, __ATOMIC_RELAXED);
+	return GW_OK;
+}
+
+gw_status gw_inverse_scan_add(const struct gw_part *part, uint32_t etype, unsigned threads,
+			      struct gw_inverse_scan *scan)
+{
+	const struct gw_graph_meta *meta = gw_part_meta(part);
+	uint32_t number = gw_part_number(part);
+	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16], ids[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
+	snprintf(ids, sizeof(ids), "edge/%s/orig_id", meta->etypes[etype].folder);
+	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, meta->etypes[etype].folder);
+	struct inverse_adding edges = {.array = gw_part_array(part, ids),
+				       .start = meta->etypes[etype].starts[number],
+				       .of_edges = true,
+				       .sum = &scan->edges};
+	struct inverse_adding rows = {.array = gw_part_array(part, key), .sum = &scan->inverse};
+	if (!rows.array || meta->num_parts == 1)
+		return GW_OK;
+	for (uint32_t p = 0; p < number; p++)
+		rows.start += gw_meta_array(meta, p, key)->shape[0];
+	scan->rows += rows.array->rows;
+	gw_status status = gw_parallel_for(threads, edges.array->rows, INVERSE_GRAIN, inverse_add, &edges);
+	return status == GW_OK ? gw_parallel_for(threads, rows.array->rows, INVERSE_GRAIN, inverse_add, &rows) : status;
 }

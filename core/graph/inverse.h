@@ -1,5 +1,4 @@
-/* Finds an edge by its original id: the array orig_id.inverse, stored with the orig_id of an edge type in a graph of
- * one part.
+/* Finds a node or an edge by its original id: the array orig_id.inverse, stored with an orig_id of numbers.
  *
  *   orig_id of every edge -> how many ids exist; does each id occur? -> the first edge of each id
  *
@@ -22,8 +21,34 @@ typedef uint64_t (*gw_inverse_id)(const void *context, uint64_t position);
 gw_status gw_inverse_write(struct gw_writer *writer, const char *key, gw_inverse_id id, const void *context,
 			   uint64_t edges, unsigned threads, uint64_t *rows);
 
-/* Checks that the orig_id.inverse of an edge type, if the part has one, matches its orig_id. GW_FORMAT names the file,
- * the key and the row. */
+/* Original ids of nodes or edges in a writer's files. */
+struct gw_inverse_of {
+	const char *key;        /* of orig_id, complete in all parts: "node/paper/orig_id" */
+	const uint64_t *starts; /* [num_parts + 1]: the ranges of the nodes or edges */
+	bool unique;            /* write nothing if an id repeats */
+	unsigned threads;       /* 0: one per processor */
+	uint64_t range_bytes;   /* 0: 256 MiB */
+};
+
+/* Writes "<key>.inverse" over all parts: part p gets the ids gw_dense_start(ids, p, parts) up to that of p + 1, and of
+ * each id the first node or edge, as an id over all parts. *written is false, and nothing is written, if an id below
+ * the greatest one does not occur. Maps the writer's files: for tools. Memory: range_bytes, or a sixteenth of the array
+ * if that is more; and a bit for each node or edge. GW_NO_MEMORY, errors of the writer. */
+gw_status gw_inverse_write_parts(struct gw_writer *writer, const struct gw_inverse_of *of, bool *written);
+
+/* Checks that the orig_id.inverse of an edge type, if the graph has one part, matches its orig_id. GW_FORMAT names the
+ * file, the key and the row. */
 gw_status gw_inverse_check(const struct gw_part *part, uint32_t etype, unsigned threads);
+
+/* Sums of marks over the pairs of original id and edge: over the edges, and over orig_id.inverse. */
+struct gw_inverse_scan {
+	uint64_t edges, inverse;
+	uint64_t rows; /* of orig_id.inverse */
+};
+
+/* Adds a part of a graph in several parts to the sums of an edge type. After all parts, the sums are equal if the
+ * inverse has as many rows as there are edges, and leads from every original id to its edge. */
+gw_status gw_inverse_scan_add(const struct gw_part *part, uint32_t etype, unsigned threads,
+			      struct gw_inverse_scan *scan);
 
 #endif

@@ -25,12 +25,20 @@ gw_status gw_name_check(const char *what, const char *name)
 	return GW_OK;
 }
 
+bool gw_name_is_node_ids(const char *name)
+{
+	return strcmp(name, GW_INVERSE_NAME) == 0 || strcmp(name, GW_ID_INDEX_NAME) == 0 ||
+	       strcmp(name, GW_ID_BUCKETS_NAME) == 0;
+}
+
 bool gw_name_is_taken(bool edge, const char *name)
 {
 	static const char *const of_nodes[] = {"indptr", "out_indptr", NULL},
 				 *const of_edges[] = {"indices", "rel", "orig_id", GW_INVERSE_NAME, NULL},
 				 *const tails[] = {".alias", ".offsets", ".bytes"};
 	size_t length = strlen(name);
+	if (!edge && gw_name_is_node_ids(name))
+		return true;
 	for (const char *const *taken = edge ? of_edges : of_nodes; *taken; taken++) {
 		if (strcmp(name, *taken) == 0)
 			return true;

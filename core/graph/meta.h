@@ -14,7 +14,7 @@
 #include "core/numbers/dtype.h"
 
 #define GW_FORMAT_NAME     "graphwire-1"
-#define GW_FORMAT_MINOR    1  /* the newest minor version that this program knows; version 0.1 wrote 0 */
+#define GW_FORMAT_MINOR    2  /* the newest minor version that this program knows; version 0.1 wrote 0 */
 #define GW_NAME_MAX        64 /* bytes of a type's or a feature's name */
 #define GW_EDGE_FOLDER_MAX (3 * GW_NAME_MAX + 4)
 #define GW_TYPES_MAX       4096 /* node types, and edge types, of a graph */
@@ -86,7 +86,16 @@ gw_status gw_name_check(const char *what, const char *name);
 #define GW_INVERSE_TAIL ".inverse"
 #define GW_INVERSE_NAME "orig_id.inverse"
 
-/* Whether the format uses the name itself (indptr, indices, rel, an edge's orig_id and orig_id.inverse, and names that
+/* The arrays that lead from the original ids of nodes to the nodes: see core/graph/id_index.h. A graph of an older
+ * minor version may have features of these names. */
+#define GW_FORMAT_MINOR_IDS 2
+#define GW_ID_INDEX_NAME    "orig_id.index"
+#define GW_ID_BUCKETS_NAME  "orig_id.buckets"
+
+/* Whether a name is one of the arrays that lead from the original ids of nodes to the nodes. */
+bool gw_name_is_node_ids(const char *name);
+
+/* Whether the format uses the name itself (indptr, indices, rel, an edge's orig_id, the arrays above, and names that
  * end in .alias, .offsets or .bytes). A feature or a time column must have another name. */
 bool gw_name_is_taken(bool edge, const char *name);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/graph/book.h"
 #include "core/graph/meta.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/digest.h"
@@ -14,6 +15,7 @@
 #define BITS(dtype) (1u << (dtype))
 #define ANY_DTYPE   (BITS(GW_DTYPE_COUNT) - 1)
 #define ANY_ROWS    UINT64_MAX
+#define ANY_COLUMNS UINT64_MAX
 #define ROW_HEAD    8 /* bytes of scale and offset, before an int8_row's values */
 
 static gw_status bad_key(const char *key, const char *why)
@@ -75,7 +77,7 @@ struct rule {
 	uint32_t dtypes;  /* a bit for each */
 	uint32_t ndim;    /* 0: one or more */
 	uint64_t rows;    /* or ANY_ROWS */
-	uint64_t columns; /* shape[1], if ndim is 2 */
+	uint64_t columns; /* shape[1], if ndim is 2; or ANY_COLUMNS */
 };
 
 /* Strings of nodes or edges are two arrays: offsets and bytes. Returns true if the name is one of them. */
@@ -93,6 +95,26 @@ static bool string_rule(const char *name, uint64_t rows, struct rule *rule)
 	return false;
 }
 
+/* The arrays that lead from original ids to nodes. Returns true if the name is one of them. */
+static bool node_ids_rule(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_key *key,
+			  struct rule *rule)
+{
+	const uint32_t ids = BITS(GW_UINT32) | BITS(GW_UINT64);
+	uint64_t count = meta->ntypes[key->type].count;
+	if (meta->minor < GW_FORMAT_MINOR_IDS || !gw_name_is_node_ids(key->name))
+		return false;
+	if (strcmp(key->name, GW_INVERSE_NAME) == 0)
+		*rule = (struct rule){ids, 1,
+				      gw_dense_start(count, part + 1, meta->num_parts) -
+					      gw_dense_start(count, part, meta->num_parts),
+				      0};
+	else if (strcmp(key->name, GW_ID_INDEX_NAME) == 0)
+		*rule = (struct rule){BITS(GW_UINT64), 2, ANY_ROWS, ANY_COLUMNS};
+	else
+		*rule = (struct rule){ids, 1, ANY_ROWS, 0};
+	return true;
+}
+
 static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_key *key,
 			   const char *text, struct rule *rule)
 {
@@ -106,7 +128,7 @@ static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 			return gw_fail(GW_INVALID, "\"%s\": no edge type %s", text,
 				       out ? "that starts there is stored transposed" : "ends there");
 		*rule = (struct rule){ids, 2, rows + 1, columns};
-	} else if (!string_rule(key->name, rows, rule)) {
+	} else if (!node_ids_rule(meta, part, key, rule) && !string_rule(key->name, rows, rule)) {
 		*rule = (struct rule){ANY_DTYPE, 0, rows, 0};
 		if (strcmp(key->name, "orig_id") == 0)
 			*rule = (struct rule){BITS(GW_INT64), 1, rows, 0};
@@ -137,8 +159,9 @@ static gw_status edge_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 	} else if (strcmp(key->name, "orig_id") == 0) {
 		*rule = (struct rule){BITS(GW_UINT32) | BITS(GW_INT64), 1, rows, 0};
 	} else if (strcmp(key->name, GW_INVERSE_NAME) == 0) {
-		if (meta->num_parts > 1)
-			return gw_fail(GW_INVALID, "\"%s\": only a graph in one part has it", text);
+		if (meta->num_parts > 1 && meta->minor < GW_FORMAT_MINOR_IDS)
+			return gw_fail(GW_INVALID, "\"%s\": only a graph in one part has it before minor version %d",
+				       text, GW_FORMAT_MINOR_IDS);
 		*rule = (struct rule){ids, 1, ANY_ROWS, 0};
 	} else if (type->order == GW_ORDER_TIME_SRC && strcmp(key->name, type->time_name) == 0) {
 		*rule = (struct rule){BITS(GW_INT64) | BITS(GW_INT32), 1, rows, 0};
@@ -191,7 +214,7 @@ static gw_status check_parsed(const struct gw_graph_meta *meta, uint32_t part, c
 	if (schema_ends_with(key->name, ".offsets") && array->shape[0] == 0)
 		return gw_fail(GW_INVALID, "\"%s\": it has no rows; offsets have one more than there are strings",
 			       array->key);
-	if (rule.ndim == 2 && array->shape[1] != rule.columns)
+	if (rule.ndim == 2 && rule.columns != ANY_COLUMNS && array->shape[1] != rule.columns)
 		return gw_fail(GW_INVALID, "\"%s\": it has %llu columns; %llu expected", array->key,
 			       (unsigned long long)array->shape[1], (unsigned long long)rule.columns);
 	return check_size(array);
@@ -286,18 +309,82 @@ static gw_status schema_check_strings(const struct gw_graph_meta *meta, uint32_t
 	return GW_OK;
 }
 
-/* orig_id.inverse needs original ids, and has at most one row for each edge. */
+/* orig_id.inverse needs original ids, has at most one row for each edge, and is divided evenly over the parts. */
 static gw_status schema_check_inverse(const struct gw_graph_meta *meta, uint32_t etype)
 {
 	char key[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16];
 	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, meta->etypes[etype].folder);
-	const struct gw_array_meta *array = gw_meta_array(meta, 0, key);
-	if (!array)
+	uint64_t rows = 0;
+	bool over = false;
+	if (!gw_meta_array(meta, 0, key))
 		return GW_OK;
-	if (array->shape[0] > meta->etypes[etype].count)
+	for (uint32_t p = 0; p < meta->num_parts; p++)
+		over |= __builtin_add_overflow(rows, gw_meta_array(meta, p, key)->shape[0], &rows);
+	if (over || rows > meta->etypes[etype].count)
 		return gw_fail(GW_INVALID, "\"%s\": it has %llu rows, but there are %llu edges", key,
-			       (unsigned long long)array->shape[0], (unsigned long long)meta->etypes[etype].count);
+			       (unsigned long long)rows, (unsigned long long)meta->etypes[etype].count);
+	for (uint32_t p = 0; p < meta->num_parts; p++) {
+		uint64_t wanted =
+			gw_dense_start(rows, p + 1, meta->num_parts) - gw_dense_start(rows, p, meta->num_parts);
+		if (gw_meta_array(meta, p, key)->shape[0] != wanted)
+			return gw_fail(GW_INVALID, "part %u: \"%s\" has %llu rows; %llu expected", p, key,
+				       (unsigned long long)gw_meta_array(meta, p, key)->shape[0],
+				       (unsigned long long)wanted);
+	}
 	return schema_require(meta, 0, true, etype, "orig_id", NULL);
+}
+
+static const struct gw_array_meta *schema_node_array(const struct gw_graph_meta *meta, uint32_t part, uint32_t ntype,
+						     const char *name)
+{
+	char key[2 * GW_NAME_MAX + 16];
+	snprintf(key, sizeof(key), "node/%s/%s", meta->ntypes[ntype].name, name);
+	return gw_meta_array(meta, part, key);
+}
+
+/* The entries of an index: one for each node, over all parts, as wide as the original ids require. */
+static gw_status schema_check_entries(const struct gw_graph_meta *meta, uint32_t ntype)
+{
+	uint64_t total = 0;
+	bool over = false;
+	for (uint32_t p = 0; p < meta->num_parts; p++) {
+		const struct gw_array_meta *index = schema_node_array(meta, p, ntype, GW_ID_INDEX_NAME);
+		const struct gw_array_meta *buckets = schema_node_array(meta, p, ntype, GW_ID_BUCKETS_NAME);
+		uint64_t columns = schema_node_array(meta, p, ntype, "orig_id") ? 2 : 3;
+		if (!index || !buckets)
+			return gw_fail(GW_INVALID,
+				       "part %u: node type \"%s\": \"%s\" and \"%s\" are both there, or neither", p,
+				       meta->ntypes[ntype].name, GW_ID_INDEX_NAME, GW_ID_BUCKETS_NAME);
+		if (index->shape[1] != columns)
+			return gw_fail(GW_INVALID, "part %u: \"%s\": it has %llu columns; %llu expected", p, index->key,
+				       (unsigned long long)index->shape[1], (unsigned long long)columns);
+		if (buckets->shape[0] < 2)
+			return gw_fail(GW_INVALID, "part %u: \"%s\": it has no bucket", p, buckets->key);
+		over |= __builtin_add_overflow(total, index->shape[0], &total);
+	}
+	if (over || total != meta->ntypes[ntype].count)
+		return gw_fail(GW_INVALID, "node type \"%s\": the entries of \"%s\" are not as many as the nodes",
+			       meta->ntypes[ntype].name, GW_ID_INDEX_NAME);
+	return GW_OK;
+}
+
+/* The arrays that lead from original ids to nodes need original ids, and have one of the two forms. */
+static gw_status schema_check_node_ids(const struct gw_graph_meta *meta, uint32_t ntype)
+{
+	bool dense = schema_node_array(meta, 0, ntype, GW_INVERSE_NAME) != NULL;
+	bool index = schema_node_array(meta, 0, ntype, GW_ID_INDEX_NAME) ||
+		     schema_node_array(meta, 0, ntype, GW_ID_BUCKETS_NAME);
+	bool numbers = schema_node_array(meta, 0, ntype, "orig_id") != NULL;
+	bool texts = schema_node_array(meta, 0, ntype, "orig_id.offsets") != NULL;
+	if (meta->minor < GW_FORMAT_MINOR_IDS || (!dense && !index))
+		return GW_OK;
+	if (dense && index)
+		return gw_fail(GW_INVALID, "node type \"%s\": it has both \"%s\" and \"%s\"", meta->ntypes[ntype].name,
+			       GW_INVERSE_NAME, GW_ID_INDEX_NAME);
+	if (!numbers && (dense || !texts))
+		return gw_fail(GW_INVALID, "node type \"%s\": it has \"%s\", but no \"orig_id\"",
+			       meta->ntypes[ntype].name, dense ? GW_INVERSE_NAME : GW_ID_INDEX_NAME);
+	return dense ? GW_OK : schema_check_entries(meta, ntype);
 }
 
 /* Whether the key is that of a table of names. Its strings name the values of another array (classes, relations), not
@@ -363,6 +450,8 @@ gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta)
 	}
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_etypes; t++)
 		status = schema_check_inverse(meta, t);
+	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++)
+		status = schema_check_node_ids(meta, t);
 	gw_free(keys);
 	return status;
 }

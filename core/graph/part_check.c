@@ -1,7 +1,8 @@
 /* Checks facts that digests do not prove: that a part's numbers are consistent.
  *
  *   for each edge type: offsets start at 0, ascend, end at the edges -> ids below their count, in list order ->
- *   relations and alias entries in range; transposed lists agree with the book; masks are 0 or 1; string offsets ascend
+ *   relations and alias entries in range; transposed lists agree with the book; masks are 0 or 1; string offsets
+ * ascend; the index of original ids is in order (id_index_check.c)
  *
  * Offsets are checked first, because all later checks walk the lists that they define. Chunks are checked in parallel.
  * The error is the first fault of the lowest chunk that has one.
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "core/graph/book.h"
+#include "core/graph/id_index.h"
 #include "core/graph/part.h"
 #include "core/system/parallel.h"
 
@@ -354,5 +356,7 @@ gw_status gw_part_check(const struct gw_part *part, unsigned threads)
 		status = part_check_transpose(&check, threads);
 	for (uint32_t i = 0; status == GW_OK && (check.array = gw_part_array_at(part, i)); i++)
 		status = check_array(&check, threads);
+	for (uint32_t t = 0; status == GW_OK && t < check.meta->num_ntypes; t++)
+		status = gw_id_index_check(part, t, threads);
 	return status;
 }

@@ -317,6 +317,27 @@ gw_status gw_writer_array(struct gw_writer *writer, uint32_t part, const char *k
 	return status;
 }
 
+const struct gw_graph_meta *gw_writer_meta(const struct gw_writer *writer)
+{
+	return writer->meta;
+}
+
+gw_status gw_writer_map(const struct gw_writer *writer, uint32_t part, const char *key, struct gw_npy_file *out)
+{
+	const struct gw_array_meta *array = gw_meta_array(writer->meta, part, key);
+	if (!array)
+		return gw_fail(GW_NOT_FOUND, "part %u: %s: it was not written", part, key);
+	char *path = gw_format("%s/%s", gw_staging_path(writer->staging), array->file);
+	gw_status status = path ? gw_npy_open(path, out) : GW_NO_MEMORY;
+	gw_free(path);
+	return status;
+}
+
+void gw_writer_set_minor(struct gw_writer *writer, uint32_t minor)
+{
+	writer->meta->minor = minor > writer->meta->minor ? minor : writer->meta->minor;
+}
+
 /* Writes the JSON and reads it back, so that a committed graph can be opened. */
 static gw_status write_json(struct gw_writer *writer)
 {

@@ -10,6 +10,7 @@
 #define GW_GRAPH_WRITER_H
 
 #include "core/graph/meta.h"
+#include "core/graph/npy.h"
 
 struct gw_writer;
 
@@ -55,6 +56,16 @@ gw_status gw_writer_edge_origins(struct gw_writer *writer, uint32_t part, const 
 /* Writes strings as two arrays, <key>.offsets (uint64 [count + 1]) and <key>.bytes (uint8). */
 gw_status gw_writer_strings(struct gw_writer *writer, uint32_t part, const char *key, const uint64_t *offsets,
 			    uint64_t count, const char *bytes);
+
+/* The schema, with the arrays written so far. No stream may be open. */
+const struct gw_graph_meta *gw_writer_meta(const struct gw_writer *writer);
+
+/* Maps an array that was written, for tools that compute further arrays from it; gw_npy_close unmaps it. GW_NOT_FOUND:
+ * no such array was written. GW_IO. */
+gw_status gw_writer_map(const struct gw_writer *writer, uint32_t part, const char *key, struct gw_npy_file *out);
+
+/* Raises the minor version of the graph, before arrays that only this version has. */
+void gw_writer_set_minor(struct gw_writer *writer, uint32_t minor);
 
 /* Checks that all required arrays exist, computes graph_id, writes the JSON, fsyncs and renames. Frees the writer in
  * any case; graph_id may be NULL. */

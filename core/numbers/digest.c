@@ -26,6 +26,13 @@ uint64_t gw_digest(const void *data, size_t bytes)
 	return XXH3_64bits(data, bytes);
 }
 
+void gw_digest_wide(const void *data, size_t bytes, uint64_t digest[2])
+{
+	XXH128_hash_t hash = XXH3_128bits(data, bytes);
+	digest[0] = hash.high64;
+	digest[1] = hash.low64;
+}
+
 uint64_t gw_digest_pieces(const struct gw_digest_piece *pieces, size_t count)
 {
 	XXH3_state_t state; /* its type aligns it */

@@ -8,6 +8,8 @@
 
 /* XXH3-64, seed 0, of bytes at data. */
 uint64_t gw_digest(const void *data, size_t bytes);
+/* XXH3-128, seed 0: the upper half, then the lower half. */
+void gw_digest_wide(const void *data, size_t bytes, uint64_t digest[2]);
 
 /* A piece of data; gw_digest_pieces digests several pieces as if they were contiguous. */
 struct gw_digest_piece {

@@ -2,8 +2,8 @@
  * servers over the network, or from the graph's folder on this machine.
  *
  *   gw_client_open -> gw_loader_open -> { gw_loader_next -> train -> gw_minibatch_release } -> gw_loader_close
- *                  -> gw_gather, gw_sample, gw_node_texts, gw_find_edges, ... (edges.h): one call at a time, from any
- *                     thread
+ *                  -> gw_gather, gw_sample, gw_node_texts, gw_node_ids, gw_find_edges, ... (edges.h): one call at a
+ *                     time, from any thread
  *
  * Threads: any number of threads may use one client at once. Only one thread at a time may use a loader, a ticket or a
  * mini-batch.
@@ -171,7 +171,7 @@ struct gw_tensor {
  *
  * An edge's id is its position in the graph. Two more tensors of an edge type lead from ids to the input and back:
  *   orig_id          row i is the input's row (or id) of edge i; uint32 or int64; absent if the edges have none
- *   orig_id.inverse  row r is the first edge whose orig_id is r; uint32 or uint64; only in a graph of one part. Its
+ *   orig_id.inverse  row r is the first edge whose orig_id is r; uint32 or uint64; absent if an id is left out. Its
  *                    shape[0] is num_edges if no two edges share an orig_id. gw_tensor_at does not list it. */
 GW_API gw_status gw_node_tensor(struct gw_client *client, uint32_t ntype, const char *name,
 				const struct gw_tensor **out);
@@ -214,6 +214,33 @@ struct gw_texts {
 GW_API gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *name, const int64_t *ids,
 			       uint64_t n, struct gw_texts **out);
 GW_API void gw_texts_free(struct gw_texts *texts); /* NULL is allowed */
+
+/* Original ids: the ids that nodes have in the input. Either numbers of dtype, or texts. */
+struct gw_orig_ids {
+	uint64_t count;
+	gw_dtype dtype;          /* of numbers: GW_INT32, GW_INT64, GW_UINT32 or GW_UINT64 */
+	const void *numbers;     /* [count], or NULL */
+	const uint64_t *offsets; /* texts: [count + 1], never descending; text i is bytes[offsets[i]] up to
+				    bytes[offsets[i + 1]]. NULL: the ids are numbers */
+	const char *bytes;
+};
+
+/* Finds nodes of a type by their original ids: nodes[i] is the node whose original id is id i; ids may repeat. Ids are
+ * compared as they are: the text "007" is not "7", and no text is a number. *missing: how many ids belong to no node;
+ * their nodes[i] is -1. With missing NULL, such ids are an error. The parts of the graph divide an index of the ids
+ * (docs/FORMAT.md), so each id takes part of one request to one server. Errors: those of gw_gather;
+ *   GW_NOT_FOUND    missing is NULL and ids belong to no node: names the first ones
+ *   GW_INVALID      an id belongs to several nodes: names it; or the graph's ids are texts and these are numbers, or
+ *                   the other way round
+ *   GW_UNSUPPORTED  the graph has no index, because an older version made it
+ *   GW_PROTOCOL     a server answered with nodes that do not exist */
+GW_API gw_status gw_node_ids(struct gw_client *client, uint32_t ntype, const struct gw_orig_ids *ids, int64_t *nodes,
+			     uint64_t *missing);
+
+/* Starts gw_node_ids in the background. The arrays of ids, nodes and *missing belong to the library until gw_wait or
+ * gw_cancel has ended the ticket; the structure itself does not. */
+GW_API gw_status gw_node_ids_start(struct gw_client *client, uint32_t ntype, const struct gw_orig_ids *ids,
+				   int64_t *nodes, uint64_t *missing, struct gw_ticket **ticket);
 
 /* Waits up to timeout_ms for a ticket. A negative timeout waits until the operation has ended, at the latest by its own
  * limits. GW_AGAIN: the operation goes on; wait again, or cancel it. Any other status is the operation's result (GW_OK

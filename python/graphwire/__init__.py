@@ -24,6 +24,7 @@ from graphwire._native import (
     lib,
     text,
 )
+from graphwire._save import save
 from graphwire.batch import Batch, Block, Edges
 from graphwire.edge_ids import EdgeIds
 from graphwire.edges import EdgeList
@@ -63,6 +64,7 @@ __all__ = [
     "partition_graph",
     "pyg",
     "sample",
+    "save",
 ]
 
 # Batch.to_pyg needs graphwire.pyg, which imports batch.py: the import happens at the first call.

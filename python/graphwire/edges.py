@@ -12,6 +12,7 @@ from typing import Any, Callable
 import numpy as np
 
 from graphwire import _arrays, _checks, fanouts
+from graphwire import ids as ids_module
 from graphwire._arrays import Array, Ids
 from graphwire._native import check, ffi, finish, in_thread, lib, owned
 from graphwire._opened import Etype, OpenedGraph
@@ -73,51 +74,51 @@ def _output(graph: OpenedGraph, count: int, start: Callable[[Any, Any], int], ro
     return [_arrays.public(array, graph._torch) for array in arrays]
 
 
-def _pairs(graph: OpenedGraph, number: int, src: Ids, dst: Ids) -> tuple[np.ndarray, np.ndarray]:
+def _pairs(graph: OpenedGraph, number: int, src: Ids, dst: Ids, by: str) -> tuple[np.ndarray, np.ndarray]:
     ends = graph._ends[number]
-    arrays = [_arrays.ids_array(ids, graph._node_counts[end], what)
+    arrays = [ids_module.node_array(graph, end, ids, by, what)
               for ids, end, what in zip((src, dst), ends, ("src", "dst"))]
     if len(arrays[0]) != len(arrays[1]):
         raise ValueError(f"{len(arrays[0])} sources and {len(arrays[1])} destinations")
     return arrays[0], arrays[1]
 
 
-def find_edges(graph: OpenedGraph, ids: Ids, etype: Etype | None) -> tuple[Array, Array]:
+def find_edges(graph: OpenedGraph, ids: Ids, etype: Etype | None, by: str) -> tuple[Array, Array]:
     number, client = graph.etype_number(etype), graph._opened()
-    array = _arrays.ids_array(ids, graph._edge_counts[number])
+    array = ids_module.edge_array(graph, number, ids, by)
     src, dst = _output(graph, len(array), lambda out, ticket: lib.gw_find_edges_start(
         client.pointer, number, _arrays.ids_pointer(array), len(array), *out, ticket), 2)
     return src, dst
 
 
-def edge_ids(graph: OpenedGraph, src: Ids, dst: Ids, etype: Etype | None) -> EdgeList:
+def edge_ids(graph: OpenedGraph, src: Ids, dst: Ids, etype: Etype | None, by: str) -> EdgeList:
     number, client = graph.etype_number(etype), graph._opened()
-    ends = _pairs(graph, number, src, dst)
+    ends = _pairs(graph, number, src, dst, by)
     return _list(graph, lambda out, ticket: lib.gw_edge_ids_start(
         client.pointer, number, *map(_arrays.ids_pointer, ends), len(ends[0]), out, ticket))
 
 
-def has_edges(graph: OpenedGraph, src: Ids, dst: Ids, etype: Etype | None) -> Array:
+def has_edges(graph: OpenedGraph, src: Ids, dst: Ids, etype: Etype | None, by: str) -> Array:
     number, client = graph.etype_number(etype), graph._opened()
-    ends = _pairs(graph, number, src, dst)
+    ends = _pairs(graph, number, src, dst, by)
     out = np.empty(len(ends[0]), np.bool_)
     finish(lambda ticket: lib.gw_has_edges_start(
         client.pointer, number, *map(_arrays.ids_pointer, ends), len(out), _arrays.pointer(out, "bool *"), ticket))
     return _arrays.public(out, graph._torch)
 
 
-def degrees(graph: OpenedGraph, ids: Ids, etype: Etype | None, out_edges: bool) -> Array:
+def degrees(graph: OpenedGraph, ids: Ids, etype: Etype | None, out_edges: bool, by: str) -> Array:
     number, client = graph.etype_number(etype), graph._opened()
-    array = _arrays.ids_array(ids, graph._node_counts[graph._ends[number][0 if out_edges else 1]])
+    array = ids_module.node_array(graph, graph._ends[number][0 if out_edges else 1], ids, by)
     call = lib.gw_out_degrees_start if out_edges else lib.gw_degrees_start
     return _output(graph, len(array), lambda out, ticket: call(
         client.pointer, number, _arrays.ids_pointer(array), len(array), out[0], ticket))[0]
 
 
 def neighbours(graph: OpenedGraph, ids: Ids, etype: Etype | None, fanout: int, out_edges: bool, replace: bool,
-               seed: int, stream: int) -> EdgeList:
+               seed: int, stream: int, by: str) -> EdgeList:
     number, client = graph.etype_number(etype), graph._opened()
-    array = _arrays.ids_array(ids, graph._node_counts[graph._ends[number][0 if out_edges else 1]])
+    array = ids_module.node_array(graph, graph._ends[number][0 if out_edges else 1], ids, by)
     seed, stream = _checks.integer("seed", seed, 0, _checks.U64), _checks.integer("stream", stream, 0, _checks.U64)
     spec = ffi.new("struct gw_neighbours_spec *", {
         "etype": number, "direction": lib.GW_OUT if _checks.flag("out_edges", out_edges) else lib.GW_IN,

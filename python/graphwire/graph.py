@@ -18,11 +18,13 @@ from weakref import ref
 import numpy as np
 
 from graphwire import _arrays, _checks, edges, tensor
+from graphwire import ids as ids_module
 from graphwire._arrays import Array, Ids
 from graphwire._index import RowIndex
-from graphwire._native import c_text, check, ffi, in_thread, lib, text
+from graphwire._native import c_text, check, ffi, lib, text
 from graphwire._opened import Etype, OpenedGraph
 from graphwire.edges import EdgeList
+from graphwire.ids import OrigIds
 from graphwire.tensor import Initial, Tensor
 
 
@@ -146,72 +148,103 @@ class Graph(OpenedGraph):
             return Feature(self, True, self.etypes[self.etype_number(etype)], name)
         return Feature(self, False, self.ntypes[self.ntype_number(ntype)], name)
 
-    def gather(self, name: str, ids: Ids, ntype: str | None = None, *, etype: Etype | None = None) -> Array:
-        """Rows of a feature, [len(ids), …]. The same as `feature(name, …)[ids]`."""
+    def gather(self, name: str, ids: Ids, ntype: str | None = None, *, etype: Etype | None = None,
+               by: str = "graph") -> Array:
+        """Rows of a feature, [len(ids), …]. The same as `feature(name, …)[ids]`. by: "orig": ids are original ids; see
+        ids_of, also for its errors."""
+        if _checks.choice("by", by, ("graph", "orig")) == "orig":
+            ids = self.ids_of(ids, ntype, etype=etype)
         return self.feature(name, ntype, etype=etype)[list(ids) if isinstance(ids, tuple) else ids]
 
-    def node_texts(self, ids: Ids, ntype: str | None = None, name: str = "orig_id") -> list[str]:
+    def node_texts(self, ids: Ids, ntype: str | None = None, name: str = "orig_id", *, by: str = "graph") -> list[str]:
         """The strings of nodes, as a list with one string for each id. "orig_id" names the original ids, if the input's
-        ids were text.
+        ids were text. by: "orig": ids are original ids; see ids_of.
 
         Raises NotFoundError if the node type or the strings do not exist (original ids that were numbers are the
         feature "orig_id"); OutOfRangeError, which names the first id that does not exist; ResourceError for 4 GiB of
         text or more; PeerError and DeadlineError if a server does not answer.
         """
         number = self.ntype_number(ntype)
-        client = self._opened()
-        array, word = _arrays.own_ids(ids, self._node_counts[number]), c_text("name", name)
+        array = ids_module.node_array(self, number, ids, by).copy()
+        return ids_module.node_texts(self, number, array, name)
 
-        def call() -> list[str]:
-            out = ffi.new("struct gw_texts **")
-            try:
-                check(lib.gw_node_texts(client.pointer, number, word, _arrays.ids_pointer(array), len(array), out))
-                offsets = ffi.unpack(out[0].offsets, len(array) + 1)
-                whole = bytes(ffi.buffer(out[0].bytes, offsets[-1])) if offsets[-1] else b""
-                return [os.fsdecode(whole[begin:end]) for begin, end in zip(offsets, offsets[1:])]
-            finally:
-                lib.gw_texts_free(out[0])
+    # --- Original ids. ---
 
-        return in_thread(call)
+    def ids_of(self, ids: OrigIds, ntype: str | None = None, *, etype: Etype | None = None,
+               missing: str = "raise") -> Array:
+        """The graph's ids of nodes by their original ids, the ids of the input: [len(ids)] int64, in the order of
+        `ids`, which may repeat. With etype, the graph's ids of edges by their rows in the input.
+
+        ids: texts (str or bytes) or integers: a list, an array of NumPy or Arrow, a torch tensor, a series of pandas or
+            polars. They are compared as they are: "007" is not "7", and no text is a number.
+        missing: "raise": an id without a node is an error, which names the first ones; "mark": its result is -1.
+
+        Each id costs a part of one request to the server that has its entry of the index (docs/FORMAT.md), so one call
+        with many ids is much faster than many calls.
+
+        Raises NotFoundError, for ids that belong to no node, and for edges without original ids; InvalidError, if an
+        id belongs to several nodes, or if the graph's ids are texts and the call's are integers, or the other way
+        round; TypeError, ValueError and IndexError for values that are no ids; GraphwireError (GW_UNSUPPORTED) for a
+        graph that an older version made, which has no index; PeerError and DeadlineError if a server does not answer.
+        """
+        return ids_module.ids_of(self, ids, ntype, etype, missing)
+
+    def original_ids(self, ids: Ids, ntype: str | None = None, *, etype: Etype | None = None) -> Array | list[str]:
+        """The original ids of nodes, or of edges of `etype`: the way back of ids_of. An int64 array, or a list of texts
+        if the input's ids of the nodes were texts.
+
+        Raises NotFoundError if the type does not exist or has no original ids; OutOfRangeError, which names the first
+        id that does not exist; PeerError and DeadlineError if a server does not answer.
+        """
+        return ids_module.original_ids(self, ids, ntype, etype)
 
     # --- Edges. ---
 
-    def in_degrees(self, ids: Ids, etype: Etype | None = None) -> Array:
-        """[len(ids)] int64: the number of edges that end at each node. ids: nodes of etype's destination type. Raises
-        the errors of find_edges."""
-        return edges.degrees(self, ids, etype, False)
+    # by="orig" means in all these methods that the given ids are original ids. Results are the graph's ids, which
+    # original_ids translates.
 
-    def out_degrees(self, ids: Ids, etype: Etype | None = None) -> Array:
-        """[len(ids)] int64: the number of edges that start at each node. ids: nodes of etype's source type.
+    def in_degrees(self, ids: Ids, etype: Etype | None = None, *, by: str = "graph") -> Array:
+        """[len(ids)] int64: the number of edges that end at each node. ids: nodes of etype's destination type; with
+        by="orig", their original ids. Raises the errors of find_edges."""
+        return edges.degrees(self, ids, etype, False, by)
+
+    def out_degrees(self, ids: Ids, etype: Etype | None = None, *, by: str = "graph") -> Array:
+        """[len(ids)] int64: the number of edges that start at each node. ids: nodes of etype's source type; with
+        by="orig", their original ids.
 
         Raises GraphwireError (GW_UNSUPPORTED) if the edge type is not stored by source (graphwire import --transpose),
         and the errors of find_edges.
         """
-        return edges.degrees(self, ids, etype, True)
+        return edges.degrees(self, ids, etype, True, by)
 
-    def find_edges(self, ids: Ids, etype: Etype | None = None) -> tuple[Array, Array]:
+    def find_edges(self, ids: Ids, etype: Etype | None = None, *, by: str = "graph") -> tuple[Array, Array]:
         """(sources, destinations) of edges, [len(ids)] int64 each.
+
+        by: "orig": ids are the edges' original ids, their rows in the input, with the errors of ids_of.
 
         Raises OutOfRangeError, which names the first id that does not exist; NotFoundError if the edge type does not
         exist; PeerError and DeadlineError if a server does not answer; ResourceError for 2^32 or more ids, or edges in
         the result.
         """
-        return edges.find_edges(self, ids, etype)
+        return edges.find_edges(self, ids, etype, by)
 
-    def edge_ids(self, src: Ids, dst: Ids, etype: Etype | None = None) -> EdgeList:
+    def edge_ids(self, src: Ids, dst: Ids, etype: Etype | None = None, *, by: str = "graph") -> EdgeList:
         """All edges from src[i] to dst[i], including parallel edges: an EdgeList whose entry i has the edges from
         src[i] to dst[i], in the order of their ids.
 
+        by: "orig": src and dst are original ids of nodes, with the errors of ids_of.
+
         Raises ValueError if src and dst differ in length, and the errors of find_edges, for ids of nodes.
         """
-        return edges.edge_ids(self, src, dst, etype)
+        return edges.edge_ids(self, src, dst, etype, by)
 
-    def has_edges(self, src: Ids, dst: Ids, etype: Etype | None = None) -> Array:
-        """[len(src)] bool: whether an edge from src[i] to dst[i] exists. Raises the errors of edge_ids."""
-        return edges.has_edges(self, src, dst, etype)
+    def has_edges(self, src: Ids, dst: Ids, etype: Etype | None = None, *, by: str = "graph") -> Array:
+        """[len(src)] bool: whether an edge from src[i] to dst[i] exists. by: as for edge_ids. Raises the errors of
+        edge_ids."""
+        return edges.has_edges(self, src, dst, etype, by)
 
     def neighbours(self, ids: Ids, etype: Etype | None = None, fanout: int = -1, *, out_edges: bool = False,
-                   replace: bool = False, seed: int = 0, stream: int = 0) -> EdgeList:
+                   replace: bool = False, seed: int = 0, stream: int = 0, by: str = "graph") -> EdgeList:
         """The edges at nodes: an EdgeList with one entry for each id.
 
         ids: nodes at which the edges end; with out_edges=True, nodes at which they start.
@@ -219,11 +252,12 @@ class Graph(OpenedGraph):
         replace: sample with replacement.
         seed, stream: decide what is sampled. The first hop of a mini-batch with the same seed and stream samples the
             same edges.
+        by: "orig": ids are original ids of nodes, with the errors of ids_of.
 
         Raises InvalidError and TypeError for invalid numbers; GraphwireError (GW_UNSUPPORTED) for out_edges if the edge
         type is not stored by source; and the errors of find_edges, for ids of nodes.
         """
-        return edges.neighbours(self, ids, etype, fanout, out_edges, replace, seed, stream)
+        return edges.neighbours(self, ids, etype, fanout, out_edges, replace, seed, stream, by)
 
     def split(self, what: Any = None, ntype: str | None = None, *, etype: Etype | None = None, world: int | None = None,
               rank: int | None = None) -> Array:

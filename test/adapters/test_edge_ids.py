@@ -314,11 +314,15 @@ def test_hidden_and_refused(tmp_path):
     with pytest.raises(RuntimeError, match="reserves this name"):
         graphwire.partition_graph((*data.edge_index,), "g", 1, tmp_path / "g", method="random",
                                   edge_features={"orig_id.inverse": np.zeros(900)})
+    for name in ("orig_id.inverse", "orig_id.index", "orig_id.buckets"):
+        with pytest.raises(RuntimeError, match="reserves this name"):
+            graphwire.partition_graph((*data.edge_index,), "g", 1, tmp_path / "g", method="random",
+                                      num_nodes=60, node_features={name: np.zeros(60)})
 
 
 def test_names_are_taken_where_they_mean_something(tmp_path):
     """The builder accepts the feature: names that the format reserves for edges are free for nodes, and the reverse."""
-    given = {"indices": np.arange(60.0), "orig_id.inverse": np.arange(60.0), "rel": np.arange(60.0)}
+    given = {"indices": np.arange(60.0), "rel": np.arange(60.0)}
     config = graphwire.partition_graph((*one_type(15).edge_index,), "g", 1, tmp_path / "g", method="random",
                                        num_nodes=60, node_features=given, edge_features={"indptr": np.arange(900.0)})
     with graphwire.open(config) as graph:

@@ -46,6 +46,7 @@ measured $((2 + drivers)) gather --seconds 0.01 --table 1Mi --row 100 --batch 50
 measured 1 sample --scale 10 --batches 5 --threads 1
 measured 2 minibatch --scale 10 --batches 2 --batch-size 100
 measured 2 links --scale 10 --batches 2 --batch-size 100
+measured 3 ids --nodes 1000 --batch 100 --rounds 3
 measured $((places + 2)) remote --scale 10 --batches 2 --batch-size 100
 measured 2 threads --threads 2 --seconds 0.01 --table 1Mi --batch 500
 measured $((25 + drivers)) update --rows 1000 --batch 100 --seconds 0.01 --folder "$work"

@@ -9,7 +9,7 @@ import pytest
 import torch
 from conftest import run
 from graphwire import edges, optim
-from graphwire import graph as graphs
+from graphwire import ids as ids_module
 from graphwire import tensor as tensors
 
 FORMS = {"int64": lambda ids: torch.tensor(ids), "int32": lambda ids: torch.tensor(ids, dtype=torch.int32),
@@ -172,7 +172,7 @@ def test_calls_that_go_on_alone_read_nothing_of_the_callers(rmat, tmp_path, monk
             return rest()
 
         with monkeypatch.context() as patch:
-            for module in (edges, graphs, tensors):
+            for module in (edges, ids_module, tensors):
                 patch.setattr(module, "in_thread", later)
             found = call(given)
         assert torch.equal(found, expected) if isinstance(expected, torch.Tensor) else found == expected

@@ -13,6 +13,7 @@
 #include "core/files/staging.h"
 #include "core/graph/alias.h"
 #include "core/graph/csc.h"
+#include "core/graph/id_index.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
 #include "test/support/scratch.h"
@@ -356,12 +357,14 @@ gw_status gw_fixture_fill(const struct gw_fixture *fixture, struct gw_writer *wr
 	return status;
 }
 
-void gw_fixture_write(const struct gw_fixture *fixture)
+static void fixture_write(const struct gw_fixture *fixture, bool index)
 {
 	struct gw_writer *writer;
 	if (gw_writer_open(fixture->folder, fixture->schema, false, &writer) != GW_OK)
 		fail_msg("%s", gw_last_error());
 	if (gw_fixture_fill(fixture, writer) != GW_OK)
+		fail_msg("%s", gw_last_error());
+	if (index && gw_id_index_write(writer, 1, 0) != GW_OK)
 		fail_msg("%s", gw_last_error());
 	if (gw_writer_commit(writer, NULL) != GW_OK)
 		fail_msg("%s", gw_last_error());
@@ -380,6 +383,11 @@ void gw_fixture_end(struct gw_fixture *fixture)
 	assert_int_equal(gw_remove_tree(fixture->root), GW_OK);
 }
 
+void gw_fixture_write(const struct gw_fixture *fixture)
+{
+	fixture_write(fixture, true);
+}
+
 char *gw_fixture_json;
 
 int gw_fixture_json_set_up(void **state)
@@ -388,7 +396,7 @@ int gw_fixture_json_set_up(void **state)
 	struct gw_graph_meta *meta;
 	(void)state;
 	gw_fixture_begin(&fixture, 3, 40, 2);
-	gw_fixture_write(&fixture);
+	fixture_write(&fixture, false);
 	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
 	assert_int_equal(gw_meta_print(meta, &gw_fixture_json), GW_OK);
 	gw_meta_destroy(meta);

@@ -41,10 +41,11 @@ void gw_test_folder(char path[64]);
 void gw_fixture_begin(struct gw_fixture *fixture, uint64_t seed, uint64_t scale, uint32_t parts);
 /* Writes all arrays of all parts into a writer. */
 gw_status gw_fixture_fill(const struct gw_fixture *fixture, struct gw_writer *writer);
-/* Opens, fills and commits under fixture->folder; fails the test when it cannot. */
+/* Opens, fills, indexes the original ids and commits under fixture->folder; fails the test when it cannot. */
 void gw_fixture_write(const struct gw_fixture *fixture);
 void gw_fixture_end(struct gw_fixture *fixture);
-/* The JSON of a small graph in two parts, of several types, which reads well: from a group's set-up to its tear-down.
+/* The JSON of a small graph in two parts, of several types, which reads well, of minor version 1: from a group's set-up
+ * to its tear-down.
  */
 extern char *gw_fixture_json;
 int gw_fixture_json_set_up(void **state);

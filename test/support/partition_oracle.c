@@ -74,7 +74,7 @@ static void find_columns(struct oracle *o)
 		column->data = !key.out && strcmp(key.name, "indptr") != 0 && strcmp(key.name, "out_indptr") != 0 &&
 			       strcmp(key.name, "indices") != 0 && !ends_with(key.name, ".bytes") &&
 			       !ends_with(key.name, ".alias") && !ends_with(key.name, ".names.offsets") &&
-			       !(key.edge && strcmp(key.name, GW_INVERSE_NAME) == 0);
+			       !(key.edge ? strcmp(key.name, GW_INVERSE_NAME) == 0 : gw_name_is_node_ids(key.name));
 		column->there = calloc(o->out->num_parts, sizeof(*column->there));
 		for (uint32_t p = 0; p < o->out->num_parts; p++) {
 			column->there[p] = gw_part_array(o->part[p], array->meta->key);
@@ -336,27 +336,41 @@ static void check_transpose(struct oracle *o, uint32_t etype)
 	}
 }
 
-/* The first edge of each original id, of a graph in one part where no id is left out; nothing elsewhere. */
-static void check_inverse(struct oracle *o, uint32_t etype, const struct gw_array *ids)
+/* Row `at` of an array over the parts. */
+static uint64_t load_of_parts(struct oracle *o, const char *key, uint64_t at)
 {
-	char key[KEY_ROOM];
+	for (uint32_t p = 0;; p++) {
+		const struct gw_array *array = gw_part_array(o->part[p], key);
+		if (at < array->rows)
+			return gw_load_id(array->data, (uint8_t)array->row_bytes, at);
+		at -= array->rows;
+	}
+}
+
+/* The first edge of each original id, where no id is left out; nothing elsewhere. */
+static void check_inverse(struct oracle *o, uint32_t etype, bool has_ids)
+{
+	char key[KEY_ROOM], ids[KEY_ROOM];
 	snprintf(key, sizeof(key), "edge/%s/" GW_INVERSE_NAME, o->out->etypes[etype].folder);
-	const struct gw_array *inverse = gw_part_array(o->part[0], key);
-	uint64_t edges = ids ? ids->rows : 0, rows = 0, found = 0;
+	snprintf(ids, sizeof(ids), "edge/%s/orig_id", o->out->etypes[etype].folder);
+	uint64_t edges = has_ids ? o->out->etypes[etype].count : 0, rows = 0, found = 0, have = 0;
 	uint64_t *first = malloc((edges + 1) * sizeof(*first));
 	memset(first, 0xff, (edges + 1) * sizeof(*first));
 	for (uint64_t i = 0; i < edges; i++) {
-		uint64_t id = gw_load_id(ids->data, (uint8_t)ids->row_bytes, i);
+		uint64_t id = load_of_parts(o, ids, i);
 		rows = id >= rows ? id + 1 : rows;
 		if (id < edges && first[id] == UINT64_MAX) {
 			first[id] = i;
 			found++;
 		}
 	}
-	assert_int_equal(inverse != NULL, o->out->num_parts == 1 && ids && found == rows);
-	assert_int_equal(inverse ? inverse->rows : 0, inverse ? rows : 0);
-	for (uint64_t id = 0; inverse && id < rows; id++)
-		assert_int_equal(gw_load_id(inverse->data, (uint8_t)inverse->row_bytes, id), first[id]);
+	bool there = gw_part_array(o->part[0], key);
+	assert_int_equal(there, has_ids && found == rows);
+	for (uint32_t p = 0; there && p < o->out->num_parts; p++)
+		have += gw_part_array(o->part[p], key)->rows;
+	assert_int_equal(have, there ? rows : 0);
+	for (uint64_t id = 0; there && id < rows; id++)
+		assert_int_equal(load_of_parts(o, key, id), first[id]);
 	free(first);
 }
 
@@ -373,7 +387,7 @@ static void check_origins(struct oracle *o, uint32_t etype)
 			assert_int_equal(((const uint32_t *)ids->data)[i],
 					 o->old_edge[etype][o->out->etypes[etype].starts[p] + i]);
 	}
-	check_inverse(o, etype, ids);
+	check_inverse(o, etype, ids != NULL);
 }
 
 static void count_nodes(struct oracle *o, uint32_t ntype)

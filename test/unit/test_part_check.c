@@ -99,6 +99,12 @@ static void test_senseless_numbers(void **state)
 		{"edge/author__writes__paper/out/indices", 2, U32(60), GW_RANGE, "position 2: id 60"},
 		{"edge/author__writes__paper/out/eid", 2, U64(360), GW_RANGE, "position 2: edge 360"},
 		{"edge/author__writes__paper/out/eid", 0, U64(359), GW_FORMAT, "position 0: edge 359 does not go"},
+		{"node/author/orig_id.index", 0, U64(UINT64_MAX), GW_FORMAT, "row 0: its key belongs to another"},
+		{"node/author/orig_id.index", 1, U64(31), GW_RANGE, "row 0: node 31 of 31"},
+		{"node/paper/orig_id.index", 2, U64(60), GW_RANGE, "row 0: node 60 of 60"},
+		{"node/paper/orig_id.buckets", 0, U32(1), GW_FORMAT, "runs from 1"},
+		{"node/paper/orig_id.buckets", 16, U32(59), GW_FORMAT, "runs from 0 to 59"},
+		{"node/paper/orig_id.buckets", 3, U32(UINT32_MAX), GW_FORMAT, "row 2: the bucket is"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct gw_graph_meta *meta;

@@ -152,6 +152,77 @@ static void test_invalid_inverse(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* A dense index of ids that leads to nodes, but not to those that have the ids: in both parts. */
+static void test_index_of_other_nodes(void **state)
+{
+	(void)state;
+	struct gw_graph_meta *schema;
+	char root[64], folder[96];
+	gw_test_folder(root);
+	snprintf(folder, sizeof(folder), "%s/g", root);
+	for (int wrong = 0; wrong < 2; wrong++) {
+		struct gw_writer *writer;
+		const int64_t ids[2][2] = {{3, 0}, {2, 1}};
+		const uint64_t two = 2;
+		assert_int_equal(gw_meta_create("g", 2, 1, 0, &schema), GW_OK);
+		strcpy(schema->ntypes[0].name, "n");
+		schema->ntypes[0].count = schema->ntypes[0].starts[2] = 4;
+		schema->ntypes[0].starts[1] = 2;
+		assert_int_equal(gw_meta_finish(schema), GW_OK);
+		assert_int_equal(gw_writer_open(folder, schema, true, &writer), GW_OK);
+		gw_meta_destroy(schema);
+		gw_writer_set_minor(writer, GW_FORMAT_MINOR_IDS);
+		const uint32_t nodes[2][2] = {{1, 3}, {2, (uint32_t)wrong}};
+		for (uint32_t p = 0; p < 2; p++) {
+			assert_int_equal(gw_writer_array(writer, p, "node/n/orig_id", GW_INT64, 1, &two, ids[p]),
+					 GW_OK);
+			assert_int_equal(
+				gw_writer_array(writer, p, "node/n/orig_id.inverse", GW_UINT32, 1, &two, nodes[p]),
+				GW_OK);
+		}
+		assert_int_equal(gw_writer_commit(writer, NULL), GW_OK);
+		assert_int_equal(run(gw_tool_verify, folder, "--quiet", NULL), wrong);
+		assert_int_equal(strstr(errors, "node type n: the index of its original ids") != NULL, wrong);
+	}
+	assert_int_equal(gw_remove_tree(root), GW_OK);
+}
+
+/* The same of edges, over two parts. */
+static void test_inverse_over_parts(void **state)
+{
+	(void)state;
+	struct gw_fixture fixture;
+	gw_fixture_begin(&fixture, 4, 100, 2);
+	const uint64_t *starts = fixture.schema->etypes[FIXTURE_CITES].starts, edges = starts[2];
+	for (int wrong = 0; wrong < 2; wrong++) {
+		struct gw_writer *writer;
+		uint32_t *ids = calloc(edges, sizeof(*ids));
+		for (uint32_t i = 0; i < edges; i++)
+			ids[i] = (uint32_t)edges - 1 - i; /* its own inverse */
+		assert_int_equal(gw_writer_open(fixture.folder, fixture.schema, true, &writer), GW_OK);
+		gw_writer_set_minor(writer, GW_FORMAT_MINOR_IDS);
+		assert_int_equal(gw_fixture_fill(&fixture, writer), GW_OK);
+		for (uint32_t p = 0; p < 2; p++) {
+			uint64_t rows = starts[p + 1] - starts[p];
+			assert_int_equal(gw_writer_array(writer, p, "edge/paper__cites__paper/orig_id", GW_UINT32, 1,
+							 &rows, ids + starts[p]),
+					 GW_OK);
+		}
+		ids[edges - 1] += (uint32_t)wrong;
+		for (uint32_t p = 0; p < 2; p++) {
+			uint64_t first = edges * p / 2, rows = edges * (p + 1) / 2 - first;
+			assert_int_equal(gw_writer_array(writer, p, "edge/paper__cites__paper/orig_id.inverse",
+							 GW_UINT32, 1, &rows, ids + first),
+					 GW_OK);
+		}
+		free(ids);
+		assert_int_equal(gw_writer_commit(writer, NULL), GW_OK);
+		assert_int_equal(run(gw_tool_verify, fixture.folder, "--quiet", NULL), wrong);
+		assert_int_equal(strstr(errors, "its orig_id.inverse does not lead to its edges") != NULL, wrong);
+	}
+	gw_fixture_end(&fixture);
+}
+
 /* Each part is valid by itself, but a reverse type has other edges: only the check of the whole graph finds it. */
 static void test_invalid_reverse(void **state)
 {
@@ -249,8 +320,12 @@ static void test_inspect(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_verify),          cmocka_unit_test(test_invalid_reverse),
-		cmocka_unit_test(test_invalid_inverse), cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_verify),
+		cmocka_unit_test(test_invalid_reverse),
+		cmocka_unit_test(test_invalid_inverse),
+		cmocka_unit_test(test_index_of_other_nodes),
+		cmocka_unit_test(test_inverse_over_parts),
+		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_inspect),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

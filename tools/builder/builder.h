@@ -10,6 +10,7 @@
  *   - the borrowed input
  *   - 16 bytes for each edge of the type being written, and 4 more if its edges have orig_id
  *   - a piece of the array being written
+ *   - at the end, the index of original ids: 256 MiB at most, or a sixteenth of a larger index
  */
 #ifndef GW_TOOLS_BUILDER_BUILDER_H
 #define GW_TOOLS_BUILDER_BUILDER_H

@@ -1,12 +1,14 @@
 /* Writes the graph of a builder.
  *
- *   schema -> writer -> node arrays -> edge types (tools/builder/edges.c) -> offsets of each node type -> commit
+ *   schema -> writer -> node arrays -> edge types (tools/builder/edges.c) -> offsets of each node type
+ *   -> index of original ids (core/graph/id_index.h) -> commit
  *
  * Any failure aborts the writer, which leaves no files.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "core/graph/id_index.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
@@ -224,6 +226,8 @@ gw_status gw_builder_write(struct gw_builder *builder, const char *folder, const
 		status = gw_builder_write_edges(&w);
 	if (status == GW_OK)
 		status = write_offsets(&w);
+	if (status == GW_OK)
+		status = gw_id_index_write(w.writer, w.threads, 0);
 	gw_progress_end(&w.progress, w.stats.bytes);
 	if (status == GW_OK)
 		status = gw_writer_commit(w.writer, &w.stats.graph_id);

@@ -2,16 +2,18 @@
  *
  *   nodes renumbered: part by part, old order inside -> edges counted for each part -> schema, writer
  *   -> for each node type and part: offsets of all edge types that end there, their lists, their edges' rows
- *   -> transposes, through a table of new edge ids -> nodes' rows -> commit
+ *   -> transposes, through a table of new edge ids -> nodes' rows -> index of original ids -> commit
  *
  * Memory: 8 to 16 bytes for each node, and the same for the edges of one type in one part. A type that is stored
- * transposed needs a table of 4 or 8 bytes more for each edge. The final name appears only when everything is written.
- * Fails with the writer's errors (GW_EXISTS, GW_NO_SPACE, GW_IO) and GW_NO_MEMORY.
+ * transposed needs a table of 4 or 8 bytes more for each edge. At the end the index of original ids takes 256 MiB at
+ * most, or a sixteenth of a larger index. The final name appears only when everything is written. Fails with the
+ * writer's errors (GW_EXISTS, GW_NO_SPACE, GW_IO) and GW_NO_MEMORY.
  */
 #include "tools/partition/split.h"
 
 #include <string.h>
 
+#include "core/graph/id_index.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
@@ -284,6 +286,8 @@ gw_status gw_split(const struct gw_plan *plan, const struct gw_part *part, const
 	if (status == GW_OK)
 		status = gw_split_node_rows(&split);
 	stats->rows_s = split_seconds_since(start_ns);
+	if (status == GW_OK)
+		status = gw_id_index_write(split.writer, split.threads, 0);
 	if (status != GW_OK) {
 		gw_writer_abort(split.writer);
 		goto done;

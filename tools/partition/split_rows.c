@@ -395,6 +395,8 @@ static bool skip(const struct gw_split *split, const struct gw_array_key *key)
 		return true;
 	if (!key->edge && (strcmp(key->name, "indptr") == 0 || strcmp(key->name, "out_indptr") == 0))
 		return true;
+	if (!key->edge && split->in->minor >= GW_FORMAT_MINOR_IDS && gw_name_is_node_ids(key->name))
+		return true;
 	return split->plan->trainers > 1 && strcmp(key->name, GW_PLAN_TRAINER_ID) == 0;
 }
 
