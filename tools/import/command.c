@@ -19,10 +19,14 @@ static const char doc[] =
 	"edges), "
 	"num_nodes, x, y, train_idx, val_idx, test_idx are recognized. Matrices (Matrix Market, scipy.sparse.save_npz) "
 	"and "
-	"LightGraphs' files contain the number of nodes; row i, column j is the edge from i to j. "
-	"graphwire "
-	"See import apt --help for "
-	"packages.\n\n"
+	"LightGraphs' files contain the number of nodes; row i, column j is the edge from i to j.\n\n"
+	"A header may have the known names of ends in any column, order and case: src and dst, source and target, "
+	"from and to, u and v, head and tail, user and item, follower and followee, :START_ID and :END_ID, the same "
+	"with _id, and SRC and DST of --edges. One line on standard error names the columns in use. A first line that "
+	"may be a header or an edge is refused: use --header or --no-header. Other formats, such as GraphML, GML, "
+	"JSON, "
+	"N-Triples and METIS's, are refused by name, unless --format text is given.\n\n"
+	"graphwire import apt --help describes the import of packages.\n\n"
 	"Examples:\n"
 	"  graphwire import --from edges.tsv.gz --out graph/\n"
 	"  graphwire import --from ratings.csv --src-column user --dst-column item \\\n"
@@ -169,15 +173,18 @@ static const struct gw_option table[] = {
 	{"delimiter", "CHAR", "tab, comma, semicolon, space or a character (default: by the first line)", 2,
 	 GW_OPTION_CALL(take_delimiter)},
 	{"header", NULL,
-	 "the first line names the columns (default: yes if it has no numbers and the lines below have, or if it "
-	 "has usual names, such as src and dst or source and target)",
+	 "the first line names the columns (default: yes if it has known names of ends, or if it has no numbers and "
+	 "the lines below have)",
 	 2, GW_OPTION_CALL(take_header)},
 	{"no-header", NULL, "the first line is data", 2, GW_OPTION_CALL(take_no_header)},
 	{"comment", "CHARS", "skip lines that start with one of these (default #%, none for triples)", 2,
 	 GW_OPTION_CALL(take_comments)},
-	{"src-column", "COLUMN", "name, or number from 1 (default 1)", 2, GW_OPTION_TEXT(A, import.src_column)},
-	{"dst-column", "COLUMN", "(default 2; 3 for triples)", 2, GW_OPTION_TEXT(A, import.dst_column)},
-	{"rel-column", "COLUMN", "relation of triples (default 2)", 2, GW_OPTION_TEXT(A, import.rel_column)},
+	{"src-column", "COLUMN", "name, or number from 1 (default: by the header, else 1)", 2,
+	 GW_OPTION_TEXT(A, import.src_column)},
+	{"dst-column", "COLUMN", "(default: by the header, else 2; 3 for triples)", 2,
+	 GW_OPTION_TEXT(A, import.dst_column)},
+	{"rel-column", "COLUMN", "relation of triples (default: by the header, else 2)", 2,
+	 GW_OPTION_TEXT(A, import.rel_column)},
 	{"weight", "COLUMN", "edge feature \"weight\", float32 >= 0, with an alias table for weighted sampling", 2,
 	 GW_OPTION_TEXT(A, import.weight_column)},
 	{"time", "COLUMN", "edge feature \"time\", int64; lists are sorted by it", 2,

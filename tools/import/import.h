@@ -81,7 +81,10 @@ struct gw_import_file {
 	struct gw_table table;
 	struct gw_npy_file arrays[2]; /* NumPy: [E, 2] or [2, E] in the first array, or one column in each */
 	struct gw_import_matrix matrix;
-	bool text_ids[3]; /* whether source ids, destination ids, relations are text */
+	uint32_t id_columns[3]; /* text: the columns of source ids, destination ids, relations, from 0 */
+	bool known_names;       /* the header has known names of ends */
+	bool doubtful;          /* the first row may be a header or an edge */
+	bool text_ids[3];       /* whether source ids, destination ids, relations are text */
 	struct gw_import_mixed mixed[3];
 	uint64_t first_row, rows; /* in the set */
 };

@@ -17,6 +17,7 @@
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
 #include "tools/import/import.h"
+#include "tools/import/other_formats.h"
 
 #define DENSE_SHARE 2u    /* dense: at least one id in DENSE_SHARE has an edge */
 #define DENSE_FLOOR 1024u /* ids below this are dense in any case */
@@ -317,6 +318,8 @@ static gw_status node_ids_read_list(struct gw_import *im, struct gw_import_space
 {
 	struct list_form form;
 	gw_status status = gw_text_open(space->list_path, &space->list_text);
+	if (status == GW_OK && im->options->format != GW_FROM_TEXT)
+		status = gw_other_formats_check(&space->list_text);
 	if (status == GW_OK)
 		status = look_at_list(space, &form);
 	if (status == GW_OK)
