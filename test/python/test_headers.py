@@ -10,6 +10,7 @@ import subprocess
 import graphwire
 import pytest
 from conftest import PROGRAM
+from graphwire import _names
 
 # file: (text, delimiter, places of source and destination, options). Line 1 is a header if the places are in a tuple,
 # an edge if they are in a list.
@@ -190,3 +191,20 @@ def test_triples(tmp_path):
     done = subprocess.run([PROGRAM, "import", "--triples", train, "--out", out, "--replace"], capture_output=True,
                           text=True)
     assert done.returncode == 1 and "--no-header" in done.stderr
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_python_knows_the_same_names(name):
+    """Tables in memory follow the rules of files."""
+    text, delimiter, places, options = RIGHT[name]
+    if isinstance(places, tuple) and not options and "other names" not in name and "numbers" not in name:
+        assert _names.ends(lines_of(text, delimiter)[0]) == places
+    else:
+        assert options or _names.ends(lines_of(text, delimiter)[0]) is None
+
+
+def test_python_refuses_the_same_names():
+    for name in ("two sources", "two pairs"):
+        with pytest.raises(ValueError, match="several columns"):
+            _names.ends(REFUSED[name][0].splitlines()[0].split(","))
+    assert _names.ends(["film_id", "user", "source"], "user", "film") == (1, 0)

@@ -6,8 +6,8 @@
  *   its numbers (gw_table_sniff)             no ends
  *   else line 1 is an edge                -> the first columns; refused if line 1 may be a header
  *
- * A wrong column makes a wrong graph of which nobody is told. So whatever is not certain is refused, with the options
- * that decide it, and the columns of a header are printed.
+ * A wrong column makes a wrong graph without an error. So an uncertain first line is refused, with the options that
+ * decide it, and the columns of a header are printed.
  */
 #include "tools/import/header.h"
 
@@ -187,7 +187,7 @@ static gw_status check_names(const struct gw_import *im, const struct gw_import_
 	return GW_OK;
 }
 
-/* Whether a column may have this name: an id without letters, or with the signs of paths and addresses, is none. */
+/* Whether a column may have this name. Names have letters, and no signs of paths and addresses. */
 static bool may_be_name(struct gw_text_span field)
 {
 	bool letters = false;

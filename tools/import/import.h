@@ -127,7 +127,8 @@ struct gw_import_space {
 	const char *list_path;
 	struct gw_text list_text;
 	struct gw_table list_table;
-	uint64_t *list; /* [list_table.rows] values in the order of their numbers: text or whole numbers */
+	uint64_t *list;  /* [list_table.rows] values in the order of their numbers: text or whole numbers */
+	uint64_t *lines; /* [list_table.rows] the line of each number, from 0; NULL: number i has line i */
 	bool list_is_text;
 	uint32_t ntype;    /* in the builder */
 	uint64_t *values;  /* [count] the whole numbers that compact ids stand for; NULL: other ids */
@@ -136,6 +137,7 @@ struct gw_import_space {
 };
 
 struct gw_npz;
+struct gw_import_strings;
 
 /* A feature, label or mask for the nodes of a space or the edges of a set. */
 struct gw_import_feature {
@@ -143,16 +145,18 @@ struct gw_import_feature {
 		GW_FEATURE_ARRAY,
 		GW_FEATURE_MASK,  /* a bool, 0 or 1 for each row; or a list of ids */
 		GW_FEATURE_FLAGS, /* a bool, 0 or 1 for each row */
-		GW_FEATURE_SPARSE
+		GW_FEATURE_SPARSE,
+		GW_FEATURE_TEXT
 	} kind;
 	bool edge;
 	bool counts;    /* its rows define the number of nodes: it is in the archive of the edges */
 	uint32_t owner; /* space or set */
 	char name[GW_NAME_MAX + 1];
 	const char *source;              /* for error texts */
-	const struct gw_npy_file *array; /* SPARSE: indptr */
+	const struct gw_npy_file *array; /* SPARSE: indptr; TEXT: NULL */
 	const struct gw_npy_file *indices, *values;
-	uint64_t columns; /* SPARSE */
+	uint64_t columns;                        /* SPARSE */
+	const struct gw_import_strings *strings; /* TEXT */
 };
 
 struct gw_import_archive {
@@ -214,6 +218,9 @@ static inline void *gw_import_take(struct gw_import *im, uint64_t count, size_t 
 }
 /* An array of FILE.npy or FILE.npz:MEMBER, which the builder closes. */
 gw_status gw_import_array(struct gw_import *im, const char *source, const struct gw_npy_file **out);
+/* A member of an archive, which the builder closes. */
+gw_status gw_import_member(struct gw_import *im, const struct gw_npz *npz, const char *name,
+			   const struct gw_npy_file **out);
 /* Whether the name is one of the names of masks: train_mask, val_mask, test_mask. */
 bool gw_import_is_mask(const char *name);
 gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature);

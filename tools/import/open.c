@@ -265,7 +265,7 @@ static bool is_integer(gw_dtype dtype)
 	       dtype == GW_UINT32 || dtype == GW_INT64 || dtype == GW_UINT64;
 }
 
-static gw_status check_edge_arrays(struct gw_import *im, struct gw_import_file *file)
+static gw_status check_edge_arrays(struct gw_import *im, const struct gw_import_set *set, struct gw_import_file *file)
 {
 	const struct gw_npy *a = &file->arrays[0].npy, *b = &file->arrays[1].npy;
 	bool pair = file->arrays[1].mapping != NULL;
@@ -286,7 +286,11 @@ static gw_status check_edge_arrays(struct gw_import *im, struct gw_import_file *
 	}
 	if (a->ndim != 2 || (a->shape[0] != 2 && a->shape[1] != 2))
 		return gw_fail(GW_FORMAT, "%s: edges must be an array of shape [E, 2] or [2, E]", file->path);
-	/* [2, 2] is read as two edges, one for each row. */
+	if (a->shape[0] == 2 && a->shape[1] == 2 && !set->rows_key) /* chunks always have an edge in each row */
+		return gw_fail(GW_FORMAT,
+			       "%s: two edges of shape [2, 2] may be rows or columns: save the members src and dst in "
+			       "an .npz",
+			       file->path);
 	file->rows = a->shape[1] == 2 ? a->shape[0] : a->shape[1];
 	return GW_OK;
 }
@@ -307,7 +311,7 @@ static gw_status import_open_file(struct gw_import *im, struct gw_import_set *se
 	default:
 		return open_text(im, set, file);
 	}
-	return status != GW_OK ? status : check_edge_arrays(im, file);
+	return status != GW_OK ? status : check_edge_arrays(im, set, file);
 }
 
 /* Whether an option or a file gives the number of nodes of this type. */
