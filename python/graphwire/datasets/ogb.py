@@ -18,8 +18,8 @@ from typing import IO, Any, NamedTuple, Optional
 
 import numpy as np
 
+from graphwire._graphs import HOMOGENEOUS, Arrays, Canonical
 from graphwire.datasets.dataset import Dataset, DatasetError, column, fetched_folder, masks_of, there
-from graphwire.partition import HOMOGENEOUS, Arrays, Canonical
 
 ADDRESS = "http://snap.stanford.edu/ogb/data"
 ALLOWED = 1 << 20  # the most bytes that are read of a table of words

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from graphwire._graphs import HOMOGENEOUS, Arrays
 from graphwire.datasets.dataset import SPLITS, Dataset, DatasetError, fetched_folder, masks_of, there
 from graphwire.fetch import fetch
-from graphwire.partition import HOMOGENEOUS, Arrays
 
 REDDIT = {"reddit": "reddit", "reddit_self_loop": "reddit_self_loop"}
 DGL = "https://data.dgl.ai/dataset"
