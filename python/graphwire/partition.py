@@ -47,12 +47,13 @@ def _in_arguments(line: str, names: Mapping[str, str]) -> str:
     return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda option: option.group(1).replace("-", "_"), line)
 
 
-def _run(words: Sequence[Any], names: Mapping[str, str]) -> None:
+def run(words: Sequence[Any], names: Mapping[str, str] | None = None) -> None:
+    """Runs the program. names: {file: what it holds}, for error texts. Raises RuntimeError with its last line."""
     done = subprocess.run([program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
                           pass_fds=descriptors())
     if done.returncode:
         lines = done.stderr.strip().splitlines()
-        raise RuntimeError(_in_arguments(lines[-1], names) if lines else
+        raise RuntimeError(_in_arguments(lines[-1], names or {}) if lines else
                            f"graphwire {words[0]} ended with {done.returncode}")
 
 
@@ -204,12 +205,12 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
         words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
         names[str(folder / "whole")] = f"graph {name}"
-        _run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"], names)
+        run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"], names)
         flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
         if trainers > 1:
             flags += ["--num-trainers-per-machine", str(trainers)]
         if out.exists():
             flags.append("--replace")
-        _run(["partition", folder / "whole", "--num-parts", num_parts, "--method", method, "--objtype", objtype,
+        run(["partition", folder / "whole", "--num-parts", num_parts, "--method", method, "--objtype", objtype,
               "--seed", seed, *flags, "--out", out], names)
     return out / f"{name}.json"

@@ -6,6 +6,7 @@
 
 #include "core/memory/alloc.h"
 #include "tools/import/apt.h"
+#include "tools/import/number_table.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"
 #include "tools/tools.h"
@@ -26,7 +27,8 @@ static const char doc[] =
 	"may be a header or an edge is refused: use --header or --no-header. Other formats, such as GraphML, GML, "
 	"JSON, "
 	"N-Triples and METIS's, are refused by name, unless --format text is given.\n\n"
-	"graphwire import apt --help describes the import of packages.\n\n"
+	"graphwire import apt --help describes the import of packages, graphwire import table --help the conversion of "
+	"text tables of numbers to .npy.\n\n"
 	"Examples:\n"
 	"  graphwire import --from edges.tsv.gz --out graph/\n"
 	"  graphwire import --from ratings.csv --src-column user --dst-column item \\\n"
@@ -235,6 +237,11 @@ int gw_tool_import(int argc, char **argv)
 		static char apt[] = "graphwire import apt";
 		argv[1] = apt;
 		return gw_import_apt_main(argc - 1, argv + 1);
+	}
+	if (argc > 1 && strcmp(argv[1], "table") == 0) {
+		static char name_of_table[] = "graphwire import table";
+		argv[1] = name_of_table;
+		return gw_number_table_main(argc - 1, argv + 1);
 	}
 	gw_options_parse(&options, argc, argv, &a);
 	bool triples = false;

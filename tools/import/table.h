@@ -17,6 +17,7 @@
 
 struct gw_table_format {
 	char delimiter; /* ' ' for any run of spaces and tabs; 0 lets gw_table_sniff decide */
+	bool exact;     /* a row with more fields than are read is an error */
 	bool quotes;    /* fields may be in double quotes, with "" for a quote; default: true for ',' and ';' */
 	char comments[GW_TABLE_COMMENTS_MAX + 1]; /* characters that start a comment line */
 	enum gw_table_header { GW_HEADER_AUTO, GW_HEADER_NONE, GW_HEADER_YES } header;

@@ -174,6 +174,14 @@ static bool store(const struct gw_text *text, const struct gw_table_column *colu
 	return field.bytes > 0 && stop == end;
 }
 
+/* Whether the rest of a line has more than blanks. */
+static bool has_more(const char *at, const char *end)
+{
+	while (at < end && gw_is_blank(*at))
+		at++;
+	return at < end;
+}
+
 static gw_status read_row(const struct reading *reading, const char *at, const char *end, uint64_t row, uint64_t line)
 {
 	const struct gw_table_format *format = &reading->table->format;
@@ -208,6 +216,10 @@ static gw_status read_row(const struct reading *reading, const char *at, const c
 		if (column && !store(reading->table->text, column, row, field))
 			return fail_field(reading, line, column, field);
 	}
+	if (format->exact && state == GW_FIELD_MORE && has_more(at, end))
+		return gw_fail(GW_FORMAT, "%s, line %llu: more than %u column%s, as the first row has",
+			       reading->table->text->name, (unsigned long long)line, reading->fields,
+			       reading->fields == 1 ? "" : "s");
 	/* A quoted field that does not end here would turn the lines that it goes on in into rows. */
 	if (!format->quotes || state != GW_FIELD_MORE || !memchr(at, '"', (size_t)(end - at)))
 		return GW_OK;
