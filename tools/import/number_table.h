@@ -12,8 +12,8 @@ struct gw_number_table {
 	void *values;
 };
 
-/* Reads all columns of a text (gzip or not), of which every row must have as many as the first. format: what is known
- * of the text. Errors name the input, line and column; GW_NO_MEMORY. Release with gw_number_table_close. */
+/* Reads all columns of a text, gzip or not. Every row must have as many columns as the first. format: what is known of
+ * the text. Errors name the input, line and column; GW_NO_MEMORY. Release with gw_number_table_close. */
 gw_status gw_number_table_read(const char *path, const struct gw_table_format *format, unsigned threads,
 			       struct gw_number_table *out);
 void gw_number_table_close(struct gw_number_table *table);
