@@ -53,6 +53,10 @@ gw_status gw_dtype_from_numpy(const char *descriptor, gw_dtype *out)
 		return gw_fail(GW_UNSUPPORTED, "big-endian dtype \"%.16s\": convert with .astype('%.8s')", descriptor,
 			       descriptor + 1);
 	const char *kind = strchr("<|=", order) && order ? descriptor + 1 : descriptor;
+	if (strcmp(kind, "V2") == 0) {
+		*out = GW_BFLOAT16;
+		return GW_OK;
+	}
 	for (int i = 0; i < GW_DTYPE_COUNT; i++) {
 		if (i != GW_BFLOAT16 && i != GW_INT8_ROW && strcmp(descriptors[i] + 1, kind) == 0) {
 			*out = (gw_dtype)i;

@@ -17,7 +17,8 @@ gw_status gw_dtype_parse(const char *name, gw_dtype *out);
 const char *gw_dtype_numpy(gw_dtype dtype);
 
 /* Finds the dtype of a descriptor. One-byte types may have either byte order mark. Big-endian data is GW_UNSUPPORTED.
- * "<u2" gives GW_UINT16 and "|u1" gives GW_UINT8: only the JSON distinguishes bfloat16 and int8_row. */
+ * "<u2" gives GW_UINT16 and "|u1" gives GW_UINT8: only the JSON distinguishes bfloat16 and int8_row. Two bytes without
+ * a type ("<V2"), as NumPy writes arrays of ml_dtypes.bfloat16, give GW_BFLOAT16. */
 gw_status gw_dtype_from_numpy(const char *descriptor, gw_dtype *out);
 
 #endif

@@ -21,13 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from graphwire import _checks
+from graphwire import _checks, _rows
+from graphwire._graphs import Arrays, arrays_of
 from graphwire._program import program
 from graphwire._scratch import Scratch, descriptors
-
-Canonical = tuple[str, str, str]
-HOMOGENEOUS: Canonical = ("_N", "_E", "_N")
-_INTERNAL = ("_ID", "_TYPE")  # columns that DGL adds
 
 
 def _in_arguments(line: str, names: Mapping[str, str]) -> str:
@@ -41,166 +38,79 @@ def _in_arguments(line: str, names: Mapping[str, str]) -> str:
     return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda option: option.group(1).replace("-", "_"), line)
 
 
-def _run(words: Sequence[Any], names: Mapping[str, str]) -> None:
+def run(words: Sequence[Any], names: Mapping[str, str] | None = None) -> None:
+    """Runs the program. names: {file: what it holds}, for error texts. Raises RuntimeError with its last line."""
     done = subprocess.run([program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
                           pass_fds=descriptors())
     if done.returncode:
         lines = done.stderr.strip().splitlines()
-        raise RuntimeError(_in_arguments(lines[-1], names) if lines else
+        raise RuntimeError(_in_arguments(lines[-1], names or {}) if lines else
                            f"graphwire {words[0]} ended with {done.returncode}")
 
 
-def _array(values: Any) -> np.ndarray:
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-        values = (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
-    return np.asarray(values)
+class _Files:
+    """The files of a graph in a folder: the arguments of `graphwire import`, and {file: what it holds} for error
+    texts."""
 
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self.words: list[str] = []
+        self.names: dict[str, str] = {}
 
-class Arrays:
-    """A graph as arrays.
+    def _path(self, end: str, what: str) -> Path:
+        path = self._folder / f"{len(self.words)}{end}"
+        self.names[str(path)] = what
+        return path
 
-    counts: {node type: number of nodes}.
-    edges: {edge type: (sources, destinations)}, int64 [edges] each.
-    node_features: {(node type, name): [nodes, …]}. edge_features: {(edge type, name): [edges, …]}.
-    """
+    def add(self, option: str, of: str, rows: np.ndarray, what: str) -> None:
+        """Writes rows of numbers or of text, and passes them with an option."""
+        path = self._path(".npz" if _rows.is_text(rows) else ".npy", what)
+        if _rows.is_text(rows):
+            offsets, text = _rows.strings(rows)
+            np.savez(path, offsets=offsets, bytes=text)
+        else:
+            np.save(path, np.ascontiguousarray(rows))
+        self.words += [option, f"{of}={path}"]
 
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self.edges: dict[Canonical, tuple[np.ndarray, np.ndarray]] = {}
-        self.node_features: dict[tuple[str, str], np.ndarray] = {}
-        self.edge_features: dict[tuple[Canonical, str], np.ndarray] = {}
-
-    def add_edges(self, etype: Canonical, src: Any, dst: Any) -> None:
-        pair = _array(src).reshape(-1), _array(dst).reshape(-1)
-        if len(pair[0]) != len(pair[1]):
-            raise ValueError(f"{':'.join(etype)}: {len(pair[0])} sources and {len(pair[1])} destinations")
-        for ntype, ids in zip((etype[0], etype[2]), pair):
-            if ids.dtype.kind not in "iu":
-                raise TypeError(f"{':'.join(etype)}: ids are integers, not {ids.dtype}")
-            self.counts[ntype] = max(self.counts.get(ntype, 0), int(ids.max()) + 1 if len(ids) else 0)
-        self.edges[etype] = (pair[0].astype(np.int64), pair[1].astype(np.int64))
-
-    def add_columns(self, nodes: Mapping[Any, Mapping[str, Any]], edges: Mapping[Any, Mapping[str, Any]]) -> None:
-        for ntype, columns in nodes.items():
-            self.node_features.update({(ntype, name): _array(rows) for name, rows in columns.items()})
-        for etype, columns in edges.items():
-            self.edge_features.update({(etype, name): _array(rows) for name, rows in columns.items()})
-
-
-def _of_dgl(graph: Any) -> Arrays:
-    arrays = Arrays()
-    for etype in graph.canonical_etypes:
-        arrays.add_edges(etype, *graph.edges(etype=etype, order="eid"))
-    arrays.counts = {ntype: int(graph.num_nodes(ntype)) for ntype in graph.ntypes}
-    arrays.add_columns(
-        {ntype: {name: rows for name, rows in graph.nodes[ntype].data.items() if name not in _INTERNAL}
-         for ntype in graph.ntypes},
-        {etype: {name: rows for name, rows in graph.edges[etype].data.items() if name not in _INTERNAL}
-         for etype in graph.canonical_etypes})
-    return arrays
-
-
-def _of_pyg(data: Any) -> Arrays:
-    """Converts Data and HeteroData. Attributes without a row for each node or edge are left out."""
-    arrays = Arrays()
-    stores = data.edge_stores
-    for store in stores:
-        etype = getattr(store, "_key", None) or HOMOGENEOUS
-        arrays.add_edges(etype, store.edge_index[0], store.edge_index[1])
-    for store in data.node_stores:
-        ntype = getattr(store, "_key", None) or "_N"
-        arrays.counts[ntype] = int(store.num_nodes)
-    whole = len(data.node_stores) == 1 and getattr(data.node_stores[0], "_key", None) is None
-    for store in data.node_stores:
-        ntype = getattr(store, "_key", None) or "_N"
-        arrays.add_columns({ntype: {name: store[name] for name in store.keys()
-                                    if hasattr(store[name], "detach") and store.is_node_attr(name)}}, {})
-    for store in stores:
-        etype = getattr(store, "_key", None) or HOMOGENEOUS
-        arrays.add_columns({}, {etype: {name: store[name] for name in store.keys() if name != "edge_index" and hasattr(
-            store[name], "detach") and store.is_edge_attr(name) and not (whole and store.is_node_attr(name))}})
-    return arrays
-
-
-def _of_matrix(matrix: Any) -> Arrays:
-    """Converts a SciPy matrix: an element in row i and column j is the edge from i to j. If not all values are 1, they
-    become the edge feature "weight"."""
-    arrays, coo = Arrays(), matrix.tocoo()
-    arrays.add_edges(HOMOGENEOUS, coo.row, coo.col)
-    arrays.counts["_N"] = int(max(matrix.shape))
-    if not np.all(coo.data == 1):
-        arrays.add_columns({}, {HOMOGENEOUS: {"weight": np.asarray(coo.data, np.float32)}})
-    return arrays
-
-
-def _of_numpy(graph: Any) -> Arrays:
-    """Converts (src, dst), an array of pairs, or {(source type, relation, destination type): either of these}."""
-    arrays = Arrays()
-    given = graph if isinstance(graph, Mapping) else {HOMOGENEOUS: graph}
-    for etype, edges in given.items():
-        if isinstance(edges, (tuple, list)) and len(edges) == 2:
-            arrays.add_edges(etype, *edges)
-            continue
-        pairs = _array(edges)
-        if pairs.ndim != 2 or 2 not in pairs.shape:
-            raise ValueError(f"edges are (src, dst), [edges, 2] or [2, edges], not {list(pairs.shape)}")
-        arrays.add_edges(etype, *(pairs if pairs.shape[0] == 2 else pairs.T))
-    return arrays
-
-
-def _copied(arrays: Arrays) -> Arrays:
-    """Copies the dictionaries of a dataset's Arrays, so that names can be added. The rows are shared."""
-    made = Arrays()
-    for name, value in vars(arrays).items():
-        setattr(made, name, dict(value))
-    return made
-
-
-def arrays_of(graph: Any) -> Arrays:
-    """The Arrays of a graph of DGL or of Graphwire's subset of it, PyTorch Geometric's Data or HeteroData, a dataset, a
-    SciPy matrix, or NumPy arrays. Raises ValueError and TypeError."""
-    if isinstance(getattr(graph, "arrays", None), Arrays):
-        return _copied(graph.arrays)
-    if hasattr(graph, "canonical_etypes"):
-        return _of_dgl(graph)
-    if hasattr(graph, "edge_stores"):
-        return _of_pyg(graph)
-    if hasattr(graph, "tocoo"):
-        return _of_matrix(graph)
-    return _of_numpy(graph)
+    def add_edges(self, of: str, src: np.ndarray, dst: np.ndarray) -> None:
+        if len(src) == 2:  # [2, 2] could be rows or columns
+            path = self._path(".npz", f"edges of {of}")
+            np.savez(path, src=src, dst=dst)
+            self.words += ["--edges", f"{of}={path}"]
+        else:
+            self.add("--edges", of, np.stack([src, dst], 1), f"edges of {of}")
 
 
 def _written(arrays: Arrays, folder: Path) -> tuple[list[str], dict[str, str]]:
     """Writes the arrays to files in `folder`. Returns the arguments of `graphwire import`, and {file: what it holds}
     for error texts."""
-    words: list[str] = []
-    names: dict[str, str] = {}
-
-    def save(array: np.ndarray, what: str) -> str:
-        path = folder / f"{len(words)}.npy"
-        np.save(path, np.ascontiguousarray(array))
-        names[str(path)] = what
-        return str(path)
-
+    files = _Files(folder)
+    featured = {ntype for ntype, _ in arrays.node_features}
     for ntype, count in arrays.counts.items():
-        words += ["--num-nodes", f"{ntype}={count}"]
-    for etype, (src, dst) in arrays.edges.items():
-        of = ":".join(etype)
-        words += ["--edges", f"{of}={save(np.stack([src, dst], 1), f'edges of {of}')}"]
+        if ntype in arrays.ids:
+            files.add("--nodes", ntype, arrays.ids[ntype], f"ids of {ntype}")
+        elif ntype not in arrays.guessed or ntype in featured:
+            files.words += ["--num-nodes", f"{ntype}={count}"]
+    for etype, ends in arrays.edges.items():
+        # A list of integers has the values of ids, a list of text is referred to by place.
+        src, dst = (arrays.ids[ntype][ids] if ntype in arrays.ids and not _rows.is_text(arrays.ids[ntype]) else ids
+                    for ntype, ids in zip((etype[0], etype[2]), ends))
+        files.add_edges(":".join(etype), src, dst)
     for (ntype, name), rows in arrays.node_features.items():
         if len(rows) != arrays.counts[ntype]:
             raise ValueError(f"{name}: {len(rows)} rows for {arrays.counts[ntype]} nodes of {ntype}")
         mask = rows.dtype == np.bool_ and rows.ndim == 1
-        words += ["--node-mask" if mask else "--node-feature",
-                  f"{ntype}:{name}={save(rows, f'node feature {name} of {ntype}')}"]
+        option = "--node-mask" if mask else "--node-feature"
+        files.add(option, f"{ntype}:{name}", rows, f"node feature {name} of {ntype}")
     for (etype, name), rows in arrays.edge_features.items():
         of = ":".join(etype)
         if len(rows) != len(arrays.edges[etype][0]):
             raise ValueError(f"{name}: {len(rows)} rows for {len(arrays.edges[etype][0])} edges of {of}")
+        if _rows.is_text(rows):
+            raise TypeError(f"{name} of {of} is text, which edges do not store: number it")
         rows = rows.astype(np.uint8) if rows.dtype == np.bool_ else rows
-        words += ["--edge-feature", f"{of}:{name}={save(rows, f'edge feature {name} of {of}')}"]
-    return words, names
+        files.add("--edge-feature", f"{of}:{name}", rows, f"edge feature {name} of {of}")
+    return files.words, files.names
 
 
 def _typed(features: Mapping[Any, Any] | None, only: Any) -> dict[Any, Mapping[str, Any]]:
@@ -237,9 +147,16 @@ def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_feature
     if num_nodes is not None:
         given = num_nodes if isinstance(num_nodes, Mapping) else {next(iter(arrays.counts)): num_nodes}
         for ntype, count in given.items():
+            if ntype in arrays.ids:
+                raise ValueError(f"num_nodes: the graph names its {arrays.counts[ntype]} nodes of {ntype} by ids of "
+                                 "their own")
             arrays.counts[ntype] = _checks.integer("num_nodes", count, 0, 2**63 - 1)
-    arrays.add_columns(_typed(node_features, next(iter(arrays.counts))),
-                       _typed(edge_features, next(iter(arrays.edges))))
+            arrays.guessed.discard(ntype)
+    nodes = _typed(node_features, next(iter(arrays.counts)))
+    for ntype in arrays.numbered.intersection(nodes):
+        raise ValueError(f"node_features: ids of {ntype} are text, so its nodes have no order for rows: number the "
+                         "nodes, or pass a graph of NetworkX")
+    arrays.add_columns(nodes, _typed(edge_features, next(iter(arrays.edges))))
     return arrays
 
 
@@ -251,14 +168,19 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
                     weight: str | Sequence[str] = ()) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
-    graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), SciPy or graphwire.datasets; or (src, dst), an array of
-        pairs, or {(source type, relation, destination type): either of these}.
+    graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; or (src, dst),
+        an array of pairs, a table with known names of ends such as src and dst (of pandas, polars or Arrow), or
+        {(source type, relation, destination type): one of these or a SciPy matrix}. A SciPy matrix that is not square
+        has the node types "row" and "column".
     name: the graph's name.
     num_parts: the number of parts.
     out: the folder, which is created. An existing graph in it is replaced; other files in the folder stay.
     method: "metis" or "random".
     node_features, edge_features: features to add to those of the graph, {name: rows} or {type: {name: rows}}.
-    num_nodes: the number of nodes, or {node type: number}, if it exceeds the greatest id plus 1.
+        A feature is numbers or, for nodes, text, which Graph.node_texts returns.
+    num_nodes: the number of nodes, or {node type: number}, if it exceeds the greatest id plus 1. Without it and without
+        node features, ids in arrays and tables that leave out more than half of the numbers up to the greatest one, if
+        that is 1,024 or more, are renumbered, as in `graphwire import`.
     balance_train: give each part about as many nodes of the feature train_mask.
     balance_edges: give each part about as many edges.
     num_trainers_per_machine: the number of pieces that each part is divided into, one for each trainer.
@@ -269,7 +191,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         an edge, which draws by weight read. "NAME" means every edge type that has it, "SRC:REL:DST:NAME" one. For a
         graph of files, a name may be a column, as for `graphwire import --weight`.
 
-    The feature "orig_id" holds the original ids: a node's id, and an edge's row or column, in the given graph.
+    The feature "orig_id" holds the original ids: a node's id, and an edge's row or column, in the given graph. Of text
+    ids, Graph.node_texts returns them.
 
     Raises RuntimeError with the program's error line, which names features and types as the caller does; ValueError if
     rows do not fit; FileNotFoundError without the program. Raises TypeError and ValueError for other invalid arguments,
@@ -298,12 +221,12 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
         names[str(folder / "whole")] = f"graph {name}"
         words = [*words, *(f"--weight={of_edges}" for of_edges in weights)]
-        _run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"], names)
+        run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"], names)
         flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
         if trainers > 1:
             flags += ["--num-trainers-per-machine", str(trainers)]
         if out.exists():
             flags.append("--replace")
-        _run(["partition", folder / "whole", "--num-parts", num_parts, "--method", method, "--objtype", objtype,
+        run(["partition", folder / "whole", "--num-parts", num_parts, "--method", method, "--objtype", objtype,
               "--seed", seed, *flags, "--out", out], names)
     return out / f"{name}.json"

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import torch
 from archives import zipped
+from graphwire._graphs import HOMOGENEOUS
 from graphwire.datasets import DatasetError, edge_list, load, triples
-from graphwire.partition import HOMOGENEOUS
 from web import Web
 
 pytestmark = pytest.mark.slow  # once: these tests do not use dgl

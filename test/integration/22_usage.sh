@@ -48,6 +48,8 @@ done <<'TABLE'
 2 out              import apt
 2 x                import apt --out made --seed x
 2 a/b              import apt --out made --name a/b
+2 from             import table --out made
+2 .npy             import table --from e
 1 papers           import --quiet --from e --num-nodes papers=5 --out made
 1 absent           import --quiet --from absent --out made
 1 nope             import --quiet --from e --src-column nope --out made

@@ -41,6 +41,8 @@ static void descriptors_there_and_back(void **state)
 	}
 	assert_int_equal(gw_dtype_from_numpy("<u1", &found), GW_OK);
 	assert_int_equal(found, GW_UINT8);
+	assert_int_equal(gw_dtype_from_numpy("<V2", &found), GW_OK);
+	assert_int_equal(found, GW_BFLOAT16);
 	assert_int_equal(gw_dtype_from_numpy("=f4", &found), GW_OK);
 	assert_int_equal(found, GW_FLOAT32);
 	static const char *const bad[] = {">f4", ">i8", "",    "<",    "f",   "<f", "<c8",

@@ -6,6 +6,7 @@
 
 #include "core/memory/alloc.h"
 #include "tools/import/apt.h"
+#include "tools/import/number_table.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"
 #include "tools/tools.h"
@@ -19,10 +20,15 @@ static const char doc[] =
 	"edges), "
 	"num_nodes, x, y, train_idx, val_idx, test_idx are recognized. Matrices (Matrix Market, scipy.sparse.save_npz) "
 	"and "
-	"LightGraphs' files contain the number of nodes; row i, column j is the edge from i to j. "
-	"graphwire "
-	"See import apt --help for "
-	"packages.\n\n"
+	"LightGraphs' files contain the number of nodes; row i, column j is the edge from i to j.\n\n"
+	"A header may have the known names of ends in any column, order and case: src and dst, source and target, "
+	"from and to, u and v, head and tail, user and item, follower and followee, :START_ID and :END_ID, the same "
+	"with _id, and SRC and DST of --edges. One line on standard error names the columns in use. A first line that "
+	"may be a header or an edge is refused: use --header or --no-header. Other formats, such as GraphML, GML, "
+	"JSON, "
+	"N-Triples and METIS's, are refused by name, unless --format text is given.\n\n"
+	"graphwire import apt --help describes the import of packages, graphwire import table --help the conversion of "
+	"text tables of numbers to .npy.\n\n"
 	"Examples:\n"
 	"  graphwire import --from edges.tsv.gz --out graph/\n"
 	"  graphwire import --from ratings.csv --src-column user --dst-column item \\\n"
@@ -171,15 +177,18 @@ static const struct gw_option table[] = {
 	{"delimiter", "CHAR", "tab, comma, semicolon, space or a character (default: by the first line)", 2,
 	 GW_OPTION_CALL(take_delimiter)},
 	{"header", NULL,
-	 "the first line names the columns (default: yes if it has no numbers and the lines below have, or if it "
-	 "has usual names, such as src and dst or source and target)",
+	 "the first line names the columns (default: yes if it has known names of ends, or if it has no numbers and "
+	 "the lines below have)",
 	 2, GW_OPTION_CALL(take_header)},
 	{"no-header", NULL, "the first line is data", 2, GW_OPTION_CALL(take_no_header)},
 	{"comment", "CHARS", "skip lines that start with one of these (default #%, none for triples)", 2,
 	 GW_OPTION_CALL(take_comments)},
-	{"src-column", "COLUMN", "name, or number from 1 (default 1)", 2, GW_OPTION_TEXT(A, import.src_column)},
-	{"dst-column", "COLUMN", "(default 2; 3 for triples)", 2, GW_OPTION_TEXT(A, import.dst_column)},
-	{"rel-column", "COLUMN", "relation of triples (default 2)", 2, GW_OPTION_TEXT(A, import.rel_column)},
+	{"src-column", "COLUMN", "name, or number from 1 (default: by the header, else 1)", 2,
+	 GW_OPTION_TEXT(A, import.src_column)},
+	{"dst-column", "COLUMN", "(default: by the header, else 2; 3 for triples)", 2,
+	 GW_OPTION_TEXT(A, import.dst_column)},
+	{"rel-column", "COLUMN", "relation of triples (default: by the header, else 2)", 2,
+	 GW_OPTION_TEXT(A, import.rel_column)},
 	{"time", "COLUMN", "edge feature \"time\", int64; lists are sorted by it", 2,
 	 GW_OPTION_TEXT(A, import.time_column)},
 	{"time-digits", "N", "decimal digits of the time to keep: 3 turns seconds into milliseconds (default 0)", 2,
@@ -191,11 +200,13 @@ static const struct gw_option table[] = {
 	{"num-nodes", "[TYPE=]N", "number of nodes of a type; ids are dense (default: largest id + 1)", 3,
 	 GW_OPTION_CALL(take_num_nodes)},
 	{"nodes", "[TYPE=]FILE",
-	 "ids in the order of their numbers, one on each line, or \"number name\" (entities.dict)", 3,
-	 GW_OPTION_CALL(take_nodes)},
+	 "ids in the order of their numbers, one on each line, or \"number name\" (entities.dict); or .npy, or .npz of "
+	 "strings",
+	 3, GW_OPTION_CALL(take_nodes)},
 	{"relations", "FILE", "the same for the relations of triples", 3, GW_OPTION_TEXT(A, import.relations)},
 	{.help = "Features (.npy, or .npz:MEMBER):", .group = 4},
-	{"node-feature", "[TYPE:]NAME=FILE", "row r belongs to input id r, or to line r of --nodes", 4,
+	{"node-feature", "[TYPE:]NAME=FILE",
+	 "row r belongs to input id r, or to line r of --nodes; an .npz of offsets and bytes has strings", 4,
 	 GW_OPTION_CALL(take_node_feature)},
 	{"node-mask", "[TYPE:]NAME=FILE", "a bool, 0 or 1 for each row, or a list of ids", 4,
 	 GW_OPTION_CALL(take_node_mask)},
@@ -231,6 +242,11 @@ int gw_tool_import(int argc, char **argv)
 		static char apt[] = "graphwire import apt";
 		argv[1] = apt;
 		return gw_import_apt_main(argc - 1, argv + 1);
+	}
+	if (argc > 1 && strcmp(argv[1], "table") == 0) {
+		static char name_of_table[] = "graphwire import table";
+		argv[1] = name_of_table;
+		return gw_number_table_main(argc - 1, argv + 1);
 	}
 	gw_options_parse(&options, argc, argv, &a);
 	bool triples = false;

@@ -1,9 +1,9 @@
-/* Features, labels and masks.
+/* Features and labels; masks.c has the masks.
  *
  *   open (before the nodes are numbered: the rows show how many nodes exist) -> number the nodes -> to the builder
  *
- * Row r belongs to the node with input id r, or to the r-th id of the list if --nodes gives one. Row r of an edge
- * feature belongs to the r-th input edge. Lists of ids become masks. Sparse rows (CSR) become dense rows.
+ * Row r belongs to the node with input id r, or to line r of the list if --nodes gives one, whatever number the line
+ * has. Row r of an edge feature belongs to the r-th input edge. Sparse rows (CSR) become dense rows.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,9 @@
 #include "core/memory/memory.h"
 #include "core/system/parallel.h"
 #include "tools/import/import.h"
+#include "tools/import/masks.h"
 #include "tools/import/npz.h"
+#include "tools/import/strings.h"
 #include "tools/import/words.h"
 
 #define GRAIN (4u << 10)
@@ -73,7 +75,8 @@ static gw_status features_check_mask(const struct gw_import_feature *feature)
 {
 	const struct gw_npy *npy = &feature->array->npy;
 	bool column = npy->ndim == 1 || (npy->ndim == 2 && npy->shape[1] == 1);
-	if (column && npy->dtype != GW_FLOAT16 && npy->dtype != GW_FLOAT32 && npy->dtype != GW_FLOAT64)
+	if (column && npy->dtype != GW_FLOAT16 && npy->dtype != GW_BFLOAT16 && npy->dtype != GW_FLOAT32 &&
+	    npy->dtype != GW_FLOAT64)
 		return GW_OK;
 	char shape[GW_DIMS_MAX * 24] = "";
 	size_t used = 0;
@@ -97,10 +100,11 @@ gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_fea
 					sizeof(*im->features));
 	if (status != GW_OK)
 		return status;
-	if (feature->array->npy.ndim == 0)
+	bool text = feature->kind == GW_FEATURE_TEXT;
+	if (!text && feature->array->npy.ndim == 0)
 		return gw_fail(GW_FORMAT, "feature \"%s\": %s: a single number is not a feature", feature->name,
 			       feature->source);
-	uint64_t rows = feature->array->npy.shape[0];
+	uint64_t rows = text ? feature->strings->count : feature->array->npy.shape[0];
 	if (feature->kind == GW_FEATURE_SPARSE)
 		rows = rows ? rows - 1 : 0;
 	if (feature->kind == GW_FEATURE_MASK && feature->array->npy.dtype != GW_BOOL)
@@ -140,6 +144,24 @@ static gw_status features_find_owner(struct gw_import *im, const struct gw_impor
 	return gw_fail(GW_NOT_FOUND, "edge type %s:%s:%s does not exist: write SRC:REL:DST:NAME=FILE", src, rel, dst);
 }
 
+/* An archive without a member: strings, one for each node. */
+static gw_status open_strings(struct gw_import *im, const char *path, struct gw_import_feature *feature)
+{
+	gw_status status = GW_OK;
+	if (feature->edge || feature->kind != GW_FEATURE_ARRAY)
+		return gw_fail(GW_INVALID,
+			       "feature \"%s\": %s: name a member of the archive: %s:MEMBER. Only nodes have "
+			       "strings",
+			       feature->name, path, path);
+	struct gw_import_strings *strings = gw_import_take(im, 1, sizeof(*strings), &status);
+	if (status == GW_OK)
+		status = gw_import_strings_read(im, path, strings);
+	feature->kind = GW_FEATURE_TEXT;
+	feature->strings = strings;
+	return status != GW_OK ? gw_context(status, "feature \"%s\"", feature->name)
+			       : gw_import_feature_add(im, feature);
+}
+
 static gw_status open_word(struct gw_import *im, const struct gw_import_word *word)
 {
 	struct gw_import_parts parts;
@@ -159,6 +181,8 @@ static gw_status open_word(struct gw_import *im, const struct gw_import_word *wo
 	status = features_find_owner(im, &parts, &feature);
 	if (status != GW_OK)
 		return status;
+	if (gw_import_format_of(parts.value) == GW_FROM_NPZ)
+		return open_strings(im, parts.value, &feature);
 	/* Opened by name: the file may be another program's temporary file. */
 	status = gw_import_array(im, parts.value, &feature.array);
 	return status != GW_OK ? gw_context(status, "feature \"%s\"", feature.name)
@@ -179,8 +203,8 @@ gw_status gw_import_open_features(struct gw_import *im)
 
 /* ---- archives whose members have known names ---- */
 
-static gw_status read_member(struct gw_import *im, const struct gw_npz *npz, const char *name,
-			     const struct gw_npy_file **out)
+gw_status gw_import_member(struct gw_import *im, const struct gw_npz *npz, const char *name,
+			   const struct gw_npy_file **out)
 {
 	struct gw_npy_file array;
 	gw_status status = gw_npz_read(npz, name, &array);
@@ -191,7 +215,7 @@ static gw_status read_scalar(struct gw_import *im, const struct gw_npz *npz, con
 			     uint64_t *out)
 {
 	const struct gw_npy_file *array;
-	gw_status status = read_member(im, npz, name, &array);
+	gw_status status = gw_import_member(im, npz, name, &array);
 	if (status != GW_OK)
 		return status;
 	if (array->npy.data_bytes != gw_dtype_bytes(array->npy.dtype))
@@ -203,13 +227,13 @@ static gw_status sparse_member(struct gw_import *im, const struct gw_npz *npz, c
 {
 	struct gw_import_feature feature = {
 		.kind = GW_FEATURE_SPARSE, .counts = true, .owner = space, .name = "feat", .source = path};
-	gw_status status = read_member(im, npz, "x_indptr", &feature.array);
+	gw_status status = gw_import_member(im, npz, "x_indptr", &feature.array);
 	if (status == GW_OK)
-		status = read_member(im, npz, "x_indices", &feature.indices);
+		status = gw_import_member(im, npz, "x_indices", &feature.indices);
 	if (status == GW_OK)
 		status = read_scalar(im, npz, path, "x_dim", &feature.columns);
 	if (status == GW_OK && gw_npz_has(npz, "x_values"))
-		status = read_member(im, npz, "x_values", &feature.values);
+		status = gw_import_member(im, npz, "x_values", &feature.values);
 	return status != GW_OK ? status : gw_import_feature_add(im, &feature);
 }
 
@@ -242,7 +266,7 @@ gw_status gw_import_archive_features(struct gw_import *im, const struct gw_npz *
 		struct gw_import_feature feature = {
 			.kind = known[i].kind, .counts = true, .owner = space, .source = path};
 		snprintf(feature.name, sizeof(feature.name), "%s", known[i].name);
-		status = read_member(im, npz, known[i].member, &feature.array);
+		status = gw_import_member(im, npz, known[i].member, &feature.array);
 		if (status == GW_OK)
 			status = gw_import_feature_add(im, &feature);
 	}
@@ -270,13 +294,19 @@ static gw_status features_pick_rows(void *context, uint64_t begin, uint64_t end,
 	return GW_OK;
 }
 
-/* Picks the rows of the input ids that exist. */
-static gw_status pick_compact(struct gw_import *im, const struct gw_import_space *space,
-			      const struct gw_import_feature *feature, struct gw_builder_array *array)
+/* The rows of the input that the nodes of a space take, and the number of the first of them. NULL: node i takes row i.
+ */
+static const uint64_t *rows_of_nodes(const struct gw_import_space *space, uint64_t *base)
 {
-	uint64_t rows = array->shape[0], bytes = gw_dtype_bytes(array->dtype);
-	for (uint32_t d = 1; d < array->ndim; d++)
-		bytes *= array->shape[d];
+	bool compact = space->values && !space->list;
+	*base = compact ? space->base : 0;
+	return compact ? space->values : space->lines;
+}
+
+/* Checks that each input id has a row. */
+static gw_status check_compact(const struct gw_import_space *space, const struct gw_import_feature *feature,
+			       uint64_t rows)
+{
 	for (uint64_t i = 0; i < space->count; i++) {
 		if (space->values[i] - space->base >= rows)
 			return gw_fail(GW_RANGE,
@@ -284,100 +314,24 @@ static gw_status pick_compact(struct gw_import *im, const struct gw_import_space
 				       "--nodes lists the ids",
 				       feature->source, (unsigned long long)rows, (unsigned long long)space->values[i]);
 	}
+	return GW_OK;
+}
+
+/* Picks the rows of nodes whose order is not that of the rows. */
+static gw_status pick_array(struct gw_import *im, const struct gw_import_space *space, const uint64_t *rows,
+			    uint64_t base, struct gw_builder_array *array)
+{
+	uint64_t bytes = gw_dtype_bytes(array->dtype);
+	for (uint32_t d = 1; d < array->ndim; d++)
+		bytes *= array->shape[d];
 	gw_status status = GW_OK;
-	struct picking picking = {.from = array->data, .rows = space->values, .base = space->base, .row_bytes = bytes};
+	struct picking picking = {.from = array->data, .rows = rows, .base = base, .row_bytes = bytes};
 	picking.to = gw_import_take(im, space->count, bytes ? bytes : 1, &status);
 	if (status != GW_OK)
 		return status;
 	gw_parallel_for(im->threads, space->count, GRAIN, features_pick_rows, &picking);
 	array->data = picking.to;
 	array->shape[0] = space->count;
-	return GW_OK;
-}
-
-/* Reads a mask's numbers. *flags: every number is 0 or 1, and their count is the number of rows. */
-static gw_status mask_numbers(struct gw_import *im, const struct gw_import_feature *feature, uint64_t rows,
-			      uint64_t **numbers, uint64_t *count, bool *flags)
-{
-	const struct gw_npy *npy = &feature->array->npy;
-	gw_status status = GW_OK;
-	*count = npy->shape[0];
-	*numbers = gw_import_take(im, *count, 8, &status);
-	if (status == GW_OK)
-		status = gw_import_whole(npy, feature->array->data, 0, 1, *count, feature->name, im->threads, *numbers);
-	if (status != GW_OK)
-		return gw_context(status, "%s", feature->source);
-	*flags = *count == rows;
-	for (uint64_t i = 0; i < *count && *flags; i++)
-		*flags = (*numbers)[i] <= 1;
-	return GW_OK;
-}
-
-static struct gw_builder_array mask_array(const struct gw_import_feature *feature, uint64_t rows, const uint8_t *mask)
-{
-	return (struct gw_builder_array){
-		.name = feature->name, .dtype = GW_BOOL, .ndim = 1, .shape = {rows}, .data = mask};
-}
-
-/* Makes bools of numbers 0 and 1, one for each row. */
-static gw_status flags_mask(struct gw_import *im, const struct gw_import_feature *feature, uint64_t rows,
-			    struct gw_builder_array *array)
-{
-	uint64_t *numbers = NULL, count = 0;
-	bool flags = false;
-	gw_status status = mask_numbers(im, feature, rows, &numbers, &count, &flags);
-	if (status != GW_OK)
-		return status;
-	if (!flags)
-		return gw_fail(GW_FORMAT, "%s: mask \"%s\" of %llu rows is not a 0 or 1 for each of the %llu",
-			       feature->source, feature->name, (unsigned long long)count, (unsigned long long)rows);
-	uint8_t *mask = gw_import_take(im, rows, 1, &status);
-	for (uint64_t i = 0; i < rows && status == GW_OK; i++)
-		mask[i] = (uint8_t)numbers[i];
-	*array = mask_array(feature, rows, mask);
-	return status;
-}
-
-/* Makes bools of a list of ids. Numbers 0 and 1, one for each row, are taken as flags instead. */
-static gw_status index_mask(struct gw_import *im, const struct gw_import_space *space,
-			    const struct gw_import_feature *feature, struct gw_builder_array *array)
-{
-	uint64_t *ids = NULL, count = 0;
-	bool flags = false;
-	gw_status status = mask_numbers(im, feature, space->count, &ids, &count, &flags);
-	if (status != GW_OK)
-		return status;
-	if (space->values && !space->list)
-		return gw_fail(
-			GW_UNSUPPORTED,
-			"%s: \"%s\" lists input ids, which were renumbered: pass a mask of bools, or the ids with "
-			"--nodes",
-			feature->source, feature->name);
-	if (!flags && space->base)
-		return gw_fail(GW_UNSUPPORTED, "%s: \"%s\" lists ids, which count from %u in %s: pass a mask of bools",
-			       feature->source, feature->name, space->base, space->base_path);
-	uint8_t *mask = gw_import_take(im, space->count, 1, &status);
-	if (status != GW_OK)
-		return status;
-	memset(mask, 0, space->count);
-	for (uint64_t i = 0; i < count; i++) {
-		if (flags) {
-			mask[i] = (uint8_t)ids[i];
-			continue;
-		}
-		if (ids[i] >= space->count)
-			return gw_fail(GW_RANGE, "%s: \"%s\": element %llu is node %llu, but only %llu exist",
-				       feature->source, feature->name, (unsigned long long)i,
-				       (unsigned long long)ids[i], (unsigned long long)space->count);
-		if (mask[ids[i]]) /* most likely flags for another number of nodes */
-			return gw_fail(GW_FORMAT,
-				       "%s: \"%s\": element %llu repeats node %llu: a mask is a list of ids, or 0 or "
-				       "1 for each of the %llu nodes",
-				       feature->source, feature->name, (unsigned long long)i,
-				       (unsigned long long)ids[i], (unsigned long long)space->count);
-		mask[ids[i]] = 1;
-	}
-	*array = mask_array(feature, space->count, mask);
 	return GW_OK;
 }
 
@@ -477,29 +431,47 @@ static gw_status check_node_rows(const struct gw_import_space *space, const stru
 		       (unsigned long long)space->count, advice);
 }
 
+static gw_status features_add_strings(struct gw_import *im, const struct gw_import_space *space,
+				      const struct gw_import_feature *feature, const uint64_t *rows, uint64_t base)
+{
+	struct gw_import_strings picked = *feature->strings;
+	gw_status status =
+		rows ? gw_import_strings_pick(im, feature->strings, rows, base, space->count, &picked) : GW_OK;
+	return status != GW_OK ? status
+			       : gw_builder_node_strings(im->builder, space->ntype, feature->name, picked.count,
+							 picked.offsets, picked.bytes);
+}
+
 static gw_status add_node_feature(struct gw_import *im, const struct gw_import_feature *feature)
 {
 	const struct gw_import_space *space = &im->spaces[feature->owner];
-	bool bools = feature->array->npy.dtype == GW_BOOL;
-	struct gw_builder_array array = plain_array(feature);
+	bool text = feature->kind == GW_FEATURE_TEXT, bools = !text && feature->array->npy.dtype == GW_BOOL;
+	struct gw_builder_array array = text ? (struct gw_builder_array){0} : plain_array(feature);
 	if (space->offsets && !space->list)
 		return gw_fail(
 			GW_INVALID,
 			"%s: node type %s has text ids: list them with --nodes in the order of the feature's rows",
 			feature->source, space->name);
 	gw_status status = GW_OK;
-	if (feature->kind == GW_FEATURE_MASK && !bools) {
-		status = index_mask(im, space, feature, &array);
-		return status != GW_OK ? status : gw_builder_node_array(im->builder, space->ntype, &array);
-	}
-	if (feature->kind == GW_FEATURE_SPARSE)
+	bool by_id = false;
+	if (feature->kind == GW_FEATURE_MASK && !bools)
+		status = gw_import_mask_of_ids(im, space, feature, &array, &by_id);
+	else if (feature->kind == GW_FEATURE_SPARSE)
 		status = densify(im, feature, &array);
 	else if (feature->kind == GW_FEATURE_FLAGS && !bools)
-		status = flags_mask(im, feature, array.shape[0], &array);
-	if (status == GW_OK && space->values && !space->list)
-		status = pick_compact(im, space, feature, &array);
-	if (status == GW_OK)
-		status = check_node_rows(space, feature, array.shape[0]);
+		status = gw_import_mask_of_flags(im, feature, array.shape[0], &array);
+	uint64_t base, rows_given = text ? feature->strings->count : array.shape[0];
+	const uint64_t *rows = rows_of_nodes(space, &base);
+	if (status != GW_OK || by_id)
+		return status != GW_OK ? status : gw_builder_node_array(im->builder, space->ntype, &array);
+	if (rows && rows == space->values)
+		status = check_compact(space, feature, rows_given);
+	else
+		status = check_node_rows(space, feature, rows_given);
+	if (status == GW_OK && text)
+		return features_add_strings(im, space, feature, rows, base);
+	if (status == GW_OK && rows)
+		status = pick_array(im, space, rows, base, &array);
 	return status != GW_OK ? status : gw_builder_node_array(im->builder, space->ntype, &array);
 }
 
@@ -513,7 +485,7 @@ static gw_status add_edge_feature(struct gw_import *im, const struct gw_import_f
 			       (unsigned long long)set->rows);
 	gw_status status = GW_OK;
 	if (feature->kind == GW_FEATURE_FLAGS && array.dtype != GW_BOOL)
-		status = flags_mask(im, feature, set->rows, &array);
+		status = gw_import_mask_of_flags(im, feature, set->rows, &array);
 	array.weight = gw_import_is_weight(im, feature->owner, feature->name);
 	if (status == GW_OK && array.weight)
 		status = gw_import_weight_check(im, feature, &array);

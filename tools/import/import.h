@@ -82,7 +82,10 @@ struct gw_import_file {
 	struct gw_table table;
 	struct gw_npy_file arrays[2]; /* NumPy: [E, 2] or [2, E] in the first array, or one column in each */
 	struct gw_import_matrix matrix;
-	bool text_ids[3]; /* whether source ids, destination ids, relations are text */
+	uint32_t id_columns[3]; /* text: the columns of source ids, destination ids, relations, from 0 */
+	bool known_names;       /* the header has known names of ends */
+	bool doubtful;          /* the first row may be a header or an edge */
+	bool text_ids[3];       /* whether source ids, destination ids, relations are text */
 	struct gw_import_mixed mixed[3];
 	uint64_t first_row, rows; /* in the set */
 };
@@ -126,7 +129,8 @@ struct gw_import_space {
 	const char *list_path;
 	struct gw_text list_text;
 	struct gw_table list_table;
-	uint64_t *list; /* [list_table.rows] values in the order of their numbers: text or whole numbers */
+	uint64_t *list;  /* [list_table.rows] values in the order of their numbers: text or whole numbers */
+	uint64_t *lines; /* [list_table.rows] the line of each number, from 0; NULL: number i has line i */
 	bool list_is_text;
 	uint32_t ntype;    /* in the builder */
 	uint64_t *values;  /* [count] the whole numbers that compact ids stand for; NULL: other ids */
@@ -135,6 +139,7 @@ struct gw_import_space {
 };
 
 struct gw_npz;
+struct gw_import_strings;
 
 /* A file of a feature that is joined from several. */
 struct gw_import_chunk {
@@ -148,17 +153,19 @@ struct gw_import_feature {
 		GW_FEATURE_ARRAY,
 		GW_FEATURE_MASK,  /* a bool, 0 or 1 for each row; or a list of ids */
 		GW_FEATURE_FLAGS, /* a bool, 0 or 1 for each row */
-		GW_FEATURE_SPARSE
+		GW_FEATURE_SPARSE,
+		GW_FEATURE_TEXT
 	} kind;
 	bool edge;
 	bool counts;    /* its rows define the number of nodes: it is in the archive of the edges */
 	uint32_t owner; /* space or set */
 	char name[GW_NAME_MAX + 1];
 	const char *source;              /* for error texts */
-	const struct gw_npy_file *array; /* SPARSE: indptr */
+	const struct gw_npy_file *array; /* SPARSE: indptr; TEXT: NULL */
 	const struct gw_npy_file *indices, *values;
-	uint64_t columns;                     /* SPARSE */
-	const struct gw_import_chunk *chunks; /* [num_chunks], for error texts; none: the source is one file */
+	uint64_t columns;                        /* SPARSE */
+	const struct gw_import_strings *strings; /* TEXT */
+	const struct gw_import_chunk *chunks;    /* [num_chunks], for error texts; none: the source is one file */
 	uint32_t num_chunks;
 };
 
@@ -229,6 +236,9 @@ static inline void *gw_import_take(struct gw_import *im, uint64_t count, size_t 
 }
 /* An array of FILE.npy or FILE.npz:MEMBER, which the builder closes. */
 gw_status gw_import_array(struct gw_import *im, const char *source, const struct gw_npy_file **out);
+/* A member of an archive, which the builder closes. */
+gw_status gw_import_member(struct gw_import *im, const struct gw_npz *npz, const char *name,
+			   const struct gw_npy_file **out);
 /* Whether the name is one of the names of masks: train_mask, val_mask, test_mask. */
 bool gw_import_is_mask(const char *name);
 gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature);

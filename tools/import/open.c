@@ -7,12 +7,13 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/errors/log.h"
+#include "tools/import/header.h"
 #include "tools/import/import.h"
 #include "tools/import/matrix.h"
 #include "tools/import/npz.h"
+#include "tools/import/other_formats.h"
 
 #define LOOK_ROWS 100u
 
@@ -42,37 +43,6 @@ static uint32_t plain_number(const char *column)
 												  : UINT32_MAX;
 }
 
-static bool import_span_is(struct gw_text_span span, const char *text)
-{
-	return span.bytes == strlen(text) && strncasecmp(span.at, text, span.bytes) == 0;
-}
-
-/* Whether the first row has the usual names for its id columns. If ids are text, only these names distinguish a
- * header. */
-static bool has_usual_names(const struct gw_import_file *file, const uint32_t *ids)
-{
-	static const char *const usual[][2] = {
-		{"src", "dst"},
-		{"source", "target"},
-		{"source", "destination"},
-		{"from", "to"},
-		{"src_id", "dst_id"},
-		{"head", "tail"},
-		{"subject", "object"},
-		{"from_id", "to_id"},
-		{"fromnodeid", "tonodeid"},
-		{"source_id", "target_id"},
-	};
-	struct gw_text_span fields[64];
-	uint32_t have = gw_table_peek(&file->text, &file->text_format, 0, fields, 64);
-	have = have < 64 ? have : 64;
-	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]) && ids[0] < have && ids[1] < have; i++) {
-		if (import_span_is(fields[ids[0]], usual[i][0]) && import_span_is(fields[ids[1]], usual[i][1]))
-			return true;
-	}
-	return false;
-}
-
 /* A chunk's metadata has its delimiter. Named columns need a header. */
 static void set_format(const struct gw_import *im, const struct gw_import_set *set, const char *const names[5],
 		       struct gw_import_file *file)
@@ -92,16 +62,24 @@ static void set_format(const struct gw_import *im, const struct gw_import_set *s
 		file->text_format.header = GW_HEADER_YES;
 }
 
-/* Detects the format by the id columns. Ids may be text, so the function then tries the columns that are always
- * numbers, and then the usual names. */
-static void sniff_text(const struct gw_import *im, const struct gw_import_set *set, struct gw_import_file *file)
+/* Detects the format by known names, else by the id columns. Ids may be text, so the function then tries the columns
+ * that are always numbers. */
+static gw_status sniff_text(const struct gw_import *im, const struct gw_import_set *set, struct gw_import_file *file)
 {
 	const char *names[5];
 	uint32_t numbers[2 + GW_IMPORT_COLUMNS_MAX], others = 0;
+	bool found;
 	column_names(im, set, names);
 	set_format(im, set, names, file);
-	const uint32_t ids[2] = {plain_number(names[0]), plain_number(names[1])};
 	struct gw_table_format trial = file->text_format;
+	gw_table_sniff(&file->text, NULL, 0, &trial); /* the delimiter */
+	file->text_format.delimiter = trial.delimiter;
+	file->text_format.quotes = trial.quotes;
+	gw_status status = gw_import_header_find(im, set, file, &found);
+	if (status != GW_OK || found)
+		return status;
+	const uint32_t ids[2] = {plain_number(names[0]), plain_number(names[1])};
+	trial = file->text_format;
 	gw_table_sniff(&file->text, ids, set->triples ? 0 : 2, &trial);
 	if (trial.header != GW_HEADER_YES && file->text_format.header == GW_HEADER_AUTO) {
 		if (names[3])
@@ -111,10 +89,8 @@ static void sniff_text(const struct gw_import *im, const struct gw_import_set *s
 		trial = file->text_format;
 		gw_table_sniff(&file->text, numbers, others, &trial);
 	}
-	bool open = file->text_format.header == GW_HEADER_AUTO && trial.header != GW_HEADER_YES;
 	file->text_format = trial;
-	if (open && has_usual_names(file, ids))
-		file->text_format.header = GW_HEADER_YES;
+	return gw_import_header_default(im, set, file);
 }
 
 /* Digits with a sign or a point: a number, but not an id. */
@@ -212,29 +188,31 @@ static gw_status check_first_row(const struct gw_import_file *file)
 
 static gw_status open_text(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
 {
-	const char *names[5];
 	gw_status status =
 		file->delimiter ? gw_text_open_file(file->path, &file->text) : gw_text_open(file->path, &file->text);
 	if (status != GW_OK)
 		return status;
 	im->input_bytes += file->text.file_bytes;
+	if (im->options->format != GW_FROM_TEXT && !file->delimiter)
+		status = gw_other_formats_check(&file->text);
+	if (status != GW_OK)
+		return status;
 	file->text_format = im->options->text;
 	if (!set->triples && !file->delimiter)
 		status = gw_import_matrix_text(&file->text, &file->text_format, &file->matrix);
 	if (status == GW_OK && file->matrix.what)
 		status = look_at_matrix_columns(im, set, file);
 	else if (status == GW_OK)
-		sniff_text(im, set, file);
+		status = sniff_text(im, set, file);
+	if (status == GW_OK && file->matrix.what)
+		status = gw_import_header_default(im, set, file);
+	else if (status == GW_OK)
+		status = gw_import_header_check(im, file);
 	if (status != GW_OK)
 		return status;
 	bool guessed = !file->matrix.what && !file->delimiter && im->options->text.header == GW_HEADER_AUTO;
-	column_names(im, set, names);
 	for (int i = 0; i < (set->triples ? 3 : 2); i++) {
-		uint32_t column;
-		status = gw_table_find(&file->text, &file->text_format, names[i], &column);
-		if (status != GW_OK)
-			return status;
-		file->text_ids[i] = !file->matrix.what && column_is_text(file, column, &file->mixed[i]);
+		file->text_ids[i] = !file->matrix.what && column_is_text(file, file->id_columns[i], &file->mixed[i]);
 		/* Entities are names, even if they look like numbers, unless a dictionary numbers them. */
 		const struct gw_import_space *space = i == 2 ? &im->relations : &im->spaces[i ? set->dst : set->src];
 		if (set->triples && !space->list_path && space->num_nodes == GW_NONE) {
@@ -244,7 +222,10 @@ static gw_status open_text(struct gw_import *im, struct gw_import_set *set, stru
 	}
 	status = gw_table_scan(&file->text, &file->text_format, im->threads, &file->table);
 	file->rows = file->table.rows;
-	if (status == GW_OK && guessed && file->text_format.header == GW_HEADER_NONE)
+	guessed &= file->text_format.header == GW_HEADER_NONE;
+	if (status == GW_OK && guessed && !set->triples && im->options->format != GW_FROM_TEXT)
+		status = gw_other_formats_check_numbers(&file->text, &file->text_format);
+	if (status == GW_OK && guessed)
 		status = check_first_row(file);
 	return status;
 }
@@ -284,7 +265,7 @@ static bool is_integer(gw_dtype dtype)
 	       dtype == GW_UINT32 || dtype == GW_INT64 || dtype == GW_UINT64;
 }
 
-static gw_status check_edge_arrays(struct gw_import *im, struct gw_import_file *file)
+static gw_status check_edge_arrays(struct gw_import *im, const struct gw_import_set *set, struct gw_import_file *file)
 {
 	const struct gw_npy *a = &file->arrays[0].npy, *b = &file->arrays[1].npy;
 	bool pair = file->arrays[1].mapping != NULL;
@@ -305,7 +286,11 @@ static gw_status check_edge_arrays(struct gw_import *im, struct gw_import_file *
 	}
 	if (a->ndim != 2 || (a->shape[0] != 2 && a->shape[1] != 2))
 		return gw_fail(GW_FORMAT, "%s: edges must be an array of shape [E, 2] or [2, E]", file->path);
-	/* [2, 2] is read as two edges, one for each row. */
+	if (a->shape[0] == 2 && a->shape[1] == 2 && !set->rows_key) /* chunks always have an edge in each row */
+		return gw_fail(GW_FORMAT,
+			       "%s: two edges of shape [2, 2] may be rows or columns: save the members src and dst in "
+			       "an .npz",
+			       file->path);
 	file->rows = a->shape[1] == 2 ? a->shape[0] : a->shape[1];
 	return GW_OK;
 }
@@ -326,7 +311,7 @@ static gw_status import_open_file(struct gw_import *im, struct gw_import_set *se
 	default:
 		return open_text(im, set, file);
 	}
-	return status != GW_OK ? status : check_edge_arrays(im, file);
+	return status != GW_OK ? status : check_edge_arrays(im, set, file);
 }
 
 /* Whether an option or a file gives the number of nodes of this type. */
@@ -368,6 +353,10 @@ static gw_status open_set(struct gw_import *im, struct gw_import_set *set)
 		gw_status status = import_open_file(im, set, file);
 		if (status != GW_OK)
 			return status;
+		if (file->format == GW_FROM_TEXT && !file->matrix.what)
+			status = gw_import_header_report(im, set, f);
+		if (status != GW_OK)
+			return status;
 		file->first_row = set->rows;
 		set->rows += file->rows;
 		if (!set->triples)
@@ -384,7 +373,8 @@ static gw_status open_set(struct gw_import *im, struct gw_import_set *set)
 			}
 		}
 	}
-	return check_rows(im, set);
+	gw_status status = gw_import_header_settle(set);
+	return status != GW_OK ? status : check_rows(im, set);
 }
 
 gw_status gw_import_open_all(struct gw_import *im)

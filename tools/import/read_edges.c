@@ -49,17 +49,17 @@ static gw_status import_read_text(struct gw_import *im, struct gw_import_set *se
 	struct gw_table_column columns[4 + GW_IMPORT_COLUMNS_MAX];
 	const char *names[4 + GW_IMPORT_COLUMNS_MAX];
 	uint32_t count = 0;
-	names[count] = o->src_column ? o->src_column : "1";
-	columns[count++] = (struct gw_table_column){.kind = id_kind(&im->spaces[set->src]),
+	columns[count++] = (struct gw_table_column){.index = file->id_columns[0],
+						    .kind = id_kind(&im->spaces[set->src]),
 						    .what = set->triples ? "head" : "source id",
 						    .values = set->src_ids + file->first_row};
-	names[count] = o->dst_column ? o->dst_column : set->triples ? "3" : "2";
-	columns[count++] = (struct gw_table_column){.kind = id_kind(&im->spaces[set->dst]),
+	columns[count++] = (struct gw_table_column){.index = file->id_columns[1],
+						    .kind = id_kind(&im->spaces[set->dst]),
 						    .what = set->triples ? "tail" : "destination id",
 						    .values = set->dst_ids + file->first_row};
 	if (set->triples) {
-		names[count] = o->rel_column ? o->rel_column : "2";
-		columns[count++] = (struct gw_table_column){.kind = id_kind(&im->relations),
+		columns[count++] = (struct gw_table_column){.index = file->id_columns[2],
+							    .kind = id_kind(&im->relations),
 							    .what = "relation",
 							    .values = set->relations + file->first_row};
 	}
@@ -77,7 +77,7 @@ static gw_status import_read_text(struct gw_import *im, struct gw_import_set *se
 						 .what = set->columns[i].name,
 						 .values = (double *)set->columns[i].values + file->first_row};
 	}
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = set->triples ? 3 : 2; i < count; i++) {
 		gw_status status = gw_table_find(&file->text, &file->text_format, names[i], &columns[i].index);
 		if (status == GW_NOT_FOUND && set->weight_column && names[i] == set->weight_column)
 			status = gw_context(status, "--weight %s is not an edge feature (NAME or SRC:REL:DST:NAME)",

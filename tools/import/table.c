@@ -107,18 +107,101 @@ static bool first_row_is_header(const struct gw_text *text, const struct gw_tabl
 	return row > 2 && always;
 }
 
-void gw_table_sniff(const struct gw_text *text, const uint32_t *numbers, uint32_t count, struct gw_table_format *format)
+/* Whether the first two fields of the first row, cut at this delimiter, hold no other delimiter outside of quotes. */
+static bool cuts_cleanly(const struct gw_text *text, const struct gw_table_format *like, char delimiter)
+{
+	struct gw_table_format format = *like;
+	struct gw_text_span fields[2];
+	format.delimiter = delimiter;
+	format.quotes = delimiter != '\t';
+	uint32_t have = gw_table_peek(text, &format, 0, fields, 2);
+	for (uint32_t i = 0; i < have && i < 2; i++) {
+		bool quoted = format.quotes && fields[i].at > text->data && fields[i].at[-1] == '"';
+		for (uint64_t at = 0; at < fields[i].bytes && !quoted; at++) {
+			if (strchr("\t,;", fields[i].at[at]))
+				return false;
+		}
+	}
+	return have >= 2;
+}
+
+/* The delimiter whose fields hold no other one: "1;2;0,5" has semicolons, "1,2,a;b" commas. If each cut leaves another
+ * delimiter in a field, the first that occurs in this order: tab, comma, semicolon. */
+static char sniff_delimiter(const struct gw_text *text, const struct gw_table_format *format)
+{
+	static const char delimiters[] = {'\t', ',', ';'};
+	const char *line, *end, *next;
+	if (text->bytes == 0 || !nth_row(text, format, 0, &line, &end, &next))
+		return ' ';
+	for (size_t i = 0; i < sizeof(delimiters); i++) {
+		if (cuts_cleanly(text, format, delimiters[i]))
+			return delimiters[i];
+	}
+	for (size_t i = 0; i < sizeof(delimiters); i++) {
+		if (memchr(line, delimiters[i], (size_t)(end - line)))
+			return delimiters[i];
+	}
+	return ' ';
+}
+
+bool gw_table_delimiter_is_clear(const struct gw_text *text, const struct gw_table_format *format)
+{
+	char delimiter = format->delimiter;
+	return delimiter == ' ' || delimiter == '\t' || cuts_cleanly(text, format, delimiter);
+}
+
+bool gw_table_first_row_ends(const struct gw_text *text, const struct gw_table_format *format)
 {
 	const char *line, *end, *next;
-	if (format->delimiter == 0) {
-		format->delimiter = ' ';
-		if (text->bytes && nth_row(text, format, 0, &line, &end, &next)) {
-			size_t bytes = (size_t)(end - line);
-			format->delimiter = memchr(line, '\t', bytes)  ? '\t'
-					    : memchr(line, ',', bytes) ? ','
-					    : memchr(line, ';', bytes) ? ';'
-								       : ' ';
+	struct gw_text_span field;
+	enum gw_field_state state = GW_FIELD_MORE;
+	if (text->bytes == 0 || !nth_row(text, format, 0, &line, &end, &next))
+		return true;
+	while (state == GW_FIELD_MORE)
+		state = gw_field_next(&line, end, format, &field);
+	return state != GW_FIELD_BAD;
+}
+
+/* Whether one of these columns of the line has the word. */
+static bool line_has(const char *at, const char *end, const struct gw_table_format *format, const uint32_t *columns,
+		     uint32_t count, struct gw_text_span word)
+{
+	struct gw_text_span field;
+	enum gw_field_state state = GW_FIELD_MORE;
+	for (uint32_t i = 0; state == GW_FIELD_MORE; i++) {
+		state = gw_field_next(&at, end, format, &field);
+		if (state == GW_FIELD_NONE || state == GW_FIELD_BAD)
+			return false;
+		for (uint32_t c = 0; c < count; c++) {
+			if (columns[c] == i && field.bytes == word.bytes && memcmp(field.at, word.at, word.bytes) == 0)
+				return true;
 		}
+	}
+	return false;
+}
+
+bool gw_table_recurs(const struct gw_text *text, const struct gw_table_format *format, struct gw_text_span word,
+		     const uint32_t *columns, uint32_t count)
+{
+	const char *line, *end, *at, *stop = text->data + text->bytes;
+	if (word.bytes == 0 || text->bytes == 0 || !nth_row(text, format, 0, &line, &end, &at))
+		return false;
+	const char *below = at, *hit;
+	while (at < stop && (hit = memmem(at, (size_t)(stop - at), word.at, word.bytes))) {
+		const char *start = hit;
+		while (start > below && start[-1] != '\n' && start[-1] != '\r')
+			start--;
+		at = gw_line_next(start, stop, &end);
+		if (gw_line_is_row(start, end, format) && line_has(start, end, format, columns, count, word))
+			return true;
+	}
+	return false;
+}
+
+void gw_table_sniff(const struct gw_text *text, const uint32_t *numbers, uint32_t count, struct gw_table_format *format)
+{
+	if (format->delimiter == 0) {
+		format->delimiter = sniff_delimiter(text, format);
 		format->quotes = format->delimiter == ',' || format->delimiter == ';';
 	}
 	if (format->header == GW_HEADER_AUTO) {

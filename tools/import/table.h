@@ -3,8 +3,8 @@
  *   gw_table_sniff -> gw_table_scan (rows counted, chunk by chunk) -> gw_table_read (values in place)
  *
  * Rows keep the order of the lines, with any number of threads. Blank lines and lines that start with a comment
- * character are skipped. Lines end in \n, \r\n or \r. A quoted field must end on its line. Errors name the input and
- * the line.
+ * character are skipped. Lines end in \n, \r\n or \r. A quoted field must end on its line; else its row is refused,
+ * also if no column behind it is read. Errors name the input and the line.
  */
 #ifndef GW_TOOLS_IMPORT_TABLE_H
 #define GW_TOOLS_IMPORT_TABLE_H
@@ -17,6 +17,7 @@
 
 struct gw_table_format {
 	char delimiter; /* ' ' for any run of spaces and tabs; 0 lets gw_table_sniff decide */
+	bool exact;     /* a row with more fields than are read is an error */
 	bool quotes;    /* fields may be in double quotes, with "" for a quote; default: true for ',' and ';' */
 	char comments[GW_TABLE_COMMENTS_MAX + 1]; /* characters that start a comment line */
 	enum gw_table_header { GW_HEADER_AUTO, GW_HEADER_NONE, GW_HEADER_YES } header;
@@ -70,12 +71,24 @@ struct gw_table {
 };
 
 /* Decides what the format leaves open, from the first lines. The delimiter is tab, comma, semicolon, or else white
- * space. numbers[] are columns that should have numbers; it may be empty. The first row is a header if none of these
- * columns has a number in it, and one of two conditions holds:
+ * space; of two that occur, the one whose first two fields do not hold the other. numbers[] are columns that should
+ * have numbers; it may be empty. The first row is a header if none of these columns has a number in it, and one of two
+ * conditions holds:
  *   - all of these columns have a number in the second row
  *   - one of these columns has a number in every examined row after the first, and at least two such rows exist */
 void gw_table_sniff(const struct gw_text *text, const uint32_t *numbers, uint32_t count,
 		    struct gw_table_format *format);
+
+/* Whether the first two fields of the first row hold no other delimiter, so that sniffing was no guess. White space and
+ * tabs always are. */
+bool gw_table_delimiter_is_clear(const struct gw_text *text, const struct gw_table_format *format);
+
+/* Whether the quotes of the first row close on its line. */
+bool gw_table_first_row_ends(const struct gw_text *text, const struct gw_table_format *format);
+
+/* Whether a row below the first has the word in one of these columns. Searches the whole text. */
+bool gw_table_recurs(const struct gw_text *text, const struct gw_table_format *format, struct gw_text_span word,
+		     const uint32_t *columns, uint32_t count);
 
 /* The fields of the n-th row, at most max of them. A header counts as row 0. Returns the number of fields,
  * GW_TABLE_COLUMNS_MAX + 1 if there are more, 0 after the last row. For examining the first few rows. */

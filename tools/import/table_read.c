@@ -133,6 +133,14 @@ static gw_status fail_field(const struct reading *reading, uint64_t line, const 
 		       column->index + 1, printable(field, text), column->what, kind_text(column->kind));
 }
 
+static gw_status fail_quote(const struct reading *reading, uint64_t line, uint32_t index)
+{
+	return gw_fail(GW_FORMAT,
+		       "%s, line %llu, column %u: a quote inside a field, or a quoted field that does not end on its "
+		       "line: such fields are not supported",
+		       reading->table->text->name, (unsigned long long)line, index + 1);
+}
+
 static bool store(const struct gw_text *text, const struct gw_table_column *column, uint64_t row,
 		  struct gw_text_span field)
 {
@@ -166,6 +174,14 @@ static bool store(const struct gw_text *text, const struct gw_table_column *colu
 	return field.bytes > 0 && stop == end;
 }
 
+/* Whether the rest of a line has more than blanks. */
+static bool has_more(const char *at, const char *end)
+{
+	while (at < end && gw_is_blank(*at))
+		at++;
+	return at < end;
+}
+
 static gw_status read_row(const struct reading *reading, const char *at, const char *end, uint64_t row, uint64_t line)
 {
 	const struct gw_table_format *format = &reading->table->format;
@@ -190,9 +206,7 @@ static gw_status read_row(const struct reading *reading, const char *at, const c
 		}
 		state = state == GW_FIELD_MORE ? gw_field_next(&at, end, format, &field) : GW_FIELD_NONE;
 		if (state == GW_FIELD_BAD)
-			return gw_fail(GW_FORMAT,
-				       "%s, line %llu, column %u: a quote inside a field that does not end it",
-				       reading->table->text->name, (unsigned long long)line, i + 1);
+			return fail_quote(reading, line, i);
 		if (state == GW_FIELD_NONE) {
 			const struct gw_table_column *missing = reading->plan[reading->fields - 1];
 			return gw_fail(GW_FORMAT, "%s, line %llu: %u column%s; the %s must be in column %u",
@@ -201,6 +215,19 @@ static gw_status read_row(const struct reading *reading, const char *at, const c
 		}
 		if (column && !store(reading->table->text, column, row, field))
 			return fail_field(reading, line, column, field);
+	}
+	if (format->exact && state == GW_FIELD_MORE && has_more(at, end))
+		return gw_fail(GW_FORMAT, "%s, line %llu: more than %u column%s, as the first row has",
+			       reading->table->text->name, (unsigned long long)line, reading->fields,
+			       reading->fields == 1 ? "" : "s");
+	/* A quoted field that does not end here would turn the lines that it goes on in into rows. */
+	if (!format->quotes || state != GW_FIELD_MORE || !memchr(at, '"', (size_t)(end - at)))
+		return GW_OK;
+	for (uint32_t i = reading->fields; state == GW_FIELD_MORE; i++) {
+		struct gw_text_span field;
+		state = gw_field_next(&at, end, format, &field);
+		if (state == GW_FIELD_BAD)
+			return fail_quote(reading, line, i);
 	}
 	return GW_OK;
 }
@@ -232,7 +259,12 @@ static const char *read_plain(const struct reading *reading, const char *at, con
 	}
 	if (*at == '\n' || *at == '\r')
 		return gw_line_after(at, stop);
-	return *at == delimiter ? gw_line_after(gw_line_end(at, stop), stop) : NULL;
+	if (*at != delimiter)
+		return NULL;
+	const char *end = gw_line_end(at, stop);
+	if (reading->table->format.quotes && memchr(at, '"', (size_t)(end - at)))
+		return NULL;
+	return gw_line_after(end, stop);
 }
 
 static gw_status read_chunks(void *context, uint64_t begin, uint64_t end, unsigned thread)

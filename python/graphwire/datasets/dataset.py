@@ -9,9 +9,10 @@ from typing import Any, Optional
 
 import numpy as np
 
+from graphwire._graphs import Arrays
 from graphwire._scratch import Scratch
 from graphwire.fetch import _alone, fetch, unpack
-from graphwire.partition import Arrays, partition_graph
+from graphwire.partition import partition_graph
 
 SPLITS = ("train", "val", "test")
 

@@ -18,8 +18,10 @@ from typing import IO, Any, NamedTuple, Optional
 
 import numpy as np
 
+from graphwire._graphs import HOMOGENEOUS, Arrays, Canonical
+from graphwire._scratch import Scratch
 from graphwire.datasets.dataset import Dataset, DatasetError, column, fetched_folder, masks_of, there
-from graphwire.partition import HOMOGENEOUS, Arrays, Canonical
+from graphwire.partition import run
 
 ADDRESS = "http://snap.stanford.edu/ogb/data"
 ALLOWED = 1 << 20  # the most bytes that are read of a table of words
@@ -65,22 +67,18 @@ def _opened(path: Path) -> IO[str]:
 
 
 def read_csv(folder: Path, name: str) -> np.ndarray:
-    """Reads a table of numbers, [lines, columns]: int64 if all are integers, else float32, as the package does. Raises
-    DatasetError."""
+    """Reads a table of numbers, [lines, columns]: int64 if all are integers, else float32, as the package does. The
+    program parses it, on all processors. Raises DatasetError."""
     path = _file(folder, name)
     if path is None:
         raise DatasetError(f"{folder / name}.csv.gz does not exist: the folder is not a complete set of OGB's")
-    try:
-        for dtype in (np.int64, np.float32):
-            try:
-                with _opened(path) as file:
-                    return np.loadtxt(file, dtype, delimiter=",", ndmin=2)
-            except ValueError:
-                if dtype is np.float32:
-                    raise
-    except (ValueError, EOFError, OSError) as error:
-        raise DatasetError(f"{path}: not a table of numbers: {error}") from error
-    raise AssertionError
+    with Scratch() as scratch:
+        made = scratch / "table.npy"
+        try:
+            run(["import", "table", "--from", path, "--no-header", "--out", made])
+        except RuntimeError as error:
+            raise DatasetError(f"{path}: not a table of numbers: {error}") from error
+        return np.load(made)
 
 
 def _words(path: Path) -> list[list[str]]:

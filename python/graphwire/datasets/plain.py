@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from graphwire._graphs import HOMOGENEOUS, Arrays
 from graphwire.datasets.dataset import SPLITS, Dataset, DatasetError, fetched_folder, masks_of, there
 from graphwire.fetch import fetch
-from graphwire.partition import HOMOGENEOUS, Arrays
 
 REDDIT = {"reddit": "reddit", "reddit_self_loop": "reddit_self_loop"}
 DGL = "https://data.dgl.ai/dataset"
@@ -59,7 +59,7 @@ def edge_list(path: str | os.PathLike, *, name: str | None = None) -> Dataset:
     """
     if not Path(path).is_file():
         raise DatasetError(f"{path} does not exist")
-    return Dataset(name or Path(path).name.split(".")[0], words=["--from", os.fspath(path), "--format", "text"])
+    return Dataset(name or Path(path).name.split(".")[0], words=["--from", os.fspath(path)])
 
 
 def triples(files: str | os.PathLike | Sequence[str | os.PathLike] | Mapping[str, str | os.PathLike], *,

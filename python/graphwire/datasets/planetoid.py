@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from graphwire._graphs import HOMOGENEOUS, Arrays
 from graphwire.datasets.dataset import Dataset, DatasetError, masks_of, there
 from graphwire.fetch import fetch
-from graphwire.partition import HOMOGENEOUS, Arrays
 
 NAMES = ("Cora", "CiteSeer", "PubMed")
 ADDRESS = "https://github.com/kimiyoung/planetoid/raw/master/data"

@@ -27,9 +27,10 @@ from typing import Any
 
 import numpy as np
 
+from graphwire._graphs import HOMOGENEOUS, Arrays
 from graphwire.dgl import host
 from graphwire.dgl.types import Canonical
-from graphwire.partition import HOMOGENEOUS, Arrays, partition_graph
+from graphwire.partition import partition_graph
 
 Ranges = dict[str, np.ndarray]  # {type: [parts, 2]}
 

@@ -1,0 +1,168 @@
+/* graphwire import table: converts a text table of numbers to a NumPy array.
+ *
+ *   text -> delimiter, header -> rows counted -> read as whole numbers -> on a fraction, read again as real numbers
+ *
+ * The first attempt ends at the first fraction, so tables of real numbers are in effect read once.
+ */
+#include "tools/import/number_table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/errors/options.h"
+#include "core/memory/alloc.h"
+#include "core/memory/memory.h"
+#include "core/system/parallel.h"
+#include "tools/output_options.h"
+
+void gw_number_table_close(struct gw_number_table *table)
+{
+	gw_free(table->values);
+	*table = (struct gw_number_table){0};
+}
+
+static gw_status read_as(const struct gw_table *table, enum gw_column_kind kind, struct gw_table_column *columns,
+			 unsigned threads, struct gw_number_table *out)
+{
+	for (uint32_t i = 0; i < out->columns; i++)
+		columns[i] = (struct gw_table_column){.index = i,
+						      .kind = kind,
+						      .what = "value",
+						      .values = (uint64_t *)out->values + i,
+						      .stride = out->columns};
+	return gw_table_read(table, columns, (uint32_t)out->columns, threads);
+}
+
+/* Narrows float64 to float32, in place. */
+static void narrow_values(struct gw_number_table *table)
+{
+	const double *wide = table->values;
+	float *narrow = table->values;
+	for (uint64_t i = 0; i < table->rows * table->columns; i++) {
+		float value = (float)wide[i];
+		memcpy(&narrow[i], &value, sizeof(value));
+	}
+	table->dtype = GW_FLOAT32;
+}
+
+static gw_status read_values(const struct gw_table *table, unsigned threads, struct gw_number_table *out)
+{
+	uint64_t bytes;
+	if (__builtin_mul_overflow(out->rows, out->columns * 8, &bytes))
+		return gw_fail(GW_LIMIT, "%s: more values than any memory has", table->text->name);
+	gw_status status = gw_memory_check(bytes, -1, "the table");
+	if (status != GW_OK)
+		return status;
+	struct gw_table_column *columns = gw_calloc(out->columns, sizeof(*columns));
+	out->values = gw_calloc(out->rows * out->columns, 8);
+	if (!columns || !out->values) {
+		gw_free(columns);
+		return GW_NO_MEMORY;
+	}
+	out->dtype = GW_INT64;
+	status = read_as(table, GW_COLUMN_INT, columns, threads, out);
+	if (status == GW_FORMAT) {
+		status = read_as(table, GW_COLUMN_REAL, columns, threads, out);
+		if (status == GW_OK)
+			narrow_values(out);
+	}
+	gw_free(columns);
+	return status;
+}
+
+gw_status gw_number_table_read(const char *path, const struct gw_table_format *format, unsigned threads,
+			       struct gw_number_table *out)
+{
+	struct gw_table_format detected = *format;
+	struct gw_text text;
+	struct gw_table table = {0};
+	*out = (struct gw_number_table){0};
+	gw_status status = gw_text_open(path, &text);
+	if (status != GW_OK)
+		return status;
+	gw_table_sniff(&text, (const uint32_t[]){0}, 1, &detected);
+	detected.exact = true;
+	out->columns = gw_table_peek(&text, &detected, 0, NULL, 0);
+	if (out->columns == 0 || out->columns > GW_TABLE_COLUMNS_MAX)
+		status = gw_fail(GW_FORMAT, "%s: %s", path,
+				 out->columns ? "too many columns" : "no rows: an empty table has no columns");
+	if (status == GW_OK)
+		status = gw_table_scan(&text, &detected, threads, &table);
+	if (status == GW_OK) {
+		out->rows = table.rows;
+		status = read_values(&table, threads, out);
+		gw_table_close(&table);
+	}
+	gw_text_close(&text);
+	if (status != GW_OK)
+		gw_number_table_close(out);
+	return status;
+}
+
+gw_status gw_number_table_write(const struct gw_number_table *table, const char *path)
+{
+	uint8_t header[GW_NPY_HEADER_BYTES];
+	const uint64_t shape[2] = {table->rows, table->columns};
+	gw_status status = gw_npy_format(table->dtype, 2, shape, header);
+	if (status != GW_OK)
+		return status;
+	FILE *file = fopen(path, "wbe");
+	if (!file)
+		return gw_fail_errno(GW_IO, errno, "%s", path);
+	uint64_t count = table->rows * table->columns;
+	bool written = fwrite(header, sizeof(header), 1, file) == 1 &&
+		       fwrite(table->values, gw_dtype_bytes(table->dtype), count, file) == count;
+	int error = errno;
+	if (fclose(file) != 0 && written) {
+		error = errno;
+		written = false;
+	}
+	if (written)
+		return GW_OK;
+	unlink(path);
+	return gw_fail_errno(GW_IO, error, "%s: write", path);
+}
+
+struct table_arguments {
+	const char *from, *out;
+	bool no_header;
+	unsigned threads;
+};
+
+#define A struct table_arguments
+static const struct gw_option options_table[] = {
+	{"from", "FILE", "numbers in rows of equal length, gzip or not; - is standard input", 0,
+	 GW_OPTION_TEXT(A, from, .missing = "name the input with --from")},
+	{"out", "FILE", "write the array here, as .npy", 0, GW_OPTION_TEXT(A, out, .missing = "name an .npy file")},
+	{"no-header", NULL, "the first line is data (default: if its first column is a number)", 0,
+	 GW_OPTION_FLAG(A, no_header)},
+	{"threads", "N", "default: all processors", 0, GW_OPTION_NUMBER(A, threads, 1, GW_TOOL_THREADS_MAX)},
+	{0},
+};
+#undef A
+
+static const char table_doc[] =
+	"Convert a text table of numbers to a NumPy array, such as features for import --node-feature.\v"
+	"The array is int64 if all numbers are whole, else float32. Its shape is [rows, columns].\n\n"
+	"Example:\n"
+	"  graphwire import table --from node-feat.csv.gz --out feat.npy\n";
+
+int gw_number_table_main(int argc, char **argv)
+{
+	static const struct gw_options options = {.table = options_table, .doc = table_doc};
+	struct table_arguments a = {0};
+	struct gw_number_table table;
+	gw_options_parse(&options, argc, argv, &a);
+	struct gw_table_format format = {.header = a.no_header ? GW_HEADER_NONE : GW_HEADER_AUTO};
+	gw_status status = gw_number_table_read(a.from, &format, a.threads ? a.threads : gw_processors(), &table);
+	if (status == GW_OK) {
+		status = gw_number_table_write(&table, a.out);
+		gw_number_table_close(&table);
+	}
+	if (status == GW_OK)
+		return 0;
+	fprintf(stderr, "graphwire import table: %s\n", gw_last_error());
+	return 1;
+}

@@ -1,0 +1,68 @@
+/* Reads strings from an archive, checks their offsets, and picks some of them. Errors: members that do not exist, that
+ * have another type, or that do not fit each other. */
+#include "tools/import/strings.h"
+
+#include <string.h>
+
+#include "tools/import/npz.h"
+
+static gw_status strings_member(struct gw_import *im, const char *path, const char *name,
+				const struct gw_npy_file **out)
+{
+	struct gw_npz *npz;
+	gw_status status = gw_import_archive(im, path, &npz);
+	if (status == GW_OK && !gw_npz_has(npz, name))
+		return gw_fail(GW_NOT_FOUND,
+			       "%s: strings are two members, \"offsets\" and \"bytes\"; for an array, name its member: "
+			       "%s:MEMBER",
+			       path, path);
+	return status != GW_OK ? status : gw_import_member(im, npz, name, out);
+}
+
+gw_status gw_import_strings_read(struct gw_import *im, const char *path, struct gw_import_strings *out)
+{
+	const struct gw_npy_file *offsets, *bytes;
+	*out = (struct gw_import_strings){0};
+	gw_status status = strings_member(im, path, "offsets", &offsets);
+	if (status == GW_OK)
+		status = strings_member(im, path, "bytes", &bytes);
+	if (status != GW_OK)
+		return status;
+	if (offsets->npy.ndim != 1 || offsets->npy.shape[0] == 0 || bytes->npy.ndim != 1 ||
+	    bytes->npy.dtype != GW_UINT8)
+		return gw_fail(GW_FORMAT, "%s: strings are offsets [N + 1] and bytes, uint8", path);
+	out->count = offsets->npy.shape[0] - 1;
+	out->bytes = bytes->npy.data_bytes ? bytes->data : "";
+	out->offsets = gw_import_take(im, out->count + 1, 8, &status);
+	if (status == GW_OK)
+		status = gw_import_whole(&offsets->npy, offsets->data, 0, 1, out->count + 1, path, im->threads,
+					 out->offsets);
+	if (status != GW_OK)
+		return status;
+	bool ascend = out->offsets[0] == 0 && out->offsets[out->count] == bytes->npy.shape[0];
+	for (uint64_t i = 0; i < out->count; i++)
+		ascend &= out->offsets[i] <= out->offsets[i + 1];
+	return ascend ? GW_OK
+		      : gw_fail(GW_FORMAT, "%s: the offsets of its strings do not ascend from 0 to the %llu bytes",
+				path, (unsigned long long)bytes->npy.shape[0]);
+}
+
+gw_status gw_import_strings_pick(struct gw_import *im, const struct gw_import_strings *from, const uint64_t *rows,
+				 uint64_t base, uint64_t count, struct gw_import_strings *out)
+{
+	gw_status status = GW_OK;
+	*out = (struct gw_import_strings){.count = count, .offsets = gw_import_take(im, count + 1, 8, &status)};
+	if (status != GW_OK)
+		return status;
+	out->offsets[0] = 0;
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t row = rows[i] - base;
+		out->offsets[i + 1] = out->offsets[i] + from->offsets[row + 1] - from->offsets[row];
+	}
+	char *bytes = gw_import_take(im, out->offsets[count], 1, &status);
+	for (uint64_t i = 0; i < count && status == GW_OK; i++)
+		memcpy(bytes + out->offsets[i], from->bytes + from->offsets[rows[i] - base],
+		       out->offsets[i + 1] - out->offsets[i]);
+	out->bytes = bytes;
+	return status;
+}
