@@ -114,6 +114,8 @@ struct gw_sampling_kind {
 /* The kinds. gw_sampling_kind_at: by number, NULL for a number that this version does not know. */
 extern const struct gw_sampling_kind gw_sample_uniform, gw_sample_weighted;
 const struct gw_sampling_kind *gw_sampling_kind_at(uint32_t number);
+/* For tests: adds a kind to the table, in place of the one added before; NULL: none. Call it while nothing draws. */
+void gw_sampling_kind_try(const struct gw_sampling_kind *kind);
 
 /* Adds to the needs of the next round. GW_NO_MEMORY. */
 gw_status gw_draw_need(struct gw_draw_run *run, uint32_t list, enum gw_column column, uint64_t first, uint64_t count);
