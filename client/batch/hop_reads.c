@@ -81,6 +81,7 @@ struct entry_list {
 	const uint64_t *firsts;               /* of single entries; or NULL, and then: */
 	const struct gw_column_read *entries; /* those of column `column` */
 	enum gw_column column;
+	uint32_t entry_bytes;
 	uint64_t n;
 };
 
@@ -91,7 +92,7 @@ static uint64_t hop_reads_build_spans(struct gw_hop_entries *read, const struct 
 {
 	uint64_t *at = read->received_at.data, local = 0, count = 0;
 	struct gw_span *spans = read->spans.data;
-	uint32_t width = place->element_bytes;
+	uint32_t width = list->entry_bytes;
 	for (uint64_t i = 0; i < list->n; i++) {
 		if (!list->firsts && list->entries[i].column != list->column)
 			continue;
@@ -135,7 +136,7 @@ static gw_status read_entries(struct gw_hop_source *source, struct gw_hop_entrie
 	uint32_t part = source->share->part;
 	uint64_t span_count = list->n;
 	for (uint64_t i = 0; !list->firsts && i < list->n; i++)
-		span_count += list->entries[i].count * place->element_bytes / SPAN_BYTES_MAX;
+		span_count += list->entries[i].count * list->entry_bytes / SPAN_BYTES_MAX;
 	if (gw_vec_reserve(&read->spans, span_count * sizeof(struct gw_span)) != GW_OK ||
 	    gw_vec_reserve(&read->received_at, list->n * 8) != GW_OK)
 		return GW_NO_MEMORY;
@@ -191,8 +192,10 @@ static void eids_read(struct gw_link_op *link_op, gw_status status, const struct
 
 static gw_status read_eids(struct gw_hop_source *source)
 {
-	const struct entry_list list = {.firsts = source->picks.positions.data, .n = source->picks.edge_count};
 	const struct gw_place *place = &hop_reads_places(source)->eids[source->share->part];
+	const struct entry_list list = {.firsts = source->picks.positions.data,
+					.entry_bytes = place->element_bytes,
+					.n = source->picks.edge_count};
 	return read_entries(source, &source->neighbours, place, &list, eids_read);
 }
 
@@ -214,10 +217,12 @@ static void neighbours_read(struct gw_link_op *link_op, gw_status status, const 
 
 static gw_status read_neighbours(struct gw_hop_source *source)
 {
-	const struct entry_list list = {.firsts = source->picks.positions.data, .n = source->picks.edge_count};
+	const struct gw_place *place = &hop_reads_places(source)->indices[source->share->part];
+	const struct entry_list list = {.firsts = source->picks.positions.data,
+					.entry_bytes = place->element_bytes,
+					.n = source->picks.edge_count};
 	if (gw_vec_reserve(&source->picks.neighbours, list.n * 8) != GW_OK)
 		return GW_NO_MEMORY;
-	const struct gw_place *place = &hop_reads_places(source)->indices[source->share->part];
 	return read_entries(source, &source->neighbours, place, &list, neighbours_read);
 }
 
@@ -273,7 +278,11 @@ static gw_status read_columns(struct gw_hop_source *source)
 	for (uint32_t c = 0; c < GW_COLUMN_COUNT; c++) {
 		if (!(needed & GW_COLUMN_BIT(c)))
 			continue;
-		const struct entry_list list = {.entries = rounds->reads, .column = c, .n = rounds->read_count};
+		/* A form is wider than an element of the array if an entry has several, as those of alias tables. */
+		const struct entry_list list = {.entries = rounds->reads,
+						.column = c,
+						.entry_bytes = source->draw.forms[c].entry_bytes,
+						.n = rounds->read_count};
 		const struct gw_place *places =
 			c == GW_COLUMN_IDS ? hop_reads_places(source)->indices : source->columns->places[c];
 		source->columns_open++;
