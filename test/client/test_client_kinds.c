@@ -15,6 +15,7 @@
 #include "protocol/ops.h"
 #include "sampler/picks.h"
 #include "test/support/alloc_fault.h"
+#include "test/support/batch_oracle.h"
 #include "test/support/client_setup.h"
 #include "test/support/every_second.h"
 #include "test/support/hop_ask.h"
@@ -188,6 +189,33 @@ static void every_way_draws_the_same(void **state)
 		distinct += first == i;
 	}
 	assert_true(distinct > DIGESTS / 2);
+}
+
+/* --- Every node expanded once. --- */
+
+static void check_once(struct gw_client *client, const struct setup *setup)
+{
+	static const int32_t of_papers[3 * GW_FIXTURE_ETYPES] = {3, 2, 4, 5, 2, 2, GW_ALL_NEIGHBOURS, 3, 1, 1, 2, 1};
+	static const int64_t seeds[] = {FIXTURE_HUB, 0, 300, 7, 7, 599};
+	for (uint32_t variant = 0; variant < 4; variant++) {
+		const struct gw_sample_spec spec = {.hops = 3,
+						    .fanouts = of_papers,
+						    .replace = variant & 1,
+						    .wide_indices = variant & 2,
+						    .frontier = GW_FRONTIER_NEW};
+		struct batch_oracle oracle = {.fixture = &setup->fixture, .spec = &spec, .seed = 6, .stream = variant};
+		struct gw_minibatch *batch;
+		must(gw_sample(client, &spec, oracle.seed, oracle.stream, seeds, 6, &batch));
+		oracle.batch = batch;
+		batch_oracle_blocks(&oracle);
+		gw_minibatch_release(batch);
+	}
+}
+
+static void every_node_is_expanded_once(void **state)
+{
+	(void)state;
+	with_each_client(3, check_once);
 }
 
 /* --- Groups. --- */
@@ -505,10 +533,10 @@ static int try_kind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_way_draws_the_same),       cmocka_unit_test(groups_draw_the_same_by_every_way),
-		cmocka_unit_test(walkers_choose_for_themselves),  cmocka_unit_test(groups_past_the_table_are_refused),
-		cmocka_unit_test(no_kind_needs_the_servers_code), cmocka_unit_test(out_lists_by_weight_are_refused),
-		cmocka_unit_test(short_memory_is_an_error),
+		cmocka_unit_test(every_way_draws_the_same),          cmocka_unit_test(every_node_is_expanded_once),
+		cmocka_unit_test(groups_draw_the_same_by_every_way), cmocka_unit_test(walkers_choose_for_themselves),
+		cmocka_unit_test(groups_past_the_table_are_refused), cmocka_unit_test(no_kind_needs_the_servers_code),
+		cmocka_unit_test(out_lists_by_weight_are_refused),   cmocka_unit_test(short_memory_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, try_kind, NULL);
 }
