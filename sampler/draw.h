@@ -103,8 +103,8 @@ struct gw_sampling_kind {
 	/* Checks that the draw has the columns that the kind cannot do without. GW_UNSUPPORTED names what is missing.
 	 * NULL: the kind needs none. */
 	gw_status (*check)(const struct gw_draw *draw);
-	/* Round `number` for the lists that are not done. GW_AGAIN: the run needs entries; call the next round with
-	 * them. GW_OK: every list is done, and its picks ascend. Other statuses name the vertex. */
+	/* Round `number` for the lists that are not done. GW_AGAIN: call the next round with the entries that the run
+	 * needs, which may be none. GW_OK: every list is done, and its picks ascend. Other statuses name the vertex. */
 	gw_status (*round)(const struct gw_draw *draw, struct gw_draw_run *run, uint32_t number, uint64_t *positions);
 };
 

@@ -1,5 +1,6 @@
 /* A kind of sampling for tests: every second neighbour. It uses all that a kind may use: entries of two columns in
- * several rounds, lists in pieces and single entries, a bound above the number of picks, and the group.
+ * several rounds, one of them without entries; lists in pieces and single entries; a bound above the number of picks;
+ * and the group.
  *
  *   The neighbours of a list, in its order, without those that equal the one before them, are numbered from 0. The
  *   picks are the edges of the even numbers; in an odd group, of the odd ones. At most `fanout` of them are
