@@ -267,7 +267,26 @@ static uint64_t ask_digest(struct gw_client *client, const struct hop_ask *ask)
 /* Fanouts above SLICE_WORK of server/answer_sample.c: lists that a server draws piece by piece. */
 static const int32_t group_fanouts[] = {1, 5, 33, 9000, GW_FANOUT_ALL};
 #define GROUP_FANOUTS (sizeof(group_fanouts) / sizeof(group_fanouts[0]))
-#define GROUP_DIGESTS (KINDS * GROUP_FANOUTS * 2 + GROUP_FANOUTS)
+#define GROUP_DIGESTS (KINDS * GROUP_FANOUTS * 2 + GROUP_FANOUTS + KINDS)
+
+#define MANY 20000 /* rows: more than one request has */
+
+/* Rows whose groups differ from one request to the next. */
+static uint64_t many_digest(struct gw_client *client, const struct gw_sampling_kind *kind,
+			    const struct grouped *grouped)
+{
+	static uint64_t nodes[MANY];
+	static uint32_t groups[MANY];
+	struct hop_ask ask = grouped_ask(client, kind, 2, false, grouped);
+	for (uint32_t i = 0; i < MANY; i++) {
+		nodes[i] = gw_mix64(i) % (SETUP_SCALE / 2);
+		groups[i] = i < MANY / 2 ? i : i / 1000;
+	}
+	ask.frontier.nodes = nodes;
+	ask.frontier.groups = groups;
+	ask.frontier.n = MANY;
+	return ask_digest(client, &ask);
+}
 
 static uint64_t expected_groups[GROUP_DIGESTS];
 static bool has_expected_groups;
@@ -308,6 +327,8 @@ static void compare_groups(struct gw_client *client, const struct setup *setup)
 		ask.frontier.n = group_fanouts[f] > 1000 ? 10 : QUESTIONS;
 		digests[n++] = ask_digest(client, &ask);
 	}
+	for (uint32_t k = 0; k < KINDS; k++)
+		digests[n++] = many_digest(client, kinds[k], &grouped);
 	assert_int_equal(n, GROUP_DIGESTS);
 	for (uint32_t i = 0; has_expected_groups && i < n; i++) {
 		if (digests[i] != expected_groups[i])
