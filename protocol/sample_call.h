@@ -40,9 +40,10 @@ struct gw_sample_call {
 	uint32_t flags; /* enum gw_sample_flag */
 	uint32_t row_count;
 	uint32_t reply_bytes_max;
-	uint32_t table_count; /* 0: groups are plain numbers; else each group is below it */
-	uint32_t run_count;   /* 0: all rows are in group 0 */
-	uint16_t weight_bytes, mask_bytes, time_bytes, padding; /* lengths of names; 0: none */
+	uint32_t table_count;                          /* 0: groups are plain numbers; else each group is below it */
+	uint32_t run_count;                            /* 0: all rows are in group 0 */
+	uint16_t weight_bytes, mask_bytes, time_bytes; /* lengths of names; 0: none */
+	uint16_t padding[3];                           /* 0: every byte of the call is set */
 };
 
 /* The eligible times of a group, both ends included. */

@@ -152,7 +152,8 @@ static gw_status number_in_groups(struct blocks_walk *walk, const struct gw_rela
 		return status;
 	uint64_t *ends = blocks->ends.data;
 	for (uint64_t i = 0; i < total; i++) {
-		ends[i] = gw_load_id((const void *)source->memory, (uint8_t)source->element_bytes, source->elements[i]);
+		const void *address = (const void *)(source->memory + source->elements[i] * source->element_bytes);
+		ends[i] = source->element_bytes == 4 ? *(const uint32_t *)address : *(const uint64_t *)address;
 		source->elements[i] += source->edge_delta;
 	}
 	for (uint32_t i = 0; i < lists->n; i++)

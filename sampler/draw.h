@@ -103,8 +103,8 @@ struct gw_sampling_kind {
 	/* Checks that the draw has the columns that the kind cannot do without. GW_UNSUPPORTED names what is missing.
 	 * NULL: the kind needs none. */
 	gw_status (*check)(const struct gw_draw *draw);
-	/* Round `number` for the lists that are not done. GW_AGAIN: the run needs entries; call the next round with
-	 * them. GW_OK: every list is done, and its picks ascend. Other statuses name the vertex. */
+	/* Round `number` for the lists that are not done. GW_AGAIN: call the next round with the entries that the run
+	 * needs, which may be none. GW_OK: every list is done, and its picks ascend. Other statuses name the vertex. */
 	gw_status (*round)(const struct gw_draw *draw, struct gw_draw_run *run, uint32_t number, uint64_t *positions);
 };
 
@@ -114,6 +114,8 @@ struct gw_sampling_kind {
 /* The kinds. gw_sampling_kind_at: by number, NULL for a number that this version does not know. */
 extern const struct gw_sampling_kind gw_sample_uniform, gw_sample_weighted;
 const struct gw_sampling_kind *gw_sampling_kind_at(uint32_t number);
+/* For tests: adds a kind to the table, in place of the one added before; NULL: none. Call it while nothing draws. */
+void gw_sampling_kind_try(const struct gw_sampling_kind *kind);
 
 /* Adds to the needs of the next round. GW_NO_MEMORY. */
 gw_status gw_draw_need(struct gw_draw_run *run, uint32_t list, enum gw_column column, uint64_t first, uint64_t count);

@@ -4,8 +4,7 @@
 static const void *entries_of(const struct gw_draw *draw, const struct gw_draw_run *run, const struct gw_need *need)
 {
 	if (need->column == GW_COLUMN_IDS)
-		return (const uint8_t *)run->memory +
-		       (run->lists.begins[need->list] + need->first) * run->element_bytes;
+		return (const void *)(run->memory + (run->lists.begins[need->list] + need->first) * run->element_bytes);
 	return (const uint8_t *)gw_draw_at_hand(draw, run, need->list, need->column) +
 	       need->first * draw->forms[need->column].entry_bytes;
 }

@@ -91,8 +91,10 @@ static gw_status rounds_ask(struct gw_picks_rounds *rounds, uint64_t need_count)
 	struct gw_vec asked = rounds->next_needs;
 	rounds->next_needs = rounds->needs;
 	rounds->needs = asked;
-	if (gw_vec_reserve(&rounds->reads_of, need_count * sizeof(struct gw_column_read)) != GW_OK ||
-	    gw_vec_reserve(&rounds->gots, need_count * sizeof(void *)) != GW_OK)
+	/* Without needs, too, the arrays exist. */
+	if (gw_vec_reserve(&rounds->needs, (need_count + 1) * sizeof(struct gw_need)) != GW_OK ||
+	    gw_vec_reserve(&rounds->reads_of, (need_count + 1) * sizeof(struct gw_column_read)) != GW_OK ||
+	    gw_vec_reserve(&rounds->gots, (need_count + 1) * sizeof(void *)) != GW_OK)
 		return GW_NO_MEMORY;
 	struct gw_column_read *reads = rounds->reads_of.data;
 	rounds->got = rounds->gots.data;
@@ -117,6 +119,7 @@ static gw_status rounds_ask(struct gw_picks_rounds *rounds, uint64_t need_count)
 gw_status gw_picks_rounds_next(struct gw_picks_rounds *rounds)
 {
 	uint64_t needed = 0;
+	bool complete = true;
 	for (uint32_t r = 0; r < rounds->run_count; r++) {
 		struct rounds_run *of = (struct rounds_run *)rounds->runs.data + r;
 		if (of->complete)
@@ -132,7 +135,8 @@ gw_status gw_picks_rounds_next(struct gw_picks_rounds *rounds)
 		of->complete = status == GW_OK;
 		if (of->complete)
 			gw_draw_run_end(&rounds->draw, &of->run, positions);
+		complete = complete && of->complete;
 	}
 	rounds->round++;
-	return needed ? rounds_ask(rounds, needed) : rounds_end(rounds);
+	return complete ? rounds_end(rounds) : rounds_ask(rounds, needed);
 }

@@ -384,12 +384,15 @@ static gw_status find_columns(const struct gw_server *server, const struct gw_sa
 	char name[GW_NAME_MAX + 1];
 	if (call->mask_bytes || call->time_bytes)
 		return gw_fail(GW_UNSUPPORTED, "sample request with a mask or times: this server does not know them");
-	if (call->weight_bytes > GW_NAME_MAX ||
-	    (call->weight_bytes > 0) != (slice->draw.kind->number == GW_KIND_WEIGHTED))
+	bool weighs = slice->draw.kind->columns & GW_COLUMN_BIT(GW_COLUMN_WEIGHT);
+	if (call->weight_bytes > GW_NAME_MAX || (call->weight_bytes > 0) != weighs)
 		return gw_fail(GW_PROTOCOL, "sample request of kind %s with a weight's name of %u bytes",
 			       slice->draw.kind->name, call->weight_bytes);
-	if (!call->weight_bytes)
+	if (!weighs)
 		return GW_OK;
+	if (call->flags & GW_SAMPLE_BY_SOURCE) /* columns have the order of in-lists */
+		return gw_fail(GW_UNSUPPORTED, "sample request of kind %s for out-edges: they have no columns",
+			       slice->draw.kind->name);
 	memcpy(name, slice->arrays.weight, call->weight_bytes);
 	name[call->weight_bytes] = 0;
 	gw_weight_keys_print(type, name, &keys);

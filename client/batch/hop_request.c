@@ -18,7 +18,8 @@ static gw_status check_picks(const struct gw_hop_source *source, uint64_t dst_be
 {
 	const struct gw_client *client = source->answers->job->engine->client;
 	const struct gw_list_places *lists = &client->list_places[source->direction][source->etype];
-	bool in = source->direction == GW_IN;
+	const struct gw_pick_rule *rule = &source->draw.rule;
+	bool in = source->direction == GW_IN, repeats = rule->replace && rule->fanout != GW_FANOUT_ALL;
 	uint64_t edges = in ? lists->edges[source->share->part] : client->meta->etypes[source->etype].count;
 	uint64_t bound = gw_draw_bound(&source->draw, lists->edges[source->share->part]);
 	const struct gw_picks *picks = &source->picks;
@@ -28,12 +29,12 @@ static gw_status check_picks(const struct gw_hop_source *source, uint64_t dst_be
 	for (uint64_t i = dst_before; i < picks->dst_count; i++) {
 		if (counts[i] > bound)
 			return gw_fail(GW_PROTOCOL, "a reply picks %u neighbours at fanout %d", counts[i],
-				       source->draw.rule.fanout);
+				       rule->fanout);
 		for (uint64_t first = at, end = at + counts[i]; at < end; at++) {
 			if (positions[at] >= edges)
 				return gw_fail(GW_PROTOCOL, "a reply picks position %llu of %llu",
 					       (unsigned long long)positions[at], (unsigned long long)edges);
-			if (in && at > first && positions[at] < positions[at - 1] + !source->draw.rule.replace)
+			if (in && at > first && positions[at] < positions[at - 1] + !repeats)
 				return gw_fail(GW_PROTOCOL, "a reply picks position %llu after %llu",
 					       (unsigned long long)positions[at],
 					       (unsigned long long)positions[at - 1]);

@@ -60,9 +60,9 @@ INLINE int top_of(const struct decoded *weight)
 
 INLINE uint64_t shift_weight(const struct decoded *weight, int top)
 {
-	int shift = weight->exponent - (top - WEIGHT_BITS);
-	if (weight->mantissa == 0)
+	if (weight->mantissa == 0) /* if all weights are 0, `top` is no exponent */
 		return 0;
+	int shift = weight->exponent - (top - WEIGHT_BITS);
 	if (shift >= 0)
 		return weight->mantissa << shift; /* below 2^63, because `top` is the greatest */
 	uint64_t scaled = shift > -64 ? weight->mantissa >> -shift : 0;

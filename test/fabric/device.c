@@ -62,6 +62,7 @@ static struct {
 	struct fabric_qp *qps[QPS_MAX];
 	uint32_t qp_count, next_qp;
 	uint64_t seed;
+	struct fabric_reads reads;
 } fabric = {.posted = PTHREAD_COND_INITIALIZER, .next_qp = 16};
 
 /* --- Completion queues. --- */
@@ -314,12 +315,23 @@ static int fabric_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct i
 					     .signalled = wr->send_flags & IBV_SEND_SIGNALED};
 		if (wr->num_sge)
 			memcpy(work->sges, wr->sg_list, (size_t)wr->num_sge * sizeof(struct ibv_sge));
+		fabric.reads.reads += wr->opcode == IBV_WR_RDMA_READ;
+		for (int i = 0; wr->opcode == IBV_WR_RDMA_READ && i < wr->num_sge; i++)
+			fabric.reads.bytes += wr->sg_list[i].length;
 	}
 	if (qp->failed)
 		fabric_qp_fail(qp);
 	pthread_cond_signal(&fabric.posted);
 	pthread_mutex_unlock(&fabric_lock);
 	return 0;
+}
+
+struct fabric_reads fabric_reads(void)
+{
+	pthread_mutex_lock(&fabric_lock);
+	struct fabric_reads reads = fabric.reads;
+	pthread_mutex_unlock(&fabric_lock);
+	return reads;
 }
 
 static int fabric_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)

@@ -29,6 +29,11 @@ void fabric_return(void);
 void fabric_fail_connects(unsigned count);
 /* The number of memory regions that peers may read at present. */
 unsigned fabric_readable(void);
+/* Reads that were posted since the program's start, and their bytes. */
+struct fabric_reads {
+	uint64_t reads, bytes;
+};
+struct fabric_reads fabric_reads(void);
 
 /* --- Shared by the device's files. --- */
 

@@ -2,6 +2,7 @@
  * further than they go. */
 #include <assert.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/sample_call.h"
@@ -28,6 +29,41 @@ static void parse_reply(const uint8_t *data, size_t size)
 	gw_picks_free(&picks);
 }
 
+/* Reads all arrays of a call, and prints it: what is printed is the same call. */
+static void use_call(const struct gw_sample_call *call, const struct gw_sample_arrays *arrays, const uint8_t *end)
+{
+	struct gw_sample_group_run run;
+	struct gw_sample_group group;
+	struct gw_sample_call again;
+	struct gw_sample_arrays again_arrays;
+	uint64_t rows = 0;
+	uint32_t row;
+	size_t bytes = gw_sample_call_bytes(call);
+	for (uint32_t i = 0; i < call->run_count; i++) {
+		memcpy(&run, arrays->runs + i, sizeof(run));
+		assert(!call->table_count || run.group < call->table_count);
+		rows += run.rows;
+	}
+	assert(!call->run_count || rows == call->row_count);
+	for (uint32_t i = 0; i < call->table_count; i++)
+		memcpy(&group, arrays->table + i, sizeof(group));
+	for (uint32_t i = 0; i < call->row_count; i++)
+		memcpy(&row, arrays->rows + i, sizeof(row));
+	assert((const uint8_t *)arrays->rows + call->row_count * 4ull == end);
+
+	uint8_t *printed = malloc(bytes);
+	assert(printed);
+	gw_sample_call_print(call, arrays, printed);
+	assert(gw_sample_call_parse(printed, bytes, 4, &again, &again_arrays) == GW_OK);
+	assert(memcmp(&again, call, sizeof(again)) == 0);
+	assert(memcmp(again_arrays.weight, arrays->weight, call->weight_bytes) == 0);
+	assert(memcmp(again_arrays.mask, arrays->mask, call->mask_bytes) == 0);
+	assert(memcmp(again_arrays.time, arrays->time, call->time_bytes) == 0);
+	/* The table, the runs and the rows lie together. */
+	assert(memcmp(again_arrays.table, arrays->table, (size_t)(end - (const uint8_t *)arrays->table)) == 0);
+	free(printed);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct gw_sample_call call;
@@ -38,9 +74,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		parse_reply(data + 1, size - 1);
 	} else if (gw_sample_call_parse(data + 1, size - 1, 4, &call, &arrays) == GW_OK) {
 		assert(call.etype < 4 && call.row_count <= GW_SAMPLE_ROWS_MAX);
-		assert((const uint8_t *)arrays.rows + call.row_count * 4ull == data + size);
 		assert(gw_sample_call_bytes(&call) == size - 1);
 		assert((call.flags & ~(uint32_t)GW_SAMPLE_FLAGS) == 0);
+		use_call(&call, &arrays, data + size);
+	} else {
+		assert(gw_last_error()[0] != '\0');
 	}
 	return 0;
 }

@@ -72,9 +72,14 @@ static uint64_t check_edges(const struct batch_oracle *oracle, uint32_t hop, con
 		.replace = oracle->spec->replace,
 	};
 	uint64_t *picks = malloc((edges->count + 4096) * 8), at = 0, dropped = 0;
-	assert_int_equal(block->dst_count, batch->blocks[hop]->dst_counts[type->dst]);
+	/* The nodes that an earlier hop has expanded are not expanded again, if the spec says so. */
+	uint64_t first = 0;
+	if (oracle->spec->frontier == GW_FRONTIER_NEW && hop > 0)
+		first = batch->blocks[hop - 1]->dst_counts[type->dst];
+	assert_int_equal(block->dst_first, first);
+	assert_int_equal(block->dst_first + block->dst_count, batch->blocks[hop]->dst_counts[type->dst]);
 	for (uint64_t row = 0; row < block->dst_count; row++) {
-		uint64_t node = (uint64_t)batch->nodes[type->dst][row], begin = edges->indptr[node];
+		uint64_t node = (uint64_t)batch->nodes[type->dst][first + row], begin = edges->indptr[node];
 		uint64_t degree = edges->indptr[node + 1] - begin, count = gw_pick_count(&rule, degree);
 		assert_int_equal(gw_pick(&rule, node, degree, &scratch, picks), GW_OK);
 		assert_int_equal(block->indptr[row], at);

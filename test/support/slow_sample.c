@@ -154,6 +154,12 @@ void slow_graph_free(struct slow_graph *graph)
 
 uint64_t slow_pick(const struct gw_pick_rule *rule, uint64_t instance, uint64_t degree, uint64_t *out)
 {
+	return slow_pick_in(rule, instance, 0, degree, out);
+}
+
+uint64_t slow_pick_in(const struct gw_pick_rule *rule, uint64_t instance, uint32_t group, uint64_t degree,
+		      uint64_t *out)
+{
 	uint64_t fanout = (uint64_t)rule->fanout, count = 0;
 	bool all = rule->fanout == GW_FANOUT_ALL || (!rule->replace && degree <= fanout);
 	if (all) {
@@ -164,6 +170,7 @@ uint64_t slow_pick(const struct gw_pick_rule *rule, uint64_t instance, uint64_t 
 	if (degree == 0)
 		return 0;
 	struct gw_draws draws = gw_draws_begin(rule->key, instance);
+	draws.group = group;
 	for (uint64_t j = 0; j < fanout; j++) {
 		uint64_t last = degree - fanout + j;
 		uint64_t pick = gw_draw_below(&draws, rule->replace ? (uint32_t)degree : (uint32_t)last + 1);
@@ -176,23 +183,33 @@ uint64_t slow_pick(const struct gw_pick_rule *rule, uint64_t instance, uint64_t 
 	return count;
 }
 
-/* A batch in the making: number[type][id], UINT32_MAX where the id has none. */
+/* A batch in the making: number[type][group * nodes of the type + id], UINT32_MAX where that node has none. */
 struct slow_batch {
 	const struct slow_graph *graph;
 	uint32_t *number[SLOW_TYPES_MAX];
 	int64_t *ids[SLOW_TYPES_MAX];
+	uint32_t *groups[SLOW_TYPES_MAX];
 	uint64_t count[SLOW_TYPES_MAX];
 };
 
-static uint32_t number_of(struct slow_batch *batch, uint32_t type, uint64_t id)
+static uint32_t number_of(struct slow_batch *batch, uint32_t type, uint32_t group, uint64_t id)
 {
-	assert_true(id < batch->graph->ntypes[type].count);
-	uint32_t *number = &batch->number[type][id];
+	uint64_t nodes = batch->graph->ntypes[type].count;
+	assert_true(id < nodes && group < SLOW_GROUPS);
+	uint32_t *number = &batch->number[type][group * nodes + id];
 	if (*number == UINT32_MAX) {
 		*number = (uint32_t)batch->count[type];
+		batch->groups[type][batch->count[type]] = group;
 		batch->ids[type][batch->count[type]++] = (int64_t)id;
 	}
 	return *number;
+}
+
+static void *slow_alloc(uint64_t bytes)
+{
+	void *memory = malloc(bytes);
+	assert_non_null(memory);
+	return memory;
 }
 
 static void batch_begin(struct slow_batch *batch, const struct slow_graph *graph)
@@ -200,12 +217,11 @@ static void batch_begin(struct slow_batch *batch, const struct slow_graph *graph
 	memset(batch, 0, sizeof(*batch));
 	batch->graph = graph;
 	for (uint32_t t = 0; t < graph->meta.num_ntypes; t++) {
-		uint64_t count = graph->ntypes[t].count;
-		batch->number[t] = malloc((count + 1) * sizeof(uint32_t));
-		batch->ids[t] = malloc((count + 1) * sizeof(int64_t));
-		assert_non_null(batch->number[t]);
-		assert_non_null(batch->ids[t]);
-		memset(batch->number[t], 0xff, (count + 1) * sizeof(uint32_t));
+		uint64_t count = graph->ntypes[t].count * SLOW_GROUPS + 1;
+		batch->number[t] = slow_alloc(count * sizeof(uint32_t));
+		batch->ids[t] = slow_alloc(count * sizeof(int64_t));
+		batch->groups[t] = slow_alloc(count * sizeof(uint32_t));
+		memset(batch->number[t], 0xff, count * sizeof(uint32_t));
 	}
 }
 
@@ -214,32 +230,35 @@ static void batch_end(struct slow_batch *batch)
 	for (uint32_t t = 0; t < batch->graph->meta.num_ntypes; t++) {
 		free(batch->number[t]);
 		free(batch->ids[t]);
+		free(batch->groups[t]);
 	}
 }
 
-/* One edge type of one hop, row by row; returns its edges. */
+/* One edge type of one hop, row by row, for nodes [first, first + rows); returns its edges. */
 static uint64_t compare_edges(struct slow_batch *batch, const struct gw_block_edges *edges,
-			      const struct gw_pick_rule *rule, uint32_t etype, uint64_t rows, bool wide)
+			      const struct gw_pick_rule *rule, uint32_t etype, uint64_t first, uint64_t rows, bool wide)
 {
 	const struct slow_graph *graph = batch->graph;
 	const struct gw_edge_type *type = &graph->etypes[etype];
 	const uint64_t *indptr = graph->indptr[etype];
 	assert_int_equal(edges->etype, etype);
+	assert_int_equal(edges->dst_first, first);
 	assert_int_equal(edges->dst_count, rows);
 	assert_int_equal(edges->indptr[0], 0);
 	uint64_t done = 0;
 	for (uint64_t row = 0; row < rows; row++) {
-		uint64_t vertex = (uint64_t)batch->ids[type->dst][row], degree = indptr[vertex + 1] - indptr[vertex];
+		uint64_t vertex = (uint64_t)batch->ids[type->dst][first + row];
+		uint64_t degree = indptr[vertex + 1] - indptr[vertex];
+		uint32_t group = batch->groups[type->dst][first + row];
 		uint64_t room = rule->fanout == GW_FANOUT_ALL || (!rule->replace && degree < (uint64_t)rule->fanout)
 					? degree
 					: (uint64_t)rule->fanout;
-		uint64_t *picks = malloc((room + 1) * sizeof(*picks));
-		assert_non_null(picks);
-		uint64_t count = slow_pick(rule, vertex, degree, picks);
+		uint64_t *picks = slow_alloc((room + 1) * sizeof(*picks));
+		uint64_t count = slow_pick_in(rule, vertex, group, degree, picks);
 		assert_int_equal(edges->indptr[row + 1], done + count);
 		for (uint64_t i = 0; i < count; i++, done++) {
 			uint64_t edge = indptr[vertex] + picks[i];
-			uint32_t number = number_of(batch, type->src, graph->indices[etype][edge]);
+			uint32_t number = number_of(batch, type->src, group, graph->indices[etype][edge]);
 			if (edges->edge_ids[done] != (int64_t)edge)
 				assert_int_equal(edges->edge_ids[done], edge);
 			int64_t got = wide ? ((const int64_t *)edges->indices)[done]
@@ -253,17 +272,32 @@ static uint64_t compare_edges(struct slow_batch *batch, const struct gw_block_ed
 	return done;
 }
 
-void slow_blocks_compare(const struct slow_graph *graph, const struct gw_blocks *blocks,
-			 const struct gw_blocks_spec *spec, uint64_t seed, uint64_t stream, uint32_t ntype,
-			 const int64_t *seeds, uint64_t n)
+static void compare_nodes(const struct slow_batch *batch, const struct gw_blocks *blocks, bool grouped)
+{
+	for (uint32_t t = 0; t < batch->graph->meta.num_ntypes; t++) {
+		uint64_t count;
+		const int64_t *ids = gw_blocks_nodes(blocks, t, &count);
+		const uint32_t *groups = gw_blocks_node_groups(blocks, t);
+		assert_int_equal(count, batch->count[t]);
+		assert_memory_equal(ids, batch->ids[t], count * sizeof(*ids));
+		assert_int_equal(groups != NULL, grouped);
+		if (grouped)
+			assert_memory_equal(groups, batch->groups[t], count * sizeof(*groups));
+	}
+}
+
+void slow_blocks_compare_in(const struct slow_graph *graph, const struct gw_blocks *blocks,
+			    const struct gw_blocks_spec *spec, uint64_t seed, uint64_t stream, uint32_t ntype,
+			    const int64_t *seeds, const uint32_t *groups, uint64_t n)
 {
 	struct slow_batch batch;
 	batch_begin(&batch, graph);
 	uint64_t count, edge_count = 0, size = graph->meta.num_ntypes * sizeof(uint64_t);
+	uint64_t expanded[SLOW_TYPES_MAX] = {0};
 	const uint32_t *rows = gw_blocks_seed_rows(blocks, &count);
 	assert_int_equal(count, n);
 	for (uint64_t i = 0; i < n; i++)
-		assert_int_equal(rows[i], number_of(&batch, ntype, (uint64_t)seeds[i]));
+		assert_int_equal(rows[i], number_of(&batch, ntype, groups ? groups[i] : 0, (uint64_t)seeds[i]));
 	for (uint32_t hop = 0; hop < spec->hops; hop++) {
 		const struct gw_block *block = gw_blocks_hop(blocks, hop);
 		uint64_t dst_counts[SLOW_TYPES_MAX];
@@ -271,6 +305,7 @@ void slow_blocks_compare(const struct slow_graph *graph, const struct gw_blocks 
 		assert_memory_equal(block->dst_counts, dst_counts, size);
 		uint32_t used = 0;
 		for (uint32_t e = 0; e < graph->meta.num_etypes; e++) {
+			uint32_t dst = graph->etypes[e].dst;
 			struct gw_pick_rule rule = {
 				.key = gw_draw_key(seed, stream, GW_DRAW_NEIGHBOURS, hop, e),
 				.fanout = spec->fanouts[hop * graph->meta.num_etypes + e],
@@ -279,19 +314,24 @@ void slow_blocks_compare(const struct slow_graph *graph, const struct gw_blocks 
 			if (rule.fanout == 0)
 				continue;
 			assert_in_range(used, 0, block->edges_count - 1);
-			edge_count += compare_edges(&batch, &block->edges[used++], &rule, e,
-						    dst_counts[graph->etypes[e].dst], spec->wide_indices);
+			edge_count += compare_edges(&batch, &block->edges[used++], &rule, e, expanded[dst],
+						    dst_counts[dst] - expanded[dst], spec->wide_indices);
 		}
+		for (uint32_t t = 0; spec->new_only && t < graph->meta.num_ntypes; t++)
+			expanded[t] = dst_counts[t];
 		assert_int_equal(block->edges_count, used);
 		assert_memory_equal(block->src_counts, batch.count, size);
 	}
 	assert_int_equal(gw_blocks_edge_count(blocks), edge_count);
-	for (uint32_t t = 0; t < graph->meta.num_ntypes; t++) {
-		const int64_t *ids = gw_blocks_nodes(blocks, t, &count);
-		assert_int_equal(count, batch.count[t]);
-		assert_memory_equal(ids, batch.ids[t], count * sizeof(*ids));
-	}
+	compare_nodes(&batch, blocks, groups != NULL);
 	batch_end(&batch);
+}
+
+void slow_blocks_compare(const struct slow_graph *graph, const struct gw_blocks *blocks,
+			 const struct gw_blocks_spec *spec, uint64_t seed, uint64_t stream, uint32_t ntype,
+			 const int64_t *seeds, uint64_t n)
+{
+	slow_blocks_compare_in(graph, blocks, spec, seed, stream, ntype, seeds, NULL, n);
 }
 
 static uint64_t fold(uint64_t digest, const void *data, uint64_t bytes)

@@ -36,11 +36,20 @@ void slow_graph_free(struct slow_graph *graph);
 
 /* The picks of one list by the definition in sampler/pick.h; out has room for them. Returns how many. */
 uint64_t slow_pick(const struct gw_pick_rule *rule, uint64_t instance, uint64_t degree, uint64_t *out);
+/* The same in a group. */
+uint64_t slow_pick_in(const struct gw_pick_rule *rule, uint64_t instance, uint32_t group, uint64_t degree,
+		      uint64_t *out);
 
 /* Builds the batch slowly and asserts that `blocks`, which has been run, is the same in every array. */
 void slow_blocks_compare(const struct slow_graph *graph, const struct gw_blocks *blocks,
 			 const struct gw_blocks_spec *spec, uint64_t seed, uint64_t stream, uint32_t ntype,
 			 const int64_t *seeds, uint64_t n);
+
+#define SLOW_GROUPS 16
+/* The same with a group below SLOW_GROUPS for each seed; NULL: without groups. */
+void slow_blocks_compare_in(const struct slow_graph *graph, const struct gw_blocks *blocks,
+			    const struct gw_blocks_spec *spec, uint64_t seed, uint64_t stream, uint32_t ntype,
+			    const int64_t *seeds, const uint32_t *groups, uint64_t n);
 
 /* XXH3 over every array of the result: equal batches have equal digests. */
 uint64_t slow_blocks_digest(const struct gw_graph_meta *meta, const struct gw_blocks *blocks, uint32_t hops, bool wide);
