@@ -18,7 +18,7 @@
 #include "bench/ping_pong.h"
 #include "bench/place.h"
 #include "bench/rounds.h"
-#include "bench/row_turns.h"
+#include "bench/row_rounds.h"
 #include "core/memory/alloc.h"
 
 #define ROUNDS_MAX    1000000u
@@ -40,7 +40,7 @@ struct latency_arguments {
 	struct gw_arena *table;
 	struct gw_row_bed bed;
 	struct gw_bare_rows rows;
-	struct gw_row_rounds turns;
+	struct gw_row_rounds row_rounds;
 	uint8_t *landing;
 	struct gw_bare_verbs *bare;     /* verbs; else NULL */
 	struct gw_ping_pong *ping_pong; /* the ceiling of the case over TCP */
@@ -112,7 +112,7 @@ static gw_status latency_measure_rows(void *context, uint32_t rounds, double *mi
 {
 	struct latency_arguments *a = context;
 	uint64_t done;
-	return gw_row_rounds_run(&a->turns, rounds, 0, microseconds, &done);
+	return gw_row_rounds_run(&a->row_rounds, rounds, 0, microseconds, &done);
 }
 
 static gw_status open_ceiling(struct latency_arguments *a, const struct gw_row_path *way, unsigned processor)
@@ -129,11 +129,11 @@ static gw_status latency_measure(struct latency_arguments *a, const struct gw_ro
 	gw_row_bed_place(&a->bed, processor);
 	gw_status status = open_ceiling(a, way, processor);
 	if (status == GW_OK)
-		status = gw_row_rounds_begin(&a->turns, &a->bed, &a->rows);
+		status = gw_row_rounds_begin(&a->row_rounds, &a->bed, &a->rows);
 	if (status == GW_OK) {
 		status = gw_rounds_run(&a->measured, &a->bench, (uint32_t)a->rounds, latency_measure_bare,
 				       latency_measure_rows, a);
-		gw_row_rounds_end(&a->turns);
+		gw_row_rounds_end(&a->row_rounds);
 	}
 	gw_ping_pong_end(a->ping_pong);
 	a->ping_pong = NULL;

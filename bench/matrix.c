@@ -14,13 +14,13 @@
 #include <string.h>
 
 #include "bench/plot.h"
+#include "bench/row_rounds.h"
 #include "bench/row_stream.h"
-#include "bench/row_turns.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/histogram.h"
 #include "core/system/clock.h"
 
-#define ROUNDS_MAX    65536u /* the most single rows of one repeat */
+#define ROUNDS_MAX    65536u /* the most single rows of one slice */
 #define BATCH_MAX     1000u
 #define BATCH_MIN     16u
 #define BATCH_BYTES   (1u << 20) /* approximate bytes of a batch */
@@ -41,7 +41,7 @@ struct matrix {
 	struct cell cells[ROW_WAYS][MATRIX_SIZES_MAX];
 	/* the cell being measured */
 	struct gw_row_bed bed;
-	struct gw_row_rounds turns;
+	struct gw_row_rounds row_rounds;
 	struct gw_row_stream stream;
 	struct gw_histogram waits; /* ns */
 	struct gw_bench_series p50, rates;
@@ -53,7 +53,7 @@ static gw_status measure_rounds(void *context, double *figure)
 {
 	struct matrix *m = context;
 	uint64_t done;
-	gw_status status = gw_row_rounds_run(&m->turns, ROUNDS_MAX, m->round_seconds, m->microseconds, &done);
+	gw_status status = gw_row_rounds_run(&m->row_rounds, ROUNDS_MAX, m->round_seconds, m->microseconds, &done);
 	for (uint64_t i = 0; i < done; i++)
 		gw_histogram_add(&m->waits, (uint64_t)(m->microseconds[i] * 1e3));
 	*figure = gw_bench_quantile(m->microseconds, done, 0.5);
@@ -114,7 +114,7 @@ static gw_status run_cell(struct matrix *m, unsigned path, unsigned size)
 	struct cell *cell = &m->cells[path][size];
 	gw_histogram_clear(&m->waits);
 	m->p50.count = m->rates.count = 0;
-	gw_status status = gw_row_rounds_begin(&m->turns, &m->bed, &rows);
+	gw_status status = gw_row_rounds_begin(&m->row_rounds, &m->bed, &rows);
 	if (status != GW_OK)
 		return status;
 	status = gw_row_stream_begin(&m->stream, &m->bed, &rows);
@@ -125,7 +125,7 @@ static gw_status run_cell(struct matrix *m, unsigned path, unsigned size)
 						    &m->rates);
 		gw_row_stream_end(&m->stream);
 	}
-	gw_row_rounds_end(&m->turns);
+	gw_row_rounds_end(&m->row_rounds);
 	if (status != GW_OK)
 		return status;
 	*cell = (struct cell){.p50_us = gw_bench_series_median(&m->p50),

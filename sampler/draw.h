@@ -40,6 +40,13 @@ struct gw_columns {
 	const void *at[GW_COLUMN_COUNT];
 };
 
+/* Where the columns of a run's lists are. */
+struct gw_draw_columns {
+	const struct gw_columns *all;         /* of all lists; or NULL, and then: */
+	const struct gw_columns *const *each; /* [n]: of each list */
+	const uint64_t *firsts;               /* [n]: the entry of each list's first edge; NULL: lists.begins */
+};
+
 /* Eligible times of groups, both ends included. from or until may be NULL: no bound. */
 struct gw_groups {
 	uint32_t count; /* 0: no table; groups are plain numbers */
@@ -77,6 +84,9 @@ struct gw_draw_run {
 	uint64_t need_count;
 	struct gw_vec *next; /* struct gw_need: filled by gw_draw_need */
 	uint64_t next_count;
+	/* The columns, if this process can address them; else NULL. A kind that needs single entries may then read them
+	 * in round 0. It asks for spans of a list's length all the same, because the driver limits their length. */
+	const struct gw_draw_columns *at_hand;
 	struct gw_pick_scratch *scratch;
 	/* Where a driver will read the neighbours; a kind may prefetch them. element_bytes 0: nowhere. */
 	uintptr_t memory;
@@ -112,6 +122,16 @@ gw_status gw_draw_need(struct gw_draw_run *run, uint32_t list, enum gw_column co
  * end: the picks move together, and the starts become sums of the counts. */
 void gw_draw_run_begin(const struct gw_draw *draw, struct gw_draw_run *run);
 void gw_draw_run_end(const struct gw_draw *draw, struct gw_draw_run *run, uint64_t *positions);
+
+/* The entry of the list's first edge in a column at hand. */
+static inline const void *gw_draw_at_hand(const struct gw_draw *draw, const struct gw_draw_run *run, uint32_t list,
+					  enum gw_column column)
+{
+	const struct gw_draw_columns *columns = run->at_hand;
+	const struct gw_columns *of = columns->all ? columns->all : columns->each[list];
+	uint64_t first = columns->firsts ? columns->firsts[list] : run->lists.begins[list];
+	return (const uint8_t *)of->at[column] + first * draw->forms[column].entry_bytes;
+}
 
 static inline uint64_t gw_draw_bound(const struct gw_draw *draw, uint64_t degree)
 {

@@ -1,20 +1,18 @@
 /* The memory driver: see draw_memory.h. It answers a round's needs with pointers, and prefetches what they point to. */
 #include "sampler/draw_memory.h"
 
-static const void *entries_of(const struct gw_draw *draw, const struct gw_draw_run *run,
-			      const struct gw_draw_columns *columns, const struct gw_need *need)
+static const void *entries_of(const struct gw_draw *draw, const struct gw_draw_run *run, const struct gw_need *need)
 {
 	if (need->column == GW_COLUMN_IDS)
 		return (const uint8_t *)run->memory +
 		       (run->lists.begins[need->list] + need->first) * run->element_bytes;
-	const struct gw_columns *of = columns->all ? columns->all : columns->each[need->list];
-	uint64_t first = columns->firsts ? columns->firsts[need->list] : run->lists.begins[need->list];
-	return (const uint8_t *)of->at[need->column] + (first + need->first) * draw->forms[need->column].entry_bytes;
+	return (const uint8_t *)gw_draw_at_hand(draw, run, need->list, need->column) +
+	       need->first * draw->forms[need->column].entry_bytes;
 }
 
 /* Sets run->got for the needs of the round that has just ended. */
-static gw_status bring_entries(const struct gw_draw *draw, struct gw_draw_run *run,
-			       const struct gw_draw_columns *columns, uint64_t entries_max, uint32_t *too_long)
+static gw_status bring_entries(const struct gw_draw *draw, struct gw_draw_run *run, uint64_t entries_max,
+			       uint32_t *too_long)
 {
 	struct gw_pick_scratch *scratch = run->scratch;
 	struct gw_vec needed = scratch->needs;
@@ -32,7 +30,7 @@ static gw_status bring_entries(const struct gw_draw *draw, struct gw_draw_run *r
 				       (unsigned long long)run->lists.vertices[needs[i].list],
 				       (unsigned long long)needs[i].count);
 		}
-		got[i] = entries_of(draw, run, columns, &needs[i]);
+		got[i] = entries_of(draw, run, &needs[i]);
 		__builtin_prefetch(got[i]);
 	}
 	run->needs = needs;
@@ -47,11 +45,12 @@ gw_status gw_draw_from_memory(const struct gw_draw *draw, struct gw_draw_run *ru
 			      const struct gw_draw_columns *columns, uint64_t *positions, uint64_t entries_max,
 			      uint32_t *too_long)
 {
+	run->at_hand = columns;
 	run->next = &run->scratch->next_needs;
 	run->next_count = 0;
 	gw_status status = draw->kind->round(draw, run, 0, positions);
 	for (uint32_t round = 1; status == GW_AGAIN; round++) {
-		status = bring_entries(draw, run, columns, entries_max, too_long);
+		status = bring_entries(draw, run, entries_max, too_long);
 		if (status == GW_OK)
 			status = draw->kind->round(draw, run, round, positions);
 	}

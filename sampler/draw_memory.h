@@ -7,13 +7,6 @@
 
 #include "sampler/draw.h"
 
-/* Where the columns of a run's lists are. */
-struct gw_draw_columns {
-	const struct gw_columns *all;         /* of all lists; or NULL, and then: */
-	const struct gw_columns *const *each; /* [n]: of each list */
-	const uint64_t *firsts;               /* [n]: the entry that belongs to each list's first edge */
-};
-
 /* Draws for run->lists, whose starts gw_lists_read has set. Writes the picks to positions, without gaps, and sets the
  * starts. positions needs room for the sum of the bounds and GW_SLACK more: call gw_draw_run_begin before. entries_max
  * bounds the entries that one list needs in a round: for more, the status is GW_LIMIT, and *too_long the list's number

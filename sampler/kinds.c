@@ -3,7 +3,7 @@
 
 #include "sampler/draw.h"
 
-static const struct gw_sampling_kind *const kinds[] = {&gw_sample_uniform};
+static const struct gw_sampling_kind *const kinds[] = {&gw_sample_uniform, &gw_sample_weighted};
 
 const struct gw_sampling_kind *gw_sampling_kind_at(uint32_t number)
 {

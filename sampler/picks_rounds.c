@@ -47,6 +47,7 @@ gw_status gw_picks_rounds_begin(struct gw_picks_rounds *rounds, struct gw_picks 
 		memcpy(run->lists.begins, begins + at, run->lists.n * sizeof(uint64_t));
 		run->scratch = &picks->scratch;
 		run->element_bytes = 0;
+		run->at_hand = NULL;
 		run->next = &rounds->next_needs;
 		status = gw_lists_count(&run->lists, &draw->rule, ends + at, UINT64_MAX);
 		if (status != GW_OK)

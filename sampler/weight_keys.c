@@ -9,23 +9,21 @@ void gw_weight_keys_print(const struct gw_edge_type *type, const char *name, str
 	snprintf(keys->alias, sizeof(keys->alias), "edge/%s/%s.alias", type->folder, name);
 }
 
-gw_status gw_weight_form(const struct gw_edge_type *type, const char *name, const struct gw_array_meta *array,
-			 struct gw_column_form *form)
-{
-	if (!array)
-		return gw_fail(GW_NOT_FOUND, "edge type %s has no feature \"%s\" to draw its edges by", type->folder,
-			       name);
-	if (array->dtype == GW_BOOL || array->dtype == GW_INT8_ROW ||
-	    gw_array_meta_row_bytes(array) != gw_dtype_bytes(array->dtype))
-		return gw_fail(
-			GW_UNSUPPORTED,
-			"edge type %s: \"%s\" does not hold one number for each edge, so edges cannot be drawn by it",
-			type->folder, name);
-	*form = (struct gw_column_form){.entry_bytes = gw_dtype_bytes(array->dtype), .dtype = array->dtype};
-	return GW_OK;
-}
-
-struct gw_column_form gw_alias_form(const struct gw_array_meta *array)
+static struct gw_column_form form_of(const struct gw_array_meta *array)
 {
 	return (struct gw_column_form){.entry_bytes = (uint32_t)gw_array_meta_row_bytes(array), .dtype = array->dtype};
+}
+
+gw_status gw_weight_forms(const struct gw_edge_type *type, const char *name, const struct gw_array_meta *weight,
+			  const struct gw_array_meta *alias, struct gw_column_form forms[GW_COLUMN_COUNT])
+{
+	if (!weight)
+		return gw_fail(GW_NOT_FOUND, "edge type %s has no feature \"%s\" to draw its edges by", type->folder,
+			       name);
+	struct gw_draw draw = {.kind = &gw_sample_weighted};
+	forms[GW_COLUMN_WEIGHT] = draw.forms[GW_COLUMN_WEIGHT] = form_of(weight);
+	if (alias)
+		forms[GW_COLUMN_ALIAS] = draw.forms[GW_COLUMN_ALIAS] = form_of(alias);
+	gw_status status = draw.kind->check(&draw);
+	return status == GW_OK ? GW_OK : gw_context(status, "edge type %s, feature \"%s\"", type->folder, name);
 }

@@ -14,12 +14,10 @@ struct gw_weight_keys {
 /* The keys of a feature of an edge type, and of its alias table. name: not longer than GW_NAME_MAX. */
 void gw_weight_keys_print(const struct gw_edge_type *type, const char *name, struct gw_weight_keys *keys);
 
-/* The form of a weight's column. array: NULL if the edge type has no such feature. GW_NOT_FOUND; GW_UNSUPPORTED: the
- * feature does not hold one number for each edge. */
-gw_status gw_weight_form(const struct gw_edge_type *type, const char *name, const struct gw_array_meta *array,
-			 struct gw_column_form *form);
-
-/* The form of an alias table's column. */
-struct gw_column_form gw_alias_form(const struct gw_array_meta *array);
+/* The forms of the columns in which a part stores a weight and its alias table. weight: NULL if the edge type has no
+ * such feature; alias: NULL if it has no table. GW_NOT_FOUND; GW_UNSUPPORTED: the feature does not hold one number for
+ * each edge. */
+gw_status gw_weight_forms(const struct gw_edge_type *type, const char *name, const struct gw_array_meta *weight,
+			  const struct gw_array_meta *alias, struct gw_column_form forms[GW_COLUMN_COUNT]);
 
 #endif

@@ -69,11 +69,23 @@ VECTOR vec vec_choose(uint32_t bits, vec set, vec unset)
 }
 
 #include "sampler/wide_kernel.h"
+#include "sampler/wide_table_kernel.h"
 
 TARGET uint32_t gw_wide_avx512(struct gw_wide *wide, uint64_t key, uint32_t fanout, bool replace,
 			       const struct gw_network *network)
 {
 	return draw_lanes(wide, key, fanout, replace, network);
+}
+
+TARGET void gw_table_draw_avx512(const struct gw_table_lanes *lanes, uint64_t key, uint32_t blocks,
+				 gw_table_row *columns, gw_table_row *words)
+{
+	draw_columns(lanes, key, blocks, columns, words);
+}
+
+TARGET uint32_t gw_table_sort_avx512(gw_table_row *picks, const struct gw_network *network)
+{
+	return sort_columns(picks, network);
 }
 #else
 typedef int gw_no_avx512; /* C forbids an empty file */

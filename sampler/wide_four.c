@@ -141,10 +141,22 @@ VECTOR vec vec_choose(uint32_t bits, vec set, vec unset)
 #endif
 
 #include "sampler/wide_kernel.h"
+#include "sampler/wide_table_kernel.h"
 
 TARGET uint32_t gw_wide_four(struct gw_wide *wide, uint64_t key, uint32_t fanout, bool replace,
 			     const struct gw_network *network)
 {
 	return draw_lanes(wide, key, fanout, replace, network);
+}
+
+TARGET void gw_table_draw_four(const struct gw_table_lanes *lanes, uint64_t key, uint32_t blocks, gw_table_row *columns,
+			       gw_table_row *words)
+{
+	draw_columns(lanes, key, blocks, columns, words);
+}
+
+TARGET uint32_t gw_table_sort_four(gw_table_row *picks, const struct gw_network *network)
+{
+	return sort_columns(picks, network);
 }
 #endif

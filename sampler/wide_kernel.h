@@ -9,11 +9,11 @@
 
 #define INLINE static inline __attribute__((always_inline)) TARGET
 
-/* One Philox block of a vector of instances: gw_philox_in() of rng.h. */
-INLINE void philox(vec instance_low, vec instance_high, vec group, uint64_t key, uint32_t block, vec words[4])
+/* One Philox block of each lane's instance: gw_philox_in() of rng.h. */
+INLINE void philox(vec block, vec instance_low, vec instance_high, vec group, uint64_t key, vec words[4])
 {
 	const vec m0 = vec_set(0xD2511F53u), m1 = vec_set(0xCD9E8D57u);
-	vec c0 = vec_set(block), c1 = instance_low, c2 = instance_high, c3 = group, high0, high1;
+	vec c0 = block, c1 = instance_low, c2 = instance_high, c3 = group, high0, high1;
 	uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
 	for (int round = 0; round < 10; round++) {
 		vec low0 = vec_multiply(c0, m0, &high0), low1 = vec_multiply(c2, m1, &high1);
@@ -50,7 +50,7 @@ INLINE uint32_t draw_all(struct gw_wide *wide, uint32_t lane, uint64_t key, uint
 	uint32_t redo = 0;
 	for (uint32_t j = 0; j < fanout; j += 4) {
 		vec words[4], pick;
-		philox(low, high, group, key, j / 4, words);
+		philox(vec_set(j / 4), low, high, group, key, words);
 		for (uint32_t i = j; i < j + 4 && i < fanout; i++) {
 			redo |= vec_less(vec_multiply(words[i - j], bound, &pick), bound);
 			if (!replace) /* Floyd: a repeated pick is replaced by the last position, bound - 1 */

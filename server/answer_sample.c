@@ -380,7 +380,6 @@ static gw_status find_columns(const struct gw_server *server, const struct gw_sa
 			      struct sample_slice *slice)
 {
 	const struct gw_edge_type *type = &server->meta->etypes[call->etype];
-	struct gw_column_form *forms = slice->draw.forms;
 	struct gw_weight_keys keys;
 	char name[GW_NAME_MAX + 1];
 	if (call->mask_bytes || call->time_bytes)
@@ -396,7 +395,8 @@ static gw_status find_columns(const struct gw_server *server, const struct gw_sa
 	gw_weight_keys_print(type, name, &keys);
 	const struct gw_array *weights = gw_part_array(server->part, keys.weight);
 	const struct gw_array *table = gw_part_array(server->part, keys.alias);
-	gw_status status = gw_weight_form(type, name, weights ? weights->meta : NULL, &forms[GW_COLUMN_WEIGHT]);
+	gw_status status = gw_weight_forms(type, name, weights ? weights->meta : NULL, table ? table->meta : NULL,
+					   slice->draw.forms);
 	if (status != GW_OK)
 		return status;
 	if (weights->apart)
@@ -404,10 +404,7 @@ static gw_status find_columns(const struct gw_server *server, const struct gw_sa
 			       "edge type %s: \"%s\" is served as mutable rows, so edges cannot be drawn by it",
 			       type->folder, name);
 	slice->columns.at[GW_COLUMN_WEIGHT] = weights->data;
-	if (!table)
-		return GW_OK;
-	forms[GW_COLUMN_ALIAS] = gw_alias_form(table->meta);
-	slice->columns.at[GW_COLUMN_ALIAS] = table->data;
+	slice->columns.at[GW_COLUMN_ALIAS] = table ? table->data : NULL;
 	return GW_OK;
 }
 

@@ -42,14 +42,12 @@ static void columns_free(struct gw_edge_columns *columns)
 
 /* Notes where a column's array is stored in all parts. */
 static gw_status column_add(struct gw_client *client, struct gw_edge_columns *columns, enum gw_column column,
-			    const struct gw_array_meta *array, struct gw_column_form form)
+			    const struct gw_array_meta *array)
 {
 	columns->keys[column] = gw_strdup(array->key);
 	if (!columns->keys[column])
 		return GW_NO_MEMORY;
-	gw_status status = gw_places_find(client, array->key, &columns->places[column]);
-	columns->sampling.forms[column] = form;
-	return status;
+	return gw_places_find(client, array->key, &columns->places[column]);
 }
 
 /* The array of a key, if all parts have it in one form; else NULL. */
@@ -70,23 +68,22 @@ static gw_status add_weight(struct gw_client *client, struct gw_edge_columns *co
 	const struct gw_graph_meta *meta = client->meta;
 	const struct gw_edge_type *type = &meta->etypes[columns->etype];
 	struct gw_weight_keys keys;
-	struct gw_column_form form;
 	gw_weight_keys_print(type, columns->weight, &keys);
-	const struct gw_array_meta *weights = array_of_all(meta, keys.weight);
-	gw_status status = gw_weight_form(type, columns->weight, weights, &form);
+	const struct gw_array_meta *weights = array_of_all(meta, keys.weight), *table = array_of_all(meta, keys.alias);
+	gw_status status = gw_weight_forms(type, columns->weight, weights, table, columns->sampling.forms);
 	if (status == GW_OK)
-		status = column_add(client, columns, GW_COLUMN_WEIGHT, weights, form);
-	const struct gw_array_meta *table = array_of_all(meta, keys.alias);
-	if (status == GW_OK && table)
-		return column_add(client, columns, GW_COLUMN_ALIAS, table, gw_alias_form(table));
+		status = column_add(client, columns, GW_COLUMN_WEIGHT, weights);
+	if (status != GW_OK)
+		return status;
+	if (table)
+		return column_add(client, columns, GW_COLUMN_ALIAS, table);
 	columns->by_request = true;
-	if (status == GW_OK)
-		gw_log(GW_LOG_INFO,
-		       "edge type %s: a draw by \"%s\" reads a whole list, because no alias table exists; partition "
-		       "the "
-		       "graph with --weight %s to make one",
-		       client->etypes[columns->etype].name, columns->weight, columns->weight);
-	return status;
+	gw_log(GW_LOG_INFO,
+	       "edge type %s: a draw by \"%s\" reads a whole list, because no alias table exists; partition the graph "
+	       "with "
+	       "--weight %s to make one",
+	       client->etypes[columns->etype].name, columns->weight, columns->weight);
+	return GW_OK;
 }
 
 static gw_status columns_make(struct gw_client *client, uint32_t etype, const char *weight,
@@ -96,11 +93,9 @@ static gw_status columns_make(struct gw_client *client, uint32_t etype, const ch
 	if (!columns)
 		return GW_NO_MEMORY;
 	columns->etype = etype;
-	columns->sampling.kind = gw_sampling_kind_at(GW_KIND_WEIGHTED);
+	columns->sampling.kind = &gw_sample_weighted;
 	snprintf(columns->weight, sizeof(columns->weight), "%s", weight);
 	gw_status status = add_weight(client, columns);
-	if (status == GW_OK && !columns->sampling.kind)
-		status = gw_fail(GW_UNSUPPORTED, "the rule's weight: this version samples uniformly");
 	if (status != GW_OK) {
 		columns_free(columns);
 		return status;

@@ -19,8 +19,7 @@
 /* Builds the tables of all lists. indptr: [rows + 1], from 0. weights: [indptr[rows]] of a number type (not bool or
  * int8_row), in CSC order. table: [indptr[rows], 2].
  *
- * Weights become integers. The conversion is exact if a list's weights span less than 2^62; otherwise it drops all bits
- * below 2^-62 of the largest weight. The probability of each edge is its share of the weight to within 2^-32, and an
+ * Weights become integers (weights.h). The probability of each edge is its share of the weight to within 2^-32, and an
  * edge of weight 0 is never drawn. The bytes depend only on the weights. While it runs, the call needs 24 bytes *
  * (length of the longest list) for each thread. GW_RANGE: a weight is negative, NaN or infinite (names the edge);
  * GW_LIMIT: a list of 2^32 - 1 edges or more; GW_UNSUPPORTED; GW_NO_MEMORY. */

@@ -4,8 +4,8 @@
  * four 32-bit words; draw i is word i % 4 of block i / 4. The counter is {block, instance low, instance high, group}.
  * The Philox key is the 64 bits of gw_draw_key(). Integers only: every machine computes the same bytes.
  *
- * A group tells apart draws of one instance in one batch: those of two walkers at one node, for example. Without groups
- * it is 0.
+ * A group distinguishes the draws of one instance in one batch: those of two walkers at one node, for example. Without
+ * groups it is 0.
  */
 #ifndef GW_NUMBERS_RNG_H
 #define GW_NUMBERS_RNG_H

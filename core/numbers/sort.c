@@ -21,13 +21,14 @@ static void sort_digit(const uint64_t *keys, const uint32_t *rows, uint64_t n, u
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t to = starts[keys[i] >> shift & (DIGITS - 1)]++;
 		keys_out[to] = keys[i];
-		rows_out[to] = rows[i];
+		if (rows)
+			rows_out[to] = rows[i];
 	}
 }
 
 gw_status gw_sort_rows(uint64_t *keys, uint32_t *rows, uint64_t n, struct gw_vec *scratch)
 {
-	gw_status status = gw_vec_reserve(scratch, n * (sizeof(*keys) + sizeof(*rows)));
+	gw_status status = gw_vec_reserve(scratch, n * (sizeof(*keys) + (rows ? sizeof(*rows) : 0)));
 	if (status != GW_OK || n < 2)
 		return status;
 	uint64_t differ = 0;
@@ -35,7 +36,7 @@ gw_status gw_sort_rows(uint64_t *keys, uint32_t *rows, uint64_t n, struct gw_vec
 		differ |= keys[i] ^ keys[0];
 
 	uint64_t *from_keys = keys, *to_keys = scratch->data;
-	uint32_t *from_rows = rows, *to_rows = (uint32_t *)(to_keys + n);
+	uint32_t *from_rows = rows, *to_rows = rows ? (uint32_t *)(to_keys + n) : NULL;
 	for (unsigned shift = 0; shift < 64; shift += DIGIT_BITS) {
 		if (!(differ >> shift & (DIGITS - 1)))
 			continue;
@@ -49,7 +50,8 @@ gw_status gw_sort_rows(uint64_t *keys, uint32_t *rows, uint64_t n, struct gw_vec
 	}
 	if (from_keys != keys) {
 		memcpy(keys, from_keys, n * sizeof(*keys));
-		memcpy(rows, from_rows, n * sizeof(*rows));
+		if (rows)
+			memcpy(rows, from_rows, n * sizeof(*rows));
 	}
 	return GW_OK;
 }

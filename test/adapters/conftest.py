@@ -1,7 +1,5 @@
-"""Graphs and servers for the tests of the adapters; the package's own come from test/python.
-
-$GRAPHWIRE is the program. With a dgl on PYTHONPATH the tests run over it, else over the subset.
-"""
+"""Graphs and servers for the tests of the adapters; fixtures of the package come from test/python. $GRAPHWIRE is the
+program. With a dgl on PYTHONPATH the tests use it, else the subset."""
 
 from __future__ import annotations
 
@@ -36,8 +34,8 @@ NODES, WIDTH, CLASSES = 600, 16, 3
 
 
 def arrays_of_communities():
-    """A graph that can be learnt: classes are communities, and features say them with noise. Names as DGL's scripts
-    have them."""
+    """A graph that can be learnt: classes are communities, and features show them with noise. Names are those of DGL's
+    scripts."""
     random = np.random.default_rng(5)
     labels = random.integers(0, CLASSES, NODES)
     src = random.integers(0, NODES, 9000)
@@ -52,7 +50,7 @@ def arrays_of_communities():
 
 @pytest.fixture(scope="session")
 def communities(tmp_path_factory):
-    """The folder of that graph, in one part; ids stay."""
+    """The folder of that graph, in one part; ids are unchanged."""
     folder = tmp_path_factory.mktemp("communities")
     arrays = arrays_of_communities()
     for name, array in arrays.items():
@@ -76,7 +74,7 @@ def two_parts(communities):
 
 
 def runner(script, *arguments, folder, environment=None, timeout=300):
-    """python -m graphwire.dgl SCRIPT …; its output."""
+    """Runs python -m graphwire.dgl SCRIPT …, and returns its output."""
     words = [sys.executable, "-m", "graphwire.dgl", str(script), *map(str, arguments)]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("DGL_", "GRAPHWIRE_DGL"))}
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=timeout,

@@ -1,4 +1,5 @@
-"""What trainers of DGL do together, under deploy/launch.py: two ranks over two servers. Prints "rank N: ok"."""
+"""DGL calls in which several trainers take part, under deploy/launch.py: two ranks over two servers. Prints "rank N:
+ok"."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import torch.distributed as dist
 dgl.distributed.initialize("ip_config.txt", net_type="socket")
 dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
-g = dgl.distributed.DistGraph("communities", "no_part_config.json")  # as DGL's guide has it: launched, not opened
+g = dgl.distributed.DistGraph("communities", "no_part_config.json")  # as in DGL's guide: from the launcher
 nodes = g.num_nodes()
 
 
@@ -20,7 +21,7 @@ def total(number):
 
 
 def test_net_type():
-    """"socket" is TCP, whatever else there is."""
+    """"socket" means TCP, even if other transports exist."""
     import graphwire
 
     graph = g.ndata["features"]._graph
@@ -28,7 +29,7 @@ def test_net_type():
 
 
 def test_init_func():
-    """Once for each part, by one trainer; all see the rows, of the rank that made them."""
+    """One trainer calls it, once per part; all trainers see the rows, which that rank made."""
     calls = []
 
     def first(shape, dtype):
@@ -47,7 +48,7 @@ def test_init_func():
 
 
 def test_random_rows():
-    """Trainers of different seeds have the rows of the one who came first."""
+    """Trainers with different seeds get the rows of the first creator."""
     torch.manual_seed(rank)
     for init in (torch.rand, torch.randn):
         made = dgl.distributed.DistTensor((nodes, 3), torch.float32, name=init.__name__, init_func=init)
@@ -57,7 +58,7 @@ def test_random_rows():
 
 
 def test_objects_that_not_all_have():
-    """Who still has an object takes part as who has none; where nobody has, the tensor is made anew."""
+    """Trainers with and without an object both take part. If no trainer has an object, the tensor is created anew."""
     def make(value):
         return dgl.distributed.DistTensor((nodes,), torch.float32, "some", lambda shape, _: torch.full(shape, value))
 
@@ -73,7 +74,7 @@ def test_objects_that_not_all_have():
 
 
 def test_what_was_written_before_a_barrier():
-    """Is read by all behind it."""
+    """Every trainer reads it after the barrier."""
     rows = dgl.distributed.DistTensor((nodes,), torch.int64, name="written")
     for turn in range(1, 21):
         if turn % world == rank:
@@ -84,7 +85,7 @@ def test_what_was_written_before_a_barrier():
 
 
 def test_async_optimizers(kind, theirs):
-    """sync=False: each trainer's own, averaged among themselves alone, and nobody waits: one steps more often."""
+    """sync=False: each trainer's gradients are averaged separately, without waits; one trainer makes more steps."""
     table = dgl.distributed.DistEmbedding(nodes, 4, name=f"async-{kind}", init_func=torch.ones)
     optimizer = getattr(dgl.distributed.optim, kind)([table], lr=0.1, sync=False)
     read = [torch.tensor([5, 9, 5]), torch.tensor([9, 590])][rank]
@@ -105,7 +106,7 @@ def test_async_optimizers(kind, theirs):
 
 
 def test_optimizers(kind, theirs):
-    """sync: gradients of a row are averaged over all trainers, as often as it was read."""
+    """sync: gradients of a row are averaged over all trainers, weighted by its reads."""
     table = dgl.distributed.DistEmbedding(nodes, 4, name=f"table-{kind}", init_func=torch.ones)
     optimizer = getattr(dgl.distributed.optim, kind)([table], lr=0.1)
     expected = torch.nn.Parameter(torch.ones(4, 4))

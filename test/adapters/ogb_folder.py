@@ -1,7 +1,7 @@
-"""ogb_folder.py facebook.npz FOLDER [NODES]: facebook's graph in a folder laid out as ogb lays out ogbn-products.
+"""ogb_folder.py facebook.npz FOLDER [NODES]: facebook's graph in the layout of ogbn-products in ogb.
 
-Its first NODES nodes, or all; 100 columns, as products has, into which the graph's sparse ones are projected; train,
-valid and test are drawn with a seed: 60, 20 and 20 %.
+Has the first NODES nodes, or all. The graph's sparse columns are projected to 100 columns, as many as products has. A
+seeded draw divides the nodes into train, valid and test: 60, 20 and 20 %.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(source: str, folder: str, nodes: str = "1000000000") -> None:
         projected = random.standard_normal((int(arrays["x_dim"]), COLUMNS))
         rows = np.add.reduceat(projected[arrays["x_indices"][:ends[-1]]], ends[:-1]) / np.sqrt(np.diff(ends))[:, None]
         labels = arrays["y"][:count]
-    edges = edges[(edges < count).all(1)]  # one direction: ogb adds the other to products
+    edges = edges[(edges < count).all(1)]  # one direction: ogb adds the other one to products
     raw, split = Path(folder, "raw"), Path(folder, "split", "sales_ranking")
     _write(raw / "edge.csv.gz", edges, "%d")
     _write(raw / "node-feat.csv.gz", rows, "%.4f")

@@ -1,19 +1,20 @@
-"""A trainer of PyTorch Geometric's under deploy/launch.py: the servers are found by the launcher's variables, nodes are
-shared by the ranks, batches come from a worker. Then links: each rank's own edges, with PyG's negatives."""
+"""A trainer with PyTorch Geometric under deploy/launch.py. It finds the servers in the launcher's variables, the ranks
+divide the nodes, and batches come from a worker. Then links: each rank's own edges, with PyG's negatives."""
 
 from __future__ import annotations
 
 import graphwire
 import torch
 import torch.distributed as dist
-import torch.distributed.nn.functional  # before there is a group, as in docs/TUTORIAL.md
+import torch.distributed.nn.functional  # before a process group exists, as in docs/TUTORIAL.md
 from graphwire.pyg import NeighborSampler, stores
 from torch_geometric.loader import LinkLoader, NodeLoader
 from torch_geometric.nn import GraphSAGE
 
 
 def links(graph, data):
-    """One pass over this rank's edges: ends are rows of their batches, and the loss falls as communities are learnt."""
+    """One pass over this rank's edges: ends are rows of their batches, and the loss falls while the model learns
+    communities."""
     edges = torch.as_tensor(graph.split(None, etype=graph.etypes[0]))
     ends = torch.stack(graph.find_edges(edges))
     model = torch.nn.parallel.DistributedDataParallel(GraphSAGE(16, 16, 2, 16))
@@ -67,7 +68,7 @@ def main():
     dist.all_reduce(right)
     print(f"rank {dist.get_rank()}: {int(right[1])} nodes, accuracy {right[0] / right[1]:.3f}", flush=True)
     links(graph, data)
-    del model  # before its group: as it goes it holds Python's lock, which a thread of the group may wait for
+    del model  # before the group: freeing the model holds Python's lock, for which a thread of the group may wait
     dist.destroy_process_group()
 
 

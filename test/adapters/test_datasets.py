@@ -1,5 +1,5 @@
-"""Data sets by name: folders of the layout that their own packages have, and archives from a server on loopback that
-cuts links. What comes out is compared with the arrays that were written."""
+"""Data sets by name: folders in the layouts of their own packages, and archives from a local server that cuts
+connections. Results are compared with the arrays that were written."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from graphwire.datasets import DatasetError, edge_list, load, triples
 from graphwire.partition import HOMOGENEOUS
 from web import Web
 
-pytestmark = pytest.mark.slow  # once: they use no dgl
+pytestmark = pytest.mark.slow  # once: these tests do not use dgl
 NODES, EDGES = 60, 300
 
 
 @pytest.fixture(autouse=True)
 def direct(monkeypatch):
-    """No proxy, no mirror, no waiting."""
+    """No proxy, no mirror, no pauses."""
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.delenv("GRAPHWIRE_MIRROR", raising=False)
     monkeypatch.setattr(graphwire.fetch.time, "sleep", lambda _: None)
@@ -50,7 +50,7 @@ def csv(rows):
 
 
 def of_nodes(split):
-    """The files of a set of nodes."""
+    """The files of a data set of nodes."""
     return {"raw/edge.csv.gz": csv(A["edge"]), "raw/num-node-list.csv.gz": csv(np.array([NODES])),
             "raw/num-edge-list.csv.gz": csv(np.array([EDGES])), "raw/node-feat.csv.gz": csv(A["feat"]),
             "raw/node-label.csv.gz": csv(A["label"]), "raw/node_year.csv.gz": csv(A["year"]), "RELEASE_v1.txt": b"",
@@ -76,7 +76,7 @@ def check_nodes(dataset, edges, feat=A["feat"]):
 
 
 def test_ogb_nodes(tmp_path):
-    """One direction for arxiv, both for products; a column beside; and its parts."""
+    """arxiv has edges in one direction, products in both; one further column; and the parts of a data set."""
     write(tmp_path / "ogbn_arxiv", of_nodes("time"))
     write(tmp_path / "ogbn_products", of_nodes("sales_ranking"))
     rows = check_nodes(load("ogbn-arxiv", tmp_path, download=False), A["edge"])
@@ -94,8 +94,8 @@ def test_ogb_nodes(tmp_path):
 
 
 def test_ogb_from_its_address(tmp_path, monkeypatch):
-    """The archive comes over a link that is cut twice, and is unpacked; the second time the folder is there. Another
-    arxiv.zip than OGB's is refused."""
+    """The connection is cut twice while the archive is downloaded, which is then unpacked. The second call uses the
+    folder. An arxiv.zip that is not OGB's is refused."""
     body = zipped(of_nodes("sales_ranking"), "products/")
     where = "/snap.stanford.edu/ogb/data/nodeproppred/products.zip"
     edges = np.stack([A["edge"], A["edge"][:, ::-1]], 1).reshape(-1, 2)
@@ -124,7 +124,7 @@ def load_at_once(name, root, start, pipe):
 
 @pytest.mark.parametrize("name", ["ogbn-products", "Cora"])
 def test_processes_that_load_at_once(name, tmp_path, monkeypatch):
-    """One fetches and unpacks; the other waits, and finds the folder. Nothing else is left."""
+    """One process downloads and unpacks; the other waits, and finds the folder. No other file is left."""
     if name == "Cora":
         where, folder = "/github.com/kimiyoung/planetoid/raw/master/data/", "Cora"
         files = {where + file: body for file, body in planetoid("Cora")[0].items()}
@@ -163,7 +163,7 @@ def test_ogb_binary(tmp_path):
 
 
 def test_ogb_of_types(tmp_path):
-    """mag's layout: features and labels of some types, a feature of edges."""
+    """mag's layout: features and labels of some types, and a feature of edges."""
     writes = np.stack([A["edge"][:, 0] % 20, A["edge"][:, 1]], 1)
     files = {"raw/num-node-dict.csv.gz": gzip.compress(b"author,paper\n20,60\n"),
              "raw/triplet-type-list.csv.gz": gzip.compress(b"paper,cites,paper\nauthor,writes,paper\n"),
@@ -184,7 +184,7 @@ def test_ogb_of_types(tmp_path):
 
 
 def test_ogb_links(tmp_path):
-    """collab's: weights of edges for both directions, and the package's splits."""
+    """collab's layout: weights of edges for both directions, and the package's splits."""
     files = {name: body for name, body in of_nodes("time").items() if "split" not in name and "label" not in name}
     write(tmp_path / "ogbl_collab", {**files, "raw/edge_weight.csv.gz": csv(A["weight"])})
     folder = tmp_path / "ogbl_collab" / "split" / "time"
@@ -202,7 +202,7 @@ def test_ogb_links(tmp_path):
 
 
 def check_edges(arrays, etype, both, name=None, rows=None):
-    """The edges of A, for a set of both directions each with the same backwards behind it; a column of theirs."""
+    """The edges of A, and a column of them. With both directions, each edge is followed by its reverse."""
     expected = np.stack([A["edge"], A["edge"][:, ::-1]], 1).reshape(-1, 2) if both else A["edge"]
     assert np.array_equal(np.stack(arrays.edges[etype], 1), expected)
     if name is not None:
@@ -211,7 +211,7 @@ def check_edges(arrays, etype, both, name=None, rows=None):
 
 
 def test_ogb_proteins(tmp_path):
-    """Labels of several columns, a species of each node, features of edges; nodes have none."""
+    """Labels with several columns, a species for each node, features of edges, no features of nodes."""
     files = of_nodes("species")
     del files["raw/node-feat.csv.gz"], files["raw/node_year.csv.gz"]
     labels, rows = (A["feat"] > 0).astype(np.int64), np.repeat(A["feat"], 5, axis=0)
@@ -224,7 +224,7 @@ def test_ogb_proteins(tmp_path):
     assert np.array_equal(found.node_features["_N", "species"], A["year"])
 
 
-# Sets of links: the split's folder, both directions?, the columns of nodes and of edges.
+# Data sets of links: the split's folder, whether both directions exist, columns of nodes and of edges.
 LINKS = {"ogbl-ppa": ("throughput", True, "node-feat", None), "ogbl-ddi": ("target", True, None, None),
          "ogbl-citation2": ("time", False, "node_year", None), "ogbl-wikikg2": ("time", False, None, "edge_reltype"),
          "ogbl-biokg": ("random", False, None, "edge_reltype"), "ogbl-vessel": ("random", False, "node_feat", None)}
@@ -272,14 +272,14 @@ def test_ogb_sets_of_links(name, tmp_path):
 
 
 class Run:
-    """What a pickle could do."""
+    """Code that a pickle could run."""
 
     def __reduce__(self):
         return print, ("was run",)
 
 
 def planetoid(name):
-    """The eight files; the test ids are in disorder, and CiteSeer lacks one between."""
+    """The eight files. Test ids are not in order, and CiteSeer lacks some ids between them."""
     sparse = pytest.importorskip("scipy.sparse")
     train, public, tests = 10, 540, 20
     random = np.random.default_rng(1)
@@ -346,7 +346,7 @@ def test_reddit(tmp_path, monkeypatch):
 
 
 def test_snap(tmp_path, monkeypatch):
-    """Ids are any numbers, and are kept as orig_id."""
+    """Any numbers are valid ids, and are kept as orig_id."""
     pairs = np.unique(A["edge"] * 1000 + 7, axis=0)
     lines = ["# Directed graph", "# FromNodeId\tToNodeId", *[f"{src}\t{dst}" for src, dst in pairs]]
     with Web({"/snap.stanford.edu/data/soc-Small1.txt.gz": gzip.compress("\n".join(lines).encode() + b"\n")}) as web:

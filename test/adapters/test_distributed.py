@@ -1,4 +1,4 @@
-"""dgl.distributed in one process, against the arrays that the graph was made of; each trap of DGL's API."""
+"""dgl.distributed in one process, compared with the arrays of the graph; and each pitfall of DGL's API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EDGES = len(ARRAYS["edges"])
 
 @pytest.fixture(scope="module")
 def g(two_parts):
-    """In two parts: original ids are in ndata["orig_id"]."""
+    """In two parts, with original ids in ndata["orig_id"]."""
     dgl.distributed.initialize("there_is_no_ip_config.txt")
     graph = dgl.distributed.DistGraph("communities", part_config=str(two_parts / "communities.json"))
     yield graph
@@ -35,11 +35,11 @@ def orig(g):
 
 
 def pairs_of(g, src, dst, orig):
-    """Edges in the ids that the arrays have."""
+    """Edges as pairs of original ids."""
     return np.stack([orig[np.asarray(src)], orig[np.asarray(dst)]], 1)
 
 
-def test_what_initialize_took_in_other_versions():
+def test_arguments_of_initialize_in_other_versions():
     for arguments, named in (
         (("ip.txt",), {}),
         (("ip.txt", 1), {"num_workers": 4}),  # num_servers, then
@@ -65,7 +65,7 @@ def test_no_graph_without_its_name_or_initialize(g, two_parts):
 
 
 def test_another_folder_is_another_graph(g, two_parts, tmp_path, monkeypatch):
-    """One graph is open in a process; another one of the same name is no second name of it."""
+    """A process has one graph open. The same name with another folder means another graph."""
     monkeypatch.chdir(two_parts)
     for same in (two_parts / "communities.json", two_parts, "communities.json", "."):
         assert dgl.distributed.DistGraph("communities", part_config=same).num_nodes() == NODES
@@ -116,7 +116,7 @@ def test_the_book(g):
         assert (book.eid2partid(book.partid2eids(part)) == part).all()
         assert book.metadata()[part]["num_nodes"] == len(book.partid2nids(part))
     _, dst = g.find_edges(edges)
-    assert torch.equal(book.nid2partid(dst), book.eid2partid(edges))  # an edge lives with its destination
+    assert torch.equal(book.nid2partid(dst), book.eid2partid(edges))  # an edge is in the part of its destination
     assert book.nid2localnid(torch.tensor([4]), 0).tolist() == [4]
     with pytest.raises(RuntimeError, match="part 1"):
         book.nid2localnid(torch.tensor([4]), 1)
@@ -128,7 +128,7 @@ def test_node_split_takes_masks_and_all(g, capsys):
     expected = torch.nonzero(mask[:]).flatten()
     for given in (mask, mask[:], mask[:].numpy(), mask[:].to(torch.uint8)):
         assert torch.equal(split(given, book, force_even=True), expected)
-    assert torch.equal(split(mask), expected)  # the book of a DistTensor is its own
+    assert torch.equal(split(mask), expected)  # a DistTensor has its own book
     assert torch.equal(split(np.arange(NODES), book), torch.arange(NODES))  # DGL drops node 0
     assert "np.arange" in capsys.readouterr().err
     assert torch.equal(split(mask, book, force_even=False), expected)
@@ -142,7 +142,7 @@ def test_node_split_takes_masks_and_all(g, capsys):
 @pytest.mark.parametrize("force_even", [True, False])
 @pytest.mark.parametrize("world", [2, 3, 5])
 def test_shares_of_any_number_of_trainers(g, world, force_even, monkeypatch):
-    """DGL wants a multiple of the parts."""
+    """DGL requires a multiple of the number of parts."""
     monkeypatch.setattr(type(context), "world", world)
     mask = g.ndata["train_mask"]
     shares = [dgl.distributed.node_split(mask, rank=rank, force_even=force_even) for rank in range(world)]
@@ -155,7 +155,7 @@ def test_shares_of_any_number_of_trainers(g, world, force_even, monkeypatch):
 
 @pytest.mark.parametrize("parts", [3, 4, 5, 6])
 def test_shares_of_fewer_trainers_than_parts(communities, parts, tmp_path, monkeypatch):
-    """force_even=False: each id has one trainer, which takes whole parts, its own among them, where it is alone."""
+    """force_even=False: each id belongs to one trainer, which gets the whole part if it is the part's only trainer."""
     run("partition", communities, "--num-parts", parts, "--method", "random", "--out", tmp_path / "p")
     with graphwire.open(tmp_path / "p") as graph:
         monkeypatch.setattr(context, "graph", graph)
@@ -199,7 +199,7 @@ def test_all_neighbours(g):
 
 
 def test_names_of_columns_of_older_versions(g):
-    """Before fanout, or by keyword: of the edges' types, and of their ids."""
+    """Columns of the edges' types and ids, given before fanout or by keyword."""
     seeds, call = torch.tensor([0, 17]), dgl.distributed.sample_etype_neighbors
     degrees = int(g.in_degrees(seeds).clamp(max=2).sum())
     for frontier in (call(g, seeds, dgl.ETYPE, 2), call(g, seeds, dgl.ETYPE, dgl.EID, 2),
@@ -209,7 +209,7 @@ def test_names_of_columns_of_older_versions(g):
 
 
 def test_the_order_of_arguments_of_the_method(g):
-    """DistGraph.sample_neighbors has exclude_edges where the function has replace."""
+    """DistGraph.sample_neighbors has exclude_edges in a place where the function has replace."""
     seeds = torch.tensor([0, 17])
     full = dgl.distributed.in_subgraph(g, seeds)
     gone = full.edata[dgl.EID][:3]
@@ -250,7 +250,7 @@ def test_collates_get_lists_of_ids_or_pairs(g):
 
 
 def test_seeds_by_type_stay_arrays(g):
-    """{type: ids} as 16 bytes an id at most, not as a pair of Python's each; batches have pairs all the same."""
+    """{type: ids} needs at most 16 bytes per id, not a Python pair for each; batches consist of pairs all the same."""
     ids = {"a": torch.arange(200_000), "b": np.arange(7, dtype=np.int32), "c": [5, torch.tensor(6)], "d": []}
     tracemalloc.start()
     loader = DistNodeDataLoader(g, ids, dgl.dataloading.NeighborSampler([2]), batch_size=3)
@@ -272,7 +272,7 @@ def test_seeds_by_type_stay_arrays(g):
 
 
 def test_samplers_are_threads(g, monkeypatch):
-    """The same batches as without, in order; what the function raises is raised."""
+    """The same batches in the same order as without workers; errors of the function reach the caller."""
     import threading
 
     def collate(items):
@@ -295,7 +295,7 @@ def test_samplers_are_threads(g, monkeypatch):
 
 @pytest.mark.parametrize("samplers", ["0", "2"])
 def test_loops_over_one_loader_are_independent(g, monkeypatch, samplers):
-    """Side by side and within each other: each has all ids once. next(loader) goes on with the last one."""
+    """Interleaved and nested loops: each loop has all ids once. next(loader) continues the latest loop."""
     monkeypatch.setenv("DGL_NUM_SAMPLER", samplers)
     nodes, sampler = torch.arange(100), dgl.dataloading.NeighborSampler([2])
     loaders = [dgl.distributed.DistDataLoader(nodes, 20, shuffle=True, collate_fn=torch.tensor),
@@ -317,7 +317,7 @@ def test_loops_over_one_loader_are_independent(g, monkeypatch, samplers):
 
 
 def blocks_hold(g, inputs, outputs, blocks):
-    """Blocks are edges of the graph, and fit into each other."""
+    """Blocks consist of edges of the graph, and fit together."""
     assert torch.equal(blocks[0].srcdata[dgl.NID], inputs) and torch.equal(blocks[-1].dstdata[dgl.NID], outputs)
     for block, later in zip(blocks, blocks[1:]):
         assert torch.equal(block.dstdata[dgl.NID], later.srcdata[dgl.NID])
@@ -330,7 +330,7 @@ def blocks_hold(g, inputs, outputs, blocks):
 
 
 def test_node_loader_takes_fanouts_from_the_first_layer(g):
-    """DGL's samplers: the last fanout is the seeds'; the examples' own sampler begins with the seeds."""
+    """With DGL's samplers the last fanout is the seeds'; the examples' own sampler begins at the seeds."""
     sampler = dgl.dataloading.NeighborSampler([3, 7])
     nodes = dgl.distributed.node_split(g.ndata["train_mask"])
     loader = dgl.dataloading.DistNodeDataLoader(g, nodes, sampler, batch_size=32, shuffle=True, drop_last=False)
@@ -348,21 +348,21 @@ def test_node_loader_takes_fanouts_from_the_first_layer(g):
 
 
 def reverses_of(g):
-    """Of each edge its reverse in the arrays, whose second half is the first turned round; "weight" is an edge's place
-    there."""
+    """The reverse of each edge in the arrays, whose second half is the first half reversed. "weight" is an edge's
+    position there."""
     orig = g.edata["weight"][:].long()
     return torch.argsort(orig)[(orig + EDGES // 2) % EDGES]
 
 
 def between_turned_ends(g, ids):
-    """The edges that lead from the destination of one of these to its source."""
+    """The edges from a destination of these edges to its source."""
     src, dst = (ends.tolist() for ends in g.find_edges(torch.arange(EDGES)))
     pairs = {(dst[edge], src[edge]) for edge in ids.tolist()}
     return {edge for edge in range(EDGES) if (src[edge], dst[edge]) in pairs}
 
 
 def test_edge_loader(g):
-    """No edge of the batch, and none that is its reverse, in what is sampled around it; negatives share the sources."""
+    """Blocks around a batch have no edge of it and no reverse of one; negatives share the sources."""
     reverse = reverses_of(g)
     sampler = dgl.dataloading.NeighborSampler([-1, -1])
     loader = dgl.dataloading.DistEdgeDataLoader(
@@ -387,7 +387,7 @@ def test_edge_loader(g):
 
 @pytest.mark.parametrize("ours", [False, True])
 def test_edge_prediction_samplers(g, ours):
-    """DGL's own where it is installed, and Graphwire's; each mode of exclude."""
+    """DGL's own samplers if DGL is installed, and Graphwire's; each mode of exclude."""
     import graphwire.dgl
 
     dataloading = graphwire.dgl.dataloading if ours else dgl.dataloading
@@ -415,7 +415,7 @@ def test_edge_prediction_samplers(g, ours):
 
 
 def test_global_negatives_are_no_edges(g):
-    """DGL's own class where it is installed, and Graphwire's."""
+    """DGL's own class if DGL is installed, and Graphwire's."""
     from graphwire.dgl.dataloading.negative_sampler import GlobalUniform
 
     for sampler in (GlobalUniform, dgl.dataloading.negative_sampler.GlobalUniform):
@@ -425,7 +425,7 @@ def test_global_negatives_are_no_edges(g):
 
 
 def test_blocks_train_layers(g):
-    """Through the layers of this dgl: gradients come back to the rows."""
+    """Through the layers of this dgl: gradients reach the rows."""
     sampler = dgl.dataloading.NeighborSampler([5, 5])
     import dgl.nn.pytorch as dglnn
 
@@ -462,8 +462,8 @@ for step, blocks in enumerate(dataloader):
 
 
 def test_the_snippet_of_dgls_guide(g, two_parts, tmp_path, monkeypatch):
-    """Chapter 7: the JSON is DistGraph's second argument, the module's loader, a sampler of the script's own that takes
-    fanouts from the seeds on. dgl_ranks.py does so under a launcher."""
+    """Chapter 7 of DGL's guide: the JSON is DistGraph's second argument, the loader is the module's, and a sampler of
+    the script takes fanouts from the seeds on. dgl_ranks.py does the same under a launcher."""
     class NeighborSampler:
         def __init__(self, graph, fanouts, sample_neighbors, device):
             self.g, self.fanouts, self.sample_neighbors = graph, fanouts, sample_neighbors
@@ -490,11 +490,11 @@ def test_the_snippet_of_dgls_guide(g, two_parts, tmp_path, monkeypatch):
 
 
 def test_no_other_module_holds_an_original():
-    """What is left in modules of an installed dgl, by name; the subset has none."""
+    """Originals that remain in modules of an installed dgl, by name; the subset has none."""
     if getattr(dgl, "is_graphwire_subset", False):
         assert left_over() == []
         return
-    collators = ("Collator", "EdgeCollator", "NodeCollator")  # they call any graph's methods, and ours has those
+    collators = ("Collator", "EdgeCollator", "NodeCollator")  # they work with any graph, also Graphwire's
     helpers = ("_find_exclude_eids_with_reverse_id", "_find_exclude_eids_with_reverse_types", "_remove_kwargs_dist")
     assert left_over() == sorted([*[f"dgl.dataloading.{name}" for name in collators],
                                   *[f"dgl.dataloading.dist_dataloader.{name}" for name in collators + helpers]])

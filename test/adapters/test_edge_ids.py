@@ -1,7 +1,6 @@
-"""Ids of edges in a graph in one part are those that they had: in EdgeIds, and wherever one enters or leaves
-graphwire.pyg. Over random graphs beside PyG's own data: parallel edges, loops, nodes without edges, types without any,
-with data of edges and without; from a folder and over a server. In several parts they are the graph's, which is told.
-"""
+"""In a graph in one part, edges keep their ids: in EdgeIds, and at every interface of graphwire.pyg. Random graphs are
+compared with PyG's own data: parallel edges, loops, isolated nodes, types without edges, with and without data of
+edges; from a folder and from a server. In several parts the ids are the graph's, and a warning says so."""
 
 from __future__ import annotations
 
@@ -18,13 +17,13 @@ from graphwire.pyg import NeighborSampler, from_pyg, stores
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import LinkLoader, NodeLoader
 
-pytestmark = pytest.mark.slow  # once: they use no dgl
+pytestmark = pytest.mark.slow  # once: these tests do not use dgl
 COUNTS = {"a": 40, "b": 25, "c": 3}
 TYPES = {("a", "to", "b"): 300, ("b", "back", "a"): 200, ("a", "self", "a"): 250, ("c", "none", "b"): 0}
 
 
 def pairs(random, counts, edges):
-    """Ends, few different ones: many edges are parallel, or loops, and the last nodes have none."""
+    """Ends with few different values: many edges are parallel, or loops, and the last nodes have no edges."""
     return torch.stack([torch.from_numpy(random.integers(0, max(1, count - 4), edges)) for count in counts])
 
 
@@ -49,7 +48,8 @@ def one_type(seed, attributes=True):
 
 @pytest.fixture
 def both(tmp_path):
-    """Calls check with the graph of data, in so many parts, from its folder, and over servers by sockets and mapped."""
+    """Calls check with the graph of data in this many parts: from its folder, and from servers over sockets and mapped
+    memory."""
 
     def each(check, data, parts=1, **options):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
@@ -69,7 +69,7 @@ def both(tmp_path):
 
 
 def check_there_and_back(graph, etype, edge_index):
-    """Every position, in any order, and back; the ends of each are those of its original id."""
+    """Every position, in any order, and back. The ends of each edge are those of its original id."""
     ids, count = EdgeIds(graph), edge_index.shape[1]
     assert ids.translates(etype) and ids.is_known(etype) and ids.num_originals(etype) == count
     every = torch.randperm(count)
@@ -112,7 +112,8 @@ def test_several_types(both, seed):
 
 
 def check_batch(data, batch, with_data):
-    """The edges of a batch are the columns of edge_index that e_id says, and so are their rows; how many they are."""
+    """e_id names the columns of edge_index that are the batch's edges, and their rows match. Returns the number of
+    edges."""
     for etype in TYPES:
         store = batch[etype]
         ends = torch.stack([batch[kind].n_id[rows] for kind, rows in zip(etype[::2], store.edge_index)])
@@ -123,7 +124,7 @@ def check_batch(data, batch, with_data):
 
 
 def check_csc(converted, data):
-    """What PyG makes of the whole: its permutation leads to columns of edge_index."""
+    """PyG's conversion of the whole graph: its permutation leads to columns of edge_index."""
     for etype in TYPES:
         row, pointers, permutation = (by_type[etype] for by_type in converted)
         col = torch.repeat_interleave(torch.arange(len(pointers) - 1), pointers.diff())
@@ -153,7 +154,7 @@ def test_one_type(both, attributes):
 
 
 def test_links(both):
-    """Seeds are edges in the order of edge_index, so that labels by edge id are theirs."""
+    """Seed edges are in the order of edge_index, so labels indexed by edge id are right."""
     data = one_type(4)
     labels = torch.arange(900)
 
@@ -186,8 +187,8 @@ def test_links_of_a_type(both):
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_pygs_own_data_beside_the_sampler(several):
-    """A loader over Data or HeteroData in memory takes its edges' rows by the sampler's permutation."""
+def test_pygs_own_data_with_the_sampler(several):
+    """A loader over Data or HeteroData in memory finds its edges' rows by the sampler's permutation."""
     data = several_types(7) if several else one_type(7)
     if several:
         for etype in TYPES:
@@ -204,7 +205,7 @@ def test_pygs_own_data_beside_the_sampler(several):
 
 
 def test_undirected(both):
-    """Both directions have the column that they come from; its row is that of either."""
+    """Both directions of an edge have its column of edge_index, and either direction's row."""
     data = one_type(8)
 
     def check(graph):
@@ -231,7 +232,7 @@ def test_undirected(both):
 
 
 def test_an_undirected_feature_that_changes(tmp_path):
-    """Each direction has its own row then, and one id does not tell which."""
+    """Here each direction has its own row, and an id alone does not determine it."""
     from_pyg(one_type(9), tmp_path / "parts", undirected=True).close()
     servers = Servers(tmp_path / "parts", 1, tmp_path, "--mutable", "edge_attr")
     try:
@@ -243,7 +244,7 @@ def test_an_undirected_feature_that_changes(tmp_path):
 
 
 def test_reverse_types(both):
-    """The type that --reverse adds has the ids of the one that it turns round."""
+    """The type that --reverse adds has the ids of the type that it reverses."""
     data, etype = several_types(10), ("a", "to", "b")
     back = ("b", "rev_to", "a")
 
@@ -258,7 +259,7 @@ def test_reverse_types(both):
 
 
 def test_two_parts(both):
-    """Ids are the graph's; it says so once, and orig_id leads to the columns of edge_index."""
+    """Ids are the graph's, which one warning says; orig_id leads to the columns of edge_index."""
     data = several_types(11)
 
     def check(graph):
@@ -284,7 +285,7 @@ def test_two_parts(both):
 
 
 def test_without_original_ids(tmp_path):
-    """A graph whose edges nobody asked to keep: ids are its own, and who uses them is told."""
+    """The import did not keep the edges' ids: ids are the graph's, and a warning says so."""
     np.save(tmp_path / "edges.npy", np.ascontiguousarray(one_type(12).edge_index.T))
     for words in ([], ["--edge-ids"]):
         run("import", "--from", tmp_path / "edges.npy", *words, "--out", tmp_path / "one", "--replace", "--quiet")
@@ -299,7 +300,7 @@ def test_without_original_ids(tmp_path):
 
 
 def test_hidden_and_refused(tmp_path):
-    """The way back is no feature, and no feature may have its name."""
+    """The inverse of ids is not a feature, and no feature may have its name."""
     data = one_type(13)
     with from_pyg(data) as graph:
         assert "orig_id.inverse" not in [feature.name for feature in graph.features]
@@ -316,7 +317,7 @@ def test_hidden_and_refused(tmp_path):
 
 
 def test_names_are_taken_where_they_mean_something(tmp_path):
-    """A feature that the builder takes is there: what the format means of edges is free for nodes, and the reverse."""
+    """The builder accepts the feature: names that the format reserves for edges are free for nodes, and the reverse."""
     given = {"indices": np.arange(60.0), "orig_id.inverse": np.arange(60.0), "rel": np.arange(60.0)}
     config = graphwire.partition_graph((*one_type(15).edge_index,), "g", 1, tmp_path / "g", method="random",
                                        num_nodes=60, node_features=given, edge_features={"indptr": np.arange(900.0)})

@@ -1,5 +1,5 @@
-"""Edges that a batch of edges excludes, over graphs in one part and in several, of random edges with loops and parallel
-ones: no reverse stays in a block, whoever finds it: Graphwire's samplers, DGL's own, its collator; or the map is
+"""Edges that a batch of edges excludes, over random graphs in one part and in several, with loops and parallel edges.
+No reverse stays in a block, whatever finds it: Graphwire's samplers, DGL's own, or DGL's collator. A wrong map is
 refused."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BUYS, SOLD = ("user", "buys", "item"), ("item", "sold", "user")
 
 
 def doubled(random, nodes=14, edges=50):
-    """Edges and the same turned round behind them: edge e and edge e + edges."""
+    """Edges, then the same edges reversed: edge e and edge e + edges."""
     src, dst = torch.from_numpy(random.integers(0, nodes, (2, edges)))
     return dgl.graph((torch.cat([src, dst]), torch.cat([dst, src])), num_nodes=nodes)
 
@@ -40,7 +40,7 @@ def pairs_of(g, ids, etype=None):
 
 
 def ways(g, sampler, **options):
-    """(name, seeds -> pair graph and blocks) of whoever excludes edges."""
+    """(name, seeds -> pair graph and blocks) of each implementation that excludes edges."""
     found = [("ours", dataloading.as_edge_prediction_sampler(sampler, **options).sample),
              ("loader", lambda g, seeds: next(iter(dgl.dataloading.DistEdgeDataLoader(
                  g, seeds, sampler, batch_size=1000, **options))))]
@@ -54,16 +54,16 @@ def ways(g, sampler, **options):
 
 
 def right_map(g, whole, edges):
-    """Each edge's reverse, by the ids that g has."""
+    """Each edge's reverse, by the ids of g."""
     ids = torch.arange(2 * edges)
-    users = ids if g.keeps_edge_ids() else g.edata["place"][:]  # the user's id of each
+    users = ids if g.keeps_edge_ids() else g.edata["place"][:]  # the user's id of each edge
     here = torch.empty_like(users)
     here[users] = ids
     return here[(users + edges) % (2 * edges)]
 
 
 def test_no_reverse_stays(parts, tmp_path):
-    """By a map of the graph's own ids, and without one."""
+    """With a map of the graph's own ids, and without a map."""
     random = np.random.default_rng(parts)
     whole = doubled(random)
     whole.edata["place"] = torch.arange(100)
@@ -75,7 +75,7 @@ def test_no_reverse_stays(parts, tmp_path):
         for name, sample in ways(g, dataloading.MultiLayerFullNeighborSampler(1), exclude="reverse_id",
                                  reverse_eids=reverse_eids):
             if isinstance(reverse_eids, dict) and name == "collator":
-                continue  # its own test of arguments
+                continue  # the collator's arguments have another test
             for seeds in (torch.from_numpy(random.choice(100, 9, replace=False)), torch.tensor([7])):
                 _, pair, (block,) = sample(seeds)
                 nodes = pair.ndata[dgl.NID]
@@ -90,7 +90,7 @@ def test_no_reverse_stays(parts, tmp_path):
 
 
 def test_a_map_in_other_ids_is_refused(parts, tmp_path):
-    """The usual one, e and e + E, of a graph that was renumbered; each wrong entry, where it is asked for."""
+    """The usual map, e and e + E, for a graph that was renumbered. Each wrong entry is refused when a batch uses it."""
     random = np.random.default_rng(10 + parts)
     whole = doubled(random)
     whole.edata["place"] = torch.arange(100)
@@ -132,7 +132,7 @@ def test_a_map_of_fractions_is_refused(parts, tmp_path):
 
 
 def test_reverse_types(parts, tmp_path):
-    """Edge e of one type is edge e of the other turned round; both are seeds, or one of them."""
+    """Edge e of one type is the reverse of edge e of the other type; both are seeds, or one of them."""
     random = np.random.default_rng(20 + parts)
     user, item = (torch.from_numpy(random.integers(0, 12, 40)) for _ in range(2))
     whole = dgl.heterograph({BUYS: (user, item), SOLD: (item, user), ("user", "knows", "user"): (user, user.roll(1))},

@@ -1,4 +1,4 @@
-"""Files from a server on loopback: whole, resumed after cuts, compared; and archives that mean no good."""
+"""Files from a local server: complete, resumed after cuts, compared with digests; and harmful archives."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from archives import tarred, zipped
 from graphwire.fetch import FetchError, fetch, unpack
 from web import Web
 
-pytestmark = pytest.mark.slow  # once: they use no dgl
+pytestmark = pytest.mark.slow  # once: these tests do not use dgl
 BODY = np.random.default_rng(7).bytes(3_000_000)
 DIGEST = "sha256:" + hashlib.sha256(BODY).hexdigest()
 
 
 @pytest.fixture(autouse=True)
 def direct(monkeypatch):
-    """No proxy, no mirror, no waiting."""
+    """No proxy, no mirror, no pauses."""
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.delenv("GRAPHWIRE_MIRROR", raising=False)
     monkeypatch.setattr(graphwire.fetch.time, "sleep", lambda _: None)
@@ -45,7 +45,7 @@ def test_a_whole_file(tmp_path):
 
 
 def test_cut_links_are_resumed(tmp_path):
-    """Three cuts in one call; each attempt asks for what is missing alone."""
+    """Three cuts in one call; each attempt requests only the missing bytes."""
     with Web({"/a.bin": BODY}) as web:
         for after in (100_000, 100_001, 2_999_999):
             web.cut("/a.bin", after)
@@ -55,7 +55,7 @@ def test_cut_links_are_resumed(tmp_path):
 
 
 def test_another_call_goes_on(tmp_path):
-    """What came before a failure is kept; another call, after the server was away, takes the rest."""
+    """Bytes from before a failure are kept. Another call, after the server was away, downloads the rest."""
     with Web({"/a.bin": BODY}) as web:
         web.cut("/a.bin", 1_000_000)
         for _ in range(3):
@@ -69,7 +69,7 @@ def test_another_call_goes_on(tmp_path):
 
 
 def test_a_note_without_a_size(tmp_path):
-    """As a server that told none left it, or another version: the rest is asked for all the same."""
+    """The note is from a server that sent no size, or from an older version: the rest is requested all the same."""
     with Web({"/a.bin": BODY}) as web:
         web.cut("/a.bin", 1_000_000)
         web.plan("/a.bin", status=503)
@@ -82,7 +82,7 @@ def test_a_note_without_a_size(tmp_path):
 
 
 def test_another_file_there_is_not_joined(tmp_path):
-    """The file changed between two attempts: nothing of the first is used; nor of another address."""
+    """The file changed between two attempts, or the address did: no byte of the first attempt is used."""
     other = BODY[::-1]
     with Web({"/a.bin": BODY, "/b.bin": BODY}) as web:
         web.cut("/a.bin", 500_000)
@@ -100,7 +100,7 @@ def test_another_file_there_is_not_joined(tmp_path):
 
 @pytest.mark.parametrize("ranges, tags", [(False, True), (True, False)])
 def test_servers_that_cannot_resume(ranges, tags, tmp_path):
-    """Without ranges, or without a tag that tells a file from another, it comes from the start; and not for ever."""
+    """Without ranges, or without a tag that identifies the file, a download starts again, a limited number of times."""
     with Web({"/a.bin": BODY}, ranges, tags) as web:
         web.cut("/a.bin", 2_000_000)
         assert fetch(web.url("/a.bin"), tmp_path / "a.bin", digest=DIGEST).read_bytes() == BODY
@@ -112,7 +112,7 @@ def test_servers_that_cannot_resume(ranges, tags, tmp_path):
 
 
 def test_answers_that_lie(tmp_path):
-    """Another range than was asked for, more bytes than were announced: taken anew, or refused."""
+    """Another range than requested, or more bytes than announced: downloaded again, or refused."""
     with Web({"/a.bin": BODY}) as web:
         web.cut("/a.bin", 700_000)
         web.plan("/a.bin", range="bytes 0-2999999/3000000")
@@ -126,7 +126,7 @@ def test_answers_that_lie(tmp_path):
 
 
 def test_digests(tmp_path):
-    """Of what comes, of what is there, and of what was there when it came."""
+    """Digests of new files, of existing files, and of files that existed when a process got the lock."""
     with Web({"/a.bin": BODY}) as web:
         wrong = "sha256:" + 64 * "0"
         with pytest.raises(FetchError, match="changed on its way"):
@@ -151,7 +151,7 @@ def test_what_is_not_there(tmp_path):
         with pytest.raises(FetchError, match=r"404.*put it at .*a\.bin"):
             fetch(web.url("/a.bin"), tmp_path / "a.bin")
         assert len(web.asked) == 1
-    with socket.socket() as nobody:  # has the port, and does not listen
+    with socket.socket() as nobody:  # owns the port, and does not listen
         nobody.bind(("127.0.0.1", 0))
         with pytest.raises(FetchError, match="2 attempts"):
             fetch(f"http://127.0.0.1:{nobody.getsockname()[1]}/a.bin", tmp_path / "a.bin", attempts=2)
@@ -167,7 +167,7 @@ def test_a_mirror(tmp_path, monkeypatch):
 
 
 def test_callers_at_once(tmp_path):
-    """Four threads want one file: it comes once."""
+    """Four threads request one file: it is downloaded once."""
     with Web({"/a.bin": BODY}) as web, concurrent.futures.ThreadPoolExecutor(4) as pool:
         paths = list(pool.map(lambda _: fetch(web.url("/a.bin"), tmp_path / "a.bin", digest=DIGEST), range(4)))
         assert {path.read_bytes() for path in paths} == {BODY} and len(web.asked) == 1
@@ -209,7 +209,7 @@ def link_in_zip():
     ("g.txt.gz", gzip.compress(BODY)[:1000], "cannot be unpacked"), ("h.zip", zipped({"x": bytes(5000)}), "max_bytes"),
     ("i.zip", zipped({"x": b"1", "x/y": b"2"}), "cannot be unpacked"), ("j.bin", b"no archive", "not a zip")],
     ids="abcdefghij")
-def test_archives_that_are_none(name, body, says, tmp_path):
+def test_invalid_archives(name, body, says, tmp_path):
     (tmp_path / name).write_bytes(body)
     with pytest.raises(ValueError, match=says):
         unpack(tmp_path / name, tmp_path / "out", max_bytes=4000)

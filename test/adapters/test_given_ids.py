@@ -1,5 +1,5 @@
-"""Ids of every type and shape at the interfaces of DGL and PyTorch Geometric, beside NumPy's and torch's meaning; masks
-of splits; seeds that are none; arguments that are refused by name, and leave nothing behind."""
+"""Ids of every type and shape at the interfaces of DGL and PyTorch Geometric, compared with NumPy's and torch's
+meaning; masks of splits; invalid seeds; arguments that are refused by name and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REFUSALS = (IndexError, TypeError, ValueError)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A ring, 0 <- 1 <- 2 ..., of nodes that are each their own neighbour too."""
+    """A ring, 0 <- 1 <- 2 ..., of nodes with self loops."""
     ids = np.arange(ROWS)
     src = np.sort(np.stack([ids, (ids + 1) % ROWS], 1), 1).reshape(-1)
     return graphwire.partition_graph(
@@ -86,7 +86,7 @@ def around(g, ids):
     return sorted(set(dgl.distributed.in_subgraph(g, ids).edges()[1].tolist()))
 
 
-# What finds the ids again that it was given; ids of what; its argument's name; what it makes of their order.
+# A call that returns the ids that it got; how many ids exist; its argument's name; the order of its result.
 INTERFACES = {
     "DistTensor[…]": (lambda g, ids: g.ndata["number"][ids].tolist(), ROWS, "rows", list),
     "DistTensor[…] =": (written, ROWS, "rows", set),
@@ -114,7 +114,7 @@ ORDERS = {list: list, set: lambda ids: sorted(set(ids)), "even": lambda ids: [on
 
 @pytest.mark.parametrize("name", INTERFACES)
 def test_ids_of_dgl_mean_what_they_mean_in_numpy_and_torch(g, name):
-    """Or are refused by name."""
+    """Ids mean the same as in NumPy and torch, or are refused by name."""
     call, count, argument, order = INTERFACES[name]
     right = refused = 0
     for value, text in forms():
@@ -125,12 +125,12 @@ def test_ids_of_dgl_mean_what_they_mean_in_numpy_and_torch(g, name):
         if isinstance(value, tuple) and "[" in name:
             continue
         if name == "exclude_edges" and "-1" in text:
-            continue  # there is no such edge among those that are sampled
+            continue  # this edge is not in the sample
         wanted = meaning(value, ROWS if count is None else count)
         masked = str(getattr(value, "dtype", "")).endswith("bool") or (isinstance(value, list) and any(
             isinstance(one, (bool, np.bool_)) or str(getattr(one, "dtype", "")).endswith("bool") for one in value))
         if count is None and (masked or str(getattr(value, "dtype", "")).endswith("int8")):
-            wanted = None  # a mask of what?
+            wanted = None  # a mask of unknown length
         try:
             got = call(g, value)
         except REFUSALS as error:
@@ -140,7 +140,7 @@ def test_ids_of_dgl_mean_what_they_mean_in_numpy_and_torch(g, name):
             refused += 1
             continue
         if count is None and not masked and wanted is None and np.asarray(value).dtype.kind in "iu":
-            continue  # nobody knows how many ids there are; pairs are rows
+            continue  # the number of ids is unknown; pairs are rows
         assert wanted is not None, f"{text}: taken as {got}"
         assert got == ORDERS[order](wanted), text
         right += 1
@@ -163,19 +163,19 @@ def test_a_mask_of_splits_is_one_whatever_its_type(g, dtype, monkeypatch):
         assert node_split(tensor).tolist() == wanted
         if dtype != "bool":
             tensor[:] = torch.from_numpy(array) * 3
-            assert node_split(tensor).tolist() == wanted  # it is a mask since it is a DistTensor
+            assert node_split(tensor).tolist() == wanted  # a DistTensor is always a mask
     of_edges = (np.arange(EDGES) % 5 == 1).astype(dtype)
     assert edge_split(of_edges, book).tolist() == np.flatnonzero(of_edges).tolist()
     for empty in (np.zeros(ROWS, dtype), np.zeros(ROWS, dtype).tolist()):
         assert node_split(empty, book).tolist() == []
     assert node_split(g.ndata["core"]).tolist() == list(range(5, ROWS))
-    # Of two and of one, numbers that all ids could be are a mask as well.
+    # With two ids or one, a mask of numbers may look like ids; it is a mask all the same.
     assert of_split._chosen(np.array([0, 1], dtype), 2, "nodes").tolist() == [1]
     assert of_split._chosen(np.array([0], dtype), 1, "nodes").tolist() == []
     assert of_split._chosen(np.array([1], dtype), 1, "nodes") is None or dtype != "bool"
 
 
-def test_what_is_no_mask_is_refused_by_splits(g):
+def test_splits_refuse_invalid_masks(g):
     book = g.get_partition_book()
     assert dgl.distributed.node_split(np.arange(ROWS), book).tolist() == list(range(ROWS))
     assert dgl.distributed.edge_split(torch.arange(EDGES), book).tolist() == list(range(EDGES))
@@ -246,12 +246,12 @@ def test_arguments_of_dgl_are_refused_by_name_and_leave_nothing(g):
         with pytest.raises(REFUSALS, match="rows"):
             g.ndata["number"][index]
     del table
-    g.barrier()  # where what was dropped is deleted
+    g.barrier()  # deletes dropped tensors
     assert sorted(tensor["name"] for tensor in graph.tensors) == before
 
 
 def test_ids_of_graphs_of_the_subset():
-    """In memory, where there is no DGL: the same rule, and DGLError."""
+    """In memory, without DGL: the same rule, with DGLError."""
     from graphwire.dgl import subset
 
     ring = subset.graph(((torch.arange(ROWS) + 1) % ROWS, torch.arange(ROWS)))
@@ -278,7 +278,7 @@ def test_ids_of_graphs_of_the_subset():
 # --- PyTorch Geometric. ---
 
 def test_indices_of_the_feature_store(graph):
-    """Through PyG's own get_tensor, which hands them on."""
+    """Through PyG's own get_tensor, which passes them on."""
     store = pyg.FeatureStore(graph, {"x": "number"})
     whole = torch.arange(ROWS)
     for value, text in forms():
@@ -295,7 +295,7 @@ def test_indices_of_the_feature_store(graph):
 
 
 def test_input_nodes_of_pyg(graph):
-    """Masks of bools as PyG takes them; one of bytes, which it takes for ids, is refused."""
+    """Masks of bools work as in PyG. PyG would take a mask of bytes for ids, so it is refused."""
     stores, sampler = pyg.stores(graph, {"x": "number"}), pyg.NeighborSampler(graph, [1])
 
     def seeds(nodes, **options):

@@ -1,4 +1,4 @@
-"""The guides for those who come from PyTorch Geometric and DGL: blocks of Python are run, tables are compared."""
+"""The guides for users of PyTorch Geometric and DGL: blocks of Python are run, tables are compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graphwire.dgl import host
 of_dgl = pytest.mark.skipif(getattr(host.dgl(), "is_graphwire_subset", False), reason="DGL's names are DGL's to tell")
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMANDS = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
-OWN_NETWORK = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]  # no other's ports in the way
+OWN_NETWORK = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]  # so that ports do not collide
 
 
 def run_blocks(text, folder):
@@ -35,14 +35,14 @@ def test_pyg(tmp_path):
 
 
 def commands_of_dgl_guide():
-    """Every line of docs/DGL.md that is to be typed."""
+    """Every line of docs/DGL.md that a user types."""
     blocks = COMMANDS.findall((TOP / "docs/DGL.md").read_text())
     return [line for block in blocks for line in block.splitlines()]
 
 
 def typed(folder, word, *filled):
-    """The line of the guide that begins with this, typed in the folder. filled: in the place of each "…", then (what is
-    printed, what is typed for it)."""
+    """Runs the line of the guide that begins with `word`. filled: replacements of each "…"; then pairs of a printed
+    text and the typed answer."""
     (line,) = [line for line in commands_of_dgl_guide() if line.startswith(word)]
     dots = [one for one in filled if isinstance(one, str)]
     assert line.count("…") == len(dots)
@@ -61,7 +61,7 @@ def typed(folder, word, *filled):
 
 
 def test_all_commands_of_the_guide_are_typed():
-    """By the tests below: a new one wants a test."""
+    """The tests below run every line; a new line needs a test."""
     assert [line.split(" …")[0].split(" --")[0] for line in commands_of_dgl_guide()] == [
         "python3 -m graphwire.dgl train_dist.py", "deploy/launch.py", "python3 -m graphwire.dgl partition_graph.py",
         "python examples/partition_graph.py"]
@@ -89,7 +89,7 @@ def test_a_script_of_the_guide_runs(scripts, two_parts, tmp_path):
 
 @pytest.mark.slow
 def test_the_partitioning_of_the_guide(scripts, tmp_path):
-    """Of a set as the package ogb lays it out."""
+    """The line for a data set in the layout of the package ogb."""
     import test_datasets as sets
 
     for name in ("partition_graph.py", "load_graph.py"):
@@ -119,7 +119,7 @@ def names_of_dgl_guide():
 
 
 def test_dgl_names():
-    """What the table says to be there is there, and the rest is an error that says so."""
+    """Names that the table lists exist, and all others raise an error that says so."""
     import graphwire.dgl as dgl
 
     names = names_of_dgl_guide()
@@ -135,7 +135,7 @@ def test_dgl_names():
             assert word != "missing", name
 
 
-# The named arguments of what argv names in a module, and of its methods, with their defaults: null where there is none.
+# The named arguments of functions, classes and methods that argv names, with their defaults. null: no default.
 ARGUMENTS = """
 import importlib, inspect, json, sys
 
@@ -158,8 +158,8 @@ print(json.dumps(found))
 
 
 @pytest.mark.slow
-def test_the_backend_is_told_before_dgl_is_imported(tmp_path):
-    """As scripts do, in their first lines: which are after the import of dgl here. What is set stays."""
+def test_the_backend_is_set_before_dgl_is_imported(tmp_path):
+    """Scripts set it in their first lines, which run after dgl's import here. A value that is already set stays."""
     (tmp_path / "dgl").mkdir()
     (tmp_path / "dgl/__init__.py").write_text("import os\nprint(os.environ.get('DGLBACKEND'))\n")
     clean = {name: value for name, value in os.environ.items() if name != "DGLBACKEND"}
@@ -171,7 +171,7 @@ def test_the_backend_is_told_before_dgl_is_imported(tmp_path):
 
 
 def arguments_of(word):
-    """[DGL's, Graphwire's] {name: [(argument, default)]} of what the table calls so."""
+    """[DGL's, Graphwire's] {name: [(argument, default)]} of the names that the table gives this word."""
     names = [name for name, other in names_of_dgl_guide().items() if other == word]
     return [json.loads(subprocess.run([sys.executable, "-c", ARGUMENTS, module, *names], capture_output=True,
                                       text=True, check=True).stdout.splitlines()[-1])
@@ -180,8 +180,8 @@ def arguments_of(word):
 
 @of_dgl
 def test_what_is_the_same_has_the_same_arguments():
-    """DGL's, in DGL's order, of functions, classes and methods, with DGL's defaults; Graphwire's may have more behind
-    them."""
+    """Functions, classes and methods have DGL's arguments in DGL's order with DGL's defaults. Graphwire's may have more
+    after them."""
     theirs, ours = arguments_of("same")
     assert len(theirs) > 40
     lacking = {name for name in theirs if name not in ours}
@@ -193,7 +193,8 @@ def test_what_is_the_same_has_the_same_arguments():
 
 
 def different_defaults(theirs, ours):
-    """{(name, argument): Graphwire's default} where DGL has another; where DGL has none there may be one."""
+    """{(name, argument): Graphwire's default} where DGL has another default. An argument without a default in DGL may
+    have one."""
     return {(name, word): dict(ours[name]).get(word, "it has no such argument") for name, words in theirs.items()
             if name in ours for word, default in words
             if default is not None and dict(ours[name]).get(word, "it has no such argument") != default}
@@ -201,12 +202,12 @@ def different_defaults(theirs, ours):
 
 @of_dgl
 def test_what_is_other_has_defaults_that_the_guide_explains():
-    """Of the table's other lines: each difference is one that is meant."""
+    """The table's lines of names that differ: every difference is intended."""
     no = "it has no such argument"
     assert different_defaults(*arguments_of("other")) == {
         ("distributed.initialize", "max_queue_size"): no, ("distributed.initialize", "num_worker_threads"): no,
-        ("distributed.initialize", "net_type"): "None",  # by position and by keyword as any version; see the table
-        ("distributed.DistGraph.in_degrees", "v"): "slice(None, None, None)",  # dgl.ALL is taken too
+        ("distributed.initialize", "net_type"): "None",  # by position and by keyword, as in any version; see the table
+        ("distributed.DistGraph.in_degrees", "v"): "slice(None, None, None)",  # dgl.ALL is accepted too
         ("distributed.DistGraph.out_degrees", "u"): "slice(None, None, None)",
         **{("distributed.sample_etype_neighbors", word): no
            for word in ("edge_dir", "prob", "replace", "etype_sorted")}}  # in any version's order
@@ -214,7 +215,7 @@ def test_what_is_other_has_defaults_that_the_guide_explains():
 
 @of_dgl
 def test_the_table_is_whole():
-    """Every class and function of dgl.distributed has its line."""
+    """Every class and function of dgl.distributed has a line."""
     code = ("import dgl.distributed as d\nfor name, value in vars(d).items():\n"
             "    if not name.startswith('_') and callable(value): print('distributed.' + name)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -1,5 +1,5 @@
-"""graphwire.nn and the sparse optimizers beside DGL's own, with the same weights: bench/peers/dgl_layers.py; and
-RelGraphConv of the subset of dgl beside both."""
+"""graphwire.nn and the sparse optimizers compared with DGL's own, with the same weights (bench/peers/dgl_layers.py);
+and RelGraphConv of the subset of dgl compared with both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_layers_are_dgls(communities):
 
 
 def edges_of_relations():
-    """Sources, destinations and relations; of one relation there are none."""
+    """Sources, destinations and relations; one relation has no edges."""
     random = np.random.default_rng(6)
     src, dst = torch.from_numpy(random.integers(0, SRC, EDGES)), torch.from_numpy(random.integers(0, DST, EDGES))
     kinds = torch.from_numpy(random.integers(0, RELATIONS, EDGES))
@@ -37,7 +37,7 @@ def edges_of_relations():
 
 
 def apart(ours, theirs, x):
-    """How far values, and gradients of rows and weights of equal names, are from each other."""
+    """The differences of values, and of gradients of rows and of weights with equal names."""
     parameters = dict(theirs[1].named_parameters())
     assert {name: one.shape for name, one in ours[1].named_parameters()} == {
         name: one.shape for name, one in parameters.items()}
@@ -54,7 +54,7 @@ def apart(ours, theirs, x):
     {}, {"regularizer": "basis", "num_bases": 2}, {"regularizer": "bdd", "num_bases": 2}, {"regularizer": "basis"},
     {"bias": False, "self_loop": False}, {"layer_norm": True, "activation": torch.relu, "dropout": 0.5}])
 def test_rel_graph_conv_is_dgls(options):
-    """A state_dict of DGL's loads, and values and gradients are its own, over a block and over a graph."""
+    """Loads a state_dict of DGL's. Values and gradients equal DGL's, over a block and over a graph."""
     import dgl
 
     src, dst, kinds = edges_of_relations()
@@ -87,7 +87,7 @@ LAYERS += [("RelGraphConv", (24, 12, 5), options) for options in (
 @of_dgl
 @pytest.mark.parametrize("name, arguments, options", LAYERS)
 def test_layers_of_the_subset_start_as_dgls(name, arguments, options):
-    """Of the same seed the same parameters, by name and bit by bit; what is drawn next is the same too."""
+    """The same seed gives the same parameters, by name and in every bit, and the same draws afterwards."""
     import dgl
 
     for seed in range(3):
@@ -121,7 +121,7 @@ def test_gat_conv_with_residuals_is_dgls(wide, bias):
     (lambda: layers.SAGEConv(24, 12, "pool"), {"fc_pool": 48, "fc_neigh": 36, "fc_self": 36}),
     (lambda: layers.GATConv(24, 4, 3, residual=True), {"fc": 36, "res_fc": 36})])
 def test_layers_of_the_subset_start_with_relus_gain(make, gains):
-    """Where there is no DGL beside: Xavier's deviation, twice the variance for ReLU."""
+    """Without DGL: the deviation of Xavier's initial values, with twice the variance for ReLU."""
     for name, widths in gains.items():
         every = torch.cat([getattr(make(), name).weight.detach().flatten() for seed in range(60)
                            if torch.manual_seed(seed)])
@@ -130,7 +130,7 @@ def test_layers_of_the_subset_start_with_relus_gain(make, gains):
 
 @pytest.mark.parametrize("num_bases", [None, 2])
 def test_rel_graph_conv_is_graphwires(num_bases):
-    """Of the subset, beside graphwire.nn's, which has edges of each type by themselves."""
+    """The subset's layer compared with graphwire.nn's, which takes edges of each type separately."""
     src, dst, kinds = edges_of_relations()
     names = [f"a:r{number}:a" for number in range(RELATIONS)]
     found = {}
@@ -155,7 +155,7 @@ def test_rel_graph_conv_is_graphwires(num_bases):
         assert torch.allclose(*gradients, atol=1e-4)
 
 
-def test_what_rel_graph_conv_refuses():
+def test_rel_graph_conv_refuses_invalid_arguments():
     with pytest.raises(ValueError, match="divisible"):
         layers.RelGraphConv(8, 6, 4, "bdd", 4)
     with pytest.raises(ValueError, match="Supported regularizer"):

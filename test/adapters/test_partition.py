@@ -1,4 +1,4 @@
-"""Graphs in memory, cut into parts: what comes out is what went in, by original ids."""
+"""Graphs in memory that are partitioned: the parts have the input's data, by original ids."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def test_numpy(tmp_path):
         path = graphwire.partition_graph(edges, "web", 2, tmp_path / str(number), method="random", num_nodes=NODES,
                                          node_features=features)
         assert holds(path) == (2, "web")
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["0", "1", "2"]  # nothing is left beside
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["0", "1", "2"]  # no other file is left
     path = graphwire.partition_graph(ARRAYS["edges"], "web", 3, tmp_path / "0", method="random", num_nodes=NODES)
-    assert holds(path, ()) == (3, "web")  # what was there is replaced
+    assert holds(path, ()) == (3, "web")  # the old folder is replaced
 
 
 def test_scipy(tmp_path):
@@ -116,7 +116,7 @@ def test_dgl_graph_book_and_part(tmp_path):
 
 
 def test_a_book_of_a_damaged_json(tmp_path):
-    """It is read from the JSON alone, which has to be what was written."""
+    """Its only source is the JSON, which must be unchanged."""
     dgl.distributed.partition_graph(graph_of_dgl(), "web", 2, str(tmp_path / "data"), part_method="random")
     path = tmp_path / "data" / "web.json"
     text = path.read_bytes()
@@ -138,7 +138,7 @@ def test_a_book_of_a_damaged_json(tmp_path):
 @pytest.mark.parametrize(("formats", "out"), [(None, True), (["csr", "coo", "csc"], True), ("csc", False),
                                               (["csc", "coo"], False)])
 def test_out_edges(tmp_path, formats, out):
-    """DGL's parts have them, unless graph_formats names what has none: out_degrees, and edge_dir="out"."""
+    """DGL's parts have out-edges, unless graph_formats says otherwise: out_degrees, and edge_dir="out"."""
     path = str(tmp_path / "data" / "web.json")
     dgl.distributed.partition_graph(graph_of_dgl(), "web", 2, str(tmp_path / "data"), part_method="random",
                                     graph_formats=formats)
@@ -162,9 +162,9 @@ def test_out_edges(tmp_path, formats, out):
         dgl.distributed.exit_client()
 
 
-def test_metis_balances_what_it_is_told(tmp_path):
-    """Two halves with few edges between: a cut that is not told has all of the training in one part, and of the edges
-    nine in ten; one that is told does not."""
+def test_metis_balances_the_given_nodes(tmp_path):
+    """Two halves with few edges between them. Without balance_ntypes one part has all training nodes and nine in ten
+    edges; with it, no part does."""
     random = np.random.default_rng(4)
     dense, sparse = random.integers(0, 100, (1800, 2)), random.integers(100, 200, (200, 2))
     ring = np.stack([np.arange(200), np.roll(np.arange(200), 1)], 1)
@@ -182,7 +182,7 @@ def test_metis_balances_what_it_is_told(tmp_path):
 
 
 def test_options_that_there_are_not(tmp_path):
-    """A misspelt one is no option; ids that stay as they were cannot be had."""
+    """A misspelt argument is refused, and so is a request for unchanged ids."""
     graph = dgl.graph((torch.tensor([0, 1]), torch.tensor([1, 0])))
     with pytest.raises(TypeError, match="balance_edge"):
         dgl.distributed.partition_graph(graph, "web", 2, str(tmp_path / "x"), balance_edge=True)
@@ -200,7 +200,7 @@ def test_what_does_not_fit(tmp_path, monkeypatch):
         ({"graph": edges, "node_features": {"x": np.ones(3)}}, ValueError, "3 rows"),
         ({"graph": edges, "method": "magic"}, RuntimeError, "magic"),
         ({"graph": edges, "num_nodes": 5}, RuntimeError, "graphwire"),
-        # The arrays go through files, which nobody has seen: it is the feature that is named.
+        # The arrays go through files that the user never sees, so the error names the feature.
         ({"graph": edges, "num_nodes": NODES, "node_features": {"x": np.ones(NODES, np.complex64)}}, RuntimeError,
          r'^graphwire import: node feature x of _N: dtype'),
         ({"graph": edges, "edge_features": {"y": np.ones((len(edges), 1, 1, 1, 1))}}, RuntimeError,
@@ -220,7 +220,7 @@ def test_what_does_not_fit(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_scripts_own_partitioning(scripts, tmp_path):
-    """partition_graph.py, unmodified, of Reddit's files, and train_dist.py on what it made: over the subset."""
+    """partition_graph.py, unmodified, with Reddit's files, and train_dist.py on the result, with the subset."""
     reddit = tmp_path / "raw" / "reddit_self_loop"
     reddit.mkdir(parents=True)
     kinds = np.select([FEATURES["train_mask"], FEATURES["val_mask"]], [1, 2], 3)

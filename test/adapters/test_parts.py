@@ -1,4 +1,4 @@
-"""Folders of parts that DGL itself has written, and examples/partition_graph.py."""
+"""Folders of parts that DGL itself wrote, and examples/partition_graph.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphwire.dgl.parts import PartsError
 ARRAYS = arrays_of_communities()
 of_dgl = pytest.mark.skipif(getattr(host.dgl(), "is_graphwire_subset", False), reason="DGL writes the parts")
 
-# DGL alone, without Graphwire in its place.
+# DGL alone, without Graphwire's replacements.
 WRITE = """
 import sys
 import dgl, numpy as np, torch
@@ -68,7 +68,7 @@ def changed(config, change):
 
 
 def check(path, typed):
-    """By the columns that say which node and which edge it was."""
+    """Compares data by the columns that identify nodes and edges."""
     paper, cites = ("paper", "cites") if typed else ("_N", "_E")
     with graphwire.open(path, numpy=True) as graph:
         number = graph.feature("number", paper)[:]
@@ -95,7 +95,7 @@ def check(path, typed):
 @of_dgl
 @pytest.mark.parametrize("kind", ["plain", "typed"])
 def test_parts_of_dgl(kind, tmp_path, request):
-    """As DGL 1 names edge types, and as those before it; in as many parts as there were, and in others."""
+    """With DGL 1's names of edge types and with earlier ones; in the same number of parts and in others."""
     config, typed = request.getfixturevalue(kind), kind == "typed"
     assert check(convert_parts(config, tmp_path / "one", method="random"), typed) == 3
 
@@ -123,7 +123,7 @@ def test_parts_that_do_not_fit(plain, tmp_path):
 
 
 def test_without_dgl(tmp_path, monkeypatch):
-    """What it would take is said; a file that is no config is, too."""
+    """The error says what to install. A file that is not a config is refused too."""
     config = tmp_path / "web.json"
     config.write_text(json.dumps({"graph_name": "web", "num_parts": 1, "node_map": {"_N": [[0, 3]]},
                                   "edge_map": {"_E": [[0, 2]]}, "part-0": {"part_graph": "part0/graph.dgl"}}))
@@ -144,8 +144,8 @@ def example(folder, *arguments):
 
 @pytest.mark.slow
 def test_the_example(tmp_path):
-    """Flags of DGL's script, with - and _; balanced as asked: of two halves the first has the training and most edges,
-    and a cut that was not told would leave it whole."""
+    """Flags of DGL's script, with - and _. Balanced as requested: one of two halves has the training nodes and most
+    edges, and an unbalanced cut would not divide it."""
     import test_datasets as sets
 
     random = np.random.default_rng(4)
@@ -164,7 +164,7 @@ def test_the_example(tmp_path):
         assert np.allclose(graph.feature("features")[:], sets.A["feat"][orig], atol=1e-6)
         shares = [int(train[part.start:part.stop].sum()) for part in map(graph.part_range, range(2))]
         edges = [len(graph.part_edge_range(part)) for part in range(2)]
-        assert graph.out_degrees(np.arange(60)).sum() == 600  # what DGL's parts have: out-edges
+        assert graph.out_degrees(np.arange(60)).sum() == 600  # DGL's parts have out-edges
     assert max(shares) <= 18 and max(edges) <= 360, (shares, edges)
 
 

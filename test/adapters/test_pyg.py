@@ -1,4 +1,5 @@
-"""PyTorch Geometric's own loaders over graphwire.pyg: what they give is legal, evenly drawn, and learns as well."""
+"""PyTorch Geometric's own loaders over graphwire.pyg: batches are valid and uniformly sampled, and models learn as
+well."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import LinkLoader, NodeLoader
 from torch_geometric.nn import GraphSAGE
 
-pytestmark = pytest.mark.slow  # once: they use no dgl
+pytestmark = pytest.mark.slow  # once: these tests do not use dgl
 CITES, WRITES, BACK = ("paper", "cites", "paper"), ("author", "writes", "paper"), ("paper", "rev_writes", "author")
 NAMES = {"paper": {"x": "feat", "y": "label"}, "author": {"x": "age"}}
 
@@ -45,7 +46,7 @@ def graph(request, two_parts):
 
 @pytest.fixture(params=["folder", "servers"])
 def papers(request, hetero):
-    """The graph of several types; of two servers in two parts."""
+    """The graph with several types, from two servers in two parts."""
     if request.param == "folder":
         opened = graphwire.open(hetero)
     else:
@@ -56,7 +57,7 @@ def papers(request, hetero):
 
 
 def positions(graph, etype, e_id):
-    """The edges that PyG's loaders call by the ids which they had before, where these are known."""
+    """The graph's ids of edges from PyG's loaders, which use original ids where these are known."""
     ids = EdgeIds(graph)
     return ids.to_position(etype, e_id) if ids.translates(etype) else e_id
 
@@ -66,14 +67,14 @@ def as_they_are(graph, etype, e_id):
 
 
 def check_edges(graph, etype, edge_ids, src, dst):
-    """Each is an edge of the graph, with the ends that it has there."""
+    """Each is an edge of the graph with these ends."""
     expected = graph.find_edges(edge_ids, ":".join(etype) if etype else None)
     assert torch.equal(src, expected[0]) and torch.equal(dst, expected[1])
 
 
 def check_fanouts(graph, etype, store, targets, fanouts):
-    """Each node has its neighbours drawn at the hop after the one that found it: as many as there are, up to the
-    fanout, no edge twice; and those of the last hop none."""
+    """Each node's neighbours are drawn at the hop after the one that found it: as many as exist, up to the fanout, and
+    no edge twice. Nodes of the last hop have none."""
     name = ":".join(etype) if etype else None
     degrees = graph.in_degrees(targets.n_id, name)
     begin = 0
@@ -126,7 +127,7 @@ def test_a_mask_all_neighbours_and_replacement(graph):
 
 
 def test_the_same_over_servers(two_parts, two_servers):
-    """What torch's seed decides does not depend on where the graph is."""
+    """torch's seed gives the same batches wherever the graph is stored."""
     found = []
     for servers in (None, two_servers.addresses):
         with graphwire.open(two_parts, servers) as opened:
@@ -144,8 +145,8 @@ def chi_square(counts):
 
 
 def test_draws_are_even(graph):
-    """Each of a node's in-edges is drawn as often: at the seeds, and at nodes that the first hop found. Seeds are
-    fixed; the bound is eight deviations."""
+    """A node's in-edges are drawn equally often: at the seeds, and at nodes from the first hop. Seeds are fixed; the
+    bound is eight deviations."""
     torch.manual_seed(0)
     degrees = graph.in_degrees(slice(None))
     hub = int(torch.argmax(degrees))
@@ -169,7 +170,7 @@ def test_draws_are_even(graph):
 
 
 def test_equal_seeds(graph):
-    """Each has a row of its own, in their order, with the same neighbours."""
+    """Each seed has its own row, in order, with the same neighbours."""
     seeds = torch.tensor([5, 9, 5, 7, 9, 5])
     batch = next(iter(NodeLoader(stores(graph, "features"), NeighborSampler(graph, [4, 2]), seeds, batch_size=6)))
     assert torch.equal(batch.n_id[:6], seeds) and len(torch.unique(batch.n_id)) == batch.num_nodes - 3
@@ -223,7 +224,7 @@ def test_links(graph):
 
 
 def test_links_of_several_types(papers):
-    """The links of a type without a list of them: the graph store reads it whole."""
+    """All links of a type, without a list: the graph store reads the type's edges."""
     data = stores(papers, NAMES)
     loader = LinkLoader(data, NeighborSampler(data[1], [2, 2]), WRITES, neg_sampling="binary", batch_size=300)
     every = torch.stack(papers.find_edges(slice(None), "writes"))
@@ -239,8 +240,8 @@ def test_links_of_several_types(papers):
 
 @pytest.mark.parametrize("filter_per_worker", [True, False])
 def test_workers(graph, filter_per_worker):
-    """A worker is a fork, which opens connections of its own; its parent's go on being used. By pickle, as to a worker
-    that is none, the same."""
+    """A worker is a fork that opens its own connections; the parent's stay in use. A spawned worker gets the loader by
+    pickle, with the same results."""
     data, sampler = pickle.loads(pickle.dumps((stores(graph, {"x": "features"}), NeighborSampler(graph, [4, 3]))))
     loader = NodeLoader(data, sampler, torch.arange(300), batch_size=100, num_workers=2,
                         filter_per_worker=filter_per_worker)
@@ -253,7 +254,7 @@ def test_workers(graph, filter_per_worker):
 
 
 def test_the_stores_of_pygs_guide(papers):
-    """The snippets of PyG's page on remote backends, over data of this graph."""
+    """The code of PyG's page on remote backends, with data of this graph."""
     feature_store, graph_store = stores(papers, NAMES)
     paper_features, author_features = papers.feature("feat", "paper")[:], papers.feature("age", "author")[:]
     assert torch.equal(feature_store["paper", "x"], paper_features)
@@ -267,11 +268,11 @@ def test_the_stores_of_pygs_guide(papers):
     assert torch.equal(feature_store["paper", "h"], hidden) and feature_store.get_tensor_size("paper", "h") == (300, 5)
     assert {(attr.group_name, attr.attr_name) for attr in feature_store.get_all_tensor_attrs()} == {
         ("paper", "x"), ("paper", "y"), ("author", "x"), ("paper", "h")}
-    again = stores(papers, NAMES)[0]  # another trainer's
+    again = stores(papers, NAMES)[0]  # another trainer's tensor
     assert torch.equal(again["paper", "h", 7], hidden[7])
     del feature_store["paper", "h"]
     assert again.get_tensor("paper", "h") is None and not feature_store.remove_tensor("paper", "h", None)
-    assert not feature_store.put_tensor(hidden, "paper", "g", slice(0, 2))  # of rows that are not there
+    assert not feature_store.put_tensor(hidden, "paper", "g", slice(0, 2))  # of rows that do not exist
     with pytest.raises(ValueError, match="does not change"):
         feature_store["paper", "x", None] = paper_features
     row, col = graph_store[WRITES, "coo"]
@@ -288,7 +289,7 @@ def test_the_stores_of_pygs_guide(papers):
 
 
 def test_to_pyg(papers):
-    """graphwire's own loader: rows of edges come along, labels are those of the seeds."""
+    """graphwire's own loader: batches have rows of edges, and labels are those of the seeds."""
     loader = graphwire.NodeLoader(papers, None, [3, 2], ntype="paper", features={"paper": "feat", "author": "age"},
                                   labels="label", edge_features={"cites": "strength"}, batch_size=64, shuffle=True)
     assert len(loader) == 5
@@ -408,7 +409,7 @@ def trained(batches, epochs):
 
 
 def test_accuracy():
-    """As well as the same model over the whole graph, with as many updates."""
+    """The accuracy equals that of the same model on the whole graph, with as many updates."""
     data = cora()
     whole = trained(lambda: [(data, data.train)] * 2, 40)
     with from_pyg(Data(x=data.x, y=data.y, edge_index=data.edge_index)) as graph:
@@ -419,7 +420,7 @@ def test_accuracy():
 
 
 def test_loops_over_one_loader_are_independent(graph):
-    """Also where its workers stay, which PyG's own loops take from each other."""
+    """Also with persistent workers, which loops of PyG's own loader take from each other."""
     nodes, links = torch.arange(200), torch.stack(graph.find_edges(torch.arange(200)))
     data, sampler = stores(graph, "features"), NeighborSampler(graph, [2])
     for named in ({}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}):
@@ -434,7 +435,7 @@ def test_loops_over_one_loader_are_independent(graph):
 
 
 def rank_of_pyg(graph, rank, join):
-    """What graphwire.pyg's loaders say, of unequal batches and of none."""
+    """The warnings of graphwire.pyg's loaders about unequal numbers of batches and about none."""
     join()
     data, sampler, texts = stores(graph, "features"), NeighborSampler(graph, [2]), []
     for count in (100, 101, 20):
@@ -451,7 +452,7 @@ def rank_of_pyg(graph, rank, join):
                     dist.barrier()
                 dist.barrier()
                 seen = [batch.input_id for batch in [*seen, *batches] if batch is not None]
-            assert sum(map(len, seen)) == len(own)  # nothing is divided
+            assert sum(map(len, seen)) == len(own)  # the ranks get undivided seeds
             texts.append([str(one.message) for one in found if "graphwire" in str(one.message)])
     return texts
 

@@ -1,5 +1,5 @@
-"""What features are called in PyG's data: each has its own name, or is refused by it. Random names, beside an account
-in plain Python of which feature has which."""
+"""Names of features in PyG's data: each feature gets its own name, or the name is refused. Random names, compared with
+a plain Python model of which feature has which name."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from graphwire.pyg import NeighborSampler, stores
 from torch_geometric.data import Data
 from torch_geometric.loader import NodeLoader
 
-pytestmark = pytest.mark.slow  # once: they use no dgl
+pytestmark = pytest.mark.slow  # once: these tests do not use dgl
 OWN = ["edge_index", "num_nodes", "n_id", "e_id", "batch_size", "num_sampled_nodes", "edge_label_index", "input_id"]
-MEMBERS = ["keys", "values", "to", "_mapping"]  # of all of PyG's classes, which would hide the rows
+MEMBERS = ["keys", "values", "to", "_mapping"]  # attributes of any of PyG's classes, which would hide the rows
 PLAIN = ["x", "y", "edge_attr", "feat", "pos", "edge_weight", "batch", "my-rows"]
 POOL = OWN + MEMBERS + PLAIN
 NODES, EDGES = 40, 120
@@ -24,7 +24,7 @@ WRITES = ("author", "writes", "paper")
 
 
 def columns(count, first):
-    """A feature by each name, all different: that of place i begins at (first + i) * 1000."""
+    """Features with each name, all different: the one at position i begins at (first + i) * 1000."""
     return {name: np.arange(count) + 1000 * (first + place) for place, name in enumerate(POOL)}
 
 
@@ -58,7 +58,7 @@ def called(attributes, kind, name):
 
 
 def check(make, wanted, attributes):
-    """make(): the data. wanted: (place of the store, kind, name, are_rows(data, store, found)) of each feature."""
+    """make(): the data. wanted: (the store's key, kind, name, are_rows(data, store, found)) of each feature."""
     names = [(place, called(attributes, kind, name)) for place, kind, name, _ in wanted]
     refused = len(set(names)) < len(names) or any(name in OWN + MEMBERS for _, name in names)
     if refused:
@@ -76,7 +76,7 @@ def check(make, wanted, attributes):
 
 
 def random_attributes(rng):
-    """Names for some features, and for some of one kind."""
+    """New names for some features, and for some of one kind."""
     attributes = {name: rng.choice(PLAIN) for name in rng.sample(PLAIN, rng.randint(0, 2))}
     for kind in ("features", "edge_features", "labels"):
         if rng.random() < 0.6:
@@ -85,7 +85,7 @@ def random_attributes(rng):
 
 
 def of_nodes(name, first, labels=False):
-    """Nodes keep their ids in one part."""
+    """In one part nodes keep their ids."""
     def are_rows(_, store, rows):
         ids = store.n_id[:store.batch_size] if labels else store.n_id
         return torch.equal(rows, ids + 1000 * (first + POOL.index(name)))
@@ -93,7 +93,8 @@ def of_nodes(name, first, labels=False):
 
 
 def of_edges(name, ends="edge_index", place=(None, None), turns=(NODES, NODES, 7, 1)):
-    """Edge i of the input is known by its ends, whatever its id is: from i % turns[0] to its turns[2:], of turns[1]."""
+    """An input edge i is known by its ends, whatever its id: it leads from i % turns[0] to (i * turns[2] + turns[3]) %
+    turns[1]."""
     def are_rows(data, store, rows):
         src, dst = (data if one is None else data[one] for one in place)
         edges = rows - 1000 * (100 + POOL.index(name))
@@ -117,7 +118,7 @@ def test_one_store(ring):
 
 
 def test_a_store_for_each_type(written):
-    """A name may stand for rows of each type, and not for two of one."""
+    """A name may mean rows of each type, but not two kinds of rows of one type."""
     rng, kept = random.Random(2), 0
     for _ in range(150):
         papers, authors, edges, labels = chosen(rng, 2), chosen(rng, 2), chosen(rng, 2), chosen(rng, 2)
@@ -160,7 +161,7 @@ def test_what_attributes_are(ring):
 
 
 def test_names_of_stores(ring):
-    """PyG's loaders write some, and edges' rows come beside nodes'."""
+    """PyG's loaders use some names themselves; rows of edges and of nodes may be in one store."""
     for name in ("n_id", "e_id", "edge_index", "batch_size", "input_id", "edge_label_index"):
         with pytest.raises(ValueError, match=name):
             stores(ring, {name: "feat"})
@@ -175,7 +176,7 @@ def test_names_of_stores(ring):
 
 
 def test_to_pyg_keeps_no_batch(ring, written):
-    """All that it returns has memory of its own."""
+    """All returned arrays have their own memory."""
     options = {"edge_features": "pos", "labels": "y"}
     for make in (lambda: graphwire.sample(ring, [3, 5], [3], features="feat", **options),
                  lambda: next(iter(graphwire.EdgeLoader(ring, None, [3], negatives=1, features="feat", **options))),

@@ -1,5 +1,5 @@
-"""Two trainers over two servers, forked here: barriers, tensors that one of them makes, unequal steps. Over gloo, and
-where torch.distributed was initialized with what takes nothing that lies in the processor's memory, as nccl."""
+"""Two trainers over two servers, as forks: barriers, tensors that one of them creates, unequal steps. Over gloo, and
+over a backend of torch.distributed that accepts no CPU tensors, like nccl."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tensor(name, init_func=None):
 
 
 def creating_is_no_barrier(rank):
-    """The first trainer makes a tensor and writes, alone; the other opens it behind the barrier."""
+    """Only the first trainer creates a tensor and writes; the other one opens it after the barrier."""
     made = tensor("alone") if rank == 0 else None
     if rank == 0:
         made[torch.arange(NODES)] = torch.arange(NODES).float()
@@ -42,7 +42,7 @@ def creating_is_no_barrier(rank):
 
 
 def dropped_tensors_go(rank):
-    """At the barrier behind which nobody has an object; what one still has stays, with its rows."""
+    """A tensor ends at the first barrier at which no trainer has an object of it. Otherwise it stays, with its rows."""
     both, one = tensor("both", torch.ones), tensor("one", torch.ones)
     context.barrier()
     del both
@@ -55,13 +55,14 @@ def dropped_tensors_go(rank):
     context.barrier()
 
 
-def unequal_steps_are_told(rank):
-    """By the rank whose loop begins last, before its first step: the other may be waiting for it. By the first rank
-    too, in its next step. Not of shares with as many steps, nor of loops without gradients, nor again."""
+def unequal_steps_are_reported(rank):
+    """The rank whose loop begins last warns before its first step, because the other may wait for it. The first rank
+    warns too, in its next step. No warning for equal numbers of steps, for loops without gradients, or a second
+    time."""
     g = dgl.distributed.DistGraph("communities")
 
     def told(ids, begins, gradients=True, **named):
-        """What is said as the loop begins, and until it has ended; on the rank `begins` it begins first."""
+        """The warnings when the loop begins, and until it has ended. On the rank `begins` the loop begins first."""
         loader = dgl.dataloading.DistNodeDataLoader(g, ids, dgl.dataloading.NeighborSampler([2]), **named)
         with warnings.catch_warnings(record=True) as found, torch.set_grad_enabled(gradients):
             warnings.simplefilter("always")
@@ -105,7 +106,7 @@ def _rank(work, graph, rank, backend, meet, pipe):
 
 
 @pytest.mark.parametrize("backend", ["gloo", "refusing"])
-@pytest.mark.parametrize("work", [creating_is_no_barrier, dropped_tensors_go, unequal_steps_are_told])
+@pytest.mark.parametrize("work", [creating_is_no_barrier, dropped_tensors_go, unequal_steps_are_reported])
 def test_ranks(work, backend, graph, tmp_path):
     forked, ranks = multiprocessing.get_context("fork"), []
     for rank in range(2):

@@ -12,7 +12,7 @@ import pytest
 from conftest import PROGRAM, TOP, arrays_of_communities, runner
 from group_threads import counted, left
 
-# A loopback of its own, so that no other's ports are in the way.
+# A separate loopback address, so that ports do not collide.
 OWN_NETWORK = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 COMMON = ("--graph_name", "communities", "--ip_config", "there_is_none.txt", "--batch_size", "100")
 
@@ -22,8 +22,8 @@ def losses(text):
 
 
 def test_standalone_supervised(scripts, communities, tmp_path):
-    """--num_workers and --num_servers are asserted against the environment, which has neither; --num_gpus -1 is the
-    processor; ip_config is not opened."""
+    """The scripts check --num_workers and --num_servers against the environment, which has neither. --num_gpus -1 is
+    the CPU. ip_config is not opened."""
     text = runner(scripts / "train_dist.py", *COMMON, "--standalone", "--part_config", communities / "communities.json",
                   "--num_epochs", 4, "--close_profiler", "--log_every", 1, "--eval_every", 100, folder=tmp_path)
     assert "part 0, train: 300 (local: 300), val: 120 (local: 120), test: 180 (local: 180)" in text
@@ -41,7 +41,7 @@ def test_standalone_unsupervised(scripts, communities, tmp_path):
 
 
 def launched(scripts, two_parts, folder, script, *arguments):
-    """The script under launch.py, on two hosts that are this machine."""
+    """Runs the script under launch.py, on two hosts that are both this machine."""
     workspace = folder / "workspace"
     shutil.copytree(two_parts, workspace / "data")
     (workspace / "code").mkdir()
@@ -49,7 +49,7 @@ def launched(scripts, two_parts, folder, script, *arguments):
     (workspace / "ip_config.txt").write_text("127.0.0.1 30050\n127.0.0.1 30051\n")
     command = " ".join([sys.executable, f"code/{script}", "--graph_name communities --ip_config ip_config.txt",
                         "--num_servers 1", *arguments])
-    home = folder / "home"  # where a host keeps what it serves on which port
+    home = folder / "home"  # where a host records the port of each server
     home.mkdir()
     environment = counted({**os.environ, "OMP_NUM_THREADS": "1", "HOME": str(home)})
     done = subprocess.run(
@@ -65,7 +65,7 @@ def launched(scripts, two_parts, folder, script, *arguments):
 
 @pytest.mark.slow
 def test_launched_supervised(scripts, two_parts, tmp_path):
-    """launch.py sees that the script imports dgl. Accuracy is evaluated over the servers."""
+    """launch.py recognises that the script imports dgl. Accuracy is evaluated over the servers."""
     text = launched(scripts, two_parts, tmp_path, "train_dist.py", "--num_epochs 10 --batch_size 50 --num_workers 1",
                     "--close_profiler --eval_every 10 --lr 0.01")
     assert "train: 150" in text and text.count("parent ends") == 2
@@ -82,15 +82,15 @@ def test_launched_unsupervised(scripts, two_parts, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_ranks_do_together(two_parts, tmp_path):
-    """init_func, synchronous optimizers, net_type: dgl_ranks.py, by two trainers."""
+def test_calls_of_several_ranks(two_parts, tmp_path):
+    """init_func, synchronous optimizers, net_type: dgl_ranks.py with two trainers."""
     text = launched(TOP / "test/adapters", two_parts, tmp_path, "dgl_ranks.py")
     assert sorted(re.findall(r"rank (\d): ok", text)) == ["0", "1"], text
 
 
 @pytest.mark.slow
 def test_pyg_launched(two_parts, tmp_path):
-    """A trainer of PyTorch Geometric's, on two hosts over two servers: nodes, then links."""
+    """A trainer with PyTorch Geometric, on two hosts over two servers: nodes, then links."""
     text = launched(TOP / "test/adapters", two_parts, tmp_path, "pyg_trainer.py")
     found = re.findall(r"rank (\d): 180 nodes, accuracy ([0-9.]+)", text)
     assert sorted(rank for rank, _ in found) == ["0", "1"] and float(found[0][1]) > 0.7, text

@@ -1,4 +1,4 @@
-"""DistTensor, DistEmbedding and the optimizers in one process: names, first values, what goes with its objects."""
+"""DistTensor, DistEmbedding and the optimizers in one process: names, initial values, and ends of tensors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_tensors(g):
     tensor[torch.tensor([1, 599])] = torch.ones(2, 3, requires_grad=True)
     assert tensor[np.array([599, 0])].tolist() == [[1, 1, 1], [0, 0, 0]] and tensor.count_nonzero() == 6
     again = dgl.distributed.DistTensor((NODES, 3), torch.float32, "hidden")
-    assert again[1].tolist() == [[1, 1, 1]]  # a name opens what there is
+    assert again[1].tolist() == [[1, 1, 1]]  # an existing name opens its tensor
     assert tensor.part_policy.policy_str == "node~_N" and tensor.tensor_name == "hidden"
     with pytest.raises(Exception, match="hidden"):
         dgl.distributed.DistTensor((NODES, 4), torch.float32, "hidden")
@@ -46,7 +46,7 @@ def test_tensors(g):
 
 @pytest.mark.parametrize("first", [torch.ones, torch.rand, torch.randn])
 def test_a_name_that_exists_is_referenced(g, first):
-    """Whatever it began with: shape and dtype are compared, as in DGL."""
+    """Whatever the initial values: shape and dtype are compared, as in DGL."""
     tensor = dgl.distributed.DistTensor((NODES, 3), torch.float32, "there", first)
     torch.manual_seed(torch.initial_seed() + 1)
     for again in (dgl.distributed.DistTensor((NODES, 3), torch.float32, "there"),
@@ -61,11 +61,12 @@ def test_a_name_that_exists_is_referenced(g, first):
 
 
 def test_all_trainers_meet_for_an_init_func(g, monkeypatch):
-    """As often, whether this one has an object of the tensor or not: objects are not collected everywhere at once."""
+    """The number of barriers is the same with and without an object of the tensor, because trainers free their objects
+    at different times."""
     met, counts = [], []
     monkeypatch.setattr(context, "barrier", lambda: met.append(1))
     objects = []
-    for held in (False, True, False):  # the first time; with an object; without, while another trainer has one
+    for held in (False, True, False):  # first; with an object; without one, while another trainer has one
         if not held:
             context._tensors.pop("node/_N/met", None)
         objects.append(dgl.distributed.DistTensor((NODES,), torch.float32, "met", lambda shape, _: torch.ones(shape)))
@@ -75,8 +76,9 @@ def test_all_trainers_meet_for_an_init_func(g, monkeypatch):
 
 
 def test_tensors_go_with_their_objects(g):
-    """Not as the object goes, where an interrupt would be dropped: at the next use of a tensor, or barrier."""
-    g.barrier()  # with tensors of other tests
+    """A tensor ends at the next use of a tensor, or barrier. Not when its object is freed, because Python drops an
+    interrupt there."""
+    g.barrier()  # ends tensors of other tests
     names = {tensor["name"] for tensor in g.graph.tensors}
     one = dgl.distributed.DistTensor((NODES,), torch.float32, "passing")
     two = dgl.distributed.DistTensor((NODES,), torch.float32, "passing")
@@ -114,8 +116,8 @@ def test_init_func_is_called_once_for_each_part(g):
 
 
 def test_an_init_func_that_fails_leaves_no_tensor(g):
-    """The name is free: no zeros are found under it."""
-    g.barrier()  # with tensors of other tests
+    """The name stays free, and no tensor of zeros exists."""
+    g.barrier()  # ends tensors of other tests
     names = {tensor["name"] for tensor in g.graph.tensors}
     for function, error in ((lambda shape, dtype: torch.ones(3), ValueError), (lambda shape, dtype: 1 / 0,
                                                                               ZeroDivisionError)):
@@ -126,12 +128,12 @@ def test_an_init_func_that_fails_leaves_no_tensor(g):
     assert made.count_nonzero() == 2 * NODES
     made[0] = torch.zeros(1, 2)
     again = dgl.distributed.DistTensor((NODES, 2), torch.float32, "failing", lambda shape, dtype: 1 / 0)
-    assert again.count_nonzero() == 2 * NODES - 2  # what was there before stays
+    assert again.count_nonzero() == 2 * NODES - 2  # the existing tensor stays
 
 
 @pytest.mark.parametrize("function", [None, torch.zeros, torch.ones, torch.rand, torch.randn])
 def test_known_functions_run_in_the_servers(g, function, monkeypatch):
-    """No rows are made here, and nobody waits: not for these, which the servers draw by themselves."""
+    """The servers draw the rows themselves, so no rows are made in Python, and no trainer waits."""
     def fail(*_):
         raise AssertionError("in Python")
 
@@ -151,8 +153,8 @@ def test_known_functions_run_in_the_servers(g, function, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["SparseAdam", "SparseAdagrad"])
 def test_optimizers_against_torch(g, kind):
-    """Rows of equal ids are averaged, as DGL does; beside that torch's dense optimizer on the rows that are read. The
-    ids are changed when the rows have been read."""
+    """Rows of equal ids are averaged, as in DGL; compared with torch's dense optimizer on the rows that are read. The
+    ids change after the read."""
     start = torch.randn(NODES, 4)
     book = g.get_partition_book()
     parts = iter([start[book.partid2nids(part)] for part in range(2)])

@@ -1,4 +1,4 @@
-"""Several types through dgl's names, labels with NaN, functions of a script's own, what the subset lacks."""
+"""Several types with dgl's names, labels with NaN, functions of scripts, and missing names of the subset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CITES, WRITES = ("paper", "cites", "paper"), ("author", "writes", "paper")
 
 @pytest.fixture(scope="module")
 def g(hetero):
-    """Papers that cite each other, authors who write them, and the reverse of both."""
+    """Papers that cite each other, authors who write papers, and the reverses of both."""
     dgl.distributed.initialize("none.txt")
     graph = dgl.distributed.DistGraph("graph", part_config=str(hetero))
     yield graph
@@ -37,7 +37,8 @@ def check_block(g, block):
 
 
 def test_node_loader_of_types(g):
-    """Seeds of two types; every edge of every block is one of the graph, at most as many as the fanout of its type."""
+    """Seeds of two types. Every edge of a block is an edge of the graph, and no node has more edges of a type than its
+    fanout."""
     sampler = dgl.dataloading.NeighborSampler([{etype: 2 for etype in g.canonical_etypes}, 3])
     seeds = {"paper": torch.arange(0, 300, 3), "author": torch.arange(100)}
     seen = {"paper": [], "author": []}
@@ -57,7 +58,7 @@ def test_node_loader_of_types(g):
 
 
 def test_hetero_graph_conv_of_types(g):
-    """A layer of each relation, its results added up; beside sums made by hand."""
+    """A layer for each relation, with summed results, compared with sums in plain torch."""
     class Sum(torch.nn.Module):
         def __init__(self, factor):
             super().__init__()
@@ -89,7 +90,7 @@ def test_hetero_graph_conv_of_types(g):
 
 
 def turned(g, ids, etype, other):
-    """Ids of the edges of `other` that are these turned round, of a graph that was renumbered."""
+    """The ids of edges of `other` that are the reverses of these edges, in a graph that was renumbered."""
     src, dst = (ends.tolist() for ends in g.find_edges(ids, etype))
     pairs = set(zip(dst, src))
     ends = g.find_edges(torch.arange(g.num_edges(other)), other)
@@ -97,12 +98,12 @@ def turned(g, ids, etype, other):
 
 
 def test_edge_prediction_of_types(g):
-    """Neither the batch's edges nor their reverses: of the same ids, where edges keep theirs, and else between the same
-    ends."""
+    """Neither the batch's edges nor their reverses: those with the same ids, if edges keep their ids, else those
+    between the same ends."""
     assert g.canonical_etypes[1:] and ("paper", "rev_writes", "author") in g.canonical_etypes
     reverses = {"writes": "rev_writes", "rev_writes": "writes", "cites": "rev_cites", "rev_cites": "cites"}
     kept = {etype: g.keeps_edge_ids(etype) for etype in reverses}
-    assert kept["cites"] and kept["rev_cites"]  # the others' ids, "graphwire import" keeps if it is asked to
+    assert kept["cites"] and kept["rev_cites"]  # "graphwire import" keeps the other types' ids only on request
     seeds = {"writes": torch.arange(0, 900, 9), "cites": torch.arange(5)}
     back = {f"rev_{etype}": ids if kept[etype] else turned(g, ids, etype, f"rev_{etype}")
             for etype, ids in seeds.items()}
@@ -125,7 +126,7 @@ def test_edge_prediction_of_types(g):
 
 
 def test_the_book_of_types(hetero, tmp_path):
-    """Homogeneous ids number all types of part 0, then those of part 1: beside lists made by hand."""
+    """Homogeneous ids number all types of part 0, then those of part 1; compared with plain lists."""
     run("partition", hetero, "--num-parts", 3, "--method", "random", "--out", tmp_path / "parts")
     config = str(tmp_path / "parts" / "graph.json")
     books = [dgl.distributed.load_partition_book(config, part)[0] for part in range(3)]
@@ -152,8 +153,8 @@ def test_the_book_of_types(hetero, tmp_path):
 
 
 def test_a_part_of_types(hetero, tmp_path):
-    """As DGL gives it: a homogeneous graph of the part's nodes and edges, by homogeneous ids, with the numbers of
-    types; behind its own nodes those that its edges start at; features by type."""
+    """As in DGL: a homogeneous graph of the part's nodes and edges, by homogeneous ids, with numbers of types. After
+    its own nodes come the sources of its edges. Features are by type."""
     run("partition", hetero, "--num-parts", 3, "--method", "random", "--out", tmp_path / "parts")
     config = str(tmp_path / "parts" / "graph.json")
     seen = {etype: [] for etype in dgl.distributed.load_partition_book(config, 0)[0].canonical_etypes}
@@ -189,18 +190,18 @@ def test_a_part_of_types(hetero, tmp_path):
 
 
 def test_layers_of_types_allow_nodes_without_edges():
-    """A node has edges of some relations and none of others: HeteroGraphConv says so to its layers."""
+    """A node may have edges of some relations only: HeteroGraphConv passes that to its layers."""
     g = dgl.heterograph({CITES: ([0, 1], [1, 0]), WRITES: ([0], [1])}, {"paper": 3, "author": 1})
     rows = {"paper": torch.rand(3, 4), "author": torch.rand(1, 4)}
     for layer, shape in ((lambda: dgl.nn.GraphConv(4, 2), (3, 2)), (lambda: dgl.nn.GATConv(4, 2, 3), (3, 3, 2))):
         with pytest.raises(dgl.DGLError, match="0-in-degree"):
             layer()(g["cites"], rows["paper"])
         out = dgl.nn.HeteroGraphConv({"cites": layer(), "writes": layer()})(g, rows)
-        assert out["paper"].shape == shape and not out["paper"][2].any()  # no edge, and no bias yet
+        assert out["paper"].shape == shape and not out["paper"][2].any()  # no edges, and no bias yet
 
 
 def test_labels_with_nan(tmp_path):
-    """A column of labels as papers100M has it: NaN where nothing is known, kept as it is."""
+    """Labels as in papers100M: unknown labels are NaN, and stay NaN."""
     labels = torch.arange(60).float() % 4
     labels[::3] = float("nan")
     whole = dgl.graph((torch.arange(60), torch.arange(60).roll(1)), num_nodes=60)
@@ -220,7 +221,7 @@ def test_labels_with_nan(tmp_path):
 
 
 def test_exit_client_forgets_tensors(two_parts):
-    """Objects of before are none of the graph's that is opened next: its tensors begin anew and go with their own."""
+    """Old objects do not belong to the next graph: its tensors begin anew, and end with their own objects."""
     def make():
         dgl.distributed.initialize("none.txt")
         g = dgl.distributed.DistGraph("communities", part_config=str(two_parts / "communities.json"))
@@ -240,7 +241,7 @@ def test_exit_client_forgets_tensors(two_parts):
 
 
 def test_functions_of_a_script():
-    """A reduce function is called with all messages of nodes of one in-degree; where no edge ends there are zeros."""
+    """A reduce function gets all messages of nodes with equal in-degrees; nodes without in-edges get zeros."""
     g = dgl.graph((torch.tensor([0, 1, 2, 3, 0]), torch.tensor([1, 2, 1, 2, 4])), num_nodes=6)
     g.ndata["h"] = torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0, 32.0], requires_grad=True)
     shapes = []
@@ -258,7 +259,7 @@ def test_functions_of_a_script():
 
 
 def test_numbers_of_pairs_beyond_int32():
-    """Ids of int32 whose pair, as one number, is none: from a matrix of SciPy's, whose ids DGL widens, and a graph's
+    """Ids of int32 whose pair does not fit into one number: from a matrix of SciPy, whose ids DGL widens, and a graph's
     own int32, which stays."""
     sparse = pytest.importorskip("scipy.sparse")
     src, dst = np.array([70_000, 5, 70_000], np.int32), np.array([69_999, 70_001, 5], np.int32)
@@ -308,7 +309,7 @@ def test_what_the_subset_lacks():
     ("from dgl.dataloading import ShaDowKHopSampler", "dgl.dataloading.ShaDowKHopSampler"),
     ("import dgl.frame", "dgl.frame"), ("import dgl.dataloading.loaders", "dgl.dataloading.loaders")])
 def test_imports_of_what_the_subset_lacks(line, name):
-    """Say so, as attributes do; and a file of Graphwire's own is no module of dgl's."""
+    """They raise the same error as attributes; and a file of Graphwire's own is not a module of dgl."""
     with pytest.raises(ImportError, match=f"{name} is not in Graphwire's subset of dgl: install dgl"):
         exec(line)
     assert line.split()[1] in ("dgl", "dgl.nn", "dgl.nn.pytorch.conv", "dgl.dataloading") or name not in sys.modules

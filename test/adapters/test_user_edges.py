@@ -1,5 +1,5 @@
-"""Edge ids of a graph in one part: every name of graphwire.dgl that takes or gives them does as the same graph does in
-memory. Random graphs with loops, parallel edges, several types, a type without edges."""
+"""Edge ids of a graph in one part: every function of graphwire.dgl with edge ids gives the same results as for the same
+graph in memory. Random graphs with loops, parallel edges, several types, a type without edges."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TYPES = (("a", "r", "a"), ("a", "s", "b"), ("b", "s", "a"), ("b", "none", "b"))
 
 
 def whole_of(kind, random):
-    """The graph in memory: edges in no order, each with its id as the column "id", and other columns."""
+    """The graph in memory: edges in random order, each with its id in the column "id", and other columns."""
     def ends(src, dst, count):
         return torch.from_numpy(random.integers(0, src, count)), torch.from_numpy(random.integers(0, dst, count))
 
@@ -48,7 +48,7 @@ def whole_of(kind, random):
 
 @pytest.fixture(scope="module", params=KINDS)
 def both(request, tmp_path_factory):
-    """(the graph in memory, the same as a DistGraph, its JSON)."""
+    """(the graph in memory, the same graph as a DistGraph, its JSON)."""
     random = np.random.default_rng(KINDS.index(request.param) + 5)
     whole = whole_of(request.param, random)
     folder = tmp_path_factory.mktemp(request.param)
@@ -64,7 +64,7 @@ def both(request, tmp_path_factory):
 
 
 def some(random, count, n=12):
-    """Ids in any order, some twice, as scripts give them."""
+    """Ids in any order, some twice, as scripts pass them."""
     ids = random.integers(0, count, n if count else 0)
     return [torch.from_numpy(ids), torch.from_numpy(ids.astype(np.int32)), ids, ids.tolist()][random.integers(0, 4)]
 
@@ -104,7 +104,7 @@ def test_ends_and_columns(both):
 
 
 def test_tensors_of_edges(both):
-    """Written, read and trained by a script's ids; a row lies with its edge, whoever opens the tensor."""
+    """Rows are written, read and trained by the script's ids; a row belongs to its edge, whatever opens the tensor."""
     whole, g, _, _ = both
     random = np.random.default_rng(2)
     for etype in each(whole):
@@ -132,7 +132,7 @@ def test_tensors_of_edges(both):
 
 
 def test_embeddings_of_edges(both):
-    """Rows trained by a script's ids are those that torch trains."""
+    """Rows that are trained by the script's ids equal rows that torch trains."""
     whole, g, _, _ = both
     random = np.random.default_rng(3)
     for etype in each(whole):
@@ -172,7 +172,7 @@ def test_splits(both, world, force_even, monkeypatch):
 
 
 def test_frontiers(both):
-    """All edges around nodes, and samples of them, in both directions; edges that are left out."""
+    """All edges around nodes, and samples of them, in both directions, with excluded edges."""
     whole, g, _, _ = both
     random = np.random.default_rng(4)
     for _ in range(6):
@@ -200,7 +200,7 @@ def test_frontiers(both):
 
 
 def check_block(whole, block):
-    """Its edges are the graph's, by their ids."""
+    """The block's edges are edges of the graph, by their ids."""
     for etype in whole.canonical_etypes:
         src, dst = (ends.long() for ends in block.edges(etype=etype))
         assert same_ends(whole, etype, block.edges[etype].data[dgl.EID], block.srcnodes[etype[0]].data[dgl.NID][src],
@@ -208,7 +208,7 @@ def check_block(whole, block):
 
 
 def samplers(*arguments, **named):
-    """Graphwire's, and DGL's own where it is installed."""
+    """Graphwire's, and DGL's own if DGL is installed."""
     found = [NeighborSampler(*arguments, **named)]
     if not getattr(dgl, "is_graphwire_subset", False):
         found.append(dgl.dataloading.NeighborSampler(*arguments, **named))
@@ -216,7 +216,7 @@ def samplers(*arguments, **named):
 
 
 def test_blocks(both):
-    """Around unequal seeds of one type, equal ones, seeds of two types; with columns of the edges."""
+    """Around different seeds of one type, equal seeds, and seeds of two types; with columns of the edges."""
     whole, g, _, _ = both
     random = np.random.default_rng(5)
     for sampler in samplers([2, 3]):
@@ -272,7 +272,7 @@ def test_pair_graphs_and_edge_loaders(both):
 
 
 def test_the_book_and_the_part(both):
-    """One part has all ids; homogeneous ones number the types one after another, and a part's graph has them."""
+    """One part has all ids. Homogeneous ids number the types one after another, and a part's graph uses them."""
     whole, g, path, mapping = both
     book = g.get_partition_book()
     begin, columns = 0, {}
@@ -299,7 +299,7 @@ def test_the_book_and_the_part(both):
 
 
 def test_over_servers(both, tmp_path, monkeypatch):
-    """The maps are fetched from the owner, here over TCP."""
+    """The maps are read from the graph's owner, here over TCP."""
     whole, _, path, _ = both
     servers = Servers(path, 1, tmp_path)
     try:
@@ -321,7 +321,7 @@ def test_over_servers(both, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_graphs_that_do_not_know(parts, tmp_path, monkeypatch):
-    """In one part, without the ids that edges had: they are new, as in several parts, and that is told, once."""
+    """One part without the edges' original ids: ids are the graph's, as in several parts, and one warning says so."""
     monkeypatch.setattr(user_edges, "_warned", False)
     np.save(tmp_path / "edges.npy", np.array([[0, 3], [1, 2], [2, 1], [3, 0]]))
     run("import", "--edges", f"_N:_E:_N={tmp_path}/edges.npy", "--name", "old", "--out", tmp_path / "one", "--quiet")

@@ -2,7 +2,7 @@
 # Runs the scripts of test/integration with the release build's program (test/integration/lib.sh). Most scripts wait more
 # than they compute, so twice as many run at once as there are processors. The longest scripts start first.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
-longest='45_bench 40_quickstart 37_service 38_doctor 25_files 32_restarts 33_strangers'
+longest='45_bench 40_quickstart 37_service 38_doctor 25_files 32_restarts 33_shortages'
 logs=build/check/integration
 
 one() { # one SCRIPT

@@ -8,15 +8,15 @@
 # Each test prints one ok/not ok line; a program that dies or runs out of time is one failed test.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 # Runs two programs at a time, the longest first, over RDMA only.
-together='test_client test_tensor_writes test_transport_calls test_transport_deferred test_tensor_turns test_transport_reads test_transport_life
+together='test_client test_tensor_writes test_transport_calls test_transport_deferred test_tensor_slices test_transport_reads test_transport_life
 	test_transport_verbs_trust test_transport_once test_transport_several test_client_edges test_transport_fork test_request_cancel
-	test_client_small test_client_memory test_client_strangers test_client_texts test_client_links test_tensors
-	test_mutable_features test_doctor_peer test_doctor_strangers test_transport_late test_transport_versioned test_checkpoint test_checkpoint_beside
+	test_client_small test_client_memory test_client_bad_servers test_client_texts test_client_links test_tensors
+	test_mutable_features test_doctor_peer test_doctor_bad_servers test_transport_dynamic test_transport_versioned test_checkpoint test_checkpoint_background
 	test_client_split'
-choosing='test_client_ways test_arena_numa' # may choose another transport
+choosing='test_client_transports test_arena_numa' # may choose another transport
 alone='test_transport_verbs'                # runs alone, because it removes the device and adds it again
 # The programs of the doctor's test, which removes the device last, and of the faults between two hosts.
-actors='graphwire-cmd faults_trainer faults_server faults_stopped faults_late'
+actors='graphwire-cmd faults_trainer faults_server faults_stopped faults_deadline'
 limit=1200 whole=2700 # seconds for one program, and for a boot; whole is less than the step's limit of 2800 s
 
 deploy/packages.sh guest || exit 1

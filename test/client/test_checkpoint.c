@@ -1,5 +1,5 @@
-/* Checkpoints through the public calls: written from servers and from a standalone client, read back into the same
- * parts and into others, and by commands. The oracle is the tensors' own rows, before and after.
+/* Checkpoints through the public calls and the commands. The tests write them from servers and from a standalone
+ * client, and restore them into the same parts and into others. The oracle is the tensors' own rows before and after.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,8 @@
 #include "test/support/save_bed.h"
 #include "tools/tools.h"
 
-/* Written, changed, read back: rows and state are what they were, and training goes on as it would have. */
+/* Writes, changes and restores tensors. Rows and state are as they were, and training continues with the same results.
+ */
 static void check_there_and_back(struct gw_client *client)
 {
 	const struct gw_tensor *tensors[TENSORS];
@@ -35,7 +36,7 @@ static void check_there_and_back(struct gw_client *client)
 	save_bed_fill(client, tensors[HALF], 5);
 	save_bed_fill(client, tensors[WORDS], 6);
 
-	must(gw_restore(client, save_bed_path("one"), NULL, 0)); /* over those that are there */
+	must(gw_restore(client, save_bed_path("one"), NULL, 0)); /* over the existing tensors */
 	for (int t = 0; t < TENSORS; t++)
 		save_bed_check_rows(client, tensors[t], then[t]);
 	save_bed_train(client, tensors, 3);
@@ -48,7 +49,7 @@ static void check_there_and_back(struct gw_client *client)
 	save_bed_open(client, tensors);
 	for (int t = 0; t < TENSORS; t++)
 		save_bed_check_rows(client, tensors[t], then[t]);
-	save_bed_create(client, tensors); /* as the same script would: they are what it asks for */
+	save_bed_create(client, tensors); /* finds these, as a restarted script would */
 	save_bed_train(client, tensors, 3);
 	for (int t = 0; t < 2; t++)
 		save_bed_check_rows(client, tensors[t], later[t]);
@@ -72,7 +73,7 @@ static void there_and_back(void **state)
 	gw_client_close(client);
 }
 
-/* Written before anybody trained it, trained, read back: the optimizer begins again, too. */
+/* A checkpoint from before the first push: after training and a restore, the optimizer starts again too. */
 static void before_any_training(void **state)
 {
 	(void)state;
@@ -97,7 +98,7 @@ static void before_any_training(void **state)
 	must(gw_remove_tree(save_bed_path("new")));
 }
 
-/* What lies on disk, read as NumPy would: the rows of each part, one part after the other. */
+/* Reads the files as NumPy would: the rows of each part, one part after the other. */
 static void files_hold_the_rows(void **state)
 {
 	(void)state;
@@ -122,7 +123,7 @@ static void files_hold_the_rows(void **state)
 		gw_npy_close(&file);
 		snprintf(name, sizeof(name), "files/tensor0/part%d/orig_id.npy", p);
 		must(gw_npy_open(save_bed_path(name), &file));
-		for (uint64_t i = 0; i < file.npy.shape[0]; i++) /* the fixture's: 10 times the id, and 7 */
+		for (uint64_t i = 0; i < file.npy.shape[0]; i++) /* the fixture's formula: 10 times the id, plus 7 */
 			assert_int_equal(((const int64_t *)file.data)[i],
 					 10 * (int64_t)(done - file.npy.shape[0] + i) + 7);
 		gw_npy_close(&file);
@@ -134,8 +135,7 @@ static void files_hold_the_rows(void **state)
 	must(gw_remove_tree(save_bed_path("files")));
 }
 
-/* Tensors with fewer rows than there are parts, of every placement that deals rows out by itself; one that is trained.
- */
+/* Tensors with fewer rows than parts, of every placement that distributes rows itself; one of them is trained. */
 static void parts_without_rows(void **state)
 {
 	(void)state;
@@ -165,7 +165,7 @@ static void parts_without_rows(void **state)
 			then[t] = save_bed_rows(client, tensor);
 		}
 		must(gw_checkpoint(client, save_bed_path("few"), NULL));
-		/* As it was written once: an id beyond the tensor's, which no row has. */
+		/* An older version wrote the first id of an empty part so: beyond the tensor's ids. */
 		save_bed_change_json("few", "\"rows\": 0,\n          \"first\": 0",
 				     "\"rows\": 0,\n          \"first\": 7");
 		for (int t = 0; t < FEW; t++)
@@ -184,7 +184,7 @@ static void parts_without_rows(void **state)
 	}
 }
 
-/* Copies of a tensor whose name comes later, and of a feature. */
+/* Copies of a feature, and of a tensor whose name sorts later. */
 enum { COPY, FEATURE, SOURCE, COPIES };
 static const char *const copy_names[COPIES] = {"a/copy", "m/feature", "z/source"};
 
@@ -236,7 +236,7 @@ static void copies_need_no_source(void **state)
 		for (int t = 0; t < COPIES; t++)
 			must(gw_tensor_delete(client, copy_names[t], GW_OF_JOB));
 		restore_copies(client, NULL, then);
-		create_copies(client, tensors); /* as the same script would: they are what it asks for */
+		create_copies(client, tensors); /* finds these, as a restarted script would */
 		save_bed_check_rows(client, tensors[COPY], then[COPY]);
 
 		for (int t = 0; t < COPIES; t++)
@@ -267,7 +267,7 @@ static uint64_t find_id(void *context, uint64_t row_of_a)
 	return k;
 }
 
-/* Rows by their original ids: of nodes, and of the edges that have some. */
+/* Rows are placed by original ids: of nodes, and of edges whose type has them. */
 static void compare_by_original_ids(struct gw_client *one, struct gw_client *other, const struct gw_tensor *a,
 				    const struct gw_tensor *b)
 {
@@ -310,13 +310,13 @@ static void into_other_parts(void **state)
 	save_bed_open(three, there);
 	for (int t = 0; t < 2; t++)
 		compare_by_original_ids(two, three, here[t], there[t]);
-	for (int t = HALF; t < TENSORS; t++) { /* these go by their ids alone */
+	for (int t = HALF; t < TENSORS; t++) { /* these rows are placed by the graph's ids */
 		uint8_t *rows = save_bed_rows(two, here[t]);
 		save_bed_check_rows(three, there[t], rows);
 		free(rows);
 	}
 
-	/* Optimizers go on: the same gradients for the same original ids. */
+	/* Optimizers continue: the same gradients for the same original ids. */
 	uint64_t n = here[TRAINED]->shape[0];
 	const struct gw_tensor *ids[2];
 	must(gw_node_tensor(two, here[TRAINED]->type, "orig_id", &ids[0]));
@@ -336,7 +336,7 @@ static void into_other_parts(void **state)
 	}
 	compare_by_original_ids(two, three, here[TRAINED], there[TRAINED]);
 
-	/* Edges without original ids go nowhere but where they were. */
+	/* Edges without original ids can be restored only into the same partition. */
 	const struct gw_tensor *tensor;
 	struct gw_tensor_spec knows = {
 		.name = "knows", .dtype = GW_FLOAT32, .ndim = 1, .placement = GW_PLACE_EDGES, .type = FIXTURE_KNOWS};
@@ -372,14 +372,14 @@ static void commands(void **state)
 		char *save[] = {words[0], words[1], servers,  words[2], words[3], words[4],
 				words[5], words[6], words[7], words[8], folder,   NULL};
 		char *restore[] = {words[0], words[1], servers, words[2], words[3], folder, NULL};
-		if (turn < 2) /* and once more, over the first */
+		if (turn < 2) /* a second time, over the first checkpoint */
 			assert_int_equal(gw_tool_checkpoint(11, save), 0);
 		else
 			assert_int_equal(gw_tool_restore(6, restore), 0);
 		if (turn == 1)
 			save_bed_train(client, tensors, 7);
 	}
-	/* Without a job's name only kept tensors could be told whose they are. */
+	/* Without a job's name, restore could find only kept tensors. */
 	char *nameless[] = {"restore", "--servers", servers, folder, NULL};
 	snprintf(servers, sizeof(servers), "%s,%s,%s", save_bed.cluster.list[0], save_bed.cluster.list[1],
 		 save_bed.cluster.list[2]);

@@ -1,5 +1,5 @@
-/* Checkpoints that are damaged in every way, and what cannot be written or read back: each is an error that says what.
- */
+/* Checkpoints that are damaged in every way, and checkpoints that cannot be written or restored. Each gives an error
+ * that names the cause. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +90,7 @@ static void damaged_files(void **state)
 	must(gw_remove_tree(save_bed_path("bad")));
 }
 
-/* Copies a file over another one; false: it is not there. */
+/* Copies a file over another one. Returns false if it does not exist. */
 static bool copy_file(const char *from, const char *to)
 {
 	static uint8_t bytes[1 << 20];
@@ -106,7 +106,7 @@ static bool copy_file(const char *from, const char *to)
 	return true;
 }
 
-/* One file of an older save among those of a newer one: the rows are the newer one's, or an error tells. */
+/* A file of an older checkpoint among the files of a newer one: the restore gives the newer rows or an error. */
 static void a_file_of_another_save(void **state)
 {
 	(void)state;
@@ -156,8 +156,9 @@ static void put_file(const char *name, const char *text)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* A checkpoint that takes another one's place leaves what it has not written; one that cannot does nothing. */
-static void what_replace_takes_away(void **state)
+/* A checkpoint that replaces another one removes only files of checkpoints. One that cannot replace it changes
+ * nothing. */
+static void replace_removes_only_its_own(void **state)
 {
 	(void)state;
 	struct gw_client *client = save_bed_open_folder(save_bed.fixture.folder);
@@ -182,7 +183,7 @@ static void what_replace_takes_away(void **state)
 		if (i == 0)
 			must(gw_checkpoint(client, save_bed_path("last"), &all));
 	}
-	/* In the way of a new file; and where nobody can tell what is whose. */
+	/* A foreign file where a new file belongs; then a damaged JSON, so that no file's owner is known. */
 	must(gw_checkpoint(client, save_bed_path("last"), &one));
 	assert_int_equal(mkdir(save_bed_path("last/tensor1"), 0700), 0);
 	assert_int_equal(mkdir(save_bed_path("last/tensor1/part0"), 0700), 0);
@@ -197,7 +198,7 @@ static void what_replace_takes_away(void **state)
 	must(gw_remove_tree(save_bed_path("last")));
 }
 
-/* A pipe by the name of a file is not waited for. */
+/* A pipe with a file's name must not block the restore. */
 static void pipes(void **state)
 {
 	(void)state;
@@ -207,7 +208,7 @@ static void pipes(void **state)
 	static const char *const names[] = {"tensor1/part2/rows.npy", "tensor0/part0/rows.xxh", "checkpoint.json"};
 	save_bed_create(client, tensors);
 	must(gw_checkpoint(client, save_bed_path("piped"), NULL));
-	alarm(60); /* an open that waits for a writer ends the test */
+	alarm(60); /* ends the test if an open blocks */
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char name[64];
 		snprintf(name, sizeof(name), "piped/%s", names[i]);
@@ -224,7 +225,7 @@ static void pipes(void **state)
 	must(gw_remove_tree(save_bed_path("piped")));
 }
 
-static void what_cannot_be_done(void **state)
+static void writes_and_restores_that_fail(void **state)
 {
 	(void)state;
 	struct gw_client *client = save_bed_open_folder(save_bed.fixture.folder);
@@ -259,7 +260,7 @@ static void what_cannot_be_done(void **state)
 	expect(gw_checkpoint(empty, save_bed_path("other"), NULL), GW_NOT_FOUND, "empty");
 	gw_client_close(empty);
 
-	/* Trained by another optimizer since. */
+	/* The tensor has been trained by another optimizer since. */
 	save_bed_push(client, tensors[EDGES], &save_bed_optimizers[1], 1);
 	must(gw_checkpoint(client, save_bed_path("there"), &replace));
 	must(gw_tensor_delete(client, save_bed_names[EDGES], GW_OF_JOB));
@@ -276,8 +277,8 @@ int main(void)
 		cmocka_unit_test(damaged_files),
 		cmocka_unit_test(a_file_of_another_save),
 		cmocka_unit_test(pipes),
-		cmocka_unit_test(what_replace_takes_away),
-		cmocka_unit_test(what_cannot_be_done),
+		cmocka_unit_test(replace_removes_only_its_own),
+		cmocka_unit_test(writes_and_restores_that_fail),
 	};
 	return cmocka_run_group_tests_name("checkpoint, damaged", tests, save_bed_begin, save_bed_end);
 }

@@ -1,7 +1,6 @@
-/* Checkpoints short of memory: at some point each, writing and reading end with that, and leave nothing behind; or they
- * can do without. What was taken to open the client is not looked at here. A program of its own: no servers, whose
- * threads would be beside the allocator that changes.
- */
+/* Checkpoints when memory is short. Each allocation fails once: writing and reading report it and leave no file, or
+ * succeed without the memory. Allocations that open the client are not tested here. This is a separate program without
+ * servers, because servers' threads would use the allocator that the test replaces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

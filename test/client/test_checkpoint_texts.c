@@ -1,5 +1,5 @@
-/* Tensors of nodes whose original ids are text, restored into other numbers of parts: each row lies with the text that
- * it had. The oracle compares texts, not their digests. */
+/* Tensors of nodes whose original ids are texts, restored into other numbers of parts: each row keeps its text. The
+ * oracle compares texts, not their digests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 
 static char root[64], folders[FOLDERS][160], doubles[2][160]; /* the same graph in 1, 2, 3 and 4 parts; in 2, 3 */
 
-/* Papers with texts of many lengths, one of them empty; with doubles, two have the same. */
+/* Papers with texts of many lengths, one of them empty. With `doubles` two papers have the same text. */
 static void write_papers(const char *folder, bool with_doubles)
 {
 	static uint64_t offsets[PAPERS + 1], src[PAPERS], dst[PAPERS];
@@ -80,7 +80,7 @@ static int end(void **state)
 	return save_bed_end(state);
 }
 
-/* A row for each paper, which an optimizer has trained once. */
+/* A tensor with a row for each paper, which an optimizer has trained once. */
 static const struct gw_tensor *papers_create(struct gw_client *client)
 {
 	struct gw_tensor_spec spec = {.name = "papers",
@@ -135,7 +135,7 @@ static uint64_t find_text(void *context, uint64_t row_of_a)
 	return k;
 }
 
-/* Rows of one lie with the same texts in the other; many of them elsewhere. */
+/* Rows of both tensors have the same texts; many are in another part. */
 static void compare_by_texts(struct gw_client *one, struct gw_client *other, const struct gw_tensor *a,
 			     const struct gw_tensor *b)
 {
@@ -146,7 +146,7 @@ static void compare_by_texts(struct gw_client *one, struct gw_client *other, con
 	gw_texts_free(texts_b);
 }
 
-/* The same gradients for the same texts, wherever they are: the optimizer's state has come along. */
+/* The same gradients for the same texts give the same rows, so the restore kept the optimizer's state. */
 static void train_by_texts(struct gw_client *client, const struct gw_tensor *tensor)
 {
 	struct gw_texts *texts = texts_of(client, tensor);
@@ -187,7 +187,7 @@ static void into_any_number_of_parts(void **state)
 	train_by_texts(clients[0], tensors[0]);
 	train_by_texts(clients[FOLDERS - 1], tensors[FOLDERS - 1]);
 	compare_by_texts(clients[0], clients[FOLDERS - 1], tensors[0], tensors[FOLDERS - 1]);
-	/* And back into one. */
+	/* And back to one part. */
 	must(gw_checkpoint(clients[2], save_bed_path("back"), NULL));
 	must(gw_restore(clients[0], save_bed_path("back"), NULL, 0));
 	compare_by_texts(clients[0], clients[2], tensors[0], tensors[2]);
@@ -196,7 +196,7 @@ static void into_any_number_of_parts(void **state)
 		gw_client_close(clients[i]);
 }
 
-/* All `from` in a file become `to`, which is as long. */
+/* Replaces each `from` in a file by `to`, which has the same length. */
 static void edit(const char *path, const char *from, const char *to)
 {
 	static char text[1 << 16];
@@ -221,7 +221,7 @@ static void what_does_not_fit_is_refused(void **state)
 	papers_create(two);
 	must(gw_checkpoint(two, save_bed_path("typed"), NULL));
 	snprintf(file, sizeof(file), "%s/checkpoint.json", save_bed_path("typed"));
-	/* Nothing about texts, but what a newer version has of them; and numbers where the graph has texts. */
+	/* The JSON has no text ids; has a field of a newer version instead; has numbers where the graph has texts. */
 	edit(file, "\"orig_text\"", "\"orig_texX\"");
 	expect(gw_restore(three, save_bed_path("typed"), NULL, 0), GW_FORMAT, "orig_texX");
 	edit(file, "\"minor\": 1", "\"minor\": 2");
@@ -233,7 +233,7 @@ static void what_does_not_fit_is_refused(void **state)
 	must(gw_restore(two, save_bed_path("typed"), NULL, 0)); /* which needs none */
 	edit(file, "\"orig_id\"  ", "\"orig_text\"");
 	edit(file, "/orig_id.npy\"  ", "/orig_text.npy\"");
-	/* Digests of other texts: a byte of the file is another one. */
+	/* Digests of other texts: changes one byte of the file. */
 	snprintf(file, sizeof(file), "%s/tensor0/part1/orig_text.npy", save_bed_path("typed"));
 	FILE *digests = fopen(file, "r+");
 	assert_non_null(digests);
@@ -248,7 +248,7 @@ static void what_does_not_fit_is_refused(void **state)
 	must(gw_remove_tree(save_bed_path("typed")));
 }
 
-static void equal_texts_are_told(void **state)
+static void equal_texts_are_reported(void **state)
 {
 	(void)state;
 	struct gw_client *two = save_bed_open_folder(doubles[0]), *three = save_bed_open_folder(doubles[1]);
@@ -266,7 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(into_any_number_of_parts),
 		cmocka_unit_test(what_does_not_fit_is_refused),
-		cmocka_unit_test(equal_texts_are_told),
+		cmocka_unit_test(equal_texts_are_reported),
 	};
 	return cmocka_run_group_tests_name("checkpoint, texts", tests, begin, end);
 }

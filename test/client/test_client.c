@@ -1,5 +1,5 @@
-/* The client against itself and against the files: the same bytes over every way to the neighbours, every driver, any
- * number of threads and parts; a server that restarts; a loader that resumes; and every wrong argument. */
+/* The client compared with itself and with the files: the same bytes over every path to the neighbours, every driver,
+ * any number of threads and parts; a server that restarts; a loader that resumes; and every wrong argument. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,13 +25,13 @@ static uint32_t epoch_of(const struct gw_client_options *options, bool replace, 
 	const char *far = cluster_is_rdma() ? "verbs" : "tcp";
 	expect_transport(client, !options->server_count ? "memory" : on_this_host ? "shm" : far);
 	struct plan plan;
-	make_plan(client, &plan, replace, replace); /* and the wide indices with one of them */
+	make_plan(client, &plan, replace, replace); /* and wide indices with one of them */
 	uint32_t n = run_epoch(client, &plan, 1, digests);
 	gw_client_close(client);
 	return n;
 }
 
-static void compare_ways(uint32_t parts, uint64_t seed, const char *server_driver)
+static void compare_paths(uint32_t parts, uint64_t seed, const char *server_driver)
 {
 	struct setup setup;
 	setup_begin(&setup, seed, parts, server_driver);
@@ -53,7 +53,7 @@ static void compare_ways(uint32_t parts, uint64_t seed, const char *server_drive
 		uint32_t n = epoch_of(&ways[0], replace, expected);
 		assert_true(n > 2);
 		for (size_t w = 1; w < sizeof(ways) / sizeof(ways[0]); w++) {
-			gw_vectors_set(w & 1 ? GW_VECTORS_OFF : GW_VECTORS_AUTO); /* of client and servers */
+			gw_vectors_set(w & 1 ? GW_VECTORS_OFF : GW_VECTORS_AUTO); /* for client and servers */
 			assert_int_equal(epoch_of(&ways[w], replace, got), n);
 			for (uint32_t b = 0; b < n; b++) {
 				if (got[b] != expected[b])
@@ -66,14 +66,14 @@ static void compare_ways(uint32_t parts, uint64_t seed, const char *server_drive
 	setup_end(&setup);
 }
 
-static void same_bytes_from_every_way(void **state)
+static void same_bytes_over_every_path(void **state)
 {
 	(void)state;
-	compare_ways(3, 13, NULL);
+	compare_paths(3, 13, NULL);
 	if (cluster_is_rdma())
-		return; /* fewer parts are no other way, and this is slow there */
-	compare_ways(2, 12, "epoll");
-	compare_ways(1, 11, NULL);
+		return; /* fewer parts use the same paths, and this is slow there */
+	compare_paths(2, 12, "epoll");
+	compare_paths(1, 11, NULL);
 }
 
 /* --- Gather. --- */
@@ -122,7 +122,7 @@ static void gathers_what_the_files_hold(void **state)
 			 tensor->of_edges ? etype->folder : ntype->name, tensor->name);
 		uint64_t count = tensor->shape[0];
 		int64_t *ids = malloc((2 * count + 1) * sizeof(*ids));
-		/* None; in order, which reads spans; at random with many duplicates; one. */
+		/* No ids; all in order, which reads spans; random ids with many duplicates; one id. */
 		compare_gather(client, tensor, parts, key, starts, ids, 0);
 		for (uint64_t i = 0; i < count; i++)
 			ids[i] = (int64_t)i;
@@ -142,8 +142,8 @@ static void gathers_what_the_files_hold(void **state)
 	setup_end(&setup);
 }
 
-/* Lists that go out in pieces: without duplicates, with some that lie in an earlier piece, and with an id behind them
- * that is no row, which ends what is under way. */
+/* Lists that are sent in pieces: without duplicates; with duplicates of ids in an earlier piece; and with an invalid
+ * id at the end, which cancels the pieces in flight. */
 static void gathers_long_lists(void **state)
 {
 	(void)state;
@@ -253,7 +253,7 @@ static void a_loader_resumes_where_it_was(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* Counts how often each seed comes in one epoch over all ranks; returns the steps of a rank. share: seeds of a rank
+/* Counts how often each seed occurs in one epoch over all ranks. Returns the steps of a rank. share: seeds of a rank
  * with GW_LAST_WRAP. */
 static uint64_t count_seeds(struct gw_client *client, enum gw_last_batch last, uint32_t world, uint64_t share,
 			    uint32_t *counts)
@@ -329,7 +329,7 @@ static void ranks_share_an_epoch(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* --- A server that comes and goes. --- */
+/* --- A server that restarts. --- */
 
 static void a_restart_costs_no_batch(void **state)
 {
@@ -377,10 +377,10 @@ static void a_server_that_stays_away_is_an_error(void **state)
 	cluster_kill(&setup.cluster, 1);
 	assert_int_equal(gw_gather(client, feat, &last, 1, row), GW_PEER_LOST);
 	assert_non_null(strstr(gw_last_error(), "reconnect budget"));
-	/* The other part is served still; and the lost one is again once it is back. */
+	/* The other part is still served, and so is the lost one when its server is back. */
 	assert_int_equal(gw_gather(client, feat, &first, 1, row), GW_OK);
 	cluster_revive(&setup.cluster, 1);
-	gw_status status = GW_PEER_LOST; /* on a busy machine the budget may be over before it is found again */
+	gw_status status = GW_PEER_LOST; /* the budget may expire before the client finds the server */
 	for (int tries = 0; tries < 100 && status == GW_PEER_LOST; tries++)
 		status = gw_gather(client, feat, &last, 1, row);
 	assert_int_equal(status, GW_OK);
@@ -500,7 +500,7 @@ static void tickets_end_once(void **state)
 	for (int i = 0; i < TICKETS; i++)
 		free(rows[i]);
 
-	/* A server that is away: the wait ends in time, the ticket goes on, cancel ends it. */
+	/* A server is away: a wait ends in time, its ticket continues, and a cancel ends the ticket. */
 	cluster_kill(&setup.cluster, 1);
 	struct gw_ticket *ticket;
 	assert_int_equal(gw_gather_start(client, feat, ids, n, expected, &ticket), GW_OK);
@@ -518,7 +518,7 @@ static void tickets_end_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_bytes_from_every_way),
+		cmocka_unit_test(same_bytes_over_every_path),
 		cmocka_unit_test(gathers_what_the_files_hold),
 		cmocka_unit_test(gathers_long_lists),
 		cmocka_unit_test(degrees_are_those_of_the_graph),
@@ -530,16 +530,16 @@ int main(void)
 		cmocka_unit_test(wrong_arguments_are_named),
 		cmocka_unit_test(tickets_end_once),
 	};
-	/* Those that wait for a server which is away know the rest of it by heart when it was mapped. */
+	/* Tests of a server that is away are missing here: a client reads mapped memory without the server. */
 	const struct CMUnitTest mapped[] = {
-		cmocka_unit_test(same_bytes_from_every_way),      cmocka_unit_test(gathers_what_the_files_hold),
+		cmocka_unit_test(same_bytes_over_every_path),     cmocka_unit_test(gathers_what_the_files_hold),
 		cmocka_unit_test(degrees_are_those_of_the_graph), cmocka_unit_test(a_loader_resumes_where_it_was),
 		cmocka_unit_test(ranks_share_an_epoch),           cmocka_unit_test(a_restart_costs_no_batch),
 		cmocka_unit_test(wrong_servers_are_named),        cmocka_unit_test(wrong_arguments_are_named),
 	};
 	int failed = cmocka_run_group_tests_name("servers far away", tests, NULL, NULL);
 	if (cluster_is_rdma())
-		return failed; /* the same again: their addresses say RDMA, and so nobody maps */
+		return failed; /* a second run would be the same: RDMA addresses prevent mapping */
 	on_this_host = true;
 	cluster_offer("shm");
 	return failed + cmocka_run_group_tests_name("servers on this host", mapped, NULL, NULL);

@@ -1,8 +1,6 @@
-/* The library reads no argument for longer than the headers say. Everything that a call is given is lent: overwritten
- * and freed as soon as the call has returned, or its ticket has ended where the header says so. Results are those of
- * the same call with arguments that stay, standalone and over servers; the address sanitizer sees what they do not
- * show.
- */
+/* The library reads no argument for longer than the headers say. The tests overwrite and free all arguments when the
+ * call has returned, or when its ticket has ended where the header says so. Results equal those of the same call with
+ * arguments that stay, standalone and over servers. The address sanitizer finds reads that do not change a result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,13 +10,13 @@
 #include <cmocka.h>
 
 #include "core/files/staging.h"
-#include "test/support/client_ways.h"
+#include "test/support/client_paths.h"
 #include "test/support/must.h"
 
 #define SEEDS 120
 #define LENT  32 /* pieces at once */
 
-/* What a call is given. */
+/* The arguments of a call. */
 struct loan {
 	void *pieces[LENT];
 	size_t bytes[LENT];
@@ -50,7 +48,7 @@ static void take_back(struct loan *loan)
 	}
 }
 
-/* A spec and all that it points to, but for ids of reverses: they stay, as edges.h says. */
+/* A spec and all that it points to, except reverse_ids, which must stay (edges.h). */
 static struct gw_sample_spec *lend_spec(struct loan *loan, const struct gw_sample_spec *from)
 {
 	struct gw_sample_spec *spec = lend(loan, from, sizeof(*from));
@@ -225,8 +223,8 @@ static const struct gw_tensor *create_lent(struct gw_client *client, const char 
 	return tensor;
 }
 
-/* An update, a push and a gather in the background, one behind the other: ids and rows go when their tickets have
- * ended, the optimizer at once. */
+/* An update, a push and a gather in the background, one after the other. Ids and rows are freed when their tickets
+ * have ended, the optimizer at once. */
 static void check_rows(struct gw_client *client, const struct gw_tensor *tensor)
 {
 	static const struct gw_optimizer add = {.kind = GW_SGD, .rate = -1};
@@ -254,7 +252,7 @@ static void check_rows(struct gw_client *client, const struct gw_tensor *tensor)
 	}
 }
 
-/* What is cancelled is not read any more, and writes nothing. */
+/* A cancelled operation no longer reads its arguments and writes nothing. */
 static void check_cancelled(struct gw_client *client, const struct gw_tensor *tensor)
 {
 	static const int64_t ids[] = {1, 2, 3};
@@ -339,7 +337,7 @@ static void check_client(struct gw_client *client, const char *root)
 	must(gw_tensor_delete(client, "one", GW_OF_JOB));
 }
 
-static void no_argument_is_read_for_longer(void **state)
+static void no_argument_is_read_after_its_call(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -348,7 +346,7 @@ static void no_argument_is_read_for_longer(void **state)
 	for (int way = 0; way < 3; way++) {
 		struct gw_client *client = open_lent(&setup, way > 0, way ? drivers[way - 1] : NULL);
 		check_client(client, setup.fixture.root);
-		if (way == 1) { /* a server that comes back is found by what the client kept of its address */
+		if (way == 1) { /* the client finds a restarted server by its own copy of the address */
 			cluster_kill(&setup.cluster, 1);
 			cluster_revive(&setup.cluster, 1);
 			check_client(client, setup.fixture.root);
@@ -360,6 +358,6 @@ static void no_argument_is_read_for_longer(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(no_argument_is_read_for_longer)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(no_argument_is_read_after_its_call)};
 	return cmocka_run_group_tests_name("client arguments", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The client and servers that are away: a silent one is found out in time, what waiting helps is waited for and said,
- * and what it does not help is told soon. */
+/* The client and servers that are away. It detects a silent server in time. It waits, and logs that it waits, where
+ * waiting helps. It fails soon where waiting does not help. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -15,7 +15,7 @@
 #include "test/support/client_inside.h"
 #include "test/support/line.h"
 
-/* --- What is said. --- */
+/* --- Messages. --- */
 
 static atomic_uint said_away, said_back, said_else, said_refused;
 
@@ -50,7 +50,7 @@ static void wait_for(const atomic_uint *count)
 	}
 }
 
-static void forget_what_was_said(void)
+static void forget_log(void)
 {
 	atomic_store(&said_away, 0);
 	atomic_store(&said_back, 0);
@@ -70,8 +70,8 @@ static void wait_for_connections(const struct relay *relay, uint64_t count, stru
 	}
 }
 
-/* The silence lasts longer than an operation may: a connection is given up within its time, and the attempt after that
- * is as long as it may be. False: the machine held us up for too long to tell. */
+/* The server is silent for longer than an operation may take. The client gives up the connection in time, and the next
+ * attempt has the full time. Returns false if this process was delayed for too long to judge. */
 static bool survives_silence(long timeout_ms)
 {
 	struct line line;
@@ -102,7 +102,7 @@ static bool survives_silence(long timeout_ms)
 	return told;
 }
 
-/* A host that vanishes says nothing, not even that its connections are gone. */
+/* A host that vanishes sends nothing, not even an end of its connections. */
 static void a_silent_link_fails_no_operation(void **state)
 {
 	(void)state;
@@ -113,8 +113,8 @@ static void a_silent_link_fails_no_operation(void **state)
 	}
 }
 
-/* However many engines wait for a server, that is one line, and its being back another one. */
-static void waiting_is_said_once(void **state)
+/* Many engines that wait for a server log one line, and one more when it is back. */
+static void waiting_is_logged_once(void **state)
 {
 	(void)state;
 	enum { TICKETS = 6 };
@@ -127,7 +127,7 @@ static void waiting_is_said_once(void **state)
 	struct gw_ticket *tickets[TICKETS];
 	int64_t id = 0;
 	uint8_t rows[TICKETS][64];
-	forget_what_was_said();
+	forget_log();
 	cluster_kill(&setup.cluster, 0);
 	for (int i = 0; i < TICKETS; i++)
 		assert_int_equal(gw_gather_start(client, feat, &id, 1, rows[i], &tickets[i]), GW_OK);
@@ -135,7 +135,7 @@ static void waiting_is_said_once(void **state)
 	cluster_revive(&setup.cluster, 0);
 	for (int i = 0; i < TICKETS; i++)
 		expect(gw_wait(tickets[i], -1), GW_OK, "");
-	/* A second time if an engine was held up for seconds, which a busy machine may do. */
+	/* Twice if an engine was delayed for seconds, which can happen on a busy machine. */
 	assert_in_range(atomic_load(&said_away), 1, 2);
 	assert_int_equal(atomic_load(&said_back), atomic_load(&said_away));
 	assert_int_equal(atomic_load(&said_else), 0);
@@ -143,7 +143,7 @@ static void waiting_is_said_once(void **state)
 	setup_end(&setup);
 }
 
-static void opening_says_what_it_waits_for(void **state)
+static void opening_logs_its_wait(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -152,8 +152,8 @@ static void opening_says_what_it_waits_for(void **state)
 	cluster_kill(&setup.cluster, 0);
 	struct gw_client_options options = {
 		.servers = setup.cluster.list, .server_count = 1, .threads = 1, .timeout_ms = 8 * SHORT_MS};
-	forget_what_was_said();
-	/* It is said between two attempts, when some time has passed: on a machine that holds us up, with more time. */
+	forget_log();
+	/* The client logs between two attempts, after some time. On a slow machine this needs a longer deadline. */
 	for (; !atomic_load(&said_away) && options.timeout_ms < LONG_MS; options.timeout_ms *= 2)
 		expect(gw_client_open(&options, &client), GW_PEER_LOST, "refused");
 	assert_int_equal(atomic_load(&said_away), 1);
@@ -161,7 +161,7 @@ static void opening_says_what_it_waits_for(void **state)
 	setup_end(&setup);
 }
 
-/* --- What waiting does not help. --- */
+/* --- Errors that waiting does not help. --- */
 
 /* A client that would wait for very long. */
 static struct gw_client_options patient(const struct cluster *cluster)
@@ -173,7 +173,7 @@ static struct gw_client_options patient(const struct cluster *cluster)
 					  .reconnect_ms = LONG_MS};
 }
 
-/* All rows, of all parts. */
+/* Gathers all rows, of all parts. */
 static gw_status gather_all(struct gw_client *client)
 {
 	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
@@ -193,7 +193,7 @@ static void expect_gather(struct gw_client *client, gw_status wanted, const char
 	clock_check();
 }
 
-static void another_key_is_told_soon(void **state)
+static void another_key_is_reported_soon(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -209,13 +209,13 @@ static void another_key_is_told_soon(void **state)
 	fclose(file);
 	assert_int_equal(chmod(path, 0600), 0);
 	struct gw_client_options options = patient(&setup.cluster);
-	options.key_file = path; /* read once: the server that restarts has another one */
+	options.key_file = path; /* the client reads its key file once; the restarted server has another key */
 	struct gw_client *client = open_client(&options);
 	cluster_kill(&setup.cluster, 0);
 	cluster_revive(&setup.cluster, 0);
 	expect_gather(client, GW_REFUSED, "another key than this client");
 	gw_client_close(client);
-	/* The key that is found is looked for again: to the same client that is no failure at all. */
+	/* The client reads the runtime folder's key again, so this is no failure for such a client. */
 	options.key_file = NULL;
 	client = open_client(&options);
 	cluster_kill(&setup.cluster, 0);
@@ -225,13 +225,13 @@ static void another_key_is_told_soon(void **state)
 	setup_end(&setup);
 }
 
-/* One attempt of an operation that waits is refused, and it goes on waiting. */
+/* The server refuses one attempt of a waiting operation, which continues to wait. */
 static void expect_to_wait(struct gw_client *client)
 {
 	struct gw_ticket *ticket;
 	int64_t id = 0;
 	uint8_t row[64];
-	forget_what_was_said();
+	forget_log();
 	assert_int_equal(gw_gather_start(client, node_tensor(client, "paper", "feat"), &id, 1, row, &ticket), GW_OK);
 	clock_begin();
 	while (!atomic_load(&said_refused)) {
@@ -241,7 +241,7 @@ static void expect_to_wait(struct gw_client *client)
 	gw_cancel(ticket);
 }
 
-/* What was refused long ago, to somebody who has left since, is not held against the next operation. */
+/* A server refused an operation long ago, which has ended since. The next operation does not fail because of that. */
 static void a_refusal_is_not_final_for_an_old_one(void **state)
 {
 	(void)state;
@@ -251,7 +251,7 @@ static void a_refusal_is_not_final_for_an_old_one(void **state)
 	struct gw_client_options options = patient(&setup.cluster);
 	struct gw_client *client = open_client(&options);
 	cluster_kill(&setup.cluster, 0);
-	setup.cluster.insecure = true; /* it has no key to prove */
+	setup.cluster.insecure = true; /* it cannot prove a key */
 	cluster_revive(&setup.cluster, 0);
 	gw_log_level_set(GW_LOG_INFO);
 	expect_to_wait(client);
@@ -262,9 +262,8 @@ static void a_refusal_is_not_final_for_an_old_one(void **state)
 	setup_end(&setup);
 }
 
-/* The gather ends with the first of two links that fail; the other one may tell of its server's last change in the next
- * gather. */
-static void until_both_have_told(struct gw_client *client)
+/* A gather ends when the first of two links fails. The other link may report its server's change in the next gather. */
+static void until_both_links_have_failed(struct gw_client *client)
 {
 	for (int tries = 0; tries < 4; tries++) {
 		gather_all(client);
@@ -273,7 +272,7 @@ static void until_both_have_told(struct gw_client *client)
 	}
 }
 
-static void another_part_or_graph_is_told_at_once(void **state)
+static void another_part_or_graph_is_reported_at_once(void **state)
 {
 	(void)state;
 	struct setup setup, other;
@@ -283,7 +282,7 @@ static void another_part_or_graph_is_told_at_once(void **state)
 	cluster_kill(&other.cluster, 1);
 	struct gw_client_options options = patient(&setup.cluster);
 	struct gw_client *client = open_client(&options);
-	/* The other part's server comes to its port. */
+	/* The ports of the two parts' servers are swapped. */
 	cluster_kill(&setup.cluster, 0);
 	cluster_kill(&setup.cluster, 1);
 	struct gw_address address = setup.cluster.addresses[0];
@@ -292,21 +291,21 @@ static void another_part_or_graph_is_told_at_once(void **state)
 	cluster_revive(&setup.cluster, 0);
 	cluster_revive(&setup.cluster, 1);
 	expect_gather(client, GW_WRONG_GRAPH, "another graph, part or layout");
-	/* And another graph's. */
+	/* The server of another graph gets the port. */
 	cluster_kill(&setup.cluster, 0);
 	cluster_kill(&setup.cluster, 1);
 	setup.cluster.part_config = other.fixture.folder;
 	cluster_revive(&setup.cluster, 0);
 	cluster_revive(&setup.cluster, 1);
-	until_both_have_told(client);
+	until_both_links_have_failed(client);
 	expect_gather(client, GW_WRONG_GRAPH, "serves graph");
 	gw_client_close(client);
 	setup_end(&other);
 	setup_end(&setup);
 }
 
-/* The first engine is connected; the second one finds no descriptor for its connection. */
-static void own_shortages_are_told_soon(void **state)
+/* The first engine is connected. The second one finds no free descriptor for its connection. */
+static void own_shortages_are_reported_soon(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -338,7 +337,7 @@ static void own_shortages_are_told_soon(void **state)
 	clock_check();
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(short_of, 1);
-	/* With descriptors it goes on. */
+	/* With free descriptors it continues. */
 	for (int i = 0; i < 2; i++)
 		expect_gather(client, GW_OK, "");
 	gw_client_close(client);
@@ -348,9 +347,12 @@ static void own_shortages_are_told_soon(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_silent_link_fails_no_operation),      cmocka_unit_test(waiting_is_said_once),
-		cmocka_unit_test(opening_says_what_it_waits_for),        cmocka_unit_test(another_key_is_told_soon),
-		cmocka_unit_test(another_part_or_graph_is_told_at_once), cmocka_unit_test(own_shortages_are_told_soon),
+		cmocka_unit_test(a_silent_link_fails_no_operation),
+		cmocka_unit_test(waiting_is_logged_once),
+		cmocka_unit_test(opening_logs_its_wait),
+		cmocka_unit_test(another_key_is_reported_soon),
+		cmocka_unit_test(another_part_or_graph_is_reported_at_once),
+		cmocka_unit_test(own_shortages_are_reported_soon),
 		cmocka_unit_test(a_refusal_is_not_final_for_an_old_one),
 	};
 	return cmocka_run_group_tests(tests, listen_to_the_log, NULL);

@@ -1,7 +1,8 @@
-/* What closing leaves: memory that nobody looks at any more, and the error text that was there before.
+/* What closing leaves: no use of freed memory, and the error text from before.
  *
- * The RDMA of this program is a script: TCP under its name, since what matters here is when a client closes, not what
- * it reads by. So the search for a better way than TCP (client/link/upgrade.h) gets as far as its first read. */
+ * The RDMA of this program is scripted: it is TCP under RDMA's name, because the tests concern the time of a close,
+ * not the transfer. So the search for a better transport than TCP (client/link/upgrade.h) gets as far as its first
+ * read. */
 #include <assert.h>
 #include <malloc.h>
 #include <setjmp.h>
@@ -20,7 +21,7 @@
 
 extern const struct gw_transport gw_transport_verbs;
 
-static struct relay *silenced; /* falls silent as soon as RDMA is read from */
+static struct relay *silenced; /* falls silent when the first read over RDMA begins */
 
 static gw_status scripted_open(struct gw_poll_group *group, void **out)
 {
@@ -76,8 +77,8 @@ const struct gw_transport gw_transport_verbs = {
 
 #define FREED_MAX 100000
 
-/* Whoever looks at memory that was freed is found out, without a sanitizer too: it is filled, and no one gets it again
- * before the program ends. */
+/* Makes uses of freed memory visible without a sanitizer: freed blocks are filled, and none is allocated again before
+ * the program ends. */
 static void *freed[FREED_MAX];
 static _Atomic uint32_t freed_count;
 
@@ -116,8 +117,8 @@ static bool rdma_is_scripted(void)
 	return gw_transport_find("verbs", &found) == GW_OK && found == &gw_transport_verbs;
 }
 
-/* The server falls silent once both ways are being read from: opening ends in time, and what closing the client leaves
- * of the two reads is gone when their backends end. */
+/* The server falls silent while reads over both transports are in flight. Opening ends in time. Closing the client
+ * leaves two reads, which are freed when their backends end. */
 static void open_fails_while_rdma_is_tried(void **state)
 {
 	(void)state;
@@ -132,7 +133,7 @@ static void open_fails_while_rdma_is_tried(void **state)
 		.servers = list, .server_count = 1, .threads = 1, .timeout_ms = 2 * SHORT_MS, .insecure = true};
 	struct gw_client *client;
 	silenced = &relay;
-	/* Where it was held up before it came so far, once more. */
+	/* Again, if this process was delayed before it came so far. */
 	for (int tries = 0; tries < 100 && atomic_load(&relay.answer_bytes_max) != 0; tries++) {
 		expect(gw_client_open(&options, &client), GW_DEADLINE, relay.text);
 		assert_null(client);

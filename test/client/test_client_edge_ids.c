@@ -1,6 +1,6 @@
-/* Original ids of edges, there and back, through the client: standalone, over each transport, in any order, with
- * doubles; types whose directions share an id, and types without ids; the way back is found by its name alone, and is
- * no row of any edge. */
+/* Original ids of edges in both directions through the client: standalone, over each transport, in any order, with
+ * duplicates; types whose directions share ids, and types without ids. The inverse is found only by its name, and is
+ * no feature of edges. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void write_graph(void)
 	gw_builder_destroy(builder);
 }
 
-/* All rows of one of both arrays, asked for in an order of their own, some of them twice. */
+/* Gathers all rows of one array, in random order, some twice. */
 static uint32_t *fetch_all(struct gw_client *client, const struct gw_tensor *tensor)
 {
 	uint64_t rows = tensor->shape[0];
@@ -101,7 +101,7 @@ static void check_there_and_back(struct gw_client *client, uint32_t etype)
 	free(to);
 }
 
-/* It is not listed, and nothing takes it for a row of each edge. */
+/* It is not listed, and no call accepts it as rows of edges. */
 static void check_hidden(struct gw_client *client)
 {
 	const struct gw_tensor *tensor, *back;

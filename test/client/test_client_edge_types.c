@@ -1,5 +1,5 @@
-/* Mini-batches whose seeds are edges of several types, against their definition; the same bytes from every way and from
- * any number of threads; loaders over them. */
+/* Mini-batches whose seeds are edges of several types, compared with their definition; the same bytes over every path
+ * and with any number of threads; loaders over them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,15 +9,15 @@
 
 #include "core/numbers/rng.h"
 #include "test/support/batch_oracle.h"
+#include "test/support/client_paths.h"
 #include "test/support/client_setup.h"
-#include "test/support/client_ways.h"
 
 #define SEED   7
 #define STREAM 13
 #define TYPES  3
 #define COUNT  30 /* positives of a type */
 
-/* Each type has its own negatives and exclusions; what one excludes concerns another's edges. */
+/* Each type has its own negatives and exclusions; one type's exclusion may concern another type's edges. */
 static const int64_t few[] = {3, 5, 3, 9};
 static const struct gw_edge_seeds edges_of_types[TYPES] = {
 	{.etype = FIXTURE_CITES, .negatives = GW_NEGATIVES_SRC, .negatives_each = 2, .exclude = GW_EXCLUDE_EDGES},
@@ -42,7 +42,7 @@ struct positives {
 	struct gw_seeds lists[TYPES];
 };
 
-/* Any, some twice; of each type so many. */
+/* Random edges, some twice, of each type as many as the plan says. */
 static void make_positives(struct positives *positives, const struct gw_fixture *fixture, const uint64_t counts[TYPES])
 {
 	for (uint32_t t = 0; t < TYPES; t++) {
@@ -56,8 +56,8 @@ static void make_positives(struct positives *positives, const struct gw_fixture 
 
 /* --- Batches. --- */
 
-/* By every way: the first is held against the definition, the others against the first; returns how many drawn edges
- * were excluded. */
+/* Samples over every path. The first batch is compared with the definition, the others with the first. Returns how
+ * many drawn edges were excluded. */
 static uint64_t check_batch(const struct ways *ways, const uint64_t counts[TYPES])
 {
 	struct gw_sample_spec spec = spec_of_types();
@@ -108,7 +108,7 @@ static void batches_are_what_they_should_be(void **state)
 	}
 }
 
-/* One type is what gw_sample has always given; and what is drawn for a type does not depend on the others. */
+/* Lists of one type give what gw_sample gives, and a type's draws do not depend on the other types. */
 static void types_do_not_disturb_each_other(void **state)
 {
 	(void)state;
@@ -136,7 +136,7 @@ static void types_do_not_disturb_each_other(void **state)
 		gw_minibatch_release(one);
 		gw_minibatch_release(listed);
 	}
-	/* A digest sees each type's arrays. */
+	/* The digest covers each type's arrays. */
 	uint64_t digest = gw_minibatch_digest(together);
 	uint32_t *rows[] = {(uint32_t *)(uintptr_t)together->edges[2].src_rows,
 			    (uint32_t *)(uintptr_t)together->edges[1].negative_rows + 5,
@@ -155,7 +155,7 @@ static void types_do_not_disturb_each_other(void **state)
 
 #define WAYS_MAX 8
 
-/* The same graph in memory and from servers, by one thread and by eight. */
+/* The same graph in memory and from servers, with one thread and with eight. */
 static uint32_t open_threads(const struct setup *setup, const char *const *transports, struct gw_client **clients)
 {
 	uint32_t n = 0;
@@ -187,7 +187,7 @@ static void check_threads(const struct gw_loader_options *options, struct gw_cli
 				fail_msg("client %u, batch %u: another one", i, b);
 		}
 	}
-	/* From a state within the epoch, the rest. */
+	/* A loader that starts from a state within the epoch gives the rest. */
 	struct gw_loader_state state = {.step = batches / 2};
 	assert_int_equal(paths_run_loader(clients[n - 1], *options, state, got), batches - batches / 2);
 	assert_memory_equal(got, wanted + batches / 2, (batches - batches / 2) * sizeof(*got));
@@ -223,7 +223,7 @@ static void eight_threads_give_what_one_gives(void **state)
 	cluster_offer(NULL);
 }
 
-/* Every edge of the lists once in an epoch, over all ranks, with the rows of its type's feature. */
+/* Every edge of the lists occurs once in an epoch over all ranks, with the rows of its type's feature. */
 static void an_epoch_has_every_edge_once(void **state)
 {
 	(void)state;
@@ -321,7 +321,7 @@ static void wrong_types_are_named(void **state)
 					      .edge_type_count = wrong[i].type_count};
 		expect(gw_sample_lists(client, &spec, 1, 1, wrong[i].lists, wrong[i].list_count, &batch),
 		       wrong[i].status, wrong[i].text);
-		/* A loader's batch may be of one type alone. */
+		/* A loader's batch may have edges of a single type. */
 		struct gw_loader_options options = {
 			.spec = spec, .batch_size = 2, .lists = wrong[i].lists, .list_count = wrong[i].list_count};
 		expect(gw_loader_open(client, &options, &loader), wrong[i].status, wrong[i].text);

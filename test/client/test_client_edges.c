@@ -1,6 +1,6 @@
-/* Calls about edges against the edge list that the graph was made of: ends, ids of pairs, degrees, neighbours, in
- * memory, over both drivers of TCP, from mapped memory and over RDMA, in one part and in three; calls in the
- * background; every wrong argument; a server that lies; and memory that is short. */
+/* Calls about edges compared with the edge list of the graph: ends, ids of pairs, degrees, neighbours; in memory, over
+ * both drivers of TCP, from mapped memory and over RDMA; in one part and in three; calls in the background; every
+ * wrong argument; a server that lies; and memory that is short. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,15 +13,15 @@
 #include "test/support/alloc_fault.h"
 #include "test/support/client_setup.h"
 
-#define QUESTIONS 40000 /* more than two calls of a server take */
-#define PAIRS     20000 /* with three edges each: more than fit into a reply */
+#define QUESTIONS 40000 /* needs more than two calls to a server */
+#define PAIRS     20000 /* three edges each: too many for one reply */
 
-/* --- Ways to the edges. --- */
+/* --- Paths to the edges. --- */
 
 static void with_each_way(uint64_t seed, void (*body)(struct gw_client *client, const struct setup *setup))
 {
 	static const char *const offers[] = {NULL, NULL, "shm"};
-	for (size_t w = 0; w < (cluster_is_rdma() ? 1 : 3); w++) { /* by RDMA there are no other ways */
+	for (size_t w = 0; w < (cluster_is_rdma() ? 1 : 3); w++) { /* over RDMA the other paths do not exist */
 		struct setup setup;
 		uint32_t parts = w == 1 ? 1 : 3;
 		cluster_offer(offers[w]);
@@ -51,9 +51,9 @@ static void with_each_way(uint64_t seed, void (*body)(struct gw_client *client, 
 	cluster_offer(NULL);
 }
 
-/* --- What the edge list says. --- */
+/* --- The edge list. --- */
 
-/* Ids of the edges from src to dst, ascending; returns how many. */
+/* Writes the ids of the edges from src to dst, ascending. Returns their number. */
 static uint64_t list_pair(const struct gw_fixture_edges *edges, uint64_t src, uint64_t dst, int64_t *ids)
 {
 	uint64_t n = 0;
@@ -64,7 +64,7 @@ static uint64_t list_pair(const struct gw_fixture_edges *edges, uint64_t src, ui
 	return n;
 }
 
-/* The edge whose pair has the most parallel ones. */
+/* The edge whose pair has the most parallel edges. */
 static uint64_t most_parallel(const struct gw_fixture_edges *edges, uint64_t *count)
 {
 	uint64_t best = 0;
@@ -79,7 +79,7 @@ static uint64_t most_parallel(const struct gw_fixture_edges *edges, uint64_t *co
 	return best;
 }
 
-/* Pairs: of edges, of their turned ends where those are nodes, and any. */
+/* Pairs of edges, pairs of reversed edges where these are valid, and random pairs. */
 static void make_pairs(const struct setup *setup, uint32_t etype, uint64_t n, int64_t *src, int64_t *dst)
 {
 	const struct gw_fixture_edges *edges = &setup->fixture.edges[etype];
@@ -154,7 +154,7 @@ static void check_pairs(struct gw_client *client, const struct setup *setup)
 		const struct gw_fixture_edges *edges = &setup->fixture.edges[e];
 		uint64_t n = 2000, parallel, edge = most_parallel(edges, &parallel);
 		make_pairs(setup, e, n, src, dst);
-		/* One pair so often that a reply has no room for all of its edges. */
+		/* One pair so often that its edges do not fit into a reply. */
 		for (; parallel >= 3 && n < PAIRS; n++) {
 			src[n] = (int64_t)edges->src[edge];
 			dst[n] = (int64_t)edges->dst[edge];
@@ -187,7 +187,7 @@ static void pairs_have_the_edges_of_the_edge_list(void **state)
 
 /* --- Degrees and neighbours. --- */
 
-/* Edges of a node by the edge list, in the order that they are stored in: in-edges by id; out-edges by destination. */
+/* The edges of a node from the edge list, in stored order: in-edges by id, out-edges by destination. */
 static uint64_t list_around(const struct gw_fixture_edges *edges, enum gw_direction direction, uint64_t node,
 			    uint64_t *ids)
 {
@@ -266,7 +266,7 @@ static void neighbours_are_those_of_the_edge_list(void **state)
 	with_each_way(19, check_neighbours);
 }
 
-/* More ids than are asked about at once, in no order and again and again: the same picks wherever an id stands. */
+/* More ids than one call carries, in random order and with duplicates: an id has the same picks at every position. */
 static void check_many(struct gw_client *client, const struct setup *setup)
 {
 	const struct gw_fixture_edges *edges = &setup->fixture.edges[FIXTURE_CITES];
@@ -300,7 +300,7 @@ static void check_many(struct gw_client *client, const struct setup *setup)
 		gw_pick_scratch_free(&scratch);
 		free(picks);
 	}
-	ids[QUESTIONS - 2] = (int64_t)nodes; /* found when the others have been asked about */
+	ids[QUESTIONS - 2] = (int64_t)nodes; /* reached after the other ids were sent */
 	struct gw_neighbours_spec spec = {.etype = FIXTURE_CITES, .fanout = 3};
 	struct gw_edge_list *list;
 	assert_int_equal(gw_neighbours(client, &spec, 5, 6, ids, QUESTIONS, &list), GW_RANGE);
@@ -315,7 +315,7 @@ static void many_ids_are_asked_about_in_pieces(void **state)
 	with_each_way(23, check_many);
 }
 
-/* A node's sample is the one that a mini-batch takes in its first hop. */
+/* A node's sample equals the first hop of a mini-batch. */
 static void a_sampled_hop_is_a_mini_batchs_first(void **state)
 {
 	(void)state;
@@ -382,7 +382,7 @@ static void tickets_give_the_same(void **state)
 	gw_edge_list_free(list);
 	gw_edge_list_free(around);
 
-	/* A server that is away: the question waits, and ends when it is cancelled. */
+	/* A server is away: the call waits, and ends when it is cancelled. */
 	cluster_kill(&setup.cluster, 1);
 	int64_t last = (int64_t)edges->count - 1;
 	assert_int_equal(gw_find_edges_start(client, FIXTURE_CITES, &last, 1, src, dst, &tickets[0]), GW_OK);
@@ -434,8 +434,7 @@ static void wrong_questions_are_named(void **state)
 
 /* --- A server that lies. --- */
 
-/* Every id of an array says that it is one beyond all. The thread sanitizer does not see that nothing is asked
- * meanwhile. */
+/* Sets every id of an array to an invalid one. No call runs meanwhile, which the thread sanitizer does not see. */
 __attribute__((no_sanitize_thread)) static void spoil(const void *ids, uint64_t count, uint8_t width)
 {
 	volatile uint8_t *bytes = (volatile uint8_t *)(uintptr_t)ids;
@@ -453,11 +452,11 @@ static void expect_no_list(struct gw_client *client, struct gw_neighbours_spec s
 	assert_null(list);
 	spec.etype = FIXTURE_WRITTEN_BY;
 	spec.direction = GW_IN;
-	assert_int_equal(gw_neighbours(client, &spec, 5, 6, ids, 40, &list), GW_OK); /* what is true is still there */
+	assert_int_equal(gw_neighbours(client, &spec, 5, 6, ids, 40, &list), GW_OK); /* correct answers still arrive */
 	gw_edge_list_free(list);
 }
 
-/* Files are checked as they are loaded; a peer may say what it likes. */
+/* Files are checked when they are loaded; a peer's answers must be checked too. */
 static void neighbours_that_do_not_exist_are_not_believed(void **state)
 {
 	(void)state;
@@ -491,7 +490,7 @@ static void neighbours_that_do_not_exist_are_not_believed(void **state)
 	}
 }
 
-/* --- Memory that is short. --- */
+/* --- Memory shortage. --- */
 
 static struct gw_client *faulty_client;
 
@@ -519,7 +518,7 @@ static gw_status ask_everything(void *context)
 	return gw_out_degrees(faulty_client, FIXTURE_WRITES, ids, 3, degrees);
 }
 
-/* By a client of its own, so that what a client keeps for its next call is made too. */
+/* With a new client, so that the buffers that a client keeps are allocated too. */
 static gw_status ask_once(void *options)
 {
 	struct gw_client *client;

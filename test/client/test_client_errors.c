@@ -1,5 +1,5 @@
-/* What errors say of servers: a client that has none, of a graph in a folder, speaks of none, and one that has some
- * names the one that it is about, once. */
+/* What errors say about servers. A client without servers, of a graph in a folder, mentions no server. A client with
+ * servers names the one that the error concerns, once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,14 +11,14 @@
 
 #include "test/support/client_setup.h"
 
-#define TENSOR_BYTES 20000 /* that all tensors of a server may take: the rows below, and no optimizer's state */
+#define TENSOR_BYTES 20000 /* limit of all tensors: the rows below fit, an optimizer's state does not */
 #define ROWS         400
 #define COLUMNS      8
 
-/* What was refused, for the standalone client and for the one with servers. */
+/* Refused calls, of the standalone client and of the one with servers. */
 struct refusals {
 	struct gw_client *client;
-	const char *address; /* of the server; NULL: standalone */
+	const char *address; /* the server's; NULL: standalone */
 	uint32_t count;
 };
 
@@ -30,7 +30,7 @@ static uint32_t count_of(const char *text, const char *part)
 	return count;
 }
 
-/* about: what the text must be about. */
+/* about: a part that the text must have. */
 static void refused(struct refusals *refusals, gw_status status, gw_status wanted, const char *about)
 {
 	const char *text = gw_last_error();
@@ -69,7 +69,8 @@ static void refuse_tensors(struct refusals *refusals)
 		"tensor \"nothing\" does not exist");
 	refused(refusals, gw_update(client, tensor, &none, 1, gradients), GW_RANGE, "id 400");
 	refused(refusals, gw_push(client, bits, &id, 1, gradients, &adagrad), GW_UNSUPPORTED, "bool");
-	/* There is no room for what an optimizer remembers; standalone there is, and then it is another's. */
+	/* The server has no room for the optimizer's state. Standalone there is room, and the second optimizer is
+	 * refused. */
 	gw_status status = gw_push(client, tensor, &id, 1, gradients, &adam);
 	if (refusals->address)
 		refused(refusals, status, GW_NO_SPACE, "for the state of adam for its rows of part 0");
@@ -119,8 +120,8 @@ static void a_server_is_named_once_and_only_where_there_is_one(void **state)
 	setup_end(&setup);
 }
 
-/* Servers that cannot be had: each attempt's reason names it already. */
-static void of_a_server_that_is_away(void **state)
+/* Servers that cannot be reached: the reason of the attempt names the server already. */
+static void a_server_that_is_away_is_named_once(void **state)
 {
 	static const char *const servers[] = {"127.0.0.1:1", "nobody.invalid:1", "127.0.0.1:x"};
 	(void)state;
@@ -140,7 +141,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_server_is_named_once_and_only_where_there_is_one),
-		cmocka_unit_test(of_a_server_that_is_away),
+		cmocka_unit_test(a_server_that_is_away_is_named_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* The client when memory is short, when many threads use it at once, and when operations are cancelled at any moment.
  *
- * Servers live in a process of their own, made before anything else: the allocations counted here are the client's. */
+ * Servers run in a separate process, started first, so that the allocations counted here are the client's. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,7 +108,7 @@ static gw_status use_loader(struct gw_client *client, const struct gw_sample_spe
 		gw_status status = gw_loader_next(loader, &batch, -1);
 		if (status == GW_END)
 			break;
-		/* A batch that failed is told, and the next one comes all the same. */
+		/* A failed batch is reported, and the loader continues with the next one. */
 		if (status != GW_OK && first == GW_OK) {
 			assert_null(batch);
 			first = status;
@@ -166,8 +166,8 @@ static void opening_survives_any_shortage(void **state)
 	assert_true(gw_fault_each(open_only, &far) > 50);
 }
 
-/* The shortage begins with the first use, or close to it. What one operation could not get, the next one can; a loader
- * is most of the time, and made again after every fourth shortage only. */
+/* Memory becomes short at the first use, or soon after. When memory is back, the next operation succeeds. Loaders take
+ * the most time, so only every fourth shortage opens one. */
 static void use_in_need(const struct gw_client_options *options)
 {
 	struct gw_client *client = NULL;
@@ -177,14 +177,14 @@ static void use_in_need(const struct gw_client_options *options)
 	assert_int_equal(gw_fault_end(), 0);
 	bool hit = true;
 	for (unsigned long n = first; hit; n += gw_fault_step(runs++)) {
-		/* Begun and ended where no thread of a client runs. */
+		/* Begun and ended while the client has no running thread. */
 		gw_fault_begin(n);
 		gw_status again = GW_OK, status = gw_client_open(options, &client);
 		if (status == GW_OK) {
 			status = use(client, true);
 			if (status == GW_OK && !gw_fault_hit())
 				hit = false;
-			/* As it was told, though batches and loaders were closed since. */
+			/* The error is still the same after batches and loaders were closed. */
 			if (status != GW_OK && (status != GW_NO_MEMORY || !strstr(gw_last_error(), "memory")))
 				fail_msg("allocation %lu: %s: %s", n, gw_status_text(status), gw_last_error());
 			again = use(client, runs % 4 == 0);
@@ -206,7 +206,7 @@ static void use_survives_any_shortage(void **state)
 		use_in_need(&ways[i]);
 }
 
-/* The whole life with memory that stays short from the n-th allocation on: nothing leaks, nothing hangs. */
+/* Opens, uses and closes a client while all allocations from the n-th on fail: no leak, no hang. */
 static gw_status live(void *context)
 {
 	struct gw_client *client;
@@ -220,7 +220,7 @@ static gw_status live(void *context)
 static void nothing_leaks_when_memory_stays_short(void **state)
 {
 	(void)state;
-	/* Over TCP a shortage of the whole process may look like a lost connection. */
+	/* Over TCP, a shortage in the whole process may look like a lost connection. */
 	struct gw_client_options ways[] = {standalone(1), remote(1, "requests")};
 	for (size_t i = 0; i < 2; i++) {
 		ways[i].timeout_ms = 2000;
@@ -231,7 +231,7 @@ static void nothing_leaks_when_memory_stays_short(void **state)
 			gw_status status = live(&ways[i]);
 			hit = gw_fault_hit();
 			assert_int_equal(gw_fault_end(), 0);
-			if (!hit && status == GW_DEADLINE) { /* a machine that is busy: once more */
+			if (!hit && status == GW_DEADLINE) { /* the machine is busy: again */
 				hit = true;
 				n -= 11;
 			}
@@ -284,7 +284,7 @@ static void *gather_and_sample(void *argument)
 	return NULL;
 }
 
-/* Starts operations and ends them at once, a moment later, or when they are done. */
+/* Starts operations, and ends them at once, a moment later, or when they are done. */
 static void *change_their_minds(void *argument)
 {
 	struct member *member = argument;
@@ -319,7 +319,7 @@ static void *change_their_minds(void *argument)
 		} else {
 			gw_cancel(sample);
 			if (batch)
-				atomic_fetch_add(&crowd->failures, 1); /* cancelled: nothing was handed over */
+				atomic_fetch_add(&crowd->failures, 1); /* cancelled: the batch must not be set */
 		}
 	}
 	free(ids);
@@ -369,9 +369,9 @@ static void many_threads_share_few_engines(void **state)
 		crowd_in(&ways[i]);
 }
 
-/* --- Specs and states that nobody could follow. --- */
+/* --- Invalid specs and states. --- */
 
-/* The state of a loader that shuffles the same seeds otherwise. */
+/* The state of a loader that shuffles the same seeds in another order. */
 static struct gw_loader_state other_loaders_state(struct gw_client *client, const struct gw_loader_options *options)
 {
 	struct gw_loader_options other = *options;
@@ -385,7 +385,7 @@ static struct gw_loader_state other_loaders_state(struct gw_client *client, cons
 	return state;
 }
 
-static void nonsense_is_refused_before_it_is_read(void **state)
+static void invalid_arguments_are_refused_before_use(void **state)
 {
 	(void)state;
 	struct gw_client_options options = standalone(1);
@@ -418,12 +418,12 @@ static void nonsense_is_refused_before_it_is_read(void **state)
 	expect(gw_loader_open(client, &wrong, &loader), GW_INVALID, "another");
 	assert_null(loader);
 	expect(gw_sample(client, &plan.spec, 1, 1, &seed, UINT64_MAX / 8, &batch), GW_LIMIT, "seeds");
-	/* Tensors of another client, and what is none. */
+	/* Tensors of another client, and pointers that are no tensors. */
 	expect(gw_gather(other, plan.fetches[0].tensor, &seed, 1, row), GW_INVALID, "tensor");
 	expect(gw_gather(client, NULL, &seed, 1, row), GW_INVALID, "tensor");
 	expect(gw_sample(other, &plan.spec, 1, 1, &seed, 1, &batch), GW_INVALID, "fetch 0");
 	gw_client_close(other);
-	/* A buffer that is not given back goes with the client. */
+	/* A buffer that is not freed ends with its client. */
 	assert_non_null(gw_buffer_alloc(client, 4096));
 	gw_client_close(client);
 	options.spin_us = UINT32_MAX;
@@ -435,7 +435,7 @@ static void nonsense_is_refused_before_it_is_read(void **state)
 
 /* --- Forks. --- */
 
-/* The calls of a child that has its parent's client. Returns the number of the first that is wrong, or 0. */
+/* Calls of a child process on its parent's client. Returns the number of the first wrong one, or 0. */
 static int use_inherited(struct gw_client *client, const struct plan *plan, struct gw_loader *loader,
 			 struct gw_minibatch *held, struct gw_ticket *ticket)
 {
@@ -467,8 +467,8 @@ static int use_inherited(struct gw_client *client, const struct plan *plan, stru
 	return 0;
 }
 
-/* A child that has its parent's client is told so, cannot hang, and takes nothing from the parent. */
-static void a_forked_child_is_told(void **state)
+/* A child gets an error from its parent's client, does not hang, and changes nothing for the parent. */
+static void a_forked_child_gets_an_error(void **state)
 {
 	(void)state;
 	struct gw_client_options ways[] = {standalone(2), remote(2, NULL)};
@@ -493,7 +493,7 @@ static void a_forked_child_is_told(void **state)
 		int status;
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, 0);
-		/* The parent has lost nothing. */
+		/* The parent's client still works. */
 		assert_int_equal(gw_wait(ticket, -1), GW_OK);
 		gw_minibatch_release(held);
 		assert_int_equal(gw_loader_next(loader, &batch, -1), GW_OK);
@@ -505,7 +505,7 @@ static void a_forked_child_is_told(void **state)
 
 /* --- Memory of a loader. --- */
 
-/* Blocks that are allocated after a loader has come and gone, deep or not, with batches in flight. */
+/* Returns how many more blocks are allocated after a loader was opened and closed, with batches in flight. */
 static long blocks_after_loader(struct gw_client *client, const struct plan *plan, uint32_t depth)
 {
 	struct gw_loader_options options = {.spec = plan->spec, .batch_size = 20, .depth = depth};
@@ -528,7 +528,7 @@ static void a_loader_gives_its_memory_back(void **state)
 	struct gw_client *client = open_client(&options);
 	struct plan plan;
 	make_plan(client, &plan, false, false);
-	blocks_after_loader(client, &plan, 2); /* what one batch needs stays for the next */
+	blocks_after_loader(client, &plan, 2); /* the client keeps what one batch needs for the next */
 	assert_in_range(labs(blocks_after_loader(client, &plan, 64)), 0, 30); /* a batch has more */
 	gw_client_close(client);
 }
@@ -540,8 +540,8 @@ int main(void)
 		cmocka_unit_test(use_survives_any_shortage),
 		cmocka_unit_test(nothing_leaks_when_memory_stays_short),
 		cmocka_unit_test(many_threads_share_few_engines),
-		cmocka_unit_test(nonsense_is_refused_before_it_is_read),
-		cmocka_unit_test(a_forked_child_is_told),
+		cmocka_unit_test(invalid_arguments_are_refused_before_use),
+		cmocka_unit_test(a_forked_child_gets_an_error),
 		cmocka_unit_test(a_loader_gives_its_memory_back),
 	};
 	return cmocka_run_group_tests(tests, servers_begin, servers_end);

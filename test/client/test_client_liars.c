@@ -1,7 +1,7 @@
-/* Servers that know the key and say what is not so: catalogs that lack what the graph has, or are of another graph
- * under its id; regions that change on the way to a better connection; tensors' states, lists and numbers with any bit
- * wrong. A client ends what it does with a status and a text, touches nothing that is not its own, and goes on with a
- * server that says the truth again. */
+/* Servers that know the key and send false data: catalogs that lack arrays of the graph or belong to another graph
+ * with the same id; regions that change during a switch to a better connection; states, lists and numbers of tensors
+ * with any wrong bit. The client ends its call with a status and a text, touches only its own memory, and continues
+ * when the server tells the truth again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@
 
 /* --- Catalogs. --- */
 
-/* A client that has heard the same as another one, and has not believed it yet. */
+/* A copy of a client that has received the same catalogs and has not checked them yet. */
 static void hear_again(const struct gw_client *from, struct gw_client *out, struct gw_remote *servers)
 {
 	*out = (struct gw_client){.servers = servers, .server_count = from->server_count};
@@ -46,7 +46,7 @@ static gw_status believe(struct gw_client *client)
 	return status;
 }
 
-/* What a catalog may lack or say: nothing of it may be looked up unchecked. */
+/* Everything in a catalog is checked before its use. */
 static void catalogs_are_looked_up_with_care(void **state)
 {
 	(void)state;
@@ -65,7 +65,7 @@ static void catalogs_are_looked_up_with_care(void **state)
 			memmove(&catalog->arrays[a], &catalog->arrays[a + 1],
 				(count - a - 1) * sizeof(*catalog->arrays));
 			catalog->count--;
-			/* The client looks for what it needs: original ids, say, it does not. */
+			/* The client reads only what it needs; it does not need original ids. */
 			gw_status status = believe(&again);
 			struct gw_place *places = NULL;
 			expect(gw_places_find(&again, key, &places), GW_PROTOCOL, key);
@@ -77,7 +77,7 @@ static void catalogs_are_looked_up_with_care(void **state)
 		}
 	}
 	hear_again(client, &again, servers);
-	servers[1].part = 7; /* two parts, and no server of the second */
+	servers[1].part = 7; /* two parts, and no server of the second one */
 	expect(believe(&again), GW_PROTOCOL, "another graph under the id");
 	for (uint32_t i = 0; i < PARTS; i++)
 		free(servers[i].catalog.arrays);
@@ -85,7 +85,7 @@ static void catalogs_are_looked_up_with_care(void **state)
 	setup_end(&setup);
 }
 
-/* Each number of a description that a client computes with. */
+/* Each number of a description with which a client computes. */
 static uint64_t *meta_number(struct gw_graph_meta *meta, uint32_t which)
 {
 	struct gw_part_meta *part = &meta->parts[which % meta->num_parts];
@@ -107,7 +107,7 @@ static uint64_t *meta_number(struct gw_graph_meta *meta, uint32_t which)
 	}
 }
 
-/* An id is a digest, of which there may be two of a kind. */
+/* An id is a digest, so two graphs may have the same id. */
 static void another_graph_under_the_same_id_is_not_believed(void **state)
 {
 	(void)state;
@@ -129,11 +129,11 @@ static void another_graph_under_the_same_id_is_not_believed(void **state)
 
 /* --- Tensors. --- */
 
-/* The handler of one call at all servers; from `begin` on it lies once in a while. */
+/* Replaces the handler of one call at all servers; from `begin` on it lies in some answers. */
 struct liar {
 	gw_handler truth;
 	void *context;
-	_Atomic uint64_t state; /* 0: it says the truth */
+	_Atomic uint64_t state; /* 0: it tells the truth */
 };
 
 static gw_status answer_lie(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
@@ -159,7 +159,7 @@ static const uint16_t lies_of[] = {GW_OP_TENSOR_CREATE, GW_OP_TENSOR_COMPLETE, G
 				   GW_OP_TENSOR_PULL,   GW_OP_TENSOR_SAVE,     GW_OP_TENSOR_LEASE, GW_OP_TENSOR_DELETE};
 #define LIARS (sizeof(lies_of) / sizeof(lies_of[0]))
 
-/* Before any client comes. */
+/* Before any client connects. */
 static void liars_begin(const struct setup *setup, struct liar liars[PARTS][LIARS])
 {
 	for (uint32_t p = 0; p < PARTS; p++) {
@@ -182,7 +182,7 @@ static void liars_set(struct liar liars[PARTS][LIARS], uint64_t seed)
 	}
 }
 
-/* Whatever it is told. */
+/* Whatever the answer is. */
 static void use_tensors(const struct setup *setup, uint64_t seed)
 {
 	char name[32], folder[300];

@@ -1,5 +1,5 @@
-/* Loaders over edges, over several node types and over ranks whose last batch is short; with servers that restart, and
- * mini-batches that other threads release. */
+/* Loaders over edges, over several node types, and over ranks with a short last batch; with servers that restart, and
+ * with mini-batches that other threads release. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "core/numbers/rng.h"
+#include "test/support/client_paths.h"
 #include "test/support/client_setup.h"
-#include "test/support/client_ways.h"
 
 /* --- Loaders. --- */
 
@@ -25,7 +25,7 @@ static void check_loader(const struct ways *ways, const struct gw_loader_options
 		assert_int_equal(paths_run_loader(ways->clients[i], *options, (struct gw_loader_state){0}, got), n);
 		assert_memory_equal(got, expected, n * sizeof(*got));
 	}
-	/* From the state after each batch, the rest. */
+	/* From the state after each batch a loader gives the rest. */
 	struct gw_loader *loader = paths_loader(ways->clients[0], options);
 	for (uint32_t b = 0; b < n; b++) {
 		struct gw_minibatch *batch;
@@ -68,7 +68,8 @@ static void loaders_go_over_edges_and_types(void **state)
 	paths_end(&ways);
 }
 
-/* Every edge, and every node of several types, once in an epoch over all ranks; each rank knows its own steps. */
+/* Every edge, and every node of several types, occurs once in an epoch over all ranks. Each rank knows its own number
+ * of steps. */
 static void check_shares(struct gw_client *client, const struct gw_loader_options *wanted, uint64_t n, uint32_t world)
 {
 	uint32_t *counts = calloc(n, sizeof(*counts));
@@ -98,7 +99,7 @@ static void check_shares(struct gw_client *client, const struct gw_loader_option
 		steps += gw_loader_steps(loader);
 		most = gw_loader_steps(loader) > most ? gw_loader_steps(loader) : most;
 		gw_loader_close(loader);
-		/* The state of a rank that has a step more: this one has none left. */
+		/* The state of a rank with one more step: this rank has no step left. */
 		options.start = (struct gw_loader_state){.step = most};
 		loader = paths_loader(client, &options);
 		if (gw_loader_steps(loader) <= most)
@@ -143,9 +144,9 @@ static void a_short_last_batch_may_be_one_ranks_alone(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* --- Features of seeds; servers that come and go. --- */
+/* --- Features of seeds; servers that restart. --- */
 
-/* Edges of this type with a feature of theirs, and one of their nodes. */
+/* Edges of this type with one of their features, and a feature of nodes. */
 static struct gw_loader *loader_with_features(struct gw_client *client, struct gw_fetch fetches[2],
 					      const struct gw_edge_seeds *edges)
 {

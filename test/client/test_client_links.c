@@ -1,5 +1,5 @@
-/* Mini-batches of edges and of several node types against their definition: ends of positives and negatives, every
- * block drawn again from the edge list, less what is excluded; the same bytes from every way. */
+/* Mini-batches of edges and of several node types compared with their definition: ends of positives and negatives, and
+ * every block drawn again from the edge list without the exclusions; the same bytes over every path. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,16 +10,16 @@
 
 #include "core/numbers/rng.h"
 #include "test/support/batch_oracle.h"
+#include "test/support/client_paths.h"
 #include "test/support/client_setup.h"
-#include "test/support/client_ways.h"
 
 #define COUNT  40 /* positives of a batch */
 #define SEED   5
 #define STREAM 11
 
-/* --- Ways, and batches of every kind. --- */
+/* --- Paths, and batches of every kind. --- */
 
-/* Samples by every way, holds the first batch against the definition and the others against the first; returns how
+/* Samples over every path. The first batch is compared with the definition, the others with the first. Returns how
  * many drawn edges were excluded. */
 static uint64_t check_batch(const struct ways *ways, const struct gw_sample_spec *spec, const int64_t *seeds,
 			    uint64_t n)
@@ -42,7 +42,7 @@ static uint64_t check_batch(const struct ways *ways, const struct gw_sample_spec
 	return dropped;
 }
 
-/* Positives: any, some twice. */
+/* Positives: random edges, some twice. */
 static void make_positives(const struct ways *ways, uint32_t etype, int64_t *seeds)
 {
 	uint64_t edges = ways->setup.fixture.edges[etype].count;
@@ -72,7 +72,7 @@ static void check_negatives(const struct ways *ways)
 	check_batch(ways, &spec, seeds, 0);
 }
 
-/* An edge of one type that is edge `id` of another turned round; -1: it does not exist. */
+/* An edge of one type that is edge `id` of another type reversed; -1: it does not exist. */
 static int64_t turned_edge(const struct gw_fixture *fixture, uint32_t etype, uint64_t id, uint32_t reverse)
 {
 	const struct gw_fixture_edges *from = &fixture->edges[etype], *to = &fixture->edges[reverse];
@@ -83,7 +83,7 @@ static int64_t turned_edge(const struct gw_fixture *fixture, uint32_t etype, uin
 	return -1;
 }
 
-/* The edge of written-by that is an edge of writes turned round, for each of these. */
+/* For each of these edges of writes, the edge of written-by that is its reverse. */
 static int64_t *make_reverse_ids(const struct gw_fixture *fixture)
 {
 	const struct gw_fixture_edges *from = &fixture->edges[FIXTURE_WRITES];
@@ -124,7 +124,7 @@ static void check_exclusion(const struct ways *ways)
 						      .edges = &edges};
 			make_positives(ways, kinds[i].etype, seeds);
 			uint64_t dropped = check_batch(ways, &spec, seeds, COUNT);
-			/* Two turned edges of cites may not meet; all others are there. */
+			/* Some edges of cites have no reverse; edges of all other types have one. */
 			assert_true(dropped > 0);
 		}
 	}
@@ -141,7 +141,7 @@ static void batches_of_edges_are_what_they_should_be(void **state)
 	check_exclusion(&ways);
 	paths_end(&ways);
 	if (cluster_is_rdma())
-		return; /* other servers are no other way, and this is slow there */
+		return; /* other servers have the same paths, and this is slow there */
 	paths_begin(&ways, 52, 1, NULL, "epoll");
 	check_exclusion(&ways);
 	paths_end(&ways);
@@ -153,7 +153,7 @@ static void batches_of_edges_are_what_they_should_be(void **state)
 
 /* --- A map of reverses that may be wrong. --- */
 
-/* Maps edges to edges turned round where these exist, but for one in eight, and else to any edge. */
+/* A map from edges to their reverses. One edge in eight, and each edge without a reverse, gets a random edge. */
 static int64_t *make_map(const struct gw_fixture *fixture, uint32_t etype, uint32_t reverse)
 {
 	uint64_t count = fixture->edges[etype].count, others = fixture->edges[reverse].count;
@@ -165,7 +165,7 @@ static int64_t *make_map(const struct gw_fixture *fixture, uint32_t etype, uint3
 	return map;
 }
 
-/* The first edge of a batch whose reverse does not lead the other way; n: all do. */
+/* The index of the first edge of a batch whose map entry is not its reverse; n: all are right. */
 static uint64_t first_wrong(const struct gw_fixture *fixture, const struct gw_edge_seeds *edges, const int64_t *seeds,
 			    uint64_t n)
 {
@@ -179,7 +179,7 @@ static uint64_t first_wrong(const struct gw_fixture *fixture, const struct gw_ed
 	return n;
 }
 
-/* Whether a batch is right by its map, which every way agrees on. */
+/* Whether a batch with this map is right; all paths must agree. */
 static bool check_map(const struct ways *ways, const struct gw_edge_seeds *edges, const int64_t *seeds, uint64_t n)
 {
 	struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts, .edges = edges};
@@ -247,7 +247,7 @@ static void a_map_of_reverses_is_held_against_the_ends(void **state)
 	}
 }
 
-/* Ended while the ends of edges and of their reverses, which are of another type, are being asked for, or later. */
+/* Cancels the batch while it fetches the ends of edges or of their reverses, which are of another type, or later. */
 static void a_batch_with_a_map_may_be_cancelled(void **state)
 {
 	(void)state;
@@ -277,7 +277,7 @@ static void a_batch_with_a_map_may_be_cancelled(void **state)
 	paths_end(&ways);
 }
 
-/* A wrong entry fails the batches that have its edge, and a loader goes on with the others. */
+/* A wrong entry fails the batches that have its edge; a loader continues with the others. */
 static void a_wrong_reverse_fails_its_batch_alone(void **state)
 {
 	(void)state;
@@ -356,7 +356,7 @@ static void seeds_may_be_of_several_types(void **state)
 		assert_true(gw_minibatch_digest(batch) == digest);
 		gw_minibatch_release(batch);
 	}
-	/* One list is what gw_sample has always given. */
+	/* One list gives what gw_sample gives. */
 	struct gw_sample_spec spec = {.hops = 2, .fanouts = all_fanouts};
 	struct gw_minibatch *one, *same;
 	assert_int_equal(gw_sample_lists(ways.clients[0], &spec, SEED, STREAM, lists + 1, 1, &one), GW_OK);
@@ -367,7 +367,7 @@ static void seeds_may_be_of_several_types(void **state)
 	paths_end(&ways);
 }
 
-/* A digest sees each array of its own: one bit more, another digest. */
+/* The digest covers each array: one changed bit gives another digest. */
 static void check_seen(const struct gw_minibatch *batch, const void *array)
 {
 	uint8_t *byte = (uint8_t *)(uintptr_t)array;
@@ -471,7 +471,7 @@ static void wrong_seeds_are_named(void **state)
 	expect(gw_loader_open(client, &options, &loader), GW_RANGE, "author has ids");
 	options.ids = seeds;
 	expect(gw_loader_open(client, &options, &loader), GW_INVALID, "give one of them");
-	/* Features at seeds. */
+	/* Features of the seeds. */
 	const struct gw_fetch label = {node_tensor(client, "paper", "label"), GW_AT_SEEDS};
 	spec.fetches = nodes.fetches = &label;
 	spec.fetch_count = nodes.fetch_count = 1;

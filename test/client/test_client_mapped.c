@@ -1,5 +1,5 @@
-/* Clients whose servers' memory is mapped, all of it or some: the same bytes as standalone, also when a server goes
- * away and comes back far away. */
+/* Clients that map the memory of all their servers or of some: the same bytes as standalone, also when a server
+ * restarts on another host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,7 +29,8 @@ static void compare_epochs(const struct gw_client_options *options, const uint64
 		assert_true(got[b] == expected[b]);
 }
 
-/* One part mapped, the other one far away; a client that asks for one way gets it, or an error that says why not. */
+/* One part is mapped, the other one is remote. A client that requests one transport gets it, or an error with the
+ * reason. */
 static void some_are_mapped(void **state)
 {
 	(void)state;
@@ -72,7 +73,7 @@ static void some_are_mapped(void **state)
 	setup_end(&setup);
 }
 
-/* A client whose server goes away and comes back elsewhere than in mapped memory goes on. */
+/* A client continues when its server restarts without mapped memory. */
 static void a_mapped_server_becomes_a_remote_one(void **state)
 {
 	(void)state;
@@ -103,7 +104,7 @@ static void a_mapped_server_becomes_a_remote_one(void **state)
 	setup_end(&setup);
 }
 
-/* Mappings of parts that clients made: servers map theirs to write. */
+/* Counts the clients' mappings of parts; servers map their parts writable. */
 static uint32_t count_mappings(void)
 {
 	char line[1024];
@@ -126,9 +127,9 @@ static void wait_for_mappings(uint32_t count)
 	}
 }
 
-/* The memory of a server that has ended lives as long as somebody maps it. A client that asks for nothing lets it go,
- * whichever of its engines were connected; and goes on when the server is back. */
-static void an_idle_client_lets_memory_go(void **state)
+/* The memory of an ended server is freed when the last client unmaps it. An idle client unmaps it, whichever of its
+ * engines were connected, and works again when the server is back. */
+static void an_idle_client_unmaps_memory(void **state)
 {
 	(void)state;
 	enum { ENGINES = 3 };
@@ -167,7 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(some_are_mapped),
 		cmocka_unit_test(a_mapped_server_becomes_a_remote_one),
-		cmocka_unit_test(an_idle_client_lets_memory_go),
+		cmocka_unit_test(an_idle_client_unmaps_memory),
 	};
 	cluster_offer("shm");
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* The memory of a client: what gw_buffer_alloc gives is registered once, a caller's own for the call; sampling keeps
- * few registrations; and the largest gather's memory is not kept for ever. */
+/* The memory of a client. Memory of gw_buffer_alloc is registered once, a caller's own memory for each call. Sampling
+ * keeps few registrations. The memory of a very large gather is freed. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static struct gw_client *open_to_servers(void)
 	return open_client(&options);
 }
 
-/* Gathers rows of both parts to each place, by every engine. */
+/* Gathers rows of both parts to each destination, on every engine. */
 static void gather_to(struct gw_client *client, uint8_t *at)
 {
 	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
@@ -82,12 +82,12 @@ static void buffers_are_registered_once(void **state)
 	gather_to(client, buffers[3]);
 	gw_buffer_free(client, buffers[0]);
 	gw_buffer_free(client, NULL);
-	gw_buffer_free(client, buffers[1] + 1); /* none of the client's */
+	gw_buffer_free(client, buffers[1] + 1); /* not a buffer of this client */
 	gather_to(client, buffers[4]);
-	gw_client_close(client); /* and what was not freed */
+	gw_client_close(client); /* also frees the remaining buffers */
 }
 
-/* What only begins in a buffer, or ends in one, is the caller's own. */
+/* A destination that is only partly in a buffer counts as the caller's own memory. */
 static void other_memory_is_registered_for_the_call(void **state)
 {
 	(void)state;
@@ -128,7 +128,7 @@ static void *churn(void *argument)
 	return NULL;
 }
 
-/* Buffers come and go in several threads while engines work for all of them. */
+/* Several threads allocate and free buffers while engines use others. */
 static void buffers_come_and_go(void **state)
 {
 	(void)state;
@@ -147,7 +147,7 @@ static void buffers_come_and_go(void **state)
 	gw_client_close(client);
 }
 
-/* In the body threads come to be that share the allocator with it: it is set while there are none. */
+/* The body starts threads that use the allocator too, so set it while no other thread runs. */
 static gw_status use_buffers(void *context)
 {
 	struct gw_client *client;
@@ -173,7 +173,7 @@ static void shortage_leaves_no_engine_with_a_buffer(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* All that an epoch's batches land in is a few registrations of each engine, made once. */
+/* All batches of an epoch arrive in a few registrations per engine, made once. */
 static void mini_batches_are_registered_seldom(void **state)
 {
 	(void)state;
@@ -189,7 +189,7 @@ static void mini_batches_are_registered_seldom(void **state)
 	gw_client_close(client);
 }
 
-/* Bytes of address space. */
+/* Returns the bytes of address space. */
 static uint64_t mapped_bytes(void)
 {
 	uint64_t pages = 0;

@@ -1,6 +1,5 @@
-/* Trainers that are stopped for longer than an operation's deadline (SIGSTOP), while their servers live: what they had
- * begun ends well, what they pushed is applied once, nothing is written where it was cancelled (test/support/paused.h).
- */
+/* Trainers that are stopped (SIGSTOP) for longer than an operation's deadline while their servers run. Operations in
+ * flight succeed, pushes are applied once, and cancelled reads write nothing (test/support/paused.h). */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -13,16 +12,16 @@
 #include "core/numbers/rng.h"
 #include "test/support/paused.h"
 
-#define LATE_MS   12000 /* where the machine is too busy for a deadline a test begins again with twice as long a one */
+#define LATE_MS   12000 /* if the machine is too busy for a deadline, a test begins again with twice that */
 #define ROUNDS    2
-#define PUSHED    1500 /* rows of a push: 384 KB, so that some frame is always on its way */
+#define PUSHED    1500 /* rows of a push: 384 KB, so that some frame is always in flight */
 #define IN_FLIGHT 4
 
 static struct trainer trainer;
 
-/* --- What is right. --- */
+/* --- Valid input. --- */
 
-/* Others have their turn, too. */
+/* Lets other threads run. */
 static bool goes_on(const struct trainer *self)
 {
 	paused_wait_ns(GW_NS_PER_MS);
@@ -48,7 +47,7 @@ static gw_status sample(struct gw_client *client, const struct gw_sample_spec *s
 	return GW_OK;
 }
 
-/* By a client that has no servers. */
+/* The digests, from a client without servers. */
 static void expect_all(struct trainer *self)
 {
 	struct gw_client_options options = {.part_config = paused_fixture.folder, .threads = 1};
@@ -67,7 +66,7 @@ static void expect_all(struct trainer *self)
 	gw_client_close(client);
 }
 
-/* --- What it does over and over. --- */
+/* --- Repeated calls. --- */
 
 static void *gather_rows(void *argument)
 {
@@ -121,7 +120,7 @@ static void *load_epochs(void *argument)
 	return NULL;
 }
 
-/* Several at a time, each of other rows than the one before. */
+/* Several pushes at a time, each to other rows than the one before. */
 static void *push_ones(void *argument)
 {
 	static float ones[PUSHED * COLUMNS];
@@ -152,7 +151,7 @@ static void *push_ones(void *argument)
 	return NULL;
 }
 
-/* Takes its memory back in the middle of it: nothing is written there from then on. */
+/* Cancels the gather in the middle: from then on nothing may write to its memory. */
 static void *cancel_gathers(void *argument)
 {
 	struct trainer *self = argument;
@@ -193,7 +192,7 @@ static void check_sums(struct trainer *self)
 	free(rows);
 }
 
-/* One who does everything at once until it is told to finish. */
+/* A trainer that runs all kinds of operations at once until it is told to finish. */
 static int train(uint32_t number)
 {
 	static const struct {
@@ -227,7 +226,7 @@ static int train(uint32_t number)
 	return atomic_load(&self->told->failed);
 }
 
-/* Until each kind has been done so many times more than when this was called, or it has failed. */
+/* Waits until each kind has run that many more times, or has failed. */
 static void wait_for_more(const struct told *told, uint32_t more)
 {
 	uint32_t begun[KINDS];
@@ -245,7 +244,7 @@ static void wait_for_more(const struct told *told, uint32_t more)
 	}
 }
 
-/* Whether one was late: perhaps it would have been without the pauses, too. */
+/* Returns whether an operation missed its deadline, which may happen without the pauses too. */
 static bool stop_trainers(void)
 {
 	uint32_t count = cluster_is_rdma() ? 1 : TRAINERS_MAX;

@@ -1,5 +1,5 @@
-/* What a pause of trainers must not hide (SIGSTOP, test/support/paused.h): servers that are gone, tensors that have
- * ended meanwhile. */
+/* What a pause of trainers (SIGSTOP, test/support/paused.h) must not hide: servers that are lost, and tensors that
+ * have ended meanwhile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,8 +11,7 @@
 
 static struct trainer trainer;
 
-/* Gathers until a server is found out, and goes on when it is back: nothing that it asked for before is written then.
- */
+/* Gathers until the client notices that a server is lost, and again when it is back. No earlier gather writes then. */
 static int lose_a_server(uint32_t number)
 {
 	struct trainer *self = &trainer;
@@ -50,7 +49,7 @@ static int lose_a_server(uint32_t number)
 	return atomic_load(&self->told->failed);
 }
 
-/* The servers are stopped while the trainers are, and do not go on with them. */
+/* The servers are stopped together with the trainers, and stay stopped when these continue. */
 static void lost_servers_are_found_out(void **state)
 {
 	(void)state;
@@ -75,8 +74,8 @@ static void lost_servers_are_found_out(void **state)
 	paused_end_servers(servers, 0);
 }
 
-/* Has a tensor of ones, alone in its job, and reads it while it lasts. */
-static int hold_a_tensor(uint32_t number)
+/* Creates a tensor of ones, as the only client of its job, and reads it until it ends. */
+static int keep_a_tensor(uint32_t number)
 {
 	static float ones[ROWS * COLUMNS], row[COLUMNS];
 	static int64_t ids[ROWS];
@@ -96,7 +95,7 @@ static int hold_a_tensor(uint32_t number)
 	if (!paused_well(self, gw_client_open(&options, &self->client) == GW_OK && paused_make_sums(self) == GW_OK,
 			 "tensor"))
 		return 1;
-	/* The second of a job finds the first one's tensor gone, and has zeros. */
+	/* The second client of the job does not find the first one's tensor, and gets zeros. */
 	gw_status status = number < 2 ? gw_update(self->client, self->sums, ids, ROWS, ones) : GW_OK;
 	paused_well(self, status == GW_OK, "update");
 	atomic_store(&self->told->step, 1);
@@ -118,15 +117,15 @@ static int hold_a_tensor(uint32_t number)
 	return atomic_load(&self->told->failed);
 }
 
-/* Nobody holds their tensors while they are stopped: they end, others of the same job make new ones of the same name,
- * and who goes on is told, and reads no other rows. */
+/* While all clients of a job are stopped, their leases end. Other clients of the job create tensors with the same
+ * name. A client that continues gets an error, and never reads the new rows. */
 static void leases_end_meanwhile(void **state)
 {
 	(void)state;
 	pid_t servers = paused_begin_servers(1), trainers[4];
 	uint64_t end = gw_monotonic_ns() + ENOUGH_NS;
 	for (uint32_t t = 0; t < 2; t++)
-		trainers[t] = paused_start(hold_a_tensor, t);
+		trainers[t] = paused_start(keep_a_tensor, t);
 	for (uint32_t t = 0; t < 2; t++) {
 		paused_wait_for_step(&paused_shared->told[t], 1);
 		paused_stop(trainers[t]);
@@ -136,7 +135,7 @@ static void leases_end_meanwhile(void **state)
 		assert_true(gw_monotonic_ns() < end);
 	}
 	for (uint32_t t = 2; t < 4; t++)
-		trainers[t] = paused_start(hold_a_tensor, t);
+		trainers[t] = paused_start(keep_a_tensor, t);
 	for (uint32_t t = 2; t < 4; t++)
 		paused_wait_for_step(&paused_shared->told[t], 1);
 	for (uint32_t t = 0; t < 2; t++)

@@ -1,5 +1,5 @@
-/* The client and peers that are stuck or die: every wait ends in time, nothing is written after it has ended, nothing
- * is left behind, and what can be had again is had. */
+/* The client and peers that are stuck or die. Every wait ends in time, nothing is written after it has ended, nothing
+ * leaks, and the client recovers when the peer does. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 #include "transport/service_private.h"
 #include "transport/tcp/wire.h"
 
-/* --- Stuck. --- */
+/* --- Servers that are stuck. --- */
 
 static const int64_t places[] = {0, 1, 15, 16, 17, 95, 96, 97, 150, 200, 240, 280, 400, 1000, 5000, 20000, 1000000};
 #define PLACES (sizeof(places) / sizeof(places[0]))
@@ -45,7 +45,7 @@ static void open_ends_wherever_the_server_is_stuck(void **state)
 						    .reconnect_ms = 1,
 						    .insecure = true};
 		struct gw_client *client;
-		if (i == PLACES - 1) /* behind all that it wants to know */
+		if (i == PLACES - 1) /* after everything that opening needs */
 			options.timeout_ms = LONG_MS;
 		gw_status status = gw_client_open(&options, &client);
 		if (status == GW_OK)
@@ -78,7 +78,7 @@ static void nothing_is_written_after_a_deadline(void **state)
 		memcpy(snapshot, line.out, bytes);
 		uint8_t *out = line.out;
 		line.out = malloc(bytes);
-		relay_pass(&line.relay); /* the rest comes now */
+		relay_pass(&line.relay); /* the rest arrives now */
 		line_works(&line);
 		free(line.out);
 		line.out = out;
@@ -124,7 +124,7 @@ static void more_operations_than_there_may_be_are_refused_by_name(void **state)
 		assert_int_equal(gw_gather_start(line.client, line.feat, line.ids + i % line.n, 1,
 						 rows + i * line.feat->row_bytes, &tickets[i]),
 				 GW_OK);
-	/* All have been looked at once the last one, refused, has ended. */
+	/* Operations are processed in order, so the end of the last one, which is refused, means that all were. */
 	expect(gw_wait(tickets[TICKETS - 1], -1), GW_LIMIT, "operations at once");
 	relay_pass(&line.relay);
 	uint32_t limited = 1;
@@ -151,7 +151,7 @@ static void more_operations_than_there_may_be_are_refused_by_name(void **state)
 
 struct trickle {
 	struct relay *relay;
-	int64_t step; /* bytes that pass every SHORT_MS / 10 */
+	int64_t step; /* bytes passed every SHORT_MS / 10 */
 	atomic_bool stop;
 	pthread_t thread;
 };
@@ -168,7 +168,7 @@ static void *run_trickle(void *argument)
 	return NULL;
 }
 
-/* With so many bytes of answers between two steps of the trickle. */
+/* The relay passes `step` bytes of answers at a time. */
 static gw_status sample_by_trickle(struct line *line, const struct gw_sample_spec *spec, uint64_t n, int64_t step,
 				   uint64_t *took_ms)
 {
@@ -188,7 +188,7 @@ static gw_status sample_by_trickle(struct line *line, const struct gw_sample_spe
 	return status;
 }
 
-/* Many reads, none of them late, that together take longer than an operation may. */
+/* Many reads, all in time, that together take longer than an operation may. */
 static void many_timely_reads_are_one_late_operation(void **state)
 {
 	(void)state;
@@ -205,7 +205,8 @@ static void many_timely_reads_are_one_late_operation(void **state)
 	uint64_t digest = gw_minibatch_digest(batch), bytes = atomic_load(&line.relay.answer_bytes) - before;
 	gw_minibatch_release(batch);
 
-	/* Three times as long as it may take. Where the client is held up as long, all of it has come in time. */
+	/* Three times the time that an operation may take. If the client is delayed as long, all bytes arrive in time.
+	 */
 	gw_status status = GW_OK;
 	uint64_t ms = 0;
 	for (int tries = 0; tries < 100 && status == GW_OK; tries++)
@@ -218,7 +219,7 @@ static void many_timely_reads_are_one_late_operation(void **state)
 	line_end(&line);
 }
 
-/* A server that is away for longer than an operation may take costs a pause. */
+/* A server is away for longer than an operation may take: the time away does not count. */
 static void the_deadline_stands_still_while_the_server_is_away(void **state)
 {
 	(void)state;
@@ -256,7 +257,7 @@ static void cancel_waits_for_no_server(void **state)
 			   (struct gw_client_options){.timeout_ms = LONG_MS, .neighbours = ways[w]});
 		struct plan plan;
 		make_plan(line.client, &plan, false, false);
-		/* Held at once, in the middle of a hop's answers, and between the hops. */
+		/* Held at once, in the middle of a hop's answers, and between hops. */
 		static const int64_t held[] = {0, 20, 500, 2000};
 		clock_begin();
 		for (size_t h = 0; h < sizeof(held) / sizeof(held[0]); h++) {
@@ -300,14 +301,14 @@ static void a_loader_closes_in_mid_epoch(void **state)
 		if (round % 3 == 1)
 			line_hold(&line, 100l * round);
 		if (round % 3 == 2)
-			relay_cut_after(&line.relay, 0); /* away, and every new connection dies as well */
+			relay_cut_after(&line.relay, 0); /* the server is away, and every new connection is lost too */
 		sleep_ms(round);
 		gw_loader_close(loader);
-		/* What is held outlives its loader, whole. */
+		/* A batch outlives its loader. */
 		assert_true(gw_minibatch_digest(held) == digest);
 		gw_minibatch_release(held);
 		relay_pass(&line.relay);
-		if (round % 3 == 2) /* connections are counted again */
+		if (round % 3 == 2) /* counts the connections again */
 			atomic_store(&line.relay.answer_bytes, 0);
 		line_works(&line);
 	}
@@ -327,7 +328,7 @@ static void a_batch_that_is_not_there_yet_is_not_lost(void **state)
 	struct gw_client *patient = open_client(&options);
 	uint64_t digests[EPOCH_MAX], begun_ns, asked_ns;
 	make_plan(patient, &plan, false, false);
-	uint32_t steps = run_epoch(patient, &plan, 0, digests); /* more than the depth, which fail */
+	uint32_t steps = run_epoch(patient, &plan, 0, digests); /* more steps than the depth, which fail */
 	gw_client_close(patient);
 
 	line_hold(&line, 0);
@@ -336,7 +337,7 @@ static void a_batch_that_is_not_there_yet_is_not_lost(void **state)
 	struct gw_minibatch *batch;
 	char first_text[GW_ERROR_TEXT_MAX];
 	gw_status first, second;
-	do { /* once more where we are held up until its deadline */
+	do { /* again, if this process was delayed until the deadline */
 		gw_loader_close(loader);
 		begun_ns = gw_now_ns();
 		loader = open_loader(line.client, &plan, (struct gw_loader_state){0});
@@ -348,12 +349,12 @@ static void a_batch_that_is_not_there_yet_is_not_lost(void **state)
 	assert_int_equal(first, GW_AGAIN);
 	assert_non_null(strstr(first_text, "0 ms"));
 	expect(second, GW_AGAIN, "20 ms");
-	/* Its own deadline is another matter: that batch has failed, and the next one is the next one. */
+	/* A batch that misses its own deadline has failed, and the loader continues with the next one. */
 	expect(gw_loader_next(loader, &batch, -1), GW_DEADLINE, "step 0");
 	assert_null(batch);
 	relay_pass(&line.relay);
 	gw_status status;
-	do /* those sampled ahead were in the same need */
+	do /* prefetched batches missed their deadlines too */
 		status = gw_loader_next(loader, &batch, -1);
 	while (status == GW_DEADLINE);
 	assert_int_equal(status, GW_OK);
@@ -364,9 +365,9 @@ static void a_batch_that_is_not_there_yet_is_not_lost(void **state)
 	line_end(&line);
 }
 
-/* --- Dying. --- */
+/* --- Servers that die. --- */
 
-/* Returns whether the budget sufficed to try again. */
+/* Returns whether the budget was long enough for a second attempt. */
 static bool dies_at_any_byte(long reconnect_ms)
 {
 	struct line line;
@@ -387,13 +388,13 @@ static bool dies_at_any_byte(long reconnect_ms)
 				fail_msg("cut after %lld bytes: %s: %s", (long long)places[i], gw_status_text(status),
 					 gw_last_error());
 			assert_non_null(strstr(gw_last_error(), "reconnect budget"));
-			/* Tried more than once, where there was time for it, and not in a frenzy. */
+			/* More than one attempt if there was time, but not many. */
 			uint64_t tries = atomic_load(&line.relay.accepted) - before;
 			assert_in_range(tries, 0, 20);
 			tried_again += tries > 1;
 		}
 		relay_pass(&line.relay);
-		/* Its budget is short: on a machine that is busy it may be over before the server is back. */
+		/* The budget is short: on a busy machine it may expire before the server is back. */
 		for (int tries = 0; tries < 100 && line_gather(&line) == GW_PEER_LOST;)
 			tries++;
 		line_works(&line);
@@ -408,7 +409,7 @@ static void a_server_that_dies_at_any_byte_is_tried_again_then_given_up(void **s
 {
 	(void)state;
 	long reconnect_ms = SHORT_MS;
-	while (!dies_at_any_byte(reconnect_ms)) { /* a busy machine needs more time for a second try */
+	while (!dies_at_any_byte(reconnect_ms)) { /* on a busy machine the second attempt needs more time */
 		reconnect_ms *= 4;
 		assert_true(reconnect_ms <= 64 * SHORT_MS);
 	}
@@ -437,7 +438,7 @@ static void open_tries_a_dying_server_until_it_lives(void **state)
 	setup_end(&setup);
 }
 
-static void the_budget_of_those_who_gave_up_is_not_the_next_ones(void **state)
+static void each_operation_has_its_own_budget(void **state)
 {
 	(void)state;
 	struct line line;
@@ -469,7 +470,7 @@ int main(void)
 		cmocka_unit_test(a_batch_that_is_not_there_yet_is_not_lost),
 		cmocka_unit_test(a_server_that_dies_at_any_byte_is_tried_again_then_given_up),
 		cmocka_unit_test(open_tries_a_dying_server_until_it_lives),
-		cmocka_unit_test(the_budget_of_those_who_gave_up_is_not_the_next_ones),
+		cmocka_unit_test(each_operation_has_its_own_budget),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,12 @@
-/* The real graphs of the test data all the way: imported, partitioned in 2, 3 and 8, sampled by the client, and every
- * edge of every block held against the edge list of the file.
+/* The real graphs of the test data from end to end: imported, partitioned into 2, 3 and 8 parts, sampled by the
+ * client, and every edge of every block compared with the file's edge list.
  *
- * By original ids: an edge of a block is an edge of the file; no edge of the file comes twice in a block; a destination
- * gets min(fanout, in-degree) of them, all of them where the fanout says so; node numbers are those of the node lists.
- * Edges are found by id and by their ends as the file has them; of a batch of links, positives are edges of the file
- * and negatives none, and no block tells of them. The three ways to the neighbours give equal digests, from mapped
- * memory (3 parts) as over sockets. A knowledge graph's nodes have names, not numbers: there only the three ways are
- * compared (that its parts are the file is test_partition_real's to prove).
- */
+ * By original ids: each edge of a block is an edge of the file, and occurs once in a block. A destination gets
+ * min(fanout, in-degree) edges, or all of them. Node numbers are those of the node lists. Edges are found by id and by
+ * their ends. In a batch of links, positives are edges of the file, negatives are not, and no block has an edge of a
+ * positive. The three paths to the neighbours give equal digests, from mapped memory (3 parts) as over sockets. A
+ * knowledge graph's nodes have names instead of numbers, so only the three paths are compared there
+ * (test_partition_real compares its parts with the file). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,7 +34,7 @@ static const int32_t fanouts[HOPS] = {15, GW_ALL_NEIGHBOURS, 5};
 /* --- The graph of the file, by destination. --- */
 
 struct lists {
-	uint64_t nodes, *indptr, *src; /* src ascending in each list */
+	uint64_t nodes, *indptr, *src; /* src is ascending in each list */
 };
 
 static int by_value(const void *a, const void *b)
@@ -107,7 +106,7 @@ static void check_block(const struct lists *lists, const struct gw_minibatch *ba
 		for (uint64_t j = 0, run = 1; j < n; j++, run++) {
 			if (j > 0 && picked[j] != picked[j - 1])
 				run = 1;
-			/* Parallel edges may each come once. */
+			/* Parallel edges may occur once each. */
 			assert_true(run <= count_edge(lists, dst, picked[j]));
 		}
 	}
@@ -146,8 +145,8 @@ static struct gw_minibatch *sample(struct gw_client *client, uint64_t nodes, uin
 	return batch;
 }
 
-/* The number in the file of each node: its original id; names ("e7") come in the order that the test data lists them.
- */
+/* The number in the file of each node: its original id. Names ("e7") are numbered in the order of the test data's
+ * list. */
 static int64_t *read_origins(struct gw_client *client, uint64_t nodes)
 {
 	const struct gw_tensor *tensor;
@@ -195,7 +194,7 @@ static void check_edges(const struct lists *lists, struct gw_client *client, con
 	gw_edge_list_free(around);
 }
 
-/* A batch of links: positives are edges of the file, negatives are none, and no block has an edge between the ends of a
+/* A batch of links: positives are edges of the file, negatives are not, and no block has an edge between the ends of a
  * positive, in either direction. */
 static void check_batch(const struct lists *lists, const struct gw_minibatch *batch, const int64_t *origin)
 {
@@ -250,7 +249,7 @@ static void check_links(const struct lists *lists, struct gw_client *const clien
 	}
 }
 
-/* lists: NULL where nodes have no numbers in the file. */
+/* lists: NULL if nodes have no numbers in the file. */
 static void check_parts(const struct lists *lists, uint64_t nodes, const char *folder, uint32_t parts,
 			const char *driver)
 {

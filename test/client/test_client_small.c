@@ -1,6 +1,6 @@
-/* The client at the ends of what a graph and a batch may be: one node, no edges, no edge types, a type without nodes;
- * no seeds, the same seed again and again, fanouts of nothing, of all and of more than there is, seeds and names that
- * are none. Standalone, by requests and by reads: the same bytes, or the same error. */
+/* The client at the limits of graphs and batches: one node, no edges, no edge types, a type without nodes; no seeds,
+ * the same seed many times, fanouts of zero, of all and of more than exist; invalid seeds and names. The standalone
+ * client, requests and reads give the same bytes, or the same error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void three_end(struct three *three)
 	cluster_end(&three->cluster);
 }
 
-/* The batch of the first client, once all three agree on it. fetch: a tensor of nodes at the inputs, or NULL. */
+/* The batch of the first client; all three must agree. fetch: a tensor of nodes at the inputs, or NULL. */
 static struct gw_minibatch *sample(struct three *three, struct gw_sample_spec spec, const char *type,
 				   const char *feature, const int64_t *seeds, uint64_t n)
 {
@@ -85,7 +85,7 @@ static void one_node_is_a_graph(void **state)
 	three_begin(&three, fixture.folder, 1);
 	const int64_t seeds[] = {0, 0, 0};
 	int32_t fanouts[2 * GW_FIXTURE_ETYPES] = {0};
-	fanouts[FIXTURE_CITES] = 4; /* six loops, side by side */
+	fanouts[FIXTURE_CITES] = 4; /* six parallel loops */
 	fanouts[GW_FIXTURE_ETYPES + FIXTURE_CITES] = GW_ALL_NEIGHBOURS;
 	for (int replace = 0; replace < 2; replace++) {
 		struct gw_sample_spec spec = {.hops = 2, .fanouts = fanouts, .replace = replace};
@@ -152,7 +152,7 @@ static void fanouts_of_nothing_leave_the_seeds(struct three *three)
 	gw_minibatch_release(batch);
 }
 
-/* More than any list has is all of it, byte by byte. */
+/* A fanout above every degree takes all edges, with the same bytes. */
 static void the_largest_fanout_is_all(struct three *three)
 {
 	int32_t most[2 * GW_FIXTURE_ETYPES], all[2 * GW_FIXTURE_ETYPES];
@@ -175,7 +175,7 @@ static void the_largest_fanout_is_all(struct three *three)
 	expect_of_all(three, &spec, seeds, 5, GW_INVALID, "hop 0, edge type author:knows:author: fanout 1048577");
 }
 
-/* A type that no edge ends at has a block of nothing around it. */
+/* A type without edges has an empty block. */
 static void a_type_without_edges_has_seeds(struct three *three, const int32_t *fanouts)
 {
 	static const int64_t seeds[] = {2, 0};
@@ -206,7 +206,7 @@ static void what_is_no_seed_is_named(struct three *three, const int32_t *fanouts
 	}
 }
 
-/* Epochs of a loader without seeds: they end as they begin, and its state is where it is. */
+/* Epochs of a loader without seeds end at once; its state is the start of the next epoch. */
 static void expect_no_steps(struct gw_client *client, struct gw_loader_options options)
 {
 	struct gw_loader *loader;
@@ -232,7 +232,8 @@ static void expect_no_steps(struct gw_client *client, struct gw_loader_options o
 	expect(gw_loader_open(client, &options, &loader), GW_RANGE, "start at step 1 of 0");
 }
 
-/* An empty list is none, not all: of nodes, of edges, of several types, of each rank, however an epoch ends. */
+/* An empty list means no seeds, not all: of nodes, of edges, of several types, of each rank, with every kind of last
+ * batch. */
 static void no_seeds_are_no_steps(struct three *three, const int32_t *fanouts)
 {
 	static const int64_t nothing[1];
@@ -319,7 +320,7 @@ static void write_ids(struct gw_writer *writer, uint32_t part, const struct gw_n
 	assert_int_equal(gw_writer_array(writer, part, "node/thing/feat", GW_FLOAT32, 1, &rows, values), GW_OK);
 }
 
-/* Things, none of them near another; and a type of which there is nothing. */
+/* Isolated nodes, and a type without nodes. */
 static void write_bare(const char *folder, uint32_t parts, uint32_t etypes)
 {
 	struct gw_graph_meta *meta;
@@ -363,7 +364,7 @@ static void check_bare(struct three *three, uint32_t etypes)
 	for (uint32_t h = 0; h < 2; h++)
 		assert_int_equal(batch->blocks[h]->edges_count, etypes);
 	gw_minibatch_release(batch);
-	spec.ntype = 1; /* of which there are none */
+	spec.ntype = 1; /* this type has no nodes */
 	gw_minibatch_release(sample(three, spec, NULL, NULL, NULL, 0));
 	expect_of_all(three, &spec, seeds + 1, 1, GW_RANGE, "node 0 ");
 	for (int w = 0; w < WAYS; w++) {

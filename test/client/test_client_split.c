@@ -1,6 +1,6 @@
-/* Splits: of masks, ids and whole types, over worlds of every size and ranks at any parts. Held against what they
- * promise: every id given once, even shares, own ids first and for as long as the own part has any, and the same answer
- * from every client. */
+/* Splits of masks, ids and whole types, over worlds of every size and with ranks at any parts. The tests check what
+ * splits promise: every id once, even shares, own ids first while the own part has any, and the same result from every
+ * client. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static struct gw_rank_ids *split_of(struct gw_client *client, struct gw_split_op
 	return split;
 }
 
-/* counts: how often each id is to be given, of n in all; those of the type. */
+/* counts: how often each of the type's n ids must occur. */
 static void check_split(struct gw_client *client, struct gw_client *other, const uint64_t *starts, uint32_t parts,
 			const struct gw_split_options *options, const uint32_t *counts, uint64_t n)
 {
@@ -61,7 +61,7 @@ static void check_split(struct gw_client *client, struct gw_client *other, const
 	assert_int_equal(given, n);
 	for (uint64_t i = 0; i < count; i++)
 		assert_int_equal(seen[i], counts[i]);
-	/* Who got others' ids found none of its own left: nobody else has any. */
+	/* A rank that got other parts' ids has all ids of its own part: no rank of another part has one. */
 	for (uint32_t r = 0; r < options->world; r++) {
 		uint32_t part = part_of(options, r, parts);
 		for (uint32_t o = 0; splits[r]->count > splits[r]->own_count && o < options->world; o++) {
@@ -124,7 +124,7 @@ static void splits_are_even_and_begin_at_home(void **state)
 				    &of_edges, ones, edges);
 		}
 	}
-	/* Ids in any order, some twice; almost all of one part. */
+	/* Ids in any order, some twice, almost all of one part. */
 	memset(counts, 0, n * sizeof(*counts));
 	for (uint64_t i = 0; i < n; i++)
 		counts[all[i] = (int64_t)(i % 10 ? gw_mix64(i) % (starts[1] ? starts[1] : n) : gw_mix64(i) % n)]++;
@@ -173,7 +173,7 @@ static void wrong_splits_are_named(void **state)
 		expect(gw_split_ids(client, &wrong[i].options, &split), wrong[i].status, wrong[i].text);
 		assert_null(split);
 	}
-	/* Nothing to divide. */
+	/* No ids. */
 	struct gw_split_options none = {.ids = ids, .world = 3, .rank = 1};
 	assert_int_equal(gw_split_ids(client, &none, &split), GW_OK);
 	assert_int_equal(split->count, 0);

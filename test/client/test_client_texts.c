@@ -1,5 +1,5 @@
-/* Original ids that are text, through the client: standalone, over each transport, in any order, with doubles, from
- * parts that are empty; strings that take several reads; equal to what the files hold. */
+/* Original ids that are texts, through the client: standalone, over each transport, in any order, with duplicates,
+ * from empty parts; strings that take several reads. Results equal the contents of the files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 #define LONG_NODES 5u
 
-/* All strings of a node type, as the parts' files have them. */
+/* All strings of a node type, read from the parts' files. */
 struct strings {
 	uint64_t count;
 	char **text;
@@ -78,7 +78,7 @@ static void expect_texts(struct gw_client *client, const char *type, const struc
 	gw_texts_free(texts);
 }
 
-/* All of them, none, some at random, one many times. */
+/* All of them, no string, random ones, and one string many times. */
 static void check_client(struct gw_client *client, const char *type, const struct strings *strings)
 {
 	uint64_t count = strings->count;
@@ -99,7 +99,7 @@ static void check_client(struct gw_client *client, const char *type, const struc
 static void every_transport(void **state)
 {
 	(void)state;
-	for (uint32_t parts = 1; parts <= 3; parts += 2) { /* of three, the middle one is empty */
+	for (uint32_t parts = 1; parts <= 3; parts += 2) { /* with three parts, the middle one is empty */
 		struct setup setup;
 		struct strings strings;
 		setup_begin(&setup, 71, parts, NULL);
@@ -125,7 +125,7 @@ static void every_transport(void **state)
 	}
 }
 
-/* The same from mapped memory, one part and all. */
+/* The same from mapped memory, for one part and for all. */
 static void mapped(void **state)
 {
 	(void)state;
@@ -184,7 +184,7 @@ static void faults(void **state)
 	setup_end(&setup);
 }
 
-/* A graph of one type with strings of up to some megabytes: longer than one read. */
+/* A graph of one type with strings of up to some megabytes, longer than one read. */
 static void write_long(char folder[128])
 {
 	static uint64_t offsets[LONG_NODES + 1];

@@ -1,5 +1,5 @@
-/* Features that servers serve as rows that change: read, sampled with, written; servers that end, that differ, and
- * names that mean none. The oracle is a client without servers, which reads the files. */
+/* Features that servers serve as mutable rows: read, sampled with, written; servers that end or differ; and names that
+ * are invalid. The oracle is a client without servers, which reads the files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void end(struct setup *setup)
 	cluster_serve_mutable(NULL);
 }
 
-/* All rows of a feature, in a block of the caller's. */
+/* All rows of a feature; the caller frees them. */
 static void *read_rows(struct gw_client *client, const struct gw_tensor *tensor)
 {
 	uint64_t n = tensor->shape[0];
@@ -72,7 +72,7 @@ static void expect_same(struct gw_client *client, struct gw_client *files, const
 	free(rows);
 }
 
-static void they_begin_with_the_files_rows(void **state)
+static void features_begin_with_the_files_rows(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -87,7 +87,7 @@ static void they_begin_with_the_files_rows(void **state)
 	must(gw_edge_tensor(files, FIXTURE_CITES, "weight", &of_files));
 	expect_same(client, files, weight, of_files);
 	assert_false(node_tensor(client, "author", "q")->writable);
-	/* Asked for twice it is the same. */
+	/* A second request gives the same tensor. */
 	assert_ptr_equal(node_tensor(client, "paper", "feat"), node_tensor(client, "paper", "feat"));
 	make_plan(files, &plan, false, false);
 	uint32_t n = run_epoch(files, &plan, 3, wanted);
@@ -99,7 +99,7 @@ static void they_begin_with_the_files_rows(void **state)
 	end(&setup);
 }
 
-static void written_rows_are_everybodys(void **state)
+static void all_clients_see_written_rows(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -138,8 +138,8 @@ static void written_rows_are_everybodys(void **state)
 
 #define TURNS_MAX 10000
 
-/* Clients read them by themselves over every transport, also one that listened only after they were there. */
-static void they_are_read_one_sided(void **state)
+/* Clients read the rows one-sided over every transport, also a client that connected before the rows existed. */
+static void features_are_read_one_sided(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -154,14 +154,14 @@ static void they_are_read_one_sided(void **state)
 		assert_true(turns++ < TURNS_MAX);
 		must(gw_gather(client, feat, &first, 1, row));
 	} while (gw_tensor_handles_collect_reads(client, 0, &read, 1) == 0);
-	/* Deleted, it is gone for them too. */
+	/* When the tensor is deleted, it is gone for these clients too. */
 	must(gw_tensor_delete(client, "node/paper/feat", GW_KEPT));
 	expect(gw_gather(client, feat, &first, 1, row), GW_NOT_FOUND, "gone");
 	gw_client_close(client);
 	end(&setup);
 }
 
-static void what_is_not_meant_stays_as_it_is(void **state)
+static void other_rows_stay(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -171,7 +171,7 @@ static void what_is_not_meant_stays_as_it_is(void **state)
 	begin(&setup, 503);
 	struct gw_client *client = open_servers(&setup.cluster);
 	expect(gw_update(client, node_tensor(client, "author", "q"), &id, 1, row), GW_INVALID, "\"q\" is a feature");
-	/* One that is listed was not opened. */
+	/* Listing a tensor does not open it. */
 	for (uint32_t i = 0; (listed = gw_tensor_at(client, i)) && strcmp(listed->name, "feat") != 0; i++)
 		;
 	assert_true(listed && listed->writable && listed->row_bytes == COLUMNS * sizeof(float));
@@ -266,7 +266,7 @@ static void names_mean_features(void **state)
 	start_fails(&setup, "indptr", GW_INVALID, "not a feature that can be mutable");
 	start_fails(&setup, "author/orig_id", GW_INVALID, "not a feature that can be mutable");
 	start_fails(&setup, "q", GW_UNSUPPORTED, "cannot be mutable");
-	/* What is loaded apart is held against its digests, too. */
+	/* Rows that are loaded separately are compared with their digests too. */
 	char folder[160];
 	snprintf(folder, sizeof(folder), "%s/part0/node/paper", setup.fixture.folder);
 	part_file_take(&file, folder, "feat.npy");
@@ -280,10 +280,10 @@ static void names_mean_features(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(they_begin_with_the_files_rows),
-		cmocka_unit_test(written_rows_are_everybodys),
-		cmocka_unit_test(they_are_read_one_sided),
-		cmocka_unit_test(what_is_not_meant_stays_as_it_is),
+		cmocka_unit_test(features_begin_with_the_files_rows),
+		cmocka_unit_test(all_clients_see_written_rows),
+		cmocka_unit_test(features_are_read_one_sided),
+		cmocka_unit_test(other_rows_stay),
 		cmocka_unit_test(a_server_that_ends_loses_what_was_written),
 		cmocka_unit_test(servers_must_agree),
 		cmocka_unit_test(names_mean_features),

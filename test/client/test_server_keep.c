@@ -1,5 +1,6 @@
-/* A server whose runtime folder others empty or remove while it serves: clients on its host find it again with the same
- * key and by mapped memory, nobody else takes its part, and where the folder cannot be had it says so once. */
+/* A server whose runtime folder is emptied or removed while it serves. Clients on its host find it again, with the
+ * same key and mapped memory; no second server gets its part; and if the folder cannot be created, it logs that once.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -50,7 +51,7 @@ static void finish(struct setup *setup)
 	setup_end(setup);
 }
 
-/* A new client maps the server's memory, and reads the same as one that has read before. */
+/* A new client maps the server's memory, and reads the same bytes as an earlier client. */
 static void expect_found(struct setup *setup)
 {
 	struct gw_client_options options = {
@@ -73,7 +74,7 @@ static void expect_guarded(const struct setup *setup)
 	expect(gw_server_start(&options, &second), GW_BUSY, "serves part 0");
 }
 
-/* The files of the folder by the beginning of their name; returns how many there are in all. */
+/* Finds the file of the folder whose name begins so. Returns how many files the folder has. */
 static uint32_t list_files(const char *prefix, char path[GW_RUNTIME_PATH_MAX + 300])
 {
 	uint32_t count = 0;
@@ -99,7 +100,7 @@ static uint32_t open_descriptors(void)
 	return count;
 }
 
-/* The whole folder goes, or one file of it; a client that was there before never notices. */
+/* The whole folder is removed, or one of its files. A client that is connected does not notice. */
 static void what_is_removed_comes_back(void **state)
 {
 	static const char *const prefixes[] = {"key-", "shm-", "part-"};
@@ -136,10 +137,10 @@ static void what_is_removed_comes_back(void **state)
 	assert_int_equal(warned.count, 0);
 	finish(&setup);
 	char path[GW_RUNTIME_PATH_MAX + 300];
-	assert_int_equal(list_files("", path), 0); /* it takes along what it made again */
+	assert_int_equal(list_files("", path), 0); /* the server removes what it created again */
 }
 
-/* However often that happens, sockets and memory do not pile up. */
+/* After many removals, sockets and memory have not accumulated. */
 static void again_and_again(void **state)
 {
 	struct setup setup;
@@ -154,7 +155,7 @@ static void again_and_again(void **state)
 		if (i == 1)
 			first = open_descriptors();
 	}
-	assert_in_range(open_descriptors(), 1, first + 4); /* some of the last clients' may not be closed yet */
+	assert_in_range(open_descriptors(), 1, first + 4); /* some connections of the last clients may still be open */
 	finish(&setup);
 }
 
@@ -165,7 +166,7 @@ static time_t age_of(const char *path)
 	return time(NULL) - (st.st_mtime < st.st_atime ? st.st_mtime : st.st_atime);
 }
 
-/* What is there stays the same file, and is never as old as what a cleaner removes. */
+/* Existing files stay the same, and are never old enough for a cleaner to remove. */
 static void old_files_become_young(void **state)
 {
 	static const char *const prefixes[] = {"key-", "shm-", "part-"};
@@ -188,8 +189,8 @@ static void old_files_become_young(void **state)
 	finish(&setup);
 }
 
-/* The folder's own folder is gone, and nobody but root may make it: one warning, and one line when it is back. */
-static void one_warning_where_nothing_helps(void **state)
+/* The folder's parent is gone, and only root can create it: one warning, and one line when it is back. */
+static void one_warning_while_the_folder_cannot_be_made(void **state)
 {
 	struct setup setup;
 	(void)state;
@@ -220,8 +221,9 @@ static void one_warning_where_nothing_helps(void **state)
 	finish(&setup);
 }
 
-/* Before it was looked, another server took the part: the first says so, goes on, and leaves the other's lock alone. */
-static void another_was_faster(void **state)
+/* Another server took the part before the first one looked: the first logs it, continues, and does not touch the
+ * other's lock. */
+static void another_server_has_taken_the_part(void **state)
 {
 	struct setup setup;
 	struct gw_server *second;
@@ -244,9 +246,11 @@ static void another_was_faster(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_removed_comes_back), cmocka_unit_test(again_and_again),
-		cmocka_unit_test(old_files_become_young),     cmocka_unit_test(one_warning_where_nothing_helps),
-		cmocka_unit_test(another_was_faster),
+		cmocka_unit_test(what_is_removed_comes_back),
+		cmocka_unit_test(again_and_again),
+		cmocka_unit_test(old_files_become_young),
+		cmocka_unit_test(one_warning_while_the_folder_cannot_be_made),
+		cmocka_unit_test(another_server_has_taken_the_part),
 	};
 	cluster_offer("shm");
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Ends of tensors, told over a link that is cut before the answer: they are done once, and what was created again
- * meanwhile under the same name stays. And a link that is cut while nothing is told: nothing ends by it. */
+/* Deletions and ends of jobs over a link that is cut before the answer: the servers apply them once, and a tensor that
+ * was created meanwhile with the same name stays. And a link that is cut while it is idle, which ends no tensor. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ struct cut {
 	pthread_t thread;
 	gw_status (*end)(struct cut *cut);
 	uint64_t count;
-	gw_status status; /* of `end` */
+	gw_status status; /* the result of `end` */
 };
 
 static gw_status delete_it(struct cut *cut)
@@ -69,8 +69,8 @@ static uint32_t count_tensors(struct gw_client *client)
 	return count;
 }
 
-/* The server has done it, and the connection is lost before the answer has come. again: another client has created
- * the tensor since. */
+/* The server has applied the call, and the connection is lost before the answer arrives. again: another client has
+ * created the tensor since. */
 static void end_over_a_cut_link(gw_status (*end)(struct cut *cut), bool again)
 {
 	struct cut cut = {.end = end};
@@ -109,7 +109,7 @@ static void tensors_are_deleted_once(void **state)
 	end_over_a_cut_link(delete_it, true);
 }
 
-/* False: this process was held up for as long as a client may be silent. */
+/* Returns false if this process was delayed for as long as a client may be silent. */
 static bool holds_over_a_lost_connection(uint32_t lease_ms)
 {
 	struct setup setup;
@@ -132,7 +132,8 @@ static bool holds_over_a_lost_connection(uint32_t lease_ms)
 		watch_look(&watch);
 	}
 	relay_pass(&relay);
-	/* Whoever created this one was heard of later than who created the other. */
+	/* Its creator last renewed the lease after the creator of the other tensor did. So when this tensor has ended,
+	 * the other one would have. */
 	other = open_at(setup.cluster.list, "left");
 	create(other);
 	gw_client_close(other);
@@ -151,7 +152,7 @@ static bool holds_over_a_lost_connection(uint32_t lease_ms)
 	return told;
 }
 
-/* A job's client that has opened nothing finds its server again by itself, and goes on holding what the job has. */
+/* A job's client without open tensors reconnects by itself and keeps the job's lease. */
 static void jobs_are_held_over_a_lost_connection(void **state)
 {
 	(void)state;

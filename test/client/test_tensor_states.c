@@ -1,5 +1,5 @@
-/* The first push to a tensor while its server is long in making room for the optimizer's state: whatever else the
- * client has to do with that server, over the same connection, is done meanwhile. */
+/* The first push to a tensor while its server takes long to allocate the optimizer's state. Meanwhile all other calls
+ * to that server over the same connection work. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,11 +21,11 @@ static const struct gw_optimizer adagrad = {.kind = GW_ADAGRAD, .rate = 1, .eps 
 struct bench {
 	struct setup setup;
 	struct gw_client *client;
-	struct gw_shard *shard; /* whose state is not made */
+	struct gw_shard *shard; /* whose state does not exist yet */
 	uint64_t connections;
 };
 
-/* So far: a client gives one up that has not answered for long. */
+/* A short time: a client gives up a server that has not answered for long. */
 static uint64_t connections_of(const struct bench *bench)
 {
 	struct gw_service_counters counters;
@@ -50,8 +50,7 @@ static void bench_begin(struct bench *bench)
 	bench->client = open_one(bench);
 }
 
-/* From here on the server is at the state of "trained", the only tensor that will have some, and does not come to its
- * end. */
+/* From here on the server allocates the state of "trained", the only tensor with a state, and does not finish. */
 static void bench_shut(struct bench *bench)
 {
 	struct gw_tensor_table *tensors = bench->setup.cluster.servers[0]->tensors;
@@ -92,7 +91,7 @@ static void others_pass_a_push_that_waits(void **state)
 	bench_shut(&bench);
 	must(gw_push_start(bench.client, table, (int64_t[]){3}, 1, row, &adagrad, &first));
 	must(gw_update_start(bench.client, table, (int64_t[]){3}, 1, row, &second));
-	/* Another feature and another tensor; the same one too, as far as it is read. */
+	/* Another feature, another tensor, and reads of the same tensor. */
 	must(gw_gather(bench.client, feat, (int64_t[]){0}, 1, features));
 	assert_int_equal(gw_wait(first, 0), GW_AGAIN);
 	must(gw_update(bench.client, rows, (int64_t[]){1}, 1, row));
@@ -105,7 +104,7 @@ static void others_pass_a_push_that_waits(void **state)
 	assert_int_equal(gw_wait(first, 0), GW_AGAIN);
 	assert_int_equal(gw_wait(second, 0), GW_AGAIN);
 	bench_open(&bench);
-	/* One row's writes take effect in the order of their calls. */
+	/* Writes of one row take effect in the order of their calls. */
 	must(gw_wait(first, -1));
 	must(gw_wait(second, -1));
 	must(gw_gather(bench.client, table, (int64_t[]){3}, 1, read));
@@ -154,7 +153,7 @@ static void others_pass_a_restore_that_waits(void **state)
 	struct restorer restorer = {.client = bench.client};
 	uint64_t bytes = gw_tensor_table_bytes(tensors);
 	assert_int_equal(pthread_create(&thread, NULL, restore_it, &restorer), 0);
-	while (gw_tensor_table_bytes(tensors) == bytes) /* then the state is wanted */
+	while (gw_tensor_table_bytes(tensors) == bytes) /* then the server has begun to allocate the state */
 		striped_pause();
 	must(gw_gather(bench.client, feat, (int64_t[]){0}, 1, features));
 	assert_false(atomic_load(&restorer.ended));
@@ -167,7 +166,7 @@ static void others_pass_a_restore_that_waits(void **state)
 	bench_end(&bench);
 }
 
-/* A push that has waited for too long fails; the state is made all the same. */
+/* A push that waits for too long fails; the server completes the state all the same. */
 static void a_push_waits_within_its_deadline(void **state)
 {
 	(void)state;
@@ -178,7 +177,7 @@ static void a_push_waits_within_its_deadline(void **state)
 	struct gw_client *hasty = striped_client(&bench.setup.cluster, JOB, patient_ms(2000));
 	const struct gw_tensor *table;
 	gw_status status;
-	while ((status = gw_tensor_create(hasty, &spec, &table)) == GW_DEADLINE) /* it is hasty here too */
+	while ((status = gw_tensor_create(hasty, &spec, &table)) == GW_DEADLINE) /* its deadline is short here too */
 		;
 	must(status);
 	bench_shut(&bench);

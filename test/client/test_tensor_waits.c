@@ -1,4 +1,5 @@
-/* Who creates a tensor that takes long to fill: waits beyond the operation's deadline, and is told how far it is. */
+/* A client that creates a tensor that takes long to fill: it waits beyond the operation's deadline, and logs the
+ * progress. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -14,9 +15,9 @@
 #include "transport/service_private.h"
 
 #define PARTS 3
-#define SLOW  1 /* the part that does not come to an end */
+#define SLOW  1 /* the part that does not finish */
 
-/* Stands where the server publishes what it has filled. */
+/* Blocks before the server publishes the tensor. */
 struct gate {
 	struct gw_dynamic_region_registrar registrar; /* first */
 	sem_t go;
@@ -54,7 +55,7 @@ static void *create(void *argument)
 	return NULL;
 }
 
-static void how_far_it_is_is_told(void **state)
+static void progress_is_logged(void **state)
 {
 	(void)state;
 	static struct setup setup;
@@ -69,7 +70,7 @@ static void how_far_it_is_is_told(void **state)
 	gw_log_sink_set(ear_hear, &ear);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, create, client), 0);
-	for (int i = 0; i < 2; i++) /* a second, at least; longer than the operation's deadline */
+	for (int i = 0; i < 2; i++) /* a second at least, which is longer than the operation's deadline */
 		sem_wait(&ear.heard);
 	pthread_mutex_lock(&ear.lock);
 	assert_non_null(strstr(ear.line, "\"slow\""));
@@ -89,6 +90,6 @@ static void how_far_it_is_is_told(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(how_far_it_is_is_told)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(progress_is_logged)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

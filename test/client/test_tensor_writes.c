@@ -1,6 +1,6 @@
-/* Writes, many at a time: those of one client to one row take effect in the order of its calls, whatever way they take,
- * over links that are cut too; and rows that are longer than the pieces that calls are sent in. The oracle is an array
- * in this process, which is written one call after another. */
+/* Many writes at a time. Writes of one client to one row take effect in the order of its calls, over every path and
+ * over links that are cut. Rows may be longer than the pieces in which calls are sent. The oracle is an array in this
+ * process, written one call after another. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,9 +21,9 @@
 #define COLUMNS  400 /* 1,600 bytes: a call is several pieces */
 #define CALLS    16  /* open at once */
 #define CALL_MAX 1400
-#define HOT      40 /* rows that every call writes, some several times */
+#define HOT      40 /* rows in every call, some several times */
 #define CUTS     12
-#define WRITES   40000        /* writes at once: more than other operations may be open */
+#define WRITES   40000        /* writes in flight: more than other operations may be */
 #define LONG     (640u << 10) /* bytes of a relation of TransR at 400 columns */
 
 /* How clients reach the servers. */
@@ -67,7 +67,7 @@ struct call {
 	float rows[CALL_MAX * COLUMNS];
 };
 
-/* Two tensors, what they ought to be, and the calls that are open. */
+/* Two tensors, their expected rows, and the open calls. */
 struct history {
 	struct gw_client *client;
 	const struct gw_tensor *tensors[2];
@@ -98,7 +98,7 @@ static uint64_t draw(struct history *history, uint64_t below)
 	return history->random % below;
 }
 
-/* Begins a call on the hot rows and others, an update or a push of whole numbers; the oracle does the same. */
+/* Begins a call on the hot rows and others: an update or a push of integers. The oracle does the same. */
 static void history_call(struct history *history, struct call *call)
 {
 	static const struct gw_optimizer add = {.kind = GW_SGD, .rate = -1};
@@ -184,7 +184,7 @@ static void links_that_are_cut_change_nothing(void **state)
 	struct history history;
 	uint32_t cuts = 0;
 	if (cluster_is_rdma())
-		return; /* a relay is TCP's */
+		return; /* a relay works only over TCP */
 	setup_begin_open(&setup, 602, 1, SETUP_SCALE);
 	relay_begin(&relay, &setup.cluster.addresses[0]);
 	const char *list[] = {relay.text};
@@ -194,7 +194,7 @@ static void links_that_are_cut_change_nothing(void **state)
 	history_begin(&history, client, 99);
 	for (uint32_t attempt = 0; cuts < CUTS; attempt++) {
 		assert_true(attempt < 20 * CUTS);
-		/* Some answers of some 50 bytes come, and then the line goes. */
+		/* Some answers of about 50 bytes arrive before the cut. */
 		uint64_t accepted = atomic_load(&relay.accepted);
 		relay_cut_after(&relay, (int64_t)draw(&history, 600));
 		for (int i = 0; i < CALLS; i++)
@@ -219,7 +219,7 @@ static void links_that_are_cut_change_nothing(void **state)
 
 /* --- Many. --- */
 
-/* The number-th write: a row is added to, or now and then overwritten. */
+/* The number-th write: it adds to a row, or sometimes overwrites it. */
 static gw_status write_one(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *id,
 			   const float *row, uint32_t number, struct gw_ticket **ticket)
 {
@@ -228,8 +228,8 @@ static gw_status write_one(struct gw_client *client, const struct gw_tensor *ten
 				    : gw_push_start(client, tensor, id, 1, row, &add, ticket);
 }
 
-/* None of them is written before all have begun: the server's answers are held back. */
-static void any_number_may_be_under_way(void **state)
+/* The relay holds back the answers until all writes have begun. */
+static void any_number_may_be_in_flight(void **state)
 {
 	(void)state;
 	enum { FEW = 200 };
@@ -240,7 +240,7 @@ static void any_number_may_be_under_way(void **state)
 	struct relay relay;
 	const struct gw_tensor *tensor;
 	if (cluster_is_rdma())
-		return; /* a relay is TCP's */
+		return; /* a relay works only over TCP */
 	_Static_assert(WRITES > GW_JOBS_MAX, "no more than may be open of others");
 	setup_begin_open(&setup, 605, 1, SETUP_SCALE);
 	relay_begin(&relay, &setup.cluster.addresses[0]);
@@ -260,7 +260,7 @@ static void any_number_may_be_under_way(void **state)
 		ids[i] = (int64_t)(gw_mix64(i) % FEW);
 		rows[i] = (float)(i % 100);
 		must(write_one(client, tensor, &ids[i], &rows[i], i, &tickets[i]));
-		/* Far from the first ones, that nobody waits for: taken back. */
+		/* Writes to other rows, which the test cancels. */
 		if (i % 1000 == 500) {
 			gw_cancel(tickets[i]);
 			tickets[i] = NULL;
@@ -284,7 +284,7 @@ static void any_number_may_be_under_way(void **state)
 
 /* --- Long rows. --- */
 
-/* Rows of `elements` whole numbers that differ from row to row and along it. */
+/* Rows of `elements` integers that differ between rows and within a row. */
 static void fill(float *rows, uint64_t n, uint64_t elements, uint64_t salt)
 {
 	for (uint64_t i = 0; i < n * elements; i++)
@@ -304,7 +304,7 @@ static void expect_long(struct gw_client *client, const struct gw_tensor *tensor
 	free(ids);
 }
 
-/* Rows of 640 KB: written, trained, and trained by more gradients at once than a request has. */
+/* Rows of 640 KB: written, trained, and trained by more gradients than one request carries. */
 static void long_rows_of(struct gw_client *client)
 {
 	enum { N = 5, MANY = 20, ELEMENTS = LONG / sizeof(float) };
@@ -333,8 +333,9 @@ static void long_rows_of(struct gw_client *client)
 	expect(gw_push(client, tensor, one, MANY, gradients, &sgd), GW_LIMIT, "add them up");
 	expect_long(client, tensor, expected);
 
-	/* Each with one square for a row: as many as fit are applied alone, more of them as their sum. Two rows that
-	 * get the same gradients, powers of two so that sums are exact, in both ways come out alike. */
+	/* Each gradient has one square per row. Gradients that fit into a request are applied one by one; more of them
+	 * are applied as their sum. Two rows get the same gradients in both ways, powers of two so that sums are
+	 * exact, and are equal. */
 	struct gw_optimizer rows = {.kind = GW_ADAGRAD_ROWS, .combine = GW_COMBINE_EACH, .rate = 1, .eps = 0};
 	spec.name = "trained";
 	must(gw_tensor_create(client, &spec, &rest));
@@ -356,7 +357,7 @@ static void long_rows_of(struct gw_client *client)
 	free(expected);
 }
 
-/* The longest there can be, of numbers whose gradients are twice as long. */
+/* The longest rows possible, of a type whose gradients are twice as long. */
 static void longest_rows_of(struct gw_client *client)
 {
 	enum { N = 3, ELEMENTS = GW_TENSOR_ROW_BYTES_MAX / sizeof(uint16_t) };
@@ -428,7 +429,7 @@ static void long_rows_are_written_to_disk_and_back(void **state)
 	must(gw_push(client, tensor, ids, N, gradients, &adam));
 	must(gw_gather(client, tensor, ids, N, before));
 	must(gw_tensor_delete(client, "saved", GW_OF_JOB));
-	/* Trained on from where it was, with its state, it is where it went. */
+	/* After a restore with its state, training gives the same rows. */
 	must(gw_restore(client, folder, NULL, 0));
 	must(gw_tensor_open(client, "saved", GW_OF_JOB, &tensor));
 	must(gw_push(client, tensor, ids, N, gradients, &adam));
@@ -445,7 +446,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(writes_take_effect_in_their_order),
 		cmocka_unit_test(links_that_are_cut_change_nothing),
-		cmocka_unit_test(any_number_may_be_under_way),
+		cmocka_unit_test(any_number_may_be_in_flight),
 		cmocka_unit_test(rows_may_be_longer_than_pieces),
 		cmocka_unit_test(long_rows_are_written_to_disk_and_back),
 	};

@@ -1,5 +1,5 @@
-/* Tensors through the public calls: created, read, written, trained and deleted, over every way to a server that a test
- * has, with the same bytes everywhere. The oracle is an array in this process. */
+/* Tensors through the public calls: created, read, written, trained and deleted, over every transport that a test has,
+ * with the same bytes everywhere. The oracle is an array in this process. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #define PARTS   3
 #define COLUMNS 7
 #define CALLS   12
-#define CALL    900 /* rows of one call: more than a piece of a gather, duplicates among them */
+#define CALL    900 /* rows of one call: more than a piece of a gather, with duplicates */
 
 static struct setup setup;
 
@@ -42,7 +42,7 @@ static const struct way ways[] = {
 };
 #define WAYS (sizeof(ways) / sizeof(ways[0]))
 
-/* Over RDMA, in a guest, there is nothing else; a client without servers is there everywhere. */
+/* Over RDMA in a guest only RDMA exists; a client without servers always does. */
 static bool has_way(const struct way *way)
 {
 	bool rdma = way->transport && strcmp(way->transport, "verbs") == 0;
@@ -93,7 +93,7 @@ static void check_rows(struct gw_client *client, const struct gw_tensor *tensor,
 	uint64_t n = tensor->shape[0];
 	int64_t *ids = calloc(n, sizeof(*ids));
 	float *rows = malloc(n * tensor->row_bytes);
-	/* Not in their order, and each twice as far as they go. */
+	/* Ids out of order; each of the first ones twice. */
 	for (uint64_t i = 0; i < n; i++)
 		ids[i] = (int64_t)((i * 7919) % n);
 	must(gw_gather(client, tensor, ids, n, rows));
@@ -103,7 +103,7 @@ static void check_rows(struct gw_client *client, const struct gw_tensor *tensor,
 	free(rows);
 }
 
-/* The same updates for every way; the oracle applies them one after another. */
+/* The same updates over every transport; the oracle applies them one after another. */
 static void write_rows(struct gw_client *client, const struct gw_tensor *tensor, float *expected)
 {
 	struct gw_ticket *tickets[CALLS];
@@ -174,7 +174,7 @@ static const struct gw_optimizer optimizers[] = {
 };
 #define OPTIMIZERS (sizeof(optimizers) / sizeof(optimizers[0]))
 
-/* Three calls, in which some rows come often; and what becomes of the rows. */
+/* Three calls in which some rows occur often; then the expected rows. */
 static void train(struct gw_client *client, const struct gw_optimizer *optimizer, float *rows)
 {
 	struct gw_tensor_spec spec = spec_of(client, "trained", GW_PLACE_STRIPED);
@@ -205,7 +205,7 @@ static void train(struct gw_client *client, const struct gw_optimizer *optimizer
 	free(gradients);
 }
 
-static void training_is_the_same_over_every_way(void **state)
+static void training_is_the_same_over_every_transport(void **state)
 {
 	(void)state;
 	size_t bytes = sizeof(float) * COLUMNS * 1001;
@@ -276,8 +276,8 @@ static void *write_hot_rows(void *argument)
 	return NULL;
 }
 
-/* Rows that are written all the time are read whole; an acknowledged write is seen. Over memory there is one client
- * alone, which shares its tensors with nobody. */
+/* Readers see whole rows while a writer overwrites them, and see every acknowledged write. In memory there is one
+ * client only, because its tensors are private. */
 static void no_row_is_torn(void **state)
 {
 	(void)state;
@@ -338,7 +338,7 @@ static uint64_t count_pulls(void)
 	return pulls;
 }
 
-/* Once an engine has opened the rows' regions it reads them without asking for any. */
+/* An engine that has opened the rows' regions sends no requests for rows. */
 static void rows_are_read_one_sided(void **state)
 {
 	(void)state;
@@ -368,10 +368,10 @@ struct reader {
 	const char *job;
 	atomic_bool stop;
 	_Atomic uint32_t read, missed;
-	char text[256]; /* of what should not have been */
+	char text[256]; /* the first error */
 };
 
-/* Reads whatever tensor there is, and a feature, which is always there. */
+/* Reads the tensor while it exists, and a feature, which always exists. */
 static void *read_what_is_deleted(void *argument)
 {
 	struct reader *self = argument;
@@ -423,7 +423,7 @@ static void tensors_go_and_come_under_readers(void **state)
 			uint32_t missed = atomic_load(&readers[0].missed);
 			must(gw_tensor_delete(client, "hot", GW_OF_JOB));
 			while (atomic_load(&readers[0].missed) == missed && !readers[0].text[0])
-				sched_yield(); /* what is read one-sided may be there for a moment */
+				sched_yield(); /* one-sided reads may still succeed for a moment */
 		}
 		for (int i = 0; i < 2; i++) {
 			atomic_store(&readers[i].stop, true);
@@ -435,7 +435,7 @@ static void tensors_go_and_come_under_readers(void **state)
 	}
 }
 
-static void writes_to_what_cannot_be_are_refused(void **state)
+static void invalid_writes_are_refused(void **state)
 {
 	(void)state;
 	struct gw_client *client = open_way(&ways[cluster_is_rdma() ? WAYS - 1 : 2], "refused");
@@ -447,7 +447,7 @@ static void writes_to_what_cannot_be_are_refused(void **state)
 	expect(gw_update(client, tensor, ids, 2, row), GW_RANGE, "at position 1");
 	expect(gw_update(client, tensor, (int64_t[]){-1}, 1, row), GW_RANGE, "id -1");
 	must(gw_gather(client, tensor, ids, 1, row));
-	assert_true(row[0] == 0); /* nothing was written */
+	assert_true(row[0] == 0); /* the writes had no effect */
 	expect(gw_tensor_open(client, "another", GW_OF_JOB, &other), GW_NOT_FOUND, "another");
 	expect(gw_tensor_open(client, "refused", GW_KEPT, &other), GW_NOT_FOUND, "refused");
 	expect(gw_tensor_delete(client, "another", GW_OF_JOB), GW_NOT_FOUND, "another");
@@ -484,7 +484,7 @@ static void writes_to_what_cannot_be_are_refused(void **state)
 		expect(gw_tensor_create(client, &fault, &other), faults[i].status, faults[i].text);
 		assert_null(other);
 	}
-	/* Opened again, it is the same. */
+	/* Opening it again gives the same tensor. */
 	assert_ptr_equal(create(client, &spec), tensor);
 	must(gw_tensor_open(client, "refused", GW_OF_JOB, &other));
 	assert_ptr_equal(other, tensor);
@@ -510,11 +510,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_what_was_written),
-		cmocka_unit_test(training_is_the_same_over_every_way),
+		cmocka_unit_test(training_is_the_same_over_every_transport),
 		cmocka_unit_test(no_row_is_torn),
 		cmocka_unit_test(rows_are_read_one_sided),
 		cmocka_unit_test(tensors_go_and_come_under_readers),
-		cmocka_unit_test(writes_to_what_cannot_be_are_refused),
+		cmocka_unit_test(invalid_writes_are_refused),
 	};
 	return cmocka_run_group_tests(tests, setup_all, end_all);
 }

@@ -1,6 +1,6 @@
-/* Tensors when memory is short: each allocation of a life from creation to deletion fails in turn, at a standalone
- * client or in its table, and in the calling thread of a client of servers. The call that meets it fails with
- * GW_NO_MEMORY or does without; made again it succeeds; nothing leaks. */
+/* Tensors when memory is short. Each allocation from creation to deletion fails once: of a standalone client and its
+ * table, and in the calling thread of a client with servers. The call fails with GW_NO_MEMORY or succeeds without the
+ * memory; repeated, it succeeds; nothing leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ static gw_status life_list(struct life *life)
 static gw_status life_delete(struct life *life)
 {
 	gw_status status = gw_tensor_delete(life->client, "life", GW_OF_JOB);
-	return status == GW_NOT_FOUND ? GW_OK : status; /* what failed may have deleted it in part, or whole */
+	return status == GW_NOT_FOUND ? GW_OK : status; /* the failed call may have deleted it, in part or whole */
 }
 
 static struct life *life_begin(const struct gw_client_options *options)
@@ -123,7 +123,7 @@ static void life_go(struct life *life, unsigned long n)
 	}
 }
 
-/* What is left when all of it has been freed, compared with the beginning. */
+/* Counts the blocks that remain after everything was freed, compared with the beginning. */
 static long live(unsigned long n, bool *hit)
 {
 	struct gw_client_options options = {.part_config = fixture.folder, .threads = 1};
@@ -151,7 +151,7 @@ static void every_allocation_may_fail(void **state)
 	assert_true(n > 50);
 }
 
-/* What is wrong then is the client's affair: servers, and their other clients, notice nothing. */
+/* The shortage affects this client only: servers and their other clients do not notice. */
 static void every_allocation_of_a_caller_may_fail(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Servers that are killed while rows are written, trained, read and created by several threads: every call ends, those
- * that touch what was lost with an error that says so, and nobody reads a row that is not there as zeros. */
+/* Servers that are killed while several threads write, train, read and create rows. Every call ends; calls on lost
+ * rows fail with an error that says so; and no client reads a lost row as zeros. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,16 +13,16 @@
 #include "test/support/striped.h"
 
 #define PARTS     2
-#define PUSHES    8 /* of a thread, under way at once */
-#define TURNS     3 /* of each thread, before the kill and behind it */
-#define BEGINNING 1 /* each element; what is written and trained keeps away from zero */
+#define PUSHES    8 /* of a thread, in flight */
+#define TURNS     3 /* calls of each thread, before the kill and after it */
+#define BEGINNING 1 /* of each element; writes and training keep elements away from zero */
 
-/* A thread that does the same again and again. */
+/* A thread that repeats one call. */
 struct worker {
 	gw_status (*turn)(struct worker *worker);
 	struct gw_client *client;
 	const struct gw_tensor *written, *trained;
-	const atomic_bool *stop; /* NULL: until a turn fails */
+	const atomic_bool *stop; /* NULL: repeats until a call fails */
 	pthread_t thread;
 	_Atomic uint32_t turns;
 	atomic_bool ended;
@@ -39,7 +39,7 @@ static gw_status update_turn(struct worker *worker)
 	return gw_update(worker->client, worker->written, worker->ids, STRIPED_ROWS, worker->rows);
 }
 
-/* All of them end, whatever becomes of one. */
+/* Waits for all of them, also if one fails. */
 static gw_status push_slice(struct worker *worker)
 {
 	static const struct gw_optimizer grow = {.kind = GW_ADAGRAD, .rate = -0.1f, .eps = 1e-10f};
@@ -84,7 +84,7 @@ static struct gw_tensor_spec spec_of(const char *name)
 	return spec;
 }
 
-/* Tensors of its own, one after another: one that a kill meets is lost, and the next one is there. */
+/* Creates tensors one after another. A tensor that a kill hits is lost, and the next one works. */
 static gw_status create_turn(struct worker *worker)
 {
 	char name[32];
@@ -112,16 +112,16 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* So many turns more, unless it has failed. */
-static void await_turns(struct worker *worker)
+/* Waits for that many more calls, or for a failure. */
+static void await_calls(struct worker *worker)
 {
 	uint32_t from = atomic_load(&worker->turns);
 	while (atomic_load(&worker->turns) < from + TURNS && !atomic_load(&worker->ended))
 		striped_pause();
 }
 
-/* What was lost is told to who was idle, too; under its name there is nothing until it is deleted, and then a new one.
- */
+/* An idle client learns of the loss too. The name is unusable until the tensor is deleted; then it can be created
+ * again. */
 static void check_lost(struct gw_client *client, struct gw_client *other, const struct gw_tensor *tensor,
 		       const struct gw_tensor_spec *spec, uint32_t part)
 {
@@ -161,7 +161,7 @@ static void kill_under(struct setup *setup, uint32_t part)
 		struct worker *worker = &workers[i];
 		memset(worker, 0, sizeof(*worker));
 		worker->turn = turns[i];
-		worker->client = clients[i % 2]; /* one writes and reads, one trains and creates */
+		worker->client = clients[i % 2]; /* one client writes and reads, the other trains and creates */
 		worker->written = striped_create(worker->client, &specs[0]);
 		worker->trained = striped_create(worker->client, &specs[1]);
 		worker->stop = i == CREATE ? &stop : NULL;
@@ -170,12 +170,12 @@ static void kill_under(struct setup *setup, uint32_t part)
 		assert_int_equal(pthread_create(&worker->thread, NULL, work, worker), 0);
 	}
 	for (int i = 0; i < WORKERS; i++)
-		await_turns(&workers[i]);
+		await_calls(&workers[i]);
 	cluster_kill(&setup->cluster, part);
 	cluster_revive(&setup->cluster, part);
 	for (int i = 0; i < CREATE; i++)
 		pthread_join(workers[i].thread, NULL);
-	await_turns(&workers[CREATE]);
+	await_calls(&workers[CREATE]);
 	atomic_store(&stop, true);
 	pthread_join(workers[CREATE].thread, NULL);
 	for (int i = 0; i < WORKERS; i++) {

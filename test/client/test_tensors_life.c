@@ -1,4 +1,4 @@
-/* How tensors come to be, and end: creators at once, jobs, limits, links that are cut. */
+/* How tensors are created and end: by several creators at once, with jobs, at limits, over links that are cut. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,13 +19,13 @@
 #define PARTS    2
 #define CREATORS 6
 #define CUTS     50
-#define ATTEMPTS 25 /* at cutting, between two looks at the sums */
-/* A client says four times in a lease that it is there: one that is late by less is in time. Where this process was
- * held up for longer, a test begins again with twice the lease. */
+#define ATTEMPTS 25 /* cuts between two checks of the sums */
+/* A client renews its lease four times per lease. If this process was delayed for a quarter of it, a test begins again
+ * with twice the lease. */
 #define LEASE_MS     3000
 #define LEASE_MAX_MS 48000
 
-/* --- Coming to be. --- */
+/* --- Creation. --- */
 
 struct creator {
 	pthread_t thread;
@@ -82,9 +82,9 @@ static void many_create_one(void **state)
 	setup_end(&setup);
 }
 
-/* What rows begin with, by their original ids: authors' and edges' are numbers, papers' are texts. */
+/* Initial rows depend on original ids: numbers for authors and edges, texts for papers. */
 struct beginning {
-	uint64_t original; /* a text's: its digest */
+	uint64_t original; /* of a text: its digest */
 	float row[STRIPED_COLUMNS];
 };
 
@@ -117,7 +117,7 @@ static uint64_t original_of(const void *context, uint64_t row)
 	return ((const struct beginning *)context)[row].original;
 }
 
-/* Each row is what its original id says, whatever its id is. */
+/* Each row depends on its original id only, not on its id. */
 static void check_beginnings(const struct gw_tensor_spec *spec, const struct beginning *rows, uint64_t n)
 {
 	const struct gw_row_initial initial = {.how = spec->initial,
@@ -218,7 +218,7 @@ static void copies_begin_with_what_they_copy(void **state)
 	must(gw_gather(client, copy, ids, n, rows));
 	assert_memory_equal(rows, expected, n * row);
 
-	/* A mini-batch fetches them as it fetches features. */
+	/* A mini-batch fetches them like features. */
 	int32_t fanouts[GW_FIXTURE_ETYPES] = {0};
 	struct gw_fetch fetch = {copy, GW_AT_SEEDS};
 	struct gw_sample_spec sample = {
@@ -256,8 +256,8 @@ static uint32_t shards_of(const struct cluster *cluster, const char *job)
 	return found;
 }
 
-/* Whether it was tried: only if nothing failed meanwhile, or failed though this process was not held up. */
-static bool is_told(bool good, const struct watch *watch, uint32_t lease_ms)
+/* Whether the attempt counts: it succeeded, or it failed though this process was not delayed. */
+static bool attempt_counts(bool good, const struct watch *watch, uint32_t lease_ms)
 {
 	return good || watch->worst_ns < lease_ms / 4 * 1000000ull;
 }
@@ -287,7 +287,7 @@ static bool ends_jobs_and_keeps_others(uint32_t lease_ms)
 	cluster_limit_tensors(0, lease_ms);
 	setup_begin(&setup, 224, PARTS, NULL);
 	struct gw_client *client = striped_client(&setup.cluster, "ends", 0);
-	struct gw_client *stranger = striped_client(&setup.cluster, "another", 0);
+	struct gw_client *other_job = striped_client(&setup.cluster, "another", 0);
 	struct gw_tensor_spec spec = striped_spec("jobs"), kept = striped_spec("kept");
 	struct gw_tensor_list *list;
 	const struct gw_tensor *tensor;
@@ -296,26 +296,26 @@ static bool ends_jobs_and_keeps_others(uint32_t lease_ms)
 	striped_create(client, &spec);
 	striped_create(client, &kept);
 	watch_look(&watch);
-	expect(gw_tensor_open(stranger, "jobs", GW_OF_JOB, &tensor), GW_NOT_FOUND, "jobs");
-	must(gw_tensor_open(stranger, "kept", GW_KEPT, &tensor));
-	/* The client is heard of without a call. */
+	expect(gw_tensor_open(other_job, "jobs", GW_OF_JOB, &tensor), GW_NOT_FOUND, "jobs");
+	must(gw_tensor_open(other_job, "kept", GW_KEPT, &tensor));
+	/* The client renews the lease without a call. */
 	for (uint64_t before = requests_of(&setup.cluster); requests_of(&setup.cluster) == before;) {
 		striped_pause();
 		watch_look(&watch);
 	}
 	uint32_t count = listed_by(client);
 	watch_look(&watch);
-	bool told = is_told(count == 2, &watch, lease_ms);
+	bool told = attempt_counts(count == 2, &watch, lease_ms);
 	if (told)
 		assert_int_equal(count, 2);
 	gw_client_close(client);
 	while (shards_of(&setup.cluster, "ends"))
 		striped_pause();
-	must(gw_tensor_list(stranger, &list));
+	must(gw_tensor_list(other_job, &list));
 	assert_int_equal(list->count, 1);
 	assert_string_equal(list->entries[0].name, "kept");
 	gw_tensor_list_free(list);
-	gw_client_close(stranger);
+	gw_client_close(other_job);
 	setup_end(&setup);
 	cluster_limit_tensors(0, 0);
 	return told;
@@ -346,7 +346,7 @@ static bool holds_what_it_has_not_opened(uint32_t lease_ms)
 	watch_begin(&watch);
 	create_and_leave(&setup.cluster, "held");
 	watch_look(&watch);
-	/* Heard of later than who created the other. */
+	/* Its creator last renewed the lease after the creator of "held" did. */
 	create_and_leave(&setup.cluster, "left");
 	while (shards_of(&setup.cluster, "left")) {
 		striped_pause();
@@ -355,7 +355,7 @@ static bool holds_what_it_has_not_opened(uint32_t lease_ms)
 	gw_status status = gw_tensor_open(client, "left", GW_OF_JOB, &tensor);
 	uint32_t shards = shards_of(&setup.cluster, "held");
 	watch_look(&watch);
-	bool told = is_told(shards == PARTS && status == GW_OK, &watch, lease_ms);
+	bool told = attempt_counts(shards == PARTS && status == GW_OK, &watch, lease_ms);
 	if (told) {
 		must(status);
 		assert_int_equal(shards, PARTS);
@@ -368,13 +368,13 @@ static bool holds_what_it_has_not_opened(uint32_t lease_ms)
 	return told;
 }
 
-static void clients_hold_what_they_have_not_opened(void **state)
+static void clients_keep_tensors_that_they_have_not_opened(void **state)
 {
 	(void)state;
 	with_longer_leases(holds_what_it_has_not_opened);
 }
 
-static void a_job_is_ended_when_somebody_says_so(void **state)
+static void a_job_ends_on_request(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -404,21 +404,21 @@ static void a_job_is_ended_when_somebody_says_so(void **state)
 	assert_int_equal(listed_by(other), 2);
 	must(gw_gather(other, others, (int64_t[]){3}, 1, read));
 	assert_memory_equal(read, row, sizeof(row));
-	/* Again, and for one that never was. */
+	/* Again, and for a tensor that never existed. */
 	must(gw_tensor_end_job(launcher, "over", &count));
 	assert_int_equal(count, 0);
 	must(gw_tensor_end_job(launcher, NULL, &count));
 	assert_int_equal(count, 0);
 	expect(gw_tensor_end_job(launcher, "", &count), GW_INVALID, "job");
 	expect(gw_tensor_end_job(launcher, "no job", &count), GW_INVALID, "job");
-	/* A server is not told by an empty name to delete what is kept. */
+	/* An empty job name must not delete kept tensors. */
 	struct gw_vec reply = {0};
 	size_t bytes;
 	const char nobody[GW_JOB_NAME_MAX + 1] = {0};
 	expect(gw_remote_call(launcher, 0, GW_OP_TENSOR_END_JOB, nobody, sizeof(nobody), &reply, &bytes), GW_INVALID,
 	       "no job is named");
 	gw_vec_free(&reply);
-	/* Who goes on may begin again. */
+	/* After its job has ended, a client may create the tensor again. */
 	tensor = striped_create(client, &first);
 	must(gw_gather(client, tensor, (int64_t[]){0}, 1, read));
 	assert_true(read[0] == 0);
@@ -444,7 +444,7 @@ static void memory_has_its_limit(void **state)
 	float row[STRIPED_COLUMNS] = {1, 1, 1, 1, 1};
 	large.shape[0] = 100 * STRIPED_ROWS;
 	expect(gw_tensor_create(client, &large, &none), GW_NO_SPACE, "--tensor-memory");
-	/* Nothing is left of it. */
+	/* The job has no tensors left. */
 	struct gw_tensor_list *list;
 	must(gw_tensor_list(client, &list));
 	assert_int_equal(list->count, 1);
@@ -452,7 +452,7 @@ static void memory_has_its_limit(void **state)
 	expect(gw_push(client, tensor, (int64_t[]){1}, 1, row, &adam), GW_NO_SPACE, "--tensor-memory");
 	must(gw_gather(client, tensor, (int64_t[]){1}, 1, row));
 	assert_true(row[0] == 0);
-	/* What is deleted makes room, once nobody reads it any more. */
+	/* A deleted tensor's memory is available once no client reads it any more. */
 	gw_status status;
 	must(gw_tensor_delete(client, "small", GW_OF_JOB));
 	while ((status = gw_tensor_create(client, &spec, &tensor)) == GW_NO_SPACE)
@@ -485,14 +485,14 @@ static void pushes_over_cut_links_are_applied_once(void **state)
 	struct cut_pushes pushes;
 	float rows[CUT_PUSHES_ROWS * CUT_PUSHES_COLUMNS];
 	if (cluster_is_rdma())
-		return; /* a relay is TCP's */
+		return; /* a relay works only over TCP */
 	cut_pushes_begin(&pushes);
 	uint32_t cuts = 0, attempts = 0;
 	for (; cuts < CUTS; attempts += ATTEMPTS) {
 		assert_true(attempts < 20 * CUTS);
 		cuts += cut_pushes_run(&pushes, ATTEMPTS, attempts);
 	}
-	/* The last connection reads one-sided again, as soon as it has opened the rows' region. */
+	/* The last connection reads one-sided again when it has opened the rows' region. */
 	uint32_t tries = 0;
 	for (uint64_t before = UINT64_MAX; before != pulls_of(&pushes.setup.cluster); tries++) {
 		assert_true(tries < 1000);
@@ -509,8 +509,8 @@ int main(void)
 		cmocka_unit_test(beginnings_do_not_depend_on_parts),
 		cmocka_unit_test(copies_begin_with_what_they_copy),
 		cmocka_unit_test(jobs_end_and_kept_ones_stay),
-		cmocka_unit_test(clients_hold_what_they_have_not_opened),
-		cmocka_unit_test(a_job_is_ended_when_somebody_says_so),
+		cmocka_unit_test(clients_keep_tensors_that_they_have_not_opened),
+		cmocka_unit_test(a_job_ends_on_request),
 		cmocka_unit_test(memory_has_its_limit),
 		cmocka_unit_test(pushes_over_cut_links_are_applied_once),
 	};

@@ -1,5 +1,5 @@
 /* How graphwire doctor checks servers. Its reads over every backend return the server's bytes and end at their
- * deadline. It notices different bytes and a replaced server. (Other programs: test_doctor_strangers.c.) */
+ * deadline. It notices different bytes and a replaced server. (Other programs: test_doctor_bad_servers.c.) */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -211,7 +211,7 @@ static void both_ways_read_the_same(void **state)
 	doctor_has(doctor_find(&asking.doctor, range_name(&asking, "tcp"))->value, "64");
 	assert_true(gw_doctor_worst(&asking.doctor) < GW_DOCTOR_PROBLEM);
 	gw_doctor_free(&asking.doctor);
-	/* They have no key; who expects one is told so. */
+	/* Servers without a key; a client that requires a key gets an error that says so. */
 	doctor_ask(&asking, "127.0.0.1", twin.bed.address.port);
 	asking.peers.insecure = false;
 	gw_doctor_ask(&asking.doctor, &asking.peers);

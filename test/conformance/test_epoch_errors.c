@@ -102,7 +102,7 @@ static void write_key(char path[128], const char *folder, char name)
 	snprintf(path, 128, "%s/key-%c", folder, name);
 	FILE *file = fopen(path, "w");
 	assert_non_null(file);
-	fprintf(file, "the secret of this job is %c", name);
+	fprintf(file, "the key of this job is %c", name);
 	fclose(file);
 	assert_int_equal(chmod(path, 0600), 0);
 }
@@ -139,7 +139,7 @@ static int scene_end(void **state)
 	return 0;
 }
 
-/* --- What happens to the server in mid-epoch. --- */
+/* --- Events at the server in mid-epoch. --- */
 
 struct fate {
 	struct scene *scene;

@@ -37,12 +37,12 @@ static void a_cancelled_request_is_over(void **state)
 	assert_int_equal(gw_bed_connect(group, &to, &endpoint), GW_OK);
 	expect_echo(group, endpoint, 1);
 
-	int cookies[REQUESTS], stranger;
+	int cookies[REQUESTS], unknown;
 	if (kind->network)
 		gw_bed_pause(&bed);
 	for (uint32_t i = 0; i < REQUESTS; i++)
 		assert_int_equal(echo(endpoint, 100 + i, &cookies[i]), GW_OK);
-	gw_endpoint_request_cancel(endpoint, &stranger); /* no request has this cookie: nothing happens */
+	gw_endpoint_request_cancel(endpoint, &unknown); /* no request has this cookie: nothing happens */
 	/* The server is stopped: only the cancelled requests end. */
 	for (uint32_t i = 1; i < REQUESTS; i += 2) {
 		gw_endpoint_request_cancel(endpoint, &cookies[i]);

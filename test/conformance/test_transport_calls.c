@@ -256,7 +256,7 @@ static void deadlines_under_load(void **state)
 		gw_bed_readv(one.endpoint, &failed, &one.region, one.buffer, &bad, 1);
 		assert_int_equal(gw_poll_group_poll(one.group, &completion, 1, GW_NS_PER_SECOND), 1);
 		assert_true(gw_now_ns() < end);
-		if (completion.cookie == &stuck) /* the failed one is still to come */
+		if (completion.cookie == &stuck) /* the failed read completes later */
 			assert_int_equal(gw_bed_wait(one.group, &failed).status, GW_RANGE);
 	}
 	gw_bed_resume(&one.bed);

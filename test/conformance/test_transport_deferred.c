@@ -1,7 +1,7 @@
-/* Deferred replies, one suite over every backend. A handler with more to do lets other clients have their turn,
- * whatever they ask for, and its answer is complete. A call in progress meets the end of its client, a deadline, a
- * cancel and a repeat. The memory of all replies together is limited. Nothing depends on speed: calls are in progress
- * until the test lets them end. */
+/* Deferred replies, one suite over every backend. A handler with more work lets other clients run, whatever they
+ * request, and its answer is complete. A call in progress meets the end of its client, a deadline, a cancel and a
+ * repeat. The memory of all replies together is limited. Nothing depends on speed: calls are in progress until the
+ * test lets them end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "core/system/clock.h"
 #include "test/support/transport_bed.h"
 
-/* A second client, besides the bed's. */
+/* A second client in addition to the bed's. */
 struct other {
 	struct gw_poll_group *group;
 	struct gw_endpoint *endpoint;
@@ -52,7 +52,7 @@ static gw_status ask(struct other *other, uint16_t op, uint64_t sequence, const 
 	return gw_endpoint_request(other->endpoint, op, &once, bytes, n, GW_NO_DEADLINE, other);
 }
 
-/* A server, and a client whose call is being put off. */
+/* A server, and a client with a deferred call. */
 static void defer_begin(struct one *one, struct other *other, void **state)
 {
 	gw_one_begin(one, state, NULL, 4096);
@@ -69,7 +69,7 @@ static struct gw_service_counters counters_of(const struct one *one)
 }
 
 /* Three clients have calls that do not end. The same thread still serves a client with small requests. */
-static void others_have_their_turn(void **state)
+static void other_clients_are_served(void **state)
 {
 	enum { HEAVY = 3 };
 	struct one one;
@@ -164,7 +164,7 @@ static void a_repeat_waits_for_the_first(void **state)
 	struct other first, second;
 	gw_one_begin(&one, state, NULL, 4096);
 	other_begin(&first, &one, 10);
-	other_begin(&second, &one, 10); /* the same client, by a new connection */
+	other_begin(&second, &one, 10); /* the same client over a new connection */
 	assert_int_equal(ask(&first, BED_OP_DEFER, 7, "once", 4), GW_OK);
 	await_runs(&one, &first, 2);
 	uint64_t deferred = counters_of(&one).deferred;
@@ -320,7 +320,7 @@ static void replies_share_a_limit(void **state)
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(others_have_their_turn)},
+		{BED_TEST(other_clients_are_served)},
 		{BED_TEST(answers_keep_their_order)},
 		{BED_TEST(a_client_leaves)},
 		{BED_TEST(a_repeat_waits_for_the_first)},

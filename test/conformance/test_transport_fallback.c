@@ -1,5 +1,5 @@
 /* A kernel that forbids io_uring, or allows to set up a ring but not to enter it. "auto" continues with epoll and logs
- * this once. A driver that was asked for by name reports why it is not available. */
+ * this once. A driver that was requested by name reports why it is not available. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -305,7 +305,7 @@ static void closing_under_load(void **state)
 		status = gw_bed_wait(one.group, &set).status;
 		atomic_fetch_add(&load.reads, 1);
 	}
-	atomic_store(&load.reads, 10); /* whatever ended them */
+	atomic_store(&load.reads, 10); /* whatever the reason that they ended */
 	assert_int_equal(status, GW_PEER_LOST);
 	pthread_join(thread, NULL);
 	gw_endpoint_close(one.endpoint);

@@ -235,7 +235,7 @@ static void goodbyes_end_windows(void **state)
 	uint64_t window = one.endpoint->peer.window;
 	expect_sum(call_once(&one, BED_OP_COUNT, (struct gw_once){1, 1, window}));
 	assert_int_equal(call_once(&one, GW_OP_GOODBYE, (struct gw_once){0}).status, GW_OK);
-	/* Not while the client has another connection. */
+	/* Only when the client has no other connection. */
 	struct gw_connect_options options = gw_bed_options(&one.bed);
 	struct gw_endpoint *second;
 	assert_int_equal(gw_bed_connect(one.group, &options, &second), GW_OK);

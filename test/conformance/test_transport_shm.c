@@ -161,7 +161,7 @@ static void is_as_served(const uint8_t *memory)
 	}
 }
 
-/* --- Nothing can write. --- */
+/* --- No call can write. --- */
 
 /* Tries every call that could change a file or a mapping of it. */
 static void cannot_be_changed(int fd)
@@ -195,7 +195,7 @@ static void cannot_be_changed(int fd)
 	close(zeros);
 }
 
-static void nobody_writes_to(void **state, enum gw_huge_policy huge)
+static void no_call_writes_to(void **state, enum gw_huge_policy huge)
 {
 	struct served served;
 	char path[64];
@@ -240,8 +240,8 @@ static void nobody_writes_to(void **state, enum gw_huge_policy huge)
 /* hugetlb pages if the machine has some, else collapsed shared memory; and small pages. */
 static void no_process_can_write(void **state)
 {
-	nobody_writes_to(state, GW_HUGE_TRY);
-	nobody_writes_to(state, GW_HUGE_OFF);
+	no_call_writes_to(state, GW_HUGE_TRY);
+	no_call_writes_to(state, GW_HUGE_OFF);
 }
 
 /* --- A client of the library. --- */
@@ -434,7 +434,7 @@ static void die(const struct bed_kind *kind, const struct gw_address *address)
 	kill(getpid(), SIGKILL);
 }
 
-/* Sends random bytes and unexpected descriptors until the server closes the connection. */
+/* Sends random bytes and unwanted descriptors until the server closes the connection. */
 static void rave(const struct bed_kind *kind, const struct gw_address *address)
 {
 	(void)kind;
@@ -514,7 +514,7 @@ static void a_killed_server_is_missed(void **state)
 	const uint8_t *mapped = gw_endpoint_map(reader.endpoint, &reader.endpoint->peer.regions[0]);
 	kill(served.pid, SIGKILL);
 	assert_int_equal(waitpid(served.pid, &how, 0), served.pid);
-	/* By a client that only reads. */
+	/* A client that only reads cannot do it either. */
 	gw_status status = GW_OK;
 	for (uint64_t end = gw_deadline_ns(60000); status == GW_OK && gw_now_ns() < end;)
 		status = reader_read(&reader);

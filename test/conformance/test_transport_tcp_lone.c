@@ -87,7 +87,7 @@ static void end_long(struct scene *scene, size_t said)
 	assert_int_equal(completion.status, GW_OK);
 }
 
-/* --- What happens while the client sleeps. --- */
+/* --- Events while the client sleeps. --- */
 
 struct meanwhile {
 	struct scene *scene;
@@ -96,7 +96,7 @@ struct meanwhile {
 	size_t step;
 };
 
-/* In a system call; that of a lock is none of the client's: a sanitizer has locks of its own. */
+/* In a system call. A call on a lock does not count, because sanitizers have locks of their own. */
 static bool sleeps(long thread)
 {
 	char path[64];

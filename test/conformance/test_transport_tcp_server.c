@@ -237,7 +237,7 @@ static void a_client_leaves_at_each_state(void **state)
 
 /* --- Requests of scripted clients. --- */
 
-/* A client that does not read for longer than the idle limit: answers are owed to it, and it gets all of them. */
+/* The answers to a client that does not read for longer than the idle limit wait; it gets all of them. */
 static void a_slow_client_of_small_replies(void **state)
 {
 	const uint32_t requests = 3000, bytes = 8000;
@@ -302,19 +302,19 @@ static void a_long_request_behind_reads(void **state)
 	rude_end(rude);
 }
 
-static bool take_turns(void **state);
+static bool others_are_served_in_between(void **state);
 
-/* One client's many costly requests leave other clients their turn: a read completes while most of the requests still
- * wait. If the machine delays the test meanwhile, the test tries again. */
-static void costly_requests_take_turns(void **state)
+/* Many costly requests of one client do not block other clients: a read completes while most of the requests still
+ * wait. If this process is delayed meanwhile, the test tries again. */
+static void costly_requests_let_others_run(void **state)
 {
 	bool turns = false;
 	for (int tries = 0; tries < 20 && !turns; tries++)
-		turns = take_turns(state);
+		turns = others_are_served_in_between(state);
 	assert_true(turns);
 }
 
-static bool take_turns(void **state)
+static bool others_are_served_in_between(void **state)
 {
 	enum { REQUESTS = 100 };
 	const uint32_t ms = 10;
@@ -380,7 +380,7 @@ int main(void)
 		{BED_TEST(silent_clients)},
 		{BED_TEST(a_client_leaves_at_each_state)},
 		{BED_TEST(a_long_request_behind_reads)},
-		{BED_TEST(costly_requests_take_turns)},
+		{BED_TEST(costly_requests_let_others_run)},
 		{BED_TEST(a_long_call_gives_signs_of_life)},
 	};
 	return gw_bed_run_tcp("tcp server", tests, sizeof(tests) / sizeof(tests[0]));

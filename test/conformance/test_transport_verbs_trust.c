@@ -98,7 +98,7 @@ static uint32_t count_peers(struct one *one)
 }
 
 /* A client that asks for many tokens has only the latest one, and none if it was not used in time. */
-static void tokens_that_nobody_uses(void **state)
+static void tokens_that_are_not_used(void **state)
 {
 	struct bed_options options = {.limits = {.idle_ms = 1000}};
 	struct handshake_question question = {
@@ -206,12 +206,12 @@ static void a_refusal_on_the_last_queue_pair(void **state)
 	gw_one_end(&one);
 }
 
-/* The outcome of a request whose deadline is long before the end of the doubt, which is the read's. *in_time: no thread
- * was delayed for so long that both were checked together. */
+/* The outcome of a request whose deadline is long before the deadline of the read with the refused key. *in_time: no
+ * thread was delayed for so long that both deadlines were checked together. */
 static gw_status request_in_doubt(struct one *one, bool *in_time)
 {
 	int request;
-	gw_bed_pause(&one->bed); /* no answer to the hello that would decide */
+	gw_bed_pause(&one->bed); /* no answer to the hello that would show the reason */
 	refuse_key(one, true);
 	uint64_t deadline = gw_now_ns() + 500 * GW_NS_PER_MS;
 	struct gw_span span = {0, 0, 4096};
@@ -286,7 +286,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(keys_do_not_write, state),
 		cmocka_unit_test_prestate(tokens, state),
-		cmocka_unit_test_prestate(tokens_that_nobody_uses, state),
+		cmocka_unit_test_prestate(tokens_that_are_not_used, state),
 		cmocka_unit_test_prestate(link_local_addresses, state),
 		cmocka_unit_test_prestate(refused_keys, state),
 		cmocka_unit_test_prestate(a_refusal_on_the_last_queue_pair, state),

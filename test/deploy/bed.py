@@ -1,13 +1,13 @@
-"""Hosts for tests: each with network, mount, PID, UTS and IPC namespaces of its own, and an sshd as its first process.
+"""Hosts for tests: each has its own network, mount, PID, UTS and IPC namespaces, and an sshd as its first process.
 
     bed/                      a temporary folder
-      h0/ h1/ ...             seen by its host alone, as /mnt/bed: its home (mounted on HOME), its sshd's keys
-    10.77.0.1, .2, ...        on a bridge, which is in a network namespace of its own;
-    fd77::1, ::2, ...         the same hosts by IPv6
+      h0/ h1/ ...             visible to one host as /mnt/bed: its home (mounted on HOME), its sshd's keys
+    10.77.0.1, .2, ...        on a bridge in a separate network namespace
+    fd77::1, ::2, ...         the same hosts over IPv6
 
-A host sees this machine's programs and the checkout (/mnt/top), and an empty /tmp, /run and /dev/shm. The last host is
-the desk, which commands are typed on. Needs root. All of it ends with this process: namespaces die with their first
-process, and those are killed with their parent.
+A host sees this machine's programs and the checkout (/mnt/top), and an empty /tmp, /run and /dev/shm. Users type
+commands on the last host, the desk. Needs root. All hosts end with this process: the kernel kills their first processes
+with their parent, and each namespace ends with its first process.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ TOP = Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("GRAPHWIRE", str(TOP / "build/release/graphwire"))
 HOME = os.path.expanduser("~root")
 ON_HOST = "/mnt/program/graphwire"
-HANG_S = 100.0  # after which what is waited for hangs; trainers that wait for their end sleep longer
-SILENCE = "150"  # of jobs, in seconds: longer, so that what ended before was ended by an event
+HANG_S = 100.0  # time limit of a wait; trainers that must not end by themselves sleep longer
+SILENCE = "150"  # limits of jobs in seconds: longer than the waits, so that an event and not a limit has ended a job
 _WITH_US = ["setpriv", "--pdeathsig", "KILL"]  # ends with this process
 _NAMESPACES = [
     *_WITH_US,
@@ -56,7 +56,7 @@ MaxStartups 300
 Subsystem sftp internal-sftp
 LogLevel ERROR
 """
-# What a host does before its first process: run in its new namespaces.
+# The setup of a host's new namespaces, before its first process.
 _BEGIN = """set -e
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 tmpfs /mnt
@@ -80,7 +80,7 @@ ip addr add "$ADDRESS6/64" dev eth0 nodad || echo no IPv6 >&2
 ip link set eth0 up
 echo up
 """
-# Prints each address ($1 ...) whose sshd says that it is one; at most $0 seconds.
+# Prints each address ($1 ...) whose sshd answers, for at most $0 seconds.
 _ANSWERED = """
 for address; do
 	(until timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/22" && read -r said <&3 && [[ $said == SSH-* ]]' "$address"; do
@@ -94,7 +94,7 @@ wait
 
 
 class BedError(Exception):
-    """The test bed failed, not the test."""
+    """An error of the test bed, not of the test."""
 
 
 def wait_for(what: Callable[[], object], seconds: float = HANG_S) -> bool:
@@ -133,7 +133,7 @@ class Host:
             SEEN=self.bed.seen,
             ADDRESS=self.address,
             ADDRESS6=self.address6,
-            # The same after a restart: others would try the old one for as long as they remember it.
+            # The same network address after a restart: other hosts remember the old one for a while.
             MAC=f"02:00:00:00:{self.index >> 8:02x}:{self.index & 255:02x}",
         )
         with open(self.folder / "sshd.log", "wb") as log:
@@ -202,7 +202,7 @@ class Host:
         """Starts to kill the host."""
         if self._outer:
             try:
-                os.kill(self.pid or self._outer.pid, signal.SIGKILL)  # one that did not begin has no pid
+                os.kill(self.pid or self._outer.pid, signal.SIGKILL)  # a process that did not start has no pid
             except ProcessLookupError:
                 pass
 
@@ -235,15 +235,15 @@ def processes_of(hosts: Sequence[Host]) -> list[tuple[Host, int, str]]:
 
 
 class Bed:
-    """A few hosts and a desk. seen: a folder that they see as /mnt/seen, wherever it lies here. environment: of every
-    command on them, as whoever looks after a cluster would set it."""
+    """A few hosts and a desk. seen: a folder that the hosts see as /mnt/seen. environment: variables of every command
+    on the hosts, as an administrator would set them."""
 
     def __init__(
         self, count: int, tmp: str | None = None, seen: str = "", environment: Mapping[str, str] | None = None
     ) -> None:
         self.seen = seen
         self.environment = dict(environment or {})
-        if seen:  # an interpreter's own library, which another of its version must not stand in for
+        if seen:  # the interpreter's own library, which another version must not use
             self.environment.setdefault("LD_LIBRARY_PATH", "/mnt/seen/lib")
         self.folder = Path(tempfile.mkdtemp(prefix="gwbed-", dir=tmp))
         self.switch: subprocess.Popen | None = None

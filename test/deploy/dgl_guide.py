@@ -1,10 +1,10 @@
-"""The guide of DGL's GraphSAGE example (../shared/dgl-scripts/README.md), typed on a desk with four hosts as it is
-printed: partition, copy, launch supervised and unsupervised, standalone. The scripts are DGL's, unmodified.
+"""The guide of DGL's GraphSAGE example (../shared/dgl-scripts/README.md), typed as printed on a desk with four
+hosts: partition, copy, launch supervised and unsupervised, standalone. The scripts are DGL's, unmodified.
 
-`./check adapters` runs this (run.py dgl_guide), with its environment's Python in GRAPHWIRE_PYTHON and folders of
-packages beside in GRAPHWIRE_BESIDE; dgl is the subset, or the one that is in them. Addresses are the bed's; scripts
-that launch.py does not start get `-m graphwire.dgl`. The graph is a part of facebook's. GRAPHWIRE_GUIDE, if it is set,
-has everything printed; "whole": of all of facebook.
+`./check adapters` runs this file (run.py dgl_guide), with its environment's Python in GRAPHWIRE_PYTHON and folders of
+further packages in GRAPHWIRE_BESIDE; dgl is the one in these folders, else the subset. Addresses are the bed's. Scripts
+that launch.py does not start get `-m graphwire.dgl`. The graph is a part of facebook's. If GRAPHWIRE_GUIDE is set, all
+output is printed; "whole": the graph is all of facebook.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from test_hosts import HOSTS, OnHosts
 WHOLE = os.environ.get("GRAPHWIRE_GUIDE") == "whole"
 PRINTED = "GRAPHWIRE_GUIDE" in os.environ
 NODES = 22470 if WHOLE else 6000
-MOST_FREQUENT = 0.31  # of the nodes, the share of their most frequent label
-STEP_S = 3000 if WHOLE else 900  # after which a step hangs
+MOST_FREQUENT = 0.31  # the share of the most frequent label among the nodes
+STEP_S = 3000 if WHOLE else 900  # time limit of a step
 
 
 class Guide(OnHosts):
-    """One test after the other: each step stands on what the one before has left on the desk."""
+    """The tests run in order: each step uses the results of the steps before it."""
 
     @classmethod
     def setUpClass(cls) -> None:
-        """Hosts whose python3 has PyTorch; a desk with a checkout of DGL's examples, and the data set."""
+        """Hosts whose python3 has PyTorch; and a desk with a checkout of DGL's examples, and the data set."""
         if os.geteuid() != 0:
             return
         cls.scripts, facebook = given("dgl-scripts"), given("data/facebook/facebook.npz")
@@ -44,9 +44,9 @@ class Guide(OnHosts):
             environment={
                 "PATH": "/mnt/seen/bin:/mnt/program:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
                 "PYTHONPATH": ":".join(filter(None, (beside, packages))),
-                "GLOO_SOCKET_IFNAME": "eth0",  # nobody here can resolve the hosts' names
+                "GLOO_SOCKET_IFNAME": "eth0",  # no resolver here knows the hosts' names
                 "DGLBACKEND": "pytorch",
-                "OMP_NUM_THREADS": "1",  # threads that wait by turning round would wait for each other here
+                "OMP_NUM_THREADS": "1",  # threads that wait actively would wait for each other here
             },
         )
         cls.addClassCleanup(cls.bed.end)
@@ -63,7 +63,7 @@ class Guide(OnHosts):
         cls.bed.reachable()
 
     def typed(self, says: str) -> str:
-        """Types the block of the guide that has this in it; what is printed."""
+        """Types the block of the guide that contains this text. Returns its output."""
         blocks = re.findall(r"(?ms)^```bash\n(.*?)^```", (self.scripts / "README.md").read_text())
         (block,) = [block for block in blocks if re.search(says, block)]
         block = re.sub(r"(?m)^python3 (?=\w)", "python3 -m graphwire.dgl ", block)
@@ -76,7 +76,7 @@ class Guide(OnHosts):
         return result.stdout
 
     def losses_fall(self, text: str) -> None:
-        """Of all trainers together: the last quarter is below the first."""
+        """Of all trainers together: the last quarter of the losses is below the first."""
         losses = [float(loss) for loss in re.findall(r"Loss ([0-9.]+)", text)]
         quarter = max(1, len(losses) // 4)
         self.assertLess(sum(losses[-quarter:]), sum(losses[:quarter]), text[-3000:])
@@ -101,7 +101,7 @@ class Guide(OnHosts):
         text = self.typed(r"dgl_code/train_dist\.py (?!.*--num_gpus)")
         self.assertEqual(text.count("parent ends"), HOSTS)
         own = [int(count) for count in re.findall(r"part \d, train: (\d+) ", text)]
-        self.assertEqual(sum(own), NODES * 6 // 10)  # no trainer learns from another's nodes
+        self.assertEqual(sum(own), NODES * 6 // 10)  # trainers do not share what they learn about nodes
         self.losses_fall(text)
         accuracy = [float(found) for found in re.findall(r"Test Acc ([0-9.]+)", text)]
         self.assertEqual(len(accuracy), HOSTS * 6)

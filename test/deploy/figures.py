@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Figures of launching and copying on hosts in namespaces, each beside a no-op, rsync or bare ssh in the same run.
+"""Figures of launching and copying on hosts in namespaces, each compared with a no-op, rsync or ssh.
 
-figures.py [REPEATS] [launches|ends|copies|many ...]: medians; without a name all of them. Asserts nothing; ./check soak
-prints them.
+figures.py [REPEATS] [launches|ends|copies|many ...]: prints medians, without a name all of them. ./check soak prints
+them too. No figure has a limit. The comparison is measured in the same run.
 
-    launches   four hosts x (1 server, 2 trainers): to the first batch, beside a trainer that does nothing
-    ends       from the launch's end, or Ctrl-C, until nothing is left on any host
-    copies     all parts, beside rsync of the same folders
-    many       64 hosts, launched and stopped, beside 64 times `ssh HOST true`, all at once
+    launches   four hosts x (1 server, 2 trainers): to the first batch; compared with a trainer that does nothing
+    ends       from the launch's end, or Ctrl-C, until no host has a process of the job
+    copies     all parts; compared with rsync of the same folders
+    many       64 hosts, launched and stopped; compared with 64 times `ssh HOST true`, all at once
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bed import ON_HOST, PROGRAM, Bed, Host
 from test_hosts import HOSTS, LAUNCH, give_parts, make_graph
 
 DESK_COPY = ["python3", "/mnt/top/deploy/copy_files.py", "--program", ON_HOST]
-SCALE = 19  # of the graph that is copied: some 0.4 GB, beside which the start hardly counts
+SCALE = 19  # of the copied graph: about 0.4 GB, so that the start-up hardly matters
 MANY = 64
 
 
@@ -44,7 +44,7 @@ def launch(desk: Host, *more: str) -> subprocess.CompletedProcess:
 
 
 def launches(bed: Bed, repeats: int) -> None:
-    """To the first batch, with servers of its own and with kept ones, beside a trainer that does nothing."""
+    """Seconds to the first batch, with new servers and with kept ones, compared with a trainer that does nothing."""
     first, nothing = f"{ON_HOST} epoch --steps 1", "true"
     for what, begin in (("own servers", None), ("kept servers", ["--keep_alive", "--server_name", "kept", "true"])):
         if begin:
@@ -59,14 +59,14 @@ def launches(bed: Bed, repeats: int) -> None:
 
 
 def all_gone(bed: Bed, began: float) -> float:
-    """Seconds until nothing is left."""
+    """Seconds until no process of the job remains."""
     while bed.left():
         time.sleep(0.005)
     return time.monotonic() - began
 
 
 def ends(bed: Bed, repeats: int) -> None:
-    """From the launch's own end, and from Ctrl-C, to the end of everything."""
+    """Seconds from the launch's own end, and from Ctrl-C, until all processes have ended."""
     own, took = [], []
     for _ in range(repeats):
         launch(bed.desk, "true")
@@ -92,13 +92,13 @@ def bare_copy(bed: Bed) -> subprocess.CompletedProcess:
 
 
 def own_copy(bed: Bed, *more: str) -> subprocess.CompletedProcess:
-    """copy_files.py of the same."""
+    """copy_files.py of the same folders."""
     words = [*DESK_COPY, "--workspace", "~/new", "--rel_data_path", "x", "--part_config", "big/g"]
     return bed.desk.run(*words, "--ip_config", "w/ip.txt", *more, timeout=300)
 
 
 def copies(bed: Bed, repeats: int) -> None:
-    """All parts to all hosts, beside rsync of the same folders, four at once."""
+    """All parts to all hosts, compared with rsync of the same folders, four at once."""
     big = bed.desk.home / "big"
     big.mkdir()
     for words in (
@@ -135,7 +135,7 @@ WORK = {"launches": (HOSTS, launches), "ends": (HOSTS, ends), "copies": (HOSTS, 
 
 
 def main(repeats: int, names: list[str]) -> None:
-    """Those that are named."""
+    """Runs the named figures."""
     print(f"note: load {os.getloadavg()[0]:.1f}, medians of {repeats}")
     for count in sorted({WORK[name][0] for name in names}):
         bed = Bed(count)

@@ -1,5 +1,5 @@
-/* To be preloaded (LD_PRELOAD): whoever opens a file whose path ends with HELD_LOAD makes HELD_LOAD_AT/held and then
- * waits, as for a file system that does not answer: for as long as HELD_LOAD_AT/go is not there. */
+/* A library for LD_PRELOAD. A program that opens a file whose path ends with HELD_LOAD creates HELD_LOAD_AT/held, and
+ * then waits until HELD_LOAD_AT/go exists. This simulates a file system that does not answer. */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>

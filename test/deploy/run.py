@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the tests of this folder, or of the named files; prints a line "ok - ..." or "not ok - ..." for each test.
 
-run.py [--soak] [--jobs N] [test_words ...]; --soak: the full counts of what the step `deploy` does a few times, one
-after the other. Otherwise classes of tests run side by side, as many as there are processors, each in a process of its
-own: a class makes hosts of its own (bed.py).
+run.py [--soak] [--jobs N] [test_words ...]. With --soak, tests that the step `deploy` repeats a few times run with
+their full counts, one after the other. Else classes of tests run in parallel, one for each processor, each in a
+separate process with its own hosts (bed.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ sys.dont_write_bytecode = True
 
 
 class Lines(unittest.TestResult):
-    """Prints a line for each test; for a skipped test a note."""
+    """Prints a line for each test, and a note for each skipped test."""
 
     def startTest(self, test: unittest.TestCase) -> None:
         """Called by unittest."""
@@ -90,7 +90,7 @@ def classes_of(suite: unittest.TestSuite) -> list[unittest.TestSuite]:
 
 
 def run(suite: unittest.TestSuite) -> bool:
-    """Whether at least one test ran and no test failed."""
+    """Returns whether at least one test ran and no test failed."""
     result = Lines()
     suite.run(result)
     return bool(result.testsRun) and result.wasSuccessful()
@@ -111,7 +111,7 @@ def begin(suite: unittest.TestSuite) -> int:
 
 
 def side_by_side(suites: list[unittest.TestSuite], jobs: int) -> bool:
-    """Runs suites, so many at a time. Returns whether all passed."""
+    """Runs suites, this many at a time. Returns whether all passed."""
     good, running = True, 0
     while suites or running:
         while suites and running < jobs:
@@ -132,7 +132,7 @@ def main(words: list[str]) -> int:
     if "--soak" in words:
         words.remove("--soak")
         os.environ["GRAPHWIRE_SOAK"] = "1"
-        jobs = 1  # its times are figures
+        jobs = 1  # its results are times
     if "--jobs" in words:
         at = words.index("--jobs")
         jobs = int(words[at + 1])

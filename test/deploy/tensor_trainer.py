@@ -1,6 +1,6 @@
-"""A trainer that creates two tensors, one of its job and one that is kept, through the library's C interface.
+"""A trainer that creates two tensors through the library's C interface: one of its job, and one that is kept.
 
-python3 tensor_trainer.py LIBRARY: with the system's Python alone, on a host that has nothing else.
+python3 tensor_trainer.py LIBRARY: needs only the system's Python, on a host without other packages.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-_OPTIONS_BYTES = 4096  # more than gw_client_options has; zero: as launched
+_OPTIONS_BYTES = 4096  # longer than gw_client_options; zeros mean the launcher's values
 _DIMS_MAX = 4
 _FLOAT32, _STRIPED, _OF_JOB, _KEPT = 8, 3, 0, 1
 
@@ -33,7 +33,7 @@ class Spec(ctypes.Structure):
 
 
 def main() -> None:
-    """Creates them."""
+    """Creates the tensors."""
     library = ctypes.CDLL(sys.argv[1])
     library.gw_last_error.restype = ctypes.c_char_p
     client, tensor = ctypes.c_void_p(), ctypes.c_void_p()
@@ -48,7 +48,7 @@ def main() -> None:
         spec.shape[0], spec.shape[1] = 100, 4
         check(library.gw_tensor_create(client, ctypes.byref(spec), ctypes.byref(tensor)))
     library.gw_client_close(client)
-    print("running", flush=True)  # what tests wait for
+    print("running", flush=True)  # tests wait for this line
 
 
 main()

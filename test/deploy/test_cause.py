@@ -1,4 +1,5 @@
-"""Why a trainer failed: what Python itself writes of each kind of end, with other lines behind it or between."""
+"""The cause of a trainer's failure: the output of Python itself for each kind of end, with other lines after or
+between."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from gwdeploy import cause, failures
 from gwdeploy.ip_config import Host
 from gwdeploy.process import Process
 
-# What is run, and what is to be told of it.
+# Programs, and the causes that must be reported.
 KINDS = {
     "raise ValueError('no such thing')": "ValueError: no such thing",
     "class Own(Exception): pass\nraise Own('mine')": r"(__main__\.)?Own: mine",
@@ -57,7 +58,7 @@ torch.distributed.elastic.multiprocessing.errors.ChildFailedError: """
 
 
 def torchrun(log: str, rank: int, status: int) -> list[str]:
-    """What torchrun writes at its end; log: the beginning of its log's lines."""
+    """torchrun's report at its end. log: the beginning of its log's lines."""
     one = "  time      : 2026-01-01_00:00:00\n  host      : node\n  rank      : {0} (local_rank: {0})\n"
     one += "  exitcode  : {1} (pid: 12) {2}\n  error_file: <N/A>\n  traceback : Signal 15 (SIGTERM) received\n"
     text = f"{log}Sending process 12 closing signal SIGTERM\n"
@@ -83,7 +84,7 @@ _BEHIND = (
 
 
 def run(script: str) -> tuple[list[str], str]:
-    """What Python writes, and how it ends."""
+    """The output of Python, and its status."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "t.py").write_text(script)
         words = ["timeout", str(HANG_S), sys.executable, "t.py"]
@@ -93,13 +94,13 @@ def run(script: str) -> tuple[list[str], str]:
 
 
 class Kinds(unittest.TestCase):
-    """Each kind of end, by itself and with each of the others' writings behind it."""
+    """Each kind of end alone, and with the output of each other kind after it."""
 
     kinds: dict[str, tuple[list[str], str]]
 
     @classmethod
     def setUpClass(cls) -> None:
-        """Runs them all."""
+        """Runs all programs."""
         cls.kinds = {script: run(script) for script in KINDS}
 
     def test_alone_and_under_torchrun(self) -> None:
@@ -120,7 +121,7 @@ class Kinds(unittest.TestCase):
         for script, wanted in KINDS.items():
             lines, how = self.kinds[script]
             if "sys.exit" in script or "Fatal" in wanted:
-                continue  # there is nothing by which it could be told from the rest
+                continue  # this line looks like any other output
             with self.subTest(script):
                 self.assertRegex(cause.find([*lines, *_BEHIND], how).text, f"^({wanted})$")
                 buffered = [f"  epoch {i}: loss {i / 7:.3f}" for i in range(200)]
@@ -143,11 +144,11 @@ class Kinds(unittest.TestCase):
                 self.assertRegex(found.text, f"^({wanted})$")
 
     def test_the_same_twice_without_marks(self) -> None:
-        """As ranks do that have no process group yet, and make the same mistake."""
+        """Two ranks make the same mistake before they have a process group."""
         chance = random.Random(8)
         for script, wanted in KINDS.items():
             if not script.startswith(("raise", "import json", "import torch")):
-                continue  # of several exceptions, nothing tells which line is whose
+                continue  # with several exceptions, a line's rank is unknown
             left = [list(self.kinds[script][0]), list(self.kinds[script][0])]
             mixed: list[str] = []
             while left[0] or left[1]:
@@ -157,7 +158,7 @@ class Kinds(unittest.TestCase):
 
 
 class Signals(unittest.TestCase):
-    """A process that a signal ended has not ended by an exception that it logged before."""
+    """If a signal ended the process, an exception that it logged before is not the cause."""
 
     def test_what_was_logged_is_not_the_cause(self) -> None:
         lines = ["Traceback (most recent call last):", '  File "t.py", line 1, in f', "ValueError: caught", "and on"]
@@ -171,7 +172,7 @@ class Signals(unittest.TestCase):
         lines = ["terminate called after throwing an instance of 'Own'", "  what():  out of it", "Aborted"]
         self.assertIn("what():  out of it", cause.find(lines, "signal 6").text)
         raised = ["Traceback (most recent call last):", '  File "t.py", line 1, in <module>', "ValueError: the cause"]
-        for how in ("signal 6", "status 134"):  # what ends by an exception may crash on its way
+        for how in ("signal 6", "status 134"):  # a process that ends by an exception may crash while it ends
             self.assertEqual(cause.find([*raised, *lines[:2]], how).text, "ValueError: the cause")
 
     def test_nothing(self) -> None:
@@ -180,10 +181,10 @@ class Signals(unittest.TestCase):
 
 
 class First(unittest.TestCase):
-    """Of several trainers."""
+    """The first failure among several trainers."""
 
     def setUp(self) -> None:
-        """Four trainers on two hosts, each a process."""
+        """Four trainers on two hosts, one process each."""
         self.number = 0
         hosts = [Host(0, "a"), Host(1, "b")]
         self.trainers = [Process(hosts[rank // 2], f"t{rank}", f"trainer {rank}", {}) for rank in range(4)]
@@ -204,8 +205,8 @@ class First(unittest.TestCase):
     def told(self) -> str:
         return failures.first(self.trainers, 1).text
 
-    def test_whoever_ends_first(self) -> None:
-        """A rank that lost its peer may be gone before the one that it lost."""
+    def test_the_first_end_is_not_always_the_cause(self) -> None:
+        """A rank that lost its peer may end before that peer does."""
         self.raises(2, "ValueError: the cause")
         self.raises(0, "RuntimeError: Connection closed by peer [10.0.0.2]:1")
         self.ends(0, status=1)
@@ -231,7 +232,7 @@ class First(unittest.TestCase):
     def test_ranks_of_torchrun(self) -> None:
         hosts = [Host(0, "a"), Host(1, "b")]
         self.trainers = [Process(host, "t", f"trainers from {2 * host.index}", {}, several=True) for host in hosts]
-        self.raises(1, "[rank3]: ValueError: no")  # the mark is of that line alone: the rank is the report's
+        self.raises(1, "[rank3]: ValueError: no")  # only this line has a mark; the rank is that of the report
         self.says(1, *torchrun(_LOGS[0], 3, 1))
         self.ends(1, status=1)
         self.assertRegex(self.told(), r"^host 1 \(b\): trainer 3 ended with status 1: .*; log: /l/t1.log$")

@@ -1,4 +1,4 @@
-"""Launches by ClusterShell, and where it is not installed."""
+"""Launches with ClusterShell, and launches on a desk without it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import signal
 from bed import HOME, wait_for
 from test_hosts import OnHosts
 
-ITS_OWN = "-oForwardAgent=no"  # an option of ssh that ClusterShell gives, and nobody else here
+ITS_OWN = "-oForwardAgent=no"  # an option of ssh that only ClusterShell passes
 BY_IT = ("--via", "clustershell")
 
 
-# Gives up an agent that does not end by itself, and waits for its end.
+# Kills an agent that does not end by itself, and waits for its end.
 _GIVE_UP = """
 import asyncio
 from gwdeploy import clustershell, ip_config
@@ -35,7 +35,7 @@ class ByClusterShell(OnHosts):
     count = 2
 
     def ssh(self, word: str) -> int:
-        """How many ssh on the desk have the word."""
+        """The number of ssh processes on the desk with this word."""
         return len(self.bed.desk.find("ssh", word))
 
     def test_trainers_read_all_parts(self) -> None:
@@ -43,7 +43,7 @@ class ByClusterShell(OnHosts):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stdout.count('"epoch"'), 4, result.stdout)
 
-    def test_what_fails_is_told(self) -> None:
+    def test_failures_are_reported(self) -> None:
         trainer = '[ "$RANK" = 1 ] && echo bad luck && exit 7; exec sleep 900'
         self.fails(r"host 1 \(10\.77\.0\.2\): trainer 1 ended with status 7: bad luck; log: ", *BY_IT, trainer)
         key = self.bed.desk.home / ".ssh/id_ed25519"
@@ -67,8 +67,8 @@ class ByClusterShell(OnHosts):
         self.ends(process, 1, r"host 1 \(10\.77\.0\.2\): silent", sessions=False)
         self.assertEqual(self.ssh("agent"), 0)
 
-    def test_what_is_given_up_has_ended(self) -> None:
-        """Or a launch would wait for a lost host's farewell."""
+    def test_an_agent_that_was_given_up_has_ended(self) -> None:
+        """Else a launch would wait for a lost host's last message."""
         result = self.bed.desk.run("env", "PYTHONPATH=/mnt/top/deploy", "python3", "-c", _GIVE_UP)
         self.assertEqual((result.stdout, result.stderr), ("-9\n", ""))
         self.nothing_left()
@@ -82,7 +82,7 @@ class ByClusterShell(OnHosts):
         self.nothing_left()
 
     def test_half_of_it_is_installed(self) -> None:
-        """A package without its modules, and a configuration that it cannot read: one line, and no hang."""
+        """A package without its modules, and a configuration that cannot be read: one line, and no hang."""
         desk = self.bed.desk
         package, config = desk.home / "half/ClusterShell", desk.home / ".local/etc/clustershell"
         for folder in (package, config):

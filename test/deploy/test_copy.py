@@ -17,7 +17,7 @@ COPY = ["python3", "/mnt/top/deploy/copy_files.py", "--program", ON_HOST]
 
 
 class Copying(OnHosts):
-    """A graph on the desk, to hosts that have nothing of it."""
+    """A graph on the desk, and hosts without any part of it."""
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -33,12 +33,12 @@ class Copying(OnHosts):
             shutil.rmtree(host.home / "w")
 
     def setUp(self) -> None:
-        """Nothing is there."""
+        """The hosts are empty."""
         for host in self.bed.hosts:
             shutil.rmtree(host.home / "new", ignore_errors=True)
 
     def words(self, *more: str) -> list[str]:
-        """A copy, as it is typed on the desk."""
+        """A copy, as a user types it on the desk."""
         return [
             *COPY,
             "--workspace",
@@ -55,16 +55,16 @@ class Copying(OnHosts):
         ]
 
     def copy(self, *more: str, status: int = 0) -> str:
-        """A whole copy."""
+        """A complete copy."""
         result = self.launch(*more)
         self.assertEqual(result.returncode, status, result.stderr + result.stdout)
         return result.stdout + result.stderr
 
     def is_whole(self) -> None:
-        """Each host has its own part, all of it, and nothing of others."""
+        """Each host has exactly its own part."""
         for host in self.bed.hosts:
             have = sorted(str(path.relative_to(host.home / "new")) for path in (host.home / "new").rglob("*.*"))
-            have = [name for name in have if not name.startswith("logs/")]  # of a launch in between
+            have = [name for name in have if not name.startswith("logs/")]  # of an earlier launch
             want = ["code/train.sh", "ip.txt", "data/x/rmat.json"]
             part = self.bed.desk.home / f"g/part{host.index}"
             want += [f"data/x/{path.relative_to(self.bed.desk.home / 'g')}" for path in part.rglob("*.*")]
@@ -74,7 +74,7 @@ class Copying(OnHosts):
                 self.assertEqual((host.home / "new" / name).read_bytes(), original.read_bytes())
 
     def sent(self, text: str) -> list[tuple[int, int]]:
-        """(files, bytes) that were sent to each host."""
+        """(files, bytes) sent to each host."""
         found = re.findall(r"host (\d) .*; (\d+) files, (\d+) bytes sent by \w+; verified", text)
         self.assertEqual(len(found), HOSTS, text)
         return [(int(files), int(count)) for _, files, count in sorted(found)]
@@ -92,7 +92,7 @@ class Copying(OnHosts):
         self.assertEqual(self.sent(self.copy("--with_tar")), [(0, 0)] * HOSTS)
 
     def test_cut_off(self) -> None:
-        """Ended halfway, it is no graph; what had arrived is not sent again."""
+        """A copy that ends halfway leaves no valid graph; the next copy does not send the arrived files again."""
         for more in ((), ("--with_tar",)):
             self.setUp()
             host = self.bed.hosts[1]
@@ -131,7 +131,7 @@ class Copying(OnHosts):
         self.assertTrue(wait_for(lambda: not self.bed.left()), self.bed.left())
 
     def copier(self) -> int:
-        """The pid of copy_files.py, at a moment when nothing that it has forked is about to be something else."""
+        """The pid of copy_files.py, at a moment when none of its forks is about to run another program."""
         found: list[int] = []
 
         def alone() -> bool:
@@ -142,7 +142,7 @@ class Copying(OnHosts):
         return found[0]
 
     def test_the_copier_dies(self) -> None:
-        """Killed while files are on their way, which would take long: nothing goes on without it."""
+        """Killed while files are being sent, which would take long: no process of the copy remains."""
         parts = [self.bed.desk.home / f"g/part{host.index}/node/_N/feat.npy" for host in self.bed.hosts]
         for more in ((), ("--with_tar",)):
             self.setUp()
@@ -159,12 +159,12 @@ class Copying(OnHosts):
         self.leaves_what_is_not_its_own()
 
     def sweeps(self) -> list[bool]:
-        """Of each host, whether a copy would remove what lies in the temporary folder of the part."""
+        """For each host, whether a copy would remove files in the part's temporary folder."""
         folders = [f"new/data/x/.graphwire-copy-{host.index}" for host in self.bed.hosts]
         return [host.shell(f"flock -n {folder} true").returncode == 0 for host, folder in zip(self.bed.hosts, folders)]
 
     def test_half_of_a_file_goes_with_the_next_copy(self) -> None:
-        """What a killed rsync left, of the part and of the scripts; what another one holds stays."""
+        """Files that a killed rsync left, of the part and of the scripts. Files in use by another copy stay."""
         self.copy()
         halves = [host.home / "new" / to / f".graphwire-copy-{host.index}/half.AbCdEf"
                   for host in self.bed.hosts for to in ("data/x", "")]
@@ -186,9 +186,9 @@ class Copying(OnHosts):
         self.is_whole()
 
     def leaves_what_is_not_its_own(self) -> None:
-        """What a killed one left in /tmp goes with the next; what another holds, or another user's, stays."""
+        """The next copy removes what a killed one left in /tmp. Files in use, and files of other users, stay."""
         desk = self.bed.desk
-        self.assertEqual(desk.shell("ls -d /tmp/gw-sockets-* | wc -l").stdout, "1\n")  # the second swept the first's
+        self.assertEqual(desk.shell("ls -d /tmp/gw-sockets-* | wc -l").stdout, "1\n")  # the other one is gone
         desk.shell("cd /tmp && mkdir gw-sockets-held gw-sockets-others && chown nobody gw-sockets-others")
         holder = desk.start("flock", "/tmp/gw-sockets-held", "sh", "-c", "echo held; exec sleep 900")
         assert holder.stdout
@@ -270,7 +270,7 @@ class Copying(OnHosts):
 
 
 class FiveSteps(OnHosts):
-    """DGL's GraphSAGE example (../shared/dgl-scripts/README.md), its steps as they are printed, up to the trainer."""
+    """DGL's GraphSAGE example (../shared/dgl-scripts/README.md): its steps as printed, up to the trainer."""
 
     def test_typed_as_printed(self) -> None:
         desk = self.bed.desk

@@ -1,4 +1,4 @@
-"""Jobs on four hosts, each with namespaces and an sshd of its own (bed.py), launched from a desk."""
+"""Jobs on four hosts with namespaces and an sshd each (bed.py), launched from a desk."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def make_graph(folder: Path, parts: int, scale: int = 11, seed: int = 1) -> None
 
 
 def give_parts(bed: Bed, parts: Path) -> None:
-    """Each host has ~/w/g with its part alone, the desk nothing but the list of hosts."""
+    """Each host has ~/w/g with only its part; the desk has only the list of hosts."""
     for host in [*bed.hosts, bed.desk]:
         (host.home / "w").mkdir(exist_ok=True)
         (host.home / "w/ip.txt").write_text("".join(f"{one.address}\n" for one in bed.hosts))
@@ -62,7 +62,7 @@ def give_parts(bed: Bed, parts: Path) -> None:
 
 @unittest.skipUnless(os.geteuid() == 0, "hosts in namespaces need root")
 class OnHosts(unittest.TestCase):
-    """What tests on hosts share: one bed a class."""
+    """Shared code of tests on hosts: one bed for each class."""
 
     count = HOSTS
     seen = ""  # see Bed
@@ -83,7 +83,7 @@ class OnHosts(unittest.TestCase):
         cls.bed.reachable()
 
     def words(self, *more: str) -> list[str]:
-        """A launch, as it is typed on the desk."""
+        """A launch, as a user types it on the desk."""
         return [
             *LAUNCH,
             "--program",
@@ -100,13 +100,13 @@ class OnHosts(unittest.TestCase):
         ]
 
     def launch(self, *more: str, timeout: float = HANG_S) -> subprocess.CompletedProcess:
-        """A whole launch; nothing of it is left on any host."""
+        """A complete launch, of which no process remains on any host."""
         result = self.bed.desk.run(*self.words(*more), timeout=timeout)
         self.nothing_left()
         return result
 
     def nothing_left(self, sessions: bool = True) -> None:
-        """Nothing of any job runs on the hosts any more, before it would end by itself."""
+        """No process of any job remains on the hosts. The processes would not have ended by themselves so soon."""
         gone = wait_for(lambda: not self.bed.left(sessions))
         self.assertTrue(gone, self.bed.left(sessions))
 
@@ -118,7 +118,7 @@ class OnHosts(unittest.TestCase):
         self.assertRegex(lines[0], says)
 
     def epoch(self, more: str = "--steps 3") -> str:
-        """A trainer: batches from all servers, which it finds by its environment."""
+        """A trainer: it finds the servers by its environment, and reads batches from all of them."""
         return f"{ON_HOST} epoch {more}"
 
     def begun(self, *more: str, trainers: int = 1, trainer: str = "echo running; exec sleep 900") -> subprocess.Popen:
@@ -132,7 +132,8 @@ class OnHosts(unittest.TestCase):
         return process
 
     def ends(self, process: subprocess.Popen, status: int, says: str, sessions: bool = True) -> None:
-        """It ends so, and leaves nothing; its trainers would have gone on. How soon: figures.py."""
+        """It ends with this status and line, and leaves no process, though its trainers would continue. figures.py
+        measures how soon."""
         _, errors = process.communicate(timeout=HANG_S)
         self.assertEqual(process.returncode, status, errors)
         self.assertEqual(len(errors.strip().splitlines()), 1, errors)
@@ -140,8 +141,8 @@ class OnHosts(unittest.TestCase):
         self.nothing_left(sessions)
 
     def in_time_for_others(self, run: Callable[[str], str], says: str) -> None:
-        """A host that does not answer is told of. A short --timeout is tried first, which on a busy machine may be too
-        short for other hosts as well; then longer ones."""
+        """An error names a host that does not answer. A short --timeout is tried first. On a busy machine it may be too
+        short for other hosts as well, so longer ones follow."""
         for seconds in ("2", "10", "40"):
             text = run(seconds)
             if re.search(says, text):
@@ -149,7 +150,7 @@ class OnHosts(unittest.TestCase):
         self.fail(text)
 
     def launcher(self) -> int:
-        """The launcher's pid, of the one that runs."""
+        """The pid of the running launcher."""
         (pid,) = self.bed.desk.find("launch.py")
         return pid
 
@@ -162,7 +163,7 @@ class OnHosts(unittest.TestCase):
 
 
 class Launch(OnHosts):
-    """Launches that work."""
+    """Launches that succeed."""
 
     def test_trainers_read_all_parts(self) -> None:
         shutil.rmtree(self.bed.hosts[2].home / "w/logs", ignore_errors=True)
@@ -171,7 +172,7 @@ class Launch(OnHosts):
         rows = [json.loads(line.split("] ", 1)[1]) for line in result.stdout.splitlines() if '"epoch"' in line]
         self.assertEqual(len(rows), 2 * HOSTS)
         for row in rows:
-            self.assertEqual(row["epoch"], "shm+tcp")  # the host's own part is mapped, the others are over TCP
+            self.assertEqual(row["epoch"], "shm+tcp")  # the host's own part is mapped, the others come over TCP
         for host in range(HOSTS):
             for rank in (2 * host, 2 * host + 1):
                 name = f"[trainer-10.77.0.{host + 1}-{rank}]"
@@ -196,7 +197,7 @@ class Launch(OnHosts):
             )
 
     def stand_in(self, text: str) -> None:
-        """torchrun itself is PyTorch's; here is one that tells how it was called."""
+        """A stand-in for torchrun, which prints its arguments."""
         for host in self.bed.hosts:
             code = host.home / "w/torch/distributed"
             code.mkdir(parents=True, exist_ok=True)
@@ -205,7 +206,7 @@ class Launch(OnHosts):
             (code / "run.py").write_text(text)
 
     def test_a_rendezvous_port_that_another_job_took(self) -> None:
-        """Found free, then lost: all trainers are started again, with another port."""
+        """A port was free, then another job took it: all trainers are started again, with another port."""
         self.stand_in(
             "import os, sys, time\n"
             "print(next(word for word in sys.argv if 'master_port' in word), flush=True)\n"
@@ -213,7 +214,7 @@ class Launch(OnHosts):
             "    open('tried', 'w').close()\n"
             "    if '--node_rank=0' in sys.argv:\n"
             "        sys.exit('RuntimeError: The server socket has failed to bind: Address already in use')\n"
-            "    time.sleep(3)\n"  # is ended in the midst, or had not begun: either is well
+            "    time.sleep(3)\n"  # was interrupted, or had not begun: either is right
         )
         result = self.launch("--extra_envs", "PYTHONPATH=.", "--", "python3 t.py")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -227,7 +228,7 @@ class Launch(OnHosts):
 
 
 class Failures(OnHosts):
-    """Each is one line, and everything ends."""
+    """Each failure prints one line, and all processes end."""
 
     def test_a_trainer_dies(self) -> None:
         process = self.begun(trainers=2)
@@ -242,7 +243,7 @@ class Failures(OnHosts):
         self.ends(process, 1, rf"{host.address}.*server of part {host.index} ended with signal 9: serving part")
 
     def test_a_server_comes_back_and_no_batch_is_lost(self) -> None:
-        """Trainers are at one epoch after the other until it is back; every one of them is whole."""
+        """Trainers run one epoch after another until the server is back, and every epoch is complete."""
         epoch = self.epoch("--batch-size 4 --threads 1")
         rounds = f"while [ ! -e ~/w/go ]; do {epoch} >/dev/null || exit 1; done"
         process = self.begun("--restarts", "1", trainer=f"echo running; {rounds}; {epoch} --json")
@@ -292,7 +293,7 @@ class Failures(OnHosts):
             self.ends(process, 1, f"{host.address}.*(silent|lost)", sessions=False)
         finally:
             self.bed.mend(host)
-        # sshd's session there ends when TCP tries again.
+        # sshd's session there ends when TCP tries again
         self.assertTrue(wait_for(lambda: not self.bed.left()), self.bed.left())
 
     def test_a_short_cut_is_a_pause(self) -> None:
@@ -301,7 +302,7 @@ class Failures(OnHosts):
         process = self.begun("--silence", "20", trainer=f"echo running; {wait}; {self.epoch()}")
         host = self.bed.hosts[1]
         self.bed.cut(host)
-        time.sleep(1.0)  # the cut itself
+        time.sleep(1.0)  # the cut
         self.bed.mend(host)
         for one in self.bed.hosts:
             (one.home / flag).write_text("")
@@ -338,7 +339,8 @@ class Failures(OnHosts):
             (self.bed.hosts[1].home / "away").rename(self.bed.hosts[1].home / "w")
 
     def test_a_name_that_is_loopback_on_its_host(self) -> None:
-        """As Debian's installer writes it. It is told before anything starts; with the right line all goes well."""
+        """Debian's installer maps the host's name to loopback. The launch reports it before it starts anything. With
+        the right line all works."""
         names = "".join(f"{host.address} node{i}\n" for i, host in enumerate(self.bed.hosts))
         known = self.bed.desk.home / ".ssh/known_hosts"
         text = known.read_text()
@@ -401,7 +403,7 @@ class Failures(OnHosts):
 
     def test_an_sshd_that_hangs(self) -> None:
         host = self.bed.hosts[1]
-        os.kill(host.pid, 19)  # SIGSTOP, of the listener: the kernel accepts, nobody speaks
+        os.kill(host.pid, 19)  # SIGSTOP to the listener: the kernel accepts connections, and no process answers
         try:
             self.in_time_for_others(
                 lambda seconds: self.bed.desk.run(*self.words("--timeout", seconds, "true")).stderr,

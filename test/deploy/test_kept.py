@@ -1,4 +1,4 @@
-"""Servers that stay: two jobs at once on one set of them, what is refused, and cluster.py on the same hosts."""
+"""Kept servers: two jobs at once on one set of them, refusals, and cluster.py on the same hosts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ CLUSTER = ["python3", "/mnt/top/deploy/cluster.py"]
 
 
 class Kept(OnHosts):
-    """In this order: one set of servers, begun by the first test that runs, ended by the last."""
+    """The tests run in this order with one set of servers: the first test starts it, the last one ends it."""
 
     def setUp(self) -> None:
-        """Kept servers are there."""
+        """Kept servers run."""
         if not self.servers():
             result = self.bed.desk.run(*self.words("--keep_alive", "--server_name", "long_live", "true"))
             self.assertEqual(result.returncode, 0, result.stderr)
@@ -29,7 +29,7 @@ class Kept(OnHosts):
         return [pid for host in self.bed.hosts for pid in host.find("serve", "--part-config")]
 
     def agents_of_jobs(self) -> list[int]:
-        """Agents that are no kept server's."""
+        """Agents other than those of kept servers."""
         return [
             pid
             for host in self.bed.hosts
@@ -48,7 +48,7 @@ class Kept(OnHosts):
         return self.words("--num_trainers", "1", *more, f"{self.epoch('--json')}; echo name $GRAPHWIRE_NAME")
 
     def still_there(self) -> None:
-        """No launch has ended or replaced a server, and none has left anything else."""
+        """No launch has ended or replaced a server, and none has left another process."""
         self.assertTrue(wait_for(lambda: not self.agents_of_jobs()), self.bed.left())
         self.assertEqual(self.servers(), self.pids)
 
@@ -100,7 +100,7 @@ class Kept(OnHosts):
         _, errors = process.communicate(timeout=HANG_S)
         self.assertEqual(process.returncode, 1)
         self.assertRegex(errors, rf"{host.address}.*kept server of part 1 has ended")
-        # No other server is told of the job's end by somebody who waits for the dead one meanwhile.
+        # No other server learns of the job's end from a process that still waits for the dead server.
         logs = self.bed.hosts[0].shell("ls -1 w/logs/$(LC_ALL=C ls -1 w/logs | tail -n 1)").stdout.split()
         self.assertEqual(logs, ["trainer-10.77.0.1-0.log"])
         result = self.bed.desk.run(*self.job())

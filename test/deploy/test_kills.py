@@ -1,8 +1,6 @@
-"""Random kills: any process of a job, anywhere, at each of its stages. The job ends, and nothing of it is left.
-
-Twenty of them here; `./check soak` makes five hundred (GRAPHWIRE_SOAK, or GRAPHWIRE_KILLS of them), and holds each end
-against the five seconds that it may take. The seed is printed with a failure.
-"""
+"""Random kills of any process of a job, on any host, at each stage. The job ends, and leaves no process. Twenty kills
+here; `./check soak` makes five hundred (GRAPHWIRE_SOAK, or GRAPHWIRE_KILLS of them), and compares each end with the
+limit of five seconds. The seed is printed with a failure."""
 
 from __future__ import annotations
 
@@ -27,12 +25,12 @@ from test_hosts import OnHosts
 SOAK = bool(os.environ.get("GRAPHWIRE_SOAK"))
 KILLS = int(os.environ.get("GRAPHWIRE_KILLS", "500" if SOAK else "20"))
 SEED = int(os.environ.get("GRAPHWIRE_SEED", random.randrange(1 << 30)))
-END_S = 5.0  # for everything of the job, after the death
+END_S = 5.0  # for all processes of the job, after the kill
 STAGES = ("whenever", "running", "loading", "ending", "copying")
 
 
 def is_of_job(text: str) -> bool:
-    """Not what a trainer left behind, which may die without an end of the job, nor sshd before the login: a connection
+    """False for a trainer's leftovers, which may end without the job. False for sshd before the login: a connection
     without its process hangs for as long as --timeout allows (test_an_sshd_that_hangs)."""
     if "sshd" in text:
         return "@notty" in text
@@ -40,8 +38,8 @@ def is_of_job(text: str) -> bool:
 
 
 def is_needed(pid: int, text: str) -> bool:
-    """Whether a job cannot do without it. A child that is about to run another program, and may end with that, has its
-    parent's command line until then; an agent has one from the agent that guards it."""
+    """Whether the job needs the process. A child that is about to run another program, and may be the one that was
+    killed, still has its parent's command line; an agent has that of the agent that guards it."""
     if not re.search(r"launch\.py|^ssh |^sshd: |^\S*graphwire agent|^graphwire serve|sleep 900", text):
         return False
     for _ in range(2 if text.endswith("graphwire agent") else 1):
@@ -53,13 +51,13 @@ def is_needed(pid: int, text: str) -> bool:
 
 
 class Kills(OnHosts):
-    """A process of the job dies by SIGKILL."""
+    """SIGKILL hits a process of the job."""
 
     weight = 50  # see run.py
 
     @classmethod
     def setUpClass(cls) -> None:
-        """The desk has the graph as well, to copy from; hosts have what holds a load."""
+        """The desk has the graph too, for copies; hosts have the library that holds a load."""
         super().setUpClass()
         if os.geteuid() != 0:
             return
@@ -71,11 +69,11 @@ class Kills(OnHosts):
             shutil.copy(held, host.folder)
 
     def there(self) -> list[tuple[Host, int, str]]:
-        """Whatever belongs to the job, on the desk and on the hosts."""
+        """All processes of the job, on the desk and on the hosts."""
         return processes_of([self.bed.desk, *self.bed.hosts])
 
     def words_of_all(self) -> list[str]:
-        """The same, to be read."""
+        """The same as text."""
         return [f"{host.name}: {pid} {text}" for host, pid, text in self.there()]
 
     def test_any_process(self) -> None:
@@ -89,14 +87,15 @@ class Kills(OnHosts):
             print(f"note: {len(took)} random kills, {stage}; the longest end took {max(took):.1f} s", flush=True)
 
     def test_agent_and_guardian_at_once(self) -> None:
-        """On one host: the other hosts' part ends with the job; what is left on that one is shown, and ended."""
+        """On one host. The processes on the other hosts end with the job. Those on this host are listed, and can be
+        ended."""
         host = self.bed.hosts[1]
         process = self.job()
         self.all_run(process)
         agents = host.find("graphwire agent")
         self.assertEqual(len(agents), 2)
         for pid in agents:
-            os.kill(pid, signal.SIGSTOP)  # neither sees the end of the other
+            os.kill(pid, signal.SIGSTOP)  # neither sees the other's end
         for pid in agents:
             os.kill(pid, signal.SIGKILL)
         process.communicate(timeout=HANG_S)
@@ -118,9 +117,9 @@ class Kills(OnHosts):
     # --- The stages. ---
 
     def whenever(self, chance: random.Random) -> float:
-        """At whatever stage it has come to."""
+        """At a random stage."""
         process = self.job()
-        time.sleep(chance.random() * 1.5)  # chance, not a wait for something
+        time.sleep(chance.random() * 1.5)  # a random moment; waits for no event
         return self.strike(process, chance)
 
     def running(self, chance: random.Random) -> float:
@@ -130,7 +129,7 @@ class Kills(OnHosts):
         return self.strike(process, chance)
 
     def loading(self, chance: random.Random) -> float:
-        """All servers are about to read a file of their part, and get no answer (held_load.c)."""
+        """All servers are about to read a file of their part, and are held there (held_load.c)."""
         for host in self.bed.hosts:
             (host.folder / "held").unlink(missing_ok=True)
         held = "LD_PRELOAD=/mnt/bed/held_load.so", "HELD_LOAD=/feat.npy", "HELD_LOAD_AT=/mnt/bed"
@@ -141,7 +140,7 @@ class Kills(OnHosts):
         return self.strike(process, chance)
 
     def ending(self, chance: random.Random) -> float:
-        """A Ctrl-C, or the trainers' own end, is under way."""
+        """A Ctrl-C, or the trainers' own end, is in progress."""
         by_signal = chance.random() < 0.5
         process = self.job("exec sleep 900" if by_signal else "while [ ! -e ~/w/end ]; do sleep 0.01; done")
         self.all_run(process)
@@ -149,7 +148,7 @@ class Kills(OnHosts):
             os.kill(self.launcher(), signal.SIGINT)
         for host in self.bed.hosts:
             (host.home / "w/end").write_text("")
-        time.sleep(chance.random() * 0.15)  # chance again
+        time.sleep(chance.random() * 0.15)  # again a random moment
         try:
             return self.strike(process, chance)
         finally:
@@ -157,7 +156,7 @@ class Kills(OnHosts):
                 (host.home / "w/end").unlink()
 
     def copying(self, chance: random.Random) -> float:
-        """Each host's files are on their way, or at whatever stage they have come to; then again, to its end."""
+        """Each host's files are being sent, or a random stage has been reached; then a second copy, to its end."""
         for host in self.bed.hosts:
             shutil.rmtree(host.home / "new", ignore_errors=True)
         source = self.bed.desk.home / "g"
@@ -180,23 +179,23 @@ class Kills(OnHosts):
         self.is_gone("a whole copy")
         return took
 
-    # --- What they share. ---
+    # --- Shared code. ---
 
     def job(self, trainer: str = "exec sleep 900", *more: str) -> subprocess.Popen:
-        """A job whose trainers leave something behind. A child that dies before it is that ends its trainer."""
+        """A job whose trainers leave a process. If the child that becomes this process dies early, its trainer ends."""
         return self.bed.desk.start(
             *self.words("--num_trainers", "2", *more, f"setsid -f sleep 333 || exit; echo running; {trainer}")
         )
 
     def all_run(self, process: subprocess.Popen) -> None:
-        """The trainers have said so."""
+        """Waits until all trainers have printed "running"."""
         assert process.stdout
         for _ in range(2 * self.count):
             self.assertIn("running", process.stdout.readline())
 
     def strike(self, process: subprocess.Popen, chance: random.Random, then: object = None) -> float:
-        """Kills a process of the job, one that is still there; how long the end of the others took. then: what lets it
-        end by itself; else others are killed until one was needed."""
+        """Kills a running process of the job. Returns how long the others took to end. then: lets the job end by
+        itself; without it, more processes are killed until one was needed."""
         text = self.kill_one(process, chance, then is None)
         began = time.monotonic()
         if callable(then):
@@ -205,25 +204,25 @@ class Kills(OnHosts):
             process.communicate(timeout=HANG_S)
         except subprocess.TimeoutExpired:
             left = self.words_of_all()
-            os.kill(self.launcher(), signal.SIGKILL)  # for those that follow
+            os.kill(self.launcher(), signal.SIGKILL)  # for the next ones
             process.communicate(timeout=HANG_S)
             self.fail(f"{text}: the command does not end; there are {left}")
         finally:
             self.is_gone(text)
         took = time.monotonic() - began
-        if SOAK and not then:  # a copy goes on, to the other hosts
+        if SOAK and not then:  # the copies to the other hosts continue
             self.assertLess(took, END_S, text)
         return took
 
     def kill_one(self, process: subprocess.Popen, chance: random.Random, needed: bool) -> str:
-        """What it was."""
+        """Kills one process, and returns its description."""
         while process.poll() is None:
             victims = [(host, pid, text) for host, pid, text in self.there() if is_of_job(text)]
             if not victims:
-                time.sleep(0.01)  # the command is not there yet
+                time.sleep(0.01)  # the command has not started yet
                 continue
             host, pid, text = chance.choice(victims)
-            with contextlib.suppress(OSError):  # it has ended meanwhile
+            with contextlib.suppress(OSError):  # it has just ended
                 enough = not needed or is_needed(pid, text)
                 os.kill(pid, signal.SIGKILL)
                 if enough:
@@ -231,12 +230,12 @@ class Kills(OnHosts):
         return "nothing: it had ended"
 
     def is_gone(self, text: str) -> None:
-        """Nothing is left, neither on the hosts nor on the desk."""
+        """No process remains on the hosts and the desk."""
         gone = wait_for(lambda: not self.there())
         self.assertTrue(gone, f"{text}: leaves {self.words_of_all()}")
 
     def is_whole(self, index: int) -> None:
-        """A host has its part, all of it, and nothing else."""
+        """A host has exactly its part, completely."""
         there, here = self.bed.hosts[index].home / "new/x", self.bed.desk.home / "g"
         want = sorted(str(path.relative_to(here)) for path in (here / f"part{index}").rglob("*.*"))
         have = sorted(str(path.relative_to(there)) for path in there.rglob("*.*"))

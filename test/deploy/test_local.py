@@ -1,4 +1,4 @@
-"""Jobs on this machine alone (--scheduler local): no ssh and no root."""
+"""Jobs on this machine only (--scheduler local): no ssh and no root."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ctypes.CDLL(None).pthread_exit(None)
 _RAISES = """
 import os, threading, time
 def stay():
-    threading.main_thread().join()  # its exception is told
+    threading.main_thread().join()  # its exception is reported
     open("told", "w").close()
     time.sleep(900)
 if os.environ["RANK"] == "1":
@@ -59,7 +59,7 @@ _PTRACE_SEIZE, _PTRACE_O_TRACEEXIT = 0x4206, 0x40  # <linux/ptrace.h>
 
 @contextlib.contextmanager
 def held_at_exit(pid: int) -> Iterator[bool]:
-    """The process does not get beyond its exit, whatever kills it; yields whether that can be done here."""
+    """Holds the process at its exit, whatever kills it. Yields whether that is possible here."""
     told, ends = os.pipe(), os.pipe()
     holder = os.fork()
     if holder == 0:
@@ -77,7 +77,7 @@ def held_at_exit(pid: int) -> Iterator[bool]:
 
 
 def marked(mark: str) -> list[int]:
-    """Processes that have the mark in their environment, by whatever they were started."""
+    """Processes with the mark in their environment, whatever started them."""
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid():
@@ -107,11 +107,11 @@ class Local(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls) -> None:
-        """The workspace goes."""
+        """Removes the workspace."""
         cls.folder.cleanup()
 
     def setUp(self) -> None:
-        """Ports of this test's own."""
+        """Ports for this test only."""
         self.ports = free_ports(2)
         (self.work / "ip.txt").write_text("".join(f"127.0.0.1 {port}\n" for port in self.ports))
         self.mark = f"GW_TEST_MARK={os.getpid()}-{self.id()}"
@@ -120,7 +120,7 @@ class Local(unittest.TestCase):
         self.addCleanup(self.clear)
 
     def clear(self) -> None:
-        """A test that failed leaves nothing to the next."""
+        """Removes what a failed test has left."""
         for pid in marked(self.mark):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -174,8 +174,8 @@ class Local(unittest.TestCase):
             '[ "$RANK" = 0 ] && exec sleep 900; (setsid sleep 900 &); echo why not >&2; exit 3',
         )
 
-    def test_an_exception_is_told_and_not_what_follows_it(self) -> None:
-        """Rank 0 ends first, since rank 1, which fails, takes long to end: it has a thread that goes on."""
+    def test_an_exception_is_reported_and_not_its_consequences(self) -> None:
+        """Rank 0 ends first. Rank 1, which fails, takes long to end, because one of its threads continues."""
         (self.work / "raises.py").write_text(_RAISES)
         self.fails(
             r"^launch: host 1 \(127.0.0.1\): trainer 1 (failed|ended with status 1): ValueError: first \| second line; "
@@ -183,7 +183,7 @@ class Local(unittest.TestCase):
             *("--no_torchrun", f"{sys.executable} raises.py"),
         )
 
-    def test_a_rank_that_was_killed_is_told_and_not_who_lost_it(self) -> None:
+    def test_a_killed_rank_is_reported_and_not_its_peers(self) -> None:
         (self.work / "loses.py").write_text(_LOSES)
         self.fails(
             r"^launch: host 1 \(127.0.0.1\): trainer 1 ended with (signal 9 without a word|status 137: Killed); log: ",
@@ -214,8 +214,8 @@ class Local(unittest.TestCase):
             "true",
         )
 
-    def test_a_wrong_workspace_is_told_before_a_missing_program(self) -> None:
-        """Which may be in the right one; and before an ip_config that would be there."""
+    def test_a_wrong_workspace_is_reported_before_a_missing_program(self) -> None:
+        """The program may be in the right workspace. The workspace is also reported before an ip_config."""
         lost = ["--program", str(self.work / "graphwire"), "--ip_config", str(self.work / "ip.txt"), "true"]
         self.fails('no user "nobody-here" here; did you mean ~/nobody-here/w', "--workspace", "~nobody-here/w", *lost)
         self.fails(rf"{self.work}/away: the workspace is not there", "--workspace", str(self.work / "away"), *lost)
@@ -238,7 +238,7 @@ class Local(unittest.TestCase):
     def begun(
         self, *more: str, before: str = "", trainer: str = "echo running; exec sleep 900"
     ) -> tuple[subprocess.Popen, list[int]]:
-        """A job whose two trainers run; the pids of its agents: worker, guardian, ..."""
+        """A job whose two trainers run, and the pids of its agents: worker, guardian, ..."""
         process = subprocess.Popen(
             self.words("--verbose", *more, f"{before} {trainer}"),
             stdout=subprocess.PIPE,
@@ -254,10 +254,10 @@ class Local(unittest.TestCase):
         return process, agents
 
     def running(self, word: str) -> list[int]:
-        """Processes of this test that have the word in their command."""
+        """Processes of this test with the word in their command."""
         found = []
         for pid in marked(self.mark):
-            with contextlib.suppress(OSError):  # one that has just ended
+            with contextlib.suppress(OSError):  # it has just ended
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 if word.encode() in words:
                     found.append(pid)
@@ -278,7 +278,8 @@ class Local(unittest.TestCase):
             self.assertEqual((process.returncode, errors), (130, _ALL_ENDED))
 
     def test_children_of_a_process_whose_first_thread_has_ended(self) -> None:
-        """Such a process is a zombie in /proc: as any process of several threads is for a moment when it is killed."""
+        """In /proc such a process looks like a zombie. So does any process with several threads for a moment when it is
+        killed."""
         (self.work / "first.py").write_text(_FIRST_THREAD_ENDS)
         for trainer in ("{0} & exec sleep 900", "setsid {0} & exec sleep 900", "(setsid {0} &); exec sleep 900"):
             process, _ = self.begun("--no_torchrun", trainer=trainer.format(f"{sys.executable} first.py"))
@@ -288,7 +289,7 @@ class Local(unittest.TestCase):
             self.assertEqual((process.returncode, errors), (130, _ALL_ENDED))
 
     def test_a_signal_does_not_cut_the_end_short(self) -> None:
-        """The job has failed, and its end takes a while, when the signal comes."""
+        """The job has failed, and its end takes a while; then the signal arrives."""
         deaf = "trap 'echo told' TERM; echo running; while :; do sleep 0.1; done"
         os.mkfifo(self.work / "go")
         process, _ = self.begun(trainer=f'[ "$RANK" = 0 ] || {{ echo running; read x <go; exit 3; }}; {deaf}')
@@ -302,10 +303,10 @@ class Local(unittest.TestCase):
         self.assertEqual((process.returncode, len(errors.splitlines())), (1, 1), errors)
         self.assertIn("trainer 1 ended with status 3", errors)
 
-    def test_what_cannot_be_ended_is_named(self) -> None:
-        """A process that a debugger holds at its exit, for one."""
+    def test_a_process_that_cannot_be_ended_is_named(self) -> None:
+        """For example a process that a debugger holds at its exit."""
         process, _ = self.begun(trainer='echo running; [ "$RANK" = 0 ] && exec sleep 900; exec sleep 901')
-        self.assertTrue(wait_for(lambda: self.running("901")))  # by then it is no shell any more
+        self.assertTrue(wait_for(lambda: self.running("901")))  # then the shell has become sleep
         (pid,) = self.running("901")
         with held_at_exit(pid) as holds:
             if not holds:
@@ -328,7 +329,7 @@ class Local(unittest.TestCase):
         self.assertTrue(wait_for(lambda: not marked(self.mark)), "processes are left")
 
     def test_an_agent_is_killed(self) -> None:
-        """Each of the two processes of an agent watches the other."""
+        """Each of an agent's two processes watches the other."""
         for which, says in ((0, "worker|guardian|connection"), (1, "worker|guardian|connection")):
             process, agents = self.begun()
             os.kill(agents[which], signal.SIGKILL)
@@ -343,7 +344,7 @@ class Local(unittest.TestCase):
         )
 
     def left(self) -> dict[str, list[str]]:
-        """What status shows of this test's jobs that nobody guards: job -> commands, and its keys."""
+        """The processes of this test's jobs without agents, from status: job -> commands, and its keys."""
         result = self.cluster("status", "--json")
         self.assertEqual(result.returncode, 0, result.stderr)
         found: dict[str, list[str]] = {}
@@ -357,7 +358,7 @@ class Local(unittest.TestCase):
         return found
 
     def killed(self, before: str = "") -> str:
-        """A job whose agents, all four, were killed at once; its name."""
+        """A job whose four agents were all killed at once. Returns its name."""
         known = {path.name for path in (self.work / "logs").glob("*")}
         process, agents = self.begun(before=before)
         (job,) = {path.name for path in (self.work / "logs").glob("*")} - known
@@ -370,11 +371,11 @@ class Local(unittest.TestCase):
         return job
 
     def test_all_agents_are_killed_at_once(self) -> None:
-        """What is left is shown, by its job, and ended by that: whatever left its session, or its environment; not what
-        belongs to another job."""
-        stubborn = "trap '' TERM; while :; do sleep 0.1; done"
+        """status lists the remaining processes by job, and stop ends them by job: also processes that left their
+        session or their environment. Processes of other jobs stay."""
+        ignores_term = "trap '' TERM; while :; do sleep 0.1; done"
         bare = "(env -i sleep 902 &) ; env -i sleep 903 & exec sleep 901"
-        job = self.killed(f"setsid -f sh -c '{bare}'; setsid -f sh -c \"{stubborn}\";")
+        job = self.killed(f"setsid -f sh -c '{bare}'; setsid -f sh -c \"{ignores_term}\";")
         other, _ = self.begun()
         left = self.left()
         self.assertEqual(list(left), [job])
@@ -387,7 +388,7 @@ class Local(unittest.TestCase):
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
         self.assertIn(f"what was left of job {job}", ended.stdout)
         self.assertEqual(self.left(), {})
-        self.assertEqual([self.running(word) for word in ("901", stubborn)], [[], []])
+        self.assertEqual([self.running(word) for word in ("901", ignores_term)], [[], []])
         self.assertEqual(len(list(self.home.glob(".graphwire/*/agent-*"))), 2)  # the other job's
         self.assertIsNone(other.poll())
         other.send_signal(signal.SIGINT)
@@ -396,7 +397,7 @@ class Local(unittest.TestCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "namespaces need root")
     def test_other_namespaces_are_left_alone(self) -> None:
-        """A container's processes have its pids, by which their agents look gone from here."""
+        """A container's processes have its own pids, so from here their agents look gone."""
         mark = "GRAPHWIRE_AGENT=4000000:1:20200101-000000-000000-abcdef"
         (self.work / "logs/20200101-000000-000000-abcdef").mkdir(parents=True)
         words = ["unshare", "--pid", "--fork", "--kill-child=KILL", "sh", "-c", "echo up; exec sleep 900"]
@@ -410,7 +411,7 @@ class Local(unittest.TestCase):
         self.assertEqual([command for command in commands if command.startswith("sleep")], [])
 
     def test_a_key_that_is_left(self) -> None:
-        """Nothing runs any more: it is shown, and goes by stop, or with the next job."""
+        """Only the key remains: status lists it, and stop or the next job removes it."""
         job = self.killed()
         self.assertTrue(wait_for(lambda: self.left() == {job: ["key", "key"]}), self.left())
         self.assertEqual(self.cluster("stop", job).returncode, 0)
@@ -420,7 +421,7 @@ class Local(unittest.TestCase):
         self.assertEqual(self.launch("true").returncode, 0)  # which looks for folders
 
     def test_the_launcher_is_silent(self) -> None:
-        """Stopped for longer than --silence: the agents end everything by themselves."""
+        """Stopped for longer than --silence: the agents end all processes by themselves."""
         process, _ = self.begun("--silence", "4")
         process.send_signal(signal.SIGSTOP)
         gone = wait_for(lambda: marked(self.mark) == [process.pid])
@@ -429,7 +430,8 @@ class Local(unittest.TestCase):
         self.assertTrue(gone, "processes are left")
 
     def test_all_of_it_is_suspended(self) -> None:
-        """As a batch system does: for longer than --silence, and not everywhere at once. The job goes on."""
+        """A batch system suspends all processes for longer than --silence, and not at the same moment. The job
+        continues."""
         go = self.work / "go"
         go.unlink(missing_ok=True)
         words = self.words("--silence", "4", f"echo running; until [ -e {go} ]; do sleep 0.1; done; echo the end")
@@ -440,10 +442,10 @@ class Local(unittest.TestCase):
         for _ in range(2):
             self.assertIn("running", process.stdout.readline())
         everything = [pid for pid in marked(self.mark) if pid != process.pid]
-        half = len(everything) // 2  # one host's, or nearly
+        half = len(everything) // 2  # about one host's
         everything.insert(half, process.pid)
         for pid in everything:
-            with contextlib.suppress(ProcessLookupError):  # a trainer's sleep
+            with contextlib.suppress(ProcessLookupError):  # a trainer's sleep may have ended
                 os.kill(pid, signal.SIGSTOP)
         time.sleep(5)
         for at, pid in enumerate(everything):
@@ -451,7 +453,7 @@ class Local(unittest.TestCase):
                 os.kill(pid, signal.SIGCONT)
             if at in (half - 1, half):
                 time.sleep(0.3)
-        time.sleep(1)  # for a look at who is silent
+        time.sleep(1)  # for a check of silent peers
         go.write_text("")
         output, errors = process.communicate(timeout=HANG_S)
         self.assertEqual(process.returncode, 0, errors)
@@ -459,7 +461,7 @@ class Local(unittest.TestCase):
         self.assertTrue(wait_for(lambda: not marked(self.mark)), "processes are left")
 
     def test_the_launcher_is_suspended_while_servers_load(self) -> None:
-        """For longer than they have (--load_timeout): its time stands still, and the job goes on."""
+        """Suspended for longer than --load_timeout: that time does not count, and the job continues."""
         held, source = self.work / "held_load.so", str(Path(__file__).with_name("held_load.c"))
         subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(held), source], check=True, timeout=60)
         preload = f"LD_PRELOAD={held}", "HELD_LOAD=/feat.npy", f"HELD_LOAD_AT={self.work}"
@@ -468,7 +470,7 @@ class Local(unittest.TestCase):
         self.assertTrue(wait_for((self.work / "held").exists))
         self.assertTrue(wait_for(lambda: len(self.servers_ready()) == 2))
         process.send_signal(signal.SIGSTOP)
-        time.sleep(4)  # which the launcher does not wait for
+        time.sleep(4)  # the launcher does not wait for it
         (self.work / "go").write_text("")
         ready = wait_for(lambda: self.servers_ready() == [True, True])
         process.send_signal(signal.SIGCONT)
@@ -482,7 +484,7 @@ class Local(unittest.TestCase):
         return ["serving part " in log.read_text() for log in self.work.glob("logs/*/server-*.log")]
 
     def server(self) -> int:
-        """The server of part 0, as it is on record; 0: none now."""
+        """The recorded pid of part 0's server; 0: no server."""
         for path in self.home.glob(f".graphwire/*/server-{self.ports[0]}.json"):
             with contextlib.suppress(FileNotFoundError):  # it has just ended
                 return int(json.loads(path.read_text())["pid"])
@@ -499,7 +501,7 @@ class Local(unittest.TestCase):
         self.ends(process, 1, "host 0 .*the server of part 0 ended with signal 9")
 
     def test_old_logs_go(self) -> None:
-        """Of all but the last jobs; not of one that still runs, nor what is not a job's."""
+        """Removes the logs of all but the latest jobs. Logs of running jobs, and other files, stay."""
         logs = self.work / "logs"
         old, running, later = "20200101-000000-aaaaaa", "20200102-000000-000001-bbbbbb", "20990101-000000-cccccc"
         for name in (old, running, later, "mine", "2020"):
@@ -512,11 +514,12 @@ class Local(unittest.TestCase):
             self.assertEqual(len(list(logs.iterdir())), 6)
             self.assertEqual(self.launch("--keep_logs", "2", "true").returncode, 0)
         left = {path.name for path in logs.iterdir()}
-        self.assertEqual(len(left), 5, left)  # its own too
+        self.assertEqual(len(left), 5, left)  # including its own
         self.assertLess({running, later, "mine", "2020"}, left)
 
     def test_an_agent_watches_a_server(self) -> None:
-        """One that is not on record any more is told of at once, whoever has its pid now; strange requests fail."""
+        """A server without a record counts as ended at once, even if another process has its pid now. Invalid requests
+        fail."""
         requests = [{"op": "watch", "port": self.ports[0], "pid": os.getpid()}, {"op": "watch", "port": 0, "pid": 1}]
         requests += [{"op": "watch", "port": 1, "pid": -1}]
         agent = subprocess.Popen(
@@ -531,7 +534,7 @@ class Local(unittest.TestCase):
         self.assertEqual((events[4]["port"], events[4]["pid"]), (self.ports[0], os.getpid()))
 
     def test_a_text_with_a_nul_is_no_request(self) -> None:
-        """No name, path or word of a command is cut there."""
+        """No name, path or argument is truncated."""
         requests = [{"op": "setup", "job": "a\0b", "workspace": str(self.work)}, {"op": "end_left", "job": "a\0b"}]
         requests += [{"op": "start", "name": "a", "argv": ["true\0", "x"]}, {"op": "ping\0"}]
         lines = "".join(json.dumps(request) + "\n" for request in requests) + '{"op": "ping", "x": "a\0b"}\n'
@@ -543,7 +546,7 @@ class Local(unittest.TestCase):
         self.assertEqual({event["text"] for event in events[1:6]}, {"the line is not a request"})
 
     def test_a_kept_server_keeps_its_key(self) -> None:
-        """Though its agents were killed: the next job finds it, and stop takes the key along."""
+        """Its agents were killed; the next job still finds the key, and stop removes it."""
         words = self.words("--keep_alive", "--server_name", "kept", "true")
         for _ in range(2):
             done = subprocess.run(words, capture_output=True, text=True, timeout=HANG_S, env=self.environment())

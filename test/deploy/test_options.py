@@ -1,8 +1,6 @@
-"""docs/DEPLOY.md's tables of options, against what the scripts' --help prints and what DGL's and DGL-KE's have.
-
-Every option of the originals has its place on the left of a table; what of ours is in none is in the text behind them,
-by the script's name, and nothing stands there that is no option.
-"""
+"""docs/DEPLOY.md's tables of options, compared with the scripts' --help and with DGL's and DGL-KE's options. Every
+option of the originals is on the left of a table. Each of our other options is in the text after the tables, by the
+script's name. The page lists no option that does not exist."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ KGE = "--path --ssh_key --ip_config --num_client_proc".split()
 
 
 def options_of(*words: str) -> set[str]:
-    """The options that a script's --help lists."""
+    """The options in a script's --help."""
     script, *more = words
     command = [sys.executable, str(TOP / f"deploy/{script}.py"), *more, "--help"]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
@@ -37,7 +35,7 @@ class Tables(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        """Reads it."""
+        """Reads the section."""
         text = (TOP / "docs/DEPLOY.md").read_text()
         cls.section = text.split("\n## Every option against DGL's and DGL-KE's\n")[1].split("\n## ")[0]
 
@@ -76,7 +74,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(sorted(self.only_here("cluster")), sorted(real))
 
     def test_dgl_ke(self) -> None:
-        """What stands for each of its options is one of launch.py's."""
+        """Each of its options is replaced by one of launch.py's."""
         heading, real = "DGL-KE `dglke_dist_train`", options_of("launch")
         self.assertEqual(sorted(self.left(heading)), sorted(KGE))
         for left, right in self.rows(heading):
@@ -84,7 +82,7 @@ class Tables(unittest.TestCase):
             self.assertEqual(set(names) - real, set(), left)
 
     def test_transports(self) -> None:
-        """The launcher offers the transports that the server does, in the same order."""
+        """The launcher offers the same transports as the server, in the same order."""
         helps = {}
         for command, value in (
             ([sys.executable, str(TOP / "deploy/launch.py")], r"--transport \{([a-z,]+)\}"),

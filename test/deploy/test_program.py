@@ -1,4 +1,4 @@
-"""copy_files.py --with_program: hosts that have no Graphwire get the bundle, and need nothing else."""
+"""copy_files.py --with_program: hosts without Graphwire get the bundle, and need no other package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from test_hosts import LAUNCH, OnHosts
 
 
 def bundles() -> list[str]:
-    """Those that were built."""
+    """The bundles that were built."""
     return glob.glob(str(TOP / "build/release/graphwire-*.tar.gz"))
 
 
@@ -38,7 +38,7 @@ class WithProgram(OnHosts):
 
     @classmethod
     def setUpClass(cls) -> None:
-        """The graph is the desk's alone."""
+        """Only the desk has the graph."""
         super().setUpClass()
         if os.geteuid() != 0:
             return
@@ -47,7 +47,7 @@ class WithProgram(OnHosts):
             shutil.rmtree(host.home / "w")
 
     def copy(self, *more: str) -> tuple[int, str]:
-        """Status and text of a copy that names no program; the last --with_program counts."""
+        """Status and text of a copy with an invalid program; the last --with_program counts."""
         words = ["python3", "/mnt/top/deploy/copy_files.py", "--workspace", "~/new", "--rel_data_path", "data"]
         words += ["--part_config", "g", "--ip_config", "w/ip.txt", "--with_program", *more]
         result = self.bed.desk.run(*words)
@@ -55,11 +55,11 @@ class WithProgram(OnHosts):
         return result.returncode, result.stdout + result.stderr
 
     def version(self, index: int) -> str:
-        """What the program on the host says it is."""
+        """The version of the program on the host."""
         return self.bed.hosts[index].shell("new/.graphwire/bin/graphwire --version").stdout.strip()
 
     def test_a_host_needs_nothing_but_sshd(self) -> None:
-        """Servers and trainers run from it; the second copy sends nothing."""
+        """Servers and trainers run the copied program; the second copy sends nothing."""
         wanted = self.bed.desk.run(ON_HOST, "--version").stdout.strip()
         self.assertEqual(self.bed.hosts[0].shell("command -v graphwire").stdout, "")
         status, text = self.copy()
@@ -72,8 +72,8 @@ class WithProgram(OnHosts):
         status, text = self.copy()
         self.assertEqual((status, text.count("; verified; the program was there")), (0, 2), text)
 
-    def test_what_does_not_run_replaces_nothing(self) -> None:
-        """A program that fails there, a tarball that is cut short: a line, and the one before goes on."""
+    def test_a_broken_program_replaces_nothing(self) -> None:
+        """A program that fails on the host, and a truncated tarball: one line, and the old program stays."""
         self.assertEqual(self.copy()[0], 0)
         wanted = self.version(0)
         machine = os.uname().machine
@@ -93,17 +93,17 @@ class WithProgram(OnHosts):
         self.assertEqual(left, ["new/.graphwire"])
 
     def test_another_machine(self) -> None:
-        """Its name says what it is for."""
+        """The bundle's name says for which machine it is."""
         other = tarball(self.bed.desk.home / "graphwire-9-linux-sparc64.tar.gz", "")
         status, text = self.copy(other.name)
         self.assertEqual((status, text.count("is for sparc64")), (1, 2), text)
 
 
 class Words(unittest.TestCase):
-    """What is refused before any host is asked."""
+    """Refusals before any host is contacted."""
 
     def test_refused(self) -> None:
-        """Names that are none, files that are not there."""
+        """Invalid names, and files that do not exist."""
         for path, says in (
             ("/nowhere/graphwire-1-linux-x86_64.tar.gz", "No such file"),
             ("graphwire.tar.gz", "a bundle is named"),

@@ -1,4 +1,4 @@
-"""Jobs inside an allocation of Slurm's: slurmctld on the desk, a slurmd on each host, munge on all (slurm-wlm)."""
+"""Jobs inside an allocation of Slurm: slurmctld on the desk, a slurmd on each host, munge on all (slurm-wlm)."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ _ENV = ["env", "SLURM_CONF=/mnt/bed/slurm.conf"]
 
 
 def tool(name: str) -> str | None:
-    """Where a program of Slurm's or munge's is."""
+    """The path of a program of Slurm or munge."""
     return shutil.which(name, path="/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin")
 
 
 class Words(unittest.TestCase):
-    """What needs no Slurm."""
+    """Tests without Slurm."""
 
     def test_nodes_in_their_order(self) -> None:
-        """Addresses where scontrol tells them; the names' order is the hosts'."""
+        """Addresses from scontrol; hosts are in the order of the names."""
         details = "NodeName=b NodeAddr=10.0.0.2 NodeHostName=b\nNodeName=a Arch=x86 NodeAddr=a State=IDLE\n"
         nodes = slurm.read_nodes("b\na\nc\n", details)
         self.assertEqual(list(nodes.items()), [("b", "10.0.0.2"), ("a", "a"), ("c", "c")])
@@ -66,7 +66,7 @@ class Words(unittest.TestCase):
             slurm.read_nodes("", details)
 
     def test_a_list_of_hosts_is_of_the_allocation(self) -> None:
-        """ip_config.txt orders them and names ports; a stranger is refused."""
+        """ip_config.txt orders the nodes and gives ports; a host outside the allocation is refused."""
         nodes = {"a": "10.0.0.1", "b": "10.0.0.2"}
         listed = parse("b 40000\n10.0.0.1\n")
         self.assertEqual(slurm.hosts_of(nodes, listed), listed)
@@ -77,7 +77,7 @@ class Words(unittest.TestCase):
             slurm.hosts_of(nodes, parse("10.0.0.3\n"))
 
     def test_outside_of_an_allocation(self) -> None:
-        """One line says how to get in."""
+        """One line says how to start inside an allocation."""
         words = ["python3", str(TOP / "deploy/launch.py"), "--scheduler", "slurm", "--workspace", "/tmp"]
         words += ["--part_config", "g", "true"]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("SLURM")}
@@ -116,15 +116,15 @@ class InAllocation(OnHosts):
         """Runs for as long as its host."""
         process = host.start("sh", "-c", script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         cls.addClassCleanup(process.wait, 20)
-        cls.addClassCleanup(process.kill)  # nsenter; the daemon goes with its host's namespace
+        cls.addClassCleanup(process.kill)  # nsenter; the daemon ends with its host's namespace
 
     @classmethod
     def sinfo(cls) -> list[str]:
-        """How many nodes are in which state."""
+        """The number of nodes in each state."""
         return cls.bed.desk.run(*_ENV, "sinfo", "--noheader", "--format=%D %t").stdout.split()
 
     def nothing_left(self, sessions: bool = True) -> None:
-        """Nothing of any job runs on the hosts, and Slurm has them back, in the time that it takes for that."""
+        """No process of any job remains on the hosts, and Slurm has released them in the expected time."""
 
         def left() -> list[str]:
             return [text for text in self.bed.left(sessions) if not _OF_SLURM.match(text)]
@@ -133,12 +133,12 @@ class InAllocation(OnHosts):
         self.assertTrue(wait_for(lambda: self.sinfo() == [str(self.count), "idle"]), self.sinfo())
 
     def words(self, *more: str) -> list[str]:
-        """A launch in an allocation of all hosts, as it is typed on the desk."""
+        """A launch in an allocation of all hosts, as a user types it on the desk."""
         salloc = [*_ENV, "salloc", "--quiet", f"--nodes={self.count}", *LAUNCH, "--scheduler", "slurm"]
         return [*salloc, "--program", ON_HOST, "--workspace", "~/w/", "--part_config", "g", "--silence", SILENCE, *more]
 
     def test_nodes_are_hosts(self) -> None:
-        """Trainers run where their part is, ranked in the nodes' order, and read all parts."""
+        """Trainers run on the hosts of their parts, with ranks in the nodes' order, and read all parts."""
         trainer = f'echo "rank $RANK on $(hostname) in job $SLURM_JOB_ID" && {self.epoch()}'
         result = self.launch(trainer)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -147,17 +147,17 @@ class InAllocation(OnHosts):
         self.assertEqual(len(re.findall("parts: 1 mapped on this host, 0 by RDMA, 1 over TCP", result.stdout)), 2)
 
     def test_a_trainer_dies(self) -> None:
-        """One line, with its host, its status and what it said last."""
+        """One line, with the trainer's host, its status and its last output."""
         self.fails(
             r"host 1 \(10.77.0.2\): trainer 1 ended with status 3.*no luck", 'echo no luck; exit "$((RANK * 3))"'
         )
 
     def test_a_program_is_missing(self) -> None:
-        """Said of the host by srun, and told in words."""
+        """srun reports the missing program and its host, and the launch explains it."""
         self.fails(r"host [01] \(10.77.0.[12]\): graphwire is not there", "--program", "/nowhere/graphwire", "true")
 
     def test_the_allocation_ends(self) -> None:
-        """scancel: Slurm ends it all; the launch says that a host was lost."""
+        """scancel: Slurm ends all processes, and the launch reports a lost host."""
         process = self.bed.desk.start(*self.words("echo running; exec sleep 900"))
         try:
             self.assertTrue(
@@ -172,7 +172,7 @@ class InAllocation(OnHosts):
         self.nothing_left()
 
     def test_the_launcher_dies(self) -> None:
-        """Agents that hear nothing end what they have started."""
+        """Agents without a launcher end the processes that they started."""
         process = self.bed.desk.start(*self.words("echo running; exec sleep 900"))
         try:
             self.assertTrue(

@@ -1,4 +1,4 @@
-"""What needs no host: ip_config.txt, command lines, the trainers' command and environment."""
+"""Tests without hosts: ip_config.txt, command lines, the trainers' command and environment."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class IpConfig(unittest.TestCase):
 
 
 class Names(unittest.TestCase):
-    """Of jobs: `cluster.py logs` takes the last one."""
+    """Names of jobs: `cluster.py logs` uses the last one."""
 
     def test_they_sort_as_jobs_began(self) -> None:
         second = 10**9
@@ -78,7 +78,7 @@ class Names(unittest.TestCase):
             self.assertLess(first, last, later)
 
     def test_the_hour_that_comes_twice(self) -> None:
-        before, after = 1792889940, 1792890060  # around the end of summer time, 2026-10-25 01:00 UTC
+        before, after = 1792889940, 1792890060  # around the end of daylight saving time, 2026-10-25 01:00 UTC
         with mock.patch.dict(os.environ, {"TZ": "CET-1CEST,M3.5.0,M10.5.0/3"}):
             self.addCleanup(time.tzset)
             time.tzset()
@@ -126,10 +126,10 @@ class Options(unittest.TestCase):
 
 
 class Addresses(unittest.TestCase):
-    """What hosts say of their own names."""
+    """Hosts report how they resolve their own names."""
 
     def check(self, text: str, *own: tuple[str, str, bool]) -> None:
-        """own: of each host, its network, what its name means there, and whether that is loopback."""
+        """own: for each host, its network, the address of its own name there, and whether that is loopback."""
 
         async def run() -> None:
             with tempfile.TemporaryDirectory() as folder:
@@ -153,7 +153,7 @@ class Addresses(unittest.TestCase):
 
 
 class Graphs(unittest.TestCase):
-    """The JSON of a graph that is to be copied."""
+    """The JSON of a graph for a copy."""
 
     def refused(self, config: Path, pattern: str) -> None:
         with self.assertRaisesRegex(UsageError, pattern):
@@ -165,7 +165,7 @@ class Graphs(unittest.TestCase):
             Path(folder, "a.npy").touch()
             Path(folder, "a.xxh").touch()
             graph = {"format": "graphwire-1", "graph_name": "g", "num_parts": 1, "part-0": {"k": {"file": "a.npy"}}}
-            for minor in ({}, {"minor": 1}, {"minor": 9, "new": [1]}):  # files of arrays of newer versions go along
+            for minor in ({}, {"minor": 1}, {"minor": 9, "new": [1]}):  # array files of newer versions are copied too
                 config.write_text(json.dumps({**graph, **minor}))
                 self.assertEqual(parts.read(folder).parts, [["a.npy", "a.xxh"]])
             config.write_text(json.dumps({**graph, "format": "graphwire-2"}))
@@ -182,7 +182,7 @@ class Graphs(unittest.TestCase):
 
 
 class Command(unittest.TestCase):
-    """Where torchrun goes."""
+    """Where torchrun is inserted."""
 
     RUN = "-m torch.distributed.run --nproc_per_node=2 --nnodes=3 --node_rank=1 --master_addr=h0 --master_port=9 "
 
@@ -213,7 +213,7 @@ class Command(unittest.TestCase):
         self.assertIn("--node_rank=1", text)
 
     def test_scripts_that_import_dgl(self) -> None:
-        """Against the shell, with a Python that prints what it got."""
+        """Compared with the shell, with a Python that prints its arguments."""
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "python3").write_text('#!/bin/sh\necho "$@"\n')
             Path(folder, "python3").chmod(0o755)
@@ -251,7 +251,7 @@ class Command(unittest.TestCase):
                 self.assertEqual(self.wrapped(text), text)
 
     def test_the_shell_hands_quotes_to_the_script(self) -> None:
-        """Against an oracle: the shell itself, with a Python whose torchrun prints what it got."""
+        """Compared with the shell itself, with a Python whose torchrun prints its arguments."""
         text = f"""{sys.executable} -c 'import sys; print(sys.argv[1:])' "a 'b" 'c "d' e\\ f"""
         plain = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True).stdout
         self.assertEqual(plain.strip(), repr(["a 'b", 'c "d', "e f"]))
@@ -259,7 +259,7 @@ class Command(unittest.TestCase):
 
 
 class Environment(unittest.TestCase):
-    """GRAPHWIRE_* and DGL_*."""
+    """The variables GRAPHWIRE_* and DGL_*."""
 
     def test_clients_are_counted_as_dgl_counts_them(self) -> None:
         options = parse_launch([*BASE, "--num_trainers", "3", "--num_samplers", "4", "--extra_envs", "A=b c", "x"])
@@ -279,7 +279,7 @@ class Environment(unittest.TestCase):
 
 
 class Kept(unittest.TestCase):
-    """Which kept servers a job takes, and what it says of others."""
+    """Which kept servers a job uses, and its messages about others."""
 
     def look(self, change: dict, *words: str) -> object:
         record = {"port": 30050, "kept": True, "name": "n", "graph_id": "1f", "parts": 2, "version": "1", "key": "ab"}
@@ -312,7 +312,7 @@ class Doctor(unittest.IsolatedAsyncioTestCase):
     """cluster.py doctor."""
 
     async def test_many_servers_have_their_time(self) -> None:
-        """Beyond --timeout; and an agent does not end of the silence meanwhile."""
+        """Longer than --timeout, and an agent does not end because of the silence."""
         options = cluster.parse(["doctor", "--ip_config", "x", "--timeout", "7", "--measure", "500"])
         asked = cluster.Asked(ip_config.parse("a")[0], options, reach.Reach("~"))
         asked.agent.ask = mock.AsyncMock(return_value={"servers": []})  # type: ignore[method-assign]
@@ -327,7 +327,7 @@ class Doctor(unittest.IsolatedAsyncioTestCase):
 
 
 class Reach(unittest.TestCase):
-    """What ssh's errors mean."""
+    """The meaning of ssh's errors."""
 
     def test_explained(self) -> None:
         host = ip_config.parse("h")[0]

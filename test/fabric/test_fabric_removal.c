@@ -26,50 +26,52 @@ struct published {
 
 static void published_freed(void *context)
 {
-	struct published *late = context;
-	memset(gw_arena_base(late->arena), 0xee, gw_arena_bytes(late->arena));
-	atomic_fetch_add(&late->freed, 1);
+	struct published *published = context;
+	memset(gw_arena_base(published->arena), 0xee, gw_arena_bytes(published->arena));
+	atomic_fetch_add(&published->freed, 1);
 }
 
 /* Publishes a region, and opens it at the client if `open`. */
-static void published_begin(struct published *late, struct one *one, bool open)
+static void published_begin(struct published *published, struct one *one, bool open)
 {
-	struct gw_arena_options memory = {.name = "late", .numa = GW_NUMA_LOCAL, .shareable = true};
+	struct gw_arena_options memory = {.name = "published", .numa = GW_NUMA_LOCAL, .shareable = true};
 	struct gw_region_rows format = {.seed = SEED};
 	uint8_t payload[ROW_BYTES];
-	memset(late, 0, sizeof(*late));
+	memset(published, 0, sizeof(*published));
 	assert_int_equal(gw_row_format_init(ROW_BYTES, &format.format), GW_OK);
 	uint64_t bytes = (uint64_t)ROWS * format.format.stride;
-	assert_int_equal(gw_arena_create(bytes, &memory, &late->arena), GW_OK);
+	assert_int_equal(gw_arena_create(bytes, &memory, &published->arena), GW_OK);
 	for (uint32_t i = 0; i < ROWS; i++) {
 		memset(payload, (int)(i % 251), sizeof(payload));
-		gw_row_make(&format.format, SEED, i, gw_arena_base(late->arena) + (uint64_t)i * format.format.stride,
-			    payload);
+		gw_row_make(&format.format, SEED, i,
+			    gw_arena_base(published->arena) + (uint64_t)i * format.format.stride, payload);
 	}
-	struct gw_dynamic_region region = {.base = gw_arena_base(late->arena),
+	struct gw_dynamic_region region = {.base = gw_arena_base(published->arena),
 					   .bytes = bytes,
 					   .slice_bytes = 1 << 14,
 					   .rows = &format,
-					   .fd = gw_arena_fd(late->arena),
+					   .fd = gw_arena_fd(published->arena),
 					   .freed = published_freed,
-					   .context = late};
-	assert_int_equal(gw_service_publish(one->bed.service, &region, &late->region), GW_OK);
+					   .context = published};
+	assert_int_equal(gw_service_publish(one->bed.service, &region, &published->region), GW_OK);
 	if (!open)
 		return;
-	assert_int_equal(gw_endpoint_region_open(one->endpoint, late->region.id, late->region.generation, late), GW_OK);
-	assert_int_equal(gw_bed_wait(one->group, late).status, GW_OK);
+	assert_int_equal(
+		gw_endpoint_region_open(one->endpoint, published->region.id, published->region.generation, published),
+		GW_OK);
+	assert_int_equal(gw_bed_wait(one->group, published).status, GW_OK);
 }
 
 /* Reads all rows, more than can be in flight at once. Returns the status of the set. */
-static gw_status published_read(struct published *late, struct one *one)
+static gw_status published_read(struct published *published, struct one *one)
 {
 	static uint64_t remote[ROWS];
 	struct gw_gather gather = {.remote = remote, .row_bytes = ROW_BYTES, .stride = ROW_BYTES};
 	struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
 	for (uint32_t i = 0; i < ROWS; i++)
-		remote[i] = (uint64_t)(i * 7919 % ROWS) * late->region.rows.format.stride;
+		remote[i] = (uint64_t)(i * 7919 % ROWS) * published->region.rows.format.stride;
 	memset(one->landing, 0, one->landing_bytes);
-	gw_bed_gather(one->endpoint, &set, &late->region, one->buffer, &gather, ROWS);
+	gw_bed_gather(one->endpoint, &set, &published->region, one->buffer, &gather, ROWS);
 	gw_status status = gw_bed_wait(one->group, &set).status;
 	for (uint32_t i = 0; i < ROWS && status == GW_OK; i++) {
 		for (uint32_t at = 0; at < ROW_BYTES; at++)
@@ -86,12 +88,12 @@ static void await(struct one *one, unsigned (*count)(void), unsigned wanted)
 	assert_int_equal(count(), wanted);
 }
 
-static void await_freed(struct one *one, struct published *late)
+static void await_freed(struct one *one, struct published *published)
 {
 	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
-	while (!atomic_load(&late->freed) && gw_now_ns() < end)
+	while (!atomic_load(&published->freed) && gw_now_ns() < end)
 		gw_one_nothing_more(one, 5);
-	assert_int_equal(atomic_load(&late->freed), 1);
+	assert_int_equal(atomic_load(&published->freed), 1);
 }
 
 static void begin(struct one *one, void **state)
@@ -103,21 +105,21 @@ static void begin(struct one *one, void **state)
 static void keys_end_before_their_memory(void **state)
 {
 	struct one one;
-	struct published late;
+	struct published published;
 	begin(&one, state);
 	unsigned before = fabric_readable();
-	published_begin(&late, &one, true);
+	published_begin(&published, &one, true);
 	unsigned slices = fabric_readable() - before;
-	assert_int_equal(slices, (late.region.bytes + (1 << 14) - 1) >> 14);
-	assert_int_equal(published_read(&late, &one), GW_OK);
-	gw_service_withdraw(one.bed.service, &late.region);
-	await_freed(&one, &late);
+	assert_int_equal(slices, (published.region.bytes + (1 << 14) - 1) >> 14);
+	assert_int_equal(published_read(&published, &one), GW_OK);
+	gw_service_withdraw(one.bed.service, &published.region);
+	await_freed(&one, &published);
 	assert_int_equal(fabric_readable(), before);
-	assert_int_equal(published_read(&late, &one), GW_NOT_FOUND);
+	assert_int_equal(published_read(&published, &one), GW_NOT_FOUND);
 	gw_one_read_works(&one);
 	gw_one_end(&one);
 	assert_int_equal(fabric_readable(), 0);
-	gw_arena_destroy(late.arena);
+	gw_arena_destroy(published.arena);
 }
 
 static void *remove_device(void *nothing)

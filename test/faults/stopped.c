@@ -1,12 +1,11 @@
 /* What a client can still do while its server is stopped.
  *
  *   connects two clients: one samples by reads, one by requests
- *   -> creates "ready", waits for "go": meanwhile the server is stopped
+ *   -> creates "ready", waits for "go": meanwhile the script stops the server
  *   -> a complete epoch by reads, compared -> 20,000 rows of the server's part, one read each, compared
  *   -> a request ends at its deadline, and the error names the server -> reads still work
  *
- * Otherwise fails, with status 1 and a line that says where.
- */
+ * On failure the status is 1, and one line says which step failed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

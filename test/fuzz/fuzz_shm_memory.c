@@ -42,7 +42,7 @@ static void give(struct tcp_fd_passing *fd_passing, const int *fds, uint32_t whi
 	}
 }
 
-/* A late region: mapped as of this length and as of another one, as two clients of a process do, and let go. */
+/* A dynamic region: mapped as of this length and as of another one, as two clients of a process do, and let go. */
 static void map_dynamic(int fd, uint64_t bytes, uint64_t other)
 {
 	void *mappings[3];
@@ -63,7 +63,7 @@ static void map_dynamic(int fd, uint64_t bytes, uint64_t other)
 }
 
 /* Two bytes say which descriptors come (three bits each, from below), eight how long the regions are; the body follows.
- * The highest bit: one descriptor of a late region, whose length those eight are; and another length follows.
+ * The highest bit: one descriptor of a dynamic region, whose length those eight are; and another length follows.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

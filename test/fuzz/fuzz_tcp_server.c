@@ -40,13 +40,13 @@ static void set_up(void)
 	static uint8_t memory[100000];
 	static _Alignas(16) uint8_t rows[20 * 64];
 	struct gw_region_rows format = {.seed = 1};
-	struct gw_dynamic_region late = {.base = rows, .bytes = sizeof(rows), .rows = &format, .fd = -1};
+	struct gw_dynamic_region dynamic = {.base = rows, .bytes = sizeof(rows), .rows = &format, .fd = -1};
 	struct gw_region region;
 	if (gw_service_create(&identity, NULL, &service) ||
 	    gw_service_expose(service, memory, sizeof(memory), 0, NULL, &id) ||
 	    gw_service_expose(service, NULL, 0, 0, NULL, &id) || gw_row_format_init(40, &format.format) ||
 	    gw_service_expose(service, rows, sizeof(rows), 0, &format, &id) ||
-	    gw_service_publish(service, &late, &region) || gw_service_handle(service, 1, echo, NULL) ||
+	    gw_service_publish(service, &dynamic, &region) || gw_service_handle(service, 1, echo, NULL) ||
 	    gw_service_handle(service, 2, large, NULL))
 		abort();
 	loop = fuzz_loop(NULL);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every subcommand: --help that helps, and one line for an option it does not know.
+# Every subcommand: its --help is complete, and an unknown option gives one line.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -13,7 +13,7 @@ refuses "no command" 2 "help" "$GRAPHWIRE"
 refuses "an unknown command" 2 "nonsense" "$GRAPHWIRE" nonsense
 refuses "an unknown option in a command's place" 2 "nonsense" "$GRAPHWIRE" --nonsense
 
-# Commands with commands of their own.
+# Commands with subcommands.
 mapfile -t benchmarks < <("$GRAPHWIRE" bench --help | sed -n 's/^  \([a-z]\{3,\}\)  .*/bench \1/p')
 commands+=("${benchmarks[@]}" "import apt")
 
@@ -32,13 +32,13 @@ for command in "${commands[@]}"; do
 	refuses "$command: an unknown option" 2 "nonsense" "$GRAPHWIRE" "${words[@]}" --nonsense
 done
 
-# --quiet: a command that goes well says nothing at all, and changes what it says in no other way.
+# --quiet: a command that succeeds prints nothing; other output is unchanged.
 cd "$work" || exit 1
 printf '0\t1\n1\t2\n' >edges.tsv
 printf 'Package: a\nVersion: 1\nDepends: b\n\nPackage: b\nVersion: 1\n' >packages
-silent() { # silent COMMAND…: with --quiet it says nothing, and without something
+silent() { # silent COMMAND…: prints nothing with --quiet, and something without it
 	"$GRAPHWIRE" "$@" --quiet >said 2>&1
-	holds "$1 --quiet goes well" test $? -eq 0
+	holds "$1 --quiet succeeds" test $? -eq 0
 	holds "$1 --quiet says nothing" test ! -s said
 	[ "$1" = verify ] || set -- "$@" --replace
 	"$GRAPHWIRE" "$@" >said 2>&1
@@ -51,7 +51,7 @@ silent verify rmat
 quiet=()
 for command in "${commands[@]}"; do
 	read -ra words <<<"$command"
-	help=$("$GRAPHWIRE" "${words[@]}" --help) # whole: a reader that ends early would be the command's failure
+	help=$("$GRAPHWIRE" "${words[@]}" --help) # the whole text: if the reader ended early, the command would fail
 	if grep -q -e '--quiet' <<<"$help"; then quiet+=("$command"); fi
 done
-holds "these are all that have it" test "$(printf '%s,' "${quiet[@]}" | tr ',' '\n' | sort | xargs)" = "generate import import apt verify"
+holds "no other command has --quiet" test "$(printf '%s,' "${quiet[@]}" | tr ',' '\n' | sort | xargs)" = "generate import import apt verify"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What people get wrong: each ends with one line that says what, where and what to do, and leaves nothing half-written.
+# Mistakes of users: each ends with one line that names the error, its place and a remedy, and leaves no file half-written.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -12,32 +12,32 @@ nothing_written() { # nothing_written WHAT NAME: no file or staging folder of th
 
 # --- Import. ---
 refuses "import: no input file" 1 'absent.tsv' "$GRAPHWIRE" import --quiet --from absent.tsv --out made
-refuses "import: nothing said" 2 'out' "$GRAPHWIRE" import
+refuses "import: no arguments" 2 'out' "$GRAPHWIRE" import
 printf '0\t1\n1\tx2 y\n' >bad.tsv
 printf '0\t1\n1\t-7\n' >negative.tsv
 head -c 4096 /dev/urandom >noise.npy
 printf '0\t1\n1\t2\n2\t0\n' | gzip | head -c 20 >cut.tsv.gz
 : >empty.tsv
 refuses "import: an empty file" 1 'empty.tsv: no edges.*--num-nodes' "$GRAPHWIRE" import --quiet --from empty.tsv --out made
-refuses "import: an id that is none" 1 'bad.tsv.*2' "$GRAPHWIRE" import --quiet --from bad.tsv --ids dense --out made
-refuses "import: an array that is none" 1 'noise.npy' "$GRAPHWIRE" import --quiet --from noise.npy --out made
+refuses "import: an invalid id" 1 'bad.tsv.*2' "$GRAPHWIRE" import --quiet --from bad.tsv --ids dense --out made
+refuses "import: an invalid array" 1 'noise.npy' "$GRAPHWIRE" import --quiet --from noise.npy --out made
 refuses "import: a negative id" 1 'negative.tsv.*2' "$GRAPHWIRE" import --quiet --from negative.tsv --ids dense --out made
 refuses "import: a gzip file cut short" 1 'cut.tsv.gz' "$GRAPHWIRE" import --quiet --from cut.tsv.gz --out made
 printf '0\t4611686018427387904\n' >far.tsv
 printf '0\t1\n' >few.tsv
 for option in --node-feature --edge-feature; do
-	refuses "import: the array of a feature is none, which is named ($option)" 1 'feature "color".*noise.npy' \
+	refuses "import: an invalid array of a feature is named ($option)" 1 'feature "color".*noise.npy' \
 		"$GRAPHWIRE" import --quiet --from few.tsv $option color=noise.npy --out made
 done
 printf '0\t1\t2\n1\t0\tnan\n' >weights.tsv
 printf 'a\tb\tindices\n0\t1\t2\n' >names.tsv
 refuses "import: an id beyond any graph" 1 '4611686018427387905 nodes.*compact' \
 	"$GRAPHWIRE" import --quiet --from far.tsv --ids dense --out made
-refuses "import: a weight that is none" 1 'weight' "$GRAPHWIRE" import --quiet --from weights.tsv --weight 3 --out made
+refuses "import: an invalid weight" 1 'weight' "$GRAPHWIRE" import --quiet --from weights.tsv --weight 3 --out made
 refuses "import: a feature named like the format's own" 1 'indices.*another' \
 	"$GRAPHWIRE" import --quiet --from names.tsv --header --edge-column indices=3 --out made
 
-# A pipe is an input as long as it is one that the user names as text; within a folder, or as an archive, it is none.
+# A pipe is a valid input only as a text that the user names; not within a folder, and not as an archive.
 mkdir chunked
 mkfifo pipe.npz pipe.npy chunked/piped.csv chunked/metadata.json
 chunks='"num_nodes_per_chunk": [[2]], "node_type": ["n"], "edge_type": ["n:e:n"], "num_edges_per_chunk": [[1]]'
@@ -61,18 +61,18 @@ refuses "generate: not a number" 2 'lots' "$GRAPHWIRE" generate rmat --scale lot
 refuses "generate: a folder that is a file" 1 'bad.tsv' "$GRAPHWIRE" generate rmat --scale 8 --quiet --out bad.tsv/made
 nothing_written "a failed generate" made
 holds "generate" "$GRAPHWIRE" generate rmat --scale 10 --features 8 --labels 4 --train-share 0.5 --out graph
-refuses "generate: the folder is there already" 1 'graph' "$GRAPHWIRE" generate rmat --scale 10 --out graph
+refuses "generate: the folder exists already" 1 'graph' "$GRAPHWIRE" generate rmat --scale 10 --out graph
 
 # --- Partition. ---
 refuses "partition: no graph" 1 'absent' "$GRAPHWIRE" partition absent --num-parts 2 --method random --out made
-refuses "partition: nothing said" 2 'graph' "$GRAPHWIRE" partition
+refuses "partition: no arguments" 2 'graph' "$GRAPHWIRE" partition
 refuses "partition: unknown method" 2 'magic' "$GRAPHWIRE" partition graph --num-parts 2 --method magic --out made
-refuses "partition: no parts at all" 2 '0' "$GRAPHWIRE" partition graph --num-parts 0 --method random --out made
+refuses "partition: zero parts" 2 '0' "$GRAPHWIRE" partition graph --num-parts 0 --method random --out made
 nothing_written "a failed partition" made
 holds "partition" "$GRAPHWIRE" partition graph --num_parts 2 --method random --out parts
 
-# --- Damaged parts: every reader says where. ---
-damaged() { # damaged NAME FILE: a copy of the parts, whose FILE is to be damaged
+# --- Damaged parts: every reader names the place. ---
+damaged() { # damaged NAME FILE: copies the parts, so that FILE can be damaged
 	rm -rf "$1"
 	cp -r parts "$1"
 	victim=$(find "$1" -path "*$2" | sort | head -n 1)
@@ -86,7 +86,7 @@ damaged missing indptr.npy
 rm "$victim"
 damaged wrongjson rmat.json
 head -c 200 "$victim" >"$victim.new" && mv "$victim.new" "$victim"
-undigested() { # undigested FILE: as a JSON that had no digest, whose other faults are found
+undigested() { # undigested FILE: removes the digest, so that readers find other errors
 	sed -i '/^ "minor": \|^ "json_digest": /d' "$1"
 }
 damaged renamed rmat.json
@@ -103,7 +103,7 @@ damaged doubled rmat.json
 sed -i 's|"num_parts": 2|"num_parts": 2, "num_parts": 2|' "$victim"
 damaged newer rmat.json
 sed -i 's|graphwire-1|graphwire-2|' "$victim"
-reader() { # reader COMMAND PARTS: a command that opens the parts, as arguments
+reader() { # reader COMMAND PARTS: the arguments of a command that opens the parts
 	case $1 in
 	verify) echo "verify $2" ;;
 	serve) echo "serve --part-config $2 --part 0 --listen 127.0.0.1:0" ;;
@@ -131,13 +131,13 @@ for command in verify serve epoch; do
 done
 
 # --- Serve and epoch. ---
-refuses "serve: a part that is not there" 1 '7' "$GRAPHWIRE" serve --part-config parts --part 7 --listen 127.0.0.1:0
+refuses "serve: a part that does not exist" 1 '7' "$GRAPHWIRE" serve --part-config parts --part 7 --listen 127.0.0.1:0
 refuses "serve: not an address" 2 'nowhere' "$GRAPHWIRE" serve --part-config parts --part 0 --listen nowhere:port
 refuses "serve: open to all without a key" 1 'key-file.*insecure' \
 	"$GRAPHWIRE" serve --part-config parts --part 0 --listen 0.0.0.0:0
-refuses "epoch: a server that is not there" 1 '127.0.0.1:[12]' \
+refuses "epoch: a server that does not exist" 1 '127.0.0.1:[12]' \
 	"$GRAPHWIRE" epoch --part-config parts --servers 127.0.0.1:1,127.0.0.1:2 --timeout 500
-refuses "epoch: fanouts that are none" 2 'ten' "$GRAPHWIRE" epoch --part-config parts --fanouts ten
+refuses "epoch: invalid fanouts" 2 'ten' "$GRAPHWIRE" epoch --part-config parts --fanouts ten
 refuses "epoch: an unknown edge type" 1 'nonsense' "$GRAPHWIRE" epoch --part-config parts --fanout nonsense=1,1
 refuses "epoch: an unknown node type" 1 'nonsense' "$GRAPHWIRE" epoch --part-config parts --ntype nonsense
 for name in features labels mask; do

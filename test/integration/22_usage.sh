@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Wrong usage ends with status 2 and one line that names what is wrong, before anything is read or written; what fails
-# although it was asked for rightly ends with 1. A row: the status, a word of the line on stderr, the command.
+# Wrong usage ends with status 2 and one line that names the error, before any read or write. A correct command that
+# fails ends with status 1. A row: the status, a word of the line on stderr, the command.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -150,23 +150,23 @@ done <<'TABLE'
 2 nonsense         nonsense
 TABLE
 
-# What a launcher names stands for --servers, in whatever it started.
+# The launcher's list of servers replaces --servers in every command that it starts.
 for command in "checkpoint folder" "restore folder --job j" "end-job j"; do
 	read -ra arguments <<<"$command"
 	refuses "launched: $command" 1 nowhere env GRAPHWIRE_IP_CONFIG="$work/nowhere" "$GRAPHWIRE" "${arguments[@]}"
 done
 
 made=$(find . -name 'made*' -o -name '.made*')
-if [ -z "$made" ]; then ok "nothing is written"; else not_ok "something is written: $made"; fi
+if [ -z "$made" ]; then ok "no file is written"; else not_ok "a file is written: $made"; fi
 
-# --quiet: errors only, whatever there would be to warn of; every command that has it.
+# --quiet: only errors and no warnings, for every command with this option.
 silent() { # silent WHAT COMMAND…
 	local what=$1 said
 	shift
-	if said=$("$@" 2>&1) && [ -z "$said" ]; then ok "--quiet: $what says nothing"; else not_ok "--quiet: $what says: $said"; fi
+	if said=$("$@" 2>&1) && [ -z "$said" ]; then ok "--quiet: $what prints nothing"; else not_ok "--quiet: $what prints: $said"; fi
 }
-printf '0 1\n1 2\nx 3\n' >mixed # of which all ids are taken as text, with a warning
-mkdir .odd.tmp-1-0              # as a run that was killed leaves it
+printf '0 1\n1 2\nx 3\n' >mixed # all ids are read as text, with a warning
+mkdir .odd.tmp-1-0              # as a killed run leaves it
 silent "generate" "$GRAPHWIRE" generate rmat --scale 4 --quiet --out odd
 silent "import" "$GRAPHWIRE" import --quiet --from mixed --out texts
 silent "verify" "$GRAPHWIRE" verify --quiet texts

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Files that become shorter or fail while they are read, writers that are killed, and limits of the process: a line that
-# says what and where, status 1, and nothing left behind.
+# Files that become shorter or fail while they are read, writers that are killed, and limits of the process: one line that
+# names the error and its place, status 1, and no file left behind.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -15,7 +15,7 @@ nothing_left() { # nothing_left WHAT
 	rm -rf made*
 }
 
-# faulty "SETTING…" WHAT PATTERN ARGUMENT…: graphwire with the faults ends with status 1 and a line.
+# faulty "SETTING…" WHAT PATTERN ARGUMENT…: graphwire with these faults ends with status 1 and one line.
 faulty() {
 	local settings=$1 what=$2 pattern=$3
 	shift 3
@@ -24,7 +24,7 @@ faulty() {
 }
 
 holds "a graph" "$GRAPHWIRE" generate rmat --scale 12 --features 4 --labels 4 --train-share 0.5 --quiet --out whole
-holds "in parts" "$GRAPHWIRE" partition whole --num-parts 2 --method random --out parts
+holds "its parts" "$GRAPHWIRE" partition whole --num-parts 2 --method random --out parts
 seq 0 9999 | awk '{ print $1 "\t" ($1 * 7) % 10000 }' >edges.tsv
 seq 0 9999 | awk '{ print $1 "\t" ($1 * 3) % 10000 }' >more.tsv
 python3 - <<'PY'
@@ -34,47 +34,47 @@ np.save("edges.npy", np.stack([np.arange(n), np.arange(n)[::-1]]))
 np.savez("edges.npz", src=np.arange(n), dst=np.arange(n)[::-1])
 PY
 
-# --- A graph that takes another one's place: what others have put into its folder stays, or nothing is done. ---
-mine() { # mine FOLDER: what a user has put there
+# --- A graph that replaces another one: files of users in its folder stay, or the command changes nothing. ---
+mine() { # mine FOLDER: adds files of a user
 	mkdir -p "$1/notes/empty" && echo "$1" >"$1/notes/all" && echo 1 >"$1/labels.csv" && echo 2 >"$1/part0/node/_N/mine.npy"
 }
-is_mine() { # is_mine WHAT FOLDER: all of it is there, and the folder holds a sound graph
+is_mine() { # is_mine WHAT FOLDER: the user's files exist, and the graph in the folder is valid
 	if [ -d "$2/notes/empty" ] && [ "$(cat "$2/notes/all")" = "$2" ] && [ "$(cat "$2/labels.csv")" = 1 ] &&
 		[ "$(cat "$2/part0/node/_N/mine.npy")" = 2 ] && "$GRAPHWIRE" verify --quiet "$2"; then
-		ok "$1 keeps what is not the graph's"
+		ok "$1 keeps other files"
 	else
-		not_ok "$1 takes away what is not the graph's: $(find "$2" | tr '\n' ' ')"
+		not_ok "$1 removes other files: $(find "$2" | tr '\n' ' ')"
 	fi
 }
 holds "a graph to replace" "$GRAPHWIRE" generate rmat --scale 8 --features 4 --name old --quiet --out again
 mine again
 holds "import --replace" "$GRAPHWIRE" import --quiet --from edges.tsv --name new --replace --out again
 is_mine "import --replace" again
-if [ ! -e again/old.json ] && [ ! -e again/part0/node/_N/feat.npy ]; then ok "and takes away what is"; else not_ok "the old graph stays"; fi
+if [ ! -e again/old.json ] && [ ! -e again/part0/node/_N/feat.npy ]; then ok "and removes the old graph"; else not_ok "the old graph stays"; fi
 holds "partition --replace" "$GRAPHWIRE" partition whole --num-parts 2 --method random --replace --out again
 is_mine "partition --replace" again
 holds "partition --replace with fewer parts" "$GRAPHWIRE" partition whole --num-parts 1 --method random --replace --out again
 is_mine "partition --replace with fewer parts" again
-if [ ! -e again/part1 ]; then ok "and takes its part 1 away"; else not_ok "its part 1 stays"; fi
+if [ ! -e again/part1 ]; then ok "and removes its part 1"; else not_ok "its part 1 stays"; fi
 holds "generate --replace" "$GRAPHWIRE" generate rmat --scale 8 --quiet --replace --out again
 is_mine "generate --replace" again
 echo '{"format": "graphwire-checkpoint-1"}' >again/checkpoint.json
-holds "a checkpoint's JSON beside a graph's is not taken for one" "$GRAPHWIRE" verify --quiet again
+holds "a checkpoint's JSON next to a graph's is not read as a graph" "$GRAPHWIRE" verify --quiet again
 mkdir checkpoint && cp again/checkpoint.json checkpoint
 refuses "import --replace: a checkpoint" 1 'checkpoint: holds something other than a graph' \
 	"$GRAPHWIRE" import --quiet --from edges.tsv --replace --out checkpoint
 mkdir again/part1 && mkdir -p again/part1/node/_N && echo 3 >again/part1/node/_N/indptr.npy
-refuses "partition --replace: in the way" 1 'indptr.npy: no file of the replaced content.*move it elsewhere' \
+refuses "partition --replace: a foreign file is in the way" 1 'indptr.npy: no file of the replaced content.*move it elsewhere' \
 	"$GRAPHWIRE" partition whole --num-parts 2 --method random --replace --out again
 is_mine "what cannot be replaced" again
 sed -i 's|"format"|format"|' again/rmat.json
-refuses "generate --replace: a JSON that is none" 1 'again.*cannot be known; remove it' \
+refuses "generate --replace: an invalid JSON" 1 'again.*cannot be known; remove it' \
 	"$GRAPHWIRE" generate rmat --scale 8 --quiet --replace --out again
-if [ -e again/labels.csv ] && [ -e again/part0/node/_N/indptr.npy ]; then ok "and nothing goes"; else not_ok "something goes"; fi
+if [ -e again/labels.csv ] && [ -e again/part0/node/_N/indptr.npy ]; then ok "and no file is removed"; else not_ok "a file is removed"; fi
 if [ -z "$(find . -maxdepth 1 -name '*.tmp-*' -o -maxdepth 1 -name '*.old-*')" ]; then ok "replacing leaves nothing else behind"; else not_ok "left: $(ls)"; fi
 
-# --- A file that becomes shorter where it was mapped. ---
-shrinks() { # shrinks FILE WHAT ARGUMENT…: the same with FILE, which is put back after it
+# --- A file that becomes shorter while it is mapped. ---
+shrinks() { # shrinks FILE WHAT ARGUMENT…: the same with FILE, which is restored afterwards
 	local file=$1 what=$2
 	shift 2
 	cp "$file" kept
@@ -96,16 +96,16 @@ last=$(grep -o 'part0/[^"]*\.npy' whole/rmat.json | tail -n 1)
 at=$last shrinks whole/part0/node/_N/feat.npy "partition: its graph is cut short once it was verified" \
 	partition whole --num-parts 2 --method random --out made
 
-# What loads a graph maps none of its files.
+# Commands that load a graph map none of its files.
 holds "epoch maps no file" env LD_PRELOAD="$preload" FILE_FAULTS_LOSE=.npy "$GRAPHWIRE" epoch --part-config parts
 
-# Within its last page nothing faults; an import of what it was is not an import of what it is.
+# Within the last page no access faults, so the import must compare the file before and after.
 printf '0\t1\n' >small.tsv
 mkfifo pipe
 "$GRAPHWIRE" import --quiet --from small.tsv --from pipe --out made 2>err &
 writer=$!
 started+=("$writer")
-# The pipe opens when the program opens it, which has mapped the first file by then.
+# The program opens the pipe after it has mapped the first file.
 timeout 60 bash -c 'exec 7>pipe && printf "3\t4\n" >>small.tsv && printf "1\t2\n" >&7'
 wait "$writer"
 status=$?
@@ -129,8 +129,8 @@ faulty "FILE_FAULTS_LOSE=/feat.npy" "partition: the disk fails later" 'feat.npy:
 	partition whole --num-parts 2 --method random --out made
 nothing_left "a disk that fails"
 
-# --- Writers that are killed: the next one of the same folder finds nothing of them. ---
-killed() { # killed NAME ARGUMENT…: the program dies where it opens NAME
+# --- Writers that are killed: the next writer of the same folder removes their files. ---
+killed() { # killed NAME ARGUMENT…: the program is killed when it opens NAME
 	local name=$1 status
 	shift
 	{ LD_PRELOAD=$preload FILE_FAULTS_DIE=$name "$GRAPHWIRE" "$@" >/dev/null; } 2>/dev/null
@@ -141,7 +141,7 @@ for name in /orig_id.npy /indices.xxh /rmat.json; do
 	killed $name generate rmat --scale 8 --name rmat --quiet --out made
 done
 left=$(find . -maxdepth 1 -name 'made.tmp-*' | wc -l)
-if [ "$left" -eq 1 ]; then ok "a killed writer leaves one folder, and those before it none"; else not_ok "$left folders of killed writers"; fi
+if [ "$left" -eq 1 ]; then ok "a killed writer leaves one folder, and earlier ones none"; else not_ok "$left folders of killed writers"; fi
 mkdir made.tmp-1-00000000-00000000 made.tmp-12345-0123456789abcdef made.tmp-mine
 holds "the next writer" "$GRAPHWIRE" generate rmat --scale 8 --quiet --out made
 found=$(find . -maxdepth 1 -name 'made*' | sort | tr '\n' ' ')
@@ -160,7 +160,7 @@ if [ "$left" -eq 0 ]; then ok "whichever command was killed"; else not_ok "$left
 rm -rf made*
 
 # --- Limits of the process. ---
-limited() { # limited OPTION VALUE ARGUMENT…: ends with 0, 1 or 2, and says a line where it is not 0
+limited() { # limited OPTION VALUE ARGUMENT…: ends with 0, 1 or 2; prints one line unless it ends with 0
 	local option=$1 value=$2 status lines
 	shift 2
 	(
@@ -197,7 +197,7 @@ for files in 4 5 6 7 8 9 10 12 14; do
 		limited -n $files $command
 	done
 	[ $files -gt 6 ] && continue
-	# A server that could start would go on; one that cannot says so.
+	# A server that starts would not end; one that cannot start prints a line.
 	refuses "serve with $files open files" 1 'ulimit -n' bash -c "ulimit -n $files; exec \"$GRAPHWIRE\" serve --part-config parts --part 0 --listen 127.0.0.1:0"
 done
 [ $failures -ne "$before" ] || ok "few open files end in a line"
@@ -212,7 +212,7 @@ for command in "${commands[@]:0:5}"; do
 	done
 done
 
-# Address space: from hardly enough to load the program to plenty.
+# Address space: from the minimum that loads the program to enough for all.
 before=$failures
 for kib in 14000 17000 18500 20000 21500 23000 24500 26000 30000 35000 40000 50000 70000 100000 150000 250000; do
 	for command in "${commands[@]:0:8}"; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Servers as processes: what they refuse, what they survive, how they end.
+# Servers as processes: refusals, faults that they survive, and ends.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -29,7 +29,7 @@ start() {
 ends() { # ends NAME SIGNAL STATUS
 	kill -"$2" "${process[$1]}"
 	if ! within 100 gone "${process[$1]}"; then
-		not_ok "server $1 goes on after SIG$2"
+		not_ok "server $1 continues after SIG$2"
 		return
 	fi
 	wait "${process[$1]}"
@@ -41,8 +41,8 @@ start zero --part-config parts1 --part 0 --listen 127.0.0.1:0
 start one --part-config parts1 --part 1 --listen 127.0.0.1:0
 both=${address[zero]},${address[one]}
 
-# placed WHAT NAME PYTHON: the text holds of every thread of the server, where t is the set of processors it may run on,
-# may the set of ours, and nodes those of the NUMA nodes.
+# placed WHAT NAME PYTHON: the expression is true for every thread of the server. t: the thread's allowed processors;
+# may: ours; nodes: those of the NUMA nodes.
 placed() {
 	if python3 - "${process[$2]}" "$3" <<-'CHECK' >why 2>&1; then
 		import glob, os, sys
@@ -64,20 +64,20 @@ placed() {
 placed "threads share the processors of a node with others" zero 't == may or t in nodes'
 epoch=("$GRAPHWIRE" epoch --part-config parts1 --servers "$both" --batch-size 256)
 
-holds "an epoch over TCP is the standalone client's" "${epoch[@]}" --transport tcp --check
-holds "so is one out of mapped memory" "${epoch[@]}" --transport shm --check
-holds "which is what clients on this host choose" bash -c '"$@" | grep -q "mapped memory of servers on this host"' - "${epoch[@]}"
-holds "with many threads and batches ahead too" "${epoch[@]}" --check --threads 8 --depth 8
+holds "an epoch over TCP equals the standalone client's" "${epoch[@]}" --transport tcp --check
+holds "so does an epoch from mapped memory" "${epoch[@]}" --transport shm --check
+holds "clients on this host choose mapped memory" bash -c '"$@" | grep -q "mapped memory of servers on this host"' - "${epoch[@]}"
+holds "also with many threads and a deep prefetch" "${epoch[@]}" --check --threads 8 --depth 8
 
 refuses "a second server of a part on this host" 1 "part 0.*pid ${process[zero]}" \
 	"$GRAPHWIRE" serve --part-config parts1 --part 0 --listen 127.0.0.1:0
-refuses "a port that is taken, naming who has it" 1 "${address[zero]}.*pid ${process[zero]}" \
+refuses "a port in use, with the process that uses it" 1 "${address[zero]}.*pid ${process[zero]}" \
 	"$GRAPHWIRE" serve --part-config parts2 --part 0 --listen "${address[zero]}"
-refuses "a key and none" 2 'key-file.*insecure' \
+refuses "a key file together with --insecure" 2 'key-file.*insecure' \
 	"$GRAPHWIRE" serve --part-config parts2 --part 0 --key-file wrong.key --insecure
 refuses "an address of this process only" 2 'listen.*TCP' \
 	"$GRAPHWIRE" serve --part-config parts2 --part 0 --listen memory:here
-refuses "servers of one part twice" 1 'server 127.0.0.1:.* is given twice' \
+refuses "the same server twice" 1 'server 127.0.0.1:.* is given twice' \
 	"$GRAPHWIRE" epoch --part-config parts1 --servers "${address[zero]},${address[zero]}"
 refuses "too few servers" 1 'part 1.*no server' "$GRAPHWIRE" epoch --part-config parts1 --servers "${address[zero]}"
 refuses "servers of another graph" 1 "${address[zero]}.*graph" \
@@ -87,7 +87,7 @@ chmod 600 wrong.key
 refuses "a wrong key" 1 "key" "$GRAPHWIRE" epoch --part-config parts1 --servers "$both" \
 	--key-file wrong.key
 
-# --- Strangers on the port: garbage, silence, half a frame. The server goes on for the others. ---
+# --- Pending clients: garbage, silence, half a frame. The server continues to serve the others. ---
 garbage() { # garbage BYTES: sends noise and closes
 	exec 9<>"/dev/tcp/127.0.0.1/${address[zero]##*:}" && head -c "$1" /dev/urandom >&9 2>/dev/null
 	exec 9>&-
@@ -95,16 +95,16 @@ garbage() { # garbage BYTES: sends noise and closes
 for bytes in 1 16 1000 1000000; do
 	garbage $bytes 2>/dev/null
 done
-exec 8<>"/dev/tcp/127.0.0.1/${address[zero]##*:}" # one that says nothing
-holds "the server goes on after garbage" "${epoch[@]}" --check
+exec 8<>"/dev/tcp/127.0.0.1/${address[zero]##*:}" # a client that sends nothing
+holds "the server still works after garbage" "${epoch[@]}" --check
 exec 8>&-
 
-# --- A server that goes away and comes back. ---
+# --- A server that ends and is started again. ---
 kill -KILL "${process[one]}"
 wait "${process[one]}" 2>/dev/null
 refuses "a lost server is named" 1 "${address[one]}" "${epoch[@]}" --timeout 1000
 start one --part-config parts1 --part 1 --listen "${address[one]}"
-holds "a server that came back serves on" "${epoch[@]}" --check
+holds "a restarted server works" "${epoch[@]}" --check
 
 ends zero TERM 0
 ends one INT 0
@@ -113,6 +113,6 @@ start zero --part-config parts1 --part 0 --listen 127.0.0.1:0 --threads 2 --pin 
 placed "threads with a processor each, if asked for" zero 't == may or len(t) == 1'
 start one --part-config parts1 --part 1 --listen 127.0.0.1:0 --pin off
 placed "threads that run anywhere" one 't == may'
-refuses "a place that is none" 2 'pin' "$GRAPHWIRE" serve --part-config parts1 --part 0 --pin socket
+refuses "an invalid place" 2 'pin' "$GRAPHWIRE" serve --part-config parts1 --part 0 --pin socket
 ends zero TERM 0
 ends one TERM 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What happens to a client that streams while its servers are stopped, killed and started again, while strangers knock;
-# what stat says of it; and the figure of the servers' memory.
+# A client streams while its servers are stopped, killed and started again, and while pending clients connect; the output
+# of stat; and the servers' memory.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -15,7 +15,7 @@ start() { # start NAME ARGUMENT…: a server in the background; its address in $
 	local name=$1
 	shift
 	: >"$name.log"
-	# Over TCP alone: mapped, an epoch would be over before anything happened to its servers.
+	# Over TCP only: from mapped memory the epoch would end before the servers do.
 	"$GRAPHWIRE" serve --part-config parts --part "$name" --transport tcp "$@" >"$name.log" 2>&1 </dev/null &
 	process[$name]=$!
 	started+=($!)
@@ -25,23 +25,23 @@ start() { # start NAME ARGUMENT…: a server in the background; its address in $
 start 0 --listen 127.0.0.1:0
 start 1 --listen 127.0.0.1:0
 
-# Clients reach part 1 through a gate (gate.py) at the same port of another address of this host, where they find the
-# same key: their epoch is under way until the gate opens, however fast they are.
+# Clients reach part 1 through a gate (gate.py) at the same port of another address of this host, and so find the same
+# key. Their epoch cannot end before the gate opens, however fast they are.
 gate=127.0.0.2:${address[1]##*:}
 servers=${address[0]},$gate
 mkfifo orders said
 python3 "$top/test/integration/gate.py" "$gate" "${address[1]}" <orders >said 2>gate.err &
 started+=($!)
 exec 6>orders 7<said
-says() { # says WORD: it does, sooner or later
+says() { # says WORD: waits until the gate prints the word
 	local word=''
 	read -r -t 100 -u 7 word
 	[ "$word" = "$1" ] || not_ok "the gate says \"$word\", not \"$1\": $(tail -n 1 gate.err)"
 }
 says ready
 
-# stream NAME: 1500 batches in the background, each compared with the standalone client's. They have begun, and cannot all
-# have come before streamed.
+# stream NAME: starts 1500 batches in the background, each compared with the standalone client's. Returns after the
+# first ones; the gate holds back the last ones until `streamed`.
 stream() {
 	"$GRAPHWIRE" epoch --part-config parts --servers "$servers" --batch-size 2 --steps 1500 --fanouts 8,5 --check --json \
 		>"$1.json" 2>"$1.err" </dev/null &
@@ -49,12 +49,12 @@ stream() {
 	started+=($!)
 	go_on
 }
-# go_on: the epoch goes on for a while and is held, within a batch.
+# go_on: lets the epoch continue for a while; the gate then holds it within a batch.
 go_on() {
 	echo "pass 200000" >&6
 	says held
 }
-streamed() { # streamed NAME WHAT: it ended well, without a batch less
+streamed() { # streamed NAME WHAT: lets the epoch end; it has succeeded, with all batches
 	local status
 	if gone "$streaming"; then not_ok "$1: the epoch was over too soon: $(tail -n 1 "$1.err")"; fi
 	echo open >&6
@@ -69,7 +69,7 @@ streamed() { # streamed NAME WHAT: it ended well, without a batch less
 		ok "$2"
 	fi
 }
-quietly() { # ends a process of ours without the shell's line about it
+quietly() { # ends a process without a line of the shell about it
 	kill -"$1" "$2"
 	wait "$2" 2>/dev/null
 }
@@ -95,7 +95,7 @@ for bytes in 1 20 3000 200000 40 7; do
 	{ head -c $bytes /dev/urandom >"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null
 done
 exec 8<>"/dev/tcp/127.0.0.1/$port"
-streamed knocked "strangers on the port cost no batch"
+streamed knocked "pending clients cost no batch"
 exec 8>&-
 exec 6>&- 7<&-
 
@@ -113,21 +113,21 @@ if python3 -c 'import json,sys; s=json.loads(open("out").read()); sys.exit(not (
 else
 	not_ok "stat --json is JSON that says what was read: $(cat out)"
 fi
-refuses "stat of a server that is not there" 1 '127\.0\.0\.1:1:' "$GRAPHWIRE" stat 127.0.0.1:1 "${address[0]}"
+refuses "stat of a server that does not exist" 1 '127\.0\.0\.1:1:' "$GRAPHWIRE" stat 127.0.0.1:1 "${address[0]}"
 if [ "$(grep -c "^${address[0]} " out)" -eq 1 ]; then ok "and of the one that is"; else not_ok "and of the one that is"; fi
 head -c 40 /dev/urandom >other.key && chmod 600 other.key
 refuses "stat with a wrong key" 1 "${address[0]}.*key" "$GRAPHWIRE" stat --key-file other.key "${address[0]}"
-refuses "stat of what is no address" 2 'nowhere' "$GRAPHWIRE" stat nowhere:port
+refuses "stat of an invalid address" 2 'nowhere' "$GRAPHWIRE" stat nowhere:port
 exec 8<>"/dev/tcp/127.0.0.1/$port"
-holds "stat beside one that says nothing" "$GRAPHWIRE" stat "${address[0]}"
+holds "stat while a client sends nothing" "$GRAPHWIRE" stat "${address[0]}"
 exec 8>&-
 
 # --- Options of serve. ---
 refuses "serve: no part" 2 'part' "$GRAPHWIRE" serve --part-config parts
-refuses "serve: threads that are none" 2 'threads' "$GRAPHWIRE" serve --part-config parts --part 0 --threads none
+refuses "serve: an invalid number of threads" 2 'threads' "$GRAPHWIRE" serve --part-config parts --part 0 --threads none
 refuses "serve: pages of another kind" 2 'hugepages' "$GRAPHWIRE" serve --part-config parts --part 0 --hugepages big
-refuses "serve: a name that is none" 2 'name' "$GRAPHWIRE" serve --part-config parts --part 0 --name $'a\nb'
-refuses "serve: a key file that is not there" 1 'absent.key' \
+refuses "serve: an invalid name" 2 'name' "$GRAPHWIRE" serve --part-config parts --part 0 --name $'a\nb'
+refuses "serve: a key file that does not exist" 1 'absent.key' \
 	"$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0 --key-file absent.key
 cp other.key open.key && chmod 644 open.key
 refuses "serve: a key file that others may read" 1 'open.key.*chmod' \
@@ -137,7 +137,7 @@ refuses "serve: a runtime folder that others may enter" 1 'graphwire' \
 	"$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0
 chmod 700 "$XDG_RUNTIME_DIR/graphwire"
 
-# --- A key file: both sides have it. ---
+# --- A key file, which both sides need. ---
 quietly TERM "${process[0]}"
 quietly TERM "${process[1]}"
 start 0 --listen 127.0.0.1:0 --key-file other.key --name keyed
@@ -152,7 +152,7 @@ quietly TERM "${process[1]}"
 left=$(find "$XDG_RUNTIME_DIR" -name 'key-*')
 if [ -z "$left" ]; then ok "no key is left behind"; else not_ok "keys are left behind: $left"; fi
 
-# --- Mapped memory: a client that is suspended keeps that of a server that was killed, and a refusal names it. ---
+# --- Mapped memory: a suspended client keeps the memory of a killed server, and the refusal names this client. ---
 : >mapped.log
 "$GRAPHWIRE" serve --part-config graph --part 0 --transport shm --listen 127.0.0.1:0 >mapped.log 2>&1 </dev/null &
 server=$!
@@ -164,10 +164,10 @@ client=$!
 started+=("$client")
 within 100 grep -qs memfd:graphwire-part "/proc/$client/maps" || not_ok "a client maps it: $(tail -n 1 mapped.out)"
 kill -STOP "$client"
-refuses "serve: too little memory beside a server that lives" 1 'are limited to' \
+refuses "serve: too little memory next to a running server" 1 'are limited to' \
 	bash -c "ulimit -f 100; exec '$GRAPHWIRE' serve --part-config parts --part 0 --listen 127.0.0.1:0"
 if grep -q "process $client " err; then not_ok "a client of a server that lives is named"; else ok "its client is not named"; fi
 quietly KILL "$server"
-refuses "serve: too little memory, of which a client has some" 1 "process $client \(.*graphwire epoch.*\) still maps .*suspended" \
+refuses "serve: too little memory, and a client still maps some" 1 "process $client \(.*graphwire epoch.*\) still maps .*suspended" \
 	bash -c "ulimit -f 100; exec '$GRAPHWIRE' serve --part-config graph --part 0 --listen $at"
 quietly KILL "$client" || true

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What epoch, stat and doctor take and refuse: limits and options that contradict each other, masks that are none, and
-# servers on loopback that have no key. What epoch says when it fails on its way is in test/conformance/test_epoch_errors.c.
+# Arguments that epoch, stat and doctor accept and refuse: limits, contradictory options, invalid masks, and servers on
+# loopback without a key. test/conformance/test_epoch_errors.c tests the errors of an epoch that has begun.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -13,24 +13,24 @@ holds "its parts" "$GRAPHWIRE" partition graph --num-parts 2 --method random --o
 epoch=("$GRAPHWIRE" epoch --part-config parts)
 refuses "epoch: a check against itself" 2 'compares nothing' "${epoch[@]}" --check
 refuses "epoch: a transport to no server" 2 'transport.*without --servers' "${epoch[@]}" --transport tcp
-refuses "epoch: a key and none" 2 'key-file.*insecure' "${epoch[@]}" --servers 127.0.0.1:1,127.0.0.1:2 \
+refuses "epoch: a key file together with --insecure" 2 'key-file.*insecure' "${epoch[@]}" --servers 127.0.0.1:1,127.0.0.1:2 \
 	--key-file some.key --insecure
-refuses "epoch: more batches ahead than there may be" 2 'depth.*256' "${epoch[@]}" --depth 257
-refuses "epoch: more threads than there may be" 2 'threads.*64' "${epoch[@]}" --threads 65
+refuses "epoch: too deep a prefetch" 2 'depth.*256' "${epoch[@]}" --depth 257
+refuses "epoch: too many threads" 2 'threads.*64' "${epoch[@]}" --threads 65
 refuses "epoch: a fanout above the largest" 2 'fanouts.*1048576' "${epoch[@]}" --fanouts 1048577
 refuses "epoch: too many hops" 2 'fanouts.*16' "${epoch[@]}" --fanouts 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
 refuses "epoch: an edge type with other hops" 2 '3 fanouts.*2 hops' "${epoch[@]}" --fanout _E=1,2,3
-refuses "epoch: a budget of no time" 2 'reconnect' "${epoch[@]}" --reconnect 0
+refuses "epoch: a budget of zero" 2 'reconnect' "${epoch[@]}" --reconnect 0
 holds "epoch: the largest values" "${epoch[@]}" --depth 256 --threads 64 --fanouts 1048576,1
-refuses "epoch: a part that is none" 1 'part 9: .*parts 0 to 1$' "${epoch[@]}" --seeds-of-part 9
+refuses "epoch: a part that does not exist" 1 'part 9: .*parts 0 to 1$' "${epoch[@]}" --seeds-of-part 9
 refuses "epoch: a mask of ids" 1 'mask "label" is int64' "${epoch[@]}" --mask label
 refuses "epoch: a mask of rows" 1 'mask "feat" has 2 dimensions' "${epoch[@]}" --mask feat
 refuses "epoch: edges of a node type" 2 'ntype.*with --edges' "${epoch[@]}" --edges _E --ntype _N
 refuses "epoch: edges of one part" 2 'seeds-of-part.*with --edges' "${epoch[@]}" --edges _E --seeds-of-part 0
-refuses "epoch: nodes that are to keep their edges" 2 'keep-edges.*--edges is missing' "${epoch[@]}" --keep-edges
-refuses "epoch: an edge type that is none" 1 'nonsense' "${epoch[@]}" --edges nonsense
-refuses "epoch: a mask of edges that is none" 1 'nonsense' "${epoch[@]}" --edges _E --mask nonsense
-holds "epoch: edges, alone" "${epoch[@]}" --edges _E --negatives 0 --keep-edges
+refuses "epoch: --keep-edges for nodes" 2 'keep-edges.*--edges is missing' "${epoch[@]}" --keep-edges
+refuses "epoch: an invalid edge type" 1 'nonsense' "${epoch[@]}" --edges nonsense
+refuses "epoch: a mask that does not exist" 1 'nonsense' "${epoch[@]}" --edges _E --mask nonsense
+holds "epoch: edges without negatives" "${epoch[@]}" --edges _E --negatives 0 --keep-edges
 
 # --- Servers without a key. ---
 declare -a address
@@ -41,19 +41,19 @@ for part in 0 1; do
 	address[part]=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' "$part.log")
 done
 servers=${address[0]},${address[1]}
-refuses "epoch: anybody's server" 1 "127.0.0.1:.*no key to prove.*insecure" "${epoch[@]}" --servers "$servers"
-holds "epoch: it was asked for" "${epoch[@]}" --servers "$servers" --insecure --check
+refuses "epoch: a server without a key" 1 "127.0.0.1:.*no key to prove.*insecure" "${epoch[@]}" --servers "$servers"
+holds "epoch: --insecure allows it" "${epoch[@]}" --servers "$servers" --insecure --check
 for transport in tcp shm; do
 	holds "epoch: edges over $transport are the standalone client's" "${epoch[@]}" --servers "$servers" --insecure --check \
 		--edges _E --negatives 3 --no-true-edges --batch-size 300 --transport $transport
 done
-refuses "stat: anybody's server" 1 "${address[0]}.*no key to prove" "$GRAPHWIRE" stat "${address[0]}"
-holds "stat: it was asked for" "$GRAPHWIRE" stat --insecure "${address[@]}"
+refuses "stat: a server without a key" 1 "${address[0]}.*no key to prove" "$GRAPHWIRE" stat "${address[0]}"
+holds "stat: --insecure allows it" "$GRAPHWIRE" stat --insecure "${address[@]}"
 if "$GRAPHWIRE" doctor --measure 10 --server "${address[0]}" >doctor.out 2>&1; then
-	not_ok "doctor: anybody's server"
+	not_ok "doctor: a server without a key"
 elif grep -q 'no key to prove' doctor.out && grep -q -- '--insecure' doctor.out; then
-	ok "doctor: anybody's server"
+	ok "doctor: a server without a key"
 else
 	not_ok "doctor does not say why: $(cat doctor.out)"
 fi
-holds "doctor: it was asked for" "$GRAPHWIRE" doctor --measure 10 --insecure --server "${address[0]}"
+holds "doctor: --insecure allows it" "$GRAPHWIRE" doctor --measure 10 --insecure --server "${address[0]}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The library as a user has it: it exports what the header declares and nothing else, stands on what it says, and the
-# example runs on it, standalone and from servers.
+# The installed library: it exports exactly what the header declares, needs only the documented libraries, and the
+# example runs with it, standalone and from servers.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 built=$(dirname "$GRAPHWIRE")
@@ -9,14 +9,14 @@ cd "$work" || exit 1
 export XDG_RUNTIME_DIR=$work/runtime
 mkdir -m 700 "$XDG_RUNTIME_DIR"
 
-# Names that stand in front of an opening parenthesis in a declaration marked GW_API.
+# Names before an opening parenthesis in a declaration marked GW_API.
 cat "$top"/include/graphwire/*.h | sed 's|/\*.*\*/||' | tr '\n' ' ' | grep -oE 'GW_API [^;]*;' |
 	grep -oE 'gw_[a-z_0-9]+\(' | tr -d '(' | sort -u >declared
 nm -D --defined-only "$library" | awk '$2 ~ /[A-Z]/ && $2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >exported
 if [ "$(wc -l <declared)" -gt 20 ] && diff declared exported >difference; then
 	ok "the library exports the $(wc -l <declared) functions of its header and nothing else"
 else
-	not_ok "the library exports what its header does not declare, or the other way round:"
+	not_ok "the library's exports differ from the header's declarations:"
 	cat difference
 fi
 if readelf -d "$library" | grep 'NEEDED' | grep -qE 'jemalloc|tcmalloc|metis'; then
@@ -24,7 +24,8 @@ if readelf -d "$library" | grep 'NEEDED' | grep -qE 'jemalloc|tcmalloc|metis'; t
 else
 	ok "the library brings no allocator of its own"
 fi
-# A program that unloads the library while one of its threads still looks up a name goes on: the code stays mapped.
+# A program unloads the library while a thread of the library resolves a name. The code stays mapped, so the program
+# continues.
 cat >unload.c <<'C'
 #include <dlfcn.h>
 #include <graphwire/graphwire.h>
@@ -49,7 +50,7 @@ if cc -I"$top/include" unload.c -o unload -ldl; then
 else
 	not_ok "a program that unloads the library does not compile"
 fi
-# C++ and a strict C compiler take the header.
+# C++ and a strict C compiler accept the header.
 printf '#include <graphwire/graphwire.h>\nint main(void) { return gw_last_error()[0]; }\n' >header.c
 holds "the header in strict C" cc -std=c11 -pedantic -Wall -Wextra -Werror -I"$top/include" -c header.c -o header.o
 sed 's/(void)/()/' header.c >header.cc

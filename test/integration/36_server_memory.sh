@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a server takes besides its arrays, with eight clients streaming: PSS less the arena, at most 5 % of it + 64 MiB.
-# SCALE=N: a graph of 2^N nodes (16); the figure is printed as a note.
+# A server's memory in addition to its arrays, while eight clients stream: PSS minus the arena, at most 5 % of the arena
+# plus 64 MiB. SCALE=N: a graph of 2^N nodes (16). The figure is printed as a note.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -14,7 +14,7 @@ started+=("$server")
 within 100 grep -q '^serving part' serve.log || not_ok "the server: $(tail -n 1 serve.log)"
 address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' serve.log)
 
-stream() { # stream SEED: a part of an epoch after the other, until it is told to end
+stream() { # stream SEED: streams parts of epochs until it is stopped
 	local child
 	trap 'kill "$child"; exit 0' TERM
 	while :; do
@@ -29,15 +29,14 @@ for number in 1 2 3 4 5 6 7 8; do
 	clients+=($!)
 done
 
-streamed_all() { # every one of them has streamed a part
+streamed_all() { # every client has streamed a part
 	local number
 	for number in 1 2 3 4 5 6 7 8; do
 		grep -q 'mini-batches of' client$number.log || return 1
 	done
 }
 
-# The arena is shared memory of its own; what the server holds besides is private. Sampled while the clients stream, until
-# all of them have.
+# The arena is shared memory; the server's other memory is private. The loop samples it until all clients have streamed.
 bytes=0 most=0 all=no
 for round in $(seq 1000); do
 	sleep 0.2
@@ -58,12 +57,12 @@ printf 'note: server memory: PSS %d KiB at most, arrays %d KiB, besides %d KiB; 
 	"$most" "$bytes" "$over" "$connections" "$sent"
 if [ $all = no ] || [ "$sent" -lt 1 ]; then not_ok "eight clients streamed: $(cat stat.json)"; fi
 if [ "$bytes" -gt 0 ] && [ "$over" -le $((bytes / 20 + 65536)) ]; then
-	ok "a server takes its arrays and no more than 5 % + 64 MiB"
+	ok "a server uses the memory of its arrays and at most 5 % + 64 MiB"
 else
-	not_ok "a server takes $over KiB besides arrays of $bytes KiB"
+	not_ok "a server uses $over KiB in addition to arrays of $bytes KiB"
 fi
 
-# In a memory group with the limit that the doctor advises the server loads, and clients end nothing.
+# In a memory group with the limit that the doctor advises, the server loads, and clients do not end it.
 if [ -d /sys/fs/cgroup/memory ]; then
 	group=/sys/fs/cgroup/memory/gw-test-$$ limit=memory.limit_in_bytes events=memory.oom_control
 else
@@ -79,7 +78,7 @@ if mkdir "$group" 2>/dev/null && [ -w "$group/$limit" ]; then
 	echo "$advised" >"$group/$limit"
 	within_group "$GRAPHWIRE" doctor --bytes "$arrays" >doctor.txt
 	holds "the doctor has no objection to the limit that it advised" test "$(grep -cE '^ +problem +memory' doctor.txt)" -eq 0
-	: >serve.log # of the one before
+	: >serve.log # of the server before
 	(echo "$BASHPID" >"$group/cgroup.procs" && exec "$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0 \
 		--threads 2) >serve.log 2>&1 </dev/null &
 	server=$!
@@ -96,7 +95,7 @@ if mkdir "$group" 2>/dev/null && [ -w "$group/$limit" ]; then
 	holds "and the kernel ended nothing" test "$(sed -n 's/^oom_kill //p' "$group/$events" | head -n 1)" = 0
 	kill "$server"
 	wait "$server" 2>/dev/null
-	# A limit with room for the arrays alone: the server says before it loads that this is too little.
+	# A limit with room only for the arrays: before it loads, the server says that this is too little.
 	echo $((arrays + 12582912)) >"$group/$limit"
 	: >serve.log
 	(echo "$BASHPID" >"$group/cgroup.procs" && exec "$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0 \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A server under a service manager: what it tells the socket of NOTIFY_SOCKET, when, and that it serves without one that
-# listens.
+# A server under a service manager: its messages to the socket of NOTIFY_SOCKET, and their times; and it serves even if
+# no process listens there.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -9,8 +9,8 @@ mkdir -m 700 "$XDG_RUNTIME_DIR"
 holds "a graph" "$GRAPHWIRE" generate rmat --scale 8 --name told --out graph
 holds "its part" "$GRAPHWIRE" partition graph --num-parts 1 --method random --out parts
 
-# A manager: appends every message to the file `told`, a line for each of its fields, until it is ended. Both kinds of
-# socket: a path, and a name in the abstract namespace.
+# A manager: appends every message to the file `told`, one line per field, until it is stopped. Both kinds of socket: a
+# path, and a name in the abstract namespace.
 manager() { # manager ADDRESS
 	: >told
 	rm -f bound
@@ -29,7 +29,7 @@ manager() { # manager ADDRESS
 	within 100 test -e bound
 }
 
-# serves WHAT SOCKET: starts a server and waits until it says that it is ready; its process is in $server.
+# serves WHAT SOCKET: starts a server, and waits for its ready line; its process is in $server.
 serves() {
 	: >log
 	NOTIFY_SOCKET=$2 "$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0 >log 2>&1 </dev/null &
@@ -54,7 +54,7 @@ for socket in "$work/notify" "@graphwire-test-$$"; do
 	is_told "the manager hears that it loads" '^STATUS=loading part 0 of parts$'
 	is_told "that it is ready" '^READY=1$'
 	address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
-	is_told "of what, and where" "^STATUS=serving part 0 of 1 of told at $address\$"
+	is_told "with the part and the address" "^STATUS=serving part 0 of 1 of told at $address\$"
 	ends "it ends on SIGTERM"
 	is_told "and the manager heard that it would" '^STOPPING=1$'
 	holds "in this order" test "$(grep -E '^(READY|STOPPING)=|^STATUS=loading' told | cut -c 1-12 | xargs)" = \
@@ -64,17 +64,17 @@ for socket in "$work/notify" "@graphwire-test-$$"; do
 done
 
 for socket in "$work/nobody" "relative" "@$(printf '%0200d' 0)"; do
-	serves "it serves where nobody can be told (${socket:0:8})" "$socket"
+	serves "it serves without a manager that listens (${socket:0:8})" "$socket"
 	holds "and says so in the log" grep -q 'NOTIFY_SOCKET=.*: the service manager does not learn' log
-	ends "it ends as ever"
+	ends "it ends as usual"
 done
 
-# Whether a server is ready can be asked for without a word on the terminal, before it listens and after.
+# stat --ready prints nothing, before the server listens and after.
 refuses_ready() { # refuses_ready WHAT ADDRESS
 	"$GRAPHWIRE" stat --ready --timeout 1000 "$2" >out 2>err
 	holds "$1" test $? -eq 1 -a ! -s out -a ! -s err
 }
-refuses_ready "nobody listens: not ready" 127.0.0.1:1
+refuses_ready "no process listens: not ready" 127.0.0.1:1
 serves "it serves" "$work/nobody"
 address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
 holds "it is ready" "$GRAPHWIRE" stat --ready "$address"
@@ -83,7 +83,7 @@ holds "and nothing is printed" test ! -s out
 ends "it ends"
 refuses_ready "and is not ready any more" "$address"
 
-# Process 1 of a container gets no signal that it has no handler for. A client that waits for a server, and a server.
+# Process 1 of a container gets only signals with a handler. A client that waits for a server, and a server.
 if unshare --pid --fork true 2>/dev/null; then
 	first() { # first NAME COMMAND…: runs it as process 1; its process is in $first when NAME.log has a line
 		local name=$1
@@ -111,12 +111,12 @@ else
 	echo "# no PID namespace: signals to process 1 are not tried"
 fi
 
-# A host that knows its own name as a loopback address (Debian's 127.0.1.1): the ready line tells the numbers, and a line of
-# the log the way out.
+# A host that resolves its own name to a loopback address (Debian's 127.0.1.1): the ready line has the number, and a line
+# of the log has the remedy.
 head -c 32 /dev/urandom >name.key && chmod 600 name.key
 printf '127.0.0.1 localhost\n127.0.1.1 trainer-7\n' >hosts
 if unshare -n -m sh -c "mount --bind '$work/hosts' /etc/hosts && ip link set lo up" 2>/dev/null; then
-	named() { # named NAME: serves at this name, until it says that it serves
+	named() { # named NAME: starts a server at this name, and waits for its ready line
 		: >named.log
 		unshare -n -m sh -c "mount --bind '$work/hosts' /etc/hosts && ip link set lo up && exec '$GRAPHWIRE' serve --part-config \
 			parts --part 0 --listen $1:30050 --key-file name.key" >named.log 2>&1 </dev/null &
@@ -137,8 +137,8 @@ else
 	echo "# no namespaces: a host's own name is not tried"
 fi
 
-# A client whose session has another runtime folder finds no key, and says where it looked; a full one is named.
-serves "it serves, with a key of its own" "$work/nobody"
+# A client whose session has another runtime folder finds no key, and says where it looked. A full folder is named.
+serves "it serves with its own key" "$work/nobody"
 address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
 mkdir -m 700 other
 refuses "another runtime folder: the client says where it looked for the key" 1 \
@@ -156,8 +156,8 @@ else
 	echo "# no mounts: a full runtime folder is not tried"
 fi
 
-# The runtime folder goes while a server serves, as at the end of a login session: the server makes it again, or says once
-# that it cannot. A folder that nobody else removes is named by an option, and by the variable for clients.
+# The runtime folder is removed while a server serves, as at the end of a login session: the server creates it again, or
+# logs once that it cannot. An option gives a folder that no session removes; clients use the variable.
 serves "it serves" "$work/nobody"
 address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
 rm -rf "$XDG_RUNTIME_DIR/graphwire"
@@ -170,12 +170,12 @@ refuses "and a second server of the part is refused" 1 "serves part 0 of told al
 holds "without a warning" test "$(grep -c warn: log)" -eq "$(grep -c NOTIFY_SOCKET log)"
 rm -rf "$XDG_RUNTIME_DIR"
 within 50 grep -q 'warn: .*runtime/graphwire: .*--runtime-dir' log || echo "# $(tail -n 1 log)"
-holds "what it cannot make again is named, with the way out" grep -q 'warn: .*runtime/graphwire: .*--runtime-dir' log
+holds "a folder that it cannot create again is logged, with the remedy" grep -q 'warn: .*runtime/graphwire: .*--runtime-dir' log
 mkdir -m 700 "$XDG_RUNTIME_DIR"
 if within 50 finds; then ok "and it is found when the folder can be made again"; else
 	not_ok "the folder can be made again, and no client finds the server: $(tail -n 1 log)"
 fi
-holds "it was said once" test "$(grep -c 'warn: .*--runtime-dir' log)" -eq 1
+holds "it was logged once" test "$(grep -c 'warn: .*--runtime-dir' log)" -eq 1
 ends "it ends"
 mkdir own
 : >log
@@ -186,13 +186,13 @@ within 100 grep -q '^serving part' log || echo "# $(tail -n 1 log)"
 address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' log)
 holds "serve --runtime-dir: clients find it by the variable" env XDG_RUNTIME_DIR="$work/own" "$GRAPHWIRE" epoch --servers "$address" \
 	--transport shm
-refuses "and not without" 1 "runtime/graphwire/key-${address##*:} does not exist" "$GRAPHWIRE" stat "$address"
+refuses "and not without it" 1 "runtime/graphwire/key-${address##*:} does not exist" "$GRAPHWIRE" stat "$address"
 ends "it ends"
-refuses "a runtime folder that is none" 2 "absent: mkdir -m 700 it" "$GRAPHWIRE" serve --part-config parts --part 0 --runtime-dir absent
+refuses "an invalid runtime folder" 2 "absent: mkdir -m 700 it" "$GRAPHWIRE" serve --part-config parts --part 0 --runtime-dir absent
 
-# Keys as service managers and orchestrators give them: root's file, which an access control list (systemd's credentials:
-# mode 0440 with a user's entry) or a group (a Kubernetes Secret with fsGroup) lets the server's user read. The server has
-# the unit's restrictions: another user, no capabilities, no new privileges, a runtime folder of its own.
+# Key files of service managers and orchestrators: they belong to root, and an access control list (systemd's credentials:
+# mode 0440 with a user's entry) or a group (a Kubernetes Secret with fsGroup) lets the server's user read them. The server
+# has the unit's restrictions: another user, no capabilities, no new privileges, a separate runtime folder.
 if [ "$(id -u)" -ne 0 ]; then
 	echo "# not root: keys that root gives to another user are not tried"
 	exit
@@ -204,7 +204,7 @@ confined=(env -i "PATH=$PATH" "XDG_RUNTIME_DIR=$work/unit" setpriv --reuid "$use
 	--bounding-set -all --inh-caps -all --no-new-privs --)
 head -c 32 /dev/urandom >key
 
-# key WHAT OWNER MODE [ACL]: the key file as it is given to the server.
+# key WHAT OWNER MODE [ACL]: creates the server's key file.
 key() {
 	setfacl -b key && chown "$1" key && chmod "$2" key && { [ -z "${3:-}" ] || setfacl -m "$3" key; }
 }
@@ -232,7 +232,7 @@ if "${confined[@]}" "$GRAPHWIRE" --version >/dev/null 2>&1; then
 	key root:root 400 "u:$user:r"
 	takes "a unit's credential: root's file with a list that names the user"
 	key root:$user 440
-	takes "a pod's secret: root's file that a group may read"
+	takes "a pod's Secret: root's file that a group may read"
 	key $user:$user 400
 	takes "a file of the user's own"
 	key root:root 444

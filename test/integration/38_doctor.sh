@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The doctor as a user meets it: this host, a server by each transport, servers that are away, strange or want a key, and
-# options that make no sense. It changes nothing, and ends in time.
+# The doctor as a command: this host, a server over each transport, servers that are away or require a key, other programs,
+# and invalid options. It changes nothing, and ends in time.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
 export XDG_RUNTIME_DIR=$work/runtime # keys, locks and sockets of these servers only
 mkdir -m 700 "$XDG_RUNTIME_DIR"
 
-# finds WHAT STATUS "PYTHON" ARGUMENT…: the doctor's JSON, its status, and what holds of its findings: each line of the
-# text, in which f("NAME") is a finding, its figures among its fields, and a the address of the server.
+# finds WHAT STATUS "PYTHON" ARGUMENT…: runs the doctor with --json. Its status is right, and each line of the text is true:
+# f("NAME") is a finding, whose fields include its figures, and a is the address of the server.
 finds() {
 	local what=$1 expected=$2 holds=$3 status
 	shift 3
@@ -54,18 +54,18 @@ else
 	not_ok "the same for people: $(tail -n 3 out err)"
 fi
 
-# Neither /sys nor /proc, as in a bare container.
+# Without /sys and /proc, as in a minimal container.
 if unshare -m true 2>/dev/null; then
 	bare() { unshare -m sh -c 'mount -t tmpfs none /sys && mount -t tmpfs none /proc && exec "$@"' sh "$@"; }
-	holds "a host that tells nothing" bare "$GRAPHWIRE" doctor
+	holds "a host without /proc and /sys" bare "$GRAPHWIRE" doctor
 	if grep -qE '^  note +memory ' out && grep -qE '^  note +NUMA nodes ' out && grep -q '^0 problems' out; then
 		ok "is full of notes"
 	else
-		not_ok "what it does not tell is no note: $(cat out)"
+		not_ok "missing facts are not notes: $(cat out)"
 	fi
 fi
 
-# --- Limits: the doctor knows before, and the server is refused with the same limit and its file. ---
+# --- Limits: the doctor predicts the refusal, and the server names the same limit and its file. ---
 holds "a small graph" "$GRAPHWIRE" generate rmat --scale 8 --out little --quiet
 little=(serve --part-config little --part 0 --listen 127.0.0.1:0)
 if [ -d /sys/fs/cgroup/pids ]; then group=/sys/fs/cgroup/pids/gw-test-$$; else group=/sys/fs/cgroup/gw-test-$$; fi
@@ -83,7 +83,7 @@ if mkdir "$group" 2>/dev/null && [ -w "$group/pids.max" ]; then
 else
 	echo "# no group of processes can be made: its limit is not tried"
 fi
-# The second version of control groups has huge pages, if the kernel has.
+# Version 2 of control groups limits huge pages if the kernel has them.
 for root in /sys/fs/cgroup/unified /sys/fs/cgroup; do [ ! -e $root/cgroup.controllers ] || break; done
 group=$root/gw-test-$$
 if { echo +hugetlb >"$root/cgroup.subtree_control" && mkdir "$group"; } 2>/dev/null && [ -w "$group/hugetlb.2MB.max" ]; then
@@ -99,7 +99,7 @@ fi
 (ulimit -f 64 && "$GRAPHWIRE" doctor --bytes 1Mi | cat) >doctor.txt
 holds "files of at most 64 KiB are a problem for shared memory" grep -qE '^ +problem +file size +soft 64.0 KiB' doctor.txt
 # shellcheck disable=SC2016
-refuses "which a server is refused with" 1 'files and shared memory are limited to 4096: .*LimitFSIZE=infinity' \
+refuses "which a server's refusal names" 1 'files and shared memory are limited to 4096: .*LimitFSIZE=infinity' \
 	bash -c 'ulimit -f 4; exec "$0" "$@"' "$GRAPHWIRE" "${little[@]}"
 
 # --- A server. ---
@@ -110,7 +110,7 @@ holds "a graph" "$GRAPHWIRE" generate rmat --scale 12 --features 32 --out graph 
 holds "its parts" "$GRAPHWIRE" partition graph --num-parts 1 --method random --out parts
 
 serve() { # serve ARGUMENT…: $address, $process
-	: >log # of the one before
+	: >log # of the server before
 	"$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0 "$@" >log 2>&1 </dev/null &
 	process=$!
 	started+=("$process")
@@ -124,7 +124,7 @@ stop() {
 
 quick=(--measure 60)
 serve
-finds "a server by TCP and mapped, its key found" 0 '
+finds "a server over TCP and mapped memory, with its key" 0 '
 	all(f(f"{a} {way}")["status"] == "ok" for way in ("tcp", "shm"))
 	all(0 < f(f"{a} {way}")["p50_us"] <= f(f"{a} {way}")["p99_us"] for way in ("tcp", "shm"))
 	all(f(f"{a} {way}")["row_bytes"] == 100 for way in ("tcp", "shm"))
@@ -135,7 +135,7 @@ finds "a server by TCP and mapped, its key found" 0 '
 	f(a + " verbs")["status"] in ("note", "warning", "ok")' \
 	--server "$address" --row 100 "${quick[@]}"
 stop
-finds "a server that is gone" 1 '
+finds "a server that has ended" 1 '
 	"refused" in f(a + " tcp")["value"] and "not tried" in f(a + " shm")["value"]
 	f(a)["status"] == "problem" and "no process listens on its port" in f(a)["value"]
 	"ss -ltn" in f(a)["fix"] and "graphwire serve" in f(a)["fix"]' --server "$address" "${quick[@]}"
@@ -155,9 +155,9 @@ finds "a wrong key" 1 '
 	f(a)["status"] == "problem" and "key" in f(a)["value"] and "sha256sum" in f(a)["fix"]' \
 	--server "$address" --key-file wrong.key "${quick[@]}"
 finds "no key" 1 '"key" in f(a + " tcp")["value"]' --server "$address" "${quick[@]}"
-finds "a transport that is asked for and is not there" 1 'f(a + " shm")["status"] == "problem"' \
+finds "a requested transport that is missing" 1 'f(a + " shm")["status"] == "problem"' \
 	--server "$address" --key-file good.key --transport shm "${quick[@]}"
-finds "one that is there" 0 'f(a + " tcp")["status"] == "ok"' \
+finds "a requested transport that works" 0 'f(a + " tcp")["status"] == "ok"' \
 	--server "tcp:$address" --server "$address" --key-file good.key --transport tcp "${quick[@]}"
 kill -STOP "$process"
 finds "a server that is stopped, in time" 1 '
@@ -173,38 +173,38 @@ finds "no such name" 1 '
 	"name is not known" in f(a)["value"] and f(a)["fix"].startswith("getent hosts nobody.invalid; ")' \
 	--server "$address" --timeout 5000
 
-# Somebody else on the port, who answers, or greets first.
-stranger() { # stranger GREETING ANSWER: $address
-	rm -f stranger.at
+# Another program on the port, which answers, or sends first.
+other_program() { # other_program GREETING ANSWER: $address
+	rm -f other_program.at
 	python3 - "$1" "$2" <<-'PYTHON' &
 		import socket, sys
 		listener = socket.create_server(("127.0.0.1", 0))
-		with open("stranger.part", "w") as told:
+		with open("other_program.part", "w") as told:
 		    print("127.0.0.1:%d" % listener.getsockname()[1], file=told)
-		import os; os.rename("stranger.part", "stranger.at")
+		import os; os.rename("other_program.part", "other_program.at")
 		kept = []
 		while True:
 		    client, _ = listener.accept()
 		    client.sendall(sys.argv[1].encode())
-		    # As a web server: bytes that are no request have no answer as long as more may come.
+		    # Like a web server: bytes that are not a request get no answer while more may come.
 		    if sys.argv[2] and client.recv(64).startswith(b"HEAD / HTTP/1.0"):
 		        client.sendall(sys.argv[2].encode())
 		        client.close()
 		    kept.append(client)
 	PYTHON
 	started+=($!)
-	within 100 test -s stranger.at
-	address=$(cat stranger.at)
+	within 100 test -s other_program.at
+	address=$(cat other_program.at)
 }
-stranger "" "HTTP/1.0 501 Unsupported method"
+other_program "" "HTTP/1.0 501 Unsupported method"
 finds "a web server on the port" 1 '
 	"another program has the port, an HTTP server (\"HTTP/1.0 501" in f(a)["value"]
 	"ss -ltnp" in f(a)["fix"] and "--listen" in f(a)["fix"]' --server "$address" --insecure --timeout 500
-stranger "SSH-2.0-OpenSSH_9.2" ""
+other_program "SSH-2.0-OpenSSH_9.2" ""
 finds "an SSH server on the port" 1 '"an SSH server (\"SSH-2.0-OpenSSH_9.2\")" in f(a)["value"]' \
 	--server "$address" --insecure --timeout 500
 
-# at_the_end_of KIND WHAT STATUS "PYTHON": what the doctor finds of a server at the end of such a way (the file way).
+# at_the_end_of KIND WHAT STATUS "PYTHON": the findings for a server at the end of such a path (the file way).
 at_the_end_of() {
 	local program=$GRAPHWIRE kind=$1
 	shift
@@ -217,7 +217,7 @@ at_the_end_of() {
 }
 way_is_there() { unshare -n -m sh "$top/test/integration/way" "$1" "$GRAPHWIRE" true; }
 
-# A server that is far away: clients use it without trouble, and so it is no problem. By a relay and by the network itself.
+# A distant server works for clients, so it is not a problem. Through a relay, and through the network itself.
 far='f(a + " tcp")["status"] == "note" and f(a + " tcp")["p50_us"] >= 300000 and "round trip" in f(a + " tcp")["costs"]
 	f(a)["status"] == "ok" and f(a)["value"] == "clients here read over tcp"'
 serve --key-file good.key --transport tcp
@@ -227,7 +227,7 @@ started+=($!)
 exec 7>far.in
 within 100 test -s far.at
 address=$(cat far.at)
-finds "a server that is far away" 0 "$far" --server "$address" --key-file good.key "${quick[@]}"
+finds "a distant server" 0 "$far" --server "$address" --key-file good.key "${quick[@]}"
 exec 7>&-
 stop
 if way_is_there far 2>/dev/null; then
@@ -245,7 +245,7 @@ else
 	echo "# no bridge between network namespaces: a way that drops large packets is not tried"
 fi
 
-# Ways that lead nowhere, in a network of our own: no route, one that forbids, and one on which nobody answers.
+# Routes that fail, in a separate network: no route, a route that rejects packets, and one without an answer.
 cat >ways.sh <<'WAYS'
 ip link set lo up && ip link add here type veth peer name there && ip link set there up || exit 77
 ip addr add 10.91.0.1/24 dev here && ip link set here up && ip route add prohibit 10.92.0.0/16 &&
@@ -266,19 +266,19 @@ if unshare -n sh ways.sh true 2>/dev/null; then
 	leads "a route that forbids" 10.92.0.1:30050 '"forbids connections" in f(a)["value"] and "nft list" in f(a)["fix"]'
 	leads "packets that vanish" 10.91.0.9:30050 '
 		"firewall" in f(a)["value"] and "TCP port 30050" in f(a)["fix"] and "ping -c 3 10.91.0.9" in f(a)["fix"]'
-	leads "nobody there" 10.91.0.1:30050 '"no process listens" in f(a)["value"] and "graphwire serve" in f(a)["fix"]'
+	leads "no server there" 10.91.0.1:30050 '"no process listens" in f(a)["value"] and "graphwire serve" in f(a)["fix"]'
 else
 	echo "# no network namespaces: ways that lead nowhere are not tried"
 fi
 
-refuses "an option that is none" 2 'unrecognized' "$GRAPHWIRE" doctor --nonsense
+refuses "an unknown option" 2 'unrecognized' "$GRAPHWIRE" doctor --nonsense
 refuses "a server without its option" 2 '127.0.0.1:1.*--server' "$GRAPHWIRE" doctor 127.0.0.1:1
 refuses "a name of this host" 2 'HOST:PORT' "$GRAPHWIRE" doctor --server shm:abc
-refuses "a port that is none" 2 'port' "$GRAPHWIRE" doctor --server host:0
-refuses "a transport that is none" 2 'transport' "$GRAPHWIRE" doctor --server host:1 --transport smoke
-refuses "a key for nobody" 2 'key-file.*server' "$GRAPHWIRE" doctor --key-file good.key
-refuses "a row of nothing" 2 'row' "$GRAPHWIRE" doctor --server host:1 --row 0
-refuses "a key file that is not there" 1 'absent.key' "$GRAPHWIRE" doctor --server 127.0.0.1:1 --key-file absent.key
+refuses "an invalid port" 2 'port' "$GRAPHWIRE" doctor --server host:0
+refuses "an invalid transport" 2 'transport' "$GRAPHWIRE" doctor --server host:1 --transport smoke
+refuses "a key without a server" 2 'key-file.*server' "$GRAPHWIRE" doctor --key-file good.key
+refuses "a row of zero bytes" 2 'row' "$GRAPHWIRE" doctor --server host:1 --row 0
+refuses "a key file that does not exist" 1 'absent.key' "$GRAPHWIRE" doctor --server 127.0.0.1:1 --key-file absent.key
 many=()
 for port in $(seq 1 257); do many+=(--server "127.0.0.1:$port"); done
 refuses "too many servers" 2 '256' "$GRAPHWIRE" doctor "${many[@]}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A server as a container or a pod runs it (docs/DEPLOY.md): process 1, a user without a name and without capabilities, a
-# root file system that is read-only, a key that is a Secret, few processes, little locked memory, no io_uring. A client in
-# another container of the pod maps its memory, the probe tells when it is ready, and SIGTERM ends it.
+# A server in a container or a pod (docs/DEPLOY.md): process 1, a user without a name and without capabilities, a read-only
+# root file system, a key from a Secret, few processes, little locked memory, no io_uring. A client in another container of
+# the pod maps its memory, the probe reports when it is ready, and SIGTERM ends it.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -9,9 +9,9 @@ user=61235
 holds "a graph" "$GRAPHWIRE" generate rmat --scale 10 --features 16 --out graph --quiet
 chmod 755 "$work"
 mkdir volume empty && chown $user:$user volume && chmod 700 volume # an emptyDir that the containers of a pod share
-head -c 32 /dev/urandom >secret && chgrp $user secret && chmod 440 secret
+head -c 32 /dev/urandom >job.key && chgrp $user job.key && chmod 440 job.key
 
-# What a container may write is the volume alone; 64 KiB of memory may be locked.
+# A container may write only to the volume, and may lock 64 KiB of memory.
 cat >container <<'CONTAINER'
 #!/bin/sh
 # container WORK USER COMMAND…
@@ -37,7 +37,7 @@ if mkdir "$group" 2>/dev/null && [ -w "$group/pids.max" ]; then echo 64 >"$group
 : >log
 (
 	[ -z "$group" ] || echo "$BASHPID" >"$group/cgroup.procs"
-	exec "${contained[@]}" "$GRAPHWIRE" serve --part-config graph --part 0 --listen 0.0.0.0:0 --key-file secret \
+	exec "${contained[@]}" "$GRAPHWIRE" serve --part-config graph --part 0 --listen 0.0.0.0:0 --key-file job.key \
 		--runtime-dir "$work/volume" --threads 2
 ) >log 2>&1 </dev/null &
 server=$!
@@ -47,22 +47,22 @@ holds "it serves as process 1 of a user without capabilities" grep -q '^serving 
 holds "over TCP and mapped memory" grep -q 'over tcp+[a-z+]*shm' log
 port=$(sed -n 's/^serving part .* at [^ ]*:\([0-9]*\): .*/\1/p' log)
 first=$(tr -d ' ' <"/proc/$server/task/$server/children")
-holds "the probe says that it is ready" "${contained[@]}" "$GRAPHWIRE" stat --ready "127.0.0.1:$port" --key-file secret
-"${contained[@]}" "$GRAPHWIRE" stat --ready "127.0.0.1:$port" --key-file secret >said 2>&1
-holds "without a word, whatever is limited there" test ! -s said
+holds "the probe reports that it is ready" "${contained[@]}" "$GRAPHWIRE" stat --ready "127.0.0.1:$port" --key-file job.key
+"${contained[@]}" "$GRAPHWIRE" stat --ready "127.0.0.1:$port" --key-file job.key >said 2>&1
+holds "without output, despite the limits" test ! -s said
 holds "another container of the pod maps its memory" "${contained[@]}" env XDG_RUNTIME_DIR="$work/volume" "$GRAPHWIRE" \
-	epoch --servers "127.0.0.1:$port" --key-file secret --transport shm --steps 3
-holds "one without the volume reads over TCP" "${contained[@]}" env XDG_RUNTIME_DIR="$work/empty" "$GRAPHWIRE" \
-	epoch --servers "127.0.0.1:$port" --key-file secret --steps 3
+	epoch --servers "127.0.0.1:$port" --key-file job.key --transport shm --steps 3
+holds "a container without the volume reads over TCP" "${contained[@]}" env XDG_RUNTIME_DIR="$work/empty" "$GRAPHWIRE" \
+	epoch --servers "127.0.0.1:$port" --key-file job.key --steps 3
 rm -rf volume/graphwire
-mapped() { "${contained[@]}" env XDG_RUNTIME_DIR="$work/volume" "$GRAPHWIRE" epoch --servers "127.0.0.1:$port" --key-file secret \
+mapped() { "${contained[@]}" env XDG_RUNTIME_DIR="$work/volume" "$GRAPHWIRE" epoch --servers "127.0.0.1:$port" --key-file job.key \
 	--transport shm --steps 3; }
-holds "and so it does when the volume was emptied, once the server has looked" within 50 mapped
+holds "also after the volume was emptied, once the server has created its files again" within 50 mapped
 "${contained[@]}" "$GRAPHWIRE" doctor >doctor.txt 2>&1
-holds "the doctor has no problem there" test $? -eq 0
+holds "the doctor finds no problem there" test $? -eq 0
 kill "$first"
 wait "$server"
 holds "SIGTERM ends it with status 0" test $? -eq 0
-"${contained[@]}" "$GRAPHWIRE" stat --ready --timeout 1000 "127.0.0.1:$port" --key-file secret
-holds "and the probe says that it is not ready" test $? -eq 1
+"${contained[@]}" "$GRAPHWIRE" stat --ready --timeout 1000 "127.0.0.1:$port" --key-file job.key
+holds "and the probe reports that it is not ready" test $? -eq 1
 [ -z "$group" ] || within 50 rmdir "$group"

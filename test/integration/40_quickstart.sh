@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ./quickstart as a stranger runs it: the whole way, a second time, and interrupted; never a process left behind.
-# Training is in the step python.
+# ./quickstart as a new user runs it: from start to end, a second time, and interrupted. No process remains. The step python
+# tests the training.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 dir=$work/graph
@@ -30,9 +30,9 @@ else
 fi
 none_left "the second run"
 
-# Interrupted once a server of its is there, which is stopped so that it does not come to its end before that. Without
-# job control a background process would ignore SIGINT. Again when it went on to its end: bash 5.2 loses about one signal
-# in fifty, those that come while it reaps a child or reads a command substitution.
+# Interrupted once it has started a server, which is stopped so that it cannot end earlier. Without job control a background
+# process would ignore SIGINT. If quickstart runs to its end, the loop tries again: bash 5.2 loses about one signal in
+# fifty, when it reaps a child or reads a command substitution.
 status=0
 for _ in $(seq 20); do
 	set -m
@@ -55,7 +55,7 @@ if gone "$interrupted"; then ok "an interrupt ends it"; else not_ok "an interrup
 if [ "$status" -eq 130 ]; then ok "its status says so"; else not_ok "its status is $status, not 130"; fi
 none_left "the interrupted run"
 
-# The machine's own packages, where it has lists of them.
+# The machine's own packages, if it has lists of them.
 if command -v apt-cache >/dev/null && [ "$(apt-cache dumpavail 2>/dev/null | grep -c '^Package:')" -gt 5000 ]; then
 	holds "quickstart with this machine's packages" "$top/quickstart" --no-train --dir "$dir"
 	none_left "the run with packages"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every benchmark, small: it ends well, its figures are checked ones beside a ceiling, one JSON object a line; and one
-# that is interrupted leaves neither a server nor a folder.
+# Every benchmark, small: it succeeds, and prints verified figures with a ceiling, one JSON object per line. An interrupted
+# benchmark leaves neither a server nor a folder.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -20,15 +20,15 @@ measured() { # measured LINES BENCHMARK ARGUMENT…
 		    assert line["value"] > 0 and line["ceiling"] > 0 and line["unit"] and line["case"], line
 		    assert abs(line["ratio"] - line["value"] / line["ceiling"]) < 1e-6 * line["ratio"], line
 	CHECK
-		ok "bench $1: $lines figures, each beside its ceiling"
+		ok "bench $1: $lines figures, each with its ceiling"
 	else
 		not_ok "bench $1: its JSON: $(tail -n 1 why)"
 	fi
 }
-drivers=1 # of TCP: io_uring may be forbidden
+drivers=1 # drivers of TCP: io_uring may be forbidden
 "$GRAPHWIRE" bench latency --transport io_uring --rounds 10 --repeats 5 >out 2>&1
 if grep -q '^latency' out; then drivers=2; fi
-places=$(($(nproc) > 1 ? 2 : 1)) # of client and server: on two processors, on one
+places=$(($(nproc) > 1 ? 2 : 1)) # places of client and server: on two processors, on one
 measured $((drivers * (2 * places - 1))) latency --rounds 20
 if python3 - $places <<-'CHECK' >why 2>&1; then
 	import json, sys
@@ -66,7 +66,7 @@ if python3 - "$drivers" <<-'CHECK' >why 2>&1; then
 	        assert line["case"] in ("tcp/io_uring", "verbs") and line["missing"], line
 	        continue
 	    assert line["verified"] is True and line["unit"] == "us", line
-	    # The median is that of the repeats' medians; the others are of all rounds, which may be few where all is slow.
+	    # The median is that of the repeats' medians; the other quantiles are of all rounds, of which a slow machine has few.
 	    assert 0 < line["p50_us"] and 0 < line["p99_us"] <= line["p999_us"] * 1.02, line
 	    assert line["rows_per_s"] > 0 and line["rounds"] >= 5, line
 	    assert abs(line["gb_per_s"] * 1e9 / line["rows_per_s"] / line["row_bytes"] - 1) < 1e-6, line
@@ -88,7 +88,7 @@ fi
 left=$(ls -A tmp)
 if [ -z "$left" ]; then ok "benchmarks leave nothing behind"; else not_ok "benchmarks leave $left"; fi
 
-# Without a name: all of them, which takes minutes; the lines of the first are seen to come.
+# Without a name all benchmarks run, which takes minutes, so the test only waits for the first one's lines.
 "$GRAPHWIRE" bench --repeats 5 --json all.json >out 2>err </dev/null &
 process=$!
 started+=("$process")
@@ -100,22 +100,22 @@ fi
 kill -TERM "$process"
 wait "$process" 2>/dev/null
 refuses "bench: no folder for the JSON of all" 1 'absent/x' "$GRAPHWIRE" bench --json absent/x
-refuses "bench: an option of one of them without its name" 2 'rounds' "$GRAPHWIRE" bench --rounds 10
-refuses "bench: a name behind options" 2 'name comes before' "$GRAPHWIRE" bench --repeats 5 latency
+refuses "bench: a benchmark's option without its name" 2 'rounds' "$GRAPHWIRE" bench --rounds 10
+refuses "bench: a name after options" 2 'name comes before' "$GRAPHWIRE" bench --repeats 5 latency
 refuses "bench: too few repeats" 2 'repeats' "$GRAPHWIRE" bench sample --repeats 2
 refuses "bench: no folder for the plot" 1 'absent/x.svg' "$GRAPHWIRE" bench latency --matrix --plot absent/x.svg
-refuses "bench: a plot of nothing" 2 'needs --matrix' "$GRAPHWIRE" bench latency --plot x.svg
-refuses "bench: sizes of nothing" 2 'needs --matrix' "$GRAPHWIRE" bench latency --sizes 8,64
+refuses "bench: --plot without --matrix" 2 'needs --matrix' "$GRAPHWIRE" bench latency --plot x.svg
+refuses "bench: --sizes without --matrix" 2 'needs --matrix' "$GRAPHWIRE" bench latency --sizes 8,64
 refuses "bench: sizes that do not grow" 2 'must grow' "$GRAPHWIRE" bench latency --matrix --sizes 64,8
-refuses "bench: a size that is none" 2 'sizes' "$GRAPHWIRE" bench latency --matrix --sizes 8,,64
+refuses "bench: an invalid size" 2 'sizes' "$GRAPHWIRE" bench latency --matrix --sizes 8,,64
 refuses "bench: rows too wide" 2 '128' "$GRAPHWIRE" bench latency --matrix --sizes 128Ki
-refuses "bench: latency of memory by itself" 2 'needs --matrix' "$GRAPHWIRE" bench latency --transport shm
+refuses "bench: latency --transport shm without --matrix" 2 'needs --matrix' "$GRAPHWIRE" bench latency --transport shm
 refuses "bench: runs longer than a table" 1 'no runs' "$GRAPHWIRE" bench gather --table 1Mi --row 64Ki --batch 16 --run 17
-refuses "bench: a run of none" 2 'run' "$GRAPHWIRE" bench gather --run 0
+refuses "bench: a run of zero rows" 2 'run' "$GRAPHWIRE" bench gather --run 0
 refuses "bench: no folder for the JSON" 1 'absent/x' "$GRAPHWIRE" bench latency --rounds 10 --json absent/x
 refuses "bench: servers without a graph" 2 'part-config' "$GRAPHWIRE" bench minibatch --servers 127.0.0.1:1
 
-# Interrupted while it makes its graph, and while its servers run; the pause stands for a benchmark that goes on.
+# Interrupted while it makes its graph, and while its servers run. The pause keeps the benchmark from ending.
 for moment in whole parts graphwire/key-; do
 	"$GRAPHWIRE" bench minibatch --scale 17 --batches 1000000 >out 2>err </dev/null &
 	process=$!
@@ -123,7 +123,7 @@ for moment in whole parts graphwire/key-; do
 	within 100 compgen -G "tmp/*/$moment*" || not_ok "bench never makes $moment"
 	children=$(ps -o pid= --ppid "$process")
 	kill -TERM "$process"
-	if ! within 100 gone "$process"; then not_ok "bench goes on after a signal"; fi
+	if ! within 100 gone "$process"; then not_ok "bench continues after a signal"; fi
 	wait "$process"
 	for child in $children; do
 		within 100 gone "$child" || not_ok "bench leaves process $child"

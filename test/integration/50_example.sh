@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# examples/minibatch.c as its first comment says: built against the shared library and the public header, run from the
-# folder and from servers.
+# examples/minibatch.c, used as its first comment says: built with the shared library and the public header, run on the
+# folder and on servers.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -25,8 +25,8 @@ for part in 0 1; do
 done
 holds "the example reads servers" ./minibatch parts "${addresses[@]}"
 if cmp -s out alone && grep -q '^5 mini-batches' out; then
-	ok "it prints the same either way: $(cat out)"
+	ok "it prints the same for both: $(cat out)"
 else
 	not_ok "it prints \"$(cat out)\" with servers and \"$(cat alone)\" without"
 fi
-refuses "the example names what is wrong" 1 'absent' ./minibatch absent
+refuses "the example names the error" 1 'absent' ./minibatch absent

@@ -1,4 +1,4 @@
-"""A server that is far away: a relay that passes on what either side says so much later.
+"""A distant server: a relay that delays the bytes of both sides.
 
     far.py SERVER_HOST:SERVER_PORT MILLISECONDS
 
@@ -12,7 +12,7 @@ CHUNK = 64 << 10
 
 
 async def carry(reader, writer, seconds):
-    """As many bytes under way at a time as come: the way is long, not narrow."""
+    """Reads as many bytes at a time as arrive: the path has a long delay, but full bandwidth."""
     loop = asyncio.get_running_loop()
     end = loop.create_future()
 
@@ -44,7 +44,7 @@ async def main(server, seconds):
     listener = await asyncio.start_server(meet, "127.0.0.1", 0)
     print("127.0.0.1:%d" % listener.sockets[0].getsockname()[1], flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-    os._exit(0)  # what is still under way has nobody left who waits for it
+    os._exit(0)  # no peer is left for the remaining bytes
 
 
 asyncio.run(main(sys.argv[1], float(sys.argv[2]) / 1000))

@@ -1,16 +1,16 @@
-"""A gate before a server: a relay that holds back what the server says, so that a client is under way for as long as a
-script wants it to be.
+"""A gate in front of a server: a relay that holds back the server's answers, so that a script decides when a client can
+end.
 
     gate.py HOST:PORT SERVER_HOST:SERVER_PORT
 
-Carries connections to the server, once it has printed "ready". What clients say passes at once. Of what the server
-says, to all of them together, as much passes as was ordered, a line of standard input each:
+Prints "ready", then relays connections to the server. Bytes from clients pass at once. Bytes from the server pass as
+lines of the standard input allow, counted over all clients:
 
-    pass BYTES   so many bytes more; prints "held" when they have passed
-    open         everything from now on
+    pass BYTES   this many more bytes; prints "held" when they have passed
+    open         all bytes from now on
 
-What is held waits in memory: it is no more than what the clients have asked for. A side that ends takes the other with
-it, and what is held for it. The gate ends with its standard input.
+Held bytes wait in memory; they are at most what the clients have requested. When one side of a connection ends, the
+gate ends the other side and drops its held bytes. The gate ends with its standard input.
 """
 import asyncio
 import collections
@@ -24,7 +24,7 @@ class Gate:
     def __init__(self, server):
         self.server = server
         self.room = 0
-        self.held = collections.deque()  # of (connection of a client, bytes)
+        self.held = collections.deque()  # (a client's connection, bytes)
 
     def release(self):
         while self.held and self.room:

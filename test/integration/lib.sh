@@ -1,10 +1,10 @@
-# Shared by the scripts in test/integration; to be sourced. Each script is a program of its own: run one with bash.
+# Shared by the scripts in test/integration, which source it. Each script is a separate program: run it with bash.
 #
 #   $GRAPHWIRE   the program (build/release/graphwire)
-#   $work        a folder that goes when the script ends
+#   $work        a folder that is removed when the script ends
 #
 # Results are lines "ok - …" and "not ok - …". A script exits with 0 if it ran to its end and each result was ok, with 1
-# if one was not, and else with the status of the early death.
+# if a result was not ok, and else with the status with which it ended early.
 # shellcheck shell=bash
 set -uo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -62,7 +62,7 @@ refuses() {
 	head -n 5 "$work/err"
 }
 
-# within SECONDS COMMAND…: the command succeeds sooner or later; it is tried ten times a second.
+# within SECONDS COMMAND…: the command succeeds within this time; it is tried ten times a second.
 within() {
 	local tries=$(($1 * 10))
 	shift

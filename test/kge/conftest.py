@@ -1,7 +1,5 @@
-"""A small knowledge graph for the tests of graphwire.kge, and the report.
-
-$GRAPHWIRE is the program (build/release/graphwire). Every test is a line "ok - …" or "not ok - …".
-"""
+"""A small knowledge graph for the tests of graphwire.kge, and the report. $GRAPHWIRE is the program
+(build/release/graphwire). Each test prints a line "ok - …" or "not ok - …"."""
 
 from __future__ import annotations
 
@@ -40,7 +38,8 @@ MOVES = {"right": (1, 0), "left": (-1, 0), "up": (0, 1), "down": (0, -1), "leap"
 
 
 def grid():
-    """Triples of a grid: the place right of, above … each place. A model has to learn translations only."""
+    """Triples of a grid: the neighbour to the right, above … of each place. A model needs to learn only
+    translations."""
     lines = []
     for x in range(SIDE):
         for y in range(SIDE):

@@ -1,4 +1,4 @@
-"""Formats: what is read, what is written beside it, and what is refused, by file and line."""
+"""Formats: files that are read, files that are written next to them, and refusals by file and line."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_raw_numbers_names_in_the_order_of_first_use(tmp_path, order):
 
 
 def test_a_dictionary_that_is_right_is_left_alone(tmp_path):
-    """Others may read it, or be writing the same one: it is renamed into its place, and only where it is another."""
+    """Another process may be reading or writing the same file: it is renamed into place, and only if it differs."""
     path = tmp_path / "relations.tsv"
     data.write_dictionary(path, {"r": 0})
     os.utime(path, (1, 1))
@@ -84,7 +84,7 @@ def test_a_dictionary_that_is_right_is_left_alone(tmp_path):
 
 
 def test_a_name_that_a_dictionary_cannot_hold_is_refused(tmp_path):
-    """Its columns are between tabs, and its lines may end with a carriage return."""
+    """Its columns are separated by tabs, and its lines may end with a carriage return."""
     write(tmp_path, train="a,r,b\na,r,b\tc\n", tabs="a\tr\tb\n")
     (tmp_path / "ends.txt").write_bytes(b"a\r\tr\tb\n")
     with pytest.raises(DataError, match=r"ends\.txt: line 1: 'a\\r' ends with a carriage return"):
@@ -155,14 +155,14 @@ def test_bad_dictionaries_are_refused(data_path, tmp_path):
     (("own", "raw_udd_hrt"), {"files": ["gone"]}, "does not exist"), (("FB15k", "udd_hrt"), {}, "not 0 files"),
     (("wn18",), {"has_edge_importance": True}, "built-in datasets have no importance"),
     (("wn18",), {"files": ["a"]}, "--data_files goes with"), (("wn18",), {"delimiter": "::"}, "one character")])
-def test_what_makes_no_sense_is_refused(tmp_path, arguments, options, message):
+def test_invalid_input_is_refused(tmp_path, arguments, options, message):
     with pytest.raises(DataError, match=message):
         load(tmp_path, *arguments, **options)
 
 
 @pytest.mark.parametrize(("make", "kind"), [(os.mkfifo, "a pipe"), (os.mkdir, "a folder")])
-def test_what_is_no_file_is_named(data_path, tmp_path, make, kind):
-    """One's own file and a built-in's, which is not fetched then."""
+def test_paths_that_are_not_files_are_named(data_path, tmp_path, make, kind):
+    """A user's own file and a built-in data set, which is not downloaded then."""
     make(tmp_path / "train.tsv")
     with pytest.raises(DataError, match=f"train.tsv is {kind}, not a file"):
         load(tmp_path, "own", "raw_udd_hrt", files=["train.tsv"])
@@ -177,7 +177,7 @@ def test_what_is_no_file_is_named(data_path, tmp_path, make, kind):
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_half_of_a_file_goes_with_its_writer(tmp_path, end):
-    """The file that was there stays."""
+    """The existing file stays."""
     path = tmp_path / "file.tsv"
     path.write_text("before\n")
     script = """

@@ -1,4 +1,4 @@
-"""Every flag of DGL-KE 0.1.2, with its abbreviations and defaults; what cannot be honoured is refused."""
+"""Every flag of DGL-KE 0.1.2, with its abbreviations and defaults; flags that cannot be honoured are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from graphwire.kge import flags
 from graphwire.kge.dist_train import launcher
 
-# DGL-KE's list: its argument parsers, and its documentation's --no_save_embed and --topk.
+# DGL-KE's list, from its argument parsers, and from its documentation: --no_save_embed and --topk.
 DATA = "--data_path --dataset --format --data_files --delimiter --has_edge_importance"
 COMMON = f"""{DATA} --model_name --save_path --no_save_emb --no_save_embed --max_step --batch_size --batch_size_eval
     --neg_sample_size --neg_deg_sample --neg_deg_sample_eval --neg_sample_size_eval --eval_percent
@@ -65,7 +65,7 @@ def test_abbreviations():
 
 
 def test_names_may_be_shortened():
-    """As in DGL-KE's own scripts; flags of Graphwire's own do not make its names ambiguous."""
+    """As in DGL-KE's own scripts; Graphwire's own flags do not make DGL-KE's names ambiguous."""
     args = flags.parse("train", "--model TransE_l1 --regularization_coef=1e-7 --no_save --max_ste 5 --s x".split())
     assert (args.model_name, args.regularization_coef, args.no_save_emb, args.max_step, args.save_path) == (
         "TransE_l1", 1e-7, True, 5, "x")  # --save_path, and not --seed, --staleness
@@ -110,7 +110,7 @@ def test_names_may_be_shortened():
     ("emb_sim", "--format *", "--emb_file"), ("predict", "--format h_r_t --exec_mode pairwise", "invalid choice"),
     ("predict", "--format h_r_t --gpu 7", "this machine"),
     ("emb_sim", "--format * --emb_file x --topK 0", "1 or more")])
-def test_what_cannot_be_honoured_is_refused(command, words, message):
+def test_flags_that_cannot_be_honoured_are_refused(command, words, message):
     with pytest.raises(flags.UsageError, match=message):
         flags.parse(command, words.split())
 
@@ -129,7 +129,7 @@ def test_every_gpu_has_a_client(monkeypatch, command, words, clients):
 
 @pytest.mark.parametrize("name", ["mine", "FB15k", "Freebase"])
 def test_own_files_may_have_any_name(name):
-    """DGL-KE takes all but FB15k, its default, by which it knows that none was given."""
+    """DGL-KE accepts all data sets except FB15k, its default, from which it concludes that no name was given."""
     args = flags.parse("train", ["--format", "udd_hrt", "--data_files", "e", "r", "t", "--dataset", name])
     assert args.dataset == name
     short = flags.parse("train", ["--data_files", "e", "r", "t", f"--datas={name}", "--form", "udd_hrt"])
@@ -137,7 +137,7 @@ def test_own_files_may_have_any_name(name):
 
 
 def sentences(path):
-    """The texts of a module that are more than a word, without its comments: what it may say."""
+    """All texts of a module with more than one word, without comments: its possible messages."""
     tree = ast.parse(path.read_text())
     documentation = {id(node.body[0].value) for node in ast.walk(tree)
                      if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
@@ -147,10 +147,10 @@ def sentences(path):
 
 
 def test_what_the_launcher_advises_can_be_done_with_dist_train():
-    """Its lines come to a user of dist_train, who knows none of launch.py's options."""
-    others = {"--with_program",  # copy_files.py's, and said so
-              "--workspace", "--part_config",  # dist_train makes them, of what exists
-              "--server_name", "--key_file", "--extra_envs", "--keep"}  # it never hands them on
+    """A user of dist_train sees these messages, and does not know launch.py's options."""
+    others = {"--with_program",  # copy_files.py's, and its message says so
+              "--workspace", "--part_config",  # dist_train creates them, from existing files
+              "--server_name", "--key_file", "--extra_envs", "--keep"}  # dist_train never passes them on
     found = {name for flag in flags.FLAGS if "dist_train" in flag.commands for name in flag.names}
     folder = launcher().parent / "gwdeploy"
     for module in ("agent", "cause", "clustershell", "failures", "ip_config", "job", "kept", "process", "reach"):
@@ -161,7 +161,7 @@ def test_what_the_launcher_advises_can_be_done_with_dist_train():
 @pytest.mark.parametrize("command", flags.COMMANDS)
 @pytest.mark.parametrize("package", ["gwke", "dglke"])
 def test_every_script_is_its_command(monkeypatch, capsys, package, command):
-    """What is installed under both names, started as the console script starts it."""
+    """The program that is installed under both names, started like the console script."""
     name = f"{package}_{command}"
     [entry] = [one for one in metadata.distribution("graphwire").entry_points if one.name == name]
     assert entry.group == "console_scripts"

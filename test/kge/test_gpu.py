@@ -1,4 +1,4 @@
-"""What computes on a GPU takes everything there first: the commands over a made-up GPU, where there is none."""
+"""Code that computes on a GPU first moves all its tensors there: the commands run on a made-up GPU."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class There(torch.Tensor):
 
 
 class MadeUpGpu(TorchFunctionMode):
-    """Tensors that are taken to cuda:0 are told from the others, and computed with by themselves: a call that has some
-    of each is an error, as it is of a GPU. Backward steps, which torch takes by itself, are let pass."""
+    """Marks tensors that are moved to cuda:0 as the GPU's. A call with tensors of both kinds is an error, as with a
+    real GPU. Backward steps, which torch runs by itself, are not checked."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
@@ -52,12 +52,12 @@ class MadeUpGpu(TorchFunctionMode):
 
 @pytest.fixture
 def gpu(monkeypatch, pinned_rows):
-    """What a command is called in for its --gpu 0 to be there; how often tensors were pinned."""
+    """A context in which --gpu 0 exists, and the record of pinned tensors."""
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     return MadeUpGpu, pinned_rows
 
 
-def test_the_made_up_gpu_tells_apart():
+def test_the_made_up_gpu_distinguishes_devices():
     with MadeUpGpu():
         here = torch.ones(3)
         there = here.to("cuda:0")
@@ -72,7 +72,7 @@ def test_the_made_up_gpu_tells_apart():
 
 @pytest.mark.parametrize("name", ["TransE_l2", "TransR", "RESCAL"])
 def test_rows_are_taken_to_the_gpu(data_path, tmp_path, gpu, capfd, name):
-    """Training, its validation and test, eval, predict and emb_sim; none of it depends on where it is computed."""
+    """Training with validation and test, eval, predict and emb_sim: no result depends on the device."""
     made_up, pinned = gpu
     (tmp_path / "h").write_text("3\n70\n")
     found = []

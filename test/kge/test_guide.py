@@ -1,8 +1,6 @@
-"""docs/KGE.md, "Several hosts": what DGL-KE's guide types, on four hosts in namespaces with an sshd each
-(test/deploy/bed.py). Addresses are the bed's; clients and steps are fewer.
-
-The data is fb15k-237 of ../shared, under the name that the guide gives it, with a short test set.
-"""
+"""docs/KGE.md, "Several hosts": the commands of DGL-KE's guide, on four hosts in namespaces with an sshd each
+(test/deploy/bed.py). Addresses are the bed's; clients and steps are fewer. The data is fb15k-237 of ../shared, under
+the guide's name, with a short test set."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ FIGURE = re.compile(r"Test average (\S+): (\S+)")
 
 
 def write_data(folder):
-    """FB15k/ as the dataset of the name is laid out."""
+    """FB15k/ with the layout of the data set of that name."""
     folder.mkdir(parents=True)
     real = given("data/fb15k-237")
     splits = {name: gzip.open(real / f"{name}.tsv.gz", "rt").read().splitlines() for name in ("train", "valid", "test")}
@@ -47,8 +45,8 @@ def write_data(folder):
 
 
 def install(host):
-    """The package and the program for all users of a host, whose own /usr/local/bin this is from now on. The virtual
-    environment is this one, over an interpreter that may lie in a home that hosts do not see."""
+    """The package and the program for all users of a host; its /usr/local/bin is private from now on. The virtual
+    environment is this one, over an interpreter that may be in a folder that hosts do not see."""
     environment, prefix = host.home / "venv", Path(sys.prefix)
     packages = next(Path(path) for path in sys.path if path.endswith("-packages"))
     interpreter = Path(os.path.realpath(sys.executable)).relative_to(os.path.realpath(sys.base_prefix))
@@ -98,7 +96,7 @@ def test_the_guide_on_four_hosts(bed):
 
     said = []
     for line in commands:
-        if line.startswith("scp") and line == commands[3]:  # a host that has no parts is told of
+        if line.startswith("scp") and line == commands[3]:  # the message names a host without parts
             early = typed(commands[4])
             assert early.returncode == 1 and early.stderr.count("\n") == 1, early.stderr
             assert "10.77.0.4" in early.stderr

@@ -1,4 +1,5 @@
-"""gwke_eval, gwke_predict and gwke_emb_sim on a trained model: against the training's figures, and brute force."""
+"""gwke_eval, gwke_predict and gwke_emb_sim on a trained model, compared with the training's figures and with brute
+force."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def test_eval_of_several_processes_is_the_same(data_path, models, capfd):
 @pytest.mark.parametrize("words", ["--eval_percent 0.3", "--neg_sample_size_eval 20",
                                    "--no_eval_filter --neg_deg_sample_eval"])
 def test_what_is_drawn_does_not_depend_on_the_seed(data_path, tmp_path, capfd, words):
-    """The figures that training prints are those of eval with the same flags."""
+    """eval with the same flags prints the figures of the training."""
     command = ["--dataset", "wn18", "--data_path", str(data_path), *words.split()]
     assert main(["train", *command, *"--seed 5 --hidden_dim 8 --max_step 2 --batch_size 40 --neg_sample_size 20 "
                  "--test --save_path".split(), str(tmp_path)]) == 0
@@ -77,7 +78,7 @@ def test_what_is_drawn_does_not_depend_on_the_seed(data_path, tmp_path, capfd, w
 
 
 def formula(saved, h, r, t, gamma):
-    """A triple's score, by its definition."""
+    """A triple's score by its definition."""
     e, rel = saved.entity.astype(np.float64), saved.relation.astype(np.float64)
     if saved.name == "TransE_l2":
         return gamma - math.sqrt(((e[h] + rel[r] - e[t]) ** 2).sum())
@@ -163,7 +164,7 @@ def test_predictions_by_name(data_path, models, tmp_path, capfd):
     assert "takes 2, not 1" in capfd.readouterr().err
 
 
-# What DGL-KE itself writes into config.json, and nothing else.
+# Only the keys that DGL-KE itself writes to config.json.
 DGLKE_FIELDS = ("dataset model emb_size max_train_step batch_size neg_sample_size lr gamma double_ent double_rel "
                 "neg_adversarial_sampling adversarial_temperature regularization_coef regularization_norm emap_file "
                 "rmap_file").split()
@@ -171,7 +172,7 @@ DGLKE_FIELDS = ("dataset model emb_size max_train_step batch_size neg_sample_siz
 
 @pytest.mark.parametrize("name", ["TransE_l2", "RotatE", "TransR"])
 def test_a_folder_of_dglke_is_read(data_path, models, tmp_path, capfd, name):
-    """By eval, predict and emb_sim, as one that was trained here."""
+    """eval, predict and emb_sim treat it like a model that was trained here."""
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     for path in models[name].glob("*.npy"):
@@ -241,7 +242,7 @@ def test_likenesses_by_name(data_path, models, tmp_path, capfd):
     named = table(tmp_path / "out.tsv")[1]
     numbers = read_dictionary(data_path / "wn18/entities.dict")
     (tmp_path / "l").write_text("".join(f"{numbers[name]}\n" for name in ("p44", "p00")))
-    assert main(command) == 0  # as DGL-KE's own scripts have it: numbers, and a file of names that nothing asks for
+    assert main(command) == 0  # as in DGL-KE's own scripts: numbers, and a file of names that no option needs
     assert "--mfile" in (said := capfd.readouterr().err) and "is not read" in said and said.count("\n") == 1
     found = table(tmp_path / "out.tsv")[1]
     assert [line[0] for line in named] == ["p44"] * 3 + ["p00"] * 3 and len(found) == 6
@@ -250,7 +251,7 @@ def test_likenesses_by_name(data_path, models, tmp_path, capfd):
 
 @pytest.mark.parametrize("odd", ["a\u2028b", "a\x85b", "a\x0cb", "a\x1eb", "a\rb"])
 def test_a_name_ends_at_the_end_of_its_line(tmp_path, odd):
-    """And not where Python's text has other ends of lines."""
+    """Also where Python's text files have other line ends."""
     np.save(tmp_path / "rows.npy", np.eye(2, dtype=np.float32) + 1)
     (tmp_path / "names").write_bytes(f"0\t{odd}\n1\tb\n".encode())
     (tmp_path / "l").write_bytes(f"b\r\n{odd}\n".encode())
@@ -264,7 +265,7 @@ def test_a_name_ends_at_the_end_of_its_line(tmp_path, odd):
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("name", ["TransE_l2", "RESCAL"])
 def test_rows_that_are_no_numbers_are_an_error(data_path, models, tmp_path, capfd, name, bad):
-    """By eval, predict and emb_sim: each sorts by scores, and NaN was above all others, or had the first rank."""
+    """eval, predict and emb_sim sort by scores; NaN was above all others, or had the first rank."""
     folder = tmp_path / "broken"
     folder.mkdir()
     for path in models[name].iterdir():
@@ -297,11 +298,11 @@ def test_rows_that_are_no_numbers_are_an_error(data_path, models, tmp_path, capf
         assert re.fullmatch(f"gwke_{words[0]}: {says}.*\n", capfd.readouterr().err), words
     assert not (tmp_path / "out.tsv").exists()
     (tmp_path / "t").write_text("8\n")
-    assert main([*predict, "--format", "h_r_t", "--data_files", *some]) == 0  # what does not need that row
+    assert main([*predict, "--format", "h_r_t", "--data_files", *some]) == 0  # does not need that row
 
 
 def test_pipes_are_not_waited_for(tmp_path):
-    signal.alarm(60)  # an open that waits for a writer ends the tests
+    signal.alarm(60)  # ends the tests if an open blocks
     try:
         for name in ("wn18_DistMult_entity.npy", "config.json"):
             os.mkfifo(tmp_path / name)
@@ -315,7 +316,7 @@ def test_pipes_are_not_waited_for(tmp_path):
         signal.alarm(0)
 
 
-def test_what_is_no_input_is_refused(models, tmp_path, capfd):
+def test_invalid_inputs_are_refused(models, tmp_path, capfd):
     (tmp_path / "bad.npy").write_bytes(b"x")
     np.save(tmp_path / "flat.npy", np.zeros(3))
     np.save(tmp_path / "rows.npy", np.ones((3, 2)))

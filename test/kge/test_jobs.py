@@ -1,4 +1,5 @@
-"""Jobs of several clients: partition's files, training over servers, dist_train by the launcher, what ends a job."""
+"""Jobs of several clients: files of partition, training over servers, dist_train with the launcher, and ends of
+jobs."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def numbers_of(path):
 
 @pytest.fixture(scope="module")
 def cut(data_path, tmp_path_factory):
-    """A data_path of its own, partitioned in two."""
+    """A separate data_path, partitioned into two."""
     top = tmp_path_factory.mktemp("cut")
     (top / "wn18").mkdir()
     for path in (data_path / "wn18").iterdir():
@@ -73,7 +74,7 @@ def test_partition_leaves_every_triple_once(cut, dataset):
 
 
 def test_partition_by_blocks_leaves_the_same_bytes(cut, tmp_path, monkeypatch):
-    """However few triples are in memory at once."""
+    """Whatever the number of triples in memory at once."""
     (tmp_path / "wn18").mkdir()
     for path in (cut[0] / "wn18").iterdir():
         if path.is_file():
@@ -89,7 +90,7 @@ def test_partition_by_blocks_leaves_the_same_bytes(cut, tmp_path, monkeypatch):
 
 
 def test_parts_of_a_former_run_are_removed(cut, tmp_path, capfd):
-    """What this command has left there, and nothing else."""
+    """The files of this command, and no others."""
     top = tmp_path / "wn18"
     top.mkdir()
     for path in (cut[0] / "wn18").iterdir():
@@ -113,7 +114,7 @@ def test_parts_of_a_former_run_are_removed(cut, tmp_path, capfd):
 
 
 def test_partition_without_metis(cut, tmp_path, capfd):
-    """What METIS would need and does not get is told, with what to do; random takes any size."""
+    """The error says how much memory METIS would need, and what to do; random works with any size."""
     (tmp_path / "wn18").mkdir()
     for path in (cut[0] / "wn18").iterdir():
         if path.is_file():
@@ -133,15 +134,15 @@ def test_clients_over_servers_learn_as_one_does(data_path, tmp_path, capfd, part
     folder = new_folder(tmp_path, "TransE_l2", "wn18")
     local.train_local(args, load(data_path, "wn18"), folder, words, parts)
     found = figures_of(capfd.readouterr().out)
-    assert found["MRR"] > 0.2  # chance: 0.06; it is 0.35 to 0.39, as the clients meet
-    # Entities are renumbered by a partition: what is left is in the order of the dictionary all the same.
+    assert found["MRR"] > 0.2  # chance: 0.06; it is 0.35 to 0.39, depending on the clients' timing
+    # A partition renumbers entities; the results are in the dictionary's order all the same.
     assert main(["eval", "--dataset", "wn18", "--data_path", str(data_path), "--model_path", str(folder)]) == 0
     assert figures_of(capfd.readouterr().out) == pytest.approx(found, abs=1e-9)
 
 
 @pytest.mark.parametrize("evaluates", [[], ["--test"], ["--valid"]])
 def test_clients_read_triples_where_they_evaluate(data_path, tmp_path, capfd, evaluates):
-    """Nothing is left of the files when the clients begin: those that only train have what they need in the server."""
+    """The files are removed when the clients begin: clients that only train get all they need from the server."""
     for split in ("train", "valid", "test"):
         (tmp_path / f"{split}.txt").write_bytes((data_path / f"wn18/{split}.txt").read_bytes())
     words = ["--dataset", "grid", "--format", "raw_udd_hrt", "--data_files", "train.txt", "valid.txt", "test.txt",
@@ -163,7 +164,8 @@ def test_clients_read_triples_where_they_evaluate(data_path, tmp_path, capfd, ev
 
 
 def test_matrices_of_640_kb_are_trained_over_servers(data_path, tmp_path, capfd):
-    """TransR's projections, which DGL-KE's distributed mode never pushes: they begin within 1, and leave it."""
+    """TransR's projections, which DGL-KE's distributed mode never pushes: initial values are within 1, and training
+    moves them beyond."""
     words = [*OPTIONS, "--data_path", str(data_path), "--num_proc", "2", "--model_name", "TransR", "--hidden_dim",
              "400", "--gamma", "12", "--lr", "0.05", "--max_step", "30", "--log_interval", "10"]
     words.remove("--test")
@@ -174,7 +176,7 @@ def test_matrices_of_640_kb_are_trained_over_servers(data_path, tmp_path, capfd)
         assert len(losses) == 3 and losses[2] < losses[0]
     matrices = np.load(tmp_path / "wn18_TransRprojection.npy")
     assert matrices.shape == (5, 400 * 400) and np.isfinite(matrices).all()
-    assert (np.abs(matrices).max(1) > 1.01).all()  # each relation's
+    assert (np.abs(matrices).max(1) > 1.01).all()  # of each relation
 
 
 def test_a_job_meets_checkpoints_and_goes_on(data_path, tmp_path, capfd):
@@ -187,8 +189,8 @@ def test_a_job_meets_checkpoints_and_goes_on(data_path, tmp_path, capfd):
     assert "goes on at step 300 of 350" in capfd.readouterr().out
 
 
-def test_what_fails_ends_the_others(tmp_path):
-    """A client that would never end is ended with the one that fails."""
+def test_a_failure_ends_the_other_clients(tmp_path):
+    """A client that would never end is ended when another fails."""
     with pytest.raises(ProgramError, match="client 1 ended with status 3"), local.Processes() as processes:
         slow = processes.start("client 0", ["sleep", "1000"])
         processes.start("client 1", ["sh", "-c", "exit 3"])
@@ -199,7 +201,7 @@ def test_what_fails_ends_the_others(tmp_path):
 
 
 def test_nothing_outlives_the_command():
-    """Not even where it is killed."""
+    """Not even if the command is killed."""
     code = ("from graphwire.kge import local\nwith local.Processes() as processes:\n"
             "    print(processes.start('client 0', ['sleep', '1000']).pid, flush=True)\n    processes.wait()\n")
     command = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
@@ -211,7 +213,7 @@ def test_nothing_outlives_the_command():
 
 
 def test_every_flag_reaches_the_clients(cut, tmp_path, monkeypatch):
-    """DGL-KE prints 1e-09 as 0.000000 and forwards some flags only: here the words go on as they were typed."""
+    """DGL-KE prints 1e-09 as 0.000000 and forwards only some flags; here all arguments are forwarded as typed."""
     (tmp_path / "ip_config.txt").write_text("127.0.0.1 30050 2\n127.0.0.1 30051 2\n")
     words = ["--path", str(tmp_path), "--ip_config", str(tmp_path / "ip_config.txt"), "--dataset", "wn18",
              "--data_path", str(cut[0]), *"--model_name RotatE -de --regularization_coef 1.00E-09 -a 2 -adv "
@@ -231,7 +233,7 @@ def test_every_flag_reaches_the_clients(cut, tmp_path, monkeypatch):
 
 
 def test_dist_train_on_two_hosts(cut, tmp_path):
-    """The guide's last step, with the hosts here; the outputs are those of gwke_train."""
+    """The guide's last step, with the test's hosts; the outputs are those of gwke_train."""
     (tmp_path / "ip_config.txt").write_text("".join(f"127.0.0.1 {port} 1\n" for port in free_ports(2)))
     done = subprocess.run(
         [sys.executable, "-m", "graphwire.kge", "dist_train", "--path", str(tmp_path), "--ip_config",
@@ -239,7 +241,7 @@ def test_dist_train_on_two_hosts(cut, tmp_path):
          *OPTIONS], capture_output=True, text=True, cwd="/", env={**os.environ, "HOME": str(tmp_path)})
     assert done.returncode == 0, done.stdout + done.stderr
     found = {name: float(value) for name, value in re.findall(r"Test average (\S+): (\S+)", done.stdout)}
-    assert found["MRR"] > 0.2  # chance: 0.06; it is 0.35 to 0.39, as the clients meet
+    assert found["MRR"] > 0.2  # chance: 0.06; it is 0.35 to 0.39, depending on the clients' timing
     folder = tmp_path / "ckpts/TransE_l2_wn18_0"
     assert {path.name for path in folder.iterdir()} >= {
         "wn18_TransE_l2_entity.npy", "wn18_TransE_l2_relation.npy", "config.json", "curve.csv", "test.json"}

@@ -1,9 +1,9 @@
-"""A job of two servers and two clients whose processes are killed at random moments, and which is resumed each time:
-it ends, with what a job that is left alone ends with.
+"""A job of two servers and two clients. Processes are killed at random moments, and the job is resumed each time. It
+ends with the same quality as a job without kills.
 
-    $GRAPHWIRE_KILLS  how often, 1 without; 0 is the job that is left alone
-    $GRAPHWIRE_STEPS  of the training: 400, and 120 for each kill beyond the first
-    $GRAPHWIRE_SEED   when, and who; of the rows, too
+    $GRAPHWIRE_KILLS  the number of kills (1); 0: the job without kills
+    $GRAPHWIRE_STEPS  of the training (400, and 120 for each kill beyond the first)
+    $GRAPHWIRE_SEED   for the times and the processes of the kills, and for the rows
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TRAINED = re.compile(rf"\[\d\]\[Train\]\((\d+)/{STEPS}\) average loss: ")
 
 
 def partitioned(data_path, top):
-    """A data_path of its own, cut in two."""
+    """A separate data_path, partitioned into two."""
     (top / "wn18").mkdir(parents=True)
     for path in (data_path / "wn18").iterdir():
         if path.is_file():
@@ -49,7 +49,7 @@ def job(data_path, workspace, *words):
 
 
 def processes_of(data_path):
-    """Servers and clients of a job: what was started with its data, by the words that it was started with."""
+    """Servers and clients of a job, found by its data in their command lines."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -70,7 +70,7 @@ def test_a_job_that_is_killed_goes_on(data_path, tmp_path):
     for kill in range(KILLS):
         left, said = draw.randrange(4, 24), []
         process = job(cut, tmp_path, *words)
-        for line in process.stdout:  # until so many reports have come: no process can have reached the end
+        for line in process.stdout:  # that many reports: no process can have ended
             said.append(line)
             left -= bool(TRAINED.search(line))
             if not left:
@@ -88,11 +88,11 @@ def test_a_job_that_is_killed_goes_on(data_path, tmp_path):
     assert process.returncode == 0, out
     if KILLS:
         went_on = re.search(rf"goes on at step (\d+) of {STEPS}", out)
-        # Checkpoints are of steps that all had reached; nobody reports beyond the one that is being written.
+        # A checkpoint is of a step that all clients reached; no client reports beyond the one being written.
         assert went_on is None or (int(went_on[1]) % EVERY == 0 and int(went_on[1]) > reached - 2 * EVERY), out
         assert went_on is not None or reached < 2 * EVERY, out
     mrr = float(re.search(r"Test average MRR: (\S+)", out)[1])
     print(f"MRR after {KILLS} kills, seed {SEED}: {mrr:.3f}")
-    assert mrr > 0.2  # chance: 0.06; docs/KGE.md has what it is, killed and not
+    assert mrr > 0.2  # chance: 0.06; docs/KGE.md has the values with and without kills
     rows = np.load(folder / "wn18_TransE_l2_entity.npy")
     assert rows.shape == (81, 16) and np.isfinite(rows).all()

@@ -1,4 +1,4 @@
-"""Losses against their formulas, number by number; the regularizer against autograd."""
+"""Losses compared with their formulas, number by number; the regularizer compared with autograd."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores and gradients of every model, against formulas written down triple by triple in NumPy, whose gradients are
+"""Scores and gradients of every model, compared with formulas in NumPy for single triples, whose gradients are finite
 differences."""
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_entities_in_the_place_of_others_score_as_their_triples(name, side):
     parts = leaves(known, r, m, others)
     scores = model.against(side, parts[0], relations_of(model, parts[1], parts[2], places), parts[3])
     assert scores.shape == (chunks, size, count)
-    # The same, triple by triple.
+    # The same for single triples.
     again = leaves(known, r, m, others)
     at = torch.arange(chunks * size).repeat_interleave(count)
     replaced = again[3].repeat_interleave(size, 0).reshape(-1, model.entity_width)
@@ -110,7 +110,7 @@ def test_entities_in_the_place_of_others_score_as_their_triples(name, side):
             assert torch.allclose(one.grad, other.grad, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("elements", [1, 2 * 4 * 3, 1 << 18])  # blocks of a query; of two, the last of one; of all
+@pytest.mark.parametrize("elements", [1, 2 * 4 * 3, 1 << 18])  # the only block of a query; the last of two; all
 def test_blocks_of_pairs_are_no_other_pairs(elements, monkeypatch):
     monkeypatch.setitem(models.BLOCK_ELEMENTS, "cpu", elements)
     model = make("RotatE", WIDTH, GAMMA, double_ent=True)

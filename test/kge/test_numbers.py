@@ -1,7 +1,6 @@
-"""Which row is which entity: whatever is read later, in whatever order, a model's rows keep the names of its training.
-
-The peer is plain Python: names numbered in the order of first use over train, valid and test, as the training met them.
-"""
+"""The numbers of entities: a model's rows keep the names of its training, whatever files are read later, in any
+order. The oracle is plain Python: names are numbered in the order of first use over train, valid and test, as in the
+training."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ def write(folder, splits, files=FILES):
 
 
 def draw(seed):
-    """Three sets of random triples; some names are in the last two alone."""
+    """Three sets of random triples; some names occur only in the last two."""
     random = np.random.default_rng(seed)
     triples = sorted({(f"n{h}", f"r{r}", f"n{t}") for h, r, t in zip(
         random.integers(0, 30, 90), random.integers(0, 4, 90), random.integers(0, 30, 90))})
@@ -42,7 +41,7 @@ def draw(seed):
 
 
 def numbered(splits):
-    """The peer: names of entities and relations by number."""
+    """The oracle: names of entities and relations by number."""
     entities, relations = {}, {}
     for h, r, t in (triple for split in splits for triple in split):
         entities.setdefault(h, len(entities))
@@ -90,8 +89,8 @@ def predicted(model, tmp_path, *words):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_names_keep_their_rows(trained, tmp_path, capfd, seed):
-    """The sets in another order, their lines too: the figures are the training's, bit for bit, predictions are of the
-    right names, and nothing is written where the data lies."""
+    """The sets and their lines in another order: the figures equal the training's in every bit, predictions have the
+    right names, and no file is written to the data folder."""
     splits, model, figures = trained(seed)
     entities, relations = numbered(splits)
     assert set(tree(tmp_path / "data")) == set(FILES) and len(figures) == 5
@@ -127,7 +126,7 @@ def test_a_training_goes_on_with_its_numbers(trained, tmp_path):
 
 
 def test_two_trainings_in_one_data_folder(tmp_path, capfd):
-    """At once, over the same names in other orders."""
+    """Both at once, with the same names in other orders."""
     splits = draw(11)
     write(tmp_path, splits)
     write(tmp_path, [splits[1], splits[0], splits[2]], files=("a.tsv", "b.tsv", "test.tsv"))
@@ -145,8 +144,8 @@ def test_two_trainings_in_one_data_folder(tmp_path, capfd):
     assert not list(tmp_path.glob("*entities*"))
 
 
-def test_what_a_model_does_not_know_is_refused(trained, tmp_path, capfd):
-    """In a line, and nothing is replaced."""
+def test_unknown_names_are_refused(trained, tmp_path, capfd):
+    """With one line, and no file is replaced."""
     splits, model, _ = trained(3)
     before = tree(tmp_path)
     other = tmp_path.parent / f"{tmp_path.name}-other"
@@ -166,7 +165,7 @@ def test_what_a_model_does_not_know_is_refused(trained, tmp_path, capfd):
 
 
 def test_dictionaries_that_contradict_the_model_are_refused(trained, tmp_path, capfd):
-    """Those that are given by hand; other names for the same rows are taken."""
+    """Dictionaries given on the command line; other names for the same rows are accepted."""
     splits, model, _ = trained(4)
     entities, _ = numbered(splits)
     right = predicted(model, tmp_path)
@@ -188,7 +187,7 @@ def test_dictionaries_that_contradict_the_model_are_refused(trained, tmp_path, c
             said = capfd.readouterr().err
             assert says in said and said.count("\n") == 1
     assert (tmp_path / "out.tsv").read_bytes() == before
-    assert main(similar) == 0  # by the model's own
+    assert main(similar) == 0  # with the model's own
     assert {word for line in (tmp_path / "out.tsv").read_text().splitlines()[1:] for word in line.split("\t")[:2]} <= (
         set(entities))
     relations = ["emb_sim", "--emb_file", str(model / "own_DistMult_relation.npy"), "--format", "*", "--raw_data", *out]
@@ -198,7 +197,8 @@ def test_dictionaries_that_contradict_the_model_are_refused(trained, tmp_path, c
 
 @pytest.mark.parametrize("left", [True, False])
 def test_a_model_of_an_older_version(trained, tmp_path, capfd, left):
-    """It has no dictionaries: what its training left where the data lies is its record, else the order of the files."""
+    """It has no dictionaries. If the training left some in the data folder, these are used; else the order of the
+    files."""
     splits, model, figures = trained(5)
     for name in dictionaries.NAMED:
         (model / name).rename(tmp_path / "data" / name) if left else (model / name).unlink()
@@ -218,7 +218,7 @@ def test_a_model_of_an_older_version(trained, tmp_path, capfd, left):
 
 
 def test_built_in_names_keep_their_rows(data_path, tmp_path, capfd):
-    """Its dictionary is the user's, who may get another one."""
+    """The dictionary belongs to the user, who may replace it."""
     folder = tmp_path / "wn18"
     folder.mkdir()
     for path in (data_path / "wn18").iterdir():
@@ -240,7 +240,7 @@ def test_built_in_names_keep_their_rows(data_path, tmp_path, capfd):
 
 @pytest.mark.parametrize("name", ["own", "Freebase"])
 def test_numbers_of_other_dictionaries_are_refused(tmp_path, capfd, name):
-    """Files of numbers say nothing without their dictionaries, which have to be the same."""
+    """Files of numbers need their dictionaries, which must be the same."""
     splits = draw(6)
     entities, relations = numbered(splits)
     order, form = ((0, 1, 2), ["--format", "udd_hrt"]) if name == "own" else ((0, 2, 1), [])
@@ -270,7 +270,7 @@ def test_numbers_of_other_dictionaries_are_refused(tmp_path, capfd, name):
 
 
 def test_parts_have_the_numbers_of_their_names(tmp_path, monkeypatch, capfd):
-    """Clients of several hosts read what they evaluate by the parts' dictionaries, in whatever order it is named."""
+    """Clients on several hosts read evaluation sets with the parts' dictionaries, whatever the order of their names."""
     splits = draw(8)
     (tmp_path / "data").mkdir()
     data = tmp_path / "data"
@@ -290,9 +290,9 @@ def test_parts_have_the_numbers_of_their_names(tmp_path, monkeypatch, capfd):
     figures, model = figures_of(capfd.readouterr().out), tmp_path / "c/DistMult_own_0"
     assert main(["eval", *raw(data), "--model_path", str(model)]) == 0
     assert figures_of(capfd.readouterr().out) == figures
-    assert main([*client[:-3], "--save_path", str(tmp_path / "c")]) == 0  # without --test: it reads no triples
+    assert main([*client[:-3], "--save_path", str(tmp_path / "c")]) == 0  # without --test it reads no triples
     assert tree(tmp_path / "c/DistMult_own_1")["entities.tsv"] == (parts / "entities.tsv").read_bytes()
-    assert main(["partition", "-k", "2", "--method", "random", *raw(data)]) == 0  # numbered anew
+    assert main(["partition", "-k", "2", "--method", "random", *raw(data)]) == 0  # renumbered
     capfd.readouterr()
     assert main([*client, "--resume", str(model)]) == 1
     assert f"{parts}/entities.tsv is not {model}/entities.tsv" in capfd.readouterr().err
@@ -307,7 +307,7 @@ def test_parts_have_the_numbers_of_their_names(tmp_path, monkeypatch, capfd):
     assert f"{parts} has no entities.tsv and relations.tsv" in said and said.count("\n") == 1
 
 
-def test_a_partition_that_fails_leaves_what_was_there(tmp_path, capfd):
+def test_a_partition_that_fails_keeps_the_old_files(tmp_path, capfd):
     write(tmp_path, draw(9))
     assert main(["partition", "-k", "2", "--method", "random", *raw(tmp_path)]) == 0
     before = tree(tmp_path)
@@ -344,7 +344,7 @@ def test_config_names_the_dictionaries(trained):
 
 @pytest.mark.parametrize("name", dictionaries.NAMED)
 def test_a_dictionary_that_was_edited_is_refused(trained, tmp_path, capfd, name):
-    """By each command that reads names, in a line. A model without digests opens as before."""
+    """By each command that reads names, with one line. A model without digests opens as before."""
     _, model, _ = trained(12)
     predicted(model, tmp_path)
     lines = (model / name).read_text().splitlines()

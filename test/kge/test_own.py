@@ -1,5 +1,5 @@
-"""One's own data by the commands: partition, train, eval of udd_XYZ and raw_udd_XYZ; importance from the file to what
-the trainer weighs."""
+"""A user's own data with the commands: partition, train, eval of udd_XYZ and raw_udd_XYZ; importance from the file to
+the trainer's weights."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TRAIN = "--hidden_dim 8 --batch_size 40 --neg_sample_size 20 --max_step 4 --log_
 
 
 def weight(line):
-    """Of a triple, so that each relation has its own."""
+    """The importance of a triple, different for each relation."""
     return 1 + list(MOVES).index(line[1])
 
 
 @pytest.fixture(params=["udd_hrt", "raw_udd_htr"])
 def own(request, tmp_path):
-    """The grid in one's own files, importance in the fourth column; the flags that name them."""
+    """The grid in the user's own files, with importance in the fourth column; and the flags for these files."""
     lines = grid()
     names = [sorted({line[at] for line in lines for at in (0, 2)}), list(MOVES)]
     for split, some in (("train", lines[60:]), ("valid", lines[:30]), ("test", lines[30:60])):
@@ -40,7 +40,7 @@ def own(request, tmp_path):
 
 @pytest.fixture
 def cluster(own, monkeypatch):
-    """A client of dist_train finds the parts in this process, instead of at servers."""
+    """A client of dist_train finds the parts in this process instead of on servers."""
     opened, top = graphwire.open, own[1]
     monkeypatch.setattr(graphwire, "open", lambda *where: opened(*where or [parts_folder(top, "grid")]))
     monkeypatch.setenv("RANK", "0")
@@ -63,7 +63,7 @@ def test_own_data_is_trained_and_evaluated(own, cluster, tmp_path, capfd):
 
 
 def test_importance_reaches_the_trainer(own, cluster, tmp_path, monkeypatch, capfd):
-    """With the flag and not without it, whatever the parts have; what they do not have is told."""
+    """Only with the flag, whatever the parts have. If the parts have no importance, an error says so."""
     seen = []
     call = Loss.__call__
     monkeypatch.setattr(Loss, "__call__", lambda loss, positive, negative, weights=None, mask=None: (

@@ -1,4 +1,5 @@
-"""Ranks against brute force over every entity and known triple; ties; the same figures from any number of clients."""
+"""Ranks compared with brute force over every entity and known triple; ties; the same figures with any number of
+clients."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ WIDTH = 4
 
 @pytest.fixture(scope="module")
 def rows(dataset):
-    """Small integers: scores are exact, and many are equal."""
+    """Small integers, so that scores are exact and many are equal."""
     random = np.random.default_rng(2)
     return (random.integers(-1, 2, (dataset.num_entities, WIDTH)).astype(np.float32),
             random.integers(-1, 2, (dataset.num_relations, WIDTH)).astype(np.float32))
@@ -70,7 +71,7 @@ def test_some_candidates(dataset, rows, filtered):
 
 
 def test_heads_and_tails_of_the_batch_as_candidates(dataset, rows):
-    """--neg_deg_sample_eval: those that are ends of many triples are there often."""
+    """--neg_deg_sample_eval: entities with many triples are frequent candidates."""
     test, size = dataset.test, 7
     found = ranking_of(dataset, rows, filtered=False, degree_candidates=True, batch_size=size).ranks(test)
     for i, (h, r, t) in enumerate(zip(test.head, test.relation, test.tail)):
@@ -100,7 +101,7 @@ def test_any_number_of_clients_and_blocks_find_the_same(dataset, monkeypatch):
 @pytest.mark.parametrize("name", ["DistMult", "TransE_l2", "SimplE"])
 @pytest.mark.parametrize("whose", ["entity", "candidate", "relation"])
 def test_scores_that_are_no_numbers_have_no_rank(dataset, name, bad, whose):
-    """Nothing is above NaN: every rank would be the first. SimplE's bounds do not hide it either."""
+    """No score is above NaN, so every rank would be the first. SimplE's bounds must not hide a NaN."""
     random = np.random.default_rng(3)
     rows = [random.normal(size=(count, WIDTH)).astype(np.float32)
             for count in (dataset.num_entities, dataset.num_relations)]

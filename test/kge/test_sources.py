@@ -1,4 +1,4 @@
-"""Datasets by name: fetched from a server on loopback in the public hosts' place, resumed, compared, unpacked."""
+"""Data sets by name: downloaded from a local server instead of the public hosts, resumed, compared, unpacked."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from web import Web
 
 
 def path_of(name):
-    """Where a mirror has the archive of a dataset."""
+    """The path of a data set's archive on a mirror."""
     return "/" + sources.SOURCES[name].url.split("://", 1)[1]
 
 
 @pytest.fixture
 def files(data_path):
-    """The grid as the archives that each name stands for have it."""
+    """The grid in the layout of each data set's archive."""
     grid_files = {path.name: path.read_text() for path in (data_path / "wn18").iterdir() if path.is_file()}
     whole = {name: zipped({f"{name}/{file}": text for file, text in grid_files.items()})
              for name in ("FB15k", "FB15k-237", "wn18", "wn18rr")}
@@ -39,7 +39,7 @@ def files(data_path):
 
 @pytest.fixture
 def web(files, monkeypatch):
-    """The mirror; what has a published digest has the digest of what lies there."""
+    """The mirror. A data set with a published digest gets the digest of the test's archive."""
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(graphwire.fetch.time, "sleep", lambda _: None)
     with Web({path_of(name): body for name, body in files.items()}) as made:
@@ -52,7 +52,7 @@ def web(files, monkeypatch):
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_each_name(web, tmp_path, dataset, name):
-    """Cut once on the way, it is gone on with; what it leaves is read without asking again."""
+    """A download that is cut once is resumed; a second load reads the files without a request."""
     web.cut(path_of(name), 100)
     found = load(tmp_path, name)
     assert [asked for _, asked in web.asked] == [None, "bytes=100-"]
@@ -80,7 +80,7 @@ def test_files_that_are_there_stay(web, tmp_path):
 
 @pytest.mark.parametrize("name", ["test.txt", "valid.txt"])
 def test_a_set_that_is_missing_is_fetched(web, data_path, tmp_path, capfd, name):
-    """It would not be evaluated, or its triples not be known to the filter."""
+    """Without the set there would be no evaluation, or the filter would not know its triples."""
     (tmp_path / "wn18").mkdir()
     for path in (data_path / "wn18").iterdir():
         if path.is_file() and path.name != name:
@@ -97,7 +97,7 @@ def test_a_digest_that_differs_is_refused(web, tmp_path):
     assert not (tmp_path / "wikidata5m").exists()
     load(tmp_path, "wn18")
     (tmp_path / "wn18/train.txt").unlink()
-    (tmp_path / "wn18.zip").write_bytes(b"another")  # since it was first fetched
+    (tmp_path / "wn18.zip").write_bytes(b"another")  # since the first download
     with pytest.raises(FetchError, match="is damaged, or another one"):
         load(tmp_path, "wn18")
 
@@ -105,7 +105,7 @@ def test_a_digest_that_differs_is_refused(web, tmp_path):
 @pytest.mark.parametrize(("body", "says"), [
     (zipped({"wn18/train.txt": "a\tb\tc\n"}), r"has no entities\.dict: it is not the archive of wn18"),
     (b"no archive", "not a zip, tar or gz file"), (None, "the server answers 404")])
-def test_what_is_no_archive_is_one_line(web, tmp_path, capfd, body, says):
+def test_an_invalid_archive_is_one_line(web, tmp_path, capfd, body, says):
     web.files.pop(path_of("wn18"))
     if body is not None:
         web.files[path_of("wn18")] = body

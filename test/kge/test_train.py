@@ -1,4 +1,4 @@
-"""gwke_train from its command line to its files: what it learns, what it leaves, and how it goes on after a kill."""
+"""gwke_train from its command line to its files: results, outputs, and how it resumes after a kill."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_models_learn_the_grid(data_path, tmp_path, capfd, model, words, least):
     assert (saved.matrix is not None) == (model in ("RESCAL", "TransR"))
 
 
-def test_what_it_leaves(data_path, tmp_path, capfd):
+def test_outputs(data_path, tmp_path, capfd):
     assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--valid", "--eval_interval", "300") == 0
     assert train(data_path, tmp_path, "--model_name", "TransE_l2", "--no_save_embed", "--max_step", "5") == 0
     first, second = tmp_path / "TransE_l2_wn18_0", tmp_path / "TransE_l2_wn18_1"
@@ -86,8 +86,8 @@ def test_the_same_seed_is_the_same_training(data_path, tmp_path):
 
 
 def test_a_killed_training_goes_on(data_path, tmp_path):
-    """Killed at whatever moment it is when a checkpoint has appeared; what it ends with is what one that was left alone
-    ends with, bit by bit."""
+    """Killed at a random moment after a checkpoint has appeared. Its final files equal those of an uninterrupted
+    training in every bit."""
     every = ["--model_name", "TransE_l2", "--checkpoint_interval", "20", "--log_interval", "10"]
     child = subprocess.Popen([sys.executable, "-m", "graphwire.kge", "train", *OPTIONS, "--data_path", str(data_path),
                               "--save_path", str(tmp_path / "killed"), *every, "--max_step", "1000000"],
@@ -111,11 +111,11 @@ def test_a_killed_training_goes_on(data_path, tmp_path):
     rows = list(csv.DictReader(open(folder / "curve.csv")))
     assert [int(row["step"]) for row in rows] == sorted({int(row["step"]) for row in rows})
     seconds = [float(row["seconds"]) for row in rows]
-    assert seconds == sorted(seconds)  # of all of the training, the part before the kill too
+    assert seconds == sorted(seconds)  # of the whole training, including the part before the kill
 
 
 def test_a_checkpoint_has_the_validation_of_its_step(data_path, tmp_path, monkeypatch):
-    """Ended right after each checkpoint, before a step more is taken, a training goes on with what it had validated."""
+    """A training that ends right after a checkpoint resumes with the validation of that step."""
     words = ["--model_name", "TransE_l2", "--checkpoint_interval", "5", "--valid", "--eval_interval", "5",
              "--log_interval", "10", "--max_step", "20"]
     assert train(data_path, tmp_path / "alone", *words) == 0
@@ -155,7 +155,7 @@ def test_other_options_do_not_go_on(data_path, tmp_path, capfd):
     assert "no training can be resumed here" in capfd.readouterr().err
 
 
-OTHERS = (  # every flag that makes a training another one
+OTHERS = (  # every flag that changes the training
     "--dataset wn18rr,--format udd_hrt,--data_files x,--delimiter ;,--has_edge_importance,--model_name TransE_l1,"
     "--hidden_dim 8,-g 5,-de,-dr,--loss_genre Logistic,-m 2,-pw,-adv,-a 2,-rc 1e-8,-rn 2,--batch_size 60,"
     "--neg_sample_size 10,--neg_deg_sample,--lr 0.3,--async_update,--rel_part,--seed 4,--staleness 0").split(",")
@@ -187,7 +187,7 @@ def test_every_flag_makes_another_training_or_may_change():
      "3, not 2"),
     (["-adv", "--num_proc", "2"], "it had 1 client, not 2"), (["-adv", "--eval_percent", "0.5"], None)])
 def test_another_training_does_not_go_on(data_path, tmp_path, capfd, words, says):
-    """Each option that differs is told, with both values."""
+    """The message names each option that differs, with both values."""
     options = [word for word in OPTIONS if word != "-adv"]
     command = ["train", *options, "--data_path", str(data_path), "--save_path", str(tmp_path), "--max_step", "4",
                "--checkpoint_interval", "2"]
@@ -203,7 +203,7 @@ def test_another_training_does_not_go_on(data_path, tmp_path, capfd, words, says
 
 
 def test_a_folder_without_a_checkpoint_is_begun_anew(data_path, tmp_path, capfd):
-    """And says so, whether a checkpoint was asked for or not."""
+    """The message says so, with and without --checkpoint_interval."""
     assert train(data_path, tmp_path, "--max_step", "3") == 0
     folder = tmp_path / "TransE_wn18_0"
     assert "has no checkpoint" not in capfd.readouterr().out
@@ -214,7 +214,7 @@ def test_a_folder_without_a_checkpoint_is_begun_anew(data_path, tmp_path, capfd)
 
 
 def test_clients_of_several_hosts_are_counted(data_path, tmp_path, monkeypatch, capfd):
-    """Whichever hosts they are on: by all of them, and not by --num_client_proc."""
+    """By the number of all clients, whatever their hosts, and not by --num_client_proc."""
     assert train(data_path, tmp_path, "--max_step", "3") == 0
     folder = tmp_path / "TransE_wn18_0"
     config = json.loads((folder / "config.json").read_text())
@@ -228,7 +228,7 @@ def test_clients_of_several_hosts_are_counted(data_path, tmp_path, monkeypatch, 
 
 
 @pytest.mark.parametrize(("flag", "what"), [("--test", "no test set"), ("--valid", "no validation set")])
-def test_a_set_that_is_not_there_is_told_before_training(data_path, tmp_path, monkeypatch, capfd, flag, what):
+def test_a_missing_set_is_reported_before_training(data_path, tmp_path, monkeypatch, capfd, flag, what):
     """By gwke_train, and by each client of gwke_dist_train."""
     words = ["--dataset", "grid", "--data_path", str(tmp_path), "--format", "raw_udd_hrt", "--data_files", "train.txt",
              "--max_step", "1", "--save_path", str(tmp_path / "ckpts"), flag]
@@ -253,8 +253,8 @@ def test_failures_are_one_line(data_path, tmp_path, capfd, monkeypatch):
 
 
 @pytest.mark.parametrize("words", [["--test"], ["--valid", "--eval_interval", "4"]])
-def test_a_training_that_came_to_nothing_says_so(data_path, tmp_path, capfd, words):
-    """Steps so long that rows overflow: no MRR of 1."""
+def test_a_training_that_diverged_is_reported(data_path, tmp_path, capfd, words):
+    """Steps so long that rows overflow must not give an MRR of 1."""
     assert train(data_path, tmp_path, "--model_name", "DistMult", "--lr", "1e30", "--max_step", "8", *words) == 1
     said = capfd.readouterr()
     assert re.fullmatch(r"gwke_train: the score of head \d+, relation \d, tail \d+ is no finite number: .*\n", said.err)
@@ -280,8 +280,8 @@ def steps_of(folder):
     return [int(row["step"]) for row in csv.DictReader(open(folder / "curve.csv"))]
 
 
-def test_a_curve_leaves_out_what_is_not_whole(tmp_path):
-    """A kill cuts the last line wherever it likes, the header too."""
+def test_a_curve_leaves_out_incomplete_lines(tmp_path):
+    """A kill may cut the last line anywhere, also the header."""
     curve = Curve(tmp_path)
     for step in (5, 10, 15):
         curve.add(step=step, seconds=f"{step / 8:.3f}", triples_per_second="7", loss=0.25, **{"HITS@10": 0.125})
@@ -296,13 +296,13 @@ def test_a_curve_leaves_out_what_is_not_whole(tmp_path):
     (tmp_path / "curve.csv").write_bytes(whole[:ends[1] + 3] + whole[ends[1]:] + b"\0" * 9 + b"\r\n")
     curve.draw()
     assert (tmp_path / "curve.png").is_file()
-    assert Curve(tmp_path, 20).seconds == 1.875 and steps_of(tmp_path) == [5, 15]  # lines that went on after a cut
+    assert Curve(tmp_path, 20).seconds == 1.875 and steps_of(tmp_path) == [5, 15]  # lines that continued after a cut
     Curve(tmp_path, 5)
     assert steps_of(tmp_path) == [5] and [path.suffix for path in tmp_path.iterdir()].count(".part") == 0
 
 
 def test_a_curve_is_there_before_it_is_written_anew(tmp_path, monkeypatch):
-    """Whatever ends the process meanwhile."""
+    """Whatever ends the process during the write."""
     Curve(tmp_path).add(step=5, seconds="1.000")
     whole = (tmp_path / "curve.csv").read_bytes()
 

@@ -1,4 +1,4 @@
-"""A client's steps against a dense loop in torch, in float64, with the same batches: the losses, step by step."""
+"""A client's steps compared with a dense loop in torch in float64 with the same batches: the losses, step by step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS, LR = 25, 0.1
 
 
 def trained(graph, name, staleness, **options):
-    """Losses of a client, and the tables it began with."""
+    """Losses of a client, and its initial tables."""
     graph = graphwire.open(graph)
     model = make(name, 8, 6.0, name == "RotatE", False)
     store = Store(graph, model, 5, seed=3)
@@ -37,7 +37,7 @@ def trained(graph, name, staleness, **options):
 
 
 def dense(model, batches, tables, staleness):
-    """The same by hand: every step all of the tables."""
+    """The same in plain torch: every step computes all rows."""
     tables = [None if table is None else torch.from_numpy(table.copy()) for table in tables]
     sums = [None if table is None else torch.zeros(len(table), dtype=torch.float64) for table in tables]
     history = [[None if table is None else table.clone() for table in tables]]
@@ -99,7 +99,7 @@ def test_losses_are_those_of_a_dense_loop(graph_folder, name, staleness):
     assert np.mean([values["loss"] for values in losses[-5:]]) < np.mean([values["loss"] for values in losses[:5]])
 
 
-def test_pushing_beside_the_next_step_reaches_the_rows(graph_folder):
+def test_pushes_during_the_next_step_reach_the_rows(graph_folder):
     *_, losses, after = trained(graph_folder, "TransE_l2", 0, async_push=True)
     assert len(losses) == STEPS and np.isfinite(after).all()
     assert np.mean([values["loss"] for values in losses[-5:]]) < np.mean([values["loss"] for values in losses[:5]])
@@ -107,7 +107,7 @@ def test_pushing_beside_the_next_step_reaches_the_rows(graph_folder):
 
 @pytest.mark.parametrize("name", ["TransE_l2", "RESCAL", "TransR"])
 def test_rows_for_a_gpu_are_pinned(graph_folder, pinned_rows, name):
-    """With another device than "cpu", which is the processor all the same; what is learnt does not depend on it."""
+    """With a device that is not called "cpu" but is the CPU; the results do not depend on it."""
     _, _, _, losses, after = trained(graph_folder, name, 1, device="cpu:0")
     assert len(pinned_rows) == STEPS * (3 if name == "TransR" else 2)  # entities, vectors, matrices
     pinned_rows.clear()
@@ -151,7 +151,7 @@ def test_many_gradients_of_a_row_are_added_up():
     for most in (7, 5):  # a row has five
         assert _merged(ids, gradients, (1 << 20) // most)[0] is ids
     assert len(_merged(ids, gradients, (1 << 20) // 4)[0]) == 2 + 4
-    found, rows = _merged(ids, gradients, 1 << 19)  # two of a row at most
+    found, rows = _merged(ids, gradients, 1 << 19)  # at most two gradients of a row
     assert found.tolist() == [1, 1, 4, 4]
     assert rows[0].tolist() == gradients[1].tolist() and rows[1].tolist() == gradients[4].tolist()
     assert rows[2].tolist() == (gradients[0] + gradients[3] + gradients[6]).tolist()
@@ -160,7 +160,7 @@ def test_many_gradients_of_a_row_are_added_up():
 
 @pytest.mark.parametrize("world", [2, 3])
 def test_rel_part_gives_most_relations_to_one_client_alone(graph_folder, dataset, world):
-    """--rel_part: at most one relation at each of the borders between clients is shared; without it all of them are."""
+    """--rel_part: at each border between two clients they share at most one relation; without it they share all."""
     def shared(by_relation):
         with graphwire.open(graph_folder) as graph:
             own = [Store(graph, make("TransE", 4, 1.0), 5, rank=rank, world=world).own_triples(by_relation)
@@ -178,7 +178,7 @@ def test_rel_part_gives_most_relations_to_one_client_alone(graph_folder, dataset
 
 
 def test_negatives_are_the_parts_entities_and_the_other_ends_of_its_triples():
-    """What DGL-KE's local_to_global.txt names."""
+    """The entities that DGL-KE's local_to_global.txt names."""
     class Part(Store):
         def __init__(self):
             pass

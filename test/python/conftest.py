@@ -1,7 +1,5 @@
-"""Graphs, servers and the report for the tests of the Python package.
-
-$GRAPHWIRE is the program (build/release/graphwire). Every test is a line "ok - …" or "not ok - …".
-"""
+"""Graphs, servers and the report for the tests of the Python package. $GRAPHWIRE is the program
+(build/release/graphwire). Each test prints a line "ok - …" or "not ok - …"."""
 
 from __future__ import annotations
 
@@ -38,13 +36,13 @@ def run(*arguments):
 
 
 def stopped(process):
-    """Are all of its threads?"""
+    """Whether all of its threads are stopped."""
     states = [path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{process}/task").glob("*/stat")]
     return set(states) == {"T"}
 
 
 class Servers:
-    """One server for each part of a graph, on free ports of loopback. words: further ones of `graphwire serve`."""
+    """One server for each part of a graph, on free ports of loopback. words: further arguments of `graphwire serve`."""
 
     def __init__(self, folder, parts, log_folder, *words):
         self.folder, self.log_folder, self.words = folder, log_folder, words
@@ -189,7 +187,7 @@ def arrays_of_hetero():
 
 @pytest.fixture(scope="session")
 def hetero(tmp_path_factory):
-    """The heterogeneous graph's folder, of one part, with out-edges; ids stay."""
+    """The heterogeneous graph's folder, in one part, with out-edges; ids are unchanged."""
     folder = tmp_path_factory.mktemp("hetero")
     arrays = arrays_of_hetero()
     for name in ("cites", "writes"):

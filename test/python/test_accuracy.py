@@ -1,5 +1,5 @@
-"""bench/accuracy.py for a short while: the first split of Tolokers, a narrow model, few epochs; Cora beside PyG,
-without dropout, so that the same weights at first are the same scores at last."""
+"""bench/accuracy.py, shortened: the first split of Tolokers, a narrow model, few epochs. Cora is compared with PyG,
+without dropout, so that equal weights at the start give equal scores at the end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_means_that_are_apart(capsys):
 
 
 def test_roc_auc():
-    """Against counting the pairs."""
+    """Compared with a count of all pairs."""
     random = torch.Generator().manual_seed(1)
     scores, labels = torch.randint(0, 20, (200,), generator=random) / 7, torch.randint(0, 2, (200,), generator=random)
     positive, negative = scores[labels == 1], scores[labels == 0]

@@ -1,5 +1,5 @@
-"""Nobody reads a caller's memory after a call: arguments are changed as soon as each call has returned, and all that
-comes later is as if they had not been."""
+"""No call reads its caller's memory after it has returned. Arguments are changed as soon as each call returns, and
+later results are as if they had not been."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMS = {"int64": lambda ids: torch.tensor(ids), "int32": lambda ids: torch.tens
 
 
 def spoil(given):
-    """Other ids that are there too, so that nothing would fail; what else a caller may change is emptied."""
+    """Replaces ids by other valid ids, so that a late read would not fail; clears lists and dicts."""
     if isinstance(given, dict):
         for some in given.values():
             spoil(some)
@@ -32,7 +32,8 @@ def spoil(given):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", [optim.SparseSGD, optim.SparseAdagrad, optim.SparseAdam])
 def test_rows_that_were_read_are_trained(rmat, kind, form):
-    """Beside torch's embedding, in steps that read twice; the ids change behind each read, as one buffer does."""
+    """Compared with torch's embedding, in steps that read twice. The ids change after each read, as in a reused
+    buffer."""
     table = optim.Embedding(rmat, "table", 3, rows=50, seed=1)
     expected, optimizer = table.weight, kind([table], lr=0.5)
     random = np.random.default_rng(5)
@@ -44,7 +45,7 @@ def test_rows_that_were_read_are_trained(rmat, kind, form):
             rows = table(ids)
             rows.sum().backward()
             with torch.no_grad():
-                rows.fill_(7)  # is the caller's, and not the table's
+                rows.fill_(7)  # the caller's, not the table's
             spoil(ids)
         before = table.weight
         assert torch.equal(before, expected)
@@ -80,7 +81,7 @@ def test_rows_that_were_written_stay(rmat, form):
 
 
 def digests(loader):
-    """Of three epochs, of which the second is left early, and of the first again, from its state."""
+    """The digests of three epochs, the second of which ends early, and of the first again from its state."""
     state = loader.state_dict()
     found = [[batch.digest() for batch in loader]]
     for batch in loader:
@@ -153,7 +154,8 @@ def test_answers_are_no_views_of_questions(rmat, form):
 
 
 def test_calls_that_go_on_alone_read_nothing_of_the_callers(rmat, tmp_path, monkeypatch):
-    """A call that a signal's exception has left goes on. So does each of these, after its caller has gone on too."""
+    """A call continues after a signal's exception has left it. Here each call continues after its caller has moved
+    on."""
     for name in ("one", "two"):
         rmat.create_tensor(name, 3)
     (tmp_path / "edges.tsv").write_text("ant\tbee\nbee\tcat\ncat\tant\n")

@@ -1,4 +1,4 @@
-"""What an array of a mini-batch keeps, and mini-batches that are copied, pickled, and sent to other processes."""
+"""What an array of a mini-batch keeps alive; and mini-batches that are copied, pickled, and sent to other processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALIKE = ["epoch", "step", "edge_type", "true_edges"]
 
 
 def batches_of(graph):
-    """Of every kind: {kind: the batch}, whose arrays are NumPy's if the graph's are."""
+    """{kind: the batch}; the arrays are NumPy's if the graph's are."""
     several = {"paper": [3, 1, 3], "author": [5, 7]}
     edges = {"features": FEATURES, "edge_features": {"cites": "strength"}, "batch_size": 30}
     return {
@@ -45,7 +45,7 @@ def graph(request, hetero):
 
 
 def small_of(batch):
-    """The arrays that a user may keep: all but rows of features, rows of edges and blocks."""
+    """The arrays that a user may keep, except rows of features, rows of edges and blocks."""
     return [array for part in (batch.seeds, batch.seed_rows, batch.src_rows, batch.dst_rows, batch.negative_rows,
                                batch.nodes, batch.labels) for array in _leaves(part)]
 
@@ -58,12 +58,12 @@ def test_small_arrays_keep_no_batch(graph, kind):
     assert len(kept) > 3
     del batch
     assert lease() is None
-    next(iter(graphwire.NodeLoader(graph, None, [4], ntype="paper", features=FEATURES)))  # takes the memory
+    next(iter(graphwire.NodeLoader(graph, None, [4], ntype="paper", features=FEATURES)))  # acquires the memory
     assert all(np.array_equal(array, value) for array, value in zip(kept, values))
 
 
 def large_of(batch):
-    """Rows of features, rows of edges and blocks, as far as they have any."""
+    """Rows of features, rows of edges and blocks, if the batch has them."""
     edges = [some for block in batch.blocks for some in block.edges.values()]
     found = [*_leaves(batch.features), *[array for some in edges for array in (
         some.indptr, some.indices, some.edge_ids, *some.data.values())]]
@@ -72,7 +72,7 @@ def large_of(batch):
 
 @pytest.mark.parametrize("kind", ["nodes", "edges"])
 def test_large_arrays_are_no_copies(graph, kind):
-    """Each lies in the batch's memory, and a part of one keeps all of it."""
+    """Each is a view of the batch's memory, and a slice of one keeps all of it alive."""
     for place in range(len(large_of(batches_of(graph)[kind]))):
         batch = batches_of(graph)[kind]
         lease, part = weakref.ref(batch._lease), large_of(batch)[place][-1:]
@@ -118,7 +118,8 @@ def saved(batch):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_copies_are_equal(graph, kind):
-    """And are alone: none holds the batch's memory, but for copy.copy, whose arrays are the batch's own."""
+    """Copies are separate: they do not keep the batch's memory alive, except copy.copy, which shares the batch's
+    arrays."""
     batch = batches_of(graph)[kind]
     lease, kept = weakref.ref(batch._lease), batches_of(graph)[kind]
     check_equal(batch, copy.copy(batch))
@@ -137,7 +138,7 @@ def test_copies_are_equal(graph, kind):
 
 
 class Batches(torch.utils.data.IterableDataset):
-    """A loader in the worker of a DataLoader; and what a batch's parts and lists of edges are there."""
+    """A loader in a DataLoader's worker, with a batch's parts and lists of edges."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -150,7 +151,7 @@ class Batches(torch.utils.data.IterableDataset):
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_batches_of_another_process(hetero, method):
-    """As Accelerate's and Fabric's loaders want them: through the queue of a worker."""
+    """Sent through a worker's queue, as the loaders of Accelerate and Fabric need it."""
     *batches, around = torch.utils.data.DataLoader(Batches(hetero), batch_size=None, num_workers=1,
                                                    multiprocessing_context=method)
     with graphwire.open(hetero) as graph:
@@ -161,7 +162,7 @@ def test_batches_of_another_process(hetero, method):
 
 def _sent(batch, pipe):
     pipe.send((batch, batch.num_seeds, [len(array) for array in small_of(batch)]))
-    pipe.recv()  # torch's memory is shared as long as its sender is there
+    pipe.recv()  # torch shares memory only while its sender runs
 
 
 def test_a_batch_goes_to_a_child_and_back(graph):
@@ -184,7 +185,7 @@ def test_a_part_of_a_list_goes_alone(graph):
     assert len(pickle.dumps(part)) < 4000 < whole.edge_ids.nbytes
 
 
-def test_what_belongs_to_a_process_says_so(graph):
+def test_objects_of_a_process_cannot_be_sent(graph):
     node, edge = graphwire.NodeLoader(graph, None, [2], ntype="paper"), graphwire.EdgeLoader(graph, None, [2],
                                                                                              etype="cites")
     table = graph.create_tensor("mine", (3, 2))

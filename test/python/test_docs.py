@@ -1,4 +1,4 @@
-"""docs/PYTHON.md and README.md: every block is run, in its order. docs/api: Sphinx builds it, and it tells of every
+"""docs/PYTHON.md and README.md: every block is run, in order. docs/api: Sphinx builds it, and it documents every
 name."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FEWER = " --num_epochs 1 --fan_out 4,3 --log_every 0"
 
 
 def write_products(folder):
-    """A set of 200 nodes where that of ogbn-products is looked for."""
+    """A data set of 200 nodes in the place of ogbn-products."""
     random = np.random.default_rng(0)
     np.savez(folder / "small.npz", src=random.integers(0, 200, 900), dst=random.integers(0, 200, 900), x_dim=8,
              x_indptr=np.arange(0, 402, 2), x_indices=random.integers(0, 8, 400), y=random.integers(0, 5, 200))
@@ -33,7 +33,8 @@ def write_products(folder):
 
 
 def test_the_guide(servers, tmp_path):
-    """One Python runs it all: commands of the shell by the way. Installing is the step's own; epochs are fewer."""
+    """One Python process runs all blocks, and the shell's commands too. The test step has installed the package; epochs
+    are fewer."""
     (tmp_path / "examples").symlink_to(TOP / "examples")
     write_products(tmp_path)
     (tmp_path / "ip_config.txt").write_text("".join(
@@ -47,7 +48,7 @@ def test_the_guide(servers, tmp_path):
             text = re.sub(r"(examples/graphsage.py .*)", rf"\1{FEWER}", text)
             script.append(f"subprocess.run(['bash', '-euc', {text!r}], check=True)")
     setting = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{Path(PROGRAM).parent}:{os.environ['PATH']}",
-               "PET_STANDALONE": "1"}  # torchrun takes a free port
+               "PET_STANDALONE": "1"}  # torchrun chooses a free port
     done = subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(script)], cwd=tmp_path, env=setting,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -55,7 +56,7 @@ def test_the_guide(servers, tmp_path):
 
 
 def test_the_build_trees_words():
-    """The command is a build of several minutes: what it names is there."""
+    """The command builds for minutes, so only the names in it are checked."""
     preset, option = re.search(r"`cmake --preset (\w+) -D(\w+)=ON && cmake --build --preset \1`", GUIDE).groups()
     presets = json.loads((TOP / "CMakePresets.json").read_text())
     for kind in ("configurePresets", "buildPresets"):
@@ -64,7 +65,7 @@ def test_the_build_trees_words():
 
 
 def test_readme(parts, servers, tmp_path):
-    """With these servers in the place of those, and a model."""
+    """With the test's servers instead of the README's, and a model."""
     (tmp_path / "parts").symlink_to(parts)
     (block,) = BLOCK.findall((TOP / "README.md").read_text())
     block = block.replace("10.0.0.1:30050", servers.addresses[0]).replace("10.0.0.2:30050", servers.addresses[1])
@@ -78,8 +79,7 @@ def test_readme(parts, servers, tmp_path):
 
 
 def test_reference(tmp_path):
-    """As the guide says, in a checkout; warnings are errors. Everything that the package exports has its place in the
-    index."""
+    """As the guide says, in a checkout; warnings are errors. The index has everything that the package exports."""
     from sphinx.util.inventory import InventoryFile
 
     commands = re.search(r"`(pip install sphinx)` and `(python -m sphinx .*)` make the reference", GUIDE).groups()

@@ -1,5 +1,5 @@
-"""Edges by id and by their ends, lists around nodes, shares of ranks, and mini-batches of edges; against the arrays
-that went in."""
+"""Edges by id and by their ends, lists around nodes, shares of ranks, and mini-batches of edges, compared with the
+input arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphwire import edges
 
 @pytest.fixture(scope="module")
 def ends(graph):
-    """Source and destination of each paper:cites:paper, by its id here."""
+    """Source and destination of each paper:cites:paper, by the graph's ids."""
     src, dst = arrays_of_hetero()["cites"]
     original = graph.gather("orig_id", slice(None), etype="cites").numpy()
     return src[original], dst[original]
@@ -52,7 +52,8 @@ def test_neighbours(graph, ends):
 
 
 def test_arrays_outlive_their_list(hetero, ends, monkeypatch):
-    """They lie in its memory, which goes with the last of them; the graph may be closed before."""
+    """The arrays are views of the list's memory, which is freed after the last of them; the graph may be closed
+    earlier."""
     made, owned = [], edges.owned
 
     def told(*arguments):
@@ -118,7 +119,7 @@ def test_a_share_lies_on_the_ranks_part(parts):
 
 
 def test_a_share_is_not_divided_again(graph, first_of_two):
-    """A loader takes world and rank from torch.distributed too: of a rank's share it would train half."""
+    """A loader also takes world and rank from torch.distributed, and would use only half of a rank's share."""
     papers, cites = graph.split("train_mask", "paper"), graph.split(etype="cites")
     assert (len(papers), len(cites)) == (50, 1000)
     for kind, share, of in ((graphwire.NodeLoader, papers, {"ntype": "paper"}),
@@ -144,7 +145,7 @@ def test_batches_of_edges(graph, ends, end):
         assert np.array_equal(papers[batch.src_rows], ends[0][ids])
         assert np.array_equal(papers[batch.dst_rows], ends[1][ids])
         assert batch.negative_rows.shape == (len(ids), 5)
-        assert int(batch.negative_rows.max()) < batch.blocks[-1].num_dst["paper"]  # a model has outputs for them
+        assert int(batch.negative_rows.max()) < batch.blocks[-1].num_dst["paper"]  # the model has outputs for these
         original = graph.gather("orig_id", ids, etype="cites").numpy()
         assert np.array_equal(batch.y.numpy(), arrays_of_hetero()["strength"][original])
         assert torch.equal(batch.to("cpu").negative_rows, batch.negative_rows) and batch.seed_rows is None
@@ -164,7 +165,7 @@ def test_no_true_edges(graph, ends):
         papers = batch.nodes["paper"]
         src = papers[batch.src_rows].repeat_interleave(20).tolist()
         true = sum(pair in there for pair in zip(src, papers[batch.negative_rows.flatten()].tolist()))
-        assert true == batch.true_edges < 5  # one in 45 would be
+        assert true == batch.true_edges < 5  # at random it would be one in 45
 
 
 @pytest.mark.parametrize("exclude, options", [
@@ -191,7 +192,7 @@ def test_what_is_excluded(graph, ends, exclude, options):
 
 
 def test_reverses_by_id(graph, ends):
-    """Every edge's own reverse, by the id that it has."""
+    """The reverse of every edge, by the reverse's id."""
     src, dst = graph.find_edges(slice(None), "rev_cites")
     place = {}
     for i, pair in enumerate(zip(src.tolist(), dst.tolist())):
@@ -206,7 +207,7 @@ def test_reverses_by_id(graph, ends):
 
 @pytest.fixture(scope="module")
 def doubled(tmp_path_factory):
-    """30 edges and the same turned round, behind them."""
+    """30 edges, then the same edges reversed."""
     src, dst = np.random.default_rng(2).integers(0, 12, (2, 30))
     both = np.concatenate([src, dst]), np.concatenate([dst, src])
     with graphwire.open(graphwire.partition_graph(both, "doubled", 2, tmp_path_factory.mktemp("doubled"))) as opened:
@@ -214,8 +215,8 @@ def doubled(tmp_path_factory):
 
 
 def test_reverses_are_held_against_the_ends(doubled):
-    """Any id whose ends are turned will do; a batch with another one is refused, and names it. Without reverse_etype
-    the only type is meant."""
+    """Any id of an edge with the reversed ends is accepted. A batch with another id is refused, and the error names it.
+    Without reverse_etype the only type is meant."""
     src, dst = (ends.tolist() for ends in doubled.find_edges(slice(None)))
     right = [next(j for j in range(60) if (src[j], dst[j]) == (dst[i], src[i])) for i in range(60)]
     batches = list(graphwire.EdgeLoader(doubled, None, [-1], reverse_ids=right, batch_size=7))
@@ -265,7 +266,7 @@ def test_errors(graph, options, text):
     (lambda g: graphwire.EdgeLoader(g, None, [-5], etype="cites"), graphwire.InvalidError, "fanout -5"),
     (lambda g: graphwire.NodeLoader(g, None, [2], ntype="paper", labels="nix"), graphwire.NotFoundError, "nix"),
 ])
-def test_errors_are_those_that_docstrings_tell(graph, call, kind, text):
+def test_errors_are_those_in_the_docstrings(graph, call, kind, text):
     with pytest.raises(kind, match=text):
         call(graph)
 
@@ -294,7 +295,7 @@ def test_states_and_short_batches(graph):
 
 
 def of_two_types(graph, **options):
-    """Citations 100 to 299 and everything that was written, each with its own negatives."""
+    """Citations 100 to 299 and all edges of writes, each type with its own negatives."""
     return graphwire.EdgeLoader(graph, {"cites": range(100, 300), "writes": None}, [{"cites": 4, "writes": 3}],
                                 negatives={"cites": 2, "writes": 3}, negative_end={"cites": "src"},
                                 labels={"cites": "strength"}, batch_size=64, shuffle=True, seed=5, **options)

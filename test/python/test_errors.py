@@ -1,4 +1,4 @@
-"""How errors tell where: of a graph that was opened from its folder no server, of servers each once."""
+"""Errors name the place of the fault: no server for a graph opened from its folder, and each server once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def another_width(graph):
     graph.create_tensor("narrow", [100, 4]).push([1], np.zeros((1, 5), np.float32), kind="sgd", lr=1.0)
 
 
-# What cannot be done with a graph, wherever it lies.
+# Calls that fail on every graph, wherever it is stored.
 WRONG = {
     "an id beyond the last": lambda graph: graph.gather("feat", [FAR]),
     "a feature that is none": lambda graph: graph.gather("nothing", [1]),
@@ -80,7 +80,7 @@ def test_a_folder_has_no_server(request, where, wrong):
 
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("transport", ["tcp", "auto"])
-def test_a_server_is_told_once(servers, transport, wrong):
+def test_a_server_is_named_once(servers, transport, wrong):
     graph = graphwire.open(servers=servers.addresses, transport=transport)
     text = told(WRONG[wrong], graph)
     assert text.lower().count("server") <= 1 and "shm:" not in text, text
@@ -122,7 +122,7 @@ def test_one_that_has_ended(own_servers):
     graph.close()
 
 
-# --- Arrays that go to the program through files. ---
+# --- Arrays that the package passes to the program in files. ---
 
 SRC, DST = np.arange(9), np.arange(1, 10)
 REFUSED = {

@@ -1,4 +1,4 @@
-"""The examples as a user starts them: one process and several, over servers and without, killed and gone on with."""
+"""The examples as a user starts them: one process and several, with servers and without, killed and resumed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL = ("--fan_out", "4,3", "--batch_size", "300", "--num_hidden", "16", "--log
 
 
 def start(script, *arguments, world=1, rank=0, own_python=False):
-    """own_python: as a user starts it; else forked, which is sooner."""
+    """own_python: in a new Python process, as a user starts it; else in a fork, which is faster."""
     environment = counted({**os.environ, "OMP_NUM_THREADS": "1"})
     if world > 1:
         environment.update(WORLD_SIZE=str(world), RANK=str(rank))
@@ -36,7 +36,7 @@ def start(script, *arguments, world=1, rank=0, own_python=False):
 
 
 def end(*processes):
-    """What the first one printed; all must end well, and leave no thread of a process group."""
+    """The output of the first process. All must succeed, and leave no thread of a process group."""
     printed = [process.communicate() for process in processes]
     for process, (out, err) in zip(processes, printed):
         assert process.returncode == 0, out + err
@@ -49,7 +49,7 @@ def accuracy(out):
 
 
 def figures(path):
-    """Lines of a metrics file, but for their time."""
+    """The lines of a metrics file, without their times."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     return [{name: line[name] for name in line if name != "seconds"} for line in lines]
 
@@ -66,12 +66,12 @@ def test_one_process(whole, tmp_path):
 
 
 def test_a_heterogeneous_graph(hetero, tmp_path):
-    out = end(start(SAGE, "--part_config", hetero, *SMALL, "--num_epochs", 1, "--num_gpus", 0))  # as -1: the processor
+    out = end(start(SAGE, "--part_config", hetero, *SMALL, "--num_epochs", 1, "--num_gpus", 0))  # -1 means the CPU too
     assert accuracy(out) >= 0
 
 
 def test_two_ranks_over_servers(parts, servers, tmp_path):
-    """Started from one file of servers, as a launcher writes it; ranks and figures are of both."""
+    """Started with a file of servers, as a launcher writes it. Ranks and figures cover both processes."""
     config = tmp_path / "ip_config.txt"
     config.write_text("# part 0, part 1\n" + "".join(
         "{} {}\n".format(*address.rsplit(":", 1)) for address in servers.addresses))
@@ -86,7 +86,7 @@ def test_two_ranks_over_servers(parts, servers, tmp_path):
     (SAGE, 1, ["--batch_size", 300]), (RGCN, 1, ["--batch_size", 12]), (RGCN, 2, ["--batch_size", 8, "--sync"]),
     (LINKS, 1, ["--batch_size", 150, "--etype", "cites", "--num_ranked", 20])])
 def test_a_killed_job_goes_on(whole, hetero, hetero2, tmp_path, script, world, options):
-    """The same weights, rows and figures, byte for byte, as of a job that nobody killed."""
+    """The same weights, rows and figures, byte for byte, as without the kill."""
     def job(name, meet, *more):
         arguments = [*SMALL[:-2], *options, "--log_every", 1, "--num_epochs", 3, "--checkpoint_every", 2,
                      "--eval_every", 1, "--checkpoint", tmp_path / name, "--metrics", tmp_path / f"{name}.metrics"]
@@ -115,7 +115,7 @@ def test_a_killed_job_goes_on(whole, hetero, hetero2, tmp_path, script, world, o
     assert found["loader"] == expected["loader"] and found["found"] == expected["found"]
     for name, weights in expected["model"].items():
         assert torch.equal(found["model"][name], weights), name
-    again = end(*job("killed", "fourth", *plot))  # nothing is left to do: it says what was found
+    again = end(*job("killed", "fourth", *plot))  # no work is left: it prints the result
     assert accuracy(again) == accuracy(out) > 0 and len(figures(tmp_path / "killed.metrics")) == 3
     if script != SAGE:
         rows = []
@@ -124,12 +124,12 @@ def test_a_killed_job_goes_on(whole, hetero, hetero2, tmp_path, script, world, o
                 graph.restore(tmp_path / saved["tables"])
                 rows.append(graph.open_tensor("embedding/author")[:])
         assert torch.equal(*rows)
-        assert len(list(tmp_path.glob("killed.tables-*"))) == 1  # older ones go
+        assert len(list(tmp_path.glob("killed.tables-*"))) == 1  # older checkpoints are removed
 
 
 def test_a_job_of_two_hosts_goes_on(parts, servers, tmp_path):
-    """Ranks with a disk each: the first one's has the checkpoint, and both go on from it, to the same weights, though
-    an epoch's seven batches are four and three steps; and where one rank has no step at all, it ends as well."""
+    """Ranks with separate disks. The first one has the checkpoint, and both continue from it with the same weights,
+    though an epoch's seven batches are four and three steps. A job with a rank that has no steps ends too."""
     def job(name, epochs, *more):
         processes = []
         for rank in range(2):
@@ -152,9 +152,9 @@ def test_a_job_of_two_hosts_goes_on(parts, servers, tmp_path):
 
 
 def test_a_killed_job_without_sync_goes_on(hetero2, tmp_path):
-    """Ranks that push their gradients when they have them are never twice the same: a job that was killed in mid-epoch
-    ends as near to one that nobody killed as seeds are to each other, twice that at most (they differ by 0.08; that
-    one, run again, by 0.01; without its tables it would be 0.3 away)."""
+    """If ranks push gradients as soon as they have them, no two runs are equal. A job that was killed in mid-epoch must
+    be as near to an uninterrupted one as twice the distance between seeds. (Seeds differ by 0.08. Repeating the
+    uninterrupted job gives 0.01; without its tables the result would be 0.3 away.)"""
     def job(name, seed, meet):
         arguments = ("--servers", ",".join(hetero2.addresses), *SMALL[:-2], "--log_every", 1, "--batch_size", 12,
                      "--num_epochs", 6, "--lr", 0.01, "--sparse_lr", 0.02, "--dropout", 0, "--seed", seed,
@@ -177,7 +177,7 @@ def test_a_killed_job_without_sync_goes_on(hetero2, tmp_path):
     for processes in whole:
         end(*processes)
     out = end(*job("killed", 0, "meet-again"))
-    assert "going on from" in out and "epoch 3" not in out  # from step 2 of epoch 4, or a later one
+    assert "going on from" in out and "epoch 3" not in out  # from step 2 of epoch 4, or later
     last = [losses(f"whole{seed}")[-1] for seed in range(3)]
     found = losses("killed")
     assert len(found) == 6 and found[-1] < 0.7 * found[0]
@@ -185,8 +185,8 @@ def test_a_killed_job_without_sync_goes_on(hetero2, tmp_path):
 
 
 def test_a_checkpoint_is_of_this_job(hetero2, tmp_path, monkeypatch):
-    """Tensors that others keep on the same servers are neither saved nor taken back; and the file goes on from
-    wherever one stands."""
+    """Other jobs' tensors on the same servers are neither saved nor restored; and the checkpoint resumes from any
+    working directory."""
     arguments = ("--servers", ",".join(hetero2.addresses), *SMALL, "--batch_size", 20, "--checkpoint")
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -203,8 +203,8 @@ def test_a_checkpoint_is_of_this_job(hetero2, tmp_path, monkeypatch):
             graph.delete_tensor("others", kept=True)
 
 
-def test_what_a_kill_leaves_goes(whole, tmp_path, monkeypatch):
-    """A checkpoint that was half written stays under one name, and the next takes it."""
+def test_files_of_a_kill_are_removed(whole, tmp_path, monkeypatch):
+    """A half-written checkpoint always has the same name, which the next one overwrites."""
     from common import Checkpoint
     from test_inference import ARGS
 
@@ -239,11 +239,11 @@ def test_only_the_first_rank_has_a_bar(whole, monkeypatch):
     with graphwire.open(whole) as graph:
         for rank in range(2):
             progress(graphwire.NodeLoader(graph, None, [2], world=2, rank=rank))
-    assert [options["disable"] for options in asked] == [None, True]  # None: where there is no terminal
+    assert [options["disable"] for options in asked] == [None, True]  # None: without a terminal
 
 
 def test_an_optimizer_of_a_gpu_is_sent_from_the_processor(monkeypatch):
-    """Its tensors are asked for there; what has none stays."""
+    """Its tensors are copied to the CPU; values that are not tensors stay."""
     from common import on_processor
 
     moved = []
@@ -253,16 +253,16 @@ def test_an_optimizer_of_a_gpu_is_sent_from_the_processor(monkeypatch):
     model(torch.ones(1, 2)).sum().backward()
     optimizer.step()
     state = optimizer.state_dict()
-    assert on_processor(state) == state and len(moved) == 6  # steps and two moments of two parameters
+    assert on_processor(state) == state and len(moved) == 6  # step and two moments for each of two parameters
 
 
-def test_an_epoch_that_was_begun_is_said():
+def test_a_begun_epoch_is_reported():
     from common import epoch_of
     assert [epoch_of({"epoch": 3, "step": step}) for step in (0, 7)] == ["epoch 3", "epoch 3 from step 7"]
 
 
 def test_rgcn_of_two_ranks(hetero2, tmp_path):
-    """Twice the same: gradients of the table are combined in the order of the ranks."""
+    """Two equal runs: gradients of the table are combined in the order of the ranks."""
     printed = []
     for number in range(2):
         arguments = ("--part_config", hetero2.folder, "--servers", ",".join(hetero2.addresses), *SMALL, "--batch_size",
@@ -275,8 +275,9 @@ def test_rgcn_of_two_ranks(hetero2, tmp_path):
 
 @pytest.mark.parametrize("script, options", [
     (SAGE, ["--eval_every", 2]), (RGCN, ["--ntype", "paper"]), (LINKS, ["--etype", "cites", "--batch_size", 600])])
-def test_the_same_losses_over_every_way(hetero2, tmp_path, script, options):
-    """Of a folder, over TCP and over mapped memory, with one thread: every figure of every epoch, to the last bit."""
+def test_the_same_losses_over_every_transport(hetero2, tmp_path, script, options):
+    """From a folder, over TCP and over mapped memory, with one thread: every figure of every epoch is equal in every
+    bit."""
     arguments = ("--part_config", hetero2.folder, *SMALL, "--batch_size", 40, "--num_epochs", 2, *options)
     served = ("--servers", ",".join(hetero2.addresses))
     ways = {"memory": (), "tcp": (*served, "--transport", "tcp"), "shm": (*served, "--transport", "shm")}
@@ -286,8 +287,8 @@ def test_the_same_losses_over_every_way(hetero2, tmp_path, script, options):
 
 
 def test_links_of_two_ranks(hetero2, tmp_path):
-    """Trained and evaluated by both: the same over TCP and over mapped memory, every held edge is ranked once, and
-    every node has a row."""
+    """Both ranks train and evaluate. Results over TCP and over mapped memory are equal, every held-out edge is ranked
+    once, and every node has a row."""
     for way in ("tcp", "shm"):
         arguments = ("--servers", ",".join(hetero2.addresses), "--transport", way, "--etype", "cites", *SMALL,
                      "--batch_size", 200, "--num_epochs", 2, "--eval_every", 1, "--sync", "--init_method",
@@ -305,14 +306,14 @@ def test_links_of_two_ranks(hetero2, tmp_path):
 
 
 def test_links(tmp_path):
-    """Of a graph with structure ranks rise: nodes that lie close in a ring are linked."""
+    """Training raises the ranks on a graph with structure: neighbours in a ring are linked."""
     src = np.arange(400).repeat(4)
     np.save(tmp_path / "edges.npy", np.stack([src, (src + np.tile([1, 2, 3, 4], 400)) % 400], 1))
     run("import", "--from", tmp_path / "edges.npy", "--undirected", "--out", tmp_path / "ring", "--quiet")
     out = end(start(LINKS, "--part_config", tmp_path / "ring", "--fan_out", "8,8", "--batch_size", 200, "--num_epochs",
                     6, "--eval_every", 6, "--lr", 0.01, "--sparse_lr", 0.02, "--dropout", 0, "--log_every", 0))
     from links import division, exclusion
-    with graphwire.open(tmp_path / "ring") as graph:  # its edges are there both ways
+    with graphwire.open(tmp_path / "ring") as graph:  # every edge exists in both directions
         learned, held = ({(int(u), int(v)) for u, v in zip(*graph.find_edges(ids))}
                          for ids in division(graph, graph.etypes[0], 0.1, 0))
         assert len(held) == 320 and len(learned) > 2500
@@ -323,7 +324,7 @@ def test_links(tmp_path):
 
 
 def test_cora(tmp_path):
-    """The public split: 0.79 to 0.82 is what two layers of GraphSAGE are known to reach (10 seeds: 0.794)."""
+    """The public split: a GraphSAGE model of two layers is known to reach 0.79 to 0.82 (10 seeds: 0.794)."""
     run("import", "--from", given("data/cora/cora.npz"), "--out", tmp_path / "cora", "--quiet")
     arguments = ("--part_config", tmp_path / "cora", "--fan_out=-1,-1", "--num_epochs", 40, "--batch_size", 140, "--lr",
                  0.01, "--eval_every", 10, "--weight-decay", 5e-4, "--input_dropout", 0.5, "--normalize",
@@ -340,14 +341,14 @@ def test_cora(tmp_path):
     (("--n_classes", "3"), "--n_classes 3: the labels go up to 4"),
     (("--num_gpus", "2"), "--num_gpus 2: PyTorch"),
 ])
-def test_what_does_not_fit_is_said(whole, arguments, text):
+def test_mismatches_are_reported(whole, arguments, text):
     process = start(SAGE, "--part_config", whole, *SMALL, *arguments)
     _, err = process.communicate()
     assert process.returncode == 1 and text in err
 
 
 def test_dgls_options_are_taken(whole, hetero):
-    """All of its two GraphSAGE scripts', as its README gives them."""
+    """All options of DGL's two GraphSAGE scripts, as its README gives them."""
     shared = ("--graph_name", "rmat", "--part_config", whole, "--num_servers", 1, "--num_clients", 1, "--id", 0,
               "--local_rank", 0, "--standalone", "--num_layers", 2, "--num_epochs", 1, "--log_every", 0, "--fan_out",
               "4,3", "--batch_size", 2000, "--batch_size_eval", 3000, "--eval_every", 1, "--num_workers", 1)
@@ -355,7 +356,7 @@ def test_dgls_options_are_taken(whole, hetero):
     end(start(LINKS, *shared, "--n_classes", 5, "--num_negs", 1, "--neg_share", "--remove_edge", "--test_share", 0.01))
 
 
-def test_standalone_under_a_launcher_is_said(whole):
+def test_standalone_under_a_launcher_is_reported(whole):
     environment = {**os.environ, "WORLD_SIZE": "2", "RANK": "0", "GRAPHWIRE_IP_CONFIG": "nowhere"}
     words = ["--standalone", *SMALL, "--num_epochs", "1"]
     printed = []
@@ -374,7 +375,7 @@ def test_a_plot_without_matplotlib_is_refused_at_the_beginning(whole, tmp_path):
     assert done.returncode == 1 and done.stderr.startswith("--plot needs matplotlib") and not done.stdout
 
 
-def test_a_file_that_is_no_checkpoint_is_said(whole, tmp_path):
+def test_an_invalid_checkpoint_is_reported(whole, tmp_path):
     torch.save({"world": 1, "model": {}}, tmp_path / "other")
     process = start(SAGE, "--part_config", whole, *SMALL, "--checkpoint", tmp_path / "other")
     _, err = process.communicate()

@@ -1,4 +1,4 @@
-"""Graphs and checkpoints that earlier versions wrote are read as those versions read them (test/formats)."""
+"""Graphs and checkpoints of earlier versions give the same values as with those versions (test/formats)."""
 
 import json
 import shutil
@@ -23,14 +23,14 @@ def expected(version):
 
 
 def differ(found, value):
-    """Numbers of a step are compared as such: a version may round otherwise."""
+    """Floats are compared with a tolerance: another version may round differently."""
     if isinstance(value, list) and value and isinstance(value[0], list) and isinstance(value[0][0], float):
         return not np.allclose(found, value, rtol=1e-5, atol=1e-5)
     return found != value
 
 
 def differences(found, wanted):
-    """The entries of `wanted` that `found` has not; a later version may know more."""
+    """The entries of `wanted` that `found` lacks; a later version may have more."""
     return {name: (found.get(name), value) for name, value in wanted.items() if differ(found.get(name), value)}
 
 

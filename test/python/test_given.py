@@ -1,5 +1,5 @@
-"""Arguments: ids of every type and shape at every interface, beside NumPy's and torch's meaning; indices of rows;
-numbers, words and switches; fanouts; lists that are empty; calls that fail and leave nothing behind."""
+"""Arguments: ids of every type and shape at every interface, compared with NumPy's and torch's meaning; indices of
+rows; numbers, words and switches; fanouts; empty lists; calls that fail and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def graph(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def of_relations(tmp_path_factory):
-    """Two relations, whose names are numbers; each node has nine edges of either."""
+    """Two relations whose names are numbers; each node has nine edges of either."""
     folder = tmp_path_factory.mktemp("relations")
     src, dst = np.repeat(np.arange(10), 9), np.concatenate([np.delete(np.arange(10), i) for i in range(10)])
     path = graphwire.partition_graph({("a", "3", "a"): (src, dst), ("a", "7", "a"): (dst, src)}, "g", 1,
@@ -73,7 +73,7 @@ def seeds_of(loader):
 
 
 def negatives_of(graph, ids):
-    """Of many draws; ascending."""
+    """The distinct ids of many draws, ascending."""
     loader = graphwire.EdgeLoader(graph, [0] * 40, [1], negatives=20, negative_ids=ids, batch_size=40)
     batch = next(iter(loader))
     return sorted(set(batch.nodes["_N"][batch.negative_rows.flatten()].tolist()))
@@ -91,7 +91,7 @@ def offsets_of(graph, ids):
     return found.dst[::2].tolist()
 
 
-# What finds the ids again that it was given, ids of what, and its argument's name.
+# A call that returns the ids that it got; how many ids exist; its argument's name.
 INTERFACES = {
     "feature[…]": (lambda g, ids: g.feature("number")[ids].reshape(-1).tolist(), NODES, "rows|indices"),
     "gather": (lambda g, ids: g.gather("number", ids).reshape(-1).tolist(), NODES, "rows|indices"),
@@ -120,7 +120,8 @@ INTERFACES = {
 
 @pytest.mark.parametrize("name", INTERFACES)
 def test_ids_mean_what_they_mean_in_numpy_and_torch(graph, name):
-    """Or are refused by name. What stands for rows of all edges and of all nodes is as long as those are."""
+    """Ids mean the same as in NumPy and torch, or are refused by name. A mask of all edges or nodes has one entry for
+    each."""
     call, count, argument = INTERFACES[name]
     for tensor, initial in (("rows", None), ("ids", "number"), ("table", "number")):
         made = graph.create_tensor(tensor, (NODES, 1), "float32")
@@ -129,7 +130,7 @@ def test_ids_mean_what_they_mean_in_numpy_and_torch(graph, name):
     right = refused = 0
     for value, text in forms():
         if isinstance(value, (dict, type(iter([])))) and name != "feature[…]":
-            continue  # {type: ids} of loaders; what is read once
+            continue  # {type: ids} of loaders; an iterator
         if isinstance(value, (str, tuple)) and name in ("split", "feature[…]", "Tensor[…]", "Tensor[…] ="):
             continue  # a mask's name; several dimensions
         wanted = meaning(value, count, argument.startswith("rows"))
@@ -165,7 +166,8 @@ def test_a_feature_of_bytes_is_a_mask(graph, name):
 @pytest.mark.filterwarnings("ignore:.*(uint8|non-tuple)")
 @pytest.mark.parametrize("feature", ["number", "x", "cube"])
 def test_indices_mean_what_they_mean_in_torch(graph, feature):
-    """Or are refused, with a word on rows; and no more rows are fetched than an index names."""
+    """An index means the same as in torch, or is refused with a hint about rows. The call fetches only rows that the
+    index names."""
     rows = graph.feature(feature)
     whole = rows[:]
     mask = torch.arange(NODES) % 3 == 1
@@ -257,7 +259,7 @@ LOADERS = (graphwire.NodeLoader, graphwire.EdgeLoader)
 
 
 def integers(graph):
-    """(argument, a call that takes it, numbers that make no sense)."""
+    """(argument, a call with it, invalid numbers)."""
     for (name, wrong), kind in itertools.product((
             ("batch_size", (0, -3, 2**24 + 1, 2**70)), ("depth", (0, -1, 257, 2**40)), ("seed", (-1, 2**64))), LOADERS):
         yield name, lambda value, name=name, kind=kind: kind(graph, None, [2], **{name: value}), wrong
@@ -333,7 +335,7 @@ def refused(name, call, value):
     assert name in str(error.value) and not isinstance(error.value, OverflowError), (name, value)
 
 
-def test_what_is_no_number_is_refused_by_name_and_leaves_nothing(graph):
+def test_invalid_numbers_are_refused_by_name_and_leave_nothing(graph):
     graph.create_tensor("pushed", (3, 1))
     before = sorted(tensor["name"] for tensor in graph.tensors)
     for name, call, wrong in integers(graph):
@@ -354,7 +356,7 @@ def test_what_is_no_number_is_refused_by_name_and_leaves_nothing(graph):
             if (name, value) != ("kind", "adam"):
                 refused(name, call, value)
     assert sorted(tensor["name"] for tensor in graph.tensors) == before
-    graph.open_tensor("pushed").push([1], [[1.0]], kind="sgd", lr=1.0)  # no failed push has chosen another kind
+    graph.open_tensor("pushed").push([1], [[1.0]], kind="sgd", lr=1.0)  # no failed push has fixed another optimizer
     assert graph.open_tensor("pushed")[:].flatten().tolist() == [0, -1, 0]
 
 
@@ -379,7 +381,7 @@ def test_servers_that_are_given_are_not_none(graph):
 # --- Fanouts. ---
 
 def degrees_of(graph, fanouts):
-    """[hop, from the seeds outwards][relation] of a seed's in-degrees."""
+    """[hop, beginning at the seeds][relation] of a seed's in-degrees."""
     batch = next(iter(graphwire.NodeLoader(graph, [0], fanouts)))
     return [{etype: int(edges.in_degrees[0]) for etype, edges in block.edges.items()}
             for block in reversed(batch.blocks)]
@@ -441,7 +443,7 @@ def test_no_seeds_are_no_batches(graph, empty, options):
         assert list(loader) == []
 
 
-def test_a_rank_without_seeds_goes_on_beside_the_others(parts):
+def test_a_rank_without_seeds_takes_part(parts):
     with graphwire.open(parts) as graph:
         mask = torch.zeros(graph.num_nodes(), dtype=torch.bool)
         mask[5] = True

@@ -1,4 +1,4 @@
-"""Graphs: types, features, one call at a time, errors; what comes out against the arrays that went in."""
+"""Graphs: types, features, single calls, errors; results are compared with the input arrays."""
 
 from __future__ import annotations
 
@@ -198,14 +198,14 @@ def test_errors_survive_pickling(graph):
     assert type(again) is graphwire.OutOfRangeError and again.status == "GW_RANGE" and str(again) == str(error.value)
 
 
-def test_a_closed_graph_says_so(hetero):
+def test_a_closed_graph_is_an_error(hetero):
     graph = graphwire.open(hetero)
     feature = graph.feature("feat", "paper")
     batch = graphwire.sample(graph, [1], [5], ntype="paper", features={"paper": "feat"})
     graph.close()
     with pytest.raises(ValueError, match="closed"):
         feature[[1]]
-    ids = batch.nodes["paper"].numpy()  # what is held stays
+    ids = batch.nodes["paper"].numpy()  # a tensor in use stays
     assert np.array_equal(batch.features["paper"]["feat"].numpy(), arrays_of_hetero()["feat"][ids])
 
 

@@ -1,4 +1,4 @@
-"""cffi reads the public header, all of it: what a C program can call, Python can."""
+"""cffi parses the whole public header, so Python can call what C can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inference of the examples layer by layer, and what becomes of it: files of rows, a linear model."""
+"""Layer-by-layer inference of the examples, and its outputs: files of rows, and a linear model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def whole_neighbourhood(graph, ids, ntype):
 
 @pytest.mark.parametrize("kind", ["whole", "parts", "hetero"])
 def test_graphsage(request, kind):
-    """What one pass over the whole neighbourhood gives, of all nodes together and of a few."""
+    """Equal to one pass over the whole neighbourhood, for all nodes together and for a few."""
     torch.manual_seed(1)
     with graphwire.open(request.getfixturevalue(kind)) as graph:
         target, widths, ranks = graph.ntypes[-1], columns(graph, "feat"), Ranks(ARGS)
@@ -68,7 +68,7 @@ def test_rows_of_every_node_type(hetero):
 
 @pytest.mark.parametrize("far, text", [(0, "original ids"), (1 << 40, "the graph's ids")])
 def test_rows_in_a_file(tmp_path, far, text):
-    """By the ids of the input, where these number the nodes."""
+    """Rows are ordered by the input's ids, if these number the nodes."""
     pairs = np.random.default_rng(1).integers(0, 50, (400, 2)) + far
     np.save(tmp_path / "edges.npy", np.concatenate([pairs, np.stack([np.arange(50), np.arange(50)], 1) + far]))
     run("import", "--from", tmp_path / "edges.npy", "--out", tmp_path / "graph", "--quiet")
@@ -86,7 +86,7 @@ def test_rows_in_a_file(tmp_path, far, text):
 
 
 def test_a_linear_model_of_rows(hetero):
-    """It finds classes that rows tell, and none where they tell nothing."""
+    """It finds classes that the rows determine, and none if the rows carry no information."""
     with graphwire.open(hetero) as graph:
         classes = graph.feature("label", "paper")[:]
         assert linear_accuracy(graph, ARGS, "paper", torch.eye(4)[classes]) == 1

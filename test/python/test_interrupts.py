@@ -1,6 +1,6 @@
-"""Signals and threads where they would do harm: beside a call of C, in a handler, in what goes on when the wait has
-ended, at every line, and at any moment: $GRAPHWIRE_INTERRUPTS (500) of them, and 10,000 in `./check soak`.
-"""
+"""Signals and threads where they would do harm: during a call of C, in a handler, in code that continues after an
+interrupted wait, at every line, and at random moments: $GRAPHWIRE_INTERRUPTS (500) of them, and 10,000 in `./check
+soak`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ from graphwire import _native, _opened, edges
 
 
 def live():
-    """Clients that are open, and shares of them, when what was left behind has ended."""
+    """How many clients and shares of clients are open, after abandoned operations have ended."""
     gc.collect()
     counts = _native.lib.count_live()
     return counts.clients, counts.shares
 
 
 def interrupted_uses(whole, monkeypatch, taken):
-    """A batch, a loader and a sample whose client hears of them as a signal comes. Returns rows of a batch."""
+    """A batch, a loader and a sample; a signal arrives as each takes its share of the client. Returns rows of a
+    batch."""
     graph = graphwire.open(whole)
     loader = graphwire.NodeLoader(graph, None, [3], features="feat", batch_size=100)
     batches, state = iter(loader), loader.state_dict()
@@ -54,8 +55,9 @@ def interrupted_uses(whole, monkeypatch, taken):
 
 
 @pytest.mark.parametrize("taken", [False, True])
-def test_beside_what_is_owned(whole, monkeypatch, taken):
-    """Before its client knows of it, and after: what was made goes once, and the client when the last user has gone."""
+def test_interrupts_while_objects_are_made(whole, monkeypatch, taken):
+    """The signal arrives before or after the client lends a share. Each object is freed once, and the client after its
+    last user."""
     before = live()
     held = interrupted_uses(whole, monkeypatch, taken)
     assert live() == (before[0] + 1, before[1] + 1) and held.shape[1] == 16
@@ -86,7 +88,7 @@ def dropped(monkeypatch):
 
 @functools.lru_cache
 def reverses(opened):
-    """Up to 40 edges that have a reverse, and the map of all edges to it."""
+    """Up to 40 edges that have a reverse, and the map from all edges to their reverses."""
     with opened() as graph:
         src, dst = graph.find_edges(slice(0, 4000))
         back = graph.edge_ids(dst, src)
@@ -98,7 +100,7 @@ def reverses(opened):
 
 
 def uses(opened, device=None):
-    """All that makes something which ends: a client, loaders, batches, lists of edges, tickets."""
+    """Creates every kind of object that must be freed: a client, loaders, batches, lists of edges, tickets."""
     seeds, turned = reverses(opened)
     with opened() as graph:
         for loader in (graphwire.NodeLoader(graph, range(40), [2, 2], features="feat", labels="label", batch_size=20,
@@ -117,14 +119,15 @@ def uses(opened, device=None):
 
 
 def all_ended(before):
-    """What goes on alone when its wait has been interrupted ends by itself."""
+    """Operations that continue after an interrupted wait end by themselves."""
     while live() != before:
         time.sleep(0.001)
     return True
 
 
 def interrupted_at(number, opened):
-    """uses(opened), with an exception at a line of the package's, by its number. Returns the lines that there were."""
+    """Runs uses(opened), with an exception at the number-th executed line of the package. Returns the number of
+    lines."""
     count = 0
 
     def trace(frame, event, argument):
@@ -132,8 +135,8 @@ def interrupted_at(number, opened):
         if "graphwire" not in frame.f_code.co_filename:
             return None
         if event == "line" and frame.f_code.co_code[frame.f_lasti] == POP_EXCEPT:
-            return trace  # Python runs no signal's handler there, and what raises there leaves an exception handled
-        if event == "line" or (event == "call" and frame.f_lasti <= 0):  # a generator is called as it is closed, too
+            return trace  # Python runs no signal handler there, and an exception raised there stays in a handled state
+        if event == "line" or (event == "call" and frame.f_lasti <= 0):  # closing a generator calls it too
             count += 1
             if count == number:
                 raise Interrupted(frame.f_code.co_name, frame.f_lineno)
@@ -149,8 +152,8 @@ def interrupted_at(number, opened):
 
 
 def test_at_every_line(small, dropped):
-    """An exception at each line that runs in the main thread, of a finalizer or a call of Python's too, comes to the
-    program, and leaves nothing."""
+    """An exception at each line of the package that runs in the main thread, also of finalizers and callbacks, reaches
+    the program and leaves nothing behind."""
     reverses(small)
     before, numbers = live(), range(1, interrupted_at(0, small) + 1)
     for number in random.Random(5).sample(numbers, min(INTERRUPTS, len(numbers))):
@@ -158,14 +161,14 @@ def test_at_every_line(small, dropped):
             reached = interrupted_at(number, small)
         except Interrupted:
             continue
-        assert not dropped and reached < number  # waits have more lines at one time than at another
+        assert not dropped and reached < number  # waits execute more or fewer lines
     assert not dropped
     assert all_ended(before)
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """Opens a small graph: the function."""
+    """Opens a small graph. The fixture is the function."""
     folder = tmp_path_factory.mktemp("small") / "parts"
     ids = np.arange(60)
     graphwire.partition_graph((ids, (ids * 7 + 1) % 60), "small", 1, folder, method="random", undirected=True,
@@ -174,8 +177,8 @@ def small(tmp_path_factory):
 
 
 def interrupted_while(work, times, longest):
-    """work() again and again, while signals come at random moments within `longest` seconds. Returns how many came, and
-    how many exceptions came to the program."""
+    """Repeats work() while signals arrive at random moments within `longest` seconds. Returns how many arrived, and how
+    many exceptions reached the program."""
     moments, sent, arrived = random.Random(7), 0, 0
 
     def handler(*_):
@@ -216,8 +219,8 @@ def test_at_any_moment(parts, servers, small, dropped, made_up_gpu, where):
 
 
 def test_no_finalizer_is_python():
-    """Where Python drops an interrupt: __del__, what a weak reference calls, and the ends of Python's own threads. The
-    executors of kge's training are shut down. deploy/, which the wheel contains, is a package of its own."""
+    """The places where Python drops an interrupt: __del__, callbacks of weak references, and the ends of Python's own
+    threads. kge's training shuts its executors down. deploy/, which the wheel contains, is a separate package."""
     found = [f"{path.relative_to(PACKAGE)}: {line.strip()}" for path in PACKAGE.rglob("*.py")
              if not path.is_relative_to(PACKAGE / "deploy")
              for line in path.read_text().splitlines() if FINALIZERS.search(line)]
@@ -225,8 +228,8 @@ def test_no_finalizer_is_python():
 
 
 def test_within_a_handler(parts, own_servers):
-    """A second signal while the first one's handler cancels: nothing is written into memory that may be gone by then.
-    """
+    """A second signal arrives while the first one's handler cancels: no call may write into memory that may be freed by
+    then."""
     graph = graphwire.open(parts, own_servers.addresses, transport="tcp")
     tensor = graph.create_tensor("some", (100, 2), initial=1.0)
     out = torch.full((100, 2), -1.0)
@@ -267,8 +270,8 @@ def test_within_a_handler(parts, own_servers):
     assert tensor[1].tolist() == [5, 5] and (out == -1).all()
 
 
-def test_what_goes_on_holds_what_it_reads(whole, monkeypatch):
-    """A copy, since its caller goes on too; the copy goes when the call has ended."""
+def test_an_abandoned_call_reads_a_copy(whole, monkeypatch):
+    """The call reads a copy, because its caller continues too. The copy is freed when the call has ended."""
     going, copies, own = [], [], edges._arrays.own_ids
 
     def copied(ids, count, what):
@@ -297,7 +300,7 @@ def test_what_goes_on_holds_what_it_reads(whole, monkeypatch):
 
 
 def test_a_childs_threads_open_one_client(whole, monkeypatch):
-    """The first use in a child that was forked: here as if this process were one."""
+    """The first use in a forked child; here this process pretends to be one."""
     graph = graphwire.open(whole)
     graph._client.pid = -1
     other, opened, found = threading.Barrier(2), [], []
@@ -306,7 +309,7 @@ def test_a_childs_threads_open_one_client(whole, monkeypatch):
     def opens(options):
         opened.append(1)
         with contextlib.suppress(threading.BrokenBarrierError):
-            other.wait(0.5)  # for the other thread, if that opens one too
+            other.wait(0.5)  # for the other thread, in case it opens one too
         return client(options)
 
     monkeypatch.setattr(_opened, "_Client", opens)

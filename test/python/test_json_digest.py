@@ -1,5 +1,5 @@
-"""The JSONs of graphs and checkpoints as others read them: docs/FORMAT.md's lines find the digest, a changed bit is
-refused at every interface, a pipe is not waited for, and a checkpoint that is replaced takes only its own away."""
+"""The JSONs of graphs and checkpoints for other readers: the lines in docs/FORMAT.md compute the digest; every
+interface refuses a changed bit; a pipe does not block; and a checkpoint that is replaced removes only its own files."""
 
 import json
 import os
@@ -18,7 +18,7 @@ LINES = re.search(r"^```py\n(.*?)^```$", (TOP / "docs/FORMAT.md").read_text(), r
 
 
 def digest_is_right(path):
-    """By the lines of the page, of another file."""
+    """Runs the page's lines on another file."""
     lines = LINES.replace("parts/mygraph.json", str(path))
     assert lines != LINES
     try:
@@ -56,7 +56,7 @@ def test_the_page_verifies_the_digest(folders, tmp_path, name):
         try:
             assert not digest_is_right(tmp_path / "other.json")
         except (ValueError, KeyError, AttributeError):
-            pass  # no JSON any more, or one without the key
+            pass  # not JSON any more, or without the key
 
 
 def test_a_damaged_checkpoint_is_not_restored(folders, tmp_path):
@@ -94,7 +94,7 @@ def test_a_damaged_graph_is_not_opened(folders, tmp_path):
 
 
 def test_newer_versions(folders, tmp_path):
-    """A newer minor version is read without what it adds; a newer major one is refused in a line."""
+    """A newer minor version is read without its additions; a newer major version is refused with one line."""
     shutil.copytree(folders / "parts", tmp_path / "parts")
     path = tmp_path / "parts/g.json"
     graph = json.loads(path.read_text())
@@ -107,7 +107,7 @@ def test_newer_versions(folders, tmp_path):
     run("verify", path)
     with graphwire.open(path, numpy=True) as opened, graphwire.open(folders / "parts", numpy=True) as before:
         assert np.array_equal(opened.feature("feat")[:], before.feature("feat")[:])
-        opened.restore(folders / "saved")  # which is of the same graph
+        opened.restore(folders / "saved")  # saved from the same graph
         assert np.array_equal(opened.open_tensor("striped")[:], np.arange(7))
     path.write_text(text.replace('"graphwire-1"', '"graphwire-2"'))
     with pytest.raises(graphwire.GraphwireError, match="this program reads graphwire-1: take the Graphwire that") as no:
@@ -115,14 +115,14 @@ def test_newer_versions(folders, tmp_path):
     assert no.value.status == "GW_VERSION"
 
 
-def test_what_replace_takes_away(folders, tmp_path):
+def test_replace_removes_only_its_own(folders, tmp_path):
     with graphwire.open(folders / "parts", numpy=True) as graph:
         graph.restore(folders / "saved")
         graph.checkpoint(tmp_path / "last")
         (tmp_path / "last/model.pt").write_text("weights")
         (tmp_path / "last/runs").mkdir()
         (tmp_path / "last/runs/events").write_text("1")
-        with open(tmp_path / "last/log", "w") as log:  # by one who goes on writing
+        with open(tmp_path / "last/log", "w") as log:  # from a writer that keeps writing
             for epoch in range(3):
                 graph.checkpoint(tmp_path / "last", ["striped"] if epoch else None, replace=True)
                 print(epoch, file=log, flush=True)
@@ -138,7 +138,7 @@ def test_what_replace_takes_away(folders, tmp_path):
 
 def test_pipes_are_not_waited_for(folders, tmp_path):
     shutil.copytree(folders / "saved", tmp_path / "saved")
-    signal.alarm(60)  # an open that waits for a writer ends the tests
+    signal.alarm(60)  # ends the tests if an open blocks
     try:
         with graphwire.open(folders / "parts", numpy=True) as graph:
             for name in ("tensor0/part1/rows.npy", "tensor1/part0/rows.xxh", "checkpoint.json"):

@@ -1,4 +1,4 @@
-"""Mini-batches against the graph's own edges; epochs, worlds, states; lifetimes."""
+"""Mini-batches compared with the graph's own edges; epochs, worlds, states; lifetimes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphwire import _native
 
 
 def edges_by_id(graph):
-    """{(source, destination)} of the edge with each original id."""
+    """{(source, destination)} of the edges with these original ids."""
     arrays = arrays_of_hetero()
     return graph.gather("orig_id", slice(None), etype="cites").numpy(), arrays["cites"]
 
@@ -43,7 +43,7 @@ def test_blocks_hold_the_graphs_edges(graph, index_dtype):
         assert edges.num_src == block.num_src["paper"] and edges.num_dst == block.num_dst["paper"]
     assert batch.blocks[0].num_dst == batch.blocks[1].num_src and batch.blocks[1].num_dst["paper"] == 2
     assert batch.blocks[0].num_src == {ntype: len(ids) for ntype, ids in batch.nodes.items()}
-    outer = batch.blocks[0]["cites"]  # -1: all of them
+    outer = batch.blocks[0]["cites"]  # -1: all edges
     degrees = graph.in_degrees(papers[:outer.num_dst], "cites").numpy()
     assert np.array_equal(outer.in_degrees.numpy(), degrees)
     assert batch.blocks[1]["cites"].in_degrees.max() <= 4
@@ -92,7 +92,7 @@ def loaders_of(graph, device):
 
 @pytest.mark.parametrize("device", [None, "cpu", "cuda"])
 def test_loops_are_independent(rmat, made_up_gpu, device):
-    """Side by side, within each other, begun in the middle: each is an epoch, as one after another."""
+    """Interleaved, nested, and started in the middle: each loop is an epoch, the same as one after another."""
     for loader, alone in zip(loaders_of(rmat, device), loaders_of(rmat, device)):
         epochs = [[batch.digest() for batch in alone] if device != "cpu" else [batch.seeds.tolist() for batch in alone]
                   for _ in range(12)]
@@ -105,11 +105,11 @@ def test_loops_are_independent(rmat, made_up_gpu, device):
         assert len(loader) == 5
         found = [digest(batch) for batch in loader]
         assert found == epochs[2]
-        first, second = iter(loader), iter(loader)  # the epoch is that of the first batch
+        first, second = iter(loader), iter(loader)  # the epoch of the first batch
         begun = [digest(next(second)), digest(next(second))]
         rest = [digest(batch) for batch in first]
         assert rest == epochs[4] and begun + [digest(batch) for batch in second] == epochs[3]
-        within = [[digest(inner) for inner in loader] for outer in loader]  # one around five
+        within = [[digest(inner) for inner in loader] for outer in loader]  # an outer one around five
         assert within == epochs[6:11]
         assert [digest(batch) for batch in loader] == epochs[11]
 
@@ -142,7 +142,8 @@ def test_a_state_is_the_last_loops(rmat, made_up_gpu, device):
 
 @pytest.mark.parametrize("device", [None, "cuda"])
 def test_loops_that_end_in_their_middle(rmat, made_up_gpu, device):
-    """Left, dropped, failed, or a generator's: the next one is the next epoch, and what they had is free."""
+    """Left by break, dropped, failed, or inside a generator: the next loop is the next epoch, and their memory is
+    free."""
     loader, _ = loaders_of(rmat, device)
     for _ in loader:
         break
@@ -164,7 +165,7 @@ def test_loops_that_end_in_their_middle(rmat, made_up_gpu, device):
 
 
 def test_threads_loop_over_one_loader(rmat):
-    """Each an epoch of its own, none twice."""
+    """Each thread gets its own epochs, no epoch twice."""
     loader, alone = (graphwire.NodeLoader(rmat, range(300), [2], batch_size=50, shuffle=True) for _ in range(2))
     expected = [[batch.digest() for batch in alone] for _ in range(24)]
     found, lock = [], threading.Lock()
@@ -206,7 +207,7 @@ def test_a_state_goes_on(rmat, made_up_gpu, device):
         graphwire.NodeLoader(rmat, None, [3], batch_size=400).load_state_dict(state)
 
 
-def test_what_is_no_state_is_refused_by_name(rmat):
+def test_invalid_states_are_refused_by_name(rmat):
     loader = graphwire.NodeLoader(rmat, range(900), [3], batch_size=400)
     batches = iter(loader)
     first = next(batches).digest()
@@ -220,13 +221,13 @@ def test_what_is_no_state_is_refused_by_name(rmat):
     ):
         with pytest.raises(error, match=f"state.*{told}"):
             loader.load_state_dict(wrong)
-    rest = [batch.digest() for batch in batches]  # what fails ends no loop
+    rest = [batch.digest() for batch in batches]  # a failed call ends no loop
     assert [first, *rest] == [batch.digest() for batch in graphwire.NodeLoader(rmat, range(900), [3], batch_size=400)]
 
 
 @pytest.mark.parametrize("device", [None, "cuda"])
 def test_states_within_an_epoch(rmat, made_up_gpu, device):
-    """After each batch, and behind the last, whatever has been taken ahead."""
+    """After each batch, and after the last, whatever was prefetched."""
     loader = graphwire.NodeLoader(rmat, range(500), [2], batch_size=100, device=device)
     for epoch in range(2):
         states = [loader.state_dict()] + [loader.state_dict() for _ in loader]
@@ -258,7 +259,7 @@ def test_a_batch_that_fails_loses_none_before_it(rmat, made_up_gpu, monkeypatch)
 
 
 def test_copies_to_a_gpu_overlap(rmat, made_up_gpu, monkeypatch):
-    """The trainer has a batch while the next one is copied into pinned memory, which is work of a processor."""
+    """The trainer uses a batch while the next one is copied into pinned memory, which is work of the CPU."""
     used, waited = threading.Event(), []
 
     def pinned(batch):
@@ -272,7 +273,7 @@ def test_copies_to_a_gpu_overlap(rmat, made_up_gpu, monkeypatch):
 
 
 def test_a_loop_that_is_left_ends_what_is_ahead(parts, own_servers, made_up_gpu):
-    """Though servers are silent and the wait for them has no limit."""
+    """Closing works though servers are silent and waits for them have no limit."""
     graph = graphwire.open(parts, own_servers.addresses, transport="tcp", timeout=None, reconnect=None)
     loader = graphwire.NodeLoader(graph, None, [2], features="feat", batch_size=100, device="cuda", depth=1)
     before = set(os.listdir("/proc/self/task"))
@@ -288,7 +289,7 @@ def test_a_loop_that_is_left_ends_what_is_ahead(parts, own_servers, made_up_gpu)
     graph.close()
 
 
-def test_a_closed_loader_says_so(rmat):
+def test_a_closed_loader_is_an_error(rmat):
     loader = graphwire.NodeLoader(rmat, None, [2], batch_size=100)
     batches = iter(loader)
     next(batches)
@@ -323,7 +324,7 @@ def test_no_array_is_a_copy(rmat):
 
 
 def test_the_last_user_may_be_autograds_thread(rmat):
-    """A graph of autograd that holds rows, and is freed in another thread."""
+    """An autograd graph that holds rows and is freed in another thread."""
     batch = graphwire.sample(rmat, range(100), [5], features="feat")
     lease = weakref.ref(batch._lease)
     weight = torch.nn.Parameter(torch.ones(16, 2))
@@ -344,11 +345,11 @@ def test_the_last_user_may_be_autograds_thread(rmat):
 
 
 def test_what_is_garbage_together_ends_in_order(whole):
-    """Python ends the objects of a cycle in any order: it would close the client under its loader."""
+    """Python frees the objects of a cycle in any order, so it might close the client before its loader."""
     gc.collect()
     before = _native.lib.count_live().clients
     graph = graphwire.open(whole)
-    gc.collect()  # it is of an older generation than what follows
+    gc.collect()  # in an older generation than what follows
     loader = graphwire.NodeLoader(graph, None, [5], batch_size=256)
     cycle = [graph, loader]
     cycle.append(cycle)
@@ -358,7 +359,8 @@ def test_what_is_garbage_together_ends_in_order(whole):
 
 
 def test_what_a_loader_reads_until_it_ends_is_its_own(whole):
-    """Ids of reverse edges, the caller's until they are copied: written over, freed, and in a cycle with the loader."""
+    """Ids of reverse edges belong to the caller until they are copied: overwritten, freed, and in a cycle with the
+    loader."""
     with graphwire.open(whole) as graph:
         loops = graph.edge_ids(range(512), range(512)).edge_ids[:200]  # each is its own reverse
         reverse = np.arange(graph.num_edges())

@@ -1,7 +1,5 @@
-"""Loaders of several ranks: who divides what, what ranks tell each other about it, and unequal numbers of steps.
-
-Ranks are forks that meet over a file. They do several things in a group, since a group takes longer than the things.
-"""
+"""Loaders of several ranks: how seeds are divided, what ranks exchange about it, and unequal numbers of steps. Ranks
+are forks that meet over a file. A group runs several cases, since starting one takes longer than the cases."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 
 
 def refused(loop):
-    """The error of a loop that gives nothing."""
+    """The error of a loop without batches."""
     with pytest.raises(ValueError) as caught:
         next(iter(loop))
     return str(caught.value)
@@ -33,7 +31,7 @@ def seeds_of(loader):
     return [seed for batch in loader for seed in batch.seeds.tolist()]
 
 
-# --- Equal shares, beside torch's. ---
+# --- Equal shares, compared with torch's. ---
 
 
 def shares(graph, count, size, world, **options):
@@ -43,8 +41,8 @@ def shares(graph, count, size, world, **options):
 
 
 def test_wrapped_shares_are_those_of_a_distributed_sampler(whole):
-    """As many seeds and steps for every rank, and the same seeds twice, whatever the numbers are; all but the last step
-    is that of an epoch that repeats nothing."""
+    """Every rank has as many seeds and steps as with torch, and the same seeds occur twice, for all numbers. All steps
+    but the last equal those of an epoch without repeats."""
     draw = random.Random(5)
     with graphwire.open(whole) as graph:
         cases = [(1, 1, 3), (3, 50, 5), (101, 50, 2), (100, 50, 2), (7, 2, 7), (8, 1, 3)] + [
@@ -64,7 +62,7 @@ def test_wrapped_shares_are_those_of_a_distributed_sampler(whole):
 
 
 def test_a_shuffled_epoch_wraps_too(whole):
-    """The seeds that come twice are the first of the order: those of the first rank's first batches."""
+    """The first seeds of the order occur twice: those of the first rank's first batches."""
     with graphwire.open(whole) as graph:
         found = shares(graph, 1001, 100, 3, last="wrap", shuffle=True, seed=4)
         every = torch.cat([batch.seeds for own in found for batch in own])
@@ -74,7 +72,7 @@ def test_a_shuffled_epoch_wraps_too(whole):
         assert len(shares(graph, 1001, 100, 1, last="wrap")[0][-1].seeds) == 1
 
 
-# --- Who divides. ---
+# --- Where seeds are divided. ---
 
 
 def test_a_loader_made_before_the_group_divides(whole, tmp_path):
@@ -91,7 +89,7 @@ def test_a_loader_made_before_the_group_divides(whole, tmp_path):
         join()
         assert (made[0].world, made[0].rank, made[0].last, len(made[0]), len(made[2])) == (2, rank, "wrap", 2, 3)
         assert made[0].state_dict()["plan"] != state["plan"]
-        with pytest.raises(graphwire.InvalidError, match="world"):  # of one rank: its step is none of two
+        with pytest.raises(graphwire.InvalidError, match="world"):  # a state of one rank
             within.load_state_dict(state)
         found = [seeds_of(loader) for loader in made]
         batches = list(begun)
@@ -103,7 +101,8 @@ def test_a_loader_made_before_the_group_divides(whole, tmp_path):
 
 
 def test_other_seeds_are_refused_on_every_rank(whole, tmp_path):
-    """Divided by hand; other options; an empty share. The way out works, and a refusal leaves nothing behind."""
+    """Seeds that the caller has divided; other options; an empty share. The suggested fix works, and a refusal leaves
+    nothing behind."""
     def work(graph, rank, join):
         join()
         own = torch.arange(200).split(100)[rank]
@@ -133,9 +132,9 @@ def test_other_seeds_are_refused_on_every_rank(whole, tmp_path):
 
 
 def test_one_rank_alone(whole, tmp_path, monkeypatch):
-    """With world=1 it loops over all seeds and waits for nobody; without, it has an error, and so has who comes later.
-    """
-    monkeypatch.setattr(ranks, "WAIT_SECONDS", 0.3)  # forks have it
+    """With world=1 a rank loops over all seeds and waits for no other rank. Without it, the rank gets an error, and so
+    does a rank that comes later."""
+    monkeypatch.setattr(ranks, "WAIT_SECONDS", 0.3)  # forks inherit it
 
     def work(graph, rank, join):
         join()
@@ -146,7 +145,7 @@ def test_one_rank_alone(whole, tmp_path, monkeypatch):
         if rank:
             text = refused(loader)
         dist.barrier()
-        again = seeds_of(loader)  # all at once
+        again = seeds_of(loader)  # all start together
         return found, text, again
 
     (found, one, half), (_, two, rest) = in_ranks(work, whole, tmp_path / "meet")
@@ -156,8 +155,8 @@ def test_one_rank_alone(whole, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("backend", ["gloo", "refusing"])
 def test_a_loader_is_compared_once(whole, tmp_path, backend):
-    """Whatever the backend takes; the store has nothing of it afterwards, and is not asked again. A child of a process
-    leaves it alone: its connection is its parent's."""
+    """With any backend; the store keeps no keys of it, and is not used again. A forked child does not use the store:
+    the connection is its parent's."""
     def work(graph, rank, join):
         join()
         store = dist.distributed_c10d._get_default_store()
@@ -183,7 +182,8 @@ def test_a_loader_is_compared_once(whole, tmp_path, backend):
 
 
 def meet_in_threads(draw, world):
-    """How ranks that come at random times, give up at about the same time, and say the same or not, end."""
+    """The results of ranks that start at random times, give up at about the same time, and have equal or different
+    plans."""
     store, ends = dist.HashStore(), [None] * world
     other = draw.random() < 0.3
     delays = [draw.random() * 0.01 for _ in range(world)]
@@ -206,7 +206,7 @@ def meet_in_threads(draw, world):
 
 
 def test_all_ranks_end_alike(monkeypatch):
-    """All agree, all differ, or all give up: however it falls."""
+    """All agree, all differ, or all give up, whatever the timing."""
     monkeypatch.setattr(ranks, "WAIT_SECONDS", 0.006)
     draw, seen = random.Random(3), set()
     for _ in range(150):
@@ -219,9 +219,9 @@ def test_all_ranks_end_alike(monkeypatch):
 # --- Unequal steps. ---
 
 
-def test_unequal_steps_are_told_once(whole, tmp_path):
-    """Of loaders that do not divide, and of short epochs; not where gradients are off, nor of equal steps, nor again. A
-    rank without batches is one too."""
+def test_unequal_steps_are_reported_once(whole, tmp_path):
+    """For loaders that do not divide, and for short epochs. Not if gradients are off, nor for equal steps, nor a second
+    time. A rank without batches counts too."""
     def work(graph, rank, join):
         join()
         said = []
@@ -230,7 +230,7 @@ def test_unequal_steps_are_told_once(whole, tmp_path):
             loader = graphwire.NodeLoader(graph, seeds, [2], batch_size=size, **options)
             dist.barrier()
             if rank == 1:
-                dist.barrier()  # behind the first rank's first batch: it comes first, and asks again in its next step
+                dist.barrier()  # after the first rank's first batch, which checks again in its next step
             with warnings.catch_warnings(record=True) as found:
                 warnings.simplefilter("always")
                 batches = iter(loader)
@@ -256,7 +256,7 @@ def test_unequal_steps_are_told_once(whole, tmp_path):
         assert "4 steps on rank 0, 1 step on rank 1" in found[4][0]
 
 
-def test_a_short_epochs_steps_are_told(whole, tmp_path):
+def test_steps_of_a_short_epoch_are_reported(whole, tmp_path):
     def work(graph, rank, join):
         join()
         loader = graphwire.NodeLoader(graph, range(150), [2], batch_size=50, last="short")

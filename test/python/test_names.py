@@ -1,5 +1,5 @@
-"""Names and paths that C would cut at a NUL are refused at every entry, by the argument's name, before anything is
-done; what a cut name would have meant is as it was."""
+"""Names and paths that C would cut at a NUL: every interface refuses them by the argument's name before any effect, and
+the object with the cut name is unchanged."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ def test_an_option_with_a_nul_is_refused(parts, servers, option):
         wrong = [servers.addresses[0], f"{servers.addresses[1]}\0x"] if option == "servers" else given
         with pytest.raises(ValueError, match=re.escape(f"{option} has a NUL byte: ")):
             graphwire.open(**{**right, option: wrong})
-    with graphwire.open(str(parts).encode(), servers.addresses) as graph:  # a path of bytes is a path
+    with graphwire.open(str(parts).encode(), servers.addresses) as graph:  # bytes are a valid path
         assert graph.num_parts == len(servers.addresses)

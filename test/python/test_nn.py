@@ -1,4 +1,4 @@
-"""The layers against dense arithmetic, and against PyTorch Geometric's layers with the same weights, to 1e-5."""
+"""The layers compared with dense arithmetic, and with PyTorch Geometric's layers with the same weights, to 1e-5."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def adjacency(edges, weight=None):
 
 
 def same(found, expected, *inputs):
-    """Equal values, and equal gradients of a sum with unequal factors."""
+    """Equal values, and equal gradients of a weighted sum."""
     assert torch.allclose(found, expected, atol=1e-5, rtol=1e-5)
     factors = torch.linspace(-1, 1, found.numel()).view(found.shape)
     for a, b in zip(torch.autograd.grad((found * factors).sum(), inputs, retain_graph=True),
@@ -76,7 +76,7 @@ def test_no_edges(x):
     out = layer(empty, x)
     assert torch.allclose(out, layer.lin_self(x[:DST]) + layer.lin_neigh.bias)
     out.sum().backward()
-    assert layer.lin_neigh.weight.grad is not None  # all ranks have all gradients
+    assert layer.lin_neigh.weight.grad is not None  # all ranks get all gradients
     assert nn.GATConv(WIDE, OUT, 2)(empty, x).abs().max() == 0
 
 
@@ -114,7 +114,7 @@ def test_graph_conv_is_dense_arithmetic(edges, x, norm):
 
 
 def test_graph_conv_is_pygs_gcn():
-    """On a whole graph that has a self loop at each node and every edge in both directions."""
+    """On a whole graph with a self loop at each node and every edge in both directions."""
     random = np.random.default_rng(4)
     a, b = random.integers(0, DST, 80), random.integers(0, DST, 80)
     pairs = sorted({*zip(a, b), *zip(b, a), *zip(range(DST), range(DST))}, key=lambda pair: pair[::-1])
@@ -163,7 +163,7 @@ def test_another_source_type_needs_a_pair():
 
 @pytest.fixture
 def block():
-    """Two node types, three edge types; b has no edge type that leads to it but one."""
+    """Two node types, three edge types; only one edge type leads to b."""
     return Block({"a": SRC, "b": 30}, {"a": DST, "b": 10}, {
         "a:r:a": edges_of(1), "b:s:a": edges_of(2, 30, DST, 90, "b:s:a"), "a:t:b": edges_of(3, SRC, 10, 50, "a:t:b")})
 
@@ -208,7 +208,7 @@ def test_rel_graph_conv_is_pygs(x):
 
 @pytest.mark.parametrize("how", ["sum", "mean", "max", "cat"])
 def test_hetero_conv_is_pygs(both, how):
-    """Every source is a destination too: PyTorch Geometric's takes no pairs here."""
+    """Every source is a destination too, because PyTorch Geometric's layer accepts no pairs here."""
     block = Block({"a": SRC, "b": 30}, {"a": SRC, "b": 30}, {
         "a:r:a": edges_of(1, SRC, SRC), "b:s:a": edges_of(2, 30, SRC, 90, "b:s:a"),
         "a:t:b": edges_of(3, SRC, 30, 50, "a:t:b")})
@@ -225,7 +225,7 @@ def test_hetero_conv_is_pygs(both, how):
 
 
 def starts():
-    """(ours, PyTorch Geometric's, {our parameter: its}) of every layer, in many shapes; made when they are called."""
+    """(ours, PyTorch Geometric's, {our parameter: its}) of every layer, in many shapes; created when called."""
     for bias in (True, False):
         for wide in (100, 7, (5, 33)):
             yield (lambda wide=wide, bias=bias: nn.SAGEConv(wide, 32, bias=bias),
@@ -249,7 +249,7 @@ def starts():
 
 @pytest.mark.parametrize("ours, theirs, names", list(starts()))
 def test_layers_start_as_pygs(ours, theirs, names):
-    """Of the same seed the same weights, bit by bit; what is drawn next is the same too, and so whole models are."""
+    """The same seed gives the same weights in every bit, and the same draws afterwards, so whole models are equal."""
     geometric()
     for seed in range(3):
         torch.manual_seed(seed)
@@ -273,8 +273,8 @@ def test_layers_start_as_pygs(ours, theirs, names):
     (lambda: nn.RelGraphConv(30, 24, ["r", "s"]), {"bases": 1 / 3, "loop": 1 / 3, "bias": 0}),
     (lambda: nn.RelGraphConv(30, 24, [str(i) for i in range(52)], num_bases=2), {
         "bases": 1 / 3, "coeff": 1 / 3, "loop": 1 / 3, "bias": 0})])
-def test_layers_start_as_their_docstrings_tell(make, bounds):
-    """Uniform in ±bound, over many seeds: none beyond, the ends are reached, mean and deviation are those."""
+def test_layers_start_as_documented(make, bounds):
+    """Uniform in ±bound over many seeds: no value beyond, the ends are reached, mean and deviation are right."""
     found = [dict(make().named_parameters()) for seed in range(200) if torch.manual_seed(seed)]
     assert found[0].keys() == bounds.keys()
     for name, bound in bounds.items():
@@ -287,7 +287,7 @@ def test_layers_start_as_their_docstrings_tell(make, bounds):
 
 
 def test_models_start_as_pygs():
-    """Several layers, one behind the other."""
+    """Several layers in sequence."""
     names, gnn = ["a:r:a", "b:s:a", "a:t:b"], geometric()
     torch.manual_seed(4)
     theirs = [{name: gnn.SAGEConv((8, 8), 6) for name in names} for _ in range(2)]

@@ -1,5 +1,5 @@
-"""Numbers at the ends of what floating point holds: optimizers in the servers beside torch's, or beside the formulas of
-DGL and DGL-KE in NumPy, with gradients that are not finite, huge, tiny or zero, for every dtype of rows."""
+"""Numbers at the limits of floating point: optimizers in the servers compared with torch's, or with the formulas of DGL
+and DGL-KE in NumPy. Gradients are infinite, NaN, huge, tiny or zero, for every dtype of rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphwire import optim
 SPECIAL = [np.nan, np.inf, -np.inf, 1e20, -3e38, 1e-30, 1e-45, 0.0, -0.0, 7e4, 1.0]
 ROWS = len(SPECIAL)
 RATES = [0.1, 0.0, 1e-30, 1e30, 1e38]
-DTYPES = {"float32": 3e-6, "float16": 2.0**-10, "bfloat16": 2.0**-7}  # and how far two roundings may be apart
+DTYPES = {"float32": 3e-6, "float16": 2.0**-10, "bfloat16": 2.0**-7}  # and the largest difference between two roundings
 TORCHS = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": torch.optim.SparseAdam}
 
 
@@ -38,7 +38,8 @@ def served(parts, servers):
 
 
 def gradients_of(call, twice):
-    """Of each row, or of each row two: what is special comes in the first call, at both ends of the last gradient."""
+    """A gradient for each row, or two. The first call has special values in the last gradient of each row, at both
+    ends."""
     ids = np.arange(ROWS)
     rows = np.tile(np.array([1.0, 1.0, -0.5, 2.0], np.float32), (ROWS, 1))
     if call == 0:
@@ -49,31 +50,31 @@ def gradients_of(call, twice):
 
 
 def combined(ids, gradients, how):
-    """Gradients of equal rows as one; in float32, in their order."""
+    """Adds gradients of equal rows; in float32, in order."""
     sums = np.zeros((ROWS, gradients.shape[1]), np.float32)
     np.add.at(sums, ids, gradients)
     counts = np.bincount(ids, minlength=ROWS)[:, None].astype(np.float32)
     return np.arange(ROWS), sums / counts if how == "mean" else sums
 
 
-def in_turns(ids, gradients, how):
-    """What is applied one behind the other."""
+def in_pieces(ids, gradients, how):
+    """Splits a call into pieces that are applied one after another."""
     if how != "each":
         return [combined(ids, gradients, how)]
     return [(ids[first:first + ROWS], gradients[first:first + ROWS]) for first in range(0, len(ids), ROWS)]
 
 
 class Torchs:
-    """torch's optimizer of sparse gradients, over float32. of_call: the step is the call's, and not each row's."""
+    """torch's optimizer of sparse gradients, over float32. of_call: the step belongs to the call, not to each row."""
 
     def __init__(self, kind, start, lr, eps, betas=None):
         self.weight, self.kind = torch.nn.Parameter(torch.from_numpy(start.copy())), kind
         options = {"sgd": {}, "adagrad": {"eps": eps}, "adam": {"eps": eps, "betas": betas}}[kind]
         self.optimizer, self.of_call = TORCHS[kind]([self.weight]), kind == "adam"
-        self.optimizer.param_groups[0].update(lr=lr, **options)  # a rate and an eps of 0 too
+        self.optimizer.param_groups[0].update(lr=lr, **options)  # also a rate and an eps of 0
 
     def push(self, ids, gradients, how, step):
-        for some, rows in in_turns(ids, gradients, how):
+        for some, rows in in_pieces(ids, gradients, how):
             self.weight.grad = torch.sparse_coo_tensor(torch.tensor(some)[None], torch.tensor(rows), self.weight.shape,
                                                        check_invariants=False)
             if self.kind == "adam":
@@ -89,7 +90,7 @@ class Torchs:
 
 
 class Rowwise:
-    """DGL-KE's: squares of all gradients first, and then each by the same sum."""
+    """DGL-KE's formula: first adds the squares of all gradients, then applies each gradient with the same sum."""
 
     def __init__(self, start, lr, eps):
         self.rows, self.sums, self.of_call = torch.from_numpy(start.copy()), np.zeros(len(start), np.float32), False
@@ -104,8 +105,8 @@ class Rowwise:
 
 
 class Counted:
-    """Adam in float32, with t of each row (DGL's, whose eps stands behind the correction of v) or of the call (as
-    torch's). A square that was infinite makes NaN of the next step, as in torch's sparse Adam."""
+    """Adam in float32, with t of each row (DGL's, whose eps follows the correction of v) or of the call (torch's). An
+    infinite square makes the next step NaN, as in torch's sparse Adam."""
 
     def __init__(self, start, lr, eps, betas, of_call=False):
         self.rows, self.steps, self.of_call = torch.from_numpy(start.copy()), np.zeros(len(start)), of_call
@@ -113,7 +114,7 @@ class Counted:
         self.lr, self.eps, self.betas = float(np.float32(lr)), float(np.float32(eps)), [np.float32(b) for b in betas]
 
     def push(self, ids, gradients, how, step):
-        for some, g in in_turns(ids, gradients, how):
+        for some, g in in_pieces(ids, gradients, how):
             self.steps[some] += 1
             old, (b1, b2) = self.v[some], self.betas
             self.m[some] = b1 * self.m[some] + (1 - b1) * g
@@ -126,7 +127,7 @@ class Counted:
 
 
 def compare(graph, peer, kind, dtype, how, **options):
-    """Three calls: NaN and infinities in the same places, all else equal within rounding."""
+    """Three calls: NaN and infinities in the same places, all other values equal within rounding."""
     tensor = graph.create_tensor("t", (ROWS, 4), dtype, initial=0.5)
     with np.errstate(all="ignore"):
         for call in range(3):
@@ -186,8 +187,8 @@ def test_adams_step_may_be_huge(graph, step):
 
 @pytest.mark.parametrize("kind", ["adagrad", "adam"])
 def test_an_eps_of_zero(graph, kind):
-    """As torch's, but where torch makes NaN of an element that has had no gradient, or, with Adam, one whose mean is
-    too small for a float: 0 / 0."""
+    """As torch's, except where torch gives NaN (0 / 0): an element without a gradient so far, or, with Adam, one whose
+    mean is too small for a float."""
     options = {"eps": 0.0, **({"betas": (0.9, 0.999), "step": 1} if kind == "adam" else {})}
     tensor, peer = graph.create_tensor("t", (ROWS, 4), initial=0.5), Torchs(kind, start(), 0.1, 0.0, (0.9, 0.999))
     ids, gradients = gradients_of(0, False)
@@ -201,7 +202,7 @@ def test_an_eps_of_zero(graph, kind):
 
 
 def test_embeddings_show_a_nan(served):
-    """Through servers, an embedding and its optimizers: a loss that was NaN is NaN in every later one."""
+    """Through servers, an embedding and its optimizers: after a NaN loss every later loss is NaN."""
     for number, kind in enumerate((optim.SparseSGD, optim.SparseAdagrad, optim.SparseAdam)):
         table = graphwire.Embedding(served, f"nan{number}", 3, rows=10)
         optimizer = kind([table], lr=0.1)

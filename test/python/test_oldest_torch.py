@@ -1,4 +1,4 @@
-"""The package under the oldest torch that it takes, which is Debian 12's."""
+"""The package with the oldest supported torch, which is Debian 12's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PYTHON = "/usr/bin/python3"
 
 @pytest.fixture
 def environment(tmp_path):
-    """In which that Python has that torch, and this package."""
+    """An environment with that Python, that torch, and this package."""
     (tmp_path / "path").mkdir()
     (tmp_path / "path/graphwire").symlink_to(Path(graphwire.__file__).parent)
     given = {**os.environ, "PYTHONPATH": str(tmp_path / "path"), "OMP_NUM_THREADS": "1"}
@@ -36,7 +36,8 @@ def environment(tmp_path):
 
 
 def test_it_learns_the_same(hetero, tmp_path, environment):
-    """As this environment's does: batches, layers, tables and their optimizer, checkpoints, inference."""
+    """The same as with this environment's torch: batches, layers, tables and their optimizer, checkpoints,
+    inference."""
     def words(name):
         return [str(word) for word in (
             "--part_config", hetero, "--etype", "cites", *SMALL, "--num_epochs", 2, "--eval_every", 1, "--metrics",
@@ -55,7 +56,7 @@ def test_it_learns_the_same(hetero, tmp_path, environment):
 
 
 def test_two_ranks_learn_the_same(servers, tmp_path, environment):
-    """As this environment's do: averaged gradients, unequal steps, evaluation in shares."""
+    """The same as with this environment's torch: averaged gradients, unequal steps, divided evaluation."""
     def words(name):
         return ["--servers", ",".join(servers.addresses), *SMALL, "--num_epochs", "2", "--eval_every", "1", "--metrics",
                 str(tmp_path / f"{name}.metrics"), "--init_method", f"file://{tmp_path}/{name}.meet"]

@@ -1,4 +1,5 @@
-"""Processes and signals: servers and standalone alike, Ctrl-C, fork, spawn, DataLoader's workers, no growth."""
+"""Processes and signals: the same results from servers and standalone; Ctrl-C, fork, spawn, DataLoader's workers; no
+growth."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def digests(graph):
 
 @pytest.fixture(scope="module")
 def digests_in_c(parts, tmp_path_factory):
-    """The same epoch by a C program over the library that the package uses."""
+    """The same epoch by a C program that uses the package's library."""
     folder = tmp_path_factory.mktemp("c")
     (folder / "epoch.c").write_text(EPOCH)
     top = Path(PROGRAM).resolve().parents[2]
@@ -171,7 +172,7 @@ WAITS = ("gather loader sample in_degrees find_edges edge_ids has_edges neighbou
 
 
 def test_an_interrupt_ends_a_wait(parts, own_servers, tmp_path):
-    """Servers are stopped, and nothing else would end the wait. The signal comes when the main thread is within it."""
+    """The servers are stopped, so only the signal ends the wait. It arrives while the main thread waits."""
     ids = ",".join(str(process.pid) for process in own_servers.processes)
     setting = {**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
     done = subprocess.run([sys.executable, "-c", INTERRUPTED, parts, ",".join(own_servers.addresses), ids,
@@ -193,7 +194,7 @@ def test_another_process_opens_its_own(parts, servers, method, where):
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(graph, theirs))
         process.start()
-        theirs.close()  # or nobody would notice its end
+        theirs.close()  # else the wait for its end would not see it
         found = ours.recv()
         process.join()
         loader = graphwire.NodeLoader(graph, range(1000), [5], features="feat", batch_size=100, shuffle=True)
@@ -219,7 +220,7 @@ def test_workers_of_a_dataloader(parts, servers, method):
 
 
 def resident():
-    """Bytes of memory that are this process's own."""
+    """Bytes of memory that only this process uses."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
@@ -236,8 +237,8 @@ def threads():
 
 @pytest.mark.parametrize("where", ["standalone", "servers"])
 def test_nothing_grows(parts, servers, where):
-    """20,000 small batches, and 1,000 loaders opened, begun and closed: the second half of either takes nothing beyond
-    the first. A mebibyte would be 100 bytes for each batch, or 2 KiB for each loader."""
+    """20,000 small batches, and 1,000 loaders opened, started and closed: the second half of either adds no memory. One
+    MiB would be 100 bytes per batch, or 2 KiB per loader."""
     with graphwire.open(parts, servers.addresses if where == "servers" else None) as graph:
         loader = graphwire.NodeLoader(graph, range(2500), [2], features="feat", batch_size=1, depth=8)
 

@@ -1,4 +1,4 @@
-"""Temporary folders of the Python package: nothing of them is left, whatever ends their process."""
+"""Temporary folders of the Python package: none remains, whatever ends their process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphwire._scratch import Scratch
 PACKAGE = Path(graphwire.__file__).parent
 SIGNALS = {"SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT, "SIGHUP": signal.SIGHUP, "SIGKILL": signal.SIGKILL}
 ENDS = {"returns": "", "raises": "1 / 0", "exits": "os._exit(3)", "aborts": "os.abort()"}
-# What has a folder, until it waits.
+# Programs that create a folder, then wait.
 USES = {
     "held": "held = Scratch(); (held.path / 'sub').mkdir(); (held.path / 'sub/file').touch(); wait()",
     "context": """
@@ -55,7 +55,7 @@ def wait():
 
 
 def gone(folder):
-    """Waits until nothing is there, but for what torch makes."""
+    """Waits until the folder is empty, except for torch's own files."""
     while any(not path.name.startswith("torchinductor_") for path in folder.iterdir()):
         time.sleep(0.001)
     return True
@@ -93,7 +93,7 @@ def test_nothing_is_left(temporary, use, end):
 
 
 def test_a_graph_has_its_folder_until_it_is_gone(temporary, monkeypatch):
-    """And so do children that were forked, which open it again."""
+    """Forked children, which open it again, have it too."""
     import torch
     from torch_geometric.data import Data
 
@@ -119,7 +119,7 @@ def test_a_graph_has_its_folder_until_it_is_gone(temporary, monkeypatch):
 
 
 def test_a_program_that_works_there_ends_before(temporary, tmp_path):
-    """A guard that removed a folder under it would leave what it writes then."""
+    """If the guard removed the folder while the program runs, the program's later files would stay."""
     program = tmp_path / "graphwire"
     program.write_text('#!/bin/sh\necho $$ >"$0.pid.new" && mv "$0.pid.new" "$0.pid"; exec sleep 1000\n')
     program.chmod(0o755)
@@ -135,13 +135,13 @@ def test_a_program_that_works_there_ends_before(temporary, tmp_path):
 
 
 def guards_of(path):
-    """Processes whose command names a folder."""
+    """Processes whose command line has the folder."""
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and
             os.fsencode(path) in (entry / "cmdline").read_bytes()]
 
 
 def test_the_next_one_sweeps(temporary, monkeypatch):
-    """What is left when the guard is killed too. Not the folder of one that lives, of another name, host or a link."""
+    """Removes folders of killed guards. Folders of a running process, of another name or host, and links stay."""
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     with started("held", "", temporary) as process:
         (left,) = temporary.iterdir()
@@ -150,7 +150,7 @@ def test_the_next_one_sweeps(temporary, monkeypatch):
         while guards_of(left):
             time.sleep(0.001)
         living = Scratch()
-        assert left.is_dir() and living.path.is_dir()  # its process lives
+        assert left.is_dir() and living.path.is_dir()  # its process runs
         process.kill()
     name, link = re.sub("-[0-9a-f]{8}$", "-0a0b0c0d", left.name), temporary / f"{left.name[:-8]}0000000f"
     others = [temporary / name.replace("graphwire.", "other."), temporary / re.sub("-[0-9a-f]{8}-", "-00000000-", name),
@@ -165,7 +165,7 @@ def test_the_next_one_sweeps(temporary, monkeypatch):
 
 
 def test_one_that_a_sweeper_has_taken_is_made_anew(temporary, monkeypatch):
-    """Between its making and its lock."""
+    """Another process removes the folder between its creation and its lock."""
     make, taken = Path.mkdir, []
 
     def swept(path, *mode):
@@ -181,7 +181,7 @@ def test_one_that_a_sweeper_has_taken_is_made_anew(temporary, monkeypatch):
 
 
 def test_without_a_shell(temporary, monkeypatch):
-    """Its process removes it."""
+    """The process itself removes it."""
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: (_ for _ in ()).throw(FileNotFoundError()))
     with Scratch(temporary) as folder:
         assert folder.is_dir()
@@ -189,7 +189,7 @@ def test_without_a_shell(temporary, monkeypatch):
 
 
 def test_all_of_the_package_does_so():
-    """The package makes no other temporary folder. deploy/, which its wheel contains, is a package of its own."""
+    """The package creates no other temporary folder. deploy/, which its wheel contains, is a separate package."""
     made = [f"{path.relative_to(PACKAGE)}: {line.strip()}" for path in PACKAGE.rglob("*.py")
             if not path.is_relative_to(PACKAGE / "deploy")
             for line in path.read_text().splitlines() if re.search(r"tempfile\.|mkdtemp|mkstemp", line)]

@@ -1,4 +1,4 @@
-"""Tensors that change, embeddings, and optimizers in the servers, beside torch's own."""
+"""Mutable tensors, embeddings, and optimizers in the servers, compared with torch's own."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_rows_into_memory_that_is_there(graph, dtype):
     ids = torch.tensor([99, 0, 50, 0])
     assert tensor.gather(ids, out) is out and torch.equal(out, tensor[ids])
     whole = torch.ones(6, 3, dtype=tensor.dtype)
-    tensor.gather([1, 2], whole[2:4])  # a view: nothing beside it
+    tensor.gather([1, 2], whole[2:4])  # a view: only its rows change
     assert torch.equal(whole[2:4], tensor[[1, 2]]) and (whole[[0, 1, 4, 5]] == 1).all()
     assert tensor.gather([], torch.empty(0, 3, dtype=tensor.dtype)).shape == (0, 3)
     with pytest.raises(graphwire.OutOfRangeError):
@@ -87,7 +87,7 @@ def test_numpy_writes_bfloat16(parts):
 
 @pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64"])
 def test_numbers_that_integers_do_not_hold(graph, dtype):
-    """Refused by name, and nothing is written; whatever is held is written exactly, from every type."""
+    """Refused by name, without a write; representable values are written exactly, from every type."""
     tensor, ends = graph.create_tensor("some", (4, 2), dtype), np.iinfo(dtype)
     bad = [np.nan, np.inf, -np.inf, 1.5, -0.25, 2.0**64, -1.5 * 2.0**63, float(ends.max) * 2, 2.0**ends.bits]
     bad += [ends.max + 1, ends.min - 1] if ends.bits < 64 else []
@@ -100,7 +100,7 @@ def test_numbers_that_integers_do_not_hold(graph, dtype):
         tensor[[2]] = np.array([[value, value]])
         assert tensor[2].tolist() == [int(value)] * 2
     tensor[[1]] = np.array([[ends.min, ends.max]], dtype)
-    tensor[[3]] = tensor[[1]]  # as it comes out, so it goes in
+    tensor[[3]] = tensor[[1]]  # values read can be written back
     assert torch.equal(tensor[1], tensor[3]) and tensor[1].tolist()[1] in (ends.max, -1)
 
 
@@ -180,7 +180,8 @@ def edge_rows(graph, table):
 
 
 def test_rows_of_edges_are_the_same_in_other_parts(tmp_path):
-    """They begin by the edge's original id, be it 4 bytes or a node's 8; trained, they are restored by it."""
+    """Initial rows depend on the edge's original id, of 4 bytes or of 8 like a node's. Trained rows are restored by
+    it."""
     random = np.random.default_rng(0)
     ends = random.integers(0, 40, (2, 300))
     began = trained = None
@@ -230,7 +231,7 @@ def test_optimizers_are_torchs(graph, ours, theirs):
         assert torch.allclose(table.weight, plain, atol=1e-6, rtol=1e-6)
 
 
-@pytest.mark.parametrize("eps", [1e-8, 0.05])  # the second tells where it stands
+@pytest.mark.parametrize("eps", [1e-8, 0.05])  # the second gives its place
 def test_adam_with_given_steps_is_torchs_sparse_one(graph, eps):
     """Rows that are touched in some steps only, some of them twice."""
     tensor = graph.create_tensor("t", (20, 4), initial=("normal", 0, 1), seed=3)
@@ -248,7 +249,7 @@ def test_adam_with_given_steps_is_torchs_sparse_one(graph, eps):
 
 
 def test_adagrad_of_whole_rows_is_dgl_kes(graph):
-    """Of equal ids all squares are added first, and then each gradient is applied by the same sum."""
+    """First adds the squares of all gradients of equal ids, then applies each gradient with the same sum."""
     tensor = graph.create_tensor("t", (20, 4), initial=("normal", 0, 1), seed=3)
     rows, sums = torch.as_tensor(tensor[:]).double(), torch.zeros(20, dtype=torch.float64)
     random = torch.Generator().manual_seed(3)
@@ -264,7 +265,7 @@ def test_adagrad_of_whole_rows_is_dgl_kes(graph):
 
 
 def test_adam_counts_the_steps_of_each_row(graph):
-    """As DGL's SparseAdam: rows that are touched in some steps only, beside its formula for each."""
+    """Like DGL's SparseAdam: some rows are touched in some steps only; compared with its formula for each row."""
     table = optim.Embedding(graph, "t", 4, rows=20, seed=3)
     weight = table.weight.double()
     m, v, steps = torch.zeros_like(weight), torch.zeros_like(weight), torch.zeros(20)
@@ -284,7 +285,7 @@ def test_adam_counts_the_steps_of_each_row(graph):
     assert torch.allclose(table.weight.double(), weight, atol=1e-6)
 
 
-def test_rows_that_nobody_trains(graph):
+def test_rows_without_training(graph):
     table = optim.Embedding(graph, "t", 4, rows=20)
     before = table.weight
     optimizer = optim.SparseSGD([table], lr=1.0)
@@ -304,7 +305,7 @@ def test_rows_that_nobody_trains(graph):
 
 
 def test_checkpoints(graph, tmp_path):
-    """Rows and what an optimizer remembers: going on is as never having stopped."""
+    """Rows and the optimizer's state: continuing after a restore equals continuing without a stop."""
     table = optim.Embedding(graph, "t", 3, ntype="_N", seed=1)
     other = graph.create_tensor("other", 10)
 
@@ -354,14 +355,14 @@ def test_processes_share_a_jobs_tensors(parts, servers, method):
 
 
 def test_ranks_without_a_common_job_are_refused(parts, servers, first_of_two, monkeypatch):
-    """torchrun names no job: each rank would make its own name, and have a tensor for itself."""
+    """torchrun names no job, so each rank would choose its own name and have its own tensor."""
     monkeypatch.delenv("GRAPHWIRE_JOB", raising=False)
     with graphwire.open(parts, servers.addresses) as graph:
         for make in (lambda: graph.create_tensor("t", 4), lambda: optim.Embedding(graph, "t", 2, rows=4)):
             with pytest.raises(ValueError, match="job=") as error:
                 make()
             assert "2 ranks" in str(error.value)
-        assert graph.create_tensor("t", 4, kept=True)[:].sum() == 0  # all ranks see it
+        assert graph.create_tensor("t", 4, kept=True)[:].sum() == 0  # visible to all ranks
         graph.delete_tensor("t", kept=True)
     with graphwire.open(parts, servers.addresses, job="common") as graph:
         assert len(optim.Embedding(graph, "t", 2, rows=4)) == 4
@@ -373,8 +374,8 @@ def test_ranks_without_a_common_job_are_refused(parts, servers, first_of_two, mo
 
 
 def test_a_group_that_comes_later(parts, request, monkeypatch):
-    """Whether ranks combine is decided by the step: the group may be made after the optimizer. What was made before
-    it, and is not shared, is refused then."""
+    """The step decides whether ranks combine gradients, so the group may be created after the optimizer. A tensor from
+    before the group that is not shared is then refused."""
     with graphwire.open(parts) as graph:
         table = optim.Embedding(graph, "t", 2, rows=4, initial=0.0)
         optimizer = optim.SparseSGD([table], lr=1.0, sync=True)
@@ -410,7 +411,7 @@ def _rank(graph, rank, meet, pipe):
 
 
 def test_ranks_combine_over_gloo(parts, servers, tmp_path):
-    """Where torch.distributed was initialized with what takes no tensors of the processor, as nccl."""
+    """With a backend of torch.distributed that accepts no CPU tensors, like nccl."""
     context = multiprocessing.get_context("fork")
     with graphwire.open(parts, servers.addresses) as graph:
         ranks = []
@@ -426,7 +427,7 @@ def test_ranks_combine_over_gloo(parts, servers, tmp_path):
 
 
 def test_a_killed_server_takes_its_rows_along(parts, own_servers, tmp_path):
-    """Who touches them is told so, and goes on from a checkpoint: rows, and what the optimizer remembers."""
+    """A rank that uses lost tensors gets an error, and continues from a checkpoint: rows and the optimizer's state."""
     graph = graphwire.open(parts, own_servers.addresses, transport="tcp")
 
     def opened():

@@ -1,6 +1,6 @@
-"""docs/TUTORIAL.md, typed on a desk: files are saved as they say, commands run in their order, on two hosts in
-namespaces with an sshd each (test/deploy/bed.py). Nothing is fetched: a venv gets what this interpreter has, and its
-pip looks whether that is what it is asked for. The checkout is where the tutorial has it."""
+"""docs/TUTORIAL.md, typed on a desk: files are saved as the tutorial says, and commands run in order, on two hosts in
+namespaces with an sshd each (test/deploy/bed.py). Nothing is downloaded: the virtual environment gets this
+interpreter's packages, and its pip checks the requested versions. The checkout is where the tutorial has it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ done
 
 
 def python_on_host():
-    """What is ~/venv/bin/python there: this interpreter, which may lie in a home or folder that hosts do not see."""
+    """The tutorial's ~/venv/bin/python: this interpreter, which may be in a folder that hosts do not see."""
     packages = [str(AT_EXIT)]
     packages += [path for path in (*os.environ.get("PYTHONPATH", "").split(":"), *sys.path) if "packages" in path or
                  Path(path, "graphwire").is_dir()]

@@ -1,5 +1,5 @@
-/* Addresses: what is read is what was meant, what is printed reads back the same, and text with two readings or none is
- * refused with the text in the error. */
+/* Addresses: parsing gives the intended address, printed addresses parse to the same address, and text with two
+ * readings or with no reading is refused with the text in the error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static void are_read_and_printed(void **state)
 		assert_int_equal(address.port, goods[i].port);
 		assert_ptr_equal(gw_address_text(&address, printed), printed);
 		assert_string_equal(printed, goods[i].printed);
-		/* A host that is called like a scheme has no form without its own. */
+		/* A host named like a scheme can be written only with a scheme before it. */
 		if (strcmp(address.host, "tcp") == 0 || strcmp(address.host, "memory") == 0)
 			continue;
 		assert_int_equal(gw_address_parse(printed, &again), GW_OK);
@@ -150,7 +150,7 @@ static void malformed_ones_are_refused(void **state)
 	}
 }
 
-/* The longest name that fits, one more, and texts longer than any address. */
+/* The longest name that fits, one byte more, and texts longer than any address. */
 static void length_is_limited(void **state)
 {
 	struct gw_address address, again;
@@ -159,7 +159,7 @@ static void length_is_limited(void **state)
 		{"h", ":65535"}, {"verbs:h", ":1"}, {"[::1%", "]:65535"}, {"memory:", ""}};
 	(void)state;
 	for (size_t f = 0; f < 4; f++) {
-		size_t fixed = f == 2 ? 4 : f < 2; /* of the host's bytes */
+		size_t fixed = f == 2 ? 4 : f < 2; /* bytes besides the host's */
 		for (size_t n = 250; n < 500; n++) {
 			snprintf(text, sizeof(text), "%s%0*d%s", forms[f][0], (int)(n - fixed), 1, forms[f][1]);
 			gw_status status = gw_address_parse(text, &address);

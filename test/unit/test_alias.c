@@ -144,6 +144,23 @@ static void test_other_dtypes(void **state)
 	assert_int_equal(gw_alias_build(indptr, 1, GW_INT8_ROW, u8, 1, table), GW_UNSUPPORTED);
 }
 
+/* A weight of 2^-100 of another is not 0: an edge that only it leaves over is drawn. */
+static void test_tiny_weights(void **state)
+{
+	(void)state;
+	const uint64_t indptr[4] = {0, 2, 4, 5};
+	const double weights[5] = {1e30, 1e-30, 0, 1e-30, 5e-324};
+	uint32_t table[10];
+	assert_int_equal(gw_alias_build(indptr, 3, GW_FLOAT64, weights, 1, table), GW_OK);
+	assert_int_equal(pick_by_alias(table, 0, 0), 0);
+	assert_int_equal(pick_by_alias(table, 1, 0), 0); /* below 2^-32: the heavy edge takes the column */
+	for (uint32_t column = 0; column < 2; column++) {
+		assert_int_equal(pick_by_alias(table + 4, column, 0), 1);
+		assert_int_equal(pick_by_alias(table + 4, column, UINT32_MAX), 1);
+	}
+	assert_int_equal(pick_by_alias(table + 8, 0, UINT32_MAX), 0);
+}
+
 static void test_threads_and_picks(void **state)
 {
 	(void)state;
@@ -216,9 +233,10 @@ static void test_memory_short(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_integer_weights), cmocka_unit_test(test_float_weights),
-		cmocka_unit_test(test_other_dtypes),    cmocka_unit_test(test_threads_and_picks),
-		cmocka_unit_test(test_bad_weights),     cmocka_unit_test(test_memory_short),
+		cmocka_unit_test(test_integer_weights),   cmocka_unit_test(test_float_weights),
+		cmocka_unit_test(test_other_dtypes),      cmocka_unit_test(test_tiny_weights),
+		cmocka_unit_test(test_threads_and_picks), cmocka_unit_test(test_bad_weights),
+		cmocka_unit_test(test_memory_short),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The allocation hook, and the failing allocator that other tests stand on. */
+/* The allocation hook, and the failing allocator that other tests use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

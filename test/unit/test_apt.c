@@ -1,4 +1,4 @@
-/* The package graph: relations resolved as documented, and the label out of reach of everything else. */
+/* The package graph: relations are resolved as documented, and the label can be found nowhere else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,8 +89,7 @@ static void relations_as_documented(void **state)
 	static const char *const names[] = {"exim", "liba", "libb", "zed"};
 	for (uint64_t i = 0; i < 4; i++)
 		assert_true(import_bed_string_is(&import_bed, "node/package/orig_id", i, names[i]));
-	/* depends of zed: libb once, mta = exim (and zed itself, left out), liba by the alternative and by Pre-Depends
-	 */
+	/* depends of zed: libb once, mta = exim (without zed itself), liba by the alternative and by Pre-Depends */
 	static const uint64_t d_src[] = {3, 3, 3}, d_dst[] = {0, 1, 2};
 	import_bed_check_edges(&import_bed, "package:depends:package", 3, d_src, d_dst, NULL, false);
 	import_bed_check_edges(&import_bed, "package:rev_depends:package", 3, d_dst, d_src, NULL, false);
@@ -132,7 +131,7 @@ static void relations_as_documented(void **state)
 	import_bed_reset(&import_bed);
 }
 
-/* A made-up archive with everything that the real one has; sections are taken from a list in the order given. */
+/* A made-up archive with every feature of the real one. Sections come from a list in the order given. */
 static char *make_dump(const uint32_t *section_of, uint32_t packages)
 {
 	static const char *const sections[] = {"libs", "games", "contrib/net", "doc", "non-free/math", "x11"};
@@ -167,7 +166,8 @@ static void expect_same_array(const struct gw_part *a, const struct gw_part *b, 
 	assert_memory_equal(x->data, y->data, x->rows * x->row_bytes);
 }
 
-/* Sections dealt out again: whatever is not the label stays the same, byte by byte. So nothing else knows of it. */
+/* Distributes the sections anew. Everything except the label stays the same, byte by byte, so no other array contains
+ * the label. */
 static void label_is_out_of_reach(void **state)
 {
 	(void)state;
@@ -203,7 +203,7 @@ static void label_is_out_of_reach(void **state)
 	assert_null(gw_part_array_at(part, count));
 	assert_int_equal(labels, 3); /* label, label.names.bytes, label.names.offsets */
 	assert_true(count > 40);
-	/* They did change, and as the input did: the names of the classes are still the same. */
+	/* The labels changed as the input did; the names of the classes are the same. */
 	assert_memory_not_equal(import_bed_array(&import_bed, "node/package/label"),
 				gw_part_array(part, "node/package/label")->data, (size_t)packages * 8);
 	assert_true(import_bed_string_is(&import_bed, "node/package/label.names", 3, "math"));

@@ -1,4 +1,4 @@
-/* Arenas: zeroed, whole, placed, on the pages that were promised; and what happens where they cannot be had. */
+/* Arenas: zeroed, complete, on the requested nodes and pages; and the errors if these are not available. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -32,7 +32,7 @@ static bool is_zero(const uint8_t *memory, uint64_t bytes)
 	return bytes == 0 || (memory[0] == 0 && memcmp(memory, memory + 1, bytes - 1) == 0);
 }
 
-/* What every arena promises, whatever it was made of. */
+/* The promises of every arena, whatever its pages. */
 static void check_arena(const struct gw_arena *arena, uint64_t bytes)
 {
 	uint64_t capacity = gw_arena_bytes(arena), slice = gw_arena_slice_bytes(arena);
@@ -90,7 +90,7 @@ static void test_huge_off(void **state)
 	}
 }
 
-/* Required huge pages are there in full, or the error names a command. */
+/* Required huge pages are all there, or the error names a command. */
 static void test_huge_required(void **state)
 {
 	(void)state;
@@ -122,7 +122,7 @@ static void test_shared_is_shared(void **state)
 	assert_ptr_not_equal(view, MAP_FAILED);
 	assert_string_equal((char *)view + 2 * MIB + 17, "graph");
 	munmap(view, gw_arena_bytes(arena));
-	assert_int_not_equal(fcntl(gw_arena_fd(arena), F_GET_SEALS), -1); /* those who share it seal it */
+	assert_int_not_equal(fcntl(gw_arena_fd(arena), F_GET_SEALS), -1); /* the sharing code seals it later */
 	assert_int_equal(fcntl(gw_arena_fd(arena), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	gw_arena_destroy(arena);
 }
@@ -151,7 +151,7 @@ static void test_take(void **state)
 	gw_arena_destroy(arena);
 }
 
-/* More than the machine has is refused before anything is taken. */
+/* More than the machine has is refused before anything is allocated. */
 static void test_too_much(void **state)
 {
 	(void)state;
@@ -187,7 +187,7 @@ static void test_numa(void **state)
 	assert_null(arena);
 }
 
-/* Slices over several nodes, told to a kernel that has only one: all of them still arrive. */
+/* Slices over several nodes, on a kernel with only one: all slices exist. */
 static void test_spread(void **state)
 {
 	(void)state;
@@ -222,7 +222,7 @@ static void test_memory_shortage(void **state)
 	assert_true(gw_fault_each(create_body, &options) > 0);
 }
 
-/* Leaves no descriptor and no mapping behind, whether it succeeds or fails. */
+/* Leaves no descriptor and no mapping, whether it succeeds or fails. */
 static void test_leaves_nothing(void **state)
 {
 	(void)state;
@@ -288,7 +288,7 @@ static void test_populate_error_is_named(void **state)
 {
 	(void)state;
 	struct gw_arena_options options = shared_memory;
-	static const int errors[] = {EFAULT, ENOMEM, EAGAIN}; /* EAGAIN without an end, too */
+	static const int errors[] = {EFAULT, ENOMEM, EAGAIN}; /* EAGAIN may never end */
 	for (int i = 0; i < 3; i++) {
 		const struct sandbox_rule rule = {.call = SYS_madvise,
 						  .argument = 2,
@@ -301,7 +301,7 @@ static void test_populate_error_is_named(void **state)
 
 /* ---- limits of the process: one line that names the limit and lifts it ---- */
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their shadows are more than any limit */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their shadow memory exceeds any limit */
 struct limited {
 	int resource;
 	uint64_t bytes, hard;

@@ -1,5 +1,5 @@
-/* Every page of an arena lies on the node that was asked for: the kernel is asked page by page, by move_pages(2). On a
- * machine with one node there is nothing to see; the guest (test/guest/run) has two, with hugepages on both. */
+/* Every page of an arena is on the requested node. The test asks the kernel page by page (move_pages(2)). A machine
+ * with one node shows nothing; the guest (test/guest/run) has two nodes with hugepages on both. */
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static int *nodes_of(const struct gw_arena *arena, size_t *count)
 		pages[i] = gw_arena_base(arena) + i * PAGE_BYTES;
 		found[i] = -EINVAL;
 	}
-	/* An existing page may lack its entry: it was not touched yet, or the kernel moves it into a huge page. */
+	/* An existing page may lack its entry: it was never touched, or the kernel is moving it into a huge page. */
 	for (size_t missing = 1, tries = 0; missing && tries < PAGE_TRIES; tries++) {
 		missing = 0;
 		for (size_t i = 0; i < *count; i++)
@@ -53,7 +53,7 @@ static int *nodes_of(const struct gw_arena *arena, size_t *count)
 	return found;
 }
 
-/* How an arena is made, besides where. */
+/* The pages of an arena. */
 static const struct kind {
 	enum gw_huge_policy huge;
 	bool shareable;
@@ -106,7 +106,7 @@ static void test_bound(void **state)
 		}
 }
 
-/* Slices in turn, all of a slice on one node; the shares of the nodes differ by a slice at most. */
+/* Slices alternate between nodes, and each slice is on one node. The nodes' shares differ by at most a slice. */
 static void test_spread(void **state)
 {
 	(void)state;
@@ -126,7 +126,7 @@ static void test_spread(void **state)
 	}
 }
 
-/* The kernel's default: the node of the thread that asks, and of those that it starts to help. */
+/* The kernel's default: the node of the thread that touches the page, here the caller or one of its helpers. */
 static void test_local(void **state)
 {
 	(void)state;
@@ -141,7 +141,7 @@ static void test_local(void **state)
 		CPU_SET(cpu, &one);
 		assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
 		assert_int_equal(syscall(SYS_getcpu, &at, &node, NULL), 0);
-		/* A pool of hugetlb pages is taken wherever it has some, once the node's own are used up. */
+		/* After the node's own hugetlb pages, those of other nodes are used. */
 		for (size_t k = 0; k < 3; k++) {
 			struct gw_arena *arena = make(&kinds[k], GW_NUMA_LOCAL);
 			check_all_on(arena, (int)node);
@@ -151,7 +151,7 @@ static void test_local(void **state)
 	sched_setaffinity(0, sizeof(before), &before);
 }
 
-/* More than the node's pool of hugetlb pages has: on the node all the same, or refused with a text; nowhere else. */
+/* More hugetlb pages than the node's pool has: the arena is on the node anyway, or is refused with a text. */
 static void test_bound_beyond_the_pool(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Proofs: made from the same key and the same exchange they are the same; nothing of either may differ by a bit. A fork
- * waits until one is made. */
+/* Proofs: the same key and the same exchange give the same proof, and any changed bit gives another one. A fork waits
+ * while a proof is computed. */
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static void every_bit_of_a_proof_counts(void **state)
 	assert_true(gw_proof_check(&auth, GW_AUTH_CLIENT, proof));
 }
 
-/* An old proof, or one meant for another server, client or version, is worth nothing. */
+/* A proof is invalid for another exchange, server, client or version. */
 static void every_bit_of_the_exchange_counts(void **state)
 {
 	const struct gw_auth good = exchange();
@@ -99,7 +99,7 @@ static void nonces_differ(void **state)
 }
 
 static struct gw_midst midst;
-static atomic_bool stands; /* in OpenSSL's next allocation */
+static atomic_bool stands; /* blocked in OpenSSL's next allocation */
 
 static void *openssl_allocate(size_t bytes, const char *file, int line)
 {
@@ -135,7 +135,7 @@ static void *prove(void *argument)
 	return status == GW_OK ? NULL : &midst;
 }
 
-/* OpenSSL's locks are not those of a thread that the child does not have. */
+/* The child must not inherit OpenSSL's locks from a thread that does not exist in it. */
 static void a_fork_waits_for_a_proof(void **state)
 {
 	struct gw_auth auth = exchange();

@@ -1,4 +1,4 @@
-/* What benchmarks share: medians, turns, JSON lines; and one benchmark, small, from end to end. */
+/* Shared code of benchmarks: medians, alternation, JSON lines; and one benchmark, small, from end to end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,7 +97,7 @@ static gw_status value_rounds(void *context, uint32_t rounds, double *microsecon
 	return count_rounds(context, 'v', rounds, microseconds, rounds == 50 ? 40 : 5);
 }
 
-/* A repeat is slices in turn; its figure is the median of all its rounds. */
+/* A repeat alternates between slices; its figure is the median of all its rounds. */
 static void test_rounds(void **state)
 {
 	(void)state;
@@ -119,7 +119,7 @@ static void test_rounds(void **state)
 	gw_rounds_free(&rounds);
 }
 
-/* About `n` values around a time, bell-shaped: the sum of four draws. */
+/* About `n` values around a time, bell-shaped: each is the sum of four draws. */
 static size_t add_bell(double *values, size_t count, size_t n, double time, double width)
 {
 	static uint64_t draws;
@@ -136,7 +136,7 @@ static void test_modes(void **state)
 {
 	(void)state;
 	double values[400];
-	/* One way of waking up, narrow or wide, with a few strays. */
+	/* A single mode of wake-up times, narrow or wide, with a few outliers. */
 	assert_false(gw_rounds_find_modes(values, add_bell(values, 0, 300, 7, 0.05)).two);
 	assert_false(gw_rounds_find_modes(values, add_bell(values, 0, 300, 7, 0.4)).two);
 	size_t count = add_bell(values, 0, 300, 7, 0.1);
@@ -144,7 +144,7 @@ static void test_modes(void **state)
 	for (size_t i = 0; i < 300; i++)
 		values[i] = 7 + (double)i / 30; /* flat from 7 to 17 */
 	assert_false(gw_rounds_find_modes(values, 300).two);
-	/* Two, and their shares; with strays, too. */
+	/* Two modes and their shares, also with outliers. */
 	count = add_bell(values, 0, 200, 7, 0.1);
 	count = add_bell(values, count, 100, 19, 0.1);
 	count = add_bell(values, count, 5, 900, 0.1);
@@ -152,7 +152,7 @@ static void test_modes(void **state)
 	assert_true(modes.two);
 	assert_true(fabs(modes.low_us - 7) < 0.5 && fabs(modes.high_us - 19) < 1);
 	assert_true(fabs(modes.high_share - 0.33) < 0.05);
-	/* Two that are nearly the same, one that is rare, too few to tell. */
+	/* Two modes close together, a rare one, and too few values to separate modes. */
 	count = add_bell(values, 0, 200, 7, 0.02);
 	assert_false(gw_rounds_find_modes(values, add_bell(values, count, 100, 8.5, 0.02)).two);
 	count = add_bell(values, 0, 290, 7, 0.05);
@@ -219,7 +219,7 @@ static void test_json_nowhere(void **state)
 	assert_int_equal(gw_bench_close(&bench), GW_NO_SPACE);
 }
 
-/* Several benchmarks in one process: the first begins the file, the others go on in it. */
+/* Several benchmarks in one process: the first creates the file, the others append to it. */
 static void test_json_of_several(void **state)
 {
 	(void)state;
@@ -250,7 +250,7 @@ static void test_load_from_end_to_end(void **state)
 	char *arguments[] = {"load", "--folder",  folder, "--size", "9Mi", "--files",
 			     "2",    "--repeats", "5",    "--json", json,  NULL};
 	int status = gw_bench_load(11, arguments);
-	if (status != 0) { /* a machine without io_uring or O_DIRECT has no ceiling to measure: that is said */
+	if (status != 0) { /* a machine without io_uring or O_DIRECT cannot measure a ceiling, and reports that */
 		assert_int_equal(status, 1);
 		assert_non_null(strstr(gw_last_error(), "io_uring"));
 	} else {
@@ -261,7 +261,7 @@ static void test_load_from_end_to_end(void **state)
 		json_decref(object);
 		assert_int_equal(unlink(json), 0);
 	}
-	assert_int_equal(rmdir(folder), 0); /* nothing of the input is left */
+	assert_int_equal(rmdir(folder), 0); /* the input was removed */
 }
 
 int main(void)
@@ -274,7 +274,7 @@ int main(void)
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_json_nowhere),
 		cmocka_unit_test(test_load_from_end_to_end),
-		cmocka_unit_test(test_json_of_several), /* for the rest of the process */
+		cmocka_unit_test(test_json_of_several), /* affects the rest of the process */
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

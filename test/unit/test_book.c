@@ -1,4 +1,4 @@
-/* The owner of an id against linear search: at every boundary, with empty ranges, for 1 to 257 parts. */
+/* The owner of an id compared with linear search: at every boundary, with empty ranges, for 1 to 257 parts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void make_starts(enum fill fill, uint32_t parts, uint64_t *starts)
 	for (uint32_t p = 0; p < parts; p++) {
 		uint64_t random = gw_mix64((uint64_t)parts << 20 | (uint64_t)fill << 16 | p);
 		uint64_t width = fill == EVEN           ? 5
-				 : fill == MIXED        ? random % 7 /* empty ones among them */
+				 : fill == MIXED        ? random % 7 /* some ranges are empty */
 				 : fill == MOSTLY_EMPTY ? (random % 9 == 0 ? random >> 32 : 0)
 				 : fill == ONE_OWNER    ? (p == parts / 2 ? 100 : 0)
 							: random >> 10;
@@ -44,7 +44,7 @@ static void test_every_boundary(void **state)
 			for (uint32_t p = 0; p <= parts; p++) {
 				for (int64_t step = -2; step <= 2; step++) {
 					uint64_t id = starts[p] + (uint64_t)step;
-					if (id < starts[parts]) /* also drops what wrapped below 0 */
+					if (id < starts[parts]) /* also drops ids that wrapped below 0 */
 						assert_int_equal(gw_book_owner(starts, parts, id),
 								 linear_owner(starts, parts, id));
 				}
@@ -61,7 +61,7 @@ static void test_all_ids_of_small_books(void **state)
 {
 	(void)state;
 	for (uint32_t parts = 1; parts <= 6; parts++) {
-		for (uint32_t widths = 0; widths < 4096u; widths++) { /* each range 0 to 3 wide: all books there are */
+		for (uint32_t widths = 0; widths < 4096u; widths++) { /* each range has 0 to 3 ids: all such books */
 			uint64_t starts[7] = {0};
 			for (uint32_t p = 0; p < parts; p++)
 				starts[p + 1] = starts[p] + (widths >> (2 * p) & 3);

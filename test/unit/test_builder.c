@@ -1,5 +1,5 @@
-/* The builder: what it refuses before or while it writes, and that all it writes at once opens again, with memory short
- * too. What the lists hold is test_import's and test_rmat's. */
+/* The builder: refusals before and during the write; and a complete graph that opens again, also when memory is short.
+ * test_import and test_rmat check the contents of lists. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static struct gw_builder_edges plain(void)
 	return (struct gw_builder_edges){.count = EDGES, .src = src, .dst = dst};
 }
 
-/* Writing fails so, says so, and leaves nothing. */
+/* The write fails with this error and leaves no file. */
 static void expect_no_graph(struct gw_builder *builder, gw_status wanted, const char *says)
 {
 	char root[64], folder[96];
@@ -63,7 +63,7 @@ static void expect_no_graph(struct gw_builder *builder, gw_status wanted, const 
 	assert_int_equal(gw_remove_tree(root), GW_OK);
 }
 
-/* Counts whose arrays have more bytes than 64 bits can count, and ones that only have more than any memory. */
+/* Counts whose arrays have more bytes than 64 bits can count, or more than any memory. */
 static void test_too_many_nodes(void **state)
 {
 	(void)state;
@@ -119,7 +119,7 @@ static void test_refusals(void **state)
 	assert_int_equal(gw_builder_etype(builder, ntype, "e", ntype, &edges, &etype), GW_OK);
 	assert_int_equal(gw_builder_etype(builder, ntype, "e", ntype, &edges, &etype), GW_EXISTS);
 	assert_int_equal(gw_builder_etype(builder, ntype, "e:f", ntype, &edges, &etype), GW_INVALID);
-	/* names that the format or the type itself uses: said at once, not after the sorting */
+	/* names that the format or the type itself uses: refused at once, not after the sorting */
 	static const char *const taken[] = {"indices", "orig_id",   "orig_id.inverse", "rel",    "when",
 					    "../x",    "x.offsets", "x.bytes",         "x.alias"};
 	struct gw_builder_array array = {.dtype = GW_UINT8, .ndim = 1, .shape = {EDGES}, .data = weights};
@@ -133,7 +133,7 @@ static void test_refusals(void **state)
 	array.name = "x";
 	assert_int_equal(gw_builder_node_array(builder, ntype, &array), GW_OK);
 	assert_int_equal(gw_builder_node_array(builder, ntype, &array), GW_EXISTS);
-	/* strings of edges would have to follow them into their lists */
+	/* strings of edges are not supported */
 	assert_int_equal(gw_builder_edge_strings(builder, etype, "label", 3, name_offsets, "abcdefg"), GW_INVALID);
 	expect_no_graph(builder, GW_INVALID, "7 rows, but there are 5 nodes");
 }
@@ -188,7 +188,7 @@ static void test_all_kinds(void **state)
 	uint32_t etype;
 	assert_int_equal(gw_meta_etype(meta, "n:fused:n", &etype), GW_OK);
 	assert_int_equal(meta->etypes[etype].count, 2 * EDGES);
-	/* each edge has its own relation, the ones turned round too: by the input row that orig_id names */
+	/* each edge, and each reversed edge, has its own relation, found by the input row in orig_id */
 	const uint32_t *rows = (const uint32_t *)gw_part_array(part, "edge/n__fused__n/orig_id")->data;
 	const uint8_t *rel = gw_part_array(part, "edge/n__fused__n/rel")->data;
 	for (uint32_t i = 0; i < 2 * EDGES; i++)

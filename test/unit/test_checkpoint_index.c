@@ -1,5 +1,6 @@
-/* checkpoint.json: what is written is read, by this and by every later minor version; no bit of it and no row of a part
- * is another one without being noticed. When memory is short, it is written and read as a whole, or not at all. */
+/* checkpoint.json: this version and every later minor version parse the printed text to the same values. Every changed
+ * bit, and every change to a part's rows, is detected. When memory is short, the text is printed and parsed
+ * completely, or not at all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@
 
 static char folder[64];
 
-/* jansson's own allocations, which do not go through our hook: one of them fails, or all from one on. */
+/* jansson's own allocations, which do not use our hook. One of them fails, or all from one on. */
 static long json_allocations_left;
 static bool json_fails_on;
 
@@ -101,7 +102,7 @@ static void what_is_missing_is_an_error(void **state)
 		read_text(text);
 		assert_string_equal(text, whole);
 	}
-	/* jansson's reader leaves out a letter where one allocation fails, and the next does not. */
+	/* jansson's reader drops a letter if one allocation fails and the next does not. */
 	json_fails_on = true;
 	json_allocations_left = -1;
 	for (long n = 0; json_allocations_left < 0; n++) {
@@ -140,7 +141,7 @@ static void shortages(void **state)
 	assert_true(gw_fault_each(life, NULL) > 0);
 }
 
-/* --- What is on disk is another text. --- */
+/* --- Damaged text on disk. --- */
 
 static void expect_text(const char *text, gw_status status, const char *says)
 {
@@ -153,7 +154,7 @@ static void expect_text(const char *text, gw_status status, const char *says)
 	gw_checkpoint_free(read);
 }
 
-/* The text with the first `from` replaced, and its digest made anew. */
+/* The text with the first `from` replaced, and its digest recomputed. */
 static const char *edited(const char *text, const char *from, const char *to)
 {
 	static char out[2 * TEXT];
@@ -174,7 +175,7 @@ static void write_and_read(char text[TEXT])
 	gw_checkpoint_free(index);
 }
 
-/* All bits, or one in `each`. */
+/* Flips all bits, or one bit in `each`. */
 static void flip_bits(char *text, size_t each)
 {
 	struct gw_checkpoint_index *read;
@@ -240,8 +241,7 @@ static void versions(void **state)
 
 /* --- Parts. --- */
 
-/* Whether every row is in one part, and rows of a part come before those of the next, or in turn; counted row by row.
- */
+/* Whether every row is in one part, and each part's rows are consecutive or strided. The oracle counts row by row. */
 static bool layout_is_whole(const struct gw_checkpoint_tensor *tensor, uint32_t parts)
 {
 	uint64_t all = tensor->plan.shape[0], next = 0;
@@ -277,7 +277,7 @@ static void deal(struct gw_checkpoint_tensor *tensor, uint32_t parts, uint64_t k
 	}
 	struct gw_checkpoint_part *part = &tensor->parts[gw_mix64(key) % parts];
 	uint64_t delta = gw_mix64(key + 1) % 3 + 1;
-	switch (key % 8) { /* one number of one part is another, or two parts have changed places */
+	switch (key % 8) { /* changes one number of one part, or swaps two parts */
 	case 0:
 		part->rows += delta;
 		break;
@@ -335,7 +335,7 @@ static void every_row_is_in_one_part(void **state)
 	assert_in_range(taken, LAYOUTS / 4, 3 * LAYOUTS / 4);
 }
 
-/* --- What is there is no file. --- */
+/* --- Paths that are not files. --- */
 
 static void what_is_no_file_is_not_waited_for(void **state)
 {
@@ -344,7 +344,7 @@ static void what_is_no_file_is_not_waited_for(void **state)
 	struct gw_checkpoint_index *read;
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	snprintf(path, sizeof(path), "%s/checkpoint.json", folder);
-	alarm(30); /* an open that waits for a writer ends the test */
+	alarm(30); /* ends the test if an open blocks */
 	for (int kind = 0; kind < 4; kind++) {
 		unlink(path);
 		if (kind == 0) {

@@ -1,4 +1,4 @@
-/* Deadlines, waiting for them, and a clock that stands still while the process does. */
+/* Deadlines, waits for them, and a clock that excludes the time during which the process is suspended. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -15,11 +15,11 @@
 
 #define READERS  4
 #define STOP_NS  (1500 * GW_NS_PER_MS)
-#define JUMP_NS  (1200 * GW_NS_PER_MS) /* of a clock that does not stand still */
+#define JUMP_NS  (1200 * GW_NS_PER_MS) /* the jump of a clock that does not stop */
 #define TICK_NS  (1ull << GW_CLOCK_TICK_BITS)
-#define ATTEMPTS 20 /* on a machine that does not run us for a second */
+#define ATTEMPTS 20 /* on a machine that does not run this process for a second */
 
-/* Deadlines: never is never reached, whatever the arithmetic. */
+/* Deadlines: "never" is never reached, whatever the arithmetic. */
 static void deadlines(void **state)
 {
 	(void)state;
@@ -35,7 +35,7 @@ static void deadlines(void **state)
 	assert_true(gw_monotonic_of(GW_NO_DEADLINE) == GW_NO_DEADLINE);
 }
 
-/* A wait ends at its deadline, and at once if the word is another already. */
+/* A wait ends at its deadline, and at once if the word already differs. */
 static void waits_end(void **state)
 {
 	(void)state;
@@ -45,7 +45,7 @@ static void waits_end(void **state)
 	for (; gw_now_ns() < deadline; waits++)
 		gw_futex_wait(&word, 5, deadline);
 	assert_in_range(waits, 1,
-			10); /* the kernel's time is another than ours after a pause: it was told the right one */
+			10); /* after a pause the kernel's clock differs from ours; its deadline was converted */
 	gw_futex_wait(&word, 4, GW_NO_DEADLINE);
 	assert_int_equal(word, 5);
 }
@@ -61,17 +61,17 @@ static uint64_t taken_off(void)
 	return gw_clock_taken_off(atomic_load(&gw_clock_word));
 }
 
-/* Looks at made-up times against the rule: what is longer than a second is taken off, but for the tick of the last
- * look, as long as somebody attends; the clock never goes back. */
+/* Made-up times, compared with the rule: while a waiter attends, time between two looks beyond a second is subtracted,
+ * except the tick of the last look. The clock never goes back. */
 static void made_up_pauses(void **state)
 {
 	(void)state;
 	const uint64_t kept = atomic_load(&gw_clock_word);
-	/* Far from now, so that the thread's own looks are in the past. */
+	/* Far in the future, so that the thread's own looks are earlier. */
 	uint64_t at = gw_monotonic_ns() + 3600 * GW_NS_PER_SECOND, off = taken_off(), shown = 0, pauses = 0;
 	assert_int_equal(gw_clock_attend(), GW_OK);
 	gw_clock_leave();
-	gw_clock_look(at); /* nobody attends: no pause */
+	gw_clock_look(at); /* no attendant: no pause */
 	assert_true(taken_off() == off);
 	assert_int_equal(gw_clock_attend(), GW_OK);
 	atomic_store(&gw_clock_word, off >> GW_CLOCK_TICK_BITS << 32 | (uint32_t)(at >> GW_CLOCK_TICK_BITS));
@@ -83,10 +83,10 @@ static void made_up_pauses(void **state)
 		off += pause ? (gap - 1) * TICK_NS : 0;
 		pauses += pause;
 		gw_clock_look(at);
-		gw_clock_look(at - word % (5 * GW_NS_PER_SECOND)); /* of a thread that was slow */
+		gw_clock_look(at - word % (5 * GW_NS_PER_SECOND)); /* of a slow thread */
 		assert_true(taken_off() == off);
 		assert_true(gap == 0 || at - off >= shown);
-		shown = (at >> GW_CLOCK_TICK_BITS << GW_CLOCK_TICK_BITS) + TICK_NS - 1 - off; /* the last of the tick */
+		shown = (at >> GW_CLOCK_TICK_BITS << GW_CLOCK_TICK_BITS) + TICK_NS - 1 - off; /* the end of the tick */
 	}
 	assert_in_range(pauses, 100, 20000);
 	gw_clock_leave();
@@ -144,13 +144,13 @@ static int read_while_stopped(int stopped, int go_on)
 		pthread_join(readers[i].thread, NULL);
 		jumped |= readers[i].longest_ns >= JUMP_NS;
 	}
-	gw_now_ns(); /* the readers may all have ended before one of them looked again */
+	gw_now_ns(); /* all readers may have ended before one looked again */
 	uint64_t off = taken_off() - before;
 	gw_clock_leave();
 	return jumped ? 5 : off < STOP_NS - 100 * GW_NS_PER_MS || off > 100 * GW_NS_PER_SECOND ? 6 : 0;
 }
 
-/* Its clock stands still, and no thread of it ever sees the time that passed meanwhile. */
+/* The process's clock stops, and none of its threads sees the time that passed meanwhile. */
 static void a_stopped_process(void **state)
 {
 	(void)state;
@@ -176,7 +176,7 @@ static void a_stopped_process(void **state)
 	}
 }
 
-/* Nobody looks but the thread that is there for it: a process that idles for more than a second runs. */
+/* Only the clock's own thread looks: a process that idles for more than a second counts as running. */
 static void an_idle_process(void **state)
 {
 	(void)state;
@@ -192,13 +192,13 @@ static void an_idle_process(void **state)
 	}
 	assert_true(off == after);
 	gw_clock_leave();
-	/* And where nobody attends there is no such thread: no time is taken off. */
+	/* Without attendants this thread does not exist: no time is subtracted. */
 	sleep_ns(1100 * GW_NS_PER_MS);
 	gw_now_ns();
 	assert_true(taken_off() == after);
 }
 
-/* It has no thread that looks: it begins anew. */
+/* A child has no thread that looks, and starts a new one. */
 static void a_forked_process(void **state)
 {
 	(void)state;
@@ -210,7 +210,7 @@ static void a_forked_process(void **state)
 		uint64_t off = taken_off(), far = gw_monotonic_ns() + 100 * GW_NS_PER_SECOND;
 		gw_clock_look(far);
 		bool well = taken_off() == off;
-#if defined(__SANITIZE_THREAD__) /* such a child may have no threads */
+#if defined(__SANITIZE_THREAD__) /* such a child may start no threads */
 		_exit(!well);
 #endif
 		well &= gw_clock_attend() == GW_OK;

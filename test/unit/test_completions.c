@@ -1,4 +1,5 @@
-/* Completions on their way out: each once, with its text, sets and notes in turn however few are taken at a time. */
+/* The queue of completions: each is delivered once, with its text. Sets and notes alternate, however few are taken at
+ * a time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +29,7 @@ static void fill(struct gw_completions *completions, struct gw_read_set sets[EAC
 	assert_null(open);
 }
 
-static void kinds_take_turns(void **state)
+static void kinds_alternate(void **state)
 {
 	(void)state;
 	for (size_t max = 1; max < 2 * EACH + 2; max++) {
@@ -54,7 +55,7 @@ static void kinds_take_turns(void **state)
 				gw_status failed = is_note ? GW_LIMIT : GW_RANGE;
 				assert_int_equal(taken[i].status, which % 2 ? failed : GW_OK);
 				assert_string_equal(taken[i].text, which % 2 ? text : "");
-				/* Never two ahead of the other kind. */
+				/* No kind is more than two ahead of the other. */
 				assert_in_range(group_count + 1 - note_count, 0, 2);
 			}
 		}
@@ -66,7 +67,7 @@ static void kinds_take_turns(void **state)
 	}
 }
 
-/* What was not taken is freed with the completions. */
+/* Completions that were not taken are freed with the queue. */
 static void ends_with_some_left(void **state)
 {
 	(void)state;
@@ -84,6 +85,6 @@ static void ends_with_some_left(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(kinds_take_turns), cmocka_unit_test(ends_with_some_left)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(kinds_alternate), cmocka_unit_test(ends_with_some_left)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* gw_csc_build against a brute-force oracle: a stable sort of the whole edge list by (dst, time | rel, src). */
+/* gw_csc_build compared with an oracle: a stable sort of the whole edge list by (dst, time | rel, src). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -122,7 +122,7 @@ static void test_oracle(void **state)
 	}
 }
 
-/* Keys that do not fit beside a position in one word: sources near 2^62, times over all 64 bits. */
+/* Keys that do not fit into one word together with a position: sources near 2^62, times over all 64 bits. */
 static void test_wide_keys(void **state)
 {
 	(void)state;
@@ -169,7 +169,7 @@ static void test_out_of_range(void **state)
 		}
 	}
 	uint64_t one = 0;
-	struct gw_coo none = {1, 0, 1, &one, &one, NULL, NULL}; /* an edge, and no destination at all */
+	struct gw_coo none = {1, 0, 1, &one, &one, NULL, NULL}; /* one edge, and no destinations */
 	struct gw_csc csc;
 	assert_int_equal(gw_csc_build(&none, 2, &csc), GW_RANGE);
 	struct gw_coo huge = {1, 1, 1ull << 40, &one, &one, NULL, NULL};

@@ -1,4 +1,4 @@
-/* Digests: known values of XXH3-64, and a payload in pieces against the same payload whole. */
+/* Digests: known values of XXH3-64, and a payload in pieces compared with the same payload as a whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

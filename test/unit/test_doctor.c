@@ -1,5 +1,5 @@
-/* What graphwire doctor finds on hosts that are made of files: the right judgement, the right command, and of files
- * that are missing or full of rubbish nothing worse than a note. */
+/* The findings of graphwire doctor on hosts that are made of files: the right verdict, the right command, and at worst
+ * a note if files are missing or full of garbage. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static void memory_is_asked_for(void **state)
 	doctor_expect(host, "memory", GW_DOCTOR_OK, "32.0 GiB available of 64.0 GiB", NULL);
 	host->doctor.bytes = 31 * GIB;
 	doctor_expect(host, "memory", GW_DOCTOR_OK, "32.0 GiB", NULL);
-	/* The arrays fit, and what a server takes besides does not. */
+	/* The arrays fit; the rest of a server's memory does not. */
 	host->doctor.bytes = 32 * GIB;
 	doctor_has(doctor_expect(host, "memory", GW_DOCTOR_PROBLEM, "32.0 GiB", "graphwire partition")->costs,
 		   "when clients connect");
@@ -36,7 +36,7 @@ static void memory_is_asked_for(void **state)
 	doctor_has(doctor_expect(host, "memory", GW_DOCTOR_PROBLEM, "32.0 GiB", "graphwire partition")->costs,
 		   "refused");
 	assert_int_equal(gw_doctor_worst(&host->doctor), GW_DOCTOR_PROBLEM);
-	/* A trainer has some of it. */
+	/* A trainer still maps a former server's memory. */
 	doctor_host_put(host, "/proc/70/maps", "1000-2000 r--s 00000000 00:01 77  /memfd:graphwire-part (deleted)\n");
 	doctor_host_put(host, "/proc/70/cmdline", "python3");
 	doctor_has(doctor_expect(host, "memory", GW_DOCTOR_PROBLEM, "32.0 GiB", "graphwire partition")->costs,
@@ -49,14 +49,14 @@ static void memory_is_asked_for(void **state)
 	doctor_has(finding->fix, "docker update --memory ");
 	uint64_t limit = strtoull(strstr(finding->fix, "MemoryMax=") + strlen("MemoryMax="), NULL, 10);
 	assert_in_range(limit, gw_server_footprint(33 * GIB, gw_processors(), 0), 34 * GIB);
-	/* What is advised is enough. */
+	/* The advised value is enough. */
 	char text[32];
 	snprintf(text, sizeof(text), "%llu\n", (unsigned long long)limit);
 	doctor_host_put(host, "/proc/meminfo", "MemTotal: 68719476736 kB\nMemAvailable: 68719476736 kB\n");
 	doctor_host_put(host, "/sys/fs/cgroup/job/memory.max", text);
 	doctor_expect(host, "memory", GW_DOCTOR_OK, "control group's limit", NULL);
 	doctor_host_put(host, "/sys/fs/cgroup/job/memory.max", "10737418240\n");
-	/* Memory that is in the pool already serves. */
+	/* Memory in the pool is already available. */
 	struct gw_probe probe = {.hugetlb_free = 33 * 512};
 	host->doctor.probe = &probe;
 	probe.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -76,7 +76,7 @@ static void locked_memory_is_judged_by_need(void **state)
 	snprintf(text, sizeof(text), limits, "unlimited", "unlimited");
 	doctor_host_put(host, "/proc/self/limits", text);
 	doctor_expect(host, "locked memory", GW_DOCTOR_OK, "soft unlimited", NULL);
-	/* 1 GiB is enough for a client, and for a part that is smaller. */
+	/* 1 GiB is enough for a client, and for a smaller part. */
 	snprintf(text, sizeof(text), limits, "1073741824", "1073741824");
 	doctor_host_put(host, "/proc/self/limits", text);
 	doctor_expect(host, "locked memory", GW_DOCTOR_OK, "1.00 GiB", NULL);
@@ -88,7 +88,7 @@ static void locked_memory_is_judged_by_need(void **state)
 	doctor_expect(host, "locked memory", GW_DOCTOR_OK, "not binding", NULL);
 	doctor_host_put(host, "/proc/self/status", "CapEff:\tffffffffffffbfff\n");
 	doctor_expect(host, "locked memory", GW_DOCTOR_WARNING, "soft", "limits.d");
-	/* A host without a device locks nothing for one. */
+	/* Without a device no memory is locked for RDMA. */
 	doctor_host_remove(host, "/sys/class/infiniband");
 	doctor_expect(host, "locked memory", GW_DOCTOR_NOTE, "soft", "limits.d");
 }
@@ -99,7 +99,7 @@ static void huge_pages_are_counted_by_node(void **state)
 	doctor_expect(host, "huge pages node0", GW_DOCTOR_WARNING, "2 MiB: 0 free of 0",
 		      "node0/hugepages/hugepages-2048kB");
 	doctor_expect(host, "huge pages node1", GW_DOCTOR_OK, "2 MiB: 40 free of 100; 1 GiB: 3 free of 4", NULL);
-	/* 5 GiB are 1280 pages a node: 40 of node 1's are free, 60 lent out. */
+	/* 5 GiB are 1280 pages per node. Of node 1's pages 40 are free, and 60 are in use. */
 	host->doctor.bytes = 5 * GIB;
 	doctor_expect(host, "huge pages node0", GW_DOCTOR_WARNING, "0 free", "echo 1280 | sudo tee");
 	doctor_expect(host, "huge pages node1", GW_DOCTOR_WARNING, "40 free",
@@ -133,7 +133,7 @@ static void limits_of_the_process(void **state)
 	doctor_expect(host, "overcommit", GW_DOCTOR_WARNING, "= 2", "sysctl -w vm.overcommit_memory=0");
 }
 
-/* Each limit is judged by need, in the group where least is left, and named with its file. */
+/* Each limit is judged by the need, in the group with the least room, and named with its file. */
 static void limits_of_threads(void **state)
 {
 	struct doctor_host *host = *state;
@@ -147,7 +147,7 @@ static void limits_of_threads(void **state)
 	host->doctor.bytes = GIB;
 	doctor_expect(host, "threads", GW_DOCTOR_PROBLEM, "may have 15", "TasksMax=");
 	host->doctor.bytes = 0;
-	/* The one above binds. */
+	/* The upper group has the least room. */
 	doctor_host_put(host, "/sys/fs/cgroup/job/pids.max", "10000\n");
 	doctor_host_put(host, "/sys/fs/cgroup/pids.max", "9000\n");
 	doctor_host_put(host, "/sys/fs/cgroup/pids.current", "8999\n");
@@ -159,7 +159,7 @@ static void limits_of_threads(void **state)
 	doctor_host_put(host, "/sys/fs/cgroup/pids/pids.current", "19\n");
 	doctor_expect(host, "threads", GW_DOCTOR_WARNING, "(/sys/fs/cgroup/pids/pids.max)", "TasksMax=");
 	doctor_host_remove(host, "/sys/fs/cgroup/pids");
-	/* The user's own limit; who may pass it is not bound, unless a trial says so. */
+	/* The user's own limit does not apply to a privileged process, unless a trial shows that it does. */
 	doctor_host_put(host, "/proc/self/limits", "Max processes  4 4 processes\n");
 	doctor_expect(host, "threads", GW_DOCTOR_WARNING, "this user may have 4", "limits.d/graphwire-nproc.conf");
 	doctor_host_put(host, "/proc/self/limits", "Max processes  4 unlimited processes\n");
@@ -182,7 +182,7 @@ static void limits_of_bytes(void **state)
 	doctor_expect(host, "swap", GW_DOCTOR_OK, "2.00 GiB; Graphwire needs none", NULL);
 	doctor_host_put(host, "/sys/fs/cgroup/job/memory.swap.max", "0\n");
 	doctor_expect(host, "swap", GW_DOCTOR_OK, "limit is 0 B (/sys/fs/cgroup/job/memory.swap.max)", NULL);
-	/* Shared memory is a file to this limit. */
+	/* This limit counts shared memory as a file. */
 	doctor_expect(host, "file size", GW_DOCTOR_OK, "soft unlimited", NULL);
 	doctor_host_put(host, "/proc/self/limits", "Max file size  1073741824 unlimited bytes\n");
 	doctor_expect(host, "file size", GW_DOCTOR_WARNING, "soft 1.00 GiB", "ulimit -f unlimited");
@@ -192,10 +192,10 @@ static void limits_of_bytes(void **state)
 	doctor_expect(host, "file size", GW_DOCTOR_PROBLEM, "soft 1.00 GiB", "--ulimit fsize=-1");
 	host->doctor.bytes = GIB;
 	doctor_expect(host, "file size", GW_DOCTOR_OK, "soft 1.00 GiB", NULL);
-	/* Not enough addresses for what is asked for. */
+	/* Too few addresses for the request. */
 	doctor_host_put(host, "/proc/self/limits", "Max address space  1073741824 unlimited bytes\n");
 	doctor_expect(host, "address space", GW_DOCTOR_PROBLEM, "soft 1.00 GiB", "ulimit -v unlimited");
-	/* The pool has pages that the group has no right to: they do not count as memory either. */
+	/* The group may not use the pool's pages, so they do not count as memory. */
 	host->doctor.bytes = 8 * GIB;
 	host->doctor.probe = &probe;
 	doctor_expect(host, "huge pages of the group", GW_DOCTOR_OK, "no limit", NULL);
@@ -208,7 +208,7 @@ static void limits_of_bytes(void **state)
 	doctor_expect(host, "huge pages of the group", GW_DOCTOR_NOTE, "at most 1.00 GiB", "hugepages-2Mi");
 	doctor_host_put(host, "/sys/fs/cgroup/job/hugetlb.2MB.rsvd.max", "0\n");
 	doctor_expect(host, "huge pages of the group", GW_DOCTOR_NOTE, "at most 0 B", "hugetlb.2MB.rsvd.max");
-	probe.hugetlb_free = 0; /* there is nothing to have */
+	probe.hugetlb_free = 0; /* the pool is empty */
 	doctor_expect(host, "huge pages of the group", GW_DOCTOR_OK, "at most 0 B", NULL);
 }
 
@@ -246,7 +246,7 @@ static void processors_and_nodes(void **state)
 	doctor_expect(host, "NUMA nodes", GW_DOCTOR_OK, "node1: processors 4-7, distances 21 10", NULL);
 	doctor_expect(host, "processors", GW_DOCTOR_OK, "may use 0-3 of 0-7; its control group 0-3", NULL);
 	doctor_host_put(host, "/proc/self/cgroup", "3:cpuset:/docker/abc\n0::/\n");
-	doctor_host_put(host, "/sys/fs/cgroup/cpuset/cpuset.cpus.effective", "2\n"); /* as a container sees its own */
+	doctor_host_put(host, "/sys/fs/cgroup/cpuset/cpuset.cpus.effective", "2\n"); /* as in a container */
 	doctor_host_put(host, "/proc/self/status", "Cpus_allowed_list:\t2\n");
 	doctor_expect(host, "processors", GW_DOCTOR_NOTE, "may use 2 of 0-7; its control group 2", NULL);
 	doctor_host_put(host, "/proc/self/status", "Cpus_allowed_list:\t0-3\n");
@@ -291,9 +291,9 @@ static void io_uring_is_forbidden(void **state)
 	doctor_expect(host, "seccomp", GW_DOCTOR_NOTE, "filter", NULL);
 }
 
-/* --- Files that are not there, or full of something else. --- */
+/* --- Files that are missing, or have other content. --- */
 
-/* Which finding tells that a file is missing. */
+/* The finding that reports a missing file. */
 static const struct {
 	const char *path, *finding;
 } tellers[] = {
@@ -394,7 +394,7 @@ static void rubbish_does_no_harm(void **state)
 		}
 		doctor_host_put(host, doctor_files[i].path, doctor_files[i].text);
 	}
-	/* All of them at once, and folders in the place of files. */
+	/* All files at once; and folders in their places. */
 	for (size_t c = 0; c < sizeof(contents) / sizeof(contents[0]); c++) {
 		for (size_t i = 0; i < doctor_file_count; i++)
 			doctor_host_put_bytes(host, doctor_files[i].path, contents[c].bytes, contents[c].n);
@@ -430,7 +430,7 @@ static void more_devices_than_are_looked_at(void **state)
 	assert_int_equal(devices, GW_DOCTOR_FOLDER_MAX);
 }
 
-/* --- This host, as it is. --- */
+/* --- This host. --- */
 
 static void this_host(void **state)
 {

@@ -1,6 +1,5 @@
-/* What graphwire doctor finds of RDMA on hosts that are made of files: devices, ports, addresses, modules, device
- * files.
- */
+/* The findings of graphwire doctor about RDMA on hosts that are made of files: devices, ports, addresses, modules,
+ * device files. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,7 +91,7 @@ static void a_port_and_its_addresses(void **state)
 	doctor_expect(host, "GIDs mlx5_0/1", GW_DOCTOR_NOTE, "cannot be read", NULL);
 	doctor_host_put(host, PORT "state", "1: DOWN\n");
 	doctor_expect(host, "port mlx5_0/1", GW_DOCTOR_WARNING, "1: DOWN", "ip link set dev ens1f0 up");
-	/* A name that would be another command. */
+	/* A name that a shell would run as another command. */
 	doctor_host_put(host, PORT "gid_attrs/ndevs/0", "x;reboot\n");
 	doctor_expect(host, "port mlx5_0/1", GW_DOCTOR_WARNING, "1: DOWN", "NETDEV");
 	doctor_host_put(host, PORT "link_layer", "InfiniBand\n");

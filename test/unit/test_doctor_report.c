@@ -1,5 +1,5 @@
-/* The doctor's report: text that may come from anywhere stays in its field and is harmless to terminals and parsers;
- * the JSON says what the findings say; short memory is told. And its files: numbers are taken whole or not at all. */
+/* The doctor's report. Foreign text stays in its field, and is harmless to terminals and parsers. The JSON has the
+ * same findings. Short memory is reported. The doctor's files: numbers are read completely, or not at all. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "test/support/alloc_fault.h"
 #include "test/support/doctor_host.h"
 
-/* What a function prints on standard output. */
+/* The output of a function on stdout. */
 static char *capture(void (*print)(void *context), void *context)
 {
 	FILE *file = tmpfile();
@@ -51,7 +51,7 @@ static const char *string_of(const json_t *object, const char *name)
 	return text;
 }
 
-static void json_says_what_was_found(void **state)
+static void json_has_the_findings(void **state)
 {
 	(void)state;
 	static const char *const words[] = {"ok", "note", "warning", "problem"};
@@ -154,7 +154,7 @@ static void findings_have_a_limit(void **state)
 	gw_doctor_free(&doctor);
 }
 
-/* All checks of a host: findings for which there is no memory are counted. */
+/* All checks of a host. Findings for which memory is missing are counted. */
 static gw_status check_host(void *context)
 {
 	struct doctor_host *host = context;
@@ -165,7 +165,7 @@ static gw_status check_host(void *context)
 	return status;
 }
 
-static void short_memory_is_told(void **state)
+static void short_memory_is_reported(void **state)
 {
 	(void)state;
 	struct doctor_host host;
@@ -204,7 +204,7 @@ static void numbers_are_taken_whole(void **state)
 	int64_t value = 99;
 	assert_false(gw_doctor_number(&host.doctor, &value, "/absent"));
 	assert_false(gw_doctor_number(&host.doctor, &value, "/proc"));
-	assert_false(gw_doctor_number(&host.doctor, &value, "/%05000d", 1)); /* no path is so long */
+	assert_false(gw_doctor_number(&host.doctor, &value, "/%05000d", 1)); /* the path is too long */
 	doctor_host_end(&host);
 }
 
@@ -243,7 +243,7 @@ static void words_names_and_links(void **state)
 	assert_false(gw_doctor_word(&host.doctor, word, "/word"));
 	assert_true(gw_doctor_self(&host.doctor, "Cpus_allowed_list", word));
 	assert_string_equal(word, "0-3");
-	assert_false(gw_doctor_self(&host.doctor, "Cpus_allowed", word)); /* the beginning of another field */
+	assert_false(gw_doctor_self(&host.doctor, "Cpus_allowed", word)); /* a prefix of another field's name */
 	for (int i = 11; i > 0; i--) {
 		snprintf(path, sizeof(path), "/folder/n%d", i);
 		doctor_host_put(&host, path, "");
@@ -252,7 +252,7 @@ static void words_names_and_links(void **state)
 	doctor_host_put(&host, "/folder/other", "");
 	assert_true(gw_doctor_folder(&host.doctor, "n", &names, "/folder"));
 	assert_int_equal(names.count, 11);
-	assert_string_equal(names.names[1], "n2"); /* numbers as numbers */
+	assert_string_equal(names.names[1], "n2"); /* sorted as numbers */
 	assert_string_equal(names.names[10], "n11");
 	assert_false(gw_doctor_folder(&host.doctor, "", &names, "/absent"));
 	assert_int_equal(names.count, 0);
@@ -267,9 +267,9 @@ static void words_names_and_links(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(json_says_what_was_found), cmocka_unit_test(texts_are_cut_and_plain),
+		cmocka_unit_test(json_has_the_findings),    cmocka_unit_test(texts_are_cut_and_plain),
 		cmocka_unit_test(a_status_only_gets_worse), cmocka_unit_test(findings_have_a_limit),
-		cmocka_unit_test(short_memory_is_told),     cmocka_unit_test(numbers_are_taken_whole),
+		cmocka_unit_test(short_memory_is_reported), cmocka_unit_test(numbers_are_taken_whole),
 		cmocka_unit_test(limits_are_rows_of_two),   cmocka_unit_test(words_names_and_links),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

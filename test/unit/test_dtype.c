@@ -1,4 +1,4 @@
-/* Element types: names and NumPy's descriptors there and back, and what is refused. */
+/* Element types: conversions to and from names and NumPy's descriptors, and refused texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static void names_there_and_back(void **state)
 		assert_int_equal(found, dtype);
 		uint32_t bytes = gw_dtype_bytes(dtype);
 		assert_true(bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
-		assert_int_equal(gw_dtype_numpy(dtype)[2] - '0', bytes); /* NumPy tells the size as well */
+		assert_int_equal(gw_dtype_numpy(dtype)[2] - '0', bytes); /* NumPy's descriptor has the size too */
 	}
 	gw_dtype none = GW_FLOAT64;
 	assert_int_equal(gw_dtype_parse("float128", &none), GW_NOT_FOUND);
@@ -36,7 +36,7 @@ static void descriptors_there_and_back(void **state)
 	for (int i = 0; i < GW_DTYPE_COUNT; i++) {
 		gw_dtype dtype = (gw_dtype)i;
 		assert_int_equal(gw_dtype_from_numpy(gw_dtype_numpy(dtype), &found), GW_OK);
-		/* Only the JSON tells these two from what they are stored as. */
+		/* Only the JSON can distinguish these two from their stored types. */
 		assert_int_equal(found, dtype == GW_BFLOAT16 ? GW_UINT16 : dtype == GW_INT8_ROW ? GW_UINT8 : dtype);
 	}
 	assert_int_equal(gw_dtype_from_numpy("<u1", &found), GW_OK);

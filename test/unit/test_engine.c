@@ -1,5 +1,5 @@
-/* Engines: who waits for a job is woken when it ends, by whatever way the engine goes from thread to thread; and nobody
- * is woken who does not sleep. */
+/* Engines: a thread that waits for a job is woken when the job ends, however the engine moves between threads. A
+ * thread that does not sleep is not woken. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -47,7 +47,7 @@ static void start_and_end(struct gw_job *job)
 	gw_job_end(job, GW_OK);
 }
 
-/* Stays until it is cancelled. */
+/* A job that runs until it is cancelled. */
 static void start_and_stay(struct gw_job *job)
 {
 	(void)job;
@@ -58,7 +58,8 @@ static void end_cancelled(struct gw_job *job)
 	gw_job_end(job, gw_fail(GW_CANCELLED, "cancelled"));
 }
 
-/* Jobs that end at once and jobs that wait to be cancelled, waited for at once, for no time, and late. */
+/* Jobs that end at once and jobs that end when they are cancelled. Threads wait for them at once, with no timeout, and
+ * late. */
 static void *submit_and_wait(void *argument)
 {
 	uintptr_t number = (uintptr_t)argument;
@@ -78,7 +79,7 @@ static void *submit_and_wait(void *argument)
 	return NULL;
 }
 
-static void whoever_waits_is_woken(void **state)
+static void a_waiting_thread_is_woken(void **state)
 {
 	(void)state;
 	pthread_t threads[THREADS];
@@ -102,8 +103,8 @@ static void *wait_too(void *argument)
 	return NULL;
 }
 
-/* One job, several who wait: the one who runs the engine and those who sleep. */
-static void all_who_wait_are_woken(void **state)
+/* One job and several waiting threads: one runs the engine, the others sleep. */
+static void all_waiting_threads_are_woken(void **state)
 {
 	(void)state;
 	for (int round = 0; round < 20; round++) {
@@ -120,7 +121,7 @@ static void all_who_wait_are_woken(void **state)
 	}
 }
 
-/* From here on the process dies of a wake of this word. */
+/* From here on, a wake of this word kills the process. */
 static void forbid_wake(const void *word)
 {
 	uint64_t address = (uintptr_t)word;
@@ -140,8 +141,8 @@ static void forbid_wake(const void *word)
 		_exit(77);
 }
 
-/* A job that its waiter runs itself ends without a system call for others. */
-static void nobody_is_woken_in_vain(void **state)
+/* A waiter that runs its job to the end makes no system call for others. */
+static void no_thread_is_woken_in_vain(void **state)
 {
 	(void)state;
 	pid_t child = fork();
@@ -166,9 +167,9 @@ static void nobody_is_woken_in_vain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whoever_waits_is_woken),
-		cmocka_unit_test(all_who_wait_are_woken),
-		cmocka_unit_test(nobody_is_woken_in_vain),
+		cmocka_unit_test(a_waiting_thread_is_woken),
+		cmocka_unit_test(all_waiting_threads_are_woken),
+		cmocka_unit_test(no_thread_is_woken_in_vain),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,4 +1,4 @@
-/* Files that shrink or fail under a map: a line that names them, from whichever thread; other faults as ever. */
+/* Files that shrink or fail under a map: one line names them, whichever thread faults. Other faults are unchanged. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -71,7 +71,7 @@ static void clean_up(void)
 		_exit(3);
 }
 
-/* Runs body in a child under the guard; its stderr to text. Returns its wait status. */
+/* Runs body in a child under the guard, and copies its stderr to text. Returns its wait status. */
 static int run_guarded(void (*body)(struct bed *), struct bed *bed, char text[2048])
 {
 	int ends[2], status;
@@ -123,7 +123,7 @@ static gw_status read_pages(void *context, uint64_t begin, uint64_t end, unsigne
 	return GW_OK;
 }
 
-/* The caller's thread sleeps in its first chunk until another has died for all. */
+/* The caller's thread sleeps in its first chunk until another thread ends the process. */
 static gw_status read_by_worker(void *context, uint64_t begin, uint64_t end, unsigned thread)
 {
 	if (thread == 0) {
@@ -163,7 +163,7 @@ static void test_shrinks(void **state)
 	}
 }
 
-/* As a disk that fails: the file is as long as ever, and its page cannot be had. */
+/* Like a failing disk: the file keeps its length, and its page cannot be read. */
 static void read_lost_page(struct bed *bed)
 {
 	int none = memfd_create("none", MFD_CLOEXEC);
@@ -227,18 +227,18 @@ static void test_check(void **state)
 	struct bed *bed = *state;
 	char other[160];
 	assert_int_equal(gw_filemap_check(), GW_OK);
-	/* Within the last page nothing faults: what was cut off reads as zeros. */
+	/* Within the last page there is no fault: the part that was cut off reads as zeros. */
 	assert_int_equal(truncate(bed->path, PAGES * PAGE - 100), 0);
 	read_page(bed, PAGES - 1);
 	assert_int_equal(gw_filemap_check(), GW_IO);
 	assert_non_null(
 		strstr(gw_last_error(), "file?.npy: written to while it was read (65536 bytes long then, 65436"));
-	/* Of the same length again, but not the same file's content. */
+	/* The same length as before with other content. */
 	assert_int_equal(truncate(bed->path, PAGES * PAGE), 0);
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1}};
 	assert_int_equal(utimensat(AT_FDCWD, bed->path, times, 0), 0);
 	assert_int_equal(gw_filemap_check(), GW_IO);
-	/* Another file by that name, or none: the one that is mapped has stayed. */
+	/* Another file gets the name, or the name is removed: the mapped file is unchanged. */
 	snprintf(other, sizeof(other), "%s/other", bed->root);
 	close(open(other, O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
 	assert_int_equal(rename(other, bed->path), 0);
@@ -247,7 +247,7 @@ static void test_check(void **state)
 	assert_int_equal(gw_filemap_check(), GW_OK);
 }
 
-/* More maps than one block of the table holds, closed in another order, twice. */
+/* More maps than one block of the table has, closed in another order, twice. */
 static void test_many(void **state)
 {
 	struct bed *bed = *state;

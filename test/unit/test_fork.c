@@ -1,5 +1,5 @@
-/* Guards: a fork waits for the threads that hold their locks, in an order that cannot lock up, and the child has free
- * locks and statics of its own. */
+/* Guards: a fork waits for the threads that hold their locks, in an order without deadlocks. The child has free locks
+ * and its own statics. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static void a_fork_waits_for_a_lock(void **state)
 	gw_fork_guard(&without_lock);
 	gw_fork_guard(&second);
 	gw_fork_guard(&first);
-	gw_fork_guard(&first); /* as often as it likes */
+	gw_fork_guard(&first); /* repeated registrations are allowed */
 	assert_int_equal(pthread_create(&thread, NULL, halve, &midst), 0);
 	pid_t child = gw_midst_fork(&midst);
 	if (child == 0) {
@@ -60,7 +60,7 @@ static void a_fork_waits_for_a_lock(void **state)
 	}
 	pthread_join(thread, NULL);
 	assert_true(gw_midst_child_well(child));
-	assert_int_equal(first_children, 0); /* the parent keeps its own */
+	assert_int_equal(first_children, 0); /* the parent's statics are unchanged */
 	pthread_mutex_lock(&first_lock);
 	pthread_mutex_unlock(&first_lock);
 }
@@ -77,7 +77,7 @@ static void *nest(void *argument)
 	return NULL;
 }
 
-/* Handed in the other way round, they are taken in their order all the same. */
+/* Registered in the reverse order, they are still locked in their own order. */
 static void locks_are_taken_in_order(void **state)
 {
 	(void)state;
@@ -97,7 +97,7 @@ static void locks_are_taken_in_order(void **state)
 	pthread_join(thread, NULL);
 }
 
-/* A child is a process like any other: its own forks work, and its statics are its children's parents'. */
+/* A child is an ordinary process: its own forks work, and their children get the statics too. */
 static void children_fork(void **state)
 {
 	(void)state;

@@ -1,5 +1,4 @@
-/* The gather step over servers that are away: however many parts it waits for, it is cancelled in little stack, once.
- */
+/* The gather step over servers that are away: with any number of parts it is cancelled once, and with little stack. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +36,7 @@ static void note_done(struct gw_gather_op *op, gw_status status)
 	bed->status = status;
 }
 
-/* One row of each part; every link waits for its server to come back. */
+/* One row of each part; every link waits for its server. */
 static void begin(struct bed *bed)
 {
 	bed->meta.num_parts = PARTS;
@@ -85,7 +84,7 @@ static void *fail_one(void *argument)
 {
 	struct bed *bed = argument;
 	uint64_t number = bed->op.link_op_count / 2;
-	while (!bed->op.link_ops[number].owner) /* this piece of the list has nothing of that part */
+	while (!bed->op.link_ops[number].owner) /* this piece of the list has no id of that part */
 		number++;
 	gw_link_cancel(&bed->op.link_ops[number]);
 	return NULL;

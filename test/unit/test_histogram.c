@@ -1,4 +1,4 @@
-/* Quantiles of the histogram against the sorted values themselves. */
+/* Quantiles of the histogram compared with the sorted values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static int ascending(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* The histogram's quantile is at least the exact one, and at most 1/64 above it. */
+/* The histogram's quantile is between the exact one and 1/64 more. */
 static void check_against_sorted(uint64_t *values, size_t count)
 {
 	static const double shares[] = {0, 0.001, 0.01, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1};
@@ -35,7 +35,7 @@ static void check_against_sorted(uint64_t *values, size_t count)
 	assert_int_equal(gw_histogram_quantile(&histogram, 1), values[count - 1]);
 }
 
-/* Draws whose magnitude is spread over 2^0 .. 2^bits. */
+/* Draws with magnitudes from 2^0 to 2^bits. */
 static uint64_t spread_value(uint64_t i, uint32_t bits)
 {
 	struct gw_words words = gw_philox(11, i, 0);
@@ -102,7 +102,7 @@ static void merge_equals_adding_all(void **state)
 	gw_histogram_merge(&histogram, &other);
 	assert_memory_equal(&histogram, &whole, sizeof(whole));
 
-	gw_histogram_clear(&other); /* merging nothing changes nothing; merging into nothing copies */
+	gw_histogram_clear(&other); /* an empty histogram merged in changes nothing; merging into an empty one copies */
 	gw_histogram_merge(&histogram, &other);
 	assert_memory_equal(&histogram, &whole, sizeof(whole));
 	gw_histogram_merge(&other, &whole);

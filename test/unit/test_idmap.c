@@ -1,4 +1,4 @@
-/* Both id maps against a plain table; growth, clearing, tag wrap and shortage of memory. */
+/* Both id maps compared with a plain table; growth, clearing, tags that wrap, and a shortage of memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,7 @@
 
 #define IDS 5000u
 
-/* Returns the id's number; a new id gets `number`, and *is_new is true: what sampler/relabel.c does without a branch.
- */
+/* Returns the id's number. A new id gets `number`, and *is_new is true: the branch that sampler/relabel.c avoids. */
 static uint32_t dense_put(struct gw_dense_map *map, uint64_t id, uint32_t number, bool *is_new)
 {
 	uint64_t entry = map->entries[id];
@@ -24,7 +23,7 @@ static uint32_t dense_put(struct gw_dense_map *map, uint64_t id, uint32_t number
 	return number;
 }
 
-/* Numbers ids in the order of first use with the map, and by a table that cannot be wrong. */
+/* Numbers ids in the order of first use, with the map and with a plain table. */
 static void check_dense(struct gw_dense_map *map, uint64_t seed)
 {
 	static int64_t table[IDS];
@@ -55,7 +54,7 @@ static void dense_numbers_ids(void **state)
 	assert_null(map.entries);
 }
 
-/* After 2^32 clears the tag comes round: no entry of an earlier use may be taken for one of this use. */
+/* After 2^32 clears tags repeat: an entry of an earlier use must not look like one of this use. */
 static void dense_tag_wraps(void **state)
 {
 	(void)state;
@@ -86,7 +85,7 @@ static void dense_of_nothing_and_of_too_much(void **state)
 
 static uint64_t id_of(uint64_t i)
 {
-	/* Ids that differ only in their upper half, small ones and random ones, with repeats. */
+	/* Ids that differ only in their upper half, small ids and random ids, with repeats. */
 	switch (i % 3) {
 	case 0:
 		return (i % 1000) << 40;
@@ -144,7 +143,7 @@ static void hash_reserve_holds(void **state)
 	assert_int_equal(gw_hash_map_create(UINT64_MAX, &map), GW_LIMIT);
 }
 
-/* The longest run of taken slots, round the end of the table: what a lookup may have to walk. */
+/* The longest run of occupied slots, around the end of the table: the longest possible lookup. */
 static uint64_t longest_run(const struct gw_hash_map *map)
 {
 	uint64_t longest = 0, run = 0;
@@ -155,8 +154,8 @@ static uint64_t longest_run(const struct gw_hash_map *map)
 	return longest;
 }
 
-/* Ids with a pattern, and ids chosen against a multiplication by the golden ratio folded once: their products have
- * equal halves. Spread over the table at random, 4096 of them in 8192 slots make runs of 50. */
+/* Ids with a pattern, and ids chosen against a multiplication by the golden ratio folded once, where both halves of
+ * the product are equal. At random, 4096 ids in 8192 slots have runs of 50. */
 static void hash_spreads_patterns(void **state)
 {
 	(void)state;

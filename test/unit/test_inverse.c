@@ -1,5 +1,5 @@
-/* From original ids back to edges: against a plain search over random ids, with any number of threads; what the format
- * refuses; and every way in which verify finds the array wrong. */
+/* The inverse of original ids compared with a plain search over random ids, with any number of threads; refusals of
+ * the format; and every error that verify finds in the array. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 #define KEY    "edge/" FOLDER "/orig_id"
 #define EDGES  150000u /* more than two chunks */
 
-/* A graph of one node, whose edges are loops: nothing but their number matters. */
+/* A graph of one node, whose edges are loops: only their number matters. */
 struct loops {
 	char root[64], folder[96];
 	uint64_t edges;
@@ -84,7 +84,7 @@ enum ids { PERMUTED, SHARED, HOLE, BEYOND, NEGATIVE, KINDS };
 
 static void make_ids(uint64_t *ids, uint64_t edges, enum ids kind, uint64_t seed)
 {
-	for (uint64_t i = 0; i < edges; i++) /* shared: each id about three times */
+	for (uint64_t i = 0; i < edges; i++) /* shared: about three edges per id */
 		ids[i] = kind == SHARED ? i / 3 : i;
 	for (uint64_t i = edges; i > 1; i--) {
 		uint64_t other = gw_mix64(seed + i) % i, kept = ids[i - 1];
@@ -96,7 +96,7 @@ static void make_ids(uint64_t *ids, uint64_t edges, enum ids kind, uint64_t seed
 		ids[at] = kind == HOLE ? ids[(at + 1) % edges] : kind == BEYOND ? edges : UINT64_MAX;
 }
 
-/* What it says is what a search finds; the array is there where no id is left out, and passes the check. */
+/* The array gives what a search finds, and passes the check. It exists only if every id is used. */
 static void check_one(uint64_t edges, enum ids kind, unsigned threads)
 {
 	struct loops loops;
@@ -129,7 +129,7 @@ static void check_one(uint64_t edges, enum ids kind, unsigned threads)
 	loops_end(&loops);
 }
 
-static void test_beside_a_search(void **state)
+static void test_compared_with_a_search(void **state)
 {
 	static const uint64_t counts[] = {0, 1, 2, 7, 1000, EDGES};
 	(void)state;
@@ -139,7 +139,7 @@ static void test_beside_a_search(void **state)
 	}
 }
 
-/* Under digests that fit, since it is written so. */
+/* The writer computes the digests, so they fit the faulty array. */
 static void test_each_fault_is_found(void **state)
 {
 	static const uint32_t right[] = {2, 0, 1};
@@ -169,7 +169,7 @@ static void test_each_fault_is_found(void **state)
 		loops_end(&loops);
 	}
 
-	/* Of edges that share an id the first is meant. */
+	/* If edges share an id, the array has the first of them. */
 	struct loops loops;
 	const uint32_t shared[] = {0, 0, 0}, later = 1;
 	const uint64_t one = 1;
@@ -214,7 +214,7 @@ static void test_what_the_format_refuses(void **state)
 	loops_end(&loops);
 }
 
-/* The width of original ids goes by how many there may be. */
+/* The width of original ids depends on how many may exist. */
 static void test_widths(void **state)
 {
 	static const uint64_t ids[] = {2, 0, 1};
@@ -263,7 +263,7 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_beside_a_search),
+		cmocka_unit_test(test_compared_with_a_search),
 		cmocka_unit_test(test_each_fault_is_found),
 		cmocka_unit_test(test_what_the_format_refuses),
 		cmocka_unit_test(test_widths),

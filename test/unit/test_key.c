@@ -1,5 +1,5 @@
-/* Keys in files: a server's own is found by the same user's clients and by nobody else, and what others could have read
- * or planted is refused. */
+/* Keys in files. Clients of the same user find a server's key, and no other client does. Keys that other users could
+ * have read or planted are refused. */
 #include <dirent.h>
 #include <errno.h>
 #include <grp.h>
@@ -91,20 +91,20 @@ static void made_found_and_removed(void **state)
 	static const uint8_t zero[GW_KEY_BYTES];
 	expect_error(gw_key_find(7, found), GW_NOT_FOUND, place->folder);
 	gw_key_remove(7);
-	assert_int_equal(entries(place->root), 0); /* looking makes nothing */
+	assert_int_equal(entries(place->root), 0); /* a search creates nothing */
 	assert_int_equal(gw_key_make(7, first), GW_OK);
 	assert_memory_not_equal(first, zero, GW_KEY_BYTES);
 	assert_int_equal(gw_key_find(7, found), GW_OK);
 	assert_memory_equal(found, first, GW_KEY_BYTES);
 	expect_error(gw_key_find(8, found), GW_NOT_FOUND, "key-8");
-	/* A new server of the port has a new key; another port's is another. */
+	/* A new server on the port has a new key; other ports have other keys. */
 	assert_int_equal(gw_key_make(7, second), GW_OK);
 	assert_memory_not_equal(first, second, GW_KEY_BYTES);
 	assert_int_equal(gw_key_find(7, found), GW_OK);
 	assert_memory_equal(found, second, GW_KEY_BYTES);
 	assert_int_equal(gw_key_make(65535, first), GW_OK);
 	assert_memory_not_equal(first, second, GW_KEY_BYTES);
-	assert_int_equal(entries(place->folder), 2); /* nothing temporary stays */
+	assert_int_equal(entries(place->folder), 2); /* no temporary file remains */
 	gw_key_remove(7);
 	expect_error(gw_key_find(7, found), GW_NOT_FOUND, place->file);
 	assert_int_equal(gw_key_find(65535, found), GW_OK);
@@ -126,7 +126,7 @@ static void closed_whatever_the_umask(void **state)
 	assert_string_equal(path, place->folder);
 }
 
-/* The folder as it is: nothing is made in it, taken from it or removed. */
+/* The folder unchanged: no entry is created, taken or removed. */
 static void folder_is_refused(struct place *place)
 {
 	uint8_t key[GW_KEY_BYTES];
@@ -159,7 +159,7 @@ static void what_is_no_folder_is_refused(void **state)
 	put(place->folder, 32, 0600);
 	folder_is_refused(place);
 	assert_int_equal(unlink(place->folder), 0);
-	/* A link could lead anywhere, and be turned later. */
+	/* A link could lead anywhere, and change later. */
 	snprintf(real, sizeof(real), "%s/real", place->root);
 	assert_int_equal(mkdir(real, 0700), 0);
 	assert_int_equal(symlink(real, place->folder), 0);
@@ -167,7 +167,7 @@ static void what_is_no_folder_is_refused(void **state)
 	assert_int_equal(entries(real), 0);
 }
 
-/* Only root can make what others own. */
+/* Only root can create files of other users. */
 static void what_others_own_is_refused(void **state)
 {
 	struct place *place = *state;
@@ -183,12 +183,12 @@ static void what_others_own_is_refused(void **state)
 	assert_int_equal(chown(place->file, NOBODY, NOBODY), 0);
 	expect_error(gw_key_find(7, key), GW_REFUSED, place->file);
 	expect_error(gw_key_read(place->file, key, &bytes), GW_REFUSED, place->file);
-	/* The next server makes it its own. */
+	/* The next server replaces it by its own. */
 	assert_int_equal(gw_key_make(7, key), GW_OK);
 	assert_int_equal(mode_of(place->file), 0600);
 }
 
-/* Whatever the mode, a file is read or refused by name. */
+/* A file of any mode is read, or refused by name. */
 static void expect_read(struct place *place, bool wanted)
 {
 	uint8_t key[1024];
@@ -199,7 +199,7 @@ static void expect_read(struct place *place, bool wanted)
 		expect_error(gw_key_read(place->file, key, &bytes), GW_REFUSED, place->file);
 }
 
-/* Every mode of a file, by owner: of this user alone, and of root, who may let a group read. */
+/* Every mode of a file with two owners: this user alone; and root, which may let a group read. */
 static void modes_of_files(void **state)
 {
 	struct place *place = *state;
@@ -212,13 +212,13 @@ static void modes_of_files(void **state)
 		if (!root && !(mode & 0400))
 			continue; /* this user cannot open it */
 		expect_read(place, !(mode & 027) && (root || !(mode & 070)));
-		gw_status status = gw_key_find(7, key); /* a server's own is nobody else's */
+		gw_status status = gw_key_find(7, key); /* a server's own key belongs to its user alone */
 		assert_int_equal(status, mode & 077 ? GW_REFUSED : GW_OK);
 	}
 }
 
-/* As another user, what an orchestrator gives: root's file, readable to one group or through an access control list,
- * whose mask the group's bits show. */
+/* As another user, the files of an orchestrator: root's file, readable to one group or through an access control list,
+ * whose mask is in the group's bits. */
 static void keys_that_root_gives_to_a_user(void **state)
 {
 	static const struct {
@@ -269,7 +269,7 @@ static void lengths(void **state)
 		assert_int_equal(bytes, good[i]);
 		for (uint32_t b = 0; b < 1024; b++)
 			assert_int_equal(key[b], b < bytes ? b & 255 : 0xee);
-		/* A server's own has one length. */
+		/* A server's own key has a fixed length. */
 		gw_status status = gw_key_find(7, key);
 		assert_int_equal(status, good[i] == GW_KEY_BYTES ? GW_OK : GW_INVALID);
 	}
@@ -289,17 +289,17 @@ static void what_is_no_file_is_refused(void **state)
 	uint32_t bytes;
 	assert_int_equal(mkdir(place->folder, 0700), 0);
 	expect_error(gw_key_read(place->file, key, &bytes), GW_NOT_FOUND, place->file);
-	assert_int_equal(mkfifo(place->file, 0600), 0); /* nobody writes to it: must not wait */
+	assert_int_equal(mkfifo(place->file, 0600), 0); /* no process writes to it, so the read must not block */
 	expect_error(gw_key_read(place->file, key, &bytes), GW_INVALID, place->file);
 	expect_error(gw_key_find(7, key), GW_INVALID, place->file);
 	assert_int_equal(unlink(place->file), 0);
 	assert_int_equal(mkdir(place->file, 0700), 0);
 	expect_error(gw_key_read(place->file, key, &bytes), GW_INVALID, place->file);
 	expect_error(gw_key_make(7, key), GW_IO, place->file);
-	assert_int_equal(entries(place->folder), 1); /* the one that could not be named is gone */
+	assert_int_equal(entries(place->folder), 1); /* the file that could not be renamed is gone */
 }
 
-/* A link that lies where the new key is written first leads nowhere. */
+/* A link planted at the temporary name is not followed. */
 static void planted_links_are_not_followed(void **state)
 {
 	struct place *place = *state;
@@ -341,7 +341,7 @@ static void where_the_folder_is(void **state)
 	longest[GW_RUNTIME_PATH_MAX] = 0;
 	setenv("XDG_RUNTIME_DIR", longest, 1);
 	expect_error(gw_key_make(7, key), GW_INVALID, "XDG_RUNTIME_DIR");
-	longest[200] = 0; /* no such folder to make ours in */
+	longest[200] = 0; /* too long for the folder's path */
 	setenv("XDG_RUNTIME_DIR", longest, 1);
 	expect_error(gw_key_make(7, key), GW_IO, longest);
 }

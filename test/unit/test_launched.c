@@ -1,4 +1,4 @@
-/* What a launcher tells a program through its environment: the list of servers, and what of it is refused. */
+/* The launcher's environment variables: the list of servers, and refused lists. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,7 +111,7 @@ static void refused(void **state)
 		assert_non_null(strstr(gw_last_error(), cases[i].says));
 		gw_launched_free(&launched);
 	}
-	/* What stands behind a NUL would not be read. */
+	/* Bytes after a NUL would not be read. */
 	FILE *file = fopen(getenv("GRAPHWIRE_IP_CONFIG"), "w");
 	assert_non_null(file);
 	assert_int_equal(fwrite("a 1\nb\0c 2\n", 1, 11, file), 11);

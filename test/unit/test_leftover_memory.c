@@ -1,4 +1,4 @@
-/* Who keeps the memory of servers that have ended: told from made-up processes. */
+/* Finds processes that still map the memory of ended servers. The processes are made up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,14 +42,14 @@ static void the_living_are_not_named(void **state)
 	put("11", LIBRARY "7f0000000000-7f0000c00000 r--s 00000000 00:01 11 " PART, "python3\0train.py", 16);
 	put("12", "7f0000000000-7f0000c00000 r--s 00000000 00:01 13 /memfd:pulseaudio (deleted)\n", "music", 5);
 	assert_false(finds(text));
-	/* The same number of another device. */
+	/* The same inode number on another device. */
 	put("13", "7f0000000000-7f0000c00000 r--s 00000000 00:2f 11 " PART, "python3\0old.py", 14);
 	assert_true(finds(text));
 	doctor_has(text, "process 13 (python3 old.py) still maps 12.0 MiB");
 	assert_null(strstr(text, "process 1 "));
 	assert_null(strstr(text, "10"));
 	assert_null(strstr(text, "process 11"));
-	/* A server that ends leaves what its clients map. */
+	/* When a server ends, its clients still map its memory. */
 	doctor_host_remove(&host, "/proc/10");
 	assert_true(finds(text));
 	doctor_has(text, "process 11 (python3 train.py) still maps 12.0 MiB");
@@ -74,7 +74,7 @@ static void all_mappings_are_added_up(void **state)
 	}
 	assert_true(finds(text));
 	doctor_has(text, ", and 3 more of a server");
-	/* What does not fit is cut. */
+	/* Text that does not fit is cut. */
 	assert_true(gw_leftover_memory_find(host.root, small, sizeof(small)));
 	assert_true(strlen(small) < sizeof(small));
 	doctor_host_end(&host);

@@ -1,4 +1,4 @@
-/* What killed writers leave: gone with the next writer of the same folder, and nothing else is. */
+/* Folders of killed writers: the next writer of the same final folder removes them, and no others. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "core/memory/alloc.h"
 #include "test/support/place.h"
 
-/* A whole life of a staging, which replaces what is there. */
+/* All steps of a staging that replaces an existing folder. */
 static gw_status write_folder(const struct place *place)
 {
 	struct gw_staging *staging;
@@ -39,7 +39,7 @@ static gw_status write_folder(const struct place *place)
 	return gw_staging_commit(staging);
 }
 
-/* Runs a writer up to its system call number `calls` and kills it there. False: it had ended before. */
+/* Runs a writer up to its system call number `calls`, and kills it there. Returns false if it had ended before. */
 static bool kill_at(const struct place *place, int calls)
 {
 	int status;
@@ -51,7 +51,7 @@ static bool kill_at(const struct place *place, int calls)
 		_exit(write_folder(place) == GW_OK ? 0 : 1);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
-	for (int i = 0; i < 2 * calls && WIFSTOPPED(status); i++) { /* a call stops it twice */
+	for (int i = 0; i < 2 * calls && WIFSTOPPED(status); i++) { /* each call stops it twice */
 		ptrace(PTRACE_SYSCALL, child, NULL, NULL);
 		assert_int_equal(waitpid(child, &status, 0), child);
 	}
@@ -76,15 +76,15 @@ static void test_killed_at_each_call(void **state)
 		left += place_entries(place->root) > 1;
 		struct gw_staging *staging;
 		assert_int_equal(gw_staging_begin(place->final, true, &staging), GW_OK);
-		assert_int_equal(place_entries(place->root), 2); /* the final folder and the new writer's */
+		assert_int_equal(place_entries(place->root), 2); /* the final folder and the new writer's folder */
 		gw_staging_abort(staging);
 		assert_int_equal(access(place->final, F_OK), 0);
 	}
-	assert_true(killed > 20 && left > 5); /* it was killed in between */
+	assert_true(killed > 20 && left > 5); /* kills hit different steps */
 	assert_int_equal(place_entries(place->root), 1);
 }
 
-/* The child's answer is its exit status: 0 when nobody's folder but its own went. */
+/* The child's exit status is 0 if it removed only its own folder. */
 static void test_living_writer_stays(void **state)
 {
 	const struct place *place = *state;
@@ -97,13 +97,13 @@ static void test_living_writer_stays(void **state)
 		struct gw_staging *other;
 		if (gw_staging_begin(place->final, false, &other))
 			_exit(1);
-		_exit(place_entries(place->root) == 2 ? 0 : 2); /* like a kill, it leaves its folder */
+		_exit(place_entries(place->root) == 2 ? 0 : 2); /* like a kill: its folder stays */
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	assert_int_equal(place_entries(gw_staging_path(staging)), 1);
 	gw_leftovers_sweep(place->final);
-	assert_int_equal(place_entries(place->root), 1); /* the child's is gone, the living one's is not */
+	assert_int_equal(place_entries(place->root), 1); /* the child's folder is gone, the running writer's is not */
 	assert_int_equal(gw_staging_commit(staging), GW_OK);
 	assert_int_equal(place_entries(place->final), 1);
 }
@@ -131,7 +131,7 @@ static void test_only_ours(void **state)
 	}
 	assert_int_equal(mkdir(ours, 0755), 0);
 	place_put(ours, "file", "x");
-	place_put("/", ours_too + 1, "x"); /* a file by such a name is no folder of ours */
+	place_put("/", ours_too + 1, "x"); /* a file with such a name is not a folder of a writer */
 	assert_int_equal(place_entries(place->root), 10);
 	gw_leftovers_sweep(place->final);
 	assert_int_equal(access(ours, F_OK), -1);
@@ -140,7 +140,7 @@ static void test_only_ours(void **state)
 	gw_free(ours_too);
 }
 
-/* Writers of one name, all sweeping: none takes another's folder away. */
+/* Several writers of one name, all removing leftovers: none removes another's folder. */
 static void test_writers_at_once(void **state)
 {
 	const struct place *place = *state;
@@ -166,7 +166,7 @@ static void test_writers_at_once(void **state)
 	assert_int_equal(place_entries(place->root), 0);
 }
 
-/* Descriptors run out before the first file, or when the folder is half written: nothing is left either way. */
+/* Descriptors run out before the first file, or in the middle of the files: no folder stays either way. */
 static void test_no_descriptors(void **state)
 {
 	const struct place *place = *state;
@@ -183,7 +183,7 @@ static void test_no_descriptors(void **state)
 				_exit(result == GW_LIMIT && strstr(gw_last_error(), "ulimit -n") ? 0 : 2);
 			if (gw_staging_mkdir(staging, "part0/edge/a__b__c/out"))
 				_exit(3);
-			while (dup(0) >= 0) /* as other users of descriptors would */
+			while (dup(0) >= 0) /* as other parts of a program would */
 				;
 			gw_staging_abort(staging);
 			_exit(0);

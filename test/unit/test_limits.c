@@ -1,5 +1,5 @@
-/* Limits: the group with the least left and its file, the command that raises a limit, and what a thread that cannot be
- * started is refused with, by each of the limits that refuse it. */
+/* Limits: the group with the least room and its file, the command that raises a limit, and the error of a thread that
+ * cannot be started, for each limit that may be the reason. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static int end(void **state)
 	return gw_remove_tree(root) != GW_OK;
 }
 
-/* Of each kind and of both versions: the file's name, and what is left. */
+/* For each kind and both versions: the file's name, and what remains. */
 static void groups_of_both_versions(void **state)
 {
 	static const struct {
@@ -99,7 +99,7 @@ static void groups_of_both_versions(void **state)
 			put(path, "10\n");
 			gw_group_limit_read(root, cases[i].limit, &use);
 			assert_true(use.limit == 1000 && use.used == 10 && gw_group_left(&use) == 990);
-			/* The group above has less left, though its limit is higher. */
+			/* The upper group has less room, though its limit is higher. */
 			snprintf(path, sizeof(path), "%s/a/%s", folder, files[1]);
 			put(path, "1990\n");
 			snprintf(path, sizeof(path), "%s/a/%s", folder, files[0]);
@@ -110,7 +110,7 @@ static void groups_of_both_versions(void **state)
 			put(path, "max\n");
 			gw_group_limit_read(root, cases[i].limit, &use);
 			assert_true(use.limit == 1000);
-			put(path, "5\n"); /* lowered below what is in use */
+			put(path, "5\n"); /* lowered below the use */
 			gw_group_limit_read(root, cases[i].limit, &use);
 			assert_true(gw_group_left(&use) == 0);
 			snprintf(path, sizeof(path), "%s/sys", root);
@@ -130,7 +130,7 @@ static void memory_names_the_file_that_binds(void **state)
 	gw_memory_read(root, -1, &memory);
 	assert_true(gw_memory_is_grouped(&memory));
 	assert_string_equal(memory.group.file, "/sys/fs/cgroup/a/memory.max");
-	has(gw_memory_fix_group(&memory, 1, fix), "MemoryMax=10754195456 "); /* and 16 MiB to spare */
+	has(gw_memory_fix_group(&memory, 1, fix), "MemoryMax=10754195456 "); /* 16 MiB more than needed */
 	has(fix, "docker update --memory 10754195456 --memory-swap 10754195456 NAME");
 	put("/sys/fs/cgroup/a/memory.high", "1073741824\n");
 	gw_memory_read(root, -1, &memory);
@@ -156,7 +156,8 @@ static void commands_raise_what_they_name(void **state)
 	assert_string_equal(gw_process_fix(GW_PROCESS_LOCKED, UINT64_MAX, UINT64_MAX, text),
 			    "ulimit -l unlimited (a unit: LimitMEMLOCK=infinity; a container: docker run --ulimit "
 			    "memlock=-1)");
-	/* ulimit and limits.conf count in KiB, units and containers in bytes; docker knows no limit of addresses. */
+	/* ulimit and limits.conf count in KiB; units and containers count in bytes. docker has no limit of addresses.
+	 */
 	assert_string_equal(gw_process_fix(GW_PROCESS_FILE_SIZE, 4097, UINT64_MAX, text),
 			    "ulimit -f 5 (a unit: LimitFSIZE=4097; a container: docker run --ulimit fsize=4097)");
 	assert_string_equal(gw_process_fix(GW_PROCESS_SPACE, UINT64_MAX, 1 << 30, text),
@@ -188,7 +189,7 @@ static void *nothing(void *context)
 	return context;
 }
 
-/* Starts threads until one is refused, and compares what is said of it. */
+/* Starts threads until one is refused, and compares the error. */
 static int expect_refused(const char *part)
 {
 	pthread_t threads[64];
@@ -204,7 +205,7 @@ static int expect_refused(const char *part)
 	return 2;
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they take address space themselves */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they need address space themselves */
 static int without_addresses(void *context)
 {
 	(void)context;

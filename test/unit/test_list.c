@@ -1,4 +1,4 @@
-/* Intrusive lists against an array that says who is in, through every item's joining and leaving in any order. */
+/* Intrusive lists compared with an array of members, while items are inserted and removed in any order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@ struct item {
 	uint32_t joined; /* the step */
 };
 
-/* What a walk found is every item that is in, once, in the order of joining or its reverse. */
+/* A walk finds every member once, in the order of insertion or its reverse. */
 static void check_order(const struct item *items, const struct item *const *found, uint32_t count, bool newest_first)
 {
 	uint32_t in = 0;
@@ -111,7 +111,7 @@ static void test_queue(void **state)
 	}
 }
 
-/* What is passed may be an expression with effects, and stands where one statement may. */
+/* Arguments of the macros may have side effects, and a macro is one statement. */
 static void test_arguments(void **state)
 {
 	(void)state;

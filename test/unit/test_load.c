@@ -1,4 +1,4 @@
-/* Loading: every driver gives the bytes of the files; every damage is named. */
+/* Loading: every driver gives the bytes of the files, and every damage is named. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -62,7 +62,7 @@ static void test_nothing_to_load(void **state)
 	assert_int_equal(gw_load(f->arena, f->items, 1, NULL, NULL), GW_OK);
 }
 
-/* Payloads at any offset of a file: read buffered where O_DIRECT cannot. */
+/* Payloads at any offset of a file; where O_DIRECT is impossible, the read is buffered. */
 static void test_unaligned_offsets(void **state)
 {
 	struct load_bed *f = *state;
@@ -80,7 +80,7 @@ static void test_unaligned_offsets(void **state)
 	}
 }
 
-/* Bytes of the file that follow the payload do not stay in the arena. */
+/* Bytes after the payload do not stay in the arena. */
 static void test_file_longer_than_payload(void **state)
 {
 	struct load_bed *f = *state;
@@ -113,7 +113,7 @@ static void test_tmpfs(void **state)
 	load_bed_drop(f);
 }
 
-/* Pieces that would straddle a slice are cut there: an array over the border between two slices. */
+/* Pieces are cut at the end of a slice: an array across two slices. */
 static void test_across_slices(void **state)
 {
 	struct load_bed *f = *state;
@@ -166,7 +166,7 @@ static void test_edited_byte(void **state)
 	assert_true(load_bed_holds(f));
 }
 
-/* Without digests nothing is compared. */
+/* Without digests there is no comparison. */
 static void test_not_verified(void **state)
 {
 	struct load_bed *f = *state;
@@ -189,7 +189,7 @@ static void test_truncated(void **state)
 			truncate(f->paths[item], (off_t)(LOAD_BED_HEADER + load_bed_sizes[item] - cuts[i].less)), 0);
 		expect(f, GW_FORMAT, f->paths[item], f->keys[item], "truncated");
 	}
-	assert_int_equal(truncate(f->paths[0], 100), 0); /* even where no byte of payload is missing */
+	assert_int_equal(truncate(f->paths[0], 100), 0); /* also if all bytes of the payload are there */
 	expect(f, GW_FORMAT, f->paths[0], f->keys[0], "truncated");
 }
 
@@ -201,7 +201,7 @@ static void cut_file(void *context, uint64_t done, uint64_t total)
 	assert_int_equal(truncate(path, LOAD_BED_HEADER + 5 * 4096 + 100), 0);
 }
 
-/* A file that becomes shorter when some of it has been read: in the middle of a block, far from the payload's end. */
+/* A file becomes shorter after some of it was read: in the middle of a block, far from the payload's end. */
 static void test_cut_while_read(void **state)
 {
 	struct load_bed *f = *state;
@@ -303,7 +303,7 @@ static void test_memory_shortage(void **state)
 	}
 }
 
-/* No descriptor stays open, after success and after failure. */
+/* No descriptor stays open, after success or failure. */
 static void test_leaves_nothing(void **state)
 {
 	struct load_bed *f = *state;

@@ -1,5 +1,5 @@
 /* Loading in a process whose kernel refuses something: io_uring, registered buffers, O_DIRECT, locked memory, reads.
- * Each refusal has its fallback, which gives the same bytes, or its name. */
+ * Each refusal has a fallback that gives the same bytes, or an error with its name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 
 enum { RAN_URING_FIXED = 1, RAN_URING, RAN_PREAD, RAN_BUFFERED = 8, RAN_WRONG = 32, RAN_FAILED = 64 };
 
-static int load_and_tell(void *context)
+static int load_and_report(void *context)
 {
 	struct load_bed *f = context;
 	struct gw_load_stats stats;
@@ -31,7 +31,8 @@ static int load_and_tell(void *context)
 	return ran + (stats.files_buffered == LOAD_BED_ITEMS ? RAN_BUFFERED : 0);
 }
 
-/* The driver that loaded what it should; a failure's status could pass for one. */
+/* The driver that a child used. Children exit with RAN_... values, so that a failed check's number cannot pass for a
+ * driver. */
 static int driver_of(int ran)
 {
 	assert_in_range(ran, RAN_URING_FIXED, RAN_WRONG - 1);
@@ -43,21 +44,21 @@ static void test_no_io_uring(void **state)
 	static const int errors[] = {EPERM, ENOSYS, ENOMEM};
 	for (int i = 0; i < 3; i++) {
 		const struct sandbox_rule rule = {.call = SYS_io_uring_setup, .error = errors[i]};
-		assert_int_equal(driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state)), RAN_PREAD);
+		assert_int_equal(driver_of(sandbox_run(&rule, 1, false, load_and_report, *state)), RAN_PREAD);
 	}
 }
 
-/* A profile that lets a ring be made, but not used. */
+/* A seccomp profile that allows to create a ring, but not to use it. */
 static void test_io_uring_without_reads(void **state)
 {
 	const struct sandbox_rule rule = {.call = SYS_io_uring_enter, .error = EPERM};
-	assert_int_equal(driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state)), RAN_PREAD);
+	assert_int_equal(driver_of(sandbox_run(&rule, 1, false, load_and_report, *state)), RAN_PREAD);
 	struct load_bed *f = *state;
-	f->items[0].path = "/nowhere"; /* what is wrong with a file is told all the same */
-	assert_int_equal(sandbox_run(&rule, 1, false, load_and_tell, f), RAN_FAILED + GW_NOT_FOUND);
+	f->items[0].path = "/nowhere"; /* the file's own error is still reported */
+	assert_int_equal(sandbox_run(&rule, 1, false, load_and_report, f), RAN_FAILED + GW_NOT_FOUND);
 }
 
-/* Reads of what is opened wait for the disk; O_NONBLOCK would have io_uring answer EAGAIN on some file systems. */
+/* Reads of opened files wait for the disk. With O_NONBLOCK, io_uring would get EAGAIN on some file systems. */
 static void test_files_are_read_blocking(void **state)
 {
 	struct load_bed *f = *state;
@@ -95,21 +96,21 @@ static void test_no_registered_buffers(void **state)
 {
 	const struct sandbox_rule rule = {
 		.call = SYS_io_uring_register, .argument = 1, .bits = ~0u, .value = 0, .error = ENOMEM};
-	int driver = driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state));
+	int driver = driver_of(sandbox_run(&rule, 1, false, load_and_report, *state));
 	assert_true(driver == RAN_URING || driver == RAN_PREAD);
 }
 
 static void test_no_registration_at_all(void **state)
 {
 	const struct sandbox_rule rule = {.call = SYS_io_uring_register, .error = EINVAL};
-	int driver = driver_of(sandbox_run(&rule, 1, false, load_and_tell, *state));
+	int driver = driver_of(sandbox_run(&rule, 1, false, load_and_report, *state));
 	assert_true(driver == RAN_URING || driver == RAN_PREAD);
 }
 
-/* The real thing: an ordinary user with no locked memory. */
+/* Without simulation: an ordinary user without locked memory. */
 static void test_locked_memory_limit(void **state)
 {
-	assert_in_range(driver_of(sandbox_run(NULL, 0, true, load_and_tell, *state)), RAN_URING_FIXED, RAN_PREAD);
+	assert_in_range(driver_of(sandbox_run(NULL, 0, true, load_and_report, *state)), RAN_URING_FIXED, RAN_PREAD);
 }
 
 static void test_open_refuses_o_direct(void **state)
@@ -117,13 +118,13 @@ static void test_open_refuses_o_direct(void **state)
 	const struct sandbox_rule rules[2] = {
 		{.call = SYS_openat, .argument = 2, .bits = O_DIRECT, .value = O_DIRECT, .error = EINVAL},
 		{.call = SYS_io_uring_setup, .error = EPERM}};
-	int ran = sandbox_run(rules, 1, false, load_and_tell, *state);
+	int ran = sandbox_run(rules, 1, false, load_and_report, *state);
 	assert_true(ran == RAN_URING_FIXED + RAN_BUFFERED || ran == RAN_URING + RAN_BUFFERED ||
 		    ran == RAN_PREAD + RAN_BUFFERED);
-	assert_int_equal(sandbox_run(rules, 2, false, load_and_tell, *state), RAN_PREAD + RAN_BUFFERED);
+	assert_int_equal(sandbox_run(rules, 2, false, load_and_report, *state), RAN_PREAD + RAN_BUFFERED);
 }
 
-static int pread_and_tell(void *context)
+static int pread_and_report(void *context)
 {
 	struct load_bed *f = context;
 	const struct gw_load_options options = {.driver = GW_LOAD_PREAD};
@@ -136,13 +137,13 @@ static int pread_and_tell(void *context)
 	return stats.files_buffered == 1 ? RAN_BUFFERED : 0;
 }
 
-/* A file system that lets a file be opened with O_DIRECT and then refuses to read it: reads of whole blocks fail here,
- * so a file of one byte can be read buffered only. */
+/* Some file systems allow an open with O_DIRECT and refuse to read. Here reads of whole blocks fail, so a file of one
+ * byte can be read only buffered. */
 static void test_reading_refuses_o_direct(void **state)
 {
 	const struct sandbox_rule rule = {
 		.call = SYS_pread64, .argument = 2, .bits = 4095, .value = 0, .error = EINVAL};
-	assert_int_equal(sandbox_run(&rule, 1, false, pread_and_tell, *state), RAN_BUFFERED);
+	assert_int_equal(sandbox_run(&rule, 1, false, pread_and_report, *state), RAN_BUFFERED);
 }
 
 static void test_read_error(void **state)
@@ -151,7 +152,7 @@ static void test_read_error(void **state)
 	static const gw_status statuses[] = {GW_IO, GW_NO_MEMORY};
 	for (int i = 0; i < 2; i++) {
 		const struct sandbox_rule rule = {.call = SYS_pread64, .error = errors[i]};
-		assert_int_equal(sandbox_run(&rule, 1, false, pread_and_tell, *state), RAN_FAILED + (int)statuses[i]);
+		assert_int_equal(sandbox_run(&rule, 1, false, pread_and_report, *state), RAN_FAILED + (int)statuses[i]);
 	}
 }
 

@@ -1,4 +1,4 @@
-/* The log: levels, one plain line an event, errno untouched, lines of several threads whole. */
+/* The log: levels, one plain line per event, errno unchanged, complete lines from several threads. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -86,7 +86,7 @@ static void *write_lines(void *context)
 	return NULL;
 }
 
-/* In a child, whose stderr is a pipe and whose level is the environment's. */
+/* In a child, whose stderr is a pipe and whose level comes from the environment. */
 static void write_to_stderr(const char *level, int fd)
 {
 	char names[THREADS] = "abcdefgh";
@@ -103,7 +103,7 @@ static void write_to_stderr(const char *level, int fd)
 	_exit(errno == EXDEV ? 0 : 1);
 }
 
-/* Every line is whole: time, level, text. Returns how many there are. */
+/* Every line is complete: time, level, text. Returns their number. */
 static int check_lines(FILE *from)
 {
 	char line[256];
@@ -142,7 +142,7 @@ static int run_child(const char *level)
 	return count;
 }
 
-/* First of all tests: the environment is read once, before a level is set. */
+/* This test must be first: the environment is read once, before a level is set. */
 static void stderr_of_many_threads(void **state)
 {
 	(void)state;

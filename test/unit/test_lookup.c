@@ -1,5 +1,5 @@
-/* Edges looked up in lists: every position and every pair of a random graph by walking all of it; budgets of every
- * size; and lists that are damaged. */
+/* Lookups of edges in lists: every position and every pair of a random graph compared with a walk over all of it;
+ * budgets of every size; and damaged lists. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "sampler/lookup.h"
 
 #define ROWS    50
-#define SOURCES 7 /* few, so that there are parallel edges */
+#define SOURCES 7 /* few, so that parallel edges exist */
 #define COLUMNS 3
 #define COLUMN  1
 
@@ -67,7 +67,7 @@ static void positions_have_their_rows(void **state)
 	}
 }
 
-/* All positions of a pair from `from` on, with so much budget at a time. */
+/* All positions of a pair from `from` on, with this budget per call. */
 static void check_pair(const struct lists *lists, bool sorted, uint64_t row, uint64_t src, uint64_t from,
 		       uint64_t slice)
 {
@@ -127,7 +127,7 @@ static void damaged_lists_are_refused(void **state)
 		if (i > 0)
 			assert_int_equal(gw_lookup_begin(&lookup, &lists.adjacency, GW_ORDER_SRC, i - 1, 0, 0),
 					 GW_RANGE);
-		/* Some row, or none: but nothing is read that is not there. */
+		/* The lookup gives some row or an error, and reads only existing memory. */
 		for (uint64_t position = 0; position < lists.adjacency.edges; position++) {
 			if (gw_lookup_row(&lists.adjacency, position, &row) == GW_OK)
 				assert_true(row < ROWS);

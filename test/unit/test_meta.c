@@ -1,4 +1,4 @@
-/* mygraph.json: printed and read back unchanged; and every way to get it wrong is one line that names the key. */
+/* The graph's JSON: printed and parsed without changes; and every error in it is one line that names the key. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <setjmp.h>
@@ -47,7 +47,7 @@ static void test_names(void **state)
 	}
 }
 
-/* Two node types, three edge types, two parts; the cases below break it in one place each. */
+/* Two node types, three edge types, two parts. Each case below breaks it in one place. */
 static struct gw_graph_meta *small(void)
 {
 	struct gw_graph_meta *meta;
@@ -74,7 +74,7 @@ static void test_finish(void **state)
 	meta->etypes[2].out_column = meta->etypes[1].out_column = 7; /* any number: a flag */
 	meta->etypes[1].reverse = 2;
 	assert_int_equal(gw_meta_finish(meta), GW_OK);
-	assert_int_equal(gw_meta_finish(meta), GW_OK); /* again, with the same result */
+	assert_int_equal(gw_meta_finish(meta), GW_OK); /* a second call gives the same result */
 	assert_string_equal(meta->etypes[1].folder, "a__e1__b");
 	assert_int_equal(meta->ntypes[0].columns, 2);
 	assert_int_equal(meta->ntypes[0].column_edge_types[1], 2);
@@ -131,7 +131,7 @@ static void test_finish_refuses(void **state)
 			meta->etypes[1].src = 2;
 			text = "e1";
 			break;
-		case 6: /* the same folder from other names */
+		case 6: /* two types with the same folder name */
 			strcpy(meta->ntypes[0].name, "x__y");
 			strcpy(meta->ntypes[1].name, "x");
 			strcpy(meta->etypes[0].name, "z");
@@ -145,7 +145,7 @@ static void test_finish_refuses(void **state)
 			text = "reverse";
 			break;
 		case 8:
-			meta->etypes[0].reverse = 2; /* b:e2:a is no reverse of b:e0:a */
+			meta->etypes[0].reverse = 2; /* b:e2:a does not reverse b:e0:a */
 			text = "reverse";
 			break;
 		case 9:
@@ -168,7 +168,7 @@ static void test_finish_refuses(void **state)
 			strcpy(meta->etypes[0].time_name, "when");
 			text = "when";
 			break;
-		case 14: /* one array cannot be a time column and what else the format has under that name */
+		case 14: /* an array cannot be a time column and another array of the format */
 		case 15:
 		case 16:
 		case 17:
@@ -232,7 +232,7 @@ static void test_round_trip(void **state)
 	gw_meta_destroy(meta);
 }
 
-/* The words a DGL reader looks for. */
+/* The keys that a DGL reader needs. */
 static void test_dgl_keys(void **state)
 {
 	(void)state;
@@ -263,7 +263,7 @@ static char *replace_first(const char *text, const char *from, const char *to)
 		fail_msg("the JSON has no %s", from);
 	char *out = malloc(strlen(text) + strlen(to) + 1);
 	sprintf(out, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
-	gw_json_digest_set(out, strlen(out)); /* which is not what is wrong with it */
+	gw_json_digest_set(out, strlen(out)); /* the digest is not the error */
 	return out;
 }
 
@@ -272,7 +272,7 @@ static void test_edits(void **state)
 	(void)state;
 	static const struct {
 		gw_status status;
-		const char *from, *to, *says; /* says: what the error names */
+		const char *from, *to, *says; /* says: part of the error */
 	} edits[] = {
 		/* not JSON, not ours */
 		{GW_FORMAT, "{", "", "line"},
@@ -282,7 +282,7 @@ static void test_edits(void **state)
 		{GW_VERSION, "graphwire-1", "graphwire-2", "graphwire-2"},
 		{GW_FORMAT, "\"format\"", "\"fromat\"", "format"},
 		{GW_FORMAT, "\"format\": \"graphwire-1\"", "\"format\": 1", "format"},
-		/* keys that are missing, unknown, twice there, of another type */
+		/* keys that are missing, unknown, repeated, of another type */
 		{GW_FORMAT, "\"graph_name\": \"fixture\",", "", "graph_name"},
 		{GW_FORMAT, "\"graph_name\": \"fixture\"", "\"graph_name\": \"a b\"", "a b"},
 		{GW_FORMAT, "\"graph_name\": \"fixture\"", "\"graph_name\": \"..\"", ".."},
@@ -298,7 +298,7 @@ static void test_edits(void **state)
 		{GW_FORMAT, "\"num_nodes\": 64", "\"num_nodes\": 65", "num_nodes"},
 		{GW_FORMAT, "\"num_edges\": 846", "\"num_edges\": 845", "num_edges"},
 		{GW_FORMAT, "\"num_nodes\": 64", "\"num_nodes\": \"64\"", "num_nodes"},
-		/* parts: missing, too many, oddly named */
+		/* parts: missing, too many, with wrong names */
 		{GW_FORMAT, "\"num_parts\": 2", "\"num_parts\": 3", "3 parts"},
 		{GW_FORMAT, "\"num_parts\": 2", "\"num_parts\": 1", "part-1"},
 		{GW_FORMAT, "\"part-1\"", "\"part-01\"", "part-01"},
@@ -399,7 +399,7 @@ static void test_edits(void **state)
 	assert_int_equal(faults, 0);
 }
 
-/* What a short text claims takes no memory before it is known to be there. */
+/* Counts in a short text allocate no memory before they are checked. */
 static size_t bytes_taken;
 
 static void *count_bytes(size_t bytes)
@@ -439,7 +439,7 @@ static void test_empty_claims(void **state)
 	assert_true(bytes_taken < 4 * used);
 }
 
-/* Nesting, numbers and keys that are as long as a text can make them. */
+/* Nesting, numbers and keys as long as a text allows. */
 static void test_huge_texts(void **state)
 {
 	(void)state;
@@ -458,7 +458,7 @@ static void test_huge_texts(void **state)
 	free(text);
 }
 
-/* Edits that stay well-formed and fit the schema are caught by the id, where the text's own digest was made anew. */
+/* Edits that keep the text well-formed and valid are detected by the id, if the text's own digest was recomputed. */
 static void test_id(void **state)
 {
 	(void)state;
@@ -484,7 +484,7 @@ static void test_every_cut(void **state)
 	size_t bytes = strlen(gw_fixture_json);
 	for (size_t cut = 0; cut < bytes - 2; cut += cut < 200 ? 1 : 61) {
 		struct gw_graph_meta *meta;
-		char *block = malloc(cut + 1); /* of exactly the bytes: no terminator to lean on */
+		char *block = malloc(cut + 1); /* exactly these bytes, without a terminator */
 		memcpy(block, gw_fixture_json, cut);
 		char *exact = realloc(block, cut ? cut : 1);
 		assert_int_equal(gw_meta_parse(exact, cut, "cut.json", &meta), GW_FORMAT);
@@ -516,7 +516,7 @@ static void test_memory_short(void **state)
 	assert_true(gw_fault_each(parse_and_print, NULL) > 100);
 }
 
-/* jansson's own allocations, which do not go through our hook. */
+/* jansson's own allocations, which do not use our hook. */
 static long json_allocations_left;
 
 static void *json_allocate(size_t bytes)
@@ -544,7 +544,7 @@ static void test_memory_short_in_jansson(void **state)
 		json_allocations_left = n;
 		status = gw_meta_print(whole, &text);
 		assert_true(status == GW_OK || status == GW_NO_MEMORY);
-		if (status == GW_OK) { /* whole, or not at all */
+		if (status == GW_OK) { /* complete, or no text */
 			assert_string_equal(text, gw_fixture_json);
 			gw_free(text);
 			done++;

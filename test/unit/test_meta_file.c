@@ -1,5 +1,5 @@
-/* Where the JSON is looked for: a folder's one JSON of ours is found, whatever lies beside it, and nothing is waited
- * for. */
+/* How the JSON is found: a folder's only graph JSON is found, whatever other files the folder has, and no file blocks
+ * the search. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void test_read(void **state)
 	assert_int_equal(gw_remove_tree(folder), GW_OK);
 }
 
-/* Names that end like a JSON's, but are none: passed over, and not waited for. */
+/* Names that end like a JSON's: these files are skipped, and do not block. */
 static void test_odd_folders(void **state)
 {
 	(void)state;
@@ -75,7 +75,7 @@ static void test_odd_folders(void **state)
 	assert_int_equal(gw_meta_read(path, &meta), GW_LIMIT);
 	snprintf(path, sizeof(path), "%s/pipe.json", folder);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	alarm(30); /* an open that waits for a writer ends the test */
+	alarm(30); /* ends the test if an open blocks */
 	assert_int_equal(gw_meta_read(path, &meta), GW_INVALID);
 	if (gw_meta_read(folder, &meta) != GW_OK)
 		fail_msg("%s", gw_last_error());

@@ -1,5 +1,5 @@
-/* The versions of mygraph.json: what a newer minor version may add, what an older one had not, and that no bit of the
- * text can be another one without being noticed. */
+/* The versions of the graph's JSON: possible additions of a newer minor version, missing keys of an older one, and
+ * every changed bit of the text is detected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,10 +18,10 @@
 #include "test/support/graph_fixture.h"
 
 #define MINOR  "\"minor\": 1,"
-#define FLIPS  4000 /* of the larger text, at random */
+#define FLIPS  4000 /* of the larger text, at random positions */
 #define DIGITS 16
 
-/* A copy in which all of `from` are `to`; free it. */
+/* A copy with all `from` replaced by `to`; the caller frees it. */
 static char *replaced(const char *text, const char *from, const char *to)
 {
 	size_t count = 0, length = strlen(from);
@@ -58,7 +58,7 @@ static void expect_refusal(const char *text, gw_status status, const char *says)
 	assert_null(meta);
 }
 
-/* The text of a graph of one type of each, without any data. */
+/* The text of a graph with one node type and one edge type, without arrays. */
 static char *small_json(void)
 {
 	static const char *const keys[] = {"node/_N/indptr", "edge/_N___E___N/indices"};
@@ -116,7 +116,7 @@ static void a_flipped_bit_is_noticed(void **state)
 	gw_meta_destroy(meta);
 }
 
-/* What changes nothing for a reader of JSON: an edit all the same. */
+/* Edits that mean the same to a JSON reader are edits too. */
 static void the_digest_is_of_all_bytes(void **state)
 {
 	(void)state;
@@ -126,7 +126,7 @@ static void the_digest_is_of_all_bytes(void **state)
 	char *renamed = replaced(gw_fixture_json, "\"fixture\"", "\"fixtures\"");
 	expect_refusal(renamed, GW_DIGEST, "json_digest");
 	struct gw_graph_meta *meta;
-	assert_int_equal(parsed(sealed(renamed), &meta), GW_OK); /* and the graph is the same */
+	assert_int_equal(parsed(sealed(renamed), &meta), GW_OK); /* the graph is the same */
 	assert_string_equal(meta->graph_name, "fixtures");
 	gw_meta_destroy(meta);
 	free(renamed);
@@ -148,7 +148,7 @@ static void a_digest_is_there_once(void **state)
 		expect_refusal(text, GW_FORMAT, edits[i].says);
 		assert_false(gw_json_digest_set(text, strlen(text)));
 		free(text);
-		/* Whatever version the text says it is of. */
+		/* Whatever the text's version is. */
 		char *older = replaced(gw_fixture_json, MINOR, ""),
 		     *again = replaced(older, edits[i].from, edits[i].to);
 		expect_refusal(again, GW_FORMAT, "json_digest");
@@ -159,7 +159,7 @@ static void a_digest_is_there_once(void **state)
 
 /* --- Versions. --- */
 
-/* Without the lines of the minor version and of the digest: as version 0.1 wrote it; free it. */
+/* The text without the minor version and the digest, as version 0.1 wrote it; the caller frees it. */
 static char *of_minor_0(void)
 {
 	char digest[64], *at = strstr(gw_fixture_json, "\"json_digest\"");
@@ -184,14 +184,14 @@ static void version_0_1_is_read(void **state)
 	gw_free(again);
 	gw_meta_destroy(meta);
 	gw_meta_destroy(now);
-	/* What it says is minor version 1 has a digest. */
+	/* A text of minor version 1 must have a digest. */
 	char *missing = replaced(older, "\"graph_name\"", MINOR " \"graph_name\"");
 	expect_refusal(missing, GW_FORMAT, "json_digest");
 	free(missing);
 	free(older);
 }
 
-/* What may come with a newer minor version, in both parts where it is an array: refused while the version is known. */
+/* Possible additions of a newer minor version, for arrays in both parts. The current version refuses them. */
 static const struct {
 	const char *from, *to, *says;
 } additions[] = {
@@ -234,7 +234,7 @@ static void a_newer_minor_version_is_read(void **state)
 		gw_meta_destroy(meta);
 		free(newer);
 		free(added);
-		if (i != 1 && i < 5) { /* several ones of one key do not go together */
+		if (i != 1 && i < 5) { /* additions to the same key exclude each other */
 			char *both = replaced(all, additions[i].from, additions[i].to);
 			free(all);
 			all = both;
@@ -248,13 +248,13 @@ static void a_newer_minor_version_is_read(void **state)
 		for (uint32_t i = 0; i < now->parts[p].count; i++)
 			assert_string_equal(meta->parts[p].arrays[i].key, now->parts[p].arrays[i].key);
 	}
-	/* A server tells its clients what it knows of the graph: by a text that they read. */
+	/* A server sends its clients a text of what it knows about the graph, which they can parse. */
 	assert_int_equal(gw_meta_print(meta, &text), GW_OK);
 	assert_int_equal(parsed(text, &again), GW_OK);
 	assert_int_equal(again->minor, 70000);
 	assert_int_equal(again->graph_id, now->graph_id);
 	gw_meta_destroy(again);
-	/* A graph that is made of it is of the version that describes what this program knows. */
+	/* A copy has the current version, since it has only what this program knows. */
 	assert_int_equal(gw_meta_copy(meta, &again), GW_OK);
 	assert_int_equal(again->minor, 1);
 	gw_meta_destroy(again);
@@ -264,7 +264,7 @@ static void a_newer_minor_version_is_read(void **state)
 	free(all);
 }
 
-/* What a reader cannot do without it does not ignore. */
+/* A newer version does not excuse errors in what this reader needs. */
 static void a_newer_minor_version_is_checked(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Negatives: what the definition gives, word by word; as likely as any other (chi-square at fixed seeds); and excluded
- * edges, against a list of them. */
+/* Negatives equal their definition word by word, and are uniform (chi-square at fixed seeds). Excluded edges are
+ * compared with a list. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static uint32_t word_at(uint64_t key, uint64_t instance, uint64_t i)
 static void draws_are_those_of_the_definition(void **state)
 {
 	(void)state;
-	/* A power of two rejects nothing: attempt a is the top bits of word a, or of words 2a and 2a + 1. */
+	/* A power of two rejects no word: attempt a is the top bits of word a, or of words 2a and 2a + 1. */
 	for (uint64_t slot = 0; slot < 20; slot++) {
 		for (uint64_t j = 0; j < 3; j++) {
 			for (uint32_t attempt = 0; attempt < 6; attempt++) {
@@ -37,7 +37,7 @@ static void draws_are_those_of_the_definition(void **state)
 		assert_int_equal(gw_negative_draw(1, UINT32_MAX, UINT32_MAX, attempt, 1), 0);
 }
 
-/* Chi-square of counts against equal shares, in units of its standard deviation above its mean. */
+/* Chi-square of counts compared with equal shares, in standard deviations above its mean. */
 static double excess(const uint32_t *counts, uint64_t bins, uint64_t draws)
 {
 	double expected = (double)draws / (double)bins, sum = 0;
@@ -86,7 +86,7 @@ static void exclusion_knows_what_was_added(void **state)
 		assert_int_equal(gw_exclude_clear(&exclude, TYPES, n), GW_OK);
 		for (uint32_t i = 0; i < n; i++) {
 			uint64_t word = gw_mix64(i + round * 1000);
-			/* Type 1 has edges only, type 2 nothing. */
+			/* Type 1 has entries of edges only, type 2 has no entries. */
 			struct entry entry = {.by_ends = word % 2 && i % 2 == 0,
 					      .etype = i % 2,
 					      .first = word / 8 % RANGE,

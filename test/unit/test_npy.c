@@ -1,4 +1,4 @@
-/* The .npy container: bytes as NumPy's specification has them, and every broken header refused. */
+/* The .npy container: bytes follow NumPy's specification, and every broken header is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void test_format_bytes(void **state)
 		gw_dtype dtype;
 		uint32_t ndim;
 		uint64_t shape[4];
-		const char *text; /* what numpy.lib.format.header_data_from_array_1_0 gives */
+		const char *text; /* the result of numpy.lib.format.header_data_from_array_1_0 */
 	} cases[] = {
 		{GW_FLOAT32, 2, {3, 4}, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }"},
 		{GW_INT64, 1, {5}, "{'descr': '<i8', 'fortran_order': False, 'shape': (5,), }"},
@@ -163,7 +163,7 @@ static void test_refused(void **state)
 	}
 }
 
-/* Every cut of a good file, in a block of exactly that size: a sanitizer sees any read past it. */
+/* Every prefix of a good file, in a block of exactly that size, so that a sanitizer detects reads past it. */
 static void test_every_cut(void **state)
 {
 	(void)state;

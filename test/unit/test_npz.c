@@ -1,5 +1,4 @@
-/* .npz archives made here by hand, stored and deflated, with zip64 fields; and every way in which they can be broken.
- */
+/* .npz archives made by the test, stored and deflated, with zip64 fields; and every way to break them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +63,7 @@ static void add_member(struct archive *a, const char *name, const void *data, si
 	put(a->data, &a->bytes, small ? small : stored, 4);
 	put(a->data, &a->bytes, small ? small : bytes, 4);
 	put(a->data, &a->bytes, length, 2);
-	put(a->data, &a->bytes, 3, 2); /* an extra field of another kind, which the directory has not */
+	put(a->data, &a->bytes, 3, 2); /* an extra field of another kind, which the directory does not have */
 	memcpy(a->data + a->bytes, name, length);
 	a->bytes += length + 3;
 	memcpy(a->data + a->bytes, packed, stored);
@@ -198,7 +197,7 @@ static void a_name_that_a_string_would_cut_is_refused(void **state)
 	make(&a, false, false);
 	size_t at = a.bytes;
 	while (memcmp(a.data + --at, "note.txt", 8) != 0)
-		; /* in the directory, which is behind the members */
+		; /* in the directory, after the members */
 	a.data[at + 4] = 0;
 	struct gw_npz *npz;
 	save(&a, a.bytes);
@@ -206,7 +205,7 @@ static void a_name_that_a_string_would_cut_is_refused(void **state)
 	assert_non_null(strstr(gw_last_error(), "NUL"));
 }
 
-/* Any byte changed: never a crash, and never other numbers than those that were written. */
+/* Changes any byte: never a crash, and never other numbers than the original ones. */
 static void changed_bytes(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Numbers by first appearance against a plain search, for text and whole numbers, any columns, any threads. */
+/* Numbers by first appearance compared with a plain search, for text and integers, with any columns and threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ struct input {
 static uint64_t draw(uint64_t i, uint64_t salt)
 {
 	struct gw_words words = gw_philox(salt, i, 0);
-	/* A few hubs, many rare ones; values far apart. */
+	/* A few hubs, many rare values; values far apart. */
 	return words.word[0] % 4 == 0 ? words.word[1] % 5 : (uint64_t)(words.word[1] % 30000) * 0x1000000001ull;
 }
 
@@ -72,7 +72,7 @@ static void free_input(struct input *in)
 	free(in);
 }
 
-/* Walks the values in the order promised and numbers them with a table over the 30005 values there can be. */
+/* Walks the values in the documented order, and numbers them with a table of all 30005 possible values. */
 static void check(const struct input *in, const struct gw_numbering *numbering, bool text)
 {
 	int64_t *known = malloc(40000 * sizeof(*known));

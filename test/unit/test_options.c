@@ -1,4 +1,4 @@
-/* Command-line values: what is taken, what is refused and how the refusal reads. */
+/* Command-line values: accepted values, refused values, and the text of the refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -185,7 +185,7 @@ static const struct gw_options one_graph = {.table = table,
 
 #define WORDS_MAX 20
 
-/* Parses the words of a line, which must outlive the values. */
+/* Parses the words of a line. The words must outlive the values. */
 static void parse_line(const struct gw_options *options, char *line, struct values *values)
 {
 	char name[] = "graphwire generate", *argv[WORDS_MAX] = {name}, *rest = NULL;
@@ -207,7 +207,7 @@ static void values_reach_their_fields(void **state)
 	assert_int_equal(v.small, 4096);
 	assert_true(v.large == UINT64_MAX);
 	assert_int_equal(v.timeout_ms, 1000);
-	assert_true(v.share == 0.5); /* what is not given stays */
+	assert_true(v.share == 0.5); /* an option that is not given keeps its value */
 	assert_false(v.flag);
 	assert_string_equal(v.text, "a_b");
 	assert_int_equal(v.colour, GREEN);
@@ -239,7 +239,7 @@ static void the_last_counts_and_calls_add_up(void **state)
 	assert_false(w.flag);
 }
 
-/* What a process with this command line prints before it ends, and its exit status. */
+/* The output and exit status of a process with this command line. */
 static int run_line(const struct gw_options *options, const char *line, int stream, char *text, size_t bytes)
 {
 	int fds[2], status;
@@ -300,7 +300,7 @@ static void wrong_usage_is_one_line(void **state)
 	}
 }
 
-static void help_tells_all_rows(void **state)
+static void help_lists_all_rows(void **state)
 {
 	(void)state;
 	char text[8192];
@@ -357,7 +357,7 @@ int main(void)
 		cmocka_unit_test(values_reach_their_fields),
 		cmocka_unit_test(the_last_counts_and_calls_add_up),
 		cmocka_unit_test(wrong_usage_is_one_line),
-		cmocka_unit_test(help_tells_all_rows),
+		cmocka_unit_test(help_lists_all_rows),
 		cmocka_unit_test(lists_of_numbers),
 		cmocka_unit_test(lists_of_names),
 		cmocka_unit_test(long_options_take_both_dashes),

@@ -1,5 +1,5 @@
-/* A folder that is replaced: what its program wrote goes, what its users put there is in the new one, whatever it is
- * and wherever it lies. */
+/* A folder that is replaced: files of its program are removed; files of its users move to the new folder, of any kind
+ * and at any depth. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -99,7 +99,7 @@ static void random_trees(void **state)
 			put("old", names[i]);
 			if (mine[i])
 				must(gw_owned_add(owned, names[i]));
-			if (mine[i] && draw >> 9 & 1) { /* which is written again */
+			if (mine[i] && draw >> 9 & 1) { /* the program writes it again */
 				put("new", names[i]);
 				fresh++;
 			}
@@ -112,7 +112,7 @@ static void random_trees(void **state)
 			assert_true((inode("old", names[i]) == inode("new", names[i])) == !mine[i]);
 		}
 		assert_int_equal(files_of("new"), others + fresh + 1);
-		/* Once more, what is there stays. */
+		/* A second call changes nothing. */
 		must(gw_owned_keep_others(owned, in("old", ""), in("new", ""), true));
 		assert_int_equal(files_of("new"), others + fresh + 1);
 		gw_owned_destroy(owned);
@@ -138,7 +138,7 @@ static void odd_ones(void **state)
 	assert_int_equal(mkdir(in("old", "empty"), 0750), 0);
 	put("old", "closed/file");
 	assert_int_equal(chmod(in("old", "closed"), 0500), 0);
-	put("old", "part0/array.bak/array"); /* begins like an owned one, and is none */
+	put("old", "part0/array.bak/array"); /* the name begins like an owned file's, but is the user's */
 	put("new", "index");
 	must(gw_owned_keep_others(owned, in("old", ""), in("new", ""), false));
 	assert_int_equal(files_of("new"), 5);
@@ -180,7 +180,7 @@ static void names_that_both_have(void **state)
 	}
 }
 
-/* --- As a staging does it. --- */
+/* --- Like a staging. --- */
 
 static gw_status replace(bool with_owned)
 {
@@ -259,7 +259,7 @@ static void a_replaced_folder(void **state)
 	assert_int_equal(files_of("final"), 2);
 }
 
-/* Nothing is taken away where something cannot be kept. */
+/* If one file cannot be kept, no file is removed. */
 static void a_folder_that_stays(void **state)
 {
 	(void)state;

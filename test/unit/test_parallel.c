@@ -1,4 +1,4 @@
-/* The parallel loop: every item once, the failure of the lowest chunk, its text, and thread numbers. */
+/* The parallel loop: every item once, the failure of the lowest chunk with its text, and thread numbers. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -70,7 +70,7 @@ static void defaults(void **state)
 	for (uint64_t i = 0; i < ITEMS; i++)
 		assert_int_equal(tally.seen[i], 1);
 	assert_int_equal(gw_parallel_for(4, 0, 10, count_freely, &tally), GW_OK);
-	assert_int_equal(tally.seen[0], 1); /* nothing to do: body is not called */
+	assert_int_equal(tally.seen[0], 1); /* no items: the body is not called */
 	assert_true(gw_processors() >= 1);
 }
 
@@ -83,13 +83,13 @@ static gw_status fail_dynamic(void *context, uint64_t begin, uint64_t end, unsig
 		if (i < t->fail_from)
 			continue;
 		if (i == t->fail_from)
-			sched_yield(); /* let a later chunk fail first */
+			sched_yield(); /* lets a later chunk fail first */
 		return gw_fail(i == t->fail_from ? GW_RANGE : GW_IO, "item %u", (unsigned)i);
 	}
 	return GW_OK;
 }
 
-/* Whatever the threads do, the lowest failing chunk's error comes out, in the caller's text. */
+/* Whatever the order of the threads, the caller gets the error of the lowest failing chunk. */
 static void lowest_failure_wins(void **state)
 {
 	(void)state;
@@ -106,7 +106,7 @@ static void lowest_failure_wins(void **state)
 		}
 }
 
-/* Workers leave signals to the program's own threads; the caller's mask is as before. */
+/* Workers block signals, so the program's own threads get them; the caller's mask is unchanged. */
 static atomic_uint unmasked_workers;
 
 static gw_status look_at_mask(void *context, uint64_t begin, uint64_t end, unsigned thread)

@@ -1,4 +1,4 @@
-/* Numbers in text against strtoull, strtod and exact arithmetic. */
+/* Numbers in text compared with strtoull, strtod and exact arithmetic. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static void ids(void **state)
 	assert_ptr_equal(gw_scan_id(digits, digits + 2, &value), digits + 2); /* never past the end */
 }
 
-/* Up to eight digits at once: every length, every byte after them. */
+/* Up to eight digits at once: every length, followed by every byte. */
 static void eight_digits(void **state)
 {
 	(void)state;
@@ -57,7 +57,7 @@ static void eight_digits(void **state)
 				continue;
 			char text[16];
 			struct gw_words words = gw_philox(6, length * 256 + next, 0);
-			memcpy(text, words.word, sizeof(text)); /* anything after the first other byte */
+			memcpy(text, words.word, sizeof(text)); /* random bytes after the first non-digit */
 			for (unsigned i = 0; i < length; i++)
 				text[i] = (char)('0' + words.word[i % 4] % 10 * (i + 3) % 10);
 			text[length] = (char)next;
@@ -112,7 +112,7 @@ static void fixed_point(void **state)
 	static const char *const bad[] = {"", ".", "-", "-.", "9223372036854775807"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_null(gw_scan_fixed(bad[i], end_of(bad[i]), 3, &value));
-	const char *exponent = "1e5"; /* stops there: the caller sees that the field goes on */
+	const char *exponent = "1e5"; /* stops there: the caller sees that the field continues */
 	assert_ptr_equal(gw_scan_fixed(exponent, end_of(exponent), 0, &value), exponent + 1);
 }
 
@@ -126,7 +126,7 @@ static void check_real(const char *text)
 		assert_null(got);
 		return;
 	}
-	uint64_t bits, expected_bits; /* by bits: NaN, and the sign of 0 */
+	uint64_t bits, expected_bits; /* compared as bits: NaN, and the sign of 0 */
 	memcpy(&bits, &value, sizeof(bits));
 	memcpy(&expected_bits, &expected, sizeof(expected_bits));
 	if (got != stop || bits != expected_bits)
@@ -167,7 +167,7 @@ static void real_numbers(void **state)
 					    "1234567890123456789012"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		check_real(texts[i]);
-	for (uint64_t i = 0; i < 200000; i++) { /* the formats people print */
+	for (uint64_t i = 0; i < 200000; i++) { /* the formats of common programs */
 		struct gw_words words = gw_philox(4, i, 0);
 		char text[64];
 		double value;

@@ -1,5 +1,4 @@
-/* Tables of text against what they were printed from: delimiters, headers, quotes, comments, chunks, threads, faults.
- */
+/* Tables of text compared with their source: delimiters, headers, quotes, comments, chunks, threads, errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +12,7 @@
 #include "test/support/alloc_fault.h"
 #include "tools/import/table.h"
 
-/* Reads columns 1 and 2 as ids. Returns the status; *rows and values are the caller's. */
+/* Reads columns 1 and 2 as ids. Returns the status. The caller frees the values. */
 static gw_status read_pairs(const char *data, size_t bytes, struct gw_table_format format, unsigned threads,
 			    uint64_t **values, uint64_t *rows)
 {
@@ -128,11 +127,11 @@ static void faults_name_the_line(void **state)
 	expect_fault("1,2\n\"3,4\n", "line 2, column 1", "quote");
 	expect_fault("1,2\n\"3\"x,4\n", "line 2, column 1", "quote");
 	expect_fault("1,2\n3\"1,4\n", "line 2, column 1", "quote");
-	expect_fault("1 2\n3\n5 y\n", "line 2", "must be"); /* the first fault, whatever the threads do */
+	expect_fault("1 2\n3\n5 y\n", "line 2", "must be"); /* the first error, whatever the threads do */
 	expect_fault("1 2\n\x01\x02 3\n", "line 2", "\"??\"");
 }
 
-/* A big random table, printed in many ways, comes back whole and in order for any number of threads. */
+/* A large random table, printed in many formats, is read back in order with any number of threads. */
 static void many_rows(void **state)
 {
 	(void)state;
@@ -159,7 +158,7 @@ static void many_rows(void **state)
 			assert_memory_equal(values, expected, count * 16);
 			free(values);
 		}
-		/* A fault in the last chunk is found with its line, which gw_table_line knows too. */
+		/* An error in the last chunk is reported with its line number, which gw_table_line gives too. */
 		text[used - 2] = 'x';
 		uint64_t *values, rows;
 		assert_int_equal(read_pairs(text, used, plain(), 2, &values, &rows), GW_FORMAT);
@@ -174,8 +173,8 @@ static void many_rows(void **state)
 	free(expected);
 }
 
-/* Line ends of every kind, and mixed, in tables of several chunks whose seams fall anywhere: the rows are the same as
- * with \n alone, for any number of threads. Some have blank lines, which the quick count leaves alone. */
+/* Line ends of every kind, and mixed, in tables of several chunks that are cut anywhere. The rows equal those with \n
+ * alone, for any number of threads. Some tables have blank lines, which the fast count skips. */
 static void line_ends(void **state)
 {
 	(void)state;
@@ -210,8 +209,8 @@ static void line_ends(void **state)
 	free(expected);
 }
 
-/* Nothing but rows, as most big files are: lines of ids of every length, some with more columns, counted and read the
- * quick way; then one line, of many, that the quick way must leave alone. */
+/* Tables of rows only, like most large files. Lines have ids of every length, some with more columns, and are counted
+ * and read on the fast path. Then one line of many needs the slow path. */
 static void plain_tables(void **state)
 {
 	(void)state;
@@ -235,8 +234,8 @@ static void plain_tables(void **state)
 						words.word[3] % 5 || i + 1 == count ? "" : ",0.5,x",
 						words.word[3] % 7 || i + 1 == count ? "\n" : "\r\n");
 		}
-		used -= variant == 7;      /* the last line does not end */
-		char *copy = malloc(used); /* a read past the end is seen by sanitizers */
+		used -= variant == 7;      /* the last line has no end */
+		char *copy = malloc(used); /* sanitizers detect a read past the end */
 		memcpy(copy, text, used);
 		for (unsigned threads = 1; threads <= 2; threads++) {
 			assert_int_equal(read_pairs(copy, used, plain(), threads, &values, &rows), GW_OK);
@@ -254,7 +253,7 @@ static void plain_tables(void **state)
 	}
 	free(text);
 	free(expected);
-	/* A digit may begin a comment, if someone says so. */
+	/* A digit may begin a comment, if the options say so. */
 	const char digits[] = "12,3\n72,4\n13,5\n";
 	assert_int_equal(
 		read_pairs(digits, strlen(digits), (struct gw_table_format){.comments = "7"}, 1, &values, &rows),
@@ -306,13 +305,13 @@ static void columns_of_every_kind(void **state)
 	assert_int_equal(span.bytes, strlen("Smith, \"\"J\"\""));
 	assert_memory_equal(span.at, "Smith, \"\"J\"\"", span.bytes);
 	assert_int_equal(gw_table_line(&table, 1), 3);
-	columns[1].index = 4; /* one column, two uses */
+	columns[1].index = 4; /* one column, used twice */
 	assert_int_equal(gw_table_read(&table, columns, 5, 1), GW_INVALID);
 	gw_table_close(&table);
 	gw_text_close(&text);
 }
 
-/* Tabs keep what stands between them: blanks and quotes are part of a name. */
+/* With tabs, blanks and quotes between them belong to the name. */
 static void tabs_keep_text(void **state)
 {
 	(void)state;

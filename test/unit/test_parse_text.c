@@ -1,4 +1,5 @@
-/* Inputs as texts: plain, gzip in one or several streams, pipes; truncated, damaged, binary, compressed otherwise. */
+/* Inputs as texts: plain, gzip in one or several streams, pipes; truncated, damaged, binary, or compressed in another
+ * format. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,7 @@ static gw_status open_name(const char *name, struct gw_text *text)
 	return gw_text_open(path, text);
 }
 
-/* Reads a file of the bed whole. */
+/* Reads a whole file of the bed. */
 static char *slurp(const char *name, size_t *bytes)
 {
 	char path[256];
@@ -89,7 +90,7 @@ static void streams_in_a_row(void **state)
 	free(second);
 }
 
-/* Every cut of a gzip file is an error that says so; so is a flipped bit (by CRC at the latest). */
+/* Every prefix of a gzip file is an error that says so, and so is a flipped bit (at the latest by the CRC). */
 static void truncated_and_damaged_gzip(void **state)
 {
 	(void)state;
@@ -107,7 +108,7 @@ static void truncated_and_damaged_gzip(void **state)
 	for (size_t at = 10; at < bytes; at += 101) {
 		packed[at] ^= 0x10;
 		import_bed_file(&import_bed, "bad.gz", packed, bytes);
-		if (open_name("bad.gz", &text) == GW_OK) { /* the size field's upper bits, say, are checked too */
+		if (open_name("bad.gz", &text) == GW_OK) { /* the check covers the size field's upper bits too */
 			fail_msg("a flipped bit at %zu of %zu went unnoticed", at, bytes);
 		}
 		packed[at] ^= 0x10;
@@ -227,7 +228,7 @@ static void utf8(void **state)
 		{"\xc0\xaf", 0},             /* overlong */
 		{"\xe0\x80\xaf", 0},         /* likewise */
 		{"x\xed\xa0\x80", 1},        /* a surrogate */
-		{"\xf4\x90\x80\x80", 0},     /* beyond the last character */
+		{"\xf4\x90\x80\x80", 0},     /* beyond the last Unicode character */
 		{"\xf8\x88\x80\x80\x80", 0}, /* five bytes */
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -1,4 +1,4 @@
-/* Parts opened both ways: every array and list is what was written, and whatever is damaged is named. */
+/* Parts opened in both modes: every array and list equals the source, and every damage is named. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@
 #include "test/support/graph_fixture.h"
 #include "test/support/part_files.h"
 
-/* pread taken over from libc: the n-th call fails with EIO. Headers and digests are read by it. */
+/* Replaces libc's pread, which reads headers and digests: the n-th call fails with EIO. */
 static _Atomic long reads_left = -1; /* -1: none fails */
 
 /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's begin with "__" */
@@ -83,7 +83,7 @@ static void test_round_trip(void **state)
 	}
 }
 
-/* --- what lies where ---------------------------------------------------------------------------------------------- */
+/* --- positions ---------------------------------------------------------------------------------------------------- */
 
 static void test_layout(void **state)
 {
@@ -103,7 +103,7 @@ static void test_layout(void **state)
 	uint32_t count = 0;
 	for (const struct gw_array *a; (a = gw_part_array_at(part, count)); count++) {
 		const struct gw_array *b = gw_part_array_at(mapped, count);
-		assert_ptr_equal(a->meta, &meta->parts[2].arrays[count]); /* the JSON's order */
+		assert_ptr_equal(a->meta, &meta->parts[2].arrays[count]); /* in the JSON's order */
 		assert_ptr_equal(gw_part_array(part, a->meta->key), a);
 		assert_true(a->offset >= end && a->offset - end < GW_ARENA_ALIGN && a->offset % GW_ARENA_ALIGN == 0);
 		assert_ptr_equal(a->data, gw_arena_base(gw_part_arena(part)) + a->offset);
@@ -124,7 +124,7 @@ static void test_layout(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* Through the transposed lists of all parts, every edge is met once and from its source. */
+/* The transposed lists of all parts have every edge once, under its source. */
 static void test_transpose(void **state)
 {
 	(void)state;
@@ -198,7 +198,7 @@ static void damage(const struct gw_graph_meta *meta, const char *folder, const s
 	part_expect_fault(meta, GW_NOT_FOUND, xxh.path, array->key, "");
 	part_file_put(&xxh, xxh.bytes);
 
-	/* a header that is well-formed, but not what the JSON says */
+	/* a well-formed header that differs from the JSON */
 	uint64_t shape[GW_DIMS_MAX];
 	memcpy(shape, array->shape, sizeof(shape));
 	shape[array->ndim - 1]++;
@@ -232,7 +232,7 @@ static void test_damaged_files(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* Files of another graph with the same shapes, digests and all; then a whole part of it. */
+/* Files of another graph with the same shapes, including digests; then a whole part of it. */
 static void test_files_of_another_graph(void **state)
 {
 	(void)state;
@@ -257,7 +257,7 @@ static void test_files_of_another_graph(void **state)
 	gw_fixture_end(&theirs);
 }
 
-/* Pipes, folders and devices where files should be: refused, and not waited for. */
+/* Pipes, folders and devices in the place of files are refused and do not block. */
 static void test_no_regular_files(void **state)
 {
 	(void)state;
@@ -268,7 +268,7 @@ static void test_no_regular_files(void **state)
 	gw_fixture_write(&fixture);
 	assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
 	static const char *const files[] = {"indptr.xxh", "indptr.npy"};
-	alarm(60); /* an open that waits for a writer ends the test */
+	alarm(60); /* ends the test if an open blocks */
 	for (int f = 0; f < 2; f++) {
 		snprintf(path, sizeof(path), "%s/part0/node/paper/%s", fixture.folder, files[f]);
 		assert_int_equal(unlink(path), 0);

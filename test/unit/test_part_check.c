@@ -1,4 +1,4 @@
-/* Numbers that make no sense, under digests that fit: each is found, named, and found by any number of threads. */
+/* Invalid numbers with correct digests: each is found and named, with any number of threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "test/support/graph_fixture.h"
 #include "test/support/part_files.h"
 
-/* Writes bytes into an array's payload and makes every digest, the graph's id included, agree with them. */
+/* Writes bytes into an array's payload and updates every digest, including the graph's id. */
 static void forge(const char *folder, const char *key, uint64_t at, const void *bytes, size_t count)
 {
 	struct gw_graph_meta *meta;
@@ -58,7 +58,7 @@ static void test_senseless_numbers(void **state)
 	(void)state;
 	struct gw_fixture fixture;
 	gw_fixture_begin(&fixture, 2, 60, 1);
-	/* the first lists with at least two edges, to put their entries out of order */
+	/* the first lists with at least two edges, whose entries the cases swap */
 	uint64_t pair[GW_FIXTURE_ETYPES];
 	for (uint32_t t = 0; t < GW_FIXTURE_ETYPES; t++) {
 		const uint64_t *indptr = fixture.edges[t].indptr;
@@ -106,7 +106,7 @@ static void test_senseless_numbers(void **state)
 		gw_fixture_write(&fixture);
 		forge(fixture.folder, cases[i].key, cases[i].element * cases[i].width, cases[i].bytes, cases[i].count);
 		assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
-		/* list order is told of the ids, whichever of the keys broke it */
+		/* an error of list order names the ids, whichever key is wrong */
 		bool order = strcmp(cases[i].says, "order") == 0;
 		snprintf(file, sizeof(file), "part0/%s.npy", cases[i].key);
 		part_expect_fault(meta, cases[i].status, order ? "/indices.npy" : file, order ? "edge/" : cases[i].key,
@@ -122,7 +122,7 @@ static void test_senseless_numbers(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* Two edges of a transposed list that changed places, ids and destinations alike: nothing but the order tells. */
+/* Swaps two edges of a transposed list, ids and destinations alike: only the order is wrong. */
 static void test_transposed_order(void **state)
 {
 	(void)state;
@@ -150,7 +150,7 @@ static void test_transposed_order(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* A list from which nothing can be drawn says so in every word. */
+/* In a list of which no edge can be drawn, every alias word must say so. */
 static void test_list_without_weight(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* graphwire partition, end to end: what it writes is the input again, for graphs with everything the format has. */
+/* graphwire partition from end to end: the parts together are the input, for graphs with every feature of the format.
+ */
 #include <dirent.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -29,7 +30,7 @@
 #include "tools/partition/plan.h"
 #include "tools/tools.h"
 
-/* The report's cut is what the parts themselves say. */
+/* The report's cut equals the cut in the parts. */
 static void check_report(const char *root, const struct gw_oracle_result *result)
 {
 	char text[16384];
@@ -82,7 +83,7 @@ static void test_union_is_the_input(void **state)
 	}
 }
 
-/* Digest of everything that was written, from the JSON. */
+/* A digest of all that was written, from the JSON. */
 static uint64_t graph_id(const char *folder)
 {
 	struct gw_graph_meta *meta;
@@ -120,7 +121,7 @@ static void test_same_bytes(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* Largest part over the mean. */
+/* The largest part divided by the mean. */
 static double balance(const uint64_t *counts, uint32_t parts)
 {
 	uint64_t sum = 0, most = 0;
@@ -169,7 +170,7 @@ static void test_balance(void **state)
 		assert_in_range(result.nodes[p] + 1, result.nodes[0], result.nodes[0] + 2);
 		assert_in_range(result.train[p] + 1, result.train[0], result.train[0] + 2);
 	}
-	assert_true(cut < result.edges_cut); /* METIS cuts less than chance */
+	assert_true(cut < result.edges_cut); /* METIS cuts less than a random partition */
 	gw_fixture_end(&fixture);
 }
 
@@ -229,7 +230,7 @@ static void test_trainers(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* More parts than nodes, and so many that lists are sorted another way: all of them are partitionings. */
+/* More parts than nodes, and so many parts that lists are sorted by another algorithm: all are valid partitions. */
 static void test_extremes(void **state)
 {
 	static const char *const counts[] = {"2", "5", "40"};
@@ -263,8 +264,8 @@ static void test_extremes(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* A disk of 256 KiB, where this process may make one; else no file may grow past 64 KiB. Either way: one line, and
- * nothing left behind. */
+/* A disk of 256 KiB if this process may create one; else a limit of 64 KiB per file. Either way one line is printed,
+ * and no file stays. */
 static void fill_disk(struct gw_fixture *fixture)
 {
 	char out[128], told[4096];
@@ -360,7 +361,7 @@ static gw_status split(void *context)
 	return status;
 }
 
-/* Assigning and splitting each by itself: a split has a thousand allocations, and METIS need not run for each. */
+/* Assignment and split are separate: a split has a thousand allocations, and METIS need not run for each. */
 static void test_memory_short(void **state)
 {
 	struct gw_fixture fixture;

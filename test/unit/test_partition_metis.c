@@ -1,4 +1,5 @@
-/* METIS's surroundings: the symmetric graph against a table of all pairs, what is refused, what its process may do. */
+/* The code around METIS: the symmetric graph compared with a table of all pairs, refusals, and the rights of its
+ * process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@
 
 #define NODES 900u
 
-/* Edges in CSC, drawn towards low ids: a hub of more than 512 distinct neighbours, loops, repeats, loose nodes. */
+/* Edges in CSC, more to low ids: a hub with over 512 distinct neighbours, loops, repeats, isolated nodes. */
 struct edges {
 	uint32_t indptr[NODES + 1], indices[40 * NODES], count;
 };
@@ -52,7 +53,7 @@ static struct gw_adjacency view(const struct edges *edges)
 				     .index_bytes = 4};
 }
 
-/* Two edge types between three node types of NODES each, against a table of how many edges every pair has. */
+/* Two edge types between three node types of NODES each, compared with a table of every pair's number of edges. */
 static void test_symmetric(void **state)
 {
 	static const uint64_t bases[2][2] = {{0, 0}, {NODES, 2 * NODES}};
@@ -131,7 +132,7 @@ static void test_symmetric_memory_short(void **state)
 	free(edges);
 }
 
-/* Counts that no test could hold: only the counts are looked at. */
+/* Counts that are too large for a test: no arrays exist, and only the counts are read. */
 static void test_too_big(void **state)
 {
 	const uint64_t most = INT32_MAX;
@@ -148,7 +149,7 @@ static void test_too_big(void **state)
 	assert_true(gw_metis_bytes(1000, 2000, 2, 4) > gw_metis_bytes(1000, 2000, 1, 4));
 	assert_true(gw_metis_bytes(1ull << 30, 1ull << 31, 1, 8) > 1ull << 36);
 
-	/* and through an adjacency that claims to have as many */
+	/* and by an adjacency that claims to have as many */
 	uint32_t none[2] = {0, 0};
 	struct gw_adjacency huge = {.indptr = none, .rows = 1, .edges = most, .columns = 1, .indptr_bytes = 4};
 	struct gw_symmetric_source source = {&huge, 0, 5};
@@ -156,7 +157,7 @@ static void test_too_big(void **state)
 	assert_int_equal(gw_symmetric_build(&source, 1, 6, 1, &graph), GW_LIMIT);
 }
 
-/* A ring of `nodes`, in `pieces`. */
+/* Rings of nodes: `pieces` rings, `nodes` in all. */
 static gw_status run_ring(int32_t nodes, int32_t pieces, uint64_t seed, enum gw_plan_objective objective,
 			  int32_t *piece, int64_t *measure)
 {
@@ -193,7 +194,7 @@ static void test_run(void **state)
 		cut += piece[v] != piece[(v + 1) % 200];
 	assert_int_equal(measure, cut);
 	assert_in_range(cut, 4, 8);
-	srand(77); /* METIS's draws are its process's own */
+	srand(77); /* METIS must not use this process's random numbers */
 	int want = rand();
 	srand(77);
 	assert_int_equal(run_ring(200, 4, 1, GW_PLAN_CUT, again, &measure), GW_OK);
@@ -201,7 +202,7 @@ static void test_run(void **state)
 	assert_memory_equal(piece, again, sizeof(piece));
 }
 
-/* The volume is what the header says it is: for each node, the number of other parts that hold its neighbours. */
+/* The volume as its header defines it: for each node, the number of other parts with neighbours of it. */
 static void test_run_volume(void **state)
 {
 	int32_t piece[200];
@@ -216,7 +217,7 @@ static void test_run_volume(void **state)
 	assert_in_range(volume, 8, 16);
 }
 
-/* METIS without the memory it needs: an error that names the other method. */
+/* METIS without enough memory: an error that names the other method. */
 static void run_short_of_memory(void)
 {
 	enum { NODES_MANY = 2000000 };
@@ -237,7 +238,7 @@ static void test_run_memory_short(void **state)
 {
 	(void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	skip(); /* their shadow memory is beyond any such limit */
+	skip(); /* their shadow memory exceeds any such limit */
 #endif
 	int status;
 	fflush(NULL);
@@ -249,7 +250,7 @@ static void test_run_memory_short(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* What is seen of a long run: how long it has been going on, and no rate of it. */
+/* The progress of a long run shows its time, but no rate. */
 static void test_progress(void **state)
 {
 	struct gw_progress progress;
@@ -270,7 +271,7 @@ static void test_progress(void **state)
 	assert_null(strchr(text, '/'));
 }
 
-/* Input that METIS refuses, and input that kills it: an error here, and the program goes on. */
+/* Input that METIS refuses, or that kills it, gives an error here, and the program continues. */
 static void test_run_fails(void **state)
 {
 	int32_t piece[200], xadj[3] = {0, 1, 2}, adjncy[2] = {1, 0};

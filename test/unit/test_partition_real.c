@@ -1,4 +1,5 @@
-/* The real graphs of the test data, imported and partitioned in 2, 3 and 8: the union of the parts is the graph. */
+/* The real graphs of the test data, imported and partitioned into 2, 3 and 8 parts: the union of the parts is the
+ * graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +27,7 @@ static void import(const char *file, const char *graph)
 	assert_int_equal(gw_tool_import(6, argv), 0);
 }
 
-/* METIS's own figure is what brute force counts: parallel edges count each, loops are never cut. */
+/* METIS's figure equals a plain count: parallel edges count each, loops are never cut. */
 static void partition(const struct gw_part *part, const char *in, const char *out, uint32_t parts,
 		      enum gw_plan_method method)
 {

@@ -1,4 +1,4 @@
-/* What graphwire partition refuses: each in one line that names it, before anything is written. */
+/* Refusals of graphwire partition: each in one line that names the reason, before any write. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void test_refusals(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* --replace takes away graphs and empty folders only, and never what is being read. */
+/* --replace removes only graphs and empty folders, and never the input. */
 static void test_replace(void **state)
 {
 	struct gw_fixture fixture;
@@ -79,7 +79,7 @@ static void test_replace(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* A graph of which only the JSON is there: what METIS cannot number is refused before anything else is looked at. */
+/* A graph of which only the JSON exists: too many nodes for METIS are refused before any array is opened. */
 static void declare_huge(const char *folder, uint64_t nodes, uint64_t edges)
 {
 	struct gw_graph_meta *meta;
@@ -128,12 +128,12 @@ static void test_too_big_for_metis(void **state)
 		snprintf(out, sizeof(out), "%s/parts", fixture.root);
 		declare_huge(graph, sizes[i][0], sizes[i][1]);
 		partition_expect_error(&fixture, graph, out, metis, 1, "use --method random");
-		partition_expect_error(&fixture, graph, out, random, 1, ".npy"); /* which looks for the arrays */
+		partition_expect_error(&fixture, graph, out, random, 1, ".npy"); /* which opens the arrays */
 		gw_fixture_end(&fixture);
 	}
 }
 
-/* Wrong usage ends in argp's exit, so in a process of its own. */
+/* argp exits on wrong usage, so this runs in a separate process. */
 static void test_usage(void **state)
 {
 	static const char *const wrong[][4] = {{"--num-parts=0"},

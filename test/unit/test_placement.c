@@ -1,4 +1,4 @@
-/* Which processors a server's threads get, on made-up machines. */
+/* The processors that a server's threads get, on made-up machines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static cpu_set_t set_of(const char *list)
 	return set;
 }
 
-/* The thread gets this list; NULL: it stays where it is. */
+/* The thread gets this list. NULL: it is not moved. */
 static void expect(enum gw_server_pin pin, int numa, uint32_t number, const char *allowed, const char *wanted)
 {
 	cpu_set_t may = set_of(allowed), got;
@@ -67,7 +67,7 @@ static void make_two_nodes(void)
 	put(NODES "/node2/cpulist", "\n"); /* memory alone */
 }
 
-/* In turn over the nodes that have processors we may use, all of a node's that we may. */
+/* Threads alternate over the nodes with allowed processors; each gets all allowed processors of its node. */
 static void a_thread_belongs_to_a_node(void **state)
 {
 	(void)state;
@@ -80,8 +80,8 @@ static void a_thread_belongs_to_a_node(void **state)
 	expect(GW_SERVER_PIN_NODE, GW_NUMA_SPREAD, 1, "0-3", NULL);
 }
 
-/* Whose memory lies on one node; where that has no processor for us, or none at all, as if it were spread. */
-static void a_thread_goes_where_the_memory_is(void **state)
+/* With memory on one node, threads run there. If that node has no allowed processor, they are spread. */
+static void a_thread_runs_where_the_memory_is(void **state)
 {
 	(void)state;
 	make_two_nodes();
@@ -93,7 +93,7 @@ static void a_thread_goes_where_the_memory_is(void **state)
 	expect(GW_SERVER_PIN_NODE, 9, 0, "0-15", "0-3,8-11");
 }
 
-/* A host of one node, and one that does not tell: a thread shares all processors with all others. */
+/* A host with one node, or with unknown nodes: every thread may use all processors. */
 static void a_thread_of_a_small_host_stays_where_it_is(void **state)
 {
 	(void)state;
@@ -137,7 +137,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_thread_belongs_to_a_node, begin, end),
-		cmocka_unit_test_setup_teardown(a_thread_goes_where_the_memory_is, begin, end),
+		cmocka_unit_test_setup_teardown(a_thread_runs_where_the_memory_is, begin, end),
 		cmocka_unit_test_setup_teardown(a_thread_of_a_small_host_stays_where_it_is, begin, end),
 		cmocka_unit_test_setup_teardown(a_processor_each_or_none, begin, end),
 	};

@@ -1,4 +1,4 @@
-/* Plots: well-formed XML whatever they are given, numbers that are numbers, ticks that read. */
+/* Plots: well-formed XML for every input, valid numbers, readable ticks. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #define POINTS 4
 static const double sizes[POINTS] = {8, 64, 512, 4096};
 
-/* The picture as text, which the caller frees. */
+/* The picture as text; the caller frees it. */
 static char *draw(const struct gw_plot *plot)
 {
 	char *text = NULL;
@@ -33,7 +33,7 @@ static bool is_name(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == ':';
 }
 
-/* Reads attributes up to the end of a tag: name="value", each value closed and without '<'. */
+/* Reads attributes to the end of a tag: name="value", each value closed and without '<'. */
 static const char *read_attributes(const char *at)
 {
 	for (;;) {
@@ -51,7 +51,7 @@ static const char *read_attributes(const char *at)
 	}
 }
 
-/* Every tag is closed by its own end, in order; text has no bare '<' or '&'. */
+/* Every tag is closed, in order; text has no bare '<' or '&'. */
 static void check_well_formed(const char *at)
 {
 	char open[16][32];
@@ -148,7 +148,7 @@ static void test_lines(void **state)
 	free(text);
 }
 
-/* A larger value is drawn higher up, twice as many decades twice as high. */
+/* A larger value is drawn higher: twice as many decades, twice as high. */
 static void test_places(void **state)
 {
 	(void)state;
@@ -169,7 +169,7 @@ static void test_places(void **state)
 	free(text);
 }
 
-/* What has no place on a logarithmic axis is left out, and the lines break there. */
+/* Values without a place on a logarithmic axis are left out, and the lines break there. */
 static void test_odd_values(void **state)
 {
 	(void)state;
@@ -202,7 +202,7 @@ static void test_one_point(void **state)
 		}
 }
 
-/* Far apart: still a bounded number of ticks. */
+/* A wide range still has a bounded number of ticks. */
 static void test_many_decades(void **state)
 {
 	(void)state;

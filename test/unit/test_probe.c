@@ -1,4 +1,4 @@
-/* What the machine offers: parsing of /proc and /sys, limits of control groups. */
+/* The resources of the machine: parsing of /proc and /sys, and limits of control groups. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,24 +126,24 @@ static void test_cgroup_v2(void **state)
 	put(machine, "/proc/self/cgroup", "0::/job.slice/step\n");
 	put(machine, "/sys/fs/cgroup/job.slice/step/memory.max", "max\n");
 	put(machine, "/sys/fs/cgroup/job.slice/memory.max", "10737418240\n");    /* 10 GiB */
-	put(machine, "/sys/fs/cgroup/job.slice/memory.current", "4294967296\n"); /* 4 GiB, 1 of it cached files */
+	put(machine, "/sys/fs/cgroup/job.slice/memory.current", "4294967296\n"); /* 4 GiB, 1 GiB cached */
 	put(machine, "/sys/fs/cgroup/job.slice/memory.stat",
 	    "anon 5\ninactive_anon 7\ninactive_file 805306368\nactive_file 268435456\n");
 	gw_memory_read(machine->root, -1, &memory);
 	assert_true(memory.cgroup_limit == 10 * GIB);
 	assert_true(memory.available == 7 * GIB);
 	assert_string_equal(memory.bound_by, "control group");
-	put(machine, "/sys/fs/cgroup/job.slice/step/memory.max", "5368709120\n"); /* the nearer one binds: 5 GiB */
+	put(machine, "/sys/fs/cgroup/job.slice/step/memory.max", "5368709120\n"); /* the lower limit: 5 GiB */
 	put(machine, "/sys/fs/cgroup/job.slice/step/memory.current", "6442450944\n");
 	gw_memory_read(machine->root, -1, &memory);
 	assert_true(memory.cgroup_limit == 5 * GIB && memory.available == 0);
 	put(machine, "/sys/fs/cgroup/job.slice/step/memory.current", "0\n");
-	put(machine, "/sys/fs/cgroup/job.slice/step/memory.high", "3221225472\n"); /* 3 GiB, then it crawls */
+	put(machine, "/sys/fs/cgroup/job.slice/step/memory.high", "3221225472\n"); /* throttled from 3 GiB on */
 	gw_memory_read(machine->root, -1, &memory);
 	assert_true(memory.cgroup_limit == 3 * GIB && memory.available == 3 * GIB);
 }
 
-/* Version 1; in a container the group's path is the host's, and the limit stands at the mount's root. */
+/* Version 1. In a container the group's path is the host's, and the limit is in the mount's root. */
 static void test_cgroup_v1(void **state)
 {
 	struct machine *machine = *state;
@@ -160,7 +160,7 @@ static void test_cgroup_v1(void **state)
 	assert_true(memory.cgroup_limit == UINT64_MAX && memory.available == 32 * GIB);
 }
 
-/* Quotas of processor time: rounded up, the least of the group's and those above it. */
+/* Quotas of processor time: rounded up, the least of the group and those above it. */
 static void test_processors_v2(void **state)
 {
 	struct machine *machine = *state;
@@ -173,9 +173,9 @@ static void test_processors_v2(void **state)
 		{"max 100000\n", "1000 100000\n", NULL, 1},
 		{"400000 100000\n", "700000 200000\n", NULL, 4},
 		{"400000 100000\n", "600000 200000\n", NULL, 3},
-		{"400000 100000\n", "max 100000\n", "200000 100000\n", 2}, /* a container's group is its mount's root */
+		{"400000 100000\n", "max 100000\n", "200000 100000\n", 2}, /* in a container, its mount's root */
 		{"18446744073709551615 1\n", "x\n", "", UINT32_MAX},
-		{"0 100000\n", "100000 0\n", "-1 100000\n", UINT32_MAX}, /* none that a kernel writes */
+		{"0 100000\n", "100000 0\n", "-1 100000\n", UINT32_MAX}, /* a kernel writes none of these */
 		{"100000\n", "", "100000 x\n", UINT32_MAX},
 	};
 	assert_true(gw_processors_granted(machine->root) == UINT32_MAX);
@@ -199,10 +199,10 @@ static void test_processors_v1(void **state)
 	assert_true(gw_processors_granted(machine->root) == UINT32_MAX);
 	put(machine, "/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_quota_us", "250000\n");
 	assert_int_equal(gw_processors_granted(machine->root), 3);
-	put(machine, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n"); /* the same mount by its other name */
+	put(machine, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n"); /* the same mount under its other name */
 	put(machine, "/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
 	assert_int_equal(gw_processors_granted(machine->root), 2);
-	/* Another controller's group is not this one's. */
+	/* Another controller's group does not count. */
 	put(machine, "/proc/self/cgroup", "5:cpuset:/\n4:cpuacct:/\n3:memory:/\n");
 	assert_true(gw_processors_granted(machine->root) == UINT32_MAX);
 }
@@ -229,7 +229,7 @@ static void test_nodes(void **state)
 	gw_memory_read(machine->root, 2, &memory);
 	assert_string_equal(memory.bound_by, "NUMA node");
 	assert_true(memory.total == 16 * GIB && memory.available < 4 * GIB && memory.available > 3 * GIB);
-	gw_memory_read(machine->root, 3, &memory); /* nothing known of it */
+	gw_memory_read(machine->root, 3, &memory); /* nothing is known of it */
 	assert_true(memory.available == 32 * GIB);
 }
 

@@ -1,4 +1,4 @@
-/* Progress: a bar that fits the terminal, lines elsewhere, nothing for what is short. */
+/* Progress: a bar that fits the terminal, lines elsewhere, and no output for short work. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,18 +18,18 @@
 
 #define TEXT_BYTES 4096
 
-/* What stderr of a child gets that reports progress: at once, when it is time, at the end. */
+/* The stderr of a child that reports progress: at the start, when it is due, at the end. */
 static void write_progress(int to, uint64_t total)
 {
 	struct gw_progress progress;
 	dup2(to, STDERR_FILENO);
 	gw_progress_begin(&progress, "streaming", "batches", total);
-	progress.next_ns = UINT64_MAX; /* a tenth of a second, or five, from now */
+	progress.next_ns = UINT64_MAX; /* prevents output by time */
 	gw_progress_update(&progress, 1000);
 	progress.next_ns = 0; /* now */
 	gw_progress_update(&progress, 123456);
 	gw_progress_end(&progress, 234567);
-	gw_progress_end(&progress, 345678); /* has no line to end */
+	gw_progress_end(&progress, 345678); /* no line to end */
 }
 
 static void collect(int from, int to, uint64_t total, char text[TEXT_BYTES])
@@ -102,12 +102,12 @@ static void lines_elsewhere(void **state)
 	collect(ends[0], ends[1], 0, text); /* an unknown total */
 	assert_non_null(strstr(text, "streaming 123 k batches, "));
 	assert_int_equal(pipe(ends), 0);
-	collect(ends[0], ends[1], 200000, text); /* one that was set too low */
+	collect(ends[0], ends[1], 200000, text); /* the announced total is too low */
 	assert_non_null(strstr(text, "streaming 123 k of 200 k (62 %) batches, "));
 	assert_non_null(strstr(text, "streaming 235 k batches, "));
 }
 
-static void what_is_short_says_nothing(void **state)
+static void short_work_prints_nothing(void **state)
 {
 	(void)state;
 	struct gw_progress progress;
@@ -122,7 +122,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bar_fits_the_terminal),
 		cmocka_unit_test(lines_elsewhere),
-		cmocka_unit_test(what_is_short_says_nothing),
+		cmocka_unit_test(short_work_prints_nothing),
 	};
 	return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The catalog: what a server prints is what a client parses; whatever is edited in it is refused with a reason. */
+/* The catalog: a client parses what a server prints, and refuses every edit with a reason. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -58,10 +58,10 @@ static void what_is_printed_is_parsed(void **state)
 	assert_int_equal(catalog.count, count);
 	assert_null(gw_catalog_find(&catalog, "node/paper/no-such"));
 	gw_catalog_free(&catalog);
-	gw_catalog_free(&catalog); /* empty: nothing happens */
+	gw_catalog_free(&catalog); /* empty: no effect */
 }
 
-/* Parses what an edit makes of the real text. */
+/* Parses the real text with an edit. */
 static gw_status parse_edited(void (*edit)(json_t *root))
 {
 	json_t *root = json_loads(real.text, 0, NULL);
@@ -198,7 +198,7 @@ static gw_status print_in_need(void *context)
 	return status;
 }
 
-static void shortage_is_told(void **state)
+static void shortage_is_reported(void **state)
 {
 	(void)state;
 	assert_true(gw_fault_each(parse_in_need, NULL) > 10);
@@ -208,11 +208,9 @@ static void shortage_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_printed_is_parsed),
-		cmocka_unit_test(edits_are_refused),
-		cmocka_unit_test(a_text_cut_anywhere_is_refused),
-		cmocka_unit_test(places_are_compared),
-		cmocka_unit_test(shortage_is_told),
+		cmocka_unit_test(what_is_printed_is_parsed),      cmocka_unit_test(edits_are_refused),
+		cmocka_unit_test(a_text_cut_anywhere_is_refused), cmocka_unit_test(places_are_compared),
+		cmocka_unit_test(shortage_is_reported),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,5 +1,5 @@
-/* Edge requests and replies: every malformed length, count and number is refused before it is used, and one wrong bit
- * nowhere makes of a reply one that says what cannot be. */
+/* Edge requests and replies: every malformed length, count and number is refused before its use. A reply with any
+ * wrong bit decodes to possible values, or is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 static gw_status parse_call(const struct gw_edge_call *call, size_t bytes)
 {
 	uint8_t whole[sizeof(*call) + NUMBERS_MAX * 8] = {0};
-	uint8_t *exact = malloc(bytes ? bytes : 1); /* so that a sanitizer sees a read past the end */
+	uint8_t *exact = malloc(bytes ? bytes : 1); /* so that a sanitizer detects a read past the end */
 	memcpy(whole, call, sizeof(*call));
 	memcpy(exact, whole, bytes);
 	struct gw_edge_call out;
@@ -111,7 +111,7 @@ static void replies_are_checked(void **state)
 static void lists_of_ids_are_checked(void **state)
 {
 	(void)state;
-	/* Three pairs: two edges, none, three of which one is told. */
+	/* Three pairs: two edges, no edge, and three edges of which the reply has one. */
 	const uint64_t good[] = {2, 0, 1, 40, 41, 7};
 	const struct gw_edge_reply head = {.answered = 2, .partial = 1, .total = 3};
 	assert_int_equal(parse_reply(GW_EDGE_IDS, 3, 0, head, good, 6), GW_OK);
@@ -134,7 +134,7 @@ static void lists_of_ids_are_checked(void **state)
 		{.answered = 2, .partial = 1, .total = 2}, {.answered = 2, .partial = 1, .total = UINT64_MAX}};
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		assert_int_equal(parse_reply(GW_EDGE_IDS, 3, 0, heads[i], good, 6), GW_PROTOCOL);
-	/* A reply that gets nowhere would be asked for again for ever. */
+	/* A reply without progress would be requested again for ever. */
 	const uint64_t zeros[3] = {0};
 	assert_int_equal(parse_reply(GW_EDGE_IDS, 3, 0, (struct gw_edge_reply){0}, zeros, 3), GW_PROTOCOL);
 	assert_int_equal(parse_reply(GW_EDGE_IDS, 3, 0, (struct gw_edge_reply){.partial = 1}, zeros, 3), GW_PROTOCOL);

@@ -1,6 +1,6 @@
-/* The calls on tensors. Names: a field that does not end, or has anything behind its end, is refused by every decoder,
- * wherever the field lies; a longer name is never taken for one that it begins with. Pushes: the parameters of every
- * optimizer arrive as they were, and a list that the optimizer does not have is refused. */
+/* The calls on tensors. Names: every decoder refuses a field without an end, or with bytes after its end, wherever the
+ * field is; a longer name never passes for its prefix. Pushes: the parameters of every optimizer arrive unchanged, and
+ * a list that the optimizer does not use is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 enum { CALL_CREATE, CALL_LIST, CALL_DELETE, CALL_HOLD, REPLY_STATE, REPLY_LISTED, CALLS };
 
-/* A field of a message: where it lies, and its size. */
+/* A field of a message: its offset and size. */
 struct field {
 	size_t at, bytes;
 };
@@ -47,7 +47,7 @@ static gw_status parse(int call, const uint8_t *bytes, size_t count)
 	}
 }
 
-/* A message that is right; its fields of text, ended by one of no bytes. */
+/* A valid message, and its text fields, ended by a field of no bytes. */
 static size_t make(int call, uint8_t *bytes, struct field fields[4])
 {
 #define FIELD(type, member)                                                                                            \
@@ -74,7 +74,7 @@ static size_t make(int call, uint8_t *bytes, struct field fields[4])
 	} else if (call == CALL_HOLD) {
 		fields[0] = (struct field){0, sizeof(job)};
 	} else {
-		fields[0] = FIELD(struct gw_tensor_plan, name); /* the plan comes first everywhere */
+		fields[0] = FIELD(struct gw_tensor_plan, name); /* every message begins with the plan */
 		fields[1] = FIELD(struct gw_tensor_plan, job);
 		fields[2] = FIELD(struct gw_tensor_plan, source);
 	}
@@ -113,7 +113,7 @@ static void a_name_without_an_end_is_refused(void **state)
 		for (const struct field *field = fields; field->bytes; field++) {
 			memset(bytes + field->at, 'n', field->bytes);
 			assert_int_equal(parse(call, bytes, count), GW_PROTOCOL);
-			bytes[field->at + field->bytes - 1] = 0; /* the longest that there is */
+			bytes[field->at + field->bytes - 1] = 0; /* the longest possible text */
 			assert_int_equal(parse(call, bytes, count), GW_OK);
 		}
 	}
@@ -138,7 +138,7 @@ static void names_are_checked_where_they_come_in(void **state)
 
 static gw_status parse_push(const uint8_t *bytes, size_t count, struct gw_tensor_push *push, size_t *left)
 {
-	uint8_t *exact = malloc(count ? count : 1); /* so that a sanitizer sees a read past the end */
+	uint8_t *exact = malloc(count ? count : 1); /* so that a sanitizer detects a read past the end */
 	const uint8_t *rows, *payload;
 	memcpy(exact, bytes, count);
 	gw_status status = gw_tensor_push_parse(exact, count, push, &rows, &payload, left);
@@ -200,7 +200,7 @@ static void parameters_that_an_optimizer_does_not_have_are_refused(void **state)
 		assert_int_equal(parse_push(bytes, bytes_count, &out, &left), GW_PROTOCOL);
 	}
 	memcpy(bytes, &call, sizeof(call));
-	bytes[sizeof(call) + 4] = 1; /* beside the rate's four bytes */
+	bytes[sizeof(call) + 4] = 1; /* next to the rate's four bytes */
 	assert_int_equal(parse_push(bytes, bytes_count, &out, &left), GW_PROTOCOL);
 }
 

@@ -1,5 +1,5 @@
-/* The transports of a build: each scheme has its row, its choice and its backend, and a poll group has room for a
- * backend more than there are schemes. */
+/* The transports of a build: each scheme has its row, its choice and its backend, and a poll group has room for one
+ * backend more than schemes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static void each_scheme_has_a_row_of_its_own(void **state)
 		const struct gw_scheme *scheme = &gw_schemes[i];
 		assert_in_range(strlen(scheme->title), 1, 32);
 		assert_in_range(strlen(scheme->name), 1, sizeof(((struct gw_address *)NULL)->scheme) - 1);
-		assert_ptr_equal(gw_scheme_find(scheme->name), scheme); /* so no name is there twice */
+		assert_ptr_equal(gw_scheme_find(scheme->name), scheme); /* so no name occurs twice */
 		assert_true(scheme->local || !(scheme->is_file || scheme->mapped));
 		for (size_t other = 0; other < i; other++)
 			assert_true(!scheme->rank || scheme->rank != gw_schemes[other].rank);
@@ -64,7 +64,7 @@ static void better_ways_come_in_falling_rank(void **state)
 	assert_ptr_equal(gw_scheme_below(&gw_schemes[GW_SCHEME_SHM]), &gw_schemes[GW_SCHEME_VERBS]);
 }
 
-/* A scheme whose backend this build lacks is told from a word that is none. */
+/* A scheme whose backend this build lacks has another error than an unknown word. */
 static void backends_are_found_by_scheme(void **state)
 {
 	const struct gw_transport *transport;
@@ -79,7 +79,7 @@ static void backends_are_found_by_scheme(void **state)
 		assert_int_equal(status, GW_OK);
 		assert_ptr_equal(transport->scheme, &gw_schemes[i]);
 		assert_int_equal(transport->number, i);
-		/* Memory that the client has mapped needs no code of the server's. */
+		/* A client reads mapped memory without the server's code. */
 		assert_true(transport->one_sided || !transport->scheme->mapped);
 	}
 	assert_int_equal(gw_transport_find("carrier", &transport), GW_UNSUPPORTED);
@@ -87,7 +87,7 @@ static void backends_are_found_by_scheme(void **state)
 	assert_non_null(strstr(gw_last_error(), "no transport \"carrier\"; built in: memory, tcp, shm"));
 }
 
-/* --- A backend more: it has a state, its word of each buffer, and one completion to hand out. --- */
+/* --- A further backend, with a state, a word for each buffer, and one completion. --- */
 
 struct carrier {
 	uint32_t shut, registered, released, woken;
@@ -166,7 +166,7 @@ static const struct gw_transport carrier_transport = {
 	.wake = carrier_wake,
 };
 
-/* Beside every backend that this build has and that opens on this host. */
+/* Together with every backend of this build that opens on this host. */
 static void a_group_has_room_for_one_backend_more(void **state)
 {
 	static uint8_t memory[4096];

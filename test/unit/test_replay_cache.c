@@ -1,5 +1,5 @@
-/* The memory of numbered calls at its limits: places for clients, bytes of answers, allocations that fail. What a call
- * does over connections is test/conformance/test_transport_once.c's. */
+/* The replay cache at its limits: slots for clients, bytes of answers, allocations that fail.
+ * test/conformance/test_transport_once.c tests calls over connections. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static void part(struct gw_replay_cache *cache, uint32_t client)
 	gw_replay_disconnect(cache, uuid);
 }
 
-/* A call that is applied, with an answer of so many bytes. */
+/* Applies a call with an answer of this many bytes. */
 static gw_status apply(struct gw_replay_cache *cache, uint32_t client, struct gw_once once, uint32_t bytes)
 {
 	struct gw_replay_entry *entry;
@@ -75,7 +75,7 @@ static void a_full_table_refuses_writers(void **state)
 	}
 	assert_int_equal(join(cache, GW_REPLAY_CLIENTS, 0), 0);
 	assert_int_equal(enter(cache, GW_REPLAY_CLIENTS, (struct gw_once){1, 1, 0}, &entry), GW_LIMIT);
-	/* Those that are away may come back: nobody takes their place before their budget is used up. */
+	/* Clients that are away may come back: their slots stay until their budgets expire. */
 	part(cache, 5);
 	assert_int_equal(join(cache, GW_REPLAY_CLIENTS, 0), 0);
 	join(cache, 6, 1);
@@ -91,8 +91,8 @@ static void a_full_table_refuses_writers(void **state)
 	gw_replay_cache_destroy(cache);
 }
 
-/* One whose window has ended, and who finds no place when it comes back: the open call may have been applied. */
-static void a_full_table_tells_what_it_cannot_know(void **state)
+/* A client whose window has ended finds no slot when it comes back: its open call may have been applied. */
+static void a_full_table_reports_unknown_outcomes(void **state)
 {
 	(void)state;
 	struct gw_replay_cache *cache, *other;
@@ -104,13 +104,13 @@ static void a_full_table_tells_what_it_cannot_know(void **state)
 	assert_int_equal(apply(cache, late, (struct gw_once){1, 1, window}, 4), GW_OK);
 	part(cache, late);
 	for (uint32_t i = 0; i < GW_REPLAY_CLIENTS; i++) {
-		while (!join(cache, i, 0)) /* the last takes its place, after a nanosecond */
+		while (!join(cache, i, 0)) /* the last client takes its slot, after a nanosecond */
 			;
 	}
 	assert_int_equal(join(cache, late, 0), 0);
 	assert_int_equal(enter(cache, late, (struct gw_once){1, 1, window}, &entry), GW_OUTCOME_UNKNOWN);
 	assert_null(entry);
-	/* What another life of the server gave, or nobody, says that nothing was applied by this one. */
+	/* A window of another incarnation, or no window, shows that this server has not applied the call. */
 	assert_int_equal(enter(cache, late, (struct gw_once){1, 1, elsewhere}, &entry), GW_LIMIT);
 	assert_int_equal(enter(cache, late, (struct gw_once){1, 1, 0}, &entry), GW_LIMIT);
 	assert_null(entry);
@@ -118,7 +118,7 @@ static void a_full_table_tells_what_it_cannot_know(void **state)
 	gw_replay_cache_destroy(cache);
 }
 
-/* Who never made a numbered call gives its place to one who is there. */
+/* A client that never made a numbered call gives its slot to a connected client. */
 static void readers_make_room(void **state)
 {
 	(void)state;
@@ -143,14 +143,14 @@ static void calls_that_run_keep_their_window(void **state)
 	part(cache, 1);
 	assert_int_equal(join(cache, 1, 1), window);
 	assert_int_equal(enter(cache, 1, (struct gw_once){1, 1, window}, &again), GW_AGAIN);
-	/* A number that shares its entry waits for it too. */
+	/* A sequence that shares the entry waits for it too. */
 	assert_int_equal(enter(cache, 1, (struct gw_once){1 + GW_WINDOW, 1 + GW_WINDOW, window}, &again), GW_AGAIN);
 	gw_replay_leave(cache, running, 0);
 	assert_int_equal(apply(cache, 1, (struct gw_once){1 + GW_WINDOW, 1 + GW_WINDOW, window}, 4), GW_OK);
 	gw_replay_cache_destroy(cache);
 }
 
-/* It came by a connection that was given up, and goes on there for a while: what comes after it waits. */
+/* A call that arrived over an abandoned connection still runs there. The client's later calls wait until it ends. */
 static void calls_wait_for_those_before_them(void **state)
 {
 	(void)state;
@@ -171,14 +171,14 @@ static void calls_wait_for_those_before_them(void **state)
 	gw_replay_cache_destroy(cache);
 }
 
-/* Threads of a server: one connection of the client ends while the next one comes. */
+/* Threads of a server: one connection of the client ends while the next one begins. */
 #define COMINGS 4
 #define TURNS   50000
 
 struct comings {
 	struct gw_replay_cache *cache;
 	uint64_t window;
-	uint32_t others; /* joins that gave another window */
+	uint32_t others; /* joins that got another window */
 };
 
 static void *come_and_go(void *argument)
@@ -191,7 +191,7 @@ static void *come_and_go(void *argument)
 	return NULL;
 }
 
-static void who_goes_while_it_comes_is_not_forgotten(void **state)
+static void a_client_that_reconnects_is_not_forgotten(void **state)
 {
 	(void)state;
 	struct gw_replay_cache *cache;
@@ -221,7 +221,7 @@ static void long_answers_are_not_kept(void **state)
 	assert_int_equal(apply(cache, 1, (struct gw_once){1, 1, window}, 0), GW_OK);
 	assert_int_equal(apply(cache, 1, (struct gw_once){2, 1, window}, GW_REPLAY_REPLY_MAX + 1), GW_OK);
 	assert_int_equal(apply(cache, 1, (struct gw_once){2, 1, window}, 0), GW_LIMIT);
-	/* All clients' together. */
+	/* The answers of all clients together. */
 	uint32_t kept = 0;
 	for (uint32_t client = 2; client < 2 + 2 * GW_REPLAY_BYTES_MAX / GW_REPLAY_REPLY_MAX / GW_WINDOW; client++) {
 		window = join(cache, client, 0);
@@ -244,7 +244,7 @@ static gw_status life_of_a_client(void *context)
 		return status;
 	uint64_t window = join(cache, 1, 0);
 	status = window ? apply(cache, 1, (struct gw_once){1, 1, window}, 100) : gw_fail(GW_NO_MEMORY, "no place");
-	/* Applied once at most: a repeat is answered, or says that its answer is gone. */
+	/* Applied at most once: a repeat is answered, or gets the error that its answer is gone. */
 	gw_status again = status != GW_OK ? GW_OK : apply(cache, 1, (struct gw_once){1, 1, window}, 0);
 	assert_true(again == GW_OK || again == GW_LIMIT || again == GW_NO_MEMORY);
 	gw_replay_cache_destroy(cache);
@@ -261,11 +261,11 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_table_refuses_writers),
-		cmocka_unit_test(a_full_table_tells_what_it_cannot_know),
+		cmocka_unit_test(a_full_table_reports_unknown_outcomes),
 		cmocka_unit_test(readers_make_room),
 		cmocka_unit_test(calls_that_run_keep_their_window),
 		cmocka_unit_test(calls_wait_for_those_before_them),
-		cmocka_unit_test(who_goes_while_it_comes_is_not_forgotten),
+		cmocka_unit_test(a_client_that_reconnects_is_not_forgotten),
 		cmocka_unit_test(long_answers_are_not_kept),
 		cmocka_unit_test(shortages),
 	};

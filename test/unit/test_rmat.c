@@ -1,4 +1,5 @@
-/* Generated graphs: the same for any number of threads, of the shape promised, features and splits as asked. */
+/* Generated graphs: the same for any number of threads, of the promised shape, with the requested features and splits.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,8 +67,8 @@ static void threads_do_not_matter(void **state)
 	import_bed_reset(&import_bed);
 }
 
-/* Graph500's probabilities, seen at the vertex that was number 0 before the shuffle: it starts (.57 + .19)^scale of all
- * edges, ends as many, and .57^scale are its loops. */
+/* Graph500's probabilities, at the vertex with number 0 before the shuffle: (.57 + .19)^scale of all edges start
+ * there, as many end there, and .57^scale are its loops. */
 static void graph500_parameters(void **state)
 {
 	(void)state;
@@ -99,9 +100,8 @@ static void graph500_parameters(void **state)
 	import_bed_reset(&import_bed);
 }
 
-/* In R-MAT, an edge's ends differ in distribution from uniform as the parameters say: the share of nodes without any
- * edge and the largest degree are far from those of a uniform graph, and no low number is favoured after the shuffle.
- */
+/* The ends of R-MAT's edges are not uniform: the share of isolated nodes and the largest degree are far from those of
+ * a uniform graph. After the shuffle, low ids are not favoured. */
 static void heavy_tail_shuffled(void **state)
 {
 	(void)state;
@@ -120,7 +120,7 @@ static void heavy_tail_shuffled(void **state)
 	}
 	assert_true(empty > nodes / 10);                      /* uniform: none */
 	assert_true(degree_max > 16ull * 20);                 /* uniform: under 40 */
-	assert_in_range(low, 65536 * 4 / 10, 65536 * 6 / 10); /* unshuffled: 3/4 */
+	assert_in_range(low, 65536 * 4 / 10, 65536 * 6 / 10); /* without the shuffle: 3/4 */
 	import_bed_reset(&import_bed);
 }
 

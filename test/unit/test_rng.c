@@ -1,4 +1,5 @@
-/* Philox against Random123's published answers, draws against their definition, the permutation against its promise. */
+/* Philox compared with Random123's published answers, draws compared with their definition, and the properties of the
+ * permutation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -51,7 +52,7 @@ static void draw_i_is_word_i(void **state)
 		assert_int_equal(gw_draw32(&draws), gw_philox(99, 1ull << 40, i / 4).word[i % 4]);
 }
 
-/* Every argument of the key matters, and kinds, hops and types do not overlap in its bits. */
+/* Every argument of the key matters, and the bits of kinds, hops and types do not overlap. */
 static void keys_differ(void **state)
 {
 	(void)state;
@@ -69,7 +70,7 @@ static void keys_differ(void **state)
 			assert_true(keys[i] != keys[j]);
 }
 
-/* Keys of files, orders and trained rows that exist: none may ever become another. */
+/* Files, orders and trained rows depend on these keys, so the keys must never change. */
 static void keys_stay(void **state)
 {
 	(void)state;
@@ -105,12 +106,13 @@ static void draw_below_is_uniform(void **state)
 		double chi = 0;
 		for (uint32_t i = 0; i < bound; i++)
 			chi += ((double)hits[i] - per_value) * ((double)hits[i] - per_value) / per_value;
-		/* Mean bound - 1, standard deviation sqrt(2 (bound - 1)); the seed is fixed, so this is no lottery. */
+		/* Mean bound - 1, standard deviation sqrt(2 (bound - 1)); the seed is fixed, so the result is
+		 * deterministic. */
 		assert_true((chi - bound + 1) * (chi - bound + 1) <= 16.0 * 2.0 * bound);
 	}
 }
 
-/* A bound just above 2^31 rejects half of the words: the result must still be even over its halves. */
+/* A bound just above 2^31 rejects half of the words: the result must still be uniform over its halves. */
 static void draw_below_rejects(void **state)
 {
 	(void)state;
@@ -162,7 +164,7 @@ static void permutation_of_huge_ranges(void **state)
 	}
 }
 
-/* It mixes: hardly any fixed points or kept neighbours, another order for another key. */
+/* It mixes: almost no fixed points or kept neighbours, and another order for another key. */
 static void permutation_mixes(void **state)
 {
 	(void)state;

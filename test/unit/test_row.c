@@ -1,5 +1,5 @@
-/* Rows that change while they are read: their layout, their hash against xxhash's own library, and that no reader ever
- * takes a torn one for whole, in steps made by hand and under threads. */
+/* Rows that change while they are read: their layout, their hash compared with xxhash's own library, and no reader
+ * accepts a torn row, in single steps and with threads. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static void formats(void **state)
 	assert_int_equal(gw_row_format_init(UINT64_MAX, &format), GW_LIMIT);
 }
 
-/* What lies in a row is said in row.h; a reader of another make must be able to rely on it. */
+/* row.h documents the layout of a row; other readers rely on it. */
 static void layout_and_hash(void **state)
 {
 	(void)state;
@@ -124,7 +124,7 @@ static void every_flipped_bit_is_found(void **state)
 	}
 }
 
-/* Whatever prefix of a write has reached a reader over the network, with the trailer of before or after. */
+/* Any prefix of a write has reached a reader over the network, with the trailer of before or after. */
 static void every_cut_is_found(void **state)
 {
 	(void)state;
@@ -198,12 +198,12 @@ static void words_have_no_trailer(void **state)
 		assert_true(gw_row_copy(&format, rows + format.stride, seen));
 		assert_memory_equal(seen, payload, sizes[i]);
 		memcpy(expected + format.stride, payload, sizes[i]);
-		assert_memory_equal(rows, expected, sizeof(rows)); /* its neighbours are as they were */
+		assert_memory_equal(rows, expected, sizeof(rows)); /* the neighbouring rows are unchanged */
 	}
 }
 
-/* A write that comes in the middle of a copy, for certain: the second half of the row cannot be read at first, and who
- * stumbles over that is the reader; the handler writes the row and lets it go on. */
+/* A write in the middle of a copy, deterministically: the second half of the row is not readable at first, so the
+ * reader faults there; the signal handler writes the row and makes it readable. */
 #define HALF_BYTES 65536u
 
 static struct {
@@ -224,7 +224,7 @@ static void write_in_the_midst(int signal_number)
 static void a_write_in_the_midst_of_a_copy(void **state)
 {
 	(void)state;
-	/* The trailer, and a few bytes of payload before it, lie in a third part that can always be read. */
+	/* The trailer and a few bytes of payload before it are in a third part, which is always readable. */
 	midst.format = format_of(2 * HALF_BYTES + 512);
 	midst.row = mmap(NULL, 3ul * HALF_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(midst.row, MAP_FAILED);
@@ -253,15 +253,15 @@ static void a_write_in_the_midst_of_a_copy(void **state)
 	free(seen);
 }
 
-/* Writers count up under the row's lock, every 8 bytes of the payload alike; readers see counts that are whole and
- * never go back. All writes are counted in the end: no two writers had the row at once. */
+/* Writers increment a counter under the row's lock, in every 8 bytes of the payload. Readers see complete counters
+ * that never decrease. The final count equals all writes, so no two writers had the lock at once. */
 #define WRITERS 2
 #define READERS 2
 
 struct contest {
 	struct gw_row_format format;
 	uint8_t *row;
-	uint32_t writes; /* of each writer; every 16th only looks */
+	uint32_t writes; /* per writer; every 16th only reads */
 	atomic_uint writers_left, whole, bad, go;
 };
 
@@ -302,7 +302,7 @@ static void *read_rows(void *context)
 	uint64_t last = 0;
 	contest_begin(contest);
 	unsigned left = WRITERS;
-	for (uint32_t turn = 0; left > 0; turn++) { /* the last turn comes after the last write, and must be whole */
+	for (uint32_t turn = 0; left > 0; turn++) { /* the last round begins after the last write: complete */
 		left = atomic_load(&contest->writers_left);
 		struct gw_row_trailer trailer;
 		if (turn % 2 ? !gw_row_copy(&contest->format, contest->row, payload)
@@ -325,7 +325,7 @@ static void *read_rows(void *context)
 	return NULL;
 }
 
-static void readers_beside_writers(void **state)
+static void readers_and_writers(void **state)
 {
 	(void)state;
 	static const struct {
@@ -362,7 +362,7 @@ int main(void)
 		cmocka_unit_test(one_holder_at_a_time),
 		cmocka_unit_test(words_have_no_trailer),
 		cmocka_unit_test(a_write_in_the_midst_of_a_copy),
-		cmocka_unit_test(readers_beside_writers),
+		cmocka_unit_test(readers_and_writers),
 	};
 	return cmocka_run_group_tests_name("row", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What rows begin with: numbers of 16 bits against their definition, random values against the mathematical library and
- * against bytes that were computed once: they must not change, on any machine. */
+/* Initial values of rows: 16-bit numbers compared with their definition, and random values compared with the
+ * mathematical library and with recorded bytes, which must never change on any machine. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 #define SAMPLES 40000u
 
-/* A 16-bit number by its definition; exponents of 5 or 8 bits. */
+/* A 16-bit number by its definition, with 5 or 8 exponent bits. */
 static double half_value(uint16_t bits, int exponent_bits)
 {
 	int fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
@@ -47,11 +47,11 @@ static void halves_become_floats(void **state)
 	assert_true(isnan(gw_float_of_float16(gw_float16_of_float(gw_float_of_bits(0xff800001)))));
 }
 
-/* The nearest number, and of two as near the even one; above the middle between the largest and the next, infinity. */
+/* The nearest number, ties to even; infinity above the middle between the largest number and the next. */
 static void check_rounding(float value, uint16_t rounded, int exponent_bits)
 {
 	double size = fabs((double)value), at = half_value(rounded & 0x7fff, exponent_bits);
-	double beyond = ldexp(1, 1 << (exponent_bits - 1)); /* where infinity stands for rounding */
+	double beyond = ldexp(1, 1 << (exponent_bits - 1)); /* infinity counts as this number when rounding */
 	assert_int_equal(rounded >> 15, signbit(value) ? 1 : 0);
 	if (isinf(at))
 		at = beyond;
@@ -72,7 +72,7 @@ static void floats_are_rounded_to_the_nearest(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 200000; i++) {
 		uint32_t word = gw_philox(5, i, 0).word[0];
-		/* Half of them near the middle of two neighbours, where ties are; exponents around float16's. */
+		/* Half of them near ties; exponents around float16's. */
 		uint32_t exponent = 90 + word % 64,
 			 bits = (word & 0x80000000u) | exponent << 23 | (word >> 7 & 0x7fffff);
 		if (i % 2)
@@ -88,7 +88,7 @@ static void floats_are_rounded_to_the_nearest(void **state)
 
 static const double turns = 0x1.921fb54442d18p+2;
 
-/* The definition of initial.h, with the mathematical library's functions. */
+/* The definition in initial.h, with the mathematical library's functions. */
 static double expected_value(const struct gw_row_initial *initial, uint64_t id, uint32_t column)
 {
 	uint64_t key = gw_draw_key(initial->seed, 0, GW_DRAW_INITIAL, 0, 0);
@@ -131,11 +131,11 @@ static void random_values_by_definition(void **state)
 	}
 }
 
-/* The ends of what can be drawn: no logarithm of zero, every quarter of the circle. */
+/* The extremes of random words: no logarithm of zero, every quarter of the circle. */
 static void words_at_the_ends(void **state)
 {
 	(void)state;
-	/* Rows whose words are extreme cannot be picked; a million of them come near enough to the ends. */
+	/* Rows with extreme words cannot be chosen; a million rows come near enough. */
 	struct gw_row_initial initial = {.how = GW_INITIAL_NORMAL, .high = 1};
 	double least = 0, most = 0;
 	for (uint64_t row = 0; row < 250000; row++) {
@@ -181,7 +181,7 @@ static uint64_t shuffled(const void *context, uint64_t row)
 	return ((const uint64_t *)context)[row];
 }
 
-/* However rows are dealt out, a row begins with what its original id gives it. */
+/* A row's initial value depends on its original id, not on its place. */
 static void partitions_begin_alike(void **state)
 {
 	(void)state;
@@ -294,7 +294,7 @@ static void what_no_row_can_begin_with(void **state)
 	assert_true(words[0] == -3 && words[1] == -3 && bytes[0] == -3 && bytes[2] == -3);
 }
 
-/* Constants come out as they are, whatever they are. */
+/* Constants are unchanged, whatever they are. */
 static void constants_that_are_not_finite(void **state)
 {
 	(void)state;

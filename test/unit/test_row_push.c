@@ -1,5 +1,5 @@
-/* Training rows of a store: every optimizer and way to combine, against the formulas restated in double; threads that
- * push, read, overwrite and save the same rows; and every allocation failing in turn. */
+/* Training rows of a store: every optimizer and combination compared with the formulas in double; threads that push,
+ * read, overwrite and save the same rows; and every allocation failing once. */
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -51,7 +51,7 @@ static double oracle_mean_square(const double *g, uint32_t columns)
 	return sum / columns;
 }
 
-/* The formulas of <graphwire/rows.h>, as they stand there. */
+/* The formulas of <graphwire/rows.h>. */
 static void oracle_apply(const struct gw_optimizer *o, struct oracle_row *row, const double *g, uint32_t columns)
 {
 	double rate = (double)o->rate, eps = (double)o->eps, b1 = (double)o->beta1, b2 = (double)o->beta2;
@@ -116,8 +116,8 @@ static float row_element(gw_dtype dtype, const void *rows, uint64_t i)
 	return ((const float *)rows)[i];
 }
 
-/* A dozen calls with many equal rows. Half precision is rounded once a call: the oracle goes on from what the store
- * has, and must be within half a step of it. */
+/* A dozen calls with many equal rows. Half precision is rounded once per call: the oracle continues from the store's
+ * values, and must be within half a step of them. */
 static void check_optimizer(struct gw_optimizer optimizer, gw_dtype dtype, uint32_t columns)
 {
 	struct gw_row_store *store = store_of(dtype, ROWS, columns);
@@ -166,7 +166,7 @@ static void optimizers_by_their_formulas(void **state)
 			for (uint32_t way = 0; way < 4; way++)
 				for (size_t c = 0; c < 5; c++)
 					for (size_t d = 0; d < 3; d++) {
-						/* A large eps shows where it stands. */
+						/* A large eps shows its position in the formula. */
 						struct gw_optimizer optimizer = {.kind = (enum gw_optimizer_kind)kind,
 										 .combine = (enum gw_combine)combine,
 										 .rate = 0.125f,
@@ -196,8 +196,8 @@ static bool same_number(double value, double expected)
 	return fabs(value - expected) <= 0x1p-8 * fmax(1, fabs(expected));
 }
 
-/* A gradient that is not finite, in one place of one of two gradients of a row, then ones: the oracle's NaN and
- * infinities stand in the same places of the row, and nowhere else; readers find the row whole. */
+/* A gradient that is not finite, in one element of one of a row's two gradients; then ones. NaN and infinities are in
+ * the same elements as the oracle's, and in no others; readers see a complete row. */
 static void check_not_finite(const struct gw_optimizer *optimizer, gw_dtype dtype, uint32_t columns, float bad,
 			     uint32_t place)
 {
@@ -254,7 +254,7 @@ static void what_is_not_finite_is_seen(void **state)
 					}
 }
 
-/* Squares that a float cannot hold, rates that are huge, and an eps of 0: what <graphwire/rows.h> says of each. */
+/* Squares beyond a float's range, huge rates, and an eps of 0: <graphwire/rows.h> defines each result. */
 static void what_is_too_large_or_nothing(void **state)
 {
 	(void)state;
@@ -270,11 +270,11 @@ static void what_is_too_large_or_nothing(void **state)
 			assert_int_equal(gw_row_store_push(store, &optimizer, &row, 1, gradients[i], NULL, &scratch),
 					 GW_OK);
 			assert_int_equal(gw_row_store_read(store, &row, 1, w), GW_OK);
-			/* It ends its element, or, of a row with one sum, the row: by Adam, to be seen from the next
-			 * step on. */
+			/* The element stops changing, or the whole row if it has one sum. With Adam this shows from
+			 * the next step on. */
 			assert_true(kind == GW_ADAM && i > 0 ? isnan(w[0]) : w[0] == 0.5f);
 			assert_true(kind == GW_ADAGRAD_ROWS ? w[1] == 0.5f : isfinite(w[1]) && w[1] < -0x1p98f);
-			assert_true(w[2] == 0.5f); /* never had a gradient */
+			assert_true(w[2] == 0.5f); /* had no gradient */
 			assert_true(kind == GW_ADAGRAD_ROWS || i == 0 ? w[3] == 0.5f : w[3] < -0x1p98f);
 		}
 		gw_row_store_destroy(store);
@@ -282,7 +282,7 @@ static void what_is_too_large_or_nothing(void **state)
 	gw_row_push_scratch_free(&scratch);
 }
 
-/* A caller may add equal rows' gradients up by itself, if it says what their squares were. */
+/* A caller may add the gradients of equal rows itself, if it passes the sum of their squares. */
 static void squares_stand_for_equal_rows(void **state)
 {
 	(void)state;
@@ -345,7 +345,7 @@ static void what_cannot_be_pushed(void **state)
 	struct gw_optimizer other = good;
 	other.kind = GW_ADAGRAD;
 	assert_int_equal(gw_row_store_push(store, &other, &row, 1, &gradient, NULL, &scratch), GW_EXISTS);
-	other.kind = GW_SGD; /* has no state, and so no quarrel */
+	other.kind = GW_SGD; /* has no state, so it does not conflict */
 	assert_int_equal(gw_row_store_push(store, &other, &row, 1, &gradient, NULL, &scratch), GW_OK);
 	assert_int_equal(gw_row_store_read_range(store, 0, 4, values), GW_OK);
 	assert_true(fabsf(values[1] + 1.5f) < 1e-6f); /* 0.5, less 1 by Adam's first step, less 1 */
@@ -355,8 +355,8 @@ static void what_cannot_be_pushed(void **state)
 	gw_row_store_destroy(integers);
 }
 
-/* Threads that push whole numbers to a few rows, so that sums are exact, while others read: each row has one number in
- * all its columns, whoever looks. */
+/* Threads push integers to a few rows, so that sums are exact, while others read. Every reader sees the same number in
+ * all columns of a row. */
 #define PUSHERS 2u
 #define PUSHES  400u
 
@@ -382,7 +382,7 @@ static void *push_numbers(void *context)
 	uint64_t rows[8];
 	crowd_begin(crowd);
 	for (uint64_t i = 0; i < PUSHES; i++) {
-		for (uint64_t k = 0; k < 8; k++) { /* equal rows among them */
+		for (uint64_t k = 0; k < 8; k++) { /* some rows are equal */
 			rows[k] = (i + k * k) % crowd->rows;
 			for (uint64_t c = 0; c < crowd->columns; c++)
 				gradients[k * crowd->columns + c] = (float)(k + 1);
@@ -435,12 +435,12 @@ static void many_push_at_once(void **state)
 		assert_int_equal(gw_row_store_read_range(crowd.store, 0, crowd.rows, values), GW_OK);
 		for (uint64_t row = 0; row < crowd.rows; row++)
 			sum += values[row * crowd.columns] - 0.5f;
-		assert_true(sum == (float)(PUSHERS * PUSHES * 36)); /* 1 + 2 + ... + 8 a push */
+		assert_true(sum == (float)(PUSHERS * PUSHES * 36)); /* 1 + 2 + ... + 8 per push */
 		gw_row_store_destroy(crowd.store);
 	}
 }
 
-/* A row and its state are saved while they are trained: as many steps have changed the one as the other. */
+/* A row and its state are saved during training: both have the same number of steps. */
 static void *push_ones(void *context)
 {
 	struct crowd *crowd = context;
@@ -463,8 +463,7 @@ static void rows_and_state_of_one_moment(void **state)
 {
 	(void)state;
 	static const uint64_t columns[] = {1, 32};
-	double expected[PUSHES + 1] = {
-		0.5}; /* after so many pushes of ones: s = n, and w grew by 1 / sqrt(s) each time */
+	double expected[PUSHES + 1] = {0.5}; /* after s pushes of ones; each added 1 / sqrt(s) to w */
 	for (uint32_t n = 1; n <= PUSHES; n++)
 		expected[n] = expected[n - 1] + 1 / sqrt(n);
 	for (size_t i = 0; i < 2; i++) {
@@ -512,8 +511,8 @@ static void state_can_be_set(void **state)
 	gw_row_store_destroy(store);
 }
 
-/* Creation, a first push, one that needs more room, a count: short of memory, each ends with an error and changes
- * nothing, or does without. */
+/* Creation, a first push, one that needs more room, a count: when memory is short, each fails and changes nothing, or
+ * succeeds without the memory. */
 static gw_status short_of_memory(void *context)
 {
 	const uint64_t *columns = context;

@@ -1,5 +1,5 @@
-/* The row store: what rows begin with, reading, overwriting and training them, against plain restatements; by several
- * threads at once; and with every allocation failing in turn. */
+/* The row store: initial values, reads, overwrites and training of rows compared with plain code; by several threads
+ * at once; and with every allocation failing once. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static struct gw_row_store *store_of(gw_dtype dtype, uint64_t rows, uint64_t col
 	return store;
 }
 
-/* Every row as a reader on the network would have it: payload and trailer from the arena, by their hash. */
+/* Reads every row like a reader over the network: payload and trailer from the arena, checked by their hash. */
 static void check_hashes(const struct gw_row_store *store)
 {
 	const struct gw_row_format *format = gw_row_store_format(store);
@@ -125,7 +125,8 @@ static void rows_begin_as_copies(void **state)
 	assert_string_equal(gw_last_error(), "rows of test: row 77");
 }
 
-/* Overwriting and reading, against an array; the last of equal rows counts, and one wrong row stops all. */
+/* Overwrites and reads compared with an array. Of equal rows the last one counts, and one invalid row fails the call.
+ */
 static void check_overwriting(uint64_t columns)
 {
 	enum { ROWS = 200, CALLS = 50, MOST = 300 };

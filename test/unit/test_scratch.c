@@ -1,4 +1,4 @@
-/* Scratch folders go with their program, however it ends. */
+/* Scratch folders are removed when their program ends, in whatever way it ends. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 #define WAIT_MS 20000
 
-/* A program that makes a folder with a file in it, tells its path, and ends in the way asked for. */
+/* A program that creates a folder with a file, prints its path, and ends in the requested way. */
 static void use_and_end(int to, void (*end)(void))
 {
 	char path[64], file[128];
@@ -74,7 +74,7 @@ static void folders_go(void **state)
 	}
 }
 
-/* While the program lives its folders stay, and removing them is its own. */
+/* While the program runs its folders stay, and it removes them itself. */
 static void folders_stay(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Counts of reads: by connection and thread, exact in sum while connections read, come and go. */
+/* Counts of reads per connection and thread: their sum is exact while connections read, begin and end. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static void sums_are_exact(void **state)
 		assert_int_equal(pthread_create(&threads[t], NULL, read_on, NULL), 0);
 	for (int i = 0; i < 100; i++) {
 		gw_service_counters(service, &counters);
-		assert_true(counters.reads >= before); /* what ends is neither lost nor counted twice */
+		assert_true(counters.reads >= before); /* none is lost or counted twice */
 		before = counters.reads;
 	}
 	for (int t = 0; t < THREADS; t++)

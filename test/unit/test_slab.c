@@ -1,5 +1,5 @@
-/* The slab that replies land in: landings lie in registered memory, apart from each other, whatever is taken and given
- * back in which order; few registrations hold many; what is given back goes back. */
+/* The slab for replies: each landing is in registered memory and overlaps no other, in any order of acquire and
+ * release. Few registrations have room for many landings. Released memory is freed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static void check_place(const struct gw_recv_buffer *landing, size_t bytes)
 	assert_true(gw_recv_buffer_start(landing) + landing->capacity <= landing->buffer->bytes);
 }
 
-/* Each landing is full of its own number: two that overlapped would show. */
+/* Each landing is filled with its own number, so an overlap shows. */
 static void landings_lie_apart(void **state)
 {
 	(void)state;
@@ -61,8 +61,8 @@ static void landings_lie_apart(void **state)
 	gw_poll_group_destroy(group);
 }
 
-/* A thousand landings of a mini-batch's size are a handful of registrations. */
-static void few_registrations_hold_many(void **state)
+/* A thousand landings of a mini-batch's size need only a few registrations. */
+static void few_registrations_for_many_landings(void **state)
 {
 	(void)state;
 	static struct gw_recv_buffer landings[1000];
@@ -80,7 +80,7 @@ static void few_registrations_hold_many(void **state)
 	gw_poll_group_destroy(group);
 }
 
-/* The largest landing's memory is not kept for ever; one that is larger than any chunk has one of its own. */
+/* The memory of the largest landing is freed in time. A landing larger than any chunk has its own chunk. */
 static void memory_is_given_back(void **state)
 {
 	(void)state;
@@ -136,7 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(landings_lie_apart),
-		cmocka_unit_test(few_registrations_hold_many),
+		cmocka_unit_test(few_registrations_for_many_landings),
 		cmocka_unit_test(memory_is_given_back),
 		cmocka_unit_test(memory_shortage),
 	};

@@ -1,4 +1,5 @@
-/* gw_sort_rows against insertion into a sorted list: random, equal, descending and wide keys; a shortage of memory. */
+/* gw_sort_rows compared with insertion into a sorted list: random, equal, descending and wide keys; and a shortage of
+ * memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,11 +16,11 @@
 
 static void check(uint64_t n, uint64_t mask, uint64_t seed)
 {
-	uint64_t keys[MOST], sorted[MOST];
+	uint64_t keys[MOST], alone[MOST], sorted[MOST];
 	uint32_t rows[MOST], order[MOST];
 	struct gw_vec scratch = {0};
 	for (uint64_t i = 0; i < n; i++) {
-		keys[i] = gw_mix64(seed * 1000 + i) & mask;
+		keys[i] = alone[i] = gw_mix64(seed * 1000 + i) & mask;
 		rows[i] = (uint32_t)i;
 		/* Stable insertion. */
 		uint64_t at = i;
@@ -33,6 +34,8 @@ static void check(uint64_t n, uint64_t mask, uint64_t seed)
 	assert_int_equal(gw_sort_rows(keys, rows, n, &scratch), GW_OK);
 	assert_memory_equal(keys, sorted, n * sizeof(keys[0]));
 	assert_memory_equal(rows, order, n * sizeof(rows[0]));
+	assert_int_equal(gw_sort_rows(alone, NULL, n, &scratch), GW_OK);
+	assert_memory_equal(alone, sorted, n * sizeof(alone[0]));
 	gw_vec_free(&scratch);
 }
 

@@ -1,4 +1,4 @@
-/* Staging: the folder is there whole, or nothing is. */
+/* Staging: the folder appears completely, or not at all. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static void test_commit(void **state)
 	place_put(gw_staging_path(staging), "part0/node/paper/feat.npy", "12345");
 	char link[256];
 	snprintf(link, sizeof(link), "%s/link", gw_staging_path(staging));
-	assert_int_equal(symlink("/nowhere", link), 0); /* what cannot be opened need not be synced */
+	assert_int_equal(symlink("/nowhere", link), 0); /* a file that cannot be opened need not be synced */
 	assert_int_equal(gw_staging_commit(staging), GW_OK);
 	assert_true(has(place->final, "part0/node/paper/feat.npy", "12345"));
 	assert_int_equal(place_entries(place->root), 1);
@@ -114,7 +114,7 @@ static void test_exists(void **state)
 	assert_true(has(place->root, "graph", "a file"));
 }
 
-/* Somebody else makes the folder between begin and commit: theirs stays. */
+/* Another process creates the folder between begin and commit: its folder stays. */
 static void test_exists_at_commit(void **state)
 {
 	struct place *place = *state;
@@ -129,7 +129,7 @@ static void test_replace(void **state)
 {
 	struct place *place = *state;
 	struct gw_staging *staging;
-	for (int i = 0; i < 3; i++) { /* the first finds nothing to replace */
+	for (int i = 0; i < 3; i++) { /* the first has nothing to replace */
 		char text[16];
 		snprintf(text, sizeof(text), "version %d", i);
 		assert_int_equal(gw_staging_begin(place->final, true, &staging), GW_OK);
@@ -153,7 +153,7 @@ static int replace_once(void *context)
 	return has(place->final, "file", "new") && place_entries(place->root) == 1 ? 0 : 3;
 }
 
-/* A file system that knows neither exchange nor no-replace. */
+/* A file system without exchange and no-replace. */
 static void test_plain_rename(void **state)
 {
 	struct place *place = *state;
@@ -173,7 +173,7 @@ static int rename_fails(void *context)
 	return (int)gw_staging_commit(staging);
 }
 
-/* A commit that fails leaves the old folder and nothing else. */
+/* A commit that fails leaves only the old folder. */
 static void test_failed_commit(void **state)
 {
 	struct place *place = *state;
@@ -206,7 +206,7 @@ static void test_no_parent(void **state)
 	assert_non_null(strstr(gw_last_error(), "mkdir -p"));
 }
 
-/* A disk that is full: a small tmpfs in a mount namespace of its own. */
+/* A full disk: a small tmpfs in a separate mount namespace. */
 static int fill_disk(void *context)
 {
 	struct place *place = context;
@@ -244,7 +244,7 @@ static void test_cleanup(void **state)
 	place_put(gw_staging_path(first), "a/b/c", "x");
 	assert_int_equal(gw_staging_commit(done), GW_OK);
 	pid_t child = fork();
-	if (child == 0) { /* what a parent writes is not a child's to remove */
+	if (child == 0) { /* a child must not remove its parent's files */
 		gw_staging_cleanup();
 		_exit(0);
 	}
@@ -265,7 +265,7 @@ static void on_signal(int number)
 	_exit(42);
 }
 
-/* A writer that is interrupted in the middle of its files leaves nothing, from inside the signal handler. */
+/* A writer that a signal interrupts in the middle of its files: the handler removes them all. */
 static void test_interrupted(void **state)
 {
 	struct place *place = *state;
@@ -332,7 +332,7 @@ static void test_remove_tree(void **state)
 	assert_int_equal(gw_remove_tree(place->final), GW_OK);
 	assert_int_equal(access(place->final, F_OK), -1);
 	assert_true(has(path, "file", "kept"));
-	assert_int_equal(gw_remove_tree(place->final), GW_OK); /* not there: as wished */
+	assert_int_equal(gw_remove_tree(place->final), GW_OK); /* it does not exist, as requested */
 	assert_int_equal(gw_remove_tree("/proc/self"), GW_IO);
 	assert_non_null(strstr(gw_last_error(), "/proc/self"));
 }

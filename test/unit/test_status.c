@@ -1,4 +1,4 @@
-/* Error text: one line per thread, context outward, lengths bounded. */
+/* Error texts: one line per thread, context before the cause, bounded lengths. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static void test_every_status_has_a_text(void **state)
 	assert_string_equal(gw_status_text((gw_status)-1), "unknown status");
 }
 
-static void test_context_goes_in_front(void **state)
+static void test_context_comes_first(void **state)
 {
 	(void)state;
 	assert_int_equal(gw_fail(GW_FORMAT, "row %d: %s", 7, "id out of range"), GW_FORMAT);
@@ -30,7 +30,7 @@ static void test_context_goes_in_front(void **state)
 	assert_string_equal(gw_last_error(), "part2: row 7: id out of range");
 }
 
-static void test_advice_goes_behind(void **state)
+static void test_advice_comes_last(void **state)
 {
 	(void)state;
 	char text[GW_ERROR_TEXT_MAX + 64];
@@ -83,7 +83,7 @@ static void test_text_is_one_plain_line(void **state)
 	assert_string_equal(gw_last_error(), "from a peer?");
 }
 
-/* C1 controls in UTF-8 are no letters; what looks like a piece of one is. */
+/* C1 controls in UTF-8 are not letters; letters with similar bytes are. */
 static void test_text_without_terminal_codes(void **state)
 {
 	(void)state;
@@ -143,11 +143,11 @@ static void test_text_belongs_to_its_thread(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_status_has_a_text),     cmocka_unit_test(test_context_goes_in_front),
+		cmocka_unit_test(test_every_status_has_a_text),     cmocka_unit_test(test_context_comes_first),
 		cmocka_unit_test(test_errno_text_and_status),       cmocka_unit_test(test_long_text_is_cut),
 		cmocka_unit_test(test_text_belongs_to_its_thread),  cmocka_unit_test(test_text_is_one_plain_line),
 		cmocka_unit_test(test_text_without_terminal_codes), cmocka_unit_test(test_text_of_the_old_text),
-		cmocka_unit_test(test_advice_goes_behind),          cmocka_unit_test(test_kept_text_comes_back),
+		cmocka_unit_test(test_advice_comes_last),           cmocka_unit_test(test_kept_text_comes_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The answer to a read of rows that change, gathered into a small buffer: whatever room is left of that, and whatever
- * comes in pieces, a row that is torn is told once, and the rest is what lies in the region. */
+/* The answer to a read of mutable rows, gathered into a small buffer. Whatever room the buffer has, and however the
+ * answer is cut, a torn row is listed once, and the other bytes equal the region's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 
 #define ROWS      3
 #define ROW_BYTES 1000
-#define TORN      1 /* the row that is being written */
+#define TORN      1 /* the row that a writer has locked */
 
 struct desk {
 	struct gw_service *service;
@@ -53,7 +53,7 @@ static void desk_end(struct desk *desk)
 	free(desk->memory);
 }
 
-/* All of the answer, through a buffer of which `used` bytes are others' at first and each time. */
+/* The whole answer, through a buffer whose first `used` bytes are always occupied. */
 static void answer_through(struct desk *desk, uint32_t out_bytes, uint32_t used)
 {
 	struct tcp_answer answer = {0};
@@ -67,7 +67,7 @@ static void answer_through(struct desk *desk, uint32_t out_bytes, uint32_t used)
 		assert_true(done + out_end - begun <= sizeof(got));
 		memcpy(got + done, out + begun, out_end - begun);
 		done += out_end - begun;
-		/* Full: emptied. A row that is no longer than the buffer waits for all of it. */
+		/* A full buffer is emptied. A row that fits into the empty buffer waits for all of it. */
 		out_end = begun == out_end && begun == used ? 0 : used;
 	}
 	assert_int_equal(done, ROWS * ROW_BYTES);
@@ -82,7 +82,7 @@ static void answer_through(struct desk *desk, uint32_t out_bytes, uint32_t used)
 	free(out);
 }
 
-static void a_torn_row_is_told_once(void **state)
+static void a_torn_row_is_listed_once(void **state)
 {
 	(void)state;
 	struct desk desk;
@@ -90,7 +90,7 @@ static void a_torn_row_is_told_once(void **state)
 	desk_begin(&desk);
 	uint8_t *row = desk.memory + (size_t)TORN * desk.rows.format.stride;
 	assert_true(gw_row_try_lock(&desk.rows.format, row, &sequence));
-	/* Shorter than a row, as long, and longer; full at the beginning; full where a row ends. */
+	/* Shorter than a row, as long as one, and longer; full at the beginning; full at a row's end. */
 	for (uint32_t out_bytes = 1; out_bytes <= 2 * ROW_BYTES + 1; out_bytes += out_bytes < 20 ? 1 : 83) {
 		answer_through(&desk, out_bytes, 0);
 		answer_through(&desk, out_bytes, out_bytes / 2);
@@ -104,6 +104,6 @@ static void a_torn_row_is_told_once(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_torn_row_is_told_once)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_torn_row_is_listed_once)};
 	return cmocka_run_group_tests_name("tcp answer", tests, NULL, NULL);
 }

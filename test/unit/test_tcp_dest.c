@@ -1,5 +1,5 @@
-/* Landings: a payload that arrives cut at random points, in place or through a staging buffer, lies where a plain loop
- * over its bytes puts it, and nothing else of the destination changes. */
+/* Landings: a payload that arrives in random cuts, in place or through a staging buffer, is where a plain loop puts
+ * it, and no other byte of the destination changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* The kernel's part: m bytes into the pieces. */
+/* Acts as the kernel: writes m bytes to the pieces. */
 static void receive(const struct iovec *iov, const uint8_t *data, uint64_t m)
 {
 	for (; m; iov++) {
@@ -50,7 +50,7 @@ static void receive(const struct iovec *iov, const uint8_t *data, uint64_t m)
 	}
 }
 
-/* Lets the payload come in random cuts; `expected` says what must be there then. */
+/* The payload arrives in random cuts; `expected` is the destination afterwards. */
 static void arrive(struct place *place, struct tcp_dest dest, uint64_t bytes)
 {
 	uint64_t *seed = &place->seed, done = 0;
@@ -97,7 +97,7 @@ static void shuffle(struct place *place, uint32_t n)
 	}
 }
 
-/* rows: 0: none; 1: consecutive from some row on; 2: apart, in any order. */
+/* rows: 0: no rows; 1: consecutive rows; 2: scattered rows in any order. */
 static void random_gather(struct place *place, uint32_t n, uint32_t row_bytes, int rows)
 {
 	uint64_t *seed = &place->seed;
@@ -135,7 +135,7 @@ static void gathers(void **state)
 	random_gather(place, 0, 8, 1);
 }
 
-/* Spans of random lengths, some of them empty, back to back or apart, in order or not. */
+/* Spans of random lengths, some empty, adjacent or apart, in order or not. */
 static void random_spans(struct place *place, uint32_t n, uint32_t bytes_max, bool apart, bool shuffled)
 {
 	uint64_t *seed = &place->seed, local = gw_below(seed, 50), sum = 0;
@@ -175,7 +175,7 @@ static void spans(void **state)
 	random_spans(place, 0, 1, false, false);
 }
 
-/* What lies in one piece is received in one, in place: the fast path exists. */
+/* A contiguous payload is received in place with one call: the fast path exists. */
 static void one_piece_where_possible(void **state)
 {
 	struct place *place = *state;

@@ -1,5 +1,5 @@
-/* A table of tensors by itself: its end while its thread is at work, when nothing of the service is touched once that
- * has ended, which the address sanitizer sees; its limit of jobs; and that its threads do not wait for each other. */
+/* A table of tensors without a server: it ends while its thread works, and does not use the service afterwards, which
+ * the address sanitizer checks; its limit of jobs; and its threads do not wait for each other. */
 #include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -54,7 +54,7 @@ static struct gw_tensor_create_call call_of(int number)
 	return call;
 }
 
-/* Creates or finds one, and leaves it. */
+/* Creates or finds a tensor, and releases it. */
 static gw_status make_and_leave(struct desk *desk, struct gw_tensor_create_call *call, struct gw_tensor_state *tensor)
 {
 	struct gw_shard *shard;
@@ -64,8 +64,8 @@ static gw_status make_and_leave(struct desk *desk, struct gw_tensor_create_call 
 	return status;
 }
 
-/* Creates or finds one, which is the caller's to leave: whether its rows have their values. */
-static bool desk_hold(struct desk *desk, int number, struct gw_shard **shard)
+/* Creates or finds a tensor, which the caller must release. Returns whether its rows have their values. */
+static bool desk_lease(struct desk *desk, int number, struct gw_shard **shard)
 {
 	struct gw_tensor_create_call call = call_of(number);
 	struct gw_tensor_state tensor;
@@ -77,7 +77,7 @@ static bool desk_hold(struct desk *desk, int number, struct gw_shard **shard)
 static bool desk_make(struct desk *desk, int number)
 {
 	struct gw_shard *shard;
-	bool ready = desk_hold(desk, number, &shard);
+	bool ready = desk_lease(desk, number, &shard);
 	gw_shard_unref(desk->table, shard);
 	return ready;
 }
@@ -116,19 +116,19 @@ static void a_table_stops_before_its_service_ends(void **state)
 		desk_serve(&desk);
 		for (int i = 0; i < TENSORS; i++)
 			desk_make(&desk, i);
-		while (!desk_make(&desk, 0)) /* then the thread is at the next */
+		while (!desk_make(&desk, 0)) /* then the thread fills the next one */
 			sched_yield();
 		gw_tensor_table_stop(desk.table);
-		desk_close(&desk); /* whose stop has nothing more to do */
+		desk_close(&desk); /* its stop has nothing more to do */
 	}
 	desk_end(&desk);
 }
 
-/* Stands where the table's filler publishes what it has filled. */
+/* Blocks where the table's filler publishes a filled tensor. */
 struct gate {
 	struct gw_dynamic_region_registrar registrar; /* first */
 	sem_t come, go;
-	uint32_t published, shut_at; /* how many there are; the one that is held up, until `go` */
+	uint32_t published, shut_at; /* the number of published tensors; the one that waits for `go` */
 };
 
 static void *gate_add(struct gw_dynamic_region_registrar *registrar, const struct gw_dynamic_region *region)
@@ -147,14 +147,14 @@ static void *gate_add(struct gw_dynamic_region_registrar *registrar, const struc
 static struct gw_shard *desk_hold_ready(struct desk *desk, int number)
 {
 	struct gw_shard *shard;
-	while (!desk_hold(desk, number, &shard)) {
+	while (!desk_lease(desk, number, &shard)) {
 		gw_shard_unref(desk->table, shard);
 		sched_yield();
 	}
 	return shard;
 }
 
-/* A tensor that is large takes long to fill. Meanwhile others are trained, and end with their jobs. */
+/* A large tensor takes long to fill. Meanwhile others are trained, and end with their jobs. */
 static void nothing_waits_for_a_tensor_that_is_filled(void **state)
 {
 	(void)state;
@@ -188,7 +188,7 @@ static void nothing_waits_for_a_tensor_that_is_filled(void **state)
 	sem_destroy(&gate.go);
 }
 
-/* The keeper looks at deleted tensors no more: whoever still holds one need not wait for its state. */
+/* The keeper skips deleted tensors: a thread that still uses one need not wait for its state. */
 static void a_deleted_tensor_gets_no_state(void **state)
 {
 	(void)state;
@@ -199,7 +199,7 @@ static void a_deleted_tensor_gets_no_state(void **state)
 	desk_serve(&desk);
 	for (int i = 0; i < 3; i++)
 		shards[i] = desk_hold_ready(&desk, i);
-	/* The keeper is long in making the state of one, and does not come to that of the other. */
+	/* The keeper takes long to create one state, and does not get to the other. */
 	pthread_mutex_lock(&shards[0]->store->preparing);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(gw_shard_prepare(desk.table, shards[i], GW_ADAGRAD), GW_AGAIN);
@@ -215,7 +215,7 @@ static void a_deleted_tensor_gets_no_state(void **state)
 	desk_end(&desk);
 }
 
-/* It is told so, and nothing of what it asked for stays. */
+/* The client gets an error, and no part of its tensor stays. */
 static void a_job_too_many_leaves_no_tensor(void **state)
 {
 	(void)state;
@@ -242,7 +242,7 @@ static void a_job_too_many_leaves_no_tensor(void **state)
 	desk_end(&desk);
 }
 
-/* Clients of jobs without tensors say that they are there as all do. */
+/* Clients of jobs without tensors renew their leases too. */
 static void jobs_without_tensors_take_no_place(void **state)
 {
 	(void)state;
@@ -262,8 +262,8 @@ static void jobs_without_tensors_take_no_place(void **state)
 	desk_end(&desk);
 }
 
-/* What a name can do here without a tensor that stays: say that its job is there, open what is not there, create what
- * cannot be, delete what it has created, end. */
+/* Calls with a name that leave no tensor: renew the lease, open an absent tensor, fail to create one, delete a created
+ * one, end the job. */
 static void use_name(struct desk *desk, int number, int way)
 {
 	struct gw_tensor_create_call call = call_of(0);
@@ -290,7 +290,7 @@ static void use_name(struct desk *desk, int number, int way)
 	assert_int_equal(count, 1);
 }
 
-/* However many: none that comes later is refused, and a job with a tensor keeps it. */
+/* However many names there are, later ones are accepted, and a job with a tensor keeps it. */
 static void names_that_leave_nothing_take_no_place(void **state)
 {
 	(void)state;
@@ -301,7 +301,7 @@ static void names_that_leave_nothing_take_no_place(void **state)
 	desk_serve(&desk);
 	call.plan.shape[0] = 1;
 	snprintf(call.plan.job, sizeof(call.plan.job), "stays");
-	for (int i = 0; i < 2; i++) { /* two tensors: one of them goes, and the job is there still */
+	for (int i = 0; i < 2; i++) { /* two tensors: one is deleted, and the job stays */
 		snprintf(call.plan.name, sizeof(call.plan.name), "t%d", i);
 		must(make_and_leave(&desk, &call, &tensor));
 	}
@@ -313,7 +313,7 @@ static void names_that_leave_nothing_take_no_place(void **state)
 	call.open = 1;
 	must(make_and_leave(&desk, &call, &tensor));
 	assert_int_equal(tensor.epoch, epoch);
-	/* All the places but its own are free. */
+	/* All other slots are free. */
 	call.open = 0;
 	for (int i = 1; i <= GW_TENSOR_JOBS_MAX; i++) {
 		snprintf(call.plan.job, sizeof(call.plan.job), "job%d", i);
@@ -324,8 +324,8 @@ static void names_that_leave_nothing_take_no_place(void **state)
 	desk_end(&desk);
 }
 
-/* A copy that is restored is zeros, and looks for no source; who opens it is told, so as to create the other parts
- * alike. */
+/* A copy that is restored begins with zeros, and does not look for its source. A client that opens it learns that, so
+ * that it creates the other parts the same way. */
 static void a_restored_copy_has_no_source(void **state)
 {
 	(void)state;

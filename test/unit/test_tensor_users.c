@@ -1,5 +1,5 @@
-/* Shards are looked up, used and left by threads that take no lock, while others are created and deleted: each thread
- * gets the shard of its birth or none, and no shard is freed under a user, which the address sanitizer sees at once. */
+/* Threads find, use and release shards without a lock, while others create and delete them. Each thread gets the shard
+ * of its epoch or nothing, and no shard is freed during its use, which the address sanitizer checks. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -27,9 +27,9 @@ struct desk {
 	struct gw_graph_meta *meta;
 	struct gw_part *part;
 	struct gw_tensor_table *table;
-	_Atomic uint64_t epochs[PLACES]; /* of what is there now, or was */
-	_Atomic uint64_t pushed[ROUNDS]; /* rows, by the tensor's number, which its name says */
-	_Atomic(const char *) wrong;     /* what a thread has seen */
+	_Atomic uint64_t epochs[PLACES]; /* of the current tensor, or of a former one */
+	_Atomic uint64_t pushed[ROUNDS]; /* pushed rows per tensor number, which is in the tensor's name */
+	_Atomic(const char *) wrong;     /* the first error */
 	_Atomic bool stop;
 };
 
@@ -87,7 +87,7 @@ static void delete_tensor(struct desk *desk, uint32_t number)
 	assert_int_equal(count, 1);
 }
 
-/* Adds 1 to all of a row, as a push, having read another row, all of whose elements are equal therefore. */
+/* Reads a row, whose elements must all be equal; then adds 1 to all elements of another row by a push. */
 static const char *use_shard(struct desk *desk, struct gw_shard *shard, uint64_t turn)
 {
 	static const float gradients[COLUMNS] = {1, 1, 1, 1};
@@ -123,7 +123,7 @@ static void *use_shards(void *context)
 			sched_yield();
 			continue;
 		}
-		const char *wrong = shard->epoch == epoch ? use_shard(desk, shard, turn) : "the shard of another birth";
+		const char *wrong = shard->epoch == epoch ? use_shard(desk, shard, turn) : "the shard of another epoch";
 		gw_tensor_table_note_reads(desk->table, epoch, 1);
 		gw_shard_unref(desk->table, shard);
 		if (wrong)
@@ -132,7 +132,7 @@ static void *use_shards(void *context)
 	return NULL;
 }
 
-/* Waits until nobody else has it: then its rows are the sum of the pushes that threads say they made to it. */
+/* Waits until the shard has no other user. Then its rows equal the sum of the pushes that threads recorded. */
 static void expect_pushes(struct desk *desk, struct gw_shard *shard, uint32_t number)
 {
 	const uint64_t rows[ROWS] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -146,8 +146,8 @@ static void expect_pushes(struct desk *desk, struct gw_shard *shard, uint32_t nu
 	assert_int_equal((uint64_t)sum, atomic_load(&desk->pushed[number]));
 }
 
-/* Deletes the tensor of a place under the threads that use it, after PUSHES to it, and makes the next one. Each third
- * one is deleted at once, as likely as not before it is filled. */
+/* Deletes a tensor after PUSHES pushes, while threads use it, and creates the next one. Each third one is deleted at
+ * once, often before it is filled. */
 static void replace_tensor(struct desk *desk, uint32_t number)
 {
 	if (number >= PLACES && (number - PLACES) % 3 != 0) {
@@ -182,7 +182,7 @@ static void no_shard_is_freed_under_its_users(void **state)
 	desk_end(&desk);
 }
 
-/* Its bytes count as long as it is used, and nobody finds it any more. */
+/* Its bytes count while it is used, and no thread finds it any more. */
 static void a_deleted_shard_is_its_last_users(void **state)
 {
 	(void)state;
@@ -195,7 +195,7 @@ static void a_deleted_shard_is_its_last_users(void **state)
 	assert_int_equal(gw_tensor_table_find(desk.table, epoch, &found), GW_NOT_FOUND);
 	assert_null(found);
 	assert_null(use_shard(&desk, shard, 0));
-	while (atomic_load(&shard->users->count) > 1) /* the filler, which is at its end */
+	while (atomic_load(&shard->users->count) > 1) /* the filler, which is about to end */
 		sched_yield();
 	assert_true(gw_tensor_table_bytes(desk.table) > 0);
 	gw_shard_unref(desk.table, shard);
@@ -203,7 +203,7 @@ static void a_deleted_shard_is_its_last_users(void **state)
 	desk_end(&desk);
 }
 
-/* The count that a finder has read from a slot counts for no shard, or for another one, by the time it is added to. */
+/* A finder increments the count of a slot after the slot's shard has changed: it gets no shard. */
 static void a_late_finder_gets_nothing(void **state)
 {
 	(void)state;
@@ -237,7 +237,7 @@ static void a_late_finder_gets_nothing(void **state)
 	desk_end(&desk);
 }
 
-/* One with the number of a slot that is taken would take it from a tensor that stays. */
+/* An epoch whose slot is taken would replace a tensor that stays. */
 static void epochs_leave_taken_slots_out(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Threads of ours: which signals they take, and that who starts them keeps his own. */
+/* Threads of the library: the signals that they block; and the signal mask of the starting thread is unchanged. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

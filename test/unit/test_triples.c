@@ -1,5 +1,6 @@
-/* Batches of triples: against the definition, triple by triple; every epoch walks each triple once; any step alone is
- * the same as after those before it; negatives as likely as any other; bad options, bad ids and short memory. */
+/* Batches of triples compared with the definition, triple by triple. Every epoch has each triple once. Any step alone
+ * equals the same step after those before it. Negatives are uniform. Bad options, bad ids and short memory give
+ * errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static void fixture_make(struct fixture *fixture)
 						       .other_count = OTHERS};
 }
 
-/* Whether negatives may be drawn from it. */
+/* Whether negatives may be drawn from this node. */
 static bool is_drawn_from(const struct fixture *fixture, int64_t id)
 {
 	for (uint32_t i = 0; i < OTHERS; i++) {
@@ -85,7 +86,7 @@ static void each_epoch_walks_every_triple_once(void **state)
 	fixture_make(&fixture);
 	struct gw_triples *triples;
 	assert_int_equal(gw_triples_open(&fixture.options, &triples), GW_OK);
-	assert_int_equal(gw_triples_steps(triples), 5); /* 103 = 5 * 20 + 3, and 3 are no chunk */
+	assert_int_equal(gw_triples_steps(triples), 5); /* 103 = 5 * 20 + 3; the last 3 are not a full batch */
 	int64_t before[2] = {-1, -1};
 	for (uint64_t epoch = 0; epoch < 3; epoch++) {
 		uint32_t walked[2][TRIPLES] = {{0}};
@@ -116,7 +117,7 @@ static void each_epoch_walks_every_triple_once(void **state)
 	gw_triples_close(triples);
 }
 
-/* Everything that a batch holds, as one number. */
+/* A digest of all that a batch has. */
 static uint64_t sum_of(const struct gw_triple_batch *batch)
 {
 	uint64_t sum = batch->entity_count;
@@ -279,13 +280,13 @@ static void bad_options_are_refused(void **state)
 		refused += status == GW_RANGE;
 		gw_triple_batch_free(batch);
 	}
-	assert_in_range(refused, 1, 2); /* once an epoch of each side, unless it is among the last three */
+	assert_in_range(refused, 1, 2); /* once per epoch of each side, unless it is among the last three */
 	gw_triples_close(triples);
 	fixture.head[17] = 1;
 	static const int64_t bad[] = {-1};
 	fixture.options.others = bad;
 	fixture.options.other_count = 1;
-	fixture.options.negative_end = 11; /* every second draw is the other */
+	fixture.options.negative_end = 11; /* every second draw is the invalid id */
 	struct gw_triple_batch *batch;
 	assert_int_equal(gw_triples_open(&fixture.options, &triples), GW_OK);
 	assert_int_equal(gw_triples_batch(triples, 0, &batch), GW_RANGE);

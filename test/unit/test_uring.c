@@ -1,6 +1,6 @@
-/* Rings of io_uring under the locked-memory limit: one that is opened behind others which were closed is there, though
- * the kernel has not taken those apart yet; where there is no room for another reason, that is told at once, or, while
- * others are closed all the time, a moment later. */
+/* Rings of io_uring under the locked-memory limit. A ring opens even if the kernel has not freed closed rings yet. If
+ * the room is missing for another reason, the error comes at once, or a moment later while other rings are being
+ * closed. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <pthread.h>
@@ -21,10 +21,10 @@
 #include "core/system/uring.h"
 
 #define RINGS_MAX 400
-#define LIMIT     (8u << 20) /* of locked memory: some 150 rings */
+#define LIMIT     (8u << 20) /* of locked memory: about 150 rings */
 #define ROUNDS    10
-#define ENOUGH    20 /* rings, for the test to mean something */
-#define NO_LIMIT  77 /* a child's status: rings count for nothing here, or others have all the room */
+#define ENOUGH    20 /* rings that the test needs */
+#define NO_LIMIT  77 /* a child's status: rings do not count towards the limit, or others have all the room */
 
 static int ring_open(struct io_uring *ring)
 {
@@ -32,7 +32,7 @@ static int ring_open(struct io_uring *ring)
 	return gw_uring_init(256, ring, &parameters);
 }
 
-/* The limit holds for those without this privilege. */
+/* The limit applies to processes without this privilege. */
 static void limit_memory_to(rlim_t bytes)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -54,7 +54,7 @@ static void limit_memory(void)
 
 static struct io_uring all[RINGS_MAX];
 
-/* As many as there is room for. */
+/* As many rings as fit. */
 static uint32_t rings_fill(struct io_uring *rings, int *error)
 {
 	uint32_t n = 0;
@@ -63,12 +63,12 @@ static uint32_t rings_fill(struct io_uring *rings, int *error)
 	return n;
 }
 
-/* Half of what there is room for, again and again: others may need some meanwhile. */
+/* Opens and closes half of the rings that fit, again and again; other processes may need some meanwhile. */
 static int rings_come_and_go(void)
 {
 	int error = 0;
 	limit_memory();
-	/* Another process' may be on their way. */
+	/* The kernel may still be freeing another process's rings. */
 	uint32_t n = rings_fill(all, &error);
 	for (int i = 0; i < 100 && n < ENOUGH; i++) {
 		usleep(10000);
@@ -91,8 +91,8 @@ static int rings_come_and_go(void)
 	return 0;
 }
 
-/* Before any was closed. */
-static int no_room_is_told(void)
+/* No ring was closed before. */
+static int no_room_is_reported(void)
 {
 	int error = 0;
 	limit_memory();
@@ -100,12 +100,12 @@ static int no_room_is_told(void)
 	return n == RINGS_MAX ? NO_LIMIT : error == -ENOMEM ? 0 : 1;
 }
 
-/* The classic limit of containers, where one ring fits and two do not: a ring that was closed a moment ago changes
- * nothing about that, and whoever asks for the second one never sleeps. */
+/* The usual limit of containers, where one ring fits and two do not. A ring that was closed a moment ago does not
+ * change that, and a request for the second one never sleeps. */
 static int no_wait_helps(void)
 {
 	struct rusage before, after;
-	if (geteuid() == 0 && setuid(61000) != 0) /* a user of whom no other process holds memory */
+	if (geteuid() == 0 && setuid(61000) != 0) /* a user whose other processes lock no memory */
 		return 1;
 	limit_memory_to(64 << 10);
 	for (int round = 0; round < ROUNDS; round++) {
@@ -113,7 +113,7 @@ static int no_wait_helps(void)
 			return NO_LIMIT; /* other processes have the room */
 		gw_uring_exit(&all[0]);
 		int error = -ENOMEM;
-		for (int i = 0; error == -ENOMEM && i < 1000; i++) { /* the kernel takes the first one apart */
+		for (int i = 0; error == -ENOMEM && i < 1000; i++) { /* the kernel frees the first one */
 			error = ring_open(&all[0]);
 			usleep(error ? 1000 : 0);
 		}
@@ -123,7 +123,7 @@ static int no_wait_helps(void)
 		error = ring_open(&all[1]);
 		getrusage(RUSAGE_THREAD, &after);
 		if (error == 0)
-			return NO_LIMIT; /* rings count for nothing here */
+			return NO_LIMIT; /* rings do not count towards the limit */
 		gw_uring_exit(&all[0]);
 		if (error == -ENOMEM && after.ru_nvcsw == before.ru_nvcsw)
 			return 0;
@@ -131,9 +131,9 @@ static int no_wait_helps(void)
 	return 1;
 }
 
-static atomic_int closed; /* rings; -1: there are none of this kind here */
+static atomic_int closed; /* closed rings; -1: this kind of ring does not exist here */
 
-/* With the privilege, which a thread has for itself: its rings count for nothing, and make no room. */
+/* Only this thread has the privilege: its rings do not count, and closing them makes no room. */
 static void *close_rings(void *argument)
 {
 	(void)argument;
@@ -147,7 +147,7 @@ static void *close_rings(void *argument)
 	return NULL;
 }
 
-static int no_room_is_told_in_the_end(void)
+static int no_room_is_reported_in_the_end(void)
 {
 	pthread_t thread;
 	int error = 0;
@@ -160,7 +160,7 @@ static int no_room_is_told_in_the_end(void)
 	return n == RINGS_MAX || atomic_load(&closed) < 0 ? NO_LIMIT : error == -ENOMEM ? 0 : 1;
 }
 
-/* In a child: privileges do not come back. */
+/* In a child, because privileges do not come back. */
 static void in_child(int (*run)(void))
 {
 	int status;
@@ -184,22 +184,22 @@ static void closed_rings_make_room(void **state)
 	in_child(rings_come_and_go);
 }
 
-static void nobody_waits_for_rings_that_stay(void **state)
+static void no_wait_for_rings_that_stay(void **state)
 {
 	(void)state;
-	in_child(no_room_is_told);
+	in_child(no_room_is_reported);
 }
 
-static void a_limit_that_is_too_small_is_told_at_once(void **state)
+static void too_small_a_limit_is_reported_at_once(void **state)
 {
 	(void)state;
 	in_child(no_wait_helps);
 }
 
-static void nobody_waits_for_ever(void **state)
+static void no_wait_for_ever(void **state)
 {
 	(void)state;
-	in_child(no_room_is_told_in_the_end);
+	in_child(no_room_is_reported_in_the_end);
 }
 
 int main(void)
@@ -210,12 +210,12 @@ int main(void)
 		printf("1..0 # SKIP no io_uring here\n");
 		return 0;
 	}
-	io_uring_queue_exit(&ring); /* past what notes it */
+	io_uring_queue_exit(&ring); /* bypasses gw_uring_exit, which counts closed rings */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(closed_rings_make_room),
-		cmocka_unit_test(nobody_waits_for_rings_that_stay),
-		cmocka_unit_test(a_limit_that_is_too_small_is_told_at_once),
-		cmocka_unit_test(nobody_waits_for_ever),
+		cmocka_unit_test(no_wait_for_rings_that_stay),
+		cmocka_unit_test(too_small_a_limit_is_reported_at_once),
+		cmocka_unit_test(no_wait_for_ever),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Growing buffers: contents survive, alignment holds, a shortage changes nothing. */
+/* Growing buffers: contents survive, alignment stays, and a shortage of memory changes nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void contents_survive_growth(void **state)
 			data[filled] = (uint8_t)(filled * 7);
 	}
 	void *before = vec.data;
-	assert_int_equal(gw_vec_reserve(&vec, 5), GW_OK); /* never shrinks, never moves for nothing */
+	assert_int_equal(gw_vec_reserve(&vec, 5), GW_OK); /* never shrinks, never moves without need */
 	assert_ptr_equal(vec.data, before);
 	gw_vec_free(&vec);
 	assert_null(vec.data);

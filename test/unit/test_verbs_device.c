@@ -1,5 +1,5 @@
-/* What is made on an RDMA device, and what becomes of it when the device says that something has failed: on a made-up
- * device, whose driver has or lacks what cards' drivers do (test/support/verbs_card.h). */
+/* Objects on an RDMA device, and what happens to them when the device reports a failure. The device is made up; its
+ * driver has or lacks features of real drivers (test/support/verbs_card.h). */
 #include <stdio.h>
 #ifndef GRAPHWIRE_VERBS
 int main(void)
@@ -99,7 +99,7 @@ static void side_end(struct side *side)
 
 /* --- Completion queues. --- */
 
-/* Every queue pair has its entries in a completion queue, whatever comes. */
+/* Every queue pair has its entries in a completion queue, whatever the order. */
 static void check_entries(const struct side *side)
 {
 	uint32_t used[VERBS_CQS_MAX] = {0};
@@ -128,7 +128,7 @@ static void completion_queues_grow(void **state)
 		side_fill(&side, QPS_MAX);
 		check_entries(&side);
 		if (errors[e])
-			assert_in_range(card.cqs, 2, 8); /* each twice as large as the last */
+			assert_in_range(card.cqs, 2, 8); /* each twice as large as the one before */
 		else
 			assert_int_equal(card.cqs, 1);
 		while (side.n > QPS_MAX / 2)
@@ -181,7 +181,7 @@ static void interrupts_are_spread(void **state)
 
 /* --- Doorbells. --- */
 
-/* Each port has a thread domain, and a parent domain of it for each protection domain; they end with what uses them. */
+/* Each port has a thread domain, with a parent domain for each protection domain. They end with their users. */
 static void thread_domains(void **state)
 {
 	(void)state;
@@ -199,7 +199,7 @@ static void thread_domains(void **state)
 		assert_int_equal(card.parents, 2 * (i + 1));
 		assert_int_equal(card.td_made, i + 1);
 	}
-	/* The listener's protection domain goes when its clients have gone, though the ports stay. */
+	/* The listener's protection domain ends with its clients, though the ports stay. */
 	for (int i = 0; i < 2; i++)
 		while (sides[i].n)
 			side_remove(&sides[i]);
@@ -218,7 +218,7 @@ static void a_device_without_thread_domains(void **state)
 	for (int kind = 0; kind < 4; kind++) {
 		struct side side;
 		card_begin(4);
-		card.td_error = kind == 0 ? EOPNOTSUPP : kind == 1 ? ENOENT : 0; /* ENOENT: mlx5, when all are taken */
+		card.td_error = kind == 0 ? EOPNOTSUPP : kind == 1 ? ENOENT : 0; /* ENOENT: mlx5, when all are in use */
 		card.parent_error = kind == 2 ? EOPNOTSUPP : 0;
 		if (kind == 3)
 			card.verbs.alloc_td = NULL;
@@ -232,7 +232,7 @@ static void a_device_without_thread_domains(void **state)
 
 /* --- Asynchronous events. --- */
 
-/* The device says something, and every group looks; returns whether the first was woken. */
+/* The device reports events, and every group polls. Returns whether the first group was woken. */
 static bool say(struct side *sides, int n, struct ibv_async_event event)
 {
 	uint64_t one = 1;
@@ -240,7 +240,7 @@ static bool say(struct side *sides, int n, struct ibv_async_event event)
 	assert_true(card.event_count < EVENTS_MAX);
 	card.events[card.event_count++] = event;
 	assert_int_equal(write(card.verbs.context.async_fd, &one, sizeof(one)), sizeof(one));
-	/* The last reads it, so that the others have to be told. */
+	/* The last group reads the events, so the others must be notified. */
 	gw_verbs_devices_look();
 	bool woken = atomic_load(&sides[0].loop->troubled);
 	for (int i = 0; i < n; i++)
@@ -270,7 +270,7 @@ static void failed_queue_pairs(void **state)
 			assert_true(i <= t || sides[1].qps[i]->failure == IBV_WC_SUCCESS);
 		}
 	}
-	/* Others of this process make queue pairs on the same device. */
+	/* Other code of this process makes queue pairs on the same device. */
 	struct ibv_qp foreign = {.qp_num = 5};
 	say(sides, 2, (struct ibv_async_event){{.qp = &foreign}, IBV_EVENT_QP_FATAL});
 	assert_int_equal(sides[1].qps[4]->failure, IBV_WC_SUCCESS);
@@ -279,7 +279,7 @@ static void failed_queue_pairs(void **state)
 	card_end();
 }
 
-/* One that overflowed takes its queue pairs with it and gets no new ones; its port goes on with another. */
+/* A completion queue that overflowed ends its queue pairs and gets no new ones; its port continues with another. */
 static void failed_completion_queues(void **state)
 {
 	(void)state;
@@ -297,7 +297,7 @@ static void failed_completion_queues(void **state)
 	}
 	side_fill(&side, 9);
 	assert_ptr_not_equal(side.qps[8]->id->qp->send_cq, cq);
-	/* Nothing waits for what it owes. */
+	/* The release does not wait for its open work. */
 	side.qps[0]->head++;
 	uint64_t begun = gw_now_ns();
 	side_end(&side);
@@ -336,7 +336,7 @@ static void ports_that_go_down(void **state)
 	assert_true(!atomic_load(&ports[0].down_ns) && atomic_load(&ports[1].down_ns));
 	say(&side, 1, (struct ibv_async_event){{.port_num = 2}, IBV_EVENT_PORT_ACTIVE});
 	assert_false(atomic_load(&ports[1].down_ns));
-	/* What changes nothing is acknowledged all the same. */
+	/* Events without an effect are acknowledged too. */
 	static const enum ibv_event_type others[] = {IBV_EVENT_SRQ_ERR, IBV_EVENT_WQ_FATAL, IBV_EVENT_GID_CHANGE,
 						     IBV_EVENT_LID_CHANGE, IBV_EVENT_SM_CHANGE};
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
@@ -362,14 +362,15 @@ static void shares_of_a_window(void **state)
 	uint64_t sum = 0;
 	for (uint32_t q = 0; q < 128; q++) {
 		struct verbs_qp *qp = sides[q % 2].qps[q / 2];
-		/* One alone has all that a queue pair may have; the more there are, the less each. */
+		/* A single queue pair may use a full window; the more there are, the smaller each share. */
 		verbs_qp_acquire(qp, 1);
 		uint64_t share = verbs_qp_share(qp)->bytes, all = share * (q + 1);
 		assert_true(q || share == VERBS_WINDOW_BYTES);
 		assert_true(all <= port->window && (share == VERBS_WINDOW_BYTES || all > port->window - q - 1));
 		assert_in_range(verbs_qp_share(qp)->read_bytes, 4096, share / 4);
 	}
-	/* Full: all are as full as each other, and nobody has room; a reader that is done makes room for the others. */
+	/* When the port is full, all shares are equally full and none has room; a reader that ends makes room for the
+	 * others. */
 	for (uint32_t q = 0; q < 128; q++) {
 		struct verbs_qp *qp = sides[q % 2].qps[q / 2];
 		while (verbs_qp_room(qp))
@@ -379,11 +380,11 @@ static void shares_of_a_window(void **state)
 	assert_in_range(sum, port->window - 128, port->window + port->window / 4 + 128);
 	for (uint32_t q = 0; q < 64; q++)
 		verbs_qp_release(sides[1].qps[q], sides[1].qps[q]->bytes_open);
-	assert_int_equal(verbs_qp_room(sides[0].qps[0]), 0); /* told before a sleep, not at once */
+	assert_int_equal(verbs_qp_room(sides[0].qps[0]), 0); /* notified before a sleep, not at once */
 	struct gw_completion completion;
 	gw_poll_group_poll(sides[1].group, &completion, 1, 1);
 	assert_true(verbs_qp_room(sides[0].qps[0]) > 0);
-	/* By another port of the device comes something else. */
+	/* Another port of the device has its own window. */
 	assert_int_equal(side_add(&sides[0], sides[0].port->device->pd, 2), GW_OK);
 	verbs_qp_acquire(sides[0].qps[64], 1);
 	assert_int_equal(verbs_qp_share(sides[0].qps[64])->bytes, VERBS_WINDOW_BYTES);
@@ -392,7 +393,7 @@ static void shares_of_a_window(void **state)
 	card_end();
 }
 
-/* However many read, each may have something in flight; a port that does not tell its speed is a fast one. */
+/* However many read, each may have something in flight; a port of unknown speed counts as fast. */
 static void windows_have_limits(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* The RDMA hello: what a well-formed question, token and answer decode to, and that nothing else decodes: every
- * length, every count, every field that could lead a client to a key that is not there. */
+/* The RDMA hello: the decoded values of well-formed questions, tokens and answers. All others are refused: every
+ * length, every count, every field that could give a client an invalid key. */
 #include <stdio.h>
 #ifndef GRAPHWIRE_VERBS
 int main(void)
@@ -106,7 +106,7 @@ static struct good make(void)
 
 static gw_status decode(const struct good *good, uint32_t n, struct handshake_view *view)
 {
-	/* Memory of exactly that length, so that a look behind it is seen. */
+	/* Memory of exactly that length, so that a read past it is detected. */
 	uint8_t *bytes = malloc(n ? n : 1);
 	memcpy(bytes, good, n < sizeof(*good) ? n : sizeof(*good));
 	gw_status status = gw_handshake_answer(bytes, n, regions, 3, view);
@@ -170,7 +170,7 @@ static void malformed_answers(void **state)
 	REFUSED(bad.places[1].slice_count = 1);
 }
 
-/* --- Keys of late regions. --- */
+/* --- Keys of dynamic regions. --- */
 
 struct good_keys {
 	struct handshake_region place;

@@ -1,6 +1,6 @@
-/* What reads over RDMA end with beside whole rows, on a made-up device (test/support/verbs_reads.h): words are read
- * only where the device promises them whole, a region that is withdrawn ends its own reads and no others, and memory
- * that cannot be had for trailers is an error. */
+/* Reads over RDMA that are not of versioned rows, on a made-up device (test/support/verbs_reads.h). Words are read
+ * only if the device reads them in one access. A withdrawn region ends its own reads only. A shortage of memory for
+ * trailers is an error. */
 #include <stdio.h>
 #ifndef GRAPHWIRE_VERBS
 int main(void)
@@ -45,14 +45,14 @@ static void words_need_a_device_that_promises(void **state)
 		}
 }
 
-/* --- Regions that come late and go. --- */
+/* --- Dynamic regions. --- */
 
 struct dynamic_place {
 	struct verbs_place place;
 	uint8_t keys[4 * SLICES];
 };
 
-/* The region of the side as one that came late: what a completed open leaves. */
+/* The side's region as a dynamic region, as a completed open leaves it. */
 static struct gw_dynamic_region_entry *side_dynamic(struct side *side, uint32_t id, uint32_t generation)
 {
 	struct gw_dynamic_region_entry *entry, before;
@@ -60,11 +60,11 @@ static struct gw_dynamic_region_entry *side_dynamic(struct side *side, uint32_t 
 	side->region.generation = generation;
 	assert_int_equal(gw_dynamic_region_add(&side->endpoint->base, &side->region, &entry, &before), GW_OK);
 	assert_null(before.mapping);
-	struct dynamic_place *late = gw_malloc(sizeof(*late));
-	memcpy(late->keys, side->keys, sizeof(late->keys));
-	late->place = side->endpoint->places[0];
-	late->place.keys = late->keys;
-	entry->mapping = late;
+	struct dynamic_place *dynamic = gw_malloc(sizeof(*dynamic));
+	memcpy(dynamic->keys, side->keys, sizeof(dynamic->keys));
+	dynamic->place = side->endpoint->places[0];
+	dynamic->place.keys = dynamic->keys;
+	entry->mapping = dynamic;
 	return entry;
 }
 
@@ -91,7 +91,7 @@ static void withdrawn_regions_end_their_reads_alone(void **state)
 	post_one(&side, &stays, &first, &remote);
 	assert_int_equal(reads.count, 2);
 	assert_int_equal(entry->reads, 1);
-	/* It is in flight: the keys stay until it has landed, and the set tells then. */
+	/* It is in flight: the keys stay until it has landed, and then the set reports the withdrawal. */
 	gw_verbs_dynamic_withdrawn(&side.endpoint->dynamic_reader, side.region.id, side.region.generation);
 	assert_false(entry->open);
 	assert_int_equal(entry->reads, 1);

@@ -1,5 +1,5 @@
-/* Rows that change, read from a made-up device (test/support/verbs_reads.h) which fetches their bytes in whatever
- * pieces and order, while a writer writes: what is accepted is whole, and what stays torn is told. */
+/* Mutable rows on a made-up device (test/support/verbs_reads.h), which reads their bytes in any pieces and order while
+ * a writer writes. Accepted rows are complete, and rows that stay torn are listed. */
 #include <stdio.h>
 #ifndef GRAPHWIRE_VERBS
 int main(void)
@@ -20,9 +20,9 @@ int main(void)
 
 #define ROWS_MAX 600
 
-/* --- Nobody writes. --- */
+/* --- Without a writer. --- */
 
-static void rows_land_beside_their_trailers(void **state)
+static void rows_land_without_their_trailers(void **state)
 {
 	static const uint32_t sizes[] = {3, 12, 16, 100, 1600, 8000};
 	uint64_t seed = 1;
@@ -36,7 +36,7 @@ static void rows_land_beside_their_trailers(void **state)
 				n = n < ROWS_MAX ? n : ROWS_MAX;
 				side_begin(&side, bytes, rows, 12, sges);
 				side_land(&side, bounce ? n * apart : 70000 + n * apart);
-				for (uint64_t i = 0; i < n; i++) /* runs of neighbours among them */
+				for (uint64_t i = 0; i < n; i++) /* some of them consecutive */
 					remote[i] = (i % 5 ? (remote[i - 1] / side.format.stride + 1) % rows
 							   : gw_below(&seed, rows)) *
 						    side.format.stride;
@@ -81,7 +81,7 @@ static void write_now_and_then(void)
 		row_write(writing, (uint32_t)gw_below(&writer_seed, writing->rows), 1000 + writer_value++);
 }
 
-/* All rows of the completion are whole but for those that it tells; how many these are. */
+/* Checks that all rows of the completion are complete, except those that it lists. Returns how many it lists. */
 static uint32_t check_rows(const struct side *side, const struct gw_completion *completion, uint64_t n, uint32_t apart)
 {
 	assert_int_equal(completion->status, completion->torn_count ? GW_AGAIN : GW_OK);
@@ -113,7 +113,7 @@ static void none_is_torn(void **state)
 			struct gw_completion completion = side_gather(&side, remote, 64, cases[c].bytes);
 			torn += check_rows(&side, &completion, 64, cases[c].bytes);
 		}
-		/* A row that was torn once is not given up, and nothing is left of it. */
+		/* Rows that were torn once are read again, and leave nothing behind. */
 		assert_in_range(torn, 0, 30 * 64);
 		reads.between = NULL;
 		assert_int_equal(side_gather(&side, remote, 64, cases[c].bytes).status, GW_OK);
@@ -122,7 +122,7 @@ static void none_is_torn(void **state)
 	}
 }
 
-/* Torn once: read again, and whole. */
+/* Torn once: read again, and complete. */
 static bool torn_once;
 
 static void write_once(void)
@@ -151,9 +151,9 @@ static void what_was_torn_is_read_again(void **state)
 	side_end(&side);
 }
 
-/* Rows that are being written all the time are told, those alone, each for each range that asked for it, after a
- * bounded number of reads. */
-static void what_stays_torn_is_told(void **state)
+/* Exactly the rows that are always being written are listed, once per range that reads them, after a bounded number of
+ * reads. */
+static void rows_that_stay_torn_are_listed(void **state)
 {
 	struct side side;
 	uint64_t remote[ROWS_MAX], seed = 3;
@@ -209,8 +209,8 @@ static void other_memory_is_no_row(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_land_beside_their_trailers), cmocka_unit_test(none_is_torn),
-		cmocka_unit_test(what_was_torn_is_read_again),     cmocka_unit_test(what_stays_torn_is_told),
+		cmocka_unit_test(rows_land_without_their_trailers), cmocka_unit_test(none_is_torn),
+		cmocka_unit_test(what_was_torn_is_read_again),      cmocka_unit_test(rows_that_stay_torn_are_listed),
 		cmocka_unit_test(other_memory_is_no_row),
 	};
 	return cmocka_run_group_tests_name("verbs rows", tests, NULL, NULL);

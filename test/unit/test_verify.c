@@ -1,4 +1,5 @@
-/* graphwire verify and inspect as commands: exit status, one line on stderr that names the fault, JSON on stdout. */
+/* graphwire verify and inspect as commands: the exit status, one line on stderr that names the error, JSON on stdout.
+ */
 #include <fcntl.h>
 #include <jansson.h>
 #include <setjmp.h>
@@ -30,7 +31,7 @@ static void read_text(const char *path, char text[TEXT_MAX])
 	unlink(path);
 }
 
-/* Runs a command in a process of its own, since wrong usage ends it. */
+/* Runs a command in a separate process, since wrong usage ends the process. */
 static int run(int (*tool)(int, char **), const char *folder, const char *first, const char *second)
 {
 	char out[128], err[128];
@@ -98,7 +99,7 @@ static void test_verify(void **state)
 	assert_int_equal(json_integer_value(json_object_get(root, "parts")), 3);
 	json_decref(root);
 
-	/* two parts damaged: two lines, each with its file; the sound one stays sound */
+	/* two damaged parts: two lines, each with its file; the third part is intact */
 	flip_byte(&fixture, "part0/node/paper/feat.npy", 4096 + 17);
 	flip_byte(&fixture, "part2/edge/paper__cites__paper/indices.npy", 4096 + 3);
 	assert_int_equal(run(gw_tool_verify, fixture.folder, "--json", "--quiet"), 1);
@@ -121,8 +122,8 @@ static void test_verify(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* Everything fits but the way back from original ids, which a loader does not walk. */
-static void test_inverse_that_is_none(void **state)
+/* Only the inverse of original ids is wrong, which a loader does not check. */
+static void test_invalid_inverse(void **state)
 {
 	(void)state;
 	struct gw_fixture fixture;
@@ -151,14 +152,14 @@ static void test_inverse_that_is_none(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* Each part is sound by itself, but a reverse type holds other edges: only the whole shows it. */
-static void test_reverse_that_is_none(void **state)
+/* Each part is valid by itself, but a reverse type has other edges: only the check of the whole graph finds it. */
+static void test_invalid_reverse(void **state)
 {
 	(void)state;
 	struct gw_fixture fixture;
 	gw_fixture_begin(&fixture, 4, 100, 2);
 	struct gw_fixture_edges *edges = &fixture.edges[FIXTURE_WRITTEN_BY];
-	uint64_t at = 0; /* the first edge whose source can be another without leaving the order */
+	uint64_t at = 0; /* the first edge whose source can change within the order */
 	while (edges->src[at] == 0 || (at > 0 && edges->dst[at - 1] == edges->dst[at]))
 		at++;
 	edges->src[at]--;
@@ -183,7 +184,7 @@ static void test_usage(void **state)
 	assert_int_equal(lines(errors), 1);
 	assert_int_equal(run(gw_tool_verify, "/nowhere/at/all", "--json", NULL), 1);
 	json_decref(parse_output());
-	assert_int_equal(run(gw_tool_verify, "/nowhere/\xff", "--json", NULL), 1); /* a name that is no UTF-8 */
+	assert_int_equal(run(gw_tool_verify, "/nowhere/\xff", "--json", NULL), 1); /* a name that is not UTF-8 */
 	json_decref(parse_output());
 	assert_int_equal(run(gw_tool_inspect, NULL, NULL, NULL), 2);
 	assert_int_equal(run(gw_tool_inspect, "a", "--deep", "--shallow"), 2);
@@ -192,7 +193,7 @@ static void test_usage(void **state)
 	assert_int_equal(lines(errors), 1);
 }
 
-/* Counts against the fixture's own edges. */
+/* Compares counts with the fixture's own edges. */
 static void test_inspect(void **state)
 {
 	(void)state;
@@ -235,7 +236,7 @@ static void test_inspect(void **state)
 	root = parse_output();
 	assert_null(json_object_get(json_object_get(json_object_get(root, "edge_types"), "paper:cites:paper"), "cut"));
 	json_decref(root);
-	/* a host that has one part of three */
+	/* a host with one part of three */
 	char part[128];
 	snprintf(part, sizeof(part), "%s/part1", fixture.folder);
 	assert_int_equal(gw_remove_tree(part), GW_OK);
@@ -248,10 +249,8 @@ static void test_inspect(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_verify),
-		cmocka_unit_test(test_reverse_that_is_none),
-		cmocka_unit_test(test_inverse_that_is_none),
-		cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_verify),          cmocka_unit_test(test_invalid_reverse),
+		cmocka_unit_test(test_invalid_inverse), cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_inspect),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

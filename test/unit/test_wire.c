@@ -1,5 +1,5 @@
-/* Frames: any list of offsets reads back as it was written, in as few bytes as the format allows, ranges are checked as
- * exact arithmetic checks them, and every malformed frame is refused. Bodies lie at odd addresses throughout. */
+/* Frames: any list of offsets is decoded as it was encoded, in as few bytes as the format allows; ranges are checked
+ * as exact arithmetic would; and every malformed frame is refused. Bodies are at odd addresses throughout. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static uint64_t random64(uint64_t *seed)
 	return gw_below(seed, 1ull << 32) << 32 | gw_below(seed, 1ull << 32);
 }
 
-/* A frame's body, in memory of its very size, so that a sanitizer sees what lies behind it. */
+/* A frame's body, in memory of exactly its size, so that a sanitizer detects reads past it. */
 struct body {
 	uint8_t *memory, *at;
 	uint32_t n;
@@ -42,7 +42,7 @@ static struct body read_begin(uint8_t type, const struct wire_read *read)
 
 /* --- Offsets. --- */
 
-/* Writes n offsets that lie `step` bytes apart, reads them back. Returns the code. */
+/* Encodes n offsets with distance `step`, and decodes them. Returns the code. */
 static struct wire_code round_trip(uint8_t type, const uint64_t *at, uint32_t n, size_t step)
 {
 	struct wire_code code = gw_wire_code(at, n, step);
@@ -91,7 +91,7 @@ static void offsets_come_back(void **state)
 			spans[i].remote = at[i];
 		}
 		struct wire_code code = round_trip(WIRE_GATHER, at, n, sizeof(at[0]));
-		/* Multiples of a power of two that the shift reaches, up to 2^32 of them, need 4 bytes. */
+		/* Multiples of a power of two within reach of the shift, up to 2^32 of them, need 4 bytes. */
 		if (bits <= 32 && shift <= 31)
 			assert_int_equal(code.width, 4);
 		struct wire_code other = round_trip(WIRE_READV, &spans[0].remote, n, sizeof(spans[0]));
@@ -152,7 +152,7 @@ static void ranges_are_checked_exactly(void **state)
 			if (type == WIRE_READV)
 				memcpy(body.at + WIRE_READ_BYTES + read.count * read.width + 4 * i, &lengths[i], 4);
 		}
-		/* At the end exactly, next to it, or anywhere. */
+		/* Exactly at the end, next to it, or anywhere. */
 		uint64_t region = gw_below(&seed, 2) ? random64(&seed) >> gw_below(&seed, 64)
 						     : (uint64_t)end + gw_below(&seed, 3) - 1;
 		struct wire_ranges ranges;
@@ -233,7 +233,7 @@ static void headers(void **state)
 	}
 }
 
-/* HELLO and CHALLENGE differ in the bytes behind the version only. */
+/* HELLO and CHALLENGE differ only in the bytes after the version. */
 static gw_status greet(bool hello, uint64_t magic, uint32_t version, uint32_t flag, uint32_t n)
 {
 	struct wire_hello as_hello;
@@ -264,7 +264,7 @@ static void greetings(void **state)
 		for (uint32_t other = 12; other < 100; other++) {
 			gw_status expected = other == n ? GW_OK : GW_PROTOCOL;
 			assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION, 0, other), expected);
-			/* Another version is told from a stranger whatever its length. */
+			/* Another version is distinguished from another program, whatever its length. */
 			assert_int_equal(greet(hello, WIRE_MAGIC, WIRE_VERSION + 1, 9, other), GW_VERSION);
 			assert_int_equal(greet(hello, WIRE_MAGIC, 0, 9, other), GW_VERSION);
 			assert_int_equal(greet(hello, WIRE_MAGIC ^ 1, WIRE_VERSION, 0, other), GW_PROTOCOL);
@@ -274,7 +274,7 @@ static void greetings(void **state)
 	}
 }
 
-/* A good WELCOME of `regions` regions, with one 4-byte word changed (word < 0: none), in n bytes. */
+/* A valid WELCOME of `regions` regions, with one 4-byte word changed (word < 0: no change), in n bytes. */
 static gw_status welcome(uint32_t region_count, uint32_t n, int word, uint32_t value)
 {
 	struct wire_welcome head = {.graph_id = 1,
@@ -322,22 +322,22 @@ static void welcomes(void **state)
 				 GW_PROTOCOL); /* times 32: the same in 32 bits */
 	}
 	assert_int_equal(welcome(GW_REGIONS_MAX + 1, 64 + 32 * (GW_REGIONS_MAX + 1), -1, 0), GW_PROTOCOL);
-	assert_int_equal(welcome(1, 64 + 32, 52 / 4, 0), GW_PROTOCOL); /* no request allowed */
+	assert_int_equal(welcome(1, 64 + 32, 52 / 4, 0), GW_PROTOCOL); /* no request is allowed */
 	for (int region = 0; region < 3; region++) {
 		const uint32_t n = 64 + 96;
 		int word = (64 + 32 * region) / 4;
 		assert_int_equal(welcome(3, n, word + 2, 3), GW_PROTOCOL); /* id */
 		assert_int_equal(welcome(3, n, word + 4, 2), GW_PROTOCOL); /* kind */
 		assert_int_equal(welcome(3, n, word + 4, region != 1), GW_PROTOCOL);
-		assert_int_equal(welcome(3, n, word + 5, 3), GW_PROTOCOL); /* rows of 32 bytes: not so many fit */
+		assert_int_equal(welcome(3, n, word + 5, 3), GW_PROTOCOL); /* rows of 32 bytes: fewer fit */
 		assert_int_equal(welcome(3, n, word + 5, GW_ROW_PAYLOAD_MAX + 1), GW_PROTOCOL);
 		assert_int_equal(welcome(3, n, word + 5, 0), region == 1 ? GW_PROTOCOL : GW_OK);
 		assert_int_equal(welcome(3, n, word + 6, 1), region == 1 ? GW_OK : GW_PROTOCOL); /* seed */
 	}
 }
 
-/* A MEMORY of 2 memories of 1000 and 2000 bytes that hold two regions of 1000 bytes, and one empty region; with one
- * 4-byte word changed (word < 0: none), in n bytes. */
+/* A MEMORY of 2 memories of 1000 and 2000 bytes with two regions of 1000 bytes and one empty region; with one 4-byte
+ * word changed (word < 0: no change), in n bytes. */
 static gw_status memory(uint32_t n, int word, uint32_t value)
 {
 	static const struct gw_region regions[] = {{.bytes = 1000}, {.bytes = 1000, .id = 1}, {.id = 2}};
@@ -383,12 +383,12 @@ static void memories(void **state)
 		{6, 1, GW_PROTOCOL}, /* an offset past the end, in both its words */
 		{7, 1, GW_PROTOCOL},
 		{11, UINT32_MAX, GW_PROTOCOL},
-		{8, 1, GW_OK},       /* another memory that holds it too */
+		{8, 1, GW_OK},       /* another memory that has it too */
 		{8, 2, GW_PROTOCOL}, /* no such memory */
 		{8, UINT32_MAX, GW_PROTOCOL},
 		{9, 1, GW_PROTOCOL},  /* zero */
 		{12, 0, GW_PROTOCOL}, /* the second region in the first memory */
-		{14, 1, GW_PROTOCOL}, /* an empty region lies nowhere */
+		{14, 1, GW_PROTOCOL}, /* an empty region is in no memory */
 		{16, 1, GW_PROTOCOL},
 	};
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
@@ -396,7 +396,7 @@ static void memories(void **state)
 			fail_msg("change %zu: %s", i, gw_status_text(memory(n, changes[i].word, changes[i].value)));
 }
 
-/* Rows that change lie so that they can be looked at word by word. */
+/* Mutable rows are aligned so that words can be read in one access. */
 static void memories_of_rows(void **state)
 {
 	(void)state;
@@ -414,7 +414,7 @@ static void memories_of_rows(void **state)
 	}
 }
 
-/* One range of so many bytes there. */
+/* A read of one range at `at`. */
 static gw_status row_at(const struct gw_row_format *format, uint64_t at, uint32_t bytes)
 {
 	struct wire_read read = {.count = 1, .length = bytes, .width = 8};
@@ -450,7 +450,7 @@ static void dynamic_regions(void **state)
 {
 	(void)state;
 	static const struct {
-		struct wire_dynamic late;
+		struct wire_dynamic dynamic;
 		gw_status status;
 	} cases[] = {
 		{{GW_REGIONS_MAX, 1, 0, 0}, GW_OK},
@@ -464,8 +464,8 @@ static void dynamic_regions(void **state)
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct wire_dynamic out;
-		assert_int_equal(gw_wire_dynamic((const uint8_t *)&cases[i].late, &out), cases[i].status);
-		assert_memory_equal(&out, &cases[i].late, sizeof(out));
+		assert_int_equal(gw_wire_dynamic((const uint8_t *)&cases[i].dynamic, &out), cases[i].status);
+		assert_memory_equal(&out, &cases[i].dynamic, sizeof(out));
 	}
 }
 
@@ -486,7 +486,7 @@ static void torn(void **state)
 	assert_int_equal(gw_wire_torn(body, sizeof(numbers), UINT32_MAX), GW_PROTOCOL);
 }
 
-/* A read of `read`'s ranges in n bytes; lengths, for READV, are all `length`. */
+/* A read of `read`'s ranges in n bytes. For READV, each length is `length`. */
 static gw_status read_with(uint8_t type, struct wire_read read, uint32_t n, uint32_t length)
 {
 	struct wire_ranges ranges;
@@ -554,7 +554,7 @@ static void payloads(void **state)
 	read.length = 0; /* 4 times 2^30: a sum that is 0 in 32 bits */
 	assert_int_equal(read_with(WIRE_READV, read, n, 0), GW_OK);
 	assert_int_equal(read_with(WIRE_READV, read, n, 1u << 30), GW_PROTOCOL);
-	/* Several ranges have a limit together; one may be as long as it likes. */
+	/* Several ranges have a common limit; a single range has no limit. */
 	read.length = WIRE_PAYLOAD_MAX;
 	assert_int_equal(read_with(WIRE_READV, read, n, WIRE_PAYLOAD_MAX / 4), GW_OK);
 	read.length += 4;

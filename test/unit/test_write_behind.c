@@ -1,6 +1,5 @@
-/* Files that are written behind their owner's back: bytes and digests against those of the data itself, for lengths at
- * every edge of a chunk; a failure is told once more, and ends it.
- */
+/* Files written in the background: their bytes and digests equal the data's, for lengths around every multiple of a
+ * chunk. A failure is reported again by later calls, and ends the write. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +32,7 @@ static void begin_scratch(bool in_memory)
 		gw_scratch_make(scratch);
 }
 
-/* An array of so many bytes, in pieces of a length that fits nothing, and what lies on disk afterwards. */
+/* Writes an array of this many bytes in odd pieces, and compares the file. */
 static void check_array(struct gw_write_behind *writer, uint64_t bytes, size_t piece)
 {
 	char path[96], name[104];
@@ -79,7 +78,7 @@ static void every_length(void **state)
 	}
 }
 
-static void other_lengths_than_said(void **state)
+static void other_lengths_than_announced(void **state)
 {
 	(void)state;
 	const uint64_t shape[1] = {100};
@@ -96,7 +95,7 @@ static void other_lengths_than_said(void **state)
 		assert_int_equal(gw_array_out_append(out, data, wrong[i]), GW_OK);
 		assert_int_equal(gw_array_out_end(out, &digest), GW_INVALID);
 	}
-	/* Given up with a chunk under way. */
+	/* Dropped while a chunk is being written. */
 	const uint64_t large[1] = {MOST};
 	assert_int_equal(gw_array_out_begin(writer, path, GW_UINT8, 1, large, &out), GW_OK);
 	assert_int_equal(gw_array_out_append(out, data, CHUNK + 1), GW_OK);
@@ -105,7 +104,7 @@ static void other_lengths_than_said(void **state)
 	assert_int_equal(gw_remove_tree(scratch), GW_OK);
 }
 
-/* The first failure stays, with its text, whoever asks; nothing is written after it. */
+/* The first failure stays, with its text, for every later call; no byte is written after it. */
 static void a_full_disk(void **state)
 {
 	(void)state;
@@ -185,7 +184,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_length),
-		cmocka_unit_test(other_lengths_than_said),
+		cmocka_unit_test(other_lengths_than_announced),
 		cmocka_unit_test(a_full_disk),
 		cmocka_unit_test(allocations_fail),
 	};

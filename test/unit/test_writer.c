@@ -1,5 +1,5 @@
-/* The writer: what the schema refuses, and that nothing is there unless all of it is: with memory short, with writes
- * and fsyncs failing one by one, after an abort. */
+/* The writer: refusals by the schema; and the graph appears completely or not at all: when memory is short, when
+ * writes and fsyncs fail one by one, after an abort. */
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -22,8 +22,8 @@
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
 
-/* The calls that a full disk fails, taken over from libc: the n-th of them fails with ENOSPC. */
-static _Atomic long calls_left = -1; /* -1: none fails. Files are synced by several threads. */
+/* Replaces libc's calls that fail on a full disk: the n-th call fails with ENOSPC. */
+static _Atomic long calls_left = -1; /* -1: no failure. Several threads sync files. */
 
 static bool call_fails(void)
 {
@@ -86,7 +86,7 @@ static void test_nothing_before_commit(void **state)
 	assert_int_equal(gw_writer_open(fixture.folder, fixture.schema, true, &writer), GW_OK);
 	assert_int_equal(gw_fixture_fill(&fixture, writer), GW_OK);
 	gw_writer_abort(writer);
-	assert_int_equal(entries(fixture.root), 1); /* the old graph, untouched */
+	assert_int_equal(entries(fixture.root), 1); /* the old graph, unchanged */
 	assert_int_equal(gw_writer_open(fixture.folder, fixture.schema, true, &writer), GW_OK);
 	assert_int_equal(gw_fixture_fill(&fixture, writer), GW_OK);
 	assert_int_equal(gw_writer_commit(writer, &second), GW_OK);
@@ -96,7 +96,7 @@ static void test_nothing_before_commit(void **state)
 	gw_fixture_end(&fixture);
 }
 
-static void test_id_tells_graphs_apart(void **state)
+static void test_id_distinguishes_graphs(void **state)
 {
 	(void)state;
 	uint64_t ids[3];
@@ -173,7 +173,7 @@ static void test_schema(void **state)
 	uint64_t shape[2] = {15, 1ull << 40};
 	struct gw_array_stream *stream;
 	assert_int_equal(gw_writer_begin(writer, 0, "node/paper/feat", GW_FLOAT32, 2, shape, &stream), GW_LIMIT);
-	assert_int_equal(gw_writer_commit(writer, NULL), GW_INVALID); /* a writer that has failed does not commit */
+	assert_int_equal(gw_writer_commit(writer, NULL), GW_INVALID); /* a writer that has failed cannot commit */
 	assert_int_equal(entries(fixture.root), 0);
 	gw_fixture_end(&fixture);
 }
@@ -235,7 +235,7 @@ static void test_commit_wants_all(void **state)
 	assert_int_equal(gw_writer_array(writer, 0, "node/paper/more", GW_INT8, 1, &rows, data), GW_OK);
 	assert_int_equal(gw_writer_commit(writer, NULL), GW_INVALID);
 	assert_non_null(strstr(gw_last_error(), "node/paper/more"));
-	/* ids that are text and numbers; a table of names that is not the same in all parts */
+	/* ids that are both text and numbers; a table of names that differs between parts */
 	writer = begin(&fixture);
 	assert_int_equal(gw_fixture_fill(&fixture, writer), GW_OK);
 	for (uint32_t p = 0; p < 2; p++) {
@@ -275,7 +275,7 @@ static void test_commit_wants_all(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* Where an array lies before commit, found by its name under the one temporary folder. */
+/* Finds an array's file before the commit, by its name under the only temporary folder. */
 static void staged(const struct gw_fixture *fixture, const char *file, char path[512])
 {
 	DIR *directory = opendir(fixture->root);
@@ -299,7 +299,7 @@ static gw_dtype written_dtype(const struct gw_fixture *fixture, const char *file
 	return dtype;
 }
 
-/* 2^32 - 1 itself means none, so it is the first value that takes 8 bytes. */
+/* 2^32 - 1 itself means "no edge", so it is the first value that takes 8 bytes. */
 static void test_narrowest_type(void **state)
 {
 	(void)state;
@@ -338,7 +338,7 @@ static void test_ids_out_of_range(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* Large arrays in odd pieces, by several threads at once, are the bytes that went in. */
+/* Large arrays in odd pieces, by several threads at once, have the written bytes. */
 struct job {
 	struct gw_writer *writer;
 	char key[32];
@@ -436,7 +436,7 @@ static void test_memory_short(void **state)
 	struct gw_fixture fixture;
 	gw_fixture_begin(&fixture, 1, 8, 1);
 	assert_true(gw_fault_each(write_graph, &fixture) > 100);
-	assert_int_equal(entries(fixture.root), 1); /* of the last run, which met no fault */
+	assert_int_equal(entries(fixture.root), 1); /* from the last run, which met no fault */
 	gw_fixture_end(&fixture);
 }
 
@@ -470,7 +470,7 @@ static void test_no_space(void **state)
 		}
 		if (status != GW_NO_SPACE || !strstr(gw_last_error(), "No space left"))
 			fail_msg("call %ld: %s: %s", n, gw_status_text(status), gw_last_error());
-		/* nothing is there or, where only the parent's fsync failed, all of it */
+		/* no graph, or a complete one if only the parent's fsync failed */
 		if (entries(fixture.root) > 0)
 			check_whole(&fixture);
 	}
@@ -482,7 +482,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_before_commit),
-		cmocka_unit_test(test_id_tells_graphs_apart),
+		cmocka_unit_test(test_id_distinguishes_graphs),
 		cmocka_unit_test(test_schema),
 		cmocka_unit_test(test_bytes_must_fit),
 		cmocka_unit_test(test_commit_wants_all),

@@ -161,8 +161,8 @@ void gw_tcp_client_connected(struct tcp_client *client, gw_status status);
 gw_status gw_tcp_client_hello(struct tcp_client *client, const struct wire_header *header, const uint8_t *body);
 
 /* --- client_dynamic.c --- */
-/* hold: the client reads the memory itself, and releases it when it is notified of a withdrawal. */
-gw_status gw_tcp_client_open_region(struct tcp_client *client, uint32_t id, uint32_t generation, bool hold,
+/* lease: the client reads the memory itself, and releases it when it is notified of a withdrawal. */
+gw_status gw_tcp_client_open_region(struct tcp_client *client, uint32_t id, uint32_t generation, bool lease,
 				    void *cookie);
 /* Handle REGION and WITHDRAWN. An error ends the connection. */
 gw_status gw_tcp_client_take_region(struct tcp_client *client, const uint8_t *body);

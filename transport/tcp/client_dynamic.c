@@ -104,15 +104,15 @@ void gw_tcp_dynamic_release(struct gw_endpoint *base, uint32_t id, uint32_t gene
 	entry_release(client, entry);
 }
 
-gw_status gw_tcp_client_open_region(struct tcp_client *client, uint32_t id, uint32_t generation, bool hold,
+gw_status gw_tcp_client_open_region(struct tcp_client *client, uint32_t id, uint32_t generation, bool lease,
 				    void *cookie)
 {
 	char text[GW_ADDRESS_MAX];
-	struct wire_dynamic dynamic = {.id = id, .generation = generation, .hold = hold};
+	struct wire_dynamic dynamic = {.id = id, .generation = generation, .lease = lease};
 	struct gw_note *note;
 	gw_status status;
-	/* A caller with `hold` is notified of withdrawals, so a region in the table is open. */
-	bool known = hold && gw_endpoint_region(&client->base, id, generation);
+	/* A caller with `lease` is notified of withdrawals, so a region in the table is open. */
+	bool known = lease && gw_endpoint_region(&client->base, id, generation);
 	bool possible = id >= GW_REGIONS_MAX && id < GW_REGIONS_MAX + GW_DYNAMIC_REGIONS_MAX && generation;
 	bool asked = client->phase == CLIENT_OPEN && !known && possible;
 	uint8_t *room = asked ? gw_tcp_client_reserve(client, sizeof(dynamic), &status) : NULL;

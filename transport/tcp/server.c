@@ -237,7 +237,7 @@ static void tcp_server_advance(struct tcp_server *server)
 				return;
 			continue;
 		}
-		if (server->holds.first && !server->calling)
+		if (server->leases.first && !server->calling)
 			gw_tcp_server_notify_withdrawn(server);
 		if (server->calling || gw_tcp_server_room(server) < room_needed(server) || !take_frame(server)) {
 			return;

@@ -45,7 +45,7 @@ struct tcp_server {
 	uint64_t budget_ns, window;       /* for the client's numbered calls */
 	struct tcp_fd_passing fd_passing; /* unix sockets */
 	int passed;                       /* a dynamic region's descriptor that is being sent; -1: none */
-	struct gw_dynamic_pins holds;
+	struct gw_dynamic_pins leases;
 	/* In: frames, the oldest at in_begin. */
 	uint8_t *in;
 	uint32_t in_begin, in_end, in_capacity;

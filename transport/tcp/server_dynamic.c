@@ -13,7 +13,7 @@
 
 #include "transport/tcp/server.h"
 
-static gw_status late_share(struct tcp_server *server, const struct gw_dynamic_region_place *place)
+static gw_status dynamic_share(struct tcp_server *server, const struct gw_dynamic_region_place *place)
 {
 	if (place->region.bytes == 0)
 		return GW_OK;
@@ -28,7 +28,7 @@ static gw_status late_share(struct tcp_server *server, const struct gw_dynamic_r
 static gw_status dynamic_open(struct tcp_server *server, const struct wire_dynamic *dynamic, struct wire_region *out)
 {
 	struct gw_dynamic_region_place *place;
-	if (!dynamic->hold) {
+	if (!dynamic->lease) {
 		place = gw_dynamic_region_enter(server->service, dynamic->id, dynamic->generation);
 		if (!place)
 			return GW_NOT_FOUND;
@@ -36,14 +36,14 @@ static gw_status dynamic_open(struct tcp_server *server, const struct wire_dynam
 		gw_dynamic_region_leave(server->service, place);
 		return GW_OK;
 	}
-	gw_status status = gw_dynamic_pin(&server->holds, server->service, dynamic->id, dynamic->generation, &place);
+	gw_status status = gw_dynamic_pin(&server->leases, server->service, dynamic->id, dynamic->generation, &place);
 	if (status != GW_OK)
 		return status;
 	*out = gw_wire_region_of(&place->region);
 	if (server->listener->local)
-		status = late_share(server, place);
+		status = dynamic_share(server, place);
 	if (status != GW_OK)
-		gw_dynamic_region_release(&server->holds, server->service, dynamic->id, dynamic->generation);
+		gw_dynamic_region_release(&server->leases, server->service, dynamic->id, dynamic->generation);
 	return status;
 }
 
@@ -74,7 +74,7 @@ void gw_tcp_server_released(struct tcp_server *server, const uint8_t *body)
 	if (status != GW_OK)
 		gw_tcp_server_refuse(server, status);
 	else
-		gw_dynamic_region_release(&server->holds, server->service, dynamic.id, dynamic.generation);
+		gw_dynamic_region_release(&server->leases, server->service, dynamic.id, dynamic.generation);
 }
 
 void gw_tcp_server_notify_withdrawn(struct tcp_server *server)
@@ -84,7 +84,7 @@ void gw_tcp_server_notify_withdrawn(struct tcp_server *server)
 	/* Keep room for an ERROR that may have to follow. */
 	const size_t needed = WIRE_HEADER_BYTES + sizeof(dynamic) + WIRE_HEADER_BYTES + WIRE_ERROR_TEXT;
 	while (gw_tcp_server_room(server) >= needed &&
-	       gw_dynamic_region_withdrawn(&server->holds, server->service, &dynamic.id, &dynamic.generation))
+	       gw_dynamic_region_withdrawn(&server->leases, server->service, &dynamic.id, &dynamic.generation))
 		gw_tcp_server_answer(server, &header, &dynamic);
 }
 
@@ -99,6 +99,6 @@ void gw_tcp_servers_withdrawn(struct tcp_loop *loop)
 {
 	atomic_store(&loop->withdrawn, false);
 	for (struct tcp_server *server = loop->servers; server; server = server->next)
-		if (server->holds.first)
+		if (server->leases.first)
 			loop->driver->ops->kick(loop->driver, &server->io);
 }

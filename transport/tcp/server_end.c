@@ -30,7 +30,7 @@ void gw_tcp_server_end(struct tcp_server *server)
 	if (server->entered) {
 		gw_service_left(server->service, server->number, server->thread);
 		gw_service_reads_end(server->service, &server->read.reads);
-		gw_dynamic_pins_end(&server->holds, server->service);
+		gw_dynamic_pins_end(&server->leases, server->service);
 		if (server->window)
 			gw_replay_disconnect(server->service->replay_cache, server->auth.client_uuid);
 		gw_service_disconnect(server->service);

@@ -248,7 +248,7 @@ gw_status gw_wire_dynamic(const uint8_t *body, struct wire_dynamic *out)
 {
 	memcpy(out, body, sizeof(*out));
 	if (out->id < GW_REGIONS_MAX || out->id >= GW_REGIONS_MAX + GW_DYNAMIC_REGIONS_MAX || !out->generation ||
-	    out->hold > 1 || out->zero)
+	    out->lease > 1 || out->zero)
 		return gw_fail(GW_PROTOCOL, "a frame about region %u of generation %u is malformed", out->id,
 			       out->generation);
 	return GW_OK;

@@ -138,7 +138,7 @@ struct wire_memories {
 struct wire_dynamic {
 	uint32_t id, generation;
 	/* OPEN: 1: the client will read the memory itself, and must be notified of its withdrawal; else 0. */
-	uint32_t hold;
+	uint32_t lease;
 	uint32_t zero;
 };
 static_assert(sizeof(struct wire_dynamic) == 16, "no padding");

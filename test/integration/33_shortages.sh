@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A server among strangers and shortages: sockets that say nothing, few descriptors, many clients that leave or are killed,
-# a runtime folder that is none, an output that is full, and an end while clients are busy.
+# A server with shortages: silent sockets, few descriptors, many clients that leave or are killed, a runtime folder that
+# is a file, an output that is full, and an end while clients are busy.
 # shellcheck source=test/integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -13,7 +13,7 @@ holds "its parts" "$GRAPHWIRE" partition graph --num-parts 2 --method random --o
 head -c 40 /dev/urandom >job.key && chmod 600 job.key
 
 declare -A address process
-start() { # start NAME FILES ARGUMENT…: a server that may open so many files; its address in ${address[NAME]}
+start() { # start NAME FILES ARGUMENT…: starts a server with this limit of open files; its address in ${address[NAME]}
 	local name=$1 files=$2
 	shift 2
 	: >"$name.log"
@@ -24,9 +24,9 @@ start() { # start NAME FILES ARGUMENT…: a server that may open so many files; 
 	within 60 grep -q '^serving part' "$name.log" || not_ok "server $name: $(tail -n 1 "$name.log")"
 	address[$name]=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' "$name.log")
 }
-ends() { # ends NAME SIGNAL: and its process is gone
+ends() { # ends NAME SIGNAL: waits until its process has ended
 	kill -"$2" "${process[$1]}"
-	within 60 gone "${process[$1]}" || not_ok "server $1 goes on after SIG$2"
+	within 60 gone "${process[$1]}" || not_ok "server $1 continues after SIG$2"
 	wait "${process[$1]}" 2>/dev/null
 }
 value() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" "$2"; } # value KEY FILE
@@ -34,39 +34,39 @@ says() { # says WHAT PATTERN FILE
 	if grep -qE -- "$2" "$3"; then ok "$1"; else not_ok "$1: $(head -c 500 "$3")"; fi
 }
 
-# --- Sockets that say nothing, more of them than the server may open files. ---
+# --- Silent sockets, more than the server's limit of open files. ---
 start few 200 --part-config graph --part 0 --key-file job.key
-says "a low limit of open files is said" 'at most [0-9]+ connections: the limit of open files is 200' few.log
+says "a low limit of open files is logged" 'at most [0-9]+ connections: the limit of open files is 200' few.log
 port=${address[few]##*:}
 silent=()
 for _ in $(seq 300); do
 	exec {socket}<>"/dev/tcp/127.0.0.1/$port" && silent+=("$socket")
 done
-holds "a client with the key gets in beside 300 silent sockets" \
+holds "a client with the key is admitted despite 300 silent sockets" \
 	"$GRAPHWIRE" epoch --part-config graph --servers "${address[few]}" --transport tcp --key-file job.key --check --batch-size 256
 holds "so does stat" "$GRAPHWIRE" stat --json --key-file job.key "${address[few]}"
-# Each of the server's threads has its own, and may have been kept from them so far.
+# Each of the server's threads drops its own sockets, perhaps not at once.
 given_way() {
 	"$GRAPHWIRE" stat --json --key-file job.key "${address[few]}" >given_way.json &&
 		[ "$(value dropped given_way.json)" -ge 200 ] && [ "$(value unproven given_way.json)" -le 40 ]
 }
 if within 60 given_way; then
-	ok "the oldest silent ones have given way"
+	ok "the oldest silent sockets are dropped"
 else
-	not_ok "the oldest silent ones have given way: $(cat given_way.json)"
+	not_ok "the oldest silent sockets are dropped: $(cat given_way.json)"
 fi
 for socket in "${silent[@]}"; do exec {socket}>&-; done
 # shellcheck disable=SC2016
 refuses "more connections than files" 1 'limit of open files is 200.*ulimit -n' bash -c \
 	'ulimit -n 200; exec "$0" serve --part-config graph --part 0 --listen 127.0.0.1:0 --threads 2 --connections 500' "$GRAPHWIRE"
 # shellcheck disable=SC2016
-refuses "too few files for any" 1 'limit of open files is 40.*ulimit -n' bash -c \
+refuses "too few files for one connection" 1 'limit of open files is 40.*ulimit -n' bash -c \
 	'ulimit -n 40; exec "$0" serve --part-config graph --part 0 --listen 127.0.0.1:0 --threads 2' "$GRAPHWIRE"
 ends few TERM
 
-# --- Many clients that come, read and leave: their memory goes back. ---
-# clients.py PORT NUMBER stay|busy VERSION: so many clients without a key. They read something large and stay until the
-# input ends; or go on reading, each answer whole, until the server closes its end behind one.
+# --- Many clients that connect, read and leave: the server frees their memory. ---
+# clients.py PORT NUMBER stay|busy VERSION: this many clients without a key. stay: they read a large answer, and stay until
+# the input ends. busy: they read complete answers until the server closes its side after one.
 cat >clients.py <<'P'
 import socket, struct, sys
 port, number, mode, version = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
@@ -146,7 +146,7 @@ else
 fi
 ends storm TERM
 
-# --- Clients that are killed while they read: what the server has for them is as it was before. ---
+# --- Clients that are killed while they read: the server frees all that it had for them. ---
 start bereft 1024 --part-config graph --part 0 --insecure
 stat_bereft() { "$GRAPHWIRE" stat --json --insecure "${address[bereft]}" >bereft.json; }
 has_read() { stat_bereft && [ "$(value reads bereft.json)" -ge "$1" ]; }
@@ -177,36 +177,36 @@ else
 fi
 ends bereft TERM
 
-# --- A runtime folder that is none: needed for the key of loopback, and for nothing else. ---
+# --- A runtime folder that is a file: only a key for loopback needs the folder. ---
 rm -rf "$folder" && : >"$folder"
 refuses "a server that makes a key needs its folder" 1 'XDG_RUNTIME_DIR' \
 	"$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0
 start keyed 1024 --part-config graph --part 0 --key-file job.key
-says "one with a key file goes on without it, and says so" 'XDG_RUNTIME_DIR' keyed.log
+says "a server with a key file starts without it, and logs that" 'XDG_RUNTIME_DIR' keyed.log
 holds "and serves" "$GRAPHWIRE" epoch --part-config graph --servers "${address[keyed]}" --transport tcp --key-file job.key --check
 ends keyed TERM
 rm -f "$folder"
 
-# --- What killed servers leave is swept by the next; one that ends leaves nothing. ---
+# --- The next server removes the files of killed ones; a server that ends leaves no file. ---
 locks() { find "$folder" -name 'part-*.lock' | wc -l; }
 start zero 1024 --part-config parts --part 0
 start one 1024 --part-config parts --part 1
 if [ "$(locks)" -eq 2 ]; then ok "servers have their locks"; else not_ok "servers have their locks: $(ls "$folder")"; fi
 ends zero KILL
 start one_more 1024 --part-config graph --part 0
-if [ "$(locks)" -eq 2 ]; then ok "a dead server's lock is swept"; else not_ok "a dead server's lock is swept: $(ls "$folder")"; fi
-refuses "a live one's is not" 1 "part 1.*pid ${process[one]}" \
+if [ "$(locks)" -eq 2 ]; then ok "a dead server's lock is removed"; else not_ok "a dead server's lock is removed: $(ls "$folder")"; fi
+refuses "a running server's lock is not" 1 "part 1.*pid ${process[one]}" \
 	"$GRAPHWIRE" serve --part-config parts --part 1 --listen 127.0.0.1:0
 ends one_more TERM
 ends one TERM
 if [ "$(locks)" -eq 0 ]; then ok "servers that end leave no lock"; else not_ok "servers that end leave no lock: $(ls "$folder")"; fi
 
-# --- The line that says that it is ready finds no room. ---
+# --- The server cannot print its ready line. ---
 # shellcheck disable=SC2016
 refuses "an output that is full" 1 'standard output.*No space left' \
 	bash -c 'exec "$0" serve --part-config graph --part 0 --listen 127.0.0.1:0 >/dev/full' "$GRAPHWIRE"
 
-# --- An end while clients are busy: their open work, not the time that it may take. ---
+# --- An end while clients are busy: it waits for their open requests, not for the whole drain time. ---
 start busy 1024 --part-config graph --part 0 --insecure --drain 3600000
 python3 clients.py "${address[busy]##*:}" 3 busy "$version" >busy.out 2>busy.err &
 clients=$!
@@ -216,7 +216,7 @@ kill -TERM "${process[busy]}"
 if within 60 gone "${process[busy]}"; then
 	ok "a server ends with its clients' open work, though it may take an hour"
 else
-	not_ok "a server goes on though its clients' work was answered"
+	not_ok "a server continues though it has answered its clients"
 fi
 if wait "$clients"; then
 	ok "and its clients have got their answers whole"

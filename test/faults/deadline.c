@@ -1,11 +1,10 @@
 /* Reads whose deadlines pass before their bytes can arrive.
  *
- *   a read of all bytes, for comparison -> one connection for each round -> creates "ready", waits for "go": meanwhile
- *   the link is made slow -> rounds: a read with a short deadline -> GW_DEADLINE, in time -> copies the buffer
- *   -> waits long enough for the late bytes to arrive -> no buffer has changed
+ *   a read of all bytes, for comparison -> one connection for each round -> creates "ready", waits for "go":
+ *   meanwhile the script slows the link -> rounds: a read with a short deadline -> GW_DEADLINE, in time
+ *   -> copies the buffer -> waits until the late bytes would have arrived -> no buffer has changed
  *
- * Otherwise fails, with status 1 and a line that says where.
- */
+ * On failure the status is 1, and one line says which step failed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

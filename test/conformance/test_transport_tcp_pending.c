@@ -37,7 +37,7 @@ static void a_flood_of_pending_clients(void **state)
 	assert_in_range(counters.unproven, 1, KEPT);
 	assert_int_equal(counters.connections_open, 4);
 	assert_int_equal(counters.connections_total, 4);
-	for (int i = 0; i < FLOOD - KEPT - 2; i++) /* those in between had a place for a moment */
+	for (int i = 0; i < FLOOD - KEPT - 2; i++) /* the others were admitted for a moment */
 		assert_true(gw_fake_closed(fds[i], 5000));
 	for (int i = 0; i < FLOOD; i++)
 		close(fds[i]);
@@ -49,7 +49,7 @@ static void a_flood_of_pending_clients(void **state)
 }
 
 /* More clients with the key than the limit: the admitted ones go on, the others are refused with the reason. */
-static void a_full_server_says_so(void **state)
+static void a_full_server_refuses_with_the_reason(void **state)
 {
 	struct bed_options options = {.limits = {.connections = 2}};
 	struct rude *rude = rude_begin(state, &options);
@@ -242,9 +242,9 @@ static void replies_that_are_not_read(void **state)
 int main(void)
 {
 	static const struct bed_test tests[] = {
-		{BED_TEST(a_flood_of_pending_clients)}, {BED_TEST(a_full_server_says_so)},
+		{BED_TEST(a_flood_of_pending_clients)}, {BED_TEST(a_full_server_refuses_with_the_reason)},
 		{BED_TEST(a_pending_client_is_cheap)},  {BED_TEST(a_pending_client_that_sends_much)},
 		{BED_TEST(a_hello_in_one_piece)},       {BED_TEST(replies_that_are_not_read)},
 	};
-	return gw_bed_run_tcp("tcp strangers", tests, sizeof(tests) / sizeof(tests[0]));
+	return gw_bed_run_tcp("tcp pending clients", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -23,7 +23,7 @@
 #define ROW_BYTES (COLUMNS * sizeof(float))
 #define FEW       300 /* rows of one pull */
 #define HELD      250 /* the row that the test locks */
-#define LIGHT     20  /* calls of the other client meanwhile */
+#define LIGHT     20  /* calls of the other client in the meantime */
 
 /* A bed whose service has a table with one tensor of zeros, and a second client. */
 struct desk {
@@ -432,5 +432,5 @@ int main(void)
 		{BED_TEST(state_that_appears_during_a_save_is_saved)},
 		{BED_TEST(a_client_lost_in_the_middle_pushes_once)},
 	};
-	return gw_bed_run("tensor turns", tests, sizeof(tests) / sizeof(tests[0]));
+	return gw_bed_run("tensor slices", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,4 +1,4 @@
-/* Checkpoints beside trainers, and in the background. The oracle is a tensor that grows by one everywhere. */
+/* Checkpoints while trainers write, and in the background. The oracle is a tensor of which every row grows by one. */
 #include <dirent.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,8 +15,8 @@
 #include "core/graph/npy.h"
 #include "test/support/save_bed.h"
 
-/* A trainer adds one to every row of a tensor, over and over, while it is written: each row is in it as it was after
- * some addition, no earlier than the last that was acknowledged before. */
+/* A trainer adds one to every row of a tensor, over and over, during a checkpoint. Each row of the checkpoint is a
+ * value that the row had, no older than the last addition that was acknowledged before the checkpoint. */
 struct adder {
 	struct gw_client *client;
 	const struct gw_tensor *tensor;
@@ -42,7 +42,7 @@ static void *add_ones(void *context)
 	return NULL;
 }
 
-static void beside_a_trainer(void **state)
+static void while_a_trainer_pushes(void **state)
 {
 	(void)state;
 	struct gw_client *client = save_bed_open_servers(), *trainer = save_bed_open_servers();
@@ -61,16 +61,16 @@ static void beside_a_trainer(void **state)
 		const struct gw_checkpoint_options options = {.replace = true};
 		struct gw_ticket *ticket;
 		if (round == 0) {
-			must(gw_checkpoint(client, save_bed_path("beside"), &options));
-		} else { /* in the background of the trainer's own client */
-			must(gw_checkpoint_start(trainer, save_bed_path("beside"), &options, &ticket));
+			must(gw_checkpoint(client, save_bed_path("trained"), &options));
+		} else { /* in the background, from the trainer's own client */
+			must(gw_checkpoint_start(trainer, save_bed_path("trained"), &options, &ticket));
 			must(gw_wait(ticket, -1));
 		}
-		unsigned after = atomic_load(&adder.acknowledged) + 1; /* one may be under way */
+		unsigned after = atomic_load(&adder.acknowledged) + 1; /* one more push may have started */
 		for (int p = 0; p < SAVE_BED_PARTS; p++) {
 			char name[64];
 			struct gw_npy_file file;
-			snprintf(name, sizeof(name), "beside/tensor0/part%d/rows.npy", p);
+			snprintf(name, sizeof(name), "trained/tensor0/part%d/rows.npy", p);
 			must(gw_npy_open(save_bed_path(name), &file));
 			const float *rows = file.data;
 			for (uint64_t i = 0; i < file.npy.shape[0] * SAVE_BED_COLUMNS; i++) {
@@ -85,7 +85,7 @@ static void beside_a_trainer(void **state)
 	must(gw_tensor_delete(client, "ones", GW_OF_JOB));
 	gw_client_close(trainer);
 	gw_client_close(client);
-	must(gw_remove_tree(save_bed_path("beside")));
+	must(gw_remove_tree(save_bed_path("trained")));
 }
 
 #define MIDST      600
@@ -103,7 +103,7 @@ static const struct gw_tensor *create_midst(struct gw_client *client, const char
 	return tensor;
 }
 
-/* All rows but the one that is taken; other gradients each time. */
+/* Pushes to all rows except the locked one, with other gradients each time. */
 static void push_midst(struct gw_client *client, const struct gw_tensor *tensor, int time)
 {
 	int64_t *ids = save_bed_ids(MIDST);
@@ -116,10 +116,10 @@ static void push_midst(struct gw_client *client, const struct gw_tensor *tensor,
 	free(gradients);
 }
 
-/* A row of the first part is taken while that is written, and the tensor is trained for the first time meanwhile. Each
- * row is written as it was before or as it was afterwards, then with what the optimizer has of it: training goes on
- * from there as it would have. */
-static void trained_in_the_midst(void **state)
+/* The test locks a row of the first part while the checkpoint is written, and trains the tensor for the first time
+ * meanwhile. The checkpoint has each row as it was before or after the training, with the matching state of the
+ * optimizer, so training continues from there with the same results. */
+static void pushes_in_the_midst(void **state)
 {
 	(void)state;
 	struct gw_client *client = save_bed_open_servers(), *trainer = save_bed_open_servers();
@@ -145,13 +145,13 @@ static void trained_in_the_midst(void **state)
 		usleep(100);
 		gw_service_counters(server->service, &counters);
 	} while (counters.deferred < waits + 3);
-	/* By a connection of its own: the one that waits for the row is held up. */
+	/* A separate connection, because the checkpoint's own waits for the row. */
 	push_midst(trainer, create_midst(trainer, "midst"), 0);
 	gw_row_unlock(format, row, sequence);
 	gw_shard_unref(server->tensors, shard);
 	must(gw_wait(ticket, -1));
 
-	float *then[2], *later[2], *saved, *on; /* trained in the midst, and not */
+	float *then[2], *later[2], *saved, *on; /* with and without training during the checkpoint */
 	then[0] = (float *)(void *)save_bed_rows(client, tensor);
 	then[1] = (float *)(void *)save_bed_rows(client, other);
 	push_midst(client, tensor, 1);
@@ -181,7 +181,7 @@ static void trained_in_the_midst(void **state)
 	must(gw_remove_tree(save_bed_path("midst")));
 }
 
-/* What it was told is copied; what it wrote is what the call in the foreground writes. */
+/* A checkpoint in the background copies its arguments, and writes the same files as the call in the foreground. */
 static void in_the_background(void **state)
 {
 	(void)state;
@@ -218,7 +218,7 @@ static void in_the_background(void **state)
 	must(gw_remove_tree(save_bed_path("copied")));
 }
 
-/* Entries of the scratch folder whose names begin so. */
+/* Counts entries of the scratch folder whose names begin with `name`. */
 static unsigned entries_of(const char *beginning)
 {
 	unsigned count = 0;
@@ -230,8 +230,8 @@ static unsigned entries_of(const char *beginning)
 	return count;
 }
 
-/* Cancelled at once, in the pause that a low rate makes, and while it waits for a server that is away: it ends, and
- * nothing is left of it. At one byte a second it cannot have come to its end. */
+/* Cancels a checkpoint at once, in the pause that a low rate causes, and while it waits for a server that is away.
+ * Each time it ends and leaves no file. At one byte a second it cannot have finished. */
 static void cancelled(void **state)
 {
 	(void)state;
@@ -262,10 +262,10 @@ static void cancelled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(beside_a_trainer),
-		cmocka_unit_test(trained_in_the_midst),
+		cmocka_unit_test(while_a_trainer_pushes),
+		cmocka_unit_test(pushes_in_the_midst),
 		cmocka_unit_test(in_the_background),
 		cmocka_unit_test(cancelled),
 	};
-	return cmocka_run_group_tests_name("checkpoint, beside", tests, save_bed_begin, save_bed_end);
+	return cmocka_run_group_tests_name("checkpoints in the background", tests, save_bed_begin, save_bed_end);
 }

@@ -1,4 +1,5 @@
-"""Hosts that are not one hop of IPv4 away: IPv6 addresses in ip_config.txt, and a gateway of the user's own ssh."""
+"""Hosts that are not one hop of IPv4 away: IPv6 addresses in ip_config.txt, and a gateway in the user's ssh
+configuration."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from test_kept import CLUSTER
 ALL_PARTS = "parts: 1 mapped on this host, 0 by RDMA, 1 over TCP"
 
 
-class Ways(OnHosts):
-    """Two hosts. What is launched reads all parts; what is copied is verified."""
+class Networks(OnHosts):
+    """Two hosts. Launches read all parts; copies are verified."""
 
     count = 2
 
     def copies(self, hosts: str, *more: str) -> None:
-        """A copy to the hosts of this list works, and again sends nothing."""
+        """A copy to the hosts of this list works, and a second copy sends nothing."""
         shutil.copytree(self.parts, self.bed.desk.home / "g", dirs_exist_ok=True)
         words = [*COPY, "--workspace", "~/new", "--rel_data_path", "x", "--part_config", "g", "--ip_config", hosts]
         for host in self.bed.hosts:
@@ -40,7 +41,7 @@ class Ways(OnHosts):
         self.assertEqual(result.stdout.count(ALL_PARTS), self.count, result.stdout)
 
     def test_ipv6(self) -> None:
-        """With and without brackets, with and without a port; nothing goes over IPv4."""
+        """With and without brackets, with and without a port. No connection uses IPv4."""
         one, two = (host.address6 for host in self.bed.hosts)
         (self.bed.desk.home / "w/six.txt").write_text(f"{one}\n[{two}] 30055 3\n")
         for host in [*self.bed.hosts, self.bed.desk]:
@@ -65,7 +66,7 @@ class Ways(OnHosts):
         self.nothing_left()
 
     def test_a_gateway(self) -> None:
-        """The desk has no route to host 0; ~/.ssh/config says by whom it goes."""
+        """The desk has no route to host 0; ~/.ssh/config names a gateway."""
         desk, (behind, gateway) = self.bed.desk, self.bed.hosts
         desk.shell(f"ip route add unreachable {behind.address}/32")
         self.addCleanup(desk.shell, f"ip route del unreachable {behind.address}/32")

@@ -1,7 +1,7 @@
-/* The same graph by several ways: standalone, and from servers, with many engines and with one. Fails the test when a
- * way cannot be opened. */
-#ifndef GW_TEST_CLIENT_WAYS_H
-#define GW_TEST_CLIENT_WAYS_H
+/* The same graph over several paths: standalone, and from servers, with many engines and with one. Fails the test when
+ * a path cannot be opened. */
+#ifndef GW_TEST_CLIENT_PATHS_H
+#define GW_TEST_CLIENT_PATHS_H
 
 #include "test/support/client_setup.h"
 

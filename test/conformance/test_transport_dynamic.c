@@ -16,19 +16,19 @@
 #define ROW_BYTES 40
 
 /* A region with separate memory. */
-struct late {
+struct dynamic {
 	struct gw_arena *arena;
 	struct gw_region region;
 	uint32_t rows;
 	_Atomic uint32_t freed;
 };
 
-static void late_freed(void *context)
+static void dynamic_freed(void *context)
 {
-	struct late *late = context;
+	struct dynamic *dynamic = context;
 	/* A late reader must not find the old bytes. */
-	memset(gw_arena_base(late->arena), 0xee, gw_arena_bytes(late->arena));
-	atomic_fetch_add(&late->freed, 1);
+	memset(gw_arena_base(dynamic->arena), 0xee, gw_arena_bytes(dynamic->arena));
+	atomic_fetch_add(&dynamic->freed, 1);
 }
 
 static void payload_of(uint64_t seed, uint32_t row, uint8_t payload[ROW_BYTES])
@@ -39,38 +39,38 @@ static void payload_of(uint64_t seed, uint32_t row, uint8_t payload[ROW_BYTES])
 	}
 }
 
-static gw_status late_publish(struct late *late, struct gw_service *service, uint32_t rows, uint64_t seed)
+static gw_status dynamic_publish(struct dynamic *dynamic, struct gw_service *service, uint32_t rows, uint64_t seed)
 {
-	struct gw_arena_options memory = {.name = "late", .numa = GW_NUMA_LOCAL, .shareable = true};
+	struct gw_arena_options memory = {.name = "dynamic", .numa = GW_NUMA_LOCAL, .shareable = true};
 	struct gw_region_rows format = {.seed = seed};
 	uint8_t payload[ROW_BYTES];
-	memset(late, 0, sizeof(*late));
-	late->rows = rows;
+	memset(dynamic, 0, sizeof(*dynamic));
+	dynamic->rows = rows;
 	assert_int_equal(gw_row_format_init(ROW_BYTES, &format.format), GW_OK);
 	uint64_t bytes = (uint64_t)rows * format.format.stride;
-	assert_int_equal(gw_arena_create(bytes ? bytes : 1, &memory, &late->arena), GW_OK);
+	assert_int_equal(gw_arena_create(bytes ? bytes : 1, &memory, &dynamic->arena), GW_OK);
 	for (uint32_t i = 0; i < rows; i++) {
 		payload_of(seed, i, payload);
-		gw_row_make(&format.format, seed, i, gw_arena_base(late->arena) + (uint64_t)i * format.format.stride,
+		gw_row_make(&format.format, seed, i, gw_arena_base(dynamic->arena) + (uint64_t)i * format.format.stride,
 			    payload);
 	}
-	struct gw_dynamic_region region = {.base = gw_arena_base(late->arena),
+	struct gw_dynamic_region region = {.base = gw_arena_base(dynamic->arena),
 					   .bytes = bytes,
 					   .rows = &format,
-					   .fd = gw_arena_fd(late->arena),
-					   .freed = late_freed,
-					   .context = late};
-	return gw_service_publish(service, &region, &late->region);
+					   .fd = gw_arena_fd(dynamic->arena),
+					   .freed = dynamic_freed,
+					   .context = dynamic};
+	return gw_service_publish(service, &region, &dynamic->region);
 }
 
-static void late_begin(struct late *late, struct bed *bed, uint32_t rows, uint64_t seed)
+static void dynamic_begin(struct dynamic *dynamic, struct bed *bed, uint32_t rows, uint64_t seed)
 {
-	assert_int_equal(late_publish(late, bed->service, rows, seed), GW_OK);
+	assert_int_equal(dynamic_publish(dynamic, bed->service, rows, seed), GW_OK);
 }
 
-static void late_end(struct late *late)
+static void dynamic_end(struct dynamic *dynamic)
 {
-	gw_arena_destroy(late->arena);
+	gw_arena_destroy(dynamic->arena);
 }
 
 static void one_begin(struct one *one, void **state)
@@ -96,33 +96,33 @@ static gw_status read_row(struct one *one, struct gw_endpoint *endpoint, const s
 	return gw_bed_wait(one->group, &set).status;
 }
 
-static void expect_row(struct one *one, const struct late *late, uint32_t row)
+static void expect_row(struct one *one, const struct dynamic *dynamic, uint32_t row)
 {
 	uint8_t payload[ROW_BYTES];
-	payload_of(late->region.rows.seed, row, payload);
-	assert_int_equal(read_row(one, one->endpoint, &late->region, row), GW_OK);
+	payload_of(dynamic->region.rows.seed, row, payload);
+	assert_int_equal(read_row(one, one->endpoint, &dynamic->region, row), GW_OK);
 	assert_memory_equal(one->landing, payload, ROW_BYTES);
 }
 
 /* Polls until the owner got the region's memory back. */
-static void await_freed(struct one *one, struct late *late)
+static void await_freed(struct one *one, struct dynamic *dynamic)
 {
 	struct gw_completion completion;
 	uint64_t end = gw_now_ns() + 100 * GW_NS_PER_SECOND;
-	while (!atomic_load(&late->freed) && gw_now_ns() < end)
+	while (!atomic_load(&dynamic->freed) && gw_now_ns() < end)
 		assert_int_equal(gw_poll_group_poll(one->group, &completion, 1, 2 * GW_NS_PER_MS), 0);
-	assert_int_equal(atomic_load(&late->freed), 1);
+	assert_int_equal(atomic_load(&dynamic->freed), 1);
 }
 
 static void published_regions_are_found_and_read(void **state)
 {
 	struct one one;
-	struct late late[3];
+	struct dynamic dynamic[3];
 	one_begin(&one, state);
 	for (uint32_t i = 0; i < 3; i++)
-		late_begin(&late[i], &one.bed, i * 10, 100 + i);
+		dynamic_begin(&dynamic[i], &one.bed, i * 10, 100 + i);
 	for (uint32_t i = 0; i < 3; i++) {
-		const struct gw_region *region = &late[i].region;
+		const struct gw_region *region = &dynamic[i].region;
 		assert_null(gw_endpoint_region(one.endpoint, region->id, region->generation));
 		assert_int_equal(open_region(&one, one.endpoint, region), GW_OK);
 		assert_int_equal(open_region(&one, one.endpoint, region), GW_OK); /* again */
@@ -135,50 +135,50 @@ static void published_regions_are_found_and_read(void **state)
 		assert_null(gw_endpoint_map(one.endpoint, known));
 	}
 	for (uint32_t row = 0; row < 10; row++) {
-		expect_row(&one, &late[1], row);
-		expect_row(&one, &late[2], row + 10);
+		expect_row(&one, &dynamic[1], row);
+		expect_row(&one, &dynamic[2], row + 10);
 	}
-	assert_int_equal(read_row(&one, one.endpoint, &late[2].region, 20), GW_RANGE);
-	assert_int_equal(read_row(&one, one.endpoint, &late[0].region, 0), GW_RANGE); /* the region is empty */
+	assert_int_equal(read_row(&one, one.endpoint, &dynamic[2].region, 20), GW_RANGE);
+	assert_int_equal(read_row(&one, one.endpoint, &dynamic[0].region, 0), GW_RANGE); /* the region is empty */
 	gw_one_read_works(&one);
 	gw_one_end(&one); /* ends the service with the published regions */
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(atomic_load(&late[i].freed), 1);
-		late_end(&late[i]);
+		assert_int_equal(atomic_load(&dynamic[i].freed), 1);
+		dynamic_end(&dynamic[i]);
 	}
 }
 
 static void absent_regions_are_not_found(void **state)
 {
 	struct one one;
-	struct late late;
+	struct dynamic dynamic;
 	one_begin(&one, state);
 	struct gw_region region = {.id = GW_REGIONS_MAX, .generation = 1};
 	assert_int_equal(open_region(&one, one.endpoint, &region), GW_NOT_FOUND); /* before any was published */
-	late_begin(&late, &one.bed, 1, 1);
-	struct gw_region wrong[] = {late.region, late.region, late.region, late.region};
+	dynamic_begin(&dynamic, &one.bed, 1, 1);
+	struct gw_region wrong[] = {dynamic.region, dynamic.region, dynamic.region, dynamic.region};
 	wrong[0].id++;
 	wrong[1].generation++;
 	wrong[2].id = UINT32_MAX;
 	wrong[3].generation = 0;
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(open_region(&one, one.endpoint, &wrong[i]), GW_NOT_FOUND);
-	assert_int_equal(read_row(&one, one.endpoint, &late.region, 0), GW_NOT_FOUND); /* not opened */
-	assert_int_equal(open_region(&one, one.endpoint, &late.region), GW_OK);
-	expect_row(&one, &late, 0);
+	assert_int_equal(read_row(&one, one.endpoint, &dynamic.region, 0), GW_NOT_FOUND); /* not opened */
+	assert_int_equal(open_region(&one, one.endpoint, &dynamic.region), GW_OK);
+	expect_row(&one, &dynamic, 0);
 	gw_service_withdraw(one.bed.service, &wrong[1]);
-	expect_row(&one, &late, 0);
+	expect_row(&one, &dynamic, 0);
 	gw_one_end(&one);
-	late_end(&late);
+	dynamic_end(&dynamic);
 }
 
 static void withdrawn_regions_fail_alone(void **state)
 {
 	struct one one;
-	struct late gone, stays;
+	struct dynamic gone, stays;
 	one_begin(&one, state);
-	late_begin(&gone, &one.bed, 10, 1);
-	late_begin(&stays, &one.bed, 10, 2);
+	dynamic_begin(&gone, &one.bed, 10, 1);
+	dynamic_begin(&stays, &one.bed, 10, 2);
 	assert_int_equal(open_region(&one, one.endpoint, &gone.region), GW_OK);
 	assert_int_equal(open_region(&one, one.endpoint, &stays.region), GW_OK);
 	expect_row(&one, &gone, 3);
@@ -190,9 +190,9 @@ static void withdrawn_regions_fail_alone(void **state)
 	expect_row(&one, &stays, 3);
 	gw_one_read_works(&one);
 	assert_int_equal(one.endpoint->state, GW_ENDPOINT_OPEN);
-	/* The place is reused, with another generation. */
-	struct late next;
-	late_begin(&next, &one.bed, 10, 3);
+	/* The slot is reused with another generation. */
+	struct dynamic next;
+	dynamic_begin(&next, &one.bed, 10, 3);
 	assert_int_equal(next.region.id, gone.region.id);
 	assert_int_not_equal(next.region.generation, gone.region.generation);
 	assert_int_equal(read_row(&one, one.endpoint, &next.region, 3), GW_NOT_FOUND);
@@ -201,42 +201,42 @@ static void withdrawn_regions_fail_alone(void **state)
 	assert_int_equal(read_row(&one, one.endpoint, &gone.region, 3), GW_NOT_FOUND);
 	gw_one_end(&one);
 	assert_int_equal(atomic_load(&gone.freed), 1);
-	late_end(&gone);
-	late_end(&stays);
-	late_end(&next);
+	dynamic_end(&gone);
+	dynamic_end(&stays);
+	dynamic_end(&next);
 }
 
 /* A client that is not polled keeps its own mappings until its connection ends, and no other client's. */
 static void memory_is_kept_while_a_client_can_read_it(void **state)
 {
 	struct one one;
-	struct late late;
+	struct dynamic dynamic;
 	struct gw_poll_group *other_group;
 	struct gw_endpoint *other;
 	one_begin(&one, state);
-	late_begin(&late, &one.bed, 10, 1);
+	dynamic_begin(&dynamic, &one.bed, 10, 1);
 	other_group = gw_bed_group(one.bed.kind);
 	struct gw_connect_options options = gw_bed_options(&one.bed);
 	assert_int_equal(gw_bed_connect(other_group, &options, &other), GW_OK);
-	assert_int_equal(gw_endpoint_region_open(other, late.region.id, late.region.generation, other), GW_OK);
+	assert_int_equal(gw_endpoint_region_open(other, dynamic.region.id, dynamic.region.generation, other), GW_OK);
 	assert_int_equal(gw_bed_wait(other_group, other).status, GW_OK);
-	assert_int_equal(open_region(&one, one.endpoint, &late.region), GW_OK);
-	gw_service_withdraw(one.bed.service, &late.region);
+	assert_int_equal(open_region(&one, one.endpoint, &dynamic.region), GW_OK);
+	gw_service_withdraw(one.bed.service, &dynamic.region);
 	bool held = strcmp(one.bed.kind->scheme, "shm") == 0 || strcmp(one.bed.kind->scheme, "verbs") == 0;
 	if (held) {
 		/* The polled client was notified, and released the region. */
-		for (int i = 0; i < 10000 && gw_endpoint_region(one.endpoint, late.region.id, late.region.generation);
-		     i++)
+		for (int i = 0;
+		     i < 10000 && gw_endpoint_region(one.endpoint, dynamic.region.id, dynamic.region.generation); i++)
 			gw_one_nothing_more(&one, 2);
-		assert_null(gw_endpoint_region(one.endpoint, late.region.id, late.region.generation));
+		assert_null(gw_endpoint_region(one.endpoint, dynamic.region.id, dynamic.region.generation));
 		gw_one_read_works(&one);
-		assert_int_equal(atomic_load(&late.freed), 0);
+		assert_int_equal(atomic_load(&dynamic.freed), 0);
 	}
 	gw_endpoint_close(other);
-	await_freed(&one, &late);
+	await_freed(&one, &dynamic);
 	gw_poll_group_destroy(other_group);
 	gw_one_end(&one);
-	late_end(&late);
+	dynamic_end(&dynamic);
 }
 
 /* More regions at once than a hello has room for, and more descriptors than one message carries. */
@@ -244,15 +244,16 @@ static void all_places_are_usable(void **state)
 {
 	enum { MANY = 60 };
 	struct one one;
-	static struct late late[MANY];
+	static struct dynamic dynamic[MANY];
 	uint32_t turn = 0;
 	one_begin(&one, state);
 	for (uint32_t i = 0; i < MANY; i++)
-		late_begin(&late[i], &one.bed, 5, i);
+		dynamic_begin(&dynamic[i], &one.bed, 5, i);
 	/* All are opened before the first is ready. */
 	for (uint32_t asked = 0, told = 0; told < MANY;) {
-		while (asked < MANY && gw_endpoint_region_open(one.endpoint, late[asked].region.id,
-							       late[asked].region.generation, &late[asked]) == GW_OK)
+		while (asked < MANY &&
+		       gw_endpoint_region_open(one.endpoint, dynamic[asked].region.id, dynamic[asked].region.generation,
+					       &dynamic[asked]) == GW_OK)
 			asked++;
 		struct gw_completion completion;
 		if (gw_poll_group_poll(one.group, &completion, 1, 100 * GW_NS_PER_MS) == 0) {
@@ -260,49 +261,51 @@ static void all_places_are_usable(void **state)
 			continue;
 		}
 		assert_int_equal(completion.status, GW_OK);
-		assert_ptr_equal(completion.cookie, &late[told]);
+		assert_ptr_equal(completion.cookie, &dynamic[told]);
 		told++;
 	}
 	for (uint32_t i = 0; i < MANY; i++)
-		expect_row(&one, &late[i], i % 5);
+		expect_row(&one, &dynamic[i], i % 5);
 	for (uint32_t i = 0; i < MANY; i += 2)
-		gw_service_withdraw(one.bed.service, &late[i].region);
+		gw_service_withdraw(one.bed.service, &dynamic[i].region);
 	for (uint32_t i = 0; i < MANY; i += 2)
-		await_freed(&one, &late[i]);
+		await_freed(&one, &dynamic[i]);
 	for (uint32_t i = 1; i < MANY; i += 2)
-		expect_row(&one, &late[i], i % 5);
+		expect_row(&one, &dynamic[i], i % 5);
 	gw_one_end(&one);
 	for (uint32_t i = 0; i < MANY; i++)
-		late_end(&late[i]);
+		dynamic_end(&dynamic[i]);
 }
 
 static void places_are_limited(void **state)
 {
 	struct one one;
-	struct late late;
+	struct dynamic dynamic;
 	struct gw_region region, first;
 	one_begin(&one, state);
-	late_begin(&late, &one.bed, 1, 1);
-	struct gw_dynamic_region same = {
-		.base = gw_arena_base(late.arena), .bytes = late.region.bytes, .rows = &late.region.rows, .fd = -1};
-	first = late.region;
+	dynamic_begin(&dynamic, &one.bed, 1, 1);
+	struct gw_dynamic_region same = {.base = gw_arena_base(dynamic.arena),
+					 .bytes = dynamic.region.bytes,
+					 .rows = &dynamic.region.rows,
+					 .fd = -1};
+	first = dynamic.region;
 	for (uint32_t i = 1; i < GW_DYNAMIC_REGIONS_MAX; i++)
 		assert_int_equal(gw_service_publish(one.bed.service, &same, &region), GW_OK);
 	assert_int_equal(gw_service_publish(one.bed.service, &same, &first), GW_LIMIT);
 	gw_service_withdraw(one.bed.service, &region);
 	assert_int_equal(gw_service_publish(one.bed.service, &same, &first), GW_OK);
 	assert_int_equal(first.id, region.id);
-	/* A client that would map memory gets an error if it cannot be mapped. */
+	/* A client that maps memory gets an error if the memory cannot be mapped. */
 	bool shm = strcmp(one.bed.kind->scheme, "shm") == 0;
 	assert_int_equal(open_region(&one, one.endpoint, &first), shm ? GW_UNSUPPORTED : GW_OK);
 	same.rows = NULL;
 	assert_int_equal(gw_service_publish(one.bed.service, &same, &first), GW_INVALID);
-	same.rows = &late.region.rows;
+	same.rows = &dynamic.region.rows;
 	same.bytes--;
 	assert_int_equal(gw_service_publish(one.bed.service, &same, &first), GW_INVALID);
 	gw_one_read_works(&one);
 	gw_one_end(&one);
-	late_end(&late);
+	dynamic_end(&dynamic);
 }
 
 /* --- Under readers. --- */
@@ -320,20 +323,20 @@ static void *churn_run(void *argument)
 {
 	struct churn *churn = argument;
 	while (!atomic_load(&churn->stop)) {
-		struct late late;
+		struct dynamic dynamic;
 		uint64_t seed = 1000 + atomic_load(&churn->made);
-		late_begin(&late, churn->bed, 50, seed);
-		uint64_t now = (uint64_t)late.region.id << 32 | late.region.generation;
+		dynamic_begin(&dynamic, churn->bed, 50, seed);
+		uint64_t now = (uint64_t)dynamic.region.id << 32 | dynamic.region.generation;
 		atomic_store(&churn->now, now);
 		do
 			sched_yield();
 		while (seed % 2 && atomic_load(&churn->asked) != now && !atomic_load(&churn->stop));
 		atomic_fetch_add(&churn->made, 1);
 		atomic_store(&churn->now, 0);
-		gw_service_withdraw(churn->bed->service, &late.region);
-		while (!atomic_load(&late.freed))
+		gw_service_withdraw(churn->bed->service, &dynamic.region);
+		while (!atomic_load(&dynamic.freed))
 			sched_yield();
-		late_end(&late);
+		dynamic_end(&dynamic);
 	}
 	return NULL;
 }
@@ -400,19 +403,19 @@ static void withdrawn_in_the_midst_of_a_read(void **state)
 	struct gw_buffer *buffer;
 	assert_int_equal(gw_buffer_register(one.group, landing, (uint64_t)READS * ROW_BYTES, &buffer), GW_OK);
 	for (uint32_t round = 0; round < 10; round++) {
-		struct late late;
+		struct dynamic dynamic;
 		struct gw_completion completion;
-		late_begin(&late, &one.bed, 10, 50 + round);
-		assert_int_equal(open_region(&one, one.endpoint, &late.region), GW_OK);
-		uint32_t stride = late.region.rows.format.stride;
+		dynamic_begin(&dynamic, &one.bed, 10, 50 + round);
+		assert_int_equal(open_region(&one, one.endpoint, &dynamic.region), GW_OK);
+		uint32_t stride = dynamic.region.rows.format.stride;
 		for (uint32_t i = 0; i < READS; i++)
 			remote[i] = (uint64_t)(i % 10) * stride;
 		struct gw_gather gather = {.remote = remote, .row_bytes = ROW_BYTES, .stride = ROW_BYTES};
 		struct gw_read_set set = {.cookie = &set, .deadline_ns = GW_NO_DEADLINE};
-		gw_bed_gather(one.endpoint, &set, &late.region, buffer, &gather, READS);
+		gw_bed_gather(one.endpoint, &set, &dynamic.region, buffer, &gather, READS);
 		for (uint32_t i = 0; i < round; i++)
 			sched_yield();
-		gw_service_withdraw(one.bed.service, &late.region);
+		gw_service_withdraw(one.bed.service, &dynamic.region);
 		completion = gw_bed_wait(one.group, &set);
 		assert_true(completion.status == GW_OK || completion.status == GW_NOT_FOUND);
 		for (uint32_t i = 0; i < READS && !completion.status; i++) {
@@ -420,8 +423,8 @@ static void withdrawn_in_the_midst_of_a_read(void **state)
 			payload_of(50 + round, i % 10, payload);
 			assert_memory_equal(landing + (uint64_t)i * ROW_BYTES, payload, ROW_BYTES);
 		}
-		await_freed(&one, &late);
-		late_end(&late);
+		await_freed(&one, &dynamic);
+		dynamic_end(&dynamic);
 		gw_one_read_works(&one);
 	}
 	gw_buffer_release(buffer);
@@ -438,15 +441,16 @@ static void opens_without_memory(void **state)
 	bool clean = false;
 	one_begin(&one, state);
 	for (unsigned long at = 1; !clean; at++) {
-		struct late late;
-		late_begin(&late, &one.bed, 3, at);
+		struct dynamic dynamic;
+		dynamic_begin(&dynamic, &one.bed, 3, at);
 		assert_int_equal(gw_one_call(&one, BED_OP_ECHO, 0, "abc", 3).status,
 				 GW_OK); /* the server has its buffers */
 		gw_bed_fault_begin(&one.bed, at);
-		gw_status posted = gw_endpoint_region_open(one.endpoint, late.region.id, late.region.generation, &late);
+		gw_status posted =
+			gw_endpoint_region_open(one.endpoint, dynamic.region.id, dynamic.region.generation, &dynamic);
 		struct gw_completion completion = {.status = posted};
 		if (!posted)
-			completion = gw_bed_wait(one.group, &late);
+			completion = gw_bed_wait(one.group, &dynamic);
 		gw_status status = completion.status;
 		if (status != GW_OK && status != GW_NO_MEMORY)
 			print_error("%lu: %s\n", at, completion.text);
@@ -454,10 +458,10 @@ static void opens_without_memory(void **state)
 		assert_true(status == GW_OK || status == GW_NO_MEMORY);
 		assert_true(!clean || status == GW_OK);
 		if (status == GW_OK)
-			expect_row(&one, &late, 2);
-		gw_service_withdraw(one.bed.service, &late.region);
-		await_freed(&one, &late);
-		late_end(&late);
+			expect_row(&one, &dynamic, 2);
+		gw_service_withdraw(one.bed.service, &dynamic.region);
+		await_freed(&one, &dynamic);
+		dynamic_end(&dynamic);
 	}
 	gw_one_read_works(&one);
 	gw_one_end(&one);
@@ -476,5 +480,5 @@ int main(void)
 		{BED_TEST(withdrawn_in_the_midst_of_a_read)},
 		{BED_TEST(opens_without_memory)},
 	};
-	return gw_bed_run("transport_late", tests, sizeof(tests) / sizeof(tests[0]));
+	return gw_bed_run("transport_dynamic", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,5 +1,5 @@
-/* graphwire doctor before what is no server of ours, or a sick one: each is told as what it is, with the remedy for it.
- */
+/* graphwire doctor and programs that are not Graphwire servers, or servers that do not work: it names each kind, with
+ * the remedy for it. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@
 
 static const struct bed_kind tcp = {"tcp", NULL, "tcp", true, false};
 
-static void nobody_and_strangers(void **state)
+static void no_process_and_silent_process(void **state)
 {
 	(void)state;
 	struct asking asking;
@@ -37,7 +37,7 @@ static void nobody_and_strangers(void **state)
 		   "graphwire serve");
 	gw_doctor_free(&asking.doctor);
 
-	/* One that accepts and says nothing. */
+	/* A process that accepts connections and sends nothing. */
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t bytes = sizeof(address);
@@ -55,7 +55,7 @@ static void nobody_and_strangers(void **state)
 	close(fd);
 }
 
-/* Each cause has its own words and its own command, and only who is not there at all is to be started. */
+/* Each cause has its own text and command. The doctor advises to start a server only if no process listens. */
 static void expect_cause(const struct asking *asking, const char *cause, const char *fix)
 {
 	const struct gw_doctor_finding *finding = doctor_answer(asking, "", GW_DOCTOR_PROBLEM, cause);
@@ -64,8 +64,8 @@ static void expect_cause(const struct asking *asking, const char *cause, const c
 		fail_msg("\"%s\" is no remedy for \"%s\"", finding->fix, finding->value);
 }
 
-/* A way on which the first bytes of every connection pass, and no long answer: as where large packets are dropped. */
-static void a_way_that_loses_long_answers(void **state)
+/* A path that passes the first bytes of every connection and loses long answers, like one that drops large packets. */
+static void a_path_that_loses_long_answers(void **state)
 {
 	(void)state;
 	const struct bed_options options = {.bytes = 256u << 10};
@@ -82,7 +82,7 @@ static void a_way_that_loses_long_answers(void **state)
 		   "tracepath 127.0.0.1");
 	expect_cause(&asking, "short answers arrive, long ones do not", "mtu 1400");
 	gw_doctor_free(&asking.doctor);
-	/* The same way without the loss. */
+	/* The same path without the loss. */
 	relay_pass(&relay);
 	doctor_ask(&asking, "127.0.0.1", (uint16_t)strtoul(strrchr(relay.text, ':') + 1, NULL, 10));
 	gw_doctor_ask(&asking.doctor, &asking.peers);
@@ -92,22 +92,22 @@ static void a_way_that_loses_long_answers(void **state)
 	gw_bed_end(&bed);
 }
 
-struct stranger {
+struct program {
 	int listener;
-	uint32_t version; /* of a Graphwire server; 0: another program, that says this: */
+	uint32_t version; /* of a Graphwire server; 0: another program, which sends: */
 	const char *says;
 	uint64_t region_bytes; /* of a liar */
 };
 
-static void *be_strange(void *argument)
+static void *be_other_program(void *argument)
 {
-	const struct stranger *stranger = argument;
-	for (int fd; (fd = gw_fake_accept(stranger->listener)) >= 0; close(fd)) {
-		const struct wire_challenge challenge = {.magic = WIRE_MAGIC, .version = stranger->version};
+	const struct program *program = argument;
+	for (int fd; (fd = gw_fake_accept(program->listener)) >= 0; close(fd)) {
+		const struct wire_challenge challenge = {.magic = WIRE_MAGIC, .version = program->version};
 		struct wire_header header;
 		uint8_t body[256];
-		if (!stranger->version)
-			gw_fake_send(fd, stranger->says, strlen(stranger->says));
+		if (!program->version)
+			gw_fake_send(fd, program->says, strlen(program->says));
 		else if (gw_fake_expect(fd, WIRE_HELLO, &header, body, sizeof(body)))
 			gw_fake_frame(fd, WIRE_CHALLENGE, 0, &challenge, sizeof(challenge));
 		gw_fake_closed(fd, 5000);
@@ -115,10 +115,10 @@ static void *be_strange(void *argument)
 	return NULL;
 }
 
-/* Says a good hello, and goes at the first read; so for the hello that RDMA begins with. */
+/* Completes the hello, and closes at the first read. RDMA begins with the same hello. */
 static void *lie(void *argument)
 {
-	const struct stranger *liar = argument;
+	const struct program *liar = argument;
 	for (int fd; (fd = gw_fake_accept(liar->listener)) >= 0; close(fd)) {
 		struct wire_header header;
 		uint8_t body[16 << 10];
@@ -128,24 +128,24 @@ static void *lie(void *argument)
 	return NULL;
 }
 
-/* Asks a stranger that is there, in a thread, for as long as the doctor asks. */
-static void meet(struct asking *asking, void *(*be)(void *), struct stranger *stranger)
+/* Runs a program in a thread while the doctor asks it. */
+static void meet(struct asking *asking, void *(*be)(void *), struct program *program)
 {
 	uint16_t port;
 	pthread_t thread;
-	stranger->listener = gw_fake_listen(&port);
-	assert_int_equal(pthread_create(&thread, NULL, be, stranger), 0);
+	program->listener = gw_fake_listen(&port);
+	assert_int_equal(pthread_create(&thread, NULL, be, program), 0);
 	doctor_ask(asking, "127.0.0.1", port);
-	/* Fewer bytes than a frame begins with: more might come. */
-	if (stranger->says && strlen(stranger->says) < WIRE_HEADER_BYTES)
+	/* Fewer bytes than a frame header: the doctor waits for more. */
+	if (program->says && strlen(program->says) < WIRE_HEADER_BYTES)
 		asking->peers.timeout_ms /= 100;
 	gw_doctor_ask(&asking->doctor, &asking->peers);
-	shutdown(stranger->listener, SHUT_RDWR);
+	shutdown(program->listener, SHUT_RDWR);
 	pthread_join(thread, NULL);
-	close(stranger->listener);
+	close(program->listener);
 }
 
-static void strangers_of_each_kind(void **state)
+static void programs_of_each_kind(void **state)
 {
 	(void)state;
 	static const struct {
@@ -160,9 +160,9 @@ static void strangers_of_each_kind(void **state)
 		{0, "", "answers nothing", "tracepath"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct stranger stranger = {.version = cases[i].version, .says = cases[i].says};
+		struct program program = {.version = cases[i].version, .says = cases[i].says};
 		struct asking asking;
-		meet(&asking, be_strange, &stranger);
+		meet(&asking, be_other_program, &program);
 		expect_cause(&asking, cases[i].cause, cases[i].fix);
 		for (const char *c = doctor_answer(&asking, "", GW_DOCTOR_PROBLEM, "")->value; *c; c++)
 			assert_in_range(*c, 0x20, 0x7e);
@@ -190,16 +190,16 @@ static void a_server_that_is_full(void **state)
 	gw_bed_end(&bed);
 }
 
-static void a_server_that_goes_at_the_first_read(void **state)
+static void a_server_that_closes_at_the_first_read(void **state)
 {
 	(void)state;
 	static const uint64_t sizes[] = {1, 4096, 1ull << 62, UINT64_MAX};
 	cluster_use_own_runtime_folder();
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct stranger liar = {.region_bytes = sizes[i]};
+		struct program liar = {.region_bytes = sizes[i]};
 		struct asking asking;
 		meet(&asking, lie, &liar);
-		if (sizes[i] <= 4096) /* others may be refused already */
+		if (sizes[i] <= 4096) /* larger regions may be refused already */
 			doctor_answer(&asking, "tcp", GW_DOCTOR_WARNING, "connected, but reads fail: ");
 		doctor_answer(&asking, "", GW_DOCTOR_PROBLEM, "no transport");
 		gw_doctor_free(&asking.doctor);
@@ -209,11 +209,11 @@ static void a_server_that_goes_at_the_first_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_and_strangers),
-		cmocka_unit_test(a_way_that_loses_long_answers),
-		cmocka_unit_test(strangers_of_each_kind),
+		cmocka_unit_test(no_process_and_silent_process),
+		cmocka_unit_test(a_path_that_loses_long_answers),
+		cmocka_unit_test(programs_of_each_kind),
 		cmocka_unit_test(a_server_that_is_full),
-		cmocka_unit_test(a_server_that_goes_at_the_first_read),
+		cmocka_unit_test(a_server_that_closes_at_the_first_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

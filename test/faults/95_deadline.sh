@@ -5,7 +5,7 @@
 serve_all
 for transport in verbs tcp; do
 	rm -f /tmp/ready /tmp/go
-	timeout -k 5 $trainer_limit "$programs/test/faults_late" --server $transport://10.0.3.1:7000 --key-file /tmp/key \
+	timeout -k 5 $trainer_limit "$programs/test/faults_deadline" --server $transport://10.0.3.1:7000 --key-file /tmp/key \
 		--ready /tmp/ready --go /tmp/go >"$said" 2>&1 </dev/null &
 	reader=$!
 	within $step_limit [ -e /tmp/ready ] || not_ok "the reader does not connect"

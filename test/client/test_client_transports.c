@@ -1,5 +1,5 @@
-/* How clients choose between TCP and RDMA, and what they do when RDMA is lost within an epoch: the epoch's
- * bytes are the standalone client's whatever happens. Needs an RDMA device, and is skipped where there is none. */
+/* How clients choose between TCP and RDMA, and what they do when RDMA is lost within an epoch. The epoch's bytes
+ * always equal those of the standalone client. Needs an RDMA device; else the tests are skipped. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "test/support/rdma.h"
 
 #define PARTS     2
-#define COMING_NS (300 * GW_NS_PER_SECOND) /* a client that has not come to what it should by then never does */
+#define COMING_NS (300 * GW_NS_PER_SECOND) /* a client that has not got there by then never will */
 
 struct epoch {
 	uint64_t digests[EPOCH_MAX];
@@ -66,7 +66,8 @@ static struct gw_client *open_by(const char *transport, uint32_t threads)
 	return open_client(&options);
 }
 
-/* Runs epochs until every part is reached so: attempts at RDMA are seconds apart, and a slow machine needs several. */
+/* Runs epochs until the client reaches every part over this transport. Attempts at RDMA are seconds apart, and a slow
+ * machine needs several. */
 static void run_until(struct gw_client *client, const char *transport)
 {
 	uint64_t end_ns = gw_now_ns() + COMING_NS;
@@ -85,7 +86,7 @@ static void rdma_is_chosen(void **state)
 	gw_client_close(client);
 }
 
-static void a_way_that_was_asked_for_is_taken(void **state)
+static void a_requested_transport_is_used(void **state)
 {
 	(void)state;
 	static const char *const ways[] = {"tcp", "verbs"};
@@ -115,8 +116,8 @@ static void without_rdma(struct gw_client *client)
 	restart(1, NULL);
 }
 
-/* A server that comes back without RDMA is read over TCP; when it comes back with it, by RDMA again. */
-static void servers_come_back_otherwise(void **state)
+/* A server that restarts without RDMA is read over TCP; when it restarts with RDMA, over RDMA again. */
+static void servers_come_back_with_other_transports(void **state)
 {
 	(void)state;
 	struct gw_client *client = open_by(NULL, 1);
@@ -134,7 +135,7 @@ static void servers_come_back_otherwise(void **state)
 	gw_client_close(client);
 }
 
-/* RDMA is lost, TCP is not: the mini-batches go on over TCP, and by RDMA after a rest. */
+/* RDMA is lost while TCP works: mini-batches continue over TCP, and over RDMA after a pause. */
 static void rdma_is_lost_in_mid_batch(void **state)
 {
 	(void)state;
@@ -144,7 +145,7 @@ static void rdma_is_lost_in_mid_batch(void **state)
 	run_until(client, "verbs");
 	gw_client_close(client);
 
-	/* Whoever wants RDMA alone waits for it. */
+	/* A client that requests RDMA alone waits for it. */
 	client = open_by("verbs", 1);
 	check_epoch(client, rdma_break);
 	assert_true(all_by(client, "verbs"));
@@ -171,8 +172,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rdma_is_chosen),
-		cmocka_unit_test(a_way_that_was_asked_for_is_taken),
-		cmocka_unit_test(servers_come_back_otherwise),
+		cmocka_unit_test(a_requested_transport_is_used),
+		cmocka_unit_test(servers_come_back_with_other_transports),
 		cmocka_unit_test(rdma_is_lost_in_mid_batch),
 	};
 	unsetenv("GRAPHWIRE_TEST_BED"); /* free to choose */

@@ -1,5 +1,6 @@
-/* The client and servers that are greedy, lie, are none, or have another key: each is told from the others, believed no
- * more than it should be, and takes no more memory than it may. */
+/* The client and servers that send too much or wrong answers, programs that are not Graphwire servers, and servers
+ * with another key. The client names each kind, accepts no answer that only its own side may give, and keeps its
+ * memory bounded. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -18,9 +19,10 @@
 #include "transport/service_private.h"
 #include "transport/tcp/wire.h"
 
-/* --- Greedy. --- */
+/* --- Large requests. --- */
 
-/* The server's threads are at rest: their answer has come. The thread sanitizer does not see that through a socket. */
+/* The server's threads are idle, since the client has their answer. The thread sanitizer does not see that through a
+ * socket. */
 __attribute__((no_sanitize_thread)) static uint64_t picks_held(const struct gw_server *server)
 {
 	uint64_t most = 0;
@@ -31,8 +33,8 @@ __attribute__((no_sanitize_thread)) static uint64_t picks_held(const struct gw_s
 	return most;
 }
 
-/* A request for more picks than a reply may hold is answered in pieces, and each reply is made in slices: the server's
- * threads never hold more picks than those of one. */
+/* A request for more picks than a reply can carry is answered in pieces, and each reply is made in slices. The
+ * server's threads never store more picks than one slice has. */
 static void a_request_takes_no_more_memory_than_its_reply(void **state)
 {
 	(void)state;
@@ -50,9 +52,9 @@ static void a_request_takes_no_more_memory_than_its_reply(void **state)
 	line_end(&line);
 }
 
-/* --- Wrong. --- */
+/* --- Wrong answers. --- */
 
-static _Atomic gw_status word; /* what the server says to a sample request */
+static _Atomic gw_status word; /* what the server answers to a sample request */
 
 static gw_status answer_with_word(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
@@ -63,18 +65,18 @@ static gw_status answer_with_word(void *context, const struct gw_call *call, str
 	return gw_fail(atomic_load(&word), "so it says");
 }
 
-/* No request has come yet. The thread sanitizer does not see that through a socket. */
+/* The server has received no request yet. The thread sanitizer does not see that through a socket. */
 __attribute__((no_sanitize_thread)) static void answer_samples(struct gw_server *server, gw_handler handler)
 {
 	server->service->handlers[GW_OP_SAMPLE].call = handler;
 }
 
-/* What only the client's own side may say is not believed of a server: a ticket would be waited for after its end, an
- * epoch would be over, a read would be asked again for as long as the reconnect budget. */
+/* Some statuses are for the client's own side only. If the client accepted them from a server, it would wait for a
+ * ticket after its end, end an epoch early, or repeat a read until the reconnect budget expires. */
 static void statuses_that_are_no_answers_are_not_believed(void **state)
 {
 	(void)state;
-	/* A handler's GW_AGAIN is no answer: it defers one. */
+	/* A handler's GW_AGAIN is not an answer: it defers one. */
 	static const gw_status words[] = {GW_END, GW_PEER_LOST, GW_CANCELLED};
 	struct line line;
 	line_begin(
@@ -107,8 +109,8 @@ static gw_status answer_never(void *context, const struct gw_call *call, struct 
 	return gw_reply_work(reply, 1, NULL) ? GW_AGAIN : GW_NO_MEMORY;
 }
 
-/* Samples from a server that works on it for ever. *told: the process was not held up for so long that the server's
- * signs of life may have come too late. Returns whether it was done over one connection. */
+/* Samples from a server that works on the request for ever. *told: this process was not delayed for so long that the
+ * server's signs of life may have come too late. Returns whether one connection served the whole operation. */
 static bool sample_for_ever(struct line *line, const struct gw_sample_spec *spec, bool *told)
 {
 	struct gw_minibatch *batch;
@@ -126,14 +128,14 @@ static bool sample_for_ever(struct line *line, const struct gw_sample_spec *spec
 	return one;
 }
 
-/* What takes a living server longer than an operation's time is late, and no reason to look for it anew. */
+/* An operation that takes a living server too long ends at its deadline, without a new connection. */
 static void a_server_at_work_is_not_lost(void **state)
 {
 	(void)state;
 	struct line line;
 	struct plan plan;
 	bool one = false, told = false;
-	if (cluster_is_rdma()) /* a relay is TCP's */
+	if (cluster_is_rdma()) /* a relay works only over TCP */
 		skip();
 	line_begin(&line, SETUP_SCALE,
 		   (struct gw_client_options){.timeout_ms = 16 * SHORT_MS,
@@ -148,26 +150,26 @@ static void a_server_at_work_is_not_lost(void **state)
 	line_end(&line);
 }
 
-/* --- Strangers. --- */
+/* --- Programs that are not Graphwire servers. --- */
 
-struct stranger {
+struct program {
 	int listen_fd;
 	char text[64];
-	const void *says; /* to each client that connects, after it has said something */
+	const void *says; /* sent to each client that connects, after its first bytes */
 	size_t bytes;
 	pthread_t thread;
 };
 
 static void *answer_all(void *argument)
 {
-	struct stranger *stranger = argument;
+	struct program *program = argument;
 	for (;;) {
-		int fd = accept(stranger->listen_fd, NULL, NULL);
+		int fd = accept(program->listen_fd, NULL, NULL);
 		char heard[4096];
 		if (fd < 0)
 			return NULL;
 		if (recv(fd, heard, sizeof(heard), 0) > 0)
-			(void)!send(fd, stranger->says, stranger->bytes, MSG_NOSIGNAL);
+			(void)!send(fd, program->says, program->bytes, MSG_NOSIGNAL);
 		shutdown(fd, SHUT_WR);
 		while (recv(fd, heard, sizeof(heard), 0) > 0)
 			;
@@ -175,28 +177,28 @@ static void *answer_all(void *argument)
 	}
 }
 
-static void open_to_stranger(const void *says, size_t bytes, int64_t timeout_ms, gw_status wanted, const char *text)
+static void open_to_program(const void *says, size_t bytes, int64_t timeout_ms, gw_status wanted, const char *text)
 {
-	struct stranger stranger = {.says = says, .bytes = bytes};
+	struct program program = {.says = says, .bytes = bytes};
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t length = sizeof(at);
-	stranger.listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(stranger.listen_fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	assert_int_equal(listen(stranger.listen_fd, 16), 0);
-	assert_int_equal(getsockname(stranger.listen_fd, (struct sockaddr *)&at, &length), 0);
-	snprintf(stranger.text, sizeof(stranger.text), "127.0.0.1:%u", ntohs(at.sin_port));
-	assert_int_equal(pthread_create(&stranger.thread, NULL, answer_all, &stranger), 0);
-	const char *list[] = {stranger.text};
+	program.listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(program.listen_fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(program.listen_fd, 16), 0);
+	assert_int_equal(getsockname(program.listen_fd, (struct sockaddr *)&at, &length), 0);
+	snprintf(program.text, sizeof(program.text), "127.0.0.1:%u", ntohs(at.sin_port));
+	assert_int_equal(pthread_create(&program.thread, NULL, answer_all, &program), 0);
+	const char *list[] = {program.text};
 	struct gw_client_options options = {.servers = list, .server_count = 1, .timeout_ms = timeout_ms};
 	clock_begin();
 	expect_no_client(options, wanted, text);
 	clock_check();
-	shutdown(stranger.listen_fd, SHUT_RDWR);
-	pthread_join(stranger.thread, NULL);
-	close(stranger.listen_fd);
+	shutdown(program.listen_fd, SHUT_RDWR);
+	pthread_join(program.thread, NULL);
+	close(program.listen_fd);
 }
 
-static void strangers_are_named(void **state)
+static void other_programs_are_named(void **state)
 {
 	(void)state;
 	struct {
@@ -204,13 +206,13 @@ static void strangers_are_named(void **state)
 		struct wire_challenge challenge;
 	} version = {.header = {.bytes = sizeof(struct wire_challenge), .type = WIRE_CHALLENGE},
 		     .challenge = {.magic = WIRE_MAGIC, .version = 99}};
-	open_to_stranger(&version, sizeof(version), LONG_MS, GW_VERSION, "99");
+	open_to_program(&version, sizeof(version), LONG_MS, GW_VERSION, "99");
 	version.challenge = (struct wire_challenge){.magic = 1, .version = WIRE_VERSION};
-	open_to_stranger(&version, sizeof(version), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
+	open_to_program(&version, sizeof(version), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
 	const char *http = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
-	open_to_stranger(http, strlen(http), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
-	/* One that closes the line without a word may be a server that is about to end: it is tried again. */
-	open_to_stranger("", 0, SHORT_MS, GW_PEER_LOST, "Graphwire server");
+	open_to_program(http, strlen(http), LONG_MS, GW_PROTOCOL, "127.0.0.1:");
+	/* A program that closes without a byte may be a server that is about to end, so the client tries again. */
+	open_to_program("", 0, SHORT_MS, GW_PEER_LOST, "Graphwire server");
 }
 
 static void write_key(const char *path, const char *key)
@@ -222,7 +224,7 @@ static void write_key(const char *path, const char *key)
 	assert_int_equal(chmod(path, 0600), 0);
 }
 
-static void the_key_decides_who_comes_in(void **state)
+static void the_key_admits_clients(void **state)
 {
 	(void)state;
 	struct gw_fixture fixture;
@@ -233,7 +235,7 @@ static void the_key_decides_who_comes_in(void **state)
 	snprintf(right, sizeof(right), "%s/right", fixture.root);
 	snprintf(wrong, sizeof(wrong), "%s/wrong", fixture.root);
 	write_key(right, "a key that all of a job know");
-	write_key(wrong, "a key that nobody has heard of");
+	write_key(wrong, "a key that no server has");
 	struct gw_server_options serve = {.part_config = fixture.folder,
 					  .threads = 1,
 					  .huge = GW_HUGE_OFF,
@@ -257,7 +259,7 @@ static void the_key_decides_who_comes_in(void **state)
 	gw_client_close(open_client(&options));
 	gw_server_end(server, 0);
 
-	/* A server that wants none is not hidden behind the key that a killed one has left. */
+	/* A killed server has left a key. A server without a key on the same port is still found. */
 	uint8_t key[GW_KEY_BYTES];
 	assert_int_equal(gw_key_make(port, key), GW_OK);
 	serve.listen.port = port;
@@ -272,8 +274,7 @@ static void the_key_decides_who_comes_in(void **state)
 	gw_fixture_end(&fixture);
 }
 
-/* The budget for a server to come back is short here: where it is over before the server has been met once, that is
- * asked for again. */
+/* The reconnect budget is short here. If it expires before the first contact with the server, gather again. */
 static gw_status gather_one(struct gw_client *client)
 {
 	const struct gw_tensor *feat = node_tensor(client, "paper", "feat");
@@ -285,8 +286,8 @@ static gw_status gather_one(struct gw_client *client)
 	return status;
 }
 
-/* A server ends and takes its key along; somebody without a key takes its port, with the same graph's name. */
-static void nobody_takes_the_place_of_a_server_that_had_a_key(void **state)
+/* A server with a key ends. A server of the same graph without a key gets its port. */
+static void a_server_without_a_key_replaces_none_with_a_key(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -305,7 +306,7 @@ static void nobody_takes_the_place_of_a_server_that_had_a_key(void **state)
 		cluster_kill(cluster, 0);
 		cluster->insecure = true;
 		cluster_revive(cluster, 0);
-		/* One engine has known the server, the other one has not. */
+		/* One engine has been connected to the server, the other one has not. */
 		for (int i = 0; i < 2; i++)
 			expect(gather_one(client), GW_REFUSED, "no key to prove");
 		gw_service_counters(cluster->servers[0]->service, &counters);
@@ -326,9 +327,9 @@ int main(void)
 		cmocka_unit_test(a_request_takes_no_more_memory_than_its_reply),
 		cmocka_unit_test(statuses_that_are_no_answers_are_not_believed),
 		cmocka_unit_test(a_server_at_work_is_not_lost),
-		cmocka_unit_test(strangers_are_named),
-		cmocka_unit_test(the_key_decides_who_comes_in),
-		cmocka_unit_test(nobody_takes_the_place_of_a_server_that_had_a_key),
+		cmocka_unit_test(other_programs_are_named),
+		cmocka_unit_test(the_key_admits_clients),
+		cmocka_unit_test(a_server_without_a_key_replaces_none_with_a_key),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

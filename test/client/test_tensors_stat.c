@@ -1,5 +1,5 @@
-/* What servers tell of tensors (stat): what they are, what is written, and the reads that clients do by themselves,
- * which they count and tell of: each once, in turns, the last when they close. */
+/* What servers report about tensors (stat): their descriptions, the writes, and the one-sided reads, which clients
+ * count and report: each once, for one tensor after another, the last when they close. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static json_t *ask_stats(struct gw_client *client)
 
 #define TOLD_READS 50
 
-/* Reads of two rows by somebody who tells of them at his end, which does not wait for long. */
+/* Two rows read by a client that reports its reads when it closes, and does not wait for long. */
 static void read_and_close(const struct setup *setup)
 {
 	struct gw_client *reader = striped_client(&setup->cluster, "told", 0);
@@ -40,7 +40,7 @@ static void read_and_close(const struct setup *setup)
 	gw_client_close(reader);
 }
 
-static void stat_tells_of_tensors(void **state)
+static void stat_lists_tensors(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -50,7 +50,7 @@ static void stat_tells_of_tensors(void **state)
 	const struct gw_tensor *tensor = striped_create(client, &spec);
 	const struct gw_optimizer add = {.kind = GW_SGD, .rate = 1};
 	float rows[3 * STRIPED_COLUMNS] = {0};
-	must(gw_update(client, tensor, (int64_t[]){0, 2, 4}, 3, rows)); /* all of them part 0's */
+	must(gw_update(client, tensor, (int64_t[]){0, 2, 4}, 3, rows)); /* all of them rows of part 0 */
 	must(gw_push(client, tensor, (int64_t[]){0, 2}, 2, rows, &add));
 	json_t *stats = ask_stats(client);
 	const json_t *told = json_array_get(json_object_get(stats, "tensors"), 0);
@@ -64,7 +64,7 @@ static void stat_tells_of_tensors(void **state)
 	assert_int_equal(json_integer_value(json_object_get(told, "read")), 0);
 	json_int_t pulled = json_integer_value(json_object_get(told, "pulled"));
 	json_decref(stats);
-	/* A row is pulled or read; how many are pulled before their region is open depends on chance. */
+	/* A row is pulled or read; chance decides how many are pulled before their region is open. */
 	json_int_t read = 0, most = 0;
 	while (read == 0) {
 		read_and_close(&setup);
@@ -80,7 +80,7 @@ static void stat_tells_of_tensors(void **state)
 }
 
 #define READERS     4
-#define READER_ROWS 3000 /* rows that each reads, ten at once */
+#define READER_ROWS 3000 /* rows that each reader reads, ten per call */
 #define TURNS_MAX   10000
 
 struct reader {
@@ -98,7 +98,7 @@ static void *read_again_and_again(void *argument)
 	return NULL;
 }
 
-/* What part 0's rows were read by the client itself, until `count` tensors were. */
+/* Reads rows of part 0 until the client has read rows of `count` tensors one-sided. */
 static void read_by_itself(struct gw_client *client, const struct gw_tensor *const *tensors, uint32_t count)
 {
 	struct gw_tensor_read reads[8];
@@ -123,11 +123,11 @@ static void threads_count_what_they_read(void **state)
 	struct gw_tensor_spec spec = striped_spec("counted");
 	const struct gw_tensor *tensor = striped_create(client, &spec);
 	const struct gw_rows *rows = &((const struct gw_client_tensor *)tensor)->rows;
-	/* No line of a cache has counts of two engines. */
+	/* Counts of two engines never share a cache line. */
 	assert_true(client->engine_count > 1);
 	assert_int_equal((uintptr_t)rows->read % 64, 0);
 	assert_int_equal(rows->read_stride * sizeof(rows->read[0]) % 64, 0);
-	/* Each engine has its own connections, which open the rows' region one by one; calls at once are of several. */
+	/* Each engine opens the rows' region over its own connections. Concurrent calls use several engines. */
 	for (uint64_t e = 0, turns = 0; e < client->engine_count; turns++) {
 		struct gw_ticket *tickets[2];
 		float row[2][STRIPED_COLUMNS];
@@ -149,7 +149,7 @@ static void threads_count_what_they_read(void **state)
 	assert_int_equal(read.rows, READERS * READER_ROWS);
 	assert_int_equal(gw_tensor_handles_collect_reads(client, 0, &read, 1), 0);
 	assert_int_equal(gw_tensor_handles_collect_reads(client, 1, &read, 1), 0);
-	/* A report that failed is repeated later. */
+	/* A failed report is repeated later. */
 	read.epoch = ((const struct gw_tensor_handle *)tensor)->epochs[0];
 	read.rows = 7;
 	gw_tensor_handles_return_reads(client, 0, &read, 1);
@@ -161,8 +161,8 @@ static void threads_count_what_they_read(void **state)
 
 #define SEVERAL 5
 
-/* Whoever has a count has his turn, though others count again. */
-static void reads_are_told_in_turns(void **state)
+/* Each tensor's counts are reported in time, though others are counted meanwhile. */
+static void reads_are_reported_in_turn(void **state)
 {
 	(void)state;
 	static const char *const names[SEVERAL] = {"first", "second", "third", "fourth", "fifth"};
@@ -197,8 +197,8 @@ static void reads_are_told_in_turns(void **state)
 
 #define MANY ((int)GW_TENSOR_READS_MAX + 6)
 
-/* A client that closes tells of all tensors, be they more than one call carries. */
-static void all_reads_are_told_at_the_end(void **state)
+/* A client that closes reports all tensors, also more than one call carries. */
+static void all_reads_are_reported_at_close(void **state)
 {
 	(void)state;
 	struct setup setup;
@@ -231,7 +231,7 @@ static void all_reads_are_told_at_the_end(void **state)
 	setup_end(&setup);
 }
 
-#define WIDE_ROWS    13 /* of the longest that there may be */
+#define WIDE_ROWS    13 /* as large as possible */
 #define WIDE_COLUMNS (GW_TENSOR_ROW_BYTES_MAX / sizeof(float))
 
 static uint64_t requests_of(const struct setup *setup, uint32_t part)
@@ -241,7 +241,7 @@ static uint64_t requests_of(const struct setup *setup, uint32_t part)
 	return counters.requests;
 }
 
-/* However large a tensor is, no request of a count is long. */
+/* However large a tensor is, its count is requested in short pieces. */
 static void counts_are_many_requests(void **state)
 {
 	(void)state;
@@ -276,8 +276,8 @@ static void counts_are_many_requests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stat_tells_of_tensors),    cmocka_unit_test(threads_count_what_they_read),
-		cmocka_unit_test(reads_are_told_in_turns),  cmocka_unit_test(all_reads_are_told_at_the_end),
+		cmocka_unit_test(stat_lists_tensors),         cmocka_unit_test(threads_count_what_they_read),
+		cmocka_unit_test(reads_are_reported_in_turn), cmocka_unit_test(all_reads_are_reported_at_close),
 		cmocka_unit_test(counts_are_many_requests),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

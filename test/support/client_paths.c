@@ -1,5 +1,5 @@
-/* See client_ways.h. */
-#include "test/support/client_ways.h"
+/* See client_paths.h. */
+#include "test/support/client_paths.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
