@@ -48,8 +48,8 @@ class Spec:
     """
 
     def __init__(self, graph: Graph, fanouts: Fanouts, *, nodes: NodeSeeds | None, features: Names,
-                 labels: Names, edge_features: Names, replace: bool, index_dtype: str, weight: Weight = None, frontier: str = "all",
-                 edges: EdgeSeeds | None = None):
+                 labels: Names, edge_features: Names, replace: bool, index_dtype: str, weight: Weight = None,
+                 frontier: str = "all", edges: EdgeSeeds | None = None):
         _checks.choice("index_dtype", index_dtype, ("int32", "int64"))
         hops, replace = hops_of(graph, fanouts), _checks.flag("replace", replace)
         self.frontier = _checks.choice("frontier", frontier, _FRONTIERS)

@@ -265,7 +265,8 @@ class Batch:
         """Converts the mini-batch to torch_geometric's Data, or to HeteroData if it has several types.
 
         The result has the form of NeighborLoader's batches: seeds first, each node once, and each node's neighbours
-        drawn once, at the hop that reached it. It has feature rows of nodes and edges, and owns its memory.
+        drawn once, at the hop after the one that reached it. It has feature rows of nodes and edges, and owns its
+        memory. Give the loader frontier="new", if you need only this form: then it draws no other edges.
 
         attributes: {feature: attribute's name}, such as {"feat": "x", "label": "y"}. To name the rows of one kind only,
             give {kind: {feature: name}}. The kinds are "features" (of nodes), "edge_features" and "labels". Both forms

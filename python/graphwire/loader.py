@@ -428,8 +428,8 @@ class EdgeLoader(Loader):
                  exclude: Sequence[str] | Mapping[Etype, Sequence[str]] = (),
                  reverse_etype: Etype | Mapping[Etype, Etype] | None = None,
                  reverse_ids: Ids | Mapping[Etype, Ids] | None = None, features: Names = None, labels: Names = None,
-                 edge_features: Names = None, replace: bool = False, weight: Weight = None, frontier: str = "all", index_dtype: str = "int64",
-                 **options: Any):
+                 edge_features: Names = None, replace: bool = False, weight: Weight = None, frontier: str = "all",
+                 index_dtype: str = "int64", **options: Any):
         edges = EdgeSeeds(graph, seeds, etype, negatives=negatives, negative_end=negative_end,
                           negative_ids=negative_ids, no_true_edges=no_true_edges, exclude=exclude,
                           reverse_etype=reverse_etype, reverse_ids=reverse_ids)
@@ -445,8 +445,8 @@ def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, strea
     seed, stream and seeds together determine the sampling.
 
     Raises OutOfRangeError for a seed that is not a node; InvalidError for invalid fanouts; NotFoundError if a type or a
-    feature does not exist; GraphwireError (GW_UNSUPPORTED) for a weight that is not one number for each edge; ValueError and TypeError for other arguments; PeerError or DeadlineError if a server does
-    not answer.
+    feature does not exist; GraphwireError (GW_UNSUPPORTED) for a weight that is not one number for each edge;
+    ValueError and TypeError for other arguments; PeerError or DeadlineError if a server does not answer.
     """
     client = graph._opened()
     seed, stream = _checks.integer("seed", seed, 0, _checks.U64), _checks.integer("stream", stream, 0, _checks.U64)
