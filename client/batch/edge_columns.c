@@ -47,7 +47,11 @@ static gw_status column_add(struct gw_client *client, struct gw_edge_columns *co
 	columns->keys[column] = gw_strdup(array->key);
 	if (!columns->keys[column])
 		return GW_NO_MEMORY;
-	return gw_places_find(client, array->key, &columns->places[column]);
+	gw_status status = gw_places_find(client, array->key, &columns->places[column]);
+	/* An entry is a row of the array: two numbers in an alias table. */
+	for (uint32_t p = 0; p < client->meta->num_parts && status == GW_OK; p++)
+		columns->places[column][p].element_bytes = (uint32_t)gw_array_meta_row_bytes(array);
+	return status;
 }
 
 /* The array of a key, if all parts have it in one form; else NULL. */
