@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Union
 
-from graphwire import _checks, fanouts
+from graphwire import fanouts
 from graphwire._native import NotFoundError, c_text, ffi, lib, text
-from graphwire._opened import Etype, OpenedGraph
+from graphwire._opened import OpenedGraph
 
 Weight = Union[str, Mapping[Any, Union[str, None]], None]
 _FORM = "weight: the name of an edge feature, or {edge type: name}"
@@ -26,7 +26,8 @@ _FORM = "weight: the name of an edge feature, or {edge type: name}"
 
 def edge_features(graph: OpenedGraph) -> dict[int, list[str]]:
     """{edge type's number: names of its features}, of the edge types that have features."""
-    client, found, number = graph._opened(), {}, 0
+    client, number = graph._opened(), 0
+    found: dict[int, list[str]] = {}
     while (tensor := lib.gw_tensor_at(client.pointer, number)) != ffi.NULL:
         if tensor.of_edges and tensor.type < len(graph.etypes):
             found.setdefault(int(tensor.type), []).append(text(tensor.name))

@@ -3,7 +3,8 @@ edges' ids.
 
 sample_neighbors(g, nodes, fanout) -> frontier -> dgl.to_block(frontier, nodes)
 
-Errors: DGLError, AssertionError, NotImplementedError, KeyError and TypeError for arguments; those of graphwire.Graph.neighbours.
+Errors: DGLError, AssertionError, NotImplementedError, KeyError and TypeError for arguments; those of
+graphwire.Graph.neighbours.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def _feature_of(etype: Canonical, prob: str, column: Any) -> str:
         raise NotImplementedError(f"prob={prob!r}: this script has added the column to {name}, and draws read the "
                                   "graph's own columns: partition the graph with the column")
     if feature.dtype == torch.bool:
-        raise NotImplementedError(f"prob={prob!r}: the column of {name} is a mask of bools, by which Graphwire does not "
-                                  "sample: store 0 and 1 as uint8 or as floats")
+        raise NotImplementedError(f"prob={prob!r}: the column of {name} is a mask of bools, by which Graphwire does "
+                                  "not sample: store 0 and 1 as uint8 or as floats")
     return feature.name
 
 
