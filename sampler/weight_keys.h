@@ -17,7 +17,8 @@ void gw_weight_keys_print(const struct gw_edge_type *type, const char *name, str
 /* The forms of the columns in which a part stores a weight and its alias table. weight: NULL if the edge type has no
  * such feature; alias: NULL if it has no table. GW_NOT_FOUND; GW_UNSUPPORTED: the feature does not hold one number for
  * each edge. */
-gw_status gw_weight_forms(const struct gw_edge_type *type, const char *name, const struct gw_array_meta *weight,
-			  const struct gw_array_meta *alias, struct gw_column_form forms[GW_COLUMN_COUNT]);
+gw_status gw_weight_forms(const struct gw_graph_meta *meta, uint32_t etype, const char *name,
+			  const struct gw_array_meta *weight, const struct gw_array_meta *alias,
+			  struct gw_column_form forms[GW_COLUMN_COUNT]);
 
 #endif

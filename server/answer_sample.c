@@ -381,7 +381,7 @@ static gw_status find_columns(const struct gw_server *server, const struct gw_sa
 {
 	const struct gw_edge_type *type = &server->meta->etypes[call->etype];
 	struct gw_weight_keys keys;
-	char name[GW_NAME_MAX + 1];
+	char name[GW_NAME_MAX + 1], text[GW_EDGE_FOLDER_MAX + 1];
 	if (call->mask_bytes || call->time_bytes)
 		return gw_fail(GW_UNSUPPORTED, "sample request with a mask or times: this server does not know them");
 	bool weighs = slice->draw.kind->columns & GW_COLUMN_BIT(GW_COLUMN_WEIGHT);
@@ -398,14 +398,14 @@ static gw_status find_columns(const struct gw_server *server, const struct gw_sa
 	gw_weight_keys_print(type, name, &keys);
 	const struct gw_array *weights = gw_part_array(server->part, keys.weight);
 	const struct gw_array *table = gw_part_array(server->part, keys.alias);
-	gw_status status = gw_weight_forms(type, name, weights ? weights->meta : NULL, table ? table->meta : NULL,
-					   slice->draw.forms);
+	gw_status status = gw_weight_forms(server->meta, call->etype, name, weights ? weights->meta : NULL,
+					   table ? table->meta : NULL, slice->draw.forms);
 	if (status != GW_OK)
 		return status;
 	if (weights->apart)
 		return gw_fail(GW_UNSUPPORTED,
 			       "edge type %s: \"%s\" is served as mutable rows, so edges cannot be drawn by it",
-			       type->folder, name);
+			       gw_meta_etype_text(server->meta, call->etype, text), name);
 	slice->columns.at[GW_COLUMN_WEIGHT] = weights->data;
 	slice->columns.at[GW_COLUMN_ALIAS] = table ? table->data : NULL;
 	return GW_OK;
@@ -417,10 +417,12 @@ static gw_status find_draw(const struct gw_server *server, const struct gw_sampl
 {
 	const struct gw_edge_type *type = &server->meta->etypes[call->etype];
 	bool out = call->flags & GW_SAMPLE_BY_SOURCE;
+	char text[GW_EDGE_FOLDER_MAX + 1];
 	slice->adjacency =
 		out ? gw_part_out_adjacency(server->part, call->etype) : gw_part_adjacency(server->part, call->etype);
 	if (!slice->adjacency)
-		return gw_fail(GW_UNSUPPORTED, "edge type %s is not stored by source", type->folder);
+		return gw_fail(GW_UNSUPPORTED, "edge type %s is not stored by source",
+			       gw_meta_etype_text(server->meta, call->etype, text));
 	slice->id_bytes = slice->adjacency->index_bytes == 8 || slice->adjacency->indptr_bytes == 8 ||
 					  (out && type->count > UINT32_MAX)
 				  ? 8

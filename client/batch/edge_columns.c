@@ -47,7 +47,11 @@ static gw_status column_add(struct gw_client *client, struct gw_edge_columns *co
 	columns->keys[column] = gw_strdup(array->key);
 	if (!columns->keys[column])
 		return GW_NO_MEMORY;
-	return gw_places_find(client, array->key, &columns->places[column]);
+	gw_status status = gw_places_find(client, array->key, &columns->places[column]);
+	/* An entry is a row of the array: two numbers in an alias table. */
+	for (uint32_t p = 0; p < client->meta->num_parts && status == GW_OK; p++)
+		columns->places[column][p].element_bytes = (uint32_t)gw_array_meta_row_bytes(array);
+	return status;
 }
 
 /* The array of a key, if all parts have it in one form; else NULL. */
@@ -63,14 +67,29 @@ static const struct gw_array_meta *array_of_all(const struct gw_graph_meta *meta
 	return first;
 }
 
+/* Whether servers serve a feature as rows that change. */
+static bool is_mutable(const struct gw_client *client, const char *key)
+{
+	for (uint32_t i = 0; i < client->tensor_count; i++) {
+		const struct gw_array_meta *changes = client->tensors[i].changes;
+		if (changes && strcmp(changes->key, key) == 0)
+			return true;
+	}
+	return false;
+}
+
 static gw_status add_weight(struct gw_client *client, struct gw_edge_columns *columns)
 {
 	const struct gw_graph_meta *meta = client->meta;
-	const struct gw_edge_type *type = &meta->etypes[columns->etype];
 	struct gw_weight_keys keys;
-	gw_weight_keys_print(type, columns->weight, &keys);
+	gw_weight_keys_print(&meta->etypes[columns->etype], columns->weight, &keys);
 	const struct gw_array_meta *weights = array_of_all(meta, keys.weight), *table = array_of_all(meta, keys.alias);
-	gw_status status = gw_weight_forms(type, columns->weight, weights, table, columns->sampling.forms);
+	gw_status status =
+		gw_weight_forms(meta, columns->etype, columns->weight, weights, table, columns->sampling.forms);
+	if (status == GW_OK && is_mutable(client, weights->key))
+		status = gw_fail(GW_UNSUPPORTED,
+				 "edge type %s: \"%s\" is served as mutable rows, so edges cannot be drawn by it",
+				 client->etypes[columns->etype].name, columns->weight);
 	if (status == GW_OK)
 		status = column_add(client, columns, GW_COLUMN_WEIGHT, weights);
 	if (status != GW_OK)
@@ -78,10 +97,9 @@ static gw_status add_weight(struct gw_client *client, struct gw_edge_columns *co
 	if (table)
 		return column_add(client, columns, GW_COLUMN_ALIAS, table);
 	columns->by_request = true;
-	gw_log(GW_LOG_INFO,
-	       "edge type %s: a draw by \"%s\" reads a whole list, because no alias table exists; partition the graph "
-	       "with "
-	       "--weight %s to make one",
+	gw_log(GW_LOG_WARN,
+	       "edge type %s: a draw by \"%s\" reads a whole list, because no alias table exists; partition the "
+	       "graph with --weight %s to make one",
 	       client->etypes[columns->etype].name, columns->weight, columns->weight);
 	return GW_OK;
 }

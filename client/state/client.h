@@ -54,7 +54,7 @@ struct gw_remote {
 struct gw_place {
 	uint32_t region;
 	uint32_t generation;    /* of a dynamic region, which the hello does not list; else 0 */
-	uint32_t element_bytes; /* offsets and ids: 4 or 8; each part may differ */
+	uint32_t element_bytes; /* offsets and ids: 4 or 8; each part may differ. Columns of edges: a row */
 	uint64_t offset;
 };
 

@@ -19,7 +19,9 @@ from graphwire.batch import Batch, Block, Edges
 from graphwire.fanouts import Fanouts, hops_of
 from graphwire.graph import Graph
 from graphwire.seeds import EdgeSeeds, NodeSeeds
+from graphwire.weights import Rules, Weight
 
+_FRONTIERS = {"all": "GW_FRONTIER_ALL", "new": "GW_FRONTIER_NEW"}
 Names = Union[str, Sequence[str], Mapping[Any, Union[str, Sequence[str]]], None]
 
 
@@ -46,13 +48,16 @@ class Spec:
     """
 
     def __init__(self, graph: Graph, fanouts: Fanouts, *, nodes: NodeSeeds | None, features: Names,
-                 labels: Names, edge_features: Names, replace: bool, index_dtype: str, edges: EdgeSeeds | None = None):
+                 labels: Names, edge_features: Names, replace: bool, index_dtype: str, weight: Weight = None,
+                 frontier: str = "all", edges: EdgeSeeds | None = None):
         _checks.choice("index_dtype", index_dtype, ("int32", "int64"))
         hops, replace = hops_of(graph, fanouts), _checks.flag("replace", replace)
+        self.frontier = _checks.choice("frontier", frontier, _FRONTIERS)
         self.wide = index_dtype == "int64"
         self.edges = edges  # the gw_sample_spec points into it
         self.several = any(seeds is not None and seeds.several for seeds in (nodes, edges))
         self._client = graph._opened()  # owns the tensors of `fetches`
+        self._rules = Rules(graph, weight)
         self._counts = ffi.new("int32_t[]", [count for hop in hops for count in hop])
         named = [(kind, name, lib.GW_AT_INPUTS) for kind, name in _names(
             graph, features, graph.ntypes, "features", graph.ntype_number)]
@@ -69,6 +74,7 @@ class Spec:
         self.pointer = ffi.new("struct gw_sample_spec *", {
             "ntype": nodes.types[0] if nodes is not None else 0, "hops": len(hops), "fanouts": self._counts,
             "replace": replace, "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
+            "rules": self._rules.pointer, "frontier": getattr(lib, _FRONTIERS[self.frontier]),
             "edges": ffi.NULL if edges is None else edges.pointer,
             "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})
 
@@ -108,7 +114,8 @@ def _blocks(graph: Graph, lease: Lease, spec: Spec) -> list[Block]:
                       window(lease, some.indices, (count,), index),
                       window(lease, some.edge_ids, (count,), np.int64))
             edges[etype] = Edges(etype, (ends[0], ends[1]), (src[ends[0]], int(some.dst_count)), (
-                _arrays.public(arrays[0], torch), _arrays.public(arrays[1], torch), _arrays.public(arrays[2], torch)))
+                _arrays.public(arrays[0], torch), _arrays.public(arrays[1], torch), _arrays.public(arrays[2], torch)),
+                int(some.dst_first))
         blocks.append(Block(src, dst, edges))
     return blocks[::-1]
 
@@ -168,7 +175,7 @@ def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
         _add_edges(batch, graph, lease, spec)
     if spec.several:
         batch.labels = {kind: {} for kind in batch.seeds}
-    batch._lease = lease
+    batch._lease, batch.frontier = lease, spec.frontier
     batch.epoch, batch.step = int(mini.epoch), int(mini.step)
     for i, (tensor, kind, name, at) in enumerate(spec.fetches):
         shape, dtype = _arrays.stored_rows(tensor, int(mini.row_counts[i]))

@@ -5,6 +5,9 @@
 The blocks are in the order in which a model's layers use them. The sources of blocks[0] are all nodes of the batch. A
 block's destinations are the first of its sources, and are also the sources of the next block. So the output rows of one
 layer are the input rows of the next.
+
+With frontier="new" a block has only the edges of the nodes that the hop before has added. The blocks together are one
+subgraph, whose edges are those of all blocks: edge_index has the same row numbers in each.
 """
 
 from __future__ import annotations
@@ -56,13 +59,17 @@ class Edges:
 
     etype: "src:rel:dst". src_type, dst_type: the node types of the ends.
     num_src, num_dst: how many rows of src_type and of dst_type the block has.
+    dst_first: the row number of destination 0. It is 0, except in a batch with frontier="new": there, the destinations
+        are the rows dst_first to dst_first + num_dst - 1, the nodes that the hop before has added.
     indptr: [num_dst + 1] int64; the edges indptr[i] to indptr[i + 1] - 1 end at destination i.
     indices: [edges] int64, or int32 with the loader's index_dtype; the row number of each edge's source.
     edge_ids: [edges] int64, global ids.
     data: {feature: [edges, …]}, the rows of the loader's edge_features.
     """
 
-    def __init__(self, etype: str, ends: tuple[str, str], sizes: tuple[int, int], arrays: tuple[Array, Array, Array]):
+    def __init__(self, etype: str, ends: tuple[str, str], sizes: tuple[int, int], arrays: tuple[Array, Array, Array],
+                 dst_first: int = 0):
+        self.dst_first = dst_first
         self.etype, (self.src_type, self.dst_type), (self.num_src, self.num_dst) = etype, ends, sizes
         self.indptr, self.indices, self.edge_ids = arrays
         self.data: dict[str, Array] = {}
@@ -82,10 +89,10 @@ class Edges:
         """[edges] int64: the destination of each edge, a row number."""
         if self._dst is None:
             if isinstance(self.indptr, np.ndarray):
-                self._dst = np.repeat(np.arange(self.num_dst), self.in_degrees)
+                self._dst = np.repeat(np.arange(self.dst_first, self.dst_first + self.num_dst), self.in_degrees)
             else:
                 torch = _arrays.torch_module()
-                rows = torch.arange(self.num_dst, device=self.indptr.device)
+                rows = torch.arange(self.dst_first, self.dst_first + self.num_dst, device=self.indptr.device)
                 self._dst = torch.repeat_interleave(rows, self.in_degrees, output_size=self.num_edges)
         return self._dst
 
@@ -98,7 +105,7 @@ class Edges:
 
     def _changed(self, change: Change) -> Edges:
         changed = Edges(self.etype, (self.src_type, self.dst_type), (self.num_src, self.num_dst),
-                        (change(self.indptr), change(self.indices), change(self.edge_ids)))
+                        (change(self.indptr), change(self.indices), change(self.edge_ids)), self.dst_first)
         changed.data = _each(self.data, change)
         return changed
 
@@ -168,6 +175,7 @@ class Batch:
     blocks: a list of Block, outermost hop first.
     features: {node type: {feature: [n, …]}}, a row for each node.
     labels: {feature: [seeds, …]}, a row for each seed.
+    frontier: "all" or "new", the loader's.
 
     If the seeds were given by node type, seeds and seed_rows are {node type: …}, and labels {node type: {feature: …}}.
 
@@ -196,6 +204,7 @@ class Batch:
     def __init__(self, seeds: Any, seed_rows: Any, nodes: dict[str, Array], blocks: list[Block],
                  features: dict[str, dict[str, Array]], labels: dict[str, Any]):
         self.epoch = self.step = 0
+        self.frontier = "all"
         self.seeds, self.seed_rows, self.nodes, self.blocks = seeds, seed_rows, nodes, blocks
         self.features, self.labels = features, labels
         self.src_rows: Array = None
@@ -249,13 +258,15 @@ class Batch:
         changed.src_rows, changed.dst_rows = _of(self.src_rows, change), _of(self.dst_rows, change)
         changed.negative_rows, changed.true_edges = _of(self.negative_rows, change), self.true_edges
         changed.epoch, changed.step, changed.edge_type = self.epoch, self.step, self.edge_type
+        changed.frontier = self.frontier
         return changed
 
     def to_pyg(self, attributes: Mapping[str, str | Mapping[str, str]] | None = None) -> Any:
         """Converts the mini-batch to torch_geometric's Data, or to HeteroData if it has several types.
 
         The result has the form of NeighborLoader's batches: seeds first, each node once, and each node's neighbours
-        drawn once, at the hop that reached it. It has feature rows of nodes and edges, and owns its memory.
+        drawn once, at the hop after the one that reached it. It has feature rows of nodes and edges, and owns its
+        memory. Give the loader frontier="new", if you need only this form: then it draws no other edges.
 
         attributes: {feature: attribute's name}, such as {"feat": "x", "label": "y"}. To name the rows of one kind only,
             give {kind: {feature: name}}. The kinds are "features" (of nodes), "edge_features" and "labels". Both forms

@@ -10,7 +10,7 @@ Each error begins with "fanouts". A string is always an edge type's name and nev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Union
 
 from graphwire import _checks
@@ -39,17 +39,17 @@ def _hops(given: Any) -> list[Any]:
     raise TypeError(f"fanouts: {_FORMS}; not {given!r}")
 
 
-def _number(graph: OpenedGraph, etype: Etype, seen: Mapping[int, Any]) -> int:
-    """An edge type's number. Raises InvalidError if `seen` has the number already. Also raises TypeError and
-    NotFoundError."""
+def etype_of(graph: OpenedGraph, etype: Etype, seen: Container[int], what: str = "fanouts") -> int:
+    """An edge type's number. what: the argument that names the type. Raises InvalidError if `seen` has the number
+    already. Also raises TypeError and NotFoundError."""
     if not isinstance(etype, str) and not (isinstance(etype, tuple) and all(isinstance(word, str) for word in etype)):
-        raise TypeError(f"fanouts: {etype!r} is not an edge type's name")
+        raise TypeError(f"{what}: {etype!r} is not an edge type's name")
     try:
         number = graph.etype_number(etype)
     except NotFoundError as error:
-        raise NotFoundError(error.status, f"fanouts: {error}") from None
+        raise NotFoundError(error.status, f"{what}: {error}") from None
     if number in seen:
-        raise _checks.invalid(f"fanouts: {graph.etypes[number]} is named twice")
+        raise _checks.invalid(f"{what}: {graph.etypes[number]} is named twice")
     return number
 
 
@@ -59,14 +59,14 @@ def _hop(graph: OpenedGraph, hop: Fanout) -> list[int]:
         return [count(hop)] * len(graph.etypes)
     found: dict[int, int] = {}
     for etype, one in hop.items():
-        found[_number(graph, etype, found)] = count(one)
+        found[etype_of(graph, etype, found)] = count(one)
     return [found.get(number, 0) for number in range(len(graph.etypes))]
 
 
 def _by_type(graph: OpenedGraph, given: Mapping[Any, Any]) -> list[list[int]]:
     found: dict[int, list[int]] = {}
     for etype, hops in given.items():
-        found[_number(graph, etype, found)] = [count(one) for one in _hops(hops)]
+        found[etype_of(graph, etype, found)] = [count(one) for one in _hops(hops)]
     lacking = [name for number, name in enumerate(graph.etypes) if number not in found]
     if lacking:
         raise _checks.invalid(f"fanouts: {', '.join(lacking)} must be named too; 0 leaves a type out")

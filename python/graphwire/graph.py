@@ -26,6 +26,7 @@ from graphwire._opened import Etype, OpenedGraph
 from graphwire.edges import EdgeList
 from graphwire.ids import OrigIds
 from graphwire.tensor import Initial, Tensor
+from graphwire.weights import Weight
 
 
 def _text(name: str, value: Any) -> str | bytes | None:
@@ -244,20 +245,25 @@ class Graph(OpenedGraph):
         return edges.has_edges(self, src, dst, etype, by)
 
     def neighbours(self, ids: Ids, etype: Etype | None = None, fanout: int = -1, *, out_edges: bool = False,
-                   replace: bool = False, seed: int = 0, stream: int = 0, by: str = "graph") -> EdgeList:
+                   replace: bool = False, weight: Weight = None, seed: int = 0, stream: int = 0,
+                   by: str = "graph") -> EdgeList:
         """The edges at nodes: an EdgeList with one entry for each id.
 
         ids: nodes at which the edges end; with out_edges=True, nodes at which they start.
         fanout: -1: all edges of each node; else the size of a sample for each node.
         replace: sample with replacement.
+        weight: a feature of the edge type, or {edge type: feature}: sample the edges in proportion to it, as
+            NodeLoader does. Edges of weight 0 are never in the result, also with fanout -1. None: all edges are equally
+            likely.
         seed, stream: decide what is sampled. The first hop of a mini-batch with the same seed and stream samples the
             same edges.
         by: "orig": ids are original ids of nodes, with the errors of ids_of.
 
-        Raises InvalidError and TypeError for invalid numbers; GraphwireError (GW_UNSUPPORTED) for out_edges if the edge
-        type is not stored by source; and the errors of find_edges, for ids of nodes.
+        Raises InvalidError and TypeError for invalid numbers; NotFoundError if the edge type has no such feature;
+        GraphwireError (GW_UNSUPPORTED) for out_edges if the edge type is not stored by source, for out_edges with a
+        weight, and for a feature that is not one number for each edge; and the errors of find_edges, for ids of nodes.
         """
-        return edges.neighbours(self, ids, etype, fanout, out_edges, replace, seed, stream, by)
+        return edges.neighbours(self, ids, etype, fanout, out_edges, replace, weight, seed, stream, by)
 
     def split(self, what: Any = None, ntype: str | None = None, *, etype: Etype | None = None, world: int | None = None,
               rank: int | None = None) -> Array:

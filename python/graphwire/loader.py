@@ -31,6 +31,7 @@ from graphwire.fanouts import Fanouts
 from graphwire.graph import Graph
 from graphwire.ranks import Agreement, Steps
 from graphwire.seeds import EdgeSeeds, NodeSeeds, Seeds
+from graphwire.weights import Weight
 
 _DEPTH_MAX = 256
 _LAST = {"wrap": "GW_LAST_WRAP", "drop": "GW_LAST_DROP", "short": "GW_LAST_SHORT"}
@@ -353,6 +354,15 @@ class NodeLoader(Loader):
         "short": the last batch may be smaller, and with several ranks some may have one step less (DDP: use join).
         None: "short" for one trainer, "wrap" for several.
     replace: sample with replacement.
+    weight: the name of an edge feature, for all edge types that have it, or {edge type: name}. An edge is drawn in
+        proportion to the feature, which is one number for each edge, 0 or more. An edge of weight 0 is never drawn, and
+        a node whose edges all have weight 0 gets none. Without replacement, the draws of a node follow each other: each
+        is in proportion to the weights of the edges that remain. Fanout -1 gives all edges of positive weight. Other
+        edge types, and None: all edges are equally likely.
+    frontier: the nodes for which a hop samples neighbours. "all": all nodes of the batch so far, as the layers of a
+        model over blocks need them. "new": the nodes that the hop before has added, as PyTorch Geometric does. Each
+        node then has its neighbours sampled once, and the batch is one subgraph (Batch.to_pyg) instead of blocks for
+        layers.
     index_dtype: the type of the blocks' indices, "int64" or "int32".
     depth: the number of batches to sample ahead.
     device: the torch device of the batches. For a GPU, a batch is copied through pinned memory while the trainer uses
@@ -362,7 +372,8 @@ class NodeLoader(Loader):
     transport and in every language.
 
     Raises OutOfRangeError for a seed that is not a node; InvalidError for invalid fanouts and numbers, and for too few
-    seeds for one step; NotFoundError if a type or a feature does not exist; TypeError for seeds, fanouts and numbers of
+    seeds for one step; NotFoundError if a type or a feature does not exist; GraphwireError (GW_UNSUPPORTED) for a
+    weight that is not one number for each edge; TypeError for seeds, fanouts and numbers of
     a wrong type; ValueError for other options, and for a share of Graph.split that would be divided again.
 
     A loop raises ValueError if the ranks divide different seeds, or do not all begin it; every rank gets the error
@@ -372,10 +383,11 @@ class NodeLoader(Loader):
 
     def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Fanouts = (10, 10), *,
                  ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
-                 replace: bool = False, index_dtype: str = "int64", **options: Any):
+                 replace: bool = False, weight: Weight = None, frontier: str = "all", index_dtype: str = "int64",
+                 **options: Any):
         nodes = NodeSeeds(graph, seeds, ntype)
         spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
-                    replace=replace, index_dtype=index_dtype)
+                    replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype)
         super().__init__(graph, spec, nodes, **options)
 
 
@@ -416,30 +428,31 @@ class EdgeLoader(Loader):
                  exclude: Sequence[str] | Mapping[Etype, Sequence[str]] = (),
                  reverse_etype: Etype | Mapping[Etype, Etype] | None = None,
                  reverse_ids: Ids | Mapping[Etype, Ids] | None = None, features: Names = None, labels: Names = None,
-                 edge_features: Names = None, replace: bool = False, index_dtype: str = "int64", **options: Any):
+                 edge_features: Names = None, replace: bool = False, weight: Weight = None, frontier: str = "all",
+                 index_dtype: str = "int64", **options: Any):
         edges = EdgeSeeds(graph, seeds, etype, negatives=negatives, negative_end=negative_end,
                           negative_ids=negative_ids, no_true_edges=no_true_edges, exclude=exclude,
                           reverse_etype=reverse_etype, reverse_ids=reverse_ids)
         spec = Spec(graph, fanouts, nodes=None, features=features, labels=labels, edge_features=edge_features,
-                    replace=replace, index_dtype=index_dtype, edges=edges)
+                    replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype, edges=edges)
         super().__init__(graph, spec, edges, **options)
 
 
 def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, stream: int = 0,
            ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
-           replace: bool = False, index_dtype: str = "int64") -> Batch:
+           replace: bool = False, weight: Weight = None, frontier: str = "all", index_dtype: str = "int64") -> Batch:
     """Samples one mini-batch around `seeds`, which may be empty. The other arguments are NodeLoader's, except stream:
     seed, stream and seeds together determine the sampling.
 
     Raises OutOfRangeError for a seed that is not a node; InvalidError for invalid fanouts; NotFoundError if a type or a
-    feature does not exist; ValueError and TypeError for other arguments; PeerError or DeadlineError if a server does
-    not answer.
+    feature does not exist; GraphwireError (GW_UNSUPPORTED) for a weight that is not one number for each edge;
+    ValueError and TypeError for other arguments; PeerError or DeadlineError if a server does not answer.
     """
     client = graph._opened()
     seed, stream = _checks.integer("seed", seed, 0, _checks.U64), _checks.integer("stream", stream, 0, _checks.U64)
     nodes = NodeSeeds(graph, seeds, ntype, one=True)
     spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
-                replace=replace, index_dtype=index_dtype)
+                replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype)
     lease = Lease(client)
 
     def start(ticket: Any) -> int:

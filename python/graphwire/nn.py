@@ -16,8 +16,9 @@ SAGEConv, GraphConv as GCNConv, GATConv as GATConv, RelGraphConv as RGCNConv. Ea
 distribution. reset_parameters() draws the weights again. DGL's layers start from other weights; graphwire.dgl has them.
 
 Errors: ValueError for an unknown aggregator or norm; for a block of several edge types, where a layer needs one; for
-one tensor of rows, where the types of the ends differ; and for fewer rows than the block has. KeyError for an edge type
-that a RelGraphConv was not made for, and for a node type without rows; HeteroConv skips such edge types.
+one tensor of rows, where the types of the ends differ; for fewer rows than the block has; and for blocks of a batch
+with frontier="new". KeyError for an edge type that a RelGraphConv was not made for, and for a node type without rows;
+HeteroConv skips such edge types.
 """
 
 from __future__ import annotations
@@ -37,7 +38,15 @@ Activation = Optional[Callable[[Tensor], Tensor]]
 
 
 def _edges(block: Block | Edges) -> Edges:
-    return block.only if isinstance(block, Block) else block
+    return _of_all(block.only if isinstance(block, Block) else block)
+
+
+def _of_all(edges: Edges) -> Edges:
+    """Returns the edges. Raises ValueError if their destinations are not the first nodes of their type."""
+    if edges.dst_first:
+        raise ValueError(f'{edges.etype}: a batch with frontier="new" has edges of new nodes only, and a layer needs '
+                         'those of all nodes: use frontier="all", or batch.to_pyg() with layers of PyTorch Geometric')
+    return edges
 
 
 def _pair(edges: Edges, x: Rows) -> tuple[Tensor, Tensor]:
@@ -83,9 +92,10 @@ def aggregate(edges: Edges, x: Tensor, how: str = "mean", weight: Tensor | None 
 
     x: [num_src, d]. how: "sum", "mean" or "max". weight: [edges], a factor for each edge; with "sum" only.
 
-    Raises ValueError for another `how`.
+    Raises ValueError for another `how`, and for edges of new nodes only.
     """
     _known(how)
+    _of_all(edges)
     if edges.num_edges == 0:
         return x.new_zeros(edges.num_dst, x.shape[1]) + 0 * x[:0].sum()
     indptr = edges.indptr.to(edges.indices.dtype)
@@ -94,7 +104,9 @@ def aggregate(edges: Edges, x: Tensor, how: str = "mean", weight: Tensor | None 
 
 
 def edge_softmax(edges: Edges, scores: Tensor) -> Tensor:
-    """The softmax of scores, [edges, …], over the edges that end at the same destination; [edges, …]."""
+    """The softmax of scores, [edges, …], over the edges that end at the same destination; [edges, …]. Raises ValueError
+    for edges of new nodes only."""
+    _of_all(edges)
     shape = (edges.num_dst, *scores.shape[1:])
     dst = edges.dst
     with torch.no_grad():  # the maximum cancels out, and so needs no gradient
@@ -288,7 +300,7 @@ class RelGraphConv(nn.Module):
             if count:
                 out[ntype] = 0 if self.loop is None else x[ntype][:count] @ self.loop
         for etype, edges in block.edges.items():
-            if edges.num_dst and edges.num_src:
+            if _of_all(edges).num_dst and edges.num_src:
                 rows = aggregate(edges, x[edges.src_type], self.aggregator) @ weights[self.etypes[etype]]
                 out[edges.dst_type] = out[edges.dst_type] + rows
         for ntype, rows in out.items():
@@ -327,7 +339,7 @@ class HeteroConv(nn.Module):
         found: dict[str, list[Tensor]] = {}
         for etype, layer in zip(self.etypes, self.layers):
             edges = block.edges.get(etype)
-            if edges is None or edges.num_dst == 0 or not {edges.src_type, edges.dst_type} <= x.keys():
+            if edges is None or _of_all(edges).num_dst == 0 or not {edges.src_type, edges.dst_type} <= x.keys():
                 continue
             if edges.src_type == edges.dst_type:
                 rows = layer(edges, x[edges.src_type])

@@ -217,14 +217,6 @@ def test_the_order_of_arguments_of_the_method(g):
     assert set(full.edata[dgl.EID].tolist()) - set(frontier.edata[dgl.EID].tolist()) == set(gone.tolist())
 
 
-def test_weights_are_refused_by_name(g):
-    for prob in ("weight", g.edata["weight"]):
-        with pytest.raises(NotImplementedError, match="prob='weight'"):
-            dgl.distributed.sample_neighbors(g, torch.tensor([1]), 2, prob=prob)
-        with pytest.raises(NotImplementedError, match="prob='weight'"):
-            dgl.dataloading.NeighborSampler([2], prob=prob).sample_blocks(g, torch.tensor([1]))
-
-
 def test_draws_follow_the_seed(g):
     def draw():
         return dgl.distributed.sample_neighbors(g, torch.arange(50), 2).edata[dgl.EID]

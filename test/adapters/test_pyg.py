@@ -288,6 +288,26 @@ def test_the_stores_of_pygs_guide(papers):
         graph_store[WRITES, "coo"] = row, col
 
 
+def test_weights(graph, papers):
+    """weight_attr: no edge of weight 0; all others, if there are not more than the fanout. Other types are uniform."""
+    for sampler in (NeighborSampler(graph, [-1, 3], weight_attr="weight"),
+                    NeighborSampler(graph, [-1, 3], weight_attr={"_E": "weight"})):
+        loader = NodeLoader(stores(graph, "features"), pickle.loads(pickle.dumps(sampler)), torch.arange(600),
+                            batch_size=600)
+        batch = next(iter(loader))
+        weights, ids = graph.feature("weight", etype="_E")[:], positions(graph, "_E", batch.e_id)
+        assert (weights == 0).sum() == 1 and len(ids) == len(weights) - 1 and torch.all(weights[ids] > 0)
+    loader = NodeLoader(stores(papers, NAMES), NeighborSampler(papers, [4, 3], weight_attr="strength"),
+                        ("paper", torch.arange(60)), batch_size=30)
+    for batch in loader:
+        check_papers(papers, batch, [4, 3], lambda graph, etype, e_id: positions(graph, etype, e_id))
+    for weight, error, told in (("x", graphwire.NotFoundError, "no edge type has a feature 'x'; .*strength"),
+                                ({WRITES: "strength"}, graphwire.NotFoundError, "author:writes:paper has no feature"),
+                                (3, TypeError, "the name of an edge feature")):
+        with pytest.raises(error, match=told):
+            NeighborSampler(papers, [2], weight_attr=weight)
+
+
 def test_to_pyg(papers):
     """graphwire's own loader: batches have rows of edges, and labels are those of the seeds."""
     loader = graphwire.NodeLoader(papers, None, [3, 2], ntype="paper", features={"paper": "feat", "author": "age"},

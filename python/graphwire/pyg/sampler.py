@@ -33,6 +33,7 @@ from graphwire.loader import sample
 from graphwire.pyg.edges import EdgePermutations, edge_ids
 from graphwire.pyg.stores import GraphStore
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
+from graphwire.weights import Weight, weights_of
 
 Output = Union[SamplerOutput, HeteroSamplerOutput]
 
@@ -45,27 +46,33 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         destination): such a list}; or NumNeighbors.
     replace: sample with replacement.
     subgraph_type: "directional" or "bidirectional".
+    weight_attr: a feature of the graph's edges, for all edge types that have it, or {(source, relation, destination):
+        feature}. Edges are drawn in proportion to it; graphwire.NodeLoader describes the draws. None: all edges are
+        equally likely.
 
-    As in PyG, seeds of a homogeneous graph have no type; seeds with a type give a heterogeneous batch. Disjoint,
-    temporal and weighted sampling, and the subgraph_type "induced", are not supported.
+    As in PyG, seeds of a homogeneous graph have no type; seeds with a type give a heterogeneous batch. Disjoint and
+    temporal sampling, and the subgraph_type "induced", are not supported.
 
     sample_from_nodes and sample_from_edges return the graph's ids of edges. In a graph in one part, edge_permutation
     translates them to original ids. PyG's loaders apply it, so that a batch's e_id are columns of the edge_index from
     which the graph was made. In several parts, e_id are the graph's ids, and a UserWarning reports it once.
 
     Raises NotImplementedError for "induced" and for input_time; ValueError for seeds without a type in a heterogeneous
-    graph; TypeError and InvalidError for num_neighbors; and the errors of graphwire.sample.
+    graph; TypeError and InvalidError for num_neighbors; TypeError and NotFoundError for weight_attr; and the errors of
+    graphwire.sample.
     """
 
     def __init__(self, graph_store: GraphStore | Graph,
                  num_neighbors: NumNeighbors | Sequence[int] | Mapping[Any, Sequence[int]], *, replace: bool = False,
-                 subgraph_type: str | SubgraphType = "directional"):
+                 subgraph_type: str | SubgraphType = "directional", weight_attr: Weight = None):
         graph = graph_store.graph if isinstance(graph_store, GraphStore) else graph_store
         self.graph, self.replace = graph, _checks.flag("replace", replace)
         self.subgraph_type = SubgraphType(subgraph_type)
         if self.subgraph_type == SubgraphType.induced:
             raise NotImplementedError('subgraph_type "induced" is not in graphwire.pyg; use "directional" or '
                                       '"bidirectional"')
+        self.weight_attr = weight_attr
+        weights_of(graph, weight_attr)  # a wrong name is an error here, and not in a worker
         self.edge_types = [triple(name) for name in graph.etypes]
         self._permutations = EdgePermutations(edge_ids(graph), graph)
         given = num_neighbors if isinstance(num_neighbors, NumNeighbors) else NumNeighbors(_plain(num_neighbors))
@@ -106,7 +113,8 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         seeds = {ntype: _arrays.ids_array(ids, None, "seeds (input_nodes, edge_label_index)")
                  for ntype, ids in (seed.items() if typed else [(ntypes[0], seed)])}
         number, stream = torch.randint(0, 2**63 - 1, (2,)).tolist()
-        batch = sample(self.graph, seeds, self._hops, replace=self.replace, seed=number, stream=stream)
+        batch = sample(self.graph, seeds, self._hops, replace=self.replace, weight=self.weight_attr, frontier="new",
+                       seed=number, stream=stream)
         found = Subgraph(batch, batch.seed_rows, self.graph.etypes)
         return _hetero_output(found) if typed else _output(found, ntypes[0], self.edge_types[0])
 

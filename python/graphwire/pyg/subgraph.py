@@ -2,13 +2,13 @@
 
     the hop that reached each node -> the edges that PyG would draw -> nodes in the order of hops -> edges renumbered
 
-Graphwire's blocks draw neighbours for all known nodes at every hop, so that a model computes layer by layer. PyG draws
-neighbours for a node only once, at the hop after the one that reached it, and a model runs all its layers over the
-complete subgraph.
+PyG draws neighbours for a node only once, at the hop after the one that reached it, and a model runs all its layers
+over the complete subgraph. A batch with frontier="new" is drawn in this way, and this module takes all its edges.
 
-PyG's subgraph is a part of the blocks. This module keeps a node's edges only at the hop after the one that reached the
-node. It also removes the nodes that only removed edges lead to. The kept draws are independent of the removed ones, so
-the distribution is the same as PyG's.
+In a batch with frontier="all" every hop has drawn neighbours for all nodes so far, and PyG's subgraph is a part of the
+blocks. This module keeps a node's edges only at the hop after the one that reached the node. It also removes the nodes
+that only removed edges lead to. A draw depends on the hop and the node, so both batches of one seed give the same
+subgraph, except for the order of nodes and edges within a hop.
 
 Nodes are in the order of hops, seeds first. Each seed has a node of its own: equal seeds share one draw, and each gets
 its own copy of the edges.
@@ -67,7 +67,8 @@ class Subgraph:
             reached[ntype][:count] = 0
         for hop, block in enumerate(reversed(batch.blocks)):
             for name, etype in self._etypes.items():
-                some, src, dst = _kept(block.edges.get(name), reached[etype[2]], hop)
+                every = hop == 0 or batch.frontier == "new"
+                some, src, dst = _kept(block.edges.get(name), reached[etype[2]], None if every else hop)
                 self.picked.setdefault(etype, []).append(some)
                 self._found.setdefault(etype, []).append((src, dst))
                 of_source = reached[etype[0]]
@@ -146,13 +147,15 @@ def triple(name: str) -> EdgeType:
     return source, relation, target
 
 
-def _kept(edges: Edges | None, reached: torch.Tensor, hop: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """(positions, sources, destinations) of a block's edges that end at nodes for which PyG draws at this hop."""
+def _kept(edges: Edges | None, reached: torch.Tensor,
+          hop: int | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(positions, sources, destinations) of a block's edges that end at nodes for which PyG draws at this hop. hop
+    None: of all edges."""
     if edges is None:
         none = torch.empty(0, dtype=torch.int64)
         return none, none, none
     src, dst = torch.as_tensor(edges.indices).to(torch.int64), torch.as_tensor(edges.dst)
-    if hop == 0:
+    if hop is None:
         return torch.arange(len(src)), src, dst
     some = torch.nonzero(reached[dst] == hop).flatten()
     return some, src[some], dst[some]

@@ -14,32 +14,32 @@ import torch
 import graphwire
 from graphwire.dgl import host
 from graphwire.dgl.distributed.context import context
-from graphwire.dgl.distributed.sampling import _refuse_weights, fanouts_by_type, frontier_of, nodes_by_type
+from graphwire.dgl.distributed.sampling import fanouts_by_type, frontier_of, nodes_by_type, weights_by_type
 
 
 def sample_blocks(g: Any, seeds: Any, fanouts: Sequence[Any], *, edge_dir: str = "in", prob: Any = None,
                   replace: bool = False, exclude_eids: Any = None) -> tuple[Any, Any, list[Any]]:
     """(input nodes, output nodes, blocks), in the form of DGL's samplers. fanouts: from the first layer to the last,
     which ends at the seeds."""
-    _refuse_weights(prob)
+    weights = weights_by_type(g, prob, edge_dir)
     around = nodes_by_type(g, seeds)
     seeds = around if isinstance(seeds, Mapping) else next(iter(around.values()))
     some = [ntype for ntype, ids in around.items() if len(ids)]
     if len(some) == 1 and edge_dir == "in" and exclude_eids is None:
         ids = around[some[0]]
         if len(torch.unique(ids)) == len(ids):  # graphwire's equal seeds share a row; DGL's have a row each
-            return _at_once(g, seeds, some[0], ids, fanouts, replace)
-    return _by_layer(g, seeds, fanouts, edge_dir, replace, exclude_eids)
+            return _at_once(g, seeds, some[0], ids, fanouts, replace, weights)
+    return _by_layer(g, seeds, fanouts, edge_dir, prob, replace, exclude_eids)
 
 
-def _at_once(g: Any, seeds: Any, ntype: str, ids: torch.Tensor, fanouts: Sequence[Any],
-             replace: bool) -> tuple[Any, Any, list[Any]]:
+def _at_once(g: Any, seeds: Any, ntype: str, ids: torch.Tensor, fanouts: Sequence[Any], replace: bool,
+             weights: Mapping[Any, str]) -> tuple[Any, Any, list[Any]]:
     seed, stream = context.draw()
     hops = [fanouts_by_type(g, fanout) for fanout in reversed(fanouts)]
     # The batch fetches the original ids of its edges, which saves separate requests for them.
     own_ids = {":".join(etype): ["orig_id"] for etype in g.canonical_etypes if g.keeps_edge_ids(etype)}
-    batch = graphwire.sample(g.graph, ids, hops, ntype=ntype, replace=replace, seed=seed, stream=stream,
-                             edge_features=own_ids or None)
+    batch = graphwire.sample(g.graph, ids, hops, ntype=ntype, replace=replace, weight=weights, seed=seed,
+                             stream=stream, edge_features=own_ids or None)
     blocks = [block_of(g, block) for block in batch.blocks]
     _name_nodes(g, blocks, batch.nodes)
     return blocks[0].srcdata[host.NID], seeds, blocks
@@ -72,13 +72,13 @@ def block_of(g: Any, block: graphwire.Block) -> Any:
     return made
 
 
-def _by_layer(g: Any, seeds: Any, fanouts: Sequence[Any], edge_dir: str, replace: bool,
+def _by_layer(g: Any, seeds: Any, fanouts: Sequence[Any], edge_dir: str, prob: Any, replace: bool,
               exclude_eids: Any) -> tuple[Any, Any, list[Any]]:
     dgl = host.dgl()
     nodes: Any = seeds
     blocks: list[Any] = []
     for fanout in reversed(fanouts):
-        frontier = frontier_of(g, nodes, fanout, edge_dir, None, replace, exclude_eids)
+        frontier = frontier_of(g, nodes, fanout, edge_dir, prob, replace, exclude_eids)
         block = dgl.to_block(frontier, nodes)
         for etype in g.canonical_etypes:
             block.edges[etype].data[host.EID] = frontier.edges[etype].data[host.EID][

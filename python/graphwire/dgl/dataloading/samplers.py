@@ -65,8 +65,13 @@ class NeighborSampler(BlockSampler):
 
     fanouts: a count, or {edge type: count}, for each layer from the first to the last, which ends at the seeds. This is
         DGL's order; graphwire.NodeLoader's fanouts begin at the seeds.
+    prob: the name of a column of edges, numbers of 0 or more: edges are drawn in proportion to it, and never if it is
+        0. Edge types without the column are sampled uniformly.
+    mask: as prob, for a column of 0 and 1. A column of bools is not supported.
 
-    Raises TypeError and ValueError for arguments; sampling with prob or mask raises NotImplementedError.
+    Raises TypeError and ValueError for arguments. Sampling raises KeyError if no edge type has the column of prob or
+    mask, and NotImplementedError for a column of bools, for one that the script has added, and for prob with
+    edge_dir="out".
     """
 
     def __init__(self, fanouts: Sequence[Any], edge_dir: str = "in", prob: Any = None, mask: Any = None,

@@ -3,7 +3,8 @@ edges' ids.
 
 sample_neighbors(g, nodes, fanout) -> frontier -> dgl.to_block(frontier, nodes)
 
-Errors: DGLError, AssertionError and NotImplementedError for arguments; those of graphwire.Graph.neighbours.
+Errors: DGLError, AssertionError, NotImplementedError, KeyError and TypeError for arguments; those of
+graphwire.Graph.neighbours.
 """
 
 from __future__ import annotations
@@ -13,19 +14,48 @@ from typing import Any
 
 import torch
 
-from graphwire import EdgeList
+from graphwire import EdgeList, Feature
 from graphwire.dgl import host
 from graphwire.dgl.distributed.context import context
+from graphwire.dgl.distributed.tensor import DistTensor
 from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.dgl.types import Canonical
 from graphwire.fanouts import count
 
 
-def _refuse_weights(prob: Any) -> None:
-    if prob is not None:
-        name = getattr(prob, "tensor_name", prob)
-        raise NotImplementedError(f"prob={name!r}: Graphwire samples neighbours uniformly, and not by weights: leave "
-                                  "prob and mask out")
+def weights_by_type(g: Any, prob: Any, edge_dir: str = "in") -> dict[Canonical, str]:
+    """{edge type: feature} of the edge types that have this column; DGL samples the other types uniformly.
+
+    prob: the name of a column of the graph's edges; None: all types are sampled uniformly.
+
+    Raises KeyError if no edge type has the column; TypeError if prob is not a name; NotImplementedError for out-edges,
+    for a mask of bools, and for a column that the script has added, because the servers do not have it.
+    """
+    if prob is None:
+        return {}
+    if not isinstance(prob, str):
+        raise TypeError(f"prob is the name of a column of edges, not {prob!r}")
+    data = {etype: g.edges[etype].data for etype in g.canonical_etypes}
+    found = {etype: columns[prob] for etype, columns in data.items() if prob in columns}
+    if not found:
+        known = "; ".join(f"{':'.join(etype)} has {', '.join(columns)}" for etype, columns in data.items() if columns)
+        raise KeyError(f"prob={prob!r}: no edge type has this column; {known or 'no edge type has columns'}")
+    if edge_dir == "out":
+        raise NotImplementedError(f'prob={prob!r} with edge_dir="out": Graphwire samples out-edges uniformly; leave '
+                                  "prob out, or sample in-edges")
+    return {etype: _feature_of(etype, prob, column) for etype, column in found.items()}
+
+
+def _feature_of(etype: Canonical, prob: str, column: Any) -> str:
+    """The name of the edge type's feature that a column holds. Raises NotImplementedError if it is none, or a mask."""
+    name, feature = ":".join(etype), column._data if isinstance(column, DistTensor) else None
+    if not isinstance(feature, Feature) or feature.type != name:
+        raise NotImplementedError(f"prob={prob!r}: this script has added the column to {name}, and draws read the "
+                                  "graph's own columns: partition the graph with the column")
+    if feature.dtype == torch.bool:
+        raise NotImplementedError(f"prob={prob!r}: the column of {name} is a mask of bools, by which Graphwire does "
+                                  "not sample: store 0 and 1 as uint8 or as floats")
+    return feature.name
 
 
 def nodes_by_type(g: Any, nodes: Any) -> dict[str, torch.Tensor]:
@@ -80,9 +110,9 @@ def _exclude_of(g: Any, exclude: Any) -> dict[Canonical, Any]:
 def frontier_of(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None, replace: bool = False,
                 exclude_edges: Any = None) -> Any:
     """Samples a frontier around nodes. exclude_edges: ids of edges that are removed after the sampling."""
-    _refuse_weights(prob)
     if edge_dir not in ("in", "out"):
         raise host.error_type()(f"edge_dir is in or out, not {edge_dir!r}")
+    weights = weights_by_type(g, prob, edge_dir)
     around, counts, exclude = nodes_by_type(g, nodes), fanouts_by_type(g, fanout), _exclude_of(g, exclude_edges)
     seed, stream = context.draw()
     edges: dict[Canonical, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}
@@ -91,8 +121,8 @@ def frontier_of(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any
         if ids is None or not len(ids) or counts[etype] == 0:
             edges[etype] = (torch.empty(0, dtype=torch.int64),) * 3
             continue
-        found = g.graph.neighbours(ids, etype, counts[etype], out_edges=edge_dir == "out", replace=replace, seed=seed,
-                                   stream=stream)
+        found = g.graph.neighbours(ids, etype, counts[etype], out_edges=edge_dir == "out", replace=replace,
+                                   weight=weights.get(etype), seed=seed, stream=stream)
         edges[etype] = _excluded(found, g._user_edges.of(etype, found.edge_ids), exclude.get(etype))
     return graph_of(g, edges)
 
@@ -114,7 +144,11 @@ def graph_of(g: Any, edges: Mapping[Canonical, tuple[torch.Tensor, torch.Tensor,
 
 def sample_neighbors(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None,
                      replace: bool = False) -> Any:
-    """dgl.distributed.sample_neighbors. fanout -1: all neighbours."""
+    """dgl.distributed.sample_neighbors. fanout -1: all neighbours; with prob, those whose column is not 0.
+
+    prob: the name of a column of edges, numbers of 0 or more: edges are drawn in proportion to it. Edge types without
+    the column are sampled uniformly.
+    """
     return frontier_of(g, nodes, fanout, edge_dir, prob, replace)
 
 
