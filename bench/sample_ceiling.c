@@ -1,15 +1,21 @@
-/* Uniform sampling without replacement, and blocks relabelled through a dense map, with as little code as possible.
+/* Uniform sampling without replacement, or by weight with replacement, and blocks relabelled through a dense map, with
+ * as little code as possible.
  *
- *   hop: offsets prefetched 16 ahead -> Floyd, neighbours prefetched as they are picked -> all neighbours read, map
- *   entries prefetched 16 ahead -> numbers
+ *   uniform hop: offsets prefetched 16 ahead -> Floyd, neighbours prefetched as they are picked -> all neighbours read,
+ *   map entries prefetched 16 ahead -> numbers
+ *   hop by weight: offsets prefetched 16 ahead -> Philox draws a column and a word for every pick -> alias entries
+ *   prefetched 16 ahead -> neighbours prefetched 16 ahead -> map entries prefetched 16 ahead -> numbers
  *
- * It does only what every sampler must do: no checks, one node type and one edge type, offsets and ids of 4 bytes, a
- * cheap mixer for random numbers, unordered picks. Graphwire's figure pays for the rest.
+ * They do only what every sampler must do: no checks, one node type and one edge type, offsets and ids of 4 bytes,
+ * unordered picks. The uniform loop has a cheap mixer for random numbers. The loop by weight has Graphwire's Philox,
+ * two draws a block, and takes a column from 32 bits. Graphwire's figure pays for the rest.
  */
 #include "bench/sample_ceiling.h"
 
 #include <string.h>
 #include <sys/mman.h>
+
+#include "core/numbers/rng.h"
 
 #define AHEAD 16
 #define HUGE  (2ull << 20)
@@ -24,16 +30,16 @@ static inline uint64_t mix(uint64_t x)
 	return x ^ x >> 33;
 }
 
-/* The most edges of a batch's last hop, or the most nodes of all its hops, whichever is more. */
+/* The most edges of one hop, or the most nodes of a batch, whichever is more. */
 static uint64_t edges_max(const struct ceiling *ceiling, uint64_t seeds)
 {
-	uint64_t nodes = seeds, edges = 0;
+	uint64_t nodes = seeds, most = seeds;
 	for (uint32_t hop = 0; hop < ceiling->hops; hop++) {
 		uint64_t frontier = nodes < ceiling->graph.nodes ? nodes : ceiling->graph.nodes;
-		edges = frontier * ceiling->fanouts[hop];
-		nodes = frontier + edges;
+		nodes = frontier + frontier * ceiling->fanouts[hop];
+		most = nodes > most ? nodes : most;
 	}
-	return edges > nodes ? edges : nodes;
+	return most;
 }
 
 int ceiling_begin(struct ceiling *ceiling, const struct ceiling_graph *graph, const uint32_t *fanouts, uint32_t hops,
@@ -145,7 +151,70 @@ static void relabel(struct ceiling *ceiling, uint64_t edges)
 	ceiling->node_count = n.count;
 }
 
-uint64_t ceiling_batch(struct ceiling *ceiling, uint64_t key, const int64_t *seeds, uint32_t n)
+/* Writes a draw for every pick: the column's element, the list's first element, and the word. Returns the picks. */
+static uint64_t draw_by_weight(struct ceiling *ceiling, uint64_t key, uint32_t fanout, uint64_t frontier)
+{
+	const uint32_t *restrict indptr = ceiling->graph.indptr, *restrict nodes = ceiling->nodes;
+	uint64_t *restrict column = ceiling->edge_id, edges = 0;
+	uint32_t *restrict first = ceiling->pending, *restrict word = ceiling->source;
+	for (uint64_t i = 0; i < frontier; i++) {
+		if (i + AHEAD < frontier)
+			__builtin_prefetch(&indptr[nodes[i + AHEAD]]);
+		uint32_t begin = indptr[nodes[i]];
+		uint64_t degree = indptr[nodes[i] + 1] - begin;
+		for (uint32_t j = 0; degree && j < fanout; j += 2) {
+			struct gw_words random = gw_philox(key, nodes[i], j / 2);
+			for (uint32_t half = 0; half < 2 && j + half < fanout; half++) {
+				column[edges] = begin + (random.word[2 * half] * degree >> 32);
+				first[edges] = begin;
+				word[edges++] = random.word[2 * half + 1];
+			}
+		}
+	}
+	return edges;
+}
+
+/* Three stages in one loop, each AHEAD picks behind the stage before: alias entry, neighbour, map entry. */
+static void relabel_by_weight(struct ceiling *ceiling, uint64_t edges)
+{
+	struct numbering n = begin_numbering(ceiling);
+	const uint32_t *restrict indices = ceiling->graph.indices, *restrict table = ceiling->graph.table;
+	uint64_t *restrict edge_id = ceiling->edge_id;
+	uint32_t *restrict pending = ceiling->pending, *restrict source = ceiling->source;
+	for (uint64_t e = 0; e < edges + 3 * AHEAD; e++) {
+		if (e < edges)
+			__builtin_prefetch(&table[2 * edge_id[e]]);
+		if (e >= AHEAD && e - AHEAD < edges) {
+			uint64_t draw = e - AHEAD, column = edge_id[draw];
+			bool own = source[draw] < table[2 * column];
+			edge_id[draw] = own ? column : pending[draw] + table[2 * column + 1];
+			__builtin_prefetch(&indices[edge_id[draw]]);
+		}
+		if (e >= 2 * AHEAD && e - 2 * AHEAD < edges) {
+			uint64_t draw = e - 2 * AHEAD;
+			pending[draw] = indices[edge_id[draw]];
+			__builtin_prefetch(&n.map[pending[draw]], 1);
+		}
+		if (e >= 3 * AHEAD)
+			source[e - 3 * AHEAD] = ceiling_number_of(&n, pending[e - 3 * AHEAD]);
+	}
+	ceiling->node_count = n.count;
+}
+
+static uint64_t ceiling_hop(struct ceiling *ceiling, uint64_t key, uint32_t fanout, bool weighted)
+{
+	uint64_t edges;
+	if (weighted) {
+		edges = draw_by_weight(ceiling, key, fanout, ceiling->node_count);
+		relabel_by_weight(ceiling, edges);
+	} else {
+		edges = pick(ceiling, key, fanout, ceiling->node_count);
+		relabel(ceiling, edges);
+	}
+	return edges;
+}
+
+uint64_t ceiling_batch(struct ceiling *ceiling, uint64_t key, const int64_t *seeds, uint32_t n, bool weighted)
 {
 	uint64_t edges = 0;
 	ceiling->batch++;
@@ -155,8 +224,7 @@ uint64_t ceiling_batch(struct ceiling *ceiling, uint64_t key, const int64_t *see
 		ceiling_number_of(&numbering, (uint32_t)seeds[i]);
 	ceiling->node_count = numbering.count;
 	for (uint32_t hop = 0; hop < ceiling->hops; hop++) {
-		ceiling->last_edges = pick(ceiling, mix(key + hop), ceiling->fanouts[hop], ceiling->node_count);
-		relabel(ceiling, ceiling->last_edges);
+		ceiling->last_edges = ceiling_hop(ceiling, mix(key + hop), ceiling->fanouts[hop], weighted);
 		edges += ceiling->last_edges;
 	}
 	return edges;

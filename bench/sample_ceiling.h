@@ -1,7 +1,8 @@
-/* The ceiling of bench sample: a bare loop that does the same work without code of Graphwire. */
+/* The bare loops of bench sample: the same work with as little code as possible. */
 #ifndef GW_BENCH_SAMPLE_CEILING_H
 #define GW_BENCH_SAMPLE_CEILING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SAMPLE_HOPS_MAX   8
@@ -10,6 +11,7 @@
 struct ceiling_graph {
 	const uint32_t *indptr;  /* [nodes + 1] */
 	const uint32_t *indices; /* [indptr[nodes]] */
+	const uint32_t *table;   /* [indptr[nodes], 2]: alias tables of the lists; NULL: none */
 	uint64_t nodes;
 };
 
@@ -33,7 +35,8 @@ int ceiling_begin(struct ceiling *ceiling, const struct ceiling_graph *graph, co
 		  uint64_t seeds_max);
 void ceiling_end(struct ceiling *ceiling);
 
-/* Samples one batch. Returns its edges over all hops. */
-uint64_t ceiling_batch(struct ceiling *ceiling, uint64_t key, const int64_t *seeds, uint32_t n);
+/* Samples one batch. Returns its edges over all hops. weighted: with replacement, in proportion to the weights of the
+ * alias tables; else uniform, without replacement. */
+uint64_t ceiling_batch(struct ceiling *ceiling, uint64_t key, const int64_t *seeds, uint32_t n, bool weighted);
 
 #endif

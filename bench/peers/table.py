@@ -8,6 +8,7 @@ import statistics
 import sys
 
 LOCAL = "Local sampling, fanouts 15, 10, 5, batches of 1000, blocks built: million edges a second"
+KINDS = ("uniform", "by weight, replace", "by weight")
 HOSTS = "Two hosts, one trainer, fanouts 15, 10, 5, batches of 1000, 512-byte rows, labels"
 
 
@@ -33,20 +34,26 @@ def cell(value, scale=1.0, digits=1):
     return "-" if value is None else f"{value / scale:.{digits}f}"
 
 
+def local_row(lines, kind, threads):
+    lines = [line for line in lines if line.get("kind", "uniform") == kind]
+    own, prototype, dgl, graphbolt = (
+        rounds(lines, peer, "edges_per_s", threads) for peer in ("graphwire local", "prototype", "dgl", "graphbolt"))
+    fastest = max((peer for peer in (dgl, graphbolt) if peer), default=None)
+    ratios = [own / other if own and other else None for other in (prototype, fastest)]
+    print(f"| {kind} | {threads} | " + " | ".join(cell(value, 1e6) for value in (own, prototype, dgl, graphbolt)) +
+          f" | {cell(ratios[0], digits=2)} | {cell(ratios[1], digits=2)} |")
+
+
 def local(lines):
     threads = sorted({line["threads"] for line in lines if "threads" in line})
     if not threads:
         return
     print(f"\n{LOCAL}\n")
-    print("| threads | Graphwire | prototype | DGL | GraphBolt | of the prototype | of the fastest peer |")
-    print("|---|---|---|---|---|---|---|")
-    for t in threads:
-        own, prototype, dgl, graphbolt = (
-            rounds(lines, peer, "edges_per_s", t) for peer in ("graphwire local", "prototype", "dgl", "graphbolt"))
-        fastest = max((peer for peer in (dgl, graphbolt) if peer), default=None)
-        ratios = [own / other if own and other else None for other in (prototype, fastest)]
-        print(f"| {t} | " + " | ".join(cell(value, 1e6) for value in (own, prototype, dgl, graphbolt)) +
-              f" | {cell(ratios[0], digits=2)} | {cell(ratios[1], digits=2)} |")
+    print("| draws | threads | Graphwire | prototype | DGL | GraphBolt | of the prototype | of the fastest peer |")
+    print("|---|---|---|---|---|---|---|---|")
+    for kind in KINDS:
+        for t in threads:
+            local_row(lines, kind, t)
 
 
 def hosts(lines):
