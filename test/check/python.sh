@@ -23,7 +23,10 @@ run_pytest test/python || status=1
 
 # The files of a release, and the wheel in an environment with nothing else: what it names is all that it needs.
 released=$(mktemp -d)
-if TOOLS=$beside/tools WHEEL=$wheel python/release.sh --quick "$released/files" >"$log" 2>&1; then
+if [ "$portable" = OFF ]; then
+	note "this host's glibc is too new for the wheel of a release (RELEASING.md); its own wheel is used instead"
+	cp -r "$wheel" "$released/files"
+elif TOOLS=$beside/tools WHEEL=$wheel python/release.sh --quick "$released/files" >"$log" 2>&1; then
 	ok "an sdist, and a wheel of manylinux_2_28; twine accepts both"
 else
 	tail -n 5 "$log"

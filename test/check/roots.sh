@@ -62,7 +62,7 @@ checkout() {
 
 # inside ROOT COMMAND…: runs a command in a root, without the host's processes and networks. online does the same with the
 # host's network and certificates. pip reads the host's settings there, and sees the folders that they name: a host may
-# reach PyPI by a mirror only.
+# reach PyPI by a mirror only. A root has devices of its own, because a package that is installed there may change them.
 inside() {
 	local at=$run/$1
 	shift
@@ -91,7 +91,13 @@ enter() { # enter FOLDER NAMESPACE SETUP COMMAND…
 	# shellcheck disable=SC2016 # the inner shell's
 	unshare --mount --pid "$namespace" --fork --kill-child sh -ec "$setup"'
 		mount -t proc proc "$0/proc"
-		mount --rbind /dev "$0/dev"
+		mount -t tmpfs -o mode=755 tmpfs "$0/dev"
+		for one in null zero full random urandom tty; do cp -a "/dev/$one" "$0/dev"; done
+		mkdir "$0/dev/shm" "$0/dev/pts"
+		mount -t tmpfs tmpfs "$0/dev/shm"
+		mount -t devpts -o newinstance,ptmxmode=666 devpts "$0/dev/pts"
+		ln -s pts/ptmx "$0/dev/ptmx"
+		ln -s /proc/self/fd "$0/dev/fd"
 		mount -t tmpfs tmpfs "$0/tmp"
 		cd /
 		exec chroot "$0" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@"' "$at" "$@"

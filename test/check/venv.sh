@@ -3,7 +3,8 @@
 #
 # The environment is in build/python/venv and is made again when its list of packages changes. Nothing is compiled in
 # advance, because most of torch is never imported. If a file of the package is newer than the installed one, the wheel
-# is built into build/python/wheel and installed. It is the portable wheel, as of a release.
+# is built into build/python/wheel and installed. It is the portable wheel, as of a release, where that can be built: with
+# glibc 2.38 or newer, compiled code calls functions that have no older version (__isoc23_strtol).
 # The linters have fixed versions, because other versions find other faults.
 packages='torch==2.13.0 numpy cffi pytest pytest-xdist mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4'
 venv=$PWD/build/python/venv
@@ -11,6 +12,9 @@ wheel=$PWD/build/python/wheel
 beside=$PWD/build/python
 log=build/python/pip.log
 export PYTHONFAULTHANDLER=1 # a process that dies of a signal prints its stack
+
+portable=OFF
+[ "$(printf '%s\n' 2.37 "$(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2)" | sort -V | tail -n 1)" = 2.37 ] && portable=ON
 
 make_venv() {
 	[ "$(cat "$venv/packages" 2>/dev/null)" = "$packages" ] && return
@@ -30,7 +34,7 @@ python_ready() {
 	fi
 	touch "$venv/installing"
 	rm -rf "$wheel"
-	if "$venv/bin/pip" wheel -q --no-deps -w "$wheel" -C cmake.define.GRAPHWIRE_PORTABLE=ON . >"$log" 2>&1 &&
+	if "$venv/bin/pip" wheel -q --no-deps -w "$wheel" -C cmake.define.GRAPHWIRE_PORTABLE=$portable . >"$log" 2>&1 &&
 		"$venv/bin/pip" install -q --force-reinstall --no-deps "$wheel"/*.whl >>"$log" 2>&1; then
 		mv "$venv/installing" "$venv/installed"
 		ok "pip wheel ., and its installation"
