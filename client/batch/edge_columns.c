@@ -68,7 +68,7 @@ static const struct gw_array_meta *array_of_all(const struct gw_graph_meta *meta
 }
 
 /* Whether servers serve a feature as rows that change. */
-static bool is_mutable(const struct gw_client *client, const char *key)
+static bool column_is_mutable(const struct gw_client *client, const char *key)
 {
 	for (uint32_t i = 0; i < client->tensor_count; i++) {
 		const struct gw_array_meta *changes = client->tensors[i].changes;
@@ -78,7 +78,7 @@ static bool is_mutable(const struct gw_client *client, const char *key)
 	return false;
 }
 
-static gw_status add_weight(struct gw_client *client, struct gw_edge_columns *columns)
+static gw_status columns_add_weight(struct gw_client *client, struct gw_edge_columns *columns)
 {
 	const struct gw_graph_meta *meta = client->meta;
 	struct gw_weight_keys keys;
@@ -86,7 +86,7 @@ static gw_status add_weight(struct gw_client *client, struct gw_edge_columns *co
 	const struct gw_array_meta *weights = array_of_all(meta, keys.weight), *table = array_of_all(meta, keys.alias);
 	gw_status status =
 		gw_weight_forms(meta, columns->etype, columns->weight, weights, table, columns->sampling.forms);
-	if (status == GW_OK && is_mutable(client, weights->key))
+	if (status == GW_OK && column_is_mutable(client, weights->key))
 		status = gw_fail(GW_UNSUPPORTED,
 				 "edge type %s: \"%s\" is served as mutable rows, so edges cannot be drawn by it",
 				 client->etypes[columns->etype].name, columns->weight);
@@ -113,7 +113,7 @@ static gw_status columns_make(struct gw_client *client, uint32_t etype, const ch
 	columns->etype = etype;
 	columns->sampling.kind = &gw_sample_weighted;
 	snprintf(columns->weight, sizeof(columns->weight), "%s", weight);
-	gw_status status = add_weight(client, columns);
+	gw_status status = columns_add_weight(client, columns);
 	if (status != GW_OK) {
 		columns_free(columns);
 		return status;

@@ -189,7 +189,7 @@ static gw_status read_entries(struct gw_hop_source *source, struct gw_hop_entrie
 
 /* --- Neighbours, and the ids of out-edges. --- */
 
-static void take_ids(const struct gw_hop_source *source, const struct gw_place *place, uint64_t *ids)
+static void hop_read_take_ids(const struct gw_hop_source *source, const struct gw_place *place, uint64_t *ids)
 {
 	const uint8_t *received = source->neighbours.received.data;
 	const uint64_t *at = source->neighbours.received_at.data;
@@ -215,7 +215,8 @@ static void eids_read(struct gw_link_op *link_op, gw_status status, const struct
 	struct gw_hop_source *source = link_op->owner;
 	link_op->owner = NULL;
 	if (status == GW_OK)
-		take_ids(source, &hop_reads_places(source)->eids[source->share->part], source->picks.positions.data);
+		hop_read_take_ids(source, &hop_reads_places(source)->eids[source->share->part],
+				  source->picks.positions.data);
 	gw_fan_in_end_one(source->answers, status);
 }
 
@@ -233,8 +234,8 @@ static void neighbours_read(struct gw_link_op *link_op, gw_status status, const 
 	struct gw_hop_source *source = link_op->owner;
 	link_op->owner = NULL;
 	if (status == GW_OK)
-		take_ids(source, &hop_reads_places(source)->indices[source->share->part],
-			 source->picks.neighbours.data);
+		hop_read_take_ids(source, &hop_reads_places(source)->indices[source->share->part],
+				  source->picks.neighbours.data);
 	if (status == GW_OK && source->answers->status == GW_OK && source->direction == GW_OUT) {
 		status = read_eids(source);
 		if (status == GW_OK)
@@ -243,7 +244,7 @@ static void neighbours_read(struct gw_link_op *link_op, gw_status status, const 
 	gw_fan_in_end_one(source->answers, status);
 }
 
-static gw_status read_neighbours(struct gw_hop_source *source)
+static gw_status hop_read_neighbours(struct gw_hop_source *source)
 {
 	const struct gw_place *place = &hop_reads_places(source)->indices[source->share->part];
 	const struct entry_list list = {
@@ -330,7 +331,7 @@ static void draw_next(struct gw_hop_source *source)
 		if (status == GW_OK)
 			return;
 	} else if (status == GW_OK && source->picks.edge_count > 0) {
-		status = read_neighbours(source);
+		status = hop_read_neighbours(source);
 		if (status == GW_OK)
 			return;
 	}

@@ -86,7 +86,7 @@ void gw_neighbours_free(struct gw_client *client)
 
 /* --- The list. --- */
 
-static gw_status list_begin(struct list_call *call)
+static gw_status list_call_begin(struct list_call *call)
 {
 	uint64_t fanout = call->draw.rule.fanout == GW_FANOUT_ALL ? 8 : (uint64_t)call->draw.rule.fanout;
 	call->room = call->n * fanout < ROOM_FIRST ? call->n * fanout : ROOM_FIRST;
@@ -161,7 +161,7 @@ static void list_call_end(struct list_call *call, gw_status status)
 	gw_job_end(&call->ticket.job, status);
 }
 
-static gw_status piece_take(struct list_call *call)
+static gw_status piece_append(struct list_call *call)
 {
 	uint64_t before = call->list->edge_count;
 	gw_status status = GW_OK;
@@ -185,7 +185,7 @@ static void piece_done(struct gw_hop *hop, gw_status status)
 	struct list_call *call = hop->owner;
 	call->asking = false;
 	if (status == GW_OK)
-		status = piece_take(call);
+		status = piece_append(call);
 	call->failed = status;
 	if (!call->stepping)
 		list_call_step(call);
@@ -236,7 +236,7 @@ static void list_call_start(struct gw_job *job)
 	struct list_call *call = (struct list_call *)job;
 	call->failed = list_hop_borrow(job->engine, &call->hop);
 	if (call->failed == GW_OK)
-		call->failed = list_begin(call);
+		call->failed = list_call_begin(call);
 	if (call->failed == GW_OK) {
 		call->hop->done = piece_done;
 		call->hop->owner = call;

@@ -47,7 +47,7 @@ def weights_by_type(g: Any, prob: Any, edge_dir: str = "in") -> dict[Canonical, 
 
 
 def _feature_of(etype: Canonical, prob: str, column: Any) -> str:
-    """The name of the edge type's feature that a column holds. Raises NotImplementedError if it is none, or a mask."""
+    """The name of the edge type's feature that a column holds. Raises NotImplementedError if the column holds no feature of the edge type, or a mask."""
     name, feature = ":".join(etype), column._data if isinstance(column, DistTensor) else None
     if not isinstance(feature, Feature) or feature.type != name:
         raise NotImplementedError(f"prob={prob!r}: this script has added the column to {name}, and draws read the "
