@@ -317,7 +317,9 @@ static gw_status add_kept(struct gw_blocks *blocks, uint64_t n, const uint32_t *
 	struct gw_relabel_source source = {.ids = neighbours};
 	void *numbers = (char *)arrays->indices.data + edges->edge_count * width;
 	if (blocks->grouped)
-		status = gw_blocks_number_in_groups(blocks, n, counts, neighbours, total, numbers);
+		status = gw_blocks_number_in_groups(blocks,
+						    gw_blocks_frontier(blocks, edges->etype).groups + blocks->rows_done,
+						    n, counts, neighbours, total, numbers);
 	else
 		status = gw_relabel_run(blocks->relabel, nodes, source, total, numbers, blocks->spec.wide_indices);
 	blocks->rows_done += n;

@@ -1,11 +1,10 @@
 /* Runs of a batch in groups: every neighbour gets the group of its destination before it is numbered. */
 #include "sampler/blocks_private.h"
 
-gw_status gw_blocks_number_in_groups(struct gw_blocks *blocks, uint64_t n, const uint32_t *counts,
-				     const uint64_t *neighbours, uint64_t total, void *numbers)
+gw_status gw_blocks_number_in_groups(struct gw_blocks *blocks, const uint32_t *of_rows, uint64_t n,
+				     const uint32_t *counts, const uint64_t *neighbours, uint64_t total, void *numbers)
 {
 	uint32_t etype = gw_blocks_edges_now(blocks)->etype;
-	const uint32_t *of_rows = gw_blocks_frontier(blocks, etype).groups + blocks->rows_done;
 	gw_status status = gw_vec_reserve(&blocks->end_groups, total * sizeof(uint32_t));
 	if (status != GW_OK)
 		return status;

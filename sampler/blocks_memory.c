@@ -158,7 +158,7 @@ static gw_status number_in_groups(struct blocks_walk *walk, const struct gw_rela
 	}
 	for (uint32_t i = 0; i < lists->n; i++)
 		counts[i] = (uint32_t)(lists->starts[i + 1] - lists->starts[i]);
-	return gw_blocks_number_in_groups(blocks, lists->n, counts, ends, total, numbers);
+	return gw_blocks_number_in_groups(blocks, lists->groups, lists->n, counts, ends, total, numbers);
 }
 
 /* Adds the picks of the run to the block's edges. */

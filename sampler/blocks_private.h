@@ -43,10 +43,10 @@ struct gw_blocks {
 /* Makes room for `more` further edges in the current edge type. */
 gw_status gw_blocks_edges_room(struct gw_blocks *blocks, uint64_t more);
 
-/* Numbers the neighbours of a run whose destinations are in groups: row i of the current edge type, from rows_done on,
- * has counts[i] of them. numbers: in the width of the spec. */
-gw_status gw_blocks_number_in_groups(struct gw_blocks *blocks, uint64_t n, const uint32_t *counts,
-				     const uint64_t *neighbours, uint64_t total, void *numbers);
+/* Numbers the neighbours of a run whose destinations are in groups: destination i is in group of_rows[i] and has
+ * counts[i] neighbours. numbers: in the width of the spec. */
+gw_status gw_blocks_number_in_groups(struct gw_blocks *blocks, const uint32_t *of_rows, uint64_t n,
+				     const uint32_t *counts, const uint64_t *neighbours, uint64_t total, void *numbers);
 
 static inline struct gw_block_edges *gw_blocks_edges_now(const struct gw_blocks *blocks)
 {

@@ -26,6 +26,7 @@
 #define SLICE_WORK      8192u       /* about as many picks in one slice; a row costs as much as ROW_WORK picks */
 #define ROW_WORK        4u
 #define CHUNK           512u         /* picks of a long list that are written in one step */
+#define SLICE_ENTRIES   (32u << 10)  /* entries of columns that the lists of one step have together */
 #define ENTRIES_MAX     (256u << 10) /* entries of a list's columns, or picks, in one step */
 #define SCRATCH_BYTES   34u          /* the most memory for each pick of a long list: sampler/pick_long.c */
 #define MIN(a, b)       ((a) < (b) ? (a) : (b))
@@ -202,22 +203,27 @@ static gw_status run_at_once(struct sample_slice *slice, uint32_t n)
 }
 
 /* How many of the next rows a kind that knows only a bound draws in one step; 0: the reply has no room for the next
- * row, or its list is too long. */
-static uint32_t count_drawn(const struct sample_slice *slice)
+ * row, or its list is too long. *entries: how many entries of columns the draws may read: those of whole lists, unless
+ * a table saves that. */
+static uint32_t count_drawn(const struct sample_slice *slice, uint64_t *entries)
 {
 	const struct sample_work *work = slice->work;
 	const struct gw_adjacency *adjacency = slice->adjacency;
+	bool whole = slice->draw.kind->columns && !slice->draw.forms[GW_COLUMN_ALIAS].entry_bytes;
 	uint32_t n = MIN(slice->row_count - work->row, GW_SAMPLE_RUN_ROWS);
 	uint64_t edges = 0;
+	*entries = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t row = vertex_of(slice, work->row + i) - adjacency->dst_start, begin = 0, end = 0;
 		if (row < adjacency->rows)
 			gw_adjacency_list(adjacency, row, &begin, &end);
-		uint64_t bound = gw_draw_bound(&slice->draw, end - begin);
+		uint64_t bound = gw_draw_bound(&slice->draw, end - begin), more = whole ? end - begin : 0;
 		if (bound > ENTRIES_MAX || (i > 0 && edges + bound > SLICE_WORK) ||
+		    (i > 0 && *entries + more > SLICE_ENTRIES) ||
 		    gw_sample_run_bytes(i + 1, edges + bound, slice->id_bytes) > work->room)
 			return i;
 		edges += bound;
+		*entries += more;
 	}
 	return n;
 }
@@ -226,7 +232,9 @@ static uint32_t count_drawn(const struct sample_slice *slice)
 static gw_status run_drawn(struct sample_slice *slice)
 {
 	struct sample_work *work = slice->work;
-	uint32_t n = count_drawn(slice);
+	uint64_t entries;
+	uint32_t n = count_drawn(slice, &entries);
+	answer_sample_spend(slice, entries);
 	gw_status status = n ? pick_rows(slice, work->row, n) : GW_LIMIT;
 	if (status == GW_LIMIT) { /* the reply ends before the list that is too long */
 		work->last_run = true;

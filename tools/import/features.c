@@ -19,30 +19,6 @@
 
 #define GRAIN (4u << 10)
 
-static void close_array(void *memory)
-{
-	gw_npy_close(memory);
-	gw_free(memory);
-}
-
-/* Passes an opened array to the builder, which closes it. */
-static gw_status own_array(struct gw_import *im, const struct gw_npy_file *opened, const struct gw_npy_file **out)
-{
-	struct gw_npy_file *array = gw_malloc(sizeof(*array));
-	struct gw_npy_file copy = *opened;
-	if (!array) {
-		gw_npy_close(&copy);
-		return GW_NO_MEMORY;
-	}
-	*array = copy;
-	gw_status status = gw_builder_own(im->builder, array, close_array);
-	if (status == GW_OK) {
-		*out = array;
-		im->input_bytes += array->npy.data_bytes;
-	}
-	return status;
-}
-
 gw_status gw_import_array(struct gw_import *im, const char *source, const struct gw_npy_file **out)
 {
 	struct gw_npy_file array;
@@ -61,7 +37,7 @@ gw_status gw_import_array(struct gw_import *im, const char *source, const struct
 	} else {
 		status = gw_npy_open(source, &array);
 	}
-	return status != GW_OK ? status : own_array(im, &array, out);
+	return status != GW_OK ? status : gw_import_own_array(im, &array, out);
 }
 
 bool gw_import_is_mask(const char *name)
@@ -202,14 +178,6 @@ gw_status gw_import_open_features(struct gw_import *im)
 }
 
 /* ---- archives whose members have known names ---- */
-
-gw_status gw_import_member(struct gw_import *im, const struct gw_npz *npz, const char *name,
-			   const struct gw_npy_file **out)
-{
-	struct gw_npy_file array;
-	gw_status status = gw_npz_read(npz, name, &array);
-	return status != GW_OK ? status : own_array(im, &array, out);
-}
 
 static gw_status read_scalar(struct gw_import *im, const struct gw_npz *npz, const char *path, const char *name,
 			     uint64_t *out)

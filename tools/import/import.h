@@ -237,6 +237,8 @@ static inline void *gw_import_take(struct gw_import *im, uint64_t count, size_t 
 /* An array of FILE.npy or FILE.npz:MEMBER, which the builder closes. */
 gw_status gw_import_array(struct gw_import *im, const char *source, const struct gw_npy_file **out);
 /* A member of an archive, which the builder closes. */
+/* Passes an opened array to the builder, which closes it. */
+gw_status gw_import_own_array(struct gw_import *im, const struct gw_npy_file *opened, const struct gw_npy_file **out);
 gw_status gw_import_member(struct gw_import *im, const struct gw_npz *npz, const char *name,
 			   const struct gw_npy_file **out);
 /* Whether the name is one of the names of masks: train_mask, val_mask, test_mask. */
