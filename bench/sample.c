@@ -145,20 +145,40 @@ static gw_status measure_in_turn(struct sample_arguments *a, uint32_t threads, s
 
 static const char *const kind_names[SAMPLE_KINDS] = {"uniform", "by weight, replace", "by weight"};
 
+/* Ratios of figures that were measured one after the other: a machine that changes its speed changes both. */
+struct pair_ratios {
+	double quarter, half, three_quarters;
+};
+
+static struct pair_ratios ratios_of(const struct gw_bench_series *values, const struct gw_bench_series *others)
+{
+	static double ratios[GW_BENCH_REPEATS_MAX]; /* 8 KB */
+	for (unsigned i = 0; i < others->count; i++)
+		ratios[i] = values->values[i] / others->values[i];
+	return (struct pair_ratios){gw_bench_quantile(ratios, others->count, 0.25),
+				    gw_bench_quantile(ratios, others->count, 0.5),
+				    gw_bench_quantile(ratios, others->count, 0.75)};
+}
+
 static void bench_sample_report(struct sample_arguments *a, uint32_t threads, const struct sample_series *series)
 {
 	const struct sample_bed *bed = &a->bed;
 	double bare = gw_bench_series_median(&series->bare), value = gw_bench_series_median(&series->graphwire);
-	char title[160], note[400], loop[80] = "no bare loop";
+	struct pair_ratios of_ceiling = ratios_of(&series->graphwire, &series->replay);
+	struct pair_ratios of_loop = ratios_of(&series->graphwire, &series->bare);
+	char title[160], note[600], loop[100] = "no bare loop";
 	snprintf(title, sizeof(title), "%s, %s, %u thread%s", bed->graph.title, kind_names[bed->kind], threads,
 		 threads == 1 ? "" : "s");
 	if (bare > 0)
-		snprintf(loop, sizeof(loop), "bare loop: %.4g M edges/s, ratio %.3f", bare, value / bare);
+		snprintf(loop, sizeof(loop), "bare loop: %.4g M edges/s, ratio %.3f (%.3f to %.3f)", bare, of_loop.half,
+			 of_loop.quarter, of_loop.three_quarters);
 	snprintf(note, sizeof(note),
-		 "%s; %.0f edges and %.0f nodes a batch; %s maps; vectors: %s\n%-10s the ceiling prefetches in runs "
-		 "of %u lists, offsets %u lists ahead, slots %u neighbours ahead",
-		 loop, bed->edges_per_batch, bed->inputs_per_batch, bed->hash ? "hash" : "dense",
-		 gw_vectors_name(gw_vectors_used()), "", bed->pace.run, bed->pace.offsets, bed->pace.slots);
+		 "ratios of neighbouring repeats, median (quartiles): ceiling %.3f (%.3f to %.3f); %s\n"
+		 "%-10s %.0f edges and %.0f nodes a batch; %s maps; vectors: %s\n"
+		 "%-10s the ceiling prefetches in runs of %u lists, offsets %u lists ahead, slots %u neighbours ahead",
+		 of_ceiling.half, of_ceiling.quarter, of_ceiling.three_quarters, loop, "", bed->edges_per_batch,
+		 bed->inputs_per_batch, bed->hash ? "hash" : "dense", gw_vectors_name(gw_vectors_used()), "",
+		 bed->pace.run, bed->pace.offsets, bed->pace.slots);
 	struct gw_bench_result result = {
 		.title = title,
 		.unit = "M edges/s",
@@ -172,14 +192,16 @@ static void bench_sample_report(struct sample_arguments *a, uint32_t threads, co
 			   {"edges_per_batch", .number = bed->edges_per_batch},
 			   {"inputs_per_batch", .number = bed->inputs_per_batch},
 			   {"batches_per_s", .number = value * 1e6 / bed->edges_per_batch},
+			   {"pair_ratio", .number = of_ceiling.half},
 			   {"run", .number = bed->pace.run},
 			   {"offsets_ahead", .number = bed->pace.offsets},
 			   {"slots_ahead", .number = bed->pace.slots},
 			   {"vectors", .text = gw_vectors_name(gw_vectors_used())}},
 	};
 	if (bare > 0) {
-		result.fields[10] = (struct gw_bench_field){"bare_loop", .number = bare};
-		result.fields[11] = (struct gw_bench_field){"bare_loop_ratio", .number = value / bare};
+		result.fields[11] = (struct gw_bench_field){"bare_loop", .number = bare};
+		result.fields[12] = (struct gw_bench_field){"bare_loop_ratio", .number = value / bare};
+		result.fields[13] = (struct gw_bench_field){"bare_loop_pair_ratio", .number = of_loop.half};
 	}
 	gw_bench_report(&a->bench, &result);
 }

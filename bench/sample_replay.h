@@ -18,7 +18,7 @@
 
 /* How far ahead of their use addresses are prefetched. */
 struct replay_pace {
-	uint32_t run;     /* lists of which all neighbours are prefetched before the first is read */
+	uint32_t run;     /* lists; all their neighbours are prefetched before the first is read */
 	uint32_t offsets; /* lists */
 	uint32_t slots;   /* neighbours */
 };
