@@ -36,8 +36,9 @@ uint64_t gw_bare_mix(uint64_t x)
 	return x ^ (x >> 33);
 }
 
-/* The next number from which the bare loops draw batches, over all runs and threads. A run that read the previous run's
- * rows again would find some of them in a large cache. The measured streams never reach the first number. */
+/* A counter of batches, which all runs and threads of the bare loops share: a run that read the previous run's rows
+ * again would find some of them in a large cache. Graphwire's own loops count from 0 and never reach its first value.
+ */
 static _Atomic uint64_t bare_drawn = 1ull << 40;
 
 /* Reserves the n numbers of a batch, and returns the first. */
@@ -52,8 +53,8 @@ struct low_water {
 	size_t most, now; /* most 0: the reader wakes for every byte */
 };
 
-/* The mark is at most half of the remaining bytes. A blocking recv that has found less than the mark wakes only when as
- * many bytes as the mark have arrived in addition. */
+/* The mark is at most half of the remaining bytes. If a blocking recv finds fewer bytes than the mark, it
+ * sleeps until that many more bytes arrive. */
 static void bare_rows_set_low_water(struct low_water *mark, size_t left)
 {
 	size_t wanted = mark->most;

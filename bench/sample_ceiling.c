@@ -17,7 +17,7 @@
 
 #include "core/numbers/rng.h"
 
-#define AHEAD 16
+#define AHEAD 16ull
 #define HUGE  (2ull << 20)
 
 /* MurmurHash3's 64-bit finalizer. */
@@ -165,7 +165,7 @@ static uint64_t draw_by_weight(struct ceiling *ceiling, uint64_t key, uint32_t f
 		for (uint32_t j = 0; degree && j < fanout; j += 2) {
 			struct gw_words random = gw_philox(key, nodes[i], j / 2);
 			for (uint32_t half = 0; half < 2 && j + half < fanout; half++) {
-				column[edges] = begin + (random.word[2 * half] * degree >> 32);
+				column[edges] = begin + (random.word[half ? 2 : 0] * degree >> 32);
 				first[edges] = begin;
 				word[edges++] = random.word[2 * half + 1];
 			}

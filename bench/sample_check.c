@@ -115,7 +115,7 @@ static void law_draw(const struct sample_graph *graph, uint64_t key, uint64_t no
 	row->draws = row->count = 0;
 	while (row->count < fanout && row->draws < draws_max) {
 		struct gw_words words = gw_philox(key, node, row->draws / 2);
-		const uint32_t *word = &words.word[row->draws % 2 * 2];
+		const uint32_t *word = &words.word[row->draws % 2 ? 2 : 0];
 		unsigned __int128 product = (unsigned __int128)((uint64_t)word[0] << 32 | word[1]) * degree;
 		uint32_t column = (uint32_t)(product >> 64), u = (uint32_t)((uint64_t)product >> 32);
 		const uint32_t *entry = graph->table + 2 * (begin + column);

@@ -19,7 +19,7 @@
 #include "core/memory/alloc.h"
 
 #define INLINE    static inline __attribute__((always_inline))
-#define RUN_PICKS (REPLAY_RUN_MAX * SAMPLE_FANOUT_MAX)
+#define RUN_PICKS ((size_t)REPLAY_RUN_MAX * SAMPLE_FANOUT_MAX)
 #define LINE      64
 
 gw_status replay_begin(struct replay *replay, const struct sample_graph *graph, const struct gw_relabel *relabel,

@@ -1,4 +1,5 @@
-/* Shared by the bare loops over TCP: a connected pair of loopback sockets, and complete messages. */
+/* Shared by the bare loops over TCP: a connected pair of loopback sockets, and functions that send or
+ * receive a whole message. */
 #ifndef GW_BENCH_SOCKETS_H
 #define GW_BENCH_SOCKETS_H
 

@@ -1,5 +1,6 @@
 /* The lookup of tensors, a part of graphwire bench update. Several threads pull and push single rows at once from a
- * server's table, as the handlers of a server's calls do. The lookup therefore takes most of the time.
+ * server's table, as the handlers of a server's calls do. Each call handles one short row, so the lookup is a large
+ * share of its time.
  *
  *   lookup   1, 2 and 4 threads; 4 and 1,000 tensors: each call finds a tensor by its shard epoch, and unreferences it.
  *            The ceiling is the same calls on the same rows, of tensors that were found once
@@ -206,7 +207,8 @@ static gw_status lookup_run_case(struct lookup *lookup, bool pushes, uint32_t th
 	const double spent = gw_bench_series_median(&lookup->spent),
 		     bare_spent = gw_bench_series_median(&lookup->bare_spent);
 	snprintf(note, sizeof(note),
-		 "elapsed time of all threads together; processor time of a call %.4g ns, of the ceiling's %.4g; the "
+		 "elapsed time divided by the calls of all threads; processor time of a call %.4g ns, of the ceiling's "
+		 "%.4g; the "
 		 "ceiling: tensors that were found once",
 		 spent, bare_spent);
 	snprintf(title, sizeof(title), "%s of single rows, %u thread%s, %u tensors", pushes ? "pushes" : "pulls",

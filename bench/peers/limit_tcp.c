@@ -10,8 +10,9 @@
  *           every few segments
  *   iov     as rows, but the server sends straight from the table, row by row in an iovec
  *
- * Each of three rounds prints the rates and their ratio to raw. It also prints the "additive bound": the rate of rows
- * if copying from the table and streaming alternated, and nothing else took time.
+ * Each of three rounds prints the rates and their ratio to raw. It also prints the additive bound as a share of raw,
+ * from the rate of gather, which is measured once: what rows would reach if copying and streaming took turns, and
+ * nothing else took time.
  *
  * usage: limit_tcp ROW_BYTES ROWS_PER_REQUEST DEPTH SECONDS      (a table of 5 Mi rows: ROW_BYTES 400 takes 2 GiB)
  * build: cc -O3 limit_tcp.c -lpthread

@@ -1,4 +1,4 @@
-/* Finds nodes by their original ids: the index, which the parts divide.
+/* The index that finds a node by its original id. Each part stores a share of it.
  *
  *   original id -> key -> the part that has the key's entry -> its bucket -> the entry -> node
  *
@@ -8,11 +8,11 @@
  *   numbers  any other integers. "orig_id.index" has entries {key, node}, sorted.
  *   texts    "orig_id.index" has entries {key, key, node}, sorted.
  *   none     the graph is older than the index, or was written without it.
- * The key of a number is a bijection of it; that of a text is its XXH3-128, the upper half first. Both spread over
- * 64 bits, so the first word of the key divides the entries evenly over the parts, and within a part over the buckets:
- * "orig_id.buckets" has the first entry of each bucket, and the number of entries at the end.
+ * The key of a number is a bijection of it; that of a text is its XXH3-128, the upper half first. The first
+ * word of a key is spread evenly over 64 bits. It selects the part and, within the part, the bucket. "orig_id.buckets"
+ * has the number of the first entry of each bucket, and at the end the number of entries.
  *
- * An original id may belong to several nodes. Their entries are neighbours, and a look-up says so.
+ * An original id may belong to several nodes. Their entries are adjacent, and a look-up adds GW_ID_SHARED to the node.
  */
 #ifndef GW_GRAPH_ID_INDEX_H
 #define GW_GRAPH_ID_INDEX_H
@@ -79,8 +79,8 @@ bool gw_id_index_of(const struct gw_part *part, uint32_t ntype, struct gw_id_ind
  * GW_FORMAT if a bucket is impossible. Nodes are not checked. */
 gw_status gw_id_index_look_up(const struct gw_id_index *index, const uint64_t *keys, uint64_t n, uint64_t *nodes);
 
-/* Writes the index of every node type, and orig_id.inverse of every edge type of a graph in several parts: reads the
- * orig_id arrays, which must be complete in all parts, back from the writer's files, which it maps. Types whose ids
+/* Writes the index of every node type, and orig_id.inverse of every edge type of a graph in several parts. The
+ * orig_id arrays of all parts must already be written: the call maps the writer's files and reads them. Types whose ids
  * repeat get an index too. threads = 0: one per processor. Memory: range_bytes (0: 256 MiB), or a sixteenth of the
  * largest type's index if that is more; and a bit for each node. An id that many nodes share takes 16 or 24 bytes for
  * each of them. Errors: those of the writer, GW_NO_MEMORY.
@@ -91,7 +91,7 @@ gw_status gw_id_index_write(struct gw_writer *writer, unsigned threads, uint64_t
  * nodes that exist. gw_part_check calls it. GW_FORMAT or GW_RANGE names the file, the key and the first fault. */
 gw_status gw_id_index_check(const struct gw_part *part, uint32_t ntype, unsigned threads);
 
-/* Sums of marks over the pairs of key and node: over the nodes, and over the index. */
+/* Two sums of hashes of the pairs (key, node): over the nodes, and over the index. */
 struct gw_id_scan {
 	uint64_t nodes, entries;
 };

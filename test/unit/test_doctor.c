@@ -252,9 +252,9 @@ static void processors_and_nodes(void **state)
 	doctor_host_put(host, "/proc/self/status", "Cpus_allowed_list:\t0-3\n");
 	doctor_host_put(host, "/sys/fs/cgroup/cpu.max", "150000 100000\n");
 	doctor_expect(host, "processors", GW_DOCTOR_OK,
-		      "may use 0-3 of 0-7; its control group 2; its control groups' quota is worth 2", NULL);
+		      "may use 0-3 of 0-7; its control group 2; the quota of its control groups equals 2", NULL);
 	doctor_host_put(host, "/sys/fs/cgroup/cpu.max", "50000 100000\n");
-	doctor_expect(host, "processors", GW_DOCTOR_NOTE, "quota is worth 1",
+	doctor_expect(host, "processors", GW_DOCTOR_NOTE, "quota of its control groups equals 1",
 		      "CPUQuota=400% (a container: docker update --cpus");
 }
 

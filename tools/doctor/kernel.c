@@ -82,7 +82,7 @@ void gw_doctor_processors(struct gw_doctor *doctor)
 		gw_doctor_value(finding, "; its control group %s", group);
 	uint32_t granted = gw_processors_granted(doctor->root);
 	if (granted != UINT32_MAX)
-		gw_doctor_value(finding, "; its control groups' quota is worth %u", granted);
+		gw_doctor_value(finding, "; the quota of its control groups equals %u", granted);
 	if (granted > 1 && strspn(allowed, "0123456789") != strlen(allowed))
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_NOTE);
@@ -167,7 +167,8 @@ void gw_doctor_seccomp(struct gw_doctor *doctor)
 
 /* --- Sealed memory. --- */
 
-/* Does what a server and a client do, with one page. Returns the step that failed, with errno set, or NULL. */
+/* Does what a server does for clients that map its memory, with one page. Returns the step that failed, with errno set,
+ * or NULL. */
 static const char *try_steps(int fd, size_t bytes, int *again)
 {
 	char path[64];

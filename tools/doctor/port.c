@@ -86,7 +86,7 @@ static void port_mtu(struct gw_doctor *doctor, const struct port *port)
 
 struct gids {
 	uint32_t count, shown;
-	bool version_2, routed; /* RoCE v2; an address that the connection manager finds by an IP address */
+	bool version_2, routed; /* RoCE v2; a GID is not link-local, so rdma_cm can reach the port by IP address */
 };
 
 /* "0000:…:ffff:0a00:0301" as an address: 10.0.3.1. false: empty or malformed. */

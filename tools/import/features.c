@@ -414,7 +414,9 @@ static gw_status add_node_feature(struct gw_import *im, const struct gw_import_f
 {
 	const struct gw_import_space *space = &im->spaces[feature->owner];
 	bool text = feature->kind == GW_FEATURE_TEXT, bools = !text && feature->array->npy.dtype == GW_BOOL;
-	struct gw_builder_array array = text ? (struct gw_builder_array){0} : plain_array(feature);
+	struct gw_builder_array array = {0};
+	if (!text)
+		array = plain_array(feature);
 	if (space->offsets && !space->list)
 		return gw_fail(
 			GW_INVALID,
