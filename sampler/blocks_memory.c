@@ -263,6 +263,8 @@ gw_status gw_blocks_run_memory(struct gw_blocks *blocks, const struct gw_adjacen
 	walk.all_columns = columns;
 	walk.num_parts = blocks->meta->num_parts;
 	walk.index_bytes = 0;
+	walk.run.lists.n = 0;
+	walk.run.lists.starts[0] = 0;
 	walk.run.scratch = &blocks->scratch;
 	gw_status status = GW_OK;
 	while (status == GW_OK && blocks->hops_done < blocks->spec.hops)

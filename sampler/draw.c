@@ -16,7 +16,7 @@ gw_status gw_draw_need(struct gw_draw_run *run, uint32_t list, enum gw_column co
 void gw_draw_run_begin(const struct gw_draw *draw, struct gw_draw_run *run)
 {
 	run->need_count = 0;
-	if (draw->kind->exact)
+	if (gw_draw_is_uniform(draw))
 		return;
 	memset(run->counts, 0, run->lists.n * sizeof(run->counts[0]));
 	memset(run->done, 0, run->lists.n * sizeof(run->done[0]));
@@ -32,7 +32,7 @@ void gw_draw_run_begin(const struct gw_draw *draw, struct gw_draw_run *run)
 
 void gw_draw_run_end(const struct gw_draw *draw, struct gw_draw_run *run, uint64_t *positions)
 {
-	if (draw->kind->exact)
+	if (gw_draw_is_uniform(draw))
 		return;
 	uint64_t *starts = run->lists.starts, total = 0;
 	for (uint32_t i = 0; i < run->lists.n; i++) {

@@ -97,11 +97,11 @@ struct gw_sampling_kind {
 	const char *name;
 	uint32_t number;  /* on the wire; never changes */
 	uint32_t columns; /* GW_COLUMN_BITs of the columns that rounds may need */
-	bool exact;       /* the bound is the number of picks; the kind does not set counts and done */
 	/* The most picks from a list of this degree. NULL: gw_pick_count(). */
 	uint64_t (*bound)(const struct gw_pick_rule *rule, uint64_t degree);
-	/* Checks that the draw has the columns that the kind cannot do without. GW_UNSUPPORTED names what is missing.
-	 * NULL: the kind needs none. */
+	/* Checks the forms of the columns: GW_UNSUPPORTED names what is missing. The client asks when it looks a rule
+	 * up, and the server for each request. It does not see the fanout: every kind takes all fanouts, with and
+	 * without replacement. NULL: the kind needs no column. */
 	gw_status (*check)(const struct gw_draw *draw);
 	/* Round `number` for the lists that are not done. GW_AGAIN: call the next round with the entries that the run
 	 * needs, which may be none. GW_OK: every list is done, and its picks ascend. Other statuses name the vertex. */
@@ -133,6 +133,18 @@ static inline const void *gw_draw_at_hand(const struct gw_draw *draw, const stru
 	const struct gw_columns *of = columns->all ? columns->all : columns->each[list];
 	uint64_t first = columns->firsts ? columns->firsts[list] : run->lists.begins[list];
 	return (const uint8_t *)of->at[column] + first * draw->forms[column].entry_bytes;
+}
+
+/* Uniform draws alone know their counts from the degrees. They leave counts and done alone, and servers draw long lists
+ * of them piece by piece. */
+static inline bool gw_draw_is_uniform(const struct gw_draw *draw)
+{
+	return draw->kind == &gw_sample_uniform;
+}
+
+static inline gw_status gw_draw_check(const struct gw_draw *draw)
+{
+	return draw->kind->check ? draw->kind->check(draw) : GW_OK;
 }
 
 static inline uint64_t gw_draw_bound(const struct gw_draw *draw, uint64_t degree)

@@ -11,6 +11,5 @@ static gw_status uniform_round(const struct gw_draw *draw, struct gw_draw_run *r
 const struct gw_sampling_kind gw_sample_uniform = {
 	.name = "uniform",
 	.number = GW_KIND_UNIFORM,
-	.exact = true,
 	.round = uniform_round,
 };

@@ -12,13 +12,13 @@ struct gw_weight_keys {
 };
 
 /* The keys of a feature of an edge type, and of its alias table. name: not longer than GW_NAME_MAX. */
-void gw_weight_keys_print(const struct gw_edge_type *type, const char *name, struct gw_weight_keys *keys);
+struct gw_weight_keys gw_weight_keys_of(const struct gw_edge_type *type, const char *name);
 
 /* The forms of the columns in which a part stores a weight and its alias table. weight: NULL if the edge type has no
  * such feature; alias: NULL if it has no table. GW_NOT_FOUND; GW_UNSUPPORTED: the feature does not hold one number for
  * each edge. */
 gw_status gw_weight_forms(const struct gw_graph_meta *meta, uint32_t etype, const char *name,
-			  const struct gw_array_meta *weight, const struct gw_array_meta *alias,
-			  struct gw_column_form forms[GW_COLUMN_COUNT]);
+			  const struct gw_sampling_kind *kind, const struct gw_array_meta *weight,
+			  const struct gw_array_meta *alias, struct gw_column_form forms[GW_COLUMN_COUNT]);
 
 #endif

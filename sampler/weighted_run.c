@@ -9,7 +9,7 @@ gw_status gw_weighted_ask_flush(struct gw_weighted *w)
 {
 	struct gw_weighted_ask *ask = &w->ask;
 	struct gw_draw_run *run = w->run;
-	uint64_t room = run->next_count + 2 * GW_WIDE_LANES;
+	uint64_t room = run->next_count + 2ull * GW_WIDE_LANES;
 	if (ask->used == 0)
 		return GW_OK;
 	if (gw_vec_reserve(run->next, room * sizeof(struct gw_need)) != GW_OK)

@@ -108,7 +108,7 @@ static uint64_t list_draw(const struct gw_weighted *w, struct list_draws *draws,
 		       draws->group->words[draw][draws->lane];
 	if (draw >= draws->end) {
 		draws->first = draw & ~1ull;
-		draws->end = draws->first + 2 * GW_WIDE_LANES;
+		draws->end = draws->first + 2ull * GW_WIDE_LANES;
 		for (uint32_t lane = 0; lane < GW_WIDE_LANES; lane++)
 			gw_weighted_set_lane(w, &draws->lanes, lane, list, (uint32_t)(draws->first / 2) + lane);
 		w->functions->draw(&draws->lanes, w->key, 1, draws->columns, draws->words);

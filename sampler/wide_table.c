@@ -12,7 +12,7 @@ static void draw_plainly(const struct gw_table_lanes *lanes, uint64_t key, uint3
 		for (uint32_t draw = 0; draw < 2 * blocks; draw++) {
 			uint32_t block = lanes->block[lane] + draw / 2;
 			struct gw_words drawn = gw_philox_in(key, instance, lanes->group[lane], block);
-			uint64_t high = drawn.word[draw % 2 * 2], low = drawn.word[draw % 2 * 2 + 1];
+			uint64_t high = drawn.word[draw % 2 ? 2 : 0], low = drawn.word[draw % 2 ? 3 : 1];
 			uint64_t product = high * degree + (low * degree >> 32);
 			columns[draw][lane] = (uint32_t)(product >> 32);
 			words[draw][lane] = (uint32_t)product;

@@ -24,7 +24,7 @@ INLINE void draw_columns(const struct gw_table_lanes *lanes, uint64_t key, uint3
 				philox(block, low, high, group, key, drawn);
 				block = vec_add(block, vec_set(1));
 			}
-			split_draw(drawn[draw % 2 * 2], drawn[draw % 2 * 2 + 1], degree, &column, &word);
+			split_draw(drawn[draw % 2 ? 2 : 0], drawn[draw % 2 ? 3 : 1], degree, &column, &word);
 			vec_store(columns[draw] + lane, column);
 			vec_store(words[draw] + lane, word);
 		}

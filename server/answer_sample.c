@@ -388,7 +388,6 @@ static gw_status find_columns(const struct gw_server *server, const struct gw_sa
 			      struct sample_slice *slice)
 {
 	const struct gw_edge_type *type = &server->meta->etypes[call->etype];
-	struct gw_weight_keys keys;
 	char name[GW_NAME_MAX + 1], text[GW_EDGE_FOLDER_MAX + 1];
 	if (call->mask_bytes || call->time_bytes)
 		return gw_fail(GW_UNSUPPORTED, "sample request with a mask or times: this server does not know them");
@@ -397,18 +396,19 @@ static gw_status find_columns(const struct gw_server *server, const struct gw_sa
 		return gw_fail(GW_PROTOCOL, "sample request of kind %s with a weight's name of %u bytes",
 			       slice->draw.kind->name, call->weight_bytes);
 	if (!weighs)
-		return GW_OK;
+		return gw_draw_check(&slice->draw);
 	if (call->flags & GW_SAMPLE_BY_SOURCE) /* columns have the order of in-lists */
 		return gw_fail(GW_UNSUPPORTED, "sample request of kind %s for out-edges: they have no columns",
 			       slice->draw.kind->name);
 	memcpy(name, slice->arrays.weight, call->weight_bytes);
 	name[call->weight_bytes] = 0;
-	gw_weight_keys_print(type, name, &keys);
+	const struct gw_weight_keys keys = gw_weight_keys_of(type, name);
 	const struct gw_array *weights = gw_part_array(server->part, keys.weight);
 	const struct gw_array *table = gw_part_array(server->part, keys.alias);
-	gw_status status = gw_weight_forms(server->meta, call->etype, name, weights ? weights->meta : NULL,
-					   table ? table->meta : NULL, slice->draw.forms);
-	if (status != GW_OK)
+	gw_status status =
+		gw_weight_forms(server->meta, call->etype, name, slice->draw.kind, weights ? weights->meta : NULL,
+				table ? table->meta : NULL, slice->draw.forms);
+	if (status != GW_OK || !weights)
 		return status;
 	if (weights->apart)
 		return gw_fail(GW_UNSUPPORTED,
@@ -483,7 +483,7 @@ gw_status gw_server_sample(void *context, const struct gw_call *call, struct gw_
 			return GW_OK;
 		if (!slice.budget)
 			return GW_AGAIN;
-		if (!slice.draw.kind->exact)
+		if (!gw_draw_is_uniform(&slice.draw))
 			status = run_drawn(&slice);
 		else
 			status = filling ? run_go_on(&slice) : run_begin(&slice);

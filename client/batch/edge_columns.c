@@ -1,5 +1,5 @@
-/* Looks up the columns of edge rules: see edge_columns.h. Features never change, so a result stays true. The list is
- * short: as long as the rules that a program uses. */
+/* Looks up the columns of edge rules: see edge_columns.h. Features that a rule may name never change, so a result stays
+ * true. The client keeps the results in a list, one for each edge type and weight in use. */
 #include "client/batch/edge_columns.h"
 
 #include <stdio.h>
@@ -14,9 +14,10 @@ static gw_status rule_check(const struct gw_client *client, uint32_t etype, cons
 {
 	const char *missing = rule->mask ? "mask" : rule->time ? "time" : NULL;
 	if (missing)
-		return gw_fail(GW_UNSUPPORTED,
-			       "edge type %s: the rule's %s: this version samples uniformly or by weight",
-			       client->etypes[etype].name, missing);
+		return gw_fail(
+			GW_UNSUPPORTED,
+			"edge type %s: the rule's %s is not supported: this version samples uniformly or by weight",
+			client->etypes[etype].name, missing);
 	if (rule->weight && (!*rule->weight || strlen(rule->weight) > GW_NAME_MAX))
 		return gw_fail(GW_INVALID, "edge type %s: the rule's weight names no feature",
 			       client->etypes[etype].name);
@@ -81,11 +82,10 @@ static bool column_is_mutable(const struct gw_client *client, const char *key)
 static gw_status columns_add_weight(struct gw_client *client, struct gw_edge_columns *columns)
 {
 	const struct gw_graph_meta *meta = client->meta;
-	struct gw_weight_keys keys;
-	gw_weight_keys_print(&meta->etypes[columns->etype], columns->weight, &keys);
+	const struct gw_weight_keys keys = gw_weight_keys_of(&meta->etypes[columns->etype], columns->weight);
 	const struct gw_array_meta *weights = array_of_all(meta, keys.weight), *table = array_of_all(meta, keys.alias);
-	gw_status status =
-		gw_weight_forms(meta, columns->etype, columns->weight, weights, table, columns->sampling.forms);
+	gw_status status = gw_weight_forms(meta, columns->etype, columns->weight, columns->sampling.kind, weights,
+					   table, columns->sampling.forms);
 	if (status == GW_OK && column_is_mutable(client, weights->key))
 		status = gw_fail(GW_UNSUPPORTED,
 				 "edge type %s: \"%s\" is served as mutable rows, so edges cannot be drawn by it",

@@ -7,6 +7,7 @@
  * costs as much as reading some extra bytes; the transport defines how many. So the picks of a short list are usually
  * one read. The offsets come from a peer and are checked.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "client/batch/hop_source.h"
@@ -164,6 +165,7 @@ static gw_status read_entries(struct gw_hop_source *source, struct gw_hop_entrie
 	struct gw_engine *engine = source->answers->job->engine;
 	uint32_t part = source->share->part;
 	uint64_t span_count = list->n;
+	assert(list->firsts || list->entries || !list->n);
 	for (uint64_t i = 0; !list->firsts && i < list->n; i++)
 		span_count += list->entries[i].count * list->width / SPAN_BYTES_MAX;
 	if (gw_vec_reserve(&read->spans, span_count * sizeof(struct gw_span)) != GW_OK ||

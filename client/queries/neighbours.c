@@ -275,9 +275,10 @@ static gw_status list_call_set(struct gw_client *client, struct list_call *call,
 		return gw_fail_not_by_source(client, spec->etype);
 	gw_status status = gw_edge_columns_find(client, spec->etype, &spec->rule, &call->columns);
 	if (status == GW_OK && call->columns && spec->direction == GW_OUT)
-		return gw_fail(GW_UNSUPPORTED,
-			       "edge type %s: out-edges are drawn uniformly; \"%s\" weights in-edges only",
-			       client->etypes[spec->etype].name, call->columns->weight);
+		return gw_fail(
+			GW_UNSUPPORTED,
+			"edge type %s: a rule (here: weight \"%s\") draws from in-edges; out-edges are drawn uniformly",
+			client->etypes[spec->etype].name, call->columns->weight);
 	uint32_t hop = spec->direction == GW_OUT ? GW_DRAW_OUT_HOP : 0;
 	call->etype = spec->etype;
 	call->direction = spec->direction;

@@ -482,9 +482,9 @@ static void wrong_seeds_are_named(void **state)
 	struct gw_edge_rule rules[GW_FIXTURE_ETYPES] = {{0}};
 	struct gw_sample_spec ruled = {.hops = 2, .fanouts = all_fanouts, .rules = rules};
 	rules[FIXTURE_CITES] = (struct gw_edge_rule){.mask = "weight"};
-	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED, "rule's mask");
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED, "rule's mask is not supported");
 	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = "weight", .time = "weight"};
-	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED, "rule's time");
+	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_UNSUPPORTED, "rule's time is not supported");
 	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = "absent"};
 	expect(gw_sample(client, &ruled, 1, 1, seeds, 1, &batch), GW_NOT_FOUND, "no feature \"absent\"");
 	rules[FIXTURE_CITES] = (struct gw_edge_rule){.weight = ""};

@@ -114,7 +114,7 @@ static void batches_are_those_of_the_definition(void **state)
 	static const int32_t same[] = {5, 9, 300, GW_FANOUT_ALL};
 	for (uint32_t parts = 1; parts <= 4; parts++) {
 		for (int kind = 0; kind < 2; kind++) {
-			struct slow_graph graph;
+			struct slow_graph graph = {0};
 			(kind ? homogeneous_graph : heterogeneous_graph)(&graph, parts);
 			for (uint32_t bits = 0; bits < 32; bits++) {
 				if (bits >> 2 && (bits + parts) % 3) /* a third of them */
