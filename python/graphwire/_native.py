@@ -22,6 +22,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Callable
 
+from graphwire._keywords import keywords
 from graphwire._requirements import need
 
 SLICE_MS = 50  # Python handles signals after each slice of a wait
@@ -60,9 +61,12 @@ ffi: Any = _module.ffi
 lib: Any = _module.lib
 
 
+@keywords
 class GraphwireError(Exception):
     """A failed call. The text is the C library's line: what, where, what to do. status: the name of the gw_status, such
     as "GW_EXISTS"."""
+
+    __module__ = "graphwire"
 
     def __init__(self, status: str, text: str):
         super().__init__(text)
@@ -75,25 +79,37 @@ class GraphwireError(Exception):
 class InvalidError(GraphwireError, ValueError):
     """An argument is invalid."""
 
+    __module__ = "graphwire"
+
 
 class OutOfRangeError(GraphwireError, IndexError):
     """An id, a rank or a loader's start position does not exist."""
+
+    __module__ = "graphwire"
 
 
 class NotFoundError(GraphwireError, LookupError):
     """A type, a feature, a tensor or a file does not exist. The text lists the existing types or features."""
 
+    __module__ = "graphwire"
+
 
 class DeadlineError(GraphwireError, TimeoutError):
     """An operation did not end within its timeout."""
+
+    __module__ = "graphwire"
 
 
 class PeerError(GraphwireError, ConnectionError):
     """A server cannot be reached, refuses the request, or was replaced by another server."""
 
+    __module__ = "graphwire"
+
 
 class ResourceError(GraphwireError, MemoryError):
     """Memory has run out, or a request exceeds a limit."""
+
+    __module__ = "graphwire"
 
 
 _ERRORS: dict[str, type[GraphwireError]] = {

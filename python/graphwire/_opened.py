@@ -14,6 +14,7 @@ from typing import Any
 from weakref import ref
 
 from graphwire import _arrays, _checks
+from graphwire._keywords import keywords
 from graphwire._native import (
     NotFoundError,
     OfProcess,
@@ -67,6 +68,7 @@ def _open(options: Mapping[str, Any], out: Any) -> None:
     check(lib.client_open(given, out))
 
 
+@keywords
 class OpenedGraph:
     """The client, types and parts of an opened graph. Graph documents the attributes."""
 

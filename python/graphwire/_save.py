@@ -22,7 +22,9 @@ import numpy as np
 
 from graphwire import _arrays, _checks, edges
 from graphwire._arrays import Array, Ids
+from graphwire._keywords import keywords
 from graphwire._native import OutOfRangeError
+from graphwire._progress import Bar, wanted
 from graphwire.graph import Feature, Graph
 from graphwire.tensor import Tensor
 
@@ -56,18 +58,21 @@ class _Source:
     """The nodes of this rank, and their rows, a block at a time."""
 
     def __init__(self, graph: Graph, ntype: str, columns: Mapping[str, Any], nodes: np.ndarray, at_places: bool):
+        self.progress = False
         self.graph, self.ntype, self._columns, self._nodes, self._at_places = graph, ntype, columns, nodes, at_places
 
     def blocks(self) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
         """(original ids, {name: rows}) of all nodes, at least once."""
         width = sum(max(1, int(np.prod(column.shape[1:]))) * 8 for column in self._columns.values())
         step = max(1, BLOCK_BYTES // max(1, width))
-        for begin in range(0, max(1, len(self._nodes)), step):
-            nodes = self._nodes[begin:begin + step]
-            which = slice(begin, begin + len(nodes)) if self._at_places else nodes
-            rows = {name: _host(column[which]) for name, column in self._columns.items()}
-            ids = self.graph.original_ids(nodes, self.ntype)
-            yield ids if isinstance(ids, list) else np.asarray(ids), rows
+        with Bar(f"save {self.ntype}", self.progress, total=len(self._nodes), unit=" rows") as bar:
+            for begin in range(0, max(1, len(self._nodes)), step):
+                nodes = self._nodes[begin:begin + step]
+                which = slice(begin, begin + len(nodes)) if self._at_places else nodes
+                rows = {name: _host(column[which]) for name, column in self._columns.items()}
+                ids = self.graph.original_ids(nodes, self.ntype)
+                yield ids if isinstance(ids, list) else np.asarray(ids), rows
+                bar.to(begin + len(nodes))
 
 
 def _named(rows: Any, name: str | None) -> dict[str, Any]:
@@ -286,6 +291,7 @@ def _save_one(write: Any, join: Any, make: Any, path: str, world: int, rank: int
         _remove(pieces if rank == 0 else pieces[rank:rank + 1])
 
 
+@keywords
 def save(
     rows: Feature | Tensor | Array | Mapping[str, Any],
     path: str | os.PathLike,
@@ -298,6 +304,7 @@ def save(
     replace: bool = False,
     world: int | None = None,
     rank: int | None = None,
+    progress: bool | None = None,
 ) -> None:
     """Writes rows of nodes with the nodes' original ids. All ranks call it, with their own rows if these are arrays.
 
@@ -313,6 +320,8 @@ def save(
         that all ranks share. "ranks": each rank writes its own, "out-00003-of-00008.csv".
     replace: replace existing files.
     world, rank: the number of ranks, and this one's number. None: torch.distributed's, else one.
+    progress: on rank 0, a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False:
+        never.
 
     bfloat16 becomes float32. Rows are in no particular order.
 
@@ -328,6 +337,7 @@ def save(
     world, rank = _arrays.world_of(world, rank)
     one = _checks.choice("files", files, ("one", "ranks")) == "one"
     replace = _checks.flag("replace", replace)
+    shown = wanted(progress) and rank == 0
     write, join = _WRITE[kind]
     if not one:
         path = f"{stem}-{rank:05}-of-{world:05}{kind}"
@@ -340,7 +350,9 @@ def save(
             _pyarrow()
         if not replace and os.path.exists(path):
             raise FileExistsError(f"{path} exists: replace=True replaces it")
-        return _source(rows, ntype, graph, ids, name, world, rank)
+        source = _source(rows, ntype, graph, ids, name, world, rank)
+        source.progress = shown
+        return source
 
     if one and world > 1:
         _save_one(write, join, make, path, world, rank)

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from graphwire._keywords import keywords
 from graphwire._scratch import Scratch
 
 CHUNK = 1 << 20
@@ -86,6 +87,7 @@ def _members(archive: Path) -> Iterator[tuple[str, Any]]:
         raise ValueError(f"{archive}: not a zip, tar or gz file")
 
 
+@keywords
 def unpack(archive: str | os.PathLike, folder: str | os.PathLike, *, max_bytes: int = 1 << 40) -> Path:
     """Unpacks an archive into `folder`, and returns the folder. An existing folder is returned unchanged.
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from graphwire import _arrays
 from graphwire._arrays import Array, Lease
+from graphwire._keywords import keywords
 from graphwire._native import lib
 
 Change = Callable[[Any], Any]  # converts a tensor
@@ -54,6 +55,7 @@ def _one_of_each(rows: dict[str, dict[str, Array]], what: str, argument: str) ->
     return {kind: next(iter(some.values())) for kind, some in found.items()}
 
 
+@keywords
 class Edges:
     """The edges of one type in one block, grouped by destination (CSC).
 
@@ -119,6 +121,7 @@ class Edges:
         return f"<graphwire.Edges {self.etype}: {self.num_edges} edges, {self.num_src} -> {self.num_dst}>"
 
 
+@keywords
 class Block:
     """One hop of a batch.
 
@@ -164,6 +167,7 @@ class Block:
         return f"<graphwire.Block: {self.num_edges} edges, {self.num_src} -> {self.num_dst}>"
 
 
+@keywords
 class Batch:
     """A mini-batch.
 

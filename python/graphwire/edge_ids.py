@@ -21,6 +21,7 @@ import numpy as np
 
 from graphwire import _arrays
 from graphwire._arrays import Array, Ids
+from graphwire._keywords import keywords
 from graphwire._native import NotFoundError, OutOfRangeError
 from graphwire._opened import Etype
 from graphwire.graph import Feature, Graph
@@ -28,6 +29,7 @@ from graphwire.graph import Feature, Graph
 _ORIGINAL, _INVERSE = "orig_id", "orig_id.inverse"
 
 
+@keywords
 class EdgeIds:
     """Translates the edge ids of one graph. It keeps the graph open, and can be pickled and forked as the graph can.
 
@@ -39,6 +41,9 @@ class EdgeIds:
     def __init__(self, graph: Graph):
         self._graph = graph
         self._found: dict[int, tuple[Feature, Feature] | None] = {}
+
+    def __repr__(self) -> str:
+        return f"<graphwire.EdgeIds of {self._graph.name}>"
 
     def _arrays(self, number: int) -> tuple[Feature, Feature] | None:
         """(orig_id, orig_id.inverse) of an edge type; None unless the graph has both."""

@@ -14,11 +14,13 @@ import numpy as np
 from graphwire import _arrays, _checks, fanouts
 from graphwire import ids as ids_module
 from graphwire._arrays import Array, Ids
+from graphwire._keywords import keywords
 from graphwire._native import c_text, check, ffi, finish, in_thread, lib, owned
 from graphwire._opened import Etype, OpenedGraph
 from graphwire.weights import Weight, weight_of
 
 
+@keywords
 class EdgeList:
     """The edges that a call found for each of its questions. A question is one pair of ends, or one node. The edges of
     question i are src[offsets[i]:offsets[i + 1]], and likewise dst and edge_ids.

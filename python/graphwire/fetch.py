@@ -35,6 +35,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from graphwire._keywords import keywords
+from graphwire._progress import Bar
 from graphwire._unpack import unpack
 
 __all__ = ["FetchError", "fetch", "unpack"]
@@ -155,8 +157,9 @@ def _length(headers: Any) -> int | None:
 class _Download:
     """The attempts to fetch one file."""
 
-    def __init__(self, url: str, part: _Part, max_bytes: int, timeout: float):
+    def __init__(self, url: str, part: _Part, max_bytes: int, timeout: float, progress: bool | None):
         self.url, self.part, self.max_bytes, self.timeout = url, part, max_bytes, timeout
+        self._progress = progress
         self.reached = 0  # the largest number of received bytes that any attempt has reached
 
     def attempt(self) -> None:
@@ -204,10 +207,11 @@ class _Download:
             raise FetchError(f"{self.url}: the server answers {answer.status} without a file")
         if size is not None and size > self.max_bytes:
             raise FetchError(f"{self.url}: {size} bytes are more than the {self.max_bytes} that this file may have")
-        with open(self.part.path, "ab") as out:
-            self._copy(answer, out, have, size)
+        name = self.part.path.name[:-len(".part")]
+        with open(self.part.path, "ab") as out, Bar(name, self._progress, total=size, unit="B", done=have) as bar:
+            self._copy(answer, out, have, size, bar)
 
-    def _copy(self, answer: Any, out: IO[bytes], have: int, size: int | None) -> None:
+    def _copy(self, answer: Any, out: IO[bytes], have: int, size: int | None, bar: Bar) -> None:
         while block := answer.read1(CHUNK):
             have += len(block)
             self.reached = max(self.reached, have)
@@ -215,6 +219,7 @@ class _Download:
                 raise FetchError(f"{self.url}: the server sends more than the {size or self.max_bytes} bytes that the "
                                  "file may have")
             out.write(block)
+            bar.to(have)
         if size is not None and have < size:
             raise _AgainError(f"the link was cut after {have} of {size} bytes")
 
@@ -236,8 +241,9 @@ def _whole(download: _Download, attempts: int, pause: float) -> None:
                 time.sleep(min(60.0, pause * 2 ** (idle - 1)))
 
 
+@keywords
 def fetch(url: str, path: str | os.PathLike, *, digest: str | None = None, max_bytes: int = 1 << 40, attempts: int = 5,
-          timeout: float = 60.0, pause: float = 1.0) -> Path:
+          timeout: float = 60.0, pause: float = 1.0, progress: bool | None = None) -> Path:
     """Fetches a file to `path`, and returns the path. An existing file with the right digest is not fetched again.
 
     digest: "sha256:…", or md5, sha1 or sha512, which the file must have. None: an existing file must have the digest
@@ -246,6 +252,7 @@ def fetch(url: str, path: str | os.PathLike, *, digest: str | None = None, max_b
     attempts: fetch gives up after this many attempts in a row that got no further than the ones before.
     timeout: seconds that an attempt waits without receiving a byte.
     pause: seconds to wait after an attempt that got no further. The pause doubles after each of them, up to a minute.
+    progress: a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False: never.
 
     Raises FetchError, an OSError: the server does not have the file, the digest differs, the file has too many bytes,
     or the attempts are used up. Raises ValueError for an invalid digest.
@@ -261,7 +268,7 @@ def fetch(url: str, path: str | os.PathLike, *, digest: str | None = None, max_b
         if _is_whole(path, digest):
             return path
         part = _Part(path, url)
-        _whole(_Download(url, part, max_bytes, timeout), attempts, pause)
+        _whole(_Download(url, part, max_bytes, timeout, progress), attempts, pause)
         found = digest_of(part.path, _kind(digest or "sha256:" + 64 * "0"))
         if digest is not None and found != digest:
             part.drop()

@@ -21,6 +21,7 @@ from graphwire import _arrays, _checks, edges, tensor
 from graphwire import ids as ids_module
 from graphwire._arrays import Array, Ids
 from graphwire._index import RowIndex
+from graphwire._keywords import keywords
 from graphwire._native import c_text, check, ffi, lib, text
 from graphwire._opened import Etype, OpenedGraph
 from graphwire.edges import EdgeList
@@ -51,6 +52,7 @@ def _addresses(servers: Sequence[str] | str | None) -> list[str]:
     return found
 
 
+@keywords
 def open(
     part_config: str | os.PathLike | None = None,
     servers: Sequence[str] | str | None = None,
@@ -100,6 +102,7 @@ def open(
         _checks.flag("numpy", numpy), None if named else os.getpid())
 
 
+@keywords
 class Graph(OpenedGraph):
     """An opened graph; `open` makes it. As a context manager, it closes when the context is left.
 
@@ -370,6 +373,7 @@ class Graph(OpenedGraph):
         return tensor.list_tensors(self)
 
 
+@keywords
 class Feature:
     """The rows of one feature of a node or edge type, read by id: `feature[ids]`.
 

@@ -16,6 +16,7 @@ Errors: NodeLoader and EdgeLoader list them.
 
 from __future__ import annotations
 
+import reprlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Callable
@@ -23,6 +24,7 @@ from weakref import ref
 
 from graphwire import _arrays, _checks
 from graphwire._arrays import Ids, Lease
+from graphwire._keywords import keywords
 from graphwire._minibatch import Names, Spec, make_batch
 from graphwire._native import SLICE_MS, OfProcess, Workers, check, error_of, ffi, finish, lib
 from graphwire._opened import Etype
@@ -84,17 +86,19 @@ class Batches(OfProcess):
         return next(self._each)
 
 
+@keywords
 class Loader(OfProcess):
     """The common part of NodeLoader and EdgeLoader: epochs, ranks, states and closing. Any threads may use a loader."""
 
-    def __init__(self, graph: Graph, spec: Spec, seeds: NodeSeeds | EdgeSeeds, *, batch_size: int = 1000,
-                 shuffle: bool = False, seed: int = 0, world: int | None = None, rank: int | None = None,
-                 last: str | None = None, depth: int = 4, device: Any = None):
+    def __init__(self, graph: Graph, spec: Spec, seeds: NodeSeeds | EdgeSeeds, fanouts: Fanouts, *, batch_size: int,
+                 shuffle: bool, seed: int, world: int | None, rank: int | None, last: str | None, depth: int,
+                 device: Any):
         self._asked = (world, 0 if world == 1 and rank is None else rank)
         self._last = last if last is None else _checks.choice("last", last, _LAST)
         self.graph, self.device = graph, device
         self.batch_size = _checks.integer("batch_size", batch_size, 1, _checks.SEEDS_MAX)
         self._client, self._spec, self._seeds = graph._opened(), spec, seeds
+        self._fanouts = reprlib.repr(fanouts)
         self._options = ffi.new("struct gw_loader_options *", {
             "spec": spec.pointer[0], "batch_size": self.batch_size,
             "shuffle": _checks.flag("shuffle", shuffle), "seed": _checks.integer("seed", seed, 0, _checks.U64),
@@ -155,16 +159,19 @@ class Loader(OfProcess):
             self._stream = self._opened(state if state["step"] else {**state, "plan": 0})
         return self._stream
 
+    def _seed_count(self) -> int:
+        """The number of seeds of all ranks."""
+        counts = self.graph._edge_counts if isinstance(self._seeds, EdgeSeeds) else self.graph._node_counts
+        return sum(counts[kind] if ids is None else len(ids) for kind, ids in zip(self._seeds.types, self._seeds.ids))
+
     def _compare(self, stream: _Stream) -> None:
         """Checks that all ranks divide the same seeds. Sends the other ranks the plan's digest, and the options that
         determine the plan, so that an error can name the option that differs. Raises ValueError."""
-        counts = self.graph._edge_counts if isinstance(self._seeds, EdgeSeeds) else self.graph._node_counts
-        count = sum(counts[kind] if ids is None else len(ids) for kind, ids in zip(self._seeds.types, self._seeds.ids))
         options = self._options
         self._agreement.reach({
-            "the graph": self.graph.name, "the number of seeds": int(count), "batch_size": int(options.batch_size),
-            "shuffle": bool(options.shuffle), "seed": int(options.seed), "last": self.last,
-            "plan": stream.state()["plan"]})
+            "the graph": self.graph.name, "the number of seeds": self._seed_count(),
+            "batch_size": int(options.batch_size), "shuffle": bool(options.shuffle), "seed": int(options.seed),
+            "last": self.last, "plan": stream.state()["plan"]})
 
     def _begun(self) -> _Loop:
         """Begins a loop, which takes the stream of the next loop."""
@@ -313,11 +320,30 @@ class Loader(OfProcess):
             self._loop, self._coming = None, start["epoch"]
             self._era += 1
 
+    def set_epoch(self, epoch: int) -> None:
+        """Makes the next loop run this epoch, from its beginning; loops under way continue. Without it, each loop runs
+        the epoch after the one that began last. If the next loop runs this epoch already, nothing changes: a position
+        of load_state_dict() within the epoch stays. Raises ValueError if the loader is closed; TypeError and
+        InvalidError for a number that is no epoch."""
+        epoch = _checks.integer("epoch", epoch, 0, _checks.U64)
+        with self._lock:
+            self._there()
+            if epoch != self._coming:
+                self._stream, self._coming = self._opened({"epoch": epoch, "step": 0, "plan": 0}), epoch
+            self._loop = None
+
     def close(self) -> None:
         """Stops the sampling ahead, and ends the loops under way. Existing batches stay valid."""
         with self._lock:
             self._stream, self._loop, self._closed = None, None, True
             self._era += 1
+
+    def __repr__(self) -> str:
+        """One line. It reads nothing from servers."""
+        kind = "edges" if isinstance(self._seeds, EdgeSeeds) else "nodes"
+        device = "" if self.device is None else f" on {self.device}"
+        return (f"<graphwire.{type(self).__name__} {self.graph.name}: {self._seed_count()} seed {kind}, fanouts "
+                f"{self._fanouts}, batches of {self.batch_size}{device}>")
 
     def __enter__(self) -> Loader:
         return self
@@ -326,6 +352,7 @@ class Loader(OfProcess):
         self.close()
 
 
+@keywords
 class NodeLoader(Loader):
     """Mini-batches around seed nodes.
 
@@ -384,13 +411,16 @@ class NodeLoader(Loader):
     def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Fanouts = (10, 10), *,
                  ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
                  replace: bool = False, weight: Weight = None, frontier: str = "all", index_dtype: str = "int64",
-                 **options: Any):
+                 batch_size: int = 1000, shuffle: bool = False, seed: int = 0, world: int | None = None,
+                 rank: int | None = None, last: str | None = None, depth: int = 4, device: Any = None):
         nodes = NodeSeeds(graph, seeds, ntype)
         spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
                     replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype)
-        super().__init__(graph, spec, nodes, **options)
+        super().__init__(graph, spec, nodes, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,
+                         world=world, rank=rank, last=last, depth=depth, device=device)
 
 
+@keywords
 class EdgeLoader(Loader):
     """Mini-batches around seed edges, with negatives, for link prediction.
 
@@ -429,15 +459,19 @@ class EdgeLoader(Loader):
                  reverse_etype: Etype | Mapping[Etype, Etype] | None = None,
                  reverse_ids: Ids | Mapping[Etype, Ids] | None = None, features: Names = None, labels: Names = None,
                  edge_features: Names = None, replace: bool = False, weight: Weight = None, frontier: str = "all",
-                 index_dtype: str = "int64", **options: Any):
+                 index_dtype: str = "int64",
+                 batch_size: int = 1000, shuffle: bool = False, seed: int = 0, world: int | None = None,
+                 rank: int | None = None, last: str | None = None, depth: int = 4, device: Any = None):
         edges = EdgeSeeds(graph, seeds, etype, negatives=negatives, negative_end=negative_end,
                           negative_ids=negative_ids, no_true_edges=no_true_edges, exclude=exclude,
                           reverse_etype=reverse_etype, reverse_ids=reverse_ids)
         spec = Spec(graph, fanouts, nodes=None, features=features, labels=labels, edge_features=edge_features,
                     replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype, edges=edges)
-        super().__init__(graph, spec, edges, **options)
+        super().__init__(graph, spec, edges, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,
+                         world=world, rank=rank, last=last, depth=depth, device=device)
 
 
+@keywords
 def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, stream: int = 0,
            ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
            replace: bool = False, weight: Weight = None, frontier: str = "all", index_dtype: str = "int64") -> Batch:

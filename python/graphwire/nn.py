@@ -31,6 +31,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from graphwire._keywords import keywords
 from graphwire.batch import Block, Edges
 
 Rows = Union[Tensor, tuple[Tensor, Tensor]]
@@ -87,6 +88,7 @@ def _as_linear(layer: nn.Linear) -> None:
         _spread(layer.bias, 1.0 / math.sqrt(fan))
 
 
+@keywords
 def aggregate(edges: Edges, x: Tensor, how: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The sum, mean or max of the rows of each destination's neighbours, [num_dst, d].
 
@@ -103,6 +105,7 @@ def aggregate(edges: Edges, x: Tensor, how: str = "mean", weight: Tensor | None 
                                     include_last_offset=True)
 
 
+@keywords
 def edge_softmax(edges: Edges, scores: Tensor) -> Tensor:
     """The softmax of scores, [edges, …], over the edges that end at the same destination; [edges, …]. Raises ValueError
     for edges of new nodes only."""
@@ -131,6 +134,7 @@ class SAGEConv(nn.Module):
     Source: Hamilton, Ying and Leskovec, Inductive Representation Learning on Large Graphs, 2017.
     """
 
+    @keywords
     def __init__(self, in_feats: int | tuple[int, int], out_feats: int, aggregator: str = "mean", bias: bool = True):
         super().__init__()
         _known(aggregator)
@@ -173,6 +177,7 @@ class GraphConv(nn.Module):
     Source: Kipf and Welling, Semi-Supervised Classification with Graph Convolutional Networks, 2017.
     """
 
+    @keywords
     def __init__(self, in_feats: int, out_feats: int, norm: str = "both", bias: bool = True):
         super().__init__()
         if norm not in ("both", "right", "none"):
@@ -221,6 +226,7 @@ class GATConv(nn.Module):
     Source: Veličković et al., Graph Attention Networks, 2018.
     """
 
+    @keywords
     def __init__(self, in_feats: int, out_feats: int, heads: int = 1, *, feat_drop: float = 0.0,
                  attn_drop: float = 0.0, negative_slope: float = 0.2, concat: bool = True, bias: bool = True):
         super().__init__()
@@ -273,6 +279,7 @@ class RelGraphConv(nn.Module):
     Source: Schlichtkrull et al., Modeling Relational Data with Graph Convolutional Networks, 2018.
     """
 
+    @keywords
     def __init__(self, in_feats: int, out_feats: int, etypes: Sequence[str], *, num_bases: int | None = None,
                  aggregator: str = "sum", self_loop: bool = True, bias: bool = True):
         super().__init__()
@@ -322,6 +329,7 @@ class HeteroConv(nn.Module):
     Raises ValueError for another aggregator.
     """
 
+    @keywords
     def __init__(self, layers: Mapping[str, nn.Module], aggregator: str = "sum"):
         super().__init__()
         if aggregator not in ("sum", "mean", "max", "cat"):

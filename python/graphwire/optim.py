@@ -24,11 +24,13 @@ import torch.distributed as dist
 
 from graphwire import _arrays, _checks
 from graphwire._arrays import Ids
+from graphwire._keywords import keywords
 from graphwire._opened import Etype
 from graphwire.graph import Graph
 from graphwire.tensor import Initial, Tensor, check_optimizer, shared
 
 
+@keywords
 class Embedding:
     """A table of rows, [rows, width] float32, stored in a tensor of the graph.
 
@@ -84,6 +86,9 @@ class Embedding:
     def __len__(self) -> int:
         return len(self.tensor)
 
+    def __repr__(self) -> str:
+        return f"<graphwire.Embedding {self.tensor.name}: {list(self.tensor.shape)} {self.tensor.dtype}>"
+
 
 _gloo_of: tuple[Any, Any] = (None, None)  # weak references to the group of all ranks, and to its gloo group
 
@@ -121,6 +126,7 @@ def _of_all_ranks(ids: torch.Tensor, gradients: torch.Tensor) -> tuple[torch.Ten
     return found[0], found[1]
 
 
+@keywords
 class _Sparse:
     """The common part of the optimizers.
 
@@ -131,11 +137,15 @@ class _Sparse:
 
     kind = ""
 
-    def __init__(self, embeddings: Sequence[Embedding], lr: float, *, combine: str = "sum", sync: bool = False,
-                 **options: Any):
+    def __init__(self, embeddings: Sequence[Embedding], lr: float, combine: str, sync: bool, **options: Any):
         check_optimizer(self.kind, lr, combine, **options)
         self.embeddings, self.lr, self.combine, self.options = list(embeddings), lr, combine, options
         self.sync = _checks.flag("sync", sync)
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name} {value}" for name, value in self.options.items())
+        tables = ", ".join(table.tensor.name for table in self.embeddings)
+        return f"<graphwire.optim.{type(self).__name__} of {tables}: lr {self.lr}{options}>"
 
     def zero_grad(self) -> None:
         """Clears the tables' lists of rows, with their gradients."""
@@ -165,12 +175,17 @@ class _Sparse:
             dist.barrier(_over_gloo())
 
 
+@keywords
 class SparseSGD(_Sparse):
     """Stochastic gradient descent: w -= lr · g. The formula of torch.optim.SGD without momentum."""
 
     kind = "sgd"
 
+    def __init__(self, embeddings: Sequence[Embedding], lr: float, *, combine: str = "sum", sync: bool = False):
+        super().__init__(embeddings, lr, combine, sync)
 
+
+@keywords
 class SparseAdagrad(_Sparse):
     """Adagrad: s += g²; w -= lr · g / (√s + eps). The formula of torch.optim.Adagrad.
 
@@ -183,9 +198,10 @@ class SparseAdagrad(_Sparse):
 
     def __init__(self, embeddings: Sequence[Embedding], lr: float = 0.01, *, eps: float = 1e-10, combine: str = "sum",
                  sync: bool = False):
-        super().__init__(embeddings, lr, combine=combine, sync=sync, eps=eps)
+        super().__init__(embeddings, lr, combine, sync, eps=eps)
 
 
+@keywords
 class SparseAdam(_Sparse):
     """Adam for the rows that a step reads. Each row counts its own steps, as in DGL's SparseAdam. A row that every step
     reads is trained as by torch.optim.Adam.
@@ -200,4 +216,4 @@ class SparseAdam(_Sparse):
 
     def __init__(self, embeddings: Sequence[Embedding], lr: float = 1e-3, *, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, combine: str = "sum", sync: bool = False):
-        super().__init__(embeddings, lr, combine=combine, sync=sync, eps=eps, betas=betas)
+        super().__init__(embeddings, lr, combine, sync, eps=eps, betas=betas)

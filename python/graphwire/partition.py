@@ -12,6 +12,7 @@ Errors: RuntimeError with the program's last line; ValueError and TypeError; Fil
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
@@ -21,10 +22,16 @@ from typing import Any
 
 import numpy as np
 
-from graphwire import _checks, _rows
+from graphwire import _checks, _progress, _rows
 from graphwire._graphs import Arrays, arrays_of
+from graphwire._keywords import keywords
 from graphwire._program import program
 from graphwire._scratch import Scratch, descriptors
+
+_log = logging.getLogger("graphwire")
+_PROGRESS = re.compile(r"(.+?) \d[^(]* of [^(]*\((\d+) %\)[^,]*, .*/s$")  # as core/system/progress.c writes it
+_LOGGED = re.compile(r"[-:.\dTZ+ ]*(error|warn|info|debug): ")  # a line of the program's log
+_LEVELS = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO, "debug": logging.DEBUG}
 
 
 def _in_arguments(line: str, names: Mapping[str, str]) -> str:
@@ -38,14 +45,48 @@ def _in_arguments(line: str, names: Mapping[str, str]) -> str:
     return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda option: option.group(1).replace("-", "_"), line)
 
 
-def run(words: Sequence[Any], names: Mapping[str, str] | None = None) -> None:
-    """Runs the program. names: {file: what it holds}, for error texts. Raises RuntimeError with its last line."""
-    done = subprocess.run([program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-                          pass_fds=descriptors())
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        raise RuntimeError(_in_arguments(lines[-1], names or {}) if lines else
-                           f"graphwire {words[0]} ended with {done.returncode}")
+class _Report:
+    """What the program writes to stderr: its progress moves the bar, other lines are logged."""
+
+    def __init__(self, bar: _progress.Bar, names: Mapping[str, str]):
+        self._bar, self._names = bar, names
+        self.last = ""
+
+    def take(self, line: str) -> None:
+        """Takes one line. The last one is the error, if the program fails, and is not logged before the next one."""
+        self.log()
+        moved = _PROGRESS.match(line)
+        if moved:
+            self._bar.to(int(moved.group(2)))
+            self._bar.say(moved.group(1))
+        self.last = "" if moved else line
+
+    def log(self) -> None:
+        if self.last:
+            logged = _LOGGED.match(self.last)
+            _log.log(_LEVELS[logged.group(1)] if logged else logging.INFO, "%s", _in_arguments(
+                self.last[logged.end():] if logged else self.last, self._names))
+
+
+def run(words: Sequence[Any], names: Mapping[str, str] | None = None, progress: bool = False) -> None:
+    """Runs the program. names: {file: what it holds}, for messages. progress: show a bar. Raises RuntimeError with the
+    program's last line."""
+    with _progress.Bar(str(words[0]), progress, total=100, unit="%") as bar:
+        report = _Report(bar, names or {})
+        with subprocess.Popen([program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                              text=True, errors="surrogateescape", pass_fds=descriptors()) as process:
+            try:
+                assert process.stderr is not None
+                for line in process.stderr:
+                    if line.strip():
+                        report.take(line.strip())
+            except BaseException:  # a signal's exception ends the program too
+                process.kill()
+                raise
+        if process.returncode:
+            raise RuntimeError(_in_arguments(report.last, names or {}) if report.last else
+                               f"graphwire {words[0]} ended with {process.returncode}")
+        report.log()
 
 
 class _Files:
@@ -160,12 +201,13 @@ def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_feature
     return arrays
 
 
+@keywords
 def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLike, *, method: str = "metis",
                     node_features: Mapping[Any, Any] | None = None, edge_features: Mapping[Any, Any] | None = None,
                     num_nodes: int | Mapping[str, int] | None = None, balance_train: bool = False,
                     balance_edges: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
                     reverse: bool = False, undirected: bool = False, transpose: bool = False, seed: int = 0,
-                    weight: str | Sequence[str] = ()) -> Path:
+                    weight: str | Sequence[str] = (), progress: bool | None = None) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
     graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; or (src, dst),
@@ -190,6 +232,10 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     weight: names of edge features of non-negative numbers, [edges] or [edges, 1]: each gets an alias table of 8 bytes
         an edge, which draws by weight read. "NAME" means every edge type that has it, "SRC:REL:DST:NAME" one. For a
         graph of files, a name may be a column, as for `graphwire import --weight`.
+    progress: a bar of tqdm, if it is installed. None: on a terminal and in a notebook; True: always; False: never.
+
+    What the program reports besides goes to logging.getLogger("graphwire"): its log as warnings, and the steps and the
+    balance of the parts at INFO.
 
     The feature "orig_id" holds the original ids: a node's id, and an edge's row or column, in the given graph. Of text
     ids, Graph.node_texts returns them.
@@ -208,6 +254,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         ("reverse", reverse), ("undirected", undirected), ("transpose", transpose), ("balance_train", balance_train),
         ("balance_edges", balance_edges))}
     weights = _weights(weight)
+    shown = _progress.wanted(progress)
     arrays = None
     if getattr(graph, "import_words", None) is None:
         arrays = _completed(graph, node_features, edge_features, num_nodes)
@@ -221,12 +268,12 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
         names[str(folder / "whole")] = f"graph {name}"
         words = [*words, *(f"--weight={of_edges}" for of_edges in weights)]
-        run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole", "--quiet"], names)
+        run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole"], names, shown)
         flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
         if trainers > 1:
             flags += ["--num-trainers-per-machine", str(trainers)]
         if out.exists():
             flags.append("--replace")
         run(["partition", folder / "whole", "--num-parts", num_parts, "--method", method, "--objtype", objtype,
-              "--seed", seed, *flags, "--out", out], names)
+              "--seed", seed, *flags, "--out", out], names, shown)
     return out / f"{name}.json"

@@ -245,7 +245,7 @@ def _counts_in_words(counts: list[int]) -> str:
                      for count, ranks in sorted(by_count.items(), reverse=True)[:8])
 
 
-def _level_of_the_loop() -> int:
+def level_of_the_caller() -> int:
     """The stacklevel of the first frame outside of this package, so that a warning names the caller's line."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("graphwire."):
@@ -317,7 +317,7 @@ class Steps:
             _warned.add((self._who, counts))
             warnings.warn(f"{self._who}: ranks have unequal numbers of steps in an epoch: {counts}. "
                           "DistributedDataParallel waits for ever for ranks whose loop has ended, unless the loop runs "
-                          f"in `with model.join():`. {self._advice}", UserWarning, stacklevel=_level_of_the_loop())
+                          f"in `with model.join():`. {self._advice}", UserWarning, stacklevel=level_of_the_caller())
 
     def watched(self, batches: Iterable[Any], count: int, kind: str) -> Iterator[Any]:
         """The batches of a loop of `count` steps, with begin() and look() at their places."""

@@ -20,6 +20,7 @@ import numpy as np
 from graphwire import _arrays, _checks
 from graphwire._arrays import Array, Ids
 from graphwire._index import RowIndex
+from graphwire._keywords import keywords
 from graphwire._native import c_text, check, ffi, finish, in_thread, lib, text
 from graphwire._opened import Etype, OpenedGraph
 
@@ -61,6 +62,7 @@ def _initial(spec: Any, initial: Initial) -> None:
                          f"{initial!r}")
 
 
+@keywords
 class Tensor:
     """A table of rows that can be overwritten and trained. Graph.create_tensor and Graph.open_tensor make it.
 

@@ -25,15 +25,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Optional
 
+from graphwire._keywords import keywords
 from graphwire.datasets import ogb, plain, planetoid
 from graphwire.datasets.dataset import Dataset, DatasetError
 from graphwire.datasets.plain import edge_list, triples
 
 __all__ = ["Dataset", "DatasetError", "edge_list", "load", "names", "triples"]
 
-_LOADERS: dict[str, Callable[[str, Path, bool], Dataset]] = {
+_LOADERS: dict[str, Callable[[str, Path, bool, Optional[bool]], Dataset]] = {
     **dict.fromkeys(planetoid.NAMES, planetoid.load), **dict.fromkeys(ogb.SETS, ogb.load),
     **dict.fromkeys(plain.REDDIT, plain.load_reddit)}
 
@@ -45,19 +46,23 @@ def names() -> list[str]:
     return list(_LOADERS)
 
 
-def load(name: str, root: str | os.PathLike = "dataset", *, download: bool = True) -> Dataset:
+@keywords
+def load(name: str, root: str | os.PathLike = "dataset", *, download: bool = True,
+         progress: Optional[bool] = None) -> Dataset:
     """Loads a data set by name.
 
     name: one of names(), or "snap:NAME".
     root: the folder of data sets; the set's own package finds its files there too.
     download: fetch missing files.
+    progress: a bar of tqdm for each file that is fetched, if tqdm is installed. None: on a terminal and in a notebook;
+        True: always; False: never.
 
     Raises DatasetError if the set is unknown, or its files are missing or damaged; FetchError if they cannot be
     fetched.
     """
     root = Path(root)
     if name.startswith("snap:"):
-        return plain.load_snap(name, root, download)
+        return plain.load_snap(name, root, download, progress)
     if name not in _LOADERS:
         raise DatasetError(f"there is no set {name!r}; the sets are {', '.join(_LOADERS)}, and snap:NAME")
-    return _LOADERS[name](name, root, download)
+    return _LOADERS[name](name, root, download, progress)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 
 from graphwire._graphs import Arrays
+from graphwire._keywords import keywords
 from graphwire._scratch import Scratch
 from graphwire.fetch import _alone, fetch, unpack
 from graphwire.partition import partition_graph
@@ -20,7 +21,10 @@ SPLITS = ("train", "val", "test")
 class DatasetError(ValueError):
     """Files of a data set are missing or damaged. The text names them, and what to do."""
 
+    __module__ = "graphwire.datasets"
 
+
+@keywords
 class Dataset:
     """A data set.
 
@@ -34,10 +38,19 @@ class Dataset:
                  splits: Optional[dict[str, Any]] = None):
         self.name, self.arrays, self.import_words, self.splits = name, arrays, words, splits
 
-    def partition(self, num_parts: int, out: str | os.PathLike, *, name: Optional[str] = None, **options: Any) -> Path:
+    def partition(self, num_parts: int, out: str | os.PathLike, *, name: Optional[str] = None, method: str = "metis",
+                  node_features: Optional[Mapping[Any, Any]] = None, edge_features: Optional[Mapping[Any, Any]] = None,
+                  num_nodes: Optional[Union[int, Mapping[str, int]]] = None, balance_train: bool = False,
+                  balance_edges: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
+                  reverse: bool = False, undirected: bool = False, transpose: bool = False, seed: int = 0,
+                  weight: Union[str, Sequence[str]] = (), progress: Optional[bool] = None) -> Path:
         """Divides the data set into parts. Returns the path of their JSON. The arguments and errors are those of
         graphwire.partition_graph(dataset, …)."""
-        return partition_graph(self, name or self.name, num_parts, out, **options)
+        return partition_graph(
+            self, name or self.name, num_parts, out, method=method, node_features=node_features,
+            edge_features=edge_features, num_nodes=num_nodes, balance_train=balance_train, balance_edges=balance_edges,
+            num_trainers_per_machine=num_trainers_per_machine, objtype=objtype, reverse=reverse, undirected=undirected,
+            transpose=transpose, seed=seed, weight=weight, progress=progress)
 
     def renamed(self, features: dict[str, str]) -> Dataset:
         """A data set with the same rows and other names of features, {old: new}, such as {"feat": "features"}. Raises
@@ -89,9 +102,10 @@ def there(folder: Path, download: bool, what: str, get: Callable[[], Any]) -> No
             get()
 
 
-def fetched_folder(url: str, root: Path, folder: Path, inner: str, digest: Optional[str] = None) -> None:
+def fetched_folder(url: str, root: Path, folder: Path, inner: str, progress: Optional[bool],
+                   digest: Optional[str] = None) -> None:
     """Fetches and unpacks an archive, renames its folder `inner` to `folder`, and removes the archive."""
-    archive = fetch(url, root / url.rsplit("/", 1)[1], digest=digest)
+    archive = fetch(url, root / url.rsplit("/", 1)[1], digest=digest, progress=progress)
     with Scratch(root, f".{folder.name}") as scratch:
         os.rename(unpack(archive, scratch / "all") / inner, folder)
     for path in (archive, archive.with_name(archive.name + ".sha256")):

@@ -206,13 +206,13 @@ def _link_splits(folder: Path) -> dict[str, Any]:
     return found
 
 
-def load(name: str, root: Path, download: bool) -> Dataset:
+def load(name: str, root: Path, download: bool, progress: Optional[bool]) -> Dataset:
     """Loads a set of SETS from its folder, such as ROOT/ogbn_products. Fetches the folder if it does not exist and
     `download` is true. Raises DatasetError and FetchError."""
     of, folder = SETS[name], root / name.replace("-", "_")
     kind = "nodeproppred" if name.startswith("ogbn") else "linkproppred"
     there(folder, download, f"{of.archive}.zip's folder {of.archive}", lambda: fetched_folder(
-        f"{ADDRESS}/{kind}/{of.archive}.zip", root, folder, of.archive, of.digest))
+        f"{ADDRESS}/{kind}/{of.archive}.zip", root, folder, of.archive, progress, of.digest))
     raw = folder / "raw"
     arrays = _binary(raw) if of.binary else _typed(raw, of) if of.hetero else _homogeneous(raw, of)
     if kind == "nodeproppred":

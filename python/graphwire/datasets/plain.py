@@ -6,10 +6,12 @@ import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Optional
 
 import numpy as np
 
 from graphwire._graphs import HOMOGENEOUS, Arrays
+from graphwire._keywords import keywords
 from graphwire.datasets.dataset import SPLITS, Dataset, DatasetError, fetched_folder, masks_of, there
 from graphwire.fetch import fetch
 
@@ -18,11 +20,12 @@ DGL = "https://data.dgl.ai/dataset"
 SNAP = "https://snap.stanford.edu/data"
 
 
-def load_reddit(name: str, root: Path, download: bool) -> Dataset:
+def load_reddit(name: str, root: Path, download: bool, progress: Optional[bool]) -> Dataset:
     """Loads ROOT/reddit/{reddit_data.npz, reddit_graph.npz}, where DGL unpacks them, or the same files in
     ROOT/reddit/raw/, where PyTorch Geometric does."""
     folder = root / name
-    there(folder, download, f"{name}.zip's files", lambda: fetched_folder(f"{DGL}/{name}.zip", root, folder, ""))
+    there(folder, download, f"{name}.zip's files", lambda: fetched_folder(
+        f"{DGL}/{name}.zip", root, folder, "", progress))
     where = folder / "raw" if (folder / "raw" / "reddit_data.npz").is_file() else folder
     try:
         with np.load(where / "reddit_data.npz") as data, np.load(where / f"{name}_graph.npz") as edges:
@@ -38,7 +41,7 @@ def load_reddit(name: str, root: Path, download: bool) -> Dataset:
     return Dataset(name, arrays)
 
 
-def load_snap(name: str, root: Path, download: bool) -> Dataset:
+def load_snap(name: str, root: Path, download: bool, progress: Optional[bool]) -> Dataset:
     """Loads "snap:NAME" from ROOT/NAME.txt or ROOT/NAME.txt.gz."""
     word = name.partition(":")[2]
     if not word or "/" in word or word.startswith("."):
@@ -46,9 +49,11 @@ def load_snap(name: str, root: Path, download: bool) -> Dataset:
     found = [path for path in (root / f"{word}.txt", root / f"{word}.txt.gz") if path.is_file()]
     if not found and not download:
         raise DatasetError(f"{root / word}.txt.gz does not exist: put it there, or leave out download=False")
-    return edge_list(found[0] if found else fetch(f"{SNAP}/{word}.txt.gz", root / f"{word}.txt.gz"), name=word)
+    return edge_list(found[0] if found else fetch(
+        f"{SNAP}/{word}.txt.gz", root / f"{word}.txt.gz", progress=progress), name=word)
 
 
+@keywords
 def edge_list(path: str | os.PathLike, *, name: str | None = None) -> Dataset:
     """A file of edges in SNAP's format: two ids a line, comments after "#", compressed by gzip or not.
 
@@ -62,6 +67,7 @@ def edge_list(path: str | os.PathLike, *, name: str | None = None) -> Dataset:
     return Dataset(name or Path(path).name.split(".")[0], words=["--from", os.fspath(path)])
 
 
+@keywords
 def triples(files: str | os.PathLike | Sequence[str | os.PathLike] | Mapping[str, str | os.PathLike], *,
             name: str = "triples") -> Dataset:
     """Files of triples: head, relation and tail in a line, separated by tabs.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
@@ -90,14 +90,14 @@ def _edges(graph: Any) -> np.ndarray:
     return np.unique(np.stack([src, dst], 1)[src != dst], axis=0)
 
 
-def load(name: str, root: Path, download: bool) -> Dataset:
+def load(name: str, root: Path, download: bool, progress: Optional[bool]) -> Dataset:
     """Loads a set with its public split: 20 nodes of each class for training, 500 for validation, 1,000 for the test.
     Fetches missing files if `download` is true. Raises DatasetError and FetchError."""
     raw, prefix = root / name / "raw", f"ind.{name.lower()}"
 
     def get() -> None:
         for part in PARTS:
-            fetch(f"{ADDRESS}/{prefix}.{part}", root / name / f".raw/{prefix}.{part}")
+            fetch(f"{ADDRESS}/{prefix}.{part}", root / name / f".raw/{prefix}.{part}", progress=progress)
         (root / name / ".raw").rename(raw)
 
     there(raw, download, f"{prefix}.x, … of {ADDRESS}", get)

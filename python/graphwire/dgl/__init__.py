@@ -15,11 +15,12 @@ from graphwire._requirements import need
 need("graphwire.dgl", "torch")
 
 from graphwire.dgl import dataloading, distributed, host
-from graphwire.dgl.host import EID, ETYPE, NID, NTYPE
+from graphwire.dgl.host import EID, ETYPE, NID, NTYPE, MissingError
 from graphwire.dgl.install import install
-from graphwire.dgl.parts import convert_parts
+from graphwire.dgl.parts import PartsError, convert_parts
 
-__all__ = ["EID", "ETYPE", "NID", "NTYPE", "convert_parts", "dataloading", "distributed", "install"]
+__all__ = ["EID", "ETYPE", "NID", "NTYPE", "MissingError", "PartsError", "convert_parts", "dataloading", "distributed",
+           "install"]
 
 # Names that lower modules need from higher ones, which they cannot import.
 host.subset = lambda: importlib.import_module("graphwire.dgl.subset")

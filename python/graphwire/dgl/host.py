@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import os
 import sys
 from types import ModuleType
@@ -18,12 +19,15 @@ from typing import Any, Callable
 NID = EID = "_ID"
 NTYPE = ETYPE = "_TYPE"
 
+_log = logging.getLogger("graphwire.dgl")
 subset: Callable[[], ModuleType] | None = None  # imports the subset; graphwire/dgl/__init__.py sets it
 _chosen: ModuleType | None = None
 
 
 class MissingError(NotImplementedError, AttributeError):
     """Graphwire's subset of dgl lacks a name. The text names a remedy."""
+
+    __module__ = "graphwire.dgl"
 
 
 def missing(name: str) -> MissingError:
@@ -44,8 +48,8 @@ def is_installed() -> bool:
 
 
 def dgl() -> Any:
-    """The dgl of this process. If an installed dgl cannot be imported, a line on stderr reports it, and the subset is
-    used."""
+    """The dgl of this process. If an installed dgl cannot be imported, a warning of the logger reports it, and the
+    subset is used."""
     global _chosen
     if _chosen is None:
         if is_installed():
@@ -55,8 +59,8 @@ def dgl() -> Any:
             except Exception as error:  # a wheel for another PyTorch or NumPy: OSError, ImportError, …
                 for name in [name for name in sys.modules if name == "dgl" or name.startswith("dgl.")]:
                     del sys.modules[name]
-                print(f"graphwire.dgl: dgl is installed and cannot be imported ({str(error)[:200]}): Graphwire's "
-                      "subset takes its place", file=sys.stderr)
+                _log.warning("graphwire.dgl: dgl is installed and cannot be imported (%s): Graphwire's subset takes "
+                             "its place", str(error)[:200])
         if _chosen is None:
             assert subset is not None
             _chosen = subset()

@@ -22,12 +22,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from graphwire._graphs import HOMOGENEOUS, Arrays
+from graphwire._keywords import keywords
 from graphwire.dgl import host
 from graphwire.dgl.types import Canonical
 from graphwire.partition import partition_graph
@@ -37,6 +39,8 @@ Ranges = dict[str, np.ndarray]  # {type: [parts, 2]}
 
 class PartsError(ValueError):
     """The folder does not hold DGL's parts, or cannot be read. The text gives the cause."""
+
+    __module__ = "graphwire.dgl"
 
 
 def _ranges(config: dict[str, Any], word: str, only: str) -> Ranges:
@@ -186,14 +190,21 @@ class _Whole:
         self.arrays = arrays
 
 
+@keywords
 def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, name: str | None = None,
-                  num_parts: int | None = None, **options: Any) -> Path:
+                  num_parts: int | None = None, method: str = "metis", node_features: Mapping[Any, Any] | None = None,
+                  edge_features: Mapping[Any, Any] | None = None, num_nodes: int | Mapping[str, int] | None = None,
+                  balance_train: bool = False, balance_edges: bool = False, num_trainers_per_machine: int = 1,
+                  objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = True,
+                  seed: int = 0, weight: str | Sequence[str] = (), progress: bool | None = None) -> Path:
     """Converts parts that DGL wrote to a graph of Graphwire. Returns the path of its JSON.
 
     part_config: DGL's JSON.
     out: the folder of the new parts.
     name, num_parts: None: as in DGL's JSON.
-    options: those of graphwire.partition_graph. Edges are also stored by source, as DGL does, unless transpose=False.
+    transpose: also store edges by source, as DGL does.
+
+    The other arguments are those of graphwire.partition_graph.
 
     Raises PartsError; MissingError if dgl is not installed; and the errors of graphwire.partition_graph.
     """
@@ -203,5 +214,9 @@ def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, nam
         raise host.missing(f"the format of {parts.config['part-0'].get('part_graph')}")
     for part in range(parts.config["num_parts"]):
         parts.read(dgl, part)
-    return partition_graph(_Whole(parts.whole()), name or parts.config["graph_name"],
-                           num_parts or parts.config["num_parts"], out, **{"transpose": True, **options})
+    return partition_graph(
+        _Whole(parts.whole()), name or parts.config["graph_name"], num_parts or parts.config["num_parts"], out,
+        method=method, node_features=node_features, edge_features=edge_features, num_nodes=num_nodes,
+        balance_train=balance_train, balance_edges=balance_edges, num_trainers_per_machine=num_trainers_per_machine,
+        objtype=objtype, reverse=reverse, undirected=undirected, transpose=transpose, seed=seed, weight=weight,
+        progress=progress)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import graphwire
+from graphwire._keywords import keywords
 from graphwire.dgl.host import error_type
 
 Canonical = tuple[str, str, str]
 
 
+@keywords
 class Types:
     """The types of a graph. ntypes: names of node types; canonical_etypes: (source type, relation, destination type).
     Unknown and ambiguous names raise DGLError, in DGL's words."""

@@ -8,11 +8,14 @@ Errors: ValueError for names that collide; from_pyg raises those of partition_gr
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Callable, Union
 
 import torch
 from torch_geometric.data import Data, HeteroData
 
+from graphwire._keywords import keywords
 from graphwire._scratch import Scratch
 from graphwire.batch import Batch, Edges
 from graphwire.graph import Graph
@@ -22,6 +25,7 @@ from graphwire.pyg.names import Attributes, Names
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
 
 
+@keywords
 def to_pyg(batch: Batch, attributes: Attributes | None = None) -> Union[Data, HeteroData]:
     """Converts a mini-batch. Batch.to_pyg documents the arguments, the result and the errors."""
     found = Subgraph(batch, _seed_rows(batch))
@@ -93,24 +97,36 @@ def _add_links(data: Any, batch: Batch, found: Subgraph, hetero: bool, names: Na
             names.put(store, "labels", name, torch.as_tensor(labels))
 
 
+@keywords
 def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None, *, name: str = "graph",
-             num_parts: int = 1, method: str = "random", **options: Any) -> Graph:
+             num_parts: int = 1, method: str = "random", node_features: Mapping[Any, Any] | None = None,
+             edge_features: Mapping[Any, Any] | None = None, num_nodes: int | Mapping[str, int] | None = None,
+             balance_train: bool = False, balance_edges: bool = False, num_trainers_per_machine: int = 1,
+             objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
+             seed: int = 0, weight: str | Sequence[str] = (), progress: bool | None = None) -> Graph:
     """Makes a graph from PyG's data in memory: divides it into parts, writes them to a folder, and opens the graph.
 
     data: Data or HeteroData.
     out: the folder of the parts. None: a temporary folder, which is removed with the graph, and at the latest when this
         process ends, however it ends. Forked children keep the folder until they end.
-    name, num_parts, method, options: as in graphwire.partition_graph.
+    The other arguments are those of graphwire.partition_graph.
 
     In one part, nodes keep their ids, and PyG's loaders return the edges' original ids. In several parts, the features
     "orig_id" hold the original ids. Raises the errors of graphwire.partition_graph and graphwire.open.
     """
+
+    def parts(folder: str | os.PathLike) -> Path:
+        return partition_graph(
+            data, name, num_parts, folder, method=method, node_features=node_features, edge_features=edge_features,
+            num_nodes=num_nodes, balance_train=balance_train, balance_edges=balance_edges,
+            num_trainers_per_machine=num_trainers_per_machine, objtype=objtype, reverse=reverse, undirected=undirected,
+            transpose=transpose, seed=seed, weight=weight, progress=progress)
+
     if out is not None:
-        return open_graph(partition_graph(data, name, num_parts, out, method=method, **options))
+        return open_graph(parts(out))
     scratch = Scratch()
     try:
-        parts = partition_graph(data, name, num_parts, scratch.path / "parts", method=method, **options)
-        graph = open_graph(parts)
+        graph = open_graph(parts(scratch.path / "parts"))
         graph._scratch = scratch
     except BaseException:
         scratch.close()

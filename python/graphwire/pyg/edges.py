@@ -18,6 +18,7 @@ import torch
 from graphwire.edge_ids import EdgeIds
 from graphwire.graph import Graph
 from graphwire.pyg.subgraph import EdgeType, triple
+from graphwire.ranks import level_of_the_caller
 
 
 def edge_ids(graph: Graph) -> EdgeIds:
@@ -34,7 +35,7 @@ def edge_ids(graph: Graph) -> EdgeIds:
             remedy = "import the graph again to have yours (graphwire import --edge-ids)"
         warnings.warn(f"graph {graph.name} {why}: the ids of these edges that graphwire.pyg takes and returns (e_id, "
                       f"edge_rows, the order of coo()) are the graph's, and not columns of your edge_index; {remedy}",
-                      UserWarning, stacklevel=3)
+                      UserWarning, stacklevel=level_of_the_caller())
     return ids
 
 

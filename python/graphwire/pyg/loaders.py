@@ -9,23 +9,34 @@ DistributedSampler divides them.
 
 from __future__ import annotations
 
+import reprlib
 import weakref
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Callable
 
+import torch
 import torch_geometric.loader as pyg
 
+from graphwire import _checks
+from graphwire._keywords import keywords
 from graphwire.ranks import Steps
 
 
+@keywords
 class _Loops:
-    """Makes each loop over a DataLoader an epoch of its own, and compares the ranks' numbers of batches."""
+    """Makes each loop over a DataLoader an epoch of its own, compares the ranks' numbers of batches, and continues from
+    a state. options: the arguments of PyG's loader and of torch's DataLoader. usual: PyG's and torch's own values;
+    those are not passed, because older versions lack some of the arguments."""
 
-    def __init__(self, *arguments: Any, **named: Any):
-        super().__init__(*arguments, **named)
+    def __init__(self, data: Any, sampler: Any, options: Mapping[str, Any], usual: Mapping[str, Any]):
+        super().__init__(data, sampler, **{  # type: ignore[call-arg]
+            name: value for name, value in options.items() if value is not usual[name]})
         self._steps = Steps("graphwire.pyg", "drop_last=True helps if the shares have equally many whole batches; "
                             "docs/PYG.md, Several ranks.")
         self._workers_of: Any = None  # a weak reference to the loop that uses the persistent workers
+        self._coming = 0  # the epoch that the next loop begins
+        self._start: dict[str, Any] | None = None  # the state that the next loop continues from
+        self._state: dict[str, Any] | None = None  # the state of the loop that began last, while it is under way
 
     def __getstate__(self) -> dict[str, Any]:
         """For a spawned worker: the state of loops belongs to this process and is left out."""
@@ -34,22 +45,106 @@ class _Loops:
     def __iter__(self) -> Iterator[Any]:
         other = None if self._workers_of is None else self._workers_of()
         if other is not None and other.gi_frame is not None:
-            return self._loop(self._get_iterator())  # type: ignore[attr-defined]
-        batches = self._loop(super().__iter__())  # type: ignore[misc]
+            return self._loop(self._get_iterator)  # type: ignore[attr-defined]
+        batches = self._loop(super().__iter__)  # type: ignore[misc]
         self._workers_of = weakref.ref(batches)
         return batches
 
-    def _loop(self, batches: Iterator[Any]) -> Any:
+    def _loop(self, begin: Callable[[], Iterator[Any]]) -> Any:
+        start, self._start = self._start, None
+        generator = self._generator()
+        if start is not None:
+            torch.set_rng_state(start["torch"])
+            if generator is not None:
+                generator.set_state(start["generator"])
+        state = self._position(generator)
+        batches = begin()
+        self._coming = state["epoch"] + 1
+        if start is not None:
+            for _ in range(start["step"]):
+                next(batches, None)
+            state["step"] = start["step"]
+        self._state = state
         try:
-            count = len(self)  # type: ignore[arg-type]
+            count = len(self) - state["step"]  # type: ignore[arg-type]
         except TypeError:  # the sampler does not know its length
-            return (batch for batch in batches)
+            return self._counted(batches, state)
         kind = f"{type(self).__name__}/{self.batch_size}/{int(self.drop_last)}"  # type: ignore[attr-defined]
-        return self._steps.watched(batches, count, kind)
+        return self._counted(self._steps.watched(batches, count, kind), state)
+
+    def _counted(self, batches: Iterator[Any], state: dict[str, Any]) -> Iterator[Any]:
+        for batch in batches:
+            state["step"] += 1
+            yield batch
+        if self._state is state:
+            self._state = None
+
+    def _generator(self) -> Any:
+        return getattr(self, "generator", None)
+
+    def _position(self, generator: Any) -> dict[str, Any]:
+        """The state of a loop that begins now."""
+        return {"epoch": self._coming, "step": 0, "torch": torch.get_rng_state(),
+                "generator": None if generator is None else generator.get_state()}
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the number of the next loop's epoch, and calls set_epoch of the sampler if it has it, as torch's
+        DistributedSampler does. Torch's random numbers, and not the epoch, decide the order of other loaders. A
+        position of load_state_dict() in this epoch stays."""
+        self._coming, self._state = _checks.integer("epoch", epoch, 0, _checks.U64), None
+        if self._start is not None and self._start["epoch"] != epoch:
+            self._start = None
+        if hasattr(getattr(self, "sampler", None), "set_epoch"):
+            self.sampler.set_epoch(epoch)  # type: ignore[attr-defined]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position after the last batch: {"epoch", "step", "torch", "generator"}. The last two are the states of
+        torch's random numbers, and of the loader's generator, when the loop began. With several loops under way, the
+        position is that of the loop that began last."""
+        return dict(self._state or self._start or self._position(self._generator()))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Makes the next loop continue from a result of state_dict(): its order is that of the saved loop, and it
+        samples and drops the batches before the position. The batches after it are the same too, if workers sample
+        them, or if nothing else draws torch's random numbers during a loop. Raises TypeError and ValueError for other
+        values."""
+        if not isinstance(state, Mapping):
+            raise TypeError(f"state must be a result of state_dict(), not {type(state).__name__}")
+        missing = [name for name in ("epoch", "step", "torch", "generator") if name not in state]
+        if missing:
+            raise ValueError(f"state must be a result of state_dict(): this one has no {', '.join(missing)}")
+        if (state["generator"] is None) != (self._generator() is None):
+            raise ValueError("state: the loader that it is of " + (
+                "had no generator" if state["generator"] is None else "had a generator"))
+        for name in ("epoch", "step"):
+            _checks.integer(f"state[{name!r}]", state[name], 0, _checks.U64)
+        self._start = dict(state)
+        self.set_epoch(state["epoch"])
+
+    def __repr__(self) -> str:
+        """One line. It reads nothing from servers."""
+        sampler = getattr(self, "node_sampler", None) or getattr(self, "link_sampler", None)
+        seeds, counts = len(self.dataset), getattr(sampler, "num_neighbors", None)  # type: ignore[attr-defined]
+        fanouts = "" if counts is None else f", fanouts {reprlib.repr(getattr(counts, 'values', counts))}"
+        return (f"<graphwire.pyg.{type(self).__name__}: {seeds} seeds{fanouts}, batches of "
+                f"{self.batch_size}, {self.num_workers} workers>")  # type: ignore[attr-defined]
 
 
+# The values of torch's DataLoader.
+_TORCH = {"batch_size": 1, "shuffle": None, "sampler": None, "batch_sampler": None, "num_workers": 0,
+          "pin_memory": False, "drop_last": False, "timeout": 0, "worker_init_fn": None,
+          "multiprocessing_context": None, "generator": None, "prefetch_factor": None, "persistent_workers": False,
+          "pin_memory_device": "", "in_order": True}
+_OF_NODES = {"input_nodes": None, "input_time": None, "transform": None, "transform_sampler_output": None,
+             "filter_per_worker": None, "custom_cls": None, "input_id": None}
+_OF_LINKS = {"edge_label_index": None, "edge_label": None, "edge_label_time": None, "neg_sampling": None,
+             "neg_sampling_ratio": None, "transform": None, "transform_sampler_output": None,
+             "filter_per_worker": None, "custom_cls": None, "input_id": None}
+
+
+@keywords
 class NodeLoader(_Loops, pyg.NodeLoader):  # type: ignore[misc]
-    """torch_geometric.loader.NodeLoader, with its arguments and batches.
+    """torch_geometric.loader.NodeLoader, with its arguments and batches, and those of torch's DataLoader.
 
     It does not divide input_nodes among ranks, as graphwire.NodeLoader does. Give each rank its own nodes, of
     graph.split(…), or pass sampler=DistributedSampler.
@@ -61,7 +156,48 @@ class NodeLoader(_Loops, pyg.NodeLoader):  # type: ignore[misc]
     share an epoch then.
     """
 
+    def __init__(self, data: Any, node_sampler: Any, input_nodes: Any = None, input_time: Any = None,
+                 transform: Any = None, transform_sampler_output: Any = None, filter_per_worker: bool | None = None,
+                 custom_cls: Any = None, input_id: Any = None, *, batch_size: int | None = 1,
+                 shuffle: bool | None = None, sampler: Any = None, batch_sampler: Any = None, num_workers: int = 0,
+                 pin_memory: bool = False, drop_last: bool = False, timeout: float = 0, worker_init_fn: Any = None,
+                 multiprocessing_context: Any = None, generator: Any = None, prefetch_factor: int | None = None,
+                 persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True):
+        options = {"input_nodes": input_nodes, "input_time": input_time, "transform": transform,
+                   "transform_sampler_output": transform_sampler_output,
+                   "filter_per_worker": filter_per_worker, "custom_cls": custom_cls,
+                   "input_id": input_id, "batch_size": batch_size, "shuffle": shuffle,
+                   "sampler": sampler, "batch_sampler": batch_sampler, "num_workers": num_workers,
+                   "pin_memory": pin_memory, "drop_last": drop_last, "timeout": timeout,
+                   "worker_init_fn": worker_init_fn,
+                   "multiprocessing_context": multiprocessing_context, "generator": generator,
+                   "prefetch_factor": prefetch_factor, "persistent_workers": persistent_workers,
+                   "pin_memory_device": pin_memory_device, "in_order": in_order}
+        super().__init__(data, node_sampler, options, {**_OF_NODES, **_TORCH})
 
+
+@keywords
 class LinkLoader(_Loops, pyg.LinkLoader):  # type: ignore[misc]
-    """torch_geometric.loader.LinkLoader, with its arguments and batches. Ranks, warnings and loops are as NodeLoader's,
-    for edge_label_index."""
+    """torch_geometric.loader.LinkLoader, with its arguments and batches, and those of torch's DataLoader. Ranks,
+    warnings and loops are as NodeLoader's, for edge_label_index."""
+
+    def __init__(self, data: Any, link_sampler: Any, edge_label_index: Any = None, edge_label: Any = None,
+                 edge_label_time: Any = None, neg_sampling: Any = None, neg_sampling_ratio: Any = None,
+                 transform: Any = None, transform_sampler_output: Any = None, filter_per_worker: bool | None = None,
+                 custom_cls: Any = None, input_id: Any = None, *, batch_size: int | None = 1,
+                 shuffle: bool | None = None, sampler: Any = None, batch_sampler: Any = None, num_workers: int = 0,
+                 pin_memory: bool = False, drop_last: bool = False, timeout: float = 0, worker_init_fn: Any = None,
+                 multiprocessing_context: Any = None, generator: Any = None, prefetch_factor: int | None = None,
+                 persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True):
+        options = {"edge_label_index": edge_label_index, "edge_label": edge_label, "edge_label_time": edge_label_time,
+                   "neg_sampling": neg_sampling, "neg_sampling_ratio": neg_sampling_ratio,
+                   "transform": transform, "transform_sampler_output": transform_sampler_output,
+                   "filter_per_worker": filter_per_worker, "custom_cls": custom_cls,
+                   "input_id": input_id, "batch_size": batch_size, "shuffle": shuffle,
+                   "sampler": sampler, "batch_sampler": batch_sampler, "num_workers": num_workers,
+                   "pin_memory": pin_memory, "drop_last": drop_last, "timeout": timeout,
+                   "worker_init_fn": worker_init_fn,
+                   "multiprocessing_context": multiprocessing_context, "generator": generator,
+                   "prefetch_factor": prefetch_factor, "persistent_workers": persistent_workers,
+                   "pin_memory_device": pin_memory_device, "in_order": in_order}
+        super().__init__(data, link_sampler, options, {**_OF_LINKS, **_TORCH})

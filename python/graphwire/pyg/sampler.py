@@ -27,6 +27,7 @@ from torch_geometric.sampler.base import SubgraphType
 from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 
 from graphwire import _arrays, _checks
+from graphwire._keywords import keywords
 from graphwire.fanouts import count
 from graphwire.graph import Graph
 from graphwire.loader import sample
@@ -38,6 +39,7 @@ from graphwire.weights import Weight, weights_of
 Output = Union[SamplerOutput, HeteroSamplerOutput]
 
 
+@keywords
 class NeighborSampler(BaseSampler):  # type: ignore[misc]
     """Samples the neighbours of nodes, and of the ends of links, as torch_geometric.sampler.NeighborSampler does.
 

@@ -23,6 +23,7 @@ from torch_geometric.data.graph_store import EdgeLayout
 
 from graphwire import _arrays
 from graphwire._index import RowIndex
+from graphwire._keywords import keywords
 from graphwire._native import GraphwireError, NotFoundError
 from graphwire.graph import Feature, Graph
 from graphwire.pyg.edges import edge_ids
@@ -58,6 +59,7 @@ class NodeAttr(TensorAttr):  # type: ignore[misc]
     index: Any = None
 
 
+@keywords
 class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
     """PyG's FeatureStore: features of nodes by (node type, attribute, index). In a homogeneous graph the type is None.
 
@@ -217,6 +219,7 @@ class _EdgeRows:
         return self._ids.to_position(etype, ids) if self._ids.is_known(etype) else ids
 
 
+@keywords
 class GraphStore(pyg.GraphStore):  # type: ignore[misc]
     """PyG's GraphStore: edges by (source type, relation, destination type). In a homogeneous graph the type is None.
 
@@ -263,6 +266,7 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
         raise NotImplementedError("the edges of a graph cannot be changed: make a new graph by graphwire.pyg.from_pyg")
 
 
+@keywords
 def stores(graph: Graph, names: Names | Mapping[str, Names],
            hetero: bool | None = None) -> tuple[FeatureStore, GraphStore]:
     """(FeatureStore, GraphStore) of a graph, which PyG's loaders take as `data`. The arguments are FeatureStore's."""

@@ -13,12 +13,11 @@ from typing import Any
 
 import torch
 
+from graphwire._keywords import keywords
 from graphwire.dgl.dataloading.samplers import EdgePredictionSampler
 from graphwire.dgl.distributed.dataloader import DistDataLoader, Pairs
 from graphwire.dgl.host import error_type
 from graphwire.dgl.id_arrays import ids_tensor
-
-_EDGE_OPTIONS = ("exclude", "reverse_eids", "reverse_etypes", "negative_sampler")
 
 
 def _dataset(ids: Any, what: str, count: Callable[..., int]) -> Any:
@@ -64,25 +63,31 @@ class _Collator:
         return self.call(self.g, _grouped(items))
 
 
+@keywords
 class DistNodeDataLoader(DistDataLoader):
     """dgl.dataloading.DistNodeDataLoader: (input nodes, output nodes, blocks) for each batch of nodes.
 
     nids: ids, or {node type: ids}, of this trainer.
     graph_sampler: a NeighborSampler of DGL or of graphwire.dgl, or an object with sample or sample_blocks(g, seeds).
     device: None or the CPU.
-    named: the arguments of DistDataLoader; batch_size is 1 by default.
+
+    The other arguments are those of DistDataLoader.
 
     Raises AssertionError for another device, and the errors of DistDataLoader.
     """
 
-    def __init__(self, g: Any, nids: Any, graph_sampler: Any, device: Any = None, **named: Any):
+    def __init__(self, g: Any, nids: Any, graph_sampler: Any, device: Any = None, *, batch_size: int = 1,
+                 shuffle: bool = False, drop_last: bool = False, queue_size: int | None = None,
+                 num_workers: Any = None, pin_memory: Any = None, use_uva: Any = None, persistent_workers: Any = None):
         self.device = _only_cpu(device)
         call = getattr(graph_sampler, "sample", None) if not _is_dgl(graph_sampler) else None
         self.collator = _Collator(g, call or graph_sampler.sample_blocks)
+        self.fanouts = getattr(graph_sampler, "fanouts", None)
         dataset = _dataset(nids, "nids", g.num_nodes)
-        super().__init__(dataset, named.pop("batch_size", 1), collate_fn=self.collator, **named)
+        super().__init__(dataset, batch_size, shuffle, self.collator, drop_last, queue_size)
 
 
+@keywords
 class DistEdgeDataLoader(DistDataLoader):
     """dgl.dataloading.DistEdgeDataLoader: (input nodes, graph of the edges, [graph of the negatives,] blocks) for each
     batch of edges.
@@ -90,26 +95,34 @@ class DistEdgeDataLoader(DistDataLoader):
     eids: ids, or {edge type: ids}, of this trainer.
     graph_sampler: a result of as_edge_prediction_sampler; or a sampler of nodes, and then exclude, reverse_eids,
         reverse_etypes and negative_sampler are arguments of the loader.
-    device, named: as DistNodeDataLoader's.
+
+    The other arguments are those of DistNodeDataLoader.
 
     Raises TypeError if both the sampler and the loader define exclusion or negatives; NotImplementedError for
     g_sampling; and the errors of DistNodeDataLoader.
     """
 
-    def __init__(self, g: Any, eids: Any, graph_sampler: Any, device: Any = None, **named: Any):
+    def __init__(self, g: Any, eids: Any, graph_sampler: Any, device: Any = None, *, exclude: Any = None,
+                 reverse_eids: Any = None, reverse_etypes: Any = None, negative_sampler: Any = None,
+                 g_sampling: Any = None, batch_size: int = 1, shuffle: bool = False, drop_last: bool = False,
+                 queue_size: int | None = None, num_workers: Any = None, pin_memory: Any = None, use_uva: Any = None,
+                 persistent_workers: Any = None):
         self.device = _only_cpu(device)
-        options = {name: named.pop(name) for name in _EDGE_OPTIONS if name in named}
+        given = {"exclude": exclude, "reverse_eids": reverse_eids, "reverse_etypes": reverse_etypes,
+                 "negative_sampler": negative_sampler}
+        options = {name: value for name, value in given.items() if value is not None}
         around = _edge_sampler(graph_sampler)
         if around is not None and options:
             raise TypeError(f"DistEdgeDataLoader({', '.join(options)}): pass these to as_edge_prediction_sampler only, "
                             "which made the sampler")
-        if named.pop("g_sampling", None) is not None:
+        if g_sampling is not None:
             raise NotImplementedError("DistEdgeDataLoader(g_sampling=…): the loader samples from its own graph only")
         if around is None:
             around = EdgePredictionSampler(_Simple(graph_sampler), **options)
         self.collator = _Collator(g, around.sample)
+        self.fanouts = getattr(getattr(graph_sampler, "sampler", graph_sampler), "fanouts", None)
         dataset = _dataset(eids, "eids", g.num_edges)
-        super().__init__(dataset, named.pop("batch_size", 1), collate_fn=self.collator, **named)
+        super().__init__(dataset, batch_size, shuffle, self.collator, drop_last, queue_size)
 
 
 def _is_dgl(sampler: Any) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from graphwire import _checks
+from graphwire._keywords import keywords
 from graphwire.dgl import host
 from graphwire.dgl.dataloading.blocks import sample_blocks
 from graphwire.dgl.dataloading.exclude import exclude_ids
@@ -21,6 +22,7 @@ from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.fanouts import count
 
 
+@keywords
 class Sampler:
     """The interface of samplers: sample(g, indices) returns a mini-batch."""
 
@@ -28,6 +30,7 @@ class Sampler:
         raise NotImplementedError
 
 
+@keywords
 class BlockSampler(Sampler):
     """The base class of scripts' own samplers, which implement sample_blocks(g, seed_nodes, exclude_eids)."""
 
@@ -60,6 +63,7 @@ def _named(kinds: Sequence[Any], names: Any) -> list[tuple[Any, str]]:
     return [(kinds[0], name) for name in ([names] if isinstance(names, str) else names)]
 
 
+@keywords
 class NeighborSampler(BlockSampler):
     """dgl.dataloading.NeighborSampler.
 
@@ -95,13 +99,18 @@ class NeighborSampler(BlockSampler):
 MultiLayerNeighborSampler = NeighborSampler
 
 
+@keywords
 class MultiLayerFullNeighborSampler(NeighborSampler):
     """All neighbours in each of num_layers layers."""
 
-    def __init__(self, num_layers: int, **named: Any):
-        super().__init__([-1] * _checks.integer("num_layers", num_layers, 1), **named)
+    def __init__(self, num_layers: int, *, edge_dir: str = "in", prob: Any = None, mask: Any = None,
+                 replace: bool = False, prefetch_node_feats: Any = None, prefetch_labels: Any = None,
+                 prefetch_edge_feats: Any = None, output_device: Any = None, fused: bool = True):
+        super().__init__([-1] * _checks.integer("num_layers", num_layers, 1), edge_dir, prob, mask, replace,
+                         prefetch_node_feats, prefetch_labels, prefetch_edge_feats, output_device, fused)
 
 
+@keywords
 class EdgePredictionSampler(Sampler):
     """A sampler of edges. as_edge_prediction_sampler makes it and documents the arguments."""
 
@@ -147,6 +156,7 @@ class EdgePredictionSampler(Sampler):
                                       {ntype: g.num_nodes(ntype) for ntype in g.ntypes})
 
 
+@keywords
 def as_edge_prediction_sampler(sampler: Any, exclude: Any = None, reverse_eids: Any = None, reverse_etypes: Any = None,
                                negative_sampler: Any = None, prefetch_labels: Any = None) -> EdgePredictionSampler:
     """Makes a sampler of edges from a sampler of nodes.

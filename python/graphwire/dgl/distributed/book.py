@@ -15,6 +15,7 @@ import torch
 
 import graphwire
 from graphwire import _arrays, _checks
+from graphwire._keywords import keywords
 from graphwire.dgl.host import error_type
 from graphwire.dgl.types import Types
 
@@ -76,6 +77,7 @@ class _Ranges:
         return torch.from_numpy(kind), torch.from_numpy(array - self.offsets[part, kind] + begin[kind, part])
 
 
+@keywords
 class GraphPartitionBook(Types):
     """dgl.distributed.GraphPartitionBook, as ranges of ids.
 
@@ -183,6 +185,7 @@ def book_of(graph: graphwire.Graph, part: int) -> GraphPartitionBook:
     return GraphPartitionBook(graph.name, part, types.ntypes, types.canonical_etypes, nodes, edges)
 
 
+@keywords
 class PartitionPolicy:
     """The type whose rows a tensor has: a node type, "node~_N", or an edge type, "edge~_N:_E:_N"."""
 
@@ -234,11 +237,13 @@ class PartitionPolicy:
         return (self._book._num_nodes if self._is_node else self._book._num_edges)(self.type_name)
 
 
+@keywords
 class NodePartitionPolicy(PartitionPolicy):
     def __init__(self, partition_book: GraphPartitionBook, ntype: str | None = "_N"):
         super().__init__("node~" + partition_book.ntypes[partition_book.get_ntype_id(ntype)], partition_book)
 
 
+@keywords
 class EdgePartitionPolicy(PartitionPolicy):
     def __init__(self, partition_book: GraphPartitionBook, etype: Any = "_E"):
         super().__init__("edge~" + ":".join(partition_book.to_canonical_etype(etype)), partition_book)

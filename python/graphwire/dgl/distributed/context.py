@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
-import sys
 import threading
 from queue import SimpleQueue
 from typing import Any
@@ -24,11 +24,11 @@ import torch
 import torch.distributed as dist
 
 import graphwire
+from graphwire._keywords import keywords
 from graphwire._native import ffi
 from graphwire.optim import _over_gloo
 
-# Arguments of some version of dgl.distributed.initialize that have no effect here.
-_IGNORED = {"num_servers", "num_workers", "max_queue_size", "num_worker_threads", "use_graphbolt"}
+_log = logging.getLogger("graphwire.dgl")
 _NET_TYPES = ("socket", "tensorpipe")
 
 
@@ -240,8 +240,10 @@ def _launched() -> bool:
     return "GRAPHWIRE_IP_CONFIG" in os.environ or os.environ.get("DGL_DIST_MODE", "standalone") == "distributed"
 
 
+@keywords
 def initialize(ip_config: str | None = None, *arguments: Any, standalone: bool | None = None,
-               net_type: str | None = None, **named: Any) -> None:
+               net_type: str | None = None, num_servers: Any = None, num_workers: Any = None,
+               max_queue_size: Any = None, num_worker_threads: Any = None, use_graphbolt: Any = None) -> None:
     """dgl.distributed.initialize, in the forms of all versions of DGL.
 
     ip_config: ignored. The launcher has set the servers' addresses, and a standalone script has no servers.
@@ -251,11 +253,10 @@ def initialize(ip_config: str | None = None, *arguments: Any, standalone: bool |
         transport.
     standalone: True ignores the launcher.
 
+    num_servers, num_workers, max_queue_size, num_worker_threads and use_graphbolt have no effect.
+
     Raises TypeError for an unknown argument; ValueError for another net_type.
     """
-    unknown = set(named) - _IGNORED
-    if unknown:
-        raise TypeError(f"initialize() has no argument {', '.join(sorted(unknown))}")
     words = [word for word in arguments if isinstance(word, str)]
     if net_type is None and words:
         net_type = words[0]
@@ -263,13 +264,12 @@ def initialize(ip_config: str | None = None, *arguments: Any, standalone: bool |
         raise ValueError(f"initialize: net_type is {' or '.join(_NET_TYPES)}, not {net_type!r}")
     forced = standalone or os.environ.get("GRAPHWIRE_DGL_STANDALONE") == "1"
     if forced and _launched():
-        print("graphwire.dgl: the script asks for standalone: the launcher's servers are not used", file=sys.stderr)
+        _log.warning("graphwire.dgl: the script asks for standalone: the launcher's servers are not used")
     context.standalone = bool(forced) or not _launched()
     if net_type is not None and not context.standalone:
         context.transport = "tcp"
         if context.rank == 0:
-            print(f"graphwire.dgl: net_type={net_type!r} is TCP here; leave it out for mapped memory and RDMA",
-                  file=sys.stderr)
+            _log.warning("graphwire.dgl: net_type=%r is TCP here; leave it out for mapped memory and RDMA", net_type)
     context.initialized = True
 
 

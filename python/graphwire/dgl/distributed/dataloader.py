@@ -15,6 +15,7 @@ Errors: TypeError and ValueError for arguments; those of the function.
 from __future__ import annotations
 
 import itertools
+import reprlib
 from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -25,12 +26,14 @@ import numpy as np
 import torch
 
 from graphwire import _checks
+from graphwire._keywords import keywords
 from graphwire._native import Call, Workers
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.ranks import Steps
 
 _numbers = itertools.count()
+_EPOCH_MAX = 2**16 - 1  # an epoch has this many numbers in the streams of sampling
 
 
 class Pairs:
@@ -69,6 +72,7 @@ class _Loop:
     """A loop over a loader. Only the loop's frame refers to it, so it is freed when the loop ends."""
 
 
+@keywords
 class DistDataLoader:
     """dgl.distributed.DistDataLoader.
 
@@ -78,6 +82,7 @@ class DistDataLoader:
     collate_fn: gets a list of ids or pairs, with the ids as ints, and returns the batch; None: the batch is the list.
     drop_last: drop a last batch that is smaller.
     queue_size: the number of batches to make ahead.
+    num_workers, pin_memory, use_uva, persistent_workers: ignored; the launcher's --num_samplers sets the workers.
 
     iter(loader) begins a new epoch, independent of other loops. next(loader) continues the epoch that began last. In
     the first loop that records gradients, a UserWarning reports once if ranks of torch.distributed have unequal numbers
@@ -88,17 +93,18 @@ class DistDataLoader:
 
     def __init__(self, dataset: Any, batch_size: int, shuffle: bool = False,
                  collate_fn: Callable[[list[Any]], Any] | None = None, drop_last: bool = False,
-                 queue_size: int | None = None, **ignored: Any):
-        unknown = set(ignored) - {"num_workers", "pin_memory", "use_uva", "persistent_workers"}
-        if unknown:
-            raise TypeError(f"DistDataLoader has no argument {', '.join(sorted(unknown))}")
+                 queue_size: int | None = None, num_workers: Any = None, pin_memory: Any = None, use_uva: Any = None,
+                 persistent_workers: Any = None):
         self.dataset, self.batch_size = dataset, _checks.integer("batch_size", batch_size, 1)
         self.shuffle, self.drop_last = _checks.flag("shuffle", shuffle), _checks.flag("drop_last", drop_last)
         self.collate_fn = collate_fn or (lambda items: items)
         self.num_workers = context.samplers
         ahead = 0 if queue_size is None else _checks.integer("queue_size", queue_size)
         self.queue_size = ahead or max(4, 4 * self.num_workers)
-        self._number, self._epochs = next(_numbers), itertools.count()
+        self._number = next(_numbers)
+        self._coming = 0  # the epoch that the next loop begins
+        self._start: dict[str, Any] | None = None  # the state that the next loop continues from
+        self._state: dict[str, Any] | None = None  # the state of the loop that began last, while it is under way
         self._steps = Steps("graphwire.dgl", "drop_last=True helps if the shares have equally many whole batches; "
                             "docs/DGL.md, Unequal steps.")
         self._pool: Workers | None = None
@@ -135,14 +141,31 @@ class DistDataLoader:
         finally:
             context.at(None)
 
-    def _epoch_of(self, epoch: int) -> Iterator[Any]:
+    def _epoch_of(self, state: dict[str, Any]) -> Iterator[Any]:
+        """The batches of an epoch from a position on, which moves with them."""
         kind = f"{type(self).__name__}/{self.batch_size}/{int(self.shuffle)}/{int(self.drop_last)}"
-        return self._steps.watched(self._batches_of(epoch), self.expected_idxs, kind)
+        count = max(0, self.expected_idxs - state["step"])
+        for batch in self._steps.watched(self._batches_of(state["epoch"], state["step"], state), count, kind):
+            state["step"] += 1
+            yield batch
+        if self._state is state:
+            self._state = None
 
-    def _batches_of(self, epoch: int) -> Iterator[Any]:
-        order = torch.randperm(len(self.dataset)) if self.shuffle else torch.arange(len(self.dataset))
+    def _order(self, state: dict[str, Any]) -> torch.Tensor:
+        """The order of an epoch: of the state's random numbers if it has them, else of torch's, which it notes."""
+        if not self.shuffle:
+            return torch.arange(len(self.dataset))
+        if state["order"] is None:
+            state["order"] = torch.get_rng_state()
+            return torch.randperm(len(self.dataset))
+        generator = torch.Generator()
+        generator.set_state(state["order"])
+        return torch.randperm(len(self.dataset), generator=generator)
+
+    def _batches_of(self, epoch: int, first: int, state: dict[str, Any]) -> Iterator[Any]:
+        order = self._order(state)
         if not self.num_workers:
-            for step in range(self.expected_idxs):
+            for step in range(first, self.expected_idxs):
                 yield self._collate(epoch, step, order)
             return
         if self._pool is None:
@@ -154,7 +177,7 @@ class DistDataLoader:
             return None if going() is None else self._collate(epoch, step, order)
 
         ahead: deque[Call] = deque()
-        for step in range(self.expected_idxs):
+        for step in range(first, self.expected_idxs):
             ahead.append(self._pool.submit(partial(made, step)))
             if len(ahead) >= self.queue_size:
                 yield ahead.popleft().wait()
@@ -162,12 +185,47 @@ class DistDataLoader:
             yield ahead.popleft().wait()
 
     def __iter__(self) -> Iterator[Any]:
-        batches = self._batches = self._epoch_of(next(self._epochs))
+        state = self._start or {"epoch": self._coming, "step": 0, "order": None}
+        self._start, self._state, self._coming = None, state, state["epoch"] + 1
+        batches = self._batches = self._epoch_of(state)
         return batches
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the number of the next loop's epoch, which decides what it samples. Torch's random numbers decide the
+        order. A position of load_state_dict() in this epoch stays. Raises TypeError and InvalidError."""
+        self._coming, self._state = _checks.integer("epoch", epoch, 0, _EPOCH_MAX), None
+        if self._start is not None and self._start["epoch"] != epoch:
+            self._start = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position after the last batch: {"epoch", "step", "order"}. order: the state of torch's random numbers
+        from which the epoch's order was made; None without shuffle, and before the loop. With several loops under way,
+        the position is that of the loop that began last."""
+        return dict(self._state or self._start or {"epoch": self._coming, "step": 0, "order": None})
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Makes the next loop continue from a result of state_dict(). It has the same batches as the saved loop, if
+        torch.manual_seed is the same and the script has made its loaders in the same order. Raises TypeError and
+        ValueError for other values."""
+        if not isinstance(state, Mapping):
+            raise TypeError(f"state must be a result of state_dict(), not {type(state).__name__}")
+        missing = [name for name in ("epoch", "step", "order") if name not in state]
+        if missing:
+            raise ValueError(f"state must be a result of state_dict(): this one has no {', '.join(missing)}")
+        _checks.integer("state['epoch']", state["epoch"], 0, _EPOCH_MAX)
+        _checks.integer("state['step']", state["step"], 0, _checks.U32)
+        self._start = dict(state)
+        self.set_epoch(state["epoch"])
+
+    def __repr__(self) -> str:
+        """One line. It reads nothing from servers."""
+        fanouts = getattr(self, "fanouts", None)
+        return (f"<graphwire.dgl.{type(self).__name__}: {len(self.dataset)} ids"
+                f"{'' if fanouts is None else f', fanouts {reprlib.repr(fanouts)}'}, batches of {self.batch_size}>")
 
     def __getstate__(self) -> dict[str, Any]:
         """Loops and threads belong to this process, and are not pickled."""
-        return {**self.__dict__, "_batches": None, "_pool": None}
+        return {**self.__dict__, "_batches": None, "_pool": None, "_state": None}
 
     def __next__(self) -> Any:
         if self._batches is None:

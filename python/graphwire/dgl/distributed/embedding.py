@@ -6,11 +6,13 @@ from typing import Any
 
 import torch
 
+from graphwire._keywords import keywords
 from graphwire.dgl.distributed.book import PartitionPolicy
 from graphwire.dgl.distributed.tensor import DistTensor, InitFunc
 from graphwire.dgl.id_arrays import ids_tensor
 
 
+@keywords
 class DistEmbedding:
     """dgl.distributed.DistEmbedding, which dgl.distributed.optim trains.
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from graphwire import _checks
+from graphwire._keywords import keywords
 from graphwire.dgl import host
 from graphwire.dgl.distributed import sampling
 from graphwire.dgl.distributed.book import (
@@ -77,6 +78,7 @@ class TypeView:
         return _TypeSpace(DataView(self._data[self._of(kind)]))
 
 
+@keywords
 class DistGraph(Types):
     """dgl.distributed.DistGraph.
 

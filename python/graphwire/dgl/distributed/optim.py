@@ -17,18 +17,20 @@ from typing import Any
 import torch
 
 from graphwire import _checks
+from graphwire._keywords import keywords
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.embedding import DistEmbedding
 from graphwire.optim import _joined, _of_all_ranks
 from graphwire.tensor import check_optimizer
 
 
+@keywords
 class DistSparseGradOptimizer:
     """The common part of both optimizers. params: a list of DistEmbedding; lr: the learning rate."""
 
     kind = ""
 
-    def __init__(self, params: Sequence[DistEmbedding], lr: float, sync: bool = True, **options: Any):
+    def __init__(self, params: Sequence[DistEmbedding], lr: float, sync: bool, **options: Any):
         for table in params:
             if not isinstance(table, DistEmbedding):
                 raise AssertionError(f"{type(self).__name__} only supports dgl.distributed.DistEmbedding")
@@ -72,6 +74,7 @@ class DistSparseGradOptimizer:
         context.barrier()
 
 
+@keywords
 class SparseAdagrad(DistSparseGradOptimizer):
     """Adagrad: s += g²; w -= lr · g / (√s + eps)."""
 
@@ -81,6 +84,7 @@ class SparseAdagrad(DistSparseGradOptimizer):
         super().__init__(params, lr, sync, eps=eps)
 
 
+@keywords
 class SparseAdam(DistSparseGradOptimizer):
     """Adam for the rows that a step reads. Each row counts its own steps."""
 

@@ -20,6 +20,7 @@ import torch
 import graphwire
 from graphwire import _checks
 from graphwire import partition as of_arrays
+from graphwire._keywords import keywords
 from graphwire._native import c_text, check, lib
 from graphwire.dgl import host
 from graphwire.dgl.distributed.book import GraphPartitionBook
@@ -58,6 +59,7 @@ def _orig(path: Path, types: Types) -> tuple[dict[str, torch.Tensor], dict[Canon
     return nodes, edges
 
 
+@keywords
 def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_hops: int = 1,
                     part_method: str = "metis", balance_ntypes: Any = None, balance_edges: bool = False,
                     return_mapping: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
@@ -90,6 +92,7 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
     return (nodes[g.ntypes[0]], edges[g.canonical_etypes[0]]) if types.is_homogeneous else (nodes, edges)
 
 
+@keywords
 def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionBook, str, dict[str, int],
                                                                  dict[Canonical, int]]:
     """(book, graph's name, {node type: number}, {edge type: number}). Reads only the JSON.
@@ -126,6 +129,7 @@ def _ends(graph: graphwire.Graph, book: GraphPartitionBook, part_id: int) -> tup
     return torch.cat(found[0]), torch.cat(found[1])
 
 
+@keywords
 def load_partition(part_config: str, part_id: int, load_feats: bool = True) -> Any:
     """Loads one part: (graph, node features, edge features, book, name, node types, edge types).
 

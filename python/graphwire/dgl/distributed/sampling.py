@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from graphwire import EdgeList, Feature
+from graphwire._keywords import keywords
 from graphwire.dgl import host
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.tensor import DistTensor
@@ -47,7 +48,8 @@ def weights_by_type(g: Any, prob: Any, edge_dir: str = "in") -> dict[Canonical, 
 
 
 def _feature_of(etype: Canonical, prob: str, column: Any) -> str:
-    """The name of the edge type's feature that a column holds. Raises NotImplementedError if the column holds no feature of the edge type, or a mask."""
+    """The name of the edge type's feature that a column holds. Raises NotImplementedError if the column holds no
+    feature of the edge type, or a mask."""
     name, feature = ":".join(etype), column._data if isinstance(column, DistTensor) else None
     if not isinstance(feature, Feature) or feature.type != name:
         raise NotImplementedError(f"prob={prob!r}: this script has added the column to {name}, and draws read the "
@@ -142,6 +144,7 @@ def graph_of(g: Any, edges: Mapping[Canonical, tuple[torch.Tensor, torch.Tensor,
     return made
 
 
+@keywords
 def sample_neighbors(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None,
                      replace: bool = False) -> Any:
     """dgl.distributed.sample_neighbors. fanout -1: all neighbours; with prob, those whose column is not 0.
@@ -152,32 +155,40 @@ def sample_neighbors(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob
     return frontier_of(g, nodes, fanout, edge_dir, prob, replace)
 
 
-def sample_etype_neighbors(g: Any, nodes: Any, *arguments: Any, **named: Any) -> Any:
+@keywords
+def sample_etype_neighbors(g: Any, nodes: Any, *arguments: Any, fanout: Any = None, edge_dir: str = "in",
+                           prob: Any = None, replace: bool = False, etype_sorted: Any = None, etype_field: Any = None,
+                           eid_field: Any = None) -> Any:
     """dgl.distributed.sample_etype_neighbors(g, nodes, fanout, edge_dir, prob, replace, etype_sorted). In older
     versions of DGL, the names of two columns precede fanout: those of edge types and of edge ids. The names are
     ignored."""
     while arguments and isinstance(arguments[0], str):
         arguments = arguments[1:]
-    for name in ("etype_sorted", "etype_field", "eid_field"):
-        named.pop(name, None)
-    return frontier_of(g, nodes, *arguments[:4], **named)
+    if (len(arguments) == 0) == (fanout is None):
+        raise TypeError("sample_etype_neighbors() takes fanout once, after the nodes or as fanout=")
+    places = (fanout, edge_dir, prob, replace)  # of arguments; those that are not there are keywords
+    return frontier_of(g, nodes, *arguments[:4], *places[len(arguments[:4]):])
 
 
+@keywords
 def in_subgraph(g: Any, nodes: Any) -> Any:
     """A graph of all nodes, and all edges that end at the given nodes."""
     return frontier_of(g, nodes, -1)
 
 
+@keywords
 def find_edges(g: Any, edge_ids: Any, etype: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
     found: tuple[torch.Tensor, torch.Tensor] = g.find_edges(edge_ids, etype)
     return found
 
 
+@keywords
 def in_degrees(g: Any, v: Any) -> torch.Tensor:
     found: torch.Tensor = g.in_degrees(v)
     return found
 
 
+@keywords
 def out_degrees(g: Any, u: Any) -> torch.Tensor:
     found: torch.Tensor = g.out_degrees(u)
     return found

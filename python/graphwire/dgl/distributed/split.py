@@ -11,26 +11,28 @@ Errors: AssertionError, as in DGL; ValueError and TypeError for masks.
 
 from __future__ import annotations
 
-import sys
+import logging
 from typing import Any
 
 import numpy as np
 import torch
 
 from graphwire import _checks
+from graphwire._keywords import keywords
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, GraphPartitionBook, NodePartitionPolicy, PartitionPolicy
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.tensor import DistTensor
 
+_log = logging.getLogger("graphwire.dgl")
 _noted = False
 
 
 def _note_all() -> None:
-    """Prints, once in a process, that np.arange(N) has another meaning than in DGL."""
+    """Logs, once in a process, that np.arange(N) has another meaning than in DGL."""
     global _noted
     if not _noted and context.rank == 0:
-        print("graphwire.dgl: node_split and edge_split take np.arange(N) as all ids; DGL takes it as a mask, which "
-              "leaves out id 0", file=sys.stderr)
+        _log.warning("graphwire.dgl: node_split and edge_split take np.arange(N) as all ids; DGL takes it as a mask, "
+                     "which leaves out id 0")
     _noted = True
 
 
@@ -94,6 +96,7 @@ def _trainers_part(part: int, parts: int) -> int:
     return max(at for at in (context.part_of(rank, parts) for rank in range(context.world)) if at <= part)
 
 
+@keywords
 def node_split(nodes: Any, partition_book: GraphPartitionBook | None = None, ntype: str = "_N",
                rank: int | None = None, force_even: bool = True, node_trainer_ids: Any = None) -> torch.Tensor:
     """dgl.distributed.node_split, for any number of trainers.
@@ -112,6 +115,7 @@ def node_split(nodes: Any, partition_book: GraphPartitionBook | None = None, nty
     return _split(nodes, NodePartitionPolicy(book, ntype), rank, force_even, "nodes")
 
 
+@keywords
 def edge_split(edges: Any, partition_book: GraphPartitionBook | None = None, etype: Any = "_E",
                rank: int | None = None, force_even: bool = True, edge_trainer_ids: Any = None) -> torch.Tensor:
     """dgl.distributed.edge_split: as node_split, for edges of etype."""

@@ -18,6 +18,7 @@ import torch
 
 import graphwire
 from graphwire import _arrays
+from graphwire._keywords import keywords
 from graphwire.dgl.distributed import initial
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, NodePartitionPolicy, PartitionPolicy
 from graphwire.dgl.distributed.context import context
@@ -62,6 +63,7 @@ def policy_for(rows: int, given: PartitionPolicy | None) -> PartitionPolicy:
     return found[0]
 
 
+@keywords
 class DistTensor:
     """dgl.distributed.DistTensor.
 
@@ -143,9 +145,10 @@ class DistTensor:
             val = val.detach()
         self._data[ids] = val
 
-    def push(self, idx: Any, gradients: torch.Tensor, **options: Any) -> None:
-        """Trains rows on their servers. graphwire.Tensor.push documents the options."""
-        self._data.push(self._rows(idx), gradients, **options)
+    def push(self, idx: Any, gradients: torch.Tensor, *, kind: str, lr: float, combine: str = "sum", eps: float = 1e-8,
+             betas: tuple[float, float] = (0.9, 0.999), step: int = 0) -> None:
+        """Trains rows on their servers. graphwire.Tensor.push documents the arguments."""
+        self._data.push(self._rows(idx), gradients, kind=kind, lr=lr, combine=combine, eps=eps, betas=betas, step=step)
 
     def __len__(self) -> int:
         return int(self._data.shape[0])

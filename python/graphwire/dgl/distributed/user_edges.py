@@ -18,6 +18,7 @@ import torch
 import graphwire
 from graphwire.dgl.types import Canonical
 from graphwire.edge_ids import EdgeIds
+from graphwire.ranks import level_of_the_caller
 
 _warned = False
 
@@ -53,4 +54,4 @@ def warn_lost(edges: UserEdges, etypes: Sequence[Canonical]) -> None:
         _warned = True
         warnings.warn(f"edge ids of {', '.join(lost)} are new ones, although the graph is in one part: its files have "
                       "no original id for each edge. Partition the graph again with this version, by partition_graph, "
-                      "or by graphwire import --edge-ids without --undirected", stacklevel=3)
+                      "or by graphwire import --edge-ids without --undirected", stacklevel=level_of_the_caller())

@@ -207,10 +207,14 @@ class DGLGraph(Types):
         made._edge_frames = {etype: frame.changed(rows) for etype, frame in self._edge_frames.items()}
         return made
 
-    def to(self, device: Any, **named: Any) -> DGLGraph:
+    def to(self, device: Any, *, non_blocking: bool = False, copy: bool = False) -> DGLGraph:
         if torch.device(device) == self.device:
             return self
-        return self._changed(lambda tensor: tensor.to(device, **named), lambda tensor: tensor.to(device, **named))
+
+        def moved(tensor: torch.Tensor) -> torch.Tensor:
+            return tensor.to(device, non_blocking=non_blocking, copy=copy)
+
+        return self._changed(moved, moved)
 
     def cpu(self) -> DGLGraph:
         return self.to("cpu")
