@@ -127,7 +127,6 @@ def test_one_that_has_ended(own_servers):
 SRC, DST = np.arange(9), np.arange(1, 10)
 REFUSED = {
     "complex numbers": (dict(node_features={"feat": np.zeros((10, 2), complex)}), "node feature feat of _N: dtype"),
-    "words": (dict(node_features={"feat": np.array(["a"] * 10)}), "node feature feat of _N: dtype"),
     "records": (dict(edge_features={"w": np.zeros(9, [("a", "f4")])}), "edge feature w of _N:_E:_N: .*structured"),
     "five dimensions": (dict(node_features={"deep": np.zeros((10, 1, 1, 1, 1))}), "feature deep of _N: more than 4"),
     "no columns": (dict(node_features={"thin": np.zeros((10, 0))}), "thin"),
@@ -156,7 +155,10 @@ def test_what_is_refused_is_named_as_it_was_given(tmp_path, case):
 
 def test_edges_are_named_by_their_type(tmp_path):
     two = {("a", "to", "b"): (SRC, DST), ("b", "from", "a"): ([1, -1], [1, 1])}
-    assert "edges of b:from:a: element 1 is -1" in refused(tmp_path, two)
+    with pytest.raises(ValueError, match="sources of b:from:a: row 1 is -1"):
+        graphwire.partition_graph(two, "g", 1, tmp_path / "two")
+    with pytest.raises(TypeError, match="feat of _N:_E:_N is text"):
+        graphwire.partition_graph((SRC, DST), "g", 1, tmp_path / "text", edge_features={"feat": np.array(["a"] * 9)})
     assert "edge type to goes from a to b: undirected needs one node type; use reverse" in refused(
         tmp_path, {("a", "to", "b"): (SRC, DST)}, undirected=True)
 

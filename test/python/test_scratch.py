@@ -40,7 +40,7 @@ _unpack._Limit.copy = lambda *arguments: (copy(*arguments), wait())
 _unpack.unpack(os.environ["TMPDIR"] + "/../a.zip", os.environ["TMPDIR"] + "/folder")""",
     "arrays": """
 from graphwire import partition
-partition._run = lambda *_: wait()
+partition.run = lambda *_: wait()
 graphwire.partition_graph(([0, 1], [1, 0]), "small", 1, os.environ["TMPDIR"] + "/parts")"""}
 HEAD = """
 import os, signal, sys, graphwire
@@ -129,7 +129,7 @@ def test_a_program_that_works_there_ends_before(temporary, tmp_path):
         while not (number := Path(f"{program}.pid")).exists():
             time.sleep(0.001)
         process.terminate()
-    assert any(temporary.rglob("*.npy"))
+    assert any(temporary.rglob("*.np[yz]"))
     os.kill(int(number.read_text()), signal.SIGTERM)
     assert gone(temporary)
 
