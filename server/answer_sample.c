@@ -5,8 +5,8 @@
  *                                            └─▶ a list of many picks: drawn piece by piece
  *
  * That needs the number of picks in advance. A kind that knows only a bound draws as many rows as the bound lets fit,
- * in one step (run_drawn). It does not draw from a list that would take long; the reply ends before that list, and the
- * client reads it.
+ * in one step (run_drawn), and fewer if their lists have too many entries together. It does not draw from a list that
+ * would take long; the reply ends before that list, and the client reads it.
  *
  * The thread also serves other clients. So the handler returns after SLICE_WORK, and continues there in its next slice.
  * The reply's bytes do not depend on where slices end. Rows come from a peer, so each is checked. Fails on a malformed
@@ -26,7 +26,7 @@
 #define SLICE_WORK      8192u       /* about as many picks in one slice; a row costs as much as ROW_WORK picks */
 #define ROW_WORK        4u
 #define CHUNK           512u         /* picks of a long list that are written in one step */
-#define ENTRIES_MAX     (256u << 10) /* entries of a list's columns, or picks, in one step */
+#define ENTRIES_MAX     (256u << 10) /* entries of columns, or picks of a list, in one step */
 #define SCRATCH_BYTES   34u          /* the most memory for each pick of a long list: sampler/pick_long.c */
 #define MIN(a, b)       ((a) < (b) ? (a) : (b))
 
@@ -173,7 +173,7 @@ static gw_status pick_rows(struct sample_slice *slice, uint32_t first, uint32_t 
 						groups_of(slice, first, n, groups), n);
 	if (status != GW_OK)
 		return status;
-	answer_sample_spend(slice, (uint64_t)n * ROW_WORK + slice->picks->edge_count);
+	answer_sample_spend(slice, (uint64_t)n * ROW_WORK + slice->picks->edge_count + slice->picks->entry_count);
 	uint64_t *positions = slice->picks->positions.data;
 	for (uint64_t i = 0; slice->adjacency->eid && i < slice->picks->edge_count; i++)
 		positions[i] = slice->adjacency->eid[positions[i]];
@@ -227,15 +227,14 @@ static gw_status run_drawn(struct sample_slice *slice)
 {
 	struct sample_work *work = slice->work;
 	uint32_t n = count_drawn(slice);
-	gw_status status = n ? pick_rows(slice, work->row, n) : GW_LIMIT;
-	if (status == GW_LIMIT) { /* the reply ends before the list that is too long */
-		work->last_run = true;
-		n = n ? (uint32_t)slice->picks->dst_count : 0;
+	gw_status status = n ? pick_rows(slice, work->row, n) : GW_OK;
+	while (status == GW_LIMIT) { /* fewer rows need fewer entries */
+		n = (uint32_t)slice->picks->dst_count;
 		status = n ? pick_rows(slice, work->row, n) : GW_OK;
 	}
 	if (status == GW_OK && n)
 		status = print_picks(slice, n);
-	work->last_run = work->last_run || work->row == slice->row_count;
+	work->last_run = n == 0 || work->row == slice->row_count;
 	return status;
 }
 
