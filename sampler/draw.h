@@ -60,6 +60,7 @@ struct gw_draw {
 	struct gw_pick_rule rule; /* key, fanout, replace */
 	const struct gw_sampling_kind *kind;
 	struct gw_column_form forms[GW_COLUMN_COUNT];
+	const char *weight; /* the feature and its edge type, for error texts: gw_weight_text(); or NULL */
 	struct gw_groups groups;
 };
 

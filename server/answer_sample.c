@@ -55,6 +55,7 @@ struct sample_slice {
 	const struct gw_adjacency *adjacency;
 	struct gw_draw draw;
 	struct gw_columns columns;
+	char weight[GW_WEIGHT_NAMES_MAX]; /* draw.weight */
 	uint32_t id_bytes, row_count;
 	uint32_t run_count;
 	struct gw_sample_arrays arrays; /* of the call, at any alignment */
@@ -394,6 +395,8 @@ static gw_status find_columns(const struct gw_server *server, const struct gw_sa
 			       slice->draw.kind->name);
 	memcpy(name, slice->arrays.weight, call->weight_bytes);
 	name[call->weight_bytes] = 0;
+	gw_weight_text(server->meta, call->etype, name, slice->weight);
+	slice->draw.weight = slice->weight;
 	gw_weight_keys_print(type, name, &keys);
 	const struct gw_array *weights = gw_part_array(server->part, keys.weight);
 	const struct gw_array *table = gw_part_array(server->part, keys.alias);
