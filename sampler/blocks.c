@@ -193,6 +193,7 @@ struct gw_draw gw_blocks_draw(const struct gw_blocks *blocks, uint32_t etype)
 	};
 	if (spec->sampling && spec->sampling[etype].kind) {
 		draw.kind = spec->sampling[etype].kind;
+		draw.weight = spec->sampling[etype].weight;
 		memcpy(draw.forms, spec->sampling[etype].forms, sizeof(draw.forms));
 	}
 	return draw;
@@ -324,8 +325,10 @@ static gw_status add_kept(struct gw_blocks *blocks, uint64_t n, const uint32_t *
 		status = gw_relabel_run(blocks->relabel, nodes, source, total, numbers, blocks->spec.wide_indices);
 	blocks->rows_done += n;
 	edges->edge_count += total;
+	char text[GW_EDGE_FOLDER_MAX + 1];
 	if (status != GW_OK)
-		return gw_context(status, "neighbours by edge type %s", blocks->meta->etypes[edges->etype].folder);
+		return gw_context(status, "neighbours by edge type %s",
+				  gw_meta_etype_text(blocks->meta, edges->etype, text));
 	return GW_OK;
 }
 

@@ -23,6 +23,7 @@
 struct gw_edge_sampling {
 	const struct gw_sampling_kind *kind; /* NULL: uniform */
 	struct gw_column_form forms[GW_COLUMN_COUNT];
+	const char *weight; /* as in gw_draw. Not copied */
 };
 
 /* The sampling to do. */

@@ -34,8 +34,9 @@ struct blocks_walk {
 
 static gw_status not_in_memory(const struct blocks_walk *walk, uint32_t part)
 {
+	char text[GW_EDGE_FOLDER_MAX + 1];
 	return gw_fail(GW_NOT_FOUND, "part %u is not in memory, and edge type %s needs it", part,
-		       walk->blocks->meta->etypes[walk->etype].folder);
+		       gw_meta_etype_text(walk->blocks->meta, walk->etype, text));
 }
 
 /* Finds the list of a vertex in the part that owns it; only prefetches its offsets, or reads them. */
@@ -207,6 +208,7 @@ static gw_status walk_edges(struct blocks_walk *walk)
 {
 	struct gw_blocks *blocks = walk->blocks;
 	struct gw_lists *lists = &walk->run.lists;
+	char text[GW_EDGE_FOLDER_MAX + 1];
 	gw_status status = gw_blocks_edges_begin(blocks, walk->etype);
 	if (status != GW_OK)
 		return status;
@@ -226,7 +228,7 @@ static gw_status walk_edges(struct blocks_walk *walk)
 		if (status == GW_OK)
 			status = add_run(walk);
 		if (status != GW_OK)
-			return gw_context(status, "edge type %s", blocks->meta->etypes[walk->etype].folder);
+			return gw_context(status, "edge type %s", gw_meta_etype_text(blocks->meta, walk->etype, text));
 	}
 	return gw_blocks_edges_end(blocks);
 }

@@ -60,6 +60,7 @@ struct gw_draw {
 	struct gw_pick_rule rule; /* key, fanout, replace */
 	const struct gw_sampling_kind *kind;
 	struct gw_column_form forms[GW_COLUMN_COUNT];
+	const char *weight; /* the feature and its edge type, for error texts: gw_weight_text(); or NULL */
 	struct gw_groups groups;
 };
 
@@ -88,6 +89,7 @@ struct gw_draw_run {
 	 * in round 0. It asks for spans of a list's length all the same, because the driver limits their length. */
 	const struct gw_draw_columns *at_hand;
 	struct gw_pick_scratch *scratch;
+	uint64_t entry_count; /* the memory driver, if entries are bounded: those read so far */
 	/* Where a driver will read the neighbours; a kind may prefetch them. element_bytes 0: nowhere. */
 	uintptr_t memory;
 	uint32_t element_bytes;

@@ -47,6 +47,7 @@ static gw_status picks_append(struct gw_picks *picks, const struct gw_picks_memo
 		counts[i] = (uint32_t)(lists->starts[i + 1] - lists->starts[i]);
 	picks->dst_count += lists->n;
 	picks->edge_count += lists->starts[lists->n];
+	picks->entry_count += run->entry_count;
 	return GW_OK;
 }
 
@@ -70,7 +71,7 @@ static gw_status read_neighbours(struct gw_picks *picks, const struct gw_adjacen
 gw_status gw_picks_from_memory(struct gw_picks *picks, const struct gw_picks_memory *memory, const struct gw_draw *draw,
 			       const uint64_t *vertices, const uint32_t *groups, uint64_t n)
 {
-	picks->dst_count = picks->edge_count = 0;
+	picks->dst_count = picks->edge_count = picks->entry_count = 0;
 	gw_status status = gw_pick_rule_check(&draw->rule);
 	if (status != GW_OK)
 		return status;

@@ -31,3 +31,9 @@ gw_status gw_weight_forms(const struct gw_graph_meta *meta, uint32_t etype, cons
 	gw_status status = gw_draw_check(&draw);
 	return status == GW_OK ? GW_OK : gw_context(status, "edge type %s, feature \"%s\"", text, name);
 }
+
+void gw_weight_text(const struct gw_graph_meta *meta, uint32_t etype, const char *name, char text[GW_WEIGHT_NAMES_MAX])
+{
+	char type[GW_EDGE_FOLDER_MAX + 1];
+	snprintf(text, GW_WEIGHT_NAMES_MAX, "weight \"%s\" of %s", name, gw_meta_etype_text(meta, etype, type));
+}

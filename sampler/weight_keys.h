@@ -21,4 +21,8 @@ gw_status gw_weight_forms(const struct gw_graph_meta *meta, uint32_t etype, cons
 			  const struct gw_sampling_kind *kind, const struct gw_array_meta *weight,
 			  const struct gw_array_meta *alias, struct gw_column_form forms[GW_COLUMN_COUNT]);
 
+/* The feature and its edge type, for error texts: weight "w" of a:likes:b. */
+#define GW_WEIGHT_NAMES_MAX (GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 16)
+void gw_weight_text(const struct gw_graph_meta *meta, uint32_t etype, const char *name, char text[GW_WEIGHT_NAMES_MAX]);
+
 #endif

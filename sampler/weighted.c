@@ -43,11 +43,11 @@
 
 #define TABLE_ENTRY_BYTES 8
 
-/* The number of the list's first edge in its part, for texts. */
-static uint64_t first_edge(const struct gw_weighted *w, uint32_t list)
+/* Names the list of an invalid weight. The error text has its position in the list. */
+static gw_status fail_list(const struct gw_weighted *w, uint32_t list, gw_status status)
 {
-	const struct gw_draw_columns *columns = w->run->at_hand;
-	return columns && columns->firsts ? columns->firsts[list] : w->run->lists.begins[list];
+	return gw_context(status, "%s, in the list of vertex %llu", w->draw->weight ? w->draw->weight : "weights",
+			  (unsigned long long)w->run->lists.vertices[list]);
 }
 
 /* All positive edges of a list. */
@@ -55,10 +55,10 @@ static gw_status pick_positive(struct gw_weighted *w, uint32_t list, const void 
 {
 	const struct gw_lists *lists = &w->run->lists;
 	uint64_t count;
-	gw_status status = gw_weights_positive(w->draw->forms[GW_COLUMN_WEIGHT].dtype, weights, lists->degrees[list],
-					       first_edge(w, list), gw_weighted_slots(w, list), &count);
+	gw_status status = gw_weights_positive(w->draw->forms[GW_COLUMN_WEIGHT].dtype, weights, lists->degrees[list], 0,
+					       gw_weighted_slots(w, list), &count);
 	if (status != GW_OK)
-		return gw_context(status, "vertex %llu", (unsigned long long)lists->vertices[list]);
+		return fail_list(w, list, status);
 	gw_weighted_finish(w, list, count);
 	return GW_OK;
 }
@@ -72,10 +72,9 @@ static gw_status pick_by_weight(struct gw_weighted *w, uint32_t list, const void
 	struct gw_exact exact;
 	if (gw_weighted_takes_all(w, n))
 		return pick_positive(w, list, weights);
-	gw_status status = gw_exact_begin(&exact, w->draw->forms[GW_COLUMN_WEIGHT].dtype, weights, n,
-					  first_edge(w, list), scratch);
+	gw_status status = gw_exact_begin(&exact, w->draw->forms[GW_COLUMN_WEIGHT].dtype, weights, n, scratch);
 	if (status != GW_OK)
-		return gw_context(status, "vertex %llu", (unsigned long long)lists->vertices[list]);
+		return fail_list(w, list, status);
 	for (uint64_t i = 0; i < count; i++)
 		gw_exact_drop(&exact, slots[i]);
 	status = gw_exact_sum(&exact, scratch);

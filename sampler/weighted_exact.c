@@ -12,7 +12,7 @@
 
 typedef unsigned __int128 wide;
 
-gw_status gw_exact_begin(struct gw_exact *exact, gw_dtype dtype, const void *weights, uint64_t n, uint64_t first,
+gw_status gw_exact_begin(struct gw_exact *exact, gw_dtype dtype, const void *weights, uint64_t n,
 			 struct gw_pick_scratch *scratch)
 {
 	*exact = (struct gw_exact){.n = n, .blocks = n / BLOCK + (n % BLOCK > 0)};
@@ -20,7 +20,7 @@ gw_status gw_exact_begin(struct gw_exact *exact, gw_dtype dtype, const void *wei
 	if (status != GW_OK)
 		return status;
 	exact->weights = scratch->weights.data;
-	status = gw_weights_scale(dtype, weights, n, first, exact->weights);
+	status = gw_weights_scale(dtype, weights, n, 0, exact->weights);
 	for (uint64_t i = 0; status == GW_OK && i < n; i++)
 		exact->positive += exact->weights[i] > 0;
 	return status;

@@ -20,10 +20,10 @@ struct gw_exact {
 	uint64_t n, blocks, positive; /* positive: how many weights are not 0 */
 };
 
-/* weights: [n], n < 2^32, at any alignment, of a dtype that passes gw_weights_check(). first: the number of the list's
- * first edge. Uses scratch->weights and scratch->sums until the last draw. GW_RANGE as gw_weights_scale; GW_NO_MEMORY.
+/* weights: [n], n < 2^32, at any alignment, of a dtype that passes gw_weights_check(). Uses scratch->weights and
+ * scratch->sums until the last draw. GW_RANGE as gw_weights_scale, with the edge's position in the list; GW_NO_MEMORY.
  */
-gw_status gw_exact_begin(struct gw_exact *exact, gw_dtype dtype, const void *weights, uint64_t n, uint64_t first,
+gw_status gw_exact_begin(struct gw_exact *exact, gw_dtype dtype, const void *weights, uint64_t n,
 			 struct gw_pick_scratch *scratch);
 /* Sets a weight to 0, before gw_exact_sum. */
 void gw_exact_drop(struct gw_exact *exact, uint64_t position);

@@ -5,8 +5,8 @@
  *                                            └─▶ a list of many picks: drawn piece by piece
  *
  * That needs the number of picks in advance. A kind that knows only a bound draws as many rows as the bound lets fit,
- * in one step (run_drawn). It does not draw from a list that would take long; the reply ends before that list, and the
- * client reads it.
+ * in one step (run_drawn), and fewer if their lists have too many entries together. It does not draw from a list that
+ * would take long; the reply ends before that list, and the client reads it.
  *
  * The thread also serves other clients. So the handler returns after SLICE_WORK, and continues there in its next slice.
  * The reply's bytes do not depend on where slices end. Rows come from a peer, so each is checked. Fails on a malformed
@@ -26,8 +26,7 @@
 #define SLICE_WORK      8192u       /* about as many picks in one slice; a row costs as much as ROW_WORK picks */
 #define ROW_WORK        4u
 #define CHUNK           512u         /* picks of a long list that are written in one step */
-#define SLICE_ENTRIES   (32u << 10)  /* entries of columns that the lists of one step have together */
-#define ENTRIES_MAX     (256u << 10) /* entries of a list's columns, or picks, in one step */
+#define ENTRIES_MAX     (256u << 10) /* entries of columns, or picks of a list, in one step */
 #define SCRATCH_BYTES   34u          /* the most memory for each pick of a long list: sampler/pick_long.c */
 #define MIN(a, b)       ((a) < (b) ? (a) : (b))
 
@@ -56,6 +55,7 @@ struct sample_slice {
 	const struct gw_adjacency *adjacency;
 	struct gw_draw draw;
 	struct gw_columns columns;
+	char weight[GW_WEIGHT_NAMES_MAX]; /* draw.weight */
 	uint32_t id_bytes, row_count;
 	uint32_t run_count;
 	struct gw_sample_arrays arrays; /* of the call, at any alignment */
@@ -174,7 +174,7 @@ static gw_status pick_rows(struct sample_slice *slice, uint32_t first, uint32_t 
 						groups_of(slice, first, n, groups), n);
 	if (status != GW_OK)
 		return status;
-	answer_sample_spend(slice, (uint64_t)n * ROW_WORK + slice->picks->edge_count);
+	answer_sample_spend(slice, (uint64_t)n * ROW_WORK + slice->picks->edge_count + slice->picks->entry_count);
 	uint64_t *positions = slice->picks->positions.data;
 	for (uint64_t i = 0; slice->adjacency->eid && i < slice->picks->edge_count; i++)
 		positions[i] = slice->adjacency->eid[positions[i]];
@@ -203,27 +203,22 @@ static gw_status run_at_once(struct sample_slice *slice, uint32_t n)
 }
 
 /* How many of the next rows a kind that knows only a bound draws in one step; 0: the reply has no room for the next
- * row, or its list is too long. *entries: how many entries of columns the draws may read: those of whole lists, unless
- * a table saves that. */
-static uint32_t count_drawn(const struct sample_slice *slice, uint64_t *entries)
+ * row, or its list is too long. */
+static uint32_t count_drawn(const struct sample_slice *slice)
 {
 	const struct sample_work *work = slice->work;
 	const struct gw_adjacency *adjacency = slice->adjacency;
-	bool whole = slice->draw.kind->columns && !slice->draw.forms[GW_COLUMN_ALIAS].entry_bytes;
 	uint32_t n = MIN(slice->row_count - work->row, GW_SAMPLE_RUN_ROWS);
 	uint64_t edges = 0;
-	*entries = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t row = vertex_of(slice, work->row + i) - adjacency->dst_start, begin = 0, end = 0;
 		if (row < adjacency->rows)
 			gw_adjacency_list(adjacency, row, &begin, &end);
-		uint64_t bound = gw_draw_bound(&slice->draw, end - begin), more = whole ? end - begin : 0;
+		uint64_t bound = gw_draw_bound(&slice->draw, end - begin);
 		if (bound > ENTRIES_MAX || (i > 0 && edges + bound > SLICE_WORK) ||
-		    (i > 0 && *entries + more > SLICE_ENTRIES) ||
 		    gw_sample_run_bytes(i + 1, edges + bound, slice->id_bytes) > work->room)
 			return i;
 		edges += bound;
-		*entries += more;
 	}
 	return n;
 }
@@ -232,18 +227,15 @@ static uint32_t count_drawn(const struct sample_slice *slice, uint64_t *entries)
 static gw_status run_drawn(struct sample_slice *slice)
 {
 	struct sample_work *work = slice->work;
-	uint64_t entries;
-	uint32_t n = count_drawn(slice, &entries);
-	answer_sample_spend(slice, entries);
-	gw_status status = n ? pick_rows(slice, work->row, n) : GW_LIMIT;
-	if (status == GW_LIMIT) { /* the reply ends before the list that is too long */
-		work->last_run = true;
-		n = n ? (uint32_t)slice->picks->dst_count : 0;
+	uint32_t n = count_drawn(slice);
+	gw_status status = n ? pick_rows(slice, work->row, n) : GW_OK;
+	while (status == GW_LIMIT) { /* fewer rows need fewer entries */
+		n = (uint32_t)slice->picks->dst_count;
 		status = n ? pick_rows(slice, work->row, n) : GW_OK;
 	}
 	if (status == GW_OK && n)
 		status = print_picks(slice, n);
-	work->last_run = work->last_run || work->row == slice->row_count;
+	work->last_run = n == 0 || work->row == slice->row_count;
 	return status;
 }
 
@@ -402,6 +394,8 @@ static gw_status find_columns(const struct gw_server *server, const struct gw_sa
 			       slice->draw.kind->name);
 	memcpy(name, slice->arrays.weight, call->weight_bytes);
 	name[call->weight_bytes] = 0;
+	gw_weight_text(server->meta, call->etype, name, slice->weight);
+	slice->draw.weight = slice->weight;
 	const struct gw_weight_keys keys = gw_weight_keys_of(type, name);
 	const struct gw_array *weights = gw_part_array(server->part, keys.weight);
 	const struct gw_array *table = gw_part_array(server->part, keys.alias);

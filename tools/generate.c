@@ -39,6 +39,8 @@ static gw_status generate_take_weight(void *input, char *text)
 {
 	struct gw_rmat_options *rmat = &((struct generate_arguments *)input)->rmat;
 	gw_status status = gw_name_check("edge feature", text);
+	if (status == GW_OK)
+		status = gw_weight_name_check(text);
 	for (uint32_t i = 0; i < rmat->num_weights; i++) {
 		if (strcmp(rmat->weights[i], text) == 0)
 			return GW_OK;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/graph/meta.h"
 #include "core/system/parallel.h"
 
 #define GRAIN (256u << 10)
@@ -32,6 +33,14 @@ gw_status gw_weight_form_check(gw_dtype dtype, uint32_t ndim, const uint64_t *sh
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%" PRIu64, i ? ", " : "", shape[i]);
 	return gw_fail(GW_UNSUPPORTED, "%s [%s] cannot be a weight: a weight is one number for each edge",
 		       gw_dtype_name(dtype), text);
+}
+
+gw_status gw_weight_name_check(const char *name)
+{
+	size_t most = GW_NAME_MAX - strlen(".alias");
+	if (strlen(name) > most)
+		return gw_fail(GW_INVALID, "\"%.80s\": the name of a weight has at most %zu characters", name, most);
+	return GW_OK;
 }
 
 /* Whether a float's bits are a number below 0, an infinity or no number. -0 counts as 0. */

@@ -21,6 +21,9 @@ gw_status gw_weight_form_check(gw_dtype dtype, uint32_t ndim, const uint64_t *sh
 uint64_t gw_weight_first_fault(gw_dtype dtype, const void *values, uint64_t count, unsigned threads,
 			       char text[GW_WEIGHT_TEXT_MAX]);
 
+/* GW_INVALID if the name is too long: its table is the array NAME.alias, whose name has at most GW_NAME_MAX bytes. */
+gw_status gw_weight_name_check(const char *name);
+
 /* For an option "NAME" or "SRC:REL:DST:NAME": returns NAME if the text starts with this edge type, else NULL. etype:
  * "SRC:REL:DST". */
 const char *gw_weight_name_in(const char *text, const char *etype);

@@ -112,6 +112,8 @@ static gw_status columns_make(struct gw_client *client, uint32_t etype, const ch
 		return GW_NO_MEMORY;
 	columns->etype = etype;
 	columns->sampling.kind = &gw_sample_weighted;
+	columns->sampling.weight = columns->text;
+	gw_weight_text(client->meta, etype, weight, columns->text);
 	snprintf(columns->weight, sizeof(columns->weight), "%s", weight);
 	gw_status status = columns_add_weight(client, columns);
 	if (status != GW_OK) {

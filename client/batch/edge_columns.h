@@ -9,11 +9,13 @@
 
 #include "client/state/client.h"
 #include "sampler/blocks.h"
+#include "sampler/weight_keys.h"
 
 struct gw_edge_columns {
 	struct gw_edge_columns *next;
 	uint32_t etype;
 	char weight[GW_NAME_MAX + 1];
+	char text[GW_WEIGHT_NAMES_MAX]; /* sampling.weight */
 	struct gw_edge_sampling sampling;
 	char *keys[GW_COLUMN_COUNT];              /* of the arrays; NULL: the draw does not use the column */
 	struct gw_place *places[GW_COLUMN_COUNT]; /* [num_parts] */

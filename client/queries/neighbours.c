@@ -290,6 +290,7 @@ static gw_status list_call_set(struct gw_client *client, struct list_call *call,
 	};
 	if (call->columns) {
 		call->draw.kind = call->columns->sampling.kind;
+		call->draw.weight = call->columns->sampling.weight;
 		memcpy(call->draw.forms, call->columns->sampling.forms, sizeof(call->draw.forms));
 	}
 	return status;

@@ -17,6 +17,7 @@ struct gw_pick_scratch {
 /* The picks of consecutive destinations, in their order. The owner keeps the vectors and reuses them. */
 struct gw_picks {
 	uint64_t dst_count, edge_count;
+	uint64_t entry_count;     /* entries of columns that the memory driver has read, if they are bounded */
 	struct gw_vec counts;     /* uint32_t [dst_count]: picks of each destination */
 	struct gw_vec positions;  /* uint64_t [edge_count]: CSC positions in the part that owns the destination */
 	struct gw_vec neighbours; /* uint64_t [edge_count]: global source ids */

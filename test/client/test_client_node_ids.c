@@ -274,7 +274,7 @@ static void dense_ids(void **state)
 
 static gw_handler truth;
 static void *truth_context;
-static uint64_t lie; /* 0: the truth */
+static _Atomic uint64_t lie; /* 0: the truth */
 
 static gw_status answer_falsely(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
@@ -284,12 +284,13 @@ static gw_status answer_falsely(void *context, const struct gw_call *call, struc
 	uint8_t *data = gw_reply_data(reply, &bytes);
 	if (status != GW_OK || bytes < 8)
 		return status;
-	if (lie == 1)
+	const uint64_t now = lie;
+	if (now == 1)
 		gw_reply_shrink(reply, bytes - 1);
-	else if (lie == 2)
+	else if (now == 2)
 		return gw_reply_extend(reply, 8) ? GW_OK : GW_NO_MEMORY;
-	else if (lie > 2)
-		memcpy(data + bytes - 8, &lie, 8);
+	else if (now > 2)
+		memcpy(data + bytes - 8, &now, 8);
 	return GW_OK;
 }
 

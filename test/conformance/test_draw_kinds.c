@@ -2,7 +2,7 @@
  * the threads. The kinds are those of the table (sampler/kinds.c) and one of this test (test/support/every_second.h);
  * a new kind is tested here as soon as it has its row.
  *
- *   memory driver, one run after another ─┬─ runs of other lengths
+ *   memory driver, one run after another ─┬─ runs of other lengths, some with a bound of their entries
  *                                         ├─ rounds, their entries in unaligned copies
  *                                         └─ blocks, of one part, of several parts mixed
  */
@@ -22,9 +22,10 @@
 #include "test/support/every_second.h"
 #include "test/support/slow_sample.h"
 
-#define NODES     900
-#define HUB       700 /* degree of one list in fifty */
-#define KINDS_MAX 16
+#define NODES      900
+#define HUB        700 /* degree of one list in fifty */
+#define KINDS_MAX  16
+#define ROUNDS_MAX 5
 
 static const int32_t fanouts[] = {0, 1, 5, 33, 300, GW_FANOUT_ALL};
 #define FANOUTS (sizeof(fanouts) / sizeof(fanouts[0]))
@@ -180,11 +181,30 @@ static void make_frontier(struct frontier *frontier)
 
 /* --- Picks, and their comparison. --- */
 
+/* Picks so many rows, or fewer if they need too many entries. A row alone may need any number. */
+static gw_status pick_some(struct gw_picks *picks, struct gw_picks_memory memory, const struct gw_draw *draw,
+			   const uint64_t *vertices, const uint32_t *groups, uint64_t *n)
+{
+	for (;;) {
+		gw_status status = gw_picks_from_memory(picks, &memory, draw, vertices, groups, *n);
+		if (status != GW_LIMIT) {
+			if (status == GW_OK && memory.entries_max)
+				assert_true(picks->entry_count <= ROUNDS_MAX * memory.entries_max);
+			return status;
+		}
+		assert_true(picks->dst_count < *n);
+		*n = picks->dst_count ? picks->dst_count : 1;
+		memory.entries_max = picks->dst_count ? memory.entries_max : 0;
+	}
+}
+
+/* Picks for all nodes, up to `length` in one call. entries_max: as for gw_picks_from_memory. */
 static gw_status pick_all(const struct columned *columned, const struct variant *variant, uint64_t length,
-			  struct gw_picks *one, struct gw_picks *all)
+			  uint64_t entries_max, struct gw_picks *one, struct gw_picks *all)
 {
 	const struct gw_adjacency *adjacency = &columned->graph.adjacencies[0][0];
-	const struct gw_picks_memory memory = {.adjacency = adjacency, .columns = &columned->parts[0]};
+	const struct gw_picks_memory memory = {
+		.adjacency = adjacency, .columns = &columned->parts[0], .entries_max = entries_max};
 	const struct gw_draw draw = make_draw(variant, adjacency->index_bytes);
 	struct frontier frontier;
 	gw_status status = GW_OK;
@@ -192,8 +212,8 @@ static gw_status pick_all(const struct columned *columned, const struct variant 
 	all->dst_count = all->edge_count = 0;
 	for (uint64_t at = 0, n; at < NODES && status == GW_OK; at += n) {
 		n = NODES - at < length ? NODES - at : length;
-		status = gw_picks_from_memory(one, &memory, &draw, frontier.vertices + at,
-					      variant->grouped ? frontier.groups + at : NULL, n);
+		status = pick_some(one, memory, &draw, frontier.vertices + at,
+				   variant->grouped ? frontier.groups + at : NULL, &n);
 		uint64_t rows = all->dst_count + n, edges = all->edge_count + one->edge_count;
 		if (status == GW_OK)
 			status = gw_vec_reserve(&all->counts, rows * 4);
@@ -235,7 +255,7 @@ static struct columned whole, narrow, mixed; /* one part; the same in other widt
 static struct gw_picks expected_picks(const struct variant *variant)
 {
 	struct gw_picks one = {0}, all = {0};
-	assert_int_equal(pick_all(&whole, variant, NODES, &one, &all), GW_OK);
+	assert_int_equal(pick_all(&whole, variant, NODES, 0, &one, &all), GW_OK);
 	gw_picks_free(&one);
 	return all;
 }
@@ -275,10 +295,11 @@ static void picks_keep_the_contract(void **state)
 
 static void compare_lengths(const struct variant *variant)
 {
-	static const uint64_t lengths[] = {1, 7, 256, 300};
+	static const uint64_t lengths[] = {1, 7, 256, 300, 256, 100}, entries[] = {0, 0, 0, 0, 1000, 1};
 	struct gw_picks expected = expected_picks(variant), one = {0}, all = {0};
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		assert_int_equal(pick_all(i % 2 ? &whole : &narrow, variant, lengths[i], &one, &all), GW_OK);
+		assert_int_equal(pick_all(i % 2 ? &whole : &narrow, variant, lengths[i], entries[i], &one, &all),
+				 GW_OK);
 		compare_picks(&all, &expected, true);
 	}
 	gw_picks_free(&expected);

@@ -16,6 +16,7 @@
 #include "test/support/uniform_picks.h"
 
 #define REPLY_BYTES_MAX (16u << 20)
+#define SLICE_WORK      8192u /* as in server/answer_sample.c */
 
 /* Makes a request's bytes: random rows, every seventh of them row `hub`. */
 static uint8_t *make_call(struct gw_sample_call head, uint32_t rows_max, size_t *bytes)
@@ -119,6 +120,66 @@ static void answers_do_not_depend_on_slices(void **state)
 	server_bed_end(&bed);
 }
 
+/* The row with the longest list, and its degree. */
+static uint32_t longest_list(const struct gw_adjacency *adjacency, uint64_t *degree)
+{
+	uint32_t longest = 0;
+	*degree = 0;
+	for (uint32_t row = 0; row < adjacency->rows; row++) {
+		uint64_t begin, end;
+		gw_adjacency_list(adjacency, row, &begin, &end);
+		if (end - begin > *degree) {
+			*degree = end - begin;
+			longest = row;
+		}
+	}
+	return longest;
+}
+
+/* A draw by a weight without a table reads complete lists. Not only picks end a slice, but also the entries that they
+ * have needed. */
+static void slices_end_after_so_many_entries(void **state)
+{
+	(void)state;
+	struct server_bed bed;
+	struct gw_service_counters before, after;
+	struct gw_picks picks = {0};
+	uint64_t degree;
+	uint32_t answered;
+	server_bed_begin(&bed, 7, 3000);
+	const uint32_t row = longest_list(gw_part_adjacency(bed.server->part, FIXTURE_WRITES), &degree);
+	const struct gw_sample_call head = {.sampler_version = GW_SAMPLER_VERSION,
+					    .etype = FIXTURE_WRITES,
+					    .key = 5,
+					    .fanout = 1,
+					    .kind = gw_sample_weighted.number,
+					    .row_count = GW_SAMPLE_ROWS_MAX,
+					    .reply_bytes_max = UINT32_MAX,
+					    .weight_bytes = 7};
+	static uint32_t rows[GW_SAMPLE_ROWS_MAX];
+	for (uint32_t i = 0; i < GW_SAMPLE_ROWS_MAX; i++)
+		rows[i] = row;
+	const struct gw_sample_arrays arrays = {.weight = "orig_id", .rows = rows};
+	uint32_t bytes = (uint32_t)gw_sample_call_bytes(&head);
+	uint8_t *call = malloc(bytes);
+	assert_non_null(call);
+	gw_sample_call_print(&head, &arrays, call);
+	gw_service_counters(bed.server->service, &before);
+	assert_int_equal(gw_endpoint_request(bed.endpoint, GW_OP_SAMPLE, 0, call, bytes, GW_NO_DEADLINE, call), GW_OK);
+	struct gw_completion answer = server_bed_await(bed.group, call);
+	assert_int_equal(answer.status, GW_OK);
+	assert_int_equal(gw_sample_reply_parse(answer.reply, answer.reply_bytes, GW_SAMPLE_ROWS_MAX, &picks, &answered),
+			 GW_OK);
+	assert_int_equal(answered, GW_SAMPLE_ROWS_MAX);
+	gw_service_counters(bed.server->service, &after);
+	uint64_t slices = after.deferred - before.deferred + 1;
+	assert_true(degree * GW_SAMPLE_RUN_ROWS > SLICE_WORK); /* so a slice is one run */
+	assert_true(slices >= GW_SAMPLE_ROWS_MAX / GW_SAMPLE_RUN_ROWS);
+	gw_picks_free(&picks);
+	free(call);
+	server_bed_end(&bed);
+}
+
 /* Each call of the light client waits for at most a slice of the heavy ones' work. It completes all its calls before
  * the heavy clients have got more than a small part of theirs. */
 static void a_light_client_among_heavy_ones(void **state)
@@ -177,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_do_not_depend_on_slices),
+		cmocka_unit_test(slices_end_after_so_many_entries),
 		cmocka_unit_test(a_light_client_among_heavy_ones),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

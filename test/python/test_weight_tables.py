@@ -1,8 +1,11 @@
 """partition_graph(weight=…): tables of the named features in every part; and what cannot be a weight."""
 
+import subprocess
+
 import graphwire
 import numpy as np
 import pytest
+from conftest import PROGRAM, run
 from graphwire.datasets.plain import edge_list
 from weight_tables import check_table, tables
 
@@ -63,3 +66,22 @@ def test_refusals(tmp_path, rows, weight, error, told):
                                   weight=weight)
     assert "\n" not in str(failed.value) and ".npy" not in str(failed.value) and "--" not in str(failed.value)
     assert not (tmp_path / "g").exists()
+
+
+def test_names_of_tables_fit(tmp_path):
+    """The array of a table is named NAME.alias. A longer name is refused before any work, in one short line."""
+    fits, long = "x" * 58, "x" * 59
+    np.save(tmp_path / "e.npy", np.stack((SRC, DST), 1))
+    np.save(tmp_path / "w.npy", np.ones(EDGES))
+    edges = ["import", "--from", tmp_path / "e.npy", "--edge-feature", f"{fits}={tmp_path}/w.npy", "--edge-feature",
+             f"{long}={tmp_path}/w.npy", "--quiet"]
+    run(*edges, "--out", tmp_path / "whole")
+    cases = (["generate", "rmat", "--scale", 6, "--quiet"], edges,
+             ["partition", tmp_path / "whole", "--num-parts", 2, "--method", "random"])
+    for number, words in enumerate(cases):
+        run(*words, "--weight", fits, "--out", tmp_path / f"fits{number}")
+        out = tmp_path / f"long{number}"
+        failed = subprocess.run([PROGRAM, *map(str, words), "--weight", long, "--out", out], capture_output=True,
+                                text=True)
+        told = f'graphwire {words[0]}: --weight: "{long}": the name of a weight has at most 58 characters\n'
+        assert failed.stderr == told and not out.exists() and failed.returncode in (1, 2)

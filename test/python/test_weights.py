@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import permutations, product
 
 import graphwire
@@ -256,6 +257,42 @@ def test_features_that_are_no_weights(weighted, graph):
     with pytest.raises(graphwire.GraphwireError, match=r'paper:cites:paper: out-edges .*"strength"') as failed:
         graph.neighbours([1], "cites", 2, out_edges=True, weight="strength")
     assert failed.value.status == "GW_UNSUPPORTED"
+
+
+def test_values_that_are_no_weights(tmp_path, tmp_path_factory):
+    """Without a table, a draw is the first to see a value. The error names the feature, its edge type, the node and
+    the edge's position in the node's list, in the same words over every transport."""
+    ends, _ = arrays()
+    rows = np.ones(500, np.float32)
+    rows[np.flatnonzero(ends[LIKES][1] == 7)[2]] = np.nan
+    path = graphwire.partition_graph({("user", "likes", "item"): ends[LIKES], ("user", "acts", "item"): ends[ACTS]},
+                                     "g", 2, tmp_path / "g", method="random",
+                                     num_nodes={"user": USERS, "item": ITEMS},
+                                     edge_features={("user", "likes", "item"): {"v": rows}})
+
+    def fails(graph):
+        item, told = int(graph.ids_of([7], "item")[0]), []
+        place = np.flatnonzero(np.isnan(graph.feature("v", etype=LIKES)[graph.neighbours([item], LIKES).edge_ids]))[0]
+        for call in (lambda: graph.neighbours([item], LIKES, 2, weight="v"),
+                     lambda: graph.neighbours([item], LIKES, -1, weight="v"),
+                     lambda: graphwire.sample(graph, [item], [2], ntype="item", weight="v")):
+            with pytest.raises(graphwire.OutOfRangeError) as failed:
+                call()
+            told.append(re.search("weight .*", str(failed.value)).group())
+            assert told[-1].startswith(f'weight "v" of {LIKES}, in the list of vertex {item}: edge {place}: its weight')
+        assert "__" not in str(failed.value)
+        return set(told)
+
+    with graphwire.open(path, numpy=True) as opened:
+        expected = fails(opened)
+    servers = Servers(path, 2, tmp_path_factory.mktemp("nan"))
+    try:
+        for transport, neighbours in product(("shm", "tcp"), ("auto", "reads", "requests")):
+            with graphwire.open(path, servers.addresses, transport=transport, neighbours=neighbours,
+                                numpy=True) as opened:
+                assert fails(opened) == expected, (transport, neighbours)
+    finally:
+        servers.close()
 
 
 def test_weights_that_change_are_refused(folder, tmp_path_factory, monkeypatch, tmp_path):

@@ -14,7 +14,7 @@
 static const char doc[] =
 	"Turn edge lists, NumPy arrays, triples or a chunked graph into a one-part graph. graphwire partition cuts "
 	"it.\v"
-	"Numeric ids keep their value (dense) unless they are sparse. Sparse ids and names are numbered in the "
+	"Numeric ids keep their value (dense) unless they are sparse. Sparse ids and names are numbered in "
 	"the "
 	"order of their first appearance and stored as orig_id. An .npz needs no further options: src and dst (or "
 	"edges), "

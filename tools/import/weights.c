@@ -67,8 +67,10 @@ static gw_status add_weight(struct gw_import *im, uint32_t set, const char *name
 {
 	if (gw_import_is_weight(im, set, name))
 		return GW_OK;
-	gw_status status =
-		gw_import_grow((void **)&im->weights, im->num_weights, &im->weights_room, sizeof(*im->weights));
+	gw_status status = gw_weight_name_check(name);
+	if (status != GW_OK)
+		return status;
+	status = gw_import_grow((void **)&im->weights, im->num_weights, &im->weights_room, sizeof(*im->weights));
 	if (status != GW_OK)
 		return status;
 	struct gw_import_weight *weight = &im->weights[im->num_weights++];

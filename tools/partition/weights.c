@@ -72,7 +72,10 @@ static gw_status add_feature(const struct gw_part *part, uint32_t etype, const c
 		if (out->list[i].array == array)
 			return GW_OK; /* named before */
 	}
-	gw_status status = gw_weight_form_check(array->meta->dtype, array->meta->ndim, array->meta->shape);
+	gw_status status = gw_weight_name_check(name);
+	if (status != GW_OK)
+		return status;
+	status = gw_weight_form_check(array->meta->dtype, array->meta->ndim, array->meta->shape);
 	if (status != GW_OK)
 		return gw_context(status, "edge feature \"%s\" of %s", name,
 				  gw_meta_etype_text(gw_part_meta(part), etype, text));
