@@ -89,9 +89,10 @@ static void print_value(gw_dtype dtype, const uint8_t *values, uint64_t i, char 
 	float narrow;
 	bool real = true;
 	if (dtype == GW_FLOAT64) {
-		value = ((const double *)values)[i];
+		memcpy(&value, values + i * sizeof(value), sizeof(value));
 	} else if (dtype == GW_FLOAT32) {
-		value = (double)((const float *)values)[i];
+		memcpy(&narrow, values + i * sizeof(narrow), sizeof(narrow));
+		value = (double)narrow;
 	} else if (dtype == GW_FLOAT16) {
 		value = half_value(((const uint16_t *)values)[i]);
 	} else if (dtype == GW_BFLOAT16) {

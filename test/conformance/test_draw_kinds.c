@@ -6,6 +6,7 @@
  *                                         ├─ rounds, their entries in unaligned copies
  *                                         └─ blocks, of one part, of several parts mixed
  */
+#include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -260,6 +261,13 @@ static struct gw_picks expected_picks(const struct variant *variant)
 	return all;
 }
 
+static uint32_t picks_at(const struct gw_picks *picks, uint64_t i)
+{
+	const uint32_t *counts = picks->counts.data;
+	assert(counts);
+	return counts[i];
+}
+
 /* What every kind must keep: picks are of their lists, ascend, do not repeat without replacement, and are no more than
  * the bound. */
 static void check_contract(const struct variant *variant)
@@ -271,7 +279,7 @@ static void check_contract(const struct variant *variant)
 	struct frontier frontier;
 	make_frontier(&frontier);
 	for (uint64_t i = 0, at = 0; i < NODES; i++) {
-		uint64_t begin, end, count = ((const uint32_t *)picks.counts.data)[i];
+		uint64_t begin, end, count = picks_at(&picks, i);
 		gw_adjacency_list(adjacency, frontier.vertices[i], &begin, &end);
 		assert_true(count <= gw_draw_bound(&draw, end - begin));
 		if (gw_draw_is_uniform(&draw))
@@ -420,8 +428,7 @@ static void compare_blocks_of(const struct columned *columned, const struct vari
 		assert_int_equal(edges->dst_count, NODES);
 		assert_int_equal(edges->edge_count, expected->edge_count);
 		for (uint64_t i = 0; i < NODES; i++)
-			assert_int_equal(edges->indptr[i + 1] - edges->indptr[i],
-					 ((const uint32_t *)expected->counts.data)[i]);
+			assert_int_equal(edges->indptr[i + 1] - edges->indptr[i], picks_at(expected, i));
 		/* The whole graph begins at edge 0, so its positions are ids. */
 		assert_memory_equal(edges->edge_ids, expected->positions.data, expected->edge_count * 8);
 		for (uint64_t i = 0; i < edges->edge_count; i++)
@@ -466,7 +473,7 @@ static void compare_every_second(const struct variant *variant)
 						       .weights = (const uint8_t *)(whole.weights + begin),
 						       .weight_bytes = sizeof(float)};
 		uint64_t n = every_second_plain(&rule, variant->grouped ? frontier.groups[i] : 0, &list, plain);
-		assert_int_equal(((const uint32_t *)picks.counts.data)[i], n);
+		assert_int_equal(picks_at(&picks, i), n);
 		for (uint64_t j = 0; j < n; j++, at++)
 			assert_int_equal(((const uint64_t *)picks.positions.data)[at], begin + plain[j]);
 	}

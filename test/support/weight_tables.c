@@ -87,8 +87,10 @@ void weight_table_holds(const struct gw_part *part, const char *etype, const cha
 	const struct gw_array *weights = gw_part_array(part, key);
 	snprintf(key, sizeof(key), "edge/%s/%s.alias", meta->etypes[number].folder, name);
 	const struct gw_array *table = gw_part_array(part, key);
-	if (!weights || !table)
+	if (!weights || !table) {
 		fail_msg("part %u has no weight or no table %s", gw_part_number(part), key);
+		return;
+	}
 	assert_int_equal(table->meta->dtype, GW_UINT32);
 	assert_int_equal(table->rows, weights->rows);
 	const struct gw_adjacency *lists = gw_part_adjacency(part, number);

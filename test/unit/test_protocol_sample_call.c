@@ -76,7 +76,8 @@ static gw_status parse_call(const struct gw_sample_call *call)
 {
 	uint8_t whole[WHOLE_MAX];
 	struct gw_sample_call out;
-	gw_status status = parse_bytes(whole, make_whole(call, whole), &out);
+	size_t bytes = make_whole(call, whole);
+	gw_status status = parse_bytes(whole, bytes, &out);
 	if (status == GW_OK)
 		assert_memory_equal(&out, call, sizeof(out));
 	return status;

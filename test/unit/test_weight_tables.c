@@ -118,9 +118,9 @@ static void every_dtype(void **state)
 			if (dtypes[d] == GW_FLOAT16)
 				((uint16_t *)data)[i] = (uint16_t)(small * 200); /* from subnormal to large */
 			else if (dtypes[d] == GW_FLOAT32)
-				memcpy((float *)data + i, &single, sizeof(single));
+				memcpy((uint8_t *)data + i * sizeof(single), &single, sizeof(single));
 			else if (dtypes[d] == GW_FLOAT64)
-				memcpy((double *)data + i, &wide, sizeof(wide));
+				memcpy((uint8_t *)data + i * sizeof(wide), &wide, sizeof(wide));
 			else
 				memcpy((uint8_t *)data + i * gw_dtype_bytes(dtypes[d]), &small,
 				       gw_dtype_bytes(dtypes[d]));

@@ -137,6 +137,8 @@ static bool is_known(struct gw_text_span field, const void *known)
 
 static bool is_type(struct gw_text_span field, const void *type)
 {
+	if (!type)
+		return false;
 	const struct column_name name = name_of(field), of = known_name(type);
 	return of.bytes && ((name.bytes == of.bytes && memcmp(name.text, of.text, of.bytes) == 0) ||
 			    (name.stem == of.bytes && memcmp(name.text, of.text, of.bytes) == 0) ||
