@@ -277,7 +277,7 @@ static gw_status list_call_set(struct gw_client *client, struct list_call *call,
 	if (status == GW_OK && call->columns && spec->direction == GW_OUT)
 		return gw_fail(
 			GW_UNSUPPORTED,
-			"edge type %s: a rule (here: weight \"%s\") draws from in-edges; out-edges are drawn uniformly",
+			"edge type %s: out-edges are drawn uniformly; the rule (weight \"%s\") draws from in-edges",
 			client->etypes[spec->etype].name, call->columns->weight);
 	uint32_t hop = spec->direction == GW_OUT ? GW_DRAW_OUT_HOP : 0;
 	call->etype = spec->etype;

@@ -62,6 +62,8 @@ class WithProgram(OnHosts):
         """Servers and trainers run the copied program; the second copy sends nothing."""
         wanted = self.bed.desk.run(ON_HOST, "--version").stdout.strip()
         self.assertEqual(self.bed.hosts[0].shell("command -v graphwire").stdout, "")
+        for host in self.bed.hosts:
+            host.shell("rm -rf new")
         status, text = self.copy()
         self.assertEqual((status, text.count("; verified; the program is there (")), (0, 2), text)
         self.assertEqual([self.version(0), self.version(1)], [wanted, wanted])
