@@ -4,6 +4,7 @@ state has the remaining batches of the saved one."""
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 
 import graphwire
@@ -27,7 +28,14 @@ def graph(communities):
 @pytest.fixture
 def g(communities):
     dgl.distributed.initialize("unused.txt", standalone=True)
-    return dgl.distributed.DistGraph("communities", part_config=str(communities / "communities.json"))
+    yield dgl.distributed.DistGraph("communities", part_config=str(communities / "communities.json"))
+    dgl.distributed.exit_client()
+
+
+@pytest.fixture(autouse=True)
+def numbers(monkeypatch):
+    """The tests of this file count the process's loaders by themselves."""
+    monkeypatch.setattr(dataloader, "_numbers", itertools.count())
 
 
 def of_pyg(graph, _, **more):
@@ -43,7 +51,7 @@ def of_links(graph, _, **more):
 
 def first_of_process():
     """Sampling of DGL's loaders depends on their number in the process: this one is as the first of its process."""
-    dataloader._numbers = iter(range(10))
+    dataloader._numbers = itertools.count()
 
 
 def of_dgl(_, g, **more):

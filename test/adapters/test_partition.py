@@ -213,7 +213,8 @@ def test_what_does_not_fit(tmp_path, monkeypatch):
         assert list(tmp_path.iterdir()) == []
     monkeypatch.setenv("GRAPHWIRE", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr("graphwire.partition.__file__", str(tmp_path / "a/b/c.py"))
+    for place in ("_PACKAGE", "_TOP"):
+        monkeypatch.setattr(f"graphwire._program.{place}", tmp_path / "none")
     with pytest.raises(FileNotFoundError, match="INSTALL"):
         graphwire.partition_graph(edges, "web", 2, tmp_path / "out")
 
