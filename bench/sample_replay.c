@@ -113,9 +113,9 @@ struct replay_walk {
 INLINE void touch(void *place, uint32_t bytes)
 {
 	if (bytes == 8)
-		*(volatile uint64_t *)place = *(volatile uint64_t *)place;
+		*(volatile uint64_t *)place += 0;
 	else
-		*(volatile uint32_t *)place = *(volatile uint32_t *)place;
+		*(volatile uint32_t *)place += 0;
 }
 
 INLINE void touch_slot(const struct gw_relabel *relabel, uint32_t id, bool dense)

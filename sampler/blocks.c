@@ -232,7 +232,8 @@ gw_status gw_blocks_hop_begin(struct gw_blocks *blocks)
 
 gw_status gw_blocks_edges_begin(struct gw_blocks *blocks, uint32_t etype)
 {
-	assert(blocks->state == GW_BLOCKS_IN_HOP && gw_blocks_draw(blocks, etype).rule.fanout != 0);
+	assert(blocks->state == GW_BLOCKS_IN_HOP &&
+	       blocks->spec.fanouts[(size_t)blocks->hops_done * blocks->meta->num_etypes + etype] != 0);
 	assert(blocks->edges_done < blocks->arrays_used);
 	struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
 	assert(blocks->edges_done == blocks->edges_first || edges[-1].etype < etype);

@@ -8,7 +8,7 @@
 # Each test prints one ok/not ok line; a program that dies or runs out of time is one failed test.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 # Runs two programs at a time, the longest first, over RDMA only.
-together='test_client test_client_kinds test_tensor_writes test_transport_calls test_transport_deferred test_tensor_slices test_transport_reads test_transport_life
+together='test_client test_tensor_writes test_transport_calls test_transport_deferred test_tensor_slices test_transport_reads test_transport_life
 	test_transport_verbs_trust test_transport_once test_transport_several test_client_edges test_transport_fork test_request_cancel
 	test_client_small test_client_memory test_client_bad_servers test_client_texts test_client_links test_tensors
 	test_mutable_features test_doctor_peer test_doctor_bad_servers test_transport_dynamic test_transport_versioned test_checkpoint test_checkpoint_background
