@@ -130,8 +130,8 @@ def test_node_split_takes_masks_and_all(g, caplog):
         assert torch.equal(split(given, book, force_even=True), expected)
     assert torch.equal(split(mask), expected)  # a DistTensor has its own book
     assert torch.equal(split(np.arange(NODES), book), torch.arange(NODES))  # DGL drops node 0
-    (told,) = caplog.records
-    assert (told.name, told.levelname) == ("graphwire.dgl", "WARNING") and "np.arange" in told.message
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("graphwire.dgl", "WARNING") and "np.arange" in record.message
     assert torch.equal(split(mask, book, force_even=False), expected)
     assert len(dgl.distributed.edge_split(torch.ones(EDGES, dtype=torch.bool), book, force_even=True)) == EDGES
     with pytest.raises(AssertionError, match="length of boolean mask"):

@@ -151,10 +151,10 @@ def test_what_is_not_there(tmp_path):
         with pytest.raises(FetchError, match=r"404.*put it at .*a\.bin"):
             fetch(web.url("/a.bin"), tmp_path / "a.bin")
         assert len(web.asked) == 1
-    with socket.socket() as nobody:  # owns the port, and does not listen
-        nobody.bind(("127.0.0.1", 0))
+    with socket.socket() as closed:  # owns the port, and does not listen
+        closed.bind(("127.0.0.1", 0))
         with pytest.raises(FetchError, match="2 attempts"):
-            fetch(f"http://127.0.0.1:{nobody.getsockname()[1]}/a.bin", tmp_path / "a.bin", attempts=2)
+            fetch(f"http://127.0.0.1:{closed.getsockname()[1]}/a.bin", tmp_path / "a.bin", attempts=2)
     with pytest.raises(FetchError, match="begins with http"):
         fetch("file:///etc/passwd", tmp_path / "a.bin")
 

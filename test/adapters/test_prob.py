@@ -106,12 +106,12 @@ def test_what_is_refused(typed):
              ({"prob": g.edges["buys"].data["w"]}, TypeError, "prob is the name of a column of edges, not "),
              ({"prob": "added"}, NotImplementedError, "this script has added the column to user:buys:item"),
              ({"prob": "w", "edge_dir": "out"}, NotImplementedError, """prob='w' with edge_dir="out": .*out-edges""")]
-    for options, error, told in cases:
+    for options, error, text in cases:
         for call in (lambda some=options: dgl.distributed.sample_neighbors(g, nodes, 2, **some),
                      lambda some=options: dgl.distributed.sample_etype_neighbors(g, nodes, 2, **some),
                      lambda some=options: g.sample_neighbors(nodes, 2, **some),
                      lambda some=options: dataloading.NeighborSampler([2], **some).sample_blocks(g, nodes)):
-            with pytest.raises(error, match=told) as failed:
+            with pytest.raises(error, match=text) as failed:
                 call()
             assert "\n" not in str(failed.value)
     assert dgl.distributed.sample_neighbors(g, nodes, 2, prob="same").num_edges("buys") == 0  # another name of w

@@ -301,10 +301,10 @@ def test_weights(graph, papers):
                         ("paper", torch.arange(60)), batch_size=30)
     for batch in loader:
         check_papers(papers, batch, [4, 3], lambda graph, etype, e_id: positions(graph, etype, e_id))
-    for weight, error, told in (("x", graphwire.NotFoundError, "no edge type has a feature 'x'; .*strength"),
+    for weight, error, text in (("x", graphwire.NotFoundError, "no edge type has a feature 'x'; .*strength"),
                                 ({WRITES: "strength"}, graphwire.NotFoundError, "author:writes:paper has no feature"),
                                 (3, TypeError, "the name of an edge feature")):
-        with pytest.raises(error, match=told):
+        with pytest.raises(error, match=text):
             NeighborSampler(papers, [2], weight_attr=weight)
 
 

@@ -33,7 +33,7 @@ static void damaged_files(void **state)
 	static const struct {
 		const char *from, *to;
 		gw_status status;
-		const char *told;
+		const char *error;
 	} changes[] = {
 		{"graphwire-checkpoint-1", "graphwire-checkpoint-2", GW_VERSION, "graphwire-checkpoint-2"},
 		{"\"num_parts\": 3", "\"num_parts\": 300000000", GW_FORMAT, "parts"},
@@ -69,7 +69,7 @@ static void damaged_files(void **state)
 		if (changes[i].status == GW_OK)
 			must(gw_restore(client, save_bed_path("bad"), NULL, 0));
 		else
-			expect(gw_restore(client, save_bed_path("bad"), NULL, 0), changes[i].status, changes[i].told);
+			expect(gw_restore(client, save_bed_path("bad"), NULL, 0), changes[i].status, changes[i].error);
 	}
 	must(gw_remove_tree(save_bed_path("bad")));
 	must(gw_checkpoint(client, save_bed_path("bad"), NULL));

@@ -109,9 +109,9 @@ static gw_status answer_never(void *context, const struct gw_call *call, struct 
 	return gw_reply_work(reply, 1, NULL) ? GW_AGAIN : GW_NO_MEMORY;
 }
 
-/* Samples from a server that works on the request for ever. *told: this process was not delayed for so long that the
+/* Samples from a server that works on the request for ever. *timely: this process was not delayed for so long that the
  * server's signs of life may have come too late. Returns whether one connection served the whole operation. */
-static bool sample_for_ever(struct line *line, const struct gw_sample_spec *spec, bool *told)
+static bool sample_for_ever(struct line *line, const struct gw_sample_spec *spec, bool *timely)
 {
 	struct gw_minibatch *batch;
 	struct gw_ticket *ticket;
@@ -124,7 +124,7 @@ static bool sample_for_ever(struct line *line, const struct gw_sample_spec *spec
 		watch_look(&watch);
 	expect(status, GW_DEADLINE, "operation's deadline");
 	bool one = atomic_load(&line->relay.accepted) == before;
-	*told = one || watch.worst_ns < SHORT_MS * 1000000ull;
+	*timely = one || watch.worst_ns < SHORT_MS * 1000000ull;
 	return one;
 }
 
@@ -134,7 +134,7 @@ static void a_server_at_work_is_not_lost(void **state)
 	(void)state;
 	struct line line;
 	struct plan plan;
-	bool one = false, told = false;
+	bool one = false, timely = false;
 	if (cluster_is_rdma()) /* a relay works only over TCP */
 		skip();
 	line_begin(&line, SETUP_SCALE,
@@ -144,8 +144,8 @@ static void a_server_at_work_is_not_lost(void **state)
 					      .transport = "tcp"});
 	make_plan(line.client, &plan, false, false);
 	answer_samples(line.setup.cluster.servers[0], answer_never);
-	for (int tries = 0; tries < 20 && !told; tries++)
-		one = sample_for_ever(&line, &plan.spec, &told);
+	for (int tries = 0; tries < 20 && !timely; tries++)
+		one = sample_for_ever(&line, &plan.spec, &timely);
 	assert_true(one);
 	line_end(&line);
 }

@@ -192,7 +192,7 @@ static void check_sums(struct trainer *self)
 	free(rows);
 }
 
-/* A trainer that runs all kinds of operations at once until it is told to finish. */
+/* A trainer that runs all kinds of operations at once until the test ends it. */
 static int train(uint32_t number)
 {
 	static const struct {

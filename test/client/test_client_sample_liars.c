@@ -115,21 +115,21 @@ static void use_odd_ids(struct run_view *view)
 }
 
 static const struct lie {
-	void (*tell)(struct run_view *view);
-	const char *told;
+	void (*apply)(struct run_view *view);
+	const char *error;
 	bool in_only;   /* ids of out-edges need not ascend */
 	bool once_only; /* with replacement it may be true */
 } lies[] = {
-	{.tell = pick_too_many, .told = "neighbours at fanout"},
-	{.tell = turn_round, .told = " after ", .in_only = true},
-	{.tell = repeat, .told = " after ", .in_only = true, .once_only = true},
-	{.tell = leave_the_part, .told = "picks position 4294967295 of"},
-	{.tell = leave_the_type, .told = "has node"},
-	{.tell = count_one_more, .told = "do not add up"},
-	{.tell = claim_more_edges, .told = "sample reply"},
-	{.tell = claim_all_edges, .told = "sample reply with a run of"},
-	{.tell = claim_more_rows, .told = "sample reply with a run of"},
-	{.tell = use_odd_ids, .told = "of 2 bytes"},
+	{.apply = pick_too_many, .error = "neighbours at fanout"},
+	{.apply = turn_round, .error = " after ", .in_only = true},
+	{.apply = repeat, .error = " after ", .in_only = true, .once_only = true},
+	{.apply = leave_the_part, .error = "picks position 4294967295 of"},
+	{.apply = leave_the_type, .error = "has node"},
+	{.apply = count_one_more, .error = "do not add up"},
+	{.apply = claim_more_edges, .error = "sample reply"},
+	{.apply = claim_all_edges, .error = "sample reply with a run of"},
+	{.apply = claim_more_rows, .error = "sample reply with a run of"},
+	{.apply = use_odd_ids, .error = "of 2 bytes"},
 };
 #define LIES (sizeof(lies) / sizeof(lies[0]))
 
@@ -148,7 +148,7 @@ static gw_status answer_sample_lie(void *context, const struct gw_call *call, st
 		return status;
 	struct run_view view;
 	view_run(gw_reply_data(reply, &bytes), &view);
-	lies[lie].tell(&view);
+	lies[lie].apply(&view);
 	return GW_OK;
 }
 
@@ -174,9 +174,9 @@ static gw_status ask_liar(struct gw_client *client, const struct gw_neighbours_s
 	return status;
 }
 
-static void expect_line(gw_status got, const char *told)
+static void expect_line(gw_status got, const char *error)
 {
-	expect(got, GW_PROTOCOL, told);
+	expect(got, GW_PROTOCOL, error);
 	assert_null(strchr(gw_last_error(), '\n'));
 }
 
@@ -187,13 +187,13 @@ static void hear_each_lie(struct gw_client *client, struct sample_liar *liar, co
 	for (uint32_t i = 0; i < LIES; i++) {
 		if (lies[i].in_only && spec->direction == GW_OUT)
 			continue;
-		if (lies[i].tell == pick_too_many && spec->fanout == GW_ALL_NEIGHBOURS)
+		if (lies[i].apply == pick_too_many && spec->fanout == GW_ALL_NEIGHBOURS)
 			continue; /* the client does not know the degrees */
 		atomic_store(&liar->lie, i);
 		if (lies[i].once_only && repeats)
 			must(ask_liar(client, spec));
-		else if (lies[i].tell != turn_round || !repeats) /* with replacement both may be the same pick */
-			expect_line(ask_liar(client, spec), lies[i].told);
+		else if (lies[i].apply != turn_round || !repeats) /* with replacement both may be the same pick */
+			expect_line(ask_liar(client, spec), lies[i].error);
 		atomic_store(&liar->lie, NONE);
 		must(ask_liar(client, spec));
 	}

@@ -1,4 +1,4 @@
-/* Any bytes as the RDMA hello of either side, or as what is asked and told of a dynamic region: refused as the peer's
+/* Any bytes as the RDMA hello of either side, or as a request or answer about a dynamic region: refused as the peer's
  * fault, or an answer in which every slice of every region has a key, of the hello on every rail. */
 #include <assert.h>
 #include <stdint.h>
