@@ -91,19 +91,13 @@ struct sink {
 	uint32_t element_bytes;
 };
 
-INLINE void prefetch_element(uintptr_t memory, uint64_t element, uint32_t element_bytes)
-{
-	if (element_bytes)
-		__builtin_prefetch((const void *)(memory + element * element_bytes));
-}
-
 /* Writes a complete list, in steps that may write past its end; later lists overwrite the excess. */
 INLINE void emit_whole(const struct sink *sink, uint32_t i, uint32_t element_bytes)
 {
 	uint64_t begin = sink->lists->begins[i], degree = sink->lists->degrees[i];
 	uint64_t *picks = sink->out + sink->lists->starts[i];
 	for (uint64_t j = 0; j < degree; j += GW_SLACK) {
-		prefetch_element(sink->memory, begin + j, element_bytes);
+		gw_lists_prefetch(sink->memory, begin + j, element_bytes);
 		for (uint64_t k = 0; k < GW_SLACK; k++)
 			picks[j + k] = begin + j + k;
 	}
@@ -121,7 +115,7 @@ static gw_status emit_slowly(const struct sink *sink, uint32_t i, const struct g
 		return gw_context(status, "vertex %llu", (unsigned long long)lists->vertices[i]);
 	for (uint64_t j = 0; j < count; j++) {
 		picks[j] += lists->begins[i];
-		prefetch_element(sink->memory, picks[j], sink->element_bytes);
+		gw_lists_prefetch(sink->memory, picks[j], sink->element_bytes);
 	}
 	return GW_OK;
 }
@@ -135,7 +129,7 @@ INLINE void emit_lanes(const struct sink *sink, const uint16_t *drawn, uint32_t 
 		for (uint32_t j = 0; j < fanout; j++) {
 			uint64_t pick = begin + wide->picks[j][lane];
 			picks[j] = pick;
-			prefetch_element(sink->memory, pick, element_bytes);
+			gw_lists_prefetch(sink->memory, pick, element_bytes);
 		}
 	}
 }

@@ -23,6 +23,14 @@ struct gw_lists {
 	uint64_t starts[GW_RUN_MAX + 1]; /* position of the list's picks in the output; the last entry is the total */
 };
 
+/* Prefetches an element of a driver's memory; element_bytes 0: nothing. It stops at the second-level cache: a run's
+ * neighbours are read much later than they are picked, and the first level has few buffers for lines on their way. */
+static inline void gw_lists_prefetch(uintptr_t memory, uint64_t element, uint32_t element_bytes)
+{
+	if (element_bytes)
+		__builtin_prefetch((const void *)(memory + element * element_bytes), 0, 2);
+}
+
 /* Computes degrees and starts from begins and ends. GW_RANGE names a list whose end is before its begin or past
  * `edges`, or whose picks exceed a uint32_t. */
 gw_status gw_lists_count(struct gw_lists *lists, const struct gw_pick_rule *rule, const uint64_t *ends, uint64_t edges);

@@ -74,8 +74,7 @@ static inline void gw_weighted_set_lane(const struct gw_weighted *w, struct gw_t
 /* Prefetches the neighbour at a position of the part. */
 static inline void gw_weighted_prefetch(const struct gw_draw_run *run, uint64_t position)
 {
-	if (run->element_bytes)
-		__builtin_prefetch((const void *)(run->memory + position * run->element_bytes));
+	gw_lists_prefetch(run->memory, position, run->element_bytes);
 }
 
 /* Asks for draws [from, end) of a list; from is even. The first k draws go to the list's slots. entry: asks for the

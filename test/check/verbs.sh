@@ -12,7 +12,7 @@ together='test_client test_tensor_writes test_transport_calls test_transport_def
 	test_transport_verbs_trust test_transport_once test_transport_several test_client_edges test_transport_fork test_request_cancel
 	test_client_small test_client_memory test_client_bad_servers test_client_texts test_client_links test_tensors
 	test_mutable_features test_doctor_peer test_doctor_bad_servers test_transport_dynamic test_transport_versioned test_checkpoint test_checkpoint_background
-	test_client_split'
+	test_client_split test_client_kinds'
 choosing='test_client_transports test_arena_numa' # may choose another transport
 alone='test_transport_verbs'                # runs alone, because it removes the device and adds it again
 # The programs of the doctor's test, which removes the device last, and of the faults between two hosts.

@@ -34,12 +34,24 @@ static const struct gw_sampling_kind *const kinds[KINDS] = {&gw_sample_uniform, 
 static const int32_t fanouts[] = {5, GW_FANOUT_ALL}, group_fanouts[] = {5, 9000};
 #elif defined(__SANITIZE_ADDRESS__)
 #define QUESTIONS 700
-static const int32_t fanouts[] = {0, 5, 300, GW_FANOUT_ALL}, group_fanouts[] = {5, 9000, GW_FANOUT_ALL};
+static const int32_t fanouts[] = {5, GW_FANOUT_ALL, 0, 300}, group_fanouts[] = {5, 9000, GW_FANOUT_ALL};
 #else
 #define QUESTIONS 700
-static const int32_t fanouts[] = {0, 1, 5, 33, 300, GW_FANOUT_ALL}, group_fanouts[] = {1, 5, 33, 9000, GW_FANOUT_ALL};
+static const int32_t fanouts[] = {5, GW_FANOUT_ALL, 0, 1, 33, 300}, group_fanouts[] = {5, 1, 33, 9000, GW_FANOUT_ALL};
 #endif
 #define FANOUTS (sizeof(fanouts) / sizeof(fanouts[0]))
+
+/* Over RDMA the devices and the processor may be emulated: the first fanouts and few questions pass through all code.
+ */
+static size_t fanout_count(void)
+{
+	return cluster_is_rdma() ? 2 : FANOUTS;
+}
+
+static uint64_t question_count(void)
+{
+	return cluster_is_rdma() ? 60 : QUESTIONS;
+}
 
 /* --- Graphs and clients. --- */
 
@@ -102,10 +114,11 @@ static uint64_t lists_digest(struct gw_client *client, const struct gw_neighbour
 {
 	int64_t ids[QUESTIONS];
 	struct gw_edge_list *list;
-	for (uint64_t i = 0; i < QUESTIONS; i++)
+	uint64_t questions = question_count();
+	for (uint64_t i = 0; i < questions; i++)
 		ids[i] = (int64_t)(i < SETUP_SCALE / 2 ? i : gw_mix64(i) % (SETUP_SCALE / 2)); /* some of them twice */
-	must(gw_neighbours(client, spec, 8, stream, ids, QUESTIONS, &list));
-	uint64_t digest = gw_digest_add(0, list->offsets, (QUESTIONS + 1) * 8);
+	must(gw_neighbours(client, spec, 8, stream, ids, questions, &list));
+	uint64_t digest = gw_digest_add(0, list->offsets, (questions + 1) * 8);
 	digest = gw_digest_add(digest, list->src, list->edge_count * 8);
 	digest = gw_digest_add(digest, list->dst, list->edge_count * 8);
 	digest = gw_digest_add(digest, list->edge_ids, list->edge_count * 8);
@@ -139,7 +152,7 @@ static uint32_t draw_everything(struct gw_client *client, uint64_t digests[DIGES
 	uint32_t n = 0;
 	for (uint32_t k = 0; k < KINDS; k++) {
 		const struct rules rules = rules_of(client, kinds[k]);
-		for (size_t f = 0; f < FANOUTS; f++) {
+		for (size_t f = 0; f < fanout_count(); f++) {
 			for (int replace = 0; replace < 2; replace++) {
 				const struct gw_neighbours_spec list = {.etype = FIXTURE_CITES,
 									.fanout = fanouts[f],
@@ -156,32 +169,33 @@ static uint32_t draw_everything(struct gw_client *client, uint64_t digests[DIGES
 			}
 		}
 	}
-	for (size_t f = 0; f < FANOUTS; f++) {
+	for (size_t f = 0; f < fanout_count(); f++) {
 		for (int replace = 0; replace < 2; replace++) {
 			const struct gw_neighbours_spec list = {
 				.etype = FIXTURE_WRITES, .direction = GW_OUT, .fanout = fanouts[f], .replace = replace};
 			digests[n++] = lists_digest(client, &list, 77);
 		}
 	}
-	assert_int_equal(n, DIGESTS);
+	assert_true(n <= DIGESTS);
 	return n;
 }
 
 static uint64_t expected[DIGESTS];
-static bool has_expected;
+static uint32_t expected_count; /* 0: none yet */
 
 static void compare_everything(struct gw_client *client, const struct setup *setup)
 {
 	uint64_t digests[DIGESTS];
 	(void)setup;
-	draw_everything(client, digests);
-	for (uint32_t i = 0; has_expected && i < DIGESTS; i++) {
+	uint32_t n = draw_everything(client, digests);
+	assert_true(expected_count == 0 || expected_count == n);
+	for (uint32_t i = 0; i < expected_count; i++) {
 		if (digests[i] != expected[i])
 			fail_msg("draw %u by %s, neighbours %d: other bytes", i, gw_part_transport(client, 0),
 				 (int)client->neighbours);
 	}
-	memcpy(expected, digests, sizeof(digests));
-	has_expected = true;
+	memcpy(expected, digests, n * sizeof(*digests));
+	expected_count = n;
 }
 
 static void every_way_draws_the_same(void **state)
@@ -191,13 +205,13 @@ static void every_way_draws_the_same(void **state)
 	with_each_client(3, compare_everything);
 	/* The draws differ from each other where they should: most of them do. */
 	uint32_t distinct = 0;
-	for (uint32_t i = 0; i < DIGESTS; i++) {
+	for (uint32_t i = 0; i < expected_count; i++) {
 		uint32_t first = 0;
 		while (expected[first] != expected[i])
 			first++;
 		distinct += first == i;
 	}
-	assert_true(distinct > DIGESTS / 2);
+	assert_true(distinct > expected_count / 2);
 }
 
 /* --- Every node expanded once. --- */
@@ -252,7 +266,7 @@ static struct hop_ask grouped_ask(struct gw_client *client, const struct gw_samp
 	struct hop_ask ask = {
 		.etype = FIXTURE_CITES,
 		.draw = {.rule = {.key = 1234, .fanout = fanout, .replace = replace}, .kind = kind},
-		.frontier = {.nodes = grouped->nodes, .groups = grouped->groups, .n = QUESTIONS},
+		.frontier = {.nodes = grouped->nodes, .groups = grouped->groups, .n = question_count()},
 	};
 	if (kind != &gw_sample_uniform) {
 		must(hop_columns(client, FIXTURE_CITES, "weight", kind, &ask.columns));
@@ -275,6 +289,11 @@ static uint64_t ask_digest(struct gw_client *client, const struct hop_ask *ask)
 
 /* Fanouts above SLICE_WORK of server/answer_sample.c: lists that a server draws piece by piece. */
 #define GROUP_FANOUTS (sizeof(group_fanouts) / sizeof(group_fanouts[0]))
+static size_t group_fanout_count(void)
+{
+	return cluster_is_rdma() ? 1 : GROUP_FANOUTS;
+}
+
 #define GROUP_DIGESTS (KINDS * GROUP_FANOUTS * 2 + GROUP_FANOUTS + KINDS)
 
 #define MANY 20000 /* rows: more than one request has */
@@ -309,7 +328,7 @@ static void compare_groups(struct gw_client *client, const struct setup *setup)
 	for (uint32_t i = 0; i < QUESTIONS; i++)
 		small[i] = grouped.groups[i] % 3;
 	for (uint32_t k = 0; k < KINDS; k++) {
-		for (size_t f = 0; f < GROUP_FANOUTS; f++) {
+		for (size_t f = 0; f < group_fanout_count(); f++) {
 			for (int replace = 0; replace < 2; replace++) {
 				struct hop_ask ask = grouped_ask(client, kinds[k], group_fanouts[f], replace, &grouped);
 				if (group_fanouts[f] > 1000)
@@ -328,22 +347,22 @@ static void compare_groups(struct gw_client *client, const struct setup *setup)
 			}
 		}
 	}
-	for (size_t f = 0; f < GROUP_FANOUTS; f++) {
+	for (size_t f = 0; f < group_fanout_count(); f++) {
 		struct hop_ask ask = grouped_ask(client, &gw_sample_uniform, group_fanouts[f], true, &grouped);
 		ask.etype = FIXTURE_WRITES;
 		ask.direction = GW_OUT;
-		ask.frontier.n = group_fanouts[f] > 1000 ? 10 : QUESTIONS;
+		ask.frontier.n = group_fanouts[f] > 1000 ? 10 : question_count();
 		digests[n++] = ask_digest(client, &ask);
 	}
-	for (uint32_t k = 0; k < KINDS; k++)
+	for (uint32_t k = 0; k < KINDS && !cluster_is_rdma(); k++)
 		digests[n++] = many_digest(client, kinds[k], &grouped);
-	assert_int_equal(n, GROUP_DIGESTS);
+	assert_true(n <= GROUP_DIGESTS);
 	for (uint32_t i = 0; has_expected_groups && i < n; i++) {
 		if (digests[i] != expected_groups[i])
 			fail_msg("draw %u in groups by %s, neighbours %d: other bytes", i, gw_part_transport(client, 0),
 				 (int)client->neighbours);
 	}
-	memcpy(expected_groups, digests, sizeof(digests));
+	memcpy(expected_groups, digests, n * sizeof(*digests));
 	has_expected_groups = true;
 }
 
@@ -543,6 +562,8 @@ static void draw_in_short_memory(const struct gw_client_options *options, const 
 static void short_memory_is_an_error(void **state)
 {
 	(void)state;
+	if (cluster_is_rdma())
+		skip(); /* it opens no connection */
 	struct gw_fixture fixture;
 	gw_fixture_begin(&fixture, SEED, FIXTURE_HUB + 150, 2);
 	fixture_add_hub(&fixture);

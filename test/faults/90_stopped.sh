@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The server of the other host's part is stopped for good. Reads need none of its code: a complete epoch and thousands of
-# rows arrive and are right, while the server uses no processor time. Requests to it end at their deadline.
+# The server of the other host's part is stopped for good. Reads need none of its code: a complete epoch, thousands of
+# rows and 100,000 draws by weight arrive and are right, while the server uses no processor time. Requests to it end at
+# their deadline.
 # shellcheck source=test/faults/lib.sh
 . "$(dirname "$0")/lib.sh"
 serve_all
@@ -11,7 +12,7 @@ reader=$!
 within $step_limit [ -e /tmp/ready ] || not_ok "the reader does not connect"
 before=$(on_a 'stop_server && server_ticks')
 touch /tmp/go
-if wait $reader; then ok "an epoch and thousands of rows from a stopped server, and a request that ends at its deadline: $(tail -n 1 "$said")"; else not_ok "reads from a stopped server: status $?"; fi
+if wait $reader; then ok "an epoch, thousands of rows and draws by weight from a stopped server, and a request that ends at its deadline: $(tail -n 1 "$said")"; else not_ok "reads from a stopped server: status $?"; fi
 after=$(on_a server_ticks)
 if [ -n "$before" ] && [ "$before" = "$after" ]; then
 	ok "the stopped server used no processor time"

@@ -3,6 +3,7 @@
  *   connects two clients: one samples by reads, one by requests
  *   -> creates "ready", waits for "go": meanwhile the script stops the server
  *   -> a complete epoch by reads, compared -> 20,000 rows of the server's part, one read each, compared
+ *   -> 100,000 draws by weight from lists of the server's part, compared
  *   -> a request ends at its deadline, and the error names the server -> reads still work
  *
  * On failure the status is 1, and one line says which step failed. */
@@ -19,6 +20,9 @@
 #include "tools/minibatch_compare.h"
 
 #define READS      20000u
+#define PICKS      100000u
+#define FANOUT     50
+#define SEEDS      200u
 #define REQUEST_MS 5000
 
 struct command {
@@ -100,6 +104,33 @@ static gw_status read_rows(struct gw_epoch_side *side, struct gw_epoch_side *ref
 	return status != GW_OK ? gw_context(status, "after %" PRIu64 " rows", *reads) : GW_OK;
 }
 
+/* Draws by weight for nodes of part 0, and compares with the folder. A draw with replacement from a list that is not
+ * empty gives FANOUT picks. */
+static gw_status draw_by_weight(struct gw_epoch_side *side, struct gw_epoch_side *reference, uint64_t *picks)
+{
+	static const int32_t fanouts[] = {FANOUT};
+	static const struct gw_edge_rule rules[] = {{.weight = "weight"}};
+	const struct gw_sample_spec spec = {.hops = 1, .fanouts = fanouts, .replace = true, .rules = rules};
+	int64_t begin, end, seeds[SEEDS];
+	gw_status status = gw_part_range(side->client, side->options.spec.fetches[0].tensor->type, 0, &begin, &end);
+	for (uint64_t stream = 0; status == GW_OK && *picks < PICKS; stream++) {
+		struct gw_minibatch *batch = NULL, *expected = NULL;
+		for (uint32_t i = 0; i < SEEDS; i++)
+			seeds[i] = begin + (int64_t)((stream * SEEDS + i) % (uint64_t)(end - begin));
+		status = gw_sample(side->client, &spec, 1, stream, seeds, SEEDS, &batch);
+		if (status == GW_OK)
+			status = gw_sample(reference->client, &spec, 1, stream, seeds, SEEDS, &expected);
+		if (status == GW_OK)
+			status = gw_minibatch_compare(&spec, batch, expected, NULL);
+		if (status == GW_OK && batch->edge_count == 0)
+			status = gw_fail(GW_DIGEST, "no list of part 0 has an edge");
+		*picks += status == GW_OK ? batch->edge_count : 0;
+		gw_minibatch_release(expected);
+		gw_minibatch_release(batch);
+	}
+	return status != GW_OK ? gw_context(status, "after %" PRIu64 " draws by weight", *picks) : GW_OK;
+}
+
 /* Samples a mini-batch by requests. It must fail with GW_DEADLINE, name the server, and not end too early. */
 static gw_status expect_deadline(struct gw_epoch_side *side, const char *server, uint64_t *took_ms)
 {
@@ -130,7 +161,7 @@ static gw_status run(const struct command *c, struct gw_epoch_side sides[3])
 	by_requests.neighbours = "requests";
 	by_requests.order = NULL;
 	by_requests.timeout_ms = REQUEST_MS;
-	uint64_t batches = 0, reads = 0, more = 0, took_ms = 0;
+	uint64_t batches = 0, reads = 0, more = 0, picks = 0, took_ms = 0;
 	gw_status status = gw_epoch_side_open(&plan, &by_reads, &sides[0]);
 	if (status == GW_OK)
 		status = gw_epoch_side_open(&plan, &by_requests, &sides[1]);
@@ -147,15 +178,18 @@ static gw_status run(const struct command *c, struct gw_epoch_side sides[3])
 		status = read_rows(&sides[0], &sides[2], &reads);
 	uint64_t rows_ms = (gw_now_ns() - begun) / GW_NS_PER_MS;
 	if (status == GW_OK)
+		status = draw_by_weight(&sides[0], &sides[2], &picks);
+	uint64_t picks_ms = (gw_now_ns() - begun) / GW_NS_PER_MS - rows_ms;
+	if (status == GW_OK)
 		status = expect_deadline(&sides[1], c->servers[0], &took_ms);
 	if (status == GW_OK) {
 		more = READS - 1;
 		status = read_rows(&sides[0], &sides[2], &more);
 	}
 	if (status == GW_OK)
-		printf("%" PRIu64 " batches, %" PRIu64 " rows in %" PRIu64 " ms, a request that ended after %" PRIu64
-		       " ms\n",
-		       batches, reads, rows_ms, took_ms);
+		printf("%" PRIu64 " batches, %" PRIu64 " rows in %" PRIu64 " ms, %" PRIu64
+		       " draws by weight in %" PRIu64 " ms, a request that ended after %" PRIu64 " ms\n",
+		       batches, reads, rows_ms, picks, picks_ms, took_ms);
 	return status;
 }
 
