@@ -31,6 +31,7 @@ from graphwire.edges import EdgeList
 from graphwire.graph import Feature, Graph, open
 from graphwire.loader import EdgeLoader, NodeLoader, sample
 from graphwire.partition import partition_graph
+from graphwire.tables import Tables, from_tables
 from graphwire.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -56,8 +57,10 @@ __all__ = [
     "OutOfRangeError",
     "PeerError",
     "ResourceError",
+    "Tables",
     "Tensor",
     "datasets",
+    "from_tables",
     "nn",
     "open",
     "optim",

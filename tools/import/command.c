@@ -78,6 +78,7 @@ WORD(take_num_nodes, GW_IMPORT_NUM_NODES)
 WORD(take_node_feature, GW_IMPORT_NODE_FEATURE)
 WORD(take_node_mask, GW_IMPORT_NODE_MASK)
 WORD(take_edge_feature, GW_IMPORT_EDGE_FEATURE)
+WORD(take_edge_time, GW_IMPORT_EDGE_TIME)
 WORD(take_edge_column, GW_IMPORT_EDGE_COLUMN)
 WORD(take_weight, GW_IMPORT_WEIGHT)
 #undef WORD
@@ -212,6 +213,9 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(take_node_mask)},
 	{"edge-feature", "[SRC:REL:DST:]NAME=FILE", "row r belongs to input edge r", 4,
 	 GW_OPTION_CALL(take_edge_feature)},
+	{"edge-time", "[SRC:REL:DST=]FILE",
+	 "edge feature \"time\" from an .npy of int64, one for each input edge; lists are sorted by it", 4,
+	 GW_OPTION_CALL(take_edge_time)},
 	{"weight", "[SRC:REL:DST:]NAME",
 	 "add an alias table, 8 bytes an edge, to an edge feature of numbers >= 0: draws by weight read it; without a "
 	 "type, to NAME of every edge type that has it. If no such feature exists, NAME is a column of text and "

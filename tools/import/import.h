@@ -30,6 +30,7 @@ enum gw_import_kind {
 	GW_IMPORT_NODE_MASK,
 	GW_IMPORT_EDGE_FEATURE, /* "[src:rel:dst:]name=FILE[:MEMBER]" */
 	GW_IMPORT_EDGE_COLUMN,  /* "name=COLUMN" */
+	GW_IMPORT_EDGE_TIME,    /* "src:rel:dst=FILE" or FILE */
 	GW_IMPORT_WEIGHT,       /* "[src:rel:dst:]name" of an edge feature, or a column */
 };
 
@@ -109,6 +110,7 @@ struct gw_import_set {
 	uint64_t *relations;          /* [rows], triples */
 	uint32_t *rel_numbers;        /* the same memory, after numbering */
 	int64_t *times;               /* [rows] or NULL */
+	const int64_t *given_times;   /* [rows] of --edge-time, or NULL */
 	struct gw_import_column *columns;
 	uint32_t num_columns;
 	const char *weight_column; /* becomes the feature "weight"; NULL: none */
@@ -214,6 +216,7 @@ gw_status gw_import_plan(struct gw_import *im);          /* words -> spaces, set
 gw_status gw_import_plan_weights(struct gw_import *im);  /* ... and the features that get alias tables */
 gw_status gw_import_open_all(struct gw_import *im);      /* opens files, decides formats and kinds of ids */
 gw_status gw_import_read_all(struct gw_import *im);      /* edges in memory */
+gw_status gw_import_times(struct gw_import *im);         /* times of edges from files */
 gw_status gw_import_number(struct gw_import *im);        /* ids -> numbers; orig ids to the builder */
 gw_status gw_import_add_edges(struct gw_import *im);     /* sets -> the builder's edge types */
 gw_status gw_import_features(struct gw_import *im);      /* node and edge features, masks */

@@ -190,6 +190,7 @@ gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 	gw_status status;
 	switch (kind) {
 	case GW_IMPORT_EDGES:
+	case GW_IMPORT_EDGE_TIME:
 		status = split_edges(text, &parts);
 		break;
 	case GW_IMPORT_TRIPLES:

@@ -63,6 +63,8 @@ static gw_status run_steps(struct gw_import *im)
 		     inflated_bytes);
 	phase = gw_phase_begin(im->threads, quiet);
 	status = gw_import_read_all(im);
+	if (status == GW_OK)
+		status = gw_import_times(im);
 	if (status != GW_OK)
 		return status;
 	gw_phase_end(&phase, "parse", text_bytes ? text_bytes : im->input_bytes);

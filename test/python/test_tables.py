@@ -1,0 +1,157 @@
+"""Graphs of tables, against plain Python: ids, features, labels, masks and times of random tables, from every kind of
+table; errors by their text."""
+
+from __future__ import annotations
+
+import random
+import uuid
+
+import graphwire
+import numpy as np
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+
+import pyarrow.csv  # noqa: E402
+import pyarrow.parquet  # noqa: E402
+
+KINDS = ("arrow", "stream", "pandas", "polars", "csv", "parquet", "folder")
+RATES = ("user", "rates", "film")
+KNOWS = ("user", "knows", "user")
+
+
+def partition(tables, out, parts=1, **options):
+    return graphwire.open(graphwire.partition_graph(tables, "g", parts, out, method="random", **options), numpy=True)
+
+
+def as_kind(kind, table, path):
+    """A table of Arrow as another kind of table."""
+    if kind == "arrow":
+        return table
+    if kind == "stream":
+        return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=7))
+    if kind == "pandas":
+        return table.to_pandas()
+    if kind == "polars":
+        return pytest.importorskip("polars").from_arrow(table)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "csv":
+        pa.csv.write_csv(table, path.with_suffix(".csv"))
+        return path.with_suffix(".csv")
+    if kind == "parquet":
+        pa.parquet.write_table(table, path.with_suffix(".parquet"), row_group_size=5)
+        return str(path.with_suffix(".parquet"))
+    path.mkdir()
+    (path / "_SUCCESS").touch()
+    (path / ".part-00000.parquet.crc").write_bytes(b"crc")
+    middle = len(table) // 3
+    for part, piece in enumerate((table[:middle], table[middle:])):
+        pa.parquet.write_table(piece, path / f"part-{part:05}-c000.snappy.parquet")
+    return path
+
+
+def ids_of(kind, count, draw):
+    """Different ids of a kind, in random order."""
+    if kind == "text":
+        found = [f"person {i}é" for i in range(count)]
+    elif kind == "uuid":
+        found = [str(uuid.UUID(int=draw.getrandbits(128))) for _ in range(count)]
+    elif kind == "sparse":
+        found = draw.sample(range(10**12), count)
+    else:
+        found = [i - count // 2 for i in range(count)]  # negative ones too
+    draw.shuffle(found)
+    return found
+
+
+def random_tables(draw, kind):
+    """(users, films, rates, knows) as {column: values}."""
+    users, films = ids_of(kind, draw.randint(2, 40), draw), ids_of("sparse", draw.randint(1, 20), draw)
+    n, m = len(users), len(films)
+    rates, knows = draw.randint(1, 200), draw.randint(3, 60)
+    return ({"id": users, "age": [draw.random() for _ in range(n)], "town": [draw.choice("zyx") + "-town" for _ in range(n)],
+             "height": [draw.randint(0, 9) for _ in range(n)], "split": [draw.choice(["train", "val", "test"])
+                                                                        for _ in range(n)],
+             "bio": [draw.choice(["ä, b", "", 'say "x"', "plain"]) + "!" for _ in range(n)]},
+            {"film_id": films, "seen": [draw.random() < 0.5 for _ in range(m)], "year": [draw.randint(1900, 2030)
+                                                                                        for _ in range(m)]},
+            {"user": [draw.choice(users) for _ in range(rates)], "film": [draw.choice(films) for _ in range(rates)],
+             "stars": [draw.random() * 5 for _ in range(rates)], "when": [draw.randint(-10**9, 10**9)
+                                                                         for _ in range(rates)]},
+            {"src": [draw.choice(users) for _ in range(knows)], "dst": [draw.choice(users) for _ in range(knows)]})
+
+
+def graph_of(columns, kind, folder, parts=1):
+    users, films, rates, knows = (as_kind(kind, pa.table(one), folder / f"tables/{place}")
+                                  for place, one in enumerate(columns))
+    tables = graphwire.from_tables(
+        {RATES: rates, KNOWS: knows}, {"user": users, "film": films}, id={"user": "id"}, time={RATES: "when"},
+        features={"user": {"feat": ["age", "height"], "age": "age"}, "film": ["year", "seen"], RATES: ["stars"]},
+        labels={"user": "town"}, masks={"user": "split"}, text={"user": "bio"}, categories={"film": {"decade": "year"}})
+    return partition(tables, folder / "parts", parts)
+
+
+def check(graph, columns, folder):
+    """Compares a graph with its tables."""
+    users, films, rates, knows = columns
+    at = graph.ids_of(users["id"], "user")
+    film_at = graph.ids_of(films["film_id"], "film")
+    assert graph.num_nodes("user") == len(users["id"]) and graph.num_nodes("film") == len(films["film_id"])
+    assert list(graph.original_ids(at, "user")) == users["id"]
+    assert list(graph.original_ids(film_at, "film")) == films["film_id"]
+    feat = graph.feature("feat", "user")[at]
+    assert np.array_equal(feat, np.stack([users["age"], users["height"]], 1)) and feat.dtype == np.float64
+    assert graph.feature("age", "user")[at].tolist() == users["age"]
+    towns = sorted(set(users["town"]))
+    assert [towns[i] for i in graph.feature("label", "user")[at]] == users["town"]
+    for split in ("train", "val", "test"):
+        assert graph.feature(f"{split}_mask", "user")[at].tolist() == [one == split for one in users["split"]]
+    assert graph.node_texts(at, "user", name="bio") == users["bio"]
+    assert graph.feature("seen", "film")[film_at].tolist() == films["seen"]
+    assert graph.feature("year", "film")[film_at].tolist() == films["year"]
+    years = sorted(set(films["year"]))
+    assert [years[i] for i in graph.feature("decade", "film")[film_at]] == films["year"]
+    for etype, table, names in ((RATES, rates, ("user", "film")), (KNOWS, knows, ("src", "dst"))):
+        everything = np.arange(graph.num_edges(etype))
+        src, dst = graph.find_edges(everything, etype)
+        rows = graph.original_ids(everything, etype=etype)
+        got = list(zip(rows.tolist(), graph.original_ids(src, etype[0]), graph.original_ids(dst, etype[2])))
+        assert sorted(got) == [(row, *ends) for row, ends in enumerate(zip(*(table[name] for name in names)))]
+    rows = graph.original_ids(np.arange(graph.num_edges(RATES)), etype=RATES)
+    assert graph.feature("stars", etype=RATES)[:].tolist() == [rates["stars"][row] for row in rows]
+    when = graph.feature("time", etype=RATES)[:]
+    assert when.tolist() == [rates["when"][row] for row in rows]
+    _, dst = graph.find_edges(np.arange(graph.num_edges(RATES)), RATES)
+    assert all(a <= b for a, b, same in zip(when, when[1:], dst[1:] == dst[:-1]) if same)
+
+
+def contents(folder):
+    """{file: bytes} of a graph, without its description, which has the time of its making."""
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*"))
+            if path.is_file() and path.suffix not in (".json", ".log")}
+
+
+@pytest.mark.parametrize("kind", ["text", "uuid", "sparse", "negative"])
+@pytest.mark.parametrize("parts", [1, 2, 8])
+def test_random_tables(kind, parts, tmp_path):
+    """Ids in are ids out, and each row is its node's, for every kind of id and number of parts."""
+    for seed in range(3):
+        draw = random.Random(f"{kind} {parts} {seed}")
+        columns = random_tables(draw, kind)
+        with graph_of(columns, draw.choice(("arrow", "pandas", "parquet")), tmp_path / str(seed), parts) as graph:
+            check(graph, columns, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["text", "sparse"])
+def test_kinds_of_tables_give_the_same_graph(kind, tmp_path):
+    """The files of the graph are equal byte for byte."""
+    columns = random_tables(random.Random(kind), kind)
+    first = None
+    for source in KINDS:
+        with graph_of(columns, source, tmp_path / source) as graph:
+            check(graph, columns, tmp_path)
+        found = contents(tmp_path / source / "parts")
+        first = first or found
+        assert found.keys() == first.keys() and len(found) > 10
+        assert all(found[name] == first[name] for name in first), source
