@@ -3,12 +3,17 @@ table; errors by their text."""
 
 from __future__ import annotations
 
+import json
 import random
+import re
+import subprocess
+import sys
 import uuid
 
 import graphwire
 import numpy as np
 import pytest
+from conftest import PROGRAM, run
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -155,3 +160,52 @@ def test_kinds_of_tables_give_the_same_graph(kind, tmp_path):
         first = first or found
         assert found.keys() == first.keys() and len(found) > 10
         assert all(found[name] == first[name] for name in first), source
+
+
+@pytest.mark.parametrize("by_command", [False, True])
+def test_dgl_chunks(by_command, tmp_path):
+    """A chunked graph of Parquet chunks, with DGL's shapes and without, and one of NumPy arrays are equal."""
+    random = np.random.default_rng(3)
+    edges, feat, label = random.integers(0, 20, (30, 2)), random.random((20, 2, 3)), random.integers(0, 4, 20)
+    weight, mask = random.random(30).astype(np.float32), random.integers(0, 2, 20).astype(np.int8)
+
+    def chunk(name, rows, shape):
+        table = pa.Table.from_pandas(pd.DataFrame(rows.reshape(len(rows), -1)).rename(columns=str))
+        table = table.replace_schema_metadata({"shape": str(rows.shape)} if shape else {})
+        pa.parquet.write_table(table, tmp_path / f"{name}.parquet")
+        return f"{name}.parquet"
+
+    def metadata(kind, write):
+        def entry(name, rows, shape=True):
+            half = len(rows) // 2
+            return {"format": {"name": kind}, "data": [write(f"{name}0", rows[:half], shape),
+                                                       str(tmp_path / write(f"{name}1", rows[half:], shape))]}
+        return {"graph_name": "chunks", "node_type": ["a"], "num_nodes_per_chunk": [[10, 10]], "edge_type": ["a:to:a"],
+                "num_edges_per_chunk": [[15, 15]], "edges": {"a:to:a": entry("edges", edges, False)},
+                "node_data": {"a": {"feat": entry("feat", feat), "label": entry("label", label),
+                                    "train_mask": entry("mask", mask)}},
+                "edge_data": {"a:to:a": {"w": entry("w", weight)}}}
+
+    def save(name, rows, _):
+        np.save(tmp_path / f"{name}.npy", rows)
+        return f"{name}.npy"
+
+    (tmp_path / "numpy.json").write_text(json.dumps(metadata("numpy", save)))
+    (tmp_path / "parquet.json").write_text(json.dumps(metadata("parquet", chunk)))
+    run("import", "--from", tmp_path / "numpy.json", "--out", tmp_path / "right")
+    if by_command:
+        done = subprocess.run([PROGRAM, "import", "--from", tmp_path / "parquet.json", "--out", tmp_path / "found"],
+                              capture_output=True, text=True)
+        said = re.search(r'"a:to:a": Parquet chunks: python (-m graphwire.chunks \S+ )OUT writes', done.stderr)
+        assert done.returncode == 1 and said
+        subprocess.run([sys.executable, *said.group(1).split(), tmp_path / "npy"], check=True)
+        run("import", "--from", tmp_path / "npy" / "metadata.json", "--out", tmp_path / "found")
+        assert contents(tmp_path / "found") == contents(tmp_path / "right")
+        return
+    with partition(graphwire.chunks.chunked(tmp_path / "parquet.json"), tmp_path / "found") as graph:
+        assert np.array_equal(graph.feature("feat")[:], feat) and graph.feature("feat").shape == (20, 2, 3)
+        assert np.array_equal(graph.feature("label")[:], label)
+        assert np.array_equal(graph.feature("train_mask")[:], mask == 1)
+        rows = graph.original_ids(np.arange(30), etype="to")
+        assert np.array_equal(np.stack(graph.find_edges(np.arange(30)), 1), edges[rows])
+        assert np.array_equal(graph.feature("w", etype="to")[:], weight[rows])
