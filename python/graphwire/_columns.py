@@ -15,7 +15,6 @@ from graphwire._numbering import Ids, Texts
 
 Where = Callable[[int], str]  # the place of a row, for errors: "papers.csv, row 7"
 
-_FILL = "fill in what is missing, or leave out the row"
 _SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test",
            "": "", "none": ""}
 
@@ -58,15 +57,12 @@ def _plain(column: Any) -> Any:
 
 def _refuse_missing(column: Any, name: str, where: Where) -> None:
     pa = arrow()
-    if column.null_count:
-        missing, what = column.is_null(), "null"
-    elif pa.types.is_floating(column.type):
-        missing, what = pa.compute.is_nan(column), "NaN"
-    else:
+    if not column.null_count and not pa.types.is_floating(column.type):
         return
+    missing = column.is_null(nan_is_null=pa.types.is_floating(column.type))
     row = pa.compute.index(missing, True).as_py()
     if row >= 0:
-        raise ValueError(f"{where(row)}: column {name} is {what}: {_FILL}")
+        raise ValueError(f"{where(row)}: column {name} is missing (null or NaN): fill it in, or leave out the row")
 
 
 def _texts(column: Any) -> Texts:
