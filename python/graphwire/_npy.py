@@ -1,4 +1,4 @@
-"""Writes .npy files and .npz archives of texts in pieces, whose number of rows is known only at the end.
+"""Writes .npy files, of rows and of texts, in pieces, whose number of rows is known only at the end.
 
     Rows(path) -> append(piece) for each batch -> close(): the header gets the number of rows
 
@@ -7,8 +7,6 @@ Errors: OSError; ValueError if a piece has another type or another shape than th
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Optional
 
@@ -48,16 +46,25 @@ class Rows:
         self._file.close()
 
 
-def write_texts(path: Path, count: int, offsets: Iterable[np.ndarray], texts: Any) -> None:
-    """Writes an archive of texts as `graphwire import` reads it: offsets, int64 [count + 1], in pieces, and their bytes,
-    a buffer of uint8."""
-    with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
-        with archive.open("offsets.npy", "w", force_zip64=True) as member:
-            member.write(_header(np.dtype(np.int64), (count + 1,)))
-            for piece in offsets:
-                member.write(memoryview(np.ascontiguousarray(piece)).cast("B"))
-        with archive.open("bytes.npy", "w", force_zip64=True) as member:
-            view = memoryview(texts).cast("B")
-            member.write(_header(np.dtype(np.uint8), (len(view),)))
-            for begin in range(0, len(view), 1 << 26):
-                member.write(view[begin:begin + (1 << 26)])
+class TextFiles:
+    """Texts as `graphwire import` reads them: STEM.offsets.npy, int64 [texts + 1], and STEM.bytes.npy, in which text i
+    is [offsets[i], offsets[i + 1]). path: the file of the offsets, which names both. count: the texts so far."""
+
+    def __init__(self, stem: Path):
+        self.path = stem.with_name(stem.name + ".offsets.npy")
+        self._offsets, self._bytes = Rows(self.path), Rows(stem.with_name(stem.name + ".bytes.npy"))
+        self._offsets.append(np.zeros(1, np.int64))
+
+    @property
+    def count(self) -> int:
+        return self._offsets.count - 1
+
+    def append(self, offsets: np.ndarray, data: np.ndarray) -> None:
+        """Appends texts: text i of these is data[offsets[i]:offsets[i + 1]]."""
+        first, last = int(offsets[0]), int(offsets[-1])
+        self._offsets.append(offsets[1:].astype(np.int64) + (self._bytes.count - first))
+        self._bytes.append(data[first:last])
+
+    def close(self) -> None:
+        self._offsets.close()
+        self._bytes.close(np.uint8)

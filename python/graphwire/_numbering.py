@@ -44,27 +44,42 @@ class Numbering:
         """Frees the memory that only further ids need."""
         lib.numbering_close(self._held)
 
-    def write(self, path: Path) -> Path:
-        """Writes the ids in the order of their numbers to path with the ending .npy (integers) or .npz (texts), which
-        is returned."""
+    def _integers(self) -> np.ndarray:
+        """The integers in the order of their numbers; a view, valid until further ids."""
         count = len(self)
-        if not self.is_text:
-            path = path.with_suffix(".npy")
-            rows = _npy.Rows(path)
-            if count:
-                rows.append(np.frombuffer(ffi.buffer(lib.numbering_integers(self._held), count * 8), np.int64))
-            rows.close()
-            return path
-        path = path.with_suffix(".npz")
+        return np.frombuffer(ffi.buffer(lib.numbering_integers(self._held), count * 8) if count else b"", np.int64)
+
+    def _bytes(self) -> np.ndarray:
+        """The bytes of all texts; a view, valid until further ids."""
         length = ffi.new("uint64_t *")
-        data = lib.numbering_bytes(self._held, length)
-        _npy.write_texts(path, count, self._offsets(), ffi.buffer(data, length[0]) if length[0] else b"")
-        return path
+        held = lib.numbering_bytes(self._held, length)
+        return np.frombuffer(ffi.buffer(held, length[0]) if length[0] else b"", np.uint8)
+
+    def values(self) -> list[Any]:
+        """The ids in the order of their numbers: ints, or bytes."""
+        if not self.is_text:
+            return self._integers().tolist()
+        data = self._bytes().tobytes()
+        return [data[start:end] for offsets in self._offsets() for start, end in zip(offsets, offsets[1:])]
+
+    def write(self, stem: Path) -> Path:
+        """Writes the ids in the order of their numbers to files that begin with `stem`. Returns the one that names them:
+        .npy of integers, or the offsets of texts."""
+        if not self.is_text:
+            rows = _npy.Rows(stem.with_name(stem.name + ".npy"))
+            rows.append(self._integers())
+            rows.close()
+            return rows.path
+        texts, data = _npy.TextFiles(stem), self._bytes()
+        for offsets in self._offsets():
+            texts.append(offsets, data)
+        texts.close()
+        return texts.path
 
     def _offsets(self) -> Iterator[np.ndarray]:
-        total = len(self) + 1
-        for begin in range(0, total, _PIECE):
-            piece = np.empty(min(_PIECE, total - begin), np.int64)
+        """The places of texts in the bytes of all, in pieces that share their ends."""
+        for begin in range(0, len(self), _PIECE):
+            piece = np.empty(min(_PIECE, len(self) - begin) + 1, np.int64)
             lib.numbering_offsets(self._held, begin, len(piece), ffi.from_buffer("int64_t[]", piece))
             yield piece
 

@@ -16,13 +16,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Optional
 
 from graphwire._columns import Where, arrow
 from graphwire._keywords import suggestion
 
-BATCH_ROWS = 1 << 20
+BATCH_ROWS = 1 << 17
 _CSV_BLOCK = 16 << 20
 _KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 _DELIMITERS = ",\t;|"
@@ -131,13 +132,22 @@ class _Files(Table):
         raise NotImplementedError
 
 
+def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches, each of which is decoded while the caller works on the one before."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = thread.submit(next, batches, None)
+            yield batch
+
+
 class _Parquet(_Files):
     def _file(self, path: Path) -> Any:
         pa = arrow()
         import pyarrow.parquet
 
         try:
-            return pyarrow.parquet.ParquetFile(path)
+            return pyarrow.parquet.ParquetFile(path, pre_buffer=False)  # whole row groups would be in memory
         except pa.ArrowInvalid as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -155,7 +165,7 @@ class _Parquet(_Files):
                 found = file.schema_arrow.field(name).type
                 if found != kind:
                     raise TypeError(f"{path}: column {name} is {found}, but {kind} in {self.paths[0].name}")
-            for batch in file.iter_batches(BATCH_ROWS, columns=list(types)):
+            for batch in _ahead(file.iter_batches(BATCH_ROWS, columns=list(types))):
                 yield self._at(str(path), first), batch.select(list(types))
                 first += batch.num_rows
 

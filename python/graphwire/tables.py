@@ -15,7 +15,7 @@ without pyarrow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
@@ -30,6 +30,7 @@ from graphwire._tables import Table, opened
 
 Key = Union[str, Canonical]  # a node type or an edge type
 Columns = dict[str, list[str]]  # {feature: columns that are joined}
+_BLOCK = 1 << 20
 _IDS = ("id", "nodeid", "nodeids", "ids")
 
 
@@ -158,16 +159,11 @@ class _Categories:
     def append(self, values: Ids) -> None:
         self._rows.append(numbers((self._numbering, values, True))[:, 0])
 
-    def close(self, names: Path) -> Path:
-        """Numbers the values by their order, and writes them as texts. Returns the path of the texts."""
+    def close(self, stem: Path) -> Path:
+        """Numbers the values by their order, and writes them as texts, to files that begin with `stem`. Returns the path
+        of the texts."""
         self._rows.close()
-        values: list[Any] = []
-        if self._numbering.is_text:
-            with np.load(self._numbering.write(names.with_suffix(".first"))) as found:
-                data, offsets = found["bytes"].tobytes(), found["offsets"]
-            values = [data[offsets[i]:offsets[i + 1]] for i in range(len(offsets) - 1)]
-        elif len(self._numbering):
-            values = np.load(self._numbering.write(names.with_suffix(".first"))).tolist()
+        values = self._numbering.values()
         order = sorted(range(len(values)), key=values.__getitem__)
         places = np.empty(len(values), np.int64)
         places[order] = np.arange(len(values))
@@ -177,9 +173,10 @@ class _Categories:
                 codes[begin:begin + (1 << 20)] = places[codes[begin:begin + (1 << 20)]]
             codes.flush()
         texts = [values[i] if isinstance(values[i], bytes) else str(values[i]).encode() for i in order]
-        offsets = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
-        _npy.write_texts(names, len(texts), [offsets], b"".join(texts))
-        return names
+        written = _npy.TextFiles(stem)
+        written.append(np.cumsum([0, *map(len, texts)]), np.frombuffer(b"".join(texts), np.uint8))
+        written.close()
+        return written.path
 
 
 class _Feature:
@@ -196,7 +193,7 @@ class _Writer:
         self._files, self._key, self._features, self._types = files, key, features, types
         self._rows: dict[str, _npy.Rows] = {}
         self._categories: dict[str, _Categories] = {}
-        self._texts: dict[str, tuple[_npy.Rows, _npy.Rows, int]] = {}
+        self._texts: dict[str, _npy.TextFiles] = {}
 
     def _append(self, name: str, rows: np.ndarray) -> None:
         if name not in self._rows:
@@ -209,14 +206,9 @@ class _Writer:
         self._categories[name].append(values)
 
     def _append_text(self, name: str, texts: Texts) -> None:
-        offsets, data, at = self._texts.get(name) or (
-            _npy.Rows(self._files.path(".npy")), _npy.Rows(self._files.path(".npy")), 0)
-        if at == 0 and offsets.count == 0:
-            offsets.append(np.zeros(1, np.int64))
-        first, last = int(texts.offsets[0]), int(texts.offsets[-1])
-        offsets.append(texts.offsets[1:].astype(np.int64) - first + at)
-        data.append(texts.data[first:last])
-        self._texts[name] = offsets, data, at + last - first
+        if name not in self._texts:
+            self._texts[name] = _npy.TextFiles(self._files.path(""))
+        self._texts[name].append(texts.offsets, texts.data)
 
     def take(self, where: _columns.Where, batch: Any) -> None:
         """Appends the rows of a batch."""
@@ -249,21 +241,17 @@ class _Writer:
         for name, categories in self._categories.items():
             self._rows[name] = categories._rows
             if node:
-                texts = categories.close(self._files.path(".npz"))
-                self._files.add("--node-feature", f"{of}:{name}.names", texts, f"names of {name} of {of}")
+                names = categories.close(self._files.path(""))
+                self._files.add("--node-feature", f"{of}:{name}.names", names, f"names of {name} of {of}")
             else:
-                categories.close(self._files.path(".npz"))
+                categories.close(self._files.path(""))
         for name, rows in self._rows.items():
             if name not in self._categories:
                 rows.close()
             self._add(name, rows, of, node)
-        for name, (offsets, data, _) in self._texts.items():
-            offsets.close()
-            data.close(np.uint8)
-            path = self._files.path(".npz")
-            found = np.load(offsets.path, mmap_mode="r")
-            _npy.write_texts(path, offsets.count - 1, [found], np.load(data.path, mmap_mode="r"))
-            self._files.add("--node-feature", f"{of}:{name}", path, f"text {name} of {of}")
+        for name, texts in self._texts.items():
+            texts.close()
+            self._files.add("--node-feature", f"{of}:{name}", texts.path, f"text {name} of {of}")
 
     def _add(self, name: str, rows: _npy.Rows, of: str, node: bool) -> None:
         mask = rows.kind is not None and rows.kind[0] == np.bool_ and not rows.kind[1]
@@ -291,6 +279,12 @@ class _Files:
     def add(self, option: str, of: str, path: Path, what: str) -> None:
         self.words += [option, f"{of}={path}"]
         self.names[str(path)] = what
+
+
+def _is_odd(ids: Ids) -> bool:
+    """Whether one of the integer ids is none that `graphwire import` takes."""
+    assert not isinstance(ids, Texts)
+    return len(ids) > 0 and (int(ids.min()) < 0 or int(ids.max()) == 2**63 - 1)
 
 
 def _value(ids: Ids, row: int) -> Any:
@@ -346,8 +340,9 @@ class Tables:
         numberings = {ntype: Numbering() for ntype, text in texts.items() if text or ntype in self._nodes}
         for ntype in self._nodes:
             self._write_nodes(files, ntype, types[ntype], numberings[ntype])
-        written = {etype: self._write_edges(files, etype, types[etype], numberings) for etype in self._edges}
-        self._renumber(written, numberings)
+        odd: dict[str, None] = {}
+        written = {etype: self._write_edges(files, etype, types[etype], numberings, odd) for etype in self._edges}
+        self._renumber(written, numberings, odd)
         for etype, rows in written.items():
             files.add("--edges", _label(etype), _settled(rows, files), f"edges of {_label(etype)}")
         for ntype, numbering in numberings.items():
@@ -355,6 +350,7 @@ class Tables:
             path = numbering.write(files.path(""))
             files.add("--node-feature", f"{ntype}:orig_id", path, f"ids of {ntype}")
             files.words += ["--num-nodes", f"{ntype}={len(numbering)}"]
+        arrow().default_memory_pool().release_unused()
         return files.words, files.names
 
     def _write_nodes(self, files: _Files, ntype: str, types: Mapping[str, Any], numbering: Numbering) -> None:
@@ -370,7 +366,9 @@ class Tables:
         writer.close()
 
     def _write_edges(self, files: _Files, etype: Canonical, types: Mapping[str, Any],
-                     numberings: Mapping[str, Numbering]) -> _npy.Rows:
+                     numberings: Mapping[str, Numbering], odd: dict[str, None]) -> _npy.Rows:
+        """Writes edges, int64 [edges, 2]: numbers, and integers of types without a numbering. odd: gets those of these
+        types that have an id which `graphwire import` does not take, a negative one."""
         columns, ntypes = self._ends[etype], (etype[0], etype[2])
         writer, rows = _Writer(files, etype, self._features.get(etype, []), types), _npy.Rows(files.path(".npy"))
         for where, batch in self._edges[etype].batches(types):
@@ -385,11 +383,9 @@ class Tables:
                     row = int(np.argmax(missing))
                     raise ValueError(f"{where(row)}: column {columns[end]} is {_value(pair[end], row)!r}, which no row "
                                      f"of {self._nodes[ntypes[end]].what} has as its id")
-            if found is None or len(places) == 1:
-                ends = [pair[0], pair[1]]
-                for place, end in enumerate(places):
-                    assert found is not None
-                    ends[end] = found[:, place]
+            if len(places) < 2:
+                ends = [found[:, 0] if end in places and found is not None else pair[end] for end in (0, 1)]
+                odd.update({ntypes[end]: None for end in (0, 1) if end not in places and _is_odd(pair[end])})
                 found = np.stack(ends, 1)
             rows.append(found)
             writer.take(where, batch)
@@ -397,19 +393,15 @@ class Tables:
         writer.close()
         return rows
 
-    def _renumber(self, written: Mapping[Canonical, _npy.Rows], numberings: dict[str, Numbering]) -> None:
-        """Numbers the integer ids of types that have an id which `graphwire import` does not take: a negative one."""
-        blocks = 1 << 20
-        arrays = {etype: np.load(rows.path, mmap_mode="r+") for etype, rows in written.items() if rows.count}
-        plain = {ntype for etype in written for ntype in (etype[0], etype[2]) if ntype not in numberings}
-        odd = {etype[2 * end] for etype, edges in arrays.items() for end in (0, 1) if etype[2 * end] in plain and any(
-            int(edges[begin:begin + blocks, end].min()) < 0 or int(edges[begin:begin + blocks, end].max()) == 2**63 - 1
-            for begin in range(0, len(edges), blocks))}
-        numberings.update({ntype: Numbering() for ntype in sorted(odd)})
-        for etype, edges in arrays.items():
+    def _renumber(self, written: Mapping[Canonical, _npy.Rows], numberings: dict[str, Numbering],
+                  odd: Iterable[str]) -> None:
+        """Numbers the integer ids of the types `odd`, one of whose ids `graphwire import` does not take."""
+        numberings.update({ntype: Numbering() for ntype in odd})
+        for etype, rows in written.items():
             places = [end for end in (0, 1) if etype[2 * end] in odd]
-            for begin in range(0, len(edges) if places else 0, blocks):
-                block = edges[begin:begin + blocks]
+            edges = np.load(rows.path, mmap_mode="r+") if places and rows.count else np.empty((0, 2), np.int64)
+            for begin in range(0, len(edges), _BLOCK):
+                block = edges[begin:begin + _BLOCK]
                 block[:, places] = numbers(*((numberings[etype[2 * end]], block[:, end], True) for end in places))
 
 

@@ -216,7 +216,8 @@ static const struct gw_option table[] = {
 	{"relations", "FILE", "the same for the relations of triples", 3, GW_OPTION_TEXT(A, import.relations)},
 	{.help = "Features (.npy, or .npz:MEMBER):", .group = 4},
 	{"node-feature", "[TYPE:]NAME=FILE",
-	 "row r belongs to input id r, or to line r of --nodes; an .npz of offsets and bytes has strings", 4,
+	 "row r belongs to input id r, or to line r of --nodes; an .npz of offsets and bytes, or X.offsets.npy beside "
+	 "X.bytes.npy, has strings", 4,
 	 GW_OPTION_CALL(take_node_feature)},
 	{"node-mask", "[TYPE:]NAME=FILE", "a bool, 0 or 1 for each row, or a list of ids", 4,
 	 GW_OPTION_CALL(take_node_mask)},

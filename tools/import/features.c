@@ -166,7 +166,7 @@ static gw_status open_word(struct gw_import *im, const struct gw_import_word *wo
 	status = features_find_owner(im, &parts, &feature);
 	if (status != GW_OK)
 		return status;
-	if (gw_import_format_of(parts.value) == GW_FROM_NPZ)
+	if (gw_import_names_strings(parts.value))
 		return open_strings(im, parts.value, &feature);
 	/* Opened by name: the file may be another program's temporary file. */
 	status = gw_import_array(im, parts.value, &feature.array);
