@@ -2,7 +2,8 @@
 
 bindings.py CC INCLUDE_DIR OUT.c
 
-    owned.h, which includes the public header -> the C preprocessor, with empty system headers -> cffi -> OUT.c
+    owned.h, which includes numbering.h and the public header -> the C preprocessor, with empty system headers -> cffi
+      -> OUT.c
 
 The header is the only description of the library. cffi knows the types of the system headers, so empty files replace
 them. The preprocessor removes macros, so constants that are macros are listed here.
@@ -22,12 +23,14 @@ INTEGERS = ("GW_DIMS_MAX", "GW_ALL_NEIGHBOURS", "GW_NONE")
 
 
 def declarations(compiler: str, include: str) -> str:
-    """The declarations of the public header and of owned.h, without directives and attributes, which cffi refuses."""
+    """The declarations of the public header, of owned.h and of numbering.h, without directives and attributes, which cffi
+    refuses."""
     with tempfile.TemporaryDirectory() as empty:
         for name in SYSTEM:
             Path(empty, name).touch()
         text = subprocess.run(
-            [compiler, "-E", "-P", "-nostdinc", "-I", empty, "-I", include, str(OWNED)],
+            [compiler, "-E", "-P", "-nostdinc", "-I", empty, "-I", include, "-I", str(OWNED.parents[1]),
+             str(OWNED)],
             check=True, capture_output=True, text=True).stdout
     text = re.sub(r'__attribute__\(\(visibility\("default"\)\)\)', "", text)
     return text + "".join(f"\n#define {name} ..." for name in INTEGERS if f"define {name}" in headers(include)) + "\n"

@@ -14,7 +14,7 @@
 #ifndef PYTHON_OWNED_H
 #define PYTHON_OWNED_H
 
-#include <graphwire/graphwire.h>
+#include "python/numbering.h"
 
 /* --- Waiting. --- */
 

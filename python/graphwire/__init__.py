@@ -31,10 +31,11 @@ from graphwire.edges import EdgeList
 from graphwire.graph import Feature, Graph, open
 from graphwire.loader import EdgeLoader, NodeLoader, sample
 from graphwire.partition import partition_graph
+from graphwire.tables import Tables, from_tables
 from graphwire.tensor import Tensor
 
 if TYPE_CHECKING:
-    from graphwire import datasets, nn, optim, pyg
+    from graphwire import chunks, datasets, nn, optim, pyg
     from graphwire.optim import Embedding
 
 __version__ = text(lib.package_version())
@@ -56,8 +57,11 @@ __all__ = [
     "OutOfRangeError",
     "PeerError",
     "ResourceError",
+    "Tables",
     "Tensor",
+    "chunks",
     "datasets",
+    "from_tables",
     "nn",
     "open",
     "optim",
@@ -73,7 +77,7 @@ Batch._converter = staticmethod(lambda batch, attributes: __getattr__("pyg").to_
 
 def __getattr__(name: str) -> Any:
     """Imports a submodule at its first use, because it needs torch or because few programs use it."""
-    if name in ("datasets", "nn", "optim", "pyg"):
+    if name in ("chunks", "datasets", "nn", "optim", "pyg"):
         return importlib.import_module(f"graphwire.{name}")
     if name == "Embedding":
         return importlib.import_module("graphwire.optim").Embedding

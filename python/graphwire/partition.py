@@ -27,6 +27,8 @@ from graphwire._graphs import Arrays, arrays_of
 from graphwire._keywords import keywords
 from graphwire._program import program
 from graphwire._scratch import Scratch, descriptors
+from graphwire.chunks import Chunked
+from graphwire.tables import Tables
 
 _log = logging.getLogger("graphwire")
 _PROGRESS = re.compile(r"(.+?) \d[^(]* of [^(]*\((\d+) %\)[^,]*, .*/s$")  # as core/system/progress.c writes it
@@ -255,8 +257,10 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         ("balance_edges", balance_edges))}
     weights = _weights(weight)
     shown = _progress.wanted(progress)
-    arrays = None
-    if getattr(graph, "import_words", None) is None:
+    arrays, is_files = None, isinstance(graph, (Tables, Chunked)) or getattr(graph, "import_words", None) is not None
+    if is_files and (node_features or edge_features or num_nodes is not None):
+        raise TypeError("node_features, edge_features and num_nodes belong to arrays, and this graph is in files")
+    if not is_files:
         arrays = _completed(graph, node_features, edge_features, num_nodes)
         _check_bools(arrays, weights)
     out = Path(out)
@@ -265,7 +269,10 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
     with Scratch(out.absolute().parent, f".{out.name}") as folder:
         flags = [f"--{word}" for word in ("reverse", "undirected", "transpose") if given_flags[word]]
-        words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
+        if isinstance(graph, (Tables, Chunked)):
+            words, names = graph.write(folder)
+        else:
+            words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
         names[str(folder / "whole")] = f"graph {name}"
         words = [*words, *(f"--weight={of_edges}" for of_edges in weights)]
         run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole"], names, shown)

@@ -65,6 +65,15 @@ extras_ready() {
 	}
 }
 
+# What reads tables, in a folder of its own.
+tables_ready() {
+	install_beside "$beside/tables" pyarrow polars polars-runtime-32 pandas python-dateutil six || {
+		tail -n 5 "$log"
+		not_ok "packages of tables could not be installed; all of pip's output: $log"
+		return 1
+	}
+}
+
 # DGL itself, in a folder of its own; fails if DGL has no wheel for this Python. Its wheel imports setuptools.extern.
 dgl_ready() {
 	install_beside "$beside/dgl" dgl==1.1.3 'setuptools<70' networkx psutil requests packaging &&

@@ -52,7 +52,14 @@ def test_the_guide(servers, tmp_path):
     done = subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(script)], cwd=tmp_path, env=setting,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "epoch 2: loss" in done.stdout and done.stdout.count("test accuracy") == 2
+    assert "epoch 2: loss" in done.stdout and done.stdout.count("test accuracy") == 3
+
+
+def test_commands_to_a_model():
+    """A first trained model from one's own CSV takes three commands, which test_the_guide runs."""
+    commands, = re.findall(r"three commands lead .*?^```sh\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
+    assert [line.split()[:2] for line in commands.splitlines()] == [
+        ["graphwire", "import"], ["graphwire", "partition"], ["python", "examples/graphsage.py"]]
 
 
 def test_the_build_trees_words():

@@ -70,7 +70,7 @@ static void chunked_graph(void **state)
 	snprintf(text, sizeof(text), json, "parquet");
 	import_bed_text(&import_bed, "metadata.json", text);
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@metadata.json");
-	import_bed_fails(&import_bed, GW_UNSUPPORTED, "cites", "Parquet", "numpy or csv");
+	import_bed_fails(&import_bed, GW_UNSUPPORTED, "cites", "Parquet", "python -m graphwire.chunks");
 	import_bed_text(&import_bed, "metadata.json", "{\"node_type\": [\"a\"],\n oops}");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@metadata.json");
 	import_bed_fails(&import_bed, GW_FORMAT, "metadata.json, line 2", NULL, NULL);

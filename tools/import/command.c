@@ -37,6 +37,10 @@ static const char doc[] =
 	"                   --edges paper:cites:paper=cites.csv --reverse \\\n"
 	"                   --node-feature paper:feat=paper.npy \\\n"
 	"                   --node-mask paper:train_mask=train.npy --out graph/\n"
+	"  graphwire import --edges paper:cites:paper=cites.csv \\\n"
+	"                   --node-table paper=papers.csv --id-column id \\\n"
+	"                   --node-column paper:feat=year,pages \\\n"
+	"                   --label-column paper=topic --mask-column paper=split --out graph/\n"
 	"  graphwire import --triples train=train.tsv --triples valid=valid.tsv \\\n"
 	"                   --triples test=test.tsv --out kg/\n"
 	"  graphwire import --from cora.npz --out cora/\n"
@@ -74,10 +78,16 @@ static gw_status add_word(struct import_arguments *a, enum gw_import_kind kind, 
 WORD(take_edges, GW_IMPORT_EDGES)
 WORD(take_triples, GW_IMPORT_TRIPLES)
 WORD(take_nodes, GW_IMPORT_NODES)
+WORD(take_node_table, GW_IMPORT_NODE_TABLE)
+WORD(take_id_column, GW_IMPORT_ID_COLUMN)
+WORD(take_node_column, GW_IMPORT_NODE_COLUMN)
+WORD(take_label_column, GW_IMPORT_LABEL_COLUMN)
+WORD(take_mask_column, GW_IMPORT_MASK_COLUMN)
 WORD(take_num_nodes, GW_IMPORT_NUM_NODES)
 WORD(take_node_feature, GW_IMPORT_NODE_FEATURE)
 WORD(take_node_mask, GW_IMPORT_NODE_MASK)
 WORD(take_edge_feature, GW_IMPORT_EDGE_FEATURE)
+WORD(take_edge_time, GW_IMPORT_EDGE_TIME)
 WORD(take_edge_column, GW_IMPORT_EDGE_COLUMN)
 WORD(take_weight, GW_IMPORT_WEIGHT)
 #undef WORD
@@ -206,25 +216,42 @@ static const struct gw_option table[] = {
 	{"relations", "FILE", "the same for the relations of triples", 3, GW_OPTION_TEXT(A, import.relations)},
 	{.help = "Features (.npy, or .npz:MEMBER):", .group = 4},
 	{"node-feature", "[TYPE:]NAME=FILE",
-	 "row r belongs to input id r, or to line r of --nodes; an .npz of offsets and bytes has strings", 4,
+	 "row r belongs to input id r, or to line r of --nodes; an .npz of offsets and bytes, or X.offsets.npy beside "
+	 "X.bytes.npy, has strings", 4,
 	 GW_OPTION_CALL(take_node_feature)},
 	{"node-mask", "[TYPE:]NAME=FILE", "a bool, 0 or 1 for each row, or a list of ids", 4,
 	 GW_OPTION_CALL(take_node_mask)},
 	{"edge-feature", "[SRC:REL:DST:]NAME=FILE", "row r belongs to input edge r", 4,
 	 GW_OPTION_CALL(take_edge_feature)},
+	{"edge-time", "[SRC:REL:DST=]FILE",
+	 "edge feature \"time\" from an .npy of int64, one for each input edge; lists are sorted by it", 4,
+	 GW_OPTION_CALL(take_edge_time)},
 	{"weight", "[SRC:REL:DST:]NAME",
 	 "add an alias table, 8 bytes an edge, to an edge feature of numbers >= 0: draws by weight read it; without a "
 	 "type, to NAME of every edge type that has it. If no such feature exists, NAME is a column of text and "
 	 "becomes the feature \"weight\", float32",
 	 4, GW_OPTION_CALL(take_weight)},
-	{.help = "Structure:", .group = 5},
-	{"undirected", NULL, "store every edge in both directions", 5, GW_OPTION_FLAG(A, import.undirected)},
-	{"reverse", NULL, "add DST:rev_REL:SRC for every edge type", 5, GW_OPTION_FLAG(A, import.reverse)},
-	{"edge-ids", NULL, "store each edge's input row as orig_id; edges with features always have it", 5,
+	{.help = "Tables of nodes (text with a header, a node in each row):", .group = 5},
+	{"node-table", "[TYPE=]FILE", "nodes in the order of their numbers; an edge with an id that is in no row is refused",
+	 5, GW_OPTION_CALL(take_node_table)},
+	{"id-column", "[TYPE=]COLUMN", "name, or number from 1 (default: the column named id, node_id or TYPE)", 5,
+	 GW_OPTION_CALL(take_id_column)},
+	{"node-column", "[TYPE:]NAME=COLUMN[,COLUMN...]", "feature, float32; several columns are joined to one row", 5,
+	 GW_OPTION_CALL(take_node_column)},
+	{"label-column", "[TYPE=]COLUMN",
+	 "feature \"label\", int64; words are numbered in their order, and \"label.names\" has them", 5,
+	 GW_OPTION_CALL(take_label_column)},
+	{"mask-column", "[TYPE=]COLUMN",
+	 "0 and 1: a mask with the column's name; train, val, test and none: train_mask, val_mask and test_mask", 5,
+	 GW_OPTION_CALL(take_mask_column)},
+	{.help = "Structure:", .group = 6},
+	{"undirected", NULL, "store every edge in both directions", 6, GW_OPTION_FLAG(A, import.undirected)},
+	{"reverse", NULL, "add DST:rev_REL:SRC for every edge type", 6, GW_OPTION_FLAG(A, import.reverse)},
+	{"edge-ids", NULL, "store each edge's input row as orig_id; edges with features always have it", 6,
 	 GW_OPTION_FLAG(A, import.edge_ids)},
-	{"transpose", NULL, "store out-edges too", 5, GW_OPTION_FLAG(A, import.transpose)},
-	{.help = "Output:", .group = 6},
-	GW_OUTPUT_OPTIONS(A, import., "from metadata.json, else graph", 6),
+	{"transpose", NULL, "store out-edges too", 6, GW_OPTION_FLAG(A, import.transpose)},
+	{.help = "Output:", .group = 7},
+	GW_OUTPUT_OPTIONS(A, import., "from metadata.json, else graph", 7),
 	{0},
 };
 #undef A

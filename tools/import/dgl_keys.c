@@ -43,8 +43,8 @@ gw_status gw_chunked_format(const struct gw_chunked *c, const json_t *entry, con
 		return gw_chunked_bad(c, key, "no \"format\" with a \"name\"");
 	if (strcmp(name, "parquet") == 0)
 		return gw_fail(GW_UNSUPPORTED,
-			       "%s: \"%.200s\": Parquet chunks are not supported: write them as numpy or csv", c->path,
-			       key);
+			       "%s: \"%.200s\": Parquet chunks: python -m graphwire.chunks %s OUT writes them as numpy",
+			       c->path, key, c->path);
 	if (strcmp(name, "csv") != 0 && strcmp(name, "numpy") != 0)
 		return gw_fail(GW_UNSUPPORTED, "%s: \"%.200s\": format \"%.32s\" is neither csv nor numpy", c->path,
 			       key, name);

@@ -81,7 +81,7 @@ static gw_status add_set(struct gw_import *im, struct gw_import_set *set)
 	struct gw_builder_edges edges = {.count = set->rows,
 					 .src = set->src_ids,
 					 .dst = set->dst_ids,
-					 .time = set->times,
+					 .time = set->times ? set->times : set->given_times,
 					 .time_name = "time",
 					 .reverse = o->reverse,
 					 .transpose = o->transpose,

@@ -66,6 +66,13 @@ static gw_status features_check_mask(const struct gw_import_feature *feature)
 							  : "node");
 }
 
+/* Whether the strings are a table of names, "label.names", which has any number of rows. */
+static bool is_table_of_names(const struct gw_import_feature *feature)
+{
+	size_t bytes = strlen(feature->name), tail = strlen(".names");
+	return feature->kind == GW_FEATURE_TEXT && bytes > tail && strcmp(feature->name + bytes - tail, ".names") == 0;
+}
+
 gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature)
 {
 	gw_status status = gw_name_check("feature", feature->name);
@@ -86,6 +93,8 @@ gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_fea
 	if (feature->kind == GW_FEATURE_MASK && feature->array->npy.dtype != GW_BOOL)
 		rows = 0; /* a list of ids does not show the number of nodes */
 	struct gw_import_space *space = feature->edge ? NULL : &im->spaces[feature->owner];
+	if (is_table_of_names(feature))
+		rows = 0;
 	if (space && rows > space->feature_rows)
 		space->feature_rows = rows;
 	if (space && feature->counts && rows > space->counted_rows)
@@ -157,7 +166,7 @@ static gw_status open_word(struct gw_import *im, const struct gw_import_word *wo
 	status = features_find_owner(im, &parts, &feature);
 	if (status != GW_OK)
 		return status;
-	if (gw_import_format_of(parts.value) == GW_FROM_NPZ)
+	if (gw_import_names_strings(parts.value))
 		return open_strings(im, parts.value, &feature);
 	/* Opened by name: the file may be another program's temporary file. */
 	status = gw_import_array(im, parts.value, &feature.array);
@@ -415,6 +424,8 @@ static gw_status add_node_feature(struct gw_import *im, const struct gw_import_f
 	const struct gw_import_space *space = &im->spaces[feature->owner];
 	bool text = feature->kind == GW_FEATURE_TEXT, bools = !text && feature->array->npy.dtype == GW_BOOL;
 	struct gw_builder_array array = {0};
+	if (is_table_of_names(feature))
+		return features_add_strings(im, space, feature, NULL, 0);
 	if (!text)
 		array = plain_array(feature);
 	if (space->offsets && !space->list)

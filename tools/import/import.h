@@ -26,10 +26,16 @@ enum gw_import_kind {
 	GW_IMPORT_TRIPLES,      /* "train=FILE" or FILE */
 	GW_IMPORT_NODES,        /* "type=FILE" or FILE: the ids of a type in the order of their numbers */
 	GW_IMPORT_NUM_NODES,    /* "type=N" or N */
+	GW_IMPORT_NODE_TABLE,   /* "type=FILE" or FILE: a node in each row; its columns are: */
+	GW_IMPORT_ID_COLUMN,    /* "type=COLUMN" or COLUMN */
+	GW_IMPORT_NODE_COLUMN,  /* "[type:]name=COLUMN,…" */
+	GW_IMPORT_LABEL_COLUMN, /* "type=COLUMN" or COLUMN */
+	GW_IMPORT_MASK_COLUMN,
 	GW_IMPORT_NODE_FEATURE, /* "[type:]name=FILE[:MEMBER]" */
 	GW_IMPORT_NODE_MASK,
 	GW_IMPORT_EDGE_FEATURE, /* "[src:rel:dst:]name=FILE[:MEMBER]" */
 	GW_IMPORT_EDGE_COLUMN,  /* "name=COLUMN" */
+	GW_IMPORT_EDGE_TIME,    /* "src:rel:dst=FILE" or FILE */
 	GW_IMPORT_WEIGHT,       /* "[src:rel:dst:]name" of an edge feature, or a column */
 };
 
@@ -109,6 +115,7 @@ struct gw_import_set {
 	uint64_t *relations;          /* [rows], triples */
 	uint32_t *rel_numbers;        /* the same memory, after numbering */
 	int64_t *times;               /* [rows] or NULL */
+	const int64_t *given_times;   /* [rows] of --edge-time, or NULL */
 	struct gw_import_column *columns;
 	uint32_t num_columns;
 	const char *weight_column; /* becomes the feature "weight"; NULL: none */
@@ -126,7 +133,10 @@ struct gw_import_space {
 	const char *base_path;  /* ... according to this file; NULL: no file read yet */
 	uint64_t feature_rows;  /* the largest number of rows of its features */
 	uint64_t counted_rows;  /* ... of features in the archive of its edges, which define the number of nodes */
-	const char *list_path;
+	const char *list_path;  /* of --nodes, or a table: */
+	bool is_table;          /* ... of --node-table */
+	const char *id_column;  /* of the table; NULL: by its name */
+	uint32_t list_column;   /* ... from 0 */
 	struct gw_text list_text;
 	struct gw_table list_table;
 	uint64_t *list;  /* [list_table.rows] values in the order of their numbers: text or whole numbers */
@@ -213,11 +223,15 @@ void gw_import_close(struct gw_import *im);
 gw_status gw_import_plan(struct gw_import *im);          /* words -> spaces, sets, files */
 gw_status gw_import_plan_weights(struct gw_import *im);  /* ... and the features that get alias tables */
 gw_status gw_import_open_all(struct gw_import *im);      /* opens files, decides formats and kinds of ids */
+gw_status gw_import_open_tables(struct gw_import *im);   /* tables of nodes, and their kinds of ids */
 gw_status gw_import_read_all(struct gw_import *im);      /* edges in memory */
+gw_status gw_import_times(struct gw_import *im);         /* times of edges from files */
 gw_status gw_import_number(struct gw_import *im);        /* ids -> numbers; orig ids to the builder */
 gw_status gw_import_add_edges(struct gw_import *im);     /* sets -> the builder's edge types */
 gw_status gw_import_features(struct gw_import *im);      /* node and edge features, masks */
 gw_status gw_import_open_features(struct gw_import *im); /* ... opened before nodes are numbered */
+
+gw_status gw_import_table_columns(struct gw_import *im); /* columns of tables of nodes as features */
 
 /* Adds the spaces, sets and features of a chunked graph. */
 gw_status gw_import_chunked(struct gw_import *im, const char *path);

@@ -277,6 +277,22 @@ static gw_status keep_values(struct gw_import *im, struct gw_import_space *space
 	return status;
 }
 
+/* Fails at the first id that the list lacks, which has the first number behind those of the list. */
+static gw_status fail_unlisted(const struct gw_import_space *space, const struct sources *sources,
+			       const struct gw_numbering *numbering)
+{
+	uint64_t listed = space->list_table.rows, value = numbering->values[listed];
+	const char *text = sources->columns[numbering->columns[listed]].text;
+	struct gw_text_span span = text ? gw_text_span(text, value) : (struct gw_text_span){0};
+	char why[512];
+	if (text)
+		snprintf(why, sizeof(why), "\"%.*s\" is not in the list %s", (int)(span.bytes < 40 ? span.bytes : 40), span.at,
+			 space->list_path);
+	else
+		snprintf(why, sizeof(why), "%llu is not in the list %s", (unsigned long long)value, space->list_path);
+	return node_ids_fail_at(sources, listed, space->name, why);
+}
+
 static gw_status number_values(struct gw_import *im, struct gw_import_space *space, const struct sources *sources)
 {
 	struct gw_numbering numbering;
@@ -291,11 +307,8 @@ static gw_status number_values(struct gw_import *im, struct gw_import_space *spa
 			status = gw_fail(GW_FORMAT, "%s, line %llu: an id that the list has before", space->list_path,
 					 (unsigned long long)gw_import_list_line(space, i));
 	}
-	if (status == GW_OK && space->list && numbering.count > listed) {
-		char why[128];
-		snprintf(why, sizeof(why), "an id that is not in the list");
-		status = node_ids_fail_at(sources, listed, space->name, why);
-	}
+	if (status == GW_OK && space->list && numbering.count > listed)
+		status = fail_unlisted(space, sources, &numbering);
 	if (status == GW_OK && space->ids != GW_IDS_TEXT)
 		space->ids = GW_IDS_COMPACT;
 	if (status == GW_OK)

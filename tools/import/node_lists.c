@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/import/node_tables.h"
 #include "tools/import/other_formats.h"
 #include "tools/import/strings.h"
 
@@ -208,6 +209,8 @@ static gw_status read_string_list(struct gw_import *im, struct gw_import_space *
 
 gw_status gw_import_list_read(struct gw_import *im, struct gw_import_space *space)
 {
+	if (space->is_table)
+		return gw_import_table_ids(im, space);
 	switch (gw_import_format_of(space->list_path)) {
 	case GW_FROM_NPY:
 		return read_number_list(im, space);

@@ -95,17 +95,38 @@ static gw_status find_space(const struct gw_import *im, const char *word, const 
 		word, name, types);
 }
 
-static gw_status plan_nodes(struct gw_import *im, const char *text, bool list)
+/* "type=VALUE" or VALUE, about the nodes of a type. */
+static gw_status plan_nodes(struct gw_import *im, const struct gw_import_word *word)
 {
 	struct gw_import_parts parts;
 	struct gw_import_space *space;
-	gw_status status = gw_import_word_split(text, 1, &parts);
+	bool list = word->kind == GW_IMPORT_NODES, is_table = word->kind == GW_IMPORT_NODE_TABLE;
+	const char *option = list                               ? "--nodes"
+			     : is_table                         ? "--node-table"
+			     : word->kind == GW_IMPORT_ID_COLUMN ? "--id-column"
+								 : "--num-nodes";
+	gw_status status = gw_import_word_split(word->text, 1, &parts);
+	if (status == GW_OK && word->kind == GW_IMPORT_ID_COLUMN && parts.count == 0) {
+		for (uint32_t i = 0; i < im->num_spaces; i++) {
+			if (!im->spaces[i].id_column)
+				im->spaces[i].id_column = parts.value;
+		}
+		return GW_OK;
+	}
 	if (status == GW_OK)
-		status = find_space(im, list ? "--nodes" : "--num-nodes", parts.count ? parts.names[0] : "_N", &space);
+		status = find_space(im, option, parts.count ? parts.names[0] : "_N", &space);
 	if (status != GW_OK)
 		return status;
-	if (list) {
+	if ((list || is_table) && space->list_path && (is_table || space->is_table))
+		return gw_fail(GW_INVALID, "%s: node type %s has a list or a table already, %s", option, space->name,
+			       space->list_path);
+	if (list || is_table) {
 		space->list_path = parts.value;
+		space->is_table = is_table;
+		return GW_OK;
+	}
+	if (word->kind == GW_IMPORT_ID_COLUMN) {
+		space->id_column = parts.value;
 		return GW_OK;
 	}
 	status = gw_parse_u64(parts.value, 0, GW_NONE - 1, &space->num_nodes);
@@ -190,12 +211,17 @@ gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 	gw_status status;
 	switch (kind) {
 	case GW_IMPORT_EDGES:
+	case GW_IMPORT_EDGE_TIME:
 		status = split_edges(text, &parts);
 		break;
 	case GW_IMPORT_TRIPLES:
 		return split_triples(text, &parts, &split);
 	case GW_IMPORT_NODES:
 	case GW_IMPORT_NUM_NODES:
+	case GW_IMPORT_NODE_TABLE:
+	case GW_IMPORT_ID_COLUMN:
+	case GW_IMPORT_LABEL_COLUMN:
+	case GW_IMPORT_MASK_COLUMN:
 		status = gw_import_word_split(text, 1, &parts);
 		if (status == GW_OK && kind == GW_IMPORT_NUM_NODES)
 			status = check_count(&parts);
@@ -209,6 +235,11 @@ gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 		if (status == GW_OK)
 			status = gw_name_check("edge feature", parts.names[0]);
 		return status != GW_OK ? status : gw_import_column_check(parts.value);
+	case GW_IMPORT_NODE_COLUMN:
+		status = gw_import_word_split(text, 1, &parts);
+		if (status == GW_OK && parts.count == 0)
+			status = gw_fail(GW_INVALID, "\"%.200s\": write columns as TYPE:NAME=COLUMN", text);
+		return status != GW_OK ? status : gw_name_check("feature", parts.names[parts.count - 1]);
 	default:
 		status = gw_import_word_split(text, 3, &parts);
 		return status != GW_OK ? status : check_feature(text, &parts, kind == GW_IMPORT_EDGE_FEATURE);
@@ -235,8 +266,9 @@ gw_status gw_import_plan(struct gw_import *im)
 	/* This loop comes second, because the edges define the types, wherever they are on the command line. */
 	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
 		const struct gw_import_word *word = &im->options->words[i];
-		if (word->kind == GW_IMPORT_NODES || word->kind == GW_IMPORT_NUM_NODES)
-			status = plan_nodes(im, word->text, word->kind == GW_IMPORT_NODES);
+		if (word->kind == GW_IMPORT_NODES || word->kind == GW_IMPORT_NUM_NODES ||
+		    word->kind == GW_IMPORT_NODE_TABLE || word->kind == GW_IMPORT_ID_COLUMN)
+			status = plan_nodes(im, word);
 	}
 	if (status == GW_OK)
 		status = gw_import_plan_weights(im);

@@ -49,6 +49,8 @@ static gw_status run_steps(struct gw_import *im)
 	if (status == GW_OK)
 		status = gw_import_open_all(im);
 	if (status == GW_OK)
+		status = gw_import_open_tables(im);
+	if (status == GW_OK)
 		status = gw_import_open_features(im);
 	if (status != GW_OK)
 		return status;
@@ -63,6 +65,8 @@ static gw_status run_steps(struct gw_import *im)
 		     inflated_bytes);
 	phase = gw_phase_begin(im->threads, quiet);
 	status = gw_import_read_all(im);
+	if (status == GW_OK)
+		status = gw_import_times(im);
 	if (status != GW_OK)
 		return status;
 	gw_phase_end(&phase, "parse", text_bytes ? text_bytes : im->input_bytes);
@@ -72,7 +76,9 @@ static gw_status run_steps(struct gw_import *im)
 		return status;
 	gw_phase_end(&phase, "number nodes", 0);
 	status = gw_import_add_edges(im);
-	return status != GW_OK ? status : gw_import_features(im);
+	if (status == GW_OK)
+		status = gw_import_features(im);
+	return status != GW_OK ? status : gw_import_table_columns(im);
 }
 
 gw_status gw_import_run(const struct gw_import_options *options, struct gw_builder_stats *stats,

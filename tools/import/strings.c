@@ -1,10 +1,39 @@
-/* Reads strings from an archive, checks their offsets, and picks some of them. Errors: members that do not exist, that
+/* Reads strings from an archive or from two files, checks their offsets, and picks some of them. Errors: members that do not exist, that
  * have another type, or that do not fit each other. */
 #include "tools/import/strings.h"
 
 #include <string.h>
 
 #include "tools/import/npz.h"
+
+#define OFFSETS ".offsets.npy"
+#define BYTES   ".bytes.npy"
+
+static bool is_file_of_offsets(const char *path)
+{
+	size_t bytes = strlen(path), tail = strlen(OFFSETS);
+	return bytes > tail && strcmp(path + bytes - tail, OFFSETS) == 0;
+}
+
+bool gw_import_names_strings(const char *path)
+{
+	return gw_import_format_of(path) == GW_FROM_NPZ || is_file_of_offsets(path);
+}
+
+/* Maps NAME.offsets.npy and NAME.bytes.npy. */
+static gw_status strings_files(struct gw_import *im, const char *path, const struct gw_npy_file **offsets,
+			       const struct gw_npy_file **bytes)
+{
+	gw_status status = GW_OK;
+	size_t stem = strlen(path) - strlen(OFFSETS);
+	char *beside = gw_import_take(im, stem + sizeof(BYTES), 1, &status);
+	if (status != GW_OK)
+		return status;
+	memcpy(beside, path, stem);
+	memcpy(beside + stem, BYTES, sizeof(BYTES));
+	status = gw_import_array(im, path, offsets);
+	return status != GW_OK ? status : gw_import_array(im, beside, bytes);
+}
 
 static gw_status strings_member(struct gw_import *im, const char *path, const char *name,
 				const struct gw_npy_file **out)
@@ -19,13 +48,34 @@ static gw_status strings_member(struct gw_import *im, const char *path, const ch
 	return status != GW_OK ? status : gw_import_member(im, npz, name, out);
 }
 
+/* The offsets as uint64: those of the file itself, if they are so wide. */
+static gw_status strings_offsets(struct gw_import *im, const char *path, const struct gw_npy_file *array,
+				 struct gw_import_strings *out)
+{
+	gw_status status = GW_OK;
+	if (array->npy.dtype == GW_INT64 || array->npy.dtype == GW_UINT64) {
+		out->offsets = array->data; /* a negative one is too large to ascend */
+		return GW_OK;
+	}
+	uint64_t *wide = gw_import_take(im, out->count + 1, 8, &status);
+	out->offsets = wide;
+	return status != GW_OK
+		       ? status
+		       : gw_import_whole(&array->npy, array->data, 0, 1, out->count + 1, path, im->threads, wide);
+}
+
 gw_status gw_import_strings_read(struct gw_import *im, const char *path, struct gw_import_strings *out)
 {
 	const struct gw_npy_file *offsets, *bytes;
 	*out = (struct gw_import_strings){0};
-	gw_status status = strings_member(im, path, "offsets", &offsets);
-	if (status == GW_OK)
-		status = strings_member(im, path, "bytes", &bytes);
+	gw_status status = GW_OK;
+	if (is_file_of_offsets(path)) {
+		status = strings_files(im, path, &offsets, &bytes);
+	} else {
+		status = strings_member(im, path, "offsets", &offsets);
+		if (status == GW_OK)
+			status = strings_member(im, path, "bytes", &bytes);
+	}
 	if (status != GW_OK)
 		return status;
 	if (offsets->npy.ndim != 1 || offsets->npy.shape[0] == 0 || bytes->npy.ndim != 1 ||
@@ -33,10 +83,7 @@ gw_status gw_import_strings_read(struct gw_import *im, const char *path, struct 
 		return gw_fail(GW_FORMAT, "%s: strings are offsets [N + 1] and bytes, uint8", path);
 	out->count = offsets->npy.shape[0] - 1;
 	out->bytes = bytes->npy.data_bytes ? bytes->data : "";
-	out->offsets = gw_import_take(im, out->count + 1, 8, &status);
-	if (status == GW_OK)
-		status = gw_import_whole(&offsets->npy, offsets->data, 0, 1, out->count + 1, path, im->threads,
-					 out->offsets);
+	status = strings_offsets(im, path, offsets, out);
 	if (status != GW_OK)
 		return status;
 	bool ascend = out->offsets[0] == 0 && out->offsets[out->count] == bytes->npy.shape[0];
@@ -51,17 +98,18 @@ gw_status gw_import_strings_pick(struct gw_import *im, const struct gw_import_st
 				 uint64_t base, uint64_t count, struct gw_import_strings *out)
 {
 	gw_status status = GW_OK;
-	*out = (struct gw_import_strings){.count = count, .offsets = gw_import_take(im, count + 1, 8, &status)};
+	uint64_t *offsets = gw_import_take(im, count + 1, 8, &status);
+	*out = (struct gw_import_strings){.count = count, .offsets = offsets};
 	if (status != GW_OK)
 		return status;
-	out->offsets[0] = 0;
+	offsets[0] = 0;
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t row = rows[i] - base;
-		out->offsets[i + 1] = out->offsets[i] + from->offsets[row + 1] - from->offsets[row];
+		offsets[i + 1] = offsets[i] + from->offsets[row + 1] - from->offsets[row];
 	}
-	char *bytes = gw_import_take(im, out->offsets[count], 1, &status);
+	char *bytes = gw_import_take(im, offsets[count], 1, &status);
 	for (uint64_t i = 0; i < count && status == GW_OK; i++)
-		memcpy(bytes + out->offsets[i], from->bytes + from->offsets[rows[i] - base],
+		memcpy(bytes + offsets[i], from->bytes + from->offsets[rows[i] - base],
 		       out->offsets[i + 1] - out->offsets[i]);
 	out->bytes = bytes;
 	return status;

@@ -161,7 +161,7 @@ static gw_status check_text(const struct gw_text *text)
 		size_t bytes;
 		const char *what;
 	} others[] = {
-		{"PAR1", 4, "a Parquet file: write it as CSV or .npy"},
+		{"PAR1", 4, "a Parquet file, which graphwire.from_tables of the Python package reads"},
 		{"\x28\xb5\x2f\xfd", 4, "compressed by zstd: unpack it, or use gzip"},
 		{"\xfd"
 		 "7zXZ",

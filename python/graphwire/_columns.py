@@ -1,0 +1,181 @@
+"""Columns of Arrow as NumPy rows: ids, features, labels, masks and times.
+
+A value that is missing (null, or NaN) is an error that names its row. No value is rounded or cut: what does not fit is
+an error too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphwire._numbering import Ids, Texts
+
+Where = Callable[[int], str]  # the place of a row, for errors: "papers.csv, row 7"
+
+_SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test",
+           "": "", "none": ""}
+
+
+def arrow() -> Any:
+    """The module pyarrow. Raises ModuleNotFoundError, which says what to install."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+    except ImportError:
+        raise ModuleNotFoundError('tables need pyarrow, which is not installed: "pip install pyarrow"',
+                                  name="pyarrow") from None
+    return pyarrow
+
+
+def is_text(kind: Any) -> bool:
+    types = arrow().types
+    if types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return str(kind) in ("string_view", "binary_view", "extension<arrow.uuid>") or any(
+        check(kind) for check in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary))
+
+
+def _plain(column: Any) -> Any:
+    """The column without dictionaries, chunks and views."""
+    pa = arrow()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if pa.types.is_dictionary(column.type):
+        values = column.dictionary
+        values = values.cast(pa.large_string()) if str(values.type) == "string_view" else values
+        column = pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode()
+    if str(column.type) == "extension<arrow.uuid>":
+        texts = [None if value is None else str(value) for value in column.to_pylist()]
+        column = pa.array(texts, pa.string())
+    elif str(column.type) in ("string_view", "binary_view"):
+        column = column.cast(pa.large_string() if str(column.type) == "string_view" else pa.large_binary())
+    return column
+
+
+def _refuse_missing(column: Any, name: str, where: Where) -> None:
+    pa = arrow()
+    if not column.null_count and not pa.types.is_floating(column.type):
+        return
+    missing = column.is_null(nan_is_null=pa.types.is_floating(column.type))
+    row = pa.compute.index(missing, True).as_py()
+    if row >= 0:
+        raise ValueError(f"{where(row)}: column {name} is missing (null or NaN): fill it in, or leave out the row")
+
+
+def _texts(column: Any) -> Texts:
+    pa = arrow()
+    wide = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    _, offsets, data = column.buffers()
+    kind = np.int64 if wide else np.int32
+    found = np.frombuffer(offsets, kind)[column.offset:column.offset + len(column) + 1] if offsets else np.zeros(1, kind)
+    return Texts(found if len(found) else np.zeros(1, kind),
+                 np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8))
+
+
+def ids(column: Any, name: str, where: Where) -> Ids:
+    """Ids: int64 [rows], or texts. Raises TypeError for other types, ValueError for a missing id and for one of 2^63 or
+    more."""
+    pa = arrow()
+    column = _plain(column)
+    _refuse_missing(column, name, where)
+    if is_text(column.type):
+        return _texts(column)
+    if pa.types.is_null(column.type):  # without rows; a row would be missing
+        return np.zeros(0, np.int64)
+    if not pa.types.is_integer(column.type):
+        advice = ": cast the column to integers" if pa.types.is_floating(column.type) else ""
+        raise TypeError(f"{where(0)}: column {name}: ids are integers or text, not {column.type}{advice}")
+    rows = column.to_numpy(zero_copy_only=False)
+    if rows.dtype == np.uint64 and len(rows) and int(rows.max()) >= 2**63:
+        row = int(np.argmax(rows))
+        raise ValueError(f"{where(row)}: column {name} is {rows[row]}: ids are below 2^63")
+    return rows.astype(np.int64, copy=False)
+
+
+def _flat(column: Any, name: str, where: Where) -> np.ndarray:
+    """Lists of one length as [rows, length]."""
+    pa = arrow()
+    if pa.types.is_fixed_size_list(column.type):
+        width = column.type.list_size
+    else:
+        lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+        width = int(lengths[0]) if len(lengths) else 0
+        if (lengths != width).any():
+            row = int(np.argmax(lengths != width))
+            raise ValueError(f"{where(row)}: column {name} is a list of {lengths[row]}, but the first row's has {width}:"
+                             " the lists of a feature have one length")
+    values = column.flatten()
+    inner = rows(values, name, lambda row: where(row // max(width, 1)))
+    return inner.reshape(len(column), width, *inner.shape[1:])
+
+
+def rows(column: Any, name: str, where: Where) -> np.ndarray:
+    """Numbers, or lists of numbers of one length: [rows] or [rows, length, …], in the column's own type. Raises
+    TypeError and ValueError."""
+    pa = arrow()
+    column = _plain(column)
+    _refuse_missing(column, name, where)
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or pa.types.is_fixed_size_list(column.type):
+        return _flat(column, name, where)
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    advice = ("declare it in text=[…] or categories=[…]" if is_text(column.type) else
+              "name it in time=…, or cast it to integers" if pa.types.is_temporal(column.type) else "cast it to a number")
+    raise TypeError(f"{where(0)}: column {name} is {column.type}: {advice}")
+
+
+def times(column: Any, name: str, where: Where) -> np.ndarray:
+    """Times, int64 [rows]: integers as they are; timestamps and dates in microseconds since 1970-01-01."""
+    pa = arrow()
+    column = _plain(column)
+    _refuse_missing(column, name, where)
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
+    if not pa.types.is_integer(column.type):
+        raise TypeError(f"{where(0)}: column {name}: times are integers, timestamps or dates, not {column.type}")
+    found = column.to_numpy(zero_copy_only=False)
+    if found.dtype == np.uint64 and len(found) and int(found.max()) >= 2**63:
+        row = int(np.argmax(found))
+        raise ValueError(f"{where(row)}: column {name} is {found[row]}: times are below 2^63")
+    return found.astype(np.int64, copy=False)
+
+
+def texts(column: Any, name: str, where: Where) -> Texts:
+    """Text of a column that is declared as text."""
+    column = _plain(column)
+    _refuse_missing(column, name, where)
+    if not is_text(column.type):
+        raise TypeError(f"{where(0)}: column {name} is {column.type}, not text: name it in features=[…]")
+    return _texts(column)
+
+
+def _split_masks(column: Any, name: str, where: Where) -> dict[str, np.ndarray]:
+    coded = column.dictionary_encode()
+    codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
+    words = [str(word).strip().lower() for word in coded.dictionary.to_pylist()] + [""]
+    for code, word in enumerate(words):
+        if word not in _SPLITS and (codes == code).any():
+            raise ValueError(f"{where(int(np.argmax(codes == code)))}: column {name} is {word!r}: a mask is a bool, or 0 "
+                             "or 1, or train, val, test or none, for each row")
+    splits = np.array([_SPLITS[word] if word in _SPLITS else "" for word in words], "U5")[codes]
+    return {f"{split}_mask": splits == split for split in ("train", "val", "test")}
+
+
+def masks(column: Any, name: str, where: Where) -> dict[str, np.ndarray]:
+    """Masks, {name: bool [rows]}: one of bools or of 0 and 1, or three of the words train, val (valid, validation) and
+    test; a null, an empty word and "none" are in no mask. Raises ValueError for other values."""
+    column = _plain(column)
+    if is_text(column.type):
+        return _split_masks(column, name, where)
+    values = rows(column, name, where)
+    if values.ndim != 1:
+        raise ValueError(f"{where(0)}: column {name}: a mask is one bool for each row")
+    wrong = (values != 0) & (values != 1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{where(row)}: column {name} is {values[row]}: a mask is a bool, or 0 or 1, or train, val or "
+                         "test, for each row")
+    return {name: values.astype(np.bool_)}

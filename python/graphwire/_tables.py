@@ -1,0 +1,297 @@
+"""Opens tables of any kind: their columns' names and types, and their rows in batches of Arrow.
+
+    pandas, polars, Arrow (C stream), {name: column}  ─┐
+    a CSV or Parquet file, or a list of these         ─┼─▶ Table ─▶ batches(columns): (where, a batch) …
+    a folder of part-*.parquet or part-*.csv          ─┘
+
+A folder's files are read in the order of their names. Names that begin with "_" or "." are ignored, as Spark does. The
+values of CSV are numbers if all of the column's values are; a first pass over the file finds that out. An id is a number
+in CSV only if it is written as one: "007" is text.
+
+Errors: FileNotFoundError; ValueError and TypeError, which name the table or the file, the column and the row.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Optional
+
+from graphwire._columns import Where, arrow
+from graphwire._keywords import suggestion
+
+BATCH_ROWS = 1 << 17
+_CSV_BLOCK = 16 << 20
+_KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
+_DELIMITERS = ",\t;|"
+
+
+class Table:
+    """A table. what: names it in errors. names: its columns. has_texts: whether numbers in it are written as texts.
+    Subclasses read the rows."""
+
+    has_texts = False
+
+    def __init__(self, what: str, names: Sequence[Any]):
+        self.what = what
+        self.names = [str(name) for name in names]
+        repeated = next((name for name in self.names if self.names.count(name) > 1), None)
+        if repeated is not None:
+            raise ValueError(f"{what}: two columns have the name {repeated}")
+
+    def column(self, name: str, use: str) -> str:
+        """The name of an existing column. use: the argument that names it. Raises ValueError, which suggests one."""
+        if not isinstance(name, str):
+            raise TypeError(f"{use}: a column is a name, not {name!r}")
+        if name not in self.names:
+            raise ValueError(f"{use}: {self.what} has no column {name!r}"
+                             + suggestion(name, self.names).replace("its arguments", "its columns"))
+        return name
+
+    def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+        """The types of Arrow of some columns. ids: those that are ids."""
+        raise NotImplementedError
+
+    def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        """The rows of the columns in `types`, which the function types returned: (place of a row, batch)."""
+        raise NotImplementedError
+
+    def _at(self, what: str, first: int) -> Where:
+        return lambda row: f"{what}, row {first + row}"
+
+
+class _Arrow(Table):
+    """A table in memory, or a stream of batches. make: makes a reader of all rows; once only, if the source is one."""
+
+    def __init__(self, what: str, schema: Any, make: Callable[[], Any], once: bool = False):
+        super().__init__(what, schema.names)
+        self._schema, self._make, self._once, self._read = schema, make, once, False
+
+    def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+        return {name: self._schema.field(name).type for name in columns}
+
+    def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        if self._once and self._read:
+            raise ValueError(f"{self.what}: the stream has been read: pass a table, or a new stream")
+        self._read, first = True, 0
+        for whole in self._make():
+            for begin in range(0, whole.num_rows, BATCH_ROWS):
+                batch = whole.slice(begin, BATCH_ROWS)
+                yield self._at(self.what, first), batch
+                first += batch.num_rows
+
+
+class _Pandas(Table):
+    """A frame of pandas, converted a batch at a time. A missing value and NaN are the same there."""
+
+    def __init__(self, what: str, frame: Any):
+        super().__init__(what, frame.columns)
+        self._frame = frame if self.names == list(frame.columns) else frame.set_axis(self.names, axis="columns")
+
+    def _converted(self, frame: Any, columns: Sequence[str], kinds: Optional[Mapping[str, Any]] = None) -> Any:
+        pa = arrow()
+        arrays = []
+        for name in columns:
+            try:
+                arrays.append(pa.Array.from_pandas(frame[name], type=kinds[name] if kinds else None))
+            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+                raise TypeError(f"{self.what}: column {name}: {error}") from None
+        plain = [one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one for one in arrays]
+        return pa.RecordBatch.from_arrays(plain, names=list(columns))
+
+    def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+        found = {}
+        for name in columns:
+            piece = self._frame if self._frame[name].dtype == object else self._frame[:1]
+            found[name] = self._converted(piece, [name]).schema.field(name).type
+        return found
+
+    def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        objects = {name for name in types if self._frame[name].dtype == object}
+        for first in range(0, len(self._frame), BATCH_ROWS):
+            piece = self._frame.iloc[first:first + BATCH_ROWS]
+            kinds = {name: kind if name in objects else None for name, kind in types.items()}
+            yield self._at(self.what, first), self._converted(piece, list(types), kinds)
+
+
+class _Files(Table):
+    """Files of one kind, one after the other. The columns are those of the first; the others must have them too."""
+
+    def __init__(self, what: str, paths: Sequence[Path]):
+        self.paths = paths
+        super().__init__(what, self._columns(paths[0]))
+        for path in paths[1:]:
+            missing = set(self.names) - set(self._columns(path))
+            if missing:
+                raise ValueError(f"{path}: no column {min(missing)!r}, which {paths[0].name} has")
+
+    def _columns(self, path: Path) -> Sequence[str]:
+        raise NotImplementedError
+
+
+def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches, each of which is decoded while the caller works on the one before."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = thread.submit(next, batches, None)
+            yield batch
+
+
+class _Parquet(_Files):
+    def _file(self, path: Path) -> Any:
+        pa = arrow()
+        import pyarrow.parquet
+
+        try:
+            return pyarrow.parquet.ParquetFile(path, pre_buffer=False)  # whole row groups would be in memory
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def _columns(self, path: Path) -> Sequence[str]:
+        return list(self._file(path).schema_arrow.names)
+
+    def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+        schema = self._file(self.paths[0]).schema_arrow
+        return {name: schema.field(name).type for name in columns}
+
+    def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        for path in self.paths:
+            first, file = 0, self._file(path)
+            for name, kind in types.items():
+                found = file.schema_arrow.field(name).type
+                if found != kind:
+                    raise TypeError(f"{path}: column {name} is {found}, but {kind} in {self.paths[0].name}")
+            for batch in _ahead(file.iter_batches(BATCH_ROWS, columns=list(types))):
+                yield self._at(str(path), first), batch.select(list(types))
+                first += batch.num_rows
+
+
+class _Csv(_Files):
+    """CSV with a header. The delimiter is the most frequent one in the header."""
+
+    has_texts = True
+
+    def _delimiter(self, path: Path) -> str:
+        import gzip
+
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8-sig", errors="replace") as file:
+            line = re.sub('"[^"]*"', "", file.readline())
+        return max(_DELIMITERS, key=line.count)
+
+    def _open(self, path: Path, kinds: Optional[Mapping[str, Any]] = None) -> Any:
+        pa = arrow()
+        from pyarrow import csv
+
+        convert = csv.ConvertOptions(column_types=dict(kinds or {}), strings_can_be_null=True, quoted_strings_can_be_null=False,
+                                     null_values=[""], **({"include_columns": list(kinds)} if kinds else {}))
+        try:
+            return csv.open_csv(path, csv.ReadOptions(block_size=_CSV_BLOCK), csv.ParseOptions(
+                delimiter=self._delimiter(path), newlines_in_values=True), convert)
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def _columns(self, path: Path) -> Sequence[str]:
+        return list(self._open(path).schema.names)
+
+    def _batches(self, kinds: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        pa = arrow()
+        for path in self.paths:
+            reader, first = self._open(path, kinds), 0
+            while True:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    break
+                except pa.ArrowInvalid as error:
+                    raise ValueError(f"{path}, after row {first}: {error}") from None
+                yield self._at(str(path), first), batch
+                first += batch.num_rows
+
+    def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+        pa = arrow()
+        possible = {name: [pa.int64()] if name in ids else [pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us")]
+                    for name in columns}
+        for _, batch in self._batches(dict.fromkeys(columns, pa.string())):
+            for name, kinds in possible.items():
+                values = batch.column(name).drop_null()
+                possible[name] = [kind for kind in kinds if _casts(values, kind, name in ids)]
+        return {name: kinds[0] if kinds else pa.string() for name, kinds in possible.items()}
+
+    def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        return self._batches(types)
+
+
+def _casts(values: Any, kind: Any, exactly: bool) -> bool:
+    """Whether all values are of the kind. exactly: and they are written as Arrow writes them."""
+    pa = arrow()
+    try:
+        found = values.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return not exactly or bool(found.cast(pa.string()).equals(values))
+
+
+def _folder(path: Path) -> list[Path]:
+    """The files of a folder. Raises ValueError for folders in it, and if the files are of several kinds."""
+    names = sorted(one for one in os.listdir(path) if one[0] not in "_.")
+    within = next((name for name in names if (path / name).is_dir()), None)
+    if within is not None:
+        raise ValueError(f"{path}: it has the folder {within}: name the files, or write the table without partitionBy")
+    if not names:
+        raise ValueError(f"{path}: no files")
+    return [path / name for name in names]
+
+
+def _kind(path: Path) -> str:
+    ends = [end for end in path.suffixes[-2:] if end != ".gz"]
+    kind = _KINDS.get(ends[-1].lower()) if ends else None
+    if kind is None or (kind == "parquet" and path.suffix == ".gz"):
+        raise ValueError(f"{path}: neither .csv, .tsv, .csv.gz nor .parquet")
+    return kind
+
+
+def _files(paths: Sequence[Path], what: str) -> Table:
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file or folder")
+        found += _folder(path) if path.is_dir() else [path]
+    kinds = {_kind(path) for path in found}
+    if len(kinds) != 1:
+        raise ValueError(f"{what}: files of several kinds: {', '.join(sorted(kinds))}")
+    return (_Csv if kinds == {"csv"} else _Parquet)(what if len(found) > 1 else str(found[0]), found)
+
+
+def _is_path(table: Any) -> bool:
+    return isinstance(table, (str, os.PathLike))
+
+
+def opened(table: Any, what: str) -> Table:
+    """The table. what: names it in errors. Raises TypeError for what is no table."""
+    pa = arrow()
+    if _is_path(table):
+        return _files([Path(table)], what)
+    if isinstance(table, (list, tuple)) and table and all(map(_is_path, table)):
+        return _files([Path(one) for one in table], what)
+    if type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "columns"):
+        return _Pandas(what, table)
+    if isinstance(table, pa.RecordBatchReader):
+        return _Arrow(what, table.schema, lambda: table, once=True)
+    if isinstance(table, Mapping) and table and all(isinstance(name, str) for name in table):
+        try:
+            table = pa.table(dict(table))
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise TypeError(f"{what}: {error}") from None
+    if hasattr(table, "__arrow_c_array__") and not hasattr(table, "__arrow_c_stream__"):
+        table = pa.table(pa.record_batch(table))
+    if isinstance(table, pa.Table):
+        return _Arrow(what, table.schema, lambda: table.to_batches(BATCH_ROWS))
+    if hasattr(table, "__arrow_c_stream__"):
+        return _Arrow(what, pa.RecordBatchReader.from_stream(table).schema,
+                      lambda: pa.RecordBatchReader.from_stream(table))
+    raise TypeError(f"{what}: a table is one of pandas, polars or Arrow, a dictionary of columns, or a path of CSV or "
+                    f"Parquet, not {type(table).__name__}")

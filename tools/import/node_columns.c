@@ -1,0 +1,295 @@
+/* Columns of tables of nodes as features: numbers, the label, masks.
+ *
+ *   --node-column  -> numbers, float32, of one column or of several that are joined
+ *   --label-column -> whole numbers, int64; or words, which are numbered in their order, and "label.names"
+ *   --mask-column  -> 0 and 1, or true and false: a mask with the column's name; or train, val and test: three masks
+ *
+ * Row r of a table is node r of its type. Errors name the file, the line and the column.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/memory/alloc.h"
+#include "tools/import/node_tables.h"
+#include "tools/import/numbering.h"
+#include "tools/import/words.h"
+
+#define JOINED_MAX GW_IMPORT_COLUMNS_MAX
+
+/* The column and its name in the header; without a header the name is what the option says. */
+static gw_status find_column(const struct gw_import_space *space, const char *option, const char *column,
+			     uint32_t *index, char name[GW_NAME_MAX + 1])
+{
+	struct gw_text_span fields[64];
+	gw_status status = gw_table_find(&space->list_text, &space->list_table.format, column, index);
+	if (status != GW_OK)
+		return gw_context(status, "%s", option);
+	snprintf(name, GW_NAME_MAX + 1, "%s", column);
+	if (space->list_table.format.header == GW_HEADER_YES && *index < 64 &&
+	    gw_table_peek(&space->list_text, &space->list_table.format, 0, fields, 64) > *index)
+		snprintf(name, GW_NAME_MAX + 1, "%.*s", (int)fields[*index].bytes, fields[*index].at);
+	return GW_OK;
+}
+
+static gw_status add_array(struct gw_import *im, const struct gw_import_space *space, const char *name, gw_dtype dtype,
+			   uint32_t columns, const void *data)
+{
+	struct gw_builder_array array = {.name = name,
+					 .dtype = dtype,
+					 .ndim = columns > 1 ? 2 : 1,
+					 .shape = {space->count, columns},
+					 .data = data};
+	return gw_builder_node_array(im->builder, space->ntype, &array);
+}
+
+/* ---- numbers ---- */
+
+/* "a,b,c": one column after the other. */
+static gw_status join_columns(const struct gw_import_space *space, const char *text, double *values,
+			      struct gw_table_column columns[JOINED_MAX], uint32_t *count)
+{
+	char name[GW_NAME_MAX + 1], word[GW_NAME_MAX + 1];
+	bool more = true;
+	for (*count = 0; more; (*count)++) {
+		size_t bytes = strcspn(text, ",");
+		if (*count == JOINED_MAX)
+			return gw_fail(GW_LIMIT, "--node-column: more than %u columns", JOINED_MAX);
+		if (bytes == 0 || bytes > GW_NAME_MAX)
+			return gw_fail(GW_INVALID, "--node-column: a name of a column has 1 to %d bytes", GW_NAME_MAX);
+		snprintf(word, sizeof(word), "%.*s", (int)bytes, text);
+		struct gw_table_column *column = &columns[*count];
+		*column = (struct gw_table_column){.kind = GW_COLUMN_REAL, .what = "feature"};
+		column->values = values + *count;
+		gw_status status = find_column(space, "--node-column", word, &column->index, name);
+		if (status != GW_OK)
+			return status;
+		for (uint32_t i = 0; i < *count; i++) {
+			if (columns[i].index == column->index)
+				return gw_fail(GW_INVALID, "--node-column: column %s occurs twice", word);
+		}
+		more = text[bytes] == ',';
+		text += bytes + more;
+	}
+	return GW_OK;
+}
+
+static uint32_t count_columns(const char *text)
+{
+	uint32_t count = 1;
+	for (; *text; text++)
+		count += *text == ',';
+	return count;
+}
+
+static gw_status add_numbers(struct gw_import *im, const char *text)
+{
+	struct gw_import_parts parts;
+	struct gw_import_space *space;
+	struct gw_table_column columns[JOINED_MAX];
+	uint32_t count = 0;
+	gw_status status = gw_import_word_split(text, 1, &parts);
+	if (status == GW_OK)
+		status = gw_import_table_space(im, parts.count == 2 ? parts.names[0] : NULL, "--node-column", &space);
+	if (status != GW_OK)
+		return status;
+	uint64_t values_count = space->count * count_columns(parts.value);
+	double *values = gw_import_take(im, values_count, sizeof(*values), &status);
+	if (status == GW_OK)
+		status = join_columns(space, parts.value, values, columns, &count);
+	for (uint32_t i = 0; i < count && status == GW_OK; i++)
+		columns[i].stride = count;
+	if (status == GW_OK)
+		status = gw_table_read(&space->list_table, columns, count, im->threads);
+	if (status != GW_OK)
+		return status;
+	float *narrow = (float *)values; /* in place: a number is stored before or at the place that was read last */
+	for (uint64_t i = 0; i < values_count; i++) {
+		float value = (float)values[i];
+		memcpy(&narrow[i], &value, sizeof(value));
+	}
+	return add_array(im, space, parts.names[parts.count - 1], GW_FLOAT32, count, narrow);
+}
+
+/* ---- the label ---- */
+
+struct category {
+	const char *at;
+	uint64_t bytes, number;
+};
+
+static int compare_categories(const void *a, const void *b)
+{
+	const struct category *x = a, *y = b;
+	int order = memcmp(x->at, y->at, x->bytes < y->bytes ? x->bytes : y->bytes);
+	return order ? order : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* Replaces the numbers of words, and sorts the words: word i of the result has the number i. */
+static gw_status sort_categories(struct gw_import *im, const struct gw_import_space *space, uint64_t count,
+				 const uint64_t *offsets, const char *bytes, uint64_t *numbers)
+{
+	gw_status status = GW_OK;
+	struct category *sorted = gw_import_take(im, count, sizeof(*sorted), &status);
+	uint64_t *places = gw_import_take(im, count, 8, &status);
+	uint64_t *starts = gw_import_take(im, count + 1, 8, &status);
+	char *joined = gw_import_take(im, offsets[count], 1, &status);
+	if (status != GW_OK)
+		return status;
+	for (uint64_t i = 0; i < count; i++)
+		sorted[i] = (struct category){bytes + offsets[i], offsets[i + 1] - offsets[i], i};
+	qsort(sorted, count, sizeof(*sorted), compare_categories);
+	starts[0] = 0;
+	for (uint64_t i = 0; i < count; i++) {
+		places[sorted[i].number] = i;
+		memcpy(joined + starts[i], sorted[i].at, sorted[i].bytes);
+		starts[i + 1] = starts[i] + sorted[i].bytes;
+	}
+	for (uint64_t i = 0; i < space->count; i++)
+		numbers[i] = places[numbers[i]];
+	return gw_builder_node_strings(im->builder, space->ntype, "label.names", count, starts, joined);
+}
+
+static gw_status number_labels(struct gw_import *im, const struct gw_import_space *space, uint64_t *texts)
+{
+	struct gw_numbering_column column = {
+		.first = texts, .rows = space->count, .text = space->list_text.data ? space->list_text.data : ""};
+	struct gw_numbering numbering = {0};
+	uint64_t *offsets = NULL;
+	char *bytes = NULL;
+	gw_status status = gw_numbering_create(&column, 1, im->threads, &numbering);
+	if (status == GW_OK)
+		status = gw_numbering_strings(&numbering, &column, im->threads, &offsets, &bytes);
+	if (status == GW_OK)
+		status = gw_builder_own(im->builder, offsets, gw_free);
+	if (status == GW_OK)
+		status = gw_builder_own(im->builder, bytes, gw_free);
+	if (status == GW_OK)
+		status = sort_categories(im, space, numbering.count, offsets, bytes, texts);
+	gw_numbering_free(&numbering);
+	return status;
+}
+
+/* Whether each text is a whole number, which may be negative. */
+static bool are_whole(const struct gw_import_space *space, const uint64_t *texts)
+{
+	for (uint64_t i = 0; i < space->count; i++) {
+		struct gw_text_span span = gw_text_span(space->list_text.data, texts[i]);
+		uint64_t sign = span.bytes > 1 && span.at[0] == '-';
+		uint64_t value;
+		if (!gw_text_span_is_id((struct gw_text_span){.at = span.at + sign, .bytes = span.bytes - sign}, &value))
+			return false;
+	}
+	return true;
+}
+
+static gw_status add_label(struct gw_import *im, const char *text)
+{
+	struct gw_import_parts parts;
+	struct gw_import_space *space;
+	char name[GW_NAME_MAX + 1];
+	uint32_t index;
+	uint64_t *values;
+	gw_status status = gw_import_word_split(text, 1, &parts);
+	if (status == GW_OK)
+		status = gw_import_table_space(im, parts.count ? parts.names[0] : NULL, "--label-column", &space);
+	if (status == GW_OK)
+		status = find_column(space, "--label-column", parts.value, &index, name);
+	if (status == GW_OK)
+		status = gw_import_table_texts(im, space, index, "label", &values);
+	if (status != GW_OK)
+		return status;
+	struct gw_table_column column = {.index = index, .kind = GW_COLUMN_INT, .what = "label", .values = values};
+	status = are_whole(space, values) ? gw_table_read(&space->list_table, &column, 1, im->threads)
+					  : number_labels(im, space, values);
+	return status != GW_OK ? status : add_array(im, space, "label", GW_INT64, 1, values);
+}
+
+/* ---- masks ---- */
+
+enum mask_word { MASK_BAD, MASK_NO, MASK_YES, MASK_TRAIN, MASK_VAL, MASK_TEST, MASK_NONE };
+
+static enum mask_word mask_word(struct gw_text_span span)
+{
+	static const struct {
+		const char *word;
+		enum mask_word means;
+	} words[] = {{"0", MASK_NO},         {"false", MASK_NO},     {"1", MASK_YES},      {"true", MASK_YES},
+		     {"train", MASK_TRAIN},  {"training", MASK_TRAIN}, {"val", MASK_VAL},    {"valid", MASK_VAL},
+		     {"validation", MASK_VAL}, {"test", MASK_TEST},  {"none", MASK_NONE}};
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strlen(words[i].word) == span.bytes && strncasecmp(words[i].word, span.at, span.bytes) == 0)
+			return words[i].means;
+	}
+	return MASK_BAD;
+}
+
+/* Replaces texts by their meanings. *splits: words of splits, not flags. */
+static gw_status mask_words(const struct gw_import_space *space, const char *name, uint64_t *texts, bool *splits)
+{
+	for (uint64_t i = 0; i < space->count; i++) {
+		struct gw_text_span span = gw_text_span(space->list_text.data, texts[i]);
+		enum mask_word word = mask_word(span);
+		*splits = i ? *splits : word > MASK_YES;
+		if (word == MASK_BAD || *splits != (word > MASK_YES))
+			return gw_fail(GW_FORMAT,
+				       "%s, line %llu: column %s is \"%.*s\": a mask is 0 or 1 in each row, or train, "
+				       "val, test or none in each row",
+				       space->list_path,
+				       (unsigned long long)gw_table_line(&space->list_table, i), name,
+				       (int)(span.bytes < 40 ? span.bytes : 40), span.at);
+		texts[i] = word;
+	}
+	return GW_OK;
+}
+
+static gw_status add_mask(struct gw_import *im, const struct gw_import_space *space, const char *name,
+			  const uint64_t *words, enum mask_word which)
+{
+	gw_status status = gw_name_check("feature", name);
+	uint8_t *mask = gw_import_take(im, space->count, 1, &status);
+	for (uint64_t i = 0; i < space->count && status == GW_OK; i++)
+		mask[i] = words[i] == which;
+	return status != GW_OK ? status : add_array(im, space, name, GW_BOOL, 1, mask);
+}
+
+static gw_status add_masks(struct gw_import *im, const char *text)
+{
+	struct gw_import_parts parts;
+	struct gw_import_space *space;
+	char name[GW_NAME_MAX + 1];
+	uint32_t index;
+	uint64_t *words;
+	bool splits = false;
+	gw_status status = gw_import_word_split(text, 1, &parts);
+	if (status == GW_OK)
+		status = gw_import_table_space(im, parts.count ? parts.names[0] : NULL, "--mask-column", &space);
+	if (status == GW_OK)
+		status = find_column(space, "--mask-column", parts.value, &index, name);
+	if (status == GW_OK)
+		status = gw_import_table_texts(im, space, index, "mask", &words);
+	if (status == GW_OK)
+		status = mask_words(space, name, words, &splits);
+	if (status != GW_OK || !splits)
+		return status != GW_OK ? status : add_mask(im, space, name, words, MASK_YES);
+	static const char *const names[] = {"train_mask", "val_mask", "test_mask"};
+	for (uint32_t i = 0; i < 3 && status == GW_OK; i++)
+		status = add_mask(im, space, names[i], words, (enum mask_word)(MASK_TRAIN + i));
+	return status;
+}
+
+gw_status gw_import_table_columns(struct gw_import *im)
+{
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
+		const struct gw_import_word *word = &im->options->words[i];
+		if (word->kind == GW_IMPORT_NODE_COLUMN)
+			status = add_numbers(im, word->text);
+		else if (word->kind == GW_IMPORT_LABEL_COLUMN)
+			status = add_label(im, word->text);
+		else if (word->kind == GW_IMPORT_MASK_COLUMN)
+			status = add_masks(im, word->text);
+	}
+	return status;
+}
