@@ -100,8 +100,10 @@ static void log_print(enum gw_log_level level, const char *message)
 	char line[GW_LOG_LINE_BYTES(LINE_MAX_BYTES)];
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
-	(format_now == GW_LOG_FORMAT_JSON ? gw_log_line_json : gw_log_line_text)(line, &now, level_names[level],
-										 message);
+	if (format_now == GW_LOG_FORMAT_JSON)
+		gw_log_line_json(line, &now, level_names[level], message);
+	else
+		gw_log_line_text(line, &now, level_names[level], message);
 	fputs(line, stderr);
 }
 
