@@ -29,8 +29,7 @@ def declarations(compiler: str, include: str) -> str:
         for name in SYSTEM:
             Path(empty, name).touch()
         text = subprocess.run(
-            [compiler, "-E", "-P", "-nostdinc", "-I", empty, "-I", include, "-I", str(OWNED.parents[1]),
-             str(OWNED)],
+            [compiler, "-E", "-P", "-nostdinc", "-I", empty, "-I", include, "-I", str(OWNED.parents[1]), str(OWNED)],
             check=True, capture_output=True, text=True).stdout
     text = re.sub(r'__attribute__\(\(visibility\("default"\)\)\)', "", text)
     return text + "".join(f"\n#define {name} ..." for name in INTEGERS if f"define {name}" in headers(include)) + "\n"

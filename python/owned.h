@@ -16,6 +16,8 @@
 
 #include "python/numbering.h"
 
+#include "python/log_queue.h"
+
 /* --- Waiting. --- */
 
 /* The tickets of the operations that one call has started. cancel_tickets ends the struct. */

@@ -39,6 +39,7 @@ static const char doc[] = "Load one part of a partitioned graph and serve it to 
 
 struct server_arguments {
 	struct gw_server_options server;
+	enum gw_log_format log_format;
 };
 
 static gw_status take_numa(void *input, char *text)
@@ -109,6 +110,7 @@ static gw_status take_runtime_dir(void *input, char *text)
 
 static const char *const pins[] = {"node", "core", "off", NULL}; /* enum gw_server_pin */
 static const char *const huge[] = {"try", "require", "off", NULL};
+static const char *const log_formats[] = {"text", "json", NULL}; /* enum gw_log_format */
 static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
 #define A struct server_arguments
@@ -153,6 +155,8 @@ static const struct gw_option table[] = {
 	 "serve the feature NAME, or TYPE/NAME, as rows that clients can write; the files stay as they are; may be "
 	 "given several times, and the same for all servers",
 	 0, GW_OPTION_CALL(take_mutable)},
+	{"log-format", "text|json", "the lines on stderr: text, or one JSON object each (text)", 0,
+	 GW_OPTION_CHOICE(A, log_format, log_formats)},
 	{"drain", "MS", "how long open work may go on after a signal (5000)", 0,
 	 GW_OPTION_NUMBER(A, server.drain_ms, 0, 3600000)},
 	{0},
@@ -260,6 +264,7 @@ int gw_serve_main(int argc, char **argv)
 	gw_address_parse("127.0.0.1:30050", &arguments.server.listen);
 	static const struct gw_options options = {.table = table, .doc = doc, .check = check_together};
 	gw_options_parse(&options, argc, argv, &arguments);
+	gw_log_set_format(arguments.log_format);
 	signal(SIGPIPE, SIG_IGN);
 	struct gw_server *server = NULL;
 	gw_status status = choose_limits(&arguments.server);
@@ -268,7 +273,7 @@ int gw_serve_main(int argc, char **argv)
 		status = gw_server_start(&arguments.server, &server);
 	}
 	if (status != GW_OK) {
-		fprintf(stderr, "graphwire serve: %s\n", gw_last_error());
+		gw_log_failure("graphwire serve");
 		return 1;
 	}
 	/* A signal that arrives before this point, while the part loads, ends the process at once: loading may take
@@ -278,7 +283,7 @@ int gw_serve_main(int argc, char **argv)
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	status = print_ready(server);
 	if (status != GW_OK) {
-		fprintf(stderr, "graphwire serve: %s\n", gw_last_error());
+		gw_log_failure("graphwire serve");
 		gw_server_end(server, 0);
 		return 1;
 	}

@@ -27,7 +27,7 @@ static void read_usage(uint64_t *cpu_ns, uint64_t *disk_bytes, long *switches)
 void gw_phase_hush(bool quiet)
 {
 	if (quiet)
-		gw_log_level_set(GW_LOG_ERROR);
+		gw_log_set_level(GW_LOG_ERROR);
 }
 
 void gw_phase_print_graph(bool quiet, const char *folder, const char *name, uint64_t nodes, uint64_t edges)

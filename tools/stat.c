@@ -335,7 +335,7 @@ int gw_tool_stat(int argc, char **argv)
 		gw_options_parse(&options, argc, argv, &command);
 	gw_status status = command.questions ? GW_OK : GW_NO_MEMORY;
 	if (command.ready)
-		gw_log_level_set(GW_LOG_ERROR); /* no process reads the log of a probe, and the log would grow */
+		gw_log_set_level(GW_LOG_ERROR); /* no process reads the log of a probe, and the log would grow */
 	if (status == GW_OK && command.key_file)
 		status = gw_key_read(command.key_file, command.key, &command.key_bytes);
 	if (status == GW_OK)

@@ -1,22 +1,45 @@
-/* The log's level, sink and line format. */
+/* The log's level, sink and form.
+ *
+ *   gw_log -> level enabled? -> the line -> the sink, or else stderr
+ *
+ * No lock is held while a sink runs, and none is taken around a fork: the forking thread may hold a lock that the sink
+ * of another thread waits for. There are two slots for a sink. `current` names the one in use, and `running` counts the
+ * calls that use each. To replace the sink, the new one goes into the free slot, `current` changes, and the caller
+ * waits until no call uses the old slot.
+ *
+ * Errors: gw_log_set_sink within a sink. */
 #include "core/errors/log.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "core/errors/log_line.h"
 #include "core/errors/status.h"
 
 #define LINE_MAX_BYTES 2048
+#define STDERR_SLOT    -1
+#define WAIT_NS        100000 /* between two looks at a sink that is replaced */
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 static atomic_int level_now = -1; /* -1: not yet read from the environment */
-static void (*sink_now)(void *, enum gw_log_level, const char *);
-static void *sink_context;
+static enum gw_log_format format_now;
+
+static struct {
+	gw_log_sink call;
+	void *context;
+} sinks[2];
+
+static atomic_int current = STDERR_SLOT;
+static atomic_uint running[2];
+static _Thread_local int slot_here = STDERR_SLOT; /* the slot whose sink this thread runs */
+static pthread_mutex_t setting = PTHREAD_MUTEX_INITIALIZER;
 
 static int level_from_environment(void)
 {
@@ -28,25 +51,81 @@ static int level_from_environment(void)
 	return GW_LOG_WARN;
 }
 
-void gw_log_level_set(enum gw_log_level level)
+void gw_log_set_level(enum gw_log_level level)
 {
 	atomic_store(&level_now, (int)level);
 }
 
-void gw_log_sink_set(void (*sink)(void *context, enum gw_log_level level, const char *line), void *context)
+void gw_log_set_format(enum gw_log_format format)
 {
-	sink_now = sink;
-	sink_context = context;
+	format_now = format;
 }
 
-static void log_print(enum gw_log_level level, const char *line)
+/* The child has one thread. Other threads' calls of a sink, and a gw_log_set_sink under way, have ended there. */
+static void log_in_child(void)
 {
+	pthread_mutex_init(&setting, NULL);
+	for (int i = 0; i < 2; i++)
+		atomic_store(&running[i], slot_here == i);
+}
+
+static void log_watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, log_in_child);
+}
+
+gw_status gw_log_set_sink(gw_log_sink sink, void *context)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	const struct timespec pause = {.tv_nsec = WAIT_NS};
+	if (slot_here != STDERR_SLOT)
+		return gw_fail(GW_INVALID, "gw_log_set_sink: called by a sink: call it when the sink has returned");
+	pthread_once(&once, log_watch_forks);
+	pthread_mutex_lock(&setting);
+	int old = atomic_load(&current), next = STDERR_SLOT;
+	if (sink) {
+		next = old == 0 ? 1 : 0;
+		sinks[next].call = sink;
+		sinks[next].context = context;
+	}
+	atomic_store(&current, next);
+	while (old != STDERR_SLOT && atomic_load(&running[old]) > 0)
+		nanosleep(&pause, NULL);
+	pthread_mutex_unlock(&setting);
+	return GW_OK;
+}
+
+static void log_print(enum gw_log_level level, const char *message)
+{
+	char line[GW_LOG_LINE_BYTES(LINE_MAX_BYTES)];
 	struct timespec now;
-	struct tm parts;
 	clock_gettime(CLOCK_REALTIME, &now);
-	localtime_r(&now.tv_sec, &parts);
-	fprintf(stderr, "%02d:%02d:%02d.%03ld %s: %s\n", parts.tm_hour, parts.tm_min, parts.tm_sec,
-		now.tv_nsec / 1000000, level_names[level], line);
+	if (format_now == GW_LOG_FORMAT_JSON)
+		gw_log_line_json(line, &now, level_names[level], message);
+	else
+		gw_log_line_text(line, &now, level_names[level], message);
+	fputs(line, stderr);
+}
+
+/* Calls the sink; false: the line belongs on stderr. */
+static bool log_to_sink(enum gw_log_level level, char *message)
+{
+	if (slot_here != STDERR_SLOT)
+		return false;
+	for (int slot; (slot = atomic_load(&current)) != STDERR_SLOT;) {
+		atomic_fetch_add(&running[slot], 1);
+		bool is_set = atomic_load(&current) == slot; /* else the slot may be about to change */
+		if (is_set) {
+			slot_here = slot;
+			gw_text_keep_plain(message);
+			sinks[slot].call(sinks[slot].context, level, message);
+			slot_here = STDERR_SLOT;
+		}
+		atomic_fetch_sub(&running[slot], 1);
+		if (is_set)
+			return true;
+	}
+	return false;
 }
 
 void gw_log(enum gw_log_level level, const char *format, ...)
@@ -54,21 +133,28 @@ void gw_log(enum gw_log_level level, const char *format, ...)
 	int limit = atomic_load(&level_now);
 	if (limit < 0) {
 		limit = level_from_environment();
-		atomic_store(&level_now, limit);
+		atomic_compare_exchange_strong(&level_now, &(int){-1}, limit);
 	}
 	if ((int)level > limit)
 		return;
 
 	int error = errno; /* a caller may log a failure before it reads errno */
-	char line[LINE_MAX_BYTES];
+	char message[LINE_MAX_BYTES];
 	va_list arguments;
 	va_start(arguments, format);
-	vsnprintf(line, sizeof(line), format, arguments);
+	vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
-	gw_text_keep_plain(line);
-	if (sink_now)
-		sink_now(sink_context, level, line);
-	else
-		log_print(level, line);
+	if (!log_to_sink(level, message))
+		log_print(level, message);
 	errno = error;
+}
+
+void gw_log_failure(const char *command)
+{
+	char message[LINE_MAX_BYTES];
+	snprintf(message, sizeof(message), "%s: %s", command, gw_last_error());
+	if (format_now == GW_LOG_FORMAT_JSON)
+		log_print(GW_LOG_ERROR, message);
+	else
+		fprintf(stderr, "%s\n", message);
 }

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/errors/log.h"
+
 #define FIRST_KEY 0x1000 /* above every letter */
 
 struct parse {
@@ -205,6 +207,6 @@ void gw_options_parse(const struct gw_options *options, int argc, char **argv, v
 int gw_exit_status(const char *command, gw_status status)
 {
 	if (status != GW_OK)
-		fprintf(stderr, "%s: %s\n", command, gw_last_error());
+		gw_log_failure(command);
 	return status == GW_OK ? 0 : 1;
 }

@@ -26,7 +26,8 @@
  * Suspension: if this process is suspended for more than a second (SIGSTOP, a frozen control group, a debugger), that
  * time counts for neither limit. The servers' lease on a job's tensors continues to run, however, and may expire during
  * the suspension.
- * Log: if the client waits for longer than a second, it writes one line to stderr, and another one when the wait ends.
+ * Log: if the client waits for longer than a second, it logs one line, and another one when the wait ends. Lines go to
+ * stderr, or to the program's own function (log.h).
  * Ids are global: node ids count within their node type, edge ids within their edge type, both from 0.
  */
 #ifndef GRAPHWIRE_H
@@ -37,6 +38,7 @@
 #include <graphwire/block.h>
 #include <graphwire/checkpoint.h>
 #include <graphwire/edges.h>
+#include <graphwire/log.h>
 #include <graphwire/split.h>
 #include <graphwire/tensors.h>
 #include <graphwire/triples.h>

@@ -1,6 +1,7 @@
-"""Loads the C library, waits for its operations, and turns its errors into exceptions.
+"""Waits for operations of the C library, and turns its errors into exceptions.
 
     start(ticket) for each operation -> wait in slices of SLICE_MS -> the result, or the exception of its status
+                                        after each slice: the library's log lines go to the logger
 
 Calls into C run without the GIL. Waits are divided into slices, and Python handles signals between two slices: Ctrl-C
 ends a wait within SLICE_MS and cancels the operations under way.
@@ -14,51 +15,17 @@ from __future__ import annotations
 
 import _thread
 import atexit
-import importlib
-import importlib.util
 import os
 import threading
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Callable
 
 from graphwire._keywords import keywords
-from graphwire._requirements import need
+from graphwire._library import ffi as ffi
+from graphwire._library import lib as lib  # modules of the package import both from here
+from graphwire._log import deliver
 
 SLICE_MS = 50  # Python handles signals after each slice of a wait
-
-
-def _load() -> Any:
-    """Imports graphwire._c from this file's folder in an installed package, else from the checkout's build folder.
-    Before that, checks that cffi and NumPy exist.
-
-    GRAPHWIRE_BUILD names another build folder. Raises ImportError.
-    """
-    need("graphwire", "_cffi_backend", "numpy")
-    try:
-        return importlib.import_module("graphwire._c")
-    except ImportError as error:
-        missing = error
-    top = Path(__file__).resolve().parents[2]
-    folders = [Path(os.environ["GRAPHWIRE_BUILD"])] if "GRAPHWIRE_BUILD" in os.environ else [
-        top / "build" / name for name in ("release", "dev")]
-    for folder in folders:
-        path = folder / "python" / "_c.abi3.so"
-        if path.is_file():
-            spec = importlib.util.spec_from_file_location("graphwire._c", path)
-            assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            return module
-    raise ImportError(
-        f"graphwire's library was not found: {missing}; `pip install .` in a checkout builds and installs it, and "
-        "`cmake --preset release -DGRAPHWIRE_PYTHON=ON && cmake --build --preset release` builds it there"
-    ) from missing
-
-
-_module = _load()
-ffi: Any = _module.ffi
-lib: Any = _module.lib
 
 
 @keywords
@@ -165,6 +132,7 @@ def finish(*starts: Callable[[Any], int]) -> None:
             status = lib.GW_AGAIN
             while status == lib.GW_AGAIN:
                 status = lib.wait_for(each + i, SLICE_MS)
+                deliver()
             check(status)
     finally:
         ffi.release(tickets)
@@ -210,7 +178,8 @@ class Call:
         """Waits for the end of the call, and returns its result or raises its exception. A signal's exception ends the
         wait, and the call continues."""
         while not self._under_way.acquire(timeout=SLICE_MS / 1000):
-            pass
+            deliver()
+        deliver()
         result, failure = self._result, self._failure
         self._result = self._failure = None
         if failure is None:
@@ -229,7 +198,10 @@ def in_thread(call: Callable[[], Any]) -> Any:
     must not read the caller's arrays. In other threads, which get no signals, the call runs directly.
     """
     if threading.get_ident() != threading.main_thread().ident:
-        return call()
+        try:
+            return call()
+        finally:
+            deliver()
     one = Call(call)
     # threading.Thread does not fit, for two reasons. A signal within its start() would leave the thread, and all that
     # it refers to, in a list for ever. And when a Thread is freed, Python calls a function written in Python.

@@ -15,6 +15,7 @@ from weakref import ref
 
 from graphwire import _arrays, _checks
 from graphwire._keywords import keywords
+from graphwire._log import follow_level
 from graphwire._native import (
     NotFoundError,
     OfProcess,
@@ -38,6 +39,7 @@ class _Client(OfProcess):
     def __init__(self, options: Mapping[str, Any]):
         self.pid = os.getpid()
         self._held = held = owned("struct held_client *", lib.client_end)
+        follow_level()
         in_thread(lambda: _open(options, held))
 
     @property

@@ -25,6 +25,7 @@ from weakref import ref
 from graphwire import _arrays, _checks
 from graphwire._arrays import Ids, Lease
 from graphwire._keywords import keywords
+from graphwire._log import deliver
 from graphwire._minibatch import Names, Spec, make_batch
 from graphwire._native import SLICE_MS, OfProcess, Workers, check, error_of, ffi, finish, lib
 from graphwire._opened import Etype
@@ -209,6 +210,7 @@ class Loader(OfProcess):
             if going is not None and going() is None:
                 return None
             status = lib.gw_loader_next(stream.pointer, lease.cell, SLICE_MS)
+            deliver()
         if status == lib.GW_END:
             return None
         if status != lib.GW_OK:

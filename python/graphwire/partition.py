@@ -32,7 +32,7 @@ from graphwire.tables import Tables
 
 _log = logging.getLogger("graphwire")
 _PROGRESS = re.compile(r"(.+?) \d[^(]* of [^(]*\((\d+) %\)[^,]*, .*/s$")  # as core/system/progress.c writes it
-_LOGGED = re.compile(r"[-:.\dTZ+ ]*(error|warn|info|debug): ")  # a line of the program's log
+_LOGGED = re.compile(r"[-\d]+T[:.\d]+Z (error|warn|info|debug) ")  # as core/errors/log_line.c writes it
 _LEVELS = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO, "debug": logging.DEBUG}
 
 

@@ -37,7 +37,7 @@ static void hear(void *context, enum gw_log_level level, const char *line)
 static int listen_to_the_log(void **state)
 {
 	(void)state;
-	gw_log_sink_set(hear, NULL);
+	gw_log_set_sink(hear, NULL);
 	return 0;
 }
 
@@ -253,11 +253,11 @@ static void a_refusal_is_not_final_for_an_old_one(void **state)
 	cluster_kill(&setup.cluster, 0);
 	setup.cluster.insecure = true; /* it cannot prove a key */
 	cluster_revive(&setup.cluster, 0);
-	gw_log_level_set(GW_LOG_INFO);
+	gw_log_set_level(GW_LOG_INFO);
 	expect_to_wait(client);
 	client_failed_long_ago(client, 10 * GW_NS_PER_SECOND);
 	expect_to_wait(client);
-	gw_log_level_set(GW_LOG_WARN);
+	gw_log_set_level(GW_LOG_WARN);
 	gw_client_close(client);
 	setup_end(&setup);
 }

@@ -42,12 +42,12 @@ static void begin(struct setup *setup)
 	assert_int_equal(gw_runtime_folder(folder), GW_OK);
 	memset(&warned, 0, sizeof(warned));
 	memset(&told, 0, sizeof(told));
-	gw_log_sink_set(take_line, NULL);
+	gw_log_set_sink(take_line, NULL);
 }
 
 static void finish(struct setup *setup)
 {
-	gw_log_sink_set(NULL, NULL);
+	gw_log_set_sink(NULL, NULL);
 	setup_end(setup);
 }
 

@@ -67,7 +67,7 @@ static void progress_is_logged(void **state)
 	setup_begin(&setup, 247, PARTS, NULL);
 	gw_dynamic_region_registrar_set(setup.cluster.servers[SLOW]->service, &gate.registrar);
 	struct gw_client *client = striped_client(&setup.cluster, "waits", 400);
-	gw_log_sink_set(ear_hear, &ear);
+	gw_log_set_sink(ear_hear, &ear);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, create, client), 0);
 	for (int i = 0; i < 2; i++) /* a second at least, which is longer than the operation's deadline */
@@ -81,7 +81,7 @@ static void progress_is_logged(void **state)
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	gw_client_close(client);
-	gw_log_sink_set(NULL, NULL);
+	gw_log_set_sink(NULL, NULL);
 	gw_dynamic_region_registrar_set(setup.cluster.servers[SLOW]->service, NULL);
 	setup_end(&setup);
 	sem_destroy(&gate.go);

@@ -31,8 +31,8 @@ static int live(void *context)
 	static const struct bed_kind automatic = {"tcp/auto", "auto", "tcp", true, false};
 	static const struct gw_poll_group_options forced = {.tcp_driver = "io_uring"};
 	const char *reason = context;
-	gw_log_sink_set(keep_line, NULL);
-	gw_log_level_set(GW_LOG_INFO);
+	gw_log_set_sink(keep_line, NULL);
+	gw_log_set_level(GW_LOG_INFO);
 	struct one one;
 	void *row = (void *)(uintptr_t)&automatic;
 	gw_one_begin(&one, &row, NULL, 4096);

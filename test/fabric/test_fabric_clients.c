@@ -32,8 +32,8 @@ static void hear(void *context, enum gw_log_level level, const char *line)
 static int listen_to_the_log(void **state)
 {
 	(void)state;
-	gw_log_sink_set(hear, NULL);
-	gw_log_level_set(GW_LOG_INFO);
+	gw_log_set_sink(hear, NULL);
+	gw_log_set_level(GW_LOG_INFO);
 	return 0;
 }
 

@@ -116,3 +116,31 @@ placed "threads that run anywhere" one 't == may'
 refuses "an invalid place" 2 'pin' "$GRAPHWIRE" serve --part-config parts1 --part 0 --pin socket
 ends zero TERM 0
 ends one TERM 0
+
+# --- The log as JSON: every line on stderr is one object, whatever bytes a name has. ---
+cat >json_lines.py <<'E2'
+import json, re, sys
+
+lines = open(sys.argv[1], "rb").read().decode("utf-8").splitlines()  # strict: bytes that are not UTF-8 raise
+for line in lines:
+    one = json.loads(line, parse_constant=lambda word: sys.exit(f"{word} is not JSON"))
+    assert list(one) == ["time", "level", "message"], line
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", one["time"]), line
+    assert one["level"] in ("error", "warn", "info", "debug"), line
+assert len(lines) >= int(sys.argv[2]) and re.search(sys.argv[3], one["message"]), lines
+E2
+named=$'gr"a\\p\nh\xff'
+cp -r parts1 "$named"
+GRAPHWIRE_LOG=debug "$GRAPHWIRE" serve --part-config "$named" --part 0 --listen 127.0.0.1:0 --log-format json \
+	>json.out 2>json.log </dev/null &
+json=$!
+started+=("$json")
+within 100 grep -q '^serving part 0' json.out
+kill "$json"
+wait "$json"
+holds "--log-format json: the lines of a server" python3 json_lines.py json.log 3 'signal 15: draining'
+rm -r "$named"
+"$GRAPHWIRE" serve --part-config "$named" --part 0 --log-format json 2>json.log
+holds "and the error that ends it, with quotes, a backslash, and bytes that are not UTF-8" \
+	python3 json_lines.py json.log 1 $'^graphwire serve: .*gr"a\\\\p.h\ufffd'
+refuses "a log format that does not exist" 2 'log-format.*xml' "$GRAPHWIRE" serve --part-config parts1 --part 0 --log-format xml

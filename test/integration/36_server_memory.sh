@@ -103,7 +103,7 @@ if mkdir "$group" 2>/dev/null && [ -w "$group/$limit" ]; then
 	server=$!
 	started+=("$server")
 	within 100 test -s serve.log
-	holds "too little memory is named before the load" grep -q 'warn: .*the kernel may end it when clients connect' serve.log
+	holds "too little memory is named before the load" grep -q 'warn .*the kernel may end it when clients connect' serve.log
 	kill "$server"
 	wait "$server" 2>/dev/null
 	within 50 rmdir "$group"

@@ -126,11 +126,11 @@ if unshare -n -m sh -c "mount --bind '$work/hosts' /etc/hosts && ip link set lo 
 	}
 	named trainer-7
 	holds "a name of loopback: the ready line has its numbers" grep -q '^serving part .* at 127.0.1.1:30050: ' named.log
-	holds "and a warning names /etc/hosts" grep -q 'warn: trainer-7 is 127.0.1.1 on this host: .*/etc/hosts' named.log
+	holds "and a warning names /etc/hosts" grep -q 'warn trainer-7 is 127.0.1.1 on this host: .*/etc/hosts' named.log
 	kill "$named"
 	wait "$named"
 	named localhost
-	holds "localhost is meant so" test "$(grep -c warn: named.log)" -eq 0
+	holds "localhost is meant so" test "$(grep -c ' warn ' named.log)" -eq 0
 	kill "$named"
 	wait "$named"
 else
@@ -167,15 +167,15 @@ if within 50 finds; then ok "its runtime folder was removed: a new client maps i
 fi
 refuses "and a second server of the part is refused" 1 "serves part 0 of told already: pid $server " \
 	"$GRAPHWIRE" serve --part-config parts --part 0 --listen 127.0.0.1:0
-holds "without a warning" test "$(grep -c warn: log)" -eq "$(grep -c NOTIFY_SOCKET log)"
+holds "without a warning" test "$(grep -c ' warn ' log)" -eq "$(grep -c NOTIFY_SOCKET log)"
 rm -rf "$XDG_RUNTIME_DIR"
-within 50 grep -q 'warn: .*runtime/graphwire: .*--runtime-dir' log || echo "# $(tail -n 1 log)"
-holds "a folder that it cannot create again is logged, with the remedy" grep -q 'warn: .*runtime/graphwire: .*--runtime-dir' log
+within 50 grep -q 'warn .*runtime/graphwire: .*--runtime-dir' log || echo "# $(tail -n 1 log)"
+holds "a folder that it cannot create again is logged, with the remedy" grep -q 'warn .*runtime/graphwire: .*--runtime-dir' log
 mkdir -m 700 "$XDG_RUNTIME_DIR"
 if within 50 finds; then ok "and it is found when the folder can be made again"; else
 	not_ok "the folder can be made again, and no client finds the server: $(tail -n 1 log)"
 fi
-holds "it was logged once" test "$(grep -c 'warn: .*--runtime-dir' log)" -eq 1
+holds "it was logged once" test "$(grep -c 'warn .*--runtime-dir' log)" -eq 1
 ends "it ends"
 mkdir own
 : >log

@@ -88,8 +88,8 @@ def test_there_are_exceptions():
 
 # --- The logger. ---
 
-PROGRAM_LINES = """12:00:00.123 warn: edges.csv: its header names the columns src and dst
-2026-01-02T03:04:05.678Z error: bad
+PROGRAM_LINES = """2026-01-02T03:04:05.678Z warn edges.csv: its header names the columns src and dst
+2026-01-02T03:04:05.678Z error bad
 reading edges 10.0 M of 40.0 M (25 %) edges, 2.00 M edges/s
 parse: 8 B in 81.2 us
 """

@@ -355,13 +355,13 @@ static void keep_line(void *context, enum gw_log_level level, const char *line)
 static void test_logs_one_line(void **state)
 {
 	(void)state;
-	gw_log_level_set(GW_LOG_INFO);
-	gw_log_sink_set(keep_line, NULL);
+	gw_log_set_level(GW_LOG_INFO);
+	gw_log_set_sink(keep_line, NULL);
 	log_lines = 0;
 	struct gw_arena *arena;
 	assert_int_equal(gw_arena_create(6 * MIB, &shared_memory, &arena), GW_OK);
-	gw_log_sink_set(NULL, NULL);
-	gw_log_level_set(GW_LOG_WARN);
+	gw_log_set_sink(NULL, NULL);
+	gw_log_set_level(GW_LOG_WARN);
 	assert_int_equal(log_lines, 1);
 	assert_non_null(strstr(logged[0], "arena test"));
 	if (gw_arena_page_level(arena) != GW_PAGES_HUGETLB)

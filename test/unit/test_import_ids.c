@@ -264,7 +264,7 @@ static void words_among_numbers(void **state)
 {
 	(void)state;
 	static const char *const names[] = {"0", "1", "unknown", "2"};
-	gw_log_sink_set(keep_line, NULL);
+	gw_log_set_sink(keep_line, NULL);
 	import_bed_text(&import_bed, "e", "# users\n0 1\n1 unknown\n2 0\n");
 	for (int told = 0; told < 2; told++) {
 		import_bed_word(&import_bed, GW_IMPORT_EDGES, "@e");
@@ -283,7 +283,7 @@ static void words_among_numbers(void **state)
 	import_bed_open(&import_bed);
 	assert_string_equal(logged, "");
 	import_bed_reset(&import_bed);
-	gw_log_sink_set(NULL, NULL);
+	gw_log_set_sink(NULL, NULL);
 }
 
 /* Latin-1 names: kept byte for byte, and told. */
@@ -291,7 +291,7 @@ static void names_of_another_encoding(void **state)
 {
 	(void)state;
 	static const char *const names[] = {"Jos\xe9", "\xc3\xa9", "M\xfcller", "ann"};
-	gw_log_sink_set(keep_line, NULL);
+	gw_log_set_sink(keep_line, NULL);
 	import_bed_text(&import_bed, "e", "Jos\xe9\t\xc3\xa9\nM\xfcller\tann\n");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@e");
 	import_bed.options.text.header = GW_HEADER_NONE;
@@ -307,7 +307,7 @@ static void names_of_another_encoding(void **state)
 	import_bed_open(&import_bed);
 	assert_string_equal(logged, "");
 	import_bed_reset(&import_bed);
-	gw_log_sink_set(NULL, NULL);
+	gw_log_set_sink(NULL, NULL);
 }
 
 /* Numbers stay where most of them are nodes, and are renumbered where most would be nodes without an edge, as in a

@@ -29,15 +29,15 @@ static int set_up(void **state)
 {
 	(void)state;
 	lines = 0;
-	gw_log_sink_set(keep, &lines);
+	gw_log_set_sink(keep, &lines);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	gw_log_sink_set(NULL, NULL);
-	gw_log_level_set(GW_LOG_WARN);
+	gw_log_set_sink(NULL, NULL);
+	gw_log_set_level(GW_LOG_WARN);
 	return 0;
 }
 
@@ -45,7 +45,7 @@ static void levels(void **state)
 {
 	(void)state;
 	for (int limit = GW_LOG_ERROR; limit <= GW_LOG_DEBUG; limit++) {
-		gw_log_level_set((enum gw_log_level)limit);
+		gw_log_set_level((enum gw_log_level)limit);
 		lines = 0;
 		for (int level = GW_LOG_ERROR; level <= GW_LOG_DEBUG; level++)
 			gw_log((enum gw_log_level)level, "line of level %d", level);
@@ -110,16 +110,19 @@ static int check_lines(FILE *from)
 	int count = 0;
 	for (; fgets(line, sizeof(line), from); count++) {
 		int used = 0;
-		unsigned h, m, s, ms;
-		assert_int_equal(sscanf(line, "%2u:%2u:%2u.%3u %n", &h, &m, &s, &ms, &used), 4);
+		unsigned year, month, day, h, m, s, ms;
+		assert_int_equal(
+			sscanf(line, "%4u-%2u-%2uT%2u:%2u:%2u.%3uZ %n", &year, &month, &day, &h, &m, &s, &ms, &used),
+			7);
+		assert_int_equal(used, 25);
 		char *text = line + used, *end = strchr(text, '\n');
 		assert_non_null(end);
 		*end = 0;
-		if (strncmp(text, "error: thread ", 14) == 0)
-			assert_string_equal(text + 15, " says something that is not short at all.");
+		if (strncmp(text, "error thread ", 13) == 0)
+			assert_string_equal(text + 14, " says something that is not short at all.");
 		else
-			assert_true(strcmp(text, "error: the end") == 0 ||
-				    strcmp(text, "warn: only for who wants warnings") == 0);
+			assert_true(strcmp(text, "error the end") == 0 ||
+				    strcmp(text, "warn only for who wants warnings") == 0);
 	}
 	return count;
 }
