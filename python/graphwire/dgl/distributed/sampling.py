@@ -1,5 +1,5 @@
 """Samples frontiers on a DistGraph. A frontier is a graph of all nodes and the sampled edges; edata[dgl.EID] has the
-edges' ids.
+edges' ids. As in DGL, the frontier has only the edge types of which edges were sampled.
 
 sample_neighbors(g, nodes, fanout) -> frontier -> dgl.to_block(frontier, nodes)
 
@@ -121,17 +121,19 @@ def frontier_of(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any
     for etype in g.canonical_etypes:
         ids = around.get(etype[0] if edge_dir == "out" else etype[2])
         if ids is None or not len(ids) or counts[etype] == 0:
-            edges[etype] = (torch.empty(0, dtype=torch.int64),) * 3
             continue
         found = g.graph.neighbours(ids, etype, counts[etype], out_edges=edge_dir == "out", replace=replace,
                                    weight=weights.get(etype), seed=seed, stream=stream)
         edges[etype] = _excluded(found, g._user_edges.of(etype, found.edge_ids), exclude.get(etype))
-    return graph_of(g, edges)
+    return graph_of(g, {etype: found for etype, found in edges.items() if len(found[2])})
 
 
 def graph_of(g: Any, edges: Mapping[Canonical, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) -> Any:
-    """A graph of all nodes of g and the given edges, {edge type: (sources, destinations, ids)}."""
+    """A graph of all nodes of g and the given edges, {edge type: (sources, destinations, ids)}. The graph has only
+    these edge types; if `edges` is empty, the graph has all edge types, and no edges, as in DGL."""
     dgl = host.dgl()
+    if not edges:
+        edges = {etype: (torch.empty(0, dtype=torch.int64),) * 3 for etype in g.canonical_etypes}
     if len(g.canonical_etypes) == 1 and len(g.ntypes) == 1:
         src, dst, ids = edges[g.canonical_etypes[0]]
         made = dgl.graph((src, dst), num_nodes=g.num_nodes())
