@@ -15,6 +15,9 @@ with_dgl = not getattr(dgl, "is_graphwire_subset", False)
 BUYS, SOLD, KNOWS = ("user", "buys", "item"), ("item", "sold", "user"), ("user", "knows", "user")
 
 
+NONE = torch.empty(0, dtype=torch.int64)
+
+
 def weights_of(random, count):
     return torch.from_numpy(random.random(count) * (random.random(count) < 0.6)).to(torch.float32)
 
@@ -78,8 +81,9 @@ def check_blocks(g, blocks, fanouts, **options):
     for block, fanout in zip(blocks, fanouts):
         for etype in g.canonical_etypes:
             nodes = block.dstnodes[etype[2]].data[dgl.NID]
-            dst = nodes[block.edges(etype=etype)[1]] if hasattr(block, "edges") else None
-            check(g, etype, nodes, dst, block.edges[etype].data[dgl.EID], fanout, **options)
+            there = etype in block.canonical_etypes
+            dst = nodes[block.edges(etype=etype)[1]] if there else NONE
+            check(g, etype, nodes, dst, block.edges[etype].data[dgl.EID] if there else NONE, fanout, **options)
 
 
 def test_several_types(typed):
@@ -114,7 +118,7 @@ def test_what_is_refused(typed):
             with pytest.raises(error, match=text) as failed:
                 call()
             assert "\n" not in str(failed.value)
-    assert dgl.distributed.sample_neighbors(g, nodes, 2, prob="same").num_edges("buys") == 0  # another name of w
+    assert "buys" not in dgl.distributed.sample_neighbors(g, nodes, 2, prob="same").etypes  # another name of w
     with pytest.raises(ValueError, match="mutually exclusive"):
         dataloading.NeighborSampler([2], prob="w", mask="m")
 

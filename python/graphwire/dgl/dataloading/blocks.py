@@ -54,19 +54,19 @@ def _name_nodes(g: Any, blocks: Sequence[Any], nodes: Mapping[str, torch.Tensor]
 
 
 def block_of(g: Any, block: graphwire.Block) -> Any:
-    """A dgl block over the memory of a graphwire.Block."""
+    """A dgl block over the memory of a graphwire.Block. As in DGL, it has only the edge types of which edges were
+    sampled, or all edge types if no edge was sampled."""
     none = torch.empty(0, dtype=torch.int64)
-    data = {}
-    for etype in g.canonical_etypes:
-        edges = block.edges.get(":".join(etype))
-        if edges is None:
-            indptr, indices = torch.zeros(block.num_dst[etype[2]] + 1, dtype=torch.int64), none
-        else:
-            indptr, indices = edges.indptr, edges.indices
-        data[etype] = ("csc", (indptr, indices, none))
+    sampled = {etype: edges for etype in g.canonical_etypes
+               if (edges := block.edges.get(":".join(etype))) is not None and len(edges.indices)}
+    if sampled:
+        data = {etype: ("csc", (edges.indptr, edges.indices, none)) for etype, edges in sampled.items()}
+    else:
+        data = {etype: ("csc", (torch.zeros(block.num_dst[etype[2]] + 1, dtype=torch.int64), none, none))
+                for etype in g.canonical_etypes}
     made = host.dgl().create_block(data, dict(block.num_src), dict(block.num_dst))
-    for etype in g.canonical_etypes:
-        edges = block.edges.get(":".join(etype))
+    for etype in made.canonical_etypes:
+        edges = sampled.get(etype)
         ids = none if edges is None else torch.as_tensor(edges.data.get("orig_id", edges.edge_ids))
         made.edges[etype].data[host.EID] = ids.to(torch.int64)
     return made
@@ -80,7 +80,7 @@ def _by_layer(g: Any, seeds: Any, fanouts: Sequence[Any], edge_dir: str, prob: A
     for fanout in reversed(fanouts):
         frontier = frontier_of(g, nodes, fanout, edge_dir, prob, replace, exclude_eids)
         block = dgl.to_block(frontier, nodes)
-        for etype in g.canonical_etypes:
+        for etype in block.canonical_etypes:
             block.edges[etype].data[host.EID] = frontier.edges[etype].data[host.EID][
                 block.edges[etype].data[host.EID]]
         nodes = block.srcdata[host.NID]

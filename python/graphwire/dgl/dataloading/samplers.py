@@ -51,9 +51,10 @@ class BlockSampler(Sampler):
             ids = blocks[-1].dstnodes[ntype].data[host.NID]
             blocks[-1].dstnodes[ntype].data[name] = g.nodes[ntype].data[name][ids]
         for etype, name in _named(g.canonical_etypes, self.prefetch_edge_feats):
-            for block in blocks:
-                ids = block.edges[etype].data[host.EID]
-                block.edges[etype].data[name] = g.edges[etype].data[name][ids]
+            full = g.to_canonical_etype(etype)
+            for block in (block for block in blocks if full in block.canonical_etypes):
+                ids = block.edges[full].data[host.EID]
+                block.edges[full].data[name] = g.edges[full].data[name][ids]
         return inputs, outputs, blocks
 
 

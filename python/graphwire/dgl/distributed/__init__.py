@@ -30,6 +30,7 @@ from graphwire.dgl.distributed.tensor import DistTensor
 from graphwire.dgl.host import not_here
 
 SparseNodeEmbedding = DistEmbedding
+SparseAdagrad, SparseAdam = optim.SparseAdagrad, optim.SparseAdam  # as in DGL before 0.7
 DistNodeDataLoader: Any  # of graphwire.dgl.dataloading; graphwire/dgl/__init__.py sets both
 DistEdgeDataLoader: Any
 __all__ = [
