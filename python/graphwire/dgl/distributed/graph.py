@@ -224,17 +224,15 @@ class DistGraph(Types):
 
     def edge_subgraph(self, edges: Any, relabel_nodes: bool = True, store_ids: bool = True,
                       output_device: Any = None) -> Any:
-        """The graph of the given edges. relabel_nodes: the graph has only the nodes of these edges, with new ids."""
+        """The graph of the given edges, ids or {edge type: ids}. The graph has these edge types, and all node types.
+        relabel_nodes: the graph has only the nodes of these edges, with new ids."""
         if not store_ids:
             raise AssertionError("edge_subgraph always stores original node/edge IDs.")
         dgl = host.dgl()
         given = edges if isinstance(edges, dict) else {self.to_canonical_etype(None): edges}
         ids = {self.to_canonical_etype(etype): ids_tensor(some, self.num_edges(etype), "edges")
                for etype, some in given.items()}
-        none = torch.empty(0, dtype=torch.int64)
-        ends = {etype: (*self.find_edges(ids[etype], etype), ids[etype]) if etype in ids and len(ids[etype])
-                else (none, none, none) for etype in self.canonical_etypes}
-        found = sampling.graph_of(self, ends)
+        found = sampling.graph_of(self, {etype: (*self.find_edges(some, etype), some) for etype, some in ids.items()})
         return dgl.compact_graphs(found) if relabel_nodes else found
 
     def sample_neighbors(self, seed_nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None,
