@@ -191,8 +191,9 @@ static void test_masks_of_splits(void **state)
 			const uint64_t *starts = fixture.schema->ntypes[0].starts;
 			uint64_t shape[2] = {starts[part + 1] - starts[part], 3};
 			bool mask[3 * 64] = {0};
-			assert_int_equal(gw_writer_array(writer, part, "node/paper/val_mask", GW_BOOL, ndim, shape, mask),
-					 GW_OK);
+			assert_int_equal(
+				gw_writer_array(writer, part, "node/paper/val_mask", GW_BOOL, ndim, shape, mask),
+				GW_OK);
 		}
 		assert_int_equal(gw_fixture_fill(&fixture, writer), GW_OK);
 		assert_int_equal(gw_writer_commit(writer, NULL), GW_OK);
