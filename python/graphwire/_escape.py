@@ -6,7 +6,7 @@ A name within the alphabet stays as it is, unless it looks like an escaped name.
 each "+", becomes "+" and two hexadecimal digits. ":" separates the three names of an edge type, so that a name cannot
 have it.
 
-Errors: ValueError for ":" in a new name; those of c_text for a look-up.
+Errors: ValueError for ":" in a new name, and for a name that is too long; those of c_text for a look-up.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from graphwire._native import c_text
 
+_LONGEST = 64  # bytes of a name in the format
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]")
 _ESCAPED = re.compile(r"(?:[A-Za-z0-9_.-]|\+[0-9A-F]{2})*")
 
@@ -36,18 +37,25 @@ def unescaped(name: str) -> str:
     return found if _escape(found) == name and re.search(r"[^A-Za-z0-9_.-]", found) else name
 
 
+def _stays(name: str) -> bool:
+    return re.fullmatch(r"[A-Za-z0-9_.+-]*", name) is not None and unescaped(name) == name
+
+
 def escaped(name: str, what: str = "a name") -> str:
     """The name in the format's alphabet. unescaped() gives it back. what: names it in errors. Raises ValueError."""
     if ":" in name:
         raise ValueError(f'{what}: {name!r} has a ":", which separates the three names of an edge type')
-    if re.fullmatch(r"[A-Za-z0-9_.+-]*", name) and unescaped(name) == name:
+    if _stays(name):
         return name
-    return _escape(name)
+    found = _escape(name)
+    if len(found) > _LONGEST:
+        raise ValueError(f"{what}: {name!r} takes {len(found)} bytes as {found:.80}: at most {_LONGEST}")
+    return found
 
 
 def escaped_type(name: str) -> str:
-    """The text of a type or a feature, "name" or "src:rel:dst", in the format's alphabet."""
-    return ":".join(escaped(one) for one in name.split(":"))
+    """The text of a type or a feature, "name" or "src:rel:dst", in the format's alphabet. It may be too long."""
+    return ":".join(one if _stays(one) else _escape(one) for one in name.split(":"))
 
 
 def unescaped_type(name: str) -> str:
