@@ -14,7 +14,7 @@
 #include "core/numbers/dtype.h"
 
 #define GW_FORMAT_NAME     "graphwire-1"
-#define GW_FORMAT_MINOR    2  /* the newest minor version that this program knows; version 0.1 wrote 0 */
+#define GW_FORMAT_MINOR    3  /* the newest minor version that this program knows; version 0.1 wrote 0 */
 #define GW_NAME_MAX        64 /* bytes of a type's or a feature's name */
 #define GW_EDGE_FOLDER_MAX (3 * GW_NAME_MAX + 4)
 #define GW_TYPES_MAX       4096 /* node types, and edge types, of a graph */
@@ -92,6 +92,9 @@ gw_status gw_name_check(const char *what, const char *name);
 #define GW_ID_INDEX_NAME    "orig_id.index"
 #define GW_ID_BUCKETS_NAME  "orig_id.buckets"
 
+/* Masks of several splits: train_mask, val_mask and test_mask may have more dimensions than one. */
+#define GW_FORMAT_MINOR_SPLITS 3
+
 /* Whether a name is one of the arrays that lead from the original ids of nodes to the nodes. */
 bool gw_name_is_node_ids(const char *name);
 
@@ -124,6 +127,9 @@ gw_status gw_array_key_parse(const struct gw_graph_meta *meta, const char *key, 
 
 /* Adds an array to a part; copies key and file. GW_EXISTS, GW_LIMIT, GW_NO_MEMORY. */
 gw_status gw_meta_add_array(struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array);
+
+/* The lowest minor version in which an array of this key may have so many dimensions; 0 for most arrays. */
+uint32_t gw_meta_minor_of(const struct gw_graph_meta *meta, const char *key, uint32_t ndim);
 
 /* Checks that the part may have this array, by key, dtype and shape. Errors name the key and the expected value. */
 gw_status gw_meta_check_array(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array);

@@ -67,7 +67,7 @@ static bool schema_ends_with(const char *name, const char *suffix)
 	return length > tail && strcmp(name + length - tail, suffix) == 0;
 }
 
-/* Whether the name is that of a split: one byte for each node. */
+/* Whether the name is that of a split: one byte for each node, or one for each node and split. */
 static bool is_mask(const char *name)
 {
 	return strcmp(name, "train_mask") == 0 || strcmp(name, "val_mask") == 0 || strcmp(name, "test_mask") == 0;
@@ -133,7 +133,8 @@ static gw_status node_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 		if (strcmp(key->name, "orig_id") == 0)
 			*rule = (struct rule){BITS(GW_INT64), 1, rows, 0};
 		else if (is_mask(key->name))
-			*rule = (struct rule){BITS(GW_BOOL) | BITS(GW_UINT8) | BITS(GW_INT8), 1, rows, 0};
+			*rule = (struct rule){BITS(GW_BOOL) | BITS(GW_UINT8) | BITS(GW_INT8),
+					      meta->minor < GW_FORMAT_MINOR_SPLITS, rows, 0};
 	}
 	return GW_OK;
 }
@@ -218,6 +219,13 @@ static gw_status check_parsed(const struct gw_graph_meta *meta, uint32_t part, c
 		return gw_fail(GW_INVALID, "\"%s\": it has %llu columns; %llu expected", array->key,
 			       (unsigned long long)array->shape[1], (unsigned long long)rule.columns);
 	return check_size(array);
+}
+
+uint32_t gw_meta_minor_of(const struct gw_graph_meta *meta, const char *text, uint32_t ndim)
+{
+	struct gw_array_key key;
+	bool splits = gw_array_key_parse(meta, text, &key) == GW_OK && !key.edge && is_mask(key.name) && ndim > 1;
+	return splits ? GW_FORMAT_MINOR_SPLITS : 0;
 }
 
 gw_status gw_meta_check_array(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array)

@@ -189,7 +189,10 @@ gw_status gw_writer_begin(struct gw_writer *writer, uint32_t part, const char *k
 	*out = NULL;
 	for (uint32_t i = 0; i < ndim && i < GW_DIMS_MAX; i++)
 		array.shape[i] = shape[i];
+	pthread_mutex_lock(&writer->lock);
+	gw_writer_set_minor(writer, gw_meta_minor_of(writer->meta, key, ndim));
 	gw_status status = gw_meta_check_array(writer->meta, part, &array);
+	pthread_mutex_unlock(&writer->lock);
 	if (status != GW_OK)
 		return writer_mark(writer, gw_context(status, "part %u", part));
 	status = make_folder(writer, part, key);

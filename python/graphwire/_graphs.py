@@ -10,79 +10,18 @@ Errors: ValueError and TypeError, which name the type, the column or the row.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Mapping
 from typing import Any, Optional
 
 import numpy as np
 
 from graphwire import _names, _rows
+from graphwire._caller import level_of_the_caller
+from graphwire._graph_arrays import HOMOGENEOUS, Arrays, Canonical
+from graphwire._pyg_data import of_pyg
 
-Canonical = tuple[str, str, str]
-HOMOGENEOUS: Canonical = ("_N", "_E", "_N")
 _INTERNAL = ("_ID", "_TYPE")  # columns that DGL adds
-
-
-class Arrays:
-    """A graph as arrays.
-
-    counts: {node type: number of nodes}.
-    guessed: node types whose number of nodes is only the greatest id of an edge plus 1.
-    ids: {node type: original ids}, for types whose ids are places in these. Integers, or text as objects.
-    numbered: node types whose text ids have been numbered: the order of their nodes is not the caller's.
-    edges: {edge type: (sources, destinations)}, int64 [edges] each.
-    node_features: {(node type, name): [nodes, …]}. edge_features: {(edge type, name): [edges, …]}.
-    """
-
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self.guessed: set[str] = set()
-        self.ids: dict[str, np.ndarray] = {}
-        self.numbered: set[str] = set()
-        self.edges: dict[Canonical, tuple[np.ndarray, np.ndarray]] = {}
-        self.node_features: dict[tuple[str, str], np.ndarray] = {}
-        self.edge_features: dict[tuple[Canonical, str], np.ndarray] = {}
-
-    def add_edges(self, etype: Canonical, src: Any, dst: Any) -> None:
-        of = ":".join(etype)
-        pair = _rows.ids(src, f"sources of {of}"), _rows.ids(dst, f"destinations of {of}")
-        if len(pair[0]) != len(pair[1]):
-            raise ValueError(f"{of}: {len(pair[0])} sources and {len(pair[1])} destinations")
-        for ntype, ids in zip((etype[0], etype[2]), pair):
-            largest = -1 if _rows.is_text(ids) or not len(ids) else int(ids.max())
-            self.counts[ntype] = max(self.counts.get(ntype, 0), largest + 1)
-        self.edges[etype] = pair
-
-    def add_columns(self, nodes: Mapping[Any, Mapping[str, Any]], edges: Mapping[Any, Mapping[str, Any]]) -> None:
-        for ntype, columns in nodes.items():
-            self.node_features.update({(ntype, name): _rows.array(rows, f"{name} of {ntype}")
-                                       for name, rows in columns.items()})
-        for etype, columns in edges.items():
-            self.edge_features.update({(etype, name): _rows.array(rows, f"{name} of {':'.join(etype)}")
-                                       for name, rows in columns.items()})
-
-    def number_texts(self) -> None:
-        """Replaces text ids by numbers, in the order of their first appearance. Raises TypeError for a type whose ids
-        are text in one place and integers in another."""
-        numbers: dict[str, dict[Any, int]] = {}
-        for etype, pair in self.edges.items():
-            for ntype, ids in zip((etype[0], etype[2]), pair):
-                if _rows.is_text(ids):
-                    numbers[ntype] = {}
-        for etype, pair in self.edges.items():
-            numbered = []
-            for ntype, ids in zip((etype[0], etype[2]), pair):
-                if ntype in numbers and len(ids) and not _rows.is_text(ids):
-                    raise TypeError(f"{':'.join(etype)}: ids of {ntype} are integers here and text elsewhere")
-                known = numbers.get(ntype)
-                numbered.append(ids if known is None else np.array(
-                    [known.setdefault(name, len(known)) for name in ids.tolist()], np.int64))
-            self.edges[etype] = numbered[0], numbered[1]
-        for ntype, known in numbers.items():
-            if len({type(name) for name in known}) > 1:
-                raise TypeError(f"ids of {ntype} are str in one place and bytes in another")
-            self.ids[ntype] = np.array([*known, None], object)[:-1]
-            self.counts[ntype] = len(known)
-        self.numbered |= set(numbers)
 
 
 def _of_dgl(graph: Any) -> Arrays:
@@ -95,28 +34,6 @@ def _of_dgl(graph: Any) -> Arrays:
          for ntype in graph.ntypes},
         {etype: {name: rows for name, rows in graph.edges[etype].data.items() if name not in _INTERNAL}
          for etype in graph.canonical_etypes})
-    return arrays
-
-
-def _of_pyg(data: Any) -> Arrays:
-    """Converts Data and HeteroData. Attributes without a row for each node or edge are left out."""
-    arrays = Arrays()
-    stores = data.edge_stores
-    for store in stores:
-        etype = getattr(store, "_key", None) or HOMOGENEOUS
-        arrays.add_edges(etype, store.edge_index[0], store.edge_index[1])
-    for store in data.node_stores:
-        ntype = getattr(store, "_key", None) or "_N"
-        arrays.counts[ntype] = int(store.num_nodes)
-    whole = len(data.node_stores) == 1 and getattr(data.node_stores[0], "_key", None) is None
-    for store in data.node_stores:
-        ntype = getattr(store, "_key", None) or "_N"
-        arrays.add_columns({ntype: {name: store[name] for name in store.keys()
-                                    if hasattr(store[name], "detach") and store.is_node_attr(name)}}, {})
-    for store in stores:
-        etype = getattr(store, "_key", None) or HOMOGENEOUS
-        arrays.add_columns({}, {etype: {name: store[name] for name in store.keys() if name != "edge_index" and hasattr(
-            store[name], "detach") and store.is_edge_attr(name) and not (whole and store.is_node_attr(name))}})
     return arrays
 
 
@@ -267,17 +184,28 @@ def _copied(arrays: Arrays) -> Arrays:
     return made
 
 
-def arrays_of(graph: Any) -> Arrays:
-    """The Arrays of a graph of DGL or of Graphwire's subset of it, PyTorch Geometric's Data or HeteroData, a dataset, a
-    graph of NetworkX, a SciPy matrix, a table, or NumPy arrays. Raises ValueError and TypeError."""
-    if isinstance(getattr(graph, "arrays", None), Arrays):
-        return _copied(graph.arrays)
+def _converted(graph: Any, num_nodes: Any) -> Arrays:
     if hasattr(graph, "canonical_etypes"):
         return _of_dgl(graph)
     if hasattr(graph, "edge_stores"):
-        return _of_pyg(graph)
+        return of_pyg(graph, num_nodes)
     if hasattr(graph, "tocoo"):
         return _of_matrix(graph)
     if all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed", "is_multigraph")):
         return _of_networkx(graph)
     return _of_numpy(graph)
+
+
+def arrays_of(graph: Any, num_nodes: Any = None) -> Arrays:
+    """The Arrays of a graph of DGL or of Graphwire's subset of it, PyTorch Geometric's Data or HeteroData, a dataset, a
+    graph of NetworkX, a SciPy matrix, a table, or NumPy arrays. One UserWarning names the attributes that are left out.
+
+    num_nodes: the number of nodes, or {node type: number}, where the graph itself leaves it open. Raises ValueError and
+    TypeError."""
+    if isinstance(getattr(graph, "arrays", None), Arrays):
+        return _copied(graph.arrays)
+    arrays = _converted(graph, num_nodes)
+    if arrays.left_out:
+        found = "; ".join(f"{name} ({why})" for name, why in arrays.left_out.items())
+        warnings.warn(f"not among the features of the graph: {found}", UserWarning, stacklevel=level_of_the_caller())
+    return arrays

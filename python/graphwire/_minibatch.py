@@ -175,7 +175,7 @@ def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
         _add_edges(batch, graph, lease, spec)
     if spec.several:
         batch.labels = {kind: {} for kind in batch.seeds}
-    batch._lease, batch.frontier = lease, spec.frontier
+    batch._lease, batch.frontier, batch.etypes = lease, spec.frontier, graph.etypes
     batch.epoch, batch.step = int(mini.epoch), int(mini.step)
     for i, (tensor, kind, name, at) in enumerate(spec.fetches):
         shape, dtype = _arrays.stored_rows(tensor, int(mini.row_counts[i]))

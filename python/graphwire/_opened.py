@@ -14,6 +14,7 @@ from typing import Any
 from weakref import ref
 
 from graphwire import _arrays, _checks
+from graphwire._escape import c_name, unescaped, unescaped_type
 from graphwire._keywords import keywords
 from graphwire._log import follow_level
 from graphwire._native import (
@@ -86,8 +87,8 @@ class OpenedGraph:
         self.name = text(graph.name)
         self.graph_id = int(graph.graph_id)
         self.num_parts = int(graph.num_parts)
-        self.ntypes = [text(graph.ntypes[i].name) for i in range(graph.num_ntypes)]
-        self.etypes = [text(graph.etypes[i].name) for i in range(graph.num_etypes)]
+        self.ntypes = [unescaped(text(graph.ntypes[i].name)) for i in range(graph.num_ntypes)]
+        self.etypes = [unescaped_type(text(graph.etypes[i].name)) for i in range(graph.num_etypes)]
         self._node_counts = [int(graph.ntypes[i].count) for i in range(graph.num_ntypes)]
         self._edge_counts = [int(graph.etypes[i].count) for i in range(graph.num_etypes)]
         transports = sorted({self.transport(part) for part in range(self.num_parts)})
@@ -115,7 +116,7 @@ class OpenedGraph:
                 return 0
             raise NotFoundError("GW_NOT_FOUND", f"which node type? name one of {', '.join(self.ntypes)}")
         number = ffi.new("uint32_t *")
-        check(lib.gw_node_type(self._opened().pointer, c_text("ntype", ntype), number))
+        check(lib.gw_node_type(self._opened().pointer, c_name("ntype", ntype), number))
         return int(number[0])
 
     def etype_number(self, etype: Etype | None = None) -> int:
@@ -126,7 +127,7 @@ class OpenedGraph:
             raise NotFoundError("GW_NOT_FOUND", f"which edge type? name one of {', '.join(self.etypes)}")
         number = ffi.new("uint32_t *")
         name = etype if isinstance(etype, str) else ":".join(etype)
-        check(lib.gw_edge_type(self._opened().pointer, c_text("etype", name), number))
+        check(lib.gw_edge_type(self._opened().pointer, c_name("etype", name), number))
         return int(number[0])
 
     def ends(self, etype: Etype | None = None) -> tuple[str, str]:

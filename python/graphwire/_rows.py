@@ -14,15 +14,26 @@ import numpy as np
 BFLOAT16 = np.dtype("V2")
 
 
-def _of_torch(values: Any) -> np.ndarray:
+def _of_torch(values: Any, what: str) -> np.ndarray:
     import torch
 
     values = values.detach().cpu()
     if values.layout != torch.strided:
-        raise TypeError("sparse tensors have no rows: use .to_dense()")
+        raise TypeError(f"{what}: sparse tensors have no rows: use .to_dense()")
     if values.dtype == torch.bfloat16:
         return values.contiguous().view(torch.int16).numpy().view(BFLOAT16)
-    return values.numpy()
+    try:
+        return _real(values.numpy(), what)
+    except TypeError as error:  # a dtype that NumPy lacks
+        raise TypeError(f"{what}: rows of {values.dtype} cannot be stored: {error}") from error
+
+
+def _real(values: np.ndarray, what: str) -> np.ndarray:
+    """Raises TypeError for complex numbers."""
+    if values.dtype.kind == "c":
+        raise TypeError(f"{what}: complex numbers cannot be stored: store their real and imaginary parts, as "
+                        "torch.view_as_real gives them")
+    return values
 
 
 def _missing(value: Any) -> bool:
@@ -57,7 +68,7 @@ def array(values: Any, what: str) -> np.ndarray:
     """The values as an array, in the byte order of this machine. what: names them in errors. Raises TypeError for what
     is neither numbers nor text, ValueError for missing values."""
     if hasattr(values, "detach"):
-        return _of_torch(values)
+        return _of_torch(values, what)
     if hasattr(values, "tocoo"):
         raise TypeError(f"{what}: a sparse matrix has no rows of one length: use .toarray()")
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
@@ -74,7 +85,7 @@ def array(values: Any, what: str) -> np.ndarray:
         return _of_objects(found, what) if found.size else found
     if found.dtype.kind in "mM":
         raise TypeError(f"{what}: times of dtype {found.dtype}: convert them to integers, such as .astype('int64')")
-    return found if found.dtype.isnative else found.astype(found.dtype.newbyteorder("="))
+    return _real(found if found.dtype.isnative else found.astype(found.dtype.newbyteorder("=")), what)
 
 
 def ids(values: Any, what: str) -> np.ndarray:

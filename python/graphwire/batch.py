@@ -180,6 +180,7 @@ class Batch:
     features: {node type: {feature: [n, …]}}, a row for each node.
     labels: {feature: [seeds, …]}, a row for each seed.
     frontier: "all" or "new", the loader's.
+    etypes: the graph's edge types, also those without an edge in the batch.
 
     If the seeds were given by node type, seeds and seed_rows are {node type: …}, and labels {node type: {feature: …}}.
 
@@ -211,6 +212,7 @@ class Batch:
         self.frontier = "all"
         self.seeds, self.seed_rows, self.nodes, self.blocks = seeds, seed_rows, nodes, blocks
         self.features, self.labels = features, labels
+        self.etypes: list[str] = []
         self.src_rows: Array = None
         self.dst_rows: Array = None
         self.negative_rows: Array = None
@@ -262,11 +264,12 @@ class Batch:
         changed.src_rows, changed.dst_rows = _of(self.src_rows, change), _of(self.dst_rows, change)
         changed.negative_rows, changed.true_edges = _of(self.negative_rows, change), self.true_edges
         changed.epoch, changed.step, changed.edge_type = self.epoch, self.step, self.edge_type
-        changed.frontier = self.frontier
+        changed.frontier, changed.etypes = self.frontier, self.etypes
         return changed
 
     def to_pyg(self, attributes: Mapping[str, str | Mapping[str, str]] | None = None) -> Any:
-        """Converts the mini-batch to torch_geometric's Data, or to HeteroData if it has several types.
+        """Converts the mini-batch to torch_geometric's Data, or to HeteroData if the graph has several types.
+        HeteroData has every type of the graph.
 
         The result has the form of NeighborLoader's batches: seeds first, each node once, and each node's neighbours
         drawn once, at the hop after the one that reached it. It has feature rows of nodes and edges, and owns its

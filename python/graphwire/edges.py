@@ -14,8 +14,9 @@ import numpy as np
 from graphwire import _arrays, _checks, fanouts
 from graphwire import ids as ids_module
 from graphwire._arrays import Array, Ids
+from graphwire._escape import c_name
 from graphwire._keywords import keywords
-from graphwire._native import c_text, check, ffi, finish, in_thread, lib, owned
+from graphwire._native import check, ffi, finish, in_thread, lib, owned
 from graphwire._opened import Etype, OpenedGraph
 from graphwire.weights import Weight, weight_of
 
@@ -124,7 +125,7 @@ def neighbours(graph: OpenedGraph, ids: Ids, etype: Etype | None, fanout: int, o
     array = ids_module.node_array(graph, graph._ends[number][0 if out_edges else 1], ids, by)
     seed, stream = _checks.integer("seed", seed, 0, _checks.U64), _checks.integer("stream", stream, 0, _checks.U64)
     name = weight_of(graph, weight, number)
-    rule = ffi.NULL if name is None else ffi.new("char[]", c_text("weight", name))
+    rule = ffi.NULL if name is None else ffi.new("char[]", c_name("weight", name))
     spec = ffi.new("struct gw_neighbours_spec *", {
         "etype": number, "direction": lib.GW_OUT if _checks.flag("out_edges", out_edges) else lib.GW_IN,
         "fanout": fanouts.count(fanout, "fanout"), "replace": _checks.flag("replace", replace),

@@ -20,9 +20,10 @@ import numpy as np
 from graphwire import _arrays, _checks, edges, tensor
 from graphwire import ids as ids_module
 from graphwire._arrays import Array, Ids
+from graphwire._escape import c_name, unescaped
 from graphwire._index import RowIndex
 from graphwire._keywords import keywords
-from graphwire._native import c_text, check, ffi, lib, text
+from graphwire._native import check, ffi, lib, text
 from graphwire._opened import Etype, OpenedGraph
 from graphwire.edges import EdgeList
 from graphwire.ids import OrigIds
@@ -142,7 +143,7 @@ class Graph(OpenedGraph):
         found: list[Feature] = []
         while (found_one := lib.gw_tensor_at(self._opened().pointer, len(found))) != ffi.NULL:
             names = self.etypes if found_one.of_edges else self.ntypes
-            found.append(Feature(self, found_one.of_edges, names[found_one.type], text(found_one.name)))
+            found.append(Feature(self, found_one.of_edges, names[found_one.type], unescaped(text(found_one.name))))
         return found
 
     def feature(self, name: str, ntype: str | None = None, *, etype: Etype | None = None) -> Feature:
@@ -403,7 +404,7 @@ class Feature:
         """The gw_tensor of this process's client. The client owns it."""
         client = self._graph._opened()
         out = ffi.new("const struct gw_tensor **")
-        word = c_text("name", self.name)
+        word = c_name("name", self.name)
         if self.of_edges:
             check(lib.gw_edge_tensor(client.pointer, self._graph.etype_number(self.type), word, out))
         else:

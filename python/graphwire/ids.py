@@ -17,7 +17,8 @@ import numpy as np
 
 from graphwire import _arrays, _checks
 from graphwire._arrays import Array, Ids
-from graphwire._native import NotFoundError, c_text, check, ffi, finish, in_thread, lib
+from graphwire._escape import c_name
+from graphwire._native import NotFoundError, check, ffi, finish, in_thread, lib
 from graphwire._opened import Etype, OpenedGraph
 
 OrigIds = Any  # texts or integers: a list, a NumPy array, a torch tensor, a series of pandas or polars, an Arrow array
@@ -166,7 +167,7 @@ def node_array(graph: OpenedGraph, number: int, ids: Any, by: str, what: str = "
 
 def _edge_tensor(graph: OpenedGraph, number: int, name: str) -> Any:
     out = ffi.new("const struct gw_tensor **")
-    check(lib.gw_edge_tensor(graph._opened().pointer, number, c_text("name", name), out))
+    check(lib.gw_edge_tensor(graph._opened().pointer, number, c_name("name", name), out))
     return out[0]
 
 
@@ -210,7 +211,7 @@ def ids_of(graph: OpenedGraph, ids: OrigIds, ntype: str | None, etype: Etype | N
 
 def node_texts(graph: OpenedGraph, number: int, array: np.ndarray, name: str) -> list[str]:
     """The strings of nodes. The array must not change during the call."""
-    client, word = graph._opened(), c_text("name", name)
+    client, word = graph._opened(), c_name("name", name)
 
     def call() -> list[str]:
         out = ffi.new("struct gw_texts **")

@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 
 from graphwire import _checks, _progress, _rows
-from graphwire._graphs import Arrays, arrays_of
+from graphwire._escape import escaped, escaped_type
+from graphwire._graph_arrays import Arrays
+from graphwire._graphs import arrays_of
 from graphwire._keywords import keywords
 from graphwire._program import program
 from graphwire._scratch import Scratch, descriptors
@@ -105,6 +107,16 @@ class _Files:
         self.names[str(path)] = what
         return path
 
+    def type_name(self, *names: str) -> str:
+        """Names in the format's alphabet, joined by ":". Error texts have the original names. Raises ValueError for a
+        name with ":"."""
+        kinds = ["a type's name"] * len(names)
+        if len(names) % 2 == 0:  # (type, feature), (source, relation, destination, feature)
+            kinds[-1] = "a feature's name"
+        found = [escaped(name, kind) for name, kind in zip(names, kinds)]
+        self.names.update({one: name for one, name in zip(found, names) if one != name})
+        return ":".join(found)
+
     def add(self, option: str, of: str, rows: np.ndarray, what: str) -> None:
         """Writes rows of numbers or of text, and passes them with an option."""
         path = self._path(".npz" if _rows.is_text(rows) else ".npy", what)
@@ -129,22 +141,26 @@ def _written(arrays: Arrays, folder: Path) -> tuple[list[str], dict[str, str]]:
     for error texts."""
     files = _Files(folder)
     featured = {ntype for ntype, _ in arrays.node_features}
+    ends = {ntype for etype in arrays.edges for ntype in (etype[0], etype[2])}
     for ntype, count in arrays.counts.items():
+        name = files.type_name(ntype)
+        if ntype not in ends:
+            files.words += ["--node-type", name]
         if ntype in arrays.ids:
-            files.add("--nodes", ntype, arrays.ids[ntype], f"ids of {ntype}")
+            files.add("--nodes", name, arrays.ids[ntype], f"ids of {ntype}")
         elif ntype not in arrays.guessed or ntype in featured:
-            files.words += ["--num-nodes", f"{ntype}={count}"]
+            files.words += ["--num-nodes", f"{name}={count}"]
     for etype, ends in arrays.edges.items():
         # A list of integers has the values of ids, a list of text is referred to by place.
         src, dst = (arrays.ids[ntype][ids] if ntype in arrays.ids and not _rows.is_text(arrays.ids[ntype]) else ids
                     for ntype, ids in zip((etype[0], etype[2]), ends))
-        files.add_edges(":".join(etype), src, dst)
+        files.add_edges(files.type_name(*etype), src, dst)
     for (ntype, name), rows in arrays.node_features.items():
         if len(rows) != arrays.counts[ntype]:
             raise ValueError(f"{name}: {len(rows)} rows for {arrays.counts[ntype]} nodes of {ntype}")
         mask = rows.dtype == np.bool_ and rows.ndim == 1
         option = "--node-mask" if mask else "--node-feature"
-        files.add(option, f"{ntype}:{name}", rows, f"node feature {name} of {ntype}")
+        files.add(option, files.type_name(ntype, name), rows, f"node feature {name} of {ntype}")
     for (etype, name), rows in arrays.edge_features.items():
         of = ":".join(etype)
         if len(rows) != len(arrays.edges[etype][0]):
@@ -152,7 +168,7 @@ def _written(arrays: Arrays, folder: Path) -> tuple[list[str], dict[str, str]]:
         if _rows.is_text(rows):
             raise TypeError(f"{name} of {of} is text, which edges do not store: number it")
         rows = rows.astype(np.uint8) if rows.dtype == np.bool_ else rows
-        files.add("--edge-feature", f"{of}:{name}", rows, f"edge feature {name} of {of}")
+        files.add("--edge-feature", files.type_name(*etype, name), rows, f"edge feature {name} of {of}")
     return files.words, files.names
 
 
@@ -172,13 +188,13 @@ def _weights(weight: str | Sequence[str]) -> list[str]:
         raise TypeError(f'weight is a name of an edge feature, "NAME" or "SRC:REL:DST:NAME", or a list, not {weight!r}')
     if not all(names):
         raise ValueError("weight: a name has at least one character")
-    return list(names)
+    return [escaped_type(name) for name in names]
 
 
 def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_features: Mapping[Any, Any] | None,
                num_nodes: int | Mapping[str, int] | None) -> Arrays:
     """The graph's arrays, with the given features and numbers of nodes added."""
-    arrays = arrays_of(graph)
+    arrays = arrays_of(graph, num_nodes)
     if num_nodes is not None:
         given = num_nodes if isinstance(num_nodes, Mapping) else {next(iter(arrays.counts)): num_nodes}
         for ntype, count in given.items():

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any, Union
 
 from graphwire import fanouts
+from graphwire._escape import c_name, unescaped
 from graphwire._native import NotFoundError, c_text, ffi, lib, text
 from graphwire._opened import OpenedGraph
 
@@ -30,7 +31,7 @@ def edge_features(graph: OpenedGraph) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     while (tensor := lib.gw_tensor_at(client.pointer, number)) != ffi.NULL:
         if tensor.of_edges and tensor.type < len(graph.etypes):
-            found.setdefault(int(tensor.type), []).append(text(tensor.name))
+            found.setdefault(int(tensor.type), []).append(unescaped(text(tensor.name)))
         number += 1
     return found
 
@@ -89,7 +90,7 @@ class Rules:
 
     def __init__(self, graph: OpenedGraph, given: Weight):
         self.weights = weights_of(graph, given)
-        self._names = {number: ffi.new("char[]", c_text("weight", name)) for number, name in self.weights.items()}
+        self._names = {number: ffi.new("char[]", c_name("weight", name)) for number, name in self.weights.items()}
         self.pointer = ffi.NULL
         if self._names:
             self.pointer = ffi.new("struct gw_edge_rule[]", len(graph.etypes))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from archives import zipped
-from graphwire._graphs import HOMOGENEOUS
+from graphwire._graph_arrays import HOMOGENEOUS
 from graphwire.datasets import DatasetError, edge_list, load, triples
 from web import Web
 

@@ -35,6 +35,7 @@ done <<'TABLE'
 2 many             import --from e --num-nodes many --out made
 2 -1               import --from e --num-nodes -1 --out made
 2 a/b              import --from e --num-nodes a/b=1 --out made
+2 a/b              import --from e --node-type a/b --out made
 2 a:b:c            import --from e --node-feature a:b:c=x.npy --out made
 2 NAME=FILE        import --from e --node-feature x.npy --out made
 2 a/b              import --from e --node-mask a/b=x.npy --out made
@@ -50,7 +51,7 @@ done <<'TABLE'
 2 a/b              import apt --out made --name a/b
 2 from             import table --out made
 2 .npy             import table --from e
-1 papers           import --quiet --from e --num-nodes papers=5 --out made
+1 node-type        import --quiet --from e --num-nodes papers=5 --out made
 1 absent           import --quiet --from absent --out made
 1 nope             import --quiet --from e --src-column nope --out made
 2 kind             generate

@@ -178,6 +178,33 @@ static void test_schema(void **state)
 	gw_fixture_end(&fixture);
 }
 
+/* Masks of several splits raise the minor version of the graph, and only of this graph. */
+static void test_masks_of_splits(void **state)
+{
+	(void)state;
+	for (uint32_t ndim = 1; ndim <= 2; ndim++) {
+		struct gw_fixture fixture;
+		struct gw_graph_meta *meta;
+		gw_fixture_begin(&fixture, 1, 30, 2);
+		struct gw_writer *writer = begin(&fixture);
+		for (uint32_t part = 0; part < 2; part++) {
+			const uint64_t *starts = fixture.schema->ntypes[0].starts;
+			uint64_t shape[2] = {starts[part + 1] - starts[part], 3};
+			bool mask[3 * 64] = {0};
+			assert_int_equal(
+				gw_writer_array(writer, part, "node/paper/val_mask", GW_BOOL, ndim, shape, mask),
+				GW_OK);
+		}
+		assert_int_equal(gw_fixture_fill(&fixture, writer), GW_OK);
+		assert_int_equal(gw_writer_commit(writer, NULL), GW_OK);
+		assert_int_equal(gw_meta_read(fixture.folder, &meta), GW_OK);
+		assert_int_equal(meta->minor, ndim == 1 ? 1 : GW_FORMAT_MINOR_SPLITS);
+		assert_int_equal(gw_meta_array(meta, 1, "node/paper/val_mask")->ndim, ndim);
+		gw_meta_destroy(meta);
+		gw_fixture_end(&fixture);
+	}
+}
+
 static void test_bytes_must_fit(void **state)
 {
 	(void)state;
@@ -484,6 +511,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_before_commit),
 		cmocka_unit_test(test_id_distinguishes_graphs),
 		cmocka_unit_test(test_schema),
+		cmocka_unit_test(test_masks_of_splits),
 		cmocka_unit_test(test_bytes_must_fit),
 		cmocka_unit_test(test_commit_wants_all),
 		cmocka_unit_test(test_narrowest_type),

@@ -77,6 +77,7 @@ static gw_status add_word(struct import_arguments *a, enum gw_import_kind kind, 
 	}
 WORD(take_edges, GW_IMPORT_EDGES)
 WORD(take_triples, GW_IMPORT_TRIPLES)
+WORD(take_node_type, GW_IMPORT_NODE_TYPE)
 WORD(take_nodes, GW_IMPORT_NODES)
 WORD(take_node_table, GW_IMPORT_NODE_TABLE)
 WORD(take_id_column, GW_IMPORT_ID_COLUMN)
@@ -207,6 +208,8 @@ static const struct gw_option table[] = {
 	{.help = "Ids:", .group = 3},
 	{"ids", "KIND", "auto, dense (keep numbers), compact (renumber numbers) or text", 3,
 	 GW_OPTION_CHOICE(A, import.ids, id_kinds)},
+	{"node-type", "TYPE", "a node type that may have no edges; --num-nodes or --nodes names its nodes", 3,
+	 GW_OPTION_CALL(take_node_type)},
 	{"num-nodes", "[TYPE=]N", "number of nodes of a type; ids are dense (default: largest id + 1)", 3,
 	 GW_OPTION_CALL(take_num_nodes)},
 	{"nodes", "[TYPE=]FILE",

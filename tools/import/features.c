@@ -45,6 +45,14 @@ bool gw_import_is_mask(const char *name)
 	return strcmp(name, "train_mask") == 0 || strcmp(name, "val_mask") == 0 || strcmp(name, "test_mask") == 0;
 }
 
+/* Whether an array with a mask's name has a column of bools for each of several splits. It is a feature like any
+ * other. */
+static bool is_of_splits(const struct gw_import_feature *feature)
+{
+	return feature->kind == GW_FEATURE_FLAGS && feature->array->npy.dtype == GW_BOOL &&
+	       feature->array->npy.ndim == 2 && feature->array->npy.shape[1] > 1;
+}
+
 /* A mask has one bool or whole number for each row. Other arrays with a mask's name would fail later, where they are
  * used. */
 static gw_status features_check_mask(const struct gw_import_feature *feature)
@@ -73,8 +81,11 @@ static bool is_table_of_names(const struct gw_import_feature *feature)
 	return feature->kind == GW_FEATURE_TEXT && bytes > tail && strcmp(feature->name + bytes - tail, ".names") == 0;
 }
 
-gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature)
+gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *given)
 {
+	struct gw_import_feature added = *given, *feature = &added;
+	if (is_of_splits(feature))
+		feature->kind = GW_FEATURE_ARRAY;
 	gw_status status = gw_name_check("feature", feature->name);
 	if (status == GW_OK && (feature->kind == GW_FEATURE_MASK || feature->kind == GW_FEATURE_FLAGS))
 		status = features_check_mask(feature);

@@ -24,6 +24,7 @@ enum gw_import_split { GW_SPLIT_NONE, GW_SPLIT_TRAIN, GW_SPLIT_VALID, GW_SPLIT_T
 enum gw_import_kind {
 	GW_IMPORT_EDGES,        /* "src:rel:dst=FILE" or FILE */
 	GW_IMPORT_TRIPLES,      /* "train=FILE" or FILE */
+	GW_IMPORT_NODE_TYPE,    /* "type": it may have no edges */
 	GW_IMPORT_NODES,        /* "type=FILE" or FILE: the ids of a type in the order of their numbers */
 	GW_IMPORT_NUM_NODES,    /* "type=N" or N */
 	GW_IMPORT_NODE_TABLE,   /* "type=FILE" or FILE: a node in each row; its columns are: */

@@ -90,8 +90,7 @@ static gw_status find_space(const struct gw_import *im, const char *word, const 
 	}
 	return gw_fail(
 		GW_NOT_FOUND,
-		"%s: no edges have a node type \"%s\"; they have: %s. For a type without edges, name the type in "
-		"--edges with an empty file",
+		"%s: no edges have a node type \"%s\"; they have: %s. A type without edges is named by --node-type",
 		word, name, types);
 }
 
@@ -216,6 +215,8 @@ gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 		break;
 	case GW_IMPORT_TRIPLES:
 		return split_triples(text, &parts, &split);
+	case GW_IMPORT_NODE_TYPE:
+		return gw_name_check("node type", text);
 	case GW_IMPORT_NODES:
 	case GW_IMPORT_NUM_NODES:
 	case GW_IMPORT_NODE_TABLE:
@@ -263,7 +264,13 @@ gw_status gw_import_plan(struct gw_import *im)
 	}
 	if (status == GW_OK && im->num_spaces == 0)
 		return gw_fail(GW_INVALID, "nothing to import: name an input with --from, --edges or --triples");
-	/* This loop comes second, because the edges define the types, wherever they are on the command line. */
+	/* These loops come second, because the edges define the types, wherever they are on the command line. */
+	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
+		const struct gw_import_word *word = &im->options->words[i];
+		uint32_t space;
+		if (word->kind == GW_IMPORT_NODE_TYPE)
+			status = gw_import_space(im, word->text, &space);
+	}
 	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
 		const struct gw_import_word *word = &im->options->words[i];
 		if (word->kind == GW_IMPORT_NODES || word->kind == GW_IMPORT_NUM_NODES ||

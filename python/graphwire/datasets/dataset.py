@@ -9,7 +9,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from graphwire._graphs import Arrays
+from graphwire._graph_arrays import Arrays
 from graphwire._keywords import keywords
 from graphwire._scratch import Scratch
 from graphwire.fetch import _alone, fetch, unpack

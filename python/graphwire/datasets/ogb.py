@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple, Optional
 
 import numpy as np
 
-from graphwire._graphs import HOMOGENEOUS, Arrays, Canonical
+from graphwire._graph_arrays import HOMOGENEOUS, Arrays, Canonical
 from graphwire._scratch import Scratch
 from graphwire.datasets.dataset import Dataset, DatasetError, column, fetched_folder, masks_of, there
 from graphwire.partition import run

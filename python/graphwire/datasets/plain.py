@@ -10,7 +10,7 @@ from typing import Optional
 
 import numpy as np
 
-from graphwire._graphs import HOMOGENEOUS, Arrays
+from graphwire._graph_arrays import HOMOGENEOUS, Arrays
 from graphwire._keywords import keywords
 from graphwire.datasets.dataset import SPLITS, Dataset, DatasetError, fetched_folder, masks_of, there
 from graphwire.fetch import fetch

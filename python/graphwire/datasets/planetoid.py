@@ -15,7 +15,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from graphwire._graphs import HOMOGENEOUS, Arrays
+from graphwire._graph_arrays import HOMOGENEOUS, Arrays
 from graphwire.datasets.dataset import Dataset, DatasetError, masks_of, there
 from graphwire.fetch import fetch
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from graphwire._graphs import HOMOGENEOUS, Arrays
+from graphwire._graph_arrays import HOMOGENEOUS, Arrays
 from graphwire._keywords import keywords
 from graphwire.dgl import host
 from graphwire.dgl.types import Canonical

@@ -28,7 +28,7 @@ from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
 @keywords
 def to_pyg(batch: Batch, attributes: Attributes | None = None) -> Union[Data, HeteroData]:
     """Converts a mini-batch. Batch.to_pyg documents the arguments, the result and the errors."""
-    found = Subgraph(batch, _seed_rows(batch))
+    found = Subgraph(batch, _seed_rows(batch), batch.etypes)
     hetero = len(found.rows) > 1 or len(found.src) > 1
     data: Any = HeteroData() if hetero else Data()
     names = Names(attributes)

@@ -12,6 +12,7 @@ Errors: ValueError for names; those of Feature and Tensor for rows.
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
@@ -22,6 +23,7 @@ from torch_geometric.data import EdgeAttr, TensorAttr
 from torch_geometric.data.graph_store import EdgeLayout
 
 from graphwire import _arrays
+from graphwire._caller import level_of_the_caller
 from graphwire._index import RowIndex
 from graphwire._keywords import keywords
 from graphwire._native import GraphwireError, NotFoundError
@@ -237,6 +239,7 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
     def __init__(self, graph: Graph, hetero: bool | None = None):
         super().__init__()
         self.graph, self._typed, self._ids = graph, _is_typed(graph, hetero), edge_ids(graph)
+        self._told = False
 
     def get_all_edge_attrs(self) -> list[EdgeAttr]:
         """The attributes of all edge types. The graph's own ids are in the order of destinations. So edges with these
@@ -244,6 +247,16 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
         graph = self.graph
         return [EdgeAttr(triple(name) if self._typed else None, EdgeLayout.COO, not self._ids.translates(name),
                          tuple(graph.num_nodes(end) for end in graph.ends(name))) for name in graph.etypes]
+
+    def csc(self, *args: Any, **options: Any) -> Any:
+        """PyG's GraphStore.csc(), with one warning: PyG's own NeighborLoader calls it in each trainer."""
+        if not self._told:
+            self._told = True
+            warnings.warn(f"every edge of the graph {self.graph.name} is read into this process, as PyG's own "
+                          "NeighborLoader and LinkNeighborLoader need it. graphwire.pyg.NeighborLoader and "
+                          "LinkNeighborLoader sample the edges where they are", UserWarning,
+                          stacklevel=level_of_the_caller())
+        return super().csc(*args, **options)
 
     def _get_edge_index(self, edge_attr: EdgeAttr) -> Any:
         graph = self.graph

@@ -1,0 +1,69 @@
+"""Names of types and features in the format's alphabet, A-Z a-z 0-9 _ . + -.
+
+    "gene/protein" -> "gene+2Fprotein" in files, on servers and in the program -> "gene/protein" in Python
+
+A name within the alphabet stays as it is, unless it looks like an escaped name. Each other byte of a name's UTF-8, and
+each "+", becomes "+" and two hexadecimal digits. ":" separates the three names of an edge type, so that a name cannot
+have it.
+
+Errors: ValueError for ":" in a new name, and for a name that is too long; those of c_text for a look-up.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from graphwire._native import c_text
+
+_LONGEST = 64  # bytes of a name in the format
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]")
+_ESCAPED = re.compile(r"(?:[A-Za-z0-9_.-]|\+[0-9A-F]{2})*")
+
+
+def _escape(name: str) -> str:
+    return "".join(one if _PLAIN.fullmatch(one) else "".join(f"+{byte:02X}" for byte in one.encode())
+                   for one in name)
+
+
+def unescaped(name: str) -> str:
+    """The name that `escaped` has made `name` of; a name that is not escaped, as it is."""
+    if "+" not in name or not _ESCAPED.fullmatch(name):
+        return name
+    try:
+        found = re.sub(r"((?:\+[0-9A-F]{2})+)", lambda run: bytes.fromhex(run.group(1).replace("+", "")).decode(), name)
+    except UnicodeDecodeError:
+        return name
+    return found if _escape(found) == name and re.search(r"[^A-Za-z0-9_.-]", found) else name
+
+
+def _stays(name: str) -> bool:
+    return re.fullmatch(r"[A-Za-z0-9_.+-]*", name) is not None and unescaped(name) == name
+
+
+def escaped(name: str, what: str = "a name") -> str:
+    """The name in the format's alphabet. unescaped() gives it back. what: names it in errors. Raises ValueError."""
+    if ":" in name:
+        raise ValueError(f'{what}: {name!r} has a ":", which separates the three names of an edge type')
+    if _stays(name):
+        return name
+    found = _escape(name)
+    if len(found) > _LONGEST:
+        raise ValueError(f"{what}: {name!r} takes {len(found)} bytes as {found:.80}: at most {_LONGEST}")
+    return found
+
+
+def escaped_type(name: str) -> str:
+    """The text of a type or a feature, "name" or "src:rel:dst", in the format's alphabet. It may be too long."""
+    return ":".join(one if _stays(one) else _escape(one) for one in name.split(":"))
+
+
+def unescaped_type(name: str) -> str:
+    return ":".join(unescaped(one) for one in name.split(":"))
+
+
+def c_name(what: str, name: Any) -> bytes:
+    """The name of an existing type or feature for C. what: the argument's name, for errors. Raises TypeError and
+    ValueError, as c_text does."""
+    encoded = c_text(what, name)
+    return escaped_type(name).encode() if isinstance(name, str) and name.isprintable() else encoded
