@@ -23,6 +23,7 @@ from graphwire._arrays import Lease
 from graphwire._minibatch import Spec, make_batch
 from graphwire._native import OfProcess, check, lib, wait
 from graphwire.pyg.draws import Draws
+from graphwire.pyg.orders import index_batches
 from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.sources import Source
 from graphwire.ranks import level_of_the_caller
@@ -59,7 +60,7 @@ class _Loop(OfProcess):
 
     def __init__(self, loader: SamplesAhead):
         self._loader = loader
-        self._indices = iter(loader._index_batches())
+        self._indices = index_batches(loader)
         self._seed = loader._random_number()
         self._generator = torch.Generator().manual_seed(self._seed)
         self._ahead: deque[_Started] = deque()
@@ -179,9 +180,6 @@ class SamplesAhead(DataLoader):  # type: ignore[type-arg]
                 (data[kind] if typed else data)._orig_edge_index = torch.stack([row, col])
 
     # --- Loops. ---
-
-    def _index_batches(self) -> Any:
-        return self.batch_sampler if self.batch_sampler is not None else self.sampler
 
     def _random_number(self) -> int:
         """A number from the loader's generator, or torch's. torch's own loops draw the same number when they begin."""

@@ -24,6 +24,7 @@ from graphwire.graph import Graph
 from graphwire.ranks import level_of_the_caller
 
 ORIGINAL = "orig_id"
+CHUNK = 1 << 18  # original ids that are read at once
 
 
 class _EdgesOfAllParts(EdgeIds):
@@ -43,7 +44,10 @@ class OriginalIds:
     def __init__(self, graph: Graph, ids: str = "orig"):
         self.graph, self.word = graph, _checks.choice("ids", ids, ("orig", "graph"))
         wanted = self.word == "orig"
-        self._nodes = {ntype for ntype in graph.ntypes if wanted and self._has_index(ntype)}
+        if wanted and graph._renumbered is None:
+            graph._renumbered = frozenset(
+                ntype for ntype in graph.ntypes if self._has_index(ntype) and not self._keeps_ids(ntype))
+        self._nodes = graph._renumbered if wanted and graph._renumbered is not None else frozenset()
         self.edges: EdgeIds | None = _EdgesOfAllParts(graph) if wanted else None
         if wanted:
             self._say()
@@ -65,6 +69,15 @@ class OriginalIds:
                 return False
             raise
         return True
+
+    def _keeps_ids(self, ntype: str) -> bool:
+        """Whether every node of a graph in one part has its original id as its id, as import leaves ids of a plain
+        range. Reads the original ids, up to the first other one."""
+        if self.graph.num_parts > 1:
+            return False
+        rows = self.graph.feature(ORIGINAL, ntype)
+        return all(torch.equal(torch.as_tensor(rows[at:at + CHUNK]).to(torch.int64),
+                               torch.arange(at, min(at + CHUNK, len(rows)))) for at in range(0, len(rows), CHUNK))
 
     def _texts(self, ntype: str) -> bool:
         try:
