@@ -45,6 +45,10 @@ class Sampled:
         found = [torch.as_tensor(of(block.edges[etype])) for block in self._hops if etype in block.edges]
         return torch.cat(found) if found else torch.empty(0, dtype=torch.int64)
 
+    def has_edges(self, etype: str) -> bool:
+        """Whether a hop samples edges of the type. The other types have no rows of edges at all."""
+        return any(etype in block.edges for block in self._hops)
+
     def nodes(self, ntype: str) -> torch.Tensor:
         """n_id. A copy, because a kept view would keep the memory of the whole batch."""
         if self._ids.has_nodes(ntype):

@@ -63,7 +63,7 @@ class Rows:
 
     def edges_of(self, etype: str, ids: torch.Tensor, found: Sampled) -> Iterator[tuple[str, torch.Tensor]]:
         names = self._edges.get(etype, {})
-        if ids is found.given(etype):
+        if ids is found.given(etype) and found.has_edges(etype):
             for called, name in names.items():
                 yield called, found.edge_rows(etype, lambda edges, name=name: edges.data[name])
         elif names:
