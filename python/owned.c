@@ -103,6 +103,8 @@ void client_end(struct held_client *held)
 
 void minibatch_end(struct held_minibatch *held)
 {
+	gw_cancel(held->ticket);
+	held->ticket = NULL;
 	gw_minibatch_release(held->minibatch);
 	held->minibatch = NULL;
 	share_release(&held->client);

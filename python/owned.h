@@ -48,9 +48,12 @@ struct held_client {
 gw_status client_open(const struct gw_client_options *options, struct held_client *out);
 void client_end(struct held_client *held);
 
+/* A mini-batch, or the sampling that will write it: `ticket` is NULL, or the operation of gw_sample_start into
+ * `minibatch`. minibatch_end cancels the operation first, so that the library never writes into freed memory. */
 struct held_minibatch {
 	struct gw_minibatch *minibatch;
 	struct share *client;
+	struct gw_ticket *ticket;
 };
 
 void minibatch_end(struct held_minibatch *held);

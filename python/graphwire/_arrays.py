@@ -184,7 +184,8 @@ def ids_pointer(ids: np.ndarray) -> Any:
 
 class Lease:
     """Owns one mini-batch. A call writes the mini-batch into `cell`. When the last array over its memory is freed, the
-    lease ends and the library takes the mini-batch back."""
+    lease ends and the library takes the mini-batch back. An operation under way whose ticket is in `ticket` is then
+    cancelled."""
 
     __slots__ = ("__weakref__", "_held")
 
@@ -194,6 +195,11 @@ class Lease:
     @property
     def cell(self) -> Any:
         return ffi.addressof(self._held, "minibatch")
+
+    @property
+    def ticket(self) -> Any:
+        """Where an operation that writes into `cell` puts its ticket."""
+        return ffi.addressof(self._held, "ticket")
 
     @property
     def minibatch(self) -> Any:

@@ -48,6 +48,10 @@ class RowIndex:
         self.whole = all(map(_is_all, self._rest))
         self._first = first
 
+    def at(self, ids: Any) -> Any:
+        """This index with other rows: ids[i] instead of row i of `ids`."""
+        return (int(ids[0]) if self.alone else ids, *self._rest)
+
     def of(self, rows: Any) -> Any:
         """Applies the rest of the index to the rows that were fetched by `ids`, [len(ids), …]."""
         if self.whole and not self.alone:

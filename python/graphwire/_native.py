@@ -138,6 +138,15 @@ def finish(*starts: Callable[[Any], int]) -> None:
         ffi.release(tickets)
 
 
+def wait(ticket: Any) -> None:
+    """Waits for the end of one operation. ticket: a struct gw_ticket **, in memory of owned(). A signal's exception ends
+    the wait, and the operation continues until that memory is freed. Raises the operation's error."""
+    status = lib.GW_AGAIN
+    while status == lib.GW_AGAIN:
+        status = lib.wait_for(ticket, SLICE_MS)
+    check(status)
+
+
 def owned(kind: str, end: Any) -> Any:
     """Returns zeroed memory of a type of owned.h, into which a call writes its result. end: the library's function that
     ends the result; cffi calls it, without Python code, when the last reference is gone."""

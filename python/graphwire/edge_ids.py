@@ -45,11 +45,15 @@ class EdgeIds:
     def __repr__(self) -> str:
         return f"<graphwire.EdgeIds of {self._graph.name}>"
 
+    def _parts_translate(self) -> bool:
+        """Whether ids are translated in a graph in several parts too."""
+        return False
+
     def _arrays(self, number: int) -> tuple[Feature, Feature] | None:
         """(orig_id, orig_id.inverse) of an edge type; None unless the graph has both."""
         if number not in self._found:
             found = None
-            if self._graph.num_parts == 1:
+            if self._graph.num_parts == 1 or self._parts_translate():
                 etype = self._graph.etypes[number]
                 try:
                     inverse = self._graph.feature(_INVERSE, etype=etype)

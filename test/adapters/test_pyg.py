@@ -1,5 +1,5 @@
 """PyTorch Geometric's own loaders over graphwire.pyg: batches are valid and uniformly sampled, and models learn as
-well."""
+well. Batches have the graph's ids here; test_pyg_ids.py has those of the user's data."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from conftest import Servers
-from graphwire.edge_ids import EdgeIds
-from graphwire.pyg import NeighborSampler, from_pyg, stores
+from graphwire.pyg import from_pyg
 from rank_forks import in_ranks
 from shared import given
 from torch_geometric.data import Data, HeteroData
@@ -56,14 +55,8 @@ def papers(request, hetero):
         yield opened
 
 
-def positions(graph, etype, e_id):
-    """The graph's ids of edges from PyG's loaders, which use original ids where these are known."""
-    ids = EdgeIds(graph)
-    return ids.to_position(etype, e_id) if ids.translates(etype) else e_id
-
-
-def as_they_are(graph, etype, e_id):
-    return e_id
+stores = functools.partial(graphwire.pyg.stores, ids="graph")
+NeighborSampler = functools.partial(graphwire.pyg.NeighborSampler, ids="graph")
 
 
 def check_edges(graph, etype, edge_ids, src, dst):
@@ -182,10 +175,10 @@ def test_equal_seeds(graph):
     assert batch.num_sampled_nodes[0] == 6 and sum(batch.num_sampled_edges) == len(batch.e_id)
 
 
-def check_papers(graph, batch, fanouts, ids=positions):
+def check_papers(graph, batch, fanouts):
     for etype in batch.edge_types:
         store = batch[etype]
-        check_edges(graph, etype, ids(graph, etype, store.e_id), batch[etype[0]].n_id[store.edge_index[0]],
+        check_edges(graph, etype, store.e_id, batch[etype[0]].n_id[store.edge_index[0]],
                     batch[etype[2]].n_id[store.edge_index[1]])
         check_fanouts(graph, etype, store, batch[etype[2]], fanouts[etype] if isinstance(fanouts, dict) else fanouts)
     assert torch.equal(batch["paper"].x, graph.feature("feat", "paper")[batch["paper"].n_id])
@@ -295,12 +288,12 @@ def test_weights(graph, papers):
         loader = NodeLoader(stores(graph, "features"), pickle.loads(pickle.dumps(sampler)), torch.arange(600),
                             batch_size=600)
         batch = next(iter(loader))
-        weights, ids = graph.feature("weight", etype="_E")[:], positions(graph, "_E", batch.e_id)
+        weights, ids = graph.feature("weight", etype="_E")[:], batch.e_id
         assert (weights == 0).sum() == 1 and len(ids) == len(weights) - 1 and torch.all(weights[ids] > 0)
     loader = NodeLoader(stores(papers, NAMES), NeighborSampler(papers, [4, 3], weight_attr="strength"),
                         ("paper", torch.arange(60)), batch_size=30)
     for batch in loader:
-        check_papers(papers, batch, [4, 3], lambda graph, etype, e_id: positions(graph, etype, e_id))
+        check_papers(papers, batch, [4, 3])
     for weight, error, text in (("x", graphwire.NotFoundError, "no edge type has a feature 'x'; .*strength"),
                                 ({WRITES: "strength"}, graphwire.NotFoundError, "author:writes:paper has no feature"),
                                 (3, TypeError, "the name of an edge feature")):
@@ -315,7 +308,7 @@ def test_to_pyg(papers):
     assert len(loader) == 5
     for batch in loader:
         data = batch.to_pyg({"feat": "x", "age": "x", "label": "y"})
-        check_papers(papers, data, [3, 2], as_they_are)
+        check_papers(papers, data, [3, 2])
         size = data["paper"].batch_size
         assert size == len(batch.seeds) and torch.equal(data["paper"].n_id[:size], batch.seeds)
         assert torch.equal(data["paper"].y, papers.feature("label", "paper")[batch.seeds])
@@ -341,7 +334,7 @@ def test_to_pyg_of_links_of_several_types(papers):
                               batch_size=1100, features={"paper": "feat", "author": "age"}) as links:
         batch = next(iter(links))
     data = batch.to_pyg({"feat": "x", "age": "x"})
-    check_papers(papers, data, [2, 2], as_they_are)
+    check_papers(papers, data, [2, 2])
     for etype in (CITES, WRITES):
         (src, dst), ids = data[etype].edge_label_index, data[etype].input_id
         check_edges(papers, etype, ids, data[etype[0]].n_id[src], data[etype[2]].n_id[dst])

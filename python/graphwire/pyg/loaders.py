@@ -23,7 +23,7 @@ from graphwire.ranks import Steps
 
 
 @keywords
-class _Loops:
+class Loops:
     """Makes each loop over a DataLoader an epoch of its own, compares the ranks' numbers of batches, and continues from
     a state. options: the arguments of PyG's loader and of torch's DataLoader. usual: PyG's and torch's own values;
     those are not passed, because older versions lack some of the arguments."""
@@ -31,6 +31,10 @@ class _Loops:
     def __init__(self, data: Any, sampler: Any, options: Mapping[str, Any], usual: Mapping[str, Any]):
         super().__init__(data, sampler, **{  # type: ignore[call-arg]
             name: value for name, value in options.items() if value is not usual[name]})
+        self._begin_loops()
+
+    def _begin_loops(self) -> None:
+        """Sets the state of loops."""
         self._steps = Steps("graphwire.pyg", "drop_last=True helps if the shares have equally many whole batches; "
                             "docs/PYG.md, Several ranks.")
         self._workers_of: Any = None  # a weak reference to the loop that uses the persistent workers
@@ -40,7 +44,8 @@ class _Loops:
 
     def __getstate__(self) -> dict[str, Any]:
         """For a spawned worker: the state of loops belongs to this process and is left out."""
-        return {**self.__dict__, "_workers_of": None, "_iterator": None}
+        state = getattr(super(), "__getstate__", lambda: self.__dict__)()
+        return {**state, "_workers_of": None, "_iterator": None}
 
     def __iter__(self) -> Iterator[Any]:
         other = None if self._workers_of is None else self._workers_of()
@@ -143,7 +148,7 @@ _OF_LINKS = {"edge_label_index": None, "edge_label": None, "edge_label_time": No
 
 
 @keywords
-class NodeLoader(_Loops, pyg.NodeLoader):  # type: ignore[misc]
+class NodeLoader(Loops, pyg.NodeLoader):  # type: ignore[misc]
     """torch_geometric.loader.NodeLoader, with its arguments and batches, and those of torch's DataLoader.
 
     It does not divide input_nodes among ranks, as graphwire.NodeLoader does. Give each rank its own nodes, of
@@ -177,7 +182,7 @@ class NodeLoader(_Loops, pyg.NodeLoader):  # type: ignore[misc]
 
 
 @keywords
-class LinkLoader(_Loops, pyg.LinkLoader):  # type: ignore[misc]
+class LinkLoader(Loops, pyg.LinkLoader):  # type: ignore[misc]
     """torch_geometric.loader.LinkLoader, with its arguments and batches, and those of torch's DataLoader. Ranks,
     warnings and loops are as NodeLoader's, for edge_label_index."""
 

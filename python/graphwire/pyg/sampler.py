@@ -26,15 +26,16 @@ from torch_geometric.sampler import (
 from torch_geometric.sampler.base import SubgraphType
 from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 
-from graphwire import _arrays, _checks
+from graphwire import _arrays
 from graphwire._keywords import keywords
-from graphwire.fanouts import count
 from graphwire.graph import Graph
 from graphwire.loader import sample
-from graphwire.pyg.edges import EdgePermutations, edge_ids
+from graphwire.pyg.draws import Draws
+from graphwire.pyg.edges import EdgePermutations
+from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.stores import GraphStore
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
-from graphwire.weights import Weight, weights_of
+from graphwire.weights import Weight
 
 Output = Union[SamplerOutput, HeteroSamplerOutput]
 
@@ -55,9 +56,10 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
     As in PyG, seeds of a homogeneous graph have no type; seeds with a type give a heterogeneous batch. Disjoint and
     temporal sampling, and the subgraph_type "induced", are not supported.
 
-    sample_from_nodes and sample_from_edges return the graph's ids of edges. In a graph in one part, edge_permutation
-    translates them to original ids. PyG's loaders apply it, so that a batch's e_id are columns of the edge_index from
-    which the graph was made. In several parts, e_id are the graph's ids, and a UserWarning reports it once.
+    ids: "orig": seeds and sampled nodes have the ids of the user's data, where the graph keeps them. sample_from_nodes
+        and sample_from_edges return the graph's ids of edges, and edge_permutation translates them. PyG's loaders apply
+        it, so that a batch's e_id are columns of the edge_index from which the graph was made. "graph": all ids are the
+        graph's. The stores must have the same `ids`.
 
     Raises NotImplementedError for "induced" and for input_time; ValueError for seeds without a type in a heterogeneous
     graph; TypeError and InvalidError for num_neighbors; TypeError and NotFoundError for weight_attr; and the errors of
@@ -66,21 +68,15 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 
     def __init__(self, graph_store: GraphStore | Graph,
                  num_neighbors: NumNeighbors | Sequence[int] | Mapping[Any, Sequence[int]], *, replace: bool = False,
-                 subgraph_type: str | SubgraphType = "directional", weight_attr: Weight = None):
+                 subgraph_type: str | SubgraphType = "directional", weight_attr: Weight = None, ids: str = "orig"):
         graph = graph_store.graph if isinstance(graph_store, GraphStore) else graph_store
-        self.graph, self.replace = graph, _checks.flag("replace", replace)
-        self.subgraph_type = SubgraphType(subgraph_type)
-        if self.subgraph_type == SubgraphType.induced:
-            raise NotImplementedError('subgraph_type "induced" is not in graphwire.pyg; use "directional" or '
-                                      '"bidirectional"')
-        self.weight_attr = weight_attr
-        weights_of(graph, weight_attr)  # a wrong name is an error here, and not in a worker
+        self.graph = graph
+        self._draws = Draws(graph, num_neighbors, replace, subgraph_type, weight_attr)
+        self.num_neighbors, self.replace, self.weight_attr = self._draws.num_neighbors, self._draws.replace, weight_attr
+        self.subgraph_type = self._draws.subgraph_type
         self.edge_types = [triple(name) for name in graph.etypes]
-        self._permutations = EdgePermutations(edge_ids(graph), graph)
-        given = num_neighbors if isinstance(num_neighbors, NumNeighbors) else NumNeighbors(_plain(num_neighbors))
-        self.num_neighbors, values = given, given.get_values(self.edge_types)
-        self._hops = [{etype: count(values[etype][hop], "num_neighbors") for etype in self.edge_types}
-                      for hop in range(given.num_hops)]
+        self._ids = OriginalIds(graph, ids)
+        self._permutations = EdgePermutations(self._ids)
 
     def sample_from_nodes(self, index: NodeSamplerInput, **_: Any) -> Output:
         return self._directed(node_sample(index, self._sample))
@@ -93,8 +89,8 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 
     @property
     def edge_permutation(self) -> EdgePermutations | None:
-        """{(source, relation, destination): translation from the graph's ids of edges to original ids}, of the edge
-        types that have original ids; None if no type has. In a homogeneous graph, edge_permutation[edges] translates
+        """{(source, relation, destination): translation from the graph's ids of edges to those of the user's data}, of
+        the edge types that keep them; None if no type does. In a homogeneous graph, edge_permutation[edges] translates
         directly."""
         return self._permutations or None
 
@@ -112,37 +108,35 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         if not typed and len(self.edge_types) != 1:
             raise ValueError(f"a graph of {len(self.edge_types)} edge types is heterogeneous: give seeds as "
                              f'("{ntypes[0]}", ids)')
-        seeds = {ntype: _arrays.ids_array(ids, None, "seeds (input_nodes, edge_label_index)")
+        given = {ntype: _arrays.ids_array(ids, None, "seeds (input_nodes, edge_label_index)")
                  for ntype, ids in (seed.items() if typed else [(ntypes[0], seed)])}
+        seeds = {ntype: self._ids.nodes_to_graph(ntype, ids) for ntype, ids in given.items()}
         number, stream = torch.randint(0, 2**63 - 1, (2,)).tolist()
-        batch = sample(self.graph, seeds, self._hops, replace=self.replace, weight=self.weight_attr, frontier="new",
+        batch = sample(self.graph, seeds, self._draws.hops, replace=self.replace, weight=self.weight_attr, frontier="new",
                        seed=number, stream=stream)
         found = Subgraph(batch, batch.seed_rows, self.graph.etypes)
-        return _hetero_output(found) if typed else _output(found, ntypes[0], self.edge_types[0])
+        if not typed:
+            return self._output(found, ntypes[0], self.edge_types[0])
+        return HeteroSamplerOutput(
+            node={ntype: self._nodes(found, ntype) for ntype in found.rows}, row=found.src, col=found.dst,
+            edge={etype: _ids(found, etype) for etype in found.src},
+            num_sampled_nodes=found.num_nodes, num_sampled_edges=found.num_edges)
+
+    def _nodes(self, found: Subgraph, ntype: str) -> torch.Tensor:
+        return self._ids.nodes_to_user(ntype, found.nodes(ntype))
+
+    def _output(self, found: Subgraph, ntype: str, etype: EdgeType) -> SamplerOutput:
+        return SamplerOutput(node=self._nodes(found, ntype), row=found.src[etype], col=found.dst[etype],
+                             edge=_ids(found, etype), num_sampled_nodes=found.num_nodes[ntype],
+                             num_sampled_edges=found.num_edges[etype])
 
 
-def _plain(num_neighbors: Any) -> Any:
-    """Converts counts, also arrays and ranges, to the lists that NumNeighbors takes. Raises TypeError."""
-    if isinstance(num_neighbors, Mapping):
-        return {etype: _plain(counts) for etype, counts in num_neighbors.items()}
-    found = num_neighbors.tolist() if hasattr(num_neighbors, "tolist") else num_neighbors
-    if not isinstance(found, (list, tuple, range)):
-        raise TypeError("num_neighbors: a list of one count for each hop, -1: all neighbours, or {edge type: such a "
-                        f"list}}, not {num_neighbors!r}")
-    return [count(one, "num_neighbors") for one in found]
+def draws_of(sampler: Any) -> Draws:
+    """What a NeighborSampler draws. Raises TypeError for a sampler of another package."""
+    if not isinstance(sampler, NeighborSampler):
+        raise TypeError(f"neighbor_sampler is a graphwire.pyg.NeighborSampler, not {type(sampler).__name__}")
+    return sampler._draws
 
 
 def _ids(found: Subgraph, etype: EdgeType) -> torch.Tensor:
     return found.edge_rows(etype, lambda edges: edges.edge_ids)
-
-
-def _output(found: Subgraph, ntype: str, etype: EdgeType) -> SamplerOutput:
-    return SamplerOutput(node=found.nodes(ntype), row=found.src[etype], col=found.dst[etype], edge=_ids(found, etype),
-                         num_sampled_nodes=found.num_nodes[ntype], num_sampled_edges=found.num_edges[etype])
-
-
-def _hetero_output(found: Subgraph) -> HeteroSamplerOutput:
-    return HeteroSamplerOutput(
-        node={ntype: found.nodes(ntype) for ntype in found.rows}, row=found.src, col=found.dst,
-        edge={etype: _ids(found, etype) for etype in found.src},
-        num_sampled_nodes=found.num_nodes, num_sampled_edges=found.num_edges)

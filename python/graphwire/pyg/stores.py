@@ -28,8 +28,8 @@ from graphwire._index import RowIndex
 from graphwire._keywords import keywords
 from graphwire._native import GraphwireError, NotFoundError
 from graphwire.graph import Feature, Graph
-from graphwire.pyg.edges import edge_ids
 from graphwire.pyg.names import check_names
+from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.subgraph import triple
 from graphwire.tensor import Tensor
 
@@ -69,14 +69,17 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
     names: the attributes of the batches: the name of a feature, several names, or {attribute: feature}, such as
         {"x": "feat"}. For a graph of several node types, {node type: such names}.
     hetero: True uses types' names even if the graph has one node type and one edge type.
+    ids: "orig": an index has the ids of the user's data, where the graph keeps them, and all rows are in their order.
+        "graph": the graph's ids.
 
     put_tensor for all rows makes a graphwire.Tensor with a row for each node, which the trainers of a job share.
     put_tensor with an index overwrites rows of such a tensor. Features of the graph cannot be changed.
     """
 
-    def __init__(self, graph: Graph, names: Names | Mapping[str, Names], hetero: bool | None = None):
+    def __init__(self, graph: Graph, names: Names | Mapping[str, Names], hetero: bool | None = None,
+                 ids: str = "orig"):
         super().__init__(NodeAttr)
-        self._graph, self._typed = graph, _is_typed(graph, hetero)
+        self._graph, self._typed, self._ids = graph, _is_typed(graph, hetero), OriginalIds(graph, ids)
         given: Any = names if len(graph.ntypes) > 1 else {graph.ntypes[0]: names}
         if not isinstance(given, Mapping):
             raise ValueError(f"names: give {{node type: names}} of {', '.join(graph.ntypes)}")
@@ -86,6 +89,19 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
             (graph.ntypes[graph.ntype_number(ntype)], attribute): graph.feature(feature, ntype)
             for ntype, some in given.items() for attribute, feature in _pairs(some).items()}
         check_names([attribute for _, attribute in self._rows], "FeatureStore")
+
+    def fetched(self) -> dict[str, dict[str, str]]:
+        """The graph's features that a batch gets, {node type: {attribute: feature}}."""
+        found: dict[str, dict[str, str]] = {}
+        for (ntype, attribute), rows in self._rows.items():
+            if isinstance(rows, Feature):
+                found.setdefault(ntype, {})[attribute] = rows.name
+        return found
+
+    def tensors(self, ntype: str) -> dict[str, Tensor]:
+        """The tensors that a batch gets rows of, {attribute: tensor}."""
+        return {attribute: rows for (kind, attribute), rows in self._rows.items()
+                if kind == ntype and isinstance(rows, Tensor)}
 
     def _key(self, attr: TensorAttr) -> tuple[str, str]:
         group = attr.group_name if isinstance(attr.group_name, str) else None
@@ -110,11 +126,28 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
     def _multi_get_tensor(self, attrs: list[TensorAttr]) -> list[Any]:
         """Rows of several attributes. All reads begin before the first wait."""
         found = [self._there(attr) for attr in attrs]
-        asked = [(rows, RowIndex(_index(attr.index), tuple(rows.shape)))
+        asked = [(attr, rows, RowIndex(_index(attr.index), tuple(rows.shape)))
                  for rows, attr in zip(found, attrs) if rows is not None]
-        came = iter(_gather(self._graph, [(rows, index.ids) for rows, index in asked]))
-        taken = iter([index.of(next(came)) for _, index in asked])
+        known: dict[Any, torch.Tensor] = {}  # attributes of one batch have one index
+        came = iter(_gather(self._graph, [(rows, self._at(attr, index, known)) for attr, rows, index in asked]))
+        taken = iter([index.of(next(came)) for _, _, index in asked])
         return [None if rows is None else next(taken) for rows in found]
+
+    def _at(self, attr: TensorAttr, index: RowIndex, known: dict[Any, torch.Tensor]) -> torch.Tensor:
+        """The graph's ids of the rows of an index. known: the ids that this call has translated already."""
+        ntype = self._key(attr)[0]
+        key = ntype, id(attr.index)
+        if key not in known:
+            whole = attr.index is None or (isinstance(attr.index, slice) and attr.index == slice(None))
+            known[key] = self._ids.all_nodes(ntype)[0] if whole else self._ids.nodes_to_graph(ntype, index.ids)
+        return known[key]
+
+    def _where(self, attr: TensorAttr, rows: Rows) -> Any:
+        """The index of an attribute with the graph's ids."""
+        if not self._ids.has_nodes(self._key(attr)[0]):
+            return _index(attr.index)
+        index = RowIndex(_index(attr.index), tuple(rows.shape))
+        return index.at(self._at(attr, index, {}))
 
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
         key, graph = self._key(attr), self._graph
@@ -129,7 +162,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
                 return False
             rows = made = graph.create_tensor(_put_name(key), (0, *tensor.shape[1:]), tensor.dtype, ntype=key[0])
         try:
-            rows[_index(attr.index)] = tensor
+            rows[self._where(attr, rows)] = tensor
         except BaseException:
             if made is not None:
                 with contextlib.suppress(GraphwireError):  # the first error is the one to raise
@@ -164,7 +197,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         Raises ValueError for a name that the nodes' rows or PyG use. Also raises ValueError for a feature that can
         change (serve --mutable) if edges share ids, as both directions of an edge in an undirected graph do.
         """
-        made = _EdgeRows(self._graph, names)
+        made = _EdgeRows(self._graph, names, self._ids)
         here = {} if self._typed else {attribute for _, attribute in self._rows}
         for _, attribute, feature in made._features:
             if attribute in here:
@@ -193,17 +226,17 @@ def _gather(graph: Graph, asked: Sequence[tuple[Rows, Any]]) -> list[torch.Tenso
 class _EdgeRows:
     """The transform of FeatureStore.edge_rows, which documents it."""
 
-    def __init__(self, graph: Graph, names: Any):
+    def __init__(self, graph: Graph, names: Any, ids: OriginalIds):
         self._graph = graph
         given = names if len(graph.etypes) > 1 else {graph.etypes[0]: names}
         if not isinstance(given, Mapping):
             raise ValueError(f"names: give {{edge type: names}} of {', '.join(graph.etypes)}")
         self._features = [(graph.etypes[graph.etype_number(etype)], attribute, graph.feature(feature, etype=etype))
                           for etype, some in given.items() for attribute, feature in _pairs(some).items()]
-        self._ids = edge_ids(graph)
+        self._ids = ids
         check_names([attribute for _, attribute, _ in self._features], "edge_rows")
         for etype, _, feature in self._features:
-            if feature.pointer().writable and self._ids.is_known(etype) and not self._ids.translates(etype):
+            if feature.pointer().writable and ids.has_edges(etype) and not ids.has_own_edges(etype):
                 raise ValueError(f"{etype}: both directions of an edge share an e_id, and {feature.name} can differ "
                                  "between them: use graphwire.NodeLoader(…, edge_features=…), which has both rows")
 
@@ -217,8 +250,7 @@ class _EdgeRows:
         return data
 
     def _positions(self, etype: str, ids: Any) -> Any:
-        """The graph's ids for e_id. If edges share an id, the first of them stands for all: they have equal rows."""
-        return self._ids.to_position(etype, ids) if self._ids.is_known(etype) else ids
+        return self._ids.edges_to_graph(etype, ids)
 
 
 @keywords
@@ -231,27 +263,30 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
     get_edge_index reads a complete edge type, as "coo", in the order of the edges' ids, or as "csc", by destination. It
     is meant for LinkLoader without ids of links, and for graphs that fit into memory.
 
-    In one part, the ids are the original ids, unless both directions of an edge share an id. Then, and in several
-    parts, the ids are the graph's. Edges cannot be changed: put_edge_index and remove_edge_index raise
+    ids: "orig": nodes have the ids of the user's data, and edges are in the order of its columns, where the graph keeps
+        them. If both directions of an edge share a column, edges are in the graph's order. "graph": the graph's ids and
+        order.
+
+    Edges cannot be changed: put_edge_index and remove_edge_index raise
     NotImplementedError.
     """
 
-    def __init__(self, graph: Graph, hetero: bool | None = None):
+    def __init__(self, graph: Graph, hetero: bool | None = None, ids: str = "orig"):
         super().__init__()
-        self.graph, self._typed, self._ids = graph, _is_typed(graph, hetero), edge_ids(graph)
-        self._told = False
+        self.graph, self._typed, self._ids = graph, _is_typed(graph, hetero), OriginalIds(graph, ids)
+        self._warned = False
 
     def get_all_edge_attrs(self) -> list[EdgeAttr]:
         """The attributes of all edge types. The graph's own ids are in the order of destinations. So edges with these
         ids are marked as sorted, and PyG need not sort them for "csc"."""
         graph = self.graph
-        return [EdgeAttr(triple(name) if self._typed else None, EdgeLayout.COO, not self._ids.translates(name),
+        return [EdgeAttr(triple(name) if self._typed else None, EdgeLayout.COO, not self._ids.changes(name),
                          tuple(graph.num_nodes(end) for end in graph.ends(name))) for name in graph.etypes]
 
     def csc(self, *args: Any, **options: Any) -> Any:
         """PyG's GraphStore.csc(), with one warning: PyG's own NeighborLoader calls it in each trainer."""
-        if not self._told:
-            self._told = True
+        if not self._warned:
+            self._warned = True
             warnings.warn(f"every edge of the graph {self.graph.name} is read into this process, as PyG's own "
                           "NeighborLoader and LinkNeighborLoader need it. graphwire.pyg.NeighborLoader and "
                           "LinkNeighborLoader sample the edges where they are", UserWarning,
@@ -263,12 +298,12 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
         name = edge_attr.edge_type
         if edge_attr.layout == EdgeLayout.CSR or (name is not None and ":".join(name) not in graph.etypes):
             return None
-        ids: Any = slice(None)
-        if edge_attr.layout == EdgeLayout.COO and self._ids.translates(name):
-            ids = self._ids.to_position(name, ids)
-        src, dst = (torch.as_tensor(ends) for ends in graph.find_edges(ids, name))
+        etype = graph.etypes[graph.etype_number(name)]
+        src, dst = self._ids.all_edges(etype, in_columns=edge_attr.layout == EdgeLayout.COO)
         if edge_attr.layout == EdgeLayout.COO:
             return src, dst
+        dst, order = torch.sort(dst, stable=True)
+        src = src[order]
         counts = torch.bincount(dst, minlength=graph.num_nodes(graph.ends(name)[1]))
         return src, torch.cat([counts.new_zeros(1), torch.cumsum(counts, 0)])
 
@@ -281,6 +316,6 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
 
 @keywords
 def stores(graph: Graph, names: Names | Mapping[str, Names],
-           hetero: bool | None = None) -> tuple[FeatureStore, GraphStore]:
+           hetero: bool | None = None, ids: str = "orig") -> tuple[FeatureStore, GraphStore]:
     """(FeatureStore, GraphStore) of a graph, which PyG's loaders take as `data`. The arguments are FeatureStore's."""
-    return FeatureStore(graph, names, hetero), GraphStore(graph, hetero)
+    return FeatureStore(graph, names, hetero, ids), GraphStore(graph, hetero, ids)

@@ -1,0 +1,203 @@
+"""Batches that the library's threads sample ahead: the engine of graphwire.pyg's NeighborLoader and LinkNeighborLoader.
+
+    torch's samplers order the seeds -> the ids of a batch's seeds -> gw_sample_lists_start, a few batches ahead
+        -> the caller asks for a batch -> wait for it -> SamplerOutput -> Data or HeteroData
+
+torch's DataLoader decides the order of the seeds, with its samplers and its random numbers, as in PyTorch Geometric. A
+loop draws one number from them when it begins, as a loop of torch does. That number determines the draws of neighbours
+and of negatives, so that a loop that samples ahead draws nothing else from torch.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+from torch_geometric.sampler.base import SubgraphType
+
+from graphwire._arrays import Lease
+from graphwire._minibatch import Spec, make_batch
+from graphwire._native import OfProcess, check, lib, wait
+from graphwire.pyg.draws import Draws
+from graphwire.pyg.orders import index_batches
+from graphwire.pyg.sampled import Output, Sampled
+from graphwire.pyg.sources import Source
+from graphwire._caller import level_of_the_caller
+from graphwire.seeds import NodeSeeds
+
+DEPTH = 4  # batches under way in a loop, as graphwire.NodeLoader's default
+Asked = tuple[dict[str, torch.Tensor], tuple[Any, ...]]  # the graph's ids of seeds by type; the output's metadata
+# Arguments that torch's DataLoader and PyG's loaders use for worker processes, and the values that ask for nothing.
+_OF_WORKERS = {"num_workers": (0,), "persistent_workers": (False,), "prefetch_factor": (None,),
+               "worker_init_fn": (None,), "multiprocessing_context": (None,), "timeout": (0,), "in_order": (True,),
+               "share_memory": (False,), "is_sorted": (False,)}
+
+
+def without_effect(given: Mapping[str, Any]) -> None:
+    """Warns once of all arguments that are given and have no effect."""
+    named = [name for name, usual in _OF_WORKERS.items() if name in given and given[name] not in usual]
+    if named:
+        warnings.warn(f"graphwire.pyg: the library's own threads sample, so {', '.join(named)} "
+                      f"{'has' if len(named) == 1 else 'have'} no effect", UserWarning,
+                      stacklevel=level_of_the_caller())
+
+
+class _Started:
+    """A batch under way: its lease, the metadata of its output, and whether it is of a typed graph."""
+
+    __slots__ = ("lease", "metadata", "spec")
+
+    def __init__(self, lease: Lease, spec: Spec, metadata: tuple[Any, ...]):
+        self.lease, self.spec, self.metadata = lease, spec, metadata
+
+
+class _Loop(OfProcess):
+    """The iterator of one epoch. An exception of a transform leaves the loop usable: the next batch comes next."""
+
+    def __init__(self, loader: SamplesAhead):
+        self._loader = loader
+        self._indices = index_batches(loader)
+        self._seed = loader._random_number()
+        self._generator = torch.Generator().manual_seed(self._seed)
+        self._ahead: deque[_Started] = deque()
+        self._count, self._ended = 0, False
+
+    def __iter__(self) -> _Loop:
+        return self
+
+    def _fill(self) -> None:
+        while not self._ended and len(self._ahead) < DEPTH:
+            index = next(self._indices, None)
+            if index is None:
+                self._ended = True
+                return
+            self._ahead.append(self._loader._submit(index, self._seed, self._count, self._generator))
+            self._count += 1
+
+    def __next__(self) -> Any:
+        self._fill()
+        if not self._ahead:
+            raise StopIteration
+        started = self._ahead.popleft()
+        self._fill()
+        return self._loader._finished(started)
+
+
+class SamplesAhead(DataLoader):  # type: ignore[type-arg]
+    """A DataLoader whose batches the library's threads sample.
+
+    A subclass sets _source, _draws, _typed, transform and transform_sampler_output, defines _asked and _add_seeds, and
+    calls _begin.
+    """
+
+    _source: Source
+    _draws: Draws
+    _typed: bool
+    data: Any
+    transform: Any
+    transform_sampler_output: Any
+
+    def _begin(self, count: int, seed_types: list[str], options: Mapping[str, Any]) -> None:
+        """Makes the DataLoader of `count` seeds, whose nodes have these types."""
+        self._seed_types = seed_types
+        self._spec: tuple[Any, Spec] | None = None
+        left = {name: value for name, value in options.items() if name not in ("share_memory", "dataset",
+                                                                                "collate_fn")}
+        DataLoader.__init__(self, range(count), collate_fn=self.collate_fn, **left)  # type: ignore[arg-type]
+        self._there()
+
+    def _asked(self, index: torch.Tensor, generator: torch.Generator) -> Asked:
+        raise NotImplementedError
+
+    def _add_seeds(self, data: Any, metadata: tuple[Any, ...]) -> None:
+        raise NotImplementedError
+
+    # --- One batch. ---
+
+    def _there(self) -> tuple[Any, Spec]:
+        """The client of this process, and the description of a batch to it. A fork and an unpickled loader make new
+        ones."""
+        graph = self._source.graph
+        if self._spec is None or self._spec[0].pid != graph._opened().pid:
+            nodes = NodeSeeds(graph, {ntype: [] for ntype in self._seed_types}, None, one=True)
+            rows = self._source.rows
+            self._spec = graph._opened(), Spec(
+                graph, self._draws.hops, nodes=nodes, features=rows.node_features(), labels=None,
+                edge_features=rows.edge_features(), replace=self._draws.replace, index_dtype="int64",
+                weight=self._draws.weight, frontier="new")
+        return self._spec
+
+    def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator) -> _Started:
+        """Starts the sampling of a batch. index: the places of its seeds. seed, number: determine the draws."""
+        client, spec = self._there()
+        seeds, metadata = self._asked(torch.as_tensor(index, dtype=torch.int64).view(-1), generator)
+        nodes, lease = NodeSeeds(self._source.graph, seeds, None, one=True), Lease(client)
+        check(lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, number, nodes.lists, len(nodes.types),
+                                        lease.cell, lease.ticket))
+        return _Started(lease, spec, metadata)
+
+    def _sampled(self, started: _Started) -> tuple[Sampled, Output]:
+        wait(started.lease.ticket)
+        found = Sampled(make_batch(self._source.graph, started.lease, started.spec), self._source.ids)
+        out = found.output(self._typed)
+        out.metadata = started.metadata
+        return found, out.to_bidirectional() if self._draws.subgraph_type == SubgraphType.bidirectional else out
+
+    def _finished(self, started: _Started) -> Any:
+        found, out = self._sampled(started)
+        if self.transform_sampler_output is not None:
+            out = self.transform_sampler_output(out)
+        data = self._source.filled(self.data, out, found)
+        self._add_sampled(data, out)
+        self._add_seeds(data, out.metadata)
+        if self.transform is not None:
+            data = self.transform(data)
+        return data.pin_memory() if self.pin_memory and torch.accelerator.is_available() else data
+
+    def _add_sampled(self, data: Any, out: Output) -> None:
+        """Adds what PyG adds to every batch. Attributes that the user's data has already stay."""
+        typed = isinstance(out.node, dict)
+        for kind, ids in (out.node if typed else {None: out.node}).items():
+            store = data[kind] if typed else data
+            if "n_id" not in store:
+                store.n_id = ids
+        for kind, ids in (out.edge if typed else {None: out.edge}).items():
+            store = data[kind] if typed else data
+            if "e_id" not in store:
+                store.e_id = ids
+        for name in ("num_sampled_nodes", "num_sampled_edges"):
+            if not typed:
+                setattr(data, name, getattr(out, name))
+            elif getattr(out, name) is not None:
+                data.set_value_dict(name, getattr(out, name))
+        if out.orig_row is not None and out.orig_col is not None:
+            for kind in out.orig_row if typed else (None,):
+                row, col = (out.orig_row[kind], out.orig_col[kind]) if typed else (out.orig_row, out.orig_col)
+                (data[kind] if typed else data)._orig_edge_index = torch.stack([row, col])
+
+    # --- Loops. ---
+
+    def _random_number(self) -> int:
+        """A number from the loader's generator, or torch's. torch's own loops draw the same number when they begin."""
+        return int(torch.empty((), dtype=torch.int64).random_(generator=self.generator).item())
+
+    def _get_iterator(self) -> Any:
+        return _Loop(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._get_iterator()
+
+    def __call__(self, index: Any) -> Any:
+        """The batch of the seeds at these places, as PyG's loaders return it."""
+        seed = self._random_number()
+        return self._finished(self._submit(index, seed, 0, torch.Generator().manual_seed(seed)))
+
+    def collate_fn(self, index: Any) -> Any:  # type: ignore[override]
+        return self(index)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_spec": None}

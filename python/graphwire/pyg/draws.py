@@ -1,0 +1,51 @@
+"""What is drawn for each hop: the arguments of a neighbour sampler in PyTorch Geometric's words, checked.
+
+Errors: NotImplementedError for kinds of sampling that do not exist; TypeError and InvalidError for counts; TypeError
+and NotFoundError for weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
+
+from torch_geometric.sampler import NumNeighbors
+from torch_geometric.sampler.base import SubgraphType
+
+from graphwire import _checks
+from graphwire.fanouts import count
+from graphwire.graph import Graph
+from graphwire.pyg.subgraph import triple
+from graphwire.weights import Weight, weights_of
+
+Counts = Union[NumNeighbors, Sequence[int], Mapping[Any, Sequence[int]]]
+
+
+class Draws:
+    """num_neighbors: PyG's NumNeighbors. hops: for each hop {(source, relation, destination): count}. The other
+    attributes are the arguments; graphwire.pyg.NeighborSampler documents them."""
+
+    def __init__(self, graph: Graph, num_neighbors: Counts, replace: bool = False,
+                 subgraph_type: str | SubgraphType = "directional", weight_attr: Weight = None):
+        self.replace, self.weight = _checks.flag("replace", replace), weight_attr
+        self.subgraph_type = SubgraphType(subgraph_type)
+        if self.subgraph_type == SubgraphType.induced:
+            raise NotImplementedError('subgraph_type "induced" is not in graphwire.pyg; use "directional" or '
+                                      '"bidirectional"')
+        weights_of(graph, weight_attr)  # a wrong name is an error here, and not in a worker
+        etypes = [triple(name) for name in graph.etypes]
+        given = num_neighbors if isinstance(num_neighbors, NumNeighbors) else NumNeighbors(_plain(num_neighbors))
+        self.num_neighbors, values = given, given.get_values(etypes)
+        self.hops = [{etype: count(values[etype][hop], "num_neighbors") for etype in etypes}
+                     for hop in range(given.num_hops)]
+
+
+def _plain(num_neighbors: Any) -> Any:
+    """Converts counts, also arrays and ranges, to the lists that NumNeighbors takes. Raises TypeError."""
+    if isinstance(num_neighbors, Mapping):
+        return {etype: _plain(counts) for etype, counts in num_neighbors.items()}
+    found = num_neighbors.tolist() if hasattr(num_neighbors, "tolist") else num_neighbors
+    if not isinstance(found, (list, tuple, range)):
+        raise TypeError("num_neighbors: a list of one count for each hop, -1: all neighbours, or {edge type: such a "
+                        f"list}}, not {num_neighbors!r}")
+    return [count(one, "num_neighbors") for one in found]

@@ -1,0 +1,106 @@
+"""PyTorch Geometric's LinkNeighborLoader over a graph, stores, or data in memory.
+
+    edge_label_index in the user's ids -> the graph's ids, once -> negatives and seeds of a batch -> ahead.py
+        -> batches in the user's ids
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+import torch_geometric.loader as pyg
+from torch_geometric.sampler import EdgeSamplerInput, NegativeSampling
+from torch_geometric.sampler.base import SubgraphType
+
+from graphwire._keywords import keywords
+from graphwire.pyg.ahead import Asked, SamplesAhead, without_effect
+from graphwire.pyg.draws import Counts, Draws
+from graphwire.pyg.links import Links, Negatives, as_seeds, labels_with_negatives
+from graphwire.pyg.loaders import Loops
+from graphwire.pyg.options import refuse
+from graphwire.pyg.sampler import draws_of
+from graphwire.pyg.sources import Source
+from graphwire.weights import Weight
+
+
+def _negatives(asked: Any, ratio: float | None, edge_label: Any) -> NegativeSampling | None:
+    """neg_sampling as PyG understands it and the older neg_sampling_ratio. Raises ValueError and NotImplementedError.
+    """
+    found = NegativeSampling.cast(NegativeSampling("binary", ratio) if ratio else asked)
+    if found is not None:
+        refuse({"src_weight": found.src_weight, "dst_weight": found.dst_weight})
+        if found.is_triplet() and edge_label is not None:
+            raise ValueError('edge_label must be None with neg_sampling "triplet": src_index, dst_pos_index and '
+                             "dst_neg_index of a batch tell positives from negatives")
+    return found
+
+
+@keywords
+class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: ignore[misc]
+    """torch_geometric.loader.LinkNeighborLoader, with its arguments, batches and attributes."""
+
+    def __init__(self, data: Any, num_neighbors: Counts, edge_label_index: Any = None, edge_label: Any = None,
+                 edge_label_time: Any = None, replace: bool = False, subgraph_type: SubgraphType | str = "directional",
+                 disjoint: bool = False, temporal_strategy: str = "uniform", neg_sampling: Any = None,
+                 neg_sampling_ratio: float | None = None, time_attr: str | None = None, weight_attr: Weight = None,
+                 transform: Callable[[Any], Any] | None = None,
+                 transform_sampler_output: Callable[[Any], Any] | None = None, is_sorted: bool = False,
+                 filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
+                 ids: str = "orig", **kwargs: Any):
+        if (edge_label_time is None) != (time_attr is None):
+            raise ValueError("edge_label_time and time_attr go together: one is set, and the other is not")
+        refuse({"disjoint": disjoint, "temporal_strategy": temporal_strategy, "time_attr": time_attr,
+                "edge_label_time": edge_label_time, "subgraph_type": subgraph_type, "directed": directed})
+        without_effect({**kwargs, "is_sorted": is_sorted})
+        self.neg_sampling = _negatives(neg_sampling, neg_sampling_ratio, edge_label)
+        weight = weight_attr if neighbor_sampler is None else neighbor_sampler.weight_attr
+        self.data, self._source = data, Source(data, ids, weight, kwargs.pop("custom_cls", None))
+        self._draws = draws_of(neighbor_sampler) if neighbor_sampler is not None else Draws(
+            self._source.graph, num_neighbors, replace, subgraph_type, weight_attr)
+        self.edge_label_index, self.link_sampler = edge_label_index, neighbor_sampler
+        self.transform, self.transform_sampler_output = transform, transform_sampler_output
+        self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls
+        self._take_links(Links(self._source, data, edge_label_index), edge_label, kwargs.pop("input_id", None))
+        self._begin_loops()
+        self._begin(len(self._links.src), list(dict.fromkeys((self._links.kind[0], self._links.kind[2]))), kwargs)
+
+    def _take_links(self, links: Links, edge_label: Any, input_id: Any) -> None:
+        count, graph = len(links.src), self._source.graph
+        label = None if edge_label is None else torch.as_tensor(edge_label)
+        input_id = None if input_id is None else torch.as_tensor(input_id)
+        for name, values in (("edge_label", label), ("input_id", input_id)):
+            if values is not None and len(values) != count:
+                raise ValueError(f"{name}: {len(values)} values for {count} links")
+        if label is not None and len(label) and self.neg_sampling is not None and label.min() == 0:
+            label = label + 1  # 0 stands for negatives
+        self._links, self._typed = links, links.typed
+        self._negatives = Negatives(self.neg_sampling, (graph.num_nodes(links.kind[0]), graph.num_nodes(links.kind[2])))
+        self.input_data = EdgeSamplerInput(input_id=input_id, row=links.given[0], col=links.given[1], label=label,
+                                           time=None, input_type=links.kind if links.typed else None)
+
+    def _asked(self, index: torch.Tensor, generator: torch.Generator) -> Asked:
+        links, given, count = self._links, self.input_data, len(index)
+        src, dst = self._negatives.added_to(links.src[index], links.dst[index], generator)
+        seeds, src_rows, dst_rows = as_seeds(links.kind, src, dst)
+        input_id = index if given.input_id is None else given.input_id[index]
+        if self._negatives.triplet:
+            return seeds, (input_id, src_rows, dst_rows[:count], dst_rows[count:].view(count, -1).squeeze(-1), None)
+        label = None if given.label is None else given.label[index]
+        if self._negatives.binary:
+            label = labels_with_negatives(label, count, len(src) - count)
+        return seeds, (input_id, torch.stack([src_rows, dst_rows]), label, None)
+
+    def _add_seeds(self, data: Any, metadata: tuple[Any, ...]) -> None:
+        kind = self._links.kind
+        link = data[kind] if self._typed else data
+        link.input_id = metadata[0]
+        if not self._negatives.triplet:
+            link.edge_label_index, link.edge_label, link.edge_label_time = metadata[1:]
+            return
+        (data[kind[0]] if self._typed else data).src_index = metadata[1]
+        target = data[kind[2]] if self._typed else data
+        target.dst_pos_index, target.dst_neg_index, target.seed_time = metadata[2:]
+        for name in ("edge_label_index", "edge_label_time"):  # of the user's data
+            if name in link:
+                del link[name]

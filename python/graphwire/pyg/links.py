@@ -1,0 +1,115 @@
+"""The seeds of a LinkNeighborLoader: edge_label_index in each of PyTorch Geometric's forms, and the negatives.
+
+    links in the user's ids -> Links, ids of the graph -> a batch's links, with negatives -> each end once, as seeds
+        -> the places of the ends among the seeds, which are the first nodes of the batch
+
+Errors: ValueError and TypeError for the form; those of Graph.ids_of for ids.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch_geometric.sampler import NegativeSampling
+
+from graphwire.pyg.sources import Source
+from graphwire.pyg.subgraph import EdgeType, triple
+
+
+class Links:
+    """kind: the edge type of the links; typed: whether batches name types. given: [2, links] in the user's ids; src,
+    dst: [links] in the graph's."""
+
+    def __init__(self, source: Source, data: Any, edge_label_index: Any):
+        graph = source.graph
+        named, kind, ends = _parts_of(edge_label_index)
+        if source.typed is False and named:
+            raise ValueError(f"edge_label_index names a type, and the data has none: {edge_label_index!r:.100}")
+        if source.typed and not named:
+            raise ValueError("edge_label_index of which type? give a type, or (type, links); there are "
+                             f"{', '.join(graph.etypes)}")
+        self.typed = named
+        self.kind: EdgeType = triple(_canonical(graph.etypes, kind)) if named else triple(graph.etypes[0])
+        if ends is None and source.in_memory:
+            ends = (data[self.kind] if named else data).edge_index
+        if ends is None:
+            self._take_all(source)
+            return
+        ends = torch.as_tensor(ends)
+        if ends.dim() != 2 or ends.shape[0] != 2 or (ends.is_floating_point() and ends.numel()):
+            raise ValueError(f"edge_label_index has the shape [2, links], of integers, not {list(ends.shape)} of "
+                             f"{ends.dtype}")
+        self.given = ends.to("cpu", torch.int64)
+        self.src, self.dst = (source.ids.nodes_to_graph(ntype, ids)
+                              for ntype, ids in zip((self.kind[0], self.kind[2]), self.given))
+
+    def _take_all(self, source: Source) -> None:
+        """Reads all edges of the type, in the order of the user's columns if each edge has a column of its own."""
+        ids, etype = source.ids, ":".join(self.kind)
+        at: Any = slice(None)
+        if ids.edges is not None and ids.edges.translates(etype):
+            at = ids.edges.to_position(etype, slice(None))
+        self.src, self.dst = (torch.as_tensor(ends) for ends in source.graph.find_edges(at, etype))
+        self.given = torch.stack([ids.nodes_to_user(self.kind[0], self.src), ids.nodes_to_user(self.kind[2], self.dst)])
+
+
+def _parts_of(given: Any) -> tuple[bool, Any, Any]:
+    """(whether a type is named, the type, the links or None)."""
+    if not isinstance(given, (list, tuple)):
+        return (True, given, None) if isinstance(given, str) else (False, None, given)
+    if given and all(isinstance(word, str) for word in given):
+        return True, tuple(given), None
+    if len(given) == 2 and (given[0] is None or isinstance(given[0], (str, tuple, list))):
+        kind, ends = given
+        if kind is None or isinstance(kind, str) or all(isinstance(word, str) for word in kind):
+            return kind is not None, kind, ends
+    return False, None, given
+
+
+def _canonical(etypes: list[str], kind: Any) -> str:
+    """An edge type's full name. kind: "src:rel:dst", or (source, relation, destination), or as PyG's HeteroData takes
+    it, its relation, or its ends. Raises ValueError unless one type fits."""
+    words = tuple(kind.split(":")) if isinstance(kind, str) else tuple(kind)
+    fits = [name for name in etypes if words in (triple(name), triple(name)[1:2], (triple(name)[0], triple(name)[2]))]
+    if len(fits) != 1:
+        raise ValueError(f"edge_label_index: {len(fits) or 'no'} edge types {kind!r}; there are {', '.join(etypes)}")
+    return fits[0]
+
+
+class Negatives:
+    """PyG's neg_sampling. Draws from `generator` alone. Negatives may be edges of the graph, as in PyG."""
+
+    def __init__(self, asked: NegativeSampling | None, counts: tuple[int, int]):
+        self.binary = asked is not None and asked.is_binary()
+        self.triplet = asked is not None and asked.is_triplet()
+        self._amount, self._counts = 0 if asked is None else asked.amount, counts
+
+    def added_to(self, src: torch.Tensor, dst: torch.Tensor,
+                 generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+        """(src, dst) with those of the negatives behind them: pairs, or with "triplet" destinations."""
+        more = math.ceil(len(src) * self._amount)
+        drawn = [torch.randint(count, (more,), generator=generator) for count, wanted in zip(
+            self._counts, (self.binary, self.binary or self.triplet)) if wanted]
+        if self.binary:
+            src = torch.cat([src, drawn[0]])
+        return src, torch.cat([dst, drawn[-1]]) if drawn else dst
+
+
+def labels_with_negatives(labels: torch.Tensor | None, links: int, negatives: int) -> torch.Tensor:
+    """The labels of links, 1 unless given, with zeros for negatives behind them."""
+    labels = torch.ones(links) if labels is None else labels
+    return torch.cat([labels, labels.new_zeros((negatives, *labels.shape[1:]))])
+
+
+def as_seeds(kind: EdgeType, src: torch.Tensor,
+             dst: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor]:
+    """(seeds, src_rows, dst_rows): each end once, by node type in ascending order of the graph's ids, and the row of
+    each link's ends among the seeds of their types."""
+    if kind[0] == kind[2]:
+        seeds, rows = torch.cat([src, dst]).unique(return_inverse=True)
+        return {kind[0]: seeds}, rows[:len(src)], rows[len(src):]
+    sources, src_rows = src.unique(return_inverse=True)
+    targets, dst_rows = dst.unique(return_inverse=True)
+    return {kind[0]: sources, kind[2]: targets}, src_rows, dst_rows

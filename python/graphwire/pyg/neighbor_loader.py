@@ -1,0 +1,65 @@
+"""PyTorch Geometric's NeighborLoader over a graph, stores, or data in memory.
+
+    input_nodes in the user's ids -> the graph's ids, once -> ahead.py -> batches in the user's ids
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+import torch_geometric.loader as pyg
+from torch_geometric.sampler import NodeSamplerInput
+from torch_geometric.sampler.base import SubgraphType
+
+from graphwire._keywords import keywords
+from graphwire.pyg.ahead import Asked, SamplesAhead, without_effect
+from graphwire.pyg.draws import Counts, Draws
+from graphwire.pyg.input_nodes import InputNodes
+from graphwire.pyg.loaders import Loops
+from graphwire.pyg.options import refuse
+from graphwire.pyg.sampler import draws_of
+from graphwire.pyg.sources import Source
+from graphwire.weights import Weight
+
+
+@keywords
+class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[misc]
+    """torch_geometric.loader.NeighborLoader, with its arguments, batches and attributes."""
+
+    def __init__(self, data: Any, num_neighbors: Counts, input_nodes: Any = None, input_time: Any = None,
+                 replace: bool = False, subgraph_type: SubgraphType | str = "directional", disjoint: bool = False,
+                 temporal_strategy: str = "uniform", time_attr: str | None = None, weight_attr: Weight = None,
+                 transform: Callable[[Any], Any] | None = None,
+                 transform_sampler_output: Callable[[Any], Any] | None = None, is_sorted: bool = False,
+                 filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
+                 ids: str = "orig", **kwargs: Any):
+        if input_time is not None and time_attr is None:
+            raise ValueError("input_time needs time_attr, which names the times of nodes or edges")
+        refuse({"disjoint": disjoint, "temporal_strategy": temporal_strategy, "time_attr": time_attr,
+                "input_time": input_time, "subgraph_type": subgraph_type, "directed": directed})
+        without_effect({**kwargs, "is_sorted": is_sorted})
+        weight = weight_attr if neighbor_sampler is None else neighbor_sampler.weight_attr
+        self.data, self._source = data, Source(data, ids, weight, kwargs.pop("custom_cls", None))
+        self._draws = draws_of(neighbor_sampler) if neighbor_sampler is not None else Draws(
+            self._source.graph, num_neighbors, replace, subgraph_type, weight_attr)
+        self.input_nodes, self.input_time, self.node_sampler = input_nodes, None, neighbor_sampler
+        self.transform, self.transform_sampler_output = transform, transform_sampler_output
+        self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls
+        self.input_id = kwargs.pop("input_id", None)
+        found = InputNodes(self._source, data, input_nodes, self.input_id)
+        self._typed, self._nodes = found.typed, found.nodes
+        self.input_data = NodeSamplerInput(input_id=found.input_id, node=found.given, time=None,
+                                           input_type=found.ntype if found.typed else None)
+        self._ntype = found.ntype
+        self._begin_loops()
+        self._begin(len(self._nodes), [found.ntype], kwargs)
+
+    def _asked(self, index: torch.Tensor, generator: torch.Generator) -> Asked:
+        ids = self.input_data.input_id
+        return {self._ntype: self._nodes[index]}, (index if ids is None else ids[index], None)
+
+    def _add_seeds(self, data: Any, metadata: tuple[Any, ...]) -> None:
+        store = data[self._ntype] if self._typed else data
+        store.input_id, store.seed_time = metadata
+        store.batch_size = len(metadata[0])

@@ -1,0 +1,159 @@
+"""Translates ids between the graph's and those of the user's data, for PyTorch Geometric's loaders.
+
+    input_nodes, edge_label_index -> to_graph -> the graph's ids -> a batch -> orig_id of its nodes and edges -> n_id, e_id
+
+Partitioning renumbers nodes and edges. The graph keeps their original ids as the feature "orig_id", and an index that
+leads back (docs/FORMAT.md). A node type is translated if its original ids are numbers and the graph has the index. Text
+ids cannot stand in a tensor, so these types keep the graph's ids. An edge's original id is its column in the user's
+edge_index.
+
+Errors: ValueError for the word of `ids`; those of Graph.ids_of.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+
+from graphwire import _checks
+from graphwire._native import GraphwireError, InvalidError, NotFoundError
+from graphwire.edge_ids import EdgeIds
+from graphwire.graph import Graph
+from graphwire._caller import level_of_the_caller
+
+ORIGINAL = "orig_id"
+CHUNK = 1 << 18  # original ids that are read at once
+
+
+class _EdgesOfAllParts(EdgeIds):
+    """EdgeIds that also translate in a graph in several parts."""
+
+    def _parts_translate(self) -> bool:
+        return True
+
+
+class OriginalIds:
+    """The translations of one graph. It can be pickled and forked as the graph can.
+
+    ids: "orig": all ids are those of the user's data where the graph keeps them. "graph": all ids are the graph's.
+    edges: the EdgeIds of all parts; None if all ids are the graph's.
+    """
+
+    def __init__(self, graph: Graph, ids: str = "orig"):
+        self.graph, self.word = graph, _checks.choice("ids", ids, ("orig", "graph"))
+        wanted = self.word == "orig"
+        if wanted and graph._renumbered is None:
+            graph._renumbered = frozenset(
+                ntype for ntype in graph.ntypes if self._has_index(ntype) and not self._keeps_ids(ntype))
+        self._nodes = graph._renumbered if wanted and graph._renumbered is not None else frozenset()
+        self.edges: EdgeIds | None = _EdgesOfAllParts(graph) if wanted else None
+        if wanted:
+            self._say()
+
+    def _has_index(self, ntype: str) -> bool:
+        """Whether original ids of the type are numbers that can be looked up."""
+        try:
+            first = self.graph.feature(ORIGINAL, ntype)
+        except NotFoundError:
+            return False
+        if not len(first):
+            return True
+        try:
+            self.graph.ids_of(torch.as_tensor(first[:1]), ntype)
+        except InvalidError:  # the id occurs twice, which a look-up reports
+            return True
+        except GraphwireError as error:
+            if error.status == "GW_UNSUPPORTED":  # an older version made the graph, without an index
+                return False
+            raise
+        return True
+
+    def _keeps_ids(self, ntype: str) -> bool:
+        """Whether every node of a graph in one part has its original id as its id, as import leaves ids of a plain
+        range. Reads the original ids, up to the first other one."""
+        if self.graph.num_parts > 1:
+            return False
+        rows = self.graph.feature(ORIGINAL, ntype)
+        return all(torch.equal(torch.as_tensor(rows[at:at + CHUNK]).to(torch.int64),
+                               torch.arange(at, min(at + CHUNK, len(rows)))) for at in range(0, len(rows), CHUNK))
+
+    def _texts(self, ntype: str) -> bool:
+        try:
+            self.graph.node_texts([0], ntype)
+        except GraphwireError:
+            return False
+        return True
+
+    def _say(self) -> None:
+        """Warns once for each graph of types whose ids are the graph's, although the user may expect others."""
+        graph = self.graph
+        nodes = [ntype for ntype in graph.ntypes if graph.num_parts > 1 and ntype not in self._nodes
+                 and graph.num_nodes(ntype) and not self._texts(ntype)]
+        edges = [etype for etype in graph.etypes if not self.has_edges(etype)]
+        if graph._edge_ids_told or not (nodes or edges):
+            return
+        graph._edge_ids_told = True
+        where = f" and is in {graph.num_parts} parts" if graph.num_parts > 1 else ""
+        warnings.warn(f"graph {graph.name} has no original ids of {', '.join([*nodes, *edges])}{where}: their ids that "
+                      "graphwire.pyg takes and returns (input_nodes, n_id, e_id, edge_rows, the order of coo()) are the "
+                      "graph's, and not those of your data. Import the graph again to have yours (graphwire import "
+                      '--edge-ids), or pass ids="graph"', UserWarning, stacklevel=level_of_the_caller())
+
+    # --- Nodes. ---
+
+    def has_nodes(self, ntype: str) -> bool:
+        """Whether ids of the type are translated."""
+        return ntype in self._nodes
+
+    def nodes_to_graph(self, ntype: str, ids: Any) -> torch.Tensor:
+        """The graph's ids of nodes, [len(ids)] int64. Raises the errors of Graph.ids_of."""
+        ids = torch.as_tensor(ids, dtype=torch.int64)
+        return torch.as_tensor(self.graph.ids_of(ids, ntype)) if ntype in self._nodes and len(ids) else ids
+
+    def nodes_to_user(self, ntype: str, ids: torch.Tensor) -> torch.Tensor:
+        """The ids in the user's data of nodes of the graph, [len(ids)] int64."""
+        if ntype not in self._nodes:
+            return ids
+        return torch.as_tensor(self.graph.feature(ORIGINAL, ntype)[ids]).to(torch.int64)
+
+    def all_nodes(self, ntype: str) -> tuple[torch.Tensor, bool]:
+        """(nodes, in_rows): the graph's ids of all nodes of a type. in_rows: nodes[i] is row i of the user's data, as
+        its ids are 0 to num_nodes - 1; otherwise the nodes are in the graph's order."""
+        count = self.graph.num_nodes(ntype)
+        every = torch.arange(count)
+        if ntype not in self._nodes or not count:
+            return every, True
+        found = torch.as_tensor(self.graph.ids_of(every, ntype, missing="mark"))
+        return (found, True) if bool((found >= 0).all()) else (every, False)
+
+    # --- Edges. ---
+
+    def has_edges(self, etype: str) -> bool:
+        """Whether ids of the edge type are translated."""
+        return self.edges is not None and self.edges.is_known(etype)
+
+    def has_own_edges(self, etype: str) -> bool:
+        """Whether each edge of the type has an id of its own."""
+        return self.edges is not None and self.edges.translates(etype)
+
+    def changes(self, etype: str) -> bool:
+        """Whether ids of the type's edges, or of their ends, are translated."""
+        return self.has_own_edges(etype) or any(map(self.has_nodes, self.graph.ends(etype)))
+
+    def all_edges(self, etype: str, in_columns: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
+        """(sources, destinations) of all edges of a type, in the ids of the user's data. in_columns: in the order of
+        the user's columns, if each edge has one of its own; else in the graph's order."""
+        own = in_columns and self.has_own_edges(etype)
+        at: Any = self.edges.to_position(etype, slice(None)) if self.edges and own else slice(None)
+        src, dst = (torch.as_tensor(ends) for ends in self.graph.find_edges(at, etype))
+        source, target = self.graph.ends(etype)
+        return self.nodes_to_user(source, src), self.nodes_to_user(target, dst)
+
+    def edges_to_graph(self, etype: str, ids: torch.Tensor) -> torch.Tensor:
+        """The graph's ids of edges. If edges share an id, the first of them stands for all: they have equal rows."""
+        return torch.as_tensor(self.edges.to_position(etype, ids)) if self.edges and self.has_edges(etype) else ids
+
+    def edges_to_user(self, etype: str, ids: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.edges.to_original(etype, ids)) if self.edges and self.has_edges(etype) else ids

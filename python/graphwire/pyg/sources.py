@@ -1,0 +1,196 @@
+"""The data of graphwire.pyg's neighbour loaders: a graph to sample, and the rows of each batch.
+
+    data        the graph                                  the rows of a batch
+    Graph       itself                                     every feature, read with the batch
+    stores      that of the stores                         the FeatureStore's attributes, read with the batch
+    Data        from_pyg writes its edges to a scratch     PyTorch Geometric selects them from the user's own tensors,
+    HeteroData  folder, once for all loaders over it       as in its own loaders
+
+Errors: TypeError for other data; ValueError for names that collide, and for types; those of from_pyg.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Any, Union
+
+import torch
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.loader.utils import filter_data, filter_hetero_data
+
+from graphwire import _checks
+from graphwire._arrays import gather_all
+from graphwire.graph import Graph
+from graphwire.pyg.convert import from_pyg
+from graphwire.pyg.names import check_names
+from graphwire.pyg.original_ids import ORIGINAL, OriginalIds
+from graphwire.pyg.sampled import Output, Sampled
+from graphwire.pyg.stores import FeatureStore, GraphStore
+from graphwire.pyg.subgraph import triple
+from graphwire.tensor import Tensor
+
+_graphs: weakref.WeakValueDictionary[Any, Graph] = weakref.WeakValueDictionary()  # of data in memory, while in use
+
+
+class Rows:
+    """Reads features with a batch. nodes, edges: {type: {attribute: feature}}; ids: the translation of ids."""
+
+    def __init__(self, ids: OriginalIds, nodes: dict[str, dict[str, str]], edges: dict[str, dict[str, str]]):
+        self.ids, self._nodes, self._edges = ids, nodes, edges
+
+    def node_features(self) -> dict[str, list[str]]:
+        """What the native loader reads for nodes, {node type: features}."""
+        graph, ids = self.ids.graph, self.ids
+        return {ntype: [*dict.fromkeys(self._nodes.get(ntype, {}).values()),
+                        *([ORIGINAL] if ids.has_nodes(ntype) else [])] for ntype in graph.ntypes}
+
+    def edge_features(self) -> dict[str, list[str]]:
+        graph, ids = self.ids.graph, self.ids
+        return {etype: [*dict.fromkeys(self._edges.get(etype, {}).values()),
+                        *([ORIGINAL] if ids.has_edges(etype) else [])] for etype in graph.etypes}
+
+    def nodes_of(self, ntype: str, ids: torch.Tensor, found: Sampled) -> Iterator[tuple[str, torch.Tensor]]:
+        """(attribute, rows) for nodes with these ids. Reads again only rows that a transform has changed."""
+        names = self._nodes.get(ntype, {})
+        if ids is found.given(ntype):
+            rows = found.batch.features[ntype]
+            yield from ((called, found.node_rows(ntype, rows[name])) for called, name in names.items())
+        elif names:
+            graph, at = self.ids.graph, self.ids.nodes_to_graph(ntype, ids)
+            asked = [(graph.feature(name, ntype).pointer(), at) for name in names.values()]
+            yield from zip(names, map(torch.as_tensor, gather_all(graph._opened(), asked, torch)))
+
+    def edges_of(self, etype: str, ids: torch.Tensor, found: Sampled) -> Iterator[tuple[str, torch.Tensor]]:
+        names = self._edges.get(etype, {})
+        if ids is found.given(etype) and found.has_edges(etype):
+            for called, name in names.items():
+                yield called, found.edge_rows(etype, lambda edges, name=name: edges.data[name])
+        elif names:
+            graph, at = self.ids.graph, self.ids.edges_to_graph(etype, ids)
+            asked = [(graph.feature(name, etype=etype).pointer(), at) for name in names.values()]
+            yield from zip(names, map(torch.as_tensor, gather_all(graph._opened(), asked, torch)))
+
+
+class Source:
+    """A graph whose features are read with the batch, or data in memory.
+
+    graph, ids: the graph, and the translation of its ids. typed: whether batches are HeteroData; None: the seeds decide.
+    rows: what is read with a batch.
+    """
+
+    def __init__(self, data: Any, ids: str, weight: Any, custom_cls: Any):
+        self.custom_cls = custom_cls
+        self.in_memory = isinstance(data, (Data, HeteroData))
+        self._store: FeatureStore | None = None
+        nodes: dict[str, dict[str, str]] = {}
+        edges: dict[str, dict[str, str]] = {}
+        if self.in_memory:
+            if _checks.choice("ids", ids, ("orig", "graph")) == "graph":
+                raise ValueError('ids="graph": data in memory has ids of its own; make a graph by graphwire.pyg.from_pyg')
+            self.graph, self.typed = _graph_of(data, weight), isinstance(data, HeteroData)
+            self.ids = OriginalIds(self.graph, ids)
+        elif isinstance(data, Graph):
+            self.graph, self.ids = data, OriginalIds(data, ids)
+            self.typed = True if len(data.ntypes) > 1 or len(data.etypes) > 1 else None
+            nodes, edges = _every_feature(data)
+        elif _are_stores(data):
+            store = data[0]
+            self.graph, self.typed = store._graph, store._typed
+            self.ids = store._ids if ids == "orig" else OriginalIds(store._graph, ids)
+            self._store, nodes = store, store.fetched()
+        else:
+            raise TypeError("data is a graphwire.Graph, (FeatureStore, GraphStore) of graphwire.pyg.stores, a Data or a "
+                            f"HeteroData, not {type(data).__name__}")
+        self.rows = Rows(self.ids, nodes, edges)
+        if self.typed is not True:
+            _check_one_place(nodes, edges)
+
+    def _tensors(self, ntype: str) -> dict[str, Tensor]:
+        return {} if self._store is None else self._store.tensors(ntype)
+
+    def filled(self, data: Any, out: Output, found: Sampled) -> Any:
+        """Data or HeteroData with the edges and rows of a batch. data: the loader's `data`."""
+        typed = isinstance(out.node, dict)
+        if self.in_memory:
+            return (filter_hetero_data if typed else filter_data)(data, out.node, out.row, out.col, out.edge)
+        made: Any = self.custom_cls() if self.custom_cls is not None else HeteroData() if typed else Data()
+        for ntype in self.graph.ntypes:
+            store, ids = (made[ntype], out.node[ntype]) if typed else (made, out.node)
+            store.num_nodes = len(ids)
+            for name, rows in self.rows.nodes_of(ntype, ids, found):
+                store[name] = rows
+            for name, tensor in self._tensors(ntype).items():  # they change, so that each batch reads them now
+                store[name] = tensor[self.ids.nodes_to_graph(ntype, ids)]
+        for etype in self.graph.etypes:
+            kind = triple(etype)
+            store, row, col, ids = (made[kind], out.row[kind], out.col[kind], out.edge[kind]) if typed else (
+                made, out.row, out.col, out.edge)
+            store.edge_index = found.edge_index(etype, row, col)
+            for name, rows in self.rows.edges_of(etype, ids, found):
+                store[name] = rows
+        return made
+
+
+def _are_stores(data: Any) -> bool:
+    return isinstance(data, (list, tuple)) and len(data) == 2 and isinstance(data[0], FeatureStore) and (
+        isinstance(data[1], GraphStore))
+
+
+def _every_feature(graph: Graph) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
+    """({node type: {attribute: feature}}, {edge type: …}) of all features, without the original ids."""
+    found: tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]] = ({}, {})
+    for feature in graph.features:
+        if feature.name != ORIGINAL:
+            found[feature.of_edges].setdefault(feature.type, {})[feature.name] = feature.name
+    for kind in found:
+        check_names([name for names in kind.values() for name in names], "data")
+    return found
+
+
+def _check_one_place(nodes: dict[str, dict[str, str]], edges: dict[str, dict[str, str]]) -> None:
+    """Raises ValueError if a feature of nodes and one of edges would be one attribute of Data."""
+    both = {name for names in nodes.values() for name in names} & {name for names in edges.values() for name in names}
+    if both:
+        name = min(both)
+        raise ValueError(f"data: nodes and edges both have a feature {name!r}, which would be one attribute of Data: "
+                         f'pass graphwire.pyg.stores(graph, {{"x": {name!r}}}) as data')
+
+
+class _Key:
+    """Identifies the edges of data in memory: the same tensors, unchanged, and the same numbers of nodes."""
+
+    def __init__(self, data: Any, weight: Any):
+        stores = data.edge_stores
+        self.tensors = [store[name] for store in stores for name in ("edge_index", weight)
+                        if name is not None and name in store]
+        kinds = data.edge_types if isinstance(data, HeteroData) else ()
+        counts = tuple(store.num_nodes for store in data.node_stores)
+        self.value = (type(data).__name__, weight, tuple(kinds), counts, tuple(
+            (id(tensor), getattr(tensor, "_version", 0)) for tensor in self.tensors))
+
+
+def _graph_of(data: Any, weight: Any) -> Graph:
+    """The graph of the edges of data in memory. Loaders over the same tensors share it."""
+    key = _Key(data, weight)
+    graph = _graphs.get(key.value)
+    if graph is None:
+        graph = from_pyg(_edges_only(data, weight), weight=() if weight is None else weight)
+        graph._kept = key.tensors  # type: ignore[attr-defined]  # so that their id()s stay theirs
+        _graphs[key.value] = graph
+    return graph
+
+
+def _edges_only(data: Any, weight: Any) -> Union[Data, HeteroData]:
+    """The edges, their weights and the numbers of nodes."""
+    found: Any = HeteroData() if isinstance(data, HeteroData) else Data()
+    for kind in data.node_types if isinstance(data, HeteroData) else (None,):
+        (found if kind is None else found[kind]).num_nodes = (data if kind is None else data[kind]).num_nodes
+    for kind in data.edge_types if isinstance(data, HeteroData) else (None,):
+        store, out = (data, found) if kind is None else (data[kind], found[kind])
+        if "edge_index" not in store:
+            raise ValueError("data has no edge_index" + ("" if kind is None else f" of {kind}"))
+        out.edge_index = store["edge_index"]
+        if weight is not None and weight in store:
+            out[weight] = store[weight]
+    return found
