@@ -4,16 +4,18 @@ table; errors by their text."""
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 
 import graphwire
 import numpy as np
 import pytest
-from conftest import PROGRAM, run
+from conftest import PROGRAM, TOP, run
 from graphwire import _numbering as numbering
 
 pa = pytest.importorskip("pyarrow")
@@ -516,3 +518,31 @@ def test_wrong_tables_on_the_command_line(text, words, tmp_path):
     done = subprocess.run([PROGRAM, "import", "--from", tmp_path / "edges.csv", "--out", tmp_path / "g", *words],
                           capture_output=True, text=True)
     assert done.returncode != 0 and re.search(text, done.stderr), done.stderr
+
+
+def held():
+    """Bytes of this process's anonymous memory."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"RssAnon:\s+(\d+)", status).group(1)) << 10
+
+
+@pytest.mark.parametrize("count", [700_000, 1_500_000])
+def test_memory_of_an_id(count):
+    """At most 16 bytes, and the id's own text, at any filling of the table."""
+    script = f"""if True:
+        import numpy as np, test_tables as tests
+        from graphwire import _numbering as numbering
+        width, step = 36, 50_000
+        offsets, one = np.arange(step + 1) * width, numbering.Numbering()
+        data = np.full((step, width), 65, np.uint8)
+        numbering.numbers((one, numbering.Texts(offsets[:2], data.reshape(-1)), True))
+        before, most = tests.held(), 0
+        for begin in range(0, {count}, step):
+            data[:, :8] = np.arange(begin, begin + step).astype(np.int64).view(np.uint8).reshape(-1, 8)
+            numbering.numbers((one, numbering.Texts(offsets, data.reshape(-1)), True))
+            most = max(most, tests.held())
+        assert len(one) > {count}
+        print((most - before) / {count} - width)"""
+    environment = {**os.environ, "PYTHONPATH": f"{TOP / 'test/python'}:{os.environ.get('PYTHONPATH', '')}"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert 5 < float(done.stdout) <= 16

@@ -165,6 +165,8 @@ static gw_status number_labels(struct gw_import *im, const struct gw_import_spac
 		status = gw_builder_own(im->builder, offsets, gw_free);
 	if (status == GW_OK)
 		status = gw_builder_own(im->builder, bytes, gw_free);
+	else
+		gw_free(bytes);
 	if (status == GW_OK)
 		status = sort_categories(im, space, numbering.count, offsets, bytes, texts);
 	gw_numbering_free(&numbering);
