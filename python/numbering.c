@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define BLOCK       64u          /* ids whose slots are prefetched together */
-#define SLOTS_FIRST 1024u        /* slots of a new numbering */
+#define BLOCK       64u           /* ids whose slots are prefetched together */
+#define SLOTS_FIRST 1024u         /* slots of a new numbering */
 #define SLOTS_TWICE (16ull << 20) /* below this number of slots, they grow twofold instead of by half */
 #define EMPTY       UINT32_MAX
 #define GROUP_BITS  16u /* ids of a group have one base; a group's texts are shorter than 2^32 bytes */
@@ -269,8 +269,7 @@ gw_status numbering_take(const struct id_column *columns, uint32_t count, uint64
 			return status;
 	}
 	for (uint64_t from = 0; from < rows; from += BLOCK) {
-		gw_status status =
-			take_block(columns, count, from, rows - from < BLOCK ? rows - from : BLOCK, out);
+		gw_status status = take_block(columns, count, from, rows - from < BLOCK ? rows - from : BLOCK, out);
 		if (status != GW_OK)
 			return status;
 	}

@@ -5,8 +5,8 @@
     a folder of part-*.parquet or part-*.csv          ─┘
 
 A folder's files are read in the order of their names. Names that begin with "_" or "." are ignored, as Spark does. The
-values of CSV are numbers if all of the column's values are; a first pass over the file finds that out. An id is a number
-in CSV only if it is written as one: "007" is text.
+values of CSV are numbers if all of the column's values are; a first pass over the file finds that out. An id is a
+number in CSV only if it is written as one: "007" is text.
 
 Errors: FileNotFoundError; ValueError and TypeError, which name the table or the file, the column and the row.
 """
@@ -186,8 +186,8 @@ class _Csv(_Files):
         pa = arrow()
         from pyarrow import csv
 
-        convert = csv.ConvertOptions(column_types=dict(kinds or {}), strings_can_be_null=True, quoted_strings_can_be_null=False,
-                                     null_values=[""], **({"include_columns": list(kinds)} if kinds else {}))
+        convert = csv.ConvertOptions(column_types=dict(kinds or {}), strings_can_be_null=True, null_values=[""],
+                                     quoted_strings_can_be_null=False, include_columns=list(kinds or ()))
         try:
             return csv.open_csv(path, csv.ReadOptions(block_size=_CSV_BLOCK), csv.ParseOptions(
                 delimiter=self._delimiter(path), newlines_in_values=True), convert)

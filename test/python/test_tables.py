@@ -22,7 +22,7 @@ pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 
 import pyarrow.csv  # noqa: E402
-import pyarrow.parquet  # noqa: E402
+import pyarrow.parquet  # noqa: E402, F401
 
 KINDS = ("arrow", "stream", "pandas", "polars", "csv", "parquet", "folder")
 RATES = ("user", "rates", "film")
@@ -78,9 +78,9 @@ def random_tables(draw, kind):
     users, films = ids_of(kind, draw.randint(2, 40), draw), ids_of("sparse", draw.randint(1, 20), draw)
     n, m = len(users), len(films)
     rates, knows = draw.randint(1, 200), draw.randint(3, 60)
-    return ({"id": users, "age": [draw.random() for _ in range(n)], "town": [draw.choice("zyx") + "-town" for _ in range(n)],
-             "height": [draw.randint(0, 9) for _ in range(n)], "split": [draw.choice(["train", "val", "test"])
-                                                                        for _ in range(n)],
+    return ({"id": users, "age": [draw.random() for _ in range(n)],
+             "town": [draw.choice("zyx") + "-town" for _ in range(n)], "height": [draw.randint(0, 9) for _ in range(n)],
+             "split": [draw.choice(["train", "val", "test"]) for _ in range(n)],
              "bio": [draw.choice(["ä, b", "", 'say "x"', "plain"]) + "!" for _ in range(n)]},
             {"film_id": films, "seen": [draw.random() < 0.5 for _ in range(m)], "year": [draw.randint(1900, 2030)
                                                                                         for _ in range(m)]},
@@ -297,8 +297,8 @@ def test_times(column, right, tmp_path):
 
 IDS = {
     "dictionary": pa.array(["b", "a", "c"]).dictionary_encode(), "large": pa.array(["b", "a", "c"], pa.large_string()),
-    "binary": pa.array([b"b", b"a", b"c"]), "zeros": pa.array(["007", "7", "07"]), "int8": pa.array([-5, 3, 7], pa.int8()),
-    "uint64": pa.array([2**63 - 1, 5, 0], pa.uint64())}
+    "binary": pa.array([b"b", b"a", b"c"]), "zeros": pa.array(["007", "7", "07"]),
+    "int8": pa.array([-5, 3, 7], pa.int8()), "uint64": pa.array([2**63 - 1, 5, 0], pa.uint64())}
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -309,7 +309,8 @@ def test_types_of_ids(name, tmp_path):
     edges = pa.table({"src": column.take(pa.array([0, 1])), "dst": column.take(pa.array([2, 2]))})
     for given in (nodes, None):
         out = tmp_path / str(given is None)
-        with partition(graphwire.from_tables(edges, given, features=["x"] if given is not None else None), out) as graph:
+        features = ["x"] if given is not None else None
+        with partition(graphwire.from_tables(edges, given, features=features), out) as graph:
             at = graph.ids_of(right)
             assert list(graph.original_ids(at)) == right
             assert given is None or graph.feature("x")[at].tolist() == [0, 1, 2]
@@ -332,7 +333,8 @@ def test_uuids_of_arrow_and_categories_of_polars(tmp_path):
 
 def test_csv_is_read_exactly(tmp_path):
     """Ids as they are written; numbers that only a later row shows to be fractions; quotes, a delimiter, a BOM."""
-    (tmp_path / "nodes.csv").write_text("\ufeffid;x;y;name\n007;1;2;'a\n7;2;3;\"b;\"\"c\n\"\n08;3.5;4;d\n", encoding="utf-8")
+    (tmp_path / "nodes.csv").write_text("\ufeffid;x;y;name\n007;1;2;'a\n7;2;3;\"b;\"\"c\n\"\n08;3.5;4;d\n",
+                                        encoding="utf-8")
     (tmp_path / "edges.tsv").write_text("src\tdst\n007\t7\n7\t7\n")
     tables = graphwire.from_tables(tmp_path / "edges.tsv", tmp_path / "nodes.csv", features=["x", "y"], text=["name"])
     with partition(tables, tmp_path / "g") as graph:
@@ -362,7 +364,8 @@ def changed(table, **columns):
         EDGES, NODES, labels="twon")),
     (ValueError, "time: edges has no column 'when'; its columns are src, dst, w", lambda: graphwire.from_tables(
         EDGES, NODES, time={("_N", "_E", "_N"): "when"})),
-    (ValueError, "id: nodes has no column 'idd': did you mean 'id'", lambda: graphwire.from_tables(EDGES, NODES, id="idd")),
+    (ValueError, "id: nodes has no column 'idd': did you mean 'id'", lambda: graphwire.from_tables(
+        EDGES, NODES, id="idd")),
     (ValueError, "src: edges has no column 'scr': did you mean 'src'", lambda: graphwire.from_tables(EDGES, src="scr")),
     (ValueError, "edges: no columns have known names of ends", lambda: graphwire.from_tables(
         {"x": [1], "y": [2], "z": [3]})),
@@ -375,7 +378,8 @@ def changed(table, **columns):
     (ValueError, "two features have the name 'age'", lambda: graphwire.from_tables(
         EDGES, NODES, features=["age"], categories=["age"])),
     (ValueError, "labels: one column", lambda: graphwire.from_tables(EDGES, NODES, labels=["age", "town"])),
-    (TypeError, "has no argument 'feature': did you mean 'features'", lambda: graphwire.from_tables(EDGES, feature=["w"])),
+    (TypeError, "has no argument 'feature': did you mean 'features'", lambda: graphwire.from_tables(
+        EDGES, feature=["w"])),
     (TypeError, "edges: a table is one of pandas, polars", lambda: graphwire.from_tables(5)),
     (FileNotFoundError, "nowhere.csv: no such file", lambda: graphwire.from_tables("nowhere.csv")),
 ])
@@ -389,16 +393,19 @@ def test_wrong_arguments(error, text, make):
 @pytest.mark.parametrize("error, text, edges, nodes, options", [
     (ValueError, "edges, row 1: column dst is 'd', which no row of nodes has as its id", changed(EDGES, dst=["b", "d"]),
      NODES, {}),
-    (ValueError, "nodes, row 2: column id: 'a' is the id of an earlier row too", EDGES, changed(NODES, id=["a", "b", "a"]), {}),
+    (ValueError, "nodes, row 2: column id: 'a' is the id of an earlier row too", EDGES,
+     changed(NODES, id=["a", "b", "a"]), {}),
     (ValueError, "nodes, row 1: column id is missing", EDGES, changed(NODES, id=["a", None, "c"]), {}),
     (ValueError, "edges, row 0: column src is missing", changed(EDGES, src=[None, "b"]), None, {}),
-    (ValueError, "edges, row 1: column src is missing", changed(EDGES, src=[1.0, float("nan")], dst=[1.0, 2.0]), None, {}),
+    (ValueError, "edges, row 1: column src is missing", changed(EDGES, src=[1.0, float("nan")], dst=[1.0, 2.0]), None,
+     {}),
     (TypeError, "ids are integers or text, not double: cast", changed(EDGES, src=[1.0, 2.0], dst=[1.0, 2.0]), None, {}),
     (TypeError, "ids of _N are int64 here and text elsewhere", changed(EDGES, dst=[1, 2]), NODES, {}),
     (ValueError, "edges, row 1: column src is 18446744073709551615: ids are below 2^63",
      changed(EDGES, src=pa.array([1, 2**64 - 1], pa.uint64()), dst=[1, 2]), None, {}),
     (ValueError, "nodes, row 2: column age is missing", EDGES, changed(NODES, age=[1, 2, None]), {"features": ["age"]}),
-    (ValueError, "nodes, row 1: column age is missing", EDGES, changed(NODES, age=[1, float("nan"), 2]), {"features": ["age"]}),
+    (ValueError, "nodes, row 1: column age is missing", EDGES, changed(NODES, age=[1, float("nan"), 2]),
+     {"features": ["age"]}),
     (ValueError, "nodes, row 1: column age is missing", EDGES,
      pd.DataFrame({**NODES, "age": [1, float("nan"), 2]}), {"features": ["age"]}),
     (TypeError, "column town is string: declare it in text=", EDGES, NODES, {"features": ["town"]}),
@@ -475,10 +482,10 @@ def test_tables_on_the_command_line(kind, tmp_path):
     columns = random_tables(random.Random(f"command {kind}"), kind)
     for name, table in zip(("users", "films", "rates", "knows"), columns):
         pa.csv.write_csv(pa.table(table), tmp_path / f"{name}.csv")
-    users, films, rates, knows = columns
-    run("import", "--edges", f"user:rates:film={tmp_path}/rates.csv", "--edges", f"user:knows:user={tmp_path}/knows.csv",
-        "--node-table", f"user={tmp_path}/users.csv", "--node-table", f"film={tmp_path}/films.csv",
-        "--id-column", "user=id", "--node-column", "user:feat=age,height", "--label-column", "user=town",
+    users, films, _, knows = columns
+    run("import", "--edges", f"user:rates:film={tmp_path}/rates.csv", "--edges",
+        f"user:knows:user={tmp_path}/knows.csv", "--node-table", f"user={tmp_path}/users.csv",
+        "--node-table", f"film={tmp_path}/films.csv", "--id-column", "user=id", "--node-column", "user:feat=age,height", "--label-column", "user=town",
         "--mask-column", "user=split", "--mask-column", "film=seen", "--edge-ids", "--out", tmp_path / "g")
     with graphwire.open(tmp_path / "g", numpy=True) as graph:
         ids = [str(one) for one in users["id"]] if kind == "negative" else users["id"]  # with a sign they are text
@@ -493,17 +500,21 @@ def test_tables_on_the_command_line(kind, tmp_path):
         assert graph.feature("seen", "film")[graph.ids_of(films["film_id"], "film")].tolist() == films["seen"]
         src, dst = graph.find_edges(np.arange(len(knows["src"])), "knows")
         rows = graph.original_ids(np.arange(len(src)), etype="knows")
-        assert [ids[i] for i in src] == [str(knows["src"][row]) if kind == "negative" else knows["src"][row] for row in rows]
+        for ends, name in ((src, "src"), (dst, "dst")):
+            assert [str(ids[i]) for i in ends] == [str(knows[name][row]) for row in rows]
 
 
 @pytest.mark.parametrize("text, words", [
     (r'edges.csv, line 3: node type _N: "d" is not in the list \S+nodes.csv', ["--node-table", "nodes.csv"]),
     (r"twice.csv, line 4: an id that the list has before", ["--node-table", "twice.csv"]),
-    (r'--id-column: \S+nodes.csv: no column "idd"; it has: id, age, town', ["--node-table", "nodes.csv", "--id-column", "idd"]),
+    (r'--id-column: \S+nodes.csv: no column "idd"; it has: id, age, town', ["--node-table", "nodes.csv",
+                                                                           "--id-column", "idd"]),
     (r"no column is named id, node_id or _N", ["--node-table", "edges.csv"]),
     (r"--label-column: no node type has a --node-table", ["--label-column", "town"]),
-    (r"--node-table: node type _N has a list or a table already", ["--nodes", "nodes.csv", "--node-table", "nodes.csv"]),
-    (r'whole.csv, line 3: column town is "y": a mask is 0 or 1', ["--node-table", "whole.csv", "--mask-column", "town"]),
+    (r"--node-table: node type _N has a list or a table already", ["--nodes", "nodes.csv", "--node-table",
+                                                                   "nodes.csv"]),
+    (r'whole.csv, line 3: column town is "y": a mask is 0 or 1', ["--node-table", "whole.csv", "--mask-column",
+                                                                  "town"]),
     (r'whole.csv, line 2, column 3: "train" as feature is not a number', ["--node-table", "whole.csv", "--node-column",
                                                                          "x=town"]),
     (r"--node-column: column age occurs twice", ["--node-table", "whole.csv", "--node-column", "x=age,age"]),

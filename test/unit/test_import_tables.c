@@ -1,5 +1,5 @@
-/* Tables of nodes, and times of edges in files: the columns come in as rows of the nodes, and what does not fit is refused
- * with the line. */
+/* Tables of nodes, and times of edges in files: the columns come in as rows of the nodes, and what does not fit is
+ * refused with the line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

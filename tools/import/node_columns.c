@@ -180,7 +180,8 @@ static bool are_whole(const struct gw_import_space *space, const uint64_t *texts
 		struct gw_text_span span = gw_text_span(space->list_text.data, texts[i]);
 		uint64_t sign = span.bytes > 1 && span.at[0] == '-';
 		uint64_t value;
-		if (!gw_text_span_is_id((struct gw_text_span){.at = span.at + sign, .bytes = span.bytes - sign}, &value))
+		if (!gw_text_span_is_id((struct gw_text_span){.at = span.at + sign, .bytes = span.bytes - sign},
+					&value))
 			return false;
 	}
 	return true;
@@ -217,9 +218,9 @@ static enum mask_word mask_word(struct gw_text_span span)
 	static const struct {
 		const char *word;
 		enum mask_word means;
-	} words[] = {{"0", MASK_NO},         {"false", MASK_NO},     {"1", MASK_YES},      {"true", MASK_YES},
-		     {"train", MASK_TRAIN},  {"training", MASK_TRAIN}, {"val", MASK_VAL},    {"valid", MASK_VAL},
-		     {"validation", MASK_VAL}, {"test", MASK_TEST},  {"none", MASK_NONE}};
+	} words[] = {{"0", MASK_NO},           {"false", MASK_NO},       {"1", MASK_YES},    {"true", MASK_YES},
+		     {"train", MASK_TRAIN},    {"training", MASK_TRAIN}, {"val", MASK_VAL},  {"valid", MASK_VAL},
+		     {"validation", MASK_VAL}, {"test", MASK_TEST},      {"none", MASK_NONE}};
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strlen(words[i].word) == span.bytes && strncasecmp(words[i].word, span.at, span.bytes) == 0)
 			return words[i].means;
@@ -238,8 +239,7 @@ static gw_status mask_words(const struct gw_import_space *space, const char *nam
 			return gw_fail(GW_FORMAT,
 				       "%s, line %llu: column %s is \"%.*s\": a mask is 0 or 1 in each row, or train, "
 				       "val, test or none in each row",
-				       space->list_path,
-				       (unsigned long long)gw_table_line(&space->list_table, i), name,
+				       space->list_path, (unsigned long long)gw_table_line(&space->list_table, i), name,
 				       (int)(span.bytes < 40 ? span.bytes : 40), span.at);
 		texts[i] = word;
 	}

@@ -1,5 +1,5 @@
-/* Reads strings from an archive or from two files, checks their offsets, and picks some of them. Errors: members that do not exist, that
- * have another type, or that do not fit each other. */
+/* Reads strings from an archive or from two files, checks their offsets, and picks some of them. Errors: members that
+ * do not exist, that have another type, or that do not fit each other. */
 #include "tools/import/strings.h"
 
 #include <string.h>
