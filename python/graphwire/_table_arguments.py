@@ -7,13 +7,14 @@ Errors: ValueError for a type or a column that does not exist, which suggests on
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
 from graphwire import _names
 from graphwire._graphs import Canonical
 from graphwire._keywords import suggestion
-from graphwire._tables import Table, opened
+from graphwire._tables import PATHS, Table, opened
 
 Key = Union[str, Canonical]  # a node type or an edge type
 Columns = dict[str, list[str]]  # {feature: columns that are joined}
@@ -51,9 +52,11 @@ def opened_tables(use: str, tables: Any, only: Key) -> dict[Any, Table]:
 
 def _is_column(value: Any) -> bool:
     """Whether a value of a dictionary is a column rather than a table."""
-    return getattr(value, "ndim", None) == 1 or (isinstance(value, list) and not all(
-        isinstance(one, str) and one.endswith((".csv", ".parquet")) for one in value)) or type(
-            value).__name__ in ("Array", "ChunkedArray")
+    if isinstance(value, (list, tuple, range)):  # a list of files is one table
+        return not value or not all(isinstance(one, os.PathLike) or (isinstance(one, str) and one.endswith(PATHS))
+                                    for one in value)
+    return not isinstance(value, (str, os.PathLike)) and not any(
+        hasattr(value, name) for name in ("columns", "column_names", "schema", "keys"))
 
 
 def _by_type(use: str, given: Any, tables: Mapping[Any, Table]) -> tuple[dict[Any, Any], bool]:

@@ -55,6 +55,7 @@ def _value(ids: Ids, row: int) -> Any:
     return int(ids[row])
 
 
+@keywords
 class Tables:
     """Tables of a graph, which partition_graph reads: the result of from_tables."""
 
@@ -121,7 +122,7 @@ class Tables:
     def _write_nodes(self, files: Files, ntype: str, types: Mapping[str, Any], numbering: Numbering) -> None:
         column, table = self._ids[ntype], self._nodes[ntype]
         writer = Writer(files, ntype, self._features.get(ntype, []), types)
-        for where, batch in table.batches(types):
+        for where, batch in table.read(types):
             ids, first = _columns.ids(batch.column(column), column, where), len(numbering)
             wrong = numbers((numbering, ids, True))[:, 0] != np.arange(first, first + len(ids))
             if wrong.any():
@@ -136,7 +137,7 @@ class Tables:
         types that have an id which `graphwire import` does not take, a negative one."""
         columns, ntypes = self._ends[etype], (etype[0], etype[2])
         writer, rows = Writer(files, etype, self._features.get(etype, []), types), _npy.Rows(files.path(".npy"))
-        for where, batch in self._edges[etype].batches(types):
+        for where, batch in self._edges[etype].read(types):
             pair = [_columns.ids(batch.column(column), column, where) for column in columns]
             places = [end for end in (0, 1) if ntypes[end] in numberings]
             found = numbers(*((numberings[ntypes[end]], pair[end], ntypes[end] not in self._nodes)
@@ -155,7 +156,7 @@ class Tables:
             assert found is not None
             rows.append(found)
             writer.take(where, batch)
-        rows.close()
+        rows.close(row=(2,))
         writer.close()
         return rows
 
