@@ -104,11 +104,11 @@ static gw_status add_numbers(struct gw_import *im, const char *text)
 		status = gw_table_read(&space->list_table, columns, count, im->threads);
 	if (status != GW_OK)
 		return status;
-	float *narrow = (float *)values; /* in place: a number is stored before or at the place that was read last */
-	for (uint64_t i = 0; i < values_count; i++) {
-		float value = (float)values[i];
-		memcpy(&narrow[i], &value, sizeof(value));
-	}
+	float *narrow = gw_import_take(im, values_count, sizeof(*narrow), &status);
+	for (uint64_t i = 0; i < values_count && status == GW_OK; i++)
+		narrow[i] = (float)values[i];
+	if (status != GW_OK)
+		return status;
 	return add_array(im, space, parts.names[parts.count - 1], GW_FLOAT32, count, narrow);
 }
 
