@@ -23,8 +23,8 @@ INTEGERS = ("GW_DIMS_MAX", "GW_ALL_NEIGHBOURS", "GW_NONE")
 
 
 def declarations(compiler: str, include: str) -> str:
-    """The declarations of the public header, of owned.h and of numbering.h, without directives and attributes, which cffi
-    refuses."""
+    """The declarations of the public header, of owned.h and of numbering.h, without directives and attributes, which
+    cffi refuses."""
     with tempfile.TemporaryDirectory() as empty:
         for name in SYSTEM:
             Path(empty, name).touch()

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define BLOCK       64u          /* ids whose slots are prefetched together */
-#define SLOTS_FIRST 1024u        /* slots of a new numbering */
+#define BLOCK       64u           /* ids whose slots are prefetched together */
+#define SLOTS_FIRST 1024u         /* slots of a new numbering */
 #define SLOTS_TWICE (16ull << 20) /* below this number of slots, they grow twofold instead of by half */
 #define EMPTY       UINT32_MAX
 #define GROUP_BITS  16u /* ids of a group have one base; a group's texts are shorter than 2^32 bytes */
@@ -51,7 +51,8 @@ static uint64_t fold(uint64_t a, uint64_t b)
 static uint64_t load(const uint8_t *at, uint64_t bytes)
 {
 	uint64_t word = 0;
-	memcpy(&word, at, bytes);
+	if (bytes)
+		memcpy(&word, at, bytes);
 	return word;
 }
 
@@ -93,7 +94,7 @@ static bool same(const struct numbering *n, uint64_t number, const struct id *id
 	if (!n->texts)
 		return n->integers[number] == id->number;
 	struct id other = stored(n, number);
-	return other.length == id->length && memcmp(other.bytes, id->bytes, id->length) == 0;
+	return other.length == id->length && (!id->length || memcmp(other.bytes, id->bytes, id->length) == 0);
 }
 
 static uint32_t number_in(const struct slot *slot)
@@ -177,7 +178,8 @@ static gw_status append(struct numbering *n, const struct id *id)
 	if (n->count == group << GROUP_BITS)
 		n->bases[group] = n->num_bytes;
 	n->places[n->count++] = (uint32_t)(n->num_bytes - n->bases[group]);
-	memcpy(n->bytes + n->num_bytes, id->bytes, id->length);
+	if (id->length)
+		memcpy(n->bytes + n->num_bytes, id->bytes, id->length);
 	n->num_bytes += id->length;
 	return GW_OK;
 }
@@ -269,8 +271,7 @@ gw_status numbering_take(const struct id_column *columns, uint32_t count, uint64
 			return status;
 	}
 	for (uint64_t from = 0; from < rows; from += BLOCK) {
-		gw_status status =
-			take_block(columns, count, from, rows - from < BLOCK ? rows - from : BLOCK, out);
+		gw_status status = take_block(columns, count, from, rows - from < BLOCK ? rows - from : BLOCK, out);
 		if (status != GW_OK)
 			return status;
 	}

@@ -70,7 +70,7 @@ def _texts(column: Any) -> Texts:
     wide = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
     _, offsets, data = column.buffers()
     kind = np.int64 if wide else np.int32
-    found = np.frombuffer(offsets, kind)[column.offset:column.offset + len(column) + 1] if offsets else np.zeros(1, kind)
+    found = np.frombuffer(offsets or b"", kind)[column.offset:column.offset + len(column) + 1]
     return Texts(found if len(found) else np.zeros(1, kind),
                  np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8))
 
@@ -105,8 +105,8 @@ def _flat(column: Any, name: str, where: Where) -> np.ndarray:
         width = int(lengths[0]) if len(lengths) else 0
         if (lengths != width).any():
             row = int(np.argmax(lengths != width))
-            raise ValueError(f"{where(row)}: column {name} is a list of {lengths[row]}, but the first row's has {width}:"
-                             " the lists of a feature have one length")
+            raise ValueError(f"{where(row)}: column {name} is a list of {lengths[row]}, but the first row's has "
+                             f"{width}: the lists of a feature have one length")
     values = column.flatten()
     inner = rows(values, name, lambda row: where(row // max(width, 1)))
     return inner.reshape(len(column), width, *inner.shape[1:])
@@ -123,7 +123,8 @@ def rows(column: Any, name: str, where: Where) -> np.ndarray:
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
         return np.asarray(column.to_numpy(zero_copy_only=False))
     advice = ("declare it in text=[…] or categories=[…]" if is_text(column.type) else
-              "name it in time=…, or cast it to integers" if pa.types.is_temporal(column.type) else "cast it to a number")
+              "name it in time=…, or cast it to integers" if pa.types.is_temporal(column.type) else
+              "cast it to a number")
     raise TypeError(f"{where(0)}: column {name} is {column.type}: {advice}")
 
 
@@ -158,8 +159,8 @@ def _split_masks(column: Any, name: str, where: Where) -> dict[str, np.ndarray]:
     words = [str(word).strip().lower() for word in coded.dictionary.to_pylist()] + [""]
     for code, word in enumerate(words):
         if word not in _SPLITS and (codes == code).any():
-            raise ValueError(f"{where(int(np.argmax(codes == code)))}: column {name} is {word!r}: a mask is a bool, or 0 "
-                             "or 1, or train, val, test or none, for each row")
+            raise ValueError(f"{where(int(np.argmax(codes == code)))}: column {name} is {word!r}: a mask is a bool, or "
+                             "0 or 1, or train, val, test or none, for each row")
     splits = np.array([_SPLITS[word] if word in _SPLITS else "" for word in words], "U5")[codes]
     return {f"{split}_mask": splits == split for split in ("train", "val", "test")}
 

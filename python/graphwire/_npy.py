@@ -38,9 +38,9 @@ class Rows:
         np.ascontiguousarray(rows).tofile(self._file)
         self.count += len(rows)
 
-    def close(self, dtype: Any = np.int64) -> None:
-        """Writes the header. dtype: that of a file without rows."""
-        kind = self.kind or (np.dtype(dtype), ())
+    def close(self, dtype: Any = np.int64, row: tuple[int, ...] = ()) -> None:
+        """Writes the header. dtype, row: the type, and the shape of a row, of a file without rows."""
+        kind = self.kind or (np.dtype(dtype), row)
         self._file.seek(0)
         self._file.write(_header(kind[0], (self.count, *kind[1])))
         self._file.close()

@@ -63,8 +63,8 @@ class Numbering:
         return [data[start:end] for offsets in self._offsets() for start, end in zip(offsets, offsets[1:])]
 
     def write(self, stem: Path) -> Path:
-        """Writes the ids in the order of their numbers to files that begin with `stem`. Returns the one that names them:
-        .npy of integers, or the offsets of texts."""
+        """Writes the ids in the order of their numbers to files that begin with `stem`. Returns the one that names
+        them: .npy of integers, or the offsets of texts."""
         if not self.is_text:
             rows = _npy.Rows(stem.with_name(stem.name + ".npy"))
             rows.append(self._integers())
@@ -102,7 +102,7 @@ def numbers(*columns: tuple[Numbering, Ids, bool]) -> np.ndarray:
     and whether new ids are added; without, a missing id gets -1."""
     rows = len(columns[0][1])
     out = np.empty((rows, len(columns)), np.int64)
-    given, kept = ffi.new(f"struct id_column[{len(columns)}]"), []
+    given, kept = ffi.new(f"struct id_column[{len(columns)}]"), list[Any]()
     for place, (numbering, ids, add) in enumerate(columns):
         numbering.is_text = isinstance(ids, Texts)
         _fill(given[place], numbering, ids, add, kept)

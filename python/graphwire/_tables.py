@@ -5,8 +5,8 @@
     a folder of part-*.parquet or part-*.csv          ─┘
 
 A folder's files are read in the order of their names. Names that begin with "_" or "." are ignored, as Spark does. The
-values of CSV are numbers if all of the column's values are; a first pass over the file finds that out. An id is a number
-in CSV only if it is written as one: "007" is text.
+values of CSV are numbers if all of the column's values are; a first pass over the file finds that out. An id is a
+number in CSV only if it is written as one: "007" is text.
 
 Errors: FileNotFoundError; ValueError and TypeError, which name the table or the file, the column and the row.
 """
@@ -26,7 +26,13 @@ from graphwire._keywords import suggestion
 BATCH_ROWS = 1 << 17
 _CSV_BLOCK = 16 << 20
 _KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
+PATHS = (*_KINDS, ".gz")  # ends of paths
 _DELIMITERS = ",\t;|"
+
+
+def _line(error: Exception) -> str:
+    """The first line of an error of Arrow."""
+    return str(error).partition("\n")[0]
 
 
 class Table:
@@ -58,6 +64,16 @@ class Table:
     def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
         """The rows of the columns in `types`, which the function types returned: (place of a row, batch)."""
         raise NotImplementedError
+
+    def read(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
+        """The batches; one without rows, if the table has no rows."""
+        pa, any_rows = arrow(), False
+        for where, batch in self.batches(types):
+            any_rows = True
+            yield where, batch
+        if not any_rows:
+            arrays = [pa.array([], kind) for kind in types.values()]
+            yield self._at(self.what, 0), pa.RecordBatch.from_arrays(arrays, names=list(types))
 
     def _at(self, what: str, first: int) -> Where:
         return lambda row: f"{what}, row {first + row}"
@@ -98,7 +114,7 @@ class _Pandas(Table):
             try:
                 arrays.append(pa.Array.from_pandas(frame[name], type=kinds[name] if kinds else None))
             except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-                raise TypeError(f"{self.what}: column {name}: {error}") from None
+                raise TypeError(f"{self.what}: column {name}: {_line(error)}") from None
         plain = [one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one for one in arrays]
         return pa.RecordBatch.from_arrays(plain, names=list(columns))
 
@@ -149,7 +165,7 @@ class _Parquet(_Files):
         try:
             return pyarrow.parquet.ParquetFile(path, pre_buffer=False)  # whole row groups would be in memory
         except pa.ArrowInvalid as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise ValueError(f"{path}: {_line(error)}") from None
 
     def _columns(self, path: Path) -> Sequence[str]:
         return list(self._file(path).schema_arrow.names)
@@ -186,13 +202,13 @@ class _Csv(_Files):
         pa = arrow()
         from pyarrow import csv
 
-        convert = csv.ConvertOptions(column_types=dict(kinds or {}), strings_can_be_null=True, quoted_strings_can_be_null=False,
-                                     null_values=[""], **({"include_columns": list(kinds)} if kinds else {}))
+        convert = csv.ConvertOptions(column_types=dict(kinds or {}), strings_can_be_null=True, null_values=[""],
+                                     quoted_strings_can_be_null=False, include_columns=list(kinds or ()))
         try:
             return csv.open_csv(path, csv.ReadOptions(block_size=_CSV_BLOCK), csv.ParseOptions(
                 delimiter=self._delimiter(path), newlines_in_values=True), convert)
         except pa.ArrowInvalid as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise ValueError(f"{path}: {_line(error)}") from None
 
     def _columns(self, path: Path) -> Sequence[str]:
         return list(self._open(path).schema.names)
@@ -207,7 +223,7 @@ class _Csv(_Files):
                 except StopIteration:
                     break
                 except pa.ArrowInvalid as error:
-                    raise ValueError(f"{path}, after row {first}: {error}") from None
+                    raise ValueError(f"{path}, after row {first}: {_line(error)}") from None
                 yield self._at(str(path), first), batch
                 first += batch.num_rows
 
@@ -285,7 +301,7 @@ def opened(table: Any, what: str) -> Table:
         try:
             table = pa.table(dict(table))
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise TypeError(f"{what}: {error}") from None
+            raise TypeError(f"{what}: {_line(error)}") from None
     if hasattr(table, "__arrow_c_array__") and not hasattr(table, "__arrow_c_stream__"):
         table = pa.table(pa.record_batch(table))
     if isinstance(table, pa.Table):

@@ -50,7 +50,7 @@ def _write_chunk(path: Path, out: Path) -> None:
     table = _tables.opened([path], str(path))
     names = [name for name in table.names if not re.fullmatch(r"__index_level_\d+__", name)]
     shape, rows = _row_shape(table), _npy.Rows(out)
-    for where, batch in table.batches(table.types(names, ())):
+    for where, batch in table.read(table.types(names, ())):
         parts = [_columns.rows(batch.column(name), name, where) for name in names]
         joined = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
         try:
@@ -61,6 +61,7 @@ def _write_chunk(path: Path, out: Path) -> None:
     rows.close()
 
 
+@keywords
 class Chunked:
     """A chunked graph of DGL, which partition_graph reads: the result of chunked()."""
 

@@ -14,13 +14,12 @@ import graphwire
 import numpy as np
 import pytest
 from conftest import PROGRAM, run
-from graphwire import _numbering as numbering
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 
 import pyarrow.csv  # noqa: E402
-import pyarrow.parquet  # noqa: E402
+import pyarrow.parquet  # noqa: E402, F401
 
 KINDS = ("arrow", "stream", "pandas", "polars", "csv", "parquet", "folder")
 RATES = ("user", "rates", "film")
@@ -76,9 +75,9 @@ def random_tables(draw, kind):
     users, films = ids_of(kind, draw.randint(2, 40), draw), ids_of("sparse", draw.randint(1, 20), draw)
     n, m = len(users), len(films)
     rates, knows = draw.randint(1, 200), draw.randint(3, 60)
-    return ({"id": users, "age": [draw.random() for _ in range(n)], "town": [draw.choice("zyx") + "-town" for _ in range(n)],
-             "height": [draw.randint(0, 9) for _ in range(n)], "split": [draw.choice(["train", "val", "test"])
-                                                                        for _ in range(n)],
+    return ({"id": users, "age": [draw.random() for _ in range(n)],
+             "town": [draw.choice("zyx") + "-town" for _ in range(n)], "height": [draw.randint(0, 9) for _ in range(n)],
+             "split": [draw.choice(["train", "val", "test"]) for _ in range(n)],
              "bio": [draw.choice(["ä, b", "", 'say "x"', "plain"]) + "!" for _ in range(n)]},
             {"film_id": films, "seen": [draw.random() < 0.5 for _ in range(m)], "year": [draw.randint(1900, 2030)
                                                                                         for _ in range(m)]},
@@ -212,43 +211,6 @@ def test_dgl_chunks(by_command, tmp_path):
         assert np.array_equal(graph.feature("w", etype="to")[:], weight[rows])
 
 
-# --- Numbers of ids. ---
-
-@pytest.mark.parametrize("as_text", [False, True])
-def test_numbering_is_that_of_a_dictionary(as_text):
-    """Numbers by first appearance, row by row over two columns, in batches of any size; with and without new ids."""
-    draw = random.Random(5)
-    first, second = numbering.Numbering(), numbering.Numbering()
-    known, other = {}, {}
-
-    def batch(values):
-        if not as_text:
-            return np.array(values, np.int64)
-        texts = [str(value).encode() * (value % 5) for value in values]  # empty ones, and different ones of one length
-        kind = draw.choice((np.int32, np.int64))
-        return numbering.Texts(np.cumsum([0, *map(len, texts)]).astype(kind), np.frombuffer(b"".join(texts), np.uint8))
-
-    def key(value):
-        return str(value) * (value % 5) if as_text else value
-
-    for size in (0, 1, 63, 64, 65, 5000, 40000):
-        a, b = ([draw.randrange(30000) for _ in range(size)] for _ in range(2))
-        found = numbering.numbers((first, batch(a), True), (first, batch(b), True))
-        assert found.tolist() == [[known.setdefault(key(x), len(known)), known.setdefault(key(y), len(known))]
-                                  for x, y in zip(a, b)]
-        found = numbering.numbers((first, batch(a), False), (second, batch(b), True))
-        assert found.tolist() == [[known[key(x)], other.setdefault(key(y), len(other))] for x, y in zip(a, b)]
-    missing = numbering.numbers((first, batch([10**6 + 1, 10**6 + 2]), False))
-    assert missing.tolist() == [[-1], [-1]]
-    assert len(first) == len(known) > 10000 and len(second) == len(other)
-
-
-def test_limits_of_ids():
-    texts = numbering.Texts(np.array([0, 65536]), np.zeros(65536, np.uint8))
-    with pytest.raises(graphwire.ResourceError, match="65,536 bytes"):
-        numbering.numbers((numbering.Numbering(), texts, True))
-
-
 # --- Types of columns. ---
 
 def edges_of(count, **columns):
@@ -295,8 +257,8 @@ def test_times(column, right, tmp_path):
 
 IDS = {
     "dictionary": pa.array(["b", "a", "c"]).dictionary_encode(), "large": pa.array(["b", "a", "c"], pa.large_string()),
-    "binary": pa.array([b"b", b"a", b"c"]), "zeros": pa.array(["007", "7", "07"]), "int8": pa.array([-5, 3, 7], pa.int8()),
-    "uint64": pa.array([2**63 - 1, 5, 0], pa.uint64())}
+    "binary": pa.array([b"b", b"a", b"c"]), "zeros": pa.array(["007", "7", "07"]),
+    "int8": pa.array([-5, 3, 7], pa.int8()), "uint64": pa.array([2**63 - 1, 5, 0], pa.uint64())}
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -307,7 +269,8 @@ def test_types_of_ids(name, tmp_path):
     edges = pa.table({"src": column.take(pa.array([0, 1])), "dst": column.take(pa.array([2, 2]))})
     for given in (nodes, None):
         out = tmp_path / str(given is None)
-        with partition(graphwire.from_tables(edges, given, features=["x"] if given is not None else None), out) as graph:
+        features = ["x"] if given is not None else None
+        with partition(graphwire.from_tables(edges, given, features=features), out) as graph:
             at = graph.ids_of(right)
             assert list(graph.original_ids(at)) == right
             assert given is None or graph.feature("x")[at].tolist() == [0, 1, 2]
@@ -330,7 +293,8 @@ def test_uuids_of_arrow_and_categories_of_polars(tmp_path):
 
 def test_csv_is_read_exactly(tmp_path):
     """Ids as they are written; numbers that only a later row shows to be fractions; quotes, a delimiter, a BOM."""
-    (tmp_path / "nodes.csv").write_text("\ufeffid;x;y;name\n007;1;2;'a\n7;2;3;\"b;\"\"c\n\"\n08;3.5;4;d\n", encoding="utf-8")
+    (tmp_path / "nodes.csv").write_text("\ufeffid;x;y;name\n007;1;2;'a\n7;2;3;\"b;\"\"c\n\"\n08;3.5;4;d\n",
+                                        encoding="utf-8")
     (tmp_path / "edges.tsv").write_text("src\tdst\n007\t7\n7\t7\n")
     tables = graphwire.from_tables(tmp_path / "edges.tsv", tmp_path / "nodes.csv", features=["x", "y"], text=["name"])
     with partition(tables, tmp_path / "g") as graph:
@@ -339,180 +303,41 @@ def test_csv_is_read_exactly(tmp_path):
         assert graph.feature("y").dtype == np.int64 and graph.node_texts(at, name="name") == ["'a", 'b;"c\n', "d"]
 
 
-# --- Errors. ---
-
-EDGES = {"src": ["a", "b"], "dst": ["b", "c"], "w": [1.0, 2.0]}
-NODES = {"id": ["a", "b", "c"], "age": [1, 2, 3], "town": ["x", "y", "x"]}
-
-
-def changed(table, **columns):
-    return pa.table({**table, **columns})
-
-
-@pytest.mark.parametrize("error, text, make", [
-    (ValueError, "features: nodes has no column 'agee': did you mean 'age'", lambda: graphwire.from_tables(
-        EDGES, NODES, features={"_N": ["agee"]})),
-    (ValueError, "features: no table has a column 'agee': did you mean 'age'", lambda: graphwire.from_tables(
-        EDGES, NODES, features=["agee"])),
-    (ValueError, "features: nodes has no column 'aeg': did you mean 'age'", lambda: graphwire.from_tables(
-        EDGES, NODES, features={"feat": ["age", "aeg"]})),
-    (ValueError, "labels: no table has a column 'twon': did you mean 'town'", lambda: graphwire.from_tables(
-        EDGES, NODES, labels="twon")),
-    (ValueError, "time: edges has no column 'when'; its columns are src, dst, w", lambda: graphwire.from_tables(
-        EDGES, NODES, time={("_N", "_E", "_N"): "when"})),
-    (ValueError, "id: nodes has no column 'idd': did you mean 'id'", lambda: graphwire.from_tables(EDGES, NODES, id="idd")),
-    (ValueError, "src: edges has no column 'scr': did you mean 'src'", lambda: graphwire.from_tables(EDGES, src="scr")),
-    (ValueError, "edges: no columns have known names of ends", lambda: graphwire.from_tables(
-        {"x": [1], "y": [2], "z": [3]})),
-    (ValueError, "column src has both", lambda: graphwire.from_tables(EDGES, src="src", dst="src")),
-    (ValueError, "nodes: no column is named as ids: pass id=", lambda: graphwire.from_tables(EDGES, {"x": ["a"]})),
-    (ValueError, "no edges have the node type 'paepr': did you mean 'paper'", lambda: graphwire.from_tables(
-        {("paper", "cites", "paper"): EDGES}, {"paepr": NODES})),
-    (ValueError, "features: no table has the type 'papre'", lambda: graphwire.from_tables(
-        {("paper", "cites", "paper"): EDGES}, {"paper": NODES}, features={"papre": ["age"], "paper": ["age"]})),
-    (ValueError, "two features have the name 'age'", lambda: graphwire.from_tables(
-        EDGES, NODES, features=["age"], categories=["age"])),
-    (ValueError, "labels: one column", lambda: graphwire.from_tables(EDGES, NODES, labels=["age", "town"])),
-    (TypeError, "has no argument 'feature': did you mean 'features'", lambda: graphwire.from_tables(EDGES, feature=["w"])),
-    (TypeError, "edges: a table is one of pandas, polars", lambda: graphwire.from_tables(5)),
-    (FileNotFoundError, "nowhere.csv: no such file", lambda: graphwire.from_tables("nowhere.csv")),
-])
-def test_wrong_arguments(error, text, make):
-    """Refused at once, by one line that names the argument."""
-    with pytest.raises(error, match=re.escape(text)) as raised:
-        make()
-    assert "\n" not in str(raised.value)
+def test_tables_without_rows(tmp_path):
+    """An edge type without edges, a node type without nodes."""
+    nodes, none = pa.table({"id": ["a", "b"], "x": [1.0, 2.0]}), pa.table({"id": pa.array([], pa.string())})
+    edges = {("a", "to", "a"): pa.table({"src": ["a"], "dst": ["b"]}),
+             ("a", "in", "b"): pa.table({"src": pa.array([], pa.string()), "dst": pa.array([], pa.string())})}
+    with partition(graphwire.from_tables(edges, {"a": nodes, "b": none}, features=["x"]), tmp_path / "g") as graph:
+        assert graph.num_edges("in") == 0 and graph.num_edges("to") == 1 and graph.num_nodes("b") == 0
 
 
-@pytest.mark.parametrize("error, text, edges, nodes, options", [
-    (ValueError, "edges, row 1: column dst is 'd', which no row of nodes has as its id", changed(EDGES, dst=["b", "d"]),
-     NODES, {}),
-    (ValueError, "nodes, row 2: column id: 'a' is the id of an earlier row too", EDGES, changed(NODES, id=["a", "b", "a"]), {}),
-    (ValueError, "nodes, row 1: column id is missing", EDGES, changed(NODES, id=["a", None, "c"]), {}),
-    (ValueError, "edges, row 0: column src is missing", changed(EDGES, src=[None, "b"]), None, {}),
-    (ValueError, "edges, row 1: column src is missing", changed(EDGES, src=[1.0, float("nan")], dst=[1.0, 2.0]), None, {}),
-    (TypeError, "ids are integers or text, not double: cast", changed(EDGES, src=[1.0, 2.0], dst=[1.0, 2.0]), None, {}),
-    (TypeError, "ids of _N are int64 here and text elsewhere", changed(EDGES, dst=[1, 2]), NODES, {}),
-    (ValueError, "edges, row 1: column src is 18446744073709551615: ids are below 2^63",
-     changed(EDGES, src=pa.array([1, 2**64 - 1], pa.uint64()), dst=[1, 2]), None, {}),
-    (ValueError, "nodes, row 2: column age is missing", EDGES, changed(NODES, age=[1, 2, None]), {"features": ["age"]}),
-    (ValueError, "nodes, row 1: column age is missing", EDGES, changed(NODES, age=[1, float("nan"), 2]), {"features": ["age"]}),
-    (ValueError, "nodes, row 1: column age is missing", EDGES,
-     pd.DataFrame({**NODES, "age": [1, float("nan"), 2]}), {"features": ["age"]}),
-    (TypeError, "column town is string: declare it in text=", EDGES, NODES, {"features": ["town"]}),
-    (TypeError, "column age is int64, not text", EDGES, NODES, {"text": ["age"]}),
-    (ValueError, "nodes, row 1: column age is a list of 1, but the first row's has 2", EDGES,
-     changed(NODES, age=[[1, 2], [3], [4, 5]]), {"features": ["age"]}),
-    (ValueError, "nodes, row 2: column age is 3: a mask", EDGES, changed(NODES, age=[0, 1, 3]), {"masks": "age"}),
-    (ValueError, "nodes, row 1: column town is 'y': a mask is", EDGES, changed(NODES, town=["train", "y", "test"]),
-     {"masks": "town"}),
-    (TypeError, "times are integers, timestamps or dates, not double", EDGES, NODES, {"time": "w"}),
-    (TypeError, "column town is timestamp[us]: name it in time=", EDGES,
-     changed(NODES, town=pa.array([1, 2, 3], pa.timestamp("us"))), {"features": ["town"]}),
-])
-def test_wrong_rows(error, text, edges, nodes, options, tmp_path):
-    """Refused by one line that names the table, the row and the column; nothing is left behind."""
-    with pytest.raises(error, match=re.escape(text)) as raised:
-        graphwire.partition_graph(graphwire.from_tables(edges, nodes, **options), "g", 1, tmp_path / "g")
-    assert "\n" not in str(raised.value) and not any(tmp_path.iterdir())
+def test_masks_and_categories_of_edges(tmp_path):
+    edges = pa.table({"src": [0, 1, 2], "dst": [1, 2, 0], "split": ["val", None, "train"], "good": [True, False, True],
+                      "kind": ["b", "a", "b"]})
+    tables = graphwire.from_tables(edges, masks=["split", "good"], categories=["kind"])
+    with partition(tables, tmp_path / "g") as graph:
+        rows = graph.original_ids(np.arange(3), etype="_E")
+
+        def of(name):
+            return graph.feature(name, etype="_E")[:].tolist()
+
+        assert of("train_mask") == [row == 2 for row in rows] and of("val_mask") == [row == 0 for row in rows]
+        assert of("good") == [row != 1 for row in rows] and of("kind") == [int(row != 1) for row in rows]
 
 
-def test_wrong_files(tmp_path):
-    """Errors name the file and its row, from 0."""
-    folder = tmp_path / "spark"
-    folder.mkdir()
-    pa.parquet.write_table(changed(EDGES), folder / "part-0.parquet")
-    pa.parquet.write_table(changed(EDGES, src=["a", None]), folder / "part-1.parquet")
-    with pytest.raises(ValueError, match=r"part-1\.parquet, row 1: column src is missing"):
-        partition(graphwire.from_tables(folder), tmp_path / "g")
-    pa.parquet.write_table(changed(EDGES, src=[1, 2]), folder / "part-1.parquet")
-    with pytest.raises(TypeError, match=r"part-1\.parquet: column src is int64, but string in part-0\.parquet"):
-        partition(graphwire.from_tables(folder), tmp_path / "g")
-    pa.parquet.write_table(pa.table({"dst": [1]}), folder / "part-1.parquet")
-    with pytest.raises(ValueError, match=r"part-1\.parquet: no column 'src', which part-0\.parquet has"):
-        graphwire.from_tables(folder)
-    (folder / "day=1").mkdir()
-    with pytest.raises(ValueError, match="folder day=1: name the files"):
-        graphwire.from_tables(folder)
-    (tmp_path / "bad.parquet").write_bytes(b"nothing")
-    (tmp_path / "bad.csv").write_text("src,dst\n1,2\n3\n")
-    (tmp_path / "bad.txtx").write_text("src,dst\n")
-    with pytest.raises(ValueError, match=r"bad\.parquet: "):
-        graphwire.from_tables(tmp_path / "bad.parquet")
-    with pytest.raises(ValueError, match=r"bad\.csv"):
-        partition(graphwire.from_tables(tmp_path / "bad.csv"), tmp_path / "g")
-    with pytest.raises(ValueError, match=r"neither \.csv, \.tsv, \.csv\.gz nor \.parquet"):
-        graphwire.from_tables(tmp_path / "bad.txtx")
+def test_lists_of_files_are_one_table(tmp_path):
+    for part in range(2):
+        (tmp_path / f"{part}.csv").write_text(f"id,x\n{part},{part + 5}\n")
+    nodes = [tmp_path / "0.csv", tmp_path / "1.csv"]
+    for given in (nodes, list(map(str, nodes)), {"_N": nodes}, {"_N": list(map(str, nodes))}):
+        with partition(graphwire.from_tables({"src": [0], "dst": [1]}, given, features=["x"]), tmp_path / "g") as graph:
+            assert graph.feature("x")[:].tolist() == [5, 6]
 
 
-def test_a_stream_is_read_once(tmp_path):
-    tables = graphwire.from_tables(pa.table(EDGES).to_reader())
-    partition(tables, tmp_path / "a").close()
-    with pytest.raises(ValueError, match="the stream has been read"):
-        partition(tables, tmp_path / "b")
-
-
-def test_features_beside_tables_are_refused(tmp_path):
-    with pytest.raises(TypeError, match="this graph is in files"):
-        partition(graphwire.from_tables(EDGES), tmp_path / "g", node_features={"x": np.zeros(3)})
-
-
-def test_without_pyarrow():
-    """One line says what to install; the package works otherwise."""
-    done = subprocess.run([sys.executable, "-c", "import sys; sys.modules['pyarrow'] = None; import graphwire\n"
-                           "try: graphwire.from_tables({})\nexcept ModuleNotFoundError as error: print(error)"],
-                          capture_output=True, text=True, check=True)
-    assert done.stdout == 'tables need pyarrow, which is not installed: "pip install pyarrow"\n'
-
-
-# --- The command line. ---
-
-@pytest.mark.parametrize("kind", ["text", "uuid", "sparse", "negative"])
-def test_tables_on_the_command_line(kind, tmp_path):
-    """`graphwire import --node-table` makes the graph of from_tables; features are float32."""
-    columns = random_tables(random.Random(f"command {kind}"), kind)
-    for name, table in zip(("users", "films", "rates", "knows"), columns):
-        pa.csv.write_csv(pa.table(table), tmp_path / f"{name}.csv")
-    users, films, rates, knows = columns
-    run("import", "--edges", f"user:rates:film={tmp_path}/rates.csv", "--edges", f"user:knows:user={tmp_path}/knows.csv",
-        "--node-table", f"user={tmp_path}/users.csv", "--node-table", f"film={tmp_path}/films.csv",
-        "--id-column", "user=id", "--node-column", "user:feat=age,height", "--label-column", "user=town",
-        "--mask-column", "user=split", "--mask-column", "film=seen", "--edge-ids", "--out", tmp_path / "g")
-    with graphwire.open(tmp_path / "g", numpy=True) as graph:
-        ids = [str(one) for one in users["id"]] if kind == "negative" else users["id"]  # with a sign they are text
-        at = graph.ids_of(ids, "user")
-        assert at.tolist() == list(range(len(ids)))  # the order of the rows
-        right = np.stack([users["age"], users["height"]], 1).astype(np.float32)
-        assert np.array_equal(graph.feature("feat", "user")[at], right)
-        towns = sorted(set(users["town"]))
-        assert [towns[i] for i in graph.feature("label", "user")[at]] == users["town"]
-        for split in ("train", "val", "test"):
-            assert graph.feature(f"{split}_mask", "user")[at].tolist() == [one == split for one in users["split"]]
-        assert graph.feature("seen", "film")[graph.ids_of(films["film_id"], "film")].tolist() == films["seen"]
-        src, dst = graph.find_edges(np.arange(len(knows["src"])), "knows")
-        rows = graph.original_ids(np.arange(len(src)), etype="knows")
-        assert [ids[i] for i in src] == [str(knows["src"][row]) if kind == "negative" else knows["src"][row] for row in rows]
-
-
-@pytest.mark.parametrize("text, words", [
-    (r'edges.csv, line 3: node type _N: "d" is not in the list \S+nodes.csv', ["--node-table", "nodes.csv"]),
-    (r"twice.csv, line 4: an id that the list has before", ["--node-table", "twice.csv"]),
-    (r'--id-column: \S+nodes.csv: no column "idd"; it has: id, age, town', ["--node-table", "nodes.csv", "--id-column", "idd"]),
-    (r"no column is named id, node_id or _N", ["--node-table", "edges.csv"]),
-    (r"--label-column: no node type has a --node-table", ["--label-column", "town"]),
-    (r"--node-table: node type _N has a list or a table already", ["--nodes", "nodes.csv", "--node-table", "nodes.csv"]),
-    (r'whole.csv, line 3: column town is "y": a mask is 0 or 1', ["--node-table", "whole.csv", "--mask-column", "town"]),
-    (r'whole.csv, line 2, column 3: "train" as feature is not a number', ["--node-table", "whole.csv", "--node-column",
-                                                                         "x=town"]),
-    (r"--node-column: column age occurs twice", ["--node-table", "whole.csv", "--node-column", "x=age,age"]),
-    (r"a name of a column has 1 to", ["--node-table", "whole.csv", "--node-column", "x=age,"]),
-    (r"write columns as TYPE:NAME=COLUMN", ["--node-table", "whole.csv", "--node-column", "age"]),
-])
-def test_wrong_tables_on_the_command_line(text, words, tmp_path):
-    (tmp_path / "edges.csv").write_text("src,dst\na,b\nb,d\n")
-    for name, last in (("nodes", "c"), ("twice", "a"), ("whole", "d")):
-        (tmp_path / f"{name}.csv").write_text(f"id,age,town\na,1,train\nb,2,y\n{last},3,x\n")
-    words = [str(tmp_path / word) if word.endswith(".csv") else word for word in words]
-    done = subprocess.run([PROGRAM, "import", "--from", tmp_path / "edges.csv", "--out", tmp_path / "g", *words],
-                          capture_output=True, text=True)
-    assert done.returncode != 0 and re.search(text, done.stderr), done.stderr
+def test_mixed_columns_are_refused_in_one_line():
+    for table in (pd.DataFrame({"src": [1, "a"], "dst": [1, 2]}), {"src": [1, "a"], "dst": [1, 2]},
+                  pd.DataFrame({"src": [object()], "dst": [1]})):
+        with pytest.raises(TypeError, match="edges") as raised:
+            graphwire.from_tables(table).write(None)
+        assert "\n" not in str(raised.value)

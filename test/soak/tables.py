@@ -27,8 +27,8 @@ from pathlib import Path
 import graphwire
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 from graphwire import partition
 
@@ -46,7 +46,8 @@ def generate(path, edges, ids, as_text):
     random, writer = np.random.default_rng(1), None
     for begin in range(0, edges, BLOCK):
         ends = random.integers(0, ids, (2, min(BLOCK, edges - begin)))
-        table = pa.table({"src": texts(ends[0]), "dst": texts(ends[1])} if as_text else {"src": ends[0], "dst": ends[1]})
+        columns = [texts(one) if as_text else one for one in ends]
+        table = pa.table({"src": columns[0], "dst": columns[1]})
         writer = writer or pq.ParquetWriter(path, table.schema, use_dictionary=False)
         writer.write_table(table)
     writer.close()
@@ -123,8 +124,8 @@ def memory(args):
         nodes = graph.num_nodes()
     own = sum(path.stat().st_size for path in (args.folder / "text-parts").rglob("*orig_id.bytes*"))
     more, bound = peaks["text"] - peaks["integers"], 16 * nodes + own + SLACK
-    print(f"{args.edges:,} edges, {nodes:,} text ids of {own / 2**20:,.0f} MiB: {more / 2**20:,.0f} MiB beyond the graph, "
-          f"{(more - own) / nodes:.1f} bytes an id and its text; bound {bound / 2**20:,.0f} MiB")
+    print(f"{args.edges:,} edges, {nodes:,} text ids of {own / 2**20:,.0f} MiB: {more / 2**20:,.0f} MiB beyond the "
+          f"graph; bound {bound / 2**20:,.0f} MiB")
     return more <= bound
 
 

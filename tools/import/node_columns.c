@@ -104,11 +104,11 @@ static gw_status add_numbers(struct gw_import *im, const char *text)
 		status = gw_table_read(&space->list_table, columns, count, im->threads);
 	if (status != GW_OK)
 		return status;
-	float *narrow = (float *)values; /* in place: a number is stored before or at the place that was read last */
-	for (uint64_t i = 0; i < values_count; i++) {
-		float value = (float)values[i];
-		memcpy(&narrow[i], &value, sizeof(value));
-	}
+	float *narrow = gw_import_take(im, values_count, sizeof(*narrow), &status);
+	for (uint64_t i = 0; i < values_count && status == GW_OK; i++)
+		narrow[i] = (float)values[i];
+	if (status != GW_OK)
+		return status;
 	return add_array(im, space, parts.names[parts.count - 1], GW_FLOAT32, count, narrow);
 }
 
@@ -165,6 +165,8 @@ static gw_status number_labels(struct gw_import *im, const struct gw_import_spac
 		status = gw_builder_own(im->builder, offsets, gw_free);
 	if (status == GW_OK)
 		status = gw_builder_own(im->builder, bytes, gw_free);
+	else
+		gw_free(bytes);
 	if (status == GW_OK)
 		status = sort_categories(im, space, numbering.count, offsets, bytes, texts);
 	gw_numbering_free(&numbering);
@@ -178,7 +180,8 @@ static bool are_whole(const struct gw_import_space *space, const uint64_t *texts
 		struct gw_text_span span = gw_text_span(space->list_text.data, texts[i]);
 		uint64_t sign = span.bytes > 1 && span.at[0] == '-';
 		uint64_t value;
-		if (!gw_text_span_is_id((struct gw_text_span){.at = span.at + sign, .bytes = span.bytes - sign}, &value))
+		if (!gw_text_span_is_id((struct gw_text_span){.at = span.at + sign, .bytes = span.bytes - sign},
+					&value))
 			return false;
 	}
 	return true;
@@ -215,9 +218,9 @@ static enum mask_word mask_word(struct gw_text_span span)
 	static const struct {
 		const char *word;
 		enum mask_word means;
-	} words[] = {{"0", MASK_NO},         {"false", MASK_NO},     {"1", MASK_YES},      {"true", MASK_YES},
-		     {"train", MASK_TRAIN},  {"training", MASK_TRAIN}, {"val", MASK_VAL},    {"valid", MASK_VAL},
-		     {"validation", MASK_VAL}, {"test", MASK_TEST},  {"none", MASK_NONE}};
+	} words[] = {{"0", MASK_NO},           {"false", MASK_NO},       {"1", MASK_YES},    {"true", MASK_YES},
+		     {"train", MASK_TRAIN},    {"training", MASK_TRAIN}, {"val", MASK_VAL},  {"valid", MASK_VAL},
+		     {"validation", MASK_VAL}, {"test", MASK_TEST},      {"none", MASK_NONE}};
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strlen(words[i].word) == span.bytes && strncasecmp(words[i].word, span.at, span.bytes) == 0)
 			return words[i].means;
@@ -236,8 +239,7 @@ static gw_status mask_words(const struct gw_import_space *space, const char *nam
 			return gw_fail(GW_FORMAT,
 				       "%s, line %llu: column %s is \"%.*s\": a mask is 0 or 1 in each row, or train, "
 				       "val, test or none in each row",
-				       space->list_path,
-				       (unsigned long long)gw_table_line(&space->list_table, i), name,
+				       space->list_path, (unsigned long long)gw_table_line(&space->list_table, i), name,
 				       (int)(span.bytes < 40 ? span.bytes : 40), span.at);
 		texts[i] = word;
 	}

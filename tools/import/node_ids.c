@@ -286,8 +286,8 @@ static gw_status fail_unlisted(const struct gw_import_space *space, const struct
 	struct gw_text_span span = text ? gw_text_span(text, value) : (struct gw_text_span){0};
 	char why[512];
 	if (text)
-		snprintf(why, sizeof(why), "\"%.*s\" is not in the list %s", (int)(span.bytes < 40 ? span.bytes : 40), span.at,
-			 space->list_path);
+		snprintf(why, sizeof(why), "\"%.*s\" is not in the list %s", (int)(span.bytes < 40 ? span.bytes : 40),
+			 span.at, space->list_path);
 	else
 		snprintf(why, sizeof(why), "%llu is not in the list %s", (unsigned long long)value, space->list_path);
 	return node_ids_fail_at(sources, listed, space->name, why);

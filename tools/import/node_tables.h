@@ -1,5 +1,5 @@
-/* Tables of nodes, --node-table: text with a header and a node in each row, whose columns are ids, features, a label and
- * masks. */
+/* Tables of nodes, --node-table: text with a header and a node in each row, whose columns are ids, features, a label
+ * and masks. */
 #ifndef GW_TOOLS_IMPORT_NODE_TABLES_H
 #define GW_TOOLS_IMPORT_NODE_TABLES_H
 

@@ -100,8 +100,8 @@ static gw_status plan_nodes(struct gw_import *im, const struct gw_import_word *w
 	struct gw_import_parts parts;
 	struct gw_import_space *space;
 	bool list = word->kind == GW_IMPORT_NODES, is_table = word->kind == GW_IMPORT_NODE_TABLE;
-	const char *option = list                               ? "--nodes"
-			     : is_table                         ? "--node-table"
+	const char *option = list                                ? "--nodes"
+			     : is_table                          ? "--node-table"
 			     : word->kind == GW_IMPORT_ID_COLUMN ? "--id-column"
 								 : "--num-nodes";
 	gw_status status = gw_import_word_split(word->text, 1, &parts);

@@ -1,7 +1,8 @@
-/* Reads strings from an archive or from two files, checks their offsets, and picks some of them. Errors: members that do not exist, that
- * have another type, or that do not fit each other. */
+/* Reads strings from an archive or from two files, checks their offsets, and picks some of them. Errors: members that
+ * do not exist, that have another type, or that do not fit each other. */
 #include "tools/import/strings.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/import/npz.h"
@@ -25,12 +26,11 @@ static gw_status strings_files(struct gw_import *im, const char *path, const str
 			       const struct gw_npy_file **bytes)
 {
 	gw_status status = GW_OK;
-	size_t stem = strlen(path) - strlen(OFFSETS);
-	char *beside = gw_import_take(im, stem + sizeof(BYTES), 1, &status);
+	size_t room = strlen(path) + 1, stem = strlen(path) - strlen(OFFSETS);
+	char *beside = gw_import_take(im, room, 1, &status);
 	if (status != GW_OK)
 		return status;
-	memcpy(beside, path, stem);
-	memcpy(beside + stem, BYTES, sizeof(BYTES));
+	snprintf(beside, room, "%.*s%s", (int)stem, path, BYTES);
 	status = gw_import_array(im, path, offsets);
 	return status != GW_OK ? status : gw_import_array(im, beside, bytes);
 }

@@ -1,0 +1,153 @@
+"""Writes the rows of tables to the files that `graphwire import` reads, a batch at a time.
+
+    Writer(files, type, features) ─▶ take(batch) … ─▶ close(): options of `graphwire import` in Files
+
+Errors: ValueError and TypeError, which name the table, the column and the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphwire import _columns, _npy
+from graphwire._numbering import Ids, Numbering, Texts, numbers
+from graphwire._table_arguments import Feature, Key, label
+
+BLOCK = 1 << 20  # rows of a file that are changed at a time
+
+
+class _Categories:
+    """A column of categories as numbers: those of its values in their order."""
+
+    def __init__(self, rows: _npy.Rows):
+        self._rows, self._numbering = rows, Numbering()
+
+    def append(self, values: Ids) -> None:
+        self._rows.append(numbers((self._numbering, values, True))[:, 0])
+
+    def close(self, stem: Path) -> Path:
+        """Numbers the values by their order, and writes them as texts, to files that begin with `stem`. Returns the
+        path of the texts."""
+        self._rows.close()
+        values = self._numbering.values()
+        order = sorted(range(len(values)), key=values.__getitem__)
+        places = np.empty(len(values), np.int64)
+        places[order] = np.arange(len(values))
+        if self._rows.count:
+            codes = np.load(self._rows.path, mmap_mode="r+")
+            for begin in range(0, len(codes), BLOCK):
+                codes[begin:begin + (BLOCK)] = places[codes[begin:begin + (BLOCK)]]
+            codes.flush()
+        texts = [values[i] if isinstance(values[i], bytes) else str(values[i]).encode() for i in order]
+        written = _npy.TextFiles(stem)
+        written.append(np.cumsum([0, *map(len, texts)]), np.frombuffer(b"".join(texts), np.uint8))
+        written.close()
+        return written.path
+
+
+class Writer:
+    """The files of one type in a folder, which grow a batch at a time. files: shared by all types."""
+
+    def __init__(self, files: Files, key: Key, features: Sequence[Feature], types: Mapping[str, Any]):
+        self._files, self._key, self._features, self._types = files, key, features, types
+        self._rows: dict[str, _npy.Rows] = {}
+        self._categories: dict[str, _Categories] = {}
+        self._texts: dict[str, _npy.TextFiles] = {}
+
+    def _append(self, name: str, rows: np.ndarray) -> None:
+        if name not in self._rows:
+            self._rows[name] = _npy.Rows(self._files.path(".npy"))
+        self._rows[name].append(rows)
+
+    def _append_category(self, name: str, values: Ids) -> None:
+        if name not in self._categories:
+            self._categories[name] = _Categories(_npy.Rows(self._files.path(".npy")))
+        self._categories[name].append(values)
+
+    def _append_text(self, name: str, texts: Texts) -> None:
+        if name not in self._texts:
+            self._texts[name] = _npy.TextFiles(self._files.path(""))
+        self._texts[name].append(texts.offsets, texts.data)
+
+    def take(self, where: _columns.Where, batch: Any) -> None:
+        """Appends the rows of a batch."""
+        for one in self._features:
+            column, name = batch.column(one.columns[0]), one.columns[0]
+            text = _columns.is_text(self._types[name])
+            if one.role == "text":
+                self._append_text(one.name, _columns.texts(column, name, where))
+            elif one.role == "categories" or (one.role == "labels" and text):
+                self._append_category(one.name, _columns.ids(column, name, where))
+            elif one.role == "masks":
+                masks = _columns.masks(column, name, where)
+                for mask, rows in masks.items():
+                    self._append(one.name if len(masks) == 1 else mask, rows)
+            elif one.role == "time":
+                self._append(one.name, _columns.times(column, name, where))
+            else:
+                self._append(one.name, self._numbers(one, where, batch))
+
+    def _numbers(self, one: Feature, where: _columns.Where, batch: Any) -> np.ndarray:
+        parts = [_columns.rows(batch.column(name), name, where) for name in one.columns]
+        if len(parts) > 1:
+            return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+        rows = parts[0]
+        return rows.astype(np.int64) if one.role == "labels" and rows.dtype.kind in "iub" else rows
+
+    def close(self) -> None:
+        """Ends the files, and adds them to the words of `graphwire import`."""
+        of, node = label(self._key), isinstance(self._key, str)
+        for name, categories in self._categories.items():
+            self._rows[name] = categories._rows
+            if node:
+                names = categories.close(self._files.path(""))
+                self._files.add("--node-feature", f"{of}:{name}.names", names, f"names of {name} of {of}")
+            else:
+                categories.close(self._files.path(""))
+        for name, rows in self._rows.items():
+            if name not in self._categories:
+                rows.close()
+            self._add(name, rows, of, node)
+        for name, texts in self._texts.items():
+            texts.close()
+            self._files.add("--node-feature", f"{of}:{name}", texts.path, f"text {name} of {of}")
+
+    def _add(self, name: str, rows: _npy.Rows, of: str, node: bool) -> None:
+        mask = rows.kind is not None and rows.kind[0] == np.bool_ and not rows.kind[1]
+        if any(one.role == "time" and one.name == name for one in self._features):
+            self._files.add("--edge-time", of, rows.path, f"times of {of}")
+        elif node:
+            self._files.add("--node-mask" if mask else "--node-feature", f"{of}:{name}", rows.path,
+                            f"node feature {name} of {of}")
+        else:
+            self._files.add("--edge-feature", f"{of}:{name}", rows.path, f"edge feature {name} of {of}")
+
+
+class Files:
+    """The files in a folder, the words of `graphwire import` about them, and {file: what it holds} for errors."""
+
+    def __init__(self, folder: Path):
+        self._folder, self._count = folder, 0
+        self.words: list[str] = []
+        self.names: dict[str, str] = {}
+
+    def path(self, end: str) -> Path:
+        self._count += 1
+        return self._folder / f"{self._count}{end}"
+
+    def add(self, option: str, of: str, path: Path, what: str) -> None:
+        self.words += [option, f"{of}={path}"]
+        self.names[str(path)] = what
+
+
+def settled(rows: _npy.Rows, files: Files) -> Path:
+    """The file of edges. Two edges become two arrays, because [2, 2] could be rows or columns."""
+    if rows.count != 2:
+        return rows.path
+    pairs, path = np.load(rows.path), files.path(".npz")
+    np.savez(path, src=pairs[:, 0], dst=pairs[:, 1])
+    return path

@@ -1,0 +1,72 @@
+"""Tables of nodes on the command line, against plain Python; errors by their text."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+
+import graphwire
+import numpy as np
+import pytest
+from conftest import PROGRAM, run
+
+pa = pytest.importorskip("pyarrow")
+
+from test_tables import random_tables  # noqa: E402
+
+
+@pytest.mark.parametrize("kind", ["text", "uuid", "sparse", "negative"])
+def test_tables_on_the_command_line(kind, tmp_path):
+    """`graphwire import --node-table` makes the graph of from_tables; features are float32."""
+    columns = random_tables(random.Random(f"command {kind}"), kind)
+    for name, table in zip(("users", "films", "rates", "knows"), columns):
+        pa.csv.write_csv(pa.table(table), tmp_path / f"{name}.csv")
+    users, films, _, knows = columns
+    run("import", "--edges", f"user:rates:film={tmp_path}/rates.csv",
+        "--edges", f"user:knows:user={tmp_path}/knows.csv", "--node-table", f"user={tmp_path}/users.csv",
+        "--node-table", f"film={tmp_path}/films.csv", "--id-column", "user=id", "--node-column", "user:feat=age,height",
+        "--label-column", "user=town", "--mask-column", "user=split", "--mask-column", "film=seen", "--edge-ids",
+        "--out", tmp_path / "g")
+    with graphwire.open(tmp_path / "g", numpy=True) as graph:
+        ids = [str(one) for one in users["id"]] if kind == "negative" else users["id"]  # with a sign they are text
+        at = graph.ids_of(ids, "user")
+        assert at.tolist() == list(range(len(ids)))  # the order of the rows
+        right = np.stack([users["age"], users["height"]], 1).astype(np.float32)
+        assert np.array_equal(graph.feature("feat", "user")[at], right)
+        towns = sorted(set(users["town"]))
+        assert [towns[i] for i in graph.feature("label", "user")[at]] == users["town"]
+        for split in ("train", "val", "test"):
+            assert graph.feature(f"{split}_mask", "user")[at].tolist() == [one == split for one in users["split"]]
+        assert graph.feature("seen", "film")[graph.ids_of(films["film_id"], "film")].tolist() == films["seen"]
+        src, dst = graph.find_edges(np.arange(len(knows["src"])), "knows")
+        rows = graph.original_ids(np.arange(len(src)), etype="knows")
+        for ends, name in ((src, "src"), (dst, "dst")):
+            assert [str(ids[i]) for i in ends] == [str(knows[name][row]) for row in rows]
+
+
+@pytest.mark.parametrize("text, words", [
+    (r'edges.csv, line 3: node type _N: "d" is not in the list \S+nodes.csv', ["--node-table", "nodes.csv"]),
+    (r"twice.csv, line 4: an id that the list has before", ["--node-table", "twice.csv"]),
+    (r'--id-column: \S+nodes.csv: no column "idd"; it has: id, age, town', ["--node-table", "nodes.csv",
+                                                                           "--id-column", "idd"]),
+    (r"no column is named id, node_id or _N", ["--node-table", "edges.csv"]),
+    (r"--label-column: no node type has a --node-table", ["--label-column", "town"]),
+    (r"--node-table: node type _N has a list or a table already", ["--nodes", "nodes.csv", "--node-table",
+                                                                   "nodes.csv"]),
+    (r'whole.csv, line 3: column town is "y": a mask is 0 or 1', ["--node-table", "whole.csv", "--mask-column",
+                                                                  "town"]),
+    (r'whole.csv, line 2, column 3: "train" as feature is not a number', ["--node-table", "whole.csv", "--node-column",
+                                                                         "x=town"]),
+    (r"--node-column: column age occurs twice", ["--node-table", "whole.csv", "--node-column", "x=age,age"]),
+    (r"a name of a column has 1 to", ["--node-table", "whole.csv", "--node-column", "x=age,"]),
+    (r"write columns as TYPE:NAME=COLUMN", ["--node-table", "whole.csv", "--node-column", "age"]),
+])
+def test_wrong_tables_on_the_command_line(text, words, tmp_path):
+    (tmp_path / "edges.csv").write_text("src,dst\na,b\nb,d\n")
+    for name, last in (("nodes", "c"), ("twice", "a"), ("whole", "d")):
+        (tmp_path / f"{name}.csv").write_text(f"id,age,town\na,1,train\nb,2,y\n{last},3,x\n")
+    words = [str(tmp_path / word) if word.endswith(".csv") else word for word in words]
+    done = subprocess.run([PROGRAM, "import", "--from", tmp_path / "edges.csv", "--out", tmp_path / "g", *words],
+                          capture_output=True, text=True)
+    assert done.returncode != 0 and re.search(text, done.stderr), done.stderr
