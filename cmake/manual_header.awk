@@ -3,8 +3,10 @@
 #   awk -v folder=man3 -v version=0.1.0 -f manual_header.awk graphwire.h types.h block.h
 #
 #   /* … */, GW_API declarations directly after it     one page, named after the first; the others refer to it
-#   structs and enums since the previous page          shown on the page verbatim, with their comments
-#   the first comment of the first header              graphwire(3), with the names of all functions
+#   structs, enums and function types since the        shown on the page verbatim, with their comments
+#   previous page
+#   the first comment of the first header              graphwire(3), with the names of all functions, and the types that
+#                                                      no function of their header follows
 #
 # A function without a comment gets a page and a warning.
 
@@ -71,6 +73,7 @@ function declare(line) {
 	declaring = line !~ /;/
 }
 
+FNR == 1 { flush_page(); comment = ""; unshown = unshown types; types = "" }
 declaring { prototypes = prototypes $0 "\n"; declaring = $0 !~ /;/; next }
 defining { types = types $0 "\n"; if ($0 ~ /^}/) { types = types "\n"; defining = 0 } next }
 commenting {
@@ -94,6 +97,11 @@ commenting {
 	defining = 1
 	next
 }
+/^(enum .*\};|typedef .*\);)$/ {
+	types = types (comment != "" ? comment "\n" : "") $0 "\n\n"
+	comment = ""
+	next
+}
 /^GW_API / { declare($0); next }
 { comment = "" }
 
@@ -107,5 +115,6 @@ END {
 	for (i = 1; i <= n; i++) print plain(lines[i]) > page
 	printf ".fi\n.SH FUNCTIONS\n" > page
 	for (i = 1; i <= total; i++) printf ".BR %s (3)%s\n", plain(all[i]), i < total ? "," : "" > page
+	if (unshown types != "") printf ".SH TYPES\n.nf\n%s.fi\n", plain(unshown types) > page
 	printf ".SH SEE ALSO\n.BR graphwire (1),\n.BR graphwire (7)\n" > page
 }

@@ -2,7 +2,7 @@
 # Tests the installed files from a user's view:
 #
 #   here       manual pages and completion of all commands; pkg-config and CMake find the moved tree; the unit
-#   in roots   README's tour (test/install/tour.sh), each in a root with Debian's essential packages only: the bundle in
+#   in roots   the tutorial's commands (test/install/tour.sh), each in a root with Debian's essential packages only: the bundle in
 #              Debian 12 and 11; the .deb in Debian 12 with the .deb's dependencies; INSTALL.md's commands, typed as they
 #              are there, in Debian 12 with the packages that it names
 #

@@ -1,6 +1,7 @@
 #!/bin/bash
-# tour.sh NAME PROGRAM EXAMPLE: what README's tour does, on a host that has nothing but what a Debian host must have: run in
-# its root by test/check/install.sh, in a network namespace of its own. EXAMPLE is examples/minibatch.c, compiled.
+# tour.sh NAME PROGRAM EXAMPLE: runs the commands of the last section of docs/TUTORIAL.md on a host that has only Debian's
+# essential packages. test/check/install.sh runs it in the host's root, in a network namespace of its own. EXAMPLE is
+# examples/minibatch.c, compiled.
 set -uo pipefail
 name=$1 program=$2 example=$3
 work=$(mktemp -d)
@@ -29,7 +30,7 @@ does() {
 	fi
 }
 
-# serve PART [ADDRESS]: a server at README's port; waits until it is ready.
+# serve PART [ADDRESS]: a server at the tutorial's port; waits until it is ready.
 serve() {
 	: >"$1.log"
 	"$program" serve --part-config parts/ --part "$1" --listen "${2:-127.0.0.1}:3005$1" --key-file job.key \

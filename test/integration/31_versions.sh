@@ -55,3 +55,11 @@ meets() {
 }
 meets "$GRAPHWIRE" "$version" "$other" 99
 meets "$other" 99 "$GRAPHWIRE" "$version"
+
+# UPGRADING.md has the numbers of this version.
+number() { sed -n "s/^#define $1 *\([0-9][0-9]*\).*/\1/p" "$top/$2"; }
+row="| $version | $(number HANDSHAKE_VERSION transport/verbs/handshake.h) | $(number GW_SAMPLER_VERSION core/numbers/rng.h) \
+| \`graphwire-1\` minor 0 to $(number GW_FORMAT_MINOR core/graph/meta.h), \
+\`graphwire-checkpoint-1\` minor 0 to $(number GW_CHECKPOINT_MINOR tensors/checkpoint.h) |"
+release=$("$GRAPHWIRE" --version | sed 's/graphwire \([0-9]*\.[0-9]*\)\..*/\1/')
+holds "UPGRADING.md has this version's numbers: $release $row" grep -qF "| $release $row" "$top/UPGRADING.md"

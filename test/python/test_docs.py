@@ -79,7 +79,8 @@ def test_readme(parts, servers, tmp_path):
     block = block.replace(', key_file="job.key"', "")
     setting = ("import graphwire, torch\nfrom graphwire.nn import SAGEConv\na, b = SAGEConv(16, 8), SAGEConv(8, 5)\n"
                "model = lambda blocks, x: b(blocks[1], a(blocks[0], x))\n"
-               "criterion = torch.nn.functional.cross_entropy\n")
+               "criterion = torch.nn.functional.cross_entropy\n"
+               "optimizer = torch.optim.SGD([*a.parameters(), *b.parameters()], 0.01)\n")
     done = subprocess.run([sys.executable, "-c", setting + block + "\nprint(float(loss))"], cwd=tmp_path,
                           capture_output=True, text=True)
     assert done.returncode == 0 and float(done.stdout) > 0, done.stderr
