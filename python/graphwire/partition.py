@@ -7,7 +7,8 @@
 The graphwire program does the work (_program.py finds it). The temporary folder is made where the result goes, and is
 always removed.
 
-Errors: RuntimeError with the program's last line; ValueError and TypeError; FileNotFoundError without the program.
+Errors: RuntimeError with the program's last line; ValueError and TypeError; FileExistsError for files in the way;
+FileNotFoundError without the program.
 """
 
 from __future__ import annotations
@@ -201,6 +202,23 @@ def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_feature
     return arrays
 
 
+def _holds_graph(folder: Path) -> bool:
+    """Whether a folder has the JSON of a graph, which `graphwire partition --replace` then replaces."""
+    return any(re.search(rb'"format":\s*"graphwire-\d', path.read_bytes()) for path in folder.glob("[!.]*.json")
+               if path.is_file())
+
+
+def _move_into(folder: Path, made: Path) -> None:
+    """Moves a new graph's files into a folder that has other files, the JSON last. Raises FileExistsError, and moves
+    nothing, if the folder has a file of the same name."""
+    entries = sorted(made.iterdir(), key=lambda path: path.suffix == ".json")
+    for path in entries:
+        if (folder / path.name).exists() or (folder / path.name).is_symlink():
+            raise FileExistsError(f"{folder / path.name} exists already, and is not a graph's: name another folder")
+    for path in entries:
+        path.rename(folder / path.name)
+
+
 @keywords
 def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLike, *, method: str = "metis",
                     node_features: Mapping[Any, Any] | None = None, edge_features: Mapping[Any, Any] | None = None,
@@ -241,7 +259,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     ids, Graph.node_texts returns them.
 
     Raises RuntimeError with the program's error line, which names features and types as the caller does; ValueError if
-    rows do not fit; FileNotFoundError without the program. Raises TypeError and ValueError for other invalid arguments,
+    rows do not fit; FileExistsError if `out` has a file of another kind under the name of a file of the graph;
+    FileNotFoundError without the program. Raises TypeError and ValueError for other invalid arguments,
     before it writes anything.
     """
     num_parts = _checks.integer("num_parts", num_parts, 1)
@@ -272,8 +291,13 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
         if trainers > 1:
             flags += ["--num-trainers-per-machine", str(trainers)]
-        if out.exists():
+        beside = out.is_dir() and not _holds_graph(out)
+        made = folder / "parts" if beside else out
+        if out.exists() and not beside:
             flags.append("--replace")
+        names[str(made)] = str(out)
         run(["partition", folder / "whole", "--num-parts", num_parts, "--method", method, "--objtype", objtype,
-              "--seed", seed, *flags, "--out", out], names, shown)
+              "--seed", seed, *flags, "--out", made], names, shown)
+        if beside:
+            _move_into(out, made)
     return out / f"{name}.json"

@@ -233,3 +233,46 @@ def test_the_scripts_own_partitioning(scripts, tmp_path):
     assert f"|V|={NODES}, |E|={len(ARRAYS['edges'])}" in text and "train: 300, valid: 120, test: 180" in text
     undirected = np.unique(np.concatenate([ARRAYS["edges"], ARRAYS["edges"][:, ::-1]]), axis=0)
     assert holds(tmp_path / "data" / "reddit.json", arrays={**ARRAYS, "edges": undirected}) == (2, "reddit")
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_node_type_without_edges(parts, tmp_path):
+    """It has its nodes and columns; no edges lead to it."""
+    whole = dgl.heterograph({("reader", "took", "book"): (torch.tensor([0, 1, 1]), torch.tensor([0, 0, 2]))},
+                            {"reader": 2, "book": 3, "shelf": 4})
+    whole.nodes["shelf"].data["metres"] = torch.arange(4.0)
+    nodes, _ = dgl.distributed.partition_graph(whole, "lib", parts, str(tmp_path / "lib"), return_mapping=True)
+    dgl.distributed.initialize("none.txt")
+    g = dgl.distributed.DistGraph("lib", part_config=str(tmp_path / "lib" / "lib.json"))
+    try:
+        assert g.num_nodes("shelf") == 4 and sorted(g.ntypes) == ["book", "reader", "shelf"]
+        assert torch.equal(g.nodes["shelf"].data["metres"][:], nodes["shelf"].float())
+        assert g.sample_neighbors({"shelf": torch.arange(4)}, -1).num_edges() == 0
+        _, _, (block,) = dgl.dataloading.NeighborSampler([-1]).sample_blocks(
+            g, {"shelf": torch.tensor([2]), "book": torch.arange(3)})
+        assert block.num_edges() == 3 and block.num_dst_nodes("shelf") == 1
+    finally:
+        dgl.distributed.exit_client()
+
+
+def test_a_folder_with_other_files(tmp_path):
+    """They stay, with a graph beside them and with one that is replaced; a file in the way is an error, and stays."""
+    out, edges = tmp_path / "mine", (np.array([0, 1, 2, 3]), np.array([3, 2, 1, 0]))
+    (out / "notes").mkdir(parents=True)
+    others = {"ip_config.txt": "10.0.0.1\n", "settings.json": '{"format": "mine"}', "notes/part0": "x"}
+    for name, text in others.items():
+        (out / name).write_text(text)
+    before = {name: (out / name).stat().st_ino for name in others}
+    for parts in (2, 1):
+        path = graphwire.partition_graph(edges, "g", parts, out)
+        assert path == out / "g.json" and {name: (out / name).read_text() for name in others} == others
+        with graphwire.open(path) as graph:
+            assert (graph.num_parts, graph.num_edges()) == (parts, 4)
+        assert before == {name: (out / name).stat().st_ino for name in others}
+        assert sorted(name.name for name in tmp_path.iterdir()) == ["mine"]
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "part0").write_text("x")
+    with pytest.raises(FileExistsError, match="part0 exists already, and is not a graph's"):
+        graphwire.partition_graph(edges, "g", 1, taken)
+    assert [name.name for name in taken.iterdir()] == ["part0"] and (taken / "part0").read_text() == "x"

@@ -354,17 +354,25 @@ static void numbers_beyond_ids(void **state)
 	}
 }
 
-/* Types are those of the edges: another one is a slip. */
-static void types_that_are_none(void **state)
+/* A count or a list makes a type that no edges have; a word without a type does not. */
+static void types_without_edges(void **state)
 {
 	(void)state;
 	import_bed_text(&import_bed, "e", "0 1\n");
-	import_bed_word(&import_bed, GW_IMPORT_NUM_NODES, "papers=50");
+	import_bed_text(&import_bed, "n", "7\n9\n");
+	import_bed_word(&import_bed, GW_IMPORT_NUM_NODES, "shelf=4");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "author:writes:paper=@e");
-	import_bed_fails(&import_bed, GW_NOT_FOUND, "--num-nodes: ", "\"papers\"", "author, paper");
+	import_bed_word(&import_bed, GW_IMPORT_NODES, "room=@n");
+	import_bed_open(&import_bed);
+	assert_int_equal(import_bed.meta->num_ntypes, 4);
+	assert_string_equal(import_bed.meta->ntypes[2].name, "shelf");
+	assert_int_equal(import_bed.meta->ntypes[2].count, 4);
+	assert_string_equal(import_bed.meta->ntypes[3].name, "room");
+	assert_int_equal(import_bed.meta->ntypes[3].count, 2);
+	import_bed_reset(&import_bed);
+	import_bed_word(&import_bed, GW_IMPORT_NUM_NODES, "50");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "author:writes:paper=@e");
-	import_bed_word(&import_bed, GW_IMPORT_NODES, "papers=@e");
-	import_bed_fails(&import_bed, GW_NOT_FOUND, "--nodes: ", "\"papers\"", "empty file");
+	import_bed_fails(&import_bed, GW_NOT_FOUND, "--num-nodes: ", "name the node type", "TYPE=50");
 	import_bed_word(&import_bed, GW_IMPORT_NUM_NODES, "paper=50");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "author:writes:paper=@e");
 	import_bed_open(&import_bed);
@@ -473,7 +481,7 @@ int main(void)
 		cmocka_unit_test(first_lines),
 		cmocka_unit_test(words_among_numbers),
 		cmocka_unit_test(density),
-		cmocka_unit_test(types_that_are_none),
+		cmocka_unit_test(types_without_edges),
 		cmocka_unit_test(names_of_another_encoding),
 		cmocka_unit_test(numbers_beyond_ids),
 	};

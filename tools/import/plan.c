@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/errors/options.h"
+#include "core/errors/log.h"
 #include "core/memory/alloc.h"
 #include "tools/import/import.h"
 #include "tools/import/words.h"
@@ -72,27 +73,25 @@ static gw_status plan_triples(struct gw_import *im, const char *text)
 	return gw_import_file_add(set, parts.value, GW_FROM_TEXT, (enum gw_import_split)split);
 }
 
-/* Finds the node type that a word names. The type must have edges: another name is more often a typing mistake than a
- * type. */
-static gw_status find_space(const struct gw_import *im, const char *word, const char *name,
-			    struct gw_import_space **out)
+/* Finds the node type that a word names, or adds a type without edges. */
+static gw_status find_space(struct gw_import *im, const struct gw_import_parts *parts, struct gw_import_space **out)
 {
-	char types[256] = "";
-	size_t used = 0;
-	for (uint32_t i = 0; i < im->num_spaces; i++) {
-		if (strcmp(im->spaces[i].name, name) == 0) {
+	uint32_t known = im->num_spaces, number;
+	if (!parts->count) {
+		for (uint32_t i = 0; i < known; i++) {
 			*out = &im->spaces[i];
-			return GW_OK;
+			if (strcmp(im->spaces[i].name, "_N") == 0)
+				return GW_OK;
 		}
-		if (used + strlen(im->spaces[i].name) + 3 < sizeof(types))
-			used += (size_t)snprintf(types + used, sizeof(types) - used, "%s%s", i ? ", " : "",
-						 im->spaces[i].name);
+		return gw_fail(GW_NOT_FOUND, "name the node type: TYPE=%s", parts->value);
 	}
-	return gw_fail(
-		GW_NOT_FOUND,
-		"%s: no edges have a node type \"%s\"; they have: %s. For a type without edges, name the type in "
-		"--edges with an empty file",
-		word, name, types);
+	gw_status status = gw_import_space(im, parts->names[0], &number);
+	if (status != GW_OK)
+		return status;
+	*out = &im->spaces[number];
+	if (number == known)
+		gw_log(GW_LOG_WARN, "no edges have the node type \"%s\": the type has nodes alone", parts->names[0]);
+	return GW_OK;
 }
 
 static gw_status plan_nodes(struct gw_import *im, const char *text, bool list)
@@ -101,9 +100,9 @@ static gw_status plan_nodes(struct gw_import *im, const char *text, bool list)
 	struct gw_import_space *space;
 	gw_status status = gw_import_word_split(text, 1, &parts);
 	if (status == GW_OK)
-		status = find_space(im, list ? "--nodes" : "--num-nodes", parts.count ? parts.names[0] : "_N", &space);
+		status = find_space(im, &parts, &space);
 	if (status != GW_OK)
-		return status;
+		return gw_context(status, list ? "--nodes" : "--num-nodes");
 	if (list) {
 		space->list_path = parts.value;
 		return GW_OK;
