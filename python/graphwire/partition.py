@@ -30,6 +30,7 @@ from graphwire._program import program
 from graphwire._scratch import Scratch, descriptors
 
 _log = logging.getLogger("graphwire")
+_CLASSES_MAX = 32  # GW_PLAN_NUMBERS_MAX of tools/partition/plan.h
 _PROGRESS = re.compile(r"(.+?) \d[^(]* of [^(]*\((\d+) %\)[^,]*, .*/s$")  # as core/system/progress.c writes it
 _LOGGED = re.compile(r"[-:.\dTZ+ ]*(error|warn|info|debug): ")  # a line of the program's log
 _LEVELS = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO, "debug": logging.DEBUG}
@@ -202,6 +203,30 @@ def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_feature
     return arrays
 
 
+def _classes(given: Any, arrays: Arrays | None) -> dict[str, np.ndarray]:
+    """Class numbers as {node type: uint8 [nodes]}, numbered from 0 in ascending order. Raises TypeError and
+    ValueError."""
+    if given is None:
+        return {}
+    if arrays is None:
+        raise ValueError("balance_nodes: the graph is in files: graphwire partition --balance-nodes takes its classes")
+    found = {}
+    for ntype, numbers in (given if isinstance(given, Mapping) else {next(iter(arrays.counts)): given}).items():
+        rows = _rows.array(numbers, f"balance_nodes of {ntype}")
+        if rows.dtype.kind not in "biu" or rows.ndim != 1:
+            raise TypeError(f"balance_nodes of {ntype}: one integer or bool for each node, not {rows.dtype} "
+                            f"{list(rows.shape)}")
+        if ntype not in arrays.counts:
+            raise ValueError(f"balance_nodes: the graph has no node type {ntype}; it has {', '.join(arrays.counts)}")
+        if len(rows) != arrays.counts[ntype]:
+            raise ValueError(f"balance_nodes: {len(rows)} rows for {arrays.counts[ntype]} nodes of {ntype}")
+        kinds, places = np.unique(rows, return_inverse=True)
+        if len(kinds) > _CLASSES_MAX:
+            raise ValueError(f"balance_nodes of {ntype}: {len(kinds)} classes, and at most {_CLASSES_MAX} are balanced")
+        found[ntype] = places.astype(np.uint8)
+    return found
+
+
 def _holds_graph(folder: Path) -> bool:
     """Whether a folder has the JSON of a graph, which `graphwire partition --replace` then replaces."""
     return any(re.search(rb'"format":\s*"graphwire-\d', path.read_bytes()) for path in folder.glob("[!.]*.json")
@@ -223,9 +248,9 @@ def _move_into(folder: Path, made: Path) -> None:
 def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLike, *, method: str = "metis",
                     node_features: Mapping[Any, Any] | None = None, edge_features: Mapping[Any, Any] | None = None,
                     num_nodes: int | Mapping[str, int] | None = None, balance_train: bool = False,
-                    balance_edges: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
-                    reverse: bool = False, undirected: bool = False, transpose: bool = False, seed: int = 0,
-                    weight: str | Sequence[str] = (), progress: bool | None = None) -> Path:
+                    balance_nodes: Any = None, balance_edges: bool = False, num_trainers_per_machine: int = 1,
+                    objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
+                    seed: int = 0, weight: str | Sequence[str] = (), progress: bool | None = None) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
     graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; or (src, dst),
@@ -242,6 +267,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         node features, ids in arrays and tables that leave out more than half of the numbers up to the greatest one, if
         that is 1,024 or more, are renumbered, as in `graphwire import`.
     balance_train: give each part about as many nodes of the feature train_mask.
+    balance_nodes: a class number of each node, [nodes] integers or bools, or {node type: numbers}: give each part about
+        as many nodes of each class, and of each type. At most 32 classes of a type. It excludes balance_train.
     balance_edges: give each part about as many edges.
     num_trainers_per_machine: the number of pieces that each part is divided into, one for each trainer.
     objtype: what METIS minimizes, "cut" or "vol".
@@ -278,6 +305,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     if getattr(graph, "import_words", None) is None:
         arrays = _completed(graph, node_features, edge_features, num_nodes)
         _check_bools(arrays, weights)
+    classes = _classes(balance_nodes, arrays)
     out = Path(out)
     if out.is_dir() and not any(out.iterdir()):
         out.rmdir()
@@ -289,6 +317,11 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         words = [*words, *(f"--weight={of_edges}" for of_edges in weights)]
         run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole"], names, shown)
         flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
+        for ntype, numbers in classes.items():
+            file = folder / f"classes-{len(flags)}.npy"
+            np.save(file, numbers)
+            flags.append(f"--balance-nodes={ntype}={file}")
+            names[str(file)] = f"balance_nodes of {ntype}"
         if trainers > 1:
             flags += ["--num-trainers-per-machine", str(trainers)]
         beside = out.is_dir() and not _holds_graph(out)

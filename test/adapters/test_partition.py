@@ -111,7 +111,7 @@ def test_dgl_graph_book_and_part(tmp_path):
         assert torch.equal(nodes[local.ndata[dgl.NID][dst]], original[1])
     with pytest.raises(AssertionError, match="out of range"):
         dgl.distributed.load_partition_book(path, 2)
-    with pytest.raises(NotImplementedError, match="balance_ntypes"):
+    with pytest.raises(ValueError, match="balance_nodes of _N: 600 classes, and at most 32"):
         dgl.distributed.partition_graph(graph, "web", 2, str(tmp_path / "x"), balance_ntypes=torch.arange(NODES))
 
 
@@ -276,3 +276,44 @@ def test_a_folder_with_other_files(tmp_path):
     with pytest.raises(FileExistsError, match="part0 exists already, and is not a graph's"):
         graphwire.partition_graph(edges, "g", 1, taken)
     assert [name.name for name in taken.iterdir()] == ["part0"] and (taken / "part0").read_text() == "x"
+
+
+@pytest.mark.parametrize("method", ["metis", "random"])
+def test_classes_are_balanced(method, tmp_path):
+    """Each part has its share of the nodes of each class and type, as with DGL's balance_ntypes."""
+    random = np.random.default_rng(3)
+    sizes = {"u": 600, "v": 400}
+    pairs = {etype: tuple(torch.from_numpy(random.integers(0, sizes[ntype], 4000)) for ntype in etype[::2])
+             for etype in (("u", "e", "v"), ("v", "r", "u"))}
+    whole = dgl.heterograph(pairs, sizes)
+    kinds = {"u": torch.from_numpy(random.choice([0, 3, 7], 600, p=[0.2, 0.7, 0.1])), "v": torch.arange(400) < 100}
+    mapping, _ = dgl.distributed.partition_graph(whole, "g", 2, str(tmp_path / "p"), part_method=method,
+                                                 balance_ntypes=kinds, return_mapping=True)
+    book = dgl.distributed.load_partition_book(str(tmp_path / "p" / "g.json"), 0)[0]
+    for ntype, numbers in kinds.items():
+        for kind in numbers.unique():
+            parts = [int((numbers[mapping[ntype][book.partid2nids(part, ntype)]] == kind).sum()) for part in (0, 1)]
+            assert min(parts) >= 0.4 * sum(parts), (ntype, kind, parts)
+
+
+def test_classes_that_are_refused(tmp_path):
+    edges = {("a", "r", "b"): (np.arange(5), np.arange(5))}
+    for given, error, text in (({"c": np.zeros(5, int)}, ValueError, "no node type c; it has a, b"),
+                               ({"a": np.zeros(4, int)}, ValueError, "4 rows for 5 nodes of a"),
+                               ({"a": np.zeros(5)}, TypeError, "one integer or bool for each node, not float64"),
+                               ({"a": np.zeros((5, 1), int)}, TypeError, "integer or bool for each node")):
+        with pytest.raises(error, match=text):
+            graphwire.partition_graph(edges, "g", 2, tmp_path / "g", balance_nodes=given)
+    with pytest.raises(RuntimeError, match="balance_train"):
+        graphwire.partition_graph(edges, "g", 2, tmp_path / "g", balance_nodes={"a": np.zeros(5, int)},
+                                  balance_train=True)
+    assert not (tmp_path / "g").exists()
+
+
+def test_one_part_needs_no_method(tmp_path):
+    whole = dgl.graph((torch.arange(5), torch.arange(5).flip(0)))
+    for number, method in enumerate((None, "None")):
+        dgl.distributed.partition_graph(whole, "g", 1, str(tmp_path / str(number)), part_method=method)
+        assert (tmp_path / str(number) / "g.json").exists()
+    with pytest.raises(RuntimeError, match="None"):
+        dgl.distributed.partition_graph(whole, "g", 2, str(tmp_path / "two"), part_method="None")
