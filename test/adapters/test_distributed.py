@@ -60,8 +60,44 @@ def test_arguments_of_initialize_in_other_versions():
 def test_no_graph_without_its_name_or_initialize(g, two_parts):
     assert dgl.distributed.DistGraph("communities", str(two_parts / "communities.json")).num_nodes() == NODES
     assert dgl.distributed.DistGraph("ip.txt", "communities", part_config=str(two_parts)).num_nodes() == NODES
-    with pytest.raises(ValueError, match="communities, not other"):
-        dgl.distributed.DistGraph("other", part_config=str(two_parts))
+    other = dgl.distributed.DistGraph("other", part_config=str(two_parts))  # as in DGL's standalone scripts
+    assert (other.graph_name, other.num_nodes()) == ("other", NODES) and other.local_partition is None
+    assert dgl.distributed.DistGraph(part_config=str(two_parts)).graph_name == "communities"
+
+
+def test_original_ids_are_listed_if_a_script_sets_them(g):
+    """DGL has no column orig_id; here it is found by its name alone."""
+    for data in (g.ndata, g.edata):
+        assert len(data["orig_id"]) > 0 and "orig_id" not in data and "orig_id" not in list(data)
+        assert len(data) == len(list(data.keys())) and "orig_id" not in repr(data)
+        data["mine"] = data["orig_id"]
+        assert "mine" in data
+        del data["mine"]
+    assert "orig_id" not in {**g.node_attr_schemes(), **g.edge_attr_schemes()}
+    ours = g.ndata["orig_id"]
+    g.ndata["orig_id"] = dgl.distributed.DistTensor((NODES,), torch.int64, "orig_id")
+    assert "orig_id" in g.ndata and "orig_id" in list(g.ndata) and not g.ndata["orig_id"][:].any()
+    g.ndata["orig_id"] = ours
+    with pytest.raises(KeyError) as error:
+        g.ndata["featurs"]
+    assert "orig_id" not in str(error.value)
+
+
+@pytest.mark.parametrize("world", [1, 2, 3, 7])
+def test_shares_by_the_book_alone(two_parts, world, monkeypatch):
+    """Without a DistGraph. force_even gives consecutive ranges, the longer ones first, as DGL divides."""
+    monkeypatch.setattr(context, "graph", None)
+    monkeypatch.setattr(type(context), "world", world)
+    book = dgl.distributed.load_partition_book(str(two_parts / "communities.json"), 0)[0]
+    for split, count, seed in ((dgl.distributed.node_split, NODES, 1), (dgl.distributed.edge_split, EDGES, 2)):
+        mask = torch.rand(count, generator=torch.Generator().manual_seed(seed)) < 0.3
+        expected = torch.nonzero(mask).flatten()
+        shares = [split(mask, book, rank=rank) for rank in range(world)]
+        assert torch.equal(torch.cat(shares), expected)
+        assert list(map(len, shares)) == list(map(len, np.array_split(expected.numpy(), world)))
+        parts = [split(mask, book, rank=rank, force_even=False) for rank in range(world)]
+        assert torch.equal(torch.sort(torch.cat(parts))[0], expected)
+    assert context.graph is None
 
 
 def test_another_folder_is_another_graph(g, two_parts, tmp_path, monkeypatch):

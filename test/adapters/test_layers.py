@@ -82,6 +82,7 @@ LAYERS += [("GATConv", (widths, 4, 3), {"bias": bias, "residual": residual}) for
 LAYERS += [("RelGraphConv", (24, 12, 5), options) for options in (
     {}, {"regularizer": "basis", "num_bases": 2}, {"regularizer": "bdd", "num_bases": 3}, {"layer_norm": True},
     {"bias": False, "self_loop": False})]
+LAYERS += [("WeightBasis", ((6, 4), 2, 5), {}), ("WeightBasis", ((6,), 3, 4), {})]
 
 
 @of_dgl
@@ -98,6 +99,19 @@ def test_layers_of_the_subset_start_as_dgls(name, arguments, options):
         assert torch.equal(torch.get_rng_state(), after) and found.keys() == expected.keys()
         for one, weight in found.items():
             assert torch.equal(weight, expected[one]), one
+
+
+def test_weight_basis():
+    """Each output is a combination of the bases, with DGL's numbers if DGL is installed."""
+    ours = layers.WeightBasis((6, 4), 2, 5)
+    expected = torch.stack([sum(ours.w_comp[out, base] * ours.weight[base] for base in range(2)) for out in range(5)])
+    assert torch.allclose(ours(), expected, atol=1e-6)
+    if not getattr(host.dgl(), "is_graphwire_subset", False):
+        theirs = host.dgl().nn.WeightBasis((6, 4), 2, 5)
+        theirs.load_state_dict(ours.state_dict())
+        assert torch.equal(theirs(), ours())
+    with pytest.warns(UserWarning, match="3 bases for 3 outputs"):
+        layers.WeightBasis((2, 2), 3, 3)
 
 
 @of_dgl

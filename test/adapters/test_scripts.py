@@ -40,14 +40,14 @@ def test_standalone_unsupervised(scripts, communities, tmp_path):
     assert float(re.search(r"test acc ([0-9.]+)", text).group(1)) > 0.5  # three classes
 
 
-def launched(scripts, two_parts, folder, script, *arguments):
-    """Runs the script under launch.py, on two hosts that are both this machine."""
+def launched(scripts, two_parts, folder, script, *arguments, name="communities"):
+    """Runs the script under launch.py, on two hosts that are both this machine. name: the graph's."""
     workspace = folder / "workspace"
     shutil.copytree(two_parts, workspace / "data")
     (workspace / "code").mkdir()
     shutil.copy(scripts / script, workspace / "code")
     (workspace / "ip_config.txt").write_text("127.0.0.1 30050\n127.0.0.1 30051\n")
-    command = " ".join([sys.executable, f"code/{script}", "--graph_name communities --ip_config ip_config.txt",
+    command = " ".join([sys.executable, f"code/{script}", f"--graph_name {name} --ip_config ip_config.txt",
                         "--num_servers 1", *arguments])
     home = folder / "home"  # where a host records the port of each server
     home.mkdir()
@@ -55,7 +55,7 @@ def launched(scripts, two_parts, folder, script, *arguments):
     done = subprocess.run(
         [*OWN_NETWORK, sys.executable, str(TOP / "deploy/launch.py"), "--workspace", str(workspace), "--num_trainers",
          "1", "--num_samplers", "1", "--num_servers", "1", "--num_omp_threads", "1", "--part_config",
-         "data/communities.json", "--ip_config", "ip_config.txt", "--scheduler", "local", "--program", PROGRAM,
+         f"data/{name}.json", "--ip_config", "ip_config.txt", "--scheduler", "local", "--program", PROGRAM,
          command],
         capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

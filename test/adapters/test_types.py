@@ -92,6 +92,31 @@ def test_only_edge_types_with_sampled_edges(g, seed, exclude):
     assert none.num_edges() == 0 and in_order(g, none.canonical_etypes) == g.canonical_etypes
 
 
+def test_frontiers_of_homogeneous_ids(g):
+    """As in DGL 0.6: the frontier has homogeneous ids. sample_etype_neighbors, without names of columns, gives types,
+    as in DGL 1.1.3."""
+    book = g.get_partition_book()
+    seeds = {"paper": torch.tensor([7, 3, 200]), "author": torch.tensor([50])}
+    homogeneous = torch.cat([book.map_to_homo_nid(ids, ntype) for ntype, ids in seeds.items()])
+    typed = dgl.distributed.sample_neighbors(g, seeds, -1)
+    expected = sorted(edge for etype in typed.canonical_etypes
+                      for edge in book.map_to_homo_eid(typed.edges[etype].data[dgl.EID], etype).tolist())
+    for found in (dgl.distributed.sample_neighbors(g, homogeneous, -1),
+                  dgl.distributed.sample_etype_neighbors(g, homogeneous, dgl.ETYPE, -1)):
+        assert found.num_nodes() == g.num_nodes() and sorted(found.edata[dgl.EID].tolist()) == expected
+        for edge, src, dst in zip(found.edata[dgl.EID], *found.edges()):
+            kind, own = book.map_to_per_etype(edge.view(1))
+            etype = g.canonical_etypes[int(kind)]
+            for end, one, ntype in zip((src, dst), g.find_edges(own, etype), etype[::2]):
+                assert int(book.map_to_homo_nid(one, ntype)) == int(end)
+    assert dgl.distributed.sample_neighbors(g, homogeneous, 0).num_edges() == 0
+    again = dgl.distributed.sample_etype_neighbors(g, homogeneous, -1)
+    assert {etype: sorted(again.edges[etype].data[dgl.EID].tolist()) for etype in again.canonical_etypes} == {
+        etype: sorted(typed.edges[etype].data[dgl.EID].tolist()) for etype in typed.canonical_etypes}
+    with pytest.raises(graphwire.OutOfRangeError, match=str(g.num_nodes())):
+        dgl.distributed.sample_neighbors(g, torch.tensor([0, g.num_nodes()]), 2)
+
+
 def test_hetero_graph_conv_of_types(g):
     """A layer for each relation, with summed results, compared with sums in plain torch."""
     class Sum(torch.nn.Module):

@@ -12,8 +12,10 @@ Errors: the import of a name that Graphwire lacks raises ImportError, which name
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.abc
+import inspect
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
@@ -138,6 +140,19 @@ def _put_exclusion() -> None:
             module._find_exclude_eids = exclude.for_dist_graphs(module._find_exclude_eids)
 
 
+def _accept_old_arguments() -> None:
+    """Makes layers of an installed dgl accept the arguments that older versions took and that change no result."""
+    layer: Any = importlib.import_module("dgl.nn").RelGraphConv
+    make = layer.__init__
+
+    @functools.wraps(make)
+    def init(self: Any, *arguments: Any, low_mem: Any = None, **named: Any) -> None:
+        make(self, *arguments, **named)
+
+    if "low_mem" not in inspect.signature(make).parameters:
+        layer.__init__ = init
+
+
 def left_over() -> list[str]:
     """"module.name" of each reference to the original dgl.distributed in the other modules of dgl."""
     return sorted(f"{name}.{attribute}" for name, module in _modules()
@@ -161,6 +176,7 @@ def install() -> Any:
             "graphwire.dgl.distributed")))
         _put("dgl.dataloading.negative_sampler", importlib.import_module("graphwire.dgl.dataloading.negative_sampler"))
         ours = {**ours, "dgl.dataloading": "graphwire.dgl.dataloading", "dgl": "graphwire.dgl.subset"}
+    _accept_old_arguments()
     _put_distributed()
     _replace_names()
     _put_exclusion()

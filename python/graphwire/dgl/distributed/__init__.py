@@ -52,6 +52,7 @@ from graphwire.dgl.host import not_here
 from graphwire.dgl.types import _etype_str_to_tuple, _etype_tuple_to_str
 
 SparseNodeEmbedding = DistEmbedding
+SparseAdagrad, SparseAdam = optim.SparseAdagrad, optim.SparseAdam  # as in DGL before 0.7
 DistNodeDataLoader: Any  # of graphwire.dgl.dataloading; graphwire/dgl/__init__.py sets both
 DistEdgeDataLoader: Any
 NodeCollator: Any

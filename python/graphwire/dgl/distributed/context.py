@@ -209,9 +209,8 @@ class Context:
 
     # --- The graph. ---
 
-    def open(self, name: str | None, part_config: str | None) -> graphwire.Graph:
-        """Opens the job's graph once, and returns it. Raises ValueError if the name or the folder is of another graph.
-        """
+    def open(self, part_config: str | None = None) -> graphwire.Graph:
+        """Opens the job's graph once, and returns it. Raises ValueError if the folder is of another graph."""
         if self.graph is None:
             if self.standalone:
                 if part_config is None:
@@ -222,8 +221,6 @@ class Context:
         elif self._folder is not None and part_config is not None and _folder_of(part_config) != self._folder:
             raise ValueError(f"DistGraph: this process has the graph of {self._folder} open, and {part_config} is "
                              "another: call dgl.distributed.exit_client() before, or open it in a process of its own")
-        if name and name != self.graph.name:
-            raise ValueError(f"DistGraph: the graph is {self.graph.name}, not {name}")
         return self.graph
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from graphwire import _checks
+from graphwire import Feature, _checks
 from graphwire._keywords import keywords
 from graphwire.dgl import host
 from graphwire.dgl.distributed import sampling
@@ -38,14 +38,21 @@ class Scheme(NamedTuple):
 
 
 class DataView(MutableMapping):
-    """{name: DistTensor} of one type. An entry that a script adds exists in this process only."""
+    """{name: DistTensor} of one type. An entry that a script adds exists in this process only.
+
+    The original ids, "orig_id", which Graphwire stores and DGL does not, are found by their name. They are not listed,
+    and `in` is False, unless a script sets a column of this name.
+    """
 
     def __init__(self, data: dict[str, DistTensor]):
         self._data = data
 
+    def _is_listed(self, name: str) -> bool:
+        return name != "orig_id" or not isinstance(self._data[name]._data, Feature)
+
     def __getitem__(self, name: str) -> DistTensor:
         if name not in self._data:
-            raise KeyError(f"{name}; there are {', '.join(self._data) or 'none'}")
+            raise KeyError(f"{name}; there are {', '.join(self) or 'none'}")
         return self._data[name]
 
     def __setitem__(self, name: str, value: DistTensor) -> None:
@@ -54,14 +61,17 @@ class DataView(MutableMapping):
     def __delitem__(self, name: str) -> None:
         del self._data[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._data and self._is_listed(str(name))
+
     def __len__(self) -> int:
-        return len(self._data)
+        return sum(map(self._is_listed, self._data))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._data)
+        return filter(self._is_listed, list(self._data))
 
     def __repr__(self) -> str:
-        return repr(self._data)
+        return repr(dict(self))
 
 
 class _TypeSpace(NamedTuple):
@@ -82,11 +92,12 @@ class TypeView:
 class DistGraph(Types):
     """dgl.distributed.DistGraph.
 
-    graph_name: must equal the graph's own name, if given.
+    graph_name: any name; a process has one graph, whatever its name.
     gpb: ignored, except a string, which is taken as part_config.
     part_config: the graph's JSON or folder, for a standalone process; ignored in a launched one.
 
-    Raises AssertionError before initialize(); ValueError for another name; and the errors of graphwire.open.
+    Raises AssertionError before initialize(); ValueError for another folder than that of the open graph; and the errors
+    of graphwire.open.
     """
 
     def __init__(self, graph_name: str | None = None, gpb: Any = None, part_config: str | None = None):
@@ -97,8 +108,8 @@ class DistGraph(Types):
                 part_config = gpb
         if not context.initialized:
             raise AssertionError("Distributed module is not initialized. Please call dgl.distributed.initialize.")
-        self.graph = context.open(graph_name, part_config)
-        self.graph_name = self.graph.name
+        self.graph = context.open(part_config)
+        self.graph_name = graph_name or self.graph.name
         types = Types.of(self.graph)
         super().__init__(types.ntypes, types.canonical_etypes)
         self._book = book_of(self.graph, context.part_of(context.rank, self.graph.num_parts))
@@ -266,9 +277,8 @@ class DistGraph(Types):
         return EdgePartitionPolicy(self._book, etype)
 
     @property
-    def local_partition(self) -> Any:
-        raise host.error_type()("local_partition: a trainer has no part in its memory; g.get_partition_book() lists a "
-                                "part's ids, and g.sample_neighbors takes any ids")
+    def local_partition(self) -> None:
+        """None, as in a DGL client without a server on its host: a trainer has no part in its memory."""
 
 
 def _again(name: str, graph: Any) -> DistGraph:

@@ -64,13 +64,13 @@ class DistSparseGradOptimizer:
     def save(self, f: str) -> None:
         """Writes the rows and the optimizer's state to the folder f. All trainers must call it; rank 0 writes."""
         if context.rank == 0:
-            graph = context.open(None, None)
+            graph = context.open()
             graph.checkpoint(os.fspath(f), [table.weight._data.name for table in self._params], replace=True)
         context.barrier()
 
     def load(self, f: str) -> None:
         if context.rank == 0:
-            context.open(None, None).restore(os.fspath(f), [table.weight._data.name for table in self._params])
+            context.open().restore(os.fspath(f), [table.weight._data.name for table in self._params])
         context.barrier()
 
 

@@ -144,6 +144,28 @@ def graph_of(g: Any, edges: Mapping[Canonical, tuple[torch.Tensor, torch.Tensor,
     return made
 
 
+def _homogeneous(g: Any, nodes: Any, *arguments: Any) -> Any:
+    """Samples a frontier around homogeneous ids of a graph of several types, as DGL 0.6 does. The frontier is a graph
+    of one type, whose nodes and edges have homogeneous ids too. arguments: as frontier_of's."""
+    book = g.get_partition_book()
+    kinds, ids = book.map_to_per_ntype(nodes)
+    around = {ntype: ids[kinds == kind] for kind, ntype in enumerate(g.ntypes)}
+    typed = frontier_of(g, {ntype: some for ntype, some in around.items() if len(some)}, *arguments)
+    none = torch.empty(0, dtype=torch.int64)
+    ends, eids = ([none], [none]), [none]
+    for etype in typed.canonical_etypes:
+        for found, some, ntype in zip(ends, typed.edges(etype=etype), etype[::2]):
+            found.append(book.map_to_homo_nid(some, ntype))
+        eids.append(book.map_to_homo_eid(typed.edges[etype].data[host.EID], etype))
+    made = host.dgl().graph((torch.cat(ends[0]), torch.cat(ends[1])), num_nodes=g.num_nodes())
+    made.edata[host.EID] = torch.cat(eids)
+    return made
+
+
+def _are_homogeneous(g: Any, nodes: Any) -> bool:
+    return len(g.ntypes) > 1 and not isinstance(nodes, Mapping)
+
+
 @keywords
 def sample_neighbors(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None,
                      replace: bool = False) -> Any:
@@ -151,23 +173,36 @@ def sample_neighbors(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob
 
     prob: the name of a column of edges, numbers of 0 or more: edges are drawn in proportion to it. Edge types without
     the column are sampled uniformly.
+    nodes: ids, or {node type: ids}. As in DGL 0.6, ids of a graph of several node types are homogeneous ids, which
+        get_partition_book().map_to_homo_nid returns; the frontier then has homogeneous ids.
     """
-    return frontier_of(g, nodes, fanout, edge_dir, prob, replace)
+    call = _homogeneous if _are_homogeneous(g, nodes) else frontier_of
+    return call(g, nodes, fanout, edge_dir, prob, replace)
 
 
 @keywords
 def sample_etype_neighbors(g: Any, nodes: Any, *arguments: Any, fanout: Any = None, edge_dir: str = "in",
                            prob: Any = None, replace: bool = False, etype_sorted: Any = None, etype_field: Any = None,
                            eid_field: Any = None) -> Any:
-    """dgl.distributed.sample_etype_neighbors(g, nodes, fanout, edge_dir, prob, replace, etype_sorted). In older
-    versions of DGL, the names of two columns precede fanout: those of edge types and of edge ids. The names are
-    ignored."""
+    """dgl.distributed.sample_etype_neighbors(g, nodes, fanout, edge_dir, prob, replace, etype_sorted).
+
+    In older versions of DGL, the names of two columns precede fanout: those of edge types and of edge ids. The names
+    are ignored. As in DGL, ids of a graph of several node types are homogeneous ids; in the older form, the frontier
+    has homogeneous ids too, as from sample_neighbors.
+    """
+    older = etype_field is not None or bool(arguments and isinstance(arguments[0], str))
     while arguments and isinstance(arguments[0], str):
         arguments = arguments[1:]
     if (len(arguments) == 0) == (fanout is None):
         raise TypeError("sample_etype_neighbors() takes fanout once, after the nodes or as fanout=")
     places = (fanout, edge_dir, prob, replace)  # of arguments; those that are not there are keywords
-    return frontier_of(g, nodes, *arguments[:4], *places[len(arguments[:4]):])
+    given = (*arguments[:4], *places[len(arguments[:4]):])
+    if not _are_homogeneous(g, nodes):
+        return frontier_of(g, nodes, *given)
+    if older:
+        return _homogeneous(g, nodes, *given)
+    kinds, ids = g.get_partition_book().map_to_per_ntype(nodes)
+    return frontier_of(g, {ntype: ids[kinds == kind] for kind, ntype in enumerate(g.ntypes)}, *given)
 
 
 @keywords

@@ -1,7 +1,7 @@
 """node_split and edge_split: a trainer's share of nodes or edges.
 
-force_even=True: the shares are as equal as possible, for any number of trainers. Each trainer gets the ids of its own
-part first.
+force_even=True: the shares are as equal as possible, for any number of trainers. Shares are consecutive ranges of the
+ids, in the order of the trainers. Since parts are ranges of ids too, most ids of a share are of the trainer's own part.
 
 force_even=False: each trainer gets only ids of its own part. If fewer trainers than parts exist, a trainer also gets
 the ids of the parts up to the next trainer's part.
@@ -69,25 +69,31 @@ def _split(mask: Any, policy: PartitionPolicy, rank: int | None, force_even: boo
         raise TypeError(f"rank is an integer, not {rank!r}")
     if not 0 <= rank < context.world:
         raise AssertionError(f"The input rank ({rank}) is incorrect. #Trainers: {context.world}")
-    graph = context.open(None, None)
-    kind = {"ntype": policy.type_name} if policy.is_node else {"etype": policy.type_name}
     if isinstance(mask, DistTensor) and len(mask) != policy.get_size():
         raise AssertionError(f"The length of boolean mask vector should be the number of {what} in the graph")
     ids = _chosen(mask, policy.get_size(), what)
     if force_even:
-        share: torch.Tensor = torch.as_tensor(graph.split(ids, world=context.world, rank=rank, **kind))
-        return torch.sort(share)[0]
-    near = [part for part in range(graph.num_parts) if _trainers_part(part, graph.num_parts) ==
-            context.part_of(rank, graph.num_parts)]
+        every = torch.arange(policy.get_size()) if ids is None else ids
+        return _range_of(every, rank, context.world)
+    parts = policy.partition_book.num_partitions()
+    near = [part for part in range(parts) if _trainers_part(part, parts) == context.part_of(rank, parts)]
     own = torch.cat([policy.ids_of(part) for part in near] or [torch.empty(0, dtype=torch.int64)])
     if ids is not None:
         own = own[torch.isin(own, ids, assume_unique=True)]
     trainers = [other for other in range(context.world)
-                if context.part_of(other, graph.num_parts) == context.part_of(rank, graph.num_parts)]
+                if context.part_of(other, parts) == context.part_of(rank, parts)]
     if len(trainers) == 1:
         return own
     mine = trainers.index(rank)
     return own[len(own) * mine // len(trainers):len(own) * (mine + 1) // len(trainers)]
+
+
+def _range_of(ids: torch.Tensor, rank: int, world: int) -> torch.Tensor:
+    """The range of a rank, if consecutive ranges go to the ranks in their order. The first ranges have one more id if
+    the numbers differ."""
+    size, longer = divmod(len(ids), world)
+    begin = rank * size + min(rank, longer)
+    return ids[begin:begin + size + (rank < longer)].clone()
 
 
 def _trainers_part(part: int, parts: int) -> int:
@@ -103,7 +109,7 @@ def node_split(nodes: Any, partition_book: GraphPartitionBook | None = None, nty
 
     nodes: a mask of all nodes of ntype: a DistTensor, an array of bools, or an array of 0 and 1. np.arange(N), for more
         than two nodes, stands for all nodes.
-    partition_book: needed unless nodes is a DistTensor.
+    partition_book: needed unless nodes is a DistTensor; no DistGraph is needed then.
     rank: None: this trainer's.
     force_even: see the module's description.
     node_trainer_ids: ignored, because shares follow the parts.

@@ -94,7 +94,7 @@ class DistTensor:
             raise AssertionError(f"name {name} is type {type(name)}")
         self._tensor_name, self._persistent, self._init_func = name, persistent, init_func
         self._gdata = is_gdata
-        graph = context.open(None, None)
+        graph = context.open()
         self._graph = graph
         policy = self._part_policy
         self._user_edges = None if policy.is_node else UserEdges(graph)
