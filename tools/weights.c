@@ -24,7 +24,7 @@ struct scanning {
 
 gw_status gw_weight_form_check(gw_dtype dtype, uint32_t ndim, const uint64_t *shape)
 {
-	bool number = (unsigned)dtype < GW_DTYPE_COUNT && dtype != GW_BOOL && dtype != GW_INT8_ROW;
+	bool number = (unsigned)dtype < GW_DTYPE_COUNT && dtype != GW_INT8_ROW;
 	if (number && (ndim == 1 || (ndim == 2 && shape[1] == 1)))
 		return GW_OK;
 	char text[GW_DIMS_MAX * 24] = "";

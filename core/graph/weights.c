@@ -113,6 +113,7 @@ INLINE gw_status positive_as(gw_dtype dtype, uint32_t bytes, const void *weights
 /* Returns call(), compiled for the dtype. */
 #define FOR_DTYPE(dtype, call, ...)                                                                                    \
 	switch (dtype) {                                                                                               \
+	case GW_BOOL:                                                                                                  \
 	case GW_UINT8:                                                                                                 \
 		return call(GW_UINT8, 1, __VA_ARGS__);                                                                 \
 	case GW_UINT16:                                                                                                \
@@ -143,7 +144,7 @@ INLINE gw_status positive_as(gw_dtype dtype, uint32_t bytes, const void *weights
 
 gw_status gw_weights_check(gw_dtype dtype)
 {
-	if ((unsigned)dtype >= GW_DTYPE_COUNT || dtype == GW_BOOL || dtype == GW_INT8_ROW)
+	if ((unsigned)dtype >= GW_DTYPE_COUNT || dtype == GW_INT8_ROW)
 		return gw_fail(GW_UNSUPPORTED, "weights of dtype %s: use a number type", gw_dtype_name(dtype));
 	return GW_OK;
 }

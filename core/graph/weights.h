@@ -11,7 +11,7 @@
 #include "core/errors/status.h"
 #include "core/numbers/dtype.h"
 
-/* GW_UNSUPPORTED unless the dtype is a number type: bool and int8_row are not. */
+/* GW_UNSUPPORTED unless the dtype is a number type; bool counts as one, with 0 and 1, int8_row does not. */
 gw_status gw_weights_check(gw_dtype dtype);
 
 /* Writes the integers of the n weights of one list to out. weights: at any alignment, of a dtype that passes

@@ -43,6 +43,7 @@ def _of_function(call: Callable[..., Any]) -> Callable[..., Any]:
             raise TypeError(f"{name}() has no argument {wrong!r}{suggestion(wrong, known)}")
         return call(*arguments, **named)
 
+    checked.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]  # for inspect.getfullargspec
     return checked
 
 

@@ -175,14 +175,6 @@ def _weights(weight: str | Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _check_bools(arrays: Arrays, names: Sequence[str]) -> None:
-    """Raises ValueError if a weight is bool. The program would not see it, because bools are passed as uint8."""
-    for (etype, name), rows in arrays.edge_features.items():
-        of = ":".join(etype)
-        if rows.dtype == np.bool_ and (name in names or f"{of}:{name}" in names):
-            raise ValueError(f"weight: edge feature {name} of {of} is bool: a weight is one number for each edge")
-
-
 def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_features: Mapping[Any, Any] | None,
                num_nodes: int | Mapping[str, int] | None) -> Arrays:
     """The graph's arrays, with the given features and numbers of nodes added."""
@@ -304,7 +296,6 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     arrays = None
     if getattr(graph, "import_words", None) is None:
         arrays = _completed(graph, node_features, edge_features, num_nodes)
-        _check_bools(arrays, weights)
     classes = _classes(balance_nodes, arrays)
     out = Path(out)
     if out.is_dir() and not any(out.iterdir()):

@@ -265,8 +265,10 @@ def test_pair_graphs_and_edge_loaders(both):
     seen = {etype: [] for etype in each(whole)}
     for _, pair, negative, (block,) in DistEdgeDataLoader(g, given, sampler, batch_size=5, shuffle=True):
         check_block(whole, block)
-        for etype in each(whole):
+        assert sorted(pair.ntypes) == sorted(whole.ntypes)
+        for etype in pair.canonical_etypes:
             ids = pair.edges[etype].data[dgl.EID]
+            assert len(ids)
             src, dst = pair.edges(etype=etype)
             src, dst = pair.nodes[etype[0]].data[dgl.NID][src], pair.nodes[etype[2]].data[dgl.NID][dst]
             assert same_ends(whole, etype, ids, src, dst) and torch.equal(pair.edges[etype].data["id"], ids)

@@ -13,15 +13,16 @@ NODES, EDGES = 30, 400
 RANDOM = np.random.default_rng(5)
 SRC, DST = RANDOM.integers(0, NODES, EDGES), RANDOM.integers(0, NODES, EDGES) ** 2 // NODES
 WEIGHTS = {"real": RANDOM.random(EDGES).astype(np.float32), "whole": RANDOM.integers(0, 5, EDGES),
-           "column": RANDOM.integers(0, 3, (EDGES, 1)).astype(np.float64), "other": RANDOM.random((EDGES, 2))}
+           "column": RANDOM.integers(0, 3, (EDGES, 1)).astype(np.float64), "train_mask": RANDOM.random(EDGES) < 0.5,
+           "other": RANDOM.random((EDGES, 2))}
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_features(tmp_path, parts):
     path = graphwire.partition_graph((SRC, DST), "g", parts, tmp_path / "g", method="random", edge_features=WEIGHTS,
-                                     weight=["real", "_N:_E:_N:whole", "column"])
-    assert tables(path) == {("_N:_E:_N", name) for name in ("real", "whole", "column")}
-    for name in ("real", "whole", "column"):
+                                     weight=["real", "_N:_E:_N:whole", "column", "train_mask"])
+    assert tables(path) == {("_N:_E:_N", name) for name in ("real", "whole", "column", "train_mask")}
+    for name in ("real", "whole", "column", "train_mask"):
         assert check_table(path, "_N:_E:_N", name) == (WEIGHTS[name] > 0).sum()
 
 
@@ -54,8 +55,6 @@ def test_other_graphs(tmp_path):
     (np.ones((EDGES, 2)), "w", RuntimeError, r"float64 \[400, 2\] cannot be a weight"),
     (np.ones(EDGES), ["w", "v"], RuntimeError, '"v" is not an edge feature.*pass arrays with edge_features'),
     (np.ones(EDGES), "a:b:c:w", RuntimeError, '"a:b:c:w" is not an edge feature'),
-    (np.ones(EDGES, bool), "w", ValueError, "w of _N:_E:_N is bool"),
-    (np.ones(EDGES, bool), "_N:_E:_N:w", ValueError, "w of _N:_E:_N is bool"),
     (np.ones(EDGES), 3, TypeError, "weight is a name"),
     (np.ones(EDGES), ["w", None], TypeError, "weight is a name"),
     (np.ones(EDGES), "", ValueError, "at least one character"),

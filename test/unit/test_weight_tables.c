@@ -250,24 +250,16 @@ static void feature_fails(gw_dtype dtype, uint32_t ndim, const void *data, gw_st
 static void refusals(void **state)
 {
 	(void)state;
-	static const uint8_t bools[] = {0, 1, 1, 0};
 	static const float two_columns[8] = {0}, faulty[][4] = {{1, 2, -0.5f, -1}, {1, 2, 0, -1e-45f}};
 	static const double infinite[] = {0, 1e308, -0.0, HUGE_VAL};
 	static const int16_t negative[] = {5, -7, 5, -7};
 	static const uint16_t half[] = {0x3c00, 0x8000, 0x7e00, 0}; /* 1, -0, NaN, 0 */
-	feature_fails(GW_BOOL, 1, bools, GW_UNSUPPORTED, "bool [4]", "one number for each edge");
-	feature_fails(GW_FLOAT32, 2, two_columns, GW_UNSUPPORTED, "float32 [4, 2]", NULL);
+	feature_fails(GW_FLOAT32, 2, two_columns, GW_UNSUPPORTED, "float32 [4, 2]", "one number for each edge");
 	feature_fails(GW_FLOAT32, 1, faulty[0], GW_RANGE, "row 2", "is -0.5");
 	feature_fails(GW_FLOAT32, 1, faulty[1], GW_RANGE, "row 3", "is -1.4013e-45");
 	feature_fails(GW_FLOAT64, 1, infinite, GW_RANGE, "row 3", "is inf");
 	feature_fails(GW_INT16, 1, negative, GW_RANGE, "row 1", "is -7");
 	feature_fails(GW_FLOAT16, 1, half, GW_RANGE, "row 2", "is nan");
-
-	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@e");
-	import_bed_word(&import_bed, GW_IMPORT_EDGE_FEATURE, "train_mask=@w.npy"); /* 0 and 1 become bools */
-	import_bed_npy(&import_bed, "w.npy", GW_UINT8, 1, (const uint64_t[]){4}, bools);
-	import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "train_mask");
-	import_bed_fails(&import_bed, GW_UNSUPPORTED, "train_mask", "bool [4]", NULL);
 
 	import_bed_text(&import_bed, "c.csv", "src,dst,w,v\n0,1,1,1\n1,1,2,1e39\n2,0,-3,1\n");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@c.csv");
@@ -309,19 +301,15 @@ static void partition_refuses(const char *word, int status, const char *told)
 static void refusals_of_partition(void **state)
 {
 	(void)state;
-	static const uint8_t bools[] = {0, 1, 1, 0};
 	static const float pairs[8] = {0}, bad[] = {1, 2, 3, -4};
 	const uint64_t shape[] = {4, 2};
 	import_bed_text(&import_bed, "e", "0 1\n1 1\n2 0\n0 2\n");
-	import_bed_npy(&import_bed, "bool.npy", GW_BOOL, 1, shape, bools);
 	import_bed_npy(&import_bed, "pairs.npy", GW_FLOAT32, 2, shape, pairs);
 	import_bed_npy(&import_bed, "bad.npy", GW_FLOAT32, 1, shape, bad);
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@e");
-	import_bed_word(&import_bed, GW_IMPORT_EDGE_FEATURE, "bool=@bool.npy");
 	import_bed_word(&import_bed, GW_IMPORT_EDGE_FEATURE, "pairs=@pairs.npy");
 	import_bed_word(&import_bed, GW_IMPORT_EDGE_FEATURE, "bad=@bad.npy");
 	import_bed_open(&import_bed);
-	partition_refuses("--weight=bool", 1, "\"bool\" of _N:_E:_N: bool [4] cannot be a weight");
 	partition_refuses("--weight=pairs", 1, "float32 [4, 2] cannot be a weight");
 	partition_refuses("--weight=bad", 1, "edge 3 (input row 3) of _N:_E:_N: weight \"bad\" is -4");
 	partition_refuses("--weight=absent", 1, "for each edge: _N:_E:_N:bad");

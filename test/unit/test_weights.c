@@ -88,7 +88,8 @@ static void faults_name_the_edge(void **state)
 		assert_int_equal(gw_weights_scale(dtypes[d], bits, 2, 0, scaled),
 				 is_signed || is_float ? GW_RANGE : GW_OK);
 	}
-	assert_int_equal(gw_weights_scale(GW_BOOL, "\1", 1, 0, scaled), GW_UNSUPPORTED);
+	assert_int_equal(gw_weights_scale(GW_BOOL, "\1", 2, 0, scaled), GW_OK); /* a mask: 1 and 0 */
+	assert_true(scaled[0] == 1ull << 62 && scaled[1] == 0);
 	assert_int_equal(gw_weights_scale(GW_INT8_ROW, "\1", 1, 0, scaled), GW_UNSUPPORTED);
 	assert_int_equal(gw_weights_check((gw_dtype)99), GW_UNSUPPORTED);
 	assert_int_equal(gw_weights_check(GW_FLOAT16), GW_OK);

@@ -26,3 +26,4 @@ __all__ = ["EID", "ETYPE", "NID", "NTYPE", "MissingError", "PartsError", "conver
 host.subset = lambda: importlib.import_module("graphwire.dgl.subset")
 distributed.DistNodeDataLoader = dataloading.DistNodeDataLoader  # as in DGL 2
 distributed.DistEdgeDataLoader = dataloading.DistEdgeDataLoader
+distributed.NodeCollator, distributed.EdgeCollator = dataloading.NodeCollator, dataloading.EdgeCollator

@@ -32,17 +32,19 @@ _SUBMODULES = (
     "graph_services", "id_map", "kvstore", "nn", "nn.pytorch", "nn.pytorch.sparse_emb", "optim", "optim.pytorch",
     "optim.pytorch.sparse_optim", "partition", "role", "rpc", "rpc_client", "rpc_server", "server_state",
     "shared_mem_utils", "sparse_emb", "standalone_kvstore")
+_OWN = ("constants", "kvstore", "role", "rpc")  # those that are modules of Graphwire's too
 # Further names under which the subset's modules are imported: {name below dgl: module of the subset}.
 _SUBSET = {
     "function": "function", "nn": "nn", "nn.pytorch": "nn", "nn.pytorch.conv": "nn",
+    "nn.functional": "ops", "ops": "ops", "utils": "ops",
     "data": "data", "data.utils": "data", "convert": "convert", "transforms": "transforms", "heterograph": "graph",
     "base": "", "subgraph": "transforms"}
 
 
 class _Alias(ModuleType):
-    """A module that forwards to another module's names."""
+    """A module that forwards to other modules' names: to the first module that has the name, else to the last."""
 
-    def __init__(self, name: str, of: ModuleType):
+    def __init__(self, name: str, *of: ModuleType):
         super().__init__(name, f"{name} of Graphwire")
         self._of = of
         self.__path__: list[str] = []
@@ -50,7 +52,7 @@ class _Alias(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(self._of, name)
+        return getattr(next((module for module in self._of[:-1] if hasattr(module, name)), self._of[-1]), name)
 
 
 class _Lacking(importlib.abc.MetaPathFinder):
@@ -96,7 +98,9 @@ def _put_distributed() -> None:
         del sys.modules[name]
     _put("dgl.distributed", ours)
     for name in _SUBMODULES:
-        _put(f"dgl.distributed.{name}", _Alias(f"dgl.distributed.{name}", optim if name.startswith("optim") else ours))
+        own = [importlib.import_module(f"graphwire.dgl.distributed.{name}")] if name in _OWN else []
+        _put(f"dgl.distributed.{name}", _Alias(f"dgl.distributed.{name}", *own,
+                                               optim if name.startswith("optim") else ours))
     ours.optim = optim  # type: ignore[attr-defined]
     sys.modules["dgl.distributed.optim"] = optim
 
@@ -114,12 +118,17 @@ def _modules() -> list[tuple[str, ModuleType]]:
             and not name.startswith("dgl.distributed")]
 
 
+def _is_collators(value: Any) -> bool:
+    """Whether a class or function belongs to DGL's collators, which work with any graph."""
+    return value.__module__ == "dgl.dataloading.dist_dataloader" and not value.__name__.startswith("Dist")
+
+
 def _replace_names() -> None:
     """Replaces, in other modules of dgl, the original's classes and functions by Graphwire's of the same names."""
     ours = sys.modules["dgl.distributed"]
     for _, module in _modules():
         for name, value in list(vars(module).items()):
-            if _of_dgl(value) and hasattr(ours, name):
+            if _of_dgl(value) and hasattr(ours, name) and not _is_collators(value):
                 setattr(module, name, getattr(ours, name))
 
 
@@ -184,6 +193,8 @@ def install() -> Any:
             module = importlib.import_module(f"graphwire.dgl.subset.{of}") if of else dgl
             _put(f"dgl.{name}", _Alias(f"dgl.{name}", module))
         _put("dgl.dataloading", importlib.import_module("graphwire.dgl.dataloading"))
+        _put("dgl.dataloading.dist_dataloader", _Alias("dgl.dataloading.dist_dataloader", importlib.import_module(
+            "graphwire.dgl.distributed")))
         _put("dgl.dataloading.negative_sampler", importlib.import_module("graphwire.dgl.dataloading.negative_sampler"))
         ours = {**ours, "dgl.dataloading": "graphwire.dgl.dataloading", "dgl": "graphwire.dgl.subset"}
     _accept_old_arguments()

@@ -66,6 +66,20 @@ class Types:
         return self.canonical_etypes.index(self.to_canonical_etype(etype))
 
 
+def _etype_tuple_to_str(c_etype: Canonical) -> str:
+    """"source:relation:destination" of a canonical edge type. Raises AssertionError for anything else."""
+    if not isinstance(c_etype, tuple) or len(c_etype) != 3:
+        raise AssertionError(f"a canonical edge type is (source type, relation, destination type), not {c_etype!r}")
+    return ":".join(c_etype)
+
+
+def _etype_str_to_tuple(c_etype: str) -> Canonical:
+    """The canonical edge type of "source:relation:destination". Raises AssertionError for another text."""
+    if c_etype.count(":") != 2:
+        raise AssertionError(f'a canonical edge type is "source:relation:destination", not {c_etype!r}')
+    return _canonical(c_etype)
+
+
 def _canonical(etype: str) -> Canonical:
     src, relation, dst = etype.split(":")
     return src, relation, dst

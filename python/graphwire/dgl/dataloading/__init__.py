@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphwire.dgl.dataloading import negative_sampler
+from graphwire.dgl.dataloading.collators import Collator, EdgeCollator, NodeCollator
 from graphwire.dgl.dataloading.loaders import DistEdgeDataLoader, DistNodeDataLoader
 from graphwire.dgl.dataloading.samplers import (
     BlockSampler,
@@ -15,12 +16,13 @@ from graphwire.dgl.dataloading.samplers import (
     Sampler,
     as_edge_prediction_sampler,
 )
+from graphwire.dgl.distributed.dataloader import DistDataLoader
 from graphwire.dgl.host import missing
 
 __all__ = [
-    "BlockSampler", "DistEdgeDataLoader", "DistNodeDataLoader", "EdgePredictionSampler",
-    "MultiLayerFullNeighborSampler", "MultiLayerNeighborSampler", "NeighborSampler", "Sampler",
-    "as_edge_prediction_sampler", "negative_sampler"]
+    "BlockSampler", "Collator", "DistDataLoader", "DistEdgeDataLoader", "DistNodeDataLoader", "EdgeCollator",
+    "EdgePredictionSampler", "MultiLayerFullNeighborSampler", "MultiLayerNeighborSampler", "NeighborSampler",
+    "NodeCollator", "Sampler", "as_edge_prediction_sampler", "negative_sampler"]
 
 
 def __getattr__(name: str) -> Any:

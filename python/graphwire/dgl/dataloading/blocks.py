@@ -1,7 +1,7 @@
 """Samples the blocks of all layers around seeds.
 
-If possible, one call of the library samples all layers: unique seeds of one node type, in-edges, and no excluded edges.
-Else each layer is sampled as a frontier.
+If possible, one call of the library samples all layers: unique seeds of one node type, in-edges, no excluded edges,
+and weights that the servers have. Else each layer is sampled as a frontier.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def sample_blocks(g: Any, seeds: Any, fanouts: Sequence[Any], *, edge_dir: str =
     around = nodes_by_type(g, seeds)
     seeds = around if isinstance(seeds, Mapping) else next(iter(around.values()))
     some = [ntype for ntype, ids in around.items() if len(ids)]
-    if len(some) == 1 and edge_dir == "in" and exclude_eids is None:
+    drawn_by_servers = all(isinstance(weight, str) for weight in weights.values())
+    if len(some) == 1 and edge_dir == "in" and exclude_eids is None and drawn_by_servers:
         ids = around[some[0]]
         if len(torch.unique(ids)) == len(ids):  # graphwire's equal seeds share a row; DGL's have a row each
             return _at_once(g, seeds, some[0], ids, fanouts, replace, weights)

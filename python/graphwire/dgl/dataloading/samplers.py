@@ -72,11 +72,10 @@ class NeighborSampler(BlockSampler):
         DGL's order; graphwire.NodeLoader's fanouts begin at the seeds.
     prob: the name of a column of edges, numbers of 0 or more: edges are drawn in proportion to it, and never if it is
         0. Edge types without the column are sampled uniformly.
-    mask: as prob, for a column of 0 and 1. A column of bools is not supported.
+    mask: as prob, for a column of bools, or of 0 and 1: only the edges that are set are drawn, all equally likely.
 
     Raises TypeError and ValueError for arguments. Sampling raises KeyError if no edge type has the column of prob or
-    mask, and NotImplementedError for a column of bools, for one that the script has added, and for prob with
-    edge_dir="out".
+    mask.
     """
 
     def __init__(self, fanouts: Sequence[Any], edge_dir: str = "in", prob: Any = None, mask: Any = None,
@@ -138,7 +137,9 @@ class EdgePredictionSampler(Sampler):
             graphs = dgl.compact_graphs([pair, self._negative_graph(g, seed_edges)])
         for etype, some in ids.items():
             graphs[0].edges[etype].data[host.EID] = some
-        for etype, name in _named(g.canonical_etypes, self.prefetch_labels):
+        for etype, name in _named(list(ids), self.prefetch_labels):
+            if g.to_canonical_etype(etype) not in ids:
+                continue
             graphs[0].edges[etype].data[name] = g.edges[etype].data[name][ids[g.to_canonical_etype(etype)]]
         seeds = graphs[0].ndata[host.NID]
         exclude = exclude_ids(g, self.exclude, seed_edges, self.reverse_eids, self.reverse_etypes)

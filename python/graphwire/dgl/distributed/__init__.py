@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphwire.dgl.distributed import optim
+from graphwire.dgl.distributed import constants, kvstore, optim, role, rpc
 from graphwire.dgl.distributed.book import (
     EdgePartitionPolicy,
     GraphPartitionBook,
@@ -16,7 +16,28 @@ from graphwire.dgl.distributed.context import exit_client, initialize, is_initia
 from graphwire.dgl.distributed.dataloader import DistDataLoader
 from graphwire.dgl.distributed.embedding import DistEmbedding
 from graphwire.dgl.distributed.graph import DistGraph
-from graphwire.dgl.distributed.partition import load_partition, load_partition_book, partition_graph
+from graphwire.dgl.distributed.partition import (
+    load_partition,
+    load_partition_book,
+    load_partition_feats,
+    partition_graph,
+)
+from graphwire.dgl.distributed.rpc import (
+    Request,
+    Response,
+    client_barrier,
+    get_group_id,
+    get_machine_id,
+    get_num_client,
+    get_num_machines,
+    get_rank,
+    recv_response,
+    register_service,
+    remote_call,
+    remote_call_to_machine,
+    send_request,
+    send_request_to_machine,
+)
 from graphwire.dgl.distributed.sampling import (
     find_edges,
     in_degrees,
@@ -28,17 +49,31 @@ from graphwire.dgl.distributed.sampling import (
 from graphwire.dgl.distributed.split import edge_split, node_split
 from graphwire.dgl.distributed.tensor import DistTensor
 from graphwire.dgl.host import not_here
+from graphwire.dgl.types import _etype_str_to_tuple, _etype_tuple_to_str
 
 SparseNodeEmbedding = DistEmbedding
 SparseAdagrad, SparseAdam = optim.SparseAdagrad, optim.SparseAdam  # as in DGL before 0.7
 DistNodeDataLoader: Any  # of graphwire.dgl.dataloading; graphwire/dgl/__init__.py sets both
 DistEdgeDataLoader: Any
+NodeCollator: Any
+EdgeCollator: Any
 __all__ = [
     "DistDataLoader", "DistEdgeDataLoader", "DistEmbedding", "DistGraph", "DistNodeDataLoader", "DistTensor",
-    "EdgePartitionPolicy", "GraphPartitionBook", "NodePartitionPolicy", "PartitionPolicy", "RangePartitionBook",
-    "edge_split", "exit_client", "find_edges", "in_degrees", "in_subgraph", "initialize", "is_initialized",
-    "load_partition", "load_partition_book", "node_split", "optim", "out_degrees", "partition_graph",
-    "sample_etype_neighbors", "sample_neighbors"]
+    "EdgeCollator", "EdgePartitionPolicy", "GraphPartitionBook", "NodeCollator", "NodePartitionPolicy",
+    "PartitionPolicy", "RangePartitionBook", "Request", "Response", "_etype_str_to_tuple", "_etype_tuple_to_str",
+    "client_barrier", "constants", "edge_split", "exit_client", "find_edges", "get_group_id", "get_machine_id",
+    "get_num_client", "get_num_machines", "get_rank", "in_degrees", "in_subgraph", "initialize", "is_initialized",
+    "kvstore", "load_partition", "load_partition_book", "load_partition_feats", "node_split", "optim", "out_degrees",
+    "partition_graph", "recv_response", "register_service", "remote_call", "remote_call_to_machine", "role", "rpc",
+    "sample_etype_neighbors", "sample_neighbors", "send_request", "send_request_to_machine"]
+
+
+def _remove_kwargs_dist(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Removes the arguments of a loader that have no effect here, from the dictionary itself, and returns it. Loaders
+    that libraries derive from DistDataLoader call it."""
+    for name in ("num_workers", "pin_memory"):
+        kwargs.pop(name, None)
+    return kwargs
 
 
 def __getattr__(name: str) -> Any:

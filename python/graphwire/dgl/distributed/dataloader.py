@@ -29,6 +29,7 @@ from graphwire import _checks
 from graphwire._keywords import keywords
 from graphwire._native import Call, Workers
 from graphwire.dgl.distributed.context import context
+from graphwire.dgl.distributed.own_items import OwnItems
 from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.ranks import Steps
 
@@ -73,10 +74,11 @@ class _Loop:
 
 
 @keywords
-class DistDataLoader:
+class DistDataLoader(OwnItems):
     """dgl.distributed.DistDataLoader.
 
-    dataset: ids, or a list of (type, id), of this trainer only. They are not divided among the ranks.
+    dataset: ids, or a list of (type, id), of this trainer only. They are not divided among the ranks. A class that
+        overrides _next_data() may pass anything with a length (own_items.py).
     batch_size: the number of ids in a batch.
     shuffle: use a new order in each epoch.
     collate_fn: gets a list of ids or pairs, with the ids as ints, and returns the batch; None: the batch is the list.
@@ -88,7 +90,8 @@ class DistDataLoader:
     the first loop that records gradients, a UserWarning reports once if ranks of torch.distributed have unequal numbers
     of steps: DistributedDataParallel would wait for ever.
 
-    Raises TypeError for another dataset, also for a mask; TypeError and ValueError for other arguments.
+    Raises TypeError for another dataset, also for a mask and for {type: ids}; TypeError and ValueError for other
+    arguments.
     """
 
     def __init__(self, dataset: Any, batch_size: int, shuffle: bool = False,
@@ -109,32 +112,37 @@ class DistDataLoader:
                             "docs/DGL.md, Unequal steps.")
         self._pool: Workers | None = None
         self._batches: Iterator[Any] | None = None
+        super().__init__(dataset)
         self._typed = dataset if isinstance(dataset, Pairs) else None
+        self._pairs, self._ids = None, None
+        if self.is_own:
+            return
+        if isinstance(dataset, Mapping):
+            raise TypeError("dataset: ids, or a list of (type, id); DistNodeDataLoader and DistEdgeDataLoader take "
+                            "{type: ids}, and so does a class that overrides _next_data()")
         pairs = len(dataset) and not isinstance(dataset, (torch.Tensor, np.ndarray, Pairs)) and isinstance(
             dataset[0], tuple)
-        self._pairs = None
         if pairs:
             self._pairs = [(kind, _checks.integer("dataset", item, 0, 2**63 - 1)) for kind, item in dataset]
-        self._ids = None if pairs or self._typed is not None else _ids(dataset)
-
-    @property
-    def expected_idxs(self) -> int:
-        whole, rest = divmod(len(self.dataset), self.batch_size)
-        return whole + (1 if rest and not self.drop_last else 0)
+        elif self._typed is None:
+            self._ids = _ids(dataset)
 
     def __len__(self) -> int:
         return self.expected_idxs
 
-    def _collate(self, epoch: int, step: int, order: torch.Tensor) -> Any:
-        """Makes one batch. Its sampling depends on the loader, epoch and step, and not on the thread."""
-        chosen = order[step * self.batch_size:(step + 1) * self.batch_size]
+    def _items(self, chosen: torch.Tensor) -> list[Any]:
+        """The items at places of the dataset."""
         if self._typed is not None:
-            items: list[Any] = self._typed.at(chosen)
-        elif self._pairs is not None:
-            items = [self._pairs[i] for i in chosen.tolist()]
-        else:
-            assert self._ids is not None
-            items = self._ids[chosen].tolist()
+            return self._typed.at(chosen)
+        if self._pairs is not None:
+            return [self._pairs[i] for i in chosen.tolist()]
+        if self._ids is not None:
+            found: list[int] = self._ids[chosen].tolist()
+            return found
+        return [self.dataset[i] for i in chosen.tolist()]
+
+    def _collate(self, epoch: int, step: int, items: list[Any]) -> Any:
+        """Makes one batch. Its sampling depends on the loader, epoch and step, and not on the thread."""
         context.at(((self._number << 16) + epoch << 24) + step)
         try:
             return self.collate_fn(items)
@@ -166,25 +174,36 @@ class DistDataLoader:
         order = self._order(state)
         if not self.num_workers:
             for step in range(first, self.expected_idxs):
-                yield self._collate(epoch, step, order)
+                yield self._collate(epoch, step, self._items(self._places(order, step)))
             return
-        if self._pool is None:
-            self._pool = Workers(self.num_workers)
+        pool = self._workers()
         loop = _Loop()  # freed with this frame, however the loop ends
         going = ref(loop)
 
         def made(step: int) -> Any:
-            return None if going() is None else self._collate(epoch, step, order)
+            return None if going() is None else self._collate(epoch, step, self._items(self._places(order, step)))
 
         ahead: deque[Call] = deque()
         for step in range(first, self.expected_idxs):
-            ahead.append(self._pool.submit(partial(made, step)))
+            ahead.append(pool.submit(partial(made, step)))
             if len(ahead) >= self.queue_size:
                 yield ahead.popleft().wait()
         while ahead:
             yield ahead.popleft().wait()
 
+    def _places(self, order: torch.Tensor, step: int) -> torch.Tensor:
+        return order[step * self.batch_size:(step + 1) * self.batch_size]
+
+    def _workers(self) -> Workers:
+        """The sampling threads, which the first batch starts."""
+        if self._pool is None:
+            self._pool = Workers(self.num_workers)
+        return self._pool
+
     def __iter__(self) -> Iterator[Any]:
+        if self.is_own:
+            self.begin()
+            return self
         state = self._start or {"epoch": self._coming, "step": 0, "order": None}
         self._start, self._state, self._coming = None, state, state["epoch"] + 1
         batches = self._batches = self._epoch_of(state)
@@ -225,9 +244,11 @@ class DistDataLoader:
 
     def __getstate__(self) -> dict[str, Any]:
         """Loops and threads belong to this process, and are not pickled."""
-        return {**self.__dict__, "_batches": None, "_pool": None, "_state": None}
+        return {**self.__dict__, "_batches": None, "_pool": None, "_state": None, **self.pickled()}
 
     def __next__(self) -> Any:
+        if self.is_own:
+            return self.next_own()
         if self._batches is None:
             iter(self)
         assert self._batches is not None

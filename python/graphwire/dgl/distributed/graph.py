@@ -92,12 +92,12 @@ class TypeView:
 class DistGraph(Types):
     """dgl.distributed.DistGraph.
 
-    graph_name: any name; a process has one graph, whatever its name.
+    graph_name: any name; part_config names the graph.
     gpb: ignored, except a string, which is taken as part_config.
-    part_config: the graph's JSON or folder, for a standalone process; ignored in a launched one.
+    part_config: the graph's JSON or folder, for a standalone process; ignored in a launched one. Another graph than the
+        open one is opened beside it. Tensors that name no part_policy are of the graph that was opened last.
 
-    Raises AssertionError before initialize(); ValueError for another folder than that of the open graph; and the errors
-    of graphwire.open.
+    Raises AssertionError before initialize(), and the errors of graphwire.open.
     """
 
     def __init__(self, graph_name: str | None = None, gpb: Any = None, part_config: str | None = None):
@@ -224,17 +224,15 @@ class DistGraph(Types):
 
     def edge_subgraph(self, edges: Any, relabel_nodes: bool = True, store_ids: bool = True,
                       output_device: Any = None) -> Any:
-        """The graph of the given edges. relabel_nodes: the graph has only the nodes of these edges, with new ids."""
+        """The graph of the given edges, ids or {edge type: ids}. The graph has these edge types, and all node types.
+        relabel_nodes: the graph has only the nodes of these edges, with new ids."""
         if not store_ids:
             raise AssertionError("edge_subgraph always stores original node/edge IDs.")
         dgl = host.dgl()
         given = edges if isinstance(edges, dict) else {self.to_canonical_etype(None): edges}
         ids = {self.to_canonical_etype(etype): ids_tensor(some, self.num_edges(etype), "edges")
                for etype, some in given.items()}
-        none = torch.empty(0, dtype=torch.int64)
-        ends = {etype: (*self.find_edges(ids[etype], etype), ids[etype]) if etype in ids and len(ids[etype])
-                else (none, none, none) for etype in self.canonical_etypes}
-        found = sampling.graph_of(self, ends)
+        found = sampling.graph_of(self, {etype: (*self.find_edges(some, etype), some) for etype, some in ids.items()})
         return dgl.compact_graphs(found) if relabel_nodes else found
 
     def sample_neighbors(self, seed_nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None,
@@ -285,6 +283,7 @@ class DistGraph(Types):
 
 def _again(name: str, graph: Any) -> DistGraph:
     """Unpickles a DistGraph in another process of the job."""
-    if context.graph is None:
-        context.graph, context.initialized = graph, True
+    if context.graph is None or context.graph.graph_id != graph.graph_id:
+        context.use(graph)
+        context.initialized = True
     return context.dist_graph if context.dist_graph is not None else DistGraph(name)

@@ -155,10 +155,27 @@ def load_partition(part_config: str, part_id: int, load_feats: bool = True) -> A
         if not book.is_homogeneous:
             made.ndata[host.NTYPE] = book.map_to_per_ntype(nodes)[0].to(torch.int16)
             made.edata[host.ETYPE] = book.map_to_per_etype(edges)[0].to(torch.int32)
-        features: list[dict[str, torch.Tensor]] = [{}, {}]
-        users = UserEdges(graph)
-        for feature in graph.features if load_feats else ():
-            ids = book.partid2nids(part_id, feature.type) if not feature.of_edges else users.positions(
-                _canonical(feature.type), book.partid2eids(part_id, feature.type))
-            features[feature.of_edges][f"{feature.type}/{feature.name}"] = torch.as_tensor(feature[ids])
+        features = [_features(graph, book, part_id, of_edges) if load_feats else {} for of_edges in (False, True)]
     return made, features[0], features[1], book, name, list(ntypes), list(etypes)
+
+
+def _features(graph: graphwire.Graph, book: GraphPartitionBook, part_id: int, of_edges: bool
+              ) -> dict[str, torch.Tensor]:
+    """{"type/name": rows} of a part's nodes or edges, in the order of ids."""
+    users, found = UserEdges(graph), {}
+    for feature in [feature for feature in graph.features if feature.of_edges == of_edges]:
+        ids = book.partid2nids(part_id, feature.type) if not of_edges else users.positions(
+            _canonical(feature.type), book.partid2eids(part_id, feature.type))
+        found[f"{feature.type}/{feature.name}"] = torch.as_tensor(feature[ids])
+    return found
+
+
+@keywords
+def load_partition_feats(part_config: str, part_id: int, load_nodes: bool = True, load_edges: bool = True) -> Any:
+    """(node features, edge features) of one part, as load_partition has them; None for those that are not loaded.
+    Raises the errors of load_partition_book."""
+    book = load_partition_book(part_config, part_id)[0]
+    with graphwire.open(part_config) as graph:
+        nodes, edges = (_features(graph, book, part_id, of_edges) if wanted else None
+                        for of_edges, wanted in ((False, load_nodes), (True, load_edges)))
+    return nodes, edges

@@ -17,6 +17,7 @@ import torch
 from graphwire import EdgeList, Feature
 from graphwire._keywords import keywords
 from graphwire.dgl import host
+from graphwire.dgl.distributed.by_column import neighbours_by_column
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.tensor import DistTensor
 from graphwire.dgl.id_arrays import ids_tensor
@@ -24,13 +25,13 @@ from graphwire.dgl.types import Canonical
 from graphwire.fanouts import count
 
 
-def weights_by_type(g: Any, prob: Any, edge_dir: str = "in") -> dict[Canonical, str]:
-    """{edge type: feature} of the edge types that have this column; DGL samples the other types uniformly.
+def weights_by_type(g: Any, prob: Any, edge_dir: str = "in") -> dict[Canonical, Any]:
+    """{edge type: weight} of the edge types that have this column; DGL samples the other types uniformly. A weight is
+    the name of the feature by which the servers draw, or else the column, which this process looks up.
 
-    prob: the name of a column of the graph's edges; None: all types are sampled uniformly.
+    prob: the name of a column of the edges, or of a mask; None: all types are sampled uniformly.
 
-    Raises KeyError if no edge type has the column; TypeError if prob is not a name; NotImplementedError for out-edges,
-    for a mask of bools, and for a column that the script has added, because the servers do not have it.
+    Raises KeyError if no edge type has the column; TypeError if prob is not a name.
     """
     if prob is None:
         return {}
@@ -41,23 +42,16 @@ def weights_by_type(g: Any, prob: Any, edge_dir: str = "in") -> dict[Canonical, 
     if not found:
         known = "; ".join(f"{':'.join(etype)} has {', '.join(columns)}" for etype, columns in data.items() if columns)
         raise KeyError(f"prob={prob!r}: no edge type has this column; {known or 'no edge type has columns'}")
-    if edge_dir == "out":
-        raise NotImplementedError(f'prob={prob!r} with edge_dir="out": Graphwire samples out-edges uniformly; leave '
-                                  "prob out, or sample in-edges")
-    return {etype: _feature_of(etype, prob, column) for etype, column in found.items()}
+    return {etype: _weight_of(g, etype, column, edge_dir) for etype, column in found.items()}
 
 
-def _feature_of(etype: Canonical, prob: str, column: Any) -> str:
-    """The name of the edge type's feature that a column holds. Raises NotImplementedError if the column holds no
-    feature of the edge type, or a mask."""
-    name, feature = ":".join(etype), column._data if isinstance(column, DistTensor) else None
-    if not isinstance(feature, Feature) or feature.type != name:
-        raise NotImplementedError(f"prob={prob!r}: this script has added the column to {name}, and draws read the "
-                                  "graph's own columns: partition the graph with the column")
-    if feature.dtype == torch.bool:
-        raise NotImplementedError(f"prob={prob!r}: the column of {name} is a mask of bools, by which Graphwire does "
-                                  "not sample: store 0 and 1 as uint8 or as floats")
-    return feature.name
+def _weight_of(g: Any, etype: Canonical, column: Any, edge_dir: str) -> Any:
+    """The name of the edge type's feature that a column holds, if the servers can draw by it; else the column."""
+    feature = column._data if isinstance(column, DistTensor) else None
+    if edge_dir == "in" and isinstance(feature, Feature) and feature._graph is g.graph and (
+            feature.of_edges and feature.type == ":".join(etype)):
+        return feature.name
+    return column
 
 
 def nodes_by_type(g: Any, nodes: Any) -> dict[str, torch.Tensor]:
@@ -122,8 +116,12 @@ def frontier_of(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any
         ids = around.get(etype[0] if edge_dir == "out" else etype[2])
         if ids is None or not len(ids) or counts[etype] == 0:
             continue
-        found = g.graph.neighbours(ids, etype, counts[etype], out_edges=edge_dir == "out", replace=replace,
-                                   weight=weights.get(etype), seed=seed, stream=stream)
+        draw: dict[str, Any] = {"out_edges": edge_dir == "out", "replace": replace, "seed": seed, "stream": stream}
+        weight = weights.get(etype)
+        if weight is None or isinstance(weight, str):
+            found = g.graph.neighbours(ids, etype, counts[etype], weight=weight, **draw)
+        else:
+            found = neighbours_by_column(g, ids, etype, counts[etype], weight, **draw)
         edges[etype] = _excluded(found, g._user_edges.of(etype, found.edge_ids), exclude.get(etype))
     return graph_of(g, {etype: found for etype, found in edges.items() if len(found[2])})
 
