@@ -3,7 +3,8 @@
     cd code && OMP_X=1 python3 -u train.py --name "a b"
     cd code && OMP_X=1 python3 -u -m torch.distributed.run ... train.py --name "a b"
 
-For a script that imports dgl, -m graphwire.dgl comes between torchrun's options and the script.
+For a script that imports dgl, -m graphwire.dgl comes between torchrun's options and the script. For other programs,
+-m graphwire.when_dgl does, in case a module of theirs imports dgl.
 
 Nothing else in the text changes, so quotes, variables and other syntax of the shell stay as they are.
 """
@@ -60,10 +61,14 @@ def runs_under_torchrun(command: str) -> bool:
 _IMPORTS_DGL = r"^[[:space:]]*(import|from)[[:space:]]+([A-Za-z0-9_., ]*[, ])?dgl([[:space:].,;]|\$)"
 
 
+_HAS_GRAPHWIRE = 'import importlib.util, sys; sys.exit(importlib.util.find_spec("graphwire") is None)'
+
+
 def with_dgl(command: str, mode: str) -> str:
     """Returns the command with `-m graphwire.dgl` before its Python script. mode:
 
-    auto   if the script imports dgl; the host checks this when it runs the command
+    auto   if the script imports dgl; the host checks this when it runs the command. Otherwise, and for -m MODULE,
+           `-m graphwire.when_dgl`, if the Python has graphwire: that module waits for an import by another module
     as-is  always
     off    never
     """
@@ -71,10 +76,15 @@ def with_dgl(command: str, mode: str) -> str:
     if not found or mode == "off":
         return command
     script = _WORD.match(command, found[0] - 1)
-    if not script or script.group(1) == "-m":
+    if not script:
         return command
-    words = "-m graphwire.dgl" if mode == "as-is" else (
-        f'$(grep -Eqs "{_IMPORTS_DGL}" {script.group(1)} && echo -m graphwire.dgl)')
+    later = f"{found[1]} -c '{_HAS_GRAPHWIRE}' && echo -m graphwire.when_dgl"
+    if mode == "as-is":
+        words = "-m graphwire.dgl"
+    elif script.group(1) == "-m":
+        words = f"$({later})"
+    else:
+        words = f'$(grep -Eqs "{_IMPORTS_DGL}" {script.group(1)} && echo -m graphwire.dgl || {{ {later}; }})'
     return command[: found[0]] + words + " " + command[found[0] :]
 
 

@@ -224,7 +224,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         "--dgl",
         choices=("auto", "as-is", "off"),
         default="auto",
-        help="Python scripts to run by graphwire.dgl: auto: scripts that import dgl; as-is: all; off: no script",
+        help="Python scripts to run by graphwire.dgl: auto: programs that import dgl, also through a package; as-is: all; off: no script",
     )
     group.add_argument(
         "--restarts", type=natural, default=0, metavar="N", help="how often a server that dies is started again (0)"

@@ -7,7 +7,8 @@
 The graphwire program does the work (_program.py finds it). The temporary folder is made where the result goes, and is
 always removed.
 
-Errors: RuntimeError with the program's last line; ValueError and TypeError; FileNotFoundError without the program.
+Errors: RuntimeError with the program's last line; ValueError and TypeError; FileExistsError for files in the way;
+FileNotFoundError without the program.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from graphwire.chunks import Chunked
 from graphwire.tables import Tables
 
 _log = logging.getLogger("graphwire")
+_CLASSES_MAX = 32  # GW_PLAN_NUMBERS_MAX of tools/partition/plan.h
 _PROGRESS = re.compile(r"(.+?) \d[^(]* of [^(]*\((\d+) %\)[^,]*, .*/s$")  # as core/system/progress.c writes it
 _LOGGED = re.compile(r"[-\d]+T[:.\d]+Z (error|warn|info|debug) ")  # as core/errors/log_line.c writes it
 _LEVELS = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO, "debug": logging.DEBUG}
@@ -211,13 +213,54 @@ def _completed(graph: Any, node_features: Mapping[Any, Any] | None, edge_feature
     return arrays
 
 
+def _classes(given: Any, arrays: Arrays | None) -> dict[str, np.ndarray]:
+    """Class numbers as {node type: uint8 [nodes]}, numbered from 0 in ascending order. Raises TypeError and
+    ValueError."""
+    if given is None:
+        return {}
+    if arrays is None:
+        raise ValueError("balance_nodes: the graph is in files: graphwire partition --balance-nodes takes its classes")
+    found = {}
+    for ntype, numbers in (given if isinstance(given, Mapping) else {next(iter(arrays.counts)): given}).items():
+        rows = _rows.array(numbers, f"balance_nodes of {ntype}")
+        if rows.dtype.kind not in "biu" or rows.ndim != 1:
+            raise TypeError(f"balance_nodes of {ntype}: one integer or bool for each node, not {rows.dtype} "
+                            f"{list(rows.shape)}")
+        if ntype not in arrays.counts:
+            raise ValueError(f"balance_nodes: the graph has no node type {ntype}; it has {', '.join(arrays.counts)}")
+        if len(rows) != arrays.counts[ntype]:
+            raise ValueError(f"balance_nodes: {len(rows)} rows for {arrays.counts[ntype]} nodes of {ntype}")
+        kinds, places = np.unique(rows, return_inverse=True)
+        if len(kinds) > _CLASSES_MAX:
+            raise ValueError(f"balance_nodes of {ntype}: {len(kinds)} classes, and at most {_CLASSES_MAX} are balanced")
+        found[ntype] = places.astype(np.uint8)
+    return found
+
+
+def _holds_graph(folder: Path) -> bool:
+    """Whether a folder has the JSON of a graph, which `graphwire partition --replace` then replaces."""
+    return any(re.search(rb'"format":\s*"graphwire-\d', path.read_bytes()) for path in folder.glob("[!.]*.json")
+               if path.is_file())
+
+
+def _move_into(folder: Path, made: Path) -> None:
+    """Moves a new graph's files into a folder that has other files, the JSON last. Raises FileExistsError, and moves
+    nothing, if the folder has a file of the same name."""
+    entries = sorted(made.iterdir(), key=lambda path: path.suffix == ".json")
+    for path in entries:
+        if (folder / path.name).exists() or (folder / path.name).is_symlink():
+            raise FileExistsError(f"{folder / path.name} exists already, and is not a graph's: name another folder")
+    for path in entries:
+        path.rename(folder / path.name)
+
+
 @keywords
 def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLike, *, method: str = "metis",
                     node_features: Mapping[Any, Any] | None = None, edge_features: Mapping[Any, Any] | None = None,
                     num_nodes: int | Mapping[str, int] | None = None, balance_train: bool = False,
-                    balance_edges: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
-                    reverse: bool = False, undirected: bool = False, transpose: bool = False, seed: int = 0,
-                    weight: str | Sequence[str] = (), progress: bool | None = None) -> Path:
+                    balance_nodes: Any = None, balance_edges: bool = False, num_trainers_per_machine: int = 1,
+                    objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
+                    seed: int = 0, weight: str | Sequence[str] = (), progress: bool | None = None) -> Path:
     """Divides a graph into parts, writes them to a folder, and returns the path of their JSON, out/name.json.
 
     graph: a graph of DGL, PyTorch Geometric (Data, HeteroData), NetworkX, SciPy or graphwire.datasets; or (src, dst),
@@ -234,6 +277,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         node features, ids in arrays and tables that leave out more than half of the numbers up to the greatest one, if
         that is 1,024 or more, are renumbered, as in `graphwire import`.
     balance_train: give each part about as many nodes of the feature train_mask.
+    balance_nodes: a class number of each node, [nodes] integers or bools, or {node type: numbers}: give each part about
+        as many nodes of each class, and of each type. At most 32 classes of a type. It excludes balance_train.
     balance_edges: give each part about as many edges.
     num_trainers_per_machine: the number of pieces that each part is divided into, one for each trainer.
     objtype: what METIS minimizes, "cut" or "vol".
@@ -251,7 +296,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     ids, Graph.node_texts returns them.
 
     Raises RuntimeError with the program's error line, which names features and types as the caller does; ValueError if
-    rows do not fit; FileNotFoundError without the program. Raises TypeError and ValueError for other invalid arguments,
+    rows do not fit; FileExistsError if `out` has a file of another kind under the name of a file of the graph;
+    FileNotFoundError without the program. Raises TypeError and ValueError for other invalid arguments,
     before it writes anything.
     """
     num_parts = _checks.integer("num_parts", num_parts, 1)
@@ -270,6 +316,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         raise TypeError("node_features, edge_features and num_nodes belong to arrays, and this graph is in files")
     if not is_files:
         arrays = _completed(graph, node_features, edge_features, num_nodes)
+    classes = _classes(balance_nodes, arrays)
     out = Path(out)
     if out.is_dir() and not any(out.iterdir()):
         out.rmdir()
@@ -284,10 +331,20 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         words = [*words, *(f"--weight={of_edges}" for of_edges in weights)]
         run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole"], names, shown)
         flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
+        for ntype, numbers in classes.items():
+            file = folder / f"classes-{len(flags)}.npy"
+            np.save(file, numbers)
+            flags.append(f"--balance-nodes={ntype}={file}")
+            names[str(file)] = f"balance_nodes of {ntype}"
         if trainers > 1:
             flags += ["--num-trainers-per-machine", str(trainers)]
-        if out.exists():
+        beside = out.is_dir() and not _holds_graph(out)
+        made = folder / "parts" if beside else out
+        if out.exists() and not beside:
             flags.append("--replace")
+        names[str(made)] = str(out)
         run(["partition", folder / "whole", "--num-parts", num_parts, "--method", method, "--objtype", objtype,
-              "--seed", seed, *flags, "--out", out], names, shown)
+              "--seed", seed, *flags, "--out", made], names, shown)
+        if beside:
+            _move_into(out, made)
     return out / f"{name}.json"

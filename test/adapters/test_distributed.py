@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import tracemalloc
 
@@ -101,16 +102,60 @@ def test_shares_by_the_book_alone(two_parts, world, monkeypatch):
 
 
 def test_another_folder_is_another_graph(g, two_parts, tmp_path, monkeypatch):
-    """A process has one graph open. The same name with another folder means another graph."""
+    """Whatever its name; a folder that is named in another way is the same graph."""
     monkeypatch.chdir(two_parts)
     for same in (two_parts / "communities.json", two_parts, "communities.json", "."):
         assert dgl.distributed.DistGraph("communities", part_config=same).num_nodes() == NODES
     (tmp_path / "link").symlink_to(two_parts)
     assert dgl.distributed.DistGraph("communities", part_config=str(tmp_path / "link")).num_nodes() == NODES
+    before = context.graph
+    with pytest.raises(graphwire.GraphwireError, match="nowhere"):
+        dgl.distributed.DistGraph("communities", part_config=str(tmp_path / "nowhere"))
+    assert context.graph is before
     shutil.copytree(two_parts, tmp_path / "other")
-    for other in (tmp_path / "other" / "communities.json", tmp_path / "other", tmp_path / "nowhere"):
-        with pytest.raises(ValueError, match="exit_client"):
-            dgl.distributed.DistGraph("communities", part_config=str(other))
+    other = dgl.distributed.DistGraph("communities", part_config=str(tmp_path / "other"))
+    assert other.graph is not before and context.graph is other.graph
+    context.use(before)
+    dgl.distributed.DistGraph("communities")
+
+
+def small_graph(folder, nodes):
+    every = torch.arange(nodes)
+    whole = dgl.graph((every.repeat(2), torch.cat([every.roll(1), every.roll(2)])), num_nodes=nodes)
+    whole.ndata["x"] = torch.arange(nodes) * 10
+    if folder.exists():
+        shutil.rmtree(folder)
+    dgl.distributed.partition_graph(whole, "small", 1, str(folder))
+    return dgl.distributed.DistGraph("small", part_config=str(folder / "small.json"))
+
+
+def test_graphs_of_one_process_share_nothing(g, tmp_path):
+    """Tensors, splits and columns belong to the graph of their objects, also when its folder has another graph now."""
+    before, held = context.graph, g
+    try:
+        first = small_graph(tmp_path / "a", 30)
+        mine = dgl.distributed.DistTensor((30,), torch.int64, "t")
+        mine[torch.arange(30)] = torch.arange(30)
+        second = small_graph(tmp_path / "a", 40)
+        assert (first.num_nodes(), second.num_nodes(), held.num_nodes()) == (30, 40, NODES)
+        theirs = dgl.distributed.DistTensor((40,), torch.int64, "t")
+        late = dgl.distributed.DistTensor((30,), torch.int64, "t", part_policy=first.get_node_partition_policy("_N"))
+        assert torch.equal(late[torch.arange(30)], torch.arange(30)) and not theirs[torch.arange(40)].any()
+        kept, shape = pickle.dumps(mine), theirs.shape
+        del mine, late
+        dgl.distributed.DistTensor((40,), torch.int64, "other")  # deletes tensors that have no object
+        assert theirs.shape == shape and not theirs[torch.arange(40)].any()
+        for graph, count in ((first, 30), (second, 40)):
+            assert torch.equal(graph.ndata["x"][torch.arange(count)], torch.arange(count) * 10)
+            mask = torch.ones(count, dtype=torch.bool)
+            assert len(dgl.distributed.node_split(mask, graph.get_partition_book())) == count
+            assert graph.sample_neighbors(torch.arange(count), 2).num_nodes() == count
+        with pytest.raises(dgl.DGLError, match="another graph open: make or unpickle its DistGraph"):
+            pickle.loads(kept)
+        assert pickle.loads(pickle.dumps(held)).num_nodes() == NODES
+    finally:
+        context.use(before)
+        dgl.distributed.DistGraph("communities")
 
 
 def test_sizes_and_data(g, orig):

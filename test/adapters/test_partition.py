@@ -111,7 +111,7 @@ def test_dgl_graph_book_and_part(tmp_path):
         assert torch.equal(nodes[local.ndata[dgl.NID][dst]], original[1])
     with pytest.raises(AssertionError, match="out of range"):
         dgl.distributed.load_partition_book(path, 2)
-    with pytest.raises(NotImplementedError, match="balance_ntypes"):
+    with pytest.raises(ValueError, match="balance_nodes of _N: 600 classes, and at most 32"):
         dgl.distributed.partition_graph(graph, "web", 2, str(tmp_path / "x"), balance_ntypes=torch.arange(NODES))
 
 
@@ -233,3 +233,87 @@ def test_the_scripts_own_partitioning(scripts, tmp_path):
     assert f"|V|={NODES}, |E|={len(ARRAYS['edges'])}" in text and "train: 300, valid: 120, test: 180" in text
     undirected = np.unique(np.concatenate([ARRAYS["edges"], ARRAYS["edges"][:, ::-1]]), axis=0)
     assert holds(tmp_path / "data" / "reddit.json", arrays={**ARRAYS, "edges": undirected}) == (2, "reddit")
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_node_type_without_edges(parts, tmp_path):
+    """It has its nodes and columns; no edges lead to it."""
+    whole = dgl.heterograph({("reader", "took", "book"): (torch.tensor([0, 1, 1]), torch.tensor([0, 0, 2]))},
+                            {"reader": 2, "book": 3, "shelf": 4})
+    whole.nodes["shelf"].data["metres"] = torch.arange(4.0)
+    nodes, _ = dgl.distributed.partition_graph(whole, "lib", parts, str(tmp_path / "lib"), return_mapping=True)
+    dgl.distributed.initialize("none.txt")
+    g = dgl.distributed.DistGraph("lib", part_config=str(tmp_path / "lib" / "lib.json"))
+    try:
+        assert g.num_nodes("shelf") == 4 and sorted(g.ntypes) == ["book", "reader", "shelf"]
+        assert torch.equal(g.nodes["shelf"].data["metres"][:], nodes["shelf"].float())
+        assert g.sample_neighbors({"shelf": torch.arange(4)}, -1).num_edges() == 0
+        _, _, (block,) = dgl.dataloading.NeighborSampler([-1]).sample_blocks(
+            g, {"shelf": torch.tensor([2]), "book": torch.arange(3)})
+        assert block.num_edges() == 3 and block.num_dst_nodes("shelf") == 1
+    finally:
+        dgl.distributed.exit_client()
+
+
+def test_a_folder_with_other_files(tmp_path):
+    """They stay, with a graph beside them and with one that is replaced; a file in the way is an error, and stays."""
+    out, edges = tmp_path / "mine", (np.array([0, 1, 2, 3]), np.array([3, 2, 1, 0]))
+    (out / "notes").mkdir(parents=True)
+    others = {"ip_config.txt": "10.0.0.1\n", "settings.json": '{"format": "mine"}', "notes/part0": "x"}
+    for name, text in others.items():
+        (out / name).write_text(text)
+    before = {name: (out / name).stat().st_ino for name in others}
+    for parts in (2, 1):
+        path = graphwire.partition_graph(edges, "g", parts, out)
+        assert path == out / "g.json" and {name: (out / name).read_text() for name in others} == others
+        with graphwire.open(path) as graph:
+            assert (graph.num_parts, graph.num_edges()) == (parts, 4)
+        assert before == {name: (out / name).stat().st_ino for name in others}
+        assert sorted(name.name for name in tmp_path.iterdir()) == ["mine"]
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "part0").write_text("x")
+    with pytest.raises(FileExistsError, match="part0 exists already, and is not a graph's"):
+        graphwire.partition_graph(edges, "g", 1, taken)
+    assert [name.name for name in taken.iterdir()] == ["part0"] and (taken / "part0").read_text() == "x"
+
+
+@pytest.mark.parametrize("method", ["metis", "random"])
+def test_classes_are_balanced(method, tmp_path):
+    """Each part has its share of the nodes of each class and type, as with DGL's balance_ntypes."""
+    random = np.random.default_rng(3)
+    sizes = {"u": 600, "v": 400}
+    pairs = {etype: tuple(torch.from_numpy(random.integers(0, sizes[ntype], 4000)) for ntype in etype[::2])
+             for etype in (("u", "e", "v"), ("v", "r", "u"))}
+    whole = dgl.heterograph(pairs, sizes)
+    kinds = {"u": torch.from_numpy(random.choice([0, 3, 7], 600, p=[0.2, 0.7, 0.1])), "v": torch.arange(400) < 100}
+    mapping, _ = dgl.distributed.partition_graph(whole, "g", 2, str(tmp_path / "p"), part_method=method,
+                                                 balance_ntypes=kinds, return_mapping=True)
+    book = dgl.distributed.load_partition_book(str(tmp_path / "p" / "g.json"), 0)[0]
+    for ntype, numbers in kinds.items():
+        for kind in numbers.unique():
+            parts = [int((numbers[mapping[ntype][book.partid2nids(part, ntype)]] == kind).sum()) for part in (0, 1)]
+            assert min(parts) >= 0.4 * sum(parts), (ntype, kind, parts)
+
+
+def test_classes_that_are_refused(tmp_path):
+    edges = {("a", "r", "b"): (np.arange(5), np.arange(5))}
+    for given, error, text in (({"c": np.zeros(5, int)}, ValueError, "no node type c; it has a, b"),
+                               ({"a": np.zeros(4, int)}, ValueError, "4 rows for 5 nodes of a"),
+                               ({"a": np.zeros(5)}, TypeError, "one integer or bool for each node, not float64"),
+                               ({"a": np.zeros((5, 1), int)}, TypeError, "integer or bool for each node")):
+        with pytest.raises(error, match=text):
+            graphwire.partition_graph(edges, "g", 2, tmp_path / "g", balance_nodes=given)
+    with pytest.raises(RuntimeError, match="balance_train"):
+        graphwire.partition_graph(edges, "g", 2, tmp_path / "g", balance_nodes={"a": np.zeros(5, int)},
+                                  balance_train=True)
+    assert not (tmp_path / "g").exists()
+
+
+def test_one_part_needs_no_method(tmp_path):
+    whole = dgl.graph((torch.arange(5), torch.arange(5).flip(0)))
+    for number, method in enumerate((None, "None")):
+        dgl.distributed.partition_graph(whole, "g", 1, str(tmp_path / str(number)), part_method=method)
+        assert (tmp_path / str(number) / "g.json").exists()
+    with pytest.raises(RuntimeError, match="None"):
+        dgl.distributed.partition_graph(whole, "g", 2, str(tmp_path / "two"), part_method="None")

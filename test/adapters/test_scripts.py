@@ -97,3 +97,9 @@ def test_pyg_launched(two_parts, tmp_path):
     links = re.findall(r"rank \d: (\d+) links, loss ([0-9.]+) to ([0-9.]+)", text)
     every = str(len(arrays_of_communities()["edges"]))
     assert [count for count, *_ in links] == [every, every] and all(float(b) < float(a) for _, a, b in links), text
+
+
+def test_children_of_multiprocessing(tmp_path):
+    """With dgl installed they would have DGL's own dgl.distributed, and without dgl none."""
+    text = runner(TOP / "test/adapters/spawned.py", "spawn", "forkserver", folder=tmp_path)
+    assert text.split("\n")[-3:-1] == ["spawn ok", "forkserver ok"], text

@@ -215,7 +215,7 @@ class Command(unittest.TestCase):
     def test_scripts_that_import_dgl(self) -> None:
         """Compared with the shell, with a Python that prints its arguments."""
         with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "python3").write_text('#!/bin/sh\necho "$@"\n')
+            Path(folder, "python3").write_text('#!/bin/sh\n[ "$1" = -c ] && { [ -e has ]; exit; }\necho "$@"\n')
             Path(folder, "python3").chmod(0o755)
             for name, text, by_dgl in (
                 ("a.py", "import os\nimport dgl\n", True),
@@ -227,15 +227,24 @@ class Command(unittest.TestCase):
             ):
                 if text:
                     Path(folder, name).write_text(text)
-                for mode, expected in (("auto", by_dgl), ("as-is", True), ("off", False)):
+                for mode, expected, has in (("auto", "dgl" if by_dgl else "", False), ("as-is", "dgl", False),
+                                            ("auto", "dgl" if by_dgl else "when_dgl", True), ("off", "", True)):
+                    Path(folder, "has").unlink(missing_ok=True)
+                    if has:
+                        Path(folder, "has").touch()
                     for before in ("", self.RUN):
                         with self.subTest(name=name, mode=mode, before=before):
                             text = command.with_dgl(f"cd . && ./python3 -u '{name}' \"x y\"", mode)
                             text = self.wrapped(text) if before else text
                             words = ["sh", "-c", text]
                             out = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout
-                            runner = "-m graphwire.dgl " if expected else ""
+                            runner = f"-m graphwire.{expected} " if expected else ""
                             self.assertEqual(out.strip(), f"-u {before}{runner}{name} x y")
+                            text = command.with_dgl("cd . && ./python3 -u -m some.module x", mode)
+                            words = ["sh", "-c", self.wrapped(text) if before else text]
+                            out = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout
+                            runner = runner if mode != "auto" else "-m graphwire.when_dgl " if has else ""
+                            self.assertEqual(out.strip(), f"-u {before}{runner}-m some.module x")
 
     def test_left_alone(self) -> None:
         for text in (

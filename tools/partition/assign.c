@@ -1,6 +1,6 @@
 /* The shared part of both assignments: memory for the result, and the classes of nodes to balance separately.
  *
- *   options -> classes: one for all nodes, or one for each type; each split by the training mask if one exists
+ *   options -> classes: one for all nodes, or one for each type; each split by numbers or the training mask
  */
 #include <stdio.h>
 
@@ -41,24 +41,33 @@ static const uint8_t *train_mask(const struct gw_part *part, uint32_t ntype)
 	return array && array->row_bytes == 1 ? array->data : NULL;
 }
 
+/* The numbers of a node type: the user's, else those of the training mask, of which 1 is set. */
+static struct gw_plan_numbers numbers_of(const struct gw_plan *plan, const struct gw_part *part, uint32_t ntype)
+{
+	if (plan->numbers)
+		return plan->numbers[ntype];
+	const uint8_t *mask = plan->balance_train ? train_mask(part, ntype) : NULL;
+	return (struct gw_plan_numbers){.of = mask, .count = mask ? 2 : 0};
+}
+
 gw_status gw_plan_classes_make(const struct gw_plan *plan, const struct gw_part *part, struct gw_plan_classes *out)
 {
 	const struct gw_graph_meta *meta = gw_part_meta(part);
-	bool masked = false;
+	bool by_type = plan->balance_ntypes || plan->numbers, masked = false;
 	*out = (struct gw_plan_classes){0};
 	out->first = gw_calloc(meta->num_ntypes, sizeof(*out->first));
-	out->mask = gw_calloc(meta->num_ntypes, sizeof(*out->mask));
-	if (!out->first || !out->mask) {
+	out->numbers = gw_calloc(meta->num_ntypes, sizeof(*out->numbers));
+	if (!out->first || !out->numbers) {
 		gw_plan_classes_free(out);
 		return GW_NO_MEMORY;
 	}
 	for (uint32_t t = 0; t < meta->num_ntypes; t++) {
-		out->mask[t] = plan->balance_train ? train_mask(part, t) : NULL;
-		masked |= out->mask[t] != NULL;
-		out->first[t] = plan->balance_ntypes ? out->count : 0;
-		out->count += plan->balance_ntypes ? (out->mask[t] ? 2 : 1) : 0;
+		out->numbers[t] = numbers_of(plan, part, t);
+		masked |= out->numbers[t].of != NULL;
+		out->first[t] = by_type ? out->count : 0;
+		out->count += by_type ? (out->numbers[t].of ? out->numbers[t].count : 1) : 0;
 	}
-	if (!plan->balance_ntypes)
+	if (!by_type)
 		out->count = masked ? 2 : 1;
 	if (plan->balance_train && !masked) {
 		gw_plan_classes_free(out);
@@ -71,6 +80,6 @@ gw_status gw_plan_classes_make(const struct gw_plan *plan, const struct gw_part 
 void gw_plan_classes_free(struct gw_plan_classes *classes)
 {
 	gw_free(classes->first);
-	gw_free(classes->mask);
+	gw_free(classes->numbers);
 	*classes = (struct gw_plan_classes){0};
 }

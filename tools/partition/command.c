@@ -32,13 +32,24 @@ static const char doc[] =
 	"                      --weight user:sees:film:seconds --out parts/\n"
 	"  graphwire partition huge/ --num-parts 64 --method random --out parts/\n";
 
+#define NUMBERS_WORDS_MAX 256u
+
 struct partition_arguments {
 	struct gw_plan plan;
 	const char *graph, *out;
 	bool replace, json;
-	const char *weights[GW_WEIGHTS_MAX];
-	uint32_t num_weights;
+	const char *weights[GW_WEIGHTS_MAX], *numbers[NUMBERS_WORDS_MAX];
+	uint32_t num_weights, num_numbers;
 };
+
+static gw_status partition_take_numbers(void *input, char *text)
+{
+	struct partition_arguments *a = input;
+	if (a->num_numbers == NUMBERS_WORDS_MAX)
+		return gw_fail(GW_LIMIT, "more than %u", NUMBERS_WORDS_MAX);
+	a->numbers[a->num_numbers++] = text;
+	return GW_OK;
+}
 
 static gw_status partition_take_weight(void *input, char *text)
 {
@@ -54,6 +65,8 @@ static gw_status partition_take_weight(void *input, char *text)
 static gw_status partition_check(void *input)
 {
 	const struct gw_plan *plan = &((const struct partition_arguments *)input)->plan;
+	if (plan->balance_train && ((const struct partition_arguments *)input)->num_numbers)
+		return gw_fail(GW_INVALID, "--balance-nodes replaces --balance-train: give one of them");
 	if ((uint64_t)plan->parts * plan->trainers > GW_PARTS_MAX)
 		return gw_fail(GW_LIMIT, "parts times trainers: %llu, but at most %u are allowed",
 			       (unsigned long long)plan->parts * plan->trainers, GW_PARTS_MAX);
@@ -79,6 +92,10 @@ static const struct gw_option table[] = {
 	 GW_OPTION_FLAG(A, plan.balance_edges)},
 	{"balance-ntypes", NULL, "balance the nodes of each type, not only all nodes together (random always does)", 1,
 	 GW_OPTION_FLAG(A, plan.balance_ntypes)},
+	{"balance-nodes", "[TYPE=]FILE",
+	 "balance the nodes of each class: FILE.npy has a class number, uint8 from 0 to 31, of each node of the type; the "
+	 "types are balanced too; may be repeated",
+	 1, GW_OPTION_CALL(partition_take_numbers)},
 	{"num-trainers-per-machine", "N",
 	 "above 1: each part has N pieces, one for each trainer of its machine, and nodes and edges get an "
 	 "int64 feature \"" GW_PLAN_TRAINER_ID "\", part * N + trainer, for DGL's node_split and edge_split",
@@ -207,9 +224,13 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 		return status;
 	}
 	struct partition_arguments found = *a;
-	status = gw_plan_weights_find(a->weights, a->num_weights, part, a->plan.threads, &found.plan.weights);
+	struct gw_plan_number_files *numbers;
+	status = gw_plan_numbers_read(a->numbers, a->num_numbers, meta, &numbers);
+	if (status == GW_OK)
+		status = gw_plan_weights_find(a->weights, a->num_weights, part, a->plan.threads, &found.plan.weights);
 	if (status != GW_OK)
 		goto close_part;
+	found.plan.numbers = gw_plan_numbers_of(numbers);
 	drop_mapping(part);
 	snprintf(meta->part_method, sizeof(meta->part_method), "%s",
 		 a->plan.method == GW_PLAN_METIS ? "metis" : "random");
@@ -221,6 +242,7 @@ static gw_status partition_command_run(const struct partition_arguments *a)
 	gw_free(config);
 	gw_plan_weights_free(&found.plan.weights);
 close_part:
+	gw_plan_numbers_free(numbers);
 	gw_part_close(part);
 	gw_meta_destroy(meta);
 	return status;

@@ -17,6 +17,7 @@ enum gw_plan_objective { GW_PLAN_CUT, GW_PLAN_VOL };
 #define GW_PLAN_TRAIN_MASK      "train_mask" /* the node feature that --balance-train uses */
 #define GW_PLAN_TRAINER_ID      "trainer_id" /* the feature of nodes and edges if a machine has several trainers */
 #define GW_PLAN_CONSTRAINTS_MAX 32u
+#define GW_PLAN_NUMBERS_MAX     32u /* classes that --balance-nodes numbers in a node type */
 
 /* An edge feature of the input that gets an alias table in every part. */
 struct gw_plan_weight {
@@ -30,12 +31,19 @@ struct gw_plan_weights {
 	uint32_t count;
 };
 
+/* The class number of each node of a type, 0 to count - 1; of is NULL for a type whose nodes have no numbers. */
+struct gw_plan_numbers {
+	const uint8_t *of; /* [nodes of the type] */
+	uint32_t count;
+};
+
 struct gw_plan {
 	uint32_t parts;
 	uint32_t trainers; /* trainers of each machine; if above 1, each part is cut into this number of pieces */
 	enum gw_plan_method method;
 	enum gw_plan_objective objective;
 	bool balance_train, balance_edges, balance_ntypes;
+	const struct gw_plan_numbers *numbers; /* [ntypes], or NULL: classes that the user numbers */
 	uint64_t seed;
 	unsigned threads;               /* 0: all processors */
 	uint64_t memory_max;            /* bytes that METIS may use; 0: the free memory */
@@ -49,13 +57,20 @@ gw_status gw_plan_weights_find(const char *const *words, uint32_t count, const s
 			       struct gw_plan_weights *out);
 void gw_plan_weights_free(struct gw_plan_weights *weights); /* zeroed ones are allowed */
 
-/* The classes of nodes that METIS balances separately: one class for all nodes, or one for each type; a training mask
- * divides a class into the training set and the rest. A node's class is first[ntype], plus one where the mask is set.
- */
+/* Reads the files of words "TYPE=FILE", or "FILE" in a graph of one node type. words: [count]; without words *out is
+ * NULL. GW_NOT_FOUND, GW_INVALID, GW_RANGE and the errors of gw_npy_open name the option and the file. */
+struct gw_plan_number_files;
+gw_status gw_plan_numbers_read(const char *const *words, uint32_t count, const struct gw_graph_meta *meta,
+			       struct gw_plan_number_files **out);
+const struct gw_plan_numbers *gw_plan_numbers_of(const struct gw_plan_number_files *files); /* NULL: of none */
+void gw_plan_numbers_free(struct gw_plan_number_files *files);                              /* NULL is allowed */
+
+/* The classes of nodes that are balanced separately: one class for all nodes, or one for each type. Numbers divide a
+ * type's class into several, and a training mask into the training set and the rest. */
 struct gw_plan_classes {
 	uint32_t count;
-	uint32_t *first;      /* [ntypes] */
-	const uint8_t **mask; /* [ntypes]: train_mask, or NULL */
+	uint32_t *first;                 /* [ntypes]: the class of the number 0 */
+	struct gw_plan_numbers *numbers; /* [ntypes]: of a training mask, numbers that are not 0 count as 1 */
 };
 
 /* Makes the classes that the plan's options ask for. GW_NOT_FOUND: --balance-train is set, but no node type has the
@@ -63,9 +78,17 @@ struct gw_plan_classes {
 gw_status gw_plan_classes_make(const struct gw_plan *plan, const struct gw_part *part, struct gw_plan_classes *out);
 void gw_plan_classes_free(struct gw_plan_classes *classes);
 
+/* The number of a node within its type's classes. */
+static inline uint32_t gw_plan_number(const struct gw_plan_numbers *numbers, uint64_t node)
+{
+	if (!numbers->of)
+		return 0;
+	return numbers->of[node] < numbers->count ? numbers->of[node] : numbers->count - 1;
+}
+
 static inline uint32_t gw_plan_class(const struct gw_plan_classes *classes, uint32_t ntype, uint64_t node)
 {
-	return classes->first[ntype] + (classes->mask[ntype] && classes->mask[ntype][node] ? 1 : 0);
+	return classes->first[ntype] + gw_plan_number(&classes->numbers[ntype], node);
 }
 
 /* The piece of every node: part * trainers + trainer. */

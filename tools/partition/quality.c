@@ -89,8 +89,8 @@ static void count_nodes(const struct gw_plan *plan, const struct gw_part *part, 
 		for (uint64_t v = 0; v < meta->ntypes[t].count; v++) {
 			uint32_t p = assignment->piece[t][v] / plan->trainers;
 			nodes[p]++;
-			if (out->train && train->mask[t])
-				out->train[p] += train->mask[t][v] != 0;
+			if (out->train)
+				out->train[p] += gw_plan_number(&train->numbers[t], v);
 		}
 		for (uint32_t p = 0; p < plan->parts; p++)
 			all[p] += nodes[p];
@@ -102,6 +102,7 @@ gw_status gw_plan_quality_measure(const struct gw_plan *plan, const struct gw_pa
 {
 	struct gw_plan asks = *plan;
 	struct gw_plan_classes train = {0};
+	asks.numbers = NULL;
 	asks.balance_train = true; /* training nodes are counted whenever a mask exists, also without the option */
 	*out = (struct gw_plan_quality){.parts = plan->parts, .num_ntypes = gw_part_meta(part)->num_ntypes};
 	gw_status status = gw_plan_classes_make(&asks, part, &train);

@@ -1,21 +1,18 @@
-"""python -m graphwire.dgl SCRIPT [ARGUMENT…]: runs an unchanged DGL script over Graphwire."""
+"""python -m graphwire.dgl SCRIPT [ARGUMENT…], or -m MODULE [ARGUMENT…]: runs an unchanged DGL script over Graphwire."""
 
 from __future__ import annotations
 
 import argparse
 import functools
 import os
-import runpy
 import sys
-from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
 import torch.distributed.nn.functional  # noqa: F401, since a later import, in a group, would keep the group
 
+from graphwire import when_dgl
 from graphwire.dgl.install import install
-
-USAGE = "usage: python -m graphwire.dgl SCRIPT [ARGUMENT…]"
 
 
 def _watch_arguments() -> None:
@@ -38,21 +35,24 @@ def _watch_arguments() -> None:
     argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign]
 
 
-def main() -> None:
-    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
-        print(USAGE, file=sys.stdout if len(sys.argv) > 1 else sys.stderr)
-        sys.exit(0 if len(sys.argv) > 1 else 2)
-    script = Path(sys.argv[1])
-    if not script.is_file():
-        print(f"graphwire.dgl: {script}: no such script; {USAGE}", file=sys.stderr)
-        sys.exit(2)
+def prepare() -> None:
+    """Installs Graphwire under dgl's names, and watches argparse."""
     install()
     _watch_arguments()
-    sys.argv = sys.argv[1:]
-    sys.path[0] = str(script.resolve().parent)
-    runpy.run_path(str(script), run_name="__main__")
-    if dist.is_available() and dist.is_initialized():  # the group's threads could abort the exit
+
+
+def finish() -> None:
+    """Ends torch.distributed, whose threads could abort the exit."""
+    if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    if words and words[0] not in ("-h", "--help"):
+        prepare()
+    when_dgl.run(words, "graphwire.dgl")
+    finish()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
               -> sys.modules: dgl.distributed and its submodules become graphwire.dgl.distributed
               -> other modules of dgl: replaces the names that they imported from the original dgl.distributed
               -> an import hook, which refuses submodules that Graphwire lacks
+              -> children that multiprocessing starts by spawn or forkserver install it too
 
 left_over() lists the names that still refer to the original.
 
@@ -19,6 +20,7 @@ import inspect
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
+from multiprocessing import spawn
 from types import ModuleType
 from typing import Any
 
@@ -153,6 +155,25 @@ def _accept_old_arguments() -> None:
         layer.__init__ = init
 
 
+class _InChild:
+    """An object of a child's preparation data. When the child unpickles the object, before it imports the script, it
+    installs Graphwire too. The object's code names no module, because the child's sys.path is not set before."""
+
+    def __reduce__(self) -> Any:
+        return exec, (f"import sys\nsys.path[:] = {sys.path!r}\nimport graphwire.dgl\ngraphwire.dgl.install()\n",)
+
+
+def _hand_down() -> None:
+    """Makes the processes that multiprocessing starts without a fork install Graphwire as well."""
+    prepare = spawn.get_preparation_data
+
+    @functools.wraps(prepare)
+    def get_preparation_data(*arguments: Any, **named: Any) -> dict[str, Any]:
+        return {**prepare(*arguments, **named), "graphwire_dgl": _InChild()}
+
+    spawn.get_preparation_data = get_preparation_data
+
+
 def left_over() -> list[str]:
     """"module.name" of each reference to the original dgl.distributed in the other modules of dgl."""
     return sorted(f"{name}.{attribute}" for name, module in _modules()
@@ -181,5 +202,6 @@ def install() -> Any:
     _replace_names()
     _put_exclusion()
     sys.meta_path.insert(0, _Lacking(ours))
+    _hand_down()
     dgl.is_graphwire_installed = True
     return dgl

@@ -16,6 +16,7 @@ import torch
 import graphwire
 from graphwire import _arrays, _checks
 from graphwire._keywords import keywords
+from graphwire.dgl.distributed.context import context
 from graphwire.dgl.host import error_type
 from graphwire.dgl.types import Types
 
@@ -89,7 +90,16 @@ class GraphPartitionBook(Types):
         super().__init__(ntypes, canonical_etypes)
         self.graph_name, self._partid = name, part
         self._parts = int(node_sizes.shape[1])
+        self._graph: graphwire.Graph | None = None  # the opened graph that the book is of
         self._nodes, self._edges = _Ranges(node_sizes), _Ranges(edge_sizes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_graph": None}
+
+    def opened(self) -> graphwire.Graph:
+        """The opened graph that the book is of; of a book from a file, the job's."""
+        found: graphwire.Graph = context.open() if self._graph is None else self._graph
+        return found
 
     @property
     def partid(self) -> int:
@@ -182,7 +192,9 @@ def book_of(graph: graphwire.Graph, part: int) -> GraphPartitionBook:
     nodes = np.array([[len(graph.part_range(p, ntype)) for p in range(graph.num_parts)] for ntype in graph.ntypes])
     edges = np.array([[len(graph.part_edge_range(p, etype)) for p in range(graph.num_parts)]
                       for etype in graph.etypes])
-    return GraphPartitionBook(graph.name, part, types.ntypes, types.canonical_etypes, nodes, edges)
+    book = GraphPartitionBook(graph.name, part, types.ntypes, types.canonical_etypes, nodes, edges)
+    book._graph = graph
+    return book
 
 
 @keywords

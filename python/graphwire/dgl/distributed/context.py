@@ -38,6 +38,15 @@ def _folder_of(part_config: str | os.PathLike[str]) -> str:
     return path if os.path.isdir(path) else os.path.dirname(path)
 
 
+def _written(folder: str, graph: Any) -> tuple[int, int] | None:
+    """What distinguishes the graph in a folder from one that is written there later."""
+    try:
+        found = os.stat(os.path.join(folder, f"{graph.name}.json"))
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
 class Client:
     """The object that scripts use as DistGraph._client."""
 
@@ -69,8 +78,9 @@ class Context:
         self.initialized = False
         self.standalone = True
         self.transport: str | None = None
-        self.graph: graphwire.Graph | None = None
+        self.graph: Any = None
         self._folder: str | None = None  # the folder of a standalone graph
+        self._written: tuple[int, int] | None = None
         self.dist_graph: Any = None
         self._store: Any = None
         self._barriers = 0
@@ -134,8 +144,11 @@ class Context:
         self.collect()
         self._dropped.discard(name)
 
-    def made(self, name: str, persistent: bool) -> Use:
-        """Returns the tensor's Use. The tensor counts as used while an object keeps the Use."""
+    def made(self, name: str, persistent: bool, graph: graphwire.Graph) -> Use:
+        """Returns the tensor's Use. The tensor counts as used while an object keeps the Use. A tensor of another graph
+        than the job's stays until that graph is freed."""
+        if graph is not self.graph:
+            return Use(self._gone)
         known, kept = self._tensors.get(name, (None, False))
         use = (known() if known is not None else None) or Use(self._gone)
         self._tensors[name] = (ref(use), kept or persistent)
@@ -210,24 +223,34 @@ class Context:
     # --- The graph. ---
 
     def open(self, part_config: str | None = None) -> graphwire.Graph:
-        """Opens the job's graph once, and returns it. Raises ValueError if the folder is of another graph."""
-        if self.graph is None:
-            if self.standalone:
-                if part_config is None:
-                    raise ValueError("DistGraph: a standalone script must name its graph: part_config='…/graph.json'")
-                self.graph, self._folder = graphwire.open(part_config), _folder_of(part_config)
-            else:
-                self.graph = graphwire.open(transport=self.transport)
-        elif self._folder is not None and part_config is not None and _folder_of(part_config) != self._folder:
-            raise ValueError(f"DistGraph: this process has the graph of {self._folder} open, and {part_config} is "
-                             "another: call dgl.distributed.exit_client() before, or open it in a process of its own")
+        """The job's graph, which the first call opens. In a standalone process, the part_config of another graph, or
+        of a graph that was written again, opens that graph, and later calls return it. Raises ValueError if a
+        standalone process names no graph."""
+        if self.graph is None and not self.standalone:
+            self.graph = graphwire.open(transport=self.transport)
+        elif self.graph is None and part_config is None:
+            raise ValueError("DistGraph: a standalone script must name its graph: part_config='…/graph.json'")
+        elif part_config is not None and not self._is_open(part_config):
+            self.use(graphwire.open(part_config))
         return self.graph
 
-    def close(self) -> None:
-        self.graph = self.dist_graph = self._folder = None
-        self.initialized = False
+    def _is_open(self, part_config: str) -> bool:
+        if self.graph is None or not self.standalone:
+            return self.graph is not None
+        return self._folder == _folder_of(part_config) and self._written == _written(self._folder, self.graph)
+
+    def use(self, graph: graphwire.Graph | None) -> None:
+        """Makes a graph the job's graph. Objects of the graph before keep that graph."""
+        self.graph, self.dist_graph, self._folder, self._written = graph, None, None, None
+        if graph is not None and graph.standalone:
+            self._folder = _folder_of(os.fsdecode(graph._options["part_config"]))
+            self._written = _written(self._folder, graph)
         self._tensors.clear()
         self._dropped.clear()
+
+    def close(self) -> None:
+        self.use(None)
+        self.initialized = False
 
 
 context = Context()
@@ -246,8 +269,8 @@ def initialize(ip_config: str | None = None, *arguments: Any, standalone: bool |
     ip_config: ignored. The launcher has set the servers' addresses, and a standalone script has no servers.
     arguments: (num_servers, num_workers, max_queue_size, net_type, …) of old versions, or (max_queue_size, net_type,
         num_worker_threads) of DGL 1. Numbers are ignored; a string is net_type.
-    net_type: "socket" and "tensorpipe" select TCP, and a line on stderr reports this. None: the best available
-        transport.
+    net_type: "socket" and "tensorpipe" select TCP, and a line on stderr reports this, unless the launcher's
+        --transport was given, which decides. None: the best available transport.
     standalone: True ignores the launcher.
 
     num_servers, num_workers, max_queue_size, num_worker_threads and use_graphbolt have no effect.
@@ -262,8 +285,8 @@ def initialize(ip_config: str | None = None, *arguments: Any, standalone: bool |
     forced = standalone or os.environ.get("GRAPHWIRE_DGL_STANDALONE") == "1"
     if forced and _launched():
         _log.warning("graphwire.dgl: the script asks for standalone: the launcher's servers are not used")
-    context.standalone = bool(forced) or not _launched()
-    if net_type is not None and not context.standalone:
+    context.standalone, context.transport = bool(forced) or not _launched(), None
+    if net_type is not None and not context.standalone and "GRAPHWIRE_TRANSPORT" not in os.environ:
         context.transport = "tcp"
         if context.rank == 0:
             _log.warning("graphwire.dgl: net_type=%r is TCP here; leave it out for mapped memory and RDMA", net_type)

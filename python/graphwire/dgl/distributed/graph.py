@@ -92,12 +92,12 @@ class TypeView:
 class DistGraph(Types):
     """dgl.distributed.DistGraph.
 
-    graph_name: any name; a process has one graph, whatever its name.
+    graph_name: any name; part_config names the graph.
     gpb: ignored, except a string, which is taken as part_config.
-    part_config: the graph's JSON or folder, for a standalone process; ignored in a launched one.
+    part_config: the graph's JSON or folder, for a standalone process; ignored in a launched one. Another graph than the
+        open one is opened beside it. Tensors that name no part_policy are of the graph that was opened last.
 
-    Raises AssertionError before initialize(); ValueError for another folder than that of the open graph; and the errors
-    of graphwire.open.
+    Raises AssertionError before initialize(), and the errors of graphwire.open.
     """
 
     def __init__(self, graph_name: str | None = None, gpb: Any = None, part_config: str | None = None):
@@ -283,6 +283,7 @@ class DistGraph(Types):
 
 def _again(name: str, graph: Any) -> DistGraph:
     """Unpickles a DistGraph in another process of the job."""
-    if context.graph is None:
-        context.graph, context.initialized = graph, True
+    if context.graph is None or context.graph.graph_id != graph.graph_id:
+        context.use(graph)
+        context.initialized = True
     return context.dist_graph if context.dist_graph is not None else DistGraph(name)

@@ -58,7 +58,7 @@ def filled(create: Callable[[], Any], policy: PartitionPolicy, name: str, functi
     context.barrier()  # deletes the tensors of which no trainer has an object any more
     context.wanted(full)
     if context.rank == 0:
-        graph = context.open()
+        graph = policy.partition_book.opened()
         exists = any(tensor["name"] == full for tensor in graph.tensors)
         data = create()
         if not exists:

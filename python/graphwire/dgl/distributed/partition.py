@@ -28,18 +28,17 @@ from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.types import Canonical, Types, _canonical
 
 
-def _balances_train(g: Any, balance_ntypes: Any) -> bool:
-    """Whether to balance the training nodes. Raises NotImplementedError for other balance_ntypes, because Graphwire can
-    balance only by the column train_mask."""
+def _classes(g: Any, balance_ntypes: Any) -> dict[str, Any] | None:
+    """balance_ntypes as {node type: class numbers}. As in DGL, numbers without a type are of a graph of one type; DGL
+    then balances the types of other graphs."""
     if balance_ntypes is None:
-        return False
-    given = balance_ntypes if isinstance(balance_ntypes, dict) else {g.ntypes[0]: balance_ntypes}
-    for ntype, kinds in given.items():
-        columns = g.nodes[ntype].data
-        if "train_mask" not in columns or not torch.equal(
-                torch.as_tensor(kinds).to(torch.int64), columns["train_mask"].to(torch.int64)):
-            raise NotImplementedError('partition_graph: balance_ntypes is the nodes\' column "train_mask", or None')
-    return True
+        return None
+    if isinstance(balance_ntypes, dict):
+        return {g.ntypes[Types(g.ntypes, g.canonical_etypes).get_ntype_id(ntype)]: numbers
+                for ntype, numbers in balance_ntypes.items()}
+    if len(g.ntypes) > 1:
+        raise host.error_type()("balance_ntypes: {node type: class numbers} in a graph of several node types")
+    return {g.ntypes[0]: balance_ntypes}
 
 
 def _keeps_out_edges(graph_formats: Any) -> bool:
@@ -61,13 +60,15 @@ def _orig(path: Path, types: Types) -> tuple[dict[str, torch.Tensor], dict[Canon
 
 @keywords
 def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_hops: int = 1,
-                    part_method: str = "metis", balance_ntypes: Any = None, balance_edges: bool = False,
+                    part_method: str | None = "metis", balance_ntypes: Any = None, balance_edges: bool = False,
                     return_mapping: bool = False, num_trainers_per_machine: int = 1, objtype: str = "cut",
                     graph_formats: Any = None, reshuffle: bool = True, *, weight: str | Sequence[str] = ()) -> Any:
     """dgl.distributed.partition_graph. Writes out_path/graph_name.json and the parts.
 
     num_hops: ignored.
-    balance_ntypes: None, or the nodes' column train_mask.
+    part_method: "metis" or "random"; None, and "None", for one part.
+    balance_ntypes: None, or a class number of each node, or {node type: numbers}: the nodes of each class are balanced,
+        and those of each type.
     return_mapping: return (original node ids, original edge ids) in the order of new ids; {type: ids} of both if the
         graph has several types. The feature "orig_id" of nodes and edges always holds the original ids. In one part,
         new ids and original ids are equal.
@@ -75,14 +76,16 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
     reshuffle: an argument of DGL before 1.0, which must be True: the ids of a part are always contiguous.
     weight: not an argument of DGL: edge features that get alias tables.
 
-    The other arguments are those of graphwire.partition_graph. Raises DGLError for reshuffle=False;
-    NotImplementedError for other balance_ntypes; and the errors of graphwire.partition_graph.
+    The other arguments are those of graphwire.partition_graph. Raises DGLError for reshuffle=False
+    and for numbers without types in a graph of several node types; and the errors of graphwire.partition_graph.
     """
     if not reshuffle:
         raise host.error_type()("partition_graph(reshuffle=False): the ids of a part are contiguous, as in DGL since "
                                 '1.0; the feature "orig_id" has the original ids')
+    if part_method in (None, "None") and num_parts == 1:
+        part_method = "random"  # one part needs no method
     path = of_arrays.partition_graph(
-        g, graph_name, num_parts, out_path, method=part_method, balance_train=_balances_train(g, balance_ntypes),
+        g, graph_name, num_parts, out_path, method=part_method or "None", balance_nodes=_classes(g, balance_ntypes),
         balance_edges=balance_edges, num_trainers_per_machine=num_trainers_per_machine, objtype=objtype,
         transpose=_keeps_out_edges(graph_formats), weight=weight)
     if not return_mapping:

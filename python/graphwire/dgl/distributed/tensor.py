@@ -94,9 +94,8 @@ class DistTensor:
             raise AssertionError(f"name {name} is type {type(name)}")
         self._tensor_name, self._persistent, self._init_func = name, persistent, init_func
         self._gdata = is_gdata
-        graph = context.open()
-        self._graph = graph
         policy = self._part_policy
+        graph = self._graph = policy.partition_book.opened()
         self._user_edges = None if policy.is_node else UserEdges(graph)
         where = {"ntype": policy.type_name} if policy.is_node else {"etype": policy.type_name}
         known = initial.known(init_func, dtype)
@@ -116,7 +115,7 @@ class DistTensor:
 
         self._data: Any = create() if known is not None else initial.filled(create, policy, name, init_func,
                                                                             self._rows)
-        self._use = context.made(self._data.name, persistent)
+        self._use = context.made(self._data.name, persistent, graph)
 
     @classmethod
     def of_feature(cls, feature: graphwire.Feature, policy: PartitionPolicy) -> DistTensor:
@@ -168,8 +167,9 @@ class DistTensor:
 
     def __reduce__(self) -> Any:
         if isinstance(self._data, graphwire.Tensor):
-            return _again, (self.shape, self.dtype, self._tensor_name, self._part_policy.policy_str)
-        return _feature_again, (self._tensor_name, self._part_policy.policy_str)
+            return _again, (self.shape, self.dtype, self._tensor_name, self._part_policy.policy_str,
+                            self._graph.graph_id)
+        return _feature_again, (self._tensor_name, self._part_policy.policy_str, self._graph.graph_id)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -210,17 +210,21 @@ class DistTensor:
                    for part in range(self._graph.num_parts))
 
 
-def _policy_again(text: str) -> PartitionPolicy:
+def _policy_again(text: str, graph_id: str) -> PartitionPolicy:
+    """Raises DGLError if the process has another graph open, or none."""
+    if context.dist_graph is None or context.dist_graph.graph.graph_id != graph_id:
+        raise error_type()(f"a DistTensor of graph {graph_id} is unpickled in a process that has another graph open: "
+                           "make or unpickle its DistGraph before")
     return PartitionPolicy(text, context.dist_graph.get_partition_book())
 
 
-def _again(shape: Any, dtype: torch.dtype, name: str, policy: str) -> DistTensor:
+def _again(shape: Any, dtype: torch.dtype, name: str, policy: str, graph_id: str) -> DistTensor:
     """Unpickles a DistTensor in another process of the job, in which the tensor exists already."""
-    return DistTensor(shape, dtype, name, part_policy=_policy_again(policy), persistent=True)
+    return DistTensor(shape, dtype, name, part_policy=_policy_again(policy, graph_id), persistent=True)
 
 
-def _feature_again(name: str, policy: str) -> DistTensor:
-    found = _policy_again(policy)
+def _feature_again(name: str, policy: str, graph_id: str) -> DistTensor:
+    found = _policy_again(policy, graph_id)
     view = context.dist_graph.nodes if found.is_node else context.dist_graph.edges
     tensor: DistTensor = view[found.type_name].data[name]
     return tensor
