@@ -224,7 +224,8 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         "--dgl",
         choices=("auto", "as-is", "off"),
         default="auto",
-        help="Python scripts to run by graphwire.dgl: auto: programs that import dgl, also through a package; as-is: all; off: no script",
+        help="Python programs to run by graphwire.dgl: auto: those that import dgl, also through a package; as-is: "
+        "all; off: none",
     )
     group.add_argument(
         "--restarts", type=natural, default=0, metavar="N", help="how often a server that dies is started again (0)"

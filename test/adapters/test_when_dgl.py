@@ -24,7 +24,8 @@ def test_through_a_package(tmp_path, runner):
     """As a script and as a module, with its arguments; and an error at the end of it is the program's own."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "framework.py").write_text(OPENS)
-    (tmp_path / "train.py").write_text("import sys\nfrom lib import framework\nprint(sys.argv, __name__)\nsys.exit(5)\n")
+    (tmp_path / "train.py").write_text(
+        "import sys\nfrom lib import framework\nprint(sys.argv, __name__)\nsys.exit(5)\n")
     for words, name in ((["train.py", "a", "-m"], "train.py"), (["-m", "train", "a", "-m"], "train.py")):
         done = run(tmp_path, runner, *words)
         assert done.returncode == 5, done.stderr
@@ -53,8 +54,8 @@ def test_a_dgl_that_cannot_be_imported(tmp_path):
 
 @pytest.mark.skipif(not is_installed(), reason="dgl is not installed")
 def test_an_installed_dgl_stays(tmp_path):
-    (tmp_path / "train.py").write_text("import dgl, dgl.nn\n" + OPENS + "print(dgl.__spec__.name, dgl.nn.SAGEConv.__module__"
-                                       ", dgl.is_graphwire_installed)\n")
+    (tmp_path / "train.py").write_text(
+        f"import dgl, dgl.nn\n{OPENS}print(dgl.__spec__.name, dgl.nn.SAGEConv.__module__, dgl.is_graphwire_installed)\n")
     done = run(tmp_path, "graphwire.when_dgl", "train.py")
     assert "dgl dgl.nn.pytorch.conv.sageconv True" in done.stdout, done.stderr
 

@@ -17,10 +17,11 @@ need("graphwire.dgl", "torch")
 from graphwire.dgl import dataloading, distributed, host
 from graphwire.dgl.host import EID, ETYPE, NID, NTYPE, MissingError
 from graphwire.dgl.install import install
+from graphwire.dgl.later_rows import RowsError
 from graphwire.dgl.parts import PartsError, convert_parts
 
-__all__ = ["EID", "ETYPE", "NID", "NTYPE", "MissingError", "PartsError", "convert_parts", "dataloading", "distributed",
-           "install"]
+__all__ = ["EID", "ETYPE", "NID", "NTYPE", "MissingError", "PartsError", "RowsError", "convert_parts", "dataloading",
+           "distributed", "install"]
 
 # Names that lower modules need from higher ones, which they cannot import.
 host.subset = lambda: importlib.import_module("graphwire.dgl.subset")

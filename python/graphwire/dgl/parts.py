@@ -27,11 +27,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+import graphwire
 from graphwire._graph_arrays import HOMOGENEOUS, Arrays
 from graphwire._keywords import keywords
-from graphwire.dgl import host
-from graphwire.dgl.types import Canonical
+from graphwire.dgl import host, later_rows
+from graphwire.dgl.types import Canonical, Types
 from graphwire.partition import partition_graph
 
 Ranges = dict[str, np.ndarray]  # {type: [parts, 2]}
@@ -199,24 +201,60 @@ def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, nam
                   seed: int = 0, weight: str | Sequence[str] = (), progress: bool | None = None) -> Path:
     """Converts parts that DGL wrote to a graph of Graphwire. Returns the path of its JSON.
 
-    part_config: DGL's JSON.
-    out: the folder of the new parts.
-    name, num_parts: None: as in DGL's JSON.
+    part_config: DGL's JSON; or the JSON of Graphwire's parts, with node_feat.dgl and edge_feat.dgl that a program wrote
+        into them (later_rows.py), which needs no dgl.
+    out: the folder of the new parts. If node_mapping.pt or edge_mapping.pt is beside part_config, as GraphStorm writes
+        them, OUT gets the mappings of the new ids.
+    name, num_parts: None: as in part_config.
     transpose: also store edges by source, as DGL does.
 
     The other arguments are those of graphwire.partition_graph.
 
     Raises PartsError; MissingError if dgl is not installed; and the errors of graphwire.partition_graph.
     """
-    parts = _Parts(Path(part_config))
+    config = _config(Path(part_config))
+    arrays = later_rows.whole(part_config) if "format" in config else _read(Path(part_config))
+    path = partition_graph(
+        _Whole(arrays), name or config["graph_name"], num_parts or config["num_parts"], out,
+        method=method, node_features=node_features, edge_features=edge_features, num_nodes=num_nodes,
+        balance_train=balance_train, balance_edges=balance_edges, num_trainers_per_machine=num_trainers_per_machine,
+        objtype=objtype, reverse=reverse, undirected=undirected, transpose=transpose, seed=seed, weight=weight,
+        progress=progress)
+    _write_mappings(Path(part_config).parent, path)
+    return path
+
+
+def _read(path: Path) -> Arrays:
+    """Reads DGL's parts. Raises PartsError, and MissingError without dgl."""
+    parts = _Parts(path)
     dgl = host.dgl()
     if getattr(dgl, "is_graphwire_subset", False):
         raise host.missing(f"the format of {parts.config['part-0'].get('part_graph')}")
     for part in range(parts.config["num_parts"]):
         parts.read(dgl, part)
-    return partition_graph(
-        _Whole(parts.whole()), name or parts.config["graph_name"], num_parts or parts.config["num_parts"], out,
-        method=method, node_features=node_features, edge_features=edge_features, num_nodes=num_nodes,
-        balance_train=balance_train, balance_edges=balance_edges, num_trainers_per_machine=num_trainers_per_machine,
-        objtype=objtype, reverse=reverse, undirected=undirected, transpose=transpose, seed=seed, weight=weight,
-        progress=progress)
+    return parts.whole()
+
+
+def _write_mappings(before: Path, path: Path) -> None:
+    """Writes node_mapping.pt and edge_mapping.pt for the ids of a DistGraph: for each new id, the entry that the
+    mapping in the folder `before` has for the old one. Edge types that the new graph has in addition get no entry."""
+    kinds = [kind for kind in ("node", "edge") if (before / f"{kind}_mapping.pt").is_file()]
+    if not kinds:
+        return
+    from graphwire.dgl.distributed.partition import original_ids
+
+    with graphwire.open(path) as graph:
+        types = Types.of(graph)
+    every: dict[str, dict[Any, torch.Tensor]] = dict(zip(("node", "edge"), original_ids(path, types)))
+    for kind in kinds:
+        ids = every[kind]
+        given = torch.load(before / f"{kind}_mapping.pt", weights_only=True)
+        if isinstance(given, Mapping):
+            found: Any = {name: rows[ids[_kind(types, kind, name)]] for name, rows in given.items()}
+        else:
+            found = given[next(iter(ids.values()))]
+        torch.save(found, path.parent / f"{kind}_mapping.pt")
+
+
+def _kind(types: Types, kind: str, name: Any) -> Any:
+    return types.ntypes[types.get_ntype_id(name)] if kind == "node" else types.to_canonical_etype(name)

@@ -14,7 +14,7 @@ import torch
 
 from graphwire import Feature, _checks
 from graphwire._keywords import keywords
-from graphwire.dgl import host
+from graphwire.dgl import host, later_rows
 from graphwire.dgl.distributed import sampling
 from graphwire.dgl.distributed.book import (
     EdgePartitionPolicy,
@@ -97,7 +97,8 @@ class DistGraph(Types):
     part_config: the graph's JSON or folder, for a standalone process; ignored in a launched one. Another graph than the
         open one is opened beside it. Tensors that name no part_policy are of the graph that was opened last.
 
-    Raises AssertionError before initialize(), and the errors of graphwire.open.
+    Raises AssertionError before initialize(); RowsError if a program has written rows beside the graph that the graph
+    lacks; and the errors of graphwire.open.
     """
 
     def __init__(self, graph_name: str | None = None, gpb: Any = None, part_config: str | None = None):
@@ -109,6 +110,7 @@ class DistGraph(Types):
         if not context.initialized:
             raise AssertionError("Distributed module is not initialized. Please call dgl.distributed.initialize.")
         self.graph = context.open(part_config)
+        later_rows.check(part_config, self.graph)
         self.graph_name = graph_name or self.graph.name
         types = Types.of(self.graph)
         super().__init__(types.ntypes, types.canonical_etypes)

@@ -48,7 +48,7 @@ def _keeps_out_edges(graph_formats: Any) -> bool:
     return "csr" in ([graph_formats] if isinstance(graph_formats, str) else list(graph_formats))
 
 
-def _orig(path: Path, types: Types) -> tuple[dict[str, torch.Tensor], dict[Canonical, torch.Tensor]]:
+def original_ids(path: Path, types: Types) -> tuple[dict[str, torch.Tensor], dict[Canonical, torch.Tensor]]:
     """The original ids of nodes and of edges, in the order of a DistGraph's ids."""
     with graphwire.open(path) as graph:
         users = UserEdges(graph)
@@ -91,7 +91,7 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
     if not return_mapping:
         return None
     types = Types(g.ntypes, g.canonical_etypes)
-    nodes, edges = _orig(path, types)
+    nodes, edges = original_ids(path, types)
     return (nodes[g.ntypes[0]], edges[g.canonical_etypes[0]]) if types.is_homogeneous else (nodes, edges)
 
 
