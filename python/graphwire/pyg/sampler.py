@@ -30,6 +30,7 @@ from graphwire import _arrays, _checks
 from graphwire._keywords import keywords
 from graphwire.fanouts import count
 from graphwire.graph import Graph
+from graphwire.held_out import HeldOut
 from graphwire.loader import sample
 from graphwire.pyg.edges import EdgePermutations, edge_ids
 from graphwire.pyg.stores import GraphStore
@@ -51,6 +52,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
     weight_attr: a feature of the graph's edges, for all edge types that have it, or {(source, relation, destination):
         feature}. Edges are drawn in proportion to it; graphwire.NodeLoader describes the draws. None: all edges are
         equally likely.
+    held_out: edges that are not sampled, a graphwire.HeldOut.
 
     As in PyG, seeds of a homogeneous graph have no type; seeds with a type give a heterogeneous batch. Disjoint and
     temporal sampling, and the subgraph_type "induced", are not supported.
@@ -66,14 +68,15 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 
     def __init__(self, graph_store: GraphStore | Graph,
                  num_neighbors: NumNeighbors | Sequence[int] | Mapping[Any, Sequence[int]], *, replace: bool = False,
-                 subgraph_type: str | SubgraphType = "directional", weight_attr: Weight = None):
+                 subgraph_type: str | SubgraphType = "directional", weight_attr: Weight = None,
+                 held_out: HeldOut | None = None):
         graph = graph_store.graph if isinstance(graph_store, GraphStore) else graph_store
         self.graph, self.replace = graph, _checks.flag("replace", replace)
         self.subgraph_type = SubgraphType(subgraph_type)
         if self.subgraph_type == SubgraphType.induced:
             raise NotImplementedError('subgraph_type "induced" is not in graphwire.pyg; use "directional" or '
                                       '"bidirectional"')
-        self.weight_attr = weight_attr
+        self.weight_attr, self.held_out = weight_attr, held_out
         weights_of(graph, weight_attr)  # a wrong name is an error here, and not in a worker
         self.edge_types = [triple(name) for name in graph.etypes]
         self._permutations = EdgePermutations(edge_ids(graph), graph)
@@ -116,7 +119,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
                  for ntype, ids in (seed.items() if typed else [(ntypes[0], seed)])}
         number, stream = torch.randint(0, 2**63 - 1, (2,)).tolist()
         batch = sample(self.graph, seeds, self._hops, replace=self.replace, weight=self.weight_attr, frontier="new",
-                       seed=number, stream=stream)
+                       held_out=self.held_out, seed=number, stream=stream)
         found = Subgraph(batch, batch.seed_rows, self.graph.etypes)
         return _hetero_output(found) if typed else _output(found, ntypes[0], self.edge_types[0])
 
