@@ -15,8 +15,10 @@ PyG's data in memory. docs/PYG.md is the guide.
 from __future__ import annotations
 
 from graphwire.pyg.convert import from_pyg, to_pyg
+from graphwire.pyg.frames import TensorFrames
 from graphwire.pyg.loaders import LinkLoader, NodeLoader
 from graphwire.pyg.sampler import NeighborSampler
 from graphwire.pyg.stores import FeatureStore, GraphStore, stores
 
-__all__ = ["FeatureStore", "GraphStore", "LinkLoader", "NeighborSampler", "NodeLoader", "from_pyg", "stores", "to_pyg"]
+__all__ = ["FeatureStore", "GraphStore", "LinkLoader", "NeighborSampler", "NodeLoader", "TensorFrames", "from_pyg",
+           "stores", "to_pyg"]
