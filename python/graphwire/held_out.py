@@ -61,7 +61,7 @@ class HeldOut:
         lists: list[tuple[int, tuple[np.ndarray, ...]]] = []
         for kind, some in _by_type(ids, etype).items():
             number = graph.etype_number(kind)
-            found = graph.ids_of(some, etype=kind) if by == "orig" else some
+            found = graph.ids_of(some, etype=graph.etypes[number]) if by == "orig" else some
             lists.append((number, (_arrays.own_ids(found, graph._edge_counts[number], "ids"),)))
         for kind, pair in _by_type(ends, etype).items():
             number = graph.etype_number(kind)
