@@ -22,7 +22,7 @@ def scores(model, batch):
 
 
 def area(found, labels):
-    """The area under the ROC curve: the probability that a link has a higher score than a pair that is none."""
+    """The area under the ROC curve: the probability that a link has a higher score than another pair."""
     order = torch.argsort(found)
     ranks = torch.empty(len(found), dtype=torch.float64)
     ranks[order] = torch.arange(1, len(found) + 1, dtype=torch.float64)

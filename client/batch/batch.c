@@ -165,7 +165,7 @@ static gw_status check_at_seeds(const struct gw_client *client, const struct gw_
 		found = found || types.lists[i].type == tensor->type;
 	const struct gw_edge_seeds *pairs = edges_of_type(spec, tensor->type);
 	if (found && pairs && pairs->src)
-		return gw_fail(GW_INVALID, "fetch %u: \"%s\" is a feature of edges, and seeds by their ends are none",
+		return gw_fail(GW_INVALID, "fetch %u: \"%s\" is a feature of edges: seeds by their ends do not have it",
 			       number, tensor->name);
 	if (found)
 		return GW_OK;

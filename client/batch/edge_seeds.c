@@ -82,7 +82,7 @@ gw_status gw_edge_seeds_check(const struct gw_client *client, const struct gw_ed
 	return status == GW_OK ? check_reverse_type(client, spec) : status;
 }
 
-static gw_status check_ends(const char *what, const int64_t *ids, uint64_t count, const struct gw_type_info *type)
+static gw_status check_seed_ends(const char *what, const int64_t *ids, uint64_t count, const struct gw_type_info *type)
 {
 	for (uint64_t i = 0; i < count; i++) {
 		if ((uint64_t)ids[i] >= type->count)
@@ -105,9 +105,9 @@ gw_status gw_edge_seeds_check_ids(const struct gw_client *client, const struct g
 	if (!spec->src)
 		return GW_OK;
 	const struct gw_edge_type *type = &client->meta->etypes[spec->etype];
-	gw_status status = check_ends("source", spec->src, spec->pair_count, &client->ntypes[type->src]);
+	gw_status status = check_seed_ends("source", spec->src, spec->pair_count, &client->ntypes[type->src]);
 	if (status == GW_OK)
-		status = check_ends("destination", spec->dst, spec->pair_count, &client->ntypes[type->dst]);
+		status = check_seed_ends("destination", spec->dst, spec->pair_count, &client->ntypes[type->dst]);
 	return status;
 }
 

@@ -17,7 +17,7 @@ static gw_status check_ids(const char *what, const int64_t *ids, uint64_t count,
 	return GW_OK;
 }
 
-static gw_status check_list(const struct gw_client *client, const struct gw_held_out_list *list, uint32_t number)
+static gw_status check_held_list(const struct gw_client *client, const struct gw_held_out_list *list, uint32_t number)
 {
 	const struct gw_graph_meta *meta = client->meta;
 	if (list->etype >= meta->num_etypes)
@@ -50,7 +50,7 @@ gw_status gw_held_out_open(struct gw_client *client, const struct gw_held_out_li
 	*out = NULL;
 	gw_status status = gw_client_check(client);
 	for (uint32_t i = 0; i < count && status == GW_OK; i++) {
-		status = check_list(client, &lists[i], i);
+		status = check_held_list(client, &lists[i], i);
 		entries += lists[i].count;
 	}
 	if (status != GW_OK)

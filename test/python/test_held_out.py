@@ -152,7 +152,7 @@ def test_other_processes(graph, method):
     (lambda g: graphwire.EdgeLoader(g, None, [2], etype="cites", ends=([1], [10**7])), graphwire.OutOfRangeError,
      "destination 10000000 of the seed at place 0"),
     (lambda g: graphwire.EdgeLoader(g, None, [2], etype="cites", ends=([1], [2]), labels="strength"),
-     graphwire.InvalidError, "seeds by their ends are none"),
+     graphwire.InvalidError, "seeds by their ends do not have it"),
     (lambda g: graphwire.EdgeLoader(g, {"cites": [0]}, [2], ends={"writes": ([1], [2])}), ValueError, "has no seeds"),
     (lambda g: graphwire.EdgeLoader(g, {"cites": [0], "writes": [0]}, [2], ends=([1], [2])), ValueError, "several"),
 ])
