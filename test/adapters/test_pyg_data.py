@@ -221,3 +221,55 @@ def test_batches_have_the_names():
     assert found.edge_types == [("a", "e", "a"), ("a", ">=50", "a")]
     assert torch.equal(found["a"]["x/y"], data["a"]["x/y"][found["a"].n_id])
     assert found["a", ">=50", "a"]["w 1"].tolist() == [1.0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_to_pyg_has_every_type(seed):
+    """For any seeds and fanouts: HeteroData exactly if the graph has several types, with all of them."""
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    nodes = {ntype: draw.randrange(1, 20) for ntype in draw.sample(["a", "b", "c"], draw.choice([1, 1, 3]))}
+    relations = ["r", "s", "t"][:draw.choice([1, 3])]
+    data = HeteroData()
+    for ntype, count in nodes.items():
+        data[ntype].x = torch.rand(count, 2)
+    for relation in relations:
+        etype = draw.choice([*nodes]), relation, draw.choice([*nodes])
+        data[etype].edge_index = torch.stack([torch.randint(0, nodes[end], (40,)) for end in (etype[0], etype[2])])
+    graph, _ = converted(data)
+    several = len(nodes) > 1 or len(relations) > 1
+    for _ in range(5):
+        fanouts = [{relation: draw.choice([-1, 0, 2]) for relation in draw.sample(relations, draw.randrange(
+            len(relations) + 1))} for _ in range(draw.randrange(1, 3))]
+        ntype = draw.choice([*nodes])
+        batch = next(iter(graphwire.NodeLoader(graph, None, fanouts, ntype=ntype, features={one: "x" for one in nodes},
+                                               batch_size=draw.randrange(1, 20), frontier=draw.choice(["all", "new"]))))
+        assert batch.etypes == graph.etypes
+        found = batch.to_pyg()
+        assert isinstance(found, HeteroData) == several
+        if several:
+            assert set(found.node_types) == set(nodes) and set(found.edge_types) == set(data.edge_types)
+        for ntype in nodes:
+            store = found[ntype] if several else found
+            assert torch.equal(store.x, data[ntype].x[store.n_id])
+        for etype in data.edge_types:
+            store = found[etype] if several else found
+            ends = [found[end].n_id if several else found.n_id for end in (etype[0], etype[2])]
+            columns = graphwire.EdgeIds(graph).to_original(etype, store.e_id)
+            assert store.edge_index.shape == (2, len(store.e_id))
+            assert torch.equal(data[etype].edge_index[:, columns], torch.stack([
+                ends[0][store.edge_index[0]], ends[1][store.edge_index[1]]]))
+
+
+def test_reading_every_edge_is_told_once():
+    """PyG's own NeighborLoader calls csc() in each trainer; coo(), which LinkLoader calls, is meant to read."""
+    graph, _ = converted(Data(edge_index=edges(), num_nodes=10))
+    store = graphwire.pyg.GraphStore(graph)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        store.coo()
+    with pytest.warns(UserWarning, match=r"every edge of the graph .* graphwire.pyg.NeighborLoader"):
+        rows, ends, _ = store.csc()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        store.csc()
