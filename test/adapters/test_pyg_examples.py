@@ -1,5 +1,5 @@
-"""The examples for PyTorch Geometric: they learn; and where PyG's own loaders run, the same script with PyG's import has
-the same figure within the spread of the seeds."""
+"""The examples for PyTorch Geometric: they learn; and where PyG's own loaders run, the same script with PyG's import
+has the same figure within the spread of the seeds."""
 
 from __future__ import annotations
 

@@ -133,5 +133,5 @@ def test_frames_that_do_not_fit(tables):
         TensorFrames(two)
     frames = TensorFrames({"user": data["user"].tf})
     batch = next(iter(graphwire.NodeLoader(graph, None, [3], ntype="user", features={"user": "tf.age"}))).to_pyg()
-    with pytest.raises(AttributeError, match="lacks tf.Num Reviews, .* of user"):
+    with pytest.raises(AttributeError, match=r"lacks tf\.Num Reviews, .* of user"):
         frames(batch)

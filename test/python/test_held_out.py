@@ -100,8 +100,8 @@ def test_held_out_edges(graph, seed):
         pairs, found = drawn(loader, graph, "paper:cites:paper")
         assert not found & set(ids.tolist())
         assert not by_ends or not pairs & set(zip(*every[:, ids].tolist()))
-    found = drawn([graphwire.sample(graph, range(graph.num_nodes("paper")), [-1], ntype="paper", held_out=given)], graph,
-                  "paper:cites:paper")[1]
+    every_paper = graphwire.sample(graph, range(graph.num_nodes("paper")), [-1], ntype="paper", held_out=given)
+    found = drawn([every_paper], graph, "paper:cites:paper")[1]
     banned = set(zip(*every[:, ids].tolist()))
     wanted = {number for number, pair in enumerate(zip(*every.tolist()))
               if (pair not in banned if by_ends else number not in set(ids.tolist()))}
