@@ -152,6 +152,12 @@ void edge_list_end(struct gw_edge_list **list)
 	*list = NULL;
 }
 
+void held_out_end(struct gw_held_out **held_out)
+{
+	gw_held_out_close(*held_out);
+	*held_out = NULL;
+}
+
 void triples_end(struct gw_triples **triples)
 {
 	gw_triples_close(*triples);

@@ -77,6 +77,7 @@ void memory_end(struct held_memory *held);
 /* --- Objects without a share of a client. --- */
 
 void edge_list_end(struct gw_edge_list **list);
+void held_out_end(struct gw_held_out **held_out);
 void triples_end(struct gw_triples **triples);
 void triple_batch_end(struct gw_triple_batch **batch);
 

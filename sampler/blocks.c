@@ -284,7 +284,7 @@ static gw_status drop_excluded(struct gw_blocks *blocks, uint64_t n, struct kept
 		uint64_t first = to;
 		for (uint64_t end = from + run->counts[i]; from < end; from++) {
 			uint64_t edge = run->edges[from] + edge_start;
-			if (gw_exclude_has(blocks->spec.exclude, etype, edge, run->neighbours[from], vertices[i]))
+			if (gw_blocks_drops(blocks, etype, edge, run->neighbours[from], vertices[i]))
 				continue;
 			edges[to] = edge;
 			neighbours[to++] = run->neighbours[from];
@@ -339,7 +339,7 @@ gw_status gw_blocks_add(struct gw_blocks *blocks, uint64_t n, const uint32_t *co
 	const struct gw_block_edges *edges = gw_blocks_edges_now(blocks);
 	assert(blocks->state == GW_BLOCKS_IN_EDGES && n <= edges->dst_count - blocks->rows_done);
 	struct kept_run run = {counts, positions, neighbours};
-	if (!gw_exclude_concerns(blocks->spec.exclude, edges->etype))
+	if (!gw_blocks_may_drop(blocks, edges->etype))
 		return add_kept(blocks, n, counts, positions, neighbours, edge_start);
 	gw_status status = drop_excluded(blocks, n, &run, edge_start);
 	return status != GW_OK ? status : add_kept(blocks, n, run.counts, run.edges, run.neighbours, 0);

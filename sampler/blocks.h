@@ -35,7 +35,8 @@ struct gw_blocks_spec {
 	/* Each hop draws for the nodes that the hop before has added, so that every node is expanded once. False: for
 	 * all nodes so far. */
 	bool new_only;
-	const struct gw_exclude *exclude;        /* edges to drop after the draw; NULL: none */
+	/* Edges to drop after the draw: those of the batch, and those of all batches. NULL: none. */
+	const struct gw_exclude *exclude, *held_out;
 	const struct gw_edge_sampling *sampling; /* [num_etypes]; NULL: all uniform. Not copied */
 	struct gw_groups groups;                 /* of the seeds' groups. Not copied */
 };

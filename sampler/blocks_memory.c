@@ -111,8 +111,7 @@ static void drop_picks(struct blocks_walk *walk, uint64_t *picks, uintptr_t memo
 		for (; from < end; from++) {
 			const void *address = (const void *)(memory + picks[from] * walk->index_bytes);
 			uint64_t src = walk->index_bytes == 4 ? *(const uint32_t *)address : *(const uint64_t *)address;
-			if (!gw_exclude_has(walk->blocks->spec.exclude, walk->etype, picks[from] + delta, src,
-					    lists->vertices[i]))
+			if (!gw_blocks_drops(walk->blocks, walk->etype, picks[from] + delta, src, lists->vertices[i]))
 				picks[to++] = picks[from];
 		}
 		lists->starts[i + 1] = to;
@@ -136,7 +135,7 @@ static gw_status pick_run(struct blocks_walk *walk, uintptr_t memory)
 	run->memory = memory;
 	run->element_bytes = walk->index_bytes;
 	status = gw_draw_from_memory(&walk->draw, run, &columns, picks, UINT64_MAX, &too_long);
-	if (status == GW_OK && gw_exclude_concerns(blocks->spec.exclude, walk->etype))
+	if (status == GW_OK && gw_blocks_may_drop(blocks, walk->etype))
 		drop_picks(walk, picks, memory);
 	return status;
 }

@@ -48,6 +48,20 @@ gw_status gw_blocks_edges_room(struct gw_blocks *blocks, uint64_t more);
 gw_status gw_blocks_number_in_groups(struct gw_blocks *blocks, const uint32_t *of_rows, uint64_t n,
 				     const uint32_t *counts, const uint64_t *neighbours, uint64_t total, void *numbers);
 
+/* Whether edges of this type may be dropped after the draw. */
+static inline bool gw_blocks_may_drop(const struct gw_blocks *blocks, uint32_t etype)
+{
+	return gw_exclude_concerns(blocks->spec.exclude, etype) || gw_exclude_concerns(blocks->spec.held_out, etype);
+}
+
+static inline bool gw_blocks_drops(const struct gw_blocks *blocks, uint32_t etype, uint64_t edge, uint64_t src,
+				   uint64_t dst)
+{
+	const struct gw_exclude *exclude = blocks->spec.exclude, *held_out = blocks->spec.held_out;
+	return (gw_exclude_concerns(exclude, etype) && gw_exclude_has(exclude, etype, edge, src, dst)) ||
+	       (gw_exclude_concerns(held_out, etype) && gw_exclude_has(held_out, etype, edge, src, dst));
+}
+
 static inline struct gw_block_edges *gw_blocks_edges_now(const struct gw_blocks *blocks)
 {
 	return (struct gw_block_edges *)blocks->edges.data + blocks->edges_done;

@@ -144,6 +144,16 @@ static gw_status check_fanouts(const struct gw_client *client, const struct gw_s
 	return GW_OK;
 }
 
+/* The element of the spec's edges that has this edge type; NULL: none. */
+static const struct gw_edge_seeds *edges_of_type(const struct gw_sample_spec *spec, uint32_t etype)
+{
+	for (uint32_t i = 0; i < gw_spec_edge_types(spec); i++) {
+		if (spec->edges[i].etype == etype)
+			return &spec->edges[i];
+	}
+	return NULL;
+}
+
 /* Checks that at least one list of seeds has the tensor's type. */
 static gw_status check_at_seeds(const struct gw_client *client, const struct gw_sample_spec *spec, uint32_t number,
 				struct gw_seed_types types)
@@ -153,6 +163,10 @@ static gw_status check_at_seeds(const struct gw_client *client, const struct gw_
 	bool found = tensor->type == seeds;
 	for (uint32_t i = 1; i < types.list_count; i++)
 		found = found || types.lists[i].type == tensor->type;
+	const struct gw_edge_seeds *pairs = edges_of_type(spec, tensor->type);
+	if (found && pairs && pairs->src)
+		return gw_fail(GW_INVALID, "fetch %u: \"%s\" is a feature of edges: seeds by their ends do not have it",
+			       number, tensor->name);
 	if (found)
 		return GW_OK;
 	const struct gw_type_info *infos = spec->edges ? client->etypes : client->ntypes;
@@ -246,6 +260,8 @@ gw_status gw_spec_check(struct gw_client *client, const struct gw_sample_spec *s
 {
 	const struct gw_graph_meta *meta = client->meta;
 	gw_status status = check_rules(client, spec);
+	if (status == GW_OK)
+		status = gw_held_out_check(client, spec->held_out);
 	if (status != GW_OK)
 		return status;
 	if (!spec->edges && spec->edge_type_count)
@@ -363,6 +379,7 @@ gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec 
 					      .wide_indices = spec->wide_indices,
 					      .new_only = spec->frontier == GW_FRONTIER_NEW,
 					      .sampling = batch->has_rules ? batch->sampling.data : NULL,
-					      .exclude = spec->edges ? &batch->edges.exclude : NULL};
+					      .exclude = spec->edges ? &batch->edges.exclude : NULL,
+					      .held_out = spec->held_out ? &spec->held_out->edges : NULL};
 	return GW_OK;
 }

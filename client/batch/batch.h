@@ -9,6 +9,7 @@
 #define GW_CLIENT_BATCH_BATCH_H
 
 #include "client/batch/batch_edges.h"
+#include "client/batch/held_out.h"
 #include "client/batch/hop.h"
 #include "client/engine/fan_in.h"
 #include "client/engine/ticket.h"
@@ -61,6 +62,7 @@ struct gw_batch {
 	const int64_t **view_nodes;
 	const void **view_rows;
 	uint64_t *view_row_counts;
+	struct gw_held_out *held_out; /* a ticket's share; NULL in a loader, which has its own */
 };
 
 /* Returns a batch of this engine: an unused one, or a new one. gw_batch_release keeps the batch for reuse;

@@ -171,6 +171,8 @@ static void finish_batch(struct gw_ticket *ticket, gw_status status)
 {
 	struct gw_batch *batch = (struct gw_batch *)ticket;
 	struct gw_minibatch **out = batch->owner;
+	gw_held_out_close(batch->held_out);
+	batch->held_out = NULL;
 	if (status == GW_OK)
 		*out = &batch->view;
 	else
@@ -256,6 +258,7 @@ static gw_status sample_submit(struct gw_client *client, const struct sample_cal
 	batch->fill_seeds = NULL;
 	batch->owner = out;
 	batch->ticket.finish = finish_batch;
+	batch->held_out = gw_held_out_share(call->spec->held_out);
 	gw_engine_submit(batch->engine, gw_batch_job(batch), soon);
 	*ticket = &batch->ticket;
 	return GW_OK;

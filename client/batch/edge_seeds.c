@@ -17,7 +17,26 @@ uint32_t gw_edge_seeds_type_drawn(const struct gw_graph_meta *meta, const struct
 	return spec->negatives == GW_NEGATIVES_SRC ? type->src : type->dst;
 }
 
+uint64_t gw_edge_seeds_bound(const struct gw_graph_meta *meta, const struct gw_edge_seeds *spec)
+{
+	return spec->src ? spec->pair_count : meta->etypes[spec->etype].count;
+}
+
 /* --- The spec. --- */
+
+/* Checks the fields of seeds by their ends. They have no edge ids, by which edges could be excluded. */
+static gw_status check_pairs(const struct gw_client *client, const struct gw_edge_seeds *spec)
+{
+	if (!spec->src != !spec->dst)
+		return gw_fail(GW_INVALID, "%s: seeds by their ends have sources and destinations: one list is missing",
+			       client->etypes[spec->etype].name);
+	if (spec->src && spec->exclude & (GW_EXCLUDE_EDGES | GW_EXCLUDE_REVERSE_IDS))
+		return gw_fail(GW_INVALID,
+			       "%s: seeds by their ends have no edge ids: exclude by ends (GW_EXCLUDE_ENDS, "
+			       "GW_EXCLUDE_REVERSE, GW_EXCLUDE_REVERSE_TYPE)",
+			       client->etypes[spec->etype].name);
+	return GW_OK;
+}
 
 /* Checks the edge type of the reverses: it must exist and have the ends of the seeds' type, swapped. */
 static gw_status check_reverse_type(const struct gw_client *client, const struct gw_edge_seeds *spec)
@@ -59,7 +78,19 @@ gw_status gw_edge_seeds_check(const struct gw_client *client, const struct gw_ed
 		return gw_fail(GW_INVALID, "there are no nodes to draw negatives from");
 	if (spec->exclude > 2 * GW_EXCLUDE_REVERSE_IDS - 1)
 		return gw_fail(GW_INVALID, "exclude = %u: it is a sum of 1, 2, 4, 8 and 16", spec->exclude);
-	return check_reverse_type(client, spec);
+	gw_status status = check_pairs(client, spec);
+	return status == GW_OK ? check_reverse_type(client, spec) : status;
+}
+
+static gw_status check_seed_ends(const char *what, const int64_t *ids, uint64_t count, const struct gw_type_info *type)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		if ((uint64_t)ids[i] >= type->count)
+			return gw_fail(GW_RANGE, "%s %lld of the seed at place %llu: %s has ids 0 to %lld", what,
+				       (long long)ids[i], (unsigned long long)i, type->name,
+				       (long long)type->count - 1);
+	}
+	return GW_OK;
 }
 
 gw_status gw_edge_seeds_check_ids(const struct gw_client *client, const struct gw_edge_seeds *spec)
@@ -71,7 +102,13 @@ gw_status gw_edge_seeds_check_ids(const struct gw_client *client, const struct g
 				       "node %lld at position %llu of those to draw from: ids run from 0 to %lld",
 				       (long long)spec->negative_ids[i], (unsigned long long)i, (long long)nodes - 1);
 	}
-	return GW_OK;
+	if (!spec->src)
+		return GW_OK;
+	const struct gw_edge_type *type = &client->meta->etypes[spec->etype];
+	gw_status status = check_seed_ends("source", spec->src, spec->pair_count, &client->ntypes[type->src]);
+	if (status == GW_OK)
+		status = check_seed_ends("destination", spec->dst, spec->pair_count, &client->ntypes[type->dst]);
+	return status;
 }
 
 gw_status gw_edge_seeds_check_count(const struct gw_edge_seeds *spec, uint64_t count, uint64_t *total)
@@ -289,6 +326,24 @@ static void ask_ends(struct gw_edge_seeds_op *op, struct gw_edges_op *asked, uin
 	gw_edges_op_start(asked, op->job, GW_EDGE_ENDS, etype, ids, NULL, n);
 }
 
+/* Copies the ends of pairs to where the answers for edges come. */
+static gw_status take_pairs(struct gw_edge_seeds_op *op)
+{
+	const struct gw_edge_seeds *spec = &op->spec;
+	gw_status status = gw_vec_reserve(&op->asked.src, op->count * 8);
+	if (status == GW_OK)
+		status = gw_vec_reserve(&op->asked.dst, op->count * 8);
+	int64_t *src = op->asked.src.data, *dst = op->asked.dst.data;
+	for (uint64_t i = 0; i < op->count && status == GW_OK; i++) {
+		if ((uint64_t)op->ids[i] >= spec->pair_count)
+			return gw_fail_id("pair", op->ids[i], i, spec->pair_count);
+		src[i] = spec->src[op->ids[i]];
+		dst[i] = spec->dst[op->ids[i]];
+	}
+	op->asked.owner = op;
+	return status;
+}
+
 void gw_edge_seeds_op_start(struct gw_edge_seeds_op *op)
 {
 	const struct gw_edge_seeds *spec = &op->spec;
@@ -297,8 +352,8 @@ void gw_edge_seeds_op_start(struct gw_edge_seeds_op *op)
 	op->attempt = 0;
 	op->true_edges = 0;
 	gw_fan_in_begin(&op->ends, op->job, ends_cancel, ends_found);
-	gw_status status = mapped ? list_reverses(op) : GW_OK;
-	if (status == GW_OK) {
+	gw_status status = spec->src ? take_pairs(op) : mapped ? list_reverses(op) : GW_OK;
+	if (status == GW_OK && !spec->src) {
 		const int64_t *both = op->with_reverses.data;
 		ask_ends(op, &op->asked, spec->etype, mapped ? both : op->ids,
 			 mapped && same ? 2 * op->count : op->count);

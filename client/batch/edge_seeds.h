@@ -1,5 +1,6 @@
 /* Seeds that are edges of one type: finds the ends of the edges from their ids, and draws their negatives.
  *
+ *   places of pairs -> the ends that the spec lists; or
  *   edge ids -> their ends; at the same time the ends of the edges that reverse_ids names (edges_op.h)
  *            -> [GW_EXCLUDE_REVERSE_IDS: each reverse must lead the other way, or the batch fails]
  *            -> negatives drawn (sampler/negatives.h)
@@ -40,6 +41,9 @@ struct gw_edge_seeds_op {
 
 gw_status gw_edge_seeds_op_init(struct gw_edge_seeds_op *op, struct gw_engine *engine);
 void gw_edge_seeds_op_free(struct gw_edge_seeds_op *op);
+
+/* The number of ids that seeds may have: edges of the type, or pairs. */
+uint64_t gw_edge_seeds_bound(const struct gw_graph_meta *meta, const struct gw_edge_seeds *spec);
 
 /* gw_edge_seeds_check checks the fields of a spec of edges. gw_edge_seeds_check_ids checks its lists of ids, in time
  * linear in their length. GW_INVALID, GW_RANGE, GW_UNSUPPORTED. */

@@ -164,14 +164,20 @@ static void fill_slot(struct gw_loader *loader, uint64_t number)
 	gw_engine_submit(engine, gw_batch_job(batch), false);
 }
 
-/* Checks that the ids of a list exist in the type. */
-static gw_status loader_check_ids(const struct gw_seeds *list, const struct gw_type_info *type)
+/* The number of ids that the seeds of list `number` may have. */
+static uint64_t seed_bound(const struct gw_client *client, const struct gw_sample_spec *spec, uint32_t number,
+			   uint32_t type)
+{
+	return spec->edges ? gw_edge_seeds_bound(client->meta, &spec->edges[number]) : client->ntypes[type].count;
+}
+
+/* Checks that the ids of a list exist: below `bound`. */
+static gw_status loader_check_ids(const struct gw_seeds *list, const char *type, uint64_t bound)
 {
 	for (uint64_t i = 0; list->ids && i < list->count; i++) {
-		if ((uint64_t)list->ids[i] >= type->count)
+		if ((uint64_t)list->ids[i] >= bound)
 			return gw_fail(GW_RANGE, "seed %lld at position %llu: %s has ids 0 to %lld",
-				       (long long)list->ids[i], (unsigned long long)i, type->name,
-				       (long long)type->count - 1);
+				       (long long)list->ids[i], (unsigned long long)i, type, (long long)bound - 1);
 	}
 	return GW_OK;
 }
@@ -196,7 +202,8 @@ static gw_status check_seeds(const struct gw_client *client, const struct gw_loa
 			status = gw_edge_seeds_check_count(&spec->edges[i], batch_size, &negatives);
 	}
 	for (uint32_t i = 0; i < list_count && status == GW_OK; i++)
-		status = loader_check_ids(&lists[i], &infos[lists[i].type]);
+		status = loader_check_ids(&lists[i], infos[lists[i].type].name,
+					  seed_bound(client, spec, i, lists[i].type));
 	return status;
 }
 
@@ -247,6 +254,11 @@ static uint64_t digest_plan(const struct gw_loader *loader)
 			digest = gw_digest_add(digest, head, sizeof(head));
 		if (lists[i].ids)
 			digest = gw_digest_add(digest, lists[i].ids, lists[i].count * sizeof(int64_t));
+		const struct gw_edge_seeds *edges = loader->spec.edges ? &loader->spec.edges[i] : NULL;
+		if (edges && edges->src) {
+			digest = gw_digest_add(digest, edges->src, edges->pair_count * sizeof(int64_t));
+			digest = gw_digest_add(digest, edges->dst, edges->pair_count * sizeof(int64_t));
+		}
 	}
 	if (loader->spec.edges) {
 		const uint64_t edges[] = {gw_spec_edge_types(&loader->spec), loader->spec.edges->etype};
@@ -258,7 +270,6 @@ static uint64_t digest_plan(const struct gw_loader *loader)
 /* Sets the lists: those of the options; or one list with the options' ids; or every node or edge of the spec's type. */
 static gw_status take_lists(struct gw_loader *loader, const struct gw_loader_options *options)
 {
-	const struct gw_graph_meta *meta = loader->client->meta;
 	const struct gw_sample_spec *spec = &loader->spec;
 	const struct gw_seeds alone = {.type = spec->edges ? spec->edges->etype : spec->ntype,
 				       .ids = options->ids,
@@ -277,8 +288,7 @@ static gw_status take_lists(struct gw_loader *loader, const struct gw_loader_opt
 	int64_t *at = loader->ids.data;
 	for (uint32_t i = 0; i < loader->list_count; i++) {
 		if (!lists[i].ids)
-			lists[i].count =
-				spec->edges ? meta->etypes[lists[i].type].count : meta->ntypes[lists[i].type].count;
+			lists[i].count = seed_bound(loader->client, spec, i, lists[i].type);
 		else if (lists[i].count)
 			lists[i].ids = memcpy(at, lists[i].ids, lists[i].count * sizeof(int64_t));
 		at += lists[i].ids ? lists[i].count : 0;
@@ -336,6 +346,7 @@ static gw_status loader_take_rules(struct gw_loader *loader, const struct gw_edg
 static gw_status loader_take_spec(struct gw_loader *loader, const struct gw_sample_spec *spec)
 {
 	loader->spec = *spec;
+	loader->spec.held_out = gw_held_out_share(spec->held_out);
 	gw_status status = copy_in(&loader->fanouts, spec->fanouts,
 				   (size_t)spec->hops * loader->client->meta->num_etypes * sizeof(int32_t));
 	if (status == GW_OK)
@@ -515,6 +526,7 @@ void gw_loader_close(struct gw_loader *loader)
 		gw_job_wait(&loader->slots[i]->ticket.job, GW_NO_DEADLINE);
 		gw_batch_discard(loader->slots[i]);
 	}
+	gw_held_out_close(loader->spec.held_out);
 	gw_vec_free(&loader->fanouts);
 	gw_vec_free(&loader->fetches);
 	gw_vec_free(&loader->ids);

@@ -125,6 +125,27 @@ enum gw_exclude_what {
 	GW_EXCLUDE_REVERSE_IDS = 16,
 };
 
+/* Edges of one type to hold out, by ids, or by ends: then all edges with these ends, including parallel ones. A pair
+ * need not be an edge. Zero-initialize, then set ids, or src and dst. */
+struct gw_held_out_list {
+	uint32_t etype;
+	uint64_t count;
+	const int64_t *ids;
+	const int64_t *src, *dst;
+};
+
+/* Edges that sampling keeps out, whatever its seeds: validation and test edges. gw_sample_spec names the object, which
+ * loaders and threads may share. Exclusion follows the draw, so a node may get fewer edges than its fanout. To draw as
+ * if these edges did not exist, make a graph without them. */
+struct gw_held_out;
+
+/* Makes the object. It copies the lists, and takes 48 to 100 bytes for each edge. It belongs to the graph, and may
+ * outlive the client. GW_RANGE names an id that does not exist; GW_INVALID: a list has ids and ends, or neither. */
+GW_API gw_status gw_held_out_open(struct gw_client *client, const struct gw_held_out_list *lists, uint32_t count,
+				  struct gw_held_out **out);
+/* Ends the caller's use of the object; NULL is allowed. Loaders and tickets keep it as long as they need it. */
+GW_API void gw_held_out_close(struct gw_held_out *held_out);
+
 /* Seeds that are edges of one type. Zero-initialize, then set the fields that differ from the default. */
 struct gw_edge_seeds {
 	uint32_t etype;
@@ -140,6 +161,12 @@ struct gw_edge_seeds {
 	uint32_t reverse_etype;
 	const int64_t *reverse_ids; /* [edges of etype]; the caller keeps it until the ticket or the loader ends */
 	uint64_t reverse_id_count;
+	/* Seeds by their ends: the batch's ids are then places in src and dst, 0 to pair_count - 1, and the seed at
+	 * place i goes from src[i] to dst[i]. A pair need not be an edge, so it has no features, and only exclusions by
+	 * ends are possible: GW_EXCLUDE_ENDS, GW_EXCLUDE_REVERSE and GW_EXCLUDE_REVERSE_TYPE. NULL: the ids are edge
+	 * ids. The caller keeps both lists until the ticket or the loader ends. */
+	const int64_t *src, *dst;
+	uint64_t pair_count;
 };
 
 /* A mini-batch's seeds that are edges of one type. Edge i goes from nodes[source type][src_rows[i]] to
@@ -153,7 +180,7 @@ struct gw_edge_batch {
 	const uint32_t *negative_rows; /* [count * negatives_each]: those of edge i begin at i * negatives_each. Rows of
 					  nodes of the destination type; with GW_NEGATIVES_SRC, of the source type */
 	uint64_t true_edges;           /* with no_true_edges: negatives that are edges nevertheless */
-	const int64_t *ids;            /* [count]: edge ids, a slice of the batch's seeds */
+	const int64_t *ids;            /* [count]: edge ids, or places of pairs; a slice of the batch's seeds */
 };
 
 #ifdef __cplusplus

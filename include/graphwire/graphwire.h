@@ -300,6 +300,7 @@ struct gw_sample_spec {
 	const struct gw_edge_rule *rules;
 	enum gw_frontier_mode frontier; /* the nodes for which a hop draws */
 	uint32_t edge_type_count;       /* length of edges; 0: one */
+	struct gw_held_out *held_out;   /* edges that no batch samples (edges.h); NULL: none */
 };
 
 /* A mini-batch. The library owns all its memory, and reuses it after gw_minibatch_release. */

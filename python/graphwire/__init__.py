@@ -29,6 +29,7 @@ from graphwire.batch import Batch, Block, Edges
 from graphwire.edge_ids import EdgeIds
 from graphwire.edges import EdgeList
 from graphwire.graph import Feature, Graph, open
+from graphwire.held_out import HeldOut
 from graphwire.loader import EdgeLoader, NodeLoader, sample
 from graphwire.partition import partition_graph
 from graphwire.tables import Tables, from_tables
@@ -51,6 +52,7 @@ __all__ = [
     "Feature",
     "Graph",
     "GraphwireError",
+    "HeldOut",
     "InvalidError",
     "NodeLoader",
     "NotFoundError",

@@ -6,15 +6,12 @@ A name within the alphabet stays as it is, unless it looks like an escaped name.
 each "+", becomes "+" and two hexadecimal digits. ":" separates the three names of an edge type, so that a name cannot
 have it.
 
-Errors: ValueError for ":" in a new name, and for a name that is too long; those of c_text for a look-up.
+Errors: ValueError for ":" in a new name, and for a name that is too long.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
-
-from graphwire._native import c_text
 
 _LONGEST = 64  # bytes of a name in the format
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]")
@@ -62,8 +59,6 @@ def unescaped_type(name: str) -> str:
     return ":".join(unescaped(one) for one in name.split(":"))
 
 
-def c_name(what: str, name: Any) -> bytes:
-    """The name of an existing type or feature for C. what: the argument's name, for errors. Raises TypeError and
-    ValueError, as c_text does."""
-    encoded = c_text(what, name)
-    return escaped_type(name).encode() if isinstance(name, str) and name.isprintable() else encoded
+def readable(text: str) -> str:
+    """A text of the library, such as an error, with the names that are escaped in it as they were."""
+    return re.sub(r"[A-Za-z0-9_.:-]*\+[A-Za-z0-9_.+:-]*", lambda word: unescaped_type(word.group()), text)

@@ -59,18 +59,28 @@ def _of_matrix(matrix: Any) -> Arrays:
     return arrays
 
 
-def _rows_of(found: list[Mapping[str, Any]], what: str, text: bool) -> dict[str, np.ndarray]:
-    """The attributes that all nodes or edges have, if they are numbers, equal lists of numbers, or text."""
+def _column(found: list[Mapping[Any, Any]], name: Any, what: str, text: bool) -> np.ndarray:
+    """The rows of an attribute. Raises TypeError and ValueError if they are no feature."""
+    if not isinstance(name, str):
+        raise TypeError("its name is no text")
+    lacking = sum(name not in attributes for attributes in found)
+    if lacking:
+        raise ValueError(f"{lacking} of {len(found)} lack it")
+    rows = _rows.array([attributes[name] for attributes in found], f"{name} of {what}")
+    if _rows.is_text(rows) and not (text and rows.ndim == 1):
+        raise TypeError("it is text, which edges do not store" if not text else "each node has several texts")
+    return rows
+
+
+def _rows_of(arrays: Arrays, found: list[Mapping[Any, Any]], what: str, text: bool) -> dict[str, np.ndarray]:
+    """The attributes that all nodes or edges have, if they are numbers, equal lists of numbers, or text. Notes the
+    others as left out."""
     columns = {}
-    for name in found[0] if found else ():
-        if not isinstance(name, str) or not all(name in attributes for attributes in found):
-            continue
+    for name in dict.fromkeys(name for attributes in found for name in attributes):
         try:
-            rows = _rows.array([attributes[name] for attributes in found], f"{name} of {what}")
-        except (TypeError, ValueError):
-            continue
-        if not _rows.is_text(rows) or (text and rows.ndim == 1):
-            columns[name] = rows
+            columns[name] = _column(found, name, what, text)
+        except (TypeError, ValueError) as error:
+            arrays.left_out[f"{name} of {what}"] = str(error).removeprefix(f"{name} of {what}: ")
     return columns
 
 
@@ -81,7 +91,11 @@ def _of_networkx(graph: Any) -> Arrays:
     place = {node: number for number, node in enumerate(nodes)}
     edges = list(graph.edges(data=True))
     src, dst = (np.fromiter((place[edge[end]] for edge in edges), np.int64, len(edges)) for end in (0, 1))
-    features = _rows_of([edge[2] for edge in edges], "edges", False)
+    features = _rows_of(arrays, [edge[2] for edge in edges], "the edges", False)
+    if graph.is_multigraph() and not all(isinstance(key, int) for _, _, key in graph.edges(keys=True)):
+        arrays.left_out["keys of the edges"] = "edges have no names"
+    arrays.left_out.update({f"{name} of the graph": "it belongs to no node or edge"
+                            for name in graph.graph if name != "name"})
     if not graph.is_directed():
         turned = src != dst
         features = {name: np.concatenate([rows, rows[turned]]) for name, rows in features.items()}
@@ -96,7 +110,7 @@ def _of_networkx(graph: Any) -> Arrays:
         arrays.ids["_N"] = np.array([*names, None], object)[:-1]
     elif nodes != list(range(len(nodes))):
         arrays.ids["_N"] = np.array(nodes, np.int64)
-    arrays.add_columns({"_N": _rows_of([data for _, data in graph.nodes(data=True)], "nodes", True)},
+    arrays.add_columns({"_N": _rows_of(arrays, [data for _, data in graph.nodes(data=True)], "the nodes", True)},
                        {HOMOGENEOUS: features})
     return arrays
 

@@ -18,6 +18,7 @@ from graphwire._native import ffi, lib
 from graphwire.batch import Batch, Block, Edges
 from graphwire.fanouts import Fanouts, hops_of
 from graphwire.graph import Graph
+from graphwire.held_out import HeldOut
 from graphwire.seeds import EdgeSeeds, NodeSeeds
 from graphwire.weights import Rules, Weight
 
@@ -49,12 +50,15 @@ class Spec:
 
     def __init__(self, graph: Graph, fanouts: Fanouts, *, nodes: NodeSeeds | None, features: Names,
                  labels: Names, edge_features: Names, replace: bool, index_dtype: str, weight: Weight = None,
-                 frontier: str = "all", edges: EdgeSeeds | None = None):
+                 frontier: str = "all", edges: EdgeSeeds | None = None, held_out: HeldOut | None = None):
         _checks.choice("index_dtype", index_dtype, ("int32", "int64"))
         hops, replace = hops_of(graph, fanouts), _checks.flag("replace", replace)
         self.frontier = _checks.choice("frontier", frontier, _FRONTIERS)
         self.wide = index_dtype == "int64"
         self.edges = edges  # the gw_sample_spec points into it
+        if held_out is not None and not isinstance(held_out, HeldOut):
+            raise TypeError(f"held_out is a graphwire.HeldOut, not {held_out!r}")
+        self._held_out = held_out
         self.several = any(seeds is not None and seeds.several for seeds in (nodes, edges))
         self._client = graph._opened()  # owns the tensors of `fetches`
         self._rules = Rules(graph, weight)
@@ -75,6 +79,7 @@ class Spec:
             "ntype": nodes.types[0] if nodes is not None else 0, "hops": len(hops), "fanouts": self._counts,
             "replace": replace, "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
             "rules": self._rules.pointer, "frontier": getattr(lib, _FRONTIERS[self.frontier]),
+            "held_out": ffi.NULL if held_out is None else held_out.pointer,
             "edges": ffi.NULL if edges is None else edges.pointer,
             "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})
 

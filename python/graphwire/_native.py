@@ -20,6 +20,7 @@ import threading
 from queue import SimpleQueue
 from typing import Any, Callable
 
+from graphwire._escape import escaped_type, readable
 from graphwire._keywords import keywords
 from graphwire._library import ffi as ffi
 from graphwire._library import lib as lib  # modules of the package import both from here
@@ -104,10 +105,18 @@ def c_text(what: str, value: str | bytes | os.PathLike) -> bytes:
     return encoded
 
 
+def c_name(what: str, name: str | bytes | os.PathLike) -> bytes:
+    """Encodes the name of an existing type or feature for C, in the format's alphabet (_escape.py). Raises the errors
+    of c_text."""
+    encoded = c_text(what, name)
+    return escaped_type(name).encode() if isinstance(name, str) and name.isprintable() else encoded
+
+
 def error_of(status: int) -> GraphwireError:
     """The exception for the call that has just failed in this thread."""
     name: str = ffi.string(ffi.cast("gw_status", status))
-    return _ERRORS.get(name, GraphwireError)(name, text(lib.gw_last_error()) or text(lib.gw_status_text(status)))
+    said = readable(text(lib.gw_last_error())) or text(lib.gw_status_text(status))
+    return _ERRORS.get(name, GraphwireError)(name, said)
 
 
 def check(status: int) -> None:

@@ -14,13 +14,14 @@ from typing import Any
 from weakref import ref
 
 from graphwire import _arrays, _checks
-from graphwire._escape import c_name, unescaped, unescaped_type
+from graphwire._escape import unescaped, unescaped_type
 from graphwire._keywords import keywords
 from graphwire._log import follow_level
 from graphwire._native import (
     NotFoundError,
     OfProcess,
     OutOfRangeError,
+    c_name,
     c_text,
     check,
     ffi,

@@ -14,9 +14,8 @@ import numpy as np
 from graphwire import _arrays, _checks, fanouts
 from graphwire import ids as ids_module
 from graphwire._arrays import Array, Ids
-from graphwire._escape import c_name
 from graphwire._keywords import keywords
-from graphwire._native import check, ffi, finish, in_thread, lib, owned
+from graphwire._native import c_name, check, ffi, finish, in_thread, lib, owned
 from graphwire._opened import Etype, OpenedGraph
 from graphwire.weights import Weight, weight_of
 

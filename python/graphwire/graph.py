@@ -20,10 +20,10 @@ import numpy as np
 from graphwire import _arrays, _checks, edges, tensor
 from graphwire import ids as ids_module
 from graphwire._arrays import Array, Ids
-from graphwire._escape import c_name, unescaped
+from graphwire._escape import unescaped
 from graphwire._index import RowIndex
 from graphwire._keywords import keywords
-from graphwire._native import check, ffi, lib, text
+from graphwire._native import c_name, check, ffi, lib, text
 from graphwire._opened import Etype, OpenedGraph
 from graphwire.edges import EdgeList
 from graphwire.ids import OrigIds

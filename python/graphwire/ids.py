@@ -17,8 +17,7 @@ import numpy as np
 
 from graphwire import _arrays, _checks
 from graphwire._arrays import Array, Ids
-from graphwire._escape import c_name
-from graphwire._native import NotFoundError, check, ffi, finish, in_thread, lib
+from graphwire._native import NotFoundError, c_name, check, ffi, finish, in_thread, lib
 from graphwire._opened import Etype, OpenedGraph
 
 OrigIds = Any  # texts or integers: a list, a NumPy array, a torch tensor, a series of pandas or polars, an Arrow array

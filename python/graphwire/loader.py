@@ -32,6 +32,7 @@ from graphwire._opened import Etype
 from graphwire.batch import Batch
 from graphwire.fanouts import Fanouts
 from graphwire.graph import Graph
+from graphwire.held_out import HeldOut
 from graphwire.ranks import Agreement, Steps
 from graphwire.seeds import EdgeSeeds, NodeSeeds, Seeds
 from graphwire.weights import Weight
@@ -392,6 +393,7 @@ class NodeLoader(Loader):
         model over blocks need them. "new": the nodes that the hop before has added, as PyTorch Geometric does. Each
         node then has its neighbours sampled once, and the batch is one subgraph (Batch.to_pyg) instead of blocks for
         layers.
+    held_out: edges that are not sampled, a graphwire.HeldOut; None: none.
     index_dtype: the type of the blocks' indices, "int64" or "int32".
     depth: the number of batches to sample ahead.
     device: the torch device of the batches. For a GPU, a batch is copied through pinned memory while the trainer uses
@@ -412,12 +414,13 @@ class NodeLoader(Loader):
 
     def __init__(self, graph: Graph, seeds: Seeds = None, fanouts: Fanouts = (10, 10), *,
                  ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
-                 replace: bool = False, weight: Weight = None, frontier: str = "all", index_dtype: str = "int64",
-                 batch_size: int = 1000, shuffle: bool = False, seed: int = 0, world: int | None = None,
-                 rank: int | None = None, last: str | None = None, depth: int = 4, device: Any = None):
+                 replace: bool = False, weight: Weight = None, frontier: str = "all", held_out: HeldOut | None = None,
+                 index_dtype: str = "int64", batch_size: int = 1000, shuffle: bool = False, seed: int = 0,
+                 world: int | None = None, rank: int | None = None, last: str | None = None, depth: int = 4,
+                 device: Any = None):
         nodes = NodeSeeds(graph, seeds, ntype)
         spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
-                    replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype)
+                    replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype, held_out=held_out)
         super().__init__(graph, spec, nodes, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,
                          world=world, rank=rank, last=last, depth=depth, device=device)
 
@@ -442,6 +445,10 @@ class EdgeLoader(Loader):
     reverse_ids: [edges of etype], ids of edges of reverse_etype. These edges are excluded as the reverses, instead of
         all edges between the swapped ends. Edge reverse_ids[i] must lead from edge i's destination to its source.
         reverse_etype may be left out if the graph has one edge type.
+    ends: seeds by their ends: (sources, destinations), or an array [2, n], of the graph's ids of nodes; or {edge type:
+        such}. The seeds need not be edges of the graph, as validation links are not. `seeds`, and those of a batch, are
+        then places in `ends`, 0 to n - 1. Such seeds have no labels, and only "ends", "reverse" and reverse_etype can
+        exclude edges. Graph.ids_of gives the graph's ids of original ids.
     labels: names of features of the seed edges, or {edge type: names}.
 
     The other arguments are NodeLoader's. Edge i of a batch leads from row src_rows[i] of its source type to row
@@ -459,16 +466,17 @@ class EdgeLoader(Loader):
                  no_true_edges: bool | Mapping[Etype, bool] = False,
                  exclude: Sequence[str] | Mapping[Etype, Sequence[str]] = (),
                  reverse_etype: Etype | Mapping[Etype, Etype] | None = None,
-                 reverse_ids: Ids | Mapping[Etype, Ids] | None = None, features: Names = None, labels: Names = None,
-                 edge_features: Names = None, replace: bool = False, weight: Weight = None, frontier: str = "all",
-                 index_dtype: str = "int64",
+                 reverse_ids: Ids | Mapping[Etype, Ids] | None = None, ends: Any = None, features: Names = None,
+                 labels: Names = None, edge_features: Names = None, replace: bool = False, weight: Weight = None,
+                 frontier: str = "all", held_out: HeldOut | None = None, index_dtype: str = "int64",
                  batch_size: int = 1000, shuffle: bool = False, seed: int = 0, world: int | None = None,
                  rank: int | None = None, last: str | None = None, depth: int = 4, device: Any = None):
         edges = EdgeSeeds(graph, seeds, etype, negatives=negatives, negative_end=negative_end,
                           negative_ids=negative_ids, no_true_edges=no_true_edges, exclude=exclude,
-                          reverse_etype=reverse_etype, reverse_ids=reverse_ids)
+                          reverse_etype=reverse_etype, reverse_ids=reverse_ids, ends=ends)
         spec = Spec(graph, fanouts, nodes=None, features=features, labels=labels, edge_features=edge_features,
-                    replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype, edges=edges)
+                    replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype, edges=edges,
+                    held_out=held_out)
         super().__init__(graph, spec, edges, fanouts, batch_size=batch_size, shuffle=shuffle, seed=seed,
                          world=world, rank=rank, last=last, depth=depth, device=device)
 
@@ -476,7 +484,8 @@ class EdgeLoader(Loader):
 @keywords
 def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, stream: int = 0,
            ntype: str | None = None, features: Names = None, labels: Names = None, edge_features: Names = None,
-           replace: bool = False, weight: Weight = None, frontier: str = "all", index_dtype: str = "int64") -> Batch:
+           replace: bool = False, weight: Weight = None, frontier: str = "all", held_out: HeldOut | None = None,
+           index_dtype: str = "int64") -> Batch:
     """Samples one mini-batch around `seeds`, which may be empty. The other arguments are NodeLoader's, except stream:
     seed, stream and seeds together determine the sampling.
 
@@ -488,7 +497,7 @@ def sample(graph: Graph, seeds: Seeds, fanouts: Fanouts, *, seed: int = 0, strea
     seed, stream = _checks.integer("seed", seed, 0, _checks.U64), _checks.integer("stream", stream, 0, _checks.U64)
     nodes = NodeSeeds(graph, seeds, ntype, one=True)
     spec = Spec(graph, fanouts, nodes=nodes, features=features, labels=labels, edge_features=edge_features,
-                replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype)
+                replace=replace, weight=weight, frontier=frontier, index_dtype=index_dtype, held_out=held_out)
     lease = Lease(client)
 
     def start(ticket: Any) -> int:

@@ -20,6 +20,7 @@ from graphwire._arrays import Ids
 from graphwire._native import ResourceError, ffi, lib, owned
 from graphwire._opened import Etype
 from graphwire.graph import Graph
+from graphwire.held_out import pair_of
 
 Seeds = Union[Ids, Mapping[Any, Union[Ids, None]], None]  # ids, or {type: ids}
 _EXCLUDE = {"edges": "GW_EXCLUDE_EDGES", "ends": "GW_EXCLUDE_ENDS", "reverse": "GW_EXCLUDE_REVERSE"}
@@ -78,12 +79,16 @@ class EdgeSeeds(_Lists):
     """Seeds that are edges. pointer: an array with a gw_edge_seeds for each type. EdgeLoader documents the arguments.
     """
 
-    def __init__(self, graph: Graph, seeds: Seeds, etype: Etype | None, **options: Any):
+    def __init__(self, graph: Graph, seeds: Seeds, etype: Etype | None, ends: Any = None, **options: Any):
+        if seeds is None and isinstance(ends, Mapping):
+            seeds = dict.fromkeys(ends)
         self.several = isinstance(seeds, Mapping)
         if self.several and etype is not None:
             raise ValueError("etype: the seeds are {edge type: ids}, which names the types: leave etype out")
         given = seeds if isinstance(seeds, Mapping) else {etype: seeds}
-        super().__init__(given, graph.etype_number, graph._edge_counts, False)
+        pairs = self._pairs(graph, given, ends)
+        counts = [len(pairs[kind][0]) if kind in pairs else count for kind, count in enumerate(graph._edge_counts)]
+        super().__init__(given, graph.etype_number, counts, False)
         self.of_rank = _of_rank(graph, given)
         by_type = {name: self._by_type(graph, name, option) for name, option in options.items()}
         self._kept: list[np.ndarray] = []
@@ -92,6 +97,33 @@ class EdgeSeeds(_Lists):
             self.pointer[place].etype = kind
             if not self.empty:
                 self._fill(graph, self.pointer[place], **{name: option[place] for name, option in by_type.items()})
+            if kind in pairs:
+                self._take(self.pointer[place], pairs[kind], graph.etypes[kind])
+
+    @staticmethod
+    def _pairs(graph: Graph, given: Mapping[Any, Any], ends: Any) -> dict[int, tuple[np.ndarray, ...]]:
+        """{edge type's number: (sources, destinations)} of the types whose seeds are given by their ends."""
+        if ends is not None and not isinstance(ends, Mapping):
+            if len(given) != 1:
+                raise ValueError("ends: the seeds are of several edge types: give {edge type: ends}")
+            ends = {next(iter(given)): ends}
+        found = {}
+        for etype, pair in (ends or {}).items():
+            number = graph.etype_number(etype)
+            found[number] = tuple(_arrays.ids_array(ids, graph._node_counts[end], "ends")
+                                  for ids, end in zip(pair_of(pair, "ends"), graph._ends[number]))
+            if len(found[number][0]) != len(found[number][1]):
+                raise ValueError(f"ends: {len(found[number][0])} sources and {len(found[number][1])} destinations")
+        other = found.keys() - {graph.etype_number(etype) for etype in given}
+        if other:
+            raise ValueError(f"ends: {graph.etypes[min(other)]} has no seeds")
+        return found
+
+    def _take(self, out: Any, pair: tuple[np.ndarray, ...], etype: str) -> None:
+        if out.exclude & (lib.GW_EXCLUDE_EDGES | lib.GW_EXCLUDE_REVERSE_IDS):
+            raise ValueError(f'{etype}: seeds given by their ends have no ids: exclude "ends" instead of "edges", and '
+                             "reverses without reverse_ids")
+        out.src, out.dst, out.pair_count = self._copied(pair[0]), self._copied(pair[1]), len(pair[0])
 
     def _by_type(self, graph: Graph, name: str, option: Any) -> list[Any]:
         """The option's value for each type with seeds. `option` is one value for all types, or {edge type: value};
@@ -133,7 +165,7 @@ class EdgeSeeds(_Lists):
             self.memory = owned("struct held_memory *", lib.memory_end)
         copy = lib.memory_copy(self.memory, ffi.from_buffer(ids), ids.nbytes)
         if copy == ffi.NULL:
-            raise ResourceError("GW_NO_MEMORY", f"reverse_ids: no memory for a copy of {len(ids)} ids")
+            raise ResourceError("GW_NO_MEMORY", f"no memory for a copy of {len(ids)} ids")
         return ffi.cast("int64_t *", copy)
 
     def _keep(self, what: str, ids: Ids, count: int) -> np.ndarray:

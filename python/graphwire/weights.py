@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from typing import Any, Union
 
 from graphwire import fanouts
-from graphwire._escape import c_name, unescaped
-from graphwire._native import NotFoundError, c_text, ffi, lib, text
+from graphwire._escape import unescaped
+from graphwire._native import NotFoundError, c_name, c_text, ffi, lib, text
 from graphwire._opened import OpenedGraph
 
 Weight = Union[str, Mapping[Any, Union[str, None]], None]

@@ -105,13 +105,47 @@ def test_networkx(tmp_path):
         assert all(karate[a][b]["weight"] == weight for a, b, weight in zip(src, dst, weights))
     several = networkx.MultiDiGraph([("a", "b"), ("a", "b"), ("b", "b")])
     several.add_node("alone", rank=1)
-    with parts(several, tmp_path / "several", node_features={"x": np.arange(3.0)}) as graph:
+    with pytest.warns(UserWarning, match=r"rank of the nodes \(2 of 3 lack it\)"):
+        graph = parts(several, tmp_path / "several", node_features={"x": np.arange(3.0)})
+    with graph:
         assert edges_of(graph) == [("a", "b"), ("a", "b"), ("b", "b")]
         assert dict(zip(names_of(graph), graph.feature("x")[:])) == {"a": 0, "b": 1, "alone": 2}
         assert "rank" not in {feature.name for feature in graph.features}  # not all nodes have it
     loops = networkx.Graph([(30, 20), (20, 20)])
     with parts(loops, tmp_path / "loops") as graph:
         assert edges_of(graph) == [(20, 20), (20, 30), (30, 20)]
+
+
+def test_networkx_attributes_that_are_left_out(tmp_path):
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.MultiGraph(name="a name", source="a file")
+    graph.add_node("a", kind=["x", "y"], size=1)
+    graph.add_node("b", kind=["z", "y"], size=2)
+    graph.add_edge("a", "b", key="knows", label="text", weight=0.5)
+    with pytest.warns(UserWarning) as said:
+        opened = parts(graph, tmp_path, 1)
+    (text,) = (str(one.message) for one in said)
+    for name, why in (("kind of the nodes", "each node has several texts"), ("label of the edges", "it is text"),
+                      ("keys of the edges", "no names"), ("source of the graph", "no node or edge")):
+        assert f"{name} (" in text and why in text
+    assert said[0].filename.endswith("test_in_memory.py") and "a name" not in text
+    assert {feature.name for feature in opened.features} == {"size", "weight", "orig_id"}
+
+
+def test_names_and_dtypes_of_dgl(tmp_path):
+    dgl = pytest.importorskip("dgl")
+    ends = torch.tensor([0, 1, 2]), torch.tensor([1, 0, 1])
+    given = dgl.heterograph({("gene/protein", "off-label use", "drug"): ends}, {"gene/protein": 4, "drug": 3})
+    given.nodes["drug"].data["x y"] = torch.rand(3, 2).bfloat16()
+    given.edata[">=50"] = torch.tensor([True, False, True])
+    graph = graphwire.open(graphwire.partition_graph(given, "g", 1, tmp_path / "parts"))
+    assert sorted(graph.ntypes) == given.ntypes and graph.etypes == [":".join(given.canonical_etypes[0])]
+    assert torch.equal(graph.feature("x y", "drug")[:], given.nodes["drug"].data["x y"])
+    order = graphwire.EdgeIds(graph).to_position(None, slice(None))
+    assert graph.feature(">=50", etype="off-label use")[order].tolist() == [1, 0, 1]
+    given.nodes["drug"].data["s"] = torch.eye(3).to_sparse()
+    with pytest.raises(TypeError, match="s of drug: sparse"):
+        graphwire.partition_graph(given, "g", 1, tmp_path / "other")
 
 
 def test_scipy(tmp_path):

@@ -14,8 +14,8 @@ pytest.importorskip("torch_geometric")
 from torch_geometric import transforms
 from torch_geometric.data import Data, HeteroData
 
-DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32, torch.uint8, torch.int8,
-          torch.bool]
+DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32, torch.uint8,
+          torch.int8, torch.bool]
 NAMES = ["a", "gene/protein", ">=50", "off-label use", "+", "a+2F", "\u6771", ".x", "1%"]
 
 
@@ -199,14 +199,14 @@ def test_types_without_edges():
 
 
 def test_names_that_cannot_be_kept():
-    for data, words in ((hetero(), 'a type\'s name: "?\'a:x\'?.*":"'), (hetero(**{"a:b": torch.ones(5)}), "a feature's")):
+    for data, words in ((hetero(), r"a type's name: 'a:x' .*"), (hetero(**{"a:b": torch.ones(5)}), "a feature's")):
         if "type" in words:
             data["a:x"].x = torch.ones(2)
         with pytest.raises(ValueError, match=words):
             graphwire.pyg.from_pyg(data)
     data = hetero()
     data["\u6771" * 30].x = torch.ones(2)
-    with pytest.raises(ValueError, match="a type's name: .\u6771.* takes 270 bytes as .*: at most 64"):
+    with pytest.raises(ValueError, match=r"a type's name: '\u6771.* takes 270 bytes as .*: at most 64"):
         graphwire.pyg.from_pyg(data)
 
 
@@ -215,9 +215,74 @@ def test_batches_have_the_names():
     data["a", ">=50", "a"].edge_index = data["a", "e", "a"].edge_index
     data["a", ">=50", "a"]["w 1"] = torch.tensor([0.0, 1.0])
     graph, _ = converted(data)
-    loader = graphwire.NodeLoader(graph, None, {">=50": [-1], "e": [0]}, features={"a": ["x/y"]}, weight={">=50": "w 1"},
-                                  edge_features={">=50": ["w 1"]}, batch_size=5)
+    loader = graphwire.NodeLoader(graph, None, {">=50": [-1], "e": [0]}, features={"a": ["x/y"]}, batch_size=5,
+                                  weight={">=50": "w 1"}, edge_features={">=50": ["w 1"]})
     found = next(iter(loader)).to_pyg()
     assert found.edge_types == [("a", "e", "a"), ("a", ">=50", "a")]
     assert torch.equal(found["a"]["x/y"], data["a"]["x/y"][found["a"].n_id])
     assert found["a", ">=50", "a"]["w 1"].tolist() == [1.0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_to_pyg_has_every_type(seed):
+    """For any seeds and fanouts: HeteroData exactly if the graph has several types, with all of them."""
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    nodes = {ntype: draw.randrange(1, 20) for ntype in draw.sample(["a", "b", "c"], draw.choice([1, 1, 3]))}
+    relations = ["r", "s", "t"][:draw.choice([1, 3])]
+    data = HeteroData()
+    for ntype, count in nodes.items():
+        data[ntype].x = torch.rand(count, 2)
+    for relation in relations:
+        etype = draw.choice([*nodes]), relation, draw.choice([*nodes])
+        data[etype].edge_index = torch.stack([torch.randint(0, nodes[end], (40,)) for end in (etype[0], etype[2])])
+    graph, _ = converted(data)
+    several = len(nodes) > 1 or len(relations) > 1
+    for _ in range(5):
+        fanouts = [{relation: draw.choice([-1, 0, 2]) for relation in draw.sample(relations, draw.randrange(
+            len(relations) + 1))} for _ in range(draw.randrange(1, 3))]
+        ntype = draw.choice([*nodes])
+        batch = next(iter(graphwire.NodeLoader(graph, None, fanouts, ntype=ntype, features={one: "x" for one in nodes},
+                                               batch_size=draw.randrange(1, 20), frontier=draw.choice(["all", "new"]))))
+        assert batch.etypes == graph.etypes
+        found = batch.to_pyg()
+        assert isinstance(found, HeteroData) == several
+        if several:
+            assert set(found.node_types) == set(nodes) and set(found.edge_types) == set(data.edge_types)
+        for ntype in nodes:
+            store = found[ntype] if several else found
+            assert torch.equal(store.x, data[ntype].x[store.n_id])
+        for etype in data.edge_types:
+            store = found[etype] if several else found
+            ends = [found[end].n_id if several else found.n_id for end in (etype[0], etype[2])]
+            columns = graphwire.EdgeIds(graph).to_original(etype, store.e_id)
+            assert store.edge_index.shape == (2, len(store.e_id))
+            assert torch.equal(data[etype].edge_index[:, columns], torch.stack([
+                ends[0][store.edge_index[0]], ends[1][store.edge_index[1]]]))
+
+
+def test_reading_every_edge_is_told_once():
+    """PyG's own NeighborLoader calls csc() in each trainer; coo(), which LinkLoader calls, is meant to read."""
+    graph, _ = converted(Data(edge_index=edges(), num_nodes=10))
+    store = graphwire.pyg.GraphStore(graph)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        store.coo()
+    with pytest.warns(UserWarning, match=r"every edge of the graph .* graphwire.pyg.NeighborLoader"):
+        store.csc()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        store.csc()
+
+
+def test_errors_have_the_names():
+    data = HeteroData()
+    data["gene/protein"].x = torch.ones(4, 1)
+    data["gene/protein", ">=50", "gene/protein"].edge_index = torch.tensor([[0], [1]])
+    graph, _ = converted(data)
+    for call in (lambda: graph.ntype_number("drug/x"), lambda: graph.etype_number("<50")):
+        with pytest.raises(graphwire.NotFoundError, match=r"gene/protein") as error:
+            call()
+        assert "+" not in str(error.value)
+    with pytest.raises(graphwire.OutOfRangeError, match=">=50"):
+        graphwire.EdgeLoader(graph, [7], [2])

@@ -15,10 +15,12 @@ PyG's data in memory. docs/PYG.md is the guide.
 from __future__ import annotations
 
 from graphwire.pyg.convert import from_pyg, to_pyg
+from graphwire.pyg.frames import TensorFrames
 from graphwire.pyg.link_neighbor_loader import LinkNeighborLoader
 from graphwire.pyg.loaders import LinkLoader, NodeLoader
 from graphwire.pyg.neighbor_loader import NeighborLoader
 from graphwire.pyg.sampler import NeighborSampler
 from graphwire.pyg.stores import FeatureStore, GraphStore, stores
 
-__all__ = ["FeatureStore", "GraphStore", "LinkLoader", "LinkNeighborLoader", "NeighborLoader", "NeighborSampler", "NodeLoader", "from_pyg", "stores", "to_pyg"]
+__all__ = ["FeatureStore", "GraphStore", "LinkLoader", "LinkNeighborLoader", "NeighborLoader", "NeighborSampler",
+           "NodeLoader", "TensorFrames", "from_pyg", "stores", "to_pyg"]

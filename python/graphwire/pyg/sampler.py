@@ -29,6 +29,7 @@ from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 from graphwire import _arrays
 from graphwire._keywords import keywords
 from graphwire.graph import Graph
+from graphwire.held_out import HeldOut
 from graphwire.loader import sample
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.edges import EdgePermutations
@@ -52,6 +53,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
     weight_attr: a feature of the graph's edges, for all edge types that have it, or {(source, relation, destination):
         feature}. Edges are drawn in proportion to it; graphwire.NodeLoader describes the draws. None: all edges are
         equally likely.
+    held_out: edges that are not sampled, a graphwire.HeldOut.
 
     As in PyG, seeds of a homogeneous graph have no type; seeds with a type give a heterogeneous batch. Disjoint and
     temporal sampling, and the subgraph_type "induced", are not supported.
@@ -68,9 +70,10 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 
     def __init__(self, graph_store: GraphStore | Graph,
                  num_neighbors: NumNeighbors | Sequence[int] | Mapping[Any, Sequence[int]], *, replace: bool = False,
-                 subgraph_type: str | SubgraphType = "directional", weight_attr: Weight = None, ids: str = "orig"):
+                 subgraph_type: str | SubgraphType = "directional", weight_attr: Weight = None, ids: str = "orig",
+                 held_out: HeldOut | None = None):
         graph = graph_store.graph if isinstance(graph_store, GraphStore) else graph_store
-        self.graph = graph
+        self.graph, self.held_out = graph, held_out
         self._draws = Draws(graph, num_neighbors, replace, subgraph_type, weight_attr)
         self.num_neighbors, self.replace, self.weight_attr = self._draws.num_neighbors, self._draws.replace, weight_attr
         self.subgraph_type = self._draws.subgraph_type
@@ -112,8 +115,8 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
                  for ntype, ids in (seed.items() if typed else [(ntypes[0], seed)])}
         seeds = {ntype: self._ids.nodes_to_graph(ntype, ids) for ntype, ids in given.items()}
         number, stream = torch.randint(0, 2**63 - 1, (2,)).tolist()
-        batch = sample(self.graph, seeds, self._draws.hops, replace=self.replace, weight=self.weight_attr, frontier="new",
-                       seed=number, stream=stream)
+        batch = sample(self.graph, seeds, self._draws.hops, replace=self.replace, weight=self.weight_attr,
+                       frontier="new", held_out=self.held_out, seed=number, stream=stream)
         found = Subgraph(batch, batch.seed_rows, self.graph.etypes)
         if not typed:
             return self._output(found, ntypes[0], self.edge_types[0])

@@ -1,0 +1,67 @@
+"""TensorFrames of PyTorch Frame in mini-batches: the batch's rows of columns become a frame again.
+
+    from_pyg: data["user"].tf -> a feature "tf.COLUMN" for each column with one row for each node
+    frames = TensorFrames({"user": data["user"].tf})      # the columns and their types, without rows
+    a loader fetches frames.names -> frames(batch) -> batch["user"].tf
+
+Errors: ValueError and TypeError for frames; AttributeError for a batch without a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphwire import _frames
+from graphwire._keywords import keywords
+
+
+@keywords
+class TensorFrames:
+    """The frames of a graph's node types: a transform that makes a TensorFrame of the columns of each batch.
+
+    frames: {node type: TensorFrame}; for a homogeneous graph, a TensorFrame. Their columns and types are used, not
+        their rows, so frame[[]] has all that is needed.
+    name: the attribute's name in the data that the graph was made from, and in the batches.
+
+    names: the features to fetch, {node type: names}, or names if `frames` is one frame: "tf.COLUMN" for each column
+        with one row for each node, and "tf.y" for the frame's target. Stores of graphwire.pyg and the loaders take
+        them.
+    ragged: the columns whose rows have different lengths, in the same form. The graph does not store them, and the
+        batches' frames lack them, with all columns of their type: add them in a transform of your own, from
+        batch[node type].n_id.
+
+    As a transform of a loader, or called with the result of Batch.to_pyg(), it sets batch[node type].tf, removes the
+    single columns and returns the batch. It can be pickled.
+
+    Raises TypeError for what is no TensorFrame; ValueError for a frame that has a target and a column "y".
+    """
+
+    def __init__(self, frames: Any, name: str = "tf"):
+        typed = frames if isinstance(frames, Mapping) else {None: frames}
+        for ntype, frame in typed.items():
+            if not _frames.is_frame(frame):
+                raise TypeError(f"frames: {'the frame' if ntype is None else ntype} is {type(frame).__name__}, and not "
+                                "a TensorFrame")
+        self.name = name
+        self._layouts = {ntype: _frames.Layout(frame) for ntype, frame in typed.items()}
+        names = {ntype: [f"{name}.{column}" for column in layout.names] for ntype, layout in self._layouts.items()}
+        ragged = {ntype: list(layout.ragged) for ntype, layout in self._layouts.items()}
+        self.names: Any = names[None] if None in names else names
+        self.ragged: Any = ragged[None] if None in ragged else ragged
+
+    def __call__(self, batch: Any) -> Any:
+        for ntype, layout in self._layouts.items():
+            store = batch if ntype is None else batch[ntype]
+            missing = [column for column in layout.names if f"{self.name}.{column}" not in store]
+            if missing:
+                raise AttributeError(f"the batch lacks {', '.join(f'{self.name}.{column}' for column in missing)}"
+                                     f"{'' if ntype is None else f' of {ntype}'}: let the loader fetch `names`")
+            rows = {column: store[f"{self.name}.{column}"] for column in layout.names}
+            for column in rows:
+                del store[f"{self.name}.{column}"]
+            store[self.name] = layout.frame(rows)
+        return batch
+
+    def __repr__(self) -> str:
+        return f"<graphwire.pyg.TensorFrames: {self.names}>"

@@ -1,0 +1,137 @@
+"""TensorFrames: each column of a frame comes back with the rows of the batch's nodes. Stand-ins of PyTorch Frame's
+classes: its package need not be installed."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import graphwire
+import pytest
+import torch
+
+pytest.importorskip("torch_geometric")
+from graphwire.pyg import NeighborSampler, NodeLoader, TensorFrames, stores
+from torch_geometric.data import Data, HeteroData
+
+
+class Ragged:
+    """MultiNestedTensor: rows of different lengths."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        self.values, self.offset = torch.zeros(len(rows)), torch.arange(2 * len(rows) + 1)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return Ragged([self.rows[i] for i in (index.tolist() if hasattr(index, "tolist") else index)])
+
+
+class Embedded:
+    """MultiEmbeddingTensor: columns of several widths, side by side."""
+
+    def __init__(self, num_rows, num_cols, values, offset):
+        assert values.shape == (num_rows, offset[-1]) and len(offset) == num_cols + 1
+        self.values, self.offset = values, offset
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, index):
+        rows = self.values[index]
+        return Embedded(len(rows), len(self.offset) - 1, rows, self.offset)
+
+
+class Frame:
+    """TensorFrame."""
+
+    def __init__(self, feat_dict, col_names_dict, y=None):
+        self.feat_dict, self.col_names_dict, self.y = feat_dict, col_names_dict, y
+
+    def __len__(self):
+        return len(next(iter(self.feat_dict.values())))
+
+    def __getitem__(self, index):
+        found = copy.copy(self)
+        found.feat_dict = {kind: values[index] for kind, values in self.feat_dict.items()}
+        found.y = None if self.y is None else self.y[index]
+        return found
+
+
+def frame_of(count, ragged=False):
+    columns = {"numerical": torch.rand(count, 3), "categorical": torch.randint(-1, 5, (count, 2)),
+               "timestamp": torch.randint(0, 60, (count, 1, 7)),
+               "embedding": Embedded(count, 2, torch.rand(count, 7), torch.tensor([0, 3, 7]))}
+    names = {"numerical": ["age", "Num Reviews", "a/b"], "categorical": ["kind", ">=50"], "timestamp": ["time"],
+             "embedding": ["text", "title"]}
+    if ragged:
+        columns["multicategorical"], names["multicategorical"] = Ragged([[1] * (i % 3) for i in range(count)]), ["tags"]
+    return Frame(columns, names, torch.rand(count))
+
+
+def check(found, wanted):
+    """The frames have the same columns and rows, except ragged columns."""
+    kinds = [kind for kind, values in wanted.feat_dict.items() if not isinstance(values, Ragged)]
+    assert list(found.feat_dict) == kinds and torch.equal(found.y, wanted.y)
+    assert found.col_names_dict == {kind: wanted.col_names_dict[kind] for kind in kinds}
+    for kind in kinds:
+        one, other = found.feat_dict[kind], wanted.feat_dict[kind]
+        assert type(one) is type(other)
+        one, other = (some.values if isinstance(some, Embedded) else some for some in (one, other))
+        assert one.dtype == other.dtype and torch.equal(one, other)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    torch.manual_seed(1)
+    data = HeteroData()
+    data["user"].tf, data["item"].tf = frame_of(60), frame_of(40, ragged=True)
+    data["user", "buys", "item"].edge_index = torch.stack([torch.randint(0, 60, (300,)), torch.randint(0, 40, (300,))])
+    data["item", "of", "user"].edge_index = data["user", "buys", "item"].edge_index.flip(0)
+    with pytest.warns(UserWarning, match=r"tf.tags of item \(its rows have different lengths\)"):
+        graph = graphwire.pyg.from_pyg(data)
+    return data, graph
+
+
+def test_frames_of_a_batch(tables):
+    data, graph = tables
+    frames = pickle.loads(pickle.dumps(TensorFrames({"user": data["user"].tf, "item": data["item"].tf[[]]})))
+    assert frames.ragged == {"user": [], "item": ["tags"]}
+    assert graph.num_nodes("user") == 60 and graph.feature("tf.a/b", "user").shape == (60,)
+    loader = NodeLoader(stores(graph, frames.names), NeighborSampler(graph, [4, 3]), ("user", torch.arange(20)),
+                        batch_size=10, transform=frames)
+    for batch in loader:
+        for ntype in ("user", "item"):
+            check(batch[ntype].tf, data[ntype].tf[batch[ntype].n_id])
+            assert not any(name.startswith("tf.") for name in batch[ntype].keys())
+
+
+def test_frames_of_to_pyg(tables):
+    data, graph = tables
+    frames = TensorFrames({ntype: data[ntype].tf for ntype in ("user", "item")})
+    for batch in graphwire.NodeLoader(graph, None, [3], ntype="item", features=frames.names, batch_size=15):
+        found = frames(batch.to_pyg())
+        check(found["user"].tf, data["user"].tf[found["user"].n_id])
+
+
+def test_a_homogeneous_graph():
+    data = Data(edge_index=torch.randint(0, 30, (2, 100)), tf=frame_of(30), edge_attr=torch.rand(100))
+    graph = graphwire.pyg.from_pyg(data)
+    frames = TensorFrames(data.tf)
+    batch = frames(next(iter(graphwire.NodeLoader(graph, None, [3], features=frames.names))).to_pyg())
+    check(batch.tf, data.tf[batch.n_id])
+
+
+def test_frames_that_do_not_fit(tables):
+    data, graph = tables
+    with pytest.raises(TypeError, match="user is Tensor, and not a TensorFrame"):
+        TensorFrames({"user": torch.ones(3)})
+    two = Frame({"numerical": torch.ones(3, 1)}, {"numerical": ["y"]}, torch.ones(3))
+    with pytest.raises(ValueError, match='a target, and a column "y"'):
+        TensorFrames(two)
+    frames = TensorFrames({"user": data["user"].tf})
+    batch = next(iter(graphwire.NodeLoader(graph, None, [3], ntype="user", features={"user": "tf.age"}))).to_pyg()
+    with pytest.raises(AttributeError, match=r"lacks tf\.Num Reviews, .* of user"):
+        frames(batch)
