@@ -54,10 +54,10 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                 "edge_label_time": edge_label_time, "subgraph_type": subgraph_type, "directed": directed})
         without_effect({**kwargs, "is_sorted": is_sorted})
         self.neg_sampling = _negatives(neg_sampling, neg_sampling_ratio, edge_label)
-        weight = weight_attr if neighbor_sampler is None else neighbor_sampler.weight_attr
-        self.data, self._source = data, Source(data, ids, weight, kwargs.pop("custom_cls", None))
-        self._draws = draws_of(neighbor_sampler) if neighbor_sampler is not None else Draws(
-            self._source.graph, num_neighbors, replace, subgraph_type, weight_attr)
+        given = None if neighbor_sampler is None else draws_of(neighbor_sampler)
+        self.data, self._source = data, Source(
+            data, ids, weight_attr, kwargs.pop("custom_cls", None), None if given is None else neighbor_sampler.graph)
+        self._draws = given or Draws(self._source.graph, num_neighbors, replace, subgraph_type, weight_attr)
         self.edge_label_index, self.link_sampler = edge_label_index, neighbor_sampler
         self.transform, self.transform_sampler_output = transform, transform_sampler_output
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls

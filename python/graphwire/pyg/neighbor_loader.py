@@ -39,10 +39,10 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
         refuse({"disjoint": disjoint, "temporal_strategy": temporal_strategy, "time_attr": time_attr,
                 "input_time": input_time, "subgraph_type": subgraph_type, "directed": directed})
         without_effect({**kwargs, "is_sorted": is_sorted})
-        weight = weight_attr if neighbor_sampler is None else neighbor_sampler.weight_attr
-        self.data, self._source = data, Source(data, ids, weight, kwargs.pop("custom_cls", None))
-        self._draws = draws_of(neighbor_sampler) if neighbor_sampler is not None else Draws(
-            self._source.graph, num_neighbors, replace, subgraph_type, weight_attr)
+        given = None if neighbor_sampler is None else draws_of(neighbor_sampler)
+        self.data, self._source = data, Source(
+            data, ids, weight_attr, kwargs.pop("custom_cls", None), None if given is None else neighbor_sampler.graph)
+        self._draws = given or Draws(self._source.graph, num_neighbors, replace, subgraph_type, weight_attr)
         self.input_nodes, self.input_time, self.node_sampler = input_nodes, None, neighbor_sampler
         self.transform, self.transform_sampler_output = transform, transform_sampler_output
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls

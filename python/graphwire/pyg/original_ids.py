@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from graphwire import _checks
-from graphwire._native import GraphwireError, InvalidError, NotFoundError
+from graphwire._native import GraphwireError, InvalidError, NotFoundError, OutOfRangeError
 from graphwire.edge_ids import EdgeIds
 from graphwire.graph import Graph
 from graphwire.ranks import level_of_the_caller
@@ -108,9 +108,16 @@ class OriginalIds:
         return ntype in self._nodes
 
     def nodes_to_graph(self, ntype: str, ids: Any) -> torch.Tensor:
-        """The graph's ids of nodes, [len(ids)] int64. Raises the errors of Graph.ids_of."""
+        """The graph's ids of nodes, [len(ids)] int64. Raises the errors of Graph.ids_of; OutOfRangeError for ids that are
+        not translated."""
         ids = torch.as_tensor(ids, dtype=torch.int64)
-        return torch.as_tensor(self.graph.ids_of(ids, ntype)) if ntype in self._nodes and len(ids) else ids
+        if ntype in self._nodes and len(ids):
+            return torch.as_tensor(self.graph.ids_of(ids, ntype))
+        count = self.graph.num_nodes(ntype)
+        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < count:
+            wrong = ids[(ids < 0) | (ids >= count)]
+            raise OutOfRangeError("GW_RANGE", f"{ntype} has no node {int(wrong[0])}; there are {count}")
+        return ids
 
     def nodes_to_user(self, ntype: str, ids: torch.Tensor) -> torch.Tensor:
         """The ids in the user's data of nodes of the graph, [len(ids)] int64."""

@@ -76,10 +76,10 @@ class Source:
     """A graph whose features are read with the batch, or data in memory.
 
     graph, ids: the graph, and the translation of its ids. typed: whether batches are HeteroData; None: the seeds decide.
-    rows: what is read with a batch.
+    rows: what is read with a batch. sampled: the graph that the caller's sampler draws from, or None.
     """
 
-    def __init__(self, data: Any, ids: str, weight: Any, custom_cls: Any):
+    def __init__(self, data: Any, ids: str, weight: Any, custom_cls: Any, sampled: Graph | None = None):
         self.custom_cls = custom_cls
         self.in_memory = isinstance(data, (Data, HeteroData))
         self._store: FeatureStore | None = None
@@ -88,7 +88,7 @@ class Source:
         if self.in_memory:
             if _checks.choice("ids", ids, ("orig", "graph")) == "graph":
                 raise ValueError('ids="graph": data in memory has ids of its own; make a graph by graphwire.pyg.from_pyg')
-            self.graph, self.typed = _graph_of(data, weight), isinstance(data, HeteroData)
+            self.graph, self.typed = sampled or _graph_of(data, weight), isinstance(data, HeteroData)
             self.ids = OriginalIds(self.graph, ids)
         elif isinstance(data, Graph):
             self.graph, self.ids = data, OriginalIds(data, ids)
@@ -102,6 +102,8 @@ class Source:
         else:
             raise TypeError("data is a graphwire.Graph, (FeatureStore, GraphStore) of graphwire.pyg.stores, a Data or a "
                             f"HeteroData, not {type(data).__name__}")
+        if sampled is not None and sampled is not self.graph:
+            raise ValueError(f"neighbor_sampler samples {sampled!r}, and data is of {self.graph!r}")
         self.rows = Rows(self.ids, nodes, edges)
         if self.typed is not True:
             _check_one_place(nodes, edges)
