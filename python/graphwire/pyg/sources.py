@@ -29,6 +29,7 @@ from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.stores import FeatureStore, GraphStore
 from graphwire.pyg.subgraph import triple
 from graphwire.tensor import Tensor
+from graphwire.weights import Weight
 
 _graphs: weakref.WeakValueDictionary[Any, Graph] = weakref.WeakValueDictionary()  # of data in memory, while in use
 
@@ -79,7 +80,7 @@ class Source:
     rows: what is read with a batch. sampled: the graph that the caller's sampler draws from, or None.
     """
 
-    def __init__(self, data: Any, ids: str, weight: Any, custom_cls: Any, sampled: Graph | None = None):
+    def __init__(self, data: Any, ids: str, weight: Weight, custom_cls: Any, sampled: Graph | None = None):
         self.custom_cls = custom_cls
         self.in_memory = isinstance(data, (Data, HeteroData))
         self._store: FeatureStore | None = None
@@ -159,31 +160,36 @@ def _check_one_place(nodes: dict[str, dict[str, str]], edges: dict[str, dict[str
                          f'pass graphwire.pyg.stores(graph, {{"x": {name!r}}}) as data')
 
 
+def _weights(data: Any, weight: Weight) -> list[str]:
+    """The names of edge attributes that are weights, without those that no edge type has."""
+    named = [weight] if isinstance(weight, str) else list((weight or {}).values())
+    return sorted({name for name in named if any(isinstance(name, str) and name in one for one in data.edge_stores)})
+
+
 class _Key:
     """Identifies the edges of data in memory: the same tensors, unchanged, and the same numbers of nodes."""
 
-    def __init__(self, data: Any, weight: Any):
-        stores = data.edge_stores
-        self.tensors = [store[name] for store in stores for name in ("edge_index", weight)
-                        if name is not None and name in store]
+    def __init__(self, data: Any, weights: list[str]):
+        self.tensors = [store[name] for store in data.edge_stores for name in ("edge_index", *weights) if name in store]
         kinds = data.edge_types if isinstance(data, HeteroData) else ()
         counts = tuple(store.num_nodes for store in data.node_stores)
-        self.value = (type(data).__name__, weight, tuple(kinds), counts, tuple(
+        self.value = (type(data).__name__, tuple(weights), tuple(kinds), counts, tuple(
             (id(tensor), getattr(tensor, "_version", 0)) for tensor in self.tensors))
 
 
-def _graph_of(data: Any, weight: Any) -> Graph:
+def _graph_of(data: Any, weight: Weight) -> Graph:
     """The graph of the edges of data in memory. Loaders over the same tensors share it."""
-    key = _Key(data, weight)
+    weights = _weights(data, weight)
+    key = _Key(data, weights)
     graph = _graphs.get(key.value)
     if graph is None:
-        graph = from_pyg(_edges_only(data, weight), weight=() if weight is None else weight)
-        graph._kept = key.tensors  # type: ignore[attr-defined]  # so that their id()s stay theirs
+        graph = from_pyg(_edges_only(data, weights), weight=weights)
+        graph._kept = key.tensors  # so that their id()s stay theirs
         _graphs[key.value] = graph
     return graph
 
 
-def _edges_only(data: Any, weight: Any) -> Union[Data, HeteroData]:
+def _edges_only(data: Any, weights: list[str]) -> Union[Data, HeteroData]:
     """The edges, their weights and the numbers of nodes."""
     found: Any = HeteroData() if isinstance(data, HeteroData) else Data()
     for kind in data.node_types if isinstance(data, HeteroData) else (None,):
@@ -192,7 +198,7 @@ def _edges_only(data: Any, weight: Any) -> Union[Data, HeteroData]:
         store, out = (data, found) if kind is None else (data[kind], found[kind])
         if "edge_index" not in store:
             raise ValueError("data has no edge_index" + ("" if kind is None else f" of {kind}"))
-        out.edge_index = store["edge_index"]
-        if weight is not None and weight in store:
-            out[weight] = store[weight]
+        for name in ("edge_index", *weights):
+            if name in store:
+                out[name] = store[name]
     return found
