@@ -14,7 +14,7 @@ import pyg_oracle as oracle
 import pytest
 import torch
 from conftest import Servers
-from graphwire.pyg import LinkNeighborLoader, NeighborLoader, from_pyg, stores
+from graphwire.pyg import LinkNeighborLoader, NeighborLoader, from_pyg
 from torch_geometric.data import HeteroData
 
 pytestmark = pytest.mark.slow  # once: these tests do not use dgl
@@ -40,9 +40,9 @@ def node_loaders(given, data, random):
     for _ in range(3):
         kinds = list(oracle.edges_of(data))
         hops = int(random.integers(1, 4))
-        draw = lambda: [int(one) for one in random.choice([-1, 0, 1, 2, 4], hops)]  # noqa: E731
+        drawn = random.choice([-1, 0, 1, 2, 4], (len(kinds), hops)).tolist()
         hetero = isinstance(data, HeteroData)
-        counts = {kind: draw() for kind in kinds} if hetero and random.random() < 0.5 else draw()
+        counts = dict(zip(kinds, drawn)) if hetero and random.random() < 0.5 else drawn[0]
         ntype = str(random.choice(list(data.node_types))) if hetero else None
         rows = oracle.nodes_of(data)[ntype]
         seeds = [rows.train_mask.nonzero().flatten(), torch.from_numpy(random.permutation(rows.num_nodes)),

@@ -25,7 +25,29 @@ from graphwire.weights import Weight
 
 @keywords
 class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[misc]
-    """torch_geometric.loader.NeighborLoader, with its arguments, batches and attributes."""
+    """torch_geometric.loader.NeighborLoader, with its arguments, batches and attributes. docs/PYG.md has a table of all
+    arguments.
+
+    data: a graphwire.Graph, graphwire.pyg.stores(…), Data or HeteroData. Of a graph, a batch gets every feature of
+        nodes and edges; of stores, their attributes; of data in memory, what PyG selects. The edges of data in memory
+        are stored once, so that a later change of them has no effect.
+    num_neighbors: a count for each hop, or {edge type: counts}; -1: all neighbours.
+    input_nodes: the seeds: None (all nodes), ids, a mask of bools, a feature of the graph, "type", or ("type", one of
+        these).
+    weight_attr: an edge feature, or {edge type: feature}; graphwire.NodeLoader describes the draws.
+    ids: "orig": all ids are those of the user's data, where the graph keeps them; "graph": the graph's ids.
+    kwargs: custom_cls and input_id of PyG's NodeLoader; the arguments of torch's DataLoader.
+
+    Batches are Data or HeteroData and have n_id, e_id, batch_size, input_id, num_sampled_nodes and num_sampled_edges.
+    The library's threads sample a few batches ahead. num_workers and other arguments for worker processes have no
+    effect, which one UserWarning says. torch's random numbers, or `generator`, decide the order and the draws. Loops,
+    states and the warning for unequal ranks are as graphwire.pyg.NodeLoader's.
+
+    Raises NotImplementedError, which names the option, for disjoint, temporal_strategy, time_attr, input_time,
+    subgraph_type="induced" and directed=False; ValueError, TypeError and LookupError for other arguments; the errors of
+    from_pyg for data in memory; NotFoundError and InvalidError for ids that belong to no node or to several. A batch
+    raises PeerError or DeadlineError if a server does not answer.
+    """
 
     def __init__(self, data: Any, num_neighbors: Counts, input_nodes: Any = None, input_time: Any = None,
                  replace: bool = False, subgraph_type: SubgraphType | str = "directional", disjoint: bool = False,

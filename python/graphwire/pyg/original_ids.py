@@ -1,6 +1,7 @@
 """Translates ids between the graph's and those of the user's data, for PyTorch Geometric's loaders.
 
-    input_nodes, edge_label_index -> to_graph -> the graph's ids -> a batch -> orig_id of its nodes and edges -> n_id, e_id
+    input_nodes, edge_label_index -> to_graph -> the graph's ids -> a batch
+        -> orig_id of its nodes and edges -> n_id, e_id
 
 Partitioning renumbers nodes and edges. The graph keeps their original ids as the feature "orig_id", and an index that
 leads back (docs/FORMAT.md). A node type is translated if its original ids are numbers and the graph has the index. Text
@@ -97,8 +98,8 @@ class OriginalIds:
         graph._edge_ids_told = True
         where = f" and is in {graph.num_parts} parts" if graph.num_parts > 1 else ""
         warnings.warn(f"graph {graph.name} has no original ids of {', '.join([*nodes, *edges])}{where}: their ids that "
-                      "graphwire.pyg takes and returns (input_nodes, n_id, e_id, edge_rows, the order of coo()) are the "
-                      "graph's, and not those of your data. Import the graph again to have yours (graphwire import "
+                      "graphwire.pyg takes and returns (input_nodes, n_id, e_id, edge_rows, the order of coo()) are "
+                      "the graph's, and not those of your data. Import the graph again to have yours (graphwire import "
                       '--edge-ids), or pass ids="graph"', UserWarning, stacklevel=level_of_the_caller())
 
     # --- Nodes. ---
@@ -108,8 +109,7 @@ class OriginalIds:
         return ntype in self._nodes
 
     def nodes_to_graph(self, ntype: str, ids: Any) -> torch.Tensor:
-        """The graph's ids of nodes, [len(ids)] int64. Raises the errors of Graph.ids_of; OutOfRangeError for ids that are
-        not translated."""
+        """The graph's ids of nodes, [len(ids)] int64. Raises the errors of Graph.ids_of, and OutOfRangeError."""
         ids = torch.as_tensor(ids, dtype=torch.int64)
         if ntype in self._nodes and len(ids):
             return torch.as_tensor(self.graph.ids_of(ids, ntype))

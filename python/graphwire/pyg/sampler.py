@@ -112,8 +112,8 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
                  for ntype, ids in (seed.items() if typed else [(ntypes[0], seed)])}
         seeds = {ntype: self._ids.nodes_to_graph(ntype, ids) for ntype, ids in given.items()}
         number, stream = torch.randint(0, 2**63 - 1, (2,)).tolist()
-        batch = sample(self.graph, seeds, self._draws.hops, replace=self.replace, weight=self.weight_attr, frontier="new",
-                       seed=number, stream=stream)
+        batch = sample(self.graph, seeds, self._draws.hops, replace=self.replace, weight=self.weight_attr,
+                       frontier="new", seed=number, stream=stream)
         found = Subgraph(batch, batch.seed_rows, self.graph.etypes)
         if not typed:
             return self._output(found, ntypes[0], self.edge_types[0])
