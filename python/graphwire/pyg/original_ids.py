@@ -8,7 +8,8 @@ leads back (docs/FORMAT.md). A node type is translated if its original ids are n
 ids cannot stand in a tensor, so these types keep the graph's ids. An edge's original id is its column in the user's
 edge_index.
 
-Errors: ValueError for the word of `ids`; those of Graph.ids_of.
+Errors: ValueError for the word of `ids`; InvalidError for an original id that several nodes have; those of
+Graph.ids_of.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from graphwire.ranks import level_of_the_caller
 
 ORIGINAL = "orig_id"
 CHUNK = 1 << 18  # original ids that are read at once
+CHECKED_MAX = 1 << 24  # of types with more nodes, equal original ids are noticed at a look-up only
 
 
 class _EdgesOfAllParts(EdgeIds):
@@ -33,6 +35,21 @@ class _EdgesOfAllParts(EdgeIds):
 
     def _parts_translate(self) -> bool:
         return True
+
+
+def _check_unique(graph: Graph, ntype: str) -> None:
+    """Raises InvalidError, which names the first original id that several nodes have. Reads all original ids."""
+    if graph.num_nodes(ntype) > CHECKED_MAX:
+        return
+    ids = torch.as_tensor(graph.feature(ORIGINAL, ntype)[:]).to(torch.int64)
+    if not len(ids) or (0 <= int(ids.min()) and int(ids.max()) < len(ids) and int(torch.bincount(ids).max()) == 1):
+        return
+    found, counts = ids.unique(return_counts=True)
+    if len(found) < len(ids):
+        graph._renumbered = None  # the next loader is refused too
+        raise InvalidError("GW_INVALID", f"the original id {int(found[counts > 1][0])} belongs to several nodes of type "
+                           f'{ntype}: n_id could not name them; pass ids="graph", or import the nodes with ids of '
+                           "their own")
 
 
 class OriginalIds:
@@ -48,6 +65,8 @@ class OriginalIds:
         if wanted and graph._renumbered is None:
             graph._renumbered = frozenset(
                 ntype for ntype in graph.ntypes if self._has_index(ntype) and not self._keeps_ids(ntype))
+            for ntype in graph._renumbered:
+                _check_unique(graph, ntype)
         self._nodes = graph._renumbered if wanted and graph._renumbered is not None else frozenset()
         self.edges: EdgeIds | None = _EdgesOfAllParts(graph) if wanted else None
         if wanted:
