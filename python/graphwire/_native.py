@@ -148,8 +148,8 @@ def finish(*starts: Callable[[Any], int]) -> None:
 
 
 def wait(ticket: Any) -> None:
-    """Waits for the end of one operation. ticket: a struct gw_ticket **, in memory of owned(). A signal's exception ends
-    the wait, and the operation continues until that memory is freed. Raises the operation's error."""
+    """Waits for the end of one operation, and raises its error. ticket: a struct gw_ticket **, in memory of owned(). A
+    signal's exception ends the wait, and the operation continues until that memory is freed."""
     status = lib.GW_AGAIN
     while status == lib.GW_AGAIN:
         status = lib.wait_for(ticket, SLICE_MS)

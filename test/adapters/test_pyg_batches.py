@@ -14,11 +14,11 @@ import pyg_oracle as oracle
 import pytest
 import torch
 from conftest import Servers
-from graphwire.pyg import LinkNeighborLoader, NeighborLoader, from_pyg, stores
+from graphwire.pyg import LinkNeighborLoader, NeighborLoader, from_pyg
 from torch_geometric.data import HeteroData
 
 pytestmark = pytest.mark.slow  # once: these tests do not use dgl
-GRAPHS = int(os.environ.get("GRAPHWIRE_PYG_GRAPHS", "4"))
+GRAPHS = int(os.environ.get("GRAPHWIRE_PYG_GRAPHS", "12"))
 FORMS = ("memory", "one part", "three parts")
 
 
@@ -40,9 +40,9 @@ def node_loaders(given, data, random):
     for _ in range(3):
         kinds = list(oracle.edges_of(data))
         hops = int(random.integers(1, 4))
-        draw = lambda: [int(one) for one in random.choice([-1, 0, 1, 2, 4], hops)]  # noqa: E731
+        drawn = random.choice([-1, 0, 1, 2, 4], (len(kinds), hops)).tolist()
         hetero = isinstance(data, HeteroData)
-        counts = {kind: draw() for kind in kinds} if hetero and random.random() < 0.5 else draw()
+        counts = dict(zip(kinds, drawn)) if hetero and random.random() < 0.5 else drawn[0]
         ntype = str(random.choice(list(data.node_types))) if hetero else None
         rows = oracle.nodes_of(data)[ntype]
         seeds = [rows.train_mask.nonzero().flatten(), torch.from_numpy(random.permutation(rows.num_nodes)),
@@ -54,7 +54,7 @@ def node_loaders(given, data, random):
             weighted = False
         loader = NeighborLoader(given, counts, (ntype, asked) if hetero else asked, replace=replace,
                                 weight_attr="weight" if weighted else None, batch_size=int(random.integers(1, 12)),
-                                shuffle=bool(random.random() < 0.5))
+                                shuffle=bool(random.random() < 0.5) and len(seeds[form]) > 0)
         yield loader, ntype, seeds[form], form == 0, counts, replace, weighted
 
 

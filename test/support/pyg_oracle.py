@@ -3,8 +3,8 @@
     data = random_data(seed) -> a loader over the data, a graph of it or its servers -> check_nodes, check_links
 
 PyG's definitions: the seeds are the first nodes. Hop by hop, each node that the hop before has added gets its in-edges
-drawn once for each edge type: all of them, or as many as the count, none twice unless `replace`. The sources of the drawn
-edges that are new follow, in the order in which they are met. All ids are the user's: rows of the nodes' tensors, and
+drawn once for each edge type: all of them, or as many as the count, none twice unless `replace`. The new sources of the
+drawn edges follow. All ids are the user's: rows of the nodes' tensors, and
 columns of edge_index.
 """
 
@@ -46,9 +46,11 @@ def random_data(seed):
     random = np.random.default_rng(seed)
     if seed % 2 == 0:
         data, count = Data(), int(random.integers(2, 40))
-        _add_nodes(data, random, count)
         ends = _ends(random, max(1, count - 3), count)
-        _add_edges(data, random, ends if ends.shape[1] else torch.tensor([[0, 0, 1], [1, 1, 1]]))
+        ends = ends if ends.shape[1] else torch.tensor([[0, 0, 1], [1, 1, 1]])
+        count += ends.shape[1] == count  # with as many edges as nodes, PyG guesses whose rows an attribute has
+        _add_nodes(data, random, count)
+        _add_edges(data, random, ends)
         return data
     data, counts = HeteroData(), {A: int(random.integers(2, 30)), B: int(random.integers(1, 20)), C: 4}
     for ntype, count in counts.items():

@@ -1,11 +1,16 @@
 """PyTorch Geometric over Graphwire: PyG's loaders read a partitioned graph, from a folder or over servers.
 
     graph = graphwire.open("parts/")
+    loader = graphwire.pyg.NeighborLoader(graph, [15, 10], input_nodes=train, batch_size=1024)
+
+NeighborLoader and LinkNeighborLoader have the arguments and batches of PyG's, and the library's threads sample ahead.
+Stores and a sampler are for PyG's own loaders:
+
     stores = graphwire.pyg.stores(graph, {"x": "feat", "y": "label"})         # (FeatureStore, GraphStore)
     sampler = graphwire.pyg.NeighborSampler(graph, [15, 10])
     loader = graphwire.pyg.NodeLoader(stores, node_sampler=sampler, input_nodes=train, batch_size=1024)
 
-PyG's own loaders take the same arguments. The loaders of graphwire.pyg also warn if ranks have unequal numbers of
+PyG's own NodeLoader takes the same arguments. The loaders of graphwire.pyg also warn if ranks have unequal numbers of
 batches. Neither kind divides the nodes among ranks, as graphwire.NodeLoader does.
 
 `graphwire.NodeLoader` samples ahead, and batch.to_pyg() converts its batches to PyG's. from_pyg() makes a graph from

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -47,7 +47,7 @@ def without_effect(given: Mapping[str, Any]) -> None:
 
 
 class _Started:
-    """A batch under way: its lease, the metadata of its output, and whether it is of a typed graph."""
+    """A batch under way: its lease, its description, and the metadata of its output."""
 
     __slots__ = ("lease", "metadata", "spec")
 
@@ -56,7 +56,7 @@ class _Started:
 
 
 class _Loop(OfProcess):
-    """The iterator of one epoch. An exception of a transform leaves the loop usable: the next batch comes next."""
+    """The iterator of one epoch. The batches under way are freed, and so cancelled, with it."""
 
     def __init__(self, loader: SamplesAhead):
         self._loader = loader
@@ -87,7 +87,7 @@ class _Loop(OfProcess):
         return self._loader._finished(started)
 
 
-class SamplesAhead(DataLoader):  # type: ignore[type-arg]
+class SamplesAhead(DataLoader):
     """A DataLoader whose batches the library's threads sample.
 
     A subclass sets _source, _draws, _typed, transform and transform_sampler_output, defines _asked and _add_seeds, and
@@ -188,7 +188,7 @@ class SamplesAhead(DataLoader):  # type: ignore[type-arg]
     def _get_iterator(self) -> Any:
         return _Loop(self)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Any:
         return self._get_iterator()
 
     def __call__(self, index: Any) -> Any:
@@ -196,7 +196,7 @@ class SamplesAhead(DataLoader):  # type: ignore[type-arg]
         seed = self._random_number()
         return self._finished(self._submit(index, seed, 0, torch.Generator().manual_seed(seed)))
 
-    def collate_fn(self, index: Any) -> Any:  # type: ignore[override]
+    def collate_fn(self, index: Any) -> Any:
         return self(index)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -32,13 +32,26 @@ def _negatives(asked: Any, ratio: float | None, edge_label: Any) -> NegativeSamp
         refuse({"src_weight": found.src_weight, "dst_weight": found.dst_weight})
         if found.is_triplet() and edge_label is not None:
             raise ValueError('edge_label must be None with neg_sampling "triplet": src_index, dst_pos_index and '
-                             "dst_neg_index of a batch tell positives from negatives")
+                             "dst_neg_index of a batch name positives and negatives")
     return found
 
 
 @keywords
 class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: ignore[misc]
-    """torch_geometric.loader.LinkNeighborLoader, with its arguments, batches and attributes."""
+    """torch_geometric.loader.LinkNeighborLoader, with its arguments, batches and attributes. docs/PYG.md has a table of
+    all arguments.
+
+    edge_label_index: the links, [2, links] ids of nodes, which need not be edges of the graph; None: all edges, which
+        the loader then reads. With several edge types: a type, or (type, one of these).
+    edge_label: [links, …], a label for each link.
+    neg_sampling: PyG's NegativeSampling, "binary", "triplet", or (mode, amount). Negatives are drawn uniformly, and may
+        be edges of the graph.
+
+    The other arguments, the batches and the errors are NeighborLoader's. Batches also have edge_label_index and
+    edge_label; with "triplet" src_index, dst_pos_index and dst_neg_index instead. Each end of a batch's links and
+    negatives is a seed, once, in the order of the graph's ids. edge_label_time is refused, and so are src_weight and
+    dst_weight of NegativeSampling.
+    """
 
     def __init__(self, data: Any, num_neighbors: Counts, edge_label_index: Any = None, edge_label: Any = None,
                  edge_label_time: Any = None, replace: bool = False, subgraph_type: SubgraphType | str = "directional",
@@ -54,10 +67,10 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                 "edge_label_time": edge_label_time, "subgraph_type": subgraph_type, "directed": directed})
         without_effect({**kwargs, "is_sorted": is_sorted})
         self.neg_sampling = _negatives(neg_sampling, neg_sampling_ratio, edge_label)
-        weight = weight_attr if neighbor_sampler is None else neighbor_sampler.weight_attr
-        self.data, self._source = data, Source(data, ids, weight, kwargs.pop("custom_cls", None))
-        self._draws = draws_of(neighbor_sampler) if neighbor_sampler is not None else Draws(
-            self._source.graph, num_neighbors, replace, subgraph_type, weight_attr)
+        given = None if neighbor_sampler is None else draws_of(neighbor_sampler)
+        self.data, self._source = data, Source(
+            data, ids, weight_attr, kwargs.pop("custom_cls", None), None if given is None else neighbor_sampler.graph)
+        self._draws = given or Draws(self._source.graph, num_neighbors, replace, subgraph_type, weight_attr)
         self.edge_label_index, self.link_sampler = edge_label_index, neighbor_sampler
         self.transform, self.transform_sampler_output = transform, transform_sampler_output
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls

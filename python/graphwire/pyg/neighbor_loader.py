@@ -25,7 +25,29 @@ from graphwire.weights import Weight
 
 @keywords
 class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[misc]
-    """torch_geometric.loader.NeighborLoader, with its arguments, batches and attributes."""
+    """torch_geometric.loader.NeighborLoader, with its arguments, batches and attributes. docs/PYG.md has a table of all
+    arguments.
+
+    data: a graphwire.Graph, graphwire.pyg.stores(…), Data or HeteroData. Of a graph, a batch gets every feature of
+        nodes and edges; of stores, their attributes; of data in memory, what PyG selects. The edges of data in memory
+        are stored once, so that a later change of them has no effect.
+    num_neighbors: a count for each hop, or {edge type: counts}; -1: all neighbours.
+    input_nodes: the seeds: None (all nodes), ids, a mask of bools, a feature of the graph, "type", or ("type", one of
+        these).
+    weight_attr: an edge feature, or {edge type: feature}; graphwire.NodeLoader describes the draws.
+    ids: "orig": all ids are those of the user's data, where the graph keeps them; "graph": the graph's ids.
+    kwargs: custom_cls and input_id of PyG's NodeLoader; the arguments of torch's DataLoader.
+
+    Batches are Data or HeteroData and have n_id, e_id, batch_size, input_id, num_sampled_nodes and num_sampled_edges.
+    The library's threads sample a few batches ahead. num_workers and other arguments for worker processes have no
+    effect, which one UserWarning says. torch's random numbers, or `generator`, decide the order and the draws. Loops,
+    states and the warning for unequal ranks are as graphwire.pyg.NodeLoader's.
+
+    Raises NotImplementedError, which names the option, for disjoint, temporal_strategy, time_attr, input_time,
+    subgraph_type="induced" and directed=False; ValueError, TypeError and LookupError for other arguments; the errors of
+    from_pyg for data in memory; NotFoundError and InvalidError for ids that belong to no node or to several. A batch
+    raises PeerError or DeadlineError if a server does not answer.
+    """
 
     def __init__(self, data: Any, num_neighbors: Counts, input_nodes: Any = None, input_time: Any = None,
                  replace: bool = False, subgraph_type: SubgraphType | str = "directional", disjoint: bool = False,
@@ -39,10 +61,10 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
         refuse({"disjoint": disjoint, "temporal_strategy": temporal_strategy, "time_attr": time_attr,
                 "input_time": input_time, "subgraph_type": subgraph_type, "directed": directed})
         without_effect({**kwargs, "is_sorted": is_sorted})
-        weight = weight_attr if neighbor_sampler is None else neighbor_sampler.weight_attr
-        self.data, self._source = data, Source(data, ids, weight, kwargs.pop("custom_cls", None))
-        self._draws = draws_of(neighbor_sampler) if neighbor_sampler is not None else Draws(
-            self._source.graph, num_neighbors, replace, subgraph_type, weight_attr)
+        given = None if neighbor_sampler is None else draws_of(neighbor_sampler)
+        self.data, self._source = data, Source(
+            data, ids, weight_attr, kwargs.pop("custom_cls", None), None if given is None else neighbor_sampler.graph)
+        self._draws = given or Draws(self._source.graph, num_neighbors, replace, subgraph_type, weight_attr)
         self.input_nodes, self.input_time, self.node_sampler = input_nodes, None, neighbor_sampler
         self.transform, self.transform_sampler_output = transform, transform_sampler_output
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls

@@ -19,7 +19,7 @@ def refuse(given: Mapping[str, Any]) -> None:
     """Raises NotImplementedError, which names the first option that asks for a kind of sampling that does not exist."""
     for name, usual in _USUAL.items():
         if name in given and not (given[name] is None or given[name] is usual or given[name] == usual):
-            raise _missing(f"{name}={given[name]!r:.60}")
+            raise _missing(f"{name}={given[name]!r}" if isinstance(given[name], (bool, str)) else name)
     if not given.get("directed", True):
         raise _missing('directed=False, which is subgraph_type="induced"')
     if SubgraphType(given.get("subgraph_type", "directional")) == SubgraphType.induced:

@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler
 
 
-def index_batches(loader: DataLoader) -> Iterator[Any]:  # type: ignore[type-arg]
+def index_batches(loader: DataLoader) -> Iterator[Any]:
     """The places of the seeds of each batch: int64 tensors, or what the sampler yields."""
     batches = loader.batch_sampler
     if type(batches) is BatchSampler:

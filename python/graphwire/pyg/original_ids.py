@@ -1,13 +1,15 @@
 """Translates ids between the graph's and those of the user's data, for PyTorch Geometric's loaders.
 
-    input_nodes, edge_label_index -> to_graph -> the graph's ids -> a batch -> orig_id of its nodes and edges -> n_id, e_id
+    input_nodes, edge_label_index -> to_graph -> the graph's ids -> a batch
+        -> orig_id of its nodes and edges -> n_id, e_id
 
 Partitioning renumbers nodes and edges. The graph keeps their original ids as the feature "orig_id", and an index that
 leads back (docs/FORMAT.md). A node type is translated if its original ids are numbers and the graph has the index. Text
 ids cannot stand in a tensor, so these types keep the graph's ids. An edge's original id is its column in the user's
 edge_index.
 
-Errors: ValueError for the word of `ids`; those of Graph.ids_of.
+Errors: ValueError for the word of `ids`; InvalidError for an original id that several nodes have; those of
+Graph.ids_of.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ from typing import Any
 import torch
 
 from graphwire import _checks
-from graphwire._native import GraphwireError, InvalidError, NotFoundError
+from graphwire._native import GraphwireError, InvalidError, NotFoundError, OutOfRangeError
 from graphwire.edge_ids import EdgeIds
 from graphwire.graph import Graph
 from graphwire._caller import level_of_the_caller
 
 ORIGINAL = "orig_id"
 CHUNK = 1 << 18  # original ids that are read at once
+CHECKED_MAX = 1 << 24  # of types with more nodes, equal original ids are noticed at a look-up only
 
 
 class _EdgesOfAllParts(EdgeIds):
@@ -32,6 +35,21 @@ class _EdgesOfAllParts(EdgeIds):
 
     def _parts_translate(self) -> bool:
         return True
+
+
+def _check_unique(graph: Graph, ntype: str) -> None:
+    """Raises InvalidError, which names the first original id that several nodes have. Reads all original ids."""
+    if graph.num_nodes(ntype) > CHECKED_MAX:
+        return
+    ids = torch.as_tensor(graph.feature(ORIGINAL, ntype)[:]).to(torch.int64)
+    if not len(ids) or (0 <= int(ids.min()) and int(ids.max()) < len(ids) and int(torch.bincount(ids).max()) == 1):
+        return
+    found, counts = ids.unique(return_counts=True)
+    if len(found) < len(ids):
+        graph._renumbered = None  # the next loader is refused too
+        raise InvalidError("GW_INVALID", f"the original id {int(found[counts > 1][0])} belongs to several nodes of type "
+                           f'{ntype}: n_id could not name them; pass ids="graph", or import the nodes with ids of '
+                           "their own")
 
 
 class OriginalIds:
@@ -47,6 +65,8 @@ class OriginalIds:
         if wanted and graph._renumbered is None:
             graph._renumbered = frozenset(
                 ntype for ntype in graph.ntypes if self._has_index(ntype) and not self._keeps_ids(ntype))
+            for ntype in graph._renumbered:
+                _check_unique(graph, ntype)
         self._nodes = graph._renumbered if wanted and graph._renumbered is not None else frozenset()
         self.edges: EdgeIds | None = _EdgesOfAllParts(graph) if wanted else None
         if wanted:
@@ -97,8 +117,8 @@ class OriginalIds:
         graph._edge_ids_told = True
         where = f" and is in {graph.num_parts} parts" if graph.num_parts > 1 else ""
         warnings.warn(f"graph {graph.name} has no original ids of {', '.join([*nodes, *edges])}{where}: their ids that "
-                      "graphwire.pyg takes and returns (input_nodes, n_id, e_id, edge_rows, the order of coo()) are the "
-                      "graph's, and not those of your data. Import the graph again to have yours (graphwire import "
+                      "graphwire.pyg takes and returns (input_nodes, n_id, e_id, edge_rows, the order of coo()) are "
+                      "the graph's, and not those of your data. Import the graph again to have yours (graphwire import "
                       '--edge-ids), or pass ids="graph"', UserWarning, stacklevel=level_of_the_caller())
 
     # --- Nodes. ---
@@ -108,9 +128,15 @@ class OriginalIds:
         return ntype in self._nodes
 
     def nodes_to_graph(self, ntype: str, ids: Any) -> torch.Tensor:
-        """The graph's ids of nodes, [len(ids)] int64. Raises the errors of Graph.ids_of."""
+        """The graph's ids of nodes, [len(ids)] int64. Raises the errors of Graph.ids_of, and OutOfRangeError."""
         ids = torch.as_tensor(ids, dtype=torch.int64)
-        return torch.as_tensor(self.graph.ids_of(ids, ntype)) if ntype in self._nodes and len(ids) else ids
+        if ntype in self._nodes and len(ids):
+            return torch.as_tensor(self.graph.ids_of(ids, ntype))
+        count = self.graph.num_nodes(ntype)
+        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < count:
+            wrong = ids[(ids < 0) | (ids >= count)]
+            raise OutOfRangeError("GW_RANGE", f"{ntype} has no node {int(wrong[0])}; there are {count}")
+        return ids
 
     def nodes_to_user(self, ntype: str, ids: torch.Tensor) -> torch.Tensor:
         """The ids in the user's data of nodes of the graph, [len(ids)] int64."""

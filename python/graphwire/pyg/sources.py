@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from typing import Any, Union
+from typing import Any, Callable, Union
 
 import torch
 from torch_geometric.data import Data, HeteroData
@@ -21,6 +21,7 @@ from torch_geometric.loader.utils import filter_data, filter_hetero_data
 
 from graphwire import _checks
 from graphwire._arrays import gather_all
+from graphwire.batch import Edges
 from graphwire.graph import Graph
 from graphwire.pyg.convert import from_pyg
 from graphwire.pyg.names import check_names
@@ -29,6 +30,7 @@ from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.stores import FeatureStore, GraphStore
 from graphwire.pyg.subgraph import triple
 from graphwire.tensor import Tensor
+from graphwire.weights import Weight
 
 _graphs: weakref.WeakValueDictionary[Any, Graph] = weakref.WeakValueDictionary()  # of data in memory, while in use
 
@@ -64,31 +66,35 @@ class Rows:
     def edges_of(self, etype: str, ids: torch.Tensor, found: Sampled) -> Iterator[tuple[str, torch.Tensor]]:
         names = self._edges.get(etype, {})
         if ids is found.given(etype) and found.has_edges(etype):
-            for called, name in names.items():
-                yield called, found.edge_rows(etype, lambda edges, name=name: edges.data[name])
+            yield from ((called, found.edge_rows(etype, _column(name))) for called, name in names.items())
         elif names:
             graph, at = self.ids.graph, self.ids.edges_to_graph(etype, ids)
             asked = [(graph.feature(name, etype=etype).pointer(), at) for name in names.values()]
             yield from zip(names, map(torch.as_tensor, gather_all(graph._opened(), asked, torch)))
 
 
+def _column(name: str) -> Callable[[Edges], Any]:
+    return lambda edges: edges.data[name]
+
+
 class Source:
     """A graph whose features are read with the batch, or data in memory.
 
-    graph, ids: the graph, and the translation of its ids. typed: whether batches are HeteroData; None: the seeds decide.
-    rows: what is read with a batch.
+    graph, ids: the graph, and the translation of its ids. typed: whether batches are HeteroData; None: seeds decide.
+    rows: what is read with a batch. sampled: the graph that the caller's sampler draws from, or None.
     """
 
-    def __init__(self, data: Any, ids: str, weight: Any, custom_cls: Any):
+    def __init__(self, data: Any, ids: str, weight: Weight, custom_cls: Any, sampled: Graph | None = None):
         self.custom_cls = custom_cls
         self.in_memory = isinstance(data, (Data, HeteroData))
         self._store: FeatureStore | None = None
+        self.typed: bool | None = None
         nodes: dict[str, dict[str, str]] = {}
         edges: dict[str, dict[str, str]] = {}
         if self.in_memory:
             if _checks.choice("ids", ids, ("orig", "graph")) == "graph":
-                raise ValueError('ids="graph": data in memory has ids of its own; make a graph by graphwire.pyg.from_pyg')
-            self.graph, self.typed = _graph_of(data, weight), isinstance(data, HeteroData)
+                raise ValueError('ids="graph": data in memory has ids of its own; pass a graph, of from_pyg')
+            self.graph, self.typed = sampled or _graph_of(data, weight), isinstance(data, HeteroData)
             self.ids = OriginalIds(self.graph, ids)
         elif isinstance(data, Graph):
             self.graph, self.ids = data, OriginalIds(data, ids)
@@ -100,8 +106,10 @@ class Source:
             self.ids = store._ids if ids == "orig" else OriginalIds(store._graph, ids)
             self._store, nodes = store, store.fetched()
         else:
-            raise TypeError("data is a graphwire.Graph, (FeatureStore, GraphStore) of graphwire.pyg.stores, a Data or a "
-                            f"HeteroData, not {type(data).__name__}")
+            raise TypeError("data is a graphwire.Graph, (FeatureStore, GraphStore) of graphwire.pyg.stores, a Data or "
+                            f"a HeteroData, not {type(data).__name__}")
+        if sampled is not None and sampled is not self.graph:
+            raise ValueError(f"neighbor_sampler samples {sampled!r}, and data is of {self.graph!r}")
         self.rows = Rows(self.ids, nodes, edges)
         if self.typed is not True:
             _check_one_place(nodes, edges)
@@ -157,32 +165,38 @@ def _check_one_place(nodes: dict[str, dict[str, str]], edges: dict[str, dict[str
                          f'pass graphwire.pyg.stores(graph, {{"x": {name!r}}}) as data')
 
 
+def _weights(data: Any, weight: Weight) -> list[str]:
+    """The names of edge attributes that are weights, without those that no edge type has."""
+    named = [weight] if isinstance(weight, str) else list((weight or {}).values())
+    names = {name for name in named if isinstance(name, str)}
+    return sorted(name for name in names if any(name in store for store in data.edge_stores))
+
+
 class _Key:
     """Identifies the edges of data in memory: the same tensors, unchanged, and the same numbers of nodes."""
 
-    def __init__(self, data: Any, weight: Any):
-        stores = data.edge_stores
-        self.tensors = [store[name] for store in stores for name in ("edge_index", weight)
-                        if name is not None and name in store]
+    def __init__(self, data: Any, weights: list[str]):
+        self.tensors = [store[name] for store in data.edge_stores for name in ("edge_index", *weights) if name in store]
         kinds = data.edge_types if isinstance(data, HeteroData) else ()
         counts = tuple(store.num_nodes for store in data.node_stores)
-        self.value = (type(data).__name__, weight, tuple(kinds), counts, tuple(
+        self.value = (type(data).__name__, tuple(weights), tuple(kinds), counts, tuple(
             (id(tensor), getattr(tensor, "_version", 0)) for tensor in self.tensors))
 
 
-def _graph_of(data: Any, weight: Any) -> Graph:
+def _graph_of(data: Any, weight: Weight) -> Graph:
     """The graph of the edges of data in memory. Loaders over the same tensors share it."""
-    key = _Key(data, weight)
+    weights = _weights(data, weight)
+    key = _Key(data, weights)
     graph = _graphs.get(key.value)
     if graph is None:
-        graph = from_pyg(_edges_only(data, weight), weight=() if weight is None else weight)
-        graph._kept = key.tensors  # type: ignore[attr-defined]  # so that their id()s stay theirs
+        graph = from_pyg(_edges_only(data), edge_features=_rows_of(data, weights), weight=weights)
+        graph._kept = key.tensors  # so that their id()s stay theirs
         _graphs[key.value] = graph
     return graph
 
 
-def _edges_only(data: Any, weight: Any) -> Union[Data, HeteroData]:
-    """The edges, their weights and the numbers of nodes."""
+def _edges_only(data: Any) -> Union[Data, HeteroData]:
+    """The edges and the numbers of nodes."""
     found: Any = HeteroData() if isinstance(data, HeteroData) else Data()
     for kind in data.node_types if isinstance(data, HeteroData) else (None,):
         (found if kind is None else found[kind]).num_nodes = (data if kind is None else data[kind]).num_nodes
@@ -191,6 +205,13 @@ def _edges_only(data: Any, weight: Any) -> Union[Data, HeteroData]:
         if "edge_index" not in store:
             raise ValueError("data has no edge_index" + ("" if kind is None else f" of {kind}"))
         out.edge_index = store["edge_index"]
-        if weight is not None and weight in store:
-            out[weight] = store[weight]
     return found
+
+
+def _rows_of(data: Any, names: list[str]) -> dict[Any, Any]:
+    """Attributes of edges, as from_pyg's edge_features. If Data has as many nodes as edges, Data alone does not say
+    whose rows an attribute has."""
+    if not isinstance(data, HeteroData):
+        return {name: data[name] for name in names}
+    found = {kind: {name: data[kind][name] for name in names if name in data[kind]} for kind in data.edge_types}
+    return {kind: rows for kind, rows in found.items() if rows}
