@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
 from graphwire import _names
-from graphwire._graphs import Canonical
+from graphwire._graph_arrays import Canonical
 from graphwire._keywords import suggestion
 from graphwire._tables import PATHS, Table, opened
 

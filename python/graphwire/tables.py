@@ -24,7 +24,7 @@ import numpy as np
 
 from graphwire import _columns, _npy
 from graphwire._columns import arrow
-from graphwire._graphs import HOMOGENEOUS, Canonical
+from graphwire._graph_arrays import HOMOGENEOUS, Canonical
 from graphwire._keywords import keywords, suggestion
 from graphwire._numbering import Ids, Numbering, Texts, numbers
 from graphwire._table_arguments import (

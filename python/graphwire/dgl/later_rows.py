@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 import graphwire
-from graphwire._graphs import Arrays
+from graphwire._graph_arrays import Arrays
 from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.types import Types
 
