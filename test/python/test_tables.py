@@ -305,6 +305,19 @@ def test_csv_is_read_exactly(tmp_path):
         assert graph.feature("y").dtype == np.int64 and graph.node_texts(at, name="name") == ["'a", 'b;"c\n', "d"]
 
 
+@pytest.mark.parametrize("largest", [900, 1030, 10**4, 10**12])
+def test_integers_without_a_table(largest, tmp_path):
+    """They keep their values, or are numbered, as partition_graph does with arrays: the graphs are equal."""
+    random = np.random.default_rng(largest % 97)
+    a, b = random.integers(0, 400, (2, 600)), random.integers(0, largest, (2, 600))
+    b[0, 0] = largest
+    edges = {("a", "to", "b"): (a[0], b[0]), ("b", "in", "b"): (b[1], b[0])}
+    frames = {etype: {"src": src, "dst": dst} for etype, (src, dst) in edges.items()}
+    partition(graphwire.from_tables(frames), tmp_path / "tables").close()
+    partition(edges, tmp_path / "arrays").close()
+    assert contents(tmp_path / "tables") == contents(tmp_path / "arrays")
+
+
 def test_tables_without_rows(tmp_path):
     """An edge type without edges, a node type without nodes."""
     nodes, none = pa.table({"id": ["a", "b"], "x": [1.0, 2.0]}), pa.table({"id": pa.array([], pa.string())})
