@@ -27,6 +27,9 @@ def arrow() -> Any:
     except ImportError:
         raise ModuleNotFoundError('tables need pyarrow, which is not installed: "pip install pyarrow"',
                                   name="pyarrow") from None
+    if not hasattr(pyarrow.RecordBatchReader, "from_stream"):
+        raise ModuleNotFoundError(f'tables need pyarrow 15, and {pyarrow.__version__} is installed: "pip install '
+                                  '--upgrade pyarrow"', name="pyarrow")
     return pyarrow
 
 

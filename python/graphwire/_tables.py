@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -119,10 +120,15 @@ class _Pandas(Table):
         return pa.RecordBatch.from_arrays(plain, names=list(columns))
 
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
+        pa, pandas = arrow(), sys.modules["pandas"]
         found = {}
         for name in columns:
-            piece = self._frame if self._frame[name].dtype == object else self._frame[:1]
-            found[name] = self._converted(piece, [name]).schema.field(name).type
+            objects = self._frame[name].dtype == object
+            if objects and pandas.api.types.infer_dtype(self._frame[name]) == "string":
+                found[name] = pa.string()
+            else:
+                piece = self._frame if objects else self._frame[:1]
+                found[name] = self._converted(piece, [name]).schema.field(name).type
         return found
 
     def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:

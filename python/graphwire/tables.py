@@ -16,7 +16,7 @@ without pyarrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +41,26 @@ from graphwire._table_arguments import (
 from graphwire._table_files import BLOCK, Files, Writer, settled
 from graphwire._tables import Table
 
+_DENSE = 1024  # integers below it keep their values
 
-def _is_odd(ids: Ids) -> bool:
-    """Whether `graphwire import` does not take one of the integer ids."""
-    assert not isinstance(ids, Texts)
-    return len(ids) > 0 and (int(ids.min()) < 0 or int(ids.max()) == 2**63 - 1)
+
+class _Integers:
+    """What is known of the integer ids of a type without a table: the least, the greatest, and how many there are."""
+
+    def __init__(self) -> None:
+        self.least, self.greatest, self.count = 0, -1, 0
+
+    def take(self, ids: Ids) -> None:
+        assert not isinstance(ids, Texts)
+        if len(ids):
+            self.least, self.greatest = min(self.least, int(ids.min())), max(self.greatest, int(ids.max()))
+            self.count += len(ids)
+
+    def are_numbered(self) -> bool:
+        """Whether they cannot keep their values: one is negative, or they are sparse by the rule of `graphwire import`
+        (tools/import/node_ids.c), which takes more memory for the same numbers."""
+        return self.least < 0 or self.greatest == 2**63 - 1 or (
+            self.greatest >= _DENSE and self.greatest // 2 > self.count)
 
 
 def _value(ids: Ids, row: int) -> Any:
@@ -106,9 +121,9 @@ class Tables:
         numberings = {ntype: Numbering() for ntype, text in texts.items() if text or ntype in self._nodes}
         for ntype in self._nodes:
             self._write_nodes(files, ntype, types[ntype], numberings[ntype])
-        odd: dict[str, None] = {}
-        written = {etype: self._write_edges(files, etype, types[etype], numberings, odd) for etype in self._edges}
-        self._renumber(written, numberings, odd)
+        integers = {ntype: _Integers() for ntype in texts if ntype not in numberings}
+        written = {etype: self._write_edges(files, etype, types[etype], numberings, integers) for etype in self._edges}
+        self._renumber(written, numberings, [ntype for ntype, ids in integers.items() if ids.are_numbered()])
         for etype, rows in written.items():
             files.add("--edges", label(etype), settled(rows, files), f"edges of {label(etype)}")
         for ntype, numbering in numberings.items():
@@ -132,9 +147,9 @@ class Tables:
         writer.close()
 
     def _write_edges(self, files: Files, etype: Canonical, types: Mapping[str, Any],
-                     numberings: Mapping[str, Numbering], odd: dict[str, None]) -> _npy.Rows:
-        """Writes edges, int64 [edges, 2]: numbers, and integers of types without a numbering. odd: gets those of these
-        types that have an id which `graphwire import` does not take, a negative one."""
+                     numberings: Mapping[str, Numbering], integers: Mapping[str, _Integers]) -> _npy.Rows:
+        """Writes edges, int64 [edges, 2]: numbers, or the integers of a type without a numbering, which `integers` has.
+        """
         columns, ntypes = self._ends[etype], (etype[0], etype[2])
         writer, rows = Writer(files, etype, self._features.get(etype, []), types), _npy.Rows(files.path(".npy"))
         for where, batch in self._edges[etype].read(types):
@@ -151,7 +166,8 @@ class Tables:
                                      f"of {self._nodes[ntypes[end]].what} has as its id")
             if len(places) < 2:
                 ends = [found[:, 0] if end in places and found is not None else pair[end] for end in (0, 1)]
-                odd.update({ntypes[end]: None for end in (0, 1) if end not in places and _is_odd(pair[end])})
+                for end in {0, 1}.difference(places):
+                    integers[ntypes[end]].take(pair[end])
                 found = np.stack(ends, 1)
             assert found is not None
             rows.append(found)
@@ -161,11 +177,11 @@ class Tables:
         return rows
 
     def _renumber(self, written: Mapping[Canonical, _npy.Rows], numberings: dict[str, Numbering],
-                  odd: Iterable[str]) -> None:
-        """Numbers the integer ids of the types `odd`, one of whose ids `graphwire import` does not take."""
-        numberings.update({ntype: Numbering() for ntype in odd})
+                  ntypes: Sequence[str]) -> None:
+        """Numbers the integer ids of these types, in the order of their first appearance."""
+        numberings.update({ntype: Numbering() for ntype in ntypes})
         for etype, rows in written.items():
-            places = [end for end in (0, 1) if etype[2 * end] in odd]
+            places = [end for end in (0, 1) if etype[2 * end] in ntypes]
             edges = np.load(rows.path, mmap_mode="r+") if places and rows.count else np.empty((0, 2), np.int64)
             for begin in range(0, len(edges), BLOCK):
                 block = edges[begin:begin + BLOCK]

@@ -36,6 +36,14 @@ done <<'TABLE'
 2 -1               import --from e --num-nodes -1 --out made
 2 a/b              import --from e --num-nodes a/b=1 --out made
 2 a/b              import --from e --node-type a/b --out made
+2 TYPE:NAME        import --from e --node-column x --out made
+2 column.0         import --from e --label-column 0 --out made
+2 column.0         import --from e --id-column a=0 --out made
+2 too.many         import --from e --mask-column a:b=x --out made
+2 too.many         import --from e --nodes a:b=e --out made
+2 too.many         import --from e --num-nodes a:b=9 --out made
+2 SRC:REL:DST      import --from e --edge-time a:b=e.npy --out made
+1 no.node.type     import --quiet --from e --label-column y --out made
 2 a:b:c            import --from e --node-feature a:b:c=x.npy --out made
 2 NAME=FILE        import --from e --node-feature x.npy --out made
 2 a/b              import --from e --node-mask a/b=x.npy --out made

@@ -194,7 +194,7 @@ static gw_status add_label(struct gw_import *im, const char *text)
 	char name[GW_NAME_MAX + 1];
 	uint32_t index;
 	uint64_t *values;
-	gw_status status = gw_import_word_split(text, 1, &parts);
+	gw_status status = gw_import_word_split(text, 0, &parts);
 	if (status == GW_OK)
 		status = gw_import_table_space(im, parts.count ? parts.names[0] : NULL, "--label-column", &space);
 	if (status == GW_OK)
@@ -264,7 +264,7 @@ static gw_status add_masks(struct gw_import *im, const char *text)
 	uint32_t index;
 	uint64_t *words;
 	bool splits = false;
-	gw_status status = gw_import_word_split(text, 1, &parts);
+	gw_status status = gw_import_word_split(text, 0, &parts);
 	if (status == GW_OK)
 		status = gw_import_table_space(im, parts.count ? parts.names[0] : NULL, "--mask-column", &space);
 	if (status == GW_OK)

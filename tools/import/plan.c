@@ -104,7 +104,7 @@ static gw_status plan_nodes(struct gw_import *im, const struct gw_import_word *w
 			     : is_table                          ? "--node-table"
 			     : word->kind == GW_IMPORT_ID_COLUMN ? "--id-column"
 								 : "--num-nodes";
-	gw_status status = gw_import_word_split(word->text, 1, &parts);
+	gw_status status = gw_import_word_split(word->text, 0, &parts);
 	if (status == GW_OK && word->kind == GW_IMPORT_ID_COLUMN && parts.count == 0) {
 		for (uint32_t i = 0; i < im->num_spaces; i++) {
 			if (!im->spaces[i].id_column)
@@ -220,10 +220,7 @@ gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 	case GW_IMPORT_NODES:
 	case GW_IMPORT_NUM_NODES:
 	case GW_IMPORT_NODE_TABLE:
-	case GW_IMPORT_ID_COLUMN:
-	case GW_IMPORT_LABEL_COLUMN:
-	case GW_IMPORT_MASK_COLUMN:
-		status = gw_import_word_split(text, 1, &parts);
+		status = gw_import_word_split(text, 0, &parts);
 		if (status == GW_OK && kind == GW_IMPORT_NUM_NODES)
 			status = check_count(&parts);
 		break;
@@ -236,6 +233,13 @@ gw_status gw_import_word_check(enum gw_import_kind kind, const char *text)
 		if (status == GW_OK)
 			status = gw_name_check("edge feature", parts.names[0]);
 		return status != GW_OK ? status : gw_import_column_check(parts.value);
+	case GW_IMPORT_ID_COLUMN:
+	case GW_IMPORT_LABEL_COLUMN:
+	case GW_IMPORT_MASK_COLUMN:
+		status = gw_import_word_split(text, 0, &parts);
+		if (status == GW_OK)
+			status = gw_import_column_check(parts.value);
+		break;
 	case GW_IMPORT_NODE_COLUMN:
 		status = gw_import_word_split(text, 1, &parts);
 		if (status == GW_OK && parts.count == 0)
