@@ -1,9 +1,10 @@
-/* Clients over a simulated device (fabric.h): requests that stop halfway or exceed their memory, server addresses that
- * lead nowhere, and the descriptors that a forked child keeps open.
+/* Clients over a simulated device (fabric.h): clients of other versions, requests that stop halfway or exceed their
+ * memory, server addresses that lead nowhere, and the descriptors that a forked child keeps open.
  */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -35,6 +36,37 @@ static int listen_to_the_log(void **state)
 	gw_log_set_sink(hear, NULL);
 	gw_log_set_level(GW_LOG_INFO);
 	return 0;
+}
+
+/* --- Versions. --- */
+
+/* The server refuses clients with an older or a newer RDMA hello in one line that names both versions. It creates no
+ * queue pair for them, and goes on serving others. */
+static void clients_of_another_version(void **state)
+{
+	struct one one;
+	struct gw_endpoint *asker;
+	gw_one_begin(&one, state, NULL, 4096);
+	struct gw_connect_options connect = gw_bed_options(&one.bed);
+	snprintf(connect.address.scheme, sizeof(connect.address.scheme), "tcp");
+	assert_int_equal(gw_bed_connect(one.group, &connect, &asker), GW_OK);
+	for (uint32_t version = HANDSHAKE_VERSION - 1; version <= HANDSHAKE_VERSION + 1; version++) {
+		struct handshake_question question = {
+			.version = version, .qps = 2, .receives = VERBS_RECEIVES, .chunk_bytes = VERBS_CHUNK_BYTES};
+		char says[100];
+		snprintf(says, sizeof(says), "speaks version %u of the RDMA hello, this server version %u", version,
+			 HANDSHAKE_VERSION);
+		assert_int_equal(gw_endpoint_request(asker, GW_OP_UPGRADE, NULL, &question, sizeof(question),
+						     GW_NO_DEADLINE, &one),
+				 GW_OK);
+		struct gw_completion completion = gw_bed_wait(one.group, &one);
+		assert_int_equal(completion.status, version == HANDSHAKE_VERSION ? GW_OK : GW_VERSION);
+		if (version != HANDSHAKE_VERSION)
+			assert_non_null(strstr(gw_last_error(), says));
+	}
+	gw_one_read_works(&one);
+	gw_endpoint_close(asker);
+	gw_one_end(&one);
 }
 
 /* --- Requests in pieces. --- */
@@ -150,6 +182,7 @@ int main(void)
 {
 	void *state = (void *)(uintptr_t)verbs_kind();
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate(clients_of_another_version, state),
 		cmocka_unit_test_prestate(silence_inside_a_request_ends_it, state),
 		cmocka_unit_test_prestate(requests_count_from_their_first_piece, state),
 		cmocka_unit_test_prestate(a_queue_pair_that_fails_early_is_its_address, state),
