@@ -69,6 +69,32 @@ def _ids(dataset: Any) -> torch.Tensor:
     return rows.to(torch.int64).cpu()
 
 
+class Epoch:
+    """The iterator of one epoch. It has the loader's attributes, and iter() of an epoch that has ended begins the next
+    one, because in DGL the iterator is the loader itself."""
+
+    def __init__(self, loader: DistDataLoader, batches: Iterator[Any]):
+        self._loader, self._batches, self._ended = loader, batches, False
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._loader) if self._ended else self
+
+    def __next__(self) -> Any:
+        try:
+            return next(self._batches)
+        except StopIteration:
+            self._ended = True
+            raise
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._loader, name)
+
+
 class _Loop:
     """A loop over a loader. Only the loop's frame refers to it, so it is freed when the loop ends."""
 
@@ -86,7 +112,8 @@ class DistDataLoader(OwnItems):
     queue_size: the number of batches to make ahead.
     num_workers, pin_memory, use_uva, persistent_workers: ignored; the launcher's --num_samplers sets the workers.
 
-    iter(loader) begins a new epoch, independent of other loops. next(loader) continues the epoch that began last. In
+    iter(loader) begins a new epoch, independent of other loops; the iterator has the loader's attributes, and iter() of
+    an iterator that has ended begins a new epoch too. next(loader) continues the epoch that began last. In
     the first loop that records gradients, a UserWarning reports once if ranks of torch.distributed have unequal numbers
     of steps: DistributedDataParallel would wait for ever.
 
@@ -207,7 +234,7 @@ class DistDataLoader(OwnItems):
         state = self._start or {"epoch": self._coming, "step": 0, "order": None}
         self._start, self._state, self._coming = None, state, state["epoch"] + 1
         batches = self._batches = self._epoch_of(state)
-        return batches
+        return Epoch(self, batches)
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the number of the next loop's epoch, which decides what it samples. Torch's random numbers decide the
