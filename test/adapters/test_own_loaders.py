@@ -92,6 +92,9 @@ def test_a_wrapper_that_keeps_the_iterator(samplers):
         with pytest.raises(StopIteration):
             next(kept)
     assert all(sorted(epoch) == list(range(5)) for epoch in epochs)
+    for _ in range(2):  # a program that counts sees no StopIteration
+        kept = iter(kept)
+        assert sorted(one for _ in range(3) for one in next(kept)) == list(range(5))
     half = iter(loader)
     first = next(half)
     assert sorted(first + [one for batch in half for one in batch]) == list(range(5))

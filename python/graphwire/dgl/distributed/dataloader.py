@@ -70,21 +70,19 @@ def _ids(dataset: Any) -> torch.Tensor:
 
 
 class Epoch:
-    """The iterator of one epoch. It has the loader's attributes, and iter() of an epoch that has ended begins the next
-    one, because in DGL the iterator is the loader itself."""
+    """The iterator of one epoch of `count` batches. It has the loader's attributes, and iter() of an epoch that has
+    given all its batches begins the next one, because in DGL the iterator is the loader itself."""
 
-    def __init__(self, loader: DistDataLoader, batches: Iterator[Any]):
-        self._loader, self._batches, self._ended = loader, batches, False
+    def __init__(self, loader: DistDataLoader, batches: Iterator[Any], count: int):
+        self._loader, self._batches, self._left = loader, batches, count
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._loader) if self._ended else self
+        return self if self._left > 0 else iter(self._loader)
 
     def __next__(self) -> Any:
-        try:
-            return next(self._batches)
-        except StopIteration:
-            self._ended = True
-            raise
+        batch = next(self._batches)
+        self._left -= 1
+        return batch
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -113,7 +111,7 @@ class DistDataLoader(OwnItems):
     num_workers, pin_memory, use_uva, persistent_workers: ignored; the launcher's --num_samplers sets the workers.
 
     iter(loader) begins a new epoch, independent of other loops; the iterator has the loader's attributes, and iter() of
-    an iterator that has ended begins a new epoch too. next(loader) continues the epoch that began last. In
+    an iterator that has given all batches begins a new epoch too. next(loader) continues the epoch that began last. In
     the first loop that records gradients, a UserWarning reports once if ranks of torch.distributed have unequal numbers
     of steps: DistributedDataParallel would wait for ever.
 
@@ -234,7 +232,7 @@ class DistDataLoader(OwnItems):
         state = self._start or {"epoch": self._coming, "step": 0, "order": None}
         self._start, self._state, self._coming = None, state, state["epoch"] + 1
         batches = self._batches = self._epoch_of(state)
-        return Epoch(self, batches)
+        return Epoch(self, batches, self.expected_idxs - state["step"])
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the number of the next loop's epoch, which decides what it samples. Torch's random numbers decide the
