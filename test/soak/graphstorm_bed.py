@@ -2,6 +2,7 @@
 
     graphstorm_bed.py graph FOLDER PARTS    users rate items: classes of users, ratings of edges, both learnable
     graphstorm_bed.py scores LOG            the best scores that a training printed, as one line
+    graphstorm_bed.py above LOG LEAST       status 1 if the test set's accuracy is below
 
 A user has a class, an item a class; users rate mostly items of their class, and the rating says whether the classes are
 equal. Features show the classes with noise.
@@ -69,15 +70,26 @@ def make(folder, parts):
     for name, rows in {"rating": equal.astype(np.int64), **masks(random, len(src))}.items():
         g.edges["rates"].data[name] = torch.from_numpy(rows)
     dgl.distributed.partition_graph(g, "g", parts, f"{folder}/g", part_method="random" if parts > 1 else "metis")
+    basic = '  basic: {backend: gloo, node_feat_name: ["user:feat", "item:feat"]}'
     for task, text in TASKS.items():
-        Path(folder, f"{task}.yaml").write_text(f"---\nversion: 1.0\ngsf:\n  basic: {{backend: gloo, node_feat_name: [\"user:feat\", "
-                                                f"\"item:feat\"]}}{COMMON}{text}\n")
+        Path(folder, f"{task}.yaml").write_text(f"---\nversion: 1.0\ngsf:\n{basic}{COMMON}{text}\n")
 
 
 def scores(log):
-    found = re.findall(r"(best_test_score|best_val_score)\s*:?\s*:?\s*(.*)", Path(log).read_text())
-    print("; ".join(f"{name} {value.strip()}" for name, value in found[-2:]))
+    found = dict(re.findall(r"(best_(?:test|val)_score): (.*)", Path(log).read_text()))
+    print("; ".join(f"{name} {value.strip()}" for name, value in found.items()))
+
+
+def above(log, least):
+    """Exits with 1 if the best accuracy of the test set is below."""
+    found = re.findall(r"best_test_score: {'accuracy': ([0-9.]+)}", Path(log).read_text())
+    sys.exit(not found or float(found[-1]) < float(least))
 
 
 if __name__ == "__main__":
-    make(sys.argv[2], int(sys.argv[3])) if sys.argv[1] == "graph" else scores(sys.argv[2])
+    if sys.argv[1] == "graph":
+        make(sys.argv[2], int(sys.argv[3]))
+    elif sys.argv[1] == "scores":
+        scores(sys.argv[2])
+    else:
+        above(sys.argv[2], sys.argv[3])
