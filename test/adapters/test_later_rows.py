@@ -51,6 +51,11 @@ def folder(tmp_path):
     dgl.distributed.exit_client()
 
 
+def convert(*words):
+    return subprocess.run([sys.executable, "-m", "graphwire.dgl.convert", *map(str, words)], capture_output=True,
+                          text=True)
+
+
 def opened(path):
     dgl.distributed.initialize("none.txt")
     return dgl.distributed.DistGraph("g", part_config=str(path))
@@ -59,11 +64,10 @@ def opened(path):
 def test_a_graph_that_lacks_the_rows_is_refused(folder):
     """By the file, its columns and the command. The command needs no dgl, and gives the rows and the ids of before."""
     top, whole, nodes, edges = folder
-    with pytest.raises(graphwire.dgl.RowsError, match=r"part0/node_feat.dgl has rows that the graph lacks: a/train_mask, "
-                       r"a/x, b/label: convert both, python -m graphwire.dgl.convert .*g.json NEW_FOLDER"):
+    with pytest.raises(graphwire.dgl.RowsError, match=r"part0/node_feat.dgl has rows that the graph lacks: "
+                       r"a/train_mask, a/x, b/label: convert both, python -m graphwire.dgl.convert .*g.json NEW_FOLDER"):
         opened(top / "one" / "g.json")
-    done = subprocess.run([sys.executable, "-m", "graphwire.dgl.convert", str(top / "one" / "g.json"), str(top / "new")],
-                          capture_output=True, text=True)
+    done = convert(top / "one" / "g.json", top / "new")
     assert done.returncode == 0 and done.stdout.strip().endswith("new/g.json"), done.stderr
     g = opened(top / "new" / "g.json")
     for of_edges, given in ((False, nodes), (True, edges)):
@@ -99,14 +103,13 @@ def test_other_parts(folder):
 
 
 def test_rows_that_do_not_fit(folder):
-    top, _, nodes, _ = folder
+    top, *_ = folder
     for name, rows, text in (("a/y", np.zeros(29), "a/y of node_feat.dgl has 29 rows, and the graph 30"),
                              ("c/y", np.zeros(29), "the graph has no type c")):
         write(top / "one" / "part0" / "node_feat.dgl", {name: rows})
         with pytest.raises(graphwire.dgl.RowsError, match=text):
             graphwire.dgl.convert_parts(top / "one" / "g.json", top / "bad")
-    done = subprocess.run([sys.executable, "-m", "graphwire.dgl.convert", str(top / "one" / "g.json"), str(top / "bad")],
-                          capture_output=True, text=True)
+    done = convert(top / "one" / "g.json", top / "bad")
     assert done.returncode == 1 and "graphwire.dgl.convert: " in done.stderr and "Traceback" not in done.stderr
 
 

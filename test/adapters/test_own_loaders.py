@@ -80,6 +80,29 @@ def test_the_base_class_chooses_in_its_order(samplers):
 
 
 @SAMPLERS
+def test_a_wrapper_that_keeps_the_iterator(samplers):
+    """It asks the iterator for the loader's attributes, and begins the next epoch with it, as DGL's loader allows."""
+    loader = DistDataLoader(torch.arange(5), 2, shuffle=True)
+    kept = iter(loader)
+    assert (len(kept), kept.expected_idxs, kept.batch_size, kept.dataset is loader.dataset) == (3, 3, 2, True)
+    epochs = []
+    for _ in range(3):
+        kept = iter(kept)
+        epochs.append([one for batch in kept for one in batch])
+        with pytest.raises(StopIteration):
+            next(kept)
+    assert all(sorted(epoch) == list(range(5)) for epoch in epochs)
+    for _ in range(2):  # a program that counts sees no StopIteration
+        kept = iter(kept)
+        assert sorted(one for _ in range(3) for one in next(kept)) == list(range(5))
+    half = iter(loader)
+    first = next(half)
+    assert sorted(first + [one for batch in half for one in batch]) == list(range(5))
+    with pytest.raises(AttributeError):
+        kept.nothing  # noqa: B018
+
+
+@SAMPLERS
 def test_errors(samplers):
     with pytest.raises(TypeError, match=r"dataset: ids, or a list of .*a class that overrides _next_data"):
         DistDataLoader(IDS, 4)

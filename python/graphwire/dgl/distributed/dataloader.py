@@ -69,6 +69,30 @@ def _ids(dataset: Any) -> torch.Tensor:
     return rows.to(torch.int64).cpu()
 
 
+class Epoch:
+    """The iterator of one epoch of `count` batches. It has the loader's attributes, and iter() of an epoch that has
+    given all its batches begins the next one, because in DGL the iterator is the loader itself."""
+
+    def __init__(self, loader: DistDataLoader, batches: Iterator[Any], count: int):
+        self._loader, self._batches, self._left = loader, batches, count
+
+    def __iter__(self) -> Iterator[Any]:
+        return self if self._left > 0 else iter(self._loader)
+
+    def __next__(self) -> Any:
+        batch = next(self._batches)
+        self._left -= 1
+        return batch
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._loader, name)
+
+
 class _Loop:
     """A loop over a loader. Only the loop's frame refers to it, so it is freed when the loop ends."""
 
@@ -86,7 +110,8 @@ class DistDataLoader(OwnItems):
     queue_size: the number of batches to make ahead.
     num_workers, pin_memory, use_uva, persistent_workers: ignored; the launcher's --num_samplers sets the workers.
 
-    iter(loader) begins a new epoch, independent of other loops. next(loader) continues the epoch that began last. In
+    iter(loader) begins a new epoch, independent of other loops; the iterator has the loader's attributes, and iter() of
+    an iterator that has given all batches begins a new epoch too. next(loader) continues the epoch that began last. In
     the first loop that records gradients, a UserWarning reports once if ranks of torch.distributed have unequal numbers
     of steps: DistributedDataParallel would wait for ever.
 
@@ -207,7 +232,7 @@ class DistDataLoader(OwnItems):
         state = self._start or {"epoch": self._coming, "step": 0, "order": None}
         self._start, self._state, self._coming = None, state, state["epoch"] + 1
         batches = self._batches = self._epoch_of(state)
-        return batches
+        return Epoch(self, batches, self.expected_idxs - state["step"])
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the number of the next loop's epoch, which decides what it samples. Torch's random numbers decide the

@@ -105,7 +105,8 @@ def _exclude_of(g: Any, exclude: Any) -> dict[Canonical, Any]:
 
 def frontier_of(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None, replace: bool = False,
                 exclude_edges: Any = None) -> Any:
-    """Samples a frontier around nodes. exclude_edges: ids of edges that are removed after the sampling."""
+    """Samples a frontier around nodes. exclude_edges: ids of edges that are removed after the sampling; the frontier
+    keeps their edge types."""
     if edge_dir not in ("in", "out"):
         raise host.error_type()(f"edge_dir is in or out, not {edge_dir!r}")
     weights = weights_by_type(g, prob, edge_dir)
@@ -122,8 +123,9 @@ def frontier_of(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any
             found = g.graph.neighbours(ids, etype, counts[etype], weight=weight, **draw)
         else:
             found = neighbours_by_column(g, ids, etype, counts[etype], weight, **draw)
-        edges[etype] = _excluded(found, g._user_edges.of(etype, found.edge_ids), exclude.get(etype))
-    return graph_of(g, {etype: found for etype, found in edges.items() if len(found[2])})
+        if len(found):
+            edges[etype] = _excluded(found, g._user_edges.of(etype, found.edge_ids), exclude.get(etype))
+    return graph_of(g, edges)
 
 
 def graph_of(g: Any, edges: Mapping[Canonical, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) -> Any:

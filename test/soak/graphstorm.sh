@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Trains and applies GraphStorm's models over Graphwire, in one process: node classification, link prediction (under the
+# mask of training edges), edge classification, and inference with the saved node classifier. The test runs where a
+# python with graphwire, dgl 1.1.3 and graphstorm 0.5.1 is: $GRAPHSTORM_PYTHON, or python. Else it is skipped.
+cd "$(dirname "$0")/../.." && . test/check/lib.sh
+python=${GRAPHSTORM_PYTHON:-python} bed=$PWD/test/soak/graphstorm_bed.py
+export DGLBACKEND=pytorch
+if ! run=$("$python" -W ignore -c 'import graphwire, dgl, graphstorm.run, os; print(os.path.dirname(graphstorm.run.__file__))' 2>/dev/null); then
+	note "graphstorm: skipped: $python has no graphwire, dgl and graphstorm"
+	exit 0
+fi
+run=${run##*$'\n'} # dgl may print lines when it is imported
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+status=0
+
+# storm NAME SCRIPT WORD…: runs one of GraphStorm's scripts over Graphwire.
+storm() {
+	local name=$1 script=$2
+	shift 2
+	if timeout 900 "$python" -W ignore -m graphwire.dgl "$run/$script" --part-config g/g.json "$@" >"$name.log" 2>&1; then
+		echo "ok - graphstorm: $name: $("$python" -W ignore "$bed" scores "$name.log")"
+	else
+		echo "not ok - graphstorm: $name: $(grep -v '^ *$' "$name.log" | tail -n 1)"
+		status=1
+	fi
+}
+
+"$python" -W ignore -m graphwire.dgl "$bed" graph . 1 >/dev/null || exit 1
+storm "node classification" gsgnn_np/gsgnn_np.py --cf nc.yaml --save-model-path model --topk-model-to-save 1
+model=$(find model -maxdepth 1 -name 'epoch-*' | head -n 1)
+storm "inference of nodes" gsgnn_np/np_infer_gnn.py --inference --cf nc.yaml --restore-model-path "$model" \
+	--save-prediction-path predictions
+[ -e predictions ] || { echo "not ok - graphstorm: inference of nodes: no predictions"; status=1; }
+storm "link prediction" gsgnn_lp/gsgnn_lp.py --cf lp.yaml --save-embed-path embeddings
+storm "edge classification" gsgnn_ep/gsgnn_ep.py --cf ec.yaml
+for least in "node classification:0.45" "edge classification:0.6"; do
+	"$python" "$bed" above "${least%:*}.log" "${least#*:}" || { echo "not ok - graphstorm: ${least%:*} is below ${least#*:}"; status=1; }
+done
+exit $status
