@@ -24,7 +24,7 @@ from multiprocessing import spawn
 from types import ModuleType
 from typing import Any
 
-from graphwire.dgl import host
+from graphwire.dgl import host, seeding
 
 # Submodules of dgl.distributed that scripts import from, in any version.
 _SUBMODULES = (
@@ -202,6 +202,8 @@ def install() -> Any:
     _replace_names()
     _put_exclusion()
     sys.meta_path.insert(0, _Lacking(ours))
+    if not getattr(dgl, "is_graphwire_subset", False):
+        seeding.watch_dgl(dgl)
     _hand_down()
     dgl.is_graphwire_installed = True
     return dgl
