@@ -203,6 +203,37 @@ def test_the_book(g):
         book.nid2localnid(torch.tensor([4]), 1)
 
 
+def test_a_book_from_ranges(g, two_parts):
+    """DGL's constructor of a RangePartitionBook gives the book of the graph."""
+    from dgl.distributed.graph_partition_book import HeteroDataName, RangePartitionBook
+
+    own = g.get_partition_book()
+    ranges = [[[int(ids[0]), int(ids[-1]) + 1] for ids in map(call, range(2))] for call in (
+        own.partid2nids, own.partid2eids)]
+    etype = ("_N", "_E", "_N")
+    made = RangePartitionBook(1, 2, {"_N": torch.tensor(ranges[0])}, {etype: np.array(ranges[1])}, {"_N": 0},
+                              {etype: 0})
+    loaded = dgl.distributed.load_partition_book(str(two_parts / "communities.json"), 1)[0]
+    assert all(isinstance(book, RangePartitionBook) for book in (own, made, loaded))
+    assert made.metadata() == own.metadata() == loaded.metadata() and made.partid == 1
+    ids = torch.arange(0, NODES, 7)
+    assert torch.equal(made.nid2partid(ids), own.nid2partid(ids))
+    typed = RangePartitionBook(0, 2, {"a": [[0, 3], [5, 9]], "b": [[3, 5], [9, 10]]},
+                               {("a", "r", "b"): [[0, 4], [4, 6]]}, {"b": 1, "a": 0}, {("a", "r", "b"): 0})
+    assert typed.ntypes == ["a", "b"] and typed.map_to_homo_nid(torch.tensor([0, 3, 6]), "a").tolist() == [0, 5, 8]
+    assert typed.map_to_per_ntype(torch.tensor([4, 9]))[1].tolist() == [1, 2]
+    name = dgl.distributed.EdgePartitionPolicy(typed, ("a", "r", "b")).get_data_name("x")
+    assert name == "edge~a:r:b~x" and isinstance(name, HeteroDataName)
+    assert (name.get_name(), name.get_type(), name.is_edge(), name.is_node()) == ("x", ("a", "r", "b"), True, False)
+    for wrong in (lambda: RangePartitionBook(0, 1, {"a": [[0, 1]]}, {"r": [[0, 1]]}, {"a": 0}, {"r": 0}),
+                  lambda: RangePartitionBook(2, 2, {}, {}, {}, {}),
+                  lambda: RangePartitionBook(0, 2, {"a": [[0, 1]]}, {}, {"a": 0}, {}),
+                  lambda: dgl.distributed.EdgePartitionPolicy(typed, "s"),
+                  lambda: HeteroDataName(False, "r", "x")):
+        with pytest.raises(AssertionError):
+            wrong()
+
+
 def test_node_split_takes_masks_and_all(g, caplog):
     book, split = g.get_partition_book(), dgl.distributed.node_split
     mask = g.ndata["train_mask"]

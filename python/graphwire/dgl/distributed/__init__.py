@@ -8,6 +8,7 @@ from graphwire.dgl.distributed import constants, kvstore, optim, role, rpc
 from graphwire.dgl.distributed.book import (
     EdgePartitionPolicy,
     GraphPartitionBook,
+    HeteroDataName,
     NodePartitionPolicy,
     PartitionPolicy,
     RangePartitionBook,
@@ -59,8 +60,9 @@ NodeCollator: Any
 EdgeCollator: Any
 __all__ = [
     "DistDataLoader", "DistEdgeDataLoader", "DistEmbedding", "DistGraph", "DistNodeDataLoader", "DistTensor",
-    "EdgeCollator", "EdgePartitionPolicy", "GraphPartitionBook", "NodeCollator", "NodePartitionPolicy",
-    "PartitionPolicy", "RangePartitionBook", "Request", "Response", "_etype_str_to_tuple", "_etype_tuple_to_str",
+    "EdgeCollator", "EdgePartitionPolicy", "GraphPartitionBook", "HeteroDataName", "NodeCollator",
+    "NodePartitionPolicy", "PartitionPolicy", "RangePartitionBook", "Request", "Response",
+    "_etype_str_to_tuple", "_etype_tuple_to_str",
     "client_barrier", "constants", "edge_split", "exit_client", "find_edges", "get_group_id", "get_machine_id",
     "get_num_client", "get_num_machines", "get_rank", "in_degrees", "in_subgraph", "initialize", "is_initialized",
     "kvstore", "load_partition", "load_partition_book", "load_partition_feats", "node_split", "optim", "out_degrees",

@@ -23,7 +23,7 @@ from graphwire import partition as of_arrays
 from graphwire._keywords import keywords
 from graphwire._native import c_text, check, lib
 from graphwire.dgl import host
-from graphwire.dgl.distributed.book import GraphPartitionBook
+from graphwire.dgl.distributed.book import GraphPartitionBook, book_of_sizes
 from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.types import Canonical, Types, _canonical
 
@@ -117,7 +117,7 @@ def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionB
     sizes = [np.array([[end - begin for begin, end in text[key][kind]] for kind in kinds], np.int64)
              for key, kinds in (("node_map", ntypes), ("edge_map", etypes))]
     canonical = [_canonical(etype) for etype in etypes]
-    book = GraphPartitionBook(text["graph_name"], part_id, ntypes, canonical, *sizes)
+    book = book_of_sizes(text["graph_name"], part_id, ntypes, canonical, *sizes)
     return book, text["graph_name"], dict(text["ntypes"]), {etype: number for number, etype in enumerate(canonical)}
 
 
