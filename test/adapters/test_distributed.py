@@ -652,10 +652,23 @@ def test_submodules_are_ours():
 
     assert DistGraph is dgl.distributed.DistGraph and SparseAdam is dgl.distributed.optim.SparseAdam
     assert SparseAdagrad is dgl.distributed.optim.SparseAdagrad
-    for line in ("from dgl.distributed.kvstore import KVServer", "from dgl.distributed import KVServer",
-                 "import dgl.distributed.context"):
-        with pytest.raises(ImportError, match=r"dgl.distributed.*(KVServer|context) is not in Graphwire: docs/DGL.md"):
+    for line, name in (("from dgl.distributed.kvstore import KVStore", "dgl.distributed.kvstore.KVStore"),
+                       ("from dgl.distributed import KVStore", "dgl.distributed.KVStore"),
+                       ("import dgl.distributed.context", "dgl.distributed.context"),
+                       ("from dgl.distributed.optim.pytorch import Sgd", "dgl.distributed.optim.pytorch.Sgd")):
+        with pytest.raises(ImportError, match=f"^{name} is not in Graphwire's dgl.distributed"):
             exec(line)
+    with pytest.raises(AttributeError, match=r"dgl\.distributed\.rpc_server\.wait is not in"):
+        getattr(dgl.distributed.rpc_server, "wait")  # noqa: B009
+
+
+@pytest.mark.parametrize("name", ["DistGraphServer", "KVServer", "KVClient", "ServerState", "start_server",
+                                  "connect_to_server", "shutdown_servers"])
+def test_names_of_servers_can_be_imported(name):
+    """Using them is an error that names what to do."""
+    made = getattr(dgl.distributed, name)
+    with pytest.raises(NotImplementedError, match=f"dgl.distributed.{name}: .*launch.py.*graphwire serve"):
+        made("part", 0)
 
 
 def test_barriers(g):

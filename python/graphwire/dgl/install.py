@@ -52,7 +52,11 @@ class _Alias(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(next((module for module in self._of[:-1] if hasattr(module, name)), self._of[-1]), name)
+        for module in self._of:
+            if hasattr(module, name):
+                return getattr(module, name)
+        error = host.not_here if self.__name__.startswith("dgl.distributed.") else host.missing
+        raise error(f"{self.__name__}.{name}")
 
 
 class _Lacking(importlib.abc.MetaPathFinder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphwire.dgl.distributed import constants, kvstore, optim, role, rpc
+from graphwire.dgl.distributed import constants, kvstore, optim, role, rpc, servers
 from graphwire.dgl.distributed.book import (
     EdgePartitionPolicy,
     GraphPartitionBook,
@@ -81,4 +81,8 @@ def _remove_kwargs_dist(kwargs: dict[str, Any]) -> dict[str, Any]:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in servers.CLASSES:
+        return servers.CLASSES[name]
+    if name in ("DEFAULT_NTYPE", "DEFAULT_ETYPE"):
+        return getattr(constants, name)
     raise not_here(f"dgl.distributed.{name}")
