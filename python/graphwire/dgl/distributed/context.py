@@ -56,6 +56,17 @@ class Client:
     def barrier(self) -> None:
         self._context.barrier()
 
+    def data_name_list(self) -> list[str]:
+        """The keys of the graph's features and tensors, as kvstore_key has them: "node~TYPE~NAME"."""
+        self._context.collect()
+        graph = self._context.graph
+        if graph is None:
+            return []
+        features = [f"{'edge' if some.of_edges else 'node'}~{some.type}~{some.name}" for some in graph.features]
+        return features + [tensor["name"].replace("/", "~", 2) for tensor in graph.tensors]
+
+    gdata_name_list = data_name_list
+
     @property
     def num_servers(self) -> int:
         return 1 if self._context.graph is None else self._context.graph.num_parts

@@ -41,6 +41,24 @@ def _classes(g: Any, balance_ntypes: Any) -> dict[str, Any] | None:
     return {g.ntypes[0]: balance_ntypes}
 
 
+# The columns of a part's graph that load_partition sets, and their types: names that DGL's own programs import.
+RESERVED_FIELD_DTYPE = {
+    "inner_node": torch.uint8, "inner_edge": torch.uint8, host.NID: torch.int64, host.EID: torch.int64,
+    host.NTYPE: torch.int16, host.ETYPE: torch.int32}
+
+
+def _get_inner_node_mask(graph: Any, ntype_id: int) -> torch.Tensor:
+    """Which nodes of a part's graph are the part's own and of a type, by the type's number: bools, [nodes]."""
+    inner = graph.ndata["inner_node"].bool()
+    return inner & (graph.ndata[host.NTYPE] == ntype_id) if host.NTYPE in graph.ndata else inner
+
+
+def _get_inner_edge_mask(graph: Any, etype_id: int) -> torch.Tensor:
+    """As _get_inner_node_mask, for edges."""
+    inner = graph.edata["inner_edge"].bool()
+    return inner & (graph.edata[host.ETYPE] == etype_id) if host.ETYPE in graph.edata else inner
+
+
 def _keeps_out_edges(graph_formats: Any) -> bool:
     """Whether to store edges by source: for all formats, None, and for formats with "csr"."""
     if graph_formats is None:
