@@ -23,7 +23,7 @@ from graphwire import partition as of_arrays
 from graphwire._keywords import keywords
 from graphwire._native import c_text, check, lib
 from graphwire.dgl import host
-from graphwire.dgl.distributed.book import GraphPartitionBook, book_of_sizes
+from graphwire.dgl.distributed.book import GraphPartitionBook, RangePartitionBook, book_of_sizes
 from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.types import Canonical, Types, _canonical
 
@@ -113,16 +113,33 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
     return (nodes[g.ntypes[0]], edges[g.canonical_etypes[0]]) if types.is_homogeneous else (nodes, edges)
 
 
+def _book_of_dgl(text: dict[str, Any], part_id: int) -> Any:
+    """load_partition_book of a JSON that DGL 1 has written. Raises TypeError and AssertionError."""
+    for word in ("node_map", "edge_map"):
+        if not isinstance(text[word], dict) or not all(isinstance(ranges, list) for ranges in text[word].values()):
+            raise TypeError(f"{word}: {{type: [[begin, end] of each part]}}; partition the graph by DGL 1, or newer")
+    ntypes = text.get("ntypes", {"_N": 0})
+    etypes = {_canonical(etype): number for etype, number in text.get("etypes", {"_N:_E:_N": 0}).items()}
+    ranges = {_canonical(etype): rows for etype, rows in text["edge_map"].items()}
+    name = text.get("graph_name", "")
+    book = RangePartitionBook(part_id, text["num_parts"], text["node_map"], ranges, ntypes, etypes)
+    book.graph_name = name
+    return book, name, ntypes, etypes
+
+
 @keywords
 def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionBook, str, dict[str, int],
                                                                  dict[Canonical, int]]:
-    """(book, graph's name, {node type: number}, {edge type: number}). Reads only the JSON.
+    """(book, graph's name, {node type: number}, {edge type: number}). Reads only the JSON, of Graphwire's parts or of
+    DGL's.
 
-    Raises DGLError if the file is not Graphwire's; AssertionError for a part that does not exist; GraphwireError if the
-    JSON has been changed, or is of a newer major version.
+    Raises DGLError if the file is neither; TypeError if DGL's JSON has no ranges of ids; AssertionError for a part that
+    does not exist; GraphwireError if Graphwire's JSON has been changed, or is of a newer major version.
     """
     path = Path(os.fspath(part_config))
     text = json.loads(path.read_text()) if path.is_file() else {}
+    if "format" not in text and {"node_map", "edge_map", "num_parts"} <= text.keys():
+        return _book_of_dgl(text, part_id)
     if not str(text.get("format", "")).startswith("graphwire-"):
         raise host.error_type()(f"{path} is not the JSON of a Graphwire graph, which partition_graph writes")
     if _checks.as_integer(part_id) is None:
