@@ -203,6 +203,37 @@ def test_the_book(g):
         book.nid2localnid(torch.tensor([4]), 1)
 
 
+def test_a_book_from_ranges(g, two_parts):
+    """DGL's constructor of a RangePartitionBook gives the book of the graph."""
+    from dgl.distributed.graph_partition_book import HeteroDataName, RangePartitionBook
+
+    own = g.get_partition_book()
+    ranges = [[[int(ids[0]), int(ids[-1]) + 1] for ids in map(call, range(2))] for call in (
+        own.partid2nids, own.partid2eids)]
+    etype = ("_N", "_E", "_N")
+    made = RangePartitionBook(1, 2, {"_N": torch.tensor(ranges[0])}, {etype: np.array(ranges[1])}, {"_N": 0},
+                              {etype: 0})
+    loaded = dgl.distributed.load_partition_book(str(two_parts / "communities.json"), 1)[0]
+    assert all(isinstance(book, RangePartitionBook) for book in (own, made, loaded))
+    assert made.metadata() == own.metadata() == loaded.metadata() and made.partid == 1
+    ids = torch.arange(0, NODES, 7)
+    assert torch.equal(made.nid2partid(ids), own.nid2partid(ids))
+    typed = RangePartitionBook(0, 2, {"a": [[0, 3], [5, 9]], "b": [[3, 5], [9, 10]]},
+                               {("a", "r", "b"): [[0, 4], [4, 6]]}, {"b": 1, "a": 0}, {("a", "r", "b"): 0})
+    assert typed.ntypes == ["a", "b"] and typed.map_to_homo_nid(torch.tensor([0, 3, 6]), "a").tolist() == [0, 5, 8]
+    assert typed.map_to_per_ntype(torch.tensor([4, 9]))[1].tolist() == [1, 2]
+    name = dgl.distributed.EdgePartitionPolicy(typed, ("a", "r", "b")).get_data_name("x")
+    assert name == "edge~a:r:b~x" and isinstance(name, HeteroDataName)
+    assert (name.get_name(), name.get_type(), name.is_edge(), name.is_node()) == ("x", ("a", "r", "b"), True, False)
+    for wrong in (lambda: RangePartitionBook(0, 1, {"a": [[0, 1]]}, {"r": [[0, 1]]}, {"a": 0}, {"r": 0}),
+                  lambda: RangePartitionBook(2, 2, {}, {}, {}, {}),
+                  lambda: RangePartitionBook(0, 2, {"a": [[0, 1]]}, {}, {"a": 0}, {}),
+                  lambda: dgl.distributed.EdgePartitionPolicy(typed, "s"),
+                  lambda: HeteroDataName(False, "r", "x")):
+        with pytest.raises(AssertionError):
+            wrong()
+
+
 def test_node_split_takes_masks_and_all(g, caplog):
     book, split = g.get_partition_book(), dgl.distributed.node_split
     mask = g.ndata["train_mask"]
@@ -297,6 +328,40 @@ def test_the_order_of_arguments_of_the_method(g):
     gone = full.edata[dgl.EID][:3]
     frontier = g.sample_neighbors(seeds, -1, "in", None, gone, False)
     assert set(full.edata[dgl.EID].tolist()) - set(frontier.edata[dgl.EID].tolist()) == set(gone.tolist())
+
+
+@pytest.mark.parametrize("seed", [torch.manual_seed, dgl.seed])
+def test_the_same_seed_repeats_what_follows(g, seed):
+    """Within a process, and for a loader that exists already. torch.manual_seed counts after dgl.seed, too."""
+    sampler = dgl.dataloading.NeighborSampler([2, 2])
+
+    def loader():
+        return dgl.dataloading.DistNodeDataLoader(g, torch.arange(40), sampler, batch_size=20)
+
+    def drawn(some):
+        return [block.edata[dgl.EID].tolist() for _, _, blocks in some for block in blocks]
+
+    def follows(value):
+        seed(value)
+        frontier = dgl.distributed.sample_neighbors(g, torch.arange(50), 2).edata[dgl.EID].tolist()
+        made = dgl.distributed.DistTensor((NODES,), torch.float32, init_func=torch.rand)[:].tolist()
+        return frontier, drawn(loader()), drawn(old), made
+
+    old = loader()
+    drawn(old)
+    first, again, other = follows(5), follows(5), follows(6)
+    assert first[:3] == again[:3] and all(one != two for one, two in zip(first, other))
+    more = drawn(old)
+    assert more != first[2]
+    seed(5)
+    old.set_epoch(1)
+    after = drawn(old)
+    follows(5)
+    assert after == drawn(old)
+    dgl.seed(1)
+    torch.manual_seed(5)
+    frontier = dgl.distributed.sample_neighbors(g, torch.arange(50), 2).edata[dgl.EID].tolist()
+    assert frontier == first[0]
 
 
 def test_draws_follow_the_seed(g):
@@ -587,10 +652,23 @@ def test_submodules_are_ours():
 
     assert DistGraph is dgl.distributed.DistGraph and SparseAdam is dgl.distributed.optim.SparseAdam
     assert SparseAdagrad is dgl.distributed.optim.SparseAdagrad
-    for line in ("from dgl.distributed.kvstore import KVServer", "from dgl.distributed import KVServer",
-                 "import dgl.distributed.context"):
-        with pytest.raises(ImportError, match=r"dgl.distributed.*(KVServer|context) is not in Graphwire: docs/DGL.md"):
+    for line, name in (("from dgl.distributed.kvstore import KVStore", "dgl.distributed.kvstore.KVStore"),
+                       ("from dgl.distributed import KVStore", "dgl.distributed.KVStore"),
+                       ("import dgl.distributed.context", "dgl.distributed.context"),
+                       ("from dgl.distributed.optim.pytorch import Sgd", "dgl.distributed.optim.pytorch.Sgd")):
+        with pytest.raises(ImportError, match=f"^{name} is not in Graphwire's dgl.distributed"):
             exec(line)
+    with pytest.raises(AttributeError, match=r"dgl\.distributed\.rpc_server\.wait is not in"):
+        getattr(dgl.distributed.rpc_server, "wait")  # noqa: B009
+
+
+@pytest.mark.parametrize("name", ["DistGraphServer", "KVServer", "KVClient", "ServerState", "start_server",
+                                  "connect_to_server", "shutdown_servers"])
+def test_names_of_servers_can_be_imported(name):
+    """Using them is an error that names what to do."""
+    made = getattr(dgl.distributed, name)
+    with pytest.raises(NotImplementedError, match=f"dgl.distributed.{name}: .*launch.py.*graphwire serve"):
+        made("part", 0)
 
 
 def test_barriers(g):

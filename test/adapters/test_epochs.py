@@ -12,7 +12,7 @@ import graphwire.dgl as dgl
 import pytest
 import torch
 from conftest import NODES
-from graphwire.dgl.distributed import dataloader
+from graphwire.dgl.seeding import seeds
 from graphwire.pyg import LinkLoader, NeighborSampler, NodeLoader, stores
 from torch.utils.data import DistributedSampler
 
@@ -35,7 +35,7 @@ def g(communities):
 @pytest.fixture(autouse=True)
 def numbers(monkeypatch):
     """The tests of this file count the process's loaders by themselves."""
-    monkeypatch.setattr(dataloader, "_numbers", itertools.count())
+    monkeypatch.setattr(seeds, "loaders", itertools.count())
 
 
 def of_pyg(graph, _, **more):
@@ -51,7 +51,7 @@ def of_links(graph, _, **more):
 
 def first_of_process():
     """Sampling of DGL's loaders depends on their number in the process: this one is as the first of its process."""
-    dataloader._numbers = itertools.count()
+    seeds.loaders = itertools.count()
 
 
 def of_dgl(_, g, **more):

@@ -11,7 +11,7 @@ import graphwire
 import numpy as np
 import pytest
 from conftest import NODES, TOP, arrays_of_communities
-from graphwire.dgl import convert_parts, host
+from graphwire.dgl import convert_parts, distributed, host
 from graphwire.dgl.parts import PartsError
 
 ARRAYS = arrays_of_communities()
@@ -172,3 +172,29 @@ def test_the_example(tmp_path):
 def test_the_example_of_dgls_parts(plain, tmp_path):
     example(tmp_path, "--dataset", plain, "--num_parts", 2, "--part_method", "random")
     assert check(tmp_path / "data" / "web.json", False) == 2
+
+
+def test_the_book_of_dgls_json(tmp_path):
+    """Its ranges are read as they are; without DGL too. Types are not sorted by their numbers in the file."""
+    config = {"graph_name": "g", "num_parts": 2, "ntypes": {"b": 1, "a": 0}, "etypes": {"b:s:a": 1, "a:r:b": 0},
+              "node_map": {"b": [[10, 30], [34, 35]], "a": [[0, 10], [30, 34]]},
+              "edge_map": {"b:s:a": [[5, 9], [11, 20]], "a:r:b": [[0, 5], [9, 11]]}}
+    path = tmp_path / "g.json"
+    path.write_text(json.dumps(config))
+    book, name, ntypes, etypes = distributed.load_partition_book(str(path), 1)
+    assert (name, ntypes, etypes) == ("g", {"a": 0, "b": 1}, {("a", "r", "b"): 0, ("b", "s", "a"): 1})
+    assert book.ntypes == ["a", "b"] and book.local_ntype_offset == [0, 4, 5] and book.local_etype_offset == [0, 2, 11]
+    assert book.map_to_homo_nid([9, 10], "a").tolist() == [9, 30]
+    for part in (-1, 2):
+        with pytest.raises(AssertionError, match="2 parts"):
+            distributed.load_partition_book(str(path), part)
+    path.write_text(json.dumps({**config, "node_map": {"a": {"0": 0}}}))
+    with pytest.raises(TypeError, match="node_map"):
+        distributed.load_partition_book(str(path), 0)
+
+
+def test_the_command_names_its_fault(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "graphwire.dgl.convert", str(tmp_path / "none.json"),
+                           str(tmp_path / "out")], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("graphwire.dgl.convert: ") and "none.json" in done.stderr
+    assert done.stderr.count("\n") == 1 and not (tmp_path / "out").exists()

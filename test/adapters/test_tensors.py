@@ -181,3 +181,24 @@ def test_optimizers_against_torch(g, kind):
     assert torch.equal(table.weight[torch.nonzero(rest).flatten()], start[rest])
     with pytest.raises(AssertionError, match="DistEmbedding"):
         getattr(dgl.distributed.optim, kind)([torch.zeros(3)], lr=0.1)
+
+
+def test_keys_of_the_client(g):
+    """Features and tensors, while an object has them."""
+    made = dgl.distributed.DistTensor((g.num_nodes(), 3), torch.float32, "keyed")
+    names = g._client.data_name_list()
+    assert {made.kvstore_key, g.ndata["features"].kvstore_key} <= set(names) == set(g._client.gdata_name_list())
+    key = str(made.kvstore_key)
+    del made
+    assert key not in g._client.data_name_list()
+
+
+def test_masks_of_a_part(two_parts):
+    """DGL's own names, by which programs count a part's nodes and edges."""
+    from dgl.distributed.partition import RESERVED_FIELD_DTYPE, _get_inner_edge_mask, _get_inner_node_mask
+
+    part, _, _, book, _, _, _ = dgl.distributed.load_partition(str(two_parts / "communities.json"), 1)
+    assert torch.equal(part.ndata[dgl.NID][_get_inner_node_mask(part, 0)], book.partid2nids(1))
+    assert torch.equal(part.edata[dgl.EID][_get_inner_edge_mask(part, 0)], book.partid2eids(1))
+    for data in (part.ndata, part.edata):
+        assert all(data[name].dtype == RESERVED_FIELD_DTYPE[name] for name in data)

@@ -372,6 +372,6 @@ def test_what_the_subset_lacks():
     ("import dgl.frame", "dgl.frame"), ("import dgl.dataloading.loaders", "dgl.dataloading.loaders")])
 def test_imports_of_what_the_subset_lacks(line, name):
     """They raise the same error as attributes; and a file of Graphwire's own is not a module of dgl."""
-    with pytest.raises(ImportError, match=f"{name} is not in Graphwire's subset of dgl: install dgl"):
+    with pytest.raises(ImportError, match=f"{name} is not in Graphwire's subset of dgl: install dgl, pip install dgl"):
         exec(line)
     assert line.split()[1] in ("dgl", "dgl.nn", "dgl.nn.pytorch.conv", "dgl.dataloading") or name not in sys.modules

@@ -41,7 +41,7 @@ static const uint8_t *train_mask(const struct gw_part *part, uint32_t ntype)
 	return array && array->row_bytes == 1 ? array->data : NULL;
 }
 
-/* The numbers of a node type: the user's, else those of the training mask, of which 1 is set. */
+/* The numbers of a node type: those of the user, else the training mask, whose set nodes have the number 1. */
 static struct gw_plan_numbers numbers_of(const struct gw_plan *plan, const struct gw_part *part, uint32_t ntype)
 {
 	if (plan->numbers)

@@ -19,6 +19,8 @@ from typing import Any, Callable
 NID = EID = "_ID"
 NTYPE = ETYPE = "_TYPE"
 
+INSTALL = 'pip install dgl==1.1.3 "setuptools<70"'  # the last version that PyPI has wheels of for any PyTorch
+
 _log = logging.getLogger("graphwire.dgl")
 subset: Callable[[], ModuleType] | None = None  # imports the subset; graphwire/dgl/__init__.py sets it
 _chosen: ModuleType | None = None
@@ -31,12 +33,14 @@ class MissingError(NotImplementedError, AttributeError):
 
 
 def missing(name: str) -> MissingError:
-    return MissingError(f"{name} is not in Graphwire's subset of dgl: install dgl")
+    return MissingError(f"{name} is not in Graphwire's subset of dgl: install dgl, {INSTALL}")
 
 
 def not_here(name: str) -> AttributeError:
     """The error for a name that Graphwire's dgl.distributed lacks. An installed dgl would not help."""
-    return AttributeError(f"{name} is not in Graphwire: docs/DGL.md lists what is")
+    return AttributeError(f"{name} is not in Graphwire's dgl.distributed, and an installed dgl would not add it; "
+                          "help(graphwire.dgl.distributed) lists what is, and docs/DGL.md in Graphwire's source says "
+                          "what takes the place of other names")
 
 
 def is_installed() -> bool:

@@ -24,7 +24,7 @@ from multiprocessing import spawn
 from types import ModuleType
 from typing import Any
 
-from graphwire.dgl import host
+from graphwire.dgl import host, seeding
 
 # Submodules of dgl.distributed that scripts import from, in any version.
 _SUBMODULES = (
@@ -52,7 +52,11 @@ class _Alias(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(next((module for module in self._of[:-1] if hasattr(module, name)), self._of[-1]), name)
+        for module in self._of:
+            if hasattr(module, name):
+                return getattr(module, name)
+        error = host.not_here if self.__name__.startswith("dgl.distributed.") else host.missing
+        raise error(f"{self.__name__}.{name}")
 
 
 class _Lacking(importlib.abc.MetaPathFinder):
@@ -202,6 +206,8 @@ def install() -> Any:
     _replace_names()
     _put_exclusion()
     sys.meta_path.insert(0, _Lacking(ours))
+    if not getattr(dgl, "is_graphwire_subset", False):
+        seeding.watch_dgl(dgl)
     _hand_down()
     dgl.is_graphwire_installed = True
     return dgl

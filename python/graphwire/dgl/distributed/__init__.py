@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphwire.dgl.distributed import constants, kvstore, optim, role, rpc
+from graphwire.dgl.distributed import constants, kvstore, optim, role, rpc, servers
 from graphwire.dgl.distributed.book import (
     EdgePartitionPolicy,
     GraphPartitionBook,
+    HeteroDataName,
     NodePartitionPolicy,
     PartitionPolicy,
     RangePartitionBook,
@@ -17,6 +18,9 @@ from graphwire.dgl.distributed.dataloader import DistDataLoader
 from graphwire.dgl.distributed.embedding import DistEmbedding
 from graphwire.dgl.distributed.graph import DistGraph
 from graphwire.dgl.distributed.partition import (
+    RESERVED_FIELD_DTYPE,
+    _get_inner_edge_mask,
+    _get_inner_node_mask,
     load_partition,
     load_partition_book,
     load_partition_feats,
@@ -58,14 +62,60 @@ DistEdgeDataLoader: Any
 NodeCollator: Any
 EdgeCollator: Any
 __all__ = [
-    "DistDataLoader", "DistEdgeDataLoader", "DistEmbedding", "DistGraph", "DistNodeDataLoader", "DistTensor",
-    "EdgeCollator", "EdgePartitionPolicy", "GraphPartitionBook", "NodeCollator", "NodePartitionPolicy",
-    "PartitionPolicy", "RangePartitionBook", "Request", "Response", "_etype_str_to_tuple", "_etype_tuple_to_str",
-    "client_barrier", "constants", "edge_split", "exit_client", "find_edges", "get_group_id", "get_machine_id",
-    "get_num_client", "get_num_machines", "get_rank", "in_degrees", "in_subgraph", "initialize", "is_initialized",
-    "kvstore", "load_partition", "load_partition_book", "load_partition_feats", "node_split", "optim", "out_degrees",
-    "partition_graph", "recv_response", "register_service", "remote_call", "remote_call_to_machine", "role", "rpc",
-    "sample_etype_neighbors", "sample_neighbors", "send_request", "send_request_to_machine"]
+    "RESERVED_FIELD_DTYPE",
+    "DistDataLoader",
+    "DistEdgeDataLoader",
+    "DistEmbedding",
+    "DistGraph",
+    "DistNodeDataLoader",
+    "DistTensor",
+    "EdgeCollator",
+    "EdgePartitionPolicy",
+    "GraphPartitionBook",
+    "HeteroDataName",
+    "NodeCollator",
+    "NodePartitionPolicy",
+    "PartitionPolicy",
+    "RangePartitionBook",
+    "Request",
+    "Response",
+    "_etype_str_to_tuple",
+    "_etype_tuple_to_str",
+    "_get_inner_edge_mask",
+    "_get_inner_node_mask",
+    "client_barrier",
+    "constants",
+    "edge_split",
+    "exit_client",
+    "find_edges",
+    "get_group_id",
+    "get_machine_id",
+    "get_num_client",
+    "get_num_machines",
+    "get_rank",
+    "in_degrees",
+    "in_subgraph",
+    "initialize",
+    "is_initialized",
+    "kvstore",
+    "load_partition",
+    "load_partition_book",
+    "load_partition_feats",
+    "node_split",
+    "optim",
+    "out_degrees",
+    "partition_graph",
+    "recv_response",
+    "register_service",
+    "remote_call",
+    "remote_call_to_machine",
+    "role",
+    "rpc",
+    "sample_etype_neighbors",
+    "sample_neighbors",
+    "send_request",
+    "send_request_to_machine",
+]
 
 
 def _remove_kwargs_dist(kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -79,4 +129,8 @@ def _remove_kwargs_dist(kwargs: dict[str, Any]) -> dict[str, Any]:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in servers.CLASSES:
+        return servers.CLASSES[name]
+    if name in ("DEFAULT_NTYPE", "DEFAULT_ETYPE"):
+        return getattr(constants, name)
     raise not_here(f"dgl.distributed.{name}")

@@ -183,7 +183,47 @@ class GraphPartitionBook(Types):
         return [0, *np.cumsum(sizes).tolist()]
 
 
-RangePartitionBook = GraphPartitionBook
+@keywords
+class RangePartitionBook(GraphPartitionBook):
+    """dgl.distributed's constructor of a book.
+
+    part_id: this trainer's part. node_map, edge_map: {type: [parts, 2]}, the begin and the end of the homogeneous ids
+    of each part. ntypes, etypes: {type: number}. Edge types are (source type, relation, destination type).
+
+    Raises AssertionError for another form of edge types and for a part or a range that does not fit.
+    """
+
+    def __init__(self, part_id: int, num_parts: int, node_map: Any, edge_map: Any, ntypes: dict[str, int],
+                 etypes: dict[Any, int]):
+        if not 0 <= part_id < num_parts:
+            raise AssertionError(f"part_id {part_id}: there are {num_parts} parts")
+        for etype in etypes:
+            if not isinstance(etype, tuple) or len(etype) != 3:
+                raise AssertionError(f"etypes: (source type, relation, destination type), not {etype!r}")
+        kinds = [sorted(types, key=types.get) for types in (ntypes, etypes)]  # type: ignore[arg-type]
+        sizes = [_sizes_of(ranges, names, num_parts) for ranges, names in zip((node_map, edge_map), kinds)]
+        super().__init__("", part_id, kinds[0], kinds[1], *sizes)
+
+
+def _sizes_of(ranges: Any, names: list[Any], parts: int) -> np.ndarray:
+    """[types, parts], the sizes of ranges of homogeneous ids. Raises AssertionError."""
+    found = np.zeros((len(names), parts), np.int64)
+    for number, name in enumerate(names):
+        if name not in ranges:
+            raise AssertionError(f"no ranges of {name!r}")
+        rows = np.asarray(ranges[name], np.int64)
+        if rows.shape != (parts, 2) or (rows[:, 0] > rows[:, 1]).any():
+            raise AssertionError(f"{name!r}: the begin and the end of a range in each of {parts} parts, not "
+                                 f"{list(rows.shape)}")
+        found[number] = rows[:, 1] - rows[:, 0]
+    return found
+
+
+def book_of_sizes(*arguments: Any) -> RangePartitionBook:
+    """A book with the arguments of GraphPartitionBook. Books are RangePartitionBooks in DGL, too."""
+    made = RangePartitionBook.__new__(RangePartitionBook)
+    GraphPartitionBook.__init__(made, *arguments)
+    return made
 
 
 def book_of(graph: graphwire.Graph, part: int) -> GraphPartitionBook:
@@ -192,9 +232,44 @@ def book_of(graph: graphwire.Graph, part: int) -> GraphPartitionBook:
     nodes = np.array([[len(graph.part_range(p, ntype)) for p in range(graph.num_parts)] for ntype in graph.ntypes])
     edges = np.array([[len(graph.part_edge_range(p, etype)) for p in range(graph.num_parts)]
                       for etype in graph.etypes])
-    book = GraphPartitionBook(graph.name, part, types.ntypes, types.canonical_etypes, nodes, edges)
+    book = book_of_sizes(graph.name, part, types.ntypes, types.canonical_etypes, nodes, edges)
     book._graph = graph
     return book
+
+
+class HeteroDataName(str):
+    """"node~TYPE~NAME" or "edge~SRC:REL:DST~NAME": the name of a tensor with its type of rows.
+
+    Raises AssertionError for an edge type that is not (source type, relation, destination type).
+    """
+
+    def __new__(cls, is_node: bool, entity_type: Any, data_name: str) -> HeteroDataName:
+        if not is_node and (not isinstance(entity_type, tuple) or len(entity_type) != 3):
+            raise AssertionError(f"an edge type is (source type, relation, destination type), not {entity_type!r}")
+        policy = f"node~{entity_type}" if is_node else f"edge~{':'.join(entity_type)}"
+        made = super().__new__(cls, f"{policy}~{data_name}")
+        made.policy_str, made._is_node, made._type, made.data_name = policy, is_node, entity_type, data_name
+        return made
+
+    policy_str: str
+    data_name: str
+    _is_node: bool
+    _type: Any
+
+    def __reduce__(self) -> Any:
+        return HeteroDataName, (self._is_node, self._type, self.data_name)
+
+    def is_node(self) -> bool:
+        return self._is_node
+
+    def is_edge(self) -> bool:
+        return not self._is_node
+
+    def get_type(self) -> Any:
+        return self._type
+
+    def get_name(self) -> str:
+        return self.data_name
 
 
 @keywords
@@ -228,8 +303,8 @@ class PartitionPolicy:
     def partition_book(self) -> GraphPartitionBook:
         return self._book
 
-    def get_data_name(self, name: str) -> str:
-        return f"{self.policy_str}~{name}"
+    def get_data_name(self, name: str) -> HeteroDataName:
+        return HeteroDataName(self._is_node, self.type_name, name)
 
     def to_local(self, id_tensor: Ids) -> torch.Tensor:
         local = self._book.nid2localnid if self._is_node else self._book.eid2localeid
@@ -258,4 +333,6 @@ class NodePartitionPolicy(PartitionPolicy):
 @keywords
 class EdgePartitionPolicy(PartitionPolicy):
     def __init__(self, partition_book: GraphPartitionBook, etype: Any = "_E"):
+        if isinstance(etype, str) and etype not in (*partition_book.etypes, "_E") and ":" not in etype:
+            raise AssertionError(f"no edge type {etype!r}; there are {', '.join(partition_book.etypes)}")
         super().__init__("edge~" + ":".join(partition_book.to_canonical_etype(etype)), partition_book)

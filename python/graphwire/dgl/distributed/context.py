@@ -20,12 +20,12 @@ from queue import SimpleQueue
 from typing import Any
 from weakref import ref
 
-import torch
 import torch.distributed as dist
 
 import graphwire
 from graphwire._keywords import keywords
 from graphwire._native import ffi
+from graphwire.dgl.seeding import seeds, watch_torch
 from graphwire.optim import _over_gloo
 
 _log = logging.getLogger("graphwire.dgl")
@@ -55,6 +55,17 @@ class Client:
 
     def barrier(self) -> None:
         self._context.barrier()
+
+    def data_name_list(self) -> list[str]:
+        """The keys of the graph's features and tensors, as kvstore_key has them: "node~TYPE~NAME"."""
+        self._context.collect()
+        graph = self._context.graph
+        if graph is None:
+            return []
+        features = [f"{'edge' if some.of_edges else 'node'}~{some.type}~{some.name}" for some in graph.features]
+        return features + [tensor["name"].replace("/", "~", 2) for tensor in graph.tensors]
+
+    gdata_name_list = data_name_list
 
     @property
     def num_servers(self) -> int:
@@ -88,7 +99,6 @@ class Context:
         self._gone: SimpleQueue[Any] = SimpleQueue()  # a mark for each Use that was freed
         self._dropped: set[str] = set()
         self.client = Client(self)
-        self._streams = 0
         self._local = threading.local()
         self._lock = threading.Lock()
 
@@ -209,14 +219,13 @@ class Context:
         self._local.stream, self._local.calls = stream, 0
 
     def draw(self) -> tuple[int, int]:
-        """(seed, stream) for one call that samples. The seed is derived from the seed of torch.manual_seed and from the
-        rank."""
-        seed = (torch.initial_seed() + 0x9E3779B97F4A7C15 * self.rank) % 2**63
+        """(seed, stream) for one call that samples. The seed is derived from the rank and from the seed of
+        torch.manual_seed, or of dgl.seed if that call came later."""
+        seed = (seeds.seed + 0x9E3779B97F4A7C15 * self.rank) % 2**63
         stream = getattr(self._local, "stream", None)
         if stream is None:
             with self._lock:
-                self._streams += 1
-                return seed, self._streams
+                return seed, next(seeds.streams)
         self._local.calls += 1
         return seed, ((stream << 8) + self._local.calls) % 2**62 + 2**62
 
@@ -254,6 +263,7 @@ class Context:
 
 
 context = Context()
+watch_torch()
 
 
 def _launched() -> bool:

@@ -14,7 +14,6 @@ Errors: TypeError and ValueError for arguments; those of the function.
 
 from __future__ import annotations
 
-import itertools
 import reprlib
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -31,9 +30,9 @@ from graphwire._native import Call, Workers
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.own_items import OwnItems
 from graphwire.dgl.id_arrays import ids_tensor
+from graphwire.dgl.seeding import seeds
 from graphwire.ranks import Steps
 
-_numbers = itertools.count()
 _EPOCH_MAX = 2**16 - 1  # an epoch has this many numbers in the streams of sampling
 
 
@@ -111,7 +110,8 @@ class DistDataLoader(OwnItems):
     num_workers, pin_memory, use_uva, persistent_workers: ignored; the launcher's --num_samplers sets the workers.
 
     iter(loader) begins a new epoch, independent of other loops; the iterator has the loader's attributes, and iter() of
-    an iterator that has given all batches begins a new epoch too. next(loader) continues the epoch that began last. In
+    an iterator that has given all batches begins a new epoch too. After torch.manual_seed or dgl.seed, epochs are
+    counted from 0 again, so that the same seed repeats a loop. next(loader) continues the epoch that began last. In
     the first loop that records gradients, a UserWarning reports once if ranks of torch.distributed have unequal numbers
     of steps: DistributedDataParallel would wait for ever.
 
@@ -129,7 +129,7 @@ class DistDataLoader(OwnItems):
         self.num_workers = context.samplers
         ahead = 0 if queue_size is None else _checks.integer("queue_size", queue_size)
         self.queue_size = ahead or max(4, 4 * self.num_workers)
-        self._number = next(_numbers)
+        self._number, self._seeded = next(seeds.loaders), seeds.number
         self._coming = 0  # the epoch that the next loop begins
         self._start: dict[str, Any] | None = None  # the state that the next loop continues from
         self._state: dict[str, Any] | None = None  # the state of the loop that began last, while it is under way
@@ -229,6 +229,8 @@ class DistDataLoader(OwnItems):
         if self.is_own:
             self.begin()
             return self
+        if self._seeded != seeds.number:  # the seed was set again since the last loop
+            self._coming, self._seeded = 0, seeds.number
         state = self._start or {"epoch": self._coming, "step": 0, "order": None}
         self._start, self._state, self._coming = None, state, state["epoch"] + 1
         batches = self._batches = self._epoch_of(state)
@@ -238,6 +240,7 @@ class DistDataLoader(OwnItems):
         """Sets the number of the next loop's epoch, which decides what it samples. Torch's random numbers decide the
         order. A position of load_state_dict() in this epoch stays. Raises TypeError and InvalidError."""
         self._coming, self._state = _checks.integer("epoch", epoch, 0, _EPOCH_MAX), None
+        self._seeded = seeds.number
         if self._start is not None and self._start["epoch"] != epoch:
             self._start = None
 

@@ -19,14 +19,15 @@ import torch
 import graphwire
 from graphwire.dgl.distributed.book import PartitionPolicy
 from graphwire.dgl.distributed.context import context
+from graphwire.dgl.seeding import seeds
 
 _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def seed_of(name: str) -> int:
-    """The seed of random initial values, derived from torch.manual_seed's and the tensor's name. The seed of the
+    """The seed of random initial values, derived from the seed of this process and the tensor's name. The seed of the
     trainer that creates the tensor counts."""
-    return (torch.initial_seed() ^ zlib.crc32(name.encode())) % 2**63
+    return (seeds.seed ^ zlib.crc32(name.encode())) % 2**63
 
 
 def known(function: Callable[..., Any] | None, dtype: torch.dtype) -> Any:

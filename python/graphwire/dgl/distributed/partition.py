@@ -23,7 +23,7 @@ from graphwire import partition as of_arrays
 from graphwire._keywords import keywords
 from graphwire._native import c_text, check, lib
 from graphwire.dgl import host
-from graphwire.dgl.distributed.book import GraphPartitionBook
+from graphwire.dgl.distributed.book import GraphPartitionBook, RangePartitionBook, book_of_sizes
 from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.types import Canonical, Types, _canonical
 
@@ -39,6 +39,24 @@ def _classes(g: Any, balance_ntypes: Any) -> dict[str, Any] | None:
     if len(g.ntypes) > 1:
         raise host.error_type()("balance_ntypes: {node type: class numbers} in a graph of several node types")
     return {g.ntypes[0]: balance_ntypes}
+
+
+# The columns of a part's graph that load_partition sets, and their types: names that DGL's own programs import.
+RESERVED_FIELD_DTYPE = {
+    "inner_node": torch.uint8, "inner_edge": torch.uint8, host.NID: torch.int64, host.EID: torch.int64,
+    host.NTYPE: torch.int16, host.ETYPE: torch.int32}
+
+
+def _get_inner_node_mask(graph: Any, ntype_id: int) -> torch.Tensor:
+    """Which nodes of a part's graph are the part's own and of a type, by the type's number: bools, [nodes]."""
+    inner = graph.ndata["inner_node"].bool()
+    return inner & (graph.ndata[host.NTYPE] == ntype_id) if host.NTYPE in graph.ndata else inner
+
+
+def _get_inner_edge_mask(graph: Any, etype_id: int) -> torch.Tensor:
+    """As _get_inner_node_mask, for edges."""
+    inner = graph.edata["inner_edge"].bool()
+    return inner & (graph.edata[host.ETYPE] == etype_id) if host.ETYPE in graph.edata else inner
 
 
 def _keeps_out_edges(graph_formats: Any) -> bool:
@@ -95,16 +113,33 @@ def partition_graph(g: Any, graph_name: str, num_parts: int, out_path: str, num_
     return (nodes[g.ntypes[0]], edges[g.canonical_etypes[0]]) if types.is_homogeneous else (nodes, edges)
 
 
+def _book_of_dgl(text: dict[str, Any], part_id: int) -> Any:
+    """load_partition_book of a JSON that DGL 1 has written. Raises TypeError and AssertionError."""
+    for word in ("node_map", "edge_map"):
+        if not isinstance(text[word], dict) or not all(isinstance(ranges, list) for ranges in text[word].values()):
+            raise TypeError(f"{word}: {{type: [[begin, end] of each part]}}; partition the graph by DGL 1, or newer")
+    ntypes = text.get("ntypes", {"_N": 0})
+    etypes = {_canonical(etype): number for etype, number in text.get("etypes", {"_N:_E:_N": 0}).items()}
+    ranges = {_canonical(etype): rows for etype, rows in text["edge_map"].items()}
+    name = text.get("graph_name", "")
+    book = RangePartitionBook(part_id, text["num_parts"], text["node_map"], ranges, ntypes, etypes)
+    book.graph_name = name
+    return book, name, ntypes, etypes
+
+
 @keywords
 def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionBook, str, dict[str, int],
                                                                  dict[Canonical, int]]:
-    """(book, graph's name, {node type: number}, {edge type: number}). Reads only the JSON.
+    """(book, graph's name, {node type: number}, {edge type: number}). Reads only the JSON, of Graphwire's parts or of
+    DGL's.
 
-    Raises DGLError if the file is not Graphwire's; AssertionError for a part that does not exist; GraphwireError if the
-    JSON has been changed, or is of a newer major version.
+    Raises DGLError if the file is neither; TypeError if DGL's JSON has no ranges of ids; AssertionError for a part that
+    does not exist; GraphwireError if Graphwire's JSON has been changed, or is of a newer major version.
     """
     path = Path(os.fspath(part_config))
     text = json.loads(path.read_text()) if path.is_file() else {}
+    if "format" not in text and {"node_map", "edge_map", "num_parts"} <= text.keys():
+        return _book_of_dgl(text, part_id)
     if not str(text.get("format", "")).startswith("graphwire-"):
         raise host.error_type()(f"{path} is not the JSON of a Graphwire graph, which partition_graph writes")
     if _checks.as_integer(part_id) is None:
@@ -117,7 +152,7 @@ def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionB
     sizes = [np.array([[end - begin for begin, end in text[key][kind]] for kind in kinds], np.int64)
              for key, kinds in (("node_map", ntypes), ("edge_map", etypes))]
     canonical = [_canonical(etype) for etype in etypes]
-    book = GraphPartitionBook(text["graph_name"], part_id, ntypes, canonical, *sizes)
+    book = book_of_sizes(text["graph_name"], part_id, ntypes, canonical, *sizes)
     return book, text["graph_name"], dict(text["ntypes"]), {etype: number for number, etype in enumerate(canonical)}
 
 
