@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from graphwire._caller import level_of_the_caller
 from graphwire.edge_ids import EdgeIds
 from graphwire.graph import Graph
 from graphwire.pyg.subgraph import EdgeType, triple
+from graphwire.ranks import level_of_the_caller
 
 
 def edge_ids(graph: Graph) -> EdgeIds:
