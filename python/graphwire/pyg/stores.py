@@ -236,10 +236,11 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
     NotImplementedError.
     """
 
+    _told = False  # whether csc() has warned
+
     def __init__(self, graph: Graph, hetero: bool | None = None):
         super().__init__()
         self.graph, self._typed, self._ids = graph, _is_typed(graph, hetero), edge_ids(graph)
-        self._told = False
 
     def get_all_edge_attrs(self) -> list[EdgeAttr]:
         """The attributes of all edge types. The graph's own ids are in the order of destinations. So edges with these
