@@ -109,8 +109,9 @@ def _attributes(data: Any, store: Any, *used: Optional[str]) -> Iterator[_Attrib
             yield _Attribute(data, store, name)
 
 
-def _count(data: Any, store: Any, ntype: str, given: Mapping[str, Any], least: int, edges: int) -> int:
-    """The number of nodes. least: the greatest id of an edge plus 1. edges: the number of edges that the store has."""
+def _count(data: Any, store: Any, ntype: str, given: Mapping[str, Any], least: int, of_nodes: bool) -> int:
+    """The number of nodes. least: the greatest id of an edge plus 1. of_nodes: all attributes of the store are those of
+    nodes. Without num_nodes and without an attribute that is surely one of nodes, PyG takes `least` for other stores."""
     for known in (given.get(ntype), store.get("num_nodes")):
         if known is not None:
             return int(known)
@@ -120,7 +121,7 @@ def _count(data: Any, store: Any, ntype: str, given: Mapping[str, Any], least: i
     if sure:
         assert sure[0].rows is not None
         return sure[0].rows
-    lengths = {one.rows for one in found} - ({edges} if edges != least else set())
+    lengths = {one.rows for one in found} if of_nodes else set()
     fits = [length for length in lengths if length is not None and length >= least]
     if lengths and len(fits) != 1:
         raise ValueError(f"{ntype}: its attributes leave the number of nodes open ("
@@ -219,7 +220,7 @@ def _of_data(data: Any, num_nodes: Any) -> Arrays:
     ends = _Ends(store, "the data")
     _add_edges(arrays, HOMOGENEOUS, ends)
     edges = len(arrays.edges[HOMOGENEOUS][0])
-    nodes = _count(data, store, "the data", {"the data": given.get(HOMOGENEOUS[0])}, arrays.counts["_N"], edges)
+    nodes = _count(data, store, "the data", {"the data": given.get(HOMOGENEOUS[0])}, arrays.counts["_N"], False)
     arrays.counts[HOMOGENEOUS[0]] = nodes
     _add_homogeneous(_Features(arrays), data, store, nodes, edges, ends.name)
     return arrays
@@ -238,7 +239,7 @@ def _of_hetero_data(data: Any, num_nodes: Any) -> Arrays:
         raise ValueError("the data has no edge type: give one, if need be with an empty edge_index, [2, 0]")
     for store in data.node_stores:
         ntype = store._key
-        count = arrays.counts[ntype] = _count(data, store, ntype, given, arrays.counts.get(ntype, 0), -1)
+        count = arrays.counts[ntype] = _count(data, store, ntype, given, arrays.counts.get(ntype, 0), True)
         _add_typed(features, data, store, ntype, count, None)
     for store in data.edge_stores:
         etype = store._key
