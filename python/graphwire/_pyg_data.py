@@ -109,9 +109,16 @@ def _attributes(data: Any, store: Any, *used: Optional[str]) -> Iterator[_Attrib
             yield _Attribute(data, store, name)
 
 
+def _taken(ntype: str, least: int) -> int:
+    """Warns of a number of nodes that only the edges show."""
+    warnings.warn(f"{ntype}: num_nodes is not set: it is taken as {least}, the greatest id of an edge plus 1",
+                  UserWarning, stacklevel=level_of_the_caller())
+    return least
+
+
 def _count(data: Any, store: Any, ntype: str, given: Mapping[str, Any], least: int, of_nodes: bool) -> int:
     """The number of nodes. least: the greatest id of an edge plus 1. of_nodes: all attributes of the store are those of
-    nodes. Without num_nodes and without an attribute that is surely one of nodes, PyG takes `least` for other stores."""
+    nodes. Without num_nodes and attributes of nodes, the number is `least`, as in PyG, and a warning says so."""
     for known in (given.get(ntype), store.get("num_nodes")):
         if known is not None:
             return int(known)
@@ -127,7 +134,7 @@ def _count(data: Any, store: Any, ntype: str, given: Mapping[str, Any], least: i
         raise ValueError(f"{ntype}: its attributes leave the number of nodes open ("
                          f"{', '.join(f'{one.name}: {one.rows} rows' for one in found)}; edges need {least}): set "
                          "num_nodes")
-    return fits[0] if fits else least
+    return fits[0] if fits else _taken(ntype, least)
 
 
 class _Features:
@@ -241,6 +248,8 @@ def _of_hetero_data(data: Any, num_nodes: Any) -> Arrays:
         ntype = store._key
         count = arrays.counts[ntype] = _count(data, store, ntype, given, arrays.counts.get(ntype, 0), True)
         _add_typed(features, data, store, ntype, count, None)
+    for ntype in arrays.counts.keys() - set(data.node_types) - given.keys():
+        _taken(ntype, arrays.counts[ntype])
     for store in data.edge_stores:
         etype = store._key
         _add_typed(features, data, store, etype, len(arrays.edges[etype][0]), matrices[etype])

@@ -172,7 +172,9 @@ def hetero(**columns):
 
 def test_the_number_of_nodes():
     assert converted(hetero(time=torch.arange(7)))[0].num_nodes("a") == 7
-    assert converted(hetero())[0].num_nodes("a") == 5
+    graph, said = converted(hetero())
+    assert graph.num_nodes("a") == 5
+    assert said == "a: num_nodes is not set: it is taken as 5, the greatest id of an edge plus 1"
     graph, said = converted(hetero(x=torch.ones(6), time=torch.arange(7)))
     assert graph.num_nodes("a") == 6 and "time of a" in said
     graph, said = converted(Data(edge_index=torch.tensor([[0, 1], [1, 4]]), u=torch.ones(7), y=torch.ones(5)))
