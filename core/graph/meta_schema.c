@@ -221,10 +221,11 @@ static gw_status check_parsed(const struct gw_graph_meta *meta, uint32_t part, c
 	return check_size(array);
 }
 
-uint32_t gw_meta_minor_of(const struct gw_graph_meta *meta, const char *text, uint32_t ndim)
+uint32_t gw_meta_minor_of(const struct gw_graph_meta *meta, const char *key, uint32_t ndim)
 {
-	struct gw_array_key key;
-	bool splits = gw_array_key_parse(meta, text, &key) == GW_OK && !key.edge && is_mask(key.name) && ndim > 1;
+	struct gw_array_key parsed;
+	bool splits =
+		ndim > 1 && gw_array_key_parse(meta, key, &parsed) == GW_OK && !parsed.edge && is_mask(parsed.name);
 	return splits ? GW_FORMAT_MINOR_SPLITS : 0;
 }
 

@@ -21,9 +21,10 @@ def is_frame(value: Any) -> bool:
 
 
 def _widths(values: Any, columns: int) -> Optional[list[int]]:
-    """The ends of the columns of embeddings, in `values.values`; None if `values` is something else."""
+    """The ends of the columns of embeddings, in `values.values`; None if `values` is something else. Embeddings without
+    rows may have values of one dimension."""
     inner, offset = getattr(values, "values", None), getattr(values, "offset", None)
-    if offset is None or getattr(inner, "ndim", 0) != 2 or len(offset) != columns + 1:
+    if offset is None or len(offset) != columns + 1 or (getattr(inner, "ndim", 0) != 2 and len(values)):
         return None
     return [int(end) for end in offset]
 
@@ -32,7 +33,8 @@ def _column(values: Any, number: int, columns: int) -> Any:
     """Column `number`, [rows, …]; None if it is ragged."""
     ends = _widths(values, columns)
     if ends is not None:
-        return values.values[:, ends[number]:ends[number + 1]]
+        begin, end = ends[number], ends[number + 1]
+        return values.values[:, begin:end] if len(values) else values.values.new_empty(0, end - begin)
     dense = hasattr(values, "detach") and values.ndim >= 2 and values.shape[1] == columns
     return values[:, number] if dense else None
 
@@ -51,12 +53,14 @@ class Layout:
     """The columns of a frame, without its rows. names: the columns that are features, in the frame's order."""
 
     def __init__(self, frame: Any):
+        import torch
+
         found = list(columns(frame))
         self.names = [name for name, rows in found if rows is not None]
         self.ragged = [name for name, rows in found if rows is None]
         if len(set(self.names)) != len(self.names):
             raise ValueError(f'a frame has a target, and a column "{TARGET}": rename the column')
-        self._empty = frame[[]]
+        self._empty = frame[torch.empty(0, dtype=torch.int64)]
         self._ends = {kind: _widths(values, len(frame.col_names_dict[kind]))
                       for kind, values in frame.feat_dict.items()}
 

@@ -18,8 +18,8 @@ from typing import Any, Optional
 import numpy as np
 
 from graphwire import _frames, _rows
-from graphwire._caller import level_of_the_caller
 from graphwire._graph_arrays import HOMOGENEOUS, Arrays
+from graphwire.ranks import level_of_the_caller
 
 _MATRICES = ("adj_t", "adj")
 _COUNTS = ("num_nodes", "num_edges")
@@ -109,8 +109,16 @@ def _attributes(data: Any, store: Any, *used: Optional[str]) -> Iterator[_Attrib
             yield _Attribute(data, store, name)
 
 
-def _count(data: Any, store: Any, ntype: str, given: Mapping[str, Any], least: int, edges: int) -> int:
-    """The number of nodes. least: the greatest id of an edge plus 1. edges: the number of edges that the store has."""
+def _taken(ntype: str, least: int) -> int:
+    """Warns of a number of nodes that only the edges show."""
+    warnings.warn(f"{ntype}: num_nodes is not set: it is taken as {least}, the greatest id of an edge plus 1",
+                  UserWarning, stacklevel=level_of_the_caller())
+    return least
+
+
+def _count(data: Any, store: Any, ntype: str, given: Mapping[str, Any], least: int, of_nodes: bool) -> int:
+    """The number of nodes. least: the greatest id of an edge plus 1. of_nodes: all attributes of the store are those of
+    nodes. Without num_nodes and attributes of nodes, the number is `least`, as in PyG, and a warning says so."""
     for known in (given.get(ntype), store.get("num_nodes")):
         if known is not None:
             return int(known)
@@ -120,13 +128,13 @@ def _count(data: Any, store: Any, ntype: str, given: Mapping[str, Any], least: i
     if sure:
         assert sure[0].rows is not None
         return sure[0].rows
-    lengths = {one.rows for one in found} - ({edges} if edges != least else set())
+    lengths = {one.rows for one in found} if of_nodes else set()
     fits = [length for length in lengths if length is not None and length >= least]
     if lengths and len(fits) != 1:
         raise ValueError(f"{ntype}: its attributes leave the number of nodes open ("
                          f"{', '.join(f'{one.name}: {one.rows} rows' for one in found)}; edges need {least}): set "
                          "num_nodes")
-    return fits[0] if fits else least
+    return fits[0] if fits else _taken(ntype, least)
 
 
 class _Features:
@@ -219,7 +227,7 @@ def _of_data(data: Any, num_nodes: Any) -> Arrays:
     ends = _Ends(store, "the data")
     _add_edges(arrays, HOMOGENEOUS, ends)
     edges = len(arrays.edges[HOMOGENEOUS][0])
-    nodes = _count(data, store, "the data", {"the data": given.get(HOMOGENEOUS[0])}, arrays.counts["_N"], edges)
+    nodes = _count(data, store, "the data", {"the data": given.get(HOMOGENEOUS[0])}, arrays.counts["_N"], False)
     arrays.counts[HOMOGENEOUS[0]] = nodes
     _add_homogeneous(_Features(arrays), data, store, nodes, edges, ends.name)
     return arrays
@@ -238,8 +246,10 @@ def _of_hetero_data(data: Any, num_nodes: Any) -> Arrays:
         raise ValueError("the data has no edge type: give one, if need be with an empty edge_index, [2, 0]")
     for store in data.node_stores:
         ntype = store._key
-        count = arrays.counts[ntype] = _count(data, store, ntype, given, arrays.counts.get(ntype, 0), -1)
+        count = arrays.counts[ntype] = _count(data, store, ntype, given, arrays.counts.get(ntype, 0), True)
         _add_typed(features, data, store, ntype, count, None)
+    for ntype in arrays.counts.keys() - set(data.node_types) - given.keys():
+        _taken(ntype, arrays.counts[ntype])
     for store in data.edge_stores:
         etype = store._key
         _add_typed(features, data, store, etype, len(arrays.edges[etype][0]), matrices[etype])

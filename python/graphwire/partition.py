@@ -267,6 +267,8 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         an array of pairs, a table with known names of ends such as src and dst (of pandas, polars or Arrow), or
         {(source type, relation, destination type): one of these or a SciPy matrix}. A SciPy matrix that is not square
         has the node types "row" and "column".
+        Names of types and features are texts without ":". One UserWarning names the attributes of the graph that do
+        not become features, and why.
     name: the graph's name.
     num_parts: the number of parts.
     out: the folder, which is created. An existing graph in it is replaced; other files in the folder stay.

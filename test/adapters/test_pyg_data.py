@@ -172,9 +172,14 @@ def hetero(**columns):
 
 def test_the_number_of_nodes():
     assert converted(hetero(time=torch.arange(7)))[0].num_nodes("a") == 7
-    assert converted(hetero())[0].num_nodes("a") == 5
+    graph, said = converted(hetero())
+    assert graph.num_nodes("a") == 5
+    assert said == "a: num_nodes is not set: it is taken as 5, the greatest id of an edge plus 1"
     graph, said = converted(hetero(x=torch.ones(6), time=torch.arange(7)))
     assert graph.num_nodes("a") == 6 and "time of a" in said
+    graph, said = converted(Data(edge_index=torch.tensor([[0, 1], [1, 4]]), u=torch.ones(7), y=torch.ones(5)))
+    assert graph.num_nodes() == 5 and "u of the data ([7]" in said  # u may be the graph's
+    check(graph.feature("y"), torch.ones(5))
     graph, said = converted(hetero(one=torch.ones(6), time=torch.arange(7)), num_nodes={"a": 7})
     assert graph.num_nodes("a") == 7 and "one of a" in said
     with pytest.raises(ValueError, match=r"a: .*\(one: 6 rows, time: 7 rows; edges need 5\): set num_nodes"):

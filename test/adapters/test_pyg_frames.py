@@ -20,7 +20,7 @@ class Ragged:
 
     def __init__(self, rows):
         self.rows = rows
-        self.values, self.offset = torch.zeros(len(rows)), torch.arange(2 * len(rows) + 1)
+        self.values, self.offset = torch.zeros(len(rows)), torch.arange(len(rows) + 1)
 
     def __len__(self):
         return len(self.rows)
@@ -33,15 +33,15 @@ class Embedded:
     """MultiEmbeddingTensor: columns of several widths, side by side."""
 
     def __init__(self, num_rows, num_cols, values, offset):
-        assert values.shape == (num_rows, offset[-1]) and len(offset) == num_cols + 1
+        assert (values.ndim == 2 or not num_rows) and len(offset) == num_cols + 1
         self.values, self.offset = values, offset
 
     def __len__(self):
         return len(self.values)
 
     def __getitem__(self, index):
-        rows = self.values[index]
-        return Embedded(len(rows), len(self.offset) - 1, rows, self.offset)
+        rows = self.values[index]  # without rows PyTorch Frame has values of one dimension
+        return Embedded(len(rows), len(self.offset) - 1, rows if len(rows) else torch.empty(0), self.offset)
 
 
 class Frame:

@@ -81,11 +81,13 @@ static bool is_table_of_names(const struct gw_import_feature *feature)
 	return feature->kind == GW_FEATURE_TEXT && bytes > tail && strcmp(feature->name + bytes - tail, ".names") == 0;
 }
 
-gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *given)
+gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature)
 {
-	struct gw_import_feature added = *given, *feature = &added;
-	if (is_of_splits(feature))
-		feature->kind = GW_FEATURE_ARRAY;
+	struct gw_import_feature splits = *feature;
+	if (is_of_splits(feature)) {
+		splits.kind = GW_FEATURE_ARRAY;
+		feature = &splits;
+	}
 	gw_status status = gw_name_check("feature", feature->name);
 	if (status == GW_OK && (feature->kind == GW_FEATURE_MASK || feature->kind == GW_FEATURE_FLAGS))
 		status = features_check_mask(feature);

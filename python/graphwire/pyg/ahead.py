@@ -20,13 +20,13 @@ from torch.utils.data import DataLoader
 from torch_geometric.sampler.base import SubgraphType
 
 from graphwire._arrays import Lease
-from graphwire._caller import level_of_the_caller
 from graphwire._minibatch import Spec, make_batch
 from graphwire._native import OfProcess, check, lib, wait
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.orders import index_batches
 from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.sources import Source
+from graphwire.ranks import level_of_the_caller
 from graphwire.seeds import NodeSeeds
 
 DEPTH = 4  # batches under way in a loop, as graphwire.NodeLoader's default

@@ -111,8 +111,15 @@ def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None
         process ends, however it ends. Forked children keep the folder until they end.
     The other arguments are those of graphwire.partition_graph.
 
+    Every attribute with a row for each node or edge becomes a feature, with its dtype, along the axis that PyG
+    concatenates; each column of a TensorFrame becomes the feature "tf.COLUMN". Lists of texts of nodes become texts.
+    One UserWarning names all other attributes, and why they are no features.
+
     In one part, nodes keep their ids, and PyG's loaders return the edges' original ids. In several parts, the features
-    "orig_id" hold the original ids. Raises the errors of graphwire.partition_graph and graphwire.open.
+    "orig_id" hold the original ids.
+
+    Raises ValueError for data without edge types, and for a node type whose attributes leave the number of nodes open;
+    and the errors of graphwire.partition_graph and graphwire.open.
     """
 
     def parts(folder: str | os.PathLike) -> Path:

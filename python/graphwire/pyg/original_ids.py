@@ -20,10 +20,10 @@ from typing import Any
 import torch
 
 from graphwire import _checks
-from graphwire._caller import level_of_the_caller
 from graphwire._native import GraphwireError, InvalidError, NotFoundError, OutOfRangeError
 from graphwire.edge_ids import EdgeIds
 from graphwire.graph import Graph
+from graphwire.ranks import level_of_the_caller
 
 ORIGINAL = "orig_id"
 CHUNK = 1 << 18  # original ids that are read at once

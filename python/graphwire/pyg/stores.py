@@ -12,6 +12,7 @@ Errors: ValueError for names; those of Feature and Tensor for rows.
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,6 @@ from torch_geometric.data import EdgeAttr, TensorAttr
 from torch_geometric.data.graph_store import EdgeLayout
 
 from graphwire import _arrays
-from graphwire._caller import level_of_the_caller
 from graphwire._index import RowIndex
 from graphwire._keywords import keywords
 from graphwire._native import GraphwireError, NotFoundError
@@ -31,6 +31,7 @@ from graphwire.graph import Feature, Graph
 from graphwire.pyg.names import check_names
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.subgraph import triple
+from graphwire.ranks import level_of_the_caller
 from graphwire.tensor import Tensor
 
 Names = Union[str, Sequence[str], Mapping[str, str]]
@@ -267,14 +268,14 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
         them. If both directions of an edge share a column, edges are in the graph's order. "graph": the graph's ids and
         order.
 
-    Edges cannot be changed: put_edge_index and remove_edge_index raise
-    NotImplementedError.
+    Edges cannot be changed: put_edge_index and remove_edge_index raise NotImplementedError.
     """
+
+    _warned = False  # whether csc() has warned
 
     def __init__(self, graph: Graph, hetero: bool | None = None, ids: str = "orig"):
         super().__init__()
         self.graph, self._typed, self._ids = graph, _is_typed(graph, hetero), OriginalIds(graph, ids)
-        self._warned = False
 
     def get_all_edge_attrs(self) -> list[EdgeAttr]:
         """The attributes of all edge types. The graph's own ids are in the order of destinations. So edges with these
@@ -284,13 +285,14 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
                          tuple(graph.num_nodes(end) for end in graph.ends(name))) for name in graph.etypes]
 
     def csc(self, *args: Any, **options: Any) -> Any:
-        """PyG's GraphStore.csc(), with one warning: PyG's own NeighborLoader calls it in each trainer."""
-        if not self._warned:
+        """PyG's GraphStore.csc(). Warns once if PyG itself calls it, as its NeighborLoader does in each trainer."""
+        level = level_of_the_caller()
+        caller = str(sys._getframe(level - 1).f_globals.get("__name__"))
+        if caller.startswith("torch_geometric.") and not self._warned:
             self._warned = True
             warnings.warn(f"every edge of the graph {self.graph.name} is read into this process, as PyG's own "
                           "NeighborLoader and LinkNeighborLoader need it. graphwire.pyg.NeighborLoader and "
-                          "LinkNeighborLoader sample the edges where they are", UserWarning,
-                          stacklevel=level_of_the_caller())
+                          "LinkNeighborLoader sample the edges where they are", UserWarning, stacklevel=level)
         return super().csc(*args, **options)
 
     def _get_edge_index(self, edge_attr: EdgeAttr) -> Any:
