@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from typing import Any, Callable, Union
+from typing import Any, Union
 
 import torch
 from torch_geometric.data import Data, HeteroData
@@ -21,7 +21,6 @@ from torch_geometric.loader.utils import filter_data, filter_hetero_data
 
 from graphwire import _checks
 from graphwire._arrays import gather_all
-from graphwire.batch import Edges
 from graphwire.graph import Graph
 from graphwire.pyg.convert import from_pyg
 from graphwire.pyg.names import check_names
@@ -65,16 +64,12 @@ class Rows:
 
     def edges_of(self, etype: str, ids: torch.Tensor, found: Sampled) -> Iterator[tuple[str, torch.Tensor]]:
         names = self._edges.get(etype, {})
-        if ids is found.given(etype) and found.has_edges(etype):
-            yield from ((called, found.edge_rows(etype, _column(name))) for called, name in names.items())
+        if ids is found.given(etype):
+            yield from ((called, found.edge_rows(etype, name)) for called, name in names.items())
         elif names:
             graph, at = self.ids.graph, self.ids.edges_to_graph(etype, ids)
             asked = [(graph.feature(name, etype=etype).pointer(), at) for name in names.values()]
             yield from zip(names, map(torch.as_tensor, gather_all(graph._opened(), asked, torch)))
-
-
-def _column(name: str) -> Callable[[Edges], Any]:
-    return lambda edges: edges.data[name]
 
 
 class Source:
