@@ -217,7 +217,7 @@ class Batch:
         self.true_edges: Any = 0
         self.edge_type: str | None = None
         self._lease: Lease | None = None
-        self._edge_rows: dict[str, dict[str, Array]] = {}  # {edge type: {feature: the rows of all hops}}; see _minibatch
+        self._edge_rows: dict[str, dict[str, Array]] = {}  # {edge type: {feature: rows of all hops}}
 
     @property
     def num_edges(self) -> int:

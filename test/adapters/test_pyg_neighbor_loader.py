@@ -9,6 +9,7 @@ import inspect
 import os
 import pickle
 import re
+import signal
 import warnings
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import graphwire
 import pytest
 import torch
 import torch_geometric.loader as pyg
+from conftest import Servers
 from graphwire._native import lib
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, from_pyg, stores
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, RandomSampler, WeightedRandomSampler
@@ -259,6 +261,7 @@ def test_nothing_leaks(source):
             raise OSError("the sampler")
 
     loader = NeighborLoader(source, [5, 5], batch_size=4, transform=transform)
+    list(NeighborLoader(source, [5]))  # the first batches open what a process needs once
     before, descriptors = live(), len(os.listdir("/proc/self/fd"))
     with pytest.raises(RuntimeError, match="the third"):
         list(loader)
@@ -274,6 +277,25 @@ def test_nothing_leaks(source):
     del kept, cycle
     assert len(list(loader)) == 15
     assert live() == before and len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_a_signal_ends_the_wait(tmp_path):
+    """The servers do not answer: Ctrl-C ends the wait, the batches under way are cancelled, and later loops work."""
+    from_pyg(DATA, tmp_path / "parts", num_parts=2).close()
+    servers = Servers(tmp_path / "parts", 2, tmp_path)
+    with graphwire.open(servers=servers.addresses, transport="tcp", insecure=True) as graph:
+        loader = NeighborLoader(graph, [3, 3], batch_size=8)
+        assert len(list(loader)) == 8
+        before = live()
+        servers.stop()
+        handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            list(loader)
+        signal.signal(signal.SIGALRM, handler)
+        servers.go_on()
+        assert live() == before and len(list(loader)) == 8
+    servers.close()
 
 
 # --- What a batch has. ---
