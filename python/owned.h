@@ -74,6 +74,10 @@ struct held_memory {
 void *memory_copy(struct held_memory *held, const void *bytes, size_t count);
 void memory_end(struct held_memory *held);
 
+/* Writes the edges of one type of all hops, the seeds' hop first: src and dst, the row numbers of their ends, and ids,
+ * unless it is NULL. The mini-batch has wide indices, and one edge list for each hop (GW_FRONTIER_NEW). */
+void hops_edges(const struct gw_minibatch *minibatch, uint32_t etype, int64_t *src, int64_t *dst, int64_t *ids);
+
 /* --- Objects without a share of a client. --- */
 
 void edge_list_end(struct gw_edge_list **list);

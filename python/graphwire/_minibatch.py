@@ -192,10 +192,11 @@ def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
         if at == lib.GW_AT_INPUTS:
             batch.features[kind][name] = _arrays.public_rows(rows, tensor.dtype, torch)
             continue
+        whole = batch._edge_rows.setdefault(kind, {})[name] = _arrays.public_rows(rows, tensor.dtype, torch)
         begin = 0
         for block in reversed(batch.blocks):  # the rows are in the order of sampling: the seeds' hop first
             if kind in block.edges:
                 edges = block.edges[kind]
-                edges.data[name] = _arrays.public_rows(rows[begin:begin + edges.num_edges], tensor.dtype, torch)
+                edges.data[name] = whole[begin:begin + edges.num_edges]
                 begin += edges.num_edges
     return batch

@@ -1,5 +1,5 @@
-"""Whose ids graphwire.pyg takes and returns: those of the user's data, for its own loaders and for PyG's over stores, in
-one part and in three, standalone and over servers."""
+"""Whose ids graphwire.pyg takes and returns: those of the user's data, for its own loaders and for PyG's over stores.
+In one part and in three, standalone and over servers."""
 
 from __future__ import annotations
 

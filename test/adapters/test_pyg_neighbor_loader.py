@@ -9,6 +9,7 @@ import inspect
 import os
 import pickle
 import re
+import signal
 import warnings
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import graphwire
 import pytest
 import torch
 import torch_geometric.loader as pyg
+from conftest import Servers
 from graphwire._native import lib
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, from_pyg, stores
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, RandomSampler, WeightedRandomSampler
@@ -259,6 +261,7 @@ def test_nothing_leaks(source):
             raise OSError("the sampler")
 
     loader = NeighborLoader(source, [5, 5], batch_size=4, transform=transform)
+    list(NeighborLoader(source, [5]))  # the first batches open what a process needs once
     before, descriptors = live(), len(os.listdir("/proc/self/fd"))
     with pytest.raises(RuntimeError, match="the third"):
         list(loader)
@@ -276,7 +279,68 @@ def test_nothing_leaks(source):
     assert live() == before and len(os.listdir("/proc/self/fd")) == descriptors
 
 
+def test_a_signal_ends_the_wait(tmp_path):
+    """The servers do not answer: Ctrl-C ends the wait, the batches under way are cancelled, and later loops work."""
+    from_pyg(DATA, tmp_path / "parts", num_parts=2).close()
+    servers = Servers(tmp_path / "parts", 2, tmp_path)
+    with graphwire.open(servers=servers.addresses, transport="tcp", insecure=True) as graph:
+        loader = NeighborLoader(graph, [3, 3], batch_size=8)
+        assert len(list(loader)) == 8
+        before = live()
+        servers.stop()
+        handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            list(loader)
+        signal.signal(signal.SIGALRM, handler)
+        servers.go_on()
+        assert live() == before and len(list(loader)) == 8
+    servers.close()
+
+
 # --- What a batch has. ---
+
+def is_even(drawn, count):
+    """Whether numbers below `count` are drawn equally often: chi-square within eight deviations."""
+    counts = torch.bincount(drawn, minlength=count).double()
+    expected = len(drawn) / count
+    return len(counts) == count and float(((counts - expected) ** 2 / expected).sum()) < count + 8 * (2 * count) ** 0.5
+
+
+@pytest.mark.parametrize("parts", [0, 3])
+def test_the_law_of_negatives(parts):
+    """Each end of a negative is any node of its type, equally often."""
+    data = HeteroData()
+    data["a"].x, data["b"].x, kind = torch.arange(30), torch.arange(12), ("a", "to", "b")
+    data[kind].edge_index = torch.stack([torch.randint(0, 30, (600,)), torch.randint(0, 12, (600,))])
+    torch.manual_seed(8)
+    with from_pyg(data, num_parts=parts or 1) as graph:
+        loader = LinkNeighborLoader(graph if parts else data, [1], kind, neg_sampling=("binary", 4), batch_size=100)
+        ends = [torch.cat([batch[end].n_id[batch[kind].edge_label_index[side, 100:]] for batch in loader])
+                for side, end in enumerate("ab")]
+        assert len(ends[0]) == 2400 and is_even(ends[0], 30) and is_even(ends[1], 12)
+        loader = LinkNeighborLoader(graph if parts else data, [1], kind, neg_sampling=("triplet", 3), batch_size=100)
+        drawn = torch.cat([batch["b"].n_id[batch["b"].dst_neg_index.flatten()] for batch in loader])
+        assert len(drawn) == 1800 and is_even(drawn, 12)
+
+
+def test_the_law_of_draws(source):
+    """The in-edges of a node are drawn equally often, with and without replacement, at both hops."""
+    torch.manual_seed(0)
+    degrees = torch.bincount(DATA.edge_index[1], minlength=60)
+    hub = int(degrees.argmax())
+    into = DATA.edge_index[0][(DATA.edge_index[1] == hub) & (DATA.edge_index[0] != hub)]
+    other = int(into[degrees[into].argmax()])
+    for replace in (False, True):
+        loader, drawn = NeighborLoader(source, [4, 3], torch.tensor([hub]), replace=replace), {hub: [], other: []}
+        for _ in range(800):
+            batch = loader([0])
+            for node, edges in drawn.items():
+                edges.append(batch.e_id[batch.n_id[batch.edge_index[1]] == node])
+        for node, edges in drawn.items():
+            own = (DATA.edge_index[1] == node).nonzero().flatten()
+            assert is_even(torch.searchsorted(own, torch.cat(edges)), len(own)), (node, replace)
+
 
 def test_attributes_are_those_of_pyg(source):
     """PyG's NodeLoader and LinkLoader with our sampler over the data: the same attributes, and with all neighbours the

@@ -47,8 +47,8 @@ def _check_unique(graph: Graph, ntype: str) -> None:
     found, counts = ids.unique(return_counts=True)
     if len(found) < len(ids):
         graph._renumbered = None  # the next loader is refused too
-        raise InvalidError("GW_INVALID", f"the original id {int(found[counts > 1][0])} belongs to several nodes of type "
-                           f'{ntype}: n_id could not name them; pass ids="graph", or import the nodes with ids of '
+        raise InvalidError("GW_INVALID", f"the original id {int(found[counts > 1][0])} belongs to several nodes of "
+                           f'type {ntype}: n_id could not name them; pass ids="graph", or import the nodes with ids of '
                            "their own")
 
 

@@ -8,16 +8,21 @@ batch in which a seed repeats takes another way (subgraph.py): each seed gets a 
 
 from __future__ import annotations
 
-from typing import Any, Callable, Union
+from typing import Any, Union
 
 import torch
 from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
-from graphwire.batch import Batch, Edges
+from graphwire._native import ffi, lib
+from graphwire.batch import Batch
 from graphwire.pyg.original_ids import ORIGINAL, OriginalIds
 from graphwire.pyg.subgraph import Subgraph, triple
 
 Output = Union[SamplerOutput, HeteroSamplerOutput]
+
+
+def _pointer(ids: torch.Tensor) -> Any:
+    return ffi.cast("int64_t *", ids.data_ptr())
 
 
 class Sampled:
@@ -29,6 +34,7 @@ class Sampled:
         again = any(len(rows) != seeds[ntype] for ntype, rows in batch.seed_rows.items())
         self._copies = Subgraph(batch, batch.seed_rows, ids.graph.etypes) if again else None
         self._hops = batch.blocks[::-1]  # from the seeds outwards
+        self._own_ids: dict[str, torch.Tensor] = {}
         self._given: dict[str, torch.Tensor] = {}
         self._edge_index: dict[str, torch.Tensor] = {}
         self._rows: dict[str, torch.Tensor] = {}
@@ -38,15 +44,14 @@ class Sampled:
         rows = torch.as_tensor(rows)
         return rows if self._copies is None else rows[self._copies.rows[ntype]]
 
-    def edge_rows(self, etype: str, of: Callable[[Edges], Any]) -> torch.Tensor:
-        """Rows of the subgraph's edges. of(edges): a row for each edge of a block."""
-        if self._copies is not None:
-            return self._copies.edge_rows(triple(etype), of)
-        found = [torch.as_tensor(of(block.edges[etype])) for block in self._hops if etype in block.edges]
-        return torch.cat(found) if found else torch.empty(0, dtype=torch.int64)
+    def edge_rows(self, etype: str, name: str) -> torch.Tensor:
+        """The rows of a feature for the subgraph's edges."""
+        if self._copies is None or not self.has_edges(etype):
+            return torch.as_tensor(self.batch._edge_rows[etype][name])
+        return self._copies.edge_rows(triple(etype), lambda edges: edges.data[name])
 
     def has_edges(self, etype: str) -> bool:
-        """Whether a hop samples edges of the type. The other types have no rows of edges at all."""
+        """Whether a hop samples edges of the type."""
         return any(etype in block.edges for block in self._hops)
 
     def nodes(self, ntype: str) -> torch.Tensor:
@@ -56,20 +61,26 @@ class Sampled:
         return self.node_rows(ntype, self.batch.nodes[ntype])
 
     def edges(self, etype: str) -> torch.Tensor:
-        """e_id."""
+        """e_id, a copy as n_id is."""
         if self._ids.has_edges(etype):
-            return self.edge_rows(etype, lambda edges: edges.data[ORIGINAL]).to(torch.int64)
-        return self.edge_rows(etype, lambda edges: edges.edge_ids)
+            return self.edge_rows(etype, ORIGINAL).to(torch.int64, copy=True)
+        if self._copies is not None:
+            return self._copies.edge_rows(triple(etype), lambda edges: edges.edge_ids)
+        return self._own_ids[etype]
 
     def _ends(self, etype: str) -> torch.Tensor:
-        """edge_index, [2, edges]. Its rows are used as row and col of the SamplerOutput."""
+        """edge_index, [2, edges]. Its rows are used as row and col of the SamplerOutput. Also stores the graph's ids
+        of the edges, if these are e_id."""
         if self._copies is not None:
             return torch.stack([self._copies.src[triple(etype)], self._copies.dst[triple(etype)]])
-        found = [block.edges[etype] for block in self._hops if etype in block.edges]
-        ends = torch.empty(2, sum(edges.num_edges for edges in found), dtype=torch.int64)
-        if found:
-            torch.cat([torch.as_tensor(edges.indices) for edges in found], out=ends[0])
-            torch.cat([torch.as_tensor(edges.dst) for edges in found], out=ends[1])
+        assert self.batch._lease is not None
+        graph, count = self._ids.graph, sum(self._num_edges(etype))
+        ends, ids = torch.empty(2, count, dtype=torch.int64), ffi.NULL
+        if not self._ids.has_edges(etype):
+            self._own_ids[etype] = torch.empty(count, dtype=torch.int64)
+            ids = _pointer(self._own_ids[etype])
+        lib.hops_edges(self.batch._lease.minibatch, graph.etypes.index(etype), _pointer(ends[0]), _pointer(ends[1]),
+                       ids)
         return ends
 
     def _num_nodes(self, ntype: str) -> list[int]:

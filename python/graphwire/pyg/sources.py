@@ -11,9 +11,9 @@ Errors: TypeError for other data; ValueError for names that collide, and for typ
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator
-from typing import Any, Callable, Union
+from typing import Any, Union
+from weakref import ref
 
 import torch
 from torch_geometric.data import Data, HeteroData
@@ -21,7 +21,6 @@ from torch_geometric.loader.utils import filter_data, filter_hetero_data
 
 from graphwire import _checks
 from graphwire._arrays import gather_all
-from graphwire.batch import Edges
 from graphwire.graph import Graph
 from graphwire.pyg.convert import from_pyg
 from graphwire.pyg.names import check_names
@@ -32,7 +31,7 @@ from graphwire.pyg.subgraph import triple
 from graphwire.tensor import Tensor
 from graphwire.weights import Weight
 
-_graphs: weakref.WeakValueDictionary[Any, Graph] = weakref.WeakValueDictionary()  # of data in memory, while in use
+_graphs: dict[Any, ref[Graph]] = {}  # of data in memory, while a loader uses them
 
 
 class Rows:
@@ -65,16 +64,12 @@ class Rows:
 
     def edges_of(self, etype: str, ids: torch.Tensor, found: Sampled) -> Iterator[tuple[str, torch.Tensor]]:
         names = self._edges.get(etype, {})
-        if ids is found.given(etype) and found.has_edges(etype):
-            yield from ((called, found.edge_rows(etype, _column(name))) for called, name in names.items())
+        if ids is found.given(etype):
+            yield from ((called, found.edge_rows(etype, name)) for called, name in names.items())
         elif names:
             graph, at = self.ids.graph, self.ids.edges_to_graph(etype, ids)
             asked = [(graph.feature(name, etype=etype).pointer(), at) for name in names.values()]
             yield from zip(names, map(torch.as_tensor, gather_all(graph._opened(), asked, torch)))
-
-
-def _column(name: str) -> Callable[[Edges], Any]:
-    return lambda edges: edges.data[name]
 
 
 class Source:
@@ -187,11 +182,14 @@ def _graph_of(data: Any, weight: Weight) -> Graph:
     """The graph of the edges of data in memory. Loaders over the same tensors share it."""
     weights = _weights(data, weight)
     key = _Key(data, weights)
-    graph = _graphs.get(key.value)
+    for old in [old for old, gone in list(_graphs.items()) if gone() is None]:
+        _graphs.pop(old, None)
+    known = _graphs.get(key.value)
+    graph = None if known is None else known()
     if graph is None:
         graph = from_pyg(_edges_only(data), edge_features=_rows_of(data, weights), weight=weights)
         graph._kept = key.tensors  # so that their id()s stay theirs
-        _graphs[key.value] = graph
+        _graphs[key.value] = ref(graph)
     return graph
 
 
