@@ -228,7 +228,7 @@ def test_a_part_of_types(hetero, tmp_path):
             assert torch.equal(local.ndata[dgl.NID][:own], book.partid2nids(part)) and not local.ndata["inner_node"][
                 own:].any()
             assert torch.equal(local.edata[dgl.EID], book.partid2eids(part)) and local.edata["inner_edge"].all()
-            assert (local.ndata[dgl.NTYPE].dtype, local.edata[dgl.ETYPE].dtype) == (torch.int16, torch.int32)
+            assert (local.ndata[dgl.NTYPE].dtype, local.edata[dgl.ETYPE].dtype) == (torch.int32, torch.int32)
             kinds, ids = book.map_to_per_ntype(local.ndata[dgl.NID])
             edge_kinds, edge_ids = book.map_to_per_etype(local.edata[dgl.EID])
             assert torch.equal(local.ndata[dgl.NTYPE].long(), kinds)

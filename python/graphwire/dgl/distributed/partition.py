@@ -44,7 +44,7 @@ def _classes(g: Any, balance_ntypes: Any) -> dict[str, Any] | None:
 # The columns of a part's graph that load_partition sets, and their types: names that DGL's own programs import.
 RESERVED_FIELD_DTYPE = {
     "inner_node": torch.uint8, "inner_edge": torch.uint8, host.NID: torch.int64, host.EID: torch.int64,
-    host.NTYPE: torch.int16, host.ETYPE: torch.int32}
+    host.NTYPE: torch.int32}  # ETYPE is the same name
 
 
 def _get_inner_node_mask(graph: Any, ntype_id: int) -> torch.Tensor:
@@ -188,7 +188,7 @@ def load_partition(part_config: str, part_id: int, load_feats: bool = True) -> A
         made.ndata["inner_node"] = (torch.arange(len(nodes)) < len(own)).to(torch.uint8)
         made.edata["inner_edge"] = torch.ones(len(edges), dtype=torch.uint8)
         if not book.is_homogeneous:
-            made.ndata[host.NTYPE] = book.map_to_per_ntype(nodes)[0].to(torch.int16)
+            made.ndata[host.NTYPE] = book.map_to_per_ntype(nodes)[0].to(torch.int32)
             made.edata[host.ETYPE] = book.map_to_per_etype(edges)[0].to(torch.int32)
         features = [_features(graph, book, part_id, of_edges) if load_feats else {} for of_edges in (False, True)]
     return made, features[0], features[1], book, name, list(ntypes), list(etypes)
