@@ -12,6 +12,7 @@ Errors: ValueError for names; those of Feature and Tensor for rows.
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -250,13 +251,14 @@ class GraphStore(pyg.GraphStore):  # type: ignore[misc]
                          tuple(graph.num_nodes(end) for end in graph.ends(name))) for name in graph.etypes]
 
     def csc(self, *args: Any, **options: Any) -> Any:
-        """PyG's GraphStore.csc(), with one warning: PyG's own NeighborLoader calls it in each trainer."""
-        if not self._told:
+        """PyG's GraphStore.csc(). Warns once if PyG itself calls it, as its NeighborLoader does in each trainer."""
+        level = level_of_the_caller()
+        caller = str(sys._getframe(level - 1).f_globals.get("__name__"))
+        if caller.startswith("torch_geometric.") and not self._told:
             self._told = True
             warnings.warn(f"every edge of the graph {self.graph.name} is read into this process, as PyG's own "
                           "NeighborLoader and LinkNeighborLoader need it. graphwire.pyg.NeighborLoader and "
-                          "LinkNeighborLoader sample the edges where they are", UserWarning,
-                          stacklevel=level_of_the_caller())
+                          "LinkNeighborLoader sample the edges where they are", UserWarning, stacklevel=level)
         return super().csc(*args, **options)
 
     def _get_edge_index(self, edge_attr: EdgeAttr) -> Any:
