@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import warnings
 
@@ -13,6 +14,7 @@ import torch
 pytest.importorskip("torch_geometric")
 from torch_geometric import transforms
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.sampler import NeighborSampler
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32, torch.uint8,
           torch.int8, torch.bool]
@@ -267,17 +269,23 @@ def test_to_pyg_has_every_type(seed):
 
 
 def test_reading_every_edge_is_told_once():
-    """PyG's own NeighborLoader calls csc() in each trainer; coo(), which LinkLoader calls, is meant to read."""
-    graph, _ = converted(Data(edge_index=edges(), num_nodes=10))
-    store = graphwire.pyg.GraphStore(graph)
+    """PyG's own NeighborLoader reads every edge into each trainer. Other calls are meant to."""
+    graph, _ = converted(Data(edge_index=edges(), num_nodes=10, x=torch.ones(10)))
+    feature_store, graph_store = graphwire.pyg.stores(graph, "x")
+
+    def sampler():
+        with contextlib.suppress(ImportError):  # it needs pyg-lib or torch-sparse, after it has read the edges
+            NeighborSampler((feature_store, graph_store), num_neighbors=[2])
+
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        store.coo()
+        graph_store.coo()
+        graph_store.csc()
     with pytest.warns(UserWarning, match=r"every edge of the graph .* graphwire.pyg.NeighborLoader"):
-        store.csc()
+        sampler()
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        store.csc()
+        warnings.filterwarnings("error", "every edge of the graph")
+        sampler()
 
 
 def test_errors_have_the_names():
