@@ -1,4 +1,4 @@
-"""One system in the comparison of epochs: epoch_worker.py graphwire|pyg|pyg_stores|dgl DIR [NAME=VALUE…]
+"""One system in the comparison of epochs: epoch_worker.py graphwire|pyg|pyg_loader|pyg_stores|dgl DIR [NAME=VALUE…]
 
 All systems train the same model (three layers of GraphSAGE, mean, 64 wide, one thread of PyTorch) on batches of 1000
 seeds, with fanouts 15, 10, 5, 128 float32 features, and labels. A worker prints a JSON object when it is ready. It then
@@ -126,6 +126,16 @@ class PygStores(Pyg):
                                shuffle=True)
 
 
+class PygLoader(PygStores):
+    """graphwire.pyg.NeighborLoader over the same stores."""
+
+    def batches(self, count):
+        import graphwire.pyg
+
+        seeds = torch.from_numpy(self.random.choice(self.graph.num_nodes(), SEEDS * count, replace=False))
+        yield from graphwire.pyg.NeighborLoader(self.stores, FANOUTS, input_nodes=seeds, batch_size=SEEDS, shuffle=True)
+
+
 class Dgl:
     """DGL's distributed loader, with the seeds of part 0."""
 
@@ -187,7 +197,7 @@ def main():
     kind, folder = sys.argv[1:3]
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    system = {"graphwire": Graphwire, "pyg": Pyg, "pyg_stores": PygStores, "dgl": Dgl}[kind](
+    system = {"graphwire": Graphwire, "pyg": Pyg, "pyg_loader": PygLoader, "pyg_stores": PygStores, "dgl": Dgl}[kind](
         folder, **dict(word.split("=", 1) for word in sys.argv[3:]))
     optimizer = torch.optim.Adam(system.layers.parameters(), 0.003)
     print(json.dumps({"ready": kind, "torch": torch.__version__, "sampler": str(getattr(system, "sampler", kind))}),
