@@ -14,8 +14,8 @@ import torch
 
 from graphwire import Feature, _checks
 from graphwire._keywords import keywords
-from graphwire.dgl import host, later_rows
-from graphwire.dgl.distributed import sampling
+from graphwire.dgl import host
+from graphwire.dgl.distributed import later_rows, sampling
 from graphwire.dgl.distributed.book import (
     EdgePartitionPolicy,
     GraphPartitionBook,
@@ -94,10 +94,10 @@ class DistGraph(Types):
 
     graph_name: any name; part_config names the graph.
     gpb: ignored, except a string, which is taken as part_config.
-    part_config: the graph's JSON or folder, for a standalone process; ignored in a launched one. Another graph than the
-        open one is opened beside it. Tensors that name no part_policy are of the graph that was opened last.
+    part_config: the graph's JSON or folder, for a standalone process; ignored in a launched one. The process may
+        have other graphs open. Tensors that name no part_policy are of the graph that was opened last.
 
-    Raises AssertionError before initialize(); RowsError if a program has written rows beside the graph that the graph
+    Raises AssertionError before initialize(); RowsError if a program has written rows into the parts that the graph
     lacks; and the errors of graphwire.open.
     """
 
