@@ -13,13 +13,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import runpy
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from pathlib import Path
 from types import ModuleType
+
+from graphwire._run_program import run_program
 
 
 class _Installing(Loader):
@@ -72,28 +72,9 @@ def watch() -> None:
         sys.meta_path.insert(0, _Watch())
 
 
-def run(words: Sequence[str], who: str) -> None:
-    """Runs a program as __main__: words are SCRIPT or -m MODULE, and its arguments. who: for the line of an error, with
-    status 2."""
-    usage = f"usage: python -m {who} SCRIPT [ARGUMENT…], or -m MODULE [ARGUMENT…]"
-    if not words or words[0] in ("-h", "--help"):
-        print(usage, file=sys.stdout if words else sys.stderr)
-        sys.exit(0 if words else 2)
-    if words[0] == "-m" and len(words) > 1:
-        sys.argv, sys.path[0] = list(words[1:]), os.getcwd()
-        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
-        return
-    script = Path(words[0])
-    if not script.is_file():
-        print(f"{who}: {script}: no such script; {usage}", file=sys.stderr)
-        sys.exit(2)
-    sys.argv, sys.path[0] = list(words), str(script.resolve().parent)
-    runpy.run_path(str(script), run_name="__main__")
-
-
 def main() -> None:
     watch()
-    run(sys.argv[1:], "graphwire.when_dgl")
+    run_program(sys.argv[1:], "graphwire.when_dgl")
     if "graphwire.dgl.__main__" in sys.modules:
         sys.modules["graphwire.dgl.__main__"].finish()
 

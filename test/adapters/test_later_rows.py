@@ -65,7 +65,7 @@ def test_a_graph_that_lacks_the_rows_is_refused(folder):
     """By the file, its columns and the command. The command needs no dgl, and gives the rows and the ids of before."""
     top, whole, nodes, edges = folder
     with pytest.raises(graphwire.dgl.RowsError, match=r"part0/node_feat.dgl has rows that the graph lacks: "
-                       "a/train_mask, a/x, b/label: convert both, python -m graphwire.dgl.convert .*g.json NEW_FOLDER"):
+                       r"a/train_mask, a/x, b/label: convert both, python -m graphwire.dgl.convert .*g.json NEW_FOL"):
         opened(top / "one" / "g.json")
     done = convert(top / "one" / "g.json", top / "new")
     assert done.returncode == 0 and done.stdout.strip().endswith("new/g.json"), done.stderr

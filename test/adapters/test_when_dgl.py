@@ -55,8 +55,7 @@ def test_a_dgl_that_cannot_be_imported(tmp_path):
 @pytest.mark.skipif(not is_installed(), reason="dgl is not installed")
 def test_an_installed_dgl_stays(tmp_path):
     (tmp_path / "train.py").write_text(
-        f"import dgl, dgl.nn\n{OPENS}"
-        "print(dgl.__spec__.name, dgl.nn.SAGEConv.__module__, dgl.is_graphwire_installed)\n")
+        f"import dgl.nn\n{OPENS}print(dgl.__spec__.name, dgl.nn.SAGEConv.__module__, dgl.is_graphwire_installed)\n")
     done = run(tmp_path, "graphwire.when_dgl", "train.py")
     assert "dgl dgl.nn.pytorch.conv.sageconv True" in done.stdout, done.stderr
 

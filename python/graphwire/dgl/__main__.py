@@ -11,7 +11,7 @@ from typing import Any
 import torch.distributed as dist
 import torch.distributed.nn.functional  # noqa: F401, since a later import, in a group, would keep the group
 
-from graphwire import when_dgl
+from graphwire._run_program import run_program
 from graphwire.dgl.install import install
 
 
@@ -51,7 +51,7 @@ def main() -> None:
     words = sys.argv[1:]
     if words and words[0] not in ("-h", "--help"):
         prepare()
-    when_dgl.run(words, "graphwire.dgl")
+    run_program(words, "graphwire.dgl")
     finish()
 
 

@@ -204,8 +204,8 @@ def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, nam
 
     part_config: DGL's JSON; or the JSON of Graphwire's parts, with node_feat.dgl and edge_feat.dgl that a program wrote
         into them (later_rows.py), which needs no dgl.
-    out: the folder of the new parts. If the folder of part_config has GraphStorm's node_mapping.pt or
-        edge_mapping.pt, `out` gets the mappings of the new ids.
+    out: the folder of the new parts. If node_mapping.pt or edge_mapping.pt is in the folder of part_config, as
+        GraphStorm writes them, OUT gets the mappings of the new ids.
     name, num_parts: None: as in part_config.
     transpose: also store edges by source, as DGL does.
 

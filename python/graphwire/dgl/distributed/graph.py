@@ -94,11 +94,11 @@ class DistGraph(Types):
 
     graph_name: any name; part_config names the graph.
     gpb: ignored, except a string, which is taken as part_config.
-    part_config: the graph's JSON or folder, for a standalone process; ignored in a launched one. Another graph than the
-        open one is opened too. Tensors that name no part_policy are of the graph that was opened last.
+    part_config: the graph's JSON or folder, for a standalone process; ignored in a launched one. The process may
+        have other graphs open. Tensors that name no part_policy are of the graph that was opened last.
 
-    Raises AssertionError before initialize(); RowsError if a program has written rows into the graph's folder that the
-    graph lacks; and the errors of graphwire.open.
+    Raises AssertionError before initialize(); RowsError if a program has written rows into the parts that the graph
+    lacks; and the errors of graphwire.open.
     """
 
     def __init__(self, graph_name: str | None = None, gpb: Any = None, part_config: str | None = None):

@@ -101,7 +101,7 @@ def _folder(part_config: Any) -> Path:
 
 
 def check(part_config: Any, graph: graphwire.Graph) -> None:
-    """Raises RowsError if files in the graph's folder have rows that the graph lacks."""
+    """Raises RowsError if files in the parts have rows that the graph lacks."""
     if part_config is None:
         return
     folder = _folder(part_config)
