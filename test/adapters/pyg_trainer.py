@@ -20,7 +20,7 @@ def links(graph, data):
     model = torch.nn.parallel.DistributedDataParallel(GraphSAGE(16, 16, 2, 16))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     losses, seen = [], torch.zeros(1)
-    loader = LinkLoader(data, NeighborSampler(graph, [5, 5]), (None, ends), batch_size=150, shuffle=True,
+    loader = LinkLoader(data, NeighborSampler(graph, [5, 5], ids="graph"), (None, ends), batch_size=150, shuffle=True,
                         neg_sampling="binary", num_workers=1)
     with model.join():
         for batch in loader:
@@ -46,7 +46,8 @@ def main():
     torch.manual_seed(3)
     graph = graphwire.open()
     assert graph.transport(0) != "memory"
-    data, sampler = stores(graph, {"x": "features", "y": "labels"}), NeighborSampler(graph, [5, 5])
+    data = stores(graph, {"x": "features", "y": "labels"}, ids="graph")
+    sampler = NeighborSampler(graph, [5, 5], ids="graph")
 
     def batches(mask, **options):
         return NodeLoader(data, sampler, graph.split(mask), batch_size=50, **options)

@@ -136,7 +136,8 @@ def test_errors(source):
             (lambda: NeighborLoader(source, [2], weight_attr="no"), graphwire.NotFoundError, "no"),
             (lambda: NeighborLoader(source, [2], ids="mine"), ValueError, "ids"),
             (lambda: NeighborLoader(3, [2]), TypeError, "data is"),
-            (lambda: NeighborLoader(source, [2], bath_size=3), TypeError, "bath_size"),
+            (lambda: NeighborLoader(source, [2], bath_size=3), TypeError,
+             r"NeighborLoader\(\) has no argument 'bath_size': did you mean 'batch_size'"),
             (lambda: NeighborLoader(source, [2], batch_size=0), ValueError, "batch_size"),
             (lambda: NeighborLoader(source, [2], shuffle=True, sampler=range(3)), ValueError, "sampler")):
         with pytest.raises(error, match=text):

@@ -15,8 +15,8 @@ from graphwire._keywords import suggestion
 MODULES = ["graphwire", "graphwire.nn", "graphwire.optim", "graphwire.datasets", "graphwire.fetch", "graphwire.pyg",
            "graphwire.dgl", "graphwire.dgl.distributed", "graphwire.dgl.distributed.optim",
            "graphwire.dgl.dataloading"]
-# PyG calls these with keywords that depend on its version.
-OF_PYG = {"NeighborSampler.sample_from_nodes"}
+# Their keywords depend on the version of PyG or torch.
+OF_PYG = {"NeighborSampler.sample_from_nodes", "NeighborLoader.__init__", "LinkNeighborLoader.__init__"}
 
 
 def public_names(module):

@@ -10,6 +10,7 @@ and of negatives, so that a loop that samples ahead draws nothing else from torc
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections import deque
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from torch.utils.data import DataLoader
 from torch_geometric.sampler.base import SubgraphType
 
 from graphwire._arrays import Lease
+from graphwire._keywords import keywords, suggestion
 from graphwire._minibatch import Spec, make_batch
 from graphwire._native import OfProcess, check, lib, wait
 from graphwire.pyg.draws import Draws
@@ -87,6 +89,7 @@ class _Loop(OfProcess):
         return self._loader._finished(started)
 
 
+@keywords
 class SamplesAhead(DataLoader):
     """A DataLoader whose batches the library's threads sample.
 
@@ -103,6 +106,11 @@ class SamplesAhead(DataLoader):
 
     def _begin(self, count: int, seed_types: list[str], options: Mapping[str, Any]) -> None:
         """Makes the DataLoader of `count` seeds, whose nodes have these types."""
+        known = [*inspect.signature(DataLoader.__init__).parameters][1:]
+        for name in options:
+            if name not in known and name not in _OF_WORKERS:
+                raise TypeError(f"{type(self).__name__}() has no argument {name!r}"
+                                f"{suggestion(name, [*inspect.signature(type(self)).parameters, *known])}")
         self._seed_types = seed_types
         self._spec: tuple[Any, Spec] | None = None
         left = {name: value for name, value in options.items() if name not in ("share_memory", "dataset",
