@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/errors/options.h"
 #include "core/errors/log.h"
+#include "core/errors/options.h"
 #include "core/memory/alloc.h"
 #include "tools/import/import.h"
 #include "tools/import/words.h"

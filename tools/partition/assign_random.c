@@ -81,9 +81,8 @@ gw_status gw_assign_random(const struct gw_plan *plan, const struct gw_part *par
 	uint64_t start_ns = gw_now_ns(), offset = 0;
 	gw_status status = gw_plan_classes_make(plan, part, &classes);
 	for (uint32_t t = 0; status == GW_OK && t < meta->num_ntypes; t++) {
-		struct deal deal = {.numbers = classes.numbers[t],
-				    .pieces = assignment->pieces,
-				    .piece = assignment->piece[t]};
+		struct deal deal = {
+			.numbers = classes.numbers[t], .pieces = assignment->pieces, .piece = assignment->piece[t]};
 		status = deal_type(plan, t, meta->ntypes[t].count, &deal, &offset);
 		gw_free(deal.group);
 		gw_free(deal.before);

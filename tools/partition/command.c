@@ -93,7 +93,8 @@ static const struct gw_option table[] = {
 	{"balance-ntypes", NULL, "balance the nodes of each type, not only all nodes together (random always does)", 1,
 	 GW_OPTION_FLAG(A, plan.balance_ntypes)},
 	{"balance-nodes", "[TYPE=]FILE",
-	 "balance the nodes of each class: FILE.npy has a class number, uint8 from 0 to 31, of each node of the type; the "
+	 "balance the nodes of each class: FILE.npy has a class number, uint8 from 0 to 31, of each node of the type; "
+	 "the "
 	 "types are balanced too; may be repeated",
 	 1, GW_OPTION_CALL(partition_take_numbers)},
 	{"num-trainers-per-machine", "N",

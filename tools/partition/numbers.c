@@ -12,12 +12,13 @@
 #include "tools/partition/plan.h"
 
 struct gw_plan_number_files {
-	struct gw_npy_file *files;      /* [ntypes] */
+	struct gw_npy_file *files;       /* [ntypes] */
 	struct gw_plan_numbers *numbers; /* [ntypes] */
 	uint32_t num_ntypes;
 };
 
-static gw_status numbers_find_type(const struct gw_graph_meta *meta, const char *word, const char **path, uint32_t *ntype)
+static gw_status numbers_find_type(const struct gw_graph_meta *meta, const char *word, const char **path,
+				   uint32_t *ntype)
 {
 	const char *equals = strchr(word, '=');
 	size_t length = equals ? (size_t)(equals - word) : 0;
