@@ -13,7 +13,7 @@ import torch
 from conftest import NODES, arrays_of_communities
 from graphwire.dgl.dataloading import DistNodeDataLoader
 from graphwire.dgl.distributed.context import context
-from graphwire.dgl.install import install, left_over
+from graphwire.dgl.install import install
 
 dgl = install()
 ARRAYS = arrays_of_communities()
@@ -210,40 +210,6 @@ def test_the_order_of_arguments_of_the_method(g):
     gone = full.edata[dgl.EID][:3]
     frontier = g.sample_neighbors(seeds, -1, "in", None, gone, False)
     assert set(full.edata[dgl.EID].tolist()) - set(frontier.edata[dgl.EID].tolist()) == set(gone.tolist())
-
-
-@pytest.mark.parametrize("seed", [torch.manual_seed, dgl.seed])
-def test_the_same_seed_repeats_what_follows(g, seed):
-    """Within a process, and for a loader that exists already. torch.manual_seed counts after dgl.seed, too."""
-    sampler = dgl.dataloading.NeighborSampler([2, 2])
-
-    def loader():
-        return dgl.dataloading.DistNodeDataLoader(g, torch.arange(40), sampler, batch_size=20)
-
-    def drawn(some):
-        return [block.edata[dgl.EID].tolist() for _, _, blocks in some for block in blocks]
-
-    def follows(value):
-        seed(value)
-        frontier = dgl.distributed.sample_neighbors(g, torch.arange(50), 2).edata[dgl.EID].tolist()
-        made = dgl.distributed.DistTensor((NODES,), torch.float32, init_func=torch.rand)[:].tolist()
-        return frontier, drawn(loader()), drawn(old), made
-
-    old = loader()
-    drawn(old)
-    first, again, other = follows(5), follows(5), follows(6)
-    assert first[:3] == again[:3] and all(one != two for one, two in zip(first, other))
-    more = drawn(old)
-    assert more != first[2]
-    seed(5)
-    old.set_epoch(1)
-    after = drawn(old)
-    follows(5)
-    assert after == drawn(old)
-    dgl.seed(1)
-    torch.manual_seed(5)
-    frontier = dgl.distributed.sample_neighbors(g, torch.arange(50), 2).edata[dgl.EID].tolist()
-    assert frontier == first[0]
 
 
 def test_draws_follow_the_seed(g):
@@ -508,49 +474,6 @@ def test_the_snippet_of_dgls_guide(g, two_parts, tmp_path, monkeypatch):
                  "batch_size": 64})
     assert len(seen) == 5
     assert torch.equal(torch.sort(torch.cat(seen))[0], torch.nonzero(g.ndata["train_mask"][:]).flatten())
-
-
-def test_no_other_module_holds_an_original():
-    """Originals that remain in modules of an installed dgl, by name; the subset has none."""
-    if getattr(dgl, "is_graphwire_subset", False):
-        assert left_over() == []
-        return
-    collators = ("Collator", "EdgeCollator", "NodeCollator")  # they work with any graph, also Graphwire's
-    helpers = ("_find_exclude_eids_with_reverse_id", "_find_exclude_eids_with_reverse_types", "_remove_kwargs_dist")
-    assert left_over() == sorted([*[f"dgl.dataloading.{name}" for name in collators],
-                                  *[f"dgl.dataloading.dist_dataloader.{name}" for name in collators + helpers]])
-    import dgl.dataloading.dataloader as dataloader
-
-    assert dataloader.DistGraph is dgl.distributed.DistGraph
-    for name in ("DistNodeDataLoader", "DistEdgeDataLoader"):
-        assert getattr(dgl.dataloading, name) is getattr(dgl.distributed, name)
-    assert dgl.dataloading.dist_dataloader.DistDataLoader is dgl.distributed.DistDataLoader
-
-
-def test_submodules_are_ours():
-    from dgl.distributed.dist_graph import DistGraph
-    from dgl.distributed.optim import SparseAdam
-    from dgl.distributed.optim.pytorch import SparseAdagrad
-
-    assert DistGraph is dgl.distributed.DistGraph and SparseAdam is dgl.distributed.optim.SparseAdam
-    assert SparseAdagrad is dgl.distributed.optim.SparseAdagrad
-    for line, name in (("from dgl.distributed.kvstore import KVStore", "dgl.distributed.kvstore.KVStore"),
-                       ("from dgl.distributed import KVStore", "dgl.distributed.KVStore"),
-                       ("import dgl.distributed.context", "dgl.distributed.context"),
-                       ("from dgl.distributed.optim.pytorch import Sgd", "dgl.distributed.optim.pytorch.Sgd")):
-        with pytest.raises(ImportError, match=f"^{name} is not in Graphwire's dgl.distributed"):
-            exec(line)
-    with pytest.raises(AttributeError, match=r"dgl\.distributed\.rpc_server\.wait is not in"):
-        getattr(dgl.distributed.rpc_server, "wait")  # noqa: B009
-
-
-@pytest.mark.parametrize("name", ["DistGraphServer", "KVServer", "KVClient", "ServerState", "start_server",
-                                  "connect_to_server", "shutdown_servers"])
-def test_names_of_servers_can_be_imported(name):
-    """Using them is an error that names what to do."""
-    made = getattr(dgl.distributed, name)
-    with pytest.raises(NotImplementedError, match=f"dgl.distributed.{name}: .*launch.py.*graphwire serve"):
-        made("part", 0)
 
 
 def test_barriers(g):

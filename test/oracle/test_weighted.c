@@ -333,7 +333,7 @@ static void columns_are_checked(void **state)
 	assert_int_equal(draw.kind->check(&draw), GW_UNSUPPORTED);
 	draw.forms[GW_COLUMN_ALIAS] = (struct gw_column_form){8, GW_UINT32};
 	assert_int_equal(draw.kind->check(&draw), GW_UNSUPPORTED);
-	draw.forms[GW_COLUMN_WEIGHT] = (struct gw_column_form){1, GW_BOOL};
+	draw.forms[GW_COLUMN_WEIGHT] = (struct gw_column_form){1, GW_INT8_ROW};
 	assert_int_equal(draw.kind->check(&draw), GW_UNSUPPORTED);
 	draw.forms[GW_COLUMN_WEIGHT] = (struct gw_column_form){12, GW_FLOAT32};
 	assert_int_equal(draw.kind->check(&draw), GW_UNSUPPORTED);

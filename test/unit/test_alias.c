@@ -140,7 +140,11 @@ static void test_other_dtypes(void **state)
 			memcpy(first, table, sizeof(table));
 		assert_memory_equal(first, table, sizeof(table)); /* the same weights, the same bytes */
 	}
-	assert_int_equal(gw_alias_build(indptr, 1, GW_BOOL, u8, 1, table), GW_UNSUPPORTED);
+	const bool flags[] = {true, false, true, true};
+	const uint8_t zero_or_one[] = {1, 0, 1, 1};
+	assert_int_equal(gw_alias_build(indptr, 1, GW_UINT8, zero_or_one, 1, first), GW_OK);
+	assert_int_equal(gw_alias_build(indptr, 1, GW_BOOL, flags, 1, table), GW_OK);
+	assert_memory_equal(first, table, sizeof(table));
 	assert_int_equal(gw_alias_build(indptr, 1, GW_INT8_ROW, u8, 1, table), GW_UNSUPPORTED);
 }
 
