@@ -364,7 +364,7 @@ static void types_that_are_none(void **state)
 	import_bed_fails(&import_bed, GW_NOT_FOUND, "--num-nodes: ", "\"papers\"", "author, paper");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "author:writes:paper=@e");
 	import_bed_word(&import_bed, GW_IMPORT_NODES, "papers=@e");
-	import_bed_fails(&import_bed, GW_NOT_FOUND, "--nodes: ", "\"papers\"", "empty file");
+	import_bed_fails(&import_bed, GW_NOT_FOUND, "--nodes: ", "\"papers\"", "--node-type");
 	import_bed_word(&import_bed, GW_IMPORT_NUM_NODES, "paper=50");
 	import_bed_word(&import_bed, GW_IMPORT_EDGES, "author:writes:paper=@e");
 	import_bed_open(&import_bed);
