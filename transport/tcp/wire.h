@@ -34,7 +34,7 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian, and so must be the host");
 
-#define WIRE_VERSION       5u
+#define WIRE_VERSION       6u
 #define WIRE_MAGIC         0x3157472d54504157ull /* "WAPT-GW1" in memory */
 #define WIRE_HEADER_BYTES  16u
 #define WIRE_NONCE_BYTES   32u
