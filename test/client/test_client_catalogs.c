@@ -1,9 +1,7 @@
 /* What the catalogs of many servers cost a client: made-up answers of S servers with 40 arrays each are checked, stored
  * and put together, as when a client opens. Text, allocations and memory grow with S, not with its square. */
-#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,49 +13,13 @@
 #include "client/link/catalog.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
+#include "test/support/held.h"
 
 #define ARRAYS     40
 #define FEATURES   (ARRAYS - 2)
 #define PART_NODES 1000u
 #define PART_EDGES 9000u
 #define HELD_MAX   (10u << 20) /* for 512 servers */
-
-/* An allocator that counts what is asked for, and the bytes that are held. */
-static atomic_long held, peak;
-static atomic_ulong asked;
-
-static void held_add(long bytes)
-{
-	long now = atomic_fetch_add(&held, bytes) + bytes;
-	if (now > atomic_load(&peak))
-		atomic_store(&peak, now);
-}
-
-static void *count_allocate(size_t bytes)
-{
-	void *memory = malloc(bytes);
-	atomic_fetch_add(&asked, 1);
-	held_add(memory ? (long)malloc_usable_size(memory) : 0);
-	return memory;
-}
-
-static void *count_reallocate(void *old, size_t bytes)
-{
-	long before = old ? (long)malloc_usable_size(old) : 0;
-	void *memory = realloc(old, bytes);
-	atomic_fetch_add(&asked, 1);
-	held_add(memory ? (long)malloc_usable_size(memory) - before : 0);
-	return memory;
-}
-
-static void count_release(void *memory)
-{
-	held_add(memory ? -(long)malloc_usable_size(memory) : 0);
-	free(memory);
-}
-
-static const struct gw_allocator counting = {
-	.allocate = count_allocate, .reallocate = count_reallocate, .release = count_release};
 
 /* --- The made-up graph, and its servers' answers. --- */
 
@@ -157,10 +119,7 @@ static struct cost take_answers(uint32_t servers, uint32_t first)
 		remotes[p].client = &client;
 		snprintf(remotes[p].address.host, sizeof(remotes[p].address.host), "10.0.%u.%u", p / 256, p % 256);
 	}
-	atomic_store(&held, 0);
-	atomic_store(&peak, 0);
-	atomic_store(&asked, 0);
-	gw_allocator_set(&counting);
+	gw_held_begin();
 	uint64_t begun = gw_now_ns();
 	for (uint32_t i = 0; i < servers; i++) {
 		uint32_t p = (i + first) % servers; /* the server with the book need not answer first */
@@ -175,15 +134,14 @@ static struct cost take_answers(uint32_t servers, uint32_t first)
 	if (gw_remotes_check(&client) != GW_OK)
 		fail_msg("%s", gw_last_error());
 	cost.ns = gw_now_ns() - begun;
-	cost.allocations = atomic_load(&asked);
-	cost.held = atomic_load(&held);
-	cost.peak = atomic_load(&peak);
+	cost.allocations = gw_held_allocations();
+	cost.held = gw_held_bytes();
+	cost.peak = gw_held_peak();
 	assert_true(gw_meta_same(client.meta, meta));
 	for (uint32_t p = 0; p < servers; p++)
 		gw_catalog_free(&remotes[p].catalog);
 	gw_meta_destroy(client.own_meta);
-	assert_int_equal(atomic_load(&held), 0);
-	gw_allocator_set(NULL);
+	assert_int_equal(gw_held_end(), 0);
 	for (uint32_t p = 0; p < servers; p++)
 		free(answers[p]);
 	free(answers);
