@@ -195,7 +195,7 @@ gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct r
 	struct verbs_client *client = client_of(cm_listener, token.token);
 	struct verbs_rail *rail = verbs_client_rail_of(cm_listener, id);
 	if (!client || token.number >= client->qp_count || client->conns[token.number].qp)
-		return gw_fail(GW_REFUSED, "this token is used up or out of date");
+		return gw_fail(GW_REFUSED, HANDSHAKE_TOKEN_OVER);
 	if (!rail || (client->rail && client->rail != rail))
 		return gw_fail(GW_REFUSED, "this token belongs to another device");
 	client->rail = rail;
