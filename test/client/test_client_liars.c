@@ -90,7 +90,7 @@ static void catalogs_are_looked_up_with_care(void **state)
 struct catalog_liar {
 	gw_handler truth;
 	void *context;
-	uint32_t which; /* the lie */
+	_Atomic uint32_t which; /* the lie; UINT32_MAX: the truth */
 };
 
 /* Changes the last character of a text: a digit of a digest, or a letter of a key. */
@@ -134,13 +134,15 @@ static void lie_about_the_graph(json_t *root, uint32_t which)
 static gw_status answer_another_graph(void *context, const struct gw_call *call, struct gw_reply *reply,
 				      uint32_t thread)
 {
-	const struct catalog_liar *liar = context;
+	struct catalog_liar *liar = context;
 	gw_status status = liar->truth(liar->context, call, reply, thread);
-	uint32_t bytes;
+	uint32_t bytes, which = atomic_load(&liar->which);
 	const uint8_t *data = gw_reply_data(reply, &bytes);
+	if (status != GW_OK || which == UINT32_MAX)
+		return status;
 	json_t *root = json_loadb((const char *)data, bytes, 0, NULL);
 	assert_non_null(root);
-	lie_about_the_graph(root, liar->which);
+	lie_about_the_graph(root, which);
 	char *text = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
 	gw_reply_shrink(reply, bytes);
@@ -161,13 +163,19 @@ static void another_graph_under_the_same_id_is_not_believed(void **state)
 		.servers = setup.cluster.list, .server_count = PARTS, .threads = 1, .transport = "tcp"};
 	struct gw_client *client;
 	uint32_t texts = 0; /* which checks refused */
+	struct catalog_liar liars[PARTS];
 	for (uint32_t p = 0; p < PARTS; p++) {
 		struct gw_service *service = setup.cluster.servers[p]->service;
-		struct catalog_liar liar = {.truth = service->handlers[GW_OP_CATALOG].call,
-					    .context = service->handlers[GW_OP_CATALOG].context};
-		service->handlers[GW_OP_CATALOG].context = &liar;
+		liars[p].truth = service->handlers[GW_OP_CATALOG].call;
+		liars[p].context = service->handlers[GW_OP_CATALOG].context;
+		atomic_store(&liars[p].which, UINT32_MAX);
+		service->handlers[GW_OP_CATALOG].context = &liars[p];
 		service->handlers[GW_OP_CATALOG].call = answer_another_graph;
-		for (liar.which = 0; liar.which < 6 * setup.cluster.servers[p]->meta->parts[p].count; liar.which++) {
+	}
+	for (uint32_t p = 0; p < PARTS; p++) {
+		uint32_t lies = 6 * setup.cluster.servers[p]->meta->parts[p].count;
+		for (uint32_t which = 0; which < lies; which++) {
+			atomic_store(&liars[p].which, which);
 			expect(gw_client_open(&options, &client), GW_PROTOCOL, "");
 			assert_null(client);
 			assert_null(strstr(gw_last_error(), "not JSON"));
@@ -175,8 +183,7 @@ static void another_graph_under_the_same_id_is_not_believed(void **state)
 				 : strstr(gw_last_error(), "under the id")  ? 2
 									    : 4;
 		}
-		service->handlers[GW_OP_CATALOG].call = liar.truth;
-		service->handlers[GW_OP_CATALOG].context = liar.context;
+		atomic_store(&liars[p].which, UINT32_MAX);
 	}
 	assert_int_equal(texts, 7);
 	client = open_client(&options);
