@@ -22,14 +22,17 @@
 #include "client/standalone.h"
 #include "client/state/client.h"
 #include "client/tensors/leases.h"
+#include "core/errors/log.h"
 #include "core/errors/options.h"
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
+#include "core/system/limits.h"
 #include "core/system/parallel.h"
 
 #define ENGINES_MAX     64
 #define SPIN_US_MAX     1000000u
 #define QUEUE_PAIRS_MAX 8u
+#define ENGINE_FILES    11u /* that an engine opens besides its connections */
 
 static gw_status parse_servers(struct gw_client *client, const struct gw_client_options *options)
 {
@@ -144,6 +147,21 @@ static gw_status open_take_options(struct gw_client *client, const struct gw_cli
 	return gw_client_choose_job(client, options->job);
 }
 
+/* An engine connects to a server when it first reads from the server. So a low limit would show in the middle of an
+ * epoch. */
+static void warn_of_few_files(const struct gw_client *client)
+{
+	char fix[GW_LIMIT_FIX_MAX];
+	uint64_t needed = client->engine_count * (ENGINE_FILES + (uint64_t)client->server_count);
+	uint64_t limit = gw_process_limit(GW_PROCESS_FILES);
+	if (!client->standalone && needed > limit)
+		gw_log(GW_LOG_WARN,
+		       "%u servers and %u threads need %llu open files, and the limit of this process is %llu: %s, or "
+		       "open the client with fewer threads",
+		       client->server_count, client->engine_count, (unsigned long long)needed,
+		       (unsigned long long)limit, gw_process_fix_own(GW_PROCESS_FILES, needed, fix));
+}
+
 static gw_status open_engines(struct gw_client *client)
 {
 	client->engines = gw_calloc(client->engine_count, sizeof(*client->engines));
@@ -168,8 +186,10 @@ static gw_status open_steps(struct gw_client *client, const struct gw_client_opt
 		status = parse_servers(client, options);
 	else
 		status = gw_standalone_open(client, !options->no_verify);
-	if (status == GW_OK)
+	if (status == GW_OK) {
+		warn_of_few_files(client);
 		status = open_engines(client);
+	}
 	client->tcp_driver = NULL; /* it points to the caller's memory; only the opening of engines reads it */
 	if (status == GW_OK)
 		status = connect_all(client);

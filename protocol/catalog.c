@@ -1,16 +1,36 @@
-/* The catalog's JSON: {"part": 0, "graph": "<the text of the graph's JSON>", "arrays": [[key, region, offset], ...]}.
- * Region -1: the array is served as rows that change, which are tensors. */
+/* The catalog's JSON: {"part": 0, "graph_name": "mygraph", "graph_id": "<16 digits>", "book_digest": "<16 digits>",
+ * "arrays": [[key, region, offset, dtype, [shape], "<digest>"], ...]}, and "book": "<the text of the graph's JSON,
+ * without its parts>" if the client asks for it. Region -1: the array is served as rows that change, which are
+ * tensors. */
 #include "protocol/catalog.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph/json.h"
 #include "core/memory/alloc.h"
 
-static int by_key(const void *a, const void *b)
+static int compare_to_key(const void *key, const void *array)
 {
-	return strcmp(((const struct gw_catalog_array *)a)->key, ((const struct gw_catalog_array *)b)->key);
+	return strcmp(key, ((const struct gw_catalog_array *)array)->meta->key);
+}
+
+static json_t *hex_of(uint64_t value)
+{
+	return json_sprintf("%016llx", (unsigned long long)value);
+}
+
+static json_t *shape_of(const struct gw_array_meta *array)
+{
+	json_t *shape = json_array();
+	for (uint32_t i = 0; shape && i < array->ndim; i++) {
+		if (json_array_append_new(shape, json_integer((json_int_t)array->shape[i])) != 0) {
+			json_decref(shape);
+			return NULL;
+		}
+	}
+	return shape;
 }
 
 static json_t *catalog_places(const struct gw_part *part, uint32_t region)
@@ -19,7 +39,9 @@ static json_t *catalog_places(const struct gw_part *part, uint32_t region)
 	const struct gw_array *array;
 	for (uint32_t i = 0; arrays && (array = gw_part_array_at(part, i)); i++) {
 		json_int_t where = array->apart ? -1 : (json_int_t)region;
-		json_t *entry = json_pack("[s, I, I]", array->meta->key, where, (json_int_t)array->offset);
+		json_t *entry = json_pack("[s, I, I, s, o, o]", array->meta->key, where, (json_int_t)array->offset,
+					  gw_dtype_name(array->meta->dtype), shape_of(array->meta),
+					  hex_of(array->meta->digest));
 		if (!entry || json_array_append_new(arrays, entry) != 0) {
 			json_decref(arrays);
 			return NULL;
@@ -28,19 +50,22 @@ static json_t *catalog_places(const struct gw_part *part, uint32_t region)
 	return arrays;
 }
 
-gw_status gw_catalog_print(const struct gw_part *part, uint32_t region, char **text)
+gw_status gw_catalog_print(const struct gw_part *part, uint32_t region, enum gw_catalog_form form, char **text)
 {
+	const struct gw_graph_meta *meta = gw_part_meta(part);
+	char *book = NULL;
+	uint64_t digest;
 	*text = NULL;
-	char *graph = NULL;
-	gw_status status = gw_meta_print(gw_part_meta(part), &graph);
+	gw_status status = gw_meta_book_digest(meta, &digest);
+	if (status == GW_OK && form == GW_CATALOG_WITH_BOOK)
+		status = gw_meta_print_book(meta, &book);
 	if (status != GW_OK)
 		return status;
 
 	status = gw_fail(GW_NO_MEMORY, "no memory for the catalog");
-	json_t *arrays = catalog_places(part, region);
-	json_t *root = arrays ? json_pack("{s: I, s: s, s: o}", "part", (json_int_t)gw_part_number(part), "graph",
-					  graph, "arrays", arrays)
-			      : NULL;
+	json_t *root = json_pack("{s: I, s: s, s: o, s: o, s: o, s: s*}", "part", (json_int_t)gw_part_number(part),
+				 "graph_name", meta->graph_name, "graph_id", hex_of(meta->graph_id), "book_digest",
+				 hex_of(digest), "arrays", catalog_places(part, region), "book", book);
 	if (root) {
 		char *printed = json_dumps(root, JSON_COMPACT);
 		*text = printed ? gw_strdup(printed) : NULL;
@@ -49,41 +74,113 @@ gw_status gw_catalog_print(const struct gw_part *part, uint32_t region, char **t
 		if (*text)
 			status = GW_OK;
 	}
-	gw_free(graph);
+	gw_free(book);
 	return status;
+}
+
+static gw_status catalog_shape(const json_t *shape, struct gw_array_meta *array)
+{
+	size_t dimensions = json_array_size(shape); /* 0: it is no array */
+	if (dimensions == 0 || dimensions > GW_DIMS_MAX)
+		return gw_fail(GW_PROTOCOL, "its shape has not 1 to %d dimensions", GW_DIMS_MAX);
+	array->ndim = (uint32_t)dimensions;
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; status == GW_OK && i < array->ndim; i++)
+		status = gw_json_count(json_array_get(shape, i), "shape", GW_NONE - 1, &array->shape[i]);
+	return status == GW_OK ? gw_meta_check_size(array) : status;
+}
+
+/* The key of the result belongs to the entry. */
+static gw_status catalog_entry(json_t *entry, struct gw_array_meta *array, struct gw_catalog_array *place)
+{
+	const char *key, *dtype;
+	json_int_t region, offset;
+	json_t *shape;
+	if (json_array_size(entry) != 6 ||
+	    json_unpack(entry, "[s, I, I, s, o]", &key, &region, &offset, &dtype, &shape) != 0 || region < -1 ||
+	    region > UINT32_MAX || offset < 0)
+		return gw_fail(GW_PROTOCOL, "not [key, region, offset, dtype, shape, digest]");
+	*array = (struct gw_array_meta){.key = (char *)(uintptr_t)key};
+	gw_status status = gw_dtype_parse(dtype, &array->dtype);
+	if (status == GW_OK)
+		status = gw_json_hex_value(json_array_get(entry, 5), "digest", &array->digest);
+	if (status == GW_OK)
+		status = catalog_shape(shape, array);
+	if (status != GW_OK)
+		return status;
+	place->changes = region < 0;
+	place->region = place->changes ? 0 : (uint32_t)region;
+	place->offset = (uint64_t)offset;
+	return GW_OK;
 }
 
 static gw_status parse_arrays(json_t *arrays, struct gw_catalog *out)
 {
-	const struct gw_part_meta *expected = &out->meta->parts[out->part];
-	if (!json_is_array(arrays) || json_array_size(arrays) != expected->count)
-		return gw_fail(GW_PROTOCOL, "catalog: \"arrays\" does not list the %u arrays of part %u",
-			       expected->count, out->part);
-	out->arrays = gw_calloc(expected->count, sizeof(*out->arrays));
-	if (!out->arrays)
+	size_t count = json_array_size(arrays);
+	if (!json_is_array(arrays) || count > GW_ARRAYS_MAX)
+		return gw_fail(GW_PROTOCOL, "catalog: \"arrays\" is no list of at most %d arrays", GW_ARRAYS_MAX);
+	out->own.arrays = gw_calloc(count, sizeof(*out->own.arrays));
+	out->arrays = gw_calloc(count, sizeof(*out->arrays));
+	if (!out->own.arrays || !out->arrays)
 		return GW_NO_MEMORY;
-	for (size_t i = 0; i < json_array_size(arrays); i++) {
-		const char *key;
-		json_int_t region, offset;
-		if (json_unpack(json_array_get(arrays, i), "[s, I, I]", &key, &region, &offset) != 0 || region < -1 ||
-		    region > UINT32_MAX || offset < 0)
-			return gw_fail(GW_PROTOCOL, "catalog: arrays[%zu] is not [key, region, offset]", i);
-		struct gw_catalog_array *array = &out->arrays[i];
-		array->key = gw_strdup(key);
+	for (uint32_t i = 0; i < count; i++) {
+		struct gw_array_meta *array = &out->own.arrays[i];
+		gw_status status = catalog_entry(json_array_get(arrays, i), array, &out->arrays[i]);
+		if (status == GW_OK && i > 0 && strcmp(array[-1].key, array->key) >= 0)
+			status = gw_fail(GW_PROTOCOL, "\"%.200s\" does not follow \"%.200s\"", array->key,
+					 array[-1].key);
+		array->key = status == GW_OK ? gw_strdup(array->key) : NULL;
+		if (status != GW_OK)
+			return gw_context(status == GW_NO_MEMORY ? status : GW_PROTOCOL, "catalog: arrays[%u]", i);
 		if (!array->key)
 			return GW_NO_MEMORY;
-		array->changes = region < 0;
-		array->region = array->changes ? 0 : (uint32_t)region;
-		array->offset = (uint64_t)offset;
-		out->count++;
-	}
-	qsort(out->arrays, out->count, sizeof(*out->arrays), by_key);
-	for (uint32_t i = 0; i < expected->count; i++) {
-		if (!gw_catalog_find(out, expected->arrays[i].key))
-			return gw_fail(GW_PROTOCOL, "catalog: \"%s\" has no region and offset",
-				       expected->arrays[i].key);
+		out->arrays[i].meta = array;
+		out->own.count = out->count = i + 1;
 	}
 	return GW_OK;
+}
+
+static gw_status parse_book(json_t *root, struct gw_catalog *out)
+{
+	const char *text = json_string_value(json_object_get(root, "book"));
+	if (!json_object_get(root, "book"))
+		return GW_OK;
+	if (!text)
+		return gw_fail(GW_PROTOCOL, "catalog: \"book\" is not a text");
+	uint64_t digest;
+	gw_status status = gw_meta_parse_book(text, strlen(text), "catalog", &out->book);
+	if (status == GW_OK)
+		status = gw_meta_book_digest(out->book, &digest);
+	if (status != GW_OK)
+		return status == GW_NO_MEMORY ? status : GW_PROTOCOL;
+	if (digest != out->book_digest || out->book->graph_id != out->graph_id ||
+	    strcmp(out->book->graph_name, out->graph_name) != 0 || out->part >= out->book->num_parts)
+		return gw_fail(GW_PROTOCOL, "catalog: its book is of another graph, or has no part %u", out->part);
+	return GW_OK;
+}
+
+static gw_status parse_root(json_t *root, struct gw_catalog *out)
+{
+	uint64_t part;
+	const char *name;
+	json_t *arrays;
+	gw_status status = gw_json_number(root, "part", GW_PARTS_MAX - 1, &part);
+	if (status == GW_OK)
+		status = gw_json_text(root, "graph_name", GW_NAME_MAX, &name);
+	if (status == GW_OK)
+		status = gw_name_check("graph", name);
+	if (status == GW_OK)
+		status = gw_json_hex(root, "graph_id", &out->graph_id);
+	if (status == GW_OK)
+		status = gw_json_hex(root, "book_digest", &out->book_digest);
+	if (status == GW_OK)
+		status = gw_json_get(root, "arrays", JSON_ARRAY, &arrays);
+	if (status != GW_OK)
+		return gw_context(GW_PROTOCOL, "catalog");
+	out->part = (uint32_t)part;
+	memcpy(out->graph_name, name, strlen(name) + 1);
+	status = parse_arrays(arrays, out);
+	return status == GW_OK ? parse_book(root, out) : status;
 }
 
 gw_status gw_catalog_parse(const void *text, size_t bytes, struct gw_catalog *out)
@@ -91,57 +188,66 @@ gw_status gw_catalog_parse(const void *text, size_t bytes, struct gw_catalog *ou
 	memset(out, 0, sizeof(*out));
 	json_error_t error;
 	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-	json_int_t part;
-	const char *graph;
-	json_t *arrays;
-	gw_status status;
 	if (!root)
 		return gw_fail(GW_PROTOCOL, "catalog: not JSON at byte %d: %s", error.position, error.text);
-	if (json_unpack(root, "{s: I, s: s, s: o}", "part", &part, "graph", &graph, "arrays", &arrays) != 0) {
-		status = gw_fail(GW_PROTOCOL,
-				 "catalog: \"part\", \"graph\" or \"arrays\" is missing or of another type");
-		goto out;
-	}
-	status = gw_meta_parse(graph, strlen(graph), "catalog", &out->meta);
-	if (status != GW_OK) {
-		status = status == GW_NO_MEMORY ? status : GW_PROTOCOL;
-		goto out;
-	}
-	if (part < 0 || part >= out->meta->num_parts) {
-		status = gw_fail(GW_PROTOCOL, "catalog: part %lld of %u", (long long)part, out->meta->num_parts);
-		goto out;
-	}
-	out->part = (uint32_t)part;
-	status = parse_arrays(arrays, out);
-out:
+	gw_status status = parse_root(root, out);
 	json_decref(root);
 	if (status != GW_OK)
 		gw_catalog_free(out);
 	return status;
 }
 
+static void free_own(struct gw_catalog *catalog)
+{
+	for (uint32_t i = 0; i < catalog->own.count; i++)
+		gw_free(catalog->own.arrays[i].key);
+	gw_free(catalog->own.arrays);
+	catalog->own = (struct gw_part_meta){0};
+}
+
 void gw_catalog_free(struct gw_catalog *catalog)
 {
-	for (uint32_t i = 0; i < catalog->count; i++)
-		gw_free(catalog->arrays[i].key);
+	free_own(catalog);
 	gw_free(catalog->arrays);
-	gw_meta_destroy(catalog->meta);
+	gw_meta_destroy(catalog->book);
 	memset(catalog, 0, sizeof(*catalog));
+}
+
+gw_status gw_catalog_join(struct gw_catalog *catalog, struct gw_graph_meta *graph, uint64_t book_digest)
+{
+	struct gw_part_meta *part = catalog->part < graph->num_parts ? &graph->parts[catalog->part] : NULL;
+	bool same = part && book_digest == catalog->book_digest && graph->graph_id == catalog->graph_id;
+	if (same && part->count == 0 && catalog->own.count > 0) {
+		gw_free(part->arrays);
+		*part = catalog->own;
+		catalog->own = (struct gw_part_meta){0};
+		return GW_OK;
+	}
+	same = same && part->count == catalog->count;
+	for (uint32_t i = 0; same && i < catalog->count; i++)
+		same = gw_array_meta_same(catalog->arrays[i].meta, &part->arrays[i]);
+	if (!same)
+		return gw_fail(GW_PROTOCOL, "it describes another graph under the id of this one, %016llx",
+			       (unsigned long long)graph->graph_id);
+	for (uint32_t i = 0; i < catalog->count; i++)
+		catalog->arrays[i].meta = &part->arrays[i];
+	free_own(catalog);
+	return GW_OK;
 }
 
 const struct gw_catalog_array *gw_catalog_find(const struct gw_catalog *catalog, const char *key)
 {
-	struct gw_catalog_array wanted = {.key = (char *)(uintptr_t)key};
-	return bsearch(&wanted, catalog->arrays, catalog->count, sizeof(wanted), by_key);
+	return bsearch(key, catalog->arrays, catalog->count, sizeof(*catalog->arrays), compare_to_key);
 }
 
 bool gw_catalog_same_places(const struct gw_catalog *a, const struct gw_catalog *b)
 {
-	if (a->part != b->part || a->count != b->count || !gw_meta_same(a->meta, b->meta))
+	if (a->part != b->part || a->graph_id != b->graph_id || a->book_digest != b->book_digest ||
+	    a->count != b->count)
 		return false;
 	for (uint32_t i = 0; i < a->count; i++) {
 		const struct gw_catalog_array *x = &a->arrays[i], *y = &b->arrays[i];
-		if (strcmp(x->key, y->key) != 0 || x->changes != y->changes || x->region != y->region ||
+		if (!gw_array_meta_same(x->meta, y->meta) || x->changes != y->changes || x->region != y->region ||
 		    x->offset != y->offset)
 			return false;
 	}

@@ -3,7 +3,7 @@
 #define GW_PROTOCOL_OPS_H
 
 enum gw_op {
-	GW_OP_CATALOG = 1, /* -> JSON: the graph and the positions of its arrays (protocol/catalog.h) */
+	GW_OP_CATALOG = 1, /* form -> JSON: the server's arrays, their positions, the book (protocol/catalog.h) */
 	GW_OP_SAMPLE = 2,  /* vertices -> picks (protocol/sample_call.h) */
 	GW_OP_STATS = 3,   /* -> JSON: the server's configuration and counters */
 	GW_OP_EDGES = 4,   /* edges or pairs -> ends, counts, positions (protocol/edge_call.h) */

@@ -27,9 +27,11 @@ static gw_status reply_text(struct gw_reply *reply, const char *text)
 
 static gw_status answer_catalog(void *context, const struct gw_call *call, struct gw_reply *reply, uint32_t thread)
 {
-	(void)call;
+	const struct gw_server *server = context;
 	(void)thread;
-	return reply_text(reply, ((const struct gw_server *)context)->catalog);
+	if (call->byte_count != 1 || call->bytes[0] >= GW_CATALOG_FORMS)
+		return gw_fail(GW_INVALID, "a request for the catalog is one byte below %d", GW_CATALOG_FORMS);
+	return reply_text(reply, server->catalogs[call->bytes[0]]);
 }
 
 char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX])

@@ -225,7 +225,9 @@ static gw_status server_load(struct gw_server *server)
 	};
 	warn_of_little_memory(server);
 	gw_status status = gw_part_open(server->meta, server->options.part, &options, &server->part);
-	return status == GW_OK ? gw_catalog_print(server->part, 0, &server->catalog) : status;
+	for (int form = 0; status == GW_OK && form < GW_CATALOG_FORMS; form++)
+		status = gw_catalog_print(server->part, 0, (enum gw_catalog_form)form, &server->catalogs[form]);
+	return status;
 }
 
 static gw_status open_tensors(struct gw_server *server)
@@ -471,7 +473,8 @@ void gw_server_end(struct gw_server *server, uint32_t drain_ms)
 	if (server->service)
 		gw_service_destroy(server->service);
 	gw_tensor_table_destroy(server->tensors);
-	gw_free(server->catalog);
+	for (int form = 0; form < GW_CATALOG_FORMS; form++)
+		gw_free(server->catalogs[form]);
 	gw_part_close(server->part);
 	gw_server_unguard(server);
 	explicit_bzero(server->key, sizeof(server->key));

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "core/graph/part.h"
+#include "protocol/catalog.h"
 #include "sampler/pick.h"
 #include "server/placement.h"
 #include "tensors/service.h"
@@ -64,11 +65,11 @@ struct gw_server {
 	int reservation;         /* reserves the port until the listener has it; -1: none */
 	struct gw_address bound; /* options.listen on this host, in numbers */
 	int guard_fd;
-	char *catalog;      /* JSON */
-	uint8_t key[1024];  /* until the service has a copy */
-	uint32_t key_bytes; /* 0: none */
-	bool has_key;       /* the key is in the runtime folder */
-	bool keep_failed;   /* the last check of the runtime folder failed */
+	char *catalogs[GW_CATALOG_FORMS]; /* JSON */
+	uint8_t key[1024];                /* until the service has a copy */
+	uint32_t key_bytes;               /* 0: none */
+	bool has_key;                     /* the key is in the runtime folder */
+	bool keep_failed;                 /* the last check of the runtime folder failed */
 	atomic_bool stop_accepting, stop;
 };
 

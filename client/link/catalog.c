@@ -13,20 +13,19 @@ gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *en
 	gw_status status = gw_catalog_parse(reply, reply_bytes, &catalog);
 	if (status != GW_OK)
 		return status;
-	if (catalog.meta->graph_id != endpoint->peer.graph_id || catalog.part != endpoint->peer.part) {
+	if (catalog.graph_id != endpoint->peer.graph_id || catalog.part != endpoint->peer.part) {
 		gw_catalog_free(&catalog);
 		return gw_fail(GW_PROTOCOL, "its catalog names another graph or part than its hello");
 	}
 	for (uint32_t i = 0; i < catalog.count; i++) {
-		const struct gw_array_meta *array = gw_meta_array(catalog.meta, catalog.part, catalog.arrays[i].key);
+		const struct gw_array_meta *array = catalog.arrays[i].meta;
 		uint64_t bytes = gw_array_meta_bytes(array), offset = catalog.arrays[i].offset;
 		uint32_t region = catalog.arrays[i].region;
 		if (catalog.arrays[i].changes)
 			continue;
 		if (region >= endpoint->peer.region_count || offset > endpoint->peer.regions[region].bytes ||
 		    bytes > endpoint->peer.regions[region].bytes - offset) {
-			status = gw_fail(GW_PROTOCOL, "its catalog places \"%s\" outside of its regions",
-					 catalog.arrays[i].key);
+			status = gw_fail(GW_PROTOCOL, "its catalog places \"%s\" outside of its regions", array->key);
 			gw_catalog_free(&catalog);
 			return status;
 		}
@@ -44,35 +43,53 @@ gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *en
 		    : gw_fail(GW_WRONG_GRAPH, "it came back with another graph, part or layout: open the client again");
 }
 
-/* The client uses one description of the graph for all servers. So all servers must send equal descriptions; equal
- * graph ids are not enough. */
-static gw_status remote_check_meta(const struct gw_remote *server, const struct gw_graph_meta *meta)
+bool gw_remote_sends_book(const struct gw_remote *server)
+{
+	return server == server->client->servers && !server->client->own_meta;
+}
+
+/* Takes the book from the server that sent it, if the client read no description of the graph itself. */
+static gw_status take_book(struct gw_client *client)
+{
+	if (client->own_meta)
+		return GW_OK;
+	client->own_meta = client->servers[0].catalog.book;
+	client->servers[0].catalog.book = NULL;
+	char address[GW_ADDRESS_MAX];
+	return client->own_meta ? GW_OK
+				: gw_fail(GW_PROTOCOL, "server %s: its catalog has no book, which the client asked for",
+					  gw_address_text(&client->servers[0].address, address));
+}
+
+/* The client uses one description of the graph for all servers. So each server must have the same book and, if the
+ * client read the description itself, the same arrays; equal graph ids are not enough. */
+static gw_status remote_join(struct gw_remote *server, struct gw_graph_meta *meta, uint64_t book_digest)
 {
 	char address[GW_ADDRESS_MAX];
-	if (gw_meta_same(server->catalog.meta, meta) && server->part < meta->num_parts)
-		return GW_OK;
-	return gw_fail(GW_PROTOCOL, "server %s describes another graph under the id of this one, %016llx",
-		       gw_address_text(&server->address, address), (unsigned long long)meta->graph_id);
+	gw_status status = gw_catalog_join(&server->catalog, meta, book_digest);
+	return status == GW_OK ? status : gw_context(status, "server %s", gw_address_text(&server->address, address));
 }
 
 gw_status gw_remotes_check(struct gw_client *client)
 {
-	const struct gw_graph_meta *meta = client->own_meta ? client->own_meta : client->servers[0].catalog.meta;
+	uint64_t book_digest;
+	gw_status status = take_book(client);
+	struct gw_graph_meta *meta = client->own_meta;
+	if (status == GW_OK)
+		status = gw_meta_book_digest(meta, &book_digest);
+	if (status != GW_OK)
+		return status;
 	for (uint32_t i = 0; i < client->server_count; i++) {
-		const struct gw_remote *server = &client->servers[i];
+		struct gw_remote *server = &client->servers[i];
 		char address[GW_ADDRESS_MAX];
 		gw_address_text(&server->address, address);
-		if (server->catalog.meta->graph_id != meta->graph_id)
+		if (server->catalog.graph_id != meta->graph_id)
 			return gw_fail(
 				GW_WRONG_GRAPH,
 				"server %s serves graph %s (id %016llx), not %s (id %016llx): start it with the same "
 				"part config",
-				address, server->catalog.meta->graph_name,
-				(unsigned long long)server->catalog.meta->graph_id, meta->graph_name,
-				(unsigned long long)meta->graph_id);
-		gw_status status = remote_check_meta(server, meta);
-		if (status != GW_OK)
-			return status;
+				address, server->catalog.graph_name, (unsigned long long)server->catalog.graph_id,
+				meta->graph_name, (unsigned long long)meta->graph_id);
 		for (uint32_t j = 0; j < i; j++) {
 			if (strcmp(client->servers[j].address.host, server->address.host) == 0 &&
 			    client->servers[j].address.port == server->address.port)
@@ -85,6 +102,9 @@ gw_status gw_remotes_check(struct gw_client *client)
 					       server->part, client->servers[j].address.host,
 					       client->servers[j].address.port, address);
 		}
+		status = remote_join(server, meta, book_digest);
+		if (status != GW_OK)
+			return status;
 	}
 	if (client->server_count != meta->num_parts) {
 		uint32_t missing = 0;
@@ -98,6 +118,9 @@ gw_status gw_remotes_check(struct gw_client *client)
 			       "part %u of %u has no server: give the address of one server for each part", missing,
 			       meta->num_parts);
 	}
+	status = gw_meta_check_whole(meta);
+	if (status != GW_OK)
+		return gw_context(status == GW_NO_MEMORY ? status : GW_PROTOCOL, "the servers' catalogs");
 	client->meta = meta;
 	client->graph_id = meta->graph_id;
 	return GW_OK;

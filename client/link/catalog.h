@@ -12,6 +12,10 @@
 gw_status gw_remote_check(struct gw_remote *server, const struct gw_endpoint *endpoint, const void *reply,
 			  uint32_t reply_bytes);
 
+/* Whether the client asks this server for the book of the graph: the first one, unless the client read a description of
+ * the graph itself. */
+bool gw_remote_sends_book(const struct gw_remote *server);
+
 /* Checks that the servers have one graph and every part once, and gives that graph to the client. All catalogs must be
  * known. */
 gw_status gw_remotes_check(struct gw_client *client);

@@ -179,7 +179,9 @@ static void link_connected(struct gw_event *event, const struct gw_completion *c
 	uint64_t deadline = gw_now_ns() + CHECK_NS, end = gw_link_budget_end(link, link->away_ns);
 	if (link->head && end < deadline)
 		deadline = end;
-	gw_status status = gw_endpoint_request(link->endpoint, GW_OP_CATALOG, 0, NULL, 0, deadline, &link->checked);
+	const uint8_t form = gw_remote_sends_book(server) ? GW_CATALOG_WITH_BOOK : GW_CATALOG_OWN;
+	gw_status status =
+		gw_endpoint_request(link->endpoint, GW_OP_CATALOG, 0, &form, sizeof(form), deadline, &link->checked);
 	if (status != GW_OK)
 		link_failed(link, status, gw_last_error());
 }

@@ -155,7 +155,8 @@ struct gw_client {
 	/* The graph. */
 	uint64_t graph_id; /* 0 until known */
 	const struct gw_graph_meta *meta;
-	struct gw_graph_meta *own_meta; /* read from part_config; NULL: meta is the first server's catalog */
+	/* read from part_config, or put together from the servers' catalogs; NULL until then */
+	struct gw_graph_meta *own_meta;
 	struct gw_graph_info info;
 	struct gw_type_info *ntypes, *etypes;
 	char **etype_names;

@@ -64,17 +64,22 @@ gw_status gw_json_text(const json_t *object, const char *key, size_t max, const 
 	return GW_OK;
 }
 
+gw_status gw_json_hex_value(const json_t *value, const char *key, uint64_t *out)
+{
+	const char *text = json_string_value(value);
+	*out = 0;
+	if (!text || strlen(text) != DIGITS || strspn(text, "0123456789abcdef") != DIGITS)
+		return gw_fail(GW_FORMAT, "\"%.200s\": \"%.200s\" is not 16 hexadecimal digits", key, text ? text : "");
+	*out = strtoull(text, NULL, 16);
+	return GW_OK;
+}
+
 gw_status gw_json_hex(const json_t *object, const char *key, uint64_t *out)
 {
 	const char *text;
 	*out = 0;
 	gw_status status = gw_json_text(object, key, DIGITS, &text);
-	if (status != GW_OK)
-		return status;
-	if (strlen(text) != DIGITS || strspn(text, "0123456789abcdef") != DIGITS)
-		return gw_fail(GW_FORMAT, "\"%.200s\": \"%s\" is not 16 hexadecimal digits", key, text);
-	*out = strtoull(text, NULL, 16);
-	return GW_OK;
+	return status == GW_OK ? gw_json_hex_value(json_object_get(object, key), key, out) : status;
 }
 
 gw_status gw_json_minor(const json_t *object, uint64_t *out)

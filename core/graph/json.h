@@ -30,7 +30,9 @@ gw_status gw_json_number(const json_t *object, const char *key, uint64_t max, ui
 /* A string of at most max bytes. The object owns it. */
 gw_status gw_json_text(const json_t *object, const char *key, size_t max, const char **out);
 
-/* A digest or an id: 16 lower-case hexadecimal digits. */
+/* A digest or an id: 16 lower-case hexadecimal digits. gw_json_hex_value reads a value (key is for the error
+ * text), gw_json_hex reads the value of a key. */
+gw_status gw_json_hex_value(const json_t *value, const char *key, uint64_t *out);
 gw_status gw_json_hex(const json_t *object, const char *key, uint64_t *out);
 
 /* The optional "minor"; 0 if it is missing. */

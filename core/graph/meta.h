@@ -134,17 +134,31 @@ uint32_t gw_meta_minor_of(const struct gw_graph_meta *meta, const char *key, uin
 /* Checks that the part may have this array, by key, dtype and shape. Errors name the key and the expected value. */
 gw_status gw_meta_check_array(const struct gw_graph_meta *meta, uint32_t part, const struct gw_array_meta *array);
 
+/* Checks that the payload has less than 2^63 bytes, so that later sums and products need no checks. */
+gw_status gw_meta_check_size(const struct gw_array_meta *array);
+
 /* Checks that every part has all arrays that the format requires, and the same arrays as every other part, in dtype and
  * row shape. */
 gw_status gw_meta_check_arrays(const struct gw_graph_meta *meta);
+
+/* Checks a description whose arrays came from several sources: gw_meta_check_arrays, and that the graph's id is the one
+ * that the arrays give. A newer minor version may have arrays that this program does not know, so its id is not
+ * checked. GW_DIGEST: another id. */
+gw_status gw_meta_check_whole(const struct gw_graph_meta *meta);
 
 /* Computes the graph's id: the digest over formats, types, ranges, and each array's key, dtype, shape and digest. File
  * names and the graph's name are not included. */
 gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id);
 
+/* The digest over the book alone: types and ranges, without arrays. */
+gw_status gw_meta_book_digest(const struct gw_graph_meta *meta, uint64_t *digest);
+
 /* Whether both describe one graph: compares id, types, ranges, and each array's key, dtype, shape and digest. The id
  * alone proves nothing, because its writer may choose it. */
 bool gw_meta_same(const struct gw_graph_meta *a, const struct gw_graph_meta *b);
+
+/* The same for one array. */
+bool gw_array_meta_same(const struct gw_array_meta *a, const struct gw_array_meta *b);
 
 /* Reads and checks a JSON. config: the file, or a folder that contains exactly one graphwire JSON. Every fault in the
  * JSON is GW_FORMAT and names the file and the key; GW_VERSION: another "format"; GW_DIGEST: the text or a graph_id was
@@ -161,6 +175,11 @@ gw_status gw_meta_check_replaceable(const char *folder, struct gw_owned **owned)
 /* Conversion from and to the JSON text, for the wire and for fuzzing; free *text with gw_free. */
 gw_status gw_meta_parse(const char *text, size_t bytes, const char *name, struct gw_graph_meta **out);
 gw_status gw_meta_print(const struct gw_graph_meta *meta, char **text);
+
+/* The same for a graph's book: its description without the arrays of its parts, whose size grows with the parts and not
+ * with their arrays. The parser refuses arrays. */
+gw_status gw_meta_parse_book(const char *text, size_t bytes, const char *name, struct gw_graph_meta **out);
+gw_status gw_meta_print_book(const struct gw_graph_meta *meta, char **text);
 
 /* Finds the number of a type by name; an edge type by "src:rel:dst", or by "rel" alone if that is unique. GW_NOT_FOUND
  * lists the existing types. */

@@ -451,7 +451,7 @@ static gw_status check_format(const json_t *root, uint64_t *minor)
 	return status == GW_OK ? gw_json_minor(root, minor) : status;
 }
 
-static gw_status create_from(const json_t *root, uint64_t minor, struct gw_graph_meta **out)
+static gw_status create_from(const json_t *root, uint64_t minor, bool book, struct gw_graph_meta **out)
 {
 	const char *name, *method;
 	uint64_t parts;
@@ -466,7 +466,7 @@ static gw_status create_from(const json_t *root, uint64_t minor, struct gw_graph
 	if (status == GW_OK)
 		status = gw_json_get(root, "etypes", JSON_OBJECT, &etypes);
 	if (status == GW_OK && minor <= GW_FORMAT_MINOR)
-		status = check_keys(root, (uint32_t)parts);
+		status = check_keys(root, book ? 0 : (uint32_t)parts);
 	if (status == GW_OK)
 		status = check_map(root, "node_map", ntypes, parts);
 	if (status == GW_OK)
@@ -484,10 +484,10 @@ static gw_status create_from(const json_t *root, uint64_t minor, struct gw_graph
 	return read_types(ntypes, etypes, *out);
 }
 
-/* Checks the totals (num_nodes and num_edges, which DGL's readers expect) and the graph's id. */
+/* Checks the totals (num_nodes and num_edges, which DGL's readers expect), and reads the graph's id. */
 static gw_status check_totals(const json_t *root, struct gw_graph_meta *meta)
 {
-	uint64_t nodes, edges, found_nodes = 0, found_edges = 0, id;
+	uint64_t nodes, edges, found_nodes = 0, found_edges = 0;
 	gw_status status = gw_json_number(root, "num_nodes", GW_NONE - 1, &nodes);
 	if (status == GW_OK)
 		status = gw_json_number(root, "num_edges", GW_NONE - 1, &edges);
@@ -505,23 +505,17 @@ static gw_status check_totals(const json_t *root, struct gw_graph_meta *meta)
 	if (edges != found_edges)
 		return gw_fail(GW_FORMAT, "\"num_edges\" is %" PRIu64 ", the ranges of \"edge_map\" hold %" PRIu64,
 			       edges, found_edges);
-	status = as_format(gw_meta_check_arrays(meta));
-	if (status == GW_OK && !is_newer(meta))
-		status = gw_meta_digest(meta, &id);
-	if (status == GW_OK && !is_newer(meta) && id != meta->graph_id)
-		status = gw_fail(GW_DIGEST, "\"graph_id\" is %016" PRIx64 ", but the arrays give %016" PRIx64,
-				 meta->graph_id, id);
-	return status;
+	return GW_OK;
 }
 
-static gw_status read_root(const json_t *root, const char *text, size_t bytes, struct gw_graph_meta **out)
+static gw_status read_root(const json_t *root, const char *text, size_t bytes, bool book, struct gw_graph_meta **out)
 {
 	uint64_t minor;
 	gw_status status = check_format(root, &minor);
 	if (status == GW_OK)
 		status = gw_json_digest_check(text, bytes, minor > 0 || json_object_get(root, GW_JSON_DIGEST_KEY));
 	if (status == GW_OK)
-		status = create_from(root, minor, out);
+		status = create_from(root, minor, book, out);
 	if (status == GW_OK)
 		status = read_maps(root, *out);
 	if (status == GW_OK)
@@ -532,16 +526,18 @@ static gw_status read_root(const json_t *root, const char *text, size_t bytes, s
 		status = as_format(gw_meta_finish(*out));
 	if (status == GW_OK)
 		status = check_columns(root, *out);
-	if (status == GW_OK)
+	if (status == GW_OK && !book)
 		status = read_parts(root, *out);
 	if (status == GW_OK)
 		status = check_totals(root, *out);
+	if (status == GW_OK && !book)
+		status = as_format(gw_meta_check_whole(*out));
 	if (status == GW_FORMAT && minor > GW_FORMAT_MINOR)
 		gw_context(status, "minor version %" PRIu64 ", newer than this program's, %d", minor, GW_FORMAT_MINOR);
 	return status;
 }
 
-gw_status gw_meta_parse(const char *text, size_t bytes, const char *name, struct gw_graph_meta **out)
+static gw_status parse(const char *text, size_t bytes, const char *name, bool book, struct gw_graph_meta **out)
 {
 	json_error_t error;
 	*out = NULL;
@@ -553,7 +549,7 @@ gw_status gw_meta_parse(const char *text, size_t bytes, const char *name, struct
 	if (!root)
 		return gw_fail(GW_FORMAT, "%s: line %d, column %d: %s", name, error.line, error.column, error.text);
 	struct gw_graph_meta *meta = NULL;
-	gw_status status = read_root(root, text, bytes, &meta);
+	gw_status status = read_root(root, text, bytes, book, &meta);
 	json_decref(root);
 	if (status != GW_OK) {
 		gw_meta_destroy(meta);
@@ -561,4 +557,14 @@ gw_status gw_meta_parse(const char *text, size_t bytes, const char *name, struct
 	}
 	*out = meta;
 	return GW_OK;
+}
+
+gw_status gw_meta_parse(const char *text, size_t bytes, const char *name, struct gw_graph_meta **out)
+{
+	return parse(text, bytes, name, false, out);
+}
+
+gw_status gw_meta_parse_book(const char *text, size_t bytes, const char *name, struct gw_graph_meta **out)
+{
+	return parse(text, bytes, name, true, out);
 }

@@ -217,7 +217,8 @@ static void put_part(struct printer *p, uint32_t number)
 	put_text(p, "}");
 }
 
-gw_status gw_meta_print(const struct gw_graph_meta *meta, char **text)
+/* Prints the book and the first `parts` parts. */
+static gw_status print(const struct gw_graph_meta *meta, uint32_t parts, char **text)
 {
 	struct printer p = {.meta = meta};
 	uint64_t nodes = 0, edges = 0;
@@ -240,7 +241,7 @@ gw_status gw_meta_print(const struct gw_graph_meta *meta, char **text)
 	put_top(&p, "num_edges", json_integer((json_int_t)edges));
 	put_ntypes(&p);
 	put_etypes(&p);
-	for (uint32_t part = 0; part < meta->num_parts; part++)
+	for (uint32_t part = 0; part < parts; part++)
 		put_part(&p, part);
 	put_text(&p, "\n}\n");
 	*text = NULL;
@@ -252,4 +253,14 @@ gw_status gw_meta_print(const struct gw_graph_meta *meta, char **text)
 		gw_json_digest_set(p.text, p.used);
 	*text = p.text;
 	return GW_OK;
+}
+
+gw_status gw_meta_print(const struct gw_graph_meta *meta, char **text)
+{
+	return print(meta, meta->num_parts, text);
+}
+
+gw_status gw_meta_print_book(const struct gw_graph_meta *meta, char **text)
+{
+	return print(meta, 0, text);
 }

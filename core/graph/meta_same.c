@@ -19,7 +19,7 @@ static bool same_etype(const struct gw_edge_type *a, const struct gw_edge_type *
 	       memcmp(a->starts, b->starts, ((size_t)parts + 1) * sizeof(*a->starts)) == 0;
 }
 
-static bool same_array(const struct gw_array_meta *a, const struct gw_array_meta *b)
+bool gw_array_meta_same(const struct gw_array_meta *a, const struct gw_array_meta *b)
 {
 	return strcmp(a->key, b->key) == 0 && a->dtype == b->dtype && a->ndim == b->ndim && a->digest == b->digest &&
 	       memcmp(a->shape, b->shape, sizeof(a->shape)) == 0;
@@ -44,7 +44,7 @@ bool gw_meta_same(const struct gw_graph_meta *a, const struct gw_graph_meta *b)
 		if (a->parts[p].count != b->parts[p].count)
 			return false;
 		for (uint32_t i = 0; i < a->parts[p].count; i++) {
-			if (!same_array(&a->parts[p].arrays[i], &b->parts[p].arrays[i]))
+			if (!gw_array_meta_same(&a->parts[p].arrays[i], &b->parts[p].arrays[i]))
 				return false;
 		}
 	}

@@ -174,8 +174,7 @@ static gw_status edge_rule(const struct gw_graph_meta *meta, uint32_t part, cons
 	return GW_OK;
 }
 
-/* Checks that the payload has less than 2^63 bytes, so that later sums and products need no checks. */
-static gw_status check_size(const struct gw_array_meta *array)
+gw_status gw_meta_check_size(const struct gw_array_meta *array)
 {
 	uint64_t bytes = gw_dtype_bytes(array->dtype);
 	for (uint32_t i = 1; i < array->ndim; i++) {
@@ -218,7 +217,7 @@ static gw_status check_parsed(const struct gw_graph_meta *meta, uint32_t part, c
 	if (rule.ndim == 2 && rule.columns != ANY_COLUMNS && array->shape[1] != rule.columns)
 		return gw_fail(GW_INVALID, "\"%s\": it has %llu columns; %llu expected", array->key,
 			       (unsigned long long)array->shape[1], (unsigned long long)rule.columns);
-	return check_size(array);
+	return gw_meta_check_size(array);
 }
 
 uint32_t gw_meta_minor_of(const struct gw_graph_meta *meta, const char *key, uint32_t ndim)
@@ -523,23 +522,47 @@ static void feed_arrays(struct feed *feed, const struct gw_part_meta *part)
 	}
 }
 
-gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id)
+/* The digest over the book, and over the arrays of `parts` parts. */
+static gw_status digest_of(const struct gw_graph_meta *meta, uint32_t parts, uint64_t *digest)
 {
 	struct feed feed = {0};
 	const uint64_t *digests;
 	uint64_t count;
-	*graph_id = 0;
+	*digest = 0;
 	feed.status = gw_digester_create(&feed.digester);
 	feed_text(&feed, GW_FORMAT_NAME);
 	feed_number(&feed, meta->num_parts);
 	feed_number(&feed, (uint64_t)meta->num_ntypes << 32 | meta->num_etypes);
 	feed_types(&feed, meta);
-	for (uint32_t p = 0; p < meta->num_parts; p++)
+	for (uint32_t p = 0; p < parts; p++)
 		feed_arrays(&feed, &meta->parts[p]);
 	if (feed.status == GW_OK)
 		feed.status = gw_digester_finish(feed.digester, &digests, &count);
 	if (feed.status == GW_OK)
-		*graph_id = count == 1 ? digests[0] : gw_digest(digests, count * sizeof(*digests));
+		*digest = count == 1 ? digests[0] : gw_digest(digests, count * sizeof(*digests));
 	gw_digester_destroy(feed.digester);
 	return feed.status;
+}
+
+gw_status gw_meta_digest(const struct gw_graph_meta *meta, uint64_t *graph_id)
+{
+	return digest_of(meta, meta->num_parts, graph_id);
+}
+
+gw_status gw_meta_book_digest(const struct gw_graph_meta *meta, uint64_t *digest)
+{
+	return digest_of(meta, 0, digest);
+}
+
+gw_status gw_meta_check_whole(const struct gw_graph_meta *meta)
+{
+	uint64_t id;
+	gw_status status = gw_meta_check_arrays(meta);
+	if (status != GW_OK || meta->minor > GW_FORMAT_MINOR)
+		return status;
+	status = gw_meta_digest(meta, &id);
+	if (status == GW_OK && id != meta->graph_id)
+		status = gw_fail(GW_DIGEST, "\"graph_id\" is %016llx, but the arrays give %016llx",
+				 (unsigned long long)meta->graph_id, (unsigned long long)id);
+	return status;
 }

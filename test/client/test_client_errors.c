@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 #include <graphwire/tensors.h>
 
+#include "core/errors/log.h"
 #include "test/support/client_setup.h"
 
 #define TENSOR_BYTES 20000 /* limit of all tensors: the rows below fit, an optimizer's state does not */
@@ -137,11 +139,49 @@ static void a_server_that_is_away_is_named_once(void **state)
 	}
 }
 
+/* --- Descriptors. --- */
+
+static char warned[1024];
+
+static void hear(void *context, enum gw_log_level level, const char *line)
+{
+	(void)context;
+	if (level == GW_LOG_WARN && strstr(line, "open files"))
+		snprintf(warned, sizeof(warned), "%s", line);
+}
+
+/* An engine opens its connections later. The warning comes when the client opens, with the command that helps. */
+static void too_few_descriptors_are_reported_before(void **state)
+{
+	static const char *const servers[] = {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"};
+	const rlim_t needed = 8 * (11 + 4);
+	struct gw_client_options options = {
+		.servers = servers, .server_count = 4, .threads = 8, .insecure = true, .timeout_ms = 1};
+	struct rlimit before, less;
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	gw_log_set_sink(hear, NULL);
+	for (rlim_t limit = needed + 1; limit >= needed - 1; limit--) {
+		struct gw_client *client;
+		less = (struct rlimit){.rlim_cur = limit, .rlim_max = before.rlim_max};
+		warned[0] = '\0';
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
+		assert_int_not_equal(gw_client_open(&options, &client), GW_OK);
+		assert_int_equal(warned[0] != '\0', limit < needed);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	gw_log_set_sink(NULL, NULL);
+	assert_non_null(strstr(warned, "4 servers and 8 threads need 120 open files"));
+	assert_non_null(strstr(warned, "limit of this process is 119"));
+	assert_non_null(strstr(warned, "ulimit -n 120"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_server_is_named_once_and_only_where_there_is_one),
 		cmocka_unit_test(a_server_that_is_away_is_named_once),
+		cmocka_unit_test(too_few_descriptors_are_reported_before),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,7 +213,7 @@ static void a_light_client_among_heavy_ones(void **state)
 	gw_service_counters(bed.server->service, &counters);
 	uint64_t before = counters.requests;
 	for (uint32_t i = 0; i < light; i++) {
-		assert_int_equal(gw_endpoint_request(bed.endpoint, GW_OP_CATALOG, 0, NULL, 0, GW_NO_DEADLINE, &bed),
+		assert_int_equal(gw_endpoint_request(bed.endpoint, GW_OP_CATALOG, 0, "", 1, GW_NO_DEADLINE, &bed),
 				 GW_OK);
 		assert_int_equal(server_bed_await(bed.group, &bed).status, GW_OK);
 		/* A heavy client reads its answers and sends new requests. */

@@ -27,6 +27,9 @@ void fabric_remove(void);
 void fabric_return(void);
 /* The queue pairs of the next `count` connection requests fail, as if the address were unreachable. */
 void fabric_fail_connects(unsigned count);
+/* The next `count` connection requests carry a token that the server does not know, as if it had expired. Returns
+ * how many of the previous count were not used. */
+unsigned fabric_spoil_tokens(unsigned count);
 /* The number of memory regions that peers may read at present. */
 unsigned fabric_readable(void);
 /* Reads that were posted since the program's start, and their bytes. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "test/fabric/fabric.h"
+#include "transport/verbs/handshake.h"
 
 struct fabric_event {
 	struct rdma_cm_event event;
@@ -30,7 +31,7 @@ struct fabric_id {
 
 static struct fabric_id *ids;
 static uint16_t next_port = 20000;
-static unsigned connects_failing;
+static unsigned connects_failing, tokens_spoiled;
 
 /* --- Events. The callers hold the lock. --- */
 
@@ -309,10 +310,28 @@ void fabric_fail_connects(unsigned count)
 	pthread_mutex_unlock(&fabric_lock);
 }
 
+unsigned fabric_spoil_tokens(unsigned count)
+{
+	pthread_mutex_lock(&fabric_lock);
+	unsigned left = tokens_spoiled;
+	tokens_spoiled = count;
+	pthread_mutex_unlock(&fabric_lock);
+	return left;
+}
+
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
 	struct fabric_id *inside = (struct fabric_id *)id;
+	struct rdma_conn_param spoiled = *param;
+	uint8_t data[UINT8_MAX];
 	pthread_mutex_lock(&fabric_lock);
+	if (tokens_spoiled && param->private_data_len >= sizeof(struct handshake_token)) {
+		tokens_spoiled--;
+		memcpy(data, param->private_data, param->private_data_len);
+		data[offsetof(struct handshake_token, token)] ^= 1;
+		spoiled.private_data = data;
+		param = &spoiled;
+	}
 	struct fabric_id *listener = ids;
 	while (listener && (!listener->listens || listener->port != inside->port))
 		listener = listener->next;

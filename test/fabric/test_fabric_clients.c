@@ -15,6 +15,7 @@
 #include "core/errors/log.h"
 #include "core/system/clock.h"
 #include "test/fabric/fabric.h"
+#include "test/support/client_setup.h"
 #include "test/support/transport_bed.h"
 #include "test/support/verbs_one.h"
 #include "transport/service_private.h"
@@ -178,6 +179,33 @@ static void a_child_keeps_no_descriptor_of_the_devices(void **state)
 	assert_int_equal(descriptors(), before);
 }
 
+/* --- Tokens that have expired. --- */
+
+/* Many clients that start at once may wait for longer than their tokens live. Each gets a new token and tries again. */
+static void an_expired_token_is_replaced(void **state)
+{
+	struct one one;
+	struct gw_endpoint *endpoint;
+	gw_one_begin(&one, state, NULL, 4096);
+	struct gw_connect_options options = gw_bed_options(&one.bed);
+	fabric_spoil_tokens(1000);
+	assert_int_equal(gw_bed_connect(one.group, &options, &endpoint), GW_PEER_LOST);
+	assert_non_null(strstr(gw_last_error(), "out of date"));
+	unsigned an_attempt = 1000 - fabric_spoil_tokens(0); /* one request for each address of the server */
+	assert_int_equal(gw_bed_connect(one.group, &options, &endpoint), GW_OK);
+	gw_endpoint_close(endpoint);
+	gw_one_end(&one);
+
+	struct setup setup;
+	setup_begin(&setup, 270, 2, NULL);
+	struct gw_client_options client_options = {
+		.servers = setup.cluster.list, .server_count = 2, .threads = 1, .transport = "verbs"};
+	fabric_spoil_tokens(4 * an_attempt);
+	gw_client_close(open_client(&client_options));
+	assert_int_equal(fabric_spoil_tokens(0), 0);
+	setup_end(&setup);
+}
+
 int main(void)
 {
 	void *state = (void *)(uintptr_t)verbs_kind();
@@ -186,6 +214,7 @@ int main(void)
 		cmocka_unit_test_prestate(silence_inside_a_request_ends_it, state),
 		cmocka_unit_test_prestate(requests_count_from_their_first_piece, state),
 		cmocka_unit_test_prestate(a_queue_pair_that_fails_early_is_its_address, state),
+		cmocka_unit_test_prestate(an_expired_token_is_replaced, state),
 		cmocka_unit_test(a_child_keeps_no_descriptor_of_the_devices),
 	};
 	if (!gw_bed_possible(verbs_kind()))

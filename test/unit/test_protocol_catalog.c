@@ -27,7 +27,7 @@ static int begin(void **state)
 	if (gw_meta_read(real.fixture.folder, &real.meta) != GW_OK ||
 	    gw_part_open(real.meta, 1, NULL, &real.part) != GW_OK)
 		return -1;
-	return gw_catalog_print(real.part, 3, &real.text) == GW_OK ? 0 : -1;
+	return gw_catalog_print(real.part, 3, GW_CATALOG_WITH_BOOK, &real.text) == GW_OK ? 0 : -1;
 }
 
 static int end(void **state)
@@ -46,7 +46,10 @@ static void what_is_printed_is_parsed(void **state)
 	struct gw_catalog catalog;
 	assert_int_equal(gw_catalog_parse(real.text, strlen(real.text), &catalog), GW_OK);
 	assert_int_equal(catalog.part, 1);
-	assert_true(catalog.meta->graph_id == real.meta->graph_id);
+	assert_true(catalog.graph_id == real.meta->graph_id);
+	assert_string_equal(catalog.graph_name, real.meta->graph_name);
+	assert_true(catalog.book->graph_id == real.meta->graph_id);
+	assert_int_equal(catalog.book->parts[0].count + catalog.book->parts[1].count, 0);
 	const struct gw_array *array;
 	uint32_t count = 0;
 	for (; (array = gw_part_array_at(real.part, count)); count++) {
@@ -54,6 +57,11 @@ static void what_is_printed_is_parsed(void **state)
 		assert_non_null(place);
 		assert_int_equal(place->region, 3);
 		assert_true(place->offset == array->offset);
+		assert_string_equal(place->meta->key, array->meta->key);
+		assert_int_equal(place->meta->dtype, array->meta->dtype);
+		assert_int_equal(place->meta->ndim, array->meta->ndim);
+		assert_memory_equal(place->meta->shape, array->meta->shape, sizeof(array->meta->shape));
+		assert_true(place->meta->digest == array->meta->digest);
 	}
 	assert_int_equal(catalog.count, count);
 	assert_null(gw_catalog_find(&catalog, "node/paper/no-such"));
@@ -78,7 +86,8 @@ static gw_status parse_edited(void (*edit)(json_t *root))
 	if (status == GW_OK) {
 		gw_catalog_free(&catalog);
 	} else {
-		assert_null(catalog.meta);
+		assert_null(catalog.book);
+		assert_null(catalog.own.arrays);
 		assert_null(catalog.arrays);
 		assert_non_null(strstr(gw_last_error(), "catalog"));
 	}
@@ -102,35 +111,63 @@ EDIT(edit_part_negative, json_object_set_new(root, "part", json_integer(-1)))
 EDIT(edit_part_huge, json_object_set_new(root, "part", json_integer(1ll << 32)))
 EDIT(edit_part_text, json_object_set_new(root, "part", json_string("1")))
 EDIT(edit_part_gone, json_object_del(root, "part"))
-EDIT(edit_graph_gone, json_object_del(root, "graph"))
-EDIT(edit_graph_object, json_object_set_new(root, "graph", json_object()))
-EDIT(edit_graph_empty, json_object_set_new(root, "graph", json_string("")))
-EDIT(edit_graph_other, json_object_set_new(root, "graph", json_string("{\"format\": \"graphwire-1\"}")))
+EDIT(edit_name_gone, json_object_del(root, "graph_name"))
+EDIT(edit_name_escape, json_object_set_new(root, "graph_name", json_string("a\x1b[31m")))
+EDIT(edit_name_other, json_object_set_new(root, "graph_name", json_string("other")))
+EDIT(edit_id_gone, json_object_del(root, "graph_id"))
+EDIT(edit_id_other, json_object_set_new(root, "graph_id", json_string("0123456789abcdef")))
+EDIT(edit_id_number, json_object_set_new(root, "graph_id", json_integer(7)))
+EDIT(edit_book_digest_gone, json_object_del(root, "book_digest"))
+EDIT(edit_book_digest_other, json_object_set_new(root, "book_digest", json_string("0123456789abcdef")))
+EDIT(edit_book_object, json_object_set_new(root, "book", json_object()))
+EDIT(edit_book_empty, json_object_set_new(root, "book", json_string("")))
+EDIT(edit_book_other, json_object_set_new(root, "book", json_string("{\"format\": \"graphwire-1\"}")))
+EDIT(edit_book_whole, char *text; assert_int_equal(gw_meta_print(real.meta, &text), GW_OK);
+     json_object_set_new(root, "book", json_string(text)); gw_free(text))
 EDIT(edit_arrays_gone, json_object_del(root, "arrays"))
 EDIT(edit_arrays_object, json_object_set_new(root, "arrays", json_object()))
-EDIT(edit_arrays_empty, json_object_set_new(root, "arrays", json_array()))
-EDIT(edit_one_less, json_array_remove(json_object_get(root, "arrays"), 2))
-EDIT(edit_one_more, json_array_append(json_object_get(root, "arrays"), first(root)))
 EDIT(edit_one_twice, json_array_set(json_object_get(root, "arrays"), 1, first(root)))
-EDIT(edit_key_unknown, json_array_set_new(first(root), 0, json_string("node/paper/other")))
+EDIT(edit_order, json_array_append(json_object_get(root, "arrays"), first(root)))
 EDIT(edit_key_nul, json_array_set_new(first(root), 0, json_stringn("node/paper/indptr\0x", 19)))
 EDIT(edit_key_number, json_array_set_new(first(root), 0, json_integer(7)))
 EDIT(edit_region_negative, json_array_set_new(first(root), 1, json_integer(-2)))
 EDIT(edit_region_huge, json_array_set_new(first(root), 1, json_integer(1ll << 33)))
 EDIT(edit_offset_negative, json_array_set_new(first(root), 2, json_integer(-4096)))
 EDIT(edit_offset_real, json_array_set_new(first(root), 2, json_real(1.5)))
-EDIT(edit_entry_short, json_array_remove(first(root), 2))
+EDIT(edit_dtype_other, json_array_set_new(first(root), 3, json_string("complex64")))
+EDIT(edit_dtype_number, json_array_set_new(first(root), 3, json_integer(3)))
+EDIT(edit_shape_empty, json_array_set_new(first(root), 4, json_array()))
+EDIT(edit_shape_long,
+     json_array_set_new(first(root), 4,
+			json_pack("[iiiiiiiiiiiiiiiii]", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)))
+EDIT(edit_shape_negative, json_array_set_new(first(root), 4, json_pack("[i]", -1)))
+EDIT(edit_shape_overflow, json_array_set_new(first(root), 4, json_pack("[II]", (json_int_t)1 << 61, (json_int_t)8)))
+EDIT(edit_shape_zero, json_array_set_new(first(root), 4, json_pack("[ii]", 1, 0)))
+EDIT(edit_shape_text, json_array_set_new(first(root), 4, json_string("1")))
+EDIT(edit_digest_short, json_array_set_new(first(root), 5, json_string("abc")))
+EDIT(edit_digest_number, json_array_set_new(first(root), 5, json_integer(7)))
+EDIT(edit_entry_short, json_array_remove(first(root), 5))
+EDIT(edit_entry_long, json_array_append_new(first(root), json_integer(1)))
 EDIT(edit_entry_text, json_array_set_new(json_object_get(root, "arrays"), 0, json_string("x")))
 
 static void edits_are_refused(void **state)
 {
 	(void)state;
 	static void (*const edits[])(json_t * root) = {
-		edit_part_high,     edit_part_negative,   edit_part_huge,   edit_part_text,   edit_part_gone,
-		edit_graph_gone,    edit_graph_object,    edit_graph_empty, edit_graph_other, edit_arrays_gone,
-		edit_arrays_object, edit_arrays_empty,    edit_one_less,    edit_one_more,    edit_one_twice,
-		edit_key_unknown,   edit_key_nul,         edit_key_number,  edit_region_huge, edit_region_negative,
-		edit_offset_real,   edit_offset_negative, edit_entry_short, edit_entry_text,
+		edit_part_high,         edit_part_negative,   edit_part_huge,
+		edit_part_text,         edit_part_gone,       edit_name_gone,
+		edit_name_escape,       edit_name_other,      edit_id_gone,
+		edit_id_other,          edit_id_number,       edit_book_digest_gone,
+		edit_book_digest_other, edit_book_object,     edit_book_empty,
+		edit_book_other,        edit_book_whole,      edit_arrays_gone,
+		edit_arrays_object,     edit_one_twice,       edit_order,
+		edit_key_nul,           edit_key_number,      edit_region_negative,
+		edit_region_huge,       edit_offset_negative, edit_offset_real,
+		edit_dtype_other,       edit_dtype_number,    edit_shape_empty,
+		edit_shape_long,        edit_shape_negative,  edit_shape_overflow,
+		edit_shape_zero,        edit_shape_text,      edit_digest_short,
+		edit_digest_number,     edit_entry_short,     edit_entry_long,
+		edit_entry_text,
 	};
 	assert_int_equal(parse_edited(edit_nothing), GW_OK);
 	for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
@@ -153,12 +190,17 @@ static void a_text_cut_anywhere_is_refused(void **state)
 	}
 }
 
+static void parse_real(struct gw_catalog *catalog)
+{
+	assert_int_equal(gw_catalog_parse(real.text, strlen(real.text), catalog), GW_OK);
+}
+
 static void places_are_compared(void **state)
 {
 	(void)state;
 	struct gw_catalog a, b;
-	assert_int_equal(gw_catalog_parse(real.text, strlen(real.text), &a), GW_OK);
-	assert_int_equal(gw_catalog_parse(real.text, strlen(real.text), &b), GW_OK);
+	parse_real(&a);
+	parse_real(&b);
 	assert_true(gw_catalog_same_places(&a, &b));
 	b.arrays[b.count - 1].offset += 4096;
 	assert_false(gw_catalog_same_places(&a, &b));
@@ -172,10 +214,125 @@ static void places_are_compared(void **state)
 	b.part = 0;
 	assert_false(gw_catalog_same_places(&a, &b));
 	b.part = 1;
-	b.meta->graph_id++;
+	b.graph_id++;
 	assert_false(gw_catalog_same_places(&a, &b));
+	b.graph_id--;
+	b.book_digest++;
+	assert_false(gw_catalog_same_places(&a, &b));
+	b.book_digest--;
+	b.own.arrays[0].digest++;
+	assert_false(gw_catalog_same_places(&a, &b));
+	b.own.arrays[0].digest--;
+	assert_true(gw_catalog_same_places(&a, &b));
 	gw_catalog_free(&a);
 	gw_catalog_free(&b);
+}
+
+/* --- Catalogs of all parts give the graph. --- */
+
+static char *text_of_part(uint32_t number, enum gw_catalog_form form)
+{
+	struct gw_part *part;
+	char *text;
+	assert_int_equal(gw_part_open(real.meta, number, NULL, &part), GW_OK);
+	assert_int_equal(gw_catalog_print(part, 0, form, &text), GW_OK);
+	gw_part_close(part);
+	return text;
+}
+
+static void parse_both(struct gw_catalog catalogs[2])
+{
+	for (uint32_t p = 0; p < 2; p++) {
+		char *text = text_of_part(p, p == 0 ? GW_CATALOG_WITH_BOOK : GW_CATALOG_OWN);
+		assert_int_equal(gw_catalog_parse(text, strlen(text), &catalogs[p]), GW_OK);
+		assert_true((catalogs[p].book != NULL) == (p == 0));
+		gw_free(text);
+	}
+}
+
+static void catalogs_join_to_the_graph(void **state)
+{
+	(void)state;
+	struct gw_catalog catalogs[2];
+	uint64_t digest;
+	parse_both(catalogs);
+	struct gw_graph_meta *graph = catalogs[0].book;
+	catalogs[0].book = NULL;
+	assert_int_equal(gw_meta_book_digest(real.meta, &digest), GW_OK);
+	assert_int_equal(gw_meta_check_whole(graph), GW_INVALID); /* no arrays yet */
+	for (int again = 0; again < 2; again++) {
+		for (uint32_t p = 0; p < 2; p++) {
+			assert_int_equal(gw_catalog_join(&catalogs[p], graph, digest), GW_OK);
+			assert_ptr_equal(catalogs[p].arrays[0].meta, &graph->parts[p].arrays[0]);
+			assert_null(catalogs[p].own.arrays);
+		}
+		assert_int_equal(gw_meta_check_whole(graph), GW_OK);
+		assert_true(gw_meta_same(graph, real.meta));
+	}
+	for (uint32_t p = 0; p < 2; p++)
+		gw_catalog_free(&catalogs[p]);
+	gw_meta_destroy(graph);
+}
+
+/* A fault in what one server says of its part. */
+static void spoil(struct gw_catalog *catalog, uint32_t which)
+{
+	struct gw_array_meta *array = &catalog->own.arrays[which / 6 % catalog->own.count];
+	switch (which % 6) {
+	case 0:
+		array->shape[0]++;
+		break;
+	case 1:
+		array->shape[array->ndim - 1]++;
+		break;
+	case 2:
+		array->digest ^= 1ull << which % 64;
+		break;
+	case 3:
+		array->dtype = array->dtype == GW_UINT32 ? GW_UINT64 : GW_UINT32;
+		break;
+	case 4:
+		array->key[strlen(array->key) - 1]++;
+		break;
+	default:
+		array->ndim++;
+		array->shape[array->ndim - 1] = 1;
+		break;
+	}
+}
+
+/* Known beforehand, or put together: no array of another graph is taken for one of this graph. */
+static void no_array_of_another_graph_joins(void **state)
+{
+	(void)state;
+	uint64_t digest;
+	assert_int_equal(gw_meta_book_digest(real.meta, &digest), GW_OK);
+	for (uint32_t which = 0; which < 6 * real.meta->parts[1].count; which++) {
+		struct gw_catalog catalogs[2];
+		parse_both(catalogs);
+		spoil(&catalogs[1], which);
+		assert_int_equal(gw_catalog_join(&catalogs[1], real.meta, digest), GW_PROTOCOL);
+		assert_non_null(strstr(gw_last_error(), "another graph under the id"));
+		struct gw_graph_meta *graph = catalogs[0].book;
+		catalogs[0].book = NULL;
+		assert_int_equal(gw_catalog_join(&catalogs[0], graph, digest), GW_OK);
+		assert_int_equal(gw_catalog_join(&catalogs[1], graph, digest), GW_OK);
+		assert_int_not_equal(gw_meta_check_whole(graph), GW_OK);
+		for (uint32_t p = 0; p < 2; p++)
+			gw_catalog_free(&catalogs[p]);
+		gw_meta_destroy(graph);
+	}
+	struct gw_catalog catalog;
+	parse_real(&catalog);
+	catalog.graph_id++;
+	assert_int_equal(gw_catalog_join(&catalog, real.meta, digest), GW_PROTOCOL);
+	catalog.graph_id--;
+	assert_int_equal(gw_catalog_join(&catalog, real.meta, digest + 1), GW_PROTOCOL);
+	catalog.part = 2;
+	assert_int_equal(gw_catalog_join(&catalog, real.meta, digest), GW_PROTOCOL);
+	catalog.part = 0;
+	assert_int_equal(gw_catalog_join(&catalog, real.meta, digest), GW_PROTOCOL);
+	gw_catalog_free(&catalog);
 }
 
 static gw_status parse_in_need(void *context)
@@ -192,7 +349,7 @@ static gw_status print_in_need(void *context)
 {
 	(void)context;
 	char *text;
-	gw_status status = gw_catalog_print(real.part, 0, &text);
+	gw_status status = gw_catalog_print(real.part, 0, GW_CATALOG_WITH_BOOK, &text);
 	assert_true((status == GW_OK) == (text != NULL));
 	gw_free(text);
 	return status;
@@ -210,6 +367,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_printed_is_parsed),      cmocka_unit_test(edits_are_refused),
 		cmocka_unit_test(a_text_cut_anywhere_is_refused), cmocka_unit_test(places_are_compared),
+		cmocka_unit_test(catalogs_join_to_the_graph),     cmocka_unit_test(no_array_of_another_graph_joins),
 		cmocka_unit_test(shortage_is_reported),
 	};
 	return cmocka_run_group_tests(tests, begin, end);

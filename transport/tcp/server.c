@@ -29,7 +29,7 @@
 #include "core/memory/list.h"
 #include "core/system/clock.h"
 
-#define ANSWER_MIN (SERVER_WELCOME_MAX + SERVER_MEMORY_MAX)
+#define ANSWER_MIN (WIRE_HEADER_BYTES + WIRE_ERROR_TEXT) /* the longest frame that is not sent in parts */
 #define DRAINED_NS (2 * GW_NS_PER_MS)      /* interval of the checks whether the last bytes have arrived */
 #define UNREAD_NS  (60 * GW_NS_PER_SECOND) /* the counterpart of TCP_USER_TIMEOUT for unix sockets */
 #define CALLS_NS   200000ull               /* time for handlers in one turn of a client */
@@ -49,8 +49,7 @@ static void server_gone(struct tcp_io *io)
 	gw_reply_end(&server->task.reply);
 	gw_tcp_answer_end(&server->read);
 	gw_tcp_server_passed(server);
-	gw_free(server->in);
-	gw_free(server->out);
+	gw_tcp_server_buffers_end(server);
 	gw_tcp_listener_release(server->listener);
 	gw_free(server);
 }
@@ -78,7 +77,7 @@ static void begin_read(struct tcp_server *server, const struct wire_header *head
 		return;
 	}
 	struct wire_header data = {.bytes = (uint32_t)server->read.ranges.bytes, .type = WIRE_DATA, .tag = header->tag};
-	memcpy(server->out + server->out_end, &data, sizeof(data));
+	memcpy(server->out.memory + server->out_end, &data, sizeof(data));
 	server->out_end += WIRE_HEADER_BYTES;
 	server->tag = header->tag;
 	server->reading = true;
@@ -87,11 +86,15 @@ static void begin_read(struct tcp_server *server, const struct wire_header *head
 /* Gathers the read into the output buffer; false: the buffer is full. */
 static bool go_on_reading(struct tcp_server *server)
 {
-	if (!gw_tcp_answer_gather(&server->read, server->out, &server->out_end, server->out_capacity))
+	if (!gw_tcp_answer_gather(&server->read, server->out.memory, &server->out_end, server->out.bytes))
 		return false;
 	if (server->read.rows) {
-		gw_status status = gw_tcp_answer_close(&server->read, server->tag, server->out, &server->out_end,
-						       server->out_capacity);
+		if (server->out_end == 0 && gw_tcp_server_out_grow(server, gw_tcp_answer_close_bytes(&server->read))) {
+			gw_tcp_server_end(server);
+			return false;
+		}
+		gw_status status = gw_tcp_answer_close(&server->read, server->tag, server->out.memory, &server->out_end,
+						       server->out.bytes);
 		if (status == GW_AGAIN)
 			return false;
 		if (status != GW_OK)
@@ -103,29 +106,6 @@ static bool go_on_reading(struct tcp_server *server)
 }
 
 /* --- Frames. --- */
-
-/* Makes room for a frame of `needed` bytes, within the client's share of memory. GW_AGAIN: a receive into the buffer is
- * in progress. The receive will end, since the rest of this frame is still to come. */
-static gw_status in_grow(struct tcp_server *server, uint32_t needed)
-{
-	if (server->io.receiving)
-		return GW_AGAIN;
-	uint32_t capacity = server->in_capacity;
-	while (capacity < needed)
-		capacity *= 2;
-	if ((uint64_t)capacity + server->out_capacity > server->service->limits.bytes_per_client)
-		return gw_fail(GW_LIMIT, "a frame of %u bytes exceeds this server's memory for one client", needed);
-	uint8_t *in = gw_malloc(capacity);
-	if (!in)
-		return GW_NO_MEMORY;
-	memcpy(in, server->in + server->in_begin, server->in_end - server->in_begin);
-	gw_free(server->in);
-	server->in = in;
-	server->in_capacity = capacity;
-	server->in_end -= server->in_begin;
-	server->in_begin = 0;
-	return GW_OK;
-}
 
 /* false: the frame must wait. */
 static bool tcp_server_dispatch(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
@@ -176,7 +156,7 @@ static bool take_frame(struct tcp_server *server)
 	struct wire_header header;
 	if (have < WIRE_HEADER_BYTES)
 		return false;
-	gw_status status = gw_wire_header(server->in + server->in_begin, true, &header);
+	gw_status status = gw_wire_header(server->in.memory + server->in_begin, true, &header);
 	if (status == GW_OK && server->phase == SERVER_OPEN && header.tag == 0 && header.type != WIRE_RELEASED)
 		status = gw_fail(GW_PROTOCOL, "a %s frame without a tag", gw_wire_type_name(header.type));
 	if (status != GW_OK && server->phase == SERVER_HELLO) {
@@ -189,8 +169,8 @@ static bool take_frame(struct tcp_server *server)
 		return false;
 	}
 	server->frame_bytes = WIRE_HEADER_BYTES + header.bytes;
-	if (status == GW_OK && server->frame_bytes > server->in_capacity)
-		status = in_grow(server, server->frame_bytes);
+	if (status == GW_OK && server->frame_bytes > server->in.bytes)
+		status = gw_tcp_server_in_grow(server, server->frame_bytes);
 	if (status == GW_AGAIN)
 		return false;
 	if (status != GW_OK) {
@@ -199,14 +179,8 @@ static bool take_frame(struct tcp_server *server)
 	}
 	if (have < server->frame_bytes)
 		return false;
-	return tcp_server_dispatch(server, &header, server->in + server->in_begin + WIRE_HEADER_BYTES) &&
+	return tcp_server_dispatch(server, &header, server->in.memory + server->in_begin + WIRE_HEADER_BYTES) &&
 	       !server->ended;
-}
-
-/* The output room that the longest frame needs, among those that are not sent in parts. */
-static uint32_t room_needed(const struct tcp_server *server)
-{
-	return server->phase < SERVER_OPEN ? WIRE_HEADER_BYTES + WIRE_ERROR_TEXT : ANSWER_MIN;
 }
 
 static bool is_draining(const struct tcp_server *server)
@@ -237,11 +211,15 @@ static void tcp_server_advance(struct tcp_server *server)
 				return;
 			continue;
 		}
-		if (server->leases.first && !server->calling)
-			gw_tcp_server_notify_withdrawn(server);
-		if (server->calling || gw_tcp_server_room(server) < room_needed(server) || !take_frame(server)) {
+		bool something = server->in_end > server->in_begin || server->leases.first;
+		if (something && gw_tcp_server_out_ready(server)) {
+			gw_tcp_server_end(server);
 			return;
 		}
+		if (server->leases.first && !server->calling)
+			gw_tcp_server_notify_withdrawn(server);
+		if (server->calling || gw_tcp_server_room(server) < ANSWER_MIN || !take_frame(server))
+			return;
 	}
 }
 
@@ -252,22 +230,17 @@ static size_t server_target(struct tcp_io *io, struct iovec *iov)
 	struct tcp_server *server = tcp_server_of_io(io);
 	if (server->ended || (server->phase == SERVER_OPEN && is_draining(server)))
 		return 0;
-	if (!server->reading && !server->calling) {
-		if (server->phase == SERVER_OPEN && gw_tcp_server_grown(server)) {
-			gw_tcp_server_end(server);
-			return 0;
-		}
-		if (server->in_begin == server->in_end) {
-			server->in_begin = server->in_end = 0;
-		} else if (server->in_begin) {
-			memmove(server->in, server->in + server->in_begin, server->in_end - server->in_begin);
-			server->in_end -= server->in_begin;
-			server->in_begin = 0;
-		}
-	}
-	if (server->in_end == server->in_capacity)
+	/* An operation that waits for bytes would keep a large buffer. The answer to the read is itself a sign of life.
+	 */
+	if (server->reading && server->in.large && !io->readable)
 		return 0;
-	iov[0] = (struct iovec){server->in + server->in_end, server->in_capacity - server->in_end};
+	if (gw_tcp_server_in_room(server)) {
+		gw_tcp_server_end(server);
+		return 0;
+	}
+	if (server->in_end == server->in.bytes)
+		return 0;
+	iov[0] = (struct iovec){server->in.memory + server->in_end, server->in.bytes - server->in_end};
 	return 1;
 }
 
@@ -293,9 +266,12 @@ static size_t server_source(struct tcp_io *io, struct iovec *iov)
 	tcp_server_advance(server);
 	if (server->ended)
 		return 0;
+	gw_tcp_server_in_settle(server);
+	gw_tcp_server_out_settle(server);
 	size_t pieces = 0;
 	if (server->out_end > server->out_begin)
-		iov[pieces++] = (struct iovec){server->out + server->out_begin, server->out_end - server->out_begin};
+		iov[pieces++] =
+			(struct iovec){server->out.memory + server->out_begin, server->out_end - server->out_begin};
 	if (server->replying)
 		iov[pieces++] = (struct iovec){server->task.reply.memory + server->reply_sent,
 					       server->reply_bytes - server->reply_sent};
@@ -323,6 +299,7 @@ static void server_sent(struct tcp_io *io, ssize_t n)
 	server->out_begin += part;
 	if (server->out_begin == server->out_end)
 		server->out_begin = server->out_end = 0;
+	gw_tcp_server_out_settle(server);
 	if (server->passed >= 0 && !server->fd_passing.out_count)
 		gw_tcp_server_passed(server);
 	if (server->replying)
@@ -376,8 +353,7 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 refuse:
 	gw_socket_close(fd);
 	if (server) {
-		gw_free(server->in);
-		gw_free(server->out);
+		gw_tcp_server_buffers_end(server);
 		gw_free(server);
 	}
 	gw_tcp_listener_release(listener);

@@ -3,6 +3,7 @@
  *      server.c          the connection: frames in, answers out, timers
  *      server_say.c      frames to the client, and the last answer
  *      server_end.c      how a connection ends
+ *      server_buffer.c   its buffers for input and output
  *      server_hello.c    pending clients, until they have proved the key
  *      server_call.c     requests: handlers that run in slices, long replies
  *      server_answer.c   reads
@@ -13,6 +14,7 @@
 
 #include "transport/auth.h"
 #include "transport/task.h"
+#include "transport/tcp/lender.h"
 #include "transport/tcp/server_answer.h"
 #include "transport/tcp/tcp.h"
 
@@ -46,12 +48,11 @@ struct tcp_server {
 	struct tcp_fd_passing fd_passing; /* unix sockets */
 	int passed;                       /* a dynamic region's descriptor that is being sent; -1: none */
 	struct gw_dynamic_pins leases;
-	/* In: frames, the oldest at in_begin. */
-	uint8_t *in;
-	uint32_t in_begin, in_end, in_capacity;
-	/* Out. */
-	uint8_t *out;
-	uint32_t out_begin, out_end, out_capacity;
+	/* Frames, the oldest at in_begin; and answers. See lender.h: a connection has no buffer while it is empty. */
+	struct tcp_loan in;
+	uint32_t in_begin, in_end;
+	struct tcp_loan out;
+	uint32_t out_begin, out_end;
 	/* The read or request in progress: its frame is still in the input buffer. */
 	bool reading, calling;
 	uint32_t frame_bytes;
@@ -67,7 +68,7 @@ struct tcp_server {
 
 static inline uint32_t gw_tcp_server_room(const struct tcp_server *server)
 {
-	return server->out_capacity - server->out_end;
+	return server->out.bytes - server->out_end;
 }
 
 /* --- server_say.c --- */
@@ -92,8 +93,22 @@ void gw_tcp_pending_end(struct tcp_server *server); /* the client is no longer p
 gw_status gw_tcp_pending_begin(struct tcp_server *server);
 /* Handles a frame of the hello. */
 void gw_tcp_server_hello(struct tcp_server *server, const struct wire_header *header, const uint8_t *body);
-/* Gives a client that has proved the key an input buffer for requests. Not while the driver uses the old buffer. */
-gw_status gw_tcp_server_grown(struct tcp_server *server);
+
+/* --- server_buffer.c --- */
+/* Makes room for input; moves what is there to the beginning, unless a read in progress still uses it. Not while the
+ * driver uses the buffer. GW_NO_MEMORY. */
+gw_status gw_tcp_server_in_room(struct tcp_server *server);
+/* Makes room for a frame of `needed` bytes, within the client's share of memory. GW_AGAIN: a receive into the buffer is
+ * in progress. The receive will end, since the rest of this frame is still to come. GW_LIMIT, GW_NO_MEMORY. */
+gw_status gw_tcp_server_in_grow(struct tcp_server *server, uint32_t needed);
+/* Provides an output buffer. GW_NO_MEMORY. */
+gw_status gw_tcp_server_out_ready(struct tcp_server *server);
+/* The same, of `needed` bytes at least, for an output without unsent bytes. */
+gw_status gw_tcp_server_out_grow(struct tcp_server *server, uint32_t needed);
+/* Return the buffer if nothing needs it. */
+void gw_tcp_server_in_settle(struct tcp_server *server);
+void gw_tcp_server_out_settle(struct tcp_server *server);
+void gw_tcp_server_buffers_end(struct tcp_server *server);
 
 /* --- server_call.c --- */
 void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *header, const uint8_t *body);

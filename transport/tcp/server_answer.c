@@ -243,6 +243,12 @@ static bool gather_versioned(struct tcp_answer *answer, uint8_t *out, uint32_t *
 	return all;
 }
 
+uint32_t gw_tcp_answer_close_bytes(const struct tcp_answer *answer)
+{
+	bool failed = answer->failure || answer->gone;
+	return WIRE_HEADER_BYTES + (failed ? WIRE_ERROR_TEXT : 4 * answer->torn_count);
+}
+
 gw_status gw_tcp_answer_close(struct tcp_answer *answer, uint64_t tag, uint8_t *out, uint32_t *out_end,
 			      uint32_t out_bytes)
 {
@@ -250,8 +256,7 @@ gw_status gw_tcp_answer_close(struct tcp_answer *answer, uint64_t tag, uint8_t *
 		answer->failure = GW_NOT_FOUND;
 	uint32_t bytes = 4 * answer->torn_count;
 	struct wire_header header = {.bytes = bytes, .type = WIRE_TORN, .tag = tag};
-	uint32_t needed = WIRE_HEADER_BYTES + (answer->failure ? WIRE_ERROR_TEXT : bytes);
-	if (out_bytes - *out_end < needed)
+	if (out_bytes - *out_end < gw_tcp_answer_close_bytes(answer))
 		return GW_AGAIN;
 	if (answer->failure)
 		return gw_fail(answer->failure, answer->gone ? "the region was deleted while it was read"

@@ -32,6 +32,9 @@ gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *serv
  * false: the buffer is full, and later calls append the rest. */
 bool gw_tcp_answer_gather(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes);
 
+/* The bytes that the end of a versioned read needs. */
+uint32_t gw_tcp_answer_close_bytes(const struct tcp_answer *answer);
+
 /* Appends the end of a versioned read: a TORN frame. GW_AGAIN: the buffer has no room. For any other error the caller
  * sends an ERROR frame with that status instead. */
 gw_status gw_tcp_answer_close(struct tcp_answer *answer, uint64_t tag, uint8_t *out, uint32_t *out_end,

@@ -87,7 +87,7 @@ static void server_call_alive(struct tcp_server *server)
 /* Runs the handler once. The input buffer may have moved since the last run. */
 static void server_call_run(struct tcp_server *server)
 {
-	server->task.call.bytes = server->in + server->in_begin + WIRE_HEADER_BYTES + WIRE_REQUEST_BYTES;
+	server->task.call.bytes = server->in.memory + server->in_begin + WIRE_HEADER_BYTES + WIRE_REQUEST_BYTES;
 	gw_status status = gw_task_run(&server->task);
 	if (status != GW_AGAIN) {
 		server_call_reply(server, status);
@@ -110,7 +110,7 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 			       .listener = server->listener,
 			       .connection = server->number};
 	struct gw_once once;
-	uint64_t held = (uint64_t)server->in_capacity + server->out_capacity;
+	uint64_t held = (uint64_t)server->in.bytes + server->out.bytes;
 	uint64_t limit = server->service->limits.bytes_per_client;
 	memcpy(&once, body, sizeof(once));
 	server->tag = header->tag;
@@ -129,6 +129,10 @@ void gw_tcp_servers_call(struct tcp_loop *loop)
 	if (!server)
 		return;
 	server_call_queue_drop(server);
+	if (gw_tcp_server_out_ready(server)) {
+		gw_tcp_server_end(server);
+		return;
+	}
 	server_call_run(server);
 	if (!server->calling)
 		loop->driver->ops->kick(loop->driver, &server->io);

@@ -37,7 +37,7 @@ void gw_tcp_server_end(struct tcp_server *server)
 	} else {
 		gw_tcp_pending_end(server);
 	}
-	server->loop->bytes_ended += server->in_capacity + server->out_capacity;
+	server->loop->bytes_ended += server->in.bytes + server->out.bytes;
 	server->service = NULL;
 	server->loop->driver->ops->remove(server->loop->driver, &server->io);
 }

@@ -20,23 +20,20 @@
 #include "transport/replay_cache.h"
 #include "transport/tcp/server.h"
 
-#define PENDING_BYTES  1024u /* of input, and of output: fits a hello, a challenge and an error */
-#define IN_FIRST_BYTES (128u << 10)
-#define OUT_BYTES      (256u << 10)
+#define PENDING_BYTES 1024u /* of input, and of output: fits a hello, a challenge and an error */
 
 static_assert(WIRE_HEADER_BYTES + sizeof(struct wire_challenge) + WIRE_HEADER_BYTES + WIRE_ERROR_TEXT <= PENDING_BYTES,
 	      "fits");
-static_assert(SERVER_WELCOME_MAX + SERVER_MEMORY_MAX + PENDING_BYTES <= OUT_BYTES, "fits");
+static_assert(SERVER_WELCOME_MAX + SERVER_MEMORY_MAX + PENDING_BYTES <= TCP_SMALL_BYTES, "fits");
 
 gw_status gw_tcp_pending_begin(struct tcp_server *server)
 {
 	struct tcp_loop *loop = server->loop;
 	uint32_t most = server->listener->pending_max;
-	server->in = gw_malloc(PENDING_BYTES);
-	server->out = gw_malloc(PENDING_BYTES);
-	if (!server->in || !server->out)
+	server->in = gw_tcp_lend_exactly(PENDING_BYTES);
+	server->out = gw_tcp_lend_exactly(PENDING_BYTES);
+	if (!server->in.memory || !server->out.memory)
 		return GW_NO_MEMORY;
-	server->in_capacity = server->out_capacity = PENDING_BYTES;
 	while (loop->pending_count && loop->pending_count >= most) {
 		gw_count(&server->service->counts.dropped, 1);
 		gw_log(GW_LOG_DEBUG, "the oldest of %u pending clients is closed", loop->pending_count);
@@ -96,24 +93,23 @@ static void take_hello(struct tcp_server *server, const struct wire_header *head
 /* The client has proved the key: gives it a connection's place and an output buffer for answers. */
 static gw_status server_hello_admit(struct tcp_server *server)
 {
-	uint8_t *out = gw_malloc(OUT_BYTES);
-	if (!out)
+	struct tcp_loan out = gw_tcp_lend(&server->loop->lender);
+	if (!out.memory)
 		return GW_NO_MEMORY;
 	gw_status status = gw_service_enter(server->service);
 	if (status != GW_OK) {
-		gw_free(out);
+		gw_tcp_return(&server->loop->lender, &out);
 		return status;
 	}
 	gw_tcp_pending_end(server);
 	server->entered = true;
 	uint32_t held = server->out_end - server->out_begin;
 	if (held)
-		memcpy(out, server->out + server->out_begin, held);
-	gw_free(server->out);
+		memcpy(out.memory, server->out.memory + server->out_begin, held);
+	gw_tcp_return(&server->loop->lender, &server->out);
 	server->out = out;
 	server->out_begin = 0;
 	server->out_end = held;
-	server->out_capacity = OUT_BYTES;
 	return GW_OK;
 }
 
@@ -172,20 +168,4 @@ void gw_tcp_server_hello(struct tcp_server *server, const struct wire_header *he
 		take_hello(server, header, body);
 	else
 		take_proof(server, header, body);
-}
-
-gw_status gw_tcp_server_grown(struct tcp_server *server)
-{
-	if (server->in_capacity >= IN_FIRST_BYTES)
-		return GW_OK;
-	uint8_t *in = gw_malloc(IN_FIRST_BYTES);
-	if (!in)
-		return GW_NO_MEMORY;
-	server->in_end -= server->in_begin;
-	memcpy(in, server->in + server->in_begin, server->in_end);
-	gw_free(server->in);
-	server->in = in;
-	server->in_begin = 0;
-	server->in_capacity = IN_FIRST_BYTES;
-	return GW_OK;
 }

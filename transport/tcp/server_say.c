@@ -8,9 +8,9 @@
 void gw_tcp_server_answer(struct tcp_server *server, const struct wire_header *header, const void *body)
 {
 	assert(gw_tcp_server_room(server) >= WIRE_HEADER_BYTES + header->bytes);
-	memcpy(server->out + server->out_end, header, WIRE_HEADER_BYTES);
+	memcpy(server->out.memory + server->out_end, header, WIRE_HEADER_BYTES);
 	if (header->bytes)
-		memcpy(server->out + server->out_end + WIRE_HEADER_BYTES, body, header->bytes);
+		memcpy(server->out.memory + server->out_end + WIRE_HEADER_BYTES, body, header->bytes);
 	server->out_end += WIRE_HEADER_BYTES + header->bytes;
 }
 

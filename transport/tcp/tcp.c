@@ -52,6 +52,7 @@ void gw_tcp_shut(void *state)
 	while (loop->ios && !loop->listeners)
 		loop->driver->ops->run(loop->driver, gw_now_ns() + GW_NS_PER_MS, &woken);
 	loop->driver->ops->shut(loop->driver);
+	gw_tcp_lender_end(&loop->lender);
 	gw_completions_end(&loop->completions);
 	pthread_mutex_destroy(&loop->inbox_lock);
 	gw_free(loop);

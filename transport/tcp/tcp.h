@@ -10,6 +10,7 @@
 #include "transport/service_private.h"
 #include "transport/tcp/driver.h"
 #include "transport/tcp/fd_passing.h"
+#include "transport/tcp/lender.h"
 #include "transport/tcp/wire.h"
 #include "transport/transport.h"
 
@@ -56,6 +57,7 @@ struct tcp_loop {
 	struct tcp_server *servers;
 	struct tcp_server *oldest_pending, *newest_pending; /* the pending clients among the servers */
 	uint32_t pending_count;
+	struct tcp_lender lender;             /* buffers for the servers */
 	struct tcp_server *calls, *last_call; /* queue of deferred calls: each runs in turn */
 	uint64_t bytes_ended;                 /* buffers of connections that ended since the last trim */
 	struct tcp_listener *listeners;       /* listeners that accept in this loop */

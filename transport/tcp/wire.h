@@ -35,7 +35,7 @@
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian, and so must be the host");
 
 #ifndef WIRE_VERSION /* the program other_protocol defines another one */
-#define WIRE_VERSION 5u
+#define WIRE_VERSION 6u
 #endif
 #define WIRE_MAGIC         0x3157472d54504157ull /* "WAPT-GW1" in memory */
 #define WIRE_HEADER_BYTES  16u

@@ -47,6 +47,38 @@ static void verbs_client_queue_drop(struct verbs_client *client)
 	client->queued = false;
 }
 
+/* --- Looking up. --- */
+
+/* The chain of a token; tokens are random. */
+static struct verbs_client **token_chain(struct verbs_cm_listener *cm_listener,
+					 const uint8_t token[HANDSHAKE_TOKEN_BYTES])
+{
+	uint32_t bits;
+	memcpy(&bits, token, sizeof(bits));
+	return &cm_listener->by_token[bits % VERBS_CHAINS];
+}
+
+static struct verbs_client **connection_chain(struct verbs_cm_listener *cm_listener, uint64_t connection)
+{
+	return &cm_listener->by_connection[connection % VERBS_CHAINS];
+}
+
+static void chains_insert(struct verbs_client *client)
+{
+	struct verbs_client **token = token_chain(client->cm_listener, client->token);
+	struct verbs_client **connection = connection_chain(client->cm_listener, client->connection);
+	client->next_by_token = *token;
+	*token = client;
+	client->next_by_connection = *connection;
+	*connection = client;
+}
+
+static void chains_remove(struct verbs_client *client)
+{
+	GW_SLIST_REMOVE(*token_chain(client->cm_listener, client->token), client, next_by_token);
+	GW_SLIST_REMOVE(*connection_chain(client->cm_listener, client->connection), client, next_by_connection);
+}
+
 /* --- Beginning and end. --- */
 
 void gw_verbs_client_end(struct verbs_client *client)
@@ -60,9 +92,19 @@ void gw_verbs_client_end(struct verbs_client *client)
 	gw_verbs_undefer(client->cm_listener->loop, &client->deferred);
 	verbs_client_queue_drop(client);
 	GW_LIST_REMOVE(client);
+	chains_remove(client);
 	gw_task_end(&client->task);
 	gw_free(client->request);
 	gw_free(client);
+}
+
+void gw_verbs_client_left(struct verbs_cm_listener *cm_listener, uint64_t connection)
+{
+	for (struct verbs_client *client = *connection_chain(cm_listener, connection), *next; client; client = next) {
+		next = client->next_by_connection;
+		if (client->connection == connection)
+			gw_verbs_client_end(client);
+	}
 }
 
 gw_status gw_verbs_client_create(struct verbs_cm_listener *cm_listener, const struct gw_call *call,
@@ -70,11 +112,7 @@ gw_status gw_verbs_client_create(struct verbs_cm_listener *cm_listener, const st
 {
 	const struct gw_service *service = cm_listener->listener->base.service;
 	*out = NULL;
-	for (struct verbs_client *client = cm_listener->clients, *next; client; client = next) {
-		next = client->next;
-		if (client->connection == call->connection)
-			gw_verbs_client_end(client);
-	}
+	gw_verbs_client_left(cm_listener, call->connection);
 	struct verbs_client *client = gw_calloc(1, sizeof(*client));
 	if (!client)
 		return GW_NO_MEMORY;
@@ -90,6 +128,7 @@ gw_status gw_verbs_client_create(struct verbs_cm_listener *cm_listener, const st
 	verbs_timer(cm_listener->loop, client->expires_ns);
 	client->qp_count = question->qps < VERBS_QPS_MAX ? question->qps : VERBS_QPS_MAX;
 	GW_LIST_INSERT(cm_listener->clients, client);
+	chains_insert(client);
 	*out = client;
 	return GW_OK;
 }
@@ -141,10 +180,9 @@ static void conn_read(struct verbs_qp *qp, struct verbs_wr *wr)
 	(void)wr;
 }
 
-static struct verbs_client *client_of(const struct verbs_cm_listener *cm_listener,
-				      const uint8_t token[HANDSHAKE_TOKEN_BYTES])
+static struct verbs_client *client_of(struct verbs_cm_listener *cm_listener, const uint8_t token[HANDSHAKE_TOKEN_BYTES])
 {
-	for (struct verbs_client *client = cm_listener->clients; client; client = client->next)
+	for (struct verbs_client *client = *token_chain(cm_listener, token); client; client = client->next_by_token)
 		if (CRYPTO_memcmp(client->token, token, HANDSHAKE_TOKEN_BYTES) == 0)
 			return client;
 	return NULL;
@@ -195,7 +233,7 @@ gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct r
 	struct verbs_client *client = client_of(cm_listener, token.token);
 	struct verbs_rail *rail = verbs_client_rail_of(cm_listener, id);
 	if (!client || token.number >= client->qp_count || client->conns[token.number].qp)
-		return gw_fail(GW_REFUSED, "this token is used up or out of date");
+		return gw_fail(GW_REFUSED, HANDSHAKE_TOKEN_OVER);
 	if (!rail || (client->rail && client->rail != rail))
 		return gw_fail(GW_REFUSED, "this token belongs to another device");
 	client->rail = rail;

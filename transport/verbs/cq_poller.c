@@ -37,16 +37,10 @@ static gw_status poller_create(struct verbs_loop *loop, struct verbs_device *dev
 		gw_verbs_share_work_out(&poller->shares[i], 0);
 	}
 	gw_status status = GW_OK;
-	poller->qps = gw_calloc(QPS_FIRST, sizeof(struct verbs_qp *));
-	if (!poller->qps) {
-		status = GW_NO_MEMORY;
-		goto free_poller;
-	}
-	poller->qp_capacity = QPS_FIRST;
 	poller->channel = ibv_create_comp_channel(device->context);
 	if (!poller->channel) {
 		status = gw_verbs_object_fail(device->context, errno, "RDMA completion channel");
-		goto free_qps;
+		goto free_poller;
 	}
 	status = gw_verbs_nonblocking(poller->channel->fd);
 	if (status == GW_OK)
@@ -60,8 +54,6 @@ static gw_status poller_create(struct verbs_loop *loop, struct verbs_device *dev
 
 destroy_channel:
 	ibv_destroy_comp_channel(poller->channel);
-free_qps:
-	gw_free(poller->qps);
 free_poller:
 	gw_free(poller);
 	return status;
@@ -114,28 +106,30 @@ void gw_verbs_poller_destroy(struct verbs_poller *poller)
 	gw_verbs_device_put(poller->device);
 	pthread_mutex_destroy(&poller->qps_lock);
 	gw_free(poller->qps);
+	gw_free(poller->free_slots);
 	gw_free(poller);
 }
 
-/* Finds a free slot, and enlarges the table if it is full. */
-static gw_status poller_find_slot(struct verbs_poller *poller, uint32_t *place)
+/* Doubles the table, which is full or empty. */
+static gw_status poller_grow(struct verbs_poller *poller)
 {
-	uint32_t slot = 0;
-	while (slot < poller->qp_capacity && poller->qps[slot])
-		slot++;
-	*place = slot;
-	if (slot == QPS_MAX)
+	uint32_t count = poller->qp_capacity, more = count ? count : QPS_FIRST;
+	if (count == QPS_MAX)
 		return gw_fail(GW_LIMIT, "more than %u queue pairs of one thread on one RDMA device", QPS_MAX);
-	if (slot < poller->qp_capacity)
-		return GW_OK;
+	uint32_t *free_slots = gw_realloc(poller->free_slots, count + more, sizeof(*free_slots));
+	if (!free_slots)
+		return GW_NO_MEMORY;
+	poller->free_slots = free_slots;
 	pthread_mutex_lock(&poller->qps_lock);
-	struct verbs_qp **qps = gw_realloc(poller->qps, 2ul * slot, sizeof(struct verbs_qp *));
+	struct verbs_qp **qps = gw_realloc(poller->qps, count + more, sizeof(struct verbs_qp *));
 	if (qps) {
-		memset(qps + slot, 0, slot * sizeof(struct verbs_qp *));
+		memset(qps + count, 0, more * sizeof(struct verbs_qp *));
 		poller->qps = qps;
-		poller->qp_capacity = 2 * slot;
+		poller->qp_capacity = count + more;
 	}
 	pthread_mutex_unlock(&poller->qps_lock);
+	for (uint32_t slot = count + more; qps && slot-- > count;)
+		free_slots[poller->free_count++] = slot; /* the lowest on top */
 	return qps ? GW_OK : GW_NO_MEMORY;
 }
 
@@ -148,13 +142,13 @@ static void slot_set(struct verbs_poller *poller, uint32_t slot, struct verbs_qp
 
 gw_status gw_verbs_poller_enter(struct verbs_poller *poller, struct verbs_qp *qp, uint32_t entries)
 {
-	uint32_t slot;
-	gw_status status = poller_find_slot(poller, &slot);
+	gw_status status = poller->free_count ? GW_OK : poller_grow(poller);
 	if (status != GW_OK)
 		return status;
 	status = gw_verbs_cq_enter(poller, entries, &qp->cq);
 	if (status != GW_OK)
 		return status;
+	uint32_t slot = poller->free_slots[--poller->free_count];
 	poller->generation++;
 	poller->qp_count++;
 	qp->slot = slot;
@@ -167,6 +161,7 @@ void gw_verbs_poller_leave(struct verbs_poller *poller, struct verbs_qp *qp, uin
 {
 	assert(poller->qps[qp->slot] == qp);
 	slot_set(poller, qp->slot, NULL);
+	poller->free_slots[poller->free_count++] = qp->slot;
 	poller->qp_count--;
 	gw_verbs_cq_leave(qp->cq, entries);
 }

@@ -226,7 +226,8 @@ static void conn_established(struct verbs_conn *conn)
 	gw_verbs_connected(endpoint, GW_OK);
 }
 
-/* Fails with the reason that the server sent with its rejection. */
+/* Fails with the reason that the server sent with its rejection. If many clients connect at once, a token may expire
+ * before the server handles its request: that is GW_PEER_LOST, after which clients try again. */
 static gw_status connect_rejected(const struct verbs_endpoint *endpoint, const struct rdma_cm_event *event)
 {
 	char name[GW_ADDRESS_MAX], said[160] = "";
@@ -234,7 +235,8 @@ static gw_status connect_rejected(const struct verbs_endpoint *endpoint, const s
 	uint32_t n = data ? event->param.conn.private_data_len : 0;
 	for (uint32_t i = 0; i < n && i < sizeof(said) - 1 && data[i] >= ' ' && data[i] < 127; i++)
 		said[i] = (char)data[i];
-	return gw_fail(GW_REFUSED, "%s: the server rejected the RDMA connection: %s", gw_verbs_name(endpoint, name),
+	gw_status status = strcmp(said, HANDSHAKE_TOKEN_OVER) == 0 ? GW_PEER_LOST : GW_REFUSED;
+	return gw_fail(status, "%s: the server rejected the RDMA connection: %s", gw_verbs_name(endpoint, name),
 		       *said ? said : "no server listens there any more");
 }
 

@@ -22,6 +22,8 @@
 #define HANDSHAKE_MAGIC         0x52575747u /* "GWWR" in memory */
 #define HANDSHAKE_TOKEN_BYTES   16u
 #define HANDSHAKE_ADDRESSES_MAX 32u
+/* Why a connection request is rejected whose token is not valid any more; the client gets a new token. */
+#define HANDSHAKE_TOKEN_OVER "this token is used up or out of date"
 
 struct handshake_question {
 	uint32_t version;

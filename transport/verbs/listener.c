@@ -277,11 +277,9 @@ static void connection_left(void *context, uint64_t connection, uint32_t thread)
 		return;
 	struct verbs_cm_listener *cm_listener = &listener->cm_listeners[thread];
 	gw_verbs_possess(cm_listener->loop);
-	for (struct verbs_client *client = cm_listener->clients, *next; client; client = next) {
-		next = client->next;
-		if (client->connection == connection)
-			gw_verbs_client_end(client);
-	}
+	gw_verbs_client_left(cm_listener, connection);
+	if (atomic_load(&listener->draining))
+		verbs_timer(cm_listener->loop, 0); /* it may have been the last client */
 	gw_verbs_release(cm_listener->loop);
 }
 

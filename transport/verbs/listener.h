@@ -27,7 +27,8 @@ struct verbs_client {
 	struct verbs_deferred deferred;
 	struct verbs_cm_listener *cm_listener;
 	struct verbs_client *next, **previous;
-	uint64_t connection; /* number of its TCP connection */
+	struct verbs_client *next_by_token, *next_by_connection; /* in their chains */
+	uint64_t connection;                                     /* number of its TCP connection */
 	uint8_t token[HANDSHAKE_TOKEN_BYTES];
 	uint8_t client_uuid[16];
 	uint64_t expires_ns; /* the client ends then, unless every queue pair is established */
@@ -53,6 +54,8 @@ struct verbs_client {
 	uint64_t replied_ns; /* time of the last progress */
 };
 
+#define VERBS_CHAINS 1024u /* a power of two */
+
 /* A listener's part of one poll group. */
 struct verbs_cm_listener {
 	struct verbs_cm_handler handler;
@@ -63,6 +66,8 @@ struct verbs_cm_listener {
 	struct rdma_cm_id *id; /* NULL: it does not listen any more */
 	uint16_t port;
 	struct verbs_client *clients;
+	/* Chains of the same clients, by the low bits of the token and of the connection's number. */
+	struct verbs_client *by_token[VERBS_CHAINS], *by_connection[VERBS_CHAINS];
 	bool drained; /* no client is left, and no new one can connect */
 	bool rails_gone[VERBS_RAILS_MAX];
 };
@@ -130,6 +135,8 @@ gw_status gw_verbs_client_create(struct verbs_cm_listener *cm_listener, const st
 gw_status gw_verbs_client_accept(struct verbs_cm_listener *cm_listener, struct rdma_cm_id *id,
 				 const struct rdma_conn_param *param);
 void gw_verbs_client_end(struct verbs_client *client);
+/* The TCP connection of this number has ended, or asks for another token: ends its client. */
+void gw_verbs_client_left(struct verbs_cm_listener *cm_listener, uint64_t connection);
 /* Whether the client still waits for a reply that is not sent yet. */
 bool gw_verbs_client_busy(const struct verbs_client *client);
 /* Runs a waiting handler again. Ends a client that is silent inside a request, or that does not read its reply while

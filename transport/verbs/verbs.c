@@ -191,7 +191,8 @@ static void verbs_look(struct verbs_loop *loop, uint64_t timeout_ns, bool *woken
 			manager_poll(loop);
 		} else if (fd == loop->control_fd) {
 			control_poll(loop);
-			loop->next_timer_ns = 0; /* a connection may have ended */
+			if (loop->endpoints) /* the connection of one may have ended */
+				loop->next_timer_ns = 0;
 		} else if (fd == gw_verbs_devices_fd()) {
 			gw_verbs_devices_look();
 			loop->next_timer_ns = 0;

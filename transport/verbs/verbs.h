@@ -250,6 +250,8 @@ struct verbs_poller {
 	pthread_mutex_t qps_lock;
 	struct verbs_qp **qps;
 	uint32_t qp_capacity;
+	uint32_t *free_slots; /* a stack of qp_capacity places; the free slots lie below free_count */
+	uint32_t free_count;
 	uint16_t generation;
 };
 gw_status gw_verbs_poller_get(struct verbs_loop *loop, struct rdma_cm_id *id, struct verbs_poller **out);
