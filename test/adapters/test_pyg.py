@@ -3,6 +3,7 @@ well. Batches have the graph's ids here; test_pyg_ids.py has those of the user's
 
 from __future__ import annotations
 
+import copy
 import functools
 import pickle
 import warnings
@@ -117,6 +118,20 @@ def test_a_mask_all_neighbours_and_replacement(graph):
     check_edges(graph, None, again.e_id, again.n_id[again.edge_index[0]], again.n_id[again.edge_index[1]])
     assert set(torch.bincount(again.edge_index[1])[:20].tolist()) <= {0, 50}
     assert len(torch.unique(again.e_id)) < len(again.e_id)
+
+
+def test_counts_that_are_set_in_a_copy(graph):
+    """As Lightning does for evaluation. The other copy keeps its counts."""
+    sampler = NeighborSampler(graph, [4, 3])
+    other = copy.copy(sampler)
+    other.num_neighbors = [2]
+    seeds = torch.arange(50)
+    for one, counts in ((sampler, [4, 3]), (other, [2]), (sampler, [4, 3])):
+        batch = next(iter(NodeLoader(stores(graph, "features"), one, seeds, batch_size=50)))
+        check_homogeneous(graph, batch, counts)
+        assert one.num_neighbors.values == counts
+    with pytest.raises(TypeError, match="num_neighbors"):
+        other.num_neighbors = "all"
 
 
 def test_the_same_over_servers(two_parts, two_servers):

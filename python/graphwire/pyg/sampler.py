@@ -75,11 +75,21 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         graph = graph_store.graph if isinstance(graph_store, GraphStore) else graph_store
         self.graph, self.held_out = graph, held_out
         self._draws = Draws(graph, num_neighbors, replace, subgraph_type, weight_attr)
-        self.num_neighbors, self.replace, self.weight_attr = self._draws.num_neighbors, self._draws.replace, weight_attr
+        self.replace, self.weight_attr = self._draws.replace, weight_attr
         self.subgraph_type = self._draws.subgraph_type
         self.edge_types = [triple(name) for name in graph.etypes]
         self._ids = OriginalIds(graph, ids)
         self._permutations = EdgePermutations(self._ids)
+
+    @property
+    def num_neighbors(self) -> NumNeighbors:
+        """The counts. They can be set, as PyTorch Lightning's LightningNodeData sets them in a copy of the sampler; the
+        original keeps its counts."""
+        return self._draws.num_neighbors
+
+    @num_neighbors.setter
+    def num_neighbors(self, counts: NumNeighbors | Sequence[int] | Mapping[Any, Sequence[int]]) -> None:
+        self._draws = Draws(self.graph, counts, self.replace, self.subgraph_type, self.weight_attr)
 
     def sample_from_nodes(self, index: NodeSamplerInput, **_: Any) -> Output:
         return self._directed(node_sample(index, self._sample))
