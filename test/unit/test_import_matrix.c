@@ -405,6 +405,30 @@ static void scipy_faults(void **state)
 	import_bed_reset(&import_bed);
 }
 
+/* Each feature is the member of its own archive. */
+static void several_archives(void **state)
+{
+	(void)state;
+	static const float values[3][2] = {{1, 2}, {3, 4}, {5, 6}};
+	import_bed_text(&import_bed, "e", "0 1\n");
+	import_bed_word(&import_bed, GW_IMPORT_EDGES, "@e");
+	for (int i = 0; i < 3; i++) {
+		char path[160];
+		const struct npz_member member = {"v", "<f4", "(2,)", values[i], sizeof(values[i])};
+		snprintf(path, sizeof(path), "%s/%c.npz", import_bed.root, 'a' + i);
+		npz_file_write(path, &member, 1);
+	}
+	for (int i = 0; i < 6; i++) /* each archive twice */
+		import_bed_word(&import_bed, GW_IMPORT_NODE_FEATURE, "f%d=@%c.npz:v", i, 'a' + i % 3);
+	import_bed_open(&import_bed);
+	for (int i = 0; i < 6; i++) {
+		char key[16];
+		snprintf(key, sizeof(key), "node/_N/f%d", i);
+		assert_memory_equal(import_bed_array(&import_bed, key), values[i % 3], sizeof(values[0]));
+	}
+	import_bed_reset(&import_bed);
+}
+
 static gw_status import_it(void *context)
 {
 	(void)context;
@@ -442,6 +466,7 @@ int main(void)
 		cmocka_unit_test(light_graphs),
 		cmocka_unit_test(scipy),
 		cmocka_unit_test(scipy_faults),
+		cmocka_unit_test(several_archives),
 		cmocka_unit_test(shortage),
 	};
 	return cmocka_run_group_tests_name("import_matrix", tests, import_bed_set_up, import_bed_tear_down);

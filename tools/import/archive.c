@@ -1,4 +1,6 @@
-/* The archives that an import reads. Each archive is opened once; gw_import_close closes them. */
+/* The archives that an import reads, and arrays of their members and of files. Each archive is opened once;
+ * gw_import_close closes them. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/memory/alloc.h"
@@ -14,9 +16,13 @@ gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_np
 		}
 	}
 	struct gw_npz *npz;
-	gw_status status = gw_npz_open(path, &npz);
+	gw_status status = GW_OK;
+	char *own = gw_import_take(im, strlen(path) + 1, 1, &status);
+	if (status == GW_OK)
+		status = gw_npz_open(path, &npz);
 	if (status != GW_OK)
 		return status;
+	strcpy(own, path);
 	if (im->num_archives == im->archives_room) {
 		uint32_t room = im->archives_room ? im->archives_room * 2 : 4;
 		void *grown = gw_realloc(im->archives, room, sizeof(*im->archives));
@@ -27,7 +33,28 @@ gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_np
 		im->archives = grown;
 		im->archives_room = room;
 	}
-	im->archives[im->num_archives++] = (struct gw_import_archive){.path = path, .npz = npz};
+	im->archives[im->num_archives++] = (struct gw_import_archive){.path = own, .npz = npz};
 	*out = npz;
 	return GW_OK;
+}
+
+gw_status gw_import_array(struct gw_import *im, const char *source, const struct gw_npy_file **out)
+{
+	struct gw_npy_file array;
+	const char *archive = strstr(source, ".npz:");
+	gw_status status;
+	if (archive) {
+		struct gw_npz *npz;
+		char path[4096];
+		int bytes = (int)(archive - source) + 4;
+		if ((size_t)bytes >= sizeof(path))
+			return gw_fail(GW_INVALID, "%.200s...: the path is too long", source);
+		snprintf(path, sizeof(path), "%.*s", bytes, source);
+		status = gw_import_archive(im, path, &npz);
+		if (status == GW_OK)
+			status = gw_npz_read(npz, archive + 5, &array);
+	} else {
+		status = gw_npy_open(source, &array);
+	}
+	return status != GW_OK ? status : gw_import_own_array(im, &array, out);
 }

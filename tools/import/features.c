@@ -19,27 +19,6 @@
 
 #define GRAIN (4u << 10)
 
-gw_status gw_import_array(struct gw_import *im, const char *source, const struct gw_npy_file **out)
-{
-	struct gw_npy_file array;
-	const char *archive = strstr(source, ".npz:");
-	gw_status status;
-	if (archive) {
-		struct gw_npz *npz;
-		char path[4096];
-		int bytes = (int)(archive - source) + 4;
-		if ((size_t)bytes >= sizeof(path))
-			return gw_fail(GW_INVALID, "%.200s...: the path is too long", source);
-		snprintf(path, sizeof(path), "%.*s", bytes, source);
-		status = gw_import_archive(im, path, &npz);
-		if (status == GW_OK)
-			status = gw_npz_read(npz, archive + 5, &array);
-	} else {
-		status = gw_npy_open(source, &array);
-	}
-	return status != GW_OK ? status : gw_import_own_array(im, &array, out);
-}
-
 bool gw_import_is_mask(const char *name)
 {
 	return strcmp(name, "train_mask") == 0 || strcmp(name, "val_mask") == 0 || strcmp(name, "test_mask") == 0;
