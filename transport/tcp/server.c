@@ -425,6 +425,20 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 	}
 }
 
+void gw_tcp_servers_call(struct tcp_loop *loop)
+{
+	struct tcp_server *server = loop->calls;
+	if (!server)
+		return;
+	if (gw_tcp_server_out_ready(server)) {
+		gw_tcp_server_end(server);
+		return;
+	}
+	gw_tcp_server_call_resume(server);
+	if (!server->calling)
+		loop->driver->ops->kick(loop->driver, &server->io);
+}
+
 /* Lets each connection of a draining listener end, once no answer is owed to it. Pending clients end at once. */
 void gw_tcp_servers_drain(struct tcp_loop *loop)
 {

@@ -116,6 +116,8 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 void gw_tcp_server_reply_sent(struct tcp_server *server, uint32_t bytes);
 /* The call or its connection is over: ends the use of the service. */
 void gw_tcp_server_call_leave(struct tcp_server *server);
+/* Runs a deferred call that waits in the queue. */
+void gw_tcp_server_call_resume(struct tcp_server *server);
 /* Runs a paused call again when its pause is over. */
 void gw_tcp_server_call_tick(struct tcp_server *server, uint64_t now_ns);
 

@@ -123,19 +123,10 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 	server->calls_ns += gw_now_ns() - begun;
 }
 
-void gw_tcp_servers_call(struct tcp_loop *loop)
+void gw_tcp_server_call_resume(struct tcp_server *server)
 {
-	struct tcp_server *server = loop->calls;
-	if (!server)
-		return;
 	server_call_queue_drop(server);
-	if (gw_tcp_server_out_ready(server)) {
-		gw_tcp_server_end(server);
-		return;
-	}
 	server_call_run(server);
-	if (!server->calling)
-		loop->driver->ops->kick(loop->driver, &server->io);
 }
 
 void gw_tcp_server_call_tick(struct tcp_server *server, uint64_t now_ns)
