@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Union
 
+import numpy as np
 import torch
 from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
@@ -19,6 +20,12 @@ from graphwire.pyg.original_ids import ORIGINAL, OriginalIds
 from graphwire.pyg.subgraph import Subgraph, triple
 
 Output = Union[SamplerOutput, HeteroSamplerOutput]
+
+
+def _widened(ids: torch.Tensor) -> torch.Tensor:
+    """A copy as int64. NumPy makes it in one thread: torch would start threads of its own for each batch, which compete
+    with the library's and take longer than the copy."""
+    return torch.from_numpy(ids.numpy().astype(np.int64))
 
 
 def _pointer(ids: torch.Tensor) -> Any:
@@ -57,13 +64,13 @@ class Sampled:
     def nodes(self, ntype: str) -> torch.Tensor:
         """n_id. A copy, because a kept view would keep the memory of the whole batch."""
         if self._ids.has_nodes(ntype):
-            return self.node_rows(ntype, self.batch.features[ntype][ORIGINAL]).to(torch.int64, copy=True)
+            return _widened(self.node_rows(ntype, self.batch.features[ntype][ORIGINAL]))
         return self.node_rows(ntype, self.batch.nodes[ntype])
 
     def edges(self, etype: str) -> torch.Tensor:
         """e_id, a copy as n_id is."""
         if self._ids.has_edges(etype):
-            return self.edge_rows(etype, ORIGINAL).to(torch.int64, copy=True)
+            return _widened(self.edge_rows(etype, ORIGINAL))
         if self._copies is not None:
             return self._copies.edge_rows(triple(etype), lambda edges: edges.edge_ids)
         return self._own_ids[etype]
