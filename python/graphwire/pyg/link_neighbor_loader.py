@@ -15,11 +15,11 @@ from torch_geometric.sampler.base import SubgraphType
 
 from graphwire._keywords import keywords
 from graphwire.pyg.ahead import Asked, SamplesAhead, without_effect
-from graphwire.pyg.draws import Counts, Draws
+from graphwire.pyg.draws import Counts
 from graphwire.pyg.links import Links, Negatives, as_seeds, labels_with_negatives
 from graphwire.pyg.loaders import Loops
 from graphwire.pyg.options import refuse
-from graphwire.pyg.sampler import draws_of
+from graphwire.pyg.sampler import NeighborSampler, own_sampler
 from graphwire.pyg.sources import Source
 from graphwire.weights import Weight
 
@@ -53,6 +53,8 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
     dst_weight of NegativeSampling.
     """
 
+    __repr__ = SamplesAhead.__repr__
+
     def __init__(self, data: Any, num_neighbors: Counts, edge_label_index: Any = None, edge_label: Any = None,
                  edge_label_time: Any = None, replace: bool = False, subgraph_type: SubgraphType | str = "directional",
                  disjoint: bool = False, temporal_strategy: str = "uniform", neg_sampling: Any = None,
@@ -62,16 +64,19 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                  filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
                  ids: str = "orig", **kwargs: Any):
         if (edge_label_time is None) != (time_attr is None):
-            raise ValueError("edge_label_time and time_attr go together: one is set, and the other is not")
+            there, missing = ("edge_label_time", "time_attr")[::1 if time_attr is None else -1]
+            raise ValueError(f"'{missing}' is not set, and '{there}' is: they go together")
         refuse({"disjoint": disjoint, "temporal_strategy": temporal_strategy, "time_attr": time_attr,
                 "edge_label_time": edge_label_time, "subgraph_type": subgraph_type, "directed": directed})
         without_effect({**kwargs, "is_sorted": is_sorted})
         self.neg_sampling = _negatives(neg_sampling, neg_sampling_ratio, edge_label)
-        given = None if neighbor_sampler is None else draws_of(neighbor_sampler)
+        given = own_sampler(neighbor_sampler)
         self.data, self._source = data, Source(
-            data, ids, weight_attr, kwargs.pop("custom_cls", None), None if given is None else neighbor_sampler.graph)
-        self._draws = given or Draws(self._source.graph, num_neighbors, replace, subgraph_type, weight_attr)
-        self.edge_label_index, self.link_sampler = edge_label_index, neighbor_sampler
+            data, ids, weight_attr, kwargs.pop("custom_cls", None), None if given is None else given.graph)
+        self.link_sampler = self._sampler = given or NeighborSampler(
+            self._source.graph, num_neighbors, replace=replace, subgraph_type=subgraph_type, weight_attr=weight_attr,
+            ids=ids)
+        self.edge_label_index = edge_label_index
         self.transform, self.transform_sampler_output = transform, transform_sampler_output
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls
         self._take_links(Links(self._source, data, edge_label_index), edge_label, kwargs.pop("input_id", None))

@@ -144,11 +144,11 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
                              num_sampled_edges=found.num_edges[etype])
 
 
-def draws_of(sampler: Any) -> Draws:
-    """What a NeighborSampler draws. Raises TypeError for a sampler of another package."""
-    if not isinstance(sampler, NeighborSampler):
+def own_sampler(sampler: Any) -> NeighborSampler | None:
+    """Returns its argument. Raises TypeError for a sampler of another package."""
+    if sampler is not None and not isinstance(sampler, NeighborSampler):
         raise TypeError(f"neighbor_sampler is a graphwire.pyg.NeighborSampler, not {type(sampler).__name__}")
-    return sampler._draws
+    return sampler
 
 
 def _ids(found: Subgraph, etype: EdgeType) -> torch.Tensor:
