@@ -25,14 +25,11 @@ from graphwire.weights import Weight
 
 
 def _negatives(asked: Any, ratio: float | None, edge_label: Any) -> NegativeSampling | None:
-    """neg_sampling as PyG understands it and the older neg_sampling_ratio. Raises ValueError and NotImplementedError.
-    """
+    """neg_sampling as PyG understands it and the older neg_sampling_ratio. Raises ValueError."""
     found = NegativeSampling.cast(NegativeSampling("binary", ratio) if ratio else asked)
-    if found is not None:
-        refuse({"src_weight": found.src_weight, "dst_weight": found.dst_weight})
-        if found.is_triplet() and edge_label is not None:
-            raise ValueError('edge_label must be None with neg_sampling "triplet": src_index, dst_pos_index and '
-                             "dst_neg_index of a batch name positives and negatives")
+    if found is not None and found.is_triplet() and edge_label is not None:
+        raise ValueError('edge_label must be None with neg_sampling "triplet": src_index, dst_pos_index and '
+                         "dst_neg_index of a batch name positives and negatives")
     return found
 
 
@@ -44,13 +41,13 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
     edge_label_index: the links, [2, links] ids of nodes, which need not be edges of the graph; None: all edges, which
         the loader then reads. With several edge types: a type, or (type, one of these).
     edge_label: [links, …], a label for each link.
-    neg_sampling: PyG's NegativeSampling, "binary", "triplet", or (mode, amount). Negatives are drawn uniformly, and may
-        be edges of the graph.
+    neg_sampling: PyG's NegativeSampling, "binary", "triplet", or (mode, amount). Negatives may be edges of the graph.
+        Their ends are drawn uniformly, or in proportion to src_weight and dst_weight, which have a weight for each row
+        of the user's data.
 
     The other arguments, the batches and the errors are NeighborLoader's. Batches also have edge_label_index and
     edge_label; with "triplet" src_index, dst_pos_index and dst_neg_index instead. Each end of a batch's links and
-    negatives is a seed, once, in the order of the graph's ids. edge_label_time is refused, and so are src_weight and
-    dst_weight of NegativeSampling.
+    negatives is a seed, once, in the order of the graph's ids. edge_label_time is refused.
     """
 
     __repr__ = SamplesAhead.__repr__
@@ -84,7 +81,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
         self._begin(len(self._links.src), list(dict.fromkeys((self._links.kind[0], self._links.kind[2]))), kwargs)
 
     def _take_links(self, links: Links, edge_label: Any, input_id: Any) -> None:
-        count, graph = len(links.src), self._source.graph
+        count = len(links.src)
         label = None if edge_label is None else torch.as_tensor(edge_label)
         input_id = None if input_id is None else torch.as_tensor(input_id)
         for name, values in (("edge_label", label), ("input_id", input_id)):
@@ -93,7 +90,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
         if label is not None and len(label) and self.neg_sampling is not None and label.min() == 0:
             label = label + 1  # 0 stands for negatives
         self._links, self._typed = links, links.typed
-        self._negatives = Negatives(self.neg_sampling, (graph.num_nodes(links.kind[0]), graph.num_nodes(links.kind[2])))
+        self._negatives = Negatives(self.neg_sampling, self._source, links.kind)
         self.input_data = EdgeSamplerInput(input_id=input_id, row=links.given[0], col=links.given[1], label=label,
                                            time=None, input_type=links.kind if links.typed else None)
 
