@@ -11,7 +11,7 @@ import graphwire
 import pytest
 import torch
 import torch_geometric.loader as pyg
-from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, from_pyg
+from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, from_pyg, stores
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import GraphSAGE
 
@@ -134,6 +134,32 @@ def test_data_without_edges():
         assert batch.num_nodes == batch.edge_label_index.unique().numel()
     with pytest.raises(ValueError, match="no edge type"):
         NeighborLoader(HeteroData(paper={"num_nodes": 3}), [2], input_nodes="paper")
+
+
+def test_no_hops(source):
+    """num_neighbors=[]: the seeds alone, and no hop in the counts, of both loaders, the sampler and typed batches."""
+    for seeds in (torch.randperm(NODES), torch.randint(0, 5, (40,))):
+        for batch, some in zip(NeighborLoader(source, [], seeds, batch_size=15), seeds.split(15)):
+            assert torch.equal(batch.n_id, some) and torch.equal(batch.x, DATA.x[some]) and not batch.num_edges
+            assert batch.num_sampled_nodes == [len(some)] and batch.num_sampled_edges == []
+        batch = next(iter(NeighborLoader(source, [], seeds, batch_size=15, subgraph_type="bidirectional")))
+        assert torch.equal(batch.n_id, seeds[:15]) and not batch.num_edges
+    for batch in LinkNeighborLoader(source, [], edge_label_index=DATA.edge_index, batch_size=40):
+        assert torch.equal(batch.n_id[batch.edge_label_index], DATA.edge_index[:, batch.input_id])
+        assert batch.num_nodes == batch.edge_label_index.unique().numel() and batch.num_sampled_edges == []
+
+
+def test_no_hops_with_types():
+    data = HeteroData(a={"x": torch.randn(9, 2)}, b={"num_nodes": 4})
+    data["a", "to", "b"].edge_index = torch.tensor([[3, 5, 5], [0, 1, 3]])
+    with from_pyg(data) as graph:
+        sampler = NeighborSampler(graph, [])
+        for loader in (NeighborLoader(data, [], "b", batch_size=3),
+                       pyg.NodeLoader(stores(graph, {"a": "x"}), sampler, "b", batch_size=3)):
+            batch = next(iter(loader))
+            assert batch["b"].n_id.tolist() == [0, 1, 2] and batch["a"].x.shape == (0, 2)
+            assert batch["b"].num_sampled_nodes == [3] and batch["a"].num_sampled_nodes == [0]
+            assert batch["a", "b"].num_sampled_edges == [] and batch["a", "b"].num_edges == 0
 
 
 def test_times_without_their_other_half(source):

@@ -50,12 +50,12 @@ def without_effect(given: Mapping[str, Any]) -> None:
 
 
 class _Started:
-    """A batch under way: its lease, its description, and the metadata of its output."""
+    """A batch under way: its lease, what is drawn, its description, and the metadata of its output."""
 
-    __slots__ = ("lease", "metadata", "spec")
+    __slots__ = ("draws", "lease", "metadata", "spec")
 
-    def __init__(self, lease: Lease, spec: Spec, metadata: tuple[Any, ...]):
-        self.lease, self.spec, self.metadata = lease, spec, metadata
+    def __init__(self, lease: Lease, draws: Draws, spec: Spec, metadata: tuple[Any, ...]):
+        self.lease, self.draws, self.spec, self.metadata = lease, draws, spec, metadata
 
 
 class _Loop(OfProcess):
@@ -128,9 +128,9 @@ class SamplesAhead(DataLoader):
 
     # --- One batch. ---
 
-    def _there(self) -> tuple[Any, Spec]:
-        """The client of this process, and the description of a batch to it. A fork and an unpickled loader make new
-        ones."""
+    def _there(self) -> tuple[Any, Draws, Spec]:
+        """The client of this process, what is drawn, and the description of a batch to the client. A fork, an unpickled
+        loader and new counts of the sampler make new ones."""
         graph, draws = self._source.graph, self._sampler._draws
         if self._spec is None or self._spec[0].pid != graph._opened().pid or self._spec[1] is not draws:
             nodes = NodeSeeds(graph, {ntype: [] for ntype in self._seed_types}, None, one=True)
@@ -139,22 +139,22 @@ class SamplesAhead(DataLoader):
                 graph, draws.hops, nodes=nodes, features=rows.node_features(), labels=None,
                 edge_features=rows.edge_features(), replace=draws.replace, index_dtype="int64", weight=draws.weight,
                 frontier="new", held_out=self._sampler.held_out)
-        return self._spec[0], self._spec[2]
+        return self._spec
 
     def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator) -> _Started:
         """Starts the sampling of a batch. index: the places of its seeds. seed, number: determine the draws."""
-        client, spec = self._there()
+        client, draws, spec = self._there()
         seeds, metadata = self._asked(torch.as_tensor(index, dtype=torch.int64).view(-1), generator)
         nodes, lease = NodeSeeds(self._source.graph, seeds, None, one=True), Lease(client)
         check(lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, number, nodes.lists, len(nodes.types),
                                         lease.cell, lease.ticket))
-        return _Started(lease, spec, metadata)
+        return _Started(lease, draws, spec, metadata)
 
     def _sampled(self, started: _Started) -> Output:
         """Waits for a batch. Returns its SamplerOutput, which has the Sampled as `_sampled`."""
         wait(started.lease.ticket)
         found = Sampled(make_batch(self._source.graph, started.lease, started.spec), self._source.ids)
-        out = found.output(self._typed)
+        out = started.draws.counted(found.output(self._typed))
         out.metadata, out._sampled = started.metadata, found
         return out.to_bidirectional() if self._sampler.subgraph_type == SubgraphType.bidirectional else out
 

@@ -129,11 +129,11 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
                        frontier="new", held_out=self.held_out, seed=number, stream=stream)
         found = Subgraph(batch, batch.seed_rows, self.graph.etypes)
         if not typed:
-            return self._output(found, ntypes[0], self.edge_types[0])
-        return HeteroSamplerOutput(
+            return self._draws.counted(self._output(found, ntypes[0], self.edge_types[0]))
+        return self._draws.counted(HeteroSamplerOutput(
             node={ntype: self._nodes(found, ntype) for ntype in found.rows}, row=found.src, col=found.dst,
             edge={etype: _ids(found, etype) for etype in found.src},
-            num_sampled_nodes=found.num_nodes, num_sampled_edges=found.num_edges)
+            num_sampled_nodes=found.num_nodes, num_sampled_edges=found.num_edges))
 
     def _nodes(self, found: Subgraph, ntype: str) -> torch.Tensor:
         return self._ids.nodes_to_user(ntype, found.nodes(ntype))
