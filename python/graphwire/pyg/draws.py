@@ -40,8 +40,7 @@ class Draws:
                      for hop in range(given.num_hops)] or [dict.fromkeys(etypes, 0)]
 
     def counted(self, out: Any) -> Any:
-        """Returns a SamplerOutput. Removes the hop that stands for num_neighbors=[] from its numbers of nodes and edges.
-        """
+        """Returns a SamplerOutput. Its numbers of nodes and edges lose the hop that stands for num_neighbors=[]."""
         if self.num_neighbors.num_hops:
             return out
         for name, length in (("num_sampled_nodes", 1), ("num_sampled_edges", 0)):
