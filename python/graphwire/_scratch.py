@@ -28,6 +28,7 @@ import shutil
 import subprocess
 import tempfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from weakref import ref
 
@@ -113,11 +114,19 @@ def _open_folders() -> list[Scratch]:
     return [scratch for scratch in (one() for one in _made) if scratch is not None and scratch._held.writes]
 
 
-def descriptors() -> tuple[int, ...]:
+@contextlib.contextmanager
+def descriptors() -> Iterator[tuple[int, ...]]:
     """Descriptors for subprocess's pass_fds, for a program that works in these folders. The folders stay until the
-    program has ended.
+    program has ended. The descriptors are copies, which the context closes: a garbage collection or another thread may
+    close a folder's own descriptor before the program starts.
     """
-    return tuple(scratch._held.writes - 1 for scratch in _open_folders())
+    with contextlib.ExitStack() as stack:
+        copies = []
+        for scratch in _open_folders():
+            with contextlib.suppress(OSError):  # another thread has closed it
+                copies.append(os.dup(scratch._held.writes - 1))
+                stack.callback(os.close, copies[-1])
+        yield tuple(copies)
 
 
 def _close_all() -> None:

@@ -79,8 +79,9 @@ def run(words: Sequence[Any], names: Mapping[str, str] | None = None, progress: 
     program's last line."""
     with _progress.Bar(str(words[0]), progress, total=100, unit="%") as bar:
         report = _Report(bar, names or {})
-        with subprocess.Popen([program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                              text=True, errors="surrogateescape", pass_fds=descriptors()) as process:
+        with descriptors() as kept, subprocess.Popen(
+                [program(), *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+                errors="surrogateescape", pass_fds=kept) as process:
             try:
                 assert process.stderr is not None
                 for line in process.stderr:

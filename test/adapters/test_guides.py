@@ -17,7 +17,7 @@ from graphwire.dgl import host
 
 of_dgl = pytest.mark.skipif(getattr(host.dgl(), "is_graphwire_subset", False), reason="DGL's names are DGL's to tell")
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-COMMANDS = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)  # (language, lines); commands have no language
 OWN_NETWORK = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]  # so that ports do not collide
 
 
@@ -36,7 +36,7 @@ def test_pyg(tmp_path):
 
 def commands_of_dgl_guide():
     """Every line of docs/DGL.md that a user types."""
-    blocks = COMMANDS.findall((TOP / "docs/DGL.md").read_text())
+    blocks = [lines for language, lines in FENCED.findall((TOP / "docs/DGL.md").read_text()) if not language]
     return [line for block in blocks for line in block.splitlines()]
 
 
@@ -64,7 +64,7 @@ def test_all_commands_of_the_guide_are_typed():
     """The tests below run every line; a new line needs a test."""
     assert [line.split(" …")[0].split(" --")[0] for line in commands_of_dgl_guide()] == [
         "python3 -m graphwire.dgl train_dist.py", "deploy/launch.py", "python3 -m graphwire.dgl partition_graph.py",
-        "python examples/partition_graph.py"]
+        "python examples/partition_graph.py", "python -m graphwire.dgl.convert dgl_data/ogb-product.json parts/"]
 
 
 @pytest.mark.slow
@@ -107,8 +107,10 @@ def test_the_conversion_of_the_guide(tmp_path):
             "dgl.distributed.partition_graph(g, 'ogb-product', 2, 'dgl_data', part_method='random')")
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)
     typed(tmp_path, "python examples", ("examples/", f"{TOP}/examples/"))
-    with graphwire.open(tmp_path / "data" / "ogb-product.json") as graph:
-        assert graph.num_parts == 4 and graph.num_edges() == 300
+    typed(tmp_path, "python -m graphwire.dgl.convert")
+    for folder in ("data", "parts"):
+        with graphwire.open(tmp_path / folder / "ogb-product.json") as graph:
+            assert graph.num_parts == 4 and graph.num_edges() == 300
 
 
 def names_of_dgl_guide():

@@ -112,8 +112,11 @@ def test_refused_kinds(source):
     with pytest.raises(NotImplementedError, match="induced"):
         NeighborLoader(source, [2], subgraph_type="induced")
     for end in ("src_weight", "dst_weight"):
-        with pytest.raises(NotImplementedError, match=end):
-            LinkNeighborLoader(source, [2], neg_sampling=NegativeSampling("binary", **{end: torch.ones(60)}))
+        for weight, text in ((torch.ones(50), r"shape \[50\] for 60 nodes"), (-torch.ones(60), "not negative"),
+                             (torch.zeros(60), "not all 0"), (torch.full((60,), torch.nan), "finite"),
+                             (torch.full((60,), torch.inf), "finite"), (torch.ones(60, 2), r"\[60, 2\]")):
+            with pytest.raises(ValueError, match=f"{end}.*{text}"):
+                LinkNeighborLoader(source, [2], neg_sampling=NegativeSampling("binary", **{end: weight}))
 
 
 def test_errors(source):
@@ -301,11 +304,16 @@ def test_a_signal_ends_the_wait(tmp_path):
 
 # --- What a batch has. ---
 
+def follows(drawn, weights):
+    """Whether numbers are drawn in proportion to weights: chi-square within eight deviations, and none of weight 0."""
+    counts, expected = torch.bincount(drawn, minlength=len(weights)).double(), weights / weights.sum() * len(drawn)
+    some = expected > 0
+    square = float(((counts - expected)[some] ** 2 / expected[some]).sum())
+    return not counts[~some].any() and square < int(some.sum()) + 8 * (2 * int(some.sum())) ** 0.5
+
+
 def is_even(drawn, count):
-    """Whether numbers below `count` are drawn equally often: chi-square within eight deviations."""
-    counts = torch.bincount(drawn, minlength=count).double()
-    expected = len(drawn) / count
-    return len(counts) == count and float(((counts - expected) ** 2 / expected).sum()) < count + 8 * (2 * count) ** 0.5
+    return follows(drawn, torch.ones(count, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("parts", [0, 3])
@@ -323,6 +331,26 @@ def test_the_law_of_negatives(parts):
         loader = LinkNeighborLoader(graph if parts else data, [1], kind, neg_sampling=("triplet", 3), batch_size=100)
         drawn = torch.cat([batch["b"].n_id[batch["b"].dst_neg_index.flatten()] for batch in loader])
         assert len(drawn) == 1800 and is_even(drawn, 12)
+
+
+@pytest.mark.parametrize("parts", [0, 3])
+def test_the_law_of_weighted_negatives(parts):
+    """Each end of a negative is drawn in proportion to its weight in the order of the user's rows."""
+    torch.manual_seed(9)
+    weights = {"src_weight": torch.rand(30).double(), "dst_weight": torch.rand(12).double()}
+    weights["src_weight"][[0, 7, 29]] = weights["dst_weight"][[3, 11]] = 0
+    data, kind = HeteroData(), ("a", "to", "b")
+    data["a"].x, data["b"].x = torch.arange(30), torch.arange(12)
+    data[kind].edge_index = torch.stack([torch.randint(0, 30, (600,)), torch.randint(0, 12, (600,))])
+    with from_pyg(data, num_parts=parts or 1) as graph:
+        some = {"data": graph if parts else data, "num_neighbors": [1], "edge_label_index": kind, "batch_size": 100}
+        loader = LinkNeighborLoader(**some, neg_sampling=NegativeSampling("binary", 6, **weights))
+        for side, (end, law) in enumerate(zip("ab", weights.values())):
+            drawn = torch.cat([batch[end].n_id[batch[kind].edge_label_index[side, 100:]] for batch in loader])
+            assert len(drawn) == 3600 and follows(drawn, law) and not follows(drawn, law.flip(0))
+        loader = LinkNeighborLoader(**some, neg_sampling=NegativeSampling("triplet", 6, **weights))
+        drawn = torch.cat([batch["b"].n_id[batch["b"].dst_neg_index.flatten()] for batch in loader])
+        assert len(drawn) == 3600 and follows(drawn, weights["dst_weight"])
 
 
 def test_the_law_of_draws(source):

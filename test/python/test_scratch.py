@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import graphwire
 import pytest
-from graphwire._scratch import Scratch
+from graphwire._scratch import Scratch, descriptors
 
 PACKAGE = Path(graphwire.__file__).parent
 SIGNALS = {"SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT, "SIGHUP": signal.SIGHUP, "SIGKILL": signal.SIGKILL}
@@ -138,6 +139,28 @@ def guards_of(path):
     """Processes whose command line has the folder."""
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and
             os.fsencode(path) in (entry / "cmdline").read_bytes()]
+
+
+def test_a_folder_that_ends_while_a_program_starts(temporary):
+    """The descriptors that the program gets are open whatever ends the folder, and are closed after the context."""
+    before = set(os.listdir("/proc/self/fd"))
+    closed, collected, kept = Scratch(temporary), Scratch(temporary), Scratch(temporary)
+    loop = [collected]
+    loop.append(loop)  # a garbage collection frees it
+    with descriptors() as passed:
+        closed.close()
+        del loop, collected
+        gc.collect()
+        taken = [os.open("/dev/null", os.O_RDONLY) for _ in range(8)]  # numbers that are free are taken again
+        assert len(passed) == 3 and not set(passed) & set(taken)
+        script = "import os, sys; print(sum(os.path.exists(f'/proc/self/fd/{one}') for one in sys.argv[1:]))"
+        found = subprocess.run([sys.executable, "-c", script, *map(str, passed)], pass_fds=passed, capture_output=True,
+                               text=True, check=True)
+        assert found.stdout == "3\n"
+    for one in taken:
+        os.close(one)
+    kept.close()
+    assert set(os.listdir("/proc/self/fd")) <= before and gone(temporary)
 
 
 def test_the_next_one_sweeps(temporary, monkeypatch):

@@ -36,7 +36,8 @@ POLL_SECONDS = 0.02
 
 def run_program(*words: str | Path) -> None:
     """Runs the program; raises ProgramError with the program's last line on stderr."""
-    done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True, pass_fds=descriptors())
+    with descriptors() as kept:
+        done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True, pass_fds=kept)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
         raise ProgramError(f"graphwire {words[0]}: {lines[-1]}")

@@ -27,6 +27,7 @@ from graphwire._native import OfProcess, check, lib, wait
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.orders import index_batches
 from graphwire.pyg.sampled import Output, Sampled
+from graphwire.pyg.sampler import NeighborSampler
 from graphwire.pyg.sources import Source
 from graphwire.ranks import level_of_the_caller
 from graphwire.seeds import NodeSeeds
@@ -49,12 +50,12 @@ def without_effect(given: Mapping[str, Any]) -> None:
 
 
 class _Started:
-    """A batch under way: its lease, its description, and the metadata of its output."""
+    """A batch under way: its lease, what is drawn, its description, and the metadata of its output."""
 
-    __slots__ = ("lease", "metadata", "spec")
+    __slots__ = ("draws", "lease", "metadata", "spec")
 
-    def __init__(self, lease: Lease, spec: Spec, metadata: tuple[Any, ...]):
-        self.lease, self.spec, self.metadata = lease, spec, metadata
+    def __init__(self, lease: Lease, draws: Draws, spec: Spec, metadata: tuple[Any, ...]):
+        self.lease, self.draws, self.spec, self.metadata = lease, draws, spec, metadata
 
 
 class _Loop(OfProcess):
@@ -93,13 +94,14 @@ class _Loop(OfProcess):
 class SamplesAhead(DataLoader):
     """A DataLoader whose batches the library's threads sample.
 
-    A subclass sets _source, _draws, _typed, transform and transform_sampler_output, defines _asked and _add_seeds, and
-    calls _begin.
+    A subclass sets _source, _sampler, _typed, transform and transform_sampler_output, defines _asked and _add_seeds,
+    and calls _begin. _sampler: what is drawn; its num_neighbors can be set at any time.
     """
 
     _source: Source
-    _draws: Draws
+    _sampler: NeighborSampler
     _typed: bool
+    filter_per_worker: Any
     data: Any
     transform: Any
     transform_sampler_output: Any
@@ -112,7 +114,7 @@ class SamplesAhead(DataLoader):
                 raise TypeError(f"{type(self).__name__}() has no argument {name!r}"
                                 f"{suggestion(name, [*inspect.signature(type(self)).parameters, *known])}")
         self._seed_types = seed_types
-        self._spec: tuple[Any, Spec] | None = None
+        self._spec: tuple[Any, Draws, Spec] | None = None
         left = {name: value for name, value in options.items() if name not in ("share_memory", "dataset",
                                                                                 "collate_fn")}
         DataLoader.__init__(self, range(count), collate_fn=self.collate_fn, **left)  # type: ignore[arg-type]
@@ -126,45 +128,49 @@ class SamplesAhead(DataLoader):
 
     # --- One batch. ---
 
-    def _there(self) -> tuple[Any, Spec]:
-        """The client of this process, and the description of a batch to it. A fork and an unpickled loader make new
-        ones."""
-        graph = self._source.graph
-        if self._spec is None or self._spec[0].pid != graph._opened().pid:
+    def _there(self) -> tuple[Any, Draws, Spec]:
+        """The client of this process, what is drawn, and the description of a batch to the client. A fork, an unpickled
+        loader and new counts of the sampler make new ones."""
+        graph, draws = self._source.graph, self._sampler._draws
+        if self._spec is None or self._spec[0].pid != graph._opened().pid or self._spec[1] is not draws:
             nodes = NodeSeeds(graph, {ntype: [] for ntype in self._seed_types}, None, one=True)
             rows = self._source.rows
-            self._spec = graph._opened(), Spec(
-                graph, self._draws.hops, nodes=nodes, features=rows.node_features(), labels=None,
-                edge_features=rows.edge_features(), replace=self._draws.replace, index_dtype="int64",
-                weight=self._draws.weight, frontier="new")
+            self._spec = graph._opened(), draws, Spec(
+                graph, draws.hops, nodes=nodes, features=rows.node_features(), labels=None,
+                edge_features=rows.edge_features(), replace=draws.replace, index_dtype="int64", weight=draws.weight,
+                frontier="new", held_out=self._sampler.held_out)
         return self._spec
 
     def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator) -> _Started:
         """Starts the sampling of a batch. index: the places of its seeds. seed, number: determine the draws."""
-        client, spec = self._there()
+        client, draws, spec = self._there()
         seeds, metadata = self._asked(torch.as_tensor(index, dtype=torch.int64).view(-1), generator)
         nodes, lease = NodeSeeds(self._source.graph, seeds, None, one=True), Lease(client)
         check(lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, number, nodes.lists, len(nodes.types),
                                         lease.cell, lease.ticket))
-        return _Started(lease, spec, metadata)
+        return _Started(lease, draws, spec, metadata)
 
-    def _sampled(self, started: _Started) -> tuple[Sampled, Output]:
+    def _sampled(self, started: _Started) -> Output:
+        """Waits for a batch. Returns its SamplerOutput, which has the Sampled as `_sampled`."""
         wait(started.lease.ticket)
         found = Sampled(make_batch(self._source.graph, started.lease, started.spec), self._source.ids)
-        out = found.output(self._typed)
-        out.metadata = started.metadata
-        return found, out.to_bidirectional() if self._draws.subgraph_type == SubgraphType.bidirectional else out
+        out = started.draws.counted(found.output(self._typed))
+        out.metadata, out._sampled = started.metadata, found
+        return out.to_bidirectional() if self._sampler.subgraph_type == SubgraphType.bidirectional else out
 
     def _finished(self, started: _Started) -> Any:
-        found, out = self._sampled(started)
+        data = self.filter_fn(self._sampled(started))
+        return data.pin_memory() if self.pin_memory and torch.accelerator.is_available() else data
+
+    def filter_fn(self, out: Output) -> Any:
+        """The batch of a SamplerOutput of collate_fn: Data or HeteroData, with its rows, after both transforms."""
+        found = getattr(out, "_sampled", None)
         if self.transform_sampler_output is not None:
             out = self.transform_sampler_output(out)
         data = self._source.filled(self.data, out, found)
         self._add_sampled(data, out)
         self._add_seeds(data, out.metadata)
-        if self.transform is not None:
-            data = self.transform(data)
-        return data.pin_memory() if self.pin_memory and torch.accelerator.is_available() else data
+        return data if self.transform is None else self.transform(data)
 
     def _add_sampled(self, data: Any, out: Output) -> None:
         """Adds what PyG adds to every batch. Attributes that the user's data has already stay."""
@@ -199,13 +205,23 @@ class SamplesAhead(DataLoader):
     def __iter__(self) -> Any:
         return self._get_iterator()
 
+    def _submit_alone(self, index: Any) -> _Started:
+        seed = self._random_number()
+        return self._submit(index, seed, 0, torch.Generator().manual_seed(seed))
+
     def __call__(self, index: Any) -> Any:
         """The batch of the seeds at these places, as PyG's loaders return it."""
-        seed = self._random_number()
-        return self._finished(self._submit(index, seed, 0, torch.Generator().manual_seed(seed)))
+        return self._finished(self._submit_alone(index))
 
     def collate_fn(self, index: Any) -> Any:
-        return self(index)
+        """The SamplerOutput of the seeds at these places. filter_fn makes a batch from it. With filter_per_worker, the
+        batch itself. PyG's ZipLoader calls both."""
+        out = self._sampled(self._submit_alone(index))
+        return self.filter_fn(out) if self.filter_per_worker else out
+
+    def __repr__(self) -> str:
+        """PyG's text."""
+        return f"{type(self).__name__}()"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_spec": None}

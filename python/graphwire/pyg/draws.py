@@ -22,8 +22,8 @@ Counts = Union[NumNeighbors, Sequence[int], Mapping[Any, Sequence[int]]]
 
 
 class Draws:
-    """num_neighbors: PyG's NumNeighbors. hops: for each hop {(source, relation, destination): count}. The other
-    attributes are the arguments; graphwire.pyg.NeighborSampler documents them."""
+    """num_neighbors: PyG's NumNeighbors. hops: for each hop {(source, relation, destination): count}, at least one hop.
+    The other attributes are the arguments; graphwire.pyg.NeighborSampler documents them."""
 
     def __init__(self, graph: Graph, num_neighbors: Counts, replace: bool = False,
                  subgraph_type: str | SubgraphType = "directional", weight_attr: Weight = None):
@@ -37,7 +37,17 @@ class Draws:
         given = num_neighbors if isinstance(num_neighbors, NumNeighbors) else NumNeighbors(_plain(num_neighbors))
         self.num_neighbors, values = given, given.get_values(etypes)
         self.hops = [{etype: count(values[etype][hop], "num_neighbors") for etype in etypes}
-                     for hop in range(given.num_hops)]
+                     for hop in range(given.num_hops)] or [dict.fromkeys(etypes, 0)]
+
+    def counted(self, out: Any) -> Any:
+        """Returns a SamplerOutput. Its numbers of nodes and edges lose the hop that stands for num_neighbors=[]."""
+        if self.num_neighbors.num_hops:
+            return out
+        for name, length in (("num_sampled_nodes", 1), ("num_sampled_edges", 0)):
+            counts = getattr(out, name)
+            setattr(out, name, {kind: some[:length] for kind, some in counts.items()} if isinstance(counts, dict)
+                    else counts[:length])
+        return out
 
 
 def _plain(num_neighbors: Any) -> Any:

@@ -15,24 +15,21 @@ from torch_geometric.sampler.base import SubgraphType
 
 from graphwire._keywords import keywords
 from graphwire.pyg.ahead import Asked, SamplesAhead, without_effect
-from graphwire.pyg.draws import Counts, Draws
+from graphwire.pyg.draws import Counts
 from graphwire.pyg.links import Links, Negatives, as_seeds, labels_with_negatives
 from graphwire.pyg.loaders import Loops
 from graphwire.pyg.options import refuse
-from graphwire.pyg.sampler import draws_of
+from graphwire.pyg.sampler import NeighborSampler, own_sampler
 from graphwire.pyg.sources import Source
 from graphwire.weights import Weight
 
 
 def _negatives(asked: Any, ratio: float | None, edge_label: Any) -> NegativeSampling | None:
-    """neg_sampling as PyG understands it and the older neg_sampling_ratio. Raises ValueError and NotImplementedError.
-    """
+    """neg_sampling as PyG understands it and the older neg_sampling_ratio. Raises ValueError."""
     found = NegativeSampling.cast(NegativeSampling("binary", ratio) if ratio else asked)
-    if found is not None:
-        refuse({"src_weight": found.src_weight, "dst_weight": found.dst_weight})
-        if found.is_triplet() and edge_label is not None:
-            raise ValueError('edge_label must be None with neg_sampling "triplet": src_index, dst_pos_index and '
-                             "dst_neg_index of a batch name positives and negatives")
+    if found is not None and found.is_triplet() and edge_label is not None:
+        raise ValueError('edge_label must be None with neg_sampling "triplet": src_index, dst_pos_index and '
+                         "dst_neg_index of a batch name positives and negatives")
     return found
 
 
@@ -44,14 +41,16 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
     edge_label_index: the links, [2, links] ids of nodes, which need not be edges of the graph; None: all edges, which
         the loader then reads. With several edge types: a type, or (type, one of these).
     edge_label: [links, …], a label for each link.
-    neg_sampling: PyG's NegativeSampling, "binary", "triplet", or (mode, amount). Negatives are drawn uniformly, and may
-        be edges of the graph.
+    neg_sampling: PyG's NegativeSampling, "binary", "triplet", or (mode, amount). Negatives may be edges of the graph.
+        Their ends are drawn uniformly, or in proportion to src_weight and dst_weight, which have a weight for each row
+        of the user's data.
 
     The other arguments, the batches and the errors are NeighborLoader's. Batches also have edge_label_index and
     edge_label; with "triplet" src_index, dst_pos_index and dst_neg_index instead. Each end of a batch's links and
-    negatives is a seed, once, in the order of the graph's ids. edge_label_time is refused, and so are src_weight and
-    dst_weight of NegativeSampling.
+    negatives is a seed, once, in the order of the graph's ids. edge_label_time is refused.
     """
+
+    __repr__ = SamplesAhead.__repr__
 
     def __init__(self, data: Any, num_neighbors: Counts, edge_label_index: Any = None, edge_label: Any = None,
                  edge_label_time: Any = None, replace: bool = False, subgraph_type: SubgraphType | str = "directional",
@@ -62,16 +61,19 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
                  filter_per_worker: bool | None = None, neighbor_sampler: Any = None, directed: bool = True, *,
                  ids: str = "orig", **kwargs: Any):
         if (edge_label_time is None) != (time_attr is None):
-            raise ValueError("edge_label_time and time_attr go together: one is set, and the other is not")
+            there, missing = ("edge_label_time", "time_attr")[::1 if time_attr is None else -1]
+            raise ValueError(f"'{missing}' is not set, and '{there}' is: they go together")
         refuse({"disjoint": disjoint, "temporal_strategy": temporal_strategy, "time_attr": time_attr,
                 "edge_label_time": edge_label_time, "subgraph_type": subgraph_type, "directed": directed})
         without_effect({**kwargs, "is_sorted": is_sorted})
         self.neg_sampling = _negatives(neg_sampling, neg_sampling_ratio, edge_label)
-        given = None if neighbor_sampler is None else draws_of(neighbor_sampler)
+        given = own_sampler(neighbor_sampler)
         self.data, self._source = data, Source(
-            data, ids, weight_attr, kwargs.pop("custom_cls", None), None if given is None else neighbor_sampler.graph)
-        self._draws = given or Draws(self._source.graph, num_neighbors, replace, subgraph_type, weight_attr)
-        self.edge_label_index, self.link_sampler = edge_label_index, neighbor_sampler
+            data, ids, weight_attr, kwargs.pop("custom_cls", None), None if given is None else given.graph)
+        self.link_sampler = self._sampler = given or NeighborSampler(
+            self._source.graph, num_neighbors, replace=replace, subgraph_type=subgraph_type, weight_attr=weight_attr,
+            ids=ids)
+        self.edge_label_index = edge_label_index
         self.transform, self.transform_sampler_output = transform, transform_sampler_output
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls
         self._take_links(Links(self._source, data, edge_label_index), edge_label, kwargs.pop("input_id", None))
@@ -79,7 +81,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
         self._begin(len(self._links.src), list(dict.fromkeys((self._links.kind[0], self._links.kind[2]))), kwargs)
 
     def _take_links(self, links: Links, edge_label: Any, input_id: Any) -> None:
-        count, graph = len(links.src), self._source.graph
+        count = len(links.src)
         label = None if edge_label is None else torch.as_tensor(edge_label)
         input_id = None if input_id is None else torch.as_tensor(input_id)
         for name, values in (("edge_label", label), ("input_id", input_id)):
@@ -88,7 +90,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
         if label is not None and len(label) and self.neg_sampling is not None and label.min() == 0:
             label = label + 1  # 0 stands for negatives
         self._links, self._typed = links, links.typed
-        self._negatives = Negatives(self.neg_sampling, (graph.num_nodes(links.kind[0]), graph.num_nodes(links.kind[2])))
+        self._negatives = Negatives(self.neg_sampling, self._source, links.kind)
         self.input_data = EdgeSamplerInput(input_id=input_id, row=links.given[0], col=links.given[1], label=label,
                                            time=None, input_type=links.kind if links.typed else None)
 

@@ -79,22 +79,54 @@ def _canonical(etypes: list[str], kind: Any) -> str:
 
 
 class Negatives:
-    """PyG's neg_sampling. Draws from `generator` alone. Negatives may be edges of the graph, as in PyG."""
+    """PyG's neg_sampling for links of a kind. Draws from `generator` alone. Negatives may be edges of the graph, as in
+    PyG."""
 
-    def __init__(self, asked: NegativeSampling | None, counts: tuple[int, int]):
+    def __init__(self, asked: NegativeSampling | None, source: Source, kind: EdgeType):
         self.binary = asked is not None and asked.is_binary()
         self.triplet = asked is not None and asked.is_triplet()
-        self._amount, self._counts = 0 if asked is None else asked.amount, counts
+        self._amount = 0 if asked is None else asked.amount
+        self._ends = [_Ends(source, ntype, name, getattr(asked, name)) for ntype, name, wanted in (
+            (kind[0], "src_weight", self.binary), (kind[2], "dst_weight", self.binary or self.triplet)) if wanted]
 
     def added_to(self, src: torch.Tensor, dst: torch.Tensor,
                  generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
         """(src, dst) with those of the negatives behind them: pairs, or with "triplet" destinations."""
         more = math.ceil(len(src) * self._amount)
-        drawn = [torch.randint(count, (more,), generator=generator) for count, wanted in zip(
-            self._counts, (self.binary, self.binary or self.triplet)) if wanted]
+        drawn = [ends.drawn(more, generator) for ends in self._ends]
         if self.binary:
             src = torch.cat([src, drawn[0]])
         return src, torch.cat([dst, drawn[-1]]) if drawn else dst
+
+
+class _Ends:
+    """Nodes of a type as ends of negatives. weight: [nodes] in the order of the user's rows; None: all nodes are
+    equally likely. Weights are summed once, so that the time of a draw does not depend on the number of nodes.
+
+    Raises ValueError, which has `name`, for a wrong shape, for weights that are negative, not finite or all 0, and for
+    a type whose ids are not rows."""
+
+    def __init__(self, source: Source, ntype: str, name: str, weight: Any):
+        self._count, self._sums = source.graph.num_nodes(ntype), None
+        if weight is None:
+            return
+        weight = torch.as_tensor(weight, dtype=torch.float64, device="cpu")
+        if weight.shape != (self._count,):
+            raise ValueError(f"{name}: shape {list(weight.shape)} for {self._count} nodes of type {ntype}")
+        if not bool((weight >= 0).all()) or not 0 < float(weight.sum()) < math.inf:
+            raise ValueError(f"{name}: weights are finite, not negative, and not all 0")
+        nodes, in_rows = source.ids.all_nodes(ntype)
+        if not in_rows:
+            raise ValueError(f"{name} has a row for each id from 0 to {self._count - 1}, and nodes of {ntype} have "
+                             "other original ids")
+        self._sums = torch.empty_like(weight).index_copy_(0, nodes, weight).cumsum(0)
+
+    def drawn(self, count: int, generator: torch.Generator) -> torch.Tensor:
+        """The graph's ids of `count` nodes, with replacement."""
+        if self._sums is None:
+            return torch.randint(self._count, (count,), generator=generator)
+        at = torch.rand(count, dtype=torch.float64, generator=generator) * self._sums[-1]
+        return torch.searchsorted(self._sums, at, right=True)
 
 
 def labels_with_negatives(labels: torch.Tensor | None, links: int, negatives: int) -> torch.Tensor:

@@ -14,11 +14,11 @@ from torch_geometric.sampler.base import SubgraphType
 
 from graphwire._keywords import keywords
 from graphwire.pyg.ahead import Asked, SamplesAhead, without_effect
-from graphwire.pyg.draws import Counts, Draws
+from graphwire.pyg.draws import Counts
 from graphwire.pyg.input_nodes import InputNodes
 from graphwire.pyg.loaders import Loops
 from graphwire.pyg.options import refuse
-from graphwire.pyg.sampler import draws_of
+from graphwire.pyg.sampler import NeighborSampler, own_sampler
 from graphwire.pyg.sources import Source
 from graphwire.weights import Weight
 
@@ -35,6 +35,9 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
     input_nodes: the seeds: None (all nodes), ids, a mask of bools, a feature of the graph, "type", or ("type", one of
         these).
     weight_attr: an edge feature, or {edge type: feature}; graphwire.NodeLoader describes the draws.
+    neighbor_sampler: a graphwire.pyg.NeighborSampler, which replaces num_neighbors, replace, subgraph_type and
+        weight_attr, and whose held_out edges are not sampled. None: the loader makes one. The sampler is the attribute
+        node_sampler (of links: link_sampler); its num_neighbors can be set.
     ids: "orig": all ids are those of the user's data, where the graph keeps them; "graph": the graph's ids.
     kwargs: custom_cls and input_id of PyG's NodeLoader; the arguments of torch's DataLoader.
 
@@ -49,6 +52,8 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
     raises PeerError or DeadlineError if a server does not answer.
     """
 
+    __repr__ = SamplesAhead.__repr__
+
     def __init__(self, data: Any, num_neighbors: Counts, input_nodes: Any = None, input_time: Any = None,
                  replace: bool = False, subgraph_type: SubgraphType | str = "directional", disjoint: bool = False,
                  temporal_strategy: str = "uniform", time_attr: str | None = None, weight_attr: Weight = None,
@@ -61,11 +66,13 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
         refuse({"disjoint": disjoint, "temporal_strategy": temporal_strategy, "time_attr": time_attr,
                 "input_time": input_time, "subgraph_type": subgraph_type, "directed": directed})
         without_effect({**kwargs, "is_sorted": is_sorted})
-        given = None if neighbor_sampler is None else draws_of(neighbor_sampler)
+        given = own_sampler(neighbor_sampler)
         self.data, self._source = data, Source(
-            data, ids, weight_attr, kwargs.pop("custom_cls", None), None if given is None else neighbor_sampler.graph)
-        self._draws = given or Draws(self._source.graph, num_neighbors, replace, subgraph_type, weight_attr)
-        self.input_nodes, self.input_time, self.node_sampler = input_nodes, None, neighbor_sampler
+            data, ids, weight_attr, kwargs.pop("custom_cls", None), None if given is None else given.graph)
+        self.node_sampler = self._sampler = given or NeighborSampler(
+            self._source.graph, num_neighbors, replace=replace, subgraph_type=subgraph_type, weight_attr=weight_attr,
+            ids=ids)
+        self.input_nodes, self.input_time = input_nodes, None
         self.transform, self.transform_sampler_output = transform, transform_sampler_output
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls
         self.input_id = kwargs.pop("input_id", None)

@@ -8,7 +8,7 @@ from typing import Any
 from torch_geometric.sampler.base import SubgraphType
 
 _USUAL: dict[str, Any] = {"disjoint": False, "temporal_strategy": "uniform", "time_attr": None, "input_time": None,
-                          "edge_label_time": None, "src_weight": None, "dst_weight": None}
+                          "edge_label_time": None}
 
 
 def _missing(what: str) -> NotImplementedError:

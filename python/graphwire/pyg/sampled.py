@@ -46,6 +46,10 @@ class Sampled:
         self._edge_index: dict[str, torch.Tensor] = {}
         self._rows: dict[str, torch.Tensor] = {}
 
+    def __reduce__(self) -> Any:
+        """Pickles as None: the memory of a batch stays in its process."""
+        return type(None), ()
+
     def node_rows(self, ntype: str, rows: Any) -> torch.Tensor:
         """Rows of the subgraph's nodes. rows: a row for each node of the batch."""
         rows = torch.as_tensor(rows)

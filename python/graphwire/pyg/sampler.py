@@ -129,11 +129,11 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
                        frontier="new", held_out=self.held_out, seed=number, stream=stream)
         found = Subgraph(batch, batch.seed_rows, self.graph.etypes)
         if not typed:
-            return self._output(found, ntypes[0], self.edge_types[0])
-        return HeteroSamplerOutput(
+            return self._draws.counted(self._output(found, ntypes[0], self.edge_types[0]))
+        return self._draws.counted(HeteroSamplerOutput(
             node={ntype: self._nodes(found, ntype) for ntype in found.rows}, row=found.src, col=found.dst,
             edge={etype: _ids(found, etype) for etype in found.src},
-            num_sampled_nodes=found.num_nodes, num_sampled_edges=found.num_edges)
+            num_sampled_nodes=found.num_nodes, num_sampled_edges=found.num_edges))
 
     def _nodes(self, found: Subgraph, ntype: str) -> torch.Tensor:
         return self._ids.nodes_to_user(ntype, found.nodes(ntype))
@@ -144,11 +144,11 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
                              num_sampled_edges=found.num_edges[etype])
 
 
-def draws_of(sampler: Any) -> Draws:
-    """What a NeighborSampler draws. Raises TypeError for a sampler of another package."""
-    if not isinstance(sampler, NeighborSampler):
+def own_sampler(sampler: Any) -> NeighborSampler | None:
+    """Returns its argument. Raises TypeError for a sampler of another package."""
+    if sampler is not None and not isinstance(sampler, NeighborSampler):
         raise TypeError(f"neighbor_sampler is a graphwire.pyg.NeighborSampler, not {type(sampler).__name__}")
-    return sampler._draws
+    return sampler
 
 
 def _ids(found: Subgraph, etype: EdgeType) -> torch.Tensor:

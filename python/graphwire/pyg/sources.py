@@ -51,10 +51,10 @@ class Rows:
         return {etype: [*dict.fromkeys(self._edges.get(etype, {}).values()),
                         *([ORIGINAL] if ids.has_edges(etype) else [])] for etype in graph.etypes}
 
-    def nodes_of(self, ntype: str, ids: torch.Tensor, found: Sampled) -> Iterator[tuple[str, torch.Tensor]]:
+    def nodes_of(self, ntype: str, ids: torch.Tensor, found: Sampled | None) -> Iterator[tuple[str, torch.Tensor]]:
         """(attribute, rows) for nodes with these ids. Reads again only rows that a transform has changed."""
         names = self._nodes.get(ntype, {})
-        if ids is found.given(ntype):
+        if found is not None and ids is found.given(ntype):
             rows = found.batch.features[ntype]
             yield from ((called, found.node_rows(ntype, rows[name])) for called, name in names.items())
         elif names:
@@ -62,9 +62,9 @@ class Rows:
             asked = [(graph.feature(name, ntype).pointer(), at) for name in names.values()]
             yield from zip(names, map(torch.as_tensor, gather_all(graph._opened(), asked, torch)))
 
-    def edges_of(self, etype: str, ids: torch.Tensor, found: Sampled) -> Iterator[tuple[str, torch.Tensor]]:
+    def edges_of(self, etype: str, ids: torch.Tensor, found: Sampled | None) -> Iterator[tuple[str, torch.Tensor]]:
         names = self._edges.get(etype, {})
-        if ids is found.given(etype):
+        if found is not None and ids is found.given(etype):
             yield from ((called, found.edge_rows(etype, name)) for called, name in names.items())
         elif names:
             graph, at = self.ids.graph, self.ids.edges_to_graph(etype, ids)
@@ -112,8 +112,9 @@ class Source:
     def _tensors(self, ntype: str) -> dict[str, Tensor]:
         return {} if self._store is None else self._store.tensors(ntype)
 
-    def filled(self, data: Any, out: Output, found: Sampled) -> Any:
-        """Data or HeteroData with the edges and rows of a batch. data: the loader's `data`."""
+    def filled(self, data: Any, out: Output, found: Sampled | None) -> Any:
+        """Data or HeteroData with the edges and rows of a batch. data: the loader's `data`. found: the batch that `out`
+        is of; None: rows are read again."""
         typed = isinstance(out.node, dict)
         if self.in_memory:
             return (filter_hetero_data if typed else filter_data)(data, out.node, out.row, out.col, out.edge)
@@ -129,7 +130,7 @@ class Source:
             kind = triple(etype)
             store, row, col, ids = (made[kind], out.row[kind], out.col[kind], out.edge[kind]) if typed else (
                 made, out.row, out.col, out.edge)
-            store.edge_index = found.edge_index(etype, row, col)
+            store.edge_index = torch.stack([row, col]) if found is None else found.edge_index(etype, row, col)
             for name, rows in self.rows.edges_of(etype, ids, found):
                 store[name] = rows
         return made
@@ -200,9 +201,9 @@ def _edges_only(data: Any) -> Union[Data, HeteroData]:
         (found if kind is None else found[kind]).num_nodes = (data if kind is None else data[kind]).num_nodes
     for kind in data.edge_types if isinstance(data, HeteroData) else (None,):
         store, out = (data, found) if kind is None else (data[kind], found[kind])
-        if "edge_index" not in store:
+        if "edge_index" not in store and (kind is not None or "adj_t" in store):
             raise ValueError("data has no edge_index" + ("" if kind is None else f" of {kind}"))
-        out.edge_index = store["edge_index"]
+        out.edge_index = store.get("edge_index", torch.empty(2, 0, dtype=torch.int64))
     return found
 
 
