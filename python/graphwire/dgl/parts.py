@@ -197,7 +197,8 @@ class _Whole:
 def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, name: str | None = None,
                   num_parts: int | None = None, method: str = "metis", node_features: Mapping[Any, Any] | None = None,
                   edge_features: Mapping[Any, Any] | None = None, num_nodes: int | Mapping[str, int] | None = None,
-                  balance_train: bool = False, balance_edges: bool = False, num_trainers_per_machine: int = 1,
+                  balance_train: bool = False, balance_nodes: Any = None, balance_edges: bool = False,
+                  num_trainers_per_machine: int = 1,
                   objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = True,
                   seed: int = 0, weight: str | Sequence[str] = (), progress: bool | None = None) -> Path:
     """Converts parts that DGL wrote to a graph of Graphwire. Returns the path of its JSON.
@@ -218,9 +219,9 @@ def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, nam
     path = partition_graph(
         _Whole(arrays), name or config["graph_name"], num_parts or config["num_parts"], out,
         method=method, node_features=node_features, edge_features=edge_features, num_nodes=num_nodes,
-        balance_train=balance_train, balance_edges=balance_edges, num_trainers_per_machine=num_trainers_per_machine,
-        objtype=objtype, reverse=reverse, undirected=undirected, transpose=transpose, seed=seed, weight=weight,
-        progress=progress)
+        balance_train=balance_train, balance_nodes=balance_nodes, balance_edges=balance_edges,
+        num_trainers_per_machine=num_trainers_per_machine, objtype=objtype, reverse=reverse, undirected=undirected,
+        transpose=transpose, seed=seed, weight=weight, progress=progress)
     _write_mappings(Path(part_config).parent, path)
     return path
 

@@ -66,6 +66,7 @@ class Types:
         return self.canonical_etypes.index(self.to_canonical_etype(etype))
 
 
+@keywords
 def _etype_tuple_to_str(c_etype: Canonical) -> str:
     """"source:relation:destination" of a canonical edge type. Raises AssertionError for anything else."""
     if not isinstance(c_etype, tuple) or len(c_etype) != 3:
@@ -73,6 +74,7 @@ def _etype_tuple_to_str(c_etype: Canonical) -> str:
     return ":".join(c_etype)
 
 
+@keywords
 def _etype_str_to_tuple(c_etype: str) -> Canonical:
     """The canonical edge type of "source:relation:destination". Raises AssertionError for another text."""
     if c_etype.count(":") != 2:

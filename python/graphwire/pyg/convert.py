@@ -101,7 +101,8 @@ def _add_links(data: Any, batch: Batch, found: Subgraph, hetero: bool, names: Na
 def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None, *, name: str = "graph",
              num_parts: int = 1, method: str = "random", node_features: Mapping[Any, Any] | None = None,
              edge_features: Mapping[Any, Any] | None = None, num_nodes: int | Mapping[str, int] | None = None,
-             balance_train: bool = False, balance_edges: bool = False, num_trainers_per_machine: int = 1,
+             balance_train: bool = False, balance_nodes: Any = None, balance_edges: bool = False,
+             num_trainers_per_machine: int = 1,
              objtype: str = "cut", reverse: bool = False, undirected: bool = False, transpose: bool = False,
              seed: int = 0, weight: str | Sequence[str] = (), progress: bool | None = None) -> Graph:
     """Makes a graph from PyG's data in memory: divides it into parts, writes them to a folder, and opens the graph.
@@ -125,7 +126,7 @@ def from_pyg(data: Union[Data, HeteroData], out: str | os.PathLike | None = None
     def parts(folder: str | os.PathLike) -> Path:
         return partition_graph(
             data, name, num_parts, folder, method=method, node_features=node_features, edge_features=edge_features,
-            num_nodes=num_nodes, balance_train=balance_train, balance_edges=balance_edges,
+            num_nodes=num_nodes, balance_train=balance_train, balance_nodes=balance_nodes, balance_edges=balance_edges,
             num_trainers_per_machine=num_trainers_per_machine, objtype=objtype, reverse=reverse, undirected=undirected,
             transpose=transpose, seed=seed, weight=weight, progress=progress)
 

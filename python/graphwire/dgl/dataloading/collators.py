@@ -50,6 +50,7 @@ def _grouped(items: list[Any]) -> Any:
     return torch.as_tensor(items, dtype=torch.int64)
 
 
+@keywords
 class Collator:
     """The common part of both collators, which can be pickled. dataset: the items that a loader batches: ids, or pairs
     (type, id)."""
@@ -70,6 +71,7 @@ class Collator:
 
 
 @keywords
+@keywords
 class NodeCollator(Collator):
     """Makes (input nodes, output nodes, blocks) for batches of nodes.
 
@@ -87,6 +89,7 @@ class NodeCollator(Collator):
         return self._sampler.sample(self.g, _grouped(items))
 
 
+@keywords
 @keywords
 class EdgeCollator(Collator):
     """Makes (input nodes, graph of the edges, [graph of the negatives,] blocks) for batches of edges.

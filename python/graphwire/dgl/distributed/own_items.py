@@ -22,7 +22,10 @@ from typing import Any
 
 import torch
 
+from graphwire._keywords import keywords
 
+
+@keywords
 class OwnItems:
     """The base of DistDataLoader, which has the other attributes. is_own: whether the class overrides _next_data()."""
 

@@ -47,12 +47,14 @@ RESERVED_FIELD_DTYPE = {
     host.NTYPE: torch.int32}  # ETYPE is the same name
 
 
+@keywords
 def _get_inner_node_mask(graph: Any, ntype_id: int) -> torch.Tensor:
     """Which nodes of a part's graph are the part's own and of a type, by the type's number: bools, [nodes]."""
     inner = graph.ndata["inner_node"].bool()
     return inner & (graph.ndata[host.NTYPE] == ntype_id) if host.NTYPE in graph.ndata else inner
 
 
+@keywords
 def _get_inner_edge_mask(graph: Any, etype_id: int) -> torch.Tensor:
     """As _get_inner_node_mask, for edges."""
     inner = graph.edata["inner_edge"].bool()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from typing import Any, NoReturn
 
+from graphwire._keywords import keywords
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.host import error_type
 
@@ -35,6 +36,7 @@ class _Message:
         return _services[type(self)]
 
 
+@keywords
 class Request(_Message):
     """dgl.distributed.rpc.Request, a base class. No server processes it."""
 
@@ -42,6 +44,7 @@ class Request(_Message):
         raise NotImplementedError
 
 
+@keywords
 class Response(_Message):
     """dgl.distributed.rpc.Response, a base class."""
 
@@ -49,6 +52,7 @@ class Response(_Message):
 _services: dict[type, int] = {}  # {class of requests or responses: number}
 
 
+@keywords
 def register_service(service_id: int, req_cls: type, res_cls: type | None = None) -> None:
     """Notes the number of a class of requests, and of the class of their responses."""
     _services.update(dict.fromkeys((one for one in (req_cls, res_cls) if one is not None), service_id))
@@ -94,26 +98,31 @@ def _unserved(name: str) -> NoReturn:
                               "DistGraph for rows and edges, and torch.distributed between trainers")
 
 
+@keywords
 def send_request(target: int, request: Any) -> None:
     """Raises NotImplementedError, which names what to use."""
     _unserved("send_request")
 
 
+@keywords
 def send_request_to_machine(target: int, request: Any) -> None:
     """Raises NotImplementedError, as send_request."""
     _unserved("send_request_to_machine")
 
 
+@keywords
 def recv_response(timeout: int = 0) -> Any:
     """Raises NotImplementedError, as send_request."""
     _unserved("recv_response")
 
 
+@keywords
 def remote_call(target_and_requests: Any, timeout: int = 0) -> Any:
     """Raises NotImplementedError, as send_request."""
     _unserved("remote_call")
 
 
+@keywords
 def remote_call_to_machine(target_and_requests: Any, timeout: int = 0) -> Any:
     """Raises NotImplementedError, as send_request."""
     _unserved("remote_call_to_machine")
