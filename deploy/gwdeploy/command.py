@@ -78,6 +78,9 @@ def with_dgl(command: str, mode: str) -> str:
     script = _WORD.match(command, found[0] - 1)
     if not script:
         return command
+    module = _WORD.match(command, script.end()) if script.group(1) == "-m" else None
+    if mode == "auto" and module and module.group(1).partition(".")[0] == "graphwire":
+        return command  # Graphwire's own programs do not import dgl
     later = f"{found[1]} -c '{_HAS_GRAPHWIRE}' && echo -m graphwire.when_dgl"
     if mode == "as-is":
         words = "-m graphwire.dgl"

@@ -246,6 +246,12 @@ class Command(unittest.TestCase):
                             runner = runner if mode != "auto" else "-m graphwire.when_dgl " if has else ""
                             self.assertEqual(out.strip(), f"-u {before}{runner}-m some.module x")
 
+    def test_graphwires_own_programs_run_as_they_are(self):
+        """None of them imports dgl; kge's jobs are found by their command lines."""
+        for text in ("python3 -m graphwire.kge client --x 1", "cd a && X=1 python3 -u -m graphwire.bench"):
+            self.assertEqual(command.with_dgl(text, "auto"), text)
+        self.assertIn("when_dgl", command.with_dgl("python3 -m graphwired.train", "auto"))
+
     def test_left_alone(self) -> None:
         for text in (
             "graphwire epoch",
