@@ -17,12 +17,13 @@ gw_status gw_import_archive(struct gw_import *im, const char *path, struct gw_np
 	}
 	struct gw_npz *npz;
 	gw_status status = GW_OK;
-	char *own = gw_import_take(im, strlen(path) + 1, 1, &status);
+	size_t bytes = strlen(path) + 1;
+	char *own = gw_import_take(im, bytes, 1, &status);
 	if (status == GW_OK)
 		status = gw_npz_open(path, &npz);
 	if (status != GW_OK)
 		return status;
-	strcpy(own, path);
+	memcpy(own, path, bytes);
 	if (im->num_archives == im->archives_room) {
 		uint32_t room = im->archives_room ? im->archives_room * 2 : 4;
 		void *grown = gw_realloc(im->archives, room, sizeof(*im->archives));
