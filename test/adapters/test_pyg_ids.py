@@ -132,11 +132,11 @@ def test_graphs_without_ids(tmp_path):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 NeighborLoader(graph, [2], ids="graph")
-            with pytest.warns(UserWarning, match="no original ids of .* the graph's, and not those of your") as told:
+            with pytest.warns(UserWarning, match="no original ids of .* the graph's, and not those of your") as warned:
                 loader = NeighborLoader(graph, [2], batch_size=1000)
                 NeighborLoader(graph, [2])
                 stores(graph, [])
-            assert len(told) == 1 and told[0].filename == __file__
+            assert len(warned) == 1 and warned[0].filename == __file__
             batch = next(iter(loader))
             assert torch.equal(torch.stack(graph.find_edges(batch.e_id)), batch.n_id[batch.edge_index])
 

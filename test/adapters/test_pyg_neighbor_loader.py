@@ -152,12 +152,12 @@ def test_arguments_without_effect(source):
     named = {name: one[1] for name, one in TABLE.items() if one[0] == NOTHING}
     torch.manual_seed(5)
     expected = [batch.e_id for batch in NeighborLoader(source, [3, 2], batch_size=16, shuffle=True)]
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         loader = NeighborLoader(source, [3, 2], batch_size=16, shuffle=True, **named)
-    ours = [str(one.message) for one in told if "no effect" in str(one.message)]
+    ours = [str(one.message) for one in warned if "no effect" in str(one.message)]
     assert len(ours) == 1 and all(name in ours[0] for name in named)
-    assert next(one for one in told if str(one.message) == ours[0]).filename == __file__
+    assert next(one for one in warned if str(one.message) == ours[0]).filename == __file__
     torch.manual_seed(5)
     assert all(torch.equal(batch.e_id, one) for batch, one in zip(loader, expected))
     with warnings.catch_warnings():
