@@ -4,9 +4,9 @@ Both draw the same batch many times. A permutation test compares how often each 
 and edges occurs: if both have the same law, the repetitions can be exchanged. PyG's loaders need pyg-lib or
 torch-sparse; `bench/peers/run law` runs the tests with these, and test/soak where they are installed.
 
-torch-sparse 0.6.18 draws without replacement unevenly: the last edges of a node's list too rarely, and with a count of 1
-the last edge never. So PyG's loader gets the edges in a new random order for each batch. Then each edge is equally often
-at each position, and the draws of a node are uniform.
+torch-sparse 0.6.18 draws without replacement unevenly: the last edges of a node's list too rarely, and with a count of
+1 the last edge never. So PyG's loader gets the edges in a new random order for each batch. Then each edge is equally
+often at each position, and the draws of a node are uniform.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def in_another_order(data):
     orders = {kind: torch.randperm(data[kind].num_edges) for kind in data.edge_types} if typed else {
         None: torch.randperm(data.num_edges)}
     for kind, order in orders.items():
-        (found if kind is None else found[kind]).edge_index = (data if kind is None else data[kind]).edge_index[:, order]
+        store, own = (found, data) if kind is None else (found[kind], data[kind])
+        store.edge_index = own.edge_index[:, order]
     return found, orders
 
 

@@ -1,5 +1,5 @@
-"""PyTorch Lightning over graphwire.pyg's neighbour loaders: LightningNodeData and LightningLinkData of PyTorch Geometric
-with a sampler of ours, and a Trainer over the loaders. Skipped where lightning is not installed."""
+"""PyTorch Lightning over graphwire.pyg's neighbour loaders: a Trainer over the loaders, and PyG's LightningNodeData and
+LightningLinkData with a sampler of ours. Skipped where lightning is not installed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def source(request, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def quiet():
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*does not have many workers.*|.*log_every_n_steps.*|.*isinstance.treespec.*")
+        warnings.filterwarnings("ignore", ".*does not have many workers.*|.*log_every_n_steps.*")
         yield
 
 
