@@ -1,8 +1,8 @@
 """Functions that torch.compile does not trace.
 
 If a loop over a loader is inside a function that torch.compile compiles, dynamo traces the loader's code, down to the C
-library, of which it cannot make guards. Such code runs as it is. Dynamo is not imported for this, which takes a second:
-until someone imports it, nothing is traced.
+library, and fails: it cannot make guards of the library. These functions run as they are. Dynamo is not imported for
+this, which takes a second: until a program imports it, nothing is traced.
 """
 
 from __future__ import annotations
