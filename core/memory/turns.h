@@ -1,5 +1,5 @@
-/* A queue of items that wait for their turn. The items contain the links: adding an item, and removing it from anywhere,
- * takes one step and cannot fail. The queue takes no lock. */
+/* A queue of items that wait for their turn. The items contain the links: adding an item, and removing it from
+ * anywhere, takes one step and cannot fail. The queue takes no lock. */
 #ifndef GW_MEMORY_TURNS_H
 #define GW_MEMORY_TURNS_H
 

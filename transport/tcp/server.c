@@ -29,13 +29,13 @@
 #include "core/memory/list.h"
 #include "core/system/clock.h"
 
-#define ANSWER_MIN (WIRE_HEADER_BYTES + WIRE_ERROR_TEXT) /* the longest frame that is not sent in parts */
-#define DRAINED_NS (2 * GW_NS_PER_MS)      /* interval of the checks whether the last bytes have arrived */
-#define UNREAD_NS  (60 * GW_NS_PER_SECOND) /* the counterpart of TCP_USER_TIMEOUT for unix sockets */
-#define STALL_LOOK_NS (GW_NS_PER_SECOND) /* how often a client that does not read its reply is looked at */
-#define IDLE_STEPS 8 /* checks of idle connections coincide at multiples of this part of their patience */
-#define CALLS_NS   200000ull               /* time for handlers in one turn of a client */
-#define TRIM_BYTES (16u << 20) /* after so many bytes of ended connections, free memory returns to the kernel */
+#define ANSWER_MIN    (WIRE_HEADER_BYTES + WIRE_ERROR_TEXT) /* the longest frame that is not sent in parts */
+#define DRAINED_NS    (2 * GW_NS_PER_MS)      /* interval of the checks whether the last bytes have arrived */
+#define UNREAD_NS     (60 * GW_NS_PER_SECOND) /* the counterpart of TCP_USER_TIMEOUT for unix sockets */
+#define STALL_LOOK_NS (GW_NS_PER_SECOND)      /* how often a client that does not read its reply is looked at */
+#define IDLE_STEPS    8           /* checks of idle connections coincide at multiples of this part of their patience */
+#define CALLS_NS      200000ull   /* time for handlers in one turn of a client */
+#define TRIM_BYTES    (16u << 20) /* after so many bytes of ended connections, free memory returns to the kernel */
 
 static struct tcp_server *tcp_server_of_io(struct tcp_io *io)
 {

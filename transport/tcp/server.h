@@ -36,7 +36,7 @@ struct tcp_server {
 	uint64_t number; /* counts this process's connections, from 1 */
 	enum server_phase phase;
 	struct gw_deadline deadline; /* in the loop's: when gw_tcp_servers_tick must look at the connection */
-	bool ended;     /* removed from the loop's list; waits for `gone` */
+	bool ended;                  /* removed from the loop's list; waits for `gone` */
 	bool entered;   /* the client has proved the key and counts as a connection; else it is a pending client */
 	bool shut_down; /* FINISHING: the end of the stream was sent */
 	bool drained;   /* FINISHING: all frames are answered; the connection ends when the client has the last byte */
@@ -60,7 +60,7 @@ struct tcp_server {
 	struct tcp_answer read;
 	/* The request, and its reply while it is being sent, header included. */
 	struct gw_task task;
-	uint64_t tag; /* of the read or request in progress */
+	uint64_t tag;        /* of the read or request in progress */
 	struct gw_turn turn; /* in the loop's queue of deferred calls */
 	bool replying;
 	uint32_t reply_sent, reply_bytes;

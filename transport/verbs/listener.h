@@ -33,7 +33,7 @@ struct verbs_client {
 	uint64_t connection;                                     /* number of its TCP connection */
 	uint8_t token[HANDSHAKE_TOKEN_BYTES];
 	uint8_t client_uuid[16];
-	uint64_t expires_ns; /* the client ends then, unless every queue pair is established */
+	uint64_t expires_ns;         /* the client ends then, unless every queue pair is established */
 	struct gw_deadline deadline; /* in the CM listener's: when gw_verbs_client_tick must run */
 	struct verbs_rail *rail;
 	struct verbs_server_conn conns[VERBS_QPS_MAX];
@@ -57,8 +57,6 @@ struct verbs_client {
 	bool stall_timed;    /* its deadline includes the check whether it stalls */
 };
 
-#define VERBS_CHAINS 1024u /* a power of two */
-
 /* A listener's part of one poll group. */
 struct verbs_cm_listener {
 	struct verbs_cm_handler handler;
@@ -72,7 +70,7 @@ struct verbs_cm_listener {
 	/* Chains of the same clients, by the low bits of the token and of the connection's number. */
 	struct verbs_client *by_token[VERBS_CHAINS], *by_connection[VERBS_CHAINS];
 	struct gw_deadlines deadlines; /* of the clients */
-	bool drained; /* no client is left, and no new one can connect */
+	bool drained;                  /* no client is left, and no new one can connect */
 	bool rails_gone[VERBS_RAILS_MAX];
 };
 
