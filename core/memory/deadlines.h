@@ -19,7 +19,7 @@ struct gw_deadlines {
 	struct gw_deadlines_place {
 		uint64_t due_ns;
 		struct gw_deadline *of;
-	} * places; /* [capacity], of which the first `count` are set */
+	} * places; /* [capacity]; the first `count` are set */
 	uint32_t count, capacity, members;
 };
 
