@@ -1,4 +1,5 @@
-/* The formulas of docs/SCALING.md. test_fabric_scale.c compares them with counts; scaling.c prints the page's tables.
+/* The formulas of docs/SCALING.md. test_fabric_scale.c compares them with counts; test_fabric_tables.c prints
+ * the page's tables.
  */
 #ifndef GW_TEST_FABRIC_SCALING_H
 #define GW_TEST_FABRIC_SCALING_H
