@@ -171,6 +171,7 @@ struct gw_client {
 	/* Servers and engines. */
 	struct gw_remote *servers;
 	uint32_t server_count;
+	struct gw_remote **parts; /* [num_parts]: the server of each part; set by gw_remotes_check */
 	struct gw_engine *engines;
 	uint32_t engine_count;
 	_Atomic uint32_t next_engine;

@@ -53,6 +53,7 @@ void gw_tcp_shut(void *state)
 		loop->driver->ops->run(loop->driver, gw_now_ns() + GW_NS_PER_MS, &woken);
 	loop->driver->ops->shut(loop->driver);
 	gw_tcp_lender_end(&loop->lender);
+	gw_deadlines_end(&loop->deadlines);
 	gw_completions_end(&loop->completions);
 	pthread_mutex_destroy(&loop->inbox_lock);
 	gw_free(loop);
@@ -160,10 +161,10 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 		first = false;
 		uint64_t until = end < loop->next_timer_ns ? end : loop->next_timer_ns;
 		bool spin = spin_ns && now < spin_end;
-		uint64_t wait = spin || loop->calls || until <= now ? 0 : until;
+		uint64_t wait = spin || loop->calls.first || until <= now ? 0 : until;
 		loop->now_ns = 0;
 		bool worked = tcp_run(loop, now, wait, &woken);
-		if (loop->calls) { /* a server's calls: one run for each check of all sockets */
+		if (loop->calls.first) { /* a server's calls: one run for each check of all sockets */
 			gw_tcp_servers_call(loop);
 			worked = true;
 		}
@@ -189,7 +190,7 @@ int gw_tcp_wait_fd(void *state, uint64_t *until_ns)
 	struct tcp_loop *loop = state;
 	if (loop->next_timer_ns < *until_ns)
 		*until_ns = loop->next_timer_ns;
-	return loop->calls ? -1 : loop->driver->ops->wait_fd(loop->driver);
+	return loop->calls.first ? -1 : loop->driver->ops->wait_fd(loop->driver);
 }
 
 void gw_tcp_wake(void *state)
