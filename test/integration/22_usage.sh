@@ -21,6 +21,8 @@ done <<'TABLE'
 2 r/s              import --edges a:r/s:b=e --out made
 2 64               import --edges aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:r:b=e --out made
 2 testing          import --triples testing=e --out made
+2 too.many         import --triples train:x=e --out made
+1 absent           import --quiet --triples ./k=1/absent --out made
 2 ab               import --from e --delimiter ab --out made
 2 comment          import --from e --comment 12345678 --out made
 2 src-column.*0    import --from e --src-column 0 --out made
