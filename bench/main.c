@@ -33,7 +33,7 @@ static void bench_print_help(FILE *to)
 	      "results first, and works without any option.\n\n",
 	      to);
 	for (size_t i = 0; i < BENCHMARKS; i++)
-		fprintf(to, "  %-12s%s\n", benchmarks[i].name, benchmarks[i].what);
+		fprintf(to, "  %-13s%s\n", benchmarks[i].name, benchmarks[i].what);
 	fputs("\nOptions of all benchmarks:\n"
 	      "  --json FILE   write JSON objects to FILE, one on each line; - is standard output\n"
 	      "  --repeats N   measure N times, at least 5 (default 7)\n"

@@ -394,7 +394,7 @@ static void tcp_server_tick(struct tcp_server *server, uint64_t now_ns)
 		tcp_server_timer(server, now_ns + DRAINED_NS);
 	}
 	if (server->calling) /* its pause is over */
-		gw_turns_add(&server->loop->calls, &server->turn);
+		gw_queue_add(&server->loop->calls, &server->turn);
 	if (server->replying)
 		tcp_server_timer(server, now_ns + STALL_LOOK_NS);
 	/* While an answer is owed, the kernel limits the client's silence: TCP_USER_TIMEOUT. */
@@ -436,7 +436,7 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 
 void gw_tcp_servers_call(struct tcp_loop *loop)
 {
-	struct gw_turn *turn = loop->calls.first;
+	struct gw_queued *turn = loop->calls.first;
 	if (!turn)
 		return;
 	struct tcp_server *server = (struct tcp_server *)(void *)((uint8_t *)turn - offsetof(struct tcp_server, turn));

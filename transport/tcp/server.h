@@ -60,8 +60,8 @@ struct tcp_server {
 	struct tcp_answer read;
 	/* The request, and its reply while it is being sent, header included. */
 	struct gw_task task;
-	uint64_t tag;        /* of the read or request in progress */
-	struct gw_turn turn; /* in the loop's queue of deferred calls */
+	uint64_t tag;          /* of the read or request in progress */
+	struct gw_queued turn; /* in the loop's queue of deferred calls */
 	bool replying;
 	uint32_t reply_sent, reply_bytes;
 };

@@ -69,7 +69,7 @@ static void server_call_run(struct tcp_server *server)
 	if (pause_ns)
 		tcp_server_timer(server, gw_now_ns() + pause_ns);
 	else
-		gw_turns_add(&server->loop->calls, &server->turn);
+		gw_queue_add(&server->loop->calls, &server->turn);
 }
 
 void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
@@ -95,7 +95,7 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 
 void gw_tcp_server_call_resume(struct tcp_server *server)
 {
-	gw_turns_drop(&server->loop->calls, &server->turn);
+	gw_queue_drop(&server->loop->calls, &server->turn);
 	server_call_run(server);
 }
 
@@ -110,7 +110,7 @@ void gw_tcp_server_reply_sent(struct tcp_server *server, uint32_t bytes)
 
 void gw_tcp_server_call_leave(struct tcp_server *server)
 {
-	gw_turns_drop(&server->loop->calls, &server->turn);
+	gw_queue_drop(&server->loop->calls, &server->turn);
 	server->calling = false;
 	gw_task_leave(&server->task);
 }

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "core/memory/deadlines.h"
-#include "core/memory/turns.h"
+#include "core/memory/queue.h"
 #include "core/system/clock.h"
 #include "transport/completions.h"
 #include "transport/service_private.h"
@@ -60,7 +60,7 @@ struct tcp_loop {
 	struct tcp_server *oldest_pending, *newest_pending; /* the pending clients among the servers */
 	uint32_t pending_count;
 	struct tcp_lender lender;        /* buffers for the servers */
-	struct gw_turns calls;           /* deferred calls of servers: each runs in turn */
+	struct gw_queue calls;           /* deferred calls of servers: each runs in turn */
 	struct gw_deadlines deadlines;   /* of servers */
 	uint64_t bytes_ended;            /* buffers of connections that ended since the last trim */
 	struct tcp_listener *listeners;  /* listeners that accept in this loop */

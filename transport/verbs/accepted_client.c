@@ -32,7 +32,7 @@ static void client_run(struct verbs_deferred *deferred);
 #define CLIENT_OF(pointer, member)                                                                                     \
 	((struct verbs_client *)(void *)((uint8_t *)(pointer)-offsetof(struct verbs_client, member)))
 
-static struct gw_turns *turns_of(struct verbs_client *client)
+static struct gw_queue *calls_of(struct verbs_client *client)
 {
 	return &client->cm_listener->loop->calls;
 }
@@ -87,7 +87,7 @@ void gw_verbs_client_end(struct verbs_client *client)
 		gw_verbs_qp_destroy(client->conns[i].qp);
 	gw_verbs_stream_end(&client->stream);
 	gw_verbs_undefer(client->cm_listener->loop, &client->deferred);
-	gw_turns_drop(turns_of(client), &client->turn);
+	gw_queue_drop(calls_of(client), &client->turn);
 	gw_deadlines_leave(&client->cm_listener->deadlines, &client->deadline);
 	GW_LIST_REMOVE(client);
 	chains_remove(client);
@@ -283,7 +283,7 @@ static void verbs_client_run(struct verbs_client *client)
 		if (pause_ns)
 			verbs_client_timer(client, gw_now_ns() + pause_ns);
 		else
-			gw_turns_add(turns_of(client), &client->turn);
+			gw_queue_add(calls_of(client), &client->turn);
 		return;
 	}
 	client->calling = false;
@@ -429,7 +429,7 @@ void gw_verbs_clients_call(struct verbs_loop *loop)
 	if (!loop->calls.first)
 		return;
 	struct verbs_client *client = CLIENT_OF(loop->calls.first, turn);
-	gw_turns_drop(&loop->calls, &client->turn);
+	gw_queue_drop(&loop->calls, &client->turn);
 	verbs_client_run(client);
 	if (!client->calling)
 		gw_verbs_defer(loop, &client->deferred);
@@ -482,7 +482,7 @@ static void verbs_client_tick(struct verbs_client *client, uint64_t now_ns)
 	if (tick_request(client, now_ns))
 		return;
 	if (client->calling)
-		gw_turns_add(turns_of(client), &client->turn);
+		gw_queue_add(calls_of(client), &client->turn);
 	tick_reply(client, now_ns);
 }
 

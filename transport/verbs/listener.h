@@ -3,7 +3,7 @@
 #define GW_TRANSPORT_VERBS_LISTENER_H
 
 #include "core/memory/deadlines.h"
-#include "core/memory/turns.h"
+#include "core/memory/queue.h"
 #include "transport/task.h"
 #include "transport/verbs/handshake.h"
 #include "transport/verbs/verbs.h"
@@ -47,7 +47,7 @@ struct verbs_client {
 	/* The request that is being answered. held: it is a message of one piece, and stays in its receive buffer. */
 	bool calling, held;
 	struct gw_task task;
-	struct gw_turn turn; /* in loop->calls */
+	struct gw_queued turn; /* in loop->calls */
 	/* The reply that is being sent. */
 	bool replying;
 	gw_status reply_status;

@@ -41,7 +41,7 @@
 #include <rdma/rdma_cma.h>
 #include <stdatomic.h>
 
-#include "core/memory/turns.h"
+#include "core/memory/queue.h"
 #include "transport/completions.h"
 #include "transport/service_private.h"
 #include "transport/transport.h"
@@ -466,7 +466,7 @@ struct verbs_loop {
 	struct verbs_endpoint *endpoints;
 	struct verbs_cm_listener *cm_listeners;
 	struct verbs_deferred *deferred;
-	struct gw_turns calls; /* clients whose handlers have more to do; the loop runs them in turn */
+	struct gw_queue calls; /* clients whose handlers have more to do; the loop runs them in turn */
 	uint64_t next_timer_ns, next_look_ns;
 	uint64_t open; /* connects, reads and requests of the endpoints */
 	_Atomic bool owned;
