@@ -113,6 +113,10 @@ done <<'TABLE'
 2 0                serve --part-config graph --part 0 --listen 127.0.0.1:0 --threads 0
 2 pigeon           serve --part-config graph --part 0 --listen 127.0.0.1:0 --transport pigeon
 2 kqueue           serve --part-config graph --part 0 --listen 127.0.0.1:0 --tcp-driver kqueue
+2 always           serve --part-config graph --part 0 --listen 127.0.0.1:0 --prefetch always
+2 1000001          serve --part-config graph --part 0 --listen 127.0.0.1:0 --spin 1000001
+2 long             serve --part-config graph --part 0 --listen 127.0.0.1:0 --spin long
+2 0                doctor --spin 0
 2 maybe            serve --part-config graph --part 0 --listen 127.0.0.1:0 --hugepages maybe
 2 left             serve --part-config graph --part 0 --listen 127.0.0.1:0 --numa left
 2 0                serve --part-config graph --part 0 --listen 127.0.0.1:0 --connections 0

@@ -143,7 +143,10 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 	struct tcp_loop *loop = state;
 	uint64_t spin_ns = gw_poll_group_options(loop->group)->spin_ns;
 	take_possession(loop);
-	uint64_t now = gw_now_ns(), end = gw_later_ns(now, timeout_ns), spin_end = gw_later_ns(now, spin_ns);
+	uint64_t now = gw_now_ns(), end = gw_later_ns(now, timeout_ns);
+	/* A caller that waits for completions has just asked for something. A server spins after events only: how often
+	 * it calls poll does not matter. */
+	uint64_t spin_end = gw_later_ns(max ? now : loop->worked_ns, spin_ns);
 	bool woken = false, first = true;
 	size_t n = 0;
 	for (;;) {
@@ -170,8 +173,10 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 		}
 		if (timeout_ns || worked || wait) /* a poll that only checks does not read the clock */
 			now = tcp_loop_now(loop);
-		if (worked)
+		if (worked) {
+			loop->worked_ns = now;
 			spin_end = gw_later_ns(now, spin_ns);
+		}
 	}
 	loop->now_ns = 0;
 	atomic_store_explicit(&loop->owned, false, memory_order_release);

@@ -66,6 +66,7 @@ struct tcp_loop {
 	struct tcp_listener *listeners;  /* listeners that accept in this loop */
 	uint32_t ios;                    /* added and not gone yet */
 	uint64_t next_timer_ns;          /* no timer is due before */
+	uint64_t worked_ns;              /* when a run last handled something */
 	uint64_t now_ns;                 /* while polled: when this run began; 0: the clock was not read yet */
 	uint32_t turns;                  /* shm: counts polls */
 	uint32_t lone_waits, lone_pause; /* client_lone.c */
