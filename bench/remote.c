@@ -241,9 +241,9 @@ static gw_status measure_transport_many(void *context, double *figure)
 static gw_status verify_transport(struct remote_arguments *a)
 {
 	uint64_t ns;
-	draw_ids(a, ROWS);
-	gw_status status =
-		gw_bench_mapped_gather(a->served, a->tensor, server_processor(a), a->ids, ROWS, a->rows, &ns);
+	gw_status status = verify_rows(a, ROWS);
+	if (status == GW_OK)
+		status = gw_bench_mapped_gather(a->served, a->tensor, server_processor(a), a->ids, ROWS, a->rows, &ns);
 	if (status == GW_OK)
 		status = gw_gather(a->alone, a->tensor_alone, a->ids, ROWS, a->expected);
 	if (status == GW_OK && memcmp(a->rows, a->expected, ROWS * a->tensor->row_bytes) != 0)
@@ -256,8 +256,6 @@ static gw_status run_transport(struct remote_arguments *a)
 {
 	static struct gw_bench_series ceilings, values;
 	gw_status status = verify_transport(a);
-	if (status == GW_OK)
-		status = verify_rows(a, ROWS);
 	if (status == GW_OK)
 		status = gw_bench_alternate(&a->bench, measure_transport_many, measure_many, a, &ceilings, &values);
 	if (status != GW_OK)
