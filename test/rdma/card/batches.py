@@ -31,9 +31,9 @@ def trainer(run: Run, *arguments: object) -> Optional[list[object]]:
     ]
 
 
-def servers(run: Run, transport: str) -> list[Server]:
+def servers(run: Run) -> list[Server]:
     """A server of each part, both on the server's host."""
-    return [run.serve(transport, part) for part in (0, 1)]
+    return [run.serve("parts", part) for part in (0, 1)]
 
 
 def ready(run: Run) -> bool:
@@ -60,7 +60,7 @@ def check(run: Run) -> None:
         f"   digest of the digests of {len(digests.split())} batches: "
         f"{hashlib.sha256(digests.encode()).hexdigest()[:16]}"
     )
-    both = servers(run, "verbs")
+    both = servers(run)
     addresses = ",".join(server.address for server in both)
     for transport, neighbours in (("verbs", "reads"), ("verbs", "requests"), ("tcp", "requests")):
         command = trainer(run, "--servers", addresses, "--transport", transport, "--neighbours", neighbours)
@@ -76,5 +76,3 @@ def check(run: Run) -> None:
                 "graphwire doctor --server ADDRESS --transport verbs says what fails; "
                 "a batch that differs is a defect: send the report",
             )
-    for server in both:
-        server.program.stop()
