@@ -14,21 +14,13 @@ from card.suite import BUILD
 
 
 def trainer(run: Run, *arguments: object) -> Optional[list[object]]:
-    """The words of a trainer over the graph of this run, or None if it is not built."""
+    """The words of a trainer over the graph of this run, empty if it is not built."""
     program = run.programs.test("faults_trainer")
     work = run.client.work
-    return program and [
-        *program,
-        "--part-config",
-        f"{work}/parts",
-        "--digests",
-        f"{work}/digests",
-        "--batch-size",
-        32,
-        "--key-file",
-        f"{work}/key",
-        *arguments,
-    ]
+    if program is None:
+        return []
+    graph = ("--part-config", f"{work}/parts", "--digests", f"{work}/digests", "--key-file", f"{work}/key")
+    return [*program, *graph, "--batch-size", 32, *arguments]
 
 
 def servers(run: Run) -> list[Server]:
@@ -39,7 +31,7 @@ def servers(run: Run) -> list[Server]:
 def ready(run: Run) -> bool:
     """Writes the digests of the folder's batches once. False if that fails; a finding says why."""
     command = trainer(run)
-    if command is None:
+    if not command:
         run.report.note("mini-batches: the trainer is not built", BUILD)
         return False
     path = f"{run.client.work}/digests"

@@ -33,21 +33,9 @@ def _trainer_killed(run: Run) -> None:
     timeout = GUEST_MS if run.guest else TIMEOUT_MS
     both = servers(run)
     addresses = ",".join(server.address for server in both)
-    command = trainer(
-        run,
-        "--servers",
-        addresses,
-        "--transport",
-        "verbs",
-        "--timeout",
-        timeout,
-        "--reconnect",
-        RECONNECT_MS,
-        "--until",
-        f"{work}/never",
-        "--progress",
-        f"{work}/progress",
-    )
+    limits = ("--timeout", timeout, "--reconnect", RECONNECT_MS)
+    files = ("--until", f"{work}/never", "--progress", f"{work}/progress")
+    command = trainer(run, "--servers", addresses, "--transport", "verbs", *limits, *files)
     client = run.start(run.client, *command)
     begun = wait_until(lambda: _batches(f"{work}/progress") >= 5 or client.ended(), run.left(60))
     if not begun or client.ended():

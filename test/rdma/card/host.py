@@ -17,7 +17,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 BACKGROUND_S = 900  # no program in the background outlives this, even if the link to its host is lost
@@ -49,7 +49,7 @@ def words(*parts: object) -> str:
     return " ".join(shlex.quote(str(part)) for part in parts)
 
 
-def wait_until(what, seconds: float) -> bool:
+def wait_until(what: Callable[[], object], seconds: float) -> bool:
     """Waits until a condition is true. Returns False after the time limit."""
     end = time.monotonic() + seconds
     while not what():
@@ -112,7 +112,7 @@ class Host:
 
     def begin(self, top: str) -> None:
         """Makes the work folder in the folder `top`."""
-        self.work = self.must(f"mktemp -d {words(top)}/graphwire-rdma.XXXXXX")
+        self.work = self.must(f"mktemp -d {words(top)}/graphwire-rdma.XXXXXX", timeout=60)
 
     def start(self, output: str, *command: object, prefix: str = "") -> Program:
         """Starts a program in the background, with its output in a file of this machine. `prefix` is put before it in
