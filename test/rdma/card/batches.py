@@ -6,14 +6,13 @@ The trainer of test/faults compares each batch of an epoch with the folder's, an
 from __future__ import annotations
 
 import hashlib
-from typing import Optional
 
 from card.host import words
 from card.run_state import Run, Server
 from card.suite import BUILD
 
 
-def trainer(run: Run, *arguments: object) -> Optional[list[object]]:
+def trainer(run: Run, *arguments: object) -> list[object]:
     """The words of a trainer over the graph of this run, empty if it is not built."""
     program = run.programs.test("faults_trainer")
     work = run.client.work

@@ -22,7 +22,7 @@ STEPS = (
     ("devices", 0.1, devices.check, "devices, firmware, link, limits"),
     ("suite", 0.17, suite.check, "the suite of all transports, over RDMA"),
     ("batches", 0.1, batches.check, "digests of mini-batches"),
-    ("rates", 0.23, rates.check, "times and rates of reads, beside perftest"),
+    ("rates", 0.23, rates.check, "times and rates of reads, with those of perftest"),
     ("connections", 0.15, many.check, "many connections"),
     ("faults", 0.25, faults.check, "a server killed, stopped, its link down"),
 )
