@@ -69,11 +69,12 @@ awk '
 /^# start / { last = $NF; sub(/.*\//, "", last) }
 /^# begin / { program = $NF; sub(/.*\//, "", program); bad = 0; ended = 0; began++ }
 /# SKIP/ { skipped++; next }
+# The findings of test/rdma/run; its summary repeats them.
 /^== summary/ { report = 1 }
 /^# (begin|end) / { report = 0 }
 report { next }
-/^ok - / { sub(/^ok - /, ""); print "ok - verbs rdma/" program ": " $0; next }
-/^not ok - / { sub(/^not ok - /, ""); print "not ok - verbs rdma/" program ": " $0; bad++; next }
+/^ok - / { sub(/^ok - /, ""); print "ok - verbs rdma/run: " $0; next }
+/^not ok - / { sub(/^not ok - /, ""); print "not ok - verbs rdma/run: " $0; bad++; next }
 /^ok [0-9]+ - / { sub(/^ok [0-9]+ - /, ""); print "ok - verbs " program ": " $0; good++ }
 /^not ok [0-9]+ - / { sub(/^not ok [0-9]+ - /, ""); print "not ok - verbs " program ": " $0; bad++ }
 /^# end / {
