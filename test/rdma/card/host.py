@@ -122,11 +122,13 @@ class Host:
         return program
 
     def end(self) -> None:
-        """Ends all programs that were started here, and removes the work folder."""
+        """Ends all programs that were started here, removes the work folder, and closes the connection."""
         for program in self.programs:
             program.kill()
         if self.work:
             self.sh(f"rm -rf {words(self.work)}")
+        if self.ssh is not None:  # the connection that the commands shared
+            subprocess.run([*self.ssh, "-O", "exit", self.name], capture_output=True, check=False, timeout=30)
 
 
 def end_group(child: subprocess.Popen) -> None:
