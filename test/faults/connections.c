@@ -91,8 +91,9 @@ static gw_status connect_all(struct connections *c)
 		status = await_one(c);
 		c->open += status == GW_OK;
 	}
-	return status != GW_OK ? gw_context(status, "%" PRIu64 " of %" PRIu64 " connections are open", c->open, c->count)
-			       : GW_OK;
+	return status != GW_OK
+		       ? gw_context(status, "%" PRIu64 " of %" PRIu64 " connections are open", c->open, c->count)
+		       : GW_OK;
 }
 
 /* Every connection reads the first bytes of region 0, one after the other. */
@@ -146,8 +147,8 @@ int main(int argc, char **argv)
 	gw_options_parse(&options, argc, argv, &c);
 	c.all = calloc(c.count, sizeof(*c.all));
 	c.landing = malloc(BYTES);
-	gw_status status = c.all && c.landing ? gw_poll_group_create(&(struct gw_poll_group_options){0}, &c.group)
-					      : GW_NO_MEMORY;
+	gw_status status =
+		c.all && c.landing ? gw_poll_group_create(&(struct gw_poll_group_options){0}, &c.group) : GW_NO_MEMORY;
 	if (status == GW_OK)
 		status = run(&c);
 	if (status != GW_OK)

@@ -6,40 +6,31 @@ The trainer of test/faults compares each batch of an epoch with the folder's, an
 from __future__ import annotations
 
 import hashlib
-from typing import Optional
 
 from card.host import words
 from card.run_state import Run, Server
 from card.suite import BUILD
 
 
-def trainer(run: Run, *arguments: object) -> Optional[list[object]]:
-    """The words of a trainer over the graph of this run, or None if it is not built."""
+def trainer(run: Run, *arguments: object) -> list[object]:
+    """The words of a trainer over the graph of this run, empty if it is not built."""
     program = run.programs.test("faults_trainer")
     work = run.client.work
-    return program and [
-        *program,
-        "--part-config",
-        f"{work}/parts",
-        "--digests",
-        f"{work}/digests",
-        "--batch-size",
-        32,
-        "--key-file",
-        f"{work}/key",
-        *arguments,
-    ]
+    if program is None:
+        return []
+    graph = ("--part-config", f"{work}/parts", "--digests", f"{work}/digests", "--key-file", f"{work}/key")
+    return [*program, *graph, "--batch-size", 32, *arguments]
 
 
-def servers(run: Run, transport: str) -> list[Server]:
+def servers(run: Run) -> list[Server]:
     """A server of each part, both on the server's host."""
-    return [run.serve(transport, part) for part in (0, 1)]
+    return [run.serve("parts", part) for part in (0, 1)]
 
 
 def ready(run: Run) -> bool:
     """Writes the digests of the folder's batches once. False if that fails; a finding says why."""
     command = trainer(run)
-    if command is None:
+    if not command:
         run.report.note("mini-batches: the trainer is not built", BUILD)
         return False
     path = f"{run.client.work}/digests"
@@ -60,7 +51,7 @@ def check(run: Run) -> None:
         f"   digest of the digests of {len(digests.split())} batches: "
         f"{hashlib.sha256(digests.encode()).hexdigest()[:16]}"
     )
-    both = servers(run, "verbs")
+    both = servers(run)
     addresses = ",".join(server.address for server in both)
     for transport, neighbours in (("verbs", "reads"), ("verbs", "requests"), ("tcp", "requests")):
         command = trainer(run, "--servers", addresses, "--transport", transport, "--neighbours", neighbours)
@@ -76,5 +67,3 @@ def check(run: Run) -> None:
                 "graphwire doctor --server ADDRESS --transport verbs says what fails; "
                 "a batch that differs is a defect: send the report",
             )
-    for server in both:
-        server.program.stop()

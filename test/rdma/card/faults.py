@@ -18,9 +18,10 @@ from card.host import Program, wait_until, words
 from card.run_state import Run, Server
 from card.suite import BUILD
 
-TIMEOUT_MS, RECONNECT_MS = 4000, 4000
-SLACK_S = 5.0  # a completion may be this much later than its deadline on a busy machine
-DOWN_S = 3
+RECONNECT_MS = 4000
+TIMEOUT_MS, GUEST_MS = 4000, 30000  # an operation's deadline
+SLACK_S, GUEST_S = 5.0, 60.0  # a completion may be this much later than its deadline on a busy machine
+DOWN_S, GUEST_DOWN_S = 6, 15  # longer than the reads take to end
 NEEDED_S = 5  # a fault is not tried with less time
 
 
@@ -29,36 +30,25 @@ def _trainer_killed(run: Run) -> None:
     if not ready(run):
         return
     work = run.client.work
-    both = servers(run, "verbs")
+    timeout = GUEST_MS if run.guest else TIMEOUT_MS
+    both = servers(run)
     addresses = ",".join(server.address for server in both)
-    command = trainer(
-        run,
-        "--servers",
-        addresses,
-        "--transport",
-        "verbs",
-        "--timeout",
-        TIMEOUT_MS,
-        "--reconnect",
-        RECONNECT_MS,
-        "--until",
-        f"{work}/never",
-        "--progress",
-        f"{work}/progress",
-    )
+    limits = ("--timeout", timeout, "--reconnect", RECONNECT_MS)
+    files = ("--until", f"{work}/never", "--progress", f"{work}/progress")
+    command = trainer(run, "--servers", addresses, "--transport", "verbs", *limits, *files)
     client = run.start(run.client, *command)
     begun = wait_until(lambda: _batches(f"{work}/progress") >= 5 or client.ended(), run.left(60))
     if not begun or client.ended():
         run.report.not_ok(f"the trainer does not begin: {client.output()[-200:]}", "send the report")
-    both[0].program.signal("KILL")
+    both[0].program.kill()
     killed = time.monotonic()
     status = client.wait(run.left(60))
     took = time.monotonic() - killed
     lines = [line for line in client.output().splitlines() if line.startswith("trainer: ")]
-    most = (TIMEOUT_MS + RECONNECT_MS) / 1000 + SLACK_S
+    most = (timeout + RECONNECT_MS) / 1000 + (GUEST_S if run.guest else SLACK_S)
     if status == 1 and len(lines) == 1 and both[0].address in lines[0] and took <= most:
         run.report.ok(
-            f"server killed: the trainer ends after {took:.1f} s (deadline {TIMEOUT_MS / 1000:g} s, reconnect "
+            f"server killed: the trainer ends after {took:.1f} s (deadline {timeout / 1000:g} s, reconnect "
             f"budget {RECONNECT_MS / 1000:g} s) with one line that names the server"
         )
     else:
@@ -67,7 +57,6 @@ def _trainer_killed(run: Run) -> None:
             "send the report, with hw_counters of both hosts",
         )
     client.kill()
-    both[1].program.stop()
 
 
 def _batches(path: str) -> int:
@@ -85,7 +74,7 @@ def _stopped(run: Run) -> None:
     if program is None:
         run.report.note("a stopped server: the program is not built", BUILD)
         return
-    both = servers(run, "verbs")
+    both = servers(run)
     base = f"{run.client.work}/stopped"
     reads, picks = (500, 500) if run.short else (20000, 100000)
     client = run.start(
@@ -115,15 +104,16 @@ def _stopped(run: Run) -> None:
     status = client.wait(run.left(90)) if connected else None
     after = _ticks(both[0])
     if status == 0 and before == after:
-        run.report.ok(f"server stopped: {client.output().strip()}; the server used no processor time")
+        run.report.ok(
+            f"server stopped: {(client.output().splitlines() or [''])[-1]}; the server used no processor time"
+        )
     else:
         run.report.not_ok(
             f"server stopped: status {status}, processor ticks {before} and {after}: {client.output().strip()[-200:]}",
             "send the report",
         )
     client.kill()
-    for server in both:
-        server.program.kill()
+    both[0].program.kill()
 
 
 def _ticks(server: Server) -> str:
@@ -175,31 +165,35 @@ class _Late:
                 f"{self.name}: late reads: status {status}: {said[-200:]}",
                 '"was written to" is a defect: send the report. Else: graphwire doctor --server',
             )
-            self.program.signal("KILL")
+            self.program.kill()
 
 
 def _late_writes(run: Run) -> None:
     """Reads in flight when the server is killed or stopped."""
-    server = run.serve("verbs", folder="whole")
+    server = run.serve()
     late = _Late(run, "server killed", server, "verbs", lost=True)
-    server.program.signal("KILL")
+    server.program.kill()
     late.go()
     late.back()
-    server = run.serve("verbs", folder="whole")
+    server = run.serve()
     late = _Late(run, "server stopped, over TCP", server, "tcp", lost=False)
     server.program.signal("STOP")
     late.go()
     server.program.signal("CONT")
     late.back()
-    server.program.stop()
+
+
+def _down_s(run: Run) -> int:
+    return GUEST_DOWN_S if run.guest else DOWN_S
 
 
 def _down(run: Run) -> Optional[str]:
     """The line that takes the server's link down for a while, or None if it may not run here."""
-    line = f"ip link set dev {words(run.server.netdev)} down; sleep {DOWN_S}; ip link set dev {words(run.server.netdev)} up"
+    netdev = words(run.server.netdev)
+    line = f"ip link set dev {netdev} down; sleep {_down_s(run)}; ip link set dev {netdev} up"
     if not run.link_down:
         run.report.note(
-            f"the link was not taken down: {run.server.netdev} of {run.server.name} would carry nothing for {DOWN_S} s",
+            f"the link was not taken down: {netdev} of {run.server.name} would carry nothing for {_down_s(run)} s",
             f"--link-down does it, by these commands as root (or sudo -n): {line}",
         )
         return None
@@ -212,31 +206,21 @@ def _down(run: Run) -> Optional[str]:
 
 def _link(run: Run) -> None:
     """Reads while the link is down. The line restores the link by itself, since ssh may use it."""
+    if not run.two:
+        run.report.note("the link was not taken down: on one host reads do not use it", "--peer HOST --link-down")
+        return
     line = _down(run)
     if line is None:
         return
-    server = run.serve("verbs", folder="whole")
+    server = run.serve()
     late = _Late(run, "link down", server, "verbs", lost=True)
     run.server.must(f"({line}) >/dev/null 2>&1 </dev/null & sleep 0.2")
     late.go()
-    time.sleep(DOWN_S)
+    time.sleep(_down_s(run))
     late.back()
-    server.program.signal("KILL")
-    done = run.client.sh(
-        words(
-            run.client.program,
-            "doctor",
-            "--server",
-            run.serve("verbs", folder="whole").address,
-            "--key-file",
-            f"{run.client.work}/key",
-            "--transport",
-            "verbs",
-            "--timeout",
-            20000,
-        ),
-        run.left(60),
-    )
+    server.program.kill()
+    asked = ("--server", run.serve().address, "--key-file", f"{run.client.work}/key", "--transport", "verbs")
+    done = run.client.sh(words(run.client.program, "doctor", *asked, "--timeout", 20000), run.left(60))
     if done.rc == 0:
         run.report.ok("the link is up again, and RDMA works")
     else:

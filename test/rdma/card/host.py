@@ -1,24 +1,28 @@
 """A host: commands and background programs on this machine, or on another one by ssh.
 
 Every command is a line for sh. A program in the background is a child of this process, on another host under its own
-ssh: its output goes to a file here, and its first line is its process id there.
+ssh: its output goes to a file here, and begins with a line with its process id there.
 
-    sh -c 'echo $$; exec timeout … PROGRAM'   or   ssh HOST sh -c '…'     > WORK/N.out
+    sh -c 'echo graphwire-pid $$; exec PROGRAM'   or   ssh HOST sh -c '…'     > WORK/N.out
+
+A login shell may print lines of its own before that one; they are dropped.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 BACKGROUND_S = 900  # no program in the background outlives this, even if the link to its host is lost
 POLL_S = 0.05
+START_S = 60
 
 
 class Done(NamedTuple):
@@ -45,7 +49,7 @@ def words(*parts: object) -> str:
     return " ".join(shlex.quote(str(part)) for part in parts)
 
 
-def wait_until(what, seconds: float) -> bool:
+def wait_until(what: Callable[[], object], seconds: float) -> bool:
     """Waits until a condition is true. Returns False after the time limit."""
     end = time.monotonic() + seconds
     while not what():
@@ -108,7 +112,7 @@ class Host:
 
     def begin(self, top: str) -> None:
         """Makes the work folder in the folder `top`."""
-        self.work = self.must(f"mktemp -d {words(top)}/graphwire-rdma.XXXXXX")
+        self.work = self.must(f"mktemp -d {words(top)}/graphwire-rdma.XXXXXX", timeout=60)
 
     def start(self, output: str, *command: object, prefix: str = "") -> Program:
         """Starts a program in the background, with its output in a file of this machine. `prefix` is put before it in
@@ -118,11 +122,13 @@ class Host:
         return program
 
     def end(self) -> None:
-        """Ends all programs that were started here, and removes the work folder."""
+        """Ends all programs that were started here, removes the work folder, and closes the connection."""
         for program in self.programs:
             program.kill()
         if self.work:
             self.sh(f"rm -rf {words(self.work)}")
+        if self.ssh is not None:  # the connection that the commands shared
+            subprocess.run([*self.ssh, "-O", "exit", self.name], capture_output=True, check=False, timeout=30)
 
 
 def end_group(child: subprocess.Popen) -> None:
@@ -137,28 +143,29 @@ class Program:
     def __init__(self, host: Host, output: str, command: str, prefix: str) -> None:
         self.host = host
         self.path = output
-        line = f"{prefix} exec timeout -k 5 {BACKGROUND_S} sh -c {words('echo $$; exec ' + command)}"
+        line = f"{prefix} exec timeout -k 5 {BACKGROUND_S} sh -c {words('echo graphwire-pid $$; exec ' + command)}"
         with open(output, "wb") as file:
             self.child = subprocess.Popen(
                 host.command(line), stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
             )
         self.pid = 0
-        if not wait_until(lambda: self.output_all()[:1].isdigit() or self.ended(), 30) or self.ended():
-            raise HostError(f"{host.name}: {command[:80]}: {self.output_all()[-200:] or 'does not start'}")
-        self.pid = int(self.output_all().split("\n")[0])
+        if not wait_until(lambda: self._split()[0] or self.ended(), START_S) or not self._split()[0]:
+            raise HostError(f"{host.name}: {command[:80]}: {self._split()[1][-200:] or 'does not start'}")
+        self.pid = self._split()[0]
 
     def __repr__(self) -> str:
         return f"Program({self.host.name}, {self.pid})"
 
-    def output_all(self) -> str:
-        """What it has printed so far, and its process id before that. "" until the id is complete."""
+    def _split(self) -> tuple[int, str]:
+        """Its process id and what it has printed since; 0 and all output before the id is there."""
         with open(self.path, encoding="utf-8", errors="replace") as file:
             text = file.read()
-        return text if "\n" in text else ""
+        match = re.search(r"^graphwire-pid (\d+)\n", text, re.MULTILINE)
+        return (int(match[1]), text[match.end() :]) if match else (0, text)
 
     def output(self) -> str:
         """What it has printed so far."""
-        return self.output_all().partition("\n")[2]
+        return self._split()[1]
 
     def ended(self) -> bool:
         """Whether it has ended."""

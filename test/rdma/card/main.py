@@ -19,10 +19,10 @@ from card.run_state import Run, find_programs
 
 # name, share of the limit, function, title
 STEPS = (
-    ("devices", 0.05, devices.check, "devices, firmware, link, limits"),
-    ("suite", 0.22, suite.check, "the suite of all transports, over RDMA"),
+    ("devices", 0.1, devices.check, "devices, firmware, link, limits"),
+    ("suite", 0.17, suite.check, "the suite of all transports, over RDMA"),
     ("batches", 0.1, batches.check, "digests of mini-batches"),
-    ("rates", 0.23, rates.check, "times and rates of reads, beside perftest"),
+    ("rates", 0.23, rates.check, "times and rates of reads, with those of perftest"),
     ("connections", 0.15, many.check, "many connections"),
     ("faults", 0.25, faults.check, "a server killed, stopped, its link down"),
 )
@@ -39,6 +39,7 @@ Exit status: 0 every finding is ok or a note; 1 a finding is "not ok"; 2 the run
 could not start or go on: wrong options, no device, no program, a peer that
 cannot be reached.
 """
+NAME = socket.gethostname() if socket.gethostname().strip("()") not in ("", "none") else "here"
 BUILD = "cmake --preset release && cmake --build --preset release, or name the folder of a build with --build"
 
 
@@ -71,7 +72,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--peer-device", metavar="NAME", default="", help="the same on the peer")
     parser.add_argument("--peer-address", metavar="IP", default="", help="the same on the peer")
     parser.add_argument(
-        "--link-down", action="store_true", help="take the server's link down for 3 s; needs root there"
+        "--link-down", action="store_true", help="take the server's link down for 6 s; needs root there"
     )
     parser.add_argument("--limit", metavar="SECONDS", type=int, help="the time of all steps (600; 60 with --short)")
     parser.add_argument("--tmp", metavar="FOLDER", default="/tmp", help="for working files, on both hosts (/tmp)")
@@ -150,15 +151,16 @@ def _run(a: argparse.Namespace, report: Report, hosts: list[Host]) -> None:
     programs = find_programs(a.build)
     if programs is None:
         raise Stop(f"no program graphwire in {a.build or 'build/release and build/dev'}\n    remedy: {BUILD}")
-    client = Host(socket.gethostname())
+    client = Host(NAME)
     client.program = str(programs.graphwire)
     hosts.append(client)
     client.begin(a.tmp)
-    _choose(client, a.device, a.address)
     server = client
     if a.peer:
         server = _peer(a, client)
         hosts.append(server)
+    _choose(client, a.device, a.address)
+    if a.peer:
         _choose(server, a.peer_device, a.peer_address)
         _give_program(client, server, report)
     report.line(
@@ -199,7 +201,7 @@ def _interrupted(number: int, _frame: object) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Runs the command and returns its exit status."""
     a = parse(arguments)
-    path = a.out or f"graphwire-rdma-{socket.gethostname()}-{time.strftime('%Y%m%d-%H%M%S')}.txt"
+    path = a.out or f"graphwire-rdma-{NAME}-{time.strftime('%Y%m%d-%H%M%S')}.txt"
     for folder, option in ((os.path.dirname(path) or ".", "--out"), (a.tmp, "--tmp")):
         if not os.access(folder, os.W_OK | os.X_OK):
             print(f"run: {option}: {folder} cannot be written", file=sys.stderr)

@@ -7,7 +7,7 @@ from typing import Optional
 from card.run_state import Run, memory_kib
 from card.suite import BUILD
 
-COUNT, SHORT = 1000, 40
+COUNT, SHORT = 1000, 16
 FILES_EACH = 4  # descriptors of a connection, at the client: more than it needs
 
 
@@ -33,7 +33,7 @@ def check(run: Run) -> None:
         run.report.note("many connections: their program is not built", BUILD)
         return
     count, base = _count(run), f"{run.client.work}/many"
-    server = run.serve("verbs", folder="whole")
+    server = run.serve(fresh=True)
     client = run.start(
         run.client,
         *program,
@@ -76,8 +76,7 @@ def check(run: Run) -> None:
             "GW_LOCKED_MEMORY: ulimit -l unlimited "
             '(docs/RDMA.md, "Locked memory"); queue pairs of the device: ibv_devinfo -v, max_qp',
         )
-    server.program.stop()
-    client.stop()
+    client.kill()
 
 
 def _locked(figures: dict[str, int]) -> int:

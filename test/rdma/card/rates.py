@@ -104,14 +104,14 @@ def _bench(run: Run, what: str, *arguments: object) -> list[dict]:
 
 def _own(run: Run, size: int, latency: Optional[float], rate: Optional[float]) -> None:
     """The benchmarks with both ends on this host, against perftest and their own ceilings."""
-    rounds, seconds = (200, 0.2) if run.short else (2000, 0.3)
-    for line in _bench(run, "latency", "--row", size, "--rounds", rounds, "--spin", 20000, "--table", "16Mi")[-1:]:
+    rounds, seconds, table = (100, 0.1, "2Mi") if run.short else (2000, 0.3, "64Mi")
+    for line in _bench(run, "latency", "--row", size, "--rounds", rounds, "--spin", 20000, "--table", table)[-1:]:
         against = f", {line['value'] / latency:.2f} of ib_read_lat" if latency else ""
         run.report.line(
             f"   bench latency, {size} B: {line['value']:.2f} us, {line['ratio']:.2f} of the bare read{against}"
         )
     batch = 64 if size > 4096 else 1000
-    for line in _bench(run, "gather", "--row", size, "--batch", batch, "--seconds", seconds, "--table", "64Mi")[-1:]:
+    for line in _bench(run, "gather", "--row", size, "--batch", batch, "--seconds", seconds, "--table", table)[-1:]:
         ours = line["value"] * 1e9 / size
         against = f", {ours / rate:.2f} of ib_read_bw" if rate else ""
         text = f"bench gather, {size} B: {ours:.4g} rows/s, {line['ratio']:.2f} of the bare loop{against}"
@@ -126,7 +126,7 @@ def check(run: Run) -> None:
     missing = [host.name for host in run.hosts if host.sh("command -v ib_read_lat && command -v ib_read_bw").rc != 0]
     if missing:
         run.report.note(f"no perftest on {', '.join(missing)}: Graphwire's figures are without their ceiling", INSTALL)
-    server = run.serve("verbs", folder="whole")
+    server = run.serve()
     table = ["   " + "".join(f"{name:>13}" for name in _COLUMNS)]
     done = 0
     for size in SHORT if run.short else SIZES:
@@ -161,7 +161,6 @@ def check(run: Run) -> None:
         run.report.line(line)
     if done:
         run.report.ok(f"reads of {done} sizes over {run.client.device}, compared with TCP's bytes")
-    server.program.stop()
 
 
 def _row(size: int, latency: Optional[float], rate: Optional[float], verbs: dict, tcp: dict) -> str:

@@ -65,6 +65,8 @@ class Run:
         self.step_ends = self.ends
         self.limit = limit
         self.outputs = 0
+        self.servers: dict[tuple[str, int], Server] = {}
+        self.guest = bool(os.environ.get("GRAPHWIRE_GUEST"))  # an emulated host, however slow
 
     def __repr__(self) -> str:
         return f"Run({self.client}, {self.server})"
@@ -111,38 +113,37 @@ class Run:
         for host in self.hosts:
             host.must(f"umask 077; cat >{words(host.work)}/key", data=key)
             program = words(host.program)
+            cut = f"{program} partition graph --method random"
             host.must(
-                f"cd {words(host.work)} && {program} generate rmat --scale {scale} --features {features} {GRAPH} "
-                f"--out graph --quiet && {program} partition graph --num-parts 2 --method random --out parts >partition.out"
-                f" && {program} partition graph --num-parts 1 --method random --out whole >partition.out",
+                f"cd {words(host.work)} && "
+                f"{program} generate rmat --scale {scale} --features {features} {GRAPH} --out graph --quiet && "
+                f"{cut} --num-parts 2 --out parts >cut.out && {cut} --num-parts 1 --out whole >cut.out",
                 timeout=120,
             )
 
-    def serve(self, transport: str, part: int = 0, folder: str = "parts", host: Optional[Host] = None) -> Server:
-        """Starts a server of a part on the server's host, or on `host`."""
-        host = host or self.server
+    def serve(self, folder: str = "whole", part: int = 0, fresh: bool = False) -> Server:
+        """A server of a part on the server's host, over TCP and RDMA: the last one of this part if it still runs.
+        fresh: always a new one."""
+        host, key = self.server, (folder, part)
+        old = self.servers.get(key)
+        if old and not old.program.ended():
+            if not fresh:
+                return old
+            old.program.stop()
         # As many descriptors as the hard limit allows: the step of many connections needs them.
         program = self.start(
             host,
-            host.program,
-            "serve",
-            "--part-config",
-            f"{host.work}/{folder}",
-            "--part",
-            part,
-            "--listen",
-            f"{host.address}:0",
-            "--key-file",
-            f"{host.work}/key",
-            "--transport",
-            transport,
+            *(host.program, "serve", "--part-config", f"{host.work}/{folder}", "--part", part, "--transport", "verbs"),
+            *("--listen", f"{host.address}:0", "--key-file", f"{host.work}/key", "--runtime-dir", host.work),
             prefix='ulimit -n "$(ulimit -Hn)";',
         )
-        line = program.prints("serving part", max(self.left(60), 10))
-        words_of = line.split(" at ", 1)
-        if len(words_of) != 2:
-            raise HostError(f"{host.name}: the server does not start: {' '.join(program.output().split())[-300:]}")
-        return Server(program, words_of[1].split(": ")[0])
+        line = program.prints("serving part", max(self.left(), 20))
+        at = line.split(" at ", 1)
+        if len(at) != 2:
+            said = " ".join(program.output().split())[-300:]
+            raise HostError(f"{host.name}: the server does not start: {said or 'no output'}")
+        self.servers[key] = Server(program, at[1].split(": ")[0])
+        return self.servers[key]
 
 
 class Server:
