@@ -3,8 +3,8 @@ Graphwire and DGL, and runs a DGL script over them. Needs root.
 
   job            one part, one server and one trainer in a separate network namespace. deploy/launch.py starts
                  them for Graphwire; for DGL 1.1.3 they are started as DGL's launcher would
-  job_on_hosts   two parts; a server and a trainer on each of the two hosts of two_hosts.sh, each host with its own
-                 /dev/shm. Both systems are started as a launcher would
+  job_on_hosts   two parts; a server and one or more trainers on each of the two hosts of two_hosts.sh, each host with
+                 its own /dev/shm. Both systems are started as a launcher would
 """
 from __future__ import annotations
 
@@ -46,12 +46,17 @@ for i in $(seq 100); do kill -0 $server 2>/dev/null || break; sleep 0.1; done
 kill -9 $server 2>/dev/null; wait; exit $status"""
 
 
-# Run on each of the two hosts: starts the host's server, then its trainer. (DGL's trainers wait for servers
+# Run on each of the two hosts: starts the host's server, then its trainers. (DGL's trainers wait for servers
 # themselves.)
 HOST_JOB = """mount -t tmpfs -o size=8G tmpfs /dev/shm || exit 1
-{server} >server$RANK.log 2>&1 & server=$!
+{server} >server{host}.log 2>&1 & server=$!
 {ready}
-{trainer}; status=$?
+trainers=
+for local in $(seq 0 {last}); do
+    RANK=$(({first} + local)) LOCAL_RANK=$local {trainer} & trainers="$trainers $!"
+done
+status=0
+for one in $trainers; do wait $one || status=$?; done
 {end}
 for i in $(seq 100); do kill -0 $server 2>/dev/null || break; sleep 0.1; done
 kill -9 $server 2>/dev/null; wait; exit $status"""
@@ -117,37 +122,38 @@ def two_hosts() -> Iterator[None]:
         subprocess.run([program, "down"], check=True)
 
 
-def _host_job(folder, system, script, rank):
+def _host_job(folder, system, script, host, trainers):
     """Returns the shell script that a host runs, and its environment."""
-    environment = {"RANK": str(rank), "WORLD_SIZE": str(len(HOSTS)), "LOCAL_RANK": "0", "MASTER_ADDR": HOSTS[0],
-                   "MASTER_PORT": "29500", "GLOO_SOCKET_IFNAME": f"gwv{rank}"}
+    environment = {"WORLD_SIZE": str(trainers * len(HOSTS)), "MASTER_ADDR": HOSTS[0], "MASTER_PORT": "29500",
+                   "GLOO_SOCKET_IFNAME": f"gwv{host}"}
+    numbers = {"host": host, "first": trainers * host, "last": trainers - 1}
     if system == "DGL":
         command = f"{sys.executable} code/{script}"
-        return HOST_JOB.format(server=f"(DGL_ROLE=server DGL_SERVER_ID={rank} {command})", ready=":",
-                               trainer=f"DGL_ROLE=client {command}", end=":"), {
-                                   **environment, **_dgl_environment(len(HOSTS), 0)}
-    runtime = folder / f"runtime{rank}"
+        return HOST_JOB.format(server=f"(DGL_ROLE=server DGL_SERVER_ID={host} {command})", ready=":",
+                               trainer=f"DGL_ROLE=client {command}", end=":", **numbers), {
+                                   **environment, **_dgl_environment(trainers * len(HOSTS), 0)}
+    runtime = folder / f"runtime{host}"
     shutil.rmtree(runtime, ignore_errors=True)
     runtime.mkdir(mode=0o700)
-    server = (f"{shlex.quote(PROGRAM)} serve --part-config data/g.json --part {rank} --insecure "
-              f"--listen {HOSTS[rank]}:30050")
-    ready = f"until grep -q '^serving part' server{rank}.log; do kill -0 $server || exit 1; sleep 0.1; done"
+    server = (f"{shlex.quote(PROGRAM)} serve --part-config data/g.json --part {host} --insecure "
+              f"--listen {HOSTS[host]}:30050")
+    ready = f"until grep -q '^serving part' server{host}.log; do kill -0 $server || exit 1; sleep 0.1; done"
     return HOST_JOB.format(server=server, ready=ready, end="kill $server",
-                           trainer=f"{sys.executable} -m graphwire.dgl code/{script}"), {
+                           trainer=f"{sys.executable} -m graphwire.dgl code/{script}", **numbers), {
         **environment, "GRAPHWIRE_PART_CONFIG": str(folder / "data/g.json"), "GRAPHWIRE_JOB": "peers",
         "GRAPHWIRE_IP_CONFIG": str(folder / "ip_config.txt"), "XDG_RUNTIME_DIR": str(runtime)}
 
 
-def job_on_hosts(folder, system, script):
-    """Runs code/SCRIPT in a trainer on each host, and returns the first trainer's output. After a failure no process
-    remains."""
+def job_on_hosts(folder, system, script, trainers=1):
+    """Runs code/SCRIPT in trainers on each host, and returns what those of the first host printed. After a failure no
+    process remains."""
     jobs = []
     try:
-        for rank in range(len(HOSTS)):
-            text, environment = _host_job(folder, system, script, rank)
-            with open(folder / f"trainer{rank}.log", "w") as log:
+        for host in range(len(HOSTS)):
+            text, environment = _host_job(folder, system, script, host, trainers)
+            with open(folder / f"trainer{host}.log", "w") as log:
                 jobs.append(subprocess.Popen(
-                    ["ip", "netns", "exec", f"gwh{rank}", "unshare", "-m", "bash", "-c", text], cwd=folder, stdout=log,
+                    ["ip", "netns", "exec", f"gwh{host}", "unshare", "-m", "bash", "-c", text], cwd=folder, stdout=log,
                     stderr=log, env=_environment(folder, environment), start_new_session=True))
         ends = [one.wait(timeout=1800) for one in jobs]
     finally:
@@ -155,10 +161,10 @@ def job_on_hosts(folder, system, script):
             if one.poll() is None:
                 os.killpg(one.pid, signal.SIGKILL)
                 one.wait()
-    logs = [(folder / f"trainer{rank}.log").read_text() for rank in range(len(HOSTS))]
-    for rank, end in enumerate(ends):
+    logs = [(folder / f"trainer{host}.log").read_text() for host in range(len(HOSTS))]
+    for host, end in enumerate(ends):
         if end:
-            sys.exit(f"{folder.name}: the trainer of host {rank} ended with {end}: {logs[rank][-2000:]}")
+            sys.exit(f"{folder.name}: a trainer of host {host} ended with {end}: {logs[host][-2000:]}")
     return logs[0]
 
 

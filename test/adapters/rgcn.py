@@ -25,6 +25,11 @@ from torch.nn.parallel import DistributedDataParallel
 WIDTH, BASES, FANOUTS = 32, 3, (6, 6)
 
 
+def first_rows(shape, dtype):
+    """Not a lambda, because DGL sends the function to its servers."""
+    return torch.empty(shape, dtype=dtype).uniform_(-1, 1)
+
+
 class Inputs(nn.Module):
     """The first layer's rows, by node type: projected features of papers, and trained rows of other nodes."""
 
@@ -32,7 +37,7 @@ class Inputs(nn.Module):
         super().__init__()
         self.g, self.project = g, nn.Linear(g.nodes["paper"].data["feat"].shape[1], WIDTH)
         self.rows = {ntype: dgl.distributed.DistEmbedding(
-            g.num_nodes(ntype), WIDTH, f"rows_{ntype}", lambda shape, dtype: torch.empty(shape).uniform_(-1, 1),
+            g.num_nodes(ntype), WIDTH, f"rows_{ntype}", first_rows,
             g.get_node_partition_policy(ntype)) for ntype in g.ntypes if ntype != "paper"}
 
     def forward(self, nodes):

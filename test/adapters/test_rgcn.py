@@ -1,44 +1,19 @@
 """R-GCN in both forms of DGL's history (rgcn.py), on a generated graph of three node types: standalone, and launched
-over two servers. The graph's classes show in features, with noise, and in edges."""
+over two servers."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-import torch
 from conftest import TOP, runner
 from graphwire.dgl.distributed import partition_graph
 from graphwire.dgl.install import install
+from papers import graph_of_papers
 from test_scripts import launched
 
-dgl = install()
-PAPERS, CLASSES = 900, 5
+install()
 FORMS = ("typed", "homogeneous")
-
-
-def graph_of_papers():
-    random = torch.Generator().manual_seed(8)
-    label = {ntype: torch.randint(0, CLASSES, (count,), generator=random)
-             for ntype, count in (("paper", PAPERS), ("author", 300), ("field", 20))}
-
-    def ends(src, dst, count, noise):
-        pairs = [torch.randint(0, len(label[ntype]), (9 * count,), generator=random) for ntype in (src, dst)]
-        stay = (label[src][pairs[0]] == label[dst][pairs[1]]) | (torch.rand(9 * count, generator=random) < noise)
-        return tuple(some[stay][:count] for some in pairs)
-
-    edges = {}
-    for (src, relation, dst), count, noise in ((("author", "writes", "paper"), 2000, 0.15),
-                                               (("paper", "cites", "paper"), 2500, 0.2),
-                                               (("paper", "has", "field"), 1500, 0.3)):
-        edges[src, relation, dst] = ends(src, dst, count, noise)
-        edges[dst, f"rev-{relation}", src] = edges[src, relation, dst][::-1]
-    g = dgl.heterograph(edges, {ntype: len(rows) for ntype, rows in label.items()})
-    rows = torch.randn(PAPERS, 16, generator=random) + 2 * torch.eye(16)[label["paper"]]
-    order = torch.randperm(PAPERS, generator=random)
-    masks = {"train_mask": order < 400, "test_mask": order >= 500}
-    g.nodes["paper"].data.update({"feat": rows, "labels": label["paper"], **masks})
-    return g
 
 
 @pytest.fixture(scope="module")

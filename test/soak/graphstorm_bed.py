@@ -1,8 +1,8 @@
 """The graph, the configurations and the scores of the GraphStorm runs in graphstorm.sh.
 
-    graphstorm_bed.py graph FOLDER PARTS    users rate items: classes of users, ratings of edges, both learnable
-    graphstorm_bed.py scores LOG            the best scores that a training printed, as one line
-    graphstorm_bed.py above LOG LEAST       status 1 if the test set's accuracy is below
+    graphstorm_bed.py graph FOLDER PARTS [TIMES]    users rate items: classes of users, ratings of edges, both learnable
+    graphstorm_bed.py scores LOG                    the best scores that a training printed, as one line
+    graphstorm_bed.py above LOG LEAST               status 1 if the test set's accuracy is below
 
 A user has a class, an item a class; users rate mostly items of their class, and the rating says whether the classes are
 equal. Features show the classes with noise.
@@ -52,19 +52,19 @@ def masks(random, count):
     return {"train_mask": part < 6, "val_mask": (part >= 6) & (part < 8), "test_mask": part >= 8}
 
 
-def make(folder, parts):
-    random = np.random.default_rng(1)
-    kinds = {"user": random.integers(0, CLASSES, USERS), "item": random.integers(0, CLASSES, ITEMS)}
-    src, dst = random.integers(0, USERS, 4 * EDGES), random.integers(0, ITEMS, 4 * EDGES)
+def make(folder, parts, times):
+    users, items, edges, random = times * USERS, times * ITEMS, times * EDGES, np.random.default_rng(1)
+    kinds = {"user": random.integers(0, CLASSES, users), "item": random.integers(0, CLASSES, items)}
+    src, dst = random.integers(0, users, 4 * edges), random.integers(0, items, 4 * edges)
     equal = kinds["user"][src] == kinds["item"][dst]
-    some = np.flatnonzero(equal | (random.random(4 * EDGES) < 0.15))[:EDGES]
+    some = np.flatnonzero(equal | (random.random(4 * edges) < 0.15))[:edges]
     src, dst, equal = src[some], dst[some], equal[some]
     g = dgl.heterograph({RATES: (torch.from_numpy(src), torch.from_numpy(dst)),
-                         RATED: (torch.from_numpy(dst), torch.from_numpy(src))}, {"user": USERS, "item": ITEMS})
+                         RATED: (torch.from_numpy(dst), torch.from_numpy(src))}, {"user": users, "item": items})
     for ntype, classes in kinds.items():
         noise = random.standard_normal((len(classes), WIDTH))
         g.nodes[ntype].data["feat"] = torch.from_numpy((noise + 0.7 * np.eye(WIDTH)[classes]).astype(np.float32))
-    columns = {"user": {"label": kinds["user"], **masks(random, USERS)}}
+    columns = {"user": {"label": kinds["user"], **masks(random, users)}}
     for name, rows in columns["user"].items():
         g.nodes["user"].data[name] = torch.from_numpy(rows)
     for name, rows in {"rating": equal.astype(np.int64), **masks(random, len(src))}.items():
@@ -88,7 +88,7 @@ def above(log, least):
 
 if __name__ == "__main__":
     if sys.argv[1] == "graph":
-        make(sys.argv[2], int(sys.argv[3]))
+        make(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]) if sys.argv[4:] else 1)
     elif sys.argv[1] == "scores":
         scores(sys.argv[2])
     else:
