@@ -19,6 +19,7 @@ static const struct {
 	{"ids", gw_bench_ids, "nodes by their original ids, against a bare loop with the same index"},
 	{"remote", gw_bench_remote, "rows and samples of remote parts, through the client"},
 	{"threads", gw_bench_threads, "a server with 1, 2, ... threads, against as many bare loops at once"},
+	{"connections", gw_bench_connections, "memory of a server for each connection over TCP"},
 	{"update", gw_bench_update, "trainable rows: reads, pushes, training steps, checkpoints"},
 	{"load", gw_bench_load, "a partition's files into memory, against a bare read"},
 };
@@ -32,7 +33,7 @@ static void bench_print_help(FILE *to)
 	      "results first, and works without any option.\n\n",
 	      to);
 	for (size_t i = 0; i < BENCHMARKS; i++)
-		fprintf(to, "  %-10s %s\n", benchmarks[i].name, benchmarks[i].what);
+		fprintf(to, "  %-13s%s\n", benchmarks[i].name, benchmarks[i].what);
 	fputs("\nOptions of all benchmarks:\n"
 	      "  --json FILE   write JSON objects to FILE, one on each line; - is standard output\n"
 	      "  --repeats N   measure N times, at least 5 (default 7)\n"

@@ -7,7 +7,8 @@
  *   -> samples, against the wire or the processors, whichever is the lower limit
  *
  * With --transport shm all servers' memory is mapped, and no wire is used. The ceilings are then the standalone
- * client's row and samples, which are in its own memory, and a prefetching copy of the rows.
+ * client's row and samples, which are in its own memory, and a prefetching copy of the rows. A second case of the rows
+ * has the transport's own gather of them as its ceiling: what the client adds to it.
  *
  * Otherwise the ceiling of sampling is the lower of two rates. The first is a raw stream of the necessary bytes: an id
  * and a position for each sampled edge. The second is the standalone client, which does the same work with all
@@ -21,6 +22,7 @@
 #include "bench/bare_rows.h"
 #include "bench/batches.h"
 #include "bench/bench.h"
+#include "bench/mapped_gather.h"
 #include "bench/own_servers.h"
 #include "bench/ping_pong.h"
 #include "bench/place.h"
@@ -89,6 +91,8 @@ static const struct gw_option table[] = {
 	{"part", "N", "the part whose rows are read (the last one)", 0, GW_OPTION_NUMBER(A, part, 0, 65535)},
 	{"scale", "N", "own graph: 2^N nodes, 16 edges each, 128 float32 features (18)", 0,
 	 GW_OPTION_NUMBER(A, clients.scale, 10, 26)},
+	{"width", "N", "own graph: another number of float32 features", 0,
+	 GW_OPTION_NUMBER(A, clients.features, 1, 65536)},
 	{"batch-size", "N", "seeds of a sample (1000)", 0, GW_OPTION_NUMBER(A, batch_size, 1, 1 << 20)},
 	{"batches", "N", "samples of one repeat (40)", 0, GW_OPTION_NUMBER(A, batches, 1, 1 << 20)},
 	{0},
@@ -213,6 +217,63 @@ static gw_status measure_bare_many(void *context, double *figure)
 	int error = is_mapped(a) ? gw_bare_rows_copy(&a->bare, figure) : gw_bare_rows_tcp(&a->bare, figure);
 	*figure *= 1e-6 / (double)a->bare.row_bytes;
 	return error ? gw_fail_errno(GW_IO, error, "the bare loop") : GW_OK;
+}
+
+/* The transport's gathers of the same kind. */
+static gw_status measure_transport_many(void *context, double *figure)
+{
+	struct remote_arguments *a = context;
+	uint64_t waited = 0;
+	for (uint32_t i = 0; i < GATHERS; i++) {
+		uint64_t ns;
+		draw_ids(a, ROWS);
+		gw_status status =
+			gw_bench_mapped_gather(a->served, a->tensor, server_processor(a), a->ids, ROWS, a->rows, &ns);
+		if (status != GW_OK)
+			return status;
+		waited += ns;
+	}
+	*figure = (double)ROWS * GATHERS * 1e3 / (double)waited;
+	return GW_OK;
+}
+
+/* Compares the rows that the transport reads with the standalone client's. */
+static gw_status verify_transport(struct remote_arguments *a)
+{
+	uint64_t ns;
+	gw_status status = verify_rows(a, ROWS);
+	if (status == GW_OK)
+		status = gw_bench_mapped_gather(a->served, a->tensor, server_processor(a), a->ids, ROWS, a->rows, &ns);
+	if (status == GW_OK)
+		status = gw_gather(a->alone, a->tensor_alone, a->ids, ROWS, a->expected);
+	if (status == GW_OK && memcmp(a->rows, a->expected, ROWS * a->tensor->row_bytes) != 0)
+		status = gw_fail(GW_DIGEST, "%u rows of the transport differ from the standalone client's", ROWS);
+	return status;
+}
+
+/* The client's gathers beside the transport's own. */
+static gw_status run_transport(struct remote_arguments *a)
+{
+	static struct gw_bench_series ceilings, values;
+	gw_status status = verify_transport(a);
+	if (status == GW_OK)
+		status = gw_bench_alternate(&a->bench, measure_transport_many, measure_many, a, &ceilings, &values);
+	if (status != GW_OK)
+		return status;
+	char title[96];
+	snprintf(title, sizeof(title), "%u rows of %llu B, beside the transport", ROWS,
+		 (unsigned long long)a->tensor->row_bytes);
+	const struct gw_bench_result result = {
+		.title = title,
+		.unit = "M rows/s",
+		.values = &values,
+		.ceilings = &ceilings,
+		.verified = true,
+		.note = "one call after the other; the ceiling: the transport's gather of ready offsets",
+		.fields = {{"gb_per_s", gw_bench_series_median(&values) * 1e-3 * (double)a->tensor->row_bytes, NULL}},
+	};
+	gw_bench_report(&a->bench, &result);
+	return GW_OK;
 }
 
 static gw_status run_one_at(struct remote_arguments *a, unsigned server, enum gw_bench_place place)
@@ -398,6 +459,8 @@ static gw_status remote_run(struct remote_arguments *a)
 		status = run_one(a);
 	if (status == GW_OK)
 		status = run_many(a);
+	if (status == GW_OK && is_mapped(a))
+		status = run_transport(a);
 	if (status == GW_OK)
 		status = run_samples(a);
 	char text[GW_ERROR_TEXT_MAX];

@@ -17,6 +17,7 @@
 #include "transport/address.h"
 
 #define FILE_BYTES_MAX (1u << 20)
+#define SPIN_US_MAX    1000000u
 #define ADDRESS_MAX    (256 + 10) /* including brackets, a port and the terminating NUL */
 
 static const char *launched_word(const char *name)
@@ -126,7 +127,11 @@ gw_status gw_launched_read(struct gw_launched *out)
 	*out = (struct gw_launched){.part_config = launched_word("GRAPHWIRE_PART_CONFIG"),
 				    .key_file = launched_word("GRAPHWIRE_KEY_FILE"),
 				    .transport = launched_word("GRAPHWIRE_TRANSPORT")};
-	const char *path = launched_word("GRAPHWIRE_IP_CONFIG");
+	const char *path = launched_word("GRAPHWIRE_IP_CONFIG"), *spin = launched_word("GRAPHWIRE_SPIN_US");
+	uint64_t spin_us = 0;
+	if (spin && gw_parse_u64(spin, 0, SPIN_US_MAX, &spin_us) != GW_OK)
+		return gw_context(GW_INVALID, "GRAPHWIRE_SPIN_US");
+	out->spin_us = (uint32_t)spin_us;
 	if (!path)
 		return gw_fail(GW_NOT_FOUND, "GRAPHWIRE_IP_CONFIG is not set: deploy/launch.py sets it for trainers");
 	char *text = NULL;
@@ -155,4 +160,6 @@ void gw_launched_fill(const struct gw_launched *launched, struct gw_client_optio
 		options->key_file = launched->key_file;
 	if (!options->transport)
 		options->transport = launched->transport;
+	if (!options->spin_us)
+		options->spin_us = launched->spin_us;
 }

@@ -1,6 +1,6 @@
 /* The environment of a program that a launcher starts (deploy/launch.py). GRAPHWIRE_IP_CONFIG is a file with a line
- * "address [port [number]]" for each part's server. The other variables are GRAPHWIRE_PART_CONFIG, GRAPHWIRE_KEY_FILE
- * and GRAPHWIRE_TRANSPORT. */
+ * "address [port [number]]" for each part's server. The other variables are GRAPHWIRE_PART_CONFIG, GRAPHWIRE_KEY_FILE,
+ * GRAPHWIRE_TRANSPORT and GRAPHWIRE_SPIN_US. */
 #ifndef GW_CLIENT_LAUNCHED_H
 #define GW_CLIENT_LAUNCHED_H
 
@@ -8,6 +8,7 @@
 
 struct gw_launched {
 	const char *part_config, *key_file, *transport; /* the environment's values; NULL: not set */
+	uint32_t spin_us;                               /* 0: not set */
 	const char **servers;                           /* [server_count], "host:port" or "[v6]:port" */
 	uint32_t server_count;
 };

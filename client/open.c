@@ -280,6 +280,7 @@ void gw_client_close(struct gw_client *client)
 	gw_standalone_close(client);
 	for (uint32_t i = 0; i < client->server_count; i++)
 		gw_catalog_free(&client->servers[i].catalog);
+	gw_free(client->parts);
 	gw_free(client->servers);
 	gw_info_free(client);
 	gw_meta_destroy(client->own_meta);

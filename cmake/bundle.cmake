@@ -37,9 +37,43 @@ target_link_options(bundle-library PRIVATE -Wl,--version-script=${PROJECT_SOURCE
 set_target_properties(bundle-library PROPERTIES OUTPUT_NAME graphwire VERSION ${PROJECT_VERSION} SOVERSION 0
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bundle/lib BUILD_RPATH "$ORIGIN")
 
+# One program of the tests that test/rdma/run needs (`rdma-tests NAME …`), since a bundle has no folder of a build.
+find_library(BUNDLE_cmocka cmocka)
+find_path(BUNDLE_cmocka_headers cmocka.h)
+if(BUNDLE_cmocka AND BUNDLE_cmocka_headers AND with_VERBS)
+  set(rdma_names calls deferred dynamic fork life once reads several verbs_trust versioned)
+  list(TRANSFORM rdma_names PREPEND test_transport_)
+  set(rdma_actors trainer stopped deadline connections)
+  foreach(name ${rdma_names})
+    list(APPEND rdma_sources test/conformance/${name}.c)
+    set_property(SOURCE test/conformance/${name}.c APPEND PROPERTY COMPILE_DEFINITIONS main=main_${name})
+  endforeach()
+  foreach(name ${rdma_actors})
+    list(APPEND rdma_sources test/faults/${name}.c)
+    list(APPEND rdma_names faults_${name})
+    set_property(SOURCE test/faults/${name}.c APPEND PROPERTY COMPILE_DEFINITIONS main=main_faults_${name})
+  endforeach()
+  list(TRANSFORM rdma_names REPLACE "(.+)" "TEST(\\1)" OUTPUT_VARIABLE rdma_table)
+  string(JOIN " " rdma_table ${rdma_table})
+  file(GLOB rdma_support CONFIGURE_DEPENDS test/support/*.c)
+  add_executable(bundle-rdma EXCLUDE_FROM_ALL cmake/bundle/rdma_tests.c ${rdma_sources} ${bundle_objects}
+                 cmake/bundle/newer_calls.c cmake/bundle/start.c)
+  add_library(bundle-rdma-support STATIC EXCLUDE_FROM_ALL ${rdma_support})
+  target_include_directories(bundle-rdma-support PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include ${BUNDLE_cmocka_headers})
+  target_include_directories(bundle-rdma PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include ${BUNDLE_cmocka_headers})
+  target_compile_definitions(bundle-rdma PRIVATE "RDMA_TESTS=${rdma_table}")
+  target_compile_options(bundle-rdma PRIVATE -Wno-missing-prototypes)
+  target_link_libraries(bundle-rdma PRIVATE bundle-rdma-support ${bundle_linked} ${BUNDLE_cmocka} PkgConfig::jansson ${metis} ${bundle_system})
+  target_link_options(bundle-rdma PRIVATE -Wl,--wrap=main)
+  set_target_properties(bundle-rdma PROPERTIES OUTPUT_NAME rdma-tests RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bundle/bin
+                        BUILD_RPATH "$ORIGIN/../../../lib" BUILD_RPATH_USE_ORIGIN ON)
+  set(bundle_rdma ${BUNDLE_cmocka})
+  set(bundle_tests bundle-rdma)
+endif()
+
 add_custom_target(
   bundle
   COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/bundle/bundle.sh ${PROJECT_BINARY_DIR} ${PROJECT_VERSION} ${GRAPHWIRE_BUNDLE_GLIBC}
-          $<TARGET_FILE:older_glibc> ${metis} ${jansson_LINK_LIBRARIES}
-  DEPENDS bundle-cmd bundle-library older_glibc graphwire graphwire-cmd manuals
+          $<TARGET_FILE:older_glibc> ${metis} ${jansson_LINK_LIBRARIES} ${bundle_rdma}
+  DEPENDS bundle-cmd bundle-library ${bundle_tests} older_glibc graphwire graphwire-cmd manuals
   COMMENT "Bundle" VERBATIM)

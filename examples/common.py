@@ -497,7 +497,7 @@ class Checkpoint:
         Raises SystemExit for a file that does not fit."""
         saved = None
         if self.path and self.ranks.rank == 0 and Path(self.path).exists():
-            saved = torch.load(self.path, map_location="cpu")
+            saved = torch.load(self.path, map_location="cpu", weights_only=True)
         saved = self.ranks.of_first(saved)
         if saved is None:
             self.log.begin()

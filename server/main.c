@@ -110,7 +110,8 @@ static gw_status take_runtime_dir(void *input, char *text)
 
 static const char *const pins[] = {"node", "core", "off", NULL}; /* enum gw_server_pin */
 static const char *const huge[] = {"try", "require", "off", NULL};
-static const char *const log_formats[] = {"text", "json", NULL}; /* enum gw_log_format */
+static const char *const log_formats[] = {"text", "json", NULL};        /* enum gw_log_format */
+static const char *const prefetches[] = {"auto", "first", "all", NULL}; /* enum gw_prefetch */
 static const char *const drivers[] = {"auto", "io_uring", "epoll", NULL};
 
 #define A struct server_arguments
@@ -145,6 +146,14 @@ static const struct gw_option table[] = {
 	{"name", "NAME", "a name for this service, shown by stat", 0, GW_OPTION_CALL(take_name)},
 	{"tcp-driver", "auto|io_uring|epoll", "the driver of sockets (auto)", 0,
 	 GW_OPTION_CHOICE(A, server.tcp_driver, drivers)},
+	{"spin", "US",
+	 "how long a thread polls after an event before it sleeps, at most 1000000 microseconds; each polling thread "
+	 "takes "
+	 "up a processor meanwhile (0)",
+	 0, GW_OPTION_NUMBER(A, server.spin_us, 0, 1000000)},
+	{"prefetch", "first|all|auto",
+	 "the cache lines of a row that gathers over TCP prefetch; auto: a trial of 5 ms chooses (auto)", 0,
+	 GW_OPTION_CHOICE(A, server.prefetch, prefetches)},
 	{"connections", "N", "connections of clients at once (what the limit of open files allows, at most 65536)", 0,
 	 GW_OPTION_NUMBER(A, server.connections, 1, CONNECTIONS_MAX)},
 	{"tensor-memory", "BYTES", "memory for tensors that clients create (no limit)", 0,

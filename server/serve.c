@@ -17,6 +17,7 @@
 #include "core/memory/memory.h"
 #include "core/system/clock.h"
 #include "core/system/parallel.h"
+#include "core/system/processors.h"
 #include "core/system/thread.h"
 #include "protocol/catalog.h"
 #include "sampler/picks.h"
@@ -67,7 +68,8 @@ static gw_status open_groups(struct gw_server *server)
 	server->threads = gw_calloc(server->options.threads, sizeof(*server->threads));
 	if (!server->threads)
 		return GW_NO_MEMORY;
-	struct gw_poll_group_options options = {.tcp_driver = server->options.tcp_driver};
+	struct gw_poll_group_options options = {.tcp_driver = server->options.tcp_driver,
+						.spin_ns = server->options.spin_us * 1000ull};
 	for (uint32_t i = 0; i < server->options.threads; i++) {
 		server->threads[i].server = server;
 		server->threads[i].number = i;
@@ -246,6 +248,37 @@ static gw_status open_tensors(struct gw_server *server)
 	return status == GW_OK ? gw_tensor_service_set(server->service, server->tensors) : status;
 }
 
+static void choose_prefetch(struct gw_server *server)
+{
+	struct gw_prefetch_trial trial;
+	bool all = gw_prefetch_choose(server->service, server->options.prefetch, &trial) == GW_PREFETCH_ALL;
+	const char *lines = all ? "all lines" : "the first line";
+	if (trial.first_ns > 0)
+		gw_log(GW_LOG_INFO,
+		       "gathers over TCP prefetch %s of a row: %u bytes took %.0f ns with the first, %.0f ns with all",
+		       lines, GW_PREFETCH_TRIAL_ROW, trial.first_ns, trial.all_ns);
+	else
+		gw_log(GW_LOG_INFO, "gathers over TCP prefetch %s of a row", lines);
+}
+
+/* Warns if threads that poll keep processors from others that need them. */
+static void warn_of_spinning(const struct gw_server *server)
+{
+	uint32_t granted = gw_processors_granted(""), processors = gw_processors();
+	if (!server->options.spin_us)
+		return;
+	if (granted != UINT32_MAX)
+		gw_log(GW_LOG_WARN,
+		       "--spin %u under a quota of %u processors: polling uses up the quota, and then all threads "
+		       "stand "
+		       "still (graphwire doctor --spin %u)",
+		       server->options.spin_us, granted, server->options.spin_us);
+	else if (server->options.threads > processors)
+		gw_log(GW_LOG_WARN,
+		       "--spin %u: %u threads poll on %u processors, and keep each other waiting; give fewer --threads",
+		       server->options.spin_us, server->options.threads, processors);
+}
+
 static gw_status server_publish(struct gw_server *server)
 {
 	struct gw_service_identity identity = {.graph_id = server->meta->graph_id,
@@ -264,6 +297,8 @@ static gw_status server_publish(struct gw_server *server)
 	if (status == GW_OK)
 		status = gw_service_memory(server->service, gw_arena_base(arena), gw_arena_bytes(arena),
 					   gw_arena_fd(arena));
+	if (status == GW_OK)
+		choose_prefetch(server);
 	if (status == GW_OK)
 		status = open_tensors(server);
 	if (status == GW_OK)
@@ -371,6 +406,7 @@ static gw_status start_steps(struct gw_server *server)
 			       server->options.part_config, server->options.part, server->meta->num_parts);
 	if (getrandom(&server->incarnation, sizeof(server->incarnation), 0) != sizeof(server->incarnation))
 		return gw_fail(GW_IO, "the kernel gives no random bytes");
+	warn_of_spinning(server);
 	status = check_mutable(server);
 	if (status == GW_OK)
 		status = open_groups(server);

@@ -11,6 +11,7 @@
 #include "sampler/pick.h"
 #include "server/placement.h"
 #include "tensors/service.h"
+#include "transport/prefetch.h"
 #include "transport/transport.h"
 
 #define GW_SERVER_THREADS_MAX 256
@@ -28,6 +29,8 @@ struct gw_server_options {
 	bool insecure;        /* serve every client, without a key */
 	const char *name;     /* the service's name, shown by stat */
 	const char *tcp_driver;
+	uint32_t spin_us; /* how long a thread polls after an event before it sleeps; 0: it sleeps at once */
+	enum gw_prefetch prefetch;
 	/* Transports in addition to TCP. NULL or "auto": RDMA (unless the address is a loopback address) and mapped
 	 * memory, each if possible. "verbs", "shm": this one, and it is required. "tcp": none. */
 	const char *transport;

@@ -36,6 +36,7 @@ struct gw_poll_group {
 	_Atomic uint32_t part_count; /* raised after the part is complete: other threads read it in wake */
 	uint32_t turn;               /* selects the part that is polled first, so that no part starves another */
 	bool room;
+	bool idle;   /* the last wait ended without an event */
 	int wake_fd; /* for a wait outside of the parts */
 	_Atomic bool woken;
 	struct gw_buffer **buffers;
@@ -153,7 +154,7 @@ static void wait_for_any(struct gw_poll_group *group, uint32_t count, uint64_t t
 	timeout_ns = left < timeout_ns ? left : timeout_ns;
 	struct timespec time = gw_timespec(timeout_ns);
 	bool endless = timeout_ns > GW_NO_DEADLINE / 2;
-	ppoll(fds, count + 1, endless ? NULL : &time, NULL);
+	group->idle = ppoll(fds, count + 1, endless ? NULL : &time, NULL) == 0;
 }
 
 static bool take_wake(struct gw_poll_group *group)
@@ -172,7 +173,9 @@ static size_t poll_several(struct gw_poll_group *group, uint32_t count, struct g
 	size_t n = poll_once(group, count, false, completions, max);
 	if (n || timeout_ns == 0)
 		return n;
-	uint64_t spin_ns = group->options.spin_ns < timeout_ns ? group->options.spin_ns : timeout_ns;
+	/* A server (max = 0) spins after events only. */
+	uint64_t spin_ns = max == 0 && group->idle ? 0 : group->options.spin_ns;
+	spin_ns = spin_ns < timeout_ns ? spin_ns : timeout_ns;
 	uint64_t end = spin_ns ? gw_now_ns() + spin_ns : 0;
 	while (!n && spin_ns && !group->room && gw_now_ns() < end && !atomic_load(&group->woken))
 		n = poll_once(group, count, false, completions, max);
@@ -188,6 +191,7 @@ static size_t poll_several(struct gw_poll_group *group, uint32_t count, struct g
 		}
 	if (waiting == 1) {
 		struct part *part = &group->parts[only];
+		group->idle = true; /* the part spins itself */
 		return part->transport->poll(part->state, completions, max, timeout_ns);
 	}
 	/* Returning early is allowed; computing the remaining time is not needed. */

@@ -102,6 +102,7 @@ struct gw_service {
 		int fd;
 	} memories[GW_MEMORIES_MAX];
 	uint32_t memory_count;
+	bool prefetch_all; /* all lines of a row, not the first only: transport/prefetch.h */
 	struct {
 		gw_handler call;
 		void *context;

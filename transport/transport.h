@@ -133,7 +133,9 @@ struct gw_peer {
 struct gw_poll_group_options {
 	/* TCP's driver: NULL or "auto": io_uring if it works here, else epoll; "io_uring" and "epoll" force one. */
 	const char *tcp_driver;
-	uint64_t spin_ns;     /* a waiting poll spins for this long before it sleeps; 0: it sleeps at once */
+	/* A waiting poll spins for this long before it sleeps: after its start, if it waits for completions, and after
+	 * each event. 0: it sleeps at once. */
+	uint64_t spin_ns;
 	uint32_t queue_pairs; /* verbs: queue pairs of one endpoint, 1 to 8; 0: 2 */
 };
 

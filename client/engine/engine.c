@@ -9,6 +9,7 @@
 #include "core/system/thread.h"
 
 #define COMPLETIONS_PER_RUN 64
+#define LOOK_RUNS           64u
 #define RUN_MAX_NS          (100 * GW_NS_PER_MS) /* longest sleep of one run, since links have timers */
 /* How often an idle engine polls if it may hold a resource that others wait for. The removal of a device waits until
  * its users release it. The memory of a server that has ended exists until its last client unmaps it. */
@@ -80,7 +81,7 @@ static void take_inbox(struct gw_engine *engine)
 
 static void run_cancels(struct gw_engine *engine)
 {
-	if (atomic_exchange(&engine->cancels, 0) == 0)
+	if (atomic_load(&engine->cancels) == 0 || atomic_exchange(&engine->cancels, 0) == 0)
 		return;
 	struct gw_job *next;
 	for (struct gw_job *job = engine->jobs; job; job = next) {
@@ -92,22 +93,47 @@ static void run_cancels(struct gw_engine *engine)
 	}
 }
 
+void gw_engine_continue(struct gw_engine *engine, struct gw_turn *turn)
+{
+	turn->next = engine->turns;
+	engine->turns = turn;
+}
+
+static void run_turns(struct gw_engine *engine)
+{
+	struct gw_turn *turn = engine->turns, *next;
+	engine->turns = NULL;
+	for (; turn; turn = next) {
+		next = turn->next;
+		turn->run(turn);
+	}
+}
+
 void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns)
 {
 	uint64_t ended = engine->jobs_ended;
+	run_turns(engine);
 	take_inbox(engine);
 	run_cancels(engine);
+	/* Every job could end at once, as gathers of mapped rows do. Without a job nothing waits for the connections,
+	 * so only one in LOOK_RUNS such runs polls. */
+	if (engine->jobs_ended != ended && engine->jobs_open == 0 && engine->runs_to_skip > 0) {
+		engine->runs_to_skip--;
+		return;
+	}
 	uint64_t now = gw_now_ns(), until = now + RUN_MAX_NS;
 	for (uint32_t i = 0; i < engine->client->server_count; i++) {
 		uint64_t timer = gw_link_tick(&engine->links[i], now);
 		until = timer < until ? timer : until;
 	}
 	until = deadline_ns < until ? deadline_ns : until;
-	if (engine->jobs_ended != ended)
+	if (engine->jobs_ended != ended || engine->turns)
 		until = now; /* the calling thread may have the result that it waits for */
 
 	struct gw_completion completions[COMPLETIONS_PER_RUN];
 	size_t n = gw_poll_group_poll(engine->group, completions, COMPLETIONS_PER_RUN, until > now ? until - now : 0);
+	/* The next poll frees what this one delivered. */
+	engine->runs_to_skip = n > 0 ? 0 : LOOK_RUNS - 1;
 	for (size_t i = 0; i < n; i++) {
 		struct gw_event *event = completions[i].cookie;
 		event->fire(event, &completions[i]);
@@ -147,9 +173,10 @@ void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
 	job->engine = engine;
 	job->deadline_ns = gw_deadline_ns(engine->client->timeout_ms);
 	job->waits_away = 0;
-	atomic_store(&job->ended, GW_JOB_OPEN);
-	atomic_store(&job->cancel_wanted, false);
 	job->cancel_begun = false;
+	/* The exchange with the inbox publishes both. */
+	atomic_store_explicit(&job->ended, GW_JOB_OPEN, memory_order_relaxed);
+	atomic_store_explicit(&job->cancel_wanted, false, memory_order_relaxed);
 	struct gw_job *newest = atomic_load(&engine->inbox);
 	do
 		job->next_in_inbox = newest;

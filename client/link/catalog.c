@@ -70,6 +70,46 @@ static gw_status remote_join(struct gw_remote *server, struct gw_graph_meta *met
 	return status == GW_OK ? status : gw_context(status, "server %s", gw_address_text(&server->address, address));
 }
 
+/* Enters the server of a part; GW_EXISTS if another server has entered. */
+static gw_status remote_enter(struct gw_client *client, struct gw_remote *server)
+{
+	char address[GW_ADDRESS_MAX];
+	const struct gw_remote *other = client->parts[server->part];
+	if (!other) {
+		client->parts[server->part] = server;
+		return GW_OK;
+	}
+	gw_address_text(&server->address, address);
+	if (strcmp(other->address.host, server->address.host) == 0 && other->address.port == server->address.port)
+		return gw_fail(GW_EXISTS, "server %s is given twice: give the address of one server for each part",
+			       address);
+	return gw_fail(GW_EXISTS, "part %u is served twice, by %s:%u and by %s: give one address per part",
+		       server->part, other->address.host, other->address.port, address);
+}
+
+/* Finds the server of each part. */
+static gw_status remotes_enter(struct gw_client *client, const struct gw_graph_meta *meta)
+{
+	gw_free(client->parts);
+	client->parts = gw_calloc(meta->num_parts, sizeof(struct gw_remote *));
+	gw_status status = client->parts ? GW_OK : GW_NO_MEMORY;
+	for (uint32_t i = 0; i < client->server_count && status == GW_OK; i++) {
+		struct gw_remote *server = &client->servers[i];
+		char address[GW_ADDRESS_MAX];
+		if (server->catalog.graph_id != meta->graph_id)
+			return gw_fail(
+				GW_WRONG_GRAPH,
+				"server %s serves graph %s (id %016llx), not %s (id %016llx): start it with the same "
+				"part config",
+				gw_address_text(&server->address, address), server->catalog.graph_name,
+				(unsigned long long)server->catalog.graph_id, meta->graph_name,
+				(unsigned long long)meta->graph_id);
+		if (server->part < meta->num_parts) /* if not, gw_catalog_join fails */
+			status = remote_enter(client, server);
+	}
+	return status;
+}
+
 gw_status gw_remotes_check(struct gw_client *client)
 {
 	uint64_t book_digest;
@@ -77,43 +117,16 @@ gw_status gw_remotes_check(struct gw_client *client)
 	struct gw_graph_meta *meta = client->own_meta;
 	if (status == GW_OK)
 		status = gw_meta_book_digest(meta, &book_digest);
+	if (status == GW_OK)
+		status = remotes_enter(client, meta);
+	for (uint32_t i = 0; i < client->server_count && status == GW_OK; i++)
+		status = remote_join(&client->servers[i], meta, book_digest);
 	if (status != GW_OK)
 		return status;
-	for (uint32_t i = 0; i < client->server_count; i++) {
-		struct gw_remote *server = &client->servers[i];
-		char address[GW_ADDRESS_MAX];
-		gw_address_text(&server->address, address);
-		if (server->catalog.graph_id != meta->graph_id)
-			return gw_fail(
-				GW_WRONG_GRAPH,
-				"server %s serves graph %s (id %016llx), not %s (id %016llx): start it with the same "
-				"part config",
-				address, server->catalog.graph_name, (unsigned long long)server->catalog.graph_id,
-				meta->graph_name, (unsigned long long)meta->graph_id);
-		for (uint32_t j = 0; j < i; j++) {
-			if (strcmp(client->servers[j].address.host, server->address.host) == 0 &&
-			    client->servers[j].address.port == server->address.port)
-				return gw_fail(GW_EXISTS,
-					       "server %s is given twice: give the address of one server for each part",
-					       address);
-			if (client->servers[j].part == server->part)
-				return gw_fail(GW_EXISTS,
-					       "part %u is served twice, by %s:%u and by %s: give one address per part",
-					       server->part, client->servers[j].address.host,
-					       client->servers[j].address.port, address);
-		}
-		status = remote_join(server, meta, book_digest);
-		if (status != GW_OK)
-			return status;
-	}
 	if (client->server_count != meta->num_parts) {
 		uint32_t missing = 0;
-		for (uint32_t i = 0; i < client->server_count; i++) {
-			if (client->servers[i].part == missing) {
-				missing++;
-				i = UINT32_MAX;
-			}
-		}
+		while (missing < meta->num_parts && client->parts[missing])
+			missing++;
 		return gw_fail(GW_NOT_FOUND,
 			       "part %u of %u has no server: give the address of one server for each part", missing,
 			       meta->num_parts);

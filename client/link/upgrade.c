@@ -11,7 +11,10 @@
 
 #define UPGRADE_NS (10000 * GW_NS_PER_MS) /* how long one transport may take to connect and to read */
 /* how many bytes, at most, are read from the server's first region to verify that the transport reads correctly */
-#define READ_BYTES   4096u
+#define READ_BYTES 4096u
+/* Size of the memory for both reads. RDMA copies reads into less memory through bounce buffers, which would stay pinned
+ * for each connection. */
+#define MEMORY_BYTES ((size_t)128 << 10)
 #define PAUSE_MIN_NS (1000 * GW_NS_PER_MS)
 #define PAUSE_MAX_NS (60000 * GW_NS_PER_MS)
 
@@ -36,13 +39,12 @@ void gw_upgrade_init(struct gw_upgrade *upgrade,
 
 static gw_status read_memory_open(struct gw_upgrade *upgrade)
 {
-	void *pages = mmap(NULL, 2 * (size_t)READ_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *pages = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pages == MAP_FAILED)
 		return gw_fail(GW_NO_MEMORY, "no memory for one read");
-	gw_status status =
-		gw_buffer_register(link_of(upgrade)->engine->group, pages, 2 * (uint64_t)READ_BYTES, &upgrade->buffer);
+	gw_status status = gw_buffer_register(link_of(upgrade)->engine->group, pages, MEMORY_BYTES, &upgrade->buffer);
 	if (status != GW_OK)
-		munmap(pages, 2 * (size_t)READ_BYTES);
+		munmap(pages, MEMORY_BYTES);
 	else
 		upgrade->bytes = pages;
 	return status;
@@ -57,7 +59,7 @@ static void read_memory_close(struct gw_upgrade *upgrade)
 	if (!upgrade->bytes)
 		return;
 	gw_buffer_release(upgrade->buffer);
-	munmap(upgrade->bytes, 2 * (size_t)READ_BYTES);
+	munmap(upgrade->bytes, MEMORY_BYTES);
 	upgrade->buffer = NULL;
 	upgrade->bytes = NULL;
 }

@@ -1,5 +1,8 @@
 /* The gather step: see gather.h.
  *
+ * If this process can address all of the rows, one pass copies them. A long list takes several turns, between which the
+ * engine does its other work. If a server's memory is lost between two turns, the other way fetches the rest.
+ *
  * A long list is sent in pieces, each as long as all pieces before it together. The owners begin with the first piece
  * while the engine still processes the rest. If the rows of an owner should be read in the order of their addresses,
  * the whole list is one piece, so that adjacent rows come together.
@@ -16,17 +19,22 @@
 #include <string.h>
 
 #include "client/engine/engine.h"
+#include "client/rows/buffer.h"
+#include "client/rows/local_rows.h"
 #include "client/rows/rows_pull.h"
 #include "core/errors/log.h"
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/sort.h"
+#include "core/system/clock.h"
 
 #define SPAN_BYTES_MAX GW_ROW_BYTES_MAX
 #define SEEN_SLOTS_MAX (1u << 16)
-#define DUPLICATES_PAY 8     /* duplicates are removed if at least one row in this many is a duplicate */
-#define FIRST_PIECE    2048u /* rows */
-#define PIECES_MAX     33u   /* enough for 2^32 rows, plus one */
+#define DUPLICATES_PAY 8          /* duplicates are removed if at least one row in this many is a duplicate */
+#define FIRST_PIECE    2048u      /* rows */
+#define PIECES_MAX     33u        /* enough for 2^32 rows, plus one */
+#define TURN_ROWS      (1u << 17) /* local rows of one turn */
+#define TURN_BYTES     (64u << 20)
 
 struct copy {
 	uint64_t to, from; /* rows of out */
@@ -38,7 +46,8 @@ gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine)
 	op->engine = engine;
 	uint32_t parts = engine->client->meta->num_parts;
 	op->cursors = gw_calloc(parts, sizeof(*op->cursors));
-	if (!op->cursors) {
+	op->origins = gw_calloc(parts, sizeof(*op->origins));
+	if (!op->cursors || !op->origins) {
 		gw_gather_op_free(op);
 		return GW_NO_MEMORY;
 	}
@@ -62,6 +71,8 @@ void gw_gather_op_free(struct gw_gather_op *op)
 	gw_pulls_free(op->pulls, op->pull_room);
 	gw_free(op->link_ops);
 	gw_free(op->cursors);
+	gw_free(op->origins);
+	memset(op, 0, sizeof(*op)); /* the owner of an op that could not be made may free it too */
 }
 
 static struct gw_gather_op *gather_of(struct gw_fan_in *reads)
@@ -75,6 +86,8 @@ static void gather_done(struct gw_fan_in *reads, gw_status status)
 	const struct copy *copies = op->copies.data;
 	for (uint64_t i = 0; i < op->copy_count && status == GW_OK; i++)
 		memcpy(op->out + copies[i].to * op->row_bytes, op->out + copies[i].from * op->row_bytes, op->row_bytes);
+	gw_buffer_release(op->own);
+	op->own = NULL;
 	op->done(op, status);
 }
 
@@ -326,56 +339,132 @@ static gw_status link_ops_room(struct gw_gather_op *op, uint64_t n)
 	return op->link_ops ? GW_OK : GW_NO_MEMORY;
 }
 
-static gw_status gather_prepare(struct gw_gather_op *op, const struct gw_rows *rows, uint64_t n, bool unique)
+static gw_status gather_check(const struct gw_rows *rows, uint64_t n)
 {
 	if (n > UINT32_MAX || rows->row_bytes > SPAN_BYTES_MAX)
 		return gw_fail(GW_LIMIT, "%llu rows of %llu bytes in one call: at most 2^32 - 1 rows of %u bytes",
 			       (unsigned long long)n, (unsigned long long)rows->row_bytes, SPAN_BYTES_MAX);
+	return GW_OK;
+}
+
+/* The buffer that the transports write to. */
+static gw_status gather_find_buffer(struct gw_gather_op *op)
+{
+	uint64_t bytes = op->n * op->row_bytes;
+	if (!op->buffer)
+		op->buffer = gw_buffer_find(op->engine, op->out, bytes);
+	if (op->buffer)
+		return GW_OK;
+	gw_status status = gw_buffer_register(op->engine->group, op->out, bytes, &op->own);
+	op->buffer = op->own;
+	return status;
+}
+
+static gw_status gather_prepare(struct gw_gather_op *op)
+{
+	const struct gw_rows *rows = &op->from;
+	uint64_t n = op->n;
 	if (gw_vec_reserve(&op->owners, n * 4) != GW_OK || gw_vec_reserve(&op->remote, n * 8) != GW_OK ||
 	    gw_vec_reserve(&op->rows, n * 4) != GW_OK ||
 	    gw_vec_reserve(&op->spans, n * sizeof(struct gw_span)) != GW_OK || link_ops_room(op, n) != GW_OK ||
 	    (rows->epochs && gw_pulls_reserve(&op->pulls, &op->pull_room, op->link_op_room) != GW_OK))
 		return GW_NO_MEMORY;
 	op->seen_slots = 0;
-	return unique ? GW_OK : clear_seen(op, n);
+	gw_status status = gather_find_buffer(op);
+	return status != GW_OK || op->unique ? status : clear_seen(op, n);
 }
 
-static gw_status post_piece(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids,
-			    const struct gather_piece *piece, struct gw_buffer *buffer)
+static gw_status post_piece(struct gw_gather_op *op, const struct gather_piece *piece)
 {
+	const struct gw_rows *rows = &op->from;
 	uint32_t parts = op->engine->client->meta->num_parts;
 	struct gw_link_op *link_ops = op->link_ops + op->link_op_count;
-	gw_status status = find_owners(op, rows, ids, piece);
+	gw_status status = find_owners(op, rows, op->ids, piece);
 	if (status != GW_OK)
 		return status;
 	if (op->seen_slots)
-		find_duplicates(op, ids, piece);
-	list_rows(op, link_ops, rows, ids, piece);
+		find_duplicates(op, op->ids, piece);
+	list_rows(op, link_ops, rows, op->ids, piece);
 	op->link_op_count += parts;
 	uint64_t first = piece->first;
 	for (uint32_t p = 0; p < parts; p++) {
 		uint64_t count = link_ops[p].count;
 		if (count > 0 && op->reads.status == GW_OK) {
 			gw_fan_in_add(&op->reads);
-			post_part(op, &link_ops[p], rows, p, first, buffer);
+			post_part(op, &link_ops[p], rows, p, first, op->buffer);
 		}
 		first += count;
 	}
 	return GW_OK;
 }
 
+/* Posts the reads of the rows from op->at on. */
+static gw_status gather_post(struct gw_gather_op *op)
+{
+	gw_status status = gather_prepare(op);
+	bool in_pieces = status == GW_OK && goes_in_pieces(op);
+	for (struct gather_piece piece = {op->at, op->at};
+	     piece.end < op->n && status == GW_OK && op->reads.status == GW_OK;) {
+		piece = in_pieces ? next_piece(&piece, op->n) : (struct gather_piece){op->at, op->n};
+		status = post_piece(op, &piece);
+	}
+	return status;
+}
+
+/* One turn of copies. GW_AGAIN: the next turn continues. */
+static gw_status gather_copy(struct gw_gather_op *op, const struct gw_local_rows *local)
+{
+	uint64_t left = op->n - op->at, most = TURN_BYTES / (op->row_bytes ? op->row_bytes : 1);
+	most = most < TURN_ROWS ? most : TURN_ROWS;
+	most = left < most ? left : most;
+	uint64_t copied = gw_local_rows_copy(local, op->ids + op->at, most, op->out + op->at * op->row_bytes);
+	op->at += copied;
+	if (copied < most)
+		return gw_fail_id("id", op->ids[op->at], op->at, local->starts[local->parts]);
+	return op->at < op->n ? GW_AGAIN : GW_OK;
+}
+
+/* Whether copies may fetch the rows. After the deadline they may not: the transport then reports it. The first turn
+ * does not look at the clock, which takes a tenth of the time of one row; the turn ends within milliseconds. */
+static bool gather_is_local(const struct gw_gather_op *op, struct gw_local_rows *local)
+{
+	local->origins = op->origins;
+	if (op->engine->client->order == GW_ADDRESS_ORDER_ALWAYS || !gw_local_rows_find(op->engine, &op->from, local))
+		return false;
+	uint64_t now = op->at > 0 ? gw_now_ns() : 0;
+	return now < gw_job_deadline(op->reads.job, now);
+}
+
+static void gather_go_on(struct gw_turn *turn)
+{
+	struct gw_gather_op *op = (struct gw_gather_op *)((char *)turn - offsetof(struct gw_gather_op, turn));
+	struct gw_local_rows local;
+	gw_status status = op->reads.status;
+	if (status == GW_OK)
+		status = gather_is_local(op, &local) ? gather_copy(op, &local) : gather_post(op);
+	if (status == GW_AGAIN)
+		gw_engine_continue(op->engine, turn);
+	else
+		gw_fan_in_end_one(&op->reads, status);
+}
+
 void gw_gather_op_start(struct gw_gather_op *op, struct gw_job *job, const struct gw_rows *rows, const int64_t *ids,
 			uint64_t n, struct gw_buffer *buffer, uint8_t *out, bool unique)
 {
 	gw_fan_in_begin(&op->reads, job, gather_cancel_reads, gather_done);
-	op->copy_count = 0;
+	op->copy_count = op->link_op_count = 0;
+	op->from = *rows;
+	op->ids = ids;
+	op->n = n;
+	op->at = 0;
+	op->unique = unique;
 	op->out = out;
 	op->row_bytes = rows->row_bytes;
-	gw_status status = gather_prepare(op, rows, n, unique);
-	bool in_pieces = status == GW_OK && goes_in_pieces(op);
-	for (struct gather_piece piece = {0}; piece.end < n && status == GW_OK && op->reads.status == GW_OK;) {
-		piece = in_pieces ? next_piece(&piece, n) : (struct gather_piece){0, n};
-		status = post_piece(op, rows, ids, &piece, buffer);
-	}
-	gw_fan_in_end_one(&op->reads, status);
+	op->buffer = buffer;
+	op->turn.run = gather_go_on;
+	gw_status status = gather_check(rows, n);
+	if (status == GW_OK)
+		gather_go_on(&op->turn);
+	else
+		gw_fan_in_end_one(&op->reads, status);
 }

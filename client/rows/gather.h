@@ -1,11 +1,13 @@
 /* Fetches rows by id from their owners into a buffer: the only step of a gather, and the last step of a mini-batch.
  *
+ *   ids, all rows in this process's reach -> one pass that copies them, turn by turn (local_rows.h) -> done
  *   ids, piece by piece -> owner (book) -> [address order] -> one link op per owner -> done
  *                                                             rows, or spans of adjacent rows
  */
 #ifndef GW_CLIENT_ROWS_GATHER_H
 #define GW_CLIENT_ROWS_GATHER_H
 
+#include "client/engine/engine.h"
 #include "client/engine/fan_in.h"
 #include "client/link/link.h"
 #include "client/state/client.h"
@@ -24,10 +26,17 @@ struct gw_gather_op {
 	struct gw_link_op *link_ops; /* of pieces and owners, in the order of posting */
 	struct gw_pull *pulls;       /* one per link op, for mutable rows; or NULL */
 	uint64_t link_op_count, link_op_room, pull_room;
-	uint64_t *cursors; /* [num_parts] */
+	uint64_t *cursors;  /* [num_parts] */
+	uintptr_t *origins; /* [num_parts], of local rows */
 	uint64_t copy_count, seen_slots;
+	struct gw_rows from; /* what the caller asked for */
+	const int64_t *ids;
+	uint64_t n, at; /* rows before `at` are copied already */
+	bool unique;
 	uint8_t *out;
 	uint64_t row_bytes;
+	struct gw_buffer *buffer, *own; /* own: registered for this gather, or NULL */
+	struct gw_turn turn;
 	struct gw_fan_in reads;
 };
 
@@ -37,8 +46,9 @@ void gw_gather_op_free(struct gw_gather_op *op);
 void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes);
 
 /* Fetches n rows: row ids[i] is written to out + i * row_bytes, inside the buffer. unique: the ids have no duplicates.
- * The caller owns ids and the buffer, and keeps them until `done`. GW_RANGE names the first id that is not a row. job:
- * the operation that the gather is a step of. */
+ * The caller owns ids, the memory and the buffer, and keeps them until `done`. buffer NULL: the gather finds the
+ * buffer, or registers the memory, if a transport needs that. GW_RANGE names the first id that is not a row. job: the
+ * operation that the gather is a step of. */
 void gw_gather_op_start(struct gw_gather_op *op, struct gw_job *job, const struct gw_rows *rows, const int64_t *ids,
 			uint64_t n, struct gw_buffer *buffer, uint8_t *out, bool unique);
 

@@ -10,7 +10,6 @@
 
 #include "client/engine/engine.h"
 #include "client/engine/ticket.h"
-#include "client/rows/buffer.h"
 #include "client/rows/gather.h"
 #include "client/rows/tensors.h"
 #include "core/memory/alloc.h"
@@ -22,7 +21,6 @@ struct gather_call {
 	const int64_t *ids;
 	uint64_t n;
 	uint8_t *out;
-	struct gw_buffer *own; /* registered for this call, or NULL */
 };
 
 #define KEPT_BYTES (16u << 20) /* limit for the lists; enough for about 150,000 rows */
@@ -36,28 +34,15 @@ static void call_free(struct gather_call *call)
 static void gather_call_done(struct gw_gather_op *op, gw_status status)
 {
 	struct gather_call *call = op->owner;
-	gw_buffer_release(call->own);
-	call->own = NULL;
 	gw_job_end(&call->ticket.job, status);
 }
 
 static void gather_start(struct gw_job *job)
 {
 	struct gather_call *call = (struct gather_call *)job;
-	uint64_t bytes = call->n * call->rows.row_bytes;
-	struct gw_buffer *buffer = gw_buffer_find(job->engine, call->out, bytes);
-	gw_status status = GW_OK;
-	if (!buffer) {
-		status = gw_buffer_register(job->engine->group, call->out, bytes, &call->own);
-		buffer = call->own;
-	}
-	if (status != GW_OK) {
-		gw_job_end(job, status);
-		return;
-	}
 	call->op.done = gather_call_done;
 	call->op.owner = call;
-	gw_gather_op_start(&call->op, job, &call->rows, call->ids, call->n, buffer, call->out, false);
+	gw_gather_op_start(&call->op, job, &call->rows, call->ids, call->n, NULL, call->out, false);
 }
 
 static void gather_cancel(struct gw_job *job)

@@ -13,24 +13,12 @@
 #include "core/memory/alloc.h"
 #include "tensors/features.h"
 
-static const struct gw_remote *server_of(const struct gw_client *client, uint32_t part)
-{
-	for (uint32_t i = 0; i < client->server_count; i++) {
-		if (client->servers[i].part == part)
-			return &client->servers[i];
-	}
-	return NULL;
-}
-
 /* Finds an array in the catalog of a part's server, for its place; the other fields are not checked. Returns NULL and
  * sets the error text if the catalog omits the array, which breaks the protocol. */
 static const struct gw_catalog_array *catalog_array(const struct gw_client *client, uint32_t part, const char *key)
 {
-	const struct gw_remote *server = server_of(client, part);
-	const struct gw_catalog_array *array = server ? gw_catalog_find(&server->catalog, key) : NULL;
-	if (!server)
-		gw_fail(GW_PROTOCOL, "part %u has no server", part);
-	else if (!array)
+	const struct gw_catalog_array *array = gw_catalog_find(&client->parts[part]->catalog, key);
+	if (!array)
 		gw_fail(GW_PROTOCOL, "part %u's server does not report the place of \"%s\"", part, key);
 	return array;
 }

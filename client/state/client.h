@@ -23,6 +23,7 @@ struct gw_batch;
 struct gw_job;
 struct gw_link;
 struct gw_tensor_table;
+struct gw_turn;
 
 #define GW_KEY_BYTES_MAX 1024
 #define GW_ROW_BYTES_MAX (1u << 24) /* limit for one fetched row */
@@ -125,10 +126,12 @@ struct gw_engine {
 	uint32_t buffer_count;
 	_Atomic(struct gw_job *) inbox; /* newest first */
 	_Atomic uint32_t cancels;       /* cancel requests that the engine has not yet handled */
+	struct gw_turn *turns;          /* of jobs that continue */
 	struct gw_job *jobs;
 	uint32_t jobs_open;
 	uint32_t jobs_bounded; /* jobs that count towards GW_JOBS_MAX */
 	uint64_t jobs_ended;
+	uint32_t runs_to_skip;    /* how many runs need no poll if they end all jobs at once */
 	_Atomic uint32_t owner;   /* 1: a thread runs the engine */
 	atomic_bool watches;      /* the engine polls while it is idle: see WATCH_NS */
 	bool watches_noted;       /* the engine's thread has seen `watches` */
@@ -171,6 +174,7 @@ struct gw_client {
 	/* Servers and engines. */
 	struct gw_remote *servers;
 	uint32_t server_count;
+	struct gw_remote **parts; /* [num_parts]: the server of each part; set by gw_remotes_check */
 	struct gw_engine *engines;
 	uint32_t engine_count;
 	_Atomic uint32_t next_engine;

@@ -18,6 +18,7 @@
 #include "client/engine/remote_call.h"
 #include "client/rows/rows_write.h"
 #include "client/tensors/checkpoint.h"
+#include "client/tensors/state_rows.h"
 #include "core/memory/alloc.h"
 #include "core/memory/idmap.h"
 #include "core/memory/vec.h"
@@ -233,28 +234,6 @@ static gw_status restore_name(struct restore *restore, const struct gw_checkpoin
 
 /* --- State. --- */
 
-/* Makes all parts create memory for the state, and waits for it without a limit. No other request is blocked
- * meanwhile. */
-static gw_status restore_make_state(struct restore *restore)
-{
-	const struct gw_tensor_layout *layout = &restore->handle->layout;
-	gw_status status = GW_OK;
-	for (uint32_t part = 0; part < layout->parts && restore->state_floats && status == GW_OK; part++) {
-		const struct gw_tensor_push ask = {.rows = {.epoch = restore->handle->epochs[part]},
-						   .optimizer.kind = restore->kind};
-		uint8_t call[GW_TENSOR_PUSH_HEAD_MAX];
-		uint32_t call_bytes = gw_tensor_push_encode(&ask, call);
-		size_t bytes = 0;
-		bool there = gw_tensor_layout_count(layout, part) == 0;
-		while (!there && status == GW_OK) {
-			status = gw_remote_call(restore->client, part, GW_OP_TENSOR_PUSH, call, call_bytes,
-						&restore->reply, &bytes);
-			there = bytes == 0;
-		}
-	}
-	return status;
-}
-
 /* Sends columns first to first + floats - 1 of the state of some rows of one part, in one request. */
 static gw_status restore_send_state(struct restore *restore, uint32_t part, const uint32_t *which, uint32_t count,
 				    uint64_t first, uint64_t floats)
@@ -424,8 +403,8 @@ static gw_status restore_tensor(struct gw_client *client, const char *folder, co
 		status = restore_look_for_state(&restore);
 	if (status == GW_OK)
 		status = restore_make_room(&restore);
-	if (status == GW_OK)
-		status = restore_make_state(&restore);
+	if (status == GW_OK && restore.state_floats)
+		status = gw_tensor_state_make(client, restore.handle, restore.kind, &restore.reply);
 	if (status == GW_OK)
 		status = restore_passes(&restore);
 	if (status == GW_OK && restore.restored != rows)

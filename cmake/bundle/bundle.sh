@@ -19,10 +19,20 @@ if [ "$folder" != "$stage/lib" ]; then
 	exit 1
 fi
 cp "$build/bundle/lib/libgraphwire.so.$version" "$library"
+# The report on RDMA (test/rdma/run), with its tests if this host can build them.
+rdma=$stage/libexec/graphwire/rdma
+mkdir -p "$rdma/card"
+cp "$here/../../test/rdma/run" "$rdma/run"
+cp "$here"/../../test/rdma/card/*.py "$rdma/card"
+tests=
+if [ -e "$build/bundle/bin/rdma-tests" ]; then
+	cp "$build/bundle/bin/rdma-tests" "$rdma/tests"
+	tests=$rdma/tests
+fi
 sh "$here/linked.sh" "$folder" "$stage/share/doc/graphwire/licenses" "$@"
 
-# shellcheck disable=SC2046 # a list of files
-sh "$here/portable.sh" "$glibc" "$older" "$folder" "$build/bundle/NEEDS" "$stage/bin/graphwire" \
+# shellcheck disable=SC2046,SC2086 # lists of files
+sh "$here/portable.sh" "$glibc" "$older" "$folder" "$build/bundle/NEEDS" "$stage/bin/graphwire" $tests \
 	$(find "$folder" -name 'lib*.so.*' -type f)
 { echo "Graphwire $version for $(uname -m)" && cat "$build/bundle/NEEDS"; } >"$stage/share/doc/graphwire/BUNDLE"
 tar -C "$build/bundle" --sort=name --owner=0 --group=0 --numeric-owner -czf "$build/$name.tar.gz" "$name"

@@ -10,7 +10,7 @@ for file in "$@"; do
 	cp -L "$file" "$libraries/$soname"
 	chmod 644 "$libraries/$soname"
 done
-for package in libmetis5 libjansson4 libjemalloc2 libssl3 libssl3t64 liburing2 libxxhash0 zlib1g; do
+for package in libmetis5 libjansson4 libjemalloc2 libssl3 libssl3t64 liburing2 libxxhash0 zlib1g libcmocka0; do
 	if [ -r "/usr/share/doc/$package/copyright" ]; then
 		cp -L "/usr/share/doc/$package/copyright" "$licenses/$package"
 	fi

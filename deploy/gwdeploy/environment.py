@@ -55,6 +55,8 @@ def of_trainers(options: LaunchOptions, hosts: int, paths: dict[str, str], proce
     result["GRAPHWIRE_SAMPLERS"] = str(options.num_samplers)
     if options.transport:
         result["GRAPHWIRE_TRANSPORT"] = options.transport
+    if options.spin:
+        result["GRAPHWIRE_SPIN_US"] = str(options.spin)
     result.update(_dgl(options, hosts))
     result["DGL_ROLE"] = "client"
     result["OMP_NUM_THREADS"] = str(threads_of_trainer(options, processors))

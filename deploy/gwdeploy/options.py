@@ -68,6 +68,14 @@ def natural(text: str) -> int:
     return number
 
 
+def microseconds(text: str) -> int:
+    """Parses a whole number of microseconds, at most a second."""
+    number = natural(text)
+    if number > 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text}: must be at most 1000000 microseconds")
+    return number
+
+
 def seconds(text: str) -> float:
     """Parses a time in seconds, above 0."""
     number = float(text)
@@ -94,6 +102,7 @@ class LaunchOptions:
     keep_alive: bool = False
     server_name: str | None = None
     transport: str | None = None
+    spin: int = 0
     mutable: list[str] = dataclasses.field(default_factory=list)
     key_file: str | None = None
     scheduler: str = "ssh"
@@ -217,6 +226,14 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME",
         help="the feature NAME, or TYPE/NAME, whose rows trainers can write; for servers that this launch starts",
+    )
+    group.add_argument(
+        "--spin",
+        type=microseconds,
+        default=0,
+        metavar="US",
+        help="how long threads of servers and trainers poll before they sleep; `graphwire doctor --spin US` says what "
+        "that costs (0)",
     )
     group.add_argument("--key_file", metavar="FILE", help="the job's key (a new key for each job)")
     group.add_argument("--no_torchrun", action="store_true", help="start Python trainers with RANK etc., no torchrun")

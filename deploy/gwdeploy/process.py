@@ -79,6 +79,8 @@ def server_words(options: LaunchOptions, host: Host, part_config: str, key_file:
         words += ["--name", options.server_name]
     if options.transport:
         words += ["--transport", options.transport]
+    if options.spin:
+        words += ["--spin", str(options.spin)]
     for name in options.mutable:
         words += ["--mutable", name]
     return words

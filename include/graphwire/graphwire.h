@@ -56,8 +56,8 @@ struct gw_ticket; /* an operation in progress */
 
 /* How to reach the graph. Zero-initialize, then set the fields that differ from the default. Only gw_client_open reads
  * the structure and its strings. If neither part_config nor servers is set, the client opens the graph of the
- * environment: GRAPHWIRE_IP_CONFIG, GRAPHWIRE_PART_CONFIG, GRAPHWIRE_KEY_FILE and GRAPHWIRE_TRANSPORT, which
- * deploy/launch.py sets. GW_NOT_FOUND then names the variable that is missing. */
+ * environment: GRAPHWIRE_IP_CONFIG, GRAPHWIRE_PART_CONFIG, GRAPHWIRE_KEY_FILE, GRAPHWIRE_TRANSPORT and
+ * GRAPHWIRE_SPIN_US, which deploy/launch.py sets. GW_NOT_FOUND then names the variable that is missing. */
 struct gw_client_options {
 	/* The graph's JSON or its folder. Without servers the client is standalone and opens the parts from here. With
 	 * servers this field may be NULL; otherwise the client compares this graph with the graph that the servers

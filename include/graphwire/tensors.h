@@ -167,6 +167,28 @@ GW_API gw_status gw_push(struct gw_client *client, const struct gw_tensor *tenso
 GW_API gw_status gw_push_start(struct gw_client *client, const struct gw_tensor *tensor, const int64_t *ids, uint64_t n,
 			       const float *gradients, const struct gw_optimizer *optimizer, struct gw_ticket **ticket);
 
+/* Reads or writes an array of the optimizer's state of rows: [n][columns], 4 bytes each. A write first allocates the
+ * state, as a push does, but waits for it without a limit.
+ *
+ *   kind                        array      columns              dtype
+ *   GW_ADAGRAD                  "sum"      as many as the row   float32
+ *   GW_ADAGRAD_ROWS             "sum"      1                    float32
+ *   GW_ADAM                     "step"     1                    uint32
+ *   GW_ADAM                     "mean"     as many as the row   float32
+ *   GW_ADAM                     "power"    as many as the row   float32
+ *
+ * Without state, reads give zeros, with which state begins. If an id repeats in a write, its last values count. The
+ * calls are for tools and for saving: they take longer than gw_gather and gw_update. Errors: those of gw_update, and
+ *   GW_INVALID   the kind has no such array
+ *   GW_EXISTS    the tensor has state of another kind of optimizer
+ *   GW_NO_SPACE  no memory for the state */
+GW_API gw_status gw_tensor_state_read(struct gw_client *client, const struct gw_tensor *tensor,
+				      enum gw_optimizer_kind kind, const char *array, const int64_t *ids, uint64_t n,
+				      void *out);
+GW_API gw_status gw_tensor_state_write(struct gw_client *client, const struct gw_tensor *tensor,
+				       enum gw_optimizer_kind kind, const char *array, const int64_t *ids, uint64_t n,
+				       const void *values);
+
 #ifdef __cplusplus
 }
 #endif

@@ -62,6 +62,7 @@ def open(
     transport: str | None = None,
     neighbours: str | None = None,
     threads: int = 0,
+    spin_us: int = 0,
     timeout: float | None = 30.0,
     reconnect: float | None = 300.0,
     insecure: bool = False,
@@ -80,6 +81,8 @@ def open(
     transport: "auto" (the best available of mapped memory, RDMA and TCP), "tcp", "shm" or "verbs".
     neighbours: how remote neighbours are sampled: "auto", "reads" or "requests".
     threads: the number of threads that sample and do input and output; 0: one for each processor.
+    spin_us: microseconds that a thread which waits for servers polls before it sleeps, at most 1,000,000. Polling takes
+        up a processor. 0: it sleeps at once, or the value of deploy/launch.py --spin.
     timeout: seconds that one operation may take; None: no limit.
     reconnect: seconds to try to reach a server after its connection is lost; None: no limit.
     insecure: accept servers on loopback that do not prove a key.
@@ -97,6 +100,7 @@ def open(
         "part_config": _text("part_config", part_config), "servers": _addresses(servers),
         "key_file": _text("key_file", key_file), "transport": _text("transport", transport),
         "neighbours": _text("neighbours", neighbours), "threads": _checks.integer("threads", threads),
+        "spin_us": _checks.integer("spin_us", spin_us),
         "timeout_ms": _checks.milliseconds("timeout", timeout, above=True),
         "reconnect_ms": _checks.milliseconds("reconnect", reconnect), "insecure": _checks.flag("insecure", insecure),
         "no_verify": not _checks.flag("verify", verify), "job": named or f"python-{uuid.uuid4().hex}"},

@@ -28,6 +28,10 @@ Initial = Union[str, float, tuple]
 _PLACES = {"even": "GW_PLACE_EVEN", "striped": "GW_PLACE_STRIPED"}
 _COMBINE = {"sum": "GW_COMBINE_SUM", "mean": "GW_COMBINE_MEAN", "each": "GW_COMBINE_EACH"}
 _KINDS = {name[3:].lower(): kind for kind, name in sorted(ffi.typeof("enum gw_optimizer_kind").elements.items())}
+# {kind: {array of its state: (whether it has the shape of the rows, its dtype)}}
+_STATE: dict[str, dict[str, tuple[bool, Any]]] = {
+    "adagrad": {"sum": (True, np.float32)}, "adagrad_rows": {"sum": (False, np.float32)},
+    "adam": {"step": (False, np.uint32), "mean": (True, np.float32), "power": (True, np.float32)}}
 
 
 def _dtype(name: Any) -> int:
@@ -172,6 +176,60 @@ class Tensor:
         finish(lambda ticket: lib.gw_push_start(
             client.pointer, tensor, _arrays.ids_pointer(array), len(array), _arrays.pointer(rows, "float *"), optimizer,
             ticket))
+
+    def read_state(self, ids: Ids, *, kind: str, array: str) -> Array:
+        """Reads the state that an optimizer has stored with rows.
+
+        ids: as for t[ids].
+        kind: as in push. Rows that were never pushed have zeros.
+        array: "adagrad" has "sum", float32 [len(ids), …] like the rows; "adagrad_rows" has "sum", [len(ids)]; "adam"
+            has "step", int64 [len(ids)], and "mean" and "power", float32 like the rows.
+
+        Raises InvalidError for another kind or array; GraphwireError: GW_EXISTS for a kind other than that of the first
+        push; and the errors of t[ids].
+        """
+        index, (shape, dtype) = RowIndex(ids, self.shape), self._state_rows(kind, array)
+        client, tensor = self._there()
+        out = np.zeros((len(index.ids), *shape), dtype)
+        in_thread(lambda: check(lib.gw_tensor_state_read(
+            client.pointer, tensor, _KINDS[kind], array.encode(), _arrays.ids_pointer(index.ids), len(index.ids),
+            _arrays.pointer(out))))
+        found = out.astype(np.int64) if dtype == np.uint32 else out
+        return index.of(_arrays.public(found, self._graph._torch))
+
+    def write_state(self, ids: Ids, values: Any, *, kind: str, array: str) -> None:
+        """Overwrites the state of rows, which the servers allocate first if necessary. This fixes the tensor's kind of
+        optimizer, as the first push does.
+
+        ids: as for t[ids] = rows. If an id occurs twice, its last value is stored.
+        values: what read_state returns, or an array that broadcasts to its shape.
+
+        Raises ValueError for values of another shape, and for steps outside of 0 to 2**32 - 1; the errors of
+        read_state; GraphwireError: GW_UNSUPPORTED, as push.
+        """
+        index, (shape, dtype) = RowIndex(ids, self.shape), self._state_rows(kind, array)
+        if not index.whole:
+            raise IndexError(f"tensor {self.name}: only the state of whole rows can be overwritten")
+        client, tensor = self._there()
+        given = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+        if dtype == np.uint32 and given.size and not (0 <= given.min() and given.max() < 2**32):
+            raise ValueError(f"steps run from 0 to 2**32 - 1, not from {given.min()} to {given.max()}")
+        expected = (len(index.ids), *shape)
+        try:
+            rows = np.ascontiguousarray(np.broadcast_to(given, expected), dtype)
+        except ValueError:
+            raise ValueError(f"tensor {self.name}: state of shape {list(given.shape)} does not fit "
+                             f"{list(expected)}") from None
+        in_thread(lambda: check(lib.gw_tensor_state_write(
+            client.pointer, tensor, _KINDS[kind], array.encode(), _arrays.ids_pointer(index.ids), len(index.ids),
+            _arrays.pointer(rows))))
+
+    def _state_rows(self, kind: Any, array: Any) -> tuple[tuple[int, ...], Any]:
+        """(shape of a row, dtype) of an array of state. Raises InvalidError."""
+        _checks.choice("kind", kind, _STATE)
+        _checks.choice("array", array, _STATE[kind])
+        like_rows, dtype = _STATE[kind][array]
+        return self.shape[1:] if like_rows else (), dtype
 
     def count_nonzero(self) -> int:
         """The number of elements that are not zero, over all parts. Raises NotFoundError if the tensor was deleted, or

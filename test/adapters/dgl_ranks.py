@@ -126,6 +126,28 @@ def test_optimizers(kind, theirs):
         dist.barrier()
 
 
+def test_saved_state(kind):
+    """Each trainer saves its own share of the rows, and all state comes back."""
+    table = dgl.distributed.DistEmbedding(nodes, 4, name=f"saved-{kind}")
+    optimizer = getattr(dgl.distributed.optim, kind)([table], lr=0.1)
+    table(torch.arange(nodes)).sum().backward()
+    optimizer.step()
+    own = optimizer.local_state_dict()["emb_states"][table.name]["ids"]
+    assert torch.equal(own, g.get_partition_book().partid2nids(rank)) and total(len(own)) == nodes
+    optimizer.save(f"saved-{kind}")
+    before = [state[:] for state in table.optm_state]
+    assert all(state.all() for state in before)
+    dist.barrier()
+    for state in table.optm_state if rank == 0 else ():
+        state[:] = torch.zeros(state.shape)
+    dist.barrier()
+    assert not any(state.count_nonzero() for state in table.optm_state)
+    dist.barrier()
+    optimizer.load(f"saved-{kind}")
+    assert all(torch.equal(state[:], old) for state, old in zip(table.optm_state, before))
+    dist.barrier()
+
+
 def main():
     test_net_type()
     test_init_func()
@@ -135,6 +157,7 @@ def main():
     for kind, theirs in (("SparseAdagrad", torch.optim.Adagrad), ("SparseAdam", torch.optim.Adam)):
         test_optimizers(kind, theirs)
         test_async_optimizers(kind, theirs)
+        test_saved_state(kind)
     g._client.barrier()
     print(f"rank {rank}: ok", flush=True)
     dist.destroy_process_group()

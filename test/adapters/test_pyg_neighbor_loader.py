@@ -427,6 +427,25 @@ def test_bidirectional(source):
         assert pairs == {pair[::-1] for pair in pairs}
 
 
+def test_bidirectional_of_types():
+    """Types with a reverse lose ids and rows of edges, as in PyG; others keep them."""
+    data = HeteroData()
+    data["a"].x, data["b"].x = torch.arange(30), torch.arange(20)
+    for kind in (("a", "to", "b"), ("b", "rev_to", "a"), ("a", "at", "a"), ("b", "on", "b")):
+        data[kind].edge_index = torch.stack([torch.randint(0, data[end].num_nodes, (90,)) for end in kind[::2]])
+        data[kind].edge_attr = torch.arange(90)
+    data["b", "down", "b"].edge_index, data["b", "down", "b"].edge_attr = data["b", "on", "b"].edge_index, torch.arange(90)
+    with from_pyg(data, num_parts=2) as graph:
+        for given in (data, graph):
+            with warnings.catch_warnings(record=True):  # PyG's, of types without one reverse
+                batch = next(iter(NeighborLoader(given, [3, 2], "a", batch_size=9, subgraph_type="bidirectional")))
+            assert not {"edge_attr", "e_id"} & {*batch["a", "to", "b"].keys(), *batch["a", "at", "a"].keys()}
+            assert torch.equal(batch["a", "to", "b"].edge_index, batch["b", "rev_to", "a"].edge_index.flip(0))
+            assert batch["a"].x.tolist() == batch["a"].n_id.tolist()
+            pairs = {tuple(pair) for pair in batch["a", "at", "a"].edge_index.T.tolist()}
+            assert pairs and pairs == {pair[::-1] for pair in pairs}
+
+
 def test_equal_seeds(source):
     """Each seed has its own node, with the same neighbours."""
     seeds = torch.tensor([5, 9, 5, 7, 9, 5])

@@ -3,6 +3,7 @@
 # same time run:
 #
 #   one guest    the transport suite, RDMA's own faults, and the client, in one boot
+#   one guest    the report for a host with a card (test/rdma/run --short), and the doctor, in the same boot
 #   two guests   two hosts: a server and a trainer, with faults of servers, links and devices (test/faults)
 #
 # Each test prints one ok/not ok line; a program that dies or runs out of time is one failed test.
@@ -16,7 +17,7 @@ together='test_client test_tensor_writes test_transport_calls test_transport_def
 choosing='test_client_transports test_arena_numa' # may choose another transport
 alone='test_transport_verbs'                # runs alone, because it removes the device and adds it again
 # The programs of the doctor's test, which removes the device last, and of the faults between two hosts.
-actors='graphwire-cmd faults_trainer faults_server faults_stopped faults_deadline'
+actors='graphwire-cmd faults_trainer faults_server faults_stopped faults_deadline faults_connections'
 limit=1200 whole=2700 # seconds for one program, and for a boot; whole is less than the step's limit of 2800 s
 
 deploy/packages.sh guest || exit 1
@@ -58,6 +59,7 @@ test/guest/run -n check -t $whole -- env GRAPHWIRE_TEST_BED=verbs CMOCKA_MESSAGE
 	'$PWD/test/guest/each' -t $limit -j 2 $words
 	together=\$?
 	'$PWD/test/guest/each' -t $limit '$PWD/build/dev/test/$alone' \
+		'python3 -B $PWD/test/rdma/run --short --limit 600 --build $PWD/build/dev --out /tmp/out/report.txt' \
 		'env GRAPHWIRE_TEST_BED= $PWD/test/guest/doctor $PWD/build/dev/graphwire' && exit \$together" 2>&1 | tee "$one"
 status=${PIPESTATUS[0]}
 wait "$hosts" || status=1
@@ -67,6 +69,12 @@ awk '
 /^# start / { last = $NF; sub(/.*\//, "", last) }
 /^# begin / { program = $NF; sub(/.*\//, "", program); bad = 0; ended = 0; began++ }
 /# SKIP/ { skipped++; next }
+# The findings of test/rdma/run; its summary repeats them.
+/^== summary/ { report = 1 }
+/^# (begin|end) / { report = 0 }
+report { next }
+/^ok - / { sub(/^ok - /, ""); print "ok - verbs rdma/run: " $0; next }
+/^not ok - / { sub(/^not ok - /, ""); print "not ok - verbs rdma/run: " $0; bad++; next }
 /^ok [0-9]+ - / { sub(/^ok [0-9]+ - /, ""); print "ok - verbs " program ": " $0; good++ }
 /^not ok [0-9]+ - / { sub(/^not ok [0-9]+ - /, ""); print "not ok - verbs " program ": " $0; bad++ }
 /^# end / {

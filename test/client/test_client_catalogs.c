@@ -140,6 +140,7 @@ static struct cost take_answers(uint32_t servers, uint32_t first)
 	assert_true(gw_meta_same(client.meta, meta));
 	for (uint32_t p = 0; p < servers; p++)
 		gw_catalog_free(&remotes[p].catalog);
+	gw_free(client.parts);
 	gw_meta_destroy(client.own_meta);
 	assert_int_equal(gw_held_end(), 0);
 	for (uint32_t p = 0; p < servers; p++)

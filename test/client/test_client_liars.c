@@ -75,6 +75,7 @@ static void catalogs_are_looked_up_with_care(void **state)
 				expect(status, GW_PROTOCOL, "");
 			for (uint32_t i = 0; i < PARTS; i++)
 				free(servers[i].catalog.arrays);
+			gw_free(again.parts);
 		}
 	}
 	hear_again(client, &again, servers);
@@ -82,6 +83,7 @@ static void catalogs_are_looked_up_with_care(void **state)
 	expect(gw_remotes_check(&again), GW_PROTOCOL, "another graph under the id");
 	for (uint32_t i = 0; i < PARTS; i++)
 		free(servers[i].catalog.arrays);
+	gw_free(again.parts);
 	gw_client_close(client);
 	setup_end(&setup);
 }

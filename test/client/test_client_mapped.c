@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/numbers/rng.h"
 #include "core/system/clock.h"
 #include "test/support/client_setup.h"
 
@@ -163,12 +164,57 @@ static void an_idle_client_unmaps_memory(void **state)
 	setup_end(&setup);
 }
 
+/* A long list of rows in reach takes several turns. The rows are those that a server sends; a bad id in any turn is
+ * named; a list that is cancelled between two turns ends, and the client goes on. */
+static void long_lists_take_turns(void **state)
+{
+	(void)state;
+	enum { ROWS = 700000 };
+	struct setup setup;
+	setup_begin(&setup, 64, 2, NULL);
+	struct gw_client_options options = {
+		.servers = setup.cluster.list, .server_count = 2, .threads = 1, .transport = "tcp"};
+	struct gw_client_options alone = {.part_config = setup.fixture.folder, .threads = 1};
+	struct gw_client *sent = open_client(&options);
+	options.transport = "shm";
+	struct gw_client *clients[] = {open_client(&options), open_client(&alone)};
+	const struct gw_tensor *feat = node_tensor(sent, "paper", "feat");
+	uint64_t bytes = ROWS * feat->row_bytes, nodes = feat->shape[0];
+	int64_t *ids = malloc(ROWS * sizeof(*ids));
+	uint8_t *expected = malloc(bytes), *rows = malloc(bytes);
+	assert_true(ids && expected && rows);
+	for (uint64_t i = 0; i < ROWS; i++)
+		ids[i] = (int64_t)(gw_mix64(i) % nodes);
+	assert_int_equal(gw_gather(sent, feat, ids, ROWS, expected), GW_OK);
+	for (int c = 0; c < 2; c++) {
+		const struct gw_tensor *tensor = node_tensor(clients[c], "paper", "feat");
+		memset(rows, 0, bytes);
+		assert_int_equal(gw_gather(clients[c], tensor, ids, ROWS, rows), GW_OK);
+		assert_memory_equal(rows, expected, bytes);
+		ids[ROWS - 2] = (int64_t)nodes;
+		expect(gw_gather(clients[c], tensor, ids, ROWS, rows), GW_RANGE, "position 699998");
+		ids[ROWS - 2] = (int64_t)(gw_mix64(ROWS - 2) % nodes);
+		struct gw_ticket *ticket;
+		assert_int_equal(gw_gather_start(clients[c], tensor, ids, ROWS, rows, &ticket), GW_OK);
+		gw_cancel(ticket); /* the copies may have been faster */
+		assert_int_equal(gw_gather(clients[c], tensor, ids, 1000, rows), GW_OK);
+		assert_memory_equal(rows, expected, 1000 * feat->row_bytes);
+		gw_client_close(clients[c]);
+	}
+	gw_client_close(sent);
+	free(ids);
+	free(rows);
+	free(expected);
+	setup_end(&setup);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(some_are_mapped),
 		cmocka_unit_test(a_mapped_server_becomes_a_remote_one),
 		cmocka_unit_test(an_idle_client_unmaps_memory),
+		cmocka_unit_test(long_lists_take_turns),
 	};
 	cluster_offer("shm");
 	return cmocka_run_group_tests(tests, NULL, NULL);

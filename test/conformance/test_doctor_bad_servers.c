@@ -20,7 +20,7 @@
 #include "test/support/relay.h"
 #include "test/support/transport_bed.h"
 
-static const struct bed_kind tcp = {"tcp", NULL, "tcp", true, false};
+static const struct bed_kind tcp = {"tcp", NULL, "tcp", true, false, 0};
 
 static void no_process_and_silent_process(void **state)
 {

@@ -161,7 +161,7 @@ struct twin {
 	struct gw_listener *listener;
 };
 
-static const struct bed_kind tcp = {"tcp", NULL, "tcp", true, false};
+static const struct bed_kind tcp = {"tcp", NULL, "tcp", true, false, 0};
 
 static void twin_begin(struct twin *twin, uint64_t incarnation, uint64_t claimed)
 {
@@ -322,7 +322,7 @@ static void one_transport_is_asked_for(void **state)
 static void rdma_is_reached_and_compared(void **state)
 {
 	(void)state;
-	const struct bed_kind verbs = {"verbs", NULL, "verbs", true, true};
+	const struct bed_kind verbs = {"verbs", NULL, "verbs", true, true, 0};
 	struct bed bed;
 	struct asking asking;
 	if (!gw_bed_possible(&verbs))
@@ -355,7 +355,7 @@ static void servers_are_hosts_and_ports(void **state)
 static void short_memory_is_an_error(void **state)
 {
 	(void)state;
-	const struct bed_kind memory = {"memory", NULL, "memory", false, false};
+	const struct bed_kind memory = {"memory", NULL, "memory", false, false, 0};
 	struct bed bed;
 	gw_bed_begin(&bed, &memory, NULL);
 	gw_bed_pause(&bed);

@@ -28,7 +28,7 @@ static void keep_line(void *context, enum gw_log_level level, const char *text)
 /* Runs in the sandbox. Returns the number of the failed check. */
 static int live(void *context)
 {
-	static const struct bed_kind automatic = {"tcp/auto", "auto", "tcp", true, false};
+	static const struct bed_kind automatic = {"tcp/auto", "auto", "tcp", true, false, 0};
 	static const struct gw_poll_group_options forced = {.tcp_driver = "io_uring"};
 	const char *reason = context;
 	gw_log_set_sink(keep_line, NULL);

@@ -14,7 +14,7 @@
 
 #define SGES_MAX  16
 #define WORKS_MAX 1024 /* in flight on one queue pair */
-#define QPS_MAX   4096
+#define QPS_MAX   65536
 #define LATE_NS   (50 * GW_NS_PER_MS)
 #define DEVICES   64 /* devices during the program's life, one at a time */
 
@@ -25,6 +25,7 @@ struct fabric_cq {
 	struct ibv_wc *entries; /* [ibv.cqe] */
 	uint32_t begin, end;
 	bool armed;
+	uint32_t qp_count; /* queue pairs that use it */
 };
 
 struct fabric_channel {
@@ -45,12 +46,14 @@ struct fabric_qp {
 	struct ibv_qp ibv;
 	struct fabric_qp *peer;
 	bool failed;
+	uint32_t at, busy; /* the place in fabric.qps, and 1 + the place in fabric.busy */
 	uint32_t work_begin, work_end, receive_begin, receive_end;
-	struct fabric_work works[WORKS_MAX];
-	struct {
+	uint32_t works_max, receives_max; /* powers of two */
+	struct fabric_work *works;
+	struct fabric_receive {
 		uint64_t wr_id;
 		struct ibv_sge sge;
-	} receives[WORKS_MAX];
+	} * receives;
 };
 
 static struct {
@@ -59,10 +62,11 @@ static struct {
 	uint32_t turn; /* index of the present device in contexts */
 	bool gone, running;
 	pthread_cond_t posted;
-	struct fabric_qp *qps[QPS_MAX];
-	uint32_t qp_count, next_qp;
+	struct fabric_qp *qps[QPS_MAX], *busy[QPS_MAX]; /* all; those with work */
+	uint32_t qp_count, busy_count, next_qp;
 	uint64_t seed;
 	struct fabric_reads reads;
+	struct fabric_counts counts;
 } fabric = {.posted = PTHREAD_COND_INITIALIZER, .next_qp = 16};
 
 /* --- Completion queues. --- */
@@ -104,8 +108,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	struct fabric_cq *cq = (struct fabric_cq *)ibv;
 	struct fabric_channel *channel = (struct fabric_channel *)ibv->channel;
 	pthread_mutex_lock(&fabric_lock);
-	for (uint32_t i = 0; i < fabric.qp_count; i++)
-		fabric_must(fabric.qps[i]->ibv.send_cq != ibv, "a completion queue in use is destroyed");
+	fabric_must(cq->qp_count == 0, "a completion queue in use is destroyed");
 	for (uint32_t i = 0; i < channel->count;) {
 		uint64_t one;
 		if (channel->unread[i] != cq) {
@@ -185,6 +188,21 @@ void fabric_connect(struct fabric_qp *a, struct fabric_qp *b)
 	b->peer = a;
 }
 
+/* Enters the queue pair among those with work, or removes it. */
+static void busy_set(struct fabric_qp *qp)
+{
+	bool busy = qp->work_begin != qp->work_end;
+	if (busy && !qp->busy) {
+		fabric.busy[fabric.busy_count++] = qp;
+		qp->busy = fabric.busy_count;
+	} else if (!busy && qp->busy) {
+		struct fabric_qp *last = fabric.busy[--fabric.busy_count];
+		fabric.busy[qp->busy - 1] = last;
+		last->busy = qp->busy;
+		qp->busy = 0;
+	}
+}
+
 static void work_end(struct fabric_qp *qp, const struct fabric_work *work, enum ibv_wc_status status)
 {
 	if (work->signalled || status != IBV_WC_SUCCESS)
@@ -195,9 +213,10 @@ void fabric_qp_fail(struct fabric_qp *qp)
 {
 	qp->failed = true;
 	for (; qp->work_begin != qp->work_end; qp->work_begin++)
-		work_end(qp, &qp->works[qp->work_begin % WORKS_MAX], IBV_WC_WR_FLUSH_ERR);
+		work_end(qp, &qp->works[qp->work_begin % qp->works_max], IBV_WC_WR_FLUSH_ERR);
+	busy_set(qp);
 	for (; qp->receive_begin != qp->receive_end; qp->receive_begin++) {
-		uint64_t wr_id = qp->receives[qp->receive_begin % WORKS_MAX].wr_id;
+		uint64_t wr_id = qp->receives[qp->receive_begin % qp->receives_max].wr_id;
 		cq_push(qp->ibv.recv_cq, (struct ibv_wc){.wr_id = wr_id, .status = IBV_WC_WR_FLUSH_ERR});
 	}
 }
@@ -225,7 +244,7 @@ static enum ibv_wc_status do_send(struct fabric_qp *qp, const struct fabric_work
 	const struct ibv_sge *from = &work->sges[0];
 	if (peer->receive_begin == peer->receive_end)
 		return IBV_WC_RNR_RETRY_EXC_ERR;
-	uint32_t at = peer->receive_begin++ % WORKS_MAX;
+	uint32_t at = peer->receive_begin++ % peer->receives_max;
 	const struct ibv_sge *to = &peer->receives[at].sge;
 	fabric_must(work->sge_count == 1 && from->length <= to->length, "a message longer than its receive");
 	fabric_must(fabric_mr_holds(from->lkey, from->addr, from->length, 0),
@@ -240,8 +259,9 @@ static enum ibv_wc_status do_send(struct fabric_qp *qp, const struct fabric_work
 /* Does the next work of a queue pair. */
 static void work_do(struct fabric_qp *qp)
 {
-	struct fabric_work work = qp->works[qp->work_begin++ % WORKS_MAX];
+	struct fabric_work work = qp->works[qp->work_begin++ % qp->works_max];
 	enum ibv_wc_status status = IBV_WC_RETRY_EXC_ERR;
+	busy_set(qp);
 	if (qp->peer && !qp->peer->failed)
 		status = work.opcode == IBV_WR_SEND ? do_send(qp, &work) : do_read(&work);
 	work_end(qp, &work, status);
@@ -253,11 +273,12 @@ static void work_do(struct fabric_qp *qp)
  * LATE_NS. */
 static void works_catch_up(const struct ibv_cq *cq)
 {
-	for (uint32_t i = 0; i < fabric.qp_count; i++) {
-		struct fabric_qp *qp = fabric.qps[i];
+	for (uint32_t i = fabric.busy_count; i-- > 0;) {
+		struct fabric_qp *qp = fabric.busy[i];
 		while (qp->ibv.send_cq == cq && qp->work_begin != qp->work_end &&
-		       qp->works[qp->work_begin % WORKS_MAX].posted_ns + LATE_NS < gw_now_ns())
+		       qp->works[qp->work_begin % qp->works_max].posted_ns + LATE_NS < gw_now_ns())
 			work_do(qp);
+		i = i < fabric.busy_count ? i : fabric.busy_count;
 	}
 }
 
@@ -279,17 +300,11 @@ static void *device_run(void *argument)
 	(void)argument;
 	pthread_mutex_lock(&fabric_lock);
 	for (;;) {
-		uint32_t first = fabric.qp_count ? (uint32_t)(gw_mix64(++fabric.seed) % fabric.qp_count) : 0;
-		struct fabric_qp *busy = NULL;
-		for (uint32_t i = 0; i < fabric.qp_count && !busy; i++) {
-			struct fabric_qp *qp = fabric.qps[(first + i) % fabric.qp_count];
-			busy = qp->work_begin != qp->work_end ? qp : NULL;
-		}
-		if (!busy) {
+		if (!fabric.busy_count) {
 			pthread_cond_wait(&fabric.posted, &fabric_lock);
 			continue;
 		}
-		work_do(busy);
+		work_do(fabric.busy[gw_mix64(++fabric.seed) % fabric.busy_count]);
 		/* Let other threads post, poll and deregister memory in between. */
 		pthread_mutex_unlock(&fabric_lock);
 		pthread_mutex_lock(&fabric_lock);
@@ -303,9 +318,9 @@ static int fabric_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct i
 	(void)bad;
 	pthread_mutex_lock(&fabric_lock);
 	for (; wr; wr = wr->next) {
-		fabric_must(qp->work_end - qp->work_begin < WORKS_MAX && wr->num_sge <= SGES_MAX,
+		fabric_must(qp->work_end - qp->work_begin < qp->works_max && wr->num_sge <= SGES_MAX,
 			    "too much work is posted");
-		struct fabric_work *work = &qp->works[qp->work_end++ % WORKS_MAX];
+		struct fabric_work *work = &qp->works[qp->work_end++ % qp->works_max];
 		*work = (struct fabric_work){.wr_id = wr->wr_id,
 					     .remote = wr->wr.rdma.remote_addr,
 					     .posted_ns = gw_now_ns(),
@@ -318,7 +333,12 @@ static int fabric_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct i
 		fabric.reads.reads += wr->opcode == IBV_WR_RDMA_READ;
 		for (int i = 0; wr->opcode == IBV_WR_RDMA_READ && i < wr->num_sge; i++)
 			fabric.reads.bytes += wr->sg_list[i].length;
+		if (wr->opcode == IBV_WR_SEND) {
+			fabric.counts.messages[*(const uint8_t *)(uintptr_t)wr->sg_list[0].addr % FABRIC_TYPES]++;
+			fabric.counts.message_bytes += wr->sg_list[0].length;
+		}
 	}
+	busy_set(qp);
 	if (qp->failed)
 		fabric_qp_fail(qp);
 	pthread_cond_signal(&fabric.posted);
@@ -334,25 +354,48 @@ struct fabric_reads fabric_reads(void)
 	return reads;
 }
 
+struct fabric_counts fabric_counts(void)
+{
+	pthread_mutex_lock(&fabric_lock);
+	struct fabric_counts counts = fabric.counts;
+	counts.qps_open = fabric.qp_count;
+	counts.pinned_bytes = fabric_pinned();
+	pthread_mutex_unlock(&fabric_lock);
+	return counts;
+}
+
 static int fabric_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct fabric_qp *qp = fabric_qp_of(ibv);
 	(void)bad;
 	pthread_mutex_lock(&fabric_lock);
-	fabric_must(qp->receive_end - qp->receive_begin < WORKS_MAX && wr->num_sge == 1 && !wr->next,
+	fabric_must(qp->receive_end - qp->receive_begin < qp->receives_max && wr->num_sge == 1 && !wr->next,
 		    "a receive that the device does not support");
-	qp->receives[qp->receive_end % WORKS_MAX].wr_id = wr->wr_id;
-	qp->receives[qp->receive_end++ % WORKS_MAX].sge = wr->sg_list[0];
+	qp->receives[qp->receive_end++ % qp->receives_max] = (struct fabric_receive){wr->wr_id, wr->sg_list[0]};
 	if (qp->failed)
 		fabric_qp_fail(qp);
 	pthread_mutex_unlock(&fabric_lock);
 	return 0;
 }
 
+static uint32_t power_of_two(uint32_t least)
+{
+	uint32_t power = 1;
+	while (power < least)
+		power *= 2;
+	return power;
+}
+
 struct ibv_qp *fabric_qp_create(struct ibv_context *context, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
 	struct fabric_qp *qp = fabric_calloc(sizeof(*qp));
 	pthread_t thread;
+	fabric_must(init->cap.max_send_wr && init->cap.max_send_wr <= WORKS_MAX && init->cap.max_recv_wr <= WORKS_MAX,
+		    "a queue pair of impossible size");
+	qp->works_max = power_of_two(init->cap.max_send_wr);
+	qp->receives_max = power_of_two(init->cap.max_recv_wr);
+	qp->works = fabric_calloc(qp->works_max * sizeof(*qp->works));
+	qp->receives = fabric_calloc(qp->receives_max * sizeof(*qp->receives));
 	pthread_mutex_lock(&fabric_lock);
 	qp->ibv = (struct ibv_qp){.context = context,
 				  .pd = pd,
@@ -360,7 +403,10 @@ struct ibv_qp *fabric_qp_create(struct ibv_context *context, struct ibv_pd *pd, 
 				  .recv_cq = init->recv_cq,
 				  .qp_num = fabric.next_qp++};
 	fabric_must(fabric.qp_count < QPS_MAX, "more queue pairs than the device has");
+	qp->at = fabric.qp_count;
 	fabric.qps[fabric.qp_count++] = qp;
+	fabric.counts.qps_made++;
+	((struct fabric_cq *)init->send_cq)->qp_count++;
 	if (!fabric.running) {
 		fabric_must(pthread_create(&thread, NULL, device_run, NULL) == 0, "cannot start the device's thread");
 		pthread_detach(thread);
@@ -374,13 +420,17 @@ void fabric_qp_destroy(struct ibv_qp *ibv)
 {
 	struct fabric_qp *qp = fabric_qp_of(ibv);
 	pthread_mutex_lock(&fabric_lock);
-	uint32_t at = 0;
-	while (fabric.qps[at] != qp)
-		at++;
-	fabric.qps[at] = fabric.qps[--fabric.qp_count];
+	struct fabric_qp *last = fabric.qps[--fabric.qp_count];
+	fabric.qps[qp->at] = last;
+	last->at = qp->at;
+	qp->work_begin = qp->work_end;
+	busy_set(qp);
+	((struct fabric_cq *)ibv->send_cq)->qp_count--;
 	if (qp->peer)
 		qp->peer->peer = NULL;
 	pthread_mutex_unlock(&fabric_lock);
+	free(qp->works);
+	free(qp->receives);
 	free(qp);
 }
 

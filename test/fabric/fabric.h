@@ -38,6 +38,16 @@ struct fabric_reads {
 };
 struct fabric_reads fabric_reads(void);
 
+/* What was done since the program's start, and what exists at present. */
+#define FABRIC_TYPES 8u
+struct fabric_counts {
+	uint64_t qps_made, qps_open;
+	uint64_t messages[FABRIC_TYPES]; /* by their first byte: enum verbs_message_type */
+	uint64_t message_bytes;
+	uint64_t pinned_bytes; /* registered and not readable by peers: destinations and messages */
+};
+struct fabric_counts fabric_counts(void);
+
 /* --- Shared by the device's files. --- */
 
 extern pthread_mutex_t fabric_lock; /* protects all state of the device */
@@ -49,6 +59,7 @@ struct ibv_context *fabric_context(void);
  * regions. The caller holds the lock. */
 bool fabric_mr_holds(uint32_t key, uint64_t at, uint64_t bytes, int access);
 bool fabric_mr_in(const struct ibv_pd *pd);
+uint64_t fabric_pinned(void);
 /* Copies in pieces, starting with a random piece. The caller holds the lock. */
 void fabric_copy(uint8_t *to, const uint8_t *from, uint32_t bytes);
 

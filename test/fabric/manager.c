@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "core/memory/list.h"
 #include "test/fabric/fabric.h"
 #include "transport/verbs/handshake.h"
 
@@ -23,13 +24,13 @@ struct fabric_events {
 
 struct fabric_id {
 	struct rdma_cm_id id;
-	struct fabric_id *next; /* in the list of all ids */
-	struct fabric_id *peer; /* set by the connection request */
+	struct fabric_id *next, **previous; /* in the list of all ids */
+	struct fabric_id *peer;             /* set by the connection request */
 	bool listens, connected;
 	uint16_t port; /* the port where it listens or connects to */
 };
 
-static struct fabric_id *ids;
+static struct fabric_id *ids, *listeners[UINT16_MAX + 1]; /* listeners by port */
 static uint16_t next_port = 20000;
 static unsigned connects_failing, tokens_spoiled;
 
@@ -128,8 +129,7 @@ static struct fabric_id *id_make(struct rdma_event_channel *channel, void *conte
 	fabric_must(id != NULL, "out of memory");
 	id->id.channel = channel;
 	id->id.context = context;
-	id->next = ids;
-	ids = id;
+	GW_LIST_INSERT(ids, id);
 	return id;
 }
 
@@ -161,12 +161,11 @@ static void id_part(struct fabric_id *id)
 
 static void id_free(struct fabric_id *id)
 {
-	struct fabric_id **at = &ids;
 	id_part(id);
 	events_drop(id);
-	while (*at != id)
-		at = &(*at)->next;
-	*at = id->next;
+	if (id->listens)
+		listeners[id->port] = NULL;
+	GW_LIST_REMOVE(id);
 	free(id);
 }
 
@@ -252,6 +251,7 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 	pthread_mutex_lock(&fabric_lock);
 	inside->listens = true;
 	inside->port = next_port++;
+	listeners[inside->port] = inside;
 	pthread_mutex_unlock(&fabric_lock);
 	return 0;
 }
@@ -332,9 +332,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 		spoiled.private_data = data;
 		param = &spoiled;
 	}
-	struct fabric_id *listener = ids;
-	while (listener && (!listener->listens || listener->port != inside->port))
-		listener = listener->next;
+	struct fabric_id *listener = listeners[inside->port];
 	if (connects_failing) {
 		connects_failing--;
 		fabric_qp_fail(fabric_qp_of(id->qp));

@@ -16,6 +16,7 @@ struct fabric_mr {
 static struct {
 	struct fabric_mr *by_key[MRS_MAX];
 	uint32_t readable; /* memory regions that peers may read */
+	uint64_t pinned;   /* bytes of the others */
 	uint32_t next_key;
 	uint64_t seed;
 } regions = {.next_key = 1};
@@ -31,6 +32,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *memory, size_t bytes, int acc
 		.access = access};
 	regions.by_key[key] = mr;
 	regions.readable += access & IBV_ACCESS_REMOTE_READ ? 1 : 0;
+	regions.pinned += access & IBV_ACCESS_REMOTE_READ ? 0 : bytes;
 	pthread_mutex_unlock(&fabric_lock);
 	return &mr->ibv;
 }
@@ -48,6 +50,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	fabric_must(regions.by_key[ibv->lkey] == mr, "a memory region that does not exist is deregistered");
 	regions.by_key[ibv->lkey] = NULL;
 	regions.readable -= mr->access & IBV_ACCESS_REMOTE_READ ? 1 : 0;
+	regions.pinned -= mr->access & IBV_ACCESS_REMOTE_READ ? 0 : ibv->length;
 	pthread_mutex_unlock(&fabric_lock);
 	free(mr);
 	return 0;
@@ -59,6 +62,11 @@ unsigned fabric_readable(void)
 	unsigned count = regions.readable;
 	pthread_mutex_unlock(&fabric_lock);
 	return count;
+}
+
+uint64_t fabric_pinned(void)
+{
+	return regions.pinned;
 }
 
 bool fabric_mr_holds(uint32_t key, uint64_t at, uint64_t bytes, int access)

@@ -2,10 +2,13 @@
  *
  *   a read of all bytes, for comparison -> one connection for each round -> creates "ready", waits for "go":
  *   meanwhile the script slows the link -> rounds: a read with a short deadline -> GW_DEADLINE, in time
- *   -> copies the buffer -> waits until the late bytes would have arrived -> no buffer has changed
+ *   -> copies the buffer -> with --passed: creates this file, waits for --back: the script repairs the link meanwhile
+ *   -> waits until the late bytes would have arrived -> no buffer has changed
  *
+ * With --lost, a read may also end because the server is lost: the script has killed it.
  * On failure the status is 1, and one line says which step failed. */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +26,8 @@
 
 struct command {
 	struct gw_address server;
-	const char *key_file, *ready, *go;
+	const char *key_file, *ready, *go, *passed, *back;
+	bool lost;
 };
 
 struct round {
@@ -47,6 +51,9 @@ static const struct gw_option table[] = {
 	{"ready", "FILE", "created when every round is connected", 0,
 	 GW_OPTION_TEXT(C, ready, .missing = "which file?")},
 	{"go", "FILE", "then awaited", 0, GW_OPTION_TEXT(C, go, .missing = "which file?")},
+	{"passed", "FILE", "created when every deadline has passed", 0, GW_OPTION_TEXT(C, passed)},
+	{"back", "FILE", "then awaited, if --passed is given", 0, GW_OPTION_TEXT(C, back)},
+	{"lost", NULL, "the server may be lost", 0, GW_OPTION_FLAG(C, lost)},
 	{0},
 };
 #undef C
@@ -95,7 +102,7 @@ static gw_status post(struct round *round, uint64_t deadline_ns)
 		       : gw_fail(GW_INVALID, "no room for a first read");
 }
 
-static gw_status miss_deadline(struct gw_poll_group *group, uint32_t number, uint64_t *late_ms)
+static gw_status miss_deadline(struct gw_poll_group *group, uint32_t number, bool lost, uint64_t *late_ms)
 {
 	struct round *round = &rounds[number];
 	uint64_t deadline = gw_now_ns() + (1 + 10 * number) * GW_NS_PER_MS;
@@ -105,7 +112,7 @@ static gw_status miss_deadline(struct gw_poll_group *group, uint32_t number, uin
 	uint64_t now = gw_now_ns(), late = now > deadline ? (now - deadline) / GW_NS_PER_MS : 0;
 	memcpy(round->noted, round->landing, BYTES);
 	*late_ms = late > *late_ms ? late : *late_ms;
-	if (status != GW_DEADLINE)
+	if (status != GW_DEADLINE && !(lost && status == GW_PEER_LOST))
 		return gw_fail(GW_INVALID, "round %u: a deadline of %u ms: \"%s\": %s", number, 1 + 10 * number,
 			       gw_status_text(status), status != GW_OK ? gw_last_error() : "");
 	return GW_OK;
@@ -124,7 +131,9 @@ static gw_status run(const struct command *c, struct gw_poll_group *group)
 	if (status == GW_OK)
 		status = go_wait(c->ready, c->go);
 	for (uint32_t i = 0; i < ROUNDS && status == GW_OK; i++)
-		status = miss_deadline(group, i, &late_ms);
+		status = miss_deadline(group, i, c->lost, &late_ms);
+	if (status == GW_OK && c->passed)
+		status = go_wait(c->passed, c->back);
 	uint64_t end = gw_now_ns() + AFTER_MS * GW_NS_PER_MS;
 	while (status == GW_OK && gw_now_ns() < end)
 		if (gw_poll_group_poll(group, &completion, 1, 10 * GW_NS_PER_MS))
@@ -144,6 +153,10 @@ int main(int argc, char **argv)
 	struct command command = {0};
 	struct gw_poll_group *group = NULL;
 	gw_options_parse(&options, argc, argv, &command);
+	if (command.passed && !command.back) {
+		fputs("late: --passed needs --back\n", stderr);
+		return 2;
+	}
 	gw_status status = gw_poll_group_create(&(struct gw_poll_group_options){0}, &group);
 	if (status == GW_OK)
 		status = run(&command, group);

@@ -19,15 +19,15 @@
 #include "tools/epoch_side.h"
 #include "tools/minibatch_compare.h"
 
-#define READS      20000u
-#define PICKS      100000u
 #define FANOUT     50
 #define SEEDS      200u
 #define REQUEST_MS 5000
 
 struct command {
 	const char *part_config, *key_file, *servers[8], *ready, *go;
+	const char *transport;
 	uint32_t server_count;
+	uint64_t reads, picks;
 };
 
 static gw_status take_servers(void *input, char *text)
@@ -36,12 +36,17 @@ static gw_status take_servers(void *input, char *text)
 	return gw_split_list(text, 8, c->servers, &c->server_count);
 }
 
+static const char *const transports[] = {"auto", "verbs", NULL};
+
 #define C struct command
 static const struct gw_option table[] = {
 	{"part-config", "FOLDER", "the graph", 0, GW_OPTION_TEXT(C, part_config, .missing = "which graph?")},
 	{"servers", "ADDR:PORT,...", "a server for each part; the first will be stopped", 0,
 	 GW_OPTION_CALL(take_servers)},
 	{"key-file", "FILE", "the servers' key", 0, GW_OPTION_TEXT(C, key_file)},
+	{"transport", "NAME", "transport to the servers", 0, GW_OPTION_CHOICE(C, transport, transports)},
+	{"reads", "N", "rows to read (20,000)", 0, GW_OPTION_NUMBER(C, reads, 1, UINT32_MAX)},
+	{"picks", "N", "draws by weight (100,000)", 0, GW_OPTION_NUMBER(C, picks, 1, UINT32_MAX)},
 	{"ready", "FILE", "created when the clients are connected", 0,
 	 GW_OPTION_TEXT(C, ready, .missing = "which file?")},
 	{"go", "FILE", "then awaited", 0, GW_OPTION_TEXT(C, go, .missing = "which file?")},
@@ -69,7 +74,8 @@ static gw_status compare_epoch(struct gw_epoch_side *side, struct gw_epoch_side 
 
 /* Reads rows of part 0 in random order. A call has no row twice and seldom two adjacent rows in sequence, so each row
  * is a read of its own. */
-static gw_status read_rows(struct gw_epoch_side *side, struct gw_epoch_side *reference, uint64_t *reads)
+static gw_status read_rows(struct gw_epoch_side *side, struct gw_epoch_side *reference, uint64_t wanted,
+			   uint64_t *reads)
 {
 	const struct gw_tensor *tensor = side->options.spec.fetches[0].tensor;
 	int64_t begin, end;
@@ -82,7 +88,7 @@ static gw_status read_rows(struct gw_epoch_side *side, struct gw_epoch_side *ref
 		status = GW_NO_MEMORY;
 	for (uint64_t i = 0; status == GW_OK && i < n; i++)
 		ids[i] = begin + (int64_t)i;
-	while (status == GW_OK && *reads < READS) {
+	while (status == GW_OK && *reads < wanted) {
 		for (uint64_t i = n - 1; i > 0; i--) {
 			word = gw_mix64(word + 0x9e3779b97f4a7c15ull);
 			uint64_t j = word % (i + 1);
@@ -106,14 +112,15 @@ static gw_status read_rows(struct gw_epoch_side *side, struct gw_epoch_side *ref
 
 /* Draws by weight for nodes of part 0, and compares with the folder. A draw with replacement from a list that is not
  * empty gives FANOUT picks. */
-static gw_status draw_by_weight(struct gw_epoch_side *side, struct gw_epoch_side *reference, uint64_t *picks)
+static gw_status draw_by_weight(struct gw_epoch_side *side, struct gw_epoch_side *reference, uint64_t wanted,
+				uint64_t *picks)
 {
 	static const int32_t fanouts[] = {FANOUT};
 	static const struct gw_edge_rule rules[] = {{.weight = "weight"}};
 	const struct gw_sample_spec spec = {.hops = 1, .fanouts = fanouts, .replace = true, .rules = rules};
 	int64_t begin, end, seeds[SEEDS];
 	gw_status status = gw_part_range(side->client, side->options.spec.fetches[0].tensor->type, 0, &begin, &end);
-	for (uint64_t stream = 0; status == GW_OK && *picks < PICKS; stream++) {
+	for (uint64_t stream = 0; status == GW_OK && *picks < wanted; stream++) {
 		struct gw_minibatch *batch = NULL, *expected = NULL;
 		for (uint32_t i = 0; i < SEEDS; i++)
 			seeds[i] = begin + (int64_t)((stream * SEEDS + i) % (uint64_t)(end - begin));
@@ -154,6 +161,7 @@ static gw_status run(const struct command *c, struct gw_epoch_side sides[3])
 	struct gw_client_options by_reads = {.servers = c->servers,
 					     .server_count = c->server_count,
 					     .key_file = c->key_file,
+					     .transport = c->transport,
 					     .threads = 1,
 					     .neighbours = "reads",
 					     .order = "never"};
@@ -175,17 +183,15 @@ static gw_status run(const struct command *c, struct gw_epoch_side sides[3])
 		status = compare_epoch(&sides[0], &sides[2], &batches);
 	uint64_t begun = gw_now_ns();
 	if (status == GW_OK)
-		status = read_rows(&sides[0], &sides[2], &reads);
+		status = read_rows(&sides[0], &sides[2], c->reads, &reads);
 	uint64_t rows_ms = (gw_now_ns() - begun) / GW_NS_PER_MS;
 	if (status == GW_OK)
-		status = draw_by_weight(&sides[0], &sides[2], &picks);
+		status = draw_by_weight(&sides[0], &sides[2], c->picks, &picks);
 	uint64_t picks_ms = (gw_now_ns() - begun) / GW_NS_PER_MS - rows_ms;
 	if (status == GW_OK)
 		status = expect_deadline(&sides[1], c->servers[0], &took_ms);
-	if (status == GW_OK) {
-		more = READS - 1;
-		status = read_rows(&sides[0], &sides[2], &more);
-	}
+	if (status == GW_OK)
+		status = read_rows(&sides[0], &sides[2], 1, &more);
 	if (status == GW_OK)
 		printf("%" PRIu64 " batches, %" PRIu64 " rows in %" PRIu64 " ms, %" PRIu64
 		       " draws by weight in %" PRIu64 " ms, a request that ended after %" PRIu64 " ms\n",
@@ -196,7 +202,7 @@ static gw_status run(const struct command *c, struct gw_epoch_side sides[3])
 int main(int argc, char **argv)
 {
 	static const struct gw_options options = {.table = table, .doc = "Tests a client of a stopped server."};
-	struct command command = {0};
+	struct command command = {.reads = 20000, .picks = 100000};
 	struct gw_epoch_side sides[3] = {0};
 	gw_options_parse(&options, argc, argv, &command);
 	gw_status status = run(&command, sides);

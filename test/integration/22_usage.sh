@@ -21,6 +21,8 @@ done <<'TABLE'
 2 r/s              import --edges a:r/s:b=e --out made
 2 64               import --edges aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:r:b=e --out made
 2 testing          import --triples testing=e --out made
+2 too.many         import --triples train:x=e --out made
+1 absent           import --quiet --triples ./k=1/absent --out made
 2 ab               import --from e --delimiter ab --out made
 2 comment          import --from e --comment 12345678 --out made
 2 src-column.*0    import --from e --src-column 0 --out made
@@ -111,6 +113,10 @@ done <<'TABLE'
 2 0                serve --part-config graph --part 0 --listen 127.0.0.1:0 --threads 0
 2 pigeon           serve --part-config graph --part 0 --listen 127.0.0.1:0 --transport pigeon
 2 kqueue           serve --part-config graph --part 0 --listen 127.0.0.1:0 --tcp-driver kqueue
+2 always           serve --part-config graph --part 0 --listen 127.0.0.1:0 --prefetch always
+2 1000001          serve --part-config graph --part 0 --listen 127.0.0.1:0 --spin 1000001
+2 long             serve --part-config graph --part 0 --listen 127.0.0.1:0 --spin long
+2 0                doctor --spin 0
 2 maybe            serve --part-config graph --part 0 --listen 127.0.0.1:0 --hugepages maybe
 2 left             serve --part-config graph --part 0 --listen 127.0.0.1:0 --numa left
 2 0                serve --part-config graph --part 0 --listen 127.0.0.1:0 --connections 0
@@ -155,6 +161,7 @@ done <<'TABLE'
 2 kqueue           bench threads --tcp-driver kqueue
 2 8                bench update --row 8
 2 0                bench threads --threads 0
+2 0                bench connections --rows 0
 2 kqueue           bench load --driver kqueue
 2 3                bench load --piece 3
 2 0                bench load --files 0

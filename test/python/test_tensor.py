@@ -467,3 +467,48 @@ def test_rows_that_do_not_fit_are_refused_by_the_name_of_the_tensor(graph):
             tensor[ids] = np.ones(given)
     assert not np.asarray(tensor[:]).any()
     graph.delete_tensor("fits")
+
+
+@pytest.mark.parametrize("kind, array, like_rows", [
+    ("adagrad", "sum", True), ("adagrad_rows", "sum", False), ("adam", "step", False), ("adam", "mean", True),
+    ("adam", "power", True)])
+def test_state_is_what_was_written(graph, kind, array, like_rows):
+    tensor = graph.create_tensor("some", (100, 3))
+    expected = torch.zeros((100, 3) if like_rows else 100, dtype=torch.int64 if array == "step" else torch.float32)
+    assert torch.equal(tensor.read_state(slice(None), kind=kind, array=array), expected)  # before the first push
+    ids = torch.tensor([99, 4, 0, 4])
+    values = torch.arange(1, 5 if not like_rows else 13).reshape(4, *expected.shape[1:]).to(expected.dtype)
+    tensor.write_state(ids, values, kind=kind, array=array)
+    for row, value in zip(ids, values):
+        expected[row] = value
+    assert torch.equal(tensor.read_state(slice(None), kind=kind, array=array), expected)
+    assert torch.equal(tensor.read_state([99, 4, 4], kind=kind, array=array), expected[[99, 4, 4]])
+    assert torch.equal(tensor.read_state(4, kind=kind, array=array), expected[4])
+    tensor.write_state(expected.reshape(100, -1).any(1), 7, kind=kind, array=array)
+    assert torch.equal(tensor.read_state(slice(None), kind=kind, array=array), (expected != 0).to(expected.dtype) * 7)
+
+
+def test_state_of_a_push(graph):
+    tensor = graph.create_tensor("some", (100, 3))
+    tensor.push([5, 7, 7], [[1, 2, 3]] * 3, kind="adagrad", lr=0.1)
+    assert tensor.read_state([5, 7, 8], kind="adagrad", array="sum").tolist() == [[1, 4, 9], [4, 16, 36], [0, 0, 0]]
+    with pytest.raises(graphwire.GraphwireError, match="the state of adagrad, not of adam"):
+        tensor.read_state([5], kind="adam", array="step")
+    with pytest.raises(graphwire.GraphwireError, match="trained by adagrad already"):
+        tensor.write_state([5], 1, kind="adam", array="step")
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda t: t.read_state([1], kind="sgd", array="sum"), graphwire.InvalidError, "kind is one of adagrad"),
+    (lambda t: t.read_state([1], kind="adam", array="sum"), graphwire.InvalidError, "is one of step, mean, power"),
+    (lambda t: t.read_state([100], kind="adam", array="mean"), graphwire.OutOfRangeError, "100"),
+    (lambda t: t.write_state([1], [1.0, 2.0], kind="adam", array="mean"), ValueError, "shape [2] does not fit [1, 3]"),
+    (lambda t: t.write_state([1], -1, kind="adam", array="step"), ValueError, "steps run from 0"),
+    (lambda t: t.write_state(([1], 2), 1, kind="adam", array="mean"), IndexError, "whole rows"),
+])
+def test_state_that_cannot_be(parts, call, error, text):
+    with graphwire.open(parts) as graph:
+        tensor = graph.create_tensor("some", (100, 3))
+        with pytest.raises(error) as raised:
+            call(tensor)
+        assert text in str(raised.value)

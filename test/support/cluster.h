@@ -6,7 +6,7 @@
 
 #include "server/server.h"
 
-#define CLUSTER_PARTS_MAX 8
+#define CLUSTER_PARTS_MAX 64
 
 struct cluster {
 	const char *part_config;

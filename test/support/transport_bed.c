@@ -25,9 +25,13 @@ static uint64_t patience_ns(void)
 }
 
 const struct bed_kind gw_beds[] = {
-	{"memory", NULL, "memory", false, false},         {"tcp/epoll", "epoll", "tcp", true, false},
-	{"tcp/io_uring", "io_uring", "tcp", true, false}, {"shm/epoll", "epoll", "shm", true, true},
-	{"shm/io_uring", "io_uring", "shm", true, true},  {"verbs", NULL, "verbs", true, true},
+	{"memory", NULL, "memory", false, false, 0},
+	{"tcp/epoll", "epoll", "tcp", true, false, 0},
+	{"tcp/io_uring", "io_uring", "tcp", true, false, 0},
+	{"shm/epoll", "epoll", "shm", true, true, 0},
+	{"shm/io_uring", "io_uring", "shm", true, true, 0},
+	{"verbs", NULL, "verbs", true, true, 0},
+	{"tcp/io_uring spinning", "io_uring", "tcp", true, false, 50000},
 };
 const size_t gw_bed_count = sizeof(gw_beds) / sizeof(gw_beds[0]);
 
@@ -41,7 +45,7 @@ static void check(bool good, const char *what)
 
 bool gw_bed_possible(const struct bed_kind *kind)
 {
-	struct gw_poll_group_options options = {.tcp_driver = kind->driver};
+	struct gw_poll_group_options options = {.tcp_driver = kind->driver, .spin_ns = kind->spin_ns};
 	struct gw_poll_group *group;
 	const struct gw_transport *transport;
 	void *state;
@@ -345,7 +349,7 @@ bool gw_bed_fault_end(struct bed *bed)
 
 struct gw_poll_group *gw_bed_group(const struct bed_kind *kind)
 {
-	struct gw_poll_group_options options = {.tcp_driver = kind->driver};
+	struct gw_poll_group_options options = {.tcp_driver = kind->driver, .spin_ns = kind->spin_ns};
 	struct gw_poll_group *group;
 	check(gw_poll_group_create(&options, &group) == GW_OK, "poll group");
 	return group;

@@ -258,6 +258,24 @@ static void processors_and_nodes(void **state)
 		      "CPUQuota=400% (a container: docker update --cpus");
 }
 
+static void polling(void **state)
+{
+	struct doctor_host *host = *state;
+	host->doctor.spin_us = 100;
+	const struct gw_doctor_finding *finding =
+		doctor_expect(host, "polling", GW_DOCTOR_NOTE, "for 100 us after each event", NULL);
+	assert_non_null(strstr(finding->costs, "more polling threads than processors"));
+	doctor_host_put(host, "/proc/self/cgroup", "0::/\n");
+	doctor_host_put(host, "/sys/fs/cgroup/cpu.max", "150000 100000\n");
+	finding =
+		doctor_expect(host, "polling", GW_DOCTOR_WARNING, "quota of its control groups equals 2", "CPUQuota=");
+	assert_non_null(strstr(finding->costs, "stand still"));
+	doctor_host_put(host, "/sys/fs/cgroup/cpu.max", "max 100000\n");
+	struct gw_probe probe = {.processors = 1, .threads = 1};
+	host->doctor.probe = &probe;
+	doctor_expect(host, "polling", GW_DOCTOR_WARNING, "1 processors", "no --spin");
+}
+
 static void io_uring_is_forbidden(void **state)
 {
 	struct doctor_host *host = *state;
@@ -478,6 +496,7 @@ int main(void)
 		DOCTOR_TEST(limits_of_bytes),
 		DOCTOR_TEST(sizes_of_dev_shm),
 		DOCTOR_TEST(processors_and_nodes),
+		DOCTOR_TEST(polling),
 		DOCTOR_TEST(io_uring_is_forbidden),
 		DOCTOR_TEST(what_is_missing_is_a_note),
 		DOCTOR_TEST(nothing_at_all_is_there),

@@ -28,6 +28,7 @@ static int set_up(void **state)
 	unsetenv("GRAPHWIRE_PART_CONFIG");
 	unsetenv("GRAPHWIRE_KEY_FILE");
 	unsetenv("GRAPHWIRE_TRANSPORT");
+	unsetenv("GRAPHWIRE_SPIN_US");
 	setenv("GRAPHWIRE_IP_CONFIG", place->file, 1);
 	*state = place;
 	return 0;
@@ -70,22 +71,31 @@ static void what_options_name_stays(void **state)
 	write_file(*state, "h 1\n");
 	setenv("GRAPHWIRE_KEY_FILE", "/k", 1);
 	setenv("GRAPHWIRE_TRANSPORT", "tcp", 1);
+	setenv("GRAPHWIRE_SPIN_US", "50", 1);
 	setenv("GRAPHWIRE_PART_CONFIG", "/g.json", 1);
 	struct gw_launched launched;
 	assert_int_equal(gw_launched_read(&launched), GW_OK);
-	struct gw_client_options options = {0}, own = {.key_file = "/mine", .transport = "shm"},
+	struct gw_client_options options = {0}, own = {.key_file = "/mine", .transport = "shm", .spin_us = 7},
 				 open = {.insecure = true};
 	gw_launched_fill(&launched, &options);
 	assert_string_equal(options.key_file, "/k");
 	assert_string_equal(options.transport, "tcp");
+	assert_int_equal(options.spin_us, 50);
 	assert_string_equal(options.part_config, "/g.json");
 	assert_int_equal(options.server_count, 1);
 	gw_launched_fill(&launched, &own);
 	assert_string_equal(own.key_file, "/mine");
 	assert_string_equal(own.transport, "shm");
+	assert_int_equal(own.spin_us, 7);
 	gw_launched_fill(&launched, &open);
 	assert_null(open.key_file);
 	gw_launched_free(&launched);
+	for (const char *const *bad = (const char *const[]){"x", "1000001", "-1", NULL}; *bad; bad++) {
+		setenv("GRAPHWIRE_SPIN_US", *bad, 1);
+		assert_int_equal(gw_launched_read(&launched), GW_INVALID);
+		assert_non_null(strstr(gw_last_error(), "GRAPHWIRE_SPIN_US"));
+		gw_launched_free(&launched);
+	}
 }
 
 static void refused(void **state)

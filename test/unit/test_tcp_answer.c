@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "test/support/must.h"
+#include "transport/prefetch.h"
 #include "transport/tcp/server_answer.h"
 
 #define ROWS      3
@@ -102,8 +103,72 @@ static void a_torn_row_is_listed_once(void **state)
 	desk_end(&desk);
 }
 
+/* --- How rows are prefetched. --- */
+
+#define LARGE_BYTES (64ull << 20) /* the smallest region that the trial uses */
+#define LARGE_ROWS  300
+#define LARGE_ROW   512u
+
+/* Gathers rows from all over the region, its last row included, and compares them. */
+static void rows_are_the_same(struct gw_service *service, const uint8_t *memory, uint64_t bytes)
+{
+	struct tcp_answer answer = {0};
+	uint8_t body[WIRE_READ_BYTES + 8 * LARGE_ROWS], out[4000];
+	uint32_t out_end = 0, done = 0;
+	const struct wire_read read = {
+		.generation = service->regions[0].generation, .count = LARGE_ROWS, .length = LARGE_ROW, .width = 8};
+	memcpy(body, &read, sizeof(read));
+	for (uint64_t i = 0; i < LARGE_ROWS; i++) {
+		uint64_t at = i * (bytes - LARGE_ROW) / (LARGE_ROWS - 1);
+		memcpy(body + WIRE_READ_BYTES + 8 * i, &at, 8);
+	}
+	must(gw_tcp_answer_begin(&answer, service, WIRE_GATHER, body, sizeof(body)));
+	for (bool all = false; !all; done += out_end, out_end = 0) {
+		all = gw_tcp_answer_gather(&answer, out, &out_end, sizeof(out));
+		for (uint32_t i = 0; i < out_end; i++) {
+			uint64_t row = (done + i) / LARGE_ROW, at = row * (bytes - LARGE_ROW) / (LARGE_ROWS - 1);
+			assert_int_equal(out[i], memory[at + (done + i) % LARGE_ROW]);
+		}
+	}
+	assert_int_equal(done, LARGE_ROWS * LARGE_ROW);
+	gw_tcp_answer_end(&answer);
+	gw_service_reads_end(service, &answer.reads);
+}
+
+static void the_choice_changes_no_bytes(void **state)
+{
+	(void)state;
+	const struct gw_service_identity identity = {.parts = 1, .incarnation = 5};
+	struct gw_prefetch_trial trial;
+	struct gw_service *service;
+	uint32_t region;
+	uint8_t *memory = aligned_alloc(4096, LARGE_BYTES);
+	assert_non_null(memory);
+	for (uint64_t i = 0; i < LARGE_BYTES; i += 8)
+		memcpy(memory + i, &(uint64_t){i * 0x9e3779b97f4a7c15}, 8);
+	must(gw_service_create(&identity, NULL, &service));
+	assert_int_equal(gw_prefetch_choose(service, GW_PREFETCH_AUTO, &trial),
+			 GW_PREFETCH_FIRST); /* nothing to read */
+	must(gw_service_expose(service, memory, LARGE_BYTES, 0, NULL, &region));
+	assert_int_equal(gw_prefetch_choose(service, GW_PREFETCH_FIRST, &trial), GW_PREFETCH_FIRST);
+	assert_true(trial.first_ns == 0 && trial.all_ns == 0);
+	rows_are_the_same(service, memory, LARGE_BYTES);
+	assert_int_equal(gw_prefetch_choose(service, GW_PREFETCH_ALL, NULL), GW_PREFETCH_ALL);
+	rows_are_the_same(service, memory, LARGE_BYTES);
+	enum gw_prefetch chosen = gw_prefetch_choose(service, GW_PREFETCH_AUTO, &trial);
+	/* A process that was stopped for all of the trial's time has no figures. */
+	if (trial.first_ns > 0)
+		assert_int_equal(chosen, trial.all_ns < 0.97 * trial.first_ns ? GW_PREFETCH_ALL : GW_PREFETCH_FIRST);
+	else
+		assert_int_equal(chosen, GW_PREFETCH_FIRST);
+	rows_are_the_same(service, memory, LARGE_BYTES);
+	gw_service_destroy(service);
+	free(memory);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_torn_row_is_listed_once)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_torn_row_is_listed_once),
+					   cmocka_unit_test(the_choice_changes_no_bytes)};
 	return cmocka_run_group_tests_name("tcp answer", tests, NULL, NULL);
 }

@@ -26,18 +26,18 @@ static const struct doctor_check {
 	const char *section;
 	void (*run)(struct gw_doctor *doctor);
 } checks[] = {
-	{"memory", gw_doctor_memory},          {"memory", gw_doctor_swap},
-	{"memory", gw_doctor_locked},          {"memory", gw_doctor_hugepages},
-	{"memory", gw_doctor_huge_group},      {"memory", gw_doctor_transparent},
-	{"memory", gw_doctor_overcommit},      {"memory", gw_doctor_address_space},
-	{"memory", gw_doctor_file_size},       {"memory", gw_doctor_dev_shm},
-	{"memory", gw_doctor_sealed},          {"processors", gw_doctor_nodes},
-	{"processors", gw_doctor_processors},  {"kernel", gw_doctor_io_uring},
-	{"kernel", gw_doctor_io_uring_switch}, {"kernel", gw_doctor_seccomp},
-	{"kernel", gw_doctor_open_files},      {"kernel", gw_doctor_threads},
-	{"RDMA", gw_doctor_modules},           {"RDMA", gw_doctor_device_files},
-	{"RDMA", gw_doctor_devices},           {"RDMA", gw_doctor_rdma_group},
-	{"transports", gw_doctor_transports},
+	{"memory", gw_doctor_memory},         {"memory", gw_doctor_swap},
+	{"memory", gw_doctor_locked},         {"memory", gw_doctor_hugepages},
+	{"memory", gw_doctor_huge_group},     {"memory", gw_doctor_transparent},
+	{"memory", gw_doctor_overcommit},     {"memory", gw_doctor_address_space},
+	{"memory", gw_doctor_file_size},      {"memory", gw_doctor_dev_shm},
+	{"memory", gw_doctor_sealed},         {"processors", gw_doctor_nodes},
+	{"processors", gw_doctor_processors}, {"processors", gw_doctor_spin},
+	{"kernel", gw_doctor_io_uring},       {"kernel", gw_doctor_io_uring_switch},
+	{"kernel", gw_doctor_seccomp},        {"kernel", gw_doctor_open_files},
+	{"kernel", gw_doctor_threads},        {"RDMA", gw_doctor_modules},
+	{"RDMA", gw_doctor_device_files},     {"RDMA", gw_doctor_devices},
+	{"RDMA", gw_doctor_rdma_group},       {"transports", gw_doctor_transports},
 };
 
 void gw_doctor_host(struct gw_doctor *doctor)
@@ -124,6 +124,8 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(struct doctor_command, peers.measure_ms, 10, 600000)},
 	{"bytes", "SIZE", "check whether a server or cache of this size fits on this host", 0,
 	 GW_OPTION_NUMBER(struct doctor_command, doctor.bytes, 1, 1ull << 50)},
+	{"spin", "US", "check whether threads can poll so long here (serve --spin, spin_us of clients)", 0,
+	 GW_OPTION_NUMBER(struct doctor_command, doctor.spin_us, 1, 1000000)},
 	{"json", NULL, "one JSON object", 0, GW_OPTION_FLAG(struct doctor_command, json)},
 	{0},
 };

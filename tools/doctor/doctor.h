@@ -59,6 +59,7 @@ struct gw_doctor {
 	const char *root;                      /* prefix of /proc, /sys and /dev: "" for this machine */
 	const struct gw_probe *probe;          /* results of the trials on this machine; NULL: no trials were made */
 	uint64_t bytes;                        /* bytes of --bytes, to keep in memory and register; 0: not given */
+	uint32_t spin_us;                      /* of --spin; 0: not given */
 	const struct gw_verbs_report *reports; /* libibverbs' reports of the devices */
 	uint32_t report_count;
 	const char *no_reports; /* why there are no reports; NULL: there are reports */
@@ -131,6 +132,7 @@ void gw_doctor_threads(struct gw_doctor *doctor);
 void gw_doctor_rdma_group(struct gw_doctor *doctor);
 void gw_doctor_nodes(struct gw_doctor *doctor);
 void gw_doctor_processors(struct gw_doctor *doctor);
+void gw_doctor_spin(struct gw_doctor *doctor); /* only with --spin */
 void gw_doctor_io_uring(struct gw_doctor *doctor);
 void gw_doctor_io_uring_switch(struct gw_doctor *doctor);
 void gw_doctor_seccomp(struct gw_doctor *doctor);

@@ -11,7 +11,8 @@
 #include "core/system/uring.h"
 #include "tools/doctor/doctor.h"
 
-#define NODES_SHOWN 8u
+#define NODES_SHOWN  8u
+#define SPIN_THREADS 2u /* of one server and one client */
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
@@ -90,6 +91,39 @@ void gw_doctor_processors(struct gw_doctor *doctor)
 	if (granted != UINT32_MAX)
 		gw_doctor_fix(finding, "sudo systemctl set-property UNIT CPUQuota=400%% (a container: docker update "
 				       "--cpus 4 NAME; a pod: resources.limits.cpu)");
+}
+
+void gw_doctor_spin(struct gw_doctor *doctor)
+{
+	if (!doctor->spin_us)
+		return;
+	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "polling");
+	uint32_t granted = gw_processors_granted(doctor->root);
+	uint32_t processors = doctor->probe ? doctor->probe->processors : gw_processors();
+	gw_doctor_value(finding,
+			"for %u us after each event a server's thread, or a client's thread that waits, takes up a "
+			"processor; %u processors",
+			doctor->spin_us, processors);
+	gw_doctor_figure(finding, "spin_us", doctor->spin_us);
+	if (granted != UINT32_MAX) {
+		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
+		gw_doctor_value(finding, "; the quota of its control groups equals %u", granted);
+		gw_doctor_costs(finding,
+				"polling uses up the quota; then all threads stand still until the next period");
+		gw_doctor_fix(finding,
+			      "no --spin, or no quota: sudo systemctl set-property UNIT CPUQuota= (a container: "
+			      "docker run without --cpus, with --cpuset-cpus; a pod: the static CPU policy)");
+	} else if (processors < SPIN_THREADS) {
+		gw_doctor_raise(finding, GW_DOCTOR_WARNING);
+		gw_doctor_costs(finding,
+				"a polling server and a polling client take turns on one processor, a time slice "
+				"of milliseconds each");
+		gw_doctor_fix(finding, "no --spin on this host");
+	} else {
+		gw_doctor_raise(finding, GW_DOCTOR_NOTE);
+		gw_doctor_costs(finding, "its power, and time of other programs; more polling threads than processors "
+					 "keep each other waiting");
+	}
 }
 
 /* --- io_uring. --- */

@@ -11,14 +11,18 @@
 #include "tools/import/import.h"
 #include "tools/import/words.h"
 
-/* "src:rel:dst=FILE" or FILE. A path may contain '='. The text is a path if no ':' comes before '=', or if it starts
- * as paths do. */
+/* Whether the text starts as paths do. A path may contain '='. */
+static bool starts_as_path(const char *text)
+{
+	return text[0] == '/' || strncmp(text, "./", 2) == 0 || strncmp(text, "../", 3) == 0;
+}
+
+/* "src:rel:dst=FILE" or FILE. The text is also a path if no ':' comes before '='. */
 static gw_status split_edges(const char *text, struct gw_import_parts *parts)
 {
 	const char *equals = strchr(text, '='), *colon = strchr(text, ':');
 	*parts = (struct gw_import_parts){.value = text};
-	bool path = text[0] == '/' || strncmp(text, "./", 2) == 0 || strncmp(text, "../", 3) == 0;
-	if (!equals || !colon || colon > equals || path)
+	if (!equals || !colon || colon > equals || starts_as_path(text))
 		return GW_OK;
 	gw_status status = gw_import_word_split(text, 3, parts);
 	if (status == GW_OK && parts->count != 3)
@@ -48,7 +52,10 @@ static gw_status split_triples(const char *text, struct gw_import_parts *parts, 
 {
 	static const char *const splits[] = {"", "train", "valid", "test", NULL};
 	*split = GW_SPLIT_NONE;
-	gw_status status = gw_import_word_split(text, 1, parts);
+	*parts = (struct gw_import_parts){.value = text};
+	if (starts_as_path(text))
+		return GW_OK;
+	gw_status status = gw_import_word_split(text, 0, parts);
 	if (status != GW_OK || parts->count != 1)
 		return status;
 	if (strcmp(parts->names[0], "val") != 0)

@@ -22,6 +22,12 @@
  * row), so rings of spinning groups have the flag. In such a ring, an operation of a thread that left the group
  * completes at the next tick of that thread's processor.
  *
+ * The hot io: in a spinning group, the io that received last has no receive in the ring while the group spins. Each run
+ * receives from it directly. A receive in the ring waits for its bytes: the kernel arms a poll, and a later entry into
+ * the kernel takes the bytes. That costs 0.6 us on each side, and a direct receive costs one system call that often
+ * fails while the thread would spin anyway. Before the group sleeps, the hot io's receive enters the ring. An io with a
+ * low-water mark is never hot, since a direct receive would ignore the mark.
+ *
  * Fails with GW_UNSUPPORTED if the kernel or its policy (seccomp, sysctl) does not offer io_uring.
  */
 #include <errno.h>
@@ -51,7 +57,9 @@ struct uring_driver {
 	uint64_t timer_ns; /* the timer's time */
 	struct __kernel_timespec timer_time;
 	struct tcp_io_queue queue;
-	bool yielded; /* a source has set yield: the run must not sleep */
+	bool spins;
+	struct tcp_io *hot; /* received from directly while the group spins; NULL: none */
+	bool yielded;       /* a source has set yield: the run must not sleep */
 };
 
 /* Checks that the ring completes an operation: a policy may allow the set-up of a ring and forbid entering it. */
@@ -89,6 +97,7 @@ static gw_status uring_open(bool spins, struct tcp_driver **out)
 	if (!driver)
 		return GW_NO_MEMORY;
 	driver->base.ops = &gw_tcp_driver_uring;
+	driver->spins = spins;
 	tcp_queue_begin(&driver->queue);
 	unsigned flags = IORING_SETUP_CQSIZE | (spins ? IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG : 0);
 	struct io_uring_params parameters = {.flags = flags, .cq_entries = 8 * GW_URING_SOCKET_ENTRIES};
@@ -249,6 +258,34 @@ static void arm_receive(struct uring_driver *driver, struct tcp_io *io)
 	io->under_way++;
 }
 
+static void uring_let_go(struct uring_driver *driver, struct tcp_io *io)
+{
+	tcp_queue_drop(&driver->queue, io);
+	gw_socket_close(io->fd);
+	io->fd = -1;
+	io->events->gone(io);
+}
+
+/* Arms the hot io's receive: the group will sleep, or another io is hot from now on. */
+static void cool_down(struct uring_driver *driver)
+{
+	struct tcp_io *io = driver->hot;
+	driver->hot = NULL;
+	if (!io)
+		return;
+	bool busy = io->busy;
+	io->busy = true;
+	arm_receive(driver, io);
+	io->busy = busy;
+	if (io->removed && !io->under_way && !io->busy)
+		uring_let_go(driver, io);
+}
+
+static bool can_be_hot(const struct uring_driver *driver, const struct tcp_io *io)
+{
+	return driver->spins && !io->removed && !io->receiving && !io->fd_passing && io->low_water <= 1;
+}
+
 static void uring_arm(struct uring_driver *driver, struct tcp_io *io)
 {
 	if (io->watch) {
@@ -262,17 +299,17 @@ static void uring_arm(struct uring_driver *driver, struct tcp_io *io)
 		return;
 	}
 	arm_send(driver, io);
-	arm_receive(driver, io);
+	if (can_be_hot(driver, io)) {
+		if (driver->hot != io)
+			cool_down(driver);
+		driver->hot = io;
+	} else {
+		if (driver->hot == io)
+			driver->hot = NULL;
+		arm_receive(driver, io);
+	}
 	driver->yielded |= io->yield;
 	io->yield = false;
-}
-
-static void uring_let_go(struct uring_driver *driver, struct tcp_io *io)
-{
-	tcp_queue_drop(&driver->queue, io);
-	gw_socket_close(io->fd);
-	io->fd = -1;
-	io->events->gone(io);
 }
 
 static void uring_flush(struct tcp_driver *base, struct tcp_io *io)
@@ -315,6 +352,8 @@ static void uring_remove(struct tcp_driver *base, struct tcp_io *io)
 	if (io->removed)
 		return;
 	io->removed = true;
+	if (driver->hot == io)
+		driver->hot = NULL;
 	if (io->under_way) {
 		/* Notify the peer before the operations are reaped. */
 		shutdown(io->fd, SHUT_RDWR);
@@ -354,21 +393,22 @@ static void uring_sent(struct tcp_io *io, int result)
 		io->events->sent(io, result);
 }
 
-static void uring_handle(struct uring_driver *driver, uint64_t data, int result, uint32_t flags, bool *woken)
+/* Returns whether the completion is one of an io: a timer or a wake is no reason to spin. */
+static bool uring_handle(struct uring_driver *driver, uint64_t data, int result, uint32_t flags, bool *woken)
 {
 	enum operation operation = (enum operation)(data & OP_MASK);
 	struct tcp_io *io = (struct tcp_io *)(uintptr_t)(data & ~(uint64_t)OP_MASK);
 	uint64_t ignored;
 	if (operation == OP_CANCEL)
-		return;
+		return false;
 	if (operation == OP_WAKE) {
 		driver->wake_armed = false;
 		*woken |= read(driver->wake_fd, &ignored, sizeof(ignored)) == sizeof(ignored);
-		return;
+		return false;
 	}
 	if (operation == OP_TIMER) {
 		driver->timer_armed = false;
-		return;
+		return false;
 	}
 	io->under_way--;
 	io->busy = true;
@@ -388,6 +428,7 @@ static void uring_handle(struct uring_driver *driver, uint64_t data, int result,
 	} else if (!io->watch || result == -ECANCELED) {
 		tcp_queue_add(&driver->queue, io);
 	}
+	return true;
 }
 
 static void arm_queued(struct uring_driver *driver)
@@ -444,14 +485,51 @@ static void submit_and_wait(struct uring_driver *driver, uint64_t until_ns)
 	io_uring_submit_and_wait(&driver->ring, 1);
 }
 
+/* Receives from the hot io, as far as bytes have come; false: none have. */
+static bool receive_hot(struct uring_driver *driver)
+{
+	struct tcp_io *io = driver->hot;
+	if (!io || io->queued)
+		return false;
+	io->busy = true;
+	size_t pieces = io->events->target(io, io->receive_iov), wanted = 0;
+	for (size_t i = 0; i < pieces; i++)
+		wanted += io->receive_iov[i].iov_len;
+	ssize_t n = -EAGAIN;
+	if (pieces && !io->removed) {
+		struct msghdr message = {.msg_iov = io->receive_iov, .msg_iovlen = pieces};
+		gw_tcp_low_water(io);
+		n = pieces == 1 ? recv(io->fd, io->receive_iov[0].iov_base, wanted, MSG_DONTWAIT)
+				: recvmsg(io->fd, &message, MSG_DONTWAIT);
+		n = n < 0 ? -errno : n;
+	}
+	bool came = n != -EAGAIN && n != -EWOULDBLOCK && n != -EINTR;
+	if (came) {
+		io->readable = n > 0 && (size_t)n == wanted;
+		io->events->received(io, n);
+	}
+	io->busy = false;
+	if (!pieces && driver->hot == io)
+		driver->hot = NULL; /* until its next kick */
+	if (io->removed && !io->under_way)
+		uring_let_go(driver, io);
+	else if (!io->removed && came)
+		tcp_queue_add(&driver->queue, io);
+	return came;
+}
+
 static bool uring_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 {
 	struct uring_driver *driver = (struct uring_driver *)base;
 	struct io_uring_cqe *cqe;
 	arm_queued(driver);
-	submit_and_wait(driver, driver->yielded || driver->queue.first ? 0 : until_ns);
+	uint64_t wait = driver->yielded || driver->queue.first ? 0 : until_ns;
+	if (wait)
+		cool_down(driver);
+	submit_and_wait(driver, wait);
 	driver->yielded = false;
 	bool worked = driver->queue.first != NULL;
+	worked |= receive_hot(driver);
 	for (int i = 0; i < BATCH_MAX && io_uring_cq_ready(&driver->ring); i++) {
 		if (io_uring_peek_cqe(&driver->ring, &cqe))
 			break;
@@ -459,8 +537,7 @@ static bool uring_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 		int result = cqe->res;
 		uint32_t flags = cqe->flags;
 		io_uring_cqe_seen(&driver->ring, cqe);
-		uring_handle(driver, data, result, flags, woken);
-		worked = true;
+		worked |= uring_handle(driver, data, result, flags, woken);
 	}
 	return worked;
 }
@@ -472,8 +549,8 @@ static enum tcp_awaited uring_await(struct tcp_driver *base, struct tcp_io *io)
 	struct uring_driver *driver = (struct uring_driver *)base;
 	ssize_t n;
 	bool full;
-	if (driver->queue.count > io->queued || io->under_way || io->removed || !driver->wake_armed ||
-	    io_uring_sq_ready(&driver->ring) || io_uring_cq_ready(&driver->ring))
+	if (driver->queue.count > io->queued || (driver->hot && driver->hot != io) || io->under_way || io->removed ||
+	    !driver->wake_armed || io_uring_sq_ready(&driver->ring) || io_uring_cq_ready(&driver->ring))
 		return TCP_AWAIT_NOT;
 	enum tcp_awaited outcome = gw_tcp_await(io, &n, &full);
 	if (outcome != TCP_AWAIT_HANDLED)
@@ -492,6 +569,9 @@ static enum tcp_awaited uring_await(struct tcp_driver *base, struct tcp_io *io)
 static int uring_wait_fd(struct tcp_driver *base)
 {
 	struct uring_driver *driver = (struct uring_driver *)base;
+	cool_down(driver);
+	if (io_uring_sq_ready(&driver->ring) && !driver->queue.first)
+		io_uring_submit(&driver->ring);
 	bool ready = driver->queue.first || io_uring_sq_ready(&driver->ring) || io_uring_cq_ready(&driver->ring);
 	return ready ? -1 : driver->ring.ring_fd;
 }

@@ -29,11 +29,13 @@
 #include "core/memory/list.h"
 #include "core/system/clock.h"
 
-#define ANSWER_MIN (WIRE_HEADER_BYTES + WIRE_ERROR_TEXT) /* the longest frame that is not sent in parts */
-#define DRAINED_NS (2 * GW_NS_PER_MS)      /* interval of the checks whether the last bytes have arrived */
-#define UNREAD_NS  (60 * GW_NS_PER_SECOND) /* the counterpart of TCP_USER_TIMEOUT for unix sockets */
-#define CALLS_NS   200000ull               /* time for handlers in one turn of a client */
-#define TRIM_BYTES (16u << 20) /* after so many bytes of ended connections, free memory returns to the kernel */
+#define ANSWER_MIN    (WIRE_HEADER_BYTES + WIRE_ERROR_TEXT) /* the longest frame that is not sent in parts */
+#define DRAINED_NS    (2 * GW_NS_PER_MS)      /* interval of the checks whether the last bytes have arrived */
+#define UNREAD_NS     (60 * GW_NS_PER_SECOND) /* the counterpart of TCP_USER_TIMEOUT for unix sockets */
+#define STALL_LOOK_NS (GW_NS_PER_SECOND)      /* how often a client that does not read its reply is looked at */
+#define IDLE_STEPS    8           /* checks of idle connections coincide at multiples of this part of their patience */
+#define CALLS_NS      200000ull   /* time for handlers in one turn of a client */
+#define TRIM_BYTES    (16u << 20) /* after so many bytes of ended connections, free memory returns to the kernel */
 
 static struct tcp_server *tcp_server_of_io(struct tcp_io *io)
 {
@@ -194,7 +196,7 @@ static void tcp_server_drained(struct tcp_server *server)
 {
 	gw_tcp_server_finish(server);
 	server->drained = server->io.yield = true;
-	tcp_loop_timer(server->loop, server->since_ns);
+	tcp_server_timer(server, server->since_ns);
 }
 
 /* Answers frames into the output buffer until it is full or handlers have taken CALLS_NS. */
@@ -338,7 +340,7 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 		server->io.fd_passing = &server->fd_passing;
 	else
 		gw_socket_tune(fd);
-	if (gw_tcp_pending_begin(server))
+	if (gw_deadlines_join(&loop->deadlines, &server->deadline) || gw_tcp_pending_begin(server))
 		goto refuse;
 	if (loop->driver->ops->add(loop->driver, &server->io)) {
 		gw_tcp_pending_end(server);
@@ -346,13 +348,14 @@ void gw_tcp_server_begin(struct tcp_loop *loop, int fd, struct tcp_listener *lis
 	}
 	loop->ios++;
 	GW_LIST_INSERT(loop->servers, server);
-	tcp_loop_timer(loop, server->since_ns + server->service->limits.idle_ms * GW_NS_PER_MS);
+	tcp_server_timer(server, server->since_ns + server->service->limits.idle_ms * GW_NS_PER_MS);
 	loop->driver->ops->kick(loop->driver, &server->io);
 	return;
 
 refuse:
 	gw_socket_close(fd);
 	if (server) {
+		gw_deadlines_leave(&loop->deadlines, &server->deadline);
 		gw_tcp_server_buffers_end(server);
 		gw_free(server);
 	}
@@ -388,9 +391,12 @@ static void tcp_server_tick(struct tcp_server *server, uint64_t now_ns)
 			gw_tcp_server_end(server);
 			return;
 		}
-		tcp_loop_timer(server->loop, now_ns + DRAINED_NS);
+		tcp_server_timer(server, now_ns + DRAINED_NS);
 	}
-	gw_tcp_server_call_tick(server, now_ns);
+	if (server->calling) /* its pause is over */
+		gw_queue_add(&server->loop->calls, &server->turn);
+	if (server->replying)
+		tcp_server_timer(server, now_ns + STALL_LOOK_NS);
 	/* While an answer is owed, the kernel limits the client's silence: TCP_USER_TIMEOUT. */
 	bool owed = server->out_end > server->out_begin || server->reading || server->calling || server->replying;
 	bool inside = server->in_end > server->in_begin && !owed;
@@ -399,12 +405,14 @@ static void tcp_server_tick(struct tcp_server *server, uint64_t now_ns)
 		patience = UNREAD_NS;
 	}
 	if (server->phase == SERVER_OPEN && !inside) {
-		/* Between frames a client may be silent without limit; check again later. */
-		tcp_loop_timer(server->loop, now_ns + patience);
+		/* Between frames a client may be silent without limit. Later checks of many clients coincide, so that
+		 * a thread with many silent clients is not woken for each. */
+		uint64_t step = patience / IDLE_STEPS + 1;
+		tcp_server_timer(server, (now_ns + patience) / step * step + step);
 		return;
 	}
 	if (now_ns < server->since_ns + patience) {
-		tcp_loop_timer(server->loop, server->since_ns + patience);
+		tcp_server_timer(server, server->since_ns + patience);
 		return;
 	}
 	if (server->phase != SERVER_FINISHING)
@@ -415,10 +423,11 @@ static void tcp_server_tick(struct tcp_server *server, uint64_t now_ns)
 
 void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 {
-	for (struct tcp_server *server = loop->servers, *next; server; server = next) {
-		next = server->next;
-		tcp_server_tick(server, now_ns);
-	}
+	struct gw_deadline *due;
+	while ((due = gw_deadlines_take(&loop->deadlines, now_ns)))
+		tcp_server_tick((struct tcp_server *)(void *)((uint8_t *)due - offsetof(struct tcp_server, deadline)),
+				now_ns);
+	tcp_loop_timer(loop, gw_deadlines_first(&loop->deadlines));
 	if (loop->bytes_ended >= TRIM_BYTES) {
 		loop->bytes_ended = 0;
 		gw_memory_trim();
@@ -427,9 +436,10 @@ void gw_tcp_servers_tick(struct tcp_loop *loop, uint64_t now_ns)
 
 void gw_tcp_servers_call(struct tcp_loop *loop)
 {
-	struct tcp_server *server = loop->calls;
-	if (!server)
+	struct gw_queued *turn = loop->calls.first;
+	if (!turn)
 		return;
+	struct tcp_server *server = (struct tcp_server *)(void *)((uint8_t *)turn - offsetof(struct tcp_server, turn));
 	if (gw_tcp_server_out_ready(server)) {
 		gw_tcp_server_end(server);
 		return;

@@ -35,7 +35,8 @@ struct tcp_server {
 	uint32_t thread;
 	uint64_t number; /* counts this process's connections, from 1 */
 	enum server_phase phase;
-	bool ended;     /* removed from the loop's list; waits for `gone` */
+	struct gw_deadline deadline; /* in the loop's: when gw_tcp_servers_tick must look at the connection */
+	bool ended;                  /* removed from the loop's list; waits for `gone` */
 	bool entered;   /* the client has proved the key and counts as a connection; else it is a pending client */
 	bool shut_down; /* FINISHING: the end of the stream was sent */
 	bool drained;   /* FINISHING: all frames are answered; the connection ends when the client has the last byte */
@@ -59,9 +60,8 @@ struct tcp_server {
 	struct tcp_answer read;
 	/* The request, and its reply while it is being sent, header included. */
 	struct gw_task task;
-	uint64_t tag; /* of the read or request in progress */
-	bool queued;  /* in the loop's queue of deferred calls */
-	struct tcp_server *next_queued;
+	uint64_t tag;          /* of the read or request in progress */
+	struct gw_queued turn; /* in the loop's queue of deferred calls */
 	bool replying;
 	uint32_t reply_sent, reply_bytes;
 };
@@ -69,6 +69,13 @@ struct tcp_server {
 static inline uint32_t gw_tcp_server_room(const struct tcp_server *server)
 {
 	return server->out.bytes - server->out_end;
+}
+
+/* Makes gw_tcp_servers_tick look at the connection at this time, or earlier. */
+static inline void tcp_server_timer(struct tcp_server *server, uint64_t at_ns)
+{
+	gw_deadlines_set(&server->loop->deadlines, &server->deadline, at_ns);
+	tcp_loop_timer(server->loop, at_ns);
 }
 
 /* --- server_say.c --- */
@@ -118,8 +125,6 @@ void gw_tcp_server_reply_sent(struct tcp_server *server, uint32_t bytes);
 void gw_tcp_server_call_leave(struct tcp_server *server);
 /* Runs a deferred call that waits in the queue. */
 void gw_tcp_server_call_resume(struct tcp_server *server);
-/* Runs a paused call again when its pause is over. */
-void gw_tcp_server_call_tick(struct tcp_server *server, uint64_t now_ns);
 
 /* --- server_dynamic.c --- */
 /* Answers an OPEN; false: not now, since the descriptor for an earlier OPEN is being sent. */

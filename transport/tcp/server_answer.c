@@ -88,29 +88,45 @@ GW_PREFETCHES void prefetch(const struct tcp_answer *answer, uint32_t i)
 				  gw_wire_length(&answer->ranges, i));
 }
 
-/* Prefetches only the first of a range's many cache lines. Prefetching all lines would fill the core's places for lines
- * in flight (about 16), and wait there. The copy itself asks for the other lines, many at once. */
-GW_PREFETCHES void prefetch_first(const struct tcp_answer *answer, uint32_t i)
+/* Prefetches the first line of a range, or all. All lines can fill the core's places for lines in flight (16 on some
+ * Intel processors), and wait there; the copy itself asks for the other lines, many at once. */
+GW_PREFETCHES void prefetch_alike(const struct tcp_answer *answer, uint32_t i, uint32_t bytes, bool all)
 {
-	if (i < answer->ranges.read.count)
-		__builtin_prefetch(answer->from + gw_wire_offset(&answer->ranges, i));
+	if (i >= answer->ranges.read.count)
+		return;
+	const uint8_t *range = answer->from + gw_wire_offset(&answer->ranges, i);
+	if (all)
+		gw_prefetch_range(range, bytes);
+	else
+		__builtin_prefetch(range);
 }
 
 /* Gathers complete ranges of one length while they fit: the innermost loop. Returns where the next byte goes. */
-static uint8_t *gather_alike(struct tcp_answer *answer, uint8_t *to, const uint8_t *end)
+static inline __attribute__((always_inline)) uint8_t *gather_alike(struct tcp_answer *answer, uint8_t *to,
+								   const uint8_t *end, bool all)
 {
 	const struct wire_ranges *ranges = &answer->ranges;
 	uint32_t i = answer->next, bytes = ranges->read.length, last = ranges->read.count;
 	for (uint32_t ahead = 0; i == 0 && ahead < GW_COPY_AHEAD; ahead++)
-		prefetch_first(answer, ahead);
+		prefetch_alike(answer, ahead, bytes, all);
 	if (last - i > (size_t)(end - to) / bytes)
 		last = i + (uint32_t)((size_t)(end - to) / bytes);
 	for (; i < last; i++, to += bytes) {
-		prefetch_first(answer, i + GW_COPY_AHEAD);
+		prefetch_alike(answer, i + GW_COPY_AHEAD, bytes, all);
 		memcpy(to, answer->from + gw_wire_offset(ranges, i), bytes);
 	}
 	answer->next = i;
 	return to;
+}
+
+static uint8_t *gather_first(struct tcp_answer *answer, uint8_t *to, const uint8_t *end)
+{
+	return gather_alike(answer, to, end, false);
+}
+
+static uint8_t *gather_all_lines(struct tcp_answer *answer, uint8_t *to, const uint8_t *end)
+{
+	return gather_alike(answer, to, end, true);
 }
 
 /* Does the same for ranges of different lengths, and for short lengths that one or two moves copy. */
@@ -281,7 +297,9 @@ bool gw_tcp_answer_gather(struct tcp_answer *answer, uint8_t *out, uint32_t *out
 {
 	const struct wire_ranges *ranges = &answer->ranges;
 	bool alike = !ranges->lengths && ranges->read.length > LINE_BYTES;
-	uint8_t *(*gather)(struct tcp_answer *, uint8_t *, const uint8_t *) = alike ? gather_alike : gather_ranges;
+	uint8_t *(*gather)(struct tcp_answer *, uint8_t *, const uint8_t *) = gather_ranges;
+	if (alike)
+		gather = answer->service->prefetch_all ? gather_all_lines : gather_first;
 	if (answer->rows)
 		return answer->gathered || gather_versioned(answer, out, out_end, out_bytes);
 	while (answer->next < ranges->read.count) {

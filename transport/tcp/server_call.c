@@ -16,37 +16,6 @@
 
 #define ALIVE_NS (100 * GW_NS_PER_MS) /* between two unasked PONGs: clients tolerate ten times as much silence */
 
-static void server_call_queue_add(struct tcp_server *server)
-{
-	struct tcp_loop *loop = server->loop;
-	if (server->queued)
-		return;
-	server->queued = true;
-	server->next_queued = NULL;
-	if (loop->calls)
-		loop->last_call->next_queued = server;
-	else
-		loop->calls = server;
-	loop->last_call = server;
-}
-
-static void server_call_queue_drop(struct tcp_server *server)
-{
-	struct tcp_loop *loop = server->loop;
-	struct tcp_server *before = NULL;
-	if (!server->queued)
-		return;
-	for (struct tcp_server *at = loop->calls; at != server; at = at->next_queued)
-		before = at;
-	if (before)
-		before->next_queued = server->next_queued;
-	else
-		loop->calls = server->next_queued;
-	if (loop->last_call == server)
-		loop->last_call = before;
-	server->queued = false;
-}
-
 /* The handler has finished: sends its answer. */
 static void server_call_reply(struct tcp_server *server, gw_status status)
 {
@@ -69,6 +38,7 @@ static void server_call_reply(struct tcp_server *server, gw_status status)
 	server->reply_bytes = WIRE_HEADER_BYTES + bytes;
 	server->reply_sent = 0;
 	server->replying = true;
+	tcp_server_timer(server, server->since_ns + GW_TASK_STALL_NS);
 }
 
 /* Sends a PONG if the client got none for a while. Not needed while output is unsent: either the output is a sign of
@@ -97,9 +67,9 @@ static void server_call_run(struct tcp_server *server)
 	server->io.yield = true; /* the loop continues with this call, or with its timer */
 	uint64_t pause_ns = gw_task_pause_ns(&server->task);
 	if (pause_ns)
-		tcp_loop_timer(server->loop, gw_now_ns() + pause_ns);
+		tcp_server_timer(server, gw_now_ns() + pause_ns);
 	else
-		server_call_queue_add(server);
+		gw_queue_add(&server->loop->calls, &server->turn);
 }
 
 void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *header, const uint8_t *body)
@@ -125,16 +95,8 @@ void gw_tcp_server_call(struct tcp_server *server, const struct wire_header *hea
 
 void gw_tcp_server_call_resume(struct tcp_server *server)
 {
-	server_call_queue_drop(server);
+	gw_queue_drop(&server->loop->calls, &server->turn);
 	server_call_run(server);
-}
-
-void gw_tcp_server_call_tick(struct tcp_server *server, uint64_t now_ns)
-{
-	if (!server->calling || server->queued)
-		return;
-	server_call_queue_add(server);
-	(void)now_ns;
 }
 
 void gw_tcp_server_reply_sent(struct tcp_server *server, uint32_t bytes)
@@ -148,7 +110,7 @@ void gw_tcp_server_reply_sent(struct tcp_server *server, uint32_t bytes)
 
 void gw_tcp_server_call_leave(struct tcp_server *server)
 {
-	server_call_queue_drop(server);
+	gw_queue_drop(&server->loop->calls, &server->turn);
 	server->calling = false;
 	gw_task_leave(&server->task);
 }

@@ -27,6 +27,7 @@ void gw_tcp_server_end(struct tcp_server *server)
 	server->reading = false;
 	gw_tcp_server_call_leave(server);
 	GW_LIST_REMOVE(server);
+	gw_deadlines_leave(&server->loop->deadlines, &server->deadline);
 	if (server->entered) {
 		gw_service_left(server->service, server->number, server->thread);
 		gw_service_reads_end(server->service, &server->read.reads);

@@ -34,7 +34,7 @@ void gw_tcp_server_finish(struct tcp_server *server)
 	server->phase = SERVER_FINISHING;
 	server->since_ns = gw_now_ns();
 	server->in_begin = server->in_end = 0;
-	tcp_loop_timer(server->loop, server->since_ns + SERVER_FINISH_NS);
+	tcp_server_timer(server, server->since_ns + SERVER_FINISH_NS);
 }
 
 void gw_tcp_server_refuse(struct tcp_server *server, gw_status status)

@@ -53,6 +53,7 @@ void gw_tcp_shut(void *state)
 		loop->driver->ops->run(loop->driver, gw_now_ns() + GW_NS_PER_MS, &woken);
 	loop->driver->ops->shut(loop->driver);
 	gw_tcp_lender_end(&loop->lender);
+	gw_deadlines_end(&loop->deadlines);
 	gw_completions_end(&loop->completions);
 	pthread_mutex_destroy(&loop->inbox_lock);
 	gw_free(loop);
@@ -142,7 +143,10 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 	struct tcp_loop *loop = state;
 	uint64_t spin_ns = gw_poll_group_options(loop->group)->spin_ns;
 	take_possession(loop);
-	uint64_t now = gw_now_ns(), end = gw_later_ns(now, timeout_ns), spin_end = gw_later_ns(now, spin_ns);
+	uint64_t now = gw_now_ns(), end = gw_later_ns(now, timeout_ns);
+	/* A caller that waits for completions has just asked for something. A server spins after events only: how often
+	 * it calls poll does not matter. */
+	uint64_t spin_end = gw_later_ns(max ? now : loop->worked_ns, spin_ns);
 	bool woken = false, first = true;
 	size_t n = 0;
 	for (;;) {
@@ -160,17 +164,19 @@ size_t gw_tcp_poll(void *state, struct gw_completion *completions, size_t max, u
 		first = false;
 		uint64_t until = end < loop->next_timer_ns ? end : loop->next_timer_ns;
 		bool spin = spin_ns && now < spin_end;
-		uint64_t wait = spin || loop->calls || until <= now ? 0 : until;
+		uint64_t wait = spin || loop->calls.first || until <= now ? 0 : until;
 		loop->now_ns = 0;
 		bool worked = tcp_run(loop, now, wait, &woken);
-		if (loop->calls) { /* a server's calls: one run for each check of all sockets */
+		if (loop->calls.first) { /* a server's calls: one run for each check of all sockets */
 			gw_tcp_servers_call(loop);
 			worked = true;
 		}
 		if (timeout_ns || worked || wait) /* a poll that only checks does not read the clock */
 			now = tcp_loop_now(loop);
-		if (worked)
+		if (worked) {
+			loop->worked_ns = now;
 			spin_end = gw_later_ns(now, spin_ns);
+		}
 	}
 	loop->now_ns = 0;
 	atomic_store_explicit(&loop->owned, false, memory_order_release);
@@ -189,7 +195,7 @@ int gw_tcp_wait_fd(void *state, uint64_t *until_ns)
 	struct tcp_loop *loop = state;
 	if (loop->next_timer_ns < *until_ns)
 		*until_ns = loop->next_timer_ns;
-	return loop->calls ? -1 : loop->driver->ops->wait_fd(loop->driver);
+	return loop->calls.first ? -1 : loop->driver->ops->wait_fd(loop->driver);
 }
 
 void gw_tcp_wake(void *state)

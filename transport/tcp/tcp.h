@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/memory/deadlines.h"
+#include "core/memory/queue.h"
 #include "core/system/clock.h"
 #include "transport/completions.h"
 #include "transport/service_private.h"
@@ -57,15 +59,17 @@ struct tcp_loop {
 	struct tcp_server *servers;
 	struct tcp_server *oldest_pending, *newest_pending; /* the pending clients among the servers */
 	uint32_t pending_count;
-	struct tcp_lender lender;             /* buffers for the servers */
-	struct tcp_server *calls, *last_call; /* queue of deferred calls: each runs in turn */
-	uint64_t bytes_ended;                 /* buffers of connections that ended since the last trim */
-	struct tcp_listener *listeners;       /* listeners that accept in this loop */
-	uint32_t ios;                         /* added and not gone yet */
-	uint64_t next_timer_ns;               /* no timer is due before */
-	uint64_t now_ns;                      /* while polled: when this run began; 0: the clock was not read yet */
-	uint32_t turns;                       /* shm: counts polls */
-	uint32_t lone_waits, lone_pause;      /* client_lone.c */
+	struct tcp_lender lender;        /* buffers for the servers */
+	struct gw_queue calls;           /* deferred calls of servers: each runs in turn */
+	struct gw_deadlines deadlines;   /* of servers */
+	uint64_t bytes_ended;            /* buffers of connections that ended since the last trim */
+	struct tcp_listener *listeners;  /* listeners that accept in this loop */
+	uint32_t ios;                    /* added and not gone yet */
+	uint64_t next_timer_ns;          /* no timer is due before */
+	uint64_t worked_ns;              /* when a run last handled something */
+	uint64_t now_ns;                 /* while polled: when this run began; 0: the clock was not read yet */
+	uint32_t turns;                  /* shm: counts polls */
+	uint32_t lone_waits, lone_pause; /* client_lone.c */
 	/* Set while polled. A thread that stops a listener sets it to end the connections of a loop that no thread
 	 * polls. */
 	_Atomic bool owned;

@@ -23,28 +23,25 @@
 #include "core/system/clock.h"
 #include "transport/verbs/listener.h"
 
+/* How often a client that does not read its reply is looked at again: whether others need the memory. */
+#define STALL_LOOK_NS (250 * GW_NS_PER_MS)
+
 static void client_run(struct verbs_deferred *deferred);
 
-/* --- Clients whose handlers have more to do. --- */
+/* The client from a member of it. */
+#define CLIENT_OF(pointer, member)                                                                                     \
+	((struct verbs_client *)(void *)((uint8_t *)(pointer)-offsetof(struct verbs_client, member)))
 
-static void verbs_client_queue_add(struct verbs_client *client)
+static struct gw_queue *calls_of(struct verbs_client *client)
 {
-	struct verbs_client **at = &client->cm_listener->loop->calls;
-	if (client->queued)
-		return;
-	while (*at)
-		at = &(*at)->next_queued;
-	*at = client;
-	client->next_queued = NULL;
-	client->queued = true;
+	return &client->cm_listener->loop->calls;
 }
 
-static void verbs_client_queue_drop(struct verbs_client *client)
+/* Makes gw_verbs_clients_tick look at the client at this time, or earlier. */
+static void verbs_client_timer(struct verbs_client *client, uint64_t at_ns)
 {
-	if (!client->queued)
-		return;
-	GW_SLIST_REMOVE(client->cm_listener->loop->calls, client, next_queued);
-	client->queued = false;
+	gw_deadlines_set(&client->cm_listener->deadlines, &client->deadline, at_ns);
+	verbs_timer(client->cm_listener->loop, at_ns);
 }
 
 /* --- Looking up. --- */
@@ -90,7 +87,8 @@ void gw_verbs_client_end(struct verbs_client *client)
 		gw_verbs_qp_destroy(client->conns[i].qp);
 	gw_verbs_stream_end(&client->stream);
 	gw_verbs_undefer(client->cm_listener->loop, &client->deferred);
-	verbs_client_queue_drop(client);
+	gw_queue_drop(calls_of(client), &client->turn);
+	gw_deadlines_leave(&client->cm_listener->deadlines, &client->deadline);
 	GW_LIST_REMOVE(client);
 	chains_remove(client);
 	gw_task_end(&client->task);
@@ -116,16 +114,21 @@ gw_status gw_verbs_client_create(struct verbs_cm_listener *cm_listener, const st
 	struct verbs_client *client = gw_calloc(1, sizeof(*client));
 	if (!client)
 		return GW_NO_MEMORY;
-	if (getrandom(client->token, sizeof(client->token), 0) != sizeof(client->token)) {
+	gw_status status = GW_OK;
+	if (getrandom(client->token, sizeof(client->token), 0) != sizeof(client->token))
+		status = gw_fail_errno(GW_IO, errno, "cannot get random bytes for a token");
+	if (status == GW_OK)
+		status = gw_deadlines_join(&cm_listener->deadlines, &client->deadline);
+	if (status != GW_OK) {
 		gw_free(client);
-		return gw_fail_errno(GW_IO, errno, "cannot get random bytes for a token");
+		return status;
 	}
 	client->deferred.run = client_run;
 	client->cm_listener = cm_listener;
 	client->connection = call->connection;
 	memcpy(client->client_uuid, call->client_uuid, sizeof(client->client_uuid));
 	client->expires_ns = gw_now_ns() + service->limits.idle_ms * GW_NS_PER_MS;
-	verbs_timer(cm_listener->loop, client->expires_ns);
+	verbs_client_timer(client, client->expires_ns);
 	client->qp_count = question->qps < VERBS_QPS_MAX ? question->qps : VERBS_QPS_MAX;
 	GW_LIST_INSERT(cm_listener->clients, client);
 	chains_insert(client);
@@ -278,9 +281,9 @@ static void verbs_client_run(struct verbs_client *client)
 	if (status == GW_AGAIN) {
 		uint64_t pause_ns = gw_task_pause_ns(&client->task);
 		if (pause_ns)
-			verbs_timer(client->cm_listener->loop, gw_now_ns() + pause_ns);
+			verbs_client_timer(client, gw_now_ns() + pause_ns);
 		else
-			verbs_client_queue_add(client);
+			gw_queue_add(calls_of(client), &client->turn);
 		return;
 	}
 	client->calling = false;
@@ -288,6 +291,7 @@ static void verbs_client_run(struct verbs_client *client)
 	client->replied_ns = gw_now_ns();
 	client->reply_sent = 0;
 	client->reply_status = GW_OK;
+	client->stall_timed = false;
 	if (status != GW_OK)
 		begin_error(client, status);
 }
@@ -366,7 +370,7 @@ static gw_status take_piece(struct verbs_client *client, const struct verbs_mess
 	memcpy(client->request + client->request_done, body, message->bytes);
 	client->request_done += message->bytes;
 	client->piece_ns = gw_now_ns();
-	verbs_timer(client->cm_listener->loop, client->piece_ns + limits_of(client)->idle_ms * GW_NS_PER_MS);
+	verbs_client_timer(client, client->piece_ns + limits_of(client)->idle_ms * GW_NS_PER_MS);
 	status = gw_verbs_stream_next(&client->stream);
 	if (status == GW_OK && client->request_done == client->request_bytes)
 		verbs_client_answer(client, message, client->request);
@@ -387,8 +391,12 @@ static void send_reply(struct verbs_client *client)
 			.tag = client->reply_tag,
 			.total = bytes,
 		};
-		if (gw_verbs_stream_send(&client->stream, &message, data ? data + client->reply_sent : NULL))
+		if (gw_verbs_stream_send(&client->stream, &message, data ? data + client->reply_sent : NULL)) {
+			if (!client->stall_timed) /* most replies leave at once, and need no timer */
+				verbs_client_timer(client, client->replied_ns + GW_TASK_STALL_NS);
+			client->stall_timed = true;
 			return;
+		}
 		client->reply_sent += message.bytes;
 		client->replied_ns = gw_now_ns();
 		if (client->reply_sent < bytes)
@@ -418,10 +426,10 @@ static gw_status verbs_client_serve(struct verbs_client *client)
 
 void gw_verbs_clients_call(struct verbs_loop *loop)
 {
-	struct verbs_client *client = loop->calls;
-	if (!client)
+	if (!loop->calls.first)
 		return;
-	verbs_client_queue_drop(client);
+	struct verbs_client *client = CLIENT_OF(loop->calls.first, turn);
+	gw_queue_drop(&loop->calls, &client->turn);
 	verbs_client_run(client);
 	if (!client->calling)
 		gw_verbs_defer(loop, &client->deferred);
@@ -439,7 +447,7 @@ static bool tick_request(struct verbs_client *client, uint64_t now_ns)
 		return false;
 	uint64_t due = client->piece_ns + limits_of(client)->idle_ms * GW_NS_PER_MS;
 	if (now_ns < due) {
-		verbs_timer(client->cm_listener->loop, due);
+		verbs_client_timer(client, due);
 		return false;
 	}
 	gw_log(GW_LOG_INFO, "an RDMA client is silent inside a request of %u bytes: ended", client->request_bytes);
@@ -447,23 +455,48 @@ static bool tick_request(struct verbs_client *client, uint64_t now_ns)
 	return true;
 }
 
-void gw_verbs_client_tick(struct verbs_client *client, uint64_t now_ns)
+/* Ends a client that does not read its reply while others need the memory. */
+static void tick_reply(struct verbs_client *client, uint64_t now_ns)
 {
-	if (tick_request(client, now_ns))
+	if (!client->replying)
 		return;
-	if (client->calling)
-		verbs_client_queue_add(client);
-	if (!client->replying || !gw_task_stalls(&client->task, client->replied_ns, now_ns))
+	if (!gw_task_stalls(&client->task, client->replied_ns, now_ns)) {
+		uint64_t due = client->replied_ns + GW_TASK_STALL_NS;
+		verbs_client_timer(client, due > now_ns ? due : now_ns + STALL_LOOK_NS);
 		return;
+	}
 	gw_count(&client->cm_listener->listener->base.service->counts.dropped, 1);
 	gw_log(GW_LOG_WARN, "an RDMA client does not read its reply, and others need the memory: ended");
 	gw_verbs_client_end(client);
 }
 
+static void verbs_client_tick(struct verbs_client *client, uint64_t now_ns)
+{
+	if (client->established < client->qp_count) {
+		if (now_ns < client->expires_ns)
+			verbs_client_timer(client, client->expires_ns);
+		else
+			gw_verbs_client_end(client);
+		return;
+	}
+	if (tick_request(client, now_ns))
+		return;
+	if (client->calling)
+		gw_queue_add(calls_of(client), &client->turn);
+	tick_reply(client, now_ns);
+}
+
+void gw_verbs_clients_tick(struct verbs_cm_listener *cm_listener, uint64_t now_ns)
+{
+	struct gw_deadline *due;
+	while ((due = gw_deadlines_take(&cm_listener->deadlines, now_ns)))
+		verbs_client_tick(CLIENT_OF(due, deadline), now_ns);
+	verbs_timer(cm_listener->loop, gw_deadlines_first(&cm_listener->deadlines));
+}
+
 static void client_run(struct verbs_deferred *deferred)
 {
-	struct verbs_client *client =
-		(struct verbs_client *)(void *)((uint8_t *)deferred - offsetof(struct verbs_client, deferred));
+	struct verbs_client *client = CLIENT_OF(deferred, deferred);
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < client->qp_count && status == GW_OK; i++)
 		if (client->conns[i].qp && client->conns[i].qp->failure)

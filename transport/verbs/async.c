@@ -22,11 +22,15 @@ static void async_wake(struct verbs_loop *loop)
 }
 
 /* Marks the queue pair; false: it was marked already. A device may repeat an event for every completion that it
- * drops. */
+ * drops. The caller holds the poller's qps_lock. */
 static bool async_notify(struct verbs_qp *qp, enum ibv_event_type type)
 {
 	int none = 0;
-	return atomic_compare_exchange_strong(&qp->trouble, &none, 1 + (int)type);
+	if (!atomic_compare_exchange_strong(&qp->trouble, &none, 1 + (int)type))
+		return false;
+	qp->next_troubled = qp->poller->troubled;
+	qp->poller->troubled = qp;
+	return true;
 }
 
 void gw_verbs_async_join(struct verbs_poller *poller)
@@ -46,26 +50,42 @@ void gw_verbs_async_leave(struct verbs_poller *poller)
 
 enum concern { CONCERNS_NONE, CONCERNS_AGAIN, CONCERNS_NEW };
 
-/* Marks the poller's queue pairs that the event concerns. For an event of a completion queue these are all of its queue
- * pairs; the completion queue takes no new ones. */
-static enum concern port_concerned(struct verbs_poller *poller, const struct ibv_async_event *event)
+static enum concern concern_of(bool first)
 {
-	bool of_cq = event->event_type == IBV_EVENT_CQ_ERR;
+	return first ? CONCERNS_NEW : CONCERNS_AGAIN;
+}
+
+/* Marks a completion queue, which takes no new queue pairs, and all of its queue pairs. */
+static enum concern cq_concerned(struct verbs_poller *poller, const struct ibv_async_event *event)
+{
 	enum concern found = CONCERNS_NONE;
 	const struct verbs_cq *cq = NULL;
-	pthread_mutex_lock(&poller->qps_lock);
-	for (uint32_t i = 0; i < poller->cq_count && of_cq; i++)
+	for (uint32_t i = 0; i < poller->cq_count; i++)
 		if (poller->cqs[i]->ibv == event->element.cq) {
-			found = atomic_exchange(&poller->cqs[i]->failed, true) ? CONCERNS_AGAIN : CONCERNS_NEW;
+			found = concern_of(!atomic_exchange(&poller->cqs[i]->failed, true));
 			cq = poller->cqs[i];
 		}
-	for (uint32_t i = 0; i < poller->qp_capacity; i++) {
-		struct verbs_qp *qp = poller->qps[i];
-		if (!qp || (of_cq ? qp->cq != cq : atomic_load(&qp->qp_num) != event->element.qp->qp_num))
-			continue;
-		bool first = async_notify(qp, event->event_type);
-		found = first || found == CONCERNS_NEW ? CONCERNS_NEW : CONCERNS_AGAIN;
-	}
+	for (uint32_t i = 0; i < poller->qp_capacity && cq; i++)
+		if (poller->qps[i] && poller->qps[i]->cq == cq && async_notify(poller->qps[i], event->event_type))
+			found = CONCERNS_NEW;
+	return found;
+}
+
+static enum concern qp_concerned(struct verbs_poller *poller, const struct ibv_async_event *event)
+{
+	uint32_t qp_num = event->element.qp->qp_num;
+	struct verbs_qp *qp = poller->by_number[qp_num % VERBS_CHAINS];
+	while (qp && qp->qp_num != qp_num)
+		qp = qp->next_by_number;
+	return qp ? concern_of(async_notify(qp, event->event_type)) : CONCERNS_NONE;
+}
+
+/* Marks the poller's queue pairs that the event concerns. */
+static enum concern port_concerned(struct verbs_poller *poller, const struct ibv_async_event *event)
+{
+	pthread_mutex_lock(&poller->qps_lock);
+	enum concern found =
+		event->event_type == IBV_EVENT_CQ_ERR ? cq_concerned(poller, event) : qp_concerned(poller, event);
 	pthread_mutex_unlock(&poller->qps_lock);
 	if (found == CONCERNS_NEW) {
 		atomic_store(&poller->loop->troubled, true);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/memory/alloc.h"
+#include "core/memory/list.h"
 #include "transport/verbs/verbs.h"
 
 #define QPS_FIRST   16u
@@ -133,6 +134,36 @@ static gw_status poller_grow(struct verbs_poller *poller)
 	return qps ? GW_OK : GW_NO_MEMORY;
 }
 
+static struct verbs_qp **number_chain(struct verbs_poller *poller, uint32_t qp_num)
+{
+	return &poller->by_number[qp_num % VERBS_CHAINS];
+}
+
+void gw_verbs_poller_number(struct verbs_poller *poller, struct verbs_qp *qp, uint32_t qp_num)
+{
+	pthread_mutex_lock(&poller->qps_lock);
+	struct verbs_qp **chain = number_chain(poller, qp_num);
+	qp->qp_num = qp_num;
+	qp->next_by_number = *chain;
+	*chain = qp;
+	pthread_mutex_unlock(&poller->qps_lock);
+}
+
+/* The queue pair is about to end: no event finds it any more. */
+static void number_drop(struct verbs_poller *poller, struct verbs_qp *qp)
+{
+	pthread_mutex_lock(&poller->qps_lock);
+	if (qp->qp_num)
+		GW_SLIST_REMOVE(*number_chain(poller, qp->qp_num), qp, next_by_number);
+	if (atomic_load(&qp->trouble))
+		for (struct verbs_qp **at = &poller->troubled; *at; at = &(*at)->next_troubled)
+			if (*at == qp) {
+				*at = qp->next_troubled;
+				break;
+			}
+	pthread_mutex_unlock(&poller->qps_lock);
+}
+
 static void slot_set(struct verbs_poller *poller, uint32_t slot, struct verbs_qp *qp)
 {
 	pthread_mutex_lock(&poller->qps_lock);
@@ -160,6 +191,7 @@ gw_status gw_verbs_poller_enter(struct verbs_poller *poller, struct verbs_qp *qp
 void gw_verbs_poller_leave(struct verbs_poller *poller, struct verbs_qp *qp, uint32_t entries)
 {
 	assert(poller->qps[qp->slot] == qp);
+	number_drop(poller, qp);
 	slot_set(poller, qp->slot, NULL);
 	poller->free_slots[poller->free_count++] = qp->slot;
 	poller->qp_count--;

@@ -80,6 +80,7 @@ static void cm_listener_close(struct verbs_cm_listener *cm_listener)
 {
 	while (cm_listener->clients)
 		gw_verbs_client_end(cm_listener->clients);
+	gw_deadlines_end(&cm_listener->deadlines);
 	if (cm_listener->id)
 		rdma_destroy_id(cm_listener->id);
 	cm_listener->id = NULL;
@@ -177,16 +178,7 @@ void gw_verbs_cm_listeners_tick(struct verbs_loop *loop, uint64_t now_ns)
 			rdma_destroy_id(cm_listener->id);
 			cm_listener->id = NULL;
 		}
-		for (struct verbs_client *client = cm_listener->clients, *next; client; client = next) {
-			next = client->next;
-			bool whole = client->established == client->qp_count;
-			if (whole)
-				gw_verbs_client_tick(client, now_ns);
-			else if (now_ns < client->expires_ns)
-				verbs_timer(loop, client->expires_ns);
-			else
-				gw_verbs_client_end(client);
-		}
+		gw_verbs_clients_tick(cm_listener, now_ns);
 	}
 }
 

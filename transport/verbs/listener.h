@@ -2,6 +2,8 @@
 #ifndef GW_TRANSPORT_VERBS_LISTENER_H
 #define GW_TRANSPORT_VERBS_LISTENER_H
 
+#include "core/memory/deadlines.h"
+#include "core/memory/queue.h"
 #include "transport/task.h"
 #include "transport/verbs/handshake.h"
 #include "transport/verbs/verbs.h"
@@ -31,7 +33,8 @@ struct verbs_client {
 	uint64_t connection;                                     /* number of its TCP connection */
 	uint8_t token[HANDSHAKE_TOKEN_BYTES];
 	uint8_t client_uuid[16];
-	uint64_t expires_ns; /* the client ends then, unless every queue pair is established */
+	uint64_t expires_ns;         /* the client ends then, unless every queue pair is established */
+	struct gw_deadline deadline; /* in the CM listener's: when gw_verbs_client_tick must run */
 	struct verbs_rail *rail;
 	struct verbs_server_conn conns[VERBS_QPS_MAX];
 	uint32_t qp_count, established;
@@ -44,17 +47,15 @@ struct verbs_client {
 	/* The request that is being answered. held: it is a message of one piece, and stays in its receive buffer. */
 	bool calling, held;
 	struct gw_task task;
-	struct verbs_client *next_queued; /* in loop->calls */
-	bool queued;
+	struct gw_queued turn; /* in loop->calls */
 	/* The reply that is being sent. */
 	bool replying;
 	gw_status reply_status;
 	uint64_t reply_tag;
 	uint32_t reply_sent;
 	uint64_t replied_ns; /* time of the last progress */
+	bool stall_timed;    /* its deadline includes the check whether it stalls */
 };
-
-#define VERBS_CHAINS 1024u /* a power of two */
 
 /* A listener's part of one poll group. */
 struct verbs_cm_listener {
@@ -68,7 +69,8 @@ struct verbs_cm_listener {
 	struct verbs_client *clients;
 	/* Chains of the same clients, by the low bits of the token and of the connection's number. */
 	struct verbs_client *by_token[VERBS_CHAINS], *by_connection[VERBS_CHAINS];
-	bool drained; /* no client is left, and no new one can connect */
+	struct gw_deadlines deadlines; /* of the clients */
+	bool drained;                  /* no client is left, and no new one can connect */
 	bool rails_gone[VERBS_RAILS_MAX];
 };
 
@@ -139,8 +141,9 @@ void gw_verbs_client_end(struct verbs_client *client);
 void gw_verbs_client_left(struct verbs_cm_listener *cm_listener, uint64_t connection);
 /* Whether the client still waits for a reply that is not sent yet. */
 bool gw_verbs_client_busy(const struct verbs_client *client);
-/* Runs a waiting handler again. Ends a client that is silent inside a request, or that does not read its reply while
- * others need the memory. */
-void gw_verbs_client_tick(struct verbs_client *client, uint64_t now_ns);
+/* Handles the clients' deadlines that are due. A client ends if its queue pairs were not established in time, if it is
+ * silent inside a request, or if it does not read its reply while others need the memory. A paused handler runs again.
+ */
+void gw_verbs_clients_tick(struct verbs_cm_listener *cm_listener, uint64_t now_ns);
 
 #endif

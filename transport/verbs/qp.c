@@ -57,7 +57,7 @@ gw_status gw_verbs_qp_create(struct verbs_poller *poller, struct rdma_cm_id *id,
 		status = gw_verbs_object_fail(id->verbs, errno, "RDMA queue pair");
 		goto put_domain;
 	}
-	atomic_store(&qp->qp_num, id->qp->qp_num);
+	gw_verbs_poller_number(poller, qp, id->qp->qp_num);
 	qp->sges_max = qp_least(needs->sges, init.cap.max_send_sge);
 	qp->id = id;
 	*out = qp;

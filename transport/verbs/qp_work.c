@@ -130,12 +130,15 @@ void gw_verbs_async_take(struct verbs_loop *loop)
 	loop->next_timer_ns = 0; /* the tick checks devices and ports */
 	for (uint32_t p = 0; p < VERBS_POLLERS_MAX; p++) {
 		struct verbs_poller *poller = loop->pollers[p];
-		for (uint32_t i = 0; poller && i < poller->qp_capacity; i++) {
-			struct verbs_qp *qp = poller->qps[i];
-			int trouble = qp ? atomic_load(&qp->trouble) : 0;
-			if (trouble)
-				gw_verbs_qp_failed(qp, trouble);
-		}
+		if (!poller)
+			continue;
+		/* Only this thread removes queue pairs, so the list stays valid after the unlock. */
+		pthread_mutex_lock(&poller->qps_lock);
+		struct verbs_qp *qp = poller->troubled;
+		poller->troubled = NULL;
+		pthread_mutex_unlock(&poller->qps_lock);
+		for (; qp; qp = qp->next_troubled)
+			gw_verbs_qp_failed(qp, atomic_load(&qp->trouble));
 	}
 }
 

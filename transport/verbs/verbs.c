@@ -250,7 +250,7 @@ static size_t verbs_poll(void *state, struct gw_completion *completions, size_t 
 		if (atomic_load_explicit(&loop->troubled, memory_order_relaxed))
 			gw_verbs_async_take(loop);
 		bool worked = pollers_poll(loop) || spun;
-		if (loop->calls) { /* at a server: runs one client's handler, then polls all queues again */
+		if (loop->calls.first) { /* at a server: runs one client's handler, then polls all queues again */
 			gw_verbs_clients_call(loop);
 			gw_verbs_run_deferred(loop);
 			worked = true;
@@ -303,7 +303,7 @@ static int verbs_wait_fd(void *state, uint64_t *until_ns)
 	gw_verbs_possess(loop);
 	uint64_t until = loop->controls_busy ? gw_now_ns() + HELLO_NS : loop->next_timer_ns;
 	*until_ns = until < *until_ns ? until : *until_ns;
-	bool something = pollers_arm(loop) || !gw_completions_empty(&loop->completions) || loop->calls;
+	bool something = pollers_arm(loop) || !gw_completions_empty(&loop->completions) || loop->calls.first;
 	gw_verbs_release(loop);
 	return something ? -1 : loop->epoll_fd;
 }

@@ -41,6 +41,7 @@
 #include <rdma/rdma_cma.h>
 #include <stdatomic.h>
 
+#include "core/memory/queue.h"
 #include "transport/completions.h"
 #include "transport/service_private.h"
 #include "transport/transport.h"
@@ -66,8 +67,9 @@ extern const struct gw_transport gw_transport_verbs;
 #define VERBS_INBOX          8u           /* received messages not handled yet: a power of two, as many as receives */
 #define VERBS_POLLERS_MAX    4u           /* devices of one poll group */
 #define VERBS_RAILS_MAX      8u           /* devices of one listener */
-#define VERBS_CQS_MAX        12u /* completion queues of one poller; each is twice as large as the one before */
-#define VERBS_PORTS_MAX      4u  /* ports of one device; further ports share the last entry */
+#define VERBS_CQS_MAX        12u   /* completion queues of one poller; each is twice as large as the one before */
+#define VERBS_PORTS_MAX      4u    /* ports of one device; further ports share the last entry */
+#define VERBS_CHAINS         1024u /* a power of two: chains of a table */
 
 struct verbs_device;
 struct verbs_loop;
@@ -249,6 +251,8 @@ struct verbs_poller {
 	 * threads, need the lock. */
 	pthread_mutex_t qps_lock;
 	struct verbs_qp **qps;
+	struct verbs_qp *by_number[VERBS_CHAINS]; /* chains of the same queue pairs, by the low bits of qp_num */
+	struct verbs_qp *troubled;                /* marked by events; gw_verbs_async_take fails them */
 	uint32_t qp_capacity;
 	uint32_t *free_slots; /* a stack of qp_capacity places; the free slots lie below free_count */
 	uint32_t free_count;
@@ -258,6 +262,8 @@ gw_status gw_verbs_poller_get(struct verbs_loop *loop, struct rdma_cm_id *id, st
 void gw_verbs_poller_destroy(struct verbs_poller *poller); /* only without queue pairs */
 /* Gives a queue pair a slot, and a completion queue with room for `entries` completions. */
 gw_status gw_verbs_poller_enter(struct verbs_poller *poller, struct verbs_qp *qp, uint32_t entries);
+/* The device has created the queue pair: events find it by its number. */
+void gw_verbs_poller_number(struct verbs_poller *poller, struct verbs_qp *qp, uint32_t qp_num);
 void gw_verbs_poller_leave(struct verbs_poller *poller, struct verbs_qp *qp, uint32_t entries);
 /* Handles completions; true if there were any. */
 bool gw_verbs_poller_poll(struct verbs_poller *poller);
@@ -281,8 +287,9 @@ struct verbs_qp {
 	struct verbs_cq *cq;
 	struct verbs_domain *domain;
 	struct verbs_share *share;
-	_Atomic uint32_t qp_num;         /* 0: not created yet */
-	_Atomic int trouble;             /* 1 + the enum ibv_event_type that reported its failure; 0: none */
+	uint32_t qp_num;     /* 0: not created yet. This field and the next two: under the poller's qps_lock */
+	_Atomic int trouble; /* 1 + the enum ibv_event_type that reported its failure; 0: none */
+	struct verbs_qp *next_by_number, *next_troubled;
 	struct verbs_deferred *deferred; /* deferred work of the owner */
 	/* A read has landed. */
 	void (*read_done)(struct verbs_qp *qp, struct verbs_wr *wr);
@@ -459,7 +466,7 @@ struct verbs_loop {
 	struct verbs_endpoint *endpoints;
 	struct verbs_cm_listener *cm_listeners;
 	struct verbs_deferred *deferred;
-	struct verbs_client *calls; /* clients whose handlers have more to do; the loop runs them in turn */
+	struct gw_queue calls; /* clients whose handlers have more to do; the loop runs them in turn */
 	uint64_t next_timer_ns, next_look_ns;
 	uint64_t open; /* connects, reads and requests of the endpoints */
 	_Atomic bool owned;

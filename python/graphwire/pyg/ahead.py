@@ -23,7 +23,10 @@ from torch_geometric.sampler.base import SubgraphType
 from graphwire._arrays import Lease
 from graphwire._keywords import keywords, suggestion
 from graphwire._minibatch import Spec, make_batch
-from graphwire._native import OfProcess, check, lib, wait
+from graphwire._native import Call, OfProcess, check, lib, wait
+from graphwire.batch import Batch
+from graphwire.graph import Graph
+from graphwire.pyg import pinned
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.orders import index_batches
 from graphwire.pyg.sampled import Output, Sampled
@@ -50,12 +53,21 @@ def without_effect(given: Mapping[str, Any]) -> None:
 
 
 class _Started:
-    """A batch under way: its lease, what is drawn, its description, and the metadata of its output."""
+    """A batch under way: its lease, what is drawn, its description, and the metadata of its output. copied: the call
+    that copies it to pinned memory."""
 
-    __slots__ = ("draws", "lease", "metadata", "spec")
+    __slots__ = ("copied", "draws", "lease", "metadata", "spec")
 
     def __init__(self, lease: Lease, draws: Draws, spec: Spec, metadata: tuple[Any, ...]):
         self.lease, self.draws, self.spec, self.metadata = lease, draws, spec, metadata
+        self.copied: Call | None = None
+
+    def batch(self, graph: Graph) -> Batch:
+        """Waits for the batch."""
+        if self.copied is not None:
+            return self.copied.wait()
+        wait(self.lease.ticket)
+        return make_batch(graph, self.lease, self.spec)
 
 
 class _Loop(OfProcess):
@@ -68,6 +80,7 @@ class _Loop(OfProcess):
         self._generator = torch.Generator().manual_seed(self._seed)
         self._ahead: deque[_Started] = deque()
         self._count, self._ended = 0, False
+        self._pins = pinned.PinsAhead() if loader._pins() else None
 
     def __iter__(self) -> _Loop:
         return self
@@ -87,6 +100,10 @@ class _Loop(OfProcess):
             raise StopIteration
         started = self._ahead.popleft()
         self._fill()
+        if self._pins is not None:
+            for one in (started, *list(self._ahead)[:1]):
+                if one.copied is None:
+                    one.copied = self._pins.start(self._loader._source.graph, one.lease, one.spec)
         return self._loader._finished(started)
 
 
@@ -152,15 +169,17 @@ class SamplesAhead(DataLoader):
 
     def _sampled(self, started: _Started) -> Output:
         """Waits for a batch. Returns its SamplerOutput, which has the Sampled as `_sampled`."""
-        wait(started.lease.ticket)
-        found = Sampled(make_batch(self._source.graph, started.lease, started.spec), self._source.ids)
+        found = Sampled(started.batch(self._source.graph), self._source.ids)
         out = started.draws.counted(found.output(self._typed))
         out.metadata, out._sampled = started.metadata, found
         return out.to_bidirectional() if self._sampler.subgraph_type == SubgraphType.bidirectional else out
 
     def _finished(self, started: _Started) -> Any:
         data = self.filter_fn(self._sampled(started))
-        return data.pin_memory() if self.pin_memory and torch.accelerator.is_available() else data
+        return pinned.pinned_batch(data, self.pin_memory_device or None) if self._pins() else data
+
+    def _pins(self) -> bool:
+        return bool(self.pin_memory) and pinned.available()
 
     def filter_fn(self, out: Output) -> Any:
         """The batch of a SamplerOutput of collate_fn: Data or HeteroData, with its rows, after both transforms."""
@@ -181,7 +200,7 @@ class SamplesAhead(DataLoader):
                 store.n_id = ids
         for kind, ids in (out.edge if typed else {None: out.edge}).items():
             store = data[kind] if typed else data
-            if "e_id" not in store:
+            if ids is not None and "e_id" not in store:  # to_bidirectional drops ids of types
                 store.e_id = ids
         for name in ("num_sampled_nodes", "num_sampled_edges"):
             if not typed:

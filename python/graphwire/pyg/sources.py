@@ -62,9 +62,13 @@ class Rows:
             asked = [(graph.feature(name, ntype).pointer(), at) for name in names.values()]
             yield from zip(names, map(torch.as_tensor, gather_all(graph._opened(), asked, torch)))
 
-    def edges_of(self, etype: str, ids: torch.Tensor, found: Sampled | None) -> Iterator[tuple[str, torch.Tensor]]:
+    def edges_of(self, etype: str, ids: torch.Tensor | None,
+                 found: Sampled | None) -> Iterator[tuple[str, torch.Tensor | None]]:
+        """As nodes_of, for edges. ids: None if to_bidirectional has dropped them; rows are None then, as in PyG."""
         names = self._edges.get(etype, {})
-        if found is not None and ids is found.given(etype):
+        if ids is None:
+            yield from ((called, None) for called in names)
+        elif found is not None and ids is found.given(etype):
             yield from ((called, found.edge_rows(etype, name)) for called, name in names.items())
         elif names:
             graph, at = self.ids.graph, self.ids.edges_to_graph(etype, ids)

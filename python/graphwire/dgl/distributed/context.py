@@ -18,7 +18,7 @@ import os
 import threading
 from queue import SimpleQueue
 from typing import Any
-from weakref import ref
+from weakref import WeakValueDictionary, ref
 
 import torch.distributed as dist
 
@@ -57,15 +57,18 @@ class Client:
         self._context.barrier()
 
     def data_name_list(self) -> list[str]:
-        """The keys of the graph's features and tensors, as kvstore_key has them: "node~TYPE~NAME"."""
+        """The keys of the graph's features and tensors, as kvstore_key has them ("node~TYPE~NAME"), and of the states
+        of optimizers."""
+        return [*self.gdata_name_list(), *self._context.states]
+
+    def gdata_name_list(self) -> list[str]:
+        """The same without the states of optimizers."""
         self._context.collect()
         graph = self._context.graph
         if graph is None:
             return []
         features = [f"{'edge' if some.of_edges else 'node'}~{some.type}~{some.name}" for some in graph.features]
         return features + [tensor["name"].replace("/", "~", 2) for tensor in graph.tensors]
-
-    gdata_name_list = data_name_list
 
     @property
     def num_servers(self) -> int:
@@ -98,6 +101,7 @@ class Context:
         self._tensors: dict[str, tuple[ref[Use], bool]] = {}  # {name: (its Use, whether it is persistent)}
         self._gone: SimpleQueue[Any] = SimpleQueue()  # a mark for each Use that was freed
         self._dropped: set[str] = set()
+        self.states: WeakValueDictionary[str, Any] = WeakValueDictionary()  # {name: an optimizer's state, a State}
         self.client = Client(self)
         self._local = threading.local()
         self._lock = threading.Lock()
@@ -256,6 +260,7 @@ class Context:
             self._written = _written(self._folder, graph)
         self._tensors.clear()
         self._dropped.clear()
+        self.states.clear()
 
     def close(self) -> None:
         self.use(None)

@@ -24,6 +24,7 @@ class DistEmbedding:
                  init_func: InitFunc | None = None, part_policy: PartitionPolicy | None = None):
         self._tensor = DistTensor((num_embeddings, embedding_dim), torch.float32, name, init_func, part_policy)
         self._trace: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._optm_state: tuple[DistTensor, ...] | None = None
 
     def __call__(self, idx: Any, device: Any = "cpu") -> torch.Tensor:
         """Reads rows, [len(idx), embedding_dim]. While gradients are recorded, the rows are a leaf of autograd, whose
@@ -38,6 +39,11 @@ class DistEmbedding:
     def reset_trace(self) -> None:
         """Clears the list of rows that were read."""
         self._trace = []
+
+    @property
+    def optm_state(self) -> tuple[DistTensor, ...] | None:
+        """The state of the optimizer that was made last for these rows; None without an optimizer."""
+        return self._optm_state
 
     @property
     def weight(self) -> DistTensor:

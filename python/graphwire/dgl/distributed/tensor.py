@@ -22,6 +22,7 @@ from graphwire._keywords import keywords
 from graphwire.dgl.distributed import initial
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, NodePartitionPolicy, PartitionPolicy
 from graphwire.dgl.distributed.context import context
+from graphwire.dgl.distributed.optim_state import State
 from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.host import error_type
 from graphwire.tensor import shape_of
@@ -95,6 +96,10 @@ class DistTensor:
         self._tensor_name, self._persistent, self._init_func = name, persistent, init_func
         self._gdata = is_gdata
         policy = self._part_policy
+        state = context.states.get(str(policy.get_data_name(name)))
+        if state is not None:
+            self._open_state(state, shape, dtype)
+            return
         graph = self._graph = policy.partition_book.opened()
         self._user_edges = None if policy.is_node else UserEdges(graph)
         where = {"ntype": policy.type_name} if policy.is_node else {"etype": policy.type_name}
@@ -127,6 +132,23 @@ class DistTensor:
         made._user_edges = None if policy.is_node else UserEdges(feature._graph)
         return made
 
+    @classmethod
+    def of_state(cls, state: State) -> DistTensor:
+        """Makes the DistTensor of an optimizer's state. While it exists, other objects find the state by its name."""
+        made = cls.__new__(cls)
+        made._open_state(state, state.shape, state.dtype)
+        context.states.setdefault(str(made.name), state)
+        return made
+
+    def _open_state(self, state: State, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+        if (tuple(state.shape), state.dtype) != (tuple(shape), dtype):
+            raise AssertionError(f"{state.name} is an optimizer's state, {list(state.shape)} {state.dtype}, not "
+                                 f"{list(shape)} {dtype}")
+        table: DistTensor = state.table
+        self._data, self._part_policy, self._graph = state, table._part_policy, table._graph
+        self._tensor_name, self._persistent, self._gdata, self._init_func = state.name, False, False, None
+        self._user_edges, self._use = table._user_edges, table._use
+
     def _rows(self, idx: Any) -> Any:
         """Translates ids to the rows of the graph's tensor."""
         ids = rows_of(idx, self._part_policy.get_size())
@@ -137,7 +159,7 @@ class DistTensor:
         return torch.as_tensor(self._data[self._rows(idx)])
 
     def __setitem__(self, idx: Any, val: Any) -> None:
-        if not isinstance(self._data, graphwire.Tensor):
+        if isinstance(self._data, graphwire.Feature):
             raise error_type()(f"{self.name} is a feature of the graph, which does not change: make a DistTensor")
         ids = self._rows(idx)
         if isinstance(val, torch.Tensor):
@@ -166,6 +188,8 @@ class DistTensor:
         return f"DistTensor(shape={self.shape}, dtype={self.dtype})"
 
     def __reduce__(self) -> Any:
+        if isinstance(self._data, State):
+            return _state_again, (self._data.table, self._data.kind, self._data.word)
         if isinstance(self._data, graphwire.Tensor):
             return _again, (self.shape, self.dtype, self._tensor_name, self._part_policy.policy_str,
                             self._graph.graph_id)
@@ -221,6 +245,10 @@ def _policy_again(text: str, graph_id: str) -> PartitionPolicy:
 def _again(shape: Any, dtype: torch.dtype, name: str, policy: str, graph_id: str) -> DistTensor:
     """Unpickles a DistTensor in another process of the job, in which the tensor exists already."""
     return DistTensor(shape, dtype, name, part_policy=_policy_again(policy, graph_id), persistent=True)
+
+
+def _state_again(table: DistTensor, kind: str, word: str) -> DistTensor:
+    return DistTensor.of_state(State(table, kind, word))
 
 
 def _feature_again(name: str, policy: str, graph_id: str) -> DistTensor:

@@ -1,0 +1,137 @@
+/* Copies of rows that this process can address, in one pass over the ids: see local_rows.h.
+ *
+ *   id -> bounds -> owner (book) -> address -> [prefetch -> AHEAD rows later] -> copy
+ *
+ * Narrow rows are loaded and stored as one word. Their loads do not depend on each other, so the processor keeps many
+ * of them in flight by itself. Of wider rows it would see only the next few: their lines are prefetched. Each width,
+ * with one part or several, has a loop of its own.
+ */
+#include "client/rows/local_rows.h"
+
+#include "client/engine/engine.h"
+#include "core/graph/book.h"
+#include "transport/copy.h"
+
+#define RING       16u /* addresses of rows that are prefetched; more than GW_COPY_AHEAD */
+#define NARROW_MAX 16u /* bytes; wider rows are prefetched */
+
+static_assert(RING > GW_COPY_AHEAD, "a row's address must stay until the row is copied");
+
+/* The first byte of a part's rows; NULL: they cannot be addressed, or exceed their region. */
+static const uint8_t *part_rows(struct gw_engine *engine, const struct gw_rows *rows, uint32_t part)
+{
+	const struct gw_link *link = gw_engine_link(engine, part);
+	const struct gw_place *place = &rows->places[part];
+	if (link->state != GW_LINK_OPEN || !(link->mapped || engine->client->standalone) ||
+	    place->region >= link->endpoint->peer.region_count)
+		return NULL;
+	const struct gw_region *region = &link->endpoint->peer.regions[place->region];
+	uint64_t count = rows->starts[part + 1] - rows->starts[part], last, bytes;
+	if (count > 0 &&
+	    (__builtin_mul_overflow(count - 1, rows->step, &last) ||
+	     __builtin_add_overflow(last, place->offset + rows->row_bytes, &bytes) || bytes > region->bytes))
+		return NULL;
+	const uint8_t *base = gw_endpoint_map(link->endpoint, region);
+	return base ? base + place->offset : NULL;
+}
+
+bool gw_local_rows_find(struct gw_engine *engine, const struct gw_rows *rows, struct gw_local_rows *local)
+{
+	local->starts = rows->starts;
+	local->parts = engine->client->meta->num_parts;
+	local->step = rows->step;
+	local->row_bytes = rows->row_bytes;
+	if (rows->epochs || rows->striped)
+		return false;
+	for (uint32_t p = 0; p < local->parts; p++) {
+		const uint8_t *base = part_rows(engine, rows, p);
+		if (!base)
+			return false;
+		local->origins[p] = (uintptr_t)base - rows->starts[p] * rows->step;
+	}
+	return true;
+}
+
+static inline __attribute__((always_inline)) const uint8_t *address_of(const struct gw_local_rows *local, uint64_t id,
+								       bool several)
+{
+	uint32_t part = several ? gw_book_owner(local->starts, local->parts, id) : 0;
+	return (const uint8_t *)(local->origins[part] + id * local->step);
+}
+
+static inline __attribute__((always_inline)) uint64_t copy_narrow(const struct gw_local_rows *local, const int64_t *ids,
+								  uint64_t n, uint8_t *out, uint32_t bytes,
+								  bool several)
+{
+	const uint64_t count = local->starts[local->parts];
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t id = (uint64_t)ids[i];
+		if (id >= count)
+			return i;
+		memcpy(out + i * bytes, address_of(local, id, several), bytes);
+	}
+	return n;
+}
+
+static inline __attribute__((always_inline)) uint64_t copy_wide(const struct gw_local_rows *local, const int64_t *ids,
+								uint64_t n, uint8_t *out, uint64_t bytes, bool several)
+{
+	const uint64_t count = local->starts[local->parts];
+	const uint8_t *ring[RING];
+	uint64_t looked = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		for (; looked < n && looked <= i + GW_COPY_AHEAD; looked++) {
+			uint64_t id = (uint64_t)ids[looked];
+			if (id >= count) {
+				n = looked;
+				break;
+			}
+			ring[looked % RING] = address_of(local, id, several);
+			gw_prefetch_range(ring[looked % RING], (uint32_t)bytes);
+		}
+		if (i < n)
+			memcpy(out + i * bytes, ring[i % RING], bytes);
+	}
+	return n;
+}
+
+/* The loops, each with its constants. */
+static inline __attribute__((always_inline)) uint64_t copy_rows(const struct gw_local_rows *local, const int64_t *ids,
+								uint64_t n, uint8_t *out, bool several)
+{
+	switch (local->row_bytes) {
+	case 1:
+		return copy_narrow(local, ids, n, out, 1, several);
+	case 2:
+		return copy_narrow(local, ids, n, out, 2, several);
+	case 4:
+		return copy_narrow(local, ids, n, out, 4, several);
+	case 8:
+		return copy_narrow(local, ids, n, out, 8, several);
+	case 16:
+		return copy_narrow(local, ids, n, out, 16, several);
+	case 32:
+		return copy_wide(local, ids, n, out, 32, several);
+	case 64:
+		return copy_wide(local, ids, n, out, 64, several);
+	case 128:
+		return copy_wide(local, ids, n, out, 128, several);
+	default:
+		return copy_wide(local, ids, n, out, local->row_bytes, several);
+	}
+}
+
+static uint64_t copy_of_part(const struct gw_local_rows *local, const int64_t *ids, uint64_t n, uint8_t *out)
+{
+	return copy_rows(local, ids, n, out, false);
+}
+
+static uint64_t copy_of_parts(const struct gw_local_rows *local, const int64_t *ids, uint64_t n, uint8_t *out)
+{
+	return copy_rows(local, ids, n, out, true);
+}
+
+uint64_t gw_local_rows_copy(const struct gw_local_rows *local, const int64_t *ids, uint64_t n, uint8_t *out)
+{
+	return local->parts == 1 ? copy_of_part(local, ids, n, out) : copy_of_parts(local, ids, n, out);
+}
