@@ -1,10 +1,11 @@
-"""Compares epochs of GraphSAGE by several systems: epoch.py RESULTS.jsonl ROUNDS BATCHES NAME=COMMAND…
+"""Compares epochs of GraphSAGE by several systems: epoch.py RESULTS.jsonl ROUNDS BATCHES load|train NAME=COMMAND…
 
 Each COMMAND starts an epoch_worker.py, which waits for requests. In every round, each worker loads BATCHES
-mini-batches, one worker after the other, and then each trains on as many. So other work on the machine affects all
+mini-batches, one worker after the other, and then, with "train", each trains on as many. So other work on the machine affects all
 workers alike. The order is reversed in every second round. A line for each measurement is written to RESULTS. Prints
 the medians, their ratios to the first worker's, and the number of rounds in which the first worker was faster from end
-to end.
+to end; then loading alone by returned edge, the time from a loader's constructor to its first batch, and the bytes of
+original ids.
 """
 from __future__ import annotations
 
@@ -67,21 +68,45 @@ def table(workers):
           f"(median); load of the machine at the end: {os.getloadavg()[0]:.1f}")
 
 
+def of_edges(workers, firsts):
+    """Loading alone by returned edge. The ratios are medians of those of the rounds."""
+    rates = {worker.name: [line["batches"] * line["edges_per_batch"] / line["seconds"] / 1e6 for line in worker.lines
+                           if line["what"] == "load"] for worker in workers}
+    print("\n| loading alone, million edges/s | median | rounds | ratio to " + " | ratio to ".join(rates) + " | original "
+          "ids, bytes an edge | constructor to first batch, s |")
+    print("|---|---|---|" + "---|" * (len(workers) + 2))
+    for worker in workers:
+        mine = rates[worker.name]
+        ratios = [statistics.median(a / b for a, b in zip(mine, other)) for other in rates.values()]
+        last = worker.lines[0]
+        print(f"| {worker.name} | {statistics.median(mine):.2f} | {min(mine):.2f} to {max(mine):.2f} | " +
+              " | ".join(f"{ratio:.2f}" for ratio in ratios) +
+              f" | {last['id_bytes'] / last['edges_per_batch']:.1f} | " +
+              (f"{statistics.median(firsts[worker.name]):.3f} |" if firsts[worker.name] else "|"))
+
+
 def main():
-    results, rounds, batches = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    workers = [Worker(word) for word in sys.argv[4:]]
+    results, rounds, batches, train = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "train"
+    workers = [Worker(word) for word in sys.argv[5:]]
     try:
         for worker in workers:
             sys.stderr.write(f"{worker.name}: {worker.answer()}\n")
         with open(results, "w", encoding="utf-8") as out:
             for number in range(rounds):
-                for what in ("load", "train"):
+                for what in ("load", "train") if train else ("load",):
                     for worker in workers if number % 2 == 0 else workers[::-1]:
                         line = worker.round(what, batches)
                         out.write(json.dumps(line) + "\n")
                         out.flush()
                 sys.stderr.write(f"round {number + 1} of {rounds}\n")
-        table(workers)
+        firsts = {}
+        for worker in workers:
+            worker.process.stdin.write("first 3\n")
+            worker.process.stdin.flush()
+            firsts[worker.name] = worker.answer()["seconds"]
+        if train:
+            table(workers)
+        of_edges(workers, firsts)
     finally:
         for worker in workers:
             worker.close()

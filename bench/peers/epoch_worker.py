@@ -5,11 +5,13 @@ seeds, with fanouts 15, 10, 5, 128 float32 features, and labels. A worker prints
 reads lines
 
     load N | train N        measure N mini-batches in the middle of a longer stream
+    first N                 measure the time from the loader's constructor to its first batch, N times
 
 and answers each with a JSON object: the seconds, the seconds of waiting for data, the processor's seconds (of this
-process without its child processes), and edges a batch. DIR is the folder that setup.sh made. servers=A,B: Graphwire
-over two hosts. workers=N: PyTorch Geometric's worker processes. DGL's role is set by its environment
-(dgl_two_hosts.sh). Only one worker computes at a time; the others wait for a line.
+process without its child processes), edges a batch, and the bytes of original ids that a batch reads. DIR is the folder
+that setup.sh made. servers=A,B: Graphwire over two hosts. workers=N: PyTorch Geometric's worker processes. ids=graph:
+graphwire.pyg.NeighborLoader without translation. frontier=new: Graphwire's loader draws the edges that PyG draws. DGL's
+role is set by its environment (dgl_two_hosts.sh). Only one worker computes at a time; the others wait for a line.
 """
 from __future__ import annotations
 
@@ -26,27 +28,33 @@ SEEDS, FANOUTS, WIDTH, HIDDEN, CLASSES, AHEAD = 1000, [15, 10, 5], 128, 64, 47, 
 WIDTHS = [WIDTH, HIDDEN, HIDDEN, CLASSES]
 
 
+def opened(folder, servers):
+    """Graphwire's graph, and the range of the seeds: all nodes, or those of part 0 over servers."""
+    import graphwire
+
+    if servers:
+        graph = graphwire.open(f"{folder}/gw2", servers.split(","), insecure=True)
+        return graph, graph.part_range(0)
+    graph = graphwire.open(f"{folder}/gw", verify=False)
+    return graph, range(graph.num_nodes())
+
+
 class Graphwire:
     """Standalone on the graph's one part, or over servers with the seeds of part 0."""
 
-    def __init__(self, folder, servers="", depth="4"):
+    def __init__(self, folder, servers="", depth="4", frontier="all"):
         import graphwire
         from graphwire.nn import SAGEConv
 
-        self.loaders, self.depth = graphwire.NodeLoader, int(depth)
-        if servers:
-            self.graph = graphwire.open(f"{folder}/gw2", servers.split(","), insecure=True)
-            self.range = self.graph.part_range(0)
-        else:
-            self.graph = graphwire.open(f"{folder}/gw", verify=False)
-            self.range = range(self.graph.num_nodes())
+        self.loaders, self.depth, self.frontier = graphwire.NodeLoader, int(depth), frontier
+        self.graph, self.range = opened(folder, servers)
         self.layers = torch.nn.ModuleList(SAGEConv(*pair) for pair in zip(WIDTHS, WIDTHS[1:]))
         self.random = np.random.default_rng(7)
 
     def batches(self, count):
         seeds = self.random.choice(self.range, SEEDS * count, replace=False)
         with self.loaders(self.graph, seeds, FANOUTS, features="feat", labels="label", batch_size=SEEDS, shuffle=True,
-                          depth=self.depth, last="drop") as loader:
+                          depth=self.depth, last="drop", frontier=self.frontier) as loader:
             yield from loader
 
     def edges(self, batch):
@@ -107,33 +115,61 @@ class Pyg:
 class PygStores(Pyg):
     """PyTorch Geometric's NodeLoader over Graphwire's stores and sampler: no worker processes."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, servers=""):
         import graphwire.pyg
         from torch_geometric.loader import NodeLoader
         from torch_geometric.nn import SAGEConv
         from torch_geometric.utils import trim_to_layer
 
-        self.graph = graphwire.open(f"{folder}/gw", verify=False)
+        self.graph, self.range = opened(folder, servers)
         self.stores = graphwire.pyg.stores(self.graph, {"x": "feat", "y": "label"})
-        self.sampler, self.loader = graphwire.pyg.NeighborSampler(self.graph, FANOUTS), NodeLoader
+        self.node_sampler, self.loader = graphwire.pyg.NeighborSampler(self.graph, FANOUTS), NodeLoader
         self.trim = trim_to_layer
         self.layers = torch.nn.ModuleList(SAGEConv(*pair) for pair in zip(WIDTHS, WIDTHS[1:]))
         self.random = np.random.default_rng(7)
 
+    def original(self, count):
+        """Seeds of the range, in original ids. Nodes of a graph in one part have the same ids."""
+        chosen = torch.from_numpy(self.random.choice(self.range, SEEDS * count, replace=False))
+        ntype = self.graph.ntypes[0]
+        return self.graph.original_ids(chosen, ntype) if self.stores[0]._ids.has_nodes(ntype) else chosen
+
     def batches(self, count):
-        seeds = torch.from_numpy(self.random.choice(self.graph.num_nodes(), SEEDS * count, replace=False))
-        yield from self.loader(self.stores, node_sampler=self.sampler, input_nodes=seeds, batch_size=SEEDS,
-                               shuffle=True)
+        yield from self.loader(self.stores, node_sampler=self.node_sampler, input_nodes=self.original(count),
+                               batch_size=SEEDS, shuffle=True)
 
 
 class PygLoader(PygStores):
     """graphwire.pyg.NeighborLoader over the same stores."""
 
-    def batches(self, count):
+    def __init__(self, folder, servers="", ids="orig"):
         import graphwire.pyg
 
-        seeds = torch.from_numpy(self.random.choice(self.graph.num_nodes(), SEEDS * count, replace=False))
-        yield from graphwire.pyg.NeighborLoader(self.stores, FANOUTS, input_nodes=seeds, batch_size=SEEDS, shuffle=True)
+        super().__init__(folder, servers)
+        self.ids, self.loaders = ids, graphwire.pyg.NeighborLoader
+
+    def made(self, seeds, **more):
+        return self.loaders(self.stores, FANOUTS, input_nodes=seeds, batch_size=SEEDS, ids=self.ids, **more)
+
+    def batches(self, count):
+        if self.ids == "graph":
+            seeds = torch.from_numpy(self.random.choice(self.range, SEEDS * count, replace=False))
+        else:
+            seeds = self.original(count)
+        yield from self.made(seeds, shuffle=True)
+
+    def first(self):
+        begun = time.perf_counter()
+        next(iter(self.made(torch.arange(SEEDS))))
+        return time.perf_counter() - begun
+
+    def id_bytes(self, batch):
+        """What the translation of ids adds: the stored original ids of a batch's nodes and edges."""
+        graph, ids = self.graph, self.made(torch.arange(1))._source.ids
+        (ntype,), (etype,) = graph.ntypes, graph.etypes
+        nodes = graph.feature("orig_id", ntype).dtype if ids.has_nodes(ntype) else None
+        edges = graph.feature("orig_id", etype=etype).dtype if ids.has_edges(etype) else None
+        return sum(len(of) * kind.itemsize for of, kind in ((batch.n_id, nodes), (batch.e_id, edges)) if kind)
 
 
 class Dgl:
@@ -190,7 +226,8 @@ def measured(system, what, count, optimizer):
     seconds, used = time.perf_counter() - begun, time.process_time() - used
     stream.close()
     return {"what": what, "batches": count, "seconds": seconds, "waited": waited, "processor": used,
-            "edges_per_batch": edges // count}
+            "edges_per_batch": edges // count,
+            "id_bytes": system.id_bytes(batch) if hasattr(system, "id_bytes") else 0}
 
 
 def main():
@@ -200,10 +237,14 @@ def main():
     system = {"graphwire": Graphwire, "pyg": Pyg, "pyg_loader": PygLoader, "pyg_stores": PygStores, "dgl": Dgl}[kind](
         folder, **dict(word.split("=", 1) for word in sys.argv[3:]))
     optimizer = torch.optim.Adam(system.layers.parameters(), 0.003)
-    print(json.dumps({"ready": kind, "torch": torch.__version__, "sampler": str(getattr(system, "sampler", kind))}),
+    print(json.dumps({"ready": kind, "torch": torch.__version__, "sampler": getattr(system, "sampler", kind)}),
           flush=True)
     for line in sys.stdin:
         what, count = line.split()
+        if what == "first":
+            found = [system.first() for _ in range(int(count))] if hasattr(system, "first") else []
+            print(json.dumps({"what": what, "seconds": found}), flush=True)
+            continue
         print(json.dumps(measured(system, what, int(count), optimizer)), flush=True)
     getattr(system, "close", lambda: None)()
 

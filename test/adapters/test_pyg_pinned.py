@@ -1,5 +1,5 @@
-"""pin_memory=True of graphwire.pyg's neighbour loaders, with a made-up allocator: it keeps freed blocks of powers of two,
-as torch's does, and overwrites them, so that a block that is used again too early shows."""
+"""pin_memory=True of graphwire.pyg's neighbour loaders, with a made-up allocator: it keeps freed blocks of powers of
+two, as torch's does, and overwrites them, so that a block that is used again too early shows."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ def test_the_same_bytes(source, allocator):
             if number % 10 == 0:
                 kept.append((batch, expected[number]))
             number += 1
-    assert number == len(expected) and allocator.made <= (len(kept) + 5) * len(tensors)  # two sizes of each of two batches
+    assert number == len(expected)
+    assert allocator.made <= (len(kept) + 5) * len(tensors)  # two sizes for each of two batches
     for batch, one in kept:
         same(batch, one)
 

@@ -167,3 +167,23 @@ def test_times_without_their_other_half(source):
         LinkNeighborLoader(source, [2], time_attr="time")
     with pytest.raises(ValueError, match="'time_attr' is not set, and 'edge_label_time' is"):
         LinkNeighborLoader(source, [2], edge_label_time=torch.arange(EDGES))
+
+
+def test_a_compiled_function(source):
+    """torch.compile of a step has no graph break; a loop within a compiled function has one for each batch, as other
+    iterators have, and dynamo does not look into the C library."""
+    import torch._dynamo as dynamo
+
+    def step(batch):
+        return model(batch.x, batch.edge_index)[:batch.batch_size].sum()
+
+    def loop():
+        total = torch.zeros(())
+        for batch in loader:
+            total = total + step(batch)
+        return total
+
+    loader, model = NeighborLoader(source, [4, 3], batch_size=40), GraphSAGE(4, 8, 2, 3)
+    for call, given, breaks in ((step, (next(iter(loader)),), 0), (loop, (), 1)):
+        dynamo.reset()
+        assert dynamo.explain(call)(*given).graph_break_count <= breaks

@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader
 from torch_geometric.sampler.base import SubgraphType
 
 from graphwire._arrays import Lease
+from graphwire._eager import eager
 from graphwire._keywords import keywords, suggestion
 from graphwire._minibatch import Spec, make_batch
 from graphwire._native import Call, OfProcess, check, lib, wait
@@ -94,6 +95,7 @@ class _Loop(OfProcess):
             self._ahead.append(self._loader._submit(index, self._seed, self._count, self._generator))
             self._count += 1
 
+    @eager
     def __next__(self) -> Any:
         self._fill()
         if not self._ahead:
@@ -181,6 +183,7 @@ class SamplesAhead(DataLoader):
     def _pins(self) -> bool:
         return bool(self.pin_memory) and pinned.available()
 
+    @eager
     def filter_fn(self, out: Output) -> Any:
         """The batch of a SamplerOutput of collate_fn: Data or HeteroData, with its rows, after both transforms."""
         found = getattr(out, "_sampled", None)
@@ -218,6 +221,7 @@ class SamplesAhead(DataLoader):
         """A number from the loader's generator, or torch's. torch's own loops draw the same number when they begin."""
         return int(torch.empty((), dtype=torch.int64).random_(generator=self.generator).item())
 
+    @eager
     def _get_iterator(self) -> Any:
         return _Loop(self)
 
@@ -228,10 +232,12 @@ class SamplesAhead(DataLoader):
         seed = self._random_number()
         return self._submit(index, seed, 0, torch.Generator().manual_seed(seed))
 
+    @eager
     def __call__(self, index: Any) -> Any:
         """The batch of the seeds at these places, as PyG's loaders return it."""
         return self._finished(self._submit_alone(index))
 
+    @eager
     def collate_fn(self, index: Any) -> Any:
         """The SamplerOutput of the seeds at these places. filter_fn makes a batch from it. With filter_per_worker, the
         batch itself. PyG's ZipLoader calls both."""

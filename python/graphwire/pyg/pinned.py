@@ -87,7 +87,7 @@ def _copy(graph: Graph, lease: Lease, spec: Spec, going: Callable[[], Any]) -> C
     def call() -> Optional[Batch]:
         status = lib.GW_AGAIN
         while status == lib.GW_AGAIN:
-            if going() is None:  # nobody asks for the result
+            if going() is None:  # the loop has ended
                 return None
             status = lib.wait_for(lease.ticket, SLICE_MS)
         check(status)
