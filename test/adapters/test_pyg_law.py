@@ -90,7 +90,8 @@ def features(batch, data):
                 :, store.edge_label == store.edge_label.min()]
             for side, (end, count) in enumerate((src, dst)):
                 found["ends", kind, side] = torch.bincount(end.n_id[some[side]], minlength=count)
-            found["labels", kind] = torch.bincount(store.edge_label.long(), minlength=3)
+            if "edge_label" in store:
+                found["labels", kind] = torch.bincount(store.edge_label.long(), minlength=3)
     return found
 
 

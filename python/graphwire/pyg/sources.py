@@ -135,8 +135,8 @@ class Source:
             store, row, col, ids = (made[kind], out.row[kind], out.col[kind], out.edge[kind]) if typed else (
                 made, out.row, out.col, out.edge)
             store.edge_index = torch.stack([row, col]) if found is None else found.edge_index(etype, row, col)
-            for name, rows in self.rows.edges_of(etype, ids, found):
-                store[name] = rows
+            for name, some in self.rows.edges_of(etype, ids, found):
+                store[name] = some
         return made
 
 
