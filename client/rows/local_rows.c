@@ -26,10 +26,10 @@ static const uint8_t *part_rows(struct gw_engine *engine, const struct gw_rows *
 	    place->region >= link->endpoint->peer.region_count)
 		return NULL;
 	const struct gw_region *region = &link->endpoint->peer.regions[place->region];
-	uint64_t count = rows->starts[part + 1] - rows->starts[part], last, bytes;
-	if (count > 0 &&
-	    (__builtin_mul_overflow(count - 1, rows->step, &last) ||
-	     __builtin_add_overflow(last, place->offset + rows->row_bytes, &bytes) || bytes > region->bytes))
+	uint64_t count = rows->starts[part + 1] - rows->starts[part], bytes;
+	if (count > 0 && (__builtin_mul_overflow(count - 1, rows->step, &bytes) ||
+			  __builtin_add_overflow(bytes, rows->row_bytes, &bytes) ||
+			  __builtin_add_overflow(bytes, place->offset, &bytes) || bytes > region->bytes))
 		return NULL;
 	const uint8_t *base = gw_endpoint_map(link->endpoint, region);
 	return base ? base + place->offset : NULL;
