@@ -251,7 +251,7 @@ static gw_status verify_transport(struct remote_arguments *a)
 	return status;
 }
 
-/* The client's gathers beside the transport's own. */
+/* Compares the client's gathers with the transport's own. */
 static gw_status run_transport(struct remote_arguments *a)
 {
 	static struct gw_bench_series ceilings, values;
@@ -261,7 +261,7 @@ static gw_status run_transport(struct remote_arguments *a)
 	if (status != GW_OK)
 		return status;
 	char title[96];
-	snprintf(title, sizeof(title), "%u rows of %llu B, beside the transport", ROWS,
+	snprintf(title, sizeof(title), "%u rows of %llu B, client and transport", ROWS,
 		 (unsigned long long)a->tensor->row_bytes);
 	const struct gw_bench_result result = {
 		.title = title,

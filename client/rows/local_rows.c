@@ -26,10 +26,10 @@ static const uint8_t *part_rows(struct gw_engine *engine, const struct gw_rows *
 	    place->region >= link->endpoint->peer.region_count)
 		return NULL;
 	const struct gw_region *region = &link->endpoint->peer.regions[place->region];
-	uint64_t count = rows->starts[part + 1] - rows->starts[part], last, bytes;
-	if (count > 0 &&
-	    (__builtin_mul_overflow(count - 1, rows->step, &last) ||
-	     __builtin_add_overflow(last, place->offset + rows->row_bytes, &bytes) || bytes > region->bytes))
+	uint64_t count = rows->starts[part + 1] - rows->starts[part], bytes;
+	if (count > 0 && (__builtin_mul_overflow(count - 1, rows->step, &bytes) ||
+			  __builtin_add_overflow(bytes, rows->row_bytes, &bytes) ||
+			  __builtin_add_overflow(bytes, place->offset, &bytes) || bytes > region->bytes))
 		return NULL;
 	const uint8_t *base = gw_endpoint_map(link->endpoint, region);
 	return base ? base + place->offset : NULL;
@@ -52,8 +52,8 @@ bool gw_local_rows_find(struct gw_engine *engine, const struct gw_rows *rows, st
 	return true;
 }
 
-static inline __attribute__((always_inline)) const uint8_t *address_of(const struct gw_local_rows *local, uint64_t id,
-								       bool several)
+static inline __attribute__((always_inline)) const uint8_t *row_address(const struct gw_local_rows *local, uint64_t id,
+									bool several)
 {
 	uint32_t part = several ? gw_book_owner(local->starts, local->parts, id) : 0;
 	return (const uint8_t *)(local->origins[part] + id * local->step);
@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) uint64_t copy_narrow(const struct g
 		uint64_t id = (uint64_t)ids[i];
 		if (id >= count)
 			return i;
-		memcpy(out + i * bytes, address_of(local, id, several), bytes);
+		memcpy(out + i * bytes, row_address(local, id, several), bytes);
 	}
 	return n;
 }
@@ -86,7 +86,7 @@ static inline __attribute__((always_inline)) uint64_t copy_wide(const struct gw_
 				n = looked;
 				break;
 			}
-			ring[looked % RING] = address_of(local, id, several);
+			ring[looked % RING] = row_address(local, id, several);
 			gw_prefetch_range(ring[looked % RING], (uint32_t)bytes);
 		}
 		if (i < n)

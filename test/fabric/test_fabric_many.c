@@ -30,7 +30,7 @@
 enum kind { OVER_RDMA, OVER_TCP, KINDS };
 
 static struct guarded {
-	uint8_t *pages;
+	_Atomic(uint8_t *) pages; /* set last; NULL: not in use */
 	size_t bytes;
 	enum kind kind;
 	volatile sig_atomic_t armed;
@@ -40,10 +40,12 @@ static volatile sig_atomic_t touched[KINDS];
 
 static struct guarded *guarded_find(const void *memory)
 {
-	for (uint32_t i = 0; i < atomic_load(&guarded_count); i++)
-		if (guarded[i].pages && (const uint8_t *)memory >= guarded[i].pages &&
-		    (const uint8_t *)memory < guarded[i].pages + guarded[i].bytes)
+	const uint8_t *at = memory;
+	for (uint32_t i = 0; i < atomic_load(&guarded_count); i++) {
+		const uint8_t *pages = atomic_load(&guarded[i].pages);
+		if (pages && at >= pages && at < pages + guarded[i].bytes)
 			return &guarded[i];
+	}
 	return NULL;
 }
 
@@ -57,7 +59,10 @@ static void *guarded_allocate(size_t bytes)
 	uint32_t at = atomic_fetch_add(&guarded_count, 1);
 	if (pages == MAP_FAILED || at >= sizeof(guarded) / sizeof(guarded[0]))
 		fabric_end("no memory that can be guarded");
-	guarded[at] = (struct guarded){pages, whole, kind, 0};
+	guarded[at].bytes = whole;
+	guarded[at].kind = kind;
+	guarded[at].armed = 0;
+	atomic_store(&guarded[at].pages, pages);
 	return pages;
 }
 
@@ -68,9 +73,9 @@ static void guarded_release(void *memory)
 		free(memory);
 		return;
 	}
-	munmap(of->pages, of->bytes);
-	of->pages = NULL;
+	uint8_t *pages = atomic_exchange(&of->pages, NULL);
 	of->armed = 0;
+	munmap(pages, of->bytes);
 }
 
 static void guarded_touched(int signal, siginfo_t *info, void *context)

@@ -57,7 +57,7 @@ measured $((25 + drivers)) update --rows 1000 --batch 100 --seconds 0.01 --folde
 measured 1 load --size 1Mi --folder "$work"
 measured $drivers connections --connections 64 --rows 500
 measured $((2 + drivers)) gather --seconds 0.01 --table 1Mi --row 100 --batch 500 --run 8
-measured 3 remote --scale 10 --batches 2 --batch-size 100 --transport shm
+measured 4 remote --scale 10 --batches 2 --batch-size 100 --transport shm
 
 holds "bench latency --matrix" "$GRAPHWIRE" bench latency --matrix --sizes 8,100,4Ki --seconds 0.1 --table 1Mi \
 	--repeats 5 --json matrix.json --plot matrix.svg

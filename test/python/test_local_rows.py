@@ -1,14 +1,14 @@
 """Rows of every width and type, compared with torch's index_select on the arrays that they were imported from: where
 the library copies them in one pass (standalone, mapped) and where servers send them."""
+import graphwire
 import numpy as np
 import pytest
 import torch
 from conftest import Servers, run
 
-import graphwire
-
 NODES = 3000
-KINDS = {"u1": ("uint8", ()), "flag": ("bool", ()), "i2": ("int16", ()), "three": ("uint8", (3,)), "f4": ("float32", ()),
+KINDS = {"u1": ("uint8", ()), "flag": ("bool", ()), "i2": ("int16", ()), "three": ("uint8", (3,)),
+         "f4": ("float32", ()),
          "five": ("int8", (5,)), "i8": ("int64", ()), "f12": ("float32", (3,)), "c16": ("float64", (2,)),
          "odd": ("uint8", (33,)), "f32": ("float32", (8,)), "f64": ("float32", (16,)), "f128": ("float32", (32,)),
          "f512": ("float32", (128,)), "wide": ("int16", (1500,))}

@@ -14,7 +14,8 @@ NAMED = re.compile(r"`(test_\w+\.c)`((?:,? `[a-z]\w+`(?!\.))+)")
 def guarantees():
     """The rows of the table: what happens, and what Graphwire does."""
     table = PAGE.split("## Guarantees", 1)[1].split("\n## ", 1)[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")]
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert rows[0] == ["when", "Graphwire", "UCX, libfabric"]
     return rows[2:]
 

@@ -24,9 +24,9 @@
  *
  * The hot io: in a spinning group, the io that received last has no receive in the ring while the group spins. Each run
  * receives from it directly. A receive in the ring waits for its bytes: the kernel arms a poll, and a later entry into
- * the kernel takes the bytes. That costs 0.6 us on each side, and a direct receive costs one system call that often
- * fails while the thread would spin anyway. Before the group sleeps, the hot io's receive enters the ring. An io with a
- * low-water mark is never hot, since a direct receive would ignore the mark.
+ * the kernel takes the bytes. A direct receive costs one system call; often no bytes have come, but then the thread
+ * would only spin. Before the group sleeps, the hot io's receive enters the ring. An io with a low-water mark is never
+ * hot, since a direct receive would ignore the mark.
  *
  * Fails with GW_UNSUPPORTED if the kernel or its policy (seccomp, sysctl) does not offer io_uring.
  */

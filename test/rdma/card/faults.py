@@ -22,6 +22,7 @@ RECONNECT_MS = 4000
 TIMEOUT_MS, GUEST_MS = 4000, 30000  # an operation's deadline
 SLACK_S, GUEST_S = 5.0, 60.0  # a completion may be this much later than its deadline on a busy machine
 DOWN_S, GUEST_DOWN_S = 6, 15  # longer than the reads take to end
+BEFORE_S = 3
 NEEDED_S = 5  # a fault is not tried with less time
 
 
@@ -214,9 +215,12 @@ def _link(run: Run) -> None:
         return
     server = run.serve()
     late = _Late(run, "link down", server, "verbs", lost=True)
-    run.server.must(f"({line}) >/dev/null 2>&1 </dev/null & sleep 0.2")
+    # ssh may use the link: its reply comes before the link is down.
+    run.server.must(f"setsid sh -c {words(f'sleep {BEFORE_S}; {line}')} >/dev/null 2>&1 </dev/null &")
+    time.sleep(BEFORE_S + 0.5)
     late.go()
     time.sleep(_down_s(run))
+    run.server.must("true", timeout=90)  # TCP resends after a pause
     late.back()
     server.program.kill()
     asked = ("--server", run.serve().address, "--key-file", f"{run.client.work}/key", "--transport", "verbs")

@@ -128,7 +128,8 @@ class Host:
         if self.work:
             self.sh(f"rm -rf {words(self.work)}")
         if self.ssh is not None:  # the connection that the commands shared
-            subprocess.run([*self.ssh, "-O", "exit", self.name], capture_output=True, check=False, timeout=30)
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run([*self.ssh, "-O", "exit", self.name], capture_output=True, check=False, timeout=30)
 
 
 def end_group(child: subprocess.Popen) -> None:
