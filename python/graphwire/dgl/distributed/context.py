@@ -18,7 +18,7 @@ import os
 import threading
 from queue import SimpleQueue
 from typing import Any
-from weakref import WeakValueDictionary, ref
+from weakref import ref
 
 import torch.distributed as dist
 
@@ -59,7 +59,7 @@ class Client:
     def data_name_list(self) -> list[str]:
         """The keys of the graph's features and tensors, as kvstore_key has them ("node~TYPE~NAME"), and of the states
         of optimizers."""
-        return [*self.gdata_name_list(), *self._context.states]
+        return [*self.gdata_name_list(), *self._context.states()]
 
     def gdata_name_list(self) -> list[str]:
         """The same without the states of optimizers."""
@@ -101,7 +101,7 @@ class Context:
         self._tensors: dict[str, tuple[ref[Use], bool]] = {}  # {name: (its Use, whether it is persistent)}
         self._gone: SimpleQueue[Any] = SimpleQueue()  # a mark for each Use that was freed
         self._dropped: set[str] = set()
-        self.states: WeakValueDictionary[str, Any] = WeakValueDictionary()  # {name: an optimizer's state, a State}
+        self._states: dict[str, ref[Any]] = {}  # {name: an optimizer's state, a State}
         self.client = Client(self)
         self._local = threading.local()
         self._lock = threading.Lock()
@@ -157,6 +157,17 @@ class Context:
         deletes."""
         self.collect()
         self._dropped.discard(name)
+
+    def states(self) -> dict[str, Any]:
+        """{name: State} of the optimizers' states that objects refer to."""
+        found = {name: state for name, known in list(self._states.items()) if (state := known()) is not None}
+        self._states = {name: ref(state) for name, state in found.items()}
+        return found
+
+    def made_state(self, name: str, state: Any) -> None:
+        """While an object refers to a State, others find it by its name. An earlier one of the name stays."""
+        if name not in self.states():
+            self._states[name] = ref(state)
 
     def made(self, name: str, persistent: bool, graph: graphwire.Graph) -> Use:
         """Returns the tensor's Use. The tensor counts as used while an object keeps the Use. A tensor of another graph
@@ -260,7 +271,7 @@ class Context:
             self._written = _written(self._folder, graph)
         self._tensors.clear()
         self._dropped.clear()
-        self.states.clear()
+        self._states.clear()
 
     def close(self) -> None:
         self.use(None)

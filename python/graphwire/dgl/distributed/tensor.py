@@ -96,7 +96,7 @@ class DistTensor:
         self._tensor_name, self._persistent, self._init_func = name, persistent, init_func
         self._gdata = is_gdata
         policy = self._part_policy
-        state = context.states.get(str(policy.get_data_name(name)))
+        state = context.states().get(str(policy.get_data_name(name)))
         if state is not None:
             self._open_state(state, shape, dtype)
             return
@@ -137,7 +137,7 @@ class DistTensor:
         """Makes the DistTensor of an optimizer's state. While it exists, other objects find the state by its name."""
         made = cls.__new__(cls)
         made._open_state(state, state.shape, state.dtype)
-        context.states.setdefault(str(made.name), state)
+        context.made_state(str(made.name), state)
         return made
 
     def _open_state(self, state: State, shape: tuple[int, ...], dtype: torch.dtype) -> None:
