@@ -2,15 +2,19 @@
 # shellcheck shell=bash
 #
 # The environment is in build/python/venv and is made again when its list of packages changes. Nothing is compiled in
-# advance, because most of torch is never imported. If a file of the package is newer than the installed one, the wheel
-# is built into build/python/wheel and installed. It is the portable wheel, as of a release, where that can be built: with
-# glibc 2.38 or newer, compiled code calls functions that have no older version (__isoc23_strtol).
+# advance, because most of torch is never imported. What the first process compiles is kept in build/python/compiled: the
+# steps start hundreds of processes, and compiling torch_geometric, scipy and pandas takes 1.5 s of each. No file is
+# written to the folders of sources, some of which are in ../shared. If a file of the package is newer than the installed
+# one, the wheel is built into build/python/wheel and installed. It is the portable wheel, as of a release, where that can
+# be built: with glibc 2.38 or newer, compiled code calls functions that have no older version (__isoc23_strtol).
 # The linters have fixed versions, because other versions find other faults.
 packages='torch==2.13.0 numpy cffi pytest pytest-xdist mypy==2.4.1 ruff==0.17.6 torch_geometric==2.8.1 tqdm matplotlib sphinx==9.0.4'
 venv=$PWD/build/python/venv
 wheel=$PWD/build/python/wheel
 beside=$PWD/build/python
 log=build/python/pip.log
+export PYTHONPYCACHEPREFIX=$PWD/build/python/compiled
+unset PYTHONDONTWRITEBYTECODE
 export PYTHONFAULTHANDLER=1 # a process that dies of a signal prints its stack
 
 portable=OFF
