@@ -207,7 +207,7 @@ static void check_gathers(struct scale_bed *bed)
 	const struct scaling *job = &bed->job;
 	struct totals before, after;
 	uint64_t n = bed->papers / 2;
-	int64_t *ids = calloc(n, sizeof(*ids));
+	int64_t *ids = calloc(n ? n : 1, sizeof(*ids));
 	assert_non_null(ids);
 	for (uint64_t i = 0; i < n; i++)
 		ids[i] = (int64_t)(2 * i);
