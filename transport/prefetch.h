@@ -18,8 +18,8 @@ struct gw_prefetch_trial {
 
 /* Sets the service's choice, before listeners use the service, and returns it. AUTO: a trial of at most 5 ms gathers
  * random rows of the service's largest region with both. It chooses FIRST if the region is small, or if the difference
- * is small. A service without this call prefetches first lines. trial may be NULL. */
+ * is small. A service without this call prefetches first lines. times may be NULL. */
 enum gw_prefetch gw_prefetch_choose(struct gw_service *service, enum gw_prefetch wanted,
-				    struct gw_prefetch_trial *trial);
+				    struct gw_prefetch_trial *times);
 
 #endif

@@ -85,9 +85,8 @@ enum gw_prefetch gw_prefetch_choose(struct gw_service *service, enum gw_prefetch
 {
 	uint64_t best[2] = {UINT64_MAX, UINT64_MAX};
 	const struct gw_region *region = largest_region(service);
-	struct gw_prefetch_trial ignored;
-	times = times ? times : &ignored;
-	*times = (struct gw_prefetch_trial){0};
+	if (times)
+		*times = (struct gw_prefetch_trial){0};
 	service->prefetch_all = wanted == GW_PREFETCH_ALL;
 	if (wanted != GW_PREFETCH_AUTO || !region)
 		return service->prefetch_all ? GW_PREFETCH_ALL : GW_PREFETCH_FIRST;
@@ -102,7 +101,7 @@ enum gw_prefetch gw_prefetch_choose(struct gw_service *service, enum gw_prefetch
 	gw_free(out);
 	bool both = best[0] != UINT64_MAX && best[1] != UINT64_MAX;
 	service->prefetch_all = both && (double)best[1] < GAIN * (double)best[0];
-	if (both)
+	if (both && times)
 		*times = (struct gw_prefetch_trial){(double)best[0] / TRIAL_ROWS, (double)best[1] / TRIAL_ROWS};
 	return service->prefetch_all ? GW_PREFETCH_ALL : GW_PREFETCH_FIRST;
 }
