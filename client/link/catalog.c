@@ -112,7 +112,7 @@ static gw_status remotes_enter(struct gw_client *client, const struct gw_graph_m
 
 gw_status gw_remotes_check(struct gw_client *client)
 {
-	uint64_t book_digest;
+	uint64_t book_digest = 0;
 	gw_status status = take_book(client);
 	struct gw_graph_meta *meta = client->own_meta;
 	if (status == GW_OK)

@@ -57,8 +57,10 @@ static void *guarded_allocate(size_t bytes)
 	size_t whole = (bytes + 4095) & ~(size_t)4095;
 	void *pages = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint32_t at = atomic_fetch_add(&guarded_count, 1);
-	if (pages == MAP_FAILED || at >= sizeof(guarded) / sizeof(guarded[0]))
+	if (pages == MAP_FAILED || at >= sizeof(guarded) / sizeof(guarded[0])) {
 		fabric_end("no memory that can be guarded");
+		return NULL;
+	}
 	guarded[at].bytes = whole;
 	guarded[at].kind = kind;
 	guarded[at].armed = 0;
