@@ -251,6 +251,25 @@ static gw_status verify_transport(struct remote_arguments *a)
 	return status;
 }
 
+static void report_many(struct remote_arguments *a, const char *what, const struct gw_bench_series *ceilings,
+			const struct gw_bench_series *values, const char *note)
+{
+	char title[96];
+	double value = gw_bench_series_median(values);
+	snprintf(title, sizeof(title), "%u rows of %llu B%s", ROWS, (unsigned long long)a->tensor->row_bytes, what);
+	const struct gw_bench_result result = {
+		.title = title,
+		.unit = "M rows/s",
+		.values = values,
+		.ceilings = ceilings,
+		.verified = true,
+		.note = note,
+		.fields = {{"remote_rows_per_s", value * 1e6, NULL},
+			   {"gb_per_s", value * 1e-3 * (double)a->tensor->row_bytes, NULL}},
+	};
+	gw_bench_report(&a->bench, &result);
+}
+
 /* Compares the client's gathers with the transport's own. */
 static gw_status run_transport(struct remote_arguments *a)
 {
@@ -260,19 +279,8 @@ static gw_status run_transport(struct remote_arguments *a)
 		status = gw_bench_alternate(&a->bench, measure_transport_many, measure_many, a, &ceilings, &values);
 	if (status != GW_OK)
 		return status;
-	char title[96];
-	snprintf(title, sizeof(title), "%u rows of %llu B, client and transport", ROWS,
-		 (unsigned long long)a->tensor->row_bytes);
-	const struct gw_bench_result result = {
-		.title = title,
-		.unit = "M rows/s",
-		.values = &values,
-		.ceilings = &ceilings,
-		.verified = true,
-		.note = "one call after the other; the ceiling: the transport's gather of ready offsets",
-		.fields = {{"gb_per_s", gw_bench_series_median(&values) * 1e-3 * (double)a->tensor->row_bytes, NULL}},
-	};
-	gw_bench_report(&a->bench, &result);
+	report_many(a, ", client and transport", &ceilings, &values,
+		    "one call after the other; the ceiling: the transport's gather of ready offsets");
 	return GW_OK;
 }
 
@@ -334,21 +342,9 @@ static gw_status run_many(struct remote_arguments *a)
 	gw_bench_unpin(pthread_self());
 	if (status != GW_OK)
 		return status;
-	char title[96];
-	double value = gw_bench_series_median(&values);
-	snprintf(title, sizeof(title), "%u rows of %llu B", ROWS, (unsigned long long)a->tensor->row_bytes);
-	const struct gw_bench_result result = {
-		.title = title,
-		.unit = "M rows/s",
-		.values = &values,
-		.ceilings = &ceilings,
-		.verified = true,
-		.note = is_mapped(a) ? "one call after the other; the bare loop is a prefetching copy"
-				     : "one call after the other; the bare loop also has one batch in flight",
-		.fields = {{"remote_rows_per_s", value * 1e6, NULL},
-			   {"gb_per_s", value * 1e-3 * (double)a->tensor->row_bytes, NULL}},
-	};
-	gw_bench_report(&a->bench, &result);
+	report_many(a, "", &ceilings, &values,
+		    is_mapped(a) ? "one call after the other; the bare loop is a prefetching copy"
+				 : "one call after the other; the bare loop also has one batch in flight");
 	return GW_OK;
 }
 

@@ -121,17 +121,7 @@ static inline __attribute__((always_inline)) uint64_t copy_rows(const struct gw_
 	}
 }
 
-static uint64_t copy_of_part(const struct gw_local_rows *local, const int64_t *ids, uint64_t n, uint8_t *out)
-{
-	return copy_rows(local, ids, n, out, false);
-}
-
-static uint64_t copy_of_parts(const struct gw_local_rows *local, const int64_t *ids, uint64_t n, uint8_t *out)
-{
-	return copy_rows(local, ids, n, out, true);
-}
-
 uint64_t gw_local_rows_copy(const struct gw_local_rows *local, const int64_t *ids, uint64_t n, uint8_t *out)
 {
-	return local->parts == 1 ? copy_of_part(local, ids, n, out) : copy_of_parts(local, ids, n, out);
+	return local->parts == 1 ? copy_rows(local, ids, n, out, false) : copy_rows(local, ids, n, out, true);
 }

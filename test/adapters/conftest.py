@@ -30,6 +30,18 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: over the subset of dgl alone")
 
 
+@pytest.fixture(scope="module", params=["memory", "three parts"])
+def source(request, tmp_path_factory):
+    """What a loader of PyG gets as data: the test file's DATA, or its graph in three parts."""
+    from graphwire.pyg import from_pyg
+
+    if request.param == "memory":
+        yield request.module.DATA
+    else:
+        with from_pyg(request.module.DATA, tmp_path_factory.mktemp("three") / "parts", num_parts=3) as graph:
+            yield graph
+
+
 NODES, WIDTH, CLASSES = 600, 16, 3
 
 

@@ -61,15 +61,6 @@ def trainer(folder):
                              default_root_dir=folder)
 
 
-@pytest.fixture(scope="module", params=["memory", "three parts"])
-def source(request, tmp_path_factory):
-    if request.param == "memory":
-        yield DATA
-    else:
-        with from_pyg(DATA, tmp_path_factory.mktemp("three") / "parts", num_parts=3) as graph:
-            yield graph
-
-
 @pytest.fixture(autouse=True)
 def quiet():
     with warnings.catch_warnings():

@@ -53,16 +53,6 @@ def some_data(nodes=60, edges=400):
 DATA = some_data()
 
 
-@pytest.fixture(scope="module", params=["memory", "three parts"])
-def source(request, tmp_path_factory):
-    """What a loader gets as data: DATA, or its graph in three parts."""
-    if request.param == "memory":
-        yield DATA
-    else:
-        with from_pyg(DATA, tmp_path_factory.mktemp("three") / "parts", num_parts=3) as graph:
-            yield graph
-
-
 def parameters(of):
     return {name: one for name, one in inspect.signature(of).parameters.items() if name not in ("self", "kwargs")}
 

@@ -27,15 +27,6 @@ def some_data():
 DATA = some_data()
 
 
-@pytest.fixture(scope="module", params=["memory", "three parts"])
-def source(request, tmp_path_factory):
-    if request.param == "memory":
-        yield DATA
-    else:
-        with from_pyg(DATA, tmp_path_factory.mktemp("three") / "parts", num_parts=3) as graph:
-            yield graph
-
-
 def check(batch):
     assert torch.equal(batch.x, DATA.x[batch.n_id]) and torch.equal(batch.edge_attr, DATA.edge_attr[batch.e_id])
     assert torch.equal(DATA.edge_index[:, batch.e_id], batch.n_id[batch.edge_index])

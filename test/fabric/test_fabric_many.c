@@ -85,7 +85,7 @@ static void guarded_touched(int signal, siginfo_t *info, void *context)
 	struct guarded *of = guarded_find(info->si_addr);
 	(void)signal, (void)context;
 	if (!of || !of->armed) {
-		static const char text[] = "a fault that is none of the test's\n";
+		static const char text[] = "an access outside of the guarded memory\n";
 		(void)!write(2, text, sizeof(text) - 1);
 		abort();
 	}

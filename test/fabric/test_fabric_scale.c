@@ -122,9 +122,9 @@ static void settle(struct gw_client *client)
 {
 	for (uint32_t e = 0; e < client->engine_count; e++) {
 		struct gw_engine *engine = &client->engines[e];
-		uint32_t nobody = 0;
-		while (!atomic_compare_exchange_weak(&engine->owner, &nobody, 1))
-			nobody = 0;
+		uint32_t unowned = 0;
+		while (!atomic_compare_exchange_weak(&engine->owner, &unowned, 1))
+			unowned = 0;
 		for (int turn = 0; turn < 4; turn++)
 			gw_engine_run_once(engine, gw_now_ns());
 		atomic_store(&engine->owner, 0);

@@ -28,7 +28,7 @@ struct bed_kind {
 	const char *name;   /* "tcp/epoll" */
 	const char *driver; /* tcp's, or NULL */
 	const char *scheme;
-	bool network;     /* bytes go through a socket: peers may be slow, silent or strangers */
+	bool network;     /* bytes go through a socket: peers may be slow, silent or unauthenticated */
 	bool one_sided;   /* reads need no server code: one that is paused still answers, and counts nothing */
 	uint64_t spin_ns; /* of both sides' poll groups */
 };
