@@ -43,6 +43,7 @@ meets() {
 	holds "$2 meets $2" "$1" epoch --part-config parts --servers "$address" --check
 	ends
 	# A client that waits for a server: the server that comes has another version.
+	: >waits.err # of the client before
 	"$3" epoch --servers "$address" --reconnect 100000 >waits.out 2>waits.err </dev/null &
 	local waits=$!
 	started+=("$waits")
