@@ -43,7 +43,8 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
 
 class Spec:
     """What each mini-batch consists of. pointer: the gw_sample_spec; fetches: (gw_tensor, type, feature, place) of each
-    feature, in the order of gw_minibatch.rows; several: the seeds are given by type; wide: indices are int64.
+    feature, in the order of gw_minibatch.rows; places: {(place, type, feature): index among fetches}; several: the
+    seeds are given by type; wide: indices are int64.
 
     The object owns all memory that the gw_sample_spec points to.
     """
@@ -73,6 +74,7 @@ class Spec:
             of_edges = at == lib.GW_AT_EDGES or (at == lib.GW_AT_SEEDS and edges is not None)
             feature = graph.feature(name, etype=kind) if of_edges else graph.feature(name, kind)
             self.fetches.append((feature.pointer(), kind, name, at))
+        self.places = {(at, kind, name): place for place, (_, kind, name, at) in enumerate(self.fetches)}
         self._fetches = ffi.new("struct gw_fetch[]", [
             {"tensor": tensor, "at": at} for tensor, _, _, at in self.fetches])
         self.pointer = ffi.new("struct gw_sample_spec *", {
@@ -192,8 +194,7 @@ def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
         if at == lib.GW_AT_INPUTS:
             batch.features[kind][name] = _arrays.public_rows(rows, tensor.dtype, torch)
             continue
-        whole = batch._edge_rows.setdefault(kind, {})[name] = _arrays.public_rows(rows, tensor.dtype, torch)
-        begin = 0
+        whole, begin = _arrays.public_rows(rows, tensor.dtype, torch), 0
         for block in reversed(batch.blocks):  # the rows are in the order of sampling: the seeds' hop first
             if kind in block.edges:
                 edges = block.edges[kind]

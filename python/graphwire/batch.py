@@ -219,7 +219,6 @@ class Batch:
         self.true_edges: Any = 0
         self.edge_type: str | None = None
         self._lease: Lease | None = None
-        self._edge_rows: dict[str, dict[str, Array]] = {}  # {edge type: {feature: rows of all hops}}
 
     @property
     def num_edges(self) -> int:
@@ -256,7 +255,7 @@ class Batch:
         return int(lib.gw_minibatch_digest(self._lease.minibatch))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lease": None, "_edge_rows": {}}
+        return {**self.__dict__, "_lease": None}
 
     def _changed(self, change: Change) -> Batch:
         changed = Batch(_of(self.seeds, change), _of(self.seed_rows, change), _each(self.nodes, change),

@@ -23,16 +23,15 @@ from torch_geometric.sampler.base import SubgraphType
 from graphwire._arrays import Lease
 from graphwire._eager import eager
 from graphwire._keywords import keywords, suggestion
-from graphwire._minibatch import Spec, make_batch
-from graphwire._native import Call, OfProcess, check, lib, wait
-from graphwire.batch import Batch
-from graphwire.graph import Graph
+from graphwire._minibatch import Spec
+from graphwire._native import Call, OfProcess, check, ffi, lib, wait
 from graphwire.pyg import pinned
 from graphwire.pyg.draws import Draws
+from graphwire.pyg.fetched import Fetched, pointer
 from graphwire.pyg.orders import index_batches
 from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.sampler import NeighborSampler
-from graphwire.pyg.sources import Source
+from graphwire.pyg.sources import Source, store_of
 from graphwire.ranks import level_of_the_caller
 from graphwire.seeds import NodeSeeds
 
@@ -54,21 +53,21 @@ def without_effect(given: Mapping[str, Any]) -> None:
 
 
 class _Started:
-    """A batch under way: its lease, what is drawn, its description, and the metadata of its output. copied: the call
-    that copies it to pinned memory."""
+    """A batch under way: its rows, what is drawn, and the metadata of its output. copied: the call that copies the rows
+    to pinned memory."""
 
-    __slots__ = ("copied", "draws", "lease", "metadata", "spec")
+    __slots__ = ("copied", "draws", "fetched", "metadata")
 
-    def __init__(self, lease: Lease, draws: Draws, spec: Spec, metadata: tuple[Any, ...]):
-        self.lease, self.draws, self.spec, self.metadata = lease, draws, spec, metadata
+    def __init__(self, fetched: Fetched, draws: Draws, metadata: tuple[Any, ...]):
+        self.fetched, self.draws, self.metadata = fetched, draws, metadata
         self.copied: Call | None = None
 
-    def batch(self, graph: Graph) -> Batch:
-        """Waits for the batch."""
+    def wait(self) -> Fetched:
         if self.copied is not None:
-            return self.copied.wait()
-        wait(self.lease.ticket)
-        return make_batch(graph, self.lease, self.spec)
+            self.copied.wait()
+        else:
+            wait(self.fetched.lease.ticket)
+        return self.fetched
 
 
 class _Loop(OfProcess):
@@ -105,7 +104,7 @@ class _Loop(OfProcess):
         if self._pins is not None:
             for one in (started, *list(self._ahead)[:1]):
                 if one.copied is None:
-                    one.copied = self._pins.start(self._loader._source.graph, one.lease, one.spec)
+                    one.copied = self._pins.start(one.fetched)
         return self._loader._finished(started)
 
 
@@ -133,6 +132,7 @@ class SamplesAhead(DataLoader):
                 raise TypeError(f"{type(self).__name__}() has no argument {name!r}"
                                 f"{suggestion(name, [*inspect.signature(type(self)).parameters, *known])}")
         self._seed_types = seed_types
+        self._numbers = {ntype: number for number, ntype in enumerate(self._source.graph.ntypes)}
         self._spec: tuple[Any, Draws, Spec] | None = None
         left = {name: value for name, value in options.items() if name not in ("share_memory", "dataset",
                                                                                 "collate_fn")}
@@ -164,20 +164,22 @@ class SamplesAhead(DataLoader):
         """Starts the sampling of a batch. index: the places of its seeds. seed, number: determine the draws."""
         client, draws, spec = self._there()
         seeds, metadata = self._asked(torch.as_tensor(index, dtype=torch.int64).view(-1), generator)
-        nodes, lease = NodeSeeds(self._source.graph, seeds, None, one=True), Lease(client)
-        check(lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, number, nodes.lists, len(nodes.types),
-                                        lease.cell, lease.ticket))
-        return _Started(lease, draws, spec, metadata)
+        lists, lease = ffi.new("struct gw_seeds[]", len(seeds)), Lease(client)
+        for one, (ntype, ids) in zip(lists, seeds.items()):
+            one.type, one.ids, one.count = self._numbers[ntype], pointer(ids), len(ids)
+        check(lib.gw_sample_lists_start(client.pointer, spec.pointer, seed, number, lists, len(lists), lease.cell,
+                                        lease.ticket))
+        return _Started(Fetched(lease, spec), draws, metadata)
 
     def _sampled(self, started: _Started) -> Output:
         """Waits for a batch. Returns its SamplerOutput, which has the Sampled as `_sampled`."""
-        found = Sampled(started.batch(self._source.graph), self._source.ids)
+        found = Sampled(started.wait(), self._source.ids)
         out = started.draws.counted(found.output(self._typed))
         out.metadata, out._sampled = started.metadata, found
         return out.to_bidirectional() if self._sampler.subgraph_type == SubgraphType.bidirectional else out
 
     def _finished(self, started: _Started) -> Any:
-        data = self.filter_fn(self._sampled(started))
+        data = self._filtered(self._sampled(started))
         return pinned.pinned_batch(data, self.pin_memory_device or None) if self._pins() else data
 
     def _pins(self) -> bool:
@@ -186,6 +188,9 @@ class SamplesAhead(DataLoader):
     @eager
     def filter_fn(self, out: Output) -> Any:
         """The batch of a SamplerOutput of collate_fn: Data or HeteroData, with its rows, after both transforms."""
+        return self._filtered(out)
+
+    def _filtered(self, out: Output) -> Any:
         found = getattr(out, "_sampled", None)
         if self.transform_sampler_output is not None:
             out = self.transform_sampler_output(out)
@@ -198,16 +203,16 @@ class SamplesAhead(DataLoader):
         """Adds what PyG adds to every batch. Attributes that the user's data has already stay."""
         typed = isinstance(out.node, dict)
         for kind, ids in (out.node if typed else {None: out.node}).items():
-            store = data[kind] if typed else data
+            store = store_of(data, kind)
             if "n_id" not in store:
-                store.n_id = ids
+                store["n_id"] = ids
         for kind, ids in (out.edge if typed else {None: out.edge}).items():
-            store = data[kind] if typed else data
+            store = store_of(data, kind)
             if ids is not None and "e_id" not in store:  # to_bidirectional drops ids of types
-                store.e_id = ids
+                store["e_id"] = ids
         for name in ("num_sampled_nodes", "num_sampled_edges"):
             if not typed:
-                setattr(data, name, getattr(out, name))
+                store_of(data, None)[name] = getattr(out, name)
             elif getattr(out, name) is not None:
                 data.set_value_dict(name, getattr(out, name))
         if out.orig_row is not None and out.orig_col is not None:

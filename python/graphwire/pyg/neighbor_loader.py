@@ -19,7 +19,7 @@ from graphwire.pyg.input_nodes import InputNodes
 from graphwire.pyg.loaders import Loops
 from graphwire.pyg.options import refuse
 from graphwire.pyg.sampler import NeighborSampler, own_sampler
-from graphwire.pyg.sources import Source
+from graphwire.pyg.sources import Source, store_of
 from graphwire.weights import Weight
 
 
@@ -89,6 +89,6 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
         return {self._ntype: self._nodes[index]}, (index if ids is None else ids[index], None)
 
     def _add_seeds(self, data: Any, metadata: tuple[Any, ...]) -> None:
-        store = data[self._ntype] if self._typed else data
-        store.input_id, store.seed_time = metadata
-        store.batch_size = len(metadata[0])
+        store = store_of(data, self._ntype if self._typed else None)
+        store["input_id"], store["seed_time"] = metadata
+        store["batch_size"] = len(metadata[0])

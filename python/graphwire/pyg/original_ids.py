@@ -23,9 +23,9 @@ from graphwire import _checks
 from graphwire._native import GraphwireError, InvalidError, NotFoundError, OutOfRangeError
 from graphwire.edge_ids import EdgeIds
 from graphwire.graph import Graph
+from graphwire.pyg.fetched import ORIGINAL
 from graphwire.ranks import level_of_the_caller
 
-ORIGINAL = "orig_id"
 CHUNK = 1 << 18  # original ids that are read at once
 CHECKED_MAX = 1 << 24  # of types with more nodes, equal original ids are noticed at a look-up only
 
@@ -69,6 +69,7 @@ class OriginalIds:
                 _check_unique(graph, ntype)
         self._nodes = graph._renumbered if wanted and graph._renumbered is not None else frozenset()
         self.edges: EdgeIds | None = _EdgesOfAllParts(graph) if wanted else None
+        self._known = frozenset(filter(self.edges.is_known, graph.etypes)) if self.edges else frozenset()
         if wanted:
             self._say()
 
@@ -158,7 +159,7 @@ class OriginalIds:
 
     def has_edges(self, etype: str) -> bool:
         """Whether ids of the edge type are translated."""
-        return self.edges is not None and self.edges.is_known(etype)
+        return etype in self._known
 
     def has_own_edges(self, etype: str) -> bool:
         """Whether each edge of the type has an id of its own."""

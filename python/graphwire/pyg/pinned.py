@@ -20,12 +20,8 @@ import torch
 from torch.utils.data._utils.pin_memory import pin_memory
 from torch_geometric.data.data import BaseData
 
-from graphwire._arrays import Lease
-from graphwire._minibatch import Spec, make_batch
 from graphwire._native import SLICE_MS, Call, Workers, check, lib
-from graphwire.batch import Batch
-from graphwire.graph import Graph
-from graphwire.pyg.original_ids import ORIGINAL
+from graphwire.pyg.fetched import Fetched
 
 
 def available() -> bool:
@@ -64,36 +60,25 @@ def pinned_batch(data: Any, device: Optional[str]) -> Any:
     return data.apply(pinned) if isinstance(data, BaseData) else pin_memory(data, device)
 
 
-def _pin_rows(rows: dict[str, dict[str, Any]]) -> None:
-    """Replaces rows of features by copies. Original ids stay: sampled.py makes ids of the user's data of them."""
-    for features in rows.values():
-        for name in features:
-            if name != ORIGINAL:
-                features[name] = pinned(torch.as_tensor(features[name]))
-
-
 class PinsAhead:
     """The thread of one loop that copies a batch ahead. It ends when this object is freed, also while it waits."""
 
     def __init__(self) -> None:
         self._workers = Workers(1)
 
-    def start(self, graph: Graph, lease: Lease, spec: Spec) -> Call:
-        """Starts to wait for a batch and to copy it. Returns the call, whose result is the Batch."""
-        return self._workers.submit(_copy(graph, lease, spec, ref(self._workers)))
+    def start(self, fetched: Fetched) -> Call:
+        """Starts to wait for a batch and to copy its rows."""
+        return self._workers.submit(_copy(fetched, ref(self._workers)))
 
 
-def _copy(graph: Graph, lease: Lease, spec: Spec, going: Callable[[], Any]) -> Callable[[], Optional[Batch]]:
-    def call() -> Optional[Batch]:
+def _copy(fetched: Fetched, going: Callable[[], Any]) -> Callable[[], None]:
+    def call() -> None:
         status = lib.GW_AGAIN
         while status == lib.GW_AGAIN:
             if going() is None:  # the loop has ended
-                return None
-            status = lib.wait_for(lease.ticket, SLICE_MS)
+                return
+            status = lib.wait_for(fetched.lease.ticket, SLICE_MS)
         check(status)
-        batch = make_batch(graph, lease, spec)
-        _pin_rows(batch.features)
-        _pin_rows(batch._edge_rows)
-        return batch
+        fetched.replace(pinned)
 
     return call

@@ -1,46 +1,52 @@
 """The sampled subgraph of a mini-batch with frontier="new", as PyTorch Geometric's SamplerOutput.
 
-    Batch -> Sampled -> SamplerOutput or HeteroSamplerOutput, whose ids are those of the user's data
+    Fetched -> Sampled -> SamplerOutput or HeteroSamplerOutput, whose ids are those of the user's data
 
-The batch has its nodes in the order of hops already, so that rows of nodes are used as they are, without a copy. Only a
-batch in which a seed repeats takes another way (subgraph.py): each seed gets a node and edges of its own.
+The mini-batch has its nodes in the order of hops already, so that rows of nodes are used as they are, without a copy.
+Only a batch in which a seed repeats takes another way (subgraph.py): each seed gets a node and edges of its own.
 """
 
 from __future__ import annotations
 
 from typing import Any, Union
 
-import numpy as np
 import torch
 from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
+from graphwire._minibatch import make_batch
 from graphwire._native import ffi, lib
-from graphwire.batch import Batch
-from graphwire.pyg.original_ids import ORIGINAL, OriginalIds
+from graphwire.graph import Graph
+from graphwire.pyg.fetched import EDGES, NODES, ORIGINAL, Fetched, pointer
+from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.subgraph import Subgraph, triple
 
 Output = Union[SamplerOutput, HeteroSamplerOutput]
 
 
-def _widened(ids: torch.Tensor) -> torch.Tensor:
-    """A copy as int64. NumPy makes it in one thread: torch would start threads of its own for each batch, which compete
-    with the library's and take longer than the copy."""
-    return torch.from_numpy(ids.numpy().astype(np.int64))
+class _Hops:
+    """The number of nodes and edges that each hop has added: nodes[ntype], the seeds first; edges[etype].
+    repeats: whether a seed repeats."""
 
-
-def _pointer(ids: torch.Tensor) -> Any:
-    return ffi.cast("int64_t *", ids.data_ptr())
+    def __init__(self, graph: Graph, minibatch: Any):
+        hops, ntypes, etypes = minibatch.hops, graph.ntypes, graph.etypes
+        of_nodes = ffi.new("uint64_t[]", len(ntypes) * (hops + 1))
+        of_edges = ffi.new("uint64_t[]", len(etypes) * hops)
+        self.repeats = lib.hops_counts(minibatch, len(etypes), of_nodes, of_edges)
+        nodes, edges = ffi.unpack(of_nodes, len(of_nodes)), ffi.unpack(of_edges, len(of_edges))
+        self.nodes = {ntype: nodes[i * (hops + 1):(i + 1) * (hops + 1)] for i, ntype in enumerate(ntypes)}
+        self.edges = {etype: edges[i * hops:(i + 1) * hops] for i, etype in enumerate(etypes)}
 
 
 class Sampled:
-    """The subgraph of a batch whose loader fetches "orig_id" of the types that `ids` translates."""
+    """The subgraph of a mini-batch whose loader fetches "orig_id" of the types that `ids` translates."""
 
-    def __init__(self, batch: Batch, ids: OriginalIds):
-        self.batch, self._ids = batch, ids
-        seeds = batch.blocks[-1].num_dst
-        again = any(len(rows) != seeds[ntype] for ntype, rows in batch.seed_rows.items())
-        self._copies = Subgraph(batch, batch.seed_rows, ids.graph.etypes) if again else None
-        self._hops = batch.blocks[::-1]  # from the seeds outwards
+    def __init__(self, fetched: Fetched, ids: OriginalIds):
+        self._fetched, self._ids, graph = fetched, ids, ids.graph
+        self._hops = _Hops(graph, fetched.lease.minibatch)
+        self._copies: Subgraph | None = None
+        if self._hops.repeats:
+            batch = make_batch(graph, fetched.lease, fetched.spec)
+            self._copies = Subgraph(batch, batch.seed_rows, graph.etypes)
         self._own_ids: dict[str, torch.Tensor] = {}
         self._given: dict[str, torch.Tensor] = {}
         self._edge_index: dict[str, torch.Tensor] = {}
@@ -50,61 +56,50 @@ class Sampled:
         """Pickles as None: the memory of a batch stays in its process."""
         return type(None), ()
 
-    def node_rows(self, ntype: str, rows: Any) -> torch.Tensor:
-        """Rows of the subgraph's nodes. rows: a row for each node of the batch."""
-        rows = torch.as_tensor(rows)
+    def _of_nodes(self, ntype: str, rows: torch.Tensor) -> torch.Tensor:
         return rows if self._copies is None else rows[self._copies.rows[ntype]]
+
+    def node_rows(self, ntype: str, name: str) -> torch.Tensor:
+        """The rows of a feature for the subgraph's nodes."""
+        return self._of_nodes(ntype, self._fetched.rows(NODES, ntype, name))
 
     def edge_rows(self, etype: str, name: str) -> torch.Tensor:
         """The rows of a feature for the subgraph's edges."""
-        if self._copies is None or not self.has_edges(etype):
-            return torch.as_tensor(self.batch._edge_rows[etype][name])
+        if self._copies is None or not any(self._hops.edges[etype]):
+            return self._fetched.rows(EDGES, etype, name)
         return self._copies.edge_rows(triple(etype), lambda edges: edges.data[name])
-
-    def has_edges(self, etype: str) -> bool:
-        """Whether a hop samples edges of the type."""
-        return any(etype in block.edges for block in self._hops)
 
     def nodes(self, ntype: str) -> torch.Tensor:
         """n_id. A copy, because a kept view would keep the memory of the whole batch."""
         if self._ids.has_nodes(ntype):
-            return _widened(self.node_rows(ntype, self.batch.features[ntype][ORIGINAL]))
-        return self.node_rows(ntype, self.batch.nodes[ntype])
+            return self._of_nodes(ntype, self._fetched.ids(NODES, ntype))
+        mini, number = self._fetched.lease.minibatch, self._ids.graph.ntypes.index(ntype)
+        ids = torch.empty(mini.node_counts[number], dtype=torch.int64)
+        if len(ids):
+            lib.ids_copied(mini.nodes[number], False, len(ids), pointer(ids))
+        return self._of_nodes(ntype, ids)
 
     def edges(self, etype: str) -> torch.Tensor:
         """e_id, a copy as n_id is."""
-        if self._ids.has_edges(etype):
-            return _widened(self.edge_rows(etype, ORIGINAL))
+        own = not self._ids.has_edges(etype)
         if self._copies is not None:
-            return self._copies.edge_rows(triple(etype), lambda edges: edges.edge_ids)
-        return self._own_ids[etype]
+            return self._copies.edge_rows(triple(etype), lambda edges: edges.edge_ids if own else edges.data[ORIGINAL])
+        return self._own_ids[etype] if own else self._fetched.ids(EDGES, etype)
 
     def _ends(self, etype: str) -> torch.Tensor:
         """edge_index, [2, edges]. Its rows are used as row and col of the SamplerOutput. Also stores the graph's ids
         of the edges, if these are e_id."""
         if self._copies is not None:
             return torch.stack([self._copies.src[triple(etype)], self._copies.dst[triple(etype)]])
-        assert self.batch._lease is not None
-        graph, count = self._ids.graph, sum(self._num_edges(etype))
+        graph, count = self._ids.graph, sum(self._hops.edges[etype])
         ends, ids = torch.empty(2, count, dtype=torch.int64), ffi.NULL
         if not self._ids.has_edges(etype):
             self._own_ids[etype] = torch.empty(count, dtype=torch.int64)
-            ids = _pointer(self._own_ids[etype])
-        lib.hops_edges(self.batch._lease.minibatch, graph.etypes.index(etype), _pointer(ends[0]), _pointer(ends[1]),
-                       ids)
+            ids = pointer(self._own_ids[etype])
+        if count:
+            src = pointer(ends)
+            lib.hops_edges(self._fetched.lease.minibatch, graph.etypes.index(etype), src, src + count, ids)
         return ends
-
-    def _num_nodes(self, ntype: str) -> list[int]:
-        """The number of nodes that each hop has added, the seeds first."""
-        if self._copies is not None:
-            return self._copies.num_nodes[ntype]
-        totals = [self.batch.blocks[-1].num_dst[ntype], *[block.num_src[ntype] for block in self._hops]]
-        return totals[:1] + [after - before for before, after in zip(totals, totals[1:])]
-
-    def _num_edges(self, etype: str) -> list[int]:
-        if self._copies is not None:
-            return self._copies.num_edges[triple(etype)]
-        return [block.edges[etype].num_edges if etype in block.edges else 0 for block in self._hops]
 
     def given(self, kind: str) -> torch.Tensor | None:
         """The ids of a type in output(), as the same object."""
@@ -124,8 +119,9 @@ class Sampled:
         self._given = {**node, **{":".join(etype): ids for etype, ids in edge.items()}}
         self._edge_index = {":".join(etype): both for etype, both in ends.items()}
         self._rows = {":".join(etype): one for etype, one in rows.items()}
-        num_nodes = {ntype: self._num_nodes(ntype) for ntype in ntypes}
-        num_edges = {triple(etype): self._num_edges(etype) for etype in etypes}
+        num_nodes = self._hops.nodes if self._copies is None else self._copies.num_nodes
+        num_edges = ({triple(etype): counts for etype, counts in self._hops.edges.items()} if self._copies is None
+                     else self._copies.num_edges)
         if typed:
             return HeteroSamplerOutput(
                 node=node, row=rows,
