@@ -6,6 +6,9 @@
  * A batch of edges has three seeds for each edge: its two ends and one negative. The ceiling is the same loader over
  * nodes, three for each edge, from a similar list: two thirds are ends of random edges, one third are random nodes. So
  * both sample as much, and the difference is the extra cost of edges.
+ *
+ * --drivers: the ceiling is the faster of TCP's two drivers instead. Client and servers use auto, io_uring and epoll,
+ * each with servers of its own, in turn.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,12 +22,14 @@
 
 #define SERVERS_MAX 256
 #define PER_EDGE    3u /* seeds: two ends and a negative */
+#define DRIVERS     3u
+#define SPIN_US_MAX 1000000
 
 struct links_arguments {
 	struct gw_bench bench;
 	struct gw_client_options client;
 	const char *servers[SERVERS_MAX];
-	bool standalone;
+	bool standalone, drivers;
 	const char *features, *labels;
 	uint32_t scale, batch_size, depth, batches, server_threads;
 	struct gw_bench_fanouts fanouts;
@@ -32,7 +37,14 @@ struct links_arguments {
 	struct gw_own_servers own;
 	struct gw_client *measured, *alone;
 	struct gw_batches edges, nodes; /* the batches of the case being measured */
+	struct links_driver {
+		struct gw_client *client;
+		struct gw_batches edges;
+		struct gw_bench_series values;
+	} driver[DRIVERS];
 };
+
+static const char *const driver_names[] = {"auto", "io_uring", "epoll", NULL};
 
 /* ---- options ---- */
 
@@ -73,6 +85,12 @@ static const struct gw_option table[] = {
 	 GW_OPTION_NUMBER(A, client.threads, 1, 64)},
 	{"server-threads", "N", "threads of each started server (default 1)", 0,
 	 GW_OPTION_NUMBER(A, server_threads, 1, 256)},
+	{"tcp-driver", "auto|io_uring|epoll", "how the client and the started servers drive sockets (default auto)", 0,
+	 GW_OPTION_CHOICE(A, client.tcp_driver, driver_names)},
+	{"spin", "US", "how long the client and the started servers poll before they sleep (default 0)", 0,
+	 GW_OPTION_NUMBER(A, client.spin_us, 0, SPIN_US_MAX)},
+	{"drivers", NULL, "compare auto with the faster of the drivers, over TCP to started servers", 0,
+	 GW_OPTION_FLAG(A, drivers)},
 	{"fanouts", "N,N,...", "fanouts, hop by hop from the ends (default 10,5)", 0,
 	 GW_OPTION_CALL(links_take_fanouts)},
 	{0},
@@ -114,14 +132,19 @@ static gw_status links_make_nodes(struct links_arguments *a, uint32_t etype)
 	return status;
 }
 
+static struct gw_batches_spec links_spec(const struct links_arguments *a)
+{
+	return (struct gw_batches_spec){.fanouts = a->fanouts,
+					.labels = a->labels,
+					.features = a->features,
+					.batch_size = a->batch_size,
+					.depth = a->depth,
+					.part = -1};
+}
+
 static gw_status links_begin(struct links_arguments *a, struct gw_edge_seeds *seeds)
 {
-	struct gw_batches_spec spec = {.fanouts = a->fanouts,
-				       .labels = a->labels,
-				       .features = a->features,
-				       .batch_size = a->batch_size,
-				       .depth = a->depth,
-				       .part = -1};
+	struct gw_batches_spec spec = links_spec(a);
 	gw_status status = gw_batches_begin(&a->edges, a->alone, &spec);
 	spec.batch_size *= PER_EDGE;
 	if (status == GW_OK)
@@ -191,28 +214,119 @@ static gw_status links_run_case(struct links_arguments *a, const char *what, str
 	return status;
 }
 
+/* ---- the drivers ---- */
+
+static struct gw_own_clients_options own_options(const struct links_arguments *a, const char *driver)
+{
+	struct gw_own_clients_options own = {.client = a->client,
+					     .standalone = a->standalone,
+					     .scale = a->scale,
+					     .features = 128,
+					     .server_threads = a->server_threads,
+					     .server_driver = driver,
+					     .server_spin_us = a->client.spin_us};
+	own.client.tcp_driver = driver;
+	return own;
+}
+
+static gw_status drivers_open(struct links_arguments *a)
+{
+	gw_status status = GW_OK;
+	a->driver[0].client = a->measured;
+	for (uint32_t i = 1; i < DRIVERS && status == GW_OK; i++) {
+		const struct gw_own_clients_options own = own_options(a, driver_names[i]);
+		status = gw_own_clients_more(&a->own, &own, a->alone, &a->driver[i].client);
+	}
+	return status;
+}
+
+static gw_status drivers_begin(struct links_arguments *a, struct gw_edge_seeds *seeds)
+{
+	const struct gw_batches_spec spec = links_spec(a);
+	gw_status status = GW_OK;
+	for (uint32_t i = 0; i < DRIVERS && status == GW_OK; i++) {
+		struct gw_batches *edges = &a->driver[i].edges;
+		a->driver[i].values.count = 0;
+		status = gw_batches_begin(edges, a->alone, &spec);
+		if (status == GW_OK)
+			status = find_edges(a, edges->options.spec.ntype, &seeds->etype);
+		edges->options.spec.edges = seeds;
+		edges->options.ids = NULL;
+		edges->options.spec.fetch_count = 1;
+		if (status == GW_OK)
+			status = gw_batches_check(edges, a->alone, a->driver[i].client);
+	}
+	return status;
+}
+
+static gw_status drivers_measure(struct links_arguments *a)
+{
+	gw_status status = GW_OK;
+	for (uint32_t n = 0; n < a->bench.repeats * DRIVERS && status == GW_OK; n++) {
+		/* The first driver changes from repeat to repeat. */
+		struct links_driver *driver = &a->driver[(n + n / DRIVERS) % DRIVERS];
+		double figure;
+		status = gw_batches_run(&driver->edges, a->batches, &figure);
+		if (status == GW_OK)
+			gw_bench_series_add(&driver->values, figure);
+	}
+	return status;
+}
+
+static gw_status drivers_run_case(struct links_arguments *a, const char *what, struct gw_edge_seeds seeds)
+{
+	char title[96];
+	gw_status status = drivers_begin(a, &seeds);
+	if (status == GW_OK)
+		status = drivers_measure(a);
+	if (status == GW_OK) {
+		const double uring = gw_bench_series_median(&a->driver[1].values),
+			     epoll = gw_bench_series_median(&a->driver[2].values);
+		snprintf(title, sizeof(title), "%u edges, %s, auto, %s", a->batch_size, what,
+			 a->client.spin_us ? "polling" : "asleep");
+		const struct gw_bench_result result = {
+			.title = title,
+			.unit = "batches/s",
+			.values = &a->driver[0].values,
+			.ceilings = &a->driver[uring > epoll ? 1 : 2].values,
+			.verified = true,
+			.fields = {{"io_uring", uring, NULL}, {"epoll", epoll, NULL}},
+			.note = "ceiling: the faster of io_uring and epoll",
+		};
+		gw_bench_report(&a->bench, &result);
+	}
+	for (uint32_t i = 0; i < DRIVERS; i++)
+		gw_batches_end(&a->driver[i].edges);
+	return status;
+}
+
 static gw_status links_run(struct links_arguments *a)
 {
-	const struct gw_own_clients_options own = {.client = a->client,
-						   .standalone = a->standalone,
-						   .scale = a->scale,
-						   .features = 128,
-						   .server_threads = a->server_threads};
+	const struct gw_own_clients_options own = own_options(a, a->client.tcp_driver);
 	const struct gw_edge_seeds uniform = {.negatives = GW_NEGATIVES_DST, .negatives_each = PER_EDGE - 2};
 	struct gw_edge_seeds strict = uniform;
+	gw_status (*run_case)(struct links_arguments *, const char *, struct gw_edge_seeds) =
+		a->drivers ? drivers_run_case : links_run_case;
 	strict.no_true_edges = true;
 	strict.exclude = GW_EXCLUDE_EDGES | GW_EXCLUDE_ENDS;
 	gw_status status = gw_bench_open(&a->bench);
 	if (status == GW_OK)
 		status = gw_own_clients_open(&a->own, &own, &a->alone, &a->measured);
+	if (status == GW_OK && a->drivers)
+		status = drivers_open(a);
 	if (status == GW_OK)
-		status = links_run_case(a, "uniform negatives", uniform);
-	return status == GW_OK ? links_run_case(a, "no true edges, own excluded", strict) : status;
+		status = run_case(a, "uniform negatives", uniform);
+	return status == GW_OK ? run_case(a, "no true edges, own excluded", strict) : status;
 }
 
 static gw_status links_check_command(void *input)
 {
-	return gw_own_clients_check(&((struct links_arguments *)input)->client);
+	const struct links_arguments *a = input;
+	bool fits = strcmp(a->client.transport, "tcp") == 0 && !a->standalone && !a->client.server_count &&
+		    (!a->client.tcp_driver || strcmp(a->client.tcp_driver, "auto") == 0);
+	if (a->drivers && !fits)
+		return gw_fail(GW_INVALID, "--drivers starts its own servers, over tcp, with each driver");
+	return gw_own_clients_check(&a->client);
 }
 
 int gw_bench_links(int argc, char **argv)
@@ -236,11 +350,14 @@ int gw_bench_links(int argc, char **argv)
 		.check = links_check_command,
 		.doc = "Measure mini-batches of edges, against mini-batches of nodes with as many seeds.\v"
 		       "Examples:\n  graphwire bench links\n"
-		       "  graphwire bench links --transport shm --batch-size 500"};
+		       "  graphwire bench links --transport shm --batch-size 500\n"
+		       "  graphwire bench links --drivers --spin 1000"};
 	gw_options_parse(&options, argc, argv, &a);
 	gw_status status = links_run(&a);
 	if (status != GW_OK)
 		fprintf(stderr, "graphwire bench links: %s\n", gw_last_error());
+	for (uint32_t i = 1; i < DRIVERS; i++)
+		gw_client_close(a.driver[i].client);
 	gw_client_close(a.measured);
 	gw_client_close(a.alone);
 	gw_own_servers_end(&a.own);

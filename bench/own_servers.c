@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,8 +28,10 @@
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 
-#define READY_MS  120000
-#define OWN_PARTS 2u
+#define READY_MS           120000
+#define OWN_PARTS          2u
+#define SERVE_WORDS_ALWAYS 14u /* of a server's command line */
+#define SERVE_WORDS        (SERVE_WORDS_ALWAYS + 6u)
 
 /* ---- signals ---- */
 
@@ -181,22 +184,34 @@ static gw_status read_ready(int output, char *address, size_t bytes)
 	return GW_OK;
 }
 
-static gw_status start_server(struct gw_own_servers *own, const char *part_config,
-			      const struct gw_own_clients_options *options)
+static gw_status start_server(struct gw_own_servers *own, const char *part_config, uint32_t number,
+			      const struct gw_own_clients_options *options, const char *runtime)
 {
-	char part[16], threads_text[16];
+	char part[16], threads_text[16], spin_text[16];
 	int ends[2];
 	if (own->count == GW_OWN_SERVERS_MAX)
 		return gw_fail(GW_LIMIT, "a benchmark starts at most %d servers", GW_OWN_SERVERS_MAX);
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return gw_fail_errno(GW_LIMIT, errno, "pipe");
-	snprintf(part, sizeof(part), "%u", own->count);
+	snprintf(part, sizeof(part), "%u", number);
 	snprintf(threads_text, sizeof(threads_text), "%u", options->server_threads);
-	const char *serve[] = {"graphwire",   "serve",     "--part-config", part_config, "--part", part, "--listen",
-			       "127.0.0.1:0", "--threads", threads_text,    NULL,        NULL,     NULL};
+	snprintf(spin_text, sizeof(spin_text), "%u", options->server_spin_us);
+	const char *serve[SERVE_WORDS] = {"graphwire",     "serve",
+					  "--part-config", part_config,
+					  "--part",        part,
+					  "--spin",        spin_text,
+					  "--listen",      "127.0.0.1:0",
+					  "--threads",     threads_text,
+					  "--tcp-driver",  options->server_driver ? options->server_driver : "auto"};
+	uint32_t words = SERVE_WORDS_ALWAYS;
 	if (options->server_pin) {
-		serve[10] = "--pin";
-		serve[11] = options->server_pin;
+		serve[words++] = "--pin";
+		serve[words++] = options->server_pin;
+	}
+	if (runtime) {
+		serve[words++] = "--insecure";
+		serve[words++] = "--runtime-dir";
+		serve[words++] = runtime;
 	}
 	uint32_t i = own->count;
 	gw_status status = run_self(serve, ends[1], &own->pids[i]);
@@ -209,6 +224,19 @@ static gw_status start_server(struct gw_own_servers *own, const char *part_confi
 	own->list[i] = own->addresses[i];
 	own->count++;
 	return read_ready(ends[0], own->addresses[i], sizeof(own->addresses[i]));
+}
+
+/* Starts a server for each part, and lets the client use them. runtime: their folder for locks, without a key; NULL:
+ * this process's. */
+static gw_status start_servers(struct gw_own_servers *own, uint32_t parts, const struct gw_own_clients_options *options,
+			       struct gw_client_options *client, const char *runtime)
+{
+	gw_status status = GW_OK;
+	client->servers = own->list + own->count;
+	client->server_count = parts;
+	for (uint32_t part = 0; part < parts && status == GW_OK; part++)
+		status = start_server(own, client->part_config, part, options, runtime);
+	return status;
 }
 
 gw_status gw_own_clients_check(const struct gw_client_options *client)
@@ -240,12 +268,29 @@ gw_status gw_own_clients_open(struct gw_own_servers *own, const struct gw_own_cl
 		status = gw_client_open(&folder, alone);
 	if (status != GW_OK || options->standalone)
 		return status;
-	if (own_servers) {
-		client.servers = own->list;
-		client.server_count = gw_client_graph(*alone)->num_parts;
-		while (status == GW_OK && own->count < client.server_count)
-			status = start_server(own, client.part_config, options);
-	}
+	if (own_servers)
+		status = start_servers(own, gw_client_graph(*alone)->num_parts, options, &client, NULL);
+	return status != GW_OK ? status : gw_client_open(&client, served);
+}
+
+gw_status gw_own_clients_more(struct gw_own_servers *own, const struct gw_own_clients_options *options,
+			      struct gw_client *alone, struct gw_client **served)
+{
+	struct gw_client_options client = options->client;
+	*served = NULL;
+	if (!own->count)
+		return gw_fail(GW_INVALID, "the servers must be the benchmark's own");
+	if (!client.part_config)
+		client.part_config = own->part_config;
+	/* A folder of servers has at most one server of a part. */
+	char *runtime = gw_format("%s/servers%u", gw_staging_path(own->staging), own->count);
+	if (!runtime)
+		return GW_NO_MEMORY;
+	client.insecure = true;
+	gw_status status = mkdir(runtime, 0700) == 0 ? GW_OK : gw_fail_errno(GW_IO, errno, "%s", runtime);
+	if (status == GW_OK)
+		status = start_servers(own, gw_client_graph(alone)->num_parts, options, &client, runtime);
+	gw_free(runtime);
 	return status != GW_OK ? status : gw_client_open(&client, served);
 }
 

@@ -35,6 +35,9 @@ struct gw_own_clients_options {
 		features; /* of the benchmark's own graph: 2^scale nodes, each with 16 edges and `features` float32 */
 	uint32_t server_threads; /* threads of each of its own servers */
 	const char *server_pin;  /* its own servers' --pin; NULL: the default of serve */
+	/* Its own servers' --tcp-driver and --spin, in microseconds. NULL and 0: the defaults of serve. */
+	const char *server_driver;
+	uint32_t server_spin_us;
 };
 
 /* Checks a command line: --servers needs the folder that the servers serve. GW_INVALID: the folder is missing. */
@@ -46,6 +49,11 @@ gw_status gw_own_clients_check(const struct gw_client_options *client);
  * gw_own_servers_end. */
 gw_status gw_own_clients_open(struct gw_own_servers *own, const struct gw_own_clients_options *options,
 			      struct gw_client **alone, struct gw_client **served);
+
+/* After gw_own_clients_open has started servers: starts another server for each part of alone's graph, and opens a
+ * client of these. GW_INVALID: the servers are not the benchmark's own. */
+gw_status gw_own_clients_more(struct gw_own_servers *own, const struct gw_own_clients_options *options,
+			      struct gw_client *alone, struct gw_client **served);
 
 /* Ends the servers and removes the folder. */
 void gw_own_servers_end(struct gw_own_servers *own);

@@ -50,6 +50,8 @@ measured 3 sample --scale 10 --batches 5 --threads 2 --weight --hash
 measured 3 sample --part-config halves --batches 5 --threads 1 --fanouts 4,3 --weight
 measured 2 minibatch --scale 10 --batches 2 --batch-size 100
 measured 2 links --scale 10 --batches 2 --batch-size 100
+[ $drivers -eq 1 ] || measured 2 links --scale 10 --batches 2 --batch-size 100 --drivers --spin 100
+refuses "bench links --drivers over shm" 2 "starts its own servers" "$GRAPHWIRE" bench links --drivers --transport shm
 measured 3 ids --nodes 1000 --batch 100 --rounds 3
 measured $((places + 2)) remote --scale 10 --batches 2 --batch-size 100
 measured 2 threads --threads 2 --seconds 0.01 --table 1Mi --batch 500

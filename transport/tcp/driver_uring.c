@@ -20,144 +20,24 @@
  * waits for the completion. Without the flag the kernel interrupts the computing thread; it never interrupts a thread
  * that waits in the kernel. But the kernel would interrupt a spinning thread for every completion (30 us more for one
  * row), so rings of spinning groups have the flag. In such a ring, an operation of a thread that left the group
- * completes at the next tick of that thread's processor.
- *
- * The hot io: in a spinning group, the io that received last has no receive in the ring while the group spins. Each run
- * receives from it directly. A receive in the ring waits for its bytes: the kernel arms a poll, and a later entry into
- * the kernel takes the bytes. A direct receive costs one system call; often no bytes have come, but then the thread
- * would only spin. Before the group sleeps, the hot io's receive enters the ring. An io with a low-water mark is never
- * hot, since a direct receive would ignore the mark.
+ * completes at the next tick of that thread's processor. In a spinning group, one io is received from directly
+ * (uring_hot.c).
  *
  * Fails with GW_UNSUPPORTED if the kernel or its policy (seccomp, sysctl) does not offer io_uring.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <string.h>
-#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/memory/alloc.h"
-#include "core/system/clock.h"
-#include "core/system/uring.h"
-#include "transport/tcp/driver.h"
-#include "transport/tcp/fd_passing.h"
+#include "transport/tcp/uring.h"
 
-#define BATCH_MAX  64
-#define TURN_BYTES (1u << 20) /* bytes that one turn of an io sends directly */
-
-/* The kind of an operation: the low bits of its user data, whose other bits are the io's address. */
-enum operation { OP_CANCEL, OP_RECEIVE, OP_SEND, OP_POLL, OP_WAKE, OP_TIMER, OP_MASK = 7 };
-
-struct uring_driver {
-	struct tcp_driver base;
-	struct io_uring ring;
-	int wake_fd;
-	bool wake_armed, timer_armed;
-	uint64_t timer_ns; /* the timer's time */
-	struct __kernel_timespec timer_time;
-	struct tcp_io_queue queue;
-	bool spins;
-	struct tcp_io *hot; /* received from directly while the group spins; NULL: none */
-	bool yielded;       /* a source has set yield: the run must not sleep */
-};
-
-/* Checks that the ring completes an operation: a policy may allow the set-up of a ring and forbid entering it. */
-static int try_out(struct io_uring *ring)
-{
-	struct io_uring_cqe *cqe;
-	io_uring_prep_nop(io_uring_get_sqe(ring));
-	int submitted = io_uring_submit_and_wait(ring, 1);
-	if (submitted != 1)
-		return submitted < 0 ? -submitted : EIO;
-	int error = io_uring_peek_cqe(ring, &cqe);
-	if (!error)
-		io_uring_cqe_seen(ring, cqe);
-	return -error;
-}
-
-static gw_status uring_missing(int error)
-{
-	const char *remedy = gw_uring_remedy(error, gw_uring_switch(""));
-	if (error == EPERM || error == EACCES)
-		return gw_fail_errno(GW_UNSUPPORTED, error, "io_uring is forbidden here (%s)", remedy);
-	if (error == ENOSYS || error == EINVAL)
-		return gw_fail_errno(GW_UNSUPPORTED, error,
-				     "this kernel lacks io_uring features (Linux 5.19 or newer has them)");
-	if (error == ENOMEM)
-		return gw_fail(GW_LOCKED_MEMORY, "the limit of locked memory has no room for a ring of io_uring (%s)",
-			       remedy);
-	return gw_fail_errno(GW_UNSUPPORTED, error, "no io_uring");
-}
+#define BATCH_MAX 64
 
 static gw_status uring_open(bool spins, struct tcp_driver **out)
 {
-	*out = NULL;
-	struct uring_driver *driver = gw_calloc(1, sizeof(*driver));
-	if (!driver)
-		return GW_NO_MEMORY;
-	driver->base.ops = &gw_tcp_driver_uring;
-	driver->spins = spins;
-	tcp_queue_begin(&driver->queue);
-	unsigned flags = IORING_SETUP_CQSIZE | (spins ? IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG : 0);
-	struct io_uring_params parameters = {.flags = flags, .cq_entries = 8 * GW_URING_SOCKET_ENTRIES};
-	gw_status status;
-	int error = -gw_uring_init(GW_URING_SOCKET_ENTRIES, &driver->ring, &parameters);
-	if (error) {
-		status = uring_missing(error);
-		goto free_driver;
-	}
-	/* Needed: waits with a time limit, fast poll, no lost completions. Linux 5.19 has them all. */
-	const unsigned needed = IORING_FEAT_NODROP | IORING_FEAT_FAST_POLL | IORING_FEAT_EXT_ARG;
-	error = (parameters.features & needed) == needed ? try_out(&driver->ring) : ENOSYS;
-	if (error) {
-		status = uring_missing(error);
-		goto exit_ring;
-	}
-	driver->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (driver->wake_fd < 0) {
-		status = gw_fail_errno(GW_IO, errno, "eventfd");
-		goto exit_ring;
-	}
-	*out = &driver->base;
-	return GW_OK;
-
-exit_ring:
-	gw_uring_exit(&driver->ring);
-free_driver:
-	gw_free(driver);
-	return status;
-}
-
-static void uring_shut(struct tcp_driver *base)
-{
-	struct uring_driver *driver = (struct uring_driver *)base;
-	gw_uring_exit(&driver->ring);
-	close(driver->wake_fd);
-	gw_free(driver);
-}
-
-/* Returns a free entry of the submission queue; submits the queue if it is full. */
-static struct io_uring_sqe *uring_entry(struct uring_driver *driver)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&driver->ring);
-	while (!sqe) {
-		io_uring_submit(&driver->ring);
-		sqe = io_uring_get_sqe(&driver->ring);
-	}
-	return sqe;
-}
-
-static void uring_mark(struct io_uring_sqe *sqe, struct tcp_io *io, enum operation operation)
-{
-	io_uring_sqe_set_data64(sqe, (uintptr_t)io | (uintptr_t)operation);
-}
-
-static void uring_cancel(struct uring_driver *driver, struct tcp_io *io, enum operation operation)
-{
-	struct io_uring_sqe *sqe = uring_entry(driver);
-	io_uring_prep_cancel64(sqe, (uintptr_t)io | (uintptr_t)operation, 0);
-	io_uring_sqe_set_data64(sqe, OP_CANCEL);
+	return gw_tcp_uring_open(&gw_tcp_driver_uring, spins, out);
 }
 
 static gw_status uring_add(struct tcp_driver *base, struct tcp_io *io)
@@ -177,137 +57,21 @@ static void uring_kick(struct tcp_driver *base, struct tcp_io *io)
 		tcp_queue_add(&((struct uring_driver *)base)->queue, io);
 }
 
-/* Asks the source and prepares its message; false: nothing to send now. */
-static bool prepare_send(struct tcp_io *io, size_t *pieces, bool *fd_passing)
-{
-	if (io->sending || io->removed)
-		return false;
-	io->yield = false;
-	*pieces = io->events->source(io, io->send_iov);
-	if (*pieces == 0 || io->removed)
-		return false;
-	io->send_message = (struct msghdr){.msg_iov = io->send_iov, .msg_iovlen = *pieces};
-	*fd_passing = io->fd_passing && gw_tcp_fd_passing_send(io->fd_passing, &io->send_message);
-	return true;
-}
-
-/* Sends directly; true: the socket took some bytes. */
-static bool send_now(struct tcp_io *io, size_t pieces, bool fd_passing, size_t *budget)
-{
-	const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
-	ssize_t n = pieces == 1 && !fd_passing ? send(io->fd, io->send_iov[0].iov_base, io->send_iov[0].iov_len, flags)
-					       : sendmsg(io->fd, &io->send_message, flags);
-	if (n <= 0)
-		return false; /* a lasting error is reported by the operation that follows */
-	if (fd_passing)
-		gw_tcp_fd_passing_sent(io->fd_passing);
-	*budget -= (size_t)n < *budget ? (size_t)n : *budget;
-	io->events->sent(io, n);
-	return true;
-}
-
-/* Sends directly what the socket takes. That costs no more than queueing an operation, and saves its completion. The
- * rest becomes an operation of the ring. */
-static void arm_send(struct uring_driver *driver, struct tcp_io *io)
-{
-	size_t pieces, budget = TURN_BYTES;
-	bool fd_passing;
-	while (prepare_send(io, &pieces, &fd_passing)) {
-		if (send_now(io, pieces, fd_passing, &budget)) {
-			if (budget && !io->yield)
-				continue;
-			tcp_queue_add(&driver->queue, io);
-			return;
-		}
-		struct io_uring_sqe *sqe = uring_entry(driver);
-		if (pieces == 1 && !fd_passing)
-			io_uring_prep_send(sqe, io->fd, io->send_iov[0].iov_base, io->send_iov[0].iov_len,
-					   MSG_NOSIGNAL | MSG_WAITALL);
-		else
-			io_uring_prep_sendmsg(sqe, io->fd, &io->send_message, MSG_NOSIGNAL | MSG_WAITALL);
-		uring_mark(sqe, io, OP_SEND);
-		io->sending = true;
-		io->under_way++;
-	}
-}
-
-static void arm_receive(struct uring_driver *driver, struct tcp_io *io)
-{
-	if (io->receiving && !io->removed)
-		gw_tcp_low_water(io);
-	if (io->receiving || io->removed)
-		return;
-	size_t pieces = io->events->target(io, io->receive_iov);
-	if (pieces == 0 || io->removed)
-		return;
-	struct io_uring_sqe *sqe = uring_entry(driver);
-	if (pieces > 1 || io->fd_passing)
-		io->receive_message = (struct msghdr){.msg_iov = io->receive_iov, .msg_iovlen = pieces};
-	bool fd_passing = io->fd_passing && gw_tcp_fd_passing_receive(io->fd_passing, &io->receive_message);
-	if (pieces == 1 && !fd_passing) {
-		io_uring_prep_recv(sqe, io->fd, io->receive_iov[0].iov_base, io->receive_iov[0].iov_len, 0);
-	} else {
-		io_uring_prep_recvmsg(sqe, io->fd, &io->receive_message, MSG_CMSG_CLOEXEC);
-	}
-	gw_tcp_low_water(io);
-	/* With a low-water mark, wait until that many bytes have arrived, even if some have arrived already. */
-	if (!io->readable || io->low_water > 1)
-		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
-	uring_mark(sqe, io, OP_RECEIVE);
-	io->receiving = true;
-	io->under_way++;
-}
-
-static void uring_let_go(struct uring_driver *driver, struct tcp_io *io)
-{
-	tcp_queue_drop(&driver->queue, io);
-	gw_socket_close(io->fd);
-	io->fd = -1;
-	io->events->gone(io);
-}
-
-/* Arms the hot io's receive: the group will sleep, or another io is hot from now on. */
-static void cool_down(struct uring_driver *driver)
-{
-	struct tcp_io *io = driver->hot;
-	driver->hot = NULL;
-	if (!io)
-		return;
-	bool busy = io->busy;
-	io->busy = true;
-	arm_receive(driver, io);
-	io->busy = busy;
-	if (io->removed && !io->under_way && !io->busy)
-		uring_let_go(driver, io);
-}
-
-static bool can_be_hot(const struct uring_driver *driver, const struct tcp_io *io)
-{
-	return driver->spins && !io->removed && !io->receiving && !io->fd_passing && io->low_water <= 1;
-}
-
 static void uring_arm(struct uring_driver *driver, struct tcp_io *io)
 {
 	if (io->watch) {
 		if (io->watching || io->removed)
 			return;
-		struct io_uring_sqe *sqe = uring_entry(driver);
+		struct io_uring_sqe *sqe = gw_tcp_uring_entry(driver);
 		io_uring_prep_poll_add(sqe, io->fd, (unsigned)io->watch);
-		uring_mark(sqe, io, OP_POLL);
+		gw_tcp_uring_mark(sqe, io, OP_POLL);
 		io->watching = true;
 		io->under_way++;
 		return;
 	}
-	arm_send(driver, io);
-	if (can_be_hot(driver, io)) {
-		if (driver->hot != io)
-			cool_down(driver);
-		driver->hot = io;
-	} else {
-		if (driver->hot == io)
-			driver->hot = NULL;
-		arm_receive(driver, io);
-	}
+	gw_tcp_uring_send(driver, io);
+	if (!gw_tcp_uring_hot_begin(driver, io))
+		gw_tcp_uring_receive(driver, io);
 	driver->yielded |= io->yield;
 	io->yield = false;
 }
@@ -320,10 +84,10 @@ static void uring_flush(struct tcp_driver *base, struct tcp_io *io)
 		return;
 	}
 	io->busy = true;
-	arm_send(driver, io);
+	gw_tcp_uring_send(driver, io);
 	io->busy = false;
 	if (io->removed && !io->under_way) {
-		uring_let_go(driver, io);
+		gw_tcp_uring_let_go(driver, io);
 		return;
 	}
 	driver->yielded |= io->yield;
@@ -342,7 +106,7 @@ static void uring_stop_receive(struct tcp_driver *base, struct tcp_io *io)
 	if (!io->receiving || io->cancelling || io->removed)
 		return;
 	io->cancelling = true;
-	uring_cancel(driver, io, OP_RECEIVE);
+	gw_tcp_uring_cancel(driver, io, OP_RECEIVE);
 	io_uring_submit(&driver->ring);
 }
 
@@ -358,14 +122,14 @@ static void uring_remove(struct tcp_driver *base, struct tcp_io *io)
 		/* Notify the peer before the operations are reaped. */
 		shutdown(io->fd, SHUT_RDWR);
 		if (io->receiving)
-			uring_cancel(driver, io, OP_RECEIVE);
+			gw_tcp_uring_cancel(driver, io, OP_RECEIVE);
 		if (io->sending)
-			uring_cancel(driver, io, OP_SEND);
+			gw_tcp_uring_cancel(driver, io, OP_SEND);
 		if (io->watching)
-			uring_cancel(driver, io, OP_POLL);
+			gw_tcp_uring_cancel(driver, io, OP_POLL);
 		io_uring_submit(&driver->ring);
 	} else if (!io->busy) {
-		uring_let_go(driver, io);
+		gw_tcp_uring_let_go(driver, io);
 	}
 }
 
@@ -424,7 +188,7 @@ static bool uring_handle(struct uring_driver *driver, uint64_t data, int result,
 	io->busy = false;
 	if (io->removed) {
 		if (!io->under_way)
-			uring_let_go(driver, io);
+			gw_tcp_uring_let_go(driver, io);
 	} else if (!io->watch || result == -ECANCELED) {
 		tcp_queue_add(&driver->queue, io);
 	}
@@ -440,82 +204,9 @@ static void arm_queued(struct uring_driver *driver)
 		uring_arm(driver, io);
 		io->busy = false;
 		if (io->removed && !io->under_way)
-			uring_let_go(driver, io);
+			gw_tcp_uring_let_go(driver, io);
 	}
-	if (!driver->wake_armed) {
-		struct io_uring_sqe *sqe = uring_entry(driver);
-		io_uring_prep_poll_add(sqe, driver->wake_fd, POLLIN);
-		io_uring_sqe_set_data64(sqe, OP_WAKE);
-		driver->wake_armed = true;
-	}
-}
-
-/* Sets the timer so that a wait ends at until_ns or earlier. A timer that has already fired cannot be moved; it ends
- * the wait too, and is set again for the next wait. */
-static void uring_set_timer(struct uring_driver *driver, uint64_t until_ns)
-{
-	if (until_ns == GW_NO_DEADLINE || (driver->timer_armed && until_ns >= driver->timer_ns))
-		return;
-	driver->timer_ns = until_ns;
-	const struct timespec until = gw_timespec(gw_monotonic_of(until_ns));
-	driver->timer_time = (struct __kernel_timespec){.tv_sec = until.tv_sec, .tv_nsec = until.tv_nsec};
-	struct io_uring_sqe *sqe = uring_entry(driver);
-	if (driver->timer_armed) {
-		io_uring_prep_timeout_update(sqe, &driver->timer_time, OP_TIMER, IORING_TIMEOUT_ABS);
-		io_uring_sqe_set_data64(sqe, OP_CANCEL);
-	} else {
-		io_uring_prep_timeout(sqe, &driver->timer_time, 0, IORING_TIMEOUT_ABS);
-		io_uring_sqe_set_data64(sqe, OP_TIMER);
-	}
-	driver->timer_armed = true;
-}
-
-/* Submits the armed operations; waits for a completion unless one is queued. */
-static void submit_and_wait(struct uring_driver *driver, uint64_t until_ns)
-{
-	struct io_uring_cqe *cqe;
-	if (until_ns == 0 || io_uring_cq_ready(&driver->ring)) {
-		if (io_uring_sq_ready(&driver->ring))
-			io_uring_submit(&driver->ring);
-		else if (!io_uring_cq_ready(&driver->ring))
-			io_uring_peek_cqe(&driver->ring, &cqe); /* fetches overflowed and deferred completions */
-		return;
-	}
-	uring_set_timer(driver, until_ns);
-	io_uring_submit_and_wait(&driver->ring, 1);
-}
-
-/* Receives from the hot io, as far as bytes have come; false: none have. */
-static bool receive_hot(struct uring_driver *driver)
-{
-	struct tcp_io *io = driver->hot;
-	if (!io || io->queued)
-		return false;
-	io->busy = true;
-	size_t pieces = io->events->target(io, io->receive_iov), wanted = 0;
-	for (size_t i = 0; i < pieces; i++)
-		wanted += io->receive_iov[i].iov_len;
-	ssize_t n = -EAGAIN;
-	if (pieces && !io->removed) {
-		struct msghdr message = {.msg_iov = io->receive_iov, .msg_iovlen = pieces};
-		gw_tcp_low_water(io);
-		n = pieces == 1 ? recv(io->fd, io->receive_iov[0].iov_base, wanted, MSG_DONTWAIT)
-				: recvmsg(io->fd, &message, MSG_DONTWAIT);
-		n = n < 0 ? -errno : n;
-	}
-	bool came = n != -EAGAIN && n != -EWOULDBLOCK && n != -EINTR;
-	if (came) {
-		io->readable = n > 0 && (size_t)n == wanted;
-		io->events->received(io, n);
-	}
-	io->busy = false;
-	if (!pieces && driver->hot == io)
-		driver->hot = NULL; /* until its next kick */
-	if (io->removed && !io->under_way)
-		uring_let_go(driver, io);
-	else if (!io->removed && came)
-		tcp_queue_add(&driver->queue, io);
-	return came;
+	gw_tcp_uring_watch_wake(driver);
 }
 
 static bool uring_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
@@ -525,11 +216,11 @@ static bool uring_run(struct tcp_driver *base, uint64_t until_ns, bool *woken)
 	arm_queued(driver);
 	uint64_t wait = driver->yielded || driver->queue.first ? 0 : until_ns;
 	if (wait)
-		cool_down(driver);
-	submit_and_wait(driver, wait);
+		gw_tcp_uring_hot_end(driver);
+	gw_tcp_uring_submit(driver, wait);
 	driver->yielded = false;
 	bool worked = driver->queue.first != NULL;
-	worked |= receive_hot(driver);
+	worked |= gw_tcp_uring_hot_receive(driver);
 	for (int i = 0; i < BATCH_MAX && io_uring_cq_ready(&driver->ring); i++) {
 		if (io_uring_peek_cqe(&driver->ring, &cqe))
 			break;
@@ -560,7 +251,7 @@ static enum tcp_awaited uring_await(struct tcp_driver *base, struct tcp_io *io)
 	io->events->received(io, n);
 	io->busy = false;
 	if (io->removed && !io->under_way)
-		uring_let_go(driver, io);
+		gw_tcp_uring_let_go(driver, io);
 	else if (!io->removed)
 		tcp_queue_add(&driver->queue, io);
 	return outcome;
@@ -569,23 +260,17 @@ static enum tcp_awaited uring_await(struct tcp_driver *base, struct tcp_io *io)
 static int uring_wait_fd(struct tcp_driver *base)
 {
 	struct uring_driver *driver = (struct uring_driver *)base;
-	cool_down(driver);
+	gw_tcp_uring_hot_end(driver);
 	if (io_uring_sq_ready(&driver->ring) && !driver->queue.first)
 		io_uring_submit(&driver->ring);
 	bool ready = driver->queue.first || io_uring_sq_ready(&driver->ring) || io_uring_cq_ready(&driver->ring);
 	return ready ? -1 : driver->ring.ring_fd;
 }
 
-static void uring_wake(struct tcp_driver *base)
-{
-	uint64_t one = 1;
-	(void)!write(((struct uring_driver *)base)->wake_fd, &one, sizeof(one));
-}
-
 const struct tcp_driver_ops gw_tcp_driver_uring = {
 	.name = "io_uring",
 	.open = uring_open,
-	.shut = uring_shut,
+	.shut = gw_tcp_uring_shut,
 	.add = uring_add,
 	.kick = uring_kick,
 	.flush = uring_flush,
@@ -594,5 +279,5 @@ const struct tcp_driver_ops gw_tcp_driver_uring = {
 	.run = uring_run,
 	.await = uring_await,
 	.wait_fd = uring_wait_fd,
-	.wake = uring_wake,
+	.wake = gw_tcp_uring_wake,
 };

@@ -1,13 +1,14 @@
 /* The work of `bench/peers/run transports`, the same for every library: a server has a table of random words, a client
- * reads ranges and gathers rows of it. A program (graphwire.c, ucx.c, fabric.c) implements struct work_peer;
+ * reads ranges and gathers rows of it. A program (graphwire.c, public.c, ucx.c, fabric.c) implements struct work_peer;
  * work.c has main, the cases, the clock and the checks.
  *
  *   PROGRAM server OPTION…           prints "ready", serves until it is killed
  *   PROGRAM client OPTION… CASE      prints one JSON object for each figure
  *
  * Options: --port N, --shm (else TCP), --poll (else both sides sleep), --packed (rows are packed by the server; else
- * one get for each row), --table BYTES, --server PID, --driver NAME (of Graphwire). Cases: reads, gathers, setup,
- * memory. A program ends with exit status 1 at the first wrong byte or failed call.
+ * one get for each row), --table BYTES, --server PID, --driver NAME (of Graphwire), --row BYTES (reads and gathers of
+ * this size only). Cases: reads, gathers, setup, memory. A program ends with exit status 1 at the first wrong byte or
+ * failed call.
  */
 #ifndef PEERS_WORK_H
 #define PEERS_WORK_H
@@ -24,7 +25,8 @@ struct work_options {
 	int port;
 	bool shm, poll, packed;
 	uint64_t table_bytes;
-	long server; /* process id */
+	uint64_t row; /* 0: all sizes */
+	long server;  /* process id */
 	const char *driver;
 };
 extern struct work_options work;
