@@ -35,6 +35,10 @@ sh "$here/linked.sh" "$folder" "$stage/share/doc/graphwire/licenses" "$@"
 sh "$here/portable.sh" "$glibc" "$older" "$folder" "$build/bundle/NEEDS" "$stage/bin/graphwire" $tests \
 	$(find "$folder" -name 'lib*.so.*' -type f)
 { echo "Graphwire $version for $(uname -m)" && cat "$build/bundle/NEEDS"; } >"$stage/share/doc/graphwire/BUNDLE"
-tar -C "$build/bundle" --sort=name --owner=0 --group=0 --numeric-owner -czf "$build/$name.tar.gz" "$name"
+# The same program gives the same bytes, and a reader never sees half of the file.
+tar -C "$build/bundle" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(stat -c %Y "$build/bundle/bin/graphwire")" \
+	-czf "$build/bundle/new.tar.gz" "$name"
+mv "$build/bundle/new.tar.gz" "$build/$name.tar.gz"
+find "$build" -maxdepth 1 -name 'graphwire-*.tar.gz' ! -name "$name.tar.gz" -delete # of other versions
 sed 's/^/bundle: /' "$stage/share/doc/graphwire/BUNDLE"
 echo "bundle: $build/$name.tar.gz, $(wc -c <"$build/$name.tar.gz") bytes"

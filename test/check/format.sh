@@ -28,9 +28,8 @@ else
 	not_ok "files to be formatted: run $formatter -i on them"
 	status=1
 fi
-long=$(git ls-files --cached --others --exclude-standard -- '*.c' '*.h' '*.py' '*.sh' check quickstart | while read -r file; do
-	[ -f "$file" ] && lines=$(wc -l <"$file") && [ "$lines" -gt "$LINES_MAX" ] && echo "$file ($lines)"
-done)
+long=$(git ls-files --cached --others --exclude-standard -- '*.c' '*.h' '*.py' '*.sh' check quickstart | xargs -d '\n' wc -l 2>/dev/null |
+	awk -v max="$LINES_MAX" '$1 > max && $2 != "total" { print $2 " (" $1 ")" }')
 if [ -z "$long" ]; then
 	ok "no file is longer than $LINES_MAX lines"
 else

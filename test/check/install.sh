@@ -36,14 +36,13 @@ holds() {
 deploy/packages.sh install || note "the packages of the purpose install are missing"
 mkdir -p "$folder"
 build release >"$run/log" 2>&1 || { cat "$run/log"; not_ok "release does not build"; exit 1; }
-rm -f "$release"/graphwire-*.tar.gz
 rm -rf "$release/package"
-holds "the bundle, for glibc 2.28" cmake --build "$release" --target bundle
+holds "the bundle, for glibc 2.28" build release bundle
 grep '^bundle:' "$run/out"
-holds "the .deb" env -C "$release" cpack -G DEB -B "$release/package"
-bundle=$(ls "$release"/graphwire-*.tar.gz)
-deb=$(ls "$release"/package/*.deb)
+holds "the .deb" locked release env -C "$release" cpack -G DEB -B "$release/package"
 version=$(build/release/graphwire --version | cut -d ' ' -f 2)
+bundle=$release/graphwire-$version-linux-$(uname -m).tar.gz
+deb=$(ls "$release"/package/*.deb)
 holds "the .deb is of this version" test "$(dpkg-deb -f "$deb" Version)" = "$version"
 tree=$run/elsewhere # moved after it was installed
 cmake --install "$release" --prefix "$run/tree" >/dev/null && mv "$run/tree" "$tree"

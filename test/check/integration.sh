@@ -3,11 +3,14 @@
 # than they compute, so twice as many run at once as there are processors. The longest scripts start first.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 longest='45_bench 40_quickstart 37_service 38_doctor 25_files 32_restarts 33_shortages'
+builders='31_versions.sh 40_quickstart.sh' # build in build/release
 logs=build/check/integration
 
 one() { # one SCRIPT
 	local name=${1##*/} start=$SECONDS status
-	timeout -k 10 600 bash "$1" >"$logs/$name.log" 2>&1
+	local command=(timeout -k 10 600 bash "$1")
+	[[ " $builders " = *" $name "* ]] && command=(locked release "${command[@]}")
+	"${command[@]}" >"$logs/$name.log" 2>&1
 	status=$?
 	# A script that died before it could report a failed test counts as one failed test.
 	if [ $status -ne 0 ] && ! grep -q '^not ok - ' "$logs/$name.log"; then

@@ -15,20 +15,29 @@ c_files() {
 	done | sort
 }
 
-# configure PRESET: configures a preset in build/PRESET. The release build's warnings are errors here.
+# locked NAME COMMAND…: runs a command that changes build/NAME. Another step that locks it waits until the command ends.
+# Within a command, no other NAME is locked but in the order python, then a preset.
+locked() {
+	mkdir -p build
+	(flock 9 && "${@:2}") 9>"build/$1.lock"
+}
+
+# configure PRESET: configures a preset in build/PRESET, unless it is. The release build's warnings are errors here.
 configure() {
-	if [ "$1" = release ]; then
-		cmake --preset release -DGRAPHWIRE_WERROR=ON -DGRAPHWIRE_PYTHON=OFF
-	elif [ ! -e "build/$1/build.ninja" ]; then
-		cmake --preset "$1"
+	local wanted=()
+	[ "$1" = release ] && wanted=(-DGRAPHWIRE_WERROR:BOOL=ON -DGRAPHWIRE_PYTHON:BOOL=OFF)
+	if [ ! -e "build/$1/build.ninja" ] || printf '%s\n' "${wanted[@]#-D}" | grep -vxqFf "build/$1/CMakeCache.txt"; then
+		cmake --preset "$1" "${wanted[@]}"
 	fi
 }
 
-# build PRESET: builds all targets of a preset.
-build() { configure "$1" && cmake --build --preset "$1"; }
+# build PRESET [TARGET…]: builds these targets of a preset, or all.
+build() { locked "$1" build_alone "$@"; }
+build_alone() { configure "$1" && cmake --build --preset "$1" ${2:+--target "${@:2}"}; }
 
 # build_tests PRESET REGEX: builds only the test programs whose names match.
-build_tests() {
+build_tests() { locked "$1" build_tests_alone "$@"; }
+build_tests_alone() {
 	local names
 	configure "$1" && mapfile -t names < <(ctest --test-dir "build/$1" -N -R "$2" | sed -n 's/^ *Test *#[0-9]*: *//p') &&
 		cmake --build --preset "$1" --target "${names[@]}"

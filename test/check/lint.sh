@@ -30,7 +30,7 @@ if [ "${1:-}" = --tidy ]; then # --tidy deep|usual FILE STAMP: checks one file
 fi
 
 build dev >/dev/null || { not_ok "dev does not build, so there is nothing to lint"; exit 1; }
-cmake --preset fuzz >/dev/null || { not_ok "fuzz is not configured, so its targets cannot be linted"; exit 1; }
+locked fuzz configure fuzz >/dev/null || { not_ok "fuzz is not configured, so its targets cannot be linted"; exit 1; }
 sources() { c_files | grep '\.c$' | grep -v '^bench/peers/'; } # bench/peers/run builds those separately
 configuration=$({ c_files | grep '\.h$' | xargs cat; cat .clang-tidy "$0"; "$tidy" --version; } | sha1sum | cut -c 1-16)
 

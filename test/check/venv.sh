@@ -12,7 +12,7 @@ packages='torch==2.13.0 numpy cffi pytest pytest-xdist mypy==2.4.1 ruff==0.17.6 
 venv=$PWD/build/python/venv
 wheel=$PWD/build/python/wheel
 beside=$PWD/build/python
-log=build/python/pip.log
+log=build/python/$(basename "$0" .sh).log # of pip
 export PYTHONPYCACHEPREFIX=$PWD/build/python/compiled
 unset PYTHONDONTWRITEBYTECODE
 export PYTHONFAULTHANDLER=1 # a process that dies of a signal prints its stack
@@ -28,8 +28,11 @@ make_venv() {
 	python3 -m venv "$venv" && "$venv/bin/pip" install -q --no-compile $packages >"$log" 2>&1 && echo "$packages" >"$venv/packages"
 }
 
-# Builds the program and installs the package; ends the step on failure.
-python_ready() {
+# Builds the program and installs the package; ends the step on failure. Steps that run at the same time wait for the
+# first of them.
+python_ready() { locked python python_ready_alone || exit 1; }
+python_ready_alone() {
+	mkdir -p build/python
 	build release >/dev/null || { not_ok "the release build fails" && exit 1; }
 	make_venv || { tail -n 5 "$log"; not_ok "the virtual environment could not be made; all of pip's output: $log"; exit 1; }
 	if [ -e "$venv/installed" ] && [ -e "$wheel" ] && [ -z "$(find CMakeLists.txt pyproject.toml cmake include core transport sampler protocol tensors \
@@ -52,7 +55,8 @@ python_ready() {
 
 # install_beside FOLDER PACKAGE…: installs packages without their dependencies into a folder for PYTHONPATH, outside the
 # environment.
-install_beside() {
+install_beside() { locked python install_beside_alone "$@"; }
+install_beside_alone() {
 	local folder=$1
 	shift
 	[ "$(cat "$folder/packages" 2>/dev/null)" = "$*" ] && return

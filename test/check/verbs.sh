@@ -22,7 +22,7 @@ limit=1200 whole=2700 # seconds for one program, and for a boot; whole is less t
 
 deploy/packages.sh guest || exit 1
 # shellcheck disable=SC2086 # lists of words
-cmake --preset dev >/dev/null && cmake --build --preset dev --target $together $choosing $alone $actors || exit 1
+build dev $together $choosing $alone $actors || exit 1
 test/faults/graphs.sh build/guest/faults-graph >/dev/null || exit 1
 one=$(mktemp) two=$(mktemp) hosts=''
 # shellcheck disable=SC2317 # the trap calls it

@@ -96,17 +96,25 @@ struct meanwhile {
 	size_t step;
 };
 
-/* In a system call. A call on a lock does not count, because sanitizers have locks of their own. */
+/* In a system call that waits for events. Other calls may sleep too, on a lock of the kernel. */
 static bool sleeps(long thread)
 {
+	static const long waits[] = {SYS_recvfrom, SYS_recvmsg, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_io_uring_enter,
+#ifdef SYS_epoll_wait
+				     SYS_epoll_wait,
+#endif
+	};
 	char path[64];
 	long call = -1;
+	bool found = false;
 	snprintf(path, sizeof(path), "/proc/self/task/%ld/syscall", thread);
 	FILE *file = fopen(path, "re");
 	assert_non_null(file);
 	bool blocked = fscanf(file, "%ld", &call) == 1; /* else "running" */
 	fclose(file);
-	return blocked && call >= 0 && call != SYS_futex;
+	for (size_t i = 0; blocked && i < sizeof(waits) / sizeof(*waits); i++)
+		found |= call == waits[i];
+	return found;
 }
 
 static void *do_meanwhile(void *argument)
