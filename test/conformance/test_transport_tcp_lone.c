@@ -99,9 +99,10 @@ struct meanwhile {
 /* In a system call that waits for events. Other calls may sleep too, on a lock of the kernel. */
 static bool sleeps(long thread)
 {
-	static const long waits[] = {SYS_recvfrom, SYS_recvmsg, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_io_uring_enter,
+	static const long waits[] = {
+		SYS_recvfrom,   SYS_recvmsg, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_io_uring_enter,
 #ifdef SYS_epoll_wait
-				     SYS_epoll_wait,
+		SYS_epoll_wait,
 #endif
 	};
 	char path[64];
