@@ -10,14 +10,15 @@ list=$(dirname "${BASH_SOURCE[0]}")/packages
 
 say() { printf 'packages: %s\n' "$*" >&2; }
 
-# Runs apt-get as root or with sudo; returns 1 if neither is possible.
+# Runs apt-get as root or with sudo; returns 1 if neither is possible. Another packages.sh of this checkout waits, because
+# apt-get would fail.
 apt() {
 	local root=()
 	if [ "$(id -u)" -ne 0 ]; then
 		command -v sudo >/dev/null || return 1
 		root=(sudo)
 	fi
-	"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" >&2
+	flock "$list" "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" >&2
 }
 
 if [ "${1:-}" = --lists ]; then

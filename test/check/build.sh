@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes three builds in which every warning is an error: gcc for release and dev, and clang, which has other warnings,
-# for the fuzz targets. (In the step lint, clang-tidy gives clang's warnings for the tests.) Then checks the object
-# files: source files must not call each other in a circle.
+# Makes three builds in which every warning is an error: gcc for release and dev, and clang for the fuzz targets. (In the
+# step lint, clang-tidy gives clang's warnings for every file.) Then checks the object files: source files must not call
+# each other in a circle.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 status=0
 for preset in release dev fuzz; do

@@ -42,13 +42,12 @@ changed() {
 deep=$(changed 2>/dev/null | sort -u | grep -xFf <(sources) | head -n "$DEEP_MAX")
 [ -n "${LINT_DEEP:-}" ] && deep=$(sources)
 work=$(
-	sources | while read -r file; do
-		depth=usual
-		grep -qxF "$file" <<<"$deep" && depth=deep
-		sum=$(printf '%s' "$configuration" | cat - "$file" | sha1sum | cut -c 1-16)
+	sources | xargs sha1sum | while read -r sum file; do
+		depth=usual stamp=$stamps/$configuration-${sum:0:16}
+		[[ $'\n'$deep$'\n' = *$'\n'$file$'\n'* ]] && depth=deep
 		# A file that is clean in full depth is clean in any depth.
-		[ -e "$stamps/$sum-deep-${file##*/}" ] || [ -e "$stamps/$sum-$depth-${file##*/}" ] && continue
-		printf '%s %s %s\n' "$depth" "$file" "$stamps/$sum-$depth-${file##*/}"
+		[ -e "$stamp-deep-${file##*/}" ] || [ -e "$stamp-$depth-${file##*/}" ] && continue
+		printf '%s %s %s\n' "$depth" "$file" "$stamp-$depth-${file##*/}"
 	done | sort
 )
 status=0

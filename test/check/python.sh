@@ -60,7 +60,7 @@ GRAPHWIRE_PYTHON=$venv/bin/python /usr/bin/python3 test/deploy/run.py ddp_traine
 quick=$(mktemp -d)
 export XDG_RUNTIME_DIR=$quick/runtime
 mkdir -m 700 "$XDG_RUNTIME_DIR"
-if PYTHON=$venv/bin/python locked release timeout 400 ./quickstart --rmat --dir "$quick/graph" --epochs 1 >"$quick/out" 2>&1 &&
+if PYTHON=$venv/bin/python locked release timeout 1200 ./quickstart --rmat --dir "$quick/graph" --epochs 1 >"$quick/out" 2>&1 &&
 	grep -q '^  test accuracy [01]' "$quick/out" && grep -q "^  a node's own features alone" "$quick/out"; then
 	ok "quickstart trains two trainers over its servers:$(grep '^  epoch 0' "$quick/out")"
 else

@@ -41,7 +41,10 @@ python_ready_alone() {
 	fi
 	touch "$venv/installing"
 	rm -rf "$wheel"
-	if "$venv/bin/pip" wheel -q --no-deps -w "$wheel" -C cmake.define.GRAPHWIRE_PORTABLE=$portable . >"$log" 2>&1 &&
+	# The release build has the same commands, so ninja takes its object files over.
+	[ -e build/wheel ] || { mkdir build/wheel && (cd build/release && cp -a --parents .ninja_log .ninja_deps CMakeFiles/gw_*.dir ../wheel); }
+	if CC=$(sed -n 's/^CMAKE_C_COMPILER:.*=//p' build/release/CMakeCache.txt) "$venv/bin/pip" wheel -q --no-deps -w "$wheel" -C cmake.define.GRAPHWIRE_PORTABLE=$portable \
+		-C cmake.define.GRAPHWIRE_WERROR=ON . >"$log" 2>&1 &&
 		"$venv/bin/pip" install -q --force-reinstall --no-deps "$wheel"/*.whl >>"$log" 2>&1; then
 		mv "$venv/installing" "$venv/installed"
 		ok "pip wheel ., and its installation"

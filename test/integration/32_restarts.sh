@@ -163,7 +163,7 @@ at=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' mapped.log)
 client=$!
 started+=("$client")
 within 100 grep -qs memfd:graphwire-part "/proc/$client/maps" || not_ok "a client maps it: $(tail -n 1 mapped.out)"
-kill -STOP "$client"
+suspend "$client"
 refuses "serve: too little memory next to a running server" 1 'are limited to' \
 	bash -c "ulimit -f 100; exec '$GRAPHWIRE' serve --part-config parts --part 0 --listen 127.0.0.1:0"
 if grep -q "process $client " err; then not_ok "a client of a server that lives is named"; else ok "its client is not named"; fi

@@ -159,7 +159,7 @@ finds "a requested transport that is missing" 1 'f(a + " shm")["status"] == "pro
 	--server "$address" --key-file good.key --transport shm "${quick[@]}"
 finds "a requested transport that works" 0 'f(a + " tcp")["status"] == "ok"' \
 	--server "tcp:$address" --server "$address" --key-file good.key --transport tcp "${quick[@]}"
-kill -STOP "$process"
+suspend "$process"
 finds "a server that is stopped, in time" 1 '
 	f(a)["status"] == "problem" and "not reached" in f(a + " tcp")["value"]
 	"answers nothing" in f(a)["value"] and "kill -CONT" in f(a)["fix"]' \
@@ -199,10 +199,10 @@ other_program() { # other_program GREETING ANSWER: $address
 other_program "" "HTTP/1.0 501 Unsupported method"
 finds "a web server on the port" 1 '
 	"another program has the port, an HTTP server (\"HTTP/1.0 501" in f(a)["value"]
-	"ss -ltnp" in f(a)["fix"] and "--listen" in f(a)["fix"]' --server "$address" --insecure --timeout 500
+	"ss -ltnp" in f(a)["fix"] and "--listen" in f(a)["fix"]' --server "$address" --insecure --timeout 2000
 other_program "SSH-2.0-OpenSSH_9.2" ""
 finds "an SSH server on the port" 1 '"an SSH server (\"SSH-2.0-OpenSSH_9.2\")" in f(a)["value"]' \
-	--server "$address" --insecure --timeout 500
+	--server "$address" --insecure --timeout 2000
 
 # at_the_end_of KIND WHAT STATUS "PYTHON": the findings for a server at the end of such a path (the file way).
 at_the_end_of() {

@@ -73,3 +73,7 @@ within() {
 }
 
 gone() { ! kill -0 "$1" 2>/dev/null; }
+
+# suspend PROCESS: returns when all of its threads are stopped. One that runs when the signal comes may still answer.
+suspend() { kill -STOP "$1" && within 100 all_stopped "$1"; }
+all_stopped() { ! grep -h '^State:' "/proc/$1/task"/*/status | grep -qv 'T (stopped)'; }
