@@ -1,5 +1,6 @@
 /* The answer to a read of mutable rows, gathered into a small buffer. Whatever room the buffer has, and however the
- * answer is cut, a torn row is listed once, and the other bytes equal the region's. */
+ * answer is cut, a torn row is listed once, and the other bytes equal the region's. Only a long range of memory that
+ * stays and does not change is sent without a copy. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -103,6 +104,56 @@ static void a_torn_row_is_listed_once(void **state)
 	desk_end(&desk);
 }
 
+/* --- Ranges that are sent from the region. --- */
+
+#define WIDE_BYTES (64u << 10)
+
+/* Where the answer to a read of `count` ranges of `bytes` is sent from; NULL: from the output buffer. */
+static const uint8_t *direct_of(struct gw_service *service, uint32_t region, uint32_t count, uint32_t bytes,
+				uint32_t at)
+{
+	struct tcp_answer answer = {0};
+	uint8_t body[WIRE_READ_BYTES + 4 * 2];
+	const struct wire_read read = {.region = region,
+				       .generation = service->regions[region].generation,
+				       .count = count,
+				       .length = bytes,
+				       .width = 4};
+	memcpy(body, &read, sizeof(read));
+	for (uint32_t i = 0; i < count; i++)
+		memcpy(body + WIRE_READ_BYTES + 4 * (size_t)i, &at, 4);
+	must(gw_tcp_answer_begin(&answer, service, WIRE_GATHER, body, WIRE_READ_BYTES + 4 * count));
+	const uint8_t *direct = gw_tcp_answer_direct(&answer);
+	gw_tcp_answer_end(&answer);
+	gw_service_reads_end(service, &answer.reads);
+	return direct;
+}
+
+static void one_long_range_is_not_copied(void **state)
+{
+	(void)state;
+	const struct gw_service_identity identity = {.parts = 1, .incarnation = 5};
+	struct gw_region_rows rows = {.seed = 3};
+	struct gw_service *service;
+	uint32_t plain, versioned;
+	must(gw_row_format_init(WIDE_BYTES, &rows.format));
+	uint8_t *memory = calloc(1, 2 * WIDE_BYTES), *row = aligned_alloc(64, rows.format.stride);
+	assert_true(memory && row);
+	gw_row_make(&rows.format, rows.seed, 0, row, memory);
+	must(gw_service_create(&identity, NULL, &service));
+	must(gw_service_expose(service, memory, 2 * WIDE_BYTES, 0, NULL, &plain));
+	must(gw_service_expose(service, row, rows.format.stride, 0, &rows, &versioned));
+	assert_ptr_equal(direct_of(service, plain, 1, WIDE_BYTES, 100), memory + 100);
+	assert_ptr_equal(direct_of(service, plain, 1, 2 * WIDE_BYTES, 0), memory);
+	assert_null(direct_of(service, plain, 2, WIDE_BYTES, 100));
+	assert_null(direct_of(service, plain, 1, 512, 100));
+	/* A row that is written meanwhile must be recognized as torn. */
+	assert_null(direct_of(service, versioned, 1, WIDE_BYTES, 0));
+	gw_service_destroy(service);
+	free(memory);
+	free(row);
+}
+
 /* --- How rows are prefetched. --- */
 
 #define LARGE_BYTES (64ull << 20) /* the smallest region that the trial uses */
@@ -169,6 +220,7 @@ static void the_choice_changes_no_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_torn_row_is_listed_once),
+					   cmocka_unit_test(one_long_range_is_not_copied),
 					   cmocka_unit_test(the_choice_changes_no_bytes)};
 	return cmocka_run_group_tests_name("tcp answer", tests, NULL, NULL);
 }

@@ -96,7 +96,9 @@ static void receive_landed(struct tcp_client *client)
 
 /* Sets how many bytes wake the client next. The mark is at most the rest of the answer, since perhaps no bytes follow
  * the answer. It is at most a quarter of the receive buffer, so that the peer goes on sending while the client copies.
- * (For a mark near the buffer's size, the kernel would enlarge the buffer and clamp the window to the mark.) */
+ * (For a mark near the buffer's size, the kernel would enlarge the buffer and clamp the window to the mark.) It is
+ * a quarter of the rest if no other answer follows, so that the client copies while the server still sends, and in a
+ * group that spins, which has no wake-ups to save. */
 static void set_low_water(struct tcp_client *client)
 {
 	uint64_t mark = client->in_body && client->phase == CLIENT_OPEN && client->header.type == WIRE_DATA
@@ -105,6 +107,9 @@ static void set_low_water(struct tcp_client *client)
 	if (mark >= CLIENT_LOW_WATER_MIN) {
 		if (client->low_water_max < CLIENT_LOW_WATER_MAX)
 			client->low_water_max = gw_socket_receive_buffer(client->io.fd) / 4;
+		bool early = client_queued(client) == 1 || gw_poll_group_options(client->loop->group)->spin_ns;
+		if (early && mark / 4 >= CLIENT_LOW_WATER_MIN)
+			mark /= 4;
 		mark = mark < client->low_water_max ? mark : client->low_water_max;
 		mark = mark < CLIENT_LOW_WATER_MAX ? mark : CLIENT_LOW_WATER_MAX;
 	}

@@ -34,6 +34,7 @@
 #define UNREAD_NS     (60 * GW_NS_PER_SECOND) /* the counterpart of TCP_USER_TIMEOUT for unix sockets */
 #define STALL_LOOK_NS (GW_NS_PER_SECOND)      /* how often a client that does not read its reply is looked at */
 #define IDLE_STEPS    8           /* checks of idle connections coincide at multiples of this part of their patience */
+#define DIRECT_MAX    (1u << 20)  /* bytes of one send from a region */
 #define CALLS_NS      200000ull   /* time for handlers in one turn of a client */
 #define TRIM_BYTES    (16u << 20) /* after so many bytes of ended connections, free memory returns to the kernel */
 
@@ -83,12 +84,17 @@ static void begin_read(struct tcp_server *server, const struct wire_header *head
 	server->out_end += WIRE_HEADER_BYTES;
 	server->tag = header->tag;
 	server->reading = true;
+	server->direct = gw_tcp_answer_direct(&server->read);
+	server->direct_left = server->direct ? server->read.ranges.bytes : 0;
 }
 
-/* Gathers the read into the output buffer; false: the buffer is full. */
+/* Gathers the read into the output buffer; false: the buffer is full, or bytes are still to be sent from the region. */
 static bool go_on_reading(struct tcp_server *server)
 {
-	if (!gw_tcp_answer_gather(&server->read, server->out.memory, &server->out_end, server->out.bytes))
+	if (server->direct_left)
+		return false;
+	if (!server->direct &&
+	    !gw_tcp_answer_gather(&server->read, server->out.memory, &server->out_end, server->out.bytes))
 		return false;
 	if (server->read.rows) {
 		if (server->out_end == 0 && gw_tcp_server_out_grow(server, gw_tcp_answer_close_bytes(&server->read))) {
@@ -103,6 +109,7 @@ static bool go_on_reading(struct tcp_server *server)
 			gw_tcp_server_answer_error(server, status, server->tag);
 	}
 	server->reading = false;
+	server->direct = NULL;
 	server->in_begin += server->frame_bytes;
 	return true;
 }
@@ -274,6 +281,9 @@ static size_t server_source(struct tcp_io *io, struct iovec *iov)
 	if (server->out_end > server->out_begin)
 		iov[pieces++] =
 			(struct iovec){server->out.memory + server->out_begin, server->out_end - server->out_begin};
+	if (server->direct_left)
+		iov[pieces++] = (struct iovec){(void *)(uintptr_t)server->direct,
+					       server->direct_left < DIRECT_MAX ? server->direct_left : DIRECT_MAX};
 	if (server->replying)
 		iov[pieces++] = (struct iovec){server->task.reply.memory + server->reply_sent,
 					       server->reply_bytes - server->reply_sent};
@@ -304,6 +314,10 @@ static void server_sent(struct tcp_io *io, ssize_t n)
 	gw_tcp_server_out_settle(server);
 	if (server->passed >= 0 && !server->fd_passing.out_count)
 		gw_tcp_server_passed(server);
+	if (server->direct_left) {
+		server->direct += (uint32_t)n - part;
+		server->direct_left -= (uint32_t)n - part;
+	}
 	if (server->replying)
 		gw_tcp_server_reply_sent(server, (uint32_t)n - part);
 	/* Frames that waited for room may find some now. */

@@ -58,6 +58,9 @@ struct tcp_server {
 	bool reading, calling;
 	uint32_t frame_bytes;
 	struct tcp_answer read;
+	const uint8_t
+		*direct; /* a read of one long range: its bytes are sent from here; NULL: from the output buffer */
+	uint64_t direct_left;
 	/* The request, and its reply while it is being sent, header included. */
 	struct gw_task task;
 	uint64_t tag;          /* of the read or request in progress */

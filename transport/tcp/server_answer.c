@@ -1,8 +1,8 @@
 /* Answers a read. The frame is decoded and every range is checked against the region before a byte is touched. Then the
  * ranges are gathered into the connection's output buffer. Complete ranges are prefetched and copied while they fit. A
  * range that does not fit is gathered in parts, one part each time the buffer has been emptied. The payload is copied
- * once, from the region to the buffer. Fails only at the start: on a malformed frame, an unknown or stale region, or a
- * range past the region's end.
+ * once, from the region to the buffer; one long range is not copied, but sent from the region. Fails only at the start:
+ * on a malformed frame, an unknown or stale region, or a range past the region's end.
  *
  * Versioned rows: no part of a row is sent before the row is known to be complete. A row that does not fit waits for an
  * empty buffer. A row longer than the buffer is first copied into a separate block. A row counts as torn after a few
@@ -16,7 +16,8 @@
 #include "transport/copy.h"
 
 #define ROW_TRIES  4
-#define LINE_BYTES 64u /* of a cache line */
+#define LINE_BYTES 64u         /* of a cache line */
+#define DIRECT_MIN (32u << 10) /* bytes of a range that is not copied into the output buffer */
 
 static gw_status answer_check(const struct wire_ranges *ranges, const struct gw_region *region)
 {
@@ -79,6 +80,14 @@ gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *serv
 	answer->gathered = answer->gone = false;
 	answer->failure = GW_OK;
 	return GW_OK;
+}
+
+const uint8_t *gw_tcp_answer_direct(const struct tcp_answer *answer)
+{
+	const struct wire_ranges *ranges = &answer->ranges;
+	if (answer->rows || answer->dynamic || ranges->read.count != 1 || ranges->bytes < DIRECT_MIN)
+		return NULL;
+	return answer->from + gw_wire_offset(ranges, 0);
 }
 
 GW_PREFETCHES void prefetch(const struct tcp_answer *answer, uint32_t i)

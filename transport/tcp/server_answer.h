@@ -28,6 +28,10 @@ struct tcp_answer {
 gw_status gw_tcp_answer_begin(struct tcp_answer *answer, struct gw_service *service, uint8_t type, const uint8_t *body,
 			      uint32_t n);
 
+/* The memory of the payload, if it is one long range of memory that stays as long as the service, without versions: it
+ * is then sent from there. Else NULL. */
+const uint8_t *gw_tcp_answer_direct(const struct tcp_answer *answer);
+
 /* Appends payload to the buffer of out_bytes, whose first *out_end bytes are in use. true: the payload is complete;
  * false: the buffer is full, and later calls append the rest. */
 bool gw_tcp_answer_gather(struct tcp_answer *answer, uint8_t *out, uint32_t *out_end, uint32_t out_bytes);
