@@ -77,11 +77,6 @@ void memory_end(struct held_memory *held);
 /* Writes what each hop has added: nodes [num_ntypes][1 + hops], the seeds first, and edges [num_etypes][hops]. Returns
  * whether a seed repeats. */
 bool hops_counts(const struct gw_minibatch *minibatch, uint32_t num_etypes, uint64_t *nodes, uint64_t *edges);
-/* Writes the edges of one type of all hops, the seeds' hop first: src and dst, the row numbers of their ends, and ids,
- * unless it is NULL. The mini-batch has wide indices, and one edge list for each hop (GW_FRONTIER_NEW). */
-void hops_edges(const struct gw_minibatch *minibatch, uint32_t etype, int64_t *src, int64_t *dst, int64_t *ids);
-/* Copies ids, which are uint32 (narrow) or 64 bits wide. */
-void ids_copied(const void *rows, bool narrow, uint64_t count, int64_t *out);
 
 /* --- Objects without a share of a client. --- */
 

@@ -72,15 +72,16 @@ def of_edges(workers, firsts):
     """Loading alone by returned edge. The ratios are medians of those of the rounds."""
     rates = {worker.name: [line["batches"] * line["edges_per_batch"] / line["seconds"] / 1e6 for line in worker.lines
                            if line["what"] == "load"] for worker in workers}
-    print("\n| loading alone, million edges/s | median | rounds | ratio to " + " | ratio to ".join(rates) + " | original "
-          "ids, bytes an edge | constructor to first batch, s |")
-    print("|---|---|---|" + "---|" * (len(workers) + 2))
+    print("\n| loading alone, million edges/s | median | rounds | ratio to " + " | ratio to ".join(rates) +
+          " | processor ms a batch, without its processes | original ids, bytes an edge | constructor to first batch, s |")
+    print("|---|---|---|" + "---|" * (len(workers) + 3))
     for worker in workers:
         mine = rates[worker.name]
         ratios = [statistics.median(a / b for a, b in zip(mine, other)) for other in rates.values()]
         last = worker.lines[0]
         print(f"| {worker.name} | {statistics.median(mine):.2f} | {min(mine):.2f} to {max(mine):.2f} | " +
               " | ".join(f"{ratio:.2f}" for ratio in ratios) +
+              f" | {worker.median('load', 'processor') * 1e3:.1f}"
               f" | {last['id_bytes'] / last['edges_per_batch']:.1f} | " +
               (f"{statistics.median(firsts[worker.name]):.3f} |" if firsts[worker.name] else "|"))
 

@@ -14,9 +14,9 @@ void gw_batch_destroy(struct gw_batch *batch)
 	for (uint32_t i = 0; i < batch->fetch_capacity; i++) {
 		gw_gather_op_free(&batch->work[i].op);
 		gw_recv_buffer_free(&batch->work[i].rows);
-		gw_vec_free(&batch->work[i].ids);
 	}
 	gw_free(batch->work);
+	gw_all_edges_free(&batch->all_edges);
 	if (batch->has_hop)
 		gw_hop_free(&batch->hop);
 	gw_batch_edges_free(&batch->edges);
@@ -373,6 +373,8 @@ gw_status gw_batch_set_spec(struct gw_batch *batch, const struct gw_sample_spec 
 	if (fetch_bytes)
 		memcpy(batch->fetches.data, spec->fetches, fetch_bytes);
 	batch->fetch_count = spec->fetch_count;
+	batch->wide_rows = spec->wide_rows;
+	batch->all_edges.asked = spec->sampled_edges;
 	batch->spec = (struct gw_blocks_spec){.hops = spec->hops,
 					      .fanouts = batch->fanouts.data,
 					      .replace = spec->replace,

@@ -32,6 +32,7 @@ static void fill_view(struct gw_batch *batch)
 	view->node_counts = batch->view_node_counts;
 	view->nodes = batch->view_nodes;
 	view->edge_count = gw_blocks_edge_count(batch->blocks);
+	view->sampled = batch->all_edges.asked ? batch->all_edges.lists.data : NULL;
 	view->fetch_count = batch->fetch_count;
 	view->rows = batch->view_rows;
 	view->row_counts = batch->view_row_counts;
@@ -64,30 +65,44 @@ static void fetches_cancel(struct gw_fan_in *gathers)
 	}
 }
 
+#define WIDEN_STEP 16u
+
+/* Widens m numbers, which are in the second half of the memory of as many int64. A step reads its numbers before it
+ * writes, and what it writes ends before the numbers that are left. */
+static void widen_rows(uint8_t *rows, uint64_t m)
+{
+	const uint8_t *from = rows + m * sizeof(uint32_t);
+	uint32_t narrow[WIDEN_STEP];
+	int64_t wide[WIDEN_STEP] = {0};
+	uint64_t at = 0;
+	for (; at + WIDEN_STEP <= m; at += WIDEN_STEP) {
+		memcpy(narrow, from + at * sizeof(*narrow), sizeof(narrow));
+		for (uint32_t i = 0; i < WIDEN_STEP; i++)
+			wide[i] = narrow[i];
+		memcpy(rows + at * sizeof(*wide), wide, sizeof(wide));
+	}
+	for (; at < m; at++) {
+		memcpy(narrow, from + at * sizeof(*narrow), sizeof(*narrow));
+		wide[0] = narrow[0];
+		memcpy(rows + at * sizeof(*wide), wide, sizeof(*wide));
+	}
+}
+
+static const struct gw_sampled_edges *all_edges(struct gw_batch *batch)
+{
+	return gw_all_edges_list(&batch->all_edges, batch->blocks, batch->spec.hops,
+				 batch->engine->client->meta->num_etypes, batch->spec.wide_indices);
+}
+
 static void fetch_done(struct gw_gather_op *op, gw_status status)
 {
 	struct gw_batch *batch = op->owner;
+	struct gw_batch_fetch *work = (struct gw_batch_fetch *)((char *)op - offsetof(struct gw_batch_fetch, op));
+	const ptrdiff_t number = work - batch->work;
+	const struct gw_tensor *tensor = ((const struct gw_fetch *)batch->fetches.data)[number].tensor;
+	if (status == GW_OK && gw_batch_widens(batch, tensor))
+		widen_rows(work->rows.data, batch->view_row_counts[number] * (tensor->row_bytes / sizeof(uint32_t)));
 	gw_fan_in_end_one(&batch->gathers, status);
-}
-
-/* Collects the edge ids of one edge type from all hops, hop after hop. */
-static gw_status collect_edges(struct gw_batch *batch, struct gw_batch_fetch *work, uint32_t etype, uint64_t *count)
-{
-	*count = 0;
-	for (uint32_t h = 0; h < batch->spec.hops; h++) {
-		const struct gw_block *block = gw_blocks_hop(batch->blocks, h);
-		for (uint32_t i = 0; i < block->edges_count; i++) {
-			const struct gw_block_edges *edges = &block->edges[i];
-			if (edges->etype != etype)
-				continue;
-			if (gw_vec_reserve(&work->ids, (*count + edges->edge_count) * 8) != GW_OK)
-				return GW_NO_MEMORY;
-			if (edges->edge_count)
-				memcpy((int64_t *)work->ids.data + *count, edges->edge_ids, edges->edge_count * 8);
-			*count += edges->edge_count;
-		}
-	}
-	return GW_OK;
 }
 
 /* The seeds of a type. */
@@ -112,17 +127,19 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 	const struct gw_rows *rows = &((const struct gw_client_tensor *)fetch->tensor)->rows;
 	const int64_t *ids = NULL;
 	uint64_t n = 0;
-	gw_status status = GW_OK;
 	if (fetch->at == GW_AT_INPUTS) {
 		ids = gw_blocks_nodes(batch->blocks, fetch->tensor->type, &n);
 	} else if (fetch->at == GW_AT_SEEDS) {
 		ids = seeds_of(batch, fetch->tensor->type, &n);
 	} else {
-		status = collect_edges(batch, work, fetch->tensor->type, &n);
-		ids = work->ids.data;
+		const struct gw_sampled_edges *lists = all_edges(batch);
+		if (!lists)
+			return GW_NO_MEMORY;
+		ids = lists[fetch->tensor->type].ids;
+		n = lists[fetch->tensor->type].count;
 	}
-	if (status == GW_OK)
-		status = gw_recv_buffer_reserve(&work->rows, &batch->engine->slab, n * rows->row_bytes);
+	uint64_t bytes = n * rows->row_bytes, ahead = gw_batch_widens(batch, fetch->tensor) ? bytes : 0;
+	gw_status status = gw_recv_buffer_reserve(&work->rows, &batch->engine->slab, bytes + ahead);
 	if (status != GW_OK)
 		return status;
 	batch->view_rows[number] = work->rows.data;
@@ -132,16 +149,17 @@ static gw_status start_fetch(struct gw_batch *batch, uint32_t number)
 	work->op.done = fetch_done;
 	work->op.owner = batch;
 	gw_fan_in_add(&batch->gathers);
-	gw_gather_op_start(&work->op, &batch->ticket.job, rows, ids, n, work->rows.buffer, work->rows.data,
+	gw_gather_op_start(&work->op, &batch->ticket.job, rows, ids, n, work->rows.buffer, work->rows.data + ahead,
 			   fetch->at != GW_AT_SEEDS);
 	return GW_OK;
 }
 
 void gw_batch_fetch(struct gw_batch *batch)
 {
-	gw_status status = GW_OK;
 	batch->fetching = true;
+	batch->all_edges.listed = false;
 	gw_fan_in_begin(&batch->gathers, &batch->ticket.job, fetches_cancel, fetches_done);
+	gw_status status = batch->all_edges.asked && !all_edges(batch) ? GW_NO_MEMORY : GW_OK;
 	for (uint32_t i = 0; i < batch->fetch_count && status == GW_OK && batch->gathers.status == GW_OK; i++)
 		status = start_fetch(batch, i);
 	gw_fan_in_end_one(&batch->gathers, status);

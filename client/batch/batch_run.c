@@ -353,7 +353,8 @@ uint64_t gw_minibatch_digest(const struct gw_minibatch *minibatch)
 		digest = gw_digest_add(digest, minibatch->nodes[t], minibatch->node_counts[t] * 8);
 	for (uint32_t i = 0; i < minibatch->fetch_count; i++)
 		digest = gw_digest_add(digest, minibatch->rows[i],
-				       minibatch->row_counts[i] * fetches[i].tensor->row_bytes);
+				       minibatch->row_counts[i] * fetches[i].tensor->row_bytes *
+					       (gw_batch_widens(batch, fetches[i].tensor) ? 2 : 1));
 	return digest;
 }
 

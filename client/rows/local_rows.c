@@ -63,12 +63,15 @@ static inline __attribute__((always_inline)) uint64_t copy_narrow(const struct g
 								  uint64_t n, uint8_t *out, uint32_t bytes,
 								  bool several)
 {
-	const uint64_t count = local->starts[local->parts];
+	const struct gw_local_rows in = *local; /* out may be any memory: it would be read again for each row */
+	const uint64_t count = in.starts[in.parts];
+	const uintptr_t origin = in.origins[0];
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t id = (uint64_t)ids[i];
 		if (id >= count)
 			return i;
-		memcpy(out + i * bytes, row_address(local, id, several), bytes);
+		const void *row = several ? row_address(&in, id, true) : (const void *)(origin + id * in.step);
+		memcpy(out + i * bytes, row, bytes);
 	}
 	return n;
 }

@@ -15,6 +15,14 @@ struct gw_block_edges {
 	uint64_t dst_first;      /* 0, unless the spec expands every node once (gw_sample_spec.frontier) */
 };
 
+/* All edges of one type in a mini-batch, hop after hop, the seeds' hop first. Rows are positions in the node lists of
+ * the ends' types. */
+struct gw_sampled_edges {
+	uint64_t count;
+	const int64_t *src, *dst; /* [count]: rows; dst == src + count */
+	const int64_t *ids;       /* [count], global */
+};
+
 /* One hop. */
 struct gw_block {
 	const uint64_t *dst_counts; /* [num_ntypes]: destinations of each type: the first nodes of the batch's list */

@@ -301,6 +301,8 @@ struct gw_sample_spec {
 	enum gw_frontier_mode frontier; /* the nodes for which a hop draws */
 	uint32_t edge_type_count;       /* length of edges; 0: one */
 	struct gw_held_out *held_out;   /* edges that no batch samples (edges.h); NULL: none */
+	bool sampled_edges;             /* gw_minibatch.sampled */
+	bool wide_rows;                 /* fetched rows of uint32 are returned as int64 */
 };
 
 /* A mini-batch. The library owns all its memory, and reuses it after gw_minibatch_release. */
@@ -325,6 +327,7 @@ struct gw_minibatch {
 	const struct gw_seeds *seed_lists;
 	const struct gw_edge_batch *edges; /* [edge_type_count], in the spec's order; NULL: the seeds are nodes */
 	uint32_t edge_type_count;
+	const struct gw_sampled_edges *sampled; /* [number of edge types], if the spec has sampled_edges, else NULL */
 };
 
 /* Samples one mini-batch from n seeds, 0 to 2^24. Equal seeds share a row. The same seed, stream, seeds and spec give

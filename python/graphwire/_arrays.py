@@ -252,7 +252,7 @@ def public_rows(rows: np.ndarray, code: int, torch: Any) -> Array:
             return torch.from_numpy(rows.view(np.int16)).view(torch.bfloat16)
         rows = (rows.astype(np.uint32) << 16).view(np.float32)
     elif torch is not None and name in _SIGNED:
-        rows = rows.astype(_SIGNED[name])
+        rows = rows.astype(_SIGNED[name], copy=False)
     elif torch is not None and name == "GW_UINT64":
         rows = rows.view(np.int64)
     return rows if torch is None else torch.from_numpy(rows)

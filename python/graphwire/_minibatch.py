@@ -44,18 +44,20 @@ def _names(graph: Graph, given: Names, kinds: list[str], what: str, number: Any)
 class Spec:
     """What each mini-batch consists of. pointer: the gw_sample_spec; fetches: (gw_tensor, type, feature, place) of each
     feature, in the order of gw_minibatch.rows; places: {(place, type, feature): index among fetches}; several: the
-    seeds are given by type; wide: indices are int64.
+    seeds are given by type; wide: indices are int64. for_pyg: the library lists the edges of all hops, and rows of
+    uint32 come as int64.
 
     The object owns all memory that the gw_sample_spec points to.
     """
 
     def __init__(self, graph: Graph, fanouts: Fanouts, *, nodes: NodeSeeds | None, features: Names,
                  labels: Names, edge_features: Names, replace: bool, index_dtype: str, weight: Weight = None,
-                 frontier: str = "all", edges: EdgeSeeds | None = None, held_out: HeldOut | None = None):
+                 frontier: str = "all", edges: EdgeSeeds | None = None, held_out: HeldOut | None = None,
+                 for_pyg: bool = False):
         _checks.choice("index_dtype", index_dtype, ("int32", "int64"))
         hops, replace = hops_of(graph, fanouts), _checks.flag("replace", replace)
         self.frontier = _checks.choice("frontier", frontier, _FRONTIERS)
-        self.wide = index_dtype == "int64"
+        self.wide, self._wide_rows = index_dtype == "int64", for_pyg
         self.edges = edges  # the gw_sample_spec points into it
         if held_out is not None and not isinstance(held_out, HeldOut):
             raise TypeError(f"held_out is a graphwire.HeldOut, not {held_out!r}")
@@ -82,8 +84,17 @@ class Spec:
             "replace": replace, "wide_indices": self.wide, "fetch_count": len(self.fetches), "fetches": self._fetches,
             "rules": self._rules.pointer, "frontier": getattr(lib, _FRONTIERS[self.frontier]),
             "held_out": ffi.NULL if held_out is None else held_out.pointer,
+            "sampled_edges": for_pyg, "wide_rows": for_pyg,
             "edges": ffi.NULL if edges is None else edges.pointer,
             "edge_type_count": len(edges.types) if edges is not None and edges.several else 0})
+
+    def stored(self, lease: Lease, place: int) -> np.ndarray:
+        """The rows of a fetch, a view of the memory of the lease's gw_minibatch."""
+        tensor, mini = self.fetches[place][0], lease.minibatch
+        shape, dtype = _arrays.stored_rows(tensor, mini.row_counts[place])
+        if self._wide_rows and tensor.dtype == lib.GW_UINT32:
+            dtype = np.dtype(np.int64)
+        return window(lease, mini.rows[place], shape, dtype)
 
     @staticmethod
     def _labels(graph: Graph, labels: Names, nodes: NodeSeeds | None,
@@ -185,12 +196,11 @@ def make_batch(graph: Graph, lease: Lease, spec: Spec) -> Batch:
     batch._lease, batch.frontier, batch.etypes = lease, spec.frontier, graph.etypes
     batch.epoch, batch.step = int(mini.epoch), int(mini.step)
     for i, (tensor, kind, name, at) in enumerate(spec.fetches):
-        shape, dtype = _arrays.stored_rows(tensor, int(mini.row_counts[i]))
         if at == lib.GW_AT_SEEDS:
             labels = batch.labels[kind] if spec.several else batch.labels
-            labels[name] = _arrays.public_rows(_arrays.copied(mini.rows[i], shape, dtype), tensor.dtype, torch)
+            labels[name] = _arrays.public_rows(spec.stored(lease, i).copy(), tensor.dtype, torch)
             continue
-        rows = window(lease, mini.rows[i], shape, dtype)
+        rows = spec.stored(lease, i)
         if at == lib.GW_AT_INPUTS:
             batch.features[kind][name] = _arrays.public_rows(rows, tensor.dtype, torch)
             continue

@@ -98,8 +98,10 @@ def check_link_loaders(given, data, random):
 
 
 @pytest.mark.parametrize("seed", range(GRAPHS))
-def test_batches(seed, tmp_path):
-    """Every second pair of graphs is served too, by processes of their own."""
+def test_batches(seed, tmp_path, monkeypatch):
+    """Every second pair of graphs is served too, by processes of their own. The ends of links that are all edges are
+    read at once or, in every second graph, with each batch."""
+    monkeypatch.setattr("graphwire.pyg.links.READ_MAX", 0 if seed % 2 else 1 << 22)
     data = oracle.random_data(seed)
     for form in FORMS:
         random = np.random.default_rng([seed, 7])

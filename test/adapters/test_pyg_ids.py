@@ -12,7 +12,7 @@ import pytest
 import torch
 from conftest import TOP, Servers, run
 from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, from_pyg, stores
-from torch_geometric.data import HeteroData
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import LinkLoader, NodeLoader
 
 pytestmark = pytest.mark.slow  # once: these tests do not use dgl
@@ -84,6 +84,23 @@ def test_ids_of_the_graph(parts):
             assert torch.equal(batch.n_id[batch.edge_label_index], links[:, batch.input_id])
     with pytest.raises(ValueError, match="of from_pyg"):
         NeighborLoader(data, [2], ids="graph")
+
+
+@pytest.mark.parametrize("ids", ["orig", "graph"])
+def test_links_of_a_large_graph(ids, monkeypatch):
+    """The ends of many edges are not read when the loader is made; batches and input_data are the same."""
+    data, batches = Data(edge_index=torch.randint(0, 20, (2, 50)), num_nodes=20), []
+    with from_pyg(data, num_parts=3) as graph:
+        for most in (graph.num_edges(), graph.num_edges() - 1):
+            monkeypatch.setattr("graphwire.pyg.links.READ_MAX", most)
+            torch.manual_seed(4)
+            loader = LinkNeighborLoader(graph, [2], batch_size=8, shuffle=True, ids=ids)
+            assert isinstance(loader.input_data.row, torch.Tensor) == (most == graph.num_edges())
+            batches.append([*loader])
+            some = loader.input_data[[5, 2, 5]]
+            batches[-1].append({"row": some.row, "col": some.col})
+        for one, other in zip(*batches):
+            assert all(torch.equal(torch.as_tensor(one[name]), torch.as_tensor(other[name])) for name in one.keys())
 
 
 @pytest.mark.parametrize("parts", [1, 2])

@@ -119,6 +119,67 @@ static void check_hidden(struct gw_client *client)
 	expect(gw_sample(client, &spec, 1, 1, &seed, 1, &batch), GW_INVALID, "belong to no nodes or edges");
 }
 
+/* The lists of a batch are its blocks' edges, hop after hop. */
+static void check_lists(const struct gw_minibatch *batch, bool wide)
+{
+	uint64_t at[TYPES] = {0};
+	for (uint32_t h = 0; h < batch->hops; h++) {
+		for (uint32_t i = 0; i < batch->blocks[h]->edges_count; i++) {
+			const struct gw_block_edges *edges = &batch->blocks[h]->edges[i];
+			const struct gw_sampled_edges *list = &batch->sampled[edges->etype];
+			for (uint64_t row = 0; row < edges->dst_count; row++) {
+				for (int64_t e = edges->indptr[row]; e < edges->indptr[row + 1]; e++) {
+					uint64_t to = at[edges->etype]++;
+					assert_true(to < list->count);
+					assert_int_equal(list->ids[to], edges->edge_ids[e]);
+					assert_int_equal(list->dst[to], edges->dst_first + row);
+					assert_int_equal(list->src[to], wide ? ((const int64_t *)edges->indices)[e]
+									     : ((const int32_t *)edges->indices)[e]);
+				}
+			}
+		}
+	}
+	for (uint32_t e = 0; e < TYPES; e++) {
+		assert_int_equal(at[e], batch->sampled[e].count);
+		assert_ptr_equal(batch->sampled[e].dst, batch->sampled[e].src + at[e]);
+	}
+	assert_int_equal(at[SHARED], 0); /* no hop samples it */
+	assert_true(at[OWN] > 20);       /* more than one step of the loops, and a rest */
+}
+
+/* Rows of uint32 as int64, and other rows as they are. */
+static void check_sampled(struct gw_client *client, bool wide, enum gw_frontier_mode frontier)
+{
+	int32_t fanouts[2 * TYPES] = {[OWN] = 3, [NONE] = 1, [TYPES + OWN] = -1};
+	struct gw_fetch fetches[2] = {{.at = GW_AT_EDGES}, {.at = GW_AT_INPUTS}};
+	struct gw_sample_spec spec = {.hops = 2,
+				      .fanouts = fanouts,
+				      .fetch_count = 2,
+				      .fetches = fetches,
+				      .wide_indices = wide,
+				      .frontier = frontier};
+	struct gw_minibatch *plain, *batch;
+	int64_t seeds[5] = {1, 2, 3, 4, NODES - 1};
+	assert_int_equal(gw_edge_tensor(client, OWN, "orig_id", &fetches[0].tensor), GW_OK);
+	assert_int_equal(gw_node_tensor(client, 0, "orig_id", &fetches[1].tensor), GW_OK);
+	assert_int_equal(gw_sample(client, &spec, 1, 1, seeds, 5, &plain), GW_OK);
+	spec.sampled_edges = spec.wide_rows = true;
+	assert_int_equal(gw_sample(client, &spec, 1, 1, seeds, 5, &batch), GW_OK);
+	assert_null(plain->sampled);
+	check_lists(batch, wide);
+	for (uint32_t f = 0; f < 2; f++)
+		assert_int_equal(batch->row_counts[f], plain->row_counts[f]);
+	for (uint64_t i = 0; i < plain->row_counts[0]; i++)
+		assert_int_equal(((const int64_t *)batch->rows[0])[i], ((const uint32_t *)plain->rows[0])[i]);
+	assert_memory_equal(batch->rows[1], plain->rows[1], plain->row_counts[1] * 8);
+	assert_true(gw_minibatch_digest(batch) != gw_minibatch_digest(plain));
+	gw_minibatch_release(plain);
+	gw_minibatch_release(batch);
+	assert_int_equal(gw_sample(client, &spec, 1, 1, seeds, 0, &batch), GW_OK);
+	assert_int_equal(batch->sampled[OWN].count, 0);
+	gw_minibatch_release(batch);
+}
+
 static void every_transport(void **state)
 {
 	(void)state;
@@ -135,6 +196,8 @@ static void every_transport(void **state)
 			check_there_and_back(client, OWN);
 			check_there_and_back(client, SHARED);
 			check_hidden(client);
+			for (int way = 0; way < 4; way++)
+				check_sampled(client, way & 1, way & 2 ? GW_FRONTIER_NEW : GW_FRONTIER_ALL);
 			gw_client_close(client);
 		}
 		cluster_end(&cluster);

@@ -157,7 +157,7 @@ class SamplesAhead(DataLoader):
             self._spec = graph._opened(), draws, Spec(
                 graph, draws.hops, nodes=nodes, features=rows.node_features(), labels=None,
                 edge_features=rows.edge_features(), replace=draws.replace, index_dtype="int64", weight=draws.weight,
-                frontier="new", held_out=self._sampler.held_out)
+                frontier="new", held_out=self._sampler.held_out, for_pyg=True)
         return self._spec
 
     def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator) -> _Started:

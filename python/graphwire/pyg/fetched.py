@@ -1,13 +1,14 @@
-"""The rows that the library has fetched for a mini-batch of a neighbour loader: features of nodes and edges, and ids.
+"""What the library has written for a mini-batch of a neighbour loader, as tensors.
 
-A feature becomes a tensor when it is asked for: a view of the library's memory. Original ids are copied: a view that
-the caller keeps would keep the memory of the whole mini-batch.
+All tensors are views of the library's memory: the mini-batch is given back when the last of them is freed. Each is made
+when it is asked for.
 """
 
 from __future__ import annotations
 
 from typing import Any, Callable
 
+import numpy as np
 import torch
 
 from graphwire import _arrays
@@ -17,8 +18,6 @@ from graphwire._native import ffi, lib
 
 ORIGINAL = "orig_id"
 NODES, EDGES = lib.GW_AT_INPUTS, lib.GW_AT_EDGES
-
-
 _NOTHING = ffi.new("int64_t *")
 
 
@@ -28,7 +27,7 @@ def pointer(ids: torch.Tensor) -> Any:
 
 
 class Fetched:
-    """lease, spec: the mini-batch and its description."""
+    """lease, spec: the mini-batch and its description, with for_pyg."""
 
     def __init__(self, lease: Lease, spec: Spec):
         self.lease, self.spec = lease, spec
@@ -39,23 +38,27 @@ class Fetched:
         first."""
         place = self.spec.places[at, kind, name]
         if place not in self._rows:
-            tensor, mini = self.spec.fetches[place][0], self.lease.minibatch
-            shape, dtype = _arrays.stored_rows(tensor, mini.row_counts[place])
             self._rows[place] = _arrays.public_rows(
-                window(self.lease, mini.rows[place], shape, dtype), tensor.dtype, torch)
+                self.spec.stored(self.lease, place), self.spec.fetches[place][0].dtype, torch)
         return self._rows[place]
-
-    def ids(self, at: int, kind: str) -> torch.Tensor:
-        """The original ids of the nodes or edges of a type, [n] int64, a copy."""
-        place, mini = self.spec.places[at, kind, ORIGINAL], self.lease.minibatch
-        ids = torch.empty(mini.row_counts[place], dtype=torch.int64)
-        if len(ids):
-            narrow = self.spec.fetches[place][0].dtype == lib.GW_UINT32
-            lib.ids_copied(mini.rows[place], narrow, len(ids), pointer(ids))
-        return ids
 
     def replace(self, copy: Callable[[torch.Tensor], torch.Tensor]) -> None:
         """Replaces the rows of every feature by a copy."""
         for place, (_, kind, name, at) in enumerate(self.spec.fetches):
             if name != ORIGINAL:
                 self._rows[place] = copy(self.rows(at, kind, name))
+
+    def nodes(self, number: int) -> torch.Tensor:
+        """The graph's ids of the nodes of a type."""
+        mini = self.lease.minibatch
+        return torch.from_numpy(window(self.lease, mini.nodes[number], (mini.node_counts[number],), np.int64))
+
+    def ends(self, number: int) -> torch.Tensor:
+        """The rows of the ends of the edges of a type, [2, edges], the seeds' hop first."""
+        edges = self.lease.minibatch.sampled[number]
+        return torch.from_numpy(window(self.lease, edges.src, (2, edges.count), np.int64))
+
+    def edges(self, number: int) -> torch.Tensor:
+        """The graph's ids of the edges of a type."""
+        edges = self.lease.minibatch.sampled[number]
+        return torch.from_numpy(window(self.lease, edges.ids, (edges.count,), np.int64))

@@ -39,7 +39,8 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
     all arguments.
 
     edge_label_index: the links, [2, links] ids of nodes, which need not be edges of the graph; None: all edges, which
-        the loader then reads. With several edge types: a type, or (type, one of these).
+        the loader then reads, or looks up with each batch if there are more than 4,194,304. With several edge types: a
+        type, or (type, one of these).
     edge_label: [links, …], a label for each link.
     neg_sampling: PyG's NegativeSampling, "binary", "triplet", or (mode, amount). Negatives may be edges of the graph.
         Their ends are drawn uniformly, or in proportion to src_weight and dst_weight, which have a weight for each row
@@ -78,10 +79,10 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
         self.filter_per_worker, self.custom_cls = filter_per_worker, self._source.custom_cls
         self._take_links(Links(self._source, data, edge_label_index), edge_label, kwargs.pop("input_id", None))
         self._begin_loops()
-        self._begin(len(self._links.src), list(dict.fromkeys((self._links.kind[0], self._links.kind[2]))), kwargs)
+        self._begin(self._links.count, list(dict.fromkeys((self._links.kind[0], self._links.kind[2]))), kwargs)
 
     def _take_links(self, links: Links, edge_label: Any, input_id: Any) -> None:
-        count = len(links.src)
+        count = links.count
         label = None if edge_label is None else torch.as_tensor(edge_label)
         input_id = None if input_id is None else torch.as_tensor(input_id)
         for name, values in (("edge_label", label), ("input_id", input_id)):
@@ -96,7 +97,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
 
     def _asked(self, index: torch.Tensor, generator: torch.Generator) -> Asked:
         links, given, count = self._links, self.input_data, len(index)
-        src, dst = self._negatives.added_to(links.src[index], links.dst[index], generator)
+        src, dst = self._negatives.added_to(*links.ends(index), generator)
         seeds, src_rows, dst_rows = as_seeds(links.kind, src, dst)
         input_id = index if given.input_id is None else given.input_id[index]
         if self._negatives.triplet:

@@ -14,13 +14,16 @@ from typing import Any
 import torch
 from torch_geometric.sampler import NegativeSampling
 
+from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.sources import Source
 from graphwire.pyg.subgraph import EdgeType, triple
 
+READ_MAX = 1 << 22  # links that are read when the loader is made: 32 bytes each; the ends of more are read with a batch
+
 
 class Links:
-    """kind: the edge type of the links; typed: whether batches name types. given: [2, links] in the user's ids; src,
-    dst: [links] in the graph's."""
+    """kind: the edge type of the links; typed: whether batches name types; count: the number of links. given: (sources,
+    destinations), each [links] in the user's ids."""
 
     def __init__(self, source: Source, data: Any, edge_label_index: Any):
         graph = source.graph
@@ -41,18 +44,59 @@ class Links:
         if ends.dim() != 2 or ends.shape[0] != 2 or (ends.is_floating_point() and ends.numel()):
             raise ValueError(f"edge_label_index has the shape [2, links], of integers, not {list(ends.shape)} of "
                              f"{ends.dtype}")
-        self.given = ends.to("cpu", torch.int64)
-        self.src, self.dst = (source.ids.nodes_to_graph(ntype, ids)
-                              for ntype, ids in zip((self.kind[0], self.kind[2]), self.given))
+        ends = ends.to("cpu", torch.int64)
+        self.given: tuple[Any, Any] = (ends[0], ends[1])
+        self.count = ends.shape[1]
+        self._read = tuple(source.ids.nodes_to_graph(ntype, ids)
+                           for ntype, ids in zip((self.kind[0], self.kind[2]), self.given))
 
     def _take_all(self, source: Source) -> None:
-        """Reads all edges of the type, in the order of the user's columns if each edge has a column of its own."""
-        ids, etype = source.ids, ":".join(self.kind)
-        at: Any = slice(None)
-        if ids.edges is not None and ids.edges.translates(etype):
-            at = ids.edges.to_position(etype, slice(None))
-        self.src, self.dst = (torch.as_tensor(ends) for ends in source.graph.find_edges(at, etype))
-        self.given = torch.stack([ids.nodes_to_user(self.kind[0], self.src), ids.nodes_to_user(self.kind[2], self.dst)])
+        """Takes all edges of the type, in the order of the user's columns if each edge has a column of its own."""
+        self._every = _EveryEdge(source.ids, ":".join(self.kind))
+        self.count = source.graph.num_edges(":".join(self.kind))
+        if self.count > READ_MAX:
+            self._read = ()
+            self.given = _UserEnds(self._every, self.kind, 0), _UserEnds(self._every, self.kind, 2)
+            return
+        self._read = self._every[slice(None)]
+        self.given = (source.ids.nodes_to_user(self.kind[0], self._read[0]),
+                      source.ids.nodes_to_user(self.kind[2], self._read[1]))
+
+    def ends(self, index: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """(sources, destinations) of the links at these places, in the graph's ids."""
+        return (self._read[0][index], self._read[1][index]) if self._read else self._every[index]
+
+
+class _EveryEdge:
+    """All edges of a type as links: [places] gives (sources, destinations) in the graph's ids, read from their owners.
+    """
+
+    def __init__(self, ids: OriginalIds, etype: str):
+        self.ids, self._etype = ids, etype
+
+    def __getitem__(self, places: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        ids, at = self.ids, places
+        if ids.edges is not None and ids.has_own_edges(self._etype):
+            at = ids.edges.to_position(self._etype, places)
+        src, dst = ids.graph.find_edges(at, self._etype)
+        return torch.as_tensor(src), torch.as_tensor(dst)
+
+
+class _UserEnds:
+    """One end of every edge, in the ids of the user's data: row or col of an EdgeSamplerInput, which clones them.
+    [places] reads them."""
+
+    def __init__(self, every: _EveryEdge, kind: EdgeType, end: int):
+        self._every, self._ntype, self._end = every, kind[end], end // 2
+
+    def __getitem__(self, places: Any) -> torch.Tensor:
+        return self._every.ids.nodes_to_user(self._ntype, self._every[places][self._end])
+
+    def clone(self) -> _UserEnds:
+        return self
+
+    def cpu(self) -> _UserEnds:
+        return self
 
 
 def _parts_of(given: Any) -> tuple[bool, Any, Any]:

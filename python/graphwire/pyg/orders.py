@@ -20,17 +20,23 @@ def index_batches(loader: DataLoader) -> Iterator[Any]:
     if type(batches) is BatchSampler:
         sampler = batches.sampler
         if type(sampler) is SequentialSampler:
-            return _pieces(torch.arange(len(sampler)), batches)
+            return _in_order(len(sampler), batches)
         if type(sampler) is RandomSampler and not sampler.replacement and sampler.num_samples == len(
                 sampler.data_source):
             return _shuffled(sampler, batches)
     return iter(loader.sampler if batches is None else batches)
 
 
-def _pieces(order: torch.Tensor, batches: BatchSampler) -> Iterator[torch.Tensor]:
-    for piece in order.split(batches.batch_size) if len(order) else ():
-        if len(piece) == batches.batch_size or not batches.drop_last:
-            yield piece
+def _ranges(count: int, batches: BatchSampler) -> Iterator[tuple[int, int]]:
+    """The begin and the end of each batch among `count` seeds. Nothing here is of the size of an epoch."""
+    size = batches.batch_size
+    for begin in range(0, count - size + 1 if batches.drop_last else count, size):
+        yield begin, min(begin + size, count)
+
+
+def _in_order(count: int, batches: BatchSampler) -> Iterator[torch.Tensor]:
+    for begin, end in _ranges(count, batches):
+        yield torch.arange(begin, end)
 
 
 def _shuffled(sampler: RandomSampler, batches: BatchSampler) -> Iterator[torch.Tensor]:
@@ -40,5 +46,8 @@ def _shuffled(sampler: RandomSampler, batches: BatchSampler) -> Iterator[torch.T
     if generator is None:
         generator = torch.Generator().manual_seed(int(torch.empty((), dtype=torch.int64).random_().item()))
     count = len(sampler)
-    yield from _pieces(torch.randperm(count, generator=generator), batches)
+    order = torch.randperm(count, generator=generator)
+    for begin, end in _ranges(count, batches):
+        yield order[begin:end]
+    del order
     torch.randperm(count, generator=generator)

@@ -2,8 +2,8 @@
 
     Fetched -> Sampled -> SamplerOutput or HeteroSamplerOutput, whose ids are those of the user's data
 
-The mini-batch has its nodes in the order of hops already, so that rows of nodes are used as they are, without a copy.
-Only a batch in which a seed repeats takes another way (subgraph.py): each seed gets a node and edges of its own.
+The mini-batch has its nodes and edges in the order of hops already, so that all arrays are used as they are, without a
+copy. Only a batch in which a seed repeats takes another way (subgraph.py): each seed gets a node and edges of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 from graphwire._minibatch import make_batch
 from graphwire._native import ffi, lib
 from graphwire.graph import Graph
-from graphwire.pyg.fetched import EDGES, NODES, ORIGINAL, Fetched, pointer
+from graphwire.pyg.fetched import EDGES, NODES, ORIGINAL, Fetched
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.subgraph import Subgraph, triple
 
@@ -47,7 +47,6 @@ class Sampled:
         if self._hops.repeats:
             batch = make_batch(graph, fetched.lease, fetched.spec)
             self._copies = Subgraph(batch, batch.seed_rows, graph.etypes)
-        self._own_ids: dict[str, torch.Tensor] = {}
         self._given: dict[str, torch.Tensor] = {}
         self._edge_index: dict[str, torch.Tensor] = {}
         self._rows: dict[str, torch.Tensor] = {}
@@ -70,36 +69,24 @@ class Sampled:
         return self._copies.edge_rows(triple(etype), lambda edges: edges.data[name])
 
     def nodes(self, ntype: str) -> torch.Tensor:
-        """n_id. A copy, because a kept view would keep the memory of the whole batch."""
+        """n_id."""
         if self._ids.has_nodes(ntype):
-            return self._of_nodes(ntype, self._fetched.ids(NODES, ntype))
-        mini, number = self._fetched.lease.minibatch, self._ids.graph.ntypes.index(ntype)
-        ids = torch.empty(mini.node_counts[number], dtype=torch.int64)
-        if len(ids):
-            lib.ids_copied(mini.nodes[number], False, len(ids), pointer(ids))
-        return self._of_nodes(ntype, ids)
+            return self.node_rows(ntype, ORIGINAL)
+        return self._of_nodes(ntype, self._fetched.nodes(self._ids.graph.ntypes.index(ntype)))
 
     def edges(self, etype: str) -> torch.Tensor:
-        """e_id, a copy as n_id is."""
-        own = not self._ids.has_edges(etype)
+        """e_id."""
+        if self._ids.has_edges(etype):
+            return self.edge_rows(etype, ORIGINAL)
         if self._copies is not None:
-            return self._copies.edge_rows(triple(etype), lambda edges: edges.edge_ids if own else edges.data[ORIGINAL])
-        return self._own_ids[etype] if own else self._fetched.ids(EDGES, etype)
+            return self._copies.edge_rows(triple(etype), lambda edges: edges.edge_ids)
+        return self._fetched.edges(self._ids.graph.etypes.index(etype))
 
     def _ends(self, etype: str) -> torch.Tensor:
-        """edge_index, [2, edges]. Its rows are used as row and col of the SamplerOutput. Also stores the graph's ids
-        of the edges, if these are e_id."""
+        """edge_index, [2, edges]. Its rows are used as row and col of the SamplerOutput."""
         if self._copies is not None:
             return torch.stack([self._copies.src[triple(etype)], self._copies.dst[triple(etype)]])
-        graph, count = self._ids.graph, sum(self._hops.edges[etype])
-        ends, ids = torch.empty(2, count, dtype=torch.int64), ffi.NULL
-        if not self._ids.has_edges(etype):
-            self._own_ids[etype] = torch.empty(count, dtype=torch.int64)
-            ids = pointer(self._own_ids[etype])
-        if count:
-            src = pointer(ends)
-            lib.hops_edges(self._fetched.lease.minibatch, graph.etypes.index(etype), src, src + count, ids)
-        return ends
+        return self._fetched.ends(self._ids.graph.etypes.index(etype))
 
     def given(self, kind: str) -> torch.Tensor | None:
         """The ids of a type in output(), as the same object."""
