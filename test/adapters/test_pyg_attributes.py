@@ -7,7 +7,7 @@ import pytest
 import torch
 
 pytest.importorskip("torch_geometric")
-from graphwire.pyg import NeighborLoader, from_pyg
+from graphwire.pyg import LinkNeighborLoader, NeighborLoader, from_pyg
 from torch_geometric.data import Data, HeteroData
 
 NODES, EDGES = 30, 90
@@ -70,3 +70,72 @@ def test_types_are_in_the_order_of_the_data():
         graph = from_pyg(data, num_parts=2)
     batch = next(iter(NeighborLoader(graph, [2], ("z", [0, 1]))))
     assert batch.node_types == ["z", "y", "x", "w", "a"] == graph.ntypes and batch.edge_types == data.edge_types
+
+
+def test_attributes_keep_their_axis(source):
+    """PyG concatenates attributes such as "u_index" along their last axis."""
+    data = some_data(u_index=torch.rand(4, EDGES), node_index=torch.rand(2, NODES))
+    for batch in NeighborLoader(source(data), [2], batch_size=10):
+        assert torch.equal(batch.u_index, data.u_index[:, batch.e_id]) and batch.u_index.is_contiguous()
+        assert torch.equal(batch.node_index, data.node_index[:, batch.n_id])
+
+
+def test_axis_of_a_class_and_of_native_batches():
+    class Turned(Data):
+        def __cat_dim__(self, key, value, *args):
+            return 1 if key == "turned" else super().__cat_dim__(key, value, *args)
+
+    made = some_data()
+    data = Turned(edge_index=made.edge_index, turned=torch.rand(3, NODES), u_index=torch.rand(4, EDGES))
+    graph = from_pyg(data)
+    batch = next(iter(NeighborLoader(graph, [2], batch_size=10, custom_cls=Turned)))
+    assert isinstance(batch, Turned) and torch.equal(batch.turned, data.turned[:, batch.n_id])
+    native = graphwire.sample(graph, [1, 2, 3], [4], edge_features="u_index").to_pyg()
+    columns = graph.original_ids(native.e_id, etype="_E")
+    assert torch.equal(native.u_index, data.u_index[:, columns])
+
+
+def test_ids_of_the_users_own(source):
+    """n_id and e_id of the user's data stay, as in PyG: its documentation sets data.n_id before it makes a loader."""
+    data = some_data(n_id=torch.arange(NODES) + 1000, e_id=torch.arange(EDGES) + 5000)
+    for batch in NeighborLoader(source(data), [2], batch_size=10):
+        assert torch.equal(batch.x, data.x[batch.n_id - 1000])
+        assert torch.equal(data.edge_index[:, batch.e_id - 5000] + 1000, batch.n_id[batch.edge_index])
+
+
+def test_names_that_loaders_write_are_refused_with_a_remedy():
+    graph = from_pyg(some_data(seed_time=torch.arange(NODES)))
+    with pytest.raises(ValueError, match=r"'seed_time' is a name of PyG's own: pass graphwire.pyg.stores\(graph"):
+        NeighborLoader(graph, [2])
+
+
+LINKS = torch.tensor([[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda data: NeighborLoader(data, [2], [NODES]), LookupError, f"input_nodes: .*{NODES}"),
+    (lambda data: NeighborLoader(data, [2], [-1]), LookupError, "input_nodes: .*-1"),
+    (lambda data: NeighborLoader(data, [2], {1, 2}), TypeError, "input_nodes are ids"),
+    (lambda data: NeighborLoader(data, [2], [None]), TypeError, "input_nodes are ids"),
+    (lambda data: LinkNeighborLoader(data, [2], LINKS + NODES), LookupError, "edge_label_index: "),
+    (lambda data: LinkNeighborLoader(data, [2], "a"), ValueError, "edge_label_index"),
+    (lambda data: LinkNeighborLoader(data, [2], (LINKS[0], "a")), TypeError, "edge_label_index has the shape"),
+    (lambda data: LinkNeighborLoader(data, [2], LINKS, "a"), TypeError, "edge_label has numbers"),
+    (lambda data: LinkNeighborLoader(data, [2], LINKS, torch.tensor(1)), ValueError, "edge_label: no list of values"),
+    (lambda data: LinkNeighborLoader(data, [2], LINKS, input_id="a"), TypeError, "input_id has numbers"),
+    (lambda data: NeighborLoader(data, [2], weight_attr="none"), LookupError, "weight_attr: no edge type"),
+])
+def test_errors_name_the_argument(source, call, error, text):
+    with pytest.raises(error, match=text):
+        call(source(some_data()))
+
+
+def test_links_are_a_pair_too(source):
+    batch = next(iter(LinkNeighborLoader(source(some_data()), [2], (LINKS[0], LINKS[1]), batch_size=2)))
+    assert torch.equal(batch.n_id[batch.edge_label_index], LINKS)
+
+
+def test_adj_t_in_memory_names_the_way():
+    data = Data(adj_t=torch.eye(4).to_sparse_csr(), num_nodes=4)
+    with pytest.raises(ValueError, match=r"no edge_index: pass graphwire.pyg.from_pyg\(data\)"):
+        NeighborLoader(data, [2])
