@@ -32,6 +32,7 @@ struct texts_call {
 	struct gw_rows offsets;
 	struct gw_place *bytes;        /* [num_parts] */
 	uint64_t *bytes_count;         /* [num_parts]: length of the bytes */
+	uint64_t *table_starts;        /* [num_parts + 1] of a table of names; else NULL */
 	struct gw_recv_buffer records; /* [n] */
 	struct gw_gather_op op;
 	bool reading; /* the second step */
@@ -252,6 +253,20 @@ static gw_status texts_run(struct texts_call *call)
 	return status == GW_OK ? GW_OK : gw_fail_text(status, call->job.text);
 }
 
+/* A table of names has a string for each value of a feature. Every part has the same table, so that of part 0 is read.
+ */
+static gw_status find_table(struct texts_call *call, const struct gw_array_meta *offsets)
+{
+	uint32_t parts = call->client->meta->num_parts;
+	call->table_starts = gw_calloc(parts + 1ull, sizeof(*call->table_starts));
+	if (!call->table_starts)
+		return GW_NO_MEMORY;
+	for (uint32_t p = 1; p <= parts; p++)
+		call->table_starts[p] = offsets->shape[0] - 1;
+	call->offsets.starts = call->table_starts;
+	return GW_OK;
+}
+
 /* Finds where offsets and bytes are stored. */
 static gw_status find_strings(struct texts_call *call, uint32_t ntype, const char *name)
 {
@@ -265,7 +280,7 @@ static gw_status find_strings(struct texts_call *call, uint32_t ntype, const cha
 	snprintf(offsets, sizeof(offsets), "node/%s/%s.offsets", type, name);
 	snprintf(bytes, sizeof(bytes), "node/%s/%s.bytes", type, name);
 	bool names = length > tail && strcmp(name + length - tail, ".names") == 0;
-	if (names || !gw_meta_array(meta, 0, offsets))
+	if (!gw_meta_array(meta, 0, offsets))
 		return gw_fail(GW_NOT_FOUND, "node type %s has no strings \"%s\"%s", type, name,
 			       strcmp(name, "orig_id") == 0 ? ": its original ids are numbers, a tensor of that name"
 							    : "");
@@ -279,7 +294,7 @@ static gw_status find_strings(struct texts_call *call, uint32_t ntype, const cha
 	call->offsets.starts = meta->ntypes[ntype].starts;
 	call->offsets.step = RECORD_BYTES / 2;
 	call->offsets.row_bytes = RECORD_BYTES;
-	return GW_OK;
+	return names ? find_table(call, gw_meta_array(meta, 0, offsets)) : GW_OK;
 }
 
 gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *name, const int64_t *ids, uint64_t n,
@@ -311,6 +326,7 @@ gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *na
 	gw_free(call->offsets.places);
 	gw_free(call->bytes);
 	gw_free(call->bytes_count);
+	gw_free(call->table_starts);
 	gw_free(call->link_ops);
 	gw_free(call->spans);
 	gw_free(call);

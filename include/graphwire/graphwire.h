@@ -209,8 +209,9 @@ struct gw_texts {
 };
 
 /* Fetches strings of nodes: string i belongs to ids[i]. The name "orig_id" selects the nodes' ids in the input, if the
- * input had text ids (if it had numbers, "orig_id" is a tensor). Ids may be in any order and may repeat; n = 0 is
- * allowed. The caller owns *out and frees it with gw_texts_free; *out outlives the client. Errors: those of gw_gather;
+ * input had text ids (if it had numbers, "orig_id" is a tensor). The name "NAME.names" selects the names of the values
+ * of a feature NAME, such as categories; ids are then values. Ids may be in any order and may repeat; n = 0 is allowed.
+ * The caller owns *out and frees it with gw_texts_free; *out outlives the client. Errors: those of gw_gather;
  * GW_NOT_FOUND: the type has no such strings; GW_LIMIT: more than 4 GiB of strings; GW_PROTOCOL: a server sent invalid
  * offsets. */
 GW_API gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *name, const int64_t *ids,

@@ -238,6 +238,7 @@ def _of_hetero_data(data: Any, num_nodes: Any) -> Arrays:
     features = _Features(arrays)
     given = num_nodes if isinstance(num_nodes, Mapping) else {}
     matrices = {}
+    arrays.counts = dict.fromkeys(data.node_types, 0)  # the graph's types are in the data's order
     for store in data.edge_stores:
         ends = _Ends(store, ":".join(store._key))
         matrices[store._key] = ends.name

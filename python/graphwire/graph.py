@@ -169,12 +169,16 @@ class Graph(OpenedGraph):
         """The strings of nodes, as a list with one string for each id. "orig_id" names the original ids, if the input's
         ids were text. by: "orig": ids are original ids; see ids_of.
 
+        "NAME.names": the names of values of the feature NAME, such as the categories of from_tables. `ids` are then
+        values, integers of any type, and `by` has no effect.
+
         Raises NotFoundError if the node type or the strings do not exist (original ids that were numbers are the
         feature "orig_id"); OutOfRangeError, which names the first id that does not exist; ResourceError for 4 GiB of
         text or more; PeerError and DeadlineError if a server does not answer.
         """
         number = self.ntype_number(ntype)
-        array = ids_module.node_array(self, number, ids, by).copy()
+        values = isinstance(name, str) and name.endswith(".names")
+        array = ids_module.values_of(ids) if values else ids_module.node_array(self, number, ids, by).copy()
         return ids_module.node_texts(self, number, array, name)
 
     # --- Original ids. ---

@@ -208,6 +208,14 @@ def ids_of(graph: OpenedGraph, ids: OrigIds, ntype: str | None, etype: Etype | N
 
 # --- The way back. ---
 
+def values_of(ids: Ids) -> np.ndarray:
+    """The values of a feature as int64: those of uint8 and int8 are no mask here."""
+    array = np.asarray(ids)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        array = _arrays.ids_array(ids, None, "ids")
+    return array.astype(np.int64)
+
+
 def node_texts(graph: OpenedGraph, number: int, array: np.ndarray, name: str) -> list[str]:
     """The strings of nodes. The array must not change during the call."""
     client, word = graph._opened(), c_name("name", name)

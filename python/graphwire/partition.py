@@ -144,11 +144,9 @@ def _written(arrays: Arrays, folder: Path) -> tuple[list[str], dict[str, str]]:
     for error texts."""
     files = _Files(folder)
     featured = {ntype for ntype, _ in arrays.node_features}
-    reached = {ntype for etype in arrays.edges for ntype in (etype[0], etype[2])}
     for ntype, count in arrays.counts.items():
         name = files.type_name(ntype)
-        if ntype not in reached:
-            files.words += ["--node-type", name]
+        files.words += ["--node-type", name]
         if ntype in arrays.ids:
             files.add("--nodes", name, arrays.ids[ntype], f"ids of {ntype}")
         elif ntype not in arrays.guessed or ntype in featured:
@@ -170,7 +168,6 @@ def _written(arrays: Arrays, folder: Path) -> tuple[list[str], dict[str, str]]:
             raise ValueError(f"{name}: {len(rows)} rows for {len(arrays.edges[etype][0])} edges of {of}")
         if _rows.is_text(rows):
             raise TypeError(f"{name} of {of} is text, which edges do not store: number it")
-        rows = rows.astype(np.uint8) if rows.dtype == np.bool_ else rows
         files.add("--edge-feature", files.type_name(*etype, name), rows, f"edge feature {name} of {of}")
     return files.words, files.names
 

@@ -36,15 +36,16 @@ def edge_features(graph: OpenedGraph) -> dict[int, list[str]]:
     return found
 
 
-def _missing(graph: OpenedGraph, name: str, number: int | None, known: Mapping[int, list[str]]) -> NotFoundError:
-    """The exception for a feature that does not exist. number: its edge type; None: any."""
+def _missing(graph: OpenedGraph, name: str, number: int | None, known: Mapping[int, list[str]],
+             what: str = "weight") -> NotFoundError:
+    """The exception for a feature that does not exist. number: its edge type; None: any. what: the argument."""
     if number is not None:
         names = ", ".join(known.get(number, ())) or "no features"
         said = f"edge type {graph.etypes[number]} has no feature {name!r}; it has {names}"
     else:
         names = "; ".join(f"{graph.etypes[one]} has {', '.join(some)}" for one, some in known.items())
         said = f"no edge type has a feature {name!r}; {names or 'no edge type has features'}"
-    return NotFoundError("GW_NOT_FOUND", f"weight: {said}")
+    return NotFoundError("GW_NOT_FOUND", f"{what}: {said}")
 
 
 def _checked(name: Any) -> str:
@@ -54,8 +55,9 @@ def _checked(name: Any) -> str:
     return name
 
 
-def weights_of(graph: OpenedGraph, given: Weight) -> dict[int, str]:
-    """{edge type's number: feature} of the edge types that are sampled by weight."""
+def weights_of(graph: OpenedGraph, given: Weight, what: str = "weight") -> dict[int, str]:
+    """{edge type's number: feature} of the edge types that are sampled by weight. what: names the argument in errors.
+    """
     if given is None:
         return {}
     known = edge_features(graph)
@@ -63,14 +65,14 @@ def weights_of(graph: OpenedGraph, given: Weight) -> dict[int, str]:
         name = _checked(given)
         found = {number: name for number, names in known.items() if name in names}
         if not found:
-            raise _missing(graph, name, None, known)
+            raise _missing(graph, name, None, known, what)
         return found
     seen: dict[int, str | None] = {}
     for etype, one in given.items():
-        number = fanouts.etype_of(graph, etype, seen, "weight")
+        number = fanouts.etype_of(graph, etype, seen, what)
         seen[number] = one if one is None else _checked(one)
         if one is not None and one not in known.get(number, ()):
-            raise _missing(graph, one, number, known)
+            raise _missing(graph, one, number, known, what)
     return {number: one for number, one in seen.items() if one is not None}
 
 

@@ -111,14 +111,22 @@ def check(graph, columns, folder):
     assert np.array_equal(feat, np.stack([users["age"], users["height"]], 1)) and feat.dtype == np.float64
     assert graph.feature("age", "user")[at].tolist() == users["age"]
     towns = sorted(set(users["town"]))
-    assert [towns[i] for i in graph.feature("label", "user")[at]] == users["town"]
+    labels = graph.feature("label", "user")[at]
+    assert [towns[i] for i in labels] == users["town"] == graph.node_texts(labels, "user", name="label.names")
+    for value in (-1, len(towns)):
+        with pytest.raises(graphwire.OutOfRangeError, match=str(value)):
+            graph.node_texts([value], "user", name="label.names")
+    with pytest.raises(graphwire.NotFoundError, match="has no strings"):
+        graph.node_texts([0], "user", name="age.names")
     for split in ("train", "val", "test"):
         assert graph.feature(f"{split}_mask", "user")[at].tolist() == [one == split for one in users["split"]]
     assert graph.node_texts(at, "user", name="bio") == users["bio"]
     assert graph.feature("seen", "film")[film_at].tolist() == films["seen"]
     assert graph.feature("year", "film")[film_at].tolist() == films["year"]
     years = sorted(set(films["year"]))
-    assert [years[i] for i in graph.feature("decade", "film")[film_at]] == films["year"]
+    decades = graph.feature("decade", "film")[film_at]
+    assert [years[i] for i in decades] == films["year"]
+    assert graph.node_texts(decades.astype(np.uint16), "film", name="decade.names") == list(map(str, films["year"]))
     for etype, table, names in ((RATES, rates, ("user", "film")), (KNOWS, knows, ("src", "dst"))):
         everything = np.arange(graph.num_edges(etype))
         src, dst = graph.find_edges(everything, etype)

@@ -163,7 +163,9 @@ class SamplesAhead(DataLoader):
     def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator) -> _Started:
         """Starts the sampling of a batch. index: the places of its seeds. seed, number: determine the draws."""
         client, draws, spec = self._there()
-        seeds, metadata = self._asked(torch.as_tensor(index, dtype=torch.int64).view(-1), generator)
+        index = torch.as_tensor(index)
+        index = index.nonzero() if index.dtype == torch.bool else index.to(torch.int64)
+        seeds, metadata = self._asked(index.view(-1), generator)
         lists, lease = ffi.new("struct gw_seeds[]", len(seeds)), Lease(client)
         for one, (ntype, ids) in zip(lists, seeds.items()):
             one.type, one.ids, one.count = self._numbers[ntype], pointer(ids), len(ids)
@@ -210,6 +212,10 @@ class SamplesAhead(DataLoader):
             store = store_of(data, kind)
             if ids is not None and "e_id" not in store:  # to_bidirectional drops ids of types
                 store["e_id"] = ids
+        if typed:
+            data.set_value_dict("batch", out.batch)
+        elif out.batch is not None or self._source.in_memory:  # None removes that of the data, as in PyG
+            data.batch = out.batch
         for name in ("num_sampled_nodes", "num_sampled_edges"):
             if not typed:
                 store_of(data, None)[name] = getattr(out, name)

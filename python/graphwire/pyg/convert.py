@@ -31,7 +31,7 @@ def to_pyg(batch: Batch, attributes: Attributes | None = None) -> Union[Data, He
     found = Subgraph(batch, _seed_rows(batch), batch.etypes)
     hetero = len(found.rows) > 1 or len(found.src) > 1
     data: Any = HeteroData() if hetero else Data()
-    names = Names(attributes)
+    names = Names(attributes, data)
     for ntype in found.rows:
         _node_store(data[ntype] if hetero else data, found, ntype, names)
     for etype in found.src:

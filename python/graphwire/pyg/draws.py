@@ -32,7 +32,7 @@ class Draws:
         if self.subgraph_type == SubgraphType.induced:
             raise NotImplementedError('subgraph_type "induced" is not in graphwire.pyg; use "directional" or '
                                       '"bidirectional"')
-        weights_of(graph, weight_attr)  # a wrong name is an error here, and not in a worker
+        weights_of(graph, weight_attr, "weight_attr")  # a wrong name is an error here, and not in a worker
         etypes = [triple(name) for name in graph.etypes]
         given = num_neighbors if isinstance(num_neighbors, NumNeighbors) else NumNeighbors(_plain(num_neighbors))
         self.num_neighbors, values = given, given.get_values(etypes)

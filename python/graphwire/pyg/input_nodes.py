@@ -47,7 +47,10 @@ class InputNodes:
             self.given = source.ids.nodes_to_user(self.ntype, self.nodes)
             self.input_id = self.given if self.input_id is None else self.input_id
             return
-        ids = torch.as_tensor(ids, device="cpu") if hasattr(ids, "__array__") else torch.tensor(ids)
+        try:
+            ids = torch.as_tensor(ids, device="cpu") if hasattr(ids, "__array__") else torch.tensor(ids)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise TypeError(f"input_nodes are ids, or a mask of bools, not {ids!r:.100}: {error}") from error
         if not ids.numel():
             ids = ids.to(torch.int64)
         if ids.dtype == torch.bool:
@@ -66,4 +69,4 @@ class InputNodes:
             raise TypeError("input_nodes are ids, integers of one dimension, or a mask of bools, not "
                             f"{ids.dtype} of {ids.dim()} dimensions")
         self.given = ids.to(torch.int64)
-        self.nodes = source.ids.nodes_to_graph(self.ntype, self.given)
+        self.nodes = source.ids.nodes_to_graph(self.ntype, self.given, "input_nodes")

@@ -33,6 +33,19 @@ def _negatives(asked: Any, ratio: float | None, edge_label: Any) -> NegativeSamp
     return found
 
 
+def _values(name: str, given: Any, links: int) -> torch.Tensor | None:
+    """One value for each link, [links, …]. Raises TypeError and ValueError, which have `name`."""
+    if given is None:
+        return None
+    try:
+        values = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{name} has numbers, one or several for each link, not {given!r:.100}: {error}") from error
+    if values.dim() == 0 or len(values) != links:
+        raise ValueError(f"{name}: {len(values) if values.dim() else 'no list of'} values for {links} links")
+    return values
+
+
 @keywords
 class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: ignore[misc]
     """torch_geometric.loader.LinkNeighborLoader, with its arguments, batches and attributes. docs/PYG.md has a table of
@@ -83,11 +96,7 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
 
     def _take_links(self, links: Links, edge_label: Any, input_id: Any) -> None:
         count = links.count
-        label = None if edge_label is None else torch.as_tensor(edge_label)
-        input_id = None if input_id is None else torch.as_tensor(input_id)
-        for name, values in (("edge_label", label), ("input_id", input_id)):
-            if values is not None and len(values) != count:
-                raise ValueError(f"{name}: {len(values)} values for {count} links")
+        label, input_id = _values("edge_label", edge_label, count), _values("input_id", input_id, count)
         if label is not None and len(label) and self.neg_sampling is not None and label.min() == 0:
             label = label + 1  # 0 stands for negatives
         self._links, self._typed = links, links.typed

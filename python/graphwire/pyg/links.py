@@ -40,14 +40,19 @@ class Links:
         if ends is None:
             self._take_all(source)
             return
-        ends = torch.as_tensor(ends)
+        try:
+            ends = torch.stack([torch.as_tensor(end) for end in ends]) if isinstance(ends, tuple) else (
+                torch.as_tensor(ends))
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise TypeError(f"edge_label_index has the shape [2, links], of integers, not {ends!r:.100}: "
+                            f"{error}") from error
         if ends.dim() != 2 or ends.shape[0] != 2 or (ends.is_floating_point() and ends.numel()):
             raise ValueError(f"edge_label_index has the shape [2, links], of integers, not {list(ends.shape)} of "
                              f"{ends.dtype}")
         ends = ends.to("cpu", torch.int64)
         self.given: tuple[Any, Any] = (ends[0], ends[1])
         self.count = ends.shape[1]
-        self._read = tuple(source.ids.nodes_to_graph(ntype, ids)
+        self._read = tuple(source.ids.nodes_to_graph(ntype, ids, "edge_label_index")
                            for ntype, ids in zip((self.kind[0], self.kind[2]), self.given))
 
     def _take_all(self, source: Source) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
+import torch
+
 Attributes = Mapping[str, Union[str, Mapping[str, str]]]  # {feature: its name}, {kind: {feature: its name}}, or both
 _KINDS = {"features": "node feature", "edge_features": "edge feature", "labels": "label"}
 # Names that to_pyg() and PyG's own loaders write.
@@ -14,20 +16,29 @@ OWN = frozenset(("batch_size", "dst_neg_index", "dst_pos_index", "e_id", "edge_i
                  "num_sampled_edges", "num_sampled_nodes", "seed_time", "src_index"))
 
 
-def check_names(names: Iterable[str], what: str) -> None:
-    """Raises ValueError for a name that PyG's loaders write, and TypeError for a name that is not a string."""
+def check_names(names: Iterable[str], what: str, remedy: str = 'call the feature something else, as {"its name there": '
+                '"the feature"}') -> None:
+    """Raises ValueError for a name that PyG's loaders write, and TypeError for a name that is not a string. remedy: the
+    end of the error's text."""
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"{what}: a name is a string, not {name!r}")
         if name in OWN:
-            raise ValueError(f"{what}: {name!r} is a name of PyG's own: call the feature something else, as "
-                             '{"its name there": "the feature"}')
+            raise ValueError(f"{what}: {name!r} is a name of PyG's own: {remedy}")
+
+
+def as_attribute(data: Any, store: Any, name: str, rows: torch.Tensor) -> torch.Tensor:
+    """Rows as the attribute `name` of a store of `data`: along the axis in which PyG concatenates it, which is the last
+    one for names such as "u_index"."""
+    axis = data.__cat_dim__(name, rows, store) if rows.dim() > 1 else 0
+    return rows.movedim(0, axis).contiguous() if isinstance(axis, int) and axis else rows
 
 
 class Names:
     """The names in one call of to_pyg(): those that the caller asked for, and those already taken in each store."""
 
-    def __init__(self, attributes: Attributes | None):
+    def __init__(self, attributes: Attributes | None, data: Any):
+        self._data = data
         self._called: dict[tuple[str | None, str], str] = {}
         for key, value in (attributes or {}).items():
             if isinstance(value, Mapping):
@@ -50,6 +61,7 @@ class Names:
             raise ValueError(f"to_pyg: {self._taken[place]} and {what} would both be {called!r}: {remedy}")
         if called in OWN:
             raise ValueError(f"to_pyg: {what} would be {called!r}, which is PyG's own: {remedy}")
+        rows = as_attribute(self._data, store, called, rows)
         store[called] = rows
         if getattr(store, called, None) is not rows:
             raise ValueError(f"to_pyg: {what} would be {called!r}, which is something else in PyG's "

@@ -128,15 +128,19 @@ class OriginalIds:
         """Whether ids of the type are translated."""
         return ntype in self._nodes
 
-    def nodes_to_graph(self, ntype: str, ids: Any) -> torch.Tensor:
-        """The graph's ids of nodes, [len(ids)] int64. Raises the errors of Graph.ids_of, and OutOfRangeError."""
+    def nodes_to_graph(self, ntype: str, ids: Any, what: str = "ids") -> torch.Tensor:
+        """The graph's ids of nodes, [len(ids)] int64. what: names the ids in errors. Raises the errors of Graph.ids_of,
+        and OutOfRangeError."""
         ids = torch.as_tensor(ids, dtype=torch.int64)
         if ntype in self._nodes and len(ids):
-            return torch.as_tensor(self.graph.ids_of(ids, ntype))
+            try:
+                return torch.as_tensor(self.graph.ids_of(ids, ntype))
+            except (NotFoundError, InvalidError) as error:
+                raise type(error)(error.status, f"{what}: {error}") from error
         count = self.graph.num_nodes(ntype)
         if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < count:
             wrong = ids[(ids < 0) | (ids >= count)]
-            raise OutOfRangeError("GW_RANGE", f"{ntype} has no node {int(wrong[0])}; there are {count}")
+            raise OutOfRangeError("GW_RANGE", f"{what}: {ntype} has no node {int(wrong[0])}; there are {count}")
         return ids
 
     def nodes_to_user(self, ntype: str, ids: torch.Tensor) -> torch.Tensor:

@@ -24,7 +24,7 @@ from graphwire._arrays import gather_all
 from graphwire.graph import Graph
 from graphwire.pyg.convert import from_pyg
 from graphwire.pyg.fetched import ORIGINAL
-from graphwire.pyg.names import check_names
+from graphwire.pyg.names import as_attribute, check_names
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.stores import FeatureStore, GraphStore
@@ -127,7 +127,7 @@ class Source:
             store, ids = (made[ntype], out.node[ntype]) if typed else (store_of(made, None), out.node)
             store["num_nodes"] = len(ids)
             for name, rows in self.rows.nodes_of(ntype, ids, found):
-                store[name] = rows
+                store[name] = as_attribute(made, store, name, rows)
             for name, tensor in self._tensors(ntype).items():  # they change, so that each batch reads them now
                 store[name] = tensor[self.ids.nodes_to_graph(ntype, ids)]
         for etype in self.graph.etypes:
@@ -136,7 +136,7 @@ class Source:
                 store_of(made, None), out.row, out.col, out.edge)
             store["edge_index"] = torch.stack([row, col]) if found is None else found.edge_index(etype, row, col)
             for name, some in self.rows.edges_of(etype, ids, found):
-                store[name] = some
+                store[name] = None if some is None else as_attribute(made, store, name, some)
         return made
 
 
@@ -154,13 +154,15 @@ def _are_stores(data: Any) -> bool:
 
 
 def _every_feature(graph: Graph) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
-    """({node type: {attribute: feature}}, {edge type: …}) of all features, without the original ids."""
+    """({node type: {attribute: feature}}, {edge type: …}) of all features, without the original ids. Features n_id of
+    nodes and e_id of edges replace the loader's, as attributes of the user's data do in PyG."""
     found: tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]] = ({}, {})
     for feature in graph.features:
         if feature.name != ORIGINAL:
             found[feature.of_edges].setdefault(feature.type, {})[feature.name] = feature.name
-    for kind in found:
-        check_names([name for names in kind.values() for name in names], "data")
+    for kind, own in zip(found, ("n_id", "e_id")):
+        named = {name for names in kind.values() for name in names} - {own}
+        check_names(sorted(named), "data", "pass graphwire.pyg.stores(graph, …) as data, which names the attributes")
     return found
 
 
@@ -214,7 +216,8 @@ def _edges_only(data: Any) -> Union[Data, HeteroData]:
     for kind in data.edge_types if isinstance(data, HeteroData) else (None,):
         store, out = (data, found) if kind is None else (data[kind], found[kind])
         if "edge_index" not in store and (kind is not None or "adj_t" in store):
-            raise ValueError("data has no edge_index" + ("" if kind is None else f" of {kind}"))
+            raise ValueError("data has no edge_index" + ("" if kind is None else f" of {kind}") + (
+                ": pass graphwire.pyg.from_pyg(data), which reads adj_t" if "adj_t" in store else ""))
         out.edge_index = store.get("edge_index", torch.empty(2, 0, dtype=torch.int64))
     return found
 
