@@ -144,11 +144,9 @@ def _written(arrays: Arrays, folder: Path) -> tuple[list[str], dict[str, str]]:
     for error texts."""
     files = _Files(folder)
     featured = {ntype for ntype, _ in arrays.node_features}
-    reached = {ntype for etype in arrays.edges for ntype in (etype[0], etype[2])}
     for ntype, count in arrays.counts.items():
         name = files.type_name(ntype)
-        if ntype not in reached:
-            files.words += ["--node-type", name]
+        files.words += ["--node-type", name]  # of all types, so that they keep the caller's order
         if ntype in arrays.ids:
             files.add("--nodes", name, arrays.ids[ntype], f"ids of {ntype}")
         elif ntype not in arrays.guessed or ntype in featured:

@@ -266,6 +266,13 @@ gw_status gw_import_plan(struct gw_import *im)
 	gw_status status = GW_OK;
 	im->relations.list_path = im->options->relations;
 	im->relations.num_nodes = GW_NONE;
+	/* The types that --node-type names come first, so that a caller can choose the order of types. */
+	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
+		const struct gw_import_word *word = &im->options->words[i];
+		uint32_t space;
+		if (word->kind == GW_IMPORT_NODE_TYPE)
+			status = gw_import_space(im, word->text, &space);
+	}
 	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
 		const struct gw_import_word *word = &im->options->words[i];
 		if (word->kind == GW_IMPORT_EDGES)
@@ -273,15 +280,9 @@ gw_status gw_import_plan(struct gw_import *im)
 		else if (word->kind == GW_IMPORT_TRIPLES)
 			status = plan_triples(im, word->text);
 	}
-	if (status == GW_OK && im->num_spaces == 0)
+	if (status == GW_OK && im->num_sets == 0)
 		return gw_fail(GW_INVALID, "nothing to import: name an input with --from, --edges or --triples");
-	/* These loops come second, because the edges define the types, wherever they are on the command line. */
-	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
-		const struct gw_import_word *word = &im->options->words[i];
-		uint32_t space;
-		if (word->kind == GW_IMPORT_NODE_TYPE)
-			status = gw_import_space(im, word->text, &space);
-	}
+	/* This loop comes second, because the edges define the types, wherever they are on the command line. */
 	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
 		const struct gw_import_word *word = &im->options->words[i];
 		if (word->kind == GW_IMPORT_NODES || word->kind == GW_IMPORT_NUM_NODES ||
