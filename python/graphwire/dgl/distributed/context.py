@@ -138,9 +138,9 @@ class Context:
         word = os.environ.get("GRAPHWIRE_SAMPLERS") or os.environ.get("DGL_NUM_SAMPLER") or "0"
         return int(word) if word.isdigit() else 0
 
-    def part_of(self, rank: int, parts: int) -> int:
-        """The part of a rank."""
-        return rank * parts // self.world
+    def part_of(self, rank: int, parts: int, world: int | None = None) -> int:
+        """The part of a rank among `world` trainers; None: those of the job."""
+        return rank * parts // (self.world if world is None else world)
 
     def barrier(self) -> None:
         """Returns when every trainer has called it. All writes before it have then been acknowledged."""
