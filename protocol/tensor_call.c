@@ -25,7 +25,7 @@ static bool is_text(const char *field, size_t room)
 /* Whether a C string ends within `room`, and has only bytes that a name may have. */
 static bool is_name(const char *text, size_t room)
 {
-	static const char others[] = "._-:/";
+	static const char others[] = "._-:/+";
 	for (size_t i = 0; i < room; i++) {
 		char c = text[i];
 		if (c == 0)

@@ -183,7 +183,7 @@ gw_status gw_tensor_listed_parse(const void *bytes, size_t byte_count, struct gw
 gw_status gw_tensor_saved_parse(const void *bytes, size_t byte_count, uint32_t count, uint64_t row_bytes,
 				struct gw_tensor_saved *saved, const uint8_t **state, const uint8_t **rows);
 
-/* Whether a name is valid: letters, digits and "._-:/", not empty, not too long. */
+/* Whether a name is valid: letters, digits and "._-:/+", not empty, not too long. */
 bool gw_tensor_name_valid(const char *name);
 bool gw_job_name_valid(const char *job);
 

@@ -68,7 +68,7 @@ gw_status gw_feature_plan(const struct gw_graph_meta *meta, const struct gw_arra
 	if (!gw_tensor_name_valid(array->key))
 		return gw_fail(GW_INVALID,
 			       "feature \"%s\" cannot be mutable: the name of a tensor consists of letters, digits and "
-			       "\"._-:/\", at most %d",
+			       "\"._-:/+\", at most %d",
 			       array->key, GW_TENSOR_NAME_MAX);
 	*plan = (struct gw_tensor_plan){.dtype = (uint32_t)array->dtype,
 					.ndim = array->ndim,

@@ -2,14 +2,15 @@
 graphs.
 
   python bench/peers/dgl_seeds.py rgcn|graphstorm --dgl FOLDER [--seeds 5] [--first-seed 0] [--hosts 1|2]
-      [--trainers N] [--script entity_classify_dist.py] [--old-script FILE] [--tasks nc,infer,lp,ec] [--check]
-      [--folder DIR] [--systems NAME,…]
+      [--trainers N] [--times 4] [--script entity_classify_dist.py] [--old-script FILE] [--check]
+      [--tasks nc,infer,lp,lp-exclude,ec] [--folder DIR] [--systems NAME,…]
 
 rgcn        test/adapters/rgcn.py; or --script, which is DGL 1.1.3's entity_classify_dist.py, and --old-script, the one
             of DGL 0.6, which DGL 1.1.3 itself no longer runs. Over DGL, over Graphwire with DGL's layers, and over
             Graphwire without dgl.
 graphstorm  GraphStorm's node classification, inference with the saved model, link prediction and edge classification,
-            over DGL and over Graphwire.
+            over DGL and over Graphwire. --times: the size of its graph, times 1200 users. lp-exclude: link prediction
+            with GraphStorm's default, which excludes training targets from the blocks.
 
 In each of --seeds rounds the systems run one after the other: standalone, or with --hosts 2 over two servers, with
 --trainers (1) trainers on each host (network namespaces, see two_hosts.sh; root). --systems selects some of them.
@@ -45,8 +46,8 @@ STORM = {"nc": "gsgnn_np/gsgnn_np.py --cf nc.yaml --save-model-path model --topk
                   "--save-prediction-path predictions",
          # DGL 1.1.3 does not exclude training targets from a DistGraph's draws, and Graphwire does
          "lp": "gsgnn_lp/gsgnn_lp.py --cf lp.yaml --num-epochs 3 --exclude-training-targets false",
+         "lp-exclude": "gsgnn_lp/gsgnn_lp.py --cf lp.yaml --num-epochs 3",
          "ec": "gsgnn_ep/gsgnn_ep.py --cf ec.yaml --num-epochs 3"}
-TIMES = 4  # the size of GraphStorm's graph
 
 
 class System:
@@ -69,9 +70,10 @@ class System:
         (self.folder / "ip_config.txt").write_text("".join(f"{host} 30050\n" for host in HOSTS[:self.hosts]))
 
     def alone(self, words):
-        """Runs a program, in one process."""
+        """Runs a program, in one process. Returns its output; GraphStorm's scores are on stderr."""
         over = [] if self.kind == "DGL" else ["-m", "graphwire.dgl"]
-        return run([sys.executable, "-W", "ignore", *over, *words.split()], self.folder)
+        return run(["sh", "-c", 'exec "$@" 2>&1', "sh", sys.executable, "-W", "ignore", *over, *words.split()],
+                   self.folder)
 
     def train(self, words, trainers):
         if self.hosts == 1:
@@ -123,7 +125,7 @@ def made(args, place):
         if args.what == "rgcn":
             system.alone(f"{TOP}/test/adapters/papers.py data {args.hosts}")
         else:
-            system.alone(f"{TOP}/test/soak/graphstorm_bed.py graph . {args.hosts} {TIMES}")
+            system.alone(f"{TOP}/test/soak/graphstorm_bed.py graph . {args.hosts} {args.times}")
             (system.folder / "g").rename(system.folder / "data")
     return systems
 
@@ -154,7 +156,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("rgcn", "graphstorm"))
     parser.add_argument("--dgl", required=True)
-    for name, default in (("seeds", 5), ("first-seed", 0), ("hosts", 1), ("trainers", 1)):
+    for name, default in (("seeds", 5), ("first-seed", 0), ("hosts", 1), ("trainers", 1), ("times", 4)):
         parser.add_argument(f"--{name}", type=int, default=default)
     for name, default in (("script", None), ("old-script", None), ("tasks", ",".join(STORM)), ("folder", None),
                           ("systems", None)):

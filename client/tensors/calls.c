@@ -24,7 +24,7 @@ gw_status gw_tensor_delete(struct gw_client *client, const char *name, enum gw_l
 	if (status != GW_OK)
 		return status;
 	if (!name || !gw_tensor_name_valid(name))
-		return gw_fail(GW_INVALID, "a tensor's name \"%.64s\": letters, digits and \"._-:/\", at most %d",
+		return gw_fail(GW_INVALID, "a tensor's name \"%.64s\": letters, digits and \"._-:/+\", at most %d",
 			       name ? name : "", GW_TENSOR_NAME_MAX);
 	memcpy(call.name, name, strlen(name) + 1);
 	if (lifetime == GW_OF_JOB)
@@ -51,7 +51,7 @@ gw_status gw_tensor_end_job(struct gw_client *client, const char *job, uint64_t 
 		return status;
 	job = job ? job : client->job;
 	if (!gw_job_name_valid(job))
-		return gw_fail(GW_INVALID, "job \"%.80s\": letters, digits and \"._-:/\", at most %d", job,
+		return gw_fail(GW_INVALID, "job \"%.80s\": letters, digits and \"._-:/+\", at most %d", job,
 			       GW_JOB_NAME_MAX);
 	memcpy(name, job, strlen(job) + 1);
 	gw_tensor_handles_delete(client, name, NULL);

@@ -49,7 +49,7 @@ struct creation {
 static gw_status copy_name(char *to, size_t room, const char *name, const char *what)
 {
 	if (!name || !gw_tensor_name_valid(name) || strlen(name) >= room)
-		return gw_fail(GW_INVALID, "%s \"%.64s\": letters, digits and \"._-:/\", at most %zu", what,
+		return gw_fail(GW_INVALID, "%s \"%.64s\": letters, digits and \"._-:/+\", at most %zu", what,
 			       name ? name : "", room - 1);
 	memcpy(to, name, strlen(name) + 1);
 	return GW_OK;

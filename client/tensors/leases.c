@@ -53,7 +53,7 @@ gw_status gw_client_choose_job(struct gw_client *client, const char *job)
 		job = getenv("GRAPHWIRE_JOB");
 	if (job && *job) {
 		if (!gw_job_name_valid(job))
-			return gw_fail(GW_INVALID, "job \"%.80s\": letters, digits and \"._-:/\", at most %d", job,
+			return gw_fail(GW_INVALID, "job \"%.80s\": letters, digits and \"._-:/+\", at most %d", job,
 				       GW_JOB_NAME_MAX);
 		memcpy(client->job, job, strlen(job) + 1);
 		client->shares_job = true;

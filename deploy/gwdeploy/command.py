@@ -13,10 +13,17 @@ from __future__ import annotations
 
 import re
 
-# The name of a Python in the place of a command: at the beginning, or after ; && || | ( and assignments.
+# Programs that run the command behind their options.
+_WRAPPERS = (
+    "conda|exec|env|ionice|mamba|micromamba|ncu|nice|nohup|nsys|numactl|perf|pipenv|poetry|py-spy|stdbuf|sudo|"
+    "taskset|time|timeout|uv"
+)
+# The name of a Python in the place of a command: at the beginning, or after ; && || | ( and assignments, or behind a
+# wrapper and its options.
 _PYTHON = re.compile(
-    r"""(?:^|[;&|(]|\bexec\b|\benv\b)\s*            # where a command begins
+    rf"""(?:^|[;&|(]|\bexec\b|\benv\b)\s*            # where a command begins
         (?:[A-Za-z_][A-Za-z0-9_]*=(?:"[^"]*"|'[^']*'|[^\s"';&|])*\s+)*   # assignments in front of it
+        (?:(?:[^\s"';&|()=]*/)?(?:{_WRAPPERS})\s+(?:[^\s"';&|()]+\s+)*?)?      # a wrapper and its options
         (?P<python>(?:[^\s"';&|()=]*/)?python[0-9.]*)(?=\s)""",
     re.VERBOSE,
 )
@@ -56,6 +63,13 @@ def _find(command: str) -> tuple[int, str] | None:
 def runs_under_torchrun(command: str) -> bool:
     """Whether the command runs a Python script or module, which torchrun can start."""
     return _find(command) is not None
+
+
+def hides_a_script(command: str) -> bool:
+    """Whether the command seems to run a Python script that with_dgl does not see: by a torchrun of its own, by a shell
+    script, or by another program."""
+    shown = re.search(r"\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\.(py|sh)\b", command)
+    return shown is not None and not runs_under_torchrun(command) and "graphwire.dgl" not in command
 
 
 _IMPORTS_DGL = r"^[[:space:]]*(import|from)[[:space:]]+([A-Za-z0-9_., ]*[, ])?dgl([[:space:].,;]|\$)"

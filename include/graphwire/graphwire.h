@@ -90,7 +90,7 @@ struct gw_client_options {
 	 * this host may listen at such an address. Without this option the client refuses them. With or without it, the
 	 * client refuses a server that has proved a key before and comes back without one. */
 	bool insecure;
-	/* The job whose tensors the client creates and sees: letters, digits and "._-:/", at most 63. NULL:
+	/* The job whose tensors the client creates and sees: letters, digits and "._-:/+", at most 63. NULL:
 	 * GRAPHWIRE_JOB of the environment, which a launcher sets for all trainers of a job. Without that variable the
 	 * client has a job of its own. */
 	const char *job;

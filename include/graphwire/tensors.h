@@ -50,7 +50,7 @@ enum gw_lifetime {
 
 /* The tensor to create. Zero-initialize, then set the fields that differ from the default. */
 struct gw_tensor_spec {
-	const char *name; /* letters, digits and "._-:/", at most GW_TENSOR_NAME_MAX */
+	const char *name; /* letters, digits and "._-:/+", at most GW_TENSOR_NAME_MAX */
 	gw_dtype dtype;   /* float32, float16, bfloat16, float64, bool, integers */
 	enum gw_placement placement;
 	uint32_t type;               /* GW_PLACE_NODES, _EDGES: the node or edge type */

@@ -59,6 +59,19 @@ def unescaped_type(name: str) -> str:
     return ":".join(unescaped(one) for one in name.split(":"))
 
 
+def escaped_tensor(name: str) -> str:
+    """The name in the alphabet of tensors' names, which has ":" and "/" too. No two names have the same result."""
+    return "".join(one if one in ":/" or _PLAIN.fullmatch(one) else _escape(one) for one in name)
+
+
+def unescaped_tensor(name: str) -> str:
+    """The name that escaped_tensor has made `name` of."""
+    try:
+        return re.sub(r"((?:\+[0-9A-F]{2})+)", lambda run: bytes.fromhex(run.group(1).replace("+", "")).decode(), name)
+    except UnicodeDecodeError:
+        return name
+
+
 def readable(text: str) -> str:
     """A text of the library, such as an error, with the names that are escaped in it as they were."""
     return re.sub(r"[A-Za-z0-9_.:-]*\+[A-Za-z0-9_.+:-]*", lambda word: unescaped_type(word.group()), text)

@@ -146,7 +146,7 @@ def _written(arrays: Arrays, folder: Path) -> tuple[list[str], dict[str, str]]:
     featured = {ntype for ntype, _ in arrays.node_features}
     for ntype, count in arrays.counts.items():
         name = files.type_name(ntype)
-        files.words += ["--node-type", name]
+        files.words += ["--node-type", name]  # of all types, so that they keep the caller's order
         if ntype in arrays.ids:
             files.add("--nodes", name, arrays.ids[ntype], f"ids of {ntype}")
         elif ntype not in arrays.guessed or ntype in featured:

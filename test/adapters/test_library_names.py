@@ -76,9 +76,26 @@ def test_roles(g):
     assert role.get_num_trainers() == rpc.get_num_client() == 1
     assert role.get_trainer_rank() == role.get_global_rank() == role.get_rank("default") == rpc.get_rank() == 0
     assert role.get_role() == "default" and role.get_rank("sampler") == -1
+    assert (role.CUR_ROLE, role.PER_ROLE_RANK["default"], role.GLOBAL_RANK[0]) == ("default", {0: 0}, 0)
     assert rpc.get_num_machines() == 2 and rpc.get_machine_id() == 0 and rpc.get_group_id() == 0
     rpc.client_barrier()
     assert dgl.distributed.kvstore.get_kvstore() is g._client
+
+
+@pytest.mark.parametrize("even", [True, False])
+def test_imitated_trainers(g, even, monkeypatch):
+    """A program that assigns the ranks of a role divides ids among as many trainers, of which each two share a part."""
+    from dgl.distributed import role
+
+    monkeypatch.setitem(role.PER_ROLE_RANK, "default", {client: client for client in range(4)})
+    book, mask = g.get_partition_book(), torch.arange(30) % 2 == 0
+    shares = [dgl.distributed.node_split(mask, book, "a", rank, even) for rank in range(4)]
+    assert sorted(torch.cat(shares).tolist()) == list(range(0, 30, 2))
+    if not even:
+        assert [book.nid2partid(share, "a").unique().tolist() for share in shares] == [[0], [0], [1], [1]]
+    assert len(dgl.distributed.edge_split(torch.ones(200, dtype=torch.bool), book, "r", 3, even)) in range(40, 61)
+    with pytest.raises(AssertionError, match="#Trainers: 4"):
+        dgl.distributed.node_split(mask, book, "a", 4)
 
 
 def test_collators(g):

@@ -199,6 +199,9 @@ class Command(unittest.TestCase):
             ("exec python3 ", "'a b.py'"),
             ("env A=1 python3 ", "t.py"),
             ("(python3 ", "t.py)"),
+            ("numactl -N 0 --membind=0 python3 ", "t.py"),
+            ("cd a && nohup /usr/bin/time -v conda run -n env python ", "-m pkg.train"),
+            ("OMP_NUM_THREADS=2 taskset -c 0-3 nice -n 5 python3.11 -u ", "t.py | tee log"),
         ):
             with self.subTest(before=before):
                 self.assertEqual(self.wrapped(before + behind), before + self.RUN + behind)
@@ -264,6 +267,14 @@ class Command(unittest.TestCase):
             with self.subTest(text=text):
                 self.assertFalse(command.runs_under_torchrun(text))
                 self.assertEqual(self.wrapped(text), text)
+
+    def test_scripts_that_are_not_seen(self) -> None:
+        """The launcher prints a line about them, since a script that imports dgl would wait for ever."""
+        hidden = "torchrun t.py", "./train.sh", "mypython t.py --x", "python3 -m torch.distributed.run t.py"
+        for text in hidden:
+            self.assertTrue(command.hides_a_script(text), text)
+        for text in ("python3 t.py", "graphwire epoch", "python3 -c 'print(1)'", "torchrun -m graphwire.dgl t.py"):
+            self.assertFalse(command.hides_a_script(text), text)
 
     def test_the_shell_hands_quotes_to_the_script(self) -> None:
         """Compared with the shell itself, with a Python whose torchrun prints its arguments."""

@@ -209,7 +209,7 @@ static const struct gw_option table[] = {
 	{.help = "Ids:", .group = 3},
 	{"ids", "KIND", "auto, dense (keep numbers), compact (renumber numbers) or text", 3,
 	 GW_OPTION_CHOICE(A, import.ids, id_kinds)},
-	{"node-type", "TYPE", "a node type that may have no edges; --num-nodes or --nodes names its nodes", 3,
+	{"node-type", "TYPE", "a node type, with edges or without; types named so come first, in this order", 3,
 	 GW_OPTION_CALL(take_node_type)},
 	{"num-nodes", "[TYPE=]N", "number of nodes of a type; ids are dense (default: largest id + 1)", 3,
 	 GW_OPTION_CALL(take_num_nodes)},

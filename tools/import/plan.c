@@ -267,16 +267,20 @@ gw_status gw_import_plan(struct gw_import *im)
 	bool edges = im->num_spaces > 0;
 	im->relations.list_path = im->options->relations;
 	im->relations.num_nodes = GW_NONE;
+	/* The types that --node-type names come first, so that a caller can choose the order of types. */
 	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
 		const struct gw_import_word *word = &im->options->words[i];
 		uint32_t space;
+		if (word->kind == GW_IMPORT_NODE_TYPE)
+			status = gw_import_space(im, word->text, &space);
+	}
+	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
+		const struct gw_import_word *word = &im->options->words[i];
 		edges = edges || word->kind == GW_IMPORT_EDGES || word->kind == GW_IMPORT_TRIPLES;
 		if (word->kind == GW_IMPORT_EDGES)
 			status = plan_edges(im, word->text);
 		else if (word->kind == GW_IMPORT_TRIPLES)
 			status = plan_triples(im, word->text);
-		else if (word->kind == GW_IMPORT_NODE_TYPE)
-			status = gw_import_space(im, word->text, &space);
 	}
 	if (status == GW_OK && !edges)
 		return gw_fail(GW_INVALID, "nothing to import: name an input with --from, --edges or --triples");

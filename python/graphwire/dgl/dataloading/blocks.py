@@ -14,23 +14,30 @@ import torch
 import graphwire
 from graphwire.dgl import host
 from graphwire.dgl.distributed.context import context
-from graphwire.dgl.distributed.sampling import fanouts_by_type, frontier_of, nodes_by_type, weights_by_type
+from graphwire.dgl.distributed.sampling import (
+    check_block_direction,
+    fanouts_by_type,
+    frontier_of,
+    nodes_by_type,
+    weights_by_type,
+)
 
 
 def sample_blocks(g: Any, seeds: Any, fanouts: Sequence[Any], *, edge_dir: str = "in", prob: Any = None,
                   replace: bool = False, exclude_eids: Any = None) -> tuple[Any, Any, list[Any]]:
     """(input nodes, output nodes, blocks), in the form of DGL's samplers. fanouts: from the first layer to the last,
-    which ends at the seeds."""
-    weights = weights_by_type(g, prob, edge_dir)
+    which ends at the seeds. Raises DGLError for another edge_dir than "in"."""
+    check_block_direction(edge_dir)
+    weights = weights_by_type(g, prob)
     around = nodes_by_type(g, seeds)
     seeds = around if isinstance(seeds, Mapping) else next(iter(around.values()))
     some = [ntype for ntype, ids in around.items() if len(ids)]
     drawn_by_servers = all(isinstance(weight, str) for weight in weights.values())
-    if len(some) == 1 and edge_dir == "in" and exclude_eids is None and drawn_by_servers:
+    if len(some) == 1 and exclude_eids is None and drawn_by_servers:
         ids = around[some[0]]
         if len(torch.unique(ids)) == len(ids):  # graphwire's equal seeds share a row; DGL's have a row each
             return _at_once(g, seeds, some[0], ids, fanouts, replace, weights)
-    return _by_layer(g, seeds, fanouts, edge_dir, prob, replace, exclude_eids)
+    return _by_layer(g, seeds, fanouts, prob, replace, exclude_eids)
 
 
 def _at_once(g: Any, seeds: Any, ntype: str, ids: torch.Tensor, fanouts: Sequence[Any], replace: bool,
@@ -73,13 +80,13 @@ def block_of(g: Any, block: graphwire.Block) -> Any:
     return made
 
 
-def _by_layer(g: Any, seeds: Any, fanouts: Sequence[Any], edge_dir: str, prob: Any, replace: bool,
-              exclude_eids: Any) -> tuple[Any, Any, list[Any]]:
+def _by_layer(g: Any, seeds: Any, fanouts: Sequence[Any], prob: Any, replace: bool, exclude_eids: Any
+              ) -> tuple[Any, Any, list[Any]]:
     dgl = host.dgl()
     nodes: Any = seeds
     blocks: list[Any] = []
     for fanout in reversed(fanouts):
-        frontier = frontier_of(g, nodes, fanout, edge_dir, prob, replace, exclude_eids)
+        frontier = frontier_of(g, nodes, fanout, "in", prob, replace, exclude_eids)
         block = dgl.to_block(frontier, nodes)
         for etype in block.canonical_etypes:
             block.edges[etype].data[host.EID] = frontier.edges[etype].data[host.EID][

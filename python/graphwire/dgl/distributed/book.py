@@ -15,6 +15,7 @@ import torch
 
 import graphwire
 from graphwire import _arrays, _checks
+from graphwire._escape import escaped_tensor, escaped_type
 from graphwire._keywords import keywords
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.host import error_type
@@ -298,6 +299,11 @@ class PartitionPolicy:
     @property
     def part_id(self) -> int:
         return self._book.partid
+
+    def stored_name(self, name: str) -> str:
+        """The name under which the servers have a tensor of the policy's rows."""
+        kind, _, type_name = self.policy_str.partition("~")
+        return f"{kind}/{escaped_type(type_name)}/{escaped_tensor(name)}"
 
     @property
     def partition_book(self) -> GraphPartitionBook:

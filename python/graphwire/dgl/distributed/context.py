@@ -23,6 +23,7 @@ from weakref import ref
 import torch.distributed as dist
 
 import graphwire
+from graphwire._escape import unescaped_tensor, unescaped_type
 from graphwire._keywords import keywords
 from graphwire._native import ffi
 from graphwire.dgl.seeding import seeds, watch_torch
@@ -47,6 +48,13 @@ def _written(folder: str, graph: Any) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
+def _key(name: str) -> str:
+    """kvstore_key of a tensor, of its name on the servers."""
+    kind, _, rest = name.partition("/")
+    kind_of_rows, _, tensor = rest.partition("/")
+    return f"{kind}~{unescaped_type(kind_of_rows)}~{unescaped_tensor(tensor)}" if tensor else name
+
+
 class Client:
     """The object that scripts use as DistGraph._client."""
 
@@ -68,7 +76,7 @@ class Client:
         if graph is None:
             return []
         features = [f"{'edge' if some.of_edges else 'node'}~{some.type}~{some.name}" for some in graph.features]
-        return features + [tensor["name"].replace("/", "~", 2) for tensor in graph.tensors]
+        return features + [_key(tensor["name"]) for tensor in graph.tensors]
 
     @property
     def num_servers(self) -> int:
@@ -130,9 +138,9 @@ class Context:
         word = os.environ.get("GRAPHWIRE_SAMPLERS") or os.environ.get("DGL_NUM_SAMPLER") or "0"
         return int(word) if word.isdigit() else 0
 
-    def part_of(self, rank: int, parts: int) -> int:
-        """The part of a rank."""
-        return rank * parts // self.world
+    def part_of(self, rank: int, parts: int, world: int | None = None) -> int:
+        """The part of a rank among `world` trainers; None: those of the job."""
+        return rank * parts // (self.world if world is None else world)
 
     def barrier(self) -> None:
         """Returns when every trainer has called it. All writes before it have then been acknowledged."""

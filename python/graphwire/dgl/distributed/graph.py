@@ -240,8 +240,9 @@ class DistGraph(Types):
     def sample_neighbors(self, seed_nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None,
                          exclude_edges: Any = None, replace: bool = False, etype_sorted: bool = True,
                          output_device: Any = None) -> Any:
-        """A frontier, for DGL's NeighborSampler. exclude_edges are removed after the sampling; DGL 1.1.3 ignores them.
-        """
+        """A frontier, for DGL's NeighborSampler, which makes a block of it. exclude_edges are removed after the
+        sampling; DGL 1.1.3 ignores them. Raises DGLError for another edge_dir than "in", which DGL ignores."""
+        sampling.check_block_direction(edge_dir)
         return sampling.frontier_of(self, seed_nodes, fanout, edge_dir, prob, replace, exclude_edges)
 
     def global_uniform_negative_sampling(self, num_samples: int, exclude_self_loops: bool = True, replace: bool = False,

@@ -55,7 +55,7 @@ def filled(create: Callable[[], Any], policy: PartitionPolicy, name: str, functi
     the tensor is deleted.
     """
     assert function is not None
-    full = policy.get_data_name(name).replace("~", "/")
+    full = policy.stored_name(name)
     context.barrier()  # deletes the tensors of which no trainer has an object any more
     context.wanted(full)
     if context.rank == 0:

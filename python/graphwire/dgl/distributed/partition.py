@@ -20,6 +20,7 @@ import torch
 import graphwire
 from graphwire import _checks
 from graphwire import partition as of_arrays
+from graphwire._escape import unescaped, unescaped_type
 from graphwire._keywords import keywords
 from graphwire._native import c_text, check, lib
 from graphwire.dgl import host
@@ -149,13 +150,14 @@ def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionB
     check(lib.gw_part_config_check(c_text("part_config", path)))
     if not 0 <= part_id < text["num_parts"]:
         raise AssertionError(f"part {part_id} is out of range (#parts: {text['num_parts']})")
-    ntypes = sorted(text["ntypes"], key=text["ntypes"].get)
-    etypes = sorted(text["etypes"], key=text["etypes"].get)
+    stored = [sorted(text[key], key=text[key].get) for key in ("ntypes", "etypes")]
     sizes = [np.array([[end - begin for begin, end in text[key][kind]] for kind in kinds], np.int64)
-             for key, kinds in (("node_map", ntypes), ("edge_map", etypes))]
-    canonical = [_canonical(etype) for etype in etypes]
+             for key, kinds in zip(("node_map", "edge_map"), stored)]
+    ntypes = [unescaped(kind) for kind in stored[0]]
+    canonical = [_canonical(unescaped_type(kind)) for kind in stored[1]]
     book = book_of_sizes(text["graph_name"], part_id, ntypes, canonical, *sizes)
-    return book, text["graph_name"], dict(text["ntypes"]), {etype: number for number, etype in enumerate(canonical)}
+    numbers: Any = [{kind: number for number, kind in enumerate(kinds)} for kinds in (ntypes, canonical)]
+    return book, text["graph_name"], numbers[0], numbers[1]
 
 
 def _ends(graph: graphwire.Graph, book: GraphPartitionBook, part_id: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -198,9 +200,12 @@ def load_partition(part_config: str, part_id: int, load_feats: bool = True) -> A
 
 def _features(graph: graphwire.Graph, book: GraphPartitionBook, part_id: int, of_edges: bool
               ) -> dict[str, torch.Tensor]:
-    """{"type/name": rows} of a part's nodes or edges, in the order of ids."""
+    """{"type/name": rows} of a part's nodes or edges, in the order of ids. Original ids are not among them, as in DGL.
+    """
     users, found = UserEdges(graph), {}
-    for feature in [feature for feature in graph.features if feature.of_edges == of_edges]:
+    for feature in graph.features:
+        if feature.of_edges != of_edges or feature.name == "orig_id":
+            continue
         ids = book.partid2nids(part_id, feature.type) if not of_edges else users.positions(
             _canonical(feature.type), book.partid2eids(part_id, feature.type))
         found[f"{feature.type}/{feature.name}"] = torch.as_tensor(feature[ids])

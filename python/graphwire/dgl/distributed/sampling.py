@@ -146,6 +146,15 @@ def graph_of(g: Any, edges: Mapping[Canonical, tuple[torch.Tensor, torch.Tensor,
     return made
 
 
+def check_block_direction(edge_dir: str) -> None:
+    """Raises DGLError for out-edges. dgl.to_block would make edges of them that end nowhere."""
+    if edge_dir != "in":
+        raise host.error_type()(
+            f"edge_dir={edge_dir!r}: the edges of a sampler's blocks end at the seeds. DGL 1.1.3 ignores edge_dir of "
+            "samplers of a DistGraph, and samples in-edges: leave it out for these, or sample out-edges by "
+            "dgl.distributed.sample_neighbors")
+
+
 def _homogeneous(g: Any, nodes: Any, *arguments: Any) -> Any:
     """Samples a frontier around homogeneous ids of a graph of several types, as DGL 0.6 does. The frontier is a graph
     of one type, whose nodes and edges have homogeneous ids too. arguments: as frontier_of's."""

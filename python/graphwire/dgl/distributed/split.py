@@ -21,6 +21,7 @@ from graphwire import _checks
 from graphwire._keywords import keywords
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, GraphPartitionBook, NodePartitionPolicy, PartitionPolicy
 from graphwire.dgl.distributed.context import context
+from graphwire.dgl.distributed.role import get_num_trainers
 from graphwire.dgl.distributed.tensor import DistTensor
 
 _log = logging.getLogger("graphwire.dgl")
@@ -67,21 +68,22 @@ def _split(mask: Any, policy: PartitionPolicy, rank: int | None, force_even: boo
     rank = context.rank if rank is None else rank
     if _checks.as_integer(rank) is None:
         raise TypeError(f"rank is an integer, not {rank!r}")
-    if not 0 <= rank < context.world:
-        raise AssertionError(f"The input rank ({rank}) is incorrect. #Trainers: {context.world}")
+    world = get_num_trainers()
+    if not 0 <= rank < world:
+        raise AssertionError(f"The input rank ({rank}) is incorrect. #Trainers: {world}")
     if isinstance(mask, DistTensor) and len(mask) != policy.get_size():
         raise AssertionError(f"The length of boolean mask vector should be the number of {what} in the graph")
     ids = _chosen(mask, policy.get_size(), what)
     if force_even:
         every = torch.arange(policy.get_size()) if ids is None else ids
-        return _range_of(every, rank, context.world)
+        return _range_of(every, rank, world)
     parts = policy.partition_book.num_partitions()
-    near = [part for part in range(parts) if _trainers_part(part, parts) == context.part_of(rank, parts)]
+    homes = [context.part_of(other, parts, world) for other in range(world)]  # the part of each trainer
+    near = [part for part in range(parts) if _trainers_part(part, homes) == homes[rank]]
     own = torch.cat([policy.ids_of(part) for part in near] or [torch.empty(0, dtype=torch.int64)])
     if ids is not None:
         own = own[torch.isin(own, ids, assume_unique=True)]
-    trainers = [other for other in range(context.world)
-                if context.part_of(other, parts) == context.part_of(rank, parts)]
+    trainers = [other for other in range(world) if homes[other] == homes[rank]]
     if len(trainers) == 1:
         return own
     mine = trainers.index(rank)
@@ -96,10 +98,10 @@ def _range_of(ids: torch.Tensor, rank: int, world: int) -> torch.Tensor:
     return ids[begin:begin + size + (rank < longer)].clone()
 
 
-def _trainers_part(part: int, parts: int) -> int:
+def _trainers_part(part: int, homes: list[int]) -> int:
     """The part whose trainers get a part's ids: the part itself, or, if it has no trainers, the last part before it
-    that has trainers. Part 0 always has trainers."""
-    return max(at for at in (context.part_of(rank, parts) for rank in range(context.world)) if at <= part)
+    that has trainers. Part 0 always has trainers. homes: the part of each trainer."""
+    return max(at for at in homes if at <= part)
 
 
 @keywords

@@ -106,7 +106,7 @@ class DistTensor:
         known = initial.known(init_func, dtype)
 
         def create() -> Any:
-            full = policy.get_data_name(name).replace("~", "/")
+            full = policy.stored_name(name)
             try:
                 return graph.create_tensor(full, (0, *shape[1:]), dtype, initial="zeros" if known is None else known,
                                            seed=initial.seed_of(name), **where)
