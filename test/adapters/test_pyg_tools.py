@@ -5,13 +5,16 @@ PyG's code uses collate_fn, filter_fn, node_sampler and link_sampler of a loader
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 
 import graphwire
 import pytest
 import torch
 import torch_geometric.loader as pyg
-from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, from_pyg, stores
+from graphwire._arrays import Lease
+from graphwire.pyg import LinkNeighborLoader, NeighborLoader, NeighborSampler, ahead, from_pyg, stores
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import GraphSAGE
 
@@ -21,7 +24,8 @@ NODES, EDGES = 80, 500
 
 def some_data():
     torch.manual_seed(5)
-    return Data(edge_index=torch.randint(0, NODES, (2, EDGES)), x=torch.randn(NODES, 4), edge_attr=torch.rand(EDGES))
+    return Data(edge_index=torch.randint(0, NODES, (2, EDGES)), x=torch.randn(NODES, 8), edge_attr=torch.rand(EDGES),
+                y=torch.randint(0, 3, (NODES,)), train_mask=torch.rand(NODES) < 0.5)
 
 
 DATA = some_data()
@@ -70,7 +74,7 @@ def test_an_output_and_its_batch(source):
 
 def test_inference():
     """Layer by layer, over data in memory: PyG reads `loader.data`."""
-    model = GraphSAGE(4, hidden_channels=8, num_layers=2, out_channels=3).eval()
+    model = GraphSAGE(DATA.num_features, hidden_channels=8, num_layers=2, out_channels=3).eval()
     every = NeighborLoader(DATA, [-1], batch_size=30)
     expected = model(DATA.x, DATA.edge_index)
     for cache in (False, True):
@@ -106,6 +110,31 @@ def test_held_out_edges_of_the_sampler_are_not_drawn(tmp_path):
                 check(batch)
                 drawn |= {tuple(pair) for pair in batch.n_id[batch.edge_index].t().tolist()}
             assert drawn and not drawn & gone, type(loader)
+
+
+@pytest.mark.parametrize("ids", ["orig", "graph"])
+@pytest.mark.parametrize("collect, keeps", [
+    (lambda batch: [batch.n_id[:2], batch.y[:2], batch.train_mask, batch.input_id], False),
+    (lambda batch: batch.x[:2], True),
+])
+def test_what_loops_collect_keeps_no_batch(source, ids, collect, keeps, monkeypatch):
+    """Labels, ids and masks that a loop collects do not keep the memory of batches; rows of features do."""
+    if source is DATA and ids == "graph":
+        return  # data in memory has ids of its own
+    leases = []
+
+    class Counted(Lease):
+        def __init__(self, client):
+            super().__init__(client)
+            leases.append(weakref.ref(self))
+
+    monkeypatch.setattr(ahead, "Lease", Counted)
+    made = (NeighborLoader(source, [4, 3], batch_size=20, ids=ids),
+            LinkNeighborLoader(source, [4], edge_label_index=DATA.edge_index[:, :90], batch_size=20, ids=ids))
+    kept = [collect(batch) for loader in made for batch in loader]
+    gc.collect()
+    assert len(kept) == len(leases) == 4 + 5
+    assert sum(lease() is not None for lease in leases) == (len(leases) if keeps and source is not DATA else 0)
 
 
 @pytest.mark.parametrize("ours", [NeighborLoader, LinkNeighborLoader])
@@ -174,7 +203,7 @@ def test_a_compiled_function(source):
             total = total + step(batch)
         return total
 
-    loader, model = NeighborLoader(source, [4, 3], batch_size=40), GraphSAGE(4, 8, 2, 3)
+    loader, model = NeighborLoader(source, [4, 3], batch_size=40), GraphSAGE(DATA.num_features, 8, 2, 3)
     for call, given, breaks in ((step, (next(iter(loader)),), 0), (loop, (), 1)):
         dynamo.reset()
         assert dynamo.explain(call)(*given).graph_break_count <= breaks

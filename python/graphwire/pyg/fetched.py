@@ -1,7 +1,8 @@
 """What the library has written for a mini-batch of a neighbour loader, as tensors.
 
-All tensors are views of the library's memory: the mini-batch is given back when the last of them is freed. Each is made
-when it is asked for.
+Most tensors are views of the library's memory: the mini-batch is given back when the last of them is freed. Ids of nodes
+and their narrow rows, such as labels, are copies, because loops over an epoch collect them. Each tensor is made when it is
+asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from graphwire._native import ffi, lib
 
 ORIGINAL = "orig_id"
 NODES, EDGES = lib.GW_AT_INPUTS, lib.GW_AT_EDGES
+COPIED_MAX = 16  # bytes of a row of nodes that is copied
 _NOTHING = ffi.new("int64_t *")
 
 
@@ -38,8 +40,10 @@ class Fetched:
         first."""
         place = self.spec.places[at, kind, name]
         if place not in self._rows:
-            self._rows[place] = _arrays.public_rows(
-                self.spec.stored(self.lease, place), self.spec.fetches[place][0].dtype, torch)
+            stored = self.spec.stored(self.lease, place)
+            if at == NODES and stored.nbytes <= COPIED_MAX * len(stored):
+                stored = stored.copy()
+            self._rows[place] = _arrays.public_rows(stored, self.spec.fetches[place][0].dtype, torch)
         return self._rows[place]
 
     def replace(self, copy: Callable[[torch.Tensor], torch.Tensor]) -> None:
@@ -49,9 +53,9 @@ class Fetched:
                 self._rows[place] = copy(self.rows(at, kind, name))
 
     def nodes(self, number: int) -> torch.Tensor:
-        """The graph's ids of the nodes of a type."""
+        """The graph's ids of the nodes of a type, a copy."""
         mini = self.lease.minibatch
-        return torch.from_numpy(window(self.lease, mini.nodes[number], (mini.node_counts[number],), np.int64))
+        return torch.from_numpy(window(self.lease, mini.nodes[number], (mini.node_counts[number],), np.int64).copy())
 
     def ends(self, number: int) -> torch.Tensor:
         """The rows of the ends of the edges of a type, [2, edges], the seeds' hop first."""

@@ -42,8 +42,8 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
     kwargs: custom_cls and input_id of PyG's NodeLoader; the arguments of torch's DataLoader.
 
     Batches are Data or HeteroData and have n_id, e_id, batch_size, input_id, num_sampled_nodes and num_sampled_edges.
-    Rows of a graph's features, n_id, e_id and edge_index are views of the library's memory: one that is kept keeps the
-    memory of its batch, and clone() of it does not.
+    Rows of a graph's features, e_id and edge_index are views of the library's memory: one that is kept keeps the memory
+    of its batch, and clone() of it does not. n_id and rows of nodes of at most 16 bytes are copies.
     The library's threads sample a few batches ahead. num_workers and other arguments for worker processes have no
     effect, which one UserWarning says. torch's random numbers, or `generator`, decide the order and the draws. Loops,
     states and the warning for unequal ranks are as graphwire.pyg.NodeLoader's.
