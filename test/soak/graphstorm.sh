@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Trains and applies GraphStorm's models over Graphwire, in one process: node classification, link prediction (under the
-# mask of training edges), edge classification, and inference with the saved node classifier. Then node classification
-# and inference over two servers with two trainers each, which deploy/launch.py starts (root). The test runs where a
-# python with graphwire, dgl 1.1.3 and graphstorm 0.5.1 is: $GRAPHSTORM_PYTHON, or python. Else it is skipped.
+# mask of training edges), edge classification, and inference with the saved node classifier; node classification and
+# inference without dgl. Then both over two servers with two trainers each, which deploy/launch.py starts (root). The
+# test runs where a python with graphwire, dgl 1.1.3 and graphstorm 0.5.1 is: $GRAPHSTORM_PYTHON, or python. Else it is
+# skipped. The name of $GRAPHSTORM_PYTHON begins with python, so that the launcher recognizes it.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 python=${GRAPHSTORM_PYTHON:-python} bed=$PWD/test/soak/graphstorm_bed.py
 launch=$PWD/deploy/launch.py program=${GRAPHWIRE:-$PWD/build/release/graphwire}
@@ -38,6 +39,25 @@ storm "inference of nodes" gsgnn_np/np_infer_gnn.py --inference --cf nc.yaml --r
 storm "link prediction" gsgnn_lp/gsgnn_lp.py --cf lp.yaml --save-embed-path embeddings
 storm "edge classification" gsgnn_ep/gsgnn_ep.py --cf ec.yaml
 
+# Node classification and inference over the subset of dgl, as where dgl is not installed.
+hidden='from graphwire.dgl import __main__, host
+host.is_installed = lambda: False
+__main__.main()'
+without() {
+	local name=$1 script=$2
+	shift 2
+	if timeout 900 "$python" -W ignore -c "$hidden" "$run/$script" --part-config g/g.json --cf nc.yaml "$@" >"$name.log" 2>&1; then
+		echo "ok - graphstorm: $name: $("$python" -W ignore "$bed" scores "$name.log")"
+	else
+		echo "not ok - graphstorm: $name: $(grep -v '^ *$' "$name.log" | tail -n 1)"
+		status=1
+	fi
+}
+without "node classification without dgl" gsgnn_np/gsgnn_np.py --save-model-path modelw --topk-model-to-save 1
+model=$(find modelw -maxdepth 1 -name 'epoch-*' | head -n 1)
+without "inference without dgl" gsgnn_np/np_infer_gnn.py --inference --restore-model-path "$model" --save-prediction-path predictionsw
+[ -e predictionsw ] || { echo "not ok - graphstorm: inference without dgl: no predictions"; status=1; }
+
 # launched NAME SCRIPT WORD…: the same under the launcher, on two hosts that are both this machine, in a network without
 # other jobs.
 launched() {
@@ -65,7 +85,7 @@ if [ "$(id -u)" = 0 ]; then
 		--save-prediction-path predictions2
 	[ -e predictions2 ] || { echo "not ok - graphstorm: inference over two servers: no predictions"; status=1; }
 fi
-for least in "node classification over two servers:0.45" "node classification:0.45" "edge classification:0.6"; do
+for least in "node classification over two servers:0.45" "node classification:0.45" "node classification without dgl:0.45" "edge classification:0.6"; do
 	[ ! -e "${least%:*}.log" ] || "$python" "$bed" above "${least%:*}.log" "${least#*:}" || { echo "not ok - graphstorm: ${least%:*} is below ${least#*:}"; status=1; }
 done
 exit $status

@@ -15,10 +15,10 @@ from graphwire._requirements import need
 need("graphwire.dgl", "torch")
 
 from graphwire.dgl import dataloading, distributed, host
-from graphwire.dgl.distributed.later_rows import RowsError
 from graphwire.dgl.host import EID, ETYPE, NID, NTYPE, MissingError
 from graphwire.dgl.install import install
 from graphwire.dgl.parts import PartsError, convert_parts
+from graphwire.dgl.tensor_files import RowsError
 
 __all__ = ["EID", "ETYPE", "NID", "NTYPE", "MissingError", "PartsError", "RowsError", "convert_parts", "dataloading",
            "distributed", "install"]

@@ -18,9 +18,11 @@ import importlib
 import importlib.abc
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import Distribution, DistributionFinder
 from multiprocessing import spawn
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -35,9 +37,11 @@ _SUBMODULES = (
 _OWN = ("constants", "kvstore", "role", "rpc")  # those that are modules of Graphwire's too
 # Further names under which the subset's modules are imported: {name below dgl: module of the subset}.
 _SUBSET = {
-    "function": "function", "nn": "nn", "nn.pytorch": "nn", "nn.pytorch.conv": "nn",
+    "backend": "backend", "function": "function", "nn": "nn", "nn.pytorch": "nn", "nn.pytorch.conv": "nn",
+    "nn.pytorch.conv.gatv2conv": "nn", "nn.pytorch.hetero": "nn",
     "nn.functional": "ops", "ops": "ops", "utils": "ops",
-    "data": "data", "data.utils": "data", "convert": "convert", "transforms": "transforms", "heterograph": "graph",
+    "data": "data", "data.dgl_dataset": "data", "data.utils": "data", "convert": "convert", "transforms": "transforms",
+    "heterograph": "graph",
     "base": "", "subgraph": "transforms"}
 
 
@@ -84,6 +88,27 @@ class _Lacking(importlib.abc.MetaPathFinder):
                 error = host.not_here if f"{parent}.".startswith("dgl.distributed.") else host.missing
                 raise ModuleNotFoundError(str(error(f"{parent}.{last}")))  # without name=: Python would drop the text
         return None
+
+
+class _Metadata(Distribution):
+    """The version of the subset, as that of a package dgl."""
+
+    def read_text(self, filename: str) -> str | None:
+        return f"Name: dgl\nVersion: {host.dgl().__version__}\n" if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        return Path(__file__).parent / path
+
+
+class _Version(importlib.abc.MetaPathFinder):
+    """Finds the version of the subset for libraries that ask importlib.metadata for that of dgl."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        return None
+
+    def find_distributions(self, context: DistributionFinder.Context = DistributionFinder.Context()  # noqa: B008
+                           ) -> Iterator[Distribution]:
+        return iter([_Metadata()] if context.name == "dgl" else [])
 
 
 def _put(name: str, module: ModuleType) -> None:
@@ -201,6 +226,7 @@ def install() -> Any:
             "graphwire.dgl.distributed")))
         _put("dgl.dataloading.negative_sampler", importlib.import_module("graphwire.dgl.dataloading.negative_sampler"))
         ours = {**ours, "dgl.dataloading": "graphwire.dgl.dataloading", "dgl": "graphwire.dgl.subset"}
+        sys.meta_path.append(_Version())
     _accept_old_arguments()
     _put_distributed()
     _replace_names()

@@ -13,7 +13,9 @@ from graphwire.dgl.id_arrays import ids_tensor
 Pair = tuple[torch.Tensor, torch.Tensor]
 
 
-class _Negatives:
+class _BaseNegativeSampler:
+    """The base of negative samplers, under the name by which libraries derive their own. They implement _generate()."""
+
     def __call__(self, g: Any, eids: Any) -> Any:
         """(sources, destinations), int64 each; {edge type: (sources, destinations)} for {edge type: ids}."""
         if isinstance(eids, Mapping):
@@ -26,7 +28,7 @@ class _Negatives:
         raise NotImplementedError
 
 
-class PerSourceUniform(_Negatives):
+class PerSourceUniform(_BaseNegativeSampler):
     """For each edge, k pairs of its source and a random node of the destination's type. A pair may be an edge."""
 
     def __init__(self, k: int):
@@ -41,7 +43,7 @@ class PerSourceUniform(_Negatives):
 Uniform = PerSourceUniform
 
 
-class GlobalUniform(_Negatives):
+class GlobalUniform(_BaseNegativeSampler):
     """For each edge, at most k pairs of a random source and a random destination. No pair is an edge. replace: pairs
     may be equal."""
 

@@ -6,85 +6,24 @@
 
 The rows of a file are those of its part's nodes or edges, in the order of a DistGraph's ids.
 
-The format is that of DGL's save_tensors, little-endian: a magic number, the number of tensors twice; of each tensor the
-name (uint64 length, bytes), a magic number, 8 bytes reserved, device (2 int32), number of dimensions (int32), dtype
-(code and bits, uint8 each; lanes, uint16), shape (int64 each), bytes of data (int64), data.
-
 Errors: RowsError for a file that cannot be read, and for rows that do not fit.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import struct
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 import graphwire
 from graphwire._graph_arrays import Arrays
 from graphwire.dgl.distributed.user_edges import UserEdges
+from graphwire.dgl.tensor_files import RowsError, read_tensors
 from graphwire.dgl.types import Types
 
-_MAGIC, _ARRAY_MAGIC = 0xDD5A9FBE3FA2443F, 0xDD5E40F096B4A13F
-_KINDS = {0: "i", 1: "u", 2: "f"}  # codes of dtypes; bools are uint8
 _FILES = ("node_feat.dgl", "edge_feat.dgl")
-
-
-class RowsError(ValueError):
-    """A file of rows cannot be read, or its rows do not fit the graph. The text names the file."""
-
-    __module__ = "graphwire.dgl"
-
-
-class _Reader:
-    """Reads values from a file. Raises RowsError at its end."""
-
-    def __init__(self, file: BinaryIO, path: Path):
-        self.path, self._file, self._left = path, file, path.stat().st_size
-
-    def _count(self, count: int) -> int:
-        self._left -= count
-        if count < 0 or self._left < 0:
-            raise RowsError(f"{self.path}: the file ends within a tensor")
-        return count
-
-    def take(self, count: int) -> bytes:
-        return self._file.read(self._count(count))
-
-    def skip(self, count: int) -> None:
-        self._file.seek(self._count(count), os.SEEK_CUR)
-
-    def numbers(self, form: str) -> tuple[int, ...]:
-        return struct.unpack("<" + form, self.take(struct.calcsize("<" + form)))
-
-
-def read_tensors(path: str | os.PathLike, *, only_names: bool = False) -> dict[str, np.ndarray]:
-    """{name: rows} of a file of DGL's save_tensors. only_names: the rows are empty, and the file's data is not read.
-    Raises RowsError; FileNotFoundError."""
-    found: dict[str, np.ndarray] = {}
-    with open(path, "rb") as file:
-        reader = _Reader(file, Path(path))
-        magic, count, _ = reader.numbers("QQQ")
-        if magic != _MAGIC:
-            raise RowsError(f"{path}: no file of DGL's save_tensors")
-        for _ in range(count):
-            name = reader.take(*reader.numbers("Q")).decode("utf-8", "replace")
-            magic, _, _, _, dims, code, bits, lanes = reader.numbers("QQiiiBBH")
-            if magic != _ARRAY_MAGIC or code not in _KINDS or lanes != 1 or bits not in (8, 16, 32, 64) or not (
-                    0 <= dims <= 8):
-                raise RowsError(f"{path}: {name} is no tensor of numbers")
-            shape, (size,) = reader.numbers(f"{dims}q"), reader.numbers("q")
-            if size != math.prod(shape) * (bits // 8) or min(shape, default=0) < 0:
-                raise RowsError(f"{path}: {name} has {size} bytes, and its shape is {list(shape)}")
-            if only_names:
-                reader.skip(size)
-                found[name] = np.empty(0)
-            else:
-                found[name] = np.frombuffer(reader.take(size), f"<{_KINDS[code]}{bits // 8}").reshape(shape)
-    return found
 
 
 def later_rows(folder: Path, part: int, *, only_names: bool = False

@@ -38,6 +38,7 @@ __all__ = [
     "save_graphs", "seed", "to_bidirected", "to_block"]
 is_graphwire_subset = True
 backend_name = "pytorch"
+DEFAULT_NTYPE, DEFAULT_ETYPE = "_N", ("_N", "_E", "_N")
 ALL = "__ALL__"
 DGLHeteroGraph = DGLGraph
 

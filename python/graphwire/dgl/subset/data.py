@@ -1,5 +1,5 @@
-"""The part of dgl.data that reads files on disk: register_data_args, load_graphs, save_graphs, Subset,
-RedditDataset. Errors: DGLError, MissingError and FileNotFoundError."""
+"""The part of dgl.data that reads files on disk: register_data_args, load_graphs, save_graphs, load_tensors,
+save_tensors, Subset, DGLDataset, RedditDataset. Errors: DGLError, MissingError and FileNotFoundError."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from graphwire.dgl.host import missing
 from graphwire.dgl.subset.convert import graph, heterograph
 from graphwire.dgl.subset.frame import DGLError
 from graphwire.dgl.subset.graph import DGLGraph
+from graphwire.dgl.tensor_files import read_tensors, write_tensors
 
 _FORMAT = "graphwire-dgl-subset-1"
 
@@ -63,6 +64,49 @@ def load_graphs(filename: str, idx_list: Sequence[int] | None = None) -> tuple[l
             made._edge_frames[src, name, dst].update(columns)
         graphs.append(made)
     return graphs, loaded["labels"]
+
+
+def save_tensors(filename: str, tensor_dict: Mapping[str, torch.Tensor]) -> bool:
+    """Writes {name: tensor of numbers} to a file, which DGL reads too."""
+    write_tensors(filename, {name: rows.detach().cpu().numpy() for name, rows in tensor_dict.items()})
+    return True
+
+
+def load_tensors(filename: str, return_dict: bool = True) -> dict[str, torch.Tensor]:
+    """Reads a file of save_tensors, of the subset or of DGL."""
+    return {name: torch.from_numpy(rows.copy()) for name, rows in read_tensors(filename).items()}
+
+
+class DGLDataset:
+    """The base of data sets that read files of their own: process() makes the items that a derived class returns.
+
+    name, raw_dir, force_reload, verbose: attributes. A raw_dir of None is ~/.dgl. url and save_dir are not used, since
+    the subset downloads and caches nothing.
+    """
+
+    def __init__(self, name: str, url: str | None = None, raw_dir: str | None = None, save_dir: str | None = None,
+                 hash_key: Any = (), force_reload: bool = False, verbose: bool = False, transform: Any = None):
+        self.name, self.url, self.hash_key = name, url, hash_key
+        self.raw_dir = str(Path.home() / ".dgl") if raw_dir is None else raw_dir
+        self.save_dir, self.force_reload, self.verbose = save_dir or self.raw_dir, force_reload, verbose
+        self._transform = transform
+        if self.has_cache() and not force_reload:
+            self.load()
+        else:
+            self.process()
+            self.save()
+
+    def has_cache(self) -> bool:
+        return False
+
+    def load(self) -> None:
+        """Reads what save() has written."""
+
+    def save(self) -> None:
+        """Writes the items to a file, if the derived class wants to."""
+
+    def process(self) -> None:
+        raise NotImplementedError
 
 
 class Subset:

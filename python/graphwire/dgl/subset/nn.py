@@ -21,11 +21,18 @@ from torch.nn import functional
 
 from graphwire.dgl.host import missing
 from graphwire.dgl.subset.frame import DGLError
-from graphwire.dgl.subset.relations import HeteroGraphConv, RelGraphConv, TypedLinear, WeightBasis
+from graphwire.dgl.subset.relations import (
+    HeteroGraphConv,
+    RelGraphConv,
+    TypedLinear,
+    WeightBasis,
+    get_aggregate_fn,
+)
 from graphwire.nn import aggregate, edge_softmax
 
 Rows = Any
-__all__ = ["GATConv", "GraphConv", "HeteroGraphConv", "RelGraphConv", "SAGEConv", "TypedLinear", "WeightBasis"]
+__all__ = ["GATConv", "GraphConv", "HeteroGraphConv", "RelGraphConv", "SAGEConv", "TypedLinear", "WeightBasis",
+           "get_aggregate_fn"]
 
 
 def _pair(graph: Any, feat: Rows) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Callable
 
 import torch
@@ -142,6 +143,23 @@ class RelGraphConv(nn.Module):
         return self.dropout(rows if self.activation is None else self.activation(rows))
 
 
+def get_aggregate_fn(agg: str) -> Any:
+    """The function (rows of each relation, node type) -> rows, by which HeteroGraphConv combines them."""
+    if agg not in ("sum", "mean", "max", "min", "stack"):
+        raise DGLError(f'Invalid cross type aggregator. Must be one of "sum", "max", "min", "mean" or "stack". But got '
+                       f'"{agg}"')
+    return partial(_combined, agg)
+
+
+def _combined(agg: str, rows: list[Tensor], ntype: str) -> Tensor:
+    if not rows:
+        raise DGLError(f"no relation gives rows of {ntype}")
+    every = torch.stack(rows, 1 if agg == "stack" else 0)
+    if agg in ("max", "min"):
+        return every.amax(0) if agg == "max" else every.amin(0)
+    return every if agg == "stack" else every.mean(0) if agg == "mean" else every.sum(0)
+
+
 class HeteroGraphConv(nn.Module):
     """dgl.nn.HeteroGraphConv: a layer for each relation. The results that several relations give for a node type are
     combined by "sum", "mean", "max", "min" or "stack", or by a function."""
@@ -177,12 +195,5 @@ class HeteroGraphConv(nn.Module):
             rows = self._layer(etype)(g[etype], (sources[src], targets[dst]), *(mod_args or {}).get(relation, ()),
                          **(mod_kwargs or {}).get(relation, {}))
             found.setdefault(dst, []).append(rows)
-        return {ntype: self._one(rows, ntype) for ntype, rows in found.items()}
-
-    def _one(self, rows: list[Tensor], ntype: str) -> Tensor:
-        if callable(self.agg):
-            return self.agg(rows, ntype)
-        every = torch.stack(rows, 1 if self.agg == "stack" else 0)
-        if self.agg in ("max", "min"):
-            return every.amax(0) if self.agg == "max" else every.amin(0)
-        return every if self.agg == "stack" else every.mean(0) if self.agg == "mean" else every.sum(0)
+        combine = self.agg if callable(self.agg) else get_aggregate_fn(self.agg)
+        return {ntype: combine(rows, ntype) for ntype, rows in found.items()}
