@@ -1,8 +1,8 @@
 """What the library has written for a mini-batch of a neighbour loader, as tensors.
 
-Most tensors are views of the library's memory: the mini-batch is given back when the last of them is freed. Ids of nodes
-and their narrow rows, such as labels, are copies, because loops over an epoch collect them. Each tensor is made when it is
-asked for.
+Most tensors are views of the library's memory: the mini-batch is given back when the last of them is freed. Ids of
+nodes and their narrow rows, such as labels, are copies, because loops over an epoch collect them. Each tensor is made
+when it is asked for.
 """
 
 from __future__ import annotations
