@@ -24,10 +24,10 @@ locked() {
 
 # configure PRESET: configures a preset in build/PRESET, unless it is. The release build's warnings are errors here.
 configure() {
-	local wanted=()
-	[ "$1" = release ] && wanted=(-DGRAPHWIRE_WERROR:BOOL=ON -DGRAPHWIRE_PYTHON:BOOL=OFF)
-	if [ ! -e "build/$1/build.ninja" ] || printf '%s\n' "${wanted[@]#-D}" | grep -vxqFf "build/$1/CMakeCache.txt"; then
-		cmake --preset "$1" "${wanted[@]}"
+	local flags=()
+	[ "$1" = release ] && flags=(-DGRAPHWIRE_WERROR:BOOL=ON -DGRAPHWIRE_PYTHON:BOOL=OFF)
+	if [ ! -e "build/$1/build.ninja" ] || printf '%s\n' "${flags[@]#-D}" | grep -vxqFf "build/$1/CMakeCache.txt"; then
+		cmake --preset "$1" "${flags[@]}"
 	fi
 }
 
