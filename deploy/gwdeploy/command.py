@@ -15,8 +15,8 @@ import re
 
 # Programs that run the command behind their options.
 _WRAPPERS = (
-    "conda|exec|env|ionice|mamba|micromamba|ncu|nice|nohup|nsys|numactl|perf|pipenv|poetry|py-spy|stdbuf|sudo|"
-    "taskset|time|timeout|uv"
+    "chrt|conda|exec|env|ionice|mamba|micromamba|ncu|nice|nohup|nsys|numactl|perf|pipenv|poetry|py-spy|setsid|stdbuf|"
+    "strace|sudo|taskset|time|timeout|uv"
 )
 # The name of a Python in the place of a command: at the beginning, or after ; && || | ( and assignments, or behind a
 # wrapper and its options.

@@ -22,9 +22,13 @@
 #define CALLS    16  /* open at once */
 #define CALL_MAX 1400
 #define HOT      40 /* rows in every call, some several times */
-#define CUTS     12
-#define WRITES   40000        /* writes in flight: more than other operations may be */
-#define LONG     (640u << 10) /* bytes of a relation of TransR at 400 columns */
+#if defined(__SANITIZE_THREAD__)
+#define CUTS 4
+#else
+#define CUTS 12
+#endif
+#define WRITES 40000        /* writes in flight: more than other operations may be */
+#define LONG   (640u << 10) /* bytes of a relation of TransR at 400 columns */
 
 /* How clients reach the servers. */
 static const struct way {

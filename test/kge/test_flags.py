@@ -150,7 +150,8 @@ def test_what_the_launcher_advises_can_be_done_with_dist_train():
     """A user of dist_train sees these messages, and does not know launch.py's options."""
     others = {"--with_program",  # copy_files.py's, and its message says so
               "--workspace", "--part_config",  # dist_train creates them, from existing files
-              "--server_name", "--key_file", "--extra_envs", "--keep"}  # dist_train never passes them on
+              "--server_name", "--key_file", "--extra_envs", "--keep",  # dist_train never passes them on
+              "--dgl"}  # of commands without a Python in sight, and dist_train's has one
     found = {name for flag in flags.FLAGS if "dist_train" in flag.commands for name in flag.names}
     folder = launcher().parent / "gwdeploy"
     for module in ("agent", "cause", "clustershell", "failures", "ip_config", "job", "kept", "process", "reach"):
