@@ -183,7 +183,7 @@ static void old_files_become_young(void **state)
 		gw_server_keep(setup.cluster.servers[0]);
 		assert_int_equal(lstat(path, &after), 0);
 		assert_true(before.st_ino == after.st_ino);
-		assert_in_range(age_of(path), 0, 3600);
+		assert_true(age_of(path) < 3600); /* times of files may be a tick ahead of time() */
 	}
 	expect_found(&setup);
 	finish(&setup);
