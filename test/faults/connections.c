@@ -1,7 +1,8 @@
 /* Many connections of one process to one server.
  *
  *   creates "before", waits for "begin": meanwhile the script measures this process and the server
- *   -> opens the connections, at most 64 of them pending at a time -> each reads the same bytes; all agree
+ *   -> opens the connections, group by group, at most 64 of them pending at a time -> each reads the same bytes; all
+ * agree
  *   -> prints how many, and the seconds -> creates "ready", waits for "go": meanwhile the script measures again
  *   -> closes the connections
  *
@@ -18,6 +19,7 @@
 #include "transport/transport.h"
 
 #define PENDING_MAX 64u
+#define GROUP_MAX   500u /* of a poll group: a device limits its completion entries (Soft-RoCE: 32,767) */
 #define BYTES       64u
 #define PATIENCE_MS 60000 /* time limit of one connect, and of one read */
 
@@ -26,14 +28,18 @@ struct connection {
 	struct gw_read_set set;
 };
 
+struct group {
+	struct gw_poll_group *polled;
+	struct gw_buffer *buffer;
+};
+
 struct connections {
 	struct gw_address server;
 	const char *key_file, *before, *begin, *ready, *go;
 	uint64_t count, opened, open;
 	uint8_t key[1024];
 	uint32_t key_bytes;
-	struct gw_poll_group *group;
-	struct gw_buffer *buffer;
+	struct group *groups; /* of GROUP_MAX connections each */
 	struct connection *all;
 	uint8_t *landing;
 };
@@ -56,6 +62,11 @@ static const struct gw_option table[] = {
 };
 #undef C
 
+static uint64_t group_count(const struct connections *c)
+{
+	return (c->count + GROUP_MAX - 1) / GROUP_MAX;
+}
+
 static gw_status connect_next(struct connections *c)
 {
 	struct connection *connection = &c->all[c->opened];
@@ -64,18 +75,19 @@ static gw_status connect_next(struct connections *c)
 					     .key = c->key,
 					     .key_bytes = c->key_bytes,
 					     .deadline_ns = gw_now_ns() + PATIENCE_MS * GW_NS_PER_MS};
-	gw_status status = gw_endpoint_connect(c->group, &options, connection, &connection->endpoint);
+	gw_status status = gw_endpoint_connect(c->groups[c->opened / GROUP_MAX].polled, &options, connection,
+					       &connection->endpoint);
 	c->opened += status == GW_OK;
 	return status;
 }
 
-/* Waits for one completion; a completion that did not succeed is an error. */
-static gw_status await_one(struct connections *c)
+/* Waits for one completion of a group; a completion that did not succeed is an error. */
+static gw_status await_one(const struct group *group)
 {
 	struct gw_completion completion;
 	uint64_t end = gw_now_ns() + 2 * PATIENCE_MS * GW_NS_PER_MS;
 	while (gw_now_ns() < end)
-		if (gw_poll_group_poll(c->group, &completion, 1, 100 * GW_NS_PER_MS) == 1)
+		if (gw_poll_group_poll(group->polled, &completion, 1, 100 * GW_NS_PER_MS) == 1)
 			return completion.status ? gw_fail_text(completion.status, completion.text) : GW_OK;
 	return gw_fail(GW_DEADLINE, "nothing completed within %d ms", 2 * PATIENCE_MS);
 }
@@ -84,11 +96,13 @@ static gw_status connect_all(struct connections *c)
 {
 	gw_status status = GW_OK;
 	while (status == GW_OK && c->open < c->count) {
-		if (c->opened < c->count && c->opened - c->open < PENDING_MAX) {
+		uint64_t number = c->open / GROUP_MAX, end = (number + 1) * GROUP_MAX;
+		end = end < c->count ? end : c->count;
+		if (c->opened < end && c->opened - c->open < PENDING_MAX) {
 			status = connect_next(c);
 			continue;
 		}
-		status = await_one(c);
+		status = await_one(&c->groups[number]);
 		c->open += status == GW_OK;
 	}
 	return status != GW_OK
@@ -104,12 +118,13 @@ static gw_status read_all(struct connections *c)
 	gw_status status = GW_OK;
 	for (uint64_t i = 0; i < c->count && status == GW_OK; i++) {
 		struct connection *one = &c->all[i];
+		const struct group *group = &c->groups[i / GROUP_MAX];
 		one->set = (struct gw_read_set){.cookie = one, .deadline_ns = gw_now_ns() + PATIENCE_MS * GW_NS_PER_MS};
 		memset(c->landing, 0xee, BYTES);
-		if (gw_endpoint_readv(one->endpoint, &one->set, &one->endpoint->peer.regions[0], c->buffer, &span, 1,
-				      true) != 1)
+		if (gw_endpoint_readv(one->endpoint, &one->set, &one->endpoint->peer.regions[0], group->buffer, &span,
+				      1, true) != 1)
 			return gw_fail(GW_INVALID, "connection %" PRIu64 ": no room for a first read", i);
-		status = await_one(c);
+		status = await_one(group);
 		if (i == 0)
 			memcpy(first, c->landing, BYTES);
 		if (status == GW_OK && memcmp(first, c->landing, BYTES) != 0)
@@ -120,11 +135,22 @@ static gw_status read_all(struct connections *c)
 	return status;
 }
 
+static gw_status make_groups(struct connections *c)
+{
+	gw_status status = GW_OK;
+	for (uint64_t i = 0; i < group_count(c) && status == GW_OK; i++) {
+		status = gw_poll_group_create(&(struct gw_poll_group_options){0}, &c->groups[i].polled);
+		if (status == GW_OK)
+			status = gw_buffer_register(c->groups[i].polled, c->landing, BYTES, &c->groups[i].buffer);
+	}
+	return status;
+}
+
 static gw_status run(struct connections *c)
 {
 	gw_status status = gw_key_read(c->key_file, c->key, &c->key_bytes);
 	if (status == GW_OK)
-		status = gw_buffer_register(c->group, c->landing, BYTES, &c->buffer);
+		status = make_groups(c);
 	if (status == GW_OK)
 		status = go_wait(c->before, c->begin);
 	uint64_t begun = gw_now_ns();
@@ -147,16 +173,17 @@ int main(int argc, char **argv)
 	gw_options_parse(&options, argc, argv, &c);
 	c.all = calloc(c.count, sizeof(*c.all));
 	c.landing = malloc(BYTES);
-	gw_status status =
-		c.all && c.landing ? gw_poll_group_create(&(struct gw_poll_group_options){0}, &c.group) : GW_NO_MEMORY;
-	if (status == GW_OK)
-		status = run(&c);
+	c.groups = calloc(group_count(&c), sizeof(*c.groups));
+	gw_status status = c.all && c.landing && c.groups ? run(&c) : GW_NO_MEMORY;
 	if (status != GW_OK)
 		fprintf(stderr, "connections: %s\n", gw_last_error());
 	for (uint64_t i = 0; c.all && i < c.opened; i++)
 		gw_endpoint_close(c.all[i].endpoint);
-	gw_buffer_release(c.buffer);
-	gw_poll_group_destroy(c.group);
+	for (uint64_t i = 0; c.groups && i < group_count(&c); i++) {
+		gw_buffer_release(c.groups[i].buffer);
+		gw_poll_group_destroy(c.groups[i].polled);
+	}
+	free(c.groups);
 	free(c.landing);
 	free(c.all);
 	return status != GW_OK ? 1 : 0;
