@@ -84,7 +84,7 @@ def test_roles(g):
 
 @pytest.mark.parametrize("even", [True, False])
 def test_imitated_trainers(g, even, monkeypatch):
-    """A program that assigns the ranks of a role divides ids among as many trainers, of which each two share a part."""
+    """A program assigns the ranks of a role. Ids are divided among as many trainers; two trainers share each part."""
     from dgl.distributed import role
 
     monkeypatch.setitem(role.PER_ROLE_RANK, "default", {client: client for client in range(4)})
