@@ -139,6 +139,12 @@ static size_t poll_once(struct gw_poll_group *group, uint32_t count, bool all, s
 	return n;
 }
 
+static void drain_wakes(const struct gw_poll_group *group)
+{
+	uint64_t ignored;
+	(void)!read(group->wake_fd, &ignored, sizeof(ignored));
+}
+
 /* Sleeps until a part's descriptor or timer, a wake, or the timeout. Does not sleep if a part has work already. */
 static void wait_for_any(struct gw_poll_group *group, uint32_t count, uint64_t timeout_ns)
 {
@@ -155,14 +161,16 @@ static void wait_for_any(struct gw_poll_group *group, uint32_t count, uint64_t t
 	struct timespec time = gw_timespec(timeout_ns);
 	bool endless = timeout_ns > GW_NO_DEADLINE / 2;
 	group->idle = ppoll(fds, count + 1, endless ? NULL : &time, NULL) == 0;
+	/* take_wake leaves the descriptor readable if it came between the waker's two steps. */
+	if (fds[0].revents)
+		drain_wakes(group);
 }
 
 static bool take_wake(struct gw_poll_group *group)
 {
 	if (!atomic_load_explicit(&group->woken, memory_order_relaxed) || !atomic_exchange(&group->woken, false))
 		return false;
-	uint64_t ignored;
-	(void)!read(group->wake_fd, &ignored, sizeof(ignored));
+	drain_wakes(group);
 	return true;
 }
 

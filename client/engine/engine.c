@@ -15,6 +15,10 @@
  * its users release it. The memory of a server that has ended exists until its last client unmaps it. */
 #define WATCH_NS     (500 * GW_NS_PER_MS)
 #define WATCH_FOR_NS 100000ull /* a poll that waits also checks idle connections */
+/* `wakeups` counts in its upper 31 bits. Its lowest bit orders the thread to end, so that the thread reads the order
+ * and the count at once: an order between two reads would be counted as seen and never obeyed. */
+#define WAKEUPS_STOP 1u
+#define WAKEUPS_ONE  2u
 
 gw_status gw_engine_open(struct gw_engine *engine, struct gw_client *client, uint32_t number)
 {
@@ -148,9 +152,9 @@ static bool try_own(struct gw_engine *engine)
 
 /* The waker raises `wakeups` before it checks `sleeps`. The thread sets `sleeps` before it checks `wakeups`. All
  * accesses are sequentially consistent, so at least one of the two sees the other's change. */
-static void wake_thread(struct gw_engine *engine)
+static void wake_thread(struct gw_engine *engine, uint32_t more)
 {
-	atomic_fetch_add(&engine->wakeups, 1);
+	atomic_fetch_add(&engine->wakeups, more);
 	if (atomic_load(&engine->sleeps))
 		gw_futex_wake(&engine->wakeups, 1);
 }
@@ -165,7 +169,7 @@ static void engine_disown(struct gw_engine *engine)
 	engine->watches_noted = watches;
 	atomic_store(&engine->owner, 0);
 	if (open || atomic_load(&engine->inbox) || atomic_load(&engine->cancels))
-		wake_thread(engine);
+		wake_thread(engine, WAKEUPS_ONE);
 }
 
 void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
@@ -184,7 +188,7 @@ void gw_engine_submit(struct gw_engine *engine, struct gw_job *job, bool soon)
 	if (atomic_load(&engine->owner))
 		gw_poll_group_wake(engine->group);
 	else if (!soon)
-		wake_thread(engine);
+		wake_thread(engine, WAKEUPS_ONE);
 }
 
 static bool has_ended(struct gw_job *job)
@@ -207,7 +211,7 @@ bool gw_job_wait(struct gw_job *job, uint64_t deadline_ns)
 		if (deadline_ns != GW_NO_DEADLINE && gw_now_ns() >= deadline_ns) {
 			/* The job is still open, so some thread must run the engine. */
 			if (engine && !atomic_load(&engine->owner))
-				wake_thread(engine);
+				wake_thread(engine, WAKEUPS_ONE);
 			return false;
 		}
 		if (engine && try_own(engine)) {
@@ -233,14 +237,14 @@ void gw_job_cancel(struct gw_job *job)
 	if (atomic_load(&engine->owner))
 		gw_poll_group_wake(engine->group);
 	else
-		wake_thread(engine);
+		wake_thread(engine, WAKEUPS_ONE);
 }
 
 static void *engine_run(void *argument)
 {
 	struct gw_engine *engine = argument;
-	while (!atomic_load(&engine->stop)) {
-		uint32_t seen = atomic_load(&engine->wakeups);
+	uint32_t seen;
+	while (!((seen = atomic_load(&engine->wakeups)) & WAKEUPS_STOP)) {
 		if (try_own(engine)) {
 			if (atomic_load(&engine->watches))
 				gw_engine_run_once(engine, gw_now_ns() + WATCH_FOR_NS);
@@ -275,9 +279,9 @@ void gw_engine_stop_thread(struct gw_engine *engine)
 {
 	if (!engine->has_thread)
 		return;
-	atomic_store(&engine->stop, true);
-	wake_thread(engine);
+	wake_thread(engine, WAKEUPS_STOP);
 	pthread_join(engine->thread, NULL);
+	atomic_fetch_and(&engine->wakeups, ~WAKEUPS_STOP);
 	engine->has_thread = false;
 }
 

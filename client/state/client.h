@@ -135,9 +135,8 @@ struct gw_engine {
 	_Atomic uint32_t owner;   /* 1: a thread runs the engine */
 	atomic_bool watches;      /* the engine polls while it is idle: see WATCH_NS */
 	bool watches_noted;       /* the engine's thread has seen `watches` */
-	_Atomic uint32_t wakeups; /* futex of the engine's thread */
+	_Atomic uint32_t wakeups; /* futex of the engine's thread: see engine.c */
 	atomic_bool sleeps;       /* the thread sleeps, or is about to check `wakeups` and then sleep */
-	atomic_bool stop;
 	bool has_thread;
 	pthread_t thread;
 };

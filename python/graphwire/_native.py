@@ -253,13 +253,13 @@ _ending = threading.Event()
 def _work(asked: SimpleQueue[Any]) -> None:
     while True:
         one = asked.get()
-        if not isinstance(one, Call) or _ending.is_set():
-            asked.put(one)  # the mark for the other workers
-            return
         runs = _thread.allocate_lock()
         runs.acquire()
-        _busy.add(runs)
+        _busy.add(runs)  # before the look at _ending: either _end_workers sees the lock, or this worker sees the end
         try:
+            if not isinstance(one, Call) or _ending.is_set():
+                asked.put(one)  # the mark for the other workers
+                return
             one.run()
         finally:
             del one

@@ -321,3 +321,19 @@ def test_a_childs_threads_open_one_client(whole, monkeypatch):
         thread.join()
     assert len(opened) == 1 and found[0] is found[1]
     graph.close()
+
+
+def test_the_end_sees_a_call_that_begins(monkeypatch):
+    """A worker that is about to begin a call is among those that the end of the process waits for."""
+    waited_for = []
+
+    class Ending(threading.Event):
+        def is_set(self):
+            waited_for.append(set(_native._busy))
+            return super().is_set()
+
+    others = set(_native._busy)
+    monkeypatch.setattr(_native, "_ending", Ending())
+    workers = _native.Workers(1)
+    assert workers.submit(lambda: 1).wait() == 1
+    assert len(waited_for[0] - others) == 1

@@ -1,5 +1,9 @@
 /* Engines: a thread that waits for a job is woken when the job ends, however the engine moves between threads. A
- * thread that does not sleep is not woken. */
+ * thread that does not sleep is not woken. The engine's thread ends when it is stopped, whatever it is doing then.
+ *
+ * Some tests step a thread (test/support/stepped.h). This file replaces the C library's functions that show where the
+ * threads are: the system call that sleeps, and those that start a thread and wait for its end. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -21,6 +25,7 @@
 
 #include "client/engine/engine.h"
 #include "core/system/clock.h"
+#include "test/support/stepped.h"
 
 #define THREADS 4
 #define JOBS    500
@@ -164,12 +169,181 @@ static void no_thread_is_woken_in_vain(void **state)
 	assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
 }
 
+/* --- Every moment at which another thread may act. --- */
+
+/* A stepped thread, and another thread that acts once: before the chosen instruction, or when the stepped thread is
+ * about to sleep. */
+static struct {
+	unsigned long at;
+	bool starts;                        /* the next thread that is started is the stepped one */
+	atomic_bool now;                    /* the other thread must act */
+	atomic_bool acted;                  /* it has done all that wakes the stepped thread */
+	atomic_bool reached, lost;          /* the chosen instruction; a sleep that nobody would end */
+	void *(*thread_run)(void *context); /* the stepped thread's function */
+	void *thread_context;
+} stepping;
+
+static _Thread_local bool is_stepped;
+
+static void begin_stepping(unsigned long at, bool starts)
+{
+	stepping.at = at;
+	stepping.starts = starts;
+	atomic_store(&stepping.now, false);
+	atomic_store(&stepping.acted, false);
+	atomic_store(&stepping.reached, false);
+	atomic_store(&stepping.lost, false);
+}
+
+static void await(const atomic_bool *flag)
+{
+	while (!atomic_load(flag))
+		nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
+}
+
+/* The stepped thread, between two instructions. */
+static void let_act(void *context)
+{
+	(void)context;
+	atomic_store(&stepping.reached, true);
+	atomic_store(&stepping.now, true);
+	await(&stepping.acted);
+}
+
+/* The stepped thread is about to sleep on this word, for ever. Returns whether it may. */
+static bool may_sleep(const _Atomic uint32_t *word, uint32_t expected)
+{
+	if (!atomic_load(&stepping.acted)) {
+		atomic_store(&stepping.now, true);
+		return true;
+	}
+	if (atomic_load(word) == expected)
+		atomic_store(&stepping.lost, true);
+	return false;
+}
+
+/* Replaces the C library's function in this program. */
+long syscall(long number, ...)
+{
+	typedef long (*caller)(long number, ...);
+	static _Atomic(caller) real;
+	long words[6];
+	va_list arguments;
+	va_start(arguments, number);
+	for (int i = 0; i < 6; i++)
+		words[i] = va_arg(arguments, long);
+	va_end(arguments);
+	if (!atomic_load(&real))
+		atomic_store(&real, (caller)(uintptr_t)dlsym(RTLD_NEXT, "syscall"));
+	bool sleeps = number == SYS_futex && (words[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET && !words[3];
+	if (is_stepped && sleeps && !may_sleep((const _Atomic uint32_t *)(uintptr_t)words[0], (uint32_t)words[2]))
+		return 0;
+	return atomic_load(&real)(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+
+static void run_thread(void *context)
+{
+	(void)context;
+	stepping.thread_run(stepping.thread_context);
+}
+
+static void *step_thread(void *context)
+{
+	is_stepped = true;
+	gw_stepped_run(stepping.at, run_thread, let_act, NULL);
+	return context;
+}
+
+int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes, void *(*run)(void *context),
+		   void *restrict context)
+{
+	typedef int (*creator)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	creator real = (creator)(uintptr_t)dlsym(RTLD_NEXT, "pthread_create");
+	if (!stepping.starts)
+		return real(thread, attributes, run, context);
+	stepping.starts = false;
+	stepping.thread_run = run;
+	stepping.thread_context = context;
+	return real(thread, attributes, step_thread, NULL);
+}
+
+/* The stopping thread has done all that ends the stepped one. */
+int pthread_join(pthread_t thread, void **result)
+{
+	int (*real)(pthread_t, void **) = (int (*)(pthread_t, void **))(uintptr_t)dlsym(RTLD_NEXT, "pthread_join");
+	atomic_store(&stepping.acted, true);
+	return real(thread, result);
+}
+
+/* An engine's thread is ordered to end before each of its instructions. */
+static void a_stop_is_obeyed_at_any_time(void **state)
+{
+	(void)state;
+	if (!gw_stepped_can())
+		skip();
+	unsigned long at = 0;
+	do {
+		struct gw_engine own;
+		begin_stepping(at, true);
+		assert_int_equal(gw_engine_open(&own, &client, 1), GW_OK);
+		assert_int_equal(gw_engine_start_thread(&own), GW_OK);
+		await(&stepping.now);
+		gw_engine_stop_thread(&own);
+		gw_engine_close(&own);
+		if (atomic_load(&stepping.lost))
+			fail_msg("an order before instruction %lu is lost", at);
+		at++;
+	} while (atomic_load(&stepping.reached));
+	assert_true(at > 50);
+}
+
+static atomic_bool begun;
+
+/* Runs in the engine's thread, which owns the engine meanwhile. */
+static void start_and_end_later(struct gw_job *job)
+{
+	atomic_store(&begun, true);
+	await(&stepping.now);
+	gw_job_end(job, GW_OK);
+	atomic_store(&stepping.acted, true);
+}
+
+static void wait_for(void *job)
+{
+	is_stepped = true;
+	gw_job_wait(job, GW_NO_DEADLINE);
+	is_stepped = false;
+}
+
+/* A job ends before each instruction of the thread that waits for it. */
+static void an_end_is_seen_at_any_time(void **state)
+{
+	(void)state;
+	if (!gw_stepped_can())
+		skip();
+	unsigned long at = 0;
+	bool reached;
+	do {
+		struct gw_job job = {.start = start_and_end_later, .cancel = end_cancelled};
+		begin_stepping(at, false);
+		atomic_store(&begun, false);
+		gw_engine_submit(&engine, &job, false);
+		await(&begun);
+		reached = gw_stepped_run(at, wait_for, let_act, &job);
+		if (atomic_load(&stepping.lost))
+			fail_msg("an end before instruction %lu is lost", at);
+		await(&stepping.acted);
+		at++;
+	} while (reached);
+	assert_true(at > 50);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_waiting_thread_is_woken),
-		cmocka_unit_test(all_waiting_threads_are_woken),
-		cmocka_unit_test(no_thread_is_woken_in_vain),
+		cmocka_unit_test(a_waiting_thread_is_woken),  cmocka_unit_test(all_waiting_threads_are_woken),
+		cmocka_unit_test(no_thread_is_woken_in_vain), cmocka_unit_test(a_stop_is_obeyed_at_any_time),
+		cmocka_unit_test(an_end_is_seen_at_any_time),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
