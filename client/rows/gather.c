@@ -1,7 +1,9 @@
 /* The gather step: see gather.h.
  *
  * If this process can address all of the rows, one pass copies them. A long list takes several turns, between which the
- * engine does its other work. If a server's memory is lost between two turns, the other way fetches the rest.
+ * engine does its other work. If it can address only the rows of some parts, the requests for the others are sent
+ * first, and their owners work while the copies are made. If a server's memory is lost between two turns, a request
+ * fetches the rest.
  *
  * A long list is sent in pieces, each as long as all pieces before it together. The owners begin with the first piece
  * while the engine still processes the rest. If the rows of an owner should be read in the order of their addresses,
@@ -14,7 +16,6 @@
  */
 #include "client/rows/gather.h"
 
-#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -23,31 +24,26 @@
 #include "client/rows/local_rows.h"
 #include "client/rows/rows_pull.h"
 #include "core/errors/log.h"
-#include "core/graph/book.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/sort.h"
 #include "core/system/clock.h"
 
 #define SPAN_BYTES_MAX GW_ROW_BYTES_MAX
-#define SEEN_SLOTS_MAX (1u << 16)
-#define DUPLICATES_PAY 8          /* duplicates are removed if at least one row in this many is a duplicate */
 #define FIRST_PIECE    2048u      /* rows */
 #define PIECES_MAX     33u        /* enough for 2^32 rows, plus one */
+#define DIVIDED_ROWS   1024u      /* a step divides this many rows into local and other ones */
 #define TURN_ROWS      (1u << 17) /* local rows of one turn */
 #define TURN_BYTES     (64u << 20)
-
-struct copy {
-	uint64_t to, from; /* rows of out */
-};
 
 gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine)
 {
 	memset(op, 0, sizeof(*op));
 	op->engine = engine;
 	uint32_t parts = engine->client->meta->num_parts;
-	op->cursors = gw_calloc(parts, sizeof(*op->cursors));
 	op->origins = gw_calloc(parts, sizeof(*op->origins));
-	if (!op->cursors || !op->origins) {
+	op->was_here = gw_calloc(parts, sizeof(*op->was_here));
+	gw_status status = gw_row_lists_init(&op->lists, parts);
+	if (status != GW_OK || !op->origins || !op->was_here) {
 		gw_gather_op_free(op);
 		return GW_NO_MEMORY;
 	}
@@ -56,7 +52,8 @@ gw_status gw_gather_op_init(struct gw_gather_op *op, struct gw_engine *engine)
 
 void gw_gather_op_trim(struct gw_gather_op *op, size_t bytes)
 {
-	struct gw_vec *vecs[] = {&op->owners, &op->remote, &op->rows, &op->spans, &op->seen, &op->copies, &op->sorting};
+	struct gw_vec *vecs[] = {&op->lists.owners, &op->lists.remote, &op->lists.to, &op->spans,    &op->lists.seen,
+				 &op->lists.copies, &op->sorting,      &op->here,     &op->elsewhere};
 	const size_t count = sizeof(vecs) / sizeof(vecs[0]);
 	size_t held = 0;
 	for (size_t i = 0; i < count; i++)
@@ -70,8 +67,9 @@ void gw_gather_op_free(struct gw_gather_op *op)
 	gw_gather_op_trim(op, 0);
 	gw_pulls_free(op->pulls, op->pull_room);
 	gw_free(op->link_ops);
-	gw_free(op->cursors);
+	gw_row_lists_free(&op->lists);
 	gw_free(op->origins);
+	gw_free(op->was_here);
 	memset(op, 0, sizeof(*op)); /* the owner of an op that could not be made may free it too */
 }
 
@@ -83,9 +81,8 @@ static struct gw_gather_op *gather_of(struct gw_fan_in *reads)
 static void gather_done(struct gw_fan_in *reads, gw_status status)
 {
 	struct gw_gather_op *op = gather_of(reads);
-	const struct copy *copies = op->copies.data;
-	for (uint64_t i = 0; i < op->copy_count && status == GW_OK; i++)
-		memcpy(op->out + copies[i].to * op->row_bytes, op->out + copies[i].from * op->row_bytes, op->row_bytes);
+	if (status == GW_OK)
+		gw_row_lists_copy_duplicates(&op->lists, op->out, op->row_bytes);
 	gw_buffer_release(op->own);
 	op->own = NULL;
 	op->done(op, status);
@@ -113,100 +110,6 @@ void gw_gather_op_cancel(struct gw_gather_op *op)
 	gw_fan_in_cancel(&op->reads);
 }
 
-/* A piece of the list: ids first to end - 1. */
-struct gather_piece {
-	uint64_t first, end;
-};
-
-/* Finds the owner of each id, and counts the ids of each owner. */
-static gw_status find_owners(struct gw_gather_op *op, const struct gw_rows *rows, const int64_t *ids,
-			     const struct gather_piece *piece)
-{
-	uint32_t parts = op->engine->client->meta->num_parts;
-	uint64_t count = rows->starts[parts];
-	uint32_t *owners = op->owners.data;
-	bool striped = rows->striped;
-	memset(op->cursors, 0, parts * sizeof(*op->cursors));
-	for (uint64_t i = piece->first; i < piece->end; i++) {
-		if ((uint64_t)ids[i] >= count)
-			return gw_fail_id("id", ids[i], i, count);
-		uint32_t owner = striped ? (uint32_t)((uint64_t)ids[i] % parts)
-					 : gw_book_owner(rows->starts, parts, (uint64_t)ids[i]);
-		owners[i] = owner;
-		op->cursors[owner]++;
-	}
-	return GW_OK;
-}
-
-/* A small hash table that overwrites on collision. A duplicate that it misses is fetched twice, which is correct
- * too. */
-static gw_status clear_seen(struct gw_gather_op *op, uint64_t n)
-{
-	uint64_t slots = 64;
-	while (slots < 4 * n && slots < SEEN_SLOTS_MAX)
-		slots *= 2;
-	op->seen_slots = n < 2 ? 0 : slots;
-	if (n < 2)
-		return GW_OK;
-	if (gw_vec_reserve(&op->seen, slots * 4) != GW_OK ||
-	    gw_vec_reserve(&op->copies, n * sizeof(struct copy)) != GW_OK)
-		return GW_NO_MEMORY;
-	memset(op->seen.data, 0, slots * 4);
-	return GW_OK;
-}
-
-/* Finds duplicates of ids in this piece or earlier ones. If there are enough of them, sets their owner to UINT32_MAX
- * and lists them as copies. The table contains only ids that are fetched, never duplicates. */
-static void find_duplicates(struct gw_gather_op *op, const int64_t *ids, const struct gather_piece *piece)
-{
-	uint32_t *seen = op->seen.data;
-	struct copy *copies = (struct copy *)op->copies.data + op->copy_count;
-	uint64_t found = 0;
-	for (uint64_t i = piece->first; i < piece->end && i < UINT32_MAX; i++) {
-		uint64_t slot = ((uint64_t)ids[i] * 0x9e3779b97f4a7c15ull) >> 40 & (op->seen_slots - 1);
-		uint32_t earlier = seen[slot];
-		if (earlier && ids[earlier - 1] == ids[i])
-			copies[found++] = (struct copy){.to = i, .from = earlier - 1};
-		else
-			seen[slot] = (uint32_t)i + 1;
-	}
-	if (found * DUPLICATES_PAY < piece->end - piece->first)
-		return;
-	uint32_t *owners = op->owners.data;
-	for (uint64_t i = 0; i < found; i++) {
-		op->cursors[owners[copies[i].to]]--;
-		owners[copies[i].to] = UINT32_MAX;
-	}
-	op->copy_count += found;
-}
-
-/* Lists for each owner where its rows are stored and where they go. The piece has its own place in the lists; each
- * owner has link_ops[p].count rows. */
-static void list_rows(struct gw_gather_op *op, struct gw_link_op *link_ops, const struct gw_rows *rows,
-		      const int64_t *ids, const struct gather_piece *piece)
-{
-	uint32_t parts = op->engine->client->meta->num_parts;
-	assert(parts > 0);
-	uint64_t start = piece->first;
-	for (uint32_t p = 0; p < parts; p++) {
-		link_ops[p].count = op->cursors[p];
-		op->cursors[p] = start;
-		start += link_ops[p].count;
-	}
-	const uint32_t *owners = op->owners.data;
-	uint64_t *remote = op->remote.data;
-	uint32_t *to = op->rows.data;
-	for (uint64_t i = piece->first; i < piece->end; i++) {
-		uint32_t p = owners[i];
-		if (p == UINT32_MAX)
-			continue;
-		uint64_t at = op->cursors[p]++;
-		uint64_t row = rows->striped ? (uint64_t)ids[i] / parts : (uint64_t)ids[i] - rows->starts[p];
-		remote[at] = rows->places[p].offset + row * rows->step;
-		to[at] = (uint32_t)i;
-	}
-}
-
 /* Counts the rows that directly follow the row before them, both in the source and in the destination. */
 static uint64_t count_adjacent(const uint64_t *remote, const uint32_t *to, uint64_t n, uint64_t row_bytes)
 {
@@ -229,8 +132,8 @@ static bool is_run(const uint32_t *to, uint64_t n)
 static uint64_t gather_build_spans(struct gw_gather_op *op, struct gw_span *spans, uint64_t first, uint64_t n,
 				   uint64_t local)
 {
-	const uint64_t *remote = (uint64_t *)op->remote.data + first;
-	const uint32_t *to = (uint32_t *)op->rows.data + first;
+	const uint64_t *remote = (uint64_t *)op->lists.remote.data + first;
+	const uint32_t *to = (uint32_t *)op->lists.to.data + first;
 	uint64_t count = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		struct gw_span *last = count ? &spans[count - 1] : NULL;
@@ -260,8 +163,8 @@ static void pull_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 	struct gw_pull *pull = &op->pulls[link_op - op->link_ops];
 	pull->name = rows->name;
 	pull->epoch = rows->epochs[part];
-	pull->rows = (uint64_t *)op->remote.data + first;
-	pull->to = (uint32_t *)op->rows.data + first;
+	pull->rows = (uint64_t *)op->lists.remote.data + first;
+	pull->to = (uint32_t *)op->lists.to.data + first;
 	pull->count = link_op->count;
 	pull->step = rows->step;
 	pull->out = op->out;
@@ -276,8 +179,8 @@ static void post_part(struct gw_gather_op *op, struct gw_link_op *link_op, const
 		      uint64_t first, struct gw_buffer *buffer)
 {
 	uint64_t n = link_op->count;
-	uint64_t *remote = (uint64_t *)op->remote.data + first;
-	uint32_t *to = (uint32_t *)op->rows.data + first;
+	uint64_t *remote = (uint64_t *)op->lists.remote.data + first;
+	uint32_t *to = (uint32_t *)op->lists.to.data + first;
 	uint64_t local = (uint64_t)(op->out - buffer->base);
 	link_op->buffer = buffer;
 	link_op->region = rows->places[part].region;
@@ -319,16 +222,17 @@ static bool goes_in_pieces(const struct gw_gather_op *op)
 }
 
 /* The next piece ends twice as far into the list as the piece before it. A small rest of the list joins this piece. */
-static struct gather_piece next_piece(const struct gather_piece *before, uint64_t n)
+static struct gw_row_piece next_piece(const struct gw_row_piece *before, uint64_t n)
 {
 	uint64_t end = 2 * before->end + FIRST_PIECE;
-	return (struct gather_piece){before->end, n < end + FIRST_PIECE ? n : end};
+	return (struct gw_row_piece){before->end, n < end + FIRST_PIECE ? n : end};
 }
 
+/* One more piece than the list has: for the rows of memory that is lost between two turns. */
 static gw_status link_ops_room(struct gw_gather_op *op, uint64_t n)
 {
-	uint64_t pieces = 1, parts = op->engine->client->meta->num_parts;
-	for (uint64_t end = FIRST_PIECE; end < n && pieces < PIECES_MAX; end = 2 * end + FIRST_PIECE)
+	uint64_t pieces = 2, parts = op->engine->client->meta->num_parts;
+	for (uint64_t end = FIRST_PIECE; end < n && pieces <= PIECES_MAX; end = 2 * end + FIRST_PIECE)
 		pieces++;
 	op->link_op_count = 0;
 	if (pieces * parts <= op->link_op_room)
@@ -364,38 +268,82 @@ static gw_status gather_prepare(struct gw_gather_op *op)
 {
 	const struct gw_rows *rows = &op->from;
 	uint64_t n = op->n;
-	if (gw_vec_reserve(&op->owners, n * 4) != GW_OK || gw_vec_reserve(&op->remote, n * 8) != GW_OK ||
-	    gw_vec_reserve(&op->rows, n * 4) != GW_OK ||
+	if (gw_row_lists_begin(&op->lists, n, op->unique) != GW_OK ||
 	    gw_vec_reserve(&op->spans, n * sizeof(struct gw_span)) != GW_OK || link_ops_room(op, n) != GW_OK ||
 	    (rows->epochs && gw_pulls_reserve(&op->pulls, &op->pull_room, op->link_op_room) != GW_OK))
 		return GW_NO_MEMORY;
-	op->seen_slots = 0;
-	gw_status status = gather_find_buffer(op);
-	return status != GW_OK || op->unique ? status : clear_seen(op, n);
+	return gather_find_buffer(op);
 }
 
-static gw_status post_piece(struct gw_gather_op *op, const struct gather_piece *piece)
+/* A piece of the rows that requests fetch. If the rows are divided, these are entries of divided.elsewhere; if not, of
+ * the list of ids itself. */
+static gw_status post_piece(struct gw_gather_op *op, const struct gw_row_piece *piece)
 {
-	const struct gw_rows *rows = &op->from;
-	uint32_t parts = op->engine->client->meta->num_parts;
-	struct gw_link_op *link_ops = op->link_ops + op->link_op_count;
-	gw_status status = find_owners(op, rows, op->ids, piece);
+	const struct gw_row_ids ids = {&op->from, op->ids, op->divided.elsewhere, op->only_owner};
+	gw_status status = gw_row_lists_add(&op->lists, &ids, piece);
 	if (status != GW_OK)
 		return status;
-	if (op->seen_slots)
-		find_duplicates(op, op->ids, piece);
-	list_rows(op, link_ops, rows, op->ids, piece);
-	op->link_op_count += parts;
+	struct gw_link_op *link_ops = op->link_ops + op->link_op_count;
+	op->link_op_count += op->lists.parts;
 	uint64_t first = piece->first;
-	for (uint32_t p = 0; p < parts; p++) {
-		uint64_t count = link_ops[p].count;
+	for (uint32_t p = 0; p < op->lists.parts; p++) {
+		uint64_t count = link_ops[p].count = op->lists.counts[p];
 		if (count > 0 && op->reads.status == GW_OK) {
 			gw_fan_in_add(&op->reads);
-			post_part(op, &link_ops[p], rows, p, first, op->buffer);
+			post_part(op, &link_ops[p], &op->from, p, first, op->buffer);
 		}
 		first += count;
 	}
 	return GW_OK;
+}
+
+/* Makes the two lists of rows, here and elsewhere, empty. */
+static gw_status divide_begin(struct gw_gather_op *op, const struct gw_local_rows *local)
+{
+	if (gw_vec_reserve(&op->here, op->n * sizeof(uint32_t)) != GW_OK ||
+	    gw_vec_reserve(&op->elsewhere, op->n * sizeof(uint32_t)) != GW_OK)
+		return GW_NO_MEMORY;
+	op->divided = (struct gw_divided_rows){.here = op->here.data, .elsewhere = op->elsewhere.data};
+	op->divides = true;
+	uint32_t others = 0, other = 0;
+	for (uint32_t p = 0; p < local->parts; p++) {
+		op->was_here[p] = local->origins[p] != 0;
+		others += !op->was_here[p];
+		other = op->was_here[p] ? other : p;
+	}
+	op->only_owner = others == 1 ? other : UINT32_MAX;
+	return GW_OK;
+}
+
+/* Divides the list of ids from *at on, until the rows elsewhere that are not posted fill a piece, or the list ends. */
+static gw_status divide_piece(struct gw_gather_op *op, const struct gw_local_rows *local, uint64_t *at,
+			      struct gw_row_piece *piece)
+{
+	while (*at < op->n && op->divided.elsewhere_count < piece->end) {
+		uint64_t end = op->n - *at < DIVIDED_ROWS ? op->n : *at + DIVIDED_ROWS;
+		*at = gw_local_rows_divide(local, op->ids, *at, end, &op->divided);
+		if (*at < end)
+			return gw_fail_id("id", op->ids[*at], *at, local->starts[local->parts]);
+	}
+	piece->end = op->divided.elsewhere_count;
+	return GW_OK;
+}
+
+/* Posts the reads of the rows that copies cannot fetch. */
+static gw_status gather_post_divided(struct gw_gather_op *op, const struct gw_local_rows *local)
+{
+	gw_status status = gather_prepare(op);
+	if (status == GW_OK)
+		status = divide_begin(op, local);
+	bool in_pieces = status == GW_OK && goes_in_pieces(op);
+	struct gw_row_piece piece = {0, 0};
+	for (uint64_t at = op->at; at < op->n && status == GW_OK && op->reads.status == GW_OK;) {
+		piece = (struct gw_row_piece){piece.end, in_pieces ? 2 * piece.end + FIRST_PIECE : op->n};
+		status = divide_piece(op, local, &at, &piece);
+		if (status == GW_OK && piece.end > piece.first)
+			status = post_piece(op, &piece);
+	}
+	return status;
 }
 
 /* Posts the reads of the rows from op->at on. */
@@ -403,20 +351,37 @@ static gw_status gather_post(struct gw_gather_op *op)
 {
 	gw_status status = gather_prepare(op);
 	bool in_pieces = status == GW_OK && goes_in_pieces(op);
-	for (struct gather_piece piece = {op->at, op->at};
+	for (struct gw_row_piece piece = {op->at, op->at};
 	     piece.end < op->n && status == GW_OK && op->reads.status == GW_OK;) {
-		piece = in_pieces ? next_piece(&piece, op->n) : (struct gather_piece){op->at, op->n};
+		piece = in_pieces ? next_piece(&piece, op->n) : (struct gw_row_piece){op->at, op->n};
 		status = post_piece(op, &piece);
 	}
 	return status;
 }
 
+/* Posts the reads of the rows that were here, and are no longer. */
+static gw_status gather_post_lost(struct gw_gather_op *op)
+{
+	struct gw_divided_rows *divided = &op->divided;
+	struct gw_row_piece piece = {divided->elsewhere_count, divided->elsewhere_count};
+	op->only_owner = UINT32_MAX;
+	for (; op->here_at < divided->here_count; op->here_at++)
+		divided->elsewhere[piece.end++] = divided->here[op->here_at];
+	return post_piece(op, &piece);
+}
+
+/* How many of `left` rows the next turn copies. */
+static uint64_t turn_rows(const struct gw_gather_op *op, uint64_t left)
+{
+	uint64_t most = TURN_BYTES / (op->row_bytes ? op->row_bytes : 1);
+	most = most < TURN_ROWS ? most : TURN_ROWS;
+	return left < most ? left : most;
+}
+
 /* One turn of copies. GW_AGAIN: the next turn continues. */
 static gw_status gather_copy(struct gw_gather_op *op, const struct gw_local_rows *local)
 {
-	uint64_t left = op->n - op->at, most = TURN_BYTES / (op->row_bytes ? op->row_bytes : 1);
-	most = most < TURN_ROWS ? most : TURN_ROWS;
-	most = left < most ? left : most;
+	uint64_t most = turn_rows(op, op->n - op->at);
 	uint64_t copied = gw_local_rows_copy(local, op->ids + op->at, most, op->out + op->at * op->row_bytes);
 	op->at += copied;
 	if (copied < most)
@@ -424,24 +389,57 @@ static gw_status gather_copy(struct gw_gather_op *op, const struct gw_local_rows
 	return op->at < op->n ? GW_AGAIN : GW_OK;
 }
 
-/* Whether copies may fetch the rows. After the deadline they may not: the transport then reports it. The first turn
- * does not look at the clock, which takes a tenth of the time of one row; the turn ends within milliseconds. */
-static bool gather_is_local(const struct gw_gather_op *op, struct gw_local_rows *local)
+/* The same for the rows that are here, if others are elsewhere. */
+static gw_status gather_copy_here(struct gw_gather_op *op, const struct gw_local_rows *local)
+{
+	const uint32_t *list = op->divided.here + op->here_at;
+	uint64_t most = turn_rows(op, op->divided.here_count - op->here_at);
+	uint64_t copied = gw_local_rows_copy_listed(local, op->ids, list, most, op->out);
+	op->here_at += copied;
+	if (copied < most)
+		return gw_fail_id("id", op->ids[list[copied]], list[copied], local->starts[local->parts]);
+	return op->here_at < op->divided.here_count ? GW_AGAIN : GW_OK;
+}
+
+/* Finds the parts whose rows copies may fetch, and returns their number. After the deadline, copies may fetch no rows,
+ * so that the transport reports the deadline. The first turn does not look at the clock, which takes a tenth of the
+ * time of one row; the turn ends within milliseconds. */
+static uint32_t gather_find_local(const struct gw_gather_op *op, struct gw_local_rows *local)
 {
 	local->origins = op->origins;
-	if (op->engine->client->order == GW_ADDRESS_ORDER_ALWAYS || !gw_local_rows_find(op->engine, &op->from, local))
-		return false;
-	uint64_t now = op->at > 0 ? gw_now_ns() : 0;
-	return now < gw_job_deadline(op->reads.job, now);
+	uint32_t found = 0;
+	if (op->engine->client->order != GW_ADDRESS_ORDER_ALWAYS)
+		found = gw_local_rows_find(op->engine, &op->from, local);
+	uint64_t now = found && (op->at > 0 || op->here_at > 0) ? gw_now_ns() : 0;
+	return now < gw_job_deadline(op->reads.job, now) ? found : 0;
+}
+
+/* Whether all rows that were here still are. */
+static bool still_here(const struct gw_gather_op *op, const struct gw_local_rows *local, uint32_t found)
+{
+	for (uint32_t p = 0; found && p < local->parts; p++) {
+		if (op->was_here[p] && !local->origins[p])
+			return false;
+	}
+	return found > 0;
+}
+
+static gw_status gather_step(struct gw_gather_op *op)
+{
+	struct gw_local_rows local;
+	uint32_t found = gather_find_local(op, &local);
+	if (op->divides)
+		return still_here(op, &local, found) ? gather_copy_here(op, &local) : gather_post_lost(op);
+	if (found && found == local.parts)
+		return gather_copy(op, &local);
+	gw_status status = found ? gather_post_divided(op, &local) : gather_post(op);
+	return status == GW_OK && op->divided.here_count ? GW_AGAIN : status;
 }
 
 static void gather_go_on(struct gw_turn *turn)
 {
 	struct gw_gather_op *op = (struct gw_gather_op *)((char *)turn - offsetof(struct gw_gather_op, turn));
-	struct gw_local_rows local;
-	gw_status status = op->reads.status;
-	if (status == GW_OK)
-		status = gather_is_local(op, &local) ? gather_copy(op, &local) : gather_post(op);
+	gw_status status = op->reads.status == GW_OK ? gather_step(op) : op->reads.status;
 	if (status == GW_AGAIN)
 		gw_engine_continue(op->engine, turn);
 	else
@@ -452,7 +450,10 @@ void gw_gather_op_start(struct gw_gather_op *op, struct gw_job *job, const struc
 			uint64_t n, struct gw_buffer *buffer, uint8_t *out, bool unique)
 {
 	gw_fan_in_begin(&op->reads, job, gather_cancel_reads, gather_done);
-	op->copy_count = op->link_op_count = 0;
+	op->lists.copy_count = op->link_op_count = op->here_at = 0;
+	op->divided = (struct gw_divided_rows){0};
+	op->divides = false;
+	op->only_owner = UINT32_MAX;
 	op->from = *rows;
 	op->ids = ids;
 	op->n = n;

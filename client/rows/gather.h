@@ -3,6 +3,7 @@
  *   ids, all rows in this process's reach -> one pass that copies them, turn by turn (local_rows.h) -> done
  *   ids, piece by piece -> owner (book) -> [address order] -> one link op per owner -> done
  *                                                             rows, or spans of adjacent rows
+ *   ids of both kinds   -> first the second way, for the rows out of reach; then the first way, for the others
  */
 #ifndef GW_CLIENT_ROWS_GATHER_H
 #define GW_CLIENT_ROWS_GATHER_H
@@ -10,6 +11,8 @@
 #include "client/engine/engine.h"
 #include "client/engine/fan_in.h"
 #include "client/link/link.h"
+#include "client/rows/local_rows.h"
+#include "client/rows/row_lists.h"
 #include "client/state/client.h"
 #include "core/memory/vec.h"
 
@@ -22,13 +25,17 @@ struct gw_gather_op {
 	void (*done)(struct gw_gather_op *op, gw_status status);
 	void *owner;
 	/* Private: */
-	struct gw_vec owners, remote, rows, spans, seen, copies, sorting;
+	struct gw_row_lists lists;
+	struct gw_vec spans, sorting, here, elsewhere;
 	struct gw_link_op *link_ops; /* of pieces and owners, in the order of posting */
 	struct gw_pull *pulls;       /* one per link op, for mutable rows; or NULL */
 	uint64_t link_op_count, link_op_room, pull_room;
-	uint64_t *cursors;  /* [num_parts] */
 	uintptr_t *origins; /* [num_parts], of local rows */
-	uint64_t copy_count, seen_slots;
+	struct gw_divided_rows divided;
+	bool *was_here;      /* [num_parts]: which parts could be addressed when the rows were divided */
+	bool divides;        /* the rows are divided */
+	uint32_t only_owner; /* of all rows elsewhere; or UINT32_MAX */
+	uint64_t here_at;    /* rows of divided.here before this one are copied */
 	struct gw_rows from; /* what the caller asked for */
 	const int64_t *ids;
 	uint64_t n, at; /* rows before `at` are copied already */

@@ -2,9 +2,9 @@
  *
  *   id -> bounds -> owner (book) -> address -> [prefetch -> AHEAD rows later] -> copy
  *
- * Narrow rows are loaded and stored as one word. Their loads do not depend on each other, so the processor keeps many
- * of them in flight by itself. Of wider rows it would see only the next few: their lines are prefetched. Each width,
- * with one part or several, has a loop of its own.
+ * Rows are prefetched, because the processor by itself looks ahead only some twenty rows, fewer than the memory serves
+ * at once. Narrow rows are prefetched and copied in blocks, each as one word. Each width, with one part or several, has
+ * a loop of its own.
  */
 #include "client/rows/local_rows.h"
 
@@ -12,6 +12,7 @@
 #include "core/graph/book.h"
 #include "transport/copy.h"
 
+#define BLOCK      64u /* narrow rows that are prefetched at once */
 #define RING       16u /* addresses of rows that are prefetched; more than GW_COPY_AHEAD */
 #define NARROW_MAX 16u /* bytes; wider rows are prefetched */
 
@@ -35,21 +36,39 @@ static const uint8_t *part_rows(struct gw_engine *engine, const struct gw_rows *
 	return base ? base + place->offset : NULL;
 }
 
-bool gw_local_rows_find(struct gw_engine *engine, const struct gw_rows *rows, struct gw_local_rows *local)
+uint32_t gw_local_rows_find(struct gw_engine *engine, const struct gw_rows *rows, struct gw_local_rows *local)
 {
+	uint32_t found = 0;
 	local->starts = rows->starts;
 	local->parts = engine->client->meta->num_parts;
 	local->step = rows->step;
 	local->row_bytes = rows->row_bytes;
 	if (rows->epochs || rows->striped)
-		return false;
+		return 0;
 	for (uint32_t p = 0; p < local->parts; p++) {
 		const uint8_t *base = part_rows(engine, rows, p);
-		if (!base)
-			return false;
-		local->origins[p] = (uintptr_t)base - rows->starts[p] * rows->step;
+		local->origins[p] = base ? (uintptr_t)base - rows->starts[p] * rows->step : 0;
+		found += local->origins[p] != 0;
 	}
-	return true;
+	return found;
+}
+
+uint64_t gw_local_rows_divide(const struct gw_local_rows *local, const int64_t *ids, uint64_t first, uint64_t end,
+			      struct gw_divided_rows *to)
+{
+	const struct gw_local_rows in = *local; /* the lists may be any memory: it would be read again for each row */
+	const uint64_t count = in.starts[in.parts];
+	uint32_t *here = to->here + to->here_count, *elsewhere = to->elsewhere + to->elsewhere_count;
+	uint64_t i = first;
+	for (; i < end && (uint64_t)ids[i] < count; i++) {
+		bool is_here = in.origins[gw_book_owner(in.starts, in.parts, (uint64_t)ids[i])] != 0;
+		*here = *elsewhere = (uint32_t)i;
+		here += is_here;
+		elsewhere += !is_here;
+	}
+	to->here_count = (uint64_t)(here - to->here);
+	to->elsewhere_count = (uint64_t)(elsewhere - to->elsewhere);
+	return i;
 }
 
 static inline __attribute__((always_inline)) const uint8_t *row_address(const struct gw_local_rows *local, uint64_t id,
@@ -60,31 +79,38 @@ static inline __attribute__((always_inline)) const uint8_t *row_address(const st
 }
 
 static inline __attribute__((always_inline)) uint64_t copy_narrow(const struct gw_local_rows *local, const int64_t *ids,
-								  uint64_t n, uint8_t *out, uint32_t bytes,
-								  bool several)
+								  const uint32_t *list, uint64_t n, uint8_t *out,
+								  uint32_t bytes, bool several)
 {
 	const struct gw_local_rows in = *local; /* out may be any memory: it would be read again for each row */
 	const uint64_t count = in.starts[in.parts];
-	const uintptr_t origin = in.origins[0];
-	for (uint64_t i = 0; i < n; i++) {
-		uint64_t id = (uint64_t)ids[i];
-		if (id >= count)
-			return i;
-		const void *row = several ? row_address(&in, id, true) : (const void *)(origin + id * in.step);
-		memcpy(out + i * bytes, row, bytes);
+	const uint8_t *rows[BLOCK];
+	for (uint64_t first = 0, looked = 0; first < n; first = looked) {
+		for (; looked < n && looked < first + BLOCK; looked++) {
+			uint64_t id = (uint64_t)ids[list ? list[looked] : looked];
+			if (id >= count) {
+				n = looked;
+				break;
+			}
+			rows[looked - first] = row_address(&in, id, several);
+			__builtin_prefetch(rows[looked - first]);
+		}
+		for (uint64_t i = first; i < looked; i++)
+			memcpy(out + (list ? list[i] : i) * bytes, rows[i - first], bytes);
 	}
 	return n;
 }
 
 static inline __attribute__((always_inline)) uint64_t copy_wide(const struct gw_local_rows *local, const int64_t *ids,
-								uint64_t n, uint8_t *out, uint64_t bytes, bool several)
+								const uint32_t *list, uint64_t n, uint8_t *out,
+								uint64_t bytes, bool several)
 {
 	const uint64_t count = local->starts[local->parts];
 	const uint8_t *ring[RING];
 	uint64_t looked = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		for (; looked < n && looked <= i + GW_COPY_AHEAD; looked++) {
-			uint64_t id = (uint64_t)ids[looked];
+			uint64_t id = (uint64_t)ids[list ? list[looked] : looked];
 			if (id >= count) {
 				n = looked;
 				break;
@@ -93,38 +119,46 @@ static inline __attribute__((always_inline)) uint64_t copy_wide(const struct gw_
 			gw_prefetch_range(ring[looked % RING], (uint32_t)bytes);
 		}
 		if (i < n)
-			memcpy(out + i * bytes, ring[i % RING], bytes);
+			memcpy(out + (list ? list[i] : i) * bytes, ring[i % RING], bytes);
 	}
 	return n;
 }
 
 /* The loops, each with its constants. */
 static inline __attribute__((always_inline)) uint64_t copy_rows(const struct gw_local_rows *local, const int64_t *ids,
-								uint64_t n, uint8_t *out, bool several)
+								const uint32_t *list, uint64_t n, uint8_t *out,
+								bool several)
 {
 	switch (local->row_bytes) {
 	case 1:
-		return copy_narrow(local, ids, n, out, 1, several);
+		return copy_narrow(local, ids, list, n, out, 1, several);
 	case 2:
-		return copy_narrow(local, ids, n, out, 2, several);
+		return copy_narrow(local, ids, list, n, out, 2, several);
 	case 4:
-		return copy_narrow(local, ids, n, out, 4, several);
+		return copy_narrow(local, ids, list, n, out, 4, several);
 	case 8:
-		return copy_narrow(local, ids, n, out, 8, several);
+		return copy_narrow(local, ids, list, n, out, 8, several);
 	case 16:
-		return copy_narrow(local, ids, n, out, 16, several);
+		return copy_narrow(local, ids, list, n, out, 16, several);
 	case 32:
-		return copy_wide(local, ids, n, out, 32, several);
+		return copy_wide(local, ids, list, n, out, 32, several);
 	case 64:
-		return copy_wide(local, ids, n, out, 64, several);
+		return copy_wide(local, ids, list, n, out, 64, several);
 	case 128:
-		return copy_wide(local, ids, n, out, 128, several);
+		return copy_wide(local, ids, list, n, out, 128, several);
 	default:
-		return copy_wide(local, ids, n, out, local->row_bytes, several);
+		return copy_wide(local, ids, list, n, out, local->row_bytes, several);
 	}
 }
 
 uint64_t gw_local_rows_copy(const struct gw_local_rows *local, const int64_t *ids, uint64_t n, uint8_t *out)
 {
-	return local->parts == 1 ? copy_rows(local, ids, n, out, false) : copy_rows(local, ids, n, out, true);
+	return local->parts == 1 ? copy_rows(local, ids, NULL, n, out, false)
+				 : copy_rows(local, ids, NULL, n, out, true);
+}
+
+uint64_t gw_local_rows_copy_listed(const struct gw_local_rows *local, const int64_t *ids, const uint32_t *list,
+				   uint64_t n, uint8_t *out)
+{
+	return copy_rows(local, ids, list, n, out, true);
 }

@@ -208,6 +208,136 @@ static void long_lists_take_turns(void **state)
 	setup_end(&setup);
 }
 
+enum { DIVIDED_ROWS = 400000 };
+
+/* Ids, the rows that a server sends for them, and memory for rows. */
+struct row_list {
+	int64_t ids[DIVIDED_ROWS];
+	uint8_t *expected, *rows;
+	uint64_t bytes, row_bytes, nodes;
+};
+
+static struct row_list *make_list(struct gw_client *sent, const char *ntype, const char *name)
+{
+	const struct gw_tensor *tensor = node_tensor(sent, ntype, name);
+	struct row_list *list = malloc(sizeof(*list));
+	assert_non_null(list);
+	list->nodes = tensor->shape[0];
+	list->row_bytes = tensor->row_bytes;
+	list->bytes = DIVIDED_ROWS * tensor->row_bytes;
+	list->expected = malloc(list->bytes);
+	list->rows = malloc(list->bytes);
+	assert_true(list->expected && list->rows);
+	for (uint64_t i = 0; i < DIVIDED_ROWS; i++)
+		list->ids[i] = (int64_t)(gw_mix64(i) % list->nodes);
+	assert_int_equal(gw_gather(sent, tensor, list->ids, DIVIDED_ROWS, list->expected), GW_OK);
+	return list;
+}
+
+static void free_list(struct row_list *list)
+{
+	free(list->expected);
+	free(list->rows);
+	free(list);
+}
+
+/* Serves one part without mapped memory. */
+static void serve_remotely(struct setup *setup, uint32_t part)
+{
+	cluster_kill(&setup->cluster, part);
+	setup->cluster.transport = NULL;
+	cluster_revive(&setup->cluster, part);
+	setup->cluster.transport = "shm";
+}
+
+/* Lists of which some rows are in reach and others are not, of every length around the sizes of pieces and blocks, with
+ * one and with two remote parts (part 1 has no papers): the rows are those that a server sends, and a bad id is named
+ * wherever it is. */
+static void lists_are_divided(void **state)
+{
+	(void)state;
+	static const uint64_t counts[] = {1, 2, 63, 64, 65, 1023, 1024, 1025, 2047, 2049, 6200, 50001, DIVIDED_ROWS};
+	struct setup setup;
+	setup_begin(&setup, 65, 4, NULL);
+	struct gw_client_options options = {
+		.servers = setup.cluster.list, .server_count = 4, .threads = 1, .transport = "tcp"};
+	struct gw_client *sent = open_client(&options);
+	struct row_list *lists[] = {make_list(sent, "paper", "feat"), make_list(sent, "paper", "label")};
+	options.transport = NULL;
+	for (uint32_t remote = 2; remote <= 3; remote++) {
+		serve_remotely(&setup, remote);
+		struct gw_client *client = open_client(&options);
+		assert_string_equal(gw_part_transport(client, 0), "shm");
+		assert_string_equal(gw_part_transport(client, remote), "tcp");
+		for (uint32_t l = 0; l < 2; l++) {
+			struct row_list *list = lists[l];
+			const struct gw_tensor *tensor = node_tensor(client, "paper", l ? "label" : "feat");
+			for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+				uint64_t n = counts[c], bad = gw_mix64(c) % n;
+				memset(list->rows, 0, n * list->row_bytes);
+				assert_int_equal(gw_gather(client, tensor, list->ids, n, list->rows), GW_OK);
+				assert_memory_equal(list->rows, list->expected, n * list->row_bytes);
+				int64_t id = list->ids[bad];
+				char position[40];
+				snprintf(position, sizeof(position), "position %llu", (unsigned long long)bad);
+				list->ids[bad] = (int64_t)list->nodes;
+				expect(gw_gather(client, tensor, list->ids, n, list->rows), GW_RANGE, position);
+				list->ids[bad] = id;
+			}
+		}
+		gw_client_close(client);
+	}
+	free_list(lists[0]);
+	free_list(lists[1]);
+	gw_client_close(sent);
+	setup_end(&setup);
+}
+
+/* A server that is mapped has ended, which the client learns while it copies a long list: one in 61 polls looks at idle
+ * connections (transport/poll_group.c), and a turn copies 2^17 rows. The next server is remote. The rows are those that
+ * a server sends. */
+static void memory_is_lost_between_turns(void **state)
+{
+	(void)state;
+	enum { REPEATS = 30, ROWS = REPEATS * DIVIDED_ROWS };
+	struct setup setup;
+	setup_begin(&setup, 66, 4, NULL);
+	struct gw_client_options options = {
+		.servers = setup.cluster.list, .server_count = 4, .threads = 1, .transport = "tcp"};
+	struct gw_client *sent = open_client(&options);
+	struct row_list *list = make_list(sent, "paper", "label");
+	int64_t *ids = malloc(ROWS * sizeof(*ids));
+	uint8_t *rows = malloc(REPEATS * list->bytes);
+	assert_true(ids && rows);
+	for (uint64_t i = 0; i < REPEATS; i++)
+		memcpy(ids + i * DIVIDED_ROWS, list->ids, sizeof(list->ids));
+	options.transport = NULL;
+	for (int round = 0; round < 2; round++) {
+		if (round == 1)
+			serve_remotely(&setup, 3); /* the list is divided from the start */
+		struct gw_client *client = open_client(&options);
+		const struct gw_tensor *label = node_tensor(client, "paper", "label");
+		struct gw_ticket *ticket;
+		memset(rows, 0, REPEATS * list->bytes);
+		cluster_kill(&setup.cluster, 2);
+		assert_int_equal(gw_gather_start(client, label, ids, ROWS, rows, &ticket), GW_OK);
+		setup.cluster.transport = NULL;
+		cluster_revive(&setup.cluster, 2);
+		setup.cluster.transport = "shm";
+		assert_int_equal(gw_wait(ticket, -1), GW_OK);
+		for (uint64_t i = 0; i < REPEATS; i++)
+			assert_memory_equal(rows + i * list->bytes, list->expected, list->bytes);
+		gw_client_close(client);
+		cluster_kill(&setup.cluster, 2);
+		cluster_revive(&setup.cluster, 2); /* mapped again */
+	}
+	free(ids);
+	free(rows);
+	free_list(list);
+	gw_client_close(sent);
+	setup_end(&setup);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +345,8 @@ int main(void)
 		cmocka_unit_test(a_mapped_server_becomes_a_remote_one),
 		cmocka_unit_test(an_idle_client_unmaps_memory),
 		cmocka_unit_test(long_lists_take_turns),
+		cmocka_unit_test(lists_are_divided),
+		cmocka_unit_test(memory_is_lost_between_turns),
 	};
 	cluster_offer("shm");
 	return cmocka_run_group_tests(tests, NULL, NULL);

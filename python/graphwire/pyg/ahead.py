@@ -35,7 +35,7 @@ from graphwire.pyg.sources import Source, store_of
 from graphwire.ranks import level_of_the_caller
 from graphwire.seeds import NodeSeeds
 
-DEPTH = 4  # batches under way in a loop, as graphwire.NodeLoader's default
+DEPTH = 3  # batches under way behind the next one: four in all, as graphwire.NodeLoader has by default
 Asked = tuple[dict[str, torch.Tensor], tuple[Any, ...]]  # the graph's ids of seeds by type; the output's metadata
 # Arguments that torch's DataLoader and PyG's loaders use for worker processes, and the values that ask for nothing.
 _OF_WORKERS = {"num_workers": (0,), "persistent_workers": (False,), "prefetch_factor": (None,),
