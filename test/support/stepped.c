@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <ucontext.h>
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 
 #define TRAP_FLAG 0x100
 

@@ -9,7 +9,8 @@
 
 #include <stdbool.h>
 
-/* Whether code can be stepped here: on x86-64, but not under the thread sanitizer, which delays signals. */
+/* Whether code can be stepped here: on x86-64. The thread sanitizer delays signals. The address sanitizer adds so many
+ * instructions that the tests of two functions take half a minute. */
 bool gw_stepped_can(void);
 
 /* Calls run(context), and between(context) in the same thread before instruction `at` of it (from 0). The instruction
