@@ -125,11 +125,8 @@ void gw_engine_run_once(struct gw_engine *engine, uint64_t deadline_ns)
 		engine->runs_to_skip--;
 		return;
 	}
-	uint64_t now = gw_now_ns(), until = now + RUN_MAX_NS;
-	for (uint32_t i = 0; i < engine->client->server_count; i++) {
-		uint64_t timer = gw_link_tick(&engine->links[i], now);
-		until = timer < until ? timer : until;
-	}
+	uint64_t now = gw_now_ns(), timer = gw_links_tick(engine, now);
+	uint64_t until = timer < now + RUN_MAX_NS ? timer : now + RUN_MAX_NS;
 	until = deadline_ns < until ? deadline_ns : until;
 	if (engine->jobs_ended != ended || engine->turns)
 		until = now; /* the calling thread may have the result that it waits for */

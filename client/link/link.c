@@ -88,6 +88,8 @@ static void link_ready(struct gw_link *link)
 	link->state = GW_LINK_OPEN;
 	link->ever_open = true;
 	link->mapped = link_scheme(link)->mapped;
+	if (link->mapped)
+		gw_link_begin_ticks(link);
 	link->one_sided = link->endpoint->transport->one_sided;
 	if (link_scheme(link)->needs_watch)
 		atomic_store(&link->engine->watches, true);
@@ -343,7 +345,8 @@ static void link_expire(struct gw_link *link, uint64_t now_ns)
 	}
 }
 
-uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
+/* Runs the link's timers, and posts ops that wait for room. Returns the time by which it must be called again. */
+static uint64_t link_tick(struct gw_link *link, uint64_t now_ns)
 {
 	/* The server of this mapped memory has ended while no read was open. Unmap the memory now: the kernel frees it
 	 * with its last mapping, and the server may need it to restart. */
@@ -370,6 +373,25 @@ uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns)
 	}
 	gw_link_open(link);
 	return link->state == GW_LINK_WAITING ? link->retry_ns : GW_NO_DEADLINE;
+}
+
+/* A link that joins the list meanwhile, because the end of an op posts another, is looked at too. */
+uint64_t gw_links_tick(struct gw_engine *engine, uint64_t now_ns)
+{
+	struct gw_link *link, *kept = NULL;
+	uint64_t until = GW_NO_DEADLINE;
+	while ((link = engine->ticking)) {
+		engine->ticking = link->next_ticking;
+		uint64_t timer = link_tick(link, now_ns);
+		until = timer < until ? timer : until;
+		link->ticks = link->head || link->mapped;
+		if (link->ticks) {
+			link->next_ticking = kept;
+			kept = link;
+		}
+	}
+	engine->ticking = kept;
+	return until;
 }
 
 void gw_link_post(struct gw_link *link, struct gw_link_op *op)

@@ -26,8 +26,9 @@ void gw_link_close(struct gw_link *link);
 /* Starts to connect, if the link is down. */
 void gw_link_open(struct gw_link *link);
 
-/* Runs the link's timers, and posts ops that wait for room. Returns the time by which it must be called again. */
-uint64_t gw_link_tick(struct gw_link *link, uint64_t now_ns);
+/* Runs the timers of the links that need it: those with queued ops, whose ops it posts if there is room, and those with
+ * mapped memory. Returns the time by which it must be called again. */
+uint64_t gw_links_tick(struct gw_engine *engine, uint64_t now_ns);
 
 /* Whether mutable rows can be read from this region, which the server announced after the hello. If the region is not
  * open yet, this function begins to open it; meanwhile callers request the rows from the server. An op on a withdrawn

@@ -96,6 +96,8 @@ struct gw_link {
 	bool logged_away; /* the client logged that it waits for the server: see away.h */
 	enum gw_link_state state;
 	struct gw_link_op *head, **tail; /* ops that are not posted completely */
+	struct gw_link *next_ticking;    /* in engine->ticking */
+	bool ticks;                      /* is in engine->ticking */
 	uint64_t expiry_ns;              /* no waiting op of the queue has an earlier deadline */
 	uint64_t incarnation;            /* of the server that this link has checked */
 	uint64_t connection;             /* counts connects */
@@ -109,6 +111,9 @@ struct gw_link {
 	gw_status failure;         /* why the link is not open */
 	char reason[GW_ERROR_TEXT_MAX];
 };
+
+/* Each run of the engine looks at the link, until it has neither queued ops nor mapped memory. */
+void gw_link_begin_ticks(struct gw_link *link);
 
 /* An op joins the queue, or leaves it. */
 void gw_link_enqueue(struct gw_link *link, struct gw_link_op *op);

@@ -127,6 +127,7 @@ struct gw_engine {
 	_Atomic(struct gw_job *) inbox; /* newest first */
 	_Atomic uint32_t cancels;       /* cancel requests that the engine has not yet handled */
 	struct gw_turn *turns;          /* of jobs that continue */
+	struct gw_link *ticking;        /* links that each run looks at: see gw_links_tick */
 	struct gw_job *jobs;
 	uint32_t jobs_open;
 	uint32_t jobs_bounded; /* jobs that count towards GW_JOBS_MAX */

@@ -127,6 +127,7 @@ static void settle(struct gw_client *client)
 			unowned = 0;
 		for (int turn = 0; turn < 4; turn++)
 			gw_engine_run_once(engine, gw_now_ns());
+		assert_null(engine->ticking); /* a run looks at no idle link */
 		atomic_store(&engine->owner, 0);
 	}
 }
