@@ -25,6 +25,7 @@
 
 #include "client/engine/engine.h"
 #include "core/system/clock.h"
+#include "test/support/alloc_fault.h"
 #include "test/support/stepped.h"
 
 #define THREADS 4
@@ -281,7 +282,7 @@ static void a_stop_is_obeyed_at_any_time(void **state)
 	(void)state;
 	if (!gw_stepped_can())
 		skip();
-	unsigned long at = 0;
+	unsigned long at = 0, runs = 0;
 	do {
 		struct gw_engine own;
 		begin_stepping(at, true);
@@ -292,7 +293,7 @@ static void a_stop_is_obeyed_at_any_time(void **state)
 		gw_engine_close(&own);
 		if (atomic_load(&stepping.lost))
 			fail_msg("an order before instruction %lu is lost", at);
-		at++;
+		at += gw_fault_step(runs++);
 	} while (atomic_load(&stepping.reached));
 	assert_true(at > 50);
 }
@@ -321,7 +322,7 @@ static void an_end_is_seen_at_any_time(void **state)
 	(void)state;
 	if (!gw_stepped_can())
 		skip();
-	unsigned long at = 0;
+	unsigned long at = 0, runs = 0;
 	bool reached;
 	do {
 		struct gw_job job = {.start = start_and_end_later, .cancel = end_cancelled};
@@ -333,7 +334,7 @@ static void an_end_is_seen_at_any_time(void **state)
 		if (atomic_load(&stepping.lost))
 			fail_msg("an end before instruction %lu is lost", at);
 		await(&stepping.acted);
-		at++;
+		at += gw_fault_step(runs++);
 	} while (reached);
 	assert_true(at > 50);
 }
