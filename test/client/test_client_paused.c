@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/numbers/rng.h"
+#include "test/support/many.h"
 #include "test/support/paused.h"
 
 #define LATE_MS   12000 /* if the machine is too busy for a deadline, a test begins again with twice that */
@@ -197,7 +198,7 @@ static int train(uint32_t number)
 {
 	static const struct {
 		const char *transport, *driver;
-	} ways[] = {{"tcp", "epoll"}, {"tcp", "io_uring"}, {"shm", NULL}, {NULL, NULL}};
+	} ways[TRAINERS_MAX] = {{"tcp", "epoll"}, {"shm", NULL}, {"tcp", "io_uring"}, {NULL, NULL}};
 	static void *(*const work[KINDS])(void *) = {gather_rows, sample_seeds, load_epochs, push_ones, cancel_gathers};
 	struct trainer *self = &trainer;
 	pthread_t threads[KINDS];
@@ -247,7 +248,7 @@ static void wait_for_more(const struct told *told, uint32_t more)
 /* Returns whether an operation missed its deadline, which may happen without the pauses too. */
 static bool stop_trainers(void)
 {
-	uint32_t count = cluster_is_rdma() ? 1 : TRAINERS_MAX;
+	uint32_t few = gw_many_step() == 1 ? TRAINERS_MAX : 2, count = cluster_is_rdma() ? 1 : few;
 	pid_t servers = cluster_is_rdma() ? 0 : paused_begin_servers(0), trainers[TRAINERS_MAX];
 	for (uint32_t t = 0; t < count; t++)
 		trainers[t] = paused_start(train, t);

@@ -13,6 +13,7 @@
 #include "core/files/staging.h"
 #include "core/numbers/rng.h"
 #include "test/support/client_setup.h"
+#include "test/support/many.h"
 #include "test/support/must.h"
 #include "test/support/relay.h"
 
@@ -167,7 +168,7 @@ static void writes_take_effect_in_their_order(void **state)
 		struct gw_client *client = open_way(&setup, &ways[w]);
 		uint64_t ended;
 		history_begin(&history, client, 17 + w);
-		for (int round = 0; round < 2; round++) {
+		for (uint32_t round = 0; round == 0 || round < gw_many(2); round++) {
 			for (int i = 0; i < CALLS; i++)
 				history_call(&history, &history.calls[i]);
 			must(gw_flush(client));
@@ -401,9 +402,11 @@ static void rows_may_be_longer_than_pieces(void **state)
 			continue;
 		struct gw_client *client = open_way(&setup, &ways[w]);
 		long_rows_of(client);
-		longest_rows_of(client);
+		bool longest = w % 3 == 1 || gw_many_step() == 1; /* epoll and RDMA suffice for the thread sanitizer */
+		if (longest)
+			longest_rows_of(client);
 		must(gw_tensor_end_job(client, NULL, &ended));
-		assert_int_equal(ended, 3);
+		assert_int_equal(ended, longest ? 3 : 2);
 		gw_client_close(client);
 	}
 	setup_end(&setup);

@@ -11,6 +11,7 @@
 #include "core/system/clock.h"
 #include "protocol/ops.h"
 #include "protocol/sample_call.h"
+#include "test/support/many.h"
 #include "test/support/server_bed.h"
 #include "test/support/transport_bed.h"
 #include "test/support/uniform_picks.h"
@@ -87,7 +88,7 @@ static void answers_do_not_depend_on_slices(void **state)
 	static const uint32_t rooms[] = {0, 1000, 100000, 4u << 20, UINT32_MAX};
 	struct server_bed bed;
 	struct gw_service_counters counters;
-	const size_t step = 16 / gw_bed_many(16);
+	const size_t step = 16 / gw_many(16) * gw_many_step();
 	server_bed_begin(&bed, 7, 3000);
 	for (uint32_t etype = 0; etype < GW_FIXTURE_ETYPES; etype++)
 		for (size_t f = 0; f < sizeof(fanouts) / sizeof(fanouts[0]); f++)
@@ -186,7 +187,7 @@ static void a_light_client_among_heavy_ones(void **state)
 {
 	(void)state;
 	enum { HEAVY = 3 };
-	const uint32_t each = gw_bed_many(40), light = gw_bed_many(400);
+	const uint32_t each = gw_many(40), light = gw_many(400);
 	struct server_bed bed;
 	struct gw_poll_group *groups[HEAVY];
 	struct gw_endpoint *heavy[HEAVY];

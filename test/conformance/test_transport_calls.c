@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/system/clock.h"
+#include "test/support/many.h"
 #include "test/support/transport_bed.h"
 
 static void requests(void **state)
@@ -150,7 +151,7 @@ static void backpressure(void **state)
 		return;
 	}
 	gw_bed_pause(&one.bed);
-	uint32_t n = gw_bed_many(200000), accepted = 0, completed = 0;
+	uint32_t n = gw_many(200000), accepted = 0, completed = 0;
 	uint64_t *remote = calloc(n, sizeof(*remote));
 	struct gw_read_set *smalls = calloc(1000, sizeof(*smalls));
 	for (uint32_t i = 0; i < n; i++)
@@ -195,7 +196,7 @@ static void nothing_is_written(struct one *one)
 
 static void deadlines(void **state)
 {
-	uint32_t bytes = gw_bed_many(40u << 20);
+	uint32_t bytes = gw_many(40u << 20);
 	struct bed_options options = {.bytes = bytes};
 	struct one one;
 	gw_one_begin(&one, state, &options, bytes);
@@ -270,7 +271,7 @@ static void deadlines_under_load(void **state)
 
 static void cancels(void **state)
 {
-	uint32_t bytes = gw_bed_many(40u << 20);
+	uint32_t bytes = gw_many(40u << 20);
 	struct bed_options options = {.bytes = bytes};
 	struct one one;
 	gw_one_begin(&one, state, &options, bytes);
@@ -311,7 +312,7 @@ static void cancels(void **state)
 
 static void closing_cancels(void **state)
 {
-	uint32_t bytes = gw_bed_many(40u << 20);
+	uint32_t bytes = gw_many(40u << 20);
 	struct bed_options options = {.bytes = bytes};
 	struct one one;
 	gw_one_begin(&one, state, &options, bytes);

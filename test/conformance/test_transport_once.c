@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/system/clock.h"
+#include "test/support/many.h"
 #include "test/support/transport_bed.h"
 #include "transport/replay_cache.h"
 #include "transport/service_private.h"
@@ -125,7 +126,7 @@ static void sums_are_exact_under_cut_links(void **state)
 	gw_one_begin(&one, state, &options, 64);
 	memset(&caller, 0, sizeof(caller));
 	caller.one = &one;
-	caller.total = gw_bed_many(CALLS_MAX);
+	caller.total = gw_many(CALLS_MAX);
 	caller.oldest = caller.next = 1;
 	while (caller.oldest <= caller.total) {
 		for (uint64_t turns = gw_below(&seed, 6); turns && caller.oldest <= caller.total; turns--) {

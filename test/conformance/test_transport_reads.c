@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/system/clock.h"
+#include "test/support/many.h"
 #include "test/support/transport_bed.h"
 
 #define LANDING_BYTES (48u << 20)
@@ -143,11 +144,11 @@ static void huge_reads(void **state)
 	gw_bed_readv(one.endpoint, &set, &one.region, one.buffer, &whole, 1);
 	gw_one_wait_ok(&one, &set);
 	assert_memory_equal(one.landing + 3, one.bed.memory + 1, whole.bytes);
-	random_gather(&one, &seed, 64 << 10, gw_bed_many(600), true);
+	random_gather(&one, &seed, 64 << 10, gw_many(600), true);
 	random_gather(&one, &seed, 20 << 20, 2, false);
-	random_gather(&one, &seed, 8, gw_bed_many(50000), true);
-	random_gather(&one, &seed, 8, gw_bed_many(200000), false);
-	random_readv(&one, &seed, gw_bed_many(40000), 16);
+	random_gather(&one, &seed, 8, gw_many(50000), true);
+	random_gather(&one, &seed, 8, gw_many(200000), false);
+	random_readv(&one, &seed, gw_many(40000), 16);
 	gw_one_end(&one);
 }
 

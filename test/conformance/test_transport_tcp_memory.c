@@ -15,6 +15,7 @@
 
 #include "core/system/clock.h"
 #include "test/support/held.h"
+#include "test/support/many.h"
 #include "test/support/rude.h"
 #include "transport/tcp/lender.h"
 
@@ -100,7 +101,7 @@ static void a_connection_that_has_gathered_holds_little(void **state)
 	gw_held_begin();
 	struct rude *rude = rude_begin(state, &options);
 	struct wire_region regions[3];
-	uint32_t count = gw_bed_many(256);
+	uint32_t count = gw_many(256);
 	int *fds = calloc(count, sizeof(*fds));
 	others_are_served(rude);
 	long before = gw_held_bytes();
@@ -139,7 +140,7 @@ static void stalled_readers_hold_a_bounded_amount(void **state)
 	gw_held_begin();
 	struct rude *rude = rude_begin(state, &options);
 	struct wire_region regions[3];
-	uint32_t count = allowed(gw_bed_many(1024)), asks = 2;
+	uint32_t count = allowed(gw_many(1024)), asks = 2;
 	int *fds = calloc(count, sizeof(*fds));
 	others_are_served(rude);
 	long before = gw_held_bytes();

@@ -13,6 +13,7 @@
 
 #include "core/numbers/rng.h"
 #include "core/system/clock.h"
+#include "test/support/many.h"
 #include "test/support/row_take.h"
 #include "test/support/transport_bed.h"
 
@@ -130,7 +131,7 @@ static void rows_land_without_trailers(void **state)
 	uint64_t seed = 1;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct one one;
-		uint32_t reads = gw_bed_many(sizes[i].reads);
+		uint32_t reads = gw_many(sizes[i].reads);
 		reads = reads ? reads : 1;
 		rows_begin(&one, state, sizes[i].bytes, sizes[i].rows, 100 + (uint64_t)reads * (sizes[i].bytes + 5));
 		if (words_are_refused(&one))
@@ -334,8 +335,7 @@ static void never_torn(void **state, uint32_t row_bytes, uint32_t row_count, uin
 	pthread_t threads[2];
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, write_rows, &writers[i]), 0);
-	for (; reads < gw_bed_many(reads_wanted) || !atomic_load(&writers[0].written) ||
-	       !atomic_load(&writers[1].written);
+	for (; reads < gw_many(reads_wanted) || !atomic_load(&writers[0].written) || !atomic_load(&writers[1].written);
 	     reads += batch)
 		read_batch(&one, &seed, batch);
 	atomic_store(&stop, true);
@@ -371,7 +371,7 @@ static void a_write_that_was_acknowledged_is_seen(void **state)
 		rows_begin(&one, state, bytes, 7, 4096);
 		if (words_are_refused(&one))
 			continue;
-		for (uint32_t i = 0, n = gw_bed_many(500); i < n; i++) {
+		for (uint32_t i = 0, n = gw_many(500); i < n; i++) {
 			uint32_t row = (uint32_t)gw_below(&seed, 7);
 			payload_make(payload, bytes, 1000 + i);
 			memcpy(call, &row, 4);

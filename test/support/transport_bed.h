@@ -128,11 +128,6 @@ struct gw_completion gw_one_call(struct one *one, uint16_t op, uint64_t sequence
 /* The connection still serves a small read. */
 void gw_one_read_works(struct one *one);
 
-/* n, or a sixteenth of it in an emulated guest, a half under the address sanitizer, a quarter under the thread
- * sanitizer: for tests that do much of the same, which cost up to a hundred times as much there, and fail for less as
- * well. With GRAPHWIRE_TEST_MANY in the environment (test/soak) it is n. */
-uint32_t gw_bed_many(uint32_t n);
-
 /* The next number of a sequence, in [0, bound). */
 uint64_t gw_below(uint64_t *seed, uint64_t bound);
 

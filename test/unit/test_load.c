@@ -18,6 +18,7 @@
 #include "core/numbers/digest.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/load_bed.h"
+#include "test/support/many.h"
 #include "test/support/scratch.h"
 
 /* ---- the drivers ---- */
@@ -27,12 +28,12 @@ static void test_drivers(void **state)
 	struct load_bed *f = *state;
 	static const enum gw_load_driver drivers[] = {GW_LOAD_AUTO, GW_LOAD_URING, GW_LOAD_PREAD};
 	static const unsigned depths[] = {0, 1, 3}, pieces[] = {0, 4096 * 4, GW_DIGEST_CHUNK};
-	for (int run = 0; run < 3 * 3 * 3 * 2; run++) {
+	for (uint32_t run = 0; run < 3 * 3 * 3 * 2; run += gw_many_step()) {
 		const struct gw_load_options options = {.driver = drivers[run % 3],
 							.queue_depth = depths[run / 3 % 3],
 							.piece_bytes = pieces[run / 9 % 3],
 							.buffered = run / 27 == 1,
-							.verify_threads = (unsigned)run % 4};
+							.verify_threads = run % 4};
 		struct gw_load_stats stats;
 		memset(gw_arena_base(f->arena), 0xee, gw_arena_bytes(f->arena));
 		gw_status status = gw_load(f->arena, f->items, LOAD_BED_ITEMS, &options, &stats);

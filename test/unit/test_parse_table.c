@@ -10,6 +10,7 @@
 
 #include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
+#include "test/support/many.h"
 #include "tools/import/table.h"
 
 /* Reads columns 1 and 2 as ids. Returns the status. The caller frees the values. */
@@ -139,7 +140,7 @@ static void many_rows(void **state)
 	const uint64_t count = 150000;
 	char *text = malloc(count * 64);
 	uint64_t *expected = malloc(count * 16);
-	for (size_t d = 0; d < sizeof(delimiters) / sizeof(delimiters[0]); d++) {
+	for (size_t d = 0; d < sizeof(delimiters) / sizeof(delimiters[0]); d += gw_many_step()) {
 		size_t used = 0;
 		for (uint64_t i = 0; i < count; i++) {
 			struct gw_words words = gw_philox(d, i, 0);
@@ -185,7 +186,7 @@ static void line_ends(void **state)
 	const uint64_t count = 300000;
 	char *text = malloc(count * 32);
 	uint64_t *expected = malloc(count * 16);
-	for (size_t kind = 0; kind < 8; kind++) {
+	for (size_t kind = 0; kind < 8; kind += gw_many_step()) {
 		size_t used = 0;
 		for (uint64_t i = 0; i < count; i++) {
 			struct gw_words words = gw_philox(100 + kind, i, 0);
@@ -218,11 +219,11 @@ static void plain_tables(void **state)
 	const uint64_t count = 120000;
 	char *text = malloc(count * 48);
 	uint64_t *expected = malloc(count * 16), *values, rows;
-	for (int variant = 0; variant < 8; variant++) {
+	for (uint32_t variant = 0; variant < 8; variant += gw_many_step()) {
 		size_t used = 0;
 		uint64_t lines = 0;
 		for (uint64_t i = 0; i < count; i++, lines++) {
-			struct gw_words words = gw_philox((uint64_t)variant, i, 0);
+			struct gw_words words = gw_philox(variant, i, 0);
 			expected[2 * i] = ((uint64_t)words.word[0] << 31 | words.word[1]) >> (words.word[2] % 63);
 			expected[2 * i + 1] = words.word[2] >> (words.word[3] % 32);
 			if (variant < 5 && i == count * 2 / 3) {

@@ -25,6 +25,7 @@
 #include "core/memory/alloc.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/graph_fixture.h"
+#include "test/support/many.h"
 #include "test/support/partition_oracle.h"
 #include "test/support/partition_run.h"
 #include "tools/partition/plan.h"
@@ -261,8 +262,9 @@ static void test_extremes(void **state)
 
 	struct gw_fixture fixture;
 	struct gw_oracle_result result;
-	char out[128];
-	const char *many[] = {"--num-parts=300", "--method=random", NULL};
+	char out[128], parts[32];
+	const char *many[] = {parts, "--method=random", NULL};
+	snprintf(parts, sizeof(parts), "--num-parts=%u", gw_many(300));
 	partition_begin(&fixture, 5, 400);
 	snprintf(out, sizeof(out), "%s/parts", fixture.root);
 	partition_run_ok(fixture.root, fixture.folder, out, many);
