@@ -30,6 +30,13 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: over the subset of dgl alone")
 
 
+def pytest_collection_modifyitems(items):
+    """graphwire.pyg does not use dgl."""
+    for item in items:
+        if item.path.name.startswith("test_pyg"):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="module", params=["memory", "three parts"])
 def source(request, tmp_path_factory):
     """What a loader of PyG gets as data: the test file's DATA, or its graph in three parts."""
