@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Each fuzz target replays its corpus (test/fuzz/corpus/TARGET, which contains every crash ever found), then searches
-# for new inputs for FUZZ_SECONDS (6; test/soak/fuzz.sh: a minute). One target runs on each processor at a time. A crash leaves its input in
+# for new inputs for FUZZ_SECONDS (3; test/soak/fuzz.sh: a minute). One target runs on each processor at a time. A crash leaves its input in
 # build/check/fuzz. An input counts as hanging after a minute: libFuzzer measures wall time, and a process may wait long
 # for a busy processor.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 build fuzz || exit 1
-export FUZZ_SECONDS=${FUZZ_SECONDS:-6} ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+export FUZZ_SECONDS=${FUZZ_SECONDS:-3} ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
 
 one() { # one PROGRAM
 	local target corpus=test/fuzz/corpus/${1##*/} found=build/check/fuzz/${1##*/} status=0
