@@ -3,19 +3,19 @@
 # threads: all of conformance and client, and other programs whose source mentions threads. Two programs read thousands
 # of times on the same threads; the thread sanitizer runs one of the two. test_draw_kinds draws in one thread. Real
 # graphs and test_client_kinds, which use the threads as other programs do, and larger counts are left to
-# test/soak/sanitized.sh, which sets GRAPHWIRE_TEST_MANY. (test_client_kinds runs here over the simulated RDMA device.)
+# test/soak/sanitized.sh, which sets GRAPHWIRE_TEST_MANY. (test_client_kinds runs here over the simulated RDMA device.) So
+# are client programs over the simulated device that use its threads as the remaining ones do.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 
 threaded_regex() {
 	local names
-	local left='_real$|^test_client_kinds$'
+	local left='_real$|^test_client_kinds$|^test_(checkpoint|client_ed|client_link_l|client_node|mutable|tensor_writes|tensors_[fls]).*_fabric$'
 	[ -n "${GRAPHWIRE_TEST_MANY:-}" ] && left='^$'
 	mapfile -t names < <({ find test/conformance test/client test/fabric -name 'test_*.c' ! -name test_transport_reads.c ! -name test_draw_kinds.c; grep -lE 'thread|parallel' test/{unit,oracle}/test_*.c; } |
-		xargs -r -n 1 basename | sed 's/\.c$//' | grep -vE "$left")
-	names+=(test_client_kinds_fabric)
+		xargs -r -n 1 basename | sed 's/\.c$//; p; s/$/_fabric/' | grep -vE "$left")
 	local IFS='|'
-	echo "^(${names[*]:-none})(_fabric)?\$"
+	echo "^(${names[*]:-none})\$"
 }
 
 case $1 in
