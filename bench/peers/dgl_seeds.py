@@ -37,7 +37,14 @@ from pathlib import Path
 
 from dgl_bed import HOSTS, TOP, job_on_hosts, run, two_hosts
 
-PROGRAM = "import runpy, sys\ndel sys.argv[0]\nrunpy.run_path(sys.argv[0], run_name='__main__')\n"
+PROGRAM = """import os, random, runpy, sys
+import dgl, numpy, torch
+seed = int(sys.argv[1]) + 1000 * int(os.environ.get("RANK", 0))
+for sow in (random.seed, numpy.random.seed, torch.manual_seed, dgl.seed):
+    sow(seed)
+del sys.argv[:2]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 RGCN = f"{TOP}/test/adapters/rgcn.py --graph_name g --part_config data/g.json --ip_config ip_config.txt --epochs 10"
 OF_DGL = ("--graph-name g --conf-path data/g.json --ip-config ip_config.txt --dataset none --n-epochs 10 --lr 0.01 "
           "--n-hidden 32 --n-bases 3 --fanout 6,6 --batch-size 60 --sparse-embedding --dgl-sparse --use-self-loop")
@@ -103,7 +110,7 @@ def rgcn(args, system, seed):
 
 
 def storm(args, system, seed):
-    """Likewise. Weights and batches of GraphStorm's programs differ in each run; they have no seed."""
+    """Likewise. GraphStorm's programs have no option for a seed, so program.py sets it."""
     scripts = os.path.dirname(next(Path(one, "graphstorm/run/launch.py") for one in args.dgl.split(":")
                                    if Path(one, "graphstorm").exists()))
     more = "" if system.hosts == 1 else " --ip-config ip_config.txt"
@@ -112,7 +119,7 @@ def storm(args, system, seed):
         words = STORM[task]
         if task == "infer":
             words = words.format(model=next((system.folder / "model").glob("epoch-*")).relative_to(system.folder))
-        text = system.train(f"{scripts}/{words} --part-config data/g.json{more}", args.trainers)
+        text = system.train(f"{seed} {scripts}/{words} --part-config data/g.json{more}", args.trainers)
         score = r"\| Test accuracy: ([0-9.]+)" if task == "infer" else r"best_test_score: \{'\w+': ([0-9.]+)\}"
         yield task, found_in(text, score, r"Epoch \d+ take ([0-9.]+) seconds")
 

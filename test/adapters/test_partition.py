@@ -115,6 +115,23 @@ def test_dgl_graph_book_and_part(tmp_path):
         dgl.distributed.partition_graph(graph, "web", 2, str(tmp_path / "x"), balance_ntypes=torch.arange(NODES))
 
 
+@pytest.mark.skipif(not hasattr(dgl.DGLGraph, "adj_tensors"), reason="the subset makes formats when it needs them")
+@pytest.mark.parametrize("several", (False, True))
+@pytest.mark.parametrize("formats, stored", (
+    (None, {"coo", "csc", "csr"}), (["csc", "csr"], {"coo", "csc", "csr"}), ("csc", {"coo", "csc"}),
+    (["coo"], {"coo", "csc"})))
+def test_formats_of_a_loaded_part(tmp_path, formats, stored, several):
+    """A part's graph begins in the formats in which edges are stored, and finds its edges in the same order."""
+    src, dst = torch.from_numpy(ARRAYS["edges"].T.copy())
+    graph = dgl.heterograph({("a", "to", "a"): (src, dst), ("a", "of", "b"): (dst, src)}, {"a": NODES, "b": NODES}) \
+        if several else graph_of_dgl()
+    dgl.distributed.partition_graph(graph, "web", 2, str(tmp_path), part_method="random", graph_formats=formats)
+    for part in range(2):
+        local = dgl.distributed.load_partition(str(tmp_path / "web.json"), part)[0]
+        assert set(local.formats()["created"]) == stored
+        assert torch.equal(local.edges(form="all")[2], torch.arange(local.num_edges()))
+
+
 def test_a_book_of_a_damaged_json(tmp_path):
     """Its only source is the JSON, which must be unchanged."""
     dgl.distributed.partition_graph(graph_of_dgl(), "web", 2, str(tmp_path / "data"), part_method="random")

@@ -171,13 +171,24 @@ def _ends(graph: graphwire.Graph, book: GraphPartitionBook, part_id: int) -> tup
     return torch.cat(found[0]), torch.cat(found[1])
 
 
+def _create_formats(made: Any, part_config: str, etypes: dict[Canonical, int]) -> None:
+    """Creates the formats of DGL's own graph in which the parts store edges: csc, and csr if they are stored by source.
+    The subset's graphs create theirs when they need them."""
+    if not hasattr(made, "adj_tensors"):
+        return
+    by_source = json.loads(Path(part_config).read_text()).get("transpose", [])
+    for stored in ("csc", "csr") if len(by_source) == len(etypes) else ("csc",):
+        made.adj_tensors(stored)
+
+
 @keywords
 def load_partition(part_config: str, part_id: int, load_feats: bool = True) -> Any:
     """Loads one part: (graph, node features, edge features, book, name, node types, edge types).
 
     The graph has the part's nodes and edges. After the part's nodes, it has the nodes of other parts from which its
     edges start. As in DGL, a graph of several types becomes homogeneous: NID and EID number all types, and NTYPE and
-    ETYPE are the types' numbers. Features are {"type/name": rows}. Raises the errors of load_partition_book.
+    ETYPE are the types' numbers. It begins in the formats in which the parts are stored, and in coo. Features are
+    {"type/name": rows}. Raises the errors of load_partition_book.
     """
     book, name, ntypes, etypes = load_partition_book(part_config, part_id)
     own, edges = book.partid2nids(part_id), book.partid2eids(part_id)
@@ -194,6 +205,7 @@ def load_partition(part_config: str, part_id: int, load_feats: bool = True) -> A
         if not book.is_homogeneous:
             made.ndata[host.NTYPE] = book.map_to_per_ntype(nodes)[0].to(torch.int32)
             made.edata[host.ETYPE] = book.map_to_per_etype(edges)[0].to(torch.int32)
+        _create_formats(made, part_config, etypes)
         features = [_features(graph, book, part_id, of_edges) if load_feats else {} for of_edges in (False, True)]
     return made, features[0], features[1], book, name, list(ntypes), list(etypes)
 
