@@ -1,4 +1,5 @@
-/* Strings of nodes, mainly original ids that are text: reads the range of each string, then its bytes.
+/* Strings of nodes, mainly original ids that are text, and tables of names: reads the range of each string, then its
+ * bytes.
  *
  *   ids -> records (two neighbouring offsets) from their owners -> checked -> room for all bytes
  *       -> ranges of bytes from their owners, neighbouring ranges as one -> strings
@@ -93,7 +94,7 @@ static gw_status read_record(const struct texts_call *call, uint64_t i, uint32_t
 	memcpy(end, record + 8, 8);
 	if (*begin > *end || *end > call->bytes_count[*part])
 		return gw_fail(GW_PROTOCOL,
-			       "part %u: the string of node %lld has the impossible range [%llu, %llu) in %llu bytes",
+			       "part %u: string %lld has the impossible range [%llu, %llu) in %llu bytes",
 			       *part, (long long)call->ids[i], (unsigned long long)*begin, (unsigned long long)*end,
 			       (unsigned long long)call->bytes_count[*part]);
 	return GW_OK;
@@ -268,20 +269,21 @@ static gw_status find_table(struct texts_call *call, const struct gw_array_meta 
 }
 
 /* Finds where offsets and bytes are stored. */
-static gw_status find_strings(struct texts_call *call, uint32_t ntype, const char *name)
+static gw_status find_strings(struct texts_call *call, bool of_edges, uint32_t type, const char *name)
 {
 	const struct gw_graph_meta *meta = call->client->meta;
-	const char *type = meta->ntypes[ntype].name;
-	char offsets[2 * GW_NAME_MAX + 32], bytes[2 * GW_NAME_MAX + 32];
+	const char *folder = of_edges ? meta->etypes[type].folder : meta->ntypes[type].name;
+	char offsets[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32], bytes[GW_EDGE_FOLDER_MAX + GW_NAME_MAX + 32];
 	size_t length = strlen(name), tail = strlen(".names");
 	gw_status status = gw_name_check("name", name);
 	if (status != GW_OK)
 		return status;
-	snprintf(offsets, sizeof(offsets), "node/%s/%s.offsets", type, name);
-	snprintf(bytes, sizeof(bytes), "node/%s/%s.bytes", type, name);
+	snprintf(offsets, sizeof(offsets), "%s/%s/%s.offsets", of_edges ? "edge" : "node", folder, name);
+	snprintf(bytes, sizeof(bytes), "%s/%s/%s.bytes", of_edges ? "edge" : "node", folder, name);
 	bool names = length > tail && strcmp(name + length - tail, ".names") == 0;
 	if (!gw_meta_array(meta, 0, offsets))
-		return gw_fail(GW_NOT_FOUND, "node type %s has no strings \"%s\"%s", type, name,
+		return gw_fail(GW_NOT_FOUND, "%s type %s has no strings \"%s\"%s", of_edges ? "edge" : "node", folder,
+			       name,
 			       strcmp(name, "orig_id") == 0 ? ": its original ids are numbers, a tensor of that name"
 							    : "");
 	status = gw_places_find(call->client, offsets, &call->offsets.places);
@@ -291,22 +293,23 @@ static gw_status find_strings(struct texts_call *call, uint32_t ntype, const cha
 		return status;
 	for (uint32_t p = 0; p < meta->num_parts; p++)
 		call->bytes_count[p] = gw_meta_array(meta, p, bytes)->shape[0];
-	call->offsets.starts = meta->ntypes[ntype].starts;
+	call->offsets.starts = of_edges ? meta->etypes[type].starts : meta->ntypes[type].starts;
 	call->offsets.step = RECORD_BYTES / 2;
 	call->offsets.row_bytes = RECORD_BYTES;
 	return names ? find_table(call, gw_meta_array(meta, 0, offsets)) : GW_OK;
 }
 
-gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *name, const int64_t *ids, uint64_t n,
-			struct gw_texts **out)
+static gw_status texts(struct gw_client *client, bool of_edges, uint32_t type, const char *name, const int64_t *ids,
+		       uint64_t n, struct gw_texts **out)
 {
 	*out = NULL;
 	gw_status status = gw_client_check(client);
 	if (status != GW_OK)
 		return status;
 	uint32_t parts = client->meta->num_parts;
-	if (ntype >= client->meta->num_ntypes)
-		return gw_fail(GW_RANGE, "node type %u of %u", ntype, client->meta->num_ntypes);
+	uint32_t types = of_edges ? client->meta->num_etypes : client->meta->num_ntypes;
+	if (type >= types)
+		return gw_fail(GW_RANGE, "%s type %u of %u", of_edges ? "edge" : "node", type, types);
 	if (n > UINT32_MAX)
 		return gw_fail(GW_LIMIT, "%llu ids in one call: at most 2^32 - 1", (unsigned long long)n);
 	struct texts_call *call = gw_calloc(1, sizeof(*call));
@@ -316,7 +319,7 @@ gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *na
 	call->texts = gw_calloc(1, sizeof(*call->texts));
 	call->link_ops = gw_calloc(parts, sizeof(*call->link_ops));
 	call->bytes_count = gw_calloc(parts, sizeof(*call->bytes_count));
-	status = call->texts && call->link_ops && call->bytes_count ? find_strings(call, ntype, name) : GW_NO_MEMORY;
+	status = call->texts && call->link_ops && call->bytes_count ? find_strings(call, of_edges, type, name) : GW_NO_MEMORY;
 	if (status == GW_OK)
 		status = texts_run(call);
 	if (status == GW_OK)
@@ -331,6 +334,18 @@ gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *na
 	gw_free(call->spans);
 	gw_free(call);
 	return status;
+}
+
+gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *name, const int64_t *ids, uint64_t n,
+			struct gw_texts **out)
+{
+	return texts(client, false, ntype, name, ids, n, out);
+}
+
+gw_status gw_edge_texts(struct gw_client *client, uint32_t etype, const char *name, const int64_t *ids, uint64_t n,
+			struct gw_texts **out)
+{
+	return texts(client, true, etype, name, ids, n, out);
 }
 
 void gw_texts_free(struct gw_texts *texts)

@@ -216,6 +216,10 @@ struct gw_texts {
  * offsets. */
 GW_API gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *name, const int64_t *ids,
 			       uint64_t n, struct gw_texts **out);
+/* As gw_node_texts, for an edge type, which has names of values only: "rel.names" selects the names of relations, and
+ * "NAME.names" those of the values of a feature NAME. */
+GW_API gw_status gw_edge_texts(struct gw_client *client, uint32_t etype, const char *name, const int64_t *ids,
+			       uint64_t n, struct gw_texts **out);
 GW_API void gw_texts_free(struct gw_texts *texts); /* NULL is allowed */
 
 /* Original ids: the ids that nodes have in the input. Either numbers of dtype, or texts. */

@@ -12,6 +12,7 @@ Errors: ValueError for ":" in a new name, and for a name that is too long.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _LONGEST = 64  # bytes of a name in the format
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]")
@@ -48,6 +49,14 @@ def escaped(name: str, what: str = "a name") -> str:
     if len(found) > _LONGEST:
         raise ValueError(f"{what}: {name!r} takes {len(found)} bytes as {found:.80}: at most {_LONGEST}")
     return found
+
+
+def escaped_names(names: Sequence[str]) -> list[str]:
+    """The names of a type, and perhaps of one of its features behind them, each as `escaped` gives it."""
+    kinds = ["a type's name"] * len(names)
+    if len(names) % 2 == 0:  # (type, feature), (source, relation, destination, feature)
+        kinds[-1] = "a feature's name"
+    return [escaped(name, kind) for name, kind in zip(names, kinds)]
 
 
 def escaped_type(name: str) -> str:

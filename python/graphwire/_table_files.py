@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from graphwire import _columns, _npy
+from graphwire._escape import escaped_names
 from graphwire._numbering import Ids, Numbering, Texts, numbers
 from graphwire._table_arguments import Feature, Key, label
 
@@ -101,30 +102,30 @@ class Writer:
     def close(self) -> None:
         """Ends the files, and adds them to the words of `graphwire import`."""
         of, node = label(self._key), isinstance(self._key, str)
+        key = (self._key,) if isinstance(self._key, str) else self._key
         for name, categories in self._categories.items():
             self._rows[name] = categories._rows
-            if node:
-                names = categories.close(self._files.path(""))
-                self._files.add("--node-feature", f"{of}:{name}.names", names, f"names of {name} of {of}")
-            else:
-                categories.close(self._files.path(""))
+            names = categories.close(self._files.path(""))
+            self._files.add("--node-feature" if node else "--edge-feature", (*key, f"{name}.names"), names,
+                            f"names of {name} of {of}")
         for name, rows in self._rows.items():
             if name not in self._categories:
                 rows.close()
-            self._add(name, rows, of, node)
+            self._add(name, rows, key)
         for name, texts in self._texts.items():
             texts.close()
-            self._files.add("--node-feature", f"{of}:{name}", texts.path, f"text {name} of {of}")
+            self._files.add("--node-feature", (*key, name), texts.path, f"text {name} of {of}")
 
-    def _add(self, name: str, rows: _npy.Rows, of: str, node: bool) -> None:
+    def _add(self, name: str, rows: _npy.Rows, key: tuple[str, ...]) -> None:
+        of = ":".join(key)
         mask = rows.kind is not None and rows.kind[0] == np.bool_ and not rows.kind[1]
         if any(one.role == "time" and one.name == name for one in self._features):
-            self._files.add("--edge-time", of, rows.path, f"times of {of}")
-        elif node:
-            self._files.add("--node-mask" if mask else "--node-feature", f"{of}:{name}", rows.path,
+            self._files.add("--edge-time", key, rows.path, f"times of {of}")
+        elif len(key) == 1:
+            self._files.add("--node-mask" if mask else "--node-feature", (*key, name), rows.path,
                             f"node feature {name} of {of}")
         else:
-            self._files.add("--edge-feature", f"{of}:{name}", rows.path, f"edge feature {name} of {of}")
+            self._files.add("--edge-feature", (*key, name), rows.path, f"edge feature {name} of {of}")
 
 
 class Files:
@@ -139,8 +140,16 @@ class Files:
         self._count += 1
         return self._folder / f"{self._count}{end}"
 
-    def add(self, option: str, of: str, path: Path, what: str) -> None:
-        self.words += [option, f"{of}={path}"]
+    def type_name(self, *names: str) -> str:
+        """The names of a type, and of a feature of it, as text for the program. Raises ValueError for a name that
+        cannot be stored."""
+        found = escaped_names(names)
+        self.names.update({one: name for one, name in zip(found, names) if one != name})
+        return ":".join(found)
+
+    def add(self, option: str, of: tuple[str, ...], path: Path, what: str) -> None:
+        """of: the names for type_name."""
+        self.words += [option, f"{self.type_name(*of)}={path}"]
         self.names[str(path)] = what
 
 

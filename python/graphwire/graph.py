@@ -179,7 +179,20 @@ class Graph(OpenedGraph):
         number = self.ntype_number(ntype)
         values = isinstance(name, str) and name.endswith(".names")
         array = ids_module.values_of(ids) if values else ids_module.node_array(self, number, ids, by).copy()
-        return ids_module.node_texts(self, number, array, name)
+        return ids_module.texts(self, False, number, array, name)
+
+    def edge_texts(self, values: Ids, etype: Etype | None = None, *, name: str = "rel.names") -> list[str]:
+        """The names of values of a feature of edges, as a list with one string for each value.
+
+        name: "NAME.names" for the feature NAME, such as the categories of from_tables; "rel.names" for the relations of
+            a knowledge graph, the values of the feature "rel".
+
+        Raises NotFoundError if the edge type or the names do not exist; OutOfRangeError, which names the first value
+        that has no name; ResourceError for 4 GiB of text or more; PeerError and DeadlineError if a server does not
+        answer.
+        """
+        number = self.etype_number(etype)
+        return ids_module.texts(self, True, number, ids_module.values_of(values), name)
 
     # --- Original ids. ---
 

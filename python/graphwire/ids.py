@@ -216,14 +216,15 @@ def values_of(ids: Ids) -> np.ndarray:
     return array.astype(np.int64)
 
 
-def node_texts(graph: OpenedGraph, number: int, array: np.ndarray, name: str) -> list[str]:
-    """The strings of nodes. The array must not change during the call."""
+def texts(graph: OpenedGraph, of_edges: bool, number: int, array: np.ndarray, name: str) -> list[str]:
+    """The strings of a type. The array must not change during the call."""
     client, word = graph._opened(), c_name("name", name)
+    read = lib.gw_edge_texts if of_edges else lib.gw_node_texts
 
     def call() -> list[str]:
         out = ffi.new("struct gw_texts **")
         try:
-            check(lib.gw_node_texts(client.pointer, number, word, _arrays.ids_pointer(array), len(array), out))
+            check(read(client.pointer, number, word, _arrays.ids_pointer(array), len(array), out))
             offsets = ffi.unpack(out[0].offsets, len(array) + 1)
             whole = bytes(ffi.buffer(out[0].bytes, offsets[-1])) if offsets[-1] else b""
             return [os.fsdecode(whole[begin:end]) for begin, end in zip(offsets, offsets[1:])]
@@ -245,6 +246,6 @@ def original_ids(graph: OpenedGraph, ids: Ids, ntype: str | None, etype: Etype |
     array, out = _arrays.own_ids(ids, graph._node_counts[number]), ffi.new("const struct gw_tensor **")
     status = lib.gw_node_tensor(graph._opened().pointer, number, b"orig_id", out)
     if status == lib.GW_NOT_FOUND:  # then they are texts, or do not exist
-        return node_texts(graph, number, array, "orig_id")
+        return texts(graph, False, number, array, "orig_id")
     check(status)
     return _arrays.gather(graph._opened(), out[0], array, graph._torch)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from graphwire import _checks, _progress, _rows
-from graphwire._escape import escaped, escaped_type
+from graphwire._escape import escaped_names, escaped_type
 from graphwire._graph_arrays import Arrays
 from graphwire._graphs import arrays_of
 from graphwire._keywords import keywords
@@ -113,10 +113,7 @@ class _Files:
     def type_name(self, *names: str) -> str:
         """Names in the format's alphabet, joined by ":". Error texts have the original names. Raises ValueError for a
         name with ":"."""
-        kinds = ["a type's name"] * len(names)
-        if len(names) % 2 == 0:  # (type, feature), (source, relation, destination, feature)
-            kinds[-1] = "a feature's name"
-        found = [escaped(name, kind) for name, kind in zip(names, kinds)]
+        found = escaped_names(names)
         self.names.update({one: name for one, name in zip(found, names) if one != name})
         return ":".join(found)
 

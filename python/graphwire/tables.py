@@ -125,12 +125,12 @@ class Tables:
         written = {etype: self._write_edges(files, etype, types[etype], numberings, integers) for etype in self._edges}
         self._renumber(written, numberings, [ntype for ntype, ids in integers.items() if ids.are_numbered()])
         for etype, rows in written.items():
-            files.add("--edges", label(etype), settled(rows, files), f"edges of {label(etype)}")
+            files.add("--edges", etype, settled(rows, files), f"edges of {label(etype)}")
         for ntype, numbering in numberings.items():
             numbering.close()
             path = numbering.write(files.path(""))
-            files.add("--node-feature", f"{ntype}:orig_id", path, f"ids of {ntype}")
-            files.words += ["--num-nodes", f"{ntype}={len(numbering)}"]
+            files.add("--node-feature", (ntype, "orig_id"), path, f"ids of {ntype}")
+            files.words += ["--num-nodes", f"{files.type_name(ntype)}={len(numbering)}"]
         arrow().default_memory_pool().release_unused()
         return files.words, files.names
 

@@ -155,6 +155,8 @@ def test_numpy_alone(parts, tmp_path):
     (lambda g: g.transport(1), IndexError, "no part 1"),
     (lambda g: g.node_texts([1], "paper"), graphwire.NotFoundError, "are numbers"),
     (lambda g: g.node_texts([1], "nix"), graphwire.NotFoundError, "nix"),
+    (lambda g: g.edge_texts([1], "cites"), graphwire.NotFoundError, "no strings \"rel.names\""),
+    (lambda g: g.edge_texts([1], "nix"), graphwire.NotFoundError, "nix"),
     (lambda g: g.restore("absent"), graphwire.NotFoundError, "absent"),
     (lambda g: g.checkpoint("absent", ["nix"]), graphwire.NotFoundError, "no tensors"),
     (lambda g: graphwire.sample(g, [300], [2], ntype="paper"), graphwire.OutOfRangeError, "300"),

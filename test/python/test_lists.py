@@ -8,6 +8,7 @@ import subprocess
 
 import graphwire
 import numpy as np
+import pytest
 from conftest import PROGRAM
 
 NAMES, AGES = ["Ann", "Bob", "Cid"], [20.0, 30.0, 40.0]  # by number
@@ -75,6 +76,25 @@ def test_rows_by_id(tmp_path):
         ids = graph.feature("orig_id")[:].tolist()
         assert sorted(ids) == [5, 1999, 3000] and graph.feature("x")[:].tolist() == ids
         assert graph.node_texts(range(3), name="t") == [str(row) for row in ids]
+
+
+@pytest.mark.parametrize("more", [[], ["--reverse"], ["--undirected"], ["--transpose"]], ids=str)
+def test_names_of_values_of_edges(tmp_path, more):
+    """One table for all edges, also of the reverse type, and in each part."""
+    (tmp_path / "e.csv").write_text("0,1\n1,2\n2,0\n")
+    np.save(tmp_path / "kind.npy", np.array([2, 0, 2]))
+    save_strings(tmp_path / "t.npz", ["a", "", "cé"])
+    with imported(tmp_path / "g", "--from", tmp_path / "e.csv", *more, "--edge-feature",
+                  f"kind={tmp_path / 'kind.npy'}", "--edge-feature", f"kind.names={tmp_path / 't.npz'}") as graph:
+        etypes = graph.etypes
+    subprocess.run([PROGRAM, "partition", tmp_path / "g", "--num-parts", "2", "--method", "random", "--out",
+                    tmp_path / "two"], check=True, capture_output=True)
+    for folder in ("g", "two"):
+        with graphwire.open(tmp_path / folder) as graph:
+            for etype in etypes:
+                kinds = graph.feature("kind", etype=etype)[:]
+                assert set(graph.edge_texts(kinds, etype, name="kind.names")) == {"cé", "a"}
+                assert graph.edge_texts(range(3), etype, name="kind.names") == ["a", "", "cé"]
 
 
 def refusal(*words):

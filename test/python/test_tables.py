@@ -86,7 +86,8 @@ def random_tables(draw, kind):
             {"user": [draw.choice(users) for _ in range(rates)], "film": [draw.choice(films) for _ in range(rates)],
              "stars": [draw.random() * 5 for _ in range(rates)], "when": [draw.randint(-10**9, 10**9)
                                                                          for _ in range(rates)]},
-            {"src": [draw.choice(users) for _ in range(knows)], "dst": [draw.choice(users) for _ in range(knows)]})
+            {"src": [draw.choice(users) for _ in range(knows)], "dst": [draw.choice(users) for _ in range(knows)],
+             "from": [draw.choice(["wörk", "", "school", "a b"]) for _ in range(knows)]})
 
 
 def graph_of(columns, kind, folder, parts=1):
@@ -95,7 +96,8 @@ def graph_of(columns, kind, folder, parts=1):
     tables = graphwire.from_tables(
         {RATES: rates, KNOWS: knows}, {"user": users, "film": films}, id={"user": "id"}, time={RATES: "when"},
         features={"user": {"feat": ["age", "height"], "age": "age"}, "film": ["year", "seen"], RATES: ["stars"]},
-        labels={"user": "town"}, masks={"user": "split"}, text={"user": "bio"}, categories={"film": {"decade": "year"}})
+        labels={"user": "town"}, masks={"user": "split"}, text={"user": "bio"},
+        categories={"film": {"decade": "year"}, KNOWS: {"met at": "from"}})
     return partition(tables, folder / "parts", parts)
 
 
@@ -133,6 +135,18 @@ def check(graph, columns, folder):
         rows = graph.original_ids(everything, etype=etype)
         got = list(zip(rows.tolist(), graph.original_ids(src, etype[0]), graph.original_ids(dst, etype[2])))
         assert sorted(got) == [(row, *ends) for row, ends in enumerate(zip(*(table[name] for name in names)))]
+        if etype == KNOWS and len(rows):
+            met, places = graph.feature("met at", etype=etype)[everything], sorted(set(table["from"]))
+            assert [places[i] for i in met] == [table["from"][row] for row in rows]
+            assert graph.edge_texts(met, etype, name="met at.names") == [table["from"][row] for row in rows]
+            assert graph.edge_texts([], etype, name="met at.names") == []
+            for value in (-1, len(places)):
+                with pytest.raises(graphwire.OutOfRangeError, match=str(value)):
+                    graph.edge_texts([value], etype, name="met at.names")
+        with pytest.raises(graphwire.NotFoundError, match="has no strings"):
+            graph.edge_texts([0], etype, name="bio")
+    with pytest.raises(graphwire.NotFoundError, match="nix"):
+        graph.edge_texts([0], "nix")
     rows = graph.original_ids(np.arange(graph.num_edges(RATES)), etype=RATES)
     assert graph.feature("stars", etype=RATES)[:].tolist() == [rates["stars"][row] for row in rows]
     when = graph.feature("time", etype=RATES)[:]
@@ -156,6 +170,28 @@ def test_random_tables(kind, parts, tmp_path):
         columns = random_tables(draw, kind)
         with graph_of(columns, draw.choice(("arrow", "pandas", "parquet")), tmp_path / str(seed), parts) as graph:
             check(graph, columns, tmp_path)
+
+
+def test_names_with_other_characters(tmp_path):
+    """Of types, columns and categories, for each role of a column."""
+    person, knows = "person/é", ("person/é", ">= 50", "person/é")
+    rows = {"id": [3, 1, 2], "birth year": [1.0, 2.0, 3.0], "home town": ["b", "a", "b"], "c+2B": ["x", "y", "z"]}
+    links = {"src": [1, 2], "dst": [2, 3], "how?": ["v", "u"], "a km": [4.0, 5.0]}
+    tables = graphwire.from_tables(
+        {knows: links}, {person: rows}, features={person: ["birth year"], knows: ["a km"]}, text={person: "c+2B"},
+        categories={person: ["home town"], knows: ["how?"]})
+    with partition(tables, tmp_path / "parts", 2) as graph:
+        assert graph.ntypes == [person] and graph.etypes == [":".join(knows)]
+        at = graph.ids_of(rows["id"], person)
+        assert graph.feature("birth year")[at].tolist() == rows["birth year"]
+        assert graph.node_texts(at, name="c+2B") == rows["c+2B"]
+        assert graph.node_texts(graph.feature("home town")[at], name="home town.names") == rows["home town"]
+        edges = graph.ids_of([0, 1], etype=knows)
+        assert graph.feature("a km", etype=knows)[edges].tolist() == links["a km"]
+        assert graph.edge_texts(graph.feature("how?", etype=knows)[edges], name="how?.names") == links["how?"]
+    with pytest.raises(ValueError, match="a:b"):
+        partition(graphwire.from_tables({knows: links}, {person: {**rows, "a:b": [1, 2, 3]}},
+                                        features={person: ["a:b"]}), tmp_path / "other", 1)
 
 
 @pytest.mark.parametrize("kind", ["text", "sparse"])

@@ -53,11 +53,16 @@ static gw_status features_check_mask(const struct gw_import_feature *feature)
 							  : "node");
 }
 
+static bool ends_in_names(const char *name)
+{
+	size_t bytes = strlen(name), tail = strlen(".names");
+	return bytes > tail && strcmp(name + bytes - tail, ".names") == 0;
+}
+
 /* Whether the strings are a table of names, "label.names", which has any number of rows. */
 static bool is_table_of_names(const struct gw_import_feature *feature)
 {
-	size_t bytes = strlen(feature->name), tail = strlen(".names");
-	return feature->kind == GW_FEATURE_TEXT && bytes > tail && strcmp(feature->name + bytes - tail, ".names") == 0;
+	return feature->kind == GW_FEATURE_TEXT && ends_in_names(feature->name);
 }
 
 gw_status gw_import_feature_add(struct gw_import *im, const struct gw_import_feature *feature)
@@ -121,14 +126,14 @@ static gw_status features_find_owner(struct gw_import *im, const struct gw_impor
 	return gw_fail(GW_NOT_FOUND, "edge type %s:%s:%s does not exist: write SRC:REL:DST:NAME=FILE", src, rel, dst);
 }
 
-/* An archive without a member: strings, one for each node. */
+/* An archive without a member: strings, one for each node, or a table of names. */
 static gw_status open_strings(struct gw_import *im, const char *path, struct gw_import_feature *feature)
 {
 	gw_status status = GW_OK;
-	if (feature->edge || feature->kind != GW_FEATURE_ARRAY)
+	if ((feature->edge && !ends_in_names(feature->name)) || feature->kind != GW_FEATURE_ARRAY)
 		return gw_fail(GW_INVALID,
 			       "feature \"%s\": %s: name a member of the archive: %s:MEMBER. Only nodes have "
-			       "strings",
+			       "strings; edges have names of values, NAME.names",
 			       feature->name, path, path);
 	struct gw_import_strings *strings = gw_import_take(im, 1, sizeof(*strings), &status);
 	if (status == GW_OK)
@@ -451,6 +456,9 @@ static gw_status add_node_feature(struct gw_import *im, const struct gw_import_f
 static gw_status add_edge_feature(struct gw_import *im, const struct gw_import_feature *feature)
 {
 	const struct gw_import_set *set = &im->sets[feature->owner];
+	if (is_table_of_names(feature))
+		return gw_builder_edge_strings(im->builder, set->etype, feature->name, feature->strings->count,
+					       feature->strings->offsets, feature->strings->bytes);
 	struct gw_builder_array array = plain_array(feature);
 	if (array.shape[0] != set->rows)
 		return gw_fail(GW_INVALID, "%s: feature \"%s\" has %llu rows, but there are %llu input edges",

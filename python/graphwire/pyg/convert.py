@@ -22,6 +22,7 @@ from graphwire.graph import Graph
 from graphwire.graph import open as open_graph
 from graphwire.partition import partition_graph
 from graphwire.pyg.names import Attributes, Names
+from graphwire.pyg.rows import stacked
 from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
 
 
@@ -29,12 +30,12 @@ from graphwire.pyg.subgraph import EdgeType, Subgraph, triple
 def to_pyg(batch: Batch, attributes: Attributes | None = None) -> Union[Data, HeteroData]:
     """Converts a mini-batch. Batch.to_pyg documents the arguments, the result and the errors."""
     found = Subgraph(batch, _seed_rows(batch), batch.etypes)
-    hetero = len(found.rows) > 1 or len(found.src) > 1
+    hetero = len(found.num_nodes) > 1 or len(found.ends) > 1
     data: Any = HeteroData() if hetero else Data()
     names = Names(attributes, data)
-    for ntype in found.rows:
+    for ntype in found.num_nodes:
         _node_store(data[ntype] if hetero else data, found, ntype, names)
-    for etype in found.src:
+    for etype in found.ends:
         _edge_store(data[etype] if hetero else data, found, etype, names)
     _add_seeds(data, batch, found, hetero, names)
     return data
@@ -51,14 +52,14 @@ def _seed_rows(batch: Batch) -> dict[str, torch.Tensor]:
 
 
 def _node_store(store: Any, found: Subgraph, ntype: str, names: Names) -> None:
-    store.num_nodes, store.n_id = len(found.rows[ntype]), found.nodes(ntype)
+    store.num_nodes, store.n_id = sum(found.num_nodes[ntype]), found.nodes(ntype)
     store.num_sampled_nodes = found.num_nodes[ntype]
     for name, rows in found.batch.features.get(ntype, {}).items():
-        names.put(store, "features", name, torch.as_tensor(rows)[found.rows[ntype]])
+        names.put(store, "features", name, found.node_rows(ntype, rows))
 
 
 def _edge_store(store: Any, found: Subgraph, etype: EdgeType, names: Names) -> None:
-    store.edge_index = torch.stack([found.src[etype], found.dst[etype]])
+    store.edge_index = found.ends[etype]
     store.e_id = found.edge_rows(etype, lambda edges: edges.edge_ids)
     store.num_sampled_edges = found.num_edges[etype]
     edges = [block.edges[":".join(etype)] for block in found.batch.blocks if ":".join(etype) in block.edges]
@@ -89,10 +90,10 @@ def _add_links(data: Any, batch: Batch, found: Subgraph, hetero: bool, names: Na
         parts = tuple({batch.edge_type: part} for part in parts)
     for etype in parts[0]:
         store = data[triple(etype)] if hetero else data
-        ids, src, dst, negatives = (torch.as_tensor(part[etype]) for part in parts[:4])
-        store.input_id, store.edge_label_index = ids, torch.stack([src, dst])
+        ids, src, dst, negatives = (part[etype] for part in parts[:4])
+        store.input_id, store.edge_label_index = torch.as_tensor(ids), stacked(src, dst)
         if negatives.shape[1]:
-            store.negative_index = negatives
+            store.negative_index = torch.as_tensor(negatives)
         for name, labels in parts[4].get(etype, {}).items():
             names.put(store, "labels", name, torch.as_tensor(labels))
 

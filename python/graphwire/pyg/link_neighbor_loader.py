@@ -19,6 +19,7 @@ from graphwire.pyg.draws import Counts
 from graphwire.pyg.links import Links, Negatives, as_seeds, labels_with_negatives
 from graphwire.pyg.loaders import Loops
 from graphwire.pyg.options import refuse
+from graphwire.pyg.rows import selected, stacked
 from graphwire.pyg.sampler import NeighborSampler, own_sampler
 from graphwire.pyg.sources import Source
 from graphwire.weights import Weight
@@ -108,13 +109,13 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
         links, given, count = self._links, self.input_data, len(index)
         src, dst = self._negatives.added_to(*links.ends(index), generator)
         seeds, src_rows, dst_rows = as_seeds(links.kind, src, dst)
-        input_id = index if given.input_id is None else given.input_id[index]
+        input_id = index if given.input_id is None else selected(given.input_id, index)
         if self._negatives.triplet:
             return seeds, (input_id, src_rows, dst_rows[:count], dst_rows[count:].view(count, -1).squeeze(-1), None)
-        label = None if given.label is None else given.label[index]
+        label = None if given.label is None else selected(given.label, index)
         if self._negatives.binary:
             label = labels_with_negatives(label, count, len(src) - count)
-        return seeds, (input_id, torch.stack([src_rows, dst_rows]), label, None)
+        return seeds, (input_id, stacked(src_rows, dst_rows), label, None)
 
     def _add_seeds(self, data: Any, metadata: tuple[Any, ...]) -> None:
         kind = self._links.kind

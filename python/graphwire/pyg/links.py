@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch_geometric.sampler import NegativeSampling
 
 from graphwire.pyg.original_ids import OriginalIds
+from graphwire.pyg.rows import joined, selected, taken, with_zeros
 from graphwire.pyg.sources import Source
 from graphwire.pyg.subgraph import EdgeType, triple
 
@@ -69,7 +71,10 @@ class Links:
 
     def ends(self, index: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(sources, destinations) of the links at these places, in the graph's ids."""
-        return (self._read[0][index], self._read[1][index]) if self._read else self._every[index]
+        if not self._read:
+            return self._every[index]
+        src, dst = (selected(ends, index) for ends in self._read)
+        return src, dst
 
 
 class _EveryEdge:
@@ -144,8 +149,8 @@ class Negatives:
         more = math.ceil(len(src) * self._amount)
         drawn = [ends.drawn(more, generator) for ends in self._ends]
         if self.binary:
-            src = torch.cat([src, drawn[0]])
-        return src, torch.cat([dst, drawn[-1]]) if drawn else dst
+            src = joined([(src, None), (drawn[0], None)])
+        return src, joined([(dst, None), (drawn[-1], None)]) if drawn else dst
 
 
 class _Ends:
@@ -174,14 +179,14 @@ class _Ends:
         """The graph's ids of `count` nodes, with replacement."""
         if self._sums is None:
             return torch.randint(self._count, (count,), generator=generator)
-        at = torch.rand(count, dtype=torch.float64, generator=generator) * self._sums[-1]
-        return torch.searchsorted(self._sums, at, right=True)
+        at = torch.rand(count, dtype=torch.float64, generator=generator).numpy() * float(self._sums[-1])
+        return torch.from_numpy(np.searchsorted(self._sums.numpy(), at, side="right"))
 
 
 def labels_with_negatives(labels: torch.Tensor | None, links: int, negatives: int) -> torch.Tensor:
     """The labels of links, 1 unless given, with zeros for negatives behind them."""
-    labels = torch.ones(links) if labels is None else labels
-    return torch.cat([labels, labels.new_zeros((negatives, *labels.shape[1:]))])
+    labels = taken(torch.ones(1), np.zeros(links, np.int64)) if labels is None else labels
+    return with_zeros(labels, negatives)
 
 
 def as_seeds(kind: EdgeType, src: torch.Tensor,
@@ -189,8 +194,13 @@ def as_seeds(kind: EdgeType, src: torch.Tensor,
     """(seeds, src_rows, dst_rows): each end once, by node type in ascending order of the graph's ids, and the row of
     each link's ends among the seeds of their types."""
     if kind[0] == kind[2]:
-        seeds, rows = torch.cat([src, dst]).unique(return_inverse=True)
+        seeds, rows = _unique(np.concatenate([src.numpy(), dst.numpy()]))
         return {kind[0]: seeds}, rows[:len(src)], rows[len(src):]
-    sources, src_rows = src.unique(return_inverse=True)
-    targets, dst_rows = dst.unique(return_inverse=True)
+    (sources, src_rows), (targets, dst_rows) = _unique(src.numpy()), _unique(dst.numpy())
     return {kind[0]: sources, kind[2]: targets}, src_rows, dst_rows
+
+
+def _unique(ids: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    """The ids in ascending order, each once, and the row of each. NumPy starts no threads; rows.py says why."""
+    found, rows = np.unique(ids, return_inverse=True)
+    return torch.from_numpy(found), torch.from_numpy(rows)

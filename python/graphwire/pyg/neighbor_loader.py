@@ -18,6 +18,7 @@ from graphwire.pyg.draws import Counts
 from graphwire.pyg.input_nodes import InputNodes
 from graphwire.pyg.loaders import Loops
 from graphwire.pyg.options import refuse
+from graphwire.pyg.rows import selected
 from graphwire.pyg.sampler import NeighborSampler, own_sampler
 from graphwire.pyg.sources import Source, store_of
 from graphwire.weights import Weight
@@ -88,7 +89,7 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
 
     def _asked(self, index: torch.Tensor, generator: torch.Generator) -> Asked:
         ids = self.input_data.input_id
-        return {self._ntype: self._nodes[index]}, (index if ids is None else ids[index], None)
+        return {self._ntype: selected(self._nodes, index)}, (index if ids is None else selected(ids, index), None)
 
     def _add_seeds(self, data: Any, metadata: tuple[Any, ...]) -> None:
         store = store_of(data, self._ntype if self._typed else None)

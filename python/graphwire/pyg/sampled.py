@@ -56,7 +56,7 @@ class Sampled:
         return type(None), ()
 
     def _of_nodes(self, ntype: str, rows: torch.Tensor) -> torch.Tensor:
-        return rows if self._copies is None else rows[self._copies.rows[ntype]]
+        return rows if self._copies is None else self._copies.node_rows(ntype, rows)
 
     def node_rows(self, ntype: str, name: str) -> torch.Tensor:
         """The rows of a feature for the subgraph's nodes."""
@@ -85,7 +85,7 @@ class Sampled:
     def _ends(self, etype: str) -> torch.Tensor:
         """edge_index, [2, edges]. Its rows are used as row and col of the SamplerOutput."""
         if self._copies is not None:
-            return torch.stack([self._copies.src[triple(etype)], self._copies.dst[triple(etype)]])
+            return self._copies.ends[triple(etype)]
         return self._fetched.ends(self._ids.graph.etypes.index(etype))
 
     def given(self, kind: str) -> torch.Tensor | None:

@@ -131,15 +131,17 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         if not typed:
             return self._draws.counted(self._output(found, ntypes[0], self.edge_types[0]))
         return self._draws.counted(HeteroSamplerOutput(
-            node={ntype: self._nodes(found, ntype) for ntype in found.rows}, row=found.src, col=found.dst,
-            edge={etype: _ids(found, etype) for etype in found.src},
+            node={ntype: self._nodes(found, ntype) for ntype in found.num_nodes},
+            row={etype: ends[0] for etype, ends in found.ends.items()},
+            col={etype: ends[1] for etype, ends in found.ends.items()},
+            edge={etype: _ids(found, etype) for etype in found.ends},
             num_sampled_nodes=found.num_nodes, num_sampled_edges=found.num_edges))
 
     def _nodes(self, found: Subgraph, ntype: str) -> torch.Tensor:
         return self._ids.nodes_to_user(ntype, found.nodes(ntype))
 
     def _output(self, found: Subgraph, ntype: str, etype: EdgeType) -> SamplerOutput:
-        return SamplerOutput(node=self._nodes(found, ntype), row=found.src[etype], col=found.dst[etype],
+        return SamplerOutput(node=self._nodes(found, ntype), row=found.ends[etype][0], col=found.ends[etype][1],
                              edge=_ids(found, etype), num_sampled_nodes=found.num_nodes[ntype],
                              num_sampled_edges=found.num_edges[etype])
 

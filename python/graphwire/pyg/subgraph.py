@@ -12,6 +12,8 @@ subgraph, except for the order of nodes and edges within a hop.
 
 Nodes are in the order of hops, seeds first. Each seed has a node of its own: equal seeds share one draw, and each gets
 its own copy of the edges.
+
+NumPy does all of this in the calling thread; rows.py says why.
 """
 
 from __future__ import annotations
@@ -19,57 +21,63 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
+import numpy as np
 import torch
 
 from graphwire.batch import Batch, Edges
+from graphwire.pyg.rows import joined, numbers, taken
 
 EdgeType = tuple[str, str, str]
 _FAR = 127  # the hop of a node that no edge has reached
+_NONE = np.empty(0, np.int64)
 
 
 class Subgraph:
     """The subgraph of all node and edge types.
 
-    rows[ntype]: the row of each of its nodes among batch.nodes[ntype].
-    src[etype], dst[etype]: the ends of its edges, as row numbers of the subgraph.
     num_nodes[ntype], num_edges[etype]: the number in each hop; num_nodes begins with the number of seeds.
-    picked[etype]: for each hop, the positions of the kept edges in their block.
+    ends[etype]: its edges, [2, edges] int64, as row numbers of the subgraph.
     """
 
-    def __init__(self, batch: Batch, seed_rows: Mapping[str, torch.Tensor], etypes: Iterable[str] = ()):
+    def __init__(self, batch: Batch, seed_rows: Mapping[str, Any], etypes: Iterable[str] = ()):
         """etypes: edge types that the subgraph has even without an edge, in addition to those of the batch."""
         self.batch, self.hops = batch, len(batch.blocks)
         names = dict.fromkeys([*etypes, *[name for block in batch.blocks for name in block.edges]])
         self._etypes = {name: triple(name) for name in names}
-        self.rows: dict[str, torch.Tensor] = {}
+        self._rows: dict[str, np.ndarray | None] = {}  # of each node among batch.nodes[ntype]; None: as there
         self.num_nodes: dict[str, list[int]] = {}
-        self.src: dict[EdgeType, torch.Tensor] = {}
-        self.dst: dict[EdgeType, torch.Tensor] = {}
+        self.ends: dict[EdgeType, torch.Tensor] = {}
         self.num_edges: dict[EdgeType, list[int]] = {}
-        self.picked: dict[EdgeType, list[torch.Tensor]] = {}
-        self._found: dict[EdgeType, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+        self._picked: dict[EdgeType, list[np.ndarray | None]] = {}  # of each hop: kept edges of its block; None: all
+        self._found: dict[EdgeType, list[tuple[np.ndarray, np.ndarray]]] = {}  # their ends, as rows of the batch
         reached = self._reached()
         self._seeds = {ntype: _Seeds(rows, int(batch.blocks[-1].num_dst[ntype]))
                        for ntype, rows in seed_rows.items()}
         self._repeat_seeds()
-        numbers = {ntype: self._ordered(ntype, hop) for ntype, hop in reached.items()}
+        places = {ntype: self._ordered(ntype, hop) for ntype, hop in reached.items()}
         for etype, found in self._found.items():
             (source, _, target) = etype
-            self.src[etype] = numbers[source][torch.cat([src for src, _ in found])]
-            self.dst[etype] = torch.cat([self._placed(target, dst, numbers[target]) for _, dst in found])
             self.num_edges[etype] = [len(dst) for _, dst in found]
+            ends = np.empty((2, sum(self.num_edges[etype])), np.int64)
+            begin = 0
+            for src, dst in found:
+                end = begin + len(dst)
+                ends[0, begin:end] = src if places[source] is None else places[source][src]
+                ends[1, begin:end] = self._placed(target, dst, places[target])
+                begin = end
+            self.ends[etype] = torch.from_numpy(ends)
 
-    def _reached(self) -> dict[str, torch.Tensor]:
+    def _reached(self) -> dict[str, np.ndarray]:
         """The hop that reached each node, {node type: [n] int8}. Also stores the kept edges of each hop."""
         batch, seeds = self.batch, self.batch.blocks[-1].num_dst
-        reached = {ntype: torch.full((len(ids),), _FAR, dtype=torch.int8) for ntype, ids in batch.nodes.items()}
+        reached = {ntype: np.full(len(ids), _FAR, np.int8) for ntype, ids in batch.nodes.items()}
         for ntype, count in seeds.items():
             reached[ntype][:count] = 0
         for hop, block in enumerate(reversed(batch.blocks)):
             for name, etype in self._etypes.items():
                 every = hop == 0 or batch.frontier == "new"
-                some, src, dst = _kept(block.edges.get(name), reached[etype[2]], None if every else hop)
-                self.picked.setdefault(etype, []).append(some)
+                some, src, dst = _kept(block.edges.get(name), None if every else reached[etype[2]] == hop)
+                self._picked.setdefault(etype, []).append(some)
                 self._found.setdefault(etype, []).append((src, dst))
                 of_source = reached[etype[0]]
                 of_source[src[of_source[src] > hop + 1]] = hop + 1
@@ -82,41 +90,53 @@ class Subgraph:
             seeds, edges = self._seeds.get(etype[2]), self.batch.blocks[-1].edges.get(":".join(etype))
             if seeds is None or not len(seeds.again) or edges is None:
                 continue
-            more, at = seeds.edges_again(torch.as_tensor(edges.indptr))
+            more, at = seeds.edges_again(numbers(edges.indptr))
             src, dst = found[0]
-            found[0] = torch.cat([src, torch.as_tensor(edges.indices).to(torch.int64)[more]]), torch.cat([dst, -1 - at])
-            self.picked[etype][0] = torch.cat([self.picked[etype][0], more])
+            found[0] = np.concatenate([src, numbers(edges.indices)[more]]), np.concatenate([dst, -1 - at])
+            self._picked[etype][0] = np.concatenate([np.arange(len(src)), more])  # the first hop has all edges
 
-    def _ordered(self, ntype: str, reached: torch.Tensor) -> torch.Tensor:
-        """Sets rows and num_nodes of a type. Returns the subgraph's row number for each row of the batch."""
-        by_hop = [torch.nonzero(reached == hop).flatten() for hop in range(self.hops + 1)]
+    def _ordered(self, ntype: str, reached: np.ndarray) -> np.ndarray | None:
+        """Sets the rows and num_nodes of a type. Returns the subgraph's row number for each row of the batch; None if
+        they are equal."""
+        by_hop = [np.flatnonzero(reached == hop) for hop in range(self.hops + 1)]
         seeds = self._seeds.get(ntype)
         if seeds is not None:
             by_hop[0] = seeds.rows
-        rows = torch.cat(by_hop)
-        self.rows[ntype], self.num_nodes[ntype] = rows, [len(some) for some in by_hop]
-        number = torch.empty(len(reached), dtype=torch.int64)
-        number[rows] = torch.arange(len(rows))
+        rows = np.concatenate(by_hop)
+        self.num_nodes[ntype] = [len(some) for some in by_hop]
+        every = np.arange(len(reached))
+        if np.array_equal(rows, every):
+            self._rows[ntype] = None
+            return None
+        self._rows[ntype] = rows
+        place = np.empty(len(reached), np.int64)
+        place[rows] = np.arange(len(rows))
         if seeds is not None:
-            number[:len(seeds.first)] = seeds.first
-        return number
+            place[:len(seeds.first)] = seeds.first
+        return place
 
-    def _placed(self, ntype: str, rows: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
+    def _placed(self, ntype: str, rows: np.ndarray, place: np.ndarray | None) -> np.ndarray:
         """The subgraph's row numbers of destinations. -1 - i stands for the seed at place i."""
+        if place is None:
+            return rows
         seeds = self._seeds.get(ntype)
         if seeds is None or not len(seeds.again):
-            return number[rows]
-        return torch.where(rows < 0, -1 - rows, number[rows.clamp(min=0)])
+            return place[rows]
+        return np.where(rows < 0, -1 - rows, place[np.maximum(rows, 0)])
 
     def nodes(self, ntype: str) -> torch.Tensor:
         """The global ids of a type's nodes, [n] int64."""
-        return torch.as_tensor(self.batch.nodes[ntype])[self.rows[ntype]]
+        return self.node_rows(ntype, self.batch.nodes[ntype])
+
+    def node_rows(self, ntype: str, rows: Any) -> torch.Tensor:
+        """A copy of rows for the subgraph's nodes. rows: for all nodes of the batch, [n, …]."""
+        return taken(rows, self._rows[ntype])
 
     def edge_rows(self, etype: EdgeType, of: Callable[[Edges], Any]) -> torch.Tensor:
-        """Rows for the subgraph's edges. of(edges): rows for all edges of a block, [edges, …]."""
+        """A copy of rows for the subgraph's edges. of(edges): rows for all edges of a block, [edges, …]."""
         blocks = [block.edges.get(":".join(etype)) for block in reversed(self.batch.blocks)]
-        rows = [torch.as_tensor(of(edges))[some] for edges, some in zip(blocks, self.picked[etype]) if edges]
-        return torch.cat(rows) if rows else torch.empty(0, dtype=torch.int64)
+        rows = [(of(edges), some) for edges, some in zip(blocks, self._picked[etype]) if edges]
+        return joined(rows) if rows else torch.empty(0, dtype=torch.int64)
 
 
 class _Seeds:
@@ -126,20 +146,21 @@ class _Seeds:
     again: the places of the seeds that repeat an earlier seed.
     """
 
-    def __init__(self, rows: torch.Tensor, count: int):
-        self.rows = torch.as_tensor(rows).to(torch.int64)
-        places = torch.arange(len(self.rows))
-        self.first = torch.full((count,), len(self.rows), dtype=torch.int64)
-        self.first.scatter_reduce_(0, self.rows, places, "amin")
+    def __init__(self, rows: Any, count: int):
+        self.rows = numbers(rows).astype(np.int64)
+        places = np.arange(len(self.rows))
+        self.first = np.full(count, len(self.rows), np.int64)
+        found, first = np.unique(self.rows, return_index=True)
+        self.first[found] = first
         self.again = places[self.first[self.rows] != places] if count != len(self.rows) else places[:0]
 
-    def edges_again(self, indptr: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def edges_again(self, indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(positions, places): the edges of the repeated seeds' rows, as positions in the block, and the place of the
         seed at which each copy ends."""
         rows = self.rows[self.again]
         counts = indptr[rows + 1] - indptr[rows]
-        begins = torch.repeat_interleave(indptr[rows] - torch.cumsum(counts, 0) + counts, counts)
-        return begins + torch.arange(len(begins)), torch.repeat_interleave(self.again, counts)
+        begins = np.repeat(indptr[rows] - np.cumsum(counts) + counts, counts)
+        return begins + np.arange(len(begins)), np.repeat(self.again, counts)
 
 
 def triple(name: str) -> EdgeType:
@@ -147,15 +168,15 @@ def triple(name: str) -> EdgeType:
     return source, relation, target
 
 
-def _kept(edges: Edges | None, reached: torch.Tensor,
-          hop: int | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """(positions, sources, destinations) of a block's edges that end at nodes for which PyG draws at this hop. hop
-    None: of all edges."""
+def _kept(edges: Edges | None, wanted: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    """(positions, sources, destinations) of a block's edges that end at wanted nodes. wanted: whether each node is;
+    None: all are, and so are the positions."""
     if edges is None:
-        none = torch.empty(0, dtype=torch.int64)
-        return none, none, none
-    src, dst = torch.as_tensor(edges.indices).to(torch.int64), torch.as_tensor(edges.dst)
-    if hop is None:
-        return torch.arange(len(src)), src, dst
-    some = torch.nonzero(reached[dst] == hop).flatten()
-    return some, src[some], dst[some]
+        return None, _NONE, _NONE
+    rows, counts = np.arange(edges.dst_first, edges.dst_first + edges.num_dst), np.diff(numbers(edges.indptr))
+    src = numbers(edges.indices)
+    if wanted is None:
+        return None, src, np.repeat(rows, counts)
+    some = np.flatnonzero(np.repeat(wanted[rows], counts))
+    counts = counts * wanted[rows]
+    return some, src[some], np.repeat(rows, counts)
