@@ -1,26 +1,22 @@
 #!/usr/bin/env bash
 # Runs clang-tidy and cppcheck on compiled C files, and shellcheck on the scripts.
 #
-# The static analyzer takes nearly all of clang-tidy's time. It goes up to a number of steps in each function, which limits
-# work instead of time, so that the verdict is the same on any machine:
-#
-#   deep    no limit of ours: files that differ from main, up to DEEP_MAX of them
-#   usual   20,000 steps: further ones, and files that include a header which differs from main
-#   few     4,000 steps: all other files, except tests
-#
-# test/soak/lint.sh (LINT_TESTS=1) gives all files, tests too, the usual depth; LINT_DEEP=1 gives them the full depth (half
-# an hour). A clean file is analyzed again only when the file, a header or the configuration changes (build/lint).
+# The static analyzer takes nearly all of clang-tidy's time. It analyzes every file except the tests that have not
+# changed, which test/soak/lint.sh adds (LINT_TESTS=1), with up to NODES steps for each function. This limits work instead
+# of time, so that the verdict is the same on any machine. Files that differ from main, up to DEEP_MAX of them, get the
+# full depth; LINT_DEEP=1 gives the full depth to all files (half an hour). A clean file is analyzed again only when the
+# file, a header or the configuration changes (build/lint).
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
-declare -A nodes=([few]=4000 [usual]=20000)
+NODES=20000
 DEEP_MAX=12
 stamps=build/lint
 mkdir -p "$stamps"
 tidy=$(command -v clang-tidy-14 || command -v clang-tidy) || { not_ok "clang-tidy-14 is missing (Debian 12 and Ubuntu have it)"; exit 1; }
-export tidy
+export tidy NODES
 
-if [ "${1:-}" = --tidy ]; then # --tidy deep|usual|few FILE STAMP: checks one file
+if [ "${1:-}" = --tidy ]; then # --tidy deep|usual FILE STAMP: checks one file
 	arguments=(--quiet --extra-arg=-Wno-unknown-warning-option)
-	[ "$2" = deep ] || for word in -Xclang -analyzer-config -Xclang "max-nodes=${nodes[$2]}"; do
+	[ "$2" = usual ] && for word in -Xclang -analyzer-config -Xclang "max-nodes=$NODES"; do
 		arguments+=("--extra-arg=$word")
 	done
 	preset=dev
@@ -44,32 +40,17 @@ changed() {
 	git diff --name-only "$(git merge-base HEAD main 2>/dev/null || echo HEAD)"
 	git ls-files --others --exclude-standard
 }
-# including FILE…: the sources that include one of these files, as the build knows them.
-including() {
-	ninja -C build/dev -t deps | sed "s# \+$PWD/# #; s#^ \+##" | awk -v names="$*" '
-		BEGIN { split(names, list, " "); for (i in list) wanted[list[i]] }
-		/: #deps / { source = ""; next }
-		source == "" { source = $1 }
-		$1 in wanted { print source }' | sort -u
-}
-differ=$(changed 2>/dev/null | sort -u)
-# shellcheck disable=SC2046 # names without spaces
-concerned=$(including $(grep '\.[ch]$' <<<"$differ") | grep -v '^test/' | grep -xFf <(sources))
-deep=$(grep -xFf <(sources) <<<"$differ" | head -n "$DEEP_MAX")
+deep=$(changed 2>/dev/null | sort -u | grep -xFf <(sources) | head -n "$DEEP_MAX")
 [ -n "${LINT_DEEP:-}" ] && deep=$(sources)
 analyzed() {
-	if [ -n "${LINT_TESTS:-}${LINT_DEEP:-}" ]; then sources; else { sources | grep -v '^test/' && echo "$concerned" && echo "$deep"; } | grep . | sort -u; fi
+	if [ -n "${LINT_TESTS:-}${LINT_DEEP:-}" ]; then sources; else { sources | grep -v '^test/' && echo "$deep"; } | grep . | sort -u; fi
 }
 work=$(
 	analyzed | xargs sha1sum | while read -r sum file; do
-		depth=few stamp=$stamps/$configuration-${sum:0:16}
-		[[ -n ${LINT_TESTS:-} || $'\n'$concerned$'\n' = *$'\n'$file$'\n'* ]] && depth=usual
+		depth=usual stamp=$stamps/$configuration-${sum:0:16}
 		[[ $'\n'$deep$'\n' = *$'\n'$file$'\n'* ]] && depth=deep
-		# A file that is clean in some depth is clean in a smaller one.
-		for clean in deep usual few; do
-			[ -e "$stamp-$clean-${file##*/}" ] && continue 2
-			[ $clean = $depth ] && break
-		done
+		# A file that is clean in full depth is clean in any depth.
+		[ -e "$stamp-deep-${file##*/}" ] || [ -e "$stamp-$depth-${file##*/}" ] && continue
 		printf '%s %s %s\n' "$depth" "$file" "$stamp-$depth-${file##*/}"
 	done | sort
 )
