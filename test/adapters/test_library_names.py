@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,6 +32,24 @@ def g(tmp_path_factory):
     yield opened
     dgl.distributed.kvstore.close_kvstore()
     assert not dgl.distributed.is_initialized()
+
+
+def test_copies_of_a_model(g):
+    """A copy of a model refers to the graph that is open: the folder may be gone, and no part is loaded again."""
+    rows = dgl.distributed.DistEmbedding(30, 2, "copied", init_func=lambda shape, dtype: torch.rand(shape),
+                                         part_policy=g.get_node_partition_policy("a"))
+    folder = Path(g.path).parent
+    folder.rename(folder.with_name("gone"))
+    try:
+        for copied in (copy.copy(g), *copy.deepcopy([g, (g,)])[1]):
+            assert copied.graph is g.graph
+        model = copy.deepcopy({"graph": g, "feature": g.nodes["a"].data["y"], "rows": rows})
+        ids = torch.arange(30)
+        assert torch.equal(model["feature"][ids], g.nodes["a"].data["y"][ids])
+        assert torch.equal(model["rows"].weight[ids], rows.weight[ids])
+        assert model["graph"].num_edges("r") == 200
+    finally:
+        folder.with_name("gone").rename(folder)
 
 
 def test_constants():

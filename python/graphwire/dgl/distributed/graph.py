@@ -134,6 +134,13 @@ class DistGraph(Types):
     def __reduce__(self) -> Any:
         return _again, (self.graph_name, self.graph)
 
+    def __copy__(self) -> DistGraph:
+        """The same object. In one process there is one connection to a graph, or one copy of its parts in memory."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> DistGraph:
+        return self
+
     def __repr__(self) -> str:
         return f"DistGraph({self.graph!r})"
 
