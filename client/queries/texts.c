@@ -93,8 +93,7 @@ static gw_status read_record(const struct texts_call *call, uint64_t i, uint32_t
 	memcpy(begin, record, 8);
 	memcpy(end, record + 8, 8);
 	if (*begin > *end || *end > call->bytes_count[*part])
-		return gw_fail(GW_PROTOCOL,
-			       "part %u: string %lld has the impossible range [%llu, %llu) in %llu bytes",
+		return gw_fail(GW_PROTOCOL, "part %u: string %lld has the impossible range [%llu, %llu) in %llu bytes",
 			       *part, (long long)call->ids[i], (unsigned long long)*begin, (unsigned long long)*end,
 			       (unsigned long long)call->bytes_count[*part]);
 	return GW_OK;
@@ -282,10 +281,9 @@ static gw_status find_strings(struct texts_call *call, bool of_edges, uint32_t t
 	snprintf(bytes, sizeof(bytes), "%s/%s/%s.bytes", of_edges ? "edge" : "node", folder, name);
 	bool names = length > tail && strcmp(name + length - tail, ".names") == 0;
 	if (!gw_meta_array(meta, 0, offsets))
-		return gw_fail(GW_NOT_FOUND, "%s type %s has no strings \"%s\"%s", of_edges ? "edge" : "node", folder,
-			       name,
-			       strcmp(name, "orig_id") == 0 ? ": its original ids are numbers, a tensor of that name"
-							    : "");
+		return gw_fail(
+			GW_NOT_FOUND, "%s type %s has no strings \"%s\"%s", of_edges ? "edge" : "node", folder, name,
+			strcmp(name, "orig_id") == 0 ? ": its original ids are numbers, a tensor of that name" : "");
 	status = gw_places_find(call->client, offsets, &call->offsets.places);
 	if (status == GW_OK)
 		status = gw_places_find(call->client, bytes, &call->bytes);
@@ -299,8 +297,8 @@ static gw_status find_strings(struct texts_call *call, bool of_edges, uint32_t t
 	return names ? find_table(call, gw_meta_array(meta, 0, offsets)) : GW_OK;
 }
 
-static gw_status texts(struct gw_client *client, bool of_edges, uint32_t type, const char *name, const int64_t *ids,
-		       uint64_t n, struct gw_texts **out)
+static gw_status fetch_texts(struct gw_client *client, bool of_edges, uint32_t type, const char *name,
+			     const int64_t *ids, uint64_t n, struct gw_texts **out)
 {
 	*out = NULL;
 	gw_status status = gw_client_check(client);
@@ -319,7 +317,8 @@ static gw_status texts(struct gw_client *client, bool of_edges, uint32_t type, c
 	call->texts = gw_calloc(1, sizeof(*call->texts));
 	call->link_ops = gw_calloc(parts, sizeof(*call->link_ops));
 	call->bytes_count = gw_calloc(parts, sizeof(*call->bytes_count));
-	status = call->texts && call->link_ops && call->bytes_count ? find_strings(call, of_edges, type, name) : GW_NO_MEMORY;
+	status = call->texts && call->link_ops && call->bytes_count ? find_strings(call, of_edges, type, name)
+								    : GW_NO_MEMORY;
 	if (status == GW_OK)
 		status = texts_run(call);
 	if (status == GW_OK)
@@ -339,13 +338,13 @@ static gw_status texts(struct gw_client *client, bool of_edges, uint32_t type, c
 gw_status gw_node_texts(struct gw_client *client, uint32_t ntype, const char *name, const int64_t *ids, uint64_t n,
 			struct gw_texts **out)
 {
-	return texts(client, false, ntype, name, ids, n, out);
+	return fetch_texts(client, false, ntype, name, ids, n, out);
 }
 
 gw_status gw_edge_texts(struct gw_client *client, uint32_t etype, const char *name, const int64_t *ids, uint64_t n,
 			struct gw_texts **out)
 {
-	return texts(client, true, etype, name, ids, n, out);
+	return fetch_texts(client, true, etype, name, ids, n, out);
 }
 
 void gw_texts_free(struct gw_texts *texts)

@@ -205,8 +205,8 @@ static void write_long(char folder[128])
 	gw_builder_ntype_count(builder, ntype, LONG_NODES);
 	assert_int_equal(gw_builder_etype(builder, ntype, "r", ntype, &edges, &etype), GW_OK);
 	assert_int_equal(gw_builder_node_strings(builder, ntype, "orig_id", LONG_NODES, offsets, bytes), GW_OK);
-	assert_int_equal(gw_builder_edge_strings(builder, etype, "kind.names", 3, (const uint64_t[]){0, 1, 1, 3}, "abc"),
-			 GW_OK);
+	assert_int_equal(
+		gw_builder_edge_strings(builder, etype, "kind.names", 3, (const uint64_t[]){0, 1, 1, 3}, "abc"), GW_OK);
 	if (gw_builder_write(builder, folder, &options, &stats) != GW_OK)
 		fail_msg("%s", gw_last_error());
 	gw_builder_destroy(builder);
@@ -225,7 +225,8 @@ static void check_names(struct gw_client *client)
 	gw_texts_free(texts);
 	expect(gw_edge_texts(client, 0, "kind.names", &none, 1, &texts), GW_RANGE, "id 3");
 	expect(gw_edge_texts(client, 1, "kind.names", values, 4, &texts), GW_RANGE, "edge type 1 of 1");
-	expect(gw_edge_texts(client, 0, "orig_id", values, 4, &texts), GW_NOT_FOUND, "edge type n__r__n has no strings");
+	expect(gw_edge_texts(client, 0, "orig_id", values, 4, &texts), GW_NOT_FOUND,
+	       "edge type n__r__n has no strings");
 	expect(gw_node_texts(client, 0, "kind.names", values, 4, &texts), GW_NOT_FOUND, "node type n has no strings");
 	assert_null(texts);
 }
