@@ -531,6 +531,45 @@ def test_types():
         assert isinstance(batch, HeteroData)
 
 
+@pytest.mark.parametrize("kind", [("a", "likes", "b"), ("a", "a"), ["b", "likes", "a"], "a:likes:b"], ids=str)
+def test_links_of_another_type(kind):
+    """The links of a type that the data lacks: held-out relations. The batch gets the type."""
+    data = HeteroData()
+    data["a"].x, data["b"].x = torch.randn(30, 2), torch.randn(20, 2)
+    data["a", "to", "b"].edge_index = torch.stack([torch.randint(0, 30, (90,)), torch.randint(0, 20, (90,))])
+    named = ("a", "to", "a") if kind == ("a", "a") else tuple(kind.split(":") if isinstance(kind, str) else kind)
+    links = torch.randint(0, 20, (2, 7))
+    with from_pyg(data, num_parts=2) as graph:
+        for given_data in (data, graph):
+            for asked in (None, "binary", "triplet"):
+                batch = next(iter(LinkNeighborLoader(given_data, [2, 2], (kind, links), neg_sampling=asked,
+                                                     batch_size=7)))
+                source, target = batch[named[0]], batch[named[2]]
+                rows = (source.src_index, target.dst_pos_index) if asked == "triplet" else (
+                    batch[named].edge_label_index[:, :7])
+                assert torch.equal(torch.stack([source.n_id[rows[0]], target.n_id[rows[1]]]), links)
+                assert torch.equal(batch[named].input_id, torch.arange(7)) and "edge_index" not in batch[named]
+            for wrong in ((kind, None), kind, (("a", "likes", "c"), links), ("likes", links)):
+                with pytest.raises(ValueError, match="no edge type"):
+                    LinkNeighborLoader(given_data, [2], wrong)
+
+
+def test_data_without_edge_types():
+    data = HeteroData()
+    data["a"].x, data["b"].x = torch.arange(30), torch.arange(20) * 2
+    for counts in ([], [2, -1]):
+        for batch in NeighborLoader(data, counts, ("b", torch.arange(5)), batch_size=5):
+            assert batch.node_types == ["a", "b"] and batch.edge_types == []
+            assert torch.equal(batch["b"].x, data["b"].x[:5]) and not len(batch["a"].x)
+            assert batch["b"].num_sampled_nodes == [5] + [0] * len(counts)
+        links = torch.stack([torch.arange(20), torch.arange(20).flip(0)])
+        for batch in LinkNeighborLoader(data, counts, (("a", "b"), links), batch_size=10, neg_sampling="binary"):
+            assert batch.edge_types == [("a", "to", "b")] and "edge_index" not in batch["a", "to", "b"]
+            rows = batch["a", "to", "b"].edge_label_index[:, :10]
+            assert torch.equal(torch.stack([batch["a"].x[rows[0]], batch["b"].x[rows[1]] // 2]),
+                               links[:, batch["a", "to", "b"].input_id])
+
+
 def test_a_fork_and_a_graph_that_closes():
     """A DataLoader's worker that uses a loader opens its own connections."""
     with from_pyg(DATA) as graph:

@@ -177,6 +177,9 @@ class SamplesAhead(DataLoader):
         """Waits for a batch. Returns its SamplerOutput, which has the Sampled as `_sampled`."""
         found = Sampled(started.wait(), self._source.ids)
         out = started.draws.counted(found.output(self._typed))
+        for etype in self._source.hidden:
+            for name in ("row", "col", "edge", "num_sampled_edges"):
+                getattr(out, name).pop(etype)
         out.metadata, out._sampled = started.metadata, found
         return out.to_bidirectional() if self._sampler.subgraph_type == SubgraphType.bidirectional else out
 

@@ -28,7 +28,7 @@ from graphwire.pyg.names import as_attribute, check_names
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.sampled import Output, Sampled
 from graphwire.pyg.stores import FeatureStore, GraphStore
-from graphwire.pyg.subgraph import triple
+from graphwire.pyg.subgraph import EdgeType, triple
 from graphwire.tensor import Tensor
 from graphwire.weights import Weight
 
@@ -81,6 +81,7 @@ class Source:
 
     graph, ids: the graph, and the translation of its ids. typed: whether batches are HeteroData; None: seeds decide.
     rows: what is read with a batch. sampled: the graph that the caller's sampler draws from, or None.
+    hidden: edge types of the graph that batches lack, because the data in memory has no edge type.
     """
 
     def __init__(self, data: Any, ids: str, weight: Weight, custom_cls: Any, sampled: Graph | None = None):
@@ -88,6 +89,7 @@ class Source:
         self.in_memory = isinstance(data, (Data, HeteroData))
         self._store: FeatureStore | None = None
         self.typed: bool | None = None
+        self.hidden: list[EdgeType] = []
         nodes: dict[str, dict[str, str]] = {}
         edges: dict[str, dict[str, str]] = {}
         if self.in_memory:
@@ -95,6 +97,8 @@ class Source:
                 raise ValueError('ids="graph": data in memory has ids of its own; pass a graph, of from_pyg')
             self.graph, self.typed = sampled or _graph_of(data, weight), isinstance(data, HeteroData)
             self.ids = OriginalIds(self.graph, ids)
+            if self.typed and not data.edge_types:
+                self.hidden = [triple(etype) for etype in self.graph.etypes]
         elif isinstance(data, Graph):
             self.graph, self.ids = data, OriginalIds(data, ids)
             self.typed = True if len(data.ntypes) > 1 or len(data.etypes) > 1 else None
@@ -219,6 +223,9 @@ def _edges_only(data: Any) -> Union[Data, HeteroData]:
             raise ValueError("data has no edge_index" + ("" if kind is None else f" of {kind}") + (
                 ": pass graphwire.pyg.from_pyg(data), which reads adj_t" if "adj_t" in store else ""))
         out.edge_index = store.get("edge_index", torch.empty(2, 0, dtype=torch.int64))
+    if isinstance(data, HeteroData) and not data.edge_types and data.node_types:
+        ntype = data.node_types[0]
+        found[ntype, "none", ntype].edge_index = torch.empty(2, 0, dtype=torch.int64)  # a graph has an edge type
     return found
 
 
