@@ -24,8 +24,10 @@ make_venv() {
 	[ "$(cat "$venv/packages" 2>/dev/null)" = "$packages" ] && return
 	rm -rf "$venv"
 	mkdir -p "${log%/*}"
+	# Older versions of pip take twice as long to choose versions.
+	python3 -m venv "$venv" && "$venv/bin/pip" install -q --no-compile 'pip>=24.1' >"$log" 2>&1
 	# shellcheck disable=SC2086 # a list
-	python3 -m venv "$venv" && "$venv/bin/pip" install -q --no-compile $packages >"$log" 2>&1 && echo "$packages" >"$venv/packages"
+	"$venv/bin/pip" install -q --no-compile $packages >"$log" 2>&1 && echo "$packages" >"$venv/packages"
 }
 
 # Builds the program and installs the package; ends the step on failure. Steps that run at the same time wait for the
