@@ -44,9 +44,11 @@ def joined(parts: Sequence[tuple[Any, np.ndarray | None]]) -> torch.Tensor:
         return out
     to, begin = _bytes(out), 0
     for rows, index, count in zip(tensors, indices, counts):
-        if count and index is None:
+        if not count:
+            continue
+        if index is None:
             np.copyto(to[begin:begin + count], _bytes(rows.contiguous()))
-        elif count:  # "clip" writes to `out` directly; all places exist
+        else:  # "clip" writes to `out` directly; all places exist
             np.take(_bytes(rows.contiguous()), index, axis=0, out=to[begin:begin + count], mode="clip")
         begin += count
     return out

@@ -57,12 +57,13 @@ class Subgraph:
         places = {ntype: self._ordered(ntype, hop) for ntype, hop in reached.items()}
         for etype, found in self._found.items():
             (source, _, target) = etype
+            of_source = places[source]
             self.num_edges[etype] = [len(dst) for _, dst in found]
             ends = np.empty((2, sum(self.num_edges[etype])), np.int64)
             begin = 0
             for src, dst in found:
                 end = begin + len(dst)
-                ends[0, begin:end] = src if places[source] is None else places[source][src]
+                ends[0, begin:end] = src if of_source is None else of_source[src]
                 ends[1, begin:end] = self._placed(target, dst, places[target])
                 begin = end
             self.ends[etype] = torch.from_numpy(ends)
