@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# setup.sh DIR [full]: makes everything that the comparison needs in DIR. Existing parts are not made again.
+# setup.sh DIR [full|pyg]: makes everything that the comparison needs in DIR. Existing parts are not made again. "pyg" makes
+# what a comparison with PyTorch Geometric needs: its environments and the R-MAT graph.
 #
 #   DIR/dgl                      virtual environment: dgl 1.1.3 on torch 2.13.0
 #   DIR/pyg                      virtual environment: PyTorch Geometric 2.8.1 on torch 2.13.0, with torch-sparse and torch-scatter
 #                                built from source (twenty minutes of two processors)
+#   DIR/pyglib                   the same with pyg-lib, if $PYG_LIB_SOURCE is a folder with its source and submodules
 #   DIR/gb                       virtual environment: dgl 2.1.0 on torch 2.2.1 for GraphBolt; only with "full" (several GB)
 #   DIR/r20                      R-MAT graph, scale 20 x 16, as indptr.npy and indices.npy
 #   DIR/dgl2                     the same graph in DGL's two METIS parts
@@ -15,7 +17,7 @@ dir=$(mkdir -p "$1" && cd "$1" && pwd)
 say() { printf '%s\n' "setup: $*" >&2; }
 
 # The file "ready" marks a complete environment.
-if [ ! -e "$dir/dgl/ready" ]; then
+if [ "${2:-}" != pyg ] && [ ! -e "$dir/dgl/ready" ]; then
 	say "dgl 1.1.3 on torch 2.13.0 into $dir/dgl (a few minutes)"
 	python3 -m venv "$dir/dgl"
 	"$dir/dgl/bin/pip" install -q torch==2.13.0 'numpy<2' packaging scipy networkx psutil requests tqdm
@@ -36,6 +38,16 @@ if [ ! -e "$dir/pyg/ready" ]; then
 	touch "$dir/pyg/ready"
 fi
 
+if [ -n "${PYG_LIB_SOURCE:-}" ] && [ ! -e "$dir/pyglib/ready" ]; then
+	say "pyg-lib of $PYG_LIB_SOURCE into $dir/pyglib (an hour of two processors: it is compiled)"
+	[ -e "$dir/pyglib/bin/python" ] || cp -a "$dir/pyg" "$dir/pyglib"
+	rm -f "$dir/pyglib/ready"
+	FORCE_CUDA=0 CMAKE_BUILD_PARALLEL_LEVEL=2 "$dir/pyglib/bin/python" -m pip install -q --no-deps --no-build-isolation \
+		"$PYG_LIB_SOURCE"
+	"$dir/pyglib/bin/python" -c 'import torch_geometric.typing as t; assert t.WITH_PYG_LIB'
+	touch "$dir/pyglib/ready"
+fi
+
 if [ "${2:-}" = full ] && [ ! -e "$dir/gb/ready" ]; then
 	say "dgl 2.1.0 with GraphBolt on torch 2.2.1 into $dir/gb (several GB, many minutes)"
 	python3 -m venv "$dir/gb"
@@ -54,8 +66,10 @@ done
 if [ ! -e "$dir/r20/indptr.npy" ]; then # rmat.py writes this file last
 	say "R-MAT scale 20 x 16 into $dir/r20"
 	mkdir -p "$dir/r20"
-	"$dir/dgl/bin/python" "$here/rmat.py" "$dir/r20" 20 16 >&2
+	"$dir/pyg/bin/python" "$here/rmat.py" "$dir/r20" 20 16 >&2
 fi
+
+[ "${2:-}" != pyg ] || exit 0
 
 if [ ! -e "$dir/dgl2/ready" ]; then
 	say "DGL's METIS parts of it into $dir/dgl2 (half a minute, 5 GB of memory)"
