@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import re
@@ -137,8 +138,12 @@ def test_a_program_that_works_there_ends_before(temporary, tmp_path):
 
 def guards_of(path):
     """Processes whose command line has the folder."""
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and
-            os.fsencode(path) in (entry / "cmdline").read_bytes()]
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # the process has ended
+            if os.fsencode(path) in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return found
 
 
 def test_a_folder_that_ends_while_a_program_starts(temporary):
