@@ -22,7 +22,7 @@ status=0
 storm() {
 	local name=$1 script=$2
 	shift 2
-	if timeout 900 "$python" -W ignore -m graphwire.dgl "$run/$script" --part-config g/g.json "$@" >"$name.log" 2>&1; then
+	if timeout 3600 "$python" -W ignore -m graphwire.dgl "$run/$script" --part-config g/g.json "$@" >"$name.log" 2>&1; then
 		echo "ok - graphstorm: $name: $("$python" -W ignore "$bed" scores "$name.log")"
 	else
 		echo "not ok - graphstorm: $name: $(grep -v '^ *$' "$name.log" | tail -n 1)"
@@ -46,7 +46,7 @@ __main__.main()'
 without() {
 	local name=$1 script=$2
 	shift 2
-	if timeout 900 "$python" -W ignore -c "$hidden" "$run/$script" --part-config g/g.json --cf nc.yaml "$@" >"$name.log" 2>&1; then
+	if timeout 3600 "$python" -W ignore -c "$hidden" "$run/$script" --part-config g/g.json --cf nc.yaml "$@" >"$name.log" 2>&1; then
 		echo "ok - graphstorm: $name: $("$python" -W ignore "$bed" scores "$name.log")"
 	else
 		echo "not ok - graphstorm: $name: $(grep -v '^ *$' "$name.log" | tail -n 1)"
@@ -64,7 +64,7 @@ launched() {
 	local name=$1 script=$2
 	shift 2
 	# shellcheck disable=SC2016 # the inner shell expands it
-	if HOME=$PWD timeout 900 unshare --net sh -c 'ip link set lo up && exec "$@"' sh "$python" -W ignore "$launch" --workspace "$PWD" \
+	if HOME=$PWD timeout 3600 unshare --net sh -c 'ip link set lo up && exec "$@"' sh "$python" -W ignore "$launch" --workspace "$PWD" \
 		${GRAPHWIRE_BUILD:+--extra_envs "GRAPHWIRE_BUILD=$GRAPHWIRE_BUILD"} \
 		--num_trainers 2 --num_servers 1 --num_omp_threads 1 --scheduler local --program "$program" --ip_config ip_config.txt \
 		--part_config two/g/g.json "$python $run/$script --part-config two/g/g.json --ip-config ip_config.txt $*" >"$name.log" 2>&1; then
@@ -85,7 +85,13 @@ if [ "$(id -u)" = 0 ]; then
 		--save-prediction-path predictions2
 	[ -e predictions2 ] || { echo "not ok - graphstorm: inference over two servers: no predictions"; status=1; }
 fi
-for least in "node classification over two servers:0.45" "node classification:0.45" "node classification without dgl:0.45" "edge classification:0.6"; do
-	[ ! -e "${least%:*}.log" ] || "$python" "$bed" above "${least%:*}.log" "${least#*:}" || { echo "not ok - graphstorm: ${least%:*} is below ${least#*:}"; status=1; }
+# Link prediction ranks an edge among 100 others; without any training the score would be 0.05.
+for least in "node classification over two servers:0.45" "inference over two servers:0.45" "node classification:0.45" \
+	"inference of nodes:0.45" "node classification without dgl:0.45" "inference without dgl:0.45" "edge classification:0.6" \
+	"link prediction:0.065"; do
+	[ ! -e "${least%:*}.log" ] || "$python" "$bed" above "${least%:*}.log" "${least#*:}" || {
+		echo "not ok - graphstorm: ${least%:*} is below ${least#*:}"
+		status=1
+	}
 done
 exit $status
