@@ -563,11 +563,16 @@ def test_data_without_edge_types():
             assert torch.equal(batch["b"].x, data["b"].x[:5]) and not len(batch["a"].x)
             assert batch["b"].num_sampled_nodes == [5] + [0] * len(counts)
         links = torch.stack([torch.arange(20), torch.arange(20).flip(0)])
+        loops = torch.stack([links[0], links[0]])
+        (batch,) = LinkNeighborLoader(data, counts, (("a", "a"), loops), batch_size=20)
+        assert batch.edge_types == [("a", "to", "a")]
         for batch in LinkNeighborLoader(data, counts, (("a", "b"), links), batch_size=10, neg_sampling="binary"):
             assert batch.edge_types == [("a", "to", "b")] and "edge_index" not in batch["a", "to", "b"]
             rows = batch["a", "to", "b"].edge_label_index[:, :10]
             assert torch.equal(torch.stack([batch["a"].x[rows[0]], batch["b"].x[rows[1]] // 2]),
                                links[:, batch["a", "to", "b"].input_id])
+    with pytest.raises(ValueError, match="there are none"):
+        LinkNeighborLoader(data, [], ("a", "b"))
 
 
 def test_a_fork_and_a_graph_that_closes():

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch_geometric.sampler import NegativeSampling
 
-from graphwire.graph import Graph
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.rows import joined, selected, taken, with_zeros
 from graphwire.pyg.sources import Source
@@ -35,9 +34,9 @@ class Links:
             raise ValueError(f"edge_label_index names a type, and the data has none: {edge_label_index!r:.100}")
         if source.typed and not named:
             raise ValueError("edge_label_index of which type? give a type, or (type, links); there are "
-                             f"{', '.join(graph.etypes)}")
+                             f"{', '.join(source.etypes) or 'none'}")
         self.typed = named
-        self.kind: EdgeType = _kind_of(graph, kind, ends is not None) if named else triple(graph.etypes[0])
+        self.kind: EdgeType = _kind_of(source, kind, ends is not None) if named else triple(graph.etypes[0])
         if ends is None and source.in_memory:
             ends = (data[self.kind] if named else data).edge_index
         if ends is None:
@@ -123,18 +122,19 @@ def _parts_of(given: Any) -> tuple[bool, Any, Any]:
     return False, None, given
 
 
-def _kind_of(graph: Graph, kind: Any, given: bool) -> EdgeType:
+def _kind_of(source: Source, kind: Any, given: bool) -> EdgeType:
     """The edge type of links. kind: "src:rel:dst", or (source, relation, destination), or as PyG's HeteroData takes it,
     its relation, or its ends. given: the links are given, so that their type need not be one of the graph, as in PyG.
     Raises ValueError unless one type fits."""
-    words, etypes = tuple(kind.split(":")) if isinstance(kind, str) else tuple(kind), graph.etypes
+    words, etypes = tuple(kind.split(":")) if isinstance(kind, str) else tuple(kind), source.etypes
     fits = [name for name in etypes if words in (triple(name), triple(name)[1:2], (triple(name)[0], triple(name)[2]))]
     if len(fits) == 1:
         return triple(fits[0])
     words = (words[0], "to", words[1]) if len(words) == 2 and not fits else words
-    if given and len(words) == 3 and {words[0], words[2]} <= set(graph.ntypes):
+    if given and len(words) == 3 and {words[0], words[2]} <= set(source.graph.ntypes):
         return words
-    raise ValueError(f"edge_label_index: {len(fits) or 'no'} edge types {kind!r}; there are {', '.join(etypes)}")
+    raise ValueError(f"edge_label_index: {len(fits) or 'no'} edge types {kind!r}; there are "
+                     f"{', '.join(etypes) or 'none'}")
 
 
 class Negatives:

@@ -81,7 +81,7 @@ class Source:
 
     graph, ids: the graph, and the translation of its ids. typed: whether batches are HeteroData; None: seeds decide.
     rows: what is read with a batch. sampled: the graph that the caller's sampler draws from, or None.
-    hidden: edge types of the graph that batches lack, because the data in memory has no edge type.
+    etypes: the edge types of the data. hidden: those of the graph, if the data in memory has none.
     """
 
     def __init__(self, data: Any, ids: str, weight: Weight, custom_cls: Any, sampled: Graph | None = None):
@@ -111,6 +111,7 @@ class Source:
         else:
             raise TypeError("data is a graphwire.Graph, (FeatureStore, GraphStore) of graphwire.pyg.stores, a Data or "
                             f"a HeteroData, not {type(data).__name__}")
+        self.etypes = [] if self.hidden else self.graph.etypes
         if sampled is not None and sampled is not self.graph:
             raise ValueError(f"neighbor_sampler samples {sampled!r}, and data is of {self.graph!r}")
         self.rows = Rows(self.ids, nodes, edges)
