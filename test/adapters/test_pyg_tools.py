@@ -143,7 +143,7 @@ def test_the_text_is_that_of_pyg(source, ours):
 
 
 def test_data_without_edges():
-    """Data without edge_index is a graph without edges, as in PyG; HeteroData names its edge types."""
+    """Data without edge_index is a graph without edges, as in PyG."""
     data = Data(x=torch.randn(30, 2))
     for batch in NeighborLoader(data, [3, -1], batch_size=8):
         assert torch.equal(batch.x, data.x[batch.n_id]) and batch.num_nodes == batch.batch_size
@@ -152,8 +152,6 @@ def test_data_without_edges():
     for batch in LinkNeighborLoader(data, [3], edge_label_index=links, batch_size=8):
         assert torch.equal(batch.n_id[batch.edge_label_index], links[:, batch.input_id])
         assert batch.num_nodes == batch.edge_label_index.unique().numel()
-    with pytest.raises(ValueError, match="no edge type"):
-        NeighborLoader(HeteroData(paper={"num_nodes": 3}), [2], input_nodes="paper")
 
 
 def test_no_hops(source):
