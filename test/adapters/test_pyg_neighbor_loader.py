@@ -571,7 +571,7 @@ def test_data_without_edge_types():
             rows = batch["a", "to", "b"].edge_label_index[:, :10]
             assert torch.equal(torch.stack([batch["a"].x[rows[0]], batch["b"].x[rows[1]] // 2]),
                                links[:, batch["a", "to", "b"].input_id])
-    with pytest.raises(ValueError, match="there are none"):
+    with pytest.raises(ValueError, match="the data has no edge type"):
         LinkNeighborLoader(data, [], ("a", "b"))
 
 

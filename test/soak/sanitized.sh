@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The sanitizers over all that tests do many times, of which the steps asan and tsan take a part (gw_many).
+# Runs the tests under the sanitizers with all repetitions. The steps asan and tsan run a part of them (gw_many).
 cd "$(dirname "$0")/../.." || exit 1
 export GRAPHWIRE_TEST_MANY=1
 status=0

@@ -179,7 +179,8 @@ static struct {
 	bool starts;                        /* the next thread that is started is the stepped one */
 	atomic_bool now;                    /* the other thread must act */
 	atomic_bool acted;                  /* it has done all that wakes the stepped thread */
-	atomic_bool reached, lost;          /* the chosen instruction; a sleep that nobody would end */
+	atomic_bool reached;                /* the stepped thread has come to the chosen instruction */
+	atomic_bool lost;                   /* it is about to sleep, and no wake would follow */
 	void *(*thread_run)(void *context); /* the stepped thread's function */
 	void *thread_context;
 } stepping;

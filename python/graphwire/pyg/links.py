@@ -33,8 +33,8 @@ class Links:
         if source.typed is False and named:
             raise ValueError(f"edge_label_index names a type, and the data has none: {edge_label_index!r:.100}")
         if source.typed and not named:
-            raise ValueError("edge_label_index of which type? give a type, or (type, links); there are "
-                             f"{', '.join(source.etypes) or 'none'}")
+            raise ValueError("edge_label_index of which type? give a type, or (type, links); "
+                             f"{_known(source.etypes)}")
         self.typed = named
         self.kind: EdgeType = _kind_of(source, kind, ends is not None) if named else triple(graph.etypes[0])
         if ends is None and source.in_memory:
@@ -122,6 +122,10 @@ def _parts_of(given: Any) -> tuple[bool, Any, Any]:
     return False, None, given
 
 
+def _known(etypes: list[str]) -> str:
+    return f"there are {', '.join(etypes)}" if etypes else "the data has no edge type"
+
+
 def _kind_of(source: Source, kind: Any, given: bool) -> EdgeType:
     """The edge type of links. kind: "src:rel:dst", or (source, relation, destination), or as PyG's HeteroData takes it,
     its relation, or its ends. given: the links are given, so that their type need not be one of the graph, as in PyG.
@@ -133,8 +137,7 @@ def _kind_of(source: Source, kind: Any, given: bool) -> EdgeType:
     words = (words[0], "to", words[1]) if len(words) == 2 and not fits else words
     if given and len(words) == 3 and {words[0], words[2]} <= set(source.graph.ntypes):
         return words
-    raise ValueError(f"edge_label_index: {len(fits) or 'no'} edge types {kind!r}; there are "
-                     f"{', '.join(etypes) or 'none'}")
+    raise ValueError(f"edge_label_index: {len(fits) or 'no'} edge types {kind!r}; {_known(etypes)}")
 
 
 class Negatives:
