@@ -381,10 +381,6 @@ class Job:
 
     async def run_trainers(self) -> None:
         """Starts all trainers, and waits until all have ended with status 0."""
-        if self.options.dgl != "off" and command.hides_a_script(self.options.command):
-            print("launch: the command runs as it is: no Python script is seen in it. A script that imports dgl must "
-                  "run as python -m graphwire.dgl SCRIPT, or it waits for DGL's servers (--dgl off: without this line)",
-                  file=sys.stderr, flush=True)
         for attempt in range(_PORT_TRIES):
             port = await self._rendezvous_port()
             self.trainers = {}

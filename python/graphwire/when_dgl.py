@@ -25,10 +25,11 @@ from graphwire._run_program import run_program
 class _Installing(Loader):
     """Executes the installed dgl, if one is there and can be imported, and then installs Graphwire under its names."""
 
-    def __init__(self, original: ModuleSpec | None):
-        self._original = original
+    def __init__(self, original: ModuleSpec | None, watch: _Watch):
+        self._original, self._watch = original, watch
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        self._watch.end()
         if self._original is None or self._original.loader is None:
             return importlib.import_module("graphwire.dgl.subset")
         return self._original.loader.create_module(self._original)
@@ -51,32 +52,41 @@ def install() -> None:
 
 
 class _Watch(MetaPathFinder):
-    """An import hook that finds dgl, once."""
+    """An import hook that finds dgl until dgl is imported. Other packages look for dgl, and do not import it."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
                   ) -> ModuleSpec | None:
         if fullname != "dgl":
             return None
-        sys.meta_path.remove(self)
         original = PathFinder.find_spec(fullname, path)
-        found = ModuleSpec(fullname, _Installing(original), origin=None if original is None else original.origin,
+        found = ModuleSpec(fullname, _Installing(original, self), origin=None if original is None else original.origin,
                            is_package=True)
         if original is not None:
             found.submodule_search_locations = original.submodule_search_locations
         return found
 
+    def end(self) -> None:
+        sys.meta_path[:] = [one for one in sys.meta_path if one is not self]
 
-def watch() -> None:
+
+def watch() -> _Watch:
     """Makes the first import of dgl in this process install Graphwire."""
+    hook = _Watch()
     if "dgl" not in sys.modules:
-        sys.meta_path.insert(0, _Watch())
+        sys.meta_path.insert(0, hook)
+    return hook
+
+
+def finish() -> None:
+    """Ends what install() began, if it was called."""
+    if "graphwire.dgl.__main__" in sys.modules:
+        sys.modules["graphwire.dgl.__main__"].finish()
 
 
 def main() -> None:
     watch()
     run_program(sys.argv[1:], "graphwire.when_dgl")
-    if "graphwire.dgl.__main__" in sys.modules:
-        sys.modules["graphwire.dgl.__main__"].finish()
+    finish()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 # mask of training edges), edge classification, and inference with the saved node classifier; node classification and
 # inference without dgl. Then both over two servers with two trainers each, which deploy/launch.py starts (root). The
 # test runs where a python with graphwire, dgl 1.1.3 and graphstorm 0.5.1 is: $GRAPHSTORM_PYTHON, or python. Else it is
-# skipped. The name of $GRAPHSTORM_PYTHON begins with python, so that the launcher recognizes it.
+# skipped.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 python=${GRAPHSTORM_PYTHON:-python} bed=$PWD/test/soak/graphstorm_bed.py
 launch=$PWD/deploy/launch.py program=${GRAPHWIRE:-$PWD/build/release/graphwire}
