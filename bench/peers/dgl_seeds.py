@@ -71,7 +71,8 @@ class System:
         (self.folder / "site").mkdir(parents=True)
         for folder in dgl.split(":") if dgl else []:
             for one in Path(folder).iterdir():
-                (self.folder / "site" / one.name).symlink_to(one)
+                if not (self.folder / "site" / one.name).exists():  # an earlier folder has precedence
+                    (self.folder / "site" / one.name).symlink_to(one)
         (self.folder / "code").mkdir()
         (self.folder / "code/program.py").write_text(PROGRAM)
         (self.folder / "ip_config.txt").write_text("".join(f"{host} 30050\n" for host in HOSTS[:self.hosts]))
