@@ -17,6 +17,7 @@ from graphwire import _checks
 from graphwire._keywords import keywords
 from graphwire.dgl import host
 from graphwire.dgl.dataloading.blocks import sample_blocks
+from graphwire.dgl.dataloading.compacted import compacted
 from graphwire.dgl.dataloading.exclude import exclude_ids
 from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.fanouts import count
@@ -123,7 +124,6 @@ class EdgePredictionSampler(Sampler):
     def sample(self, g: Any, seed_edges: Any) -> Any:
         """(input nodes, graph of the edges, graph of the negatives, blocks). If negative_sampler is None, the result
         lacks the graph of the negatives."""
-        dgl = host.dgl()
         if isinstance(seed_edges, Mapping):
             seed_edges = {g.to_canonical_etype(etype): ids_tensor(ids, g.num_edges(etype), "seed_edges")
                           for etype, ids in seed_edges.items()}
@@ -131,10 +131,8 @@ class EdgePredictionSampler(Sampler):
             seed_edges = ids_tensor(seed_edges, g.num_edges(), "seed_edges")
         pair = g.edge_subgraph(seed_edges, relabel_nodes=False)
         ids = {etype: pair.edges[etype].data[host.EID] for etype in pair.canonical_etypes}
-        if self.negative_sampler is None:
-            graphs = [dgl.compact_graphs(pair)]
-        else:
-            graphs = dgl.compact_graphs([pair, self._negative_graph(g, seed_edges)])
+        negatives = [] if self.negative_sampler is None else [self._negative_graph(g, seed_edges)]
+        graphs = compacted([pair, *negatives])
         for etype, some in ids.items():
             graphs[0].edges[etype].data[host.EID] = some
         for etype, name in _named(list(ids), self.prefetch_labels):
