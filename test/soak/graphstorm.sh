@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Trains and applies GraphStorm's models over Graphwire, in one process: node classification, link prediction (under the
 # mask of training edges), edge classification, and inference with the saved node classifier; node classification and
-# inference without dgl. Then both over two servers with two trainers each, which deploy/launch.py starts (root). The
-# test runs where a python with graphwire, dgl 1.1.3 and graphstorm 0.5.1 is: $GRAPHSTORM_PYTHON, or python. Else it is
-# skipped.
+# inference without dgl. Then the four tasks over two servers with two trainers each, which deploy/launch.py starts
+# (root). The test runs where a python with graphwire, dgl 1.1.3 and graphstorm 0.5.1 is: $GRAPHSTORM_PYTHON, or python.
+# Else it is skipped.
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 python=${GRAPHSTORM_PYTHON:-python} bed=$PWD/test/soak/graphstorm_bed.py
 launch=$PWD/deploy/launch.py program=${GRAPHWIRE:-$PWD/build/release/graphwire}
@@ -36,7 +36,7 @@ model=$(find model -maxdepth 1 -name 'epoch-*' | head -n 1)
 storm "inference of nodes" gsgnn_np/np_infer_gnn.py --inference --cf nc.yaml --restore-model-path "$model" \
 	--save-prediction-path predictions
 [ -e predictions ] || { echo "not ok - graphstorm: inference of nodes: no predictions"; status=1; }
-storm "link prediction" gsgnn_lp/gsgnn_lp.py --cf lp.yaml --save-embed-path embeddings
+storm "link prediction" gsgnn_lp/gsgnn_lp.py --cf lp.yaml --num-epochs 15 --save-embed-path embeddings
 storm "edge classification" gsgnn_ep/gsgnn_ep.py --cf ec.yaml
 
 # Node classification and inference over the subset of dgl, as where dgl is not installed.
@@ -84,11 +84,13 @@ if [ "$(id -u)" = 0 ]; then
 	launched "inference over two servers" gsgnn_np/np_infer_gnn.py --inference --cf nc.yaml --restore-model-path "$model" \
 		--save-prediction-path predictions2
 	[ -e predictions2 ] || { echo "not ok - graphstorm: inference over two servers: no predictions"; status=1; }
+	launched "link prediction over two servers" gsgnn_lp/gsgnn_lp.py --cf lp.yaml --num-epochs 15
+	launched "edge classification over two servers" gsgnn_ep/gsgnn_ep.py --cf ec.yaml
 fi
 # Link prediction ranks an edge among 100 others; without any training the score would be 0.05.
 for least in "node classification over two servers:0.45" "inference over two servers:0.45" "node classification:0.45" \
 	"inference of nodes:0.45" "node classification without dgl:0.45" "inference without dgl:0.45" "edge classification:0.6" \
-	"link prediction:0.065"; do
+	"link prediction:0.065" "edge classification over two servers:0.6" "link prediction over two servers:0.065"; do
 	[ ! -e "${least%:*}.log" ] || "$python" "$bed" above "${least%:*}.log" "${least#*:}" || {
 		echo "not ok - graphstorm: ${least%:*} is below ${least#*:}"
 		status=1
