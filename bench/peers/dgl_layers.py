@@ -1,5 +1,5 @@
-"""Compares the layers of graphwire.nn and its sparse optimizers with DGL's, with the same weights: values, and gradients
-of inputs and weights, to 1e-5.
+"""Compares the layers of graphwire.nn and its sparse optimizers with DGL's, with the same weights: values, and
+gradients of inputs and weights, to 1e-5.
 
 dgl_layers.py PARTS      PARTS: a graph's folder. Needs a Python with DGL, and graphwire on PYTHONPATH.
                          bench/peers/run layers runs it; test/adapters does so if DGL is installed
@@ -69,7 +69,8 @@ class Weights:
         ours = torch.autograd.grad((found * factors).sum(), [*inputs, *(pair[0] for pair in self.pairs)])
         theirs = torch.autograd.grad((expected * factors).sum(), [*inputs, *(pair[1] for pair in self.pairs)])
         turned = [False] * len(inputs) + [pair[2] for pair in self.pairs]
-        report(f"{name}, gradients", max(share_apart(a.T if turn else a, b) for a, b, turn in zip(ours, theirs, turned)))
+        shares = [share_apart(a.T if turn else a, b) for a, b, turn in zip(ours, theirs, turned)]
+        report(f"{name}, gradients", max(shares))
 
 
 def sage(edges, x):

@@ -10,8 +10,8 @@ import time
 import numpy as np
 
 os.environ["DGLBACKEND"] = "pytorch"
-import dgl  # noqa: E402
-import torch  # noqa: E402
+import dgl
+import torch
 
 
 def main():

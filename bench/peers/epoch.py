@@ -1,11 +1,11 @@
 """Compares epochs of GraphSAGE by several systems: epoch.py RESULTS.jsonl ROUNDS BATCHES load|train NAME=COMMAND…
 
 Each COMMAND starts an epoch_worker.py, which waits for requests. In every round, each worker loads BATCHES
-mini-batches, one worker after the other, and then, with "train", each trains on as many. So other work on the machine affects all
-workers alike. The order is reversed in every second round. A line for each measurement is written to RESULTS. Prints
-the medians, their ratios to the first worker's, and the number of rounds in which the first worker was faster from end
-to end; then loading alone by returned edge, the time from a loader's constructor to its first batch, and the bytes of
-original ids.
+mini-batches, one worker after the other, and then, with "train", each trains on as many. So other work on the machine
+affects all workers alike. The order is reversed in every second round. A line for each measurement is written to
+RESULTS. Prints the medians, their ratios to the first worker's, and the number of rounds in which the first worker was
+faster from end to end; then loading alone by returned edge, the time from a loader's constructor to its first batch,
+and the bytes of original ids.
 """
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def of_edges(workers, firsts):
     rates = {worker.name: [line["batches"] * line["edges_per_batch"] / line["seconds"] / 1e6 for line in worker.lines
                            if line["what"] == "load"] for worker in workers}
     print("\n| loading alone, million edges/s | median | rounds | ratio to " + " | ratio to ".join(rates) +
-          " | processor ms a batch, without its processes | original ids, bytes an edge | constructor to first batch, s |")
+          " | processor ms a batch, without its processes | original ids, bytes an edge"
+          " | constructor to first batch, s |")
     print("|---|---|---|" + "---|" * (len(workers) + 3))
     for worker in workers:
         mine = rates[worker.name]

@@ -103,7 +103,8 @@ class Pyg:
 
     def loss(self, batch):
         rows, edges = batch.x, batch.edge_index
-        sampled = getattr(batch, "num_sampled_nodes", None)  # only with pyg-lib: torch-sparse does not count the nodes of each hop
+        # Only with pyg-lib: torch-sparse does not count the nodes of each hop.
+        sampled = getattr(batch, "num_sampled_nodes", None)
         for number, layer in enumerate(self.layers):
             if sampled is not None:
                 rows, edges, _ = self.trim(number, sampled, batch.num_sampled_edges, rows, edges)
@@ -180,7 +181,8 @@ class Dgl:
         import dgl.distributed
         from dgl.nn import SAGEConv
 
-        dgl.distributed.initialize(os.environ["DGL_IP_CONFIG"])  # in a server, this call returns when the server is stopped
+        # In a server, this call returns when the server is stopped.
+        dgl.distributed.initialize(os.environ["DGL_IP_CONFIG"])
         self.dgl, self.graph = dgl, dgl.distributed.DistGraph("r20", part_config=os.environ["DGL_CONF_PATH"])
         self.own = len(self.graph.get_partition_book().partid2nids(0))
         self.layers = torch.nn.ModuleList(SAGEConv(*pair, "mean") for pair in zip(WIDTHS, WIDTHS[1:]))

@@ -42,7 +42,7 @@ async def main(server, seconds):
             client.close()
 
     listener = await asyncio.start_server(meet, "127.0.0.1", 0)
-    print("127.0.0.1:%d" % listener.sockets[0].getsockname()[1], flush=True)
+    print(f"127.0.0.1:{listener.sockets[0].getsockname()[1]}", flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     os._exit(0)  # no peer is left for the remaining bytes
 
