@@ -10,6 +10,7 @@ import pytest
 import torch
 from conftest import NODES, arrays_of_communities, runner
 from graphwire.dgl.distributed.context import context
+from graphwire.dgl.host import is_installed
 from graphwire.dgl.install import install
 
 dgl = install()
@@ -237,6 +238,7 @@ def test_what_does_not_fit(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(is_installed(), reason="DGL's own Reddit is downloaded even if its files are there")
 def test_the_scripts_own_partitioning(scripts, tmp_path):
     """partition_graph.py, unmodified, with Reddit's files, and train_dist.py on the result, with the subset."""
     reddit = tmp_path / "raw" / "reddit_self_loop"
