@@ -1,51 +1,53 @@
-"""The sitecustomize of a trainer's Python: command.py writes it into a folder of the host and puts the folder into
-PYTHONPATH, if it sees no Python script in the trainers' command (a shell script, a torchrun of the command's own).
-Python imports a module of that name when it starts.
+"""The sitecustomize of the trainers' Pythons, if the launcher sees no Python script in the trainers' command (a shell
+script, a torchrun of the command's own). The launcher sends this file to each host's agent, which writes it into the
+folder of the job, and the command puts the folder into PYTHONPATH (command.py).
 
-    any Python of the command -> import dgl -> graphwire.when_dgl installs Graphwire
+    any Python of the command starts -> it looks for dgl -> graphwire.when_dgl, which waits for an import of dgl
 
-The module imports nothing of Graphwire before that, because it runs in each Python of the job. A sitecustomize of the
-host runs too.
+The file also runs in Pythons that are no trainers. So it imports nothing of Graphwire before a program looks for dgl,
+and old Pythons can read it. A sitecustomize of the host runs too.
 
-Errors: a Python without graphwire prints one line when it imports dgl, and goes on with DGL.
+Errors: a Python that has dgl and cannot import graphwire prints one line and goes on with DGL.
 """
 
-from __future__ import annotations
-
-import atexit
-import os
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import module_from_spec
-from types import ModuleType
 
 
-class _FirstImport:
-    """An import hook that watches for dgl."""
+def _install():  # type: ignore[no-untyped-def]
+    import atexit
+    import os
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
 
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-                  ) -> ModuleSpec | None:
-        if fullname != "dgl" or "graphwire.dgl" in sys.modules:  # graphwire.dgl imports the installed dgl itself
-            return None
-        sys.meta_path[:] = [one for one in sys.meta_path if one is not self]
-        try:
-            from graphwire import when_dgl
-        except ImportError:
-            print(f"graphwire: {sys.executable} imports dgl and has no graphwire: DGL waits for servers of its own; "
-                  "install graphwire there", file=sys.stderr, flush=True)
-            return PathFinder.find_spec(fullname, path, target)
-        atexit.register(when_dgl.finish)
-        return when_dgl.watch().find_spec(fullname, path, target)
+    class FirstLook:
+        """An import hook that waits until a program looks for dgl."""
+
+        def find_spec(self, fullname, path=None, target=None):  # type: ignore[no-untyped-def]
+            if fullname != "dgl" or "graphwire.dgl" in sys.modules:  # graphwire.dgl imports the installed dgl itself
+                return None
+            sys.meta_path[:] = [one for one in sys.meta_path if one is not self]
+            try:
+                from graphwire import when_dgl
+            except ImportError as error:
+                found = [one.find_spec(fullname, path, target) for one in sys.meta_path]
+                spec = next((one for one in found if one is not None), None)
+                if spec is not None:
+                    sys.stderr.write("graphwire: " + sys.executable + " imports dgl and cannot import graphwire (" +
+                                     str(error) + "): DGL waits for servers of its own\n")
+                return spec
+            atexit.register(when_dgl.finish)
+            return when_dgl.watch().find_spec(fullname, path, target)
+
+    def run_the_hosts():  # type: ignore[no-untyped-def]
+        here = os.path.dirname(os.path.abspath(__file__))
+        spec = PathFinder.find_spec("sitecustomize", [one for one in sys.path if os.path.abspath(one) != here])
+        if spec is not None and spec.loader is not None:
+            sys.modules["sitecustomize"] = module = module_from_spec(spec)
+            spec.loader.exec_module(module)
+
+    sys.meta_path.insert(0, FirstLook())
+    run_the_hosts()
 
 
-def _run_the_hosts() -> None:
-    """Runs the sitecustomize that this one hides."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    spec = PathFinder.find_spec("sitecustomize", [one for one in sys.path if os.path.abspath(one) != here])
-    if spec is not None and spec.loader is not None:
-        spec.loader.exec_module(module_from_spec(spec))
-
-
-_run_the_hosts()
-sys.meta_path.insert(0, _FirstImport())
+if sys.version_info[0] > 2:  # noqa: UP036
+    _install()

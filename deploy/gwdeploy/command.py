@@ -4,8 +4,8 @@
     cd code && OMP_X=1 python3 -u -m torch.distributed.run ... train.py --name "a b"
 
 For a script that imports dgl, -m graphwire.dgl comes between torchrun's options and the script. For other programs,
--m graphwire.when_dgl does, in case a module of theirs imports dgl. A command in which no Python script is seen, such as
-a shell script, gets a PYTHONPATH with which each Python of the command does the same.
+-m graphwire.when_dgl does, in case a module of theirs imports dgl. If no Python script is seen in a command, such as a
+shell script, a variable of the environment does the same for each Python that the command starts (at_start.py).
 
 Nothing else in the text changes, so quotes, variables and other syntax of the shell stay as they are.
 """
@@ -13,7 +13,6 @@ Nothing else in the text changes, so quotes, variables and other syntax of the s
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 # Programs that run the command behind their options.
@@ -68,33 +67,14 @@ def runs_under_torchrun(command: str) -> bool:
     return _find(command) is not None
 
 
-def hides_a_script(command: str) -> bool:
-    """Whether the command seems to run a Python script that _find does not see: by a torchrun of its own, by a shell
-    script, or by another program."""
-    shown = re.search(r"\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\.(py|sh)\b", command)
-    return shown is not None and not runs_under_torchrun(command) and "graphwire.dgl" not in command
-
-
 _IMPORTS_DGL = r"^[[:space:]]*(import|from)[[:space:]]+([A-Za-z0-9_., ]*[, ])?dgl([[:space:].,;]|\$)"
 
 
 _HAS_GRAPHWIRE = 'import importlib.util, sys; sys.exit(importlib.util.find_spec("graphwire") is None)'
 
-_UNSEEN = (
-    "launch: no Python script is seen in the command, and $HOME cannot be written to. A script that imports dgl "
-    "must run as python -m graphwire.dgl SCRIPT, or it waits for DGL servers (--dgl off: without this line)"
-)
-
-
-def _watching(command: str) -> str:
-    """Returns the command with a PYTHONPATH by which each Python that it starts watches for dgl. The folder is the
-    host's; trainers that start at the same time write the same file."""
-    module = shlex.quote((Path(__file__).parent / "at_start.py").read_text())
-    return (
-        "{ at_start=~/.graphwire/at_start && mkdir -p $at_start && "
-        f"printf %s {module} >$at_start/$$.new && mv $at_start/$$.new $at_start/sitecustomize.py; }} 2>/dev/null && "
-        f'export PYTHONPATH="$at_start${{PYTHONPATH:+:$PYTHONPATH}}" || echo "{_UNSEEN}" >&2\n{command}'
-    )
+# The sitecustomize of a command in which no Python script is seen, and what puts its folder into PYTHONPATH.
+AT_START = (Path(__file__).parent / "at_start.py").read_text()
+_WATCHING = 'export PYTHONPATH="$GRAPHWIRE_AT_START${PYTHONPATH:+:$PYTHONPATH}"; '
 
 
 def with_dgl(command: str, mode: str) -> str:
@@ -107,11 +87,11 @@ def with_dgl(command: str, mode: str) -> str:
 
     If no script is seen in the command, auto and as-is make each Python that it starts wait for an import of dgl.
     """
-    if mode != "off" and hides_a_script(command):
-        return _watching(command)
     found = _find(command)
-    if not found or mode == "off":
+    if mode == "off":
         return command
+    if not found:
+        return _WATCHING + command
     script = _WORD.match(command, found[0] - 1)
     if not script:
         return command

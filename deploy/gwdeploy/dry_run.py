@@ -10,6 +10,7 @@ from .options import LaunchOptions
 from .process import rank_of, server_words, trainer_commands
 
 _KEY = "job.key"  # printed for the key file, which a launch makes
+_AT_START = "job"  # printed for the folder of at_start.py's sitecustomize, which a launch makes
 _PORT = 29500  # printed for a free port of host 0
 _PROCESSORS = 2  # printed for the number of processors of the host
 
@@ -23,7 +24,8 @@ def _of_host(options: LaunchOptions, hosts: list[Host], host: Host) -> list[str]
     words = server_words(options, host, options.part_config, _KEY)
     server = " ".join(shlex.quote(word) for word in ["graphwire", *words[1:]])
     lines = [_line(options.workspace, environment.of_server(options, len(hosts), host.index), server)]
-    paths = {"PART_CONFIG": options.part_config, "IP_CONFIG": options.ip_config, "KEY_FILE": _KEY, "JOB": "dry-run"}
+    paths = {"PART_CONFIG": options.part_config, "IP_CONFIG": options.ip_config, "KEY_FILE": _KEY, "JOB": "dry-run",
+             "AT_START": _AT_START}
     shared = environment.of_trainers(options, len(hosts), paths, _PROCESSORS * options.num_trainers)
     for local, text in trainer_commands(options, hosts, host, _PORT):
         env = dict(shared)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 import secrets
 import sys
@@ -292,6 +293,7 @@ class Job:
             log_bytes=self.options.log_bytes,
             logs_kept=self.options.keep_logs,
             ip_config=text_of(self.hosts),
+            sitecustomize=command.AT_START,
         )
 
     async def _ask_graph(self, agent: Agent) -> Event:
@@ -421,6 +423,7 @@ class Job:
         paths = {
             "PART_CONFIG": self._path(agent, self.options.part_config),
             "IP_CONFIG": str(agent.setup["ip_config"]),
+            "AT_START": os.path.dirname(agent.setup["ip_config"]),
             "KEY_FILE": self._key_file(agent),
             "NAME": self.kept.name if self.kept else server_name(self.options, self.graph),
             "JOB": self.name,

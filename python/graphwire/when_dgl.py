@@ -16,7 +16,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from graphwire._run_program import run_program
@@ -58,7 +58,8 @@ class _Watch(MetaPathFinder):
                   ) -> ModuleSpec | None:
         if fullname != "dgl":
             return None
-        original = PathFinder.find_spec(fullname, path)
+        others = [finder.find_spec(fullname, path, target) for finder in sys.meta_path if finder is not self]
+        original = next((spec for spec in others if spec is not None), None)
         found = ModuleSpec(fullname, _Installing(original, self), origin=None if original is None else original.origin,
                            is_package=True)
         if original is not None:

@@ -42,9 +42,12 @@ def test_through_a_package(tmp_path, runner):
 def at_start(folder, *words, first=""):
     """Runs Python in a shell script, where the launcher does not see it."""
     (folder / "train.sh").write_text(shlex.join([sys.executable, "-W", "ignore", *words]))
+    (folder / "job").mkdir()
+    (folder / "job" / "sitecustomize.py").write_text(command.AT_START)  # as the agent does
     path = os.pathsep.join(filter(None, [first, os.environ.get("PYTHONPATH", "")]))
     return subprocess.run(["sh", "-c", command.with_dgl("sh ./train.sh", "auto")], cwd=folder, capture_output=True,
-                          text=True, timeout=120, env={**os.environ, "HOME": str(folder), "PYTHONPATH": path})
+                          text=True, timeout=120, env={**os.environ, "GRAPHWIRE_AT_START": str(folder / "job"),
+                                                       "PYTHONPATH": path})
 
 
 @pytest.mark.parametrize("words", [["-c", LOOKS + OPENS], ["-m", "graphwire.dgl", "train.py"]], ids=["-c", "-m"])
@@ -55,24 +58,59 @@ def test_each_python_of_a_command(tmp_path, words):
     assert "opened by graphwire.dgl.distributed.graph " in done.stdout, done.stderr
 
 
-def test_a_host_has_a_sitecustomize(tmp_path):
-    """It runs as before; and a Python that imports no dgl imports nothing of Graphwire."""
-    (tmp_path / "its").mkdir()
-    (tmp_path / "its" / "sitecustomize.py").write_text("import sys\nsys.customized = __name__, __file__\n")
-    done = at_start(tmp_path, "-c", "import sys\nprint(sys.customized, [x for x in sys.modules if 'graphwire' in x])",
+@pytest.mark.parametrize("its", ["import sys\nsys.customized = __name__, __file__\n", "raise ValueError('its own')\n",
+                                 "package", "import sys\nsys.customized = sys.modules[__name__].__file__\n"],
+                         ids=["module", "raises", "package", "itself"])
+def test_a_host_has_a_sitecustomize(tmp_path, its):
+    """It runs as before, once; and a Python that imports no dgl imports nothing of Graphwire, and waits for dgl."""
+    place = tmp_path / "its" / "sitecustomize.py"
+    place.parent.mkdir()
+    if its == "package":
+        place = place.with_suffix("") / "__init__.py"
+        place.parent.mkdir()
+        (place.parent / "part.py").write_text("import sys\nsys.customized = __file__\n")
+        its = "from . import part\n"
+    place.write_text(f"print('runs')\n{its}")
+    done = at_start(tmp_path, "-c", "import sys, sitecustomize\nprint(getattr(sys, 'customized', ''))\n"
+                    "print([x for x in sys.modules if 'graphwire' in x], type(sys.meta_path[0]).__name__)",
                     first=str(tmp_path / "its"))
-    assert done.stdout == f"('sitecustomize', '{tmp_path / 'its' / 'sitecustomize.py'}') []\n", done.stderr
+    lines = done.stdout.splitlines()
+    if "raise" in its:  # Python reports the error; import finds no module
+        assert "its own" in done.stderr and lines[:1] == ["runs"]
+    else:
+        assert str(tmp_path / "its" / "sitecustomize") in lines[1]
+        assert (lines[0], lines[2], done.stderr) == ("runs", "[] FirstLook", "")
 
 
 def test_a_python_without_graphwire(tmp_path):
-    """One line reports it, and the program goes on with the dgl that it has."""
-    (tmp_path / "its" / "dgl").mkdir(parents=True)
-    (tmp_path / "its" / "dgl" / "__init__.py").write_text("own = 1\n")
-    (tmp_path / "its" / "graphwire").mkdir()
-    (tmp_path / "its" / "graphwire" / "__init__.py").write_text("")  # has no when_dgl
-    done = at_start(tmp_path, "-c", "import dgl; print(dgl.own)",
-                    first=str(tmp_path / "its"))
-    assert done.stdout == "1\n" and "has no graphwire" in done.stderr and len(done.stderr.splitlines()) == 1
+    """If it has dgl, one line reports it, and the program goes on with this dgl. If it has none, nothing is printed."""
+    its = tmp_path / "its"
+    (its / "graphwire").mkdir(parents=True)
+    (its / "graphwire" / "__init__.py").write_text("")  # has no when_dgl
+    if not is_installed():
+        done = at_start(tmp_path, "-c", LOOKS.replace("assert", "assert not"), first=str(its))
+        assert (done.returncode, done.stderr) == (0, "")
+        (tmp_path / "job" / "sitecustomize.py").unlink()
+        (tmp_path / "job").rmdir()
+    (its / "dgl").mkdir()
+    (its / "dgl" / "__init__.py").write_text("own = 1\n")
+    done = at_start(tmp_path, "-c", "import dgl; print(dgl.own)", first=str(its))
+    assert done.stdout == "1\n" and "cannot import graphwire" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_an_editable_dgl(tmp_path):
+    """A finder of another package's finds dgl, as after pip install --editable."""
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "__init__.py").write_text("raise OSError('it is this one')\n")
+    (tmp_path / "train.py").write_text(f"""import sys
+from importlib.util import spec_from_file_location
+class Editable:
+    def find_spec(name, path=None, target=None):
+        return spec_from_file_location("dgl", {str(tmp_path / 'source' / '__init__.py')!r}) if name == "dgl" else None
+sys.meta_path.insert(1, Editable)
+{OPENS}""")
+    done = run(tmp_path, "graphwire.when_dgl", "train.py")
+    assert "cannot be imported (it is this one)" in done.stderr
 
 
 def test_without_dgl_nothing_is_imported(tmp_path):

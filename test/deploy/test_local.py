@@ -158,6 +158,13 @@ class Local(unittest.TestCase):
         for rank in range(4):
             self.assertIn(f'rank {rank} of 4, a  "b"', result.stdout)
 
+    def test_a_python_in_a_shell_script_waits_for_dgl(self) -> None:
+        (self.work / "train.sh").write_text('exec python3 -c "import sys; print(type(sys.meta_path[0]).__name__)"\n')
+        for mode, count in (("auto", 4), ("off", 0)):
+            result = self.launch("--num_trainers", "2", "--dgl", mode, "cd .; sh ./train.sh")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertEqual(result.stdout.count("FirstLook"), count, result.stdout)
+
     def test_stat_and_doctor_find_the_servers_too(self) -> None:
         result = self.launch(
             *("--num_trainers", "1", "--mutable", "feat"),

@@ -269,31 +269,23 @@ class Command(unittest.TestCase):
                 self.assertEqual(self.wrapped(text), text)
 
     def test_scripts_that_are_not_seen(self) -> None:
-        """Each Python of the command runs the launcher's sitecustomize. Where it cannot be written, a line says so. The
-        command keeps its directory, its PYTHONPATH and its status."""
-        for text in ("python3 t.py", "graphwire epoch", "python3 -c 'print(1)'", "torchrun -m graphwire.dgl t.py"):
-            self.assertFalse(command.hides_a_script(text), text)
-        for text in ("torchrun t.py", "./train.sh", "mypython t.py --x", "python3 -m torch.distributed.run t.py"):
-            self.assertTrue(command.hides_a_script(text), text)
-            self.assertEqual(command.with_dgl(text, "off"), text)
+        """Each Python of the command finds the launcher's sitecustomize first. The command keeps its PYTHONPATH, its
+        arguments, its line numbers and its status."""
         with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "train.sh").write_text('echo "$PWD $PYTHONPATH"; exit 3\n')
-            Path(folder, "file").touch()
-            for home in ("home", "file", ""):
-                for mode, path in (("auto", ""), ("auto", "/own"), ("as-is", "/own")):
-                    with self.subTest(home=home, mode=mode, path=path):
-                        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": path}
-                        if home:
-                            environment["HOME"] = f"{folder}/{home}"
-                        else:
-                            mode = "off"
-                        run = subprocess.run(["sh", "-c", command.with_dgl("cd . && sh ./train.sh", mode)], cwd=folder,
-                                             capture_output=True, text=True, env=environment)
-                        its = f"{folder}/home/.graphwire/at_start" if home == "home" else ""
-                        self.assertEqual(run.stdout, f"{folder} {':'.join(filter(None, [its, path]))}\n")
-                        self.assertEqual(("is seen in the command" in run.stderr, run.returncode), (home == "file", 3))
-            self.assertEqual([one.name for one in Path(folder, "home/.graphwire/at_start").iterdir()],
-                             ["sitecustomize.py"])
+            Path(folder, "train.sh").write_text('echo "$PYTHONPATH" "$@"; exit 3\n')
+            for text, said in (("sh ./train.sh 'a b'", "a b"), ("# x\ncd . && X=1 sh ./train.sh 1", "1"),
+                               ("(sh train.sh); exit 3", ""), ("bash train.sh graphwire.dgl", "graphwire.dgl"),
+                               ("cat <<END >f; sh train.sh\nEND", "")):
+                for mode, its in (("auto", "/job dir"), ("as-is", "/job dir"), ("off", "")):
+                    for own in ("", "/own"):
+                        with self.subTest(text=text, mode=mode, own=own):
+                            env = {"PATH": os.environ["PATH"], "PYTHONPATH": own, "GRAPHWIRE_AT_START": "/job dir"}
+                            run = subprocess.run(["sh", "-c", command.with_dgl(text, mode)], cwd=folder, text=True,
+                                                 capture_output=True, env=env)
+                            path = ":".join(filter(None, [its, own]))
+                            self.assertEqual((run.stdout.strip(), run.stderr, run.returncode),
+                                             (f"{path} {said}".strip(), "", 3))
+        self.assertEqual(command.with_dgl("./x", "auto").count("\n"), 0)
 
     def test_the_shell_hands_quotes_to_the_script(self) -> None:
         """Compared with the shell itself, with a Python whose torchrun prints its arguments."""

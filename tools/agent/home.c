@@ -3,6 +3,7 @@
  * servers stay.
  *
  *   agent-PID/key, ip_config, mark   one job; the mark names the job (left.c)
+ *   agent-PID/sitecustomize.py       for the Pythons of trainers, as the launcher sent it
  *   server-PORT.json                 one server (record.c)
  *
  * A job's worker or guardian removes its folder. If both were killed, the agent of the next job removes it when no

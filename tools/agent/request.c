@@ -1,7 +1,7 @@
 /* The launcher's requests: a line of JSON with "op", answered by a line with "event". A failed request is answered by
  * {"event":"failed","op":...,"text":...}; the launcher decides whether the job continues.
  *
- *   setup     the job: workspace, logs, ip_config; must come before all of the following
+ *   setup     the job: workspace, logs, ip_config, the trainers' sitecustomize; must come before all of the following
  *   key       the key of the job, for its servers and trainers
  *   graph     the graph that a part config of this host describes
  *   servers   the servers on record here, with the keys of kept servers
@@ -129,11 +129,14 @@ static gw_status request_setup(struct gw_agent *agent, const json_t *request)
 {
 	char path[GW_AGENT_PATH_MAX + 16];
 	const char *hosts = request_text(request, "ip_config");
+	const char *sitecustomize = request_text(request, "sitecustomize");
 	if (agent->set_up)
 		return gw_fail(GW_INVALID, "setup may come only once");
 	gw_status status = request_take_job(agent, request);
 	if (status == GW_OK && hosts)
 		status = gw_agent_file_write(agent->folder, "ip_config", hosts, strlen(hosts));
+	if (status == GW_OK && sitecustomize)
+		status = gw_agent_file_write(agent->folder, "sitecustomize.py", sitecustomize, strlen(sitecustomize));
 	if (status != GW_OK)
 		return status;
 	agent->set_up = true;
