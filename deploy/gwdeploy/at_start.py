@@ -22,6 +22,8 @@ def _install():  # type: ignore[no-untyped-def]
     class FirstLook:
         """An import hook that waits until a program looks for dgl."""
 
+        watches_dgl = True
+
         def find_spec(self, fullname, path=None, target=None):  # type: ignore[no-untyped-def]
             if fullname != "dgl" or "graphwire.dgl" in sys.modules:  # graphwire.dgl imports the installed dgl itself
                 return None
@@ -29,8 +31,9 @@ def _install():  # type: ignore[no-untyped-def]
             try:
                 from graphwire import when_dgl
             except ImportError as error:
-                found = [one.find_spec(fullname, path, target) for one in sys.meta_path]
-                spec = next((one for one in found if one is not None), None)
+                others = [one for one in sys.meta_path if hasattr(one, "find_spec")]
+                specs = (finder.find_spec(fullname, path, target) for finder in others)
+                spec = next((one for one in specs if one is not None), None)
                 if spec is not None:
                     sys.stderr.write("graphwire: " + sys.executable + " imports dgl and cannot import graphwire (" +
                                      str(error) + "): DGL waits for servers of its own\n")

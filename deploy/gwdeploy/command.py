@@ -4,8 +4,8 @@
     cd code && OMP_X=1 python3 -u -m torch.distributed.run ... train.py --name "a b"
 
 For a script that imports dgl, -m graphwire.dgl comes between torchrun's options and the script. For other programs,
--m graphwire.when_dgl does, in case a module of theirs imports dgl. If no Python script is seen in a command, such as a
-shell script, a variable of the environment does the same for each Python that the command starts (at_start.py).
+-m graphwire.when_dgl does, in case a module of theirs imports dgl. If the launcher sees no Python script in the command
+(a shell script, say), PYTHONPATH does the same for each Python that the command starts (at_start.py).
 
 Nothing else in the text changes, so quotes, variables and other syntax of the shell stay as they are.
 """

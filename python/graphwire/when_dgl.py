@@ -54,12 +54,16 @@ def install() -> None:
 class _Watch(MetaPathFinder):
     """An import hook that finds dgl until dgl is imported. Other packages look for dgl, and do not import it."""
 
+    watches_dgl = True
+
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
                   ) -> ModuleSpec | None:
         if fullname != "dgl":
             return None
-        others = [finder.find_spec(fullname, path, target) for finder in sys.meta_path if finder is not self]
-        original = next((spec for spec in others if spec is not None), None)
+        # The launcher's at_start.py has such a hook too. Old finders have no find_spec.
+        others = [one for one in sys.meta_path if hasattr(one, "find_spec") and not getattr(one, "watches_dgl", False)]
+        specs = (finder.find_spec(fullname, path, target) for finder in others)
+        original = next((spec for spec in specs if spec is not None), None)
         found = ModuleSpec(fullname, _Installing(original, self), origin=None if original is None else original.origin,
                            is_package=True)
         if original is not None:

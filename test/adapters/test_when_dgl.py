@@ -50,9 +50,10 @@ def at_start(folder, *words, first=""):
                                                        "PYTHONPATH": path})
 
 
-@pytest.mark.parametrize("words", [["-c", LOOKS + OPENS], ["-m", "graphwire.dgl", "train.py"]], ids=["-c", "-m"])
+@pytest.mark.parametrize("words", [["-c", LOOKS + OPENS], ["-m", "graphwire.dgl", "train.py"],
+                                   ["-m", "graphwire.when_dgl", "train.py"]], ids=["-c", "dgl", "when_dgl"])
 def test_each_python_of_a_command(tmp_path, words):
-    """Also one that graphwire.dgl runs already."""
+    """Also one that graphwire.dgl or graphwire.when_dgl runs already."""
     (tmp_path / "train.py").write_text(LOOKS + OPENS)
     done = at_start(tmp_path, *words)
     assert "opened by graphwire.dgl.distributed.graph " in done.stdout, done.stderr

@@ -29,8 +29,8 @@ def _renumbered(lists: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[torch
 
 
 def compacted(graphs: Sequence[Any]) -> list[Any]:
-    """The graphs, which have the same types, without the nodes that have no edge in any of them. ndata[dgl.NID] has the
-    former ids. Edges keep their order; columns are not kept."""
+    """The graphs, which have the same node types, without the nodes that have no edge in any of them. ndata[dgl.NID]
+    has the former ids. Ids are int64. Edges keep their order; columns are not kept."""
     lists: dict[str, list[torch.Tensor]] = {ntype: [] for ntype in graphs[0].ntypes}
     for graph in graphs:
         for etype in graph.canonical_etypes:
