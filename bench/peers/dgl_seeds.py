@@ -160,6 +160,20 @@ def report(results, check):
     return good or not check
 
 
+def check(parser, args):
+    """Ends the program with one line, unless the arguments name packages and tasks that exist."""
+    needed = ["dgl"] + (["graphstorm/run/launch.py"] if args.what == "graphstorm" else [])
+    for name in needed:
+        if not any(Path(folder, name).exists() for folder in args.dgl.split(":")):
+            parser.error(f"--dgl {args.dgl}: no folder has {name}: pip install --no-deps --target FOLDER installs it")
+    tasks = args.tasks.split(",")
+    for task in tasks:
+        if task not in STORM:
+            parser.error(f"--tasks: {task!r} is not one of {', '.join(STORM)}")
+    if "infer" in tasks and "nc" not in tasks[:tasks.index("infer")]:
+        parser.error("--tasks: infer applies the model of nc, so nc must come before it")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("rgcn", "graphstorm"))
@@ -171,6 +185,8 @@ def main():
         parser.add_argument(f"--{name}", default=default)
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
+    args.dgl = ":".join(str(Path(folder).resolve()) for folder in args.dgl.split(":"))  # programs run in other folders
+    check(parser, args)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # trainers are ended
     network = two_hosts() if args.hosts > 1 else contextlib.nullcontext()
     with network, tempfile.TemporaryDirectory(prefix="gwdgl-") as place:
