@@ -60,6 +60,12 @@ _FOLLOWS = re.compile(
     r"|killed by signal: Terminated|^KeyboardInterrupt|^EOFError|^SystemExit"
 )
 
+# What TCPStore raises if its port is taken: with PyTorch 2, and before.
+_PORT_LOST = re.compile(
+    r"(torch\.distributed\.Dist\w+Error|RuntimeError): The server socket has failed to "
+    r".*(EADDRINUSE|[Aa]ddress already in use)"
+)
+
 
 @dataclasses.dataclass
 class Fault:
@@ -90,6 +96,13 @@ class Cause:
     def follows(self) -> bool:
         """Whether the process failed because another rank had failed."""
         return self.fault is not None and self.fault.follows
+
+    def lost_port(self, port: int) -> bool:
+        """Whether torchrun, or rank 0 without torchrun, could not bind the rendezvous port: PyTorch's own exception
+        about this port. torchrun's report would name a trainer that failed, whatever the trainer's exception says."""
+        if not self.fault or self.rank is not None:
+            return False
+        return bool(_PORT_LOST.match(self.fault.text) and re.search(rf"(port: |:){port}\b", self.fault.text))
 
 
 @dataclasses.dataclass

@@ -7,12 +7,16 @@ For a script that imports dgl, -m graphwire.dgl comes between torchrun's options
 -m graphwire.when_dgl does, in case a module of theirs imports dgl. If the launcher sees no Python script in the command
 (a shell script, say), PYTHONPATH does the same for each Python that the command starts (at_start.py).
 
+The launcher's own environment comes first in the PATH of the command, on hosts where it exists: `python3` and
+`graphwire` are then those that the user installed with the launcher.
+
 Nothing else in the text changes, so quotes, variables and other syntax of the shell stay as they are.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 # Programs that run the command behind their options.
@@ -106,6 +110,15 @@ def with_dgl(command: str, mode: str) -> str:
     else:
         words = f'$(grep -Eqs "{_IMPORTS_DGL}" {script.group(1)} && echo -m graphwire.dgl || {{ {later}; }})'
     return command[: found[0]] + words + " " + command[found[0] :]
+
+
+def in_environment(command: str, folder: str | None) -> str:
+    """Returns the command with the folder of an environment's commands first in its PATH, if the host has the
+    folder's Python. None: the command as it is."""
+    if folder is None:
+        return command
+    quoted = shlex.quote(folder)
+    return f'if [ -x {quoted}/python3 ]; then PATH={quoted}:"$PATH"; export PATH; fi; {command}'
 
 
 def torchrun(command: str, trainers: int, hosts: int, host: int, address: str, port: int) -> str:

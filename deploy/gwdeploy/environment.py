@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from .errors import UsageError
 from .options import LaunchOptions
 
 
@@ -14,9 +13,7 @@ def extra(options: LaunchOptions) -> dict[str, str]:
     if os.environ.get("PYTHONPATH"):
         result["PYTHONPATH"] = os.environ["PYTHONPATH"]
     for text in options.extra_envs:
-        name, equals, value = text.partition("=")
-        if not equals or not name.replace("_", "a").isalnum() or name[0].isdigit():
-            raise UsageError(f'--extra_envs: "{text[:60]}" is not NAME=VALUE')
+        name, _, value = text.partition("=")
         result[name] = value
     return result
 

@@ -52,3 +52,10 @@ def first(processes: Iterable[Process], trainers: int) -> Failure:
     process that runs several."""
     found = [failure for failure in (_of(process, trainers) for process in processes) if failure]
     return min(found, key=lambda failure: (failure.cause.follows, failure.at))
+
+
+def lost_port(processes: Iterable[Process], port: int, trainers: int) -> str | None:
+    """Returns the text of a failure whose cause is that another program had taken the rendezvous port; None if none has
+    failed so."""
+    failed = (_of(process, trainers) for process in processes if process.failed)
+    return next((one.text for one in failed if one and one.cause.lost_port(port)), None)

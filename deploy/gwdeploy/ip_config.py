@@ -1,6 +1,6 @@
 """Reads ip_config.txt: one host a line, `address [port [servers]]`; the host of line i serves part i.
 
-Comments (#) and empty lines are skipped. An address is IPv4, IPv6 (with or without brackets) or a name.
+Comments (#), empty lines and a byte order mark are skipped. An address is IPv4, IPv6 (with or without brackets) or a name.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ipaddress
 import re
 
 from .errors import UsageError
+from .names import visible
 
 PORT = 30050
 _NAME = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
@@ -43,7 +44,7 @@ class Host:
 
 def _number(text: str, what: str, least: int, most: int, where: str) -> int:
     if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
-        raise UsageError(f'{where}: "{text[:40]}" is not a {what} ({least} to {most})')
+        raise UsageError(f'{where}: "{visible(text)}" is not a {what} ({least} to {most})')
     return int(text)
 
 
@@ -55,10 +56,10 @@ def _address(text: str, where: str) -> str:
         port = _WITH_PORT.match(text)
         if port:
             raise UsageError(
-                f'{where}: "{text[:60]}": a space comes before the port: {port.group("host")} {port.group("port")}'
+                f'{where}: "{visible(text)}": a space comes before the port: {port.group("host")} {port.group("port")}'
             ) from None
         if not _NAME.match(text) or len(text) > 253 or re.fullmatch(r"[0-9.]+", text):
-            raise UsageError(f'{where}: "{text[:60]}" is neither an address nor the name of a host') from None
+            raise UsageError(f'{where}: "{visible(text)}" is neither an address nor the name of a host') from None
         return text
 
 
@@ -100,7 +101,7 @@ def parse(text: str, path: str = "ip_config.txt", one_machine: bool = False) -> 
 def read(path: str, one_machine: bool = False) -> list[Host]:
     """Returns the hosts of a file."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             return parse(file.read(1 << 22), path, one_machine)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {getattr(error, 'strerror', None) or 'the file is not text'}") from None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import secrets
 import sys
 import time
@@ -26,7 +25,6 @@ from .options import LaunchOptions
 from .process import Process, how_it_ended, rank_of, read_key, server_name, server_words, tail_of, trainer_commands
 
 _BEATS = 5  # pings in the time of --silence
-_PORT_LOST = re.compile(r"EADDRINUSE|[Aa]ddress already in use")
 _END_JOB = "end-job"
 _END_JOB_S = 10  # most seconds for end-job
 _PORT_TRIES = 4
@@ -58,6 +56,7 @@ class Job:
         self._out = out
         self._changed = asyncio.Event()
         self._stopping = False
+        self.port = 0  # the rendezvous port of the trainers
         self._number = 0  # the number of the last line, among the lines of all trainers
         self._settling: asyncio.TimerHandle | None = None
         self._released = False  # the servers that this job started will stay
@@ -150,12 +149,6 @@ class Job:
             self.fail(failure.text)
         elif not self._settling:
             self._settling = asyncio.get_running_loop().call_later(_SETTLE_S, self._look_at_trainers, True)
-
-    def _lost_port(self, event: Event) -> bool:
-        """Whether a trainer ended because another program had taken the rendezvous port."""
-        return command.runs_under_torchrun(self.options.command) and any(
-            _PORT_LOST.search(str(line)) for line in event.get("tail", [])[-_SHOWN:]
-        )
 
     def _on_server_end(self, agent: Agent, process: Process, event: Event) -> None:
         text = f"{process.host}: {process.title} ended with {how_it_ended(event)}{tail_of(event)}"
@@ -383,25 +376,28 @@ class Job:
 
     async def run_trainers(self) -> None:
         """Starts all trainers, and waits until all have ended with status 0."""
+        first = None
         for attempt in range(_PORT_TRIES):
-            port = await self._rendezvous_port()
+            port = self.port = await self._rendezvous_port()
             self.trainers = {}
             for agent in self.agents:
                 for process in self._trainers(agent, port, attempt):
                     self._start(agent, self.trainers, process)
             await self._until(lambda: self._lost_the_port() or self._all_ended(), None, "")
-            if not self._lost_the_port():
+            lost = self._lost_the_port()
+            if not lost:
                 return
+            first = first or lost
             self.say(f"another program has taken the rendezvous port {port}; trying another port")
             self._kill_trainers()
-        raise DeployError(f"{self.hosts[0]}: other programs have taken each of {_PORT_TRIES} rendezvous ports")
+        raise DeployError(f"other programs have taken each of {_PORT_TRIES} rendezvous ports; at first: {first}")
 
     def _all_ended(self) -> bool:
         return all(process.ended for process in self.trainers.values())
 
-    def _lost_the_port(self) -> bool:
-        ends = [process.ended for process in self.trainers.values() if process.ended]
-        return any(end.get("status") != 0 and self._lost_port(end) for end in ends)
+    def _lost_the_port(self) -> str | None:
+        """Returns the text of a trainer that ended because another program had taken the rendezvous port, or None."""
+        return failures.lost_port(self.trainers.values(), self.port, self.options.num_trainers)
 
     def _kill_trainers(self) -> None:
         for agent in self.agents:

@@ -11,7 +11,7 @@ from . import clustershell, slurm
 from .errors import UsageError
 from .ip_config import Host
 from .ip_config import read as read_ip_config
-from .names import LAUNCH
+from .names import LAUNCH, SERVICE, is_service, is_variable, visible
 from .reach import Local, Reach, own_program
 
 _LISTS = ("--extra_envs",)  # options with several values, each NAME=VALUE
@@ -65,6 +65,14 @@ def natural(text: str) -> int:
     number = int(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"{text}: must be at least 0")
+    return number
+
+
+def port(text: str) -> int:
+    """Parses a port."""
+    number = positive(text)
+    if number > 65535:
+        raise argparse.ArgumentTypeError(f"{text}: must be at most 65535")
     return number
 
 
@@ -171,7 +179,7 @@ def reach(options: LaunchOptions | argparse.Namespace, hosts: int) -> Reach:
 def add_ssh(parser: argparse.ArgumentParser) -> None:
     """Adds the options for reaching hosts, which all commands share."""
     group = parser.add_argument_group("reaching the hosts")
-    group.add_argument("--ssh_port", type=positive, metavar="N", help="sshd's port (22, or from ~/.ssh/config)")
+    group.add_argument("--ssh_port", type=port, metavar="N", help="sshd's port (22, or from ~/.ssh/config)")
     group.add_argument("--ssh_username", default="", metavar="NAME", help="the user on the hosts (the user here)")
     group.add_argument("--ssh_key", metavar="FILE", help="the private key for ssh")
     group.add_argument(
@@ -278,6 +286,10 @@ def parse_launch(words: Sequence[str], program: str = LAUNCH) -> LaunchOptions:
     options = LaunchOptions(**vars(parser.parse(words)))
     if not options.command.strip():
         raise UsageError("the trainers' command is empty")
-    if options.server_name is not None and not options.server_name.replace("-", "a").replace("_", "a").isalnum():
-        raise UsageError(f'--server_name: "{options.server_name[:60]}": only letters, digits, - and _ are allowed')
+    if options.server_name is not None and not is_service(options.server_name):
+        raise UsageError(f'--server_name: "{visible(options.server_name)}": a name has {SERVICE}')
+    for text in options.extra_envs:
+        name, equals, _ = text.partition("=")
+        if not equals or not is_variable(name):
+            raise UsageError(f'--extra_envs: "{visible(text)}" is not NAME=VALUE with a name of A-Z a-z 0-9 _')
     return options

@@ -12,6 +12,7 @@ from . import command, environment
 from .agent import Event
 from .errors import UsageError
 from .ip_config import Host
+from .names import own_folder
 from .options import LaunchOptions
 
 _TAIL_LINES = 4
@@ -95,10 +96,12 @@ def trainer_commands(options: LaunchOptions, hosts: list[Host], host: Host, port
     """Returns (local rank, command) for each process to start on a host. With torchrun this is one process, whose rank
     is None."""
     text = command.with_dgl(options.command, options.dgl)
-    if options.no_torchrun or not command.runs_under_torchrun(options.command):
-        return [(local, text) for local in range(options.num_trainers)]
-    text = command.torchrun(text, options.num_trainers, len(hosts), host.index, hosts[0].address, port)
-    return [(None, text)]
+    several = not options.no_torchrun and command.runs_under_torchrun(options.command)
+    if several:
+        text = command.torchrun(text, options.num_trainers, len(hosts), host.index, hosts[0].address, port)
+    if "PATH" not in environment.extra(options):
+        text = command.in_environment(text, own_folder())
+    return [(None, text)] if several else [(local, text) for local in range(options.num_trainers)]
 
 
 def read_key(path: str) -> bytes:

@@ -11,13 +11,15 @@ from typing import Any
 
 from .errors import DeployError, UsageError
 from .ip_config import Host
-from .names import COPY, IN_PACKAGE, TOP
+from .names import COPY, IN_PACKAGE, TOP, own_folder
 
 LINE_MAX = 1 << 20  # bytes of an agent's line
 
-# Places of the program on a host without --program, in this order: the workspace, PATH. An installed package looks at
-# its own place last, because all hosts may have the same environment.
-_PLACES = (".graphwire/bin/graphwire", "graphwire", *([os.path.join(TOP, "bin/graphwire")] if IN_PACKAGE else []))
+# Places of the program on a host without --program, in this order: the workspace, PATH. The places of the installed
+# package and of this Python's environment come last, because all hosts may have the same environment.
+_OF_PACKAGE = [os.path.join(TOP, "bin/graphwire")] if IN_PACKAGE else []
+_OF_ENVIRONMENT = [os.path.join(folder, "graphwire")] if (folder := own_folder()) else []
+_PLACES = (".graphwire/bin/graphwire", "graphwire", *_OF_PACKAGE, *_OF_ENVIRONMENT)
 _OURS = re.compile("there is no user|the workspace is not there")  # texts of our own scripts, which need no explanation
 
 # Texts of OpenSSH, and what to do. explain() fills in {host}, {port} and {to}.

@@ -180,6 +180,48 @@ class Signals(unittest.TestCase):
         self.assertEqual(cause.find(["Traceback (most recent call last):"], "status 1").fault, None)
 
 
+class RendezvousPort(unittest.TestCase):
+    """A port is lost if PyTorch's exception about this port ended torchrun itself, or rank 0 without torchrun."""
+
+    texts = (  # of PyTorch 2 and of 1.13
+        "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. "
+        "port: {}, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
+        "RuntimeError: The server socket has failed to listen on any local network address. The server socket has "
+        "failed to bind to [::]:{} (errno: 98 - Address already in use).",
+    )
+    others = (
+        "OSError: [Errno 98] Address already in use",
+        "OSError: [Errno 98] error while attempting to bind on address ('0.0.0.0', {}): address already in use",
+        "RuntimeError: metrics: cannot listen on {}: Address already in use",
+        "torch.distributed.DistNetworkError: The client socket has failed to connect to 10.0.0.1:{}: EADDRINUSE",
+    )
+
+    def lost(self, text: str, port: int, *behind: str) -> bool:
+        """Whether a trainer that raises `text`, with lines after it, lost the port."""
+        raised = ["Traceback (most recent call last):", '  File "t.py", line 1, in <module>', "    main()", text]
+        return cause.find(["epoch 1", *raised, *behind], "status 1").lost_port(port)
+
+    def test_pytorchs_own_text_of_this_port(self) -> None:
+        for text in self.texts:
+            self.assertTrue(self.lost(text.format(29500), 29500))
+            self.assertTrue(self.lost(text.format(29500), 29500, "an output that was buffered"))
+            for other in (2950, 9500, 295000, 98):
+                self.assertFalse(self.lost(text.format(29500), other), other)
+
+    def test_texts_of_other_programs(self) -> None:
+        for text in self.others:
+            self.assertFalse(self.lost(text.format(29500), 29500), text)
+        for text in self.texts:
+            lines = [text.format(29500), "and goes on"]  # printed, or logged, and not raised
+            self.assertFalse(cause.find(lines, "status 1").lost_port(29500))
+            self.assertFalse(self.lost("ValueError: " + text.format(29500), 29500))
+
+    def test_a_trainer_whose_own_store_takes_the_port(self) -> None:
+        """torchrun's report says that a trainer failed, so torchrun itself had the port."""
+        for text in self.texts:
+            self.assertFalse(self.lost(text.format(29500), 29500, *torchrun(_LOGS[0], 0, 1)))
+
+
 class First(unittest.TestCase):
     """The first failure among several trainers."""
 

@@ -209,11 +209,13 @@ class Launch(OnHosts):
         """A port was free, then another job took it: all trainers are started again, with another port."""
         self.stand_in(
             "import os, sys, time\n"
-            "print(next(word for word in sys.argv if 'master_port' in word), flush=True)\n"
+            "word = next(word for word in sys.argv if 'master_port' in word)\n"
+            "print(word, flush=True)\n"
             "if not os.path.exists('tried'):\n"
             "    open('tried', 'w').close()\n"
             "    if '--node_rank=0' in sys.argv:\n"
-            "        sys.exit('RuntimeError: The server socket has failed to bind: Address already in use')\n"
+            "        raise RuntimeError('The server socket has failed to listen on any local network address. port: '\n"
+            "                           f'{word[14:]}, code: -98, name: EADDRINUSE, message: address already in use')\n"
             "    time.sleep(3)\n"  # was interrupted, or had not begun: either is right
         )
         result = self.launch("--extra_envs", "PYTHONPATH=.", "--", "python3 t.py")

@@ -13,6 +13,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+from bed import PROGRAM
 from gwdeploy import cluster, command, environment, ip_config, parts, process, reach
 from gwdeploy.errors import DeployError, UsageError
 from gwdeploy.job import Job, new_job
@@ -53,12 +54,23 @@ class IpConfig(unittest.TestCase):
             ("node-3:30050 30051", "a space comes before the port: node-3 30050"),
             ("[fd00::1]:30050", r"a space comes before the port: \[fd00::1\] 30050"),
             ("-x", "neither"),
+            ("\u200b10.0.0.1", r'"\\u200b10\.0\.0\.1" is neither'),  # an invisible character is written as its escape
+            ("10.0.0.1\n\ufeff10.0.0.2", r'"\\ufeff10'),
             ("a;b", "neither"),
             ("a\na", "line 1 already"),
             ("::1\n0:0::1", "line 1 already"),
         ):
             with self.subTest(text=text), self.assertRaisesRegex(UsageError, says):
                 ip_config.parse(text)
+
+    def test_a_byte_order_mark(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "ip.txt")
+            path.write_text("10.0.0.1 5\r\n10.0.0.2\r\n", encoding="utf-8-sig")
+            self.assertEqual([(h.address, h.port) for h in ip_config.read(str(path))], [("10.0.0.1", 5), ("10.0.0.2", 30050)])
+            path.write_text("10.0.0.1", encoding="utf-16")
+            with self.assertRaisesRegex(UsageError, "not text"):
+                ip_config.read(str(path))
 
     def test_one_machine_takes_an_address_twice(self) -> None:
         self.assertEqual(len(ip_config.parse("127.0.0.1 1\n127.0.0.1 2", one_machine=True)), 2)
@@ -118,7 +130,8 @@ class Options(unittest.TestCase):
             ([*BASE, "c", "--num_samplers", "-1"], "at least 0"),
             ([*BASE, "c", "d"], "unrecognized"),
             ([*BASE, " "], "empty"),
-            ([*BASE, "c", "--server_name", "a b"], "letters"),
+            ([*BASE, "c", "--server_name", "a b"], "characters"),
+            ([*BASE, "c", "--ssh_port", "65536"], "at most 65535"),
             ([*BASE, "c", "--silence", "0"], "above 0"),
         ):
             with self.subTest(words=words), self.assertRaisesRegex(UsageError, says):
@@ -209,11 +222,38 @@ class Command(unittest.TestCase):
     def test_without_torchrun_each_trainer_is_a_process(self) -> None:
         hosts = ip_config.parse("a\nb")
         words = [*BASE, "--num_trainers", "2", "python3 t.py"]
-        found = process.trainer_commands(parse_launch([*words, "--no_torchrun", "--dgl", "off"]), hosts, hosts[1], 9)
+        with mock.patch("sys.executable", "/usr/bin/python3"):  # the system's Python has no environment of its own
+            plain = parse_launch([*words, "--no_torchrun", "--dgl", "off"])
+            found = process.trainer_commands(plain, hosts, hosts[1], 9)
         self.assertEqual(found, [(0, "python3 t.py"), (1, "python3 t.py")])
         ((local, text),) = process.trainer_commands(parse_launch(words), hosts, hosts[1], 9)
         self.assertIsNone(local)
         self.assertIn("--node_rank=1", text)
+
+    def test_the_launchers_environment_is_first_in_the_path(self) -> None:
+        """Compared with the shell: on a host that has the environment, and on one that lacks it."""
+        with tempfile.TemporaryDirectory(prefix="it's a ") as folder:
+            own, lacks = Path(folder, "venv/bin"), Path(folder, "none/bin")
+            own.mkdir(parents=True)
+            for name in ("python3", "graphwire"):
+                (own / name).write_text(f"#!/bin/sh\necho own {name} $1\n")
+                (own / name).chmod(0o755)
+            for place, first in ((own, "own"), (lacks, "other")):
+                with mock.patch("sys.executable", str(place / "python3")):
+                    words = [*BASE, "--no_torchrun", "--dgl", "off", "false; graphwire a && exec python3 b"]
+                    hosts = ip_config.parse("a")
+                    ((_, text),) = process.trainer_commands(parse_launch(words), hosts, hosts[0], 9)
+                    ((_, given),) = process.trainer_commands(parse_launch([*words, "--extra_envs", "PATH=/x"]), hosts, hosts[0], 9)
+                self.assertEqual(given, words[-1], "the user's own PATH stays")
+                elsewhere = Path(folder, "elsewhere")
+                elsewhere.mkdir(exist_ok=True)
+                for name in ("python3", "graphwire"):
+                    (elsewhere / name).write_text(f"#!/bin/sh\necho other {name} $1\n")
+                    (elsewhere / name).chmod(0o755)
+                out = subprocess.run(
+                    ["sh", "-c", text], env={"PATH": f"{elsewhere}:/usr/bin:/bin"}, capture_output=True, text=True, check=True
+                ).stdout
+                self.assertEqual(out.splitlines(), [f"{first} graphwire a", f"{first} python3 b"])
 
     def test_scripts_that_import_dgl(self) -> None:
         """Compared with the shell, with a Python that prints its arguments."""
@@ -309,10 +349,25 @@ class Environment(unittest.TestCase):
         self.assertEqual(environment.threads_of_trainer(options, 2), 1)
 
     def test_extra_envs_are_names_and_values(self) -> None:
-        for text in ("A", "=b", "1A=b", "A B=c"):
-            options = parse_launch([*BASE, f"--extra_envs={text}", "x"])
+        for text in ("A", "=b", "1A=b", "A B=c", "\u00e9=1", "\u0661=1", "A\u200b=1", "A-B=1", "A\n=1"):
             with self.subTest(text=text), self.assertRaisesRegex(UsageError, "NAME=VALUE"):
-                environment.extra(options)
+                parse_launch([*BASE, f"--extra_envs={text}", "x"])
+        options = parse_launch([*BASE, "--extra_envs", "_a1=gr\u00f6\u00dfe", "B==", "x"])
+        self.assertEqual((environment.extra(options)["_a1"], environment.extra(options)["B"]), ("gr\u00f6\u00dfe", "="))
+
+    def test_a_servers_name_is_what_serve_takes(self) -> None:
+        """Each character, and the lengths around the most, are refused where `graphwire serve` refuses them."""
+        names = [f"a{chr(code)}" for code in range(1, 256)] + ["", ".", "..", "a" * 64, "a" * 65, "a.b+c-d_e"]
+        for name in names:
+            words = [PROGRAM, "serve", "--part-config", "/nowhere", "--part", "0", f"--name={name}"]
+            said = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+            try:
+                parse_launch([*BASE, f"--server_name={name}", "x"])
+                here = True
+            except UsageError:
+                here = False
+            with self.subTest(name=name):
+                self.assertEqual(here, said.returncode != 2, said.stderr)
 
 
 class Kept(unittest.TestCase):
