@@ -1,6 +1,7 @@
 """Reads ip_config.txt: one host a line, `address [port [servers]]`; the host of line i serves part i.
 
-Comments (#), empty lines and a byte order mark are skipped. An address is IPv4, IPv6 (with or without brackets) or a name.
+Comments (#), empty lines and a byte order mark are skipped. An address is IPv4, IPv6 (with or without brackets) or a
+name.
 """
 
 from __future__ import annotations

@@ -383,7 +383,7 @@ class Job:
             for agent in self.agents:
                 for process in self._trainers(agent, port, attempt):
                     self._start(agent, self.trainers, process)
-            await self._until(lambda: self._lost_the_port() or self._all_ended(), None, "")
+            await self._until(lambda: self._lost_the_port() is not None or self._all_ended(), None, "")
             lost = self._lost_the_port()
             if not lost:
                 return

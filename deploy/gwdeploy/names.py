@@ -15,7 +15,8 @@ LAUNCH = "graphwire-launch" if IN_PACKAGE else "launch.py"
 COPY = "graphwire-copy" if IN_PACKAGE else "copy_files.py"
 CLUSTER = "graphwire-cluster" if IN_PACKAGE else "cluster.py"
 
-_SHARED = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")  # in every PATH, in the host's order
+# Folders that are in every PATH, in an order that is the host's.
+_SHARED = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
 
 
 def own_folder() -> str | None:

@@ -68,7 +68,7 @@ def torchrun(log: str, rank: int, status: int) -> list[str]:
     return text.split("\n")
 
 
-_LOGS = (
+LOGS = (
     "W1125 19:57:28.583000 24683 torch/distributed/elastic/multiprocessing/api.py:1028] ",
     "[2024-01-01 12:00:00,000] torch.distributed.elastic.multiprocessing.api: [ERROR] ",
     "ERROR:torch.distributed.elastic.multiprocessing.api:",
@@ -112,7 +112,7 @@ class Kinds(unittest.TestCase):
                 self.assertNotEqual(status, 0)
                 found = cause.find([*["epoch 1"] * 50, *lines], how)
                 self.assertRegex(found.text, rf"^(epoch 1 \| )*({wanted})$")
-                for log in _LOGS:
+                for log in LOGS:
                     found = cause.find([*lines, *torchrun(log, 1, status)], "status 1", 2)
                     self.assertRegex(found.text, f"^({wanted})$")
                     self.assertEqual((found.rank, found.how), (1, how))
@@ -140,7 +140,7 @@ class Kinds(unittest.TestCase):
             while ranks[0] or ranks[1]:
                 mixed.append(chance.choice([rank for rank in ranks if rank]).pop(0))
             with self.subTest(first=first, second=second):
-                found = cause.find([*mixed, *torchrun(_LOGS[0], 0, 1)], "status 1", 2)
+                found = cause.find([*mixed, *torchrun(LOGS[0], 0, 1)], "status 1", 2)
                 self.assertRegex(found.text, f"^({wanted})$")
 
     def test_the_same_twice_without_marks(self) -> None:
@@ -165,7 +165,7 @@ class Signals(unittest.TestCase):
         for how in ("signal 9", "status 137", "signal 15"):
             self.assertIsNone(cause.find(lines, how).fault, how)
         self.assertEqual(cause.find(lines, "status 1").text, "ValueError: caught | and on")
-        found = cause.find(torchrun(_LOGS[0], 3, -9), "status 1", 4)
+        found = cause.find(torchrun(LOGS[0], 3, -9), "status 1", 4)
         self.assertEqual((found.text, found.rank, found.how), ("", 3, "signal 9"))
 
     def test_an_abort_of_cplusplus(self) -> None:
@@ -178,48 +178,6 @@ class Signals(unittest.TestCase):
     def test_nothing(self) -> None:
         self.assertEqual(cause.find([], "status 1").text, "")
         self.assertEqual(cause.find(["Traceback (most recent call last):"], "status 1").fault, None)
-
-
-class RendezvousPort(unittest.TestCase):
-    """A port is lost if PyTorch's exception about this port ended torchrun itself, or rank 0 without torchrun."""
-
-    texts = (  # of PyTorch 2 and of 1.13
-        "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. "
-        "port: {}, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
-        "RuntimeError: The server socket has failed to listen on any local network address. The server socket has "
-        "failed to bind to [::]:{} (errno: 98 - Address already in use).",
-    )
-    others = (
-        "OSError: [Errno 98] Address already in use",
-        "OSError: [Errno 98] error while attempting to bind on address ('0.0.0.0', {}): address already in use",
-        "RuntimeError: metrics: cannot listen on {}: Address already in use",
-        "torch.distributed.DistNetworkError: The client socket has failed to connect to 10.0.0.1:{}: EADDRINUSE",
-    )
-
-    def lost(self, text: str, port: int, *behind: str) -> bool:
-        """Whether a trainer that raises `text`, with lines after it, lost the port."""
-        raised = ["Traceback (most recent call last):", '  File "t.py", line 1, in <module>', "    main()", text]
-        return cause.find(["epoch 1", *raised, *behind], "status 1").lost_port(port)
-
-    def test_pytorchs_own_text_of_this_port(self) -> None:
-        for text in self.texts:
-            self.assertTrue(self.lost(text.format(29500), 29500))
-            self.assertTrue(self.lost(text.format(29500), 29500, "an output that was buffered"))
-            for other in (2950, 9500, 295000, 98):
-                self.assertFalse(self.lost(text.format(29500), other), other)
-
-    def test_texts_of_other_programs(self) -> None:
-        for text in self.others:
-            self.assertFalse(self.lost(text.format(29500), 29500), text)
-        for text in self.texts:
-            lines = [text.format(29500), "and goes on"]  # printed, or logged, and not raised
-            self.assertFalse(cause.find(lines, "status 1").lost_port(29500))
-            self.assertFalse(self.lost("ValueError: " + text.format(29500), 29500))
-
-    def test_a_trainer_whose_own_store_takes_the_port(self) -> None:
-        """torchrun's report says that a trainer failed, so torchrun itself had the port."""
-        for text in self.texts:
-            self.assertFalse(self.lost(text.format(29500), 29500, *torchrun(_LOGS[0], 0, 1)))
 
 
 class First(unittest.TestCase):
@@ -275,7 +233,7 @@ class First(unittest.TestCase):
         hosts = [Host(0, "a"), Host(1, "b")]
         self.trainers = [Process(host, "t", f"trainers from {2 * host.index}", {}, several=True) for host in hosts]
         self.raises(1, "[rank3]: ValueError: no")  # only this line has a mark; the rank is that of the report
-        self.says(1, *torchrun(_LOGS[0], 3, 1))
+        self.says(1, *torchrun(LOGS[0], 3, 1))
         self.ends(1, status=1)
         self.assertRegex(self.told(), r"^host 1 \(b\): trainer 3 ended with status 1: .*; log: /l/t1.log$")
         self.says(0, "Killed")

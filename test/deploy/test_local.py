@@ -54,21 +54,6 @@ try:
 finally:
     open("lost", "w").close()
 """
-_NO_PORT = """
-import sys
-port = next(word for word in sys.argv if "master_port" in word).partition("=")[2]
-if "--node_rank=0" in sys.argv:
-    open("runs", "a").write(port + "\\n")
-    raise RuntimeError(f"The server socket has failed to bind to [::]:{port} (errno: 98 - Address already in use).")
-"""
-_OWN_PORT = """
-import socket
-open("own_port.runs", "a").write("x")
-with socket.socket() as taken, socket.socket() as mine:
-    taken.bind(("127.0.0.1", 0))
-    taken.listen()
-    mine.bind(taken.getsockname())
-"""
 _PTRACE_SEIZE, _PTRACE_O_TRACEEXIT = 0x4206, 0x40  # <linux/ptrace.h>
 
 
@@ -105,7 +90,7 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-class Local(unittest.TestCase):
+class OnThisMachine(unittest.TestCase):
     """A graph of two parts, both served here."""
 
     @classmethod
@@ -163,6 +148,10 @@ class Local(unittest.TestCase):
         self.assertEqual((result.returncode, len(lines)), (status, 1), result.stderr + result.stdout)
         self.assertRegex(lines[0], says)
 
+
+class Local(OnThisMachine):
+    """A launch from its begin to its end."""
+
     def test_trainers_find_their_graph(self) -> None:
         servers = ",".join(f"127.0.0.1:{port}" for port in self.ports)
         epoch = f'{PROGRAM} epoch --part-config "$GRAPHWIRE_PART_CONFIG" --servers {servers}'
@@ -204,31 +193,6 @@ class Local(unittest.TestCase):
             rf"log: {self.work}/logs/.*/trainer-127.0.0.1-1.log$",
             *("--no_torchrun", f"{sys.executable} raises.py"),
         )
-
-    def test_rendezvous_ports_that_are_all_taken(self) -> None:
-        """A stand-in for torchrun never gets its port. The last line has what it said at first."""
-        code = self.work / "torch/distributed"
-        code.mkdir(parents=True)
-        self.addCleanup(shutil.rmtree, code.parent)
-        for package in (code.parent, code):
-            (package / "__init__.py").write_text("")
-        (code / "run.py").write_text(_NO_PORT)
-        runs = self.work / "runs"
-        self.fails(
-            r"^launch: other programs have taken each of 4 rendezvous ports; at first: host 0 .*: RuntimeError: The "
-            r"server socket has failed to bind to \[::\]:\d+ \(errno: 98 - Address already in use\)\.",
-            *("--extra_envs", "PYTHONPATH=.", "--", f"{sys.executable} t.py"),
-        )
-        self.assertEqual(len(set(runs.read_text().split())), 4)
-
-    def test_a_port_of_the_trainers_own(self) -> None:
-        """The trainer runs once, and its exception is the cause."""
-        (self.work / "own_port.py").write_text(_OWN_PORT)
-        self.fails(
-            r"^launch: host 0 \(127.0.0.1\): trainer 0 ended with status 1: OSError: .*Address already in use; log: ",
-            *("--no_torchrun", f'[ "$RANK" = 0 ] || exec sleep 900; {sys.executable} own_port.py'),
-        )
-        self.assertEqual((self.work / "own_port.runs").read_text(), "x")
 
     def test_a_killed_rank_is_reported_and_not_its_peers(self) -> None:
         (self.work / "loses.py").write_text(_LOSES)

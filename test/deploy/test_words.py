@@ -67,7 +67,8 @@ class IpConfig(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "ip.txt")
             path.write_text("10.0.0.1 5\r\n10.0.0.2\r\n", encoding="utf-8-sig")
-            self.assertEqual([(h.address, h.port) for h in ip_config.read(str(path))], [("10.0.0.1", 5), ("10.0.0.2", 30050)])
+            found = [(host.address, host.port) for host in ip_config.read(str(path))]
+            self.assertEqual(found, [("10.0.0.1", 5), ("10.0.0.2", 30050)])
             path.write_text("10.0.0.1", encoding="utf-16")
             with self.assertRaisesRegex(UsageError, "not text"):
                 ip_config.read(str(path))
@@ -242,17 +243,17 @@ class Command(unittest.TestCase):
                 with mock.patch("sys.executable", str(place / "python3")):
                     words = [*BASE, "--no_torchrun", "--dgl", "off", "false; graphwire a && exec python3 b"]
                     hosts = ip_config.parse("a")
+                    own_path = [*words, "--extra_envs", "PATH=/x"]
                     ((_, text),) = process.trainer_commands(parse_launch(words), hosts, hosts[0], 9)
-                    ((_, given),) = process.trainer_commands(parse_launch([*words, "--extra_envs", "PATH=/x"]), hosts, hosts[0], 9)
+                    ((_, given),) = process.trainer_commands(parse_launch(own_path), hosts, hosts[0], 9)
                 self.assertEqual(given, words[-1], "the user's own PATH stays")
                 elsewhere = Path(folder, "elsewhere")
                 elsewhere.mkdir(exist_ok=True)
                 for name in ("python3", "graphwire"):
                     (elsewhere / name).write_text(f"#!/bin/sh\necho other {name} $1\n")
                     (elsewhere / name).chmod(0o755)
-                out = subprocess.run(
-                    ["sh", "-c", text], env={"PATH": f"{elsewhere}:/usr/bin:/bin"}, capture_output=True, text=True, check=True
-                ).stdout
+                env = {"PATH": f"{elsewhere}:/usr/bin:/bin"}
+                out = subprocess.check_output(["sh", "-c", text], env=env, text=True)
                 self.assertEqual(out.splitlines(), [f"{first} graphwire a", f"{first} python3 b"])
 
     def test_scripts_that_import_dgl(self) -> None:

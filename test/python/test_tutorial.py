@@ -1,6 +1,7 @@
 """docs/TUTORIAL.md, typed on a desk: files are saved as the tutorial says, and commands run in order, on two hosts in
 namespaces with an sshd each (test/deploy/bed.py). Nothing is downloaded: the virtual environment gets this
-interpreter's packages, and its pip checks the requested versions. The checkout is where the tutorial has it."""
+interpreter's packages, and its pip checks the requested versions. The checkout is where the tutorial has it. The hosts
+have the environment, and graphwire in no other place."""
 
 from __future__ import annotations
 
@@ -23,12 +24,16 @@ VENV = """#!/bin/sh
 [ "${1:-} ${2:-}" = "-m venv" ] || exec /usr/bin/python3 "$@"
 /usr/bin/python3 "$@" && ln -sf ~/stands-in/python ~/stands-in/pip "$3/bin/"
 """
+COMMANDS = {"graphwire": f'exec {ON_HOST}/graphwire "$@"'}
+COMMANDS.update({f"graphwire-{name}": f'exec ~/venv/bin/python3 ~/graphwire/deploy/{script}.py "$@"'
+                 for name, script in (("launch", "launch"), ("copy", "copy_files"))})
 PIP = """#!/bin/sh
 [ "$1" = install ] && shift || exit 2
 for word; do
     case $word in */*) test -f "$word/pyproject.toml" ;; *) "${0%/*}/python" -c "import $word" ;; esac || exit 1
     echo "pip has $word"
 done
+ln -sf ~/stands-in/graphwire* "${0%/*}/"
 """
 
 
@@ -55,13 +60,12 @@ def bed():
         for host in [*made.hosts, made.desk]:
             folder = host.home / ("stands-in" if host is made.desk else "venv/bin")
             folder.mkdir(parents=True)
-            for name, script in (("python", python_on_host()), ("python3", VENV), ("pip", PIP)):
+            scripts = {"python": python_on_host(), "python3": VENV, "pip": PIP}
+            scripts.update({name: f"#!/bin/sh\n{command}\n" for name, command in COMMANDS.items()})
+            for name, script in scripts.items():
                 (folder / name).write_text(script)
                 (folder / name).chmod(0o755)
             (host.home / "graphwire").symlink_to("/mnt/top")
-        for host in made.hosts:
-            (host.home / "social/.graphwire/bin").mkdir(parents=True)
-            (host.home / "social/.graphwire/bin/graphwire").symlink_to(f"{ON_HOST}/graphwire")
         made.reachable()
         yield made
     finally:
@@ -69,15 +73,16 @@ def bed():
 
 
 def test_the_tutorial(bed):
-    found, installed, threads = [], 0, []
+    found, installed, threads, path = [], 0, [], ""
     for kind, text in BLOCK.findall((TOP / "docs/TUTORIAL.md").read_text()):
         if kind == "python":
             name = text.split("\n")[0].removeprefix("# ")
             (bed.desk.home / "desk" / name).write_text(text)
             continue
         folder = "~/desk" if (bed.desk.home / "desk").exists() else "~"
-        setting = f"set -eu; export PATH=~/stands-in:{ON_HOST}:$PATH OMP_NUM_THREADS=1; cd {folder}\n"
+        setting = f"set -eu; export PATH=~/stands-in:$PATH OMP_NUM_THREADS=1; {path}cd {folder}\n"
         done = bed.desk.shell(setting + text, timeout=1200)
+        path += text if text.startswith("export PATH=") else ""  # a shell of its own runs each block
         assert done.returncode == 0, f"{text}{done.stdout}{done.stderr}"
         found += ACCURACY.findall(done.stdout)
         threads += left(done.stdout)

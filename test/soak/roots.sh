@@ -4,12 +4,13 @@
 #   wheel       Debian 11 (Python 3.9), Debian testing (Python 3.14), Debian 12 (Python 3.11, with PyTorch)
 #   sdist       Debian 12 with the packages of the purpose build except the optional ones: METIS, jemalloc, RDMA
 #   INSTALL.md  its commands in Debian 13; ./quickstart in Debian 12 and 13
+#   README      its line for pip, in Debian 12 with the packages that it names, then the program in another folder
 #   ./check     the steps build, unit and python in Debian 13
 #
 # The files of a release come from python/release.sh. pip fetches what they need on this host, for the root's Python, so
 # that a root needs no network; quickstart and ./check install packages and use the host's network.
 #
-# soak/roots.sh [NAME…] runs the named ones only: bullseye forky torch sdist typed quick12 quick13 check13.
+# soak/roots.sh [NAME…] runs the named ones only: bullseye forky torch sdist typed pip quick12 quick13 check13.
 # shellcheck disable=SC2317 # functions that `holds` calls
 cd "$(dirname "$0")/../.." && . test/check/lib.sh
 folder=$PWD/build/install
@@ -21,7 +22,7 @@ deploy/packages.sh install
 . test/check/roots.sh
 [ -z "$why" ] || { note "no roots: $why"; exit 0; }
 mkdir -p "$folder"
-wanted=" ${*:-bullseye forky torch sdist typed quick12 quick13 check13} "
+wanted=" ${*:-bullseye forky torch sdist typed pip quick12 quick13 check13} "
 asked() { [[ $wanted = *" $1 "* ]]; }
 
 # holds WHAT COMMAND…: the command's output is shown if it fails. Lines of tests in it are reported in any case.
@@ -102,7 +103,7 @@ if asked torch; then
 	holds "bookworm-python: from_pyg and gwke_train" inside bookworm-python bash /opt/torch.sh
 	rm -rf "$run/bookworm-python"
 fi
-if asked sdist && ready bookworm-sdist bookworm "$(packages_of build | required),python3-venv,python3-dev,libstdc++6"; then
+if asked sdist && ready bookworm-sdist bookworm "$(packages_of build | required),$(packages_of pip),libstdc++6"; then
 	holds "sdist: what pip fetches" wheelhouse bookworm-sdist 3.11 cffi numpy 'scikit-build-core>=0.11' setuptools
 	rm -f "$run/bookworm-sdist/opt/wheels"/graphwire-*.whl
 	holds "sdist: it builds and installs" installed bookworm-sdist graphwire
@@ -113,6 +114,20 @@ if asked typed && ready trixie-build trixie "$(packages_of build deb),apt"; then
 	checkout trixie-build
 	holds "INSTALL.md's commands in Debian 13" inside trixie-build bash /opt/graphwire/test/install/typed.sh 'From source' 'A Debian package'
 	rm -rf "$run/trixie-build"
+fi
+if asked pip && ready bookworm-apt bookworm apt,ca-certificates; then
+	checkout bookworm-apt
+	line=$(grep -oP '^.*pip install \.(?= )' README.md)
+	# shellcheck disable=SC2016 # the inner shell's
+	holds "README's line for pip in Debian 12" online bookworm-apt sh -ec 'cd /opt/graphwire
+		deploy/packages.sh build pip
+		export HOME=/root
+		eval "$1"
+		cd / && PATH=~/venv/bin:$PATH
+		graphwire generate rmat --scale 8 --out /tmp/g
+		graphwire-launch --help >/tmp/help
+		python -c "import graphwire; graphwire.open(\"/tmp/g\", numpy=True)"' sh "$line"
+	rm -rf "$run/bookworm-apt"
 fi
 for one in quick12:bookworm quick13:trixie; do
 	if asked "${one%:*}" && ready "${one#*:}-apt" "${one#*:}" apt,ca-certificates; then
