@@ -1,48 +1,123 @@
-"""Batches on a GPU, where one exists: the same bytes as in memory, while the next batch is copied. Machines without a
-GPU run the same calls over a replacement (test_loader.py)."""
+"""Batches on a device, while the next batch is copied: the same bytes as in memory. Machines without a GPU run the same
+loops over the processor; test_loader.py has the thread that copies, over a replacement. test/gpu/run runs all on a
+GPU."""
 
 from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
 
 import graphwire
 import pytest
 import torch
+from conftest import PROGRAM, TOP
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-
-
-def both(make):
-    """Pairs of a batch in memory and the same batch on the GPU."""
-    return zip(make(None), make("cuda"), strict=True)
+DEVICE = os.environ.get("GRAPHWIRE_TEST_DEVICE") or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def equal(one, two):
-    assert two.is_cuda
-    return torch.equal(one, two.cpu())
+def tensors(batch):
+    """All tensors of a batch, native or PyG's, by name and in order."""
+    if isinstance(batch, graphwire.Batch):
+        return enumerate(batch._tensors())
+    return ((f"{number} {name}", value) for number, store in enumerate(batch.stores)
+            for name, value in sorted(store.items()) if isinstance(value, torch.Tensor))
+
+
+def digest(batch, on):
+    """A digest of all bytes, after a check that they are on the device."""
+    found = hashlib.blake2b()
+    for name, tensor in tensors(batch):
+        assert tensor.device.type == on, name
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
+        found.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return found.hexdigest()
+
+
+def same(make, more=None):
+    """A loader's batches on the device and in memory have equal digests; returns their number. more: moves a batch of a
+    loader without device=."""
+    def begun(device):
+        torch.manual_seed(1)  # PyG's loaders take their seed from torch
+        return make(device)
+
+    here = [digest(batch, "cpu") for batch in begun(None)]
+    if more is None:
+        there = [digest(batch, DEVICE) for batch in begun(DEVICE)]
+    else:
+        there = [digest(more(batch), DEVICE) for batch in begun(None)]
+    assert here == there
+    return len(here)
 
 
 def test_batches_of_nodes(rmat):
-    def make(device):
-        return graphwire.NodeLoader(rmat, range(900), [4, 3], features="feat", labels="label", batch_size=100,
-                                    shuffle=True, device=device)
-    count = 0
-    for here, there in both(make):
-        assert equal(here.x, there.x) and equal(here.y, there.y) and equal(here.seed_rows, there.seed_rows)
-        for block, copy in zip(here.blocks, there.blocks, strict=True):
-            assert equal(block.only.edge_index, copy.only.edge_index)
-        count += 1
-    assert count == 9
+    assert same(lambda device: graphwire.NodeLoader(rmat, range(900), [4, 3], features="feat", labels="label",
+                                                    batch_size=100, shuffle=True, device=device)) == 9
 
 
-def test_batches_of_edges(rmat):
-    def make(device):
-        return graphwire.EdgeLoader(rmat, range(500), [3], features="feat", negatives=2, batch_size=100, device=device)
-    for here, there in both(make):
-        assert equal(here.x, there.x)
+def test_a_ragged_last_batch(rmat):
+    assert same(lambda device: graphwire.NodeLoader(rmat, range(250), [-1], batch_size=100, device=device)) == 3
+
+
+@pytest.mark.parametrize("options", [{"negatives": 2}, {"negatives": 1, "no_true_edges": True}, {"exclude": "edges"}])
+def test_batches_of_edges(rmat, options):
+    assert same(lambda device: graphwire.EdgeLoader(rmat, range(500), [3], features="feat", batch_size=100,
+                                                    device=device, **options)) == 5
+
+
+def test_batches_of_several_types(hetero):
+    with graphwire.open(hetero) as graph:
+        assert same(lambda device: graphwire.NodeLoader(graph, {"paper": None, "author": None}, [3, 2], batch_size=64,
+                                                        shuffle=True, device=device)) > 3
+
+
+def test_over_servers(servers):
+    with graphwire.open(servers.folder, servers.addresses) as graph:
+        assert same(lambda device: graphwire.NodeLoader(graph, range(400), [4, 3], features="feat", batch_size=100,
+                                                        device=device)) == 4
+
+
+def test_a_batch_that_is_moved(rmat):
+    """By the trainer, from memory or from pinned memory."""
+    def loader(device):
+        return graphwire.NodeLoader(rmat, range(300), [4, 3], features="feat", batch_size=100)
+    assert same(loader, lambda batch: batch.to(DEVICE)) == 3
+    if DEVICE == "cuda":
+        assert same(loader, lambda batch: batch.pinned().to(DEVICE, non_blocking=True)) == 3
+
+
+@pytest.mark.parametrize("pin", [False, True])
+def test_pygs_loaders(rmat, pin):
+    pytest.importorskip("torch_geometric")
+    from graphwire.pyg import LinkNeighborLoader, NeighborLoader, stores
+
+    both = stores(rmat, {"x": "feat", "y": "label"}, ids="graph")
+    links = torch.stack([end[:300] for end in rmat.find_edges(range(300))])
+    for make in (lambda device: NeighborLoader(both, [4, 3], input_nodes=torch.arange(500), batch_size=100,
+                                               pin_memory=pin),
+                 lambda device: LinkNeighborLoader(both, [4, 3], edge_label_index=links, batch_size=100,
+                                                   neg_sampling_ratio=1.0, pin_memory=pin)):
+        assert same(make, lambda batch: batch.to(DEVICE, non_blocking=True)) > 2
 
 
 def test_a_batch_outlives_the_next(rmat):
     """What a batch holds stays right while later batches are copied and the loader's memory is used again."""
-    kept = list(graphwire.NodeLoader(rmat, range(900), [4, 3], features="feat", batch_size=100, device="cuda"))
+    kept = list(graphwire.NodeLoader(rmat, range(900), [4, 3], features="feat", batch_size=100, device=DEVICE))
     again = graphwire.NodeLoader(rmat, range(900), [4, 3], features="feat", batch_size=100)
     for there, here in zip(kept, again, strict=True):
-        assert equal(here.x, there.x)
+        assert digest(there, DEVICE) == digest(here, "cpu")
+
+
+def test_the_script_for_a_gpu():
+    """It finds none here, in one line; its rehearsal has a figure in each row."""
+    def said(*words):
+        done = subprocess.run([sys.executable, str(TOP / "test/gpu/run"), *words], capture_output=True, text=True,
+                              env=dict(os.environ, GRAPHWIRE=PROGRAM, CUDA_VISIBLE_DEVICES=""))
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.splitlines()
+    (line,) = said()
+    assert "no GPU was found" in line
+    rows = [line for line in said("--rehearse") if line.startswith("| `")]
+    assert len(rows) == 4 and all(re.search(r"[1-9]", row.split("|")[2]) for row in rows), rows
