@@ -15,7 +15,6 @@
 #include "core/errors/status.h"
 #include "core/memory/probe.h"
 #include "core/system/clock.h"
-#include "core/system/parallel.h"
 #include "server/notify.h"
 #include "server/server.h"
 
@@ -285,11 +284,8 @@ static void limit_last_lines(uint64_t drained)
 
 int gw_serve_main(int argc, char **argv)
 {
-	unsigned processors = gw_processors();
 	struct server_arguments arguments = {
-		.server = {.threads = processors < GW_SERVER_THREADS_MAX ? processors : GW_SERVER_THREADS_MAX,
-			   .numa = GW_NUMA_SPREAD,
-			   .drain_ms = 5000},
+		.server = {.threads = gw_server_threads(), .numa = GW_NUMA_SPREAD, .drain_ms = 5000},
 	};
 	gw_address_parse("127.0.0.1:30050", &arguments.server.listen);
 	static const struct gw_options options = {.table = table, .doc = doc, .check = check_together};
