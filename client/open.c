@@ -28,6 +28,7 @@
 #include "core/system/clock.h"
 #include "core/system/limits.h"
 #include "core/system/parallel.h"
+#include "core/system/stdio.h"
 
 #define ENGINES_MAX     64
 #define SPIN_US_MAX     1000000u
@@ -236,6 +237,7 @@ gw_status gw_client_open(const struct gw_client_options *options, struct gw_clie
 	struct gw_client *client = gw_calloc(1, sizeof(*client));
 	if (!client)
 		return GW_NO_MEMORY;
+	gw_stdio_hold();
 	gw_status status = gw_clock_attend();
 	if (status != GW_OK) {
 		gw_free(client);

@@ -9,6 +9,7 @@
 #include "core/errors/signals.h"
 #include "core/files/filemap.h"
 #include "core/files/staging.h"
+#include "core/system/stdio.h"
 #include "server/server.h"
 #include "tools/tools.h"
 
@@ -136,6 +137,7 @@ static void cmd_catch_signals(const char *name)
 
 int main(int argc, char **argv)
 {
+	gw_stdio_hold();
 	if (argc < 2) {
 		fputs("graphwire: no command given: graphwire --help lists the commands\n", stderr);
 		return 2;

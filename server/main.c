@@ -9,11 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/errors/lines.h"
 #include "core/errors/log.h"
 #include "core/errors/options.h"
 #include "core/errors/status.h"
 #include "core/memory/probe.h"
-#include "core/system/parallel.h"
+#include "core/system/clock.h"
 #include "server/notify.h"
 #include "server/server.h"
 
@@ -35,7 +36,9 @@ static const char doc[] = "Load one part of a partitioned graph and serve it to 
 #define UNPROVEN_MAX       256
 #define UNPROVEN_MIN       4
 #define FILES_KEPT         48 /* descriptors that are not connections */
-#define FILES_A_THREAD     8  /* descriptors of each thread: ring or epoll, wake, RDMA's channels */
+#define READY_MAX          2048
+#define READY_MS           500
+#define FILES_A_THREAD     8 /* descriptors of each thread: ring or epoll, wake, RDMA's channels */
 
 struct server_arguments {
 	struct gw_server_options server;
@@ -180,21 +183,30 @@ static gw_status check_together(void *input)
 	return GW_OK;
 }
 
-/* The parent process may wait for this line. */
+/* The parent process may wait for this line. If standard output takes nothing, or if it is closed, the server goes on
+ * without it. */
 static gw_status print_ready(const struct gw_server *server)
 {
+	static char queue_bytes[GW_LINES_BYTES_MAX + READY_MAX];
+	static struct gw_lines lines = GW_LINES(STDOUT_FILENO, queue_bytes, NULL);
+	char line[READY_MAX];
 	char transports[GW_SERVER_TRANSPORTS_MAX], address[GW_ADDRESS_MAX];
 	char bytes[GW_UNIT_TEXT_MAX], took[GW_UNIT_TEXT_MAX], rate[GW_UNIT_TEXT_MAX];
 	const struct gw_load_stats *load = gw_part_load_stats(server->part);
 	double seconds = (double)load->ns / 1e9;
-	printf("serving part %u of %u of %s at %s: %s in %s (%s/s), over %s, %u thread%s, pid %ld\n",
-	       server->options.part, server->meta->num_parts, server->meta->graph_name,
-	       gw_server_address(server, address), gw_text_bytes(bytes, (double)load->bytes),
-	       gw_text_duration(took, seconds), gw_text_bytes(rate, seconds > 0 ? (double)load->bytes / seconds : 0),
-	       gw_server_transports(server, transports), server->options.threads,
-	       server->options.threads == 1 ? "" : "s", (long)getpid());
-	if (fflush(stdout) != 0 || ferror(stdout))
-		return gw_fail_errno(GW_IO, errno, "standard output");
+	snprintf(line, sizeof(line),
+		 "serving part %u of %u of %s at %s: %s in %s (%s/s), over %s, %u thread%s, pid %ld\n",
+		 server->options.part, server->meta->num_parts, server->meta->graph_name,
+		 gw_server_address(server, address), gw_text_bytes(bytes, (double)load->bytes),
+		 gw_text_duration(took, seconds), gw_text_bytes(rate, seconds > 0 ? (double)load->bytes / seconds : 0),
+		 gw_server_transports(server, transports), server->options.threads,
+		 server->options.threads == 1 ? "" : "s", (long)getpid());
+	gw_lines_put(&lines, line, strlen(line));
+	int error = gw_lines_drain(&lines, READY_MS);
+	if (error == ETIMEDOUT)
+		gw_log(GW_LOG_WARN, "standard output takes no line: the line that reports the server as ready waits");
+	else if (error && error != EBADF)
+		return gw_fail_errno(GW_IO, error, "standard output");
 	return GW_OK;
 }
 
@@ -262,13 +274,18 @@ static int wait_for_signal(struct gw_server *server, const sigset_t *signals)
 	return received;
 }
 
+/* The lines that stderr has not taken get the rest of the time for open work, if that is less than the usual. */
+static void limit_last_lines(uint64_t drained)
+{
+	uint64_t now = gw_now_ns(), left = drained > now ? (drained - now) / GW_NS_PER_MS : 0;
+	if (left < GW_LINES_EXIT_MS)
+		gw_lines_limit_exit((uint32_t)left);
+}
+
 int gw_serve_main(int argc, char **argv)
 {
-	unsigned processors = gw_processors();
 	struct server_arguments arguments = {
-		.server = {.threads = processors < GW_SERVER_THREADS_MAX ? processors : GW_SERVER_THREADS_MAX,
-			   .numa = GW_NUMA_SPREAD,
-			   .drain_ms = 5000},
+		.server = {.threads = gw_server_threads(), .numa = GW_NUMA_SPREAD, .drain_ms = 5000},
 	};
 	gw_address_parse("127.0.0.1:30050", &arguments.server.listen);
 	static const struct gw_options options = {.table = table, .doc = doc, .check = check_together};
@@ -306,6 +323,8 @@ int gw_serve_main(int argc, char **argv)
 	signal(SIGTERM, end_at_once);
 	signal(SIGINT, end_at_once);
 	pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
+	uint64_t drained = gw_deadline_ns(arguments.server.drain_ms);
 	gw_server_end(server, arguments.server.drain_ms);
+	limit_last_lines(drained);
 	return 0;
 }

@@ -194,25 +194,37 @@ static gw_status load_mutable(struct gw_server *server)
 	return status;
 }
 
-/* Warns if memory is scarce. The load refuses arrays that do not fit. If the arrays barely fit, the kernel may end the
- * server later, when clients connect. */
-static void warn_of_little_memory(const struct gw_server *server)
+/* The bytes of an array in memory. Mutable rows have trailers. */
+static uint64_t loaded_bytes(const struct gw_server *server, const struct gw_array_meta *array)
+{
+	struct gw_row_format format;
+	uint64_t bytes = gw_array_meta_bytes(array), rows = array->ndim ? array->shape[0] : 0;
+	if (rows && is_mutable(&server->options, array->key))
+		gw_row_store_measure(array->dtype, rows, gw_array_meta_row_bytes(array) / gw_dtype_bytes(array->dtype),
+				     &format, &bytes);
+	return (bytes + GW_ARENA_ALIGN - 1) / GW_ARENA_ALIGN * GW_ARENA_ALIGN;
+}
+
+/* Refuses to start if the arrays fit, but not the rest of the server: the kernel would end it when clients connect. */
+static gw_status check_memory(const struct gw_server *server)
 {
 	const struct gw_part_meta *part = &server->meta->parts[server->options.part];
-	char need[GW_UNIT_TEXT_MAX], available[GW_UNIT_TEXT_MAX];
-	uint64_t bytes = 0;
+	struct gw_server_plan plan = {.threads = server->options.threads,
+				      .connections = server->options.connections,
+				      .node = server->options.numa >= 0 ? server->options.numa : -1,
+				      .no_pool = server->options.huge == GW_HUGE_OFF};
+	struct gw_server_room room;
+	char what[GW_ERROR_TEXT_MAX / 4], size[GW_UNIT_TEXT_MAX];
 	for (uint32_t a = 0; a < part->count; a++)
-		bytes += gw_array_meta_bytes(&part->arrays[a]);
-	struct gw_memory memory;
-	gw_memory_read("", server->options.numa >= 0 ? server->options.numa : -1, &memory);
-	uint64_t footprint = gw_server_footprint(bytes, server->options.threads, 0);
-	if (bytes > memory.available || footprint <= memory.available)
-		return;
-	gw_log(GW_LOG_WARN,
-	       "%s of memory are available in the %s, and a server of this part needs %s with its threads and %u "
-	       "connections: the kernel may end it when clients connect (graphwire doctor --bytes %llu)",
-	       gw_text_bytes(available, (double)memory.available), memory.bound_by,
-	       gw_text_bytes(need, (double)footprint), GW_SERVER_CONNECTIONS_USUAL, (unsigned long long)bytes);
+		plan.array_bytes += loaded_bytes(server, &part->arrays[a]);
+	if (gw_server_room_read("", &plan, &room))
+		return GW_OK;
+	snprintf(what, sizeof(what), "part %u with arrays of %s%s, %u thread%s and up to %u connections",
+		 server->options.part, gw_text_bytes(size, (double)plan.array_bytes),
+		 plan.array_bytes <= room.pool ? ", in the pool of huge pages" : "", plan.threads,
+		 plan.threads == 1 ? "" : "s", gw_server_connections(plan.connections));
+	return gw_memory_suffices(&room.memory, room.wanted, what,
+				  "more parts, fewer --threads or fewer --connections");
 }
 
 static gw_status server_load(struct gw_server *server)
@@ -225,8 +237,9 @@ static gw_status server_load(struct gw_server *server)
 			  .numa = server->options.numa,
 			  .shareable = true},
 	};
-	warn_of_little_memory(server);
-	gw_status status = gw_part_open(server->meta, server->options.part, &options, &server->part);
+	gw_status status = check_memory(server);
+	if (status == GW_OK)
+		status = gw_part_open(server->meta, server->options.part, &options, &server->part);
 	for (int form = 0; status == GW_OK && form < GW_CATALOG_FORMS; form++)
 		status = gw_catalog_print(server->part, 0, (enum gw_catalog_form)form, &server->catalogs[form]);
 	return status;

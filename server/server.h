@@ -9,12 +9,12 @@
 #include "core/graph/part.h"
 #include "protocol/catalog.h"
 #include "sampler/pick.h"
+#include "server/footprint.h"
 #include "server/placement.h"
 #include "tensors/service.h"
 #include "transport/prefetch.h"
 #include "transport/transport.h"
 
-#define GW_SERVER_THREADS_MAX 256
 #define GW_SERVER_MUTABLE_MAX 64
 
 struct gw_server_options {

@@ -1,6 +1,6 @@
 /* The log's level, sink and form.
  *
- *   gw_log -> level enabled? -> the line -> the sink, or else stderr
+ *   gw_log -> level enabled? -> the line -> the sink, or else the queue of lines for stderr (core/errors/lines.h)
  *
  * No lock is held while a sink runs, and none is taken around a fork: the forking thread may hold a lock that the sink
  * of another thread waits for. There are two slots for a sink. `current` names the one in use, and `running` counts the
@@ -19,13 +19,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "core/errors/lines.h"
 #include "core/errors/log_line.h"
 #include "core/errors/status.h"
 
 #define LINE_MAX_BYTES 2048
 #define STDERR_SLOT    -1
-#define WAIT_NS        100000 /* between two looks at a sink that is replaced */
+#define WAIT_NS        100000       /* between two looks at a sink that is replaced */
+#define QUEUE_BYTES    (256u << 10) /* some 1,500 lines of the usual length */
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 static atomic_int level_now = -1; /* -1: not yet read from the environment */
@@ -95,16 +98,34 @@ gw_status gw_log_set_sink(gw_log_sink sink, void *context)
 	return GW_OK;
 }
 
-static void log_print(enum gw_log_level level, const char *message)
+_Static_assert(GW_LOG_LINE_BYTES(LINE_MAX_BYTES) <= GW_LINES_BYTES_MAX, "the queue cuts no line of the log");
+
+static size_t log_form(char *line, enum gw_log_level level, const char *message)
 {
-	char line[GW_LOG_LINE_BYTES(LINE_MAX_BYTES)];
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (format_now == GW_LOG_FORMAT_JSON)
 		gw_log_line_json(line, &now, level_names[level], message);
 	else
 		gw_log_line_text(line, &now, level_names[level], message);
-	fputs(line, stderr);
+	return strlen(line);
+}
+
+static size_t describe_lost_lines(char *line, uint64_t lost)
+{
+	char message[96];
+	snprintf(message, sizeof(message), "%llu line%s of the log %s lost here: stderr did not take them",
+		 (unsigned long long)lost, lost == 1 ? "" : "s", lost == 1 ? "is" : "are");
+	return log_form(line, GW_LOG_WARN, message);
+}
+
+static char queue_bytes[QUEUE_BYTES];
+static struct gw_lines stderr_lines = GW_LINES(STDERR_FILENO, queue_bytes, describe_lost_lines);
+
+static void log_print(enum gw_log_level level, const char *message)
+{
+	char line[GW_LOG_LINE_BYTES(LINE_MAX_BYTES)];
+	gw_lines_put(&stderr_lines, line, log_form(line, level, message));
 }
 
 /* Calls the sink; false: the line belongs on stderr. */
@@ -152,9 +173,11 @@ void gw_log(enum gw_log_level level, const char *format, ...)
 void gw_log_failure(const char *command)
 {
 	char message[LINE_MAX_BYTES];
-	snprintf(message, sizeof(message), "%s: %s", command, gw_last_error());
-	if (format_now == GW_LOG_FORMAT_JSON)
+	snprintf(message, sizeof(message) - 1, "%s: %s", command, gw_last_error());
+	if (format_now == GW_LOG_FORMAT_JSON) {
 		log_print(GW_LOG_ERROR, message);
-	else
-		fprintf(stderr, "%s\n", message);
+		return;
+	}
+	strcat(message, "\n");
+	gw_lines_put(&stderr_lines, message, strlen(message));
 }

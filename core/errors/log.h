@@ -5,7 +5,8 @@
 #include <graphwire/log.h>
 
 /* Logs one line if its level is enabled. Keeps errno. Each line is written to stderr in one piece, so that lines of
- * several threads do not mix. A line is cut at 2 KiB. */
+ * several threads do not mix. A line is cut at 2 KiB. A stderr that takes no lines delays the caller once by 10 ms, and
+ * not again until it has taken all of them (core/errors/lines.h). */
 void gw_log(enum gw_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The form of the lines on stderr (core/errors/log_line.h). */

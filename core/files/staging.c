@@ -26,6 +26,7 @@
 #include "core/files/remove_tree.h"
 #include "core/files/sync_tree.h"
 #include "core/memory/alloc.h"
+#include "core/system/syscalls.h"
 
 #define OPEN_MAX_STAGINGS 32 /* open at once in one process */
 #define HELD_MAX          8  /* descriptors: the lock, and one for each level of folders in the written tree */
@@ -276,7 +277,7 @@ static gw_status rename_replacing(struct gw_staging *staging, char **old)
 {
 	if (renameat2(AT_FDCWD, staging->temporary, AT_FDCWD, staging->final, RENAME_EXCHANGE) == 0)
 		return GW_OK;
-	if (errno != EINVAL && errno != ENOSYS && errno != ENOENT)
+	if (errno != EINVAL && errno != ENOENT && !gw_syscall_missing(errno))
 		return gw_fail_errno(GW_IO, errno, "rename %s to %s", staging->temporary, staging->final);
 	char *moved_to = old_name(staging->final);
 	if (!moved_to)
@@ -299,7 +300,8 @@ static gw_status rename_new(struct gw_staging *staging)
 {
 	if (renameat2(AT_FDCWD, staging->temporary, AT_FDCWD, staging->final, RENAME_NOREPLACE) == 0)
 		return GW_OK;
-	if (errno == EINVAL || errno == ENOSYS) { /* a file system without RENAME_NOREPLACE: check, then rename */
+	/* a file system without RENAME_NOREPLACE: check, then rename */
+	if (errno == EINVAL || gw_syscall_missing(errno)) {
 		gw_status status = check_final(staging->final, false);
 		if (status != GW_OK || rename(staging->temporary, staging->final) == 0)
 			return status;

@@ -18,11 +18,10 @@
 #include "core/memory/memory.h"
 #include "core/system/sysfile.h"
 
-#define NAME_BYTES         64
-#define BYTES_MAX          (1ull << 46) /* half of a 47-bit address space */
-#define SHARE_FULL         0.999        /* share of huge pages that counts as all, after rounding */
-#define SHARE_MOSTLY       0.5          /* share from which the arena counts as collapsed */
-#define HUGETLB_PAGE_BYTES (2ull << 20)
+#define NAME_BYTES   64
+#define BYTES_MAX    (1ull << 46) /* half of a 47-bit address space */
+#define SHARE_FULL   0.999        /* share of huge pages that counts as all, after rounding */
+#define SHARE_MOSTLY 0.5          /* share from which the arena counts as collapsed */
 
 struct gw_arena {
 	struct gw_pages pages;
@@ -87,14 +86,14 @@ static void write_hugetlb_command(const struct attempt *attempt, char text[GW_LI
 {
 	uint64_t total = 0, free_pages = 0;
 	struct gw_group_use group;
-	gw_group_limit_read("", GW_GROUP_HUGETLB, &group);
+	enum gw_group_limit limit = gw_group_hugetlb_read("", &group);
 	if (gw_group_left(&group) < attempt->bytes) {
-		gw_group_fix(GW_GROUP_HUGETLB, &group, group.used + attempt->bytes, text);
+		gw_group_fix(limit, &group, group.used + attempt->bytes, text);
 		return;
 	}
 	gw_sysfile_number(&total, "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
 	gw_sysfile_number(&free_pages, "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
-	uint64_t wanted = (attempt->bytes + HUGETLB_PAGE_BYTES - 1) / HUGETLB_PAGE_BYTES;
+	uint64_t wanted = (attempt->bytes + GW_HUGETLB_BYTES - 1) / GW_HUGETLB_BYTES;
 	uint64_t lent = total > free_pages ? total - free_pages : 0;
 	snprintf(text, GW_LIMIT_FIX_MAX, "sysctl -w vm.nr_hugepages=%llu", (unsigned long long)(lent + wanted));
 }

@@ -27,6 +27,7 @@
 
 #include "core/system/limits.h"
 #include "core/system/parallel.h"
+#include "core/system/syscalls.h"
 #include "core/system/sysfile.h"
 
 /* Some C libraries' headers lack these numbers. A kernel that does not know one refuses it. */
@@ -254,11 +255,11 @@ static gw_status pages_populate(const struct gw_pages *pages, uint64_t begin, ui
 	int error = EAGAIN;
 	for (int tries = 0; (error == EAGAIN || error == EINTR) && tries < POPULATE_TRIES; tries++)
 		error = madvise(pages->base + begin, end - begin, MADV_POPULATE_WRITE) ? errno : 0;
+	if (error == EINVAL || gw_syscall_missing(error))
+		return pages_touch(pages, begin, end);
 	switch (error) {
 	case 0:
 		return GW_OK;
-	case EINVAL:
-		return pages_touch(pages, begin, end);
 	case EFAULT: /* touching the page would have raised SIGBUS */
 		if (pages->level == GW_PAGES_HUGETLB)
 			return hugetlb_failed(GW_GROUP_HUGETLB, end - begin,

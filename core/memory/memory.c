@@ -160,25 +160,44 @@ char *gw_memory_fix_group(const struct gw_memory *memory, uint64_t more, char te
 	return gw_group_fix(GW_GROUP_MEMORY, &memory->group, (least + GROUP_STEP - 1) / GROUP_STEP * GROUP_STEP, text);
 }
 
+gw_status gw_memory_suffices(const struct gw_memory *memory, uint64_t bytes, const char *what, const char *remedy)
+{
+	if (bytes <= memory->available)
+		return GW_OK;
+	char wanted[GW_UNIT_TEXT_MAX], available[GW_UNIT_TEXT_MAX], limit[GW_UNIT_TEXT_MAX], fix[GW_LIMIT_FIX_MAX];
+	gw_text_bytes(wanted, (double)bytes);
+	gw_text_bytes(available, (double)memory->available);
+	if (gw_memory_is_grouped(memory))
+		return gw_fail(GW_NO_MEMORY,
+			       "%s: %s wanted, %s available in the control group: raise its limit of %s (%s), or use "
+			       "%s: %s",
+			       what, wanted, available, gw_text_bytes(limit, (double)memory->group.limit),
+			       memory->group.file, remedy, gw_memory_fix_group(memory, bytes - memory->available, fix));
+	return gw_fail(GW_NO_MEMORY, "%s: %s wanted, %s available in the %s: stop programs that use it, or use %s",
+		       what, wanted, available, memory->bound_by, remedy);
+}
+
 gw_status gw_memory_check(uint64_t bytes, int node, const char *what)
 {
 	struct gw_memory memory;
 	gw_memory_read("", node, &memory);
-	if (bytes <= memory.available)
-		return GW_OK;
-	char wanted[GW_UNIT_TEXT_MAX], available[GW_UNIT_TEXT_MAX], limit[GW_UNIT_TEXT_MAX], fix[GW_LIMIT_FIX_MAX];
-	gw_text_bytes(wanted, (double)bytes);
-	gw_text_bytes(available, (double)memory.available);
-	if (gw_memory_is_grouped(&memory))
-		return gw_fail(
-			GW_NO_MEMORY,
-			"%s: %s wanted, %s available in the control group: raise its limit of %s (%s), or use more "
-			"parts: %s",
-			what, wanted, available, gw_text_bytes(limit, (double)memory.group.limit), memory.group.file,
-			gw_memory_fix_group(&memory, bytes - memory.available, fix));
-	return gw_fail(GW_NO_MEMORY,
-		       "%s: %s wanted, %s available in the %s: stop programs that use it, or use more parts", what,
-		       wanted, available, memory.bound_by);
+	return gw_memory_suffices(&memory, bytes, what, "more parts");
+}
+
+uint64_t gw_hugetlb_left(const char *root, int node)
+{
+	const char *pool = "hugepages/hugepages-2048kB";
+	uint64_t pages = 0, reserved = 0, on_node = 0;
+	struct gw_group_use group;
+	gw_sysfile_number(&pages, "%s/sys/kernel/mm/%s/free_hugepages", root, pool);
+	gw_sysfile_number(&reserved, "%s/sys/kernel/mm/%s/resv_hugepages", root, pool);
+	pages -= memory_least(pages, reserved);
+	if (node >= 0) {
+		gw_sysfile_number(&on_node, "%s/sys/devices/system/node/node%d/%s/free_hugepages", root, node, pool);
+		pages = memory_least(pages, on_node);
+	}
+	gw_group_hugetlb_read(root, &group);
+	return memory_least(pages * GW_HUGETLB_BYTES, gw_group_left(&group));
 }
 
 void gw_memory_huge(void *memory, uint64_t bytes)

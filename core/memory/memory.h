@@ -6,7 +6,8 @@
 #include "core/errors/status.h"
 #include "core/system/limits.h"
 
-#define GW_NUMA_NODES_MAX 1024 /* the kernel's own limit */
+#define GW_NUMA_NODES_MAX 1024         /* the kernel's own limit */
+#define GW_HUGETLB_BYTES  (2ull << 20) /* a page of the pool that Graphwire uses */
 
 struct gw_numa_nodes {
 	uint32_t count; /* at least 1 */
@@ -32,6 +33,12 @@ void gw_memory_read(const char *root, int node, struct gw_memory *out);
 /* GW_NO_MEMORY unless the bytes are available now: the text names `what`, the bytes wanted and available, and the limit
  * that binds. */
 gw_status gw_memory_check(uint64_t bytes, int node, const char *what);
+/* The same of a reading. remedy: what the user can do apart from raising a limit. */
+gw_status gw_memory_suffices(const struct gw_memory *memory, uint64_t bytes, const char *what, const char *remedy);
+
+/* Bytes of the pool of 2 MiB pages (hugetlb) that a process may still map: pages that are free and that no mapping has
+ * reserved, on the node (negative: on any), as far as the control group's limits allow. root: as for gw_memory_read. */
+uint64_t gw_hugetlb_left(const char *root, int node);
 
 /* Whether a control group's limit binds; memory.group then describes it. */
 bool gw_memory_is_grouped(const struct gw_memory *memory);

@@ -7,8 +7,6 @@
 
 #include "core/memory/memory.h"
 
-#define GW_HUGETLB_BYTES (2ull << 20)
-
 struct gw_probe {
 	uint32_t processors; /* that this process may run on */
 	uint64_t page_bytes;

@@ -89,6 +89,17 @@ void gw_group_limit_read(const char *root, enum gw_group_limit limit, struct gw_
 	gw_cgroup_walk(root, kinds[limit].controller, look_at_group, (void *)&walk);
 }
 
+enum gw_group_limit gw_group_hugetlb_read(const char *root, struct gw_group_use *out)
+{
+	struct gw_group_use reserved;
+	gw_group_limit_read(root, GW_GROUP_HUGETLB, out);
+	gw_group_limit_read(root, GW_GROUP_HUGETLB_RESERVED, &reserved);
+	if (gw_group_left(&reserved) >= gw_group_left(out))
+		return GW_GROUP_HUGETLB;
+	*out = reserved;
+	return GW_GROUP_HUGETLB_RESERVED;
+}
+
 char *gw_group_fix(enum gw_group_limit limit, const struct gw_group_use *use, uint64_t wanted,
 		   char text[GW_LIMIT_FIX_MAX])
 {

@@ -29,6 +29,8 @@ struct gw_group_use {
 
 /* root: "" for this machine, or a fake tree in tests; `file` does not include it. */
 void gw_group_limit_read(const char *root, enum gw_group_limit limit, struct gw_group_use *out);
+/* Reads that limit of 2 MiB pages that has less left, in use or reserved, and returns its name. */
+enum gw_group_limit gw_group_hugetlb_read(const char *root, struct gw_group_use *out);
 /* The rest of the limit; UINT64_MAX: no limit. */
 uint64_t gw_group_left(const struct gw_group_use *use);
 /* Writes the command that raises the limit to `wanted`. Returns the text. */

@@ -2,7 +2,6 @@
 #include "core/system/thread.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "core/errors/signals.h"
 #include "core/system/limits.h"
 #include "core/system/sysfile.h"
 
@@ -17,12 +17,8 @@
 
 int gw_thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
 {
-	static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
-	sigset_t most, before;
-	sigfillset(&most);
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		sigdelset(&most, own[i]);
-	pthread_sigmask(SIG_SETMASK, &most, &before);
+	sigset_t before;
+	gw_signals_leave_to_program(&before);
 	int error = pthread_create(thread, NULL, run, context);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return error;

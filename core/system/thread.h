@@ -6,9 +6,8 @@
 
 #include "core/errors/status.h"
 
-/* Like pthread_create: returns 0 or an error number. Signals go to the program's threads, not to this one. Signals that
- * a thread raises itself (SIGBUS, SIGSEGV, ...) are exceptions: if these were blocked, the kernel would end the process
- * instead of calling the program's handler. */
+/* Like pthread_create: returns 0 or an error number. Signals go to the program's threads, not to this one
+ * (gw_signals_leave_to_program). */
 int gw_thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
 
 /* Makes an error of gw_thread_start's result: GW_LIMIT. The text names the limit that binds and the command that raises

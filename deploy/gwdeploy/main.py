@@ -36,8 +36,19 @@ async def _with_signals(work: Awaitable[Any]) -> Any:
         raise Interrupted() from None
 
 
+def _hold_standard_files() -> None:
+    """Opens /dev/null for standard files that are closed. Else a socket or pipe gets the number of one, and children
+    take it for theirs."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            file = open(os.devnull, mode)  # it gets the lowest free number, and stays open as sys.NAME
+            os.set_inheritable(file.fileno(), True)
+            setattr(sys, name, file)
+
+
 def run(name: str, main: Callable[[Sequence[str]], Awaitable[int]], words: Sequence[str]) -> int:
     """Runs a command and returns its exit status. Prints an error as one line on stderr."""
+    _hold_standard_files()
     try:
         return int(clock.run(_with_signals(main(words))))
     except DeployError as error:

@@ -28,6 +28,8 @@
  * the suspension.
  * Log: if the client waits for longer than a second, it logs one line, and another one when the wait ends. Lines go to
  * stderr, or to the program's own function (log.h).
+ * Descriptors: gw_client_open opens /dev/null as each of the descriptors 0 to 2 that is closed. Otherwise a connection
+ * could get the number, and the program's prints would end in it.
  * Ids are global: node ids count within their node type, edge ids within their edge type, both from 0.
  */
 #ifndef GRAPHWIRE_H

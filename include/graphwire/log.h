@@ -2,6 +2,11 @@
  * level. Without a sink the library writes the lines to stderr:
  *
  *   2026-11-25T14:03:22.123Z warn part 1: 10.0.0.2:30050 is lost; waiting for it, up to 5 min
+ *
+ * A thread of the library writes to stderr, so a stderr that takes nothing (a full pipe without a reader) stops no
+ * other thread. Lines then wait in a queue of 256 KiB. Lines that find no room are dropped, and a line reports their
+ * number as soon as stderr takes lines again. At the exit of the process, the lines get one second. A descriptor 2 that
+ * is closed on exec (FD_CLOEXEC) is not stderr: the program has closed stderr, and a file or socket has got its number.
  */
 #ifndef GRAPHWIRE_LOG_H
 #define GRAPHWIRE_LOG_H

@@ -35,6 +35,7 @@ from weakref import ref
 from graphwire._native import ffi, lib, owned
 
 _TRIES = 100  # attempts to make and lock a folder; another process may sweep it before it is locked
+_OTHERS = 3  # the first descriptor that is no standard one
 _GUARD = """exec 3<&0 </dev/null
 (trap '' HUP INT QUIT TERM; read -r line <&3; exec rm -rf -- "$1") &"""
 _made: list[ref[Scratch]] = []
@@ -124,7 +125,7 @@ def descriptors() -> Iterator[tuple[int, ...]]:
         copies = []
         for scratch in _open_folders():
             with contextlib.suppress(OSError):  # another thread has closed it
-                copies.append(os.dup(scratch._held.writes - 1))
+                copies.append(fcntl.fcntl(scratch._held.writes - 1, fcntl.F_DUPFD_CLOEXEC, _OTHERS))
                 stack.callback(os.close, copies[-1])
         yield tuple(copies)
 

@@ -1,16 +1,21 @@
 /* A kernel that forbids io_uring, or allows to set up a ring but not to enter it. "auto" continues with epoll and logs
- * this once. A driver that was requested by name reports why it is not available. */
+ * this once. A driver that was requested by name reports why it is not available. Also a kernel without epoll_pwait2.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/errors/log.h"
+#include "core/system/clock.h"
 #include "test/support/sandbox.h"
 #include "test/support/transport_bed.h"
+#include "transport/tcp/driver.h"
 
 static int lines;
 static char line[1000];
@@ -74,6 +79,25 @@ static void io_uring_is_refused(void **state)
 	without(SYS_io_uring_enter, ENOSYS, "5.19");
 }
 
+static int wait_for_nothing(void *context)
+{
+	(void)context;
+	struct epoll_event event;
+	int fd = epoll_create1(EPOLL_CLOEXEC), n = gw_epoll_wait(fd, &event, 1, GW_NS_PER_MS);
+	close(fd);
+	return n == 0 ? 0 : 1;
+}
+
+static void epoll_without_nanoseconds(void **state)
+{
+	(void)state;
+	static const int errors[] = {ENOSYS, EPERM};
+	for (int i = 0; i < 2; i++) {
+		const struct sandbox_rule rule = {.call = SYS_epoll_pwait2, .error = errors[i]};
+		assert_int_equal(sandbox_run(&rule, 1, false, wait_for_nothing, NULL), 0);
+	}
+}
+
 /* An ordinary user without locked memory: one of the drivers works. */
 static void no_locked_memory(void **state)
 {
@@ -85,6 +109,8 @@ static void no_locked_memory(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(io_uring_is_refused), cmocka_unit_test(no_locked_memory)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(io_uring_is_refused),
+					   cmocka_unit_test(epoll_without_nanoseconds),
+					   cmocka_unit_test(no_locked_memory)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

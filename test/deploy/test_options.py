@@ -1,15 +1,16 @@
 """docs/DEPLOY.md's tables of options, compared with the scripts' --help and with DGL's and DGL-KE's options. Every
 option of the originals is on the left of a table. Each of our other options is in the text after the tables, by the
-script's name. The page lists no option that does not exist."""
+script's name. The page lists no option that does not exist. Also what all scripts share: their standard files."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
-from bed import PROGRAM, TOP
+from bed import HANG_S, PROGRAM, TOP
 
 _OPTION = re.compile(r"--[a-z][a-z0-9_]*")
 # Of DGL 0.6 to 1.1.3 (tools/launch.py, tools/copy_files.py) and of DGL-KE 0.1 (dist_train.py; KGE.md has its others).
@@ -92,6 +93,30 @@ class Tables(unittest.TestCase):
             helps[command[-1]] = re.findall(value, printed.stdout)[0].replace("|", ",")
         self.assertEqual(len(set(helps.values())), 1, helps)
         self.assertIn("tcp", helps["serve"].split(","))
+
+
+class StandardFiles(unittest.TestCase):
+    """Of a script that begins with some of them closed."""
+
+    def test_closed_standard_files(self) -> None:
+        """With descriptors 0 to 2 closed, no socket gets their numbers, and children have them too."""
+        script = '''
+import asyncio, os, socket, subprocess, sys
+sys.path.insert(0, sys.argv[1])
+from gwdeploy import main
+async def work(words):
+    links = "import os; os.write(3, b' '.join(os.readlink(b'/proc/self/fd/%d' % one) for one in range(3)))"
+    child = subprocess.run([sys.executable, "-c", links], pass_fds=[3])
+    print("lost", file=sys.stderr)
+    return 7 if child.returncode == 0 and socket.socket().fileno() > 3 else 1
+os._exit(main.run("name", work, []))
+'''
+        with tempfile.TemporaryFile() as told:
+            command = 'exec 3<&"$1"; exec "$2" -c "$3" "$4" <&- >&- 2>&-'
+            words = ["sh", "-c", command, "sh", str(told.fileno()), sys.executable, script, str(TOP / "deploy")]
+            done = subprocess.run(words, pass_fds=[told.fileno()], timeout=HANG_S)
+            told.seek(0)
+            self.assertEqual((done.returncode, told.read().decode()), (7, "/dev/null /dev/null /dev/null"))
 
 
 if __name__ == "__main__":

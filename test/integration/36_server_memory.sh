@@ -95,17 +95,35 @@ if mkdir "$group" 2>/dev/null && [ -w "$group/$limit" ]; then
 	holds "and the kernel ended nothing" test "$(sed -n 's/^oom_kill //p' "$group/$events" | head -n 1)" = 0
 	kill "$server"
 	wait "$server" 2>/dev/null
-	# A limit with room only for the arrays: before it loads, the server says that this is too little.
-	echo $((arrays + 12582912)) >"$group/$limit"
-	: >serve.log
-	(echo "$BASHPID" >"$group/cgroup.procs" && exec "$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0 \
-		--threads 2) >serve.log 2>&1 </dev/null &
-	server=$!
-	started+=("$server")
-	within 100 test -s serve.log
-	holds "too little memory is named before the load" grep -q 'warn .*the kernel may end it when clients connect' serve.log
-	kill "$server"
-	wait "$server" 2>/dev/null
+	# Limits around the arrays' size: the server names the limit and its need in one line, or it serves eight clients.
+	for extra in -2 1 2 3 4 8 16 32 64; do
+		kills=$(sed -n 's/^oom_kill //p' "$group/$events" | head -n 1)
+		echo $((arrays + extra * 1048576)) >"$group/$limit"
+		: >serve.log
+		(echo "$BASHPID" >"$group/cgroup.procs" && exec "$GRAPHWIRE" serve --part-config graph --part 0 --listen 127.0.0.1:0 \
+			--threads 2) >serve.log 2>&1 </dev/null &
+		server=$!
+		started+=("$server")
+		within 100 grep -qE '^(serving part|graphwire serve:)' serve.log || not_ok "part + $extra MiB: $(tail -n 1 serve.log)"
+		if grep -q '^graphwire serve:' serve.log; then
+			wait "$server"
+			status=$?
+			holds "part + $extra MiB: one line names the limit and the need" test "$status $(wc -l <serve.log) \
+$(grep -cE 'connections: [0-9.]+ MiB wanted, .* available in the control group: raise its limit of [0-9.]+ MiB' serve.log)" = '1 1 1'
+			continue
+		fi
+		address=$(sed -n 's/^serving part .* at \([^ ]*\): .*/\1/p' serve.log)
+		clients=() served=0
+		for number in 1 2 3 4 5 6 7 8; do
+			"$GRAPHWIRE" epoch --servers "$address" --transport tcp --threads 4 --seed $number --steps 5 --reconnect 3000 >/dev/null 2>&1 &
+			clients+=($!)
+		done
+		for client in "${clients[@]}"; do wait "$client" && served=$((served + 1)); done
+		holds "part + $extra MiB: eight clients are served" test $served -eq 8
+		holds "part + $extra MiB: the kernel ends nothing" test "$(sed -n 's/^oom_kill //p' "$group/$events" | head -n 1)" = "$kills"
+		kill "$server"
+		wait "$server" 2>/dev/null
+	done
 	within 50 rmdir "$group"
 else
 	echo "# no memory group can be made: the advised limit is not tried"

@@ -168,6 +168,16 @@ def test_a_folder_that_ends_while_a_program_starts(temporary):
     assert set(os.listdir("/proc/self/fd")) <= before and gone(temporary)
 
 
+def test_standard_descriptors_are_not_taken(temporary):
+    """If the process has closed descriptors 0 to 2, a program's own are not among those that it gets."""
+    script = ("import os; from graphwire._scratch import Scratch, descriptors\n"
+              "for one in range(3): os.close(one)\n"
+              f"folder = Scratch({str(temporary)!r})\n"
+              "with descriptors() as passed: status = 0 if len(passed) == 1 and min(passed) > 2 else 1\n"
+              "folder.close(); os._exit(status)")
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
 def test_the_next_one_sweeps(temporary, monkeypatch):
     """Removes folders of killed guards. Folders of a running process, of another name or host, and links stay."""
     monkeypatch.setattr("tempfile.tempdir", str(temporary))

@@ -12,12 +12,15 @@
 
 #include <cmocka.h>
 
+#include "core/numbers/rng.h"
 #include "core/system/parallel.h"
 #include "server/footprint.h"
 #include "test/support/doctor_host.h"
 #include "test/support/sandbox.h"
 
+#define MIB  (1ull << 20)
 #define GIB  (1ull << 30)
+#define POOL "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 #define PORT "/sys/class/infiniband/mlx5_0/ports/1/"
 
 /* --- Memory. --- */
@@ -31,7 +34,7 @@ static void memory_is_asked_for(void **state)
 	/* The arrays fit; the rest of a server's memory does not. */
 	host->doctor.bytes = 32 * GIB;
 	doctor_has(doctor_expect(host, "memory", GW_DOCTOR_PROBLEM, "32.0 GiB", "graphwire partition")->costs,
-		   "when clients connect");
+		   "refused");
 	host->doctor.bytes = 33 * GIB;
 	doctor_has(doctor_expect(host, "memory", GW_DOCTOR_PROBLEM, "32.0 GiB", "graphwire partition")->costs,
 		   "refused");
@@ -57,10 +60,51 @@ static void memory_is_asked_for(void **state)
 	doctor_expect(host, "memory", GW_DOCTOR_OK, "control group's limit", NULL);
 	doctor_host_put(host, "/sys/fs/cgroup/job/memory.max", "10737418240\n");
 	/* Memory in the pool is already available. */
-	struct gw_probe probe = {.hugetlb_free = 33 * 512};
-	host->doctor.probe = &probe;
-	probe.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+	doctor_host_put(host, POOL "free_hugepages", "17000\n"); /* 33 GiB are 16,896 pages */
 	doctor_expect(host, "memory", GW_DOCTOR_OK, "10.0 GiB", NULL);
+	doctor_host_put(host, POOL "resv_hugepages", "105\n"); /* other programs' pages */
+	doctor_expect(host, "memory", GW_DOCTOR_PROBLEM, "10.0 GiB", "MemoryMax=");
+}
+
+/* The doctor objects exactly if a server would, whatever limit binds: of memory, of pages in use, of reserved pages. */
+static void the_doctor_says_what_a_server_does(void **state)
+{
+	struct doctor_host *host = *state;
+	static const char *const files[][2] = {{"memory.max", "memory.current"},
+					       {"hugetlb.2MB.max", "hugetlb.2MB.current"},
+					       {"hugetlb.2MB.rsvd.max", "hugetlb.2MB.rsvd.current"}};
+	struct gw_draws draws = gw_draws_begin(41, 6);
+	unsigned refused = 0, pooled = 0;
+	for (int round = 0; round < 300; round++) {
+		uint64_t left[4] = {0};
+		char path[128], text[32];
+		for (int i = 0; i < 3; i++) {
+			uint64_t used = gw_draw_below(&draws, 100) * MIB;
+			left[i] = i && gw_draw_below(&draws, 2) ? UINT64_MAX : gw_draw_below(&draws, 400) * MIB;
+			snprintf(path, sizeof(path), "/sys/fs/cgroup/job/%s", files[i][0]);
+			snprintf(text, sizeof(text), "%llu\n", (unsigned long long)(used + left[i]));
+			doctor_host_put(host, path, left[i] == UINT64_MAX ? "max\n" : text);
+			snprintf(path, sizeof(path), "/sys/fs/cgroup/job/%s", files[i][1]);
+			snprintf(text, sizeof(text), "%llu\n", (unsigned long long)used);
+			doctor_host_put(host, path, text);
+		}
+		left[3] = gw_draw_below(&draws, 200) * 2 * MIB;
+		snprintf(text, sizeof(text), "%llu\n", (unsigned long long)(left[3] / (2 * MIB)));
+		doctor_host_put(host, POOL "free_hugepages", text);
+		doctor_host_put(host, POOL "resv_hugepages", "0\n");
+		uint64_t bytes = host->doctor.bytes = (1 + gw_draw_below(&draws, 300)) * MIB;
+		bool pool = bytes <= left[1] && bytes <= left[2] && bytes <= left[3];
+		bool fits = gw_server_footprint(pool ? 0 : bytes, gw_processors(), 0) <= left[0];
+		const struct gw_server_plan plan = {.array_bytes = bytes, .threads = gw_processors(), .node = -1};
+		struct gw_server_room room;
+		assert_int_equal(gw_server_room_read(host->doctor.root, &plan, &room), fits);
+		doctor_host_check(host);
+		assert_int_equal(doctor_find(&host->doctor, "memory")->status, fits ? GW_DOCTOR_OK : GW_DOCTOR_PROBLEM);
+		refused += !fits;
+		pooled += pool && fits && gw_server_footprint(bytes, gw_processors(), 0) > left[0];
+	}
+	assert_in_range(refused, 50, 250);
+	assert_true(pooled > 5);
 }
 
 static void locked_memory_is_judged_by_need(void **state)
@@ -179,6 +223,7 @@ static void limits_of_bytes(void **state)
 {
 	struct doctor_host *host = *state;
 	struct gw_probe probe = {.hugetlb_free = 4096, .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE)};
+	doctor_host_put(host, POOL "free_hugepages", "4096\n");
 	doctor_expect(host, "swap", GW_DOCTOR_OK, "2.00 GiB; Graphwire needs none", NULL);
 	doctor_host_put(host, "/sys/fs/cgroup/job/memory.swap.max", "0\n");
 	doctor_expect(host, "swap", GW_DOCTOR_OK, "limit is 0 B (/sys/fs/cgroup/job/memory.swap.max)", NULL);
@@ -489,6 +534,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DOCTOR_TEST(memory_is_asked_for),
+		DOCTOR_TEST(the_doctor_says_what_a_server_does),
 		DOCTOR_TEST(locked_memory_is_judged_by_need),
 		DOCTOR_TEST(huge_pages_are_counted_by_node),
 		DOCTOR_TEST(limits_of_the_process),

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/system/clock.h"
+#include "core/system/syscalls.h"
 
 #define LOOK_NS GW_NS_PER_SECOND
 
@@ -26,7 +27,7 @@ gw_status gw_agent_watch(struct gw_agent *agent, uint16_t port, pid_t pid)
 	if (watch->pid > 0 || pid <= 0)
 		return gw_fail(GW_INVALID, "watch takes one server, by its pid");
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (fd < 0 && errno != ENOSYS && errno != EPERM && errno != ESRCH)
+	if (fd < 0 && errno != ESRCH && !gw_syscall_missing(errno))
 		return gw_fail_errno(GW_IO, errno, "the server of pid %d cannot be watched", (int)pid);
 	*watch = (struct gw_agent_watch){.fd = fd, .pid = pid, .port = port, .look_ns = GW_NO_DEADLINE};
 	/* From here on the pidfd signals the end. If the server is still on record, the pidfd belongs to the server and

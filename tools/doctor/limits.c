@@ -210,14 +210,8 @@ void gw_doctor_huge_group(struct gw_doctor *doctor)
 {
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "huge pages of the group");
 	char limit[GW_UNIT_TEXT_MAX], used[GW_UNIT_TEXT_MAX], fix[GW_LIMIT_FIX_MAX];
-	struct gw_group_use group, reserved;
-	enum gw_group_limit which = GW_GROUP_HUGETLB;
-	gw_group_limit_read(doctor->root, GW_GROUP_HUGETLB, &group);
-	gw_group_limit_read(doctor->root, GW_GROUP_HUGETLB_RESERVED, &reserved);
-	if (gw_group_left(&reserved) < gw_group_left(&group)) {
-		group = reserved;
-		which = GW_GROUP_HUGETLB_RESERVED;
-	}
+	struct gw_group_use group;
+	enum gw_group_limit which = gw_group_hugetlb_read(doctor->root, &group);
 	if (group.limit == UINT64_MAX) {
 		gw_doctor_value(finding, "no limit of a control group for pages of 2 MiB");
 		return;

@@ -2,61 +2,43 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/system/parallel.h"
 #include "server/footprint.h"
 #include "server/leftover_memory.h"
 #include "tools/doctor/doctor.h"
 
-#define MIB           (1ull << 20)
 #define PAGES_UNASKED 512u /* pages of 2 MiB that the doctor proposes without --bytes */
-
-/* Huge pages in the pool are already taken from the free memory, and Graphwire can use them as far as the control
- * group allows. */
-static uint64_t pool_bytes(const struct gw_doctor *doctor)
-{
-	struct gw_group_use group;
-	uint64_t pool = doctor->probe ? doctor->probe->hugetlb_free * GW_HUGETLB_BYTES : 0;
-	gw_group_limit_read(doctor->root, GW_GROUP_HUGETLB, &group);
-	return pool < gw_group_left(&group) ? pool : gw_group_left(&group);
-}
 
 void gw_doctor_memory(struct gw_doctor *doctor)
 {
 	struct gw_doctor_finding *finding = gw_doctor_find(doctor, GW_DOCTOR_OK, "memory");
 	char available[GW_UNIT_TEXT_MAX], total[GW_UNIT_TEXT_MAX], wanted[GW_UNIT_TEXT_MAX], fix[GW_LIMIT_FIX_MAX];
-	struct gw_memory memory;
-	gw_memory_read(doctor->root, -1, &memory);
-	if (memory.total == UINT64_MAX && memory.available == UINT64_MAX) {
+	const struct gw_server_plan plan = {.array_bytes = doctor->bytes, .threads = gw_server_threads(), .node = -1};
+	struct gw_server_room room;
+	const struct gw_memory *memory = &room.memory;
+	bool suffices = gw_server_room_read(doctor->root, &plan, &room);
+	if (memory->total == UINT64_MAX && memory->available == UINT64_MAX) {
 		gw_doctor_unread(finding, "/proc/meminfo");
 		return;
 	}
-	bool group = gw_memory_is_grouped(&memory);
-	gw_doctor_value(finding, "%s available of %s", gw_doctor_bytes(available, memory.available),
-			gw_doctor_bytes(total, memory.total));
+	bool group = gw_memory_is_grouped(memory);
+	gw_doctor_value(finding, "%s available of %s", gw_doctor_bytes(available, memory->available),
+			gw_doctor_bytes(total, memory->total));
 	if (group)
 		gw_doctor_value(finding, ", bound by the control group's limit of %s (%s)",
-				gw_doctor_bytes(total, memory.group.limit), memory.group.file);
-	uint64_t pool = pool_bytes(doctor);
-	uint64_t need = doctor->bytes ? gw_server_footprint(doctor->bytes, gw_processors(), 0) : 0;
-	need -= doctor->bytes <= pool ? doctor->bytes : 0;
-	if (need <= memory.available)
+				gw_doctor_bytes(total, memory->group.limit), memory->group.file);
+	if (!doctor->bytes || suffices)
 		return;
 	gw_doctor_raise(finding, GW_DOCTOR_PROBLEM);
 	char holders[GW_DOCTOR_TEXT_MAX / 2];
 	if (gw_leftover_memory_find(doctor->root, holders, sizeof(holders)))
 		gw_doctor_costs(finding, "%s; ", holders);
-	if (doctor->bytes > memory.available && doctor->bytes > pool)
-		gw_doctor_costs(finding, "%s do not fit: loading them is refused",
-				gw_text_bytes(wanted, (double)doctor->bytes));
-	else
-		gw_doctor_costs(
-			finding,
-			"a server takes %s in addition, with its threads and %u connections: the kernel may end it "
-			"when clients connect",
-			gw_text_bytes(wanted, (double)(need - (doctor->bytes <= pool ? 0 : doctor->bytes))),
-			GW_SERVER_CONNECTIONS_USUAL);
+	gw_doctor_costs(finding, "a server with %u thread%s and %u connections takes %s%s: it is refused", plan.threads,
+			plan.threads == 1 ? "" : "s", gw_server_connections(plan.connections),
+			gw_text_bytes(wanted, (double)room.wanted),
+			plan.array_bytes <= room.pool ? ", in addition to its arrays in the pool of huge pages" : "");
 	if (group)
-		gw_doctor_fix(finding, "%s; or more parts", gw_memory_fix_group(&memory, need - memory.available, fix));
+		gw_doctor_fix(finding, "%s; or more parts",
+			      gw_memory_fix_group(memory, room.wanted - memory->available, fix));
 	else
 		gw_doctor_fix(finding, "graphwire partition GRAPH --num-parts MORE --out parts/");
 }

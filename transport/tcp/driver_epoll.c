@@ -12,6 +12,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
+#include "core/system/syscalls.h"
 #include "transport/tcp/driver.h"
 #include "transport/tcp/fd_passing.h"
 
@@ -247,7 +248,7 @@ int gw_epoll_wait(int fd, struct epoll_event *events, int max, uint64_t timeout_
 		return epoll_wait(fd, events, max, -1);
 	struct timespec time = gw_timespec(timeout_ns);
 	int n = epoll_pwait2(fd, events, max, &time, NULL);
-	if (n < 0 && errno == ENOSYS) { /* Linux before 5.11 */
+	if (n < 0 && gw_syscall_missing(errno)) { /* Linux before 5.11 */
 		uint64_t ms = (timeout_ns + GW_NS_PER_MS - 1) / GW_NS_PER_MS;
 		n = epoll_wait(fd, events, max, ms > 1000000 ? 1000000 : (int)ms);
 	}
