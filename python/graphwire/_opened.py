@@ -79,7 +79,6 @@ class OpenedGraph:
     def __init__(self, options: Mapping[str, Any], numpy: bool = False, job_of: int | None = None):
         self._options, self._job_of = dict(options), job_of  # _job_of: the process that made the job's name
         self._shares: dict[int, ref[Any]] = {}  # {id(): array} of results of split() for several ranks
-        self._kept: Any = None  # what graphwire.pyg made the graph from
         self._scratch: Any = None  # owns the temporary folder of the graph's parts
         self._edge_ids_told = False  # whether graphwire.pyg has warned about edge ids: it warns once for each graph
         self._renumbered: frozenset[str] | None = None  # the node types whose ids graphwire.pyg translates, once known
