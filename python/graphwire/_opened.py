@@ -91,8 +91,10 @@ class OpenedGraph:
         self.num_parts = int(graph.num_parts)
         self.ntypes = [unescaped(text(graph.ntypes[i].name)) for i in range(graph.num_ntypes)]
         self.etypes = [unescaped_type(text(graph.etypes[i].name)) for i in range(graph.num_etypes)]
-        self._node_counts = [int(graph.ntypes[i].count) for i in range(graph.num_ntypes)]
-        self._edge_counts = [int(graph.etypes[i].count) for i in range(graph.num_etypes)]
+        self._node_counts = [_arrays.RowsOf(graph.ntypes[i].count, self.graph_id, False, self.ntypes[i])
+                             for i in range(graph.num_ntypes)]
+        self._edge_counts = [_arrays.RowsOf(graph.etypes[i].count, self.graph_id, True, self.etypes[i])
+                             for i in range(graph.num_etypes)]
         transports = sorted({self.transport(part) for part in range(self.num_parts)})
         self.standalone = transports == ["memory"]
         self._where = "standalone" if self.standalone else f"{self.num_parts} servers by {', '.join(transports)}"
@@ -147,12 +149,18 @@ class OpenedGraph:
     def num_nodes(self, ntype: str | None = None) -> int:
         """The number of nodes of a type, over all parts; without a type, of all types. Raises NotFoundError, which
         lists the types."""
-        return sum(self._node_counts) if ntype is None else self._node_counts[self.ntype_number(ntype)]
+        return sum(self._node_counts) if ntype is None else int(self._node_counts[self.ntype_number(ntype)])
 
     def num_edges(self, etype: Etype | None = None) -> int:
         """The number of edges of a type, over all parts; without a type, of all types. Raises NotFoundError, which
         lists the types."""
-        return sum(self._edge_counts) if etype is None else self._edge_counts[self.etype_number(etype)]
+        return sum(self._edge_counts) if etype is None else int(self._edge_counts[self.etype_number(etype)])
+
+    def rows_of(self, tensor: Any) -> int:
+        """The number of rows of a gw_tensor; a RowsOf if they are those of a type."""
+        counts = self._edge_counts if tensor.of_edges else self._node_counts
+        of_type = tensor.type < len(counts) and tensor.shape[0] == counts[tensor.type]
+        return counts[tensor.type] if of_type else int(tensor.shape[0])
 
     def part_range(self, part: int, ntype: str | None = None) -> range:
         """The range of ids of a node type that a part owns. Raises OutOfRangeError for a part that does not exist, and
