@@ -9,10 +9,10 @@ import graphwire
 import numpy as np
 import pytest
 import torch
+from graphs import PROGRAM
 from graphwire import pyg
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.install import install
-from graphs import PROGRAM
 from graphwire.optim import Embedding
 from id_forms import meaning
 from torch_geometric.data import HeteroData
@@ -214,7 +214,8 @@ def test_masks_in_the_rows_of_the_users_data(data):
         for name in columns(np.random.default_rng(0)):
             rows = data["a"][name]
             wanted = rows.nonzero().view(-1).tolist() if is_mask(rows) else None
-            for value in (graph.feature(name, "a"), *([rows, rows.numpy()] if "_two" in name else [])):
+            served = pyg.NeighborLoader(graph, [1], "a").data["a"][name]
+            for value in (graph.feature(name, "a"), served, *([rows, rows.numpy()] if "_two" in name else [])):
                 for what in ("pyg.NeighborLoader", "pyg.NodeLoader"):
                     found = outcome(NODES[what], graph, None, value)
                     if wanted is None and not hasattr(value, "rows_by_id") and "int" in name:

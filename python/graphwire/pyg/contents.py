@@ -75,7 +75,7 @@ class _Contents:
                     continue
                 flags = ["external_loop", "buffered", "zerosize_ok"]
                 for some in np.nditer(rows, flags, order="C", buffersize=CHUNK):  # type: ignore[call-overload]
-                    found.update(np.ascontiguousarray(some).view(np.uint8))
+                    found.update(np.ascontiguousarray(some).view(np.uint8).data)
         return found.digest()
 
     def graph(self) -> Graph:

@@ -26,6 +26,7 @@ from graphwire.pyg.fetched import ORIGINAL
 from graphwire.pyg.names import as_attribute, check_names
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.sampled import Output, Sampled
+from graphwire.pyg.served import ServedData, ServedStores
 from graphwire.pyg.stores import FeatureStore, GraphStore
 from graphwire.pyg.subgraph import EdgeType, triple
 from graphwire.tensor import Tensor
@@ -78,6 +79,7 @@ class Source:
 
     graph, ids: the graph, and the translation of its ids. typed: whether batches are HeteroData; None: seeds decide.
     rows: what is read with a batch. sampled: the graph that the caller's sampler draws from, or None.
+    data: the attribute `data` of loaders: the data in memory, or what a graph shows in its place.
     etypes: the edge types of the data. hidden: those of the graph, if the data in memory has none.
     """
 
@@ -108,12 +110,23 @@ class Source:
         else:
             raise TypeError("data is a graphwire.Graph, (FeatureStore, GraphStore) of graphwire.pyg.stores, a Data or "
                             f"a HeteroData, not {type(data).__name__}")
+        self.data = data if self.in_memory else self._served(data, nodes, edges)
         self.etypes = [] if self.hidden else self.graph.etypes
         if sampled is not None and sampled is not self.graph:
             raise ValueError(f"neighbor_sampler samples {sampled!r}, and data is of {self.graph!r}")
         self.rows = Rows(self.ids, nodes, edges)
         if self.typed is not True:
             _check_one_place(nodes, edges)
+
+    def _served(self, data: Any, nodes: dict[str, dict[str, str]], edges: dict[str, dict[str, str]]) -> Any:
+        graph, ids = self.graph, self.ids
+        made = ServedData(
+            graph, ids,
+            {ntype: {**{called: graph.feature(name, ntype) for called, name in nodes.get(ntype, {}).items()},
+                     **self._tensors(ntype)} for ntype in graph.ntypes},
+            {etype: {called: graph.feature(name, etype=etype) for called, name in names.items()}
+             for etype, names in edges.items()})
+        return made if self._store is None else ServedStores(tuple(data), made)
 
     def _tensors(self, ntype: str) -> dict[str, Tensor]:
         return {} if self._store is None else self._store.tensors(ntype)
