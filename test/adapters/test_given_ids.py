@@ -290,6 +290,39 @@ def test_ids_of_graphs_of_the_subset():
                     call(ids)
 
 
+def test_the_most_hops(graph, g):
+    """Every interface samples 64 hops, and refuses one more by name when the loader, or the sampler, is made."""
+    stores, links = pyg.stores(graph, {"x": "number"}), torch.tensor([[0, 1], [1, 2]])
+    loading = dgl.dataloading
+    calls = {
+        "fanouts": [lambda hops: graphwire.NodeLoader(graph, [0], hops),
+                    lambda hops: graphwire.EdgeLoader(graph, [0], hops),
+                    lambda hops: [graphwire.sample(graph, [0], hops)],
+                    lambda hops: graphwire.NodeLoader(graph, [0], {"_E": hops}),
+                    lambda hops: graphwire.NodeLoader(graph, [0], [{"_E": count} for count in hops]),
+                    lambda hops: loading.DistNodeDataLoader(g, [0], loading.NeighborSampler(hops)),
+                    lambda hops: loading.DistNodeDataLoader(g, [0], loading.MultiLayerFullNeighborSampler(len(hops))),
+                    lambda hops: loading.DistEdgeDataLoader(g, [0], loading.as_edge_prediction_sampler(
+                        loading.NeighborSampler(hops)))],
+        "num_neighbors": [lambda hops: pyg.NeighborLoader(graph, hops, [0]),
+                          lambda hops: pyg.NeighborLoader(stores, hops, [0]),
+                          lambda hops: pyg.NeighborLoader(graph, {("_N", "_E", "_N"): hops}, [0]),
+                          lambda hops: pyg.LinkNeighborLoader(graph, hops, links),
+                          lambda hops: pyg.NodeLoader(stores, pyg.NeighborSampler(graph, hops), [0]),
+                          lambda hops: pyg.LinkLoader(stores, pyg.NeighborSampler(graph, hops), (None, links))]}
+    for name, makes in calls.items():
+        for make in makes:
+            assert len(list(make([1] * 64)))
+            for many in (65, 200):
+                with pytest.raises(graphwire.InvalidError, match=f"{name}: {many} hops: at most 64"):
+                    make([1] * many)
+    batch = next(iter(pyg.NeighborLoader(graph, [1] * 64, [0])))
+    assert len(batch.num_sampled_edges) == 64 and len(batch.num_sampled_nodes) == 65
+    sampler = pyg.NeighborSampler(graph, [1])
+    with pytest.raises(graphwire.InvalidError, match="num_neighbors: 65 hops"):
+        sampler.num_neighbors = [1] * 65
+
+
 # --- PyTorch Geometric. ---
 
 def test_indices_of_the_feature_store(graph):
