@@ -6,11 +6,9 @@
 
 #include "core/numbers/histogram.h"
 
-#define GW_BENCH_HOPS_MAX 8
-
 struct gw_bench_fanouts {
 	uint32_t hops;
-	int32_t of_hop[GW_BENCH_HOPS_MAX]; /* the same for every edge type */
+	int32_t of_hop[GW_HOPS_MAX]; /* the same for every edge type */
 };
 
 struct gw_batches_spec {

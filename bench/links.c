@@ -51,7 +51,7 @@ static const char *const driver_names[] = {"auto", "io_uring", "epoll", NULL};
 static gw_status links_take_fanouts(void *input, char *text)
 {
 	struct gw_bench_fanouts *fanouts = &((struct links_arguments *)input)->fanouts;
-	return gw_parse_list(text, GW_ALL_NEIGHBOURS, 65536, GW_BENCH_HOPS_MAX, fanouts->of_hop, &fanouts->hops);
+	return gw_parse_list(text, GW_ALL_NEIGHBOURS, 65536, GW_HOPS_MAX, fanouts->of_hop, &fanouts->hops);
 }
 
 static gw_status links_take_servers(void *input, char *text)

@@ -52,7 +52,7 @@ static gw_status minibatch_take_fanouts(void *input, char *text)
 	if (a->fanouts_count == room)
 		return gw_fail(GW_LIMIT, "at most %u times", room);
 	struct gw_bench_fanouts *fanouts = &a->fanouts[a->fanouts_count++];
-	return gw_parse_list(text, GW_ALL_NEIGHBOURS, 65536, GW_BENCH_HOPS_MAX, fanouts->of_hop, &fanouts->hops);
+	return gw_parse_list(text, GW_ALL_NEIGHBOURS, 65536, GW_HOPS_MAX, fanouts->of_hop, &fanouts->hops);
 }
 
 static gw_status minibatch_take_servers(void *input, char *text)

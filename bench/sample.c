@@ -27,7 +27,7 @@ struct sample_arguments {
 static gw_status bench_sample_take_fanouts(void *input, char *text)
 {
 	struct sample_arguments *a = input;
-	return gw_parse_list(text, 1, SAMPLE_FANOUT_MAX, SAMPLE_HOPS_MAX, a->bed.fanouts, &a->bed.hops);
+	return gw_parse_list(text, 1, SAMPLE_FANOUT_MAX, GW_HOPS_MAX, a->bed.fanouts, &a->bed.hops);
 }
 
 #define A struct sample_arguments

@@ -17,7 +17,7 @@ static gw_status begin_worker(struct sample_bed *bed, uint32_t number)
 	const struct ceiling_graph bare = {
 		.indptr = graph->indptr, .indices = graph->indices, .table = graph->table, .nodes = graph->nodes};
 	struct sample_worker *worker = &bed->workers[number];
-	uint32_t fanouts[SAMPLE_HOPS_MAX];
+	uint32_t fanouts[GW_HOPS_MAX];
 	for (uint32_t hop = 0; hop < bed->hops; hop++)
 		fanouts[hop] = (uint32_t)bed->fanouts[hop];
 	worker->bed = bed;

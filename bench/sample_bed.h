@@ -31,7 +31,7 @@ struct sample_bed {
 	struct sample_graph graph;
 	uint64_t seeds, batches;
 	uint32_t hops;
-	int32_t fanouts[SAMPLE_HOPS_MAX];
+	int32_t fanouts[GW_HOPS_MAX];
 	bool hash;
 	/* while it runs */
 	enum sample_kind kind;

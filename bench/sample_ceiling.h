@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SAMPLE_HOPS_MAX   8
+#include <graphwire/block.h>
+
 #define SAMPLE_FANOUT_MAX 32
 
 struct ceiling_graph {
@@ -18,7 +19,7 @@ struct ceiling_graph {
 /* The memory of one thread, and the last batch that it sampled. */
 struct ceiling {
 	struct ceiling_graph graph;
-	uint32_t hops, fanouts[SAMPLE_HOPS_MAX];
+	uint32_t hops, fanouts[GW_HOPS_MAX];
 	uint64_t *map; /* [nodes]: the batch in the upper half, the node's number in the lower */
 	uint32_t batch;
 	uint32_t *nodes;   /* ids in the order of first use */

@@ -19,7 +19,7 @@ import cffi
 
 OWNED = Path(__file__).resolve().with_name("owned.h")
 SYSTEM = ("stdbool.h", "stddef.h", "stdint.h")
-INTEGERS = ("GW_DIMS_MAX", "GW_ALL_NEIGHBOURS", "GW_NONE")
+INTEGERS = ("GW_DIMS_MAX", "GW_ALL_NEIGHBOURS", "GW_HOPS_MAX", "GW_NONE")
 
 
 def declarations(compiler: str, include: str) -> str:

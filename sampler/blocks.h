@@ -17,8 +17,6 @@
 #include "sampler/draw.h"
 #include "sampler/exclude.h"
 
-#define GW_HOPS_MAX 16
-
 /* How the lists of one edge type are drawn from. */
 struct gw_edge_sampling {
 	const struct gw_sampling_kind *kind; /* NULL: uniform */

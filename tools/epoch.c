@@ -53,7 +53,7 @@ struct epoch_totals {
 
 static gw_status parse_fanouts(const char *text, struct gw_epoch_fanouts *out)
 {
-	return gw_parse_list(text, GW_ALL_NEIGHBOURS, FANOUT_MAX, GW_EPOCH_HOPS_MAX, out->of_hop, &out->hops);
+	return gw_parse_list(text, GW_ALL_NEIGHBOURS, FANOUT_MAX, GW_HOPS_MAX, out->of_hop, &out->hops);
 }
 
 static gw_status epoch_take_fanouts(void *input, char *text)

@@ -13,9 +13,6 @@
 
 #include "core/errors/status.h"
 #include "core/memory/alloc.h"
-#include "core/numbers/dtype.h"
-
-#define SEEDS_STEP (1 << 20) /* ids examined at a time */
 
 /* The usual names. */
 #define FEATURES "feat"
@@ -118,38 +115,31 @@ static gw_status choose_fetches(const struct gw_epoch_plan *plan, struct gw_epoc
 	return labels ? add_fetch(side, labels, GW_AT_SEEDS) : GW_OK;
 }
 
-/* Appends the ids [begin, begin + n), or only those whose mask is set. ids and mask_rows are scratch, [n]. */
-static gw_status add_seeds(struct gw_epoch_side *side, const struct gw_tensor *mask, int64_t begin, uint64_t n,
-			   int64_t *ids, uint8_t *mask_rows)
+/* The ids of a type where a mask is set, ascending; without a mask all of them. */
+static gw_status find_seeds(struct gw_epoch_side *side, bool of_edges, uint32_t type, const struct gw_tensor *mask)
 {
-	for (uint64_t i = 0; i < n; i++)
-		ids[i] = begin + (int64_t)i;
-	if (mask) {
-		gw_status status = gw_gather(side->client, mask, ids, n, mask_rows);
-		if (status != GW_OK)
-			return gw_context(status, "mask \"%s\"", mask->name);
-	}
-	for (uint64_t i = 0; i < n; i++) {
-		if (!mask || mask_rows[i])
-			side->seeds[side->seed_count++] = ids[i];
-	}
-	return GW_OK;
+	const struct gw_split_options options = {.of_edges = of_edges, .type = type, .mask_tensor = mask};
+	struct gw_rank_ids *ids;
+	gw_status status = gw_split_ids(side->client, &options, &ids);
+	if (status != GW_OK)
+		return status;
+	side->seeds = gw_calloc(ids->count + 1, sizeof *side->seeds);
+	if (side->seeds && ids->count)
+		memcpy(side->seeds, ids->ids, ids->count * sizeof *side->seeds);
+	side->seed_count = ids->count;
+	gw_rank_ids_free(ids);
+	return side->seeds ? GW_OK : GW_NO_MEMORY;
 }
 
-/* Appends the seeds among the ids [begin, end), in steps that bound the memory. */
-static gw_status collect_seeds(struct gw_epoch_side *side, const struct gw_tensor *mask, int64_t begin, int64_t end)
+/* Keeps the seeds in [begin, end). */
+static void keep_seeds(struct gw_epoch_side *side, int64_t begin, int64_t end)
 {
-	side->seeds = gw_calloc((size_t)(end - begin), sizeof *side->seeds);
-	int64_t *ids = gw_calloc(SEEDS_STEP, sizeof *ids);
-	uint8_t *mask_rows = gw_calloc(SEEDS_STEP, 1);
-	gw_status status = side->seeds && ids && mask_rows ? GW_OK : GW_NO_MEMORY;
-	for (int64_t at = begin; status == GW_OK && at < end; at += SEEDS_STEP) {
-		uint64_t n = (uint64_t)(end - at < SEEDS_STEP ? end - at : SEEDS_STEP);
-		status = add_seeds(side, mask, at, n, ids, mask_rows);
+	uint64_t kept = 0;
+	for (uint64_t i = 0; i < side->seed_count; i++) {
+		if (side->seeds[i] >= begin && side->seeds[i] < end)
+			side->seeds[kept++] = side->seeds[i];
 	}
-	gw_free(mask_rows);
-	gw_free(ids);
-	return status;
+	side->seed_count = kept;
 }
 
 static gw_status no_seeds(const struct gw_epoch_plan *plan, const struct gw_epoch_side *side,
@@ -164,35 +154,20 @@ static gw_status no_seeds(const struct gw_epoch_plan *plan, const struct gw_epoc
 	return gw_fail(GW_NOT_FOUND, "no seeds: %s has no %s", where, type);
 }
 
-/* A mask holds one flag for each node. */
-static gw_status side_check_mask(const struct gw_tensor *mask)
-{
-	if (mask->ndim != 1)
-		return gw_fail(GW_INVALID, "mask \"%s\" has %" PRIu32 " dimensions: a mask is one flag for each node",
-			       mask->name, mask->ndim);
-	if (mask->dtype != GW_BOOL && mask->dtype != GW_UINT8 && mask->dtype != GW_INT8)
-		return gw_fail(GW_INVALID, "mask \"%s\" is %s: a mask is bool, uint8 or int8", mask->name,
-			       gw_dtype_name(mask->dtype));
-	return GW_OK;
-}
-
 /* Collects the nodes whose mask is set, or every node if no such mask exists, in one part or in all parts. */
 static gw_status choose_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
 	uint32_t ntype = side->options.spec.ntype;
-	int64_t begin = 0, end = (int64_t)gw_client_graph(side->client)->ntypes[ntype].count;
+	int64_t begin, end;
 	const struct gw_tensor *mask;
 	gw_status status = find_of_seeds(side, plan->mask, MASK, &mask);
-	if (status != GW_OK)
-		return status;
-	if (mask)
-		status = side_check_mask(mask);
-	if (status != GW_OK)
-		return status;
-	if (plan->one_part)
-		status = gw_part_range(side->client, ntype, plan->part, &begin, &end);
 	if (status == GW_OK)
-		status = collect_seeds(side, mask, begin, end);
+		status = find_seeds(side, false, ntype, mask);
+	if (status == GW_OK && plan->one_part) {
+		status = gw_part_range(side->client, ntype, plan->part, &begin, &end);
+		if (status == GW_OK)
+			keep_seeds(side, begin, end);
+	}
 	if (status == GW_OK && side->seed_count == 0)
 		status = no_seeds(plan, side, mask);
 	side->options.ids = side->seeds;
@@ -222,28 +197,17 @@ static gw_status choose_edges(const struct gw_epoch_plan *plan, struct gw_epoch_
 static gw_status choose_edge_seeds(const struct gw_epoch_plan *plan, struct gw_epoch_side *side)
 {
 	const struct gw_tensor *mask;
-	struct gw_rank_ids *ids;
 	if (!plan->mask && gw_client_graph(side->client)->etypes[side->edges.etype].count == 0)
 		return gw_fail(GW_NOT_FOUND, "no seeds: %s has no edges", plan->edges);
 	if (!plan->mask)
 		return GW_OK;
 	gw_status status = gw_edge_tensor(side->client, side->edges.etype, plan->mask, &mask);
 	if (status == GW_OK)
-		status = side_check_mask(mask);
+		status = find_seeds(side, true, side->edges.etype, mask);
 	if (status != GW_OK)
 		return status;
-	const struct gw_split_options options = {.of_edges = true, .type = side->edges.etype, .mask_tensor = mask};
-	status = gw_split_ids(side->client, &options, &ids);
-	if (status != GW_OK)
-		return gw_context(status, "mask \"%s\"", plan->mask);
-	side->seeds = gw_calloc(ids->count + 1, sizeof *side->seeds);
-	if (side->seeds)
-		memcpy(side->seeds, ids->ids, ids->count * sizeof *side->seeds);
 	side->options.ids = side->seeds;
-	side->options.id_count = side->seed_count = ids->count;
-	gw_rank_ids_free(ids);
-	if (!side->seeds)
-		return GW_NO_MEMORY;
+	side->options.id_count = side->seed_count;
 	return side->seed_count ? GW_OK
 				: gw_fail(GW_NOT_FOUND, "no seeds: mask \"%s\" is set for no edge of %s", plan->mask,
 					  plan->edges);

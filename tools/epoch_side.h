@@ -4,14 +4,13 @@
 
 #include <graphwire/graphwire.h>
 
-#define GW_EPOCH_HOPS_MAX      16
 #define GW_EPOCH_OVERRIDES_MAX 64
 #define GW_EPOCH_FETCHES_MAX   64
 
 /* A fanout for each hop; hop 0 starts at the seeds. */
 struct gw_epoch_fanouts {
 	uint32_t hops;
-	int32_t of_hop[GW_EPOCH_HOPS_MAX];
+	int32_t of_hop[GW_HOPS_MAX];
 };
 
 /* What to stream, by names. A NULL name stands for the usual name, if the graph has it. A name that is given must

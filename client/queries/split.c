@@ -12,6 +12,7 @@
 #include "client/state/client.h"
 #include "core/graph/book.h"
 #include "core/memory/alloc.h"
+#include "core/numbers/dtype.h"
 
 #define MASK_PIECE (1u << 20) /* rows of a mask read at once */
 
@@ -40,11 +41,15 @@ static gw_status check_mask_tensor(const struct split_work *work)
 	gw_status status = gw_tensor_check(work->client, tensor);
 	if (status != GW_OK)
 		return status;
-	bool is_mask = tensor->dtype == GW_BOOL || tensor->dtype == GW_UINT8 || tensor->dtype == GW_INT8;
-	if (!is_mask || tensor->row_bytes != 1 || tensor->of_edges != options->of_edges ||
-	    tensor->type != options->type || tensor->shape[0] != work->count)
-		return gw_fail(GW_INVALID, "\"%s\" is not a mask of this type: one bool, int8 or uint8 for each id",
-			       tensor->name);
+	if (tensor->ndim != 1)
+		return gw_fail(GW_INVALID, "mask \"%s\" has %u dimensions: a mask is one flag for each id",
+			       tensor->name, tensor->ndim);
+	if (tensor->dtype != GW_BOOL && tensor->dtype != GW_UINT8 && tensor->dtype != GW_INT8)
+		return gw_fail(GW_INVALID, "mask \"%s\" is %s: a mask is bool, uint8 or int8", tensor->name,
+			       gw_dtype_name(tensor->dtype));
+	if (tensor->of_edges != options->of_edges || tensor->type != options->type || tensor->shape[0] != work->count)
+		return gw_fail(GW_INVALID, "\"%s\" is not a mask of this type: one flag for each of its %llu ids",
+			       tensor->name, (unsigned long long)work->count);
 	return GW_OK;
 }
 
@@ -73,13 +78,17 @@ static gw_status split_check(struct split_work *work)
 	return options->mask_tensor ? check_mask_tensor(work) : GW_OK;
 }
 
-static void split_add(struct split_work *work, uint64_t first, const uint8_t *mask, uint64_t n)
+static gw_status split_add(struct split_work *work, uint64_t first, const uint8_t *mask, uint64_t n)
 {
 	int64_t *ids = work->ids.data;
 	for (uint64_t i = 0; i < n; i++) {
+		if (mask && mask[i] > 1)
+			return gw_fail(GW_INVALID, "row %llu is %u: a mask has 0 and 1 only",
+				       (unsigned long long)(first + i), mask[i]);
 		if (!mask || mask[i])
 			ids[work->n++] = (int64_t)(first + i);
 	}
+	return GW_OK;
 }
 
 /* Reads the mask piece by piece. The rows of a piece are consecutive, so they are read as ranges. */
@@ -96,11 +105,11 @@ static gw_status read_mask(struct split_work *work, struct gw_client *client)
 		if (status == GW_OK)
 			status = gw_vec_reserve(&work->ids, (work->n + n) * 8);
 		if (status == GW_OK)
-			split_add(work, first, mask, n);
+			status = split_add(work, first, mask, n);
 	}
 	gw_free(mask);
 	gw_free(ids);
-	return status;
+	return status == GW_OK ? GW_OK : gw_context(status, "mask \"%s\"", work->options->mask_tensor->name);
 }
 
 static gw_status split_collect(struct split_work *work, struct gw_client *client)
@@ -112,10 +121,8 @@ static gw_status split_collect(struct split_work *work, struct gw_client *client
 	gw_status status = gw_vec_reserve(&work->ids, n * 8);
 	if (status != GW_OK)
 		return status;
-	if (!options->ids) {
-		split_add(work, 0, (const uint8_t *)options->mask, n);
-		return GW_OK;
-	}
+	if (!options->ids)
+		return split_add(work, 0, (const uint8_t *)options->mask, n);
 	for (uint64_t i = 0; i < n; i++) {
 		if ((uint64_t)options->ids[i] >= work->count)
 			return gw_fail_id("id", options->ids[i], i, work->count);

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#define GW_HOPS_MAX 64 /* hops of a mini-batch */
+
 /* One edge type of one hop, by destination (CSC). */
 struct gw_block_edges {
 	uint32_t etype;

@@ -291,7 +291,7 @@ enum gw_frontier_mode {
 /* The contents of a mini-batch. The caller owns the arrays; gw_sample_start and gw_loader_open copy them. */
 struct gw_sample_spec {
 	uint32_t ntype; /* node type of the seeds */
-	uint32_t hops;  /* 1 to 16 */
+	uint32_t hops;  /* 1 to GW_HOPS_MAX */
 	/* [hops][num_etypes]: a count up to 2^20, 0 (skip) or GW_ALL_NEIGHBOURS; hop 0 starts at the seeds. */
 	const int32_t *fanouts;
 	bool replace;         /* sample with replacement */

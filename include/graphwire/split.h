@@ -21,7 +21,7 @@ struct gw_split_options {
 	const bool *mask; /* [mask_count]: one for each id of the type */
 	uint64_t mask_count;
 	const struct gw_tensor *mask_tensor; /* the mask as a feature or tensor of the type: bool, int8 or uint8, one
-						element a row; the client reads it from the parts */
+						element a row, 0 or 1; the client reads it from the parts */
 	const int64_t *ids;                  /* in any order; each repetition of an id counts as one more id */
 	uint64_t id_count;
 	uint32_t world, rank;       /* 0, 0: one trainer */

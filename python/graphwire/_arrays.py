@@ -89,6 +89,31 @@ def public_shape(tensor: Any) -> tuple[int, ...]:
     return shape
 
 
+class RowsOf(int):
+    """The number of nodes, or of edges, of a type, which knows the type: a mask of another type is refused, also if it
+    has as many rows. graph: the graph's graph_id, if it is known. The functions of ids below take it as `count`."""
+
+    graph: int | None
+    of_edges: bool
+    type: str
+
+    def __new__(cls, count: int, graph: int | None, of_edges: bool, kind: str) -> RowsOf:
+        made = super().__new__(cls, count)
+        made.graph, made.of_edges, made.type = graph, of_edges, kind
+        return made
+
+    def __reduce__(self) -> Any:
+        return RowsOf, (int(self), self.graph, self.of_edges, self.type)
+
+    @property
+    def words(self) -> str:
+        return f"{'edges' if self.of_edges else 'nodes'} of type {self.type}"
+
+
+class MaskLengthError(IndexError, ValueError):
+    """A mask has another length than its type has rows. torch and NumPy raise IndexError for such a mask."""
+
+
 def is_byte(ids: Ids) -> bool:
     """Whether `ids` has the dtype of a mask. A single value of such a type is neither an id nor a mask."""
     return str(getattr(ids, "dtype", "")).replace("torch.", "") in MASK_TYPES
@@ -132,11 +157,45 @@ def _of_mask(array: np.ndarray, count: int | None, what: str) -> np.ndarray:
     if count is None or array.ndim == 0:
         raise TypeError(f"{what} are integers, not {array.dtype}")
     if array.shape != (count,):
-        raise IndexError(f"{what}: {kind} of shape {array.shape} does not fit {count} rows")
+        raise MaskLengthError(f"{what}: {kind} of shape {array.shape} does not fit {int(count)} rows")
     if array.dtype != np.bool_ and np.any((array != 0) & (array != 1)):
         raise ValueError(f"{what}: {kind} holds 0 and 1 only, and this one has other values: pass ids.astype(int), or "
                          "ids.long()")
     return np.flatnonzero(array).astype(np.int64)
+
+
+def _of_table(table: Any, count: int | None, what: str) -> Array:
+    """The rows of a feature or a tensor that is a mask of `count`. Raises TypeError for rows that are no mask, and
+    ValueError for a mask of another type or graph."""
+    if not is_byte(table):
+        raise TypeError(f"{what}: {table!r} is no mask, which is of bool, uint8 or int8: [:] reads rows that are ids")
+    of = table.rows_of
+    if isinstance(of, RowsOf) and isinstance(count, RowsOf):
+        if (of.of_edges, of.type) != (count.of_edges, count.type):
+            raise ValueError(f"{what}: {table!r} is a mask of the {of.words}, and not of the {count.words}")
+        if None not in (of.graph, count.graph) and of.graph != count.graph:
+            raise ValueError(f"{what}: {table!r} is a mask of another graph, whose ids may differ: [:] reads its rows")
+    return table[:]
+
+
+def chosen(ids: Ids, count: int | None, what: str = "ids") -> tuple[np.ndarray, bool]:
+    """(ids, whether the argument is a mask or a slice, which stands for the ids that it selects). ids_array documents
+    the arguments and the errors."""
+    if isinstance(ids, slice) and count is not None:
+        return np.arange(*ids.indices(count), dtype=np.int64), True
+    ids = getattr(ids, "of_graph", ids)  # rows of graphwire.pyg, in the order of the user's data: those of the graph
+    if getattr(type(ids), "rows_by_id", False):
+        ids = _of_table(ids, count, what)
+    array = _plain(ids, what)
+    if array.dtype.name in MASK_TYPES:
+        return _of_mask(array, count, what), True
+    if array.dtype.kind not in "iu" and (array.size or array.dtype.kind != "f"):
+        raise TypeError(f"{what} are integers, not {type(ids).__name__ if array.ndim == 0 else array.dtype}")
+    if array.ndim > 1:
+        raise ValueError(f"{what} have one dimension, not {array.ndim}")
+    if array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63:
+        raise IndexError(f"{what} are integers below 2^63: {int(array.max())} is not")
+    return np.ascontiguousarray(array, dtype=np.int64), False
 
 
 def ids_array(ids: Ids, count: int | None, what: str = "ids") -> np.ndarray:
@@ -145,30 +204,16 @@ def ids_array(ids: Ids, count: int | None, what: str = "ids") -> np.ndarray:
     ids: integers (an array of one dimension, a list, tuple or range, or a single integer), or a slice or a mask of
         `count` rows. A slice or a mask stands for the ids that it selects. The type of `ids` alone decides whether it
         is a mask, never the values: bools, arrays of uint8 (as in torch) or int8, and features of such rows are masks.
-    count: the number of rows that a mask or a slice selects from. None: masks and slices are refused.
+    count: the number of rows that a mask or a slice selects from. A RowsOf also decides whose mask a feature or a
+        tensor may be. None: masks and slices are refused.
     what: the argument's name, for errors.
 
-    Raises TypeError for anything else (fractions, bools among integers, texts, objects); IndexError for a mask of
-    another length, and for integers of 2^63 or more; ValueError for two dimensions, and for a mask of uint8 or int8
-    with other values than 0 and 1. An empty array may be of any number type, because NumPy and torch make [] a
-    floating-point array. The function does not check that the ids exist.
+    Raises TypeError for anything else (fractions, bools among integers, texts, objects); MaskLengthError for a mask of
+    another length; IndexError for integers of 2^63 or more; ValueError for two dimensions, for a mask of uint8 or int8
+    with other values than 0 and 1, and for a mask of another type. An empty array may be of any number type, because
+    NumPy and torch make [] a floating-point array. The function does not check that the ids exist.
     """
-    if isinstance(ids, slice) and count is not None:
-        return np.arange(*ids.indices(count), dtype=np.int64)
-    if getattr(type(ids), "rows_by_id", False):
-        if not is_byte(ids):
-            raise TypeError(f"{what}: {ids!r} is no mask: [:] reads rows that are ids")
-        ids = ids[:]
-    array = _plain(ids, what)
-    if array.dtype.name in MASK_TYPES:
-        return _of_mask(array, count, what)
-    if array.dtype.kind not in "iu" and (array.size or array.dtype.kind != "f"):
-        raise TypeError(f"{what} are integers, not {type(ids).__name__ if array.ndim == 0 else array.dtype}")
-    if array.ndim > 1:
-        raise ValueError(f"{what} have one dimension, not {array.ndim}")
-    if array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63:
-        raise IndexError(f"{what} are integers below 2^63: {int(array.max())} is not")
-    return np.ascontiguousarray(array, dtype=np.int64)
+    return chosen(ids, count, what)[0]
 
 
 def own_ids(ids: Ids, count: int | None, what: str = "ids") -> np.ndarray:

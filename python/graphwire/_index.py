@@ -27,12 +27,13 @@ def _is_all(one: Any) -> bool:
 
 
 class RowIndex:
-    """One index. ids: the rows to fetch, int64; whole: the index selects whole rows; alone: the index selects one row
-    by an integer, so the result lacks the first dimension."""
+    """One index. count: a RowsOf of the rows, so that a mask must be of their type; None: any mask of shape[0] rows.
+    ids: the rows to fetch, int64; whole: the index selects whole rows; alone: the index selects one row by an integer,
+    so the result lacks the first dimension."""
 
     __slots__ = ("_first", "_rest", "alone", "ids", "whole")
 
-    def __init__(self, index: Any, shape: tuple[int, ...]):
+    def __init__(self, index: Any, shape: tuple[int, ...], count: int | None = None):
         first, self._rest = _split(index, shape)
         row = None if _arrays.is_byte(first) else _checks.as_integer(first)
         self.alone = row is not None
@@ -44,7 +45,7 @@ class RowIndex:
         elif first is None or isinstance(first, bool):
             raise IndexError(f"{first} is not an index of rows, which is ids, a slice, or a mask of all {shape[0]}")
         else:
-            self.ids = _arrays.ids_array(first, shape[0], "rows")
+            self.ids = _arrays.ids_array(first, shape[0] if count is None else count, "rows")
         self.whole = all(map(_is_all, self._rest))
         self._first = first
 

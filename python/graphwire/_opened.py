@@ -79,7 +79,6 @@ class OpenedGraph:
     def __init__(self, options: Mapping[str, Any], numpy: bool = False, job_of: int | None = None):
         self._options, self._job_of = dict(options), job_of  # _job_of: the process that made the job's name
         self._shares: dict[int, ref[Any]] = {}  # {id(): array} of results of split() for several ranks
-        self._kept: Any = None  # what graphwire.pyg made the graph from
         self._scratch: Any = None  # owns the temporary folder of the graph's parts
         self._edge_ids_told = False  # whether graphwire.pyg has warned about edge ids: it warns once for each graph
         self._renumbered: frozenset[str] | None = None  # the node types whose ids graphwire.pyg translates, once known
@@ -92,8 +91,10 @@ class OpenedGraph:
         self.num_parts = int(graph.num_parts)
         self.ntypes = [unescaped(text(graph.ntypes[i].name)) for i in range(graph.num_ntypes)]
         self.etypes = [unescaped_type(text(graph.etypes[i].name)) for i in range(graph.num_etypes)]
-        self._node_counts = [int(graph.ntypes[i].count) for i in range(graph.num_ntypes)]
-        self._edge_counts = [int(graph.etypes[i].count) for i in range(graph.num_etypes)]
+        self._node_counts = [_arrays.RowsOf(graph.ntypes[i].count, self.graph_id, False, self.ntypes[i])
+                             for i in range(graph.num_ntypes)]
+        self._edge_counts = [_arrays.RowsOf(graph.etypes[i].count, self.graph_id, True, self.etypes[i])
+                             for i in range(graph.num_etypes)]
         transports = sorted({self.transport(part) for part in range(self.num_parts)})
         self.standalone = transports == ["memory"]
         self._where = "standalone" if self.standalone else f"{self.num_parts} servers by {', '.join(transports)}"
@@ -148,12 +149,18 @@ class OpenedGraph:
     def num_nodes(self, ntype: str | None = None) -> int:
         """The number of nodes of a type, over all parts; without a type, of all types. Raises NotFoundError, which
         lists the types."""
-        return sum(self._node_counts) if ntype is None else self._node_counts[self.ntype_number(ntype)]
+        return sum(self._node_counts) if ntype is None else int(self._node_counts[self.ntype_number(ntype)])
 
     def num_edges(self, etype: Etype | None = None) -> int:
         """The number of edges of a type, over all parts; without a type, of all types. Raises NotFoundError, which
         lists the types."""
-        return sum(self._edge_counts) if etype is None else self._edge_counts[self.etype_number(etype)]
+        return sum(self._edge_counts) if etype is None else int(self._edge_counts[self.etype_number(etype)])
+
+    def rows_of(self, tensor: Any) -> int:
+        """The number of rows of a gw_tensor; a RowsOf if they are those of a type."""
+        counts = self._edge_counts if tensor.of_edges else self._node_counts
+        of_type = tensor.type < len(counts) and tensor.shape[0] == counts[tensor.type]
+        return counts[tensor.type] if of_type else int(tensor.shape[0])
 
     def part_range(self, part: int, ntype: str | None = None) -> range:
         """The range of ids of a node type that a part owns. Raises OutOfRangeError for a part that does not exist, and

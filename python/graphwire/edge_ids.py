@@ -94,7 +94,7 @@ class EdgeIds:
         return found
 
     def _fetch(self, rows: Feature, ids: Ids, what: str) -> Array:
-        array = _arrays.ids_array(ids, len(rows))
+        array = _arrays.ids_array(ids, rows.rows_of)
         wrong = array[(array < 0) | (array >= len(rows))]
         if len(wrong):
             raise OutOfRangeError("GW_RANGE", f"{rows.type}: no edge has the {what} {wrong[0]}; there are {len(rows)}")

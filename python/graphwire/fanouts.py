@@ -14,7 +14,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any, Union
 
 from graphwire import _checks
-from graphwire._native import NotFoundError
+from graphwire._native import NotFoundError, lib
 from graphwire._opened import Etype, OpenedGraph
 
 Fanout = Union[int, Mapping[Any, int]]
@@ -28,6 +28,12 @@ def count(value: Any, what: str = "fanouts") -> int:
     if found < -1:
         raise _checks.invalid(f"{what}: fanout {found}: it is 0 or more, or -1 for all neighbours")
     return found
+
+
+def check_hops(hops: int, what: str = "fanouts") -> None:
+    """Raises InvalidError for more hops than a mini-batch can have. what: the argument's name."""
+    if hops > lib.GW_HOPS_MAX:
+        raise _checks.invalid(f"{what}: {hops} hops: at most {lib.GW_HOPS_MAX}")
 
 
 def _hops(given: Any) -> list[Any]:
@@ -85,4 +91,5 @@ def hops_of(graph: OpenedGraph, given: Fanouts) -> list[list[int]]:
         hops = [_hop(graph, hop) for hop in _hops(given)]
     if not hops:
         raise _checks.invalid(f"fanouts: {_FORMS}; an empty one has no hop")
+    check_hops(len(hops))
     return hops

@@ -418,6 +418,7 @@ class Feature:
         self._graph = graph
         self.name, self.type, self.of_edges = name, kind, of_edges
         tensor = self.pointer()
+        self.rows_of = graph.rows_of(tensor)
         self.shape = _arrays.public_shape(tensor)
         self.dtype = _arrays.public_dtype(tensor.dtype, graph._torch)
 
@@ -446,7 +447,7 @@ class Feature:
         programs use -1 for "no id". Raises IndexError, TypeError and ValueError for an invalid index; PeerError and
         DeadlineError if a server does not answer.
         """
-        index = RowIndex(ids, self.shape)
+        index = RowIndex(ids, self.shape, self.rows_of)
         return index.of(_arrays.gather(self._graph._opened(), self.pointer(), index.ids, self._graph._torch))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

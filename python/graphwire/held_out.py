@@ -26,7 +26,8 @@ from graphwire.graph import Graph
 def pair_of(ends: Any, what: str) -> tuple[Any, Any]:
     """(sources, destinations) of ends: a pair of arrays, or one array [2, n]. Raises ValueError."""
     shape = getattr(ends, "shape", None)
-    if isinstance(ends, Mapping) or len(ends) != 2 or (shape is not None and len(shape) != 2):
+    two = hasattr(ends, "__len__") and shape != () and len(ends) == 2
+    if isinstance(ends, (str, bytes, Mapping)) or not two or (shape is not None and len(shape) != 2):
         raise ValueError(f"{what} are (sources, destinations), or an array of shape [2, n]"
                          + ("" if shape is None else f", not {list(shape)}"))
     return ends[0], ends[1]

@@ -69,7 +69,7 @@ class Embedding:
         Raises the errors of Feature.
         """
         alone = _checks.as_integer(ids) is not None  # ids_array refuses a single uint8 or int8
-        ids = torch.from_numpy(_arrays.ids_array(ids, len(self)).copy())  # the caller may change its array meanwhile
+        ids = torch.from_numpy(_arrays.own_ids(ids, self.tensor.rows_of))  # the caller may change its array meanwhile
         rows = torch.as_tensor(self.tensor[ids])
         if device is not None:
             rows = rows.to(device)

@@ -156,7 +156,7 @@ class EdgeSeeds(_Lists):
             out.reverse_etype = graph.etype_number(reverse_etype)
             out.exclude |= lib.GW_EXCLUDE_REVERSE_TYPE if reverse_ids is None else lib.GW_EXCLUDE_REVERSE_IDS
         if reverse_ids is not None:
-            some = _arrays.ids_array(reverse_ids, graph.num_edges(reverse_etype), "reverse_ids")
+            some = _arrays.ids_array(reverse_ids, graph._edge_counts[graph.etype_number(reverse_etype)], "reverse_ids")
             out.reverse_ids, out.reverse_id_count = self._copied(some), len(some)
 
     def _copied(self, ids: np.ndarray) -> Any:

@@ -83,6 +83,7 @@ class Tensor:
         self._pointer, self._client = pointer, client
         self.shape = _arrays.public_shape(pointer)
         self.dtype = _arrays.public_dtype(pointer.dtype, graph._torch)
+        self.rows_of = graph.rows_of(pointer)
 
     def _there(self) -> tuple[Any, Any]:
         """The client and the gw_tensor of this process, which are opened again after a fork."""
@@ -97,7 +98,7 @@ class Tensor:
     def __getitem__(self, ids: Ids) -> Array:
         """Reads rows as Feature does, with the same forms of ids and the same errors. Also raises NotFoundError if the
         tensor was deleted, or rows were lost with a server that has ended."""
-        index = RowIndex(ids, self.shape)
+        index = RowIndex(ids, self.shape, self.rows_of)
         client, tensor = self._there()
         return index.of(_arrays.gather(client, tensor, index.ids, self._graph._torch))
 
@@ -112,7 +113,7 @@ class Tensor:
         content of out is undefined.
         """
         client, tensor = self._there()
-        _arrays.gather_into(client, tensor, ids, out, self._graph._torch)
+        _arrays.gather_into(client, tensor, _arrays.ids_array(ids, self.rows_of, "rows"), out, self._graph._torch)
         return out
 
     def __setitem__(self, ids: Ids, rows: Any) -> None:
@@ -125,7 +126,7 @@ class Tensor:
         Raises OutOfRangeError, IndexError, TypeError and ValueError, also for a number that an integer dtype cannot
         hold. After these errors nothing is written.
         """
-        index = RowIndex(ids, self.shape)
+        index = RowIndex(ids, self.shape, self.rows_of)
         if not index.whole:
             raise IndexError(f"tensor {self.name}: only whole rows can be overwritten: read them, change them, and "
                              "write them")
@@ -163,7 +164,7 @@ class Tensor:
         check_optimizer(kind, lr, combine, eps, betas)
         step = _checks.integer("step", step, 0, _checks.U64)
         client, tensor = self._there()
-        array = _arrays.ids_array(ids, len(self))
+        array = _arrays.ids_array(ids, self.rows_of)
         if hasattr(gradients, "detach"):
             gradients = gradients.detach().cpu().float().numpy()
         rows = np.ascontiguousarray(gradients, dtype=np.float32)
@@ -188,7 +189,7 @@ class Tensor:
         Raises InvalidError for another kind or array; GraphwireError: GW_EXISTS for a kind other than that of the first
         push; and the errors of t[ids].
         """
-        index, (shape, dtype) = RowIndex(ids, self.shape), self._state_rows(kind, array)
+        index, (shape, dtype) = RowIndex(ids, self.shape, self.rows_of), self._state_rows(kind, array)
         client, tensor = self._there()
         out = np.zeros((len(index.ids), *shape), dtype)
         in_thread(lambda: check(lib.gw_tensor_state_read(
@@ -207,7 +208,7 @@ class Tensor:
         Raises ValueError for values of another shape, and for steps outside of 0 to 2**32 - 1; the errors of
         read_state; GraphwireError: GW_UNSUPPORTED, as push.
         """
-        index, (shape, dtype) = RowIndex(ids, self.shape), self._state_rows(kind, array)
+        index, (shape, dtype) = RowIndex(ids, self.shape, self.rows_of), self._state_rows(kind, array)
         if not index.whole:
             raise IndexError(f"tensor {self.name}: only the state of whole rows can be overwritten")
         client, tensor = self._there()

@@ -148,31 +148,46 @@ def test_ids_of_dgl_mean_what_they_mean_in_numpy_and_torch(g, name):
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float32"])
-def test_a_mask_of_splits_is_one_whatever_its_type(g, dtype, monkeypatch):
+def test_the_type_of_an_array_makes_it_a_mask_of_splits(g, dtype):
+    """As everywhere: bools, and bytes of 0 and 1. Wider numbers may be ids or labels, and are refused whatever they
+    are, also as a DistTensor."""
     book = g.get_partition_book()
     node_split, edge_split = dgl.distributed.node_split, dgl.distributed.edge_split
     random = np.random.default_rng(4)
+    tensor = dgl.distributed.DistTensor((ROWS,), getattr(torch, dtype), f"mask-{dtype}")
     for _ in range(5):
         array = (random.random(ROWS) < 0.4).astype(dtype)
         wanted = np.flatnonzero(array).tolist()
-        for mask in (array, torch.from_numpy(array), array.tolist()):
+        tensor[:] = torch.from_numpy(array)
+        for mask in (array, torch.from_numpy(array), tensor, *([array.tolist()] if dtype == "bool" else [])):
+            if dtype not in ("bool", "uint8", "int8"):
+                with pytest.raises(TypeError, match=r"nodes: .* mask"):
+                    node_split(mask, book)
+                continue
             assert node_split(mask, book).tolist() == wanted
             assert node_split(mask, book, force_even=False).tolist() == wanted
-        tensor = dgl.distributed.DistTensor((ROWS,), getattr(torch, dtype), f"mask-{dtype}")
-        tensor[:] = torch.from_numpy(array)
-        assert node_split(tensor).tolist() == wanted
         if dtype != "bool":
+            with pytest.raises(TypeError, match=r"nodes: .* mask"):
+                node_split(array.tolist(), book)
             tensor[:] = torch.from_numpy(array) * 3
-            assert node_split(tensor).tolist() == wanted  # a DistTensor is always a mask
+            with pytest.raises((TypeError, ValueError), match=r"nodes: .* mask"):
+                node_split(tensor)
+    if dtype not in ("bool", "uint8", "int8"):
+        return
     of_edges = (np.arange(EDGES) % 5 == 1).astype(dtype)
     assert edge_split(of_edges, book).tolist() == np.flatnonzero(of_edges).tolist()
-    for empty in (np.zeros(ROWS, dtype), np.zeros(ROWS, dtype).tolist()):
-        assert node_split(empty, book).tolist() == []
+    assert node_split(np.zeros(ROWS, dtype), book).tolist() == []
     assert node_split(g.ndata["core"]).tolist() == list(range(5, ROWS))
-    # With two ids or one, a mask of numbers may look like ids; it is a mask all the same.
-    assert of_split._chosen(np.array([0, 1], dtype), 2, "nodes").tolist() == [1]
-    assert of_split._chosen(np.array([0], dtype), 1, "nodes").tolist() == []
-    assert of_split._chosen(np.array([1], dtype), 1, "nodes") is None or dtype != "bool"
+    for few in ([0, 1], [0], [1]):
+        found = of_split._chosen(np.array(few, dtype), len(few), "nodes")
+        assert (found is None and all(few)) or found.tolist() == np.flatnonzero(few).tolist()
+
+
+def test_numbers_that_could_be_all_ids_or_a_mask_of_splits_are_refused():
+    for count in (1, 2):
+        with pytest.raises(TypeError, match="nodes: a mask"):
+            of_split._chosen(np.arange(count), count, "nodes")
+    assert of_split._chosen(np.arange(3), 3, "nodes") is None
 
 
 def test_splits_refuse_invalid_masks(g):
@@ -181,8 +196,10 @@ def test_splits_refuse_invalid_masks(g):
     assert dgl.distributed.edge_split(torch.arange(EDGES), book).tolist() == list(range(EDGES))
     for array in (np.arange(ROWS)[::-1].copy(), np.full(ROWS, 2), np.arange(ROWS) + 1, np.arange(ROWS) / 2,
                   torch.full((ROWS,), float("nan"))):
-        with pytest.raises(ValueError, match="nodes: a mask holds 0 and 1"):
+        with pytest.raises(TypeError, match="nodes: a mask of nodes is of bool"):
             dgl.distributed.node_split(array, book)
+    with pytest.raises(ValueError, match=r"nodes: .* 0 and 1 only"):
+        dgl.distributed.node_split(np.full(ROWS, 2, np.uint8), book)
     for array in (np.array(["a"] * ROWS), np.full(ROWS, None)):
         with pytest.raises(TypeError, match="nodes: a mask"):
             dgl.distributed.node_split(array, book)
@@ -271,6 +288,39 @@ def test_ids_of_graphs_of_the_subset():
             if call != ring.in_degrees or ids != "a":
                 with pytest.raises(subset.DGLError, match="ids"):
                     call(ids)
+
+
+def test_the_most_hops(graph, g):
+    """Every interface samples 64 hops, and refuses one more by name when the loader, or the sampler, is made."""
+    stores, links = pyg.stores(graph, {"x": "number"}), torch.tensor([[0, 1], [1, 2]])
+    loading = dgl.dataloading
+    calls = {
+        "fanouts": [lambda hops: graphwire.NodeLoader(graph, [0], hops),
+                    lambda hops: graphwire.EdgeLoader(graph, [0], hops),
+                    lambda hops: [graphwire.sample(graph, [0], hops)],
+                    lambda hops: graphwire.NodeLoader(graph, [0], {"_E": hops}),
+                    lambda hops: graphwire.NodeLoader(graph, [0], [{"_E": count} for count in hops]),
+                    lambda hops: loading.DistNodeDataLoader(g, [0], loading.NeighborSampler(hops)),
+                    lambda hops: loading.DistNodeDataLoader(g, [0], loading.MultiLayerFullNeighborSampler(len(hops))),
+                    lambda hops: loading.DistEdgeDataLoader(g, [0], loading.as_edge_prediction_sampler(
+                        loading.NeighborSampler(hops)))],
+        "num_neighbors": [lambda hops: pyg.NeighborLoader(graph, hops, [0]),
+                          lambda hops: pyg.NeighborLoader(stores, hops, [0]),
+                          lambda hops: pyg.NeighborLoader(graph, {("_N", "_E", "_N"): hops}, [0]),
+                          lambda hops: pyg.LinkNeighborLoader(graph, hops, links),
+                          lambda hops: pyg.NodeLoader(stores, pyg.NeighborSampler(graph, hops), [0]),
+                          lambda hops: pyg.LinkLoader(stores, pyg.NeighborSampler(graph, hops), (None, links))]}
+    for name, makes in calls.items():
+        for make in makes:
+            assert len(list(make([1] * 64)))
+            for many in (65, 200):
+                with pytest.raises(graphwire.InvalidError, match=f"{name}: {many} hops: at most 64"):
+                    make([1] * many)
+    batch = next(iter(pyg.NeighborLoader(graph, [1] * 64, [0])))
+    assert len(batch.num_sampled_edges) == 64 and len(batch.num_sampled_nodes) == 65
+    sampler = pyg.NeighborSampler(graph, [1])
+    with pytest.raises(graphwire.InvalidError, match="num_neighbors: 65 hops"):
+        sampler.num_neighbors = [1] * 65
 
 
 # --- PyTorch Geometric. ---

@@ -175,6 +175,21 @@ static void the_largest_fanout_is_all(struct three *three)
 	expect_of_all(three, &spec, seeds, 5, GW_INVALID, "hop 0, edge type author:knows:author: fanout 1048577");
 }
 
+/* As many hops as a spec may have, on all transports; one more is refused by its number. */
+static void the_most_hops_are_sampled(struct three *three)
+{
+	int32_t ones[(GW_HOPS_MAX + 1) * GW_FIXTURE_ETYPES];
+	static const int64_t seeds[] = {1, 0, 3, 299, 17};
+	for (int i = 0; i < (GW_HOPS_MAX + 1) * GW_FIXTURE_ETYPES; i++)
+		ones[i] = 1;
+	struct gw_sample_spec spec = {.hops = GW_HOPS_MAX, .fanouts = ones, .frontier = GW_FRONTIER_NEW};
+	struct gw_minibatch *batch = sample(three, spec, "author", "q", seeds, 5);
+	assert_int_equal(batch->hops, GW_HOPS_MAX);
+	gw_minibatch_release(batch);
+	spec.hops = GW_HOPS_MAX + 1;
+	expect_of_all(three, &spec, seeds, 5, GW_RANGE, "65 hops: 1 to 64");
+}
+
 /* A type without edges has an empty block. */
 static void a_type_without_edges_has_seeds(struct three *three, const int32_t *fanouts)
 {
@@ -298,6 +313,7 @@ static void ends_of_what_a_batch_may_be(void **state)
 	three_begin(&three, fixture.folder, 3);
 	no_seeds_make_an_empty_batch(&three, fanouts);
 	fanouts_of_nothing_leave_the_seeds(&three);
+	the_most_hops_are_sampled(&three);
 	the_largest_fanout_is_all(&three);
 	a_type_without_edges_has_seeds(&three, fanouts);
 	what_is_no_seed_is_named(&three, fanouts);

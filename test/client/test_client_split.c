@@ -165,7 +165,7 @@ static void wrong_splits_are_named(void **state)
 		{{.mask = mask, .mask_count = 1}, GW_INVALID, "a mask of 1"},
 		{{.mask = mask, .ids = ids}, GW_INVALID, "give at most one"},
 		{{.ids = ids, .id_count = 2}, GW_RANGE, "id -1 at position 1"},
-		{{.mask_tensor = feat}, GW_INVALID, "not a mask"},
+		{{.mask_tensor = feat}, GW_INVALID, "mask \"feat\" has 2 dimensions"},
 		{{.mask_tensor = node_tensor(client, "paper", "train_mask"), .type = 1}, GW_INVALID, "not a mask"},
 	};
 	struct gw_rank_ids *split;

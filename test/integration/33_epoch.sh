@@ -18,10 +18,13 @@ refuses "epoch: a key file together with --insecure" 2 'key-file.*insecure' "${e
 refuses "epoch: too deep a prefetch" 2 'depth.*256' "${epoch[@]}" --depth 257
 refuses "epoch: too many threads" 2 'threads.*64' "${epoch[@]}" --threads 65
 refuses "epoch: a fanout above the largest" 2 'fanouts.*1048576' "${epoch[@]}" --fanouts 1048577
-refuses "epoch: too many hops" 2 'fanouts.*16' "${epoch[@]}" --fanouts 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
+deepest=$(printf '1,%.0s' {1..63})1
+refuses "epoch: too many hops" 2 'fanouts.*more than 64' "${epoch[@]}" --fanouts "$deepest,1"
+refuses "epoch: too many hops of an edge type" 2 'fanout.*more than 64' "${epoch[@]}" --fanouts "$deepest" --fanout "_E=$deepest,1"
 refuses "epoch: an edge type with other hops" 2 '3 fanouts.*2 hops' "${epoch[@]}" --fanout _E=1,2,3
 refuses "epoch: a budget of zero" 2 'reconnect' "${epoch[@]}" --reconnect 0
 holds "epoch: the largest values" "${epoch[@]}" --depth 256 --threads 64 --fanouts 1048576,1
+holds "epoch: the most hops" "${epoch[@]}" --fanouts "$deepest"
 refuses "epoch: a part that does not exist" 1 'part 9: .*parts 0 to 1$' "${epoch[@]}" --seeds-of-part 9
 refuses "epoch: a mask of ids" 1 'mask "label" is int64' "${epoch[@]}" --mask label
 refuses "epoch: a mask of rows" 1 'mask "feat" has 2 dimensions' "${epoch[@]}" --mask feat

@@ -9,6 +9,18 @@ import torch
 from graphwire import _arrays
 
 
+def nodes_of(g: Any, ntype: Any = None) -> int:
+    """The number of nodes of a type, or of all types; of a DistGraph, the RowsOf that a mask of them must have."""
+    count: int = getattr(g, "_nodes_of", g.num_nodes)(ntype)
+    return count
+
+
+def edges_of(g: Any, etype: Any = None) -> int:
+    """As nodes_of, for edges."""
+    count: int = getattr(g, "_edges_of", g.num_edges)(etype)
+    return count
+
+
 def ids_tensor(ids: Any, count: int | None, what: str = "ids") -> torch.Tensor:
     """Converts ids, or a mask or slice of `count` rows. The result of a contiguous int64 tensor shares its memory.
     Raises the errors of graphwire._arrays.ids_array."""

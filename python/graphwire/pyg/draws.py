@@ -13,7 +13,7 @@ from torch_geometric.sampler import NumNeighbors
 from torch_geometric.sampler.base import SubgraphType
 
 from graphwire import _checks
-from graphwire.fanouts import count
+from graphwire.fanouts import check_hops, count
 from graphwire.graph import Graph
 from graphwire.pyg.subgraph import triple
 from graphwire.weights import Weight, weights_of
@@ -36,6 +36,7 @@ class Draws:
         etypes = [triple(name) for name in graph.etypes]
         given = num_neighbors if isinstance(num_neighbors, NumNeighbors) else NumNeighbors(_plain(num_neighbors))
         self.num_neighbors, values = given, given.get_values(etypes)
+        check_hops(given.num_hops, "num_neighbors")
         self.hops = [{etype: count(values[etype][hop], "num_neighbors") for etype in etypes}
                      for hop in range(given.num_hops)] or [dict.fromkeys(etypes, 0)]
 

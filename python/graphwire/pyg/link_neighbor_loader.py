@@ -83,8 +83,9 @@ class LinkNeighborLoader(Loops, SamplesAhead, pyg.LinkNeighborLoader):  # type: 
         without_effect({**kwargs, "is_sorted": is_sorted})
         self.neg_sampling = _negatives(neg_sampling, neg_sampling_ratio, edge_label)
         given = own_sampler(neighbor_sampler)
-        self.data, self._source = data, Source(
+        self._source = Source(
             data, ids, weight_attr, kwargs.pop("custom_cls", None), None if given is None else given.graph)
+        self.data = self._source.data
         self.link_sampler = self._sampler = given or NeighborSampler(
             self._source.graph, num_neighbors, replace=replace, subgraph_type=subgraph_type, weight_attr=weight_attr,
             ids=ids)

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch_geometric.sampler import NegativeSampling
 
+from graphwire.held_out import pair_of
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.rows import joined, selected, taken, with_zeros
 from graphwire.pyg.sources import Source
@@ -29,7 +30,7 @@ class Links:
 
     def __init__(self, source: Source, data: Any, edge_label_index: Any):
         graph = source.graph
-        named, kind, ends = _parts_of(edge_label_index)
+        named, kind, ends = parts_of(edge_label_index)
         if source.typed is False and named:
             raise ValueError(f"edge_label_index names a type, and the data has none: {edge_label_index!r:.100}")
         if source.typed and not named:
@@ -42,20 +43,15 @@ class Links:
         if ends is None:
             self._take_all(source)
             return
-        try:
-            ends = torch.stack([torch.as_tensor(end) for end in ends]) if isinstance(ends, tuple) else (
-                torch.as_tensor(ends))
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise TypeError(f"edge_label_index has the shape [2, links], of integers, not {ends!r:.100}: "
-                            f"{error}") from error
-        if ends.dim() != 2 or ends.shape[0] != 2 or (ends.is_floating_point() and ends.numel()):
-            raise ValueError(f"edge_label_index has the shape [2, links], of integers, not {list(ends.shape)} of "
-                             f"{ends.dtype}")
-        ends = ends.to("cpu", torch.int64)
-        self.given: tuple[Any, Any] = (ends[0], ends[1])
-        self.count = ends.shape[1]
-        self._read = tuple(source.ids.nodes_to_graph(ntype, ids, "edge_label_index")
-                           for ntype, ids in zip((self.kind[0], self.kind[2]), self.given))
+        kinds = self.kind[0], self.kind[2]
+        given = [source.ids.named(ntype, end, "edge_label_index")
+                 for ntype, end in zip(kinds, pair_of(ends, "edge_label_index"))]
+        self.given: tuple[Any, Any] = given[0][0], given[1][0]
+        self.count = len(self.given[0])
+        if len(self.given[1]) != self.count:
+            raise ValueError(f"edge_label_index: {self.count} sources and {len(self.given[1])} destinations")
+        self._read = tuple(source.ids.nodes_to_graph(ntype, some, "edge_label_index") if nodes is None else nodes
+                           for ntype, (some, nodes, _) in zip(kinds, given))
 
     def _take_all(self, source: Source) -> None:
         """Takes all edges of the type, in the order of the user's columns if each edge has a column of its own."""
@@ -109,7 +105,7 @@ class _UserEnds:
         return self
 
 
-def _parts_of(given: Any) -> tuple[bool, Any, Any]:
+def parts_of(given: Any) -> tuple[bool, Any, Any]:
     """(whether a type is named, the type, the links or None)."""
     if not isinstance(given, (list, tuple)):
         return (True, given, None) if isinstance(given, str) else (False, None, given)

@@ -19,6 +19,12 @@ import torch_geometric.loader as pyg
 
 from graphwire import _checks
 from graphwire._keywords import keywords
+from graphwire.held_out import pair_of
+from graphwire.pyg.input_nodes import parts_of as parts_of_nodes
+from graphwire.pyg.links import parts_of as parts_of_links
+from graphwire.pyg.original_ids import OriginalIds
+from graphwire.pyg.sampler import NeighborSampler
+from graphwire.pyg.stores import FeatureStore
 from graphwire.ranks import Steps
 
 
@@ -147,6 +153,40 @@ _OF_LINKS = {"edge_label_index": None, "edge_label": None, "edge_label_time": No
              "filter_per_worker": None, "custom_cls": None, "input_id": None}
 
 
+def _ids_of(data: Any, sampler: Any) -> OriginalIds | None:
+    """The ids of the graph that a loader samples; None if it has a sampler and stores of another package."""
+    store = data[0] if isinstance(data, (list, tuple)) and len(data) == 2 else None
+    return next((one._ids for one in (sampler, store) if isinstance(one, (NeighborSampler, FeatureStore))), None)
+
+
+def _nodes(ids: OriginalIds | None, input_nodes: Any, input_id: Any) -> tuple[Any, Any]:
+    """(input_nodes, input_id) as PyG takes them: ids for masks and features of the graph, which PyG would misread."""
+    named, kind, given = parts_of_nodes(input_nodes)
+    if ids is None or given is None:
+        return input_nodes, input_id
+    found, _, masked = ids.named(ids.graph.ntypes[ids.graph.ntype_number(kind)], given, "input_nodes")
+    input_id = None if input_id is None else torch.as_tensor(input_id)
+    if input_id is not None and len(input_id) != len(found):
+        raise ValueError(f"input_id: {len(input_id)} values for {len(found)} input_nodes")
+    return (kind, found) if named else found, found if masked and input_id is None else input_id
+
+
+def _links(ids: OriginalIds | None, edge_label_index: Any) -> Any:
+    """edge_label_index as PyG takes it, with ends of int64."""
+    _, kind, given = parts_of_links(edge_label_index)
+    if ids is None or given is None:
+        return edge_label_index
+    words = tuple(kind.split(":")) if isinstance(kind, str) else () if kind is None else tuple(kind)
+    ntypes = ids.graph.ntypes
+    ends = (words[0], words[-1]) if len(words) > 1 else (ntypes[0], ntypes[0])
+    ends = ends if set(ends) <= set(ntypes) else (ntypes[0], ntypes[0])  # PyG refuses the type
+    pair = [ids.named(ntype, some, "edge_label_index")[0] for ntype, some in zip(
+        ends, pair_of(given, "edge_label_index"))]
+    if len(pair[0]) != len(pair[1]):
+        raise ValueError(f"edge_label_index: {len(pair[0])} sources and {len(pair[1])} destinations")
+    return torch.stack(pair) if given is edge_label_index else (kind, torch.stack(pair))
+
+
 @keywords
 class NodeLoader(Loops, pyg.NodeLoader):  # type: ignore[misc]
     """torch_geometric.loader.NodeLoader, with its arguments and batches, and those of torch's DataLoader.
@@ -168,6 +208,7 @@ class NodeLoader(Loops, pyg.NodeLoader):  # type: ignore[misc]
                  pin_memory: bool = False, drop_last: bool = False, timeout: float = 0, worker_init_fn: Any = None,
                  multiprocessing_context: Any = None, generator: Any = None, prefetch_factor: int | None = None,
                  persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True):
+        input_nodes, input_id = _nodes(_ids_of(data, node_sampler), input_nodes, input_id)
         options = {"input_nodes": input_nodes, "input_time": input_time, "transform": transform,
                    "transform_sampler_output": transform_sampler_output,
                    "filter_per_worker": filter_per_worker, "custom_cls": custom_cls,
@@ -194,6 +235,7 @@ class LinkLoader(Loops, pyg.LinkLoader):  # type: ignore[misc]
                  pin_memory: bool = False, drop_last: bool = False, timeout: float = 0, worker_init_fn: Any = None,
                  multiprocessing_context: Any = None, generator: Any = None, prefetch_factor: int | None = None,
                  persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True):
+        edge_label_index = _links(_ids_of(data, link_sampler), edge_label_index)
         options = {"edge_label_index": edge_label_index, "edge_label": edge_label, "edge_label_time": edge_label_time,
                    "neg_sampling": neg_sampling, "neg_sampling_ratio": neg_sampling_ratio,
                    "transform": transform, "transform_sampler_output": transform_sampler_output,

@@ -70,8 +70,9 @@ class NeighborLoader(Loops, SamplesAhead, pyg.NeighborLoader):  # type: ignore[m
                 "input_time": input_time, "subgraph_type": subgraph_type, "directed": directed})
         without_effect({**kwargs, "is_sorted": is_sorted})
         given = own_sampler(neighbor_sampler)
-        self.data, self._source = data, Source(
+        self._source = Source(
             data, ids, weight_attr, kwargs.pop("custom_cls", None), None if given is None else given.graph)
+        self.data = self._source.data
         self.node_sampler = self._sampler = given or NeighborSampler(
             self._source.graph, num_neighbors, replace=replace, subgraph_type=subgraph_type, weight_attr=weight_attr,
             ids=ids)

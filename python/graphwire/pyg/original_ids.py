@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from graphwire import _checks
+from graphwire import _arrays, _checks
 from graphwire._native import GraphwireError, InvalidError, NotFoundError, OutOfRangeError
 from graphwire.edge_ids import EdgeIds
 from graphwire.graph import Graph
@@ -61,6 +61,7 @@ class OriginalIds:
 
     def __init__(self, graph: Graph, ids: str = "orig"):
         self.graph, self.word = graph, _checks.choice("ids", ids, ("orig", "graph"))
+        self._in_rows: dict[str, bool] = {}
         wanted = self.word == "orig"
         if wanted and graph._renumbered is None:
             graph._renumbered = frozenset(
@@ -128,6 +129,24 @@ class OriginalIds:
         """Whether ids of the type are translated."""
         return ntype in self._nodes
 
+    def named(self, ntype: str, ids: Any, what: str) -> tuple[torch.Tensor, torch.Tensor | None, bool]:
+        """(the user's ids, the graph's ids, whether a mask selects them) of nodes that the user names: by ids, by a
+        mask of the rows of the user's data, or by a feature of the graph that is a mask. The graph's ids are None where
+        a look-up is necessary. Raises the errors of graphwire._arrays.ids_array, which have `what`; also ValueError for
+        a mask of rows of nodes whose ids are not rows."""
+        count = self.graph._node_counts[self.graph.ntype_number(ntype)]
+        array, masked = _arrays.chosen(ids, count, what)
+        found = torch.from_numpy(array.copy())
+        if getattr(type(ids), "rows_by_id", False):  # its rows are in the graph's order
+            return self.nodes_to_user(ntype, found), found, True
+        if not masked or ntype not in self._nodes:
+            return found, None, masked
+        every, in_rows = self.all_nodes(ntype)
+        if not in_rows:
+            raise ValueError(f"{what}: a mask has a row for each id from 0 to {count - 1}, and nodes of {ntype} have "
+                             "other original ids: give ids")
+        return found, every[found], True
+
     def nodes_to_graph(self, ntype: str, ids: Any, what: str = "ids") -> torch.Tensor:
         """The graph's ids of nodes, [len(ids)] int64. what: names the ids in errors. Raises the errors of Graph.ids_of,
         and OutOfRangeError."""
@@ -157,7 +176,14 @@ class OriginalIds:
         if ntype not in self._nodes or not count:
             return every, True
         found = torch.as_tensor(self.graph.ids_of(every, ntype, missing="mark"))
-        return (found, True) if bool((found >= 0).all()) else (every, False)
+        self._in_rows[ntype] = bool((found >= 0).all())
+        return (found, True) if self._in_rows[ntype] else (every, False)
+
+    def in_rows(self, ntype: str) -> bool:
+        """Whether the user's ids of a type are rows, 0 to num_nodes - 1. Looks the ids up once."""
+        if ntype not in self._in_rows:
+            self._in_rows[ntype] = self.all_nodes(ntype)[1]
+        return self._in_rows[ntype]
 
     # --- Edges. ---
 

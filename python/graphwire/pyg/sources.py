@@ -4,7 +4,7 @@
     Graph       itself                                     every feature, read with the batch
     stores      that of the stores                         the FeatureStore's attributes, read with the batch
     Data        from_pyg writes its edges to a scratch     PyTorch Geometric selects them from the user's own tensors,
-    HeteroData  folder, once for all loaders over it       as in its own loaders
+    HeteroData  folder, once for loaders over equal edges  as in its own loaders
 
 Errors: TypeError for other data; ValueError for names that collide, and for types; those of from_pyg.
 """
@@ -12,8 +12,7 @@ Errors: TypeError for other data; ValueError for names that collide, and for typ
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Union
-from weakref import ref
+from typing import Any
 
 import torch
 from torch_geometric.data import Data, HeteroData
@@ -22,17 +21,16 @@ from torch_geometric.loader.utils import filter_data, filter_hetero_data
 from graphwire import _checks
 from graphwire._arrays import gather_all
 from graphwire.graph import Graph
-from graphwire.pyg.convert import from_pyg
+from graphwire.pyg.contents import graph_of
 from graphwire.pyg.fetched import ORIGINAL
 from graphwire.pyg.names import as_attribute, check_names
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.sampled import Output, Sampled
+from graphwire.pyg.served import ServedData, ServedStores
 from graphwire.pyg.stores import FeatureStore, GraphStore
 from graphwire.pyg.subgraph import EdgeType, triple
 from graphwire.tensor import Tensor
 from graphwire.weights import Weight
-
-_graphs: dict[Any, ref[Graph]] = {}  # of data in memory, while a loader uses them
 
 
 class Rows:
@@ -81,6 +79,7 @@ class Source:
 
     graph, ids: the graph, and the translation of its ids. typed: whether batches are HeteroData; None: seeds decide.
     rows: what is read with a batch. sampled: the graph that the caller's sampler draws from, or None.
+    data: the attribute `data` of loaders: the data in memory, or what a graph shows in its place.
     etypes: the edge types of the data. hidden: those of the graph, if the data in memory has none.
     """
 
@@ -95,7 +94,7 @@ class Source:
         if self.in_memory:
             if _checks.choice("ids", ids, ("orig", "graph")) == "graph":
                 raise ValueError('ids="graph": data in memory has ids of its own; pass a graph, of from_pyg')
-            self.graph, self.typed = sampled or _graph_of(data, weight), isinstance(data, HeteroData)
+            self.graph, self.typed = sampled or graph_of(data, weight), isinstance(data, HeteroData)
             self.ids = OriginalIds(self.graph, ids)
             if self.typed and not data.edge_types:
                 self.hidden = [triple(etype) for etype in self.graph.etypes]
@@ -111,12 +110,23 @@ class Source:
         else:
             raise TypeError("data is a graphwire.Graph, (FeatureStore, GraphStore) of graphwire.pyg.stores, a Data or "
                             f"a HeteroData, not {type(data).__name__}")
+        self.data = data if self.in_memory else self._served(data, nodes, edges)
         self.etypes = [] if self.hidden else self.graph.etypes
         if sampled is not None and sampled is not self.graph:
             raise ValueError(f"neighbor_sampler samples {sampled!r}, and data is of {self.graph!r}")
         self.rows = Rows(self.ids, nodes, edges)
         if self.typed is not True:
             _check_one_place(nodes, edges)
+
+    def _served(self, data: Any, nodes: dict[str, dict[str, str]], edges: dict[str, dict[str, str]]) -> Any:
+        graph, ids = self.graph, self.ids
+        made = ServedData(
+            graph, ids,
+            {ntype: {**{called: graph.feature(name, ntype) for called, name in nodes.get(ntype, {}).items()},
+                     **self._tensors(ntype)} for ntype in graph.ntypes},
+            {etype: {called: graph.feature(name, etype=etype) for called, name in names.items()}
+             for etype, names in edges.items()})
+        return made if self._store is None else ServedStores(tuple(data), made)
 
     def _tensors(self, ntype: str) -> dict[str, Tensor]:
         return {} if self._store is None else self._store.tensors(ntype)
@@ -178,62 +188,3 @@ def _check_one_place(nodes: dict[str, dict[str, str]], edges: dict[str, dict[str
         name = min(both)
         raise ValueError(f"data: nodes and edges both have a feature {name!r}, which would be one attribute of Data: "
                          f'pass graphwire.pyg.stores(graph, {{"x": {name!r}}}) as data')
-
-
-def _weights(data: Any, weight: Weight) -> list[str]:
-    """The names of edge attributes that are weights, without those that no edge type has."""
-    named = [weight] if isinstance(weight, str) else list((weight or {}).values())
-    names = {name for name in named if isinstance(name, str)}
-    return sorted(name for name in names if any(name in store for store in data.edge_stores))
-
-
-class _Key:
-    """Identifies the edges of data in memory: the same tensors, unchanged, and the same numbers of nodes."""
-
-    def __init__(self, data: Any, weights: list[str]):
-        self.tensors = [store[name] for store in data.edge_stores for name in ("edge_index", *weights) if name in store]
-        kinds = data.edge_types if isinstance(data, HeteroData) else ()
-        counts = tuple(store.num_nodes for store in data.node_stores)
-        self.value = (type(data).__name__, tuple(weights), tuple(kinds), counts, tuple(
-            (id(tensor), getattr(tensor, "_version", 0)) for tensor in self.tensors))
-
-
-def _graph_of(data: Any, weight: Weight) -> Graph:
-    """The graph of the edges of data in memory. Loaders over the same tensors share it."""
-    weights = _weights(data, weight)
-    key = _Key(data, weights)
-    for old in [old for old, gone in list(_graphs.items()) if gone() is None]:
-        _graphs.pop(old, None)
-    known = _graphs.get(key.value)
-    graph = None if known is None else known()
-    if graph is None:
-        graph = from_pyg(_edges_only(data), edge_features=_rows_of(data, weights), weight=weights)
-        graph._kept = key.tensors  # so that their id()s stay theirs
-        _graphs[key.value] = ref(graph)
-    return graph
-
-
-def _edges_only(data: Any) -> Union[Data, HeteroData]:
-    """The edges and the numbers of nodes."""
-    found: Any = HeteroData() if isinstance(data, HeteroData) else Data()
-    for kind in data.node_types if isinstance(data, HeteroData) else (None,):
-        (found if kind is None else found[kind]).num_nodes = (data if kind is None else data[kind]).num_nodes
-    for kind in data.edge_types if isinstance(data, HeteroData) else (None,):
-        store, out = (data, found) if kind is None else (data[kind], found[kind])
-        if "edge_index" not in store and (kind is not None or "adj_t" in store):
-            raise ValueError("data has no edge_index" + ("" if kind is None else f" of {kind}") + (
-                ": pass graphwire.pyg.from_pyg(data), which reads adj_t" if "adj_t" in store else ""))
-        out.edge_index = store.get("edge_index", torch.empty(2, 0, dtype=torch.int64))
-    if isinstance(data, HeteroData) and not data.edge_types and data.node_types:
-        ntype = data.node_types[0]
-        found[ntype, "none", ntype].edge_index = torch.empty(2, 0, dtype=torch.int64)  # a graph has an edge type
-    return found
-
-
-def _rows_of(data: Any, names: list[str]) -> dict[Any, Any]:
-    """Attributes of edges, as from_pyg's edge_features. If Data has as many nodes as edges, Data alone does not say
-    whose rows an attribute has."""
-    if not isinstance(data, HeteroData):
-        return {name: data[name] for name in names}
-    found = {kind: {name: data[kind][name] for name in names if name in data[kind]} for kind in data.edge_types}
-    return {kind: rows for kind, rows in found.items() if rows}

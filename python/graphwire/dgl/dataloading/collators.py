@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from graphwire._keywords import keywords
 from graphwire.dgl.dataloading.samplers import EdgePredictionSampler
 from graphwire.dgl.distributed.dataloader import Pairs
 from graphwire.dgl.host import error_type
-from graphwire.dgl.id_arrays import ids_tensor
+from graphwire.dgl.id_arrays import edges_of, ids_tensor, nodes_of
 
 
 def _by_type(ids: Any, what: str, types: int, count: Callable[..., int]) -> Any:
@@ -81,7 +82,7 @@ class NodeCollator(Collator):
 
     def __init__(self, g: Any, nids: Any, graph_sampler: Any):
         self.g, self.graph_sampler = g, graph_sampler
-        self.nids = _by_type(nids, "nids", len(g.ntypes), g.num_nodes)
+        self.nids = _by_type(nids, "nids", len(g.ntypes), partial(nodes_of, g))
         self._sampler = Simple(graph_sampler)
         super().__init__(self.nids)
 
@@ -104,7 +105,7 @@ class EdgeCollator(Collator):
     def __init__(self, g: Any, eids: Any, graph_sampler: Any, g_sampling: Any = None, exclude: Any = None,
                  reverse_eids: Any = None, reverse_etypes: Any = None, negative_sampler: Any = None):
         self.g, self.graph_sampler = g, graph_sampler
-        self.eids = _by_type(eids, "eids", len(g.canonical_etypes), g.num_edges)
+        self.eids = _by_type(eids, "eids", len(g.canonical_etypes), partial(edges_of, g))
         self.g_sampling = g if g_sampling is None else g_sampling
         self.exclude = exclude if g_sampling is None else None
         self.reverse_eids, self.reverse_etypes = reverse_eids, reverse_etypes

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from graphwire import _checks
-from graphwire.dgl.id_arrays import ids_tensor
+from graphwire.dgl.id_arrays import edges_of, ids_tensor
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 
@@ -20,9 +20,9 @@ class _BaseNegativeSampler:
         """(sources, destinations), int64 each; {edge type: (sources, destinations)} for {edge type: ids}."""
         if isinstance(eids, Mapping):
             return {g.to_canonical_etype(etype): self._generate(
-                g, ids_tensor(ids, g.num_edges(etype), "eids"), g.to_canonical_etype(etype))
+                g, ids_tensor(ids, edges_of(g, etype), "eids"), g.to_canonical_etype(etype))
                 for etype, ids in eids.items()}
-        return self._generate(g, ids_tensor(eids, g.num_edges(), "eids"), g.to_canonical_etype(None))
+        return self._generate(g, ids_tensor(eids, edges_of(g), "eids"), g.to_canonical_etype(None))
 
     def _generate(self, g: Any, eids: torch.Tensor, etype: tuple[str, str, str]) -> Pair:
         raise NotImplementedError

@@ -19,8 +19,8 @@ from graphwire.dgl import host
 from graphwire.dgl.dataloading.blocks import sample_blocks
 from graphwire.dgl.dataloading.compacted import compacted
 from graphwire.dgl.dataloading.exclude import exclude_ids
-from graphwire.dgl.id_arrays import ids_tensor
-from graphwire.fanouts import count
+from graphwire.dgl.id_arrays import edges_of, ids_tensor
+from graphwire.fanouts import check_hops, count
 
 
 @keywords
@@ -89,6 +89,7 @@ class NeighborSampler(BlockSampler):
             raise TypeError(f"fanouts: a list with a count, or {{edge type: count}}, for each layer, not {fanouts!r}")
         self.fanouts = [fanout if fanout is None or isinstance(fanout, Mapping) else count(fanout, "fanouts")
                         for fanout in fanouts]
+        check_hops(len(self.fanouts))
         self.edge_dir, self.replace, self.fused = edge_dir, _checks.flag("replace", replace), fused
         self.prob = prob if mask is None else mask
 
@@ -125,10 +126,10 @@ class EdgePredictionSampler(Sampler):
         """(input nodes, graph of the edges, graph of the negatives, blocks). If negative_sampler is None, the result
         lacks the graph of the negatives."""
         if isinstance(seed_edges, Mapping):
-            seed_edges = {g.to_canonical_etype(etype): ids_tensor(ids, g.num_edges(etype), "seed_edges")
+            seed_edges = {g.to_canonical_etype(etype): ids_tensor(ids, edges_of(g, etype), "seed_edges")
                           for etype, ids in seed_edges.items()}
         else:
-            seed_edges = ids_tensor(seed_edges, g.num_edges(), "seed_edges")
+            seed_edges = ids_tensor(seed_edges, edges_of(g), "seed_edges")
         pair = g.edge_subgraph(seed_edges, relabel_nodes=False)
         ids = {etype: pair.edges[etype].data[host.EID] for etype in pair.canonical_etypes}
         negatives = [] if self.negative_sampler is None else [self._negative_graph(g, seed_edges)]

@@ -26,9 +26,11 @@ Ids = Any
 
 class _Ranges:
     """The ranges of ids. ends[type][part]: the end of the part's ids of the type. offsets[part][type]: the first
-    homogeneous id of the type in the part. `kind` is a type's number; None stands for homogeneous ids."""
+    homogeneous id of the type in the part. `kind` is a type's number; None stands for homogeneous ids. names: those of
+    the types."""
 
-    def __init__(self, sizes: np.ndarray):
+    def __init__(self, sizes: np.ndarray, of_edges: bool, names: list[str]):
+        self._of_edges, self._names = of_edges, names
         self.ends = np.cumsum(sizes, 1)  # [types, parts]
         flat = np.concatenate([[0], np.cumsum(sizes.T.reshape(-1))])
         self.offsets = flat[:-1].reshape(sizes.shape[1], sizes.shape[0])
@@ -62,7 +64,9 @@ class _Ranges:
         return int(ends[part - 1]) if part else 0
 
     def count(self, kind: int | None) -> int:
-        return int((self.part_ends if kind is None else self.ends[kind])[-1])
+        if kind is None:
+            return int(self.part_ends[-1])
+        return _arrays.RowsOf(self.ends[kind][-1], None, self._of_edges, self._names[kind])
 
     def to_homo(self, kind: int, ids: Ids) -> torch.Tensor:
         array = self.checked(kind, ids)
@@ -92,7 +96,8 @@ class GraphPartitionBook(Types):
         self.graph_name, self._partid = name, part
         self._parts = int(node_sizes.shape[1])
         self._graph: graphwire.Graph | None = None  # the opened graph that the book is of
-        self._nodes, self._edges = _Ranges(node_sizes), _Ranges(edge_sizes)
+        self._nodes = _Ranges(node_sizes, False, ntypes)
+        self._edges = _Ranges(edge_sizes, True, [":".join(etype) for etype in canonical_etypes])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_graph": None}

@@ -29,7 +29,7 @@ class DistEmbedding:
     def __call__(self, idx: Any, device: Any = "cpu") -> torch.Tensor:
         """Reads rows, [len(idx), embedding_dim]. While gradients are recorded, the rows are a leaf of autograd, whose
         gradient the optimizer pushes."""
-        ids = ids_tensor(idx, len(self._tensor), "idx").clone()  # the caller may change its array before step()
+        ids = ids_tensor(idx, self._tensor.rows_of, "idx").clone()  # the caller may change its array before step()
         rows = self._tensor[ids].to(device)
         if torch.is_grad_enabled():
             rows.requires_grad_()

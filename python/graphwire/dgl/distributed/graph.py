@@ -26,7 +26,7 @@ from graphwire.dgl.distributed.book import (
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.tensor import DistTensor
 from graphwire.dgl.distributed.user_edges import UserEdges, warn_lost
-from graphwire.dgl.id_arrays import ids_tensor
+from graphwire.dgl.id_arrays import edges_of, ids_tensor
 from graphwire.dgl.types import Types
 
 
@@ -164,6 +164,14 @@ class DistGraph(Types):
     def num_edges(self, etype: Any = None) -> int:
         return self.graph.num_edges(None if etype is None else self.to_canonical_etype(etype))
 
+    def _nodes_of(self, ntype: str | None = None) -> int:
+        several = ntype is None and len(self.ntypes) > 1
+        return self.num_nodes() if several else self._book._num_nodes(self.ntypes[self.get_ntype_id(ntype)])
+
+    def _edges_of(self, etype: Any = None) -> int:
+        several = etype is None and len(self.canonical_etypes) > 1
+        return self.num_edges() if several else self._book._num_edges(self.to_canonical_etype(etype))
+
     number_of_nodes = num_nodes
     number_of_edges = num_edges
 
@@ -239,7 +247,7 @@ class DistGraph(Types):
             raise AssertionError("edge_subgraph always stores original node/edge IDs.")
         dgl = host.dgl()
         given = edges if isinstance(edges, dict) else {self.to_canonical_etype(None): edges}
-        ids = {self.to_canonical_etype(etype): ids_tensor(some, self.num_edges(etype), "edges")
+        ids = {self.to_canonical_etype(etype): ids_tensor(some, edges_of(self, etype), "edges")
                for etype, some in given.items()}
         found = sampling.graph_of(self, {etype: (*self.find_edges(some, etype), some) for etype, some in ids.items()})
         return dgl.compact_graphs(found) if relabel_nodes else found

@@ -20,7 +20,7 @@ from graphwire.dgl import host
 from graphwire.dgl.distributed.by_column import neighbours_by_column
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.tensor import DistTensor
-from graphwire.dgl.id_arrays import ids_tensor
+from graphwire.dgl.id_arrays import edges_of, ids_tensor, nodes_of
 from graphwire.dgl.types import Canonical
 from graphwire.fanouts import count
 
@@ -59,11 +59,11 @@ def nodes_by_type(g: Any, nodes: Any) -> dict[str, torch.Tensor]:
     if isinstance(nodes, Mapping):
         for ntype in nodes:
             g.get_ntype_id(ntype)
-        return {g.ntypes[g.get_ntype_id(ntype)]: ids_tensor(ids, g.num_nodes(ntype), "nodes")
+        return {g.ntypes[g.get_ntype_id(ntype)]: ids_tensor(ids, nodes_of(g, ntype), "nodes")
                 for ntype, ids in nodes.items()}
     if len(g.ntypes) > 1:
         raise host.error_type()(f"nodes: {{type: ids}} in a graph of several node types: {', '.join(g.ntypes)}")
-    return {g.ntypes[0]: ids_tensor(nodes, g.num_nodes(), "nodes")}
+    return {g.ntypes[0]: ids_tensor(nodes, nodes_of(g), "nodes")}
 
 
 def fanouts_by_type(g: Any, fanout: Any) -> dict[Canonical, int]:
@@ -98,9 +98,9 @@ def _exclude_of(g: Any, exclude: Any) -> dict[Canonical, Any]:
     if exclude is None:
         return {}
     if isinstance(exclude, Mapping):
-        return {g.to_canonical_etype(etype): ids_tensor(ids, g.num_edges(etype), "exclude_edges")
+        return {g.to_canonical_etype(etype): ids_tensor(ids, edges_of(g, etype), "exclude_edges")
                 for etype, ids in exclude.items()}
-    return {g.to_canonical_etype(None): ids_tensor(exclude, g.num_edges(), "exclude_edges")}
+    return {g.to_canonical_etype(None): ids_tensor(exclude, edges_of(g), "exclude_edges")}
 
 
 def frontier_of(g: Any, nodes: Any, fanout: Any, edge_dir: str = "in", prob: Any = None, replace: bool = False,

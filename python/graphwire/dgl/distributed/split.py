@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from graphwire import _checks
+from graphwire._arrays import MaskLengthError, ids_array, is_byte
 from graphwire._keywords import keywords
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, GraphPartitionBook, NodePartitionPolicy, PartitionPolicy
 from graphwire.dgl.distributed.context import context
@@ -37,31 +38,38 @@ def _note_all() -> None:
     _noted = True
 
 
-def _chosen(mask: Any, count: int, what: str) -> torch.Tensor | None:
-    """The ids that a mask selects; None: all ids. Raises AssertionError, TypeError and ValueError.
+def _is_every(mask: Any, count: int) -> bool:
+    """Whether the argument is np.arange(count), which DGL's scripts pass for all ids. For one id or two, the numbers
+    could be those of a mask."""
+    array = mask.detach().cpu().numpy() if isinstance(mask, torch.Tensor) else np.asarray(mask)
+    return array.dtype.kind in "iu" and not is_byte(array) and count > 2 and np.array_equal(array, np.arange(count))
 
-    A DistTensor is a mask, whatever its numbers are; so is an array of bools. An array of other numbers is a mask if it
-    holds only 0 and 1. Other arrays are refused, except np.arange(count), which DGL's scripts pass for all ids. For two
-    ids, np.arange(2) holds only 0 and 1, and is taken as a mask.
-    """
-    if getattr(type(mask), "rows_by_id", False):
-        array = np.asarray(mask[:] != 0)
-    else:
-        array = mask.detach().cpu().numpy() if isinstance(mask, torch.Tensor) else np.asarray(mask)
-    if array.shape != (count,):
-        raise AssertionError(f"The length of boolean mask vector should be the number of {what} in the graph: "
-                             f"{count}, not {list(array.shape)}")
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{what}: a mask of {what} is one bool for each, not {array.dtype}")
-    if array.dtype != np.bool_ and np.any((array != 0) & (array != 1)):
-        if array.dtype.kind not in "iu" or not np.array_equal(array, np.arange(count)):
-            raise ValueError(f"{what}: a mask holds 0 and 1, and this {array.dtype} has other values; if they are "
-                             "ids, mask[ids] = True makes a mask of them")
-        _note_all()
-        return None
-    if array.dtype == np.bool_ and array.all():
-        return None
-    return torch.from_numpy(np.flatnonzero(array))
+
+def _chosen(mask: Any, count: int, what: str) -> torch.Tensor | None:
+    """The ids that a mask selects; None: all ids. graphwire._arrays.ids_array decides what a mask is. Other numbers are
+    refused, except np.arange(count). Raises AssertionError, TypeError and ValueError."""
+    if not getattr(type(mask), "rows_by_id", False):
+        if _is_every(mask, count):
+            _note_all()
+            return None
+        shape = tuple(getattr(mask, "shape", np.shape(mask)))
+        if shape != (count,):
+            raise _length(what, count, shape)
+        kinds = {type(one) for one in mask} if isinstance(mask, (list, tuple)) else set()
+        if not (is_byte(mask) or (kinds and kinds <= {bool, np.bool_})):
+            raise TypeError(f"{what}: a mask of {what} is of bool, uint8 or int8, not "
+                            f"{getattr(mask, 'dtype', 'a list of numbers')}: of 0 and 1, mask != 0 makes one; of ids, "
+                            "mask[ids] = True")
+    try:
+        ids = ids_array(mask, count, what)
+    except MaskLengthError as error:
+        raise _length(what, count, tuple(mask.shape)) from error
+    return None if len(ids) == count else torch.from_numpy(ids)
+
+
+def _length(what: str, count: int, shape: tuple[int, ...]) -> AssertionError:
+    return AssertionError(f"{what}: The length of boolean mask vector should be the number of {what} in the graph: "
+                          f"{int(count)}, not {list(shape)}")
 
 
 def _split(mask: Any, policy: PartitionPolicy, rank: int | None, force_even: bool, what: str) -> torch.Tensor:
@@ -71,8 +79,6 @@ def _split(mask: Any, policy: PartitionPolicy, rank: int | None, force_even: boo
     world = get_num_trainers()
     if not 0 <= rank < world:
         raise AssertionError(f"The input rank ({rank}) is incorrect. #Trainers: {world}")
-    if isinstance(mask, DistTensor) and len(mask) != policy.get_size():
-        raise AssertionError(f"The length of boolean mask vector should be the number of {what} in the graph")
     ids = _chosen(mask, policy.get_size(), what)
     if force_even:
         every = torch.arange(policy.get_size()) if ids is None else ids
@@ -109,15 +115,16 @@ def node_split(nodes: Any, partition_book: GraphPartitionBook | None = None, nty
                rank: int | None = None, force_even: bool = True, node_trainer_ids: Any = None) -> torch.Tensor:
     """dgl.distributed.node_split, for any number of trainers.
 
-    nodes: a mask of all nodes of ntype: a DistTensor, an array of bools, or an array of 0 and 1. np.arange(N), for more
-        than two nodes, stands for all nodes.
+    nodes: a mask of all nodes of ntype: a DistTensor, an array or a tensor, of bools, or of uint8 or int8 with 0 and 1.
+        np.arange(N), for more than two nodes, stands for all nodes.
     partition_book: needed unless nodes is a DistTensor; no DistGraph is needed then.
     rank: None: this trainer's.
     force_even: see the module's description.
     node_trainer_ids: ignored, because shares follow the parts.
 
     Returns int64 ids. Raises AssertionError, as DGL, for a mask of another length and for a rank that does not exist;
-    ValueError for an array of other numbers; TypeError for an array of another type.
+    ValueError for other values than 0 and 1, and for a DistTensor of another type of nodes; TypeError for an array or a
+    DistTensor of another dtype.
     """
     book = _book(nodes, partition_book)
     return _split(nodes, NodePartitionPolicy(book, ntype), rank, force_even, "nodes")

@@ -151,7 +151,7 @@ class DistTensor:
 
     def _rows(self, idx: Any) -> Any:
         """Translates ids to the rows of the graph's tensor."""
-        ids = rows_of(idx, self._part_policy.get_size())
+        ids = rows_of(idx, self.rows_of)
         return ids if self._user_edges is None else self._user_edges.positions(self._part_policy.type_name, ids)
 
     def __getitem__(self, idx: Any) -> torch.Tensor:
@@ -170,6 +170,11 @@ class DistTensor:
              betas: tuple[float, float] = (0.9, 0.999), step: int = 0) -> None:
         """Trains rows on their servers. graphwire.Tensor.push documents the arguments."""
         self._data.push(self._rows(idx), gradients, kind=kind, lr=lr, combine=combine, eps=eps, betas=betas, step=step)
+
+    @property
+    def rows_of(self) -> int:
+        """The number of rows, a graphwire._arrays.RowsOf."""
+        return self._part_policy.get_size()
 
     def __len__(self) -> int:
         return int(self._data.shape[0])
