@@ -114,6 +114,8 @@ class _Ahead(Loop):
             if keeps(place.error):
                 del self._places[number]
             raise place.error
+        if isinstance(place, torch.Tensor):
+            place = place.clone()  # a transform may change input_id
         later = self._generator.get_state() if number in self._before else None
         before = self._before.setdefault(number, self._generator.get_state())
         try:

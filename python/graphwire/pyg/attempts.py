@@ -4,7 +4,8 @@
         SamplerOutput or the error of a server -> the loop asks the Attempt for its batch, again after each such error
 
 torch has forgotten a batch once its collate_fn has raised an error, so Collates returns errors of servers instead. A
-batch of a worker is made again in the loop's own process, with the worker's random numbers.
+batch of a worker is made again in the loop's own process. For this a worker draws one number for each batch, which
+seeds torch's random numbers while it makes the batch: so neither a failure nor the process has an effect on the others.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from graphwire._loops import keeps, repeatable
 
 
 class Attempt:
-    """index: the places of the seeds. random: torch's random numbers before, as bytes if a worker has made the batch.
-    out: what collate_fn has returned, or None. error: of collate_fn, or None."""
+    """index: the places of the seeds. random: the number that a worker has drawn for the batch, or the state of torch's
+    random numbers in the loop's process. out: what collate_fn has returned, or None. error: of collate_fn, or None."""
 
     def __init__(self, index: Any, random: Any, out: Any, error: BaseException | None):
         self.index, self.random, self.out, self.error = index, random, out, error
@@ -32,8 +33,9 @@ class Attempt:
         error, out, self.error, self.out = self.error, self.out, None, None
         if error is not None:
             raise error
-        if isinstance(self.random, bytes):
-            return repeatable(lambda: _finished(loader, self._as_in_worker(loader) if out is None else out))
+        if isinstance(self.random, int):
+            return repeatable(lambda: _finished(
+                loader, _seeded(self.random, loader.collate_fn, self.index) if out is None else out))
         try:
             return _finished(loader, loader.collate_fn(self.index) if out is None else out)
         except BaseException as failure:
@@ -41,18 +43,19 @@ class Attempt:
                 torch.set_rng_state(self.random)
             raise
 
-    def _as_in_worker(self, loader: Any) -> Any:
-        here = torch.get_rng_state()
-        torch.set_rng_state(torch.frombuffer(bytearray(self.random), dtype=torch.uint8))
-        try:
-            return loader.collate_fn(self.index)
-        finally:
-            torch.set_rng_state(here)
-
     def pin_memory(self, device: Any = None) -> Attempt:
         """torch's loaders call it."""
         self.out = pin_memory(self.out, device)
         return self
+
+
+def _seeded(seed: int, collate: Callable[[Any], Any], index: Any) -> Any:
+    before = torch.get_rng_state()
+    torch.default_generator.manual_seed(seed)
+    try:
+        return collate(index)
+    finally:
+        torch.set_rng_state(before)
 
 
 def _finished(loader: Any, out: Any) -> Any:
@@ -66,10 +69,10 @@ class Collates:
         self._collate = collate
 
     def __call__(self, index: Any) -> Attempt:
-        in_worker, random = get_worker_info() is not None, torch.get_rng_state()
-        sent = random.numpy().tobytes() if in_worker else random
+        in_worker = get_worker_info() is not None
+        random: Any = int(torch.randint(2**63 - 1, ()).item()) if in_worker else torch.get_rng_state()
         try:
-            return Attempt(index, sent, self._collate(index), None)
+            out = _seeded(random, self._collate, index) if in_worker else self._collate(index)
         except StopIteration as error:
             raise RuntimeError("a function of the loader raised StopIteration") from error
         except BaseException as error:
@@ -77,4 +80,5 @@ class Collates:
                 raise
             if not in_worker:
                 torch.set_rng_state(random)
-            return Attempt(index, sent, None, error)
+            return Attempt(index, random, None, error)
+        return Attempt(index, random, out, None)
