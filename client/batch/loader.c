@@ -4,7 +4,8 @@
  *                                -> seeds by the keyed permutation: nodes, of one or several types, or edges
  *
  * Engine k mod engines samples batch k. The batch waits in slot k mod depth until gw_loader_next returns it; then batch
- * k + depth uses the slot. The result does not depend on the thread that samples a batch.
+ * k + depth uses the slot. The result does not depend on the thread that samples a batch. A batch that a server has
+ * failed is sampled again in its slot.
  */
 #include <string.h>
 
@@ -454,6 +455,26 @@ uint64_t gw_loader_steps(const struct gw_loader *loader)
 	return loader->steps;
 }
 
+/* Whether a server or its time is at fault, and not the batch. */
+static bool is_of_server(gw_status status)
+{
+	return status == GW_DEADLINE || status == GW_PEER_LOST || status == GW_REFUSED || status == GW_STALE ||
+	       status == GW_WRONG_GRAPH || status == GW_PROTOCOL || status == GW_VERSION;
+}
+
+/* Starts the next batch again, and those behind it that a server has failed too: else each of them would report the
+ * same outage in its turn. */
+static void sample_again(struct gw_loader *loader)
+{
+	for (uint32_t i = 0; i < loader->depth; i++) {
+		struct gw_batch *batch = loader->slots[(loader->next + i) % loader->depth];
+		if (!batch || !gw_job_wait(&batch->ticket.job, 0) || !is_of_server(batch->ticket.job.status))
+			continue;
+		gw_batch_release(batch);
+		fill_slot(loader, loader->next + i);
+	}
+}
+
 gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, int64_t timeout_ms)
 {
 	*out = NULL;
@@ -487,9 +508,13 @@ gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, in
 			   (unsigned long long)(loader->next % loader->steps));
 		char text[GW_ERROR_TEXT_MAX];
 		memcpy(text, gw_last_error(), sizeof(text));
-		if (batch)
-			gw_batch_release(batch);
-		fill_slot(loader, loader->next++ + loader->depth);
+		if (is_of_server(status)) {
+			sample_again(loader);
+		} else {
+			if (batch)
+				gw_batch_release(batch);
+			fill_slot(loader, loader->next++ + loader->depth);
+		}
 		return gw_fail_text(status, text);
 	}
 	fill_slot(loader, loader->next++ + loader->depth);

@@ -9,6 +9,8 @@
  * into a map, and reads the complete checkpoint for them. So memory is bounded, and a graph of a few million rows needs
  * one pass.
  *
+ * If the checkpoint is replaced meanwhile, its files are those of two checkpoints. The new one is then restored instead.
+ *
  * Fails if a file cannot be read or is damaged, if a server cannot be reached or returns an error, and if original ids
  * do not identify rows uniquely.
  */
@@ -27,6 +29,7 @@
 
 #define RESTORE_IDS   (4u << 20) /* per pass: 100 MB of map */
 #define RESTORE_BYTES (1u << 20) /* of rows and state, read at once */
+#define RESTORE_TRIES 16         /* of a checkpoint that is replaced meanwhile */
 
 struct restore {
 	struct gw_client *client;
@@ -426,12 +429,13 @@ static const char *restore_name_at(const void *index, uint32_t i)
 	return ((const struct gw_checkpoint_index *)index)->tensors[i].plan.name;
 }
 
-gw_status gw_restore(struct gw_client *client, const char *folder, const char *const *names, uint32_t name_count)
+/* Restores the tensors of the checkpoint that is in the folder now. *save: its number. */
+static gw_status restore_once(struct gw_client *client, const char *folder, const char *const *names,
+			      uint32_t name_count, uint64_t *save)
 {
 	struct gw_checkpoint_index *index = NULL;
-	gw_status status = gw_client_check(client);
-	if (status == GW_OK)
-		status = gw_checkpoint_read(folder, &index);
+	gw_status status = gw_checkpoint_read(folder, &index);
+	*save = status == GW_OK ? index->save : 0;
 	if (status == GW_OK)
 		status = gw_checkpoint_check_names(names, name_count, restore_name_at, index, index->count);
 	for (uint32_t t = 0; status == GW_OK && t < index->count; t++) {
@@ -439,6 +443,36 @@ gw_status gw_restore(struct gw_client *client, const char *folder, const char *c
 			status = restore_tensor(client, folder, index, t);
 	}
 	gw_checkpoint_free(index);
+	return status;
+}
+
+/* Whether the error may come from files of two checkpoints, because another one is in the folder now. */
+static bool restore_was_replaced(gw_status status, const char *folder, uint64_t save)
+{
+	struct gw_error_kept kept;
+	struct gw_checkpoint_index *index = NULL;
+	if (status != GW_NOT_FOUND && status != GW_DIGEST && status != GW_FORMAT)
+		return false;
+	gw_error_keep(&kept);
+	bool replaced = gw_checkpoint_read(folder, &index) == GW_OK && index->save != save;
+	gw_checkpoint_free(index);
+	gw_error_restore(&kept);
+	return replaced;
+}
+
+gw_status gw_restore(struct gw_client *client, const char *folder, const char *const *names, uint32_t name_count)
+{
+	uint64_t save = 0;
+	gw_status status = gw_client_check(client);
+	for (uint32_t tries = 0; status == GW_OK; tries++) {
+		status = restore_once(client, folder, names, name_count, &save);
+		if (!restore_was_replaced(status, folder, save))
+			break;
+		status = tries < RESTORE_TRIES ? GW_OK
+					       : gw_fail(GW_BUSY,
+							 "another program replaces this checkpoint faster than it can "
+							 "be read: end that program, or restore a copy");
+	}
 	if (status == GW_OK)
 		return GW_OK;
 	return strstr(gw_last_error(), folder) ? gw_context(status, "restore")

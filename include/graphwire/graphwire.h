@@ -423,8 +423,11 @@ GW_API uint64_t gw_loader_steps(const struct gw_loader *loader);
  * client's limits. *out is NULL unless the status is GW_OK.
  *   GW_AGAIN       the batch is not ready; nothing is lost, call again
  *   GW_END         the epoch is over; the next call begins the next epoch
- *   another error  (GW_DEADLINE too) this batch has failed and will not come again; the next call returns the batch
- *                  after it
+ *   GW_DEADLINE, GW_PEER_LOST, GW_REFUSED, GW_STALE, GW_WRONG_GRAPH, GW_PROTOCOL, GW_VERSION
+ *                  a server did not answer as it should. The next call tries the same batch again, and the batches
+ *                  after it follow in order. Once the server is back, the epoch has lost no batch and no byte differs
+ *   GW_INVALID     the client belongs to the process that forked this one
+ *   another error  this batch has failed and will not come again; the next call returns the batch after it
  * A batch takes memory until its release, in addition to the `depth` batches that are sampled ahead. A batch's deadline
  * runs from the start of its sampling: `depth` calls before the call that returns it. */
 GW_API gw_status gw_loader_next(struct gw_loader *loader, struct gw_minibatch **out, int64_t timeout_ms);

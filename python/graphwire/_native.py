@@ -17,8 +17,10 @@ import _thread
 import atexit
 import os
 import threading
+from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import Any, Callable
+from weakref import ref
 
 from graphwire._escape import escaped_type, readable
 from graphwire._keywords import keywords
@@ -32,11 +34,16 @@ SLICE_MS = 50  # Python handles signals after each slice of a wait
 @keywords
 class GraphwireError(Exception):
     """A failed call. The text is the C library's line: what, where, what to do. status: the name of the gw_status, such
-    as "GW_EXISTS"."""
+    as "GW_EXISTS".
+
+    Called with a text alone, as torch's DataLoader does for an error of a worker process, the status is the first of
+    the exception's type."""
 
     __module__ = "graphwire"
 
-    def __init__(self, status: str, text: str):
+    def __init__(self, status: str, text: str | None = None):
+        if text is None:
+            status, text = next((name for name, kind in _ERRORS.items() if kind is type(self)), "GW_INVALID"), status
         super().__init__(text)
         self.status = status
 
@@ -172,40 +179,74 @@ class OfProcess:
                         "pickled or copied: make one in each process; a graphwire.Graph can be sent there")
 
 
-class Call:
-    """A call that another thread runs. wait() returns its result, or raises its exception, once."""
+class ClosedError(ValueError):
+    """A graph or a loader is closed."""
 
-    def __init__(self, call: Callable[[], Any]):
-        self._call: Callable[[], Any] | None = call
+
+class Call:
+    """A call that another thread runs. has_failed: wait() has raised the exception of the call.
+
+    start(run): gives `run` to the thread. threads: those that take it from a queue; without them, a new thread has it.
+    """
+
+    def __init__(self, call: Callable[[], Any], start: Callable[[Callable[[], None]], Any],
+                 threads: Sequence[ref[Any]] = ()):
         self._result: Any = None
         self._failure: BaseException | None = None
+        self._has_ended = self.has_failed = False
         self._under_way = _thread.allocate_lock()
         self._under_way.acquire()
+        run = _Run(self, call)
+        self._run, self._threads = ref(run), threads
+        start(run)
 
-    def run(self) -> None:
-        call, self._call = self._call, None
-        try:
-            assert call is not None
-            self._result = call()
-        except BaseException as error:
-            self._failure = error
-        finally:
-            self._under_way.release()
+    def _is_lost(self) -> bool:
+        """Whether no thread will run the call any more."""
+        return self._run() is None or (len(self._threads) > 0 and not any(thread() for thread in self._threads))
+
+    def join(self) -> None:
+        """Waits for the end of the call. A signal's exception ends the wait, and the call continues. A thread that gets
+        no memory at its start ends without a word; the call then has failed with a ResourceError."""
+        while not self._has_ended:
+            self._under_way.acquire(timeout=SLICE_MS / 1000)
+            deliver()
+            if self._is_lost() and not self._has_ended:
+                self._failure, self._has_ended = ResourceError(
+                    "GW_NO_MEMORY", "a thread of this process got no memory and ended before its call"), True
 
     def wait(self) -> Any:
-        """Waits for the end of the call, and returns its result or raises its exception. A signal's exception ends the
-        wait, and the call continues."""
-        while not self._under_way.acquire(timeout=SLICE_MS / 1000):
-            deliver()
+        """Waits for the end of the call, and returns its result, or raises its exception once."""
+        self.join()
         deliver()
-        result, failure = self._result, self._failure
-        self._result = self._failure = None
+        failure, self._failure = self._failure, None
         if failure is None:
-            return result
+            return self._result
+        self.has_failed = True
         try:
             raise failure
         finally:
             del failure  # its traceback refers to this frame, which would be a cycle
+
+
+class _Run:
+    """Runs a call once. Only a thread refers to it, or the threads' queue, so it is freed if its thread ends first."""
+
+    __slots__ = ("__weakref__", "_call", "_of")
+
+    def __init__(self, of: Call, call: Callable[[], Any]):
+        self._of, self._call = of, call
+
+    def __call__(self) -> None:
+        of, call = self._of, self._call
+        del self._call
+        try:
+            of._result = call()
+        except BaseException as error:
+            of._failure = error
+        finally:
+            del call
+            of._has_ended = True
+            of._under_way.release()
 
 
 def in_thread(call: Callable[[], Any]) -> Any:
@@ -220,47 +261,61 @@ def in_thread(call: Callable[[], Any]) -> Any:
             return call()
         finally:
             deliver()
-    one = Call(call)
-    # threading.Thread does not fit, for two reasons. A signal within its start() would leave the thread, and all that
-    # it refers to, in a list for ever. And when a Thread is freed, Python calls a function written in Python.
-    _thread.start_new_thread(one.run, ())
+    # threading.Thread does not fit, for three reasons. A signal within its start() would leave the thread, and all that
+    # it refers to, in a list for ever. When a Thread is freed, Python calls a function written in Python. And start()
+    # waits for ever for a thread that gets no memory.
+    one = Call(call, lambda run: _thread.start_new_thread(run, ()))
     return one.wait()
+
+
+class _Alive:
+    """A thread of Workers, and nothing else, refers to it."""
+
+    __slots__ = ("__weakref__",)
 
 
 class Workers:
     """Threads that run calls in the order of submit().
 
     When this object is freed, C code puts an end mark into the queue; no signal can interrupt that. The threads run the
-    calls before the mark and then end. At the end of the process, Python waits for the calls that are running.
+    calls before the mark and then end. At the end of the process, Python waits for the calls that are running. If all
+    threads have ended for want of memory, their calls raise ResourceError, and the next submit() starts other threads.
     """
 
     def __init__(self, count: int):
+        self._count = count
+        self._start()
+
+    def _start(self) -> None:
         self._asked: SimpleQueue[Any] = SimpleQueue()
         self._end = ffi.gc(ffi.new("char *"), self._asked.put)  # put() is written in C
-        for _ in range(count):
-            _thread.start_new_thread(_work, (self._asked,))
+        self._alive: list[ref[_Alive]] = []
+        for _ in range(self._count):
+            alive = _Alive()
+            self._alive.append(ref(alive))
+            _thread.start_new_thread(_work, (self._asked, alive))
 
     def submit(self, call: Callable[[], Any]) -> Call:
-        one = Call(call)
-        self._asked.put(one)
-        return one
+        if not any(alive() for alive in self._alive):
+            self._start()
+        return Call(call, self._asked.put, self._alive)
 
 
 _busy: set[Any] = set()  # a lock for each worker that is running a call; the worker holds the lock
 _ending = threading.Event()
 
 
-def _work(asked: SimpleQueue[Any]) -> None:
+def _work(asked: SimpleQueue[Any], _alive: _Alive) -> None:
     while True:
         one = asked.get()
         runs = _thread.allocate_lock()
         runs.acquire()
         _busy.add(runs)  # before the look at _ending: either _end_workers sees the lock, or this worker sees the end
         try:
-            if not isinstance(one, Call) or _ending.is_set():
+            if not isinstance(one, _Run) or _ending.is_set():
                 asked.put(one)  # the mark for the other workers
                 return
-            one.run()
+            one()
         finally:
             del one
             _busy.discard(runs)

@@ -18,6 +18,7 @@ from graphwire._escape import unescaped, unescaped_type
 from graphwire._keywords import keywords
 from graphwire._log import follow_level
 from graphwire._native import (
+    ClosedError,
     NotFoundError,
     OfProcess,
     OutOfRangeError,
@@ -104,7 +105,7 @@ class OpenedGraph:
     def _opened(self) -> _Client:
         """The client of this process; a child process opens its own. Raises ValueError if the graph is closed."""
         if self._client is None:
-            raise ValueError(f"the graph {self.name} is closed")
+            raise ClosedError(f"the graph {self.name} is closed")
         if self._client.pid != os.getpid():  # inherited by fork: the client's threads are in the parent only
             # One lock for each process, because a fork may copy a lock that another thread of the parent has locked.
             with self._opening.setdefault(os.getpid(), threading.Lock()):

@@ -17,12 +17,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
 from graphwire._columns import Where, arrow
 from graphwire._keywords import suggestion
+from graphwire._native import Workers
 
 BATCH_ROWS = 1 << 17
 _CSV_BLOCK = 16 << 20
@@ -156,11 +157,14 @@ class _Files(Table):
 
 def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
     """The batches, each of which is decoded while the caller works on the one before."""
-    with ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
-            coming = thread.submit(next, batches, None)
+    thread, decode = Workers(1), partial(next, batches, None)
+    coming = thread.submit(decode)
+    try:
+        while (batch := coming.wait()) is not None:
+            coming = thread.submit(decode)
             yield batch
+    finally:
+        coming.join()
 
 
 class _Parquet(_Files):

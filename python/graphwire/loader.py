@@ -26,8 +26,9 @@ from graphwire import _arrays, _checks
 from graphwire._arrays import Ids, Lease
 from graphwire._keywords import keywords
 from graphwire._log import deliver
+from graphwire._loops import END, Loop
 from graphwire._minibatch import Names, Spec, make_batch
-from graphwire._native import SLICE_MS, OfProcess, Workers, check, error_of, ffi, finish, lib
+from graphwire._native import SLICE_MS, Call, ClosedError, OfProcess, Workers, check, error_of, ffi, finish, lib
 from graphwire._opened import Etype
 from graphwire.batch import Batch
 from graphwire.fanouts import Fanouts
@@ -73,19 +74,122 @@ class _Loop:
         self.state, self.era = stream.state(), era
 
 
-class Batches(OfProcess):
-    """The iterator of a loop over a loader."""
+class Batches(Loop):
+    """The iterator of a loop over a loader. The library moves the stream's position on, with the rule of Loop. Here the
+    batch that the library has returned stays until the caller gets it, so that an interrupt does not lose it."""
 
-    __slots__ = ("_each",)
+    def __init__(self, loader: Loader, device: Any = None):
+        super().__init__()
+        self._loader, self._device = loader, device
+        self._loop: _Loop | None = None
+        self._stream: Any = None  # the loop's
+        self._lease: Lease | None = None  # of the next batch
 
-    def __init__(self, each: Iterator[Batch]):
-        self._each = each
+    def _make(self) -> Any:
+        stream = self._begun()
+        if self._lease is None:
+            self._lease = Lease(self._loader._client)
+        if not _filled(stream, self._lease):
+            return END
+        batch = make_batch(self._loader.graph, self._lease, self._loader._spec)
+        return batch if self._device is None else batch.to(self._device)
 
-    def __iter__(self) -> Batches:
-        return self
+    def _begun(self) -> Any:
+        """The loop's stream. The loop begins when its first batch is requested."""
+        loader = self._loader
+        if self._loop is None:
+            self._loop = loader._begun()
+            self._stream = self._loop.stream
+        else:
+            loader._steps.look()
+        loader._still(self._loop)
+        return self._stream
 
-    def __next__(self) -> Batch:
-        return next(self._each)
+    def _skip(self) -> None:
+        self._lease = None
+
+    def _took(self) -> None:
+        assert self._loop is not None
+        self._lease, self._loop.state = None, self._stream.state()
+
+    def _end(self) -> None:
+        assert self._loop is not None
+        self._loader._ended(self._loop, self._stream)
+        self._stream = None
+
+
+def _filled(stream: _Stream, lease: Lease, going: Callable[[], Any] | None = None) -> bool:
+    """Puts the next batch into the lease, unless it is there. Returns whether there is one: False at the end of the
+    epoch. going: a function that returns None once the loop has ended; then the wait ends with False too."""
+    if lease.minibatch != ffi.NULL:
+        return True
+    status = lib.GW_AGAIN
+    while status == lib.GW_AGAIN:
+        if going is not None and going() is None:
+            return False
+        status = lib.gw_loader_next(stream.pointer, lease.cell, SLICE_MS)
+        deliver()
+    if status not in (lib.GW_OK, lib.GW_END):
+        raise error_of(status)
+    return bool(status == lib.GW_OK)
+
+
+class MovedBatches(Batches):
+    """The iterator of a loop whose batches go to a GPU. A second thread copies one batch ahead, on a CUDA stream of its
+    own. The copy to pinned memory takes processor time in proportion to the rows. So the thread makes the copy while
+    the trainer uses the batch before."""
+
+    def __init__(self, loader: Loader, device: Any):
+        super().__init__(loader, device)
+        self._ahead: Any = Workers(1)  # nothing else refers to it: the thread ends with the loop
+        self._side: Any = None  # the CUDA stream of the copies
+        self._coming: Call | None = None
+        self._state: dict[str, int] = {}  # after the batch that the caller gets now
+
+    def _make(self) -> Any:
+        torch, stream = _arrays.torch_module(), self._begun()
+        if self._side is None:
+            self._side = torch.cuda.Stream(self._device)
+        if self._coming is None:
+            self._coming = self._ahead.submit(self._start(torch, stream))
+        coming = self._coming
+        try:
+            ready, self._state = coming.wait()
+        except BaseException:
+            if coming.has_failed:
+                self._coming = None
+            raise
+        assert self._loop is not None
+        self._loader._still(self._loop)
+        if ready is None:
+            return END
+        torch.cuda.current_stream(self._device).wait_stream(self._side)  # for this batch: the next copy begins below
+        self._coming = self._ahead.submit(self._start(torch, stream))
+        ready.record_stream(torch.cuda.current_stream(self._device))
+        return ready
+
+    def _start(self, torch: Any, stream: Any) -> Callable[[], Any]:
+        """A function that returns the next batch, whose copy to the device is under way, and the state after it. It
+        does not refer to this object, which would not be freed while the thread waits for a batch."""
+        loader, device, side, going = self._loader, self._device, self._side, ref(self._ahead)
+
+        def start() -> tuple[Batch | None, dict[str, int]]:
+            lease = Lease(loader._client)
+            if not _filled(stream, lease, going):
+                return None, stream.state()
+            with torch.cuda.stream(side):
+                batch = make_batch(loader.graph, lease, loader._spec).pinned().to(device, non_blocking=True)
+            return batch, stream.state()
+
+        return start
+
+    def _took(self) -> None:
+        assert self._loop is not None
+        self._loop.state = self._state
+
+    def _end(self) -> None:
+        super()._end()
+        self._ahead = self._coming = None
 
 
 @keywords
@@ -153,7 +257,7 @@ class Loader(OfProcess):
         """The stream of the next loop. Opens it if it does not exist, or if the ranks have changed since it was opened.
         """
         if self._closed:
-            raise ValueError("the loader is closed")
+            raise ClosedError("the loader is closed")
         if self._stream is None:
             self._stream = self._opened({"epoch": self._coming, "step": 0, "plan": 0})
         elif self._stream.place != _arrays.world_of(*self._asked):
@@ -202,97 +306,31 @@ class Loader(OfProcess):
                 self._there()
             return self._count
 
-    def _next(self, stream: _Stream, going: Callable[[], Any] | None = None) -> Batch | None:
-        """The next batch; None at the end of the epoch. going: a function that returns None once the loop has ended;
-        then the wait ends with None too."""
-        lease = Lease(self._client)
-        status = lib.GW_AGAIN
-        while status == lib.GW_AGAIN:
-            if going is not None and going() is None:
-                return None
-            status = lib.gw_loader_next(stream.pointer, lease.cell, SLICE_MS)
-            deliver()
-        if status == lib.GW_END:
-            return None
-        if status != lib.GW_OK:
-            raise error_of(status)
-        return make_batch(self.graph, lease, self._spec)
-
     def _still(self, loop: _Loop) -> None:
         if loop.era != self._era:
             raise RuntimeError("the loader has been closed, or started again, since this loop began")
-
-    def _epoch(self) -> Iterator[Batch]:
-        loop = self._begun()
-        stream = loop.stream
-        assert stream is not None
-        while True:
-            self._still(loop)
-            batch = self._next(stream)
-            if batch is None:
-                break
-            loop.state = stream.state()
-            yield batch
-            self._steps.look()
-        self._ended(loop, stream)
-
-    def _moved(self) -> Iterator[Batch]:
-        """The batches of a loop, on the device.
-
-        For a GPU, a second thread copies one batch ahead, on a CUDA stream of its own. The copy to pinned memory takes
-        processor time in proportion to the rows. So the thread makes the copy while the trainer uses the batch before.
-        """
-        torch = _arrays.torch_module()
-        if torch is None:
-            raise ValueError("device= needs torch")
-        device = torch.device(self.device)
-        if device.type != "cuda":
-            for batch in self._epoch():
-                yield batch.to(device)
-            return
-        ahead = Workers(1)  # only this frame refers to it: the thread ends with the loop, however the loop ends
-        side, going = torch.cuda.Stream(device), ref(ahead)
-        loop = self._begun()
-        stream = loop.stream
-        assert stream is not None
-
-        def start() -> tuple[Batch | None, dict[str, int]]:
-            """The next batch, whose copy to the device is under way, and the state after it."""
-            batch = self._next(stream, going)
-            if batch is not None:
-                with torch.cuda.stream(side):
-                    batch = batch.pinned().to(device, non_blocking=True)
-            return batch, stream.state()
-
-        self._still(loop)
-        coming = ahead.submit(start)
-        while True:
-            ready, state = coming.wait()
-            self._still(loop)
-            if ready is None:
-                break
-            torch.cuda.current_stream(device).wait_stream(side)  # waits for this batch only: the next copy begins below
-            coming = ahead.submit(start)
-            ready.record_stream(torch.cuda.current_stream(device))
-            loop.state = state
-            yield ready
-            self._still(loop)
-            self._steps.look()
-        self._ended(loop, stream)
 
     def __iter__(self) -> Iterator[Batch]:
         """A loop over one epoch; after load_state_dict, over the remaining batches of an epoch.
 
         The loop begins when its first batch is requested. Several loops may run at once, in any threads, and do not
-        affect each other. Each loop takes the epoch after the one that began last. If a batch fails, its exception ends
-        the loop.
+        affect each other. Each loop takes the epoch after the one that began last.
+
+        After an error the loop goes on. If a server was lost, or a deadline has passed, the next call tries the same
+        batch again; so it does after an interrupt. After another error the batch is skipped, as in torch's DataLoader.
 
         The first loop raises ValueError if torch.distributed's ranks divide different seeds, or if some ranks do not
         begin a loop. Every rank gets the error within 30 s.
         """
         if self._closed:
-            raise ValueError("the loader is closed")
-        return Batches(self._epoch() if self.device is None else self._moved())
+            raise ClosedError("the loader is closed")
+        if self.device is None:
+            return Batches(self)
+        torch = _arrays.torch_module()
+        if torch is None:
+            raise ValueError("device= needs torch")
+        device = torch.device(self.device)
+        return MovedBatches(self, device) if device.type == "cuda" else Batches(self, device)
 
     def state_dict(self) -> dict[str, int]:
         """The loader's position after the last batch that it returned, as {"epoch", "step", "plan"}: three ints. plan

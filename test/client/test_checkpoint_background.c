@@ -1,5 +1,7 @@
-/* Checkpoints while trainers write, and in the background. The oracle is a tensor of which every row grows by one. */
+/* Checkpoints while trainers write, in the background, and while another program replaces them. The oracle is a tensor of which every row grows by one. */
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +15,7 @@
 
 #include "core/files/staging.h"
 #include "core/graph/npy.h"
+#include "core/memory/alloc.h"
 #include "test/support/save_bed.h"
 
 /* A trainer adds one to every row of a tensor, over and over, during a checkpoint. Each row of the checkpoint is a
@@ -259,6 +262,86 @@ static void cancelled(void **state)
 	gw_client_close(client);
 }
 
+/* --- A checkpoint that is replaced while it is read. --- */
+
+#define REPLACEMENTS 64
+
+/* Between two allocations of the thread that restores, the checkpoint in one folder and that in another change places.
+ */
+static _Thread_local struct {
+	const char *folder;
+	unsigned long count, every; /* allocations */
+	uint32_t most, done;
+} replacing;
+
+static void *replace_and_allocate(size_t bytes)
+{
+	if (replacing.folder && ++replacing.count % replacing.every == 0 && replacing.done < replacing.most) {
+		char other[300];
+		snprintf(other, sizeof(other), "%s%u", replacing.folder, ++replacing.done);
+		assert_return_code(renameat2(AT_FDCWD, replacing.folder, AT_FDCWD, other, RENAME_EXCHANGE), errno);
+	}
+	return malloc(bytes);
+}
+
+static const struct gw_allocator replacing_allocator = {
+	.allocate = replace_and_allocate, .reallocate = realloc, .release = free};
+
+static gw_status restore_while_replaced(struct gw_client *client, const char *folder, unsigned long every,
+					uint32_t most)
+{
+	replacing.count = replacing.done = 0;
+	replacing.every = every;
+	replacing.most = most;
+	replacing.folder = folder;
+	gw_allocator_set(&replacing_allocator);
+	gw_status status = gw_restore(client, folder, NULL, 0);
+	gw_allocator_set(NULL);
+	replacing.folder = NULL;
+	return status;
+}
+
+static void restored_while_it_is_replaced(void **state)
+{
+	(void)state;
+	struct gw_client *client = save_bed_open_servers();
+	const char *name = "replaced";
+	const struct gw_checkpoint_options options = {.names = &name, .name_count = 1};
+	const struct gw_tensor_spec spec = {
+		.name = name, .dtype = GW_FLOAT32, .placement = GW_PLACE_EVEN, .ndim = 2, .shape = {30, 2}};
+	const struct gw_tensor *tensor;
+	char folder[256], other[300];
+	uint32_t from[2] = {0};
+	snprintf(folder, sizeof(folder), "%s", save_bed_path(name));
+	must(gw_tensor_create(client, &spec, &tensor));
+	for (uint32_t i = 0; i <= REPLACEMENTS; i++) {
+		snprintf(other, sizeof(other), i ? "%s%u" : "%s", folder, i);
+		save_bed_fill(client, tensor, (uint8_t)(i + 1));
+		must(gw_checkpoint(client, other, &options));
+	}
+	unsigned long all = 0;
+	for (unsigned long n = 1; n == 1 || replacing.done == 1; n++) {
+		save_bed_fill(client, tensor, 99);
+		must(restore_while_replaced(client, folder, n, 1));
+		all = n;
+		uint8_t *rows = save_bed_rows(client, tensor);
+		for (uint64_t b = 0; b < tensor->shape[0] * tensor->row_bytes; b++)
+			assert_int_equal(rows[b], (uint8_t)(b * 31 + rows[0]));
+		assert_in_range(rows[0], 1, 2);
+		from[rows[0] - 1]++;
+		free(rows);
+	}
+	assert_true(from[0] > 1 && from[1] > 1); /* replaced after the files were read, and before */
+	assert_int_equal(restore_while_replaced(client, folder, all / 3, REPLACEMENTS), GW_BUSY);
+	assert_non_null(strstr(gw_last_error(), "replaces this checkpoint"));
+	for (uint32_t i = 0; i <= REPLACEMENTS; i++) {
+		snprintf(other, sizeof(other), i ? "%s%u" : "%s", folder, i);
+		must(gw_remove_tree(other));
+	}
+	must(gw_tensor_delete(client, name, GW_OF_JOB));
+	gw_client_close(client);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +349,7 @@ int main(void)
 		cmocka_unit_test(pushes_in_the_midst),
 		cmocka_unit_test(in_the_background),
 		cmocka_unit_test(cancelled),
+		cmocka_unit_test(restored_while_it_is_replaced),
 	};
 	return cmocka_run_group_tests_name("checkpoints in the background", tests, save_bed_begin, save_bed_end);
 }

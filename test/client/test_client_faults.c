@@ -108,7 +108,7 @@ static gw_status use_loader(struct gw_client *client, const struct gw_sample_spe
 		gw_status status = gw_loader_next(loader, &batch, -1);
 		if (status == GW_END)
 			break;
-		/* A failed batch is reported, and the loader continues with the next one. */
+		/* A failed batch is reported, and the loader continues: with this batch if a server is at fault. */
 		if (status != GW_OK && first == GW_OK) {
 			assert_null(batch);
 			first = status;

@@ -349,20 +349,95 @@ static void a_batch_that_is_not_there_yet_is_not_lost(void **state)
 	assert_int_equal(first, GW_AGAIN);
 	assert_non_null(strstr(first_text, "0 ms"));
 	expect(second, GW_AGAIN, "20 ms");
-	/* A batch that misses its own deadline has failed, and the loader continues with the next one. */
+	/* A batch that misses its own deadline has failed, and the next call tries it again. */
 	expect(gw_loader_next(loader, &batch, -1), GW_DEADLINE, "step 0");
 	assert_null(batch);
 	relay_pass(&line.relay);
 	gw_status status;
-	do /* prefetched batches missed their deadlines too */
+	do /* a busy machine */
 		status = gw_loader_next(loader, &batch, -1);
 	while (status == GW_DEADLINE);
 	assert_int_equal(status, GW_OK);
-	assert_in_range(batch->step, 1, steps - 1);
-	assert_true(gw_minibatch_digest(batch) == digests[batch->step]);
+	assert_int_equal(batch->step, 0);
+	assert_true(gw_minibatch_digest(batch) == digests[0] && steps > 1);
 	gw_minibatch_release(batch);
 	gw_loader_close(loader);
 	line_end(&line);
+}
+
+/* Takes the batches of an epoch. Before batch `at` the server stops to answer, and after the first error it answers
+ * again. Returns the number of errors. */
+static uint32_t epoch_over_an_outage(struct line *line, struct gw_loader *loader, const uint64_t *digests,
+				     uint32_t steps, uint32_t at, bool cut)
+{
+	uint32_t errors = 0, done = 0;
+	for (;;) {
+		struct gw_minibatch *batch;
+		struct gw_loader_state state;
+		if (done == at && errors == 0) {
+			if (cut)
+				relay_cut_after(&line->relay, 0);
+			else
+				relay_hold_after(&line->relay, 0);
+		}
+		gw_status status = gw_loader_next(loader, &batch, -1);
+		if (status == GW_END)
+			break;
+		gw_loader_get_state(loader, &state);
+		if (status != GW_OK) {
+			char place[32];
+			snprintf(place, sizeof(place), "step %u", done);
+			if (status != GW_DEADLINE && status != GW_PEER_LOST && status != GW_PROTOCOL)
+				fail_msg("%s", gw_last_error());
+			assert_non_null(strstr(gw_last_error(), place));
+			assert_null(batch);
+			assert_int_equal(state.step, done);
+			assert_in_range(++errors, 1, 1000);
+			relay_pass(&line->relay);
+			continue;
+		}
+		assert_true(done < steps && gw_minibatch_digest(batch) == digests[done]);
+		assert_int_equal(batch->step, done);
+		assert_int_equal(state.step, ++done);
+		gw_minibatch_release(batch);
+	}
+	assert_int_equal(done, steps);
+	relay_pass(&line->relay);
+	return errors;
+}
+
+static void an_outage_costs_a_loader_no_batch(void **state)
+{
+	(void)state;
+	for (uint32_t threads = 1; threads <= 3; threads += 2) {
+		struct line line;
+		line_begin(&line, SETUP_SCALE,
+			   (struct gw_client_options){.timeout_ms = SHORT_MS,
+						      .reconnect_ms = SHORT_MS,
+						      .threads = threads,
+						      .neighbours = "requests"});
+		struct gw_client_options alone = {.part_config = line.setup.cluster.part_config};
+		struct gw_client *standalone = open_client(&alone);
+		struct plan plan;
+		uint64_t digests[EPOCH_MAX];
+		make_plan(standalone, &plan, false, false);
+		uint32_t steps = run_epoch(standalone, &plan, 0, digests), errors = 0;
+		gw_client_close(standalone);
+		assert_true(steps > 6); /* more than are under way */
+		make_plan(line.client, &plan, false, false);
+		for (uint32_t at = 0; at < steps; at += 3) {
+			for (int cut = 0; cut < 2; cut++) {
+				struct gw_loader *loader = open_loader(line.client, &plan, (struct gw_loader_state){0});
+				uint32_t some = epoch_over_an_outage(&line, loader, digests, steps, at, cut);
+				if (some == 0 && at + 6 < steps)
+					fail_msg("no error at step %u of %u, cut: %d", at, steps, cut);
+				errors += some;
+				gw_loader_close(loader);
+			}
+		}
+		assert_true(errors > 0);
+		line_end(&line);
+	}
 }
 
 /* --- Servers that die. --- */
@@ -472,6 +547,7 @@ int main(void)
 		cmocka_unit_test(cancel_waits_for_no_server),
 		cmocka_unit_test(a_loader_closes_in_mid_epoch),
 		cmocka_unit_test(a_batch_that_is_not_there_yet_is_not_lost),
+		cmocka_unit_test(an_outage_costs_a_loader_no_batch),
 		cmocka_unit_test(a_server_that_dies_at_any_byte_is_tried_again_then_given_up),
 		cmocka_unit_test(open_tries_a_dying_server_until_it_lives),
 		cmocka_unit_test(each_operation_has_its_own_budget),

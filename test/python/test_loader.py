@@ -241,20 +241,21 @@ def test_states_within_an_epoch(rmat, made_up_gpu, device):
 
 def test_a_batch_that_fails_loses_none_before_it(rmat, made_up_gpu, monkeypatch):
     loader = graphwire.NodeLoader(rmat, range(500), [2], batch_size=100, device="cuda")
-    whole, asked = loader._next, []
+    whole, asked = graphwire.Batch.pinned, []
 
-    def fails(*arguments):
+    def fails(batch):
         asked.append(1)
         if len(asked) == 3:
-            raise graphwire.GraphwireError("GW_AGAIN", "made up")
-        return whole(*arguments)
+            raise RuntimeError("made up")
+        return whole(batch)
 
-    monkeypatch.setattr(loader, "_next", fails)
+    monkeypatch.setattr(graphwire.Batch, "pinned", fails)
     batches = iter(loader)
     assert next(batches).step == 0
     assert next(batches).step == 1 and loader.state_dict()["step"] == 2
-    with pytest.raises(graphwire.GraphwireError, match="made up"):
+    with pytest.raises(RuntimeError, match="made up"):
         next(batches)
+    assert next(batches).step == 3 and loader.state_dict()["step"] == 4
     assert next(iter(loader)).epoch == 1
 
 

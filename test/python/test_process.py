@@ -137,7 +137,7 @@ waits = {
     "create_tensor": lambda: graph.create_tensor("created", 4096), "tensors": lambda: graph.tensors,
     "delete_tensor": lambda: graph.delete_tensor("deleted"), "checkpoint": lambda: graph.checkpoint(saved + "2"),
     "restore": lambda: graph.restore(saved), "open": lambda: graphwire.open(servers=addresses, **way)}
-BEGUN = {"finish": "status", "_next": "status", "in_thread": "one"}  # set when the function of this name waits
+BEGUN = {"finish": "status", "_filled": "status", "in_thread": "one"}  # set when the function of this name waits
 
 def interrupt():
     while True:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Connection, wait
+from typing import Any
 
 import numpy as np
 import torch
 
+from graphwire._program import ProgramError
 from graphwire.kge import dictionaries
 from graphwire.kge.client import candidates_of, print_figures, sampled
 from graphwire.kge.data import DataError, Dataset, Triples, load
@@ -52,14 +54,58 @@ def _opened(args: argparse.Namespace, warns: bool = True) -> tuple[Dataset, Save
     return dataset, saved
 
 
+def _send_ranks(args: argparse.Namespace, rank: int, writes: Connection) -> None:
+    """The work of one process: sends its ranks, or its exception."""
+    found: Any
+    try:
+        found = _ranks(args, rank, args.num_proc)
+    except Exception as error:
+        found = error
+    writes.send(found)
+
+
+def _received(reads: Any, process: Any) -> np.ndarray:
+    """What a process has sent. Raises its exception, or ProgramError if the process has died."""
+    try:
+        found = reads.recv()
+    except EOFError:
+        process.join()
+        raise ProgramError(f"a process of --num_proc ended with status {process.exitcode}") from None
+    if isinstance(found, Exception):
+        raise found
+    assert isinstance(found, np.ndarray)
+    return found
+
+
+def _ranks_of_all(args: argparse.Namespace) -> np.ndarray:
+    """Computes the ranks in processes. Raises the first error of one, and ends the others. The executors of
+    concurrent.futures would wait for ever for a thread of theirs that gets no memory at its start."""
+    context = multiprocessing.get_context("spawn")
+    processes: dict[Any, Any] = {}
+    ranks: np.ndarray | int = 0
+    try:
+        for rank in range(args.num_proc):
+            reads, writes = context.Pipe(False)
+            process = context.Process(target=_send_ranks, args=(args, rank, writes), daemon=True)
+            processes[reads] = process
+            process.start()
+            writes.close()  # the process has it now: its death ends recv()
+        while processes:
+            for ready in wait(list(processes)):
+                ranks = ranks + _received(ready, processes[ready])
+                processes.pop(ready).join()
+    finally:
+        for process in processes.values():
+            if process.pid is not None:
+                process.terminate()
+                process.join()
+    assert isinstance(ranks, np.ndarray)
+    return ranks
+
+
 def evaluate(args: argparse.Namespace) -> None:
     """Runs the command."""
     dataset, _ = _opened(args)
     _test_of(args, dataset)
-    if args.num_proc == 1:
-        ranks = _ranks(args, 0, 1)
-    else:
-        with ProcessPoolExecutor(args.num_proc, multiprocessing.get_context("spawn")) as pool:
-            futures = [pool.submit(_ranks, args, rank, args.num_proc) for rank in range(args.num_proc)]
-            ranks = np.sum([future.result() for future in futures], axis=0)
+    ranks = _ranks(args, 0, 1) if args.num_proc == 1 else _ranks_of_all(args)
     print_figures("Test", report(ranks))

@@ -11,6 +11,9 @@ A step never waits for other clients. staleness: how many steps ahead rows are p
    `staleness` steps ahead, then pushes this step's gradients, and only then pulls further rows. So the rows that a step
    computes with do not depend on timing. With async_push, another thread pushes, and pulls do not wait for it.
 
+Errors: a step whose rows cannot be pulled may be called again, and pulls them again. If a push fails, the step that
+waits for it raises the error once. The servers may have applied a part of that push, so it is not repeated.
+
 As in DGL-KE, a step has one gradient for each head or tail of the batch, for each negative, and for each triple's
 relation; a matrix has one for each relation of the batch.
 """
@@ -20,14 +23,15 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Optional
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from graphwire._native import Call, Workers
 from graphwire.kge.batches import Batch, Batches
 from graphwire.kge.losses import Loss, Regularizer
 from graphwire.kge.models import Model, Relations
@@ -90,10 +94,10 @@ class Trainer:
         self.lr, self.staleness, self.degree_negatives, self.device = lr, staleness, degree_negatives, device
         self.importance = None if importance is None else torch.from_numpy(importance)
         self.seconds = Seconds()
-        self._ahead: deque[tuple[int, Future[Pulled]]] = deque()
-        self._puller = ThreadPoolExecutor(1, "graphwire-rows") if staleness else None
-        self._pusher = ThreadPoolExecutor(1, "graphwire-push") if async_push else self._puller
-        self._pushing: Optional[Future[None]] = None
+        self._ahead: deque[tuple[int, Call]] = deque()
+        self._puller = Workers(1) if staleness else None
+        self._pusher = Workers(1) if async_push else self._puller
+        self._pushing: Optional[Call] = None
         self.last_count = 0  # triples of the last step
 
     def flush(self) -> None:
@@ -101,12 +105,12 @@ class Trainer:
         self._pushed()
 
     def close(self) -> None:
-        """Waits for the pull and the push in progress."""
-        self.flush()
-        for pool in (self._puller, self._pusher):
-            if pool is not None:
-                pool.shutdown(cancel_futures=True)
-        self._ahead.clear()
+        """Waits for the pulls and the push in progress."""
+        try:
+            self.flush()
+        finally:
+            self._join()
+            self._ahead.clear()
 
     # --- Rows ahead. ---
 
@@ -119,23 +123,42 @@ class Trainer:
         """Returns this step's rows, and starts the pulls of the steps ahead."""
         if self._puller is None:
             return self._pull(step)
-        if not self._ahead or self._ahead[0][0] != step:
+        if self._ahead and self._ahead[0][0] not in (step, step + 1):
             self._ahead.clear()
+        if self._ahead and self._ahead[0][0] == step + 1:  # this step's pull has failed
+            self._ahead.appendleft((step, self._puller.submit(partial(self._pull, step))))
         begun = self._ahead[-1][0] if self._ahead else step - 1
         for ahead in range(begun + 1, min(step + self.staleness, last) + 1):
-            self._ahead.append((ahead, self._puller.submit(self._pull, ahead)))
-        return self._ahead.popleft()[1].result()
+            self._ahead.append((ahead, self._puller.submit(partial(self._pull, ahead))))
+        pull = self._ahead[0][1]
+        try:
+            pulled: Pulled = pull.wait()
+        except BaseException:
+            if pull.has_failed:
+                self._ahead.popleft()
+            raise
+        self._ahead.popleft()
+        return pulled
 
     def _settle(self) -> None:
         """Ensures that the pulls of the steps ahead come before this step's push. One thread for both does its work in
         order; with a thread for pushes, the training thread waits for the pulls."""
         if self._pusher is not self._puller:
-            for _, future in self._ahead:
-                future.exception()
+            self._join()
+
+    def _join(self) -> None:
+        for _, pull in self._ahead:
+            pull.join()
 
     def _pushed(self) -> None:
         if self._pushing is not None:
-            self._pushing.result()
+            try:
+                self._pushing.wait()
+            except BaseException:
+                if not self._pushing.has_failed:
+                    raise
+                self._pushing = None
+                raise
             self._pushing = None
 
     # --- A step. ---

@@ -11,8 +11,8 @@ and of negatives, so that a loop that samples ahead draws nothing else from torc
 from __future__ import annotations
 
 import inspect
+import os
 import warnings
-from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,8 +23,9 @@ from torch_geometric.sampler.base import SubgraphType
 from graphwire._arrays import Lease
 from graphwire._eager import eager
 from graphwire._keywords import keywords, suggestion
+from graphwire._loops import END, Loop, keeps, repeatable
 from graphwire._minibatch import Spec
-from graphwire._native import Call, OfProcess, check, ffi, lib, wait
+from graphwire._native import Call, check, ffi, lib, wait
 from graphwire.pyg import pinned
 from graphwire.pyg.draws import Draws
 from graphwire.pyg.fetched import Fetched, pointer
@@ -54,12 +55,12 @@ def without_effect(given: Mapping[str, Any]) -> None:
 
 class _Started:
     """A batch under way: its rows, what is drawn, and the metadata of its output. copied: the call that copies the rows
-    to pinned memory."""
+    to pinned memory. pid: the process that has started it."""
 
-    __slots__ = ("copied", "draws", "fetched", "metadata")
+    __slots__ = ("copied", "draws", "fetched", "metadata", "pid")
 
     def __init__(self, fetched: Fetched, draws: Draws, metadata: tuple[Any, ...]):
-        self.fetched, self.draws, self.metadata = fetched, draws, metadata
+        self.fetched, self.draws, self.metadata, self.pid = fetched, draws, metadata, os.getpid()
         self.copied: Call | None = None
 
     def wait(self) -> Fetched:
@@ -70,42 +71,102 @@ class _Started:
         return self.fetched
 
 
-class _Loop(OfProcess):
-    """The iterator of one epoch. The batches under way are freed, and so cancelled, with it."""
+class _NoPlaces:
+    """In the place of a batch's seeds: the error of the sampler that should order them."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception):
+        self.error = error
+
+
+class _Ahead(Loop):
+    """The batches of one epoch. The batches under way are freed, and so cancelled, with it.
+
+    A batch is known by its number. Its seeds stay until the caller has the batch, so that the batch can be started
+    again. Transforms may have changed the arrays of a batch that has failed.
+    """
 
     def __init__(self, loader: SamplesAhead):
+        super().__init__()
         self._loader = loader
         self._indices = index_batches(loader)
         self._seed = loader._random_number()
         self._generator = torch.Generator().manual_seed(self._seed)
-        self._ahead: deque[_Started] = deque()
-        self._count, self._ended = 0, False
+        self._at = 0  # the number of the next batch
+        self._places: dict[int, Any] = {}  # of seeds, or _NoPlaces
+        self._before: dict[int, torch.Tensor] = {}  # the state of the generator that the batch draws from
+        self._started: dict[int, _Started] = {}
         self._pins = pinned.PinsAhead() if loader._pins() else None
 
-    def __iter__(self) -> _Loop:
-        return self
+    def _place(self, number: int) -> bool:
+        """Whether the epoch has a batch of this number. Asks the sampler for its seeds, once."""
+        if number not in self._places:
+            try:
+                self._places.update(zip((number,), self._indices))  # in C: no signal comes between
+            except Exception as error:
+                self._places[number] = _NoPlaces(error)
+        return number in self._places
 
-    def _fill(self) -> None:
-        while not self._ended and len(self._ahead) < DEPTH:
-            index = next(self._indices, None)
-            if index is None:
-                self._ended = True
-                return
-            self._ahead.append(self._loader._submit(index, self._seed, self._count, self._generator))
-            self._count += 1
+    def _start(self, number: int) -> None:
+        place = self._places[number]
+        if isinstance(place, _NoPlaces):
+            if keeps(place.error):
+                del self._places[number]
+            raise place.error
+        if isinstance(place, torch.Tensor):
+            place = place.clone()  # a transform may change input_id
+        later = self._generator.get_state() if number in self._before else None
+        before = self._before.setdefault(number, self._generator.get_state())
+        try:
+            self._generator.set_state(before)
+            self._started[number] = self._loader._submit(place, self._seed, number, self._generator)
+        except BaseException:
+            self._generator.set_state(before if later is None else later)
+            if later is None:
+                del self._before[number]
+            raise
+        if later is not None:
+            self._generator.set_state(later)
 
-    @eager
-    def __next__(self) -> Any:
-        self._fill()
-        if not self._ahead:
-            raise StopIteration
-        started = self._ahead.popleft()
-        self._fill()
+    def _start_ahead(self) -> None:
+        """Starts further batches. What fails here is tried again in its turn, and fails in its turn."""
+        for number in range(self._at + 1, self._at + 1 + DEPTH):
+            if not self._place(number):
+                break
+            if number not in self._started:
+                try:
+                    self._start(number)
+                except Exception:
+                    break
+
+    def _make(self) -> Any:
+        for number in [number for number in self._places if number < self._at]:
+            for known in (self._started, self._before, self._places):
+                known.pop(number, None)
+        if not self._place(self._at):
+            return END
+        if self._at in self._started and self._started[self._at].pid != os.getpid():
+            self._started.clear()  # a fork
+        if self._at not in self._started:
+            self._start(self._at)
+        self._start_ahead()
+        started = self._started[self._at]
         if self._pins is not None:
-            for one in (started, *list(self._ahead)[:1]):
-                if one.copied is None:
+            for one in (started, self._started.get(self._at + 1)):
+                if one is not None and one.copied is None:
                     one.copied = self._pins.start(one.fetched)
-        return self._loader._finished(started)
+        try:
+            return repeatable(lambda: self._loader._finished(started))
+        except BaseException:
+            self._started.pop(self._at, None)
+            raise
+
+    def _skip(self) -> None:
+        self._at += 1
+
+    def _took(self) -> None:
+        self._at += 1
 
 
 @keywords
@@ -237,7 +298,7 @@ class SamplesAhead(DataLoader):
 
     @eager
     def _get_iterator(self) -> Any:
-        return _Loop(self)
+        return _Ahead(self)
 
     def __iter__(self) -> Any:
         return self._get_iterator()

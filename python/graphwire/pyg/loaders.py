@@ -9,6 +9,7 @@ DistributedSampler divides them.
 
 from __future__ import annotations
 
+import contextlib
 import reprlib
 import weakref
 from collections.abc import Iterator, Mapping
@@ -18,14 +19,102 @@ import torch
 import torch_geometric.loader as pyg
 
 from graphwire import _checks
+from graphwire._eager import eager
 from graphwire._keywords import keywords
+from graphwire._loops import END, Loop, keeps
+from graphwire._native import DeadlineError, PeerError
 from graphwire.held_out import pair_of
+from graphwire.pyg.attempts import Attempt, Collates
 from graphwire.pyg.input_nodes import parts_of as parts_of_nodes
 from graphwire.pyg.links import parts_of as parts_of_links
 from graphwire.pyg.original_ids import OriginalIds
 from graphwire.pyg.sampler import NeighborSampler
 from graphwire.pyg.stores import FeatureStore
 from graphwire.ranks import Steps
+
+
+class Epoch(Loop):
+    """The iterator of a loop over a DataLoader: counts its batches, for its state and for the other ranks. batches: the
+    iterator of an epoch, which may return Attempts."""
+
+    def __init__(self, loader: Any, batches: Iterator[Any], state: dict[str, Any]):
+        super().__init__()
+        self._loader, self._batches, self._state = loader, batches, state
+        self._before = 0  # batches that are dropped before the first one of the loop
+        self._attempt: Attempt | None = None  # of the next batch
+        self._error: BaseException | None = None  # of the batch before
+        self._watched = self._stuck = False
+        try:
+            self._count: int | None = len(loader)
+        except TypeError:  # the sampler does not know its length
+            self._count = None
+
+    def forward(self, step: int) -> None:
+        """Drops batches, so that the loop begins at this step. If a server is lost, the first call goes on with it."""
+        self._state["step"] = self._before = step
+        with contextlib.suppress(PeerError, DeadlineError):
+            self._drop()
+
+    def _drop(self) -> None:
+        while self._before:
+            try:
+                if self._next() is END:
+                    self._before = 0
+                    return
+            except Exception as error:
+                if keeps(error):
+                    raise
+            self._before, self._attempt = self._before - 1, None
+
+    def _make(self) -> Any:
+        steps = self._loader._steps
+        if self._watched:
+            steps.look()
+        elif self._count is not None:
+            kind = f"{type(self._loader).__name__}/{self._loader.batch_size}/{int(self._loader.drop_last)}"
+            steps.begin(self._count - self._state["step"], kind)
+            self._watched = True
+        self._drop()
+        try:
+            return self._next()
+        except Exception as error:
+            self._error = error
+            raise
+
+    def _next(self) -> Any:
+        if self._attempt is None:
+            try:
+                found = next(self._batches)
+            except StopIteration:
+                return self._stopped()
+            if type(found) is not Attempt:
+                return found
+            self._attempt = found
+        return self._attempt.batch(self._loader)
+
+    def _stopped(self) -> Any:
+        """The end; or, if batches are missing after an error, the error: a sampler has raised it, or a worker died."""
+        if self._error is None or self._count is None or self._state["step"] >= self._count:
+            return END
+        self._stuck = True
+        raise self._error
+
+    def _skip(self) -> None:
+        if not self._stuck:
+            self._took()
+
+    def _took(self) -> None:
+        self._attempt, self._state["step"] = None, self._state["step"] + 1
+
+    def _end(self) -> None:
+        self._batches, self._error = iter(()), None
+        if self._loader._state is self._state:
+            self._loader._state = None
+
+    def close(self) -> None:
+        """Ends the loop, as close() of a generator."""
+        self.is_over = True
+        self._batches, self._attempt = iter(()), None
 
 
 @keywords
@@ -53,42 +142,27 @@ class Loops:
         state = getattr(super(), "__getstate__", lambda: self.__dict__)()
         return {**state, "_workers_of": None, "_iterator": None}
 
+    @eager
     def __iter__(self) -> Iterator[Any]:
         other = None if self._workers_of is None else self._workers_of()
-        if other is not None and other.gi_frame is not None:
+        if other is not None and not other.is_over:
             return self._loop(self._get_iterator)  # type: ignore[attr-defined]
         batches = self._loop(super().__iter__)  # type: ignore[misc]
         self._workers_of = weakref.ref(batches)
         return batches
 
-    def _loop(self, begin: Callable[[], Iterator[Any]]) -> Any:
-        start, self._start = self._start, None
-        generator = self._generator()
+    def _loop(self, begin: Callable[[], Iterator[Any]]) -> Epoch:
+        start, generator = self._start, self._generator()
         if start is not None:
             torch.set_rng_state(start["torch"])
             if generator is not None:
                 generator.set_state(start["generator"])
         state = self._position(generator)
-        batches = begin()
-        self._coming = state["epoch"] + 1
+        loop = Epoch(self, begin(), state)
         if start is not None:
-            for _ in range(start["step"]):
-                next(batches, None)
-            state["step"] = start["step"]
-        self._state = state
-        try:
-            count = len(self) - state["step"]  # type: ignore[arg-type]
-        except TypeError:  # the sampler does not know its length
-            return self._counted(batches, state)
-        kind = f"{type(self).__name__}/{self.batch_size}/{int(self.drop_last)}"  # type: ignore[attr-defined]
-        return self._counted(self._steps.watched(batches, count, kind), state)
-
-    def _counted(self, batches: Iterator[Any], state: dict[str, Any]) -> Iterator[Any]:
-        for batch in batches:
-            state["step"] += 1
-            yield batch
-        if self._state is state:
-            self._state = None
+            loop.forward(start["step"])
+        self._coming, self._start, self._state = state["epoch"] + 1, None, state
+        return loop
 
     def _generator(self) -> Any:
         return getattr(self, "generator", None)
@@ -141,6 +215,18 @@ class Loops:
                 f"{self.batch_size}, {self.num_workers} workers>")  # type: ignore[attr-defined]
 
 
+class TorchLoops(Loops):
+    """Loops whose batches torch's own iterators make, with or without workers."""
+
+    collate_fn: Any
+
+    def _get_iterator(self) -> Any:
+        """PyG's iterator, of Attempts."""
+        asks = object.__new__(type(self))  # a copy, because other threads may begin loops too
+        asks.__dict__.update(self.__dict__, collate_fn=Collates(self.collate_fn), filter_fn=lambda attempt: attempt)
+        return super(TorchLoops, asks)._get_iterator()  # type: ignore[misc]
+
+
 # The values of torch's DataLoader.
 _TORCH = {"batch_size": 1, "shuffle": None, "sampler": None, "batch_sampler": None, "num_workers": 0,
           "pin_memory": False, "drop_last": False, "timeout": 0, "worker_init_fn": None,
@@ -188,7 +274,7 @@ def _links(ids: OriginalIds | None, edge_label_index: Any) -> Any:
 
 
 @keywords
-class NodeLoader(Loops, pyg.NodeLoader):  # type: ignore[misc]
+class NodeLoader(TorchLoops, pyg.NodeLoader):  # type: ignore[misc]
     """torch_geometric.loader.NodeLoader, with its arguments and batches, and those of torch's DataLoader.
 
     It does not divide input_nodes among ranks, as graphwire.NodeLoader does. Give each rank its own nodes, of
@@ -223,7 +309,7 @@ class NodeLoader(Loops, pyg.NodeLoader):  # type: ignore[misc]
 
 
 @keywords
-class LinkLoader(Loops, pyg.LinkLoader):  # type: ignore[misc]
+class LinkLoader(TorchLoops, pyg.LinkLoader):  # type: ignore[misc]
     """torch_geometric.loader.LinkLoader, with its arguments and batches, and those of torch's DataLoader. Ranks,
     warnings and loops are as NodeLoader's, for edge_label_index."""
 

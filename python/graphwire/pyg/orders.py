@@ -20,34 +20,61 @@ def index_batches(loader: DataLoader) -> Iterator[Any]:
     if type(batches) is BatchSampler:
         sampler = batches.sampler
         if type(sampler) is SequentialSampler:
-            return _in_order(len(sampler), batches)
+            return _InOrder(len(sampler), batches)
         if type(sampler) is RandomSampler and not sampler.replacement and sampler.num_samples == len(
                 sampler.data_source):
-            return _shuffled(sampler, batches)
+            return _Shuffled(sampler, batches)
     return iter(loader.sampler if batches is None else batches)
 
 
-def _ranges(count: int, batches: BatchSampler) -> Iterator[tuple[int, int]]:
-    """The begin and the end of each batch among `count` seeds. Nothing here is of the size of an epoch."""
-    size = batches.batch_size
-    for begin in range(0, count - size + 1 if batches.drop_last else count, size):
-        yield begin, min(begin + size, count)
+class _InOrder:
+    """The places of the seeds of each batch, in order. Nothing here is of the size of an epoch. An interrupt does not
+    end the iterator, and no batch is lost to it."""
+
+    def __init__(self, count: int, batches: BatchSampler):
+        self._size, self._begin = batches.batch_size, 0
+        self._count = count - count % self._size if batches.drop_last else count
+
+    def __iter__(self) -> _InOrder:
+        return self
+
+    def __next__(self) -> torch.Tensor:
+        begin = self._begin
+        if begin >= self._count:
+            raise StopIteration
+        places = self._places(begin, min(begin + self._size, self._count))
+        self._begin = begin + self._size
+        return places
+
+    def _places(self, begin: int, end: int) -> torch.Tensor:
+        return torch.arange(begin, end)
 
 
-def _in_order(count: int, batches: BatchSampler) -> Iterator[torch.Tensor]:
-    for begin, end in _ranges(count, batches):
-        yield torch.arange(begin, end)
-
-
-def _shuffled(sampler: RandomSampler, batches: BatchSampler) -> Iterator[torch.Tensor]:
+class _Shuffled(_InOrder):
     """Draws as RandomSampler does: it seeds a generator of its own if it has none, and draws one more order, which it
     does not use, when the epoch ends."""
-    generator = sampler.generator
-    if generator is None:
-        generator = torch.Generator().manual_seed(int(torch.empty((), dtype=torch.int64).random_().item()))
-    count = len(sampler)
-    order = torch.randperm(count, generator=generator)
-    for begin, end in _ranges(count, batches):
-        yield order[begin:end]
-    del order
-    torch.randperm(count, generator=generator)
+
+    def __init__(self, sampler: RandomSampler, batches: BatchSampler):
+        super().__init__(len(sampler), batches)
+        self._generator, self._seeds = sampler.generator, len(sampler)
+        self._order: torch.Tensor | None = None
+        self._over = False
+
+    def _drawn(self) -> torch.Tensor:
+        if self._order is None:
+            if self._generator is None:
+                self._generator = torch.Generator().manual_seed(
+                    int(torch.empty((), dtype=torch.int64).random_().item()))
+            self._order = torch.randperm(self._seeds, generator=self._generator)
+        return self._order
+
+    def __next__(self) -> torch.Tensor:
+        if self._begin >= self._count and not self._over:
+            self._drawn()
+            self._over = True
+            torch.randperm(self._seeds, generator=self._generator)
+            self._order = None
+        return super().__next__()
+
+    def _places(self, begin: int, end: int) -> torch.Tensor:
+        return self._drawn()[begin:end]

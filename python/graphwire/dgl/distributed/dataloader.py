@@ -15,7 +15,6 @@ Errors: TypeError and ValueError for arguments; those of the function.
 from __future__ import annotations
 
 import reprlib
-from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Callable
@@ -26,6 +25,7 @@ import torch
 
 from graphwire import _checks
 from graphwire._keywords import keywords
+from graphwire._loops import END, Loop, repeatable
 from graphwire._native import Call, Workers
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.own_items import OwnItems
@@ -68,20 +68,18 @@ def _ids(dataset: Any) -> torch.Tensor:
     return rows.to(torch.int64).cpu()
 
 
-class Epoch:
-    """The iterator of one epoch of `count` batches. It has the loader's attributes, and iter() of an epoch that has
-    given all its batches begins the next one, because in DGL the iterator is the loader itself."""
+class Epoch(Loop):
+    """The iterator of one epoch, from its state on, which moves with it. It has the loader's attributes, and iter() of
+    an epoch that has given all its batches begins the next one, because in DGL the iterator is the loader itself."""
 
-    def __init__(self, loader: DistDataLoader, batches: Iterator[Any], count: int):
-        self._loader, self._batches, self._left = loader, batches, count
+    def __init__(self, loader: DistDataLoader, state: dict[str, Any]):
+        super().__init__()
+        self._loader, self._state = loader, state
+        self._order: torch.Tensor | None = None
+        self._calls: dict[int, Call] = {}  # of the sampling threads, by step
 
-    def __iter__(self) -> Iterator[Any]:
-        return self if self._left > 0 else iter(self._loader)
-
-    def __next__(self) -> Any:
-        batch = next(self._batches)
-        self._left -= 1
-        return batch
+    def __iter__(self) -> Any:
+        return self if self._state["step"] < self._loader.expected_idxs else iter(self._loader)
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -91,9 +89,46 @@ class Epoch:
             raise AttributeError(name)
         return getattr(self._loader, name)
 
+    def _make(self) -> Any:
+        loader, step = self._loader, self._state["step"]
+        if self._order is None:
+            kind = f"{type(loader).__name__}/{loader.batch_size}/{int(loader.shuffle)}/{int(loader.drop_last)}"
+            loader._steps.begin(max(0, loader.expected_idxs - step), kind)
+            self._order = loader._order(self._state)
+        else:
+            loader._steps.look()
+        if step >= loader.expected_idxs:
+            return END
+        if not loader.num_workers:
+            return repeatable(partial(loader._made, self._state["epoch"], step, self._order))
+        return self._from_threads(step, self._order)
 
-class _Loop:
-    """A loop over a loader. Only the loop's frame refers to it, so it is freed when the loop ends."""
+    def _from_threads(self, step: int, order: torch.Tensor) -> Any:
+        loader, calls, epoch, going = self._loader, self._calls, self._state["epoch"], ref(self)
+
+        def made(number: int) -> Any:
+            return None if going() is None else loader._made(epoch, number, order)
+
+        for number in [number for number in calls if number < step]:
+            del calls[number]
+        for number in range(step, min(step + loader.queue_size, loader.expected_idxs)):
+            if number not in calls:
+                calls[number] = loader._workers().submit(partial(made, number))
+        try:
+            return calls[step].wait()
+        except BaseException:
+            if calls[step].has_failed:
+                del calls[step]
+            raise
+
+    def _took(self) -> None:
+        self._state["step"] += 1
+
+    _skip = _took
+
+    def _end(self) -> None:
+        if self._loader._state is self._state:
+            self._loader._state = None
 
 
 @keywords
@@ -136,7 +171,7 @@ class DistDataLoader(OwnItems):
         self._steps = Steps("graphwire.dgl", "drop_last=True helps if the shares have equally many whole batches; "
                             "docs/DGL.md, Unequal steps.")
         self._pool: Workers | None = None
-        self._batches: Iterator[Any] | None = None
+        self._batches: Epoch | None = None
         super().__init__(dataset)
         self._typed = dataset if isinstance(dataset, Pairs) else None
         self._pairs, self._ids = None, None
@@ -174,15 +209,9 @@ class DistDataLoader(OwnItems):
         finally:
             context.at(None)
 
-    def _epoch_of(self, state: dict[str, Any]) -> Iterator[Any]:
-        """The batches of an epoch from a position on, which moves with them."""
-        kind = f"{type(self).__name__}/{self.batch_size}/{int(self.shuffle)}/{int(self.drop_last)}"
-        count = max(0, self.expected_idxs - state["step"])
-        for batch in self._steps.watched(self._batches_of(state["epoch"], state["step"], state), count, kind):
-            state["step"] += 1
-            yield batch
-        if self._state is state:
-            self._state = None
+    def _made(self, epoch: int, step: int, order: torch.Tensor) -> Any:
+        places = order[step * self.batch_size:(step + 1) * self.batch_size]
+        return self._collate(epoch, step, self._items(places))
 
     def _order(self, state: dict[str, Any]) -> torch.Tensor:
         """The order of an epoch: of the state's random numbers if it has them, else of torch's, which it notes."""
@@ -194,30 +223,6 @@ class DistDataLoader(OwnItems):
         generator = torch.Generator()
         generator.set_state(state["order"])
         return torch.randperm(len(self.dataset), generator=generator)
-
-    def _batches_of(self, epoch: int, first: int, state: dict[str, Any]) -> Iterator[Any]:
-        order = self._order(state)
-        if not self.num_workers:
-            for step in range(first, self.expected_idxs):
-                yield self._collate(epoch, step, self._items(self._places(order, step)))
-            return
-        pool = self._workers()
-        loop = _Loop()  # freed with this frame, however the loop ends
-        going = ref(loop)
-
-        def made(step: int) -> Any:
-            return None if going() is None else self._collate(epoch, step, self._items(self._places(order, step)))
-
-        ahead: deque[Call] = deque()
-        for step in range(first, self.expected_idxs):
-            ahead.append(pool.submit(partial(made, step)))
-            if len(ahead) >= self.queue_size:
-                yield ahead.popleft().wait()
-        while ahead:
-            yield ahead.popleft().wait()
-
-    def _places(self, order: torch.Tensor, step: int) -> torch.Tensor:
-        return order[step * self.batch_size:(step + 1) * self.batch_size]
 
     def _workers(self) -> Workers:
         """The sampling threads, which the first batch starts."""
@@ -233,8 +238,8 @@ class DistDataLoader(OwnItems):
             self._coming, self._seeded = 0, seeds.number
         state = self._start or {"epoch": self._coming, "step": 0, "order": None}
         self._start, self._state, self._coming = None, state, state["epoch"] + 1
-        batches = self._batches = self._epoch_of(state)
-        return Epoch(self, batches, self.expected_idxs - state["step"])
+        self._batches = Epoch(self, state)
+        return self._batches
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the number of the next loop's epoch, which decides what it samples. Torch's random numbers decide the

@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 from graphwire._keywords import keywords
+from graphwire._loops import END, Loop, repeatable
 
 
 @keywords
@@ -47,6 +48,7 @@ class OwnItems:
         self.current_pos: Any = 0
         self.recv_idxs = self.num_pending = 0
         self._under_way: deque[Any] = deque()
+        self._own: _Own | None = None  # what gives the batches
         self._epoch = self._step = 0
 
     def _next_data(self) -> Any:
@@ -67,24 +69,71 @@ class OwnItems:
     def next_own(self) -> Any:
         """The next batch of the items of _next_data(). With sampling threads, batches are made ahead. Raises
         StopIteration after expected_idxs batches, or when _next_data() returns None."""
-        if not self.num_pending:  # an epoch begins; batches of an epoch that was left may be here
-            self._under_way.clear()
-            if not self.recv_idxs:
-                self._epoch, self._step = (self._epoch + 1) % 2**16, 0
-        while self.num_pending < (self.queue_size if self.num_workers else 1):
-            items = self._next_data()
-            if items is None:
-                break
-            make = partial(self._collate, self._epoch, self._step, items)
-            self._under_way.append(self._workers().submit(make).wait if self.num_workers else make)
-            self._step += 1
-            self.num_pending += 1
-        if self.recv_idxs >= self.expected_idxs or not self._under_way:
-            raise StopIteration
-        self.recv_idxs += 1
-        self.num_pending -= 1
-        return self._under_way.popleft()()
+        if self._own is None:
+            self._own = _Own(self)
+        self._own.is_over = False  # a class may begin an epoch by setting the attributes
+        return next(self._own)
 
     def pickled(self) -> dict[str, Any]:
         """The attributes that are pickled in place of batches under way."""
-        return {"_under_way": deque(), "num_pending": 0}
+        return {"_under_way": deque(), "num_pending": 0, "_own": None}
+
+
+class _Making:
+    """A batch under way."""
+
+    def __init__(self, make: Callable[[], Any]):
+        self.make = make
+        self.call: Any = None
+
+    def batch(self) -> Any:
+        """Raises the error of the batch; the next call makes it again."""
+        if self.call is None:
+            return repeatable(self.make)
+        call = self.call
+        try:
+            return call.wait()
+        except BaseException:
+            if call.has_failed:
+                self.call = None
+            raise
+
+
+class _Own(Loop):
+    """The batches of the items that a class chooses."""
+
+    def __init__(self, of: OwnItems):
+        super().__init__()
+        self._of, self._at_batch = of, False
+
+    def _make(self) -> Any:
+        of = self._of
+        self._at_batch = False
+        if not of.num_pending:  # an epoch begins; batches of an epoch that was left may be here
+            of._under_way.clear()
+            if not of.recv_idxs:
+                of._epoch, of._step = (of._epoch + 1) % 2**16, 0
+        while of.num_pending < (of.queue_size if of.num_workers else 1):
+            items = of._next_data()
+            if items is None:
+                break
+            of._under_way.append(_Making(partial(of._collate, of._epoch, of._step, items)))
+            of._step += 1
+            of.num_pending += 1
+        for making in of._under_way if of.num_workers else ():
+            if making.call is None:
+                making.call = of._workers().submit(making.make)
+        if of.recv_idxs >= of.expected_idxs or not of._under_way:
+            return END
+        self._at_batch = True
+        return of._under_way[0].batch()
+
+    def _took(self) -> None:
+        of = self._of
+        of.recv_idxs += 1
+        of.num_pending -= 1
+        of._under_way.popleft()
+
+    def _skip(self) -> None:
+        if self._at_batch:
+            self._took()
