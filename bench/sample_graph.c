@@ -14,6 +14,7 @@
 #include "core/graph/csc.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/rng.h"
+#include "core/numbers/scatter.h"
 #include "core/system/parallel.h"
 
 #define CHUNK      (1u << 16) /* edges or rows of one step of a thread */
@@ -21,7 +22,7 @@
 
 struct edge_list {
 	uint64_t scale;
-	struct gw_permutation permutation;
+	struct gw_scatter scatter;
 	uint64_t *src, *dst;
 };
 
@@ -40,8 +41,8 @@ static gw_status bench_sample_make_edges(void *context, uint64_t begin, uint64_t
 			src |= (uint64_t)(quadrant >= 49807) << bit; /* 0.76 */
 			dst |= (uint64_t)((quadrant >= 37356 && quadrant < 49807) || quadrant >= 62259) << bit;
 		}
-		list->src[e] = gw_permutation_at(&list->permutation, src);
-		list->dst[e] = gw_permutation_at(&list->permutation, dst);
+		list->src[e] = gw_scatter_at(&list->scatter, src);
+		list->dst[e] = gw_scatter_at(&list->scatter, dst);
 	}
 	return GW_OK;
 }
@@ -113,7 +114,7 @@ gw_status sample_graph_make(struct sample_graph *graph, uint64_t scale, uint64_t
 		return status;
 	struct edge_list list = {
 		.scale = scale,
-		.permutation = gw_permutation_begin(1, graph->nodes),
+		.scatter = gw_scatter_begin(1, graph->nodes),
 		.src = gw_malloc(graph->edges * sizeof(uint64_t)),
 		.dst = gw_malloc(graph->edges * sizeof(uint64_t)),
 	};

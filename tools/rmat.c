@@ -1,5 +1,5 @@
 /* R-MAT (Chakrabarti, Zhan, Faloutsos: "R-MAT: a recursive model for graph mining", SDM 2004) with the probabilities of
- * the Graph500 benchmark (.57, .19, .19, .05). A keyed permutation shuffles the vertices.
+ * the Graph500 benchmark (.57, .19, .19, .05). A keyed bijection scatters the vertices (core/numbers/scatter.h).
  *
  * Edge i, feature j of node v, the label of v and so on are draws of a counter-based generator at (key, i): the result
  * does not depend on threads or their order. Probabilities are 32-bit thresholds and features exact multiples of 2^-23:
@@ -12,6 +12,7 @@
 #include "core/memory/memory.h"
 #include "core/numbers/digest.h"
 #include "core/numbers/rng.h"
+#include "core/numbers/scatter.h"
 #include "core/system/parallel.h"
 
 #define GRAIN (32u << 10)
@@ -25,7 +26,7 @@ enum { DRAW_EDGE, DRAW_FEATURE, DRAW_CENTRE, DRAW_LABEL, DRAW_SPLIT, DRAW_WEIGHT
 
 struct generating {
 	const struct gw_rmat_options *options;
-	struct gw_permutation shuffle;
+	struct gw_scatter scatter;
 	uint64_t *src, *dst;
 	int64_t *labels;
 	float *features;
@@ -55,8 +56,8 @@ static gw_status rmat_make_edges(void *context, uint64_t begin, uint64_t end, un
 			src = src << 1 | ab;
 			dst = dst << 1 | (a ^ ab ^ abc);
 		}
-		g->src[i] = gw_permutation_at(&g->shuffle, src);
-		g->dst[i] = gw_permutation_at(&g->shuffle, dst);
+		g->src[i] = gw_scatter_at(&g->scatter, src);
+		g->dst[i] = gw_scatter_at(&g->scatter, dst);
 	}
 	return GW_OK;
 }
@@ -224,7 +225,7 @@ gw_status gw_rmat_build(const struct gw_rmat_options *options, struct gw_builder
 	if (status != GW_OK)
 		return status;
 	gw_builder_ntype_count(builder, ntype, nodes);
-	g.shuffle = gw_permutation_begin(gw_draw_key(options->seed, 0, GW_DRAW_SHUFFLE, 0, 0), nodes);
+	g.scatter = gw_scatter_begin(gw_draw_key(options->seed, 0, GW_DRAW_SHUFFLE, 0, 0), nodes);
 	status = add_nodes(&g, builder, ntype, nodes);
 	return status != GW_OK ? status : add_edges(&g, builder, ntype, edges);
 }

@@ -11,6 +11,7 @@
 #include "sampler/pick.h"
 #include "sampler/wide.h"
 #include "test/support/alloc_fault.h"
+#include "test/support/chi_square.h"
 #include "test/support/slow_sample.h"
 #include "test/support/uniform_picks.h"
 
@@ -190,22 +191,15 @@ static void networks_sort(void **state)
 
 /* ---- uniform ---- */
 
-/* The value that chi-square exceeds once in 10,000 (Wilson and Hilferty). Seeds are fixed: a pass stays a pass. */
-static double chi_square_limit(double freedom)
-{
-	double a = 2 / (9 * freedom), root = 1 - a + 3.719 * sqrt(a);
-	return freedom * root * root * root;
-}
-
 static void assert_uniform(const uint64_t *counts, const double *expected, size_t cells, double scale)
 {
 	double sum = 0;
 	for (size_t i = 0; i < cells; i++)
 		sum += ((double)counts[i] - expected[i]) * ((double)counts[i] - expected[i]) / expected[i];
 	sum *= scale;
-	if (sum > chi_square_limit((double)cells - 1))
-		fail_msg("chi-square %.1f for %zu cells: the limit is %.1f", sum, cells,
-			 chi_square_limit((double)cells - 1));
+	double limit = chi_square_limit((double)cells - 1, ONCE_IN_10_000);
+	if (sum > limit)
+		fail_msg("chi-square %.1f for %zu cells: the limit is %.1f", sum, cells, limit);
 }
 
 /* How often each position is picked, over instances drawn side by side as the sampler does it. Without replacement the

@@ -9,14 +9,8 @@
 
 #include <cmocka.h>
 
+#include "test/support/chi_square.h"
 #include "test/support/weighted_bed.h"
-
-/* The value that chi-square exceeds once in 10,000 (Wilson and Hilferty). Seeds are fixed: a pass stays a pass. */
-static double limit_of(double freedom)
-{
-	double a = 2 / (9 * freedom), root = 1 - a + 3.719 * sqrt(a);
-	return freedom * root * root * root;
-}
 
 /* Cells that are expected fewer than five times are one cell; a cell that cannot occur must not. */
 static void assert_distributed(const uint64_t *counts, const long double *chances, size_t cells, uint64_t total)
@@ -40,9 +34,9 @@ static void assert_distributed(const uint64_t *counts, const long double *chance
 	} else {
 		assert_true(rare < 20);
 	}
-	if (freedom >= 1 && sum > limit_of(freedom))
+	if (freedom >= 1 && sum > chi_square_limit(freedom, ONCE_IN_10_000))
 		fail_msg("chi-square %.1f with %.0f degrees of freedom: the limit is %.1f", sum, freedom,
-			 limit_of(freedom));
+			 chi_square_limit(freedom, ONCE_IN_10_000));
 }
 
 /* The chance of each set of k edges under successive sampling, by enumeration of all orders. */

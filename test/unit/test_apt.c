@@ -11,6 +11,7 @@
 #include "core/files/staging.h"
 #include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
+#include "test/support/chi_square.h"
 #include "test/support/import_bed.h"
 #include "tools/import/apt.h"
 
@@ -213,6 +214,40 @@ static void label_is_out_of_reach(void **state)
 	import_bed_reset(&import_bed);
 }
 
+/* The split of a package does not depend on that of the next package, nor on its section. */
+static void splits_follow_their_shares(void **state)
+{
+	(void)state;
+	enum { PACKAGES = 4000, SECTIONS = 6 };
+	static const double shares[] = {.6, .2, .2};
+	static const char *const masks[] = {"node/package/train_mask", "node/package/val_mask",
+					    "node/package/test_mask"};
+	uint32_t sections[PACKAGES], pairs[9] = {0}, both[3 * SECTIONS] = {0}, split[PACKAGES] = {0};
+	double chances[9], mixed[3 * SECTIONS];
+	for (uint32_t i = 0; i < PACKAGES; i++)
+		sections[i] = i % SECTIONS;
+	char *text = make_dump(sections, PACKAGES);
+	open_dump(text);
+	free(text);
+	const int64_t *label = import_bed_array(&import_bed, "node/package/label");
+	for (uint32_t m = 0; m < 3; m++) {
+		const uint8_t *mask = import_bed_array(&import_bed, masks[m]);
+		for (uint32_t i = 0; i < PACKAGES; i++)
+			split[i] += m * mask[i];
+	}
+	for (uint32_t i = 0; i < PACKAGES; i++) {
+		pairs[3 * split[i] + split[(i + 1) % PACKAGES]]++;
+		both[split[i] * SECTIONS + (uint64_t)label[i]]++;
+	}
+	for (int i = 0; i < 9; i++)
+		chances[i] = shares[i / 3] * shares[i % 3];
+	for (int i = 0; i < 3 * SECTIONS; i++)
+		mixed[i] = shares[i / SECTIONS] / SECTIONS;
+	assert_chances(pairs, chances, 9, "splits of packages that follow each other", PACKAGES);
+	assert_chances(both, mixed, 3 * SECTIONS, "splits and sections", PACKAGES);
+	import_bed_reset(&import_bed);
+}
+
 static void faults(void **state)
 {
 	(void)state;
@@ -255,6 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(relations_as_documented),
 		cmocka_unit_test(label_is_out_of_reach),
+		cmocka_unit_test(splits_follow_their_shares),
 		cmocka_unit_test(faults),
 		cmocka_unit_test(shortage),
 	};

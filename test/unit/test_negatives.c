@@ -10,6 +10,7 @@
 #include "sampler/exclude.h"
 #include "sampler/negatives.h"
 #include "test/support/alloc_fault.h"
+#include "test/support/chi_square.h"
 
 /* Words of an instance, in order. */
 static uint32_t word_at(uint64_t key, uint64_t instance, uint64_t i)
@@ -64,6 +65,33 @@ static void every_node_is_as_likely(void **state)
 			}
 			assert_true(excess(counts, BINS, SLOTS * EACH) < 16); /* four standard deviations */
 		}
+	}
+}
+
+/* Two draws that differ in one of their numbers are independent: of few nodes, all pairs are equally likely. */
+static void draws_do_not_depend_on_each_other(void **state)
+{
+	(void)state;
+	enum { BOUND_MAX = 16, SLOTS = 10000 };
+	static const uint64_t bounds[] = {2, 3, 5, 8, BOUND_MAX};
+	static const char *const what[] = {"negatives of an edge", "negatives of two edges", "attempts",
+					   "negatives of two batches", "negatives of two edge types"};
+	for (size_t b = 0; b < sizeof(bounds) / sizeof(bounds[0]); b++) {
+		const uint64_t bound = bounds[b];
+		uint32_t counts[5][BOUND_MAX * BOUND_MAX] = {{0}};
+		for (uint64_t slot = 0; slot < SLOTS; slot++) {
+			uint64_t stream = slot / 100, key = gw_draw_key(3, stream, GW_DRAW_NEGATIVE, 0, 0);
+			const uint64_t other[] = {
+				gw_negative_draw(key, slot, 1, 0, bound), gw_negative_draw(key, slot + 1, 0, 0, bound),
+				gw_negative_draw(key, slot, 0, 1, bound),
+				gw_negative_draw(gw_draw_key(3, stream + 1, GW_DRAW_NEGATIVE, 0, 0), slot, 0, 0, bound),
+				gw_negative_draw(gw_draw_key(3, stream, GW_DRAW_NEGATIVE, 0, 1), slot, 0, 0, bound)};
+			uint64_t drawn = gw_negative_draw(key, slot, 0, 0, bound);
+			for (int i = 0; i < 5; i++)
+				counts[i][drawn * bound + other[i]]++;
+		}
+		for (int i = 0; i < 5; i++)
+			assert_equally_likely(counts[i], bound * bound, what[i], bound);
 	}
 }
 
@@ -135,9 +163,8 @@ static void short_memory_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(draws_are_those_of_the_definition),
-		cmocka_unit_test(every_node_is_as_likely),
-		cmocka_unit_test(exclusion_knows_what_was_added),
+		cmocka_unit_test(draws_are_those_of_the_definition), cmocka_unit_test(every_node_is_as_likely),
+		cmocka_unit_test(draws_do_not_depend_on_each_other), cmocka_unit_test(exclusion_knows_what_was_added),
 		cmocka_unit_test(short_memory_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

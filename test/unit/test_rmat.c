@@ -1,5 +1,5 @@
-/* Generated graphs: the same for any number of threads, of the promised shape, with the requested features and splits.
- */
+/* Generated graphs: the same for any number of threads, of bytes that never change, of the promised shape, with the
+ * requested features and splits. Edges and arrays follow their laws. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,10 @@
 
 #include <cmocka.h>
 
+#include "core/numbers/rng.h"
+#include "core/numbers/scatter.h"
 #include "test/support/alloc_fault.h"
+#include "test/support/chi_square.h"
 #include "test/support/import_bed.h"
 #include "test/support/weight_tables.h"
 #include "tools/rmat.h"
@@ -64,6 +67,118 @@ static void threads_do_not_matter(void **state)
 	options.seed++;
 	assert_int_equal(generate(&options), GW_OK);
 	assert_true(import_bed.stats.graph_id != first);
+	import_bed_reset(&import_bed);
+}
+
+/* Published figures name graphs that were generated so. */
+static void graphs_never_change(void **state)
+{
+	(void)state;
+	struct gw_rmat_options options = usual();
+	assert_int_equal(generate(&options), GW_OK);
+	assert_int_equal(import_bed.stats.graph_id, 0x325da40bb730ad19ull);
+	options = (struct gw_rmat_options){.scale = 11, .edge_factor = 16, .seed = 2};
+	assert_int_equal(generate(&options), GW_OK);
+	assert_int_equal(import_bed.stats.graph_id, 0xac3f5f07268b3a84ull);
+	import_bed_reset(&import_bed);
+}
+
+/* Before the vertices are scattered: each bit of an edge's ends chooses a quadrant with Graph500's probabilities, and
+ * no bit depends on another. */
+static void bits_of_edges_choose_quadrants(void **state)
+{
+	(void)state;
+	enum { SCALE = 10 };
+	static const double quadrants[] = {.57, .19, .19, .05};
+	const struct gw_rmat_options options = {.scale = SCALE, .edge_factor = 100, .seed = 8};
+	struct gw_scatter scatter = gw_scatter_begin(gw_draw_key(8, 0, GW_DRAW_SHUFFLE, 0, 0), 1 << SCALE);
+	uint32_t vertex[1 << SCALE], counts[SCALE][SCALE][16] = {{{0}}};
+	double chances[16];
+	for (uint32_t i = 0; i < 1 << SCALE; i++)
+		vertex[gw_scatter_at(&scatter, i)] = i;
+	for (int i = 0; i < 16; i++)
+		chances[i] = quadrants[i / 4] * quadrants[i % 4];
+	open_graph(&options);
+	const struct gw_adjacency *lists = gw_part_adjacency(import_bed.part, 0);
+	for (uint64_t v = 0; v < lists->rows; v++) {
+		uint64_t from, to;
+		gw_adjacency_list(lists, v, &from, &to);
+		for (; from < to; from++) {
+			uint32_t src = vertex[gw_load_id(lists->indices, lists->index_bytes, from)], at[SCALE];
+			for (uint32_t b = 0; b < SCALE; b++)
+				at[b] = (src >> b & 1) << 1 | (vertex[v] >> b & 1);
+			for (uint32_t b = 0; b < SCALE; b++) {
+				for (uint32_t c = 0; c < b; c++)
+					counts[b][c][4 * at[b] + at[c]]++;
+			}
+		}
+	}
+	for (uint32_t b = 0; b < SCALE; b++) {
+		for (uint32_t c = 0; c < b; c++)
+			assert_chances(counts[b][c], chances, 16, "quadrants of two bits, the higher one", b);
+	}
+	import_bed_reset(&import_bed);
+}
+
+/* Labels, splits and features of a node do not depend on its neighbour's, nor on each other; features and weights are
+ * uniform. */
+static void arrays_follow_their_laws(void **state)
+{
+	(void)state;
+	enum { NODES = 1 << 14, LABELS = 5, COLUMNS = 6, EDGES = 2 * NODES };
+	static const double shares[] = {.5, .2, .3};
+	struct gw_rmat_options options = usual();
+	options.scale = 14;
+	options.edge_factor = 2;
+	options.labels = LABELS;
+	options.features = 0;
+	options.weights[1] = "other";
+	options.num_weights = 2;
+	double chances[9], mixed[3 * LABELS];
+	for (int i = 0; i < 9; i++)
+		chances[i] = shares[i / 3] * shares[i % 3];
+	for (int i = 0; i < 3 * LABELS; i++)
+		mixed[i] = shares[i / LABELS] / LABELS;
+	open_graph(&options);
+	const int64_t *label = import_bed_array(&import_bed, "node/_N/label");
+	const uint8_t *val = import_bed_array(&import_bed, "node/_N/val_mask");
+	const uint8_t *test = import_bed_array(&import_bed, "node/_N/test_mask");
+	const float *weight = import_bed_array(&import_bed, "edge/_N___E___N/weight");
+	const float *other = import_bed_array(&import_bed, "edge/_N___E___N/other");
+	uint32_t labels[LABELS * LABELS] = {0}, splits[9] = {0}, both[3 * LABELS] = {0}, weights[2][64] = {{0}};
+	for (uint32_t v = 0; v < NODES; v++) {
+		uint32_t next = (v + 1) % NODES, split = val[v] + 2u * test[v];
+		labels[label[v] * LABELS + label[next]]++;
+		splits[3 * split + val[next] + 2u * test[next]]++;
+		both[split * LABELS + (uint64_t)label[v]]++;
+	}
+	assert_equally_likely(labels, LABELS * LABELS, "labels of neighbours", LABELS);
+	assert_chances(splits, chances, 9, "splits of neighbours", NODES);
+	assert_chances(both, mixed, 3 * LABELS, "splits and labels", NODES);
+	for (uint32_t e = 0; e < EDGES; e++) {
+		uint32_t cell = (uint32_t)ceilf(8 * weight[e]) - 1;
+		weights[0][cell * 8 + (uint32_t)ceilf(8 * weight[(e + 1) % EDGES]) - 1]++;
+		weights[1][cell * 8 + (uint32_t)ceilf(8 * other[e]) - 1]++;
+	}
+	assert_equally_likely(weights[0], 64, "weights of neighbouring edges", EDGES);
+	assert_equally_likely(weights[1], 64, "weights of two names", EDGES);
+	import_bed_reset(&import_bed);
+
+	options = (struct gw_rmat_options){.scale = 14, .edge_factor = 1, .seed = 6, .features = COLUMNS};
+	open_graph(&options);
+	const float *feat = import_bed_array(&import_bed, "node/_N/feat");
+	for (uint32_t column = 0; column < COLUMNS; column++) {
+		uint32_t columns[64] = {0}, rows[64] = {0};
+		for (uint32_t v = 0; v < NODES; v++) {
+			const float *row = feat + (uint64_t)v * COLUMNS,
+				    *next = feat + (uint64_t)(v + 1) % NODES * COLUMNS;
+			uint32_t cell = (uint32_t)(4 * row[column] + 4);
+			columns[cell * 8 + (uint32_t)(4 * row[(column + 1) % COLUMNS] + 4)]++;
+			rows[cell * 8 + (uint32_t)(4 * next[column] + 4)]++;
+		}
+		assert_equally_likely(columns, 64, "features of two columns, the first", column);
+		assert_equally_likely(rows, 64, "features of two nodes, column", column);
+	}
 	import_bed_reset(&import_bed);
 }
 
@@ -220,6 +335,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_do_not_matter),
+		cmocka_unit_test(graphs_never_change),
+		cmocka_unit_test(bits_of_edges_choose_quadrants),
+		cmocka_unit_test(arrays_follow_their_laws),
 		cmocka_unit_test(graph500_parameters),
 		cmocka_unit_test(heavy_tail_shuffled),
 		cmocka_unit_test(arrays_as_asked),

@@ -14,6 +14,7 @@
 #include "core/numbers/rng.h"
 #include "core/rows/half.h"
 #include "core/rows/initial.h"
+#include "test/support/chi_square.h"
 
 #define SAMPLES 40000u
 
@@ -128,6 +129,41 @@ static void random_values_by_definition(void **state)
 		double true_mean = normal ? kinds[kind].low : 1.25, spread = normal ? kinds[kind].high : 3.5 / sqrt(12);
 		assert_true(fabs(mean - true_mean) < 5 * spread / sqrt(SAMPLES));
 		assert_true(fabs(deviation / spread - 1) < 0.02);
+	}
+}
+
+/* The eighth of the distribution in which a value is. */
+static uint32_t eighth_of(enum gw_initial how, double value)
+{
+	double below = how == GW_INITIAL_UNIFORM ? value : erfc(-value / sqrt(2)) / 2;
+	return (uint32_t)(8 * below);
+}
+
+/* Columns of a row, neighbouring rows, and rows under neighbouring seeds are independent: all pairs of eighths are
+ * equally likely. */
+static void values_do_not_depend_on_each_other(void **state)
+{
+	(void)state;
+	enum { COLUMNS = 6, ROWS = 6000 };
+	static const char *const what[] = {"values of two columns", "values of two rows", "values of two seeds"};
+	for (int how = GW_INITIAL_UNIFORM; how <= GW_INITIAL_NORMAL; how++) {
+		for (uint32_t column = 0; column < COLUMNS; column++) {
+			uint32_t counts[3][64] = {{0}}, last = 0;
+			for (uint64_t row = 0; row < ROWS; row++) {
+				double values[COLUMNS], others[COLUMNS];
+				struct gw_row_initial initial = {.how = (enum gw_initial)how, .high = 1, .seed = 11};
+				gw_row_initial_write(&initial, GW_FLOAT64, COLUMNS, row, values);
+				initial.seed++;
+				gw_row_initial_write(&initial, GW_FLOAT64, COLUMNS, row, others);
+				uint32_t here = eighth_of(initial.how, values[column]);
+				counts[0][here * 8 + eighth_of(initial.how, values[(column + 1) % COLUMNS])]++;
+				counts[1][here * 8 + last] += row > 0;
+				counts[2][here * 8 + eighth_of(initial.how, others[column])]++;
+				last = here;
+			}
+			for (int i = 0; i < 3; i++)
+				assert_equally_likely(counts[i], 64, what[i], column);
+		}
 	}
 }
 
@@ -320,15 +356,11 @@ static void constants_that_are_not_finite(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(halves_become_floats),
-		cmocka_unit_test(floats_are_rounded_to_the_nearest),
-		cmocka_unit_test(random_values_by_definition),
-		cmocka_unit_test(words_at_the_ends),
-		cmocka_unit_test(uniform_values_stay_below_the_end),
-		cmocka_unit_test(partitions_begin_alike),
-		cmocka_unit_test(bytes_never_change),
-		cmocka_unit_test(what_no_row_can_begin_with),
-		cmocka_unit_test(constants_that_are_not_finite),
+		cmocka_unit_test(halves_become_floats),        cmocka_unit_test(floats_are_rounded_to_the_nearest),
+		cmocka_unit_test(random_values_by_definition), cmocka_unit_test(values_do_not_depend_on_each_other),
+		cmocka_unit_test(words_at_the_ends),           cmocka_unit_test(uniform_values_stay_below_the_end),
+		cmocka_unit_test(partitions_begin_alike),      cmocka_unit_test(bytes_never_change),
+		cmocka_unit_test(what_no_row_can_begin_with),  cmocka_unit_test(constants_that_are_not_finite),
 	};
 	return cmocka_run_group_tests_name("row initial", tests, NULL, NULL);
 }
