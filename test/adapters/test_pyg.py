@@ -296,6 +296,24 @@ def test_the_stores_of_pygs_guide(papers):
         graph_store[WRITES, "coo"] = row, col
 
 
+def test_an_integer_index_is_torchs(papers):
+    """From -n to n - 1: over features, which are in the order of the user's ids, and over a tensor that was put."""
+    store = stores(papers, NAMES)[0]
+    store["paper", "h", None] = torch.randn(300, 5)
+    for name, graphs in (("x", papers.feature("feat", "paper")), ("h", None)):
+        rows = store["paper", name]
+        for index in (-300, -299, -1, 0, 1, 298, 299):
+            assert torch.equal(store["paper", name, index], rows[index]), index
+            assert graphs is None or torch.equal(graphs[index], graphs[:][index]), index
+        for index in (-301, 300):
+            with pytest.raises(IndexError):
+                store["paper", name, index]
+    for index in (-300, -1, 0, 299):
+        store["paper", "h", index] = torch.full((5,), float(index))
+        assert store["paper", "h"][index].eq(index).all()
+    del store["paper", "h"]
+
+
 def test_weights(graph, papers):
     """weight_attr: no edge of weight 0; all others, if there are not more than the fanout. Other types are uniform."""
     for sampler in (NeighborSampler(graph, [-1, 3], weight_attr="weight"),

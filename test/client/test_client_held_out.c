@@ -9,6 +9,7 @@
 
 #include <graphwire/edges.h>
 
+#include "client/batch/held_out.h"
 #include "core/numbers/rng.h"
 #include "test/support/client_paths.h"
 #include "test/support/client_setup.h"
@@ -211,6 +212,83 @@ static void held_out_edges_are_not_sampled(void **state)
 	}
 }
 
+/* Whether one of the lists names an edge of the fixture, by its id or by its ends. */
+static bool lists_name(const struct gw_held_out_list *lists, uint32_t count, uint32_t etype,
+		       const struct gw_fixture_edges *edges, int64_t id)
+{
+	for (uint32_t l = 0; l < count; l++) {
+		for (uint64_t i = 0; lists[l].etype == etype && i < lists[l].count; i++) {
+			if (lists[l].ids ? lists[l].ids[i] == id
+					 : (uint64_t)lists[l].src[i] == edges->src[id] &&
+						   (uint64_t)lists[l].dst[i] == edges->dst[id])
+				return true;
+		}
+	}
+	return false;
+}
+
+/* All edges of a type that end at the seeds, except those of the lists. */
+static void check_type(struct gw_client *client, const struct setup *setup, uint32_t etype,
+		       const struct gw_held_out_list *lists, uint32_t count, struct gw_held_out *held_out)
+{
+	const struct gw_fixture_edges *edges = &setup->fixture.edges[etype];
+	int64_t seeds[40], left = 0, held = 0;
+	int32_t fanouts[GW_FIXTURE_ETYPES] = {0};
+	fanouts[etype] = GW_ALL_NEIGHBOURS;
+	for (int64_t i = 0; i < 40; i++)
+		seeds[i] = i;
+	const struct gw_sample_spec spec = {
+		.ntype = setup->fixture.schema->etypes[etype].dst, .hops = 1, .fanouts = fanouts, .held_out = held_out};
+	struct gw_minibatch *batch;
+	assert_int_equal(gw_sample(client, &spec, 1, 1, seeds, 40, &batch), GW_OK);
+	for (uint32_t t = 0; t < batch->blocks[0]->edges_count; t++) {
+		const struct gw_block_edges *block = &batch->blocks[0]->edges[t];
+		left += (int64_t)block->edge_count;
+		for (uint64_t i = 0; i < block->edge_count; i++)
+			assert_false(lists_name(lists, count, etype, edges, block->edge_ids[i]));
+	}
+	for (int64_t e = 0; e < (int64_t)edges->indptr[40]; e++)
+		held += lists_name(lists, count, etype, edges, e);
+	assert_int_equal(left + held, edges->indptr[40]);
+	gw_minibatch_release(batch);
+}
+
+/* Any number of lists, of any lengths, in any order: the table has room for all of them. */
+static void lists_of_any_length_are_held_out_together(void **state)
+{
+	(void)state;
+	static const uint32_t etypes[] = {FIXTURE_CITES, FIXTURE_WRITES, FIXTURE_CITES};
+	static const uint64_t lengths[][3] = {{30, 3, 20}, {200, 3, 0}, {0, 3, 200},
+					      {3, 200, 1}, {1, 0, 0},   {70, 150, 90}};
+	struct ways ways;
+	paths_begin(&ways, 6, 2, NULL, NULL);
+	for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+		int64_t ids[3][200], src[3][200], dst[3][200];
+		struct gw_held_out_list lists[3];
+		struct gw_held_out *held_out;
+		for (uint32_t l = 0; l < 3; l++) {
+			const struct gw_fixture_edges *edges = &ways.setup.fixture.edges[etypes[l]];
+			for (uint64_t i = 0; i < lengths[k][l]; i++) {
+				uint64_t id = gw_mix64(1000 * k + 300 * l + i) % edges->indptr[40];
+				ids[l][i] = (int64_t)id;
+				src[l][i] = (int64_t)edges->src[id];
+				dst[l][i] = (int64_t)edges->dst[id];
+			}
+			lists[l] = (k + l) % 2
+					   ? (struct gw_held_out_list){etypes[l], lengths[k][l], ids[l], NULL, NULL}
+					   : (struct gw_held_out_list){etypes[l], lengths[k][l], NULL, src[l], dst[l]};
+		}
+		assert_int_equal(gw_held_out_open(ways.clients[0], lists, 3, &held_out), GW_OK);
+		assert_true(held_out->edges.slot_count >= 2 * (lengths[k][0] + lengths[k][1] + lengths[k][2]));
+		for (uint32_t c = 0; c < ways.count; c++) {
+			check_type(ways.clients[c], &ways.setup, FIXTURE_CITES, lists, 3, held_out);
+			check_type(ways.clients[c], &ways.setup, FIXTURE_WRITES, lists, 3, held_out);
+		}
+		gw_held_out_close(held_out);
+	}
+	paths_end(&ways);
+}
+
 /* A loader and a ticket keep the object after its owner has closed it. */
 static void users_keep_the_object(void **state)
 {
@@ -299,6 +377,7 @@ int main(void)
 		cmocka_unit_test(pairs_are_seeds_as_their_edges_are),
 		cmocka_unit_test(a_loader_goes_over_all_pairs),
 		cmocka_unit_test(held_out_edges_are_not_sampled),
+		cmocka_unit_test(lists_of_any_length_are_held_out_together),
 		cmocka_unit_test(users_keep_the_object),
 		cmocka_unit_test(wrong_arguments),
 	};

@@ -160,6 +160,9 @@ if [ "$left" -eq 0 ]; then ok "whichever command was killed"; else not_ok "$left
 rm -rf made*
 
 # --- Limits of the process. ---
+# shellcheck disable=SC2016
+holds "scripts close what their caller left open" bash -c \
+	'exec 3<&0 12<&0; exec bash -c ". \"\$0\" && [ ! -e /proc/\$\$/fd/3 ] && [ ! -e /proc/\$\$/fd/12 ]" "$0"' "$top/test/integration/lib.sh"
 limited() { # limited OPTION VALUE ARGUMENT…: ends with 0, 1 or 2; prints one line unless it ends with 0
 	local option=$1 value=$2 status lines
 	shift 2

@@ -13,6 +13,13 @@ work=$(mktemp -d)
 failures=0
 started=() # process ids
 
+# Some scripts lower the limit of open files. So they close the descriptors that their caller left open; bash has the
+# script itself at 255.
+for descriptor in /proc/self/fd/*; do
+	descriptor=${descriptor##*/}
+	if [ "$descriptor" -gt 2 ] && [ "$descriptor" -ne 255 ]; then eval "exec $descriptor>&-"; fi
+done
+
 finish() {
 	local status=$? pid # the status first: each command replaces it
 	for pid in "${started[@]}"; do

@@ -372,17 +372,26 @@ def test_tables_without_rows(tmp_path):
 
 
 def test_masks_and_categories_of_edges(tmp_path):
-    edges = pa.table({"src": [0, 1, 2], "dst": [1, 2, 0], "split": ["val", None, "train"], "good": [True, False, True],
-                      "kind": ["b", "a", "b"]})
+    """In the order of the graph's edges, whose permutation is not its own inverse."""
+    draw = np.random.default_rng(5)
+    edges = pd.DataFrame({"src": draw.integers(0, 12, 60), "dst": draw.integers(0, 12, 60),
+                          "split": draw.choice(["val", "train", "test", None], 60),
+                          "good": draw.integers(0, 2, 60) == 1, "kind": draw.choice(["b", "a", "c"], 60)})
+    kinds = {"a": 0, "b": 1, "c": 2}
     tables = graphwire.from_tables(edges, masks=["split", "good"], categories=["kind"])
     with partition(tables, tmp_path / "g") as graph:
-        rows = graph.original_ids(np.arange(3), etype="_E")
+        rows = graph.original_ids(np.arange(60), etype="_E")
+        assert sorted(rows) == list(range(60)) and not np.array_equal(rows[rows], np.arange(60))
+        there = edges.iloc[rows]
+        for end, nodes in zip(("src", "dst"), graph.find_edges(np.arange(60))):
+            assert graph.original_ids(nodes).tolist() == there[end].tolist()
 
         def of(name):
             return graph.feature(name, etype="_E")[:].tolist()
 
-        assert of("train_mask") == [row == 2 for row in rows] and of("val_mask") == [row == 0 for row in rows]
-        assert of("good") == [row != 1 for row in rows] and of("kind") == [int(row != 1) for row in rows]
+        for name in ("train", "val", "test"):
+            assert of(f"{name}_mask") == (there["split"] == name).tolist()
+        assert of("good") == there["good"].tolist() and of("kind") == there["kind"].map(kinds).tolist()
 
 
 def test_lists_of_files_are_one_table(tmp_path):

@@ -38,6 +38,23 @@ def test_rows_are_what_was_written(graph, dtype):
     assert tensor[4].tolist() == [0, 1, 0]
 
 
+def test_an_integer_index_is_torchs(graph):
+    tensor = graph.create_tensor("some", (20, 3))
+    expected = tensor[:] = torch.arange(60.).reshape(20, 3)
+    for index in range(-22, 22):
+        try:
+            row = expected[index]
+        except IndexError:
+            with pytest.raises(IndexError):
+                tensor[index]
+            with pytest.raises(IndexError):
+                tensor[index] = torch.zeros(3)
+            continue
+        assert torch.equal(tensor[index], row) and torch.equal(tensor[index, 1:], row[1:])
+        tensor[index] = expected[index] = -row - 1
+    assert torch.equal(tensor[:], expected)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool"])
 def test_rows_into_memory_that_is_there(graph, dtype):
     tensor = graph.create_tensor("some", (100, 3), dtype)

@@ -1,6 +1,6 @@
 /* From original ids to nodes: against a plain search, for numbers that are dense, sparse and repeated, and for texts;
- * in 1, 2, 3 and 8 parts, some of them empty; written by any number of threads in any number of ranges; with memory
- * short. */
+ * in 1, 2, 3 and 8 parts, some of them empty; in buckets of any length; written by any number of threads in any number
+ * of ranges; with memory short. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -216,6 +216,90 @@ static void ids_in_are_ids_out(void **state)
 	}
 }
 
+/* An index in memory: entries of any number in each bucket, sorted, most keys repeated. */
+struct lists {
+	struct gw_id_index index;
+	uint64_t *entries; /* [index.rows][words + 1] */
+	uint32_t *buckets; /* [index.bucket_count + 1] */
+};
+
+static int compare_keys(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+	for (int w = 0; w < 3; w++) { /* a number's entry is {key, node} and a zero */
+		if (x[w] != y[w])
+			return x[w] < y[w] ? -1 : 1;
+	}
+	return 0;
+}
+
+/* Keys of a graph of one part, from few values, so that a bucket has long runs of one key. */
+static void lists_begin(struct lists *lists, uint32_t words, uint64_t rows, uint64_t buckets, uint64_t seed)
+{
+	uint64_t(*sorted)[3] = calloc(rows + 1, sizeof(*sorted));
+	*lists = (struct lists){.entries = calloc(rows + 1, (words + 1) * sizeof(uint64_t)),
+				.buckets = calloc(buckets + 1, sizeof(uint32_t))};
+	for (uint64_t i = 0; i < rows; i++) {
+		uint64_t value = gw_mix64(seed + i) % (rows * 2 / 3 + 1);
+		sorted[i][0] = gw_mix64(words == 2 ? value / 2 : value); /* two keys have one first word */
+		sorted[i][1] = words == 2 ? gw_mix64(value + 1) : i;
+		sorted[i][2] = words == 2 ? i : 0;
+	}
+	qsort(sorted, rows, sizeof(*sorted), compare_keys);
+	for (uint64_t i = 0; i < rows; i++) {
+		memcpy(lists->entries + i * (words + 1), sorted[i], (words + 1) * sizeof(uint64_t));
+		for (uint64_t b = gw_id_key_bucket(sorted[i][0], 1, buckets) + 1; b <= buckets; b++)
+			lists->buckets[b]++;
+	}
+	lists->index = (struct gw_id_index){.form = words == 2 ? GW_IDS_TEXTS : GW_IDS_NUMBERS,
+					    .entries = lists->entries,
+					    .rows = rows,
+					    .buckets = lists->buckets,
+					    .bucket_bytes = 4,
+					    .bucket_count = buckets,
+					    .words = words,
+					    .parts = 1};
+	free(sorted);
+}
+
+static uint64_t search_entries(const struct lists *lists, const uint64_t *key)
+{
+	uint32_t words = lists->index.words;
+	uint64_t found = GW_ID_MISSING;
+	for (uint64_t i = 0; i < lists->index.rows; i++) {
+		const uint64_t *entry = lists->entries + i * (words + 1);
+		if (memcmp(entry, key, words * sizeof(*key)) != 0)
+			continue;
+		if (found != GW_ID_MISSING)
+			return found | GW_ID_SHARED;
+		found = entry[words];
+	}
+	return found;
+}
+
+/* Every key of a bucket, the first and the last one too, and keys beside it; alone and shared. */
+static void every_place_of_a_bucket_is_found(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 240; i++) {
+		struct lists lists;
+		uint32_t words = 1 + i % 2;
+		uint64_t rows = i / 2, nodes[130], keys[260], expected[130];
+		lists_begin(&lists, words, rows, 1 + gw_mix64(i) % 4, i);
+		for (uint64_t k = 0; k < rows + 10; k++) {
+			uint64_t *key = keys + k * words, near = k < rows ? 0 : 1 + k % 2 * (UINT64_MAX - 1);
+			const uint64_t *entry = lists.entries + k % (rows ? rows : 1) * (words + 1);
+			memcpy(key, entry, words * sizeof(*key));
+			key[words - 1] += near; /* the next number, or the one before */
+			expected[k] = search_entries(&lists, key);
+		}
+		assert_int_equal(gw_id_index_look_up(&lists.index, keys, rows + 10, nodes), GW_OK);
+		assert_memory_equal(nodes, expected, (rows + 10) * sizeof(*nodes));
+		free(lists.entries);
+		free(lists.buckets);
+	}
+}
+
 /* Threads and ranges change nothing. More nodes than one chunk, so that threads meet. */
 static void any_way_of_writing_gives_the_same_files(void **state)
 {
@@ -327,6 +411,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ids_in_are_ids_out),
+		cmocka_unit_test(every_place_of_a_bucket_is_found),
 		cmocka_unit_test(any_way_of_writing_gives_the_same_files),
 		cmocka_unit_test(older_names_stay_features),
 		cmocka_unit_test(wrong_shapes_are_refused),

@@ -12,6 +12,7 @@
 
 #include "core/rows/store_private.h"
 #include "tensors/table.h"
+#include "tensors/table_private.h"
 #include "test/support/graph_fixture.h"
 #include "test/support/must.h"
 #include "test/support/part_files.h"
@@ -356,6 +357,42 @@ static void a_restored_copy_has_no_source(void **state)
 	desk_end(&desk);
 }
 
+/* Another tensor has the slot of one that is deleted: a client that still names the old one learns that it is gone. */
+static void an_old_epoch_in_the_same_slot_is_gone(void **state)
+{
+	(void)state;
+	struct desk desk;
+	struct gw_tensor_create_call call = call_of(0);
+	struct gw_tensor_state old, tensor;
+	struct gw_shard *shard;
+	uint32_t count;
+	desk_begin(&desk);
+	desk_serve(&desk);
+	call.plan.shape[0] = 1;
+	must(make_and_leave(&desk, &call, &old));
+	do {
+		must(gw_tensor_table_delete(desk.table, "", "t0", 0, &count));
+		must(make_and_leave(&desk, &call, &tensor));
+	} while (tensor.epoch % GW_TABLE_SLOTS != old.epoch % GW_TABLE_SLOTS);
+	assert_true(tensor.epoch != old.epoch);
+	while (gw_tensor_table_find(desk.table, tensor.epoch, &shard) != GW_OK)
+		sched_yield();
+	assert_int_equal(shard->epoch, tensor.epoch);
+	gw_shard_unref(desk.table, shard);
+	const uint64_t others[] = {old.epoch, tensor.epoch + GW_TABLE_SLOTS, tensor.epoch - GW_TABLE_SLOTS,
+				   tensor.epoch % GW_TABLE_SLOTS};
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		assert_int_equal(gw_tensor_table_find(desk.table, others[i], &shard), GW_NOT_FOUND);
+		assert_null(shard);
+	}
+	/* Those look-ups have kept no user: memory is free once the table's thread leaves the tensor. */
+	must(gw_tensor_table_delete(desk.table, "", "t0", 0, &count));
+	while (gw_tensor_table_bytes(desk.table) > 0)
+		sched_yield();
+	desk_close(&desk);
+	desk_end(&desk);
+}
+
 static void a_table_without_tensors_stops(void **state)
 {
 	(void)state;
@@ -375,6 +412,7 @@ int main(void)
 		cmocka_unit_test(a_table_without_tensors_stops),
 		cmocka_unit_test(nothing_waits_for_a_tensor_that_is_filled),
 		cmocka_unit_test(a_deleted_tensor_gets_no_state),
+		cmocka_unit_test(an_old_epoch_in_the_same_slot_is_gone),
 		cmocka_unit_test(a_job_too_many_leaves_no_tensor),
 		cmocka_unit_test(a_restored_copy_has_no_source),
 		cmocka_unit_test(jobs_without_tensors_take_no_place),
