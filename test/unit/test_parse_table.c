@@ -291,8 +291,8 @@ static void columns_of_every_kind(void **state)
 		{.index = 4, .kind = GW_COLUMN_INT, .what = "count", .values = counts},
 		{.index = 0, .kind = GW_COLUMN_ID, .what = "id", .values = ids},
 		{.index = 1, .kind = GW_COLUMN_TEXT, .what = "name", .values = names},
-		{.index = 2, .kind = GW_COLUMN_FIXED, .digits = 2, .what = "time", .values = times},
-		{.index = 3, .kind = GW_COLUMN_REAL, .what = "score", .values = scores},
+		{.index = 2, .kind = GW_COLUMN_FIXED, .digits = 2, .cut = true, .what = "time", .values = times},
+		{.index = 3, .kind = GW_COLUMN_FLOAT, .what = "score", .values = scores},
 	};
 	assert_int_equal(gw_table_read(&table, columns, 5, 1), GW_OK);
 	assert_int_equal(ids[0], 7);
@@ -300,7 +300,7 @@ static void columns_of_every_kind(void **state)
 	assert_int_equal(counts[1], 4);
 	assert_int_equal(times[0], 1234);
 	assert_int_equal(times[1], -150);
-	assert_true(scores[0] == 0.1 && scores[1] == 1000);
+	assert_true(scores[0] == (double)0.1f && scores[1] == 1000);
 	struct gw_text_span span = gw_text_span(data, names[0]);
 	assert_true(span.escaped);
 	assert_int_equal(span.bytes, strlen("Smith, \"\"J\"\""));

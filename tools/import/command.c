@@ -134,6 +134,16 @@ static gw_status take_no_header(void *input, char *text)
 	return GW_OK;
 }
 
+static gw_status take_time_digits(void *input, char *text)
+{
+	struct gw_import_options *options = &((struct import_arguments *)input)->import;
+	uint64_t digits = 0;
+	gw_status status = gw_parse_u64(text, 0, 9, &digits);
+	options->time_digits = (uint32_t)digits;
+	options->time_digits_given = true;
+	return status;
+}
+
 static gw_status take_comments(void *input, char *text)
 {
 	struct import_arguments *a = input;
@@ -203,9 +213,14 @@ static const struct gw_option table[] = {
 	 GW_OPTION_TEXT(A, import.rel_column)},
 	{"time", "COLUMN", "edge feature \"time\", int64; lists are sorted by it", 2,
 	 GW_OPTION_TEXT(A, import.time_column)},
-	{"time-digits", "N", "decimal digits of the time to keep: 3 turns seconds into milliseconds (default 0)", 2,
-	 GW_OPTION_NUMBER(A, import.time_digits, 0, 9)},
-	{"edge-column", "NAME=COLUMN", "another edge feature, float32", 2, GW_OPTION_CALL(take_edge_column)},
+	{"time-digits", "N",
+	 "decimal digits of the time to keep, the others are dropped: 3 turns seconds into milliseconds (default: "
+	 "whole "
+	 "numbers; another time is refused)",
+	 2, GW_OPTION_CALL(take_time_digits)},
+	{"edge-column", "NAME=COLUMN",
+	 "another edge feature, float32; int64 if float32 does not hold its values and all are whole", 2,
+	 GW_OPTION_CALL(take_edge_column)},
 	{.help = "Ids:", .group = 3},
 	{"ids", "KIND", "auto, dense (keep numbers), compact (renumber numbers) or text", 3,
 	 GW_OPTION_CHOICE(A, import.ids, id_kinds)},
@@ -241,14 +256,18 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(take_node_table)},
 	{"id-column", "[TYPE=]COLUMN", "name, or number from 1 (default: the column named id, node_id or TYPE)", 5,
 	 GW_OPTION_CALL(take_id_column)},
-	{"node-column", "[TYPE:]NAME=COLUMN[,COLUMN...]", "feature, float32; several columns are joined to one row", 5,
-	 GW_OPTION_CALL(take_node_column)},
+	{"node-column", "[TYPE:]NAME=COLUMN[,COLUMN...]",
+	 "feature, float32; int64 if float32 does not hold its values and all are whole; several columns are joined to "
+	 "one row",
+	 5, GW_OPTION_CALL(take_node_column)},
 	{"label-column", "[TYPE=]COLUMN",
-	 "feature \"label\", int64; words are numbered in their order, and \"label.names\" has them", 5,
-	 GW_OPTION_CALL(take_label_column)},
+	 "feature \"label\": int64 of whole numbers, such as 1 and 2.0, float32 of others; words are numbered in their "
+	 "order, and \"label.names\" has them",
+	 5, GW_OPTION_CALL(take_label_column)},
 	{"mask-column", "[TYPE=]COLUMN",
-	 "0 and 1: a mask with the column's name; train, val, test and none: train_mask, val_mask and test_mask", 5,
-	 GW_OPTION_CALL(take_mask_column)},
+	 "0 and 1: a mask with the column's name; train, val, test, and none or nothing: train_mask, val_mask and "
+	 "test_mask",
+	 5, GW_OPTION_CALL(take_mask_column)},
 	{.help = "Structure:", .group = 6},
 	{"undirected", NULL, "store every edge in both directions", 6, GW_OPTION_FLAG(A, import.undirected)},
 	{"reverse", NULL, "add DST:rev_REL:SRC for every edge type", 6, GW_OPTION_FLAG(A, import.reverse)},

@@ -54,6 +54,7 @@ struct gw_import_options {
 	struct gw_table_format text;
 	const char *src_column, *dst_column, *rel_column, *time_column; /* names or numbers, or NULL */
 	uint32_t time_digits;
+	bool time_digits_given; /* further digits are dropped; else they must be zeros */
 	bool undirected, reverse, transpose;
 	bool edge_ids; /* store orig_id also for edges without data */
 	const char *out;
@@ -100,7 +101,9 @@ struct gw_import_file {
 struct gw_import_column {
 	char name[GW_NAME_MAX + 1];
 	const char *column;
-	void *values; /* [rows] 8 bytes each when read; float32 afterwards */
+	void *values;             /* [rows] 8 bytes each when read; dtype afterwards */
+	enum gw_column_kind kind; /* that was read */
+	gw_dtype dtype;
 	bool weight;
 };
 

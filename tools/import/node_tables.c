@@ -72,11 +72,12 @@ static gw_status open_table(struct gw_import *im, struct gw_import_space *space)
 }
 
 gw_status gw_import_table_texts(struct gw_import *im, const struct gw_import_space *space, uint32_t column,
-				const char *what, uint64_t **out)
+				const char *what, bool may_be_empty, uint64_t **out)
 {
 	gw_status status = GW_OK;
 	*out = gw_import_take(im, space->list_table.rows, 8, &status);
-	struct gw_table_column read = {.index = column, .kind = GW_COLUMN_TEXT, .what = what, .values = *out};
+	struct gw_table_column read = {
+		.index = column, .kind = GW_COLUMN_TEXT, .what = what, .values = *out, .may_be_empty = may_be_empty};
 	return status != GW_OK ? status : gw_table_read(&space->list_table, &read, 1, im->threads);
 }
 
@@ -99,7 +100,7 @@ static gw_status open_ids(struct gw_import *im, struct gw_import_space *space)
 	if (status == GW_OK)
 		status = find_id_column(space, &column);
 	if (status == GW_OK)
-		status = gw_import_table_texts(im, space, column, "id", &texts);
+		status = gw_import_table_texts(im, space, column, "id", false, &texts);
 	if (status != GW_OK)
 		return status;
 	space->list = texts;

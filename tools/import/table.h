@@ -42,19 +42,22 @@ static inline struct gw_text_span gw_text_span(const char *data, uint64_t ref)
 
 enum gw_column_kind {
 	GW_COLUMN_ID,    /* uint64_t below 2^63 - 1 */
-	GW_COLUMN_INT,   /* int64_t */
-	GW_COLUMN_FIXED, /* int64_t: the number times 10^digits, further digits dropped (towards zero) */
-	GW_COLUMN_REAL,  /* double */
+	GW_COLUMN_INT,   /* int64_t, of a sign and digits */
+	GW_COLUMN_WHOLE, /* int64_t, of any form: 10.0, 1e1 */
+	GW_COLUMN_FIXED, /* int64_t: the number times 10^digits */
+	GW_COLUMN_FLOAT, /* float32 as a double, by gw_scan_float */
 	GW_COLUMN_TEXT,  /* gw_text_ref */
 };
 
 struct gw_table_column {
 	uint32_t index; /* from 0 */
 	enum gw_column_kind kind;
-	uint32_t digits;  /* GW_COLUMN_FIXED: 0 to 9 */
-	const char *what; /* for error texts: "source id" */
-	void *values;     /* value of row r at values[r * stride], 8 bytes each */
-	uint64_t stride;  /* 0 means 1 */
+	uint32_t digits;   /* GW_COLUMN_FIXED: 0 to 9; */
+	bool cut;          /* ... further digits are dropped (towards zero); else they must be zeros */
+	bool may_be_empty; /* GW_COLUMN_TEXT */
+	const char *what;  /* for error texts: "source id" */
+	void *values;      /* value of row r at values[r * stride], 8 bytes each */
+	uint64_t stride;   /* 0 means 1 */
 };
 
 struct gw_table_chunk {
@@ -104,8 +107,8 @@ gw_status gw_table_scan(const struct gw_text *text, const struct gw_table_format
 			struct gw_table *out);
 void gw_table_close(struct gw_table *table);
 
-/* Reads columns of all rows; each index occurs at most once. GW_FORMAT or GW_RANGE names the input, line, column and
- * the text there. */
+/* Reads columns of all rows; each index occurs at most once. Errors name the input, line, column and the text there:
+ * GW_FORMAT for what is no number of the kind, GW_RANGE for an id or a float that its type does not hold. */
 gw_status gw_table_read(const struct gw_table *table, const struct gw_table_column *columns, uint32_t count,
 			unsigned threads);
 

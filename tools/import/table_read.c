@@ -89,10 +89,11 @@ static const char *kind_text(enum gw_column_kind kind)
 	case GW_COLUMN_ID:
 		return "a whole number from 0 (for names: --ids text)";
 	case GW_COLUMN_INT:
-		return "a whole number";
+	case GW_COLUMN_WHOLE:
+		return "a whole number of 64 bits";
 	case GW_COLUMN_FIXED:
 		return "a plain decimal number";
-	case GW_COLUMN_REAL:
+	case GW_COLUMN_FLOAT:
 		return "a number";
 	case GW_COLUMN_TEXT:
 		break;
@@ -118,6 +119,41 @@ static bool is_digits(struct gw_text_span field)
 	return digits == field.bytes;
 }
 
+static const char *float_text(enum gw_float_fault fault)
+{
+	switch (fault) {
+	case GW_FLOAT_MISSING:
+		return "missing: fill it in, or leave out the row";
+	case GW_FLOAT_LARGE:
+		return "too large: it would become inf in float32";
+	case GW_FLOAT_SMALL:
+		return "too small: it would become 0 in float32";
+	case GW_FLOAT_COARSE:
+		return "not exact in float32, which holds all whole numbers up to 2^24 only: pass the column as an "
+		       "array of another dtype";
+	case GW_FLOAT_FITS:
+		break;
+	}
+	return NULL;
+}
+
+/* Why a number is not the column's; NULL if the field is no number. */
+static const char *range_text(const struct gw_table_column *column, struct gw_text_span field)
+{
+	enum gw_float_fault fault = GW_FLOAT_FITS;
+	const char *end = field.at + field.bytes;
+	float value;
+	int64_t whole;
+	if (column->kind == GW_COLUMN_ID)
+		return is_digits(field) ? "too large: ids are below 2^63 - 1" : NULL;
+	if (column->kind == GW_COLUMN_FLOAT && !gw_scan_float(field.at, end, &value, &fault))
+		return float_text(fault);
+	if (column->kind == GW_COLUMN_FIXED && !column->cut &&
+	    gw_scan_fixed(field.at, end, column->digits, true, &whole) == end)
+		return "a number with further digits: --time-digits says how many to keep";
+	return NULL;
+}
+
 static gw_status fail_field(const struct reading *reading, uint64_t line, const struct gw_table_column *column,
 			    struct gw_text_span field)
 {
@@ -126,9 +162,10 @@ static gw_status fail_field(const struct reading *reading, uint64_t line, const 
 	if (field.bytes == 0)
 		return gw_fail(GW_FORMAT, "%s, line %llu, column %u: the %s is empty", name, (unsigned long long)line,
 			       column->index + 1, column->what);
-	if (column->kind == GW_COLUMN_ID && is_digits(field))
-		return gw_fail(GW_RANGE, "%s, line %llu, column %u: \"%s\" as %s is too large: ids are below 2^63 - 1",
-			       name, (unsigned long long)line, column->index + 1, printable(field, text), column->what);
+	const char *range = range_text(column, field);
+	if (range)
+		return gw_fail(GW_RANGE, "%s, line %llu, column %u: \"%s\" as %s is %s", name, (unsigned long long)line,
+			       column->index + 1, printable(field, text), column->what, range);
 	return gw_fail(GW_FORMAT, "%s, line %llu, column %u: \"%s\" as %s is not %s", name, (unsigned long long)line,
 		       column->index + 1, printable(field, text), column->what, kind_text(column->kind));
 }
@@ -147,22 +184,26 @@ static bool store(const struct gw_text *text, const struct gw_table_column *colu
 	const char *end = field.at + field.bytes, *stop = NULL;
 	uint64_t *place = (uint64_t *)column->values + row * (column->stride ? column->stride : 1);
 	int64_t whole;
-	double real;
+	float single;
+	enum gw_float_fault fault;
 	switch (column->kind) {
 	case GW_COLUMN_ID:
 		stop = gw_scan_id(field.at, end, place);
 		break;
 	case GW_COLUMN_INT:
+	case GW_COLUMN_WHOLE:
 	case GW_COLUMN_FIXED:
 		stop = column->kind == GW_COLUMN_INT ? gw_scan_int(field.at, end, &whole)
-						     : gw_scan_fixed(field.at, end, column->digits, &whole);
+		       : column->kind == GW_COLUMN_WHOLE
+			       ? gw_scan_whole(field.at, end, &whole)
+			       : gw_scan_fixed(field.at, end, column->digits, column->cut, &whole);
 		if (stop)
 			*place = (uint64_t)whole;
 		break;
-	case GW_COLUMN_REAL:
-		stop = gw_scan_real(field.at, end, &real);
+	case GW_COLUMN_FLOAT:
+		stop = gw_scan_float(field.at, end, &single, &fault);
 		if (stop)
-			memcpy(place, &real, sizeof(real));
+			memcpy(place, &(double){(double)single}, sizeof(double));
 		break;
 	case GW_COLUMN_TEXT:
 		if (field.bytes > GW_TABLE_FIELD_MAX)
@@ -171,7 +212,7 @@ static bool store(const struct gw_text *text, const struct gw_table_column *colu
 		stop = end;
 		break;
 	}
-	return field.bytes > 0 && stop == end;
+	return (field.bytes > 0 || column->may_be_empty) && stop == end;
 }
 
 /* Whether the rest of a line has more than blanks. */
