@@ -48,7 +48,7 @@ def _add_matrix(arrays: Arrays, etype: Canonical, matrix: Any) -> None:
     for ntype, count in ((etype[0], rows), (etype[2], columns)):
         arrays.counts[ntype] = max(arrays.counts[ntype], count)
     if not np.all(coo.data == 1):
-        arrays.add_columns({}, {etype: {"weight": np.asarray(coo.data, np.float32)}})
+        arrays.add_columns({}, {etype: {"weight": coo.data}})
 
 
 def _of_matrix(matrix: Any) -> Arrays:
@@ -109,7 +109,7 @@ def _of_networkx(graph: Any) -> Arrays:
             raise ValueError("labels of two nodes are the same text: relabel the nodes")
         arrays.ids["_N"] = np.array([*names, None], object)[:-1]
     elif nodes != list(range(len(nodes))):
-        arrays.ids["_N"] = np.array(nodes, np.int64)
+        arrays.ids["_N"] = _rows.ids(nodes, "labels of the nodes")
     arrays.add_columns({"_N": _rows_of(arrays, [data for _, data in graph.nodes(data=True)], "the nodes", True)},
                        {HOMOGENEOUS: features})
     return arrays

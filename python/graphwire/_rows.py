@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from graphwire import _narrow
+
 BFLOAT16 = np.dtype("V2")
 
 
@@ -41,6 +43,10 @@ def _missing(value: Any) -> bool:
         isinstance(value, float) and value != value)
 
 
+def _are_numbers(kinds: set[type]) -> bool:
+    return all(issubclass(kind, (int, float, np.integer, np.floating)) and kind is not bool for kind in kinds)
+
+
 def _of_objects(values: np.ndarray, what: str) -> np.ndarray:
     """Objects of one kind as an array of numbers or of text."""
     flat = values.reshape(-1)
@@ -53,11 +59,25 @@ def _of_objects(values: np.ndarray, what: str) -> np.ndarray:
         return values
     if all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
         return values.astype(np.bool_)
-    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
-        return np.array(flat.tolist()).reshape(values.shape)
-    if all(issubclass(kind, (int, float, np.integer, np.floating)) and kind is not bool for kind in kinds):
-        return values.astype(np.float64)
+    if _are_numbers(kinds):
+        return _narrow.numbers_of(flat.tolist(), lambda place, value: ValueError(
+            f"{what}: row {place // max(1, flat.size // max(1, len(values)))} is {value}, which no type holds that "
+            "holds the other values")).reshape(values.shape)
     raise TypeError(f"{what}: rows are numbers or text, not {', '.join(sorted(kind.__name__ for kind in kinds))}")
+
+
+def _unrounded(values: Any, found: np.ndarray, what: str) -> np.ndarray:
+    """Numbers of a list or of a frame, which NumPy has made float64 of, and so may have rounded integers. Raises
+    ValueError for an integer that float64 does not hold."""
+    columns = values.get_columns() if hasattr(values, "get_columns") else [
+        column for _, column in values.items()] if hasattr(values, "iloc") else getattr(values, "columns", None)
+    if columns is not None and found.ndim == 2:
+        def error(row: int, value: Any) -> ValueError:
+            return ValueError(f"{what}: row {row} is {value}, which no type holds that holds the other columns")
+
+        return _narrow.joined([array(column, what) for column in columns], [error] * len(columns))
+    given = np.array(values, object)
+    return _of_objects(given, what) if _are_numbers({type(one) for one in given.reshape(-1)}) else found
 
 
 def is_text(values: np.ndarray) -> bool:
@@ -81,6 +101,8 @@ def array(values: Any, what: str) -> np.ndarray:
         return found.view(BFLOAT16)
     if found.dtype.kind in "UTS":  # of a list, NumPy makes text of numbers too
         found = found.astype(object) if hasattr(values, "dtype") else np.array(values, object)
+    if found.dtype == np.float64 and not hasattr(values, "dtype") and np.any(np.abs(found) >= 2**53):
+        return _unrounded(values, found, what)
     if found.dtype.kind == "O":
         return _of_objects(found, what) if found.size else found
     if found.dtype.kind in "mM":

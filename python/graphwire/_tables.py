@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Optional
 
-from graphwire._columns import Where, arrow
+from graphwire._columns import Where, arrow, text_faults
 from graphwire._keywords import suggestion
 
 BATCH_ROWS = 1 << 17
@@ -237,10 +237,16 @@ class _Csv(_Files):
         pa = arrow()
         possible = {name: [pa.int64()] if name in ids else [pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us")]
                     for name in columns}
-        for _, batch in self._batches(dict.fromkeys(columns, pa.string())):
+        faults: dict[str, str] = {}
+        for where, batch in self._batches(dict.fromkeys(columns, pa.string())):
             for name, kinds in possible.items():
                 values = batch.column(name).drop_null()
                 possible[name] = [kind for kind in kinds if _casts(values, kind, name in ids)]
+                if name not in faults and pa.float64() in possible[name]:
+                    faults.update(text_faults(batch.column(name), pa.int64() in possible[name], name, where))
+        for name, fault in faults.items():
+            if possible[name] and possible[name][0] == pa.float64():
+                raise ValueError(fault)
         return {name: kinds[0] if kinds else pa.string() for name, kinds in possible.items()}
 
     def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:

@@ -22,8 +22,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from graphwire import _columns, _npy, _tables
 from graphwire._keywords import keywords
 
@@ -51,8 +49,7 @@ def _write_chunk(path: Path, out: Path) -> None:
     names = [name for name in table.names if not re.fullmatch(r"__index_level_\d+__", name)]
     shape, rows = _row_shape(table), _npy.Rows(out)
     for where, batch in table.read(table.types(names, ())):
-        parts = [_columns.rows(batch.column(name), name, where) for name in names]
-        joined = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+        joined = _columns.joined({name: _columns.rows(batch.column(name), name, where) for name in names}, where)
         try:
             rows.append(joined if shape is None else joined.reshape(len(joined), *shape))
         except ValueError:

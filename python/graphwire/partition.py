@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from graphwire import _checks, _progress, _rows
-from graphwire._escape import escaped_names, escaped_type
+from graphwire._escape import escaped, escaped_names, escaped_type
 from graphwire._graph_arrays import Arrays
 from graphwire._graphs import arrays_of
 from graphwire._keywords import keywords
@@ -331,7 +331,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
         for ntype, numbers in classes.items():
             file = folder / f"classes-{len(flags)}.npy"
             np.save(file, numbers)
-            flags.append(f"--balance-nodes={ntype}={file}")
+            flags.append(f"--balance-nodes={escaped(ntype)}={file}")
             names[str(file)] = f"balance_nodes of {ntype}"
         if trainers > 1:
             flags += ["--num-trainers-per-machine", str(trainers)]

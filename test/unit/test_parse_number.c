@@ -343,6 +343,7 @@ static void floats_that_do_not_fit(void **state)
 		     {"-0", GW_FLOAT_FITS},
 		     {"16777216", GW_FLOAT_FITS},
 		     {"16777217", GW_FLOAT_COARSE},
+		     {"16777216.0000000000000001", GW_FLOAT_COARSE},
 		     {"-16777217.0", GW_FLOAT_COARSE},
 		     {"16777216.5", GW_FLOAT_COARSE},
 		     {"00016777218", GW_FLOAT_FITS},

@@ -238,7 +238,7 @@ static enum gw_float_fault narrow_real(const char *p, const char *stop, double r
 		return GW_FLOAT_LARGE;
 	if (fpclassify(*value) == FP_ZERO && is_nonzero(p, stop))
 		return GW_FLOAT_SMALL;
-	if (fabs(real) > COARSE_FROM && !has_exponent(p, stop) && !is_exactly(p, stop, *value))
+	if (fabs(real) >= COARSE_FROM && !has_exponent(p, stop) && !is_exactly(p, stop, *value))
 		return GW_FLOAT_COARSE;
 	return GW_FLOAT_FITS;
 }

@@ -37,6 +37,7 @@ static gw_status number_table_read_as(void *context, enum gw_column_kind kind)
 	for (uint32_t i = 0; i < r->out->columns; i++)
 		r->columns[i] = (struct gw_table_column){.index = i,
 							 .kind = kind,
+							 .nan = true,
 							 .what = "value",
 							 .values = (uint64_t *)r->out->values + i,
 							 .stride = r->out->columns};

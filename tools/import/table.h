@@ -55,6 +55,7 @@ struct gw_table_column {
 	uint32_t digits;   /* GW_COLUMN_FIXED: 0 to 9; */
 	bool cut;          /* ... further digits are dropped (towards zero); else they must be zeros */
 	bool may_be_empty; /* GW_COLUMN_TEXT */
+	bool nan;          /* GW_COLUMN_FLOAT: nan is a number, and not a missing one */
 	const char *what;  /* for error texts: "source id" */
 	void *values;      /* value of row r at values[r * stride], 8 bytes each */
 	uint64_t stride;   /* 0 means 1 */

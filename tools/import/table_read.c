@@ -142,11 +142,13 @@ static const char *range_text(const struct gw_table_column *column, struct gw_te
 {
 	enum gw_float_fault fault = GW_FLOAT_FITS;
 	const char *end = field.at + field.bytes;
+	double real;
 	float value;
 	int64_t whole;
 	if (column->kind == GW_COLUMN_ID)
 		return is_digits(field) ? "too large: ids are below 2^63 - 1" : NULL;
-	if (column->kind == GW_COLUMN_FLOAT && !gw_scan_float(field.at, end, &value, &fault))
+	if (column->kind == GW_COLUMN_FLOAT && gw_scan_real(field.at, end, &real) == end &&
+	    !gw_scan_float(field.at, end, &value, &fault))
 		return float_text(fault);
 	if (column->kind == GW_COLUMN_FIXED && !column->cut &&
 	    gw_scan_fixed(field.at, end, column->digits, true, &whole) == end)
@@ -184,6 +186,7 @@ static bool store(const struct gw_text *text, const struct gw_table_column *colu
 	const char *end = field.at + field.bytes, *stop = NULL;
 	uint64_t *place = (uint64_t *)column->values + row * (column->stride ? column->stride : 1);
 	int64_t whole;
+	double real;
 	float single;
 	enum gw_float_fault fault;
 	switch (column->kind) {
@@ -203,7 +206,11 @@ static bool store(const struct gw_text *text, const struct gw_table_column *colu
 	case GW_COLUMN_FLOAT:
 		stop = gw_scan_float(field.at, end, &single, &fault);
 		if (stop)
-			memcpy(place, &(double){(double)single}, sizeof(double));
+			real = (double)single;
+		else if (fault == GW_FLOAT_MISSING && column->nan)
+			stop = gw_scan_real(field.at, end, &real);
+		if (stop)
+			memcpy(place, &real, sizeof(real));
 		break;
 	case GW_COLUMN_TEXT:
 		if (field.bytes > GW_TABLE_FIELD_MAX)

@@ -235,14 +235,14 @@ class _Reader:
             names[word] = len(names)
         return names[word]
 
-    def _triples(self, columns: list[list[int]], importance: list[float]) -> Triples:
+    def _triples(self, columns: list[list[int]], importance: list[np.float32]) -> Triples:
         head, relation, tail = (np.array(column, dtype=np.int64) for column in columns)
         return Triples(head, relation, tail, np.array(importance, dtype=np.float32) if self.importance else None)
 
     def blocks(self, path: Path) -> Iterator[Triples]:
         """Yields blocks of at most BLOCK triples. Raises DataError for a file without triples."""
         columns: list[list[int]] = [[], [], []]
-        importance: list[float] = []
+        importance: list[np.float32] = []
         first = True
         width = 4 if self.importance else 3
         for number, words in _lines(path, self.delimiter):
@@ -254,9 +254,10 @@ class _Reader:
                         "entity", "relation", "entity")):
                     out.append(self._number(names, count, words[at], what))
                 if self.importance:
-                    importance.append(float(words[3]))
+                    with np.errstate(over="ignore"):
+                        importance.append(np.float32(words[3]))
                     if not 0 < importance[-1] < float("inf"):
-                        raise DataError(f"an importance must be above 0, not {words[3]}")
+                        raise DataError(f"an importance must be above 0 and finite in float32, not {words[3]}")
             except ValueError as error:
                 raise DataError(f"{path}: line {number}: {error}") from error
             if len(columns[0]) == BLOCK:
