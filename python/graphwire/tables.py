@@ -205,20 +205,20 @@ def from_tables(edges: Any, nodes: Any = None, *, id: Any = None, src: Any = Non
         and dst, or the only two columns.
     features: columns of numbers, or of lists of numbers of one length, in their own type: [column, …] or {feature:
         column, or columns that are joined}. labels: a column, which becomes the feature "label": integers become int64,
-        text becomes categories. masks: columns of bools, 0 and 1; or of the words train, val, test, which become
-        train_mask, val_mask and test_mask. text: columns of text, for nodes. categories: columns of text or integers,
-        which become numbers in the order of the sorted values. Each is for all tables that have the columns, or
-        {type: …}.
+        also those that are written as floats; text becomes categories. masks: columns of bools, 0 and 1; or of the
+        words train, val, test, which become train_mask, val_mask and test_mask. text: columns of text, for nodes.
+        categories: columns of text or integers, which become numbers in the order of the sorted values. Each is for all
+        tables that have the columns, or {type: …}.
     time: a column of the edges, a name or {edge type: name}, which becomes the feature "time", int64; the edges of a
-        node are sorted by it. Timestamps become microseconds since 1970.
+        node are sorted by it. Timestamps become microseconds since 1970, exactly.
 
     Ids are integers or text. Those of a node table are numbered in the order of its rows; text ids of a type without a
     table in the order of their first appearance. Both are kept as orig_id: graph.ids_of finds nodes by them. Other
     integers keep their value, unless most numbers are unused, as in partition_graph.
 
     partition_graph reads the tables, a batch at a time; this call only checks the columns. A stream of Arrow can be
-    read once. Missing values (null, NaN), an id of two rows and an edge whose end is in no row of the node table are
-    ValueErrors that name the table and the row, from 0.
+    read once. Missing values (null, NaN), numbers that their type does not hold, an id of two rows and an edge whose
+    end is in no row of the node table are ValueErrors that name the table and the row, from 0.
 
     Raises ValueError for a column that does not exist, and suggests one; TypeError; FileNotFoundError;
     ModuleNotFoundError without pyarrow.

@@ -398,6 +398,14 @@ def test_two_columns_of_one_mask(tmp_path):
         tables = graphwire.from_tables(ENDS, nodes, masks=masks, features=features)
         with pytest.raises(ValueError, match=f"columns {both} both become the feature 'train_mask'"):
             partition(tables, tmp_path / "g")
+    pd.DataFrame({**nodes, "train_mask": [1, 0, 1, 0]}).to_csv(tmp_path / "n.csv", index=False)
+    pd.DataFrame(ENDS).to_csv(tmp_path / "e.csv", index=False)
+    for words, both in ((["--mask-column", "split", "--mask-column", "other"], "split and other"),
+                        (["--mask-column", "split", "--node-column", "val_mask=train_mask"], "split and train_mask"),
+                        (["--node-column", "x=id", "--node-column", "x=train_mask"], "id and train_mask")):
+        done = subprocess.run([PROGRAM, "import", "--from", tmp_path / "e.csv", "--node-table", tmp_path / "n.csv",
+                               *words, "--out", tmp_path / "g"], capture_output=True, text=True)
+        assert f"n.csv: columns {both} would both become the feature" in done.stderr
 
 
 def test_masks_as_programs_write_them(tmp_path):

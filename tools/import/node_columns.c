@@ -19,6 +19,7 @@
 #include "tools/import/words.h"
 
 #define JOINED_MAX GW_IMPORT_COLUMNS_MAX
+#define SPLITS     3u
 
 /* The column and its name in the header; without a header the name is what the option says. */
 static gw_status find_column(const struct gw_import_space *space, const char *option, const char *column,
@@ -35,15 +36,40 @@ static gw_status find_column(const struct gw_import_space *space, const char *op
 	return GW_OK;
 }
 
-static gw_status add_array(struct gw_import *im, const struct gw_import_space *space, const char *name, gw_dtype dtype,
-			   uint32_t columns, const void *data)
+/* The features that columns have become, for the error of a second column. */
+struct claims {
+	struct claim {
+		const struct gw_import_space *space;
+		char feature[GW_NAME_MAX + 1];
+		const char *columns;
+	} * list;
+	uint32_t count;
+};
+
+static gw_status claim_feature(struct claims *claims, const struct gw_import_space *space, const char *feature,
+			       const char *columns)
 {
-	struct gw_builder_array array = {.name = name,
-					 .dtype = dtype,
-					 .ndim = columns > 1 ? 2 : 1,
-					 .shape = {space->count, columns},
-					 .data = data};
-	return gw_builder_node_array(im->builder, space->ntype, &array);
+	for (uint32_t i = 0; i < claims->count; i++) {
+		const struct claim *other = &claims->list[i];
+		if (other->space == space && strcmp(other->feature, feature) == 0)
+			return gw_fail(GW_EXISTS, "%s: columns %s and %s would both become the feature \"%s\"",
+				       space->list_path, other->columns, columns, feature);
+	}
+	struct claim *added = &claims->list[claims->count++];
+	added->space = space;
+	added->columns = columns;
+	snprintf(added->feature, sizeof(added->feature), "%s", feature);
+	return GW_OK;
+}
+
+/* columns: the words of the command line that name the columns. */
+static gw_status add_array(struct gw_import *im, struct claims *claims, const struct gw_import_space *space,
+			   const char *columns, struct gw_builder_array array)
+{
+	gw_status status = claim_feature(claims, space, array.name, columns);
+	array.ndim = array.shape[1] > 1 ? 2 : 1;
+	array.shape[0] = space->count;
+	return status != GW_OK ? status : gw_builder_node_array(im->builder, space->ntype, &array);
 }
 
 /* ---- numbers ---- */
@@ -101,7 +127,7 @@ static uint32_t count_columns(const char *text)
 	return count;
 }
 
-static gw_status add_numbers(struct gw_import *im, const char *text)
+static gw_status add_numbers(struct gw_import *im, struct claims *claims, const char *text)
 {
 	struct gw_import_parts parts;
 	struct gw_import_space *space;
@@ -125,8 +151,11 @@ static gw_status add_numbers(struct gw_import *im, const char *text)
 		status = gw_numbers_choose(GW_NUMBERS_FLOAT, read_joined, &joining, &kind);
 	if (status != GW_OK)
 		return status;
-	gw_dtype dtype = gw_numbers_pack(kind, values, values_count);
-	return add_array(im, space, parts.names[parts.count - 1], dtype, count, values);
+	struct gw_builder_array array = {.name = parts.names[parts.count - 1],
+					 .dtype = gw_numbers_pack(kind, values, values_count),
+					 .shape = {0, count},
+					 .data = values};
+	return add_array(im, claims, space, parts.value, array);
 }
 
 /* ---- the label ---- */
@@ -217,7 +246,7 @@ static gw_status label_kind(const struct gw_import_space *space, const char *nam
 		       (int)span.bytes, span.at);
 }
 
-static gw_status add_label(struct gw_import *im, const char *text)
+static gw_status add_label(struct gw_import *im, struct claims *claims, const char *text)
 {
 	struct gw_import_parts parts;
 	struct gw_import_space *space;
@@ -243,7 +272,9 @@ static gw_status add_label(struct gw_import *im, const char *text)
 			 : number_labels(im, space, values);
 	if (status != GW_OK)
 		return status;
-	return add_array(im, space, "label", gw_numbers_pack(kind, values, space->count), 1, values);
+	struct gw_builder_array array = {
+		.name = "label", .dtype = gw_numbers_pack(kind, values, space->count), .data = values};
+	return add_array(im, claims, space, parts.value, array);
 }
 
 /* ---- masks ---- */
@@ -285,17 +316,18 @@ static gw_status mask_words(const struct gw_import_space *space, const char *nam
 	return GW_OK;
 }
 
-static gw_status add_mask(struct gw_import *im, const struct gw_import_space *space, const char *name,
-			  const uint64_t *words, enum mask_word which)
+static gw_status add_mask(struct gw_import *im, struct claims *claims, const struct gw_import_space *space,
+			  const char *column, const char *name, const uint64_t *words, enum mask_word which)
 {
 	gw_status status = gw_name_check("feature", name);
 	uint8_t *mask = gw_import_take(im, space->count, 1, &status);
 	for (uint64_t i = 0; i < space->count && status == GW_OK; i++)
 		mask[i] = words[i] == which;
-	return status != GW_OK ? status : add_array(im, space, name, GW_BOOL, 1, mask);
+	struct gw_builder_array array = {.name = name, .dtype = GW_BOOL, .data = mask};
+	return status != GW_OK ? status : add_array(im, claims, space, column, array);
 }
 
-static gw_status add_masks(struct gw_import *im, const char *text)
+static gw_status add_masks(struct gw_import *im, struct claims *claims, const char *text)
 {
 	struct gw_import_parts parts;
 	struct gw_import_space *space;
@@ -313,24 +345,26 @@ static gw_status add_masks(struct gw_import *im, const char *text)
 	if (status == GW_OK)
 		status = mask_words(space, name, words, &splits);
 	if (status != GW_OK || !splits)
-		return status != GW_OK ? status : add_mask(im, space, name, words, MASK_YES);
-	static const char *const names[] = {"train_mask", "val_mask", "test_mask"};
-	for (uint32_t i = 0; i < 3 && status == GW_OK; i++)
-		status = add_mask(im, space, names[i], words, (enum mask_word)(MASK_TRAIN + i));
+		return status != GW_OK ? status : add_mask(im, claims, space, parts.value, name, words, MASK_YES);
+	static const char *const names[SPLITS] = {"train_mask", "val_mask", "test_mask"};
+	for (uint32_t i = 0; i < SPLITS && status == GW_OK; i++)
+		status = add_mask(im, claims, space, parts.value, names[i], words, (enum mask_word)(MASK_TRAIN + i));
 	return status;
 }
 
 gw_status gw_import_table_columns(struct gw_import *im)
 {
 	gw_status status = GW_OK;
+	struct claims claims = {0};
+	claims.list = gw_import_take(im, (uint64_t)im->options->num_words * SPLITS, sizeof(*claims.list), &status);
 	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
 		const struct gw_import_word *word = &im->options->words[i];
 		if (word->kind == GW_IMPORT_NODE_COLUMN)
-			status = add_numbers(im, word->text);
+			status = add_numbers(im, &claims, word->text);
 		else if (word->kind == GW_IMPORT_LABEL_COLUMN)
-			status = add_label(im, word->text);
+			status = add_label(im, &claims, word->text);
 		else if (word->kind == GW_IMPORT_MASK_COLUMN)
-			status = add_masks(im, word->text);
+			status = add_masks(im, &claims, word->text);
 	}
 	return status;
 }
