@@ -6,6 +6,7 @@
 
 #include "core/memory/alloc.h"
 #include "tools/import/apt.h"
+#include "tools/import/columns.h"
 #include "tools/import/number_table.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"
@@ -116,7 +117,7 @@ static gw_status take_delimiter(void *input, char *text)
 {
 	struct gw_table_format *format = &((struct import_arguments *)input)->import.text;
 	gw_status status = parse_delimiter(text, &format->delimiter);
-	format->quotes = format->delimiter == ',' || format->delimiter == ';';
+	format->quotes = gw_table_quotes_of(format->delimiter);
 	return status;
 }
 
@@ -279,6 +280,11 @@ int gw_tool_import(int argc, char **argv)
 		static char name_of_table[] = "graphwire import table";
 		argv[1] = name_of_table;
 		return gw_number_table_main(argc - 1, argv + 1);
+	}
+	if (argc > 1 && strcmp(argv[1], "columns") == 0) {
+		static char name_of_columns[] = "graphwire import columns";
+		argv[1] = name_of_columns;
+		return gw_import_columns_main(argc - 1, argv + 1);
 	}
 	gw_options_parse(&options, argc, argv, &a);
 	bool triples = false;

@@ -73,4 +73,11 @@ enum gw_field_state {
 enum gw_field_state gw_field_next(const char **at, const char *end, const struct gw_table_format *format,
 				  struct gw_text_span *field);
 
+/* Reads one field to values[0], or fails as gw_table_read does. */
+gw_status gw_table_field_read(const struct gw_text *text, const struct gw_table_column *column,
+			      struct gw_text_span field, uint64_t line);
+
+/* The error for GW_FIELD_BAD in field `index` of a line. */
+gw_status gw_table_fail_quote(const char *name, uint64_t line, uint32_t index);
+
 #endif
