@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from graphwire import _rows
 from graphwire._numbering import Ids, Texts
 
 Where = Callable[[int], str]  # the place of a row, for errors: "papers.csv, row 7"
@@ -79,8 +80,8 @@ def _texts(column: Any) -> Texts:
 
 
 def ids(column: Any, name: str, where: Where) -> Ids:
-    """Ids: int64 [rows], or texts. Raises TypeError for other types, ValueError for a missing id and for one of 2^63 or
-    more."""
+    """Ids: int64 [rows], or texts. Floats that are whole numbers are integers. Raises TypeError for other types,
+    ValueError for a missing id, for another float and for one of 2^63 or more."""
     pa = arrow()
     column = _plain(column)
     _refuse_missing(column, name, where)
@@ -88,9 +89,10 @@ def ids(column: Any, name: str, where: Where) -> Ids:
         return _texts(column)
     if pa.types.is_null(column.type):  # without rows; a row would be missing
         return np.zeros(0, np.int64)
+    if pa.types.is_floating(column.type):
+        return _rows.whole(column.to_numpy(zero_copy_only=False), lambda row: f"{where(row)}: column {name}")
     if not pa.types.is_integer(column.type):
-        advice = ": cast the column to integers" if pa.types.is_floating(column.type) else ""
-        raise TypeError(f"{where(0)}: column {name}: ids are integers or text, not {column.type}{advice}")
+        raise TypeError(f"{where(0)}: column {name}: ids are integers or text, not {column.type}: cast the column")
     rows = column.to_numpy(zero_copy_only=False)
     if rows.dtype == np.uint64 and len(rows) and int(rows.max()) >= 2**63:
         row = int(np.argmax(rows))

@@ -37,7 +37,7 @@ def _line(error: BaseException) -> str:
 
 
 @contextmanager
-def _reading(what: str) -> Iterator[None]:
+def reading(what: str) -> Iterator[None]:
     """Turns what Arrow raises for a damaged file into ValueError, which names the file."""
     pa = arrow()
     try:
@@ -181,23 +181,23 @@ class _Parquet(_Files):
     def _file(self, path: Path) -> Any:
         import pyarrow.parquet
 
-        with _reading(str(path)):
+        with reading(str(path)):
             return pyarrow.parquet.ParquetFile(path, pre_buffer=False,  # whole row groups would be in memory
                                                page_checksum_verification=True)
 
     def _columns(self, path: Path) -> list[str]:
-        with _reading(str(path)):
+        with reading(str(path)):
             return list(self._file(path).schema_arrow.names)
 
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
-        with _reading(str(self.paths[0])):
+        with reading(str(self.paths[0])):
             schema = self._file(self.paths[0]).schema_arrow
             return {name: schema.field(name).type for name in columns}
 
     def _checked(self, path: Path, batches: Iterator[Any]) -> Iterator[Any]:
         """The batches. A damaged page may decode to texts that are no UTF-8, or to places outside of the data."""
         while True:
-            with _reading(str(path)):
+            with reading(str(path)):
                 batch = next(batches, None)
                 if batch is None:
                     return
@@ -260,11 +260,11 @@ class _Csv(_Files):
             columns = [("text-id" if name in self._uses and kind == pa.string() else self._uses.get(name, "column"),
                         text.names.index(name)) for name, kind in kinds.items()]
             with _text_files.rows(text, columns) as stream:
-                with _reading(str(path)):
+                with reading(str(path)):
                     reader = csv.open_csv(stream, csv.ReadOptions(block_size=_CSV_BLOCK), csv.ParseOptions(
                         newlines_in_values=True, ignore_empty_lines=False), convert)
                 while True:
-                    with _reading(f"{path}, after row {first}"):
+                    with reading(f"{path}, after row {first}"):
                         batch = next(reader, None)
                     if batch is None:
                         break
