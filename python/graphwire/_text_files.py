@@ -48,6 +48,7 @@ def _in_arguments(line: str) -> str:
                   r"names: --ids text\)", lambda found: "; if it is a name, put it in quotes" if "quotes" in found.group()
                   else "", line)
     line = re.sub(r"use --ids text, or dense or compact to drop the zeros", "pass a frame whose ids are text", line)
+    line = line.replace('use --comment ""', "pass a frame")
     return re.sub(r"(?:name the columns )?with --src-column and --dst-column", "with src=… and dst=…", line)
 
 

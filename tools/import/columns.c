@@ -152,12 +152,17 @@ struct text_row {
 	const struct gw_table_format *format;
 	const char *at, *end, *next; /* the row, and what follows its line end */
 	uint64_t line, next_line;    /* of `at` and of `next`, from 1 */
+	uint64_t doubtful;           /* the first line that was skipped as a comment and may be a row; 0: none */
+	uint32_t columns;            /* of the first row */
 };
 
 static struct text_row text_rows_of(const struct gw_text *text, const struct gw_table_format *format)
 {
-	return (struct text_row){
-		.text = text, .format = format, .next = text->data + gw_table_text_start(text), .next_line = 1};
+	return (struct text_row){.text = text,
+				 .format = format,
+				 .next = text->data + gw_table_text_start(text),
+				 .next_line = 1,
+				 .columns = gw_table_peek(text, format, 0, NULL, 0)};
 }
 
 /* The place of the quote that closes the field in quotes at p; NULL if the text ends before. */
@@ -192,12 +197,17 @@ static bool extend_row(struct text_row *row)
 static bool next_row(struct text_row *row)
 {
 	const char *stop = row->text->data + row->text->bytes;
+	bool below = row->at != NULL;
 	while (row->next < stop) {
 		row->at = row->next;
 		row->line = row->next_line++;
 		row->next = gw_line_next(row->at, stop, &row->end);
-		if (!gw_line_is_row(row->at, row->end, row->format))
+		if (!gw_line_is_row(row->at, row->end, row->format)) {
+			if (below && !row->doubtful &&
+			    gw_line_is_doubtful(row->at, row->end, row->format, row->columns))
+				row->doubtful = row->line;
 			continue;
+		}
 		if (row->format->quotes != GW_QUOTES_NONE && memchr(row->at, '"', (size_t)(row->end - row->at))) {
 			while (extend_row(row)) {
 			}
@@ -292,7 +302,7 @@ static gw_status put_columns(struct columns_arguments *a, const struct gw_text *
 		if (status == GW_OK)
 			status = put_row(a, &row, fields, have);
 	}
-	return status;
+	return status == GW_OK && row.doubtful ? gw_table_fail_doubtful(text->name, row.doubtful) : status;
 }
 
 /* ---- kinds of ids ---- */

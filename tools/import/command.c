@@ -56,7 +56,6 @@ static const char doc[] =
 struct import_arguments {
 	struct gw_import_options import;
 	struct gw_import_word *words;
-	bool comments_given;
 };
 
 static gw_status add_word(struct import_arguments *a, enum gw_import_kind kind, const char *text)
@@ -141,7 +140,7 @@ static gw_status take_comments(void *input, char *text)
 	if (strlen(text) > GW_TABLE_COMMENTS_MAX)
 		return gw_fail(GW_INVALID, "at most %u characters", GW_TABLE_COMMENTS_MAX);
 	snprintf(a->import.text.comments, sizeof(a->import.text.comments), "%s", text);
-	a->comments_given = true;
+	a->import.comments_given = true;
 	return GW_OK;
 }
 
@@ -290,7 +289,7 @@ int gw_tool_import(int argc, char **argv)
 	bool triples = false;
 	for (uint32_t i = 0; i < a.import.num_words; i++)
 		triples |= a.words[i].kind == GW_IMPORT_TRIPLES;
-	if (!a.comments_given)
+	if (!a.import.comments_given)
 		snprintf(a.import.text.comments, sizeof(a.import.text.comments), "%s", triples ? "" : "#%");
 	a.import.words = a.words;
 	gw_phase_hush(a.import.build.quiet);

@@ -52,6 +52,7 @@ struct gw_import_options {
 	enum gw_import_ids ids;
 	const char *relations; /* dictionary of the relations of triples, or NULL */
 	struct gw_table_format text;
+	bool comments_given; /* the format's comments are the user's choice */
 	const char *src_column, *dst_column, *rel_column, *time_column; /* names or numbers, or NULL */
 	const char *const *names; /* [num_names]: a first row with one of these names is a header */
 	uint32_t num_names;

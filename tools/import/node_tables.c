@@ -79,7 +79,10 @@ static gw_status open_table(struct gw_import *im, struct gw_import_space *space)
 	status = gw_import_table_format(space->list_path, &space->list_text, &format);
 	if (status != GW_OK)
 		return status;
-	return gw_table_scan(&space->list_text, &format, im->threads, &space->list_table);
+	status = gw_table_scan(&space->list_text, &format, im->threads, &space->list_table);
+	return status == GW_OK && space->list_table.doubtful && !im->options->comments_given
+		       ? gw_table_fail_doubtful(space->list_path, space->list_table.doubtful)
+		       : status;
 }
 
 static gw_status read_texts(struct gw_import *im, const struct gw_import_space *space, struct gw_table_column read,

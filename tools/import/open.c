@@ -261,6 +261,8 @@ static gw_status open_text(struct gw_import *im, struct gw_import_set *set, stru
 	gw_status status = gw_import_text_examine(im, set, file);
 	if (status == GW_OK)
 		status = gw_table_scan(&file->text, &file->text_format, im->threads, &file->table);
+	if (status == GW_OK && file->table.doubtful && !im->options->comments_given && !file->matrix.what)
+		status = gw_table_fail_doubtful(file->path, file->table.doubtful);
 	file->rows = file->table.rows;
 	return status;
 }

@@ -59,16 +59,19 @@ static gw_status import_read_text(struct gw_import *im, struct gw_import_set *se
 	columns[count++] = (struct gw_table_column){.index = file->id_columns[0],
 						    .kind = id_kind(&im->spaces[set->src]),
 						    .is_id = is_checked(im, set, &im->spaces[set->src]),
+						    .is_name = true,
 						    .what = set->triples ? "head" : "source id",
 						    .values = set->src_ids + file->first_row};
 	columns[count++] = (struct gw_table_column){.index = file->id_columns[1],
 						    .kind = id_kind(&im->spaces[set->dst]),
 						    .is_id = is_checked(im, set, &im->spaces[set->dst]),
+						    .is_name = true,
 						    .what = set->triples ? "tail" : "destination id",
 						    .values = set->dst_ids + file->first_row};
 	if (set->triples) {
 		columns[count++] = (struct gw_table_column){.index = file->id_columns[2],
 							    .kind = id_kind(&im->relations),
+							    .is_name = true,
 							    .what = "relation",
 							    .values = set->relations + file->first_row};
 	}

@@ -340,7 +340,40 @@ static uint64_t line_from(const struct gw_text *text, uint64_t start, uint64_t o
 struct scan {
 	const struct gw_table *table;
 	uint64_t start;
+	uint64_t first;   /* where the first row starts; comments before it are no rows */
+	uint32_t columns; /* of the first row */
 };
+
+/* The number of fields of a line, at most max. */
+static uint32_t field_count(const char *at, const char *end, const struct gw_table_format *format, uint32_t max)
+{
+	uint32_t count = 0;
+	struct gw_text_span field;
+	enum gw_field_state state = GW_FIELD_MORE;
+	while (state == GW_FIELD_MORE && count < max) {
+		state = gw_field_next(&at, end, format, &field);
+		if (state == GW_FIELD_NONE || state == GW_FIELD_BAD)
+			break;
+		count++;
+	}
+	return count;
+}
+
+bool gw_line_is_doubtful(const char *at, const char *end, const struct gw_table_format *format, uint32_t columns)
+{
+	while (at < end && gw_is_blank(*at))
+		at++;
+	return columns > 1 && end - at > 1 && !gw_is_blank(at[1]) && at[1] != at[0] && at[1] != format->delimiter &&
+	       field_count(at, end, format, columns + 1) == columns;
+}
+
+gw_status gw_table_fail_doubtful(const char *name, uint64_t line)
+{
+	return gw_fail(GW_FORMAT,
+		       "%s, line %llu: it begins as a comment and has the columns of a row: delete it if it is a "
+		       "comment; if it is a row, use --comment \"\"",
+		       name, (unsigned long long)line);
+}
 
 /* Counts the lines of a range, if every line is plainly a row: no line begins with a blank, a line end or one of two
  * comment characters. A \r ends a line unless a \n follows, which then ends it. The loops have no branches, so that
@@ -385,7 +418,11 @@ static gw_status scan_chunks(void *context, uint64_t begin, uint64_t end, unsign
 		}
 		for (chunk->line = 0; at < stop; chunk->line++) {
 			const char *next = gw_line_next(at, stop, &line_end);
-			chunk->row += gw_line_is_row(at, line_end, &scan->table->format);
+			bool is_row = gw_line_is_row(at, line_end, &scan->table->format);
+			chunk->row += is_row;
+			if (!is_row && !chunk->doubtful && (uint64_t)(at - text->data) > scan->first &&
+			    gw_line_is_doubtful(at, line_end, &scan->table->format, scan->columns))
+				chunk->doubtful = chunk->line + 1;
 			at = next;
 		}
 	}
@@ -407,7 +444,9 @@ gw_status gw_table_scan(const struct gw_text *text, const struct gw_table_format
 	out->chunks = gw_calloc(out->count, sizeof(*out->chunks));
 	if (!out->chunks)
 		return gw_context(GW_NO_MEMORY, "%s", text->name);
-	struct scan scan = {.table = out, .start = start};
+	struct scan scan = {.table = out, .start = start, .columns = gw_table_peek(text, format, 0, NULL, 0)};
+	if (text->bytes && nth_row(text, format, 0, &at, &end, &next))
+		scan.first = (uint64_t)(at - text->data);
 	gw_status status = gw_parallel_for(threads, out->count, 1, scan_chunks, &scan);
 	if (status != GW_OK) {
 		gw_table_close(out);
@@ -416,6 +455,8 @@ gw_status gw_table_scan(const struct gw_text *text, const struct gw_table_format
 	for (uint64_t i = 0; i < out->count; i++) { /* counts become the sums before each chunk */
 		struct gw_table_chunk *chunk = &out->chunks[i];
 		uint64_t rows = chunk->row, lines = chunk->line;
+		if (chunk->doubtful && !out->doubtful)
+			out->doubtful = line + chunk->doubtful;
 		chunk->row = out->rows;
 		chunk->line = line;
 		out->rows += rows;

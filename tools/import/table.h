@@ -58,6 +58,7 @@ struct gw_table_column {
 	uint32_t index; /* from 0 */
 	enum gw_column_kind kind;
 	bool is_id;       /* words for missing values are errors, and so are numbers with zeros in front */
+	bool is_name;     /* any word is an id; as with is_id, a byte order mark in front of it is an error */
 	uint32_t digits;  /* GW_COLUMN_FIXED: 0 to 9 */
 	const char *what; /* for error texts: "source id" */
 	void *values;     /* value of row r at values[r * stride], 8 bytes each */
@@ -67,12 +68,14 @@ struct gw_table_column {
 struct gw_table_chunk {
 	uint64_t begin, end; /* bytes of whole lines */
 	uint64_t row, line;  /* rows and lines before the chunk */
+	uint64_t doubtful;   /* as in the table, counted from the chunk's begin */
 };
 
 struct gw_table {
 	const struct gw_text *text;
 	struct gw_table_format format;
 	uint64_t rows;
+	uint64_t doubtful; /* the first line, from 1, that is skipped as a comment and may be a row; 0: none */
 	uint64_t count;
 	struct gw_table_chunk *chunks;
 };
@@ -130,6 +133,9 @@ uint32_t gw_table_peek(const struct gw_text *text, const struct gw_table_format 
  * two columns have the name. */
 gw_status gw_table_find(const struct gw_text *text, const struct gw_table_format *format, const char *name,
 			uint32_t *index);
+
+/* The error for a line that may be a comment or a row. */
+gw_status gw_table_fail_doubtful(const char *name, uint64_t line);
 
 /* Cuts the text into chunks and counts its rows. The text must outlive the table. */
 gw_status gw_table_scan(const struct gw_text *text, const struct gw_table_format *format, unsigned threads,

@@ -62,6 +62,10 @@ static inline bool gw_line_is_row(const char *at, const char *end, const struct 
 	return true;
 }
 
+/* Whether a line that is no row may be one: a comment character, a word at once behind it, as in #tag,user, and the
+ * columns of a row. */
+bool gw_line_is_doubtful(const char *at, const char *end, const struct gw_table_format *format, uint32_t columns);
+
 enum gw_field_state {
 	GW_FIELD_MORE, /* a field, and another field follows */
 	GW_FIELD_LAST, /* the line's last field */

@@ -146,7 +146,7 @@ static gw_status fail_field(const char *name, uint64_t line, const struct gw_tab
 			"%s, line %llu, column %u: the %s is missing, \"%s\": leave out the row; if it is a name, "
 			"put it in quotes, or use --ids text",
 			name, (unsigned long long)line, column->index + 1, column->what, printable(field, text));
-	if (column->is_id && gw_text_span_is_marked(field))
+	if ((column->is_id || column->is_name) && gw_text_span_is_marked(field))
 		return gw_fail(GW_FORMAT,
 			       "%s, line %llu, column %u: the %s begins with a byte order mark, as in files that were "
 			       "joined: delete the mark",
@@ -206,8 +206,8 @@ static bool store(const struct gw_text *text, const struct gw_table_column *colu
 		break;
 	case GW_COLUMN_TEXT:
 		if (field.bytes > GW_TABLE_FIELD_MAX ||
-		    (column->is_id &&
-		     (gw_text_span_is_marked(field) || (!field.quoted && gw_text_span_is_missing(field, false)))))
+		    ((column->is_id || column->is_name) && gw_text_span_is_marked(field)) ||
+		    (column->is_id && !field.quoted && gw_text_span_is_missing(field, false)))
 			return false;
 		*place = gw_text_ref((uint64_t)(field.at - text->data), field.bytes, field.escaped);
 		stop = end;
