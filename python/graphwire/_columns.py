@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from graphwire import _narrow
+from graphwire import _narrow, _rows
 from graphwire._numbering import Ids, Texts
 
 Where = Callable[[int], str]  # the place of a row, for errors: "papers.csv, row 7"
 
 # What says that a number is missing, in any case.
-_MISSING = ("", "na", "n/a", "nan", "-nan", "+nan", "null", "none", "<na>", "#n/a", "\\n", "nat")
+_MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "<na>", "#n/a", "\\n", "nat")
 _MICROSECONDS = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}  # of a unit: (times, divided by)
 
 _SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test",
@@ -84,8 +84,8 @@ def _texts(column: Any) -> Texts:
 
 
 def ids(column: Any, name: str, where: Where) -> Ids:
-    """Ids: int64 [rows], or texts. Raises TypeError for other types, ValueError for a missing id and for one of 2^63 or
-    more."""
+    """Ids: int64 [rows], or texts. Floats that are whole numbers are integers. Raises TypeError for other types,
+    ValueError for a missing id, for another float and for one of 2^63 or more."""
     pa = arrow()
     column = _plain(column)
     _refuse_missing(column, name, where)
@@ -93,9 +93,10 @@ def ids(column: Any, name: str, where: Where) -> Ids:
         return _texts(column)
     if pa.types.is_null(column.type):  # without rows; a row would be missing
         return np.zeros(0, np.int64)
+    if pa.types.is_floating(column.type):
+        return _rows.whole(column.to_numpy(zero_copy_only=False), lambda row: f"{where(row)}: column {name}")
     if not pa.types.is_integer(column.type):
-        advice = ": cast the column to integers" if pa.types.is_floating(column.type) else ""
-        raise TypeError(f"{where(0)}: column {name}: ids are integers or text, not {column.type}{advice}")
+        raise TypeError(f"{where(0)}: column {name}: ids are integers or text, not {column.type}: cast the column")
     return _narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64, _beyond(name, where, "ids"))
 
 

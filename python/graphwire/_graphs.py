@@ -133,7 +133,8 @@ def _add_table(arrays: Arrays, etype: Canonical, table: Any, names: list[Any]) -
                          f"{', '.join(map(str, names))}: pass (table[…], table[…])")
     if len(set(names)) != len(names):
         raise ValueError(f"{':'.join(etype)}: two columns have one name: {', '.join(map(str, names))}")
-    arrays.add_edges(etype, *(table[names[place]] for place in found))
+    src, dst = (table[names[place]] for place in found)
+    arrays.add_edges(etype, src, dst, floats=True)
     for name in (name for place, name in enumerate(names) if place not in found):
         rows = _rows.array(table[name], f"column {name}")
         if _rows.is_text(rows):

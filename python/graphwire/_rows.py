@@ -7,6 +7,7 @@ without them would look complete.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -110,10 +111,27 @@ def array(values: Any, what: str) -> np.ndarray:
     return _real(found if found.dtype.isnative else found.astype(found.dtype.newbyteorder("=")), what)
 
 
-def ids(values: Any, what: str) -> np.ndarray:
-    """Ids of one column, int64 or text. Raises TypeError for other types; ValueError for a negative id, and for one of
-    2^63 - 1 or more."""
+def whole(values: np.ndarray, name: Callable[[int], str]) -> np.ndarray:
+    """Floats that stand for whole numbers, as pandas makes of integers beside a missing value, as int64. name: the place
+    of a row, for errors. Raises ValueError for another value, and from the number on that not all whole numbers below
+    it are floats: digits may be lost."""
+    limit = 2.0 ** (np.finfo(values.dtype).nmant + 1)
+    wrong = ~((np.abs(values) < limit) & (np.trunc(values) == values))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        value = float(values[row])
+        why = ("missing (NaN): fill it in, or leave out the row" if value != value else
+               f"{value!r}: ids of {values.dtype} are whole numbers below {limit:.0f}")
+        raise ValueError(f"{name(row)} is {why}")
+    return values.astype(np.int64)
+
+
+def ids(values: Any, what: str, floats: bool = False) -> np.ndarray:
+    """Ids of one column, int64 or text. floats: whole numbers may be floats, as in tables. Raises TypeError for other
+    types; ValueError for a negative id, and for one of 2^63 - 1 or more."""
     found = array(values, what)
+    if floats and found.dtype.kind == "f":
+        found = whole(found, lambda row: f"{what}: row {row}")
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim != 1:

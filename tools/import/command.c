@@ -6,6 +6,7 @@
 
 #include "core/memory/alloc.h"
 #include "tools/import/apt.h"
+#include "tools/import/columns.h"
 #include "tools/import/number_table.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"
@@ -55,7 +56,6 @@ static const char doc[] =
 struct import_arguments {
 	struct gw_import_options import;
 	struct gw_import_word *words;
-	bool comments_given;
 };
 
 static gw_status add_word(struct import_arguments *a, enum gw_import_kind kind, const char *text)
@@ -116,7 +116,7 @@ static gw_status take_delimiter(void *input, char *text)
 {
 	struct gw_table_format *format = &((struct import_arguments *)input)->import.text;
 	gw_status status = parse_delimiter(text, &format->delimiter);
-	format->quotes = format->delimiter == ',' || format->delimiter == ';';
+	format->quotes = gw_table_quotes_of(format->delimiter);
 	return status;
 }
 
@@ -150,7 +150,7 @@ static gw_status take_comments(void *input, char *text)
 	if (strlen(text) > GW_TABLE_COMMENTS_MAX)
 		return gw_fail(GW_INVALID, "at most %u characters", GW_TABLE_COMMENTS_MAX);
 	snprintf(a->import.text.comments, sizeof(a->import.text.comments), "%s", text);
-	a->comments_given = true;
+	a->import.comments_given = true;
 	return GW_OK;
 }
 
@@ -299,11 +299,16 @@ int gw_tool_import(int argc, char **argv)
 		argv[1] = name_of_table;
 		return gw_number_table_main(argc - 1, argv + 1);
 	}
+	if (argc > 1 && strcmp(argv[1], "columns") == 0) {
+		static char name_of_columns[] = "graphwire import columns";
+		argv[1] = name_of_columns;
+		return gw_import_columns_main(argc - 1, argv + 1);
+	}
 	gw_options_parse(&options, argc, argv, &a);
 	bool triples = false;
 	for (uint32_t i = 0; i < a.import.num_words; i++)
 		triples |= a.words[i].kind == GW_IMPORT_TRIPLES;
-	if (!a.comments_given)
+	if (!a.import.comments_given)
 		snprintf(a.import.text.comments, sizeof(a.import.text.comments), "%s", triples ? "" : "#%");
 	a.import.words = a.words;
 	gw_phase_hush(a.import.build.quiet);

@@ -124,7 +124,10 @@ static gw_status append_csv(const struct gw_chunked *c, const char *path, char d
 {
 	struct gw_text text;
 	struct gw_table table;
-	struct gw_table_format format = {.delimiter = delimiter, .quotes = delimiter == ',', .header = GW_HEADER_NONE};
+	struct gw_table_format format = {.delimiter = delimiter,
+					 .quotes = gw_table_quotes_of(delimiter),
+					 .exact = true,
+					 .header = GW_HEADER_NONE};
 	gw_status status = gw_text_open_file(path, &text);
 	if (status != GW_OK)
 		return status;

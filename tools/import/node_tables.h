@@ -5,6 +5,10 @@
 
 #include "tools/import/import.h"
 
+/* Decides on the format of a table: the first line is a header, unless the format says no. GW_FORMAT if
+ * the header occurs again below. */
+gw_status gw_import_table_format(const char *path, const struct gw_text *text, struct gw_table_format *format);
+
 /* Reads space->list of a table: its ids, in the order of the rows. The ids are text if im says so for the space, else
  * whole numbers. */
 gw_status gw_import_table_ids(struct gw_import *im, struct gw_import_space *space);

@@ -5,7 +5,6 @@
 #include "tools/import/numbers.h"
 
 #include <string.h>
-#include <strings.h>
 
 gw_status gw_numbers_choose(enum gw_numbers_rule rule, gw_numbers_read read, void *context, enum gw_column_kind *kind)
 {
@@ -42,11 +41,5 @@ gw_dtype gw_numbers_pack(enum gw_column_kind kind, void *values, uint64_t count)
 
 bool gw_numbers_is_missing(struct gw_text_span field)
 {
-	static const char *const words[] = {"",     "na",   "n/a",  "nan",  "-nan", "+nan",
-					    "null", "none", "<na>", "#n/a", "\\n",  "nat"};
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (strlen(words[i]) == field.bytes && strncasecmp(words[i], field.at, field.bytes) == 0)
-			return true;
-	}
-	return false;
+	return field.bytes == 0 || gw_text_span_is_missing(field, true);
 }

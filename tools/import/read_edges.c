@@ -44,6 +44,13 @@ static enum gw_column_kind id_kind(const struct gw_import_space *space)
 	return space->ids == GW_IDS_TEXT ? GW_COLUMN_TEXT : GW_COLUMN_ID;
 }
 
+/* Whether an id may not be a word for a missing value, or have zeros in front. The words of triples are names, and so
+ * are those of --ids text; dense and compact drop zeros. */
+static bool is_checked(const struct gw_import *im, const struct gw_import_set *set, const struct gw_import_space *space)
+{
+	return !set->triples && im->options->ids == GW_IDS_AUTO && space->ids != GW_IDS_DENSE;
+}
+
 static gw_status import_read_text(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
 {
 	const struct gw_import_options *o = im->options;
@@ -52,15 +59,20 @@ static gw_status import_read_text(struct gw_import *im, struct gw_import_set *se
 	uint32_t count = 0;
 	columns[count++] = (struct gw_table_column){.index = file->id_columns[0],
 						    .kind = id_kind(&im->spaces[set->src]),
+						    .is_id = is_checked(im, set, &im->spaces[set->src]),
+						    .is_name = true,
 						    .what = set->triples ? "head" : "source id",
 						    .values = set->src_ids + file->first_row};
 	columns[count++] = (struct gw_table_column){.index = file->id_columns[1],
 						    .kind = id_kind(&im->spaces[set->dst]),
+						    .is_id = is_checked(im, set, &im->spaces[set->dst]),
+						    .is_name = true,
 						    .what = set->triples ? "tail" : "destination id",
 						    .values = set->dst_ids + file->first_row};
 	if (set->triples) {
 		columns[count++] = (struct gw_table_column){.index = file->id_columns[2],
 							    .kind = id_kind(&im->relations),
+							    .is_name = true,
 							    .what = "relation",
 							    .values = set->relations + file->first_row};
 	}
