@@ -2,6 +2,7 @@
 #include "core/errors/units.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -57,7 +58,10 @@ gw_status gw_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *o
 gw_status gw_parse_double(const char *text, double min, double max, double *out)
 {
 	char *end;
+	errno = 0;
 	double value = strtod(text, &end);
+	if (errno == ERANGE && fpclassify(value) == FP_ZERO)
+		return gw_fail(GW_RANGE, "%.64s is too small: it would become 0", text);
 	if (end == text || *end != '\0' || isspace((unsigned char)text[0]) || !isfinite(value))
 		return gw_fail(GW_INVALID, "\"%.64s\" is not a number", text);
 	if (value < min || value > max)

@@ -109,11 +109,17 @@ def choice(name: str, value: Any, choices: Iterable[str]) -> str:
     return value
 
 
+def _single(name: str, value: Any) -> None:
+    """Checks a number that is sent as a float32, 0 or more. Raises TypeError and InvalidError."""
+    if number(name, value, 0, _FLOAT32_MAX) > 0 and np.float32(value) == 0:
+        raise invalid(f"{name} is 0 in float32, not {value!r}")
+
+
 def optimizer(lr: Any, combine: Any, combines: Iterable[str], eps: Any = 1e-8, betas: Any = (0.9, 0.999)) -> None:
     """Checks the arguments that all optimizers share. Raises TypeError and InvalidError."""
-    number("lr", lr, 0, _FLOAT32_MAX)
+    _single("lr", lr)
     choice("combine", combine, combines)
-    number("eps", eps, 0, _FLOAT32_MAX)
+    _single("eps", eps)
     if not isinstance(betas, (tuple, list)) or len(betas) != 2:
         raise TypeError(f"betas is a pair of numbers, not {betas!r}")
     for place, beta in enumerate(betas):

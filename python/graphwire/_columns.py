@@ -1,19 +1,24 @@
 """Columns of Arrow as NumPy rows: ids, features, labels, masks and times.
 
 A value that is missing (null, or NaN) is an error that names its row. No value is rounded or cut: what does not fit is
-an error too.
+an error too (_narrow.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from graphwire import _narrow, _rows
 from graphwire._numbering import Ids, Texts
 
 Where = Callable[[int], str]  # the place of a row, for errors: "papers.csv, row 7"
+
+# What says that a number is missing, in any case.
+_MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "<na>", "#n/a", "\\n", "nat")
+_MICROSECONDS = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}  # of a unit: (times, divided by)
 
 _SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test",
            "": "", "none": ""}
@@ -79,8 +84,8 @@ def _texts(column: Any) -> Texts:
 
 
 def ids(column: Any, name: str, where: Where) -> Ids:
-    """Ids: int64 [rows], or texts. Raises TypeError for other types, ValueError for a missing id and for one of 2^63 or
-    more."""
+    """Ids: int64 [rows], or texts. Floats that are whole numbers are integers. Raises TypeError for other types,
+    ValueError for a missing id, for another float and for one of 2^63 or more."""
     pa = arrow()
     column = _plain(column)
     _refuse_missing(column, name, where)
@@ -88,14 +93,27 @@ def ids(column: Any, name: str, where: Where) -> Ids:
         return _texts(column)
     if pa.types.is_null(column.type):  # without rows; a row would be missing
         return np.zeros(0, np.int64)
+    if pa.types.is_floating(column.type):
+        return _rows.whole(column.to_numpy(zero_copy_only=False), lambda row: f"{where(row)}: column {name}")
     if not pa.types.is_integer(column.type):
-        advice = ": cast the column to integers" if pa.types.is_floating(column.type) else ""
-        raise TypeError(f"{where(0)}: column {name}: ids are integers or text, not {column.type}{advice}")
-    rows = column.to_numpy(zero_copy_only=False)
-    if rows.dtype == np.uint64 and len(rows) and int(rows.max()) >= 2**63:
-        row = int(np.argmax(rows))
-        raise ValueError(f"{where(row)}: column {name} is {rows[row]}: ids are below 2^63")
-    return rows.astype(np.int64, copy=False)
+        raise TypeError(f"{where(0)}: column {name}: ids are integers or text, not {column.type}: cast the column")
+    return _narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64, _beyond(name, where, "ids"))
+
+
+def _beyond(name: str, where: Where, what: str) -> _narrow.Error:
+    """The error for an integer beyond int64."""
+    return lambda row, value: ValueError(f"{where(row)}: column {name} is {value}: {what} are below 2^63")
+
+
+def joined(parts: Mapping[str, np.ndarray], where: Where) -> np.ndarray:
+    """Columns by their names, side by side: [rows, columns], in the type that NumPy joins them in. Raises ValueError
+    for a value that this type does not hold."""
+    def error(name: str) -> _narrow.Error:
+        return lambda row, value: ValueError(
+            f"{where(row)}: column {name} is {value}, which the type of the joined columns {', '.join(parts)} does not "
+            "hold: make it a feature of its own")
+
+    return _narrow.joined(list(parts.values()), [error(name) for name in parts])
 
 
 def _flat(column: Any, name: str, where: Where) -> np.ndarray:
@@ -131,20 +149,86 @@ def rows(column: Any, name: str, where: Where) -> np.ndarray:
     raise TypeError(f"{where(0)}: column {name} is {column.type}: {advice}")
 
 
+def labels(column: Any, name: str, where: Where) -> np.ndarray:
+    """Labels that are numbers: integers as int64, floats in their own type, [rows] or [rows, length, …]. Raises
+    ValueError for an integer beyond int64, and the errors of rows()."""
+    found = rows(column, name, where)
+    return found if found.dtype.kind == "f" else _narrow.exactly(found, np.int64, _beyond(name, where, "labels"))
+
+
+def text_faults(texts: Any, integers: bool, name: str, where: Where) -> dict[str, str]:
+    """{column: an error text} for the first number in text that float64 does not hold; {} without one. texts: a column
+    of strings, all of which are numbers or null. integers: all are of int64."""
+    pa = arrow()
+    compute = pa.compute
+    values = texts.cast(pa.float64())
+    if integers:
+        doubtful = ~_narrow.are_exact(texts.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), np.float64)
+    else:
+        sizes = compute.abs(values)
+        small = compute.and_(compute.equal(sizes, 0.0), compute.match_substring_regex(texts, "^[^eE]*[1-9]"))
+        either = compute.or_(compute.greater_equal(sizes, 2.0**53), small)
+        doubtful = either.fill_null(False).to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(doubtful).tolist():
+        text = texts[row].as_py()
+        fault = _narrow.text_fault(text, values[row].as_py())
+        if fault is not None:
+            return {name: f"{where(row)}: column {name} is {text}, {fault}"}
+    return {}
+
+
+def missing_number(column: Any) -> int:
+    """The first row of a column of text that says, among numbers, that a number is missing; -1 without one."""
+    pa = arrow()
+    plain = _plain(column).cast(pa.large_string())
+    words = pa.compute.utf8_lower(pa.compute.utf8_trim_whitespace(plain))
+    return int(pa.compute.index(pa.compute.is_in(words, value_set=pa.array(_MISSING, pa.large_string())), True).as_py())
+
+
+def is_number(text: bytes) -> bool:
+    """Whether a text is a number, and not one that is missing."""
+    word = text.strip().lower()
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return b"_" not in word and word.decode() not in _MISSING
+
+
+def is_missing(text: bytes) -> bool:
+    return text.decode("utf-8", "replace").strip().lower() in _MISSING
+
+
+def _in_microseconds(column: Any, name: str, where: Where) -> np.ndarray:
+    """Timestamps and dates in microseconds since 1970-01-01, int64. Raises ValueError for one that does not fit."""
+    pa = arrow()
+    if pa.types.is_date32(column.type):
+        found, times, divisor = column.cast(pa.int32()).cast(pa.int64()), 86_400 * 10**6, 1
+    else:
+        unit = "ms" if pa.types.is_date64(column.type) else column.type.unit
+        found, (times, divisor) = column.cast(pa.int64()), _MICROSECONDS[unit]
+    units = found.to_numpy(zero_copy_only=False)
+    most = (2**63 - 1) // times
+    wrong = (units > most) | (units < -most) | (units % divisor != 0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        advice = ": round it" if units[row] % divisor else ""
+        raise ValueError(f"{where(row)}: column {name} is {units[row]} as {column.type}, which is no number of "
+                         f"microseconds in 64 bits{advice}")
+    return units * times if divisor == 1 else units // divisor
+
+
 def times(column: Any, name: str, where: Where) -> np.ndarray:
-    """Times, int64 [rows]: integers as they are; timestamps and dates in microseconds since 1970-01-01."""
+    """Times, int64 [rows]: integers as they are; timestamps and dates in microseconds since 1970-01-01. Raises
+    ValueError for one that int64 does not hold."""
     pa = arrow()
     column = _plain(column)
     _refuse_missing(column, name, where)
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
+        return _in_microseconds(column, name, where)
     if not pa.types.is_integer(column.type):
         raise TypeError(f"{where(0)}: column {name}: times are integers, timestamps or dates, not {column.type}")
-    found = column.to_numpy(zero_copy_only=False)
-    if found.dtype == np.uint64 and len(found) and int(found.max()) >= 2**63:
-        row = int(np.argmax(found))
-        raise ValueError(f"{where(row)}: column {name} is {found[row]}: times are below 2^63")
-    return found.astype(np.int64, copy=False)
+    return _narrow.exactly(column.to_numpy(zero_copy_only=False), np.int64, _beyond(name, where, "times"))
 
 
 def texts(column: Any, name: str, where: Where) -> Texts:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_LONGEST = 64  # bytes of a name in the format
+LONGEST = 64  # bytes of a name in the format
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]")
 _ESCAPED = re.compile(r"(?:[A-Za-z0-9_.-]|\+[0-9A-F]{2})*")
 
@@ -46,8 +46,8 @@ def escaped(name: str, what: str = "a name") -> str:
     if _stays(name):
         return name
     found = _escape(name)
-    if len(found) > _LONGEST:
-        raise ValueError(f"{what}: {name!r} takes {len(found)} bytes as {found:.80}: at most {_LONGEST}")
+    if len(found) > LONGEST:
+        raise ValueError(f"{what}: {name!r} takes {len(found)} bytes as {found:.80}: at most {LONGEST}")
     return found
 
 

@@ -38,9 +38,10 @@ class Arrays:
         self.edge_features: dict[tuple[Canonical, str], np.ndarray] = {}
         self.left_out: dict[str, str] = {}
 
-    def add_edges(self, etype: Canonical, src: Any, dst: Any) -> None:
+    def add_edges(self, etype: Canonical, src: Any, dst: Any, floats: bool = False) -> None:
+        """floats: ids may be whole numbers among floats, as in tables."""
         of = ":".join(etype)
-        pair = _rows.ids(src, f"sources of {of}"), _rows.ids(dst, f"destinations of {of}")
+        pair = _rows.ids(src, f"sources of {of}", floats), _rows.ids(dst, f"destinations of {of}", floats)
         if len(pair[0]) != len(pair[1]):
             raise ValueError(f"{of}: {len(pair[0])} sources and {len(pair[1])} destinations")
         for ntype, ids in zip((etype[0], etype[2]), pair):

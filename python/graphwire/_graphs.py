@@ -48,7 +48,7 @@ def _add_matrix(arrays: Arrays, etype: Canonical, matrix: Any) -> None:
     for ntype, count in ((etype[0], rows), (etype[2], columns)):
         arrays.counts[ntype] = max(arrays.counts[ntype], count)
     if not np.all(coo.data == 1):
-        arrays.add_columns({}, {etype: {"weight": np.asarray(coo.data, np.float32)}})
+        arrays.add_columns({}, {etype: {"weight": coo.data}})
 
 
 def _of_matrix(matrix: Any) -> Arrays:
@@ -109,7 +109,7 @@ def _of_networkx(graph: Any) -> Arrays:
             raise ValueError("labels of two nodes are the same text: relabel the nodes")
         arrays.ids["_N"] = np.array([*names, None], object)[:-1]
     elif nodes != list(range(len(nodes))):
-        arrays.ids["_N"] = np.array(nodes, np.int64)
+        arrays.ids["_N"] = _rows.ids(nodes, "labels of the nodes")
     arrays.add_columns({"_N": _rows_of(arrays, [data for _, data in graph.nodes(data=True)], "the nodes", True)},
                        {HOMOGENEOUS: features})
     return arrays
@@ -133,7 +133,8 @@ def _add_table(arrays: Arrays, etype: Canonical, table: Any, names: list[Any]) -
                          f"{', '.join(map(str, names))}: pass (table[…], table[…])")
     if len(set(names)) != len(names):
         raise ValueError(f"{':'.join(etype)}: two columns have one name: {', '.join(map(str, names))}")
-    arrays.add_edges(etype, *(table[names[place]] for place in found))
+    src, dst = (table[names[place]] for place in found)
+    arrays.add_edges(etype, src, dst, floats=True)
     for name in (name for place, name in enumerate(names) if place not in found):
         rows = _rows.array(table[name], f"column {name}")
         if _rows.is_text(rows):

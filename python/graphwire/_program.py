@@ -14,7 +14,11 @@ _TOP = _PACKAGE.parents[1]
 
 
 class ProgramError(RuntimeError):
-    """The program `graphwire` failed; the text names the cause."""
+    """The program `graphwire` failed; the text names the cause. line: the program's own last line."""
+
+    def __init__(self, text: str, line: str = ""):
+        super().__init__(text)
+        self.line = line
 
 
 def program() -> str:

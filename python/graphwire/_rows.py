@@ -7,9 +7,12 @@ without them would look complete.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from graphwire import _narrow
 
 BFLOAT16 = np.dtype("V2")
 
@@ -41,6 +44,10 @@ def _missing(value: Any) -> bool:
         isinstance(value, float) and value != value)
 
 
+def _are_numbers(kinds: set[type]) -> bool:
+    return all(issubclass(kind, (int, float, np.integer, np.floating)) and kind is not bool for kind in kinds)
+
+
 def _of_objects(values: np.ndarray, what: str) -> np.ndarray:
     """Objects of one kind as an array of numbers or of text."""
     flat = values.reshape(-1)
@@ -53,11 +60,25 @@ def _of_objects(values: np.ndarray, what: str) -> np.ndarray:
         return values
     if all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
         return values.astype(np.bool_)
-    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
-        return np.array(flat.tolist()).reshape(values.shape)
-    if all(issubclass(kind, (int, float, np.integer, np.floating)) and kind is not bool for kind in kinds):
-        return values.astype(np.float64)
+    if _are_numbers(kinds):
+        return _narrow.numbers_of(flat.tolist(), lambda place, value: ValueError(
+            f"{what}: row {place // max(1, flat.size // max(1, len(values)))} is {value}, which no type holds that "
+            "holds the other values")).reshape(values.shape)
     raise TypeError(f"{what}: rows are numbers or text, not {', '.join(sorted(kind.__name__ for kind in kinds))}")
+
+
+def _unrounded(values: Any, found: np.ndarray, what: str) -> np.ndarray:
+    """Numbers of a list or of a frame, which NumPy has made float64 of, and so may have rounded integers. Raises
+    ValueError for an integer that float64 does not hold."""
+    columns = values.get_columns() if hasattr(values, "get_columns") else [
+        column for _, column in values.items()] if hasattr(values, "iloc") else getattr(values, "columns", None)
+    if columns is not None and found.ndim == 2:
+        def error(row: int, value: Any) -> ValueError:
+            return ValueError(f"{what}: row {row} is {value}, which no type holds that holds the other columns")
+
+        return _narrow.joined([array(column, what) for column in columns], [error] * len(columns))
+    given = np.array(values, object)
+    return _of_objects(given, what) if _are_numbers({type(one) for one in given.reshape(-1)}) else found
 
 
 def is_text(values: np.ndarray) -> bool:
@@ -81,6 +102,8 @@ def array(values: Any, what: str) -> np.ndarray:
         return found.view(BFLOAT16)
     if found.dtype.kind in "UTS":  # of a list, NumPy makes text of numbers too
         found = found.astype(object) if hasattr(values, "dtype") else np.array(values, object)
+    if found.dtype == np.float64 and not hasattr(values, "dtype") and np.any(np.abs(found) >= 2**53):
+        return _unrounded(values, found, what)
     if found.dtype.kind == "O":
         return _of_objects(found, what) if found.size else found
     if found.dtype.kind in "mM":
@@ -88,10 +111,27 @@ def array(values: Any, what: str) -> np.ndarray:
     return _real(found if found.dtype.isnative else found.astype(found.dtype.newbyteorder("=")), what)
 
 
-def ids(values: Any, what: str) -> np.ndarray:
-    """Ids of one column, int64 or text. Raises TypeError for other types; ValueError for a negative id, and for one of
-    2^63 - 1 or more."""
+def whole(values: np.ndarray, name: Callable[[int], str]) -> np.ndarray:
+    """Floats that stand for whole numbers, as pandas makes of integers beside a missing value, as int64. name: the place
+    of a row, for errors. Raises ValueError for another value, and from the number on that not all whole numbers below
+    it are floats: digits may be lost."""
+    limit = 2.0 ** (np.finfo(values.dtype).nmant + 1)
+    wrong = ~((np.abs(values) < limit) & (np.trunc(values) == values))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        value = float(values[row])
+        why = ("missing (NaN): fill it in, or leave out the row" if value != value else
+               f"{value!r}: ids of {values.dtype} are whole numbers below {limit:.0f}")
+        raise ValueError(f"{name(row)} is {why}")
+    return values.astype(np.int64)
+
+
+def ids(values: Any, what: str, floats: bool = False) -> np.ndarray:
+    """Ids of one column, int64 or text. floats: whole numbers may be floats, as in tables. Raises TypeError for other
+    types; ValueError for a negative id, and for one of 2^63 - 1 or more."""
     found = array(values, what)
+    if floats and found.dtype.kind == "f":
+        found = whole(found, lambda row: f"{what}: row {row}")
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim != 1:

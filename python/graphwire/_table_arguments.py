@@ -8,10 +8,11 @@ Errors: ValueError for a type or a column that does not exist, which suggests on
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Optional, Union
 
 from graphwire import _names
+from graphwire._escape import LONGEST, escaped_type
 from graphwire._graph_arrays import Canonical
 from graphwire._keywords import suggestion
 from graphwire._tables import PATHS, Table, opened
@@ -36,7 +37,44 @@ def is_etype(key: Any) -> bool:
     return isinstance(key, tuple) and len(key) == 3 and all(isinstance(word, str) for word in key)
 
 
-def opened_tables(use: str, tables: Any, only: Key) -> dict[Any, Table]:
+def _named(given: Any) -> Iterator[str]:
+    """All texts in what names columns: names of columns, and some of types and features."""
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, Mapping):
+        yield from _named(list(given.values()))
+    elif isinstance(given, Sequence):
+        for one in given:
+            yield from _named(one)
+
+
+def _of_type(key: Key, given: Any) -> Any:
+    return given.get(key) if isinstance(given, Mapping) else given
+
+
+class TextOptions:
+    """What the arguments say about files of text: options of `graphwire import columns`. header: whether the first line
+    names the columns; None: the program decides. named: what the arguments name: a first line with one of these names
+    is a header."""
+
+    def __init__(self, header: Optional[bool], src: Any, dst: Any, named: Sequence[Any]):
+        self._header, self._ends, self._named = header, (("src", src), ("dst", dst)), named
+
+    def words(self, key: Key) -> list[str]:
+        words = [] if self._header is None else ["--header" if self._header else "--no-header"]
+        words += [f"--named={name}" for name in dict.fromkeys(_named(self._named)) if not name.isdecimal()]
+        if isinstance(key, str):
+            return [*words, "--node-table"]
+        for (end, given), ntype in zip(self._ends, (key[0], key[2])):
+            name, stored = _of_type(key, given), escaped_type(ntype)
+            if isinstance(name, str) and not name.isdecimal():
+                words.append(f"--{end}-column={name}")
+            if ":" not in ntype and len(stored) <= LONGEST:
+                words.append(f"--{end}-type={stored}")
+        return words
+
+
+def opened_tables(use: str, tables: Any, only: Key, text: TextOptions) -> dict[Any, Table]:
     """{type: table} of {type: table}, or of one table, which has the type `only`."""
     by_type = isinstance(tables, Mapping) and (not tables or not all(isinstance(one, str) for one in tables) or
                                                (use == "nodes" and not any(map(_is_column, tables.values()))))
@@ -47,7 +85,8 @@ def opened_tables(use: str, tables: Any, only: Key) -> dict[Any, Table]:
                             f"not {key!r}")
     if not given and use == "edges":
         raise ValueError("edges: no tables")
-    return {key: opened(table, f"{use} of {label(key)}" if by_type else use) for key, table in given.items()}
+    return {key: opened(table, f"{use} of {label(key)}" if by_type else use, text.words(key))
+            for key, table in given.items()}
 
 
 def _is_column(value: Any) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
-from graphwire import _columns, _npy
+from graphwire import _columns, _narrow, _npy
 from graphwire._escape import escaped_names
 from graphwire._numbering import Ids, Numbering, Texts, numbers
 from graphwire._table_arguments import Feature, Key, label
@@ -26,15 +26,29 @@ class _Categories:
 
     def __init__(self, rows: _npy.Rows):
         self._rows, self._numbering = rows, Numbering()
+        self._missing: Optional[str] = None  # the place of a word such as NA
 
-    def append(self, values: Ids) -> None:
+    def append(self, values: Ids, column: Any, where: _columns.Where) -> None:
+        if isinstance(values, Texts) and self._missing is None:
+            row = _columns.missing_number(column)
+            self._missing = None if row < 0 else where(row)
         self._rows.append(numbers((self._numbering, values, True))[:, 0])
 
-    def close(self, stem: Path) -> Path:
-        """Numbers the values by their order, and writes them as texts, to files that begin with `stem`. Returns the
-        path of the texts."""
+    def _check(self, values: list[Any], name: str) -> None:
+        """Raises ValueError for a number that is missing among numbers: it would make words of the others."""
+        if self._missing is None:
+            return
+        others = [value for value in values if not _columns.is_missing(value)]
+        if others and all(map(_columns.is_number, others)):
+            raise ValueError(f"{self._missing}: column {name} is missing (NA, NULL or the like, among numbers): fill "
+                             "it in, or leave out the row")
+
+    def close(self, stem: Path, name: str) -> Path:
+        """Numbers the values by their order, and writes them as texts, to files that begin with `stem`. name: the
+        column. Returns the path of the texts. Raises ValueError for a number that is missing."""
         self._rows.close()
         values = self._numbering.values()
+        self._check(values, name)
         order = sorted(range(len(values)), key=values.__getitem__)
         places = np.empty(len(values), np.int64)
         places[order] = np.arange(len(values))
@@ -58,16 +72,18 @@ class Writer:
         self._rows: dict[str, _npy.Rows] = {}
         self._categories: dict[str, _Categories] = {}
         self._texts: dict[str, _npy.TextFiles] = {}
+        self._whole: dict[str, bool] = {}  # whether all labels so far are integers
+        self._masks: dict[str, Feature] = {}  # the column of each mask
 
     def _append(self, name: str, rows: np.ndarray) -> None:
         if name not in self._rows:
             self._rows[name] = _npy.Rows(self._files.path(".npy"))
         self._rows[name].append(rows)
 
-    def _append_category(self, name: str, values: Ids) -> None:
+    def _append_category(self, name: str, values: Ids, column: Any, where: _columns.Where) -> None:
         if name not in self._categories:
             self._categories[name] = _Categories(_npy.Rows(self._files.path(".npy")))
-        self._categories[name].append(values)
+        self._categories[name].append(values, column, where)
 
     def _append_text(self, name: str, texts: Texts) -> None:
         if name not in self._texts:
@@ -82,22 +98,45 @@ class Writer:
             if one.role == "text":
                 self._append_text(one.name, _columns.texts(column, name, where))
             elif one.role == "categories" or (one.role == "labels" and text):
-                self._append_category(one.name, _columns.ids(column, name, where))
+                self._append_category(one.name, _columns.ids(column, name, where), column, where)
             elif one.role == "masks":
                 masks = _columns.masks(column, name, where)
                 for mask, rows in masks.items():
-                    self._append(one.name if len(masks) == 1 else mask, rows)
+                    mask = one.name if len(masks) == 1 else mask
+                    self._claim(mask, one, where)
+                    self._append(mask, rows)
             elif one.role == "time":
                 self._append(one.name, _columns.times(column, name, where))
             else:
                 self._append(one.name, self._numbers(one, where, batch))
 
+    def _claim(self, mask: str, one: Feature, where: _columns.Where) -> None:
+        """Raises ValueError for a mask that two columns become: a column of splits makes train_mask and others."""
+        other = self._masks.setdefault(mask, one)
+        if other is one:
+            other = next((feature for feature in self._features if feature.name == mask), one)
+        if other is not one:
+            raise ValueError(f"{where(0)}: columns {' and '.join(sorted((other.columns[0], one.columns[0])))} both "
+                             f"become the feature {mask!r}")
+
     def _numbers(self, one: Feature, where: _columns.Where, batch: Any) -> np.ndarray:
-        parts = [_columns.rows(batch.column(name), name, where) for name in one.columns]
-        if len(parts) > 1:
-            return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
-        rows = parts[0]
-        return rows.astype(np.int64) if one.role == "labels" and rows.dtype.kind in "iub" else rows
+        if one.role == "labels":
+            rows = _columns.labels(batch.column(one.columns[0]), one.columns[0], where)
+            self._whole[one.name] = self._whole.get(one.name, True) and bool(_narrow.are_exact(rows, np.int64).all())
+            return rows
+        parts = {name: _columns.rows(batch.column(name), name, where) for name in one.columns}
+        return parts[one.columns[0]] if len(parts) == 1 else _columns.joined(parts, where)
+
+    def _settled(self, name: str, rows: _npy.Rows) -> _npy.Rows:
+        """The rows of a feature; those of labels that are floats, and all whole, as integers: pandas makes floats of
+        integers."""
+        if not self._whole.get(name) or rows.kind is None or rows.kind[0].kind != "f":
+            return rows
+        made, given = _npy.Rows(self._files.path(".npy")), np.load(rows.path, mmap_mode="r")
+        for begin in range(0, len(given), BLOCK):
+            made.append(given[begin:begin + BLOCK].astype(np.int64))
+        made.close()
+        return made
 
     def close(self) -> None:
         """Ends the files, and adds them to the words of `graphwire import`."""
@@ -105,13 +144,14 @@ class Writer:
         key = (self._key,) if isinstance(self._key, str) else self._key
         for name, categories in self._categories.items():
             self._rows[name] = categories._rows
-            names = categories.close(self._files.path(""))
+            column = next(one.columns[0] for one in self._features if one.name == name)
+            names = categories.close(self._files.path(""), column)
             self._files.add("--node-feature" if node else "--edge-feature", (*key, f"{name}.names"), names,
                             f"names of {name} of {of}")
         for name, rows in self._rows.items():
             if name not in self._categories:
                 rows.close()
-            self._add(name, rows, key)
+            self._add(name, self._settled(name, rows), key)
         for name, texts in self._texts.items():
             texts.close()
             self._files.add("--node-feature", (*key, name), texts.path, f"text {name} of {of}")

@@ -5,8 +5,8 @@
     a folder of part-*.parquet or part-*.csv          ─┘
 
 A folder's files are read in the order of their names. Names that begin with "_" or "." are ignored, as Spark does. The
-values of CSV are numbers if all of the column's values are; a first pass over the file finds that out. An id is a
-number in CSV only if it is written as one: "007" is text.
+values of CSV are numbers if all of the column's values are; a first pass over the file finds that out. The program
+reads text and decides on its headers and ids (_text_files.py).
 
 Errors: FileNotFoundError; ValueError and TypeError, which name the table or the file, the column and the row.
 """
@@ -14,14 +14,15 @@ Errors: FileNotFoundError; ValueError and TypeError, which name the table or the
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
-from graphwire._columns import Where, arrow
+from graphwire import _text_files
+from graphwire._columns import Where, arrow, text_faults
 from graphwire._keywords import suggestion
 from graphwire._native import Workers
 
@@ -29,12 +30,21 @@ BATCH_ROWS = 1 << 17
 _CSV_BLOCK = 16 << 20
 _KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 PATHS = (*_KINDS, ".gz")  # ends of paths
-_DELIMITERS = ",\t;|"
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     """The first line of an error of Arrow."""
-    return str(error).partition("\n")[0]
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turns what Arrow raises for a damaged file into ValueError, which names the file."""
+    pa = arrow()
+    try:
+        yield
+    except (pa.ArrowException, pa.ArrowMemoryError, OSError, EOFError, OverflowError, UnicodeError) as error:
+        raise ValueError(f"{what}: {_line(error)}") from None
 
 
 class Table:
@@ -145,13 +155,17 @@ class _Files(Table):
 
     def __init__(self, what: str, paths: Sequence[Path]):
         self.paths = paths
-        super().__init__(what, self._columns(paths[0]))
-        for path in paths[1:]:
-            missing = set(self.names) - set(self._columns(path))
+        columns = [self._columns(path) for path in paths]
+        super().__init__(what, columns[0])
+        for path, names in zip(paths[1:], columns[1:]):
+            missing = set(self.names) - set(names)
             if missing:
                 raise ValueError(f"{path}: no column {min(missing)!r}, which {paths[0].name} has")
+            repeated = next((name for name in names if names.count(name) > 1), None)
+            if repeated is not None:
+                raise ValueError(f"{path}: two columns have the name {repeated}")
 
-    def _columns(self, path: Path) -> Sequence[str]:
+    def _columns(self, path: Path) -> list[str]:
         raise NotImplementedError
 
 
@@ -169,20 +183,30 @@ def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
 
 class _Parquet(_Files):
     def _file(self, path: Path) -> Any:
-        pa = arrow()
         import pyarrow.parquet
 
-        try:
-            return pyarrow.parquet.ParquetFile(path, pre_buffer=False)  # whole row groups would be in memory
-        except pa.ArrowInvalid as error:
-            raise ValueError(f"{path}: {_line(error)}") from None
+        with reading(str(path)):
+            return pyarrow.parquet.ParquetFile(path, pre_buffer=False,  # whole row groups would be in memory
+                                               page_checksum_verification=True)
 
-    def _columns(self, path: Path) -> Sequence[str]:
-        return list(self._file(path).schema_arrow.names)
+    def _columns(self, path: Path) -> list[str]:
+        with reading(str(path)):
+            return list(self._file(path).schema_arrow.names)
 
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
-        schema = self._file(self.paths[0]).schema_arrow
-        return {name: schema.field(name).type for name in columns}
+        with reading(str(self.paths[0])):
+            schema = self._file(self.paths[0]).schema_arrow
+            return {name: schema.field(name).type for name in columns}
+
+    def _checked(self, path: Path, batches: Iterator[Any]) -> Iterator[Any]:
+        """The batches. A damaged page may decode to texts that are no UTF-8, or to places outside of the data."""
+        while True:
+            with reading(str(path)):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                batch.validate(full=True)
+            yield batch
 
     def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
         for path in self.paths:
@@ -191,74 +215,102 @@ class _Parquet(_Files):
                 found = file.schema_arrow.field(name).type
                 if found != kind:
                     raise TypeError(f"{path}: column {name} is {found}, but {kind} in {self.paths[0].name}")
-            for batch in _ahead(file.iter_batches(BATCH_ROWS, columns=list(types))):
+            for batch in _ahead(self._checked(path, file.iter_batches(BATCH_ROWS, columns=list(types)))):
                 yield self._at(str(path), first), batch.select(list(types))
                 first += batch.num_rows
 
 
 class _Csv(_Files):
-    """CSV with a header. The delimiter is the most frequent one in the header."""
+    """Text. Its columns have the names of the header, or the numbers 1, 2, … A file without a header, among others with
+    one, has their columns by their places. words: options of the program."""
 
     has_texts = True
 
-    def _delimiter(self, path: Path) -> str:
-        import gzip
+    def __init__(self, what: str, paths: Sequence[Path], words: Sequence[str]):
+        texts = _text_files.examined(paths, words)
+        named = next((text for text in texts if text.header), texts[0])
+        for place, text in enumerate(texts):
+            if not text.header and named.header:
+                if len(text.names) != len(named.names):
+                    raise ValueError(f"{text.path}: {len(text.names)} columns without a header, and {named.path.name} "
+                                     f"has {len(named.names)}")
+                texts[place] = text._replace(names=named.names)
+        self._texts = dict(zip(paths, texts))
+        self._uses: dict[str, str] = {}  # {column of ids: how the program reads it}
+        super().__init__(what, paths)
 
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-            line = re.sub('"[^"]*"', "", file.readline())
-        return max(_DELIMITERS, key=line.count)
+    def _columns(self, path: Path) -> list[str]:
+        return self._texts[path].names
 
-    def _open(self, path: Path, kinds: Optional[Mapping[str, Any]] = None) -> Any:
-        pa = arrow()
-        from pyarrow import csv
-
-        convert = csv.ConvertOptions(column_types=dict(kinds or {}), strings_can_be_null=True, null_values=[""],
-                                     quoted_strings_can_be_null=False, include_columns=list(kinds or ()))
-        try:
-            return csv.open_csv(path, csv.ReadOptions(block_size=_CSV_BLOCK), csv.ParseOptions(
-                delimiter=self._delimiter(path), newlines_in_values=True), convert)
-        except pa.ArrowInvalid as error:
-            raise ValueError(f"{path}: {_line(error)}") from None
-
-    def _columns(self, path: Path) -> Sequence[str]:
-        return list(self._open(path).schema.names)
+    def _kind_of_ids(self, name: str) -> str:
+        """number, signed or text. Ends of edges are text if a word is among their first rows, as in import; the program
+        refuses a later word."""
+        kinds = set()
+        for text in self._texts.values():
+            place = text.names.index(name)
+            kinds.add({True: "text", False: "number"}[text.texts[place]] if place in text.texts
+                      else _text_files.kind_of_ids(text, place))
+        return next(kind for kind in ("text", "signed", "number") if kind in kinds)
 
     def _batches(self, kinds: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
         pa = arrow()
+        from pyarrow import csv
+
+        numbered = {f"c{place}": name for place, name in enumerate(kinds)}
+        convert = csv.ConvertOptions(column_types={column: kinds[name] for column, name in numbered.items()},
+                                     strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False)
         for path in self.paths:
-            reader, first = self._open(path, kinds), 0
-            while True:
-                try:
-                    batch = reader.read_next_batch()
-                except StopIteration:
-                    break
-                except pa.ArrowInvalid as error:
-                    raise ValueError(f"{path}, after row {first}: {_line(error)}") from None
-                yield self._at(str(path), first), batch
-                first += batch.num_rows
+            text, first = self._texts[path], 0
+            columns = [("text-id" if name in self._uses and kind == pa.string() else self._uses.get(name, "column"),
+                        text.names.index(name)) for name, kind in kinds.items()]
+            with _text_files.rows(text, columns) as stream:
+                with reading(str(path)):
+                    reader = csv.open_csv(stream, csv.ReadOptions(block_size=_CSV_BLOCK), csv.ParseOptions(
+                        newlines_in_values=True, ignore_empty_lines=False), convert)
+                while True:
+                    with reading(f"{path}, after row {first}"):
+                        batch = next(reader, None)
+                    if batch is None:
+                        break
+                    yield self._at(str(path), first), pa.RecordBatch.from_arrays(batch.columns, names=list(kinds))
+                    first += batch.num_rows
 
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
         pa = arrow()
-        possible = {name: [pa.int64()] if name in ids else [pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us")]
-                    for name in columns}
-        for _, batch in self._batches(dict.fromkeys(columns, pa.string())):
+        found = {name: self._kind_of_ids(name) for name in ids}
+        self._uses = {name: f"{kind}-id" for name, kind in found.items()}
+        possible = {name: [pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us")]
+                    for name in columns if name not in ids}
+        faults: dict[str, str] = {}
+        for where, batch in self._batches(dict.fromkeys(possible, pa.string())) if possible else ():
             for name, kinds in possible.items():
                 values = batch.column(name).drop_null()
-                possible[name] = [kind for kind in kinds if _casts(values, kind, name in ids)]
-        return {name: kinds[0] if kinds else pa.string() for name, kinds in possible.items()}
+                possible[name] = [kind for kind in kinds if _casts(values, kind)]
+                if name not in faults and pa.float64() in possible[name]:
+                    faults.update(text_faults(batch.column(name), pa.int64() in possible[name], name, where))
+        for name, fault in faults.items():
+            if possible[name] and possible[name][0] == pa.float64():
+                raise ValueError(fault)
+        types = {name: kinds[0] if kinds else pa.string() for name, kinds in possible.items()}
+        types.update({name: pa.string() if kind == "text" else pa.int64() for name, kind in found.items()})
+        return {name: types[name] for name in columns}
+
+    def allow_negative(self, name: str) -> None:
+        """Ids of a column may be negative: a table of nodes has them."""
+        if self._uses[name] == "number-id":
+            self._uses[name] = "signed-id"
 
     def batches(self, types: Mapping[str, Any]) -> Iterator[tuple[Where, Any]]:
         return self._batches(types)
 
 
-def _casts(values: Any, kind: Any, exactly: bool) -> bool:
-    """Whether all values are of the kind. exactly: and they are written as Arrow writes them."""
-    pa = arrow()
+def _casts(values: Any, kind: Any) -> bool:
+    """Whether all values are of the kind."""
     try:
-        found = values.cast(kind)
-    except pa.ArrowInvalid:
+        values.cast(kind)
+    except arrow().ArrowInvalid:
         return False
-    return not exactly or bool(found.cast(pa.string()).equals(values))
+    return True
 
 
 def _folder(path: Path) -> list[Path]:
@@ -280,7 +332,7 @@ def _kind(path: Path) -> str:
     return kind
 
 
-def _files(paths: Sequence[Path], what: str) -> Table:
+def _files(paths: Sequence[Path], what: str, words: Sequence[str]) -> Table:
     found: list[Path] = []
     for path in paths:
         if not path.exists():
@@ -289,20 +341,22 @@ def _files(paths: Sequence[Path], what: str) -> Table:
     kinds = {_kind(path) for path in found}
     if len(kinds) != 1:
         raise ValueError(f"{what}: files of several kinds: {', '.join(sorted(kinds))}")
-    return (_Csv if kinds == {"csv"} else _Parquet)(what if len(found) > 1 else str(found[0]), found)
+    what = what if len(found) > 1 else str(found[0])
+    return _Csv(what, found, words) if kinds == {"csv"} else _Parquet(what, found)
 
 
 def _is_path(table: Any) -> bool:
     return isinstance(table, (str, os.PathLike))
 
 
-def opened(table: Any, what: str) -> Table:
-    """The table. what: names it in errors. Raises TypeError for what is no table."""
+def opened(table: Any, what: str, words: Sequence[str] = ()) -> Table:
+    """The table. what: names it in errors. words: for files of text, the options of `graphwire import columns`. Raises
+    TypeError for what is no table."""
     pa = arrow()
     if _is_path(table):
-        return _files([Path(table)], what)
+        return _files([Path(table)], what, words)
     if isinstance(table, (list, tuple)) and table and all(map(_is_path, table)):
-        return _files([Path(one) for one in table], what)
+        return _files([Path(one) for one in table], what, words)
     if type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "columns"):
         return _Pandas(what, table)
     if isinstance(table, pa.RecordBatchReader):

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from graphwire import _checks, _progress, _rows
-from graphwire._escape import escaped_names, escaped_type
+from graphwire._escape import escaped, escaped_names, escaped_type
 from graphwire._graph_arrays import Arrays
 from graphwire._graphs import arrays_of
 from graphwire._keywords import keywords
-from graphwire._program import program
+from graphwire._program import ProgramError, program
 from graphwire._scratch import Scratch, descriptors
 from graphwire.chunks import Chunked
 from graphwire.tables import Tables
@@ -91,9 +91,15 @@ def run(words: Sequence[Any], names: Mapping[str, str] | None = None, progress: 
                 process.kill()
                 raise
         if process.returncode:
-            raise RuntimeError(_in_arguments(report.last, names or {}) if report.last else
-                               f"graphwire {words[0]} ended with {process.returncode}")
+            raise ProgramError(_in_arguments(report.last, names or {}) if report.last else
+                               f"graphwire {words[0]} ended with {process.returncode}", report.last)
         report.log()
+
+
+def _paths(words: Sequence[Any]) -> list[str]:
+    """The files that the words of `graphwire import` name, as its errors do."""
+    ends = (str(word)[at:] for word in words for at in (0, str(word).rfind("=") + 1))
+    return [end for end in dict.fromkeys(ends) if "/" in end or os.path.exists(end)]
 
 
 class _Files:
@@ -293,7 +299,7 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     ids, Graph.node_texts returns them.
 
     Raises RuntimeError with the program's error line, which names features and types as the caller does; ValueError if
-    rows do not fit; FileExistsError if `out` has a file of another kind under the name of a file of the graph;
+    rows do not fit, and for a graph of files with the name of a file that is damaged or has a wrong value; FileExistsError if `out` has a file of another kind under the name of a file of the graph;
     FileNotFoundError without the program. Raises TypeError and ValueError for other invalid arguments,
     before it writes anything.
     """
@@ -324,14 +330,20 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
             words, names = graph.write(folder)
         else:
             words, names = (graph.import_words, {}) if arrays is None else _written(arrays, folder)
-        names[str(folder / "whole")] = f"graph {name}"
         words = [*words, *(f"--weight={of_edges}" for of_edges in weights)]
-        run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole"], names, shown)
+        inputs = [*_paths(words), *(path for path in names if "/" in path)] if is_files else []
+        names[str(folder / "whole")] = f"graph {name}"
+        try:
+            run(["import", *words, "--edge-ids", *flags, "--name", name, "--out", folder / "whole"], names, shown)
+        except ProgramError as error:
+            if any(path in error.line for path in inputs):
+                raise ValueError(str(error)) from None
+            raise
         flags = [f"--{word.replace('_', '-')}" for word in ("balance_train", "balance_edges") if given_flags[word]]
         for ntype, numbers in classes.items():
             file = folder / f"classes-{len(flags)}.npy"
             np.save(file, numbers)
-            flags.append(f"--balance-nodes={ntype}={file}")
+            flags.append(f"--balance-nodes={escaped(ntype)}={file}")
             names[str(file)] = f"balance_nodes of {ntype}"
         if trainers > 1:
             flags += ["--num-trainers-per-machine", str(trainers)]

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from graphwire import _columns, _npy
+from graphwire import _checks, _columns, _npy
 from graphwire._columns import arrow
 from graphwire._graph_arrays import HOMOGENEOUS, Canonical
 from graphwire._keywords import keywords, suggestion
@@ -30,6 +30,7 @@ from graphwire._numbering import Ids, Numbering, Texts, numbers
 from graphwire._table_arguments import (
     Feature,
     Key,
+    TextOptions,
     end_columns,
     features_of,
     id_column,
@@ -112,6 +113,8 @@ class Tables:
                         raise TypeError(f"{table.what}: column {column}: ids of {ntype} are {types[key][column]} here "
                                         "and text elsewhere")
                     types[key][column] = pa.string()
+                elif table.has_texts and ntype in self._nodes:
+                    table.allow_negative(column)
         return types, texts
 
     def write(self, folder: Path) -> tuple[list[str], dict[str, str]]:
@@ -191,41 +194,48 @@ class Tables:
 @keywords
 def from_tables(edges: Any, nodes: Any = None, *, id: Any = None, src: Any = None, dst: Any = None,
                 features: Any = None, labels: Any = None, masks: Any = None, time: Any = None, text: Any = None,
-                categories: Any = None) -> Tables:
+                categories: Any = None, header: bool | None = None) -> Tables:
     """A graph of tables, which partition_graph takes.
 
     edges: {(source type, relation, destination type): table}, or one table.
     nodes: {node type: table}, or one table. A type may lack a table; its nodes are then the ends of its edges.
 
-    A table is a frame of pandas or polars, a table or stream of Arrow, {name: column}, or a path: of CSV with a header
-    (.csv, .tsv, .csv.gz), of Parquet, or of a folder of such files as Spark writes them. A list of paths is one table.
+    A table is a frame of pandas or polars, a table or stream of Arrow, {name: column}, or a path: of text (.csv, .tsv,
+    .txt, .csv.gz), of Parquet, or of a folder of such files as Spark writes them. A list of paths is one table. The
+    program reads text, by the rules of `graphwire import` (docs/PYTHON.md, "How tables are read").
 
     id: the column of ids of the node tables, a name or {node type: name}; default: a column named id, node_id or as its
         type. src, dst: the columns of the ends of edges, a name or {edge type: name}; default: known names such as src
         and dst, or the only two columns.
     features: columns of numbers, or of lists of numbers of one length, in their own type: [column, …] or {feature:
         column, or columns that are joined}. labels: a column, which becomes the feature "label": integers become int64,
-        text becomes categories. masks: columns of bools, 0 and 1; or of the words train, val, test, which become
-        train_mask, val_mask and test_mask. text: columns of text, for nodes. categories: columns of text or integers,
-        which become numbers in the order of the sorted values. Each is for all tables that have the columns, or
-        {type: …}.
+        also those that are written as floats; text becomes categories. masks: columns of bools, 0 and 1; or of the
+        words train, val, test, which become train_mask, val_mask and test_mask. text: columns of text, for nodes.
+        categories: columns of text or integers, which become numbers in the order of the sorted values. Each is for all
+        tables that have the columns, or {type: …}.
+    header: whether the first line of each file of text names the columns. None: the first line of nodes does, and that
+        of edges if it has known names of ends or a name that these arguments give, or if it has no numbers and the
+        lines below have; a line that may be either is an error. Columns without a header are named "1", "2", ….
     time: a column of the edges, a name or {edge type: name}, which becomes the feature "time", int64; the edges of a
-        node are sorted by it. Timestamps become microseconds since 1970.
+        node are sorted by it. Timestamps become microseconds since 1970, exactly.
 
     Ids are integers or text. Those of a node table are numbered in the order of its rows; text ids of a type without a
     table in the order of their first appearance. Both are kept as orig_id: graph.ids_of finds nodes by them. Other
     integers keep their value, unless most numbers are unused, as in partition_graph.
 
     partition_graph reads the tables, a batch at a time; this call only checks the columns. A stream of Arrow can be
-    read once. Missing values (null, NaN), an id of two rows and an edge whose end is in no row of the node table are
-    ValueErrors that name the table and the row, from 0.
+    read once. Missing values (null, NaN), numbers that their type does not hold, an id of two rows and an edge whose
+    end is in no row of the node table are ValueErrors that name the table and the row, from 0, or the line of a text.
+    So are damaged files.
 
-    Raises ValueError for a column that does not exist, and suggests one; TypeError; FileNotFoundError;
-    ModuleNotFoundError without pyarrow.
+    Raises ValueError for a column that does not exist, and suggests one; TypeError; FileNotFoundError, also without the
+    program, for text; ModuleNotFoundError without pyarrow.
     """
     arrow()
-    edge_tables: dict[Canonical, Table] = opened_tables("edges", edges, HOMOGENEOUS)
-    node_tables: dict[str, Table] = {} if nodes is None else opened_tables("nodes", nodes, "_N")
+    words = TextOptions(None if header is None else _checks.flag("header", header), src, dst,
+                        (id, src, dst, features, labels, masks, time, text, categories))
+    edge_tables: dict[Canonical, Table] = opened_tables("edges", edges, HOMOGENEOUS, words)
+    node_tables: dict[str, Table] = {} if nodes is None else opened_tables("nodes", nodes, "_N", words)
     ends = dict.fromkeys(ntype for etype in edge_tables for ntype in (etype[0], etype[2]))
     for ntype in node_tables:
         if ntype not in ends:

@@ -215,6 +215,8 @@ class Tensor:
         given = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
         if dtype == np.uint32 and given.size and not (0 <= given.min() and given.max() < 2**32):
             raise ValueError(f"steps run from 0 to 2**32 - 1, not from {given.min()} to {given.max()}")
+        if dtype == np.uint32 and given.dtype.kind == "f" and (given != np.trunc(given)).any():
+            raise ValueError(f"steps are integers, not {given[given != np.trunc(given)][0]}")
         expected = (len(index.ids), *shape)
         try:
             rows = np.ascontiguousarray(np.broadcast_to(given, expected), dtype)

@@ -297,15 +297,15 @@ def test_a_folder_with_other_files(tmp_path):
     assert [name.name for name in taken.iterdir()] == ["part0"] and (taken / "part0").read_text() == "x"
 
 
-@pytest.mark.parametrize("method", ["metis", "random"])
-def test_classes_are_balanced(method, tmp_path):
+@pytest.mark.parametrize("method, u", [("metis", "u"), ("random", "u"), ("random", "größe = a/b")])
+def test_classes_are_balanced(method, u, tmp_path):
     """Each part has its share of the nodes of each class and type, as with DGL's balance_ntypes."""
     random = np.random.default_rng(3)
-    sizes = {"u": 600, "v": 400}
+    sizes = {u: 600, "v": 400}
     pairs = {etype: tuple(torch.from_numpy(random.integers(0, sizes[ntype], 4000)) for ntype in etype[::2])
-             for etype in (("u", "e", "v"), ("v", "r", "u"))}
+             for etype in ((u, "e", "v"), ("v", "r", u))}
     whole = dgl.heterograph(pairs, sizes)
-    kinds = {"u": torch.from_numpy(random.choice([0, 3, 7], 600, p=[0.2, 0.7, 0.1])), "v": torch.arange(400) < 100}
+    kinds = {u: torch.from_numpy(random.choice([0, 3, 7], 600, p=[0.2, 0.7, 0.1])), "v": torch.arange(400) < 100}
     mapping, _ = dgl.distributed.partition_graph(whole, "g", 2, str(tmp_path / "p"), part_method=method,
                                                  balance_ntypes=kinds, return_mapping=True)
     book = dgl.distributed.load_partition_book(str(tmp_path / "p" / "g.json"), 0)[0]
@@ -336,3 +336,15 @@ def test_one_part_needs_no_method(tmp_path):
         assert (tmp_path / str(number) / "g.json").exists()
     with pytest.raises(RuntimeError, match="None"):
         dgl.distributed.partition_graph(whole, "g", 2, str(tmp_path / "two"), part_method="None")
+
+
+def test_values_of_a_matrix(tmp_path):
+    """A matrix of SciPy keeps the type of its values."""
+    sparse = pytest.importorskip("scipy.sparse")
+    for kind, value in ((np.int64, 16777217), (np.float64, 0.1), (np.float64, 1e300), (np.float32, 0.5)):
+        matrix = sparse.coo_matrix((np.array([value, 2], kind), ([0, 1], [1, 0])), (2, 2))
+        out = graphwire.partition_graph(matrix, "g", 1, tmp_path / "g", method="random")
+        with graphwire.open(out, numpy=True) as graph:
+            assert sorted(graph.feature("weight", etype=graph.etypes[0])[:].tolist()) == sorted([value, 2])
+    with pytest.raises(TypeError, match="complex"):
+        graphwire.partition_graph(matrix * 1j, "g", 1, tmp_path / "g")

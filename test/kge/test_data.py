@@ -125,7 +125,8 @@ def test_bad_lines_are_named(tmp_path, text, message):
         load(tmp_path, "own", "udd_hrt", files=["e.txt", "r.txt", "train.txt"])
 
 
-@pytest.mark.parametrize(("importance", "message"), [("0", "above 0"), ("nan", "above 0"), ("x", "could not convert")])
+@pytest.mark.parametrize(("importance", "message"), [("0", "above 0"), ("nan", "above 0"), ("x", "could not convert"),
+                                                       ("1e-50", "finite in float32"), ("1e39", "finite in float32")])
 def test_bad_importance_is_refused(tmp_path, importance, message):
     write(tmp_path, train=f"a\tr\tb\t{importance}\n")
     with pytest.raises(DataError, match=f"line 1: .*{message}"):

@@ -102,6 +102,7 @@ static void columns_by_name(void **state)
 	import_bed.options.dst_column = "to";
 	import_bed.options.time_column = "when";
 	import_bed.options.time_digits = 3;
+	import_bed.options.time_digits_given = true;
 	import_bed_word(&import_bed, GW_IMPORT_WEIGHT, "w");
 	import_bed_open(&import_bed);
 	import_bed_check_edges(&import_bed, EDGES, 4, src, dst, time, true);

@@ -211,6 +211,7 @@ static void bitcoin_otc(void **state)
 	import_bed_word(&import_bed, GW_IMPORT_EDGE_COLUMN, "rating=TRUST_INDEX");
 	import_bed.options.time_column = "TIME_SINCE_EPOCH";
 	import_bed.options.time_digits = 5;
+	import_bed.options.time_digits_given = true;
 	import_bed.options.ids = GW_IDS_COMPACT;
 	open_graph(5881, 35592);
 	const struct gw_adjacency *lists = gw_part_adjacency(import_bed.part, 0);

@@ -291,8 +291,8 @@ static void columns_of_every_kind(void **state)
 		{.index = 4, .kind = GW_COLUMN_INT, .what = "count", .values = counts},
 		{.index = 0, .kind = GW_COLUMN_ID, .what = "id", .values = ids},
 		{.index = 1, .kind = GW_COLUMN_TEXT, .what = "name", .values = names},
-		{.index = 2, .kind = GW_COLUMN_FIXED, .digits = 2, .what = "time", .values = times},
-		{.index = 3, .kind = GW_COLUMN_REAL, .what = "score", .values = scores},
+		{.index = 2, .kind = GW_COLUMN_FIXED, .digits = 2, .cut = true, .what = "time", .values = times},
+		{.index = 3, .kind = GW_COLUMN_FLOAT, .what = "score", .values = scores},
 	};
 	assert_int_equal(gw_table_read(&table, columns, 5, 1), GW_OK);
 	assert_int_equal(ids[0], 7);
@@ -300,7 +300,7 @@ static void columns_of_every_kind(void **state)
 	assert_int_equal(counts[1], 4);
 	assert_int_equal(times[0], 1234);
 	assert_int_equal(times[1], -150);
-	assert_true(scores[0] == 0.1 && scores[1] == 1000);
+	assert_true(scores[0] == (double)0.1f && scores[1] == 1000);
 	struct gw_text_span span = gw_text_span(data, names[0]);
 	assert_true(span.escaped);
 	assert_int_equal(span.bytes, strlen("Smith, \"\"J\"\""));
@@ -312,31 +312,87 @@ static void columns_of_every_kind(void **state)
 	gw_text_close(&text);
 }
 
-/* With tabs, blanks and quotes between them belong to the name. */
-static void tabs_keep_text(void **state)
+/* With tabs, quotes around a field are no part of it, and other quotes are. Without quotes, all of them are. Blanks
+ * around a field never are. */
+static void tabs_and_quotes(void **state)
 {
 	(void)state;
-	const char *data = " a b \t\"c\"\n#d\te\n";
+	static const char *const names[] = {"a b", "c\td", "#d", "\"\"e", "\"Al\" x", "5\"", "\"", " g "};
+	const char *data = " a b \t\"c\td\" \n#d\t\"\"e\n\"Al\" x\t5\"\n\"\"\"\"\t\" g \"\n";
 	struct gw_table_format format = {.header = GW_HEADER_NONE};
 	struct gw_text text;
 	struct gw_table table;
-	uint64_t refs[4];
-	static const char *const expected[] = {" a b ", "\"c\"", "#d", "e"};
+	uint64_t refs[8];
 	assert_int_equal(gw_text_borrow("input", data, strlen(data), &text), GW_OK);
 	gw_table_sniff(&text, NULL, 0, &format);
+	assert_int_equal(format.delimiter, '\t');
 	assert_int_equal(gw_table_scan(&text, &format, 1, &table), GW_OK);
-	struct gw_table_column columns[] = {
+	const struct gw_table_column columns[] = {
 		{.index = 0, .kind = GW_COLUMN_TEXT, .what = "a", .values = refs, .stride = 2},
 		{.index = 1, .kind = GW_COLUMN_TEXT, .what = "b", .values = refs + 1, .stride = 2}};
 	assert_int_equal(gw_table_read(&table, columns, 2, 1), GW_OK);
-	assert_int_equal(table.rows, 2);
-	for (int i = 0; i < 4; i++) {
+	assert_int_equal(table.rows, 4);
+	for (int i = 0; i < 8; i++) {
 		struct gw_text_span span = gw_text_span(data, refs[i]);
-		assert_int_equal(span.bytes, strlen(expected[i]));
-		assert_memory_equal(span.at, expected[i], span.bytes);
+		assert_int_equal(span.bytes - span.escaped, strlen(names[i]));
+		assert_memory_equal(span.at, names[i], span.bytes - span.escaped);
 	}
+	table.format.quotes = GW_QUOTES_NONE;
+	assert_int_equal(gw_table_read(&table, columns, 2, 1), GW_OK);
+	assert_int_equal(gw_text_span(data, refs[1]).bytes, 2); /* "c, and d" is a third field */
+	assert_int_equal(gw_text_span(data, refs[6]).bytes, 4);
 	gw_table_close(&table);
 	gw_text_close(&text);
+}
+
+/* What ids may be: no words for missing values, unless they are in quotes; no numbers with zeros in front. */
+static void ids(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		enum gw_column_kind kind;
+		bool good;
+	} cases[] = {{"NULL", GW_COLUMN_TEXT, false},
+		     {"\\N", GW_COLUMN_TEXT, false},
+		     {"NA", GW_COLUMN_TEXT, false},
+		     {"nan", GW_COLUMN_TEXT, false},
+		     {"None", GW_COLUMN_TEXT, false},
+		     {"<NA>", GW_COLUMN_TEXT, false},
+		     {"\"NULL\"", GW_COLUMN_TEXT, true},
+		     {"Na", GW_COLUMN_TEXT, true},
+		     {"nana", GW_COLUMN_TEXT, true},
+		     {"007", GW_COLUMN_TEXT, true},
+		     {"007", GW_COLUMN_ID, false},
+		     {"0", GW_COLUMN_ID, true},
+		     {"10", GW_COLUMN_ID, true},
+		     {"-7", GW_COLUMN_INT, true},
+		     {"+7", GW_COLUMN_INT, false},
+		     {"-0", GW_COLUMN_INT, false},
+		     {"-07", GW_COLUMN_INT, false},
+		     {"1.0", GW_COLUMN_ID, false},
+		     {"\xef\xbb\xbf"
+		      "7",
+		      GW_COLUMN_TEXT, false},
+		     {"00000001", GW_COLUMN_ID, false}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char data[128]; /* rows that the fast path reads have 32 bytes behind them */
+		snprintf(data, sizeof(data), "5,5\n%s,1\n2222222222222222,3333333333333333\n", cases[i].text);
+		struct gw_table_format format = {
+			.header = GW_HEADER_NONE, .delimiter = ',', .quotes = GW_QUOTES_STRICT};
+		struct gw_text text;
+		struct gw_table table;
+		uint64_t values[3];
+		assert_int_equal(gw_text_borrow("input", data, strlen(data), &text), GW_OK);
+		assert_int_equal(gw_table_scan(&text, &format, 1, &table), GW_OK);
+		struct gw_table_column column = {.kind = cases[i].kind, .is_id = true, .what = "id", .values = values};
+		gw_status status = gw_table_read(&table, &column, 1, 1);
+		if ((status == GW_OK) != cases[i].good)
+			fail_msg("%s: %s", cases[i].text, status == GW_OK ? "read" : gw_last_error());
+		assert_true(cases[i].good || strstr(gw_last_error(), "line 2, column 1"));
+		gw_table_close(&table);
+		gw_text_close(&text);
+	}
 }
 
 static void overlong_fields(void **state)
@@ -377,11 +433,11 @@ static void shortage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shapes_of_text), cmocka_unit_test(faults_name_the_line),
-		cmocka_unit_test(many_rows),      cmocka_unit_test(line_ends),
-		cmocka_unit_test(plain_tables),   cmocka_unit_test(columns_of_every_kind),
-		cmocka_unit_test(tabs_keep_text), cmocka_unit_test(overlong_fields),
-		cmocka_unit_test(shortage),
+		cmocka_unit_test(shapes_of_text),  cmocka_unit_test(faults_name_the_line),
+		cmocka_unit_test(many_rows),       cmocka_unit_test(line_ends),
+		cmocka_unit_test(plain_tables),    cmocka_unit_test(columns_of_every_kind),
+		cmocka_unit_test(tabs_and_quotes), cmocka_unit_test(ids),
+		cmocka_unit_test(overlong_fields), cmocka_unit_test(shortage),
 	};
 	return cmocka_run_group_tests_name("parse_table", tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include "core/memory/alloc.h"
 #include "tools/import/apt.h"
+#include "tools/import/columns.h"
 #include "tools/import/number_table.h"
 #include "tools/output_options.h"
 #include "tools/phase.h"
@@ -55,7 +56,6 @@ static const char doc[] =
 struct import_arguments {
 	struct gw_import_options import;
 	struct gw_import_word *words;
-	bool comments_given;
 };
 
 static gw_status add_word(struct import_arguments *a, enum gw_import_kind kind, const char *text)
@@ -116,7 +116,7 @@ static gw_status take_delimiter(void *input, char *text)
 {
 	struct gw_table_format *format = &((struct import_arguments *)input)->import.text;
 	gw_status status = parse_delimiter(text, &format->delimiter);
-	format->quotes = format->delimiter == ',' || format->delimiter == ';';
+	format->quotes = gw_table_quotes_of(format->delimiter);
 	return status;
 }
 
@@ -134,13 +134,23 @@ static gw_status take_no_header(void *input, char *text)
 	return GW_OK;
 }
 
+static gw_status take_time_digits(void *input, char *text)
+{
+	struct gw_import_options *options = &((struct import_arguments *)input)->import;
+	uint64_t digits = 0;
+	gw_status status = gw_parse_u64(text, 0, 9, &digits);
+	options->time_digits = (uint32_t)digits;
+	options->time_digits_given = true;
+	return status;
+}
+
 static gw_status take_comments(void *input, char *text)
 {
 	struct import_arguments *a = input;
 	if (strlen(text) > GW_TABLE_COMMENTS_MAX)
 		return gw_fail(GW_INVALID, "at most %u characters", GW_TABLE_COMMENTS_MAX);
 	snprintf(a->import.text.comments, sizeof(a->import.text.comments), "%s", text);
-	a->comments_given = true;
+	a->import.comments_given = true;
 	return GW_OK;
 }
 
@@ -203,9 +213,14 @@ static const struct gw_option table[] = {
 	 GW_OPTION_TEXT(A, import.rel_column)},
 	{"time", "COLUMN", "edge feature \"time\", int64; lists are sorted by it", 2,
 	 GW_OPTION_TEXT(A, import.time_column)},
-	{"time-digits", "N", "decimal digits of the time to keep: 3 turns seconds into milliseconds (default 0)", 2,
-	 GW_OPTION_NUMBER(A, import.time_digits, 0, 9)},
-	{"edge-column", "NAME=COLUMN", "another edge feature, float32", 2, GW_OPTION_CALL(take_edge_column)},
+	{"time-digits", "N",
+	 "decimal digits of the time to keep, the others are dropped: 3 turns seconds into milliseconds (default: "
+	 "whole "
+	 "numbers; another time is refused)",
+	 2, GW_OPTION_CALL(take_time_digits)},
+	{"edge-column", "NAME=COLUMN",
+	 "another edge feature, float32; int64 if float32 does not hold its values and all are whole", 2,
+	 GW_OPTION_CALL(take_edge_column)},
 	{.help = "Ids:", .group = 3},
 	{"ids", "KIND", "auto, dense (keep numbers), compact (renumber numbers) or text", 3,
 	 GW_OPTION_CHOICE(A, import.ids, id_kinds)},
@@ -241,14 +256,18 @@ static const struct gw_option table[] = {
 	 GW_OPTION_CALL(take_node_table)},
 	{"id-column", "[TYPE=]COLUMN", "name, or number from 1 (default: the column named id, node_id or TYPE)", 5,
 	 GW_OPTION_CALL(take_id_column)},
-	{"node-column", "[TYPE:]NAME=COLUMN[,COLUMN...]", "feature, float32; several columns are joined to one row", 5,
-	 GW_OPTION_CALL(take_node_column)},
+	{"node-column", "[TYPE:]NAME=COLUMN[,COLUMN...]",
+	 "feature, float32; int64 if float32 does not hold its values and all are whole; several columns are joined to "
+	 "one row",
+	 5, GW_OPTION_CALL(take_node_column)},
 	{"label-column", "[TYPE=]COLUMN",
-	 "feature \"label\", int64; words are numbered in their order, and \"label.names\" has them", 5,
-	 GW_OPTION_CALL(take_label_column)},
+	 "feature \"label\": int64 of whole numbers, such as 1 and 2.0, float32 of others; words are numbered in their "
+	 "order, and \"label.names\" has them",
+	 5, GW_OPTION_CALL(take_label_column)},
 	{"mask-column", "[TYPE=]COLUMN",
-	 "0 and 1: a mask with the column's name; train, val, test and none: train_mask, val_mask and test_mask", 5,
-	 GW_OPTION_CALL(take_mask_column)},
+	 "0 and 1: a mask with the column's name; train, val, test, and none or nothing: train_mask, val_mask and "
+	 "test_mask",
+	 5, GW_OPTION_CALL(take_mask_column)},
 	{.help = "Structure:", .group = 6},
 	{"undirected", NULL, "store every edge in both directions", 6, GW_OPTION_FLAG(A, import.undirected)},
 	{"reverse", NULL, "add DST:rev_REL:SRC for every edge type", 6, GW_OPTION_FLAG(A, import.reverse)},
@@ -280,11 +299,16 @@ int gw_tool_import(int argc, char **argv)
 		argv[1] = name_of_table;
 		return gw_number_table_main(argc - 1, argv + 1);
 	}
+	if (argc > 1 && strcmp(argv[1], "columns") == 0) {
+		static char name_of_columns[] = "graphwire import columns";
+		argv[1] = name_of_columns;
+		return gw_import_columns_main(argc - 1, argv + 1);
+	}
 	gw_options_parse(&options, argc, argv, &a);
 	bool triples = false;
 	for (uint32_t i = 0; i < a.import.num_words; i++)
 		triples |= a.words[i].kind == GW_IMPORT_TRIPLES;
-	if (!a.comments_given)
+	if (!a.import.comments_given)
 		snprintf(a.import.text.comments, sizeof(a.import.text.comments), "%s", triples ? "" : "#%");
 	a.import.words = a.words;
 	gw_phase_hush(a.import.build.quiet);

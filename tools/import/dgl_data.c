@@ -2,7 +2,8 @@
  *
  *   node_data, edge_data {type: {feature: {format, data: [files]}}}
  *
- * NumPy chunks must have one dtype and row shape. CSV chunks are int64 if all values are whole numbers, else float32.
+ * NumPy chunks must have one dtype and row shape. CSV chunks are int64 if all values are whole numbers, else
+ * float32 (GW_NUMBERS_DIGITS of numbers.h).
  * train_mask, val_mask and test_mask of any number dtype become bools: 0 or 1 for each row, as DGL reads them. A
  * feature without files is left out. Errors: a chunk of another shape, a missing file, data of an unknown type.
  */
@@ -11,6 +12,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/vec.h"
 #include "tools/import/dgl.h"
+#include "tools/import/numbers.h"
 
 static gw_status check_chunk(const struct gw_chunked *c, const struct gw_npy *first, const struct gw_npy *npy,
 			     const char *key, const char *path)
@@ -80,7 +82,7 @@ static gw_status join_arrays(const struct gw_chunked *c, const json_t *files, co
 
 /* ---- CSV ---- */
 
-/* Rows of numbers, 8 bytes each: int64_t or double, as kind says. */
+/* Rows of numbers, 8 bytes each, as kind says. */
 struct rows {
 	enum gw_column_kind kind;
 	uint64_t columns, count;
@@ -122,7 +124,10 @@ static gw_status append_csv(const struct gw_chunked *c, const char *path, char d
 {
 	struct gw_text text;
 	struct gw_table table;
-	struct gw_table_format format = {.delimiter = delimiter, .quotes = delimiter == ',', .header = GW_HEADER_NONE};
+	struct gw_table_format format = {.delimiter = delimiter,
+					 .quotes = gw_table_quotes_of(delimiter),
+					 .exact = true,
+					 .header = GW_HEADER_NONE};
 	gw_status status = gw_text_open_file(path, &text);
 	if (status != GW_OK)
 		return status;
@@ -135,18 +140,30 @@ static gw_status append_csv(const struct gw_chunked *c, const char *path, char d
 	return status;
 }
 
-static gw_status append_all(const struct gw_chunked *c, const json_t *files, const char *key, char delimiter,
-			    struct rows *rows, struct gw_import_chunk *places)
+/* The CSV chunks of one feature. */
+struct csv_chunks {
+	const struct gw_chunked *c;
+	const json_t *files;
+	const char *key;
+	char delimiter;
+	struct gw_import_chunk *places;
+	struct rows rows;
+};
+
+static gw_status append_all(void *context, enum gw_column_kind kind)
 {
+	struct csv_chunks *chunks = context;
+	struct rows *rows = &chunks->rows;
 	gw_status status = GW_OK;
 	const json_t *name;
+	rows->kind = kind;
 	rows->columns = rows->count = 0;
-	for (size_t i = 0; status == GW_OK && (name = json_array_get(files, i)) != NULL; i++) {
+	for (size_t i = 0; status == GW_OK && (name = json_array_get(chunks->files, i)) != NULL; i++) {
 		const char *path = NULL;
-		status = gw_chunked_path(c, name, key, &path);
-		places[i] = (struct gw_import_chunk){path, rows->count};
+		status = gw_chunked_path(chunks->c, name, chunks->key, &path);
+		chunks->places[i] = (struct gw_import_chunk){path, rows->count};
 		if (status == GW_OK)
-			status = append_csv(c, path, delimiter, rows);
+			status = append_csv(chunks->c, path, chunks->delimiter, rows);
 	}
 	return status;
 }
@@ -154,27 +171,23 @@ static gw_status append_all(const struct gw_chunked *c, const json_t *files, con
 static gw_status join_csv(const struct gw_chunked *c, const json_t *files, const char *key, char delimiter,
 			  struct gw_npy_file *out, struct gw_import_chunk *places)
 {
-	struct rows rows = {.kind = GW_COLUMN_INT};
-	gw_status status = append_all(c, files, key, delimiter, &rows, places);
-	if (status == GW_FORMAT) { /* a value is not a whole number: read real numbers; an actual fault fails again */
-		rows.kind = GW_COLUMN_REAL;
-		status = append_all(c, files, key, delimiter, &rows, places);
-	}
-	uint64_t cells = rows.count * rows.columns;
+	struct csv_chunks chunks = {.c = c, .files = files, .key = key, .delimiter = delimiter, .places = places};
+	struct rows *rows = &chunks.rows;
+	enum gw_column_kind kind;
+	gw_status status = gw_numbers_choose(GW_NUMBERS_DIGITS, append_all, &chunks, &kind);
+	uint64_t cells = rows->count * rows->columns;
+	gw_dtype dtype = status == GW_OK ? gw_numbers_pack(kind, rows->values.data, cells) : GW_INT64;
 	void *data = NULL;
 	if (status == GW_OK)
-		data = gw_import_take(c->im, cells, rows.kind == GW_COLUMN_INT ? 8 : 4, &status);
-	if (status == GW_OK && rows.kind == GW_COLUMN_INT && cells)
-		memcpy(data, rows.values.data, cells * 8);
-	for (uint64_t i = 0; i < cells && status == GW_OK && rows.kind == GW_COLUMN_REAL; i++)
-		((float *)data)[i] = (float)((const double *)rows.values.data)[i];
-	gw_vec_free(&rows.values);
-	gw_dtype dtype = rows.kind == GW_COLUMN_INT ? GW_INT64 : GW_FLOAT32;
+		data = gw_import_take(c->im, cells, gw_dtype_bytes(dtype), &status);
+	if (status == GW_OK && cells)
+		memcpy(data, rows->values.data, cells * gw_dtype_bytes(dtype));
 	*out = (struct gw_npy_file){.data = data,
 				    .npy = {.dtype = dtype,
-					    .ndim = rows.columns > 1 ? 2 : 1,
-					    .shape = {rows.count, rows.columns > 1 ? rows.columns : 0},
+					    .ndim = rows->columns > 1 ? 2 : 1,
+					    .shape = {rows->count, rows->columns > 1 ? rows->columns : 0},
 					    .data_bytes = cells * gw_dtype_bytes(dtype)}};
+	gw_vec_free(&rows->values);
 	return status;
 }
 

@@ -45,7 +45,7 @@ static gw_status add_columns(struct gw_import *im, const struct gw_import_set *s
 	gw_status status = GW_OK;
 	for (uint32_t i = 0; i < set->num_columns && status == GW_OK; i++) {
 		struct gw_builder_array array = {.name = set->columns[i].name,
-						 .dtype = GW_FLOAT32,
+						 .dtype = set->columns[i].dtype,
 						 .ndim = 1,
 						 .shape = {set->rows},
 						 .data = set->columns[i].values,

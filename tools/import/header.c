@@ -129,6 +129,10 @@ gw_status gw_import_header_find(const struct gw_import *im, const struct gw_impo
 		file->id_columns[i] = ends[i];
 	if (set->triples && !given.names[2])
 		status = find_relation(file, fields, count);
+	uint64_t line;
+	if (status == GW_OK && file->text_format.header == GW_HEADER_AUTO &&
+	    gw_table_repeats(&file->text, &file->text_format, &line))
+		status = gw_table_fail_repeat(file->path, line);
 	if (status == GW_OK && file->text_format.header == GW_HEADER_AUTO &&
 	    words_recur(set, file, file, fields, count))
 		status = fail_first_row(file, "it has known names of columns, but lines below have them as ids");

@@ -52,8 +52,12 @@ struct gw_import_options {
 	enum gw_import_ids ids;
 	const char *relations; /* dictionary of the relations of triples, or NULL */
 	struct gw_table_format text;
+	bool comments_given; /* the format's comments are the user's choice */
 	const char *src_column, *dst_column, *rel_column, *time_column; /* names or numbers, or NULL */
+	const char *const *names; /* [num_names]: a first row with one of these names is a header */
+	uint32_t num_names;
 	uint32_t time_digits;
+	bool time_digits_given; /* further digits are dropped; else they must be zeros */
 	bool undirected, reverse, transpose;
 	bool edge_ids; /* store orig_id also for edges without data */
 	const char *out;
@@ -100,7 +104,9 @@ struct gw_import_file {
 struct gw_import_column {
 	char name[GW_NAME_MAX + 1];
 	const char *column;
-	void *values; /* [rows] 8 bytes each when read; float32 afterwards */
+	void *values;             /* [rows] 8 bytes each when read; dtype afterwards */
+	enum gw_column_kind kind; /* that was read */
+	gw_dtype dtype;
 	bool weight;
 };
 
@@ -221,9 +227,13 @@ void gw_import_close(struct gw_import *im);
 
 /* ---- steps, in order; each has its file in tools/import ---- */
 
-gw_status gw_import_plan(struct gw_import *im);          /* words -> spaces, sets, files */
-gw_status gw_import_plan_weights(struct gw_import *im);  /* ... and the features that get alias tables */
-gw_status gw_import_open_all(struct gw_import *im);      /* opens files, decides formats and kinds of ids */
+gw_status gw_import_plan(struct gw_import *im);         /* words -> spaces, sets, files */
+gw_status gw_import_plan_weights(struct gw_import *im); /* ... and the features that get alias tables */
+gw_status gw_import_open_all(struct gw_import *im);     /* opens files, decides formats and kinds of ids */
+/* ... opens one text file, and decides its format, without counting its rows */
+gw_status gw_import_text_examine(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file);
+/* ... makes the ids of a type text if they are text in the file; warns of a word among numbers */
+void gw_import_text_kinds(struct gw_import *im, const struct gw_import_set *set, const struct gw_import_file *file);
 gw_status gw_import_open_tables(struct gw_import *im);   /* tables of nodes, and their kinds of ids */
 gw_status gw_import_read_all(struct gw_import *im);      /* edges in memory */
 gw_status gw_import_times(struct gw_import *im);         /* times of edges from files */

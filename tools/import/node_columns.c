@@ -1,7 +1,7 @@
 /* Columns of tables of nodes as features: numbers, the label, masks.
  *
- *   --node-column  -> numbers, float32, of one column or of several that are joined
- *   --label-column -> whole numbers, int64; or words, which are numbered in their order, and "label.names"
+ *   --node-column  -> numbers, float32, of one column or of several that are joined (numbers.h)
+ *   --label-column -> numbers, int64 if all are whole; or words, which are numbered in their order, and "label.names"
  *   --mask-column  -> 0 and 1, or true and false: a mask with the column's name; or train, val and test: three masks
  *
  * Row r of a table is node r of its type. Errors name the file, the line and the column.
@@ -13,10 +13,13 @@
 
 #include "core/memory/alloc.h"
 #include "tools/import/node_tables.h"
+#include "tools/import/number.h"
 #include "tools/import/numbering.h"
+#include "tools/import/numbers.h"
 #include "tools/import/words.h"
 
 #define JOINED_MAX GW_IMPORT_COLUMNS_MAX
+#define SPLITS     3u
 
 /* The column and its name in the header; without a header the name is what the option says. */
 static gw_status find_column(const struct gw_import_space *space, const char *option, const char *column,
@@ -33,15 +36,40 @@ static gw_status find_column(const struct gw_import_space *space, const char *op
 	return GW_OK;
 }
 
-static gw_status add_array(struct gw_import *im, const struct gw_import_space *space, const char *name, gw_dtype dtype,
-			   uint32_t columns, const void *data)
+/* The features that columns have become, for the error of a second column. */
+struct claims {
+	struct claim {
+		const struct gw_import_space *space;
+		char feature[GW_NAME_MAX + 1];
+		const char *columns;
+	} * list;
+	uint32_t count;
+};
+
+static gw_status claim_feature(struct claims *claims, const struct gw_import_space *space, const char *feature,
+			       const char *columns)
 {
-	struct gw_builder_array array = {.name = name,
-					 .dtype = dtype,
-					 .ndim = columns > 1 ? 2 : 1,
-					 .shape = {space->count, columns},
-					 .data = data};
-	return gw_builder_node_array(im->builder, space->ntype, &array);
+	for (uint32_t i = 0; i < claims->count; i++) {
+		const struct claim *other = &claims->list[i];
+		if (other->space == space && strcmp(other->feature, feature) == 0)
+			return gw_fail(GW_EXISTS, "%s: columns %s and %s would both become the feature \"%s\"",
+				       space->list_path, other->columns, columns, feature);
+	}
+	struct claim *added = &claims->list[claims->count++];
+	added->space = space;
+	added->columns = columns;
+	snprintf(added->feature, sizeof(added->feature), "%s", feature);
+	return GW_OK;
+}
+
+/* columns: the words of the command line that name the columns. */
+static gw_status add_array(struct gw_import *im, struct claims *claims, const struct gw_import_space *space,
+			   const char *columns, struct gw_builder_array array)
+{
+	gw_status status = claim_feature(claims, space, array.name, columns);
+	array.ndim = array.shape[1] > 1 ? 2 : 1;
+	array.shape[0] = space->count;
+	return status != GW_OK ? status : gw_builder_node_array(im->builder, space->ntype, &array);
 }
 
 /* ---- numbers ---- */
@@ -60,7 +88,7 @@ static gw_status join_columns(const struct gw_import_space *space, const char *t
 			return gw_fail(GW_INVALID, "--node-column: a name of a column has 1 to %d bytes", GW_NAME_MAX);
 		snprintf(word, sizeof(word), "%.*s", (int)bytes, text);
 		struct gw_table_column *column = &columns[*count];
-		*column = (struct gw_table_column){.kind = GW_COLUMN_REAL, .what = "feature"};
+		*column = (struct gw_table_column){.what = "feature"};
 		column->values = values + *count;
 		gw_status status = find_column(space, "--node-column", word, &column->index, name);
 		if (status != GW_OK)
@@ -75,6 +103,22 @@ static gw_status join_columns(const struct gw_import_space *space, const char *t
 	return GW_OK;
 }
 
+/* The columns of one array. */
+struct joining {
+	const struct gw_table *table;
+	struct gw_table_column *columns;
+	uint32_t count;
+	unsigned threads;
+};
+
+static gw_status read_joined(void *context, enum gw_column_kind kind)
+{
+	const struct joining *j = context;
+	for (uint32_t i = 0; i < j->count; i++)
+		j->columns[i].kind = kind;
+	return gw_table_read(j->table, j->columns, j->count, j->threads);
+}
+
 static uint32_t count_columns(const char *text)
 {
 	uint32_t count = 1;
@@ -83,7 +127,7 @@ static uint32_t count_columns(const char *text)
 	return count;
 }
 
-static gw_status add_numbers(struct gw_import *im, const char *text)
+static gw_status add_numbers(struct gw_import *im, struct claims *claims, const char *text)
 {
 	struct gw_import_parts parts;
 	struct gw_import_space *space;
@@ -100,16 +144,18 @@ static gw_status add_numbers(struct gw_import *im, const char *text)
 		status = join_columns(space, parts.value, values, columns, &count);
 	for (uint32_t i = 0; i < count && status == GW_OK; i++)
 		columns[i].stride = count;
+	struct joining joining = {
+		.table = &space->list_table, .columns = columns, .count = count, .threads = im->threads};
+	enum gw_column_kind kind;
 	if (status == GW_OK)
-		status = gw_table_read(&space->list_table, columns, count, im->threads);
+		status = gw_numbers_choose(GW_NUMBERS_FLOAT, read_joined, &joining, &kind);
 	if (status != GW_OK)
 		return status;
-	float *narrow = gw_import_take(im, values_count, sizeof(*narrow), &status);
-	for (uint64_t i = 0; i < values_count && status == GW_OK; i++)
-		narrow[i] = (float)values[i];
-	if (status != GW_OK)
-		return status;
-	return add_array(im, space, parts.names[parts.count - 1], GW_FLOAT32, count, narrow);
+	struct gw_builder_array array = {.name = parts.names[parts.count - 1],
+					 .dtype = gw_numbers_pack(kind, values, values_count),
+					 .shape = {0, count},
+					 .data = values};
+	return add_array(im, claims, space, parts.value, array);
 }
 
 /* ---- the label ---- */
@@ -173,40 +219,62 @@ static gw_status number_labels(struct gw_import *im, const struct gw_import_spac
 	return status;
 }
 
-/* Whether each text is a whole number, which may be negative. */
-static bool are_whole(const struct gw_import_space *space, const uint64_t *texts)
+/* Whether the labels are numbers, and not words. A label that is missing among numbers is an error: as a word it would
+ * renumber the others. */
+static gw_status label_kind(const struct gw_import_space *space, const char *name, const uint64_t *texts, bool *numbers)
 {
-	for (uint64_t i = 0; i < space->count; i++) {
+	uint64_t missing = GW_NONE;
+	bool any = false, words = false;
+	for (uint64_t i = 0; i < space->count && !words; i++) {
 		struct gw_text_span span = gw_text_span(space->list_text.data, texts[i]);
-		uint64_t sign = span.bytes > 1 && span.at[0] == '-';
-		uint64_t value;
-		if (!gw_text_span_is_id((struct gw_text_span){.at = span.at + sign, .bytes = span.bytes - sign},
-					&value))
-			return false;
+		double value;
+		if (!gw_numbers_is_missing(span)) {
+			words = gw_scan_real(span.at, span.at + span.bytes, &value) != span.at + span.bytes;
+			any |= !words;
+		} else if (missing == GW_NONE) {
+			missing = i;
+		}
 	}
-	return true;
+	*numbers = !words && (any || space->count == 0);
+	if (!*numbers || missing == GW_NONE)
+		return GW_OK;
+	struct gw_text_span span = gw_text_span(space->list_text.data, texts[missing]);
+	return gw_fail(GW_FORMAT,
+		       "%s, line %llu: column %s is \"%.*s\" among numbers: the label is missing: fill it in, "
+		       "or leave out the row",
+		       space->list_path, (unsigned long long)gw_table_line(&space->list_table, missing), name,
+		       (int)span.bytes, span.at);
 }
 
-static gw_status add_label(struct gw_import *im, const char *text)
+static gw_status add_label(struct gw_import *im, struct claims *claims, const char *text)
 {
 	struct gw_import_parts parts;
 	struct gw_import_space *space;
 	char name[GW_NAME_MAX + 1];
 	uint32_t index;
 	uint64_t *values;
+	bool numbers = false;
 	gw_status status = gw_import_word_split(text, 0, &parts);
 	if (status == GW_OK)
 		status = gw_import_table_space(im, parts.count ? parts.names[0] : NULL, "--label-column", &space);
 	if (status == GW_OK)
 		status = find_column(space, "--label-column", parts.value, &index, name);
 	if (status == GW_OK)
-		status = gw_import_table_texts(im, space, index, "label", &values);
+		status = gw_import_table_texts(im, space, index, "label", false, &values);
+	if (status == GW_OK)
+		status = label_kind(space, name, values, &numbers);
 	if (status != GW_OK)
 		return status;
-	struct gw_table_column column = {.index = index, .kind = GW_COLUMN_INT, .what = "label", .values = values};
-	status = are_whole(space, values) ? gw_table_read(&space->list_table, &column, 1, im->threads)
-					  : number_labels(im, space, values);
-	return status != GW_OK ? status : add_array(im, space, "label", GW_INT64, 1, values);
+	struct gw_table_column column = {.index = index, .what = "label", .values = values};
+	struct joining joining = {.table = &space->list_table, .columns = &column, .count = 1, .threads = im->threads};
+	enum gw_column_kind kind = GW_COLUMN_WHOLE;
+	status = numbers ? gw_numbers_choose(GW_NUMBERS_WHOLE, read_joined, &joining, &kind)
+			 : number_labels(im, space, values);
+	if (status != GW_OK)
+		return status;
+	struct gw_builder_array array = {
+		.name = "label", .dtype = gw_numbers_pack(kind, values, space->count), .data = values};
+	return add_array(im, claims, space, parts.value, array);
 }
 
 /* ---- masks ---- */
@@ -218,14 +286,16 @@ static enum mask_word mask_word(struct gw_text_span span)
 	static const struct {
 		const char *word;
 		enum mask_word means;
-	} words[] = {{"0", MASK_NO},           {"false", MASK_NO},       {"1", MASK_YES},    {"true", MASK_YES},
-		     {"train", MASK_TRAIN},    {"training", MASK_TRAIN}, {"val", MASK_VAL},  {"valid", MASK_VAL},
-		     {"validation", MASK_VAL}, {"test", MASK_TEST},      {"none", MASK_NONE}};
+	} words[] = {{"0", MASK_NO},           {"false", MASK_NO},       {"1", MASK_YES},     {"true", MASK_YES},
+		     {"train", MASK_TRAIN},    {"training", MASK_TRAIN}, {"val", MASK_VAL},   {"valid", MASK_VAL},
+		     {"validation", MASK_VAL}, {"test", MASK_TEST},      {"none", MASK_NONE}, {"", MASK_NONE}};
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strlen(words[i].word) == span.bytes && strncasecmp(words[i].word, span.at, span.bytes) == 0)
 			return words[i].means;
 	}
-	return MASK_BAD;
+	int64_t flag;
+	bool is_flag = gw_scan_whole(span.at, span.at + span.bytes, &flag) == span.at + span.bytes; /* 1.0 */
+	return !is_flag || flag < 0 || flag > 1 ? MASK_BAD : flag ? MASK_YES : MASK_NO;
 }
 
 /* Replaces texts by their meanings. *splits: words of splits, not flags. */
@@ -238,7 +308,7 @@ static gw_status mask_words(const struct gw_import_space *space, const char *nam
 		if (word == MASK_BAD || *splits != (word > MASK_YES))
 			return gw_fail(GW_FORMAT,
 				       "%s, line %llu: column %s is \"%.*s\": a mask is 0 or 1 in each row, or train, "
-				       "val, test or none in each row",
+				       "val, test, none or empty in each row",
 				       space->list_path, (unsigned long long)gw_table_line(&space->list_table, i), name,
 				       (int)(span.bytes < 40 ? span.bytes : 40), span.at);
 		texts[i] = word;
@@ -246,17 +316,18 @@ static gw_status mask_words(const struct gw_import_space *space, const char *nam
 	return GW_OK;
 }
 
-static gw_status add_mask(struct gw_import *im, const struct gw_import_space *space, const char *name,
-			  const uint64_t *words, enum mask_word which)
+static gw_status add_mask(struct gw_import *im, struct claims *claims, const struct gw_import_space *space,
+			  const char *column, const char *name, const uint64_t *words, enum mask_word which)
 {
 	gw_status status = gw_name_check("feature", name);
 	uint8_t *mask = gw_import_take(im, space->count, 1, &status);
 	for (uint64_t i = 0; i < space->count && status == GW_OK; i++)
 		mask[i] = words[i] == which;
-	return status != GW_OK ? status : add_array(im, space, name, GW_BOOL, 1, mask);
+	struct gw_builder_array array = {.name = name, .dtype = GW_BOOL, .data = mask};
+	return status != GW_OK ? status : add_array(im, claims, space, column, array);
 }
 
-static gw_status add_masks(struct gw_import *im, const char *text)
+static gw_status add_masks(struct gw_import *im, struct claims *claims, const char *text)
 {
 	struct gw_import_parts parts;
 	struct gw_import_space *space;
@@ -270,28 +341,30 @@ static gw_status add_masks(struct gw_import *im, const char *text)
 	if (status == GW_OK)
 		status = find_column(space, "--mask-column", parts.value, &index, name);
 	if (status == GW_OK)
-		status = gw_import_table_texts(im, space, index, "mask", &words);
+		status = gw_import_table_texts(im, space, index, "mask", true, &words);
 	if (status == GW_OK)
 		status = mask_words(space, name, words, &splits);
 	if (status != GW_OK || !splits)
-		return status != GW_OK ? status : add_mask(im, space, name, words, MASK_YES);
-	static const char *const names[] = {"train_mask", "val_mask", "test_mask"};
-	for (uint32_t i = 0; i < 3 && status == GW_OK; i++)
-		status = add_mask(im, space, names[i], words, (enum mask_word)(MASK_TRAIN + i));
+		return status != GW_OK ? status : add_mask(im, claims, space, parts.value, name, words, MASK_YES);
+	static const char *const names[SPLITS] = {"train_mask", "val_mask", "test_mask"};
+	for (uint32_t i = 0; i < SPLITS && status == GW_OK; i++)
+		status = add_mask(im, claims, space, parts.value, names[i], words, (enum mask_word)(MASK_TRAIN + i));
 	return status;
 }
 
 gw_status gw_import_table_columns(struct gw_import *im)
 {
 	gw_status status = GW_OK;
+	struct claims claims = {0};
+	claims.list = gw_import_take(im, (uint64_t)im->options->num_words * SPLITS, sizeof(*claims.list), &status);
 	for (uint32_t i = 0; i < im->options->num_words && status == GW_OK; i++) {
 		const struct gw_import_word *word = &im->options->words[i];
 		if (word->kind == GW_IMPORT_NODE_COLUMN)
-			status = add_numbers(im, word->text);
+			status = add_numbers(im, &claims, word->text);
 		else if (word->kind == GW_IMPORT_LABEL_COLUMN)
-			status = add_label(im, word->text);
+			status = add_label(im, &claims, word->text);
 		else if (word->kind == GW_IMPORT_MASK_COLUMN)
-			status = add_masks(im, word->text);
+			status = add_masks(im, &claims, word->text);
 	}
 	return status;
 }

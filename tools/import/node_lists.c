@@ -102,10 +102,11 @@ static gw_status look_at_list(const struct gw_import_space *space, struct list_f
 	if (have == 2 && tab && !out->numbered)
 		return gw_fail(GW_FORMAT, "%s: one of its two columns must be a number", space->list_path);
 	if (!out->numbered && !tab) {
-		out->format.quotes =
-			format.quotes && have && fields[0].at > space->list_text.data && fields[0].at[-1] == '"';
+		out->format.quotes = format.quotes && have && fields[0].quoted ? GW_QUOTES_STRICT : GW_QUOTES_NONE;
 		out->format.delimiter = '\n';
 	}
+	if (tab) /* the dictionaries of triples, whose names may have quotes */
+		out->format.quotes = GW_QUOTES_NONE;
 	out->first_is_id = first && have == 1;
 	return GW_OK;
 }

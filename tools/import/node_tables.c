@@ -56,7 +56,17 @@ static gw_status find_id_column(const struct gw_import_space *space, uint32_t *o
 		       space->list_path, found ? "several columns are" : "no column is", space->name);
 }
 
-/* Opens the table: the first line is a header, unless --no-header is given. */
+gw_status gw_import_table_format(const char *path, const struct gw_text *text, struct gw_table_format *format)
+{
+	uint64_t line;
+	format->header = format->header == GW_HEADER_NONE ? GW_HEADER_NONE : GW_HEADER_YES;
+	gw_table_sniff(text, NULL, 0, format);
+	return format->header == GW_HEADER_YES && gw_table_repeats(text, format, &line)
+		       ? gw_table_fail_repeat(path, line)
+		       : GW_OK;
+}
+
+/* Opens the table of a node type. */
 static gw_status open_table(struct gw_import *im, struct gw_import_space *space)
 {
 	struct gw_table_format format = im->options->text;
@@ -66,18 +76,29 @@ static gw_status open_table(struct gw_import *im, struct gw_import_space *space)
 	if (status != GW_OK)
 		return status;
 	im->input_bytes += space->list_text.file_bytes;
-	format.header = format.header == GW_HEADER_NONE ? GW_HEADER_NONE : GW_HEADER_YES;
-	gw_table_sniff(&space->list_text, NULL, 0, &format);
-	return gw_table_scan(&space->list_text, &format, im->threads, &space->list_table);
+	status = gw_import_table_format(space->list_path, &space->list_text, &format);
+	if (status != GW_OK)
+		return status;
+	status = gw_table_scan(&space->list_text, &format, im->threads, &space->list_table);
+	return status == GW_OK && space->list_table.doubtful && !im->options->comments_given
+		       ? gw_table_fail_doubtful(space->list_path, space->list_table.doubtful)
+		       : status;
+}
+
+static gw_status read_texts(struct gw_import *im, const struct gw_import_space *space, struct gw_table_column read,
+			    uint64_t **out)
+{
+	gw_status status = GW_OK;
+	read.values = *out = gw_import_take(im, space->list_table.rows, 8, &status);
+	return status != GW_OK ? status : gw_table_read(&space->list_table, &read, 1, im->threads);
 }
 
 gw_status gw_import_table_texts(struct gw_import *im, const struct gw_import_space *space, uint32_t column,
-				const char *what, uint64_t **out)
+				const char *what, bool may_be_empty, uint64_t **out)
 {
-	gw_status status = GW_OK;
-	*out = gw_import_take(im, space->list_table.rows, 8, &status);
-	struct gw_table_column read = {.index = column, .kind = GW_COLUMN_TEXT, .what = what, .values = *out};
-	return status != GW_OK ? status : gw_table_read(&space->list_table, &read, 1, im->threads);
+	const struct gw_table_column read = {
+		.index = column, .kind = GW_COLUMN_TEXT, .what = what, .may_be_empty = may_be_empty};
+	return read_texts(im, space, read, out);
 }
 
 bool gw_import_table_are_ids(const struct gw_import_space *space, const uint64_t *texts)
@@ -99,7 +120,12 @@ static gw_status open_ids(struct gw_import *im, struct gw_import_space *space)
 	if (status == GW_OK)
 		status = find_id_column(space, &column);
 	if (status == GW_OK)
-		status = gw_import_table_texts(im, space, column, "id", &texts);
+		status = read_texts(im, space,
+				    (struct gw_table_column){.index = column,
+							     .kind = GW_COLUMN_TEXT,
+							     .is_id = im->options->ids == GW_IDS_AUTO,
+							     .what = "id"},
+				    &texts);
 	if (status != GW_OK)
 		return status;
 	space->list = texts;

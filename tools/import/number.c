@@ -2,10 +2,15 @@
  * number. */
 #include "tools/import/number.h"
 
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define REAL_TEXT_MAX 127 /* bytes handed to strtod if the fast path cannot decide */
+#define REAL_TEXT_MAX 127     /* bytes handed to strtod if the fast path cannot decide */
+#define EXPONENT_MAX  1000000 /* larger ones count as this: more than the digits of a field can balance */
+#define COARSE_FROM   0x1p24  /* a float32 above it is an even number */
 
 static bool is_digit(char c)
 {
@@ -41,7 +46,7 @@ const char *gw_scan_int(const char *p, const char *end, int64_t *value)
 	return apply_sign(magnitude, negative, value) ? p : NULL;
 }
 
-const char *gw_scan_fixed(const char *p, const char *end, uint32_t digits, int64_t *value)
+const char *gw_scan_fixed(const char *p, const char *end, uint32_t digits, bool cut, int64_t *value)
 {
 	bool negative = p < end && *p == '-', any = false;
 	p += negative || (p < end && *p == '+');
@@ -54,6 +59,8 @@ const char *gw_scan_fixed(const char *p, const char *end, uint32_t digits, int64
 	if (p < end && *p == '.') {
 		for (p++; p < end && is_digit(*p); p++, any = true) {
 			if (kept < digits && !push_digit(&magnitude, (uint32_t)(*p - '0')))
+				return NULL;
+			if (kept == digits && !cut && *p != '0')
 				return NULL;
 			kept += kept < digits;
 		}
@@ -88,7 +95,7 @@ static const char *scan_exponent(const char *p, const char *end, int *exponent)
 		return p;
 	int value = 0;
 	for (; at < end && is_digit(*at); at++)
-		value = value < 10000 ? value * 10 + (*at - '0') : value;
+		value = value < EXPONENT_MAX ? value * 10 + (*at - '0') : value;
 	*exponent += negative ? -value : value;
 	return at;
 }
@@ -125,4 +132,121 @@ const char *gw_scan_real(const char *p, const char *end, double *value)
 	double magnitude = exponent < 0 ? (double)mantissa / powers[-exponent] : (double)mantissa * powers[exponent];
 	*value = negative ? -magnitude : magnitude;
 	return p;
+}
+
+/* Pushes zeros behind the digits of a magnitude. */
+static bool push_zeros(uint64_t *magnitude, int64_t zeros)
+{
+	for (; zeros > 0 && *magnitude; zeros--) {
+		if (!push_digit(magnitude, 0))
+			return false;
+	}
+	return true;
+}
+
+const char *gw_scan_whole(const char *p, const char *end, int64_t *value)
+{
+	bool negative = p < end && *p == '-', any = false, fraction = false;
+	p += negative || (p < end && *p == '+');
+	uint64_t magnitude = 0;
+	int64_t zeros = 0, scale = 0; /* the number is magnitude * 10^(zeros + scale) */
+	for (; p < end && (is_digit(*p) || (*p == '.' && !fraction)); p++) {
+		if (*p == '.') {
+			fraction = true;
+			continue;
+		}
+		any = true;
+		scale -= fraction;
+		if (*p == '0') {
+			zeros++;
+			continue;
+		}
+		if (!push_zeros(&magnitude, zeros) || !push_digit(&magnitude, (uint32_t)(*p - '0')))
+			return NULL;
+		zeros = 0;
+	}
+	int exponent = 0;
+	if (!any)
+		return NULL;
+	p = scan_exponent(p, end, &exponent);
+	scale += zeros + exponent;
+	if (magnitude && (scale < 0 || !push_zeros(&magnitude, scale)))
+		return NULL;
+	return apply_sign(magnitude, negative, value) ? p : NULL;
+}
+
+/* Whether a number from p to stop, written without an exponent, equals this float32, which is beyond COARSE_FROM. */
+static bool is_exactly(const char *p, const char *stop, float value)
+{
+	char digits[FLT_MAX_10_EXP + 16];
+	p += *p == '-' || *p == '+';
+	while (p < stop && *p == '0')
+		p++;
+	const char *point = p;
+	while (point < stop && is_digit(*point))
+		point++;
+	for (const char *at = point; at < stop; at++) {
+		if (*at != '0' && *at != '.')
+			return false;
+	}
+	int count = snprintf(digits, sizeof(digits), "%.0f", (double)fabsf(value));
+	return count == point - p && memcmp(digits, p, (size_t)count) == 0;
+}
+
+/* Whether a number from p to stop has a digit other than 0 before its exponent. */
+static bool is_nonzero(const char *p, const char *stop)
+{
+	for (; p < stop && *p != 'e' && *p != 'E'; p++) {
+		if (*p >= '1' && *p <= '9')
+			return true;
+	}
+	return false;
+}
+
+static bool has_exponent(const char *p, const char *stop)
+{
+	while (p < stop && *p != 'e' && *p != 'E')
+		p++;
+	return p < stop;
+}
+
+/* Rounds the text once. A double that lies between two float32 may have been rounded to their middle. */
+static float round_to_float(const char *p, const char *stop, double real)
+{
+	uint64_t bits;
+	memcpy(&bits, &real, sizeof(bits));
+	bool middle = (bits & 0x1fffffffu) == 0x10000000u;
+	if ((!middle && fabs(real) >= (double)FLT_MIN) || stop - p > REAL_TEXT_MAX)
+		return (float)real;
+	char copy[REAL_TEXT_MAX + 1];
+	memcpy(copy, p, (size_t)(stop - p));
+	copy[stop - p] = '\0';
+	return strtof(copy, NULL);
+}
+
+static enum gw_float_fault narrow_real(const char *p, const char *stop, double real, float *value)
+{
+	const char *word = p + (*p == '-' || *p == '+');
+	if (isnan(real))
+		return GW_FLOAT_MISSING;
+	if (*word == 'i' || *word == 'I') {
+		*value = (float)real;
+		return GW_FLOAT_FITS;
+	}
+	*value = round_to_float(p, stop, real);
+	if (isinf(*value))
+		return GW_FLOAT_LARGE;
+	if (fpclassify(*value) == FP_ZERO && is_nonzero(p, stop))
+		return GW_FLOAT_SMALL;
+	if (fabs(real) >= COARSE_FROM && !has_exponent(p, stop) && !is_exactly(p, stop, *value))
+		return GW_FLOAT_COARSE;
+	return GW_FLOAT_FITS;
+}
+
+const char *gw_scan_float(const char *p, const char *end, float *value, enum gw_float_fault *fault)
+{
+	double real;
+	const char *stop = gw_scan_real(p, end, &real);
+	*fault = stop ? narrow_real(p, stop, real, value) : GW_FLOAT_FITS;
+	return *fault == GW_FLOAT_FITS ? stop : NULL;
 }

@@ -53,13 +53,30 @@ static inline uint64_t gw_scan_eight(const char *p, unsigned *digits)
 	return t * 42949672960001ull >> 32;
 }
 
-/* Parses a signed whole number, over all of int64_t. Returns as gw_scan_id does, and so do the next two. */
+/* Parses a signed whole number, over all of int64_t. Returns as gw_scan_id does, and so do the next four. */
 const char *gw_scan_int(const char *p, const char *end, int64_t *value);
 
-/* A decimal number times 10^digits (digits 0 to 18); drops further digits. No exponent. */
-const char *gw_scan_fixed(const char *p, const char *end, uint32_t digits, int64_t *value);
+/* The same for a whole number in any decimal form: 10, 10.0, 1e1. */
+const char *gw_scan_whole(const char *p, const char *end, int64_t *value);
+
+/* A decimal number times 10^digits (digits 0 to 18). cut: drops further digits; else they must be zeros. No exponent.
+ */
+const char *gw_scan_fixed(const char *p, const char *end, uint32_t digits, bool cut, int64_t *value);
 
 /* A real number, correctly rounded, with exponent, "nan", "inf". */
 const char *gw_scan_real(const char *p, const char *end, double *value);
+
+/* Why a number in text is no float32. */
+enum gw_float_fault {
+	GW_FLOAT_FITS,
+	GW_FLOAT_MISSING, /* nan */
+	GW_FLOAT_LARGE,   /* it would become inf */
+	GW_FLOAT_SMALL,   /* it would become 0 */
+	GW_FLOAT_COARSE,  /* beyond 2^24, written without an exponent, and not exact */
+};
+
+/* A real number as a float32. Rounds to nearest, ties to even; "inf" is kept. Returns NULL for every fault, and then
+ * sets *fault if the text is a number. */
+const char *gw_scan_float(const char *p, const char *end, float *value, enum gw_float_fault *fault);
 
 #endif

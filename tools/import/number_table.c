@@ -1,6 +1,6 @@
 /* graphwire import table: converts a text table of numbers to a NumPy array.
  *
- *   text -> delimiter, header -> rows counted -> read as whole numbers -> on a fraction, read again as real numbers
+ *   text -> delimiter, header -> rows counted -> read as whole numbers -> on a fraction, read again (numbers.h)
  *
  * The first attempt ends at the first fraction, so tables of real numbers are in effect read once.
  */
@@ -15,6 +15,7 @@
 #include "core/memory/alloc.h"
 #include "core/memory/memory.h"
 #include "core/system/parallel.h"
+#include "tools/import/numbers.h"
 #include "tools/output_options.h"
 
 void gw_number_table_close(struct gw_number_table *table)
@@ -23,28 +24,24 @@ void gw_number_table_close(struct gw_number_table *table)
 	*table = (struct gw_number_table){0};
 }
 
-static gw_status read_as(const struct gw_table *table, enum gw_column_kind kind, struct gw_table_column *columns,
-			 unsigned threads, struct gw_number_table *out)
-{
-	for (uint32_t i = 0; i < out->columns; i++)
-		columns[i] = (struct gw_table_column){.index = i,
-						      .kind = kind,
-						      .what = "value",
-						      .values = (uint64_t *)out->values + i,
-						      .stride = out->columns};
-	return gw_table_read(table, columns, (uint32_t)out->columns, threads);
-}
+struct table_reading {
+	const struct gw_table *table;
+	struct gw_table_column *columns;
+	struct gw_number_table *out;
+	unsigned threads;
+};
 
-/* Narrows float64 to float32, in place. */
-static void narrow_values(struct gw_number_table *table)
+static gw_status number_table_read_as(void *context, enum gw_column_kind kind)
 {
-	const double *wide = table->values;
-	float *narrow = table->values;
-	for (uint64_t i = 0; i < table->rows * table->columns; i++) {
-		float value = (float)wide[i];
-		memcpy(&narrow[i], &value, sizeof(value));
-	}
-	table->dtype = GW_FLOAT32;
+	const struct table_reading *r = context;
+	for (uint32_t i = 0; i < r->out->columns; i++)
+		r->columns[i] = (struct gw_table_column){.index = i,
+							 .kind = kind,
+							 .nan = true,
+							 .what = "value",
+							 .values = (uint64_t *)r->out->values + i,
+							 .stride = r->out->columns};
+	return gw_table_read(r->table, r->columns, (uint32_t)r->out->columns, r->threads);
 }
 
 static gw_status read_values(const struct gw_table *table, unsigned threads, struct gw_number_table *out)
@@ -61,13 +58,11 @@ static gw_status read_values(const struct gw_table *table, unsigned threads, str
 		gw_free(columns);
 		return GW_NO_MEMORY;
 	}
-	out->dtype = GW_INT64;
-	status = read_as(table, GW_COLUMN_INT, columns, threads, out);
-	if (status == GW_FORMAT) {
-		status = read_as(table, GW_COLUMN_REAL, columns, threads, out);
-		if (status == GW_OK)
-			narrow_values(out);
-	}
+	struct table_reading reading = {.table = table, .columns = columns, .out = out, .threads = threads};
+	enum gw_column_kind kind;
+	status = gw_numbers_choose(GW_NUMBERS_DIGITS, number_table_read_as, &reading, &kind);
+	if (status == GW_OK)
+		out->dtype = gw_numbers_pack(kind, out->values, out->rows * out->columns);
 	gw_free(columns);
 	return status;
 }
@@ -145,7 +140,9 @@ static const struct gw_option options_table[] = {
 
 static const char table_doc[] =
 	"Convert a text table of numbers to a NumPy array, such as features for import --node-feature.\v"
-	"The array is int64 if all numbers are whole, else float32. Its shape is [rows, columns].\n\n"
+	"The array is int64 if all numbers are whole, else float32. Its shape is [rows, columns]. A number that the "
+	"array "
+	"would change is refused.\n\n"
 	"Example:\n"
 	"  graphwire import table --from node-feat.csv.gz --out feat.npy\n";
 

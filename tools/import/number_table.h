@@ -5,7 +5,7 @@
 #include "core/graph/npy.h"
 #include "tools/import/table.h"
 
-/* [rows, columns], row by row: int64 if all numbers are whole, else float32. */
+/* [rows, columns], row by row: int64 if all numbers are whole, else float32 (GW_NUMBERS_DIGITS of numbers.h). */
 struct gw_number_table {
 	gw_dtype dtype;
 	uint64_t rows, columns;

@@ -55,11 +55,26 @@ static void set_format(const struct gw_import *im, const struct gw_import_set *s
 	file->text_format = im->options->text;
 	if (file->delimiter) {
 		file->text_format.delimiter = file->delimiter;
-		file->text_format.quotes = file->delimiter == ',';
+		file->text_format.quotes = gw_table_quotes_of(file->delimiter);
 		file->text_format.header = GW_HEADER_NONE;
 	}
 	if (named && file->text_format.header == GW_HEADER_AUTO)
 		file->text_format.header = GW_HEADER_YES;
+}
+
+/* Whether the first row has one of the names that the caller gave to columns. It is then a header. */
+static bool has_given_name(const struct gw_import_options *o, const struct gw_import_file *file)
+{
+	struct gw_text_span fields[64];
+	uint32_t have = gw_table_peek(&file->text, &file->text_format, 0, fields, 64);
+	for (uint32_t n = 0; n < o->num_names; n++) {
+		for (uint32_t i = 0; i < have && i < 64; i++) {
+			if (strlen(o->names[n]) == fields[i].bytes &&
+			    memcmp(o->names[n], fields[i].at, fields[i].bytes) == 0)
+				return true;
+		}
+	}
+	return false;
 }
 
 /* Detects the format by known names, else by the id columns. Ids may be text, so the function then tries the columns
@@ -74,7 +89,9 @@ static gw_status sniff_text(const struct gw_import *im, const struct gw_import_s
 	struct gw_table_format trial = file->text_format;
 	gw_table_sniff(&file->text, NULL, 0, &trial); /* the delimiter */
 	file->text_format.delimiter = trial.delimiter;
-	file->text_format.quotes = trial.quotes;
+	file->text_format.quotes = set->triples && trial.delimiter == '\t' ? GW_QUOTES_NONE : trial.quotes;
+	if (file->text_format.header == GW_HEADER_AUTO && has_given_name(im->options, file))
+		file->text_format.header = GW_HEADER_YES;
 	gw_status status = gw_import_header_find(im, set, file, &found);
 	if (status != GW_OK || found)
 		return status;
@@ -123,7 +140,8 @@ static bool column_is_text(const struct gw_import_file *file, uint32_t column, s
 			return false;
 		if (column >= have)
 			continue;
-		if (is_other_number(fields[column]))
+		if (is_other_number(fields[column]) || gw_text_span_is_marked(fields[column]) ||
+		    (!fields[column].quoted && gw_text_span_is_missing(fields[column], true)))
 			continue; /* the parser reports the error */
 		if (!gw_text_span_is_id(fields[column], &value) ||
 		    (fields[column].bytes > 1 && fields[column].at[0] == '0')) {
@@ -182,11 +200,21 @@ static gw_status check_first_row(const struct gw_import_file *file)
 	return gw_fail(GW_FORMAT,
 		       "%s, line %llu: %u column%s, but %u in the lines below: if it is a header, use "
 		       "--header; if it is an edge, use --no-header",
-		       file->path, (unsigned long long)gw_table_line(&file->table, 0), first, first == 1 ? "" : "s",
+		       file->path, (unsigned long long)gw_table_line_of(text, format, 0), first, first == 1 ? "" : "s",
 		       below);
 }
 
-static gw_status open_text(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+/* Files that were joined have the header again, and it would be an edge. */
+static gw_status check_repeats(const struct gw_import_file *file)
+{
+	uint64_t line;
+	if (file->text_format.header != GW_HEADER_YES || file->matrix.what ||
+	    !gw_table_repeats(&file->text, &file->text_format, &line))
+		return GW_OK;
+	return gw_table_fail_repeat(file->path, line);
+}
+
+gw_status gw_import_text_examine(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
 {
 	gw_status status =
 		file->delimiter ? gw_text_open_file(file->path, &file->text) : gw_text_open(file->path, &file->text);
@@ -208,6 +236,8 @@ static gw_status open_text(struct gw_import *im, struct gw_import_set *set, stru
 		status = gw_import_header_default(im, set, file);
 	else if (status == GW_OK)
 		status = gw_import_header_check(im, file);
+	if (status == GW_OK)
+		status = check_repeats(file);
 	if (status != GW_OK)
 		return status;
 	bool guessed = !file->matrix.what && !file->delimiter && im->options->text.header == GW_HEADER_AUTO;
@@ -220,13 +250,20 @@ static gw_status open_text(struct gw_import *im, struct gw_import_set *set, stru
 			file->mixed[i] = (struct gw_import_mixed){0};
 		}
 	}
-	status = gw_table_scan(&file->text, &file->text_format, im->threads, &file->table);
-	file->rows = file->table.rows;
 	guessed &= file->text_format.header == GW_HEADER_NONE;
-	if (status == GW_OK && guessed && !set->triples && im->options->format != GW_FROM_TEXT)
+	if (guessed && !set->triples && im->options->format != GW_FROM_TEXT)
 		status = gw_other_formats_check_numbers(&file->text, &file->text_format);
-	if (status == GW_OK && guessed)
-		status = check_first_row(file);
+	return status == GW_OK && guessed ? check_first_row(file) : status;
+}
+
+static gw_status open_text(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
+{
+	gw_status status = gw_import_text_examine(im, set, file);
+	if (status == GW_OK)
+		status = gw_table_scan(&file->text, &file->text_format, im->threads, &file->table);
+	if (status == GW_OK && file->table.doubtful && !im->options->comments_given && !file->matrix.what)
+		status = gw_table_fail_doubtful(file->path, file->table.doubtful);
+	file->rows = file->table.rows;
 	return status;
 }
 
@@ -336,14 +373,29 @@ static gw_status check_rows(const struct gw_import *im, const struct gw_import_s
 static void report_mixed(const struct gw_import_file *file, const struct gw_import_mixed *mixed,
 			 const struct gw_import_space *space)
 {
+	bool header = file->text_format.header == GW_HEADER_YES;
 	if (!mixed->word.at)
 		return;
 	gw_log(GW_LOG_WARN,
 	       "%s, line %llu: \"%.*s\" is not a number, so all ids of node type %s are read as text; --ids compact "
 	       "or "
 	       "dense refuses it",
-	       file->path, (unsigned long long)gw_table_line(&file->table, mixed->row),
+	       file->path,
+	       (unsigned long long)gw_table_line_of(&file->text, &file->text_format, (uint32_t)mixed->row + header),
 	       (int)(mixed->word.bytes < 40 ? mixed->word.bytes : 40), mixed->word.at, space->name);
+}
+
+void gw_import_text_kinds(struct gw_import *im, const struct gw_import_set *set, const struct gw_import_file *file)
+{
+	if (file->text_ids[2])
+		im->relations.ids = GW_IDS_TEXT;
+	for (int side = 0; side < 2; side++) {
+		struct gw_import_space *space = &im->spaces[side ? set->dst : set->src];
+		if (file->text_ids[side] && space->ids == GW_IDS_AUTO) {
+			space->ids = GW_IDS_TEXT;
+			report_mixed(file, &file->mixed[side], space);
+		}
+	}
 }
 
 static gw_status open_set(struct gw_import *im, struct gw_import_set *set)
@@ -363,15 +415,7 @@ static gw_status open_set(struct gw_import *im, struct gw_import_set *set)
 			status = gw_import_matrix_claim(im, set, file);
 		if (status != GW_OK)
 			return status;
-		if (file->text_ids[2])
-			im->relations.ids = GW_IDS_TEXT;
-		for (int side = 0; side < 2; side++) {
-			struct gw_import_space *space = &im->spaces[side ? set->dst : set->src];
-			if (file->text_ids[side] && space->ids == GW_IDS_AUTO) {
-				space->ids = GW_IDS_TEXT;
-				report_mixed(file, &file->mixed[side], space);
-			}
-		}
+		gw_import_text_kinds(im, set, file);
 	}
 	gw_status status = gw_import_header_settle(set);
 	return status != GW_OK ? status : check_rows(im, set);

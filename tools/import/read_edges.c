@@ -4,6 +4,7 @@
 #include "core/memory/memory.h"
 #include "tools/import/import.h"
 #include "tools/import/matrix.h"
+#include "tools/import/numbers.h"
 #include "tools/weights.h"
 
 /* Arrays and matrices have numbers, but another file may have made a type's ids text. */
@@ -43,6 +44,13 @@ static enum gw_column_kind id_kind(const struct gw_import_space *space)
 	return space->ids == GW_IDS_TEXT ? GW_COLUMN_TEXT : GW_COLUMN_ID;
 }
 
+/* Whether an id may not be a word for a missing value, or have zeros in front. The words of triples are names, and so
+ * are those of --ids text; dense and compact drop zeros. */
+static bool is_checked(const struct gw_import *im, const struct gw_import_set *set, const struct gw_import_space *space)
+{
+	return !set->triples && im->options->ids == GW_IDS_AUTO && space->ids != GW_IDS_DENSE;
+}
+
 static gw_status import_read_text(struct gw_import *im, struct gw_import_set *set, struct gw_import_file *file)
 {
 	const struct gw_import_options *o = im->options;
@@ -51,15 +59,20 @@ static gw_status import_read_text(struct gw_import *im, struct gw_import_set *se
 	uint32_t count = 0;
 	columns[count++] = (struct gw_table_column){.index = file->id_columns[0],
 						    .kind = id_kind(&im->spaces[set->src]),
+						    .is_id = is_checked(im, set, &im->spaces[set->src]),
+						    .is_name = true,
 						    .what = set->triples ? "head" : "source id",
 						    .values = set->src_ids + file->first_row};
 	columns[count++] = (struct gw_table_column){.index = file->id_columns[1],
 						    .kind = id_kind(&im->spaces[set->dst]),
+						    .is_id = is_checked(im, set, &im->spaces[set->dst]),
+						    .is_name = true,
 						    .what = set->triples ? "tail" : "destination id",
 						    .values = set->dst_ids + file->first_row};
 	if (set->triples) {
 		columns[count++] = (struct gw_table_column){.index = file->id_columns[2],
 							    .kind = id_kind(&im->relations),
+							    .is_name = true,
 							    .what = "relation",
 							    .values = set->relations + file->first_row};
 	}
@@ -67,15 +80,16 @@ static gw_status import_read_text(struct gw_import *im, struct gw_import_set *se
 		names[count] = o->time_column;
 		columns[count++] = (struct gw_table_column){.kind = GW_COLUMN_FIXED,
 							    .digits = o->time_digits,
+							    .cut = o->time_digits_given,
 							    .what = "time",
 							    .values = set->times + file->first_row};
 	}
 	for (uint32_t i = 0; i < set->num_columns; i++) {
 		names[count] = set->columns[i].column;
 		columns[count++] =
-			(struct gw_table_column){.kind = GW_COLUMN_REAL,
+			(struct gw_table_column){.kind = set->columns[i].kind,
 						 .what = set->columns[i].name,
-						 .values = (double *)set->columns[i].values + file->first_row};
+						 .values = (uint64_t *)set->columns[i].values + file->first_row};
 	}
 	for (uint32_t i = set->triples ? 3 : 2; i < count; i++) {
 		gw_status status = gw_table_find(&file->text, &file->text_format, names[i], &columns[i].index);
@@ -101,36 +115,80 @@ static gw_status read_file(struct gw_import *im, struct gw_import_set *set, stru
 	return status != GW_OK || !file->matrix.what ? status : gw_import_matrix_check(file, src, dst);
 }
 
-/* The error for a value that no alias table can hold names its line. */
-static gw_status fail_column_weight(const struct gw_import_set *set, const struct gw_import_column *column,
-				    const struct gw_import_file *file, uint64_t row, double value)
+static gw_status read_files(struct gw_import *im, struct gw_import_set *set)
 {
-	unsigned long long line = gw_table_line(&file->table, row);
-	if (column->column == set->weight_column)
-		return gw_fail(GW_RANGE,
-			       "%s, line %llu: weight %g: weights must be finite and not negative; read other columns "
-			       "as --edge-column",
-			       file->path, line, value);
-	return gw_fail(GW_RANGE, "%s, line %llu: weight \"%s\" is %g: " GW_WEIGHT_RULE " (float32)", file->path, line,
-		       column->name, value);
+	gw_status status = GW_OK;
+	for (uint32_t f = 0; f < set->num_files && status == GW_OK; f++)
+		status = read_file(im, set, &set->files[f]);
+	return status;
 }
 
-/* Narrows float64 to float32, in place, and checks weights. */
-static gw_status narrow_column(struct gw_import_set *set, struct gw_import_column *column)
+struct edge_column {
+	struct gw_import *im;
+	const struct gw_import_set *set;
+	const struct gw_import_column *column;
+};
+
+/* Reads a single column of all files. */
+static gw_status read_edge_column(void *context, enum gw_column_kind kind)
 {
-	const double *wide = column->values;
-	float *narrow = column->values;
-	for (uint32_t f = 0; f < set->num_files; f++) {
-		const struct gw_import_file *file = &set->files[f];
-		for (uint64_t i = file->first_row; i < file->first_row + file->rows; i++) {
-			double value = wide[i];
-			float stored = (float)value;
-			if (column->weight && (!(stored >= 0) || stored > 3.4028234e38f))
-				return fail_column_weight(set, column, file, i - file->first_row, value);
-			narrow[i] = stored;
-		}
+	const struct edge_column *e = context;
+	gw_status status = GW_OK;
+	for (uint32_t f = 0; f < e->set->num_files && status == GW_OK; f++) {
+		const struct gw_import_file *file = &e->set->files[f];
+		struct gw_table_column column = {.kind = kind,
+						 .what = e->column->name,
+						 .values = (uint64_t *)e->column->values + file->first_row};
+		status = gw_table_find(&file->text, &file->text_format, e->column->column, &column.index);
+		if (status == GW_OK)
+			status = gw_table_read(&file->table, &column, 1, e->im->threads);
 	}
-	return GW_OK;
+	return status;
+}
+
+/* Reads all files as float32 columns. If float32 does not hold a value, chooses the kind of each column, and reads the
+ * files again. */
+static gw_status read_set(struct gw_import *im, struct gw_import_set *set)
+{
+	for (uint32_t i = 0; i < set->num_columns; i++)
+		set->columns[i].kind = GW_COLUMN_FLOAT;
+	gw_status status = read_files(im, set);
+	if (status != GW_RANGE || set->num_columns == 0)
+		return status;
+	for (uint32_t i = 0; i < set->num_columns; i++) {
+		struct edge_column column = {im, set, &set->columns[i]};
+		status = gw_numbers_choose(GW_NUMBERS_FLOAT, read_edge_column, &column, &set->columns[i].kind);
+		if (status != GW_OK)
+			return status;
+	}
+	return read_files(im, set);
+}
+
+/* The error for a value that no alias table can hold names its line. */
+static gw_status fail_column_weight(const struct gw_import_set *set, const struct gw_import_column *column,
+				    uint64_t row, const char *value)
+{
+	const struct gw_import_file *file = set->files;
+	while (row >= file->first_row + file->rows)
+		file++;
+	unsigned long long line = gw_table_line(&file->table, row - file->first_row);
+	if (column->column == set->weight_column)
+		return gw_fail(GW_RANGE,
+			       "%s, line %llu: weight %s: " GW_WEIGHT_RULE "; read other columns as --edge-column",
+			       file->path, line, value);
+	return gw_fail(GW_RANGE, "%s, line %llu: weight \"%s\" is %s: " GW_WEIGHT_RULE, file->path, line, column->name,
+		       value);
+}
+
+static gw_status pack_column(const struct gw_import *im, const struct gw_import_set *set,
+			     struct gw_import_column *column)
+{
+	char text[GW_WEIGHT_TEXT_MAX];
+	column->dtype = gw_numbers_pack(column->kind, column->values, set->rows);
+	uint64_t row = column->weight
+			       ? gw_weight_first_fault(column->dtype, column->values, set->rows, im->threads, text)
+			       : GW_NONE;
+	return row == GW_NONE ? GW_OK : fail_column_weight(set, column, row, text);
 }
 
 /* Checks the memory for the ids and columns of all edges, 8 bytes each, before allocating any. */
@@ -158,10 +216,10 @@ gw_status gw_import_read_all(struct gw_import *im)
 			set->times = gw_import_take(im, set->rows, 8, &status);
 		for (uint32_t i = 0; i < set->num_columns; i++)
 			set->columns[i].values = gw_import_take(im, set->rows, 8, &status);
-		for (uint32_t f = 0; f < set->num_files && status == GW_OK; f++)
-			status = read_file(im, set, &set->files[f]);
+		if (status == GW_OK)
+			status = read_set(im, set);
 		for (uint32_t i = 0; i < set->num_columns && status == GW_OK; i++)
-			status = narrow_column(set, &set->columns[i]);
+			status = pack_column(im, set, &set->columns[i]);
 	}
 	return status;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
@@ -19,17 +20,24 @@
 #define BLOCK_BYTES    240u /* bytes counted at a time, in byte counters that overflow at 256 */
 #define HEADER_ROWS    20u  /* rows examined below a possible header */
 
-/* The start of the text, after a byte order mark. */
-static uint64_t text_start(const struct gw_text *text)
+#define MARK       "\xef\xbb\xbf" /* the byte order mark */
+#define MARK_BYTES 3u
+
+uint64_t gw_table_text_start(const struct gw_text *text)
 {
-	return text->bytes >= 3 && memcmp(text->data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+	return text->bytes >= MARK_BYTES && memcmp(text->data, MARK, MARK_BYTES) == 0 ? MARK_BYTES : 0;
+}
+
+bool gw_text_span_is_marked(struct gw_text_span span)
+{
+	return span.bytes >= MARK_BYTES && memcmp(span.at, MARK, MARK_BYTES) == 0;
 }
 
 /* Finds the n-th line that is a row; *end is its end, *next the offset after its newline. */
 static bool nth_row(const struct gw_text *text, const struct gw_table_format *format, uint32_t n, const char **line,
 		    const char **end, const char **next)
 {
-	const char *at = text->data + text_start(text), *stop = text->data + text->bytes;
+	const char *at = text->data + gw_table_text_start(text), *stop = text->data + text->bytes;
 	while (at < stop) {
 		*line = at;
 		*next = gw_line_next(at, stop, end);
@@ -71,6 +79,20 @@ bool gw_text_span_is_id(struct gw_text_span span, uint64_t *value)
 	return span.bytes && gw_scan_id(span.at, span.at + span.bytes, value) == span.at + span.bytes;
 }
 
+bool gw_text_span_is_missing(struct gw_text_span span, bool any_case)
+{
+	static const char *const words[] = {"\\N",  "NULL", "null", "Null", "NA",   "N/A",  "n/a", "#N/A",
+					    "<NA>", "NaN",  "nan",  "-NaN", "-nan", "None", "NaT"};
+	if (span.bytes < 2 || span.bytes > 4)
+		return false;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strlen(words[i]) == span.bytes && (any_case ? strncasecmp(words[i], span.at, span.bytes)
+								: memcmp(words[i], span.at, span.bytes)) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* The columns with a number in this row: bit i for numbers[i], the first 64 of them. */
 static uint64_t number_bits(const struct gw_text *text, const struct gw_table_format *format, uint32_t row,
 			    const uint32_t *numbers, uint32_t count, bool *there)
@@ -107,17 +129,23 @@ static bool first_row_is_header(const struct gw_text *text, const struct gw_tabl
 	return row > 2 && always;
 }
 
+enum gw_table_quotes gw_table_quotes_of(char delimiter)
+{
+	return delimiter == ',' || delimiter == ';'    ? GW_QUOTES_STRICT
+	       : delimiter == '\t' || delimiter == '|' ? GW_QUOTES_LOOSE
+						       : GW_QUOTES_NONE;
+}
+
 /* Whether the first two fields of the first row, cut at this delimiter, hold no other delimiter outside of quotes. */
 static bool cuts_cleanly(const struct gw_text *text, const struct gw_table_format *like, char delimiter)
 {
 	struct gw_table_format format = *like;
 	struct gw_text_span fields[2];
 	format.delimiter = delimiter;
-	format.quotes = delimiter != '\t';
+	format.quotes = gw_table_quotes_of(delimiter);
 	uint32_t have = gw_table_peek(text, &format, 0, fields, 2);
 	for (uint32_t i = 0; i < have && i < 2; i++) {
-		bool quoted = format.quotes && fields[i].at > text->data && fields[i].at[-1] == '"';
-		for (uint64_t at = 0; at < fields[i].bytes && !quoted; at++) {
+		for (uint64_t at = 0; at < fields[i].bytes && !fields[i].quoted; at++) {
 			if (strchr("\t,;", fields[i].at[at]))
 				return false;
 		}
@@ -126,7 +154,8 @@ static bool cuts_cleanly(const struct gw_text *text, const struct gw_table_forma
 }
 
 /* The delimiter whose fields hold no other one: "1;2;0,5" has semicolons, "1,2,a;b" commas. If each cut leaves another
- * delimiter in a field, the first that occurs in this order: tab, comma, semicolon. */
+ * delimiter in a field, the first that occurs in this order: tab, comma, semicolon. A '|' may belong to a word, so it
+ * separates only in a line without another delimiter. */
 static char sniff_delimiter(const struct gw_text *text, const struct gw_table_format *format)
 {
 	static const char delimiters[] = {'\t', ',', ';'};
@@ -141,13 +170,15 @@ static char sniff_delimiter(const struct gw_text *text, const struct gw_table_fo
 		if (memchr(line, delimiters[i], (size_t)(end - line)))
 			return delimiters[i];
 	}
-	return ' ';
+	while (end > line && gw_is_blank(end[-1]))
+		end--;
+	return memchr(line, '|', (size_t)(end - line)) && !memchr(line, ' ', (size_t)(end - line)) ? '|' : ' ';
 }
 
 bool gw_table_delimiter_is_clear(const struct gw_text *text, const struct gw_table_format *format)
 {
 	char delimiter = format->delimiter;
-	return delimiter == ' ' || delimiter == '\t' || cuts_cleanly(text, format, delimiter);
+	return delimiter == ' ' || delimiter == '\t' || delimiter == '|' || cuts_cleanly(text, format, delimiter);
 }
 
 bool gw_table_first_row_ends(const struct gw_text *text, const struct gw_table_format *format)
@@ -198,11 +229,50 @@ bool gw_table_recurs(const struct gw_text *text, const struct gw_table_format *f
 	return false;
 }
 
+/* The number, from 1, of the line that begins at a place. */
+static uint64_t line_at(const struct gw_text *text, const char *at)
+{
+	uint64_t line = 1;
+	for (const char *p = text->data, *end; p < at; line++)
+		p = gw_line_next(p, at, &end);
+	return line;
+}
+
+bool gw_table_repeats(const struct gw_text *text, const struct gw_table_format *format, uint64_t *line)
+{
+	const char *first, *end, *at, *stop = text->data + text->bytes, *hit;
+	if (text->bytes == 0 || !nth_row(text, format, 0, &first, &end, &at))
+		return false;
+	size_t bytes = (size_t)(end - first);
+	for (; at < stop && (hit = memmem(at, (size_t)(stop - at), first, bytes)); at = hit + 1) {
+		const char *after = hit + bytes, *start = hit;
+		if (hit - text->data > MARK_BYTES && memcmp(hit - MARK_BYTES, MARK, MARK_BYTES) == 0)
+			start -= MARK_BYTES;
+		if ((start[-1] != '\n' && start[-1] != '\r') || (after < stop && *after != '\n' && *after != '\r'))
+			continue;
+		*line = line_at(text, start);
+		return true;
+	}
+	return false;
+}
+
+gw_status gw_table_fail_repeat(const char *name, uint64_t line)
+{
+	return gw_fail(GW_FORMAT, "%s, line %llu: the header again, as in files that were joined: delete this line",
+		       name, (unsigned long long)line);
+}
+
+uint64_t gw_table_line_of(const struct gw_text *text, const struct gw_table_format *format, uint32_t row)
+{
+	const char *line, *end, *next;
+	return text->bytes && nth_row(text, format, row, &line, &end, &next) ? line_at(text, line) : 1;
+}
+
 void gw_table_sniff(const struct gw_text *text, const uint32_t *numbers, uint32_t count, struct gw_table_format *format)
 {
 	if (format->delimiter == 0) {
 		format->delimiter = sniff_delimiter(text, format);
-		format->quotes = format->delimiter == ',' || format->delimiter == ';';
+		format->quotes = gw_table_quotes_of(format->delimiter);
 	}
 	if (format->header == GW_HEADER_AUTO) {
 		bool header = text->bytes && first_row_is_header(text, format, numbers, count);
@@ -232,11 +302,11 @@ gw_status gw_table_find(const struct gw_text *text, const struct gw_table_format
 	count = count < GW_TABLE_COLUMNS_MAX ? count : GW_TABLE_COLUMNS_MAX;
 	char names[NAMES_TEXT_MAX] = "";
 	size_t used = 0;
+	uint32_t found = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		if (fields[i].bytes == number.bytes && memcmp(fields[i].at, name, number.bytes) == 0) {
 			*index = i;
-			gw_free(fields);
-			return GW_OK;
+			found++;
 		}
 		int added = snprintf(names + used, sizeof(names) - used, "%s%.*s", i ? ", " : "",
 				     (int)(fields[i].bytes < 64 ? fields[i].bytes : 64), fields[i].at);
@@ -246,6 +316,11 @@ gw_status gw_table_find(const struct gw_text *text, const struct gw_table_format
 			names[used] = '\0';
 	}
 	gw_free(fields);
+	if (found == 1)
+		return GW_OK;
+	if (found)
+		return gw_fail(GW_FORMAT, "%s: %u columns have the name \"%.64s\": give the number of one, from 1",
+			       text->name, found, name);
 	return gw_fail(GW_NOT_FOUND, "%s: no column \"%.64s\"; it has: %s", text->name, name, names);
 }
 
@@ -265,7 +340,40 @@ static uint64_t line_from(const struct gw_text *text, uint64_t start, uint64_t o
 struct scan {
 	const struct gw_table *table;
 	uint64_t start;
+	uint64_t first;   /* where the first row starts; comments before it are no rows */
+	uint32_t columns; /* of the first row */
 };
+
+/* The number of fields of a line, at most max. */
+static uint32_t field_count(const char *at, const char *end, const struct gw_table_format *format, uint32_t max)
+{
+	uint32_t count = 0;
+	struct gw_text_span field;
+	enum gw_field_state state = GW_FIELD_MORE;
+	while (state == GW_FIELD_MORE && count < max) {
+		state = gw_field_next(&at, end, format, &field);
+		if (state == GW_FIELD_NONE || state == GW_FIELD_BAD)
+			break;
+		count++;
+	}
+	return count;
+}
+
+bool gw_line_is_doubtful(const char *at, const char *end, const struct gw_table_format *format, uint32_t columns)
+{
+	while (at < end && gw_is_blank(*at))
+		at++;
+	return columns > 1 && end - at > 1 && !gw_is_blank(at[1]) && at[1] != at[0] && at[1] != format->delimiter &&
+	       field_count(at, end, format, columns + 1) == columns;
+}
+
+gw_status gw_table_fail_doubtful(const char *name, uint64_t line)
+{
+	return gw_fail(GW_FORMAT,
+		       "%s, line %llu: it begins as a comment and has the columns of a row: delete it if it is a "
+		       "comment; if it is a row, use --comment \"\"",
+		       name, (unsigned long long)line);
+}
 
 /* Counts the lines of a range, if every line is plainly a row: no line begins with a blank, a line end or one of two
  * comment characters. A \r ends a line unless a \n follows, which then ends it. The loops have no branches, so that
@@ -310,7 +418,11 @@ static gw_status scan_chunks(void *context, uint64_t begin, uint64_t end, unsign
 		}
 		for (chunk->line = 0; at < stop; chunk->line++) {
 			const char *next = gw_line_next(at, stop, &line_end);
-			chunk->row += gw_line_is_row(at, line_end, &scan->table->format);
+			bool is_row = gw_line_is_row(at, line_end, &scan->table->format);
+			chunk->row += is_row;
+			if (!is_row && !chunk->doubtful && (uint64_t)(at - text->data) > scan->first &&
+			    gw_line_is_doubtful(at, line_end, &scan->table->format, scan->columns))
+				chunk->doubtful = chunk->line + 1;
 			at = next;
 		}
 	}
@@ -321,7 +433,7 @@ gw_status gw_table_scan(const struct gw_text *text, const struct gw_table_format
 			struct gw_table *out)
 {
 	*out = (struct gw_table){.text = text, .format = *format};
-	uint64_t start = text_start(text), line = 0;
+	uint64_t start = gw_table_text_start(text), line = 0;
 	const char *at, *end, *next;
 	if (format->header == GW_HEADER_YES && text->bytes && nth_row(text, format, 0, &at, &end, &next)) {
 		for (const char *p = text->data; p < next; line++)
@@ -332,7 +444,9 @@ gw_status gw_table_scan(const struct gw_text *text, const struct gw_table_format
 	out->chunks = gw_calloc(out->count, sizeof(*out->chunks));
 	if (!out->chunks)
 		return gw_context(GW_NO_MEMORY, "%s", text->name);
-	struct scan scan = {.table = out, .start = start};
+	struct scan scan = {.table = out, .start = start, .columns = gw_table_peek(text, format, 0, NULL, 0)};
+	if (text->bytes && nth_row(text, format, 0, &at, &end, &next))
+		scan.first = (uint64_t)(at - text->data);
 	gw_status status = gw_parallel_for(threads, out->count, 1, scan_chunks, &scan);
 	if (status != GW_OK) {
 		gw_table_close(out);
@@ -341,6 +455,8 @@ gw_status gw_table_scan(const struct gw_text *text, const struct gw_table_format
 	for (uint64_t i = 0; i < out->count; i++) { /* counts become the sums before each chunk */
 		struct gw_table_chunk *chunk = &out->chunks[i];
 		uint64_t rows = chunk->row, lines = chunk->line;
+		if (chunk->doubtful && !out->doubtful)
+			out->doubtful = line + chunk->doubtful;
 		chunk->row = out->rows;
 		chunk->line = line;
 		out->rows += rows;

@@ -62,6 +62,10 @@ static inline bool gw_line_is_row(const char *at, const char *end, const struct 
 	return true;
 }
 
+/* Whether a line that is no row may be one: a comment character, a word at once behind it, as in #tag,user, and the
+ * columns of a row. */
+bool gw_line_is_doubtful(const char *at, const char *end, const struct gw_table_format *format, uint32_t columns);
+
 enum gw_field_state {
 	GW_FIELD_MORE, /* a field, and another field follows */
 	GW_FIELD_LAST, /* the line's last field */
@@ -72,5 +76,12 @@ enum gw_field_state {
 /* Cuts the field at *at; *at moves to the next field. */
 enum gw_field_state gw_field_next(const char **at, const char *end, const struct gw_table_format *format,
 				  struct gw_text_span *field);
+
+/* Reads one field to values[0], or fails as gw_table_read does. */
+gw_status gw_table_field_read(const struct gw_text *text, const struct gw_table_column *column,
+			      struct gw_text_span field, uint64_t line);
+
+/* The error for GW_FIELD_BAD in field `index` of a line. */
+gw_status gw_table_fail_quote(const char *name, uint64_t line, uint32_t index);
 
 #endif

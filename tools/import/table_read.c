@@ -24,7 +24,7 @@ static enum gw_field_state quoted_field(const char **at, const char *end, const 
 					struct gw_text_span *field)
 {
 	const char *p = *at + 1;
-	*field = (struct gw_text_span){.at = p};
+	*field = (struct gw_text_span){.at = p, .quoted = true};
 	for (;;) {
 		const char *quote = memchr(p, '"', (size_t)(end - p));
 		if (!quote)
@@ -38,12 +38,22 @@ static enum gw_field_state quoted_field(const char **at, const char *end, const 
 		p = quote + 1;
 		break;
 	}
-	while (p < end && *p == ' ')
+	while (p < end && *p != format->delimiter && gw_is_blank(*p))
 		p++;
 	if (p < end && *p != format->delimiter)
 		return GW_FIELD_BAD;
 	*at = p < end ? p + 1 : p;
 	return p < end ? GW_FIELD_MORE : GW_FIELD_LAST;
+}
+
+/* Whether the field at p has a second quote: it is then a text that begins with a quote, such as "Al" Smith. */
+static bool quote_closes(const char *p, const char *end, char delimiter)
+{
+	for (p++; p < end && *p != delimiter; p++) {
+		if (*p == '"')
+			return true;
+	}
+	return false;
 }
 
 enum gw_field_state gw_field_next(const char **at, const char *end, const struct gw_table_format *format,
@@ -62,22 +72,21 @@ enum gw_field_state gw_field_next(const char **at, const char *end, const struct
 		*at = p;
 		return GW_FIELD_MORE; /* the next call finds out whether a field follows */
 	}
-	if (format->delimiter != '\t') {
-		while (p < end && *p == ' ')
-			p++;
-	}
-	if (format->quotes && p < end && *p == '"') {
+	while (p < end && *p != format->delimiter && gw_is_blank(*p))
+		p++;
+	if (format->quotes != GW_QUOTES_NONE && p < end && *p == '"') {
 		*at = p;
-		return quoted_field(at, end, format, field);
+		enum gw_field_state state = quoted_field(at, end, format, field);
+		if (state != GW_FIELD_BAD || format->quotes == GW_QUOTES_STRICT ||
+		    !quote_closes(p, end, format->delimiter))
+			return state;
 	}
 	const char *stop = memchr(p, format->delimiter, (size_t)(end - p)), *trimmed;
 	trimmed = stop ? stop : end;
-	if (format->quotes && memchr(p, '"', (size_t)(trimmed - p)))
+	if (format->quotes == GW_QUOTES_STRICT && memchr(p, '"', (size_t)(trimmed - p)))
 		return GW_FIELD_BAD;
-	if (format->delimiter != '\t') {
-		while (trimmed > p && gw_is_blank(trimmed[-1]))
-			trimmed--;
-	}
+	while (trimmed > p && gw_is_blank(trimmed[-1]))
+		trimmed--;
 	*field = (struct gw_text_span){.at = p, .bytes = (uint64_t)(trimmed - p)};
 	*at = stop ? stop + 1 : end;
 	return stop ? GW_FIELD_MORE : GW_FIELD_LAST;
@@ -89,10 +98,11 @@ static const char *kind_text(enum gw_column_kind kind)
 	case GW_COLUMN_ID:
 		return "a whole number from 0 (for names: --ids text)";
 	case GW_COLUMN_INT:
-		return "a whole number";
+	case GW_COLUMN_WHOLE:
+		return "a whole number of 64 bits";
 	case GW_COLUMN_FIXED:
 		return "a plain decimal number";
-	case GW_COLUMN_REAL:
+	case GW_COLUMN_FLOAT:
 		return "a number";
 	case GW_COLUMN_TEXT:
 		break;
@@ -118,27 +128,95 @@ static bool is_digits(struct gw_text_span field)
 	return digits == field.bytes;
 }
 
-static gw_status fail_field(const struct reading *reading, uint64_t line, const struct gw_table_column *column,
+/* Written with zeros in front, as no number is: "007". */
+static bool has_zeros(struct gw_text_span field)
+{
+	return field.bytes > 1 && field.at[0] == '0';
+}
+
+static const char *float_text(enum gw_float_fault fault)
+{
+	switch (fault) {
+	case GW_FLOAT_MISSING:
+		return "missing: fill it in, or leave out the row";
+	case GW_FLOAT_LARGE:
+		return "too large: it would become inf in float32";
+	case GW_FLOAT_SMALL:
+		return "too small: it would become 0 in float32";
+	case GW_FLOAT_COARSE:
+		return "not exact in float32, which holds all whole numbers up to 2^24 only: pass the column as an "
+		       "array of another dtype";
+	case GW_FLOAT_FITS:
+		break;
+	}
+	return NULL;
+}
+
+/* Why a number is not the column's; NULL if the field is no number. */
+static const char *range_text(const struct gw_table_column *column, struct gw_text_span field)
+{
+	enum gw_float_fault fault = GW_FLOAT_FITS;
+	const char *end = field.at + field.bytes;
+	double real;
+	float value;
+	int64_t whole;
+	if (column->kind == GW_COLUMN_ID)
+		return is_digits(field) ? "too large: ids are below 2^63 - 1" : NULL;
+	if (column->kind == GW_COLUMN_FLOAT && gw_scan_real(field.at, end, &real) == end &&
+	    !gw_scan_float(field.at, end, &value, &fault))
+		return float_text(fault);
+	if (column->kind == GW_COLUMN_FIXED && !column->cut &&
+	    gw_scan_fixed(field.at, end, column->digits, true, &whole) == end)
+		return "a number with further digits: --time-digits says how many to keep";
+	return NULL;
+}
+
+static gw_status fail_field(const char *name, uint64_t line, const struct gw_table_column *column,
 			    struct gw_text_span field)
 {
 	char text[41];
-	const char *name = reading->table->text->name;
 	if (field.bytes == 0)
 		return gw_fail(GW_FORMAT, "%s, line %llu, column %u: the %s is empty", name, (unsigned long long)line,
 			       column->index + 1, column->what);
-	if (column->kind == GW_COLUMN_ID && is_digits(field))
-		return gw_fail(GW_RANGE, "%s, line %llu, column %u: \"%s\" as %s is too large: ids are below 2^63 - 1",
+	if (column->is_id && !field.quoted && gw_text_span_is_missing(field, true))
+		return gw_fail(
+			GW_FORMAT,
+			"%s, line %llu, column %u: the %s is missing, \"%s\": leave out the row; if it is a name, "
+			"put it in quotes, or use --ids text",
+			name, (unsigned long long)line, column->index + 1, column->what, printable(field, text));
+	if ((column->is_id || column->is_name) && gw_text_span_is_marked(field))
+		return gw_fail(GW_FORMAT,
+			       "%s, line %llu, column %u: the %s begins with a byte order mark, as in files that were "
+			       "joined: delete the mark",
+			       name, (unsigned long long)line, column->index + 1, column->what);
+	if (column->is_id && column->kind == GW_COLUMN_ID && has_zeros(field))
+		return gw_fail(GW_FORMAT,
+			       "%s, line %llu, column %u: \"%s\" as %s has zeros in front, and the rows above have "
+			       "numbers: use --ids text, or dense or compact to drop the zeros",
 			       name, (unsigned long long)line, column->index + 1, printable(field, text), column->what);
+	const char *range = range_text(column, field);
+	if (range)
+		return gw_fail(GW_RANGE, "%s, line %llu, column %u: \"%s\" as %s is %s", name, (unsigned long long)line,
+			       column->index + 1, printable(field, text), column->what, range);
 	return gw_fail(GW_FORMAT, "%s, line %llu, column %u: \"%s\" as %s is not %s", name, (unsigned long long)line,
 		       column->index + 1, printable(field, text), column->what, kind_text(column->kind));
 }
 
-static gw_status fail_quote(const struct reading *reading, uint64_t line, uint32_t index)
+gw_status gw_table_fail_quote(const char *name, uint64_t line, uint32_t index)
 {
 	return gw_fail(GW_FORMAT,
 		       "%s, line %llu, column %u: a quote inside a field, or a quoted field that does not end on its "
-		       "line: such fields are not supported",
-		       reading->table->text->name, (unsigned long long)line, index + 1);
+		       "line: such fields are not supported (a quote in quotes is \"\"; Spark: option(\"escape\", "
+		       "\"\\\"\"))",
+		       name, (unsigned long long)line, index + 1);
+}
+
+/* Whether a whole number is written as one is printed: no plus, no zeros in front, no -0. */
+static bool is_printed(struct gw_text_span field)
+{
+	bool negative = field.bytes > 1 && field.at[0] == '-';
+	struct gw_text_span digits = {.at = field.at + negative, .bytes = field.bytes - negative};
+	return is_digits(digits) && !has_zeros(digits) && !(negative && digits.at[0] == '0');
 }
 
 static bool store(const struct gw_text *text, const struct gw_table_column *column, uint64_t row,
@@ -148,30 +226,48 @@ static bool store(const struct gw_text *text, const struct gw_table_column *colu
 	uint64_t *place = (uint64_t *)column->values + row * (column->stride ? column->stride : 1);
 	int64_t whole;
 	double real;
+	float single;
+	enum gw_float_fault fault;
 	switch (column->kind) {
 	case GW_COLUMN_ID:
-		stop = gw_scan_id(field.at, end, place);
+		stop = column->is_id && has_zeros(field) ? NULL : gw_scan_id(field.at, end, place);
 		break;
 	case GW_COLUMN_INT:
+	case GW_COLUMN_WHOLE:
 	case GW_COLUMN_FIXED:
 		stop = column->kind == GW_COLUMN_INT ? gw_scan_int(field.at, end, &whole)
-						     : gw_scan_fixed(field.at, end, column->digits, &whole);
+		       : column->kind == GW_COLUMN_WHOLE
+			       ? gw_scan_whole(field.at, end, &whole)
+			       : gw_scan_fixed(field.at, end, column->digits, column->cut, &whole);
+		stop = column->is_id && !is_printed(field) ? NULL : stop;
 		if (stop)
 			*place = (uint64_t)whole;
 		break;
-	case GW_COLUMN_REAL:
-		stop = gw_scan_real(field.at, end, &real);
+	case GW_COLUMN_FLOAT:
+		stop = gw_scan_float(field.at, end, &single, &fault);
+		if (stop)
+			real = (double)single;
+		else if (fault == GW_FLOAT_MISSING && column->nan)
+			stop = gw_scan_real(field.at, end, &real);
 		if (stop)
 			memcpy(place, &real, sizeof(real));
 		break;
 	case GW_COLUMN_TEXT:
-		if (field.bytes > GW_TABLE_FIELD_MAX)
+		if (field.bytes > GW_TABLE_FIELD_MAX ||
+		    ((column->is_id || column->is_name) && gw_text_span_is_marked(field)) ||
+		    (column->is_id && !field.quoted && gw_text_span_is_missing(field, false)))
 			return false;
 		*place = gw_text_ref((uint64_t)(field.at - text->data), field.bytes, field.escaped);
 		stop = end;
 		break;
 	}
-	return field.bytes > 0 && stop == end;
+	return (field.bytes > 0 || column->may_be_empty) && stop == end;
+}
+
+gw_status gw_table_field_read(const struct gw_text *text, const struct gw_table_column *column,
+			      struct gw_text_span field, uint64_t line)
+{
+	return store(text, column, 0, field) ? GW_OK : fail_field(text->name, line, column, field);
 }
 
 /* Whether the rest of a line has more than blanks. */
@@ -193,7 +289,7 @@ static gw_status read_row(const struct reading *reading, const char *at, const c
 		/* Plain fields: digits here, then the delimiter or the end of the line. */
 		if (state == GW_FIELD_MORE && column && column->kind == GW_COLUMN_ID) {
 			place = (uint64_t *)column->values + row * (column->stride ? column->stride : 1);
-			const char *stop = gw_scan_id(at, end, place);
+			const char *stop = at < end && *at == '0' ? NULL : gw_scan_id(at, end, place);
 			if (stop && stop < end && *stop == format->delimiter) {
 				at = stop + 1;
 				continue;
@@ -206,7 +302,7 @@ static gw_status read_row(const struct reading *reading, const char *at, const c
 		}
 		state = state == GW_FIELD_MORE ? gw_field_next(&at, end, format, &field) : GW_FIELD_NONE;
 		if (state == GW_FIELD_BAD)
-			return fail_quote(reading, line, i);
+			return gw_table_fail_quote(reading->table->text->name, line, i);
 		if (state == GW_FIELD_NONE) {
 			const struct gw_table_column *missing = reading->plan[reading->fields - 1];
 			return gw_fail(GW_FORMAT, "%s, line %llu: %u column%s; the %s must be in column %u",
@@ -214,20 +310,20 @@ static gw_status read_row(const struct reading *reading, const char *at, const c
 				       missing->what, missing->index + 1);
 		}
 		if (column && !store(reading->table->text, column, row, field))
-			return fail_field(reading, line, column, field);
+			return fail_field(reading->table->text->name, line, column, field);
 	}
 	if (format->exact && state == GW_FIELD_MORE && has_more(at, end))
 		return gw_fail(GW_FORMAT, "%s, line %llu: more than %u column%s, as the first row has",
 			       reading->table->text->name, (unsigned long long)line, reading->fields,
 			       reading->fields == 1 ? "" : "s");
 	/* A quoted field that does not end here would turn the lines that it goes on in into rows. */
-	if (!format->quotes || state != GW_FIELD_MORE || !memchr(at, '"', (size_t)(end - at)))
+	if (format->quotes == GW_QUOTES_NONE || state != GW_FIELD_MORE || !memchr(at, '"', (size_t)(end - at)))
 		return GW_OK;
 	for (uint32_t i = reading->fields; state == GW_FIELD_MORE; i++) {
 		struct gw_text_span field;
 		state = gw_field_next(&at, end, format, &field);
 		if (state == GW_FIELD_BAD)
-			return fail_quote(reading, line, i);
+			return gw_table_fail_quote(reading->table->text->name, line, i);
 	}
 	return GW_OK;
 }
@@ -242,7 +338,7 @@ static const char *read_plain(const struct reading *reading, const char *at, con
 			return NULL;
 		unsigned digits, more = 0;
 		uint64_t value = gw_scan_eight(at, &digits);
-		if (digits == 0)
+		if (digits == 0 || (*at == '0' && digits > 1))
 			return NULL;
 		if (digits == 8) {
 			uint64_t low = gw_scan_eight(at + 8, &more);
@@ -262,7 +358,7 @@ static const char *read_plain(const struct reading *reading, const char *at, con
 	if (*at != delimiter)
 		return NULL;
 	const char *end = gw_line_end(at, stop);
-	if (reading->table->format.quotes && memchr(at, '"', (size_t)(end - at)))
+	if (reading->table->format.quotes != GW_QUOTES_NONE && memchr(at, '"', (size_t)(end - at)))
 		return NULL;
 	return gw_line_after(end, stop);
 }

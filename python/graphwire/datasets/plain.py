@@ -12,6 +12,7 @@ import numpy as np
 
 from graphwire._graph_arrays import HOMOGENEOUS, Arrays
 from graphwire._keywords import keywords
+from graphwire._narrow import exactly
 from graphwire.datasets.dataset import SPLITS, Dataset, DatasetError, fetched_folder, masks_of, there
 from graphwire.fetch import fetch
 
@@ -33,7 +34,8 @@ def load_reddit(name: str, root: Path, download: bool, progress: Optional[bool])
             arrays.counts["_N"] = len(data["label"])
             arrays.add_edges(HOMOGENEOUS, edges["row"], edges["col"])
             arrays.node_features["_N", "feat"] = np.asarray(data["feature"], np.float32)
-            arrays.node_features["_N", "label"] = np.asarray(data["label"], np.int64)
+            arrays.node_features["_N", "label"] = exactly(data["label"], np.int64, lambda row, value: ValueError(
+                f"row {row} of label is {value}"))
             kinds = data["node_types"]
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise DatasetError(f"{where}: {error}: no files of Reddit's data set") from error

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphwire.kge.data import DataError, lines_of, read_dictionary, written
+from graphwire.kge.data import BLANKS, DataError, lines_of, read_dictionary, written
 
 BLOCK = 1024  # ids on each side of a block
 
@@ -60,11 +60,12 @@ class Names:
     def read(self, path: str | Path) -> np.ndarray:
         """Returns the numbers of the names in a file, one name a line; raises DataError."""
         found = []
-        for line, word in lines_of(path):
+        for line, text in lines_of(path):
+            word = text.strip(BLANKS)
             if self.numbers is not None:
                 number = self.numbers.get(word, -1)
             else:
-                number = int(word) if word.strip().isdecimal() else -1
+                number = int(word) if word.isascii() and word.isdecimal() else -1
             if not 0 <= number < self.count:
                 what = f"{self.path} does not have {word!r}" if self.numbers is not None else (
                     f"{word!r} is not a number below {self.count} (names need --raw_data)")

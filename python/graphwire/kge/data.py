@@ -14,13 +14,15 @@ A dataset for an existing model gets the model's numbers (dictionaries.py). File
 dictionaries; files of numbers must have the same dictionaries as the model. Reading writes no file except the fetched
 ones.
 
-With has_edge_importance, the fourth column of udd and raw_udd files is the triple's importance. Errors name the file
-and the line.
+With has_edge_importance, the fourth column of udd and raw_udd files is the triple's importance. Lines are cut as by
+`graphwire import --triples` (docs/PYTHON.md, "How tables are read"), and a header is refused. Errors name the file and
+the line.
 """
 
 from __future__ import annotations
 
 import filecmp
+import re
 import shutil
 import stat
 import sys
@@ -33,6 +35,7 @@ from typing import Callable, Optional, TextIO
 
 import numpy as np
 
+from graphwire import _names
 from graphwire._scratch import Scratch
 from graphwire.kge.sources import obtain
 
@@ -42,6 +45,8 @@ BUILT_IN = {name: ("entities.dict", "relations.dict", "hrt") for name in (
 BUILT_IN["Freebase"] = ("entity2id.txt", "relation2id.txt", "htr")
 SPLITS = ("train", "valid", "test")
 BLOCK = 1 << 18  # triples that are read at once
+BLANKS = " \t"  # around a column, where they are no part of it
+_IN_QUOTES = re.compile(r'[ \t]*"((?:[^"]|"")*)"[ \t]*')
 ORDERS = ("hrt", "htr", "rht", "rth", "thr", "trh")
 
 
@@ -128,18 +133,53 @@ def is_there(path: Path) -> bool:
 
 def lines_of(path: str | Path) -> Iterator[tuple[int, str]]:
     """Yields the number and text of each line. Only "\\n" ends a line: a name may contain the other characters at which
-    str.splitlines splits."""
+    str.splitlines splits. A byte order mark at the start is no part of the text."""
     try:
-        with open(path, encoding="utf-8", newline="\n") as file:
+        with open(path, encoding="utf-8-sig", newline="\n") as file:
             for number, line in enumerate(file, 1):
                 yield number, line.rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
 
 
+def _out_of_quotes(line: str, delimiter: str) -> Iterator[str]:
+    """The columns of a line that has quotes. A quote inside a column is a character if "|" separates. Raises
+    DataError."""
+    at = 0
+    while at <= len(line):
+        quoted = _IN_QUOTES.match(line, at)
+        end = quoted.end() if quoted else -1
+        if quoted is None or line[end:end + 1] not in ("", delimiter):
+            end = line.find(delimiter, at) if delimiter in line[at:] else len(line)
+            if delimiter != "|" and '"' in line[at:end]:
+                raise DataError(f"{line[at:end]!r}: a quote inside a column, or a quoted column that does not end")
+            yield line[at:end].strip(BLANKS)
+        else:
+            yield quoted.group(1).replace('""', '"')
+        at = end + 1
+
+
+def _cut(line: str, delimiter: str) -> list[str]:
+    """The columns of a line, by the rules of `graphwire import --triples`."""
+    if delimiter == " ":
+        return line.split()
+    if '"' in line and delimiter in ",;|":
+        return list(_out_of_quotes(line, delimiter))
+    return [word.strip(BLANKS) for word in line.split(delimiter)]
+
+
 def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields the number and columns of each line that is not empty."""
-    return ((number, line.split(delimiter)) for number, line in lines_of(path) if line)
+    """Yields the number and columns of each line that is not blank."""
+    for number, line in lines_of(path):
+        if not line.strip(BLANKS):
+            continue
+        try:
+            columns = _cut(line, delimiter)
+        except DataError as error:
+            raise DataError(f"{path}: line {number}: {error}") from None
+        if number > 1 and columns[0].startswith("\ufeff"):
+            raise DataError(f"{path}: line {number}: a byte order mark, as in files that were joined: delete the mark")
+        yield number, columns
 
 
 def _holds(path: Path, lines: Iterator[str]) -> bool:
@@ -151,13 +191,17 @@ def _holds(path: Path, lines: Iterator[str]) -> bool:
         return False
 
 
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdecimal()
+
+
 def read_dictionary(path: str | Path, delimiter: str = "\t") -> dict[str, int]:
     """Reads lines "number name" and returns the number of each name. Raises DataError unless the numbers are 0, 1, 2, …
     and each occurs once."""
     path = Path(path)
     numbers: dict[str, int] = {}
     for line, columns in _lines(path, delimiter):
-        if len(columns) != 2 or not columns[0].isdecimal():
+        if len(columns) != 2 or not _is_number(columns[0]) or not columns[1]:
             raise DataError(f"{path}: line {line}: expected a number and a name, not {columns!r}")
         if columns[1] in numbers:
             raise DataError(f"{path}: line {line}: {columns[1]!r} occurs twice")
@@ -203,7 +247,7 @@ def _count_lines(path: Path) -> int:
     """Counts the lines of a dictionary. If the first line is a single number, the number is the count (Freebase)."""
     count = 0
     for line, columns in _lines(path, "\t"):
-        if line == 1 and len(columns) == 1 and columns[0].isdecimal():
+        if line == 1 and len(columns) == 1 and _is_number(columns[0]):
             return int(columns[0])
         count += 1
     return count
@@ -223,9 +267,11 @@ class _Reader:
 
     def _number(self, names: Optional[dict[str, int]], count: int, word: str, what: str) -> int:
         if names is None:
-            if not word.isdecimal() or int(word) >= count:
+            if not _is_number(word) or int(word) >= count:
                 raise DataError(f"{word!r} is no {what}: expected a number below {count}")
             return int(word)
+        if not word:
+            raise DataError(f"the {what} is empty")
         if word not in names:
             if not self.grow:
                 raise DataError(f"{word!r} is no {what} of the dictionary {self.files.get(what, '')}".rstrip())
@@ -235,28 +281,38 @@ class _Reader:
             names[word] = len(names)
         return names[word]
 
-    def _triples(self, columns: list[list[int]], importance: list[float]) -> Triples:
+    def _check_header(self, words: list[str]) -> None:
+        """Raises DataError if a line has known names of ends, such as head and tail, in the columns of heads and tails:
+        with names, it would be a triple."""
+        ends = self.columns[0], self.columns[2]
+        if self.grow and _names.ends([words[min(ends)], words[max(ends)]]) is not None:
+            raise DataError(f"{words[ends[0]]!r} and {words[ends[1]]!r} are names of columns: delete the header")
+
+    def _triples(self, columns: list[list[int]], importance: list[np.float32]) -> Triples:
         head, relation, tail = (np.array(column, dtype=np.int64) for column in columns)
         return Triples(head, relation, tail, np.array(importance, dtype=np.float32) if self.importance else None)
 
     def blocks(self, path: Path) -> Iterator[Triples]:
         """Yields blocks of at most BLOCK triples. Raises DataError for a file without triples."""
         columns: list[list[int]] = [[], [], []]
-        importance: list[float] = []
+        importance: list[np.float32] = []
         first = True
         width = 4 if self.importance else 3
         for number, words in _lines(path, self.delimiter):
             try:
                 if len(words) < width:
                     raise DataError(f"expected {width} columns, not {len(words)}")
+                if number == 1:
+                    self._check_header(words)
                 for out, at, names, count, what in zip(columns, self.columns, (
                         self.entities, self.relations, self.entities), (*self.counts, self.counts[0]), (
                         "entity", "relation", "entity")):
                     out.append(self._number(names, count, words[at], what))
                 if self.importance:
-                    importance.append(float(words[3]))
+                    with np.errstate(over="ignore"):
+                        importance.append(np.float32(words[3]))
                     if not 0 < importance[-1] < float("inf"):
-                        raise DataError(f"an importance must be above 0, not {words[3]}")
+                        raise DataError(f"an importance must be above 0 and finite in float32, not {words[3]}")
             except ValueError as error:
                 raise DataError(f"{path}: line {number}: {error}") from error
             if len(columns[0]) == BLOCK:

@@ -225,6 +225,8 @@ class SamplesAhead(DataLoader):
         """Starts the sampling of a batch. index: the places of its seeds. seed, number: determine the draws."""
         client, draws, spec = self._there()
         index = torch.as_tensor(index)
+        if index.is_floating_point() and index.numel():
+            raise TypeError(f"the places of seeds are integers, not {index.dtype}")
         index = index.nonzero() if index.dtype == torch.bool else index.to(torch.int64)
         seeds, metadata = self._asked(index.view(-1), generator)
         lists, lease = ffi.new("struct gw_seeds[]", len(seeds)), Lease(client)

@@ -32,9 +32,7 @@ class State:
         return found.to(torch.float32)
 
     def __setitem__(self, ids: Any, rows: Any) -> None:
-        rows = torch.as_tensor(rows)
-        rows = rows.round().to(torch.int64) if self._array == "step" and rows.is_floating_point() else rows
-        self.table._data.write_state(ids, rows, kind=self.kind, array=self._array)
+        self.table._data.write_state(ids, torch.as_tensor(rows), kind=self.kind, array=self._array)
 
     def __repr__(self) -> str:
         return f"<State {self.name}: {list(self.shape)}>"

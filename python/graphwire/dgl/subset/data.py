@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from graphwire._narrow import exactly
 from graphwire.dgl.host import missing
 from graphwire.dgl.subset.convert import graph, heterograph
 from graphwire.dgl.subset.frame import DGLError
@@ -140,7 +141,8 @@ class RedditDataset:
         edges = np.load(found[0] / f"reddit{word}_graph.npz")
         self._graph = graph((edges["row"], edges["col"]), num_nodes=len(data["label"]))
         self._graph.ndata["feat"] = torch.from_numpy(np.asarray(data["feature"], np.float32))
-        self._graph.ndata["label"] = torch.from_numpy(np.asarray(data["label"], np.int64))
+        self._graph.ndata["label"] = torch.from_numpy(exactly(
+            data["label"], np.int64, lambda row, value: ValueError(f"{found[0]}: row {row} of label is {value}")))
         for number, name in enumerate(("train", "val", "test"), 1):
             self._graph.ndata[f"{name}_mask"] = torch.from_numpy(data["node_types"] == number)
 
