@@ -74,6 +74,8 @@ static void real_numbers(void **state)
 	assert_true(value == 0.25);
 	assert_int_equal(gw_parse_double("-1e-3", -1, 1, &value), GW_OK);
 	assert_int_equal(gw_parse_double("1.01", 0, 1, &value), GW_RANGE);
+	assert_int_equal(gw_parse_double("1e-400", 0, 1, &value), GW_RANGE); /* it would become 0 */
+	assert_int_equal(gw_parse_double("0e-400", 0, 1, &value), GW_OK);
 	static const char *const bad[] = {"", "x", "0.5x", "nan", "inf", " 1", "1,5", "1e999"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(gw_parse_double(bad[i], -1e308, 1e308, &value), GW_INVALID);
