@@ -48,9 +48,10 @@ def reading(what: str) -> Iterator[None]:
 
 class Table:
     """A table. what: names it in errors. names: its columns. has_texts: whether numbers in it are written as texts.
-    Subclasses read the rows."""
+    ends: the columns of sources and destinations that the program chose. Subclasses read the rows."""
 
     has_texts = False
+    ends: Optional[tuple[str, str]] = None
 
     def __init__(self, what: str, names: Sequence[Any]):
         self.what = what
@@ -234,6 +235,9 @@ class _Csv(_Files):
         self._texts = dict(zip(paths, texts))
         self._uses: dict[str, str] = {}  # {column of ids: how the program reads it}
         super().__init__(what, paths)
+        places = list(texts[0].texts)
+        if len(places) == 2 and max(places) < len(self.names):
+            self.ends = self.names[places[0]], self.names[places[1]]
 
     def _columns(self, path: Path) -> list[str]:
         return self._texts[path].names
