@@ -69,6 +69,9 @@ class Table:
                              + suggestion(name, self.names).replace("its arguments", "its columns"))
         return name
 
+    def allow_negative(self, name: str) -> None:
+        """Ids of a column may be negative, because a table of nodes has them."""
+
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
         """The types of Arrow of some columns. ids: those that are ids."""
         raise NotImplementedError
@@ -290,7 +293,6 @@ class _Csv(_Files):
         return {name: types[name] for name in columns}
 
     def allow_negative(self, name: str) -> None:
-        """Ids of a column may be negative: a table of nodes has them."""
         if self._uses[name] == "number-id":
             self._uses[name] = "signed-id"
 

@@ -1,4 +1,5 @@
-"""Files that are damaged at random places: a reader gives rows, or an error of the documented class that names the file."""
+"""Files that are damaged at random places: a reader gives rows, or an error of the documented class that names the
+file."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from graphwire.kge.best import Names
 
 pa = pytest.importorskip("pyarrow")
 
-import pyarrow.parquet  # noqa: E402
+import pyarrow.parquet  # noqa: E402, F401
 
 ROWS = 400
 TEXT = "src,dst,name,w\n" + "".join(f"{i * 7 % 50},{i * 11 % 50},n{i % 9},{i / 8}\n" for i in range(ROWS))

@@ -1,5 +1,5 @@
-"""The rules of tables (docs/PYTHON.md, "How tables are read") on random files: `graphwire import` and from_tables give the
-edges that were written, or both refuse; from_tables of the same rows as Parquet and in memory gives the same edges."""
+"""The rules of tables (docs/PYTHON.md, "How tables are read") on random files: `graphwire import` and from_tables give
+the edges that were written, or both refuse; frames and Parquet follow the rules for ids."""
 
 from __future__ import annotations
 
@@ -142,10 +142,10 @@ def test_names_decide_on_headers(tmp_path):
     """A first line that has a column which the arguments name is a header; without a header, columns have numbers."""
     (tmp_path / "e.csv").write_text("left,right,stars\nann,bob,5\ncid,dan,7\n")
     for named in ({"src": "left", "dst": "right"}, {"src": "left", "dst": "right", "features": ["stars"]}):
-        found, _ = by_tables_of(tmp_path, graphwire.from_tables(tmp_path / "e.csv", **named))
+        found = by_tables_of(tmp_path, graphwire.from_tables(tmp_path / "e.csv", **named))
         assert found == [("ann", "bob"), ("cid", "dan")]
     (tmp_path / "e.csv").write_text("5,1,2\n7,3,4\n")
-    found, tables = by_tables_of(tmp_path, graphwire.from_tables(tmp_path / "e.csv", src="2", dst="3", features=["1"]))
+    found = by_tables_of(tmp_path, graphwire.from_tables(tmp_path / "e.csv", src="2", dst="3", features=["1"]))
     assert found == [("1", "2"), ("3", "4")]
 
 
@@ -154,7 +154,7 @@ def by_tables_of(tmp_path, tables):
     out.mkdir()
     words, _ = tables.write(out)
     subprocess.run([PROGRAM, "import", *words, "--out", out / "graph", "--quiet"], check=True, capture_output=True)
-    return edges_of(out / "graph"), tables
+    return edges_of(out / "graph")
 
 
 def test_files_of_spark(tmp_path):
