@@ -10,6 +10,8 @@ import subprocess
 import graphwire
 import pytest
 from conftest import PROGRAM
+from graphwire import datasets
+from graphwire.kge import data
 from test_headers import edges_of
 
 pa = pytest.importorskip("pyarrow")
@@ -214,3 +216,47 @@ def test_a_warning_names_what_was_decided(tmp_path, caplog):
         with caplog.at_level(logging.WARNING, "graphwire"):
             graphwire.from_tables(tmp_path / "e.csv").write(tmp_path)
         assert [record.getMessage() for record in caplog.records if said in record.getMessage()], said
+
+
+def random_triples(draw):
+    """(bytes of a file of names, its delimiter)."""
+    delimiter = draw.choice([",", ";", "\t", "|"])
+    words = ["a", "b c", "NULL", "7", "é", "x'y", '"q"', '"a ""b"""', f'"c{delimiter}d"', 'e"f', " g", "", '"h']
+    weights = [20] * 5 + [8] * 4 + [4 if delimiter in "|\t" else 1, 8, 1, 1]
+    lines = [(" " * draw.randrange(2) + delimiter).join(draw.choices(words, weights, k=3))
+             for _ in range(draw.randint(1, 12))]
+    if draw.random() < 0.1:
+        lines.insert(0, delimiter.join(["head", "relation", "tail"]))
+    end = draw.choice(["\n", "\r\n"])
+    text = draw.choice(["", "", "\ufeff"]) + end.join(lines) + end * draw.randrange(3)
+    return text.encode(), delimiter
+
+
+def test_triples_of_knowledge_graphs(tmp_path):
+    """graphwire.kge reads the triples that `graphwire import --triples` reads, or refuses the file. What import refuses,
+    it refuses."""
+    draw, read, path = random.Random("triples"), 0, tmp_path / "train.tsv"
+    for number in range(30):
+        text, delimiter = random_triples(draw)
+        path.write_bytes(text)
+        done = subprocess.run([PROGRAM, "import", "--triples", path, "--out", tmp_path / f"{number}", "--no-header",
+                               f"--delimiter={delimiter}", "--quiet"], capture_output=True, text=True)
+        try:
+            found = data.load(tmp_path, "own", "raw_udd_hrt", delimiter=delimiter, files=[path.name])
+        except data.DataError as error:
+            assert str(path) in str(error)
+            tabs = "has a tab" in str(error)  # its dictionaries cannot store it
+            assert done.returncode == 1 or tabs or "names of columns" in str(error), (text, error)
+            continue
+        assert done.returncode == 0, (text, done.stderr)
+        names = list(found.entities)
+        edges = sorted((names[head], names[tail]) for head, tail in zip(found.train.head, found.train.tail))
+        assert edges_of(tmp_path / f"{number}") == edges, text
+        read += 1
+    assert read > 10
+
+
+def test_a_damaged_file_of_a_data_set_is_a_value_error(tmp_path):
+    (tmp_path / "web.txt.gz").write_bytes(b"\x1f\x8b\x08\x00damaged")
+    with pytest.raises(ValueError, match=r"web\.txt\.gz: "):
+        datasets.edge_list(tmp_path / "web.txt.gz").partition(1, tmp_path / "g", method="random")
