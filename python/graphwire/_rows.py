@@ -112,9 +112,8 @@ def array(values: Any, what: str) -> np.ndarray:
 
 
 def whole(values: np.ndarray, name: Callable[[int], str]) -> np.ndarray:
-    """Floats that stand for whole numbers, as pandas makes of integers beside a missing value, as int64. name: the place
-    of a row, for errors. Raises ValueError for another value, and from the number on that not all whole numbers below
-    it are floats: digits may be lost."""
+    """Floats that stand for whole numbers as int64; pandas makes floats of integers if a value is missing. name: the
+    place of a row, for errors. Raises ValueError for another value, and for large ones, whose digits may be lost."""
     limit = 2.0 ** (np.finfo(values.dtype).nmant + 1)
     wrong = ~((np.abs(values) < limit) & (np.trunc(values) == values))
     if wrong.any():

@@ -169,13 +169,15 @@ def id_column(ntype: str, table: Table) -> str:
 
 
 def end_columns(etype: Canonical, table: Table, src: Optional[str], dst: Optional[str]) -> tuple[str, str]:
-    """The columns of sources and destinations: as given, or by their names. Raises ValueError."""
+    """The columns of sources and destinations: as given, as the program chose, or by their names. Raises ValueError."""
     if src is None or dst is None:
-        places = _names.ends(table.names, etype[0], etype[2]) or ((0, 1) if len(table.names) == 2 else None)
-        if places is None:
+        places = None if table.ends else _names.ends(table.names, etype[0], etype[2])
+        ends = table.ends or (tuple(table.names[place] for place in places) if places else
+                              tuple(table.names) if len(table.names) == 2 else None)
+        if ends is None:
             raise ValueError(f"{table.what}: no columns have known names of ends, such as src and dst: pass src=… "
                              f"and dst=…, two of {', '.join(table.names)}")
-        src, dst = src or table.names[places[0]], dst or table.names[places[1]]
+        src, dst = src or ends[0], dst or ends[1]
     if src == dst:
         raise ValueError(f"{table.what}: column {src} has both the sources and the destinations: pass src=… and "
                          "dst=…")

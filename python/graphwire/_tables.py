@@ -49,9 +49,10 @@ def reading(what: str) -> Iterator[None]:
 
 class Table:
     """A table. what: names it in errors. names: its columns. has_texts: whether numbers in it are written as texts.
-    Subclasses read the rows."""
+    ends: the columns of sources and destinations that the program chose. Subclasses read the rows."""
 
     has_texts = False
+    ends: Optional[tuple[str, str]] = None
 
     def __init__(self, what: str, names: Sequence[Any]):
         self.what = what
@@ -68,6 +69,9 @@ class Table:
             raise ValueError(f"{use}: {self.what} has no column {name!r}"
                              + suggestion(name, self.names).replace("its arguments", "its columns"))
         return name
+
+    def allow_negative(self, name: str) -> None:
+        """Ids of a column may be negative, because a table of nodes has them."""
 
     def types(self, columns: Sequence[str], ids: Sequence[str]) -> dict[str, Any]:
         """The types of Arrow of some columns. ids: those that are ids."""
@@ -238,6 +242,9 @@ class _Csv(_Files):
         self._texts = dict(zip(paths, texts))
         self._uses: dict[str, str] = {}  # {column of ids: how the program reads it}
         super().__init__(what, paths)
+        places = list(texts[0].texts)
+        if len(places) == 2 and max(places) < len(self.names):
+            self.ends = self.names[places[0]], self.names[places[1]]
 
     def _columns(self, path: Path) -> list[str]:
         return self._texts[path].names
@@ -296,7 +303,6 @@ class _Csv(_Files):
         return {name: types[name] for name in columns}
 
     def allow_negative(self, name: str) -> None:
-        """Ids of a column may be negative: a table of nodes has them."""
         if self._uses[name] == "number-id":
             self._uses[name] = "signed-id"
 

@@ -26,7 +26,17 @@ from graphwire._scratch import descriptors
 
 _log = logging.getLogger("graphwire")
 _WARNING = re.compile(r"[-\d]+T[:.\d]+Z (?:warn|error) (.*)")  # as core/errors/log_line.c writes it
-_CODE = {"encoding": "utf-8", "errors": "surrogateescape"}
+_INSTEAD = {
+    "use --header; if it is an edge, use --no-header": "pass header=True; if it is an edge, pass header=False",
+    "with --no-header or --header": "with header=False or header=True",
+    "; --ids compact or dense refuses it": "",
+    ", or use --ids text": "",
+    " (for names: --ids text)": "",
+    "use --ids text, or dense or compact to drop the zeros": "pass a frame whose ids are text",
+    'use --comment ""': "pass a frame",
+    "name the columns with --src-column and --dst-column": "name the columns with src=… and dst=…",
+    "use --delimiter": "write it with another one",
+}
 
 
 class Text(NamedTuple):
@@ -42,14 +52,9 @@ class Text(NamedTuple):
 def _in_arguments(line: str) -> str:
     """The program's line, with arguments of from_tables instead of options."""
     line = re.sub(r"^(graphwire )?import columns: ", "", line)
-    line = line.replace("use --header; if it is an edge, use --no-header",
-                        "pass header=True; if it is an edge, pass header=False")
-    line = re.sub(r"; --ids compact or dense refuses it|; if it is a name, put it in quotes, or use --ids text| \(for "
-                  r"names: --ids text\)", lambda found: "; if it is a name, put it in quotes" if "quotes" in found.group()
-                  else "", line)
-    line = re.sub(r"use --ids text, or dense or compact to drop the zeros", "pass a frame whose ids are text", line)
-    line = line.replace('use --comment ""', "pass a frame")
-    return re.sub(r"(?:name the columns )?with --src-column and --dst-column", "with src=… and dst=…", line)
+    for words, instead in _INSTEAD.items():
+        line = line.replace(words, instead)
+    return line
 
 
 def _ended(status: int, said: str) -> None:
@@ -68,7 +73,7 @@ def _said(paths: Sequence[Path], words: Sequence[str]) -> list[list[str]]:
     files = [f"--from={path.absolute()}" for path in paths]
     with descriptors() as kept:
         done = subprocess.run([program(), "import", "columns", *files, *words], stdin=subprocess.DEVNULL,
-                              capture_output=True, pass_fds=kept, **_CODE)
+                              capture_output=True, pass_fds=kept, encoding="utf-8", errors="surrogateescape")
     said = done.stderr
     for path in paths:
         said = said.replace(str(path.absolute()), str(path))
@@ -98,9 +103,10 @@ def rows(text: Text, columns: Sequence[tuple[str, int]]) -> Iterator[IO[bytes]]:
     """A stream of columns as CSV. columns: (column, text-id, number-id or signed-id; the column, from 0). At the end,
     raises the program's error, which comes before one of the reader that met the end of the stream."""
     words = [f"--{use}={column + 1}" for use, column in columns]
-    with descriptors() as kept, tempfile.TemporaryFile("w+", **_CODE) as said, subprocess.Popen(
-            [program(), "import", "columns", f"--from={text.path.absolute()}", *_form(text), *words],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, pass_fds=kept) as process:
+    command = [program(), "import", "columns", f"--from={text.path.absolute()}", *_form(text), *words]
+    with descriptors() as kept, tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogateescape") as said, \
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said,
+                             pass_fds=kept) as process:
         assert process.stdout is not None
 
         def ended() -> None:

@@ -5,8 +5,8 @@
 
     metadata.json ─▶ each Parquet chunk to .npy, a batch at a time ─▶ a metadata.json that names these
 
-A chunk's columns are joined to rows, in the order of the first chunk's columns. The shape in the file's metadata, which DGL writes, is that of the rows. Chunks of
-other formats stay where they are.
+A chunk's columns are joined to rows, in the order of the first chunk's columns. The shape in the file's metadata, which
+DGL writes, is that of the rows. Chunks of other formats stay where they are.
 
 Errors: ValueError and TypeError, which name the chunk; FileNotFoundError; ModuleNotFoundError without pyarrow.
 """

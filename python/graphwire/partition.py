@@ -7,7 +7,8 @@
 The graphwire program does the work (_program.py finds it). The temporary folder is made where the result goes, and is
 always removed.
 
-Errors: RuntimeError with the program's last line; ValueError and TypeError; FileExistsError for files in the way;
+Errors: RuntimeError with the program's last line, ValueError if that names a file of the graph; ValueError and
+TypeError; FileExistsError for files in the way;
 FileNotFoundError without the program.
 """
 
@@ -299,9 +300,9 @@ def partition_graph(graph: Any, name: str, num_parts: int, out: str | os.PathLik
     ids, Graph.node_texts returns them.
 
     Raises RuntimeError with the program's error line, which names features and types as the caller does; ValueError if
-    rows do not fit, and for a graph of files with the name of a file that is damaged or has a wrong value; FileExistsError if `out` has a file of another kind under the name of a file of the graph;
-    FileNotFoundError without the program. Raises TypeError and ValueError for other invalid arguments,
-    before it writes anything.
+    rows do not fit, and for a graph of files with the name of a file that is damaged or has a wrong value;
+    FileExistsError if `out` has a file of another kind under the name of a file of the graph; FileNotFoundError without
+    the program. Raises TypeError and ValueError for other invalid arguments, before it writes anything.
     """
     num_parts = _checks.integer("num_parts", num_parts, 1)
     trainers = _checks.integer("num_trainers_per_machine", num_trainers_per_machine, 1)

@@ -113,7 +113,7 @@ class Tables:
                         raise TypeError(f"{table.what}: column {column}: ids of {ntype} are {types[key][column]} here "
                                         "and text elsewhere")
                     types[key][column] = pa.string()
-                elif table.has_texts and ntype in self._nodes:
+                elif ntype in self._nodes:
                     table.allow_negative(column)
         return types, texts
 

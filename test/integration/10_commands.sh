@@ -15,7 +15,7 @@ refuses "an unknown option in a command's place" 2 "nonsense" "$GRAPHWIRE" --non
 
 # Commands with subcommands.
 mapfile -t benchmarks < <("$GRAPHWIRE" bench --help | sed -n 's/^  \([a-z]\{3,\}\)  .*/bench \1/p')
-commands+=("${benchmarks[@]}" "import apt" "import table")
+commands+=("${benchmarks[@]}" "import apt" "import table" "import columns")
 
 for command in "${commands[@]}"; do
 	read -ra words <<<"$command"

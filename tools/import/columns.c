@@ -4,7 +4,7 @@
  *   --kind N         -> a line for each file: whether the ids of a column are numbers, signed or text
  *   --column N …     -> a header c0,c1,…, then these columns of all rows of one file
  *
- * A field that was in quotes stays in quotes, so that a reader can tell an empty text from a missing value. Unlike
+ * A field that was in quotes stays in quotes, because an empty text is no missing value. Unlike
  * import, which reads chunks of lines in parallel, this command reads from the first row to the last. So a quoted field
  * may go on in the next line. Errors name the file, the line and the column.
  */

@@ -29,7 +29,7 @@ static const char doc[] =
 	"JSON, "
 	"N-Triples and METIS's, are refused by name, unless --format text is given.\n\n"
 	"graphwire import apt --help describes the import of packages, graphwire import table --help the conversion of "
-	"text tables of numbers to .npy.\n\n"
+	"text tables of numbers to .npy, graphwire import columns --help how to see what import reads.\n\n"
 	"Examples:\n"
 	"  graphwire import --from edges.tsv.gz --out graph/\n"
 	"  graphwire import --from ratings.csv --src-column user --dst-column item \\\n"

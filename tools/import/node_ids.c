@@ -229,9 +229,11 @@ static gw_status keep_dense(struct gw_import *im, struct gw_import_space *space,
 			       space->list_path ? space->list_path : "--num-nodes", (unsigned long long)space->count);
 	if (wanted <= space->count)
 		return GW_OK;
-	char why[128];
-	snprintf(why, sizeof(why), "an id of %llu or more, but there are %llu nodes", (unsigned long long)space->count,
-		 (unsigned long long)space->count);
+	char why[512];
+	int used = snprintf(why, sizeof(why), "an id of %llu or more, but there are %llu nodes",
+			    (unsigned long long)space->count, (unsigned long long)space->count);
+	if (space->list_path)
+		snprintf(why + used, sizeof(why) - (size_t)used, " in the list %s", space->list_path);
 	return node_ids_fail_at(sources, space->count, space->name, why);
 }
 

@@ -360,7 +360,9 @@ static bool count_is_given(const struct gw_import_space *space)
 static gw_status check_rows(const struct gw_import *im, const struct gw_import_set *set)
 {
 	if (set->rows_key && set->rows != set->rows_expected)
-		return gw_fail(GW_FORMAT, "edge type %s: its files have %llu edges, but \"%s\" gives %llu", set->rel,
+		return gw_fail(GW_FORMAT, "%s%s: edge type %s has %llu edges there, but \"%s\" gives %llu",
+			       set->num_files ? set->files[0].path : "no file",
+			       set->num_files > 1 ? " and the other files of its type" : "", set->rel,
 			       (unsigned long long)set->rows, set->rows_key, (unsigned long long)set->rows_expected);
 	if (set->rows || !set->num_files ||
 	    (count_is_given(&im->spaces[set->src]) && count_is_given(&im->spaces[set->dst])))

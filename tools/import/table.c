@@ -153,9 +153,42 @@ static bool cuts_cleanly(const struct gw_text *text, const struct gw_table_forma
 	return have >= 2;
 }
 
+/* Whether the first rows have the same number of fields, at least two, between these delimiters. */
+static bool cuts_evenly(const struct gw_text *text, const struct gw_table_format *like, char delimiter)
+{
+	struct gw_table_format format = *like;
+	format.delimiter = delimiter;
+	format.quotes = gw_table_quotes_of(delimiter);
+	uint32_t first = gw_table_peek(text, &format, 0, NULL, 0), have = first;
+	for (uint32_t row = 1; row <= HEADER_ROWS && have == first; row++) {
+		have = gw_table_peek(text, &format, row, NULL, 0);
+		if (have == 0)
+			return first > 1;
+	}
+	return first > 1 && have == first;
+}
+
+/* Whether '|' separates columns in a line without tabs, commas and semicolons. It may belong to words that blanks
+ * separate, as in "sp|P1|A sp|P2|B". */
+static bool bars_separate(const struct gw_text *text, const struct gw_table_format *format, const char *line,
+			  const char *end)
+{
+	while (line < end && *line == ' ')
+		line++;
+	while (end > line && end[-1] == ' ')
+		end--;
+	const char *bar = memchr(line, '|', (size_t)(end - line));
+	if (!bar || !memchr(line, ' ', (size_t)(end - line)))
+		return bar != NULL;
+	for (; bar; bar = memchr(bar + 1, '|', (size_t)(end - bar - 1))) {
+		if (bar == line || bar + 1 == end || bar[-1] == ' ' || bar[1] == ' ')
+			return true;
+	}
+	return !cuts_evenly(text, format, ' ');
+}
+
 /* The delimiter whose fields hold no other one: "1;2;0,5" has semicolons, "1,2,a;b" commas. If each cut leaves another
- * delimiter in a field, the first that occurs in this order: tab, comma, semicolon. A '|' may belong to a word, so it
- * separates only in a line without another delimiter. */
+ * delimiter in a field, the first that occurs in this order: tab, comma, semicolon; then '|' or blanks. */
 static char sniff_delimiter(const struct gw_text *text, const struct gw_table_format *format)
 {
 	static const char delimiters[] = {'\t', ',', ';'};
@@ -170,9 +203,7 @@ static char sniff_delimiter(const struct gw_text *text, const struct gw_table_fo
 		if (memchr(line, delimiters[i], (size_t)(end - line)))
 			return delimiters[i];
 	}
-	while (end > line && gw_is_blank(end[-1]))
-		end--;
-	return memchr(line, '|', (size_t)(end - line)) && !memchr(line, ' ', (size_t)(end - line)) ? '|' : ' ';
+	return bars_separate(text, format, line, end) ? '|' : ' ';
 }
 
 bool gw_table_delimiter_is_clear(const struct gw_text *text, const struct gw_table_format *format)

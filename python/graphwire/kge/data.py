@@ -151,9 +151,10 @@ def _out_of_quotes(line: str, delimiter: str) -> Iterator[str]:
         end = quoted.end() if quoted else -1
         if quoted is None or line[end:end + 1] not in ("", delimiter):
             end = line.find(delimiter, at) if delimiter in line[at:] else len(line)
-            if delimiter != "|" and '"' in line[at:end]:
-                raise DataError(f"{line[at:end]!r}: a quote inside a column, or a quoted column that does not end")
-            yield line[at:end].strip(BLANKS)
+            word = line[at:end].strip(BLANKS)
+            if '"' in word and (delimiter != "|" or word.rfind('"') == 0):
+                raise DataError(f"{word!r}: a quote inside a column, or a quoted column that does not end")
+            yield word
         else:
             yield quoted.group(1).replace('""', '"')
         at = end + 1
