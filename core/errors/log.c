@@ -178,6 +178,7 @@ void gw_log_failure(const char *command)
 		log_print(GW_LOG_ERROR, message);
 		return;
 	}
-	strcat(message, "\n");
-	gw_lines_put(&stderr_lines, message, strlen(message));
+	size_t bytes = strlen(message);
+	message[bytes] = '\n';
+	gw_lines_put(&stderr_lines, message, bytes + 1);
 }
