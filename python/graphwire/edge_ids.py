@@ -118,4 +118,6 @@ class EdgeIds:
 
         Raises the errors of to_original. OutOfRangeError names the first original id that no edge has.
         """
+        if getattr(type(originals), "rows_by_id", False):
+            raise TypeError(f"originals: {originals!r} is in the order of the positions: to_original takes it")
         return self._fetch(self._both(etype)[1], originals, "original id")

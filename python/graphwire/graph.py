@@ -162,7 +162,8 @@ class Graph(OpenedGraph):
         """Rows of a feature, [len(ids), …]. The same as `feature(name, …)[ids]`. by: "orig": ids are original ids; see
         ids_of, also for its errors."""
         if _checks.choice("by", by, ("graph", "orig")) == "orig":
-            ids = self.ids_of(ids, ntype, etype=etype)
+            ids = (ids_module.node_array(self, self.ntype_number(ntype), ids, by) if etype is None else
+                   ids_module.edge_array(self, self.etype_number(etype), ids, by))
         return self.feature(name, ntype, etype=etype)[list(ids) if isinstance(ids, tuple) else ids]
 
     def node_texts(self, ids: Ids, ntype: str | None = None, name: str = "orig_id", *, by: str = "graph") -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from graphwire import _arrays
+from graphwire import ids as ids_module
 from graphwire._keywords import keywords
 from graphwire._native import check, ffi, lib, owned
 from graphwire._opened import Etype
@@ -62,18 +63,13 @@ class HeldOut:
         lists: list[tuple[int, tuple[np.ndarray, ...]]] = []
         for kind, some in _by_type(ids, etype).items():
             number = graph.etype_number(kind)
-            found = graph.ids_of(some, etype=graph.etypes[number]) if by == "orig" else some
-            lists.append((number, (_arrays.own_ids(found, graph._edge_counts[number], "ids"),)))
+            lists.append((number, (ids_module.edge_array(graph, number, some, by).copy(),)))
         for kind, pair in _by_type(ends, etype).items():
             number = graph.etype_number(kind)
-            lists.append((number, tuple(self._nodes(graph, some, end, by) for some, end in zip(
-                pair_of(pair, "ends"), graph._ends[number]))))
+            lists.append((number, tuple(
+                ids_module.node_array(graph, end, some, by, "ends").copy()
+                for some, end in zip(pair_of(pair, "ends"), graph._ends[number]))))
         self._make(graph, lists)
-
-    @staticmethod
-    def _nodes(graph: Graph, ids: Any, number: int, by: str) -> np.ndarray:
-        found = graph.ids_of(ids, graph.ntypes[number]) if by == "orig" else ids
-        return _arrays.own_ids(found, graph._node_counts[number], "ends")
 
     def _make(self, graph: Graph, lists: list[tuple[int, tuple[np.ndarray, ...]]]) -> None:
         self._graph, self._lists = graph, lists

@@ -155,10 +155,17 @@ def nodes_of(graph: OpenedGraph, number: int, ids: OrigIds, missing: str = "rais
     return out
 
 
+def _no_mask(ids: Any, what: str) -> Any:
+    """Returns original ids. Raises TypeError for a mask, whose rows are in the order of the graph's ids."""
+    if _arrays.is_byte(ids):
+        raise TypeError(f"{what}: a mask is in the order of the graph's ids: by=\"graph\", or original ids as int64")
+    return ids
+
+
 def node_array(graph: OpenedGraph, number: int, ids: Any, by: str, what: str = "ids") -> np.ndarray:
     """The caller's ids of nodes as int64: ids of the graph, or original ids."""
     if _checks.choice("by", by, ("graph", "orig")) == "orig":
-        return nodes_of(graph, number, ids, what=what)
+        return nodes_of(graph, number, _no_mask(ids, what), what=what)
     return _arrays.ids_array(ids, graph._node_counts[number], what)
 
 
@@ -194,7 +201,7 @@ def edges_of(graph: OpenedGraph, number: int, ids: OrigIds, missing: str = "rais
 def edge_array(graph: OpenedGraph, number: int, ids: Any, by: str) -> np.ndarray:
     """The caller's ids of edges as int64: ids of the graph, or original ids."""
     if _checks.choice("by", by, ("graph", "orig")) == "orig":
-        return edges_of(graph, number, ids)
+        return edges_of(graph, number, _no_mask(ids, "ids"))
     return _arrays.ids_array(ids, graph._edge_counts[number])
 
 

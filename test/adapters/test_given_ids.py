@@ -293,7 +293,7 @@ def test_ids_of_graphs_of_the_subset():
 def test_the_most_hops(graph, g):
     """Every interface samples 64 hops, and refuses one more by name when the loader, or the sampler, is made."""
     stores, links = pyg.stores(graph, {"x": "number"}), torch.tensor([[0, 1], [1, 2]])
-    loading = dgl.dataloading
+    loading = graphwire.dgl.dataloading  # DGL's own samplers ask for one layer after the other, without a limit
     calls = {
         "fanouts": [lambda hops: graphwire.NodeLoader(graph, [0], hops),
                     lambda hops: graphwire.EdgeLoader(graph, [0], hops),

@@ -14,6 +14,7 @@ from graphwire import pyg
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.install import install
 from graphwire.optim import Embedding
+from graphwire.pyg.stores import NodeAttr
 from id_forms import meaning
 from torch_geometric.data import HeteroData
 
@@ -172,8 +173,27 @@ def test_every_interface_decides_alike_on_features(data, folders, g, kind):
                       (other.feature(name, "a") if kind == "nodes" else other.feature(name, **own), None)]
             for table, right in tables:
                 for what, call in (NODES if kind == "nodes" else EDGES).items():
-                    if not (what.startswith("dgl") and table._graph is other):  # one process of DGL has one graph
-                        assert outcome(call, graph, g, table) == right, f"{what}: {table!r}"
+                    of_dgl = what.startswith("dgl")
+                    if not (of_dgl and table._graph is other):  # one process of DGL has one graph
+                        # DGL's ids of edges are not the graph's, so that a feature is no mask of them.
+                        wanted_here = None if of_dgl and kind == "edges" else right
+                        assert outcome(call, graph, g, table) == wanted_here, f"{what}: {table!r}"
+
+
+@pytest.mark.parametrize("call", [
+    lambda graph, value: graph.in_degrees(value, "to", by="orig"),
+    lambda graph, value: graph.gather("number", value, "a", by="orig"),
+    lambda graph, value: graph.find_edges(value, "to", by="orig"),
+    lambda graph, value: graphwire.HeldOut(graph, value, etype="to", by="orig"),
+    lambda graph, value: graphwire.HeldOut(graph, ends=(value, value), etype="to", by="orig")])
+def test_original_ids_are_no_masks(folders, call):
+    """Their order is not the graph's; bytes would be the ids 0 and 1."""
+    with graphwire.open(folders[0]) as graph:
+        call(graph, np.arange(3, dtype=np.int64))
+        for value in (*(np.ones(ROWS, dtype) for dtype in ("bool", "uint8", "int8")), torch.ones(ROWS).byte(),
+                      graph.feature("uint8_two", "a"), graph.feature("bool_two", etype="to")):
+            with pytest.raises(TypeError, match=r"mask|integers"):
+                call(graph, value)
 
 
 @pytest.mark.parametrize("split", ["node_split", "edge_split"])
@@ -205,6 +225,35 @@ def test_the_program_takes_the_same_masks(folders, data):
         right = is_mask(rows) and bool(rows.any())
         assert (done.returncode == 0) == right, done.stderr
         assert right or name in done.stderr
+
+
+def test_indices_of_rows_in_the_users_order(data):
+    """In three parts: a feature of the graph as the index of rows in the order of the user's data."""
+    with pyg.from_pyg(data, num_parts=3) as graph:
+        served, store = pyg.NeighborLoader(graph, [1], "a").data, pyg.FeatureStore(graph, {"a": "number", "b": []})
+        mask, wanted = graph.feature("bool_two", "a"), data["a"].bool_two.nonzero().view(-1).tolist()
+        assert served["a"].number[served["a"].bool_two].tolist() == wanted
+        assert sorted(served["a"].number[mask].tolist()) == wanted
+        assert sorted(store._multi_get_tensor([NodeAttr("a", "number", mask)])[0].tolist()) == wanted
+        for wrong in (graph.feature("bool_two", "b"), served["b"].bool_two, served["a", "to", "a"].bool_two,
+                      served["a"].number, served["a"].uint8_more):
+            for call in (lambda one: served["a"].number[one],
+                         lambda one: store._multi_get_tensor([NodeAttr("a", "number", one)])):
+                with pytest.raises((TypeError, ValueError), match=r"mask"):
+                    call(wrong)
+        ids = graphwire.EdgeIds(graph)
+        with pytest.raises(TypeError, match="originals"):
+            ids.to_position("to", graph.feature("bool_two", etype="to"))
+
+
+def test_places_of_a_loader_by_a_mask(data):
+    with pyg.from_pyg(data) as graph:
+        loader = pyg.NeighborLoader(graph, [1], ("a", [7, 3, 5]))
+        for mask in ([True, False, True], torch.tensor([1, 0, 1], dtype=torch.uint8)):
+            assert loader(mask)["a"].n_id[:2].tolist() == [7, 5]
+        for wrong in ([True], torch.tensor([1, 2, 0], dtype=torch.uint8)):
+            with pytest.raises(ValueError, match="index"):
+                loader(wrong)
 
 
 def test_masks_in_the_rows_of_the_users_data(data):

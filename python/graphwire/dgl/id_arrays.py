@@ -7,6 +7,8 @@ from typing import Any
 import torch
 
 from graphwire import _arrays
+from graphwire.graph import Feature
+from graphwire.tensor import Tensor
 
 
 def nodes_of(g: Any, ntype: Any = None) -> int:
@@ -23,5 +25,8 @@ def edges_of(g: Any, etype: Any = None) -> int:
 
 def ids_tensor(ids: Any, count: int | None, what: str = "ids") -> torch.Tensor:
     """Converts ids, or a mask or slice of `count` rows. The result of a contiguous int64 tensor shares its memory.
-    Raises the errors of graphwire._arrays.ids_array."""
+    Raises the errors of graphwire._arrays.ids_array, and TypeError for a graphwire.Feature of edges, whose rows are not
+    in the order of DGL's edge ids."""
+    if isinstance(ids, (Feature, Tensor)) and getattr(ids.rows_of, "of_edges", False):
+        raise TypeError(f"{what}: {ids!r} is in the order of the graph's own edges: give the DistTensor")
     return torch.from_numpy(_arrays.ids_array(ids, count, what))

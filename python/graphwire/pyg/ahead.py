@@ -20,7 +20,7 @@ import torch
 from torch.utils.data import DataLoader
 from torch_geometric.sampler.base import SubgraphType
 
-from graphwire._arrays import Lease
+from graphwire._arrays import Lease, ids_array
 from graphwire._eager import eager
 from graphwire._keywords import keywords, suggestion
 from graphwire._loops import END, Loop, keeps, repeatable
@@ -192,7 +192,7 @@ class SamplesAhead(DataLoader):
             if name not in known and name not in _OF_WORKERS:
                 raise TypeError(f"{type(self).__name__}() has no argument {name!r}"
                                 f"{suggestion(name, [*inspect.signature(type(self)).parameters, *known])}")
-        self._seed_types = seed_types
+        self._seed_types, self._places = seed_types, count
         self._numbers = {ntype: number for number, ntype in enumerate(self._source.graph.ntypes)}
         self._spec: tuple[Any, Draws, Spec] | None = None
         left = {name: value for name, value in options.items() if name not in ("share_memory", "dataset",
@@ -224,10 +224,7 @@ class SamplesAhead(DataLoader):
     def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator) -> _Started:
         """Starts the sampling of a batch. index: the places of its seeds. seed, number: determine the draws."""
         client, draws, spec = self._there()
-        index = torch.as_tensor(index)
-        if index.is_floating_point() and index.numel():
-            raise TypeError(f"the places of seeds are integers, not {index.dtype}")
-        index = index.nonzero() if index.dtype == torch.bool else index.to(torch.int64)
+        index = torch.from_numpy(ids_array(index, self._places, "the places of seeds"))
         seeds, metadata = self._asked(index.view(-1), generator)
         lists, lease = ffi.new("struct gw_seeds[]", len(seeds)), Lease(client)
         for one, (ntype, ids) in zip(lists, seeds.items()):

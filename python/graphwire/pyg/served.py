@@ -17,6 +17,7 @@ from typing import Any, NoReturn, Union
 import numpy as np
 import torch
 
+from graphwire._arrays import ids_array
 from graphwire._index import RowIndex
 from graphwire.graph import Feature, Graph
 from graphwire.pyg.original_ids import OriginalIds
@@ -57,10 +58,11 @@ class ServedRows:
 
     def __getitem__(self, index: Any) -> torch.Tensor:
         """Fetches rows, with torch's meaning of the index; Feature documents the forms and the errors."""
-        if isinstance(index, ServedRows):
-            index = index[:]
-        count = self.rows_of if self.rows_of == self.shape[0] else self.shape[0]
-        where = RowIndex(index, tuple(self.shape), count)
+        if getattr(type(index), "rows_by_id", False):  # a mask: of the same type, by the rule of all interfaces
+            to_user = self._ids.edges_to_user if self._of_edges else self._ids.nodes_to_user
+            at = torch.from_numpy(ids_array(index, self.rows_of, self._name))
+            index = to_user(self._type, at).unique()
+        where = RowIndex(index, tuple(self.shape))
         to_graph = self._ids.edges_to_graph if self._of_edges else self._ids.nodes_to_graph
         at = to_graph(self._type, torch.from_numpy(where.ids))
         rows: torch.Tensor = where.of(torch.as_tensor(self.of_graph[at]))

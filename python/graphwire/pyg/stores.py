@@ -127,12 +127,18 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
     def _multi_get_tensor(self, attrs: list[TensorAttr]) -> list[Any]:
         """Rows of several attributes. All reads begin before the first wait."""
         found = [self._there(attr) for attr in attrs]
-        asked = [(attr, rows, RowIndex(_index(attr.index), tuple(rows.shape)))
-                 for rows, attr in zip(found, attrs) if rows is not None]
+        asked = [(attr, rows, self._index(attr, rows)) for rows, attr in zip(found, attrs) if rows is not None]
         known: dict[Any, torch.Tensor] = {}  # attributes of one batch have one index
         came = iter(_gather(self._graph, [(rows, self._at(attr, index, known)) for attr, rows, index in asked]))
         taken = iter([index.of(next(came)) for _, _, index in asked])
         return [None if rows is None else next(taken) for rows in found]
+
+    def _index(self, attr: TensorAttr, rows: Rows) -> RowIndex:
+        """The index of an attribute, in the ids of the user's data."""
+        index = _index(attr.index)
+        if getattr(type(index), "rows_by_id", False):  # a mask in the order of the graph's ids
+            index = self._ids.named(self._key(attr)[0], index, "index")[0]
+        return RowIndex(index, tuple(rows.shape))
 
     def _at(self, attr: TensorAttr, index: RowIndex, known: dict[Any, torch.Tensor]) -> torch.Tensor:
         """The graph's ids of the rows of an index. known: the ids that this call has translated already."""
@@ -147,7 +153,7 @@ class FeatureStore(pyg.FeatureStore):  # type: ignore[misc]
         """The index of an attribute with the graph's ids."""
         if not self._ids.has_nodes(self._key(attr)[0]):
             return _index(attr.index)
-        index = RowIndex(_index(attr.index), tuple(rows.shape))
+        index = self._index(attr, rows)
         return index.at(self._at(attr, index, {}))
 
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:

@@ -16,10 +16,9 @@ from typing import Any, Callable
 
 import torch
 
-from graphwire import _arrays
 from graphwire.dgl.distributed.graph import DistGraph
 from graphwire.dgl.distributed.tensor import DistTensor
-from graphwire.dgl.id_arrays import edges_of
+from graphwire.dgl.id_arrays import edges_of, ids_tensor
 from graphwire.dgl.types import Canonical
 
 ByType = dict[Canonical, torch.Tensor]
@@ -69,7 +68,7 @@ def _by_type(g: Any, given: Any) -> dict[Canonical, Any]:
 
 def _int64(g: Any, etype: Canonical, ids: Any) -> torch.Tensor:
     """Ids in any form that the package accepts, as int64."""
-    return torch.from_numpy(_arrays.ids_array(ids, edges_of(g, etype)))
+    return ids_tensor(ids, edges_of(g, etype))
 
 
 def _and_mapped(g: Any, found: ByType, reverse_eids: Any) -> ByType:

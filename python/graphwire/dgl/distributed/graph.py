@@ -213,7 +213,7 @@ class DistGraph(Types):
     def find_edges(self, edges: Any, etype: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
         """(sources, destinations) of edges, int64 each."""
         etype = self.to_canonical_etype(etype)
-        positions = self._user_edges.positions(etype, edges)
+        positions = self._user_edges.positions(etype, ids_tensor(edges, edges_of(self, etype)))
         found: tuple[torch.Tensor, torch.Tensor] = self.graph.find_edges(positions, etype)
         return found
 

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 
 import graphwire
-from graphwire import _arrays
 from graphwire._keywords import keywords
 from graphwire.dgl.distributed import initial
 from graphwire.dgl.distributed.book import EdgePartitionPolicy, NodePartitionPolicy, PartitionPolicy
@@ -25,6 +24,7 @@ from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.optim_state import State
 from graphwire.dgl.distributed.user_edges import UserEdges
 from graphwire.dgl.host import error_type
+from graphwire.dgl.id_arrays import ids_tensor
 from graphwire.tensor import shape_of
 
 InitFunc = Callable[[Any, torch.dtype], torch.Tensor]
@@ -37,7 +37,7 @@ def rows_of(ids: Any, count: int) -> np.ndarray:
     because it means one element in torch and several rows in DGL."""
     if isinstance(ids, tuple):
         raise IndexError(f"rows are a list or a tensor of ids, a slice or a mask, not {ids!r}")
-    return _arrays.ids_array(slice(None) if ids is Ellipsis else ids, count, "rows")
+    return ids_tensor(slice(None) if ids is Ellipsis else ids, count, "rows").numpy()
 
 
 def _policies() -> list[PartitionPolicy]:
