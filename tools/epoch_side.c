@@ -14,6 +14,7 @@
 #include "core/errors/status.h"
 #include "core/memory/alloc.h"
 #include "core/numbers/dtype.h"
+#include "core/system/clock.h"
 
 #define SEEDS_STEP (1 << 20) /* ids examined at a time */
 
@@ -272,6 +273,7 @@ gw_status gw_epoch_side_open(const struct gw_epoch_plan *plan, const struct gw_c
 		side->options.shuffle = true;
 		side->options.world = 1;
 		side->options.last = GW_LAST_SHORT;
+		side->begun_ns = gw_now_ns();
 		status = gw_loader_open(side->client, &side->options, &side->loader);
 	}
 	if (status != GW_OK)
