@@ -212,14 +212,15 @@ static uint64_t steps_of(const struct epoch_command *c, const struct gw_epoch_si
 	return c->steps_max && c->steps_max < steps ? c->steps_max : steps;
 }
 
-/* Streams one epoch, like a trainer whose own work takes no time. */
+/* Streams one epoch, like a trainer whose own work takes no time. The time includes the first batches, which the loader
+ * samples as soon as it is open. */
 static gw_status epoch_stream(const struct epoch_command *c, struct gw_epoch_side *side, struct epoch_totals *t)
 {
 	uint64_t steps = steps_of(c, side);
 	struct gw_progress progress;
 	gw_progress_begin(&progress, "streaming", "batches", steps);
 	gw_status status = GW_OK;
-	uint64_t start = gw_now_ns(), last = start;
+	uint64_t last = side->begun_ns;
 	while (status == GW_OK && t->batches < steps) {
 		struct gw_minibatch *batch = NULL;
 		status = gw_loader_next(side->loader, &batch, -1);
@@ -232,7 +233,7 @@ static gw_status epoch_stream(const struct epoch_command *c, struct gw_epoch_sid
 		gw_minibatch_release(batch);
 		gw_progress_update(&progress, t->batches);
 	}
-	t->seconds = (double)(gw_now_ns() - start) / (double)GW_NS_PER_SECOND;
+	t->seconds = (double)(gw_now_ns() - side->begun_ns) / (double)GW_NS_PER_SECOND;
 	gw_progress_end(&progress, t->batches);
 	return status != GW_OK ? gw_context(status, "batch %" PRIu64, t->batches) : GW_OK;
 }

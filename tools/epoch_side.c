@@ -13,6 +13,7 @@
 
 #include "core/errors/status.h"
 #include "core/memory/alloc.h"
+#include "core/system/clock.h"
 
 /* The usual names. */
 #define FEATURES "feat"
@@ -236,6 +237,7 @@ gw_status gw_epoch_side_open(const struct gw_epoch_plan *plan, const struct gw_c
 		side->options.shuffle = true;
 		side->options.world = 1;
 		side->options.last = GW_LAST_SHORT;
+		side->begun_ns = gw_now_ns();
 		status = gw_loader_open(side->client, &side->options, &side->loader);
 	}
 	if (status != GW_OK)

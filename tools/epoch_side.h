@@ -47,6 +47,7 @@ struct gw_epoch_side {
 	int32_t *fanouts;           /* [hops][num_etypes] */
 	int64_t *seeds;
 	uint64_t seed_count;
+	uint64_t begun_ns; /* when the loader began to sample */
 };
 
 /* Opens a client, and a loader at the start of epoch 0. GW_NOT_FOUND names what the graph does not have. On failure

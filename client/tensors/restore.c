@@ -9,7 +9,8 @@
  * into a map, and reads the complete checkpoint for them. So memory is bounded, and a graph of a few million rows needs
  * one pass.
  *
- * If the checkpoint is replaced meanwhile, its files are those of two checkpoints. The new one is then restored instead.
+ * If the checkpoint is replaced meanwhile, its files are those of two checkpoints. The new one is then restored
+ * instead.
  *
  * Fails if a file cannot be read or is damaged, if a server cannot be reached or returns an error, and if original ids
  * do not identify rows uniquely.
@@ -468,10 +469,10 @@ gw_status gw_restore(struct gw_client *client, const char *folder, const char *c
 		status = restore_once(client, folder, names, name_count, &save);
 		if (!restore_was_replaced(status, folder, save))
 			break;
-		status = tries < RESTORE_TRIES ? GW_OK
-					       : gw_fail(GW_BUSY,
-							 "another program replaces this checkpoint faster than it can "
-							 "be read: end that program, or restore a copy");
+		status = tries < RESTORE_TRIES
+				 ? GW_OK
+				 : gw_fail(GW_BUSY, "another program replaces this checkpoint faster than it can "
+						    "be read: end that program, or restore a copy");
 	}
 	if (status == GW_OK)
 		return GW_OK;

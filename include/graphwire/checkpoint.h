@@ -56,16 +56,13 @@ GW_API gw_status gw_checkpoint_start(struct gw_client *client, const char *folde
  * their saved state. names: NULL for all tensors; an empty list is GW_INVALID. The graph must have the same types but
  * may have any number of parts. If its parts differ from the checkpoint's, original ids identify the rows of nodes and
  * edges. A tensor that was created as a copy is created even if its source does not exist. If another program replaces
- * the checkpoint during the call (gw_checkpoint_options.replace), all rows are those of the new one. Do not restore while
- * trainers run: they would see some rows restored and others not. Errors:
- *   GW_EXISTS             another tensor has that name, or the tensor is trained by another optimizer
- *   GW_DIGEST, GW_FORMAT  the files are not those that were written, or not of one checkpoint
- *   GW_VERSION            a newer major version
- *   GW_BUSY               the checkpoint is replaced again and again, faster than it can be read
- *   GW_UNSUPPORTED        the parts differ, and ids are not unique or edges have no ids
- *   GW_NOT_FOUND
- * After an error some rows may be restored. If this call has created a tensor that was once created as a copy, the
- * remaining rows of that tensor are zeros. */
+ * the checkpoint during the call (gw_checkpoint_options.replace), all rows are those of the new one. Do not restore
+ * while trainers run: they would see some rows restored and others not. Errors: GW_EXISTS             another tensor
+ * has that name, or the tensor is trained by another optimizer GW_DIGEST, GW_FORMAT  the files are not those that were
+ * written, or not of one checkpoint GW_VERSION            a newer major version GW_BUSY               the checkpoint is
+ * replaced again and again, faster than it can be read GW_UNSUPPORTED        the parts differ, and ids are not unique
+ * or edges have no ids GW_NOT_FOUND After an error some rows may be restored. If this call has created a tensor that
+ * was once created as a copy, the remaining rows of that tensor are zeros. */
 GW_API gw_status gw_restore(struct gw_client *client, const char *folder, const char *const *names,
 			    uint32_t name_count);
 

@@ -279,7 +279,7 @@ class Workers:
 
     When this object is freed, C code puts an end mark into the queue; no signal can interrupt that. The threads run the
     calls before the mark and then end. At the end of the process, Python waits for the calls that are running. If all
-    threads have ended for want of memory, their calls raise ResourceError, and the next submit() starts other threads.
+    threads have ended, because memory was short, their calls raise ResourceError, and the next submit() starts others.
     """
 
     def __init__(self, count: int):

@@ -65,8 +65,8 @@ def main() -> None:
         pairs: list[tuple[str, Callable[[Loader], int]]] = [("ceiling", _bare), ("case", _whole)]
         for one in range(args.rounds + 1):  # round 0 is a warm-up; the loops take turns to run first
             for name, run in pairs[::-1] if one % 2 else pairs:
+                begun, used = time.perf_counter(), time.process_time()  # a loader samples as soon as it is made
                 with loader() as some:
-                    begun, used = time.perf_counter(), time.process_time()
                     batches = run(some)
                     if one:
                         rates[name].append(batches / (time.perf_counter() - begun))

@@ -318,10 +318,3 @@ class Steps:
             warnings.warn(f"{self._who}: ranks have unequal numbers of steps in an epoch: {counts}. "
                           "DistributedDataParallel waits for ever for ranks whose loop has ended, unless the loop runs "
                           f"in `with model.join():`. {self._advice}", UserWarning, stacklevel=level_of_the_caller())
-
-    def watched(self, batches: Iterable[Any], count: int, kind: str) -> Iterator[Any]:
-        """The batches of a loop of `count` steps, with begin() and look() at their places."""
-        self.begin(count, kind)
-        for batch in batches:
-            yield batch
-            self.look()

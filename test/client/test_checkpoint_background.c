@@ -1,4 +1,5 @@
-/* Checkpoints while trainers write, in the background, and while another program replaces them. The oracle is a tensor of which every row grows by one. */
+/* Checkpoints while trainers write, in the background, and while another program replaces them. The oracle is a tensor
+ * of which every row grows by one. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -14,8 +14,10 @@
 
 #include <cmocka.h>
 
+#include "core/system/clock.h"
 #include "test/support/alloc_fault.h"
 #include "test/support/line.h"
+#include "tools/epoch_side.h"
 #include "tools/tools.h"
 
 #define ARGUMENTS_MAX 32
@@ -275,6 +277,26 @@ static void memory(void **state)
 	assert_true(refused > 5);
 }
 
+/* The clock of an epoch of one batch, which may be ready before the command asks for it: it starts when the loader
+ * begins to sample, and that is after the client is open. */
+static void the_clock_starts_with_the_sampling(void **state)
+{
+	const struct scene *scene = *state;
+	const struct gw_epoch_plan plan = {
+		.batch_size = UINT16_MAX, .seed = 1, .ntype = "paper", .fanouts = {.hops = 1, .of_hop = {5}}};
+	const struct gw_client_options alone = {.part_config = scene->fixture.folder, .threads = 1};
+	struct gw_epoch_side side;
+	struct gw_minibatch *batch;
+	uint64_t before = gw_now_ns();
+	assert_int_equal(gw_epoch_side_open(&plan, &alone, &side), GW_OK);
+	uint64_t opened = gw_now_ns();
+	assert_in_range(side.begun_ns, before + 1, opened - 1);
+	assert_int_equal(gw_loader_steps(side.loader), 1);
+	assert_int_equal(gw_loader_next(side.loader, &batch, -1), GW_OK);
+	gw_minibatch_release(batch);
+	gw_epoch_side_close(&side);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -285,6 +307,7 @@ int main(void)
 		cmocka_unit_test(bytes_that_were_altered),
 		cmocka_unit_test(a_damaged_part),
 		cmocka_unit_test(memory),
+		cmocka_unit_test(the_clock_starts_with_the_sampling),
 	};
 	return cmocka_run_group_tests(tests, scene_begin, scene_end);
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import graphwire
 import numpy as np
 import pytest
@@ -113,6 +115,66 @@ def test_rows_for_a_gpu_are_pinned(graph_folder, pinned_rows, name):
     pinned_rows.clear()
     _, _, _, plain, rows = trained(graph_folder, name, 1)
     assert not pinned_rows and losses == plain and np.array_equal(after, rows)
+
+
+@pytest.mark.parametrize(("staleness", "async_push"), [(0, False), (1, False), (3, False), (0, True), (3, True)])
+def test_a_step_whose_server_is_lost_is_tried_again(graph_folder, monkeypatch, staleness, async_push):
+    """Each pull fails twice at some steps. The steps that are called again train each batch once, in order."""
+    draw, failing, pull, push, pushed, errors = random.Random(staleness), {}, Store.pull, Store.push, [], []
+
+    def pulls(self, batch, pinned=False):
+        key = tuple(batch.positions.tolist())
+        if failing.setdefault(key, 2 if draw.random() < 0.3 else 0):
+            failing[key] -= 1
+            raise graphwire.PeerError("GW_PEER_LOST", "the server is lost")
+        return pull(self, batch, pinned)
+
+    def pushes(self, tensor, ids, gradients, lr):
+        if tensor is self.entity:
+            pushed.append(len(ids))
+        push(self, tensor, ids, gradients, lr)
+
+    def step(self, number, last=None, again=Trainer.step):
+        while True:
+            try:
+                return again(self, number, last)
+            except graphwire.PeerError:
+                errors.append(number)
+
+    *_, plain, rows = trained(graph_folder, "TransE_l2", staleness, async_push=async_push)
+    monkeypatch.setattr(Store, "pull", pulls)
+    monkeypatch.setattr(Store, "push", pushes)
+    monkeypatch.setattr(Trainer, "step", step)
+    *_, losses, after = trained(graph_folder, "TransE_l2", staleness, async_push=async_push)
+    assert len(errors) >= 4 and errors == sorted(errors) and len(pushed) == STEPS
+    assert len(losses) == STEPS and np.isfinite(after).all()
+    if staleness == 0 and not async_push:
+        assert losses == plain and np.array_equal(after, rows)
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_an_error_of_a_push_is_raised_once(graph_folder, monkeypatch, staleness):
+    """The servers may have applied a part of it, so it is not repeated; the training goes on."""
+    push, pushed, errors = Store.push, [], []
+
+    def pushes(self, tensor, ids, gradients, lr):
+        if tensor is self.entity:
+            pushed.append(len(ids))
+            if len(pushed) == 3:
+                raise graphwire.PeerError("GW_PEER_LOST", "the server is lost")
+        push(self, tensor, ids, gradients, lr)
+
+    def step(self, number, last=None, again=Trainer.step):
+        try:
+            return again(self, number, last)
+        except graphwire.PeerError:
+            errors.append(number)
+            return again(self, number, last)
+
+    monkeypatch.setattr(Store, "push", pushes)
+    monkeypatch.setattr(Trainer, "step", step)
+    *_, losses, after = trained(graph_folder, "TransE_l2", staleness)
+    assert errors == [2 + staleness] and len(losses) == STEPS and np.isfinite(after).all()
 
 
 def test_importance_weighs_triples(graph_folder):
