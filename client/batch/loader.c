@@ -43,7 +43,7 @@ struct gw_loader {
 };
 
 /* The key of an epoch's permutation. 0: nodes of one type; 1: edges; 2: nodes of several types; 4: edges of several
- * types. Triples use 3. */
+ * types. Triples use 3, random partitions 8 and more. */
 static uint64_t shuffle_key(const struct gw_loader *loader, uint64_t epoch)
 {
 	bool several = loader->list_count > 1;
@@ -243,7 +243,7 @@ static uint64_t digest_plan(const struct gw_loader *loader)
 				 loader->spec.ntype,
 				 loader->id_count,
 				 loader->seed,
-				 loader->shuffle,
+				 loader->shuffle ? GW_PERMUTATION_VERSION : 0,
 				 loader->batch_size,
 				 loader->world,
 				 loader->last};
@@ -377,7 +377,8 @@ static gw_status take_start(struct gw_loader *loader, const struct gw_loader_sta
 	loader->plan = digest_plan(loader);
 	if (start->plan && start->plan != loader->plan)
 		return gw_fail(GW_INVALID, "the start is the state of a loader with another graph, other seeds, "
-					   "another seed, shuffle, batch size, world or last batch");
+					   "another seed, shuffle, batch size, world or last batch; or it is "
+					   "shuffled, and of a version of Graphwire with another order");
 	if (start->step > most)
 		return gw_fail(GW_RANGE, "start at step %llu of %llu: is the state of another loader?",
 			       (unsigned long long)start->step, (unsigned long long)most);

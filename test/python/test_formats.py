@@ -62,8 +62,9 @@ def test_the_program_verifies_serves_and_partitions_them(version, tmp_path):
     done = subprocess.run([PROGRAM, "partition", version / "one", "--num-parts", "2", "--method", "random", "--out",
                            tmp_path / "two"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    again = graph_account(tmp_path / "two")
-    assert again["edges _N:_E:_N"] == expected(version)["two"]["edges _N:_E:_N"]
+    again, before = graph_account(tmp_path / "two"), expected(version)["two"]
+    assert again["nodes _N"] == before["nodes _N"]  # which nodes a part has may change with the version
+    assert sum(again["edges _N:_E:_N"]) == sum(before["edges _N:_E:_N"])
 
 
 def test_the_account_notices_a_changed_byte(version, tmp_path):

@@ -48,7 +48,7 @@ def graph_account(folder, **options):
             continue
         found[f"texts {ntype}"] = hashlib.sha256(texts.encode()).hexdigest()
     seeds = {ntype: None for ntype in graph.ntypes}
-    loader = graphwire.NodeLoader(graph, seeds, [3, 2], batch_size=16, shuffle=True, seed=5)
+    loader = graphwire.NodeLoader(graph, seeds, [3, 2], batch_size=16, seed=5)
     found["batches"] = [f"{batch.digest():016x}" for batch in loader]
     loader = graphwire.EdgeLoader(graph, {etype: None for etype in graph.etypes}, [2], batch_size=32, negatives=2,
                                   exclude=["edges"], seed=7)

@@ -1,6 +1,6 @@
 /* Batches of triples compared with the definition, triple by triple. Every epoch has each triple once. Any step alone
- * equals the same step after those before it. Negatives are uniform. Bad options, bad ids and short memory give
- * errors. */
+ * equals the same step after those before it. Orders and negatives are uniform. Bad options, bad ids and short memory
+ * give errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 
 #include "core/numbers/rng.h"
 #include "test/support/alloc_fault.h"
+#include "test/support/chi_square.h"
 
 enum { TRIPLES = 103, ENTITIES = 40, RELATIONS = 5, OTHERS = 3 };
 
@@ -222,6 +223,70 @@ static void negatives_are_as_likely_as_any_other(void **state)
 	gw_triples_close(triples);
 }
 
+/* The first two triples of an epoch of each side, and the differences of neighbours, of few triples. */
+static void few_triples_come_in_every_order(void **state)
+{
+	(void)state;
+	enum { EPOCHS = 4000, MOST = 16 };
+	static const uint32_t sizes[] = {5, 8, MOST};
+	struct fixture fixture;
+	fixture_make(&fixture);
+	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+		const uint32_t n = sizes[s];
+		uint32_t pairs[2][MOST * MOST] = {{0}}, differences[2][MOST] = {{0}};
+		fixture.options.count = fixture.options.batch_size = fixture.options.chunk_size = n;
+		struct gw_triples *triples;
+		assert_int_equal(gw_triples_open(&fixture.options, &triples), GW_OK);
+		for (uint64_t step = 0; step < 2 * EPOCHS; step++) {
+			struct gw_triple_batch *batch;
+			assert_int_equal(gw_triples_batch(triples, step, &batch), GW_OK);
+			const int64_t *at = batch->positions;
+			pairs[step % 2][at[0] * n + at[1]]++;
+			for (uint32_t i = 1; i < n; i++)
+				differences[step % 2][(at[i] + n - at[i - 1]) % n]++;
+			gw_triple_batch_free(batch);
+		}
+		for (uint32_t side = 0; side < 2; side++) {
+			assert_pairs_equally_likely(pairs[side], n, "first two triples");
+			assert_equally_likely(differences[side] + 1, n - 1, "differences of triples", n);
+		}
+		gw_triples_close(triples);
+	}
+}
+
+/* Two negatives of a chunk, the first ones of two chunks, and those of two steps that follow each other, are
+ * independent. */
+static void pairs_of_negatives_are_equally_likely(void **state)
+{
+	(void)state;
+	enum { STEPS = 8000, RANGE = 13 };
+	struct fixture fixture;
+	fixture_make(&fixture);
+	fixture.options.negative_begin = 0;
+	fixture.options.negative_end = RANGE;
+	fixture.options.other_count = 0;
+	struct gw_triples *triples;
+	assert_int_equal(gw_triples_open(&fixture.options, &triples), GW_OK);
+	uint32_t in_chunk[RANGE * RANGE] = {0}, in_batch[RANGE * RANGE] = {0}, in_steps[RANGE * RANGE] = {0};
+	int64_t last = -1;
+	for (uint64_t step = 0; step < STEPS; step++) {
+		struct gw_triple_batch *batch;
+		assert_int_equal(gw_triples_batch(triples, step, &batch), GW_OK);
+		const uint32_t *rows = batch->negative_rows;
+		int64_t first = batch->entities[rows[0]];
+		in_chunk[first * RANGE + batch->entities[rows[1]]]++;
+		in_batch[first * RANGE + batch->entities[rows[fixture.options.negatives]]]++;
+		if (last >= 0)
+			in_steps[last * RANGE + first]++;
+		last = first;
+		gw_triple_batch_free(batch);
+	}
+	assert_equally_likely(in_chunk, RANGE * RANGE, "negatives of a chunk", RANGE);
+	assert_equally_likely(in_batch, RANGE * RANGE, "negatives of two chunks", RANGE);
+	assert_equally_likely(in_steps, RANGE * RANGE, "negatives of two steps", RANGE);
+	gw_triples_close(triples);
+}
+
 static void bad_options_are_refused(void **state)
 {
 	(void)state;
@@ -322,6 +387,8 @@ int main(void)
 		cmocka_unit_test(a_step_depends_on_its_key_alone),
 		cmocka_unit_test(few_triples_are_one_chunk),
 		cmocka_unit_test(negatives_are_as_likely_as_any_other),
+		cmocka_unit_test(few_triples_come_in_every_order),
+		cmocka_unit_test(pairs_of_negatives_are_equally_likely),
 		cmocka_unit_test(bad_options_are_refused),
 		cmocka_unit_test(short_memory_is_an_error),
 	};

@@ -14,7 +14,8 @@
 #include "core/system/parallel.h"
 #include "tools/partition/plan.h"
 
-#define GRAIN 65536u
+#define GRAIN     65536u
+#define FIRST_HOP 8u /* of the keys of groups: loaders and triples have 0 to 4 (client/batch/loader.c) */
 
 struct deal_group {
 	struct gw_permutation order;
@@ -67,7 +68,7 @@ static gw_status deal_type(const struct gw_plan *plan, uint32_t ntype, uint64_t 
 		return GW_NO_MEMORY;
 	count_groups(deal, nodes, total);
 	for (uint32_t g = 0; g < deal->groups; g++) {
-		uint64_t key = gw_draw_key(plan->seed, ntype, GW_DRAW_SHUFFLE, g, 0);
+		uint64_t key = gw_draw_key(plan->seed, ntype, GW_DRAW_SHUFFLE, FIRST_HOP + g, 0);
 		deal->group[g] = (struct deal_group){.order = gw_permutation_begin(key, total[g]), .offset = *offset};
 		*offset += total[g];
 	}
