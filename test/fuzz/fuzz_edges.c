@@ -80,6 +80,9 @@ static void try_table(const struct gw_text *text, struct gw_table_format format,
 	gw_table_peek(text, &format, 3, fields, 4);
 	if (gw_table_find(text, &format, "dst", &index) == GW_OK)
 		assert(index < GW_TABLE_COLUMNS_MAX);
+	uint64_t line;
+	if (gw_table_repeats(text, &format, &line))
+		assert(line > 1);
 	gw_status status = gw_table_scan(text, &format, 2, &table);
 	assert(status == GW_OK && table.rows <= text->bytes);
 	uint64_t *values[2];
@@ -88,7 +91,12 @@ static void try_table(const struct gw_text *text, struct gw_table_format format,
 		values[i] = gw_calloc(table.rows * 2, sizeof(uint64_t));
 		assert(values[i]);
 		struct gw_table_column columns[] = {
-			{.index = 0, .kind = kind, .digits = 3, .what = "a", .values = values[i]},
+			{.index = 0,
+			 .kind = kind,
+			 .is_id = text->bytes & 4,
+			 .digits = 3,
+			 .what = "a",
+			 .values = values[i]},
 			{.index = 1, .kind = GW_COLUMN_ID, .what = "b", .values = values[i] + table.rows}};
 		got[i] = gw_table_read(&table, columns, 1 + (text->bytes & 1), i ? 3 : 1);
 		if (got[i])
@@ -156,8 +164,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	} else if (form >> 6 == 2) {
 		try_matrix(&text);
 	} else {
-		struct gw_table_format format = {
-			.delimiter = delimiters[form & 7], .quotes = form & 8, .comments = "#%"};
+		struct gw_table_format format = {.delimiter = delimiters[form & 7],
+						 .quotes = form & 8 ? (size & 2 ? GW_QUOTES_LOOSE : GW_QUOTES_STRICT)
+								    : GW_QUOTES_NONE,
+						 .comments = "#%"};
 		try_table(&text, format, (enum gw_column_kind)((form >> 4) % 5));
 	}
 	gw_text_close(&text);

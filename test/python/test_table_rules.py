@@ -233,8 +233,8 @@ def random_triples(draw):
 
 
 def test_triples_of_knowledge_graphs(tmp_path):
-    """graphwire.kge reads the triples that `graphwire import --triples` reads, or refuses the file. What import
-    refuses, it refuses."""
+    """graphwire.kge reads the triples that `graphwire import --triples` reads, or refuses the file. What import refuses
+    is refused."""
     draw, read, path = random.Random("triples"), 0, tmp_path / "train.tsv"
     for number in range(30):
         text, delimiter = random_triples(draw)
