@@ -37,6 +37,7 @@
 
 #include <graphwire/block.h>
 #include <graphwire/checkpoint.h>
+#include <graphwire/digests.h>
 #include <graphwire/edges.h>
 #include <graphwire/log.h>
 #include <graphwire/split.h>

@@ -1,4 +1,4 @@
-"""Temporary folders that are removed when their process ends, however it ends.
+"""Temporary folders that are removed when their process ends, however it ends; and files that appear complete.
 
     Scratch() removes the folders of killed processes -> starts a guard, which waits for the end of a pipe
     -> makes the folder and locks it -> the caller uses it
@@ -135,3 +135,32 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)
+
+
+def _sync(path: Path, flags: int) -> None:
+    one = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
+    try:
+        os.fsync(one)
+    finally:
+        os.close(one)
+
+
+def moved(ready: Path, path: Path) -> None:
+    """Renames a complete file to `path`. The file's bytes reach the disk before its name does."""
+    _sync(ready, os.O_NOFOLLOW)
+    os.replace(ready, path)
+    with contextlib.suppress(OSError):  # a file system that cannot sync folders
+        _sync(path.absolute().parent, os.O_DIRECTORY)
+
+
+@contextlib.contextmanager
+def whole(path: str | os.PathLike) -> Iterator[Path]:
+    """Yields a temporary path to write to, and on success renames the file to `path`. So `path` is either complete or
+    unchanged, even if several processes write it. The temporary folder is in the same folder as `path`, and no other
+    user can write into it. It is removed even if a signal kills the writer. A link at `path` is replaced, and never
+    followed. Raises OSError."""
+    path = Path(path)
+    with Scratch(path.absolute().parent, f".{path.name[:40]}") as scratch:
+        temporary = scratch / path.name
+        yield temporary
+        moved(temporary, path)

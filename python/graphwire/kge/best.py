@@ -64,7 +64,7 @@ class Names:
             if self.numbers is not None:
                 number = self.numbers.get(word, -1)
             else:
-                number = int(word) if word.strip().isdecimal() else -1
+                number = int(word) if word.strip().isdecimal() and len(word) < 19 else -1
             if not 0 <= number < self.count:
                 what = f"{self.path} does not have {word!r}" if self.numbers is not None else (
                     f"{word!r} is not a number below {self.count} (names need --raw_data)")
