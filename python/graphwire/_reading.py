@@ -18,12 +18,18 @@ from contextlib import contextmanager
 @contextmanager
 def reading(path: str | os.PathLike, error: type[Exception], *others: type[Exception],
             what: str = "cannot be read") -> Iterator[None]:
-    """Raises `error` with the text "PATH: WHAT: cause" for every other Exception. others: errors that pass too."""
+    """Raises `error` with the text "PATH: WHAT: cause" for every other Exception, and "PATH: cause" for an `error` that
+    does not name the path. path: a file, or the folder of several. others: errors that pass unchanged."""
+    place = os.fsdecode(path)
     try:
         yield
-    except (error, *others):
+    except others:
         raise
-    except (OSError, ValueError) as cause:
-        raise error(f"{os.fspath(path)}: {what}: {cause}") from cause
     except Exception as cause:
-        raise error(f"{os.fspath(path)}: {what}: {type(cause).__name__}: {cause}") from cause
+        text = " ".join(str(cause).split())  # one line
+        if isinstance(cause, error):
+            if place in str(cause):
+                raise
+            raise error(f"{place}: {text}") from cause
+        kind = "" if isinstance(cause, (OSError, ValueError)) else f"{type(cause).__name__}: "
+        raise error(f"{place}: {what}: {kind}{text}") from cause
