@@ -5,7 +5,7 @@
 
 The parsers of zip, gzip, pickle, JSON and .npy raise some twenty types for damaged bytes: struct.error, zlib.error,
 EOFError, tokenize.TokenError, MemoryError for a size that the file only claims, RecursionError, … No list of them stays
-complete. So every Exception is one; interrupts are none.
+complete. So every Exception counts. Interrupts do not.
 """
 
 from __future__ import annotations

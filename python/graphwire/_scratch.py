@@ -47,8 +47,9 @@ def _host() -> str:
 
 
 def _sweep(parent: str, prefix: str) -> None:
-    """Removes the folders with this prefix, user and host that no process has locked."""
-    ours = re.compile(rf"{re.escape(prefix)}\.tmp-\d+-{_host()}-[0-9a-f]{{8}}")
+    """Removes the folders with this prefix, user and host that no process has locked. Their names end in ".tmp", which
+    backups and copies commonly leave out; those of older versions do not."""
+    ours = re.compile(rf"{re.escape(prefix)}\.tmp-\d+-{_host()}-[0-9a-f]{{8}}(\.tmp)?")
     for name in os.listdir(parent):
         if not ours.fullmatch(name):
             continue
@@ -77,7 +78,7 @@ class Scratch:
         self._process = os.getpid()
         _sweep(parent, prefix)
         for _ in range(_TRIES):
-            self.path = Path(parent, f"{prefix}.tmp-{self._process}-{_host()}-{secrets.token_hex(4)}")
+            self.path = Path(parent, f"{prefix}.tmp-{self._process}-{_host()}-{secrets.token_hex(4)}.tmp")
             self._held = owned("struct held_guard *", lib.guard_end)
             self._guarded()
             self.path.mkdir(0o700)

@@ -80,9 +80,12 @@ def load(name: str, root: Path, download: bool, progress: Optional[bool]) -> Dat
     raw, prefix = root / name / "raw", f"ind.{name.lower()}"
 
     def get() -> None:
+        made = root / name / ".raw"
+        if made.is_symlink():
+            made.unlink()
         for part in PARTS:
-            fetch(f"{ADDRESS}/{prefix}.{part}", root / name / f".raw/{prefix}.{part}", progress=progress)
-        (root / name / ".raw").rename(raw)
+            fetch(f"{ADDRESS}/{prefix}.{part}", made / f"{prefix}.{part}", progress=progress)
+        made.rename(raw)
 
     there(raw, download, f"{prefix}.x, … of {ADDRESS}", get)
     found = {part: _read(raw / f"{prefix}.{part}") for part in PARTS}
