@@ -384,6 +384,12 @@ def fitted(model, x, y, steps, tested):
         return model(tested)
 
 
+def begin_anew(path):
+    """Opens a new file, in place of the one that a killed job may have left. A link of that name is not followed."""
+    path.unlink(missing_ok=True)
+    return open(path, "xb")
+
+
 def write_rows(path, graph, ntype, tensor, count):
     """Writes a tensor with a row for each node of a type to a .npy file, `count` rows at a time.
 
@@ -399,6 +405,7 @@ def write_rows(path, graph, ntype, tensor, count):
         seen[ids[(ids >= 0) & (ids < nodes)]] = True
     path = Path(path)
     unfinished = path.with_name(f"{path.name}.tmp")
+    begin_anew(unfinished).close()
     out = np.lib.format.open_memmap(unfinished, "w+", np.float32, (nodes, tensor.shape[1]))
     by_original = bool(seen.all())
     for block in blocks:
@@ -542,8 +549,9 @@ class Checkpoint:
             folder = Path(f"{self.path}.tables-{state['epoch']}-{state['step']}")
             saved["tables"] = folder.name
             self.graph.checkpoint(folder, self.tables, replace=True)
-        unfinished = f"{self.path}.tmp"  # overwrites the one that a killed job may have left
-        torch.save(saved, unfinished)
+        unfinished = Path(f"{self.path}.tmp")
+        with begin_anew(unfinished) as file:
+            torch.save(saved, file)
         os.replace(unfinished, self.path)
         own = re.compile(re.escape(Path(self.path).name) + r"\.tables-\d+-\d+")
         for old in Path(self.path).absolute().parent.iterdir():

@@ -61,7 +61,7 @@ static gw_status array_create(const char *path, const char *ending, int *fd)
 	char *name = gw_format("%s%s", path, ending);
 	if (!name)
 		return GW_NO_MEMORY;
-	*fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	*fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
 	gw_status status = *fd < 0 ? gw_fail_errno(GW_IO, errno, "%s: cannot create", name) : GW_OK;
 	gw_free(name);
 	return status;

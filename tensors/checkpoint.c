@@ -176,7 +176,7 @@ static int checkpoint_put(const char *piece, size_t bytes, void *to)
 
 static gw_status checkpoint_write_text(const char *path, const struct checkpoint_printed *printed)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return gw_fail_errno(GW_IO, errno, "%s: cannot create", path);
 	gw_status status = gw_write_all(path, fd, printed->text.data, printed->used);

@@ -9,6 +9,7 @@
 #ifndef GW_GRAPH_JSON_H
 #define GW_GRAPH_JSON_H
 
+#include <graphwire/digests.h>
 #include <jansson.h>
 #include <stdbool.h>
 
@@ -50,12 +51,6 @@ bool gw_json_file_is_inside(const char *file);
  * GW_IO, GW_NO_MEMORY. */
 gw_status gw_json_owned(const char *folder, const char *name, uint64_t bytes_max, struct gw_owned **out);
 
-/* Writes the digest into the text. The text must have the member "json_digest": "…" exactly once, in this form, with 16
- * characters. Otherwise it returns false and leaves the text unchanged. */
-bool gw_json_digest_set(char *text, size_t bytes);
-
-/* Checks that the text is unchanged since it was written. A text without a digest passes unless `demanded`. GW_DIGEST:
- * the text was changed; GW_FORMAT: the digest is missing, or occurs twice. */
-gw_status gw_json_digest_check(const char *text, size_t bytes, bool demanded);
+/* gw_json_digest_set and gw_json_digest_check are in the public header, for programs that write files of their own. */
 
 #endif

@@ -48,6 +48,21 @@ uint64_t gw_digest_add(uint64_t before, const void *data, size_t bytes)
 	return XXH3_64bits_withSeed(data, bytes, before ^ (bytes * 0x9e3779b97f4a7c15ull));
 }
 
+uint64_t gw_array_digest(const void *data, uint64_t bytes)
+{
+	XXH3_state_t state;
+	XXH3_64bits_reset(&state);
+	const uint8_t *next = data;
+	for (uint64_t left = bytes; left > 0;) {
+		uint64_t piece = left < GW_DIGEST_CHUNK ? left : GW_DIGEST_CHUNK;
+		uint64_t digest = XXH3_64bits(next, piece);
+		XXH3_64bits_update(&state, &digest, sizeof(digest));
+		next += piece;
+		left -= piece;
+	}
+	return XXH3_64bits_digest(&state);
+}
+
 gw_status gw_digester_create(struct gw_digester **out)
 {
 	*out = NULL;

@@ -2,6 +2,8 @@
 #ifndef GW_NUMBERS_DIGEST_H
 #define GW_NUMBERS_DIGEST_H
 
+#include <graphwire/digests.h>
+
 #include "core/errors/status.h"
 
 #define GW_DIGEST_CHUNK (4ull << 20) /* bytes of payload per digest; the last chunk may be shorter */

@@ -39,6 +39,7 @@
 
 #include <graphwire/block.h>
 #include <graphwire/checkpoint.h>
+#include <graphwire/digests.h>
 #include <graphwire/edges.h>
 #include <graphwire/log.h>
 #include <graphwire/split.h>

@@ -1,16 +1,20 @@
-"""Writes .npy files, of rows and of texts, in pieces, whose number of rows is known only at the end.
+"""Writes .npy files, of rows and of texts, in pieces, whose number of rows is known only at the end; reads .npz files.
 
     Rows(path) -> append(piece) for each batch -> close(): the header gets the number of rows
 
-Errors: OSError; ValueError if a piece has another type or another shape than the first.
+Errors: OSError; ValueError if a piece has another type or another shape than the first; the caller's error for a file
+that is damaged.
 """
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any, Optional
 
 import numpy as np
+
+from graphwire._reading import reading
 
 _HEADER = 128  # bytes; the dictionary and its padding fill them whatever the number of rows
 
@@ -68,3 +72,18 @@ class TextFiles:
     def close(self) -> None:
         self._offsets.close()
         self._bytes.close(np.uint8)
+
+
+def arrays_of_npz(path: Path, error: type[Exception], *names: str) -> dict[str, np.ndarray]:
+    """The arrays of numbers in an .npz file. names: those to read; without names, all. Raises `error`, which names the
+    file."""
+    with reading(path, error, what="no .npz file of the data set"), zipfile.ZipFile(path) as file:
+        members = {name[:-len(".npy")]: name for name in file.namelist() if name.endswith(".npy")}
+        arrays = {}
+        for name in names or members:
+            with file.open(members[name]) as member:
+                arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
+        for name, rows in arrays.items():
+            if rows.dtype.kind not in "biuf":
+                raise ValueError(f"{name} is of {rows.dtype}")
+        return arrays

@@ -6,7 +6,8 @@
 rows -> this rank's nodes -> blocks of rows and original ids -> this rank's file -> with files="one", rank 0 joins the
 files of all ranks
 
-A file appears under its name complete or not at all. Memory is that of a block, whatever the number of rows.
+A file appears under its name complete or not at all, and a killed save leaves nothing next to it (_scratch.py). Memory
+is that of a block, whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from graphwire._arrays import Array, Ids
 from graphwire._keywords import keywords
 from graphwire._native import OutOfRangeError
 from graphwire._progress import Bar, wanted
+from graphwire._scratch import Scratch, whole
 from graphwire.graph import Feature, Graph
 from graphwire.tensor import Tensor
 
@@ -85,6 +87,16 @@ def _named(rows: Any, name: str | None) -> dict[str, Any]:
     return {name: rows}
 
 
+def _owner(graph: Graph, one: Any) -> tuple[Any, bool]:
+    """(type, whether it is an edge type) of a feature's or a tensor's rows; (None, False) for rows without a type."""
+    if isinstance(one, Feature):
+        return one.type, one.of_edges
+    tensor = one._there()[1] if isinstance(one, Tensor) else None
+    if tensor is None or tensor.type == _checks.U32:
+        return None, False
+    return (graph.etypes if tensor.of_edges else graph.ntypes)[tensor.type], tensor.of_edges
+
+
 def _source(rows: Any, ntype: str | None, graph: Graph | None, ids: Ids | None, name: str | None, world: int,
             rank: int) -> _Source:
     columns = _named(rows, name)
@@ -98,12 +110,15 @@ def _source(rows: Any, ntype: str | None, graph: Graph | None, ids: Ids | None, 
         graph = graph or cast(Graph, tables[0]._graph)
     if not isinstance(graph, Graph):
         raise TypeError("rows are arrays: name the graph of their nodes, as graph=…")
-    number = graph.ntype_number(ntype if ntype is not None or not tables or not isinstance(tables[0], Feature)
-                                or tables[0].of_edges else tables[0].type)
+    owners = {key: _owner(graph, one) for key, one in columns.items()}
+    if ntype is None:
+        ntype = next((kind for kind, of_edges in owners.values() if kind is not None and not of_edges), None)
+    number = graph.ntype_number(ntype)
     ntype, count = graph.ntypes[number], graph._node_counts[number]
     for key, one in columns.items():
-        if isinstance(one, Feature) and (one.of_edges or one.type != ntype):
-            raise ValueError(f"{key}: its rows belong to {one.type}, not to nodes of type {ntype}")
+        kind, of_edges = owners[key]
+        if kind is not None and (of_edges or kind != ntype):
+            raise ValueError(f"{key}: its rows belong to {kind}, not to nodes of type {ntype}")
         if isinstance(one, Tensor) and len(one) != count:
             raise ValueError(f"{key} has {len(one)} rows, but there are {count} nodes of type {ntype}")
     if tables:
@@ -228,14 +243,16 @@ _WRITE = {".csv": (_write_csv, _join_csv), ".npy": (_write_npy, _join_npy), ".pa
 
 # --- Ranks. ---
 
-def _tell_all(error: str | None) -> None:
-    """All ranks call this. Raises RuntimeError in each of them if one has an error."""
+def _tell_all(failed: BaseException | None, piece: str = "") -> list[str]:
+    """All ranks call this. Returns the path of each rank's piece. Raises RuntimeError in each of them if one has an
+    error."""
     dist = _arrays.torch_module().distributed
-    errors: list[str | None] = [None] * dist.get_world_size()
-    dist.all_gather_object(errors, error)
-    for rank, one in enumerate(errors):
-        if one is not None:
-            raise RuntimeError(f"save: rank {rank}: {one}")
+    found: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(found, (None if failed is None else f"{type(failed).__name__}: {failed}", piece))
+    for rank, (error, _) in enumerate(found):
+        if error is not None:
+            raise RuntimeError(f"save: rank {rank}: {error}")
+    return [piece for _, piece in found]
 
 
 def _has_group(world: int, rank: int) -> bool:
@@ -244,51 +261,39 @@ def _has_group(world: int, rank: int) -> bool:
             and torch.distributed.get_world_size() == world and torch.distributed.get_rank() == rank)
 
 
-def _write_own(write: Any, source: _Source, path: str, head: bool) -> None:
-    """Writes this rank's file under a name of its own, and renames it."""
-    part = f"{path}.{os.getpid()}.tmp"
-    try:
-        write(source, part, head)
-        os.replace(part, path)
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-
-
-def _remove(paths: list[str]) -> None:
-    for path in paths:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+def _join(join: Any, pieces: list[str], path: str) -> None:
+    absent = [piece for piece in pieces if not os.path.exists(piece)]
+    if absent:
+        raise FileNotFoundError(f"{absent[0]}: another rank wrote it, and it is not here: with "
+                                'files="one" all ranks need one file system; else files="ranks"')
+    with whole(path) as temporary:
+        join(pieces, str(temporary))
 
 
 def _save_one(write: Any, join: Any, make: Any, path: str, world: int, rank: int) -> None:
-    """Every rank writes a piece into the file's folder; rank 0 joins the pieces."""
-    pieces = [f"{path}.rank-{one}-of-{world}" for one in range(world)]
+    """Every rank writes a piece into a temporary folder of its own, next to the file; rank 0 joins the pieces."""
     failed: BaseException | None = None
-    try:
-        _write_own(write, make(), pieces[rank], rank == 0)
-    except Exception as error:
-        failed = error
-    try:
-        _tell_all(None if failed is None else f"{type(failed).__name__}: {failed}")
-        if rank == 0:
-            try:
-                absent = [piece for piece in pieces if not os.path.exists(piece)]
-                if absent:
-                    raise FileNotFoundError(f"{absent[0]}: another rank wrote it, and it is not here: with "
-                                            'files="one" all ranks need one file system; else files="ranks"')
-                join(pieces, f"{path}.{os.getpid()}.tmp")
-                os.replace(f"{path}.{os.getpid()}.tmp", path)
-            except Exception as error:
-                failed = error
-                _remove([f"{path}.{os.getpid()}.tmp"])
-        _tell_all(None if failed is None else f"{type(failed).__name__}: {failed}")
-    except RuntimeError:
-        if failed is not None:
-            raise failed from None
-        raise
-    finally:
-        _remove(pieces if rank == 0 else pieces[rank:rank + 1])
+    with contextlib.ExitStack() as stack:
+        piece = ""
+        try:
+            source = make()
+            folder = stack.enter_context(Scratch(os.path.dirname(os.path.abspath(path)), ".graphwire-rank"))
+            piece = str(folder / f"{rank}")
+            write(source, piece, rank == 0)
+        except Exception as error:
+            failed = error
+        try:
+            pieces = _tell_all(failed, piece)
+            if rank == 0:
+                try:
+                    _join(join, pieces, path)
+                except Exception as error:
+                    failed = error
+            _tell_all(failed)
+        except RuntimeError:
+            if failed is not None:
+                raise failed from None
+            raise
 
 
 @keywords
@@ -314,7 +319,7 @@ def save(
     path: the suffix is the format. ".csv": a header, then id and numbers; a row of several numbers has columns name_0,
         name_1, …. ".parquet" (needs pyarrow): "id" is int64 or string; a row of several numbers is a list of fixed
         size. ".npy": a structured array, np.load(path)["id"] and [name]; it keeps the rows' shape.
-    ntype: the node type; None: the feature's, or the only one.
+    ntype: the node type; None: that of the feature or the tensor, or the only one.
     name: the column's name; None: the feature's or tensor's, else "value".
     files: "one": rank 0 joins the ranks' files, in the order of ranks, which needs torch.distributed and a file system
         that all ranks share. "ranks": each rank writes its own, "out-00003-of-00008.csv".
@@ -357,4 +362,6 @@ def save(
     if one and world > 1:
         _save_one(write, join, make, path, world, rank)
     else:
-        _write_own(write, make(), path, True)
+        source = make()
+        with whole(path) as temporary:
+            write(source, str(temporary), True)

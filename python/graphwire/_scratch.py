@@ -1,4 +1,4 @@
-"""Temporary folders that are removed when their process ends, however it ends.
+"""Temporary folders that are removed when their process ends, however it ends; and files that appear complete.
 
     Scratch() removes the folders of killed processes -> starts a guard, which waits for the end of a pipe
     -> makes the folder and locks it -> the caller uses it
@@ -48,8 +48,9 @@ def _host() -> str:
 
 
 def _sweep(parent: str, prefix: str) -> None:
-    """Removes the folders with this prefix, user and host that no process has locked."""
-    ours = re.compile(rf"{re.escape(prefix)}\.tmp-\d+-{_host()}-[0-9a-f]{{8}}")
+    """Removes the folders with this prefix, user and host that no process has locked. Their names end in ".tmp", which
+    backups and copies commonly leave out; those of older versions do not."""
+    ours = re.compile(rf"{re.escape(prefix)}\.tmp-\d+-{_host()}-[0-9a-f]{{8}}(\.tmp)?")
     for name in os.listdir(parent):
         if not ours.fullmatch(name):
             continue
@@ -78,7 +79,7 @@ class Scratch:
         self._process = os.getpid()
         _sweep(parent, prefix)
         for _ in range(_TRIES):
-            self.path = Path(parent, f"{prefix}.tmp-{self._process}-{_host()}-{secrets.token_hex(4)}")
+            self.path = Path(parent, f"{prefix}.tmp-{self._process}-{_host()}-{secrets.token_hex(4)}.tmp")
             self._held = owned("struct held_guard *", lib.guard_end)
             self._guarded()
             self.path.mkdir(0o700)
@@ -136,3 +137,32 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)
+
+
+def _sync(path: Path, flags: int) -> None:
+    one = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
+    try:
+        os.fsync(one)
+    finally:
+        os.close(one)
+
+
+def moved(ready: Path, path: Path) -> None:
+    """Renames a complete file to `path`. The file's bytes reach the disk before its name does."""
+    _sync(ready, os.O_NOFOLLOW)
+    os.replace(ready, path)
+    with contextlib.suppress(OSError):  # a file system that cannot sync folders
+        _sync(path.absolute().parent, os.O_DIRECTORY)
+
+
+@contextlib.contextmanager
+def whole(path: str | os.PathLike) -> Iterator[Path]:
+    """Yields a temporary path to write to, and on success renames the file to `path`. So `path` is either complete or
+    unchanged, even if several processes write it. The temporary folder is in the same folder as `path`, and no other
+    user can write into it. It is removed even if a signal kills the writer. A link at `path` is replaced, and never
+    followed. Raises OSError."""
+    path = Path(path)
+    with Scratch(path.absolute().parent, f".{path.name[:40]}") as scratch:
+        temporary = scratch / path.name
+        yield temporary
+        moved(temporary, path)

@@ -11,6 +11,10 @@ caller gives no digest, fetch writes the sha256 of the received file to NAME.sha
 this digest, and so notice a file that has changed on the disk. Simultaneous calls for the same file wait for each
 other.
 
+The names of these files are known beforehand, and others may write into the folder. So no link is followed under them:
+each is opened with O_NOFOLLOW and must be a regular file of this user with no other name. NAME.part and NAME.part.from
+that are not are replaced; NAME.lock that is not is an error.
+
 If GRAPHWIRE_MIRROR holds an address, fetch asks there instead of the public hosts:
 MIRROR/data.dgl.ai/dataset/FB15k.zip.
 
@@ -20,6 +24,7 @@ Errors: FetchError, an OSError.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import http.client
@@ -27,6 +32,7 @@ import json
 import os
 import re
 import ssl
+import stat
 import time
 import urllib.error
 import urllib.parse
@@ -37,11 +43,14 @@ from typing import IO, Any
 
 from graphwire._keywords import keywords
 from graphwire._progress import Bar
+from graphwire._reading import reading
+from graphwire._scratch import Scratch, moved, whole
 from graphwire._unpack import unpack
 
 __all__ = ["FetchError", "fetch", "unpack"]
 
 CHUNK = 1 << 20
+NOTE_MAX = 1 << 16  # bytes of NAME.part.from
 DIGESTS = ("md5", "sha1", "sha256", "sha512")
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)$")
 
@@ -65,10 +74,14 @@ def address_of(url: str) -> str:
 
 def digest_of(path: Path, kind: str = "sha256") -> str:
     """The digest of a file, as "sha256:…"."""
-    found = hashlib.new(kind)
     with open(path, "rb") as file:
-        while block := file.read(CHUNK):
-            found.update(block)
+        return _digest_of(file, kind)
+
+
+def _digest_of(file: IO[bytes], kind: str) -> str:
+    found = hashlib.new(kind)
+    while block := file.read(CHUNK):
+        found.update(block)
     return f"{kind}:{found.hexdigest()}"
 
 
@@ -88,7 +101,9 @@ def _is_whole(path: Path, digest: str | None) -> bool:
         return False
     expected = digest
     if expected is None and record.is_file():
-        expected = f"sha256:{record.read_text().split(' ')[0].strip()}"
+        with reading(record, FetchError):
+            expected = f"sha256:{record.read_text().split(' ')[0].strip()}"
+            _kind(expected)
     if expected is None:
         return True  # the user has put the file there
     found = digest_of(path, _kind(expected))
@@ -98,14 +113,49 @@ def _is_whole(path: Path, digest: str | None) -> bool:
     return True
 
 
+def _owner_here(folder: Path) -> int:
+    """The owner that a new file gets: this user, unless the file system maps users (NFS maps root)."""
+    with Scratch(folder, ".owner") as made:
+        return made.stat().st_uid
+
+
+def _own(path: Path, flags: int) -> IO[bytes] | None:
+    """Opens a file of this user, and follows no link. None: it is another one's, has a second name, or is no file.
+    Raises OSError, also if it does not exist."""
+    try:
+        opened = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EACCES):
+            return None
+        raise
+    file, found = os.fdopen(opened, "ab" if flags & os.O_APPEND else "rb"), os.fstat(opened)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and (
+            found.st_uid == os.geteuid() or found.st_uid == _owner_here(path.absolute().parent)):
+        return file
+    file.close()
+    return None
+
+
+def _new(path: Path, text: bytes = b"") -> None:
+    """Writes a file of this user in place of what has its name now."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666),
+                   "wb") as file:
+        file.write(text)
+
+
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Locks a file's name, so that one process at a time fetches it. The kernel unlocks it when the process ends."""
-    with open(path.with_name(path.name + ".lock"), "w") as lock:
+    name = path.with_name(path.name + ".lock")
+    lock = _own(name, os.O_RDONLY | os.O_CREAT)
+    if lock is None:
+        raise FetchError(f"{name} is a link, or not a file of this user: remove it")
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
         with contextlib.suppress(FileNotFoundError):  # a process that waits finds the complete file, and needs no lock
-            os.unlink(lock.name)
+            os.unlink(name)
 
 
 class _Part:
@@ -119,9 +169,13 @@ class _Part:
         """(size, record): the number of bytes in NAME.part, and the content of NAME.part.from. (0, {}) if the download
         cannot be resumed: no part, another address, or no tag."""
         try:
-            of = json.loads(self._note.read_text())
-            size = self.path.stat().st_size
-        except (OSError, ValueError):
+            note, part = _own(self._note, os.O_RDONLY), _own(self.path, os.O_RDONLY)
+            if note is None or part is None:
+                return 0, {}
+            with note, part:
+                of = json.loads(note.read(NOTE_MAX))
+                size = os.fstat(part.fileno()).st_size
+        except (OSError, ValueError, RecursionError):
             return 0, {}
         known = isinstance(of, dict) and of.get("url") == self.url and isinstance(of.get("tag"), str)
         return (size, of) if known and size else (0, {})
@@ -130,16 +184,27 @@ class _Part:
         """Begins a new NAME.part. Without a tag, no later call can resume it, because the server's file may have
         changed."""
         self._note.unlink(missing_ok=True)
-        self.path.write_bytes(b"")
+        _new(self.path)
         if tag:
-            self._note.write_text(json.dumps({"url": self.url, "tag": tag, "size": size}))
+            _new(self._note, json.dumps({"url": self.url, "tag": tag, "size": size}).encode())
+
+    def open(self, flags: int) -> IO[bytes]:
+        """Opens NAME.part. Raises FetchError if another program has put something else there."""
+        opened = _own(self.path, flags)
+        if opened is None:
+            raise FetchError(f"{self.path} is not the file that fetch has made: remove it")
+        return opened
+
+    def digest(self, kind: str) -> str:
+        with self.open(os.O_RDONLY) as file:
+            return _digest_of(file, kind)
 
     def drop(self) -> None:
         self.path.unlink(missing_ok=True)
         self._note.unlink(missing_ok=True)
 
     def publish(self, path: Path) -> None:
-        os.replace(self.path, path)
+        moved(self.path, path)
         self._note.unlink(missing_ok=True)
 
 
@@ -208,7 +273,8 @@ class _Download:
         if size is not None and size > self.max_bytes:
             raise FetchError(f"{self.url}: {size} bytes are more than the {self.max_bytes} that this file may have")
         name = self.part.path.name[:-len(".part")]
-        with open(self.part.path, "ab") as out, Bar(name, self._progress, total=size, unit="B", done=have) as bar:
+        with self.part.open(os.O_WRONLY | os.O_APPEND) as out, Bar(
+                name, self._progress, total=size, unit="B", done=have) as bar:
             self._copy(answer, out, have, size, bar)
 
     def _copy(self, answer: Any, out: IO[bytes], have: int, size: int | None, bar: Bar) -> None:
@@ -269,12 +335,13 @@ def fetch(url: str, path: str | os.PathLike, *, digest: str | None = None, max_b
             return path
         part = _Part(path, url)
         _whole(_Download(url, part, max_bytes, timeout, progress), attempts, pause)
-        found = digest_of(part.path, _kind(digest or "sha256:" + 64 * "0"))
+        found = part.digest(_kind(digest or "sha256:" + 64 * "0"))
         if digest is not None and found != digest:
             part.drop()
             raise FetchError(f"{url}: the received file has the digest {found}, not {digest}: it was "
                              "changed on its way, or on the server; the received bytes are removed")
         if digest is None:
-            path.with_name(path.name + ".sha256").write_text(f"{found.partition(':')[2]}  {path.name}\n")
+            with whole(path.with_name(path.name + ".sha256")) as record:
+                record.write_text(f"{found.partition(':')[2]}  {path.name}\n")
         part.publish(path)
     return path

@@ -197,7 +197,7 @@ def test_ogb_links(tmp_path):
     weights = dataset.arrays.edge_features[HOMOGENEOUS, "weight"]
     assert np.array_equal(weights, np.repeat(A["weight"], 2))
     torch.save({"edge": Path("x")}, folder / "test.pt")
-    with pytest.raises(pickle.UnpicklingError):
+    with pytest.raises(DatasetError, match=r"test\.pt: cannot be read: .*pathlib.*: not a file of tensors$"):
         load("ogbl-collab", tmp_path, download=False)
 
 
@@ -341,7 +341,7 @@ def test_reddit(tmp_path, monkeypatch):
         check_nodes(load("reddit", tmp_path), A["edge"])
         assert sorted(path.name for path in (tmp_path / "reddit").iterdir()) == sorted(files)
     (tmp_path / "reddit/reddit_graph.npz").write_bytes(b"no archive")
-    with pytest.raises(DatasetError, match="no files of Reddit's"):
+    with pytest.raises(DatasetError, match=r"reddit_graph\.npz: no \.npz file"):
         load("reddit", tmp_path, download=False)
 
 
@@ -384,8 +384,8 @@ def test_what_is_not_there(tmp_path):
         with pytest.raises(DatasetError, match=says):
             make()
     files = of_nodes("time")
-    for name, body, says in (("raw/edge.csv.gz", csv(A["edge"] + 5), "name nodes beyond"),
-                             ("raw/edge.csv.gz", csv(A["feat"][:, :3]), "not two numbers a line|not a table|integers"),
+    for name, body, says in (("raw/edge.csv.gz", csv(A["edge"] + 5), "name nodes outside"),
+                             ("raw/edge.csv.gz", csv(A["feat"][:, :3]), "not two integers a line"),
                              ("raw/edge.csv.gz", files["raw/edge.csv.gz"][:-20], "not a table"),
                              ("raw/node-label.csv.gz", None, "not a complete set"),
                              ("split/time/test.csv.gz", csv(np.array([70])), "names node 70")):
@@ -393,5 +393,5 @@ def test_what_is_not_there(tmp_path):
         write(folder / "ogbn_arxiv", {**files, name: body or b""})
         if body is None:
             (folder / "ogbn_arxiv" / name).unlink()
-        with pytest.raises((DatasetError, TypeError), match=says):
+        with pytest.raises(DatasetError, match=says):
             load("ogbn-arxiv", folder, download=False)

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import socket
 import stat
 import zipfile
@@ -96,6 +97,58 @@ def test_another_file_there_is_not_joined(tmp_path):
         with pytest.raises(FetchError):
             fetch(web.url("/b.bin"), tmp_path / "c.bin", attempts=1)
         assert fetch(web.url("/a.bin"), tmp_path / "c.bin").read_bytes() == other and web.asked[-1] == ("/a.bin", None)
+
+
+@pytest.mark.parametrize("kind", ["link", "link to nothing", "second name", "pipe", "another user's"])
+@pytest.mark.parametrize("name", ["a.bin.lock", "a.bin.part", "a.bin.part.from", "a.bin.sha256"])
+def test_what_lies_under_its_names_is_not_followed(tmp_path, name, kind):
+    """Nothing is written through it; a lock that is not ours is an error, and the rest is replaced."""
+    if kind == "another user's" and os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    folder, other = tmp_path / "new", tmp_path / "other"
+    folder.mkdir()
+    with Web({"/a.bin": BODY}) as web:
+        if name != "a.bin.lock":  # an attempt that was cut has left all files
+            web.cut("/a.bin", 1_000_000)
+            web.plan("/a.bin", status=503)
+            with pytest.raises(FetchError):
+                fetch(web.url("/a.bin"), folder / "a.bin", attempts=1)
+            assert {"a.bin.part", "a.bin.part.from"} <= set(left(folder))
+        planted = folder / name
+        text = planted.read_bytes() if planted.exists() else b"not yours"
+        planted.unlink(missing_ok=True)
+        if kind == "link to nothing":
+            planted.symlink_to(tmp_path / "nothing")
+        elif kind == "pipe":
+            os.mkfifo(planted)
+        elif kind == "another user's":
+            planted.write_bytes(text)
+            os.chown(planted, 12345, 12345)
+        else:
+            other.write_bytes(text)
+            planted.symlink_to(other) if kind == "link" else os.link(other, planted)
+        record = name == "a.bin.sha256"
+        if name == "a.bin.lock":
+            with pytest.raises(FetchError, match=r"a\.bin\.lock is a link, or not a file of this user"):
+                fetch(web.url("/a.bin"), folder / "a.bin")
+        else:
+            fetch(web.url("/a.bin"), folder / "a.bin")
+            assert (folder / "a.bin").read_bytes() == BODY and left(folder) == ["a.bin", "a.bin.sha256"]
+            assert web.asked[-1] == ("/a.bin", "bytes=1000000-" if record else None)
+            for path in folder.iterdir():
+                assert stat.S_ISREG(path.lstat().st_mode) and path.stat().st_nlink == 1 and (
+                    path.stat().st_uid == os.geteuid())
+    assert not other.exists() or other.read_bytes() == text
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    with Web({"/a.bin": BODY}) as web:
+        fetch(web.url("/a.bin"), tmp_path / "a.bin")
+        for text in (b"", b"\xff\xfe", b"12 a.bin", b"0" * 64):
+            (tmp_path / "a.bin.sha256").write_bytes(text)
+            with pytest.raises(FetchError, match=r"a\.bin"):
+                fetch(web.url("/a.bin"), tmp_path / "a.bin")
 
 
 @pytest.mark.parametrize("ranges, tags", [(False, True), (True, False)])

@@ -17,7 +17,7 @@ os.environ.pop("GRAPHWIRE_JOB", None)
 
 sys.path.insert(0, str(TOP / "test/support"))
 
-from graphwire.kge import data, store  # noqa: E402
+from graphwire.kge import data, dictionaries, outputs, store  # noqa: E402
 from report import tell  # noqa: E402
 
 
@@ -31,6 +31,14 @@ def runtime_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runtime")
     folder.chmod(0o700)
     os.environ["XDG_RUNTIME_DIR"] = str(folder)
+
+
+def sealed_again(folder, *without, **changes):
+    """Writes config.json with the digests of the rows that the folder has now. without: keys to leave out."""
+    config = dictionaries.read_config(folder) | changes
+    config["arrays"] = {path.name: outputs._entry(np.load(path)) for path in folder.glob("*.npy")}
+    dictionaries.write_sealed(folder / "config.json", {
+        key: value for key, value in config.items() if key not in without})
 
 
 SIDE = 9  # of the grid

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from conftest import sealed_again
 from graphwire.kge import best
 from graphwire.kge.commands import main, results_folder
 from graphwire.kge.data import DataError, read_dictionary
@@ -275,6 +276,7 @@ def test_rows_that_are_no_numbers_are_an_error(data_path, models, tmp_path, capf
     rows = np.load(entities)
     rows[7] = bad
     np.save(entities, rows)
+    sealed_again(folder)
     (tmp_path / "h").write_text("3\n")
     (tmp_path / "r").write_text("1\n")
     (tmp_path / "t").write_text("7\n")

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import graphwire
 import numpy as np
 import pytest
-from graphwire.kge import dictionaries
+from conftest import sealed_again
+from graphwire.kge import commands, dictionaries, flags
 from graphwire.kge.best import Best, Names, write_table
 from graphwire.kge.commands import main
 from graphwire.kge.data import DataError, load
@@ -202,13 +203,15 @@ def test_a_model_of_an_older_version(trained, tmp_path, capfd, left):
     splits, model, figures = trained(5)
     for name in dictionaries.NAMED:
         (model / name).rename(tmp_path / "data" / name) if left else (model / name).unlink()
+    sealed_again(model, "arrays", *dictionaries.DIGESTS)
     if left:
         write(tmp_path / "data", [splits[1], splits[0], splits[2]])
     before = tree(tmp_path)
     assert main(["eval", *raw(tmp_path / "data"), "--model_path", str(model)]) == 0
     said = capfd.readouterr()
     assert figures_of(said.out) == figures and tree(tmp_path) == before
-    assert said.err.count("\n") == 1 and f"{model} has no entities.tsv: names are numbered " in said.err
+    assert said.err.count("\n") == 2 and f"{model} has no entities.tsv: names are numbered " in said.err
+    assert f"gwke: {model} has no digests of its rows" in said.err
     assert (f"by {tmp_path}/data/entities.tsv" if left else "in the order of first use") in said.err
     if left:
         assert set(predicted(model, tmp_path, "--data_path", str(tmp_path / "data"))) == set(numbered(splits)[0])
@@ -296,6 +299,16 @@ def test_parts_have_the_numbers_of_their_names(tmp_path, monkeypatch, capfd):
     capfd.readouterr()
     assert main([*client, "--resume", str(model)]) == 1
     assert f"{parts}/entities.tsv is not {model}/entities.tsv" in capfd.readouterr().err
+    for name in (*dictionaries.NAMED, dictionaries.DIGESTS_OF_PARTS):  # a changed file of the parts is refused
+        text = (parts / name).read_bytes()
+        (parts / name).write_bytes(text.replace(b"1", b"2", 1))
+        assert main(client) == 1
+        said = capfd.readouterr().err
+        assert f"{parts / name}" in said and said.count("\n") == 1
+        (parts / name).write_bytes(text)
+    (data / "own/partition_0/relation_count.txt").write_text("2\n")  # a file for DGL-KE; the parts record the number
+    assert commands.num_relations_of(flags.parse("dist_train", client[3:])) == len(numbered(splits)[1])
+    (parts / dictionaries.DIGESTS_OF_PARTS).unlink()
     for name in dictionaries.NAMED:
         (parts / name).rename(data / name)  # as an older version left them
     assert main(client) == 0
@@ -364,9 +377,7 @@ def test_a_dictionary_that_was_edited_is_refused(trained, tmp_path, capfd, name)
         said = capfd.readouterr().err
         assert f"{model / name} is not the dictionary of the training" in said and said.count("\n") == 1, command
     assert tree(tmp_path) == before
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps({
-        key: value for key, value in config.items() if key not in dictionaries.DIGESTS}))
+    sealed_again(model, *dictionaries.DIGESTS)
     for command in (predict, similar, evaluate):
         assert main(command) == 0
 

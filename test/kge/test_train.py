@@ -14,6 +14,7 @@ import time
 import graphwire
 import numpy as np
 import pytest
+from conftest import sealed_again
 from graphwire.kge import flags
 from graphwire.kge.commands import main
 from graphwire.kge.data import DataError
@@ -219,7 +220,7 @@ def test_clients_of_several_hosts_are_counted(data_path, tmp_path, monkeypatch, 
     folder = tmp_path / "TransE_wn18_0"
     config = json.loads((folder / "config.json").read_text())
     assert config["num_clients"] == 1
-    (folder / "config.json").write_text(json.dumps(config | {"num_clients": 3}))
+    sealed_again(folder, num_clients=3)
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert main(["client", "dist_train", "-", *OPTIONS, "--data_path", str(data_path), "--ip_config", "x", "--resume",
@@ -266,6 +267,9 @@ def test_broken_models_are_refused(data_path, tmp_path):
     folder = tmp_path / "TransE_l2_wn18_0"
     with pytest.raises(DataError, match="have 16 elements"):
         Saved(folder, hidden_dim=8)
+    (folder / "wn18_TransE_l2_relation.npy").unlink()
+    with pytest.raises(DataError, match=r"cannot be read: .*relation\.npy"):
+        Saved(folder)
     (folder / "wn18_TransE_l2_entity.npy").write_bytes(b"nothing")
     with pytest.raises(DataError, match="cannot be read"):
         Saved(folder)

@@ -134,6 +134,58 @@ def test_what_does_not_fit(hetero, tmp_path):
         assert not os.listdir(tmp_path)
 
 
+def test_the_type_of_a_tensor(hetero, tmp_path):
+    """A tensor has the type of its nodes; one without a type goes by its number of rows."""
+    with graphwire.open(hetero) as graph:
+        papers, authors = (graph.create_tensor(f"of {kind}".replace(" ", "."), (0, 1), ntype=kind)
+                           for kind in ("paper", "author"))
+        papers[:] = np.arange(300, dtype=np.float32)[:, None]
+        graphwire.save(papers, tmp_path / "p.csv")
+        found = read(tmp_path / "p.csv")
+        assert {int(key): row for key, row in found.items()} == {
+            int(key): float(node) for node, key in enumerate(graph.original_ids(np.arange(300), "paper"))}
+        graphwire.save({"x": papers, "feat": graph.feature("feat", "paper")}, tmp_path / "two.csv")
+        plain = graph.create_tensor("plain", (100, 1))
+        graphwire.save({"x": plain, "y": authors}, tmp_path / "a.csv")
+        assert len(read(tmp_path / "a.csv")) == 100
+        cites = graph.create_tensor("edges", (0, 1), etype="cites")
+        same = graph.create_tensor("like", (graph.num_nodes("author"), 1))
+        for error, words, call in (
+                (ValueError, "belong to paper, not to nodes of type author", lambda out: graphwire.save(
+                    papers, out, "author")),
+                (ValueError, "belong to author, not to nodes of type paper", lambda out: graphwire.save(
+                    {"x": papers, "y": authors}, out)),
+                (ValueError, "cites", lambda out: graphwire.save(cites, out, "paper")),
+                (graphwire.NotFoundError, "which node type", lambda out: graphwire.save(cites, out)),
+                (graphwire.NotFoundError, "which node type", lambda out: graphwire.save(same, out))):
+            with pytest.raises(error, match=words):
+                call(tmp_path / "none.csv")
+        assert not (tmp_path / "none.csv").exists()
+    with graphwire.open(hetero) as graph:  # an opened tensor, and one after the graph's reopening
+        assert graph.create_tensor("again", (0, 1), ntype="author").shape[0] == 100
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_name_is_known_beforehand(named, tmp_path, kind):
+    """No file is opened for writing under a name that another user could have put a link at; a link at the file's own
+    name is replaced."""
+    need(kind)
+    other, opened, out = tmp_path / "other", [], tmp_path / "out"
+    other.write_text("not yours")
+    out.mkdir()
+    (out / f"rows.{kind}").symlink_to(other)
+    watched = [True]
+    sys.addaudithook(lambda event, found: opened.append((str(found[0]), found[2])) if (
+        watched and event == "open" and isinstance(found[0], str)) else None)
+    with graphwire.open(named[1]) as graph:
+        graphwire.save(graph.feature("x"), out / f"rows.{kind}", replace=True)
+    watched.clear()
+    written = [path for path, mode in opened if path.startswith(f"{out}/") and mode & (os.O_WRONLY | os.O_RDWR)]
+    assert all(os.path.dirname(path) != str(out) for path in written) and (written or kind == "parquet")
+    assert other.read_text() == "not yours" and not (out / f"rows.{kind}").is_symlink()
+    assert read(out / f"rows.{kind}") == named[0] and os.listdir(out) == [f"rows.{kind}"]
+
+
 def test_without_pyarrow(hetero, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with graphwire.open(hetero) as graph, pytest.raises(ModuleNotFoundError, match=r"pip install pyarrow.*csv"):

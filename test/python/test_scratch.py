@@ -40,6 +40,12 @@ with zipfile.ZipFile(os.environ["TMPDIR"] + "/../a.zip", "w") as archive:
 copy = _unpack._Limit.copy
 _unpack._Limit.copy = lambda *arguments: (copy(*arguments), wait())
 _unpack.unpack(os.environ["TMPDIR"] + "/../a.zip", os.environ["TMPDIR"] + "/folder")""",
+    "save": """
+from types import SimpleNamespace
+from graphwire import _save
+_save._source = lambda *_: SimpleNamespace()
+_save._WRITE[".csv"] = (lambda source, path, head: (open(path, "w").write("half"), wait()), None)
+graphwire.save({}, os.environ["TMPDIR"] + "/rows.csv")""",
     "arrays": """
 from graphwire import partition
 partition.run = lambda *_: wait()
@@ -80,6 +86,7 @@ def temporary(tmp_path):
 
 @pytest.mark.parametrize(("use", "end"), [
     *[(use, end) for use in ("held", "context") for end in (*SIGNALS, *ENDS)],
+    *[("save", end) for end in ("SIGTERM", "SIGKILL", "raises")],
     *[(use, end) for use in ("from_pyg", "unpack", "arrays") for end in ("SIGTERM", "raises")]])
 def test_nothing_is_left(temporary, use, end):
     with started(use, ENDS.get(end, ""), temporary) as process:
@@ -227,8 +234,10 @@ def test_without_a_shell(temporary, monkeypatch):
 
 
 def test_all_of_the_package_does_so():
-    """The package creates no other temporary folder. deploy/, which its wheel contains, is a separate package."""
+    """The package creates no other temporary folder, and no file whose name has a process id. deploy/, which its wheel
+    contains, is a separate package."""
     made = [f"{path.relative_to(PACKAGE)}: {line.strip()}" for path in PACKAGE.rglob("*.py")
             if not path.is_relative_to(PACKAGE / "deploy")
-            for line in path.read_text().splitlines() if re.search(r"tempfile\.|mkdtemp|mkstemp", line)]
+            for line in path.read_text().splitlines() if re.search(
+                r"tempfile\.|mkdtemp|mkstemp|getpid\(\)\}|\.tmp[\"']", line)]
     assert [line for line in made if not line.startswith("_scratch.py: ")] == []

@@ -77,6 +77,7 @@ static void test_pieces_of_any_size(void **state)
 			uint64_t digests[4], count = 99;
 			assert_int_equal(digest_in_pieces(sizes[s], pieces[p], digests, &count), GW_OK);
 			assert_int_equal(count, gw_digest_count(sizes[s]));
+			assert_true(gw_array_digest(payload, sizes[s]) == gw_digest(digests, count * sizeof(*digests)));
 			for (uint64_t i = 0; i < count; i++) {
 				size_t begin = i * GW_DIGEST_CHUNK;
 				size_t bytes = sizes[s] - begin < GW_DIGEST_CHUNK ? sizes[s] - begin : GW_DIGEST_CHUNK;

@@ -73,15 +73,26 @@ class Dataset:
 
 
 def masks_of(arrays: Arrays, ntype: str, ids: dict[str, np.ndarray]) -> None:
-    """Adds train_mask, val_mask and test_mask to a node type. ids: {split: ids of its nodes}. Raises DatasetError for
-    an id that does not exist."""
+    """Adds train_mask, val_mask and test_mask to a node type. ids: {split: ids of its nodes}. Raises ValueError for an
+    id that does not exist."""
     count = arrays.counts[ntype]
     for split, some in ids.items():
         if len(some) and not (0 <= some.min() and some.max() < count):
-            raise DatasetError(f"the split {split} names node {int(some.max())} of {count}")
+            raise ValueError(f"the split {split} names node {int(some.max())} of {count}")
         mask = np.zeros(count, np.bool_)
         mask[some] = True
         arrays.node_features[ntype, f"{split}_mask"] = mask
+
+
+def check_rows(arrays: Arrays) -> None:
+    """Raises ValueError unless each feature has a row for each node or edge."""
+    for (ntype, name), rows in arrays.node_features.items():
+        if rows.ndim < 1 or len(rows) != arrays.counts[ntype]:
+            raise ValueError(f"{name} has the shape {list(rows.shape)}, and {ntype} has {arrays.counts[ntype]} nodes")
+    for (etype, name), rows in arrays.edge_features.items():
+        if rows.ndim < 1 or len(rows) != len(arrays.edges[etype][0]):
+            raise ValueError(f"{name} has the shape {list(rows.shape)}, and {':'.join(etype)} has "
+                             f"{len(arrays.edges[etype][0])} edges")
 
 
 def column(rows: np.ndarray) -> np.ndarray:

@@ -12,15 +12,17 @@ Errors: DatasetError, which names the file; FetchError.
 from __future__ import annotations
 
 import gzip
-import zipfile
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Optional
 
 import numpy as np
 
+from graphwire import _pickles
 from graphwire._graph_arrays import HOMOGENEOUS, Arrays, Canonical
+from graphwire._npy import arrays_of_npz
+from graphwire._reading import reading
 from graphwire._scratch import Scratch
-from graphwire.datasets.dataset import Dataset, DatasetError, column, fetched_folder, masks_of, there
+from graphwire.datasets.dataset import Dataset, DatasetError, check_rows, column, fetched_folder, masks_of, there
 from graphwire.partition import run
 
 ADDRESS = "http://snap.stanford.edu/ogb/data"
@@ -83,11 +85,17 @@ def read_csv(folder: Path, name: str) -> np.ndarray:
 
 def _words(path: Path) -> list[list[str]]:
     """Reads a short table of words, a list for each line. Raises DatasetError."""
-    try:
-        with _opened(path) as file:
-            return [line.strip().split(",") for line in file.read(ALLOWED).splitlines() if line.strip()]
-    except (EOFError, OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{path}: cannot be read: {error}") from error
+    with reading(path, DatasetError), _opened(path) as file:
+        return [line.strip().split(",") for line in file.read(ALLOWED).splitlines() if line.strip()]
+
+
+def _integers(folder: Path, name: str, columns: int) -> np.ndarray:
+    """Reads a table of integers, [lines, columns]. Raises DatasetError."""
+    rows = read_csv(folder, name)
+    if rows.dtype.kind != "i" or rows.ndim != 2 or rows.shape[1] != columns:
+        raise DatasetError(f"{_file(folder, name)}: expected {columns} integers a line, not {rows.dtype} "
+                           f"{list(rows.shape)}")
+    return rows
 
 
 def _both_ways(rows: np.ndarray) -> np.ndarray:
@@ -95,16 +103,19 @@ def _both_ways(rows: np.ndarray) -> np.ndarray:
     return np.repeat(rows, 2, axis=0)
 
 
-def _add_edges(arrays: Arrays, etype: Canonical, pairs: np.ndarray, inverse: bool) -> None:
-    if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise DatasetError(f"edges of {':'.join(etype)} have the shape {pairs.shape}, and not two numbers a line")
+def _add_edges(arrays: Arrays, etype: Canonical, pairs: np.ndarray, inverse: bool, place: Path) -> None:
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise DatasetError(f"{place}: edges of {':'.join(etype)} are {pairs.dtype} of the shape {pairs.shape}, and not "
+                           "two integers a line")
     counts = dict(arrays.counts)
+    for ntype, ids in zip((etype[0], etype[2]), pairs.T):
+        if len(ids) and not 0 <= ids.min() <= ids.max() < counts.get(ntype, 0):
+            raise DatasetError(f"{place}: edges of {':'.join(etype)} name nodes outside the {counts.get(ntype, 0)} of "
+                               f"{ntype}")
     if inverse:
         pairs = _both_ways(pairs)
         pairs[1::2] = pairs[1::2, ::-1]
     arrays.add_edges(etype, pairs[:, 0], pairs[:, 1])
-    if any(arrays.counts[ntype] != counts[ntype] for ntype in (etype[0], etype[2])):
-        raise DatasetError(f"edges of {':'.join(etype)} name nodes beyond {counts[etype[0]]} and {counts[etype[2]]}")
 
 
 def _name(word: str) -> str:
@@ -112,10 +123,16 @@ def _name(word: str) -> str:
     return word[5:]
 
 
+def _count(raw: Path, numbers: np.ndarray) -> int:
+    if not len(numbers) or numbers.min() < 0 or numbers.sum() < 0:
+        raise DatasetError(f"{raw}: the number of nodes is no such number")
+    return int(numbers.sum())
+
+
 def _homogeneous(raw: Path, of: _Set) -> Arrays:
     arrays = Arrays()
-    arrays.counts["_N"] = int(read_csv(raw, "num-node-list").sum())
-    _add_edges(arrays, HOMOGENEOUS, read_csv(raw, "edge"), of.inverse)
+    arrays.counts["_N"] = _count(raw, _integers(raw, "num-node-list", 1))
+    _add_edges(arrays, HOMOGENEOUS, read_csv(raw, "edge"), of.inverse, raw)
     for word in ("node-feat", "edge-feat", *of.more):
         if _file(raw, word) is None:
             continue
@@ -132,16 +149,21 @@ def _typed(raw: Path, of: _Set) -> Arrays:
     table, triplets = _file(raw, "num-node-dict"), _file(raw, "triplet-type-list")
     if table is None or triplets is None:
         raise DatasetError(f"{raw}: num-node-dict.csv.gz and triplet-type-list.csv.gz do not both exist")
-    header, numbers = _words(table)[:2]
-    for ntype, number in zip(header, numbers):
-        arrays.counts[ntype] = int(number)
+    with reading(table, DatasetError, what="expected names of node types and their numbers of nodes"):
+        header, numbers = _words(table)[:2]
+        counts = dict(zip(header, np.array(list(map(int, numbers)), np.int64)))
+    for ntype, number in counts.items():
+        arrays.counts[ntype] = _count(raw, number.reshape(1))
         folder = raw / "node-feat" / ntype
         for word in ("node-feat", *[word for word in of.more if word.startswith("node")]):
             if _file(folder, word) is not None:
                 arrays.node_features[ntype, _name(word)] = column(read_csv(folder, word))
-    for source, relation, target in sorted(map(tuple, _words(triplets))):
+    for words in sorted(_words(triplets)):
+        if len(words) != 3 or not {words[0], words[2]} <= arrays.counts.keys():
+            raise DatasetError(f"{triplets}: expected source, relation and target, not {words}")
+        source, relation, target = words
         etype, folder = (source, relation, target), raw / "relations" / f"{source}___{relation}___{target}"
-        _add_edges(arrays, etype, read_csv(folder, "edge"), of.inverse)
+        _add_edges(arrays, etype, read_csv(folder, "edge"), of.inverse, folder)
         for word in ("edge-feat", *[word for word in of.more if word.startswith("edge")]):
             if _file(folder, word) is not None:
                 arrays.edge_features[etype, _name(word)] = column(read_csv(folder, word))
@@ -149,60 +171,55 @@ def _typed(raw: Path, of: _Set) -> Arrays:
 
 
 def _binary(raw: Path) -> Arrays:
-    arrays = Arrays()
-    try:
-        with np.load(raw / "data.npz") as data:
-            arrays.counts["_N"] = int(data["num_nodes_list"].sum())
-            _add_edges(arrays, HOMOGENEOUS, data["edge_index"].T, False)
-            for word in data.files:
-                if word.startswith("node_"):
-                    arrays.node_features["_N", _name(word)] = column(data[word])
-                elif word.startswith("edge_") and word != "edge_index":
-                    arrays.edge_features[HOMOGENEOUS, _name(word)] = column(data[word])
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise DatasetError(f"{raw / 'data.npz'}: {error}: not a binary set of OGB's") from error
+    arrays, data = Arrays(), arrays_of_npz(raw / "data.npz", DatasetError)
+    with reading(raw / "data.npz", DatasetError, what="not a binary set of OGB's"):
+        arrays.counts["_N"] = _count(raw, data["num_nodes_list"])
+        _add_edges(arrays, HOMOGENEOUS, data["edge_index"].T, False, raw / "data.npz")
+        for word, rows in data.items():
+            if word.startswith("node_"):
+                arrays.node_features["_N", _name(word)] = column(rows)
+            elif word.startswith("edge_") and word != "edge_index":
+                arrays.edge_features[HOMOGENEOUS, _name(word)] = column(rows)
     return arrays
 
 
 def _labels(raw: Path) -> np.ndarray:
     if (raw / "node-label.npz").is_file():
-        with np.load(raw / "node-label.npz") as data:
-            return column(data["node_label"])
+        return column(arrays_of_npz(raw / "node-label.npz", DatasetError, "node_label")["node_label"])
     return column(read_csv(raw, "node-label"))
 
 
 def _node_splits(folder: Path) -> dict[str, np.ndarray]:
-    return {split: read_csv(folder, word)[:, 0] for split, word in zip(("train", "val", "test"), (
+    return {split: _integers(folder, word, 1)[:, 0] for split, word in zip(("train", "val", "test"), (
         "train", "valid", "test"))}
 
 
 def _add_node_targets(arrays: Arrays, folder: Path, of: _Set) -> None:
     """Adds labels and splits; in a set with types, for the types that have labels."""
-    if not of.hetero:
-        arrays.node_features["_N", "label"] = _labels(folder / "raw")
-        masks_of(arrays, "_N", _node_splits(folder / "split" / of.split))
-        return
-    for labelled in sorted((folder / "raw" / "node-label").iterdir()):
-        arrays.node_features[labelled.name, "label"] = _labels(labelled)
-        masks_of(arrays, labelled.name, _node_splits(folder / "split" / of.split / labelled.name))
+    raw, split = folder / "raw", folder / "split" / of.split
+    places = {"_N": (raw, split)}
+    if of.hetero:
+        with reading(raw / "node-label", DatasetError):
+            places = {path.name: (path, split / path.name) for path in sorted((raw / "node-label").iterdir())}
+    for ntype, (labels, splits) in places.items():
+        with reading(splits, DatasetError, what="it does not fit the nodes"):
+            arrays.node_features[ntype, "label"] = _labels(labels)
+            check_rows(arrays)
+            masks_of(arrays, ntype, _node_splits(splits))
 
 
 def _link_splits(folder: Path) -> dict[str, Any]:
-    """Reads the package's dictionaries of links, {split: dictionary}. They are torch's files of NumPy arrays; other
-    objects in them are refused."""
-    import torch
-
-    core: Any = getattr(np, "_core", None) or np.core
-    allowed = [(core.multiarray._reconstruct, "numpy.core.multiarray._reconstruct"), core.multiarray._reconstruct,
-               (core.multiarray.scalar, "numpy.core.multiarray.scalar"), core.multiarray.scalar, np.ndarray, np.dtype,
-               *{type(np.dtype(word)) for word in "bBhHiIlLqQefd?"}]
+    """Reads the package's dictionaries of links, {split: dictionary}. They are torch's files of NumPy arrays of
+    numbers; other objects in them are refused."""
     found = {}
     for split in ("train", "valid", "test"):
         path = folder / f"{split}.pt"
         if not path.is_file():
             raise DatasetError(f"{path} does not exist: the folder is not a complete set of OGB's")
-        with torch.serialization.safe_globals(allowed):
-            found[split] = torch.load(path, weights_only=True)
+        with reading(path, DatasetError):
+            found[split] = _pickles.load_torch(path, arrays=True)
+            if not isinstance(found[split], dict):
+                raise ValueError("it is no dictionary of links")
     return found
 
 
@@ -215,6 +232,8 @@ def load(name: str, root: Path, download: bool, progress: Optional[bool]) -> Dat
         f"{ADDRESS}/{kind}/{of.archive}.zip", root, folder, of.archive, progress, of.digest))
     raw = folder / "raw"
     arrays = _binary(raw) if of.binary else _typed(raw, of) if of.hetero else _homogeneous(raw, of)
+    with reading(raw, DatasetError, what="its files do not fit each other"):
+        check_rows(arrays)
     if kind == "nodeproppred":
         _add_node_targets(arrays, folder, of)
         return Dataset(name, arrays)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Optional
@@ -13,7 +12,9 @@ import numpy as np
 from graphwire._graph_arrays import HOMOGENEOUS, Arrays
 from graphwire._keywords import keywords
 from graphwire._narrow import exactly
-from graphwire.datasets.dataset import SPLITS, Dataset, DatasetError, fetched_folder, masks_of, there
+from graphwire._npy import arrays_of_npz
+from graphwire._reading import reading
+from graphwire.datasets.dataset import SPLITS, Dataset, DatasetError, check_rows, fetched_folder, masks_of, there
 from graphwire.fetch import fetch
 
 REDDIT = {"reddit": "reddit", "reddit_self_loop": "reddit_self_loop"}
@@ -28,18 +29,22 @@ def load_reddit(name: str, root: Path, download: bool, progress: Optional[bool])
     there(folder, download, f"{name}.zip's files", lambda: fetched_folder(
         f"{DGL}/{name}.zip", root, folder, "", progress))
     where = folder / "raw" if (folder / "raw" / "reddit_data.npz").is_file() else folder
-    try:
-        with np.load(where / "reddit_data.npz") as data, np.load(where / f"{name}_graph.npz") as edges:
-            arrays = Arrays()
-            arrays.counts["_N"] = len(data["label"])
-            arrays.add_edges(HOMOGENEOUS, edges["row"], edges["col"])
-            arrays.node_features["_N", "feat"] = np.asarray(data["feature"], np.float32)
-            arrays.node_features["_N", "label"] = exactly(data["label"], np.int64, lambda row, value: ValueError(
-                f"row {row} of label is {value}"))
-            kinds = data["node_types"]
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise DatasetError(f"{where}: {error}: no files of Reddit's data set") from error
-    masks_of(arrays, "_N", {split: np.flatnonzero(kinds == number) for number, split in enumerate(SPLITS, 1)})
+    arrays = Arrays()
+    data = arrays_of_npz(where / "reddit_data.npz", DatasetError, "feature", "label", "node_types")
+    edges = arrays_of_npz(where / f"{name}_graph.npz", DatasetError, "row", "col")
+    with reading(where, DatasetError, what="its files do not fit each other"):
+        count = arrays.counts["_N"] = len(data["label"])
+        arrays.add_edges(HOMOGENEOUS, edges["row"], edges["col"])
+        if arrays.counts["_N"] != count or any(len(ends) and ends.min() < 0 for ends in arrays.edges[HOMOGENEOUS]):
+            raise ValueError(f"edges name other nodes than the {count} of reddit_data.npz")
+        arrays.node_features["_N", "feat"] = np.asarray(data["feature"], np.float32)
+        arrays.node_features["_N", "label"] = exactly(data["label"], np.int64, lambda row, value: ValueError(
+            f"row {row} of label is {value}"))
+        if data["node_types"].shape != (count,):
+            raise ValueError(f"node_types has the shape {list(data['node_types'].shape)}")
+        check_rows(arrays)
+        masks_of(arrays, "_N", {split: np.flatnonzero(data["node_types"] == number)
+                                for number, split in enumerate(SPLITS, 1)})
     return Dataset(name, arrays)
 
 

@@ -1,21 +1,20 @@
 """Cora, CiteSeer and PubMed in Planetoid's format: ROOT/Cora/raw/ind.cora.{x,tx,allx,y,ty,ally,graph,test.index}.
 
-The files are pickles of Python 2. A pickle can run any code. So a special reader reads them, which makes only arrays,
-SciPy's sparse matrices and plain containers, and refuses everything else.
+The files are pickles of Python 2, which graphwire._pickles reads. Shapes and ids are compared before they are used.
 
 Errors: DatasetError, which names the file; FetchError.
 """
 
 from __future__ import annotations
 
-import collections
-import pickle
 from pathlib import Path
 from typing import Any, Optional
 
 import numpy as np
 
+from graphwire import _pickles
 from graphwire._graph_arrays import HOMOGENEOUS, Arrays
+from graphwire._reading import reading
 from graphwire.datasets.dataset import Dataset, DatasetError, masks_of, there
 from graphwire.fetch import fetch
 
@@ -25,54 +24,34 @@ PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 VALIDATION = 500  # nodes for validation, after the training nodes
 
 
-class _Sparse:
-    """Stands for SciPy's csr_matrix when it is unpickled, so that SciPy is not needed."""
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.shape = tuple(state["_shape"] if "_shape" in state else state["shape"])
-        self.data, self.indices, self.indptr = state["data"], state["indices"], state["indptr"]
-
-    def dense(self) -> np.ndarray:
-        rows = np.zeros(self.shape, np.float32)
-        np.add.at(rows, (np.repeat(np.arange(self.shape[0]), np.diff(self.indptr)), self.indices), self.data)
-        return rows
-
-
-def _numpy_of(name: str) -> Any:
-    core: Any = getattr(np, "_core", None) or np.core
-    return {"_reconstruct": core.multiarray._reconstruct, "scalar": core.multiarray.scalar}[name]
-
-
-class _Reader(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name in ("_reconstruct", "scalar"):
-            return _numpy_of(name)
-        if module == "numpy" and name in ("ndarray", "dtype"):
-            return getattr(np, name)
-        if module in ("scipy.sparse.csr", "scipy.sparse._csr") and name == "csr_matrix":
-            return _Sparse
-        if (module, name) == ("collections", "defaultdict"):
-            return collections.defaultdict
-        if module in ("__builtin__", "builtins") and name in ("list", "int", "set"):
-            return {"list": list, "int": int, "set": set}[name]
-        if (module, name) == ("_codecs", "encode"):
-            return _encode
-        raise pickle.UnpicklingError(f"{module}.{name} has no place in a set of Planetoid's")
-
-
-def _encode(text: str, encoding: str) -> bytes:
-    return text.encode(encoding)
-
-
 def _read(path: Path) -> Any:
-    try:
-        if path.name.endswith("test.index"):
-            return np.loadtxt(path, np.int64, ndmin=1)
-        with open(path, "rb") as file:
-            found = _Reader(file, encoding="latin1").load()
-    except (OSError, pickle.UnpicklingError, ValueError, EOFError, KeyError, TypeError, AttributeError) as error:
-        raise DatasetError(f"{path}: no file of Planetoid's sets: {error}") from error
-    return found.dense() if isinstance(found, _Sparse) else found
+    with reading(path, DatasetError, what="no file of Planetoid's sets"):
+        if not path.name.endswith("test.index"):
+            return _pickles.load(path)
+        ids = np.array([int(line) for line in path.read_text(encoding="ascii").split()], np.int64)
+        if not len(ids) or ids.min() < 0 or len(np.unique(ids)) < len(ids) or (
+                ids.max() - ids.min() >= path.stat().st_size):  # CiteSeer has 15 ids more than lines, of 5 bytes
+            raise ValueError("its ids are no range of nodes")
+        return ids
+
+
+def _check(found: dict[str, Any]) -> None:
+    """Raises ValueError unless the arrays are of the same nodes."""
+    features, labels, test = ("x", "tx", "allx"), ("y", "ty", "ally"), found["test.index"]
+    for names in (features, labels):
+        rows = [found[name] for name in names]
+        if any(not isinstance(some, np.ndarray) or some.ndim != 2 or some.dtype.kind not in "biuf" for some in rows):
+            raise ValueError(f"{', '.join(names)} are not rows of numbers")
+        if len({some.shape[1] for some in rows}) != 1 or not rows[0].shape[1]:
+            raise ValueError(f"rows of {', '.join(names)} differ in length")
+    for one, other in zip(features, labels):
+        if len(found[one]) != len(found[other]):
+            raise ValueError(f"{one} has {len(found[one])} rows, and {other} {len(found[other])}")
+    if len(found["tx"]) != len(test) or len(found["x"]) > len(found["allx"]) or test.min() != len(found["allx"]):
+        raise ValueError(f"allx has {len(found['allx'])} rows and tx {len(found['tx'])}, and test.index names "
+                         f"{len(test)} nodes from {test.min()} on")
+    if not isinstance(found["graph"], dict):
+        raise ValueError("graph is no dictionary")
 
 
 def _stretched(rows: np.ndarray, test: np.ndarray) -> np.ndarray:
@@ -83,10 +62,15 @@ def _stretched(rows: np.ndarray, test: np.ndarray) -> np.ndarray:
     return whole
 
 
-def _edges(graph: Any) -> np.ndarray:
-    """[edges, 2]: both directions of each edge, without duplicates and self-loops."""
+def _edges(graph: Any, count: int) -> np.ndarray:
+    """[edges, 2]: both directions of each edge, without duplicates and self-loops. Raises ValueError for an id of
+    `count` or more."""
+    if any(type(end) is not int for ends in (graph, *graph.values()) for end in ends):
+        raise ValueError("graph has ids that are no integers")
     src = np.repeat(np.fromiter(graph, np.int64, len(graph)), [len(ends) for ends in graph.values()])
     dst = np.concatenate([np.asarray(ends, np.int64) for ends in graph.values()])
+    if len(src) and not (0 <= min(src.min(), dst.min()) and max(src.max(), dst.max()) < count):
+        raise ValueError(f"graph has ids outside the {count} nodes")
     return np.unique(np.stack([src, dst], 1)[src != dst], axis=0)
 
 
@@ -96,25 +80,28 @@ def load(name: str, root: Path, download: bool, progress: Optional[bool]) -> Dat
     raw, prefix = root / name / "raw", f"ind.{name.lower()}"
 
     def get() -> None:
+        made = root / name / ".raw"
+        if made.is_symlink():
+            made.unlink()
         for part in PARTS:
-            fetch(f"{ADDRESS}/{prefix}.{part}", root / name / f".raw/{prefix}.{part}", progress=progress)
-        (root / name / ".raw").rename(raw)
+            fetch(f"{ADDRESS}/{prefix}.{part}", made / f"{prefix}.{part}", progress=progress)
+        made.rename(raw)
 
     there(raw, download, f"{prefix}.x, … of {ADDRESS}", get)
-    _, tx, allx, y, ty, ally, graph, test = [_read(raw / f"{prefix}.{part}") for part in PARTS]
-    try:
-        features = np.concatenate([allx, _stretched(tx, test)])
-        labels = np.concatenate([ally, _stretched(ty, test)])
+    found = {part: _read(raw / f"{prefix}.{part}") for part in PARTS}
+    arrays, test = Arrays(), found["test.index"]
+    with reading(raw, DatasetError, what="its files do not fit each other"):
+        _check(found)
+        features = np.concatenate([found["allx"], _stretched(found["tx"], test)])
+        labels = np.concatenate([found["ally"], _stretched(found["ty"], test)])
         for rows in (features, labels):
             rows[test] = rows[np.sort(test)]
-        arrays = Arrays()
         arrays.counts["_N"] = len(features)
-        edges = _edges(graph)
-    except (ValueError, IndexError, TypeError, AttributeError) as error:
-        raise DatasetError(f"{raw}: its files do not fit each other: {error}") from error
+        edges = _edges(found["graph"], len(features))
     arrays.add_edges(HOMOGENEOUS, edges[:, 0], edges[:, 1])
     arrays.node_features["_N", "feat"] = np.asarray(features, np.float32)
     arrays.node_features["_N", "label"] = labels.argmax(1).astype(np.int64)
-    train = np.arange(len(y))
-    masks_of(arrays, "_N", {"train": train, "val": np.arange(len(y), len(y) + VALIDATION), "test": test})
+    train, validation = np.arange(len(found["y"])), np.arange(len(found["y"]), len(found["y"]) + VALIDATION)
+    with reading(raw, DatasetError, what="its files do not fit each other"):
+        masks_of(arrays, "_N", {"train": train, "val": validation, "test": test})
     return Dataset(name, arrays)

@@ -32,6 +32,8 @@ import torch
 import graphwire
 from graphwire._graph_arrays import HOMOGENEOUS, Arrays
 from graphwire._keywords import keywords
+from graphwire._pickles import load_torch
+from graphwire._reading import reading
 from graphwire.dgl import host
 from graphwire.dgl.distributed import later_rows
 from graphwire.dgl.types import Canonical, Types
@@ -66,14 +68,13 @@ def _ranges(config: dict[str, Any], word: str, only: str) -> Ranges:
 
 
 def _config(path: Path) -> dict[str, Any]:
-    try:
-        config = json.loads(path.read_text() if path.is_file() else "")  # not a pipe, which might never end
+    with reading(path, PartsError, what="no JSON of DGL's parts"):
+        found: dict[str, Any] = json.loads(path.read_text() if path.is_file() else "")  # a pipe might never end
         for word in ("graph_name", "num_parts", "node_map", "edge_map", "part-0"):
-            config[word]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PartsError(f"{path}: no JSON of DGL's parts: {error}") from error
-    found: dict[str, Any] = config
-    return found
+            found[word]
+        if not isinstance(found["graph_name"], str) or type(found["num_parts"]) is not int or found["num_parts"] < 1:
+            raise ValueError("graph_name is a text, and num_parts a number above 0")
+        return found
 
 
 def _named(kind: str) -> Canonical:
@@ -228,12 +229,14 @@ def convert_parts(part_config: str | os.PathLike, out: str | os.PathLike, *, nam
 
 def _read(path: Path) -> Arrays:
     """Reads DGL's parts. Raises PartsError, and MissingError without dgl."""
-    parts = _Parts(path)
+    with reading(path, PartsError):
+        parts = _Parts(path)
     dgl = host.dgl()
     if getattr(dgl, "is_graphwire_subset", False):
         raise host.missing(f"the format of {parts.config['part-0'].get('part_graph')}")
     for part in range(parts.config["num_parts"]):
-        parts.read(dgl, part)
+        with reading(path.parent / f"part{part}", PartsError):
+            parts.read(dgl, part)
     return parts.whole()
 
 
@@ -250,11 +253,12 @@ def _write_mappings(before: Path, path: Path) -> None:
     every: dict[str, dict[Any, torch.Tensor]] = dict(zip(("node", "edge"), original_ids(path, types)))
     for kind in kinds:
         ids = every[kind]
-        given = torch.load(before / f"{kind}_mapping.pt", weights_only=True)
-        if isinstance(given, Mapping):
-            found: Any = {name: rows[ids[_kind(types, kind, name)]] for name, rows in given.items()}
-        else:
-            found = given[next(iter(ids.values()))]
+        with reading(before / f"{kind}_mapping.pt", PartsError, what="no mapping of the parts' ids"):
+            given = load_torch(before / f"{kind}_mapping.pt")
+            if isinstance(given, Mapping):
+                found: Any = {name: rows[ids[_kind(types, kind, name)]] for name, rows in given.items()}
+            else:
+                found = given[next(iter(ids.values()))]
         torch.save(found, path.parent / f"{kind}_mapping.pt")
 
 

@@ -20,6 +20,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from graphwire._reading import reading
+
 _MAGIC, _ARRAY_MAGIC = 0xDD5A9FBE3FA2443F, 0xDD5E40F096B4A13F
 _KINDS = {0: "i", 1: "u", 2: "f"}  # codes of dtypes; bools are uint8
 
@@ -56,7 +58,7 @@ def read_tensors(path: str | os.PathLike, *, only_names: bool = False) -> dict[s
     """{name: rows} of a file of DGL's save_tensors. only_names: the rows are empty, and the file's data is not read.
     Raises RowsError; FileNotFoundError."""
     found: dict[str, np.ndarray] = {}
-    with open(path, "rb") as file:
+    with reading(path, RowsError, FileNotFoundError), open(path, "rb") as file:
         reader = _Reader(file, Path(path))
         magic, count, _ = reader.numbers("QQQ")
         if magic != _MAGIC:

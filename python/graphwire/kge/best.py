@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphwire.kge.data import BLANKS, DataError, lines_of, read_dictionary, written
+from graphwire.kge.data import BLANKS, DataError, lines_of, number_of, read_dictionary, written
 
 BLOCK = 1024  # ids on each side of a block
 
@@ -65,7 +65,7 @@ class Names:
             if self.numbers is not None:
                 number = self.numbers.get(word, -1)
             else:
-                number = int(word) if word.isascii() and word.isdecimal() else -1
+                number = number_of(word)
             if not 0 <= number < self.count:
                 what = f"{self.path} does not have {word!r}" if self.numbers is not None else (
                     f"{word!r} is not a number below {self.count} (names need --raw_data)")

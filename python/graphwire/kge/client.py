@@ -21,7 +21,8 @@ import torch
 import graphwire
 from graphwire.kge import outputs
 from graphwire.kge.batches import Batches, rounded
-from graphwire.kge.data import Dataset, Triples
+from graphwire.kge.data import Dataset, Triples, write_json
+from graphwire.kge.dictionaries import write_sealed
 from graphwire.kge.losses import Loss, Regularizer
 from graphwire.kge.models import make
 from graphwire.kge.ranking import Known, Ranking, report
@@ -94,7 +95,7 @@ class Client:
             figures = self._evaluate(self.dataset.test, "test")
             if self.rank == 0:
                 print_figures("Test", figures)
-                outputs.write_json(self.folder / "test.json", figures)
+                write_json(self.folder / "test.json", figures)
         self.store.barrier()
         return figures
 
@@ -110,7 +111,7 @@ class Client:
         self.store.create()
         step = int(np.asarray(self.store.step[:])[0, 0]) if restored or self.world > 1 else 0
         if self.rank == 0:
-            outputs.write_json(self.folder / "config.json", outputs.config_of(
+            write_sealed(self.folder / "config.json", outputs.config_of(
                 self.args, self.folder, *self.names, self.world))
             self.curve = outputs.Curve(self.folder, step)
             self.seconds_before = self.curve.seconds

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Callable, Optional
 
+from graphwire import _checks
 from graphwire._native import GraphwireError
 from graphwire._program import ProgramError
 from graphwire._scratch import Scratch
@@ -68,10 +69,15 @@ def names_of(args: argparse.Namespace) -> tuple[str, str]:
 
 
 def num_relations_of(args: argparse.Namespace) -> int:
-    """Reads the number of relations from the files of gwke_partition."""
+    """Reads the number of relations from the files of gwke_partition: from that of the parts, else from DGL-KE's."""
+    from graphwire.kge.partition import parts_folder
+
+    recorded = dictionaries.num_relations_of_parts(parts_folder(args.data_path, args.dataset))
+    if recorded is not None:
+        return recorded
     path = Path(args.data_path) / args.dataset / "partition_0" / "relation_count.txt"
     try:
-        return int(path.read_text(encoding="ascii"))
+        return _checks.integer("relations", int(path.read_text(encoding="ascii")), 1, 2**31 - 1)
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: this is not a file that gwke_partition wrote: {error}") from error
 

@@ -22,21 +22,22 @@ the line.
 from __future__ import annotations
 
 import filecmp
+import json
 import re
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Callable, Optional, TextIO
+from typing import Any, Callable, Optional, TextIO
 
 import numpy as np
 
 from graphwire import _names
-from graphwire._scratch import Scratch
+from graphwire._scratch import whole as whole
 from graphwire.kge.sources import obtain
 
 # The built-in datasets: the files of entities and relations, and the order of a triple's columns.
@@ -96,21 +97,16 @@ class Dataset:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Yields a temporary path to write to, and on success renames it to `path`. So `path` is either complete or
-    unchanged, even if several processes write it. The temporary folder is in the same folder as `path`; it is removed
-    even if a signal kills the writer."""
-    with Scratch(path.parent, f".{path.name}") as scratch:
-        temporary = scratch / path.name
-        yield temporary
-        temporary.replace(path)
-
-
-@contextmanager
 def written(path: Path) -> Iterator[TextIO]:
     """Yields a text file to write; `path` appears when the file is complete."""
     with whole(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as file:
         yield file
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Writes a JSON file, which appears when it is complete."""
+    with written(path) as file:
+        file.write(json.dumps(values, indent=4) + "\n")
 
 
 _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFDIR: "a folder", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device",
@@ -192,8 +188,9 @@ def _holds(path: Path, lines: Iterator[str]) -> bool:
         return False
 
 
-def _is_number(word: str) -> bool:
-    return word.isascii() and word.isdecimal()
+def number_of(word: str) -> int:
+    """A whole number of a file; -1 for other words, and for numbers that no row has."""
+    return int(word) if word.isascii() and word.isdecimal() and len(word) < 19 else -1
 
 
 def read_dictionary(path: str | Path, delimiter: str = "\t") -> dict[str, int]:
@@ -202,11 +199,11 @@ def read_dictionary(path: str | Path, delimiter: str = "\t") -> dict[str, int]:
     path = Path(path)
     numbers: dict[str, int] = {}
     for line, columns in _lines(path, delimiter):
-        if len(columns) != 2 or not _is_number(columns[0]) or not columns[1]:
+        if len(columns) != 2 or number_of(columns[0]) < 0 or not columns[1]:
             raise DataError(f"{path}: line {line}: expected a number and a name, not {columns!r}")
         if columns[1] in numbers:
             raise DataError(f"{path}: line {line}: {columns[1]!r} occurs twice")
-        numbers[columns[1]] = int(columns[0])
+        numbers[columns[1]] = number_of(columns[0])
     if sorted(numbers.values()) != list(range(len(numbers))):
         raise DataError(f"{path}: its {len(numbers)} numbers are not those from 0 to {len(numbers) - 1}")
     return numbers
@@ -248,8 +245,10 @@ def _count_lines(path: Path) -> int:
     """Counts the lines of a dictionary. If the first line is a single number, the number is the count (Freebase)."""
     count = 0
     for line, columns in _lines(path, "\t"):
-        if line == 1 and len(columns) == 1 and _is_number(columns[0]):
-            return int(columns[0])
+        if line == 1 and len(columns) == 1 and columns[0].isascii() and columns[0].isdecimal():
+            if number_of(columns[0]) < 0:
+                raise DataError(f"{path}: line 1: {columns[0][:40]} names are too many")
+            return number_of(columns[0])
         count += 1
     return count
 
@@ -268,9 +267,10 @@ class _Reader:
 
     def _number(self, names: Optional[dict[str, int]], count: int, word: str, what: str) -> int:
         if names is None:
-            if not _is_number(word) or int(word) >= count:
+            number = number_of(word)
+            if not 0 <= number < count:
                 raise DataError(f"{word!r} is no {what}: expected a number below {count}")
-            return int(word)
+            return number
         if not word:
             raise DataError(f"the {what} is empty")
         if word not in names:

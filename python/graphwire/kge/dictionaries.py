@@ -7,18 +7,21 @@
 A number means nothing without its dictionary: the same files read in another order give other numbers. So each model's
 folder contains the dictionaries of its training: entities.tsv and relations.tsv, with a line "number name" for each
 row. For Freebase the folder contains copies of entity2id.txt and relation2id.txt. Nothing is written into the data's
-folder. config.json has the digests of the dictionaries: a dictionary that was edited after the training is an error.
+folder. config.json, or dictionaries.digests in a folder of parts, has the digests of the dictionaries: a dictionary
+that was edited afterwards, or is missing, is an error.
 """
 
 from __future__ import annotations
 
 import filecmp
 import hashlib
-import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Optional
 
+from graphwire import _digest
+from graphwire._reading import reading
 from graphwire.kge.data import (
     DataError,
     Dataset,
@@ -28,30 +31,39 @@ from graphwire.kge.data import (
     warn,
     whole,
     write_dictionary,
+    written,
 )
 
 NAMED = ("entities.tsv", "relations.tsv")
 NUMBERED = ("entity2id.txt", "relation2id.txt")  # Freebase: a line with the count, then lines "name number"
 DIGESTS = ("emap_digest", "rmap_digest")  # in config.json; optional
+ARRAYS = "arrays"  # in config.json: the digests of the rows
+DIGESTS_OF_PARTS = "dictionaries.digests"  # a JSON; graph.json must be the only .json in a folder of parts
+
+
+def _read_sealed(path: Path) -> Optional[dict[str, Any]]:
+    """Reads a JSON with a digest of itself; without one, if it has no digests of other files. None: no such file."""
+    if not is_there(path):
+        return None
+    with reading(path, DataError, what="it was changed, or is not valid JSON"):
+        text = path.read_bytes()
+        values = _digest.unsealed(text, demanded=False)
+        return _digest.unsealed(text, demanded=True) if ARRAYS in values else values
+
+
+def write_sealed(path: Path, values: Mapping[str, Any]) -> None:
+    """Writes a JSON file with a digest of itself. The file appears when it is complete."""
+    with written(path) as file:
+        file.write(_digest.sealed(values))
 
 
 def read_config(folder: str | Path) -> Optional[dict[str, Any]]:
-    """Reads a model's config.json; returns None if it does not exist. Raises DataError."""
-    path = Path(folder) / "config.json"
-    if not is_there(path):
-        return None
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(config, dict):
-            raise ValueError("expected an object")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
-    except ValueError as error:
-        raise DataError(f"{path}: this is not valid JSON: {error}") from error
-    return config
+    """Reads a model's config.json; returns None if it does not exist. Raises DataError, also if the file's own digest
+    differs. Files of DGL-KE and of older versions have no digest."""
+    return _read_sealed(Path(folder) / "config.json")
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     found = hashlib.sha256()
     try:
         with open(path, "rb") as file:
@@ -65,20 +77,37 @@ def _digest(path: Path) -> str:
 def digests(folder: Path) -> dict[str, str]:
     """Returns config.json's entries for the dictionaries in a folder: their digests."""
     found = _found(folder)
-    return {} if found is None else dict(zip(DIGESTS, map(_digest, (found.entities, found.relations))))
+    return {} if found is None else dict(zip(DIGESTS, map(_file_digest, (found.entities, found.relations))))
 
 
 def of(folder: str | Path) -> Optional[Dictionaries]:
     """Returns the dictionaries in a folder of results or of parts; None if the folder has neither. Raises DataError if
-    one of the two is missing, or if its digest differs from config.json's."""
+    one of the two is missing, or if its digest differs from the recorded one."""
     found = _found(folder)
-    config = None if found is None else read_config(folder)
-    if found is not None and config is not None:
-        for path, key in zip((found.entities, found.relations), DIGESTS):
-            if key in config and config[key] != _digest(path):
-                raise DataError(f"{path} is not the dictionary of the training: its digest differs from {key} in "
-                                "config.json")
+    name, known = "config.json", read_config(folder)
+    if known is None:
+        name, known = DIGESTS_OF_PARTS, _read_sealed(Path(folder) / DIGESTS_OF_PARTS) or {}
+    if found is None:
+        if any(key in known for key in DIGESTS):
+            raise DataError(f"{folder} has no dictionaries, but {name} has their digests: without them the rows have "
+                            "no names; copy the folder again")
+        return None
+    for path, key in zip((found.entities, found.relations), DIGESTS):
+        if key in known and known[key] != _file_digest(path):
+            raise DataError(f"{path} is not the dictionary of the training: its digest differs from {key} in {name}")
     return found
+
+
+def num_relations_of_parts(folder: Path) -> Optional[int]:
+    """The number of relations that gwke_partition recorded with the parts; None if an older version wrote them."""
+    number = (_read_sealed(folder / DIGESTS_OF_PARTS) or {}).get("num_relations")
+    return number if isinstance(number, int) else None
+
+
+def keep_with_parts(dataset: Dataset, folder: Path) -> None:
+    """Writes a dataset's dictionaries into a folder of parts, and their digests and the number of relations."""
+    keep(dataset, folder)
+    write_sealed(folder / DIGESTS_OF_PARTS, {**digests(folder), "num_relations": dataset.num_relations})
 
 
 def _found(folder: str | Path) -> Optional[Dictionaries]:

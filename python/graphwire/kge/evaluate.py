@@ -42,9 +42,10 @@ def _test_of(args: argparse.Namespace, dataset: Dataset) -> Triples:
 
 
 def _opened(args: argparse.Namespace, warns: bool = True) -> tuple[Dataset, Saved]:
-    """Opens the dataset and the model. warns: a line warns of a model without dictionaries."""
+    """Opens the dataset and the model. warns: compares the model's digests, and warns of a model without digests or
+    dictionaries."""
     saved = Saved(args.model_path, args.model_name, args.dataset, hidden_dim=args.hidden_dim, gamma=args.gamma,
-                  double_ent=args.double_ent, double_rel=args.double_rel)
+                  double_ent=args.double_ent, double_rel=args.double_rel, checks=warns)
     numbers = dictionaries.of_model(saved.folder, args.data_path, args.format, warns)
     dataset = load(args.data_path, args.dataset, args.format, delimiter=args.delimiter, files=args.data_files,
                    has_edge_importance=args.has_edge_importance, numbers=numbers)

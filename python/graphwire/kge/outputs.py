@@ -3,13 +3,16 @@
 TransR also has DATASET_MODELprojection.npy. Rows are in the order of the dictionaries. Rows are written block by block,
 so no process ever has all of them in memory. curve.csv is the learning curve; curve.png draws it if matplotlib is
 installed.
+
+    rows are written -> config.json gets their digests -> Saved compares them before the first score
+
+config.json has a digest of itself, and "arrays": the dtype, shape and digest of each .npy, as a graph's JSON has them.
+A folder without digests, which DGL-KE or an older Graphwire wrote, opens with one line that says so.
 """
 
 from __future__ import annotations
 
 import csv
-import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Callable, Optional
@@ -18,8 +21,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphwire.kge.data import DataError, is_there, whole, written
-from graphwire.kge.dictionaries import digests, read_config
+from graphwire import _digest
+from graphwire._reading import reading
+from graphwire.kge.data import DataError, is_there, warn, whole, written
+from graphwire.kge.dictionaries import ARRAYS, digests, read_config, write_sealed
 from graphwire.kge.models import Model, Relations, make
 from graphwire.kge.store import Store
 
@@ -50,47 +55,72 @@ def write_rows(path: Path, count: int, width: int, read: Callable[[np.ndarray], 
         for first in range(0, count, size):
             rows = read(np.arange(first, min(first + size, count)))
             file.write(np.ascontiguousarray(rows, dtype="<f4").tobytes())
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Writes a JSON file, which appears when it is complete."""
-    with written(path) as file:
-        file.write(json.dumps(values, indent=4) + "\n")
 
 
 def config_of(args: Any, folder: Path, entity_file: str, relation_file: str, num_clients: int) -> dict[str, Any]:
     """Returns the contents of config.json: DGL-KE's fields, every flag by name, the number of clients on all hosts, and
-    the digests of the dictionaries in the folder."""
+    the digests of the dictionaries in the folder. A resumed training keeps the digests of the folder's arrays, until it
+    writes others."""
     flags = {name: value for name, value in vars(args).items() if isinstance(
         value, (str, int, float, bool, list, type(None)))}
-    return {**flags, "model": args.model_name, "emb_size": args.hidden_dim, "max_train_step": args.max_step,
+    arrays = {ARRAYS: (read_config(folder) or {}).get(ARRAYS, {})}
+    return {**flags, **arrays, "model": args.model_name, "emb_size": args.hidden_dim, "max_train_step": args.max_step,
             "emap_file": entity_file, "rmap_file": relation_file, **digests(folder), "num_clients": num_clients}
 
 
+def _entry(rows: np.ndarray) -> dict[str, Any]:
+    return {"dtype": rows.dtype.name, "shape": list(rows.shape), "digest": _digest.of_array(rows)}
+
+
 def save(folder: Path, dataset: str, store: Store) -> None:
-    """Writes the rows of a store. The training must have ended."""
+    """Writes the rows of a store, and their digests into config.json. The training must have ended. After a kill
+    between two files, Saved refuses the folder, because the files are of two trainings."""
     model = store.model
     order = np.empty(store.num_entities, np.int64)
     order[store.numbers()] = np.arange(store.num_entities)
     write_rows(folder / f"{dataset}_{model.name}_entity.npy", store.num_entities, model.entity_width,
                lambda numbers: np.asarray(store.entity[order[numbers]]))
-    relation, name = (store.relation, "_relation") if model.has_vectors else (store.matrix, "_relation")
-    write_rows(folder / f"{dataset}_{model.name}{name}.npy", store.num_relations, relation.shape[1],
+    relation = store.relation if model.has_vectors else store.matrix
+    write_rows(folder / f"{dataset}_{model.name}_relation.npy", store.num_relations, relation.shape[1],
                lambda numbers: np.asarray(relation[numbers]))
+    names = [f"{dataset}_{model.name}_entity.npy", f"{dataset}_{model.name}_relation.npy"]
     if model.has_vectors and model.has_matrices:
-        write_rows(folder / f"{dataset}_{model.name}projection.npy", store.num_relations, model.matrix_width,
+        names.append(f"{dataset}_{model.name}projection.npy")
+        write_rows(folder / names[-1], store.num_relations, model.matrix_width,
                    lambda numbers: np.asarray(store.matrix[numbers]))
+    config = read_config(folder) or {}
+    write_sealed(folder / "config.json", {**config, ARRAYS: {name: _entry(mapped(folder / name)) for name in names}})
 
 
 def mapped(path: Path) -> np.ndarray:
     """Maps the array of a .npy into memory. Raises DataError."""
     is_there(path)
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
+    with reading(path, DataError):
+        return np.lib.format.open_memmap(path, mode="r")
+
+
+def rows_of(path: Path, *, checks: bool = True, listed: bool = True) -> np.ndarray:
+    """Maps rows of floats, after a comparison with config.json in their folder. Raises DataError.
+
+    checks: False: without the comparison, because another process has made it.
+    listed: a config.json with digests must have that of these rows; False: the rows may be the user's own.
+    """
+    rows = mapped(path)
+    if rows.ndim != 2 or rows.dtype.kind != "f" or 0 in rows.shape:
+        raise DataError(f"{path}: expected rows of floats, not {rows.dtype} {rows.shape}")
+    config = read_config(path.parent) if checks else None
+    if config is None or ARRAYS not in config:
+        return rows
+    entry = config[ARRAYS].get(path.name) if isinstance(config[ARRAYS], dict) else None
+    if entry is None and not listed:
+        return rows
+    if entry is None:
+        raise DataError(f"{path}: config.json has no digest of it: the training did not end, or the file is of another "
+                        "one; resume the training")
+    if entry != _entry(rows):
+        raise DataError(f"{path} is not the file that the training wrote: its dtype, shape or digest differs from "
+                        "config.json's: copy the folder again, or resume the training")
+    return rows
 
 
 def _read(rows: np.ndarray, ids: np.ndarray) -> Tensor:
@@ -98,11 +128,16 @@ def _read(rows: np.ndarray, ids: np.ndarray) -> Tensor:
 
 
 class Saved:
-    """A model on disk, written by Graphwire or DGL-KE. Its rows are mapped, not read. Raises DataError."""
+    """A model on disk, written by Graphwire or DGL-KE. Its rows are mapped; they are read once, to compare their
+    digests. checks: False: another process has compared them. Raises DataError."""
 
-    def __init__(self, folder: str | Path, name: Optional[str] = None, dataset: Optional[str] = None,
-                 **options: Any):
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path, name: Optional[str] = None, dataset: Optional[str] = None, *,
+                 checks: bool = True, **options: Any):
+        self.folder, self._checks = Path(folder), checks
+        with reading(self.folder, DataError, what="no model"):
+            self._open(name, dataset, options)
+
+    def _open(self, name: Optional[str], dataset: Optional[str], options: Mapping[str, Any]) -> None:
         config = read_config(self.folder)
         if config is None and name is None:
             raise DataError(f"{self.folder}/config.json does not exist: --model_path must name a folder that train "
@@ -110,6 +145,9 @@ class Saved:
         self.config: dict[str, Any] = config or {}
         self.name = name or self.config.get("model") or self.config.get("model_name") or ""
         self.dataset = dataset or self.config.get("dataset") or ""
+        if self._checks and ARRAYS not in self.config:
+            warn(f"{self.folder} has no digests of its rows, as DGL-KE and older versions wrote it: damage cannot be "
+                 "noticed")
         self.entity = self._rows(f"{self.dataset}_{self.name}_entity.npy")
         self.relation = self._rows(f"{self.dataset}_{self.name}_relation.npy")
         self.model = self._model(options)
@@ -119,11 +157,7 @@ class Saved:
         self._check()
 
     def _rows(self, name: str) -> np.ndarray:
-        path = self.folder / name
-        rows = mapped(path)
-        if rows.ndim != 2 or rows.dtype.kind != "f" or 0 in rows.shape:
-            raise DataError(f"{path}: expected rows of floats, not {rows.dtype} {rows.shape}")
-        return rows
+        return rows_of(self.folder / name, checks=self._checks)
 
     def _model(self, options: Mapping[str, Any]) -> Model:
         def of(name: str, *others: str) -> Any:
@@ -134,11 +168,8 @@ class Saved:
                     return self.config[key]
             raise DataError(f"{self.folder}/config.json has no {name}")
 
-        try:
-            return make(self.name, int(of("hidden_dim", "emb_size")), float(of("gamma")), bool(of("double_ent")),
-                        bool(of("double_rel")))
-        except ValueError as error:
-            raise DataError(f"{self.folder}: {error}") from error
+        return make(self.name, int(of("hidden_dim", "emb_size")), float(of("gamma")), bool(of("double_ent")),
+                    bool(of("double_rel")))
 
     def entity_rows(self, ids: np.ndarray) -> Tensor:
         return _read(self.entity, ids)

@@ -24,7 +24,7 @@ import numpy as np
 
 from graphwire._scratch import Scratch
 from graphwire.kge.data import DataError, Dataset, Sink
-from graphwire.kge.dictionaries import keep
+from graphwire.kge.dictionaries import keep_with_parts
 from graphwire.kge.store import ENTITY, TRIPLE, TripleFiles, run_program
 
 BLOCK = 1 << 20  # triples at once
@@ -160,7 +160,7 @@ def partition(args: argparse.Namespace, load: Callable[[Sink], Dataset]) -> None
         method = "random" if args.num_parts == 1 else args.method
         run_program("partition", uncut, "--num-parts", str(args.num_parts), "--method", method,
                     *(["--memory", args.memory] if args.memory else []), "--out", Path(scratch) / PARTS)
-        keep(dataset, Path(scratch) / PARTS)
+        keep_with_parts(dataset, Path(scratch) / PARTS)
         _replace(parts, Path(scratch) / PARTS, Path(scratch) / "former")
     triples, cuts = write_files(parts, top, dataset.num_relations)
     print(f"there are {triples} edges in the graph and {cuts} edge cuts for {args.num_parts} partitions.")

@@ -98,7 +98,7 @@ def _dictionary(args: argparse.Namespace, own: Optional[Path], given: Optional[s
         return Path(given)
     if own is not None:
         return own
-    names = [config[key]] if config.get(key) else []
+    names = [config[key]] if isinstance(config.get(key), str) and config[key] else []
     for name in [*names, *kinds]:
         path = Path(args.data_path) / name
         if is_there(path):

@@ -22,7 +22,7 @@ from graphwire.kge.data import DataError, warn
 from graphwire.kge.dictionaries import check_named
 from graphwire.kge.dictionaries import of as dictionaries_of
 from graphwire.kge.models import check_finite
-from graphwire.kge.outputs import mapped
+from graphwire.kge.outputs import rows_of
 
 FORMATS = {"l_r": (True, True), "l_*": (True, False), "*_r": (False, True), "*": (False, False)}
 DISTANCES = ("l2", "l1")
@@ -109,9 +109,7 @@ def emb_sim(args: argparse.Namespace) -> None:
     """Runs the command."""
     if args.format not in FORMATS:
         raise DataError(f"there is no format {args.format}: choose one of {', '.join(FORMATS)}")
-    rows = mapped(Path(args.emb_file))
-    if rows.ndim != 2 or rows.dtype.kind != "f":
-        raise DataError(f"{args.emb_file}: expected rows of floats, not {rows.dtype} {rows.shape}")
+    rows = rows_of(Path(args.emb_file), listed=False)
     names, files = Names(_names_file(args), len(rows)), list(args.data_files or ())
     given = FORMATS[args.format]
     if len(files) != sum(given):

@@ -24,6 +24,9 @@ import torch
 
 from graphwire import _checks
 from graphwire._keywords import keywords
+from graphwire._pickles import load_torch
+from graphwire._reading import reading
+from graphwire.dgl import host
 from graphwire.dgl.distributed.context import context
 from graphwire.dgl.distributed.embedding import DistEmbedding
 from graphwire.dgl.distributed.optim_state import ARRAYS, State
@@ -164,8 +167,9 @@ class DistSparseGradOptimizer:
 
     def _load_file(self, path: str) -> int:
         """Reads a file, and returns the number of trainers that have saved."""
-        found = torch.load(path, weights_only=True)
-        world = int(found["params"].pop("world_size"))
+        with reading(path, host.error_type(), what="no file of save()"):
+            found = load_torch(path)
+            world = int(found["params"].pop("world_size"))
         self.load_local_state_dict(found)
         return world
 

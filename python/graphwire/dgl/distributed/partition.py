@@ -23,6 +23,7 @@ from graphwire import partition as of_arrays
 from graphwire._escape import unescaped, unescaped_type
 from graphwire._keywords import keywords
 from graphwire._native import c_text, check, lib
+from graphwire._reading import reading
 from graphwire.dgl import host
 from graphwire.dgl.distributed.book import GraphPartitionBook, RangePartitionBook, book_of_sizes
 from graphwire.dgl.distributed.user_edges import UserEdges
@@ -140,9 +141,11 @@ def load_partition_book(part_config: str, part_id: int) -> tuple[GraphPartitionB
     does not exist; GraphwireError if Graphwire's JSON has been changed, or is of a newer major version.
     """
     path = Path(os.fspath(part_config))
-    text = json.loads(path.read_text()) if path.is_file() else {}
+    with reading(path, host.error_type(), what="no JSON of parts"):
+        text = dict(json.loads(path.read_text()) if path.is_file() else {})
     if "format" not in text and {"node_map", "edge_map", "num_parts"} <= text.keys():
-        return _book_of_dgl(text, part_id)
+        with reading(path, host.error_type(), TypeError, AssertionError, what="no JSON of DGL's parts"):
+            return _book_of_dgl(text, part_id)
     if not str(text.get("format", "")).startswith("graphwire-"):
         raise host.error_type()(f"{path} is not the JSON of a Graphwire graph, which partition_graph writes")
     if _checks.as_integer(part_id) is None:

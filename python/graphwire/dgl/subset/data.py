@@ -13,6 +13,9 @@ import numpy as np
 import torch
 
 from graphwire._narrow import exactly
+from graphwire._npy import arrays_of_npz
+from graphwire._pickles import load_torch
+from graphwire._reading import reading
 from graphwire.dgl.host import missing
 from graphwire.dgl.subset.convert import graph, heterograph
 from graphwire.dgl.subset.frame import DGLError
@@ -51,20 +54,21 @@ def load_graphs(filename: str, idx_list: Sequence[int] | None = None) -> tuple[l
     with open(filename, "rb") as file:
         if file.read(2) != b"PK":
             raise missing(f"the format of {filename}")
-    loaded = torch.load(filename, weights_only=True)
-    if not isinstance(loaded, dict) or loaded.get("format") != _FORMAT:
-        raise DGLError(f"{filename} was not written by save_graphs")
-    graphs = []
-    for number, one in enumerate(loaded["graphs"]):
-        if idx_list is not None and number not in idx_list:
-            continue
-        made = heterograph({(src, name, dst): (u, v) for src, name, dst, u, v, _ in one["edges"]}, one["nodes"])
-        for ntype, columns in one["node_data"].items():
-            made._src_frames[ntype].update(columns)
-        for src, name, dst, _, _, columns in one["edges"]:
-            made._edge_frames[src, name, dst].update(columns)
-        graphs.append(made)
-    return graphs, loaded["labels"]
+    with reading(filename, DGLError):
+        loaded = load_torch(filename)
+        if not isinstance(loaded, dict) or loaded.get("format") != _FORMAT:
+            raise DGLError(f"{filename} was not written by save_graphs")
+        graphs = []
+        for number, one in enumerate(loaded["graphs"]):
+            if idx_list is not None and number not in idx_list:
+                continue
+            made = heterograph({(src, name, dst): (u, v) for src, name, dst, u, v, _ in one["edges"]}, one["nodes"])
+            for ntype, columns in one["node_data"].items():
+                made._src_frames[ntype].update(columns)
+            for src, name, dst, _, _, columns in one["edges"]:
+                made._edge_frames[src, name, dst].update(columns)
+            graphs.append(made)
+        return graphs, loaded["labels"]
 
 
 def save_tensors(filename: str, tensor_dict: Mapping[str, torch.Tensor]) -> bool:
@@ -137,14 +141,15 @@ class RedditDataset:
         if not found:
             raise FileNotFoundError(f"reddit{word}_graph.npz is not in {folder}: unpack DGL's reddit{word}.zip there, "
                                     "or name another folder, raw_dir=")
-        data = np.load(found[0] / "reddit_data.npz")
-        edges = np.load(found[0] / f"reddit{word}_graph.npz")
-        self._graph = graph((edges["row"], edges["col"]), num_nodes=len(data["label"]))
-        self._graph.ndata["feat"] = torch.from_numpy(np.asarray(data["feature"], np.float32))
-        self._graph.ndata["label"] = torch.from_numpy(exactly(
-            data["label"], np.int64, lambda row, value: ValueError(f"{found[0]}: row {row} of label is {value}")))
-        for number, name in enumerate(("train", "val", "test"), 1):
-            self._graph.ndata[f"{name}_mask"] = torch.from_numpy(data["node_types"] == number)
+        data = arrays_of_npz(found[0] / "reddit_data.npz", DGLError)
+        edges = arrays_of_npz(found[0] / f"reddit{word}_graph.npz", DGLError)
+        with reading(found[0], DGLError, what="its files do not fit each other"):
+            self._graph = graph((edges["row"], edges["col"]), num_nodes=len(data["label"]))
+            self._graph.ndata["feat"] = torch.from_numpy(np.asarray(data["feature"], np.float32))
+            self._graph.ndata["label"] = torch.from_numpy(exactly(
+                data["label"], np.int64, lambda row, value: ValueError(f"row {row} of label is {value}")))
+            for number, name in enumerate(("train", "val", "test"), 1):
+                self._graph.ndata[f"{name}_mask"] = torch.from_numpy(data["node_types"] == number)
 
     def __getitem__(self, item: int) -> DGLGraph:
         if item != 0:
