@@ -269,13 +269,13 @@ static void ids_show(const struct ids_call *call, uint64_t i, char *text, size_t
 	}
 	uint64_t bytes = ids->offsets[i + 1] - ids->offsets[i];
 	size_t shown = bytes < SHOWN_MAX ? (size_t)bytes : SHOWN_MAX;
+	while (shown > 0 && shown < bytes && ((unsigned char)ids->bytes[ids->offsets[i] + shown] & 0xc0) == 0x80)
+		shown--; /* do not cut a character of UTF-8 */
 	char copy[SHOWN_MAX + 1];
 	for (size_t k = 0; k < shown; k++) {
 		unsigned char c = (unsigned char)ids->bytes[ids->offsets[i] + k];
 		copy[k] = c < 32 || c == 127 ? '?' : (char)c; /* an error is one line */
 	}
-	while (shown > 0 && bytes > SHOWN_MAX && ((unsigned char)copy[shown - 1] & 0xc0) == 0x80)
-		shown--; /* do not cut a character of UTF-8 */
 	copy[shown] = '\0';
 	snprintf(text, room, "\"%s%s\"", copy, bytes > SHOWN_MAX ? "..." : "");
 }

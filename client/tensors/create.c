@@ -77,7 +77,13 @@ static gw_status plan_source(const struct gw_client *client, const struct gw_ten
 	}
 	const char *folder =
 		from->of_edges ? client->meta->etypes[from->type].folder : client->meta->ntypes[from->type].name;
-	snprintf(plan->source, sizeof(plan->source), "%s/%s/%s", from->of_edges ? "edge" : "node", folder, from->name);
+	int length = snprintf(plan->source, sizeof(plan->source), "%s/%s/%s", from->of_edges ? "edge" : "node", folder,
+			      from->name);
+	if (length > GW_TENSOR_SOURCE_MAX)
+		return gw_fail(GW_LIMIT,
+			       "tensor \"%s\": the names of the edge type and of \"%s\" have %d bytes: rows of names "
+			       "with at most %d can be copied",
+			       plan->name, from->name, length, GW_TENSOR_SOURCE_MAX);
 	return GW_OK;
 }
 

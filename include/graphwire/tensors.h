@@ -70,7 +70,8 @@ struct gw_tensor_spec {
  * pointer. Errors:
  *   GW_EXISTS     another tensor has this name; the error names the difference
  *   GW_NO_SPACE   a server's memory for tensors (serve --tensor-memory) does not suffice
- *   GW_LIMIT      a row of more than GW_TENSOR_ROW_BYTES_MAX
+ *   GW_LIMIT      a row of more than GW_TENSOR_ROW_BYTES_MAX; a copy of a feature whose name and types have together
+ *                 more than 245 bytes
  *   GW_INVALID    names the fault in the spec
  *   GW_NOT_FOUND  a server that had rows of the tensor has ended */
 GW_API gw_status gw_tensor_create(struct gw_client *client, const struct gw_tensor_spec *spec,

@@ -184,6 +184,42 @@ static void parts_without_rows(void **state)
 	}
 }
 
+/* A checkpoint of rows that were not trained yet: a restore also resets the state that one part alone has got since. */
+static void state_of_one_part_is_reset(void **state)
+{
+	(void)state;
+	for (int standalone = 0; standalone < 2; standalone++) {
+		struct gw_client *client =
+			standalone ? save_bed_open_folder(save_bed.fixture.folder) : save_bed_open_servers();
+		const struct gw_tensor *tensor;
+		const char *name = "later";
+		const struct gw_checkpoint_options options = {.names = &name, .name_count = 1};
+		struct gw_tensor_spec spec = {.name = name,
+					      .dtype = GW_FLOAT32,
+					      .placement = GW_PLACE_EVEN,
+					      .ndim = 2,
+					      .shape = {SAVE_BED_PARTS, 2}};
+		const float gradient[2] = {1, -3};
+		float first[2], again[2];
+		must(gw_tensor_create(client, &spec, &tensor));
+		must(gw_checkpoint(client, save_bed_path("untrained"), &options));
+		for (int64_t id = SAVE_BED_PARTS - 1; id >= 0;
+		     id--) { /* its part alone has state; part 0 is the last */
+			must(gw_push(client, tensor, &id, 1, gradient, &save_bed_optimizers[0]));
+			must(gw_gather(client, tensor, &id, 1, first));
+			must(gw_restore(client, save_bed_path("untrained"), NULL, 0));
+			must(gw_push(client, tensor, &id, 1, gradient, &save_bed_optimizers[0]));
+			must(gw_gather(client, tensor, &id, 1, again));
+			assert_memory_equal(again, first, sizeof(first));
+			must(gw_tensor_delete(client, name, GW_OF_JOB));
+			must(gw_tensor_create(client, &spec, &tensor));
+		}
+		must(gw_tensor_delete(client, name, GW_OF_JOB));
+		gw_client_close(client);
+		must(gw_remove_tree(save_bed_path("untrained")));
+	}
+}
+
 /* Copies of a feature, and of a tensor whose name sorts later. */
 enum { COPY, FEATURE, SOURCE, COPIES };
 static const char *const copy_names[COPIES] = {"a/copy", "m/feature", "z/source"};
@@ -400,6 +436,7 @@ int main(void)
 		cmocka_unit_test(before_any_training),
 		cmocka_unit_test(files_hold_the_rows),
 		cmocka_unit_test(parts_without_rows),
+		cmocka_unit_test(state_of_one_part_is_reset),
 		cmocka_unit_test(copies_need_no_source),
 		cmocka_unit_test(into_other_parts),
 		cmocka_unit_test(commands),

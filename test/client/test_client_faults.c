@@ -395,6 +395,7 @@ static void invalid_arguments_are_refused_before_use(void **state)
 	struct gw_loader *loader;
 	struct gw_minibatch *batch;
 	int64_t seed = 0;
+	uint64_t count;
 	uint8_t row[64];
 	struct gw_loader_options wrong = {.spec = plan.spec};
 	wrong.spec.hops = 1u << 30;
@@ -422,6 +423,7 @@ static void invalid_arguments_are_refused_before_use(void **state)
 	expect(gw_gather(other, plan.fetches[0].tensor, &seed, 1, row), GW_INVALID, "tensor");
 	expect(gw_gather(client, NULL, &seed, 1, row), GW_INVALID, "tensor");
 	expect(gw_sample(other, &plan.spec, 1, 1, &seed, 1, &batch), GW_INVALID, "fetch 0");
+	expect(gw_tensor_count_nonzero(other, plan.fetches[0].tensor, &count), GW_INVALID, "does not belong");
 	gw_client_close(other);
 	/* A buffer that is not freed ends with its client. */
 	assert_non_null(gw_buffer_alloc(client, 4096));

@@ -360,9 +360,41 @@ static void shortage(void **state)
 	assert_true(in_short_memory(85, 20, 1, find_some) > 50);
 }
 
+/* An error shows at most 64 bytes of an id, in whole characters. */
+static void ids_are_cut_between_characters(void **state)
+{
+	(void)state;
+	static const char *const letters[] = {"x", "\u00e9", "\u20ac", "\U0001f600"};
+	struct setup setup;
+	setup_begin(&setup, 84, 1, NULL);
+	const struct gw_client_options options = {.part_config = setup.fixture.folder, .threads = 1};
+	struct gw_client *client = open_client(&options);
+	for (size_t l = 0; l < sizeof(letters) / sizeof(letters[0]); l++) {
+		for (uint64_t before = 0; before < 4; before++) {
+			for (uint64_t count = 12; count < 70; count++) {
+				uint64_t step = strlen(letters[l]), bytes = before + count * step,
+					 offsets[] = {0, bytes};
+				uint64_t shown = bytes <= 64 ? bytes : 64 - (64 - before) % step;
+				char text[300] = "aaa", expected[100];
+				int64_t node;
+				for (uint64_t i = 0; i < count; i++)
+					memcpy(text + before + i * step, letters[l], step);
+				const struct gw_orig_ids ids = {.count = 1, .offsets = offsets, .bytes = text};
+				snprintf(expected, sizeof(expected), "\"%.*s%s\" (position 0)", (int)shown, text,
+					 bytes > 64 ? "..." : "");
+				expect(gw_node_ids(client, type_of(client, "paper"), &ids, &node, NULL), GW_NOT_FOUND,
+				       expected);
+			}
+		}
+	}
+	gw_client_close(client);
+	setup_end(&setup);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ids_are_cut_between_characters),
 		cmocka_unit_test(every_way),
 		cmocka_unit_test(mapped),
 		cmocka_unit_test(faults),

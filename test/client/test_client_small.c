@@ -302,6 +302,64 @@ static void what_is_no_name_is_named(struct three *three)
 	}
 }
 
+/* Batches with one seed, and most with one edge: each fetch has the row of its id. */
+static void one_row_is_fetched(struct three *three)
+{
+	static const int32_t fanouts[GW_FIXTURE_ETYPES] = {[FIXTURE_CITES] = 1};
+	for (int w = 0; w < WAYS; w++) {
+		struct gw_client *client = three->clients[w];
+		struct gw_fetch fetches[3] = {{.at = GW_AT_SEEDS}, {.at = GW_AT_EDGES}, {.at = GW_AT_INPUTS}};
+		uint64_t of_one = 0;
+		assert_int_equal(gw_node_tensor(client, 0, "label", &fetches[0].tensor), GW_OK);
+		assert_int_equal(gw_edge_tensor(client, FIXTURE_CITES, "weight", &fetches[1].tensor), GW_OK);
+		assert_int_equal(gw_node_tensor(client, 0, "feat", &fetches[2].tensor), GW_OK);
+		const struct gw_sample_spec spec = {
+			.hops = 1, .fanouts = fanouts, .fetches = fetches, .fetch_count = 3};
+		for (int64_t seed = 0; seed < 300; seed += 30) {
+			struct gw_minibatch *batch;
+			assert_int_equal(gw_sample(client, &spec, 1, 1, &seed, 1, &batch), GW_OK);
+			const struct gw_block *block = batch->blocks[0];
+			const int64_t *edges = block->edges_count ? block->edges[0].edge_ids : NULL;
+			const int64_t *const ids[] = {&seed, edges, batch->nodes[0]};
+			const uint64_t counts[] = {1, batch->edge_count, batch->node_counts[0]};
+			for (int f = 0; f < 3; f++) {
+				uint64_t bytes = counts[f] * fetches[f].tensor->row_bytes;
+				uint8_t *rows = malloc(bytes + 1);
+				assert_int_equal(batch->row_counts[f], counts[f]);
+				assert_int_equal(gw_gather(client, fetches[f].tensor, ids[f], counts[f], rows), GW_OK);
+				assert_memory_equal(batch->rows[f], rows, bytes);
+				free(rows);
+			}
+			of_one += batch->edge_count == 1;
+			gw_minibatch_release(batch);
+		}
+		assert_true(of_one > 0);
+	}
+}
+
+/* From the first id to the last, part after part. */
+static void ranges_of_parts_cover_each_type(struct three *three)
+{
+	for (int w = 0; w < WAYS; w++) {
+		struct gw_client *client = three->clients[w];
+		const struct gw_graph_info *info = gw_client_graph(client);
+		for (uint32_t t = 0; t < info->num_ntypes + info->num_etypes; t++) {
+			uint32_t type = t < info->num_ntypes ? t : t - info->num_ntypes;
+			uint64_t count = t < info->num_ntypes ? info->ntypes[type].count : info->etypes[type].count;
+			int64_t begin, end, at = 0;
+			for (uint32_t p = 0; p < 3; p++, at = end) {
+				gw_status status = t < info->num_ntypes
+							   ? gw_part_range(client, type, p, &begin, &end)
+							   : gw_part_edge_range(client, type, p, &begin, &end);
+				assert_int_equal(status, GW_OK);
+				assert_int_equal(begin, at);
+				assert_true(end >= begin);
+			}
+			assert_int_equal(at, count);
+		}
+	}
+}
+
 static void ends_of_what_a_batch_may_be(void **state)
 {
 	(void)state;
@@ -319,6 +377,8 @@ static void ends_of_what_a_batch_may_be(void **state)
 	what_is_no_seed_is_named(&three, fanouts);
 	no_seeds_are_no_steps(&three, fanouts);
 	what_is_no_name_is_named(&three);
+	ranges_of_parts_cover_each_type(&three);
+	one_row_is_fetched(&three);
 	three_end(&three);
 	gw_fixture_end(&fixture);
 }
