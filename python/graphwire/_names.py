@@ -60,7 +60,14 @@ def _numbered(names: Sequence[_Name]) -> Optional[tuple[int, int]]:
 
 def ends(names: Sequence[Any], src_type: str = "", dst_type: str = "") -> Optional[tuple[int, int]]:
     """The places of sources and destinations among the names of columns; None if no names are known. Names of the two
-    node types go before the known names. Raises ValueError if the names point out several columns."""
+    node types go before the known names, and node1 and node2 come last. Raises ValueError if the names point out
+    several columns."""
+    found = known_ends(names, src_type, dst_type)
+    return _numbered([_Name(name) for name in names]) if found is None else found
+
+
+def known_ends(names: Sequence[Any], src_type: str = "", dst_type: str = "") -> Optional[tuple[int, int]]:
+    """As ends(), without node1 and node2, which may be names of nodes as well."""
     known = [_Name(name) for name in names]
     typed = _Name(src_type).whole != _Name(dst_type).whole
     found = [_pair(known, lambda name: name.is_type(src_type), lambda name: name.is_type(dst_type))] if typed else []
@@ -78,4 +85,4 @@ def ends(names: Sequence[Any], src_type: str = "", dst_type: str = "") -> Option
     destinations = [place for place, name in enumerate(known) if any(map(name.means, _DESTINATIONS))]
     if len(sources) == 1 and len(destinations) == 1:
         return sources[0], destinations[0]
-    return _numbered(known)
+    return None

@@ -199,3 +199,16 @@ with written(Path(sys.argv[1])) as file:
         while len(list(tmp_path.iterdir())) > 1:  # its guard removes the rest
             time.sleep(0.001)
     assert path.read_text() == "before\n"
+
+
+@pytest.mark.parametrize("order", ["hrt", "htr"])
+def test_entities_with_numbers_are_no_header(tmp_path, order):
+    """e1 and e2 in the first line are entities, in a file of any length; head and tail are names of columns."""
+    def read(*triples):
+        lines = ["\t".join({"h": head, "r": "x", "t": tail}[letter] for letter in order) for head, tail in triples]
+        write(tmp_path, train="\n".join(lines) + "\n")
+        return load(tmp_path, "own", f"raw_udd_{order}", files=["train.txt"])
+    for triples in ([("e1", "e2")], [("node1", "node2"), ("node2", "node3")]):
+        assert len(read(*triples).train) == len(triples)
+    with pytest.raises(DataError, match="names of columns"):
+        read(("head", "tail"), ("a", "b"))

@@ -286,7 +286,7 @@ class _Reader:
         """Raises DataError if a line has known names of ends, such as head and tail, in the columns of heads and tails:
         with names, it would be a triple."""
         ends = self.columns[0], self.columns[2]
-        if self.grow and _names.ends([words[min(ends)], words[max(ends)]]) is not None:
+        if self.grow and _names.known_ends([words[min(ends)], words[max(ends)]]) is not None:
             raise DataError(f"{words[ends[0]]!r} and {words[ends[1]]!r} are names of columns: delete the header")
 
     def _triples(self, columns: list[list[int]], importance: list[np.float32]) -> Triples:
