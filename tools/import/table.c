@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/memory/alloc.h"
 #include "core/system/parallel.h"
@@ -20,17 +19,11 @@
 #define BLOCK_BYTES    240u /* bytes counted at a time, in byte counters that overflow at 256 */
 #define HEADER_ROWS    20u  /* rows examined below a possible header */
 
-#define MARK       "\xef\xbb\xbf" /* the byte order mark */
-#define MARK_BYTES 3u
-
 uint64_t gw_table_text_start(const struct gw_text *text)
 {
-	return text->bytes >= MARK_BYTES && memcmp(text->data, MARK, MARK_BYTES) == 0 ? MARK_BYTES : 0;
-}
-
-bool gw_text_span_is_marked(struct gw_text_span span)
-{
-	return span.bytes >= MARK_BYTES && memcmp(span.at, MARK, MARK_BYTES) == 0;
+	return text->bytes >= GW_TEXT_MARK_BYTES && memcmp(text->data, GW_TEXT_MARK, GW_TEXT_MARK_BYTES) == 0
+		       ? GW_TEXT_MARK_BYTES
+		       : 0;
 }
 
 /* Finds the n-th line that is a row; *end is its end, *next the offset after its newline. */
@@ -68,31 +61,6 @@ uint32_t gw_table_peek(const struct gw_text *text, const struct gw_table_format 
 	return count;
 }
 
-static bool span_is_number(struct gw_text_span span)
-{
-	double value;
-	return span.bytes && gw_scan_real(span.at, span.at + span.bytes, &value) == span.at + span.bytes;
-}
-
-bool gw_text_span_is_id(struct gw_text_span span, uint64_t *value)
-{
-	return span.bytes && gw_scan_id(span.at, span.at + span.bytes, value) == span.at + span.bytes;
-}
-
-bool gw_text_span_is_missing(struct gw_text_span span, bool any_case)
-{
-	static const char *const words[] = {"\\N",  "NULL", "null", "Null", "NA",   "N/A",  "n/a", "#N/A",
-					    "<NA>", "NaN",  "nan",  "-NaN", "-nan", "None", "NaT"};
-	if (span.bytes < 2 || span.bytes > 4)
-		return false;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (strlen(words[i]) == span.bytes && (any_case ? strncasecmp(words[i], span.at, span.bytes)
-								: memcmp(words[i], span.at, span.bytes)) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* The columns with a number in this row: bit i for numbers[i], the first 64 of them. */
 static uint64_t number_bits(const struct gw_text *text, const struct gw_table_format *format, uint32_t row,
 			    const uint32_t *numbers, uint32_t count, bool *there)
@@ -101,7 +69,7 @@ static uint64_t number_bits(const struct gw_text *text, const struct gw_table_fo
 	uint32_t have = gw_table_peek(text, format, row, fields, 64);
 	uint64_t bits = 0;
 	for (uint32_t i = 0; i < count && i < 64; i++) {
-		if (numbers[i] < have && numbers[i] < 64 && span_is_number(fields[numbers[i]]))
+		if (numbers[i] < have && numbers[i] < 64 && gw_text_span_is_number(fields[numbers[i]]))
 			bits |= 1ull << i;
 	}
 	*there = have > 0;
@@ -277,8 +245,9 @@ bool gw_table_repeats(const struct gw_text *text, const struct gw_table_format *
 	size_t bytes = (size_t)(end - first);
 	for (; at < stop && (hit = memmem(at, (size_t)(stop - at), first, bytes)); at = hit + 1) {
 		const char *after = hit + bytes, *start = hit;
-		if (hit - text->data > MARK_BYTES && memcmp(hit - MARK_BYTES, MARK, MARK_BYTES) == 0)
-			start -= MARK_BYTES;
+		if (hit - text->data > GW_TEXT_MARK_BYTES &&
+		    memcmp(hit - GW_TEXT_MARK_BYTES, GW_TEXT_MARK, GW_TEXT_MARK_BYTES) == 0)
+			start -= GW_TEXT_MARK_BYTES;
 		if ((start[-1] != '\n' && start[-1] != '\r') || (after < stop && *after != '\n' && *after != '\r'))
 			continue;
 		*line = line_at(text, start);

@@ -9,6 +9,7 @@
 #ifndef GW_TOOLS_IMPORT_TABLE_H
 #define GW_TOOLS_IMPORT_TABLE_H
 
+#include "tools/import/span.h"
 #include "tools/import/text.h"
 
 #define GW_TABLE_COLUMNS_MAX  4096u
@@ -27,24 +28,6 @@ struct gw_table_format {
 	char comments[GW_TABLE_COMMENTS_MAX + 1]; /* characters that start a comment line */
 	enum gw_table_header { GW_HEADER_AUTO, GW_HEADER_NONE, GW_HEADER_YES } header;
 };
-
-struct gw_text_span {
-	const char *at;
-	uint64_t bytes;
-	bool escaped; /* has "" for each quote */
-	bool quoted;  /* was in quotes */
-};
-
-/* A reference to a text field: its offset, its length, whether quotes are doubled. */
-static inline uint64_t gw_text_ref(uint64_t offset, uint64_t bytes, bool escaped)
-{
-	return offset << 17 | (uint64_t)escaped << 16 | bytes;
-}
-
-static inline struct gw_text_span gw_text_span(const char *data, uint64_t ref)
-{
-	return (struct gw_text_span){.at = data + (ref >> 17), .bytes = ref & 0xffff, .escaped = ref >> 16 & 1};
-}
 
 enum gw_column_kind {
 	GW_COLUMN_ID,    /* uint64_t below 2^63 - 1 */
@@ -87,13 +70,6 @@ struct gw_table {
 /* What quotes mean in fields between these delimiters: strict for ',' and ';', loose for tab and '|', none for white
  * space. */
 enum gw_table_quotes gw_table_quotes_of(char delimiter);
-
-/* Whether the text, which had no quotes, stands for a missing value: NULL, NA, nan, None, \N and others, as pandas,
- * R, SQL, Hive and Spark write them. any_case: "Null" and "NAN" too. */
-bool gw_text_span_is_missing(struct gw_text_span span, bool any_case);
-
-/* Whether the text begins with a byte order mark, as the second of two files that were joined. */
-bool gw_text_span_is_marked(struct gw_text_span span);
 
 /* Decides what the format leaves open, from the first lines. The delimiter is tab, comma, semicolon, '|' in a line
  * without white space, or else white space; of two that occur, the one whose first two fields do not hold the other.
@@ -153,8 +129,5 @@ gw_status gw_table_read(const struct gw_table *table, const struct gw_table_colu
 
 /* The line (from 1) of a row, for error texts. */
 uint64_t gw_table_line(const struct gw_table *table, uint64_t row);
-
-/* Whether the span is a whole number that fits an id. */
-bool gw_text_span_is_id(struct gw_text_span span, uint64_t *value);
 
 #endif
