@@ -1,14 +1,13 @@
-/* The two-sided calls: catalog, stats, sample (answer_sample.c), edges (answer_edges.c) and
+/* The two-sided calls: catalog, stats (figures.c), sample (answer_sample.c), edges (answer_edges.c) and
  * original ids (answer_ids.c). Each call runs in the
  * thread whose poll group received it, so it must neither wait nor keep the thread's other clients waiting. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/memory/alloc.h"
-#include "core/system/clock.h"
 #include "protocol/ops.h"
+#include "server/figures.h"
 #include "server/server.h"
 
 #define STATS_TENSORS_MAX 4096
@@ -48,34 +47,6 @@ char *gw_server_transports(const struct gw_server *server, char text[GW_SERVER_T
 	return text;
 }
 
-static json_t *stats_json(const struct gw_server *server)
-{
-	struct gw_service_counters counters;
-	gw_service_counters(server->service, &counters);
-	static const char *const levels[] = {"4 KiB", "2 MiB, collapsed", "2 MiB, hugetlb"};
-	const struct gw_arena *arena = gw_part_arena(server->part);
-	const struct gw_load_stats *load = gw_part_load_stats(server->part);
-	char address[GW_ADDRESS_MAX], transports[GW_SERVER_TRANSPORTS_MAX], id[17];
-	snprintf(id, sizeof(id), "%016llx", (unsigned long long)server->meta->graph_id);
-	return json_pack(
-		"{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:I, s:f, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:I, s:I, "
-		"s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-		"version", GRAPHWIRE_VERSION, "graph", server->meta->graph_name, "graph_id", id, "part",
-		(json_int_t)server->options.part, "parts", (json_int_t)server->meta->num_parts, "address",
-		gw_server_address(server, address), "transports", gw_server_transports(server, transports), "name",
-		server->options.name ? server->options.name : "", "pid", (json_int_t)getpid(), "uptime_s",
-		(double)(gw_monotonic_ns() - server->started_ns) / 1e9, "threads", (json_int_t)server->options.threads,
-		"bytes", (json_int_t)gw_arena_bytes(arena), "pages", levels[gw_arena_page_level(arena)], "load_driver",
-		load->driver ? load->driver : "", "load_s", (double)load->ns / 1e9, "connections",
-		(json_int_t)counters.connections_open, "connections_total", (json_int_t)counters.connections_total,
-		"refused", (json_int_t)counters.refused, "reads", (json_int_t)counters.reads, "read_ranges",
-		(json_int_t)counters.read_ranges, "read_bytes", (json_int_t)counters.read_bytes, "requests",
-		(json_int_t)counters.requests, "errors", (json_int_t)counters.errors, "connections_max",
-		(json_int_t)server->options.connections, "unproven", (json_int_t)counters.unproven, "dropped",
-		(json_int_t)counters.dropped, "deferred", (json_int_t)counters.deferred, "reply_bytes",
-		(json_int_t)counters.reply_bytes);
-}
-
 /* --- Statistics of the tensors. --- */
 
 static void stats_add_tensor(void *context, const struct gw_shard *shard, uint64_t bytes, bool ready)
@@ -107,8 +78,6 @@ static void stats_add_tensors(const struct gw_server *server, json_t *root)
 		return;
 	}
 	gw_tensor_table_each(server->tensors, stats_add_tensor, tensors);
-	json_object_set_new(root, "tensor_bytes", json_integer((json_int_t)gw_tensor_table_bytes(server->tensors)));
-	json_object_set_new(root, "tensor_bytes_max", json_integer((json_int_t)server->options.tensor_memory));
 	json_object_set_new(root, "tensors", tensors);
 }
 
@@ -116,7 +85,9 @@ static gw_status answer_stats(void *context, const struct gw_call *call, struct 
 {
 	(void)call;
 	(void)thread;
-	json_t *root = stats_json(context);
+	struct gw_server_figures values;
+	gw_server_figures_read(context, &values);
+	json_t *root = gw_figures_json(&values);
 	stats_add_tensors(context, root);
 	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
 	json_decref(root);

@@ -8,7 +8,6 @@
  */
 #include "tools/tools.h"
 
-#include <ctype.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "core/memory/alloc.h"
 #include "core/system/clock.h"
 #include "protocol/ops.h"
+#include "server/figures.h"
 #include "transport/transport.h"
 
 #define SERVERS_MAX      4096
@@ -182,31 +182,33 @@ static double stat_number_of(const json_t *stats, const char *name)
 	return json_number_value(json_object_get(stats, name));
 }
 
-/* A string from a server, cut, without control characters. */
 static const char *text_of(const json_t *stats, const char *name, char out[SHOWN_FIELDS_MAX])
 {
-	const char *text = json_string_value(json_object_get(stats, name));
-	size_t n = 0;
-	for (; text && text[n] && n < SHOWN_FIELDS_MAX - 1; n++)
-		out[n] = iscntrl((unsigned char)text[n]) ? '?' : text[n];
-	out[n] = '\0';
-	return n ? out : "-";
+	return gw_text_printable(out, SHOWN_FIELDS_MAX, json_string_value(json_object_get(stats, name)));
+}
+
+static void print_cell(const char *text, int width)
+{
+	printf(" %*s", width, text);
 }
 
 static void stat_print_row(const struct question *question)
 {
-	char graph[SHOWN_FIELDS_MAX], name[SHOWN_FIELDS_MAX], over[SHOWN_FIELDS_MAX], part[32],
-		uptime[GW_UNIT_TEXT_MAX];
-	char memory[GW_UNIT_TEXT_MAX], reads[GW_UNIT_TEXT_MAX], sent[GW_UNIT_TEXT_MAX], requests[GW_UNIT_TEXT_MAX];
-	const json_t *s = question->stats;
-	snprintf(part, sizeof(part), "%.0f/%.0f", stat_number_of(s, "part"), stat_number_of(s, "parts"));
-	printf("%-22s %-16s %-8s %-10s %-13s %7.0f %9s %10s %7.0f %9s %10s %9s %7.0f\n", question->text,
-	       text_of(s, "graph", graph), part, text_of(s, "name", name), text_of(s, "transports", over),
-	       stat_number_of(s, "pid"), gw_text_duration(uptime, stat_number_of(s, "uptime_s")),
-	       gw_text_bytes(memory, stat_number_of(s, "bytes")), stat_number_of(s, "connections"),
-	       gw_text_count(reads, stat_number_of(s, "read_ranges")),
-	       gw_text_bytes(sent, stat_number_of(s, "read_bytes")),
-	       gw_text_count(requests, stat_number_of(s, "requests")), stat_number_of(s, "errors"));
+	char text[GW_FIGURE_TEXT_MAX];
+	printf("%-22s", question->text);
+	for (const struct gw_figure *figure = gw_figures; figure->name; figure++)
+		if (figure->where & GW_FIGURE_IN_STAT)
+			print_cell(gw_figure_text(figure, question->stats, text), figure->width);
+	putchar('\n');
+}
+
+static void print_heading(void)
+{
+	printf("%-22s", "server");
+	for (const struct gw_figure *figure = gw_figures; figure->name; figure++)
+		if (figure->where & GW_FIGURE_IN_STAT)
+			print_cell(figure->column, figure->width);
+	putchar('\n');
 }
 
 static void print_table(const struct stat_command *c)
@@ -216,9 +218,7 @@ static void print_table(const struct stat_command *c)
 		if (!c->questions[i].stats)
 			continue;
 		if (!header)
-			printf("%-22s %-16s %-8s %-10s %-13s %7s %9s %10s %7s %9s %10s %9s %7s\n", "server", "graph",
-			       "part", "name", "over", "pid", "up", "memory", "clients", "ranges", "sent", "requests",
-			       "errors");
+			print_heading();
 		header = true;
 		stat_print_row(&c->questions[i]);
 	}
@@ -263,6 +263,17 @@ static void print_tensors(const struct stat_command *c)
 	}
 }
 
+/* The columns of cluster.py's status: {heading: text}. */
+static json_t *shown_by_cluster(const json_t *answer)
+{
+	json_t *shown = json_object();
+	char text[GW_FIGURE_TEXT_MAX];
+	for (const struct gw_figure *figure = gw_figures; figure->name; figure++)
+		if (figure->where & GW_FIGURE_IN_CLUSTER)
+			json_object_set_new(shown, figure->column, json_string(gw_figure_text(figure, answer, text)));
+	return shown;
+}
+
 /* Prints each server's answer, with the address. */
 static void stat_print_json(const struct stat_command *c)
 {
@@ -270,6 +281,8 @@ static void stat_print_json(const struct stat_command *c)
 		const struct question *question = &c->questions[i];
 		json_t *object = question->stats ? json_copy(question->stats) : json_object();
 		json_object_set_new(object, "server", json_string(question->text));
+		if (question->stats)
+			json_object_set_new(object, "shown", shown_by_cluster(question->stats));
 		if (question->error)
 			json_object_set_new(object, "error", json_string(question->error));
 		char *text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);

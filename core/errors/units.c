@@ -169,3 +169,12 @@ char *gw_text_duration(char buffer[GW_UNIT_TEXT_MAX], double seconds)
 			 (int)fmod((seconds + 30) / 60, 60));
 	return buffer;
 }
+
+char *gw_text_printable(char *buffer, size_t bytes, const char *text)
+{
+	size_t n = 0;
+	for (; text && text[n] && n < bytes - 1; n++)
+		buffer[n] = iscntrl((unsigned char)text[n]) ? '?' : text[n];
+	buffer[n] = '\0';
+	return n ? buffer : strcpy(buffer, "-");
+}

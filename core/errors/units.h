@@ -26,4 +26,7 @@ char *gw_text_bytes(char buffer[GW_UNIT_TEXT_MAX], double bytes);
 char *gw_text_count(char buffer[GW_UNIT_TEXT_MAX], double count);
 char *gw_text_duration(char buffer[GW_UNIT_TEXT_MAX], double seconds);
 
+/* Copies a text of a peer, cut, with "?" for control characters; "-" for an empty text or NULL. Returns the buffer. */
+char *gw_text_printable(char *buffer, size_t bytes, const char *text);
+
 #endif

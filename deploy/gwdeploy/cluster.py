@@ -35,7 +35,7 @@ _LOOK_S = 0.05
 _SILENCE_S = 30.0
 _DOCTOR_S = 5.0  # the doctor waits this long for a server that does not answer (doctor --timeout)
 _PATHS = 3  # the most transports that the doctor measures to each server
-_COLUMNS = ("host", "state", "name", "part", "pid", "up", "clients", "memory", "pages", "over", "errors", "last error")
+_COLUMNS = ("host", "state", "name", "part", "pid")  # then the figures that `stat` shows, and the last error
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -258,22 +258,7 @@ class Asked:
         return lines
 
 
-def _size(number: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if number < 1024 or unit == "TiB":
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return ""
-
-
-def _time(number: float) -> str:
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if number >= length:
-            return f"{number / length:.1f} {unit}"
-    return f"{number:.0f} s"
-
-
-def _row(host: Host, record: Record) -> list[str]:
+def _row(host: Host, record: Record, shown: Sequence[str]) -> list[str]:
     stat = record.get("stat") or {}
     state = "kept" if record.get("kept") else f"job {record.get('job')}"
     return [
@@ -282,17 +267,12 @@ def _row(host: Host, record: Record) -> list[str]:
         str(record.get("name", "-")),
         f"{record.get('part')}/{record.get('parts')}",
         str(record.get("pid")),
-        _time(float(stat["uptime_s"])) if "uptime_s" in stat else "-",
-        str(stat.get("connections", "-")),
-        _size(float(stat["bytes"])) if "bytes" in stat else "-",
-        str(stat.get("pages", "-")),
-        str(stat.get("transports", "-")),
-        str(stat.get("errors", "-")),
+        *[str((stat.get("shown") or {}).get(column, "-")) for column in shown],
         str(stat.get("error") or record.get("said") or record.get("last_line") or "-"),
     ]
 
 
-def _left_row(host: Host, one: Record) -> list[str]:
+def _left_row(host: Host, one: Record, shown: Sequence[str]) -> list[str]:
     running = one["processes"]
     what = [f"{len(running)} process{'' if len(running) == 1 else 'es'}: {running[0]['command']}"] if running else []
     text = " and ".join([*what, *(["its key"] if one.get("key") else [])])
@@ -303,22 +283,25 @@ def _left_row(host: Host, one: Record) -> list[str]:
         str(one["job"]),
         "-",
         pid,
-        *["-"] * 6,
+        *["-"] * len(shown),
         f"{text}; its agents were killed, and `{CLUSTER} stop {one['job']}` ends it",
     ]
 
 
 def table(hosts: Sequence[Host], found: Sequence[Any]) -> list[str]:
     """Returns the table: a line for each server, and for each host without servers."""
-    rows = [list(_COLUMNS)]
+    answers = [record.get("stat") or {} for records in found if isinstance(records, list) for record in records]
+    shown = next((list(stat["shown"]) for stat in answers if "shown" in stat), [])
+    rows = [[*_COLUMNS, *shown, "last error"]]
+    absent = ["-"] * (len(rows[0]) - 3)
     for host, records in zip(hosts, found):
         if isinstance(records, DeployError):
-            rows.append([host.address, "not reached"] + ["-"] * 9 + [str(records)])
+            rows.append([host.address, "not reached", *absent, str(records)])
         elif not records:
-            rows.append([host.address, "no server"] + ["-"] * 10)
+            rows.append([host.address, "no server", *absent, "-"])
         else:
-            rows += [(_left_row if is_left(record) else _row)(host, record) for record in records]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS) - 1)]
+            rows += [(_left_row if is_left(record) else _row)(host, record, shown) for record in records]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     return ["  ".join([*[cell.ljust(width) for cell, width in zip(row, widths)], row[-1]]).rstrip() for row in rows]
 
 
