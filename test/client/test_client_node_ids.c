@@ -184,6 +184,10 @@ static void faults(void **state)
 		       "1), \"?\" (position 2), ...");
 		ids.offsets = (const uint64_t[]){0, 7, 6, 11, 15};
 		expect(gw_node_ids(client, paper, &ids, found, NULL), GW_INVALID, "descend at position 1");
+		ids.offsets = (const uint64_t[]){7, 6, 10, 11, 15};
+		expect(gw_node_ids(client, paper, &ids, found, NULL), GW_INVALID, "descend at position 0");
+		ids.offsets = (const uint64_t[]){0, 7, 10, 11, 10};
+		expect(gw_node_ids(client, paper, &ids, found, NULL), GW_INVALID, "descend at position 3");
 		const int64_t numbers[] = {7, 17, -3, INT64_MAX, 8};
 		ids = (struct gw_orig_ids){.count = 5, .dtype = GW_INT64, .numbers = numbers};
 		expect(gw_node_ids(client, author, &ids, found, NULL), GW_NOT_FOUND,

@@ -17,7 +17,7 @@ Leaked memory (the step asan), texts of errors, hints to the processor and lines
 
     mutants.py [--minutes N] [--only TEXT] [--programs REGEX] [FOLDER...]
                             N minutes (40) of breaks in these folders; --only: breaks whose "file:line" begins so;
-                            --programs: these programs, whatever they run
+                            --programs: these programs, whatever they run, which needs no counting
     mutants.py --list [FOLDER...]       the breaks, in their order
     mutants.py --check-allowed          whether each entry of mutants.allowed is a break of today's sources
     mutants.py --self-test              plants a project with breaks of each outcome
@@ -49,6 +49,7 @@ FOLDERS = ["sampler", "client", "tensors", "protocol", "core/graph"]
 AT_ONCE = 2 * (os.cpu_count() or 1)  # most programs wait more than they compute
 MEMORY_MAX = 12 << 30  # of a broken program's addresses
 SECONDS_MIN = 20  # a program's limit, at least
+USUAL_SECONDS = 6.0  # of a program that --programs names
 
 
 
@@ -67,6 +68,7 @@ SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&
 OPPOSITE = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 OPERATOR = re.compile(r"(?<= )(" + "|".join(sorted(map(re.escape, SWAPS), key=len, reverse=True)) + r")(?= |$)")
 CONSTANT = re.compile(r"(?<![\w.])(?:\d+(?=[uUlL]*(?![\w.]))|true\b|false\b)")
+ARRAY = re.compile(r"^\t+(?:static |const |struct )*\w+ \*?\w+\[[^]]*\][^=]*;$")
 CONDITION = re.compile(r"^(\t+(?:\} else )?if \()(.*)(\)(?: \{)?)$")
 STATEMENT = re.compile(r"^\t+(?:(?:\(void\))?\*?[A-Za-z_][\w.>\[\]-]*(?:\(.*\)| [-+|&^]?= .*|[+-]{2})|"
                        r"break|continue);$")
@@ -109,7 +111,8 @@ def ways(code: str, before: str) -> Iterator[tuple[int, int, str]]:
         picks = " ? " in code and " : " in code and operator in OPPOSITE  # a minimum or maximum: <= changes nothing
         yield *found.span(), (OPPOSITE if picks else SWAPS)[operator]
     for found in CONSTANT.finditer(code):
-        yield *found.span(), {"true": "false", "false": "true"}.get(found[0]) or str(int(found[0]) + 1)
+        step = -1 if ARRAY.match(code) and int(found[0]) else 1  # more room changes nothing
+        yield *found.span(), {"true": "false", "false": "true"}.get(found[0]) or str(int(found[0]) + step)
     for found in re.finditer(r"!(?=[A-Za-z_(])", code):
         yield *found.span(), ""
     condition = CONDITION.match(code)
@@ -226,13 +229,8 @@ class Copy:
         self.lines: dict[str, dict[int, list[str]]] = {}  # of a file: the programs that run them
 
     def build(self, which: str, targets: list[str]) -> bool:
-        folder = self.tree / "build" / which
-        if not (folder / "build.ninja").exists():
-            flags = "--coverage -fprofile-update=atomic" if which == "lines" else ""
-            output(["cmake", "--preset", "dev", "-B", folder, "-DGRAPHWIRE_WERROR=OFF", f"-DCMAKE_C_FLAGS={flags}",
-                    "--no-warn-unused-cli"], self.tree)
-        done = subprocess.run(["cmake", "--build", folder, "--target", *targets], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(["cmake", "--build", self.tree / "build" / which, "--target", *targets],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.said = done.stdout
         return done.returncode == 0
 
@@ -263,14 +261,28 @@ class Copy:
                     lines[row["line_number"]] = lines.get(row["line_number"], False) or row["count"] > 0
         return name, seconds, good, found
 
+    def configured(self, which: str) -> list[str]:
+        """Configures a build. Returns the names of its test programs."""
+        folder = self.tree / "build" / which
+        if not (folder / "build.ninja").exists():
+            flags = "--coverage -fprofile-update=atomic" if which == "lines" else ""
+            output(["cmake", "--preset", "dev", "-B", folder, "-DGRAPHWIRE_WERROR=OFF", f"-DCMAKE_C_FLAGS={flags}",
+                    "--no-warn-unused-cli"], self.tree)
+        listed = output(["ctest", "--test-dir", folder, "-N"], self.tree)
+        return re.findall(r"^ *Test *#\d+: (\S+)$", listed, re.MULTILINE)
+
+    def take(self, programs: str) -> None:
+        """Takes the programs whose names match, whatever they run."""
+        self.programs = {name: USUAL_SECONDS for name in self.configured("plain") if re.search(programs, name)}
+        self.build("plain", list(self.programs))
+
     def look(self) -> None:
         """Finds which programs run which lines. Keeps that for the next run with the same sources."""
         kept = json.loads(self.kept.read_text()) if self.kept.exists() else {}
         if kept.get("of") != self.digest:
-            if not self.build("lines", ["all"]):
+            names = self.configured("lines")
+            if not self.build("lines", names):
                 sys.exit(f"the tests do not build:\n{self.said[-2000:]}")
-            listed = output(["ctest", "--test-dir", "build/lines", "-N"], self.tree)
-            names = re.findall(r"^ *Test *#\d+: (\S+)$", listed, re.MULTILINE)
             with ThreadPoolExecutor(AT_ONCE) as pool:
                 rows = list(pool.map(self._run_lines, names))
             lines: dict[str, dict[int, list[str]]] = {}
@@ -282,6 +294,7 @@ class Copy:
                     "failed": [row[0] for row in rows if not row[2]], "lines": lines}
         self.programs = kept["programs"]
         self.lines = {path: {int(line): names for line, names in rows.items()} for path, rows in kept["lines"].items()}
+        self.configured("plain")
         if not self.build("plain", list(self.programs)):
             sys.exit(f"the tests do not build:\n{self.said[-2000:]}")
         again, kept["failed"] = kept["failed"], []
@@ -328,7 +341,7 @@ def judge(copy: Copy, one: Break, names: list[str]) -> str | None:
 
 def run(root: Path, folders: list[str], minutes: float, only: str, programs: str) -> int:
     salt, copy = head_of(root), Copy(root)
-    copy.look()
+    copy.take(programs) if programs else copy.look()
     found, known = all_breaks(copy.tree, folders, salt), allowed_breaks(copy.tree)
     counts: collections.Counter[str] = collections.Counter()
     noticed: collections.Counter[tuple[str, str]] = collections.Counter()
@@ -341,8 +354,7 @@ def run(root: Path, folders: list[str], minutes: float, only: str, programs: str
         if one.key in known:
             counts["allowed"] += 1
             continue
-        names = [name for name in copy.programs if re.search(programs, name)] if programs else (
-            copy.programs_of(one, noticed))
+        names = list(copy.programs) if programs else copy.programs_of(one, noticed)
         by = judge(copy, one, names) if names else None
         outcome = "survives" if by is None else "noticed" if by else "does not compile"
         counts[outcome] += 1
