@@ -7,7 +7,7 @@
 #   cases.sh [CASE…]   runs these cases, by their names below ../shared/cases; without names, those of the table below
 cd "$(dirname "$0")/../.." && . test/check/lib.sh && . test/check/venv.sh
 cases=$PWD/../shared/cases
-folders='questions rows python tables dgl pyg'
+folders='questions rows python tables dgl pyg more'
 # Cases of the folder ops that take more than 15 s are in test/soak/cases.sh.
 files='ops/dlclose_lookup.sh ops/doctor_fix.sh ops/key_of_unit.sh ops/memlock.sh ops/memlock_doctor.sh ops/memory_limit.sh
 	ops/own_name.sh ops/pid1_load.sh ops/runtime_folder_gone.sh ops/seccomp_fix.sh ops/two_runtime_folders.sh'
@@ -18,10 +18,10 @@ if [ ! -x "$cases/run" ]; then
 	exit 0
 fi
 python_ready
-extras_ready || exit 1
+extras_ready && tables_ready || exit 1
 dgl_ready || note "DGL 1.1.3 has no wheel for this Python: cases that need it are skipped"
 export GRAPHWIRE=$PWD/build/release/graphwire PATH=$PWD/build/release:$PATH TOP=$PWD PY=$venv/bin/python
-export PYTHONPATH=$beside/dgl:$beside/extras
+export PYTHONPATH=$beside/dgl:$beside/extras:$beside/tables
 
 # Prints the names of all cases, in the form that `run` takes.
 names() { # names [CASE…]
@@ -43,7 +43,7 @@ twice() { awk '{ print } /^dgl\// { print $0, "subset" }'; }
 
 one() { # one CASE [subset]
 	local said path=$PYTHONPATH
-	[ -z "${2:-}" ] || path=$beside/extras
+	[ -z "${2:-}" ] || path=$beside/extras:$beside/tables
 	said=$(PYTHONPATH=$path "$cases/run" "$1")
 	case $said in
 	*" 1 skipped"*) note "skipped${2:+ over the subset of dgl}: ${said%%$'\n'*}" ;;
