@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import csv
 import logging
+import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,7 +104,8 @@ def rows(text: Text, columns: Sequence[tuple[str, int]]) -> Iterator[IO[bytes]]:
     raises the program's error, which comes before one of the reader that met the end of the stream."""
     words = [f"--{use}={column + 1}" for use, column in columns]
     command = [program(), "import", "columns", f"--from={text.path.absolute()}", *_form(text), *words]
-    with descriptors() as kept, tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogateescape") as said, \
+    said_by_program = os.fdopen(os.memfd_create("stderr"), "w+", encoding="utf-8", errors="surrogateescape")
+    with descriptors() as kept, said_by_program as said, \
             subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said,
                              pass_fds=kept) as process:
         assert process.stdout is not None
