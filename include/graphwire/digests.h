@@ -15,8 +15,8 @@ extern "C" {
 /* The digest of an array: the XXH3-64 of the XXH3-64s of each 4 MiB of its data. */
 GW_API uint64_t gw_array_digest(const void *data, uint64_t bytes);
 
-/* Writes the digest of a JSON text into the text. The text must have the member "json_digest": "…" exactly once, in
- * this form, with 16 characters. Otherwise it returns false and leaves the text unchanged. */
+/* Writes the digest of a JSON text into the text. The text must have the member "json_digest" exactly once, with a
+ * string of 16 characters. Otherwise it returns false and leaves the text unchanged. */
 GW_API bool gw_json_digest_set(char *text, size_t bytes);
 
 /* Checks that a JSON text is unchanged since it was written. A text without a digest passes unless `demanded`.

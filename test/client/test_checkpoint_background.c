@@ -268,7 +268,7 @@ static void cancelled(void **state)
 #define REPLACEMENTS 64
 
 /* Between two allocations of the thread that restores, the checkpoint in one folder and that in another change places.
- */
+ * main() sets the allocator, before a thread of a server reads which one it is. */
 static _Thread_local struct {
 	const char *folder;
 	unsigned long count, every; /* allocations */
@@ -295,9 +295,7 @@ static gw_status restore_while_replaced(struct gw_client *client, const char *fo
 	replacing.every = every;
 	replacing.most = most;
 	replacing.folder = folder;
-	gw_allocator_set(&replacing_allocator);
 	gw_status status = gw_restore(client, folder, NULL, 0);
-	gw_allocator_set(NULL);
 	replacing.folder = NULL;
 	return status;
 }
@@ -345,6 +343,7 @@ static void restored_while_it_is_replaced(void **state)
 
 int main(void)
 {
+	gw_allocator_set(&replacing_allocator);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(while_a_trainer_pushes),
 		cmocka_unit_test(pushes_in_the_midst),
