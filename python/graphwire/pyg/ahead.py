@@ -224,7 +224,7 @@ class SamplesAhead(DataLoader):
     def _submit(self, index: Any, seed: int, number: int, generator: torch.Generator) -> _Started:
         """Starts the sampling of a batch. index: the places of its seeds. seed, number: determine the draws."""
         client, draws, spec = self._there()
-        index = torch.from_numpy(ids_array(index, self._places, "the places of seeds"))
+        index = torch.from_numpy(ids_array(index, self._places, "index"))
         seeds, metadata = self._asked(index.view(-1), generator)
         lists, lease = ffi.new("struct gw_seeds[]", len(seeds)), Lease(client)
         for one, (ntype, ids) in zip(lists, seeds.items()):
