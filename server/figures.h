@@ -1,4 +1,4 @@
-/* What a server tells of itself: a row of one table for each figure.
+/* What a server reports: a row of one table for each figure.
  *
  *   gw_server_figures_read -> values -> the table -> the answer to GW_OP_STATS
  *                                               `-> the columns of `graphwire stat` and of cluster.py's status
