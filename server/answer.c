@@ -33,20 +33,6 @@ static gw_status answer_catalog(void *context, const struct gw_call *call, struc
 	return reply_text(reply, server->catalogs[call->bytes[0]]);
 }
 
-char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX])
-{
-	return gw_address_text(&server->bound, text); /* the TCP address; clients choose other transports themselves */
-}
-
-char *gw_server_transports(const struct gw_server *server, char text[GW_SERVER_TRANSPORTS_MAX])
-{
-	const char *first = server->bound.scheme, *network = server->listener->transport->scheme->name;
-	bool better = strcmp(network, first) != 0;
-	snprintf(text, GW_SERVER_TRANSPORTS_MAX, "%s%s%s%s%s", first, better ? "+" : "", better ? network : "",
-		 server->local ? "+" : "", server->local ? server->local->transport->scheme->name : "");
-	return text;
-}
-
 /* --- Statistics of the tensors. --- */
 
 static void stats_add_tensor(void *context, const struct gw_shard *shard, uint64_t bytes, bool ready)

@@ -88,7 +88,7 @@ void gw_server_keep(struct gw_server *server);
 
 #define GW_SERVER_TRANSPORTS_MAX 48 /* bytes of the text below */
 
-/* The address and the transports by which clients reach the server, as text: "10.0.0.2:30050", "tcp+verbs+shm". */
+/* address.c: the address and the transports by which clients reach the server: "10.0.0.2:30050", "tcp+verbs+shm". */
 char *gw_server_address(const struct gw_server *server, char text[GW_ADDRESS_MAX]);
 char *gw_server_transports(const struct gw_server *server, char text[GW_SERVER_TRANSPORTS_MAX]);
 
