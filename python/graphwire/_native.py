@@ -116,7 +116,9 @@ def c_name(what: str, name: str | bytes | os.PathLike) -> bytes:
     """Encodes the name of an existing type or feature for C, in the format's alphabet (_escape.py). Raises the errors
     of c_text."""
     encoded = c_text(what, name)
-    return escaped_type(name).encode() if isinstance(name, str) and name.isprintable() else encoded
+    if not isinstance(name, str) or any("\ud800" <= one <= "\udfff" for one in name):  # no name has surrogates
+        return encoded
+    return escaped_type(name).encode()
 
 
 def error_of(status: int) -> GraphwireError:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import graphwire
+import numpy as np
 import pytest
 
 NUL = "kept\0cut"
@@ -59,3 +60,19 @@ def test_an_option_with_a_nul_is_refused(parts, servers, option):
             graphwire.open(**{**right, option: wrong})
     with graphwire.open(str(parts).encode(), servers.addresses) as graph:  # bytes are a valid path
         assert graph.num_parts == len(servers.addresses)
+
+
+@pytest.mark.parametrize("name", ["New\u00a0York", "\u65e5\u672c\u3000\u8a9e", "\u0645\u06cc\u200c\u062e", "a\tb",
+                                  "a\nb", "\x7f", "\u200b"])
+def test_names_of_characters_that_are_not_printed(tmp_path, name):
+    """What partition_graph stores under a name is found under the name: types, features and edge types."""
+    edges = {(name, name, "b"): (np.arange(5), np.arange(5))}
+    folder = graphwire.partition_graph(edges, "g", 2, tmp_path / "g", method="random",
+                                       node_features={name: {name: np.arange(5)}})
+    with graphwire.open(folder, numpy=True) as graph:
+        assert name in graph.ntypes and graph.num_nodes(name) == 5 and graph.num_edges((name, name, "b")) == 5
+        assert sorted(graph.feature(name, name)[:].tolist()) == [0, 1, 2, 3, 4]
+        assert sorted(graph.gather(name, range(5), name).tolist()) == [0, 1, 2, 3, 4]
+        (batch,) = graphwire.NodeLoader(graph, {"b": None}, {(name, name, "b"): [1]}, features={name: [name]},
+                                        batch_size=5)
+        assert batch.num_edges == 5
