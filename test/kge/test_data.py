@@ -212,3 +212,14 @@ def test_entities_with_numbers_are_no_header(tmp_path, order):
         assert len(read(*triples).train) == len(triples)
     with pytest.raises(DataError, match="names of columns"):
         read(("head", "tail"), ("a", "b"))
+
+
+def test_only_spaces_and_tabs_separate(tmp_path):
+    """With blanks as delimiter, other blanks of Unicode are a part of a name, as for import."""
+    write(tmp_path, train="New\u00a0York \t in USA\nParis in a\u3000b\n")
+    found = load(tmp_path, "own", "raw_udd_hrt", delimiter=" ", files=["train.txt"])
+    assert list(found.entities) == ["New\u00a0York", "USA", "Paris", "a\u3000b"] and list(found.relations) == ["in"]
+    for text in ("a\t\ufeffx\tb\n", "a\tx\t\ufeffb\n", "a\tx\tb\n\ufeffa\tx\tb\n"):
+        write(tmp_path, train=text)
+        with pytest.raises(DataError, match="byte order mark"):
+            load(tmp_path, "own", "raw_udd_hrt", files=["train.txt"])

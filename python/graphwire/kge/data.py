@@ -159,7 +159,7 @@ def _out_of_quotes(line: str, delimiter: str) -> Iterator[str]:
 def _cut(line: str, delimiter: str) -> list[str]:
     """The columns of a line, by the rules of `graphwire import --triples`."""
     if delimiter == " ":
-        return line.split()
+        return re.split("[ \t]+", line.strip(BLANKS))
     if '"' in line and delimiter in ",;|":
         return list(_out_of_quotes(line, delimiter))
     return [word.strip(BLANKS) for word in line.split(delimiter)]
@@ -174,7 +174,7 @@ def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             columns = _cut(line, delimiter)
         except DataError as error:
             raise DataError(f"{path}: line {number}: {error}") from None
-        if number > 1 and columns[0].startswith("\ufeff"):
+        if any(word.startswith("\ufeff") for word in columns):
             raise DataError(f"{path}: line {number}: a byte order mark, as in files that were joined: delete the mark")
         yield number, columns
 
