@@ -58,6 +58,7 @@ REFUSED = {
     "R's row names": ('"src","dst"\n"1","5","6"\n"2","6","7"\n', (), ("header of 2", "has 3")),
     "decimal commas": ("source,target,weight\n1,2,0,5\n2,3,1,5\n", (), ("header of 3", "has 4")),
     "two delimiters": ("a;b, c;d\nb, c;a;e\n", (), ("--delimiter",)),
+    "a first edge of names above numbers": ("bob,ann\n5,bob\n7,ann\n", (), ("line 1", "--no-header")),
     "a line end in a header": ('src,dst,"a\nnote"\n1,2,x\n', (), ("line 1", "quoted field")),
     "a line end behind the ids": ('src,dst,note\n1,2,"hello\n5,6,x"\n3,4,y\n', (), ("line 2", "quoted field")),
     "the same, numbers alone": ('1,2,"hello\n5,6,x"\n3,4,y\n', (), ("line 1", "quoted field")),
