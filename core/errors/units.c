@@ -175,6 +175,6 @@ char *gw_text_printable(char *buffer, size_t bytes, const char *text)
 	size_t n = 0;
 	for (; text && text[n] && n < bytes - 1; n++)
 		buffer[n] = iscntrl((unsigned char)text[n]) ? '?' : text[n];
-	buffer[n] = '\0';
-	return n ? buffer : strcpy(buffer, "-");
+	snprintf(buffer + n, bytes - n, "%s", n ? "" : "-");
+	return buffer;
 }
