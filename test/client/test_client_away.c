@@ -113,6 +113,27 @@ static void a_silent_link_fails_no_operation(void **state)
 	}
 }
 
+/* Connects reach the server, and it stays silent until their deadline. This is not the deadline of the operation, whose
+ * clock stands still meanwhile. */
+static void a_server_that_stays_silent_is_lost(void **state)
+{
+	(void)state;
+	struct line line;
+	line_begin(&line, SETUP_SCALE,
+		   (struct gw_client_options){.timeout_ms = SHORT_MS, .reconnect_ms = 6 * SHORT_MS});
+	struct gw_ticket *ticket;
+	struct watch watch;
+	uint64_t before = atomic_load(&line.relay.accepted);
+	watch_begin(&watch);
+	relay_cut_after(&line.relay, 0);
+	assert_int_equal(gw_gather_start(line.client, line.feat, line.ids, line.n, line.out, &ticket), GW_OK);
+	wait_for_connections(&line.relay, before + 1, &watch);
+	relay_hold_after(&line.relay, 0);
+	expect(gw_wait(ticket, -1), GW_PEER_LOST, "reconnect budget");
+	clock_check();
+	line_end(&line);
+}
+
 /* Many engines that wait for a server log one line, and one more when it is back. */
 static void waiting_is_logged_once(void **state)
 {
@@ -348,6 +369,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_silent_link_fails_no_operation),
+		cmocka_unit_test(a_server_that_stays_silent_is_lost),
 		cmocka_unit_test(waiting_is_logged_once),
 		cmocka_unit_test(opening_logs_its_wait),
 		cmocka_unit_test(another_key_is_reported_soon),

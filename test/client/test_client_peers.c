@@ -18,6 +18,7 @@
 #include "core/system/clock.h"
 #include "protocol/ops.h"
 #include "test/support/line.h"
+#include "test/support/must.h"
 #include "transport/service_private.h"
 #include "transport/tcp/wire.h"
 
@@ -107,6 +108,40 @@ static void reads_that_wait_for_room_keep_their_deadline(void **state)
 	clock_check();
 	relay_pass(&line.relay);
 	line_works(&line);
+	free(rows);
+	line_end(&line);
+}
+
+/* The first read that finds no room belongs to no connection: the next connection takes it. */
+static void reads_that_wait_for_room_outlive_the_connection(void **state)
+{
+	(void)state;
+	enum { TICKETS = 400 };
+	struct line line;
+	line_begin(&line, SETUP_SCALE, (struct gw_client_options){.timeout_ms = LONG_MS, .reconnect_ms = LONG_MS});
+	struct gw_ticket *tickets[TICKETS];
+	uint64_t row_bytes = line.feat->row_bytes;
+	uint8_t *rows = malloc(TICKETS * row_bytes);
+	line_hold(&line, 0);
+	for (uint32_t i = 0; i < TICKETS; i++)
+		must(gw_gather_start(line.client, line.feat, line.ids + i % line.n, 1, rows + i * row_bytes,
+				     &tickets[i]));
+	/* The first is open, and the last waits for room: its cancel ends after all reads before it were posted. */
+	gw_cancel(tickets[0]);
+	gw_cancel(tickets[TICKETS - 1]);
+	uint64_t before = atomic_load(&line.relay.accepted);
+	relay_cut_after(&line.relay, 0);
+	clock_begin();
+	while (atomic_load(&line.relay.accepted) == before) {
+		sleep_ms(5);
+		clock_check();
+	}
+	relay_pass(&line.relay);
+	for (uint32_t i = 1; i < TICKETS - 1; i++) {
+		must(gw_wait(tickets[i], -1));
+		assert_memory_equal(rows + i * row_bytes, line.expected + i % line.n * row_bytes, row_bytes);
+	}
+	clock_check();
 	free(rows);
 	line_end(&line);
 }
@@ -541,6 +576,7 @@ int main(void)
 		cmocka_unit_test(open_ends_wherever_the_server_is_stuck),
 		cmocka_unit_test(nothing_is_written_after_a_deadline),
 		cmocka_unit_test(reads_that_wait_for_room_keep_their_deadline),
+		cmocka_unit_test(reads_that_wait_for_room_outlive_the_connection),
 		cmocka_unit_test(more_operations_than_there_may_be_are_refused_by_name),
 		cmocka_unit_test(many_timely_reads_are_one_late_operation),
 		cmocka_unit_test(the_deadline_stands_still_while_the_server_is_away),
