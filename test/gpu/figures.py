@@ -174,18 +174,18 @@ def of_pyg(graph: graphwire.Graph, device: torch.device) -> list[Way]:
 # --- Measurements. ---
 
 
-def loaded(way: Way, device: torch.device, until: float) -> tuple[float, float, float]:
-    """Loading alone: (edges/s, bytes/s to the device, batches/s)."""
+def loaded(way: Way, device: torch.device, until: float) -> tuple[float, float]:
+    """Loading alone: (edges/s, bytes/s to the device)."""
     batches = way.batches()
     for batch in itertools.islice(batches, WARM):
         way.rows(batch)
-    clock, count, edges, size = Clock(device, until), 0, 0, 0
+    clock, edges, size = Clock(device, until), 0, 0
     for batch in batches:
-        count, edges, size = count + 1, edges + way.edges(batch), size + bytes_of(batch)
+        edges, size = edges + way.edges(batch), size + bytes_of(batch)
         if clock.over():
             break
     seconds = clock.waited()
-    return edges / seconds, size / seconds, count / seconds
+    return edges / seconds, size / seconds
 
 
 def trained(way: Way, device: torch.device, until: float) -> tuple[float, float]:
@@ -237,7 +237,7 @@ def table(folder: str, scale: int, name: str, until: float) -> Iterator[str]:
         if time.monotonic() + 2 * MEASURE_S > until:
             left += 1
             continue
-        edges, size, _ = loaded(way, device, until)
+        edges, size = loaded(way, device, until)
         rate, waiting = trained(way, device, until)
         yield (f"| {way.name} | {edges / 1e6:.1f} | {size / 1e9:.2f} ({size / ceiling:.2f}) | {rate:.1f} | "
                f"{waiting:.0%} |")

@@ -254,6 +254,12 @@ static int create_and_check(void *context)
 	return level;
 }
 
+static struct sandbox_rule populate_refused(int error)
+{
+	return (struct sandbox_rule){
+		.call = SYS_madvise, .argument = 2, .bits = ~0u, .value = MADV_POPULATE_WRITE, .error = error};
+}
+
 static void test_kernel_without_populate(void **state)
 {
 	(void)state;
@@ -261,11 +267,7 @@ static void test_kernel_without_populate(void **state)
 	options.huge = GW_HUGE_OFF;
 	static const int errors[] = {EINVAL, ENOSYS, EPERM};
 	for (int i = 0; i < 3; i++) {
-		const struct sandbox_rule rule = {.call = SYS_madvise,
-						  .argument = 2,
-						  .bits = ~0u,
-						  .value = MADV_POPULATE_WRITE,
-						  .error = errors[i]};
+		const struct sandbox_rule rule = populate_refused(errors[i]);
 		assert_int_equal(sandbox_run(&rule, 1, false, create_and_check, &options), GW_PAGES_4K);
 	}
 }
@@ -296,11 +298,7 @@ static void test_populate_error_is_named(void **state)
 	struct gw_arena_options options = shared_memory;
 	static const int errors[] = {EFAULT, ENOMEM, EAGAIN}; /* EAGAIN may never end */
 	for (int i = 0; i < 3; i++) {
-		const struct sandbox_rule rule = {.call = SYS_madvise,
-						  .argument = 2,
-						  .bits = ~0u,
-						  .value = MADV_POPULATE_WRITE,
-						  .error = errors[i]};
+		const struct sandbox_rule rule = populate_refused(errors[i]);
 		assert_int_equal(sandbox_run(&rule, 1, false, populate_fails, &options), GW_NO_MEMORY);
 	}
 }
